@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kStates[] = {"running", "ended", "failed", "killed"};
+constexpr const char* kStates[] = {"running", "ended", "failed", "killed", "damaged"};
 
 const char* name(RunCondition state) { return kStates[static_cast<int>(state)]; }
 
@@ -148,7 +148,7 @@ RunStatus status_of(const std::string& run_dir) {
   status.metrics = RunMetrics::read(run_dir + '/' + kMetricsFile);
   status.changed_unix_s = changed_unix_s(run_dir + '/' + kMetricsFile);
   status.checkpoints = checkpoint_summaries(PosixDisk(), status.checkpoints_folder);
-  if (status.metrics.step == 0 && !status.checkpoints.empty()) {  // metrics.jsonl is lost
+  if (!status.checkpoints.empty() && status.checkpoints.back().step > status.metrics.step) {  // lost lines
     status.metrics.step = status.checkpoints.back().step;
     status.metrics.epoch = status.checkpoints.back().epoch;
   }
@@ -200,6 +200,12 @@ std::string status_text(const RunStatus& status, int64_t now_unix_s) {
   return text;
 }
 
+RunStatus status_or_damage(const std::string& run_dir) try {
+  return status_of(run_dir);
+} catch (const UserError& error) {
+  return {.run_dir = run_dir, .state = RunCondition::kDamaged, .reason = error.what()};
+}
+
 std::vector<RunStatus> runs_below(const std::string& folder) {
   if (!fs::is_directory(folder)) throw UserError(folder + ": there is no such folder");
   std::vector<std::string> names;
@@ -207,7 +213,7 @@ std::vector<RunStatus> runs_below(const std::string& folder) {
     if (fs::exists(one.path() / kRecipeFile)) names.push_back(one.path().filename().string());
   std::ranges::sort(names);
   std::vector<RunStatus> runs;
-  for (const auto& one : names) runs.push_back(status_of((fs::path(folder) / one).string()));
+  for (const auto& one : names) runs.push_back(status_or_damage((fs::path(folder) / one).string()));
   return runs;
 }
 

@@ -11,16 +11,17 @@ namespace tutti {
 
 enum class RunCondition {
   kRunning,
-  kEnded,   // well; why is in the result
-  kFailed,  // by an error, which is in the result
-  kKilled,  // ended without a result
+  kEnded,    // well; why is in the result
+  kFailed,   // by an error, which is in the result
+  kKilled,   // ended without a result
+  kDamaged,  // its recipe cannot be read; nothing else is known
 };
 
 // A run as its folder shows it, under way or not.
 struct RunStatus {
   std::string run_dir;
   RunCondition state = RunCondition::kKilled;
-  std::string reason;         // why it ended; the host of a run under way
+  std::string reason;         // why it ended; the host of a run under way; what is damaged
   std::string result = "{}";  // result.json
   std::string max_duration;   // of the recipe: "20ep"
   RunMetrics metrics;

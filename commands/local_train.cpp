@@ -60,7 +60,7 @@ LocalRunResult train_in_one_process(const Setting& recipe, const LocalRunOptions
     for (auto& rank : ranks.environments()) rank.recorder->end(end);
     if (end.kind != EndKind::kRefused && options.live) {
       PosixDisk disk;
-      write_result(disk, job.run_dir, error_result(error.what()), print_warning);
+      leave_error(disk, job.run_dir, error.what(), options.json, print_warning);
     }
     log_last_events(ranks, scheduler.now());
     throw;

@@ -87,7 +87,7 @@ void report_once(const RankEnvironment& rank, const Job& job, EndKind kind, cons
     const std::string message = shared ? rank_message(rank.rank(), error, others) : error;
     print_error(message);
     run_with_timeout(kFlushTimeout,
-                     [&] { write_result(*rank.disk, job.run_dir, error_result(message), print_warning); });
+                     [&] { leave_error(*rank.disk, job.run_dir, message, rank.json, print_warning); });
   }
   if (shared) linger();
 }

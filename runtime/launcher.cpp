@@ -11,7 +11,7 @@ std::optional<int> launched_rank() {
 }
 
 std::string after_interrupt() {
-  if (!std::getenv("OMPI_COMM_WORLD_RANK")) return "Ctrl-C again ends it at once, without that checkpoint";
+  if (!std::getenv("OMPI_COMM_WORLD_RANK")) return "Ctrl-C twice ends it at once, without that checkpoint";
   return "after a Ctrl-C mpirun kills the ranks a second later, ready or not; `tutti stop` gives them time";
 }
 

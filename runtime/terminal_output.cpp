@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <climits>
+#include <cstdlib>
+#include <string_view>
 
 #include "runtime/broken_pipe.h"
 #include "runtime/launcher.h"
@@ -22,7 +24,8 @@ constexpr std::size_t kTerminalChunkBytes =
 constexpr int kUsualColumns = 80;  // of a terminal that does not know
 
 int columns_of(int descriptor) {
-  if (::isatty(descriptor) != 1) return 0;
+  const char* kind = std::getenv("TERM");
+  if (::isatty(descriptor) != 1 || (kind && std::string_view(kind) == "dumb")) return 0;
   winsize size{};
   const bool known = ::ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
   return known ? size.ws_col : kUsualColumns;

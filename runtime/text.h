@@ -8,6 +8,9 @@ namespace tutti {
 // As printf; at most 255 bytes.
 [[gnu::format(printf, 1, 2)]] std::string formatted(const char* format, ...);
 
+// Which printf and streams write as "nan", never "-nan".
+inline double without_nan_sign(double value) { return value == value ? value : __builtin_nan(""); }
+
 // Converts A-Z to a-z; other characters are unchanged.
 std::string lower_case(std::string_view text);
 

@@ -26,15 +26,11 @@ const char* parameters_of(TextStyle style) {
   return "";
 }
 
-std::string_view variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value ? value : "";
-}
-
 }  // namespace
 
 bool shows_colors(int descriptor) {
-  return variable("NO_COLOR").empty() && variable("TERM") != "dumb" && terminal_columns(descriptor) > 0;
+  const char* no_color = std::getenv("NO_COLOR");
+  return (!no_color || !*no_color) && terminal_columns(descriptor) > 0;
 }
 
 std::string styled(bool on, TextStyle style, std::string_view text) {

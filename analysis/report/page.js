@@ -215,7 +215,7 @@ function chartGroups() {
 
 function laneKey(grid) {
   const kinds = new Set(laneOf().map((mark) => mark.kind));
-  const texts = { start: "| resumed", checkpoint: "\u25b2 checkpoint",
+  const texts = { start: "| another start", checkpoint: "\u25b2 checkpoint",
                   fault: "\u2715 out of memory, skipped step or failed checkpoint" };
   const shown = Object.keys(texts).filter((kind) => kinds.has(kind)).map((kind) => texts[kind]);
   const where = data.runs.length > 1 ? "Below the curves, a line for each run" : "Below the curve";

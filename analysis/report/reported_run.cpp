@@ -42,6 +42,7 @@ void collect(const Setting& setting, std::map<std::string, std::string>& values)
 std::vector<WorkTimes> ReportedRun::times() const {
   std::vector<WorkTimes> all;
   for (const StartSummary& start : starts) {
+    if (start.steps.first == 1) all.clear();
     all.resize(std::max(all.size(), start.ranks.size()));
     for (std::size_t r = 0; r < start.ranks.size(); ++r) all[r].add(start.ranks[r].times);
   }
@@ -58,7 +59,8 @@ ReportedRun read_run(const Disk& disk, const std::string& run_dir, bool under_wa
   run.name = whole.filename().empty() ? run_dir : whole.filename().string();
   run.metrics = read_metrics(disk, run_dir);
   if (run.metrics.last_step == 0)
-    throw UserError(run_dir + ": no step is done yet: there is nothing in " + metrics_path(run_dir));
+    throw UserError(run_dir + ": there are no steps in " + metrics_path(run_dir) +
+                    ": none is done yet, or the file is lost");
   run.recipe = read_recipe(run_dir + '/' + kRecipeFile);
   for (const std::string& folder : recorded_starts(run_dir)) run.starts.push_back(summary_of_start(folder));
   run.checkpoints = checkpoint_summaries(disk, checkpoints_folder(run_dir, run.recipe));

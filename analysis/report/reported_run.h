@@ -33,7 +33,7 @@ struct ReportedRun {
   std::vector<CheckpointSummary> checkpoints;
   LogFaults faults;
 
-  // The times of all starts, by rank.
+  // The times of the newest start afresh and those that resumed it, by rank.
   std::vector<WorkTimes> times() const;
   int world() const;  // of the newest start; 0 if it is unknown
 };

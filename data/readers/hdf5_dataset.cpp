@@ -79,6 +79,8 @@ std::string nearest_path(const Hdf5File& file, const std::string& path) {
 const Hdf5Entry& array_at(const Hdf5File& file, const std::string& prefix, const std::string& path,
                           const std::string& name) {
   if (const Hdf5Entry* found = file.find(path)) return *found;
+  if (const std::string why = file.why_not_listed(path); !why.empty())
+    throw UserError({file.path()}, "array '" + path + "' " + why);
   const auto is_in_group = [&](const Hdf5Entry& entry) { return entry.path.starts_with(prefix); };
   if (path.starts_with(prefix) && std::ranges::none_of(file.datasets(), is_in_group))
     arrays_of(file, prefix);  // throws
@@ -108,6 +110,10 @@ class Hdf5Dataset::Array {
         dtype_(yielded_as(name_, entry.dtype)) {
     if (entry.shape.empty()) throw UserError({path()}, where() + " is a scalar, not an array of samples");
     row_shape_.assign(entry.shape.begin() + 1, entry.shape.end());
+    if (const std::string& filter = entry.storage.missing_filter; !filter.empty())
+      throw UserError({path()}, where() + " is compressed with " + filter +
+                                    ", which this HDF5 does not read; write it with gzip, or set " +
+                                    "HDF5_PLUGIN_PATH to a plugin's folder");
     if (row_bytes(entry) == 0) throw UserError({path()}, where() + " has nothing in its rows");
   }
 
@@ -230,8 +236,10 @@ void check_labels(const Array& labels, int64_t classes, int64_t ignore_index) {
       throw UserError(
           {labels.path()},
           labels.where() + ", row " + std::to_string(labels.row_of(first_row, i)) +
-              ": labels out of range: " + std::to_string(value[i]) + " is not in [0, " +
-              std::to_string(classes) + "), the classes" +
+              ": labels out of range: " + std::to_string(value[i]) +
+              (classes == kMaxInferredClasses
+                   ? " is not a class"
+                   : " is not in [0, " + std::to_string(classes) + "), the classes") +
               (may_ignore && looks_ignored(value[i])
                    ? "; model.ignore_index = " + std::to_string(value[i]) + " leaves such targets out"
                    : ""));

@@ -22,6 +22,10 @@ class Layout final : public Transform {
     if (shape.size() != kImageDims)
       throw TransformError("layout", "expected images with channels; here 'input' is " +
                                          before.describe(kInputArray) + " a sample");
+    if (layout_ == ImageLayout::kNCHW && dtype == at::kByte && shape[0] > kMostColors)
+      throw TransformError("layout", "'input' is " + before.describe(kInputArray) +
+                                         " a sample, which is not [channels, height, width] with at most 4 "
+                                         "channels; [height, width, channels] needs no layout");
     SampleSpec samples = before;
     if (moves(dtype)) samples.shapes[kInputArray] = permuted(shape, dtype == at::kByte);
     return samples;

@@ -10,6 +10,7 @@
 
 #include "io/hdf5/hdf5_chunks.h"
 #include "io/hdf5/hdf5_handle.h"
+#include "io/hdf5/hdf5_listing.h"
 #include "runtime/error.h"
 #include "runtime/nearest_name.h"
 
@@ -78,7 +79,14 @@ bool has_same_bytes(hid_t type, at::ScalarType dtype) {
   return H5Tequal(type, memory_type) > 0;
 }
 
-std::optional<uint64_t> plain_offset(hid_t dataset) {
+// Links lead to other files.
+unsigned long file_number(hid_t object) {
+  H5O_info_t info{};
+  return H5Oget_info2(object, &info, H5O_INFO_BASIC) < 0 ? 0 : info.fileno;
+}
+
+std::optional<uint64_t> plain_offset(hid_t dataset, unsigned long file) {
+  if (file_number(dataset) != file) return std::nullopt;
   const Hdf5Handle list(H5Dget_create_plist(dataset), H5Pclose);
   if (H5Pget_layout(list) != H5D_CONTIGUOUS || H5Pget_external_count(list) != 0) return std::nullopt;
   const haddr_t offset = H5Dget_offset(dataset);
@@ -108,18 +116,21 @@ void require_sources(hid_t dataset, const std::string& path, const std::string& 
   }
 }
 
-void add_dataset(hid_t dataset, const std::string& path, std::vector<Hdf5Entry>& datasets) {
+void add_dataset(hid_t dataset, const std::string& path, unsigned long file,
+                 std::vector<Hdf5Entry>& datasets) {
   const Hdf5Handle type(H5Dget_type(dataset), H5Tclose), space(H5Dget_space(dataset), H5Sclose);
   const auto dtype = dtype_of_hdf5(type);
   if (!dtype) return;
   const bool same_bytes = has_same_bytes(type, *dtype);
-  Hdf5Entry found{path, shape_of_hdf5(space), *dtype, same_bytes ? plain_offset(dataset) : std::nullopt};
+  Hdf5Entry found{path, shape_of_hdf5(space), *dtype,
+                  same_bytes ? plain_offset(dataset, file) : std::nullopt};
   found.storage = storage_of(dataset, found.shape, c10::elementSize(*dtype), same_bytes);
   H5Aiterate2(dataset, H5_INDEX_NAME, H5_ITER_INC, nullptr, add_attribute, &found.attributes);
   datasets.push_back(std::move(found));
 }
 
-void list_group(hid_t group, const std::string& prefix, int depth, std::vector<Hdf5Entry>& datasets) {
+void list_group(hid_t group, const std::string& prefix, int depth, unsigned long file,
+                std::vector<Hdf5Entry>& datasets) {
   H5G_info_t info{};
   if (depth > kMaxGroupDepth || H5Gget_info(group, &info) < 0) return;
   for (hsize_t i = 0; i < info.nlinks; ++i) {
@@ -128,9 +139,9 @@ void list_group(hid_t group, const std::string& prefix, int depth, std::vector<H
     if (H5Lget_info(group, name.c_str(), &link, H5P_DEFAULT) < 0 || link.type == H5L_TYPE_SOFT) continue;
     const Hdf5Handle object(H5Oopen(group, name.c_str(), H5P_DEFAULT), H5Oclose);
     const H5I_type_t kind = object.good() ? H5Iget_type(object) : H5I_BADID;
-    if (kind == H5I_DATASET) add_dataset(object, prefix + name, datasets);
+    if (kind == H5I_DATASET) add_dataset(object, prefix + name, file, datasets);
     if (kind == H5I_GROUP && link.type == H5L_TYPE_HARD)
-      list_group(object, prefix + name + "/", depth + 1, datasets);
+      list_group(object, prefix + name + "/", depth + 1, file, datasets);
   }
 }
 
@@ -226,7 +237,7 @@ Hdf5File::Hdf5File(const std::string& path) : path_(path), opened_(std::make_uni
   opened_->file = Hdf5Handle(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access), H5Fclose);
   if (!opened_->file.good()) throw UserError({path}, why_not_opened(path));
   const Hdf5Handle root(H5Gopen2(opened_->file, "/", H5P_DEFAULT), H5Gclose);
-  list_group(root, "", 0, datasets_);
+  list_group(root, "", 0, file_number(root), datasets_);
 }
 
 Hdf5File::~Hdf5File() {
@@ -252,6 +263,17 @@ std::string Hdf5File::names() const {
   }
   if (datasets_.size() > kNamesInMessage) names += ", ...";
   return datasets_.empty() ? "none" : names;
+}
+
+std::string Hdf5File::why_not_listed(const std::string& dataset) const {
+  const Hdf5Session session;
+  const auto arrays = list_hdf5(path_);
+  const auto found = std::ranges::find(arrays, dataset, &ListedArray::path);
+  if (found == arrays.end()) return "";
+  if (found->dtype == ListedArray::kUnreadable)
+    return "cannot be opened by HDF5 " + hdf5_version() +
+           ": a link that leads nowhere, or written for newer releases (h5py's libver = \"latest\")";
+  return "is " + found->description() + ", and only integers, floats and booleans are read";
 }
 
 at::Tensor Hdf5File::read(const std::string& dataset) const {

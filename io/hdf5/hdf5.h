@@ -17,6 +17,7 @@ namespace tutti {
 struct Hdf5Storage {
   Shape chunk = {};                       // empty: not in chunks
   std::vector<std::string> filters = {};  // of chunks, as they were applied: "shuffle", "gzip"
+  std::string missing_filter = {};        // one that this libhdf5 cannot undo; "" = none
   bool decodable = false;                 // chunks, of filters that are undone without libhdf5's lock
 };
 
@@ -45,6 +46,9 @@ class Hdf5File {
   std::string names() const;                                            // the first few, for messages
   const Hdf5Entry* find(const std::string& dataset) const;
   const Hdf5Entry& at(const std::string& dataset) const;  // the error lists the existing datasets
+
+  // Why a dataset of the file is not listed: "is text [130], ..."; "" if there is none.
+  std::string why_not_listed(const std::string& dataset) const;
 
   at::Tensor read(const std::string& dataset) const;
   // Reads rows of dim 0 in the order given: [rows.size(), ...]. Duplicates are allowed.

@@ -18,15 +18,18 @@ constexpr const char* kShuffle = "shuffle";
 constexpr unsigned kMostFilterNumbers = 8;
 constexpr uint64_t kMostChunkBytes = uint64_t{1} << 32;
 
-std::string filter_name(hid_t list, unsigned index) {
+// Adds a filter of chunks.
+void add_filter(hid_t list, unsigned index, Hdf5Storage& storage) {
   unsigned flags = 0, numbers[kMostFilterNumbers], config = 0;
   size_t count = kMostFilterNumbers;
   char name[64] = {};
   const H5Z_filter_t filter =
       H5Pget_filter2(list, index, &flags, &count, numbers, sizeof name, name, &config);
-  if (filter == H5Z_FILTER_DEFLATE) return kGzip;
-  if (filter == H5Z_FILTER_SHUFFLE) return kShuffle;
-  return name[0] != '\0' ? name : "filter " + std::to_string(filter);
+  storage.filters.push_back(filter == H5Z_FILTER_DEFLATE   ? kGzip
+                            : filter == H5Z_FILTER_SHUFFLE ? kShuffle
+                            : name[0] != '\0'              ? name
+                                                           : "filter " + std::to_string(filter));
+  if (H5Zfilter_avail(filter) <= 0) storage.missing_filter = storage.filters.back();
 }
 
 bool is_known(const std::string& filter) { return filter == kGzip || filter == kShuffle; }
@@ -161,7 +164,7 @@ Hdf5Storage storage_of(hid_t dataset, const Shape& shape, size_t item, bool same
   H5Pget_chunk(list, dims, chunk.data());
   storage.chunk.assign(chunk.begin(), chunk.end());
   const int filters = H5Pget_nfilters(list);
-  for (int i = 0; i < filters; ++i) storage.filters.push_back(filter_name(list, static_cast<unsigned>(i)));
+  for (int i = 0; i < filters; ++i) add_filter(list, static_cast<unsigned>(i), storage);
   storage.decodable =
       same_bytes && is_possible(storage.chunk, shape, item) && std::ranges::all_of(storage.filters, is_known);
   return storage;

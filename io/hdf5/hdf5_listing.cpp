@@ -43,11 +43,22 @@ void read_type(hid_t type, ListedArray& array) {
       array.dtype = "float" + bits;
       return;
     case H5T_ENUM:
+      array.dtype = "enum";
+      if (H5Tget_nmembers(type) != 2 || H5Tget_size(type) != 1) return;
       array.numbers = ListedArray::Numbers::kBooleans;
       array.dtype = "bool";
       return;
+    case H5T_STRING:
+      array.dtype = "text";
+      return;
+    case H5T_COMPOUND:
+      array.dtype = "compound";
+      return;
+    case H5T_VLEN:
+      array.dtype = "rows of different lengths";
+      return;
     default:
-      array.dtype = H5Tget_class(type) == H5T_STRING ? "text" : "other";
+      array.dtype = "other";
   }
 }
 
@@ -87,11 +98,13 @@ void list_below(hid_t group, const std::string& prefix, int depth, std::vector<L
   for (hsize_t i = 0; i < info.nlinks; ++i) {
     const std::string name = link_name(group, i);
     H5L_info_t link{};
-    if (H5Lget_info(group, name.c_str(), &link, H5P_DEFAULT) < 0 || link.type != H5L_TYPE_HARD) continue;
+    if (H5Lget_info(group, name.c_str(), &link, H5P_DEFAULT) < 0 || link.type == H5L_TYPE_SOFT) continue;
     const Identifier object(H5Oopen(group, name.c_str(), H5P_DEFAULT), H5Oclose);
     const H5I_type_t kind = object.good() ? H5Iget_type(object) : H5I_BADID;
+    if (kind == H5I_BADID) arrays.push_back({.path = prefix + name, .dtype = ListedArray::kUnreadable});
     if (kind == H5I_DATASET) arrays.push_back(listed(object, prefix + name));
-    if (kind == H5I_GROUP) list_below(object, prefix + name + '/', depth + 1, arrays);
+    if (kind == H5I_GROUP && link.type == H5L_TYPE_HARD)
+      list_below(object, prefix + name + '/', depth + 1, arrays);
   }
 }
 

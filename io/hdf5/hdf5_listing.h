@@ -9,8 +9,9 @@ namespace tutti {
 // A dataset of an HDF5 file, as seen without libtorch.
 struct ListedArray {
   enum class Numbers { kIntegers, kFloats, kBooleans, kOther };
-  std::string path;   // "train/images"
-  std::string dtype;  // "uint8", "float32", "bool"; "text" or "other" if it has no numbers
+  static constexpr const char* kUnreadable = "unreadable";  // by this libhdf5, or a link to nothing
+  std::string path;                                         // "train/images"
+  std::string dtype;  // "uint8", "float32", "bool"; "text", kUnreadable and others have no numbers
   Numbers numbers = Numbers::kOther;
   std::vector<int64_t> shape;
   int64_t num_classes = 0;  // the attribute of that name; 0 = none

@@ -174,6 +174,15 @@ TEST_F(ReportTest, AResumedRunHasTheTimesOfAllItsStarts) {
   EXPECT_EQ(run["state"], "ended");
 }
 
+TEST_F(ReportTest, AStartAfreshLeavesOutTheTimesOfThoseBefore) {
+  const std::string dir = run("a", kTwoSteps);
+  record(dir, "20260101T000000Z-0", 0, {"exit code 0", "exit code 0"});
+  record(dir, "20260102T000000Z-0", 0, {"exit code 0", "exit code 0"});
+  const Json run = data({dir})["runs"][0];
+  EXPECT_EQ(run["starts"].size(), 2u);
+  EXPECT_DOUBLE_EQ(run["ranks"][1]["compute"]["forward"], 0.03);
+}
+
 TEST_F(ReportTest, TheStateIsHowTheNewestStartEnded) {
   const auto state = [&](const std::vector<std::string>& ends) {
     const std::string dir = run("a", kTwoSteps);
@@ -230,7 +239,7 @@ TEST_F(ReportTest, NoTextOfAUserEndsTheScript) {
 TEST_F(ReportTest, WhatIsNoRunIsTheUsersError) {
   EXPECT_THAT(refused(scratch_.path("nowhere")), HasSubstr("nowhere: there is no such folder"));
   EXPECT_THAT(refused(scratch_.path()), HasSubstr("not a run folder: it has no recipe.toml"));
-  EXPECT_THAT(refused(run("a", "")), HasSubstr("no step is done yet"));
+  EXPECT_THAT(refused(run("a", "")), HasSubstr("there are no steps in "));
   const std::string out = scratch_.path("no/where.html");
   const std::string dir = run("b", kTwoSteps);
   EXPECT_THAT(message_of<UserError>([&] { write_report(disk_, {{dir}}, out); }), HasSubstr(out));

@@ -81,6 +81,23 @@ TEST_F(RunStatusTest, AFolderOfRunsIsATable) {
               HasSubstr("one  killed  20    2      0.5   2.2 kB  0 seconds ago\n"));
 }
 
+TEST_F(RunStatusTest, ADamagedRunIsARowBesideTheOthers) {
+  const std::string damaged = scratch_.path("runs/damaged");
+  disk_.make_folders(damaged);
+  write_text(damaged + "/recipe.toml", "[[[\n");
+  const auto runs = runs_below(scratch_.path("runs"));
+  ASSERT_EQ(runs.size(), 2U);
+  EXPECT_THAT(runs[0].reason, HasSubstr("damaged/recipe.toml:1"));
+  EXPECT_THAT(table_of_runs(runs, runs[1].changed_unix_s), HasSubstr("\ndamaged  damaged  "));
+  EXPECT_THROW(status_of(damaged), UserError);
+}
+
+TEST_F(RunStatusTest, StepsOfLostLinesAreThoseOfTheNewestCheckpoint) {
+  write_text(run_ + "/metrics.jsonl", R"({"step": 2, "epoch": 1, "loss": 0.5, "lr": 0.1})"
+                                      "\n");
+  EXPECT_EQ(status_of(run_).metrics.step, 15);
+}
+
 TEST_F(RunStatusTest, WhatIsNoRunIsAnError) {
   EXPECT_THROW(status_of(scratch_.path("none")), UserError);
   EXPECT_THROW(status_of(run_ + "/checkpoints"), UserError);

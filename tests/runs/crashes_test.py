@@ -1,6 +1,8 @@
 """A rank that ends by a fault of its own leaves in its log what it did last, and ends as it would have; one that
 is killed is named by the others."""
+import json
 import os
+import re
 import shutil
 import signal
 import time
@@ -83,12 +85,16 @@ class Crashes(tutti_run.RunTest):
         what = "step 2, Compute: NaNMonitor: the training loss of step 2 is not a number$"
         together = start(self.folder / "run", recipe=recipe, ranks=3, **values)
         in_one = start(self.folder / "local", "--local-ranks", 3, recipe=recipe, ranks=1, **values)
+        told = start(self.folder / "json", "--json", recipe=recipe, ranks=2, **values)
         who = r"rank \d( \(and (1 other|2 others)\))?: "  # those that come in time
         for running, error in {together: f"^error: {who}{what}", in_one: f"^error: {what}"}.items():
             finished = running.wait(timeout=60)
             self.assertEqual(finished.code, 1, finished.text)
             self.assertEqual(len(finished.errors()), 1, finished.text)
             self.assertRegex(finished.errors()[0], error)
+        [result] = re.findall(r"^{.*}$", told.wait(timeout=60).text, re.M)
+        self.assertEqual(result + "\n", (self.folder / "json" / "result.json").read_text())
+        self.assertEqual(json.loads(result)["ended"], "error")
 
 
 if __name__ == "__main__":

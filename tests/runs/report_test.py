@@ -29,7 +29,7 @@ class Errors(tutti_run.RunTest):
         (self.folder / "new").mkdir()
         (self.folder / "new" / "recipe.toml").touch()
         for name, told in (("nowhere", "there is no such folder"), ("empty", "not a run folder: it has no recipe.toml"),
-                           ("new", "no step is done yet: ")):
+                           ("new", "there are no steps in ")):
             finished = tutti("report", self.folder / name).wait()
             self.assertEqual(finished.code, 2, finished.text)
             self.assertRegex(finished.text, fr"^error: {self.folder / name}: {told}[^\n]*\n$")

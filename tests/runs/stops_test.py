@@ -81,7 +81,7 @@ class Stops(tutti_run.RunTest):
         once.process.send_signal(signal.SIGINT)
         finished = once.wait(timeout=60)
         self.assertEqual(finished.code, 0, finished.text)
-        self.assertIn("; Ctrl-C again ends it at once, without that checkpoint", finished.text)
+        self.assertIn("; Ctrl-C twice ends it at once, without that checkpoint", finished.text)
         twice = start(self.folder / "twice", ranks=1, recipe=self.long_steps(), train__eval_interval="0ba")
         twice.wait_for(lambda: "epoch 1" in twice.text(), "a step")
         twice.process.send_signal(signal.SIGINT)

@@ -108,6 +108,7 @@ class Terminal(tutti_run.RunTest):
             shown = Shown([*short, self.folder / "plain"], 80, **environment)
             self.assertNotRegex(shown.text, COLORS)
             self.assertIn("MulticlassAccuracy", shown.text)
+            self.assertEqual("TERM" in environment, "\x1b" not in shown.text, environment)
         piped = subprocess.run([*map(str, short), self.folder / "piped"], capture_output=True, text=True)
         self.assertNotIn("\x1b", piped.stdout + piped.stderr)
         self.assertIn("\nepoch 2/2  step 15/15  MulticlassAccuracy", piped.stdout)

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "io/formats/json_line.h"
+#include "runtime/text.h"
 
 namespace tutti {
 namespace {
@@ -17,7 +18,7 @@ bool is_evaluation(const std::string& line) {
 // Identifies a metric's value after a step.
 std::string evaluation_key(int64_t step, const std::string& name, double value) {
   char text[64];
-  std::snprintf(text, sizeof text, " %.17g", std::isnan(value) ? std::abs(value) : value);
+  std::snprintf(text, sizeof text, " %.17g", without_nan_sign(value));
   return std::to_string(step) + " " + name + text;
 }
 

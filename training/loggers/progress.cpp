@@ -7,6 +7,7 @@
 
 #include "io/run_paths.h"
 #include "runtime/printable.h"
+#include "runtime/text.h"
 #include "runtime/text_style.h"
 
 namespace tutti {
@@ -97,7 +98,7 @@ void Progress::log_evaluation(const LoggedMetrics& metrics, const LogTime& time)
   std::ostringstream line;
   line << (result_.last ? place() : "evaluation");
   for (std::size_t i = 0; i < names.size(); ++i)
-    line << "  " << display_name(names[i], names) << ' ' << metrics[i].second;
+    line << "  " << display_name(names[i], names) << ' ' << without_nan_sign(metrics[i].second);
   out_.print(styled(colors_, TextStyle::kGreen, line.str()) + "\n");
 }
 
@@ -130,10 +131,11 @@ void Progress::show() {
 // The rate is not known before the second step.
 std::string Progress::line() const {
   const StepReport& last = *result_.last;
-  const double done = last.progress, rate = samples_per_s();
+  const double done = std::min(1.0, last.progress), rate = samples_per_s();
   const double left = done > 0 ? seconds(shown_ - first_step_) * (1 - done) / done : 0;
   std::ostringstream line;
-  line << place() << "  " << std::lround(100 * done) << "%  loss " << static_cast<float>(last.loss);
+  line << place() << "  " << std::lround(100 * done) << "%  loss "
+       << static_cast<float>(without_nan_sign(last.loss));
   if (rate > 0) line << "  " << duration_text(left) << " left  " << std::lround(rate) << " samples/s";
   line << "  lr " << static_cast<float>(last.lr);
   if (data_wait_ms_ > kFeltWait * step_ms_)

@@ -1,6 +1,7 @@
 #include "training/loggers/run_result.h"
 
 #include <cmath>
+#include <cstdio>
 #include <span>
 
 #include "io/formats/json_line.h"
@@ -25,7 +26,8 @@ const char* name(TrainingEnd why) {
 }
 
 std::string metric_text(const EvaluatedMetric& metric) {
-  const std::string text = formatted("%.4f", metric.last);
+  const std::string text = formatted("%.4f", without_nan_sign(metric.last));
+  if (std::isnan(metric.best)) return text;
   if (metric.best == metric.last) return text + "  (the best)";
   return text + formatted("  (best %.4f, step %lld)", metric.best, static_cast<long long>(metric.best_step));
 }
@@ -41,10 +43,6 @@ std::string metrics_json(const std::vector<EvaluatedMetric>& metrics) {
 
 }  // namespace
 
-std::string error_result(const std::string& reason) {
-  return json_line({{"ended", std::string("error")}, {"reason", reason}});
-}
-
 void write_result(Disk& disk, const std::string& run_dir, const std::string& json,
                   const std::function<void(const std::string& what)>& warn) try {
   const std::string path = run_dir + '/' + kResultFile;
@@ -57,6 +55,16 @@ void write_result(Disk& disk, const std::string& run_dir, const std::string& jso
   disk.rename(unfinished, path);
 } catch (const std::exception& error) {
   warn(error.what());
+}
+
+void leave_error(Disk& disk, const std::string& run_dir, const std::string& reason, bool print,
+                 const std::function<void(const std::string& what)>& warn) {
+  const std::string json = json_line({{"ended", std::string("error")}, {"reason", reason}});
+  if (print) {
+    std::puts(json.c_str());
+    std::fflush(stdout);
+  }
+  write_result(disk, run_dir, json, warn);
 }
 
 std::string duration_text(double s) {
@@ -91,7 +99,7 @@ std::vector<std::pair<std::string, std::string>> RunResult::rows() const {
   if (ended.skipped_steps > 0) steps += ", " + std::to_string(ended.skipped_steps) + " of them skipped";
   add("steps", steps);
   add("time", wall_s < 60 ? formatted("%.1f s", wall_s) : duration_text(wall_s));
-  if (last) add("loss", formatted("%.6g", static_cast<float>(last->loss)));
+  if (last) add("loss", formatted("%.6g", static_cast<float>(without_nan_sign(last->loss))));
   std::vector<std::string> names;
   for (const auto& one : metrics.evaluated) names.push_back(one.name);
   for (const auto& one : metrics.evaluated) add(display_name(one.name, names), metric_text(one));

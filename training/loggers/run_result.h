@@ -31,12 +31,12 @@ struct RunResult {
   std::string json() const;
 };
 
-// The same for a run that an error ended: "ended" is "error".
-std::string error_result(const std::string& reason);
-
 // Replaces result.json in the run folder; removes it if `json` is "". Trouble is a warning.
 void write_result(Disk& disk, const std::string& run_dir, const std::string& json,
                   const std::function<void(const std::string& what)>& warn);
+// Writes the result of a run that an error ended: "ended" is "error". `print`: on standard output, too.
+void leave_error(Disk& disk, const std::string& run_dir, const std::string& reason, bool print,
+                 const std::function<void(const std::string& what)>& warn);
 
 // "3:07", "1:02:30" (hours, minutes, seconds).
 std::string duration_text(double s);

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <hdf5.h>
 
 #include <chrono>
 #include <cmath>
@@ -49,6 +50,56 @@ TEST_F(Hdf5DatasetTest, StacksTheRowsAskedFor) {
   EXPECT_TRUE(at::equal(batch["input"], inputs_.index_select(0, at::tensor(rows))));
   EXPECT_TRUE(at::equal(batch["target"], labels_.index_select(0, at::tensor(rows))));
   EXPECT_EQ(data.get({}, {}).at("input").tensor().sizes(), (at::IntArrayRef{0, 1, 2, 3}));
+}
+
+// The other file has its array at another place.
+TEST_F(Hdf5DatasetTest, FollowsALinkToAnotherFile) {
+  PosixDisk disk;
+  write_hdf5(disk, scratch_.path("other.h5"), {hdf5_array("images", inputs_)});
+  const hid_t file = H5Fopen(write_with_labels(labels_).c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
+  H5Lcreate_external("other.h5", "images", file, "linked", H5P_DEFAULT, H5P_DEFAULT);
+  H5Lcreate_external("no.h5", "images", file, "dangling", H5P_DEFAULT, H5P_DEFAULT);
+  H5Fclose(file);
+  const Hdf5Dataset data({.path = path_, .arrays = {"linked"}});
+  const std::vector<int64_t> rows = {99, 0, 7, 7};
+  EXPECT_TRUE(at::equal(data.get(rows, {})["linked"], inputs_.index_select(0, at::tensor(rows))));
+  EXPECT_THAT(error_of({.path = path_, .arrays = {"dangling"}}),
+              HasSubstr("array 'dangling' cannot be opened by HDF5 1."));
+}
+
+TEST_F(Hdf5DatasetTest, SaysWhatAnArrayIsThatHasNoNumbers) {
+  const hid_t file = H5Fcreate(path_.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+  const hsize_t rows = 3;
+  const hid_t space = H5Screate_simple(1, &rows, nullptr);
+  const hid_t ragged = H5Tvlen_create(H5T_NATIVE_INT32), kinds = H5Tenum_create(H5T_NATIVE_INT8);
+  for (int8_t i = 0; i < 3; ++i)
+    H5Tenum_insert(kinds, std::string(1, static_cast<char>('a' + i)).c_str(), &i);
+  for (const auto& [name, type] :
+       {std::pair{"names", hid_t{H5T_C_S1}}, std::pair{"ragged", ragged}, std::pair{"kinds", kinds}})
+    H5Dclose(H5Dcreate2(file, name, type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+  H5Tclose(ragged);
+  H5Tclose(kinds);
+  H5Sclose(space);
+  H5Fclose(file);
+  EXPECT_THAT(error_of({.path = path_, .arrays = {"names"}}),
+              HasSubstr("array 'names' is text [3], and only integers"));
+  EXPECT_THAT(error_of({.path = path_, .arrays = {"ragged"}}), HasSubstr("is rows of different lengths [3]"));
+  EXPECT_THAT(error_of({.path = path_, .arrays = {"kinds"}}), HasSubstr("is enum [3]"));
+}
+
+// 32000 is h5py's lzf, which libhdf5 reads with a plugin only.
+TEST_F(Hdf5DatasetTest, NamesACompressionThatIsNotRead) {
+  const hid_t file = H5Fcreate(path_.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+  const hsize_t rows = 3;
+  const hid_t space = H5Screate_simple(1, &rows, nullptr), list = H5Pcreate(H5P_DATASET_CREATE);
+  H5Pset_chunk(list, 1, &rows);
+  H5Pset_filter(list, 32000, H5Z_FLAG_OPTIONAL, 0, nullptr);
+  H5Dclose(H5Dcreate2(file, "input", H5T_NATIVE_FLOAT, space, H5P_DEFAULT, list, H5P_DEFAULT));
+  H5Pclose(list);
+  H5Sclose(space);
+  H5Fclose(file);
+  EXPECT_THAT(error_of({.path = path_}),
+              HasSubstr("array 'input' is compressed with filter 32000, which this HDF5 does not read"));
 }
 
 TEST_F(Hdf5DatasetTest, SpecNamesShapesWithoutTheSamples) {

@@ -86,6 +86,8 @@ TEST(RecipeTransforms, ErrorsNameTheKey) {
               AllOf(StartsWith("r.toml:4: data.train.layout = \"NHWC\": "), HasSubstr("with channels")));
   EXPECT_THAT(why(kPixels.movedim(-1, 1).contiguous(), "scale = 1\n"),
               AllOf(StartsWith("r.toml:4: data.train.scale = 1"), HasSubstr("say layout = \"NCHW\"")));
+  EXPECT_THAT(why(kPixels, "layout = 'NCHW'\n"),
+              AllOf(HasSubstr("'input' is uint8 [6, 5, 3] a sample"), HasSubstr("needs no layout")));
   EXPECT_THAT(why(kPixels, "mean = []\n"), HasSubstr("r.toml:4: data.train.mean = []: expected a number"));
 }
 

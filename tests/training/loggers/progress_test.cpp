@@ -268,6 +268,23 @@ TEST_F(ProgressTest, JsonIsOneObjectAndNothingElse) {
   EXPECT_THAT(text, HasSubstr(R"("checkpoint": "c/ep1")"));
 }
 
+// Samples of the last step may go beyond the max_duration.
+TEST_F(ProgressTest, NoMoreThanAllIsDone) {
+  const std::string text = shown([](Progress& progress) {
+    progress.log_step({.loss = -std::nan(""), .progress = 1.44}, during(1));
+  });
+  EXPECT_THAT(text, HasSubstr("  100%  loss nan"));
+}
+
+TEST_F(ProgressTest, NoNumberHasNoBestAndNoSign) {
+  const std::string text = shown([](Progress& progress) {
+    progress.log_step({.loss = -std::nan("")}, during(1));
+    progress.log_evaluation({{"metrics/eval/a", -std::nan("")}}, after(1));
+  });
+  EXPECT_THAT(text, HasSubstr("  a nan\n"));
+  EXPECT_THAT(text, HasSubstr("  loss                   nan\n  a                      nan\n"));
+}
+
 TEST_F(ProgressTest, TheClosingTextFollowsTheTable) {
   const std::string text = shown([](Progress& progress) { progress.log_closing_text("Romeo"); });
   EXPECT_THAT(text, HasSubstr("  metrics                runs/trial/metrics.jsonl\n"));
