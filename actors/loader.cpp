@@ -12,8 +12,11 @@
 namespace tutti {
 namespace {
 
-std::string place_of(const DataPosition& position) {
-  return "epoch " + std::to_string(position.epoch + 1) + ", batch " + std::to_string(position.batch + 1) +
+// As in progress. Evaluations load what they ask for.
+std::string place_of(const DataPosition& position, bool training) {
+  const std::string number = std::to_string(position.batch + 1);
+  return (training ? "epoch " + std::to_string(position.epoch + 1) + ", step " + number
+                   : "evaluation, batch " + number) +
          ", Loader: ";
 }
 
@@ -77,11 +80,11 @@ BatchReady Loader::load(const DataPosition& position) const try {
   return {position, sampler_.global_samples(position.batch),       sampler_.first_sample(position.batch),
           last,     read(indices, sampler_.epoch(position.epoch)), false};
 } catch (const UserError& error) {
-  throw UserError(place_of(position) + error.what(), error.kind());
+  throw UserError(place_of(position, started_) + error.what(), error.kind());
 } catch (const RunError& error) {
-  throw OperatingError(place_of(position) + error.what(), error.kind());
+  throw OperatingError(place_of(position, started_) + error.what(), error.kind());
 } catch (const c10::Error& error) {
-  throw OperatingError(place_of(position) + "a batch cannot be loaded: " + one_line(error));
+  throw OperatingError(place_of(position, started_) + "a batch cannot be loaded: " + one_line(error));
 }
 
 Batch Loader::read(const std::vector<int64_t>& indices, const Epoch& epoch) const {

@@ -18,9 +18,7 @@ constexpr Nanoseconds kAbandonDelay = std::chrono::seconds(3);  // after a desti
 static_assert(LogWriter::kMostToFinish + kAbandonDelay <= kLogsEndWithin);
 
 Progress::Facts facts_of(const Job& job, const RankEnvironment& environment) {
-  const Setting& model = job.recipe.at("model");
-  const bool of_plugin = model.has("name") && model.at("kind").text() == kPluginKind;
-  return {.model = model.at(of_plugin ? "name" : "kind").text(),
+  return {.model = job.model_name(),
           .device = "cpu",  // job.cpp refuses others
           .threads = job.settings.device.threads,
           .hosts = environment.hosts,

@@ -104,10 +104,11 @@ std::string algorithm_section(const Entry& entry) {
   return out;
 }
 
-// The tables [[section.key]] of a section.
+// The tables [[section.key]], or the table [section.key], of a section.
 std::string tables_of(const Catalog& section, const Key& key) {
   const Catalog& tables = *key.tables;
-  return "\n## " + code("[[" + section.section + '.' + key.name + "]]") + '\n' + tables.doc +
+  const std::string path = '[' + section.section + '.' + key.name + ']';
+  return "\n## " + code(key.type == KeyType::kTables ? '[' + path + ']' : path) + '\n' + tables.doc +
          absence(tables) + '\n' + key_table(tables.keys) + kinds(tables);
 }
 

@@ -18,6 +18,7 @@ constexpr int kOfName = 8, kOfSynonym = 7, kOfText = 3, kOfWholeName = 6, kOfSec
 // What else a topic is called: words of names in the catalogs.
 const std::map<std::string, Words>& synonyms() {
   static const std::map<std::string, Words> words = {
+      {"accumulation", {"grad_accum"}},
       {"amp", {"precision"}},
       {"average", {"ema", "swa"}},
       {"bf16", {"precision", "param_dtype"}},
@@ -35,6 +36,9 @@ const std::map<std::string, Words>& synonyms() {
       {"half", {"precision"}},
       {"iteration", {"max_duration"}},
       {"logging", {"loggers", "progress_bar"}},
+      {"loader", {"data.train", "num_workers"}},
+      {"memory", {"grad_accum", "memory_budget_mb", "cache_mb"}},
+      {"microbatch", {"grad_accum"}},
       {"mixed", {"precision"}},
       {"oom", {"grad_accum", "memory_budget_mb"}},
       {"overfitting", {"early_stopper", "weight_decay", "label_smoothing"}},

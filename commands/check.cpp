@@ -96,9 +96,7 @@ std::string summary(const Job& job, const State& trainee, const CheckOptions& op
   int64_t numbers = 0;
   for (const auto& view : trainee.views) numbers += view.tensor.numel();
   const int64_t steps = planned_steps(job);
-  std::string text =
-      row("model", std::string(trainee.model->kind()) + ": " + std::to_string(trainee.views.size()) +
-                       " parameters, " + std::to_string(numbers) + " numbers");
+  std::string text = row("model", job.model_name() + ": " + grouped(numbers) + " parameters");
   text += row("batches", batch_identity(job)) +
           row("epoch", std::to_string(job.train_sampler(0).batches()) + " steps over " +
                            std::to_string(job.train_samples()) + " samples");

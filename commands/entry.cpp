@@ -1,5 +1,6 @@
 #include "commands/entry.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <random>
 #include <string>
@@ -74,6 +75,10 @@ int run_simulate(const TuttiRequest& request) {
   return simulate(resolved_recipe(request), options);
 }
 
+int ranks_to_check(const TuttiRequest& request) {
+  return request.ranks > 0 ? request.ranks : std::max(1, launched_world());
+}
+
 int print(const std::string& text) {
   std::fputs(text.c_str(), stdout);
   return 0;
@@ -86,8 +91,9 @@ int tutti_run(const TuttiRequest* request) {
   using namespace tutti;
   const std::string command = request->command;
   if (command == "train") return run_train(*request);
+  if (command == "check" && launched_rank().value_or(0) > 0) return 0;  // the first checks for all
   if (command == "check")
-    return print(check_text(resolved_recipe(*request), {.ranks = request->ranks ? request->ranks : 1,
+    return print(check_text(resolved_recipe(*request), {.ranks = ranks_to_check(*request),
                                                         .scan_data = request->scan_data != 0,
                                                         .all = request->all != 0,
                                                         .steps = request->steps}));

@@ -4,31 +4,14 @@
 #include <cmath>
 
 #include "io/formats/run_metrics.h"
-#include "recipe/catalog.h"
-#include "recipe/resolve.h"
 
 namespace tutti {
-namespace {
-
-Catalog best_catalog() {
-  return {
-      .section = "checkpoint.best",
-      .noun = "",
-      .doc = "",
-      .keys = {{"metric", KeyType::kText, "", "a metric of an evaluation"},
-               Key{"mode", KeyType::kText, "auto", "which values are better"}.one_of({"auto", "max", "min"}),
-               Key{"keep", KeyType::kInteger, "1", "how many"}.at_least(1).at_most(1e6)}};
-}
-
-}  // namespace
-
 BestSettings BestSettings::read(const Setting& table) {
-  const Setting resolved = resolve_section(best_catalog(), table, {});
   BestSettings settings;
-  settings.metric = resolved.at("metric");
-  const std::string& mode = resolved.at("mode").text();
+  settings.metric = table.at("metric");
+  const std::string& mode = table.at("mode").text();
   settings.less_is_better = mode == "auto" ? tutti::less_is_better(settings.metric.text()) : mode == "min";
-  settings.keep = static_cast<int>(resolved.at("keep").integer());
+  settings.keep = static_cast<int>(table.at("keep").integer());
   return settings;
 }
 

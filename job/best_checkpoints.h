@@ -14,7 +14,7 @@ struct BestSettings {
   bool less_is_better = false;
   int keep = 1;
 
-  // Throws UserError for unknown or wrong members of the table.
+  // Of a resolved table.
   static BestSettings read(const Setting& table);
   // The logged name, "metrics/eval/MulticlassAccuracy". Throws UserError unless one of `measured` is meant.
   std::string logged_name(const std::vector<std::string>& measured) const;

@@ -380,6 +380,12 @@ void Job::describe_to(State& state, int rank) const {
   state.device_train_microbatch_size = settings.train.accumulation.microbatch_size;
 }
 
+std::string Job::model_name() const {
+  const Setting& model = recipe.at("model");
+  const bool of_plugin = model.has("name") && model.at("kind").text() == kPluginKind;
+  return model.at(of_plugin ? "name" : "kind").text();
+}
+
 std::vector<std::string> Job::data_advice() const {
   std::vector<std::string> advice;
   const auto add = [&](const Setting& section, const Dataset& data) {

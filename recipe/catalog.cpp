@@ -39,6 +39,8 @@ const char* type_text(KeyType type) {
       return "a list of texts or a table of texts";
     case KeyType::kTables:
       return "tables";
+    case KeyType::kTable:
+      return "a table";
     case KeyType::kAny:
       return "any value";
   }
@@ -49,6 +51,14 @@ std::string units_text(const std::vector<std::string>& units) {
   if (units.empty()) return " like 10ep, 500ba, 0.5dur or 1h20m (an integer counts epochs)";
   if (units == std::vector<std::string>{"sec"}) return " in seconds like 60sec or 1m30s";
   return " in " + joined(units);
+}
+
+// "metric (a text), keep (an integer >= 1)"
+std::string members_text(const Catalog& table) {
+  std::string text;
+  for (const Key& key : table.keys)
+    text += (text.empty() ? "" : ", ") + key.name + " (" + key.expects() + ')';
+  return text;
 }
 
 }  // namespace
@@ -81,7 +91,8 @@ std::string Key::expects() const {
   std::string text = choices.empty() ? type_text(type) : "one of " + joined(choices);
   if (choices.empty() && (type == KeyType::kTime || type == KeyType::kTimes)) text += units_text(units);
   for (const auto& [name, choice] : synonyms) text += ", " + name + " (" + choice + ')';
-  if (tables) text += ", each with a kind: one of " + joined(tables->kinds());
+  if (type == KeyType::kTables) text += ", each with a kind: one of " + joined(tables->kinds());
+  if (type == KeyType::kTable) text += " of " + members_text(*tables);
   if (const std::string bounds = range.text(); !bounds.empty()) text += ' ' + bounds;
   for (const auto& word : words) text += " or \"" + word + '"';
   return text;

@@ -24,6 +24,7 @@ enum class KeyType {
   kIntegerOrSteps,     // 2, or [[0, 1], [7, 2]]: from step 0 on 1, from step 7 on 2
   kTextsOrNamedTexts,  // ["a", "b"], or { name = "a", other = "b" }
   kTables,             // [[section.key]]: tables, each with a kind
+  kTable,              // { ... }, a table without a kind
   kAny
 };
 
@@ -55,7 +56,7 @@ struct Key {
   std::vector<std::string> words = {};  // texts allowed beside the type: "auto"
   std::vector<std::string> units = {};  // of a time; empty = any
   Range range = {};
-  std::shared_ptr<const Catalog> tables = nullptr;  // for kTables: the catalog of each table
+  std::shared_ptr<const Catalog> tables = nullptr;  // for kTables and kTable: the catalog of each table
   std::string refusal = "";  // why tutti refuses this argument of Composer's; "" = allowed
 
   bool required() const { return fallback.empty(); }

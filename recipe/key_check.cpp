@@ -159,6 +159,9 @@ Setting checked_type(const Key& key, const Setting& given) {
     case KeyType::kTables:
       if (!given.is_array() || given.array().empty()) reject(given);
       return given;
+    case KeyType::kTable:
+      if (!given.is_table()) reject(given);
+      return given;
     case KeyType::kAny:
       return given;
   }

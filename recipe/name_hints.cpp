@@ -98,7 +98,6 @@ std::string NameHints::meant_by(const std::string& target) const {
   return "";
 }
 
-// A section other than `section` that has the key.
 NameHint NameHints::elsewhere(const std::string& section, const std::string& name) const {
   Names places;
   NameHint hint;

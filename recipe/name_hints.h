@@ -28,6 +28,9 @@ class NameHints {
   NameHint for_key(const Catalog& catalog, const Entry* entry, const std::string& path,
                    const std::string& name, const std::vector<std::string>& known) const;
 
+  // The sections other than this one that have the key.
+  NameHint elsewhere(const std::string& section, const std::string& name) const;
+
   struct KindHint {
     std::string text;
     const Entry* entry = nullptr;  // the kind, if it is meant without doubt
@@ -37,7 +40,6 @@ class NameHints {
 
  private:
   const ForeignName* foreign(const std::string& name) const;
-  NameHint elsewhere(const std::string& section, const std::string& name) const;
   NameHint nearly_elsewhere(const std::string& name) const;
   std::string meant_by(const std::string& target) const;
 

@@ -21,7 +21,9 @@ class SectionResolver {
   Setting resolved() {
     Setting::Table members;
     const bool is_table = mistakes_.all.collect([this] {
-      if (!given_.is_table()) given_.fail("expected a table, [" + given_.path + "] with its keys below");
+      if (!given_.is_table())
+        given_.fail("expected a table, [" + given_.path + "] with its keys below" +
+                    mistakes_.hints.elsewhere(given_.path, given_.path).text);
     });
     if (is_table) {
       mistakes_.all.collect([this] { choose_kind(); });
@@ -130,6 +132,8 @@ class SectionResolver {
     value.path = path_below(given_.path, key.name);
     if (key.type == KeyType::kPath) value = as_absolute(key, std::move(value));
     if (key.type == KeyType::kTables) value = with_tables_resolved(key, value);
+    if (key.type == KeyType::kTable)
+      value = resolve_table(*key.tables, value, {.folder = origin_.folder}, mistakes_);
     return value;
   }
 

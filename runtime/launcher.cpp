@@ -10,14 +10,19 @@ std::optional<int> launched_rank() {
   return std::nullopt;
 }
 
+int launched_world() {
+  const char* world = std::getenv("OMPI_COMM_WORLD_SIZE");
+  return world ? std::atoi(world) : 0;
+}
+
 std::string after_interrupt() {
-  if (!std::getenv("OMPI_COMM_WORLD_RANK")) return "Ctrl-C twice ends it at once, without that checkpoint";
+  if (launched_world() == 0) return "Ctrl-C twice ends it at once, without that checkpoint";
   return "after a Ctrl-C mpirun kills the ranks a second later, ready or not; `tutti stop` gives them time";
 }
 
 bool is_one_of_slurms_tasks() {
   const char* tasks = std::getenv("SLURM_NTASKS");
-  return tasks && std::atoi(tasks) > 1 && !std::getenv("OMPI_COMM_WORLD_SIZE");
+  return tasks && std::atoi(tasks) > 1 && launched_world() == 0;
 }
 
 }  // namespace tutti

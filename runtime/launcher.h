@@ -9,6 +9,9 @@ namespace tutti {
 // without a launcher.
 std::optional<int> launched_rank();
 
+// The number of ranks that mpirun started; 0 without mpirun.
+int launched_world();
+
 // What a user who pressed Ctrl-C should know: mpirun makes SIGTERM of it, and kills its ranks soon.
 std::string after_interrupt();
 

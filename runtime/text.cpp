@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <iterator>
 
 namespace tutti {
 namespace {
@@ -40,6 +41,12 @@ std::string formatted(const char* format, ...) {
   std::vsnprintf(text, sizeof text, format, values);
   va_end(values);
   return text;
+}
+
+std::string grouped(int64_t number) {
+  std::string digits = std::to_string(number);
+  for (auto i = std::ssize(digits) - 3; i > 0; i -= 3) digits.insert(static_cast<std::size_t>(i), ",");
+  return digits;
 }
 
 std::string lower_case(std::string_view text) {

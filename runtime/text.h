@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -7,6 +8,9 @@ namespace tutti {
 
 // As printf; at most 255 bytes.
 [[gnu::format(printf, 1, 2)]] std::string formatted(const char* format, ...);
+
+// "4,810"
+std::string grouped(int64_t number);
 
 // Which printf and streams write as "nan", never "-nan".
 inline double without_nan_sign(double value) { return value == value ? value : __builtin_nan(""); }

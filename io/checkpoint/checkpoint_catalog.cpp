@@ -5,6 +5,19 @@ namespace {
 
 using enum KeyType;
 
+std::shared_ptr<const Catalog> best() {
+  return std::make_shared<Catalog>(Catalog{
+      .section = "checkpoint.best",
+      .noun = "best",
+      .doc = "Which checkpoints are the best.",
+      .keys = {
+          {"metric", kText, "", "a metric of an evaluation: eval/MulticlassAccuracy, or its name alone"},
+          Key{"mode", kText, "auto",
+              "which values are better; auto: min for a loss, error, perplexity or cross entropy, else max"}
+              .one_of({"auto", "max", "min"}),
+          Key{"keep", kInteger, "1", "how many"}.at_least(1).at_most(1e6)}});
+}
+
 std::vector<Key> save_keys() {
   return {
       Key{"interval", kTime, "1ep", "time between checkpoints; training waits if the disk is slower"}
@@ -26,11 +39,11 @@ std::vector<Key> save_keys() {
           .also_named({"save_num_checkpoints_to_keep"})
           .at_least(-1)
           .at_most(1e9),
-      {"best", kAny, "none",
-       "keeps the best checkpoints, whatever `keep` says: a table with metric (\"eval/MulticlassAccuracy\", "
-       "or its name alone), mode (max, min; auto: min for a loss, error, perplexity or cross entropy) and "
-       "keep (how many, 1). An evaluation that is one of the best is followed by a checkpoint; the link "
-       "`best` leads to the best"},
+      Key{"best", kTable, "none",
+          "keeps the best checkpoints, whatever `keep` says. An evaluation that is one of the best is "
+          "followed "
+          "by a checkpoint; the link `best` leads to the best"}
+          .each(best()),
       {"save_metrics", kBoolean, "true",
        "the state of metrics is always saved, since a resumed run needs it; false is an error"},
   };

@@ -122,6 +122,8 @@ Json type_schema(const Key& key) {
       return {{"anyOf", {number_schema(key, "integer"), step_pairs(key)}}};
     case KeyType::kTextsOrNamedTexts:
       return texts_or_named_texts();
+    case KeyType::kTable:
+      return {{"$ref", definition_of(*key.tables)}};
     case KeyType::kTables:
       return {{"type", "array"}, {"minItems", 1}, {"items", {{"$ref", definition_of(*key.tables)}}}};
     case KeyType::kAny:

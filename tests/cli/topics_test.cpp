@@ -32,6 +32,8 @@ TEST(Topics, AreFoundBySynonyms) {
   EXPECT_THAT(about("fsdp"), StartsWith("sharding "));
   EXPECT_THAT(about("early stopping"), StartsWith("early_stopper "));
   EXPECT_THAT(about("gpu"), HasSubstr("device "));
+  EXPECT_THAT(about("gradient accumulation"), HasSubstr("train.grad_accum"));
+  EXPECT_THAT(about("data loader"), HasSubstr("data.train "));
   EXPECT_THAT(about("Validation"), HasSubstr("data.eval "));
 }
 

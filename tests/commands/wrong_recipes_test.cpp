@@ -133,6 +133,16 @@ TEST_F(WrongRecipe, ADeviceThatThisBuildCannotTrainOn) {
   expect_checked(place, {"device.kind = \"gpu\"", "trains on CPUs"}, 2);
 }
 
+// With all others; a section's name given as a key belongs elsewhere.
+TEST_F(WrongRecipe, MembersOfATableInASection) {
+  alter("keep = 3", "keep = 3\nbest = { metrc = 1, keep = 0 }", "best = ");
+  alter("run_name =", "precision = \"bf16\"\nrun_name =", "precision");
+  const std::string all = message_of<UserError>([&] { resolved(); });
+  EXPECT_THAT(all, HasSubstr("[precision] with its keys below; it belongs in [train]"));
+  EXPECT_THAT(all, HasSubstr("checkpoint.best.metrc = 1: unknown key; did you mean metric?"));
+  EXPECT_THAT(all, HasSubstr("checkpoint.best.keep = 0: expected an integer in [1, 1e+06]"));
+}
+
 TEST_F(WrongRecipe, AnOverrideOfAnUnknownKey) {
   overrides_ = {"optimizer.momentun=0.5"};
   const std::vector<std::string> words = {"optimizer.momentun = 0.5", "did you mean momentum?"};

@@ -8,7 +8,7 @@ import struct
 import unittest.mock
 
 import tutti_run
-from tutti_run import DIGITS, EXAMPLES, metrics, start, train, tutti
+from tutti_run import DIGITS, EXAMPLES, MPIRUN, TUTTI, Running, metrics, start, train, tutti
 
 SHORT = {"train__max_duration": "2ep", "checkpoint__interval": "1ep"}
 SHORT_IN_HALVES = {**SHORT, "train__grad_accum": 2}
@@ -156,6 +156,10 @@ class RunFolder(tutti_run.RunTest):
         self.assertTrue(text.startswith((self.run_dir / "recipe.toml").read_text()), text)
         self.assertIn("  batches  global batch 96 = 2 ranks x 48 = 2 x 2 microbatches of 24\n", text)
         self.assertIn("  epoch    15 steps over 1437 samples\n", text)
+        launched = Running([MPIRUN, "-np", "2", TUTTI, "check", EXAMPLES / "digits.toml", "--steps", "0"]).wait()
+        self.assertEqual(launched.text.count("ok: "), 1, launched.text)
+        self.assertIn("  batches  global batch 96 = 2 ranks x 48\n", launched.text)
+        self.assertIn("  model    mlp: 17,226 parameters\n", launched.text)
         text = self.said("check", EXAMPLES / "digits.toml", "--ranks", 3, "--data")
         self.assertTrue(text.startswith(f"ok: {EXAMPLES / 'digits.toml'}\n"), text)
         self.assertIn("  batches  global batch 96 = 3 ranks x 32\n", text)

@@ -22,13 +22,6 @@ std::string counted(int64_t count, const char* noun) {
   return std::to_string(count) + ' ' + noun + (count == 1 ? "" : "s");
 }
 
-// "4,810"
-std::string grouped(int64_t number) {
-  std::string digits = std::to_string(number);
-  for (auto i = std::ssize(digits) - 3; i > 0; i -= 3) digits.insert(static_cast<std::size_t>(i), ",");
-  return digits;
-}
-
 std::string start_text(const LogStart& start) {
   if (start.checkpoint.empty()) return "starts afresh";
   if (start.step == 0) return "starts with the weights of " + start.checkpoint;
