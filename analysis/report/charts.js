@@ -32,6 +32,7 @@ function numberText(value) {
 // 0, 500, 20k, 1.5M, 0.002, 2e-5.
 function tickText(value) {
   const size = Math.abs(value);
+  if (size >= 1e12) return Number(value.toPrecision(3)).toExponential();
   for (const [unit, letter] of [[1e9, "G"], [1e6, "M"], [1e3, "k"]])
     if (size >= unit) return Number((value / unit).toPrecision(4)) + letter;
   if (size !== 0 && size < 1e-3) return Number(value.toPrecision(3)).toExponential();

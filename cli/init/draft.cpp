@@ -11,9 +11,13 @@ constexpr int64_t kLargestBatch = 128, kLargestTokenBatch = 16, kLargestPictureB
 constexpr int64_t kStepsAnEpoch = 20;  // at least, if there are samples for it
 constexpr int64_t kSteps = 3000;       // of the whole training, about
 constexpr int64_t kSmallestImage = 16, kLargestSmallImage = 96;
-constexpr std::size_t kWidestColumn = 44;
+constexpr std::size_t kWidestColumn = 56;
 
 bool is_gpt(const FoundData& data) { return data.samples == SampleKind::kTokens; }
+
+bool is_bert(const FoundData& data) {
+  return data.samples == SampleKind::kMaskedTokens || data.samples == SampleKind::kTextClasses;
+}
 
 // A network of convolutions takes images with channels; bytes get theirs when they become floats.
 bool is_resnet(const FoundData& data) {
@@ -27,14 +31,16 @@ bool are_pictures(const FoundData& data) {
 }
 
 int64_t batch_size(const FoundData& data) {
-  int64_t batch = is_gpt(data)         ? kLargestTokenBatch
-                  : are_pictures(data) ? kLargestPictureBatch
-                                       : kLargestBatch;
+  int64_t batch = is_gpt(data)                          ? kLargestTokenBatch
+                  : are_pictures(data) || is_bert(data) ? kLargestPictureBatch
+                                                        : kLargestBatch;
   while (batch > kLeastBatch && data.count / batch < kStepsAnEpoch) batch /= 2;
   return batch;
 }
 
-int64_t steps_an_epoch(const FoundData& data) { return std::max<int64_t>(1, data.count / batch_size(data)); }
+int64_t steps_an_epoch(const FoundData& data) {
+  return std::max<int64_t>(1, (data.count + batch_size(data) - 1) / batch_size(data));
+}
 
 std::string number(double value) {
   std::ostringstream out;
@@ -68,6 +74,10 @@ std::string section(const std::string& heading, const RecipeLines& lines) {
   return '\n' + heading + '\n' + lines_text(lines);
 }
 
+RecipeLine vocabulary_line(const FoundData& data) {
+  return {"vocab_size", std::to_string(data.vocabulary), "tokens of the data are below"};
+}
+
 RecipeLines gpt_lines(const FoundData& data) {
   RecipeLines lines = {
       {"kind", "\"gpt\"", "a small transformer that predicts the next token"},
@@ -75,13 +85,28 @@ RecipeLines gpt_lines(const FoundData& data) {
       {"n_embd", "128", "width"},
       {"n_head", "4", "attention heads; they divide n_embd"},
       {"n_positions", std::to_string(data.sequence_length), "longest sequence: that of the data"}};
-  if (data.classes > 0)
-    lines.push_back({"vocab_size", std::to_string(data.classes), "tokens of the data are below"});
+  if (data.vocabulary > 0) lines.push_back(vocabulary_line(data));
+  return lines;
+}
+
+RecipeLines bert_lines(const FoundData& data) {
+  const bool classes = data.samples == SampleKind::kTextClasses;
+  RecipeLines lines = {
+      {"kind", classes ? "\"bert_classification\"" : "\"bert_mlm\"",
+       classes ? "a class for each sequence" : "masked tokens, which labels of -100 are not"},
+      {"num_hidden_layers", "4", "blocks; BERT has 12"},
+      {"hidden_size", "128", "width; BERT has 768"},
+      {"num_attention_heads", "4", "attention heads; they divide hidden_size"},
+      {"intermediate_size", "512", "width of the feed-forward blocks"},
+      {"max_position_embeddings", std::to_string(data.sequence_length), "longest sequence: that of the data"},
+      vocabulary_line(data)};
+  if (classes) lines.push_back({"num_classes", std::to_string(data.classes), "labels of the data are below"});
   return lines;
 }
 
 RecipeLines network_lines(const FoundData& data) {
   if (is_gpt(data)) return gpt_lines(data);
+  if (is_bert(data)) return bert_lines(data);
   if (are_pictures(data))
     return {{"kind", "\"resnet\"", "for large images; channels and classes come from the data"},
             {"depth", "18", "layers: 18, 34, 50 or 101"}};
@@ -102,7 +127,7 @@ RecipeLines model_lines(const FoundData& data) {
 // How stored numbers become the floats that models take.
 RecipeLines number_lines(const FoundData& data) {
   RecipeLines lines;
-  if (is_gpt(data)) return lines;
+  if (is_gpt(data) || is_bert(data)) return lines;
   if (data.channels > 0 && (data.channels_last || data.bytes))
     lines.push_back(
         {"layout", data.channels_last ? "\"NHWC\"" : "\"NCHW\"", "the order of dimensions in the file"});

@@ -136,6 +136,21 @@ int64_t others_in(const std::vector<NamedArray>& arrays, const std::string& grou
          2;
 }
 
+std::string name_of(const NamedArray& one) { return one.array.path.substr(one.array.path.rfind('/') + 1); }
+
+// What a tokenizer of Hugging Face leaves, and BERT reads by these names; none if it is something else.
+std::vector<std::string> names_of_bert(const std::vector<NamedArray>& arrays, const Pair& pair) {
+  const std::string group = group_of(pair.input->array.path);
+  if (name_of(*pair.input) != "input_ids" || name_of(*pair.target) != "labels" ||
+      group_of(pair.target->array.path) != group)
+    return {};
+  std::vector<std::string> names = {"input_ids", "labels"};
+  for (const auto& one : arrays)
+    for (const char* name : {"attention_mask", "token_type_ids"})
+      if (group_of(one.array.path) == group && name_of(one) == name) names.emplace_back(name);
+  return names.size() > 2 ? names : std::vector<std::string>();
+}
+
 // Group and names, where they are not those that a model reads by itself.
 RecipeLines array_lines(const std::vector<NamedArray>& arrays, const Pair& pair) {
   const std::string group = group_of(pair.input->array.path);
@@ -144,7 +159,11 @@ RecipeLines array_lines(const std::vector<NamedArray>& arrays, const Pair& pair)
   const std::string input = pair.input->array.path.substr(cut), target = pair.target->array.path.substr(cut);
   RecipeLines lines;
   if (cut > 0) lines.push_back({"group", toml_text(group)});
-  if (input != "input" || target != "target") {
+  if (const auto names = names_of_bert(arrays, pair); !names.empty()) {
+    std::string list;
+    for (const auto& name : names) list += (list.empty() ? "" : ", ") + toml_text(name);
+    lines.push_back({"arrays", '[' + list + ']', "BERT reads them by these names"});
+  } else if (input != "input" || target != "target") {
     lines.push_back({"arrays", "{ input = " + toml_text(input) + ", target = " + toml_text(target) + " }",
                      "models call them input and target"});
   } else if (others_in(arrays, together ? group : "") > 0) {
@@ -265,17 +284,25 @@ FoundData look_into_hdf5(const std::string& file, const std::string& recipe_fold
   const ListedArray &input = pair.input->array, &target = pair.target->array;
   FoundData data{.name = std::filesystem::path(file).stem(), .count = input.rows()};
   data.classes = classes_of(file, target);
-  if (are_tokens(*pair.input, *pair.target)) {
+  if (!names_of_bert(arrays, pair).empty()) {
+    data.samples = target.shape.size() == 1 ? SampleKind::kTextClasses : SampleKind::kMaskedTokens;
+    data.sequence_length = input.shape[1];
+    data.vocabulary = classes_of(file, input);
+    if (data.samples == SampleKind::kMaskedTokens) data.vocabulary = std::max(data.vocabulary, data.classes);
+  } else if (are_tokens(*pair.input, *pair.target)) {
     data.samples = SampleKind::kTokens;
     data.sequence_length = input.shape[1];
-    data.classes = std::max(data.classes, classes_of(file, input));
+    data.vocabulary = std::max(data.classes, classes_of(file, input));
   } else {
     look_at_shape(data, input);
     look_at_labels(data, file, *pair.target);
     if (data.bytes && data.samples == SampleKind::kImages) look_at_pixels(data, file, input);
   }
-  data.found = pair_text(pair) + ", " + std::to_string(data.classes) +
-               (data.samples == SampleKind::kTokens ? " tokens" : " classes");
+  const bool of_tokens = target.shape.size() > 1;
+  data.found = pair_text(pair) + ", " + std::to_string(of_tokens ? data.vocabulary : data.classes) +
+               (of_tokens           ? " tokens"
+                : data.classes == 1 ? " class"
+                                    : " classes");
   data.train = data_lines(file, recipe_folder, arrays, pair);
   data.eval = eval_lines(file, recipe_folder, arrays, pair);
   return data;

@@ -79,7 +79,7 @@ FoundData look_into_file(const std::string& file, const std::string& recipe_fold
   if (is_text(head)) {
     FoundData data = tokens_data(file, recipe_folder, "bytes", size,
                                  "a text of " + std::to_string(size) + " bytes; every byte is a token");
-    data.classes = 256;
+    data.vocabulary = 256;
     return data;
   }
   if (size % 2 != 0)
@@ -88,7 +88,7 @@ FoundData look_into_file(const std::string& file, const std::string& recipe_fold
   const int64_t vocab = vocabulary(file, size / 2);
   FoundData data = tokens_data(file, recipe_folder, "tokens", size / 2,
                                std::to_string(size / 2) + " uint16 tokens, below " + std::to_string(vocab));
-  data.classes = vocab;
+  data.vocabulary = vocab;
   return data;
 }
 

@@ -16,7 +16,13 @@ struct RecipeLine {
 };
 using RecipeLines = std::vector<RecipeLine>;
 
-enum class SampleKind { kVectors, kImages, kTokens };
+enum class SampleKind {
+  kVectors,
+  kImages,
+  kTokens,        // a next token for each
+  kMaskedTokens,  // of Hugging Face's names: a label for each token
+  kTextClasses    // of Hugging Face's names: a class for each sequence
+};
 
 // What was found in a data file or folder, and what a recipe says of it.
 struct FoundData {
@@ -25,7 +31,8 @@ struct FoundData {
   RecipeLines train, eval;  // which data, without batch sizes; no `eval`: there is nothing to evaluate on
   SampleKind samples = SampleKind::kVectors;
   int64_t count = 0;               // samples to train on
-  int64_t classes = 0;             // or tokens in the vocabulary; 0 = not known
+  int64_t classes = 0;             // 0 = not known
+  int64_t vocabulary = 0;          // tokens; 0 = not known
   int64_t values = 0;              // in a sample of vectors
   std::optional<int64_t> ignored;  // the label below 0
   int64_t height = 0, width = 0;

@@ -29,6 +29,9 @@ file("vectors.h5", features=rng.normal(size=(500, 12)), **{"class": labels(500)}
 file("codes.h5", data=images(200, 30), target=labels(200))
 tokens = rng.integers(0, 91, (200, 33))
 file("sequences.h5", input=tokens[:, :-1], target=tokens[:, 1:])
+ids = dict(input_ids=rng.integers(0, 91, (60, 16)), attention_mask=np.ones((60, 16), "i8"), ids=np.arange(60))
+file("masked.h5", **ids, labels=np.where(rng.random((60, 16)) < .2, ids["input_ids"], -100))
+file("texts.h5", **{f"train/{name}": values for name, values in ids.items()}, train__labels=labels(60) % 3)
 file("regression.h5", x=rng.normal(size=(50, 3)), y=rng.normal(size=50))
 file("marked.h5", x=rng.normal(size=(100, 3)), y=np.where(np.arange(100) % 7, labels(100), -1))
 file("huge.h5", x=rng.normal(size=(100, 3)), y=np.where(np.arange(100) == 5, 10**9, labels(100)))
@@ -44,6 +47,8 @@ FOUND = {  # file: model, keys of [data.train], whether there is data to evaluat
     "marked.h5": ("mlp", {"arrays": {"input": "x", "target": "y"}}, False),
     "codes.h5": ("mlp", {"arrays": {"input": "data", "target": "target"}}, False),
     "sequences.h5": ("gpt", {"kind": "hdf5"}, False),
+    "masked.h5": ("bert_mlm", {"arrays": ["input_ids", "labels", "attention_mask"]}, False),
+    "texts.h5": ("bert_classification", {"group": "train"}, False),
     "corpus.bin": ("gpt", {"kind": "tokens", "split": "train"}, True),
     "story.txt": ("gpt", {"kind": "bytes"}, True),
     "pair": ("mlp", {"kind": "idx"}, False),

@@ -102,7 +102,8 @@ class Install(tutti_run.RunTest):
         wide = 'model.name = "wide": the library of [plugins] has no such model; there are narrow'
         for name, words in {"model.name=wide": wide, "plugins.library=none.so": "none.so",
                             "model.options.width=0": "model.options.width = 0: expected an integer >= 1",
-                            "model.options.widht=3": "unknown key; did you mean width?"}.items():
+                            "model.options.widht=3": "unknown key; did you mean width?",
+                            "model.options.width=25": "step 1, Compute: Given normalized_shape=[24], expected"}.items():
             self.assertIn(words, self.refused(command, "check", recipe, "--set", name))
         bare = self.sources / "bare.toml"
         bare.write_text(recipe.read_text().replace("library =", "# library ="))
