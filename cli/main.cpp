@@ -3,12 +3,16 @@
 
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <optional>
 
 #include "cli/command_line.h"
 #include "cli/recipe_request.h"
+#include "job/foreign_names.h"
+#include "job/recipe_catalogs.h"
+#include "recipe/name_hints.h"
 #include "runtime/error.h"
 #include "runtime/launcher.h"
 #include "runtime/nearest_name.h"
@@ -30,19 +34,41 @@ void refuse_empty_values(const CLI::App& command) {
         throw UserError(option->get_name() + ": expected a value, not an empty text (see --help)");
 }
 
-// "; did you mean --resume?" for --resum.
-std::string option_hint(const CLI::App& app) {
+// The key of a recipe that an option is called like, or what its name is elsewhere; "" = none.
+std::string key_hint(std::string option) {
+  std::ranges::replace(option.erase(0, 2), '-', '_');
+  const NameHints hints(recipe_catalogs(), foreign_names());
+  const std::string key = hints.for_key({}, nullptr, "", option, {}).meant;
+  if (!key.empty()) return "; did you mean --set " + key + "=...?";
+  const auto one =
+      std::ranges::find_if(foreign_names(), [&](const auto& name) { return name.is_called(option); });
+  return one == foreign_names().end() ? "" : "; " + one->translation();
+}
+
+// What an unknown word of a command was probably meant to be.
+std::string option_hint(const CLI::App& command, const std::string& word) {
+  if (!word.starts_with("--")) return "";
+  const std::string option = word.substr(0, word.find('='));
+  std::vector<std::string> known;
+  for (const CLI::Option* one : command.get_options())
+    for (const std::string& name : one->get_lnames()) known.push_back("--" + name);
+  const std::string near = nearest_name(option, known);
+  if (!near.empty() && similar_name(near, option)) return "; did you mean " + near + "?";
+  const bool takes_keys = std::ranges::count(known, "--set") > 0;
+  if (const std::string hint = takes_keys ? key_hint(option) : ""; !hint.empty()) return hint;
+  return near.empty() ? "" : "; did you mean " + near + "?";
+}
+
+// Throws if a command has words that it does not know.
+void refuse_extras(const CLI::App& app) {
   for (const CLI::App* command : app.get_subcommands()) {
-    std::vector<std::string> known;
-    for (const CLI::Option* option : command->get_options())
-      for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
-    for (const std::string& extra : command->remaining()) {
-      const std::string near =
-          extra.starts_with("--") ? nearest_name(extra.substr(0, extra.find('=')), known) : "";
-      if (!near.empty()) return "; did you mean " + near + "?";
-    }
+    const std::vector<std::string> extras = command->remaining();
+    if (extras.empty()) continue;
+    const auto option = std::ranges::find_if(extras, [](const auto& one) { return one.starts_with('-'); });
+    const std::string& word = option == extras.end() ? extras.front() : *option;
+    throw UserError(command->get_name() + ": " + word + " was not expected" + option_hint(*command, word) +
+                    " (see --help)");
   }
-  return "";
 }
 
 // The exit code if there is nothing to run (--help, --version). Throws UserError.
@@ -51,8 +77,10 @@ std::optional<int> parse(CLI::App& app, int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() != 0)
-      throw UserError(std::string(error.what()) + option_hint(app) + " (see --help)");
+    if (error.get_exit_code() != 0) {
+      refuse_extras(app);
+      throw UserError(std::string(error.what()) + " (see --help)");
+    }
     return rank() == 0 ? app.exit(error) : 0;
   }
   for (const CLI::App* command : app.get_subcommands()) refuse_empty_values(*command);

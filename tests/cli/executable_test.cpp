@@ -135,6 +135,11 @@ TEST_F(Executable, WrongCommandLinesAreUsersErrors) {
   EXPECT_EQ(tutti("train").err, "error: RECIPE is required (see --help)\n");
   EXPECT_NE(tutti("train x --resum auto").err.find("; did you mean --resume? (see --help)\n"),
             std::string::npos);
+  EXPECT_NE(tutti("train x --max-duration 3ep").err.find("; did you mean --set train.max_duration=...? (see"),
+            std::string::npos);
+  EXPECT_NE(
+      tutti("train x --devices 4").err.find("; Lightning's devices: not carried over: `mpirun -np 4 "),
+      std::string::npos);
   EXPECT_NE(tutti("train x --rundir=a").err.find("; did you mean --run-dir? (see --help)\n"),
             std::string::npos);
   EXPECT_EQ(tutti("train x --local-ranks 0").code, 2);
