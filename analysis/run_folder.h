@@ -16,7 +16,24 @@ std::string text_at(const Setting& recipe, const char* section, const char* key)
 // The folder of the run's checkpoints, by its resolved recipe.
 std::string checkpoints_folder(const std::string& run_dir, const Setting& recipe);
 
-// True if a run holds the folder's lock. A lock that may not be tried, or is missing, counts as free.
-bool is_under_way(Disk& disk, const std::string& run_dir);
+enum class RunCondition {
+  kRunning,
+  kEnded,    // well; why is in the result
+  kFailed,   // by an error, which is in the result
+  kKilled,   // ended without a result
+  kDamaged,  // its recipe cannot be read; nothing else is known
+};
+
+const char* name(RunCondition condition);  // "running"
+
+// Whether a run ended, and why.
+struct RunEnding {
+  RunCondition condition = RunCondition::kKilled;
+  std::string reason = {};    // why it ended; the host of a run under way; what is damaged
+  std::string result = "{}";  // result.json
+};
+
+// By the folder's lock, which a run under way holds, and its result.
+RunEnding ending_of(Disk& disk, const std::string& run_dir);
 
 }  // namespace tutti

@@ -22,15 +22,6 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kStates[] = {"running", "ended", "failed", "killed", "damaged"};
-
-const char* name(RunCondition state) { return kStates[static_cast<int>(state)]; }
-
-std::string read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 int64_t changed_unix_s(const fs::path& path) {
   struct stat facts {};
   return ::stat(path.c_str(), &facts) == 0 ? facts.st_mtime : 0;
@@ -59,29 +50,6 @@ void read_recipe_facts(RunStatus& status) {
   const Setting recipe = read_recipe(status.run_dir + '/' + kRecipeFile);
   status.max_duration = text_at(recipe, "train", "max_duration");
   status.checkpoints_folder = checkpoints_folder(status.run_dir, recipe);
-}
-
-void read_state(RunStatus& status) {
-  PosixDisk disk;
-  if (is_under_way(disk, status.run_dir)) {
-    status.state = RunCondition::kRunning;
-    status.reason = "on " + read_file(status.run_dir + '/' + kRunLock);
-    return;
-  }
-  const std::string text = read_file(status.run_dir + '/' + kResultFile);
-  const Json result = parse_json<Json>(text, nullptr, /*allow_exceptions=*/false);
-  if (!text.empty() && !result.is_object()) {
-    status.state = RunCondition::kEnded;
-    status.reason = std::string(kResultFile) + " cannot be read, so nobody knows how";
-    return;
-  }
-  if (!result.is_object()) {
-    status.reason = "it left no result; log/ has the last that each rank did";
-    return;
-  }
-  status.result = result.dump();
-  status.reason = result.value("reason", "");
-  status.state = result.value("ended", "") == "error" ? RunCondition::kFailed : RunCondition::kEnded;
 }
 
 std::string size_text(uint64_t bytes) {
@@ -141,13 +109,13 @@ std::string aligned(const std::vector<std::vector<std::string>>& rows) {
 }  // namespace
 
 RunStatus status_of(const std::string& run_dir) {
-  require_run_folder(PosixDisk(), run_dir);
-  RunStatus status{.run_dir = run_dir};
+  PosixDisk disk;
+  require_run_folder(disk, run_dir);
+  RunStatus status{.run_dir = run_dir, .ending = ending_of(disk, run_dir)};
   read_recipe_facts(status);
-  read_state(status);
   status.metrics = RunMetrics::read(run_dir + '/' + kMetricsFile);
   status.changed_unix_s = changed_unix_s(run_dir + '/' + kMetricsFile);
-  status.checkpoints = checkpoint_summaries(PosixDisk(), status.checkpoints_folder);
+  status.checkpoints = checkpoint_summaries(disk, status.checkpoints_folder);
   if (!status.checkpoints.empty() && status.checkpoints.back().step > status.metrics.step) {  // lost lines
     status.metrics.step = status.checkpoints.back().step;
     status.metrics.epoch = status.checkpoints.back().epoch;
@@ -168,8 +136,8 @@ std::string RunStatus::json() const {
   Json figures = Json::object();
   for (const auto& [figure, value] : metrics.figures) figures[figure] = value;
   return Json{{"run_dir", run_dir},
-              {"state", name(state)},
-              {"reason", reason},
+              {"state", name(ending.condition)},
+              {"reason", ending.reason},
               {"step", metrics.step},
               {"epoch", metrics.epoch},
               {"max_duration", max_duration},
@@ -179,12 +147,13 @@ std::string RunStatus::json() const {
               {"checkpoints", checkpoints_of},
               {"journal_bytes", journal_bytes},
               {"bytes", bytes},
-              {"result", Json::parse(result)}}
+              {"result", Json::parse(ending.result)}}
       .dump();
 }
 
 std::string status_text(const RunStatus& status, int64_t now_unix_s) {
-  std::string text = status.run_dir + ": " + name(status.state) + ", " + status.reason + '\n';
+  std::string text =
+      status.run_dir + ": " + name(status.ending.condition) + ", " + status.ending.reason + '\n';
   add_row(text, "steps", progress_text(status));
   if (status.changed_unix_s > 0) add_row(text, "last step", age_text(now_unix_s - status.changed_unix_s));
   for (const char* figure : {"loss", "lr", "samples_per_s"})
@@ -203,7 +172,7 @@ std::string status_text(const RunStatus& status, int64_t now_unix_s) {
 RunStatus status_or_damage(const std::string& run_dir) try {
   return status_of(run_dir);
 } catch (const UserError& error) {
-  return {.run_dir = run_dir, .state = RunCondition::kDamaged, .reason = error.what()};
+  return {.run_dir = run_dir, .ending = {RunCondition::kDamaged, error.what()}};
 }
 
 std::vector<RunStatus> runs_below(const std::string& folder) {
@@ -222,7 +191,7 @@ std::string table_of_runs(const std::vector<RunStatus>& runs, int64_t now_unix_s
       {"run", "state", "step", "epoch", "loss", "size", "last step"}};
   for (const auto& run : runs) {
     const double loss = run.metrics.figure("loss");
-    rows.push_back({fs::path(run.run_dir).filename().string(), name(run.state),
+    rows.push_back({fs::path(run.run_dir).filename().string(), name(run.ending.condition),
                     std::to_string(run.metrics.step), std::to_string(run.metrics.epoch),
                     std::isnan(loss) ? "-" : number_text(loss), size_text(run.bytes),
                     run.changed_unix_s > 0 ? age_text(now_unix_s - run.changed_unix_s) : "-"});

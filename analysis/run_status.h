@@ -4,26 +4,17 @@
 #include <string>
 #include <vector>
 
+#include "analysis/run_folder.h"
 #include "io/checkpoint/checkpoint_summary.h"
 #include "io/formats/run_metrics.h"
 
 namespace tutti {
 
-enum class RunCondition {
-  kRunning,
-  kEnded,    // well; why is in the result
-  kFailed,   // by an error, which is in the result
-  kKilled,   // ended without a result
-  kDamaged,  // its recipe cannot be read; nothing else is known
-};
-
 // A run as its folder shows it, under way or not.
 struct RunStatus {
   std::string run_dir;
-  RunCondition state = RunCondition::kKilled;
-  std::string reason;         // why it ended; the host of a run under way; what is damaged
-  std::string result = "{}";  // result.json
-  std::string max_duration;   // of the recipe: "20ep"
+  RunEnding ending;
+  std::string max_duration;  // of the recipe: "20ep"
   RunMetrics metrics;
   int64_t changed_unix_s = 0;  // when metrics.jsonl was last written; 0 = never
   std::string checkpoints_folder;

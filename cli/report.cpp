@@ -1,7 +1,6 @@
 #include <cstdio>
 
 #include "analysis/report/report_page.h"
-#include "analysis/run_folder.h"
 #include "cli/commands.h"
 #include "runtime/disk.h"
 
@@ -15,10 +14,8 @@ struct ReportArguments {
 
 int report(const ReportArguments& arguments) {
   PosixDisk disk;
-  std::vector<RunToReport> runs;
-  for (const std::string& run : arguments.runs) runs.push_back({run, is_under_way(disk, run)});
   const std::string out = arguments.out.empty() ? arguments.runs[0] + "/report.html" : arguments.out;
-  std::printf("%s\n", write_report(disk, runs, out).c_str());
+  std::printf("%s\n", write_report(disk, arguments.runs, out).c_str());
   return 0;
 }
 

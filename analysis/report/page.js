@@ -289,7 +289,7 @@ function activityTable(recorded, used) {
 function startsTable() {
   const rows = [];
   data.runs.forEach((run, i) => run.starts.forEach((start, s) => {
-    const open = run.state === "under way" && s + 1 === run.starts.length ? "under way" : "killed";
+    const open = run.state === "running" && s + 1 === run.starts.length ? "running" : "killed";
     const ends = [...new Set(start.ends)].map((end) => end || open).join("; ");
     const steps = start.first > 0 ? `${numberText(start.first)} to ${numberText(start.last)}` : "none";
     const began = new Date(start.unix_ms).toISOString().slice(0, 19).replace("T", " ");

@@ -119,22 +119,6 @@ double largest(const MetricsColumn* column) {
   return found;
 }
 
-const char* text_of(ReportedState state) {
-  switch (state) {
-    case ReportedState::kUnderWay:
-      return "under way";
-    case ReportedState::kEnded:
-      return "ended";
-    case ReportedState::kFailed:
-      return "failed";
-    case ReportedState::kKilled:
-      return "killed";
-    case ReportedState::kNotRecorded:
-      return "over";
-  }
-  return "";
-}
-
 const char* text_of(TraceKind fault) {
   if (fault == TraceKind::kOutOfMemory) return "out of memory";
   return fault == TraceKind::kSkipped ? "step skipped" : "checkpoint failed";
@@ -212,8 +196,8 @@ std::string run_json(const ReportedRun& run, const std::set<std::string>& shown,
   const MetricsTable& metrics = run.metrics;
   return json_line({{"name", run.name},
                     {"path", run.path},
-                    {"state", std::string(text_of(run.state))},
-                    {"ending", run.ending},
+                    {"state", std::string(name(run.ending.condition))},
+                    {"ending", run.ending.reason},
                     {"steps", metrics.last_step},
                     {"epoch", JsonText{number(metrics.last("epoch", std::nan("")))}},
                     {"loss", JsonText{number(metrics.last("loss", std::nan("")))}},

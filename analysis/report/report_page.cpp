@@ -74,9 +74,9 @@ void write(Disk& disk, const std::string& path, const std::string& text) try {
 
 }  // namespace
 
-std::string write_report(Disk& disk, const std::vector<RunToReport>& runs, const std::string& out) {
+std::string write_report(Disk& disk, const std::vector<std::string>& runs, const std::string& out) {
   std::vector<ReportedRun> read;
-  for (const RunToReport& run : runs) read.push_back(read_run(disk, run.run_dir, run.under_way));
+  for (const std::string& run : runs) read.push_back(read_run(disk, run));
   write(disk, out, page_of(read));
   return out + ": " + std::to_string(runs.size()) + (runs.size() == 1 ? " run" : " runs") +
          "; open it in a browser";

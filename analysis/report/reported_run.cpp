@@ -3,31 +3,12 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "analysis/run_folder.h"
 #include "io/run_paths.h"
 #include "recipe/toml_reader.h"
 #include "runtime/error.h"
 
 namespace tutti {
 namespace {
-
-// Where no rank failed, a rank that did not end was killed.
-void set_state(ReportedRun& run, bool under_way) {
-  if (under_way) {
-    run.state = ReportedState::kUnderWay;
-    return;
-  }
-  if (run.starts.empty()) return;
-  run.state = ReportedState::kEnded;
-  for (const RankSummary& rank : run.starts.back().ranks) {
-    if (run.ending.empty()) run.ending = rank.end;
-    if (rank.end.empty()) run.state = ReportedState::kKilled;
-    if (rank.end.empty() || ended_without_error(rank.end)) continue;
-    run.state = ReportedState::kFailed;
-    run.ending = rank_message(rank.rank, rank.end);
-    return;
-  }
-}
 
 void collect(const Setting& setting, std::map<std::string, std::string>& values) {
   if (setting.is_table()) {
@@ -51,10 +32,11 @@ std::vector<WorkTimes> ReportedRun::times() const {
 
 int ReportedRun::world() const { return starts.empty() ? 0 : starts.back().job.world; }
 
-ReportedRun read_run(const Disk& disk, const std::string& run_dir, bool under_way) {
+ReportedRun read_run(Disk& disk, const std::string& run_dir) {
   require_run_folder(disk, run_dir);
   ReportedRun run;
   run.path = run_dir;
+  run.ending = ending_of(disk, run_dir);
   const std::filesystem::path whole = std::filesystem::path(run_dir + '/').lexically_normal().parent_path();
   run.name = whole.filename().empty() ? run_dir : whole.filename().string();
   run.metrics = read_metrics(disk, run_dir);
@@ -67,7 +49,6 @@ ReportedRun read_run(const Disk& disk, const std::string& run_dir, bool under_wa
   int logs = std::max(1, run.world());
   while (disk.exists(run_dir + "/log/rank-" + std::to_string(logs) + ".log")) ++logs;
   run.faults = log_faults(disk, run_dir, logs);
-  set_state(run, under_way);
   return run;
 }
 

@@ -7,27 +7,19 @@
 #include "analysis/metrics_table.h"
 #include "analysis/report/log_lines.h"
 #include "analysis/report/recorded_start.h"
+#include "analysis/run_folder.h"
 #include "io/checkpoint/checkpoint_summary.h"
 #include "recipe/setting.h"
 #include "runtime/disk.h"
 
 namespace tutti {
 
-enum class ReportedState : uint8_t {
-  kUnderWay,
-  kEnded,
-  kFailed,
-  kKilled,
-  kNotRecorded,  // not under way; without a journal nobody knows how it ended
-};
-
 // All that a report says of one run.
 struct ReportedRun {
   std::string path;  // as the user gave it
   std::string name;  // the folder's
-  ReportedState state = ReportedState::kNotRecorded;
-  std::string ending;  // of the newest start: "exit code 0", "rank 1: ..."; or ""
-  Setting recipe;      // resolved
+  RunEnding ending;
+  Setting recipe;  // resolved
   MetricsTable metrics;
   std::vector<StartSummary> starts;  // with journals, in the order of time
   std::vector<CheckpointSummary> checkpoints;
@@ -39,7 +31,7 @@ struct ReportedRun {
 };
 
 // Reads a run's folder. Throws UserError if there is no such folder, it is no run's, or no step is done.
-ReportedRun read_run(const Disk& disk, const std::string& run_dir, bool under_way);
+ReportedRun read_run(Disk& disk, const std::string& run_dir);
 
 // The values of a resolved recipe by dotted key, as TOML.
 std::map<std::string, std::string> recipe_values(const Setting& recipe);

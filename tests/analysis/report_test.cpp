@@ -95,9 +95,9 @@ class ReportTest : public testing::Test {
     write_text(dir + "/metrics.jsonl", metrics);
     return dir;
   }
-  Json data(const std::vector<std::string>& dirs, bool under_way = false) {
+  Json data(const std::vector<std::string>& dirs) {
     std::vector<ReportedRun> runs;
-    for (const std::string& dir : dirs) runs.push_back(read_run(disk_, dir, under_way));
+    for (const std::string& dir : dirs) runs.push_back(read_run(disk_, dir));
     return Json::parse(report_json(runs));
   }
   // Journals of a start of two ranks: a step each, a skipped one, and how it ended.
@@ -115,7 +115,7 @@ class ReportTest : public testing::Test {
     }
   }
   std::string refused(const std::string& dir) {
-    return message_of<UserError>([&] { read_run(disk_, dir, false); });
+    return message_of<UserError>([&] { read_run(disk_, dir); });
   }
 
   Scratch scratch_;
@@ -171,7 +171,6 @@ TEST_F(ReportTest, AResumedRunHasTheTimesOfAllItsStarts) {
   EXPECT_EQ(run["starts"][1]["faults"], Json::parse(R"([{"step":7,"rank":0,"text":"step skipped"}])"));
   ASSERT_EQ(run["ranks"].size(), 2u);
   EXPECT_DOUBLE_EQ(run["ranks"][1]["compute"]["forward"], 0.06);
-  EXPECT_EQ(run["state"], "ended");
 }
 
 TEST_F(ReportTest, AStartAfreshLeavesOutTheTimesOfThoseBefore) {
@@ -183,19 +182,17 @@ TEST_F(ReportTest, AStartAfreshLeavesOutTheTimesOfThoseBefore) {
   EXPECT_DOUBLE_EQ(run["ranks"][1]["compute"]["forward"], 0.03);
 }
 
-TEST_F(ReportTest, TheStateIsHowTheNewestStartEnded) {
-  const auto state = [&](const std::vector<std::string>& ends) {
-    const std::string dir = run("a", kTwoSteps);
-    disk_.remove_all(dir + "/journal");
-    record(dir, "20260101T000000Z-0", 0, ends);
+TEST_F(ReportTest, TheStateIsThatOfStatus) {
+  const std::string dir = run("a", kTwoSteps);
+  const auto state = [&] {
     const Json run = data({dir})["runs"][0];
     return run["state"].get<std::string>() + ", " + run["ending"].get<std::string>();
   };
-  EXPECT_EQ(state({"exit code 0", "exit code 0"}), "ended, exit code 0");
-  EXPECT_EQ(state({"exit code 0", ""}), "killed, exit code 0");
-  EXPECT_EQ(state({"", "the disk is on fire"}), "failed, rank 1: the disk is on fire");
-  EXPECT_EQ(data({run("b", kTwoSteps)})["runs"][0]["state"], "over");
-  EXPECT_EQ(data({run("b", kTwoSteps)}, /*under_way=*/true)["runs"][0]["state"], "under way");
+  EXPECT_THAT(state(), HasSubstr("killed, it left no result"));
+  write_text(dir + "/result.json", R"({"ended": "error", "reason": "rank 1: the disk is on fire"})");
+  EXPECT_EQ(state(), "failed, rank 1: the disk is on fire");
+  const auto lock = disk_.lock(dir + "/.lock", "host here");
+  EXPECT_EQ(state(), "running, on host here");
 }
 
 TEST_F(ReportTest, AJournalThatIsMissingIsSaidAndNoError) {

@@ -35,22 +35,22 @@ TEST_F(RunStatusTest, ARunUnderWayHoldsItsLock) {
   {
     const auto lock = disk_.lock(run_ + "/.lock", "host here");
     const RunStatus status = status_of(run_);
-    EXPECT_EQ(status.state, RunCondition::kRunning);
+    EXPECT_EQ(status.ending.condition, RunCondition::kRunning);
     EXPECT_THAT(status_text(status, status.changed_unix_s + 180),
                 HasSubstr("running, on host here\n"
                           "  steps                      20 (epoch 2), of 3ep\n"
                           "  last step                  3 minutes ago\n"));
   }
-  EXPECT_EQ(status_of(run_).state, RunCondition::kKilled);
+  EXPECT_EQ(status_of(run_).ending.condition, RunCondition::kKilled);
 }
 
 TEST_F(RunStatusTest, AnEndedRunSaysWhy) {
   write_text(run_ + "/result.json", R"({"ended": "error", "reason": "rank 1: no memory"})");
-  EXPECT_EQ(status_of(run_).state, RunCondition::kFailed);
+  EXPECT_EQ(status_of(run_).ending.condition, RunCondition::kFailed);
   write_text(run_ + "/result.json",
              R"({"ended": "max_duration", "reason": "max_duration of 3ep is reached"})");
   const RunStatus status = status_of(run_);
-  EXPECT_EQ(status.state, RunCondition::kEnded);
+  EXPECT_EQ(status.ending.condition, RunCondition::kEnded);
   const std::string text = status_text(status, status.changed_unix_s);
   EXPECT_THAT(text, HasSubstr(": ended, max_duration of 3ep is reached\n"));
   EXPECT_THAT(text, HasSubstr("  eval/Accuracy              0.75  (best 0.75, step 20)\n"));
@@ -61,8 +61,8 @@ TEST_F(RunStatusTest, AnEndedRunSaysWhy) {
 
 TEST_F(RunStatusTest, WhatIsDamagedOrLostIsSaid) {
   write_text(run_ + "/result.json", R"({"end)");
-  EXPECT_EQ(status_of(run_).state, RunCondition::kEnded);
-  EXPECT_THAT(status_of(run_).reason, HasSubstr("result.json cannot be read"));
+  EXPECT_EQ(status_of(run_).ending.condition, RunCondition::kEnded);
+  EXPECT_THAT(status_of(run_).ending.reason, HasSubstr("result.json cannot be read"));
   disk_.remove_all(run_ + "/metrics.jsonl");
   EXPECT_EQ(status_of(run_).metrics.step, 15) << "of the newest checkpoint";
 }
@@ -87,7 +87,7 @@ TEST_F(RunStatusTest, ADamagedRunIsARowBesideTheOthers) {
   write_text(damaged + "/recipe.toml", "[[[\n");
   const auto runs = runs_below(scratch_.path("runs"));
   ASSERT_EQ(runs.size(), 2U);
-  EXPECT_THAT(runs[0].reason, HasSubstr("damaged/recipe.toml:1"));
+  EXPECT_THAT(runs[0].ending.reason, HasSubstr("damaged/recipe.toml:1"));
   EXPECT_THAT(table_of_runs(runs, runs[1].changed_unix_s), HasSubstr("\ndamaged  damaged  "));
   EXPECT_THROW(status_of(damaged), UserError);
 }

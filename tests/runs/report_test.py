@@ -145,7 +145,7 @@ class Report(tutti_run.RunTest):
         running.wait_for(lambda: (run / "metrics.jsonl").exists() and len((run / "metrics.jsonl").read_bytes()) > 9000,
                          "steps")
         self.report(run)
-        self.assertIn("\tunder way\t", self.text("runs-table"))
+        self.assertIn("\trunning\t", self.text("runs-table"))
         self.assertFalse(running.is_over())
         running.kill()
         self.report(run)
