@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cmath>
 #include <functional>
 #include <sstream>
 #include <string>
@@ -104,6 +105,7 @@ std::string summary(const Job& job, const State& trainee, const CheckOptions& op
                          (steps > 0 ? ", " + std::to_string(steps) + " steps" : ""));
   if (options.steps == 0) return text;
   const TriedStep step = try_steps(job.recipe, options.ranks, options.steps);
+  if (!std::isfinite(step.loss)) print_warning("the loss of the tried steps is not finite");
   text += row("step", step_text(step, options.ranks));
   if (steps > 0)
     text += row("all", "about " + duration_text(static_cast<double>(steps) * step.ms / 1e3) +

@@ -85,6 +85,7 @@ TriedStep try_steps(Setting recipe, int ranks, int steps) {
   train_in_one_process(recipe, options);
   const RunMetrics metrics = RunMetrics::read(folder.path() + '/' + kMetricsFile);
   return {.steps = steps,
+          .loss = metrics.figure("loss"),
           .ms = metrics.figure("step_ms") / ranks,
           .memory_mb = metrics.figure("memory_peak_mb"),
           .grad_accum = static_cast<int64_t>(metrics.figure("grad_accum"))};

@@ -9,6 +9,7 @@ namespace tutti {
 // What the last of some tried steps took.
 struct TriedStep {
   int steps = 0;           // tried
+  double loss = 0;         // mean over all ranks
   double ms = 0;           // of a rank; all ranks computed one after the other
   double memory_mb = 0;    // at the peak, of the largest rank
   int64_t grad_accum = 1;  // microbatches, if it is automatic: those that memory allowed

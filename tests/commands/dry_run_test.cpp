@@ -75,6 +75,20 @@ TEST(DryRunTest, CheckSaysWhatAStepAndTheRunTake) {
   EXPECT_THAT(text, Not(HasSubstr("[optimizer]"))) << "only with `all`";
 }
 
+TEST(DryRunTest, CheckWarnsOfALossThatIsNotFinite) {
+  const Scratch scratch;
+  Setting recipe = long_recipe(scratch.path());
+  const auto warned = [&recipe] {
+    testing::internal::CaptureStderr();
+    check_text(recipe, {.steps = 2});
+    return testing::internal::GetCapturedStderr();
+  };
+  EXPECT_THAT(warned(), Not(HasSubstr("not finite")));
+  recipe.find("scheduler")->value = std::monostate();
+  recipe.find("optimizer")->find("lr")->value = 1e300;
+  EXPECT_THAT(warned(), HasSubstr("warning: the loss of the tried steps is not finite"));
+}
+
 TEST(DryRunTest, MemoryThatRunsOutIsAnError) {
   const Scratch scratch;
   Setting recipe = long_recipe(scratch.path());
