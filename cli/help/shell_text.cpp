@@ -11,7 +11,7 @@ std::string replaced(std::string text, const std::string& what, const std::strin
 }
 
 std::string short_doc(const std::string& doc) {
-  return doc.substr(0, std::min(doc.find("; "), doc.find(": ")));
+  return doc.substr(0, std::min({doc.find("; "), doc.find(": "), doc.find(" (")}));
 }
 
 }  // namespace tutti
