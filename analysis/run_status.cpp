@@ -6,8 +6,6 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "analysis/run_folder.h"
 #include "io/formats/json_text.h"

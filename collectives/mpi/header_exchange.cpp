@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <set>
+#include <utility>
 
 namespace tutti {
 namespace {
@@ -29,11 +30,8 @@ std::vector<int> HeaderExchange::neighbours() const {
 }
 
 void HeaderExchange::send(const std::string& packet) {
-  outgoing_.remove_if([](auto& message) { return message.second.done(); });
-  for (int to : neighbours()) {
-    auto& [bytes, requests] = outgoing_.emplace_back(packet, Requests());
-    requests.send(comm_.get(), bytes.data(), static_cast<int64_t>(bytes.size()), to, kHeaderTag);
-  }
+  outgoing_.forget_sent();
+  for (int to : neighbours()) outgoing_.send(comm_.get(), packet, to, kHeaderTag);
 }
 
 void HeaderExchange::send_headers(const HeaderLog& log) {
@@ -48,9 +46,7 @@ void HeaderExchange::send_alarm(const std::string& text) {
   alarm_sent_ = true;
   send(kAlarmPacket + text);
   // Tries to deliver the messages now: the caller may never use MPI again.
-  for (int attempt = 0; attempt < 1000 && !outgoing_.empty(); ++attempt) {
-    outgoing_.remove_if([](auto& message) { return message.second.done(); });
-  }
+  for (int attempt = 0; attempt < 1000 && !outgoing_.empty(); ++attempt) outgoing_.forget_sent();
 }
 
 void HeaderExchange::check_received(const HeaderLog& log) {

@@ -1,9 +1,7 @@
 #pragma once
 
-#include <list>
 #include <map>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "collectives/header_log.h"
@@ -43,7 +41,7 @@ class HeaderExchange {
   int rank_ = 0;
   bool alarm_sent_ = false;
   std::map<int, std::vector<CollectiveHeader>> headers_;  // last received, by rank
-  std::list<std::pair<std::string, Requests>> outgoing_;
+  Outgoing outgoing_;
 };
 
 }  // namespace tutti

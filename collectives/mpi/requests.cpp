@@ -45,6 +45,15 @@ bool Requests::done() {
   return true;
 }
 
+void Outgoing::send(MPI_Comm comm, std::string bytes, int to, int tag) {
+  auto& [kept, requests] = messages_.emplace_back(std::move(bytes), Requests());
+  requests.send(comm, kept.data(), static_cast<int64_t>(kept.size()), to, tag);
+}
+
+void Outgoing::forget_sent() {
+  while (!messages_.empty() && messages_.front().second.done()) messages_.pop_front();
+}
+
 std::optional<Incoming> receive_any(MPI_Comm comm, int tag) {
   int waiting = 0;
   MPI_Status status;

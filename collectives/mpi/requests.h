@@ -3,8 +3,10 @@
 #include <mpi.h>
 
 #include <cstdint>
+#include <list>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tutti {
@@ -30,6 +32,19 @@ class Requests {
 
   std::vector<MPI_Request> requests_;
   std::vector<Kind> kinds_;
+};
+
+// Messages under way, whose bytes are kept until they are sent.
+class Outgoing {
+ public:
+  void send(MPI_Comm comm, std::string bytes, int to, int tag);
+  // Forgets those that were sent, the oldest first, up to one that is still under way: where ranks yield,
+  // each look at such a one may cost a turn of the processor. Never blocks.
+  void forget_sent();
+  bool empty() const { return messages_.empty(); }
+
+ private:
+  std::list<std::pair<std::string, Requests>> messages_;
 };
 
 // Receives a small message from any rank, if one has arrived; never blocks.

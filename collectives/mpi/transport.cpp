@@ -1,5 +1,7 @@
 #include "collectives/mpi/transport.h"
 
+#include <utility>
+
 #include "runtime/error.h"
 
 namespace tutti {
@@ -18,13 +20,11 @@ void MpiTransport::send(int to, std::string bytes) {
     to_self_.push_back(std::move(bytes));
     return;
   }
-  auto& [kept, requests] = outgoing_.emplace_back(std::move(bytes), Requests());
-  requests.send(comm_.get(), kept.data(), static_cast<int64_t>(kept.size()), to, kPacketTag);
+  outgoing_.send(comm_.get(), std::move(bytes), to, kPacketTag);
 }
 
 std::optional<Transport::Packet> MpiTransport::poll() {
-  // Looks at one at a time: where ranks yield, each look that finds nothing may cost a turn of the processor.
-  while (!outgoing_.empty() && outgoing_.front().second.done()) outgoing_.pop_front();
+  outgoing_.forget_sent();
   if (!to_self_.empty()) {
     Packet packet{rank_, std::move(to_self_.front())};
     to_self_.pop_front();

@@ -1,9 +1,7 @@
 #pragma once
 
 #include <deque>
-#include <list>
 #include <string>
-#include <utility>
 
 #include "collectives/mpi/requests.h"
 #include "collectives/mpi/world.h"
@@ -26,7 +24,7 @@ class MpiTransport final : public Transport {
   MpiComm comm_;
   int rank_;
   int size_;
-  std::list<std::pair<std::string, Requests>> outgoing_;
+  Outgoing outgoing_;
   std::deque<std::string> to_self_;
 };
 

@@ -191,6 +191,9 @@ TEST_F(ReportTest, TheStateIsThatOfStatus) {
   EXPECT_THAT(state(), HasSubstr("killed, it left no result"));
   write_text(dir + "/result.json", R"({"ended": "error", "reason": "rank 1: the disk is on fire"})");
   EXPECT_EQ(state(), "failed, rank 1: the disk is on fire");
+  write_text(dir + "/result.json",
+             R"({"ended": "max_duration", "reason": "max_duration of 1ep is reached"})");
+  EXPECT_EQ(state(), "ended, max_duration of 1ep is reached");
   const auto lock = disk_.lock(dir + "/.lock", "host here");
   EXPECT_EQ(state(), "running, on host here");
 }
