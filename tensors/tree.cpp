@@ -95,7 +95,9 @@ TensorTree TensorTree::narrow(int64_t first, int64_t count) const {
 
 std::string SampleSpec::describe(const std::string& array) const {
   const auto dtype = dtypes.find(array);
-  const std::string type = dtype == dtypes.end() ? "" : c10::getDtypeNames(dtype->second).first + ' ';
+  // The names are strings or string_views, by the version of libtorch.
+  const std::string type =
+      dtype == dtypes.end() ? "" : std::string(c10::getDtypeNames(dtype->second).first) + ' ';
   const Shape& shape = shapes.at(array);
   return type + (shape.empty() ? "number" : shape_text(shape));
 }

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "data/readers/hdf5_rows.h"
+#include "io/formats/dtypes.h"
 #include "io/hdf5/hdf5.h"
 #include "io/mapped_file.h"
 #include "runtime/error.h"
@@ -42,7 +43,7 @@ std::string contents(const Hdf5File& file) {
   std::size_t listed = 0;
   for (const Hdf5Entry& entry : file.datasets()) {
     if (listed++ == kMostListed) return text + ", ...";
-    text += (text.empty() ? "" : ", ") + entry.path + ' ' + c10::getDtypeNames(entry.dtype).first + ' ' +
+    text += (text.empty() ? "" : ", ") + entry.path + ' ' + dtype_name(entry.dtype) + ' ' +
             (entry.shape.empty() ? "number" : shape_text(entry.shape));
   }
   return text.empty() ? "nothing that is numbers" : text;
