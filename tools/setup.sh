@@ -1,10 +1,11 @@
 #!/bin/bash
-# Installs the packages to build and test tutti: the Debian packages of packages.txt, and libtorch from the
-# wheel on PyPI, in a virtual environment that all clones share. Installs only missing packages.
+# tools/setup.sh [VERSION]: installs the packages to build and test tutti: the Debian packages of packages.txt,
+# and libtorch from the wheel of that version on PyPI, in a virtual environment that all clones share. Installs
+# only missing packages.
 #   TUTTI_TORCH_DIR   an existing libtorch (the folder with include/ and lib/): no wheel is installed
 #   XDG_CACHE_HOME    where the virtual environment goes, under tutti/; ~/.cache by default
 set -euo pipefail
-readonly torch=2.11.0
+readonly torch=${1:-2.11.0}
 readonly wanted="torch==$torch numpy h5py tensorboard pyte jsonschema"
 readonly cache=${XDG_CACHE_HOME:-$HOME/.cache}/tutti
 readonly venv=$cache/torch-$torch
