@@ -1,9 +1,7 @@
 #include "io/mapped_file.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,8 +12,10 @@
 #include <mutex>
 
 #include "runtime/error.h"
+#include "runtime/printable.h"
 #include "runtime/process/crash_report.h"
 #include "runtime/process/this_process.h"
+#include "runtime/regular_file.h"
 
 namespace tutti {
 
@@ -29,23 +29,9 @@ struct MappedRange {
 
 namespace {
 
-[[noreturn]] void fail(const std::string& path, int error) {
-  throw UserError({path}, std::string("cannot be read: ") + std::strerror(error));
+[[noreturn]] void fail(const std::string& path, const std::string& problem) {
+  throw UserError({path}, "cannot be read: " + problem);
 }
-
-class Descriptor {
- public:
-  explicit Descriptor(const std::string& path) : number_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-    if (number_ < 0) fail(path, errno);
-  }
-  ~Descriptor() { ::close(number_); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int number() const { return number_; }
-
- private:
-  int number_;
-};
 
 using MappedRanges = std::array<MappedRange, 4096>;  // at once; those beyond are not handled
 
@@ -118,17 +104,15 @@ void forget(MappedRange* range) {
 
 }  // namespace
 
-MappedFile::MappedFile(const std::string& path) : path_(path) {
-  const Descriptor file(path);
-  struct stat status {};
-  if (::fstat(file.number(), &status) != 0) fail(path, errno);
-  if (S_ISDIR(status.st_mode)) fail(path, EISDIR);
-  size_ = static_cast<size_t>(status.st_size);
+MappedFile::MappedFile(const std::string& path) : path_(path), printable_path_(printable(path)) {
+  const RegularFile file(path);
+  if (!file.problem().empty()) fail(path, file.problem());
+  size_ = static_cast<size_t>(file.size());
   if (size_ == 0) return;  // an empty mapping is an error
-  void* data = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, file.number(), 0);
-  if (data == MAP_FAILED) fail(path, errno);
+  void* data = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, file.descriptor(), 0);
+  if (data == MAP_FAILED) fail(path, std::strerror(errno));
   data_ = static_cast<const std::byte*>(data);
-  range_ = watch(data, size_, path_.c_str());
+  range_ = watch(data, size_, printable_path_.c_str());
 }
 
 MappedFile::~MappedFile() {

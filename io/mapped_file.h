@@ -23,6 +23,7 @@ class MappedFile {
 
  private:
   std::string path_;
+  std::string printable_path_;  // for a handler of signals
   const std::byte* data_ = nullptr;
   size_t size_ = 0;
   MappedRange* range_ = nullptr;

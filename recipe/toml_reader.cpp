@@ -16,6 +16,7 @@
 #include "recipe/toml_hint.h"
 #include "runtime/nearest_name.h"
 #include "runtime/printable.h"
+#include "runtime/regular_file.h"
 #include "runtime/text.h"
 #include "runtime/user_errors.h"
 
@@ -254,20 +255,16 @@ std::vector<std::string> recipes_beside(const std::filesystem::path& path) {
 }
 
 std::string contents(const std::string& path) {
+  const RegularFile opened(path);
+  if (opened.problem().empty()) return opened.text();
   const std::filesystem::path file(path);
-  if (std::filesystem::is_directory(file)) {
+  std::error_code unknown;
+  if (std::filesystem::is_directory(file, unknown))
     throw UserError({path, 0}, "this is a folder; expected a recipe, a TOML file");
-  }
-  std::ifstream in(path, std::ios::binary);
-  if (!in) {
-    std::string message = std::string("cannot read the recipe: ") + std::strerror(errno);
-    const std::string near = nearest_name(file.filename().string(), recipes_beside(file));
-    if (!near.empty() && near != file.filename()) message += "; did you mean " + near + "?";
-    throw UserError({path, 0}, message);
-  }
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
+  std::string message = "cannot read the recipe: " + opened.problem();
+  const std::string near = nearest_name(file.filename().string(), recipes_beside(file));
+  if (!near.empty() && near != file.filename()) message += "; did you mean " + near + "?";
+  throw UserError({path, 0}, message);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "runtime/error.h"
+#include "runtime/regular_file.h"
 
 namespace tutti {
 namespace {
@@ -38,6 +39,8 @@ class Descriptor {
  public:
   Descriptor(const std::string& path, int flags)
       : fd_(retry_interrupted([&] { return ::open(path.c_str(), flags | O_CLOEXEC, 0644); })) {
+    if (fd_ < 0 && errno == ELOOP && flags & O_NOFOLLOW)
+      throw OperatingError({path}, "is a link, and nothing is written through links");
     if (fd_ < 0) fail(path, flags & O_CREAT ? "create" : "open", errno);
   }
   ~Descriptor() {
@@ -52,9 +55,12 @@ class Descriptor {
   int fd_;
 };
 
+// Of a file that is written: /dev/null will do.
 uint64_t size_of(const Descriptor& file, const std::string& path) {
   struct stat status;
   if (::fstat(file.get(), &status) != 0) fail(path, "stat", errno);
+  if (const auto what = no_file(status.st_mode); !what.empty() && !S_ISCHR(status.st_mode))
+    throw OperatingError({path}, std::string(what));
   return status.st_size;
 }
 
@@ -67,7 +73,9 @@ void require_inside(const std::string& path, uint64_t offset, uint64_t bytes, ui
 class PosixFile final : public WritableFile {
  public:
   PosixFile(const std::string& path, bool truncate)
-      : path_(path), file_(path, O_RDWR | (truncate ? O_CREAT | O_TRUNC : 0)), end_(size_of(file_, path)) {}
+      : path_(path),
+        file_(path, O_RDWR | O_NOFOLLOW | (truncate ? O_CREAT | O_TRUNC : 0)),
+        end_(size_of(file_, path)) {}
 
   void write_at(uint64_t offset, std::span<const std::byte> bytes) override {
     while (!bytes.empty()) {
@@ -161,11 +169,12 @@ std::vector<std::byte> PosixDisk::read(const std::string& path) const {
 }
 
 void PosixDisk::read_into(const std::string& path, uint64_t offset, std::span<std::byte> to) const {
-  const Descriptor file(path, O_RDONLY);
-  require_inside(path, offset, to.size(), size_of(file, path));
+  const RegularFile file(path);
+  if (!file.problem().empty()) throw OperatingError({path}, "cannot open: " + file.problem());
+  require_inside(path, offset, to.size(), file.size());
   for (uint64_t done = 0; done < to.size();) {
     const ssize_t got = retry_interrupted(
-        [&] { return ::pread(file.get(), to.data() + done, to.size() - done, offset + done); });
+        [&] { return ::pread(file.descriptor(), to.data() + done, to.size() - done, offset + done); });
     if (got < 0) fail(path, "read", errno);
     if (got == 0) throw OperatingError({path}, "cannot read: the file shrank meanwhile");
     done += got;
@@ -206,7 +215,8 @@ void PosixDisk::make_folders(const std::string& path) {
     const fs::path parent = std::exchange(made, made / name);
     std::error_code error;
     const bool is_new = fs::create_directory(made, error);
-    if (error && !fs::is_directory(made)) check(error, path, "create");
+    std::error_code unknown;
+    if (error && !fs::is_directory(made, unknown)) check(error, path, "create");
     if (is_new) sync_folder(parent);
   }
 }
@@ -236,13 +246,36 @@ void PosixDisk::sync_folder(const std::string& path) {
 }
 
 std::unique_ptr<DiskLock> PosixDisk::lock(const std::string& path, const std::string& holder) {
-  auto file = std::make_unique<Descriptor>(path, O_RDWR | O_CREAT);
+  auto file = std::make_unique<Descriptor>(path, O_RDWR | O_CREAT | O_NOFOLLOW);
+  size_of(*file, path);
   const bool excludes = retry_interrupted([&] { return ::flock(file->get(), LOCK_EX | LOCK_NB); }) == 0;
   if (!excludes && errno == EWOULDBLOCK) return nullptr;
   if (!excludes && errno != ENOSYS && errno != ENOTSUP && errno != ENOLCK) fail(path, "lock", errno);
   if (::ftruncate(file->get(), 0) != 0 || ::pwrite(file->get(), holder.data(), holder.size(), 0) < 0)
     fail(path, "write", errno);
   return std::make_unique<PosixLock>(std::move(file), excludes);
+}
+
+// A shared lock, for a moment: others that look are not in the way of each other.
+LockState PosixDisk::lock_state(const std::string& path) const {
+  struct stat facts;
+  if (::lstat(path.c_str(), &facts) != 0) {
+    if (errno == ENOENT) return LockState::kFree;
+    fail(path, "stat", errno);
+  }
+  if (S_ISLNK(facts.st_mode)) throw OperatingError({path}, "is a link, and no lock");
+  const RegularFile file(path);
+  if (!file.problem().empty()) throw OperatingError({path}, "cannot open: " + file.problem());
+  if (retry_interrupted([&] { return ::flock(file.descriptor(), LOCK_SH | LOCK_NB); }) == 0)
+    return LockState::kFree;
+  return errno == EWOULDBLOCK ? LockState::kHeld : LockState::kUnknown;
+}
+
+uint64_t PosixDisk::folder_identity(const std::string& path) const {
+  struct stat facts;
+  if (::stat(path.c_str(), &facts) == 0) return facts.st_ino;
+  if (errno == ENOENT || errno == ENOTDIR || errno == ESTALE) return 0;
+  fail(path, "stat", errno);
 }
 
 }  // namespace tutti

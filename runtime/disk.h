@@ -27,11 +27,13 @@ class DiskLock {
   virtual bool excludes() const = 0;
 };
 
+enum class LockState { kFree, kHeld, kUnknown };  // unknown: on file systems without locks
+
 // The interface to the file system for all persistent data, so that the simulator can tear and lose writes.
 class Disk {
  public:
   virtual ~Disk() = default;
-  // Creates or truncates the file if `truncate`, else opens an existing file.
+  // Creates or truncates the file if `truncate`, else opens an existing file. Not through a link.
   virtual std::unique_ptr<WritableFile> open(const std::string& path, bool truncate) = 0;
   virtual std::vector<std::byte> read(const std::string& path) const = 0;
   // Fills `to` with the bytes of the file from `offset` on.
@@ -49,9 +51,13 @@ class Disk {
   // Replaces `link` atomically. A folder of this name (from a copy that followed links) becomes `link`-aside.
   virtual void symlink(const std::string& target, const std::string& link) = 0;
   virtual void sync_folder(const std::string& path) = 0;
-  // Locks the file at `path` and creates it if needed. Null if the lock is held, by another process or by
-  // this one. The text `holder` is written into the file.
+  // Locks the file at `path` and creates it if needed, not through a link. Null if the lock is held, by
+  // another process or by this one. The text `holder` is written into the file.
   virtual std::unique_ptr<DiskLock> lock(const std::string& path, const std::string& holder) = 0;
+  // Whether somebody holds the lock; a file that does not exist is free. Writes nothing.
+  virtual LockState lock_state(const std::string&) const { return LockState::kUnknown; }
+  // Tells a folder from another one at the same path; 0 if there is none.
+  virtual uint64_t folder_identity(const std::string&) const { return 1; }
 };
 
 // `stem` + `extension`, or the first of stem-2, stem-3, ... + `extension` that does not exist yet.
@@ -75,6 +81,8 @@ class PosixDisk : public Disk {
   void symlink(const std::string& target, const std::string& link) override;
   void sync_folder(const std::string& path) override;
   std::unique_ptr<DiskLock> lock(const std::string& path, const std::string& holder) override;
+  LockState lock_state(const std::string& path) const override;
+  uint64_t folder_identity(const std::string& path) const override;
 };
 
 }  // namespace tutti

@@ -3,6 +3,7 @@
 #include <spdlog/logger.h>
 #include <spdlog/sinks/base_sink.h>
 #include <spdlog/sinks/basic_file_sink.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <mutex>
@@ -10,6 +11,7 @@
 #include <thread>
 
 #include "runtime/printable.h"
+#include "runtime/regular_file.h"
 #include "runtime/terminal_output.h"
 #include "runtime/text_style.h"
 
@@ -91,12 +93,21 @@ spdlog::sink_ptr terminal(spdlog::level::level_enum from) {
   return sink;
 }
 
+// Why no log may be appended to what is at the path: it is a link, a pipe; "" = it may.
+std::string trouble_at(const std::string& path) {
+  struct stat facts {};
+  if (::lstat(path.c_str(), &facts) != 0) return "";
+  if (S_ISLNK(facts.st_mode)) return path + " is a link, and nothing is written through links";
+  const std::string_view what = no_file(facts.st_mode);
+  return what.empty() ? "" : path + ' ' + std::string(what);
+}
+
 }  // namespace
 
 std::unique_ptr<Log> make_log(const std::string& path, int rank, bool to_terminal) {
   std::vector<spdlog::sink_ptr> sinks;
-  std::string failure;
-  if (!path.empty()) {
+  std::string failure = trouble_at(path);
+  if (!path.empty() && failure.empty()) {
     try {
       sinks.push_back(std::make_shared<spdlog::sinks::basic_file_sink_mt>(path));
     } catch (const spdlog::spdlog_ex& error) {

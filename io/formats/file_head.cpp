@@ -7,10 +7,13 @@
 #include <memory>
 
 #include "runtime/error.h"
+#include "runtime/regular_file.h"
 
 namespace tutti {
 
 std::vector<uint8_t> file_head(const std::string& path, std::size_t bytes) {
+  if (const std::string problem = RegularFile(path).problem(); !problem.empty())
+    throw UserError(path + ": " + problem);
   const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzopen(path.c_str(), "rb"), gzclose);
   if (!file) throw UserError(path + ": " + std::strerror(errno));
   std::vector<uint8_t> head(bytes);

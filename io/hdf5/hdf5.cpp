@@ -13,6 +13,7 @@
 #include "io/hdf5/hdf5_listing.h"
 #include "runtime/error.h"
 #include "runtime/nearest_name.h"
+#include "runtime/regular_file.h"
 
 namespace tutti {
 namespace {
@@ -164,6 +165,7 @@ std::string why_not_opened(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::exists(path, error)) return "no such file" + similar_file(path);
   if (std::filesystem::is_directory(path, error)) return "is a folder, not an HDF5 file";
+  if (const std::string problem = RegularFile(path).problem(); !problem.empty()) return problem;
   return "cannot be read as an HDF5 file: " + hdf5_error();
 }
 
@@ -234,6 +236,7 @@ struct Hdf5File::Opened {
 Hdf5File::Hdf5File(const std::string& path) : path_(path), opened_(std::make_unique<Opened>()) {
   const Hdf5Session session;
   const Hdf5Handle access = read_access();
+  if (!RegularFile(path).problem().empty()) throw UserError({path}, why_not_opened(path));
   opened_->file = Hdf5Handle(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access), H5Fclose);
   if (!opened_->file.good()) throw UserError({path}, why_not_opened(path));
   const Hdf5Handle root(H5Gopen2(opened_->file, "/", H5P_DEFAULT), H5Gclose);

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "runtime/error.h"
+#include "runtime/regular_file.h"
 
 namespace tutti {
 namespace {
@@ -113,6 +114,8 @@ hid_t open_file(const std::string& path) {
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
   const Identifier access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   H5Pset_file_locking(access, false, true);
+  const std::string problem = RegularFile(path).problem();
+  if (!problem.empty()) throw UserError(path + ": cannot be read as an HDF5 file: " + problem);
   const hid_t file = H5Fopen(path.c_str(), H5F_ACC_RDONLY, access);
   if (file < 0) throw UserError(path + ": cannot be read as an HDF5 file");
   return file;

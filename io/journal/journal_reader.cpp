@@ -1,6 +1,5 @@
 #include "io/journal/journal_reader.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -56,18 +55,10 @@ bool may_become_journal(Bytes bytes) {
 
 }  // namespace
 
-JournalCursor::JournalCursor(const std::string& path)
-    : path_(path), descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-  if (descriptor_ < 0) throw UserError(path + ": cannot be read: " + std::strerror(errno));
-  try {
-    skip_preamble();
-  } catch (...) {
-    ::close(descriptor_);
-    throw;
-  }
+JournalCursor::JournalCursor(const std::string& path) : path_(path), file_(path) {
+  if (!file_.problem().empty()) throw UserError(path + ": cannot be read: " + file_.problem());
+  skip_preamble();
 }
-
-JournalCursor::~JournalCursor() { ::close(descriptor_); }
 
 // True if the file has a preamble; position() is then after it.
 bool JournalCursor::skip_preamble() {
@@ -141,7 +132,7 @@ size_t JournalCursor::read_at(uint64_t offset, std::span<uint8_t> to) const {
   size_t done = 0;
   while (done < to.size()) {
     const ssize_t got =
-        ::pread(descriptor_, to.data() + done, to.size() - done, static_cast<off_t>(offset + done));
+        ::pread(file_.descriptor(), to.data() + done, to.size() - done, static_cast<off_t>(offset + done));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) {
       throw OperatingError(path_ + ": cannot be read at offset " + std::to_string(offset + done) + ": " +

@@ -10,6 +10,7 @@
 
 #include "io/journal/journal.h"
 #include "io/journal/journal_encoding.h"
+#include "runtime/regular_file.h"
 
 namespace tutti {
 
@@ -19,7 +20,6 @@ class JournalCursor {
   // Throws UserError naming the path if the file cannot be opened or is no journal of this version. An empty
   // file counts as a journal without records: its writer was killed early.
   explicit JournalCursor(const std::string& path);
-  ~JournalCursor();
   JournalCursor(const JournalCursor&) = delete;
   JournalCursor& operator=(const JournalCursor&) = delete;
 
@@ -56,7 +56,7 @@ class JournalCursor {
   TimePoint time(PayloadReader& payload);
 
   std::string path_;
-  int descriptor_ = -1;
+  RegularFile file_;
   uint64_t position_ = 0;
   std::vector<uint8_t> buffer_;
   uint64_t buffer_begin_ = 0;  // in the file

@@ -63,7 +63,7 @@ class SpawnOptions {
     posix_spawn_file_actions_init(&actions_);
     posix_spawn_file_actions_adddup2(&actions_, input, STDIN_FILENO);
     posix_spawn_file_actions_addopen(&actions_, STDOUT_FILENO, output_path.c_str(),
-                                     O_WRONLY | O_CREAT | O_APPEND, 0666);
+                                     O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0666);
     posix_spawn_file_actions_adddup2(&actions_, STDOUT_FILENO, STDERR_FILENO);
     posix_spawn_file_actions_addclosefrom_np(&actions_, STDERR_FILENO + 1);
     posix_spawnattr_init(&attributes_);

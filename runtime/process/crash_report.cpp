@@ -173,7 +173,7 @@ void set_bus_error_handler(BusErrorHandler handler) {
 CrashReport::CrashReport(const Recorder& recorder, int rank, const std::string& path)
     : recorder_(recorder),
       rank_(rank),
-      file_(::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666)) {
+      file_(::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666)) {
   watch_fatal_signals();
   for (auto& slot : fatal_watch().reports) {
     const CrashReport* none = nullptr;

@@ -50,7 +50,7 @@ void sleep_ms(int ms) {
   ::nanosleep(&time, nullptr);
 }
 
-int open_reports() { return ::open(reports().file, O_RDWR | O_CREAT | O_CLOEXEC, 0644); }
+int open_reports() { return ::open(reports().file, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644); }
 
 // A byte behind the end of the file stands for a rank with this error.
 struct flock byte_of(short type, int rank, const std::string& error) {
@@ -83,7 +83,8 @@ bool first_to_report() {
   const Reports& all = reports();
   if (all.file[0] == 0) return true;
   const int file = open_reports();  // stays open until the process ends
-  if (file < 0) return true;
+  // In a folder that is gone the ranks cannot agree: rank 0 reports, whose Supervisor looks after the folder.
+  if (file < 0) return errno != ENOENT || all.rank == 0;
   if (::flock(file, LOCK_EX | LOCK_NB) != 0) return errno != EWOULDBLOCK;
   char reported[sizeof all.attempt] = "";
   const ssize_t got = ::pread(file, reported, sizeof reported - 1, 0);

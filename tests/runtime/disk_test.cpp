@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -10,6 +11,7 @@
 #include <memory>
 
 #include "runtime/error.h"
+#include "runtime/regular_file.h"
 #include "tests/runtime/scratch.h"
 
 namespace tutti {
@@ -145,6 +147,49 @@ TEST_F(DiskTest, RenameReplaces) {
   disk.sync_folder(folder.path());
   EXPECT_EQ(text(disk.read(folder.path("b"))), "new");
   EXPECT_FALSE(disk.exists(folder.path("a")));
+}
+
+TEST_F(DiskTest, NothingIsWrittenThroughALink) {
+  write("victim", "untouched");
+  disk.symlink("victim", folder.path("link"));
+  const std::string why = folder.path("link") + ": is a link, and nothing is written through links";
+  EXPECT_EQ(operating_error([&] { disk.open(folder.path("link"), true); }), why);
+  EXPECT_EQ(operating_error([&] { disk.open(folder.path("link"), false); }), why);
+  EXPECT_EQ(operating_error([&] { disk.lock(folder.path("link"), "me"); }), why);
+  EXPECT_THAT(operating_error([&] { disk.lock_state(folder.path("link")); }), HasSubstr("is a link"));
+  EXPECT_EQ(text(disk.read(folder.path("link"))), "untouched");
+}
+
+// Opening a pipe for reading waits for a writer.
+TEST_F(DiskTest, APipeOrADeviceIsNoFile) {
+  ASSERT_EQ(::mkfifo(folder.path("pipe").c_str(), 0600), 0);
+  const std::string why = folder.path("pipe") + ": cannot open: is a pipe, and no file";
+  std::byte byte{};
+  EXPECT_EQ(operating_error([&] { disk.read(folder.path("pipe")); }), why);
+  EXPECT_EQ(operating_error([&] { disk.read_into(folder.path("pipe"), 0, {&byte, 1}); }), why);
+  EXPECT_EQ(operating_error([&] { disk.lock_state(folder.path("pipe")); }), why);
+  EXPECT_THAT(operating_error([&] { disk.open(folder.path("pipe"), true); }), HasSubstr("is a pipe"));
+  EXPECT_THAT(operating_error([&] { disk.read("/dev/zero"); }), HasSubstr("is a device, and no file"));
+  EXPECT_THAT(operating_error([&] { text_of_file(folder.path()); }), HasSubstr("is a folder, and no file"));
+  disk.open("/dev/null", true)->append(bytes("gone"));
+}
+
+TEST_F(DiskTest, WhoLooksAtALockTakesAndWritesNothing) {
+  EXPECT_EQ(disk.lock_state(folder.path("lock")), LockState::kFree);
+  EXPECT_FALSE(disk.exists(folder.path("lock")));
+  const auto held = disk.lock(folder.path("lock"), "me");
+  EXPECT_EQ(disk.lock_state(folder.path("lock")), LockState::kHeld);
+  EXPECT_EQ(text_of_file(folder.path("lock")), "me");
+}
+
+TEST_F(DiskTest, AFolderIsToldFromAnotherOfItsName) {
+  EXPECT_EQ(disk.folder_identity(folder.path("a")), 0u);
+  disk.make_folders(folder.path("a"));
+  const uint64_t before = disk.folder_identity(folder.path("a"));
+  disk.rename(folder.path("a"), folder.path("b"));
+  disk.make_folders(folder.path("a"));
+  EXPECT_EQ(disk.folder_identity(folder.path("b")), before);
+  EXPECT_NE(disk.folder_identity(folder.path("a")), before);
 }
 
 TEST_F(DiskTest, SymlinkReplaces) {

@@ -2,7 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "tests/runtime/scratch.h"
@@ -66,6 +68,18 @@ TEST(LogTest, AFileThatCannotBeOpenedLeavesTheTerminal) {
   const std::string seen = printed(folder.path("file/a.log"), false, [](Log& log) { log.info("step 1"); });
   EXPECT_THAT(seen, HasSubstr("no log file"));
   EXPECT_THAT(seen, HasSubstr("step 1"));
+}
+
+TEST(LogTest, NothingIsWrittenThroughALinkOrIntoAPipe) {
+  const Scratch folder;
+  write_text(folder.path("victim"), "untouched");
+  std::filesystem::create_symlink("victim", folder.path("a.log"));
+  ASSERT_EQ(::mkfifo(folder.path("b.log").c_str(), 0600), 0);
+  const auto write = [](Log& log) { log.info("step 1"); };
+  EXPECT_THAT(printed(folder.path("a.log"), false, write),
+              HasSubstr("no log file: " + folder.path("a.log") + " is a link"));
+  EXPECT_EQ(read_text(folder.path("victim")), "untouched");
+  EXPECT_THAT(printed(folder.path("b.log"), false, write), HasSubstr("is a pipe, and no file"));
 }
 
 TEST(LogTest, ATerminalThatNobodyReadsHoldsNobodyUp) {

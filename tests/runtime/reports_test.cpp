@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <string>
 
 #include "runtime/process/this_process.h"
@@ -55,6 +56,21 @@ TEST_F(Reports, OfTheSameErrorAreCounted) {
   const OtherRank one(file_, 1, "step 7"), two(file_, 2, "step 7"), three(file_, 3, "another");
   EXPECT_EQ(count_reports(4, "step 7"), 2);
   EXPECT_EQ(count_reports(4, "another"), 1);
+}
+
+TEST_F(Reports, WhereTheFolderIsGoneRankZeroIsTheFirst) {
+  for (const int rank : {0, 1, 2}) {
+    share_reports(folder_.path("gone/.reported"), "attempt", rank);
+    EXPECT_EQ(first_to_report(), rank == 0);
+  }
+}
+
+TEST_F(Reports, NothingIsWrittenThroughALink) {
+  write_text(folder_.path("victim"), "untouched");
+  std::filesystem::create_symlink("victim", file_);
+  share_reports(file_, "attempt", 1);
+  EXPECT_TRUE(first_to_report());
+  EXPECT_EQ(read_text(folder_.path("victim")), "untouched");
 }
 
 TEST_F(Reports, OneRankOfAnAttemptIsTheFirst) {

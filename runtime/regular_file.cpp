@@ -1,0 +1,61 @@
+#include "runtime/regular_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "runtime/error.h"
+
+namespace tutti {
+
+// O_NONBLOCK: without it, opening a pipe waits for a writer.
+RegularFile::RegularFile(const std::string& path)
+    : path_(path), descriptor_(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)) {
+  struct stat facts {};
+  if (descriptor_ < 0 || ::fstat(descriptor_, &facts) != 0)
+    problem_ = std::strerror(errno);
+  else
+    problem_ = no_file(facts.st_mode);
+  size_ = static_cast<uint64_t>(facts.st_size);
+}
+
+RegularFile::~RegularFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+RegularFile::RegularFile(RegularFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      descriptor_(std::exchange(other.descriptor_, -1)),
+      size_(other.size_),
+      problem_(std::move(other.problem_)) {}
+
+std::string RegularFile::text() const {
+  std::string text;
+  for (std::string piece(std::clamp<uint64_t>(size_, 1, 1 << 20), '\0');;) {
+    const ssize_t got = ::read(descriptor_, piece.data(), piece.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw OperatingError({path_}, std::string("cannot be read: ") + std::strerror(errno));
+    if (got == 0) return text;
+    text.append(piece, 0, static_cast<std::size_t>(got));
+  }
+}
+
+std::string text_of_file(const std::string& path) {
+  const RegularFile file(path);
+  if (!file.problem().empty()) throw OperatingError({path}, "cannot be read: " + file.problem());
+  return file.text();
+}
+
+std::string_view no_file(uint32_t mode) {
+  if (S_ISREG(mode)) return "";
+  if (S_ISDIR(mode)) return "is a folder, and no file";
+  if (S_ISFIFO(mode)) return "is a pipe, and no file";
+  return S_ISSOCK(mode) ? "is a socket, and no file" : "is a device, and no file";
+}
+
+}  // namespace tutti
