@@ -1,7 +1,6 @@
 #include "commands/entry.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <random>
 #include <string>
 #include <vector>
@@ -15,6 +14,7 @@
 #include "recipe/toml_reader.h"
 #include "runtime/error.h"
 #include "runtime/launcher.h"
+#include "runtime/printable.h"
 #include "sim/replay/replay.h"
 #include "sim/simulate/simulate.h"
 
@@ -54,7 +54,7 @@ int run_replay(const TuttiRequest& request) {
   options.rank = request.rank;
   options.start = request.start;
   const ReplayResult result = replay(options);
-  std::printf("%s\n", result.text.c_str());
+  print_text(result.text + '\n');
   return result.same ? 0 : 1;
 }
 
@@ -80,7 +80,7 @@ int ranks_to_check(const TuttiRequest& request) {
 }
 
 int print(const std::string& text) {
-  std::fputs(text.c_str(), stdout);
+  print_text(text);
   return 0;
 }
 

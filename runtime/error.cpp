@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/printable.h"
 #include "runtime/text.h"
 
 namespace tutti {
@@ -107,7 +108,7 @@ std::string rank_message(int rank, const std::string& what, int others) {
 }
 
 void assertion_failed(const char* condition, const char* file, int line, const std::string& why) {
-  std::fprintf(stderr, "%s:%d: assertion failed: %s (%s)\n", file, line, condition, why.c_str());
+  std::fprintf(stderr, "%s:%d: assertion failed: %s (%s)\n", file, line, condition, printable(why).c_str());
   std::fflush(stderr);
   std::abort();
 }

@@ -37,17 +37,18 @@ std::string escaped(char c) {
   return {'\\', 'x', kHex[byte >> 4], kHex[byte & 15]};
 }
 
-std::string without_controls(std::string_view text, bool keeps_line_breaks) {
+// `kept`: the control characters that stay.
+std::string without_controls(std::string_view text, std::string_view kept) {
   const std::string whole = as_utf8(text);
   std::string out;
   for (std::size_t i = 0; i < whole.size(); ++i) {
     const char c = whole[i];
     if (is_c1(whole, i))
       out += escaped(whole[++i]);
-    else if (c == '\n')
-      out += keeps_line_breaks ? "\n" : "\\n";
+    else if (!is_control(c) || kept.find(c) != kept.npos)
+      out += c;
     else
-      out += is_control(c) ? escaped(c) : std::string(1, c);
+      out += c == '\n' ? "\\n" : escaped(c);
   }
   return out;
 }
@@ -76,17 +77,23 @@ std::string in_colours(std::string_view text) {
 }  // namespace
 
 std::string printable(std::string_view message) {
-  if (message.size() <= kFirstBytes + kLastBytes) return without_controls(message, true);
+  if (message.size() <= kFirstBytes + kLastBytes) return without_controls(message, "\n");
   const std::size_t first = character_before(message, kFirstBytes);
   const std::size_t last = character_before(message, message.size() - kLastBytes);
-  return without_controls(message.substr(0, first), true) + " ... (" + std::to_string(last - first) +
-         " bytes) ... " + without_controls(message.substr(last), true);
+  return without_controls(message.substr(0, first), "\n") + " ... (" + std::to_string(last - first) +
+         " bytes) ... " + without_controls(message.substr(last), "\n");
 }
 
 std::string shown(std::string_view value) {
-  if (value.size() <= kMaxValueBytes) return without_controls(value, false);
-  return without_controls(value.substr(0, character_before(value, kMaxValueBytes)), false) + "...";
+  if (value.size() <= kMaxValueBytes) return without_controls(value, "");
+  return without_controls(value.substr(0, character_before(value, kMaxValueBytes)), "") + "...";
 }
+
+std::string terminal_text(std::string_view text) { return without_controls(text, "\n\t"); }
+
+std::string terminal_line(std::string_view text) { return without_controls(text, "\t"); }
+
+void print_text(std::string_view text) { std::fputs(terminal_text(text).c_str(), stdout); }
 
 // Each of several errors is cut for itself.
 std::string error_text(const std::string& message, bool colours) {

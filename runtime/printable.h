@@ -12,6 +12,15 @@ std::string printable(std::string_view message);
 // Makes a value safe for a message: as above, but also escapes line breaks and cuts behind 60 bytes.
 std::string shown(std::string_view value);
 
+// Makes a text of any length safe for a terminal: as `printable`, but tabs stay and nothing is left out.
+std::string terminal_text(std::string_view text);
+
+// As terminal_text, on one line: line breaks are escaped too.
+std::string terminal_line(std::string_view text);
+
+// Writes such a text, for people, to standard output. Colors must not be in it.
+void print_text(std::string_view text);
+
 // "error: message" with a line break at the end, safe for a terminal. With `colours`, "error", the carets and
 // the numbers of lines (Position::excerpt) have the colours that compilers give them.
 std::string error_text(const std::string& message, bool colours);

@@ -1,5 +1,6 @@
 #include "runtime/text.h"
 
+#include <algorithm>
 #include <cstdarg>
 #include <cstddef>
 #include <cstdint>
@@ -17,19 +18,27 @@ std::size_t encoded_bytes(unsigned char first) {
   return first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
 }
 
-// Bytes of the first character of `text`; 0 if invalid.
-std::size_t character_bytes(std::string_view text) {
+// True if the second byte may follow the first one. Others are of long forms, surrogates, or beyond Unicode.
+bool may_follow(unsigned char first, unsigned char second) {
+  const unsigned char least = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
+  const unsigned char most = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
+  return second >= least && second <= most;
+}
+
+// The first character of a text, or the longest beginning of one, at least a byte.
+struct FirstCharacter {
+  std::size_t bytes = 1;
+  bool whole = false;
+};
+
+FirstCharacter first_character(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const std::size_t bytes = encoded_bytes(byte(0));
-  if (bytes == 0 || bytes > text.size()) return 0;
-  uint32_t code = byte(0) & (0xff >> bytes);
-  for (std::size_t i = 1; i < bytes; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-    code = code << 6 | (byte(i) & 0x3f);
-  }
-  const bool too_long = (bytes == 3 && code < 0x800) || (bytes == 4 && code < 0x10000);
-  const bool surrogate = code >= 0xd800 && code < 0xe000;
-  return too_long || surrogate || code > 0x10ffff ? 0 : bytes;
+  const std::size_t whole = encoded_bytes(byte(0));
+  std::size_t good = 1;
+  while (good < std::min(whole, text.size()) &&
+         (good == 1 ? may_follow(byte(0), byte(1)) : (byte(good) & 0xc0) == 0x80))
+    ++good;
+  return {good, good == whole};
 }
 
 }  // namespace
@@ -58,9 +67,9 @@ std::string lower_case(std::string_view text) {
 
 bool is_utf8(std::string_view text) {
   while (!text.empty()) {
-    const std::size_t bytes = character_bytes(text);
-    if (bytes == 0) return false;
-    text.remove_prefix(bytes);
+    const FirstCharacter first = first_character(text);
+    if (!first.whole) return false;
+    text.remove_prefix(first.bytes);
   }
   return true;
 }
@@ -68,9 +77,9 @@ bool is_utf8(std::string_view text) {
 std::string as_utf8(std::string_view text) {
   std::string characters;
   while (!text.empty()) {
-    const std::size_t bytes = character_bytes(text);
-    characters += bytes == 0 ? "\xef\xbf\xbd" : text.substr(0, bytes);
-    text.remove_prefix(bytes == 0 ? 1 : bytes);
+    const FirstCharacter first = first_character(text);
+    characters += first.whole ? text.substr(0, first.bytes) : "\xef\xbf\xbd";
+    text.remove_prefix(first.bytes);
   }
   return characters;
 }

@@ -100,7 +100,7 @@ CheckpointManifest CheckpointManifest::from_json(const std::string& text) try {
     throw OperatingError("its hash does not match its content");
   return manifest_from(body);
 } catch (const Json::exception& error) {
-  throw OperatingError(std::string("it is torn: ") + error.what());
+  throw OperatingError("it is torn: " + json_problem(error));
 }
 
 }  // namespace tutti

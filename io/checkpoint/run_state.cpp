@@ -53,7 +53,7 @@ RunState RunState::from_json(const std::string& text) {
     if (!state.contains("plateau")) state["plateau"] = PlateauState();
     return state.get<RunState>();
   } catch (const nlohmann::json::exception& error) {
-    throw OperatingError(std::string("the checkpoint's state cannot be read: ") + error.what());
+    throw OperatingError("the checkpoint's state cannot be read: " + json_problem(error));
   }
 }
 

@@ -25,7 +25,8 @@ struct Writer {
   std::string operator()(const JsonText& value) const { return value.json; }
   // Bytes that are no UTF-8 must not throw: any text may be logged.
   std::string operator()(const std::string& value) const {
-    return nlohmann::json(value).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    return without_raw_controls(
+        nlohmann::json(value).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   }
   template <class Value>
   std::string operator()(const std::vector<Value>& values) const {

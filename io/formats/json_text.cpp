@@ -1,5 +1,7 @@
 #include "io/formats/json_text.h"
 
+#include "runtime/text.h"
+
 namespace tutti {
 
 std::optional<std::size_t> byte_too_deep(std::string_view text) {
@@ -14,6 +16,31 @@ std::optional<std::size_t> byte_too_deep(std::string_view text) {
     if ((c == '[' || c == '{') && ++depth > kMaxJsonDepth) return i;
   }
   return std::nullopt;
+}
+
+// They stand in texts only, where \u is known.
+std::string without_raw_controls(const std::string& json) {
+  std::string escaped;
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    const auto next = static_cast<unsigned char>(i + 1 < json.size() ? json[i + 1] : '\0');
+    if (json[i] == '\x7f')
+      escaped += "\\u007f";
+    else if (json[i] == '\xc2' && next >= 0x80 && next < 0xa0)
+      escaped += formatted("\\u%04x", json[++i] & 0xff);
+    else
+      escaped += json[i];
+  }
+  return escaped;
+}
+
+// The library's numbers of errors: https://json.nlohmann.me/home/exceptions
+std::string json_problem(const nlohmann::json::exception& error) {
+  constexpr int kWrongType = 302, kNoSuchKey = 403;
+  if (const auto* syntax = dynamic_cast<const nlohmann::json::parse_error*>(&error))
+    return "no JSON from byte " + std::to_string(syntax->byte) + " on";
+  const std::string_view text = error.what();  // "[json.exception.out_of_range.403] key 'files' not found"
+  if (error.id == kWrongType || error.id == kNoSuchKey) return std::string(text.substr(text.find("] ") + 2));
+  return "a part of it is of another type than expected";
 }
 
 }  // namespace tutti

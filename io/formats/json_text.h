@@ -1,8 +1,11 @@
 #pragma once
 
+#include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace tutti {
@@ -29,6 +32,27 @@ Json parse_json(std::string_view text, typename Json::parser_callback_t callback
   } catch (const typename Json::out_of_range& error) {
     throw Json::parse_error::create(101, 0, error.what(), nullptr);
   }
+}
+
+// Escapes DEL and U+0080 to U+009F, which JSON may have as they are, and which terminals obey.
+std::string without_raw_controls(const std::string& json);
+
+// What is wrong with a JSON text or with a value in it, in plain words.
+std::string json_problem(const nlohmann::json::exception& error);
+
+// The member of an object; the fallback if `object` is none, or the member is absent or of another type.
+template <class Json>
+std::string text_member(const Json& object, const char* key, const std::string& fallback = "") {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->template get<std::string>() : fallback;
+}
+template <class Json>
+int64_t integer_member(const Json& object, const char* key, int64_t fallback = 0) {
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_number()) return fallback;
+  const double value = found->template get<double>();
+  if (!(std::abs(value) < 9e18)) return fallback;
+  return found->is_number_float() ? static_cast<int64_t>(value) : found->template get<int64_t>();
 }
 
 }  // namespace tutti

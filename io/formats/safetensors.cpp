@@ -59,7 +59,7 @@ Json parse_header(const MappedFile& file, uint64_t length) {
     if (!header.is_object()) fail(file.path(), kLengthBytes, "the header is not a JSON object");
     return header;
   } catch (const Json::parse_error& error) {
-    fail(file.path(), kLengthBytes + error.byte, std::string("the header is not JSON: ") + error.what());
+    fail(file.path(), kLengthBytes + error.byte, "the header is not JSON");
   }
 }
 
@@ -110,7 +110,7 @@ class HeaderReader {
     check_extent(name, shape, c10::elementSize(*dtype), ends[0], ends[1]);
     return {std::move(shape), *dtype, data_ + ends[0]};
   } catch (const Json::exception& error) {
-    fail_at(kLengthBytes, name, std::string("bad header entry: ") + error.what());
+    fail_at(kLengthBytes, name, "bad header entry: " + json_problem(error));
   }
 
   void check_extent(const std::string& name, const Shape& shape, uint64_t item_bytes, uint64_t begin,

@@ -11,7 +11,9 @@
 #include "io/journal/recorded_run.h"
 #include "runtime/disk.h"
 #include "runtime/error.h"
+#include "runtime/printable.h"
 #include "runtime/process/this_process.h"
+#include "runtime/text.h"
 #include "sim/simulate/seed_wire.h"
 
 namespace tutti {
@@ -118,7 +120,7 @@ class Tally {
     }
     for (const auto& [label, count] : result.faults) faults_[label] += count;
     if (options_.first == options_.last)
-      for (const std::string& line : result.summary) print_line("  " + line);
+      for (const std::string& line : result.summary) print_line(terminal_text("  " + line));
     if (!result.findings.empty()) fail(result.seed, result.findings.front());
   }
 
@@ -128,7 +130,8 @@ class Tally {
   // Prints immediately: a simulation may take a night and be interrupted.
   void fail(uint64_t seed, const std::string& finding) {
     ++failed_;
-    print_line("seed " + std::to_string(seed) + ": " + finding + "\n  " + reproduction(options_, seed));
+    print_line(terminal_text("seed " + std::to_string(seed) + ": " + finding + "\n  " +
+                             reproduction(options_, seed)));
   }
   std::string weights_text() const;
   int64_t count_of(const FaultRule& rule) const {
@@ -168,7 +171,9 @@ std::string Tally::why_impossible(const FaultRule& rule) const {
   return "";
 }
 
-void row(const char* name, const std::string& text) { std::printf("  %-10s %s\n", name, text.c_str()); }
+void row(const char* name, const std::string& text) {
+  print_text("  " + formatted("%-10s ", name) + text + '\n');
+}
 
 void Tally::print_faults() const {
   auto others = faults_;

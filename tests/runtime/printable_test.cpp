@@ -34,6 +34,19 @@ TEST(Printable, CutsNoCharacterInTwo) {
   }
 }
 
+TEST(Printable, TextForATerminalKeepsItsTabsAndAllOfItself) {
+  const std::string rest(10'000, 'x');
+  EXPECT_EQ(terminal_text("a\tb\x1b]0;title\x07\r\n\xe2\x82" + rest),
+            "a\tb\\x1b]0;title\\x07\\x0d\n\xef\xbf\xbd" + rest);
+  EXPECT_EQ(terminal_line("a\tb\n\xc2\x9b" + rest), "a\tb\\n\\x9b" + rest);
+}
+
+TEST(Printable, WhatIsPrintedIsSafe) {
+  testing::internal::CaptureStdout();
+  print_text("run \x1b[31m\n");
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), "run \\x1b[31m\n");
+}
+
 TEST(Printable, OfAValueLineBreaksAreEscapedToo) {
   EXPECT_EQ(shown("a\nb"), "a\\nb");
   EXPECT_EQ(shown(std::string(60, 'x')), std::string(60, 'x'));

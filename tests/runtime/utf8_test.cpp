@@ -1,5 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "runtime/text.h"
 
 namespace tutti {
@@ -24,13 +28,27 @@ TEST(Utf8Test, SurrogatesLongFormsAndWhatIsBeyondUnicodeAreNot) {
     EXPECT_FALSE(is_utf8(text)) << text;
 }
 
-TEST(Utf8Test, BytesOfNoCharacterAreReplacedOneByOne) {
+// The counts are those of Python: len(b"...".decode(errors="replace")).
+TEST(Utf8Test, WhatIsNoCharacterIsReplacedAsInPython) {
   EXPECT_EQ(as_utf8(""), "");
   EXPECT_EQ(as_utf8("pl\xc3\xa4in"), "pl\xc3\xa4in");
-  EXPECT_EQ(as_utf8("\x80"
-                    "a\xe2\x82"),
-            "\xef\xbf\xbd"
-            "a\xef\xbf\xbd\xef\xbf\xbd");
+  const std::vector<std::pair<const char*, int>> replaced = {{"\x80", 1},
+                                                             {"\xe2\x82", 1},
+                                                             {"\xf0\x9f\x98", 1},
+                                                             {"\xed\xa0\x80", 3},
+                                                             {"\xe0\x9f\xbf", 3},
+                                                             {"\xf0\x8f\xbf\xbf", 4},
+                                                             {"\xf4\x90\x80\x80", 4},
+                                                             {"\xc0\xaf", 2},
+                                                             {"\xf5\x80", 2},
+                                                             {"\xf1\x80\x80\xe1\x80\xc2", 3}};
+  for (const auto& [bytes, count] : replaced) {
+    std::string expected;
+    for (int i = 0; i < count; ++i) expected += "\xef\xbf\xbd";
+    EXPECT_EQ(as_utf8(bytes), expected) << testing::PrintToString(bytes);
+    EXPECT_EQ(as_utf8(bytes + std::string("(")), expected + "(");
+  }
+  EXPECT_EQ(as_utf8("\xe2\xe2\x82\xac"), "\xef\xbf\xbd\xe2\x82\xac");
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "runtime/printable.h"
 #include "training/loggers/json_lines.h"
 
 namespace tutti {
@@ -53,7 +54,7 @@ void ConsoleLogger::open(const LogStart& start) {
 void ConsoleLogger::log_hyperparameters(const LoggedHyperparameters& all, const LogTime&) {
   for (const auto& one : all) {
     const std::string json = json_of(LoggedHyperparameters{one});
-    out_.print(json.substr(1, json.size() - 2) + "\n");
+    out_.print(terminal_text(json.substr(1, json.size() - 2) + "\n"));
   }
 }
 
@@ -77,7 +78,7 @@ void ConsoleLogger::log_traces(const LoggedTraces& traces, const LogTime&) {
 }
 
 void ConsoleLogger::log_text(const LoggedText& text, const LogTime&) {
-  out_.print(text.name + ": " + text.text + "\n");
+  out_.print(terminal_text(text.name + ": " + text.text + "\n"));
 }
 
 void ConsoleLogger::log_table(const LoggedTable& table, const LogTime&) {
@@ -117,7 +118,7 @@ void ConsoleLogger::print(LoggedMetrics& metrics, const char* prefix, const std:
   std::string text = progress() + ":\n";
   for (const auto& [name, value] : printed)
     text += "\t " + std::string(prefix) + " " + name + ": " + value_text(value) + "\n";
-  out_.print(text + more);
+  out_.print(terminal_text(text + more));
 }
 
 std::string ConsoleLogger::progress() const {

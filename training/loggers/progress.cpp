@@ -59,7 +59,7 @@ void Progress::show_opening() {
   const LogStart& start = result_.start;
   const Facts& facts = options_.facts;
   std::ostringstream text;
-  text << styled(colors_, TextStyle::kBold, facts.model) << ": " << grouped(start.parameters)
+  text << styled(colors_, TextStyle::kBold, printable(facts.model)) << ": " << grouped(start.parameters)
        << " parameters, " << counted(start.world, "rank") << " x " << counted(facts.threads, "thread")
        << " on " << counted(facts.hosts, "host") << ", " << facts.device << ", seed " << facts.seed << '\n'
        << printable(start_text(start) + ", in " + start.run_dir) << '\n';
@@ -91,7 +91,7 @@ void Progress::log_evaluation(const LoggedMetrics& metrics, const LogTime& time)
   std::ostringstream line;
   line << (result_.last ? place() : "evaluation");
   for (std::size_t i = 0; i < names.size(); ++i)
-    line << "  " << display_name(names[i], names) << ' ' << without_nan_sign(metrics[i].second);
+    line << "  " << printable(display_name(names[i], names)) << ' ' << without_nan_sign(metrics[i].second);
   out_.print(styled(colors_, TextStyle::kGreen, line.str()) + "\n");
 }
 
@@ -154,11 +154,12 @@ void Progress::show_result() {
   if (options_.write_result) options_.write_result(result_.json());
   if (options_.json) return out_.print_last(result_.json() + "\n");
   std::string text = "\n";
-  for (auto [label, value] : result_.rows()) {
+  for (const auto& [name, value] : result_.rows()) {
+    std::string label = printable(name);
     label.resize(std::max<std::size_t>(label.size(), 22), ' ');
     text += "  " + styled(colors_, TextStyle::kDim, label) + " " + printable(value) + "\n";
   }
-  if (!closing_text_.empty()) text += "\n" + closing_text_ + "\n";
+  if (!closing_text_.empty()) text += "\n" + terminal_text(closing_text_) + "\n";
   out_.print_last(text);
 }
 

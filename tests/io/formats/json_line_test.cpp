@@ -38,6 +38,31 @@ TEST(JsonLineTest, WhatIsNotThereIsAUserErrorThatNamesIt) {
   EXPECT_THAT([] { json_keys("[1"); }, ThrowsMessage<UserError>(HasSubstr("[1")));
 }
 
+TEST(JsonLineTest, HasNoControlCharactersThatATerminalObeys) {
+  EXPECT_EQ(json_line({{"a\x1b\x7f", std::string("\xc2\x80\xc2\x9f\xc2\xa0 \xff")}}),
+            "{\"a\\u001b\\u007f\": \"\\u0080\\u009f\xc2\xa0 \xef\xbf\xbd\"}");
+}
+
+TEST(JsonText, WrongTypesAndMissingMembersAreSaidInPlainWords) {
+  const auto problem = [](auto read) {
+    try {
+      read();
+    } catch (const nlohmann::json::exception& error) {
+      return json_problem(error);
+    }
+    return std::string();
+  };
+  const nlohmann::json object = {{"a", 5}};
+  EXPECT_EQ(problem([&] { object.at("b"); }), "key 'b' not found");
+  EXPECT_EQ(problem([&] { object.at("a").get<std::string>(); }), "type must be string, but is number");
+  EXPECT_EQ(problem([&] { object.at("a").at("b"); }), "a part of it is of another type than expected");
+  EXPECT_EQ(problem([] { parse_json("{\"a\": }"); }), "no JSON from byte 7 on");
+  EXPECT_EQ(text_member(object, "a", "none") + text_member(object, "b"), "none");
+  EXPECT_EQ(integer_member(object, "a"), 5);
+  EXPECT_EQ(integer_member(nlohmann::json{{"a", 1e300}}, "a", -1), -1);
+  EXPECT_EQ(integer_member(nlohmann::json{{"a", "x"}}, "a", -1), -1);
+}
+
 TEST(JsonText, NestingIsBounded) {
   const auto nested = [](int levels) { return std::string(levels, '[') + std::string(levels, ']'); };
   EXPECT_EQ(parse_json(nested(kMaxJsonDepth)).dump(), nested(kMaxJsonDepth));

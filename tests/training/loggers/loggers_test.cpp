@@ -283,6 +283,20 @@ TEST_F(ConsoleLoggerTest, PrintsEvaluationsWheneverTheyCome) {
   EXPECT_THAT(read_text(scratch_.path("out")), HasSubstr("Train metrics/train/x: 1.0000E-05"));
 }
 
+TEST_F(ConsoleLoggerTest, NamesAndTextsOfOthersReachNoTerminalRaw) {
+  std::FILE* out = std::fopen(scratch_.path("out").c_str(), "w");
+  ConsoleLogger logger(Time::parse("1ba"), out, false);
+  logger.open(start());
+  logger.log_hyperparameters({{"a\xc2\x9b", true}}, during(1));
+  logger.log_text({"sample\x1b[1m", "two\n\tlines \xe2\x82"}, after(1));
+  logger.log_metrics({{"b\x1b[2J", 1}}, during(1));
+  logger.step_end(after(1));
+  std::fclose(out);
+  EXPECT_EQ(read_text(scratch_.path("out")),
+            "\"a\\u009b\": true\nsample\\x1b[1m: two\n\tlines \xef\xbf\xbd\n"
+            "[epoch=1/3][batch=1/4]:\n\t Train b\\x1b[2J: 1\n");
+}
+
 TEST_F(ConsoleLoggerTest, PrintsATableOnceAsItLastWas) {
   std::FILE* out = std::fopen(scratch_.path("out").c_str(), "w");
   ConsoleLogger logger(Time::parse("2ba"), out, false);

@@ -270,9 +270,8 @@ TEST_F(ProgressTest, JsonIsOneObjectAndNothingElse) {
 
 // Samples of the last step may go beyond the max_duration.
 TEST_F(ProgressTest, NoMoreThanAllIsDone) {
-  const std::string text = shown([](Progress& progress) {
-    progress.log_step({.loss = -std::nan(""), .progress = 1.44}, during(1));
-  });
+  const std::string text = shown(
+      [](Progress& progress) { progress.log_step({.loss = -std::nan(""), .progress = 1.44}, during(1)); });
   EXPECT_THAT(text, HasSubstr("  100%  loss nan"));
 }
 
@@ -290,6 +289,19 @@ TEST_F(ProgressTest, TheClosingTextFollowsTheTable) {
   EXPECT_THAT(text, HasSubstr("  metrics                runs/trial/metrics.jsonl\n"));
   EXPECT_TRUE(text.ends_with("\n\nRomeo\n")) << text;
   EXPECT_THAT(warnings_, IsEmpty());
+}
+
+TEST_F(ProgressTest, NamesAndTextsOfOthersReachNoTerminalRaw) {
+  const std::string text =
+      opened({.facts = {.model = "m\x1b]0;x\x07"}}, {.run_dir = "r"}, [](Progress& progress) {
+        progress.log_step({}, during(1));
+        progress.log_evaluation({{"metrics/eval/a\x1b[2J", 0.5}}, after(1));
+        progress.log_closing_text("To be\n\tor\x1b[2J \xe2\x82 \xf0\x9f\x98");
+      });
+  EXPECT_THAT(text, StartsWith("m\\x1b]0;x\\x07: "));
+  EXPECT_THAT(text, HasSubstr("  a\\x1b[2J 0.5\n"));
+  EXPECT_THAT(text, HasSubstr("\n  a\\x1b[2J              0.5"));
+  EXPECT_TRUE(text.ends_with("\n\nTo be\n\tor\\x1b[2J \xef\xbf\xbd \xef\xbf\xbd\n")) << text;
 }
 
 }  // namespace
