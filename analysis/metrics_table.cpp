@@ -5,16 +5,19 @@
 #include <unordered_map>
 
 #include "io/formats/json_numbers.h"
+#include "io/run_paths.h"
 
 namespace tutti {
 namespace {
+
+constexpr double kMostSteps = 1e15;
 
 class MetricsReader {
  public:
   void add(std::string_view line) {
     const JsonNumbers numbers = json_numbers_of(line);
     const auto step = std::ranges::find(numbers.members, "step", &std::pair<std::string, double>::first);
-    if (step == numbers.members.end() || !std::isfinite(step->second)) {
+    if (step == numbers.members.end() || !(std::abs(step->second) < kMostSteps)) {
       ++metrics.unreadable_lines;
       return;
     }
@@ -54,11 +57,9 @@ double MetricsTable::last(std::string_view name, double otherwise) const {
   return column ? column->values.back() : otherwise;
 }
 
-std::string metrics_path(const std::string& run_dir) { return run_dir + "/metrics.jsonl"; }
-
 MetricsTable read_metrics(const Disk& disk, const std::string& run_dir) {
   MetricsReader reader;
-  const std::string path = metrics_path(run_dir);
+  const std::string path = path_in_run(run_dir, kMetricsFile);
   if (!disk.exists(path)) return {};
   const auto bytes = disk.read(path);
   std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());

@@ -28,8 +28,6 @@ struct MetricsTable {
   double last(std::string_view name, double otherwise) const;
 };
 
-std::string metrics_path(const std::string& run_dir);
-
 // Reads the file, which may still grow: a torn last line does not count. Empty if there is no such file.
 MetricsTable read_metrics(const Disk& disk, const std::string& run_dir);
 

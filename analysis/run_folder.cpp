@@ -1,36 +1,66 @@
 #include "analysis/run_folder.h"
 
-#include <fstream>
-#include <iterator>
+#include <algorithm>
+#include <filesystem>
 
 #include "io/formats/json_text.h"
 #include "io/run_paths.h"
 #include "runtime/error.h"
+#include "runtime/regular_file.h"
 
 namespace tutti {
 namespace {
 
+namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-std::string read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+// What training leaves besides the recipe; a copy may lack some of them.
+constexpr const char* kLeft[] = {kRunLock, kMetricsFile, kResultFile, "log", "journal"};
+
+// A link, a pipe and a folder are there too.
+bool is_there(const std::string& folder, const char* name) {
+  std::error_code error;
+  const fs::file_status status = fs::symlink_status(fs::path(folder) / name, error);
+  if (status.type() == fs::file_type::none || status.type() == fs::file_type::unknown)
+    throw UserError(folder + ": cannot be read: " + error.message());
+  return fs::exists(status);
 }
 
-// A lock that may not be tried, or is missing, counts as free.
-bool is_under_way(Disk& disk, const std::string& run_dir) try {
-  const std::string path = run_dir + '/' + kRunLock;
-  return disk.exists(path) && !disk.lock(path, "");
+bool has_been_trained_in(const std::string& folder) {
+  return std::ranges::any_of(kLeft, [&](const char* name) { return is_there(folder, name); });
+}
+
+// The host of a run under way; "" = not known.
+std::string holder_of(const std::string& run_dir) try {
+  return text_of_file(run_dir + '/' + kRunLock);
 } catch (const OperatingError&) {
-  return false;
+  return "";
+}
+
+// Reads what belongs to a run: a file that cannot be read is an error of its folder.
+template <class Read>
+auto blame_user(Read read) {
+  try {
+    return read();
+  } catch (const OperatingError& error) {
+    throw UserError(error.what());
+  }
 }
 
 }  // namespace
 
-void require_run_folder(const Disk& disk, const std::string& run_dir) {
-  if (!disk.exists(run_dir)) throw UserError(run_dir + ": there is no such folder");
-  if (!disk.exists(run_dir + '/' + kRecipeFile))
+bool is_run_folder(const std::string& folder) {
+  return is_there(folder, kRecipeFile) && has_been_trained_in(folder);
+}
+
+void require_run_folder(const std::string& run_dir) {
+  std::error_code error;
+  if (!fs::is_directory(run_dir, error)) throw UserError(run_dir + ": there is no such folder");
+  if (!is_there(run_dir, kRecipeFile))
     throw UserError(run_dir + ": not a run folder: it has no " + kRecipeFile);
+  if (!has_been_trained_in(run_dir))
+    throw UserError(run_dir + ": not a run folder: it has a " + kRecipeFile +
+                    " and nothing else that a run leaves");
 }
 
 std::string text_at(const Setting& recipe, const char* section, const char* key) {
@@ -49,16 +79,20 @@ const char* name(RunCondition condition) {
   return kNames[static_cast<int>(condition)];
 }
 
-RunEnding ending_of(Disk& disk, const std::string& run_dir) {
-  if (is_under_way(disk, run_dir))
-    return {RunCondition::kRunning, "on " + read_file(run_dir + '/' + kRunLock)};
-  const std::string text = read_file(run_dir + '/' + kResultFile);
-  if (text.empty()) return {RunCondition::kKilled, "it left no result; log/ has the last that each rank did"};
-  const Json result = parse_json<Json>(text, nullptr, /*allow_exceptions=*/false);
-  if (!result.is_object())
-    return {RunCondition::kEnded, std::string(kResultFile) + " cannot be read, so nobody knows how"};
-  const bool failed = result.value("ended", "") == "error";
-  return {failed ? RunCondition::kFailed : RunCondition::kEnded, result.value("reason", ""), result.dump()};
+RunEnding ending_of(const Disk& disk, const std::string& run_dir) {
+  return blame_user([&]() -> RunEnding {
+    if (disk.lock_state(run_dir + '/' + kRunLock) == LockState::kHeld)
+      return {RunCondition::kRunning, "on " + holder_of(run_dir)};
+    if (!is_there(run_dir, kResultFile))
+      return {RunCondition::kKilled, "it left no result; log/ has the last that each rank did"};
+    const std::string text = text_of_file(path_in_run(run_dir, kResultFile));
+    const Json result = parse_json<Json>(text, nullptr, /*allow_exceptions=*/false);
+    const std::string how = result.is_object() ? text_member(result, "ended") : "";
+    if (how.empty())
+      return {RunCondition::kEnded, std::string(kResultFile) + " cannot be read, so nobody knows how"};
+    return {how == "error" ? RunCondition::kFailed : RunCondition::kEnded, text_member(result, "reason"),
+            result.dump()};
+  });
 }
 
 }  // namespace tutti

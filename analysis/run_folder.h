@@ -7,8 +7,12 @@
 
 namespace tutti {
 
+// True if the folder is a run's, as training leaves it: it has a recipe, and a lock, metrics, logs, ...
+// Throws UserError if nobody may look into the folder.
+bool is_run_folder(const std::string& folder);
+
 // Throws UserError if there is no such folder, or it is not a run's.
-void require_run_folder(const Disk& disk, const std::string& run_dir);
+void require_run_folder(const std::string& run_dir);
 
 // "" if the recipe has no such text.
 std::string text_at(const Setting& recipe, const char* section, const char* key);
@@ -33,7 +37,8 @@ struct RunEnding {
   std::string result = "{}";  // result.json
 };
 
-// By the folder's lock, which a run under way holds, and its result.
-RunEnding ending_of(Disk& disk, const std::string& run_dir);
+// By the folder's lock, which a run under way holds, and its result. Throws UserError if one of these is no
+// file that can be read.
+RunEnding ending_of(const Disk& disk, const std::string& run_dir);
 
 }  // namespace tutti

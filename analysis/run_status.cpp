@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 
 #include "analysis/run_folder.h"
 #include "io/formats/json_text.h"
@@ -13,6 +14,7 @@
 #include "recipe/toml_reader.h"
 #include "runtime/disk.h"
 #include "runtime/error.h"
+#include "runtime/printable.h"
 
 namespace tutti {
 namespace {
@@ -45,7 +47,7 @@ uint64_t bytes_of(const std::vector<CheckpointSummary>& checkpoints) {
 }
 
 void read_recipe_facts(RunStatus& status) {
-  const Setting recipe = read_recipe(status.run_dir + '/' + kRecipeFile);
+  const Setting recipe = read_recipe(path_in_run(status.run_dir, kRecipeFile));
   status.max_duration = text_at(recipe, "train", "max_duration");
   status.checkpoints_folder = checkpoints_folder(status.run_dir, recipe);
 }
@@ -106,22 +108,24 @@ std::string aligned(const std::vector<std::vector<std::string>>& rows) {
 
 }  // namespace
 
-RunStatus status_of(const std::string& run_dir) {
-  PosixDisk disk;
-  require_run_folder(disk, run_dir);
+RunStatus status_of(const std::string& run_dir) try {
+  const PosixDisk disk;
+  require_run_folder(run_dir);
   RunStatus status{.run_dir = run_dir, .ending = ending_of(disk, run_dir)};
   read_recipe_facts(status);
-  status.metrics = RunMetrics::read(run_dir + '/' + kMetricsFile);
+  status.metrics = RunMetrics::read(path_in_run(run_dir, kMetricsFile));
   status.changed_unix_s = changed_unix_s(run_dir + '/' + kMetricsFile);
   status.checkpoints = checkpoint_summaries(disk, status.checkpoints_folder);
   if (!status.checkpoints.empty() && status.checkpoints.back().step > status.metrics.step) {  // lost lines
     status.metrics.step = status.checkpoints.back().step;
     status.metrics.epoch = status.checkpoints.back().epoch;
   }
-  status.journal_bytes = bytes_below(run_dir + "/journal");
+  status.journal_bytes = bytes_below(path_in_run(run_dir, "journal"));
   status.bytes = bytes_below(run_dir);
   if (!status.checkpoints_folder.starts_with(run_dir + '/')) status.bytes += bytes_of(status.checkpoints);
   return status;
+} catch (const OperatingError& error) {
+  throw UserError(error.what());
 }
 
 std::string RunStatus::json() const {
@@ -133,20 +137,21 @@ std::string RunStatus::json() const {
     checkpoints_of.push_back({{"name", one.name}, {"step", one.step}, {"bytes", one.bytes}});
   Json figures = Json::object();
   for (const auto& [figure, value] : metrics.figures) figures[figure] = value;
-  return Json{{"run_dir", run_dir},
-              {"state", name(ending.condition)},
-              {"reason", ending.reason},
-              {"step", metrics.step},
-              {"epoch", metrics.epoch},
-              {"max_duration", max_duration},
-              {"newest_step", figures},
-              {"metrics", metrics_of},
-              {"checkpoints_folder", checkpoints_folder},
-              {"checkpoints", checkpoints_of},
-              {"journal_bytes", journal_bytes},
-              {"bytes", bytes},
-              {"result", Json::parse(ending.result)}}
-      .dump();
+  const Json all{{"run_dir", run_dir},
+                 {"state", name(ending.condition)},
+                 {"reason", ending.reason},
+                 {"step", metrics.step},
+                 {"epoch", metrics.epoch},
+                 {"max_duration", max_duration},
+                 {"newest_step", figures},
+                 {"metrics", metrics_of},
+                 {"checkpoints_folder", checkpoints_folder},
+                 {"checkpoints", checkpoints_of},
+                 {"journal_bytes", journal_bytes},
+                 {"bytes", bytes},
+                 {"result", Json::parse(ending.result)}};
+  // Names of folders may be no UTF-8.
+  return without_raw_controls(all.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 std::string status_text(const RunStatus& status, int64_t now_unix_s) {
@@ -167,20 +172,25 @@ std::string status_text(const RunStatus& status, int64_t now_unix_s) {
   return text;
 }
 
-RunStatus status_or_damage(const std::string& run_dir) try {
-  return status_of(run_dir);
+namespace {
+
+// Nothing for what is no run. What cannot be read may be one.
+std::optional<RunStatus> run_at(const std::string& path) try {
+  std::error_code error;
+  if (!fs::is_directory(path, error) || !is_run_folder(path)) return std::nullopt;
+  return status_of(path);
 } catch (const UserError& error) {
-  return {.run_dir = run_dir, .ending = {RunCondition::kDamaged, error.what()}};
+  return RunStatus{.run_dir = path, .ending = {RunCondition::kDamaged, error.headline()}};
 }
 
+}  // namespace
+
 std::vector<RunStatus> runs_below(const std::string& folder) {
-  if (!fs::is_directory(folder)) throw UserError(folder + ": there is no such folder");
-  std::vector<std::string> names;
-  for (const auto& one : fs::directory_iterator(folder))
-    if (fs::exists(one.path() / kRecipeFile)) names.push_back(one.path().filename().string());
-  std::ranges::sort(names);
+  std::error_code error;
+  if (!fs::is_directory(folder, error)) throw UserError(folder + ": there is no such folder");
   std::vector<RunStatus> runs;
-  for (const auto& one : names) runs.push_back(status_or_damage((fs::path(folder) / one).string()));
+  for (const std::string& name : PosixDisk().list(folder))
+    if (auto run = run_at((fs::path(folder) / name).string())) runs.push_back(std::move(*run));
   return runs;
 }
 
@@ -189,9 +199,15 @@ std::string table_of_runs(const std::vector<RunStatus>& runs, int64_t now_unix_s
       {"run", "state", "step", "epoch", "loss", "size", "last step"}};
   for (const auto& run : runs) {
     const double loss = run.metrics.figure("loss");
-    rows.push_back({fs::path(run.run_dir).filename().string(), name(run.ending.condition),
-                    std::to_string(run.metrics.step), std::to_string(run.metrics.epoch),
-                    std::isnan(loss) ? "-" : number_text(loss), size_text(run.bytes),
+    const std::string own_name = terminal_line(fs::path(run.run_dir).filename().string());
+    if (run.ending.condition == RunCondition::kDamaged) {
+      rows.push_back(
+          {own_name, name(run.ending.condition), "-", "-", "-", "-", terminal_line(run.ending.reason)});
+      continue;
+    }
+    rows.push_back({own_name, name(run.ending.condition), std::to_string(run.metrics.step),
+                    std::to_string(run.metrics.epoch), std::isnan(loss) ? "-" : number_text(loss),
+                    size_text(run.bytes),
                     run.changed_unix_s > 0 ? age_text(now_unix_s - run.changed_unix_s) : "-"});
   }
   return aligned(rows);

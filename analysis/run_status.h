@@ -31,7 +31,8 @@ RunStatus status_of(const std::string& run_dir);
 // Lines for people. `now_unix_s`: for "3 minutes ago".
 std::string status_text(const RunStatus& status, int64_t now_unix_s);
 
-// All runs directly below a folder, by name: a line each, under a line of headings.
+// All runs directly below a folder, by name, those that cannot be read among them (RunCondition::kDamaged): a
+// line each, under a line of headings.
 std::vector<RunStatus> runs_below(const std::string& folder);
 std::string table_of_runs(const std::vector<RunStatus>& runs, int64_t now_unix_s);
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <optional>
 
 #include "cli/command_line.h"
@@ -116,15 +117,21 @@ void fill_standard_streams() {
     if (fcntl(stream, F_GETFD) < 0) open("/dev/null", O_RDWR);
 }
 
+int fail(const std::string& why) {
+  print_error(launched_rank() ? rank_message(rank(), why) : why);
+  return kFailure;
+}
+
 int run_to_an_exit_code(int argc, char** argv) {
   try {
     return run(argc, argv);
   } catch (const UserError& error) {
     print_error(error.what());
     return kUserError;
+  } catch (const std::filesystem::filesystem_error& error) {
+    return fail(error.path1().string() + ": " + error.code().message());
   } catch (const std::exception& error) {
-    print_error(launched_rank() ? rank_message(rank(), error.what()) : error.what());
-    return kFailure;
+    return fail(error.what());
   }
 }
 

@@ -1,8 +1,7 @@
-#include <cstdio>
-
 #include "analysis/report/report_page.h"
 #include "cli/commands.h"
 #include "runtime/disk.h"
+#include "runtime/printable.h"
 
 namespace tutti {
 namespace {
@@ -15,7 +14,7 @@ struct ReportArguments {
 int report(const ReportArguments& arguments) {
   PosixDisk disk;
   const std::string out = arguments.out.empty() ? arguments.runs[0] + "/report.html" : arguments.out;
-  std::printf("%s\n", write_report(disk, arguments.runs, out).c_str());
+  print_text(write_report(disk, arguments.runs, out) + '\n');
   return 0;
 }
 

@@ -1,6 +1,4 @@
 // Subcommands that read or control a run's folder.
-#include <cstdio>
-
 #include "analysis/run_diff.h"
 #include "analysis/run_folder.h"
 #include "analysis/timeline.h"
@@ -9,6 +7,7 @@
 #include "io/run_paths.h"
 #include "runtime/disk.h"
 #include "runtime/error.h"
+#include "runtime/printable.h"
 
 namespace tutti {
 namespace {
@@ -29,7 +28,7 @@ struct DiffArguments {
 
 int diff(const DiffArguments& arguments) {
   const RunDiff result = diff_runs(arguments.run_a, arguments.run_b, arguments.start_a, arguments.start_b);
-  std::printf("%s\n", result.text.c_str());
+  print_text(result.text + '\n');
   return result.same ? 0 : 1;
 }
 
@@ -41,17 +40,17 @@ struct TimelineArguments {
 int timeline(const TimelineArguments& arguments) {
   PosixDisk disk;
   const std::string out = arguments.out.empty() ? arguments.run_dir + "/timeline.json" : arguments.out;
-  std::printf("%s\n", write_timeline(disk, arguments.run_dir, out, arguments.start).c_str());
+  print_text(write_timeline(disk, arguments.run_dir, out, arguments.start) + '\n');
   return 0;
 }
 
 int stop_run(const std::string& run_dir) {
   PosixDisk disk;
-  require_run_folder(disk, run_dir);
-  const auto lock = disk.lock(run_dir + '/' + kRunLock, "");
-  if (lock && lock->excludes()) throw UserError(run_dir + ": no run is under way");
+  require_run_folder(run_dir);
+  if (disk.lock_state(run_dir + '/' + kRunLock) == LockState::kFree)
+    throw UserError(run_dir + ": no run is under way");
   disk.open(run_dir + '/' + kStopFile, true)->close();
-  std::printf("The run in %s finishes its step, writes a checkpoint and ends.\n", run_dir.c_str());
+  print_text("The run in " + run_dir + " finishes its step, writes a checkpoint and ends.\n");
   return 0;
 }
 

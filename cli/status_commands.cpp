@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
-#include <sstream>
 
 #include "analysis/run_status.h"
 #include "cli/commands.h"
@@ -18,17 +17,12 @@ struct ShownRuns {
 
 void print_json(const RunStatus& status) { std::printf("%s\n", status.json().c_str()); }
 
-void print_lines(const std::string& text) {
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) std::printf("%s\n", printable(line).c_str());
-}
-
 int show_status(const ShownRuns& shown) {
   const RunStatus status = status_of(shown.folder);
   if (shown.json)
     print_json(status);
   else
-    print_lines(status_text(status, std::time(nullptr)));
+    print_text(status_text(status, std::time(nullptr)));
   return 0;
 }
 
@@ -37,7 +31,7 @@ int show_runs(const ShownRuns& shown) {
   if (shown.json)
     std::ranges::for_each(runs, print_json);
   else
-    print_lines(table_of_runs(runs, std::time(nullptr)));
+    print_text(table_of_runs(runs, std::time(nullptr)));
   return 0;
 }
 

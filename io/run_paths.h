@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 namespace tutti {
 
 // Names in a run folder.
@@ -14,5 +16,9 @@ inline constexpr const char* kStopFile = "stop";
 
 // The file in the run folder that rank 0 locks during the run.
 inline constexpr const char* kRunLock = ".lock";
+
+// RUN_DIR/NAME, for commands that show a run, which others may have made. Throws UserError if links lead from
+// there to what is outside of the run's folder.
+std::string path_in_run(const std::string& run_dir, const std::string& name);
 
 }  // namespace tutti

@@ -5,6 +5,8 @@
 #include <optional>
 #include <string_view>
 
+#include "io/run_paths.h"
+
 namespace tutti {
 namespace {
 
@@ -69,7 +71,7 @@ class Collector {
 LogFaults log_faults(const Disk& disk, const std::string& run_dir, int world) {
   Collector found;
   for (int rank = 0; rank < world; ++rank) {
-    const std::string path = run_dir + "/log/rank-" + std::to_string(rank) + ".log";
+    const std::string path = path_in_run(run_dir, "log/rank-" + std::to_string(rank) + ".log");
     if (!disk.exists(path)) continue;
     const auto bytes = disk.read(path);
     found.read({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, rank);

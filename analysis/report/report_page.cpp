@@ -7,6 +7,7 @@
 #include "analysis/report/report_data.h"
 #include "analysis/report/reported_run.h"
 #include "runtime/error.h"
+#include "runtime/text.h"
 
 namespace tutti {
 namespace {
@@ -14,7 +15,7 @@ namespace {
 std::string title_of(const std::vector<ReportedRun>& runs) {
   std::string title;
   for (const ReportedRun& run : runs) title += (title.empty() ? "" : ", ") + run.name;
-  return title;
+  return as_utf8(title);
 }
 
 // As text and as an attribute's value.

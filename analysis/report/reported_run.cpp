@@ -18,6 +18,18 @@ void collect(const Setting& setting, std::map<std::string, std::string>& values)
   }
 }
 
+// Of its journals.
+void refuse_links_out(const Disk& disk, const std::string& run_dir) {
+  const std::string journals = "journal";
+  for (const std::string& start : disk.list(path_in_run(run_dir, journals))) {
+    const std::string folder = journals + '/' + start;
+    std::error_code error;
+    if (!std::filesystem::is_directory(path_in_run(run_dir, folder), error)) continue;
+    for (const std::string& file : disk.list(run_dir + '/' + folder))
+      path_in_run(run_dir, folder + '/' + file);
+  }
+}
+
 }  // namespace
 
 std::vector<WorkTimes> ReportedRun::times() const {
@@ -32,8 +44,8 @@ std::vector<WorkTimes> ReportedRun::times() const {
 
 int ReportedRun::world() const { return starts.empty() ? 0 : starts.back().job.world; }
 
-ReportedRun read_run(Disk& disk, const std::string& run_dir) {
-  require_run_folder(disk, run_dir);
+ReportedRun read_run(const Disk& disk, const std::string& run_dir) {
+  require_run_folder(run_dir);
   ReportedRun run;
   run.path = run_dir;
   run.ending = ending_of(disk, run_dir);
@@ -41,9 +53,10 @@ ReportedRun read_run(Disk& disk, const std::string& run_dir) {
   run.name = whole.filename().empty() ? run_dir : whole.filename().string();
   run.metrics = read_metrics(disk, run_dir);
   if (run.metrics.last_step == 0)
-    throw UserError(run_dir + ": there are no steps in " + metrics_path(run_dir) +
+    throw UserError(run_dir + ": there are no steps in " + run_dir + '/' + kMetricsFile +
                     ": none is done yet, or the file is lost");
-  run.recipe = read_recipe(run_dir + '/' + kRecipeFile);
+  run.recipe = read_recipe(path_in_run(run_dir, kRecipeFile));
+  refuse_links_out(disk, run_dir);
   for (const std::string& folder : recorded_starts(run_dir)) run.starts.push_back(summary_of_start(folder));
   run.checkpoints = checkpoint_summaries(disk, checkpoints_folder(run_dir, run.recipe));
   int logs = std::max(1, run.world());

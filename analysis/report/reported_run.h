@@ -31,7 +31,7 @@ struct ReportedRun {
 };
 
 // Reads a run's folder. Throws UserError if there is no such folder, it is no run's, or no step is done.
-ReportedRun read_run(Disk& disk, const std::string& run_dir);
+ReportedRun read_run(const Disk& disk, const std::string& run_dir);
 
 // The values of a resolved recipe by dotted key, as TOML.
 std::map<std::string, std::string> recipe_values(const Setting& recipe);

@@ -10,6 +10,7 @@ namespace tutti {
 namespace {
 
 constexpr const char* kManifest = "/manifest.json";
+constexpr int64_t kMostBytes = int64_t{1} << 60;  // of a checkpoint, whatever a damaged manifest says
 
 // The pieces of a large model's files are most of the text.
 bool keep(int, nlohmann::json::parse_event_t event, nlohmann::json& parsed) {
@@ -19,12 +20,12 @@ bool keep(int, nlohmann::json::parse_event_t event, nlohmann::json& parsed) {
 void read(const nlohmann::json& manifest, CheckpointSummary& to) {
   for (const auto& file : manifest.at("files")) {
     ++to.files;
-    to.bytes += file.at("bytes").get<int64_t>();
+    to.bytes += std::clamp<int64_t>(file.at("bytes").get<int64_t>(), 0, kMostBytes - to.bytes);
   }
   const auto& state = manifest.at("state");
   if (!state.is_object()) return;
-  to.step = state.value("step", int64_t{0});
-  to.epoch = state.value("epoch", int64_t{0});
+  to.step = integer_member(state, "step");
+  to.epoch = integer_member(state, "epoch");
 }
 
 CheckpointSummary summary_of(const Disk& disk, const std::string& checkpoints, const std::string& name) {
@@ -34,7 +35,7 @@ CheckpointSummary summary_of(const Disk& disk, const std::string& checkpoints, c
     const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     read(parse_json(text, keep).at("manifest"), summary);
   } catch (const nlohmann::json::exception& error) {
-    summary.problem = error.what();
+    summary.problem = json_problem(error);
   } catch (const OperatingError& error) {
     summary.problem = error.what();
   }

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
+#include <filesystem>
+#include <sstream>
 
 #include "io/formats/json_text.h"
+#include "runtime/regular_file.h"
 #include "runtime/text.h"
 
 namespace tutti {
@@ -23,7 +25,7 @@ Json parsed(const std::string& line) {
 }
 
 void add_evaluations(const Json& line, int64_t last_step, RunMetrics& to) {
-  const int64_t step = line.value("step", int64_t{0});
+  const int64_t step = integer_member(line, "step");
   if (step > last_step) return;
   for (const auto& [name, value] : line.items())
     if (name.starts_with(kMetrics) && value.is_number())
@@ -31,8 +33,8 @@ void add_evaluations(const Json& line, int64_t last_step, RunMetrics& to) {
 }
 
 void set_step(const Json& line, RunMetrics& to) {
-  to.step = line.value("step", int64_t{0});
-  to.epoch = line.value("epoch", int64_t{0});
+  to.step = integer_member(line, "step");
+  to.epoch = integer_member(line, "epoch");
   for (const auto& [name, value] : line.items())
     if (value.is_number()) to.figures.emplace_back(name, value.get<double>());
 }
@@ -49,7 +51,9 @@ bool less_is_better(const std::string& metric, bool composer) {
 RunMetrics RunMetrics::read(const std::string& path, int64_t last_step) {
   RunMetrics metrics;
   std::string step_line;
-  std::ifstream file(path);
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) return metrics;
+  std::istringstream file(text_of_file(path));
   for (std::string line; std::getline(file, line) && !file.eof();) {  // a torn line has no end
     if (is_step(line))
       step_line = std::move(line);

@@ -14,13 +14,16 @@ namespace {
 // Parts of the text of a journal's last record (docs/journal.md).
 constexpr const char* kExitCode = "exit code ";
 constexpr const char* kWithout = " without ";
+constexpr int kMostRanks = 1 << 16;
 
-RecordedJob head_of(const std::string& path) {
+RecordedJob head_of(const std::string& path) try {
   JournalCursor cursor(path);
   const auto record = cursor.next();
   const auto* head = record ? std::get_if<JournalHead>(&*record) : nullptr;
   if (!head) throw UserError(path + ": the journal has no head");
   return RecordedJob::from_json(head->json);
+} catch (const OperatingError& error) {
+  throw UserError({path}, error.message());
 }
 
 // False for a start that was killed while another one held the run folder.
@@ -44,9 +47,13 @@ std::string RecordedJob::to_json() const { return nlohmann::json(*this).dump(); 
 
 RecordedJob RecordedJob::from_json(const std::string& text) {
   try {
-    return parse_json(text).get<RecordedJob>();
+    const auto job = parse_json(text).get<RecordedJob>();
+    if (job.world < 1 || job.world > kMostRanks)
+      throw OperatingError("the head of the journal cannot be read: it says world = " +
+                           std::to_string(job.world));
+    return job;
   } catch (const nlohmann::json::exception& error) {
-    throw OperatingError(std::string("the head of the journal cannot be read: ") + error.what());
+    throw OperatingError("the head of the journal cannot be read: " + json_problem(error));
   }
 }
 

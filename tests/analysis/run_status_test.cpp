@@ -2,15 +2,32 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
 
 #include "runtime/disk.h"
 #include "runtime/error.h"
+#include "runtime/text.h"
 #include "tests/runtime/scratch.h"
 
 namespace tutti {
 namespace {
 
 using testing::HasSubstr;
+
+// The test's rights are those of another user while this exists: root may read everything.
+class Unprivileged {
+ public:
+  Unprivileged() : before_(::geteuid()) { static_cast<void>(::seteuid(before_ == 0 ? kNobody : before_)); }
+  ~Unprivileged() { static_cast<void>(::seteuid(before_)); }
+  Unprivileged(const Unprivileged&) = delete;
+
+ private:
+  static constexpr uid_t kNobody = 65534;
+  uid_t before_;
+};
 
 class RunStatusTest : public testing::Test {
  protected:
@@ -24,6 +41,28 @@ class RunStatusTest : public testing::Test {
                                         "\n"
                                         R"({"step": 20, "epoch": 2, "metrics/eval/Accuracy": 0.75})"
                                         "\n");
+  }
+
+  // A folder beside `run_`, as good as that until a test changes it.
+  std::string bad_run(const std::string& name) {
+    const std::string folder = scratch_.path("runs/" + name);
+    disk_.remove_all(folder);
+    std::filesystem::copy(run_, folder, std::filesystem::copy_options::recursive);
+    return folder;
+  }
+  // What is wrong with the run of this name, by the table of all runs, where the good one is as it was.
+  std::string wrong_with(const std::string& name) const {
+    const auto runs = runs_below(scratch_.path("runs"));
+    EXPECT_EQ(runs.size(), 2U);
+    std::string wrong;
+    for (const RunStatus& run : runs) {
+      const bool damaged = run.ending.condition == RunCondition::kDamaged;
+      EXPECT_EQ(damaged, run.run_dir.ends_with('/' + name)) << run.run_dir;
+      if (damaged) wrong = run.ending.reason;
+    }
+    EXPECT_THAT(table_of_runs(runs, 0), HasSubstr('\n' + name + "  damaged  -"));
+    EXPECT_THAT(table_of_runs(runs, 0), HasSubstr("  " + wrong.substr(0, wrong.find('\n')) + '\n'));
+    return wrong;
   }
 
   Scratch scratch_;
@@ -82,14 +121,88 @@ TEST_F(RunStatusTest, AFolderOfRunsIsATable) {
 }
 
 TEST_F(RunStatusTest, ADamagedRunIsARowBesideTheOthers) {
-  const std::string damaged = scratch_.path("runs/damaged");
-  disk_.make_folders(damaged);
+  const std::string damaged = bad_run("damaged");
   write_text(damaged + "/recipe.toml", "[[[\n");
-  const auto runs = runs_below(scratch_.path("runs"));
-  ASSERT_EQ(runs.size(), 2U);
-  EXPECT_THAT(runs[0].ending.reason, HasSubstr("damaged/recipe.toml:1"));
-  EXPECT_THAT(table_of_runs(runs, runs[1].changed_unix_s), HasSubstr("\ndamaged  damaged  "));
+  EXPECT_THAT(wrong_with("damaged"), HasSubstr("damaged/recipe.toml:1"));
   EXPECT_THROW(status_of(damaged), UserError);
+}
+
+TEST_F(RunStatusTest, AFolderWithOnlyARecipeIsNoRun) {
+  disk_.make_folders(scratch_.path("runs/mine"));
+  write_text(scratch_.path("runs/mine/recipe.toml"), "");
+  EXPECT_EQ(runs_below(scratch_.path("runs")).size(), 1U);
+  EXPECT_THAT(message_of<UserError>([&] { status_of(scratch_.path("runs/mine")); }),
+              HasSubstr("not a run folder: it has a recipe.toml and nothing else that a run leaves"));
+  for (const char* left : {".lock", "metrics.jsonl", "result.json", "log", "journal"}) {
+    write_text(scratch_.path("runs/mine/") + left, "");
+    EXPECT_EQ(runs_below(scratch_.path("runs")).size(), 2U) << left;
+    disk_.remove_all(scratch_.path("runs/mine/") + left);
+  }
+}
+
+TEST_F(RunStatusTest, JsonOfAnotherTypeIsSaidAndNoError) {
+  write_text(run_ + "/result.json", R"({"ended": 5, "reason": []})");
+  EXPECT_THAT(status_of(run_).ending.reason, HasSubstr("result.json cannot be read"));
+  write_text(run_ + "/metrics.jsonl", R"({"step": "x", "epoch": {}, "lr": 1e300, "loss": [], "lr": 0.1})"
+                                      "\n"
+                                      R"({"step": 1e300, "metrics/eval/Accuracy": 0.75})"
+                                      "\n");
+  EXPECT_EQ(status_of(run_).metrics.epoch, 1) << "of the checkpoint";
+  write_text(run_ + "/checkpoints/ep1-ba15/manifest.json", R"({"manifest": {"files": 7}})");
+  EXPECT_EQ(status_of(run_).checkpoints.at(0).problem, "a part of it is of another type than expected");
+}
+
+TEST_F(RunStatusTest, AFolderThatMayNotBeReadIsARowBesideTheOthers) {
+  const std::string theirs = bad_run("theirs");
+  ASSERT_EQ(::chmod(scratch_.path().c_str(), 0755), 0);
+  ASSERT_EQ(::chmod(theirs.c_str(), 0), 0);
+  const Unprivileged nobody;
+  if (::access(theirs.c_str(), X_OK) == 0) GTEST_SKIP() << "may read everything";
+  EXPECT_EQ(wrong_with("theirs"), theirs + ": cannot be read: Permission denied");
+  EXPECT_EQ(message_of<UserError>([&] { status_of(theirs); }),
+            theirs + ": cannot be read: Permission denied");
+}
+
+TEST_F(RunStatusTest, ANameThatIsNoUtf8IsARowAndValidJson) {
+  const std::string bad = bad_run("bad\xff\xfename");
+  const RunStatus status = status_of(bad);
+  EXPECT_TRUE(is_utf8(status.json()));
+  EXPECT_THAT(status.json(), HasSubstr("bad\xef\xbf\xbd\xef\xbf\xbdname"));
+  EXPECT_EQ(runs_below(scratch_.path("runs")).size(), 2U);
+}
+
+// Opening a pipe for reading waits for a writer.
+TEST_F(RunStatusTest, APipeInPlaceOfAFileIsSaid) {
+  for (const char* name : {"recipe.toml", "metrics.jsonl", "result.json", ".lock"}) {
+    const std::string bad = bad_run("pipe");
+    disk_.remove_all(bad + '/' + name);
+    ASSERT_EQ(::mkfifo((bad + '/' + name).c_str(), 0600), 0);
+    EXPECT_THAT(wrong_with("pipe"), HasSubstr(std::string(name) + ": ")) << name;
+    EXPECT_THAT(wrong_with("pipe"), HasSubstr("is a pipe, and no file")) << name;
+    EXPECT_THROW(status_of(bad), UserError);
+  }
+  const std::string manifest = run_ + "/checkpoints/ep1-ba15/manifest.json";
+  disk_.remove_all(manifest);
+  ASSERT_EQ(::mkfifo(manifest.c_str(), 0600), 0);
+  EXPECT_THAT(status_of(run_).checkpoints.at(0).problem, HasSubstr("is a pipe, and no file"));
+}
+
+TEST_F(RunStatusTest, NothingIsWrittenAndNoLinkOutIsFollowed) {
+  const std::string victim = scratch_.path("victim"), text = "host of somebody\n";
+  write_text(victim, text);
+  status_of(run_);
+  EXPECT_FALSE(disk_.exists(run_ + "/.lock"));
+  for (const char* name : {".lock", "recipe.toml", "metrics.jsonl", "result.json", "journal"}) {
+    const std::string bad = bad_run("linked");
+    disk_.remove_all(bad + '/' + name);
+    disk_.symlink(victim, bad + '/' + name);
+    EXPECT_THAT(wrong_with("linked"), HasSubstr("is a link")) << name;
+    EXPECT_EQ(read_text(victim), text) << name;
+  }
+  const std::string inside = bad_run("linked");
+  disk_.rename(inside + "/metrics.jsonl", inside + "/kept");
+  disk_.symlink("kept", inside + "/metrics.jsonl");
+  EXPECT_EQ(status_of(inside).metrics.step, 20);
 }
 
 TEST_F(RunStatusTest, StepsOfLostLinesAreThoseOfTheNewestCheckpoint) {

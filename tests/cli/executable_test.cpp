@@ -171,6 +171,8 @@ TEST_F(Executable, StopAsksTheRunByAFile) {
   fs::create_directories(run);
   EXPECT_EQ(tutti("stop " + run).err, "error: " + run + ": not a run folder: it has no recipe.toml\n");
   std::ofstream(run + "/recipe.toml") << "";
+  EXPECT_NE(tutti("stop " + run).err.find("and nothing else that a run leaves"), std::string::npos);
+  std::ofstream(run + "/metrics.jsonl") << "";
   EXPECT_EQ(tutti("stop " + run).err, "error: " + run + ": no run is under way\n");
   const auto run_itself = PosixDisk().lock(run + "/.lock", "a test");
   EXPECT_EQ(tutti("stop " + run).code, 0);

@@ -1,0 +1,24 @@
+#include "io/run_paths.h"
+
+#include <filesystem>
+
+#include "runtime/error.h"
+
+namespace tutti {
+
+namespace fs = std::filesystem;
+
+// Of a path that cannot be resolved, opening says why.
+std::string path_in_run(const std::string& run_dir, const std::string& name) {
+  const std::string path = run_dir + '/' + name;
+  std::error_code unknown;
+  const fs::path whole = fs::canonical(run_dir, unknown);
+  if (unknown) return path;
+  const fs::path target = fs::weakly_canonical(whole / name, unknown);
+  if (!unknown && !target.string().starts_with((whole / "").string()))
+    throw UserError({path},
+                    "is a link out of the run's folder, to " + target.string() + ", and is not followed");
+  return path;
+}
+
+}  // namespace tutti
