@@ -39,6 +39,7 @@ void RunFolder::open(Context& context, const std::string& host, Log& log) {
   if (plain_path(path_) != plain_path(checkpoints_))
     checkpoints_lock_ = lock(context, checkpoints_, host, log);
   disk_.remove_all(path_ + '/' + kStopFile);  // of an earlier run
+  identity_ = disk_.folder_identity(path_);
 }
 
 std::unique_ptr<DiskLock> RunFolder::lock(Context& context, const std::string& folder,
@@ -72,6 +73,13 @@ void RunFolder::prune_journals(int keep) {
   const auto attempts = disk_.list(folder);  // by name, and so by time
   for (std::size_t i = 0; i + static_cast<std::size_t>(keep) < attempts.size(); ++i)
     disk_.remove_all(folder + '/' + attempts[i]);
+}
+
+// A disk that does not answer is no reason to end a run.
+bool RunFolder::is_gone() const try {
+  return disk_.folder_identity(path_) != identity_;
+} catch (const OperatingError&) {
+  return false;
 }
 
 bool RunFolder::stop_requested() {

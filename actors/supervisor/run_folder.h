@@ -29,6 +29,9 @@ class RunFolder {
   // Removes the journals of all but the newest `keep` attempts.
   void prune_journals(int keep);
 
+  // True if the folder was moved or removed since `open`.
+  bool is_gone() const;
+
   // True once after `tutti stop` has created its file.
   bool stop_requested();
 
@@ -43,6 +46,7 @@ class RunFolder {
   std::string path_;
   std::string checkpoints_;
   std::unique_ptr<DiskLock> lock_, checkpoints_lock_;
+  uint64_t identity_ = 0;
 };
 
 }  // namespace tutti

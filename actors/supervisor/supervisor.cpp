@@ -133,13 +133,24 @@ void Supervisor::prepare_to_stop(Context& context) {
 std::optional<TimePoint> Supervisor::idle(Context& context) {
   if (stage_ == Stage::kFinished) return std::nullopt;
   if (const auto failure = failures_.check(context.now())) fail(context, *failure);
-  if (rank_ == 0 && stage_ == Stage::kTraining && !stop_requested_ && folder_.stop_requested())
-    context.send(context.self(), StopRequested{});  // a message is recorded
+  if (rank_ == 0 && stage_ == Stage::kTraining) look_into_folder(context);
   if (const std::string why = journal_whole_ ? recorder_.incomplete() : ""; !why.empty()) {
     journal_whole_ = false;
     log_.warning("the journal ends here, and training goes on without it: " + why);
   }
   return context.now() + kPollInterval;
+}
+
+// On rank 0.
+void Supervisor::look_into_folder(Context& context) {
+  if (folder_.is_gone())
+    return fail(context,
+                {std::nullopt,
+                 {EndKind::kOperatingError,
+                  folder_.path() + ": was moved or removed under way, so nothing more can be saved in it; "
+                                   "if it was moved, continue there with --run-dir and --resume auto"}});
+  if (!stop_requested_ && folder_.stop_requested())
+    context.send(context.self(), StopRequested{});  // a message is recorded
 }
 
 void Supervisor::fail(Context& context, const FailureDetector::Failure& failure) {

@@ -48,6 +48,7 @@ class Supervisor final : public Actor {
   void add_part(Context& context, int rank, Durable part);
   void stop_requested(Context& context);
   void prepare_to_stop(Context& context);
+  void look_into_folder(Context& context);
   void fail(Context& context, const FailureDetector::Failure& failure);
   void trained(Context& context, TrainingDone done);
   void throw_if_failed(Context& context);

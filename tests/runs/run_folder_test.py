@@ -186,6 +186,54 @@ class RunFolder(tutti_run.RunTest):
         self.assertIn(": killed, ", self.said("status", run))
         self.assertRegex(self.said("ls", self.folder / "runs"), r"\nkilled  killed  \d+ ")
 
+    def test_nothing_is_written_through_links(self):
+        """In a folder that somebody else made."""
+        run, victim = self.folder / "runs" / "run", self.folder / "victim"
+        victim.write_text("untouched\n")
+        tutti_run.copy_trained(run, **SHORT_IN_HALVES)
+
+        def link(*links):
+            for name in links:
+                (run / name).unlink(missing_ok=True)
+                (run / name).symlink_to(victim)
+
+        def refused(*arguments, **options):
+            finished = tutti(*arguments, **options).wait()
+            self.assertNotEqual(finished.code, 0, finished.text)
+            self.assertIn(" is a link", finished.text)
+            self.assertEqual(len(finished.errors()), 1, finished.text)
+
+        link("report.html", "timeline.json", "log/rank-0.log", "stop", ".reported", "result.json.unfinished")
+        refused("timeline", run)
+        resumed = train(run, "--resume", "auto", ranks=1, train__max_duration="3ep", train__grad_accum=2)
+        self.assertIn(f"no log file: {run}/log/rank-0.log is a link", resumed.text)
+        (run / "log" / "rank-0.log").unlink()
+        refused("report", run)
+        link(".lock")
+        self.assertIn(f"{run}/.lock: is a link", self.said("ls", run.parent))
+        for command in ("status", "report", "stop"):
+            refused(command, run)
+        refused("train", run / "recipe.toml", "--run-dir", run, "--resume", "auto")
+        (run / ".lock").unlink()
+        self.said("status", run)
+        self.assertFalse((run / ".lock").exists())
+        link("recipe.toml")
+        refused("train", DIGITS, "--run-dir", run)
+        self.assertEqual(victim.read_text(), "untouched\n")
+
+    def test_a_folder_that_is_moved_under_way_ends_the_run(self):
+        run, elsewhere = self.folder / "run", self.folder / "elsewhere"
+        for ranks in (2, 1):
+            running = start(run, ranks=ranks, train__max_duration="100000ep", checkpoint__interval="1ep")
+            running.wait_for(lambda: (run / "checkpoints" / "latest").exists(), "a checkpoint")
+            run.rename(elsewhere)
+            finished = running.wait()
+            self.assertEqual(finished.code, 1, finished.text)
+            self.assertEqual(len(finished.errors()), 1, finished.text)
+            self.assertIn(f"{run}: was moved or removed under way", finished.errors()[0])
+            self.assertFalse(run.exists())
+            shutil.rmtree(elsewhere)
+
     def test_one_of_slurms_tasks_alone_is_refused(self):
         with unittest.mock.patch.dict(os.environ, {"SLURM_NTASKS": "4"}):
             finished = start(self.folder / "alone", ranks=1).wait()

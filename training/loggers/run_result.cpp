@@ -45,6 +45,7 @@ std::string metrics_json(const std::vector<EvaluatedMetric>& metrics) {
 
 void write_result(Disk& disk, const std::string& run_dir, const std::string& json,
                   const std::function<void(const std::string& what)>& warn) try {
+  if (!disk.exists(run_dir)) return;  // the run ends because somebody moved or removed the folder
   const std::string path = run_dir + '/' + kResultFile;
   if (json.empty()) return disk.remove_all(path);
   const std::string unfinished = path + ".unfinished";
