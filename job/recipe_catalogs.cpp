@@ -59,7 +59,9 @@ Catalog journal_catalog() {
 Catalog plugins_catalog() {
   return {.section = "plugins",
           .noun = "",
-          .doc = "A shared library of your own, which brings what the recipe calls by kind = \"plugin\".",
+          .doc =
+              "A shared library of your own, which brings what the recipe calls by kind = \"plugin\". "
+              "`tutti check` opens it too, and so runs its code: to check a recipe is to trust its library.",
           .keys = {{"library", KeyType::kPath, "none", "the library; examples/cpp/plugin.cpp is one"}}};
 }
 

@@ -67,7 +67,11 @@ class WrittenFiles {
   // `pattern`: in the run folder unless absolute; `by_rank`: each rank writes a file of its own.
   void add(const Setting& key, const std::string& pattern, bool by_rank, bool is_folder = false) {
     std::set<std::string> paths;
-    for (int rank = 0; rank < (by_rank ? world_ : 1); ++rank) paths.insert(path_of(pattern, rank));
+    for (int rank = 0; rank < (by_rank ? world_ : 1); ++rank) {
+      const std::string name = name_of(pattern, rank);
+      if (!pattern.starts_with('/')) require_inside(key, name);
+      paths.insert(path_of(name));
+    }
     std::vector<Written> fresh;
     for (const auto& path : paths) {
       require_kind(key, path, is_folder);
@@ -79,11 +83,23 @@ class WrittenFiles {
   }
 
  private:
-  std::string path_of(const std::string& pattern, int rank) const {
+  std::string name_of(const std::string& pattern, int rank) const {
     std::string name = pattern;
     replace_all(name, "{run_name}", run_name_);
     replace_all(name, "{rank}", std::to_string(rank));
+    return name;
+  }
+
+  std::string path_of(const std::string& name) const {
     return true_path(name.starts_with('/') ? name : run_dir_ + "/" + name);
+  }
+
+  // Of a name that is not absolute as it is written.
+  void require_inside(const Setting& key, const std::string& name) const {
+    const std::string path = plain_path(name.starts_with('/') ? name : run_dir_ + "/" + name);
+    if (path != run_dir_ && !lies_below(path, run_dir_))
+      key.fail("leads out of the run's folder, to " + path +
+               "; expected a name in that folder, or an absolute path");
   }
 
   static void require_kind(const Setting& key, const std::string& path, bool is_folder) {

@@ -19,7 +19,7 @@ Key log_traces() { return {"log_traces", kBoolean, "false", "also log which algo
 
 std::vector<Key> file_keys(const char* filename, std::vector<Key> more = {}) {
   std::vector<Key> keys = {{"filename", kText, filename,
-                            "the file, relative to the run's folder; {run_name} and {rank} are replaced"},
+                            "the file, in the run's folder or absolute; {run_name} and {rank} are replaced"},
                            flush_interval(),
                            rank_zero_only()};
   keys.insert(keys.end(), more.begin(), more.end());
@@ -38,7 +38,7 @@ std::vector<Entry> files() {
       {"tensorboard",
        "Event files for TensorBoard; Composer's TensorboardLogger.",
        {{"log_dir", kText, "tensorboard",
-         "the folder, relative to the run's folder; {run_name} and {rank} are replaced"},
+         "the folder, in the run's folder or absolute; {run_name} and {rank} are replaced"},
         flush_interval(),
         rank_zero_only()}},
   };
