@@ -93,6 +93,12 @@ TensorTree TensorTree::narrow(int64_t first, int64_t count) const {
   return map([&](const at::Tensor& leaf) { return leaf.narrow(0, first, count); });
 }
 
+void fail_without_array(const std::string& array, const std::vector<std::string>& names) {
+  std::string there;
+  for (const std::string& name : names) there += (there.empty() ? "" : ", ") + name;
+  throw UserError("no array '" + array + "' in the samples; there is " + (there.empty() ? "nothing" : there));
+}
+
 std::string SampleSpec::describe(const std::string& array) const {
   const auto dtype = dtypes.find(array);
   // The names are strings or string_views, by the version of libtorch.

@@ -56,11 +56,27 @@ class TensorTree {
 using Batch = TensorTree;
 using Outputs = TensorTree;
 
+// Throws UserError: there is no such array in the samples; `names` are those that there are.
+[[noreturn]] void fail_without_array(const std::string& array, const std::vector<std::string>& names);
+
+// A fact about each array of a sample, by name. If absent, `at` throws UserError with the existing names.
+template <class Fact>
+class FactsOfArrays : public std::map<std::string, Fact> {
+ public:
+  using std::map<std::string, Fact>::map;
+  const Fact& at(const std::string& array) const {
+    if (const auto found = this->find(array); found != this->end()) return found->second;
+    std::vector<std::string> names;
+    for (const auto& [name, fact] : *this) names.push_back(name);
+    fail_without_array(array, names);
+  }
+};
+
 // The layout of a dataset's samples; a model is built to fit the layout.
 struct SampleSpec {
-  std::map<std::string, Shape> shapes = {};  // per array, without the sample dimension: "input" -> {1, 8, 8}
-  int64_t classes = 0;                       // integer targets and tokens are below; 0 = unknown
-  std::map<std::string, at::ScalarType> dtypes = {};  // per array; unknown if missing
+  FactsOfArrays<Shape> shapes = {};           // per array, without the sample dimension: "input" -> {1, 8, 8}
+  int64_t classes = 0;                        // integer targets and tokens are below; 0 = unknown
+  FactsOfArrays<at::ScalarType> dtypes = {};  // per array; unknown if missing
 
   // "uint8 [28, 28]", "int64 number"; the array must exist.
   std::string describe(const std::string& array) const;

@@ -55,6 +55,16 @@ TEST(TensorTree, MissingNameIsAUserErrorThatListsTheNames) {
   EXPECT_THAT([] { nested().at("label"); }, ThrowsMessage<UserError>(HasSubstr("input, masks")));
 }
 
+TEST(SampleSpec, AMissingArrayIsAUserErrorThatListsTheNames) {
+  const SampleSpec samples{.shapes = {{"tokens", {4}}, {"labels", {}}}};
+  EXPECT_EQ(samples.shapes.at("tokens"), Shape{4});
+  const std::string why = "no array 'input' in the samples; there is labels, tokens";
+  EXPECT_THAT([&] { samples.shapes.at("input"); }, ThrowsMessage<UserError>(why));
+  EXPECT_THAT([&] { samples.describe("input"); }, ThrowsMessage<UserError>(why));
+  EXPECT_THAT([&] { samples.dtypes.at("input"); },
+              ThrowsMessage<UserError>("no array 'input' in the samples; there is nothing"));
+}
+
 TEST(TensorTree, SetReplacesOrAppends) {
   TensorTree tree = nested();
   tree.set("input", at::zeros({3}));
