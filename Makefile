@@ -33,6 +33,7 @@ nightly: build
 	$(BUILD)/tutti simulate examples/faults/tiny.toml --ranks 4 --seeds 1..10000 \
 		--faults examples/faults/all.toml
 	TUTTI_MUTATIONS=10000 $(BUILD)/tests/mutations_test
+	TUTTI_MUTATIONS=10000 $(BUILD)/tests/run_folder_mutations_test
 	JOBS=$(JOBS) tests/libtorch_versions.sh $(BUILD)
 
 # Side by side with PyTorch; minutes.
