@@ -21,10 +21,11 @@ void Checkpointer::receive(Context& context, Envelope& envelope) {
     if (in_flight_)
       next_ = std::move(envelope);
     else
-      save(context, envelope);
+      guard_memory("a checkpoint", [&] { save(context, envelope); });
   } else if (envelope.message.get_if<Concluded>()) {
     in_flight_ = false;
-    if (auto next = std::exchange(next_, std::nullopt)) save(context, *next);
+    if (auto next = std::exchange(next_, std::nullopt))
+      guard_memory("a checkpoint", [&] { save(context, *next); });
   } else if (auto* wanted = envelope.message.get_if<ReserveCopies>()) {
     CopiesReserved reserved;
     guard_memory("the copies for checkpoints", [&] { reserved.bytes = reserve(wanted->pieces); });

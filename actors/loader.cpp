@@ -7,6 +7,7 @@
 
 #include "data/readers/transformed_dataset.h"
 #include "runtime/error.h"
+#include "tensors/out_of_memory.h"
 #include "tensors/torch_error.h"
 
 namespace tutti {
@@ -83,8 +84,11 @@ BatchReady Loader::load(const DataPosition& position) const try {
   throw UserError(place_of(position, started_) + error.what(), error.kind());
 } catch (const RunError& error) {
   throw OperatingError(place_of(position, started_) + error.what(), error.kind());
-} catch (const c10::Error& error) {
-  throw OperatingError(place_of(position, started_) + "a batch cannot be loaded: " + one_line(error));
+} catch (const std::exception& error) {
+  const std::string place = place_of(position, started_);
+  if (is_lack_of_memory(error)) throw OutOfMemory(place + "a batch cannot be loaded", error);
+  if (!dynamic_cast<const c10::Error*>(&error)) throw;
+  throw OperatingError(place + "a batch cannot be loaded: " + one_line(error));
 }
 
 Batch Loader::read(const std::vector<int64_t>& indices, const Epoch& epoch) const {

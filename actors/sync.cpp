@@ -6,6 +6,7 @@
 
 #include "actors/messages/heartbeat.h"
 #include "collectives/agreement.h"
+#include "tensors/out_of_memory.h"
 
 namespace tutti {
 
@@ -13,6 +14,16 @@ Sync::Sync(Groups groups, Transport& transport, ActorId supervisor, Recorder& re
     : groups_(std::move(groups)), transport_(transport), supervisor_(supervisor), recorder_(recorder) {}
 
 void Sync::receive(Context& context, Envelope& envelope) {
+  guard_memory("what ranks send each other", [&] { handle(context, envelope); });
+}
+
+std::optional<TimePoint> Sync::idle(Context& context) {
+  std::optional<TimePoint> next;
+  guard_memory("what ranks send each other", [&] { next = poll(context); });
+  return next;
+}
+
+void Sync::handle(Context& context, Envelope& envelope) {
   Message& message = envelope.message;
   if (auto* run = message.get_if<RunEntry>()) {
     run_entry(context, *run);
@@ -47,7 +58,7 @@ void Sync::receive(Context& context, Envelope& envelope) {
   drive(context);
 }
 
-std::optional<TimePoint> Sync::idle(Context& context) {
+TimePoint Sync::poll(Context& context) {
   receive_control(context);
   send_heartbeat(context);
   const int64_t before = moves();

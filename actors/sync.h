@@ -35,6 +35,8 @@ class Sync final : public Actor {
   std::optional<TimePoint> idle(Context& context) override;
 
  private:
+  void handle(Context& context, Envelope& envelope);
+  TimePoint poll(Context& context);
   using Then = std::function<void(Context&)>;
   struct Outstanding {
     GroupRole group;

@@ -15,6 +15,7 @@
 #include "job/recipe_catalogs.h"
 #include "recipe/name_hints.h"
 #include "runtime/error.h"
+#include "runtime/lack_of_memory.h"
 #include "runtime/launcher.h"
 #include "runtime/nearest_name.h"
 #include "runtime/printable.h"
@@ -131,7 +132,7 @@ int run_to_an_exit_code(int argc, char** argv) {
   } catch (const std::filesystem::filesystem_error& error) {
     return fail(error.path1().string() + ": " + error.code().message());
   } catch (const std::exception& error) {
-    return fail(error.what());
+    return fail(error_text(error));
   }
 }
 

@@ -8,6 +8,7 @@
 #include "recipe/toml_reader.h"
 #include "runtime/error.h"
 #include "runtime/launcher.h"
+#include "runtime/process/memory_limits.h"
 
 namespace tutti {
 namespace {
@@ -24,7 +25,12 @@ fs::path library_path() {
 // RTLD_GLOBAL: components of Open MPI and plugins use symbols of the library.
 void* open_library() {
   void* library = dlopen(library_path().c_str(), RTLD_LAZY | RTLD_GLOBAL);
-  if (!library) throw OperatingError(std::string("cannot open libtutti.so: ") + dlerror());
+  if (!library) {
+    const std::string why = dlerror();
+    const MemoryLimits limits;
+    throw OperatingError("cannot open libtutti.so: " + why +
+                         (limits.any() ? "; the system has a " + limits.text() : ""));
+  }
   return library;
 }
 

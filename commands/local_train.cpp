@@ -9,6 +9,7 @@
 #include "job/run_report.h"
 #include "runtime/printable.h"
 #include "runtime/process/crash_report.h"
+#include "runtime/process/memory_limits.h"
 #include "runtime/process/process_watch.h"
 #include "sim/environment/local_ranks.h"
 #include "training/loggers/run_result.h"
@@ -31,6 +32,7 @@ void log_last_events(LocalRanks& ranks, TimePoint now) {
 
 LocalRunResult train_in_one_process(const Setting& recipe, const LocalRunOptions& options) {
   if (options.live) hold_stop_signals();
+  if (options.live) MemoryLimits().require_start(1);
   begin_process(RunSettings::read(recipe));
   Job job = make_job(recipe, {options.ranks, options.run_dir, options.resume, options.fresh_seed,
                               options.live ? fresh_nonce() : "local"});

@@ -22,6 +22,7 @@
 #include "runtime/launcher.h"
 #include "runtime/printable.h"
 #include "runtime/process/crash_report.h"
+#include "runtime/process/memory_limits.h"
 #include "runtime/process/process_watch.h"
 #include "runtime/process/this_process.h"
 #include "runtime/process/watchdog.h"
@@ -152,7 +153,7 @@ Exit run_agreed(const StartRequest& request, Group& group, const std::function<E
     agree(group, {});
     return {exit_code(error.kind())};
   } catch (const std::exception& error) {
-    print_error("rank " + std::to_string(group.rank()) + ": " + error.what());
+    print_error("rank " + std::to_string(group.rank()) + ": " + one_line(error));
     end_with(1);
   }
 }
@@ -221,6 +222,7 @@ Launcher::~Launcher() = default;
 int Launcher::train(const RecipeSource& recipe, const LaunchOptions& options) {
   hold_stop_signals();
   StartRequest request = make_request(recipe, options);
+  MemoryLimits("/proc/self", launched_neighbours()).require_start(request.settings.device.threads);
   const auto run = [this, &options](const Job& job, RankEnvironment connected) {
     connected.json = options.json;
     checkpoints_ = job.checkpoints;

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/lack_of_memory.h"
 #include "runtime/printable.h"
 #include "runtime/text.h"
 
@@ -91,11 +92,12 @@ std::string RunError::headline() const { return placed(position_, message_); }
 
 RankEnd end_by(const std::exception& error) {
   const auto* known = dynamic_cast<const RunError*>(&error);
-  return {known ? known->kind() : EndKind::kProgramError, error.what()};
+  const EndKind other = found_no_memory(error) ? EndKind::kOutOfMemoryElsewhere : EndKind::kProgramError;
+  return {known ? known->kind() : other, error_text(error)};
 }
 
 std::string handled_error() try { throw; } catch (const std::exception& error) {
-  return error.what();
+  return error_text(error);
 } catch (...) {
   return "an unknown exception";
 }

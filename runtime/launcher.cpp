@@ -1,5 +1,6 @@
 #include "runtime/launcher.h"
 
+#include <algorithm>
 #include <cstdlib>
 
 namespace tutti {
@@ -13,6 +14,12 @@ std::optional<int> launched_rank() {
 int launched_world() {
   const char* world = std::getenv("OMPI_COMM_WORLD_SIZE");
   return world ? std::atoi(world) : 0;
+}
+
+int launched_neighbours() {
+  for (const char* name : {"OMPI_COMM_WORLD_LOCAL_SIZE", "SLURM_TASKS_PER_NODE"})  // "8", "8(x2)"
+    if (const char* ranks = std::getenv(name); ranks && launched_rank()) return std::max(1, std::atoi(ranks));
+  return 1;
 }
 
 std::string after_interrupt() {

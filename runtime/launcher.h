@@ -12,6 +12,9 @@ std::optional<int> launched_rank();
 // The number of ranks that mpirun started; 0 without mpirun.
 int launched_world();
 
+// The number of ranks that mpirun or srun started on this machine; 1 without them.
+int launched_neighbours();
+
 // What a user who pressed Ctrl-C should know: mpirun makes SIGTERM of it, and kills its ranks soon.
 std::string after_interrupt();
 

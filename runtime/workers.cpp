@@ -17,20 +17,19 @@ class ThreadWorkers final : public Workers {
  public:
   explicit ThreadWorkers(int threads) {
     TUTTI_ASSERT(threads > 0, "no threads");
-    for (int i = 1; i < threads; ++i)
-      threads_.emplace_back([this] {
-        pthread_setname_np(pthread_self(), "worker");
-        serve();
-      });
+    try {
+      for (int i = 1; i < threads; ++i)
+        threads_.emplace_back([this] {
+          pthread_setname_np(pthread_self(), "worker");
+          serve();
+        });
+    } catch (...) {  // too few threads: those that were started are joined
+      end();
+      throw;
+    }
   }
 
-  ~ThreadWorkers() override {
-    {
-      const std::lock_guard lock(mutex_);
-      ends_ = true;
-    }
-    work_comes_.notify_all();
-  }
+  ~ThreadWorkers() override { end(); }
 
   int threads() const override { return static_cast<int>(threads_.size()) + 1; }
 
@@ -48,6 +47,14 @@ class ThreadWorkers final : public Workers {
   }
 
  private:
+  void end() {
+    {
+      const std::lock_guard lock(mutex_);
+      ends_ = true;
+    }
+    work_comes_.notify_all();
+  }
+
   void serve() {
     std::unique_lock lock(mutex_);
     for (;;) {

@@ -1,9 +1,8 @@
 #include "tensors/memory_attempt.h"
 
-#include <c10/util/Exception.h>
-
 #include <vector>
 
+#include "tensors/out_of_memory.h"
 #include "tensors/torch_error.h"
 
 namespace tutti {
@@ -26,6 +25,11 @@ std::optional<FailedAllocation> MemoryAttempt::end(std::optional<FailedAllocatio
   return failure;
 }
 
+FailedAllocation failure_of(const std::exception& error, const MemoryScope& scope) {
+  if (scope.failure()) return *scope.failure();
+  return {.ordinal = FailedAllocation::kNotSeen, .words = own_words(error)};
+}
+
 std::optional<std::string> MemoryAttempt::run(const std::function<void()>& work) {
   std::optional<FailedAllocation> failure;
   std::string what = "as in the recording";
@@ -33,8 +37,9 @@ std::optional<std::string> MemoryAttempt::run(const std::function<void()>& work)
     const MemoryScope scope(memory_slot_);
     try {
       work();
-    } catch (const c10::OutOfMemoryError& error) {
-      failure = scope.failure().value_or(FailedAllocation{.ordinal = FailedAllocation::kNotSeen});
+    } catch (const std::exception& error) {
+      if (!is_lack_of_memory(error)) throw;
+      failure = failure_of(error, scope);
       what = one_line(error);
     }
   }

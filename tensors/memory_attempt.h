@@ -1,5 +1,6 @@
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <optional>
 #include <string>
@@ -26,5 +27,8 @@ class MemoryAttempt {
   int memory_slot_;
   std::optional<double> recorded_;
 };
+
+// The failed allocation behind a lack of memory within the scope; if the meter saw none, the error's words.
+FailedAllocation failure_of(const std::exception& error, const MemoryScope& scope);
 
 }  // namespace tutti

@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/CPUAllocator.h>
+#include <malloc.h>
 #include <sys/mman.h>
 
 #include <array>
@@ -15,6 +16,8 @@
 #include <vector>
 
 #include "runtime/error.h"
+#include "runtime/launcher.h"
+#include "runtime/process/memory_limits.h"
 
 namespace tutti {
 namespace {
@@ -27,6 +30,7 @@ struct Header {
   std::size_t capacity;  // of the block, header included
   int owner;
   bool scoped;
+  bool mapped;  // pages of its own
 };
 
 struct Account {
@@ -72,7 +76,9 @@ std::size_t capacity_for(std::size_t bytes) {
   return round_up(capacity, capacity < 2 * kHugePage ? 64 << 10 : kHugePage);
 }
 
-void* new_block(std::size_t capacity) {
+bool is_cached(std::size_t bytes) { return bytes >= static_cast<std::size_t>(Meter::kCachedBytes); }
+
+void* heap_block(std::size_t capacity) {
   const bool huge = capacity >= 2 * kHugePage;
   void* block = nullptr;
   if (posix_memalign(&block, huge ? kHugePage : kHeaderBytes, capacity) != 0) return nullptr;
@@ -80,44 +86,87 @@ void* new_block(std::size_t capacity) {
   return block;
 }
 
+// Pages of their own, which freeing gives back to the system at once. Aligned to kHugePage if large.
+void* mapped_block(std::size_t capacity) {
+  const bool huge = capacity >= 2 * kHugePage;
+  const std::size_t more = huge ? kHugePage : 0;
+  void* all = mmap(nullptr, capacity + more, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (all == MAP_FAILED) return nullptr;
+  if (!huge) return all;
+  auto* const begin = static_cast<char*>(all);
+  const std::size_t skipped = (kHugePage - reinterpret_cast<uintptr_t>(all) % kHugePage) % kHugePage;
+  if (skipped > 0) munmap(begin, skipped);
+  if (skipped < more) munmap(begin + skipped + capacity, more - skipped);
+  madvise(begin + skipped, capacity, MADV_HUGEPAGE);
+  return begin + skipped;
+}
+
+void free_block(void* block, std::size_t capacity, bool mapped) {
+  if (mapped)
+    munmap(block, capacity);
+  else
+    std::free(block);
+}
+
 constexpr std::size_t kMaxCachedBytes = std::size_t{1} << 30;
 
 // Freed large blocks, by capacity, for reuse. Thread-safe.
 class BlockCache {
  public:
+  struct Block {
+    void* data = nullptr;
+    bool mapped = false;
+  };
+
   // A block of exactly this capacity, or null.
-  void* pop(std::size_t capacity) {
+  Block pop(std::size_t capacity) {
     const std::lock_guard lock(mutex_);
     const auto found = blocks_.find(capacity);
-    if (found == blocks_.end() || found->second.empty()) return nullptr;
-    void* block = found->second.back();
+    if (found == blocks_.end() || found->second.empty()) return {};
+    const Block block = found->second.back();
     found->second.pop_back();
     bytes_ -= capacity;
     return block;
   }
 
-  // False if the cache is full: the caller keeps the block.
-  bool push(void* block, std::size_t capacity) {
+  // False if the cache is full, or if there is no memory to list the block: the caller keeps the block.
+  bool push(const Block& block, std::size_t capacity) noexcept try {
     const std::lock_guard lock(mutex_);
+    const Pushing pushing;
     if (bytes_ + capacity > kMaxCachedBytes) return false;
     blocks_[capacity].push_back(block);
     bytes_ += capacity;
     return true;
+  } catch (const std::bad_alloc&) {
+    return false;
   }
 
-  void clear() {
+  // Frees all blocks; false if there are none. Called by operator new too, on a thread that may be in `push`.
+  bool clear() {
+    if (Pushing::now) return false;
     const std::lock_guard lock(mutex_);
-    for (const auto& [capacity, blocks] : blocks_)
-      for (void* block : blocks) std::free(block);
-    blocks_.clear();
+    const bool any = bytes_ > 0;
+    for (auto& [capacity, blocks] : blocks_) {
+      for (const Block& block : blocks) free_block(block.data, capacity, block.mapped);
+      blocks.clear();
+    }
     bytes_ = 0;
+    return any;
   }
 
  private:
+  struct Pushing {
+    Pushing() { now = true; }
+    ~Pushing() { now = false; }
+    static thread_local bool now;
+  };
+
   std::mutex mutex_;
-  std::unordered_map<std::size_t, std::vector<void*>> blocks_;
+  std::unordered_map<std::size_t, std::vector<Block>> blocks_;
   std::size_t bytes_ = 0;
 };
+
+thread_local bool BlockCache::Pushing::now = false;
 
 class MeteredAllocator final : public c10::Allocator {
  public:
@@ -125,10 +174,10 @@ class MeteredAllocator final : public c10::Allocator {
     if (bytes == 0) return {nullptr, nullptr, &release, c10::Device(c10::DeviceType::CPU)};
     if (current_scope) current_scope->check(static_cast<int64_t>(bytes));
     const std::size_t capacity = capacity_for(bytes);
-    void* block = get_block(bytes, capacity);
+    const auto [block, mapped] = get_block(bytes, capacity);
     if (!block) fail(bytes);
     const int owner = owner_.load(std::memory_order_relaxed);
-    new (block) Header{bytes, capacity, owner, current_scope != nullptr};
+    new (block) Header{bytes, capacity, owner, current_scope != nullptr, mapped};
     accounts_[owner].add(static_cast<int64_t>(bytes));
     if (current_scope) accounts_[owner].scoped.fetch_add(static_cast<int64_t>(bytes));
     void* data = static_cast<char*>(block) + kHeaderBytes;
@@ -154,28 +203,62 @@ class MeteredAllocator final : public c10::Allocator {
     const auto bytes = static_cast<int64_t>(header.bytes);
     self.accounts_[header.owner].used.fetch_sub(bytes, std::memory_order_relaxed);
     if (header.scoped) self.accounts_[header.owner].scoped.fetch_sub(bytes);
-    const bool cached = header.bytes >= static_cast<std::size_t>(Meter::kCachedBytes);
-    if (!cached || !self.cache_.push(block, header.capacity)) std::free(block);
+    if (!is_cached(header.bytes) || !self.cache_.push({block, header.mapped}, header.capacity))
+      free_block(block, header.capacity, header.mapped);
+  }
+
+  // True if the cache had any blocks.
+  bool give_back() {
+    const bool any = cache_.clear();
+    if (any || limits_) ::malloc_trim(0);
+    return any;
   }
 
   std::atomic<int> owner_{0};
   std::array<Account, Meter::kMaxRanks> accounts_;
+  std::unique_ptr<const MemoryLimits> limits_;  // null = none
 
  private:
-  void* get_block(std::size_t bytes, std::size_t capacity) {
-    const bool cached = bytes >= static_cast<std::size_t>(Meter::kCachedBytes);
-    void* block = cached ? cache_.pop(capacity) : nullptr;
-    if (!block) block = new_block(capacity);
-    if (block) return block;
-    cache_.clear();
-    return new_block(capacity);
+  BlockCache::Block get_block(std::size_t bytes, std::size_t capacity) {
+    BlockCache::Block block;
+    if (is_cached(bytes)) block = cache_.pop(capacity);
+    if (!block.data) block = new_block(bytes, capacity);
+    if (block.data) return block;
+    give_back();
+    return new_block(bytes, capacity);
   }
 
-  [[noreturn]] static void fail(std::size_t bytes) {
-    if (current_scope) current_scope->note_failure(static_cast<int64_t>(bytes), 0);
-    TORCH_CHECK_WITH(OutOfMemoryError, false, "out of memory: ", bytes, " bytes could not be allocated");
+  BlockCache::Block new_block(std::size_t bytes, std::size_t capacity) {
+    if (!limits_) return {heap_block(capacity), false};
+    if (!is_cached(bytes)) return {has_room(capacity) ? heap_block(capacity) : nullptr, false};
+    const int64_t needed = static_cast<int64_t>(capacity) + reserve();
+    if (!limits_->fit(needed, MemoryLimits::Place::kMapped)) return {};
+    void* block = mapped_block(capacity);
+    // Memory counts towards the limit of a control group when it is first written. Now, so that the next look
+    // at the limit finds it used.
+    if (block && limits_->kills()) madvise(block, capacity, MADV_POPULATE_WRITE);
+    return {block, true};
   }
 
+  // Of small blocks, only each MiB together is looked at.
+  bool has_room(std::size_t capacity) {
+    const int64_t before = small_.fetch_add(static_cast<int64_t>(capacity), std::memory_order_relaxed);
+    const int64_t now = before + static_cast<int64_t>(capacity);
+    if (before / Meter::kCachedBytes == now / Meter::kCachedBytes && enough_) return true;
+    return enough_ = limits_->fit(Meter::kCachedBytes + reserve(), MemoryLimits::Place::kHeap);
+  }
+
+  static int64_t reserve() { return current_scope ? 2 * Meter::kReserveBytes : Meter::kReserveBytes; }
+
+  [[noreturn]] void fail(std::size_t bytes) const {
+    const std::string limit = limits_ ? limits_->text() : "";
+    if (current_scope) current_scope->note_failure(static_cast<int64_t>(bytes), 0, limit);
+    TORCH_CHECK_WITH(OutOfMemoryError, false, "out of memory: ", bytes, " bytes could not be allocated",
+                     limit.empty() ? "" : "; ", limit);
+  }
+
+  std::atomic<int64_t> small_{0};  // bytes of small blocks, ever allocated
+  std::atomic<bool> enough_{true};
   BlockCache cache_;
 };
 
@@ -184,9 +267,41 @@ Account& account(int rank) {
   return MeteredAllocator::instance().accounts_[rank];
 }
 
+// For operator new that finds no memory: it tries again if this returns.
+void make_room() {
+  if (!MeteredAllocator::instance().give_back()) throw std::bad_alloc();
+}
+
 }  // namespace
 
-void Meter::install() { c10::SetCPUAllocator(&MeteredAllocator::instance(), /*priority=*/1); }
+void Meter::install() {
+  c10::SetCPUAllocator(&MeteredAllocator::instance(), /*priority=*/1);
+  static const bool once = [] {
+    std::set_new_handler(make_room);
+    set_limits(std::make_unique<MemoryLimits>("/proc/self", launched_neighbours()));
+    return true;
+  }();
+  static_cast<void>(once);
+}
+
+void Meter::set_limits(std::unique_ptr<const MemoryLimits> limits) {
+  if (limits && !limits->any()) limits = nullptr;
+  // glibc reserves 64 MB of addresses for each thread otherwise.
+  if (limits && limits->of_addresses()) ::mallopt(M_ARENA_MAX, 1);
+  MeteredAllocator::instance().limits_ = std::move(limits);
+}
+
+std::string Meter::limit() {
+  const auto& limits = MeteredAllocator::instance().limits_;
+  return limits ? limits->text() : "";
+}
+
+bool Meter::fits(int64_t bytes) {
+  const auto& limits = MeteredAllocator::instance().limits_;
+  return !limits || limits->fit(bytes + kReserveBytes, MemoryLimits::Place::kMapped);
+}
+
+void Meter::give_back() { MeteredAllocator::instance().give_back(); }
 
 void Meter::set_owner(int rank) {
   TUTTI_ASSERT(rank >= 0 && rank < kMaxRanks, std::to_string(rank));
@@ -245,9 +360,9 @@ void MemoryScope::check(int64_t bytes) {
                    budget, " allowed");
 }
 
-void MemoryScope::note_failure(int64_t bytes, int64_t budget) {
+void MemoryScope::note_failure(int64_t bytes, int64_t budget, const std::string& limit) {
   const Account& mine = account(rank_);
-  failure_ = {bytes, mine.used, budget, mine.asked - first_};
+  failure_ = {bytes, mine.used, budget, mine.asked - first_, limit};
 }
 
 MemoryScopePause::MemoryScopePause() : paused_(std::exchange(current_scope, nullptr)) {}

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace at {
@@ -10,20 +12,39 @@ class Tensor;
 
 namespace tutti {
 
+class MemoryLimits;
+
 inline constexpr double kBytesPerMb = 1e6;
 
 // Counts the bytes of CPU tensors per rank. Installed once per process as libtorch's CPU allocator. A 64-byte
 // header before each block holds its size and owner, so that any thread may free it.
 //
 // Freed blocks of kCachedBytes and more are cached (up to 1 GiB) and reused: otherwise the system unmaps
-// them, and every step pays for new pages.
+// them, and every step pays for new pages. The cache is emptied when memory runs out, for whoever asks.
+//
+// Where the system limits memory (MemoryLimits), tensors run out of memory kReserveBytes before the limit,
+// and within a MemoryScope twice as much: libraries that find none end the process by a signal, and so does
+// the kernel at the limit of a control group.
 class Meter {
  public:
   static constexpr int kMaxRanks = 1024;
   static constexpr int64_t kCachedBytes = int64_t{1} << 20;
+  static constexpr int64_t kReserveBytes = int64_t{32} << 20;
 
-  // Makes libtorch allocate all CPU tensors through the meter. Idempotent.
+  // Makes libtorch allocate all CPU tensors through the meter, within the limits of the system. Idempotent.
   static void install();
+
+  // The limits of the system; null = none. Set before tensors are allocated, by `install` and by tests.
+  static void set_limits(std::unique_ptr<const MemoryLimits> limits);
+
+  // "`ulimit -v` of 800.0 MB, of which 2.1 MB are left"; "" = the system has no limit.
+  static std::string limit();
+
+  // True if as many bytes may be allocated, by others than the meter, within the limits of the system.
+  static bool fits(int64_t bytes);
+
+  // Gives free memory back to the system: the cache's, and that of the heap.
+  static void give_back();
 
   // Sets the owner of new blocks: the process's rank, or in the simulator the rank with the run token. A
   // slot, not a global rank: a process with one rank may leave it at 0.
@@ -59,6 +80,8 @@ struct FailedAllocation {
   int64_t budget_bytes = 0;  // 0 = the system had no more memory
   int64_t ordinal = 0;       // within the scope, from 1; kNotSeen: not thrown by the meter
 
+  std::string words = {};  // the limit of the system that was met; if not thrown by the meter, the error's
+
   static constexpr int64_t kNotSeen = -1;
 };
 
@@ -76,7 +99,7 @@ class MemoryScope {
 
   // For the allocator. `check` throws if `bytes` more exceed the budget; `note_failure` sets `failure()`.
   void check(int64_t bytes);
-  void note_failure(int64_t bytes, int64_t budget);
+  void note_failure(int64_t bytes, int64_t budget, const std::string& limit = {});
 
  private:
   int rank_;

@@ -6,7 +6,12 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <cstring>
+#include <oneapi/dnnl/dnnl_common.hpp>
+#include <string_view>
 
+#include "runtime/lack_of_memory.h"
+#include "runtime/text.h"
 #include "tensors/meter.h"
 #include "tensors/torch_error.h"
 
@@ -17,6 +22,42 @@ constexpr std::array kFields = {
     &OutOfMemoryReport::ranks,     &OutOfMemoryReport::asked,      &OutOfMemoryReport::used,
     &OutOfMemoryReport::budget,    &OutOfMemoryReport::parameters, &OutOfMemoryReport::gradients,
     &OutOfMemoryReport::optimizer, &OutOfMemoryReport::batch,      &OutOfMemoryReport::copies};
+
+// In small letters: a text that has one of the former, or ends in one of the latter, means a lack of memory.
+constexpr std::array<std::string_view, 5> kWords = {
+    "allocate memory",    // ENOMEM; DefaultCPUAllocator: can't ...; Could not ... for Tensor SizesAndStrides!
+    "out of memory",      // C10 Out of Memory. Trying to allocate 4; NNPACK
+    "not enough memory",  // Intel oneMKL DFTI ERROR: Not enough memory to allocate
+    "memory allocation error",  // Intel oneMKL FATAL ERROR: memory allocation error.
+    "std::bad_alloc"};
+constexpr std::array<std::string_view, 3> kWordsOfOneDnn = {
+    "could not create a primitive", "could not create a memory object", "could not execute a primitive"};
+
+constexpr std::size_t kWordBytes = 96;
+constexpr std::size_t kPacked = 6;  // bytes that a double holds exactly, as a whole number
+constexpr std::size_t kWordNumbers = kWordBytes / kPacked;
+
+void pack(const std::string& text, double* to) {
+  for (std::size_t i = 0; i < kWordNumbers; ++i) {
+    uint64_t number = 0;
+    if (i * kPacked < text.size())
+      std::memcpy(&number, text.data() + i * kPacked, std::min(kPacked, text.size() - i * kPacked));
+    to[i] = static_cast<double>(number);
+  }
+}
+
+std::string unpack(const double* from) {
+  std::string text;
+  for (std::size_t i = 0; i < kWordNumbers; ++i) {
+    const auto number = static_cast<uint64_t>(from[i]);
+    char bytes[kPacked];
+    std::memcpy(bytes, &number, kPacked);
+    text.append(bytes, kPacked);
+  }
+  return text.substr(0, text.find('\0'));
+}
+
+constexpr auto kRow = static_cast<int64_t>(kFields.size() + kWordNumbers);
 
 std::string mb(double bytes) {
   char text[32];
@@ -33,19 +74,32 @@ const OutOfMemoryReport& first(const std::vector<OutOfMemoryReport>& all) {
 
 }  // namespace
 
+bool is_lack_of_memory(const std::exception& error) {
+  if (dynamic_cast<const RunError*>(&error)) return false;
+  if (dynamic_cast<const c10::OutOfMemoryError*>(&error) || found_no_memory(error)) return true;
+  if (const auto* one = dynamic_cast<const dnnl::error*>(&error))
+    return one->status == dnnl_out_of_memory || one->status == dnnl_runtime_error;  // no memory for its code
+  const std::string text = lower_case(own_words(error));
+  return std::ranges::any_of(kWords, [&](std::string_view one) { return text.find(one) != text.npos; }) ||
+         std::ranges::any_of(kWordsOfOneDnn, [&](std::string_view one) { return text.ends_with(one); });
+}
+
 at::Tensor report_row(const OutOfMemoryReport& mine, int rank, int world) {
-  const auto fields = static_cast<int64_t>(kFields.size());
-  at::Tensor table = at::zeros({world * fields}, at::kDouble);
-  double* at = table.data_ptr<double>() + rank * fields;
+  at::Tensor table = at::zeros({world * kRow}, at::kDouble);
+  double* at = table.data_ptr<double>() + rank * kRow;
   for (const auto field : kFields) *at++ = mine.*field;
+  pack(mine.words, at);
   return table;
 }
 
 std::vector<OutOfMemoryReport> reports_of(const at::Tensor& table) {
-  std::vector<OutOfMemoryReport> all(table.numel() / kFields.size());
+  std::vector<OutOfMemoryReport> all(table.numel() / kRow);
   const double* at = table.const_data_ptr<double>();
-  for (auto& one : all)
+  for (auto& one : all) {
     for (const auto field : kFields) one.*field = *at++;
+    one.words = unpack(at);
+    at += kWordNumbers;
+  }
   return all;
 }
 
@@ -56,9 +110,12 @@ std::string out_of_memory_text(const std::vector<OutOfMemoryReport>& all) {
   std::string text = "rank " + std::to_string(&one - all.data());
   if (others > 0) text += " and " + std::to_string(others) + (others > 1 ? " others" : " other");
   text += " ran out of memory";
-  if (one.asked == 0) return text;
-  const std::string of_budget = one.budget > 0 ? " of " + mb(one.budget) : "";
-  return text + " (asked " + mb(one.asked) + " MB, " + mb(one.used) + of_budget + " MB in use)";
+  std::string why;
+  if (one.asked > 0)
+    why = "asked " + mb(one.asked) + " MB, " + mb(one.used) +
+          (one.budget > 0 ? " of " + mb(one.budget) : "") + " MB in use";
+  if (!one.words.empty()) why += (why.empty() ? "" : "; ") + one.words;
+  return why.empty() ? text : text + " (" + why + ")";
 }
 
 std::string what_held_memory(const std::vector<OutOfMemoryReport>& all) {
@@ -71,7 +128,7 @@ std::string what_held_memory(const std::vector<OutOfMemoryReport>& all) {
   return text;
 }
 
-OutOfMemory::OutOfMemory(const std::string& what, const c10::Error& error)
+OutOfMemory::OutOfMemory(const std::string& what, const std::exception& error)
     : OperatingError(what +
                          ": out of memory, and it cannot be done in smaller parts; --resume auto continues " +
                          "from the last checkpoint, if there is one: " + one_line(error),
@@ -79,7 +136,8 @@ OutOfMemory::OutOfMemory(const std::string& what, const c10::Error& error)
 
 void guard_memory(const std::string& what, const std::function<void()>& work) try {
   work();
-} catch (const c10::OutOfMemoryError& error) {
+} catch (const std::exception& error) {
+  if (!is_lack_of_memory(error)) throw;
   throw OutOfMemory(what, error);
 }
 

@@ -2,17 +2,20 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <exception>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include "runtime/error.h"
 
-namespace c10 {
-class Error;
-}
-
 namespace tutti {
+
+// True if the error is a lack of memory, by type or in the words of whoever found none: libtorch and the
+// meter, operator new, threads, oneDNN, MKL, and whoever quotes the system. oneDNN says "could not create a
+// primitive" and the like for other reasons too: work is then tried in smaller parts in vain, and the error
+// says its words. Errors of tutti's own are none: they have been reported as what they are.
+bool is_lack_of_memory(const std::exception& error);
 
 // How a rank ran out of memory, and the use of its memory; in bytes.
 struct OutOfMemoryReport {
@@ -24,15 +27,16 @@ struct OutOfMemoryReport {
   double gradients = 0;
   double optimizer = 0;
   double batch = 0;
-  double copies = 0;  // for checkpoints
+  double copies = 0;       // for checkpoints
+  std::string words = {};  // FailedAllocation's; the first 96 bytes reach other ranks
 };
 
 // A flat float64 table with a row per rank: only this rank's row is filled. The sum over ranks has all rows.
 at::Tensor report_row(const OutOfMemoryReport& mine, int rank, int world);
 std::vector<OutOfMemoryReport> reports_of(const at::Tensor& table);  // by rank
 
-// "rank 1 ran out of memory (asked 3.2 MB, 14.9 of 16.0 MB in use)": the lowest such rank, and how many
-// others.
+// "rank 1 ran out of memory (asked 3.2 MB, 14.9 of 16.0 MB in use)", then words, if any: the lowest such
+// rank, and how many others.
 std::string out_of_memory_text(const std::vector<OutOfMemoryReport>& all);
 
 // "parameters 0.2 MB, ..., checkpoint copy 0.3 MB, the rest (activations, batches read ahead) 9.1 MB".
@@ -48,10 +52,10 @@ class AgreedOutOfMemory : public OperatingError {
 // This rank ran out of memory in `what`, which cannot be split into smaller parts. Ends the run.
 class OutOfMemory : public OperatingError {
  public:
-  OutOfMemory(const std::string& what, const c10::Error& error);
+  OutOfMemory(const std::string& what, const std::exception& error);
 };
 
-// Runs work that cannot be split; turns c10::OutOfMemoryError into OutOfMemory.
+// Runs work that cannot be split; turns a lack of memory into OutOfMemory.
 void guard_memory(const std::string& what, const std::function<void()>& work);
 
 }  // namespace tutti

@@ -5,7 +5,10 @@
 
 namespace tutti {
 
-// The error's message on one line, without libtorch's stack trace, and without the line of the user's file.
+// The error's own words on one line, without libtorch's stack trace, and without the line of the user's file.
+std::string own_words(const std::exception& error);
+
+// The same, and "out of memory" before the words of a library that mean a lack of memory and do not say so.
 std::string one_line(const std::exception& error);
 
 // The whole message of an error of tutti's, else one_line.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "tensors/out_of_memory.h"
 #include "tensors/torch_error.h"
 
 namespace tutti {
@@ -25,7 +26,8 @@ std::optional<std::string> attempt(const State& state, const State::Work& work) 
   if (state.attempt) return state.attempt(work);
   work();
   return std::nullopt;
-} catch (const c10::OutOfMemoryError& error) {
+} catch (const std::exception& error) {
+  if (!is_lack_of_memory(error)) throw;
   return one_line(error);
 }
 

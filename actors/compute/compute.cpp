@@ -69,7 +69,7 @@ void Compute::train(Context& context) try { loop_->run(context); } catch (const 
 } catch (const c10::Error& error) {
   throw OperatingError(loop_->place() + one_line(error));
 } catch (const std::exception& error) {
-  throw OperatingError(loop_->place() + error.what(), EndKind::kProgramError);
+  throw OperatingError(loop_->place() + one_line(error), end_by(error).kind);
 }
 
 Verified Compute::verify(const Verify& wanted) {

@@ -2,13 +2,14 @@
 
 #include <ATen/ops/full_like.h>
 #include <ATen/ops/zeros.h>
-#include <c10/util/Exception.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "runtime/random.h"
 #include "tensors/autograd.h"
+#include "tensors/memory_attempt.h"
+#include "tensors/out_of_memory.h"
 #include "tensors/process_state.h"
 
 namespace tutti {
@@ -79,6 +80,7 @@ MicrobatchResult Microbatches::pass(const Batch& batch, const std::function<void
   result.sums.insert(result.sums.end(), metrics.begin(), metrics.end());
   if (!result.failed_allocation) return result;
   abandon(result);
+  Meter::give_back();  // for whoever else needs memory: libraries, other ranks
   result.leftover_bytes = Meter::scoped_bytes(state_.memory_slot) - held;
   return result;
 }
@@ -103,8 +105,9 @@ std::optional<FailedAllocation> Microbatches::try_pass(const std::function<void(
     run_parts(mark, result);
     if (!extra_pass_) engine_.contribute(result.sums);
     return std::nullopt;
-  } catch (const c10::OutOfMemoryError&) {
-    return scope.failure().value_or(FailedAllocation{.ordinal = FailedAllocation::kNotSeen});
+  } catch (const std::exception& error) {
+    if (!is_lack_of_memory(error)) throw;
+    return failure_of(error, scope);
   }
 }
 

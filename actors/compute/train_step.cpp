@@ -52,6 +52,7 @@ void TrainStep::set_up(Context& context, const RunSettings& settings) {
       context.ask<Summed>(sync, SumDoubles{values, GroupRole::kReductions});
     };
   Meter::set_budget(state_.memory_slot, settings.device.memory_budget(state_.rank));
+  if (const std::string limit = Meter::limit(); !limit.empty()) log_.info("memory is limited: " + limit);
   grad_scale_ = at::empty({}, at::kFloat);
   engine_.plan_reductions();
   surgeries_ = state_.surgeries;
@@ -243,6 +244,7 @@ OutOfMemoryReport TrainStep::memory_report(const MicrobatchResult& mine, const B
   found.asked = static_cast<double>(mine.failed_allocation->asked_bytes);
   found.used = static_cast<double>(mine.failed_allocation->used_bytes);
   found.budget = static_cast<double>(mine.failed_allocation->budget_bytes);
+  found.words = mine.failed_allocation->words;
   found.parameters = bytes_of(state_.views, [](const ParamView& view) { return view.tensor; }) +
                      bytes_of(kept_, [](const at::Tensor& tensor) { return tensor; });
   found.gradients = exchange_->bucket_bytes();

@@ -48,6 +48,10 @@ void TrainingLoop::run(Context& context) try {
   give_up(context, error);
 } catch (const OutOfMemory& error) {
   context.send(with_.actors.supervisor, TrainingDone{.failure = error, .alone = true});
+} catch (const std::exception& error) {
+  if (!is_lack_of_memory(error)) throw;
+  const std::string where = place().substr(0, place().rfind(": "));
+  context.send(with_.actors.supervisor, TrainingDone{.failure = OutOfMemory(where, error), .alone = true});
 }
 
 // A function that returns bool returns false if the run is asked to stop; `resume_` then has the pending
@@ -252,7 +256,8 @@ void TrainingLoop::watch_best(const LoggedMetrics& metrics) {
 
 void TrainingLoop::run_event(Context& context, Event event) try {
   with_.engine.run_event(event, [&] { with_.snapshots.wait_for_copy(context); });
-} catch (const c10::OutOfMemoryError& error) {
+} catch (const std::exception& error) {
+  if (!is_lack_of_memory(error)) throw;
   throw OutOfMemory(name(event) + (" after step " + std::to_string(with_.state.timestamp.batch)), error);
 }
 

@@ -11,6 +11,7 @@
 
 #include "collectives/mpi/world.h"
 #include "runtime/error.h"
+#include "tensors/meter.h"
 
 namespace tutti {
 namespace {
@@ -20,7 +21,7 @@ constexpr int64_t kPage = 4096;
 // Reserves the pages now, so that a lack of memory is an error here and not a SIGBUS in a training step.
 // Refuses more than the free memory first, since otherwise the kernel kills processes to make room.
 int make_memory(int64_t bytes) {
-  if (bytes > sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE)) {
+  if (bytes > sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) || !Meter::fits(bytes)) {
     errno = ENOMEM;
     return -1;
   }

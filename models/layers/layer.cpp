@@ -204,7 +204,9 @@ std::vector<NamedSlot> slots(Layer& root) {
 }
 
 void set_context(Layer& root, const ForwardContext* context) {
-  for (const auto& [name, layer] : layers(root)) layer->context_ = context ? context : &kDefaultContext;
+  root.context_ = context ? context : &kDefaultContext;
+  for (const auto& slot : root.slots_)
+    if (!slot->empty()) set_context(slot->layer(), context);
 }
 
 void note_names(Layer& root) {

@@ -183,7 +183,7 @@ std::vector<NamedSlot> slots(Layer& root);
 std::vector<std::pair<std::string, Layer*>> layers(Layer& root);
 
 // Sets the context of all layers; null restores the default (training, statistics discarded). The context
-// must outlive its use.
+// must outlive its use. Allocates no memory, since destructors call it.
 void set_context(Layer& root, const ForwardContext* context);
 
 // Evaluation for the lifetime of this object, then the context before it.

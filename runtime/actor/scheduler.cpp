@@ -109,7 +109,9 @@ void Scheduler::spawn() {
     try {
       block->thread = std::thread([this, self = block.get()] { run_actor(*self); });
     } catch (const std::system_error& error) {
-      abort({EndKind::kOperatingError, "no thread for " + full_name(*block) + ": " + error.what()});
+      abort({EndKind::kOperatingError,
+             "no thread for " + full_name(*block) + ": " + error.what() +
+                 "; the system's limit on memory (`ulimit -v`) or on processes (`ulimit -u`) is too low"});
       close(*block);
       leave(*block);
     }
@@ -155,6 +157,9 @@ void Scheduler::run_actor(ControlBlock& self) {
     handle_messages(self);
   } catch (const RunError& error) {
     abort(*self.stop, {error.kind(), full_name(self) + ": " + error.what()}, std::current_exception());
+  } catch (const std::exception& error) {
+    const RankEnd end = end_by(error);
+    abort(*self.stop, {end.kind, full_name(self) + ": " + end.reason});
   } catch (...) {
     abort(*self.stop, {EndKind::kProgramError, full_name(self) + ": " + handled_error()});
   }

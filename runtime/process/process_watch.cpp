@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <system_error>
 
 #include "runtime/process/watchdog.h"
 
@@ -59,7 +60,11 @@ void ProcessWatch::watch() {
 void ProcessWatch::write_report_after_stop(TimePoint now) {
   if (stop_asked_at_ == kNever || now - stop_asked_at_ < kStopGrace || !report_ || reporting_.joinable())
     return;
-  reporting_ = std::thread(report_);
+  try {
+    reporting_ = std::thread(report_);
+  } catch (const std::system_error&) {  // no thread can be created
+    report_ = nullptr;
+  }
 }
 
 void ProcessWatch::end_by_force() {

@@ -29,14 +29,18 @@ bool run_with_timeout(Nanoseconds limit, std::function<void()> work) {
 }
 
 StartWatchdog::StartWatchdog(int rank, std::string doing, Nanoseconds limit) {
-  thread_ = std::thread([this, rank, doing = std::move(doing), limit] {
+  const auto watch = [this, rank, doing = std::move(doing), limit] {
     std::unique_lock lock(mutex_);
     if (changed_.wait_for(lock, limit, [this] { return over_; })) return;
     std::fprintf(stderr, "error: rank %d: %s takes longer than %.0f s: another rank hangs or never started\n",
                  rank, doing.c_str(), seconds(limit));
     std::fflush(nullptr);
     _exit(1);
-  });
+  };
+  try {
+    thread_ = std::thread(watch);
+  } catch (const std::system_error&) {  // no thread can be created: the call has no limit
+  }
 }
 
 StartWatchdog::~StartWatchdog() {
@@ -45,7 +49,7 @@ StartWatchdog::~StartWatchdog() {
     over_ = true;
   }
   changed_.notify_one();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 }  // namespace tutti

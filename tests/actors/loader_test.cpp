@@ -147,7 +147,11 @@ TEST(LoaderTest, AnErrorInAWorkerIsTheLoadersAsWithoutWorkers) {
   const auto of_memory = [] { TORCH_CHECK_WITH(OutOfMemoryError, false, "no memory for sample 17"); };
   EXPECT_THAT(why(of_user, nullptr), ContainsRegex("epoch 1, step [0-9]+, Loader: sample 17 is missing"));
   EXPECT_EQ(why(of_user, start_workers(2)), why(of_user, nullptr));
-  EXPECT_THAT(why(of_memory, nullptr), HasSubstr("a batch cannot be loaded: no memory for sample 17"));
+  EXPECT_THAT(why(of_memory, nullptr),
+              HasSubstr("Loader: a batch cannot be loaded: out of memory, and it cannot"));
+  EXPECT_THAT(why(of_memory, nullptr), HasSubstr(": no memory for sample 17"));
+  EXPECT_THAT(why([] { throw std::bad_alloc(); }, nullptr),
+              HasSubstr("a batch cannot be loaded: out of memory"));
   EXPECT_EQ(why(of_memory, start_workers(3)), why(of_memory, nullptr));
 }
 

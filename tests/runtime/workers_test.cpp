@@ -1,14 +1,18 @@
 #include "runtime/workers.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <filesystem>
+#include <fstream>
 #include <mutex>
 #include <set>
 #include <stdexcept>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -26,6 +30,20 @@ bool has_threads(int wanted) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
   while (threads_here() != wanted && std::chrono::steady_clock::now() < until) std::this_thread::yield();
   return threads_here() == wanted;
+}
+
+// Those that were started must end; their addresses are what is short.
+TEST(Workers, TooFewThreadsAreAnError) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
+  std::ifstream statm("/proc/self/statm");
+  rlim_t pages = 0;
+  statm >> pages;
+  const rlimit lower{pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + (rlim_t{64} << 20),
+                     before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &lower), 0);
+  EXPECT_THROW(start_workers(100), std::system_error);
+  setrlimit(RLIMIT_AS, &before);
 }
 
 TEST(Workers, EachPartIsDoneOnce) {

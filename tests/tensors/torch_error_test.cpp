@@ -22,6 +22,8 @@ TEST(TorchError, IsOneLineWithoutItsStackTrace) {
 TEST(TorchError, OthersKeepTheirWords) {
   EXPECT_EQ(one_line(std::runtime_error("one\ntwo\n")), "one two");
   EXPECT_EQ(one_line(std::bad_alloc()), "out of memory");
+  EXPECT_EQ(one_line(std::runtime_error("could not create a primitive")),
+            "out of memory (could not create a primitive)");
 }
 
 }  // namespace

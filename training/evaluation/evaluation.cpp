@@ -174,7 +174,8 @@ EvalHooks single_rank_hooks(Engine& engine, FetchBatch fetch) {
   hooks.attempt = [](const std::function<void()>& work) -> std::optional<std::string> {
     try {
       work();
-    } catch (const c10::OutOfMemoryError& error) {
+    } catch (const std::exception& error) {
+      if (!is_lack_of_memory(error)) throw;
       return one_line(error);
     }
     return std::nullopt;

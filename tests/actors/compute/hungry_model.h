@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 #include <c10/util/Exception.h>
 
+#include <stdexcept>
+
 #include "models/layers/layer.h"
 #include "tests/actors/memory_world.h"
 
@@ -30,11 +32,15 @@ class HungryModel final : public Model {
     bool fails_in_evaluation = false;
     int64_t most_evaluated = 0;  // samples at once; 0 = any number
     int64_t parameters = 3;      // the first three take part
+    std::string words = {};      // of a library that cannot train more than `most_trained` samples at once
+    int64_t most_trained = 0;
   };
   explicit HungryModel(Appetite appetite)
       : appetite_(std::move(appetite)), weight_(add_parameter("weight", {appetite_.parameters}, fill())) {}
 
   TensorTree forward(const Batch& batch) override {
+    if (!appetite_.words.empty() && context().training && batch.samples() > appetite_.most_trained)
+      throw std::runtime_error(appetite_.words);
     const int64_t bytes = appetite_.bytes_a_sample(calls_++) * batch.samples();
     at::Tensor scores = (batch["input"] * weight_.tensor.narrow(0, 0, 3)).sum(1);
     if (appetite_.in_backward)

@@ -1,11 +1,19 @@
 #include "tensors/meter.h"
 
 #include <ATen/ATen.h>
+#include <c10/util/Exception.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
+#include <fstream>
+#include <memory>
+#include <new>
 #include <thread>
 
+#include "runtime/process/memory_limits.h"
 #include "tensors/process_state.h"
+#include "tests/runtime/scratch.h"
 
 namespace tutti {
 namespace {
@@ -48,6 +56,86 @@ TEST_F(MeterTest, FreeingCreditsTheOwnerWhoeverFrees) {
   tensor.reset();
   EXPECT_EQ(used(), 0);
   EXPECT_EQ(Meter::used_bytes(kMeteredRank + 1), other);
+}
+
+// A control group of 400 MB, of which others use some.
+class LimitedMeterTest : public MeterTest {
+ protected:
+  void SetUp() override {
+    MeterTest::SetUp();
+    Meter::give_back();
+    write_text(folder_.path("mountinfo"), "41 31 0:38 / " + folder_.path() + " rw - cgroup2 cgroup2 rw\n");
+    write_text(folder_.path("cgroup"), "0::/\n");
+    write_text(folder_.path("memory.max"), "400000000\n");
+    others_use(0);
+    Meter::set_limits(std::make_unique<MemoryLimits>(folder_.path()));
+  }
+  void TearDown() override {
+    Meter::set_limits(std::make_unique<MemoryLimits>());
+    MeterTest::TearDown();
+  }
+  void others_use(int64_t bytes) { write_text(folder_.path("memory.current"), std::to_string(bytes) + "\n"); }
+  Scratch folder_;
+};
+
+TEST_F(LimitedMeterTest, ReserveIsLeftToOthers) {
+  constexpr int64_t kLeft = 100'000'000;
+  others_use(400'000'000 - kLeft);
+  const int64_t most = kLeft - Meter::kReserveBytes - (int64_t{2} << 20);  // blocks are of whole huge pages
+  at::empty({most}, at::kByte);
+  Meter::give_back();
+  EXPECT_THROW(at::empty({kLeft - Meter::kReserveBytes}, at::kByte), c10::OutOfMemoryError);
+  const MemoryScope scope(kMeteredRank);
+  EXPECT_THROW(at::empty({most}, at::kByte), c10::OutOfMemoryError);
+  EXPECT_EQ(scope.failure()->asked_bytes, most);
+  EXPECT_EQ(scope.failure()->budget_bytes, 0);
+  at::empty({most - Meter::kReserveBytes}, at::kByte);
+}
+
+TEST_F(LimitedMeterTest, CachedBlockIsNoNewMemory) {
+  at::empty({8'000'000}, at::kByte);
+  others_use(400'000'000);
+  at::empty({8'000'000}, at::kByte);
+  EXPECT_THROW(at::empty({16'000'000}, at::kByte), c10::OutOfMemoryError);
+  EXPECT_THROW(at::empty({8'000'000}, at::kByte), c10::OutOfMemoryError) << "the cache was given back";
+}
+
+TEST_F(LimitedMeterTest, SmallTensorsComeToItTogether) {
+  others_use(400'000'000);
+  std::vector<at::Tensor> held;
+  const auto take = [&] {
+    for (int i = 0; i < 40; ++i) held.push_back(at::empty({100'000}, at::kByte));
+  };
+  EXPECT_THROW(take(), c10::OutOfMemoryError);
+  others_use(0);
+  take();
+}
+
+TEST_F(LimitedMeterTest, ErrorNamesTheLimit) {
+  try {
+    at::empty({500'000'000}, at::kByte);
+    FAIL();
+  } catch (const c10::OutOfMemoryError& error) {
+    EXPECT_STREQ(error.what_without_backtrace(),
+                 "out of memory: 500000000 bytes could not be allocated; memory limit of the "
+                 "control group of 400.0 MB, of which 400.0 MB are left");
+  }
+}
+
+// Whoever finds no memory gets that of the cache.
+TEST_F(MeterTest, OperatorNewEmptiesTheCache) {
+  at::empty({400'000'000}, at::kByte);
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
+  std::ifstream statm("/proc/self/statm");
+  rlim_t pages = 0;
+  statm >> pages;
+  const rlimit lower{pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + (rlim_t{32} << 20),
+                     before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &lower), 0);
+  EXPECT_NO_THROW(std::make_unique<char[]>(300'000'000));
+  EXPECT_THROW(std::make_unique<char[]>(800'000'000), std::bad_alloc);
+  setrlimit(RLIMIT_AS, &before);
 }
 
 TEST_F(MeterTest, LargeBlockIsHandedOutAgain) {

@@ -312,6 +312,34 @@ TEST(OutOfMemoryTest, InAListenerOutsideOfAStepItIsAClearStop) {
   }
 }
 
+TEST(OutOfMemoryTest, WordsOfALibraryAreALackOfMemoryToo) {
+  HungryModel::Appetite appetite;
+  appetite.words = "could not create a primitive";
+  appetite.most_trained = 3;
+  const MemoryWorld world = hungry_world(appetite, 3);
+  const auto automatic = world.run("\"auto\""), by_hand = world.run("2");
+  EXPECT_EQ(automatic.error, "");
+  EXPECT_EQ(automatic.schedule(), "[[0, 2]]");
+  EXPECT_TRUE(
+      automatic.has_warning("step 1: rank 0 and 1 other ran out of memory (could not create a primitive)"));
+  EXPECT_EQ(automatic.losses, by_hand.losses);
+  EXPECT_TRUE(automatic.weights == by_hand.weights);
+}
+
+TEST(OutOfMemoryTest, WordsOfALibraryAreInTheErrorIfOneSampleIsTooMany) {
+  HungryModel::Appetite appetite;
+  appetite.words = "could not execute a primitive";
+  EXPECT_EQ(
+      hungry_world(appetite, 3)
+          .run("\"auto\"")
+          .error.find(
+              "step 1: rank 0 and 1 other ran out of memory (could not execute a primitive) with one sample"),
+      0u);
+  appetite.words = "could not find a paper";
+  const std::string other = hungry_world(appetite, 3).run("\"auto\"").error;
+  EXPECT_NE(other.find("step 1, Compute: could not find a paper"), std::string::npos) << other;
+}
+
 TEST(OutOfMemoryTest, NumberOfTheUsersIsNotChanged) {
   const auto outcome = hungry_world({[](int) { return 4 * kMb; }}, 4).run("2");
   EXPECT_NE(outcome.error.find("step 1: rank 0 and 1 other ran out of memory"), std::string::npos)

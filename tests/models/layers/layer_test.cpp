@@ -5,12 +5,27 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <map>
+#include <new>
 
 #include "models/layers/activation.h"
 #include "models/layers/blocks.h"
 #include "models/layers/conv.h"
 #include "models/layers/linear.h"
+
+namespace {
+thread_local bool memory_is_short = false;
+}
+
+// All of this program, so that a test can say that there is no more memory.
+void* operator new(std::size_t bytes) {
+  void* data = memory_is_short ? nullptr : std::malloc(bytes);
+  if (!data) throw std::bad_alloc();
+  return data;
+}
+void operator delete(void* data) noexcept { std::free(data); }
+void operator delete(void* data, std::size_t) noexcept { std::free(data); }
 
 namespace tutti {
 namespace {
@@ -295,6 +310,19 @@ TEST(Dropout, ActsInTrainingOnly) {
   const ForwardContext evaluating{.training = false};
   set_context(dropout, &evaluating);
   EXPECT_TRUE(dropout.forward(x).tensor().equal(x));
+}
+
+TEST(EvaluationModeTest, EndsWithoutMemory) {
+  const auto root = nested();
+  const ForwardContext context;
+  set_context(*root, &context);
+  {
+    const EvaluationMode evaluating(*root);
+    for (const auto& [name, layer] : layers(*root)) EXPECT_FALSE(layer->context().training) << name;
+    memory_is_short = true;
+  }
+  memory_is_short = false;
+  for (const auto& [name, layer] : layers(*root)) EXPECT_EQ(&layer->context(), &context) << name;
 }
 
 ForwardContext of_sample(int64_t first) {

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <exception>
+#include <string>
+
+namespace tutti {
+
+// True if operator new found no memory, or a thread could not be started. tensors/out_of_memory.h knows the
+// words of libraries too.
+bool found_no_memory(const std::exception& error);
+
+// The error's message: "out of memory" for std::bad_alloc.
+std::string error_text(const std::exception& error);
+
+}  // namespace tutti
