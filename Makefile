@@ -28,7 +28,8 @@ test: build
 # Ten thousand seeds of everything that can go wrong, longer sweeps in the tests that have some, and
 # ten thousand damaged files of each kind that is read. Then the oldest and the newest libtorch.
 nightly: build
-	cd $(BUILD) && TUTTI_NIGHTLY=1 ctest -R 'runs_simulate|runs_real_memory|sim_test|actors_test|algorithm_table|sharding_test' \
+	cd $(BUILD) && TUTTI_NIGHTLY=1 ctest \
+		-R 'runs_simulate|runs_real_memory|sim_test|actors_test|algorithm_table|sharding_test' \
 		--output-on-failure --no-tests=error
 	$(BUILD)/tutti simulate examples/faults/tiny.toml --ranks 4 --seeds 1..10000 \
 		--faults examples/faults/all.toml

@@ -1,18 +1,16 @@
-"""Memory that really runs out: under `ulimit -v`, `ulimit -d` and the limit of a control group, a run trains in smaller
-parts, with the bits of a run with the same grad_accum by hand, or ends with one clear error about memory.
+"""Memory that really runs out: under `ulimit -v`, `ulimit -d` and the limit of a control group, a run trains in
+smaller parts, with the bits of a run with the same grad_accum by hand, or ends with one clear error about memory.
 
-TUTTI_NIGHTLY=1 tries forty limits, else a few. `real_memory_test.py --list` prints what each limit came to.
+TUTTI_NIGHTLY=1 tries forty limits, else a few.
 """
 import contextlib
 import os
 import pathlib
 import re
-import subprocess
-import sys
 import time
 
 import tutti_run
-from tutti_run import MPIRUN, TUTTI, EXAMPLES, Running, metrics, scratch_folder, settings, train
+from tutti_run import EXAMPLES, MPIRUN, TUTTI, Running, metrics, settings, train
 
 NIGHTLY = "TUTTI_NIGHTLY" in os.environ
 TINY = EXAMPLES / "faults" / "tiny.toml"
@@ -31,9 +29,10 @@ def synthetic(shape, samples, batch, **values):
 # Most of what they take are activations, a hundred MB to one GB.
 MODELS = {
     "digits_cnn": {"recipe": EXAMPLES / "digits_cnn.toml", **STEPS, "data__train__batch_size": 480},
-    "resnet": synthetic([3, 32, 32], 192, 96, model='{kind = "resnet_cifar", depth = 20}', train__max_duration="2ba"),
-    "gpt": synthetic([128], 64, 32, model='{kind = "gpt", vocab_size = 257, n_layer = 2, n_head = 4, n_embd = 64, '
-                     'n_positions = 128, dropout = 0.1}', data__train__targets="sequence",
+    "resnet": synthetic([3, 32, 32], 192, 96, model='{kind = "resnet_cifar", depth = 20}',
+                        train__max_duration="2ba"),
+    "gpt": synthetic([128], 64, 32, model='{kind = "gpt", vocab_size = 257, n_layer = 2, n_head = 4, '
+                     'n_embd = 64, n_positions = 128, dropout = 0.1}', data__train__targets="sequence",
                      data__eval__targets="sequence"),
     "mlp": synthetic([64], 8192, 4096, model='{kind = "mlp", hidden = [1024, 1024]}'),
 }
@@ -131,11 +130,11 @@ class RealMemory(tutti_run.RunTest):
             run = self.folder / f"{name}-{ranks}-{kind}-{limit}"
             if group is not None:
                 group.set(limit)
-            finished = Running(command(run, ranks, None if group else (kind, limit), group, model)).wait(PATIENCE_S)
-            what = self.outcome(finished, run, ranks, model, by_hand)
+            started = Running(command(run, ranks, None if group else (kind, limit), group, model))
+            what = self.outcome(started.wait(PATIENCE_S), run, ranks, model, by_hand)
             found.append(what)
-            print(f"{name}, {ranks} ranks, {'control group' if group else 'ulimit ' + kind} {limit // MB} MiB: "
-                  f"{what}", flush=True)
+            how = "control group" if group else f"ulimit {kind}"
+            print(f"{name}, {ranks} ranks, {how} {limit // MB} MiB: {what}", flush=True)
         return found
 
     def outcome(self, finished, run, ranks, model, by_hand):
