@@ -1,5 +1,5 @@
-"""Memory that really runs out: under `ulimit -v`, `ulimit -d` and the limit of a control group, a run trains in
-smaller parts, with the bits of a run with the same grad_accum by hand, or ends with one clear error about memory.
+"""Memory that really runs out, by `ulimit -v`, `ulimit -d` or the limit of a control group: a run trains in
+smaller parts, with the bits of a run with that grad_accum by hand, or ends with one clear error about memory.
 
 TUTTI_NIGHTLY=1 tries forty limits, else a few.
 """
