@@ -23,6 +23,7 @@ namespace tutti {
 namespace {
 
 constexpr std::size_t kHeaderBytes = 64;
+constexpr int64_t kSmallBytes = int64_t{16} << 20;
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
 struct Header {
@@ -240,12 +241,12 @@ class MeteredAllocator final : public c10::Allocator {
     return {block, true};
   }
 
-  // Of small blocks, only each MiB together is looked at.
+  // Small blocks are looked at together, kSmallBytes of them at a time.
   bool has_room(std::size_t capacity) {
     const int64_t before = small_.fetch_add(static_cast<int64_t>(capacity), std::memory_order_relaxed);
     const int64_t now = before + static_cast<int64_t>(capacity);
-    if (before / Meter::kCachedBytes == now / Meter::kCachedBytes && enough_) return true;
-    return enough_ = limits_->fit(Meter::kCachedBytes + reserve(), MemoryLimits::Place::kHeap);
+    if (before / kSmallBytes == now / kSmallBytes && enough_) return true;
+    return enough_ = limits_->fit(kSmallBytes + reserve(), MemoryLimits::Place::kHeap);
   }
 
   static int64_t reserve() { return current_scope ? 2 * Meter::kReserveBytes : Meter::kReserveBytes; }

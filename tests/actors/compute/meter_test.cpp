@@ -104,7 +104,7 @@ TEST_F(LimitedMeterTest, SmallTensorsComeToItTogether) {
   others_use(400'000'000);
   std::vector<at::Tensor> held;
   const auto take = [&] {
-    for (int i = 0; i < 40; ++i) held.push_back(at::empty({100'000}, at::kByte));
+    for (int i = 0; i < 200; ++i) held.push_back(at::empty({100'000}, at::kByte));
   };
   EXPECT_THROW(take(), c10::OutOfMemoryError);
   others_use(0);
