@@ -3,8 +3,6 @@
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/zeros.h>
 
-#include <algorithm>
-
 #include "collectives/group.h"
 #include "collectives/local/group.h"
 #include "collectives/mpi/copy_operation.h"
@@ -136,10 +134,10 @@ std::vector<int> MpiGroup::late() const {
   return active_.empty() ? std::vector<int>() : active_.front().operation->late();
 }
 
+// A process that ends takes those along that wait for it. So a member of this group may wait, or end, for a
+// rank that is not in it.
 void MpiGroup::check_for_lost_peer() const {
-  const auto lost = world_.lost_peer();
-  if (!lost || std::find(ranks_.begin(), ranks_.end(), *lost) == ranks_.end()) return;
-  throw LostRankError(*lost, active_.front().operation->header());
+  if (const auto lost = world_.lost_peer()) throw LostRankError(*lost, active_.front().operation->header());
 }
 
 std::unique_ptr<Group> MpiGroupFactory::make(const std::vector<int>& ranks) {

@@ -30,8 +30,8 @@ namespace tutti {
 // ordered collectives are in progress at once; more may be posted, and wait.
 //
 // Errors: a collective that differs from a neighbour's on the same host, as soon as both are posted; one that
-// differs across hosts or under kNative, at most a second after it was posted; a dead process on this host,
-// half a second after a collective began to wait for it. After an error the group cannot be used.
+// differs across hosts or under kNative, at most a second after it was posted; a dead process on this host, a
+// member's or not, half a second after a collective began to wait. After an error the group cannot be used.
 class MpiGroup final : public Group {
  public:
   static constexpr Nanoseconds kTimeout = std::chrono::milliseconds(500);

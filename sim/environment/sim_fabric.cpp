@@ -35,7 +35,7 @@ class SimFabric::SimWork final : public Work {
 
  private:
   void throw_if_peer_lost() const {
-    for (const int rank : channel_.ranks)
+    for (int rank = 0; rank < fabric_.world_->size(); ++rank)
       if (fabric_.hooks_.gone(rank)) throw LostRankError(rank, header());
   }
 

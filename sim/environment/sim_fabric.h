@@ -14,13 +14,14 @@
 namespace tutti {
 
 // Simulated collectives: LocalFabrics, with a drawn time of completion on each rank and the failures of MPI.
-// A collective that waits for a rank whose process has ended throws LostRankError kLostRankTimeout after it
-// was posted, and a collective may hang.
+// A collective that waits while the process of any rank has ended throws LostRankError kLostRankTimeout after
+// it was posted, and a collective may hang.
 class SimFabric {
  public:
   static constexpr Nanoseconds kLostRankTimeout = std::chrono::milliseconds(500);
 
-  // `gone`: true if the rank's process has ended. `check` may throw if the calling rank's has.
+  // `gone`: true if the rank's process has ended, other than in MPI_Finalize, where all wait for each other.
+  // `check` may throw if the calling rank's has.
   struct Hooks {
     std::function<bool(int rank)> gone;
     std::function<void(int rank)> check;

@@ -117,7 +117,7 @@ SimWorld::SimWorld(const Job& job, SimDisk& disk, const FaultPlan* faults, const
                  return packet_delay(from);
                }),
       fabric_(scheduler_, job.world, draw_.fold_in(3),
-              {.gone = [this](int rank) { return scheduler_.stopped(rank); },
+              {.gone = [this](int rank) { return scheduler_.stopped(rank) && !end_of(rank).well(); },
                .check = [this](int rank) { check_alive(rank); }}) {
   attempt_.steps.resize(job.world);
   attempt_.pieces = job.share(0).pieces;

@@ -45,6 +45,22 @@ class Crashes(tutti_run.RunTest):
         self.assertRegex(running.wait(timeout=60).text, "(?m)^error: rank 0: rank 1 is gone: its process ended "
                          r"while .* waited; the last it did: step \d+, [a-z ]+, \d+\.\d s ago")
 
+    def test_without_mpirun_every_rank_ends_soon_after_one_of_a_sharded_model(self):
+        """mpirun ends none of them here. Of ranks in shards of two, the one diagonal to the lost rank is in no
+        group with it, and waits for ranks that end because of it."""
+        run = self.folder / "run"
+        arguments = tutti_run.settings(**FOREVER, sharding__strategy="hybrid", sharding__shard_size=2)
+        running = tutti_run.Running([tutti_run.MPIRUN, "--enable-recovery", "-np", "4", tutti_run.TUTTI, "train",
+                                     str(DIGITS), "--run-dir", str(run), *arguments])
+        metrics = run / "metrics.jsonl"
+        running.wait_for(lambda: metrics.exists() and metrics.read_text().count("\n") > 50, "a step")
+        running.signal_ranks(signal.SIGKILL, [3])
+        finished = running.wait(timeout=30)  # half of hang_timeout, after which they would end too
+        self.assertEqual(len(finished.errors()), 1, finished.text)
+        self.assertRegex(finished.errors()[0], r"^error: rank [0-2]: rank 3 is gone: its process ended while ")
+        for rank in (0, 1, 2):
+            self.assertRegex(log(run, rank), r"rank 3 is gone[^\n]*\n(.*\n)*.*the last that was done:")
+
     def test_alone_its_exit_status_is_that_of_the_signal(self):
         for number in (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT):
             with self.subTest(number.name):
