@@ -1,6 +1,7 @@
 #include "commands/check.h"
 
 #include <ATen/core/Tensor.h>
+#include <c10/util/accumulate.h>
 
 #include <cmath>
 #include <functional>
@@ -92,12 +93,21 @@ std::string row(std::string label, const std::string& value) {
   return "  " + label + value + '\n';
 }
 
+// The trainee is that of rank 0, whose share is the largest.
+std::string parameters_text(const Trainee& trainee) {
+  int64_t all = 0, share = 0;
+  for (const auto& view : trainee.views) {
+    all += c10::multiply_integers(view.shape);
+    share += view.tensor.numel();
+  }
+  const std::string text = grouped(all) + " parameters";
+  return share < all ? text + ", " + grouped(share) + " in the largest share of a rank" : text;
+}
+
 // What was checked, in short.
 std::string summary(const Job& job, const State& trainee, const CheckOptions& options) {
-  int64_t numbers = 0;
-  for (const auto& view : trainee.views) numbers += view.tensor.numel();
   const int64_t steps = planned_steps(job);
-  std::string text = row("model", job.model_name() + ": " + grouped(numbers) + " parameters");
+  std::string text = row("model", job.model_name() + ": " + parameters_text(trainee));
   text += row("batches", batch_identity(job)) +
           row("epoch", std::to_string(job.train_sampler(0).batches()) + " steps over " +
                            std::to_string(job.train_samples()) + " samples");

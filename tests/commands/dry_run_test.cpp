@@ -19,7 +19,7 @@ using testing::Not;
 
 // Trains for long, starts from a checkpoint that need not fit, and writes into the folder. A schedule and a
 // stopper need the whole duration and an evaluation.
-Setting long_recipe(const std::string& folder) {
+Setting long_recipe(const std::string& folder, const std::string& more = "") {
   const std::string text = R"(
 seed = 1
 [model]
@@ -51,7 +51,7 @@ best = { metric = "MulticlassAccuracy" }
 )";
   return resolve_recipe(parse_recipe(text + "save_folder = '" + folder +
                                          "/saved'\n[[loggers]]\nkind = 'csv'\n" + "filename = '" + folder +
-                                         "/log.csv'\n",
+                                         "/log.csv'\n" + more,
                                      folder + "/recipe.toml"));
 }
 
@@ -73,6 +73,19 @@ TEST(DryRunTest, CheckSaysWhatAStepAndTheRunTake) {
   EXPECT_THAT(text, ContainsRegex("\n  step     [0-9.e-]+ ms, [0-9.e-]+ MB at its peak, of the one rank"));
   EXPECT_THAT(text, HasSubstr("\n  all      about 0:0"));
   EXPECT_THAT(text, Not(HasSubstr("[optimizer]"))) << "only with `all`";
+}
+
+// Of 6 x 8 + 8 + 8 x 10 + 10 numbers a third of the rows, rounded up.
+TEST(DryRunTest, CheckCountsTheWholeModelWhereRanksShareIt) {
+  const Scratch scratch;
+  const auto checked = [&](const std::string& strategy) {
+    const std::string sharding = "[sharding]\nstrategy = '" + strategy + "'\n";
+    return check_text(long_recipe(scratch.path(), sharding), {.ranks = 3});
+  };
+  EXPECT_THAT(checked("none"), HasSubstr("\n  model    mlp: 146 parameters\n"));
+  for (const char* strategy : {"optimizer", "gradients", "full"})
+    EXPECT_THAT(checked(strategy),
+                HasSubstr("\n  model    mlp: 146 parameters, 57 in the largest share of a rank\n"));
 }
 
 TEST(DryRunTest, CheckWarnsOfALossThatIsNotFinite) {
