@@ -25,6 +25,16 @@ at::Tensor borrowed(const at::Tensor& memory) {
   return at::from_blob(memory.data_ptr(), memory.sizes(), memory.options());
 }
 
+// Storage in which libtorch finds no numbers, but an error.
+c10::Storage without_numbers(const std::string& name, int64_t bytes) {
+  c10::Storage storage(c10::Storage::use_byte_size_t(), bytes, at::DataPtr(nullptr, at::kCPU));
+  storage.unsafeGetStorageImpl()->release_data_and_set_meta_custom_data_ptr_error_msg_(
+      "the parameter '" + name +
+      "' is sharded, and this rank does not have all of it now; state.views has the rank's rows, "
+      "state.visit_parameters gathers whole parameters, and state.with_model does so for running the model");
+  return storage;
+}
+
 // What the whole parameters are to be; no memory.
 std::vector<at::Tensor> stand_ins(const Trainee& trainee, const std::vector<bool>& cast) {
   std::vector<at::Tensor> all;
@@ -63,7 +73,11 @@ ShardedParameters::ShardedParameters(Trainee& trainee, const std::vector<Unit>& 
   first_.push_back(blocks_.size());
   held_.resize(blocks_.size());
   replaced_.resize(blocks_.size());
-  for (std::size_t b = 0; b < blocks_.size(); ++b) give_storage(b, all);
+  hidden_.resize(trainee.parameters.size());
+  for (std::size_t b = 0; b < blocks_.size(); ++b) {
+    give_storage(b, all);
+    hide(b);
+  }
 }
 
 ShardedParameters::~ShardedParameters() {
@@ -83,6 +97,21 @@ void ShardedParameters::give_storage(std::size_t block, const std::vector<at::Te
     fresh.set_(storage_.back(), slot.offset, wanted.sizes(), wanted.strides());
     fresh.set_requires_grad(tensor.requires_grad());
     tensor = std::move(fresh);
+    hidden_[slot.parameter] = without_numbers(trainee_.parameters[slot.parameter].name, layout.bytes);
+  }
+}
+
+void ShardedParameters::show(std::size_t block) {
+  for (const BucketSlot& slot : blocks_[block].layout.slots) {
+    const at::Tensor& tensor = trainee_.parameters[slot.parameter].parameter->tensor;
+    tensor.unsafeGetTensorImpl()->set_storage_keep_dtype(storage_[block]);
+  }
+}
+
+void ShardedParameters::hide(std::size_t block) {
+  for (const BucketSlot& slot : blocks_[block].layout.slots) {
+    const at::Tensor& tensor = trainee_.parameters[slot.parameter].parameter->tensor;
+    tensor.unsafeGetTensorImpl()->set_storage_keep_dtype(hidden_[slot.parameter]);
   }
 }
 
@@ -101,7 +130,7 @@ void ShardedParameters::bind(const std::vector<at::Tensor>& memory) {
     const int64_t size = block.cut->part_size(trainee_.share.index);
     block.part = memory[b].view(block.layout.dtype);
     if (stays_)
-      give_memory(b, block.part);
+      storage_[b].set_data_ptr_noswap(at::DataPtr(block.part.mutable_data_ptr(), at::kCPU));
     else
       block.part = block.part.narrow(0, 0, size);
     const at::ScalarType exact = trainee_.views[block.layout.slots.front().parameter].tensor.scalar_type();
@@ -130,14 +159,16 @@ at::Tensor ShardedParameters::empty(std::size_t block, at::ScalarType dtype) con
   return at::empty({layout.bytes / layout.item()}, at::TensorOptions(at::kCPU).dtype(dtype));
 }
 
-void ShardedParameters::give_memory(std::size_t block, const at::Tensor& memory) {
-  held_[block] = memory;
-  storage_[block].set_data_ptr_noswap(at::DataPtr(memory.mutable_data_ptr(), at::kCPU));
-}
-
 at::Tensor ShardedParameters::hold(std::size_t block) {
-  give_memory(block, empty(block, blocks_[block].layout.dtype));
-  return borrowed(held_[block]);
+  if (stays_) {
+    held_[block] = blocks_[block].part;
+    show(block);
+    return {};
+  }
+  const at::Tensor memory = held_[block] = empty(block, blocks_[block].layout.dtype);
+  storage_[block].set_data_ptr_noswap(at::DataPtr(memory.mutable_data_ptr(), at::kCPU));
+  show(block);
+  return borrowed(memory);
 }
 
 at::Tensor ShardedParameters::hold_exact(std::size_t block) {
@@ -157,7 +188,8 @@ void ShardedParameters::free(std::size_t block) {
   for (std::size_t s = 0; s < replaced_[block].size(); ++s)
     trainee_.parameters[blocks_[block].layout.slots[s].parameter].parameter->tensor = replaced_[block][s];
   replaced_[block].clear();
-  storage_[block].set_data_ptr_noswap(at::DataPtr(nullptr, at::kCPU));
+  hide(block);
+  if (!stays_) storage_[block].set_data_ptr_noswap(at::DataPtr(nullptr, at::kCPU));
   held_[block] = at::Tensor();
 }
 

@@ -16,6 +16,8 @@ namespace tutti {
 // parameters, which the model computes with, lie in one flat tensor a block. Either they stay in memory, and
 // the share is its rows in them; or the share lies densely, and the whole has memory only while it is held:
 // freeing and refilling changes no tensor, view or version counter, so what autograd has saved stays valid.
+// Whole parameters can be read and written only while they are held. At other times that throws c10::Error,
+// which says what to do instead.
 class ShardedParameters {
  public:
   // The parameters of a unit that are whole in one dtype.
@@ -50,7 +52,7 @@ class ShardedParameters {
   void cast_parts();
 
   // Allocates memory for the whole parameters of a block and returns it, for others to write into: flat, of
-  // the layout's dtype, not an owner of the memory.
+  // the layout's dtype, not an owner of the memory. Undefined if the memory stays.
   at::Tensor hold(std::size_t block);
   // The same for what is gathered of `exact`, in its dtype: the parameters are other tensors until `free`.
   at::Tensor hold_exact(std::size_t block);
@@ -59,7 +61,8 @@ class ShardedParameters {
 
  private:
   void give_storage(std::size_t block, const std::vector<at::Tensor>& like);
-  void give_memory(std::size_t block, const at::Tensor& memory);
+  void show(std::size_t block);
+  void hide(std::size_t block);
   at::Tensor empty(std::size_t block, at::ScalarType dtype) const;
 
   Trainee& trainee_;
@@ -67,6 +70,7 @@ class ShardedParameters {
   std::vector<Block> blocks_;
   std::vector<std::size_t> first_;                 // block of each unit, and the end
   std::vector<c10::Storage> storage_;              // of the whole parameters of each block
+  std::vector<c10::Storage> hidden_;               // of each parameter while it is not held
   std::vector<at::Tensor> held_;                   // the memory in it
   std::vector<std::vector<at::Tensor>> replaced_;  // while a block is held exactly: its tensors, by slot
 };

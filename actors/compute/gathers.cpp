@@ -124,7 +124,7 @@ void Gathers::end_microbatch() {
 void Gathers::end_pass() {
   active_ = false;
   microbatch_ = kNone;
-  for (std::size_t u = 0; u < units_.size(); ++u) options_.frees ? free(u) : wait(u);
+  for (std::size_t u = 0; u < units_.size(); ++u) free(u);
 }
 
 void Gathers::before_forward(std::size_t unit) {
@@ -191,7 +191,7 @@ void Gathers::request(std::size_t use) {
   const std::size_t unit = uses_[use].unit;
   std::vector<at::Tensor> memory;  // all of it before any gather is asked for
   for (std::size_t b = parameters_.first_block(unit); b < parameters_.last_block(unit); ++b)
-    memory.push_back(!options_.frees ? at::Tensor() : all_ ? parameters_.hold_exact(b) : parameters_.hold(b));
+    memory.push_back(all_ ? parameters_.hold_exact(b) : parameters_.hold(b));
   int entry = uses_[use].first_entry;
   for (const at::Tensor& one : memory) run(entry++, one);
   asked_for_[unit] = static_cast<std::ptrdiff_t>(use);

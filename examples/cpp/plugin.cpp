@@ -8,10 +8,19 @@
 
 namespace {
 
+// Under [sharding] a rank has its rows of the weights alone, in state.views: what reads or writes weights row
+// by row uses these, on all ranks alike. visit_parameters gathers whole parameters, one after the other; all
+// ranks call it, and those that say so look. At other times than these state.parameters have no numbers.
 struct Printer final : tutti::Callback {
   std::string name() const override { return "Printer"; }
   void epoch_end(tutti::State& state, tutti::Logger&) override {
     if (state.rank == 0) std::printf("epoch %ld: loss %.4f\n", state.timestamp.epoch, state.train_loss);
+  }
+  void fit_end(tutti::State& state, tutti::Logger&) override {
+    state.visit_parameters(state.rank == 0, [&state](std::size_t p) {
+      const auto& [name, parameter] = state.parameters[p];
+      std::printf("%s: norm %.4f\n", name.c_str(), parameter->tensor.norm().item<double>());
+    });
   }
 };
 
