@@ -133,13 +133,21 @@ void Sync::post_ready(Context& context) {
     for (; queue.next < queue.entries.size() && queue.posted < kMostPosted; ++queue.next) {
       Entry& entry = entries_[queue.entries[queue.next]];
       if (!may_begin(entry)) break;
-      begin(context, entry);
+      if (is_left_out(entry))
+        mark_done(context, entry, /*finite=*/true);
+      else
+        begin(context, entry);
     }
 }
 
 bool Sync::may_begin(const Entry& entry) const {
   const int after = entry.plan.after;
   return entry.ready && (after < 0 || entries_[static_cast<std::size_t>(after)].done);
+}
+
+bool Sync::is_left_out(const Entry& entry) const {
+  return entry.plan.if_any &&
+         entries_[static_cast<std::size_t>(entry.plan.after)].plan.whole.item<double>() == 0;
 }
 
 void Sync::begin(Context& context, Entry& entry) {
@@ -168,19 +176,22 @@ void Sync::end(Context& context, Entry& entry, bool finite) {
   --running_;
   --queue_of(entry).posted;
   finite_ = finite_ && finite;
-  entry.done = true;
-  entry.finite = finite;
   const bool scatters = entry.plan.kind == CollectiveKind::kReduceScatter;
   if (entry.digest) entry.digest->record(step_, scatters ? entry.plan.part : entry.whole);
-  entry.whole = entry.plan.whole;  // the memory of this pass is its owner's from now on
   if (entry.plan.ends) recorder_.record({context.now(), *entry.plan.ends, step_, entry.plan.number});
-  if (entry.awaited) {
-    --awaited_;
-    context.reply(*entry.awaited, EntryDone{finite});
-    entry.awaited.reset();
-  }
+  mark_done(context, entry, finite);
   post_ready(context);
   end_pass_if_done(context);
+}
+
+void Sync::mark_done(Context& context, Entry& entry, bool finite) {
+  entry.done = true;
+  entry.finite = finite;
+  entry.whole = entry.plan.whole;  // the memory of this pass is its owner's from now on
+  if (!entry.awaited) return;
+  --awaited_;
+  context.reply(*entry.awaited, EntryDone{finite});
+  entry.awaited.reset();
 }
 
 void Sync::end_pass_if_done(Context& context) {

@@ -66,10 +66,12 @@ class Sync final : public Actor {
   void finish_step(Context& context, Envelope& envelope, const FinishStep& finish);
   void post_ready(Context& context);
   bool may_begin(const Entry& entry) const;
+  bool is_left_out(const Entry& entry) const;
   void begin(Context& context, Entry& entry);
   WorkPtr work_of(const Entry& entry);
   Queue& queue_of(const Entry& entry) { return queues_[static_cast<std::size_t>(entry.plan.group)]; }
   void end(Context& context, Entry& entry, bool finite);
+  void mark_done(Context& context, Entry& entry, bool finite);
   void end_pass_if_done(Context& context);
   void agree(Context& context, const Agree& mine);
   void allocate(Context& context, Envelope& envelope, const AllocateMemory& wanted);

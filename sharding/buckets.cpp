@@ -41,6 +41,12 @@ BucketPlan plan_buckets(const std::vector<at::Tensor>& parameters, const std::ve
   return plan;
 }
 
+Bucket with_only(const Bucket& bucket, const std::vector<bool>& members) {
+  Bucket part = bucket;
+  std::erase_if(part.slots, [&](const BucketSlot& slot) { return !members[slot.parameter]; });
+  return part;
+}
+
 at::Tensor stand_in(const at::Tensor& parameter, at::ScalarType dtype) {
   return at::empty_strided(parameter.sizes(), parameter.strides(), at::TensorOptions(at::kMeta).dtype(dtype));
 }

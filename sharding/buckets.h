@@ -36,6 +36,8 @@ BucketPlan plan_buckets(const std::vector<at::Tensor>& parameters, int64_t bucke
 // The same for some of the parameters: `members`, ascending indices.
 BucketPlan plan_buckets(const std::vector<at::Tensor>& parameters, const std::vector<std::size_t>& members,
                         int64_t bucket_bytes, std::optional<at::ScalarType> dtype = std::nullopt);
+// The bucket with the slots of these parameters alone, which keep their places. `members`: by parameter.
+Bucket with_only(const Bucket& bucket, const std::vector<bool>& members);
 inline constexpr int64_t kAnyBytes = std::numeric_limits<int64_t>::max();  // a bucket for each dtype in turn
 
 // A tensor with the parameter's sizes and strides, on the meta device, for plans.

@@ -65,15 +65,14 @@ int64_t GradientBuckets::live_part(const Bucket& bucket) const {
   return 0;
 }
 
-bool GradientBuckets::follow_frozen() {
-  const auto before = std::exchange(live_bytes_, {});
+void GradientBuckets::follow_frozen() {
+  live_bytes_.clear();
   for (const Bucket& bucket : plan_.buckets) {
     live_bytes_.push_back(live_part(bucket));
     for (const BucketSlot& slot : bucket.slots)
       states_[slot.parameter].live =
           slot.offset * static_cast<int64_t>(c10::elementSize(bucket.dtype)) < live_bytes_.back();
   }
-  return live_bytes_ != before;
 }
 
 std::vector<std::vector<DigestPart>> GradientBuckets::parts() const {

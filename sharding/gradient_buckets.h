@@ -34,8 +34,8 @@ class GradientBuckets {
   // Sets the flat memory of every bucket, `plan().buckets[i].bytes` each.
   void bind(const std::vector<at::Tensor>& memory);
 
-  // Looks, between steps, at which parameters require a gradient now. True if `live_bytes` has changed.
-  bool follow_frozen();
+  // Looks, between steps, at which parameters require a gradient now.
+  void follow_frozen();
   // Of each bucket, the bytes up to its last parameter that requires a gradient: what is to be reduced. A
   // bucket of 0 is not reported. Parameters in between that require none have zeros.
   const std::vector<int64_t>& live_bytes() const { return live_bytes_; }

@@ -17,10 +17,6 @@ ElementRange elements(const at::Tensor& parameter, const Share& share) {
   return {rows.begin * row, rows.end * row};
 }
 
-bool is_live(const Bucket& bucket, const BucketSlot& slot, int64_t live_bytes) {
-  return live_bytes < 0 || slot.offset * bucket.item() < live_bytes;
-}
-
 }  // namespace
 
 bool can_cut(const at::Tensor& tensor) {
@@ -28,12 +24,10 @@ bool can_cut(const at::Tensor& tensor) {
   return tensor.is_non_overlapping_and_dense() && tensor.stride(0) == tensor.numel() / tensor.size(0);
 }
 
-CutPtr cut_by_rows(const Bucket& bucket, const std::vector<at::Tensor>& parameters, int pieces,
-                   int64_t live_bytes) {
+CutPtr cut_by_rows(const Bucket& bucket, const std::vector<at::Tensor>& parameters, int pieces) {
   std::vector<std::vector<ElementRange>> parts(static_cast<std::size_t>(pieces));
   for (int rank = 0; rank < pieces; ++rank)
     for (const BucketSlot& slot : bucket.slots) {
-      if (!is_live(bucket, slot, live_bytes)) continue;
       TUTTI_ASSERT(can_cut(parameters[slot.parameter]), "a parameter whose rows are not outermost in memory");
       const ElementRange own = elements(parameters[slot.parameter], {pieces, rank});
       if (own.begin < own.end)
@@ -61,7 +55,6 @@ RowsOfRank::RowsOfRank(const Bucket& bucket, const std::vector<at::Tensor>& para
 std::vector<at::Tensor> RowsOfRank::rows(const at::Tensor& memory) const {
   std::vector<at::Tensor> rows;
   for (const Slot& slot : slots_) {
-    if (slot.place.end > memory.numel()) break;
     const bool others_scalar = slot.sizes.empty() && !first_;
     rows.push_back(others_scalar ? at::zeros({}, memory.options())
                                  : memory.as_strided(slot.sizes, slot.strides, slot.place.begin));
@@ -74,13 +67,11 @@ void RowsOfRank::take(const at::Tensor& memory, std::vector<at::Tensor>& gradien
   for (std::size_t s = 0; s < rows.size(); ++s) gradients[slots_[s].parameter] = rows[s].to(slots_[s].dtype);
 }
 
-std::vector<DigestPart> RowsOfRank::parts(const std::vector<std::string>& names, int64_t elements) const {
+std::vector<DigestPart> RowsOfRank::parts(const std::vector<std::string>& names) const {
   std::vector<DigestPart> parts;
-  for (const Slot& slot : slots_) {
-    if (slot.place.end > elements) break;
+  for (const Slot& slot : slots_)
     if (slot.place.begin < slot.place.end)
       parts.push_back({names[slot.parameter], slot.place.begin * item_, slot.place.end * item_});
-  }
   return parts;
 }
 

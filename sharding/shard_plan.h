@@ -15,10 +15,9 @@ namespace tutti {
 
 // How the parameters of a bucket are cut over ranks: each by rows of dim 0 (rows_of_piece), scalars belong to
 // the first rank. A rank's part has its rows of each slot, one behind the other, in the order of the slots.
-// Depends on sizes and dtypes alone, so it is the same on every rank. `live_bytes`: only slots that begin
-// before are cut; -1: all. Asserts that rows are outermost in memory (can_cut).
-CutPtr cut_by_rows(const Bucket& bucket, const std::vector<at::Tensor>& parameters, int pieces,
-                   int64_t live_bytes = -1);
+// Depends on sizes and dtypes alone, so it is the same on every rank. Asserts that rows are outermost in
+// memory (can_cut).
+CutPtr cut_by_rows(const Bucket& bucket, const std::vector<at::Tensor>& parameters, int pieces);
 
 // Finds a rank's rows of a bucket in memory (flat, of the bucket's dtype).
 class RowsOfRank {
@@ -28,15 +27,15 @@ class RowsOfRank {
   RowsOfRank(const Bucket& bucket, const std::vector<at::Tensor>& parameters, const Share& share, In in);
 
   // The rows of each slot: the sizes of its ParamView, the strides of the parameter. A scalar's is an own
-  // zero on all ranks but the first. Slots at the end that the memory is too short for are left out.
+  // zero on all ranks but the first.
   std::vector<at::Tensor> rows(const at::Tensor& memory) const;
 
   // Sets the gradient of each parameter that has a slot in the memory to its rows there, in the parameter's
   // dtype; a scalar's is zero on all ranks but the first. `gradients`: one of each parameter.
   void take(const at::Tensor& memory, std::vector<at::Tensor>& gradients) const;
 
-  // The bytes of each parameter in so many elements, by these names.
-  std::vector<DigestPart> parts(const std::vector<std::string>& names, int64_t elements) const;
+  // The bytes of each parameter, by these names.
+  std::vector<DigestPart> parts(const std::vector<std::string>& names) const;
 
  private:
   struct Slot {

@@ -69,11 +69,18 @@ void UnitGradients::on_gradient(std::size_t parameter) {
   if (--missing_[bucket] == 0) fill_complete();
 }
 
+bool UnitGradients::is_live(const Bucket& bucket) const {
+  return std::ranges::any_of(
+      bucket.slots, [this](const BucketSlot& slot) { return wants_gradient(parameters_[slot.parameter]); });
+}
+
 // The root unit's parameters may be used again until backward ends, so it is filled then. A unit that waits
 // for no gradient is filled when backward has left it, as on a rank that does not call it.
 void UnitGradients::fill_complete() {
-  while (next_ < buckets_.size() && units_[next_] != 0 && missing_[next_] == 0 && found_[next_] > 0)
-    fill(next_++);
+  const auto is_complete = [this](std::size_t bucket) {
+    return units_[bucket] != 0 && missing_[bucket] == 0 && found_[bucket] > 0;
+  };
+  while (next_ < buckets_.size() && (!is_live(buckets_[next_]) || is_complete(next_))) fill(next_++);
 }
 
 void UnitGradients::leave_after(std::size_t unit) {
@@ -86,9 +93,11 @@ void UnitGradients::end_microbatch() {
 }
 
 void UnitGradients::fill(std::size_t bucket) {
+  if (!is_live(buckets_[bucket])) return;
   const at::NoGradGuard no_grad;
   const at::Tensor memory = memory_(bucket);
   for (const BucketSlot& slot : buckets_[bucket].slots) {
+    if (!wants_gradient(parameters_[slot.parameter])) continue;
     const at::Tensor& parameter = parameters_[slot.parameter].parameter->tensor;
     const at::Tensor view = slot_view(memory, buckets_[bucket], slot, parameter);
     at::Tensor& grad = parameter.mutable_grad();

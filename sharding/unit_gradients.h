@@ -16,7 +16,8 @@ namespace tutti {
 // all of a unit have appeared; then they are copied into the unit's bucket, to be reduced over ranks, and
 // dropped. Buckets are filled in one order, the same on all ranks: the last unit first, the root unit at the
 // end. A unit whose gradients do not all appear is complete when backward has left it, with zeros for the
-// others.
+// others. Parameters that require no gradient any more are left out: their places in a bucket are not
+// written, and a bucket without others is not filled.
 class UnitGradients {
  public:
   // `bucket` is about to be filled: returns its flat memory (uint8), which nobody reads any more.
@@ -52,6 +53,7 @@ class UnitGradients {
   static constexpr int kNone = -1;
   bool has_place(std::size_t parameter) const { return bucket_of_[parameter] != kNone; }
   void on_gradient(std::size_t parameter);
+  bool is_live(const Bucket& bucket) const;
   void fill_complete();
   void fill(std::size_t bucket);
 

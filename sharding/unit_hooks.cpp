@@ -9,13 +9,18 @@ namespace {
 
 using Weak = std::weak_ptr<const UnitHooks::Events>;
 
-// A hook on the tensor, unlike a function that passes it on, leaves operations in place possible.
-void hook_backward(const TensorTree& output, std::size_t unit, const Weak& events) {
-  for (const auto& [name, tensor] : output.leaves())
-    if (tensor.requires_grad())
-      tensor.register_hook([unit, events](const at::Tensor&) {
-        if (const auto live = events.lock()) live->before_backward(unit);
-      });
+// A hook on the tensor, unlike a function that passes it on, leaves operations in place possible. False if
+// there is no backward.
+bool hook_backward(const TensorTree& output, std::size_t unit, const Weak& events) {
+  bool any = false;
+  for (const auto& [name, tensor] : output.leaves()) {
+    if (!tensor.requires_grad()) continue;
+    any = true;
+    tensor.register_hook([unit, events](const at::Tensor&) {
+      if (const auto live = events.lock()) live->before_backward(unit);
+    });
+  }
+  return any;
 }
 
 }  // namespace
@@ -30,8 +35,8 @@ UnitHooks::UnitHooks(const std::vector<Unit>& units, Events events)
     });
     units[u].slot->add_after([u, weak](const TensorTree&, TensorTree output) {
       if (const auto live = weak.lock()) {
-        hook_backward(output, u, weak);
-        live->after_forward(u);
+        const bool has_backward = hook_backward(output, u, weak);
+        live->after_forward(u, has_backward);
       }
       return output;
     });

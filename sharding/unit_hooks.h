@@ -14,7 +14,7 @@ class UnitHooks {
  public:
   struct Events {
     std::function<void(std::size_t unit)> before_forward;
-    std::function<void(std::size_t unit)> after_forward;
+    std::function<void(std::size_t unit, bool has_backward)> after_forward;
     std::function<void(std::size_t unit)> before_backward;  // once for each output that has a gradient
   };
 

@@ -45,10 +45,9 @@ class BucketExchange final : public SyncExchange {
   }
 
  protected:
-  bool reductions_changed() override {
-    if (!buckets_->follow_frozen()) return false;
+  void follow_frozen() override {
+    buckets_->follow_frozen();
     find_live_buckets();
-    return true;
   }
 
   std::vector<PlanEntry> reductions(int first, int64_t) override {
@@ -90,14 +89,14 @@ class BucketExchange final : public SyncExchange {
 
   // The same sums, but of this rank's rows alone, where they lie in the bucket.
   void scatter(std::size_t b, PlanEntry& entry) {
-    const Bucket& bucket = buckets_->plan().buckets[b];
+    const Bucket bucket = with_only(buckets_->plan().buckets[b], trained());
     const auto all = tensors_of(state_);
     entry.kind = CollectiveKind::kReduceScatter;
     entry.group = GroupRole::kReductions;
-    entry.cut = cut_by_rows(bucket, all, state_.share.pieces, buckets_->live_bytes()[b]);
+    entry.cut = cut_by_rows(bucket, all, state_.share.pieces);
     entry.part = entry.whole;
     const RowsOfRank& rows = rows_.emplace_back(bucket, all, state_.share, RowsOfRank::In::kWhole);
-    entry.parts = rows.parts(names_of(state_), entry.whole.numel());
+    entry.parts = rows.parts(names_of(state_));
   }
 
   std::vector<at::Tensor> reduced_share() {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "actors/messages/plan_entry.h"
@@ -36,9 +37,13 @@ class Gathers {
   Gathers(Context& context, State& state, const std::vector<Unit>& units, Options options,
           const RankActors& actors, Recorder& recorder, const Allocate& allocate);
 
-  // The gathers of a pass, the first entries of its plan: of `forwards` passes without backward, then of
-  // microbatches. A pass may leave out any of them.
-  std::vector<PlanEntry> plan(int64_t forwards, int64_t microbatches);
+  // The gathers of a pass of training, the first entries of its plan: of `forwards` passes without backward,
+  // then of microbatches. A pass may leave out any of them. `trained`: of each parameter, whether it requires
+  // a gradient. Those that require none are gathered once and stay, until a rank's rows of them change; or,
+  // where they do not stay, are not gathered for backward if nothing before them is trained.
+  std::vector<PlanEntry> plan(int64_t forwards, int64_t microbatches, const std::vector<bool>& trained);
+  // Those of passes without backward alone.
+  std::vector<PlanEntry> plan_of_forwards(int64_t forwards) { return plan(forwards, 0, {}); }
   // Those of visit_all.
   std::vector<PlanEntry> plan_of_all();
 
@@ -62,14 +67,19 @@ class Gathers {
     std::size_t unit = 0;
     Phase phase = Phase::kForward;
     int64_t microbatch = kNone;
-    int first_entry = 0;
+    int first_entry = 0, last_entry = 0;  // [first, last)
   };
   static constexpr int64_t kNone = -1;
 
   void add_sweep(Phase phase, int64_t microbatch, std::vector<PlanEntry>& entries);
   void add(std::size_t unit, Phase phase, int64_t microbatch, std::vector<PlanEntry>& entries);
+  PlanEntry entry_of(const ShardedParameters::Block& block, CutPtr cut) const;
+  void add_halves(const ShardedParameters::Block& block, std::vector<PlanEntry>& entries) const;
+  std::vector<bool> find_gathers_again() const;
+  bool asks_for_changes() const;
+  void look_for_changes();
   void before_forward(std::size_t unit);
-  void after_forward(std::size_t unit);
+  void after_forward(std::size_t unit, bool has_backward);
   void before_backward(std::size_t unit);
   void need(std::size_t unit, Phase phase);
   std::size_t find(std::size_t unit, Phase phase) const;
@@ -80,7 +90,7 @@ class Gathers {
   void free(std::size_t unit);
   void free_later_than(std::size_t unit);
   bool is_held(std::size_t unit) const;
-  bool keeps(std::size_t unit) const;
+  bool keeps(std::size_t unit, bool has_backward) const;
   void run(int entry, const at::Tensor& whole);
   void record(TraceKind kind, std::size_t unit);
 
@@ -92,6 +102,11 @@ class Gathers {
   Options options_;
   ShardedParameters parameters_;
   UnitHooks hooks_;
+
+  std::vector<bool> trained_;        // of the plan; empty: it has no backward
+  std::vector<bool> gathers_again_;  // of each unit, whether the plan has a gather for its backward
+  at::Tensor changed_;               // [1] float64: not 0 if this rank's rows of frozen parameters changed
+  std::optional<uint64_t> frozen_rows_;  // hash of those rows when they were gathered last
 
   std::vector<Use> uses_;  // in the plan's order
   std::size_t next_ = 0;   // the first use that is neither asked for nor skipped

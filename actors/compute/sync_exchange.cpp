@@ -10,6 +10,15 @@
 #include "tensors/meter.h"
 
 namespace tutti {
+namespace {
+
+std::vector<bool> trained_of(const State& state) {
+  std::vector<bool> trained;
+  for (const auto& one : state.parameters) trained.push_back(one.parameter->tensor.requires_grad());
+  return trained;
+}
+
+}  // namespace
 
 std::vector<Unit> units_of(const State& state, const ShardingSettings& settings) {
   if (!state.dataset) return find_units(*state.model, settings);
@@ -20,7 +29,12 @@ std::vector<Unit> units_of(const State& state, const ShardingSettings& settings)
 }
 
 SyncExchange::SyncExchange(Context& context, State& state, const RankActors& actors, Recorder& recorder)
-    : context_(context), state_(state), actors_(actors), recorder_(recorder), sync_(actors.sync) {}
+    : context_(context),
+      state_(state),
+      actors_(actors),
+      recorder_(recorder),
+      sync_(actors.sync),
+      trained_(trained_of(state)) {}
 
 SyncExchange::~SyncExchange() { Meter::charge(state_.memory_slot, -charged_bytes_); }
 
@@ -44,8 +58,11 @@ std::vector<at::Tensor> SyncExchange::allocate(GroupRole group, std::vector<int6
 }
 
 void SyncExchange::plan(Context&, const PassShape& shape) {
-  const bool changed = reductions_changed();
+  auto trained = trained_of(state_);
+  const bool changed = trained != trained_;
   if (!changed && shape_ == shape) return;
+  trained_ = std::move(trained);
+  if (changed) follow_frozen();
   shape_ = shape;
   verdict_ = at::zeros({Verdict::numbers(state_.world, shape.sums)}, at::kDouble);
   const bool has_statistics = shape.statistics > 0;
@@ -57,7 +74,7 @@ void SyncExchange::plan(Context&, const PassShape& shape) {
 void SyncExchange::set_training_plan() {
   has_other_plan_ = false;
   SetPlan plan;
-  if (gathers_) plan.entries = gathers_->plan(shape_->forwards, shape_->microbatches);
+  if (gathers_) plan.entries = gathers_->plan(shape_->forwards, shape_->microbatches, trained_);
   for (PlanEntry& one : reductions(static_cast<int>(plan.entries.size()), shape_->microbatches))
     plan.entries.push_back(std::move(one));
   if (statistics_.defined())
@@ -111,8 +128,7 @@ void SyncExchange::take_gradients(Context& context, const Verdict& all) {
   const auto gradients = reduced();
   for (std::size_t p = 0; p < state_.views.size(); ++p) {
     const bool unused = used_by.defined() && used_by.const_data_ptr<double>()[p] == 0;
-    const bool trained = state_.parameters[p].parameter->tensor.requires_grad();
-    state_.views[p].grad = unused || !trained ? at::Tensor() : gradients[p];
+    state_.views[p].grad = unused || !trained_[p] ? at::Tensor() : gradients[p];
   }
 }
 
@@ -124,7 +140,7 @@ at::Tensor SyncExchange::sum(Context& context, const at::Tensor& values) {
 void SyncExchange::hold_model(Context&, bool wanted, int64_t forwards) {
   if (!gathers_) return;
   has_other_plan_ = true;
-  context_.send(sync_, SetPlan{gathers_->plan(forwards, 0)});
+  context_.send(sync_, SetPlan{gathers_->plan_of_forwards(forwards)});
   if (wanted || !frees_)
     gathers_->begin_pass();
   else

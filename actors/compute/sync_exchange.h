@@ -37,10 +37,12 @@ class SyncExchange : public Exchange {
   void shard(const std::vector<Unit>& units, Gathers::Options options);
   bool shards() const { return gathers_ != nullptr; }
 
+  // Of each parameter, whether it required a gradient at the last `plan`; the same on all ranks.
+  const std::vector<bool>& trained() const { return trained_; }
+  // `trained` has changed, and with it `reductions`.
+  virtual void follow_frozen() = 0;
   // The entries that reduce gradients, behind `first` others in the plan.
   virtual std::vector<PlanEntry> reductions(int first, int64_t microbatches) = 0;
-  // True if `reductions` has changed since it was asked.
-  virtual bool reductions_changed() { return false; }
   // Waits until this rank's share of the gradients of a pass is reduced. True if it is finite.
   virtual bool finish_reductions() = 0;
   // The reduced gradient of each view; undefined without a place.
@@ -64,6 +66,7 @@ class SyncExchange : public Exchange {
   ActorId sync_;
   std::unique_ptr<Gathers> gathers_;
   bool frees_ = false;
+  std::vector<bool> trained_;
   std::optional<PassShape> shape_;
   bool has_other_plan_ = false;  // Sync's plan is not that of training
   at::Tensor verdict_, statistics_, gathered_;

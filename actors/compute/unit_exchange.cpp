@@ -36,6 +36,7 @@ class UnitExchange final : public SyncExchange {
         [this](std::size_t bucket) { return memory_of(bucket); },
         [this](std::size_t bucket) { full(bucket); });
     allocate_all();
+    find_live_buckets();
   }
 
   void begin_pass() override {
@@ -61,12 +62,14 @@ class UnitExchange final : public SyncExchange {
   double bucket_bytes() const override { return bucket_bytes_; }
 
  protected:
+  void follow_frozen() override { find_live_buckets(); }
+
   std::vector<PlanEntry> reductions(int first, int64_t microbatches) override {
     first_ = first;
     allocate_parts(microbatches);
     std::vector<PlanEntry> entries;
     for (int64_t m = 0; m < microbatches; ++m)
-      for (std::size_t b = 0; b < buckets_.size(); ++b) {
+      for (const std::size_t b : live_) {
         entries.push_back(scatter(m, b));
         if (!replicas_) continue;
         entries.push_back({.group = GroupRole::kReplicas,
@@ -80,15 +83,15 @@ class UnitExchange final : public SyncExchange {
   bool finish_reductions() override {
     for (auto& one : under_way_) complete(one);
     if (microbatch_ > 0)
-      finite_ =
-          finite_ && std::ranges::all_of(buckets_, [](const Place& one) { return all_finite(one.sums); });
+      finite_ = finite_ &&
+                std::ranges::all_of(live_, [this](std::size_t b) { return all_finite(buckets_[b].sums); });
     return finite_;
   }
 
   std::vector<at::Tensor> reduced() override {
     const at::NoGradGuard no_grad;
     std::vector<at::Tensor> gradients(like_.size());
-    for (std::size_t b = 0; b < buckets_.size(); ++b) buckets_[b].rows.take(buckets_[b].sums, gradients);
+    for (const std::size_t b : live_) buckets_[b].rows->take(buckets_[b].sums, gradients);
     return gradients;
   }
   int64_t unused() const override { return gradients_->unused(); }
@@ -98,11 +101,16 @@ class UnitExchange final : public SyncExchange {
   // Where a bucket is summed.
   struct Place {
     std::size_t turn = 0;
-    CutPtr cut;
-    bool direct = true;    // the first microbatch's sums are `sums`; else they are cast into them
-    RowsOfRank rows;       // in its part
-    at::Tensor sums = {};  // flat: this rank's part, over microbatches
-    std::vector<DigestPart> names = {};  // of the bytes of the part
+    bool direct = true;      // the first microbatch's sums are `sums`; else they are cast into them
+    int64_t largest = 0;     // elements of the largest part, with all parameters
+    at::Tensor memory = {};  // of the sums
+
+    // Of the parameters that are trained now, if there are any.
+    int index = 0;  // in live_
+    CutPtr cut = {};
+    std::optional<RowsOfRank> rows = {};  // in its part
+    at::Tensor sums = {};                 // flat: this rank's part, over microbatches
+    std::vector<DigestPart> names = {};   // of the bytes of the part
   };
   struct UnderWay {
     std::size_t bucket = 0;
@@ -122,29 +130,39 @@ class UnitExchange final : public SyncExchange {
   void allocate_all() {
     std::array<int64_t, kTurns> whole{};
     std::vector<int64_t> sums;
-    const auto names = names_of(state_);
     for (std::size_t b = 0; b < gradients_->buckets().size(); ++b) {
       const Bucket& bucket = gradients_->buckets()[b];
       Place place{.turn = gradients_->unit_of(b) == 0 ? kRootTurn : b % kRootTurn,
-                  .cut = cut_by_rows(bucket, like_, state_.share.pieces),
-                  .rows = {bucket, like_, state_.share, RowsOfRank::In::kPart}};
+                  .largest = cut_by_rows(bucket, like_, state_.share.pieces)->largest_part()};
       place.direct = std::ranges::all_of(bucket.slots, [&](const BucketSlot& slot) {
         return like_[slot.parameter].scalar_type() == bucket.dtype;
       });
-      place.names = place.rows.parts(names, part_size(place));
       whole[place.turn] = std::max(whole[place.turn], bucket.bytes);
-      sums.push_back(place.cut->largest_part() *
-                     static_cast<int64_t>(c10::elementSize(sum_dtype(place, bucket))));
+      sums.push_back(place.largest * static_cast<int64_t>(c10::elementSize(sum_dtype(place, bucket))));
       buckets_.push_back(std::move(place));
     }
     memory_ = allocate(GroupRole::kReductions, {whole.begin(), whole.end()});
     const auto memory = allocate_for_replicas(sums);
-    for (std::size_t b = 0; b < buckets_.size(); ++b)
-      buckets_[b].sums = memory[b]
-                             .view(sum_dtype(buckets_[b], gradients_->buckets()[b]))
-                             .narrow(0, 0, part_size(buckets_[b]));
+    for (std::size_t b = 0; b < buckets_.size(); ++b) buckets_[b].memory = memory[b];
     count_bytes(memory_);
     count_bytes(memory);
+  }
+
+  // What is frozen has no place in a part.
+  void find_live_buckets() {
+    live_.clear();
+    const auto names = names_of(state_);
+    for (std::size_t b = 0; b < buckets_.size(); ++b) {
+      const Bucket bucket = with_only(gradients_->buckets()[b], trained());
+      if (bucket.slots.empty()) continue;
+      Place& place = buckets_[b];
+      place.index = static_cast<int>(live_.size());
+      place.cut = cut_by_rows(bucket, like_, state_.share.pieces);
+      place.rows.emplace(bucket, like_, state_.share, RowsOfRank::In::kPart);
+      place.names = place.rows->parts(names);
+      place.sums = place.memory.view(sum_dtype(place, bucket)).narrow(0, 0, part_size(place));
+      live_.push_back(b);
+    }
   }
 
   // Memory for sums that are not `sums` at once.
@@ -154,7 +172,7 @@ class UnitExchange final : public SyncExchange {
     bool needed = false;
     for (std::size_t b = 0; b < buckets_.size(); ++b) {
       const Place& place = buckets_[b];
-      const int64_t part = place.cut->largest_part() * gradients_->buckets()[b].item();
+      const int64_t part = place.largest * gradients_->buckets()[b].item();
       bytes[place.turn] = std::max(bytes[place.turn], part);
       needed = needed || microbatches > 1 || !place.direct;
     }
@@ -205,8 +223,7 @@ class UnitExchange final : public SyncExchange {
 
   int entry_of(int64_t microbatch, std::size_t bucket) const {
     const int64_t each = replicas_ ? 2 : 1;
-    return first_ +
-           static_cast<int>((microbatch * std::ssize(buckets_) + static_cast<int64_t>(bucket)) * each);
+    return first_ + static_cast<int>((microbatch * std::ssize(live_) + buckets_[bucket].index) * each);
   }
 
   // Memory that an earlier bucket of the same turn has left.
@@ -244,6 +261,7 @@ class UnitExchange final : public SyncExchange {
   std::vector<at::Tensor> like_;  // see like_views
   std::optional<UnitGradients> gradients_;
   std::vector<Place> buckets_;
+  std::vector<std::size_t> live_;           // of buckets_: those with trained parameters
   std::vector<at::Tensor> memory_, parts_;  // by turn: of whole buckets, and of this rank's parts
   std::array<std::optional<UnderWay>, kTurns> under_way_;  // the reduction in each turn's memory
   int first_ = 0;                                          // index of the first reduction in the plan

@@ -21,8 +21,9 @@ struct PlanEntry {
   at::Tensor whole;  // whole, part and cut as in CollectiveJob; no cut: equal parts. See RunEntry::whole
   at::Tensor part;
   CutPtr cut;
-  int after = -1;     // index of an entry before, on whose result this one works and which it waits for
-  std::string label;  // in errors and digests: "bucket 3"
+  int after = -1;       // index of an entry before, on whose result this one works and which it waits for
+  bool if_any = false;  // left out if the result of `after`, which all ranks of the group have, is zero
+  std::string label;    // in errors and digests: "bucket 3"
 
   // What Sync records, with `number`, where the entry begins and when it is done.
   std::optional<TraceKind> begins, ends;

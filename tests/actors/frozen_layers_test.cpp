@@ -10,6 +10,7 @@
 #include "tests/actors/memory_world.h"
 #include "tests/actors/sleeping_world.h"
 #include "tests/io/checkpoint/whole_checkpoint.h"
+#include "tests/sim/planted_bugs/broken_group.h"
 #include "training/state.h"
 
 namespace tutti {
@@ -53,6 +54,75 @@ TEST(FrozenLayers, AreNotReduced) {
     for (int64_t step = 0; step < 20; ++step) expected[step] = step < 10 ? 6 : 4;
     EXPECT_EQ(posted, std::vector(2, expected)) << parts;
   }
+}
+
+// The bytes of a rank's collectives, by step.
+struct Wire {
+  int64_t step = 0;
+  std::map<int64_t, int64_t> bytes;
+};
+
+class NotesStep final : public Recorder {
+ public:
+  explicit NotesStep(Wire& wire) : wire_(wire) {}
+  void record(const TraceEvent& event) override {
+    if (event.kind == TraceKind::kBatch) wire_.step = event.step;
+  }
+  std::vector<TraceEvent> last(int) const override { return {}; }
+  std::size_t peek(std::span<TraceEvent>) const override { return 0; }
+
+ private:
+  Wire& wire_;
+};
+
+class CountsBytes final : public GroupBelow {
+ public:
+  CountsBytes(std::shared_ptr<Group> below, Wire& wire) : GroupBelow(std::move(below)), wire_(wire) {}
+  WorkPtr all_reduce(at::Tensor inout, const std::string& label) override {
+    return count(GroupBelow::all_reduce(inout, label));
+  }
+  WorkPtr reduce_scatter(at::Tensor input, at::Tensor out, CutPtr cut, const std::string& label) override {
+    return count(GroupBelow::reduce_scatter(input, out, cut, label));
+  }
+  WorkPtr all_gather(at::Tensor input, at::Tensor out, CutPtr cut, const std::string& label) override {
+    return count(GroupBelow::all_gather(input, out, cut, label));
+  }
+
+ private:
+  WorkPtr count(WorkPtr work) {
+    wire_.bytes[wire_.step] += static_cast<int64_t>(work->header().bytes);
+    return work;
+  }
+
+  Wire& wire_;
+};
+
+// The frozen layer has 12 x 16 weights and 16 biases. Under `full` all are gathered for forward as before,
+// but not for backward; where parameters stay, they are gathered in the first step after they are frozen, and
+// a number of 8 bytes says in each step that no rank has changed them.
+TEST(FrozenLayers, CostNoBytesUnderAnyStrategy) {
+  const int64_t layer = 4 * (12 * 16 + 16);
+  const auto saved = [](const std::string& strategy, int ranks, int64_t step) {
+    std::vector<Wire> wires(static_cast<std::size_t>(ranks));
+    MemoryWorld world{.recipe = freezing(kFreezing + "[sharding]\nstrategy = '" + strategy + "'\n" +
+                                         (strategy == "hybrid" ? "shard_size = 2\n" : "")),
+                      .ranks = ranks};
+    world.recorder = [&](int rank) { return std::make_unique<NotesStep>(wires.at(rank)); };
+    world.group = [&](std::shared_ptr<Group> below, int rank) {
+      return std::make_shared<CountsBytes>(std::move(below), wires.at(rank));
+    };
+    EXPECT_EQ(world.run("1").error, "") << strategy;
+    EXPECT_EQ(wires[0].bytes[5], wires[0].bytes[9]) << strategy;
+    return wires[0].bytes[5] - wires[0].bytes[step];
+  };
+  EXPECT_EQ(saved("none", 2, 12), layer);
+  for (const char* strategy : {"optimizer", "gradients"}) {
+    EXPECT_EQ(saved(strategy, 2, 10), layer - 8) << strategy;
+    EXPECT_EQ(saved(strategy, 2, 12), 2 * layer - 8) << strategy;
+  }
+  EXPECT_EQ(saved("full", 2, 12), 2 * layer);
+  EXPECT_EQ(saved("hybrid", 4, 12), 2 * layer + layer / 2)
+      << "and copies add up half of a layer on each rank";
 }
 
 // Whatever is frozen, memory may run out on one rank and not on the other.

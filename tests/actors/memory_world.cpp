@@ -98,6 +98,8 @@ MemoryWorld::Outcome MemoryWorld::run(const std::string& grad_accum) const {
       RankEnvironment& environment = local.environments()[r];
       environment.log = std::make_shared<KeptLog>(outcome.warnings);
       if (recorder) environment.recorder = recorder(r);
+      for (auto& one : environment.groups)
+        if (group && one) one = group(one, r);
       add_rank(local.scheduler(), job, environment);
       outcome.allocations.push_back(-Meter::scoped_allocations(r));
       const auto chosen = failures.find(r);

@@ -23,6 +23,7 @@ struct MemoryWorld {
   std::vector<Task> tasks = {};
   bool real_time = false;
   std::function<std::unique_ptr<Recorder>(int rank)> recorder = {};  // one that answers; none: a ring
+  std::function<std::shared_ptr<Group>(std::shared_ptr<Group> below, int rank)> group = {};  // of each role
 
   struct Outcome {
     std::vector<std::string> losses;       // of the steps, as written

@@ -49,32 +49,32 @@ TEST(ShardPlan, CutsEveryParameterByItsRows) {
   for (const int pieces : {1, 2, 3, 4, 8}) expect_rows(pieces);
 }
 
-TEST(ShardPlan, LeavesFrozenOnesAtTheEndOut) {
+TEST(ShardPlan, LeavesFrozenOnesOutAndOthersAtTheirPlaces) {
   const auto all = tensors();
-  const Bucket bucket = plan_buckets(all, 1 << 20).buckets.at(0);
-  const int64_t live = bucket.slots[2].offset * 4;  // the last two slots: parameters 1 and 0
-  const CutPtr cut = cut_by_rows(bucket, all, 2, live);
-  EXPECT_EQ(cut->size(), 48 + 2);
+  const Bucket whole = plan_buckets(all, 1 << 20).buckets.at(0);
+  const Bucket bucket = with_only(whole, {true, false, false, true});
+  const CutPtr cut = cut_by_rows(bucket, all, 2);
+  EXPECT_EQ(cut->size(), 48 + 21);
+  EXPECT_EQ(cut->extent(), cut_by_rows(whole, all, 2)->extent());
   std::vector<at::Tensor> rows(all.size());
   const RowsOfRank place(bucket, all, {2, 0}, RowsOfRank::In::kPart);
   place.take(at::zeros({cut->part_size(0)}), rows);
-  EXPECT_TRUE(rows[3].defined() && rows[2].defined());
-  EXPECT_FALSE(rows[1].defined() || rows[0].defined());
-  EXPECT_EQ(place.parts({"a", "b", "c", "d"}, cut->part_size(0)).size(), 2U);
+  EXPECT_TRUE(rows[3].defined() && rows[0].defined());
+  EXPECT_FALSE(rows[1].defined() || rows[2].defined());
+  EXPECT_EQ(place.parts({"a", "b", "c", "d"}).size(), 2U);
 }
 
 TEST(ShardPlan, NamesTheBytesOfAPart) {
   const auto all = tensors();
   const Bucket bucket = plan_buckets(all, 1 << 20).buckets.at(0);
-  const auto found = [&](RowsOfRank::In in, int64_t elements) {
+  const auto found = [&](RowsOfRank::In in) {
     std::vector<std::string> texts;
-    for (const auto& part : RowsOfRank(bucket, all, {4, 1}, in).parts({"a", "b", "c", "d"}, elements))
+    for (const auto& part : RowsOfRank(bucket, all, {4, 1}, in).parts({"a", "b", "c", "d"}))
       texts.push_back(part.name + " " + std::to_string(part.begin) + " " + std::to_string(part.end));
     return texts;
   };
-  EXPECT_THAT(found(RowsOfRank::In::kPart, 19), ElementsAre("d 0 48", "c 48 52", "a 52 76"));
-  EXPECT_THAT(found(RowsOfRank::In::kWhole, bucket.bytes / 4),
-              ElementsAre("d 48 96", "c 196 200", "a 344 368"));
+  EXPECT_THAT(found(RowsOfRank::In::kPart), ElementsAre("d 0 48", "c 48 52", "a 52 76"));
+  EXPECT_THAT(found(RowsOfRank::In::kWhole), ElementsAre("d 48 96", "c 196 200", "a 344 368"));
 }
 
 TEST(ShardPlan, RefusesRowsThatAreNotOutermost) {

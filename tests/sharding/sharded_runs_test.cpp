@@ -1,3 +1,4 @@
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/ones.h>
 #include <c10/util/Exception.h>
 #include <gtest/gtest.h>
@@ -91,6 +92,16 @@ ShardedRun run(const std::string& recipe, const Sharded& sharded) {
   return ShardedJob{recipe, folder.path()}.run(sharded);
 }
 
+ShardedRun run_with(const std::string& recipe, const Sharded& sharded,
+                    const std::shared_ptr<Algorithm>& algorithm) {
+  const Scratch folder;
+  ShardedJob job{recipe, folder.path()};
+  job.prepare = [&](Job& of) {
+    of.listeners = [&](int) { return Engine::Options{.algorithms = {algorithm}}; };
+  };
+  return job.run(sharded);
+}
+
 void expect_equal(const std::string& recipe, const std::vector<Sharded>& all) {
   const ShardedRun first = run(recipe, all.front());
   for (std::size_t i = 1; i < all.size(); ++i) {
@@ -148,9 +159,15 @@ TEST(ShardedRuns, HaveThemWithExtraPassesAndForwards) {
       strategies(3));
 }
 
+// Their averages, which evaluations use in their place, go on.
 TEST(ShardedRuns, HaveThemWhileLayersAreFrozen) {
-  expect_bits_of_none(kMlp + steps(30) + "[[algorithms]]\nkind = 'layer_freezing'\nfreeze_start = 0.0\n",
-                      strategies(3));
+  const std::string frozen = "[[algorithms]]\nkind = 'layer_freezing'\nfreeze_start = 0.0\n";
+  const std::string averaged = "[[algorithms]]\nkind = 'ema'\nhalf_life = '4ba'\n";
+  expect_bits_of_none(kMlp + steps(30) + frozen, strategies(3));
+  expect_bits_of_none(kMlp + steps(30) + "grad_accum = 2\n" + frozen, {{"optimizer", 4}});
+  std::string recipe = kMlp;
+  recipe.replace(recipe.find("'20ba'"), 6, "'4ba'");
+  expect_bits_of_none(recipe + steps(30) + averaged + frozen, strategies(4));
 }
 
 TEST(ShardedRuns, HaveThemWithAverages) {
@@ -178,19 +195,73 @@ class FreezesTheMiddle final : public Algorithm {
 
 TEST(ShardedRuns, HaveThemWithAFrozenUnitBetweenTrainedOnes) {
   const auto frozen = [](const Sharded& sharded) {
-    const Scratch folder;
-    ShardedJob job{kGpt + steps(20), folder.path()};
-    job.prepare = [](Job& of) {
-      of.listeners = [](int) {
-        return Engine::Options{.algorithms = {std::make_shared<FreezesTheMiddle>()}};
-      };
-    };
-    return job.run(sharded);
+    return run_with(kGpt + steps(20), sharded, std::make_shared<FreezesTheMiddle>());
   };
   const ShardedRun none = frozen({"none", 3});
   EXPECT_NE(none.digest, run(kGpt + steps(20), {"none", 3}).digest) << "nothing is frozen";
   for (const Sharded& sharded : strategies(3))
     EXPECT_EQ(frozen(sharded).digest, none.digest) << sharded.text();
+}
+
+// Moves what is frozen, in some steps.
+class MovesFrozen final : public Algorithm {
+ public:
+  std::string name() const override { return "MovesFrozen"; }
+  bool match(Event event, const State& state) const override {
+    return event == Event::kInit || (event == Event::kBatchEnd && state.timestamp.batch % 4 == 0);
+  }
+  void apply(Event event, State& state, Logger&) override {
+    if (event == Event::kInit) {
+      for (const auto& one : parameters(*state.model)) one.parameter->trained = !is_frozen(one.name);
+      return;
+    }
+    const at::NoGradGuard no_grad;
+    for (const ParamView& view : state.views)
+      if (is_frozen(view.name)) view.tensor.data().mul_(1.25F);
+  }
+
+ private:
+  static bool is_frozen(const std::string& name) {
+    return name.find("h.1.") != std::string::npos || name.find("wpe") != std::string::npos;
+  }
+};
+
+TEST(ShardedRuns, SeeWhateverMovesFrozenParameters) {
+  const auto moved = [](const Sharded& sharded) {
+    return run_with(kGpt + steps(20), sharded, std::make_shared<MovesFrozen>());
+  };
+  for (const int ranks : {3, 4}) {
+    const ShardedRun none = moved({"none", ranks});
+    for (const Sharded& sharded : strategies(ranks)) {
+      const ShardedRun other = moved(sharded);
+      EXPECT_EQ(other.digest, none.digest) << sharded.text();
+      EXPECT_EQ(other.metrics, none.metrics) << sharded.text();
+    }
+  }
+}
+
+// Freezes the first layer, and asks for gradients of the data: backward comes where nothing is trained.
+class WantsGradientsOfInputs final : public Algorithm {
+ public:
+  std::string name() const override { return "WantsGradientsOfInputs"; }
+  bool match(Event event, const State&) const override {
+    return event == Event::kInit || event == Event::kBeforeForward;
+  }
+  void apply(Event event, State& state, Logger&) override {
+    if (event == Event::kInit)
+      for (const auto& one : state.model->slots().front()->layer().own_parameters()) one->trained = false;
+    else
+      state.batch["input"].requires_grad_(true);
+  }
+};
+
+TEST(ShardedRuns, GoBackwardWhereNothingIsTrainedIfTheyMust) {
+  const auto backward = [](const Sharded& sharded) {
+    return run_with(kMlp + steps(10), sharded, std::make_shared<WantsGradientsOfInputs>());
+  };
+  const std::string none = backward({"none", 2}).digest;
+  EXPECT_NE(none, run(kMlp + steps(10), {"none", 2}).digest) << "nothing is frozen";
+  EXPECT_EQ(backward({"full", 2}).digest, none);
 }
 
 // The head reads the table of the embeddings, which then stays in the root unit.

@@ -16,7 +16,7 @@ namespace tutti {
 // A group that hands everything on; what breaks something overrides it.
 class GroupBelow : public Group {
  public:
-  explicit GroupBelow(std::unique_ptr<Group> below) : below_(std::move(below)) {}
+  explicit GroupBelow(std::shared_ptr<Group> below) : below_(std::move(below)) {}
   int rank() const override { return below_->rank(); }
   int size() const override { return below_->size(); }
   int world_rank(int rank) const override { return below_->world_rank(rank); }
@@ -37,7 +37,7 @@ class GroupBelow : public Group {
   std::vector<CollectiveHeader> posted(int count) const override { return below_->posted(count); }
 
  protected:
-  std::unique_ptr<Group> below_;
+  std::shared_ptr<Group> below_;
 };
 
 template <class Broken>
