@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/error.h"
+#include "runtime/text.h"
 #include "training/state.h"
 
 namespace tutti {
@@ -46,6 +47,15 @@ void freeze_views(State& state) {
       state.views.at(p).tensor.set_requires_grad(false);
 }
 
+// The part of the training before the last end of an epoch that is followed by a step; 1 = unknown.
+double last_epoch_end(const State& state) {
+  const Time& whole = state.max_duration;
+  const int64_t last = whole.count() - 1;
+  if (whole.unit() == TimeUnit::kEpoch) return static_cast<double>(last) / whole.value();
+  if (whole.unit() != TimeUnit::kBatch || state.dataloader_len == 0) return 1.0;
+  return static_cast<double>(last - last % state.dataloader_len) / whole.value();
+}
+
 double fraction_at(double now, double start, double level) {
   return now <= start ? 0.0 : level * ((now - start) / (1.0 - start));
 }
@@ -58,6 +68,16 @@ FrozenLayers freeze_layers(Layer& model, double current_duration, double freeze_
   const auto depth = static_cast<int64_t>(fraction * layers);
   freeze_first(model, depth);
   return {depth, fraction};
+}
+
+void LayerFreezing::require(const State& state) const {
+  const std::size_t layers = freezable_layers(*state.model).size();
+  const double fraction = fraction_at(last_epoch_end(state), start_, level_);
+  if (depth_ > 0 || fraction * static_cast<double>(layers) >= 1.0) return;
+  state.warn_on_rank_zero(name() + " has no effect: a training of " + state.max_duration.text() +
+                          formatted(" freezes none of %zu layers before its end, by freeze_start = %g and "
+                                    "freeze_level = %g",
+                                    layers, start_, level_));
 }
 
 bool LayerFreezing::match(Event event, const State&) const {

@@ -30,6 +30,7 @@ class LayerFreezing final : public Algorithm {
       : start_(freeze_start), level_(freeze_level) {}
 
   std::string name() const override { return "LayerFreezing"; }
+  void require(const State& state) const override;  // warns, if it freezes nothing before the end
   bool match(Event event, const State& state) const override;
   void apply(Event event, State& state, Logger& logger) override;
 

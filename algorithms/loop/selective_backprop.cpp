@@ -12,6 +12,7 @@
 #include <numeric>
 
 #include "runtime/error.h"
+#include "runtime/text.h"
 #include "training/state.h"
 
 namespace tutti {
@@ -77,6 +78,29 @@ std::pair<at::Tensor, at::Tensor> select_using_loss(
   const at::Tensor losses = loss_fun(model(scaled_input(input, scale_factor)), target);
   const at::Tensor chosen = choose_by_loss(losses, keep, draws);
   return {input.index_select(0, chosen), target.index_select(0, chosen)};
+}
+
+namespace {
+
+// True if a step begins from `start` up to `end` of the training; in epochs the time stands still within one.
+bool is_in_training(const Time& whole, double start, double end) {
+  const bool is_counted = whole.unit() == TimeUnit::kEpoch || whole.unit() == TimeUnit::kBatch;
+  if (!is_counted) return start < std::min(end, 1.0);
+  double first = std::max(std::floor(start * whole.value()) - 1.0, 0.0);
+  while (first / whole.value() < start) ++first;
+  return first < whole.value() && first / whole.value() < end;
+}
+
+}  // namespace
+
+void SelectiveBackprop::require(const State& state) const {
+  const std::string no_effect = name() + " has no effect: ";
+  if (options_.keep >= 1.0) return state.warn_on_rank_zero(no_effect + "keep is 1");
+  if (options_.interrupt == 1)
+    return state.warn_on_rank_zero(no_effect + "interrupt = 1 leaves out every batch");
+  if (!is_in_training(state.max_duration, options_.start, options_.end))
+    state.warn_on_rank_zero(no_effect + "no step of a training of " + state.max_duration.text() +
+                            formatted(" is from start = %g to end = %g of it", options_.start, options_.end));
 }
 
 // The model sees smaller images for the choice alone.

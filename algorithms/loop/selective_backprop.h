@@ -57,6 +57,7 @@ class SelectiveBackprop final : public Algorithm {
 
   std::string name() const override { return "SelectiveBackprop"; }
   Needs needs() const override { return {.first = true}; }
+  void require(const State& state) const override;  // warns, if it never acts
   bool try_on(const State& state, Batch& sample) const override;
   bool match(Event event, const State& state) const override;
   int64_t forwards(const State& state) const override;

@@ -59,6 +59,50 @@ TEST(LayerFreezingTest, TheLastLayerIsNeverFrozen) {
   EXPECT_EQ(trained_names(alone).size(), 2U);
 }
 
+struct Freezing {
+  double start = 0.5, level = 1.0;
+  Time max_duration = {};
+  bool warns = false;
+};
+
+// Of 3 layers; epochs have 4 batches. What is frozen at the end of the training changes nothing.
+TEST(LayerFreezingTest, ThatItFreezesNothingIsAWarning) {
+  const auto epochs = [](int64_t count) { return Time(count, TimeUnit::kEpoch); };
+  const auto batches = [](int64_t count) { return Time(count, TimeUnit::kBatch); };
+  for (const auto& [start, level, whole, warns] :
+       std::vector<Freezing>{{0.5, 1.0, epochs(1), true},
+                             {0.0, 1.0, epochs(1), true},
+                             {0.0, 1.0, epochs(2), false},
+                             {0.0, 0.5, epochs(2), true},
+                             {0.5, 1.0, epochs(6), false},
+                             {0.5, 1.0, epochs(2), true},
+                             {0.0, 0.0, epochs(9), true},
+                             {1.0, 1.0, epochs(9), true},
+                             {0.0, 1.0, batches(4), true},
+                             {0.0, 1.0, batches(5), false},
+                             {0.0, 1.0, batches(3), true},
+                             {0.0, 0.4, batches(5), true},
+                             {0.5, 1.0, Time(9, TimeUnit::kToken), false},
+                             {1.0, 1.0, Time(9, TimeUnit::kToken), true}}) {
+    std::vector<std::string> warned;
+    State state;
+    state.model = freezable_net();
+    state.dataloader_len = 4;
+    state.max_duration = whole;
+    state.warn = [&](const std::string& what) { warned.push_back(what); };
+    LayerFreezing freezing(start, level);
+    freezing.require(state);
+    EXPECT_EQ(warned.size(), warns ? 1U : 0U) << start << " " << level << " " << whole.text();
+    for (const auto& what : warned)
+      EXPECT_TRUE(what.starts_with("LayerFreezing has no effect: a training of " + whole.text() +
+                                   " freezes none of 3 layers before its end"))
+          << what;
+    freezing.restore("1");
+    freezing.require(state);
+    EXPECT_EQ(warned.size(), warns ? 1U : 0U) << "what is frozen stays so";
+  }
+}
+
 // What was frozen at an epoch's end is frozen when a run is resumed, at FIT_START.
 TEST(LayerFreezingTest, ARestoredOneFreezesWhatWasFrozen) {
   State state;

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <map>
@@ -12,6 +13,9 @@
 namespace tutti {
 namespace {
 
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::StartsWith;
 using enum Event;
 
 // The loss of a sample is its first number.
@@ -50,6 +54,40 @@ TEST(SelectiveBackpropTest, ActsInItsPartOfTheTraining) {
     EXPECT_EQ(events_of(selection, image_state(step)), std::set{kAfterDataloader}) << step;
   EXPECT_EQ(events_of(SelectiveBackprop({.interrupt = 0}), image_state(51)), std::set{kAfterDataloader});
   EXPECT_TRUE(events_of(SelectiveBackprop({.keep = 1.0}), image_state(50)).empty());
+}
+
+struct NeverActing {
+  SelectiveBackprop::Options options;
+  Time max_duration;
+  std::string why;  // "": it acts
+};
+
+TEST(SelectiveBackpropTest, ThatItNeverActsIsAWarning) {
+  const Time hundred(100, TimeUnit::kBatch), three(3, TimeUnit::kEpoch);
+  for (const auto& [options, whole, why] : std::vector<NeverActing>{
+           {{}, hundred, ""},
+           {{.start = 0.9, .end = 0.5},
+            hundred,
+            "no step of a training of 100ba is from start = 0.9 to end = 0.5"},
+           {{.start = 0.5, .end = 0.5}, Time(9, TimeUnit::kToken), "end = 0.5 of it"},
+           {{.start = 1.0, .end = 1.0}, Time(9, TimeUnit::kToken), "start = 1 to end = 1 of it"},
+           {{.start = 0.3, .end = 0.31}, Time(10, TimeUnit::kBatch), ""},
+           {{.start = 0.31, .end = 0.39}, Time(10, TimeUnit::kBatch), "no step"},
+           {{.start = 0.5, .end = 0.9}, three, ""},
+           {{.start = 0.7, .end = 0.9}, three, "a training of 3ep"},
+           {{.start = 0.5, .end = 0.9}, Time(1, TimeUnit::kEpoch), "a training of 1ep"},
+           {{.keep = 1.0}, hundred, "keep is 1"},
+           {{.interrupt = 1}, hundred, "interrupt = 1 leaves out every batch"}}) {
+    std::vector<std::string> warned;
+    State state;
+    state.max_duration = whole;
+    state.warn = [&](const std::string& what) { warned.push_back(what); };
+    SelectiveBackprop(options).require(state);
+    ASSERT_EQ(warned.size(), why.empty() ? 0U : 1U) << why;
+    if (!why.empty()) {
+      EXPECT_THAT(warned[0], AllOf(StartsWith("SelectiveBackprop has no effect: "), HasSubstr(why)));
+    }
+  }
 }
 
 TEST(SelectiveBackpropTest, KeepsSamplesInAllArrays) {
