@@ -40,6 +40,7 @@ MORE = {
                                              "algo1.start": 0.2}),
     "mixed_smooth_labels": ("case_24", {"algo1.name": "LabelSmoothing"}),
     "nesterov_momentum": ("case_0", {"opt.nesterov": True, "opt.weight_decay": 0.01}),
+    "sam_over_nesterov": ("case_18", {"opt.nesterov": True}),
     "schedule_by_epoch": ("case_1", EPOCH_WISE),
     "swa_to_its_own_rate": ("case_22", {"algo0.swa_lr": 0.05, "algo0.anneal_strategy": "cos"}),
     "torch_schedule": ("case_0", {"sched.name": "torch.optim.lr_scheduler.StepLR", "sched.step_size": 2}),

@@ -17,9 +17,9 @@ constexpr int kNoModules = 77, kNoProgram = 127;  // exit codes
 // Names of further cases, which the script makes of this folder's.
 std::vector<std::string> more_cases() {
   if (!is_own_folder()) return {};
-  return {"adam_with_amsgrad",   "dampened_momentum", "duration_in_samples",      "everything_at_once",
-          "mixed_smooth_labels", "nesterov_momentum", "first_algorithm_not_last", "schedule_by_epoch",
-          "swa_to_its_own_rate", "torch_schedule",    "warmup_that_is_scaled"};
+  return {"adam_with_amsgrad",   "dampened_momentum",   "duration_in_samples",      "everything_at_once",
+          "mixed_smooth_labels", "nesterov_momentum",   "first_algorithm_not_last", "sam_over_nesterov",
+          "schedule_by_epoch",   "swa_to_its_own_rate", "torch_schedule",           "warmup_that_is_scaled"};
 }
 
 std::vector<std::string> all_cases() {

@@ -65,8 +65,8 @@ class Training final : public Closure {
     return section_with({{"kind", std::string("sgd")},
                          {"lr", c.number("lr")},
                          {"momentum", number("momentum")},
-                         {"dampening", 0.0},
-                         {"nesterov", false},
+                         {"dampening", number("dampening")},
+                         {"nesterov", number("nesterov") != 0.0},
                          {"weight_decay", number("weight_decay")}});
   }
   double backward() {
@@ -88,7 +88,8 @@ class GoldenSam : public testing::TestWithParam<std::string> {};
 
 TEST_P(GoldenSam, StepsAsComposerDoes) {
   const GoldenCase c(golden_path(kSamFile), GetParam());
-  c.expect_only({"rho", "epsilon", "interval", "lr", "momentum", "weight_decay"}, {"weights", "x", "y"});
+  c.expect_only({"rho", "epsilon", "interval", "lr", "momentum", "dampening", "nesterov", "weight_decay"},
+                {"weights", "x", "y"});
   const at::Tensor expected = c.tensor("out/loss");
   std::set<std::string> outputs = {"loss"};
   std::vector<double> losses;
