@@ -1,11 +1,14 @@
 #include "actors/rank.h"
 
+#include <algorithm>
+
 #include "actors/checkpointer.h"
 #include "actors/compute/compute.h"
 #include "actors/loader.h"
 #include "actors/logging/log_writer.h"
 #include "actors/sync.h"
 #include "job/algorithms.h"
+#include "training/loggers/console_logger.h"
 #include "training/loggers/factory.h"
 #include "training/loggers/metrics_file.h"
 #include "training/loggers/progress.h"
@@ -38,7 +41,8 @@ void join_folders(Progress::Options& progress, const Job& job, Disk& disk) {
 }
 
 // Log destinations of every run.
-Destinations built_in_destinations(const Job& job, const RankEnvironment& environment) {
+Destinations built_in_destinations(const Job& job, const RankEnvironment& environment,
+                                   const Destinations& others) {
   if (environment.rank() > 0) return {};
   const auto warn = [&log = *environment.log](const std::string& what) { log.warning(what); };
   Progress::Options progress;
@@ -46,6 +50,8 @@ Destinations built_in_destinations(const Job& job, const RankEnvironment& enviro
   progress.lines = job.settings.train.progress_bar;
   progress.show_every_steps = job.settings.train.progress_interval;
   progress.json = environment.json;
+  progress.tables = std::ranges::none_of(
+      others, [](const auto& one) { return dynamic_cast<const ConsoleLogger*>(one.get()) != nullptr; });
   progress.facts = facts_of(job, environment);
   progress.warn = warn;
   if (environment.live) join_folders(progress, job, *environment.disk);
@@ -116,7 +122,7 @@ RankActors add_rank(Scheduler& scheduler, const Job& job, RankEnvironment& envir
   auto& recorder = *environment.recorder;
   Engine::Options listeners = listeners_of(job, environment);
   const Destinations destinations = destinations_of(job, environment, listeners.destinations);
-  Destinations logs = built_in_destinations(job, environment);
+  Destinations logs = built_in_destinations(job, environment, destinations);
   const RankActors actors = reserve_actors(scheduler, job, rank, logs, destinations);
   scheduler.record_deliveries(rank, recorder);
   scheduler.install(actors.loader,

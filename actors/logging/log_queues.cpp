@@ -20,9 +20,11 @@ bool has_step(const std::vector<LogEntry>& entries) {
       entries, [](const LogEntry& one) { return std::holds_alternative<StepReport>(one.what); });
 }
 
+// Evaluations and tables are shown, each of them.
 bool is_step_report(const std::vector<LogEntry>& entries) {
   return has_step(entries) && std::ranges::none_of(entries, [](const LogEntry& one) {
-           return std::holds_alternative<EvaluationLogged>(one.what);
+           return std::holds_alternative<EvaluationLogged>(one.what) ||
+                  std::holds_alternative<LoggedTable>(one.what);
          });
 }
 

@@ -96,8 +96,8 @@ class LoggerDestination : public Callback {
   // Least training time between step reports. Reports in between are skipped, but the run's last is not: for
   // a display, whose thread would be woken at every step for nothing.
   virtual Nanoseconds report_interval() const { return Nanoseconds(0); }
-  // True if the destination ignores hyperparameters, texts, tables, images and the Trainer's own metrics;
-  // these are not made if all destinations ignore them.
+  // True if the destination ignores hyperparameters, texts, images and the Trainer's own metrics; these are
+  // not made if all destinations ignore them.
   virtual bool numbers_only() const { return false; }
 
   virtual void open(const LogStart&) {}

@@ -22,6 +22,13 @@ std::string counted(int64_t count, const char* noun) {
   return std::to_string(count) + ' ' + noun + (count == 1 ? "" : "s");
 }
 
+// A text of several lines, the later ones further to the right.
+std::string indented(std::string text) {
+  for (std::size_t at = text.find('\n'); at != text.npos; at = text.find('\n', at + 1))
+    text.insert(at + 1, 4, ' ');
+  return text;
+}
+
 std::string start_text(const LogStart& start) {
   if (start.checkpoint.empty()) return "starts afresh";
   if (start.step == 0) return "starts with the weights of " + start.checkpoint;
@@ -93,6 +100,15 @@ void Progress::log_evaluation(const LoggedMetrics& metrics, const LogTime& time)
   for (std::size_t i = 0; i < names.size(); ++i)
     line << "  " << printable(display_name(names[i], names)) << ' ' << without_nan_sign(metrics[i].second);
   out_.print(styled(colors_, TextStyle::kGreen, line.str()) + "\n");
+}
+
+void Progress::log_table(const LoggedTable& table, const LogTime&) {
+  if (!options_.lines || !options_.tables) return;
+  std::string text = styled(colors_, TextStyle::kGreen, place() + "  " + table.name) + "\n";
+  for (const auto& row : table.rows)
+    for (std::size_t c = 0; c < row.size(); ++c)
+      text += "  " + table.columns[c] + ": " + printable(indented(row[c])) + "\n";
+  out_.print(text);
 }
 
 void Progress::log_training_end(const TrainingEnded& ended, const LogTime& time) {

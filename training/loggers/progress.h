@@ -12,9 +12,9 @@
 namespace tutti {
 
 // Shows a run on standard output: first what is trained, where and from where; then progress, as one changing
-// line on a terminal, cut to its width, else as plain lines, and evaluations as lines of their own; at the
-// end a table of results and paths. Epochs and the steps of an epoch count from 1. Does not wait for readers
-// of the output. Also writes result.json.
+// line on a terminal, cut to its width, else as plain lines, evaluations and tables as lines of their own; at
+// the end a table of results and paths. Epochs and the steps of an epoch count from 1. Does not wait for
+// readers of the output. Also writes result.json.
 class Progress final : public LoggerDestination {
  public:
   // What LogStart does not say.
@@ -29,6 +29,7 @@ class Progress final : public LoggerDestination {
     std::FILE* out = stdout;       // null: shows nothing
     bool lines = true;             // false: only the table at the end
     bool json = false;             // only RunResult::json at the end
+    bool tables = true;            // of callbacks; false: a logger prints them
     int64_t show_every_steps = 0;  // for plain lines; 0 = by time
     Facts facts = {};
     std::function<std::string()> newest_checkpoint = [] {
@@ -52,6 +53,7 @@ class Progress final : public LoggerDestination {
   void open(const LogStart& start) override;
   void log_step(const StepReport& report, const LogTime& time) override;
   void log_evaluation(const LoggedMetrics& metrics, const LogTime& time) override;
+  void log_table(const LoggedTable& table, const LogTime& time) override;
   void log_trainer_metrics(const LoggedMetrics&, const LogTime&) override {}
   void log_training_end(const TrainingEnded& ended, const LogTime& time) override;
   void log_closing_text(const std::string& text) override { closing_text_ = text; }

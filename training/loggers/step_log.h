@@ -14,8 +14,8 @@ namespace tutti {
 class StepLog final : public Logger {
  public:
   struct Readers {
-    bool numbers = false;
-    bool all = false;  // also hyperparameters, texts, tables and images
+    bool numbers = false;  // and tables
+    bool all = false;      // also hyperparameters, texts and images
   };
 
   // `now` must outlive this object.
@@ -25,7 +25,7 @@ class StepLog final : public Logger {
   void log_metrics(const LoggedMetrics& metrics) override { add(readers_.numbers, metrics); }
   void log_traces(const LoggedTraces& traces) override { add(readers_.numbers, traces); }
   void log_text(const LoggedText& text) override { add(readers_.all, text); }
-  void log_table(const LoggedTable& table) override { add(readers_.all, table); }
+  void log_table(const LoggedTable& table) override { add(readers_.numbers, table); }
   void log_images(const LoggedImages& images) override {
     if (readers_.all) add(true, images);  // avoids a copy: images are large
   }

@@ -134,7 +134,9 @@ class LogQueuesTest : public testing::Test {
              context.sleep(step);
              LogTime time{i, {}};
              time.at.total_wct = static_cast<double>(i) * seconds(step);
-             queues.send(context, {{time, StepReport{}}, {time, StepEnded()}});
+             std::vector<LogEntry> entries = {{time, StepReport{}}, {time, StepEnded()}};
+             if (i == step_with_table_) entries.push_back({time, LoggedTable{}});
+             queues.send(context, std::move(entries));
            }
            queues.end(context);
            context.send(writer, Stop{});
@@ -166,6 +168,7 @@ class LogQueuesTest : public testing::Test {
   }
 
   Nanoseconds report_interval_{};
+  int64_t step_with_table_ = 0;
   Scratch scratch_;
   StallingDisk disk_;
   SaidLog log_;
@@ -235,9 +238,10 @@ TEST_F(LogQueuesTest, TheLastStepIsReportedIfThereIsRoomAtTheEnd) {
 
 TEST_F(LogQueuesTest, ReportsAreSkippedWithinAnIntervalButForTheLast) {
   report_interval_ = std::chrono::milliseconds(95);
+  step_with_table_ = 5;
   train(100, std::chrono::milliseconds(10));
-  EXPECT_THAT(reported(), ElementsAre(1, 11, 21, 31, 32, 41, 51, 61, 64, 71, 81, 91, 96, 100))
-      << "32, 64 and 96 end windows";
+  EXPECT_THAT(reported(), ElementsAre(1, 5, 11, 21, 31, 32, 41, 51, 61, 64, 71, 81, 91, 96, 100))
+      << "5 has a table to show; 32, 64 and 96 end windows";
   EXPECT_THAT(log_.lines, IsEmpty());
 }
 

@@ -72,7 +72,7 @@ void Generate::log_if_due(State& state, Logger& logger) {
     for (Tokens& one : state.generate(std::vector<Prompt>(begin, begin + count), generation(state)))
       found.push_back(std::move(one));
   };
-  work_in_parts(state, state.rank == 0 && logger.has_destinations(),
+  work_in_parts(state, state.rank == 0,
                 {.items = std::ssize(all),
                  .part = batch_size(std::ssize(all)),
                  .forwards = options_.generation.max_new_tokens,

@@ -14,9 +14,9 @@ namespace tutti {
 // bytes (tokens_are_bytes; invalid UTF-8 is shown as U+FFFD), or a list of token ids, shown as "17 4 2".
 // composer.callbacks.Generate, which uses a tokenizer.
 //
-// Only rank 0 generates, after due evaluations and if there is a logger; other ranks wait. Sampling depends
-// only on the run's seed, the batch and the index of the prompt. If memory runs out, fewer prompts run at
-// once.
+// Only rank 0 generates, after due evaluations; other ranks wait. The progress of the run shows the table,
+// unless a console logger does. Sampling depends only on the run's seed, the batch and the index of the
+// prompt. If memory runs out, fewer prompts run at once.
 class Generate final : public PeriodicCallback {
  public:
   struct Options {
