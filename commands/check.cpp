@@ -10,6 +10,7 @@
 
 #include "commands/dry_run.h"
 #include "commands/loaded_model.h"
+#include "job/evaluation_data.h"
 #include "job/job.h"
 #include "job/resume.h"
 #include "runtime/printable.h"
@@ -131,7 +132,10 @@ std::string checked(const Job& job, const CheckOptions& options) {
   LoadedModel model(job, start.checkpoint, start.options, start.key);
   State& trainee = model.state;
   check_times(job, trainee);
-  for (const auto& evaluator : job.evaluators) try_metrics(trainee, evaluator, *evaluator.data);
+  for (const auto& evaluator : job.evaluators) {
+    require_takes_samples(trainee, job, evaluator);
+    try_metrics(trainee, evaluator, *evaluator.data);
+  }
   trainee.measured = measured_metrics(job.evaluators, *trainee.model);
   model.engine.require();
   PosixDisk disk;
@@ -145,6 +149,7 @@ std::string checked(const Job& job, const CheckOptions& options) {
 
 std::string evaluated(const Job& job, const std::string& checkpoint) {
   LoadedModel model(job, checkpoint);
+  for (const auto& evaluator : job.evaluators) require_takes_samples(model.state, job, evaluator);
   std::ostringstream out;
   out << model.load() << '\n';
   model.engine.run_event(Event::kEvalStandaloneStart);

@@ -1,5 +1,13 @@
 #include "job/evaluation_data.h"
 
+#include <algorithm>
+#include <exception>
+
+#include "models/layers/attention.h"
+#include "models/zoo/factory.h"
+#include "tensors/torch_error.h"
+#include "training/state.h"
+
 namespace tutti {
 namespace {
 
@@ -19,15 +27,29 @@ std::string transforms_hint(const Setting& section, const SampleSpec& evaluated,
                : "";
 }
 
+// The key to name where the samples are not those of the training.
+const Setting& key_of_shape(const Setting& section) {
+  return section.has("sequence_length") ? section.at("sequence_length") : key_of_samples(section);
+}
+
+std::string unlike_training(const SampleSpec& trained, const SampleSpec& evaluated,
+                            const std::string& array) {
+  return "expected samples as in [data.train], whose '" + array + "' is " + trained.describe(array) +
+         "; here it is " + evaluated.describe(array);
+}
+
+bool same_dtype(const SampleSpec& one, const SampleSpec& other, const std::string& array) {
+  const auto a = one.dtypes.find(array), b = other.dtypes.find(array);
+  return a == one.dtypes.end() ? b == other.dtypes.end() : b != other.dtypes.end() && a->second == b->second;
+}
+
+// Other shapes are the model's to judge.
 void require_like_training(const Setting& section, const SampleSpec& trained, const SampleSpec& evaluated) {
-  const Setting& key =
-      section.has("sequence_length") ? section.at("sequence_length") : key_of_samples(section);
+  const Setting& key = key_of_shape(section);
   for (const auto& [array, shape] : trained.shapes) {
     if (!evaluated.shapes.count(array)) key.fail("there is no '" + array + "' in it, which [data.train] has");
-    const std::string wanted = trained.describe(array), found = evaluated.describe(array);
-    if (wanted != found)
-      key.fail("expected samples as in [data.train], whose '" + array + "' is " + wanted + "; here it is " +
-               found + transforms_hint(section, evaluated, array));
+    if (!same_dtype(trained, evaluated, array))
+      key.fail(unlike_training(trained, evaluated, array) + transforms_hint(section, evaluated, array));
   }
 }
 
@@ -39,6 +61,20 @@ void require_no_ignore_index(const Job& job, const Evaluator& evaluator) {
         metric.at("ignore_index").integer() != kIgnoredTarget)
       metric.at("ignore_index")
           .fail("model.ignore_index makes -100 of all targets that do not count; leave this one out");
+}
+
+// What the model says against a sample of the data, or "".
+std::string why_rejected(const State& state, const Evaluator& evaluator, const SampleSpec& spec) {
+  if (overlong_sequences(*state.model, spec) > 0)
+    return "the model takes at most " + std::to_string(longest_sequence(*state.model)) + " tokens";
+  try {
+    const int64_t first = 0;
+    const Batch batch = evaluator.data_of(state.rank)->get({&first, 1}, {state.seed});
+    state.loss_of(state.try_forward(batch), batch);
+    return "";
+  } catch (const std::exception& error) {
+    return one_line(error);
+  }
 }
 
 // Labels may exceed those of the training data only if the recipe sets the model's number of classes.
@@ -66,6 +102,16 @@ void require_suits_training(const Job& job, const Evaluator& evaluator, int piec
   require_like_training(evaluator.section, job.spec(), evaluator.data->spec());
   require_known_classes(job, evaluator, pieces);
   require_no_ignore_index(job, evaluator);
+}
+
+void require_takes_samples(const State& state, const Job& job, const Evaluator& evaluator) {
+  const SampleSpec trained = job.spec(), evaluated = evaluator.data->spec();
+  const auto other = std::ranges::find_if(
+      trained.shapes, [&](const auto& one) { return evaluated.shapes.at(one.first) != one.second; });
+  if (other == trained.shapes.end()) return;
+  const std::string why = why_rejected(state, evaluator, evaluated);
+  if (!why.empty())
+    key_of_shape(evaluator.section).fail(unlike_training(trained, evaluated, other->first) + ", and " + why);
 }
 
 }  // namespace tutti

@@ -7,6 +7,7 @@
 
 #include "data/dataset.h"
 #include "job/algorithms.h"
+#include "job/evaluation_data.h"
 #include "job/resume.h"
 #include "runtime/error.h"
 #include "runtime/text.h"
@@ -134,8 +135,10 @@ void Compute::build_model() {
   for (const std::string& unit : unmatched_units(*state_.model, job_.settings.sharding.units))
     job_.recipe.at("sharding").at("units").fail("the model has no layer of the kind or name '" + unit + "'");
   times_.plan();
-  for (const auto& evaluator : job_.evaluators)
+  for (const auto& evaluator : job_.evaluators) {
+    require_takes_samples(state_, job_, evaluator);
     try_metrics(state_, evaluator, *evaluator.data_of(state_.rank));
+  }
   state_.measured = measured_metrics(job_.evaluators, *state_.model);
 }
 
