@@ -69,8 +69,7 @@ LoggedMetrics evaluation_of(const Job& job, const Evaluator& evaluator, State& s
   const Sampler sampler = job.eval_sampler(evaluator, 0);
   const Dataset& data = *evaluator.data;
   const auto fetch = [&](int64_t index) {
-    return EvalPart{data.get(sampler.indices(data, 0, index), sampler.epoch(0)),
-                    sampler.global_samples(index)};
+    return data.get(sampler.indices(data, 0, index), sampler.epoch(0));
   };
   return evaluate(state, engine, evaluator, single_rank_hooks(engine, fetch)).value();
 }

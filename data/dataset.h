@@ -94,9 +94,5 @@ inline int64_t first_place(int64_t global_samples, int rank, int world) {
 inline int64_t largest_part(int64_t global_samples, int world) {
   return (global_samples + world - 1) / world;
 }
-// A rank's samples divided by an even part of the batch: 1 if `world` divides the batch.
-inline double share_of_even_part(int64_t samples, int64_t global_samples, int world) {
-  return static_cast<double>(samples * world) / static_cast<double>(global_samples);
-}
 
 }  // namespace tutti

@@ -47,6 +47,7 @@ at::Tensor dense_cross_entropy(const at::Tensor& scores, const at::Tensor& targe
 }
 
 constexpr double kEpsilon = 1e-5;
+constexpr double kRounding = 1e-5;  // of a sum of float32 probabilities
 
 at::Tensor predicted(const at::Tensor& scores, const DiceLossOptions& options) {
   if (options.sigmoid && options.softmax) throw UserError("dice loss: either sigmoid or softmax, not both");
@@ -98,13 +99,18 @@ at::Tensor index_cross_entropy(const at::Tensor& scores, const at::Tensor& targe
   throw;
 }
 
-int64_t counted_targets(const at::Tensor& target) {
-  if (at::isFloatingType(target.scalar_type())) return target.ne(0).any(1).sum().item<int64_t>();
+at::Tensor target_masses(const at::Tensor& target) {
+  const at::Tensor masses = target.sum(1, /*keepdim=*/false, at::kDouble);
+  return masses.masked_fill(masses.sub(1.0).abs().lt(kRounding), 1.0);
+}
+
+double counted_targets(const at::Tensor& target) {
+  if (at::isFloatingType(target.scalar_type())) return target_masses(target).sum().item<double>();
   if (!target.is_cpu() || !target.is_contiguous() || target.scalar_type() != at::kLong)
-    return target.ne(kIgnoredIndex).sum().item<int64_t>();
+    return target.ne(kIgnoredIndex).sum().item<double>();
   const auto* indices =
       target.const_data_ptr<int64_t>();  // without tensor operations, since each step does it
-  return target.numel() - std::count(indices, indices + target.numel(), kIgnoredIndex);
+  return static_cast<double>(target.numel() - std::count(indices, indices + target.numel(), kIgnoredIndex));
 }
 
 at::Tensor soft_cross_entropy(const at::Tensor& scores, const at::Tensor& target,

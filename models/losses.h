@@ -26,9 +26,12 @@ at::Tensor index_cross_entropy(const at::Tensor& scores, const at::Tensor& targe
                                LossReduction reduction = LossReduction::kMean, const at::Tensor& weight = {},
                                int64_t ignore_index = kIgnoredIndex);
 
-// The number of targets that count in the mean of soft_cross_entropy: indices other than kIgnoredIndex, or
-// samples [N, C] of which a class has a probability.
-int64_t counted_targets(const at::Tensor& target);
+// The sums over classes [N, ...] of probabilities [N, C, ...]: 1, exactly, where they are but for rounding.
+at::Tensor target_masses(const at::Tensor& target);
+
+// What the mean of soft_cross_entropy is over: the number of indices other than kIgnoredIndex, or the sum of
+// all probabilities [N, C, ...] by target_masses.
+double counted_targets(const at::Tensor& target);
 
 struct SoftCrossEntropyOptions {
   at::Tensor weight;  // [C], factor of each class; undefined = 1

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +12,8 @@
 #include "tensors/tree.h"
 
 namespace tutti {
+
+class Model;
 
 // A quantity over all samples of an evaluation or an epoch. The whole state is a vector of sums: adding the
 // sums of all ranks gives the state over all ranks. Default: two sums, a numerator and a denominator.
@@ -22,22 +26,32 @@ class Metric {
   void set_measured_name(std::string name) { measured_name_ = std::move(name); }
   // outputs: the result of eval_forward; target: the labels of the batch.
   virtual void update(const at::Tensor& outputs, const at::Tensor& target) = 0;
-  virtual double compute() const { return sums_[0] / sums_[1]; }
+  // The update for a model's batch. Default: the model's update_metric.
+  virtual void measure(Model& model, const Batch& batch, const Outputs& outputs);
+  // Default: the quotient of the sums; the mean over batches of their quotients for a metric of batch means.
+  virtual double compute() const;
   std::vector<double>& sums() { return sums_; }
-  // Ratio of this rank's samples to an even part of the batch: the weight of an update that counts once
-  // whatever its size. Weighted so, the updates of all ranks add up to the mean of the batch.
-  void set_share(double share) { share_ = share; }
+  // The next updates are parts of batch `index` of `batches`. A metric of batch means has sums for each
+  // batch, so that its parts, on any rank, give the value of the whole. Without a call all updates are of one
+  // batch.
+  void begin_batch(int64_t index, int64_t batches);
   void reset() { std::fill(sums_.begin(), sums_.end(), 0.0); }
 
  protected:
-  explicit Metric(std::size_t sums = 2) : sums_(sums, 0.0) {}
-  double share() const { return share_; }
+  explicit Metric(std::size_t sums = 2, bool batch_means = false)
+      : sums_(sums, 0.0), size_(sums), batch_means_(batch_means) {}
+  // The sums that an update adds to.
+  std::span<double> current() { return std::span(sums_).subspan(first_, size_); }
+  // The value that the sums of a batch stand for, with batch means.
+  virtual double value_of(std::span<const double> sums) const { return sums[0] / sums[1]; }
 
   std::vector<double> sums_;
 
  private:
   std::string measured_name_;
-  double share_ = 1.0;
+  std::size_t size_;  // of the sums, or of those of one batch
+  std::size_t first_ = 0;
+  bool batch_means_;
 };
 using MetricPtr = std::unique_ptr<Metric>;
 

@@ -38,8 +38,9 @@ at::Tensor Classifier::losses(const Outputs& outputs, const Batch& batch) {
 }
 
 // Binary cross entropy has no targets that do not count.
-int64_t Classifier::loss_weight(const Batch& batch) const {
-  return loss_ == ClassifierLoss::kSoftCrossEntropy ? counted_targets(batch["target"]) : batch.samples();
+double Classifier::loss_weight(const Batch& batch) const {
+  return loss_ == ClassifierLoss::kSoftCrossEntropy ? counted_targets(batch["target"])
+                                                    : Model::loss_weight(batch);
 }
 
 void choose_loss(Model& model, const std::string& name) {

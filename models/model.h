@@ -27,8 +27,8 @@ class Model : public Layer {
   virtual bool takes_dense_targets() const { return false; }
 
   // Number of items (samples or tokens) in the mean of `loss`; weights the gradients and logged losses of
-  // microbatches and ranks.
-  virtual int64_t loss_weight(const Batch& batch) const { return batch.samples(); }
+  // microbatches and ranks. A fraction, if items count in part.
+  virtual double loss_weight(const Batch& batch) const { return static_cast<double>(batch.samples()); }
 
   // Outputs for metrics. Given outputs are returned unchanged.
   virtual Outputs eval_forward(const Batch& batch, std::optional<Outputs> outputs = std::nullopt);
@@ -63,7 +63,7 @@ class Classifier : public Model {
   at::Tensor loss(const Outputs& outputs, const Batch& batch) override;
   at::Tensor losses(const Outputs& outputs, const Batch& batch) override;
   bool takes_dense_targets() const override { return true; }
-  int64_t loss_weight(const Batch& batch) const override;
+  double loss_weight(const Batch& batch) const override;
   std::vector<std::string> get_metrics(bool is_train) const override;
 
   void set_loss(ClassifierLoss loss) { loss_ = loss; }

@@ -263,7 +263,7 @@ Outputs Trainee::eval_forward(const Batch& batch, std::optional<Outputs> outputs
 
 void Trainee::update_metric(const Batch& batch, const Outputs& outputs, Metric& metric) const {
   const AutocastScope autocast(precision.autocast);
-  model->update_metric(batch, outputs, metric);
+  metric.measure(*model, batch, outputs);
 }
 
 std::vector<Tokens> Trainee::generate(const std::vector<Prompt>& prompts,

@@ -24,7 +24,8 @@ using ModelFactory = std::function<std::shared_ptr<Model>(const Setting& section
 
 // The model and its optimizer, in training.
 struct Trainee {
-  // What the model computes in a run: the functions of Model of like names, under the run's autocast.
+  // What the model computes in a run: the functions of Model of like names, under the run's autocast. Updates
+  // of metrics are by Metric::measure.
   Outputs forward(const Batch& batch) const;
   at::Tensor loss_of(const Outputs& outputs, const Batch& batch) const;
   at::Tensor losses_of(const Outputs& outputs, const Batch& batch) const;

@@ -98,13 +98,13 @@ std::optional<LoggedMetrics> Evaluations::run_one(Context& context, Engine& engi
   const ActorId loader = actors_.eval_loaders[which];
   auto next = context.request<BatchReady>(loader, LoadBatch{{0, 0}});
   EvalHooks hooks = this->hooks(context, exchange);
-  hooks.fetch = [&](int64_t index) -> std::optional<EvalPart> {
+  hooks.fetch = [&](int64_t index) -> std::optional<Batch> {
     recorder_.record({context.now(), TraceKind::kEvaluation, state_.timestamp.batch, index});
     BatchReady ready = next.wait();
     if (ready.stopped) return std::nullopt;
     if (recorder_.digests()) digests_[which].batch.record(state_.timestamp.batch, ready.batch.leaves());
     if (index + 1 < evaluator.batches) next = context.request<BatchReady>(loader, LoadBatch{{0, index + 1}});
-    return EvalPart{std::move(ready.batch), ready.global_samples};
+    return std::move(ready.batch);
   };
   auto metrics = evaluate(state_, engine, evaluator, hooks);
   seconds_ += state_.eval_timestamp.total_wct;

@@ -177,7 +177,7 @@ void Microbatches::drop_gradients() {
 
 void Microbatches::train(const std::function<void()>& begins_backward, MicrobatchResult& result) {
   Model& model = *state_.model;
-  const auto weight = static_cast<double>(model.loss_weight(state_.batch));
+  double weight = model.loss_weight(state_.batch);
   if (weight == 0) return;  // the loss, a mean over nothing, is not a number
   const Batch given = metrics_.any() ? state_.batch : Batch();
   engine_.run_event(Event::kBeforeForward);
@@ -185,6 +185,8 @@ void Microbatches::train(const std::function<void()>& begins_backward, Microbatc
   engine_.run_event(Event::kAfterForward);
   if (metrics_.any()) metrics_.update(state_, given, state_.outputs);
   engine_.run_event(Event::kBeforeLoss);
+  if (engine_.listens()) weight = model.loss_weight(state_.batch);  // algorithms may have changed targets
+  if (weight == 0) return;
   state_.loss = state_.loss_of(state_.outputs, state_.batch);
   engine_.run_event(Event::kAfterLoss);
   begins_backward();

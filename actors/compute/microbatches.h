@@ -64,8 +64,6 @@ class Microbatches {
   void set_count(int count);
   // Parts of `samples` samples, at most `count` parts; 0: equal parts.
   void set_size(int64_t samples) { size_ = samples; }
-  // Metric::set_share for the next batches.
-  void set_share(double share) { metrics_.set_share(share); }
   int64_t statistics_size() const { return count_ * rows_.size(); }
   // Numbers of MicrobatchResult::sums.
   int64_t sums() const { return engine_.reductions() + std::ssize(metrics_.sums()); }

@@ -150,7 +150,6 @@ Verdict TrainStep::run(Context& context, const BatchReady& ready, double lr, con
   Meter::reset_peak(state_.memory_slot);
   use_accumulation(context);
   scale_losses(context, ready.batch);
-  microbatches_->set_share(share_of_even_part(ready.batch.samples(), ready.global_samples, state_.world));
   while (!try_step(context, ready, lr, hooks)) {
     hooks.abort_attempt();
     before.restore();
@@ -354,7 +353,7 @@ void TrainStep::scale_losses(Context& context, const Batch& batch) {
   if (!scaler_) return;
   if (scaler_->usual_weight() == 0) {
     const bool any = batch.samples() > 0;
-    const double mine = any ? static_cast<double>(state_.model->loss_weight(batch)) : 0.0;
+    const double mine = any ? state_.model->loss_weight(batch) : 0.0;
     const at::Tensor sum = at::full({1}, mine, at::kDouble);
     scaler_->set_usual_weight(exchange_->sum(context, sum).item<double>() / state_.world);
   }

@@ -23,10 +23,16 @@ Batch without(const Batch& batch, const std::string& name) {
 
 at::Tensor smooth_labels(const at::Tensor& logits, const at::Tensor& target, double smoothing) {
   const double rest = smoothing / static_cast<double>(logits.size(1)), full = 1.0 - smoothing;
-  if (!holds_indices(logits, target)) return target.to(at::kFloat).mul(full).add_(rest);
+  if (!holds_indices(logits, target)) {
+    const at::Tensor dense = target.to(at::kFloat);
+    const at::Tensor parts = target_masses(dense).clamp_max_(1.0).to(at::kFloat);
+    return dense.mul(full).add_(parts.mul_(rest).unsqueeze(1));
+  }
   const at::Tensor none = target.lt(0), indices = target.to(at::kLong).clamp_min(0);
   const at::Tensor values = at::full(target.sizes(), full + rest).masked_fill_(none, rest);
-  return at::full(logits.sizes(), rest).scatter_(1, indices.unsqueeze(1), values.unsqueeze(1));
+  return at::full(logits.sizes(), rest)
+      .scatter_(1, indices.unsqueeze(1), values.unsqueeze(1))
+      .masked_fill_(target.eq(kIgnoredIndex).unsqueeze(1), 0.0);
 }
 
 bool LabelSmoothing::try_on(const State& state, Batch& sample) const {

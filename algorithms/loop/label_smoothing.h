@@ -12,8 +12,9 @@ namespace tutti {
 
 // (1 - smoothing) * target + smoothing / classes, float32 [N, classes, ...]. `target`: class indices [N,
 // ...], of which negative ones belong to no class, or a weight for each class, as large as the logits [N,
-// classes,
-// ...]. Szegedy et al. 2015, arXiv:1512.00567; composer.functional.smooth_labels.
+// classes, ...]. Szegedy et al. 2015, arXiv:1512.00567; composer.functional.smooth_labels. As in PyTorch's
+// cross_entropy, targets that do not count (kIgnoredIndex, or no weights) have no weights; what counts in
+// part, with weights of a sum below 1, is smoothed in part.
 at::Tensor smooth_labels(const at::Tensor& logits, const at::Tensor& target, double smoothing = 0.1);
 
 // Smooths the targets for the loss alone: metrics and other algorithms see them as they were.

@@ -72,7 +72,7 @@ std::string display_name(const std::string& metric, const std::vector<std::strin
   const std::string label = metric.substr(0, metric.rfind('/') + 1);
   const bool only = std::ranges::all_of(
       all, [&](const std::string& other) { return other.substr(0, other.rfind('/') + 1) == label; });
-  return only ? metric.substr(label.size()) : metric;
+  return only && metric != label + "loss" ? metric.substr(label.size()) : metric;
 }
 
 void RunMetrics::add_evaluation(std::string name, double value, int64_t step) {

@@ -15,7 +15,8 @@ bool less_is_better(const std::string& metric, bool composer = false);
 // "eval/CrossEntropy" of "metrics/eval/CrossEntropy", as evaluations are logged.
 std::string evaluated_name(const std::string& logged);
 
-// "CrossEntropy" of "eval/CrossEntropy" if all of these have the same label, else the whole.
+// "CrossEntropy" of "eval/CrossEntropy" if all of these have the same label, else the whole; "eval/loss" in
+// any case, since "loss" is the training's.
 std::string display_name(const std::string& metric, const std::vector<std::string>& all);
 
 // A metric over the evaluations of a run.

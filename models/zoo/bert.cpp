@@ -189,8 +189,8 @@ at::Tensor Bert::losses(const Outputs& outputs, const Batch& batch) {
   return losses.reshape({labels.size(0), -1}).sum(1) / counts.clamp_min(1);
 }
 
-int64_t Bert::loss_weight(const Batch& batch) const {
-  return labels_of(batch).ne(kIgnored).sum().item<int64_t>();
+double Bert::loss_weight(const Batch& batch) const {
+  return labels_of(batch).ne(kIgnored).sum().item<double>();
 }
 
 void Bert::update_metric(const Batch& batch, const Outputs& outputs, Metric& metric) {

@@ -40,7 +40,7 @@ class Bert : public Model {
   at::Tensor loss(const Outputs& outputs, const Batch& batch) override;
   // Of a sample the mean over its labels that count; 0 if none does.
   at::Tensor losses(const Outputs& outputs, const Batch& batch) override;
-  int64_t loss_weight(const Batch& batch) const override;
+  double loss_weight(const Batch& batch) const override;
   void update_metric(const Batch& batch, const Outputs& outputs, Metric& metric) override;
   int64_t tokens(const Batch& batch) const override;  // padding counts too
   // Per token: 6 per parameter, and 12 num_hidden_layers hidden_size T for attention (Chowdhery et al., 2022,

@@ -84,8 +84,8 @@ at::Tensor Gpt::losses(const Outputs& outputs, const Batch& batch) {
   return losses.sum(1) / target.ne(kIgnored).sum(1).clamp_min(1);
 }
 
-int64_t Gpt::loss_weight(const Batch& batch) const {
-  return batch["target"].ne(kIgnored).sum().item<int64_t>();
+double Gpt::loss_weight(const Batch& batch) const {
+  return batch["target"].ne(kIgnored).sum().item<double>();
 }
 
 // In training, LanguageCrossEntropy would repeat the loss.

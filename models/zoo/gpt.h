@@ -33,7 +33,7 @@ class Gpt final : public Model {
   // Mean cross entropy per token in nats, without ignored tokens.
   at::Tensor loss(const Outputs& outputs, const Batch& batch) override;
   at::Tensor losses(const Outputs& outputs, const Batch& batch) override;  // means over a sample's tokens
-  int64_t loss_weight(const Batch& batch) const override;
+  double loss_weight(const Batch& batch) const override;
   std::vector<std::string> get_metrics(bool is_train) const override;
   int64_t tokens(const Batch& batch) const override;
   // Per token: 6 per parameter, and 12 n_layer n_embd T for attention (Chowdhery et al., 2022, appendix B).

@@ -86,8 +86,6 @@ TEST(Sampler, BatchThatTheRanksDoNotDivideIsSpreadOverTheLowerOnes) {
   for (int rank = 0; rank < 3; ++rank)
     EXPECT_EQ(sampler_of(10, 5, rank, 3, false).indices(data, 0, 1), want[static_cast<size_t>(rank)]) << rank;
   EXPECT_EQ(largest_part(5, 3), 2);
-  EXPECT_EQ(share_of_even_part(1, 5, 3), 0.6);
-  EXPECT_EQ(share_of_even_part(2, 6, 3), 1.0);
 }
 
 TEST(Sampler, ARanksSamplesFollowThoseOfLowerRanks) {

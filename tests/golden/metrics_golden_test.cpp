@@ -86,7 +86,8 @@ at::Tensor scores_of(const GoldenCase& c, const at::Tensor& preds, const at::Ten
       .to(at::kFloat);
 }
 
-void update(Metric& metric, const GoldenCase& c, int64_t i) {
+void update(Metric& metric, const GoldenCase& c, int64_t i, int64_t updates) {
+  metric.begin_batch(i, updates);
   const at::Tensor target = c.tensor("in/target_" + std::to_string(i));
   metric.update(scores_of(c, c.tensor("in/preds_" + std::to_string(i)), target), target);
 }
@@ -98,7 +99,7 @@ class GoldenMetric : public testing::TestWithParam<std::string> {
     const MetricPtr metric = metric_of(case_);
     at::Tensor values = at::empty({updates_}, at::kDouble);
     for (int64_t i = 0; i < updates_; ++i) {
-      update(*metric, case_, i);
+      update(*metric, case_, i, updates_);
       values[i] = metric->compute();
     }
     return values;
@@ -122,7 +123,7 @@ TEST_P(GoldenMetric, GivesComposersValueAfterEveryUpdate) {
 TEST_P(GoldenMetric, GivesItWhenRanksShareTheUpdatesToo) {
   if (case_.has("error")) GTEST_SKIP() << "what is refused needs no second rank";
   const MetricPtr ranks[2] = {metric_of(case_), metric_of(case_)};
-  for (int64_t i = 0; i < updates_; ++i) update(*ranks[i % 2], case_, i);
+  for (int64_t i = 0; i < updates_; ++i) update(*ranks[i % 2], case_, i, updates_);
   for (size_t i = 0; i < ranks[0]->sums().size(); ++i) ranks[0]->sums()[i] += ranks[1]->sums()[i];
   case_.expect_close(at::scalar_tensor(ranks[0]->compute(), at::kDouble), "out/value");
 }

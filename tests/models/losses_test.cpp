@@ -71,7 +71,8 @@ TEST(Loss, CountedTargetsAreThoseOfItsMean) {
   EXPECT_EQ(counted_targets(at::tensor({1, -100, 4, -100}, at::kLong)), 2);
   EXPECT_EQ(counted_targets(at::tensor({1, -100, 4, 0}, at::kLong).view({2, 2}).t()), 3);
   EXPECT_EQ(counted_targets(at::tensor({1, -100, 4}, at::kInt)), 2);
-  EXPECT_EQ(counted_targets(at::tensor({0.0, 0.0, 0.25, 0.0, 0.5, 0.5}).view({3, 2})), 2);
+  EXPECT_EQ(counted_targets(at::tensor({0.0, 0.0, 0.25, 0.0, 0.5, 0.5}).view({3, 2})), 1.25);
+  EXPECT_EQ(counted_targets(at::full({3, 7}, 1.0F / 7)), 3) << "but for rounding";
 }
 
 }  // namespace

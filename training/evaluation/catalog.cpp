@@ -9,14 +9,14 @@ namespace {
 using enum KeyType;
 
 Key label(const char* fallback) {
-  return {"label", kText, fallback, "its name: it measures metrics/LABEL/MulticlassAccuracy and others"};
+  return {"label", kText, fallback, "its name: it measures metrics/LABEL/loss and others"};
 }
 
 std::vector<Key> evaluator_keys() {
   return {
       {"metric_names", kTexts, "none",
        "parts of names of the model's metrics, as regular expressions in any case, or other metrics with the "
-       "defaults; what the model says when absent"},
+       "defaults; what the model says when absent. The model's loss is measured in any case"},
       Key{"metrics", kTables, "none", "what to measure, each with its own keys"}.each(
           std::make_shared<const Catalog>(metric_catalog())),
       {"eval_interval", kTime, "none", "how often; as [train] says when absent"},

@@ -51,7 +51,6 @@ Sums sums_of(const std::vector<MetricPtr>& metrics) {
 struct Cut {
   int64_t planned = 0;  // samples of a part, by the recipe
   int64_t fits = 0;     // samples that fit into memory; parts are split further
-  double share = 1.0;   // Metric::set_share of a part
 };
 
 void evaluate_part(State& state, Engine& engine, const Batch& part, const Cut& cut,
@@ -60,8 +59,6 @@ void evaluate_part(State& state, Engine& engine, const Batch& part, const Cut& c
     const int64_t size = std::min(cut.fits, part.samples() - begin);
     const bool whole = size == part.samples();
     state.batch = whole ? part : part.narrow(begin, size);
-    const double of_part = static_cast<double>(size) / static_cast<double>(part.samples());
-    for (auto& metric : metrics) metric->set_share(cut.share * of_part);
     engine.run_event(Event::kEvalBeforeForward);
     state.outputs = state.eval_forward(state.batch);
     engine.run_event(Event::kEvalAfterForward);
@@ -193,6 +190,10 @@ std::optional<LoggedMetrics> evaluate(State& state, Engine& engine, const Evalua
   Model& model = *state.model;
   std::optional<EvaluationMode> evaluating(model);
   auto metrics = evaluator.metrics(model, state.composer);
+  const auto begin_batch = [&](int64_t index) {
+    for (auto& metric : metrics) metric->begin_batch(index, evaluator.batches);
+  };
+  begin_batch(0);  // ranks that stop have as many sums
   Cut cut{evaluator.microbatch, evaluator.microbatch};
   Counts counts;
   std::string failure;
@@ -202,11 +203,11 @@ std::optional<LoggedMetrics> evaluate(State& state, Engine& engine, const Evalua
   bool over = false;
   for (int64_t b = 0; b < evaluator.batches && !over; ++b) {
     const auto fetched = hooks.fetch(b);
-    const Batch* batch = fetched ? &fetched->batch : nullptr;
+    const Batch* batch = fetched ? &*fetched : nullptr;
+    begin_batch(b);
     if (batch && batch->samples() > 0 && counts.too_large == 0) {
       counts.samples += static_cast<double>(batch->samples());
       counts.tokens += static_cast<double>(model.tokens(*batch));
-      cut.share = share_of_even_part(batch->samples(), fetched->global_samples, state.world);
     }
     std::optional<std::string> error;
     if (hooks.begin_forwards) {

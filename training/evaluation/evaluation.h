@@ -31,13 +31,8 @@ class DataScope {
   const Dataset* dataset_;
 };
 
-// A rank's part of an evaluation batch.
-struct EvalPart {
-  Batch batch;
-  int64_t global_samples = 0;  // of the whole batch
-};
 // Returns this rank's part of batch `index`; nullopt if the run is asked to stop. Called in order.
-using FetchBatch = std::function<std::optional<EvalPart>(int64_t index)>;
+using FetchBatch = std::function<std::optional<Batch>(int64_t index)>;
 
 // Callbacks of an evaluation.
 struct EvalHooks {

@@ -4,6 +4,7 @@
 #include <regex>
 
 #include "training/metrics/factory.h"
+#include "training/metrics/loss_metrics.h"
 
 namespace tutti {
 namespace {
@@ -14,6 +15,8 @@ std::vector<MetricPtr> metrics_named(const std::vector<std::string>& names, bool
   return made;
 }
 
+bool is_of_loss(const MetricPtr& metric) { return metric->measured_name() == ModelLoss::kName; }
+
 // True if the pattern matches a part of the metric's name, in any case, as in
 // composer.trainer._filter_metrics.
 bool matches(const Setting& text, const std::string& name) try {
@@ -23,13 +26,14 @@ bool matches(const Setting& text, const std::string& name) try {
   text.fail(std::string("it is no regular expression: ") + error.what());
 }
 
-// The model's own metrics that match a text, then the metrics named by the other texts.
-std::vector<MetricPtr> chosen_metrics(const Setting::Array& texts, const std::vector<std::string>& own,
+// The model's own metrics that match a text, its loss among them, then the metrics named by the other texts.
+std::vector<MetricPtr> chosen_metrics(const Setting::Array& texts, std::vector<std::string> own,
                                       bool composer) {
+  own.emplace_back(ModelLoss::kName);
   std::vector<MetricPtr> made;
   for (const auto& name : own)
     if (std::ranges::any_of(texts, [&](const Setting& text) { return matches(text, name); }))
-      made.push_back(make_metric(name, composer));
+      made.push_back(name == ModelLoss::kName ? std::make_unique<ModelLoss>() : make_metric(name, composer));
   for (const auto& text : texts)
     if (std::ranges::none_of(own, [&](const std::string& name) { return matches(text, name); }))
       made.push_back(make_metric(text, composer));
@@ -60,7 +64,9 @@ std::vector<MetricPtr> Evaluator::metrics(const Model& model, bool composer) con
   if (section.has("metric_names")) made = chosen_metrics(section.at("metric_names").array(), own, composer);
   if (section.has("metrics"))
     for (const auto& one : section.at("metrics").array()) made.push_back(make_metric(one, composer));
-  return made.empty() ? metrics_named(own, composer) : std::move(made);
+  if (made.empty()) made = metrics_named(own, composer);
+  if (std::ranges::none_of(made, is_of_loss)) made.push_back(std::make_unique<ModelLoss>());
+  return made;
 }
 
 std::vector<MetricPtr> train_metrics(const Model& model, bool composer) {

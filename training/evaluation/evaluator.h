@@ -35,11 +35,12 @@ struct Evaluator {
   // Without data. The interval is the section's, or else [train]'s.
   static Evaluator read(const Setting& section, const TrainSettings& train);
 
-  bool names_metrics() const;  // else the metrics are the model's
+  bool names_metrics() const;  // else the metrics are the model's own
   std::vector<std::string> metric_names(const Model& model) const;
-  // The metrics, with empty sums. A text of metric_names is a regular expression for names of the model's
-  // metrics; if none matches, the name of another metric. `composer`: where Composer and tutti differ, do as
-  // Composer. Throws UserError for an unknown metric.
+  // The metrics, with empty sums: the model's or the section's, and the model's loss, unless one of them is
+  // named "loss". A text of metric_names is a regular expression for names of the model's metrics; if none
+  // matches, the name of another metric. `composer`: where Composer and tutti differ, do as Composer. Throws
+  // UserError for an unknown metric.
   std::vector<MetricPtr> metrics(const Model& model, bool composer) const;
 };
 

@@ -13,10 +13,6 @@ void TrainMetrics::reset() {
   for (auto& metric : metrics_) metric->reset();
 }
 
-void TrainMetrics::set_share(double share) {
-  for (auto& metric : metrics_) metric->set_share(share);
-}
-
 void TrainMetrics::update(const Trainee& trainee, const Batch& batch, const Outputs& outputs) {
   const at::NoGradGuard no_grad;
   const Outputs own = trainee.eval_forward(batch, outputs);

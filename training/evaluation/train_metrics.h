@@ -16,7 +16,6 @@ class TrainMetrics {
 
   bool any() const { return !metrics_.empty(); }
   void reset();
-  void set_share(double share);  // Metric::set_share for the next updates
   // `batch`: a microbatch before algorithms changed it for the forward pass; `outputs`: of that forward pass.
   void update(const Trainee& trainee, const Batch& batch, const Outputs& outputs);
 

@@ -45,7 +45,7 @@ void require_scores_of(const at::Tensor& target, const at::Tensor& outputs) {
 
 }  // namespace
 
-void add_class_counts(std::vector<double>& sums, size_t begin, const at::Tensor& labels, int64_t classes) {
+void add_class_counts(std::span<double> sums, size_t begin, const at::Tensor& labels, int64_t classes) {
   const at::Tensor flat = labels.reshape(-1).to(at::kLong);
   const at::Tensor known = flat.masked_select(flat.ge(0).logical_and(flat.lt(classes)));
   const at::Tensor counts = at::bincount(known, {}, classes).to(at::kDouble).cpu();

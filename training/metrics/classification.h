@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -11,7 +12,7 @@ namespace tutti {
 
 // Adds to `sums`, from index `begin`, how often each class occurs in `labels`; labels outside of [0,
 // classes) are skipped.
-void add_class_counts(std::vector<double>& sums, size_t begin, const at::Tensor& labels, int64_t classes);
+void add_class_counts(std::span<double> sums, size_t begin, const at::Tensor& labels, int64_t classes);
 
 // Throws UserError unless dim 1 of the outputs has size `classes` (the metric's num_classes).
 void require_classes(const std::string& metric, const at::Tensor& outputs, int64_t classes);

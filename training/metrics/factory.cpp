@@ -57,9 +57,10 @@ MetricPtr mean_squared_error(const Setting& keys, bool) {
 }
 
 // torch would broadcast: [N, 1] and [N] would give a mean over [N, N].
-LossMetric::Loss with_equal_shapes(const std::string& name, const LossMetric::Loss& loss) {
+template <class Mean>
+auto with_equal_shapes(const std::string& name, const Mean& mean) {
   return [=](const at::Tensor& outputs, const at::Tensor& target) {
-    if (outputs.sizes() == target.sizes()) return loss(outputs, target);
+    if (outputs.sizes() == target.sizes()) return mean(outputs, target);
     std::ostringstream message;
     message << "LossMetric: " << name << " needs targets of the outputs' shape, " << outputs.sizes()
             << "; they are " << target.sizes();
@@ -69,7 +70,10 @@ LossMetric::Loss with_equal_shapes(const std::string& name, const LossMetric::Lo
 
 LossMetric::Loss loss_named(const std::string& name) {
   using at::Tensor;
-  const auto checked = [&](const LossMetric::Loss& loss) { return with_equal_shapes(name, loss); };
+  const auto samples = [](const Tensor& target) { return static_cast<double>(target.size(0)); };
+  const auto checked = [&](const auto& mean) {
+    return LossMetric::Loss{with_equal_shapes(name, mean), samples};
+  };
   if (name == "mse") return checked([](const Tensor& x, const Tensor& y) { return at::mse_loss(x, y); });
   if (name == "l1") return checked([](const Tensor& x, const Tensor& y) { return at::l1_loss(x, y); });
   if (name == "smooth_l1")
@@ -78,9 +82,10 @@ LossMetric::Loss loss_named(const std::string& name) {
     return checked(
         [](const Tensor& x, const Tensor& y) { return at::binary_cross_entropy_with_logits(x, y); });
   if (name == "binary_cross_entropy_with_logits")
-    return [](const Tensor& x, const Tensor& y) { return tutti::binary_cross_entropy_with_logits(x, y); };
-  if (name == "dice") return [](const Tensor& x, const Tensor& y) { return dice_loss(x, y); };
-  return [](const Tensor& x, const Tensor& y) { return soft_cross_entropy(x, y); };
+    return {[](const Tensor& x, const Tensor& y) { return tutti::binary_cross_entropy_with_logits(x, y); },
+            samples};
+  if (name == "dice") return {[](const Tensor& x, const Tensor& y) { return dice_loss(x, y); }, samples};
+  return {[](const Tensor& x, const Tensor& y) { return soft_cross_entropy(x, y); }, counted_targets};
 }
 
 MetricPtr loss_metric(const Setting& keys, bool composer) {

@@ -6,12 +6,26 @@
 #include <cmath>
 
 #include "models/losses.h"
+#include "models/model.h"
+#include "runtime/error.h"
 
 namespace tutti {
 
 void LossMetric::update(const at::Tensor& outputs, const at::Tensor& target) {
-  const double weight = batch_means_ ? share() : static_cast<double>(outputs.size(0));
-  sums_[0] += weight * loss_(outputs, target).item<double>();
+  const double items = loss_.items(target);
+  if (items == 0) return;
+  current()[0] += items * loss_.mean(outputs, target).item<double>();
+  current()[1] += items;
+}
+
+void ModelLoss::update(const at::Tensor&, const at::Tensor&) {
+  TUTTI_ASSERT(false, "the loss of a model is of its whole batch");
+}
+
+void ModelLoss::measure(Model& model, const Batch& batch, const Outputs& outputs) {
+  const double weight = model.loss_weight(batch);
+  if (weight == 0) return;
+  sums_[0] += weight * model.loss(outputs, batch).item<double>();
   sums_[1] += weight;
 }
 
@@ -26,16 +40,11 @@ double MeanSquaredError::compute() const {
 }
 
 void CrossEntropy::update(const at::Tensor& outputs, const at::Tensor& target) {
-  SoftCrossEntropyOptions options{.weight = {}, .ignore_index = ignore_index_};
-  if (batch_means_) {
-    sums_[0] += share() * soft_cross_entropy(outputs, target, options).item<double>();
-    sums_[1] += share();
-    return;
-  }
-  options.reduction = LossReduction::kNone;
+  const SoftCrossEntropyOptions options{
+      .weight = {}, .ignore_index = ignore_index_, .reduction = LossReduction::kNone};
   const at::Tensor counted = holds_indices(outputs, target) ? target.ne(ignore_index_) : target;
-  sums_[0] += soft_cross_entropy(outputs, target, options).sum(at::kDouble).item<double>();
-  sums_[1] += counted.sum(at::kDouble).item<double>();
+  current()[0] += soft_cross_entropy(outputs, target, options).sum(at::kDouble).item<double>();
+  current()[1] += counted.sum(at::kDouble).item<double>();
 }
 
 void LanguageCrossEntropy::update(const at::Tensor& outputs, const at::Tensor& target) {

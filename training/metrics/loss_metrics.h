@@ -6,19 +6,31 @@
 
 namespace tutti {
 
-// The mean of a loss. Batches are weighted by samples, or equally with `batch_means`, as in Composer.
-// composer.metrics.LossMetric.
+// The mean of a loss over what it is a mean over. Over all samples; with `batch_means` the mean over batches,
+// as in Composer. composer.metrics.LossMetric.
 class LossMetric final : public Metric {
  public:
-  using Loss = std::function<at::Tensor(const at::Tensor& outputs, const at::Tensor& target)>;  // a scalar
+  struct Loss {
+    std::function<at::Tensor(const at::Tensor& outputs, const at::Tensor& target)> mean;  // a scalar
+    std::function<double(const at::Tensor& target)> items;  // of the mean; 0 = there is no mean
+  };
 
-  LossMetric(Loss loss, bool batch_means) : loss_(std::move(loss)), batch_means_(batch_means) {}
+  LossMetric(Loss loss, bool batch_means) : Metric(2, batch_means), loss_(std::move(loss)) {}
   std::string name() const override { return "LossMetric"; }
   void update(const at::Tensor& outputs, const at::Tensor& target) override;
 
  private:
   Loss loss_;
-  bool batch_means_;
+};
+
+// The mean of the model's own loss, weighed as in training. Needs the whole batch: Metric::measure.
+class ModelLoss final : public Metric {
+ public:
+  static constexpr const char* kName = "loss";
+
+  std::string name() const override { return kName; }
+  void update(const at::Tensor& outputs, const at::Tensor& target) override;
+  void measure(Model& model, const Batch& batch, const Outputs& outputs) override;
 };
 
 // Mean squared difference of outputs and targets of one shape, over all elements; the square root if
@@ -40,13 +52,12 @@ class MeanSquaredError final : public Metric {
 class CrossEntropy final : public Metric {
  public:
   CrossEntropy(int64_t ignore_index, bool batch_means)
-      : ignore_index_(ignore_index), batch_means_(batch_means) {}
+      : Metric(2, batch_means), ignore_index_(ignore_index) {}
   std::string name() const override { return "CrossEntropy"; }
   void update(const at::Tensor& outputs, const at::Tensor& target) override;
 
  private:
   int64_t ignore_index_;
-  bool batch_means_;
 };
 
 // Mean cross entropy per token in nats, of scores [..., vocabulary] against token ids; tokens equal to

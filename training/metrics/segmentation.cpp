@@ -12,12 +12,12 @@ struct Areas {
 };
 
 // Layout: intersections of all classes, then predicted areas, then wanted areas.
-Areas areas_of(const std::vector<double>& sums, size_t of_class) {
+Areas areas_of(std::span<const double> sums, size_t of_class) {
   const size_t classes = sums.size() / 3;
   return {sums[of_class], sums[classes + of_class], sums[2 * classes + of_class]};
 }
 
-void add_areas(std::vector<double>& sums, const at::Tensor& predicted, const at::Tensor& wanted) {
+void add_areas(std::span<double> sums, const at::Tensor& predicted, const at::Tensor& wanted) {
   const size_t classes = sums.size() / 3;
   const auto count = static_cast<int64_t>(classes);
   add_class_counts(sums, 0, wanted.masked_select(predicted.eq(wanted)), count);
@@ -28,13 +28,6 @@ void add_areas(std::vector<double>& sums, const at::Tensor& predicted, const at:
 double dice_of(const Areas& area) {
   if (area.wanted == 0.0) return area.predicted == 0.0 ? 1.0 : 0.0;
   return 2.0 * area.both / (area.predicted + area.wanted);
-}
-
-double mean_dice(const std::vector<double>& areas) {
-  const size_t classes = areas.size() / 3;
-  double sum = 0.0;
-  for (size_t i = 1; i < classes; ++i) sum += dice_of(areas_of(areas, i));
-  return sum / static_cast<double>(classes - 1);
 }
 
 size_t area_count(int64_t classes) { return static_cast<size_t>(3 * classes); }
@@ -64,19 +57,17 @@ double MIoU::compute() const {
 }
 
 Dice::Dice(int64_t num_classes, bool batch_means)
-    : Metric(batch_means ? 2 : area_count(num_classes)),
-      num_classes_(num_classes),
-      batch_means_(batch_means) {}
+    : Metric(area_count(num_classes), batch_means), num_classes_(num_classes) {}
 
 void Dice::update(const at::Tensor& outputs, const at::Tensor& target) {
   require_classes(name(), outputs, num_classes_);
-  if (!batch_means_) return add_areas(sums_, outputs.argmax(1), target);
-  std::vector<double> areas(area_count(num_classes_), 0.0);
-  add_areas(areas, outputs.argmax(1), target);
-  sums_[0] += share() * mean_dice(areas);
-  sums_[1] += share();
+  add_areas(current(), outputs.argmax(1), target);
 }
 
-double Dice::compute() const { return 100.0 * (batch_means_ ? sums_[0] / sums_[1] : mean_dice(sums_)); }
+double Dice::value_of(std::span<const double> areas) const {
+  double sum = 0.0;
+  for (size_t i = 1; i < areas.size() / 3; ++i) sum += dice_of(areas_of(areas, i));
+  return sum / static_cast<double>(num_classes_ - 1);
+}
 
 }  // namespace tutti

@@ -21,17 +21,18 @@ class MIoU final : public Metric {
 
 // Dice coefficient in percent: the mean over all classes but 0, the background. A class without targets
 // counts 1 if it is not predicted, else 0. Over all samples; with `batch_means` the mean over batches of
-// each batch's value, as in composer.metrics.Dice. Sums: as MIoU, or batch values and weights.
+// each batch's value, as in composer.metrics.Dice. Sums: as MIoU.
 class Dice final : public Metric {
  public:
   Dice(int64_t num_classes, bool batch_means);  // num_classes includes the background
   std::string name() const override { return "Dice"; }
   void update(const at::Tensor& outputs, const at::Tensor& target) override;
-  double compute() const override;
+  double compute() const override { return 100.0 * Metric::compute(); }
 
  private:
+  double value_of(std::span<const double> areas) const override;
+
   int64_t num_classes_;
-  bool batch_means_;
 };
 
 }  // namespace tutti

@@ -96,7 +96,8 @@ TEST(EvaluatorsTest, EachHasItsLabelAndItsInterval) {
 
 TEST(EvaluatorsTest, OneOfItsOwnNeedsNoDataEval) {
   EXPECT_THAT(measured(other("label = 'alone'")),
-              ElementsAre(Key("metrics/alone/CrossEntropy"), Key("metrics/alone/MulticlassAccuracy")));
+              ElementsAre(Key("metrics/alone/CrossEntropy"), Key("metrics/alone/MulticlassAccuracy"),
+                          Key("metrics/alone/loss")));
 }
 
 TEST(EvaluatorsTest, ASubsetIsTheFirstBatches) {
@@ -113,6 +114,28 @@ TEST(EvaluatorsTest, MicrobatchesChangeNothing) {
     EXPECT_NEAR(parts.at("metrics/eval/CrossEntropy").at(step), value, 1e-6);
 }
 
+// The loss of an mlp is the mean cross entropy.
+TEST(EvaluatorsTest, TheLossIsMeasuredForAllThatWatchAMetric) {
+  const std::string watching =
+      "[[callbacks]]\nkind = 'threshold_stopper'\nmonitor = 'loss'\ndataloader_label = 'eval'\n"
+      "threshold = 100\n[checkpoint]\nbest = { metric = 'eval/loss', keep = 1 }\n[scheduler]\n"
+      "kind = 'reduce_lr_on_plateau'\nmonitor = 'metrics/often/loss'\n";
+  const auto of = measured(eval("") + other("label = 'often'\neval_interval = '2ba'") + watching);
+  EXPECT_EQ(steps(of, "metrics/eval/loss"), (std::vector{4})) << "less is better than 100";
+  EXPECT_THAT(steps(of, "metrics/often/loss"), ElementsAre(2, 4));
+  for (const int ranks : {1, 3})
+    for (const char* size : {"", "device_eval_microbatch_size = 5"}) {
+      const auto one = measured(eval(size), ranks);
+      for (const auto& [step, value] : one.at("metrics/eval/CrossEntropy"))
+        EXPECT_NEAR(one.at("metrics/eval/loss").at(step), value, 1e-6) << ranks << size;
+    }
+}
+
+TEST(EvaluatorsTest, AMetricThatIsNamedLossStandsInPlaceOfIt) {
+  const auto of = measured(eval("[[data.eval.metrics]]\nkind = 'MulticlassAccuracy'\nname = 'loss'\n"));
+  EXPECT_EQ(of.at("metrics/eval/loss"), measured(eval("")).at("metrics/eval/MulticlassAccuracy"));
+}
+
 TEST(EvaluatorsTest, EverySampleOfAnUnevenLastBatchCountsOnce) {
   const auto alone = measured(eval("")), three = measured(eval(""), 3);
   EXPECT_EQ(three.at("metrics/eval/MulticlassAccuracy"), alone.at("metrics/eval/MulticlassAccuracy"));
@@ -120,12 +143,15 @@ TEST(EvaluatorsTest, EverySampleOfAnUnevenLastBatchCountsOnce) {
 
 TEST(EvaluatorsTest, MetricsAreChosenByName) {
   EXPECT_THAT(measured(eval("metric_names = ['MulticlassAccuracy']")),
-              ElementsAre(Key("metrics/eval/MulticlassAccuracy")));
+              ElementsAre(Key("metrics/eval/MulticlassAccuracy"), Key("metrics/eval/loss")));
+  EXPECT_THAT(measured(eval("metric_names = ['loss']")), ElementsAre(Key("metrics/eval/loss")));
 }
 
 TEST(EvaluatorsTest, NamesAreFoundInThoseOfTheModelsMetrics) {
-  const auto accuracy = ElementsAre(Key("metrics/eval/MulticlassAccuracy"));
-  const auto both = ElementsAre(Key("metrics/eval/CrossEntropy"), Key("metrics/eval/MulticlassAccuracy"));
+  const auto loss = Key("metrics/eval/loss");
+  const auto accuracy = ElementsAre(Key("metrics/eval/MulticlassAccuracy"), loss);
+  const auto both =
+      ElementsAre(Key("metrics/eval/CrossEntropy"), Key("metrics/eval/MulticlassAccuracy"), loss);
   EXPECT_THAT(measured(eval("metric_names = ['accuracy']")), accuracy);
   EXPECT_THAT(measured(eval("metric_names = ['class.*y']")), accuracy);
   EXPECT_THAT(measured(eval("metric_names = ['ENTROPY', 'CrossEntropy', 'acc']")), both);
@@ -150,7 +176,7 @@ TEST(EvaluatorsTest, MetricsHaveKeysOfTheirOwn) {
   const auto among_three = measured(eval("[[data.eval.metrics]]\nkind = 'MulticlassAccuracy'\ntop_k = 3\n"));
   const auto among_ten =
       measured(other("label = 'ten'\n[[evaluators.metrics]]\nkind = 'MulticlassAccuracy'\ntop_k = 10\n"));
-  EXPECT_EQ(among_three.size(), 1u);
+  EXPECT_EQ(among_three.size(), 2u);
   EXPECT_GT(among_three.at("metrics/eval/MulticlassAccuracy").at(8), best.at(8));
   EXPECT_EQ(among_ten.at("metrics/ten/MulticlassAccuracy").at(8), 1.0);
 }

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include "algorithms/loop/label_smoothing.h"
 #include "models/model.h"
 #include "tests/algorithms/batch_algorithms.h"
 
@@ -58,18 +59,43 @@ TEST(MixUpTest, TheMixIsOneForTheStepAndPartnersAreOfTheMicrobatch) {
 
 // soft_cross_entropy is linear in the targets, so both ways give one loss.
 TEST(MixUpTest, MixingTargetsOrLossesIsTheSameForALinearLoss) {
-  std::vector<at::Tensor> losses;
-  for (const bool interpolate : {false, true}) {
-    State state = scored_state(1);
-    MixUp mixup(5.0, {.interpolate_loss = interpolate});
-    run(mixup, state, {kBeforeForward});
-    state.outputs = state.forward(state.batch);
-    if (!interpolate) run(mixup, state, {kBeforeLoss});
-    state.loss = state.loss_of(state.outputs, state.batch);
-    if (interpolate) run(mixup, state, {kBeforeBackward});
-    losses.push_back(state.loss);
+  for (const at::Tensor& target : {at::arange(6) % 3, at::tensor({0, -100, 2, -100, 1, -100}, at::kLong)}) {
+    std::vector<at::Tensor> losses;
+    for (const bool interpolate : {false, true}) {
+      State state = scored_state(1);
+      state.batch.set("target", target);
+      MixUp mixup(5.0, {.interpolate_loss = interpolate});
+      run(mixup, state, {kBeforeForward});
+      state.outputs = state.forward(state.batch);
+      if (!interpolate) run(mixup, state, {kBeforeLoss});
+      EXPECT_NEAR(state.model->loss_weight(state.batch), target.ge(0).sum().item<double>(), 1e-6);
+      state.loss = state.loss_of(state.outputs, state.batch);
+      if (interpolate) run(mixup, state, {kBeforeBackward});
+      losses.push_back(state.loss);
+    }
+    EXPECT_TRUE(at::allclose(losses[0], losses[1])) << losses[0] << losses[1];
   }
-  EXPECT_TRUE(at::allclose(losses[0], losses[1])) << losses[0] << losses[1];
+}
+
+// The mix of PyTorch's losses of both targets, in which those of -100 do not count.
+TEST(MixUpTest, SmoothTargetsThatAreMixedAreSmoothInPart) {
+  State state = scored_state(1);
+  const at::Tensor target = at::tensor({0, -100, 2, -100, 1, -100}, at::kLong),
+                   inputs = at::arange(6, at::kDouble);
+  state.batch = TensorTree::Children{{"input", inputs}, {"target", target}};
+  MixUp mixup(5.0);
+  run(mixup, state, {kBeforeForward});
+  const double mixing = draw_mixing(5.0, *state.draws("MixUp"));
+  const at::Tensor partners = ((state.batch["input"] - inputs) / mixing + inputs).round().to(at::kLong);
+  state.outputs = at::linspace(-1, 2, 18).sin().view({6, 3});
+  run(mixup, state, {kBeforeLoss});
+  LabelSmoothing smoothing(0.25);
+  run(smoothing, state, {kBeforeLoss});
+  const auto loss_of = [&](const at::Tensor& of) {
+    return at::cross_entropy_loss(state.outputs.tensor(), of, {}, at::Reduction::Mean, -100, 0.25);
+  };
+  const at::Tensor wanted = at::lerp(loss_of(target), loss_of(target.index_select(0, partners)), mixing);
+  EXPECT_TRUE(at::allclose(state.loss_of(state.outputs, state.batch), wanted));
 }
 
 TEST(MixUpTest, IntegersBecomeFloats) {

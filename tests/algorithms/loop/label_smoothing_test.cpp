@@ -39,6 +39,19 @@ TEST(LabelSmoothingTest, HoldsNothingOfAnAttemptThatIsAborted) {
   EXPECT_EQ(labels.use_count(), 1U);
 }
 
+// PyTorch's cross_entropy by its formula: -100 has no weights. Composer's other negative ones have the rest.
+TEST(LabelSmoothingTest, TargetsThatDoNotCountHaveNoWeights) {
+  const at::Tensor smooth = smooth_labels(at::zeros({3, 4}), at::tensor({-100, 2, -1}, at::kLong), 0.2);
+  EXPECT_TRUE(
+      at::allclose(smooth, at::tensor({0.0, 0.0, 0.0, 0.0, 0.05, 0.05, 0.85, 0.05, 0.05, 0.05, 0.05, 0.05})
+                               .to(at::kFloat)
+                               .view({3, 4})));
+  const at::Tensor dense = at::tensor({0.0F, 0.0F, 0.5F, 0.0F, 1.0F, 1.0F}).view({3, 2});
+  EXPECT_TRUE(at::allclose(smooth_labels(at::zeros({3, 2}), dense, 0.2),
+                           at::tensor({0.0F, 0.0F, 0.45F, 0.05F, 0.9F, 0.9F}).view({3, 2})))
+      << "nothing, a half, and two classes";
+}
+
 TEST(LabelSmoothingTest, DenseTargetsAreNotWritten) {
   const at::Tensor target = at::eye(3), logits = at::zeros({3, 3});
   EXPECT_TRUE(at::allclose(smooth_labels(logits, target, 1.0), at::full({3, 3}, 1.0 / 3)));

@@ -62,7 +62,7 @@ class EvaluationTest : public testing::Test {
   LoggedMetrics run() {
     const auto fetch = [](int64_t) {
       const TensorTree::Children five{{"input", at::randn({5, 3})}, {"target", at::randint(10, {5})}};
-      return EvalPart{Batch(five), 5};
+      return Batch(five);
     };
     EvalHooks hooks = single_rank_hooks(*engine_, fetch);
     hooks.sum_over_ranks = [](const at::Tensor& values) { values.mul_(2); };
@@ -95,7 +95,7 @@ TEST_F(EvaluationTest, IsAbortedOnAllRanksWhereOneIsAskedToStop) {
   const auto before = state_.metric_values;
   const auto fetch = [](int64_t) {
     const TensorTree::Children five{{"input", at::zeros({5, 3})}, {"target", at::zeros({5}, at::kLong)}};
-    return EvalPart{Batch(five), 5};
+    return Batch(five);
   };
   EvalHooks other_stops = single_rank_hooks(*engine_, fetch);
   other_stops.sum_over_ranks = [](const at::Tensor& values) { values.select(0, 3).fill_(1.0); };
@@ -113,9 +113,10 @@ TEST_F(EvaluationTest, EachOneIsCountedAnew) {
 
 TEST_F(EvaluationTest, MetricsAreThereAtItsEnd) {
   const LoggedMetrics values = run();
-  ASSERT_EQ(values.size(), 2u);
+  ASSERT_EQ(values.size(), 3u);
   EXPECT_THAT(witness_->metrics, ElementsAre(Pair("eval/CrossEntropy", values[1].second),
-                                             Pair("eval/MulticlassAccuracy", values[0].second)));
+                                             Pair("eval/MulticlassAccuracy", values[0].second),
+                                             Pair("eval/loss", values[2].second)));
 }
 
 // In Composer's way the mean of a batch weighs as one, however the memory had it cut.
@@ -126,7 +127,7 @@ TEST_F(EvaluationTest, ABatchThatIsCutForLackOfMemoryCountsOnce) {
     const int64_t begin = index == 0 ? 0 : 5, size = index == 0 ? 5 : 3;
     const TensorTree::Children part{{"input", inputs.narrow(0, begin, size)},
                                     {"target", targets.narrow(0, begin, size)}};
-    return EvalPart{Batch(part), size};
+    return Batch(part);
   };
   const auto run = [&](int64_t most) {
     EvalHooks hooks = single_rank_hooks(*engine_, fetch);
@@ -137,7 +138,7 @@ TEST_F(EvaluationTest, ABatchThatIsCutForLackOfMemoryCountsOnce) {
     return evaluate(state_, *engine_, two_batches(), hooks).value();
   };
   const auto whole = run(5), cut = run(2);
-  ASSERT_EQ(whole.size(), 2U);
+  ASSERT_EQ(whole.size(), 3U);
   for (std::size_t m = 0; m < whole.size(); ++m) EXPECT_NEAR(whole[m].second, cut[m].second, 1e-6) << m;
 }
 

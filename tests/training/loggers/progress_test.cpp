@@ -124,6 +124,28 @@ TEST_F(ProgressTest, AnEvaluationIsALineOfItsOwn) {
   EXPECT_THAT(text, HasSubstr("\nepoch 1/2  step 3/10  a 0.5\n"));
 }
 
+TEST_F(ProgressTest, ATableIsShownUnlessALoggerPrintsIt) {
+  const LoggedTable table{"generations", {"prompt", "generation"}, {{"ab", "c\nd\x1b"}, {"1 2", "3"}}};
+  const auto log = [&](Progress& progress) {
+    steps(progress, 1, 3);
+    progress.log_table(table, during(3));
+  };
+  EXPECT_THAT(shown(log),
+              HasSubstr("\nepoch 1/2  step 3/10  generations\n  prompt: ab\n  generation: c\n    d\\x1b\n"
+                        "  prompt: 1 2\n  generation: 3\n"));
+  EXPECT_THAT(opened({.tables = false}, {.run_dir = "r"}, log), Not(HasSubstr("generations")));
+  EXPECT_THAT(opened({.json = true}, {.run_dir = "r"}, log), Not(HasSubstr("generations")));
+}
+
+TEST_F(ProgressTest, TheLossOfAnEvaluationHasItsLabelBesideThatOfTheTraining) {
+  const std::string text = shown([](Progress& progress) {
+    steps(progress, 1, 3);
+    progress.log_evaluation({{"metrics/eval/a", 0.5}, {"metrics/eval/loss", 0.25}}, during(3));
+  });
+  EXPECT_THAT(text, HasSubstr("\nepoch 1/2  step 3/10  a 0.5  eval/loss 0.25\n"));
+  EXPECT_THAT(text, HasSubstr("\n  eval/loss              0.2500"));
+}
+
 // A terminal of so many columns, and what was written to it.
 class Terminal {
  public:

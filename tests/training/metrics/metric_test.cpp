@@ -71,7 +71,9 @@ MetricPtr metric(const char* kind, std::pair<std::string, Setting::Value> key) {
 
 // One batch of two samples and one of one: the mean over samples, unless batch means are asked for.
 double over_uneven_batches(Metric& metric) {
+  metric.begin_batch(0, 2);
   metric.update(rows(0, 2), classes({0, 0}));
+  metric.begin_batch(1, 2);
   metric.update(rows(2, 3), classes({0}));
   return metric.compute();
 }
@@ -138,6 +140,37 @@ TEST(Metric, IgnoredTargetsDoNotCount) {
   }
 }
 
+// The mean of a batch is over its targets that count, wherever its parts were measured; a batch without any
+// has no mean.
+TEST(Metric, PartsOfABatchGiveItsValue) {
+  const at::Tensor some = at::linspace(-2, 3, 24).sin().view({8, 3});
+  const at::Tensor target = classes({0, -100, 2, -100, -100, 1, -100, -100});
+  const auto mean = [&](int64_t first, int64_t last) {
+    return at::cross_entropy_loss(some.slice(0, first, last), target.slice(0, first, last)).item<double>();
+  };
+  const std::pair<std::string, Setting::Value> cross_entropy{"loss", std::string("soft_cross_entropy")};
+  for (const auto& [kind, key] :
+       {std::pair{"CrossEntropy", std::pair{std::string("ignore_index"), Setting::Value(int64_t{-100})}},
+        std::pair{"LossMetric", cross_entropy}})
+    for (const bool means : {false, true}) {
+      const auto made = [&, kind = kind, key = key] {
+        return make_metric(
+            section_with({{"kind", std::string(kind)}, key, {"batch_means", Setting::Value(means)}}));
+      };
+      const MetricPtr ranks[2] = {made(), made()};
+      const std::pair<int64_t, int64_t> parts[] = {{0, 1}, {1, 2}, {2, 4}, {4, 5}, {5, 6}, {6, 8}};
+      for (const auto& [first, last] : parts) {  // batches of 4, 2 and 2
+        Metric& rank = *ranks[first % 2];
+        rank.begin_batch(first < 4 ? 0 : first < 6 ? 1 : 2, 3);
+        rank.update(some.slice(0, first, last), target.slice(0, first, last));
+      }
+      for (auto& rank : ranks) rank->begin_batch(0, 3);
+      for (size_t i = 0; i < ranks[0]->sums().size(); ++i) ranks[0]->sums()[i] += ranks[1]->sums()[i];
+      EXPECT_NEAR(ranks[0]->compute(), means ? (mean(0, 4) + mean(4, 6)) / 2 : mean(0, 8), 1e-6)
+          << kind << means;
+    }
+}
+
 TEST(Metric, MIoUIsOfTheClassesThatOccur) {
   const MetricPtr miou = metric("MIoU", {"num_classes", int64_t{4}});
   miou->update(at::eye(4).slice(0, 0, 2), classes({0, 0}));
@@ -151,7 +184,9 @@ TEST(Metric, DiceIsOfAllSamplesTogether) {
   EXPECT_DOUBLE_EQ(dice->compute(), 100.0 * 2 * 1 / (2 + 2));
   const MetricPtr of_batches = make_metric(
       section_with({{"kind", std::string("Dice")}, {"num_classes", int64_t{2}}, {"batch_means", true}}));
+  of_batches->begin_batch(0, 2);
   of_batches->update(rows(1, 3), classes({1, 0}));
+  of_batches->begin_batch(1, 2);
   of_batches->update(rows(0, 1), classes({1}));
   EXPECT_DOUBLE_EQ(of_batches->compute(), 100.0 * (2.0 * 1 / (2 + 1) + 0.0) / 2);
 }

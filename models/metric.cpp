@@ -1,0 +1,29 @@
+#include "models/metric.h"
+
+#include "models/model.h"
+
+namespace tutti {
+
+void Metric::measure(Model& model, const Batch& batch, const Outputs& outputs) {
+  model.update_metric(batch, outputs, *this);
+}
+
+void Metric::begin_batch(int64_t index, int64_t batches) {
+  if (!batch_means_) return;
+  sums_.resize(size_ * static_cast<std::size_t>(batches));
+  first_ = size_ * static_cast<std::size_t>(index);
+}
+
+// A batch without a target that counts has no value.
+double Metric::compute() const {
+  double sum = 0.0, batches = 0.0;
+  for (std::size_t first = 0; first < sums_.size(); first += size_) {
+    const auto one = std::span(sums_).subspan(first, size_);
+    if (std::ranges::all_of(one, [](double number) { return number == 0.0; })) continue;
+    sum += value_of(one);
+    batches += 1.0;
+  }
+  return sum / batches;
+}
+
+}  // namespace tutti
