@@ -169,7 +169,7 @@ Entry cutmix() {
 Entry cutout() {
   return {"cutout",
           "Blackens squares of all images of a batch; Composer's CutOut.",
-          {Key{"num_holes", kInteger, "1", "squares in an image"}.at_least(1),
+          {Key{"num_holes", kInteger, "1", "squares in an image"}.at_least(1).at_most(kMostHoles),
            Key{"length", kNumber, "0.5", "side of a square, as a part of the shorter side of the image"}
                .more_than(0)
                .at_most(1),

@@ -5,6 +5,8 @@ namespace {
 
 using enum KeyType;
 
+constexpr double kMostMasks = 1e6;
+
 Entry alibi() {
   return {"alibi",
           "Attention biased by distance, no position embeddings, short training sequences; Composer's Alibi.",
@@ -125,8 +127,10 @@ Entry gyro_dropout() {
       "Dropout with few masks, each of them trained for many steps; Composer's GyroDropout.",
       {Key{"p", kNumber, "0.5", "part that is dropped, in place of each Dropout's own"}.at_least(0).less_than(
            1),
-       Key{"sigma", kInteger, "256", "masks of the whole training; not more than it has steps"}.at_least(1),
-       Key{"tau", kInteger, "16", "masks of a batch"}.at_least(1)},
+       Key{"sigma", kInteger, "256", "masks of the whole training; not more than it has steps"}
+           .at_least(1)
+           .at_most(kMostMasks),
+       Key{"tau", kInteger, "16", "masks of a batch"}.at_least(1).at_most(kMostMasks)},
       "",
       {.composer = "GyroDropout",
        .functions = {"apply_gyro_dropout"},

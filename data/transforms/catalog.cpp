@@ -7,6 +7,7 @@ using enum KeyType;
 
 constexpr double kMostPixels = 1e6;  // of an edge
 constexpr double kMostTokens = 1e9;
+constexpr double kMostOperations = 100;  // of an image, one after the other or side by side
 
 Key edges(const char* doc) {
   return Key{"size", kIntegerOrIntegers, "", doc}.at_least(1).at_most(kMostPixels);
@@ -41,7 +42,7 @@ Entry colout_entry() {
 Entry cutout_entry() {
   return {"cutout",
           "Blackens squares of each image; the algorithm cutout blackens the same ones of a whole batch.",
-          {Key{"num_holes", kInteger, "1", "squares in an image"}.at_least(1),
+          {Key{"num_holes", kInteger, "1", "squares in an image"}.at_least(1).at_most(kMostHoles),
            part("length", "0.5", "side of a square, as a part of the shorter side of the image").more_than(0),
            {"uniform_sampling", kBoolean, "false",
             "draw the squares so that each pixel is covered as often as any other"}}};
@@ -106,19 +107,22 @@ std::vector<Entry> of_tensors() {
 
 std::vector<Key> randaugment_keys() {
   return {severity("9"),
-          Key{"depth", kInteger, "2", "operations on an image, one after the other"}.at_least(0),
+          Key{"depth", kInteger, "2", "operations on an image, one after the other"}.at_least(0).at_most(
+              kMostOperations),
           augmentation_set()};
 }
 
 std::vector<Key> augmix_keys() {
-  return {severity("3"),
-          {"depth", kInteger, "-1", "operations of a chain; below 1: 1, 2 or 3, drawn for each chain"},
-          Key{"width", kInteger, "3", "chains of operations"}.at_least(1),
-          Key{"alpha", kNumber, "1.0",
-              "the weights of the chains and of the image are drawn from Dirichlet(alpha, ...) and "
-              "Beta(alpha, alpha)"}
-              .more_than(0),
-          augmentation_set()};
+  return {
+      severity("3"),
+      Key{"depth", kInteger, "-1", "operations of a chain; below 1: 1, 2 or 3, drawn for each chain"}.at_most(
+          kMostOperations),
+      Key{"width", kInteger, "3", "chains of operations"}.at_least(1).at_most(kMostOperations),
+      Key{"alpha", kNumber, "1.0",
+          "the weights of the chains and of the image are drawn from Dirichlet(alpha, ...) and "
+          "Beta(alpha, alpha)"}
+          .more_than(0),
+      augmentation_set()};
 }
 
 // A transform comes from this list and from the makers in factory.cpp.

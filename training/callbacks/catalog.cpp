@@ -133,7 +133,7 @@ std::vector<Entry> samples() {
          "a list of texts (if the model's tokens are bytes) or of token lists: [[17, 4], [2]]"},
         Key{"interval", kTime, "", "how often; always at the end of training"}.more_than(0),
         Key{"batch_size", kInteger, "none", "prompts at once; all when absent"}.at_least(1),
-        Key{"max_new_tokens", kInteger, "20", "tokens to add to each prompt"}.at_least(1),
+        Key{"max_new_tokens", kInteger, "20", "tokens to add to each prompt"}.at_least(1).at_most(1e6),
         {"do_sample", kBoolean, "false", "sample tokens; false: take the likeliest token"},
         Key{"temperature", kNumber, "1", "divides the scores before sampling"}.more_than(0),
         Key{"top_k", kInteger, "50", "sample among this many likeliest tokens; 0: all"}.at_least(0),
