@@ -8,6 +8,7 @@
 
 #include "algorithms/augmentation/fit.h"
 #include "data/transforms/picked_pixels.h"
+#include "data/transforms/transform.h"
 #include "runtime/error.h"
 #include "training/state.h"
 
@@ -67,9 +68,12 @@ Images resize_batch(const at::Tensor& input, const at::Tensor& target, double sc
 }
 
 bool ProgressiveResizing::try_on(const State& state, Batch& sample) const {
-  require_images(options_.input_key.get(sample));
-  if (options_.resize_targets && options_.target_key.get(sample).dim() < 3)
+  const at::Tensor &images = options_.input_key.get(sample), &target = options_.target_key.get(sample);
+  require_images(images);
+  if (options_.resize_targets && target.dim() < 3)
     throw UserError("targets without a height and a width cannot be resized");
+  if (!options_.resize_targets && is_of_pixels(target.sizes().slice(1), {images.size(2), images.size(3)}))
+    throw UserError("targets are as high and wide as the images; expected resize_targets = true");
   resize(sample, options_.initial_scale, *make_draws(state.seed, {.name = "ProgressiveResizing"}));
   return true;
 }

@@ -37,6 +37,7 @@ class ColOutTransform final : public ImageTransform {
     if (after.width < 1) throw TransformError("p_col", "no column of an image would be left");
     return after;
   }
+  bool moves_pixels() const override { return false; }
 
  private:
   ColOutOptions options_;

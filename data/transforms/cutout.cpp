@@ -17,6 +17,7 @@ class CutOutTransform final : public ImageTransform {
   at::Tensor image(const at::Tensor& image, Draws& draws) const override {
     return on_planes(image, [&](const at::Tensor& planes) { return cutout_batch(planes, draws, options_); });
   }
+  bool moves_pixels() const override { return false; }
 
  private:
   CutOutOptions options_;

@@ -96,6 +96,7 @@ class RandomCrop final : public ImageTransform {
                                        "; expected at most that, or pad_if_needed = true");
     return options_.size;
   }
+  bool moves_pixels() const override { return options_.padding.has_value(); }
 
  private:
   RandomCropOptions options_;
@@ -112,6 +113,7 @@ class CenterCrop final : public ImageTransform {
       throw TransformError("size", "the images are " + size_text(before) + "; expected at most that");
     return size_;
   }
+  bool moves_pixels() const override { return false; }
 
  private:
   ImageSize size_;
@@ -139,6 +141,7 @@ class Resize final : public ImageTransform {
     if (after.height > 0 && after.width > 0) return after;
     throw TransformError("max_size", "nothing is left of images of " + size_text(before));
   }
+  bool moves_pixels() const override { return false; }
 
  private:
   ResizeOptions options_;

@@ -22,6 +22,17 @@ bool is_image(const Shape& shape, at::ScalarType dtype, bool needs_bytes) {
   return shape.size() == 2 || (shape.size() == 3 && shape[2] <= kMostChannels);
 }
 
+// Images would no longer be those of their masks.
+void require_no_other_pixels(const SampleSpec& samples, const ImageSize& image) {
+  for (const auto& [name, shape] : samples.shapes)
+    if (name != kInputArray && is_of_pixels(shape, image))
+      throw TransformError("kind",
+                           "it moves the pixels of 'input' and not those of '" + name + "', which is " +
+                               samples.describe(name) +
+                               " a sample; store the data transformed, transform both in a dataset of "
+                               "your own, or leave out the transform or the array");
+}
+
 }  // namespace
 
 void append(Transforms& transforms, const std::string& name, TransformPtr transform) {
@@ -60,6 +71,11 @@ ImageSize image_size(const at::Tensor& image) {
   return {image.size(height), image.size(height + 1)};
 }
 
+bool is_of_pixels(at::IntArrayRef shape, const ImageSize& image) {
+  const int64_t size[] = {image.height, image.width};
+  return shape.size() > 1 && (shape.slice(shape.size() - 2) == size || shape.slice(0, 2) == size);
+}
+
 std::pair<Shape, at::ScalarType> input_of(const SampleSpec& samples, at::ScalarType unknown) {
   const auto shape = samples.shapes.find(kInputArray);
   if (shape == samples.shapes.end())
@@ -75,7 +91,8 @@ SampleSpec ImageTransform::spec(const SampleSpec& before) const {
                                      (needs_bytes() ? "" : " or float32 [channels, height, width]") +
                                      "; here 'input' is " + before.describe(kInputArray) + " a sample");
   const auto height = static_cast<std::size_t>(height_dim(dtype, std::ssize(shape)));
-  const ImageSize after = size({shape[height], shape[height + 1]});
+  const ImageSize image{shape[height], shape[height + 1]}, after = size(image);
+  if (after != image || moves_pixels()) require_no_other_pixels(before, image);
   shape[height] = after.height;
   shape[height + 1] = after.width;
   SampleSpec samples = before;

@@ -78,8 +78,13 @@ int64_t height_dim(at::ScalarType dtype, int64_t dims);
 inline int64_t height_dim(const at::Tensor& image) { return height_dim(image.scalar_type(), image.dim()); }
 ImageSize image_size(const at::Tensor& image);
 
+// True if a sample's array of this shape has a number for each pixel: [..., height, width] or
+// [height, width, ...].
+bool is_of_pixels(at::IntArrayRef shape, const ImageSize& image);
+
 // A transform of each image "input" by itself: uint8 [height, width] or [height, width, channels] with at
-// most 4 channels, or floating-point [channels, height, width].
+// most 4 channels, or floating-point [channels, height, width]. Other arrays stay as they are, so `spec`
+// refuses those as high and wide as the image, such as a mask, if pixels move.
 class ImageTransform : public Transform {
  public:
   SampleSpec spec(const SampleSpec& before) const final;
@@ -92,6 +97,8 @@ class ImageTransform : public Transform {
   virtual ImageSize size(const ImageSize& before) const { return before; }
   // True if images must be uint8.
   virtual bool needs_bytes() const { return false; }
+  // True if pixels of an image that keeps its size may be elsewhere afterwards.
+  virtual bool moves_pixels() const { return true; }
 };
 
 // The shape and dtype of samples' "input". Throws TransformError if there is none. The dtype is `unknown` if

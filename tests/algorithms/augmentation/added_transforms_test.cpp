@@ -77,5 +77,12 @@ TEST(AddedTransforms, DataThatAreNoSuchImagesAreAnErrorWithTheRecipesLine) {
   EXPECT_THAT(refused(of_images(at::ones({5, 20}, at::kLong))), HasSubstr("expected images"));
 }
 
+TEST(AddedTransforms, ImagesWithMasksAreAnErrorWithTheRecipesLine) {
+  const DatasetPtr data = std::make_shared<const TensorDataset>(
+      TensorTree::Children{{"input", noisy_bytes()}, {"target", at::ones({5, 12, 9}, at::kLong)}});
+  EXPECT_THAT(refused(data),
+              AllOf(HasSubstr("r.toml:1"), HasSubstr("RandAugment"), HasSubstr("not those of 'target'")));
+}
+
 }  // namespace
 }  // namespace tutti

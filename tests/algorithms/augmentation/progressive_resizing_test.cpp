@@ -1,6 +1,7 @@
 #include "algorithms/augmentation/progressive_resizing.h"
 
 #include <ATen/ATen.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -64,6 +65,23 @@ TEST(ProgressiveResizingTest, TargetsAreCroppedAtTheSamePlace) {
     EXPECT_EQ(image[0][0][0][0].item<int64_t>(), target[0][0][0].item<int64_t>());
     EXPECT_EQ(target.sizes(), (std::vector<int64_t>{1, 2, 2}));
   }
+}
+
+TEST(ProgressiveResizingTest, TargetsOfThePixelsAreNotLeftBehind) {
+  State state = image_state();
+  const auto tried = [&](const Shape& target, bool resize_targets) {
+    Batch batch = state.batch;
+    batch.set("target", at::zeros(target));
+    ProgressiveResizing({.resize_targets = resize_targets}).try_on(state, batch);
+    return batch["target"].sizes().vec();
+  };
+  EXPECT_THAT(
+      [&] {
+        tried({6, 8, 10}, false);
+      },
+      testing::ThrowsMessage<UserError>(testing::HasSubstr("expected resize_targets = true")));
+  EXPECT_EQ(tried({6, 8, 10}, true), (Shape{6, 3, 4}));  // 5 is no multiple of 4
+  EXPECT_EQ(tried({6, 3}, false), (Shape{6, 3}));
 }
 
 }  // namespace

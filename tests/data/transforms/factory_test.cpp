@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "data/catalog.h"
 #include "data/transforms/catalog.h"
 #include "recipe/resolve.h"
@@ -13,6 +15,7 @@
 namespace tutti {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::StartsWith;
 
@@ -94,6 +97,49 @@ TEST(MakeTransforms, WhatDoesNotFitTheImagesIsNamedWithKeyAndValue) {
       HasSubstr("transforms.0.vocab_size = 9: expected at least 10: the data has tokens up to 9"));
   EXPECT_THAT(why_not(table("kind = 'mask_tokens'\nmask_token_id = 9"), spec_of({8}, at::kLong, 0)),
               HasSubstr("transforms.0.vocab_size: the data does not say"));
+}
+
+TEST(MakeTransforms, OperationsOnAnImageHaveAnEnd) {
+  for (const auto& [kind, key, most] :
+       {std::tuple{"randaugment", "depth", "100"}, std::tuple{"augmix", "depth", "100"},
+        std::tuple{"augmix", "width", "100"}, std::tuple{"cutout", "num_holes", "10000"}})
+    EXPECT_THAT(
+        why_not(table(std::string("kind = '") + kind + "'\n" + key + " = 1000000000"), spec_of({8, 8, 3})),
+        AllOf(StartsWith(std::string("r.toml:6: data.train.transforms.0.") + key),
+              HasSubstr("expected an integer"), HasSubstr(most)));
+}
+
+// Images of bytes [8, 8, 3] beside an array of that shape.
+SampleSpec masked(const Shape& mask, const std::string& name = "target") {
+  SampleSpec samples = spec_of({8, 8, 3});
+  samples.shapes[name] = mask;
+  samples.dtypes[name] = at::kLong;
+  return samples;
+}
+
+TEST(MakeTransforms, ImagesDoNotMoveAwayFromTheirMasks) {
+  for (const char* keys :
+       {"kind = 'flip'", "kind = 'random_crop'\nsize = 4", "kind = 'random_crop'\nsize = 8\npadding = 1",
+        "kind = 'center_crop'\nsize = 4", "kind = 'resize'\nsize = [4, 4]", "kind = 'colout'",
+        "kind = 'randaugment'", "kind = 'augmix'"})
+    EXPECT_THAT(why_not(table(keys), masked({8, 8})),
+                AllOf(StartsWith("r.toml:5: data.train.transforms.0.kind = "),
+                      HasSubstr("not those of 'target', which is int64 [8, 8] a sample")))
+        << keys;
+  for (const Shape& mask : {Shape{1, 8, 8}, Shape{8, 8, 2}})
+    EXPECT_THAT(why_not(table("kind = 'flip'"), masked(mask)), HasSubstr("not those of 'target'"));
+  EXPECT_THAT(why_not(table("kind = 'flip'"), masked({8, 8}, "depth")), HasSubstr("not those of 'depth'"));
+  SampleSpec tensors = masked({8, 8});
+  EXPECT_THAT(why_not(kToTensor + table("kind = 'flip'"), tensors), StartsWith("r.toml:7: "));
+}
+
+TEST(MakeTransforms, WhatLeavesPixelsInPlaceLeavesThemWithTheirMasks) {
+  for (const char* keys : {"kind = 'cutout'", "kind = 'to_tensor'", "kind = 'random_crop'\nsize = 8",
+                           "kind = 'center_crop'\nsize = 8", "kind = 'resize'\nsize = 8",
+                           "kind = 'colout'\np_row = 0\np_col = 0"})
+    EXPECT_NO_THROW(make_transforms(tables_of(table(keys)), masked({8, 8}))) << keys;
+  for (const Shape& other : {Shape{}, Shape{8}, Shape{4, 8}, Shape{8, 4, 8}})
+    EXPECT_NO_THROW(make_transforms(tables_of(table("kind = 'flip'")), masked(other)));
 }
 
 TEST(MakeTransforms, PaddingIsOneTwoOrFourNumbers) {
