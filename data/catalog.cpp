@@ -58,8 +58,10 @@ Entry bytes() {
 Entry tokens() {
   Entry entry{
       "tokens",
-      "A file of little-endian uint16 tokens without a header, for a language model.",
+      "A file of little-endian tokens without a header, for a language model.",
       {{"path", kPath, "", "the file"},
+       Key{"dtype", kText, "uint16", "the type of a token in the file"}.one_of(
+           {"uint16", "int32", "uint32", "int64"}),
        Key{"vocab_size", kInteger, "none", "tokens are below; default: from the data"}.at_least(1).at_most(
            kMaxSampleSize)}};
   for (auto& key : sequence_keys()) entry.keys.push_back(std::move(key));

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <set>
 
 #include "io/formats/file_head.h"
+#include "io/formats/token_type.h"
 #include "io/hdf5/hdf5_listing.h"
 #include "recipe/setting.h"
 #include "runtime/error.h"
@@ -55,15 +57,44 @@ FoundData tokens_data(const std::string& file, const std::string& recipe_folder,
 // Tokens of two bytes have zeros among them, texts in any encoding of bytes do not.
 bool is_text(const std::vector<uint8_t>& head) { return std::ranges::count(head, 0) == 0; }
 
-// One more than the largest of all tokens, in steps of 64; all that uint16 has if the file is too long to
-// look.
-int64_t vocabulary(const std::string& file, int64_t tokens) {
-  if (tokens > kMostTokensRead) return int64_t{1} << 16;
-  const std::vector<uint8_t> bytes = file_head(file, static_cast<std::size_t>(2 * tokens));
-  int largest = 0;
-  for (std::size_t i = 0; i + 1 < bytes.size(); i += 2)
-    largest = std::max(largest, bytes[i] | bytes[i + 1] << 8);
-  return std::max<int64_t>((largest + 64) / 64 * 64, 64);
+constexpr std::size_t kUint16Values = std::size_t{1} << 16;
+
+template <class Token>
+std::size_t end_of(const std::vector<uint8_t>& bytes) {
+  std::size_t largest = 0;
+  for (std::size_t i = 0; i + sizeof(Token) <= bytes.size(); i += sizeof(Token)) {
+    Token token;
+    std::memcpy(&token, &bytes[i], sizeof token);
+    largest = std::max<std::size_t>(largest, token);
+  }
+  return largest + 1;
+}
+
+// One more than the largest of the tokens that are looked at, in steps of 64; all that uint16 has if such a
+// file is too long to look at all.
+int64_t vocabulary(const std::string& file, int64_t tokens, int64_t token_bytes) {
+  if (token_bytes == sizeof(uint16_t) && tokens > kMostTokensRead) return kUint16Values;
+  const int64_t looked_at = std::min(tokens, kMostTokensRead);
+  const std::vector<uint8_t> bytes = file_head(file, static_cast<std::size_t>(token_bytes * looked_at));
+  const std::size_t end = token_bytes == sizeof(uint16_t)   ? end_of<uint16_t>(bytes)
+                          : token_bytes == sizeof(uint32_t) ? end_of<uint32_t>(bytes)
+                                                            : end_of<uint64_t>(bytes);
+  return static_cast<int64_t>((end + 63) / 64 * 64);
+}
+
+FoundData binary_tokens(const std::string& file, const std::string& recipe_folder, int64_t size,
+                        const std::string& type) {
+  const int64_t token_bytes = type == "int64" ? 8 : type == "int32" ? 4 : 2;
+  if (size % token_bytes != 0)
+    throw UserError(file + ": neither HDF5, nor text, nor " + type +
+                    " tokens; `tutti list datasets` shows what is read");
+  const int64_t tokens = size / token_bytes, end = vocabulary(file, tokens, token_bytes);
+  FoundData data = tokens_data(file, recipe_folder, "tokens", tokens,
+                               std::to_string(tokens) + ' ' + type + " tokens, below " + std::to_string(end));
+  for (RecipeLines* lines : {&data.train, &data.eval})
+    lines->insert(lines->begin() + 2, {"dtype", toml_text(type), "of a token in the file"});
+  data.vocabulary = end;
+  return data;
 }
 
 FoundData look_into_file(const std::string& file, const std::string& recipe_folder) {
@@ -82,14 +113,7 @@ FoundData look_into_file(const std::string& file, const std::string& recipe_fold
     data.vocabulary = 256;
     return data;
   }
-  if (size % 2 != 0)
-    throw UserError(file +
-                    ": neither HDF5, nor text, nor uint16 tokens; `tutti list datasets` shows what is read");
-  const int64_t vocab = vocabulary(file, size / 2);
-  FoundData data = tokens_data(file, recipe_folder, "tokens", size / 2,
-                               std::to_string(size / 2) + " uint16 tokens, below " + std::to_string(vocab));
-  data.vocabulary = vocab;
-  return data;
+  return binary_tokens(file, recipe_folder, size, likely_token_type(head));
 }
 
 }  // namespace

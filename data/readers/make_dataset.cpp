@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <sstream>
 
 #include "data/readers/cifar.h"
@@ -27,6 +28,8 @@ DatasetPtr opened(const Setting& section, const std::function<DatasetPtr()>& ope
   const Setting& key = section.at(error.option);
   const Setting* named = key.is_table() ? key.find(error.array) : nullptr;
   (named ? *named : key).fail(section.at("path").as_written() + ": " + error.message());
+} catch (const WrongTokenType& error) {
+  section.at("dtype").fail(error);
 } catch (const UserError& error) {
   section.at("path").fail(error);
 }
@@ -69,10 +72,17 @@ TokenDataset::Split split_of(const Setting& setting) {
   setting.fail("expected all, train or eval");
 }
 
-DatasetPtr make_tokens(const Setting& section, TokenDataset::Format format) {
+TokenDataset::Format format_of(const Setting& section) {
+  using enum TokenDataset::Format;
+  static const std::map<std::string, TokenDataset::Format> formats = {
+      {"uint16", kUint16}, {"int32", kInt32}, {"uint32", kUint32}, {"int64", kInt64}};
+  return section.at("kind").text() == "bytes" ? kBytes : formats.at(section.at("dtype").text());
+}
+
+DatasetPtr make_tokens(const Setting& section) {
   TokenDataset::Options options;
   options.path = section.at("path").text();
-  options.format = format;
+  options.format = format_of(section);
   options.sequence_length = section.at("sequence_length").integer();
   options.split = split_of(section.at("split"));
   options.eval_fraction = section.at("eval_fraction").number();
@@ -173,8 +183,7 @@ namespace {
 DatasetPtr make_untransformed(const Setting& section, uint64_t seed, int64_t ignore_index) {
   const std::string& kind = section.at("kind").text();
   if (kind == "hdf5") return make_hdf5(section, ignore_index);
-  if (kind == "bytes") return make_tokens(section, TokenDataset::Format::kBytes);
-  if (kind == "tokens") return make_tokens(section, TokenDataset::Format::kUint16);
+  if (kind == "bytes" || kind == "tokens") return make_tokens(section);
   if (kind == "synthetic") return make_synthetic(section, seed);
   if (kind == "cifar10") return make_cifar(section, CifarOptions::Labels::kTen);
   if (kind == "cifar100") return make_cifar(section, labels_of_cifar100(section));

@@ -3,7 +3,10 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <limits>
+#include <type_traits>
 
+#include "io/formats/token_type.h"
 #include "runtime/error.h"
 #include "runtime/hashes.h"
 
@@ -13,16 +16,22 @@ namespace {
 constexpr int64_t kSamplesInDigest = 16;
 constexpr int64_t kByteValues = 256;
 
-template <class Item>
-void widen_items(const std::byte* from, int64_t count, int64_t* to) {
-  const auto* items = reinterpret_cast<const Item*>(from);
-  std::copy(items, items + count, to);
-}
+constexpr size_t kFormatBytes = 1 << 20;  // of a file, which show its format
+constexpr size_t kFormatTokens = 1 << 17;
+constexpr int64_t kMostUint16 = std::numeric_limits<uint16_t>::max();
+constexpr uint64_t kNoVocabulary = uint64_t{1} << 31;  // tokens are below
 
-// A loop that the compiler vectorizes: opening a file checks all its tokens.
-int64_t largest(std::span<const uint16_t> tokens) {
-  uint16_t most = 0;
-  for (const uint16_t token : tokens) most = token > most ? token : most;
+// The names of the formats, in their order.
+constexpr const char* kNames[] = {"uint8", "uint16", "int32", "uint32", "int64"};
+
+// A loop that the compiler vectorizes: opening a file checks all its tokens. Negative ones are the largest.
+template <class Item>
+uint64_t largest(std::span<const Item> tokens) {
+  std::make_unsigned_t<Item> most = 0;
+  for (const Item token : tokens) {
+    const auto value = static_cast<std::make_unsigned_t<Item>>(token);
+    most = value > most ? value : most;
+  }
   return most;
 }
 
@@ -31,8 +40,8 @@ int64_t largest(std::span<const uint16_t> tokens) {
 TokenDataset::TokenDataset(const Options& options) : options_(options), file_(options.path) {
   const auto bytes = static_cast<int64_t>(file_.bytes().size());
   if (bytes % item_bytes() != 0) {
-    throw UserError({options.path},
-                    "" + std::to_string(bytes) + " bytes are not a whole number of uint16 tokens");
+    throw UserError({options.path}, std::to_string(bytes) + " bytes are not a whole number of " +
+                                        kNames[static_cast<int>(options.format)] + " tokens");
   }
   const int64_t all = bytes / item_bytes();
   const auto training = static_cast<int64_t>(static_cast<double>(all) * (1 - options.eval_fraction));
@@ -43,28 +52,44 @@ TokenDataset::TokenDataset(const Options& options) : options_(options), file_(op
     throw UserError({options.path}, "has " + std::to_string(tokens_) + " tokens, but a sample needs " +
                                         std::to_string(options.sequence_length + 1));
   }
+  require_format();
   if (tokens_ <= kMaxCheckedTokens) scan();
   find_classes();
 }
 
+int64_t TokenDataset::item_bytes() const {
+  constexpr int64_t kBytesOf[] = {1, 2, 4, 4, 8};
+  return kBytesOf[static_cast<int>(options_.format)];
+}
+
+template <class Function>
+auto TokenDataset::on_tokens(Function function) const {
+  const auto tokens_of = [this]<class Item>(Item) {
+    return std::span<const Item>(reinterpret_cast<const Item*>(item(first_)), static_cast<size_t>(tokens_));
+  };
+  switch (options_.format) {
+    case Format::kBytes:
+      return function(tokens_of(uint8_t{}));
+    case Format::kUint16:
+      return function(tokens_of(uint16_t{}));
+    case Format::kInt32:
+      return function(tokens_of(int32_t{}));
+    case Format::kUint32:
+      return function(tokens_of(uint32_t{}));
+    default:
+      return function(tokens_of(int64_t{}));
+  }
+}
+
 void TokenDataset::find_classes() {
   classes_ = options_.format == Format::kBytes ? kByteValues : options_.vocab_size;
-  if (classes_ == 0 && tokens_ <= kMaxCheckedTokens) classes_ = largest(uint16_tokens()) + 1;
+  if (classes_ == 0 && tokens_ <= kMaxCheckedTokens)
+    classes_ = on_tokens([](auto tokens) { return static_cast<int64_t>(largest(tokens)) + 1; });
 }
 
 SampleSpec TokenDataset::spec() const {
   const Shape shape = {options_.sequence_length};
   return {{{"input", shape}, {"target", shape}}, classes_, {{"input", at::kLong}, {"target", at::kLong}}};
-}
-
-void TokenDataset::widen(int64_t first, int64_t count, int64_t* to) const {
-  const std::byte* from = item(first_ + first);
-  options_.format == Format::kBytes ? widen_items<uint8_t>(from, count, to)
-                                    : widen_items<uint16_t>(from, count, to);
-}
-
-std::span<const uint16_t> TokenDataset::uint16_tokens() const {
-  return {reinterpret_cast<const uint16_t*>(item(first_)), static_cast<size_t>(tokens_)};
 }
 
 Batch TokenDataset::get(std::span<const int64_t> indices, const Epoch&) const {
@@ -73,25 +98,51 @@ Batch TokenDataset::get(std::span<const int64_t> indices, const Epoch&) const {
   const at::Tensor input = at::empty(shape, at::kLong), target = at::empty(shape, at::kLong);
   auto* inputs = input.mutable_data_ptr<int64_t>();
   auto* targets = target.mutable_data_ptr<int64_t>();
-  for (const int64_t index : indices) {
-    TUTTI_ASSERT(index >= 0 && index < size_, options_.path + ": sample " + std::to_string(index));
-    widen(index * length, length, inputs);
-    widen(index * length + 1, length, targets);
-    inputs += length;
-    targets += length;
-  }
+  on_tokens([&](auto tokens) {
+    for (const int64_t index : indices) {
+      TUTTI_ASSERT(index >= 0 && index < size_, options_.path + ": sample " + std::to_string(index));
+      const auto* from = tokens.data() + index * length;
+      inputs = std::copy_n(from, length, inputs);
+      targets = std::copy_n(from + 1, length, targets);
+    }
+  });
   return TensorTree::Children{{"input", input}, {"target", target}};
 }
 
 void TokenDataset::scan() const {
-  if (options_.format == Format::kBytes || options_.vocab_size == 0) return;
-  const auto tokens = uint16_tokens();
-  if (largest(tokens) < options_.vocab_size) return;
-  const auto bad = std::find_if(tokens.begin(), tokens.end(),
-                                [&](uint16_t token) { return token >= options_.vocab_size; });
-  throw UserError({options_.path}, "token " + std::to_string(first_ + (bad - tokens.begin())) + " is " +
-                                       std::to_string(*bad) + ", which is not in [0, " +
-                                       std::to_string(options_.vocab_size) + ")");
+  if (options_.format == Format::kBytes || (options_.format == Format::kUint16 && options_.vocab_size == 0))
+    return;
+  const uint64_t end = options_.vocab_size > 0 ? static_cast<uint64_t>(options_.vocab_size) : kNoVocabulary;
+  on_tokens([&](auto tokens) {
+    if (largest(tokens) < end) return;
+    const auto bad =
+        std::ranges::find_if(tokens, [&](auto token) { return static_cast<uint64_t>(token) >= end; });
+    throw UserError({options_.path}, "token " + std::to_string(first_ + (bad - tokens.begin())) + " is " +
+                                         std::to_string(*bad) + ", which is not in [0, " +
+                                         std::to_string(end) + ")");
+  });
+}
+
+void TokenDataset::require_format() const {
+  if (options_.format == Format::kBytes) return;
+  const auto bytes = file_.bytes().first(std::min<size_t>(file_.bytes().size(), kFormatBytes));
+  const auto likely = likely_token_type({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()});
+  const std::string name = kNames[static_cast<int>(options_.format)];
+  if (likely == name || (likely == "int32" && item_bytes() == sizeof(int32_t))) return;
+  const bool wider = likely == "int64" || options_.format == Format::kUint16;
+  if (!wider && !is_beyond_vocabulary()) return;
+  throw WrongTokenType({options_.path}, "the tokens are read as " + name + " and look like " + likely +
+                                            "; expected dtype = \"" + likely + '"');
+}
+
+bool TokenDataset::is_beyond_vocabulary() const {
+  const auto end = static_cast<uint64_t>(std::max(options_.vocab_size, kMostUint16 + 1));
+  return on_tokens([&](auto tokens) {
+    const auto head = tokens.first(std::min<size_t>(tokens.size(), kFormatTokens));
+    const auto beyond =
+        std::ranges::count_if(head, [&](auto token) { return static_cast<uint64_t>(token) >= end; });
+    return 2 * beyond > std::ssize(head);
+  });
 }
 
 uint64_t TokenDataset::digest() const {

@@ -6,14 +6,22 @@
 
 #include "data/dataset.h"
 #include "io/mapped_file.h"
+#include "runtime/error.h"
 
 namespace tutti {
+
+// The tokens of a file are of another type than the one they are read as.
+class WrongTokenType final : public UserError {
+ public:
+  using UserError::UserError;
+};
 
 // A sequence of tokens, cut into samples for a language model. With L = sequence_length, sample i is
 // "input" = tokens [i L, i L + L) and "target" = tokens [i L + 1, i L + L + 1), both int64 [L].
 class TokenDataset final : public Dataset {
  public:
-  enum class Format { kBytes, kUint16 };  // a text file; a file of little-endian uint16 without a header
+  // A text file; a file of little-endian integers without a header.
+  enum class Format { kBytes, kUint16, kInt32, kUint32, kInt64 };
   enum class Split { kAll, kTrain, kEval };
 
   struct Options {
@@ -22,11 +30,11 @@ class TokenDataset final : public Dataset {
     int64_t sequence_length = 256;
     Split split = Split::kAll;
     double eval_fraction = 0.1;  // the part of the tokens, at the file's end, for kEval
-    int64_t vocab_size = 0;      // for kUint16: tokens are below; 0: the largest token + 1
+    int64_t vocab_size = 0;      // not for kBytes: tokens are below; 0: the largest token + 1
   };
 
-  // Throws UserError if the split has no sample or a token is out of range. Tokens are checked if there are
-  // at most kMaxCheckedTokens.
+  // Throws WrongTokenType if the file seems to be of another format, UserError if the split has no sample or
+  // a token is out of range. Tokens are checked if there are at most kMaxCheckedTokens.
   explicit TokenDataset(const Options& options);
 
   static constexpr int64_t kMaxCheckedTokens = int64_t{256} << 20;
@@ -38,12 +46,15 @@ class TokenDataset final : public Dataset {
   uint64_t digest() const override;
 
  private:
-  int64_t item_bytes() const { return options_.format == Format::kBytes ? 1 : 2; }
+  int64_t item_bytes() const;
   const std::byte* item(int64_t token) const { return file_.bytes().data() + token * item_bytes(); }
-  std::span<const uint16_t> uint16_tokens() const;  // of the split
+  // function(span of the split's tokens, of their type)
+  template <class Function>
+  auto on_tokens(Function function) const;
+  void require_format() const;
+  // True if most tokens are too large, as two uint16 that are read as one int32 are.
+  bool is_beyond_vocabulary() const;
   void find_classes();
-  // Converts `count` tokens of the split, from `first` on.
-  void widen(int64_t first, int64_t count, int64_t* to) const;
 
   Options options_;
   MappedFile file_;

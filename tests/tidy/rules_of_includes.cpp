@@ -46,9 +46,9 @@ const std::map<std::string, Folders>& may_include() {
 // looks into files with, and the way into libtutti.so.
 bool is_for_cli(const std::string& include) {
   static const Folders headers{
-      "\"commands/entry.h\"",           "\"job/composer_names.h\"",  "\"job/foreign_names.h\"",
-      "\"job/recipe_catalogs.h\"",      "\"io/run_paths.h\"",        "\"io/formats/file_head.h\"",
-      "\"io/formats/recipe_schema.h\"", "\"io/hdf5/hdf5_listing.h\""};
+      "\"commands/entry.h\"",           "\"job/composer_names.h\"",    "\"job/foreign_names.h\"",
+      "\"job/recipe_catalogs.h\"",      "\"io/run_paths.h\"",          "\"io/formats/file_head.h\"",
+      "\"io/formats/recipe_schema.h\"", "\"io/formats/token_type.h\"", "\"io/hdf5/hdf5_listing.h\""};
   return headers.count(include) > 0 || include.ends_with("catalog.h\"");
 }
 

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <numeric>
+
 #include "io/hdf5/hdf5_writer.h"
 #include "runtime/error.h"
 #include "tests/runtime/scratch.h"
@@ -51,6 +53,12 @@ Setting text_section(const std::string& split) {
   return section.set("split", split).set("eval_fraction", 0.1).done();
 }
 
+Setting tokens_section(const std::string& path, const std::string& dtype) {
+  Section section;
+  section.set("kind", "tokens").set("path", path).set("sequence_length", int64_t{4}).set("split", "all");
+  return section.set("eval_fraction", 0.1).set("dtype", dtype).done();
+}
+
 Setting synthetic_section(const std::string& targets, const std::vector<Setting::Value>& shape) {
   Section section;
   section.set("kind", "synthetic")
@@ -58,6 +66,19 @@ Setting synthetic_section(const std::string& targets, const std::vector<Setting:
       .set("shape", array_of(shape))
       .set("targets", targets);
   return section.set("classes", int64_t{10}).set("vocab", int64_t{256}).done();
+}
+
+TEST(MakeDataset, TheDtypeOfTokensIsThatOfTheFile) {
+  const Scratch folder;
+  const std::string path = folder.path("tokens.bin");
+  std::vector<int32_t> tokens(50);
+  std::iota(tokens.begin(), tokens.end(), 3);
+  write_text(path, {reinterpret_cast<const char*>(tokens.data()), tokens.size() * sizeof(int32_t)});
+  for (const char* dtype : {"int32", "uint32"})
+    EXPECT_EQ(make_dataset(tokens_section(path, dtype))->spec().classes, 53);
+  EXPECT_THAT(message_of<UserError>([&] { make_dataset(tokens_section(path, "uint16")); }),
+              AllOf(StartsWith("digits.toml:7: data.train.dtype = \"uint16\": "), HasSubstr(path),
+                    HasSubstr("expected dtype = \"int32\"")));
 }
 
 TEST(MakeDataset, DigitsShipWithTheProgram) {

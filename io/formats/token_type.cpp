@@ -1,0 +1,44 @@
+#include "io/formats/token_type.h"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace tutti {
+namespace {
+
+constexpr std::size_t kFewestBytes = 64;          // that tell anything
+constexpr uint32_t kMostOfUpperHalf = 31;         // of a vocabulary of two million
+constexpr uint32_t kLeastOfLowerHalf = 1u << 15;  // some token has it, if the vocabulary exceeds uint16
+
+struct Halves {
+  uint32_t lower = 0, upper = 0;  // the largest of all numbers
+};
+
+template <int kBytes>
+uint32_t little_endian(const uint8_t* bytes) {
+  uint32_t value = 0;
+  for (int i = 0; i < kBytes; ++i) value |= uint32_t{bytes[i]} << 8 * i;
+  return value;
+}
+
+template <int kBytes>
+Halves largest_halves(std::span<const uint8_t> head) {
+  Halves most;
+  for (std::size_t i = 0; i + 2 * kBytes <= head.size(); i += 2 * kBytes) {
+    most.lower = std::max(most.lower, little_endian<kBytes>(&head[i]));
+    most.upper = std::max(most.upper, little_endian<kBytes>(&head[i + kBytes]));
+  }
+  return most;
+}
+
+}  // namespace
+
+std::string likely_token_type(std::span<const uint8_t> head) {
+  if (head.size() < kFewestBytes) return "uint16";
+  const Halves of_int64 = largest_halves<4>(head), of_int32 = largest_halves<2>(head);
+  if (of_int64.lower > 0 && of_int64.upper == 0) return "int64";
+  const bool exceeds_uint16 = of_int32.upper <= kMostOfUpperHalf && of_int32.lower >= kLeastOfLowerHalf;
+  return of_int32.lower > 0 && (of_int32.upper == 0 || exceeds_uint16) ? "int32" : "uint16";
+}
+
+}  // namespace tutti
