@@ -17,6 +17,7 @@
 #include "io/checkpoint/checkpoint.h"
 #include "io/checkpoint/run_state.h"
 #include "io/journal/recorded_run.h"
+#include "job/copied_targets.h"
 #include "job/deepspeed.h"
 #include "job/evaluation_data.h"
 #include "job/token_times.h"
@@ -443,6 +444,7 @@ Job make_job(Setting recipe, const JobOptions& options) {
   open_all_data(job, options);
   const auto model = open_training_data(job, options.components);
   for (auto& evaluator : job.evaluators) complete(job, *model, evaluator);
+  require_no_copied_targets(job);
   check_tasks(job.tasks, job.evaluators, counts_tokens(*model, job.spec()));
   if (options.makes_folders) make_folders(job, options);
   return job;

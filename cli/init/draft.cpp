@@ -153,8 +153,16 @@ RecipeLines train_lines(const FoundData& data) {
   return lines;
 }
 
+// `part`: "train" or "eval"
+std::string next_token(const FoundData& data, const std::string& part) {
+  if (!data.copied) return "";
+  return section(
+      "[[data." + part + ".transforms]]",
+      {{"kind", "\"next_token\"", "a token's target is the next one; here it is the token itself"}});
+}
+
 std::string transforms(const FoundData& data) {
-  if (!data.may_flip) return "";
+  if (!data.may_flip) return next_token(data, "train");
   return section("[[data.train.transforms]]",
                  {{"kind", "\"random_crop\"", "a part of each image, at a drawn place"},
                   {"size", std::to_string(data.height)},
@@ -169,7 +177,7 @@ std::string eval_text(const FoundData& data) {
   RecipeLines lines = data.eval;
   for (const auto& line : number_lines(data)) lines.push_back({line.key, line.value, "as in training"});
   if (is_gpt(data)) lines.push_back({"subset_num_batches", "50", "an evaluation is at most so long"});
-  return section("[data.eval]", lines);
+  return section("[data.eval]", lines) + next_token(data, "eval");
 }
 
 RecipeLines optimizer_lines(const FoundData& data) {

@@ -17,6 +17,7 @@ using WordSet = std::set<std::string>;
 
 constexpr int64_t kMostLabels = 1 << 20;
 constexpr int64_t kMostPixels = 1 << 20;
+constexpr double kIgnored = -100;  // the label of tokens that do not count
 
 enum class Part { kTrain, kEval, kTest, kWhole };
 
@@ -34,6 +35,7 @@ struct NamedArray {
 struct Pair {
   const NamedArray* input = nullptr;
   const NamedArray* target = nullptr;
+  bool copied = false;  // each token's label is the token itself, as for Hugging Face's causal models
 };
 
 Part part_of(const std::string& word) {
@@ -118,7 +120,8 @@ const NamedArray* counterpart(const std::vector<NamedArray>& arrays, const Named
 
 Pair eval_pair(const std::vector<NamedArray>& arrays, const Pair& train, std::initializer_list<Part> parts) {
   for (const Part part : parts) {
-    const Pair pair{counterpart(arrays, *train.input, part), counterpart(arrays, *train.target, part)};
+    const Pair pair{counterpart(arrays, *train.input, part), counterpart(arrays, *train.target, part),
+                    train.copied};
     if (pair.input && pair.target && pair.input->array.rows() == pair.target->array.rows()) return pair;
   }
   return {};
@@ -141,7 +144,7 @@ std::string name_of(const NamedArray& one) { return one.array.path.substr(one.ar
 // What a tokenizer of Hugging Face leaves, and BERT reads by these names; none if it is something else.
 std::vector<std::string> names_of_bert(const std::vector<NamedArray>& arrays, const Pair& pair) {
   const std::string group = group_of(pair.input->array.path);
-  if (name_of(*pair.input) != "input_ids" || name_of(*pair.target) != "labels" ||
+  if (pair.copied || name_of(*pair.input) != "input_ids" || name_of(*pair.target) != "labels" ||
       group_of(pair.target->array.path) != group)
     return {};
   std::vector<std::string> names = {"input_ids", "labels"};
@@ -263,6 +266,23 @@ RecipeLines eval_lines(const std::string& file, const std::string& recipe_folder
   return pair.input ? data_lines(other, recipe_folder, beside, pair) : RecipeLines{};
 }
 
+// True if labels that count are the tokens at their places, next to each other: masked tokens lie apart.
+bool are_copies(const std::string& file, const NamedArray& input, const NamedArray& target) {
+  if (!are_tokens(input, target)) return false;
+  const int64_t rows = kMostLabels / std::max<int64_t>(1, input.array.row_size());
+  const auto tokens = first_rows(file, input.array, rows), labels = first_rows(file, target.array, rows);
+  std::size_t counted = 0, neighbors = 0, others = 0;
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    if (labels[i] == kIgnored) continue;
+    if (labels[i] != tokens[i]) return false;
+    ++counted;
+    if (i == 0 || labels[i - 1] == kIgnored) continue;
+    ++neighbors;
+    if (labels[i - 1] != tokens[i]) ++others;
+  }
+  return others > 0 && 2 * neighbors > counted;
+}
+
 [[noreturn]] void refuse(const std::string& file, const std::vector<NamedArray>& arrays) {
   std::string there;
   for (const auto& one : arrays)
@@ -281,6 +301,7 @@ FoundData look_into_hdf5(const std::string& file, const std::string& recipe_fold
   Pair pair = best_pair(arrays, Part::kTrain);
   if (!pair.input) pair = best_pair(arrays, Part::kWhole);
   if (!pair.input) refuse(file, arrays);
+  pair.copied = are_copies(file, *pair.input, *pair.target);
   const ListedArray &input = pair.input->array, &target = pair.target->array;
   FoundData data{.name = std::filesystem::path(file).stem(), .count = input.rows()};
   data.classes = classes_of(file, target);
@@ -291,6 +312,7 @@ FoundData look_into_hdf5(const std::string& file, const std::string& recipe_fold
     if (data.samples == SampleKind::kMaskedTokens) data.vocabulary = std::max(data.vocabulary, data.classes);
   } else if (are_tokens(*pair.input, *pair.target)) {
     data.samples = SampleKind::kTokens;
+    data.copied = pair.copied;
     data.sequence_length = input.shape[1];
     data.vocabulary = std::max(data.classes, classes_of(file, input));
   } else {

@@ -34,6 +34,7 @@ struct FoundData {
   int64_t classes = 0;             // 0 = not known
   int64_t vocabulary = 0;          // tokens; 0 = not known
   int64_t values = 0;              // in a sample of vectors
+  bool copied = false;             // each token's label is the token itself
   std::optional<int64_t> ignored;  // the label below 0
   int64_t height = 0, width = 0;
   int64_t channels = 0;        // 0: images have no dimension of channels

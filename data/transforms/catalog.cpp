@@ -100,7 +100,11 @@ std::vector<Entry> of_tensors() {
                 .at_most(kMostTokens),
             Key{"special_token_ids", kIntegers, "none", "tokens that are never chosen"}.at_least(0).at_most(
                 kMostTokens),
-            Key{"mlm_probability", kNumber, "0.15", "of a token to be chosen"}.at_least(0).at_most(1)}}};
+            Key{"mlm_probability", kNumber, "0.15", "of a token to be chosen"}.at_least(0).at_most(1)}},
+          {"next_token",
+           "Shifts targets that are a copy of the tokens, for a gpt: the target of a token becomes the next "
+           "one, the last has none, and those of -100 stay so; as transformers' causal language models do. "
+           "Without targets, those of the tokens."}};
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "data/transforms/cutout.h"
 #include "data/transforms/image_transforms.h"
 #include "data/transforms/mask_tokens.h"
+#include "data/transforms/next_token.h"
 #include "data/transforms/tensor_transforms.h"
 
 namespace tutti {
@@ -111,6 +112,7 @@ const std::map<std::string, Maker>& transform_makers() {
       {"to_tensor", [](const Setting&, const SampleSpec&) { return to_tensor_transform(); }},
       {"normalize", make_normalize},
       {"mask_tokens", make_mask_tokens},
+      {"next_token", [](const Setting&, const SampleSpec&) { return next_token_transform(); }},
   };
   return makers;
 }

@@ -35,7 +35,13 @@ file("texts.h5", **{f"train/{name}": values for name, values in ids.items()}, tr
 file("regression.h5", x=rng.normal(size=(50, 3)), y=rng.normal(size=50))
 file("marked.h5", x=rng.normal(size=(100, 3)), y=np.where(np.arange(100) % 7, labels(100), -1))
 file("huge.h5", x=rng.normal(size=(100, 3)), y=np.where(np.arange(100) == 5, 10**9, labels(100)))
+copied = rng.integers(0, 91, (200, 16))
+file("copied.h5", train__input_ids=copied, train__attention_mask=np.ones_like(copied),
+     train__labels=np.where(np.arange(16) > 2, copied, -100), eval__input_ids=copied[:40],
+     eval__attention_mask=np.ones_like(copied[:40]), eval__labels=copied[:40])
 rng.integers(0, 700, 40000, dtype=np.uint16).tofile("corpus.bin")
+rng.integers(0, 700, 40000, dtype=np.int32).tofile("corpus32.bin")
+rng.integers(0, 100_000, 40000, dtype=np.int64).tofile("corpus64.bin")
 """
 FOUND = {  # file: model, keys of [data.train], whether there is data to evaluate on
     "flat.h5": ("resnet_cifar", {"arrays": {"input": "x_train", "target": "y_train"}, "layout": "NHWC"}, True),
@@ -49,13 +55,17 @@ FOUND = {  # file: model, keys of [data.train], whether there is data to evaluat
     "sequences.h5": ("gpt", {"kind": "hdf5"}, False),
     "masked.h5": ("bert_mlm", {"arrays": ["input_ids", "labels", "attention_mask"]}, False),
     "texts.h5": ("bert_classification", {"group": "train"}, False),
-    "corpus.bin": ("gpt", {"kind": "tokens", "split": "train"}, True),
+    "copied.h5": ("gpt", {"arrays": {"input": "input_ids", "target": "labels"},
+                          "transforms": [{"kind": "next_token"}]}, True),
+    "corpus.bin": ("gpt", {"kind": "tokens", "dtype": "uint16", "split": "train"}, True),
+    "corpus32.bin": ("gpt", {"kind": "tokens", "dtype": "int32"}, True),
+    "corpus64.bin": ("gpt", {"kind": "tokens", "dtype": "int64"}, True),
     "story.txt": ("gpt", {"kind": "bytes"}, True),
     "pair": ("mlp", {"kind": "idx"}, False),
     "cifar": ("resnet_cifar", {"kind": "cifar10"}, True),
     "mnist5k": ("resnet_cifar", {"kind": "mnist"}, True),
 }
-TRAINED = ("flat.h5", "marked.h5", "parts.h5", "codes.h5", "corpus.bin")
+TRAINED = ("flat.h5", "marked.h5", "parts.h5", "codes.h5", "copied.h5", "corpus32.bin")
 
 
 def run(*words, folder):

@@ -48,7 +48,7 @@ TEST(MakeTransforms, EveryKindOfTheCatalogIsMade) {
   for (const std::string& kind : transform_catalog().kinds()) {
     SampleSpec samples = spec_of({8, 8, 3});
     if (kind == "normalize") samples = spec_of({3, 8, 8}, at::kFloat);
-    if (kind == "mask_tokens") samples = spec_of({8}, at::kLong);
+    if (kind == "mask_tokens" || kind == "next_token") samples = spec_of({8}, at::kLong);
     const auto given = keys.find(kind);
     const std::string more = given == keys.end() ? "" : given->second;
     const Transforms made = make_transforms(tables_of(table("kind = '" + kind + "'\n" + more)), samples);
