@@ -74,6 +74,17 @@ void require_batches(const Setting& data, const Sampler& sampler) {
         .fail("an epoch has no batch: the data is shorter than one, and short ones are dropped");
 }
 
+// Microbatches beyond the samples of a rank's full batch would be empty.
+void require_samples_for_microbatches(const Job& job) {
+  const int64_t samples = largest_part(std::min(job.global_batch, job.train_samples()), job.world);
+  for (const auto& [step, parts] : job.settings.train.accumulation.steps)
+    if (parts > samples)
+      job.recipe.at("train")
+          .at("grad_accum")
+          .fail("expected at most " + std::to_string(samples) +
+                " microbatches, one for each sample that a rank has of a batch");
+}
+
 // The seed of the first readable checkpoint. Unreadable ones are reported when the run restores.
 std::optional<uint64_t> first_seed(const std::vector<std::string>& folders) {
   const PosixDisk disk;
@@ -275,6 +286,7 @@ std::shared_ptr<Model> open_training_data(Job& job, const UserComponents& compon
   job.global_batch = global_batch(section, job.world, !job.per_rank_train.empty());
   require_deepspeed_rule(job.recipe, job.global_batch, job.world);
   require_batches(section, job.train_sampler(0));
+  require_samples_for_microbatches(job);
   auto model = build_model(job.recipe.at("model"), job.spec(), job.make_model, pieces_of_memory(job));
   require_tokens(job.recipe, *model, job.spec());
   return model;

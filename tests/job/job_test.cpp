@@ -184,6 +184,28 @@ TEST_F(JobTest, EvaluationTokensMayBeNewButInTheVocabulary) {
                     HasSubstr("tokens up to 50")));
 }
 
+TEST_F(JobTest, MicrobatchesWithoutSamplesAreRefused) {
+  const std::string recipe = with_data(kMlp, "kind = 'synthetic'\nsamples = 24\nshape = [12]", kPoints);
+  const auto why = [&](int world, const std::string& grad_accum, int64_t batch = 24) {
+    JobOptions options;
+    options.run_dir = folder_.path("run");
+    options.world = world;
+    std::string text = recipe + "grad_accum = " + grad_accum + "\n";
+    text.replace(text.find("batch_size = 2"), 14, "batch_size = " + std::to_string(batch));
+    return why_refused(text, options);
+  };
+  EXPECT_EQ(why(1, "24"), "it was taken");
+  EXPECT_EQ(why(5, "5"), "it was taken") << "a rank has 4 samples, and others have 5";
+  EXPECT_EQ(why(1, "'auto'"), "it was taken");
+  EXPECT_EQ(why(1, "[[0, 1], [7, 24]]"), "it was taken");
+  EXPECT_THAT(why(1, "1000000"),
+              AllOf(HasSubstr("train.grad_accum = 1000000: expected at most 24 microbatches"),
+                    StartsWith("test.toml:17: ")));
+  EXPECT_THAT(why(5, "6"), HasSubstr("train.grad_accum = 6: expected at most 5 microbatches"));
+  EXPECT_THAT(why(1, "[[0, 1], [7, 25]]"), HasSubstr("expected at most 24 microbatches"));
+  EXPECT_THAT(why(1, "25", 96), HasSubstr("expected at most 24 microbatches")) << "the data are shorter";
+}
+
 TEST_F(JobTest, EvaluationLabelsBeyondTheTrainedOnesNeedClassesInTheRecipe) {
   const std::string more = std::string(kPoints) + "\nclasses = 12";
   EXPECT_THAT(why_refused(with_data(kMlp, kPoints, more)), HasSubstr("its labels reach 11"));
