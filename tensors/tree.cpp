@@ -38,7 +38,8 @@ TensorTree TensorTree::list(std::vector<TensorTree> items) {
 }
 
 const at::Tensor& TensorTree::tensor() const {
-  TUTTI_ASSERT(is_leaf(), "a tree with " + names_of(children_) + " is no lone tensor");
+  TUTTI_ASSERT(!empty(), "a tree without tensors has no tensor");
+  if (!is_leaf()) throw UserError("expected one tensor; there are several: " + names_of(children_));
   return leaf_;
 }
 

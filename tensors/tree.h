@@ -28,7 +28,7 @@ class TensorTree {
 
   bool is_leaf() const { return leaf_.defined(); }
   bool empty() const { return !is_leaf() && children_.empty(); }
-  const at::Tensor& tensor() const;  // asserts a leaf
+  const at::Tensor& tensor() const;  // throws UserError with their names if there are several
   const Children& children() const { return children_; }
 
   // A child by name or dotted path. If absent, `at` throws UserError with the existing names, `find` returns

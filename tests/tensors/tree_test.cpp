@@ -55,6 +55,11 @@ TEST(TensorTree, MissingNameIsAUserErrorThatListsTheNames) {
   EXPECT_THAT([] { nested().at("label"); }, ThrowsMessage<UserError>(HasSubstr("input, masks")));
 }
 
+TEST(TensorTree, SeveralTensorsAreNotOneAndAreListed) {
+  EXPECT_THAT([] { nested().tensor(); },
+              ThrowsMessage<UserError>(HasSubstr("there are several: input, masks")));
+}
+
 TEST(SampleSpec, AMissingArrayIsAUserErrorThatListsTheNames) {
   const SampleSpec samples{.shapes = {{"tokens", {4}}, {"labels", {}}}};
   EXPECT_EQ(samples.shapes.at("tokens"), Shape{4});

@@ -157,8 +157,10 @@ void try_metrics(State& state, const Evaluator& evaluator, const Dataset& data) 
     try {
       state.update_metric(batch, outputs, *metric);
     } catch (const std::exception& error) {
-      evaluator.section.fail(metric->measured_name() +
-                             " cannot measure this model on this data: " + one_line(error));
+      evaluator.section.fail(
+          metric->measured_name() + " cannot measure " +
+          (outputs.is_leaf() ? "this model on this data: " : "the outputs of this model: ") +
+          one_line(error));
     }
   }
 }

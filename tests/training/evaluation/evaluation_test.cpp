@@ -4,13 +4,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "data/readers/synthetic_dataset.h"
 #include "tests/actors/sleeping_world.h"
 
 namespace tutti {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::Pair;
+using testing::StartsWith;
 
 constexpr const char* kRecipe = R"(
 [model]
@@ -117,6 +121,27 @@ TEST_F(EvaluationTest, MetricsAreThereAtItsEnd) {
   EXPECT_THAT(witness_->metrics, ElementsAre(Pair("eval/CrossEntropy", values[1].second),
                                              Pair("eval/MulticlassAccuracy", values[0].second),
                                              Pair("eval/loss", values[2].second)));
+}
+
+class TwoHeads final : public Model {
+ public:
+  TensorTree forward(const Batch& batch) override {
+    return TensorTree::Children{{"age", batch["input"]}, {"kind", batch["input"]}};
+  }
+  at::Tensor loss(const Outputs&, const Batch&) override { return at::zeros({}); }
+  const char* kind() const override { return "TwoHeads"; }
+};
+
+TEST_F(EvaluationTest, AMetricOfSeveralOutputsIsRefusedWithTheirNames) {
+  state_.model = std::make_shared<TwoHeads>();
+  const Setting recipe = recipe_of(
+      std::string(kRecipe) + "[data.eval]\nkind = 'synthetic'\nmetric_names = ['MulticlassAccuracy']\n");
+  const auto evaluator = Evaluator::read(recipe.at("data").at("eval"), TrainSettings::read(recipe));
+  const TensorDataset data(
+      TensorTree::Children{{"input", at::zeros({1, 3})}, {"target", at::zeros({1}, at::kLong)}}, 10);
+  EXPECT_THAT(message_of<UserError>([&] { try_metrics(state_, evaluator, data); }),
+              AllOf(StartsWith("test.toml:12: data.eval: MulticlassAccuracy cannot measure the outputs"),
+                    HasSubstr("there are several: age, kind")));
 }
 
 // In Composer's way the mean of a batch weighs as one, however the memory had it cut.
