@@ -124,7 +124,7 @@ std::string summary(const Job& job, const State& trainee, const CheckOptions& op
 }
 
 std::string checked(const Job& job, const CheckOptions& options) {
-  for (const std::string& advice : job.data_advice()) print_warning(advice);
+  for (const std::string& advice : job.advice()) print_warning(advice);
   if (options.scan_data) job.scan_data();
   const StartingPoint start = start_of(job);
   const bool starts = !start.checkpoint.folder.empty();

@@ -46,7 +46,7 @@ LocalRunResult train_in_one_process(const Setting& recipe, const LocalRunOptions
       make_live(rank, job, options.quiet);
       rank.json = options.json;
       if (rank.rank() == 0 && !options.quiet)
-        for (const std::string& advice : job.data_advice()) rank.log->warning(advice);
+        for (const std::string& advice : job.advice()) rank.log->warning(advice);
       crashes.emplace_back(*rank.recorder, rank.rank(), rank_log_path(job.run_dir, rank.rank()));
     }
     supervisors.push_back(add_rank(scheduler, job, rank).supervisor);

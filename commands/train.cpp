@@ -116,7 +116,7 @@ Exit run_rank(const Job& job, RankEnvironment connected) {
   const CrashReport crash(*environment.recorder, rank, rank_log_path(job.run_dir, rank));
   if (rank == 0) environment.log->info("seed " + std::to_string(job.seed) + ", " + batch_identity(job));
   if (rank == 0)
-    for (const std::string& advice : job.data_advice()) environment.log->warning(advice);
+    for (const std::string& advice : job.advice()) environment.log->warning(advice);
   const RankActors actors = add_rank(scheduler, job, environment);
   const auto stop = [&] { scheduler.post(actors.supervisor, StopRequested{}); };
   const ProcessWatch watch(scheduler, stop, rank, [own = &environment] {

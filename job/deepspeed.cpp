@@ -343,4 +343,15 @@ void require_deepspeed_rule(const Setting& recipe, int64_t global_batch, int wor
   }
 }
 
+std::string deepspeed_advice(const Setting& recipe) {
+  const Setting& section = recipe.at(kSection);
+  const Setting* zero = section.is_none() ? nullptr : section.find(kZero);
+  const Setting* size = zero && zero->is_table() ? zero->find("reduce_bucket_size") : nullptr;
+  const std::string& strategy = recipe.at("sharding").at("strategy").text();
+  if (!size || strategy == "none" || strategy == "optimizer") return {};
+  return size->position.text() + ": " + size->path + " = " + size->toml() +
+         ": has no effect with sharding.strategy = \"" + strategy +
+         "\", which sums the gradients of a unit at once; sharding.units or unit_mb says what a unit is";
+}
+
 }  // namespace tutti

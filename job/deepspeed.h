@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include "recipe/catalog.h"
 #include "recipe/setting.h"
 
@@ -15,5 +17,8 @@ Setting with_deepspeed(const Setting& written);
 // Checks DeepSpeed's rule for a resolved recipe: batch = micro batch x accumulation x ranks, exactly.
 // `global_batch`: samples of a step over all ranks. Throws UserError.
 void require_deepspeed_rule(const Setting& recipe, int64_t global_batch, int world);
+
+// What the section of a resolved recipe asks for without effect: a line for the user; "" = nothing.
+std::string deepspeed_advice(const Setting& recipe);
 
 }  // namespace tutti

@@ -399,13 +399,14 @@ std::string Job::model_name() const {
   return model.at(of_plugin ? "name" : "kind").text();
 }
 
-std::vector<std::string> Job::data_advice() const {
+std::vector<std::string> Job::advice() const {
   std::vector<std::string> advice;
   const auto add = [&](const Setting& section, const Dataset& data) {
     if (const std::string text = data.advice(); !text.empty()) advice.push_back(section.path + ": " + text);
   };
   add(recipe.at("data").at("train"), *train);
   for (const auto& evaluator : evaluators) add(evaluator.section, *evaluator.data);
+  if (const std::string text = deepspeed_advice(recipe); !text.empty()) advice.push_back(text);
   return advice;
 }
 

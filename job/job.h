@@ -66,9 +66,9 @@ struct Job {
   int64_t train_samples() const { return per_rank_train.samples_of_all(world, train); }
   SampleSpec spec() const { return per_rank_train.spec(train); }  // of the training data
   void describe_to(State& state, int rank) const;                 // sets all fields that need no model
-  std::string model_name() const;  // its kind, or its name in the plugin
-  std::vector<std::string> data_advice() const;  // on data that are slow to read; a line each, for the user
-  void scan_data() const;                        // reads all data; throws UserError with the path's key
+  std::string model_name() const;                                 // its kind, or its name in the plugin
+  std::vector<std::string> advice() const;  // on slow data and keys without effect; a line each, for the user
+  void scan_data() const;                   // reads all data; throws UserError with the path's key
 };
 
 // The command line's part of a job.

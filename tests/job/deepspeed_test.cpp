@@ -281,6 +281,22 @@ TEST(DeepSpeed, BucketsOfZeroCountNumbers) {
                     HasSubstr("collectives.bucket_mb = 8 (test.toml:13) says otherwise")));
 }
 
+TEST(DeepSpeed, BucketsOfZeroHaveNoEffectOnUnitsWhichIsSaid) {
+  const auto advice = [](const std::string& zero, const std::string& more = "") {
+    return deepspeed_advice(resolved("zero_optimization = {" + zero + "}", "batch_size = 8", more));
+  };
+  for (const char* stage : {"2", "3"})
+    EXPECT_THAT(advice(std::string("reduce_bucket_size = 1048576, stage = ") + stage),
+                AllOf(StartsWith("test.toml:2: deepspeed.zero_optimization.reduce_bucket_size = 1048576: "),
+                      HasSubstr("no effect"), HasSubstr("sharding.units")));
+  EXPECT_THAT(advice("reduce_bucket_size = 1048576", "[sharding]\nstrategy = 'full'"), HasSubstr("\"full\""));
+  EXPECT_EQ(advice("reduce_bucket_size = 1048576, stage = 1"), "");
+  EXPECT_EQ(advice("stage = 3"), "");
+  EXPECT_EQ(deepspeed_advice(
+                resolve_recipe(parse_recipe(recipe_text("", "batch_size = 8").substr(12), "test.toml"))),
+            "");
+}
+
 TEST(DeepSpeed, OtherKeysOfZeroAreWhatTuttiDoesOrSayWhyNot) {
   const auto zero = [](const std::string& key) { return "zero_optimization = {" + key + "}"; };
   for (const char* key : {"overlap_comm", "contiguous_gradients", "reduce_scatter"}) {
