@@ -154,8 +154,11 @@ std::vector<Key> loading_keys(const char* absent) {
           .at_least(0)
           .at_most(256),
       Key{"layout", kText, "none",
-          "dimensions of 'input' in the file, with N samples; models get NCHW; NHWC when absent for uint8 "
-          "images, else NCHW"}
+          "dimensions of 'input' in the file, with N samples: it becomes float32 NCHW, as models take it; "
+          "when absent, "
+          "floats stay as they are, and uint8 images too unless scale, mean, std or transforms are given, "
+          "which take them as NHWC, "
+          "or NCHW if only their first dimension is at most 4"}
           .one_of({"NHWC", "NCHW"}),
       Key{"scale", kNumberOrNumbers, "none",
           "with mean and std: 'input' becomes float32 (input * scale - mean) / std, after all transforms; "

@@ -10,6 +10,7 @@
 namespace tutti {
 namespace {
 
+constexpr int64_t kMostPlanes = 4;
 constexpr const char* kNumberKeys[] = {"scale", "mean", "std"};
 
 std::vector<double> one_or_more(const Setting& section, const char* name) {
@@ -26,7 +27,10 @@ class SectionTransforms {
   SectionTransforms(const Setting& section, const Dataset& dataset, int64_t ignore_index)
       : section_(section), dataset_(dataset), samples_(dataset.spec()) {
     if (ignore_index != kIgnoredTarget) add_ignore_index(ignore_index);
-    if (section.has("layout")) add_layout();
+    if (section.has("layout"))
+      add_layout(section.at("layout").text(), section.at("layout"));
+    else if (converts() && are_planes())
+      add_layout("NCHW", section.at("kind"));
     if (section.has("transforms")) add_tables(section.at("transforms"));
     add_numbers();
   }
@@ -61,10 +65,24 @@ class SectionTransforms {
     add("ignore_index", ignore_index_transform(ignore_index), section_.at("kind"));
   }
 
-  void add_layout() {
-    const Setting& key = section_.at("layout");
-    text_ += "layout " + key.toml() + '\n';
-    add("layout", layout_transform(key.text() == "NHWC" ? ImageLayout::kNHWC : ImageLayout::kNCHW), key);
+  void add_layout(const std::string& layout, const Setting& key) {
+    text_ += "layout \"" + layout + "\"\n";
+    add("layout", layout_transform(layout == "NHWC" ? ImageLayout::kNHWC : ImageLayout::kNCHW), key);
+  }
+
+  // True if the section says more of images than their layout.
+  bool converts() const {
+    const auto is_given = [this](const char* key) { return section_.has(key); };
+    return is_given("transforms") || std::ranges::any_of(kNumberKeys, is_given);
+  }
+
+  // True if the first dimension of images of bytes, and not the last, can be their channels.
+  bool are_planes() const {
+    const auto shape = samples_.shapes.find(kInputArray);
+    const auto dtype = samples_.dtypes.find(kInputArray);
+    if (shape == samples_.shapes.end() || dtype == samples_.dtypes.end() || dtype->second != at::kByte)
+      return false;
+    return shape->second.size() == 3 && shape->second[0] <= kMostPlanes && shape->second[2] > kMostPlanes;
   }
 
   void add_tables(const Setting& tables) {

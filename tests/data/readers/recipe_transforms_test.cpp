@@ -65,6 +65,19 @@ TEST(RecipeTransforms, BytesOfAGivenLayoutBecomeFloats) {
   EXPECT_EQ(data_of(kPixels, "")->spec().describe("input"), "uint8 [6, 5, 3]");
 }
 
+TEST(RecipeTransforms, BytesInPlanesAreSeenByTheirChannels) {
+  const at::Tensor planes = kPixels.movedim(-1, 1).contiguous();
+  for (const std::string keys : {"mean = [0.1, 0.2, 0.3]\n", "std = 0.5\n", kToTensor, kFlip}) {
+    const DatasetPtr seen = data_of(planes, keys), told = data_of(planes, "layout = 'NCHW'\n" + keys);
+    if (keys != kFlip) EXPECT_TRUE(at::equal(third(seen)["input"], third(told)["input"])) << keys;
+    if (keys != kFlip) EXPECT_EQ(seen->digest(), told->digest());
+    EXPECT_EQ(third(seen)["input"].size(1), keys == kFlip ? 6 : 3);
+  }
+  EXPECT_EQ(data_of(planes, "")->spec().describe("input"), "uint8 [3, 6, 5]") << "nothing asks for images";
+  const at::Tensor either = kPixels.slice(1, 0, 3);
+  EXPECT_EQ(data_of(either, "scale = 1\n")->spec().describe("input"), "float32 [3, 3, 5]");
+}
+
 // Adds one to all bytes.
 class Brighter final : public ImageTransform {
   at::Tensor image(const at::Tensor& image, Draws&) const override { return image.add(1); }
@@ -84,7 +97,7 @@ TEST(RecipeTransforms, ErrorsNameTheKey) {
               AllOf(StartsWith("r.toml:4: data.train.std = 2"), HasSubstr("to_tensor has made float32")));
   EXPECT_THAT(why(kPixels.select(3, 0), "layout = 'NHWC'\n"),
               AllOf(StartsWith("r.toml:4: data.train.layout = \"NHWC\": "), HasSubstr("with channels")));
-  EXPECT_THAT(why(kPixels.movedim(-1, 1).contiguous(), "scale = 1\n"),
+  EXPECT_THAT(why(kPixels.repeat({1, 1, 1, 2}), "scale = 1\n"),
               AllOf(StartsWith("r.toml:4: data.train.scale = 1"), HasSubstr("say layout = \"NCHW\"")));
   EXPECT_THAT(why(kPixels, "layout = 'NCHW'\n"),
               AllOf(HasSubstr("'input' is uint8 [6, 5, 3] a sample"), HasSubstr("needs no layout")));
