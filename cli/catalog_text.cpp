@@ -183,7 +183,10 @@ std::string list_text(std::span<const Catalog> catalogs, const std::string& what
   Names nouns;
   for (const Catalog* catalog : with_kinds(catalogs)) {
     nouns.push_back(plural(*catalog));
-    if (what.empty()) rows.emplace_back(plural(*catalog), joined(catalog->kinds()));
+    const Names refused = catalog->refused_kinds();
+    if (what.empty())
+      rows.emplace_back(plural(*catalog),
+                        joined(catalog->kinds()) + (refused.empty() ? "" : "; refused: " + joined(refused)));
     if (what != plural(*catalog) && what != catalog->noun) continue;
     for (const auto& entry : catalog->entries) rows.emplace_back(entry.name, entry.doc);
   }

@@ -36,7 +36,7 @@ Catalog device_catalog() {
                        .more_than(0)},
           .entries = {{"auto", "What this build trains on, which is the CPU."},
                       {"cpu", "The CPU."},
-                      {"gpu", "A GPU. Refused: this build trains on CPUs."}},
+                      {"gpu", "Not yet: this build trains on CPUs.", {}, "this build trains on CPUs"}},
           .default_kind = "auto"};
 }
 

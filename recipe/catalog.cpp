@@ -180,7 +180,15 @@ const Entry* Catalog::find_entry(const std::string& kind) const {
 
 std::vector<std::string> Catalog::kinds() const {
   std::vector<std::string> names;
-  for (const auto& entry : entries) names.push_back(entry.name);
+  for (const auto& entry : entries)
+    if (entry.refusal.empty()) names.push_back(entry.name);
+  return names;
+}
+
+std::vector<std::string> Catalog::refused_kinds() const {
+  std::vector<std::string> names;
+  for (const auto& entry : entries)
+    if (!entry.refusal.empty()) names.push_back(entry.name);
   return names;
 }
 

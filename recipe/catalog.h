@@ -125,7 +125,8 @@ struct Catalog {
   bool repeated = false;  // [[section]]: any number of tables, each with a kind
 
   const Entry *find_entry(const std::string &kind) const;  // by its name or Composer's; null if there is none
-  std::vector<std::string> kinds() const;
+  std::vector<std::string> kinds() const;                  // that recipes may have
+  std::vector<std::string> refused_kinds() const;          // see Entry::refusal
   bool may_be_absent() const { return default_kind == "none"; }
   // The section's keys, then the kind's. `entry`: null = no kind.
   std::vector<Key> keys_of(const Entry *entry) const;

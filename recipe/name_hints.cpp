@@ -158,14 +158,15 @@ NameHints::KindHint NameHints::for_kind(const Catalog& catalog, const std::strin
       if (place_of(catalog, entry) == one->target) return told(entry);
     return {"; " + one->translation()};
   }
-  const Names kinds = catalog.kinds();
-  const std::string near = nearest_name(base, kinds);
-  if (!near.empty() && similar_name(near, base)) return {did_you_mean(near)};
+  Names kinds = catalog.kinds(), all = catalog.refused_kinds();
+  all.insert(all.end(), kinds.begin(), kinds.end());
+  const std::string near = nearest_name(base, all);
+  if (!near.empty() && similar_name(near, base)) return {told(*catalog.find_entry(near)).text};
   for (const Catalog& other : catalogs_)
     for (const Entry& entry : other.entries)
       if (other.noun != catalog.noun && same_name(entry.name, base))
         return {"; " + entry.name + " is one of the " + other.noun + "s: " + place_of(other, entry)};
-  if (!near.empty()) return {did_you_mean(near)};
+  if (!near.empty()) return {told(*catalog.find_entry(near)).text};
   return {"; expected one of " + joined(kinds)};
 }
 

@@ -1,5 +1,6 @@
 #include "cli/catalog_text.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -14,6 +15,7 @@ namespace tutti {
 namespace {
 
 using enum KeyType;
+using testing::HasSubstr;
 
 const Catalog kGaits = {
     .section = "walk",
@@ -45,6 +47,14 @@ TEST(List, ShowsEveryKindOfANoun) {
 }
 
 TEST(List, ShowsEveryNounWithItsKinds) { EXPECT_EQ(list_text(kCatalogs, ""), "gaits  trot, gallop\n"); }
+
+TEST(List, SaysWhatRecipesRefuse) {
+  Catalog gaits = kGaits;
+  gaits.entries.push_back(refused_entry("flight", "Not carried over: no wings."));
+  EXPECT_EQ(list_text(std::span(&gaits, 1), ""), "gaits  trot, gallop; refused: flight\n");
+  EXPECT_THAT(list_text(std::span(&gaits, 1), "gaits"), HasSubstr("flight  Not carried over: no wings.\n"));
+  EXPECT_THAT(explain_text(std::span(&gaits, 1), "walk"), HasSubstr("# one of trot, gallop\n"));
+}
 
 TEST(List, SuggestsTheNearestNoun) {
   EXPECT_EQ(error_of(list_text, "gates"), "there are no gates to list; did you mean gaits?");
