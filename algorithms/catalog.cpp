@@ -292,7 +292,8 @@ Key apply_at() {
 Entry selective_backprop() {
   return {
       "selective_backprop",
-      "Trains on the samples of each batch that have high losses; Composer's SelectiveBackprop.",
+      "Trains on the samples of each batch that have high losses, which each rank chooses among its own; "
+      "Composer's SelectiveBackprop.",
       {fraction("start", "0.5", "from this part of the training on"),
        fraction("end", "0.9", "up to this part of the training"),
        fraction("keep", "0.5", "part of the samples that is kept").more_than(0),
