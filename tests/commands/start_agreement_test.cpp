@@ -60,7 +60,7 @@ TEST(StartAgreementTest, TheKeyInWhichLongRecipesDifferIsNamed) {
 
 TEST(StartAgreementTest, TheTroubleOfOneRankIsThatOfAllAndNamesTheRank) {
   const Scratch folder;
-  const std::string before_own_data = recipe_of_rate("0.1", "[device]\nkind = 'gpu'\n");
+  const std::string before_own_data = recipe_of_rate("0.1", "[collectives]\nbackend = 'nccl'\n");
   EXPECT_THAT(errors_of({recipe_of_rate("0.1"), before_own_data}, folder.path("run")),
               Each(AllOf(HasSubstr("rank 1: test.toml"), HasSubstr("this build trains on CPUs"))));
   const std::string no_recipe = recipe_of_rate("'fast'");
@@ -70,7 +70,7 @@ TEST(StartAgreementTest, TheTroubleOfOneRankIsThatOfAllAndNamesTheRank) {
 
 TEST(StartAgreementTest, TheTroubleOfAllRanksNamesNone) {
   const Scratch folder;
-  const std::string wrong = recipe_of_rate("0.1", "[device]\nkind = 'gpu'\n");
+  const std::string wrong = recipe_of_rate("0.1", "[collectives]\nbackend = 'nccl'\n");
   EXPECT_THAT(errors_of({wrong, wrong}, folder.path("run")), Each(testing::StartsWith("test.toml")));
 }
 

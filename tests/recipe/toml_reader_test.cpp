@@ -224,7 +224,7 @@ const BadInput kBadInputs[] = {
      "digits.toml:19: [train]: max_duration is missing (how long to train: a time in iter, ep, ba, sp, tok, "
      "sec)"},
     {"UnknownDevice", with_more("[device]\nkind = \"fridge\"\n"),
-     "digits.toml:22: device.kind = \"fridge\": unknown device; expected one of auto, cpu, gpu"},
+     "digits.toml:22: device.kind = \"fridge\": unknown device; expected one of auto, cpu"},
     {"EmptyFile", "",
      "digits.toml: [model]: the section is missing; it needs kind (one of mlp, resnet, "
      "resnet_cifar, gpt, bert_mlm, bert_classification, sequential, plugin, program)"},
