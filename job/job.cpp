@@ -74,17 +74,6 @@ void require_batches(const Setting& data, const Sampler& sampler) {
         .fail("an epoch has no batch: the data is shorter than one, and short ones are dropped");
 }
 
-// Microbatches beyond the samples of a rank's full batch would be empty.
-void require_samples_for_microbatches(const Job& job) {
-  const int64_t samples = largest_part(std::min(job.global_batch, job.train_samples()), job.world);
-  for (const auto& [step, parts] : job.settings.train.accumulation.steps)
-    if (parts > samples)
-      job.recipe.at("train")
-          .at("grad_accum")
-          .fail("expected at most " + std::to_string(samples) +
-                " microbatches, one for each sample that a rank has of a batch");
-}
-
 // The seed of the first readable checkpoint. Unreadable ones are reported when the run restores.
 std::optional<uint64_t> first_seed(const std::vector<std::string>& folders) {
   const PosixDisk disk;
@@ -284,7 +273,6 @@ std::shared_ptr<Model> open_training_data(Job& job, const UserComponents& compon
   job.global_batch = global_batch(section, job.world, !job.per_rank_train.empty());
   require_deepspeed_rule(job.recipe, job.global_batch, job.world);
   require_batches(section, job.train_sampler(0));
-  require_samples_for_microbatches(job);
   auto model = build_model(job.recipe.at("model"), job.spec(), job.make_model, pieces_of_memory(job));
   require_tokens(job.recipe, *model, job.spec());
   return model;
@@ -397,6 +385,20 @@ std::string Job::model_name() const {
   return model.at(of_plugin ? "name" : "kind").text();
 }
 
+namespace {
+
+// Microbatches beyond the samples of a rank's full batch are empty, unless algorithms make more samples.
+std::string accumulation_advice(const Job& job) {
+  const int64_t samples = largest_part(std::min(job.global_batch, job.train_samples()), job.world);
+  const auto exceeds = [&](const auto& step) { return step.second > samples; };
+  if (std::ranges::none_of(job.settings.train.accumulation.steps, exceeds)) return {};
+  const Setting& key = job.recipe.at("train").at("grad_accum");
+  return key.position.text() + ": " + key.path + " = " + key.toml() + ": a rank has at most " +
+         std::to_string(samples) + " samples of a batch, and further microbatches are empty";
+}
+
+}  // namespace
+
 std::vector<std::string> Job::advice() const {
   std::vector<std::string> advice;
   const auto add = [&](const Setting& section, const Dataset& data) {
@@ -404,7 +406,8 @@ std::vector<std::string> Job::advice() const {
   };
   add(recipe.at("data").at("train"), *train);
   for (const auto& evaluator : evaluators) add(evaluator.section, *evaluator.data);
-  if (const std::string text = deepspeed_advice(recipe); !text.empty()) advice.push_back(text);
+  for (const std::string& text : {accumulation_advice(*this), deepspeed_advice(recipe)})
+    if (!text.empty()) advice.push_back(text);
   return advice;
 }
 
