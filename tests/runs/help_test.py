@@ -176,8 +176,8 @@ class Zsh:
             os.environ["TERM"] = "dumb"
             os.execvp("zsh", ["zsh", "-f", "-i"])
         self.say(f"fpath=({folder} $fpath); autoload -U compinit; compinit -u -D\n"
-                 "tell() { print -r -- '{'$BUFFER'}' }; zle -N tell; bindkey '^X' tell; echo ready\n")
-        self.heard_until("ready\r\n")
+                 "tell() { print -r -- '{'$BUFFER'}' }; zle -N tell; bindkey '^X' tell; PROMPT='re''ady> '\n")
+        self.heard_until("ready> ")  # not what the terminal echoes
 
     def __enter__(self):
         return self
@@ -190,11 +190,11 @@ class Zsh:
     def say(self, text):
         os.write(self.terminal, text.encode())
 
-    def heard_until(self, words, quiet_s=1.0):
-        heard, began = "", time.monotonic()
-        while words not in heard and time.monotonic() - began < 20:
-            if not select.select([self.terminal], [], [], quiet_s)[0]:
-                break
+    def heard_until(self, words):
+        heard, until = "", time.monotonic() + tutti_run.PATIENCE_S
+        while words not in heard:
+            if not select.select([self.terminal], [], [], max(0, until - time.monotonic()))[0]:
+                raise AssertionError(f"zsh never says {words!r}: {heard!r}")
             heard += os.read(self.terminal, 4096).decode(errors="replace")
         return heard
 
