@@ -17,6 +17,7 @@ constexpr Nanoseconds kShowEvery = std::chrono::seconds(2);
 constexpr Nanoseconds kShowEveryOnTerminal = std::chrono::milliseconds(100);
 constexpr double kFeltWait = 0.1;        // part of the time that waiting for data may take unmentioned
 constexpr std::size_t kMostChanges = 8;  // of the recipe, in the opening
+constexpr const char* kBetweenFields = "  ";
 
 std::string counted(int64_t count, const char* noun) {
   return std::to_string(count) + ' ' + noun + (count == 1 ? "" : "s");
@@ -96,9 +97,13 @@ void Progress::log_evaluation(const LoggedMetrics& metrics, const LogTime& time)
   }
   if (!options_.lines) return;
   std::ostringstream line;
-  line << (result_.last ? place() : "evaluation");
+  if (result_.last)
+    line << place()[0] << kBetweenFields << place()[1];
+  else
+    line << "evaluation";
   for (std::size_t i = 0; i < names.size(); ++i)
-    line << "  " << printable(display_name(names[i], names)) << ' ' << without_nan_sign(metrics[i].second);
+    line << kBetweenFields << printable(display_name(names[i], names)) << ' '
+         << without_nan_sign(metrics[i].second);
   out_.print(styled(colors_, TextStyle::kGreen, line.str()) + "\n");
 }
 
@@ -133,26 +138,42 @@ void Progress::show() {
   if (!out_.shown() || !options_.lines) return;
   shown_step_ = last_step_;
   const auto columns = static_cast<std::size_t>(out_.columns());
-  out_.print(columns > 0 ? line().substr(0, columns - 1) : line() + "\n");
+  out_.print(columns > 0 ? line_within(columns - 1) : line() + "\n");
   step_ms_ = data_wait_ms_ = 0;
 }
 
+// A field that does not fit is left out as a whole; a later one may still fit.
+std::string Progress::line_within(std::size_t columns) const {
+  std::string line;
+  for (const std::string& field : fields()) {
+    const std::string more = (line.empty() ? "" : kBetweenFields) + field;
+    if (line.size() + more.size() <= columns) line += more;
+  }
+  return line;
+}
+
+std::string Progress::line() const { return line_within(std::string::npos); }
+
 // The rate is not known before the second step.
-std::string Progress::line() const {
+std::vector<std::string> Progress::fields() const {
   const StepReport& last = *result_.last;
   const double done = std::min(1.0, last.progress), rate = samples_per_s();
   const double left = done > 0 ? seconds(shown_ - first_step_) * (1 - done) / done : 0;
-  std::ostringstream line;
-  line << place() << "  " << std::lround(100 * done) << "%  loss "
-       << static_cast<float>(without_nan_sign(last.loss));
-  if (rate > 0) line << "  " << duration_text(left) << " left  " << std::lround(rate) << " samples/s";
-  line << "  lr " << static_cast<float>(last.lr);
+  const auto number = [](const char* name, double value) {
+    return formatted("%s %g", name, static_cast<double>(static_cast<float>(value)));
+  };
+  std::vector<std::string> fields = place();
+  fields.push_back(formatted("%ld%%", std::lround(100 * done)));
+  fields.push_back(number("loss", without_nan_sign(last.loss)));
+  if (rate > 0) fields.push_back(duration_text(left) + " left");
+  if (rate > 0) fields.push_back(rate_text(rate) + " samples/s");
+  fields.push_back(number("lr", last.lr));
   if (data_wait_ms_ > kFeltWait * step_ms_)
-    line << "  " << std::lround(100 * data_wait_ms_ / step_ms_) << "% waiting for data";
-  return line.str();
+    fields.push_back(formatted("%ld%% waiting for data", std::lround(100 * data_wait_ms_ / step_ms_)));
+  return fields;
 }
 
-std::string Progress::place() const {
+std::vector<std::string> Progress::place() const {
   const LogStart& start = result_.start;
   const int64_t steps = start.dataloader_len;
   int64_t epochs = 0;  // unknown
@@ -160,8 +181,8 @@ std::string Progress::place() const {
   if (start.max_duration.unit() == TimeUnit::kBatch && steps > 0)
     epochs = (start.max_duration.count() + steps - 1) / steps;
   const auto of = [](int64_t all) { return all > 0 ? "/" + std::to_string(all) : std::string(); };
-  return "epoch " + std::to_string(at_.epoch + 1) + of(epochs) + "  step " +
-         std::to_string(at_.batch_in_epoch + 1) + of(steps);
+  return {"epoch " + std::to_string(at_.epoch + 1) + of(epochs),
+          "step " + std::to_string(at_.batch_in_epoch + 1) + of(steps)};
 }
 
 void Progress::show_result() {

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "runtime/clock.h"
 #include "runtime/terminal_output.h"
@@ -12,9 +13,9 @@
 namespace tutti {
 
 // Shows a run on standard output: first what is trained, where and from where; then progress, as one changing
-// line on a terminal, cut to its width, else as plain lines, evaluations and tables as lines of their own; at
-// the end a table of results and paths. Epochs and the steps of an epoch count from 1. Does not wait for
-// readers of the output. Also writes result.json.
+// line on a terminal, of as many fields as it has room for, else as plain lines, evaluations and tables as
+// lines of their own; at the end a table of results and paths. Epochs and the steps of an epoch count from 1.
+// Does not wait for readers of the output. Also writes result.json.
 class Progress final : public LoggerDestination {
  public:
   // What LogStart does not say.
@@ -65,8 +66,10 @@ class Progress final : public LoggerDestination {
   void show();
   void show_opening();
   bool should_show() const;
-  std::string place() const;  // "epoch 3/20  step 12/32"
+  std::vector<std::string> place() const;   // "epoch 3/20", "step 12/32"
+  std::vector<std::string> fields() const;  // of a line, the most important first
   std::string line() const;
+  std::string line_within(std::size_t columns) const;
   void show_result();
   double samples_per_s() const;
 

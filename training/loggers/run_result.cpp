@@ -74,6 +74,8 @@ std::string duration_text(double s) {
   return formatted("%lld:%02lld:%02lld", whole / 3600, whole / 60 % 60, whole % 60);
 }
 
+std::string rate_text(double rate) { return formatted(rate < 100 ? "%.3g" : "%.0f", rate); }
+
 std::string RunResult::reason() const {
   switch (ended.why) {
     case TrainingEnd::kMaxDuration:
@@ -104,7 +106,7 @@ std::vector<std::pair<std::string, std::string>> RunResult::rows() const {
   std::vector<std::string> names;
   for (const auto& one : metrics.evaluated) names.push_back(one.name);
   for (const auto& one : metrics.evaluated) add(display_name(one.name, names), metric_text(one));
-  if (samples_per_s > 0) add("samples/s", formatted("%.0f", samples_per_s));
+  if (samples_per_s > 0) add("samples/s", rate_text(samples_per_s));
   add("checkpoint", checkpoint.empty() ? "none" : checkpoint);
   add("metrics", start.run_dir + "/" + kMetricsFile);
   add("logs", start.run_dir + "/log");

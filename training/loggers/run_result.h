@@ -41,4 +41,7 @@ void leave_error(Disk& disk, const std::string& run_dir, const std::string& reas
 // "3:07", "1:02:30" (hours, minutes, seconds).
 std::string duration_text(double s);
 
+// "12345", "0.12": three digits, and all before the point.
+std::string rate_text(double rate);
+
 }  // namespace tutti

@@ -199,10 +199,41 @@ TEST_F(ProgressTest, ATerminalHasOneLineThatFitsAndEvaluationsThatStay) {
   }
   ASSERT_EQ(lines.size(), 7U) << text;
   EXPECT_THAT(lines[0], HasSubstr("starts afresh"));
-  EXPECT_EQ(lines[5], "epoch 1/2  step 5/10  0%  loss 0  0:00 ");
+  EXPECT_EQ(lines[5], "epoch 1/2  step 5/10  0%  loss 0  lr 0") << "without the fields that do not fit";
   EXPECT_THAT(lines[6], HasSubstr("epoch 1/2  step 5/10  a 0.5"));
   EXPECT_TRUE(lines[6].ends_with("\r\n"));
   EXPECT_THAT(terminal.read(), HasSubstr("lr 0\r\n")) << "the last line stays, and is whole";
+}
+
+TEST_F(ProgressTest, ATerminalShowsNoPartOfANumber) {
+  const std::string most = "epoch 1/2  step 5/10  50%  loss 2.30564  0:04 left  8 samples/s";
+  const std::string whole = most + "  lr 7.70667e-05";
+  ASSERT_EQ(whole.size(), 79u);
+  for (const auto& [columns, line] : {std::pair<unsigned short, std::string>{80, whole}, {79, most}}) {
+    const Terminal terminal(columns);
+    std::string text;
+    show(
+        [&](Progress& progress) {
+          for (int64_t step = 1; step <= 5; ++step) {
+            clock_.time += std::chrono::seconds(1);
+            progress.log_step({.loss = 2.30564, .lr = 7.70667e-05, .progress = 0.5, .samples = 8},
+                              during(step));
+          }
+          text = terminal.read();
+        },
+        terminal.out);
+    EXPECT_EQ(text.substr(text.rfind('\r')), "\r\033[K" + line);
+  }
+}
+
+TEST_F(ProgressTest, ASlowRunHasARate) {
+  const std::string text = shown([this](Progress& progress) {
+    steps(progress, 1, 1);
+    clock_.time += std::chrono::seconds(64);
+    steps(progress, 2, 2);
+  });
+  EXPECT_THAT(text, HasSubstr("  0.125 samples/s  ")) << "8 of them in 64 s";
+  EXPECT_THAT(text, HasSubstr("  samples/s              0.125\n"));
 }
 
 TEST_F(ProgressTest, StepsThatItWasNotToldCountInItsRate) {
