@@ -34,20 +34,20 @@ void require_no_contradiction(const Setting& recipe, const StartFrom& from) {
   if (options && from.load_path.is_none())
     options->fail(from.autoresume.is_none()
                       ? "it needs load_path, which says what to load"
-                      : "it needs load_path, which says what to load: " + from.autoresume.path + " = " +
-                            from.autoresume.toml() + " resumes with all that the run itself has saved");
+                      : "it needs load_path, which says what to load: " + from.autoresume.path_as_written() +
+                            " = " + from.autoresume.toml() +
+                            " resumes with all that the run itself has saved");
   const Setting& saves_weights = checkpoint.at("save_weights_only");
   if (saves_weights.boolean() && !from.autoresume.is_none())
-    saves_weights.fail("a run cannot resume from weights alone, which " + from.autoresume.path + " = " +
-                       from.autoresume.toml() + " asks for; keep one of the two");
+    saves_weights.fail("a run cannot resume from weights alone, which " + from.autoresume.path_as_written() +
+                       " = " + from.autoresume.toml() + " asks for; keep one of the two");
   const Setting& saves_metrics = checkpoint.at("save_metrics");
   if (!saves_metrics.boolean())
     saves_metrics.fail("every checkpoint has them, since a run that resumes needs them; leave the key out");
   const Setting& weights = recipe.at("model").at("weights");
   if (from.options.weights_only && !weights.is_none())
-    weights.fail("the weights are those of " + from.load_path.path +
-                 " (load_weights_only = true); keep one of "
-                 "the two");
+    weights.fail("the weights are those of " + from.load_path.path_as_written() +
+                 " (load_weights_only = true); keep one of the two");
 }
 
 void blame_key(const Setting& key, const std::function<void()>& read) try {

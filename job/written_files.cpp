@@ -120,9 +120,10 @@ class WrittenFiles {
   }
 
   [[noreturn]] static void refuse(const Written& one, const Written& other) {
-    if (other.is_input) one.key->fail("expected another name: " + other.key->path + " is read from there");
+    if (other.is_input)
+      one.key->fail("expected another name: " + other.key->path_as_written() + " is read from there");
     if (other.key)
-      one.key->fail(other.key->path + " = \"" + other.key->as_written() + "\" (" +
+      one.key->fail(other.key->path_as_written() + " = \"" + other.key->as_written() + "\" (" +
                     other.key->position.text() + ") writes there too; each needs a name of its own");
     one.key->fail("expected another name: " + std::filesystem::path(other.path).filename().string() +
                   " is the run's own");

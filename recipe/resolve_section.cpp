@@ -130,6 +130,7 @@ class SectionResolver {
     if (!given || given->is_none()) return default_of(key);
     Setting value = checked(key, *given);
     value.path = path_below(given_.path, key.name);
+    if (given_name != key.name) value.written_path = path_below(given_.path, given_name);
     if (key.type == KeyType::kPath) value = as_absolute(key, std::move(value));
     if (key.type == KeyType::kTables) value = with_tables_resolved(key, value);
     if (key.type == KeyType::kTable)
@@ -171,7 +172,7 @@ class SectionResolver {
     for (auto& [name, member] : members) {
       if (!std::ranges::count(alternatives.keys, name) || member.is_none()) continue;
       if (chosen && chosen->is_override() == member.is_override()) {
-        member.fail_key("excludes " + chosen->path + " (" + chosen->position.text() +
+        member.fail_key("excludes " + chosen->path_as_written() + " (" + chosen->position.text() +
                         "); keep one of the two");
       }
       if (chosen) (chosen->is_override() ? member : *chosen).value = std::monostate{};

@@ -181,7 +181,7 @@ namespace {
 std::string told(const Setting& setting, const std::string& message) {
   if (setting.is_table()) return setting.path.empty() ? message : '[' + shown(setting.path) + "]: " + message;
   const std::string value = setting.written.empty() ? setting.toml() : quoted(setting.written);
-  return shown(setting.path) + (setting.is_none() ? "" : " = " + shown(value)) + ": " + message;
+  return shown(setting.path_as_written()) + (setting.is_none() ? "" : " = " + shown(value)) + ": " + message;
 }
 
 }  // namespace

@@ -62,11 +62,13 @@ class Setting {
   bool is_override() const { return position.file == kOverrideFile; }
   std::string toml() const;  // the value as TOML on one line
   const std::string& as_written() const { return written.empty() ? text() : written; }
+  const std::string& path_as_written() const { return written_path.empty() ? path : written_path; }
 
   Value value;
   std::string path;
   Position position;
-  std::string written = "";  // a path as it was written, where `value` is what it means; else ""
+  std::string written = "";       // a path as it was written, where `value` is what it means; else ""
+  std::string written_path = "";  // with another name of the key, if the user gave that; else ""
 };
 
 // "optimizer.lr"; at the top level only the key.

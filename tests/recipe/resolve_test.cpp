@@ -74,6 +74,21 @@ TEST(Resolve, AliasesMoveToTheMainName) {
   EXPECT_EQ(out.at("walk").find("pace"), nullptr);
 }
 
+TEST(Resolve, ErrorsNameTheKeyThatWasGiven) {
+  const Catalog catalog = walk();
+  const auto error = [&](const char* name) -> std::string {
+    const Setting given = recipe({{"walk", section("walk", 1, {{name, value(int64_t{3}, "walk", 2)}})}});
+    const Setting out = resolve(given, {&catalog, 1});
+    try {
+      out.at("walk").at("speed").fail("too fast");
+    } catch (const UserError& error) {
+      return error.what();
+    }
+  };
+  EXPECT_EQ(error("pace"), "r.toml:2: walk.pace = 3: too fast");
+  EXPECT_EQ(error("speed"), "r.toml:2: walk.speed = 3: too fast");
+}
+
 TEST(Resolve, TwoNamesOfOneKeyAreRefused) {
   const Setting given = recipe({{"walk", section("walk", 1,
                                                  {{"velocity", value(2.0, "walk.velocity", 2)},

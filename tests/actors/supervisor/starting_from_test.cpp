@@ -182,7 +182,7 @@ TEST_F(StartingFromTest, WeightsAloneAreSavedAndGoneOnWithByNobody) {
   train("a", {.checkpoint = "save_weights_only = true"});
   for (const auto& [name, tensor] : newest("a").tensors) EXPECT_THAT(name, StartsWith("model/"));
   EXPECT_THAT(refused("b", {.checkpoint = load_path("a")}),
-              AllOf(HasSubstr("checkpoint.resume = "), HasSubstr("load_weights_only = true")));
+              AllOf(HasSubstr("checkpoint.load_path = "), HasSubstr("load_weights_only = true")));
   train("b", {.checkpoint = load_path("a") + "load_weights_only = true", .max_duration = kOneStep, .lr = 0});
   EXPECT_TRUE(alike("a", "b", "model/0.weight"));
   EXPECT_THAT(refused("a", {.checkpoint = "save_weights_only = true"}, "auto"),
