@@ -158,12 +158,17 @@ Exit run_agreed(const StartRequest& request, Group& group, const std::function<E
   }
 }
 
-void forbid_lone_task(StartRequest& request) {
-  if (is_one_of_slurms_tasks() && request.good())
-    request.trouble = std::string("Slurm has ") + std::getenv("SLURM_NTASKS") +
-                      " tasks (SLURM_NTASKS), and this one is a run of its own with one rank; start it with "
-                      "`srun --mpi=pmix tutti train ...` (`srun --mpi=list` must list pmix) or "
-                      "`mpirun tutti train ...`, or with --local-ranks 1 for one rank";
+// True if each of Slurm's tasks would train a run of its own.
+bool is_lone_task(const StartRequest& request) { return is_one_of_slurms_tasks() && request.good(); }
+
+// All tasks are refused alike; the first says why.
+Exit refuse_lone_task() {
+  if (slurm_task() == 0)
+    print_error(std::string("Slurm has ") + std::getenv("SLURM_NTASKS") +
+                " tasks (SLURM_NTASKS), and each is a run of its own with one rank; start them with "
+                "`srun --mpi=pmix tutti train ...` (`srun --mpi=list` must list pmix) or "
+                "`mpirun tutti train ...`, or with --local-ranks 1 for one rank");
+  return {exit_code(EndKind::kRefused)};
 }
 
 int hosts_of(const MpiWorld& world) {
@@ -178,7 +183,7 @@ Exit train_under_mpi(MpiWorld& world, const Clock& clock, StartRequest request, 
   const auto group = std::make_shared<MpiGroup>(world, clock, world.all_ranks(), Reduction::kOrdered);
   const auto transport = std::make_shared<MpiTransport>(world);
   request.host = world.host_name(world.rank());
-  if (world.size() == 1) forbid_lone_task(request);
+  if (world.size() == 1 && is_lone_task(request)) return refuse_lone_task();
   return run_agreed(request, *group, [&](const Job& job) {
     const auto make = [&](const std::vector<int>& ranks) {
       return std::make_shared<MpiGroup>(world, clock, ranks, job.settings.collectives.reduction);
@@ -235,8 +240,7 @@ int Launcher::train(const RecipeSource& recipe, const LaunchOptions& options) {
     mpi_->timeout = request.timeout();
     exit = train_under_mpi(*mpi_->world, mpi_->clock, request, run);
   } else {
-    forbid_lone_task(request);
-    exit = train_alone(request, run);
+    exit = is_lone_task(request) ? refuse_lone_task() : train_alone(request, run);
   }
   if (exit.leaves_threads && options.ends_process) {
     mpi_.reset();

@@ -32,4 +32,9 @@ bool is_one_of_slurms_tasks() {
   return tasks && std::atoi(tasks) > 1 && launched_world() == 0;
 }
 
+int slurm_task() {
+  const char* task = std::getenv("SLURM_PROCID");
+  return task ? std::atoi(task) : 0;
+}
+
 }  // namespace tutti

@@ -20,5 +20,7 @@ std::string after_interrupt();
 
 // True if Slurm started several tasks, and no mpirun this process: a world of one rank is then a mistake.
 bool is_one_of_slurms_tasks();
+// The number of this task among them, from 0; 0 without Slurm.
+int slurm_task();
 
 }  // namespace tutti

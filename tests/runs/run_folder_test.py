@@ -234,11 +234,16 @@ class RunFolder(tutti_run.RunTest):
             self.assertFalse(run.exists())
             shutil.rmtree(elsewhere)
 
-    def test_one_of_slurms_tasks_alone_is_refused(self):
+    def test_slurms_tasks_without_pmix_are_refused_and_the_first_says_so(self):
         with unittest.mock.patch.dict(os.environ, {"SLURM_NTASKS": "4"}):
-            finished = start(self.folder / "alone", ranks=1).wait()
-            self.assertEqual(finished.code, 2, finished.text)
-            self.assertIn("`srun --mpi=pmix tutti train ...`", finished.text)
+            for task in ({}, {"SLURM_PROCID": "0"}, {"SLURM_PROCID": "3"}):
+                with unittest.mock.patch.dict(os.environ, task):
+                    finished = start(self.folder / "alone", ranks=1).wait()
+                self.assertEqual(finished.code, 2, finished.text)
+                if task == {"SLURM_PROCID": "3"}:
+                    self.assertEqual(finished.text, "")
+                else:
+                    self.assertEqual(finished.text.count("`srun --mpi=pmix tutti train ...`"), 1)
             train(self.folder / "local", "--local-ranks", 1, ranks=1, train__max_duration="1ba")
             train(self.folder / "mpirun", ranks="1", train__max_duration="1ba")
 
