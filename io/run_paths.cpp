@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "recipe/placeholders.h"
 #include "runtime/error.h"
 
 namespace tutti {
@@ -19,6 +20,13 @@ std::string path_in_run(const std::string& run_dir, const std::string& name) {
     throw UserError({path},
                     "is a link out of the run's folder, to " + target.string() + ", and is not followed");
   return path;
+}
+
+std::string logger_path(const std::string& run_dir, const std::string& run_name, int rank,
+                        std::string pattern) {
+  replace_all(pattern, "{run_name}", run_name);
+  replace_all(pattern, "{rank}", std::to_string(rank));
+  return pattern.starts_with('/') ? pattern : run_dir + "/" + pattern;
 }
 
 }  // namespace tutti

@@ -19,7 +19,7 @@ class EventFile {
  public:
   EventFile(Disk& disk, const std::string& path, double wall_time_s);
 
-  // From now on skips records that are in `known` (see records_of_step).
+  // From now on skips records that are in `known` (records_of_step of event_reader.h).
   void skip(std::set<std::string> known) { known_ = std::move(known); }
   // Invalidates the records of `step` and later steps in earlier files.
   void restart(int64_t step, double wall_time_s);
@@ -51,9 +51,6 @@ class EventFile {
   std::string unwritten_;
   int64_t dropped_ = 0;
 };
-
-// The records of `step`, without their times, in files of EventFile. `paths`: in the order of writing.
-std::set<std::string> records_of_step(const Disk& disk, const std::vector<std::string>& paths, int64_t step);
 
 // The checksum of TensorFlow's record format; the CRC is Castagnoli's.
 uint32_t masked_crc32c(const std::string& bytes);

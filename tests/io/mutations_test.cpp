@@ -11,6 +11,8 @@
 #include "io/checkpoint/checkpoint.h"
 #include "io/checkpoint/run_state.h"
 #include "io/checkpoint/weights.h"
+#include "io/formats/event_file.h"
+#include "io/formats/event_reader.h"
 #include "io/formats/json_line.h"
 #include "io/formats/safetensors.h"
 #include "io/hdf5/hdf5_writer.h"
@@ -269,6 +271,22 @@ TEST_F(MutationsTest, OfLinesOfMetrics) {
     });
   };
   read_mutated(path, read, false);
+}
+
+TEST_F(MutationsTest, OfAnEventFile) {
+  const std::string path = scratch_.path("events");
+  EventFile file(disk_, path, 0);
+  file.restart(1, 0);
+  file.scalars({{"loss", 1}}, 1, 0);
+  file.image("a", {1, 1, 1, "png"}, 2, 0);
+  file.text("a", "text", 3, 0);
+  file.flush(false);
+  refuses_ = false;  // what is damaged ends the file, or a record
+  read_mutated(path, [&] {
+    records_of_step(disk_, {path}, 2);
+    for (const ShownRecord& one : images_and_texts(disk_, {path}))
+      EXPECT_EQ(disk_.read_range(path, one.offset, one.bytes).size(), one.bytes);
+  });
 }
 
 TEST_F(MutationsTest, OfARecipe) {

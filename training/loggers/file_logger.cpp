@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "io/formats/json_line.h"
-#include "recipe/placeholders.h"
+#include "io/run_paths.h"
 #include "runtime/printable.h"
 
 namespace tutti {
@@ -66,10 +66,7 @@ struct ValueText {
 }  // namespace
 
 std::string logged_path(const LogStart& start, const std::string& pattern) {
-  std::string name = pattern;
-  replace_all(name, "{run_name}", start.run_name);
-  replace_all(name, "{rank}", std::to_string(start.rank));
-  return name.starts_with('/') ? name : start.run_dir + "/" + name;
+  return logger_path(start.run_dir, start.run_name, start.rank, pattern);
 }
 
 FileLines::FileLines(Disk& disk, LoggedFile file, LineKind kind, LineFile::Warn warn)

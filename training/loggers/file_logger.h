@@ -17,8 +17,7 @@ struct LoggedFile {
   bool rank_zero_only = true;
 };
 
-// The path of a logger's file: `pattern` with {run_name} and {rank} replaced, relative to the run's folder
-// unless absolute.
+// logger_path of a logger that writes now.
 std::string logged_path(const LogStart& start, const std::string& pattern);
 
 // How to interpret the lines of a kind of file.
