@@ -1,8 +1,9 @@
 #!/bin/bash
-# tests/libtorch_versions.sh BUILD [VERSION ...]: builds tutti, and runs the tests that ctest labels "fast",
-# against other libtorchs than that of tools/setup.sh: the VERSIONs of PyPI's wheel, by default the oldest that
-# tutti takes and the newest there is. Each is installed beside setup.sh's own (8 GB of disk; older ones may be
-# removed), and built in BUILD/torch-VERSION. The last lines say which failed, and in what; then the exit code is 1.
+# tests/libtorch_versions.sh BUILD [VERSION ...]: builds tutti against other libtorchs than that of
+# tools/setup.sh, and runs the tests that ctest labels "fast": against the VERSIONs of PyPI's wheel, by default
+# the oldest that tutti takes and the newest there is. Each is installed beside setup.sh's own (8 GB of disk;
+# older ones may be removed), and built in BUILD/torch-VERSION. The last lines say which failed, and in what;
+# then the exit code is 1.
 #   JOBS   compilers at a time; the number of cores by default
 set -euo pipefail
 readonly oldest=2.9.0  # cmake/torch.cmake refuses older ones
@@ -35,7 +36,8 @@ failed_tests() { { sed 's/^[0-9]*://' "$1/Testing/Temporary/LastTestsFailed.log"
 # Sets `verdict`.
 try() {
   local version=$1 folder=$build/torch-$1 torch tests
-  env -u TUTTI_TORCH_DIR "$root/tools/setup.sh" "$version" || { verdict="FAILED: no such wheel installed"; return; }
+  env -u TUTTI_TORCH_DIR "$root/tools/setup.sh" "$version" ||
+    { verdict="FAILED: no such wheel installed"; return; }
   torch=$(echo "$cache/torch-$version"/lib/python3*/site-packages/torch)
   TUTTI_TORCH_DIR=$torch cmake -S "$root" -B "$folder" -DTUTTI_CUDA=OFF -DTUTTI_BENCH=OFF ||
     { verdict="FAILED: cmake refuses $torch"; return; }
