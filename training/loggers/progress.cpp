@@ -97,10 +97,7 @@ void Progress::log_evaluation(const LoggedMetrics& metrics, const LogTime& time)
   }
   if (!options_.lines) return;
   std::ostringstream line;
-  if (result_.last)
-    line << place()[0] << kBetweenFields << place()[1];
-  else
-    line << "evaluation";
+  line << (result_.last ? place() : "evaluation");
   for (std::size_t i = 0; i < names.size(); ++i)
     line << kBetweenFields << printable(display_name(names[i], names)) << ' '
          << without_nan_sign(metrics[i].second);
@@ -109,7 +106,7 @@ void Progress::log_evaluation(const LoggedMetrics& metrics, const LogTime& time)
 
 void Progress::log_table(const LoggedTable& table, const LogTime&) {
   if (!options_.lines || !options_.tables) return;
-  std::string text = styled(colors_, TextStyle::kGreen, place() + "  " + table.name) + "\n";
+  std::string text = styled(colors_, TextStyle::kGreen, place() + kBetweenFields + table.name) + "\n";
   for (const auto& row : table.rows)
     for (std::size_t c = 0; c < row.size(); ++c)
       text += "  " + table.columns[c] + ": " + printable(indented(row[c])) + "\n";
@@ -162,7 +159,7 @@ std::vector<std::string> Progress::fields() const {
   const auto number = [](const char* name, double value) {
     return formatted("%s %g", name, static_cast<double>(static_cast<float>(value)));
   };
-  std::vector<std::string> fields = place();
+  std::vector<std::string> fields = place_fields();
   fields.push_back(formatted("%ld%%", std::lround(100 * done)));
   fields.push_back(number("loss", without_nan_sign(last.loss)));
   if (rate > 0) fields.push_back(duration_text(left) + " left");
@@ -173,7 +170,12 @@ std::vector<std::string> Progress::fields() const {
   return fields;
 }
 
-std::vector<std::string> Progress::place() const {
+std::string Progress::place() const {
+  const std::vector<std::string> fields = place_fields();
+  return fields[0] + kBetweenFields + fields[1];
+}
+
+std::vector<std::string> Progress::place_fields() const {
   const LogStart& start = result_.start;
   const int64_t steps = start.dataloader_len;
   int64_t epochs = 0;  // unknown

@@ -66,7 +66,8 @@ class Progress final : public LoggerDestination {
   void show();
   void show_opening();
   bool should_show() const;
-  std::vector<std::string> place() const;   // "epoch 3/20", "step 12/32"
+  std::string place() const;  // "epoch 3/20  step 12/32"
+  std::vector<std::string> place_fields() const;
   std::vector<std::string> fields() const;  // of a line, the most important first
   std::string line() const;
   std::string line_within(std::size_t columns) const;
