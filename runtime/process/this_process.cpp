@@ -35,6 +35,7 @@ namespace {
 // In fixed memory, for signal handlers.
 struct Reports {
   char file[4096] = "";
+  int folder = AT_FDCWD;  // open, if it was there at the start
   char attempt[128] = "";
   char who[32] = "";
   int rank = 0;
@@ -50,7 +51,13 @@ void sleep_ms(int ms) {
   ::nanosleep(&time, nullptr);
 }
 
-int open_reports() { return ::open(reports().file, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644); }
+// In its folder, wherever that was moved to.
+int open_reports() {
+  const Reports& all = reports();
+  const char* slash = std::strrchr(all.file, '/');
+  const char* name = all.folder >= 0 && slash ? slash + 1 : all.file;
+  return ::openat(all.folder, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
+}
 
 // A byte behind the end of the file stands for a rank with this error.
 struct flock byte_of(short type, int rank, const std::string& error) {
@@ -68,6 +75,7 @@ struct flock byte_of(short type, int rank, const std::string& error) {
 
 void share_reports(const std::string& file, const std::string& attempt, int rank) {
   Reports& all = reports();
+  if (all.folder >= 0) ::close(all.folder);
   all = {};
   if (file.size() >= sizeof all.file) return;
   file.copy(all.file, sizeof all.file - 1);
@@ -75,6 +83,10 @@ void share_reports(const std::string& file, const std::string& attempt, int rank
   const std::string who = "rank " + std::to_string(rank) + ": ";
   who.copy(all.who, sizeof all.who - 1);
   all.rank = rank;
+  const std::size_t slash = file.rfind('/');
+  if (slash == std::string::npos) return;
+  const int folder = ::open(file.substr(0, slash + 1).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (folder >= 0) all.folder = folder;
 }
 
 const char* reporting_rank() { return reports().who; }
@@ -83,8 +95,8 @@ bool first_to_report() {
   const Reports& all = reports();
   if (all.file[0] == 0) return true;
   const int file = open_reports();  // stays open until the process ends
-  // In a folder that is gone the ranks cannot agree: rank 0 reports, whose Supervisor looks after the folder.
-  if (file < 0) return errno != ENOENT || all.rank == 0;
+  // In a folder that was removed the ranks cannot agree: rank 0 reports, whose Supervisor watches the folder.
+  if (file < 0) return errno != ENOENT || all.folder < 0 || all.rank == 0;
   if (::flock(file, LOCK_EX | LOCK_NB) != 0) return errno != EWOULDBLOCK;
   char reported[sizeof all.attempt] = "";
   const ssize_t got = ::pread(file, reported, sizeof reported - 1, 0);

@@ -58,9 +58,23 @@ TEST_F(Reports, OfTheSameErrorAreCounted) {
   EXPECT_EQ(count_reports(4, "another"), 1);
 }
 
-TEST_F(Reports, WhereTheFolderIsGoneRankZeroIsTheFirst) {
+TEST_F(Reports, AFolderThatIsMovedStaysThePlaceToAgree) {
+  const std::string before = folder_.path("before"), after = folder_.path("after");
+  for (const int rank : {1, 2}) {
+    std::filesystem::create_directories(before);
+    share_reports(before + "/.reported", "attempt", rank);
+    std::filesystem::remove_all(after);
+    std::filesystem::rename(before, after);
+    EXPECT_TRUE(first_to_report());
+    EXPECT_EQ(read_text(after + "/.reported"), "attempt");
+  }
+}
+
+TEST_F(Reports, WhereTheFolderIsRemovedRankZeroReports) {
   for (const int rank : {0, 1, 2}) {
+    std::filesystem::create_directories(folder_.path("gone"));
     share_reports(folder_.path("gone/.reported"), "attempt", rank);
+    std::filesystem::remove_all(folder_.path("gone"));
     EXPECT_EQ(first_to_report(), rank == 0);
   }
 }
