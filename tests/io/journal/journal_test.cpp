@@ -249,7 +249,7 @@ TEST_F(JournalTest, PayloadsThatAreNotWhatTheirKindSaysAreNoRecords) {
 
 TEST_F(JournalTest, OtherFilesAreRefusedByName) {
   EXPECT_THAT(message_of<UserError>([&] { JournalCursor{path_}; }), HasSubstr(path_ + ": cannot be read"));
-  EXPECT_THROW(JournalCursor{scratch_.path("")}, OperatingError);
+  EXPECT_THAT(message_of<UserError>([&] { JournalCursor{scratch_.path("")}; }), HasSubstr("is a folder"));
   write_text(path_, "seed = 7\nworld = 2\n");
   EXPECT_THAT(message_of<UserError>([&] { JournalCursor{path_}; }), HasSubstr(path_ + ": is no journal"));
   write_text(path_, "tuttijnx");
