@@ -157,7 +157,7 @@ TEST_F(RunStatusTest, AFolderThatMayNotBeReadIsARowBesideTheOthers) {
   ASSERT_EQ(::chmod(scratch_.path().c_str(), 0755), 0);
   ASSERT_EQ(::chmod(theirs.c_str(), 0), 0);
   const Unprivileged nobody;
-  if (::access(theirs.c_str(), X_OK) == 0) GTEST_SKIP() << "may read everything";
+  if (::eaccess(theirs.c_str(), X_OK) == 0) GTEST_SKIP() << "may read everything";
   EXPECT_EQ(wrong_with("theirs"), theirs + ": cannot be read: Permission denied");
   EXPECT_EQ(message_of<UserError>([&] { status_of(theirs); }),
             theirs + ": cannot be read: Permission denied");
