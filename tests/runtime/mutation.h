@@ -11,9 +11,9 @@
 namespace tutti {
 
 // Of each kind of file; `make nightly` asks for 10,000.
-inline int mutations() {
+inline int mutations(int by_day = 300) {
   const char* const asked = std::getenv("TUTTI_MUTATIONS");
-  return asked == nullptr ? 300 : std::atoi(asked);
+  return asked == nullptr ? by_day : std::atoi(asked);
 }
 
 // Texts that a reader may stumble over.
