@@ -119,7 +119,7 @@ class RunFolder(tutti_run.RunTest):
         self.assertEqual([(line["step"], line["epoch"]) for line in lines], [(15, 1), (30, 2)])
         for line in lines:
             self.assertEqual(set(line), {"step", "epoch", "metrics/eval/MulticlassAccuracy",
-                                         "metrics/eval/CrossEntropy"})
+                                         "metrics/eval/CrossEntropy", "metrics/eval/loss"})
         accuracy = lines[-1]["metrics/eval/MulticlassAccuracy"]
         self.assertAlmostEqual(accuracy * 360, round(accuracy * 360), places=6)
 

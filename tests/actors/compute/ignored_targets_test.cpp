@@ -42,6 +42,7 @@ class LinearClassifier final : public Classifier {
         })) {}
   TensorTree forward(const Batch& batch) override { return batch["input"].matmul(weight_.tensor); }
   const char* kind() const override { return "LinearClassifier"; }
+  std::vector<std::string> get_metrics(bool) const override { return {}; }  // accuracy is of indices alone
 
  private:
   Parameter& weight_;
