@@ -67,7 +67,7 @@ TEST_F(CopiedTargets, OfAGptAreRefusedWithTheLine) {
   const std::vector<Hdf5Array> of_hugging_face = {hdf5_array("input_ids", tokens()),
                                                   hdf5_array("labels", without(tokens(), 7))};
   EXPECT_THAT(why(kGpt, of_hugging_face, "arrays = { input = 'input_ids', target = 'labels' }\n"),
-              StartsWith("test.toml:3: data.train.arrays = "));
+              StartsWith("test.toml:3: [data.train.arrays]: each target"));
 }
 
 TEST_F(CopiedTargets, ThatAreShiftedOrNextOnesAreTaken) {

@@ -140,7 +140,7 @@ TEST_F(EvaluationTest, AMetricOfSeveralOutputsIsRefusedWithTheirNames) {
   const TensorDataset data(
       TensorTree::Children{{"input", at::zeros({1, 3})}, {"target", at::zeros({1}, at::kLong)}}, 10);
   EXPECT_THAT(message_of<UserError>([&] { try_metrics(state_, evaluator, data); }),
-              AllOf(StartsWith("test.toml:12: data.eval: MulticlassAccuracy cannot measure the outputs"),
+              AllOf(StartsWith("test.toml:12: [data.eval]: MulticlassAccuracy cannot measure the outputs"),
                     HasSubstr("there are several: age, kind")));
 }
 
