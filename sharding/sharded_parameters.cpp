@@ -102,6 +102,7 @@ void ShardedParameters::give_storage(std::size_t block, const std::vector<at::Te
 }
 
 void ShardedParameters::show(std::size_t block) {
+  if (!replaced_[block].empty()) return;
   for (const BucketSlot& slot : blocks_[block].layout.slots) {
     const at::Tensor& tensor = trainee_.parameters[slot.parameter].parameter->tensor;
     tensor.unsafeGetTensorImpl()->set_storage_keep_dtype(storage_[block]);
@@ -162,12 +163,10 @@ at::Tensor ShardedParameters::empty(std::size_t block, at::ScalarType dtype) con
 at::Tensor ShardedParameters::hold(std::size_t block) {
   if (stays_) {
     held_[block] = blocks_[block].part;
-    show(block);
     return {};
   }
   const at::Tensor memory = held_[block] = empty(block, blocks_[block].layout.dtype);
   storage_[block].set_data_ptr_noswap(at::DataPtr(memory.mutable_data_ptr(), at::kCPU));
-  show(block);
   return borrowed(memory);
 }
 

@@ -16,7 +16,7 @@ namespace tutti {
 // parameters, which the model computes with, lie in one flat tensor a block. Either they stay in memory, and
 // the share is its rows in them; or the share lies densely, and the whole has memory only while it is held:
 // freeing and refilling changes no tensor, view or version counter, so what autograd has saved stays valid.
-// Whole parameters can be read and written only while they are held. At other times that throws c10::Error,
+// Whole parameters can be read and written only while they are shown. At other times that throws c10::Error,
 // which says what to do instead.
 class ShardedParameters {
  public:
@@ -56,12 +56,13 @@ class ShardedParameters {
   at::Tensor hold(std::size_t block);
   // The same for what is gathered of `exact`, in its dtype: the parameters are other tensors until `free`.
   at::Tensor hold_exact(std::size_t block);
+  // What is held is gathered, and can be read until `free`.
+  void show(std::size_t block);
   void free(std::size_t block);
   bool is_held(std::size_t block) const { return held_[block].defined(); }
 
  private:
   void give_storage(std::size_t block, const std::vector<at::Tensor>& like);
-  void show(std::size_t block);
   void hide(std::size_t block);
   at::Tensor empty(std::size_t block, at::ScalarType dtype) const;
 

@@ -283,6 +283,8 @@ void Gathers::wait(std::size_t unit) {
   const Use& asked = uses_[static_cast<std::size_t>(std::exchange(asked_for_[unit], kNone))];
   for (int entry = asked.first_entry; entry < asked.last_entry; ++entry)
     context_.ask<EntryDone>(sync_, AwaitEntry{entry});
+  for (std::size_t b = parameters_.first_block(unit); b < parameters_.last_block(unit); ++b)
+    parameters_.show(b);
 }
 
 void Gathers::free(std::size_t unit) {

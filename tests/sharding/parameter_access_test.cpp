@@ -66,12 +66,13 @@ TEST(ParameterAccess, SaysWhatToReadInPlaceOfAParameterThatIsNotWhole) {
     for (const Event at : {Event::kFitStart, Event::kAfterTrainBatch, Event::kBatchEnd, Event::kFitEnd})
       expect_error(sharded, at, at == Event::kAfterTrainBatch);
   expect_error({"full"}, Event::kBeforeForward, false);
+  expect_error({"optimizer"}, Event::kBatchStart, false);  // its gather is under way
 }
 
 TEST(ParameterAccess, IsAllowedWhereParametersAreWhole) {
   run_reading({"none"}, Event::kBatchEnd, false);
   for (const char* strategy : {"optimizer", "gradients"})
-    for (const Event at : {Event::kBatchStart, Event::kAfterBackward}) run_reading({strategy}, at, false);
+    for (const Event at : {Event::kAfterForward, Event::kAfterBackward}) run_reading({strategy}, at, false);
 }
 
 }  // namespace
