@@ -31,7 +31,7 @@ struct MemoryWorld {
     std::vector<std::string> evaluations;  // their lines
     std::string metrics;                   // the whole of metrics.jsonl
     double peak_mb = 0;                    // of the largest rank
-    std::string weights;                   // all bytes of rank 0's parameters and buffers
+    std::string weights;                   // all bytes of rank 0's parameters and buffers; "" if sharded
     std::vector<std::string> warnings;     // of all ranks
     std::string error;                     // with which the run ended, or ""
     std::vector<int64_t> allocations;      // of each rank, in scopes
