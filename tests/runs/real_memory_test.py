@@ -29,7 +29,7 @@ def synthetic(shape, samples, batch, **values):
 # Most of what they take are activations, a hundred MB to one GB.
 MODELS = {
     "digits_cnn": {"recipe": EXAMPLES / "digits_cnn.toml", **STEPS, "data__train__batch_size": 480},
-    "resnet": synthetic([3, 32, 32], 192, 96, model='{kind = "resnet_cifar", depth = 20}',
+    "resnet": synthetic([3, 32, 32], 384, 192, model='{kind = "resnet_cifar", depth = 20}',
                         train__max_duration="2ba"),
     "gpt": synthetic([128], 64, 32, model='{kind = "gpt", vocab_size = 257, n_layer = 2, n_head = 4, '
                      'n_embd = 64, n_positions = 128, dropout = 0.1}', data__train__targets="sequence",
