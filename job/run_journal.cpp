@@ -29,6 +29,7 @@ RecordedJob head_of(const Job& job, int rank, const std::string& host) {
   head.data_digest = job.data_digest;
   head.unix_ms = SystemClock().unix_ms();
   head.own_listeners = job.listeners || !job.tasks.empty();
+  head.command = command_line();
   return head;
 }
 

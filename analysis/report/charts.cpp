@@ -2,13 +2,18 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <set>
 #include <string_view>
+
+#include "io/formats/run_metrics.h"
 
 namespace tutti {
 namespace {
 
 constexpr const char* kRunning = "Learning rate, throughput, memory";
+constexpr const char* kOther = "Other";
+constexpr std::size_t kFewestOfAPrefix = 5;  // that are a group of their own
 
 struct Known {
   std::string_view column;
@@ -53,7 +58,9 @@ void add_metric(const std::string& column, std::vector<Chart>& charts) {
   const std::string label = slash == rest.npos ? "" : rest.substr(0, slash);
   const std::string title = slash == rest.npos ? rest : rest.substr(slash + 1);
   auto found = std::ranges::find(charts, title, &Chart::title);
-  if (found == charts.end()) found = charts.insert(charts.end(), Chart{"Metrics", title, "", {}});
+  if (found == charts.end())
+    found = charts.insert(charts.end(),
+                          {.group = "Metrics", .title = title, .less_is_better = less_is_better(title)});
   found->lines.push_back({column, label});
 }
 
@@ -64,6 +71,25 @@ std::vector<Chart> metric_charts(const std::vector<std::string>& columns) {
   return charts;
 }
 
+// Groups in the order of their first column, "Other" first.
+std::vector<Chart> monitor_charts(const std::vector<std::string>& columns) {
+  const auto prefix = [](const std::string& column) { return column.substr(0, column.rfind('/')); };
+  std::map<std::string, std::size_t> counts;
+  for (const std::string& column : columns) ++counts[prefix(column)];
+  std::vector<std::string> groups = {kOther};
+  std::map<std::string, std::vector<Chart>> by_group;
+  for (const std::string& column : columns) {
+    const bool is_group = column.find('/') != column.npos && counts[prefix(column)] >= kFewestOfAPrefix;
+    const std::string group = is_group ? prefix(column) : kOther;
+    if (std::ranges::count(groups, group) == 0) groups.push_back(group);
+    by_group[group].push_back({.group = group, .title = column, .lines = {{column, ""}}, .monitor = true});
+  }
+  std::vector<Chart> charts;
+  for (const std::string& group : groups)
+    for (Chart& chart : by_group[group]) charts.push_back(std::move(chart));
+  return charts;
+}
+
 }  // namespace
 
 std::vector<Chart> charts_of(const std::vector<const MetricsTable*>& runs) {
@@ -71,14 +97,19 @@ std::vector<Chart> charts_of(const std::vector<const MetricsTable*>& runs) {
   std::vector<Chart> charts;
   for (const Known& known : kKnown) {
     if (std::ranges::count(columns, known.column) > 0)
-      charts.push_back(
-          {known.group, known.title, known.unit, {{std::string(known.column), ""}}, known.stairs});
+      charts.push_back({known.group,
+                        known.title,
+                        known.unit,
+                        {{std::string(known.column), ""}},
+                        known.stairs,
+                        known.column == "loss"});
     if (&known == &kKnown.front())
       for (Chart& metric : metric_charts(columns)) charts.push_back(std::move(metric));
   }
+  std::vector<std::string> others;
   for (const std::string& column : columns)
-    if (!is_known(column) && !is_no_curve(column) && !column.starts_with(kMetrics))
-      charts.push_back({"Other", column, "", {{column, ""}}});
+    if (!is_known(column) && !is_no_curve(column) && !column.starts_with(kMetrics)) others.push_back(column);
+  for (Chart& chart : monitor_charts(others)) charts.push_back(std::move(chart));
   return charts;
 }
 

@@ -17,11 +17,14 @@ struct Chart {
   std::string title;
   std::string unit;  // of the values; "" = none
   std::vector<Line> lines;
-  bool stairs = false;  // a value holds until the next
+  bool stairs = false;          // a value holds until the next
+  bool less_is_better = false;  // a loss
+  bool monitor = false;         // no column of every run: the page shows it last
 };
 
 // The charts that show every column of the runs: known columns in their groups, metrics of the same name
-// together, all others by their names in the group "Other". Columns that are no curves are left out.
+// together. All others are monitors: those of a prefix in a group of its name ("l2_norm/grad") if there are
+// many, else in "Other". Columns that are no curves are left out.
 std::vector<Chart> charts_of(const std::vector<const MetricsTable*>& runs);
 
 }  // namespace tutti

@@ -5,6 +5,7 @@ const SVG_NAMES = "http://www.w3.org/2000/svg";
 const PLOT_HEIGHT = 230;
 const LANE_HEIGHT = 13;
 const DASHES = ["", "2 3", "8 3 2 3"];
+const LOG_FROM = 1.5;    // decades of a loss, or between the middles of runs, that make a scale logarithmic
 const SMOOTH_FROM = 60;  // points; a line through the noise is a mean over a sixtieth of them
 
 function element(name, properties = {}, ...children) {
@@ -80,9 +81,24 @@ function scaleOf(low, high, from, to, log) {
   return scale;
 }
 
+// The value below which this part of the values lies.
+function quantile(values, part) {
+  const sorted = values.filter((value) => value !== null).sort((a, b) => a - b);
+  return sorted.length ? sorted[Math.floor(part * (sorted.length - 1))] : 0;
+}
+
 function usualValue(curve) {
-  const values = (curve.high || curve.y).filter((value) => value !== null).sort((a, b) => a - b);
-  return values.length ? values[Math.floor(0.98 * (values.length - 1))] : 0;
+  return quantile(curve.high || curve.y, 0.98);
+}
+
+// True if a linear scale would show a flat line: a loss that falls through decades, or runs of other sizes.
+function spansDecades(curves, isLoss) {
+  const values = curves.flatMap((curve) => curve.y);
+  if (values.some((value) => value !== null && value <= 0)) return false;
+  const middles = curves.filter((curve) => curve.y.length).map((curve) => quantile(curve.y, 0.5));
+  const spans = (low, high) => low > 0 && Math.log10(high / low) >= LOG_FROM;
+  return spans(Math.min(...middles), Math.max(...middles)) ||
+         (isLoss && spans(quantile(values, 0.02), quantile(values, 0.98)));
 }
 
 // The range of a value axis. `cut`: values far above those that are usual in each curve lie beyond it.
@@ -151,19 +167,27 @@ class Chart {
     this.chart = chart;
     this.tooltip = tooltip;
     this.log = false;
+    this.chosen = false;  // the scale, by a click
     this.body = element("div", { className: "chart" });
     this.button = element("button", { textContent: "log", title: "logarithmic", ariaPressed: "false" });
     this.button.addEventListener("click", () => {
-      this.log = !this.log;
-      this.button.ariaPressed = String(this.log);
+      this.chosen = true;
+      this.setLog(!this.log);
       this.draw();
     });
-    const title = chart.unit ? `${chart.title} (${chart.unit})` : chart.title;
+    const prefix = chart.monitor ? `${chart.group}/` : "";  // the heading says it
+    const name = chart.title.startsWith(prefix) ? chart.title.slice(prefix.length) : chart.title;
+    const title = chart.unit ? `${name} (${chart.unit})` : name;
     this.head = element("div", { className: "chart-head" }, element("h3", { textContent: title }));
     this.card = element("section", { className: "card" }, this.head, this.body);
     this.card.dataset.title = chart.title;
     this.addKeys();
     this.head.append(this.button);
+  }
+
+  setLog(log) {
+    this.log = log;
+    this.button.ariaPressed = String(log);
   }
 
   addKeys() {
@@ -181,6 +205,7 @@ class Chart {
   show(curves, axis, lane) {
     Object.assign(this, { curves, axis, lane });
     this.button.hidden = !curves.some((curve) => curve.y.some((value) => value > 0));
+    if (!this.chosen) this.setLog(spansDecades(curves, this.chart.less_is_better));
     this.draw();
   }
 

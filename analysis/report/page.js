@@ -4,6 +4,7 @@
 const RUN_COLOURS = 8;
 const MOST_RANKS = 64;
 const MOST_LANES = 6;
+const MOST_UNFOLDED = 4;  // charts of a group of monitors
 const WORK_COLOURS = {
   "forward": "forward", "backward": "backward", "update": "update", "prepare batch": "prepare",
   "wait for data": "data", "wait for all-reduce": "sums", "wait for gather": "gather", "retry": "retry",
@@ -19,11 +20,17 @@ const WORK_ORDER = ["prepare batch", "forward", "backward", "wait for gather", "
 const BESIDE = ["load", "collectives", "write checkpoint", "publish checkpoint"];
 
 const data = JSON.parse(document.getElementById("data").textContent);
+// Names of metrics are the user's: an object would find "constructor" in every run.
+for (const run of data.runs)
+  for (const part of ["columns", "results"]) run[part] = new Map(Object.entries(run[part]));
 const page = document.getElementById("page");
+const contents = element("nav", { id: "contents", ariaLabel: "Contents" });
 const tooltip = new Tooltip(document.getElementById("tooltip"));
 const hidden = new Set();
 const charts = [];
 let timeAxis = false;
+let shares = false;        // bars in percent
+const resizeBars = [];
 
 const colourOf = (run) => `var(--run-${run % RUN_COLOURS})`;
 const workColour = (work) => `var(--work-${WORK_COLOURS[work] || "setup"})`;
@@ -35,68 +42,10 @@ function swatch(colour) {
   return made;
 }
 
+// A section's heading, and its line in the contents.
 function heading(text, id) {
   page.append(element("h2", { textContent: text, id }));
-}
-
-// A table in a card; a column is [heading, class of its cells]; a cell is a text or a node.
-function table(columns, rows, id) {
-  const cell = (kind, content, className) => element(kind, { className }, content);
-  const head = element("tr", {}, ...columns.map(([text, kind]) => cell("th", text, kind || "")));
-  const body = rows.map((cells) => element("tr", { className: cells.className || "" },
-    ...cells.map((content, i) => cell("td", content, columns[i][1] || ""))));
-  const made = element("table", { id }, element("thead", {}, head), element("tbody", {}, ...body));
-  page.append(element("div", { className: "card table" }, made));
-}
-
-function note(text) {
-  return element("p", { className: "soft", textContent: text });
-}
-
-function nameCell(run, withPath) {
-  const cell = element("span", {}, swatch(colourOf(run)), data.runs[run].name);
-  if (withPath) cell.append(element("span", { className: "path", textContent: data.runs[run].path }));
-  return cell;
-}
-
-function stateCell(run) {
-  const bad = run.state === "failed" || run.state === "killed";
-  const cell = element("span", {}, element("span", { className: bad ? "bad" : "", textContent: run.state }));
-  if (run.state === "failed") cell.append(element("span", { className: "path", textContent: run.ending }));
-  return cell;
-}
-
-function sizeText(bytes) {
-  if (bytes < 1e3) return `${bytes} B`;
-  const power = Math.min(4, Math.floor(Math.log10(bytes) / 3));
-  return `${Number((bytes / 1000 ** power).toPrecision(3))} ${["", "kB", "MB", "GB", "TB"][power]}`;
-}
-
-function runsTable() {
-  const results = [...new Set(data.runs.flatMap((run) => Object.keys(run.results)))].slice(0, 5);
-  const columns = [["run", "name"], ["state"], ["steps", "number"], ["epoch", "number"], ["ranks", "number"],
-                   ["training time", "number"], ["last loss", "number"],
-                   ...results.map((name) => [name, "number"]), ["median samples/s", "number"],
-                   ["median step (ms)", "number"], ["peak memory (MB)", "number"]];
-  const rows = data.runs.map((run, i) => [
-    nameCell(i, true), stateCell(run), numberText(run.steps), numberText(run.epoch),
-    run.ranks.length ? String(run.ranks.length) : "–", durationText(run.seconds), numberText(run.loss),
-    ...results.map((name) => numberText(run.results[name])), numberText(run.samples_per_s),
-    numberText(run.step_ms), numberText(run.memory_mb)]);
-  heading("Runs", "runs");
-  table(columns, rows, "runs-table");
-}
-
-function recipeTable() {
-  const differing = data.recipe.filter((row) => row.differs).length;
-  heading("Recipe", "recipe");
-  if (data.runs.length > 1)
-    page.append(note(differing ? "Bold: keys in which the recipes differ." : "The recipes are the same."));
-  const rows = data.recipe.map((row) => Object.assign(
-    [element("code", { textContent: row.key }),
-     ...row.values.map((value) => element("code", { textContent: value || "–" }))],
-    { className: row.differs ? "differs" : "" }));
-  table([["key", "name"], ...data.runs.map((run) => [run.name])], rows, "recipe-table");
+  contents.append(element("a", { textContent: text, href: `#${id}` }));
 }
 
 function legend() {
@@ -110,18 +59,26 @@ function legend() {
     if (data.runs.length > 1) label.prepend(box);
     document.getElementById("legend").append(label);
   });
-  const button = (text, time) => {
-    const made = element("button", { textContent: text, ariaPressed: String(time === timeAxis) });
+  const axes = [["step", false]];
+  if (data.runs.some((run) => run.clock.x.length)) axes.push(["training time", true]);
+  const buttons = choice(axes, (time) => {
+    timeAxis = time;
+    showCharts();
+  });
+  document.getElementById("controls").append("horizontal axis", ...buttons);
+}
+
+// Buttons of which one is pressed, at first the first; `choose` gets its value.
+function choice(texts, choose) {
+  const buttons = texts.map(([textContent, value], i) => {
+    const made = element("button", { textContent, ariaPressed: String(i === 0) });
     made.addEventListener("click", () => {
-      timeAxis = time;
-      for (const other of controls.querySelectorAll("button")) other.ariaPressed = String(other === made);
-      showCharts();
+      for (const other of buttons) other.ariaPressed = String(other === made);
+      choose(value);
     });
     return made;
-  };
-  const controls = document.getElementById("controls");
-  controls.append("horizontal axis", button("step", false));
-  if (data.runs.some((run) => run.clock.x.length)) controls.append(button("training time", true));
+  });
+  return buttons;
 }
 
 // Seconds of training at the end of a step, between the points of the clock.
@@ -156,7 +113,7 @@ function curvesOf(chart) {
   const curves = [];
   data.runs.forEach((run, i) => {
     for (const line of chart.lines) {
-      const column = run.columns[line.column];
+      const column = run.columns.get(line.column);
       if (column && !hidden.has(i))
         curves.push({ ...column, run: i, name: run.name, colour: colourOf(i), column: line.column,
                       label: line.label, dash: line.dash });
@@ -184,9 +141,16 @@ function laneOf() {
   return marks;
 }
 
+// Charts in a fold are drawn once it is open: a closed one has no width.
 function showCharts() {
   const axis = axisOf();
-  for (const one of charts) one.show(curvesOf(one.chart), axis, one.chart.group === "Loss" ? laneOf() : []);
+  for (const one of charts)
+    if (!one.card.closest("details:not([open])"))
+      one.show(curvesOf(one.chart), axis, isLoss(one.chart) ? laneOf() : []);
+}
+
+function isLoss(chart) {
+  return chart.group === "Loss" && !chart.monitor;
 }
 
 // Curves of training are dashed beside those of evaluations.
@@ -197,18 +161,42 @@ function giveDashes(chart) {
     else line.dash = line.label === "train" ? "4 3" : DASHES[others.indexOf(line) % DASHES.length];
 }
 
-function chartGroups() {
-  for (const group of new Set(data.charts.map((chart) => chart.group))) {
-    heading(group, `group-${group.toLowerCase().replaceAll(" ", "-")}`);
-    const grid = element("div", { className: group === "Loss" ? "charts wide" : "charts" });
-    for (const chart of data.charts.filter((one) => one.group === group)) {
-      giveDashes(chart);
-      charts.push(new Chart(chart, tooltip));
-      grid.append(charts.at(-1).card);
-    }
-    page.append(grid);
-    if (group === "Loss") laneKey(grid);
+// Lists of the charts of each group.
+function groupsOf(shown) {
+  const groups = new Map();
+  for (const chart of shown) groups.set(chart.group, [...(groups.get(chart.group) || []), chart]);
+  return groups;
+}
+
+function gridOf(shown) {
+  const grid = element("div", { className: isLoss(shown[0]) ? "charts wide" : "charts" });
+  for (const chart of shown) {
+    giveDashes(chart);
+    charts.push(new Chart(chart, tooltip));
+    grid.append(charts.at(-1).card);
   }
+  return grid;
+}
+
+function chartGroups() {
+  for (const [group, shown] of groupsOf(data.charts.filter((chart) => !chart.monitor))) {
+    heading(group, `group-${charts.length}`);
+    const grid = gridOf(shown);
+    page.append(grid);
+    if (isLoss(shown[0])) laneKey(grid);
+  }
+}
+
+// What callbacks log beside metrics: the last of the page, folded where it is much.
+function monitors() {
+  const groups = groupsOf(data.charts.filter((chart) => chart.monitor));
+  if (groups.size > 0) heading("Monitors", "monitors");
+  for (const [group, shown] of groups) {
+    const grid = gridOf(shown);
+    const count = `${shown.length} ${shown.length === 1 ? "chart" : "charts"}`;
+    page.append(shown.length > MOST_UNFOLDED ? fold(group, count, grid, "") : grid);
+  }
+  for (const one of page.querySelectorAll("details")) one.addEventListener("toggle", showCharts);
   if (data.charts_left_out > 0)
     page.append(note(`${data.charts_left_out} more columns are not shown.`));
 }
@@ -222,13 +210,15 @@ function laneKey(grid) {
   if (shown.length) grid.after(note(`${where}: ${shown.join(", ")}`));
 }
 
+// A bar is as long as its time, or as all others if shares are shown.
 function bar(run, rank, times, longest) {
+  const total = sum(Object.values(times));
   const parts = WORK_ORDER.filter((work) => times[work] > 0).map((work) => {
     const part = element("i");
     part.dataset.work = work;
-    part.style.width = `${(100 * times[work]) / longest}%`;
+    resizeBars.push(() => { part.style.width = `${(100 * times[work]) / (shares ? total : longest)}%`; });
     part.style.background = workColour(work);
-    const share = numberText((100 * times[work]) / sum(Object.values(times)));
+    const share = numberText((100 * times[work]) / total);
     part.addEventListener("pointermove", (event) => tooltip.show(event, `${run.name}, rank ${rank}`,
       [{ colour: workColour(work), name: work, value: `${durationText(times[work])} (${share}%)` }]));
     part.addEventListener("pointerleave", () => tooltip.hide());
@@ -262,8 +252,19 @@ function activity() {
   const used = WORK_ORDER.filter((work) =>
     recorded.some((run) => run.ranks.some((rank) => counts(rank, work))));
   const works = used.map((work) => element("span", {}, swatch(workColour(work)), work));
-  page.append(element("div", { className: "card" }, grid, element("div", { className: "works" }, ...works)));
+  const key = element("div", { className: "works" }, ...works);
+  page.append(element("div", { className: "card" }, barControls(), grid, key));
   activityTable(recorded, used);
+}
+
+function barControls() {
+  const show = (inShares) => {
+    shares = inShares;
+    for (const resize of resizeBars) resize();
+  };
+  show(shares);
+  const buttons = choice([["time", false], ["percent", true]], show);
+  return element("div", { className: "chart-head choice" }, ...buttons);
 }
 
 // Seconds a rank, the mean over ranks; what other threads do beside Compute has no share of its time.
@@ -283,63 +284,22 @@ function activityTable(recorded, used) {
                ...recorded.flatMap((run) => cells(run, "beside", work, ""))]);
   page.append(note("Means over the ranks, of all starts together:"));
   const columns = recorded.flatMap((run) => [[run.name, "number"], ["", "number"]]);
-  table([["activity", "name"], ...columns], rows, "activity-table");
-}
-
-function startsTable() {
-  const rows = [];
-  data.runs.forEach((run, i) => run.starts.forEach((start, s) => {
-    const open = run.state === "running" && s + 1 === run.starts.length ? "running" : "killed";
-    const ends = [...new Set(start.ends)].map((end) => end || open).join("; ");
-    const steps = start.first > 0 ? `${numberText(start.first)} to ${numberText(start.last)}` : "none";
-    const began = new Date(start.unix_ms).toISOString().slice(0, 19).replace("T", " ");
-    rows.push([nameCell(i), String(s + 1), began, String(start.world), start.hosts.join(", "), steps,
-               start.resume || "–", ends]);
-  }));
-  if (rows.length === 0) return;
-  heading("Starts", "starts");
-  table([["run", "name"], ["start", "number"], ["began (UTC)", "number"], ["ranks", "number"], ["hosts"],
-         ["steps", "number"], ["resume"], ["end", "text"]], rows, "starts-table");
-}
-
-function checkpointsTable() {
-  const rows = [];
-  data.runs.forEach((run, i) => run.checkpoints.forEach((one) => rows.push(
-    [nameCell(i), element("code", { textContent: one.name }), numberText(one.step), sizeText(one.bytes),
-     String(one.files), one.problem])));
-  if (rows.length === 0) return;
-  heading("Checkpoints", "checkpoints");
-  const columns = [["run", "name"], ["checkpoint"], ["step", "number"], ["size", "number"],
-                   ["files", "number"], ["", "text"]];
-  table(columns, rows, "checkpoints-table");
-}
-
-function faultsTable() {
-  const rows = [];
-  data.runs.forEach((run, i) => {
-    for (const line of run.log)
-      rows.push([nameCell(i), line.when, line.ranks.join(", "),
-                 element("span", { className: line.error ? "bad" : "", textContent: line.text })]);
-    const more = [[run.log_left_out, "earlier warnings are left out"],
-                  [run.unreadable, "lines of metrics.jsonl cannot be read"]];
-    for (const [count, text] of more)
-      if (count > 0) rows.push([nameCell(i), "", "", `${numberText(count)} ${text}`]);
-  });
-  heading("Faults", "faults");
-  if (rows.length === 0)
-    return page.append(note("No warnings and no errors in the logs."));
-  const columns = [["run", "name"], ["when", "name"], ["ranks", "number"], ["warning or error", "text"]];
-  table(columns, rows, "faults-table");
+  page.append(table([["activity", "name"], ...columns], rows, "activity-table"));
 }
 
 legend();
+headline();
+page.append(contents);
 runsTable();
+if (recipesDiffer()) recipe();
 chartGroups();
+loggedItems();
 activity();
 checkpointsTable();
 startsTable();
 faultsTable();
-recipeTable();
+if (!recipesDiffer()) recipe();
+monitors();
 showCharts();
 let redraw = 0;
 addEventListener("resize", () => {

@@ -7,7 +7,9 @@
 
 #include "analysis/report/charts.h"
 #include "analysis/report/series.h"
+#include "io/formats/base64.h"
 #include "io/formats/json_line.h"
+#include "io/formats/run_metrics.h"
 
 namespace tutti {
 namespace {
@@ -31,6 +33,8 @@ constexpr const char* kMainKeys[] = {"run_name",
                                      "train.precision",
                                      "train.grad_accum",
                                      "sharding.strategy"};
+
+bool is_main(const std::string& key) { return std::ranges::find(kMainKeys, key) != std::end(kMainKeys); }
 
 template <class Items, class Text>
 JsonText list(const Items& items, Text text) {
@@ -140,6 +144,7 @@ std::string start_json(const StartSummary& start) {
                     {"first", start.steps.first},
                     {"last", start.steps.last},
                     {"resume", start.job.resume},
+                    {"command", start.job.command},
                     {"build", start.job.build},
                     {"hosts", texts(hosts)},
                     {"ends", texts(ends)},
@@ -182,17 +187,62 @@ JsonText columns_json(const ReportedRun& run, const std::set<std::string>& shown
   return {json_line(fields)};
 }
 
+bool is_result(const MetricsColumn& column) {
+  return column.name.starts_with("metrics/") && !column.name.starts_with("metrics/train/");
+}
+
 // The last values of what evaluations measured.
 JsonText results_json(const ReportedRun& run) {
   JsonFields fields;
   for (const MetricsColumn& column : run.metrics.columns)
-    if (column.name.starts_with("metrics/") && !column.name.starts_with("metrics/train/"))
-      fields.emplace_back(column.name.substr(column.name.find('/') + 1),
-                          JsonText{number(column.values.back())});
+    if (is_result(column))
+      fields.emplace_back(evaluated_name(column.name), JsonText{number(column.values.back())});
   return {json_line(fields)};
 }
 
-std::string run_json(const ReportedRun& run, const std::set<std::string>& shown, int64_t most) {
+// The column that the page begins with: the first metric of an evaluation that is the better the more it is,
+// else the first, else the loss.
+std::string headline_column(const std::vector<ReportedRun>& runs) {
+  std::string first = "loss";
+  for (const ReportedRun& run : runs)
+    for (const MetricsColumn& column : run.metrics.columns) {
+      if (!is_result(column)) continue;
+      if (!less_is_better(column.name)) return column.name;
+      if (first == "loss") first = column.name;
+    }
+  return first;
+}
+
+std::string headline_json(const std::string& column) {
+  return json_line({{"name", evaluated_name(column)}, {"less_is_better", less_is_better(column)}});
+}
+
+// The best value of the column, "null" without one.
+std::string best_json(const MetricsTable& metrics, const std::string& name) {
+  const MetricsColumn* column = metrics.find(name);
+  std::size_t best = column ? column->values.size() : 0;
+  for (std::size_t i = 0; column && i < column->values.size(); ++i) {
+    const double value = column->values[i];
+    if (!std::isfinite(value)) continue;
+    const bool first = best == column->values.size();
+    if (first || (less_is_better(name) ? value < column->values[best] : value > column->values[best]))
+      best = i;
+  }
+  if (!column || best == column->values.size()) return "null";
+  return json_line({{"value", JsonText{number(column->values[best])}}, {"step", column->steps[best]}});
+}
+
+std::string item_json(const LoggedItem& item) {
+  JsonFields fields{{"name", item.name}, {"batches", item.batches}};
+  if (!item.png.empty()) fields.emplace_back("png", base64(item.png));
+  if (!item.columns.empty()) fields.emplace_back("columns", item.columns);
+  if (!item.rows.empty()) fields.emplace_back("rows", item.rows);
+  if (!item.markdown.empty()) fields.emplace_back("markdown", item.markdown);
+  return json_line(fields);
+}
+
+std::string run_json(const ReportedRun& run, const std::set<std::string>& shown, int64_t most,
+                     const std::string& headline) {
   const MetricsTable& metrics = run.metrics;
   return json_line({{"name", run.name},
                     {"path", run.path},
@@ -202,6 +252,7 @@ std::string run_json(const ReportedRun& run, const std::set<std::string>& shown,
                     {"epoch", JsonText{number(metrics.last("epoch", std::nan("")))}},
                     {"loss", JsonText{number(metrics.last("loss", std::nan("")))}},
                     {"results", results_json(run)},
+                    {"best", JsonText{best_json(metrics, headline)}},
                     {"samples_per_s", JsonText{number(median(metrics.find("samples_per_s")))}},
                     {"step_ms", JsonText{number(median(metrics.find("step_ms")))}},
                     {"memory_mb", JsonText{number(largest(metrics.find("memory_peak_mb")))}},
@@ -211,6 +262,8 @@ std::string run_json(const ReportedRun& run, const std::set<std::string>& shown,
                     {"checkpoints", list(run.checkpoints, checkpoint_json)},
                     {"log", list(run.faults.lines, log_json)},
                     {"log_left_out", run.faults.left_out},
+                    {"logged", list(run.logged.items, item_json)},
+                    {"logged_left_out", run.logged.left_out},
                     {"ranks", list(run.times(), rank_json)},
                     {"clock", JsonText{series_json(clock_of(metrics), kMostPoints)}},
                     {"columns", columns_json(run, shown, most)}});
@@ -225,10 +278,12 @@ std::string chart_json(const Chart& chart) {
                     {"title", chart.title},
                     {"unit", chart.unit},
                     {"stairs", chart.stairs},
+                    {"less_is_better", chart.less_is_better},
+                    {"monitor", chart.monitor},
                     {"lines", list(chart.lines, line_json)}});
 }
 
-// The main keys, then all in which the runs differ.
+// All keys, the main ones first.
 JsonText recipe_json(const std::vector<ReportedRun>& runs) {
   std::vector<std::map<std::string, std::string>> values;
   std::set<std::string> all;
@@ -248,11 +303,12 @@ JsonText recipe_json(const std::vector<ReportedRun>& runs) {
   for (const char* key : kMainKeys)
     if (all.contains(key)) keys.push_back(key);
   for (const std::string& key : all)
-    if (differs(key) && std::ranges::count(keys, key) == 0) keys.push_back(key);
+    if (!is_main(key)) keys.push_back(key);
   return list(keys, [&](const std::string& key) {
     JsonTexts row;
     for (const auto& of : values) row.push_back(value(of, key));
-    return json_line({{"key", key}, {"differs", differs(key)}, {"values", texts(row)}});
+    return json_line(
+        {{"key", key}, {"differs", differs(key)}, {"main", is_main(key)}, {"values", texts(row)}});
   });
 }
 
@@ -285,11 +341,13 @@ std::string report_json(const std::vector<ReportedRun>& runs) {
   for (const Chart& chart : charts)
     for (const Chart::Line& line : chart.lines) shown.insert(line.column);
   const int64_t most = points_of_a_curve(runs, charts.size());
-  return without_less_than(
-      json_line({{"runs", list(runs, [&](const ReportedRun& run) { return run_json(run, shown, most); })},
-                 {"charts", list(charts, chart_json)},
-                 {"charts_left_out", std::max<int64_t>(0, hidden)},
-                 {"recipe", recipe_json(runs)}}));
+  const std::string headline = headline_column(runs);
+  return without_less_than(json_line(
+      {{"runs", list(runs, [&](const ReportedRun& run) { return run_json(run, shown, most, headline); })},
+       {"headline", JsonText{headline_json(headline)}},
+       {"charts", list(charts, chart_json)},
+       {"charts_left_out", std::max<int64_t>(0, hidden)},
+       {"recipe", recipe_json(runs)}}));
 }
 
 }  // namespace tutti

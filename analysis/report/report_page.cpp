@@ -12,6 +12,8 @@
 namespace tutti {
 namespace {
 
+constexpr uint64_t kImageBytes = 6 << 20;  // of a page, before they are written as text
+
 std::string title_of(const std::vector<ReportedRun>& runs) {
   std::string title;
   for (const ReportedRun& run : runs) title += (title.empty() ? "" : ", ") + run.name;
@@ -62,6 +64,7 @@ std::string page_of(const std::vector<ReportedRun>& runs) {
                             {"@MADE@", utc_now()},
                             {"@DATA@", report_json(runs)},
                             {"@CHARTS@", kChartsJs},
+                            {"@TABLES@", kTablesJs},
                             {"@PAGE@", kPageJs}});
 }
 
@@ -77,7 +80,7 @@ void write(Disk& disk, const std::string& path, const std::string& text) try {
 
 std::string write_report(Disk& disk, const std::vector<std::string>& runs, const std::string& out) {
   std::vector<ReportedRun> read;
-  for (const std::string& run : runs) read.push_back(read_run(disk, run));
+  for (const std::string& run : runs) read.push_back(read_run(disk, run, kImageBytes / runs.size()));
   write(disk, out, page_of(read));
   return out + ": " + std::to_string(runs.size()) + (runs.size() == 1 ? " run" : " runs") +
          "; open it in a browser";

@@ -12,10 +12,11 @@ namespace tutti {
 // cannot be written.
 std::string write_report(Disk& disk, const std::vector<std::string>& runs, const std::string& out);
 
-// The parts of the page, which cmake/embed.cmake makes of page.html, page.css, charts.js and page.js.
+// The parts of the page, which cmake/embed.cmake makes of the files of these names.
 extern const char kPageHtml[];
 extern const char kPageCss[];
 extern const char kChartsJs[];
+extern const char kTablesJs[];
 extern const char kPageJs[];
 
 }  // namespace tutti

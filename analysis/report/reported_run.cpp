@@ -44,7 +44,7 @@ std::vector<WorkTimes> ReportedRun::times() const {
 
 int ReportedRun::world() const { return starts.empty() ? 0 : starts.back().job.world; }
 
-ReportedRun read_run(const Disk& disk, const std::string& run_dir) {
+ReportedRun read_run(const Disk& disk, const std::string& run_dir, uint64_t image_bytes) {
   require_run_folder(run_dir);
   ReportedRun run;
   run.path = run_dir;
@@ -62,6 +62,7 @@ ReportedRun read_run(const Disk& disk, const std::string& run_dir) {
   int logs = std::max(1, run.world());
   while (disk.exists(run_dir + "/log/rank-" + std::to_string(logs) + ".log")) ++logs;
   run.faults = log_faults(disk, run_dir, logs);
+  run.logged = logged_items(disk, run_dir, run.recipe, image_bytes);
   return run;
 }
 

@@ -6,6 +6,7 @@
 
 #include "analysis/metrics_table.h"
 #include "analysis/report/log_lines.h"
+#include "analysis/report/logged_items.h"
 #include "analysis/report/recorded_start.h"
 #include "analysis/run_folder.h"
 #include "io/checkpoint/checkpoint_summary.h"
@@ -24,14 +25,16 @@ struct ReportedRun {
   std::vector<StartSummary> starts;  // with journals, in the order of time
   std::vector<CheckpointSummary> checkpoints;
   LogFaults faults;
+  LoggedItems logged;
 
   // The times of the newest start afresh and those that resumed it, by rank.
   std::vector<WorkTimes> times() const;
   int world() const;  // of the newest start; 0 if it is unknown
 };
 
-// Reads a run's folder. Throws UserError if there is no such folder, it is no run's, or no step is done.
-ReportedRun read_run(const Disk& disk, const std::string& run_dir);
+// Reads a run's folder, and of images that it logged as many bytes. Throws UserError if there is no such
+// folder, it is no run's, or no step is done.
+ReportedRun read_run(const Disk& disk, const std::string& run_dir, uint64_t image_bytes);
 
 // The values of a resolved recipe by dotted key, as TOML.
 std::map<std::string, std::string> recipe_values(const Setting& recipe);

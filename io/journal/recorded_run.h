@@ -40,6 +40,7 @@ struct RecordedJob {
   uint64_t data_digest = 0;
   int64_t unix_ms = 0;         // when the start began
   bool own_listeners = false;  // trained by a program with algorithms or callbacks of its own
+  std::string command;         // that started the rank; "" in older journals
 
   std::string to_json() const;
   static RecordedJob from_json(const std::string& text);  // throws OperatingError

@@ -8,7 +8,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <fstream>
 #include <functional>
+
+#include "runtime/text.h"
 
 // Defined in libtutti.so.
 extern "C" const char* tutti_shared_build_stamp() __attribute__((weak));
@@ -28,6 +31,27 @@ std::string host_name() {
   char name[256] = {};
   gethostname(name, sizeof name - 1);
   return name;
+}
+
+namespace {
+
+std::string shell_word(const std::string& word) {
+  static constexpr const char* kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
+  if (!word.empty() && word.find_first_not_of(kPlain) == word.npos) return word;
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? "'\\''" : std::string(1, c);
+  return quoted + "'";
+}
+
+}  // namespace
+
+std::string command_line() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::string line;
+  for (std::string word; std::getline(file, word, '\0');)
+    line += (line.empty() ? "" : " ") + shell_word(word);
+  return as_utf8(line);
 }
 
 namespace {

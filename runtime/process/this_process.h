@@ -14,6 +14,9 @@ std::string build_and_commit(const std::string& elsewhere);
 
 std::string host_name();
 
+// The command that started this process, as a shell would read it: "tutti train 'my recipe.toml'".
+std::string command_line();
+
 // The ranks of a run that fail agree by locks on a shared file who reports it, so that no message is needed
 // and a signal handler can report too. Called once a run by rank `rank`; `attempt` is the run's nonce.
 // Without a call this process reports all its errors.

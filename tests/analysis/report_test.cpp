@@ -5,10 +5,13 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/report/charts.h"
+#include "analysis/report/logged_items.h"
 #include "analysis/report/report_data.h"
 #include "analysis/report/report_page.h"
 #include "analysis/report/reported_run.h"
 #include "analysis/report/series.h"
+#include "io/formats/event_file.h"
+#include "recipe/toml_reader.h"
 #include "runtime/error.h"
 #include "tests/analysis/recorded_runs.h"
 
@@ -84,6 +87,19 @@ TEST(ChartsTest, EveryColumnIsShownInItsGroup) {
                   "Learning rate, throughput, memory: learning rate of lr", "Other: my/own of my/own"));
 }
 
+TEST(ChartsTest, ManyColumnsOfAPrefixAreAGroupAndTheOthersComeBeforeThem) {
+  const MetricsTable run = with_columns(
+      {"m/a/1", "few/1", "m/a/2", "m/a/3", "metrics/eval/CrossEntropy", "m/a/4", "own", "m/a/5", "few/2"});
+  std::vector<std::string> groups;
+  for (const Chart& chart : charts_of({&run})) {
+    groups.push_back(chart.group + ": " + chart.title);
+    EXPECT_EQ(chart.monitor, chart.group != "Metrics");
+    EXPECT_EQ(chart.less_is_better, chart.title == "CrossEntropy");
+  }
+  EXPECT_THAT(groups, ElementsAre("Metrics: CrossEntropy", "Other: few/1", "Other: own", "Other: few/2",
+                                  "m/a: m/a/1", "m/a: m/a/2", "m/a: m/a/3", "m/a: m/a/4", "m/a: m/a/5"));
+}
+
 class ReportTest : public testing::Test {
  protected:
   // The folder of a run with this metrics.jsonl.
@@ -97,7 +113,7 @@ class ReportTest : public testing::Test {
   }
   Json data(const std::vector<std::string>& dirs) {
     std::vector<ReportedRun> runs;
-    for (const std::string& dir : dirs) runs.push_back(read_run(disk_, dir));
+    for (const std::string& dir : dirs) runs.push_back(read_run(disk_, dir, 1 << 20));
     return Json::parse(report_json(runs));
   }
   // Journals of a start of two ranks: a step each, a skipped one, and how it ended.
@@ -115,7 +131,7 @@ class ReportTest : public testing::Test {
     }
   }
   std::string refused(const std::string& dir) {
-    return message_of<UserError>([&] { read_run(disk_, dir); });
+    return message_of<UserError>([&] { read_run(disk_, dir, 0); });
   }
 
   Scratch scratch_;
@@ -151,13 +167,81 @@ TEST_F(ReportTest, AThinnedCurveHasRanges) {
   EXPECT_EQ(loss["high"][7], 1);
 }
 
+TEST_F(ReportTest, TheHeadlineIsTheBestOfTheFirstMetricThatShouldGrow) {
+  const auto line = [](int step, const char* metrics) {
+    return "{\"step\": " + std::to_string(step) + ", \"loss\": 1, " + metrics + "}\n";
+  };
+  const Json page =
+      data({run("a", line(1, R"("metrics/eval/CrossEntropy": 1, "metrics/eval/Accuracy": "nan")") +
+                         line(2, R"("metrics/eval/CrossEntropy": 2, "metrics/eval/Accuracy": 0.5)") +
+                         line(3, R"("metrics/eval/CrossEntropy": 3, "metrics/eval/Accuracy": 0.25)")),
+            run("b", kTwoSteps), run("c", line(1, R"("lr": 1)"))});
+  EXPECT_EQ(page["headline"], Json::parse(R"({"name":"eval/Accuracy","less_is_better":false})"));
+  EXPECT_EQ(page["runs"][0]["best"], Json::parse(R"({"value":0.5,"step":2})"));
+  EXPECT_TRUE(page["runs"][2]["best"].is_null());
+  const Json losses = data({run("d", line(1, R"("lr": 1)"))});
+  EXPECT_EQ(losses["headline"], Json::parse(R"({"name":"loss","less_is_better":true})"));
+}
+
+// Recipe with loggers, as resolved.
+constexpr const char* kLoggers =
+    "run_name = 'one'\n[[loggers]]\nkind = 'tensorboard'\nlog_dir = 'tb-{run_name}'\n"
+    "[[loggers]]\nkind = 'jsonl'\nfilename = 'rank{rank}.jsonl'\n";
+
+std::vector<std::string> told(const LoggedItems& logged) {
+  std::vector<std::string> texts;
+  for (const LoggedItem& item : logged.items)
+    texts.push_back(item.name + " " + std::to_string(item.batches) + " " + item.png.substr(0, 9) +
+                    item.markdown);
+  return texts;
+}
+
+TEST_F(ReportTest, ImagesAndTextsAreThoseThatTheLoggersWrote) {
+  disk_.make_folders(scratch_.path("tb-one"));
+  const auto write = [&](const std::string& name, int64_t restart, std::vector<int64_t> steps) {
+    EventFile file(disk_, scratch_.path("tb-one/events.out.tfevents." + name), 0);
+    if (restart > 0) file.restart(restart, 0);
+    for (const int64_t step : steps) {
+      file.scalars({{"loss", 1}}, step, 0);
+      file.image("Images", {2, 3, 1, name + " " + std::to_string(step)}, step, 0);
+      file.text("note/text_summary", name, step, 0);
+    }
+    file.text("hyperparameters/text_summary", "| name |", 0, 0);
+    file.flush(false);
+  };
+  write("one", 0, {1, 2, 3});
+  write("two", 3, {4});
+  write_text(scratch_.path("rank0.jsonl"),
+             "{\"type\": \"text\", \"name\": \"note\", \"batch\": 2, \"text\": \"whole\"}\n");
+  EXPECT_THAT(told(logged_items(disk_, scratch_.path(""), parse_recipe(kLoggers, "r"), 100)),
+              ElementsAre("Images 1 one 1", "Images 2 one 2", "Images 4 two 4", "note 1 one", "note 2 whole",
+                          "note 4 two"));
+}
+
+TEST_F(ReportTest, OfManyImagesAFewAreChosenEvenlyAndNoMoreThanThereIsRoomFor) {
+  disk_.make_folders(scratch_.path("tb-one"));
+  EventFile file(disk_, scratch_.path("tb-one/events.out.tfevents.1"), 0);
+  for (int64_t step = 0; step <= 70; ++step) file.image("a", {1, 1, 1, std::string(100, 'x')}, step, 0);
+  file.flush(false);
+  const auto found = [&](uint64_t bytes) {
+    const LoggedItems logged = logged_items(disk_, scratch_.path(""), parse_recipe(kLoggers, "r"), bytes);
+    std::vector<int64_t> batches;
+    for (const LoggedItem& item : logged.items) batches.push_back(item.batches);
+    EXPECT_EQ(logged.left_out, 71 - std::ssize(batches));
+    return batches;
+  };
+  EXPECT_THAT(found(1000), ElementsAre(0, 10, 20, 30, 40, 50, 60, 70));
+  EXPECT_THAT(found(250), ElementsAre(60, 70));
+}
+
 TEST_F(ReportTest, RecipesThatDifferAreSideBySide) {
   const Json recipe =
       data({run("a", kTwoSteps, "seed = 1\n[optimizer]\nlr = 0.1\n[own]\nx = 1\ny = 2\n"),
             run("b", kTwoSteps, "seed = 1\n[optimizer]\nlr = 0.2\n[own]\nx = 3\ny = 2\n")})["recipe"];
-  EXPECT_EQ(recipe, Json::parse(R"([{"key":"seed","differs":false,"values":["1","1"]},
-                                    {"key":"optimizer.lr","differs":true,"values":["0.1","0.2"]},
-                                    {"key":"own.x","differs":true,"values":["1","3"]}])"));
+  EXPECT_EQ(recipe, Json::parse(R"([{"key":"seed","differs":false,"main":true,"values":["1","1"]},
+                            {"key":"optimizer.lr","differs":true,"main":true,"values":["0.1","0.2"]},
+                            {"key":"own.x","differs":true,"main":false,"values":["1","3"]},
+                            {"key":"own.y","differs":false,"main":false,"values":["2","2"]}])"));
 }
 
 TEST_F(ReportTest, AResumedRunHasTheTimesOfAllItsStarts) {

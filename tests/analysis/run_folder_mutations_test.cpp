@@ -193,7 +193,7 @@ class RunFolderMutationsTest : public testing::Test {
 
   std::string report() {
     write_report(disk_, {run_, good_}, scratch_.path("report.html"));
-    return valid_json(report_json({read_run(disk_, run_), read_run(disk_, good_)}));
+    return valid_json(report_json({read_run(disk_, run_, 1 << 20), read_run(disk_, good_, 1 << 20)}));
   }
 
   std::string inspect() {

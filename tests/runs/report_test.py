@@ -13,6 +13,28 @@ CURVES = """[...document.querySelectorAll("path.curve:not(.smooth)")].map((path)
   title: path.closest("[data-title]").dataset.title, run: path.dataset.run, column: path.dataset.column,
   points: path.getAttribute("d").split(/[ML]/).length - 1, colour: getComputedStyle(path).stroke}))"""
 TEXT = "document.getElementById('%s').innerText"
+SECTIONS = "[...document.querySelectorAll('h2')].map((one) => one.innerText)"
+BARS = """[...document.querySelectorAll(".bar")].map((bar) => [bar.getBoundingClientRect().width,
+  [...bar.children].reduce((width, part) => width + part.getBoundingClientRect().width, 0)])"""
+IMAGES = """
+[model]
+kind = "mlp"
+hidden = [4]
+[data.train]
+kind = "synthetic"
+samples = 48
+batch_size = 24
+shape = [3, 4, 5]
+[optimizer]
+kind = "sgd"
+[[callbacks]]
+kind = "image_visualizer"
+interval = "2ba"
+[[loggers]]
+kind = "tensorboard"
+[train]
+max_duration = "4ba"
+"""
 
 
 def recorded():
@@ -49,7 +71,8 @@ class Report(tutti_run.RunTest):
         self.assertEqual(finished.code, 0, finished.text)
         self.page.open(out)
         self.assertEqual(self.page.errors, [])
-        self.assertEqual([url for url in self.page.requests if url != "about:blank"], [out.as_uri()])
+        asked = [url for url in self.page.requests if url != "about:blank" and not url.startswith("data:")]
+        self.assertEqual(asked, [out.as_uri()])
         self.page.requests.clear()
         return finished
 
@@ -86,6 +109,21 @@ class Report(tutti_run.RunTest):
         self.assertRegex(self.text("runs-table"), r"\tended\t30\t")
         self.assertEqual(self.text("checkpoints-table").count("-ba"), 2)
         self.assertEqual(self.page.run("document.querySelectorAll('.mark[data-kind=checkpoint]').length"), 2)
+        best = max(line["metrics/eval/MulticlassAccuracy"] for line in evaluated)
+        step = next(line["step"] for line in evaluated if line["metrics/eval/MulticlassAccuracy"] == best)
+        began = self.text("starts-table").split("\t")[-6]
+        told = self.text("headline")
+        self.assertRegex(told, fr"^Best MulticlassAccuracy: {best:.4g} of {run.name} after step {step}\n")
+        self.assertIn(f"{began} UTC \u00b7 30 steps in ", told)
+        self.assertRegex(told, fr"2 ranks in one process \u00b7 \S*/tutti train {tutti_run.DIGITS} --run-dir {run} ")
+        self.assertEqual(self.page.run(SECTIONS)[0], "Runs")
+        self.assertEqual(self.page.run(SECTIONS)[-1], "Recipe")
+
+    def test_the_contents_lead_to_every_section(self):
+        self.report(recorded())
+        links = self.page.run("""[...document.querySelectorAll("#contents a")].map((link) =>
+          [link.innerText, document.querySelector(`h2${link.getAttribute("href")}`)?.innerText])""")
+        self.assertEqual(links, [[title, title] for title in self.page.run(SECTIONS)])
 
     def test_time_by_activity(self):
         self.report(recorded())
@@ -96,6 +134,15 @@ class Report(tutti_run.RunTest):
             self.assertLessEqual({"forward", "backward", "update", "wait for all-reduce", "evaluation"}, {w for w, _ in bar})
             self.assertGreater(max(width for _, width in bar), 20)
         self.assertRegex(self.text("activity-table"), r"forward\t[\d.]+ m?s\t\d+\.\d%")
+
+    def test_bars_may_be_in_percent(self):
+        short = trained(*LOCAL, ranks=1, **{**SHORT, "train__max_duration": "1ba"})
+        self.report(recorded(), short)
+        for width, filled in self.page.run(BARS)[2:]:
+            self.assertLess(filled, 0.9 * width, "the shorter run has shorter bars")
+        self.page.run("document.querySelectorAll('.choice button')[1].click()")
+        for width, filled in self.page.run(BARS):
+            self.assertAlmostEqual(filled, width, delta=1)
 
     def test_a_logarithmic_scale(self):
         self.report(recorded())
@@ -123,6 +170,15 @@ class Report(tutti_run.RunTest):
         differing = self.page.run("[...document.querySelectorAll('tr.differs code:first-child')].map(c => c.innerText)")
         self.assertLessEqual({"optimizer.lr", "journal.level"}, set(differing))
         self.assertNotIn("seed", differing)
+        weight = "getComputedStyle(document.querySelector('%s td:first-child code')).fontWeight"
+        self.assertGreaterEqual(int(self.page.run(weight % "#recipe-table .differs")), 600)
+        self.assertEqual(self.page.run(weight % "#recipe-rest tr"), "400")
+        tinted = self.page.run("[...document.querySelectorAll('#recipe-table .changed')].map((one) => one.innerText)")
+        self.assertIn("0.02", tinted)
+        self.assertIsNone(self.page.run("document.querySelector('#recipe-table tbody tr:not(.differs)')"))
+        self.assertFalse(self.page.run("document.getElementById('recipe-fold').open"))
+        self.assertIn("seed", self.page.run("document.getElementById('recipe-rest').textContent"))
+        self.assertEqual(self.page.run(SECTIONS)[:2], ["Runs", "Recipes"])
         self.page.run("document.querySelectorAll('#legend input')[1].click()")
         self.assertEqual({key[1] for key in self.curves()}, {runs[0].name, resumed.name})
         self.page.run("document.querySelectorAll('#controls button')[1].click()")
@@ -151,10 +207,10 @@ class Report(tutti_run.RunTest):
         self.report(run)
         self.assertIn("\tkilled\t", self.text("runs-table"))
 
-    def made_up(self, name, lines):
+    def made_up(self, name, lines, sections=""):
         run = self.folder / name
         run.mkdir()
-        (run / "recipe.toml").write_text('run_name = "<b>&amp;</b>"\n')
+        (run / "recipe.toml").write_text('run_name = "<b>&amp;</b>"\n' + sections)
         (run / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
         return run
 
@@ -169,6 +225,73 @@ class Report(tutti_run.RunTest):
         self.assertEqual(self.page.run("document.querySelectorAll('[data-title=loss] .cross').length"), 2)
         share = self.page.run("charts[0].x(70000) / charts[0].plot.getBoundingClientRect().width")
         self.assertRegex(self.hover("loss", share), r"\(.* to 900\)")
+
+    def test_the_best_of_several_runs_is_first(self):
+        metric = "metrics/eval/CrossEntropy"
+        runs = [self.made_up(name, ({"step": step, "loss": 1, metric: value} for step, value in enumerate(values, 1)))
+                for name, values in (("a", [3, 2, "nan"]), ("b", [4, 1, 2]), ("c", ["nan"]))]
+        self.report(*runs)
+        self.assertEqual(self.text("headline").splitlines()[0], "Best CrossEntropy: 1 of b after step 2, 2 of a")
+
+    def test_a_loss_that_spans_decades_is_logarithmic(self):
+        steep = self.made_up("steep", ({"step": step, "loss": 100 / step, "lr": 1 / step} for step in range(1, 101)))
+        flat = self.made_up("flat", ({"step": step, "loss": 2 + 1 / step, "lr": 1 / step} for step in range(1, 101)))
+        pressed = "[...document.querySelectorAll('.chart-head button')].filter((b) => b.ariaPressed === 'true').map(" \
+                  "(b) => b.closest('[data-title]').dataset.title)"
+        ticks = "[...document.querySelectorAll('[data-title=loss] .plot text[text-anchor=end]')].map(t => t.textContent)"
+        self.report(steep)
+        self.assertEqual(self.page.run(pressed), ["loss"])
+        self.assertEqual(self.page.run(ticks), ["1", "2", "5", "10", "20", "50", "100"])
+        self.page.run("document.querySelector('[data-title=loss] button').click()")
+        self.assertEqual(self.page.run(pressed), [])
+        self.report(flat)
+        self.assertEqual(self.page.run(pressed), [])
+
+    def test_the_curves_of_monitors_are_folded_and_last(self):
+        many = {f"l2_norm/grad/layer{i}.weight": i for i in range(9)}
+        run = self.made_up("run", ({"step": step, "loss": 1, **many, "own": 2} for step in range(1, 9)))
+        self.report(run)
+        self.assertEqual(self.page.run(SECTIONS)[-2:], ["Recipe", "Monitors"])
+        self.assertEqual({key[0] for key in self.curves()}, {"loss", "own"})
+        self.assertEqual(self.page.run("[...document.querySelectorAll('#monitors ~ details')].map(d => d.innerText)"),
+                         ["l2_norm/grad 9 charts"])
+        self.page.run("document.querySelector('#monitors ~ details summary').click()")
+        self.page.run("new Promise((drawn) => setTimeout(drawn))")
+        self.assertEqual({key[0] for key in self.curves()}, {"loss", "own", *many})
+        self.assertIn("layer8.weight\n", self.page.run("document.querySelector('#monitors ~ details').innerText"))
+
+    def test_names_that_every_object_has(self):
+        odd = ["constructor", "__proto__", "toString"]
+        lines = [{"step": 1, "loss": 1, **{name: 2 for name in odd}, **{"metrics/eval/" + name: 3 for name in odd}}]
+        self.report(self.made_up("plain", [{"step": 1, "loss": 1}]), self.made_up("odd", lines))
+        self.assertEqual({key[1:] for key in self.curves() if key[0] != "loss"},
+                         {("odd", prefix + name) for name in odd for prefix in ("", "metrics/eval/")})
+        self.assertEqual([row.split("\t")[7:10] for row in self.text("runs-table").splitlines() if "\t" in row][1:],
+                         [["\u2013"] * 3, ["3"] * 3])
+
+    def test_images_that_were_logged_are_in_the_page(self):
+        recipe, run = self.folder / "images.toml", self.folder / "run"
+        recipe.write_text(IMAGES)
+        train(run, recipe=recipe, ranks=1)
+        self.report(run)
+        self.page.run("Promise.all([...document.images].map((image) => image.decode()))")
+        shown = self.page.run("""[...document.images].map((image) => [image.alt, image.naturalWidth,
+          image.naturalHeight, image.getBoundingClientRect().width])""")
+        self.assertEqual(shown, [[f"Images/Train after {steps} steps", 8 * 5, 4, 6 * 8 * 5] for steps in (0, 2)])
+        self.assertEqual(self.page.errors, [])
+
+    def test_texts_that_were_logged_are_in_the_page(self):
+        run = self.made_up("run", [{"step": 1, "loss": 1}], '[[loggers]]\nkind = "jsonl"\nfilename = "logs.jsonl"\n')
+        rows = [["In the", "<b>beginning</b>\nwas"], ["a|b", "c"]]
+        lines = [{"type": "table", "name": "generations", "batch": 2, "columns": ["prompt", "generation"], "rows": rows},
+                 {"type": "text", "name": "note", "batch": 1, "text": "all is well"},
+                 {"type": "metrics", "name": "note", "batch": 3, "text": "no text"}]
+        (run / "logs.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines) + '{"type": "text", "na')
+        self.report(run)
+        cells = self.page.run("""[...document.querySelectorAll(".logged")].map((card) => [card.dataset.name,
+          [...card.querySelectorAll("tr")].map((row) => [...row.cells].map((cell) => cell.innerText))])""")
+        self.assertEqual(cells, [["generations", [["", "prompt", "generation"], ["after 2 steps", *rows[0]], ["", *rows[1]]]],
+                                 ["note", [["", ""], ["after 1 step", "all is well"]]]])
 
     def test_no_text_is_taken_for_markup(self):
         name = "<img src=x onerror=alert(1)>'\"&amp;"
