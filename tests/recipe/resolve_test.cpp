@@ -85,8 +85,8 @@ TEST(Resolve, ErrorsNameTheKeyThatWasGiven) {
       return error.what();
     }
   };
-  EXPECT_EQ(error("pace"), "r.toml:2: walk.pace = 3: too fast");
-  EXPECT_EQ(error("speed"), "r.toml:2: walk.speed = 3: too fast");
+  EXPECT_EQ(error("pace"), "r.toml:2: walk.pace = 3.0: too fast");
+  EXPECT_EQ(error("speed"), "r.toml:2: walk.speed = 3.0: too fast");
 }
 
 TEST(Resolve, TwoNamesOfOneKeyAreRefused) {
