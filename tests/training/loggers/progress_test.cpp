@@ -216,7 +216,7 @@ TEST_F(ProgressTest, ATerminalShowsNoPartOfANumber) {
         [&](Progress& progress) {
           for (int64_t step = 1; step <= 5; ++step) {
             clock_.time += std::chrono::seconds(1);
-            progress.log_step({.loss = 2.30564, .lr = 7.70667e-05, .progress = 0.5, .samples = 8},
+            progress.log_step({.loss = 2.30564, .lr = 7.70667e-05, .samples = 8, .progress = 0.5},
                               during(step));
           }
           text = terminal.read();
