@@ -1,5 +1,5 @@
 #!/bin/bash
-# tools/setup.sh [VERSION]: installs the packages to build and test tutti: the Debian packages of packages.txt,
+# tools/setup.sh [VERSION]: installs what building and testing tutti need: the packages of packages.txt,
 # and libtorch from the wheel of that version on PyPI, in a virtual environment that all clones share.
 # Installs only missing packages.
 #   TUTTI_TORCH_DIR   an existing libtorch (the folder with include/ and lib/): no wheel is installed
