@@ -114,6 +114,12 @@ std::string CheckpointNames::at(const RunState& state) const {
   return name;
 }
 
+// {token} stands still without tokens, and steps may be shorter than the digits of {total_wct}.
+bool CheckpointNames::name_each_step() const {
+  const auto has = [this](const char* name) { return std::ranges::count(placeholders_, name) > 0; };
+  return has("batch") || has("sample") || (has("epoch") && (has("batch_in_epoch") || has("sample_in_epoch")));
+}
+
 std::vector<double> CheckpointNames::times(const std::string& name) const {
   std::smatch found;
   std::vector<double> values;

@@ -22,6 +22,9 @@ class CheckpointNames {
   // The name of a checkpoint with this state.
   std::string at(const RunState& state) const;
 
+  // True if no two steps of a run have the same name.
+  bool name_each_step() const;
+
   // True if the name matches the pattern and the run's name, with any time and world size.
   bool fits(const std::string& name) const { return std::regex_match(name, fitting_); }
   // True if the name can be an unfinished checkpoint of the run: see `unfinished_name`.

@@ -1,12 +1,17 @@
 #include "job/settings.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "job/job.h"
+#include "runtime/error.h"
 #include "tests/actors/sleeping_world.h"
 
 namespace tutti {
 namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
 
 // No value is the default.
 constexpr const char* kRecipe = R"(
@@ -133,6 +138,29 @@ TEST_F(SettingsTest, OfTheRun) {
   EXPECT_EQ(settings.device.memory_budget(1), 2'000'000'000);
   EXPECT_EQ(settings.journal.level, JournalLevel::kControl);
   EXPECT_EQ(settings.journal.keep, 12);
+}
+
+// Else a checkpoint would replace the best one.
+TEST_F(SettingsTest, BesideTheBestCheckpointsNamesAreOfOneStepEach) {
+  const auto with_name = [this](const std::string& name, const std::string& best) {
+    std::string recipe = kRecipe;
+    const std::string key = "save_filename = \"ba{batch}\"";
+    return job(recipe.replace(recipe.find(key), key.size(), best + "save_filename = \"" + name + "\""));
+  };
+  const std::string best = "best = {metric = \"a\"}\n";
+  for (const char* name : {"b{batch}", "s{sample}", "{epoch}-{batch_in_epoch}", "{sample_in_epoch}of{epoch}"})
+    EXPECT_TRUE(with_name(name, best).settings.checkpoint.best) << name;
+  for (const char* name :
+       {"one", "{run_name}", "ep{epoch}", "{token}", "{total_wct}", "{epoch}-{world_size}"}) {
+    const std::string told = message_of<UserError>([&] { with_name(name, best); });
+    EXPECT_THAT(told, StartsWith("test.toml:54: checkpoint.save_filename = \"" + std::string(name) +
+                                 "\": checkpoint.best (test.toml:53)"));
+    EXPECT_THAT(told, HasSubstr("put {batch} into it"));
+    with_name(name, "");
+  }
+  EXPECT_THAT(message_of<UserError>([&] { with_name("best", best); }),
+              HasSubstr("save_filename = \"best\": it is the name of the link to the best checkpoint"));
+  with_name("best", "");
 }
 
 TEST_F(SettingsTest, AutomaticAccumulationHasNoNumbers) {
