@@ -355,7 +355,7 @@ void TrainingLoop::finish(Context& context, bool stopped) {
 
 TrainingEnded TrainingLoop::ended(bool stopped) const {
   const State& state = with_.state;
-  TrainingEnded ended{.skipped_steps = with_.train_step.skipped()};
+  TrainingEnded ended{.skipped_steps = with_.train_step.skipped(), .max_duration = state.max_duration};
   if (stopped) {
     ended.why = TrainingEnd::kRequest;
   } else if (state.stop_reason) {

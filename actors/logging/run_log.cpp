@@ -31,6 +31,7 @@ StepReport step_report(const State& state, const Verdict& verdict, double lr, co
   report.device_train_microbatch_size = state.device_train_microbatch_size;
   for (const double bytes : verdict.memory_peak)
     report.memory_peak_mb = std::max(report.memory_peak_mb, bytes / kBytesPerMb);
+  report.max_duration = state.max_duration;
   report.progress = progress(state);
   return report;
 }

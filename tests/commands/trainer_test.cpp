@@ -61,6 +61,8 @@ TEST_F(TrainerTest, ASecondFitContinuesWhereTheFirstEnded) {
   ASSERT_EQ(once.fit({train_on("1ep"), train_on("7ba")}), 0);
   EXPECT_THAT(newest("twice").folder, HasSubstr("ba22"));
   EXPECT_EQ(digest_of(newest("twice").tensors), digest_of(newest("once").tensors));
+  EXPECT_THAT(read_text(folder_.path("once/result.json")),
+              HasSubstr("\"reason\": \"max_duration of 22ba is reached (2ep at the start)\""));
 }
 
 TEST_F(TrainerTest, ASavedCheckpointIsThatOfTheLastFit) {

@@ -331,6 +331,9 @@ class RunFolder(tutti_run.RunTest):
         self.assertEqual(len(self.steps(run)), 30)
         for line in (run / "metrics.jsonl").read_text().splitlines():
             json.loads(line, parse_constant=self.fail)
+        reason = r"max_duration of 30ba is reached; \d\d of 30 steps were skipped: nothing finite to train on"
+        self.assertRegex(finished.text, fr"\n  ended +{reason}\n")
+        self.assertRegex(tutti("status", run).wait().text, fr"ended, {reason}\n")
 
 
 def names(folder):

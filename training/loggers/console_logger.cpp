@@ -48,7 +48,13 @@ ConsoleLogger::ConsoleLogger(const Time& log_interval, std::FILE* out, bool log_
 void ConsoleLogger::open(const LogStart& start) {
   start_ = start;
   now_ = start.at;
+  max_duration_ = start.max_duration;
   every_.emplace(log_interval_, start.max_duration, start.dataloader_len);
+}
+
+void ConsoleLogger::log_step(const StepReport& report, const LogTime& time) {
+  max_duration_ = report.max_duration;
+  LoggerDestination::log_step(report, time);
 }
 
 void ConsoleLogger::log_hyperparameters(const LoggedHyperparameters& all, const LogTime&) {
@@ -122,7 +128,7 @@ void ConsoleLogger::print(LoggedMetrics& metrics, const char* prefix, const std:
 }
 
 std::string ConsoleLogger::progress() const {
-  const Time& whole = start_.max_duration;
+  const Time& whole = max_duration_;
   if (whole.unit() != TimeUnit::kEpoch)
     return counted(unit_text(whole.unit()), now_.get(whole.unit()).count(), whole.count());
   const bool ended = now_.batch_in_epoch == 0 && now_.epoch > 0;  // the epoch that just ended is shown

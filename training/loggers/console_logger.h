@@ -21,6 +21,7 @@ class ConsoleLogger final : public LoggerDestination {
 
   std::string name() const override { return "ConsoleLogger"; }
   void open(const LogStart& start) override;
+  void log_step(const StepReport& report, const LogTime& time) override;
   void log_hyperparameters(const LoggedHyperparameters& all, const LogTime& time) override;
   void log_metrics(const LoggedMetrics& metrics, const LogTime& time) override;
   void log_traces(const LoggedTraces& traces, const LogTime& time) override;
@@ -43,6 +44,7 @@ class ConsoleLogger final : public LoggerDestination {
   bool log_traces_;
   Warn warn_;
   LogStart start_;
+  Time max_duration_;
   std::optional<Interval> every_;
   Timestamp now_;
   LoggedMetrics train_, eval_;                 // not printed yet

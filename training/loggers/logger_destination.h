@@ -34,7 +34,7 @@ struct LogStart {
   std::string run_dir;
   int rank = 0;
   int world = 1;
-  Time max_duration;
+  Time max_duration;           // may change during the run: see StepReport
   int64_t dataloader_len = 0;  // batches per epoch
   Timestamp at;                // start of training
   int64_t step = 0;            // the last step before the start; 0 = a new run
@@ -57,6 +57,7 @@ struct TrainingEnded {
   TrainingEnd why = TrainingEnd::kMaxDuration;
   std::string stop_reason;    // of kStopTraining; "" = not said
   int64_t skipped_steps = 0;  // by this process: nothing finite to train on
+  Time max_duration;          // at the end
 };
 
 // Figures of a step over all ranks.
@@ -70,6 +71,7 @@ struct StepReport {
   int grad_accum = 1;
   int64_t device_train_microbatch_size = 0;
   double memory_peak_mb = 0;  // of the largest rank
+  Time max_duration;          // after the step
   double progress = 0;        // fraction of max_duration
   LoggedMetrics metrics;      // "metrics/train/MulticlassAccuracy"
 };

@@ -176,12 +176,11 @@ std::string Progress::place() const {
 }
 
 std::vector<std::string> Progress::place_fields() const {
-  const LogStart& start = result_.start;
-  const int64_t steps = start.dataloader_len;
+  const Time& whole = result_.last ? result_.last->max_duration : result_.start.max_duration;
+  const int64_t steps = result_.start.dataloader_len;
   int64_t epochs = 0;  // unknown
-  if (start.max_duration.unit() == TimeUnit::kEpoch) epochs = start.max_duration.count();
-  if (start.max_duration.unit() == TimeUnit::kBatch && steps > 0)
-    epochs = (start.max_duration.count() + steps - 1) / steps;
+  if (whole.unit() == TimeUnit::kEpoch) epochs = whole.count();
+  if (whole.unit() == TimeUnit::kBatch && steps > 0) epochs = (whole.count() + steps - 1) / steps;
   const auto of = [](int64_t all) { return all > 0 ? "/" + std::to_string(all) : std::string(); };
   return {"epoch " + std::to_string(at_.epoch + 1) + of(epochs),
           "step " + std::to_string(at_.batch_in_epoch + 1) + of(steps)};

@@ -66,7 +66,7 @@ class Progress final : public LoggerDestination {
   void show();
   void show_opening();
   bool should_show() const;
-  std::string place() const;  // "epoch 3/20  step 12/32"
+  std::string place() const;  // of the last step: "epoch 3/20  step 12/32"
   std::vector<std::string> place_fields() const;
   std::vector<std::string> fields() const;  // of a line, the most important first
   std::string line() const;

@@ -76,10 +76,13 @@ std::string duration_text(double s) {
 
 std::string rate_text(double rate) { return formatted(rate < 100 ? "%.3g" : "%.0f", rate); }
 
-std::string RunResult::reason() const {
+std::string RunResult::ending() const {
   switch (ended.why) {
-    case TrainingEnd::kMaxDuration:
-      return "max_duration of " + start.max_duration.text() + " is reached";
+    case TrainingEnd::kMaxDuration: {
+      const bool changed = ended.max_duration.text() != start.max_duration.text();
+      return "max_duration of " + ended.max_duration.text() + " is reached" +
+             (changed ? " (" + start.max_duration.text() + " at the start)" : "");
+    }
     case TrainingEnd::kStopTraining:
       return ended.stop_reason.empty() ? "stopped by an algorithm or callback" : ended.stop_reason;
     case TrainingEnd::kRequest:
@@ -88,6 +91,13 @@ std::string RunResult::reason() const {
       return "nothing left to train: the checkpoint is at the end";
   }
   return "";
+}
+
+std::string RunResult::reason() const {
+  const int64_t steps = at.batch - start.step;
+  if (2 * ended.skipped_steps <= steps) return ending();
+  return ending() + "; " + std::to_string(ended.skipped_steps) + " of " + std::to_string(steps) +
+         " steps were skipped: nothing finite to train on";
 }
 
 std::vector<std::pair<std::string, std::string>> RunResult::rows() const {

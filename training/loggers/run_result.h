@@ -24,11 +24,15 @@ struct RunResult {
   double samples_per_s = 0;        // over its steps; 0 = unknown
   std::string checkpoint;          // the newest good one; "" = none
 
-  std::string reason() const;  // "max_duration of 20ep is reached"
+  // "max_duration of 20ep is reached". Says so if most steps of this process were skipped.
+  std::string reason() const;
   // Labels and values, in the order shown.
   std::vector<std::pair<std::string, std::string>> rows() const;
   // One object on one line; docs/running.md lists its members.
   std::string json() const;
+
+ private:
+  std::string ending() const;
 };
 
 // Replaces result.json in the run folder; removes it if `json` is "". Trouble is a warning.

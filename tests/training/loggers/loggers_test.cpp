@@ -21,6 +21,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
+using testing::StartsWith;
 
 std::vector<std::string> lines_of(const std::string& path) {
   std::vector<std::string> found;
@@ -296,6 +297,16 @@ TEST_F(ConsoleLoggerTest, NamesAndTextsOfOthersReachNoTerminalRaw) {
   EXPECT_EQ(read_text(scratch_.path("out")),
             "\"a\\u009b\": true\nsample\\x1b[1m: two\n\tlines \xef\xbf\xbd\n"
             "[epoch=1/3][batch=1/4]:\n\t Train b\\x1b[2J: 1\n");
+}
+
+TEST_F(ConsoleLoggerTest, FollowsAMaxDurationThatChanges) {
+  std::FILE* out = std::fopen(scratch_.path("out").c_str(), "w");
+  ConsoleLogger logger(Time::parse("1ba"), out, false);
+  logger.open(start());
+  logger.log_step({.max_duration = Time::parse("5ep")}, during(1));
+  logger.step_end(after(1));
+  std::fclose(out);
+  EXPECT_THAT(read_text(scratch_.path("out")), StartsWith("[epoch=1/5][batch=1/4]:\n"));
 }
 
 TEST_F(ConsoleLoggerTest, PrintsATableOnceAsItLastWas) {

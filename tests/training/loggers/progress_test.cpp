@@ -26,6 +26,8 @@ struct MadeUpClock final : Clock {
   TimePoint time{};
 };
 
+const Time kTwoEpochs(20, TimeUnit::kBatch);
+
 class ProgressTest : public testing::Test {
  protected:
   // What is shown of what `log` does, until its end.
@@ -39,8 +41,7 @@ class ProgressTest : public testing::Test {
   void show(const std::function<void(Progress&)>& log, std::FILE* out) {
     Progress progress({.out = out, .warn = [this](const std::string& what) { warnings_.push_back(what); }},
                       clock_);
-    progress.open(
-        {.run_dir = "runs/trial", .max_duration = Time(20, TimeUnit::kBatch), .dataloader_len = 10});
+    progress.open({.run_dir = "runs/trial", .max_duration = kTwoEpochs, .dataloader_len = 10});
     log(progress);
     if (!progress.finish(/*late=*/false)) progress.finish(/*late=*/true);
   }
@@ -59,7 +60,8 @@ class ProgressTest : public testing::Test {
   }
 
   static void steps(Progress& progress, int64_t first, int64_t last) {
-    for (int64_t step = first; step <= last; ++step) progress.log_step({.samples = 8}, during(step));
+    for (int64_t step = first; step <= last; ++step)
+      progress.log_step({.samples = 8, .max_duration = kTwoEpochs}, during(step));
   }
 
   static LogTime during(int64_t step) {
@@ -286,6 +288,31 @@ TEST_F(ProgressTest, TheEndSaysWhyAndTheBestOfEachMetric) {
   EXPECT_THAT(text, HasSubstr("  Accuracy               0.5000  (best 0.7500, step 2)\n"
                               "  CrossEntropy           0.2500  (the best)\n"));
   EXPECT_THAT(text, HasSubstr("\n  checkpoint             none\n"));
+}
+
+TEST_F(ProgressTest, AMaxDurationThatChangesIsFollowed) {
+  const std::string text = shown([](Progress& progress) {
+    const Time shorter(1, TimeUnit::kEpoch);
+    progress.log_step({.max_duration = shorter}, during(10));
+    progress.log_evaluation({{"metrics/eval/a", 0.5}}, during(10));
+    progress.log_training_end({.max_duration = shorter}, after(10));
+  });
+  EXPECT_THAT(text, HasSubstr("\nepoch 1/1  step 10/10  a 0.5\n"));
+  EXPECT_THAT(text,
+              HasSubstr("  ended                  max_duration of 1ep is reached (20ba at the start)\n"));
+}
+
+TEST_F(ProgressTest, TheEndSaysThatMostStepsWereSkipped) {
+  const auto ending = [&](int64_t skipped, int64_t first, int64_t last) {
+    const TrainingEnded ended{.skipped_steps = skipped, .max_duration = kTwoEpochs};
+    return opened({}, {.run_dir = "r", .max_duration = kTwoEpochs, .step = first - 1},
+                  [&](Progress& progress) { progress.log_training_end(ended, after(last)); });
+  };
+  const std::string reached = "  ended                  max_duration of 20ba is reached";
+  EXPECT_THAT(ending(11, 1, 20),
+              HasSubstr(reached + "; 11 of 20 steps were skipped: nothing finite to train on\n"));
+  EXPECT_THAT(ending(10, 1, 20), HasSubstr(reached + "\n"));
+  EXPECT_THAT(ending(4, 14, 20), HasSubstr(reached + "; 4 of 7 steps were skipped")) << "of this attempt";
 }
 
 TEST_F(ProgressTest, TheBestOfEarlierStartsCounts) {
