@@ -444,8 +444,8 @@ Job make_job(Setting recipe, const JobOptions& options) {
   job.resume = options.resume;
   require_consistent_recipe(job);
   choose_seed(job, options.fresh_seed);
-  job.recipe_text = write_recipe(job.recipe);
   job.plugin = load_plugin(job.recipe);
+  job.recipe_text = write_recipe(job.recipe);
   job.make_algorithm = [plugin = job.plugin](const Setting& section) {
     const bool is_plugin = section.at("kind").text() == kPluginKind;
     auto made = is_plugin ? plugin->algorithm(section) : make_algorithm(section);

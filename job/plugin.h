@@ -35,7 +35,10 @@ struct Plugin {
   Makers<LoggerDestination> loggers;  // may use the outside from open() on; replays never call open()
 
   // The keys of the options of a component, by its name. Options are then checked and completed as other keys
-  // of a recipe are, those of `--set` too, and paths are relative to the recipe. Without: as written.
+  // of a recipe are, those of `--set` too. Without: as written.
+  //
+  // A path needs a key of KeyType::kPath: it is then relative to the recipe, and absolute in the recipe.toml
+  // of the run, which `tutti replay` reads from another folder.
   using Keys = std::map<std::string, std::vector<Key>>;
   struct {
     Keys models, datasets, algorithms, callbacks, loggers;

@@ -91,28 +91,28 @@ Setting PluginLibrary::resolved_options(const Plugin::Keys& keys, const Setting&
   return resolve_section(catalog, written.is_none() ? none : written, {.folder = folder_});
 }
 
-void PluginLibrary::check(const Setting& recipe) const {
+void PluginLibrary::resolve_options(Setting& recipe) const {
   MistakeCollector mistakes;
-  const auto check_one = [&](const auto& makers, const Plugin::Keys& keys, const Setting& section,
-                             const char* what) {
+  const auto resolve_one = [&](const auto& makers, const Plugin::Keys& keys, Setting& section,
+                               const char* what) {
     if (section.is_none() || section.at("kind").text() != kPluginKind) return;
     mistakes.collect([&] {
       maker(makers, section, what);
-      resolved_options(keys, section);
+      *section.find("options") = resolved_options(keys, section);
     });
   };
-  const auto check_all = [&](const auto& makers, const Plugin::Keys& keys, const char* list,
-                             const char* what) {
-    for (const Setting& section : recipe.at(list).array()) check_one(makers, keys, section, what);
+  const auto resolve_all = [&](const auto& makers, const Plugin::Keys& keys, const char* list,
+                               const char* what) {
+    for (Setting& section : std::get<Setting::Array>(recipe.find(list)->value))
+      resolve_one(makers, keys, section, what);
   };
-  const Setting& data = recipe.at("data");
-  check_one(plugin_.models, plugin_.keys.models, recipe.at("model"), "model");
+  resolve_one(plugin_.models, plugin_.keys.models, *recipe.find("model"), "model");
   for (const char* part : {"train", "eval"})
-    check_one(plugin_.datasets, plugin_.keys.datasets, data.at(part), "dataset");
-  check_all(plugin_.datasets, plugin_.keys.datasets, "evaluators", "dataset");
-  check_all(plugin_.algorithms, plugin_.keys.algorithms, "algorithms", "algorithm");
-  check_all(plugin_.callbacks, plugin_.keys.callbacks, "callbacks", "callback");
-  check_all(plugin_.loggers, plugin_.keys.loggers, "loggers", "logger");
+    resolve_one(plugin_.datasets, plugin_.keys.datasets, *recipe.find("data")->find(part), "dataset");
+  resolve_all(plugin_.datasets, plugin_.keys.datasets, "evaluators", "dataset");
+  resolve_all(plugin_.algorithms, plugin_.keys.algorithms, "algorithms", "algorithm");
+  resolve_all(plugin_.callbacks, plugin_.keys.callbacks, "callbacks", "callback");
+  resolve_all(plugin_.loggers, plugin_.keys.loggers, "loggers", "logger");
   mistakes.throw_all();
 }
 
@@ -141,12 +141,12 @@ void PluginLibrary::add_listeners(const Setting& recipe, bool live, Engine::Opti
   }
 }
 
-PluginLibraryPtr load_plugin(const Setting& recipe) {
+PluginLibraryPtr load_plugin(Setting& recipe) {
   const Setting& library = recipe.at("plugins").at("library");
   if (!library.is_none()) {
     const auto folder = std::filesystem::absolute(recipe.position.file).parent_path();
     auto plugin = std::make_shared<const PluginLibrary>(library, folder.string());
-    plugin->check(recipe);
+    plugin->resolve_options(recipe);
     return plugin;
   }
   if (const Setting* kind = needs_library(recipe)) kind->fail("the recipe names no [plugins] library");

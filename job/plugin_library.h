@@ -16,8 +16,9 @@ class PluginLibrary {
   // Throws UserError with the key `path` if the library is not a plugin for this build.
   PluginLibrary(const Setting& path, std::string recipe_folder);
 
-  // Checks the options of all plugins in the recipe whose keys the library declares.
-  void check(const Setting& recipe) const;
+  // Resolves the options of all plugins in the recipe whose keys the library declares, in place. Throws
+  // UserErrors.
+  void resolve_options(Setting& recipe) const;
 
   std::shared_ptr<Model> model(const Setting& section, const SampleSpec& samples) const;
   DatasetPtr dataset(const Setting& section) const;
@@ -35,7 +36,8 @@ class PluginLibrary {
 };
 using PluginLibraryPtr = std::shared_ptr<const PluginLibrary>;
 
-// Null if the recipe names no library. Throws UserError if the recipe needs one.
-PluginLibraryPtr load_plugin(const Setting& recipe);
+// Null if the recipe names no library. Resolves the options of the recipe's plugins. Throws UserError if the
+// recipe needs a library and names none.
+PluginLibraryPtr load_plugin(Setting& recipe);
 
 }  // namespace tutti

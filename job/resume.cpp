@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <string>
 #include <utility>
 
 #include "io/checkpoint/checkpoint.h"
@@ -16,6 +18,10 @@ namespace {
 
 using Warn = std::function<void(const std::string&)>;
 
+[[noreturn]] void refuse(const std::string& folder, const std::string& setting) {
+  throw UserError({folder}, "it was trained with " + setting + ", which is not so in the recipe");
+}
+
 // The settings that determine the order of samples, which a recipe must not change within a run.
 std::vector<std::string> data_lines(const Setting& recipe) {
   std::vector<std::string> lines;
@@ -25,20 +31,33 @@ std::vector<std::string> data_lines(const Setting& recipe) {
   return lines;
 }
 
-std::vector<std::string> model_lines(const Setting& recipe) {
-  std::vector<std::string> lines;
-  if (const Setting* model = recipe.find("model"))
-    for (const auto& [key, value] : model->table())
-      if (key != "weights" && key.find("dropout") == std::string::npos && !value.is_none())
-        lines.push_back(value.path + " = " + value.toml());
-  return lines;
+// The settings of a model, by path; of a plugin's options one each.
+using ModelSettings = std::map<std::string, const Setting*>;
+
+void collect(const Setting& table, ModelSettings& settings) {
+  for (const auto& [key, value] : table.table()) {
+    if (value.is_table())
+      collect(value, settings);
+    else if (key != "weights" && key.find("dropout") == std::string::npos && !value.is_none())
+      settings[value.path] = &value;
+  }
 }
 
-void require_same(const std::vector<std::string>& theirs, const std::vector<std::string>& mine,
-                  const std::string& folder) {
-  for (const auto& line : theirs)
-    if (std::find(mine.begin(), mine.end(), line) == mine.end())
-      throw UserError({folder}, "it was trained with " + line + ", which is not so in the recipe");
+ModelSettings model_settings(const Setting& recipe) {
+  ModelSettings settings;
+  if (const Setting* model = recipe.find("model")) collect(*model, settings);
+  return settings;
+}
+
+// Files may have been moved.
+void require_same_model(const Setting& theirs, const Setting& mine, const std::string& folder) {
+  const ModelSettings own = model_settings(mine);
+  for (const auto& [path, setting] : model_settings(theirs)) {
+    const auto same = own.find(path);
+    const bool is_path = same != own.end() && !same->second->written.empty();
+    if (is_path || (same != own.end() && same->second->toml() == setting->toml())) continue;
+    refuse(folder, path + " = " + setting->toml());
+  }
 }
 
 class Resumption {
@@ -68,8 +87,7 @@ class Resumption {
       return !name.starts_with(kModelPrefix) && left_out.fit(name);
     };
     restore_tensors(trainee_, tensors_, checkpoint_.folder, restoring);
-    if (restores_whole_model())
-      require_same(model_lines(parse(state)), model_lines(job.recipe), checkpoint_.folder);
+    if (restores_whole_model()) require_same_model(parse(state), job.recipe, checkpoint_.folder);
     forget(state, [this](const std::string& name) { return load_.ignores(name); });
     return state;
   }
@@ -109,7 +127,9 @@ class Resumption {
       throw UserError({folder},
                       "it was trained on other data than [data.train] names, or with other transforms; "
                       "load_weights_only = true starts anew from its weights");
-    require_same(data_lines(parse(state)), data_lines(job.recipe), folder);
+    const auto mine = data_lines(job.recipe);
+    for (const std::string& line : data_lines(parse(state)))
+      if (std::ranges::count(mine, line) == 0) refuse(folder, line);
   }
 
   void warn_of_unused_patterns(const RunState& state) const {

@@ -1,10 +1,13 @@
-// A plugin with a model, algorithms, a callback and a logger; used by examples/cpp/plugin.toml.
+// A plugin with a model, a dataset, algorithms, a callback and a logger; used by examples/cpp/plugin.toml.
+#include <ATen/ATen.h>
+#include <tutti/data/readers/synthetic_dataset.h>
 #include <tutti/job/plugin.h>
 #include <tutti/models/layers/norm.h>
 #include <tutti/models/zoo/mlp.h>
 #include <tutti/training/state.h>
 
 #include <cstdio>
+#include <fstream>
 
 namespace {
 
@@ -59,6 +62,20 @@ struct Tally final : tutti::LoggerDestination {
   long values = 0;
 };
 
+// Digits of a text file: in each line the label, then 8 x 8 numbers.
+tutti::DatasetPtr digits_of(const tutti::Setting& file) {
+  std::ifstream text(file.text());
+  if (!text) file.fail("it cannot be read");
+  std::vector<double> numbers;
+  for (double number = 0; text >> number;) numbers.push_back(number);
+  const at::Tensor lines = at::tensor(numbers).view({-1, 65});
+  const at::Tensor images = lines.narrow(1, 1, 64).to(at::kFloat).view({-1, 1, 8, 8});
+  tutti::Batch samples;
+  samples.set("input", images);
+  samples.set("target", lines.select(1, 0).to(at::kLong));
+  return std::make_shared<tutti::TensorDataset>(samples, 10);
+}
+
 }  // namespace
 
 const char* tutti_plugin_build_stamp() { return TUTTI_BUILD_STAMP; }
@@ -68,6 +85,9 @@ void tutti_plugin(tutti::Plugin& plugin) {
       tutti::Key{"width", tutti::KeyType::kInteger, "", "units of the layer"}.at_least(1);
   plugin.keys.models["narrow"] = {width};
   plugin.keys.algorithms["normalise"] = {width};
+  // Declared as a path, it is relative to the recipe, and found wherever the run is replayed.
+  plugin.keys.datasets["lines"] = {{"file", tutti::KeyType::kPath, "", "a text file of digits"}};
+  plugin.datasets["lines"] = [](const tutti::Setting& options) { return digits_of(options.at("file")); };
   plugin.models["narrow"] = [](const tutti::Setting& options, const tutti::SampleSpec& samples) {
     return std::make_shared<tutti::Mlp>(
         tutti::MlpOptions{64, {options.at("width").integer()}, samples.classes});

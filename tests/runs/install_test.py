@@ -90,7 +90,10 @@ class Install(tutti_run.RunTest):
         recipe, run, command = self.sources / "plugin.toml", self.folder / "run", self.installed / "bin/tutti"
         told = call(command, "train", recipe, "--run-dir", run)
         self.assertEqual(len(re.findall(r"^epoch \d+: loss", told, re.M)), 4, "its algorithm halves the training")
+        self.assertIn("  ended                  max_duration of 4ep is reached (8ep at the start)\n", told)
+        self.assertRegex(told, r"(?m)^epoch 4/4  step 15/15  ")
         self.assertRegex(told, r"(?m)^[1-9]\d+ values logged$")
+        self.assertIn(f'file = "{self.sources}/few.txt"', (run / "recipe.toml").read_text())
         replayed = call(command, "replay", run)
         self.assertIn("replayed", replayed)
         self.assertNotIn("values logged", replayed)
