@@ -7,6 +7,7 @@
 #include "io/checkpoint/checkpoint_tensors.h"
 #include "io/checkpoint/run_state.h"
 #include "job/algorithms.h"
+#include "job/recipe_catalogs.h"
 #include "job/resume.h"
 #include "runtime/printable.h"
 #include "tensors/torch_error.h"
@@ -61,7 +62,8 @@ void restore(LoadedModel& model) {
 
 }  // namespace
 
-Job single_process_job(const Setting& recipe, int ranks) {
+Job single_process_job(const Setting& written, int ranks) {
+  const Setting recipe = resolve_recipe(written);
   begin_process(RunSettings::read(recipe));
   JobOptions options;
   options.world = ranks;

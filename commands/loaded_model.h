@@ -11,7 +11,8 @@
 
 namespace tutti {
 
-// The job of a command that does not train: no folders are created.
+// The job of a command or program that does not train: no folders are created. `recipe`: as read_recipe gives
+// it, or resolved.
 Job single_process_job(const Setting& recipe, int ranks);
 
 // A job's model for commands that do not train, with the recipe's algorithms, and those that the weights of a

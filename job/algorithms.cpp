@@ -43,8 +43,11 @@ std::shared_ptr<Algorithm> make_required(const RequiredAlgorithm& required, cons
                                          const std::string& folder) try {
   if (required.settings.empty()) throw UserError("the program of that run brought it");
   const Setting written = parse_recipe(required.settings, folder);
-  return job.make_algorithm(
-      resolve_section(algorithm_catalog(), written.at(kSection).array().at(0), {.folder = folder}));
+  const Setting section =
+      resolve_section(algorithm_catalog(), written.at(kSection).array().at(0), {.folder = folder});
+  if (section.at("kind").text() == kPluginKind && !job.plugin)
+    throw UserError("a plugin brought it, and the recipe names none; add [plugins] with its library");
+  return job.make_algorithm(section);
 } catch (const std::exception& error) {
   throw UserError(folder + ": the weights need the algorithm " + required.name +
                   ", which cannot be applied: " + one_line(error));

@@ -105,7 +105,7 @@ class RecipeResolver {
   Setting section(const Catalog& catalog) const {
     const Setting* given = find(catalog.section);
     if (catalog.repeated) return repeated(catalog, given);
-    if (given) return resolve_table(catalog, *given, {.folder = folder_}, mistakes_);
+    if (given && !given->is_none()) return resolve_table(catalog, *given, {.folder = folder_}, mistakes_);
     if (catalog.may_be_absent()) return Setting({}, catalog.section, recipe_.position);
     const Setting empty(Setting::Table{}, catalog.section, recipe_.position);
     return resolve_table(catalog, empty, {.folder = folder_, .missing = true}, mistakes_);

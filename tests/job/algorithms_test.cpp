@@ -10,6 +10,7 @@
 #include "models/layers/attention.h"
 #include "models/layers/embedding.h"
 #include "models/layers/linear.h"
+#include "recipe/toml_reader.h"
 #include "tests/actors/sleeping_world.h"
 #include "tests/io/checkpoint/whole_checkpoint.h"
 
@@ -296,6 +297,50 @@ TEST_F(AlgorithmsTest, WhatOnlyAProgramHasIsNamed) {
       refused({.checkpoint = load_path("a"), .steps = 6}),
       AllOf(HasSubstr("checkpoint.resume = "), HasSubstr("the weights need the algorithm Multiply, which "
                                                          "cannot be applied: the program of that run")));
+}
+
+TEST_F(AlgorithmsTest, WhatOnlyAPluginHasIsNamed) {
+  const Job job = single_process_job(recipe_of(recipe_text("", "", 4)), 1);
+  RunState saved;
+  saved.required_algorithms = {{"Lora", "[[algorithms]]\nkind = 'plugin'\nname = 'lora'\n"}};
+  Algorithms algorithms;
+  EXPECT_EQ(
+      message_of<UserError>([&] {
+        add_required_algorithms(algorithms, job, {"runs/a", {{}, saved.to_json()}});
+      }),
+      "runs/a: the weights need the algorithm Lora, which cannot be applied: a plugin brought it, and the "
+      "recipe names none; add [plugins] with its library");
+}
+
+TEST_F(AlgorithmsTest, AProgramMayServeARecipeAsItIsWritten) {
+  train("a", {.steps = 2});
+  const Job job = single_process_job(parse_recipe(recipe_text("", "", 2), "test.toml"), 1);
+  LoadedModel model(job, path("a"));
+  model.load();
+  EXPECT_TRUE(model.state.views[0].tensor.equal(newest("a").tensors.at("model/0.weight")));
+}
+
+// Options are a plugin's; paths among them have been resolved, and may be elsewhere now.
+TEST_F(AlgorithmsTest, OfAModelsOptionsOnlyPathsMayDiffer) {
+  const auto train_with = [this](int64_t width, const std::string& file, const std::string& resume) {
+    LocalRunOptions options;
+    options.run_dir = path("a");
+    options.resume = resume;
+    options.quiet = true;
+    options.prepare = [&](Job& job) {
+      const std::string of = "model.options.";
+      Setting given(file, of + "file", {});
+      given.written = "net.pt";
+      Setting::Table members{{"width", Setting(width, of + "width", {})}, {"file", given}};
+      job.recipe.find("model")->table().emplace_back("options", Setting(members, "model.options", {}));
+      job.recipe_text = write_recipe(job.recipe);
+    };
+    train_in_one_process(recipe_of(recipe_text("", "", 2)), options);
+  };
+  train_with(24, "/old/net.pt", "");
+  train_with(24, "/new/net.pt", "auto");
+  EXPECT_THAT(message_of<UserError>([&] { train_with(25, "/old/net.pt", "auto"); }),
+              HasSubstr("it was trained with model.options.width = 24, which is not so in the recipe"));
 }
 
 TEST_F(AlgorithmsTest, ModelsOfOtherCommandsHaveIt) {

@@ -154,6 +154,7 @@ TEST(Recipe, WrittenOutItReadsBackToTheSame) {
                                       "[scheduler]\nkind = \"multistep\"\nmilestones = [1, \"9ba\"]\n")));
   const Setting again = resolve_recipe(parse_recipe(text, "/elsewhere/recipe.toml"));
   EXPECT_EQ(write_recipe(again), text);
+  EXPECT_EQ(write_recipe(resolve_recipe(again)), text);
   EXPECT_EQ(again.at("data").at("eval").at("path").text(), "/r/a \"b\".txt");
   EXPECT_EQ(again.at("scheduler").at("milestones").texts(), (std::vector<std::string>{"1ep", "9ba"}));
 }
