@@ -42,6 +42,30 @@ std::optional<Outline> outline_of(Bytes bytes) {
   return std::nullopt;
 }
 
+// The extent of the record at the front of `bytes`, which are at `offset` of the file; nothing if there is no
+// whole record with a right checksum.
+std::optional<Outline> whole_record(Bytes bytes, uint64_t offset) {
+  const auto outline = outline_of(bytes);
+  if (!outline || outline->bytes() > bytes.size()) return std::nullopt;
+  const uint64_t end = outline->checksum_begin();
+  const uint64_t sum = bytes[end] | bytes[end + 1] << 8;
+  return sum == journal_checksum(bytes.first(end), offset) ? outline : std::nullopt;
+}
+
+// `bytes`: at `offset` of the file, of which `torn` are not known to be zeros. A killed writer may have
+// copied any bytes of its last record. So damage shows by bytes beyond that record's length, or by records
+// further on: two in a row or the file's last, since a checksum has 16 bits.
+bool holds_more_than_torn_record(Bytes bytes, uint64_t torn, uint64_t offset) {
+  const auto outline = outline_of(bytes);
+  if (outline ? torn > outline->bytes() : bytes[0] != 0 && bytes.size() >= kMaxHeaderBytes) return true;
+  for (uint64_t at = 1; at < torn; ++at) {
+    const auto record = whole_record(bytes.subspan(at), offset + at);
+    const uint64_t after = record ? at + record->bytes() : 0;
+    if (record && (after >= torn || whole_record(bytes.subspan(after), offset + after))) return true;
+  }
+  return false;
+}
+
 // True for a preamble that is not fully written: cut, or with zeros in place of bytes still to come.
 bool may_become_journal(Bytes bytes) {
   const auto preamble = journal_preamble();
@@ -101,13 +125,10 @@ std::optional<JournalRecord> JournalCursor::next() {
 std::optional<JournalCursor::Frame> JournalCursor::frame() {
   const auto whole = [this]() -> std::optional<Frame> {
     const Bytes bytes = buffered();
-    const auto outline = outline_of(bytes);
-    if (!outline || outline->bytes() > bytes.size()) return std::nullopt;
-    const Bytes record = bytes.first(outline->checksum_begin());
-    const uint64_t sum = bytes[outline->checksum_begin()] | bytes[outline->checksum_begin() + 1] << 8;
-    if (sum != journal_checksum(record, position_)) return std::nullopt;
-    return Frame{static_cast<JournalKind>(record[0]), record.subspan(outline->payload_begin),
-                 outline->bytes()};
+    const auto outline = whole_record(bytes, position_);
+    if (!outline) return std::nullopt;
+    return Frame{static_cast<JournalKind>(bytes[0]),
+                 bytes.subspan(outline->payload_begin, outline->payload_bytes), outline->bytes()};
   };
   if (const auto found = whole()) return found;
   fill(kChunkBytes);
@@ -154,6 +175,17 @@ uint64_t JournalCursor::torn_bytes() const {
     if (got < chunk.size()) return torn;
     done += got;
   }
+}
+
+bool JournalCursor::damaged() const {
+  const uint64_t torn = torn_bytes();
+  if (torn == 0 || position_ == 0) return false;
+  const uint64_t longest = kMaxHeaderBytes + kMaxJournalPayload + kJournalChecksumBytes;
+  std::vector<uint8_t> bytes(std::min(torn, longest) + kJournalChecksumBytes);  // a checksum may end in zeros
+  bytes.resize(read_at(position_, bytes));
+  if (torn <= longest && !holds_more_than_torn_record(bytes, torn, position_)) return false;
+  bytes.resize(read_at(position_, bytes));
+  return !whole_record(bytes, position_);  // else the run goes on, and has written it meanwhile
 }
 
 // Nothing if the payload does not fit the kind: then this is no record, although the checksum is right.

@@ -34,6 +34,10 @@ class JournalCursor {
   // the torn or damaged part. In a journal that is being written this may be a record in progress.
   uint64_t torn_bytes() const;
 
+  // After next() returned nothing: true if more follows than the one torn record that a killed writer leaves.
+  // Then records are lost that the writer wrote.
+  bool damaged() const;
+
  private:
   struct Frame {
     JournalKind kind;

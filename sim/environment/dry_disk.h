@@ -29,6 +29,12 @@ class DryDisk final : public Disk {
   void sync_folder(const std::string&) override {}
   std::unique_ptr<DiskLock> lock(const std::string& path, const std::string& holder) override;
 
+  // True if the file at `path` is in memory.
+  bool wrote(const std::string& path) const {
+    const auto found = files_.find(path);
+    return found != files_.end() && found->second;
+  }
+
  private:
   class File;
   const Bytes* find(const std::string& path) const;

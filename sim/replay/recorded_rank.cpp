@@ -18,7 +18,8 @@ bool RecordedRank::read_record() {
     deliveries_.push_back(
         {std::string(delivery->to), std::string(delivery->from), std::string(delivery->message)});
   } else if (const auto* event = std::get_if<JournalEvent>(&*record)) {
-    if (event->kind == name(TraceKind::kBatch)) begun_step_ = event->step + 1;
+    if (event->kind == name(TraceKind::kBatch)) begun_.last = event->step + 1;
+    if (begun_.first == 0) begun_.first = begun_.last;
   } else if (const auto* digest = std::get_if<JournalDigest>(&*record)) {
     last_step_ = digest->step;
     hashes_[std::string(digest->key)].push_back({digest->step, digest->value, digest->parts});
@@ -76,14 +77,14 @@ std::optional<std::string> RecordedRank::next_input(RecordedInput what) {
 }
 
 std::optional<std::string> RecordedRank::last_of_start(RecordedInput what) {
-  while (begun_step_ == 0 && read_record()) {
+  while (begun_.last == 0 && read_record()) {
   }
   const auto& waiting = inputs_[name(what)];
   return waiting.empty() ? std::nullopt : std::optional(waiting.back());
 }
 
 bool RecordedRank::has_whole_step(int64_t step) const {
-  return ended_without_error(end_) || step < begun_step_;
+  return ended_without_error(end_) || step < begun_.last;
 }
 
 std::optional<RecordedRank::Unused> RecordedRank::first_unused(

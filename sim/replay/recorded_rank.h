@@ -53,6 +53,10 @@ class RecordedRank {
   // After reading to the end: true if the rank ended without an error and waited for all its logs.
   bool ended_with_logs() const { return tutti::ended_with_logs(end_); }
   std::string end_description() const;  // "in step 50, where it was killed or could not be written on"
+  RecordedSteps begun() const { return begun_; }
+  bool is_damaged() const { return cursor_.damaged(); }
+  // True if nothing says why the record ends: the rank was killed, or the file was cut.
+  bool breaks_off() const { return end_.empty() && incomplete_.empty(); }
 
  private:
   struct OwnedLine {
@@ -71,7 +75,7 @@ class RecordedRank {
   std::string incomplete_;  // JournalIncomplete::why
   int64_t deliveries_read_ = 0;
   int64_t last_step_ = 0;
-  int64_t begun_step_ = 0;  // the last step that began, from 1
+  RecordedSteps begun_;  // so far
 };
 
 }  // namespace tutti

@@ -18,6 +18,7 @@
 #include "sim/environment/dry_disk.h"
 #include "sim/environment/local_ranks.h"
 #include "sim/replay/replay_recorder.h"
+#include "sim/replay/saved_checkpoint.h"
 #include "sim/simulate/sim_world.h"
 
 namespace tutti {
@@ -57,6 +58,9 @@ class RecordedRanks final : public DeliveryScript {
     return std::any_of(ranks_.begin(), ranks_.end(),
                        [](const auto& rank) { return !rank->next_delivery() && !rank->ended_with_logs(); });
   }
+
+  // True if no later start of the run is recorded.
+  bool is_newest(const std::string& run_dir) const { return run_.folder == recorded_start(run_dir); }
 
   // The next delivery of a rank that is not at the end of its record; "" if all ranks are.
   std::string undelivered() {
@@ -98,11 +102,13 @@ class Replay {
   void run_ranks();
   ReplayResult at_end();
   ReplayResult at_error(const std::string& why);
+  ReplayResult equal(const std::string& more);
   std::string unreached_step() const;
   std::string missing(bool whole);
   std::string other_processors() const;
   std::string summary() const;
   std::string record_ends() const;
+  std::string lost_records() const;
   std::string warnings() const;
 
   const ReplayOptions& options_;
@@ -110,6 +116,7 @@ class Replay {
   Job job_;
   std::vector<std::shared_ptr<ReplayRecorder>> recorders_;  // by rank
   std::vector<int64_t> last_steps_;                         // by rank, the last step that began
+  const std::shared_ptr<DryDisk> disk_ = std::make_shared<DryDisk>();
   CheckpointManifest dumped_;  // the state of all ranks, for --break-at
   std::set<int> ranks_past_until_;
 };
@@ -156,8 +163,7 @@ void Replay::before_step(int rank, int64_t step, const Trainee& trainee, const B
     throw ReplayFailed("the state before step " + std::to_string(step) +
                        " cannot be written: " + error.what());
   }
-  if (last)
-    throw ReplayFinished("; the state before step " + std::to_string(step) + " is in " + folder);
+  if (last) throw ReplayFinished("; the state before step " + std::to_string(step) + " is in " + folder);
 }
 
 // True if the replay must reproduce the bits of the record.
@@ -168,14 +174,13 @@ bool Replay::exact() const {
 void Replay::run_ranks() {
   LocalRanks ranks(job_.mesh(), {.script = &record_});
   const auto clock = std::make_shared<SimClock>(ranks.scheduler());
-  const auto disk = std::make_shared<DryDisk>();
   for (int r = 0; r < job_.world; ++r) {
     const bool compare = digests() && (options_.rank < 0 || options_.rank == r);
     recorders_.push_back(std::make_shared<ReplayRecorder>(
         record_.rank(r), ReplayRecorder::Options{compare, exact(), options_.until, moved()}));
     RankEnvironment& environment = ranks.environments()[r];
     environment.clock = clock;
-    environment.disk = disk;
+    environment.disk = disk_;
     environment.recorder = recorders_[r];
     add_rank(ranks.scheduler(), job_, environment);
   }
@@ -250,7 +255,7 @@ ReplayResult Replay::run() {
 ReplayResult Replay::at_end() {
   for (const std::string& difference : {unreached_step(), record_.undelivered(), missing(/*whole=*/true)})
     if (!difference.empty()) return {false, difference + warnings()};
-  return {true, summary() + record_ends() + warnings()};
+  return equal("");
 }
 
 // The replay was aborted. This is expected if the record of a rank ends early, since others then wait for it.
@@ -264,7 +269,20 @@ ReplayResult Replay::at_error(const std::string& why) {
                        warnings()};
   if (const std::string difference = missing(/*whole=*/false); !difference.empty())
     return {false, difference + warnings()};
-  return {true, summary() + record_ends() + (undelivered.empty() ? "" : "; " + undelivered) + warnings()};
+  return equal(undelivered.empty() ? "" : "; " + undelivered);
+}
+
+// No digest differs. Of a whole start, the record must be all that was written, and lead to the checkpoint.
+ReplayResult Replay::equal(const std::string& more) {
+  const std::string text = summary() + record_ends() + more;
+  if (options_.until || options_.break_at) return {true, text + warnings()};
+  if (const std::string lost = lost_records(); !lost.empty())
+    return {false, lost + "; up to there: " + text + warnings()};
+  if (!record_.is_newest(options_.run_dir)) return {true, text + warnings()};
+  const auto checkpoint =
+      compare_checkpoint(*disk_, job_.checkpoints, job_.settings.checkpoint.set.names, exact());
+  if (!checkpoint.same) return {false, checkpoint.text + "; " + text + warnings()};
+  return {true, text + (checkpoint.text.empty() ? "" : "; " + checkpoint.text) + warnings()};
 }
 
 // Why the replay ended before the step of --until or --break-at; "" if it did not.
@@ -312,6 +330,33 @@ std::string Replay::record_ends() const {
       text += "; the record of rank " + std::to_string(r) + " ends " + rank.end_description();
   }
   return text;
+}
+
+// A rank whose record is damaged, or ends before the run did: ranks take their steps together, so a killed
+// one is at most a step behind, and a checkpoint is of steps that all have done.
+std::string Replay::lost_records() const {
+  // First, since the run may be under way.
+  const int64_t saved = record_.is_newest(options_.run_dir)
+                            ? newest_saved_step(job_.checkpoints, job_.settings.checkpoint.set.names)
+                            : 0;
+  RecordedSteps all;
+  for (int r = 0; r < job_.world; ++r) {
+    record_.rank(r).read_to_end();
+    const RecordedSteps begun = record_.rank(r).begun();
+    if (begun.first > 0) all.first = begun.first;
+    all.last = std::max(all.last, begun.last);
+  }
+  const int64_t came_to = all.last == 0 ? 0 : std::max(all.last - 1, saved);
+  for (int r = 0; r < job_.world; ++r) {
+    RecordedRank& rank = record_.rank(r);
+    rank.read_to_end();  // once more: all that was written until the run came there
+    const int64_t last = rank.begun().last > 0 ? rank.begun().last : std::max<int64_t>(all.first - 1, 0);
+    if (!rank.is_damaged() && (!rank.breaks_off() || last >= came_to)) continue;
+    return "the record of rank " + std::to_string(r) + " cannot be read beyond step " + std::to_string(last) +
+           (last < came_to ? ", and the run came to step " + std::to_string(std::max(came_to, all.last))
+                           : "");
+  }
+  return "";
 }
 
 // "the run computed with AVX2" or "rank 1 computed with AVX2": instruction sets that differ from this

@@ -147,7 +147,7 @@ class Replay(tutti_run.RunTest):
         record(run, train__max_duration="1ep", journal__level="control")
         self.assertIn("no digests were recorded", self.replay(run))
 
-    def test_a_record_that_breaks_off_is_reported(self):
+    def test_a_record_that_is_damaged_is_reported(self):
         """A byte of one rank's journal is not as it was: nobody knows what that rank did from there on."""
         run = self.folder / "run"
         copy_trained(run, **SHORT)
@@ -155,7 +155,8 @@ class Replay(tutti_run.RunTest):
         bytes_ = bytearray(journal.read_bytes())
         bytes_[len(bytes_) // 2] ^= 4
         journal.write_bytes(bytes_)
-        text = self.replay(run)
+        text = self.replay(run, code=1)
+        self.assertRegex(text, r"^the record of rank 1 cannot be read beyond step \d+, and the run came to step 30; ")
         self.assertRegex(text, r"the record of rank 1 ends in step \d+, where it is torn or damaged, at byte \d+")
         self.assertIn("rank 0 was not replayed further", text)
         self.assertNotIn("the record of rank 0", text)
@@ -165,7 +166,7 @@ class Replay(tutti_run.RunTest):
         copy_trained(run, **SHORT)
         journal = next((run / "journal").glob("*/rank-1.journal"))
         journal.write_bytes(journal.read_bytes()[:3000])
-        text = self.replay(run)
+        text = self.replay(run, code=1)
         self.assertRegex(text, r"; rank 0 was not replayed further; the record of rank 1 ends in step \d, where it ")
         self.assertNotIn("the record of rank 0", text)
 

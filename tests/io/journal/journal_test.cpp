@@ -172,6 +172,7 @@ TEST_F(JournalTest, CutAnywhereItKeepsTheRecordsBefore) {
     ASSERT_EQ(lines_of(cursor), first_of_sample(whole_before(size))) << size;
     const auto last = bytes_.substr(cursor.position(), size - cursor.position()).find_last_not_of('\0');
     ASSERT_EQ(cursor.torn_bytes(), last == std::string::npos ? 0 : last + 1) << size;
+    ASSERT_FALSE(cursor.damaged()) << size;
   }
 }
 
@@ -180,7 +181,9 @@ TEST_F(JournalTest, ZerosFromAnywhereKeepTheRecordsBefore) {
   for (size_t size = 0; size <= bytes_.size(); ++size) {
     if (size > 0 && size < 12) continue;  // a begun preamble is written whole
     write_text(path_, bytes_.substr(0, size) + std::string(5000, '\0'));
-    ASSERT_EQ(lines_of(path_), first_of_sample(whole_before(size))) << size;
+    JournalCursor cursor(path_);
+    ASSERT_EQ(lines_of(cursor), first_of_sample(whole_before(size))) << size;
+    ASSERT_FALSE(cursor.damaged()) << "a killed writer leaves this, " << size;
   }
 }
 
@@ -197,7 +200,18 @@ TEST_F(JournalTest, AFlippedBitEndsTheRecordsBeforeIt) {
     JournalCursor cursor(path_);
     ASSERT_EQ(lines_of(cursor), first_of_sample(whole_before(bit / 8))) << bit;
     ASSERT_GT(cursor.torn_bytes(), 0u) << bit;
+    const bool is_in_the_last = whole_before(bit / 8) + 1 == sample_.size();
+    ASSERT_TRUE(is_in_the_last || cursor.damaged()) << bit;
   }
+}
+
+TEST_F(JournalTest, BytesThatAreGoneFromTheMiddleAreDamage) {
+  read_sample();
+  write_text(path_, bytes_.substr(0, ends_[4] + 3) + std::string(ends_[7] - ends_[4] - 3, '\0') +
+                        bytes_.substr(ends_[7]));
+  JournalCursor cursor(path_);
+  EXPECT_EQ(lines_of(cursor), first_of_sample(5));
+  EXPECT_TRUE(cursor.damaged());
 }
 
 TEST_F(JournalTest, GarbageBehindTheEndIsReportedByPlaceAndSize) {

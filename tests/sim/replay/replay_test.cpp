@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <xxhash.h>
 
 #include <filesystem>
 #include <functional>
@@ -11,6 +12,8 @@
 #include <variant>
 
 #include "commands/local_train.h"
+#include "io/checkpoint/checkpoint.h"
+#include "io/checkpoint/run_state.h"
 #include "io/journal/journal_reader.h"
 #include "io/journal/journal_writer.h"
 #include "io/journal/recorded_run.h"
@@ -110,8 +113,10 @@ class ChangedRecordTest : public testing::Test {
     std::filesystem::copy(recorded_->path("run"), run_, std::filesystem::copy_options::recursive);
   }
 
+  std::string journal(int rank) const { return journal_path(recorded_start(run_), rank); }
+
   void change(int rank, Edit edit, const std::function<void(RecordedJob&)>& change_head = {}) const {
-    const std::string path = journal_path(recorded_start(run_), rank), made = path + ".new";
+    const std::string path = journal(rank), made = path + ".new";
     {
       JournalCursor from(path);
       auto record = from.next();
@@ -178,12 +183,93 @@ TEST_F(ChangedRecordTest, WhatItWasAskedToLeaveOutIsNotMissed) {
   expect_same(of_rank(0));
 }
 
+// As of a run that was killed in its eighth step.
 TEST_F(ChangedRecordTest, WhatLacksBehindTheEndOfARecordIsNoDifference) {
+  std::filesystem::remove_all(run_ + "/checkpoints");
+  change(0, cut_at("compute/batch", 8));
   change(1, both(with_another(8), cut_at("compute/loss", 7)));
   const ReplayResult result = replayed();
   EXPECT_TRUE(result.same) << result.text;
-  EXPECT_THAT(result.text,
-              HasSubstr("; rank 0 was not replayed further; the record of rank 1 ends in step 8"));
+  EXPECT_THAT(result.text, HasSubstr("; rank 0 was not replayed further; "));
+  EXPECT_THAT(result.text, HasSubstr("; the record of rank 1 ends in step 8"));
+}
+
+TEST_F(ChangedRecordTest, ATornLastRecordOfAKilledRankIsNoDifference) {
+  std::filesystem::remove_all(run_ + "/checkpoints");
+  for (const int rank : {0, 1}) {
+    change(rank, cut_at("compute/loss", 7));
+    std::string bytes = read_text(journal(rank));
+    bytes.resize(bytes.size() - 3);
+    write_text(journal(rank), bytes + std::string(4096, '\0'));
+  }
+  const ReplayResult result = replayed();
+  EXPECT_TRUE(result.same) << result.text;
+  EXPECT_THAT(result.text, HasSubstr("the record of rank 1 ends in step 8, where it is torn"));
+}
+
+TEST_F(ChangedRecordTest, BehindDamageNothingIsEqual) {
+  for (const std::size_t eighth : {1, 2, 3, 4, 5, 6, 7}) {
+    const int rank = static_cast<int>(eighth % 2);
+    const std::string bytes = read_text(journal(rank));
+    JournalCursor cursor(journal(rank));
+    cursor.next();  // the head
+    flip_bit(journal(rank), cursor.position() + (bytes.size() - cursor.position()) * eighth / 8);
+    const ReplayResult result = replayed();
+    EXPECT_FALSE(result.same) << result.text;
+    EXPECT_THAT(result.text,
+                StartsWith("the record of rank " + std::to_string(rank) + " cannot be read beyond step "));
+    EXPECT_THAT(result.text, HasSubstr("; up to there: replayed 2 ranks, "));
+    write_text(journal(rank), bytes);
+  }
+}
+
+TEST_F(ChangedRecordTest, BehindACutNothingIsEqual) {
+  const auto beyond_eight = [](int rank) {
+    return StartsWith("the record of rank " + std::to_string(rank) +
+                      " cannot be read beyond step 8, and the run came to step 15; up to there: replayed 2");
+  };
+  change(1, cut_at("compute/loss", 7));
+  const ReplayResult of_one = replayed();
+  EXPECT_FALSE(of_one.same);
+  EXPECT_THAT(of_one.text, beyond_eight(1)) << "by the other rank's record";
+  change(0, cut_at("compute/loss", 7));
+  const ReplayResult of_both = replayed();
+  EXPECT_FALSE(of_both.same);
+  EXPECT_THAT(of_both.text, beyond_eight(0)) << "by the run's checkpoints";
+}
+
+TEST_F(ChangedRecordTest, ALastCheckpointThatIsDamagedIsADifference) {
+  const std::string folder = run_ + "/checkpoints/ep3-ba15";
+  flip_bit(folder + "/rank-1.h5", 2000);
+  const ReplayResult result = replayed();
+  EXPECT_FALSE(result.same);
+  EXPECT_THAT(result.text, StartsWith("the run's checkpoint is damaged: " + folder + "/rank-1.h5"));
+  expect_same(until(15));
+  std::filesystem::remove_all(folder);
+  expect_same();
+}
+
+// Of good files, as another run would have saved them.
+TEST_F(ChangedRecordTest, ALastCheckpointOfOtherWeightsIsADifference) {
+  const std::string folder = run_ + "/checkpoints/ep3-ba15";
+  CheckpointManifest manifest = read_manifest(PosixDisk(), folder);
+  RankFile& file = manifest.files[1];
+  const auto write_manifest = [&] { write_text(folder + "/manifest.json", manifest.to_json()); };
+  flip_bit(folder + '/' + file.file, file.pieces.at(2).at);
+  const std::string bytes = read_text(folder + '/' + file.file);
+  file.hash = XXH3_64bits(bytes.data(), bytes.size());
+  write_manifest();
+  const ReplayResult result = replayed();
+  EXPECT_FALSE(result.same);
+  EXPECT_THAT(result.text, StartsWith(folder + " is not what the replay saves there: rank-1.h5 differs in " +
+                                      file.pieces[2].name + "; replayed 2 ranks, "));
+  RunState state = RunState::from_json(manifest.state);
+  state.seconds += 1;
+  manifest.state = state.to_json();
+  write_manifest();
+  const ReplayResult of_another = replayed();
+  EXPECT_TRUE(of_another.same);
+  EXPECT_THAT(of_another.text, EndsWith("; " + folder + " is of another start of the run"));
 }
 
 TEST_F(ChangedRecordTest, WhatLacksBeforeTheEndOfARecordIsADifference) {

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "io/checkpoint/checkpoint_names.h"
+#include "sim/environment/dry_disk.h"
+
+namespace tutti {
+
+// The step of the newest checkpoint in the folder `checkpoints` of the real disk; 0 if none can be read.
+int64_t newest_saved_step(const std::string& checkpoints, const CheckpointNames& names);
+
+struct CheckpointComparison {
+  bool same = true;
+  std::string text;  // a sentence; "" if there is nothing to say
+};
+
+// Compares the newest checkpoint that a replay has published on `replayed` with the run's own of that name,
+// if there is one on the real disk: damaged files are a difference, so are other tensors if `exact`. A
+// checkpoint of another start is named and not compared.
+CheckpointComparison compare_checkpoint(const DryDisk& replayed, const std::string& checkpoints,
+                                        const CheckpointNames& names, bool exact);
+
+}  // namespace tutti
