@@ -81,6 +81,12 @@ bool comparable(const Hash& a, const Hash& b) {
          (a.names == b.names || (a.names && b.names && *a.names == *b.names));
 }
 
+// The step in which a record breaks off may lack passes or attempts: its last digest of a key is then of an
+// earlier pass than the other record's.
+bool is_same_pass(const Step& a, const Hash& ours, const Step& b, const Hash& theirs) {
+  return (a.whole && b.whole) || ours.count == theirs.count;
+}
+
 // Compares the two journals of one rank.
 class RankDiff {
  public:
@@ -127,6 +133,7 @@ std::optional<Difference> RankDiff::compare(const Step& a, const Step& b) {
   for (const auto& [key, ours] : a.hashes) {
     const auto theirs = b.hashes.find(key);
     if (theirs == b.hashes.end() || !comparable(ours, theirs->second)) continue;
+    if (!is_same_pass(a, ours, b, theirs->second)) continue;
     ++result_.digests;
     trained = trained || key == kLoss;
     if (ours.value != theirs->second.value) return Difference{a.number, key, rank_, ours, theirs->second};

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "io/journal/recorded_run.h"
+
 namespace tutti {
 namespace {
 
@@ -35,25 +37,26 @@ std::optional<JournalDigest> JournalSteps::read_digest() {
       names_[std::string(parts->key)] =
           std::make_shared<const std::vector<std::string>>(std::move(parts->names));
     if (const auto* cut = std::get_if<JournalIncomplete>(&*record)) incomplete_ = cut->why;
-    ended_ = ended_ || std::holds_alternative<JournalEnd>(*record);
+    if (const auto* end = std::get_if<JournalEnd>(&*record)) {
+      ended_ = true;
+      ended_without_error_ = ended_without_error(end->text);
+    }
   }
   return std::nullopt;
 }
 
 std::string JournalSteps::damage() const {
   if (!incomplete_.empty()) return "could not be written on: " + incomplete_;
-  return cursor_.torn_bytes() > 0 ? "torn at byte " + std::to_string(cursor_.position()) : "";
-}
-
-std::string JournalSteps::numbered(std::string_view digest_key) {
-  std::string key(digest_key);
-  return is_of_evaluation(key) ? key + " #" + std::to_string(++counts_[key]) : key;
+  return cursor_.damaged() ? "damaged at byte " + std::to_string(cursor_.position()) : "";
 }
 
 void JournalSteps::add(JournalDigest digest) {
+  std::string key(digest.key);
+  const int count = ++counts_[key];
+  if (is_of_evaluation(key)) key += " #" + std::to_string(count);
   const auto names = names_.find(digest.key);
-  open_->hashes[numbered(digest.key)] = {digest.value, std::move(digest.parts),
-                                         names == names_.end() ? nullptr : names->second};
+  open_->hashes[key] = {digest.value, std::move(digest.parts),
+                        names == names_.end() ? nullptr : names->second, count};
 }
 
 std::optional<JournalSteps::Step> JournalSteps::next() {
@@ -62,12 +65,13 @@ std::optional<JournalSteps::Step> JournalSteps::next() {
     const int64_t number = counted_step(digest->key, digest->step);
     if (open_ && open_->number != number) whole = std::move(open_);
     if (!open_ || whole) {
-      open_ = Step{number, {}};
+      open_ = Step{.number = number, .hashes = {}};
       counts_.clear();
     }
     add(std::move(*digest));
     if (whole) return whole;
   }
+  if (open_) open_->whole = ended_without_error_;
   return std::exchange(open_, std::nullopt);
 }
 

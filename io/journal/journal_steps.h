@@ -36,9 +36,11 @@ class JournalSteps {
     uint64_t value = 0;
     std::vector<uint16_t> parts;
     std::shared_ptr<const std::vector<std::string>> names;  // of the parts; null if it has none
+    int count = 1;  // of the key's digests in the step so far: one a pass or attempt
   };
   struct Step {
     int64_t number = 0;  // counted as in metrics.jsonl; 0: before the first
+    bool whole = true;   // false: the record breaks off in it, maybe between two passes
     // The last digest of each key; of evaluations all digests, numbered: "compute/batch of eval #2".
     std::map<std::string, Hash, DigestOrder> hashes;
   };
@@ -55,14 +57,14 @@ class JournalSteps {
 
  private:
   std::optional<JournalDigest> read_digest();
-  std::string numbered(std::string_view key);
   void add(JournalDigest digest);
 
   JournalCursor cursor_;
   std::map<std::string, std::shared_ptr<const std::vector<std::string>>, std::less<>> names_;
   std::optional<Step> open_;
-  std::map<std::string, int, std::less<>> counts_;  // of the open step's evaluation digests, by key
+  std::map<std::string, int, std::less<>> counts_;  // of the open step's digests, by key
   bool ended_ = false;
+  bool ended_without_error_ = false;
   std::string incomplete_;  // JournalIncomplete::why
 };
 

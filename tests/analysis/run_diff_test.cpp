@@ -182,7 +182,7 @@ TEST_F(RunDiffTest, ARankWhoseRecordIsDamagedIsNamed) {
   EXPECT_FALSE(result.same);
   const std::regex told(
       "equal: (\\d+) steps, \\d+ digests of 2 ranks\n"
-      "rank 1 of .*/b ends at step \\1 \\(torn at byte \\d+\\), the run at step 50");
+      "rank 1 of .*/b ends at step \\1 \\(damaged at byte \\d+\\), the run at step 50");
   EXPECT_TRUE(std::regex_match(result.text, told)) << result.text;
 }
 
@@ -203,6 +203,48 @@ TEST_F(RunDiffTest, AKilledRunIsEqualAsFarAsItWent) {
   const RunDiff result = diff_runs(folder_.path("a"), folder_.path("b"));
   EXPECT_TRUE(result.same) << result.text;
   EXPECT_THAT(result.text, HasSubstr("equal: 3 steps, 7 digests of 2 ranks; "));
+}
+
+TEST_F(RunDiffTest, ATornLastRecordOfAKilledRankIsNoDamage) {
+  for (const char* name : {"a", "b"})
+    for (int rank : {0, 1}) record_rank(run(name), rank, 4, false);
+  const std::string path = journal_path(recorded_start(folder_.path("b")), 1);
+  std::string bytes = read_text(path);
+  bytes.back() = 0;
+  std::ofstream(path, std::ios::binary) << bytes;
+  const RunDiff result = diff_runs(folder_.path("a"), folder_.path("b"));
+  EXPECT_TRUE(result.same) << result.text;
+  EXPECT_THAT(result.text, HasSubstr("equal: 3 steps, 7 digests of 2 ranks"));
+}
+
+// A loss a pass, two passes a step; after `last` losses the rank ends, killed if `end` is "".
+void record_passes(const RunToRecord& run, const std::vector<uint64_t>& losses, const std::string& end) {
+  const auto writer = run.rank(0);
+  for (std::size_t i = 0; i < losses.size(); ++i) {
+    const auto step = static_cast<int64_t>(i / 2);
+    if (i % 2 == 0) writer->digest("compute/batch", step, 3);
+    writer->digest("compute/loss", step, losses[i]);
+  }
+  if (!end.empty()) writer->end(end);
+}
+
+TEST_F(RunDiffTest, AStepThatBreaksOffBetweenTwoPassesIsNoDifference) {
+  const auto one = [this](const std::string& name) {
+    return RunToRecord{.dir = folder_.path(name), .world = 1};
+  };
+  record_passes(one("whole"), {5, 6, 7, 8}, "exit code 0");
+  record_passes(one("killed"), {5, 6, 7}, "");
+  record_passes(one("failed"), {5, 6, 7}, "rank 1 is gone");
+  record_passes(one("other"), {5, 6, 9}, "");
+  record_passes(one("ended"), {5, 6, 7}, "exit code 0");
+  const auto text = [this](const std::string& a, const std::string& b) {
+    return diff_runs(folder_.path(a), folder_.path(b)).text;
+  };
+  EXPECT_EQ(text("killed", "whole"), "equal: 1 step, 3 digests of 1 rank");
+  EXPECT_EQ(text("whole", "failed"), "equal: 1 step, 3 digests of 1 rank");
+  EXPECT_EQ(text("killed", "failed"), "equal: 2 steps, 4 digests of 1 rank");
+  EXPECT_THAT(text("killed", "other"), HasSubstr("first difference: step 2, rank 0, compute: loss"));
+  EXPECT_THAT(text("ended", "whole"), HasSubstr("first difference: step 2, rank 0, compute: loss"));
 }
 
 TEST_F(RunDiffTest, StartsAreCountedInTheOrderOfTime) {
