@@ -194,6 +194,18 @@ std::vector<RunStatus> runs_below(const std::string& folder) {
   return runs;
 }
 
+namespace {
+
+// With what is wrong with a run of which only the result cannot be read.
+std::string last_step_text(const RunStatus& run, int64_t now_unix_s) {
+  const std::string age = run.changed_unix_s > 0 ? age_text(now_unix_s - run.changed_unix_s) : "-";
+  return run.ending.condition == RunCondition::kEnded && run.ending.result == "{}"
+             ? age + "; " + run.ending.reason
+             : age;
+}
+
+}  // namespace
+
 std::string table_of_runs(const std::vector<RunStatus>& runs, int64_t now_unix_s) {
   std::vector<std::vector<std::string>> rows = {
       {"run", "state", "step", "epoch", "loss", "size", "last step"}};
@@ -207,8 +219,7 @@ std::string table_of_runs(const std::vector<RunStatus>& runs, int64_t now_unix_s
     }
     rows.push_back({own_name, name(run.ending.condition), std::to_string(run.metrics.step),
                     std::to_string(run.metrics.epoch), std::isnan(loss) ? "-" : number_text(loss),
-                    size_text(run.bytes),
-                    run.changed_unix_s > 0 ? age_text(now_unix_s - run.changed_unix_s) : "-"});
+                    size_text(run.bytes), last_step_text(run, now_unix_s)});
   }
   return aligned(rows);
 }

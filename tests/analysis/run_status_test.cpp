@@ -143,6 +143,8 @@ TEST_F(RunStatusTest, AFolderWithOnlyARecipeIsNoRun) {
 TEST_F(RunStatusTest, JsonOfAnotherTypeIsSaidAndNoError) {
   write_text(run_ + "/result.json", R"({"ended": 5, "reason": []})");
   EXPECT_THAT(status_of(run_).ending.reason, HasSubstr("result.json cannot be read"));
+  EXPECT_THAT(table_of_runs(runs_below(scratch_.path("runs")), 0),
+              HasSubstr(" ago; result.json cannot be read"));
   write_text(run_ + "/metrics.jsonl", R"({"step": "x", "epoch": {}, "lr": 1e300, "loss": [], "lr": 0.1})"
                                       "\n"
                                       R"({"step": 1e300, "metrics/eval/Accuracy": 0.75})"
