@@ -19,6 +19,7 @@
 #include "runtime/launcher.h"
 #include "runtime/nearest_name.h"
 #include "runtime/printable.h"
+#include "runtime/process/this_process.h"
 
 namespace tutti {
 namespace {
@@ -118,7 +119,9 @@ void fill_standard_streams() {
     if (fcntl(stream, F_GETFD) < 0) open("/dev/null", O_RDWR);
 }
 
+// Ranks often meet an error together: then rank 0 reports, and mpirun ends the others meanwhile.
 int fail(const std::string& why) {
+  if (rank() > 0) linger();
   print_error(launched_rank() ? rank_message(rank(), why) : why);
   return kFailure;
 }

@@ -153,6 +153,7 @@ Exit run_agreed(const StartRequest& request, Group& group, const std::function<E
     agree(group, {});
     return {exit_code(error.kind())};
   } catch (const std::exception& error) {
+    if (group.rank() > 0) linger();  // ranks that meet it together: rank 0 reports
     print_error("rank " + std::to_string(group.rank()) + ": " + one_line(error));
     end_with(1);
   }
