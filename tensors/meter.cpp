@@ -246,7 +246,7 @@ class MeteredAllocator final : public c10::Allocator {
     const int64_t before = small_.fetch_add(static_cast<int64_t>(capacity), std::memory_order_relaxed);
     const int64_t now = before + static_cast<int64_t>(capacity);
     if (before / kSmallBytes == now / kSmallBytes && enough_) return true;
-    return enough_ = limits_->fit(kSmallBytes + reserve(), MemoryLimits::Place::kHeap);
+    return enough_ = limits_->fit(reserve(), MemoryLimits::Place::kHeap);
   }
 
   static int64_t reserve() { return current_scope ? 2 * Meter::kReserveBytes : Meter::kReserveBytes; }
