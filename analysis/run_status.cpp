@@ -211,10 +211,10 @@ std::string table_of_runs(const std::vector<RunStatus>& runs, int64_t now_unix_s
       {"run", "state", "step", "epoch", "loss", "size", "last step"}};
   for (const auto& run : runs) {
     const double loss = run.metrics.figure("loss");
-    const std::string own_name = terminal_line(fs::path(run.run_dir).filename().string());
+    const std::string own_name = on_one_line(fs::path(run.run_dir).filename().string());
     if (run.ending.condition == RunCondition::kDamaged) {
       rows.push_back(
-          {own_name, name(run.ending.condition), "-", "-", "-", "-", terminal_line(run.ending.reason)});
+          {own_name, name(run.ending.condition), "-", "-", "-", "-", on_one_line(run.ending.reason)});
       continue;
     }
     rows.push_back({own_name, name(run.ending.condition), std::to_string(run.metrics.step),

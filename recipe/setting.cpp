@@ -10,10 +10,14 @@
 namespace tutti {
 namespace {
 
+// Controls are escaped, also those that TOML allows as they are: a terminal would obey them.
 std::string quoted(const std::string& text) {
   static constexpr char kHex[] = "0123456789ABCDEF";
   std::string out = "\"";
-  for (const char c : text) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool is_c1 =
+        text[i] == '\xc2' && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0;
+    const char c = is_c1 ? text[++i] : text[i];
     const auto byte = static_cast<unsigned char>(c);
     if (c == '"' || c == '\\') {
       out += {'\\', c};
@@ -21,7 +25,7 @@ std::string quoted(const std::string& text) {
       out += "\\n";
     } else if (c == '\t') {
       out += "\\t";
-    } else if (byte < 0x20 || byte == 0x7f) {
+    } else if (is_c1 || byte < 0x20 || byte == 0x7f) {
       out += {'\\', 'u', '0', '0', kHex[byte >> 4], kHex[byte & 15]};
     } else {
       out += c;

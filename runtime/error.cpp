@@ -18,7 +18,7 @@ constexpr std::size_t kMaxExcerpt = 90;  // characters of a line
 constexpr std::size_t kBefore = 30;      // of them before the caret, if the line is longer
 
 std::string placed(const Position& position, const std::string& message) {
-  return position.file.empty() ? message : position.text() + ": " + message;
+  return position.file.empty() ? message : on_one_line(position.text()) + ": " + message;
 }
 
 std::string_view line_of(std::string_view text, int line) {

@@ -91,9 +91,11 @@ std::string shown(std::string_view value) {
 
 std::string terminal_text(std::string_view text) { return without_controls(text, "\n\t"); }
 
-std::string terminal_line(std::string_view text) { return without_controls(text, "\t"); }
-
 void print_text(std::string_view text) { std::fputs(terminal_text(text).c_str(), stdout); }
+
+std::string on_one_line(std::string_view value) { return without_controls(value, ""); }
+
+bool is_printable(std::string_view value) { return on_one_line(value) == value; }
 
 // Each of several errors is cut for itself.
 std::string error_text(const std::string& message, bool colours) {

@@ -15,11 +15,14 @@ std::string shown(std::string_view value);
 // Makes a text of any length safe for a terminal: as `printable`, but tabs stay and nothing is left out.
 std::string terminal_text(std::string_view text);
 
-// As terminal_text, on one line: line breaks are escaped too.
-std::string terminal_line(std::string_view text);
-
 // Writes such a text, for people, to standard output. Colors must not be in it.
 void print_text(std::string_view text);
+
+// The whole value, escaped like that: for a path, or a comment of a recipe.
+std::string on_one_line(std::string_view value);
+
+// True if the value is UTF-8 without control characters and line breaks.
+bool is_printable(std::string_view value);
 
 // "error: message" with a line break at the end, safe for a terminal. With `colours`, "error", the carets and
 // the numbers of lines (Position::excerpt) have the colours that compilers give them.

@@ -13,6 +13,7 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kPixelBytes = 1 << 20;  // of images that are looked at
 constexpr std::size_t kMostLabels = 1 << 22;
+constexpr int64_t kMostChannels = 1024;
 
 bool is_there(const fs::path& file) { return fs::exists(file) || fs::exists(file.string() + ".gz"); }
 
@@ -63,14 +64,15 @@ FoundData cifar(const std::string& folder, const std::string& recipe_folder, boo
   return data;
 }
 
-// The sizes in the header of an IDX file of bytes; empty if it is none.
+// The sizes in the header of an IDX file of bytes, each at least 1; empty if it is none.
 std::vector<int64_t> idx_sizes(const std::string& file) {
   const std::vector<uint8_t> head = file_head(file, 4 + 4 * 8);
   if (head.size() < 8 || head[0] != 0 || head[1] != 0 || head[2] != 8) return {};
   std::vector<int64_t> sizes;
   for (std::size_t at = 4; sizes.size() < head[3] && at + 4 <= head.size(); at += 4)
     sizes.push_back(int64_t{head[at]} << 24 | head[at + 1] << 16 | head[at + 2] << 8 | head[at + 3]);
-  return sizes;
+  const bool is_whole = sizes.size() == head[3] && std::ranges::count(sizes, 0) == 0;
+  return is_whole ? sizes : std::vector<int64_t>();
 }
 
 std::vector<uint8_t> idx_bytes(const std::string& file, const std::vector<int64_t>& sizes, std::size_t most) {
@@ -82,6 +84,9 @@ std::vector<uint8_t> idx_bytes(const std::string& file, const std::vector<int64_
 
 FoundData idx_images(const std::string& images, const std::string& labels) {
   const std::vector<int64_t> sizes = idx_sizes(images);
+  if ((sizes.size() != 3 && sizes.size() != 4) || (sizes.size() == 4 && sizes[3] > kMostChannels))
+    throw UserError({images}, "no IDX file of images: bytes [samples, height, width], or with up to " +
+                                  std::to_string(kMostChannels) + " channels");
   FoundData data{.samples = SampleKind::kImages, .count = sizes[0], .height = sizes[1], .width = sizes[2]};
   const std::vector<uint8_t> classes = idx_bytes(labels, idx_sizes(labels), kMostLabels);
   data.classes = classes.empty() ? 0 : *std::ranges::max_element(classes) + 1;

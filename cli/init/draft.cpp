@@ -4,6 +4,8 @@
 #include <cctype>
 #include <sstream>
 
+#include "runtime/printable.h"
+
 namespace tutti {
 namespace {
 
@@ -55,6 +57,9 @@ std::string numbers(const std::vector<double>& values) {
   return values.size() == 1 ? text : '[' + text + ']';
 }
 
+// Names and paths in a comment stay on its line.
+std::string comment_text(const std::string& comment) { return "# " + on_one_line(comment); }
+
 std::string lines_text(const RecipeLines& lines) {
   std::size_t width = 0;
   for (const auto& line : lines)
@@ -64,7 +69,7 @@ std::string lines_text(const RecipeLines& lines) {
   for (const auto& [key, value, comment] : lines) {
     std::string text = key + " = " + value;
     if (!comment.empty())
-      text += std::string(text.size() < width ? width - text.size() : 0, ' ') + "  # " + comment;
+      text += std::string(text.size() < width ? width - text.size() : 0, ' ') + "  " + comment_text(comment);
     out += text + '\n';
   }
   return out;
@@ -218,9 +223,9 @@ std::string run_name(const std::string& name) {
 }  // namespace
 
 std::string draft_recipe(const FoundData& data, const std::string& command, const std::string& schema) {
-  std::string out = schema.empty() ? "" : "#:schema " + schema + "\n";
-  out += "# Written by `" + command + "`, which found\n# " + data.found + ".\n" +
-         "# `tutti explain KEY` says what a key means and what else it can be.\n";
+  std::string out = schema.empty() ? "" : "#:schema " + on_one_line(schema) + "\n";
+  out += comment_text("Written by `" + command + "`, which found") + '\n' + comment_text(data.found + '.') +
+         "\n# `tutti explain KEY` says what a key means and what else it can be.\n";
   out += lines_text({{"run_name", toml_text(run_name(data.name)), "names the folder of the run, below runs/"},
                      {"seed", "17", "of all random numbers: the same seed gives the same bits"}});
   out += section("[model]", model_lines(data));

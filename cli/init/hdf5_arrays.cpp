@@ -229,8 +229,8 @@ void look_at_labels(FoundData& data, const std::string& file, const NamedArray& 
   const auto values =
       first_rows(file, labels.array, kMostLabels / std::max<int64_t>(1, labels.array.row_size()));
   if (data.classes > kMostClasses)
-    throw UserError(file + ": " + labels.array.path + " has labels up to " +
-                    std::to_string(data.classes - 1) + ", too many for classes; labels count from 0");
+    throw UserError({file}, labels.array.path + " has labels up to " + std::to_string(data.classes - 1) +
+                                ", too many for classes; labels count from 0");
   if (values.empty()) return;
   if (const auto least = static_cast<int64_t>(*std::ranges::min_element(values)); least < 0)
     data.ignored = least;
@@ -287,11 +287,10 @@ bool are_copies(const std::string& file, const NamedArray& input, const NamedArr
   std::string there;
   for (const auto& one : arrays)
     there += (there.empty() ? "" : "; ") + one.array.path + ": " + one.array.description();
-  throw UserError(
-      file +
-      ": found no array of inputs, [samples, ...], beside integer labels, [samples], or tokens and "
-      "targets of one shape; there is " +
-      (there.empty() ? "nothing" : there));
+  throw UserError({file},
+                  "found no array of inputs, [samples, ...], beside integer labels, [samples], or tokens and "
+                  "targets of one shape; there is " +
+                      (there.empty() ? "nothing" : there));
 }
 
 }  // namespace

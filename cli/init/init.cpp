@@ -7,6 +7,7 @@
 #include "cli/init/draft.h"
 #include "cli/init/look.h"
 #include "runtime/error.h"
+#include "runtime/printable.h"
 
 namespace tutti {
 namespace {
@@ -34,11 +35,11 @@ std::string command_line(const InitArguments& arguments) {
 void write_new(const std::string& path, const std::string& text, bool force) {
   std::error_code ignored;
   if (!force && fs::exists(path, ignored))
-    throw UserError(path + ": exists already; --force overwrites it, --out names another file");
+    throw UserError({path}, "exists already; --force overwrites it, --out names another file");
   std::ofstream file(path);
   file << text;
   file.close();
-  if (!file) throw UserError(path + ": cannot be written");
+  if (!file) throw UserError({path}, "cannot be written");
 }
 
 int init(const InitArguments& arguments) {
@@ -50,8 +51,9 @@ int init(const InitArguments& arguments) {
     return 0;
   }
   write_new(arguments.out, recipe, arguments.force);
-  std::printf("%s: a recipe for %s.\nNext: tutti check %s, then tutti train %s\n", arguments.out.c_str(),
-              data.found.c_str(), arguments.out.c_str(), arguments.out.c_str());
+  const std::string out = on_one_line(arguments.out);
+  std::printf("%s: a recipe for %s.\nNext: tutti check %s, then tutti train %s\n", out.c_str(),
+              on_one_line(data.found).c_str(), out.c_str(), out.c_str());
   return 0;
 }
 

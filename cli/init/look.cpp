@@ -34,7 +34,7 @@ int64_t sequence_for(int64_t tokens, const std::string& file) {
   int64_t length = kLongestSequence;
   while (length > kShortestSequence && tokens / 10 < kSamplesWanted * length) length /= 2;
   if (tokens / 10 <= length)
-    throw UserError(file + ": too short to train on: " + std::to_string(tokens) + " tokens");
+    throw UserError({file}, "too short to train on: " + std::to_string(tokens) + " tokens");
   return length;
 }
 
@@ -86,8 +86,8 @@ FoundData binary_tokens(const std::string& file, const std::string& recipe_folde
                         const std::string& type) {
   const int64_t token_bytes = type == "int64" ? 8 : type == "int32" ? 4 : 2;
   if (size % token_bytes != 0)
-    throw UserError(file + ": neither HDF5, nor text, nor " + type +
-                    " tokens; `tutti list datasets` shows what is read");
+    throw UserError(
+        {file}, "neither HDF5, nor text, nor " + type + " tokens; `tutti list datasets` shows what is read");
   const int64_t tokens = size / token_bytes, end = vocabulary(file, tokens, token_bytes);
   FoundData data = tokens_data(file, recipe_folder, "tokens", tokens,
                                std::to_string(tokens) + ' ' + type + " tokens, below " + std::to_string(end));
@@ -101,10 +101,10 @@ FoundData look_into_file(const std::string& file, const std::string& recipe_fold
   const std::string ending = lower_case(fs::path(file).extension().string());
   if (is_hdf5(file)) return look_into_hdf5(file, recipe_folder);
   if (unread_endings().contains(ending))
-    throw UserError(file + ": " + ending +
-                    " files are not read; docs/data.md says how to write an HDF5 file with h5py");
+    throw UserError({file},
+                    ending + " files are not read; docs/data.md says how to write an HDF5 file with h5py");
   if (ending == ".h5" || ending == ".hdf5" || ending == ".hdf")
-    throw UserError(file + ": not an HDF5 file, whatever it is called");
+    throw UserError({file}, "not an HDF5 file, whatever it is called");
   const auto size = static_cast<int64_t>(fs::file_size(file));
   const std::vector<uint8_t> head = file_head(file, kLookedAt);
   if (is_text(head)) {
@@ -126,6 +126,8 @@ std::string recipe_path(const std::string& path, const std::string& recipe_folde
   const bool is_far = relative.empty() || relative.string().starts_with("../../../");
   std::string text = (is_far ? whole : relative).string();
   while (text.size() > 1 && text.ends_with('/')) text.pop_back();
+  if (!is_utf8(text))
+    throw UserError({text}, "a recipe cannot name this path, which is not UTF-8; rename it");
   return toml_text(text);
 }
 
@@ -166,11 +168,11 @@ FoundData random_data() {
 
 FoundData look_into(const std::string& data, const std::string& recipe_folder) {
   std::error_code ignored;
-  if (!fs::exists(data, ignored)) throw UserError(data + ": no such file or folder");
+  if (!fs::exists(data, ignored)) throw UserError({data}, "no such file or folder");
   if (!fs::is_directory(data, ignored)) return look_into_file(data, recipe_folder);
   if (auto found = look_into_folder(data, recipe_folder)) return *found;
-  throw UserError(data +
-                  ": a folder without data of a kind that is read here: CIFAR's binary files, MNIST's, or "
+  throw UserError({data},
+                  "a folder without data of a kind that is read here: CIFAR's binary files, MNIST's, or "
                   "two IDX files; of HDF5 and text, name the file");
 }
 

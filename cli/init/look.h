@@ -60,7 +60,7 @@ FoundData look_into_hdf5(const std::string& file, const std::string& recipe_fold
 // A text as TOML.
 std::string toml_text(const std::string& text);
 
-// The path as a recipe in that folder writes it, as TOML.
+// The path as a recipe in that folder writes it, as TOML. Throws UserError if it is not UTF-8.
 std::string recipe_path(const std::string& path, const std::string& recipe_folder);
 
 // Sets mean and standard deviation of bytes, the channels of a pixel next to each other or in planes of

@@ -12,6 +12,7 @@ using CifarLabels = CifarOptions::Labels;
 
 constexpr int64_t kCifarEdge = 32;
 constexpr int64_t kCifarImageBytes = 3 * kCifarEdge * kCifarEdge;
+constexpr int64_t kMostImages = 500'000;  // in a compressed file; CIFAR-100 has 50,000
 
 std::vector<std::string> cifar_names(const CifarOptions& options) {
   if (options.labels != CifarLabels::kTen) return {options.test ? "test.bin" : "train.bin"};
@@ -35,10 +36,14 @@ std::vector<std::string> cifar_files(const CifarOptions& options) {
 
 // A record is one label, or CIFAR-100's coarse and fine ones, and an image.
 ImageDataset::Part cifar_part(const std::string& path, CifarLabels labels) {
-  const auto file = std::make_shared<const GzipFile>(path);
-  const auto size = static_cast<int64_t>(file->bytes().size());
   const int64_t label_bytes = labels == CifarLabels::kTen ? 1 : 2;
   const int64_t record = label_bytes + kCifarImageBytes;
+  const auto most = [&](std::span<const std::byte>) { return static_cast<uint64_t>(kMostImages * record); };
+  const auto file = std::make_shared<const GzipFile>(path, most);
+  const auto size = static_cast<int64_t>(file->bytes().size());
+  if (file->is_cut())
+    throw UserError({path}, "holds more than " + std::to_string(kMostImages) +
+                                " images uncompressed; uncompress it, and name the plain file");
   if (size == 0 || size % record != 0)
     throw UserError({path}, "has " + std::to_string(size) + " bytes; expected records of " +
                                 std::to_string(record) + ": the one that begins at byte " +

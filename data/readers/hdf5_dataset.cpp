@@ -178,8 +178,9 @@ class Hdf5Dataset::Cache {
   Hdf5RowsPtr source_of(const Array& array) {
     const Hdf5Entry& entry = array.entry();
     const size_t bytes = all_bytes(entry);
+    file_->require_sound(entry.path);
     if (entry.file_offset) {
-      require_whole(array, *entry.file_offset + bytes);
+      require_whole(array, *entry.file_offset, bytes);
       return mapped_rows(map_, entry);
     }
     needed_ += bytes;
@@ -191,8 +192,10 @@ class Hdf5Dataset::Cache {
     return recent_rows(file_, entry, std::exchange(left_, 0));
   }
 
-  void require_whole(const Array& array, uint64_t end) const {
-    if (end <= map_->bytes().size()) return;
+  void require_whole(const Array& array, uint64_t offset, uint64_t bytes) const {
+    uint64_t end = 0;
+    const bool is_whole = !__builtin_add_overflow(offset, bytes, &end) && end <= map_->bytes().size();
+    if (is_whole) return;
     throw UserError({array.path()}, array.where() + " ends at byte " + std::to_string(end) +
                                         ", the file has " + std::to_string(map_->bytes().size()) +
                                         ": truncated");

@@ -13,11 +13,24 @@ constexpr int kUnsignedBytes = 0x08;
 constexpr int64_t kMagicBytes = 4;
 constexpr int64_t kSizeBytes = 4;
 
+// The end of an IDX file's data by its header; of another file as much as it takes to see that.
+uint64_t promised_bytes(std::span<const std::byte> head) {
+  const auto byte = [&](uint64_t at) { return std::to_integer<uint64_t>(head[at]); };
+  if (head.size() < kMagicBytes || byte(0) != 0 || byte(1) != 0) return kMagicBytes;
+  const uint64_t first = kMagicBytes + byte(3) * kSizeBytes;
+  uint64_t end = 1;
+  for (uint64_t at = kMagicBytes; at < first && first <= head.size(); at += kSizeBytes) {
+    const uint64_t size = byte(at) << 24 | byte(at + 1) << 16 | byte(at + 2) << 8 | byte(at + 3);
+    if (__builtin_mul_overflow(end, size, &end)) return first;
+  }
+  return __builtin_add_overflow(end, first, &end) ? first : end;
+}
+
 // An array of unsigned bytes in an IDX file. The header is two zeros, the type, the number of dimensions, and
 // each size as a big-endian uint32.
 class IdxArray {
  public:
-  explicit IdxArray(const std::string& path) : file_(std::make_shared<const GzipFile>(path)) {
+  explicit IdxArray(const std::string& path) : file_(std::make_shared<const GzipFile>(path, promised_bytes)) {
     const auto size = static_cast<int64_t>(file_->bytes().size());
     if (size < kMagicBytes) cut("the magic number");
     if (byte(0) != 0 || byte(1) != 0) fail(0, "it is no IDX file, which begins with two zeros");
@@ -34,7 +47,8 @@ class IdxArray {
     if (size < end)
       cut("its data " + shape_text(sizes_) + ", which by its header end at byte " + std::to_string(end));
     if (size > end)
-      fail(end, "there are " + std::to_string(size - end) + " bytes behind its data " + shape_text(sizes_));
+      fail(end, std::string("there are ") + (file_->is_cut() ? "more than " : "") +
+                    std::to_string(size - end) + " bytes behind its data " + shape_text(sizes_));
   }
 
   const Shape& sizes() const { return sizes_; }

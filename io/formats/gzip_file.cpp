@@ -13,7 +13,6 @@
 namespace tutti {
 namespace {
 
-constexpr std::size_t kLeastOutput = std::size_t{1} << 16;
 constexpr int kGzipWindow = 15 + 16;  // of the largest window, in zlib's words; 16: gzip's header
 
 bool is_gzip(std::span<const std::byte> bytes) {
@@ -23,14 +22,15 @@ bool is_gzip(std::span<const std::byte> bytes) {
 // Uncompresses all members of a gzip file (RFC 1952).
 class Inflater {
  public:
-  Inflater(std::span<const std::byte> bytes, const std::string& path) : in_(bytes), path_(path) {
+  Inflater(std::span<const std::byte> bytes, const std::string& path, const GzipFile::MostBytes& most_bytes)
+      : in_(bytes), path_(path), most_bytes_(most_bytes) {
     if (inflateInit2(&stream_, kGzipWindow) != Z_OK) throw std::bad_alloc();
   }
   ~Inflater() { inflateEnd(&stream_); }
   Inflater(const Inflater&) = delete;
 
   std::vector<std::byte> uncompressed() {
-    out_.resize(std::max(kLeastOutput, 4 * in_.size()));
+    out_.resize(GzipFile::kHeadBytes);
     for (;;) {
       const int code = step();
       if (code == Z_STREAM_END && read_ == in_.size()) break;
@@ -44,13 +44,22 @@ class Inflater {
         throw UserError({path_},
                         "ends at byte " + std::to_string(read_) + ", before its gzip data do: truncated");
       }
-      if (written_ == out_.size()) out_.resize(2 * out_.size());
+      if (written_ == out_.size() && !grow()) break;
     }
     out_.resize(written_);
     return std::move(out_);
   }
 
+  bool is_cut() const { return is_cut_; }
+
  private:
+  bool grow() {
+    if (most_ == 0) most_ = std::max<uint64_t>(most_bytes_(out_) + 1, 1);
+    is_cut_ = written_ >= most_;
+    if (!is_cut_) out_.resize(std::min<uint64_t>(most_, std::max(2 * out_.size(), 4 * in_.size())));
+    return !is_cut_;
+  }
+
   int step() {
     constexpr std::size_t kMost = std::numeric_limits<uInt>::max();
     const auto in = static_cast<uInt>(std::min(kMost, in_.size() - read_));
@@ -71,6 +80,9 @@ class Inflater {
 
   std::span<const std::byte> in_;
   const std::string& path_;
+  const GzipFile::MostBytes& most_bytes_;
+  uint64_t most_ = 0;  // and one more; 0 = not asked for yet
+  bool is_cut_ = false;
   z_stream stream_{};
   std::vector<std::byte> out_;
   std::size_t read_ = 0, written_ = 0;
@@ -78,11 +90,13 @@ class Inflater {
 
 }  // namespace
 
-GzipFile::GzipFile(const std::string& path) : path_(path) {
+GzipFile::GzipFile(const std::string& path, const MostBytes& most_bytes) : path_(path) {
   map_.emplace(path);
   if (!is_gzip(map_->bytes())) return;
   try {
-    uncompressed_ = Inflater(map_->bytes(), path).uncompressed();
+    Inflater inflater(map_->bytes(), path, most_bytes);
+    uncompressed_ = inflater.uncompressed();
+    is_cut_ = inflater.is_cut();
   } catch (const std::bad_alloc&) {
     throw UserError({path}, "there is no memory for what it holds uncompressed");
   }

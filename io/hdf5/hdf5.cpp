@@ -1,35 +1,26 @@
 #include "io/hdf5/hdf5.h"
 
 #include <ATen/ATen.h>
+#include <c10/util/accumulate.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdlib>
-#include <cstring>
 #include <filesystem>
+#include <set>
 
 #include "io/hdf5/hdf5_chunks.h"
 #include "io/hdf5/hdf5_handle.h"
 #include "io/hdf5/hdf5_listing.h"
+#include "io/hdf5/hdf5_open.h"
+#include "io/hdf5/hdf5_types.h"
 #include "runtime/error.h"
 #include "runtime/nearest_name.h"
+#include "runtime/printable.h"
 #include "runtime/regular_file.h"
 
 namespace tutti {
 namespace {
 
-constexpr int kMaxGroupDepth = 32;  // hard links can make cycles of groups
 constexpr size_t kNamesInMessage = 12;
-
-std::string name_of_link(hid_t group, hsize_t index) {
-  const ssize_t length =
-      H5Lget_name_by_idx(group, ".", H5_INDEX_NAME, H5_ITER_INC, index, nullptr, 0, H5P_DEFAULT);
-  if (length < 0) return {};
-  std::string name(static_cast<size_t>(length) + 1, '\0');
-  H5Lget_name_by_idx(group, ".", H5_INDEX_NAME, H5_ITER_INC, index, name.data(), name.size(), H5P_DEFAULT);
-  name.pop_back();
-  return name;
-}
 
 std::optional<Hdf5Attribute> read_text(hid_t attribute, hid_t type) {
   if (H5Tis_variable_str(type) > 0) {
@@ -39,6 +30,7 @@ std::optional<Hdf5Attribute> read_text(hid_t attribute, hid_t type) {
     H5free_memory(text);
     return copy;
   }
+  if (H5Tget_size(type) > H5Aget_storage_size(attribute)) return std::nullopt;
   std::string text(H5Tget_size(type), '\0');
   if (H5Aread(attribute, type, text.data()) < 0) return std::nullopt;
   return text.substr(0, text.find('\0'));
@@ -94,29 +86,6 @@ std::optional<uint64_t> plain_offset(hid_t dataset, unsigned long file) {
   return offset == HADDR_UNDEF ? std::nullopt : std::optional<uint64_t>(offset);
 }
 
-// True if libhdf5 would find the source file of a virtual dataset. Names with patterns are not checked.
-bool has_source(const std::string& path, const std::string& source) {
-  if (source == "." || source.find('%') != std::string::npos || std::getenv("HDF5_VDS_PREFIX")) return true;
-  std::error_code error;
-  return std::filesystem::exists(std::filesystem::path(path).parent_path() / source, error) ||
-         std::filesystem::exists(source, error);
-}
-
-// Throws if a source is missing: libhdf5 would read the fill value.
-void require_sources(hid_t dataset, const std::string& path, const std::string& name) {
-  const Hdf5Handle list(H5Dget_create_plist(dataset), H5Pclose);
-  size_t count = 0;
-  if (H5Pget_layout(list) != H5D_VIRTUAL || H5Pget_virtual_count(list, &count) < 0) return;
-  for (size_t i = 0; i < count; ++i) {
-    const ssize_t length = H5Pget_virtual_filename(list, i, nullptr, 0);
-    std::string source(static_cast<size_t>(std::max<ssize_t>(length, 0)) + 1, '\0');
-    H5Pget_virtual_filename(list, i, source.data(), source.size());
-    source.pop_back();
-    if (!has_source(path, source))
-      throw UserError({path}, "dataset '" + name + "' needs the file '" + source + "', which does not exist");
-  }
-}
-
 void add_dataset(hid_t dataset, const std::string& path, unsigned long file,
                  std::vector<Hdf5Entry>& datasets) {
   const Hdf5Handle type(H5Dget_type(dataset), H5Tclose), space(H5Dget_space(dataset), H5Sclose);
@@ -125,25 +94,10 @@ void add_dataset(hid_t dataset, const std::string& path, unsigned long file,
   const bool same_bytes = has_same_bytes(type, *dtype);
   Hdf5Entry found{path, shape_of_hdf5(space), *dtype,
                   same_bytes ? plain_offset(dataset, file) : std::nullopt};
-  found.storage = storage_of(dataset, found.shape, c10::elementSize(*dtype), same_bytes);
+  found.storage = storage_of(dataset, found.shape, c10::elementSize(*dtype));
+  found.same_bytes = same_bytes;
   H5Aiterate2(dataset, H5_INDEX_NAME, H5_ITER_INC, nullptr, add_attribute, &found.attributes);
   datasets.push_back(std::move(found));
-}
-
-void list_group(hid_t group, const std::string& prefix, int depth, unsigned long file,
-                std::vector<Hdf5Entry>& datasets) {
-  H5G_info_t info{};
-  if (depth > kMaxGroupDepth || H5Gget_info(group, &info) < 0) return;
-  for (hsize_t i = 0; i < info.nlinks; ++i) {
-    const std::string name = name_of_link(group, i);
-    H5L_info_t link{};
-    if (H5Lget_info(group, name.c_str(), &link, H5P_DEFAULT) < 0 || link.type == H5L_TYPE_SOFT) continue;
-    const Hdf5Handle object(H5Oopen(group, name.c_str(), H5P_DEFAULT), H5Oclose);
-    const H5I_type_t kind = object.good() ? H5Iget_type(object) : H5I_BADID;
-    if (kind == H5I_DATASET) add_dataset(object, prefix + name, file, datasets);
-    if (kind == H5I_GROUP && link.type == H5L_TYPE_HARD)
-      list_group(object, prefix + name + "/", depth + 1, file, datasets);
-  }
 }
 
 // "; did you mean digits.h5?"
@@ -169,35 +123,6 @@ std::string why_not_opened(const std::string& path) {
   return "cannot be read as an HDF5 file: " + hdf5_error();
 }
 
-herr_t query_without_accumulator(const H5FD_t*, unsigned long* flags) {
-  *flags = H5FD_FEAT_AGGREGATE_METADATA | H5FD_FEAT_AGGREGATE_SMALLDATA | H5FD_FEAT_DATA_SIEVE;
-  return 0;
-}
-
-// The default driver without libhdf5's metadata accumulator, which reads beyond its memory if an address of a
-// damaged file is near 2^64. Never unregistered, as hdf5_memory.cpp says.
-hid_t careful_driver_id() {
-  static const hid_t id = [] {
-    H5FD_t* const file = H5FDopen("/dev/null", H5F_ACC_RDONLY, H5P_DEFAULT, HADDR_UNDEF);
-    hdf5_check(file != nullptr, "H5FDopen");
-    H5FD_class_t driver = *file->cls;
-    H5FDclose(file);
-    driver.name = "tutti_careful";
-    driver.query = query_without_accumulator;
-    return H5FDregister(&driver);
-  }();
-  hdf5_check(id >= 0, "H5FDregister");
-  return id;
-}
-
-// Disables locking of read-only files: shared file systems of clusters often have no locks.
-Hdf5Handle read_access() {
-  Hdf5Handle list(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
-  hdf5_check(H5Pset_driver(list, careful_driver_id(), nullptr) >= 0, "H5Pset_driver");
-  hdf5_check(H5Pset_file_locking(list, false, true) >= 0, "H5Pset_file_locking");
-  return list;
-}
-
 // Selects rows [first, first + count) of a dataset's space.
 void select_rows(hid_t space, const Shape& shape, int64_t first, int64_t count) {
   std::vector<hsize_t> start(shape.size(), 0), extent(shape.begin(), shape.end());
@@ -213,6 +138,10 @@ at::Tensor empty_tensor(const std::string& path, const Hdf5Entry& dataset, const
   throw UserError({path}, "dataset '" + dataset.path + "' cannot be read: " + error.what_without_backtrace());
 }
 
+size_t row_numbers(const Shape& shape) {
+  return static_cast<size_t>(c10::multiply_integers(shape.begin() + 1, shape.end()));
+}
+
 void check_rows(const Hdf5Entry& dataset, int64_t first, int64_t count) {
   TUTTI_ASSERT(!dataset.shape.empty(), dataset.path + " is a scalar and has no rows");
   TUTTI_ASSERT(first >= 0 && count >= 0 && first + count <= dataset.shape[0],
@@ -224,23 +153,25 @@ void check_rows(const Hdf5Entry& dataset, int64_t first, int64_t count) {
 
 struct Hdf5File::Opened {
   Hdf5Handle file;
+  std::set<std::string> sound;  // datasets that were checked
 
-  Hdf5Handle dataset(const std::string& path, const std::string& name) const {
-    Hdf5Handle handle(H5Dopen2(file, name.c_str(), H5P_DEFAULT), H5Dclose);
-    if (!handle.good()) throw UserError({path}, "dataset '" + name + "' cannot be opened: " + hdf5_error());
-    require_sources(handle, path, name);
+  Hdf5Handle dataset(const std::string& path, const std::string& name) {
+    Hdf5Handle handle = open_dataset(file, path, name);
+    if (!sound.contains(name)) tutti::require_sound(handle, path, name);
+    sound.insert(name);
     return handle;
   }
 };
 
 Hdf5File::Hdf5File(const std::string& path) : path_(path), opened_(std::make_unique<Opened>()) {
   const Hdf5Session session;
-  const Hdf5Handle access = read_access();
-  if (!RegularFile(path).problem().empty()) throw UserError({path}, why_not_opened(path));
-  opened_->file = Hdf5Handle(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access), H5Fclose);
+  opened_->file = open_hdf5(path);
   if (!opened_->file.good()) throw UserError({path}, why_not_opened(path));
   const Hdf5Handle root(H5Gopen2(opened_->file, "/", H5P_DEFAULT), H5Gclose);
-  list_group(root, "", 0, file_number(root), datasets_);
+  const unsigned long file = file_number(root);
+  visit_datasets(opened_->file, [&](const std::string& name, hid_t dataset) {
+    if (dataset >= 0 && is_printable(name)) add_dataset(dataset, name, file, datasets_);
+  });
 }
 
 Hdf5File::~Hdf5File() {
@@ -269,7 +200,6 @@ std::string Hdf5File::names() const {
 }
 
 std::string Hdf5File::why_not_listed(const std::string& dataset) const {
-  const Hdf5Session session;
   const auto arrays = list_hdf5(path_);
   const auto found = std::ranges::find(arrays, dataset, &ListedArray::path);
   if (found == arrays.end()) return "";
@@ -279,9 +209,19 @@ std::string Hdf5File::why_not_listed(const std::string& dataset) const {
   return "is " + found->description() + ", and only integers, floats and booleans are read";
 }
 
+void Hdf5File::require_sound(const std::string& dataset) const {
+  const Hdf5Session session;
+  opened_->dataset(path_, dataset);
+}
+
 at::Tensor Hdf5File::read(const std::string& dataset) const {
   const Hdf5Entry& found = at(dataset);
+  require_sound(dataset);
   at::Tensor tensor = empty_tensor(path_, found, found.shape);
+  if (found.storage.decodable) {
+    decode_rows(found, 0, found.shape[0], static_cast<std::byte*>(tensor.mutable_data_ptr()));
+    return tensor;
+  }
   const Hdf5Session session;
   const Hdf5Handle handle = opened_->dataset(path_, dataset), type = hdf5_type(found.dtype);
   if (H5Dread(handle, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, tensor.mutable_data_ptr()) < 0) {
@@ -299,47 +239,54 @@ at::Tensor Hdf5File::read_range(const std::string& dataset, int64_t first, int64
 void Hdf5File::read_rows_into(const std::string& dataset, int64_t first, int64_t count, std::byte* to) const {
   const Hdf5Entry& found = at(dataset);
   check_rows(found, first, count);
-  if (found.storage.decodable && decode_rows(found, first, count, to)) return;
-  const at::Tensor rows = read_range(dataset, first, count);
-  std::memcpy(to, rows.const_data_ptr(), rows.nbytes());
+  if (found.storage.decodable) return decode_rows(found, first, count, to);
+  const Hdf5Session session;
+  const Hdf5Handle handle = opened_->dataset(path_, dataset), type = hdf5_type(found.dtype),
+                   space = hdf5_space(found.shape);
+  Shape shape = found.shape;
+  shape[0] = count;
+  const Hdf5Handle memory = hdf5_space(shape);
+  select_rows(space, found.shape, first, count);
+  if (H5Dread(handle, type, memory, space, H5P_DEFAULT, to) < 0)
+    throw UserError({path_}, "dataset '" + dataset + "', row " + std::to_string(first) +
+                                 " cannot be read: " + hdf5_error());
 }
 
-// False if libhdf5 has to read the rows.
-bool Hdf5File::decode_rows(const Hdf5Entry& found, int64_t first, int64_t count, std::byte* to) const {
+void Hdf5File::decode_rows(const Hdf5Entry& found, int64_t first, int64_t count, std::byte* to) const {
+  const ChunkedArray array{found.shape, found.storage};
   std::vector<EncodedChunk> chunks;
   {
     const Hdf5Session session;
-    chunks = read_encoded(opened_->dataset(path_, found.path), found, first, count);
+    chunks = read_encoded(opened_->dataset(path_, found.path), array, first, count);
   }
   for (const EncodedChunk& chunk : chunks)
-    if (!decode_chunk(found, chunk, first, count, to))
-      throw UserError(path_ + ": dataset '" + found.path + "', row " + std::to_string(chunk.offset[0]) +
-                      " cannot be read: damaged data");
-  return !chunks.empty();
+    if (!decode_chunk(array, chunk, first, count, to))
+      throw UserError({path_}, "dataset '" + found.path + "', row " + std::to_string(chunk.offset[0]) +
+                                   " cannot be read: damaged data");
+  if (!found.same_bytes) convert(found, static_cast<size_t>(count) * row_numbers(found.shape), to);
+}
+
+void Hdf5File::convert(const Hdf5Entry& found, size_t numbers, std::byte* to) const {
+  const Hdf5Session session;
+  const Hdf5Handle handle = opened_->dataset(path_, found.path), type(H5Dget_type(handle), H5Tclose),
+                   memory_type = hdf5_type(found.dtype);
+  if (H5Tconvert(type, memory_type, numbers, to, nullptr, H5P_DEFAULT) < 0)
+    throw UserError({path_}, "dataset '" + found.path + "' cannot be converted: " + hdf5_error());
 }
 
 at::Tensor Hdf5File::read_rows(const std::string& dataset, std::span<const int64_t> rows) const {
   const Hdf5Entry& found = at(dataset);
   Shape shape = found.shape;
   check_rows(found, 0, 0);
+  require_sound(dataset);
   shape[0] = static_cast<int64_t>(rows.size());
   at::Tensor tensor = empty_tensor(path_, found, shape);
   auto* to = static_cast<std::byte*>(tensor.mutable_data_ptr());
   const size_t row_bytes = rows.empty() ? 0 : tensor.nbytes() / rows.size();
-  const Hdf5Session session;
-  const Hdf5Handle handle = opened_->dataset(path_, dataset), type = hdf5_type(found.dtype),
-                   space = hdf5_space(found.shape);
   for (size_t i = 0; i < rows.size();) {  // one call for each run of neighbours
     size_t run = 1;
     while (i + run < rows.size() && rows[i + run] == rows[i] + static_cast<int64_t>(run)) ++run;
-    check_rows(found, rows[i], static_cast<int64_t>(run));
-    shape[0] = static_cast<int64_t>(run);
-    const Hdf5Handle memory = hdf5_space(shape);
-    select_rows(space, found.shape, rows[i], shape[0]);
-    if (H5Dread(handle, type, memory, space, H5P_DEFAULT, to + i * row_bytes) < 0) {
-      throw UserError({path_}, "dataset '" + dataset + "', row " + std::to_string(rows[i]) +
-                                   " cannot be read: " + hdf5_error());
-    }
+    read_rows_into(dataset, rows[i], static_cast<int64_t>(run), to + i * row_bytes);
     i += run;
   }
   return tensor;

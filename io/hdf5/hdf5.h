@@ -8,20 +8,14 @@
 #include <string>
 #include <vector>
 
+#include "io/hdf5/hdf5_listing.h"
 #include "io/hdf5/hdf5_writer.h"
 #include "tensors/param_view.h"
 
 namespace tutti {
 
-// How a dataset lies in its file.
-struct Hdf5Storage {
-  Shape chunk = {};                       // empty: not in chunks
-  std::vector<std::string> filters = {};  // of chunks, as they were applied: "shuffle", "gzip"
-  std::string missing_filter = {};        // one that this libhdf5 cannot undo; "" = none
-  bool decodable = false;                 // chunks, of filters that are undone without libhdf5's lock
-};
-
-// A numeric dataset of an HDF5 file. Others (text, compounds) are not listed.
+// A numeric dataset of an HDF5 file. Others (text, compounds) are not listed, nor those of names that are not
+// UTF-8 or have control characters.
 struct Hdf5Entry {
   std::string path;  // "train/input"
   Shape shape;
@@ -30,6 +24,7 @@ struct Hdf5Entry {
   std::optional<uint64_t> file_offset;
   Hdf5Attributes attributes;  // integers, numbers and texts only
   Hdf5Storage storage = {};
+  bool same_bytes = true;  // numbers in the file are those in memory: no other byte order, for example
 };
 
 // An HDF5 file, open for reading. Thread-safe: a lock serialises all calls to libhdf5 in the process. Every
@@ -47,6 +42,10 @@ class Hdf5File {
   const Hdf5Entry* find(const std::string& dataset) const;
   const Hdf5Entry& at(const std::string& dataset) const;  // the error lists the existing datasets
 
+  // Throws if the file cannot hold what the dataset claims to be, or a virtual dataset lacks a source.
+  // Checked before a dataset is first read, too.
+  void require_sound(const std::string& dataset) const;
+
   // Why a dataset of the file is not listed: "is text [130], ..."; "" if there is none.
   std::string why_not_listed(const std::string& dataset) const;
 
@@ -60,7 +59,8 @@ class Hdf5File {
 
  private:
   struct Opened;
-  bool decode_rows(const Hdf5Entry& found, int64_t first, int64_t count, std::byte* to) const;
+  void decode_rows(const Hdf5Entry& found, int64_t first, int64_t count, std::byte* to) const;
+  void convert(const Hdf5Entry& found, size_t numbers, std::byte* to) const;
   std::string path_;
   std::unique_ptr<Opened> opened_;
   std::vector<Hdf5Entry> datasets_;

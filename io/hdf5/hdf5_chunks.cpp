@@ -10,13 +10,20 @@
 #include <span>
 #include <string>
 
+#include "runtime/printable.h"
+
 namespace tutti {
 namespace {
 
 constexpr const char* kGzip = "gzip";
 constexpr const char* kShuffle = "shuffle";
+constexpr const char* kChecksum = "fletcher32";
+constexpr std::size_t kChecksumBytes = 4;
 constexpr unsigned kMostFilterNumbers = 8;
+constexpr std::size_t kMostItemBytes = 8;
 constexpr uint64_t kMostChunkBytes = uint64_t{1} << 32;
+
+using Shape = std::vector<int64_t>;
 
 // Adds a filter of chunks.
 void add_filter(hid_t list, unsigned index, Hdf5Storage& storage) {
@@ -25,36 +32,50 @@ void add_filter(hid_t list, unsigned index, Hdf5Storage& storage) {
   char name[64] = {};
   const H5Z_filter_t filter =
       H5Pget_filter2(list, index, &flags, &count, numbers, sizeof name, name, &config);
-  storage.filters.push_back(filter == H5Z_FILTER_DEFLATE   ? kGzip
-                            : filter == H5Z_FILTER_SHUFFLE ? kShuffle
-                            : name[0] != '\0'              ? name
-                                                           : "filter " + std::to_string(filter));
+  storage.filters.push_back(filter == H5Z_FILTER_DEFLATE      ? kGzip
+                            : filter == H5Z_FILTER_SHUFFLE    ? kShuffle
+                            : filter == H5Z_FILTER_FLETCHER32 ? kChecksum
+                            : name[0] != '\0'                 ? on_one_line(name)
+                                                              : "filter " + std::to_string(filter));
   if (H5Zfilter_avail(filter) <= 0) storage.missing_filter = storage.filters.back();
 }
 
-bool is_known(const std::string& filter) { return filter == kGzip || filter == kShuffle; }
-
-// False for what only damaged headers say: HDF5's chunks have less than 4 GiB.
-bool is_possible(const Shape& chunk, const Shape& shape, size_t item) {
-  uint64_t bytes = item;
-  for (const int64_t size : chunk) {
-    if (size <= 0 || static_cast<uint64_t>(size) > kMostChunkBytes) return false;
-    bytes *= static_cast<uint64_t>(size);
-    if (bytes > kMostChunkBytes) return false;
-  }
-  return !chunk.empty() && chunk.size() == shape.size();
+bool is_known(const std::string& filter) {
+  return filter == kGzip || filter == kShuffle || filter == kChecksum;
 }
 
-size_t bytes_of(const Hdf5Entry& entry, const Shape& shape) {
-  return std::accumulate(shape.begin(), shape.end(), c10::elementSize(entry.dtype),
-                         [](size_t bytes, int64_t size) { return bytes * static_cast<size_t>(size); });
+// Chunks without filters are left to libhdf5, which copies their rows without a buffer.
+bool are_undone_here(const std::vector<std::string>& filters) {
+  return !filters.empty() && std::ranges::all_of(filters, is_known) &&
+         std::ranges::count(filters, kGzip) <= 1;
+}
+
+// Chunks at the edge may lie in the file without filters.
+bool has_unfiltered_edge(hid_t list) {
+  unsigned options = 0;
+  return H5Pget_chunk_opts(list, &options) < 0 || options != 0;
+}
+
+std::vector<std::byte> fill_of(hid_t dataset, hid_t list, std::size_t item) {
+  const Hdf5Handle type(H5Dget_type(dataset), H5Tclose);
+  std::vector<std::byte> fill(item);
+  return H5Tget_size(type) == item && H5Pget_fill_value(list, type, fill.data()) >= 0
+             ? fill
+             : std::vector<std::byte>();
+}
+
+// False for what only damaged headers say: HDF5's chunks have less than 4 GiB.
+bool is_possible(const Shape& chunk, const Shape& shape, std::size_t item) {
+  const bool is_positive = std::ranges::all_of(chunk, [](int64_t size) { return size > 0; });
+  return !chunk.empty() && chunk.size() == shape.size() && is_positive &&
+         bytes_of(chunk, item) < kMostChunkBytes && item <= kMostItemBytes;
 }
 
 // Calls visit(offset) for each chunk of rows [first, first + count), in order.
-void for_chunks(const Hdf5Entry& entry, int64_t first, int64_t count,
+void for_chunks(const ChunkedArray& array, int64_t first, int64_t count,
                 const std::function<void(const Shape&)>& visit) {
-  const Shape& chunk = entry.storage.chunk;
-  Shape begin(chunk.size(), 0), end = entry.shape;
+  const Shape& chunk = array.storage.chunk;
+  Shape begin(chunk.size(), 0), end = array.shape;
   begin[0] = first / chunk[0] * chunk[0];
   end[0] = first + count;
   for (Shape at = begin; at[0] < end[0];) {
@@ -79,13 +100,12 @@ void unshuffle(const std::byte* from, size_t bytes, size_t item, std::byte* to) 
 // rows are joined.
 class ChunkCopy {
  public:
-  ChunkCopy(const Hdf5Entry& entry, const Shape& offset, int64_t first, int64_t count)
-      : entry_(entry), offset_(offset), low_(offset), high_(offset), first_(first) {
+  ChunkCopy(const ChunkedArray& array, const Shape& offset, int64_t first, int64_t count)
+      : array_(array), offset_(offset), low_(offset), high_(offset), first_(first) {
     for (size_t dim = 0; dim < offset.size(); ++dim)
-      high_[dim] = std::min(offset[dim] + entry.storage.chunk[dim], entry.shape[dim]);
+      high_[dim] = std::min(offset[dim] + array.storage.chunk[dim], array.shape[dim]);
     low_[0] = std::max(low_[0], first);
     high_[0] = std::min(high_[0], first + count);
-    item_ = c10::elementSize(entry.dtype);
   }
 
   void run(const std::byte* from, std::byte* to) const { copy(0, from, to); }
@@ -99,20 +119,21 @@ class ChunkCopy {
   // True if the chunk has all of the dimensions after `dim`.
   bool has_whole_lines(size_t dim) const {
     for (size_t later = dim + 1; later < offset_.size(); ++later)
-      if (entry_.storage.chunk[later] != entry_.shape[later]) return false;
+      if (array_.storage.chunk[later] != array_.shape[later]) return false;
     return true;
   }
 
-  size_t row_bytes() const { return stride(entry_.shape, 0); }
+  size_t row_bytes() const { return stride(array_.shape, 0); }
 
   // Bytes from an index of `dim` to the next.
   size_t stride(const Shape& shape, size_t dim) const {
-    return std::accumulate(shape.begin() + static_cast<std::ptrdiff_t>(dim) + 1, shape.end(), item_,
+    return std::accumulate(shape.begin() + static_cast<std::ptrdiff_t>(dim) + 1, shape.end(),
+                           array_.storage.item,
                            [](size_t bytes, int64_t size) { return bytes * static_cast<size_t>(size); });
   }
 
   void copy(size_t dim, const std::byte* from, std::byte* to) const {
-    const size_t step_from = stride(entry_.storage.chunk, dim), step_to = stride(entry_.shape, dim);
+    const size_t step_from = stride(array_.storage.chunk, dim), step_to = stride(array_.shape, dim);
     from += static_cast<size_t>(low_[dim] - offset_[dim]) * step_from;
     to += static_cast<size_t>(low_[dim] - (dim == 0 ? first_ : 0)) * step_to;
     const auto lines = static_cast<size_t>(high_[dim] - low_[dim]);
@@ -123,41 +144,118 @@ class ChunkCopy {
     for (size_t i = 0; i < lines; ++i) copy(dim + 1, from + i * step_from, to + i * step_to);
   }
 
-  const Hdf5Entry& entry_;
+  const ChunkedArray& array_;
   Shape offset_, low_, high_;
   int64_t first_;
-  size_t item_ = 1;
 };
 
-// Undoes the filters, the last one first. False if the bytes are damaged.
-bool decode(const Hdf5Entry& entry, const EncodedChunk& chunk, std::span<std::byte> to) {
-  const auto& filters = entry.storage.filters;
-  std::unique_ptr<std::byte[]> last, next;
-  std::span<const std::byte> from = chunk.bytes;
-  for (size_t i = filters.size(); i-- > 0;) {
-    if (i > 0) next = std::make_unique_for_overwrite<std::byte[]>(to.size());
-    std::byte* const out = i > 0 ? next.get() : to.data();
-    if (filters[i] == kGzip) {
-      uLongf size = to.size();
-      const int code = uncompress(reinterpret_cast<Bytef*>(out), &size,
-                                  reinterpret_cast<const Bytef*>(from.data()), from.size());
-      if (code != Z_OK || size != to.size()) return false;
-    } else {
-      if (from.size() != to.size()) return false;
-      unshuffle(from.data(), from.size(), c10::elementSize(entry.dtype), out);
-    }
-    from = {out, to.size()};
-    last = std::move(next);
+// HDF5's variant of Fletcher's checksum, over big-endian numbers of 16 bits. Sums are folded as in HDF5: a
+// sum of 0xffff is not 0.
+uint32_t fletcher32(std::span<const std::byte> bytes) {
+  const auto folded = [](uint32_t sum) { return (sum & 0xffff) + (sum >> 16); };
+  uint32_t one = 0, two = 0;
+  for (std::size_t i = 0; i < bytes.size(); i += 2) {
+    const auto low = i + 1 < bytes.size() ? std::to_integer<uint32_t>(bytes[i + 1]) : 0;
+    one = folded(one + (std::to_integer<uint32_t>(bytes[i]) << 8 | low));
+    two = folded(two + one);
   }
-  if (filters.empty() && from.size() == to.size()) std::memcpy(to.data(), from.data(), to.size());
-  return from.size() == to.size();
+  return two << 16 | one;
+}
+
+bool inflate_to(std::span<const std::byte> from, std::span<std::byte> to) {
+  uLongf size = to.size();
+  const int code = uncompress(reinterpret_cast<Bytef*>(to.data()), &size,
+                              reinterpret_cast<const Bytef*>(from.data()), from.size());
+  return code == Z_OK && size == to.size();
+}
+
+// Undoes the filters, the last one first. No filter writes more than a chunk and its checksums have.
+class Decoder {
+ public:
+  Decoder(const Hdf5Storage& storage, const EncodedChunk& chunk)
+      : storage_(storage), skipped_(chunk.skipped), from_(chunk.bytes) {}
+
+  // False if the bytes are damaged.
+  bool decode(std::span<std::byte> to) {
+    for (std::size_t i = storage_.filters.size(); i-- > 0;)
+      if (is_applied(i) && !undo(i, to)) return false;
+    if (from_.size() != to.size()) return false;
+    if (from_.data() != to.data()) std::memcpy(to.data(), from_.data(), to.size());
+    return true;
+  }
+
+ private:
+  bool is_applied(std::size_t i) const { return i >= 32 || (skipped_ >> i & 1) == 0; }
+
+  // Filters before this one that were applied.
+  std::size_t before(std::size_t i, bool checksums) const {
+    std::size_t count = 0;
+    for (std::size_t k = 0; k < i; ++k)
+      count += is_applied(k) && (storage_.filters[k] == kChecksum) == checksums;
+    return count;
+  }
+
+  bool undo(std::size_t i, std::span<std::byte> to) {
+    const std::size_t size = to.size() + kChecksumBytes * before(i, true);
+    if (storage_.filters[i] == kChecksum) return remove_checksum(size);
+    std::unique_ptr<std::byte[]> memory;
+    const bool is_last = before(i, false) == 0 && size == to.size();
+    if (!is_last) memory = std::make_unique_for_overwrite<std::byte[]>(size);
+    const std::span<std::byte> out = is_last ? to : std::span(memory.get(), size);
+    if (storage_.filters[i] == kGzip) {
+      if (!inflate_to(from_, out)) return false;
+    } else {
+      if (from_.size() != size) return false;
+      unshuffle(from_.data(), size, storage_.item, out.data());
+    }
+    from_ = out;
+    memory_ = std::move(memory);
+    return true;
+  }
+
+  bool remove_checksum(std::size_t size) {
+    if (from_.size() != size + kChecksumBytes) return false;
+    uint32_t stored = 0;
+    for (std::size_t i = 0; i < kChecksumBytes; ++i)
+      stored |= std::to_integer<uint32_t>(from_[size + i]) << (8 * i);
+    from_ = from_.first(size);
+    return stored == fletcher32(from_);
+  }
+
+  const Hdf5Storage& storage_;
+  uint32_t skipped_;
+  std::span<const std::byte> from_;
+  std::unique_ptr<std::byte[]> memory_;  // of `from_`
+};
+
+void fill_with(std::span<const std::byte> number, std::span<std::byte> to) {
+  if (number.empty()) std::ranges::fill(to, std::byte{0});
+  for (std::size_t i = 0; i < to.size() && !number.empty(); i += number.size())
+    std::ranges::copy(number, to.begin() + static_cast<std::ptrdiff_t>(i));
+}
+
+bool decode(const ChunkedArray& array, const EncodedChunk& chunk, std::span<std::byte> to) {
+  if (chunk.is_damaged) return false;
+  if (!chunk.bytes.empty()) return Decoder(array.storage, chunk).decode(to);
+  fill_with(array.storage.fill, to);
+  return true;
 }
 
 }  // namespace
 
-Hdf5Storage storage_of(hid_t dataset, const Shape& shape, size_t item, bool same_bytes) {
+uint64_t bytes_of(const Shape& shape, std::size_t item) {
+  uint64_t bytes = item;
+  for (const int64_t size : shape)
+    if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(size), &bytes)) return UINT64_MAX;
+  return bytes;
+}
+
+// zlib's bound, and some checksums.
+uint64_t most_stored(uint64_t chunk_bytes) { return chunk_bytes + chunk_bytes / 512 + 256; }
+
+Hdf5Storage storage_of(hid_t dataset, const Shape& shape, std::size_t item) {
   const Hdf5Handle list(H5Dget_create_plist(dataset), H5Pclose);
-  Hdf5Storage storage;
+  Hdf5Storage storage{.item = item};
   if (H5Pget_layout(list) != H5D_CHUNKED) return storage;
   const int dims = H5Pget_chunk(list, 0, nullptr);
   std::vector<hsize_t> chunk(static_cast<size_t>(std::max(dims, 0)));
@@ -165,37 +263,37 @@ Hdf5Storage storage_of(hid_t dataset, const Shape& shape, size_t item, bool same
   storage.chunk.assign(chunk.begin(), chunk.end());
   const int filters = H5Pget_nfilters(list);
   for (int i = 0; i < filters; ++i) add_filter(list, static_cast<unsigned>(i), storage);
-  storage.decodable =
-      same_bytes && is_possible(storage.chunk, shape, item) && std::ranges::all_of(storage.filters, is_known);
+  storage.fill = fill_of(dataset, list, item);
+  storage.decodable = is_possible(storage.chunk, shape, item) && are_undone_here(storage.filters) &&
+                      !has_unfiltered_edge(list);
   return storage;
 }
 
-std::vector<EncodedChunk> read_encoded(hid_t dataset, const Hdf5Entry& entry, int64_t first, int64_t count) {
+std::vector<EncodedChunk> read_encoded(hid_t dataset, const ChunkedArray& array, int64_t first,
+                                       int64_t count) {
   std::vector<EncodedChunk> chunks;
-  bool complete = true;
-  for_chunks(entry, first, count, [&](const Shape& at) {
+  const uint64_t most = most_stored(bytes_of(array.storage.chunk, array.storage.item));
+  for_chunks(array, first, count, [&](const Shape& at) {
     const std::vector<hsize_t> offset(at.begin(), at.end());
+    EncodedChunk& chunk = chunks.emplace_back(EncodedChunk{at, {}});
     hsize_t bytes = 0;
-    uint32_t skipped = 0;
-    complete = complete && H5Dget_chunk_storage_size(dataset, offset.data(), &bytes) >= 0 && bytes > 0 &&
-               bytes <= kMostChunkBytes;
-    if (!complete) return;
-    EncodedChunk& chunk = chunks.emplace_back(EncodedChunk{at, std::vector<std::byte>(bytes)});
-    complete =
-        H5Dread_chunk(dataset, H5P_DEFAULT, offset.data(), &skipped, chunk.bytes.data()) >= 0 && skipped == 0;
+    chunk.is_damaged = H5Dget_chunk_storage_size(dataset, offset.data(), &bytes) < 0 || bytes > most;
+    if (chunk.is_damaged || bytes == 0) return;
+    chunk.bytes.resize(bytes);
+    chunk.is_damaged =
+        H5Dread_chunk(dataset, H5P_DEFAULT, offset.data(), &chunk.skipped, chunk.bytes.data()) < 0;
   });
-  if (!complete) chunks.clear();
   return chunks;
 }
 
-bool decode_chunk(const Hdf5Entry& entry, const EncodedChunk& chunk, int64_t first, int64_t count,
+bool decode_chunk(const ChunkedArray& array, const EncodedChunk& chunk, int64_t first, int64_t count,
                   std::byte* rows) {
-  const size_t bytes = bytes_of(entry, entry.storage.chunk);
-  const ChunkCopy copy(entry, chunk.offset, first, count);
+  const uint64_t bytes = bytes_of(array.storage.chunk, array.storage.item);
+  const ChunkCopy copy(array, chunk.offset, first, count);
   if (copy.is_dense() && copy.bytes() == bytes)
-    return decode(entry, chunk, {rows + copy.begin_in_rows(), bytes});
+    return decode(array, chunk, {rows + copy.begin_in_rows(), bytes});
   const auto decoded = std::make_unique_for_overwrite<std::byte[]>(bytes);
-  if (!decode(entry, chunk, {decoded.get(), bytes})) return false;
+  if (!decode(array, chunk, {decoded.get(), bytes})) return false;
   copy.run(decoded.get(), rows);
   return true;
 }

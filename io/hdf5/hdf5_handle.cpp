@@ -3,6 +3,8 @@
 #include <vector>
 
 #include "runtime/error.h"
+#include "runtime/printable.h"
+#include "runtime/regular_file.h"
 
 namespace tutti {
 namespace {
@@ -14,84 +16,67 @@ std::mutex& library_mutex() {
 }
 
 herr_t keep_first(unsigned n, const H5E_error2_t* error, void* text) {
-  if (n == 0 && error->desc != nullptr) *static_cast<std::string*>(text) = error->desc;
+  if (n == 0 && error->desc != nullptr) *static_cast<std::string*>(text) = on_one_line(error->desc);
   return 0;
 }
 
-// The type of IEEE half or bfloat16: two little-endian bytes with sign, exponent and mantissa.
-Hdf5Handle small_float(size_t exponent_bits, size_t bias) {
-  Hdf5Handle type(H5Tcopy(H5T_IEEE_F32LE), H5Tclose);
-  const size_t mantissa_bits = 15 - exponent_bits;
-  hdf5_check(H5Tset_fields(type, 15, mantissa_bits, exponent_bits, 0, mantissa_bits) >= 0, "H5Tset_fields");
-  hdf5_check(H5Tset_size(type, 2) >= 0, "H5Tset_size");
-  hdf5_check(H5Tset_ebias(type, bias) >= 0, "H5Tset_ebias");
-  return type;
+constexpr int kMaxGroupDepth = 32;  // hard links can make cycles of groups
+
+herr_t query_without_accumulator(const H5FD_t*, unsigned long* flags) {
+  *flags = H5FD_FEAT_AGGREGATE_METADATA | H5FD_FEAT_AGGREGATE_SMALLDATA | H5FD_FEAT_DATA_SIEVE;
+  return 0;
 }
 
-Hdf5Handle boolean_type() {
-  Hdf5Handle type(H5Tenum_create(H5T_STD_I8LE), H5Tclose);
-  for (const auto& [name, value] : {std::pair<const char*, signed char>{"FALSE", 0}, {"TRUE", 1}}) {
-    hdf5_check(H5Tenum_insert(type, name, &value) >= 0, "H5Tenum_insert");
+// The default driver without libhdf5's metadata accumulator, which reads beyond its memory if an address of a
+// damaged file is near 2^64. Never unregistered, as hdf5_memory.cpp says.
+hid_t careful_driver_id() {
+  static const hid_t id = [] {
+    H5FD_t* const file = H5FDopen("/dev/null", H5F_ACC_RDONLY, H5P_DEFAULT, HADDR_UNDEF);
+    hdf5_check(file != nullptr, "H5FDopen");
+    H5FD_class_t driver = *file->cls;
+    H5FDclose(file);
+    driver.name = "tutti_careful";
+    driver.query = query_without_accumulator;
+    return H5FDregister(&driver);
+  }();
+  hdf5_check(id >= 0, "H5FDregister");
+  return id;
+}
+
+// Never closed: closing it would clear the error of opening a file.
+hid_t read_access() {
+  static const hid_t id = [] {
+    const hid_t list = H5Pcreate(H5P_FILE_ACCESS);
+    hdf5_check(H5Pset_driver(list, careful_driver_id(), nullptr) >= 0, "H5Pset_driver");
+    hdf5_check(H5Pset_file_locking(list, false, true) >= 0, "H5Pset_file_locking");
+    return list;
+  }();
+  return id;
+}
+
+std::string link_name(hid_t group, hsize_t index) {
+  const ssize_t length =
+      H5Lget_name_by_idx(group, ".", H5_INDEX_NAME, H5_ITER_INC, index, nullptr, 0, H5P_DEFAULT);
+  if (length < 0) return {};
+  std::string name(static_cast<size_t>(length) + 1, '\0');
+  H5Lget_name_by_idx(group, ".", H5_INDEX_NAME, H5_ITER_INC, index, name.data(), name.size(), H5P_DEFAULT);
+  name.pop_back();
+  return name;
+}
+
+void visit_group(hid_t group, const std::string& prefix, int depth, const Hdf5Visit& visit) {
+  H5G_info_t info{};
+  if (depth > kMaxGroupDepth || H5Gget_info(group, &info) < 0) return;
+  for (hsize_t i = 0; i < info.nlinks; ++i) {
+    const std::string name = link_name(group, i);
+    H5L_info_t link{};
+    if (H5Lget_info(group, name.c_str(), &link, H5P_DEFAULT) < 0 || link.type == H5L_TYPE_SOFT) continue;
+    const Hdf5Handle object(H5Oopen(group, name.c_str(), H5P_DEFAULT), H5Oclose);
+    const H5I_type_t kind = object.good() ? H5Iget_type(object) : H5I_BADID;
+    if (kind == H5I_BADID || kind == H5I_DATASET) visit(prefix + name, object);
+    if (kind == H5I_GROUP && link.type == H5L_TYPE_HARD)
+      visit_group(object, prefix + name + '/', depth + 1, visit);
   }
-  return type;
-}
-
-hid_t standard_type(at::ScalarType dtype) {
-  switch (dtype) {
-    case at::kFloat:
-      return H5T_IEEE_F32LE;
-    case at::kDouble:
-      return H5T_IEEE_F64LE;
-    case at::kLong:
-      return H5T_STD_I64LE;
-    case at::kInt:
-      return H5T_STD_I32LE;
-    case at::kShort:
-      return H5T_STD_I16LE;
-    case at::kChar:
-      return H5T_STD_I8LE;
-    case at::kByte:
-      return H5T_STD_U8LE;
-    case at::kUInt16:
-      return H5T_STD_U16LE;
-    case at::kUInt32:
-      return H5T_STD_U32LE;
-    case at::kUInt64:
-      return H5T_STD_U64LE;
-    default:
-      TUTTI_ASSERT(false, std::string("HDF5 has no type for ") + c10::toString(dtype));
-  }
-}
-
-std::optional<at::ScalarType> integer_dtype(size_t bytes, bool is_signed) {
-  switch (bytes) {
-    case 1:
-      return is_signed ? at::kChar : at::kByte;
-    case 2:
-      return is_signed ? at::kShort : at::kUInt16;
-    case 4:
-      return is_signed ? at::kInt : at::kUInt32;
-    case 8:
-      return is_signed ? at::kLong : at::kUInt64;
-    default:
-      return std::nullopt;
-  }
-}
-
-std::optional<at::ScalarType> float_dtype(hid_t type) {
-  const size_t bytes = H5Tget_size(type);
-  if (bytes == 8) return at::kDouble;
-  if (bytes == 4) return at::kFloat;
-  if (bytes != 2) return std::nullopt;
-  size_t sign = 0, exponent = 0, exponent_bits = 0, mantissa = 0, mantissa_bits = 0;
-  hdf5_check(H5Tget_fields(type, &sign, &exponent, &exponent_bits, &mantissa, &mantissa_bits) >= 0,
-             "H5Tget_fields");
-  return exponent_bits == 8 ? at::kBFloat16 : at::kHalf;
-}
-
-bool is_boolean(hid_t type) {
-  const Hdf5Handle expected = boolean_type();
-  return H5Tequal(type, expected) > 0;
 }
 
 }  // namespace
@@ -124,27 +109,7 @@ std::string hdf5_error() {
 
 void hdf5_check(bool good, const char* what) { TUTTI_ASSERT(good, std::string(what) + ": " + hdf5_error()); }
 
-Hdf5Handle hdf5_type(at::ScalarType dtype) {
-  if (dtype == at::kBool) return boolean_type();
-  if (dtype == at::kHalf) return small_float(5, 15);
-  if (dtype == at::kBFloat16) return small_float(8, 127);
-  return Hdf5Handle(H5Tcopy(standard_type(dtype)), H5Tclose);
-}
-
-std::optional<at::ScalarType> dtype_of_hdf5(hid_t type) {
-  switch (H5Tget_class(type)) {
-    case H5T_INTEGER:
-      return integer_dtype(H5Tget_size(type), H5Tget_sign(type) == H5T_SGN_2);
-    case H5T_FLOAT:
-      return float_dtype(type);
-    case H5T_ENUM:
-      return is_boolean(type) ? std::optional(at::kBool) : std::nullopt;
-    default:
-      return std::nullopt;
-  }
-}
-
-Hdf5Handle hdf5_space(const Shape& shape) {
+Hdf5Handle hdf5_space(const std::vector<int64_t>& shape) {
   if (shape.empty()) return Hdf5Handle(H5Screate(H5S_SCALAR), H5Sclose);
   const std::vector<hsize_t> dims(shape.begin(), shape.end());
   Hdf5Handle space(H5Screate_simple(static_cast<int>(dims.size()), dims.data(), nullptr), H5Sclose);
@@ -152,11 +117,21 @@ Hdf5Handle hdf5_space(const Shape& shape) {
   return space;
 }
 
-Shape shape_of_hdf5(hid_t space) {
+std::vector<int64_t> shape_of_hdf5(hid_t space) {
   const int rank = H5Sget_simple_extent_ndims(space);
   std::vector<hsize_t> dims(rank > 0 ? static_cast<size_t>(rank) : 0);
   if (!dims.empty()) H5Sget_simple_extent_dims(space, dims.data(), nullptr);
-  return Shape(dims.begin(), dims.end());
+  return {dims.begin(), dims.end()};
+}
+
+Hdf5Handle open_hdf5(const std::string& path) {
+  if (!RegularFile(path).problem().empty()) return Hdf5Handle(H5I_INVALID_HID, H5Fclose);
+  return Hdf5Handle(H5Fopen(path.c_str(), H5F_ACC_RDONLY, read_access()), H5Fclose);
+}
+
+void visit_datasets(hid_t file, const Hdf5Visit& visit) {
+  const Hdf5Handle root(H5Gopen2(file, "/", H5P_DEFAULT), H5Gclose);
+  visit_group(root, "", 0, visit);
 }
 
 }  // namespace tutti

@@ -1,16 +1,15 @@
 #pragma once
 
-#include <ATen/core/Tensor.h>
 #include <hdf5.h>
 
+#include <cstdint>
+#include <functional>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
-#include "tensors/param_view.h"
-
-// For the sources in io/hdf5 only.
+// For the sources in io/hdf5 only. Without libtorch.
 namespace tutti {
 
 // A lock around every use of libhdf5, which need not be thread-safe. Disables printing of error stacks. Not
@@ -54,12 +53,16 @@ std::string hdf5_error();
 // Asserts the success of a call that cannot fail on valid arguments.
 void hdf5_check(bool good, const char* what);
 
-// Convert between dtypes and file types (nullopt for text, compounds, ...). bool is h5py's enum of int8,
-// bfloat16 a custom float that h5py reads as float32.
-Hdf5Handle hdf5_type(at::ScalarType dtype);
-std::optional<at::ScalarType> dtype_of_hdf5(hid_t type);
+Hdf5Handle hdf5_space(const std::vector<int64_t>& shape);  // a scalar space for no dimensions
+std::vector<int64_t> shape_of_hdf5(hid_t space);
 
-Hdf5Handle hdf5_space(const Shape& shape);  // a scalar space for no dimensions
-Shape shape_of_hdf5(hid_t space);
+// Opens a file to read, without a lock, which file systems of clusters often do not have. Not good() if that
+// fails.
+Hdf5Handle open_hdf5(const std::string& path);
+
+// Calls visit(path, object) for the datasets of a file by name, but not for those behind soft links. The
+// object is not good() if libhdf5 cannot open it.
+using Hdf5Visit = std::function<void(const std::string& path, hid_t object)>;
+void visit_datasets(hid_t file, const Hdf5Visit& visit);
 
 }  // namespace tutti

@@ -4,33 +4,17 @@
 
 #include <algorithm>
 #include <functional>
-#include <memory>
 #include <numeric>
 
+#include "io/hdf5/hdf5_chunks.h"
+#include "io/hdf5/hdf5_handle.h"
+#include "io/hdf5/hdf5_open.h"
 #include "runtime/error.h"
+#include "runtime/printable.h"
 #include "runtime/regular_file.h"
 
 namespace tutti {
 namespace {
-
-constexpr int kDeepestGroup = 32;  // hard links can make cycles of groups
-
-// An identifier of libhdf5, closed by its own function.
-class Identifier {
- public:
-  Identifier(hid_t id, herr_t (*close)(hid_t)) : id_(id), close_(close) {}
-  ~Identifier() {
-    if (good()) close_(id_);
-  }
-  Identifier(const Identifier&) = delete;
-  Identifier& operator=(const Identifier&) = delete;
-  bool good() const { return id_ >= 0; }
-  operator hid_t() const { return id_; }  // NOLINT: implicit, for libhdf5's calls
-
- private:
-  hid_t id_;
-  herr_t (*close_)(hid_t);
-};
 
 void read_type(hid_t type, ListedArray& array) {
   const std::string bits = std::to_string(8 * H5Tget_size(type));
@@ -65,60 +49,53 @@ void read_type(hid_t type, ListedArray& array) {
 
 int64_t integer_attribute(hid_t dataset, const char* name) {
   if (H5Aexists(dataset, name) <= 0) return 0;
-  const Identifier attribute(H5Aopen(dataset, name, H5P_DEFAULT), H5Aclose);
-  const Identifier type(H5Aget_type(attribute), H5Tclose), space(H5Aget_space(attribute), H5Sclose);
+  const Hdf5Handle attribute(H5Aopen(dataset, name, H5P_DEFAULT), H5Aclose);
+  const Hdf5Handle type(H5Aget_type(attribute), H5Tclose), space(H5Aget_space(attribute), H5Sclose);
   int64_t value = 0;
   const bool is_integer = H5Tget_class(type) == H5T_INTEGER && H5Sget_simple_extent_npoints(space) == 1;
   return is_integer && H5Aread(attribute, H5T_NATIVE_INT64, &value) >= 0 ? value : 0;
 }
 
-ListedArray listed(hid_t dataset, const std::string& path) {
+ListedArray listed(const std::string& path, hid_t dataset) {
+  if (!is_printable(path)) return {.path = on_one_line(path), .dtype = ListedArray::kUnnamable};
   ListedArray array{.path = path};
-  const Identifier type(H5Dget_type(dataset), H5Tclose), space(H5Dget_space(dataset), H5Sclose);
+  if (dataset < 0) {
+    array.dtype = ListedArray::kUnreadable;
+    return array;
+  }
+  const Hdf5Handle type(H5Dget_type(dataset), H5Tclose), space(H5Dget_space(dataset), H5Sclose);
   read_type(type, array);
-  const int dims = H5Sget_simple_extent_ndims(space);
-  std::vector<hsize_t> extent(static_cast<std::size_t>(std::max(dims, 0)));
-  if (dims > 0) H5Sget_simple_extent_dims(space, extent.data(), nullptr);
-  array.shape.assign(extent.begin(), extent.end());
+  array.shape = shape_of_hdf5(space);
   array.num_classes = integer_attribute(dataset, "num_classes");
   return array;
 }
 
-std::string link_name(hid_t group, hsize_t index) {
-  const ssize_t length =
-      H5Lget_name_by_idx(group, ".", H5_INDEX_NAME, H5_ITER_INC, index, nullptr, 0, H5P_DEFAULT);
-  std::string name(static_cast<std::size_t>(std::max<ssize_t>(length, 0)) + 1, '\0');
-  H5Lget_name_by_idx(group, ".", H5_INDEX_NAME, H5_ITER_INC, index, name.data(), name.size(), H5P_DEFAULT);
-  name.pop_back();
-  return name;
-}
-
-void list_below(hid_t group, const std::string& prefix, int depth, std::vector<ListedArray>& arrays) {
-  H5G_info_t info{};
-  if (depth > kDeepestGroup || H5Gget_info(group, &info) < 0) return;
-  for (hsize_t i = 0; i < info.nlinks; ++i) {
-    const std::string name = link_name(group, i);
-    H5L_info_t link{};
-    if (H5Lget_info(group, name.c_str(), &link, H5P_DEFAULT) < 0 || link.type == H5L_TYPE_SOFT) continue;
-    const Identifier object(H5Oopen(group, name.c_str(), H5P_DEFAULT), H5Oclose);
-    const H5I_type_t kind = object.good() ? H5Iget_type(object) : H5I_BADID;
-    if (kind == H5I_BADID) arrays.push_back({.path = prefix + name, .dtype = ListedArray::kUnreadable});
-    if (kind == H5I_DATASET) arrays.push_back(listed(object, prefix + name));
-    if (kind == H5I_GROUP && link.type == H5L_TYPE_HARD)
-      list_below(object, prefix + name + '/', depth + 1, arrays);
-  }
-}
-
-// The file, open for reading and without a lock, which file systems of clusters often do not have.
-hid_t open_file(const std::string& path) {
-  H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
-  const Identifier access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
-  H5Pset_file_locking(access, false, true);
+Hdf5Handle open_file(const std::string& path) {
+  Hdf5Handle file = open_hdf5(path);
+  if (file.good()) return file;
   const std::string problem = RegularFile(path).problem();
-  if (!problem.empty()) throw UserError(path + ": cannot be read as an HDF5 file: " + problem);
-  const hid_t file = H5Fopen(path.c_str(), H5F_ACC_RDONLY, access);
-  if (file < 0) throw UserError(path + ": cannot be read as an HDF5 file");
-  return file;
+  throw UserError({path}, "cannot be read as an HDF5 file" + (problem.empty() ? "" : ": " + problem));
+}
+
+// The first rows of a dataset as libhdf5 reads them.
+bool read_rows(hid_t dataset, const std::vector<int64_t>& shape, int64_t rows, std::vector<double>& values) {
+  const Hdf5Handle space(H5Dget_space(dataset), H5Sclose);
+  const std::vector<hsize_t> start(shape.size(), 0);
+  std::vector<hsize_t> extent(shape.begin(), shape.end());
+  extent[0] = static_cast<hsize_t>(rows);
+  const hsize_t count = values.size();
+  const Hdf5Handle memory(H5Screate_simple(1, &count, nullptr), H5Sclose);
+  H5Sselect_hyperslab(space, H5S_SELECT_SET, start.data(), nullptr, extent.data(), nullptr);
+  return H5Dread(dataset, H5T_NATIVE_DOUBLE, memory, space, H5P_DEFAULT, values.data()) >= 0;
+}
+
+// The same of chunks that are decoded here.
+bool decode_rows(hid_t dataset, const ChunkedArray& array, int64_t rows, std::vector<double>& values) {
+  auto* const to = reinterpret_cast<std::byte*>(values.data());
+  for (const EncodedChunk& chunk : read_encoded(dataset, array, 0, rows))
+    if (!decode_chunk(array, chunk, 0, rows, to)) return false;
+  const Hdf5Handle type(H5Dget_type(dataset), H5Tclose);
+  return H5Tconvert(type, H5T_NATIVE_DOUBLE, values.size(), to, nullptr, H5P_DEFAULT) >= 0;
 }
 
 }  // namespace
@@ -131,34 +108,35 @@ int64_t ListedArray::row_size() const {
 std::string ListedArray::description() const {
   std::string sizes;
   for (const int64_t size : shape) sizes += (sizes.empty() ? "" : ", ") + std::to_string(size);
-  return dtype + " [" + sizes + ']';
+  return dtype == kUnreadable || dtype == kUnnamable ? dtype : dtype + " [" + sizes + ']';
 }
 
 bool is_hdf5(const std::string& path) {
-  H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
+  const Hdf5Session session;
   return H5Fis_hdf5(path.c_str()) > 0;
 }
 
 std::vector<ListedArray> list_hdf5(const std::string& path) {
-  const Identifier file(open_file(path), H5Fclose);
-  const Identifier root(H5Gopen2(file, "/", H5P_DEFAULT), H5Gclose);
+  const Hdf5Session session;
+  const Hdf5Handle file = open_file(path);
   std::vector<ListedArray> arrays;
-  list_below(root, "", 0, arrays);
+  visit_datasets(file,
+                 [&](const std::string& name, hid_t object) { arrays.push_back(listed(name, object)); });
   return arrays;
 }
 
 std::vector<double> first_rows(const std::string& path, const ListedArray& array, int64_t rows) {
-  const Identifier file(open_file(path), H5Fclose);
-  const Identifier dataset(H5Dopen2(file, array.path.c_str(), H5P_DEFAULT), H5Dclose);
-  const Identifier space(H5Dget_space(dataset), H5Sclose);
-  std::vector<hsize_t> start(array.shape.size(), 0), extent(array.shape.begin(), array.shape.end());
-  extent[0] = static_cast<hsize_t>(std::min(rows, array.rows()));
-  std::vector<double> values(static_cast<std::size_t>(array.row_size()) * extent[0]);
-  const hsize_t count = values.size();
-  const Identifier memory(H5Screate_simple(1, &count, nullptr), H5Sclose);
-  H5Sselect_hyperslab(space, H5S_SELECT_SET, start.data(), nullptr, extent.data(), nullptr);
-  if (H5Dread(dataset, H5T_NATIVE_DOUBLE, memory, space, H5P_DEFAULT, values.data()) < 0)
-    throw UserError(path + ": array '" + array.path + "' cannot be read");
+  const Hdf5Session session;
+  const Hdf5Handle file = open_file(path), dataset = open_dataset(file, path, array.path);
+  require_sound(dataset, path, array.path);
+  const Hdf5Handle type(H5Dget_type(dataset), H5Tclose);
+  const Hdf5Storage storage = storage_of(dataset, array.shape, H5Tget_size(type));
+  rows = std::min(rows, array.rows());
+  if (rows <= 0) return {};
+  std::vector<double> values(static_cast<std::size_t>(array.row_size() * rows));
+  const bool is_read = storage.decodable ? decode_rows(dataset, {array.shape, storage}, rows, values)
+                                         : read_rows(dataset, array.shape, rows, values);
+  if (!is_read) throw UserError({path}, "array '" + array.path + "' cannot be read");
   return values;
 }
 

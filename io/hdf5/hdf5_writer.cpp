@@ -14,6 +14,7 @@
 
 #include "io/hdf5/hdf5_handle.h"
 #include "io/hdf5/hdf5_memory.h"
+#include "io/hdf5/hdf5_types.h"
 #include "runtime/error.h"
 #include "runtime/hashes.h"
 

@@ -15,6 +15,7 @@
 #include "io/formats/event_reader.h"
 #include "io/formats/json_line.h"
 #include "io/formats/safetensors.h"
+#include "io/hdf5/hdf5_listing.h"
 #include "io/hdf5/hdf5_writer.h"
 #include "io/journal/journal_reader.h"
 #include "io/journal/journal_writer.h"
@@ -28,6 +29,7 @@
 #include "tests/io/checkpoint/sample_checkpoint.h"
 #include "tests/io/checkpoint/whole_checkpoint.h"
 #include "tests/io/formats/gzipped.h"
+#include "tests/io/hdf5/chunked_file.h"
 #include "tests/runtime/mutation.h"
 #include "tests/runtime/scratch.h"
 
@@ -194,6 +196,43 @@ TEST_F(MutationsTest, OfHdf5Data) {
   const std::string path = scratch_.path("data.h5");
   write_data(disk_, path);
   read_mutated(path, [&] { read_data(path); });
+}
+
+// As `tutti init` looks into it, and as it is trained on, with and without a cache.
+void read_as_programs_do(const std::string& path) {
+  for (const ListedArray& array : list_hdf5(path))
+    if (array.numbers != ListedArray::Numbers::kOther && !array.shape.empty()) first_rows(path, array, 4);
+  for (const size_t cache_bytes : {size_t{1} << 20, size_t{0}}) {
+    const Hdf5Dataset data({.path = path, .group = "train", .cache_bytes = cache_bytes});
+    data.scan();
+    const std::vector<int64_t> some = {0, data.size() - 1, data.size() / 2};
+    data.get(some, {});
+  }
+}
+
+TEST_F(MutationsTest, OfChunkedHdf5Data) {
+  const std::string path = scratch_.path("data.h5");
+  const at::Tensor values = at::arange(40 * 6, at::kFloat).view({40, 6});
+  for (const auto& options :
+       {ChunkedOptions{.chunk = {7, 4}}, ChunkedOptions{.chunk = {1, 6}, .gzip = true},
+        ChunkedOptions{.chunk = {7, 4}, .gzip = true, .shuffle = true, .checksum = true},
+        ChunkedOptions{.chunk = {16, 8}, .shuffle = true, .may_grow = true, .big_endian = true}}) {
+    write_chunked(path, "train/input", values, options);
+    read_mutated(path, [&] { read_as_programs_do(path); });
+  }
+}
+
+TEST_F(MutationsTest, OfVirtualHdf5Data) {
+  const std::string path = scratch_.path("data.h5"), source = scratch_.path("source.h5");
+  write_hdf5(disk_, source, {hdf5_array("train/input", at::rand({4, 5}))});
+  const Hdf5VirtualArray array{"train/input", {6, 5}, at::kFloat, {{"source.h5", {0, 0}, {4, 5}}}};
+  write_hdf5_view(disk_, path, {{array}, {}, {}});
+  const auto read = [&] { Hdf5File(path).read("train/input"); };
+  for (const std::string& changed : {path, source}) {
+    const std::string good = read_text(changed);
+    read_mutated(changed, read);
+    write_text(changed, good);
+  }
 }
 
 // A B-tree's node whose child is at the largest address: libhdf5's metadata accumulator would copy from

@@ -75,6 +75,7 @@ TEST(Setting, NumbersAsTomlKeepAllTheirBits) {
 
 TEST(Setting, TextsAsTomlAreEscaped) {
   EXPECT_EQ(at_a_place(std::string("a\"b\\c\nd\te\x01")).toml(), "\"a\\\"b\\\\c\\nd\\te\\u0001\"");
+  EXPECT_EQ(at_a_place(std::string("\xc2\x9b\xc2\xa0\x7f")).toml(), "\"\\u009B\xc2\xa0\\u007F\"");
 }
 
 TEST(Setting, TablesAsTomlLeaveOutWhatIsNone) {

@@ -39,6 +39,7 @@ copied = rng.integers(0, 91, (200, 16))
 file("copied.h5", train__input_ids=copied, train__attention_mask=np.ones_like(copied),
      train__labels=np.where(np.arange(16) > 2, copied, -100), eval__input_ids=copied[:40],
      eval__attention_mask=np.ones_like(copied[:40]), eval__labels=copied[:40])
+file("crafted.h5", x=rng.normal(size=(100, 3)), **{"y\\n[[loggers]]\\nkind = 'command' \\x1b[2J": labels(100)})
 rng.integers(0, 700, 40000, dtype=np.uint16).tofile("corpus.bin")
 rng.integers(0, 700, 40000, dtype=np.int32).tofile("corpus32.bin")
 rng.integers(0, 100_000, 40000, dtype=np.int64).tofile("corpus64.bin")
@@ -122,10 +123,11 @@ class Init(tutti_run.RunTest):
         self.assertIn("there is x: float64 [50, 3]; y: float64 [50]", text)
         (self.folder / "table.csv").write_text("a,b\n1,2\n")
         (self.folder / "pointer.h5").write_text("version https://git-lfs.github.com/spec/v1\n" * 200)
-        for data in ("table.csv", "absent.h5", ".", "huge.h5", "pointer.h5"):
+        for data in ("table.csv", "absent.h5", ".", "huge.h5", "pointer.h5", "crafted.h5"):
             code, text = run("init", data, folder=self.folder)
             self.assertEqual(code, 2, text)
             self.assertTrue(text.startswith(f"error: {data}: "), text)
+            self.assertTrue(text.endswith("\n") and text[:-1].isprintable(), repr(text))
         self.assertFalse((self.folder / "recipe.toml").exists())
 
     def test_without_data_it_trains_on_the_built_in_kind_and_overwrites_nothing(self):

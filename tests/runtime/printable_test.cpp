@@ -38,7 +38,7 @@ TEST(Printable, TextForATerminalKeepsItsTabsAndAllOfItself) {
   const std::string rest(10'000, 'x');
   EXPECT_EQ(terminal_text("a\tb\x1b]0;title\x07\r\n\xe2\x82" + rest),
             "a\tb\\x1b]0;title\\x07\\x0d\n\xef\xbf\xbd" + rest);
-  EXPECT_EQ(terminal_line("a\tb\n\xc2\x9b" + rest), "a\tb\\n\\x9b" + rest);
+  EXPECT_EQ(on_one_line("a\n\xc2\x9b" + rest), "a\\n\\x9b" + rest);
 }
 
 TEST(Printable, WhatIsPrintedIsSafe) {
@@ -51,6 +51,19 @@ TEST(Printable, OfAValueLineBreaksAreEscapedToo) {
   EXPECT_EQ(shown("a\nb"), "a\\nb");
   EXPECT_EQ(shown(std::string(60, 'x')), std::string(60, 'x'));
   EXPECT_EQ(shown(std::string(61, 'x')), std::string(60, 'x') + "...");
+}
+
+TEST(Printable, OnOneLineTheWholeValueIsKept) {
+  EXPECT_EQ(on_one_line("a\r\nb\x1b\xc2\x85\xff" + std::string(5'000, 'x')),
+            "a\\x0d\\nb\\x1b\\x85\xef\xbf\xbd" + std::string(5'000, 'x'));
+}
+
+TEST(Printable, AValueIsPrintableIfNothingOfItIsEscaped) {
+  EXPECT_TRUE(
+      is_printable("train/Gr\xc3\xb6\xc3\x9f"
+                   "e \\n"));
+  for (const char* text : {"a\nb", "\x1b[2J", "\x7f", "\xc2\x9b", "\xff"})
+    EXPECT_FALSE(is_printable(text)) << text;
 }
 
 constexpr const char* kTwo = "r.toml:3: x = 1: wrong\n    3 | x = 1\n      |     ^\n\nerror: y\n\n2 errors";

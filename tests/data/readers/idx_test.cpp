@@ -99,6 +99,19 @@ TEST_F(IdxTest, WrongHeadersAreNamedWithTheByte) {
               StartsWith(images_ + ": byte 4: it is too large for a file"));
 }
 
+TEST_F(IdxTest, OfAGzippedFileNoMoreIsUncompressedThanItsHeaderPromises) {
+  const auto behind = [&](std::size_t bytes) {
+    return with_images(gzipped(idx_text({3, 2, 4}, counted(24)) + std::string(bytes, 'x')));
+  };
+  EXPECT_EQ(behind(1), images_ + ": byte 40: there are 1 bytes behind its data [3, 2, 4]");
+  EXPECT_EQ(behind(90'000'000),
+            images_ + ": byte 40: there are more than 65496 bytes behind its data [3, 2, 4]");
+  EXPECT_EQ(with_images(gzipped(std::string(90'000'000, 'x'))),
+            images_ + ": byte 0: it is no IDX file, which begins with two zeros");
+  EXPECT_THAT(with_images(gzipped(idx_text(std::vector<int>(9, 0x7fffffff), std::string(90'000'000, 'x')))),
+              StartsWith(images_ + ": byte 4: it is too large for a file"));
+}
+
 TEST_F(IdxTest, LabelsGoWithTheImages) {
   EXPECT_EQ(with_labels(idx_text({2}, "\x01\x02")), labels_ + ": byte 4: it has 2 labels, for 3 images");
   EXPECT_THAT(with_labels(idx_text({3, 1}, "\x01\x02\x03")),

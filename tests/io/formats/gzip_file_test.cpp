@@ -20,7 +20,8 @@ class GzipFileTest : public testing::Test {
  protected:
   std::string read(const std::string& text) const {
     write_text(path_, text);
-    const GzipFile file(path_);
+    const GzipFile file(path_, [this](auto) { return most_; });
+    EXPECT_FALSE(file.is_cut());
     return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
   }
   std::string why_not(const std::string& text) const {
@@ -29,6 +30,7 @@ class GzipFileTest : public testing::Test {
 
   Scratch folder_;
   std::string path_ = folder_.path("file");
+  uint64_t most_ = 1'000'000;
   // Longer than what is uncompressed at once.
   std::string long_ = std::string(300'000, 'a') + "b" + std::string(300'000, 'c');
 };
@@ -45,6 +47,22 @@ TEST_F(GzipFileTest, WhatGzipCompressedIsUncompressed) {
 }
 
 TEST_F(GzipFileTest, SeveralMembersAreOneText) { EXPECT_EQ(read(gzipped("one") + gzipped("two")), "onetwo"); }
+
+TEST_F(GzipFileTest, NoMoreIsUncompressedThanTheReaderTakes) {
+  write_text(path_, gzipped(std::string(50'000'000, 'x')));
+  for (const uint64_t most : {uint64_t{10}, uint64_t{3'000'000}}) {
+    std::size_t head_bytes = 0;
+    const GzipFile file(path_, [&](std::span<const std::byte> head) {
+      head_bytes = head.size();
+      return most;
+    });
+    EXPECT_EQ(head_bytes, GzipFile::kHeadBytes);
+    EXPECT_TRUE(file.is_cut());
+    EXPECT_EQ(file.bytes().size(), std::max<uint64_t>(GzipFile::kHeadBytes, most + 1));
+  }
+  most_ = 50'000'000;
+  EXPECT_EQ(read(read_text(path_)).size(), most_);
+}
 
 TEST_F(GzipFileTest, ATruncatedFileIsNamedWithItsEnd) {
   const std::string whole = gzipped(long_);
@@ -63,7 +81,7 @@ TEST_F(GzipFileTest, ADamagedFileIsNamedWithTheByte) {
 }
 
 TEST_F(GzipFileTest, AMissingFileIsNamed) {
-  EXPECT_THAT(message_of<UserError>([&] { GzipFile(folder_.path("none")); }),
+  EXPECT_THAT(message_of<UserError>([&] { GzipFile(folder_.path("none"), {}); }),
               AllOf(HasSubstr(folder_.path("none")), HasSubstr("No such file")));
 }
 

@@ -1,6 +1,7 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <zlib.h>
 
 #include "io/hdf5/hdf5.h"
 #include "runtime/error.h"
@@ -38,6 +39,14 @@ class Hdf5ChunksTest : public testing::Test {
   at::Tensor values_ = at::arange(11 * 4 * 5, at::kInt).mul(70001).view({11, 4, 5});
 };
 
+std::string zlib_text(const std::string& text) {
+  uLongf size = compressBound(text.size());
+  std::string out(size, '\0');
+  compress(reinterpret_cast<Bytef*>(out.data()), &size, reinterpret_cast<const Bytef*>(text.data()),
+           text.size());
+  return out.substr(0, size);
+}
+
 TEST_F(Hdf5ChunksTest, RowsAreThoseThatLibhdf5Reads) {
   for (const Shape& chunk :
        {Shape{1, 4, 5}, Shape{3, 4, 5}, Shape{11, 4, 5}, Shape{3, 2, 5}, Shape{4, 3, 2}, Shape{1, 1, 1}})
@@ -52,14 +61,49 @@ TEST_F(Hdf5ChunksTest, ChunksMayBeLargerThanWhatGrows) {
   expect_rows({.chunk = {16, 2, 10}, .gzip = true, .may_grow = true});
 }
 
-TEST_F(Hdf5ChunksTest, WhatIsNotDecodedHereLibhdf5Reads) {
-  expect_rows({.chunk = {3, 4, 5}, .gzip = true, .checksum = true});
-  EXPECT_FALSE(Hdf5File(path_).at("x").storage.decodable);
-  write_chunked(path_, "x", values_.narrow(0, 0, 6), {.chunk = {3, 4, 5}});
+TEST_F(Hdf5ChunksTest, ChecksumsAreRemoved) {
+  for (const bool gzip : {false, true})
+    for (const bool shuffle : {false, true}) {
+      expect_rows({.chunk = {3, 4, 5}, .gzip = gzip, .shuffle = shuffle, .checksum = true});
+      EXPECT_TRUE(Hdf5File(path_).at("x").storage.decodable);
+    }
+  values_.zero_().narrow(0, 0, 1).fill_(-1);  // the sums of a chunk are 0xffff, or 0
+  expect_rows({.chunk = {1, 4, 5}, .gzip = true, .checksum = true});
+  values_ = at::full({11, 4, 5}, 255).to(at::kByte);
+  expect_rows({.chunk = {1, 1, 5}, .checksum = true});
+}
+
+TEST_F(Hdf5ChunksTest, AnotherByteOrderIsConverted) {
+  values_ = values_.to(at::kFloat);
+  expect_rows({.chunk = {3, 4, 5}, .gzip = true, .shuffle = true, .big_endian = true});
+}
+
+TEST_F(Hdf5ChunksTest, ChunksThatGzipWouldNotShortenAreReadAsTheyAre) {
+  values_ = at::randint(256, {11, 4, 5}, at::kByte);
+  expect_rows({.chunk = {3, 4, 5}, .gzip = true, .shuffle = true});
+}
+
+TEST_F(Hdf5ChunksTest, ChunksThatDoNotExistAreOfTheFillValue) {
   const at::Tensor some = values_.clone();
   some.narrow(0, 6, 5).zero_();
   write_chunked(path_, "x", some, {.chunk = {3, 4, 5}, .gzip = true, .rows_written = 6});
-  EXPECT_TRUE(at::equal(read(0, 11), some)) << "with chunks that do not exist";
+  EXPECT_TRUE(at::equal(read(0, 11), some));
+  some.narrow(0, 6, 5).fill_(7);
+  write_chunked(path_, "x", some, {.chunk = {3, 4, 5}, .gzip = true, .rows_written = 6, .fill = 7});
+  EXPECT_TRUE(at::equal(read(0, 11), some));
+}
+
+// What the chunk is when it is uncompressed has another size than the chunk.
+TEST_F(Hdf5ChunksTest, NoMoreIsUncompressedThanAChunkHolds) {
+  for (const auto& options : {ChunkedOptions{.chunk = {3, 4, 5}, .gzip = true},
+                              ChunkedOptions{.chunk = {3, 4, 5}, .gzip = true, .checksum = true}})
+    for (const std::size_t bytes : {239u, 241u, 60'000u, 50'000'000u}) {
+      write_chunked(path_, "x", values_, options);
+      write_encoded(path_, "x", 3, zlib_text(std::string(bytes, '\0')));
+      EXPECT_THAT(message_of<UserError>([&] { read(2, 3); }),
+                  AllOf(HasSubstr(path_), HasSubstr("'x'"), HasSubstr("damaged")))
+          << bytes;
+    }
 }
 
 TEST_F(Hdf5ChunksTest, SaysHowItIsStored) {

@@ -1,0 +1,222 @@
+#include "io/hdf5/hdf5_open.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <set>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "io/hdf5/hdf5_chunks.h"
+#include "runtime/error.h"
+#include "runtime/printable.h"
+#include "runtime/text.h"
+
+namespace tutti {
+namespace {
+
+namespace fs = std::filesystem;
+
+using Shape = std::vector<int64_t>;
+
+// What may be missing of a dataset, to be read as fill values, although the file has next to nothing of it.
+constexpr uint64_t kSmallBytes = uint64_t{1} << 24;
+constexpr uint64_t kFewChunks = uint64_t{1} << 20;
+constexpr uint64_t kLargestChunk = UINT32_MAX;  // in HDF5
+constexpr uint64_t kMostCompression = 1032;     // by deflate
+constexpr int kMostLayers = 8;                  // of virtual datasets of virtual datasets
+
+std::string bytes_text(uint64_t bytes) {
+  return bytes > INT64_MAX ? "more than 2^63 bytes" : grouped(static_cast<int64_t>(bytes)) + " bytes";
+}
+
+std::string list_text(const Shape& shape) {
+  std::string text;
+  for (const int64_t size : shape) text += (text.empty() ? "" : ", ") + std::to_string(size);
+  return '[' + text + ']';
+}
+
+uint64_t product(uint64_t a, uint64_t b) {
+  uint64_t all = 0;
+  return __builtin_mul_overflow(a, b, &all) ? UINT64_MAX : all;
+}
+
+// The size of the file that the dataset lies in.
+uint64_t file_bytes(hid_t dataset) {
+  const Hdf5Handle file(H5Iget_file_id(dataset), H5Fclose);
+  hsize_t bytes = 0;
+  return H5Fget_filesize(file, &bytes) < 0 ? 0 : bytes;
+}
+
+class Claims {
+ public:
+  Claims(hid_t dataset, std::string path, const std::string& name, int layers)
+      : dataset_(dataset),
+        list_(H5Dget_create_plist(dataset), H5Pclose),
+        path_(std::move(path)),
+        where_("dataset '" + on_one_line(name) + "' "),
+        layers_(layers) {
+    const Hdf5Handle space(H5Dget_space(dataset), H5Sclose), type(H5Dget_type(dataset), H5Tclose);
+    shape_ = shape_of_hdf5(space);
+    item_ = H5Tget_size(type);
+    bytes_ = bytes_of(shape_, item_);
+  }
+
+  void require_sound() const {
+    const H5D_layout_t layout = H5Pget_layout(list_);
+    if (layout == H5D_CHUNKED) return require_chunks();
+    if (layout == H5D_VIRTUAL) return require_sources();
+    if (H5Pget_external_count(list_) > 0) return;
+    const uint64_t stored = H5Dget_storage_size(dataset_);
+    const bool is_unwritten = stored == 0 && bytes_ <= kSmallBytes;
+    if (const uint64_t held = std::min(stored, file_bytes(dataset_)); bytes_ > held && !is_unwritten)
+      fail_unheld(held);
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& what) const { throw UserError({path_}, where_ + what); }
+
+  [[noreturn]] void fail_unheld(uint64_t held) const {
+    fail("claims to be " + list_text(shape_) + ", " + bytes_text(bytes_) + ", but the file has " +
+         (held == 0 ? "nothing" : "only " + bytes_text(held)) + " of it");
+  }
+
+  void require_chunks() const {
+    const Hdf5Storage storage = storage_of(dataset_, shape_, item_);
+    const uint64_t chunk = bytes_of(storage.chunk, item_);
+    if (chunk > kLargestChunk || (chunk > kSmallBytes && chunk / 4 > bytes_))
+      fail("has chunks of " + list_text(storage.chunk) + ", " + bytes_text(chunk) + ", for data of " +
+           list_text(shape_) + ", " + bytes_text(bytes_));
+    hsize_t chunks = 0;
+    if (H5Dget_num_chunks(dataset_, H5S_ALL, &chunks) < 0)
+      fail("cannot be read: the index of its chunks is damaged: " + hdf5_error());
+    const uint64_t stored = H5Dget_storage_size(dataset_), decoded = product(chunks, chunk);
+    const bool is_plain = storage.filters.empty(), is_known = is_plain || storage.decodable;
+    const uint64_t most = is_plain ? decoded : is_known ? product(chunks, most_stored(chunk)) : UINT64_MAX;
+    if (stored < (is_plain ? decoded : chunks) || stored > std::min(most, file_bytes(dataset_)))
+      fail("has " + grouped(static_cast<int64_t>(chunks)) + " chunks of " + bytes_text(chunk) +
+           ", but in the file their sizes add up to " + bytes_text(stored) + ": damaged");
+    if (!may_be_held(is_known ? stored : decoded, chunks, storage.chunk)) fail_unheld(stored);
+  }
+
+  bool may_be_held(uint64_t held, uint64_t chunks, const Shape& chunk) const {
+    const uint64_t all_chunks = chunks_of(chunk);
+    return (bytes_ <= kSmallBytes || bytes_ / kMostCompression <= held) &&
+           (all_chunks <= kFewChunks || all_chunks / kMostCompression <= chunks);
+  }
+
+  // The chunks that the whole dataset would have.
+  uint64_t chunks_of(const Shape& chunk) const {
+    uint64_t count = 1;
+    for (std::size_t dim = 0; dim < std::min(chunk.size(), shape_.size()); ++dim)
+      if (chunk[dim] > 0) count = product(count, static_cast<uint64_t>((shape_[dim] - 1) / chunk[dim] + 1));
+    return count;
+  }
+
+  // True if the mappings of a virtual dataset lead to enough of it.
+  bool may_be_mapped(uint64_t numbers) const {
+    return bytes_ <= kSmallBytes || bytes_ / kMostCompression <= product(numbers, item_);
+  }
+
+  void require_sources() const;
+  void require_source(const std::string& file, const std::string& name) const;
+
+  hid_t dataset_;
+  Hdf5Handle list_;
+  std::string path_, where_;
+  int layers_;
+  Shape shape_;
+  std::size_t item_ = 1;
+  uint64_t bytes_ = 0;
+};
+
+using VirtualName = ssize_t (*)(hid_t list, size_t mapping, char* name, size_t size);
+
+std::string virtual_name(VirtualName get, hid_t list, std::size_t mapping) {
+  const ssize_t length = get(list, mapping, nullptr, 0);
+  std::string name(static_cast<size_t>(std::max<ssize_t>(length, 0)) + 1, '\0');
+  get(list, mapping, name.data(), name.size());
+  name.pop_back();
+  return name;
+}
+
+// Names with %b are those of any number of sources, as many as there are.
+bool is_pattern(const std::string& name) { return name.find("%b") != std::string::npos; }
+
+std::string without_escapes(std::string name) {
+  for (std::size_t at = 0; (at = name.find("%%", at)) != std::string::npos; ++at) name.erase(at, 1);
+  return name;
+}
+
+// Where libhdf5 finds the source file of a virtual dataset; "" if nowhere.
+std::string source_path(const std::string& path, const std::string& source) {
+  if (source == ".") return path;
+  std::error_code error;
+  std::vector<fs::path> names = {source}, folders = {fs::path(path).parent_path(), "",
+                                                     fs::canonical(path, error).parent_path()};
+  if (names[0].is_absolute()) names.push_back(names[0].filename());
+  for (const fs::path& name : names)
+    for (const fs::path& folder : folders)
+      if (fs::exists(folder / name, error)) return folder / name;
+  return "";
+}
+
+void Claims::require_sources() const {
+  size_t count = 0;
+  if (H5Pget_virtual_count(list_, &count) < 0) fail("cannot be read: " + hdf5_error());
+  std::set<std::pair<std::string, std::string>> seen;
+  uint64_t mapped = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const Hdf5Handle piece(H5Pget_virtual_vspace(list_, i), H5Sclose);
+    const hssize_t numbers = H5Sget_select_npoints(piece);
+    if (numbers < 0 || __builtin_add_overflow(mapped, static_cast<uint64_t>(numbers), &mapped))
+      mapped = UINT64_MAX;
+    const std::string file = virtual_name(H5Pget_virtual_filename, list_, i);
+    const std::string name = virtual_name(H5Pget_virtual_dsetname, list_, i);
+    if (is_pattern(file) || is_pattern(name)) continue;
+    if (seen.emplace(file, name).second) require_source(without_escapes(file), without_escapes(name));
+  }
+  if (!may_be_mapped(mapped)) fail_unheld(product(mapped, item_));
+}
+
+// libhdf5 would read the fill value in place of a missing source.
+void Claims::require_source(const std::string& file, const std::string& name) const {
+  const std::string path = source_path(path_, file);
+  if (path.empty() && std::getenv("HDF5_VDS_PREFIX")) return;
+  const std::string needs = "needs the file '" + on_one_line(file) + "', which ";
+  if (path.empty()) fail(needs + "does not exist");
+  if (layers_ == kMostLayers) fail("is virtual in more than " + std::to_string(kMostLayers) + " layers");
+  const Hdf5Handle opened = open_hdf5(path);
+  if (!opened.good()) fail(needs + "cannot be read as an HDF5 file: " + hdf5_error());
+  const Hdf5Handle source(H5Dopen2(opened, name.c_str(), H5P_DEFAULT), H5Dclose);
+  if (!source.good())
+    fail("needs the dataset '" + on_one_line(name) + "' of the file '" + on_one_line(file) +
+         "', which does not exist");
+  Claims(source, path, name, layers_ + 1).require_sound();
+}
+
+// Never closed: closing it would clear the error of opening a dataset.
+hid_t access_without_cache() {
+  static const hid_t id = [] {
+    const hid_t list = H5Pcreate(H5P_DATASET_ACCESS);
+    hdf5_check(H5Pset_chunk_cache(list, 0, 0, H5D_CHUNK_CACHE_W0_DEFAULT) >= 0, "H5Pset_chunk_cache");
+    return list;
+  }();
+  return id;
+}
+
+}  // namespace
+
+Hdf5Handle open_dataset(hid_t file, const std::string& path, const std::string& name) {
+  Hdf5Handle dataset(H5Dopen2(file, name.c_str(), access_without_cache()), H5Dclose);
+  if (!dataset.good())
+    throw UserError({path}, "dataset '" + on_one_line(name) + "' cannot be opened: " + hdf5_error());
+  return dataset;
+}
+
+void require_sound(hid_t dataset, const std::string& path, const std::string& name) {
+  Claims(dataset, path, name, 0).require_sound();
+}
+
+}  // namespace tutti

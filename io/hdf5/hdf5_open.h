@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+
+#include "io/hdf5/hdf5_handle.h"
+
+// For the sources in io/hdf5 only. Without libtorch.
+namespace tutti {
+
+// Opens a dataset to read. `path` names the file in errors. Without libhdf5's cache of chunks, which trusts
+// the sizes of chunks without filters in the file's index, and would keep what is read once.
+Hdf5Handle open_dataset(hid_t file, const std::string& path, const std::string& name);
+
+// Throws UserError unless the file can hold what the dataset claims to be, so that no more memory is taken
+// for a file than for one whose data were compressed well; and unless all sources of a virtual dataset are
+// there, in whose place libhdf5 would read fill values.
+void require_sound(hid_t dataset, const std::string& path, const std::string& name);
+
+}  // namespace tutti

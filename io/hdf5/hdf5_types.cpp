@@ -1,0 +1,109 @@
+#include "io/hdf5/hdf5_types.h"
+
+#include <string>
+#include <utility>
+
+#include "runtime/error.h"
+
+namespace tutti {
+namespace {
+
+// The type of IEEE half or bfloat16: two little-endian bytes with sign, exponent and mantissa.
+Hdf5Handle small_float(size_t exponent_bits, size_t bias) {
+  Hdf5Handle type(H5Tcopy(H5T_IEEE_F32LE), H5Tclose);
+  const size_t mantissa_bits = 15 - exponent_bits;
+  hdf5_check(H5Tset_fields(type, 15, mantissa_bits, exponent_bits, 0, mantissa_bits) >= 0, "H5Tset_fields");
+  hdf5_check(H5Tset_size(type, 2) >= 0, "H5Tset_size");
+  hdf5_check(H5Tset_ebias(type, bias) >= 0, "H5Tset_ebias");
+  return type;
+}
+
+Hdf5Handle boolean_type() {
+  Hdf5Handle type(H5Tenum_create(H5T_STD_I8LE), H5Tclose);
+  for (const auto& [name, value] : {std::pair<const char*, signed char>{"FALSE", 0}, {"TRUE", 1}}) {
+    hdf5_check(H5Tenum_insert(type, name, &value) >= 0, "H5Tenum_insert");
+  }
+  return type;
+}
+
+hid_t standard_type(at::ScalarType dtype) {
+  switch (dtype) {
+    case at::kFloat:
+      return H5T_IEEE_F32LE;
+    case at::kDouble:
+      return H5T_IEEE_F64LE;
+    case at::kLong:
+      return H5T_STD_I64LE;
+    case at::kInt:
+      return H5T_STD_I32LE;
+    case at::kShort:
+      return H5T_STD_I16LE;
+    case at::kChar:
+      return H5T_STD_I8LE;
+    case at::kByte:
+      return H5T_STD_U8LE;
+    case at::kUInt16:
+      return H5T_STD_U16LE;
+    case at::kUInt32:
+      return H5T_STD_U32LE;
+    case at::kUInt64:
+      return H5T_STD_U64LE;
+    default:
+      TUTTI_ASSERT(false, std::string("HDF5 has no type for ") + c10::toString(dtype));
+  }
+}
+
+std::optional<at::ScalarType> integer_dtype(size_t bytes, bool is_signed) {
+  switch (bytes) {
+    case 1:
+      return is_signed ? at::kChar : at::kByte;
+    case 2:
+      return is_signed ? at::kShort : at::kUInt16;
+    case 4:
+      return is_signed ? at::kInt : at::kUInt32;
+    case 8:
+      return is_signed ? at::kLong : at::kUInt64;
+    default:
+      return std::nullopt;
+  }
+}
+
+std::optional<at::ScalarType> float_dtype(hid_t type) {
+  const size_t bytes = H5Tget_size(type);
+  if (bytes == 8) return at::kDouble;
+  if (bytes == 4) return at::kFloat;
+  if (bytes != 2) return std::nullopt;
+  size_t sign = 0, exponent = 0, exponent_bits = 0, mantissa = 0, mantissa_bits = 0;
+  hdf5_check(H5Tget_fields(type, &sign, &exponent, &exponent_bits, &mantissa, &mantissa_bits) >= 0,
+             "H5Tget_fields");
+  return exponent_bits == 8 ? at::kBFloat16 : at::kHalf;
+}
+
+bool is_boolean(hid_t type) {
+  const Hdf5Handle expected = boolean_type();
+  return H5Tequal(type, expected) > 0;
+}
+
+}  // namespace
+
+Hdf5Handle hdf5_type(at::ScalarType dtype) {
+  if (dtype == at::kBool) return boolean_type();
+  if (dtype == at::kHalf) return small_float(5, 15);
+  if (dtype == at::kBFloat16) return small_float(8, 127);
+  return Hdf5Handle(H5Tcopy(standard_type(dtype)), H5Tclose);
+}
+
+std::optional<at::ScalarType> dtype_of_hdf5(hid_t type) {
+  switch (H5Tget_class(type)) {
+    case H5T_INTEGER:
+      return integer_dtype(H5Tget_size(type), H5Tget_sign(type) == H5T_SGN_2);
+    case H5T_FLOAT:
+      return float_dtype(type);
+    case H5T_ENUM:
+      return is_boolean(type) ? std::optional(at::kBool) : std::nullopt;
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace tutti

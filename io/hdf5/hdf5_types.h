@@ -1,0 +1,17 @@
+#pragma once
+
+#include <c10/core/ScalarType.h>
+
+#include <optional>
+
+#include "io/hdf5/hdf5_handle.h"
+
+// For the sources in io/hdf5 only.
+namespace tutti {
+
+// Convert between dtypes and file types (nullopt for text, compounds, ...). bool is h5py's enum of int8,
+// bfloat16 a custom float that h5py reads as float32.
+Hdf5Handle hdf5_type(at::ScalarType dtype);
+std::optional<at::ScalarType> dtype_of_hdf5(hid_t type);
+
+}  // namespace tutti

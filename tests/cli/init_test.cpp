@@ -1,0 +1,114 @@
+// What `tutti init` writes of names and paths that somebody chose with care.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <hdf5.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "cli/init/draft.h"
+#include "cli/init/look.h"
+#include "job/recipe_catalogs.h"
+#include "recipe/toml_reader.h"
+#include "runtime/error.h"
+#include "runtime/printable.h"
+#include "tests/data/readers/idx_text.h"
+#include "tests/runtime/scratch.h"
+
+namespace tutti {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr const char* kCommand =
+    "\n[[loggers]]\nkind = \"command\"\ncommand = \"touch PWNED\"\n[x]\ny = \"\x1b[2J\xc2\x9b";
+
+class InitTest : public testing::Test {
+ protected:
+  // Images and labels by these names.
+  std::string write(const std::string& file, const std::string& images, const std::string& labels) const {
+    const std::string path = scratch_.path(file);
+    std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+    const hid_t out = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+    const hid_t groups = H5Pcreate(H5P_LINK_CREATE);
+    H5Pset_create_intermediate_group(groups, 1);
+    const hsize_t dims[] = {64, 8, 8, 1};
+    for (const auto& [name, type, rank] :
+         {std::tuple(images, H5T_STD_U8LE, 4), std::tuple(labels, H5T_STD_I64LE, 1)}) {
+      const hid_t space = H5Screate_simple(rank, dims, nullptr);
+      H5Dclose(H5Dcreate2(out, name.c_str(), type, space, groups, H5P_DEFAULT, H5P_DEFAULT));
+      H5Sclose(space);
+    }
+    H5Pclose(groups);
+    H5Fclose(out);
+    return path;
+  }
+
+  std::string drafted(const std::string& data) const {
+    return draft_recipe(look_into(data, scratch_.path()), "tutti init " + data, "file://" + data);
+  }
+
+  // The recipe is one that a reader sees as it is, and that names the data.
+  void expect_harmless(const std::string& data) {
+    const std::string text = drafted(data);
+    EXPECT_EQ(printable(text), text);
+    write_text(scratch_.path("recipe.toml"), text);
+    const Setting recipe = read_recipe(scratch_.path("recipe.toml"));
+    EXPECT_FALSE(recipe.has("loggers")) << text;
+    const auto folder = std::filesystem::path(scratch_.path());
+    const auto& train = recipe.at("data").at("train");
+    const Setting* path = train.find("path");
+    EXPECT_TRUE(std::filesystem::equivalent(folder / (path ? *path : train.at("images")).as_written(),
+                                            path ? data : data + "/pictures-idx3-ubyte"))
+        << text;
+    resolve_recipe(recipe);
+  }
+
+  Scratch scratch_;
+};
+
+TEST_F(InitTest, NamesOfArraysAddNothingToTheRecipe) {
+  for (const std::string& where :
+       {std::string(kCommand), std::string("y'''\"#") + kCommand, std::string("\xff")}) {
+    const std::string data = write("data.h5", "train/images", "train/labels" + where);
+    EXPECT_THAT(message_of<UserError>([&] { drafted(data); }),
+                AllOf(HasSubstr("train/images: uint8 [64, 8, 8, 1]"),
+                      HasSubstr("labels" + on_one_line(where) + ": not listed"), Not(HasSubstr("\n"))));
+  }
+  expect_harmless(write("data.h5", "train/images \"''' # \\n", "train/labels = 1 # \\"));
+}
+
+TEST_F(InitTest, PathsAddNothingToTheRecipe) {
+  expect_harmless(write(std::string("data") + kCommand + ".h5", "images", "labels"));
+  expect_harmless(write(std::string("a\r\nb\"'''/train") + kCommand + ".h5", "images", "labels"));
+  const std::string folder = scratch_.path(std::string("idx") + kCommand);
+  std::filesystem::create_directories(folder);
+  write_text(folder + "/pictures-idx3-ubyte", idx_text({90, 4, 4}, std::string(90 * 16, 'x')));
+  write_text(folder + "/classes-idx1-ubyte", idx_text({90}, std::string(90, '\3')));
+  expect_harmless(folder);
+}
+
+TEST_F(InitTest, APathThatNoRecipeCanNameIsRefused) {
+  const std::string data = write("data\xff.h5", "images", "labels");
+  EXPECT_THAT(message_of<UserError>([&] { drafted(data); }), HasSubstr("not UTF-8; rename it"));
+  EXPECT_EQ(message_of<UserError>([&] { drafted(scratch_.path("no\n\x1b.h5")); }),
+            scratch_.path("no\\n\\x1b.h5") + ": no such file or folder");
+}
+
+TEST_F(InitTest, HeadersOfImagesThatCannotBeAreRefused) {
+  const std::string images = scratch_.path("train-images-idx3-ubyte");
+  write_text(scratch_.path("train-labels-idx1-ubyte"), idx_text({90}, std::string(90, '\3')));
+  for (const std::string& text :
+       {std::string(), idx_text({90, 4, 4, 0x7fffffff}, "x"), idx_text({90, 4, 4, 0}, "x"),
+        idx_text({90}, "x"), std::string("\0\0\x08\x04\0\0\0\x09", 8)}) {
+    write_text(images, text);
+    EXPECT_THAT(message_of<UserError>([&] { drafted(scratch_.path()); }),
+                HasSubstr(images + ": no IDX file of images"));
+  }
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,174 @@
+// Files whose headers claim what the file does not hold.
+#include "io/hdf5/hdf5_open.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <filesystem>
+
+#include "io/hdf5/hdf5.h"
+#include "io/hdf5/hdf5_writer.h"
+#include "runtime/error.h"
+#include "tests/io/hdf5/chunked_file.h"
+#include "tests/runtime/scratch.h"
+
+namespace tutti {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+class Hdf5OpenTest : public testing::Test {
+ protected:
+  std::string why_not_sound() const {
+    return message_of<UserError>([&] { Hdf5File(path_).require_sound("x"); });
+  }
+  void expect_refused(const std::string& why) {
+    const auto names_it = AllOf(HasSubstr(path_ + ": dataset 'x' "), HasSubstr(why));
+    EXPECT_THAT(why_not_sound(), names_it);
+    EXPECT_THAT(message_of<UserError>([&] { Hdf5File(path_).read("x"); }), names_it);
+    EXPECT_THAT(message_of<UserError>([&] { Hdf5File(path_).read_range("x", 0, 1); }), names_it);
+    const ListedArray listed = list_hdf5(path_).at(0);
+    EXPECT_THAT(message_of<UserError>([&] { first_rows(path_, listed, 1); }), names_it);
+  }
+
+  // Writes the virtual dataset x of the first four numbers of a source.
+  void write_virtual(const std::string& file, const std::string& dataset) {
+    const hid_t out = H5Fcreate(path_.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+    const hsize_t four = 4;
+    const hid_t space = H5Screate_simple(1, &four, nullptr), list = H5Pcreate(H5P_DATASET_CREATE);
+    H5Pset_virtual(list, space, file.c_str(), dataset.c_str(), space);
+    const hid_t set = H5Dcreate2(out, "x", H5T_IEEE_F32LE, space, H5P_DEFAULT, list, H5P_DEFAULT);
+    H5Dclose(set);
+    H5Pclose(list);
+    H5Sclose(space);
+    H5Fclose(out);
+  }
+
+  Scratch scratch_;
+  std::string path_ = scratch_.path("x.h5");
+  at::Tensor values_ = at::arange(40 * 64, at::kFloat).view({40, 64});
+};
+
+// libhdf5 copies as many bytes as the index says.
+TEST_F(Hdf5OpenTest, SizesOfChunksWithoutFiltersAreThoseOfTheirShape) {
+  for (const uint32_t bytes : {0u, 4u, 5 * 64 * 4u - 1, 5 * 64 * 4u + 1, 1'000'000u, 0xffffffffu}) {
+    write_chunked(path_, "x", values_, {.chunk = {5, 64}});
+    set_chunk_size(path_, 3, bytes);
+    expect_refused("damaged");
+  }
+  set_chunk_size(path_, 3, 5 * 64 * 4);
+  EXPECT_NO_THROW(Hdf5File(path_).require_sound("x"));
+}
+
+// One chunk has more, another has less by as much.
+TEST_F(Hdf5OpenTest, OfChunksWithoutFiltersNoSizeIsTrusted) {
+  write_chunked(path_, "x", values_, {.chunk = {5, 64}});
+  set_chunk_size(path_, 3, 2 * 5 * 64 * 4);
+  set_chunk_size(path_, 4, 0);
+  EXPECT_TRUE(at::equal(Hdf5File(path_).read("x"), values_));
+}
+
+TEST_F(Hdf5OpenTest, SizesOfCompressedChunksFitTheFile) {
+  for (const uint32_t bytes : {0u, 100'000u, 0xffffffffu}) {
+    write_chunked(path_, "x", values_, {.chunk = {5, 64}, .gzip = true});
+    set_chunk_size(path_, 3, bytes);
+    EXPECT_THAT(message_of<UserError>([&] { Hdf5File(path_).read("x"); }),
+                AllOf(HasSubstr(path_ + ": dataset 'x'"), HasSubstr("damaged")));
+  }
+}
+
+TEST_F(Hdf5OpenTest, AFileHoldsWhatAnArrayIsByItsShape) {
+  write_chunked(path_, "x", values_, {.chunk = {5, 64}, .claimed = {int64_t{1} << 40, 64}});
+  expect_refused("[1099511627776, 64], 281,474,976,710,656 bytes, but the file has only 10,240 bytes of it");
+  write_chunked(path_, "x", values_, {.chunk = {5, 64}, .gzip = true, .claimed = {400'000, 640}});
+  expect_refused("[400000, 640], 1,024,000,000 bytes, but the file has only ");
+  write_chunked(path_, "x", values_, {.chunk = {1, 1}, .claimed = {40, int64_t{1} << 58}});
+  expect_refused("more than 2^63 bytes");
+  write_chunked(path_, "x", values_, {.chunk = {1, 1}, .rows_written = 0, .claimed = {4000, 4000}});
+  expect_refused("has nothing of it");
+}
+
+TEST_F(Hdf5OpenTest, AnArrayInOnePieceIsThatLong) {
+  PosixDisk disk;
+  write_hdf5(disk, path_, {hdf5_array("x", at::zeros({61, 7}))});
+  const std::string good = read_text(path_);
+  const int64_t shape[] = {61, 7}, other[] = {61, 7 << 20};
+  const std::string from(reinterpret_cast<const char*>(shape), sizeof shape);
+  ASSERT_NE(good.find(from), good.npos);
+  write_text(path_, std::string(good).replace(good.find(from), sizeof other,
+                                              reinterpret_cast<const char*>(other), sizeof other));
+  EXPECT_THAT(why_not_sound(), HasSubstr(path_ + ": dataset 'x' "));
+}
+
+TEST_F(Hdf5OpenTest, MostOfAnArrayMayBeMissingIfItIsSmall) {
+  write_chunked(path_, "x", values_,
+                {.chunk = {5, 64}, .gzip = true, .rows_written = 1, .claimed = {4000, 64}});
+  EXPECT_NO_THROW(Hdf5File(path_).require_sound("x"));
+  write_chunked(path_, "x", values_, {.chunk = {5, 64}, .rows_written = 0});
+  EXPECT_TRUE(at::equal(Hdf5File(path_).read("x"), at::zeros({40, 64})));
+}
+
+TEST_F(Hdf5OpenTest, ChunksAreNotFarLargerThanTheirArray) {
+  write_chunked(path_, "x", values_, {.chunk = {1 << 20, 256}, .may_grow = true, .rows_written = 0});
+  expect_refused("has chunks of [1048576, 256], 1,073,741,824 bytes, for data of [40, 64], 10,240 bytes");
+  write_chunked(path_, "x", values_, {.chunk = {400, 64}, .gzip = true, .may_grow = true});
+  EXPECT_NO_THROW(Hdf5File(path_).require_sound("x"));
+}
+
+TEST_F(Hdf5OpenTest, SourcesOfAVirtualArrayExist) {
+  PosixDisk disk;
+  write_hdf5(disk, scratch_.path("source.h5"), {hdf5_array("a/y", at::ones({4}))});
+  write_virtual("source.h5", "a/y");
+  EXPECT_TRUE(at::equal(Hdf5File(path_).read("x"), at::ones({4})));
+  write_virtual("none.h5", "a/y");
+  expect_refused("needs the file 'none.h5', which does not exist");
+  write_virtual("source.h5", "a/z");
+  expect_refused("needs the dataset 'a/z' of the file 'source.h5', which does not exist");
+  write_virtual(".", "a/y");
+  expect_refused("needs the dataset 'a/y' of the file '.', which does not exist");
+  write_virtual("source%%.h5", "100%%");
+  expect_refused("needs the file 'source%.h5', which does not exist");
+  write_text(scratch_.path("text.h5"), "no HDF5");
+  write_virtual("text.h5", "y");
+  expect_refused("needs the file 'text.h5', which cannot be read as an HDF5 file");
+  write_virtual("none\n.h5", "y");
+  expect_refused("'none\\n.h5'");
+}
+
+TEST_F(Hdf5OpenTest, SourcesOfSourcesExist) {
+  write_virtual("none.h5", "y");
+  std::filesystem::rename(path_, scratch_.path("between.h5"));
+  write_virtual("between.h5", "x");
+  EXPECT_THAT(why_not_sound(),
+              StartsWith(scratch_.path("between.h5") + ": dataset 'x' needs the file 'none.h5'"));
+  write_virtual(".", "x");
+  EXPECT_THAT(why_not_sound(), HasSubstr("is virtual in more than 8 layers"));
+}
+
+TEST_F(Hdf5OpenTest, NamesWithControlCharactersAreNotListed) {
+  const hid_t file = H5Fcreate(path_.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+  const hid_t space = H5Screate(H5S_SCALAR);
+  for (const char* name : {"a", "b\nc", "\x1b[2Jd", "\xc2\x9b", "\xff",
+                           "Gr\xc3\xb6\xc3\x9f"
+                           "e"})
+    H5Dclose(H5Dcreate2(file, name, H5T_STD_I32LE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+  H5Sclose(space);
+  H5Fclose(file);
+  EXPECT_EQ(Hdf5File(path_).names(),
+            "Gr\xc3\xb6\xc3\x9f"
+            "e, a");
+  std::string all;
+  for (const ListedArray& array : list_hdf5(path_)) all += array.path + ": " + array.description() + '\n';
+  const std::string unnamable = std::string(": ") + ListedArray::kUnnamable + '\n';
+  EXPECT_EQ(all, "\\x1b[2Jd" + unnamable +
+                     "Gr\xc3\xb6\xc3\x9f"
+                     "e: int32 []\na: int32 []\nb\\nc" +
+                     unnamable + "\\x9b" + unnamable + "\xef\xbf\xbd" + unnamable);
+}
+
+}  // namespace
+}  // namespace tutti
