@@ -196,8 +196,8 @@ class Decoder {
   }
 
   bool undo(std::size_t i, std::span<std::byte> to) {
+    if (storage_.filters[i] == kChecksum) return remove_checksum();
     const std::size_t size = to.size() + kChecksumBytes * before(i, true);
-    if (storage_.filters[i] == kChecksum) return remove_checksum(size);
     std::unique_ptr<std::byte[]> memory;
     const bool is_last = before(i, false) == 0 && size == to.size();
     if (!is_last) memory = std::make_unique_for_overwrite<std::byte[]>(size);
@@ -213,12 +213,13 @@ class Decoder {
     return true;
   }
 
-  bool remove_checksum(std::size_t size) {
-    if (from_.size() != size + kChecksumBytes) return false;
+  bool remove_checksum() {
+    if (from_.size() < kChecksumBytes) return false;
+    const auto checksum = from_.last(kChecksumBytes);
+    from_ = from_.first(from_.size() - kChecksumBytes);
     uint32_t stored = 0;
     for (std::size_t i = 0; i < kChecksumBytes; ++i)
-      stored |= std::to_integer<uint32_t>(from_[size + i]) << (8 * i);
-    from_ = from_.first(size);
+      stored |= std::to_integer<uint32_t>(checksum[i]) << (8 * i);
     return stored == fletcher32(from_);
   }
 

@@ -88,8 +88,9 @@ class Claims {
     if (chunk > kLargestChunk || (chunk > kSmallBytes && chunk / 4 > bytes_))
       fail("has chunks of " + list_text(storage.chunk) + ", " + bytes_text(chunk) + ", for data of " +
            list_text(shape_) + ", " + bytes_text(bytes_));
+    const Hdf5Handle space(H5Dget_space(dataset_), H5Sclose);
     hsize_t chunks = 0;
-    if (H5Dget_num_chunks(dataset_, H5S_ALL, &chunks) < 0)
+    if (H5Dget_num_chunks(dataset_, space, &chunks) < 0)
       fail("cannot be read: the index of its chunks is damaged: " + hdf5_error());
     const uint64_t stored = H5Dget_storage_size(dataset_), decoded = product(chunks, chunk);
     const bool is_plain = storage.filters.empty(), is_known = is_plain || storage.decodable;
