@@ -18,7 +18,7 @@ std::string terminal_text(std::string_view text);
 // Writes such a text, for people, to standard output. Colors must not be in it.
 void print_text(std::string_view text);
 
-// The whole value, escaped like that: for a path, or a comment of a recipe.
+// Makes a whole value safe, on one line: for a path, or a comment of a recipe.
 std::string on_one_line(std::string_view value);
 
 // True if the value is UTF-8 without control characters and line breaks.
