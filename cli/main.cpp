@@ -119,10 +119,14 @@ void fill_standard_streams() {
     if (fcntl(stream, F_GETFD) < 0) open("/dev/null", O_RDWR);
 }
 
-// Ranks often meet an error together: then rank 0 reports, and mpirun ends the others meanwhile.
+// Ranks often meet an error together: the first reports for all.
 int fail(const std::string& why) {
-  if (rank() > 0) linger();
-  print_error(launched_rank() ? rank_message(rank(), why) : why);
+  if (!launched_rank()) {
+    print_error(why);
+    return kFailure;
+  }
+  if (first_of_launcher_to_report()) print_error(rank_message(rank(), why));
+  linger();  // while other ranks meet the same error
   return kFailure;
 }
 

@@ -153,8 +153,9 @@ Exit run_agreed(const StartRequest& request, Group& group, const std::function<E
     agree(group, {});
     return {exit_code(error.kind())};
   } catch (const std::exception& error) {
-    if (group.rank() > 0) linger();  // ranks that meet it together: rank 0 reports
-    print_error("rank " + std::to_string(group.rank()) + ": " + one_line(error));
+    if (!launched_rank() || first_of_launcher_to_report())
+      print_error("rank " + std::to_string(group.rank()) + ": " + one_line(error));
+    if (launched_rank()) linger();  // while other ranks meet the same error
     end_with(1);
   }
 }

@@ -2,9 +2,12 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
@@ -95,6 +98,18 @@ struct flock byte_of(short type, int rank, const std::string& error) {
   return lock;
 }
 
+// By a name that only one living process can have, and that goes with the process.
+bool bind_name_of_launcher() {
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  const std::string text = "tutti reports of " + std::to_string(::getppid());
+  text.copy(name.sun_path + 1, sizeof name.sun_path - 1);  // after a 0: no file
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
+  const int socket = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);  // stays open until the process ends
+  return socket < 0 || ::bind(socket, reinterpret_cast<const sockaddr*>(&name), size) == 0 ||
+         errno != EADDRINUSE;
+}
+
 }  // namespace
 
 void share_reports(const std::string& file, const std::string& attempt, int rank) {
@@ -127,6 +142,11 @@ bool first_to_report() {
   if (got > 0 && std::strcmp(reported, all.attempt) == 0) return false;
   if (::ftruncate(file, 0) != 0) return true;
   return ::pwrite(file, all.attempt, std::strlen(all.attempt), 0) != 0;
+}
+
+bool first_of_launcher_to_report() {
+  static const bool first = bind_name_of_launcher();
+  return first;
 }
 
 void mark_report(const std::string& error) {

@@ -26,6 +26,10 @@ void share_reports(const std::string& file, const std::string& attempt, int rank
 bool first_to_report();
 const char* reporting_rank();  // "rank 2: ", "" without share_reports. Async-signal-safe.
 
+// The same before ranks share reports: true for the first rank of a launcher on this host, while that rank
+// lives.
+bool first_of_launcher_to_report();
+
 // Marks that this rank ends by the error; `count_reports` takes a fifth of a second and is the number of
 // other ranks of `world` that do so too. A rank that has marked an error lingers, so that it is counted.
 void mark_report(const std::string& error);
