@@ -28,8 +28,9 @@ void* open_library() {
   if (!library) {
     const std::string why = dlerror();
     const MemoryLimits limits;
-    throw OperatingError("cannot open libtutti.so: " + why +
-                         (limits.any() ? "; the system has a " + limits.text() : ""));
+    throw OperatingError(
+        "cannot open libtutti.so: " + why +
+        (limits.any() && fs::exists(library_path()) ? "; the system has a " + limits.text() : ""));
   }
   return library;
 }
