@@ -19,6 +19,7 @@ constexpr const char* kGzip = "gzip";
 constexpr const char* kShuffle = "shuffle";
 constexpr const char* kChecksum = "fletcher32";
 constexpr std::size_t kChecksumBytes = 4;
+constexpr std::size_t kMostFilters = 32;  // in HDF5
 constexpr unsigned kMostFilterNumbers = 8;
 constexpr std::size_t kMostItemBytes = 8;
 constexpr uint64_t kMostChunkBytes = uint64_t{1} << 32;
@@ -54,14 +55,6 @@ bool are_undone_here(const std::vector<std::string>& filters) {
 bool has_unfiltered_edge(hid_t list) {
   unsigned options = 0;
   return H5Pget_chunk_opts(list, &options) < 0 || options != 0;
-}
-
-std::vector<std::byte> fill_of(hid_t dataset, hid_t list, std::size_t item) {
-  const Hdf5Handle type(H5Dget_type(dataset), H5Tclose);
-  std::vector<std::byte> fill(item);
-  return H5Tget_size(type) == item && H5Pget_fill_value(list, type, fill.data()) >= 0
-             ? fill
-             : std::vector<std::byte>();
 }
 
 // False for what only damaged headers say: HDF5's chunks have less than 4 GiB.
@@ -185,7 +178,7 @@ class Decoder {
   }
 
  private:
-  bool is_applied(std::size_t i) const { return i >= 32 || (skipped_ >> i & 1) == 0; }
+  bool is_applied(std::size_t i) const { return (skipped_ >> i & 1) == 0; }
 
   // Filters before this one that were applied.
   std::size_t before(std::size_t i, bool checksums) const {
@@ -229,17 +222,45 @@ class Decoder {
   std::unique_ptr<std::byte[]> memory_;  // of `from_`
 };
 
-void fill_with(std::span<const std::byte> number, std::span<std::byte> to) {
-  if (number.empty()) std::ranges::fill(to, std::byte{0});
-  for (std::size_t i = 0; i < to.size() && !number.empty(); i += number.size())
-    std::ranges::copy(number, to.begin() + static_cast<std::ptrdiff_t>(i));
+bool decode(const ChunkedArray& array, const EncodedChunk& chunk, std::span<std::byte> to) {
+  return !chunk.is_damaged && Decoder(array.storage, chunk).decode(to);
 }
 
-bool decode(const ChunkedArray& array, const EncodedChunk& chunk, std::span<std::byte> to) {
-  if (chunk.is_damaged) return false;
-  if (!chunk.bytes.empty()) return Decoder(array.storage, chunk).decode(to);
-  fill_with(array.storage.fill, to);
-  return true;
+// True if the chunk lies in the file.
+bool is_written(hid_t dataset, const std::vector<hsize_t>& offset) {
+  unsigned skipped = 0;
+  haddr_t address = HADDR_UNDEF;
+  hsize_t bytes = 0;
+  return H5Dget_chunk_info_by_coord(dataset, offset.data(), &skipped, &address, &bytes) >= 0 &&
+         address != HADDR_UNDEF;
+}
+
+// Lets libhdf5 read a chunk that was never written: as fill values. False if it finds the index damaged.
+bool read_unwritten(hid_t dataset, const ChunkedArray& array, const std::vector<hsize_t>& offset,
+                    EncodedChunk& chunk) {
+  std::vector<hsize_t> zeros(offset.size(), 0), extent(offset.size());
+  for (size_t dim = 0; dim < extent.size(); ++dim)
+    extent[dim] =
+        static_cast<hsize_t>(std::min(array.storage.chunk[dim], array.shape[dim] - chunk.offset[dim]));
+  const Hdf5Handle memory = hdf5_space(array.storage.chunk), space(H5Dget_space(dataset), H5Sclose),
+                   type(H5Dget_type(dataset), H5Tclose);
+  chunk.bytes.resize(bytes_of(array.storage.chunk, array.storage.item));
+  chunk.skipped = UINT32_MAX;
+  H5Sselect_hyperslab(memory, H5S_SELECT_SET, zeros.data(), nullptr, extent.data(), nullptr);
+  H5Sselect_hyperslab(space, H5S_SELECT_SET, offset.data(), nullptr, extent.data(), nullptr);
+  return H5Dread(dataset, type, memory, space, H5P_DEFAULT, chunk.bytes.data()) >= 0;
+}
+
+// False if the chunk is damaged: libhdf5 fails, or the bytes are more than filters can have made.
+bool read_chunk(hid_t dataset, const ChunkedArray& array, EncodedChunk& chunk) {
+  const std::vector<hsize_t> offset(chunk.offset.begin(), chunk.offset.end());
+  hsize_t bytes = 0;
+  const bool has_size = H5Dget_chunk_storage_size(dataset, offset.data(), &bytes) >= 0;
+  if (!has_size || bytes == 0)  // no chunk; but one may claim to have no bytes
+    return !(has_size && is_written(dataset, offset)) && read_unwritten(dataset, array, offset, chunk);
+  if (bytes > most_stored(bytes_of(array.storage.chunk, array.storage.item))) return false;
+  chunk.bytes.resize(bytes);
+  return H5Dread_chunk(dataset, H5P_DEFAULT, offset.data(), &chunk.skipped, chunk.bytes.data()) >= 0;
 }
 
 }  // namespace
@@ -264,7 +285,6 @@ Hdf5Storage storage_of(hid_t dataset, const Shape& shape, std::size_t item) {
   storage.chunk.assign(chunk.begin(), chunk.end());
   const int filters = H5Pget_nfilters(list);
   for (int i = 0; i < filters; ++i) add_filter(list, static_cast<unsigned>(i), storage);
-  storage.fill = fill_of(dataset, list, item);
   storage.decodable = is_possible(storage.chunk, shape, item) && are_undone_here(storage.filters) &&
                       !has_unfiltered_edge(list);
   return storage;
@@ -273,16 +293,9 @@ Hdf5Storage storage_of(hid_t dataset, const Shape& shape, std::size_t item) {
 std::vector<EncodedChunk> read_encoded(hid_t dataset, const ChunkedArray& array, int64_t first,
                                        int64_t count) {
   std::vector<EncodedChunk> chunks;
-  const uint64_t most = most_stored(bytes_of(array.storage.chunk, array.storage.item));
   for_chunks(array, first, count, [&](const Shape& at) {
-    const std::vector<hsize_t> offset(at.begin(), at.end());
     EncodedChunk& chunk = chunks.emplace_back(EncodedChunk{at, {}});
-    hsize_t bytes = 0;
-    chunk.is_damaged = H5Dget_chunk_storage_size(dataset, offset.data(), &bytes) < 0 || bytes > most;
-    if (chunk.is_damaged || bytes == 0) return;
-    chunk.bytes.resize(bytes);
-    chunk.is_damaged =
-        H5Dread_chunk(dataset, H5P_DEFAULT, offset.data(), &chunk.skipped, chunk.bytes.data()) < 0;
+    chunk.is_damaged = !read_chunk(dataset, array, chunk);
   });
   return chunks;
 }

@@ -27,10 +27,10 @@ struct ChunkedArray {
 
 // A chunk as it lies in the file.
 struct EncodedChunk {
-  std::vector<int64_t> offset;   // of its first element in the dataset
-  std::vector<std::byte> bytes;  // none if the chunk was never written
-  uint32_t skipped = 0;          // a bit for each filter that was not applied
-  bool is_damaged = false;       // not read: libhdf5 fails, or the bytes are more than filters can have made
+  std::vector<int64_t> offset;  // of its first element in the dataset
+  std::vector<std::byte> bytes;
+  uint32_t skipped = 0;     // a bit for each filter that was not applied
+  bool is_damaged = false;  // not read: libhdf5 fails, or the bytes are more than filters can have made
 };
 
 // Reads the chunks that rows [first, first + count) lie in. Needs a Hdf5Session.

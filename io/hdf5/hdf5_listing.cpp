@@ -3,6 +3,7 @@
 #include <hdf5.h>
 
 #include <algorithm>
+#include <bit>
 #include <functional>
 #include <numeric>
 
@@ -17,14 +18,16 @@ namespace tutti {
 namespace {
 
 void read_type(hid_t type, ListedArray& array) {
-  const std::string bits = std::to_string(8 * H5Tget_size(type));
+  const std::size_t bytes = H5Tget_size(type);
+  const std::string bits = std::to_string(8 * bytes);
+  const bool is_read = bytes <= 8 && std::has_single_bit(bytes);  // by training
   switch (H5Tget_class(type)) {
     case H5T_INTEGER:
-      array.numbers = ListedArray::Numbers::kIntegers;
+      if (is_read) array.numbers = ListedArray::Numbers::kIntegers;
       array.dtype = (H5Tget_sign(type) == H5T_SGN_2 ? "int" : "uint") + bits;
       return;
     case H5T_FLOAT:
-      array.numbers = ListedArray::Numbers::kFloats;
+      if (is_read) array.numbers = ListedArray::Numbers::kFloats;
       array.dtype = "float" + bits;
       return;
     case H5T_ENUM:

@@ -14,7 +14,6 @@ struct Hdf5Storage {
   std::string missing_filter = {};        // one that this libhdf5 cannot undo; "" = none
   bool decodable = false;                 // chunks, of filters that are undone without libhdf5's lock
   std::size_t item = 1;                   // bytes of a number
-  std::vector<std::byte> fill = {};       // the number in chunks that were never written; empty = 0
 };
 
 // A dataset of an HDF5 file, as seen without libtorch.

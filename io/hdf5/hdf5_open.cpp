@@ -64,12 +64,13 @@ class Claims {
   }
 
   void require_sound() const {
+    if (!are_numbers_sound()) fail("has damaged numbers: their bits lie outside of their bytes");
     const H5D_layout_t layout = H5Pget_layout(list_);
     if (layout == H5D_CHUNKED) return require_chunks();
     if (layout == H5D_VIRTUAL) return require_sources();
     if (H5Pget_external_count(list_) > 0) return;
     const uint64_t stored = H5Dget_storage_size(dataset_);
-    const bool is_unwritten = stored == 0 && bytes_ <= kSmallBytes;
+    const bool is_unwritten = layout == H5D_CONTIGUOUS && stored == 0 && bytes_ <= kSmallBytes;
     if (const uint64_t held = std::min(stored, file_bytes(dataset_)); bytes_ > held && !is_unwritten)
       fail_unheld(held);
   }
@@ -82,8 +83,25 @@ class Claims {
          (held == 0 ? "nothing" : "only " + bytes_text(held)) + " of it");
   }
 
+  // libhdf5 converts numbers as their type says.
+  bool are_numbers_sound() const {
+    const Hdf5Handle type(H5Dget_type(dataset_), H5Tclose);
+    const H5T_class_t kind = H5Tget_class(type);
+    if (kind != H5T_INTEGER && kind != H5T_FLOAT) return true;
+    const std::size_t bits = 8 * item_, precision = H5Tget_precision(type);
+    const int offset = H5Tget_offset(type);
+    if (precision == 0 || offset < 0 || precision + static_cast<std::size_t>(offset) > bits) return false;
+    if (kind == H5T_INTEGER) return true;
+    std::size_t sign = 0, exponent = 0, exponent_bits = 0, mantissa = 0, mantissa_bits = 0;
+    return H5Tget_fields(type, &sign, &exponent, &exponent_bits, &mantissa, &mantissa_bits) >= 0 &&
+           sign < bits && exponent < bits && mantissa < bits && exponent_bits > 0 && mantissa_bits > 0 &&
+           exponent_bits <= bits - exponent && mantissa_bits <= bits - mantissa;
+  }
+
   void require_chunks() const {
     const Hdf5Storage storage = storage_of(dataset_, shape_, item_);
+    if (storage.chunk.size() != shape_.size())
+      fail("has damaged chunks: " + list_text(storage.chunk) + ", for data of " + list_text(shape_));
     const uint64_t chunk = bytes_of(storage.chunk, item_);
     if (chunk > kLargestChunk || (chunk > kSmallBytes && chunk / 4 > bytes_))
       fail("has chunks of " + list_text(storage.chunk) + ", " + bytes_text(chunk) + ", for data of " +

@@ -15,6 +15,7 @@
 #include "io/formats/event_reader.h"
 #include "io/formats/json_line.h"
 #include "io/formats/safetensors.h"
+#include "io/hdf5/hdf5.h"
 #include "io/hdf5/hdf5_listing.h"
 #include "io/hdf5/hdf5_writer.h"
 #include "io/journal/journal_reader.h"

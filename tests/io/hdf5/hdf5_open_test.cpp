@@ -86,7 +86,7 @@ TEST_F(Hdf5OpenTest, AFileHoldsWhatAnArrayIsByItsShape) {
   expect_refused("[1099511627776, 64], 281,474,976,710,656 bytes, but the file has only 10,240 bytes of it");
   write_chunked(path_, "x", values_, {.chunk = {5, 64}, .gzip = true, .claimed = {400'000, 640}});
   expect_refused("[400000, 640], 1,024,000,000 bytes, but the file has only ");
-  write_chunked(path_, "x", values_, {.chunk = {1, 1}, .claimed = {40, int64_t{1} << 58}});
+  write_chunked(path_, "x", values_, {.chunk = {1, 1}, .rows_written = 0, .claimed = {40, int64_t{1} << 58}});
   expect_refused("more than 2^63 bytes");
   write_chunked(path_, "x", values_, {.chunk = {1, 1}, .rows_written = 0, .claimed = {4000, 4000}});
   expect_refused("has nothing of it");
