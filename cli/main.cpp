@@ -139,7 +139,7 @@ int run_to_an_exit_code(int argc, char** argv) {
   } catch (const std::filesystem::filesystem_error& error) {
     return fail(error.path1().string() + ": " + error.code().message());
   } catch (const std::exception& error) {
-    return fail(error_text(error));
+    return fail(error_message(error));
   }
 }
 

@@ -93,11 +93,11 @@ std::string RunError::headline() const { return placed(position_, message_); }
 RankEnd end_by(const std::exception& error) {
   const auto* known = dynamic_cast<const RunError*>(&error);
   const EndKind other = found_no_memory(error) ? EndKind::kOutOfMemoryElsewhere : EndKind::kProgramError;
-  return {known ? known->kind() : other, error_text(error)};
+  return {known ? known->kind() : other, error_message(error)};
 }
 
 std::string handled_error() try { throw; } catch (const std::exception& error) {
-  return error_text(error);
+  return error_message(error);
 } catch (...) {
   return "an unknown exception";
 }

@@ -12,7 +12,7 @@ bool found_no_memory(const std::exception& error) {
                     system->code() == std::errc::resource_unavailable_try_again);
 }
 
-std::string error_text(const std::exception& error) {
+std::string error_message(const std::exception& error) {
   if (dynamic_cast<const std::bad_alloc*>(&error)) return "out of memory";
   return found_no_memory(error) ? "out of memory or threads: " + std::string(error.what()) : error.what();
 }

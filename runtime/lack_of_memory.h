@@ -10,6 +10,6 @@ namespace tutti {
 bool found_no_memory(const std::exception& error);
 
 // The error's message: "out of memory" for std::bad_alloc.
-std::string error_text(const std::exception& error);
+std::string error_message(const std::exception& error);
 
 }  // namespace tutti

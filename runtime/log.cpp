@@ -13,7 +13,6 @@
 #include "runtime/printable.h"
 #include "runtime/regular_file.h"
 #include "runtime/terminal_output.h"
-#include "runtime/text_style.h"
 
 namespace tutti {
 namespace {

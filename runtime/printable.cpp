@@ -7,7 +7,6 @@
 
 #include "runtime/terminal_output.h"
 #include "runtime/text.h"
-#include "runtime/text_style.h"
 
 namespace tutti {
 namespace {

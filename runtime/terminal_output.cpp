@@ -35,6 +35,25 @@ int64_t lines_in(const std::string& text) {
   return std::max<int64_t>(1, std::count(text.begin(), text.end(), '\n'));
 }
 
+// SGR parameters of ECMA-48.
+const char* parameters_of(TextStyle style) {
+  switch (style) {
+    case TextStyle::kBold:
+      return "1";
+    case TextStyle::kDim:
+      return "2";
+    case TextStyle::kRed:
+      return "1;31";
+    case TextStyle::kGreen:
+      return "32";
+    case TextStyle::kYellow:
+      return "1;33";
+    case TextStyle::kCyan:
+      return "36";
+  }
+  return "";
+}
+
 }  // namespace
 
 int terminal_columns(int descriptor) {
@@ -49,6 +68,16 @@ int terminal_columns(int descriptor) {
 }
 
 std::string line_eraser(int descriptor) { return terminal_columns(descriptor) > 0 ? "\r\033[K" : ""; }
+
+bool shows_colors(int descriptor) {
+  const char* no_color = std::getenv("NO_COLOR");
+  return (!no_color || !*no_color) && terminal_columns(descriptor) > 0;
+}
+
+std::string styled(bool on, TextStyle style, std::string_view text) {
+  if (!on) return std::string(text);
+  return std::string("\033[") + parameters_of(style) + 'm' + std::string(text) + "\033[0m";
+}
 
 TerminalOutput::TerminalOutput(std::FILE* out)
     : out_(out), descriptor_(out ? ::fileno(out) : -1), eraser_(line_eraser(descriptor_)) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <string>
+#include <string_view>
 
 namespace tutti {
 
@@ -12,6 +13,15 @@ int terminal_columns(int descriptor);
 
 // Erases a line without end, such as a display of progress, where `descriptor` is a terminal; else "".
 std::string line_eraser(int descriptor);
+
+enum class TextStyle { kBold, kDim, kRed, kGreen, kYellow, kCyan };
+
+// True if text for people may have colors there: a terminal (terminal_columns), and neither NO_COLOR is set
+// (https://no-color.org) nor TERM "dumb".
+bool shows_colors(int descriptor);
+
+// The text in the style, if `on`. Not around a line break.
+std::string styled(bool on, TextStyle style, std::string_view text);
 
 // Writes text for people to a terminal or a pipe without waiting for a slow reader. On a terminal every text
 // takes the place of a line without end. Up to 64 KiB are buffered; a text for which there is no room is

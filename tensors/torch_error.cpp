@@ -14,7 +14,9 @@ namespace tutti {
 std::string own_words(const std::exception& error) {
   const auto* torch = dynamic_cast<const c10::Error*>(&error);
   const auto* known = dynamic_cast<const RunError*>(&error);
-  std::string text = torch ? torch->what_without_backtrace() : known ? known->headline() : error_text(error);
+  std::string text = torch   ? torch->what_without_backtrace()
+                     : known ? known->headline()
+                             : error_message(error);
   std::replace(text.begin(), text.end(), '\n', ' ');
   return text.substr(0, text.find_last_not_of(' ') + 1);
 }

@@ -8,7 +8,6 @@
 #include "io/run_paths.h"
 #include "runtime/printable.h"
 #include "runtime/text.h"
-#include "runtime/text_style.h"
 
 namespace tutti {
 namespace {
