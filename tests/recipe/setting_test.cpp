@@ -45,7 +45,7 @@ TEST(Setting, AnotherTypeIsNamedWithPathAndValue) {
 TEST(Setting, AMessageHasNoControlCharactersAndCutsWhatIsLong) {
   const std::string long_text(70'000, 'x');
   EXPECT_EQ(error_of([] { at_a_place(std::string("\x1b[31m\n\xc2\x9b")).number(); }),
-            "r.toml:3: a.b = \"\\u001B[31m\\n\\x9b\": expected a number");
+            "r.toml:3: a.b = \"\\u001B[31m\\n\\u009B\": expected a number");
   EXPECT_EQ(error_of([&] { at_a_place(long_text).number(); }),
             "r.toml:3: a.b = \"" + long_text.substr(0, 59) + "...: expected a number");
   const Setting key(true, "a.\x1b" + long_text, {"r.toml", 3});
