@@ -102,7 +102,7 @@ TEST_F(InitTest, HeadersOfImagesThatCannotBeAreRefused) {
   const std::string images = scratch_.path("train-images-idx3-ubyte");
   write_text(scratch_.path("train-labels-idx1-ubyte"), idx_text({90}, std::string(90, '\3')));
   for (const std::string& text :
-       {std::string(), idx_text({90, 4, 4, 0x7fffffff}, "x"), idx_text({90, 4, 4, 0}, "x"),
+       {std::string(), idx_text({90, 4, 4, 1 << 20}, "x"), idx_text({90, 4, 4, 0}, "x"),
         idx_text({90}, "x"), std::string("\0\0\x08\x04\0\0\0\x09", 8)}) {
     write_text(images, text);
     EXPECT_THAT(message_of<UserError>([&] { drafted(scratch_.path()); }),
