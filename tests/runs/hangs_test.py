@@ -1,9 +1,8 @@
 """A rank that hangs is named by the others, with the last thing that it did; nobody waits for it for ever."""
-import os
 import signal
 
 import tutti_run
-from tutti_run import log, start, start_each
+from tutti_run import log, start
 
 FOREVER = {"train__max_duration": "1000000ep", "checkpoint__interval": "0ba", "train__hang_timeout": "3sec"}
 
@@ -55,10 +54,12 @@ class Hangs(tutti_run.RunTest):
         self.assertTrue((self.folder / "run" / "checkpoints" / "latest").exists())
 
     def test_a_rank_that_cannot_read_its_data(self):
-        """Opening the pipe hangs: nobody writes to it."""
-        os.mkfifo(self.folder / "pipe.h5")
-        stuck = f"data.train.path={self.folder / 'pipe.h5'}"
-        finished = start_each([self.command(), self.command("--set", stuck)]).wait(timeout=60)
+        """Its file system does not answer when it opens the file."""
+        command = [tutti_run.TUTTI, *self.command()]
+        stuck = ["env", f"LD_PRELOAD={tutti_run.BUILD / 'tests' / 'libstuck_disk.so'}",
+                 "TUTTI_STUCK_FILE=/digits.h5", "TUTTI_STUCK_AT=open", "TUTTI_STUCK_S=60"]
+        finished = tutti_run.Running([tutti_run.MPIRUN, "-np", "1", *command, ":", "-np", "1", *stuck,
+                                      *command]).wait(timeout=60)
         self.assertNotEqual(finished.code, 0)
         self.assertRegex(finished.text, "(?m)^error: rank 0: rank 1 does not get ready to train: waited for 3 s")
 

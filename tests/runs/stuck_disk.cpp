@@ -1,3 +1,5 @@
+#include <fcntl.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -9,7 +11,7 @@
 #include <string>
 
 // In the place of the system's: the TUTTI_STUCK_AT-th write to a file whose path ends with TUTTI_STUCK_FILE
-// takes TUTTI_STUCK_S seconds; with "3+" the third and all that follow.
+// takes TUTTI_STUCK_S seconds; with "3+" the third and all that follow; with "open" its opening.
 namespace {
 
 bool is_stuck_file(int file, const std::string& end) {
@@ -24,17 +26,48 @@ bool is_struck(int write) {
   return write == atoi(at) || (strchr(at, '+') && write > atoi(at));
 }
 
-void stall(int file) {
-  static std::atomic<int> writes{0};
-  const char* end = getenv("TUTTI_STUCK_FILE");
-  if (!end || !is_stuck_file(file, end) || !is_struck(++writes)) return;
+void wait() {
   const double seconds = atof(getenv("TUTTI_STUCK_S"));
   timespec left{static_cast<time_t>(seconds), static_cast<int64_t>(1e9 * (seconds - std::floor(seconds)))};
   while (nanosleep(&left, &left) != 0) {
   }
 }
 
+void stall(int file) {
+  static std::atomic<int> writes{0};
+  const char* end = getenv("TUTTI_STUCK_FILE");
+  if (end && is_stuck_file(file, end) && is_struck(++writes)) wait();
+}
+
+int open_late(const char* path, int flags, mode_t mode) {
+  const char* end = getenv("TUTTI_STUCK_FILE");
+  const bool is_stuck = end && strcmp(getenv("TUTTI_STUCK_AT"), "open") == 0;
+  if (is_stuck && std::string(path).ends_with(end)) wait();
+  return static_cast<int>(syscall(SYS_openat, AT_FDCWD, path, flags, mode));
+}
+
+// Of the arguments of open.
+mode_t mode_of(va_list arguments, int flags) {
+  return flags & (O_CREAT | __O_TMPFILE) ? va_arg(arguments, mode_t) : 0;
+}
+
 }  // namespace
+
+extern "C" int open(const char* path, int flags, ...) {
+  va_list arguments;
+  va_start(arguments, flags);
+  const mode_t mode = mode_of(arguments, flags);
+  va_end(arguments);
+  return open_late(path, flags, mode);
+}
+
+extern "C" int open64(const char* path, int flags, ...) {
+  va_list arguments;
+  va_start(arguments, flags);
+  const mode_t mode = mode_of(arguments, flags);
+  va_end(arguments);
+  return open_late(path, flags, mode);
+}
 
 extern "C" ssize_t pwrite(int file, const void* bytes, size_t count, off_t offset) {
   stall(file);
