@@ -232,8 +232,7 @@ class MeteredAllocator final : public c10::Allocator {
   BlockCache::Block new_block(std::size_t bytes, std::size_t capacity) {
     if (!limits_) return {heap_block(capacity), false};
     if (!is_cached(bytes)) return {has_room(capacity) ? heap_block(capacity) : nullptr, false};
-    const int64_t needed = static_cast<int64_t>(capacity) + reserve();
-    if (!limits_->fit(needed, MemoryLimits::Place::kMapped)) return {};
+    if (!limits_->fit(static_cast<int64_t>(capacity), reserve(), MemoryLimits::Place::kMapped)) return {};
     void* block = mapped_block(capacity);
     // Memory counts towards the limit of a control group when it is first written. Now, so that the next look
     // at the limit finds it used.
@@ -246,7 +245,7 @@ class MeteredAllocator final : public c10::Allocator {
     const int64_t before = small_.fetch_add(static_cast<int64_t>(capacity), std::memory_order_relaxed);
     const int64_t now = before + static_cast<int64_t>(capacity);
     if (before / kSmallBytes == now / kSmallBytes && enough_) return true;
-    return enough_ = limits_->fit(reserve(), MemoryLimits::Place::kHeap);
+    return enough_ = limits_->fit(0, reserve(), MemoryLimits::Place::kHeap);
   }
 
   static int64_t reserve() { return current_scope ? 2 * Meter::kReserveBytes : Meter::kReserveBytes; }
@@ -299,7 +298,7 @@ std::string Meter::limit() {
 
 bool Meter::fits(int64_t bytes) {
   const auto& limits = MeteredAllocator::instance().limits_;
-  return !limits || limits->fit(bytes + kReserveBytes, MemoryLimits::Place::kMapped);
+  return !limits || limits->fit(bytes, kReserveBytes, MemoryLimits::Place::kMapped);
 }
 
 void Meter::give_back() { MeteredAllocator::instance().give_back(); }

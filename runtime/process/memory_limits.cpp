@@ -88,8 +88,9 @@ class MemoryLimits::Limit {
   virtual int64_t used_at_most() const = 0;
   virtual int64_t used(Place place) const = 0;
 
-  bool fit(int64_t bytes, Place place) const {
-    return bytes_ - used_at_most() >= bytes * sharers_ || bytes_ - used(place) >= bytes * sharers_;
+  bool fit(int64_t bytes, int64_t reserve, Place place) const {
+    const int64_t most = bytes_ - bytes * sharers_ - reserve;
+    return used_at_most() <= most || used(place) <= most;
   }
   int64_t left() const { return bytes_ - used(Place::kMapped); }
   std::string text() const {
@@ -202,14 +203,15 @@ bool MemoryLimits::kills() const {
   return std::ranges::any_of(limits_, [](const auto& one) { return one->kills(); });
 }
 
-bool MemoryLimits::fit(int64_t bytes, Place place) const {
-  return std::ranges::all_of(limits_, [&](const auto& one) { return one->fit(bytes, place); });
+bool MemoryLimits::fit(int64_t bytes, int64_t reserve, Place place) const {
+  return std::ranges::all_of(limits_, [&](const auto& one) { return one->fit(bytes, reserve, place); });
 }
 
 void MemoryLimits::require_start(int threads) const {
   constexpr int64_t kStartBytes = int64_t{64} << 20, kStackBytes = int64_t{8} << 20;
-  const int64_t bytes = kStartBytes + 2 * threads * kStackBytes;
-  if (fit(bytes, Place::kMapped)) return;
+  const bool stacks_count = std::ranges::any_of(limits_, [](const auto& one) { return !one->kills(); });
+  const int64_t bytes = kStartBytes + (stacks_count ? 2 * threads * kStackBytes : 0);
+  if (fit(0, bytes, Place::kMapped)) return;
   throw OperatingError(
       formatted("too little memory to start a rank, which takes %.0f MB: the system has a %s",
                 static_cast<double>(bytes) / kMb, text().c_str()));

@@ -31,11 +31,13 @@ class MemoryLimits {
   // True if there is a limit that the kernel enforces by killing.
   bool kills() const;
 
-  // True if each of the sharers may have as many bytes. Thread-safe; allocates no memory.
-  bool fit(int64_t bytes, Place place) const;
+  // True if each of the sharers may have as many bytes, and all together leave `reserve` bytes. Thread-safe;
+  // allocates no memory.
+  bool fit(int64_t bytes, int64_t reserve, Place place) const;
 
   // Throws OperatingError if a rank cannot start: beyond what the process has, MPI, threads and libtorch take
-  // about 60 MB and two stacks a thread of `threads`.
+  // about 60 MB, and of addresses two stacks a thread of `threads`. Ranks that started already are counted as
+  // used memory.
   void require_start(int threads) const;
 
   // "`ulimit -v` of 800.0 MB, of which 2.1 MB are left": the limit with the least left.

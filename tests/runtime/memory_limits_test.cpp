@@ -45,7 +45,7 @@ TEST_F(GroupsTest, OfNoLimitNothingIsSaid) {
   write("/jobs/17/memory.current", "1000");
   const MemoryLimits limits(process());
   EXPECT_FALSE(limits.any());
-  EXPECT_TRUE(limits.fit(int64_t{1} << 50, kMapped));
+  EXPECT_TRUE(limits.fit(int64_t{1} << 50, 0, kMapped));
   EXPECT_EQ(limits.text(), "");
 }
 
@@ -58,11 +58,11 @@ TEST_F(GroupsTest, FilesThatWereReadAreNotUsed) {
   const MemoryLimits limits(process());
   EXPECT_TRUE(limits.kills());
   EXPECT_FALSE(limits.of_addresses());
-  EXPECT_TRUE(limits.fit(450000, kMapped));
-  EXPECT_FALSE(limits.fit(450001, kMapped));
+  EXPECT_TRUE(limits.fit(450000, 0, kMapped));
+  EXPECT_FALSE(limits.fit(450001, 0, kMapped));
   EXPECT_EQ(limits.text(), "memory limit of the control group of 1.0 MB, of which 0.5 MB are left");
   write("/jobs/17/memory.current", "950000");
-  EXPECT_FALSE(limits.fit(450000, kMapped)) << "what is used is read anew";
+  EXPECT_FALSE(limits.fit(450000, 0, kMapped)) << "what is used is read anew";
 }
 
 TEST_F(GroupsTest, LimitOfAGroupAboveCounts) {
@@ -71,8 +71,8 @@ TEST_F(GroupsTest, LimitOfAGroupAboveCounts) {
   write("/jobs/memory.max", "1000000");
   write("/jobs/memory.current", "400000");
   const MemoryLimits limits(process());
-  EXPECT_TRUE(limits.fit(600000, kMapped));
-  EXPECT_FALSE(limits.fit(600001, kMapped));
+  EXPECT_TRUE(limits.fit(600000, 0, kMapped));
+  EXPECT_FALSE(limits.fit(600001, 0, kMapped));
 }
 
 // As a container sees its own group.
@@ -80,7 +80,7 @@ TEST_F(GroupsTest, TreeMayBeMountedFromAGroupOn) {
   mount_second("/jobs");
   write("/17/memory.max", "1000000");
   write("/17/memory.current", "0");
-  EXPECT_FALSE(MemoryLimits(process()).fit(1000001, kMapped));
+  EXPECT_FALSE(MemoryLimits(process()).fit(1000001, 0, kMapped));
 }
 
 TEST_F(GroupsTest, RanksOfAGroupHaveItTogether) {
@@ -90,20 +90,30 @@ TEST_F(GroupsTest, RanksOfAGroupHaveItTogether) {
   write("/jobs/17/memory.stat", "inactive_file 9\ntotal_inactive_file 100000\ntotal_active_file 0");
   write("/memory.limit_in_bytes", "9223372036854771712");
   const MemoryLimits limits(process(), /*sharers=*/2);
-  EXPECT_TRUE(limits.fit(350000, kMapped));
-  EXPECT_FALSE(limits.fit(350001, kMapped));
+  EXPECT_TRUE(limits.fit(350000, 0, kMapped));
+  EXPECT_FALSE(limits.fit(350001, 0, kMapped));
+}
+
+TEST_F(GroupsTest, RanksLeaveOneReserveTogether) {
+  mount_second();
+  write("/jobs/17/memory.max", "1000000");
+  write("/jobs/17/memory.current", "0");
+  const MemoryLimits limits(process(), /*sharers=*/8);
+  EXPECT_TRUE(limits.fit(100000, 200000, kMapped));
+  EXPECT_FALSE(limits.fit(100000, 200001, kMapped));
 }
 
 TEST_F(GroupsTest, RankThatCannotStartIsRefused) {
   mount_second();
   write("/jobs/17/memory.max", "100000000");
-  write("/jobs/17/memory.current", "10000000");
-  const MemoryLimits limits(process());
-  limits.require_start(1);
+  write("/jobs/17/memory.current", "30000000");
+  const MemoryLimits limits(process(), /*sharers=*/8);
+  limits.require_start(4);
+  write("/jobs/17/memory.current", "40000000");
   EXPECT_EQ(
       message_of<OperatingError>([&] { limits.require_start(4); }),
-      "too little memory to start a rank, which takes 134 MB: the system has a memory limit of the control "
-      "group of 100.0 MB, of which 90.0 MB are left");
+      "too little memory to start a rank, which takes 67 MB: the system has a memory limit of the control "
+      "group of 100.0 MB, of which 60.0 MB are left");
 }
 
 TEST_F(GroupsTest, AddressesAreThoseOfTheProcess) {
@@ -117,8 +127,8 @@ TEST_F(GroupsTest, AddressesAreThoseOfTheProcess) {
   EXPECT_TRUE(limits.of_addresses());
   EXPECT_FALSE(limits.kills());
   const int64_t left = (int64_t{1} << 50) - 1000 * sysconf(_SC_PAGESIZE);
-  EXPECT_TRUE(limits.fit(left, kMapped));
-  EXPECT_FALSE(limits.fit(left + 1, kMapped));
+  EXPECT_TRUE(limits.fit(left, 0, kMapped));
+  EXPECT_FALSE(limits.fit(left + 1, 0, kMapped));
 }
 
 }  // namespace
