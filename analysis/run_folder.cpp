@@ -71,7 +71,7 @@ std::string text_at(const Setting& recipe, const char* section, const char* key)
 
 std::string checkpoints_folder(const std::string& run_dir, const Setting& recipe) {
   const std::string folder = text_at(recipe, "checkpoint", "save_folder");
-  return folder.empty() ? run_dir + "/checkpoints" : folder;
+  return folder.empty() ? path_in_run(run_dir, "checkpoints") : require_no_link_out(run_dir, folder);
 }
 
 const char* name(RunCondition condition) {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <new>
 #include <optional>
 
 #include "analysis/run_folder.h"
@@ -181,6 +182,8 @@ std::optional<RunStatus> run_at(const std::string& path) try {
   return status_of(path);
 } catch (const UserError& error) {
   return RunStatus{.run_dir = path, .ending = {RunCondition::kDamaged, error.headline()}};
+} catch (const std::bad_alloc&) {
+  return RunStatus{.run_dir = path, .ending = {RunCondition::kDamaged, "its files are too large to read"}};
 }
 
 }  // namespace

@@ -22,6 +22,10 @@ std::string path_in_run(const std::string& run_dir, const std::string& name) {
   return path;
 }
 
+std::string require_no_link_out(const std::string& run_dir, const std::string& path) {
+  return path.starts_with(run_dir + '/') ? path_in_run(run_dir, path.substr(run_dir.size() + 1)) : path;
+}
+
 std::string logger_path(const std::string& run_dir, const std::string& run_name, int rank,
                         std::string pattern) {
   replace_all(pattern, "{run_name}", run_name);

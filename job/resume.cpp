@@ -49,13 +49,22 @@ ModelSettings model_settings(const Setting& recipe) {
   return settings;
 }
 
+bool is_number(const Setting& setting) {
+  return setting.is_integer() || std::holds_alternative<double>(setting.value);
+}
+
+// 1 is 1.0: recipes of older runs have numbers as they were written.
+bool same_value(const Setting& a, const Setting& b) {
+  return is_number(a) && is_number(b) ? a.number() == b.number() : a.toml() == b.toml();
+}
+
 // Files may have been moved.
 void require_same_model(const Setting& theirs, const Setting& mine, const std::string& folder) {
   const ModelSettings own = model_settings(mine);
   for (const auto& [path, setting] : model_settings(theirs)) {
     const auto same = own.find(path);
     const bool is_path = same != own.end() && !same->second->written.empty();
-    if (is_path || (same != own.end() && same->second->toml() == setting->toml())) continue;
+    if (is_path || (same != own.end() && same_value(*same->second, *setting))) continue;
     refuse(folder, path + " = " + setting->toml());
   }
 }

@@ -90,11 +90,20 @@ std::vector<Chart> monitor_charts(const std::vector<std::string>& columns) {
   return charts;
 }
 
+// Losses of evaluations are lines beside that of training.
+void add_evaluated_losses(Chart& loss, std::vector<Chart>& metrics) {
+  const auto evaluated = std::ranges::find(metrics, loss.title, &Chart::title);
+  if (evaluated == metrics.end()) return;
+  loss.lines.front().label = "train";
+  loss.lines.insert(loss.lines.end(), evaluated->lines.begin(), evaluated->lines.end());
+  metrics.erase(evaluated);
+}
+
 }  // namespace
 
 std::vector<Chart> charts_of(const std::vector<const MetricsTable*>& runs) {
   const auto columns = columns_of(runs);
-  std::vector<Chart> charts;
+  std::vector<Chart> charts, metrics = metric_charts(columns);
   for (const Known& known : kKnown) {
     if (std::ranges::count(columns, known.column) > 0)
       charts.push_back({known.group,
@@ -103,8 +112,9 @@ std::vector<Chart> charts_of(const std::vector<const MetricsTable*>& runs) {
                         {{std::string(known.column), ""}},
                         known.stairs,
                         known.column == "loss"});
-    if (&known == &kKnown.front())
-      for (Chart& metric : metric_charts(columns)) charts.push_back(std::move(metric));
+    if (&known != &kKnown.front()) continue;
+    if (!charts.empty()) add_evaluated_losses(charts.front(), metrics);
+    for (Chart& metric : metrics) charts.push_back(std::move(metric));
   }
   std::vector<std::string> others;
   for (const std::string& column : columns)

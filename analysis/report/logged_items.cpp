@@ -62,7 +62,7 @@ class ItemReader {
   void read_events(const std::string& folder) {
     std::vector<std::string> paths;
     for (const std::string& name : disk_.list(folder))
-      if (name.starts_with(kEventFile)) paths.push_back(folder + "/" + name);
+      if (name.starts_with(kEventFile)) paths.push_back(require_no_link_out(folder, folder + "/" + name));
     for (ShownRecord& one : images_and_texts(disk_, paths)) {
       std::string name = one.tag;
       if (!one.is_image && name.ends_with(kTextTag)) name.resize(name.size() - kTextTag.size());
@@ -147,8 +147,11 @@ LoggedItems logged_items(const Disk& disk, const std::string& run_dir, const Set
   if (!loggers || !loggers->is_array()) return {};
   const auto for_each = [&](const char* kind, const char* key, const auto& read) {
     for (const Setting& logger : loggers->array())
-      if (text_in(logger, "kind") == kind)
-        read(logger_path(run_dir, text_in(recipe, "run_name"), /*rank=*/0, text_in(logger, key)));
+      if (text_in(logger, "kind") == kind) {
+        const std::string path =
+            logger_path(run_dir, text_in(recipe, "run_name"), /*rank=*/0, text_in(logger, key));
+        read(require_no_link_out(run_dir, path));
+      }
   };
   for_each("jsonl", "filename", [&](const std::string& path) { reader.read_lines(path); });
   for_each("tensorboard", "log_dir", [&](const std::string& path) { reader.read_events(path); });

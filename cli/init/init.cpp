@@ -34,7 +34,7 @@ std::string command_line(const InitArguments& arguments) {
 
 void write_new(const std::string& path, const std::string& text, bool force) {
   std::error_code ignored;
-  if (!force && fs::exists(path, ignored))
+  if (!force && fs::exists(fs::symlink_status(path, ignored)))
     throw UserError({path}, "exists already; --force overwrites it, --out names another file");
   std::ofstream file(path);
   file << text;

@@ -1,5 +1,9 @@
 #include "io/hdf5/hdf5_handle.h"
 
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
 #include <vector>
 
 #include "runtime/error.h"
@@ -20,15 +24,29 @@ herr_t keep_first(unsigned n, const H5E_error2_t* error, void* text) {
   return 0;
 }
 
-constexpr int kMaxGroupDepth = 32;  // hard links can make cycles of groups
+// Hard links can make cycles of groups, and any number of paths to one group.
+constexpr int kMaxGroupDepth = 32, kMostGroups = 10'000;
 
 herr_t query_without_accumulator(const H5FD_t*, unsigned long* flags) {
   *flags = H5FD_FEAT_AGGREGATE_METADATA | H5FD_FEAT_AGGREGATE_SMALLDATA | H5FD_FEAT_DATA_SIEVE;
   return 0;
 }
 
+using OpenFile = H5FD_t* (*)(const char* name, unsigned flags, hid_t access, haddr_t most);
+
+OpenFile& open_of_default_driver() {
+  static OpenFile open = nullptr;
+  return open;
+}
+
+// Of links to other files and of virtual datasets' sources too.
+H5FD_t* open_regular_file(const char* name, unsigned flags, hid_t access, haddr_t most) {
+  if (!RegularFile(name).problem().empty()) return nullptr;
+  return open_of_default_driver()(name, flags, access, most);
+}
+
 // The default driver without libhdf5's metadata accumulator, which reads beyond its memory if an address of a
-// damaged file is near 2^64. Never unregistered, as hdf5_memory.cpp says.
+// damaged file is near 2^64. Waits for no pipe. Never unregistered, as hdf5_memory.cpp says.
 hid_t careful_driver_id() {
   static const hid_t id = [] {
     H5FD_t* const file = H5FDopen("/dev/null", H5F_ACC_RDONLY, H5P_DEFAULT, HADDR_UNDEF);
@@ -37,6 +55,8 @@ hid_t careful_driver_id() {
     H5FDclose(file);
     driver.name = "tutti_careful";
     driver.query = query_without_accumulator;
+    open_of_default_driver() = driver.open;
+    driver.open = open_regular_file;
     return H5FDregister(&driver);
   }();
   hdf5_check(id >= 0, "H5FDregister");
@@ -64,9 +84,9 @@ std::string link_name(hid_t group, hsize_t index) {
   return name;
 }
 
-void visit_group(hid_t group, const std::string& prefix, int depth, const Hdf5Visit& visit) {
+void visit_group(hid_t group, const std::string& prefix, int depth, int& groups, const Hdf5Visit& visit) {
   H5G_info_t info{};
-  if (depth > kMaxGroupDepth || H5Gget_info(group, &info) < 0) return;
+  if (depth > kMaxGroupDepth || ++groups > kMostGroups || H5Gget_info(group, &info) < 0) return;
   for (hsize_t i = 0; i < info.nlinks; ++i) {
     const std::string name = link_name(group, i);
     H5L_info_t link{};
@@ -75,11 +95,39 @@ void visit_group(hid_t group, const std::string& prefix, int depth, const Hdf5Vi
     const H5I_type_t kind = object.good() ? H5Iget_type(object) : H5I_BADID;
     if (kind == H5I_BADID || kind == H5I_DATASET) visit(prefix + name, object);
     if (kind == H5I_GROUP && link.type == H5L_TYPE_HARD)
-      visit_group(object, prefix + name + '/', depth + 1, visit);
+      visit_group(object, prefix + name + '/', depth + 1, groups, visit);
   }
 }
 
+const char*& text_of_division() {
+  static const char* text = "";
+  return text;
+}
+
+void end_by_division(int) {
+  const char* text = text_of_division();
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text, std::strlen(text));
+  _exit(2);
+}
+
+std::string name_of_file(hid_t file) {
+  std::string name(static_cast<size_t>(std::max<ssize_t>(H5Fget_name(file, nullptr, 0), 0)) + 1, '\0');
+  H5Fget_name(file, name.data(), name.size());
+  name.pop_back();
+  return name;
+}
+
 }  // namespace
+
+DivisionGuard::DivisionGuard(const std::string& path)
+    : text_("error: " + on_one_line(path) + ": a dataset in it has chunks of size 0: damaged\n") {
+  text_of_division() = text_.c_str();
+  struct sigaction action {};
+  action.sa_handler = end_by_division;
+  ::sigaction(SIGFPE, &action, &before_);
+}
+
+DivisionGuard::~DivisionGuard() { ::sigaction(SIGFPE, &before_, nullptr); }
 
 Hdf5Session::Hdf5Session() : lock_(library_mutex()) {
   H5open();
@@ -131,7 +179,9 @@ Hdf5Handle open_hdf5(const std::string& path) {
 
 void visit_datasets(hid_t file, const Hdf5Visit& visit) {
   const Hdf5Handle root(H5Gopen2(file, "/", H5P_DEFAULT), H5Gclose);
-  visit_group(root, "", 0, visit);
+  const DivisionGuard guard(name_of_file(file));
+  int groups = 0;
+  visit_group(root, "", 0, groups, visit);
 }
 
 }  // namespace tutti

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <hdf5.h>
+#include <signal.h>
 
 #include <cstdint>
 #include <functional>
@@ -45,6 +46,19 @@ class Hdf5Handle {
  private:
   hid_t id_ = H5I_INVALID_HID;
   Close close_ = nullptr;
+};
+
+// While a dataset of the file is opened: libhdf5 1.10 divides by the size of its chunks. If that is 0, prints
+// one error and ends the process with exit code 2, since libhdf5 cannot be used after a signal.
+class DivisionGuard {
+ public:
+  explicit DivisionGuard(const std::string& path);
+  ~DivisionGuard();
+  DivisionGuard(const DivisionGuard&) = delete;
+
+ private:
+  std::string text_;
+  struct sigaction before_ {};
 };
 
 // The innermost message on libhdf5's error stack: "unable to open file".

@@ -115,6 +115,7 @@ std::string ListedArray::description() const {
 }
 
 bool is_hdf5(const std::string& path) {
+  if (!RegularFile(path).problem().empty()) return false;
   const Hdf5Session session;
   return H5Fis_hdf5(path.c_str()) > 0;
 }

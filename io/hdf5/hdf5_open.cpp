@@ -11,6 +11,7 @@
 #include "io/hdf5/hdf5_chunks.h"
 #include "runtime/error.h"
 #include "runtime/printable.h"
+#include "runtime/regular_file.h"
 #include "runtime/text.h"
 
 namespace tutti {
@@ -68,7 +69,7 @@ class Claims {
     const H5D_layout_t layout = H5Pget_layout(list_);
     if (layout == H5D_CHUNKED) return require_chunks();
     if (layout == H5D_VIRTUAL) return require_sources();
-    if (H5Pget_external_count(list_) > 0) return;
+    if (H5Pget_external_count(list_) > 0) return require_external();
     const uint64_t stored = H5Dget_storage_size(dataset_);
     const bool is_unwritten = layout == H5D_CONTIGUOUS && stored == 0 && bytes_ <= kSmallBytes;
     if (const uint64_t held = std::min(stored, file_bytes(dataset_)); bytes_ > held && !is_unwritten)
@@ -138,6 +139,7 @@ class Claims {
     return bytes_ <= kSmallBytes || bytes_ / kMostCompression <= product(numbers, item_);
   }
 
+  void require_external() const;
   void require_sources() const;
   void require_source(const std::string& file, const std::string& name) const;
 
@@ -181,6 +183,24 @@ std::string source_path(const std::string& path, const std::string& source) {
   return "";
 }
 
+// libhdf5 looks for external files in the working folder and reads zeros where they end.
+void Claims::require_external() const {
+  if (std::getenv("HDF5_EXTFILE_PREFIX")) return;
+  uint64_t held = 0;
+  for (int i = 0; i < H5Pget_external_count(list_); ++i) {
+    char name[4096] = {};
+    off_t offset = 0;
+    hsize_t size = 0;
+    if (H5Pget_external(list_, static_cast<unsigned>(i), sizeof name - 1, name, &offset, &size) < 0)
+      fail("cannot be read: " + hdf5_error());
+    const RegularFile file(name);
+    if (!file.problem().empty()) fail("needs the file '" + on_one_line(name) + "': " + file.problem());
+    const uint64_t begin = std::min(file.size(), static_cast<uint64_t>(std::max<off_t>(offset, 0)));
+    held += std::min<uint64_t>(size, file.size() - begin);
+  }
+  if (bytes_ > held) fail_unheld(held);
+}
+
 void Claims::require_sources() const {
   size_t count = 0;
   if (H5Pget_virtual_count(list_, &count) < 0) fail("cannot be read: " + hdf5_error());
@@ -208,6 +228,7 @@ void Claims::require_source(const std::string& file, const std::string& name) co
   if (layers_ == kMostLayers) fail("is virtual in more than " + std::to_string(kMostLayers) + " layers");
   const Hdf5Handle opened = open_hdf5(path);
   if (!opened.good()) fail(needs + "cannot be read as an HDF5 file: " + hdf5_error());
+  const DivisionGuard guard(path);
   const Hdf5Handle source(H5Dopen2(opened, name.c_str(), H5P_DEFAULT), H5Dclose);
   if (!source.good())
     fail("needs the dataset '" + on_one_line(name) + "' of the file '" + on_one_line(file) +
@@ -228,6 +249,7 @@ hid_t access_without_cache() {
 }  // namespace
 
 Hdf5Handle open_dataset(hid_t file, const std::string& path, const std::string& name) {
+  const DivisionGuard guard(path);
   Hdf5Handle dataset(H5Dopen2(file, name.c_str(), access_without_cache()), H5Dclose);
   if (!dataset.good())
     throw UserError({path}, "dataset '" + on_one_line(name) + "' cannot be opened: " + hdf5_error());

@@ -74,17 +74,17 @@ MetricsTable with_columns(const std::vector<const char*>& names) {
 
 TEST(ChartsTest, EveryColumnIsShownInItsGroup) {
   const MetricsTable one = with_columns({"epoch", "loss", "lr", "metrics/train/Accuracy", "since_start_s"});
-  const MetricsTable two = with_columns({"loss", "metrics/eval/Accuracy", "my/own"});
+  const MetricsTable two = with_columns({"loss", "metrics/eval/Accuracy", "metrics/eval/loss", "my/own"});
   std::vector<std::string> texts;
   for (const Chart& chart : charts_of({&one, &two})) {
     std::string text = chart.group + ": " + chart.title + " of";
     for (const Chart::Line& line : chart.lines) text += " " + line.column;
     texts.push_back(text);
   }
-  EXPECT_THAT(
-      texts,
-      ElementsAre("Loss: loss of loss", "Metrics: Accuracy of metrics/train/Accuracy metrics/eval/Accuracy",
-                  "Learning rate, throughput, memory: learning rate of lr", "Other: my/own of my/own"));
+  EXPECT_THAT(texts, ElementsAre("Loss: loss of loss metrics/eval/loss",
+                                 "Metrics: Accuracy of metrics/train/Accuracy metrics/eval/Accuracy",
+                                 "Learning rate, throughput, memory: learning rate of lr",
+                                 "Other: my/own of my/own"));
 }
 
 TEST(ChartsTest, ManyColumnsOfAPrefixAreAGroupAndTheOthersComeBeforeThem) {

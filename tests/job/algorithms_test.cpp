@@ -322,7 +322,7 @@ TEST_F(AlgorithmsTest, AProgramMayServeARecipeAsItIsWritten) {
 
 // Options are a plugin's; paths among them have been resolved, and may be elsewhere now.
 TEST_F(AlgorithmsTest, OfAModelsOptionsOnlyPathsMayDiffer) {
-  const auto train_with = [this](int64_t width, const std::string& file, const std::string& resume) {
+  const auto train_with = [this](const auto& width, const std::string& file, const std::string& resume) {
     LocalRunOptions options;
     options.run_dir = path("a");
     options.resume = resume;
@@ -337,9 +337,9 @@ TEST_F(AlgorithmsTest, OfAModelsOptionsOnlyPathsMayDiffer) {
     };
     train_in_one_process(recipe_of(recipe_text("", "", 2)), options);
   };
-  train_with(24, "/old/net.pt", "");
-  train_with(24, "/new/net.pt", "auto");
-  EXPECT_THAT(message_of<UserError>([&] { train_with(25, "/old/net.pt", "auto"); }),
+  train_with(int64_t{24}, "/old/net.pt", "");
+  train_with(24.0, "/new/net.pt", "auto");
+  EXPECT_THAT(message_of<UserError>([&] { train_with(int64_t{25}, "/old/net.pt", "auto"); }),
               HasSubstr("it was trained with model.options.width = 24, which is not so in the recipe"));
 }
 

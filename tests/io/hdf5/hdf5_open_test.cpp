@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstring>
 #include <filesystem>
@@ -147,6 +148,53 @@ TEST_F(Hdf5OpenTest, SourcesOfSourcesExist) {
               StartsWith(scratch_.path("between.h5") + ": dataset 'x' needs the file 'none.h5'"));
   write_virtual(".", "x");
   EXPECT_THAT(why_not_sound(), HasSubstr("is virtual in more than 8 layers"));
+}
+
+TEST_F(Hdf5OpenTest, ChunksOfSizeZeroEndTheProcessWithAnError) {
+  const std::string path = std::string(TUTTI_SOURCE_DIR) + "/tests/io/hdf5/chunk_of_size_zero.h5";
+  EXPECT_EXIT(list_hdf5(path), testing::ExitedWithCode(2), "chunk_of_size_zero.h5: .* chunks of size 0");
+  EXPECT_EXIT(Hdf5File{path}, testing::ExitedWithCode(2), "chunk_of_size_zero.h5: .* chunks of size 0");
+}
+
+TEST_F(Hdf5OpenTest, PipesAreNeverWaitedFor) {
+  const std::string pipe = scratch_.path("pipe.h5");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_FALSE(is_hdf5(pipe));
+  EXPECT_THAT(message_of<UserError>([&] { Hdf5File{pipe}; }), HasSubstr("is a pipe"));
+  write_virtual("pipe.h5", "y");
+  expect_refused("needs the file 'pipe.h5', which cannot be read");
+  write_virtual("pip%b.h5", "y");
+  std::filesystem::rename(pipe, scratch_.path("pip0.h5"));
+  Hdf5File(path_).read("x");  // of no source, fill values
+  const hid_t file = H5Fcreate(path_.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+  H5Lcreate_external("pip0.h5", "y", file, "linked", H5P_DEFAULT, H5P_DEFAULT);
+  H5Fclose(file);
+  EXPECT_EQ(list_hdf5(path_).at(0).description(), ListedArray::kUnreadable);
+}
+
+TEST_F(Hdf5OpenTest, GroupsThatHoldThemselvesAreListedInTime) {
+  const hid_t file = H5Fcreate(path_.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+  H5Lcreate_hard(file, "/", file, "g", H5P_DEFAULT, H5P_DEFAULT);
+  H5Lcreate_hard(file, "/", file, "h", H5P_DEFAULT, H5P_DEFAULT);
+  H5Fclose(file);
+  EXPECT_TRUE(list_hdf5(path_).empty());
+}
+
+TEST_F(Hdf5OpenTest, ExternalFilesHoldWhatIsClaimed) {
+  const std::string raw = scratch_.path("raw");
+  const hid_t file = H5Fcreate(path_.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+  const hsize_t four = 4;
+  const hid_t space = H5Screate_simple(1, &four, nullptr), list = H5Pcreate(H5P_DATASET_CREATE);
+  H5Pset_external(list, raw.c_str(), 0, 16);
+  H5Dclose(H5Dcreate2(file, "x", H5T_IEEE_F32LE, space, H5P_DEFAULT, list, H5P_DEFAULT));
+  H5Pclose(list);
+  H5Sclose(space);
+  H5Fclose(file);
+  expect_refused("needs the file '" + raw + "': No such file");
+  write_text(raw, std::string(15, '\0'));
+  expect_refused("16 bytes, but the file has only 15 bytes of it");
+  write_text(raw, std::string(16, '\0'));
+  EXPECT_TRUE(at::equal(Hdf5File(path_).read("x"), at::zeros({4})));
 }
 
 TEST_F(Hdf5OpenTest, NamesWithControlCharactersAreNotListed) {
