@@ -78,6 +78,8 @@ void Checkpointer::copy(std::vector<CheckpointPiece>& pieces) {
 Durable Checkpointer::write(Snapshot& snapshot) {
   Durable durable{snapshot.name, "", {}, std::move(snapshot.state), snapshot.last};
   try {
+    // Made at the start: a folder that was moved or removed since is not made again.
+    if (!disk_.exists(checkpoints_)) throw OperatingError({checkpoints_}, "was moved or removed under way");
     durable.file = write_rank_file(disk_, unfinished_folder(checkpoints_, snapshot.name, nonce_), rank_,
                                    snapshot.pieces, &layout_);
   } catch (const OperatingError& error) {
