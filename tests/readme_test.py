@@ -15,6 +15,7 @@ import tempfile
 from shown_output import first_missing
 
 NOT_HERE = ("make ", "mpirun -np 4 ", "mpirun -np 16 ", "#SBATCH", "srun ", "cmake ")
+WAITING = re.compile(r"  \d+% waiting for data$")  # on a busy machine
 MEASURED = re.compile(r"[\d.]+ samples/s|(?<=samples/s) +\d+|[\d:]+ left|(?<=  time) +.*")
 FRACTION = re.compile(r"-?\d+\.\d+(e-?\d+)?")
 
@@ -49,7 +50,7 @@ def run(command, folder):
 
 def comparable(line, same_processor):
     """The line without what differs from run to run, or from processor to processor."""
-    line = MEASURED.sub("#", line.rstrip())
+    line = MEASURED.sub("#", WAITING.sub("", line.rstrip()))
     return line if same_processor else FRACTION.sub("#", line)
 
 

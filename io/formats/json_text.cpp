@@ -36,6 +36,7 @@ std::string without_raw_controls(const std::string& json) {
 // The library's numbers of errors: https://json.nlohmann.me/home/exceptions
 std::string json_problem(const nlohmann::json::exception& error) {
   constexpr int kWrongType = 302, kNoSuchKey = 403;
+  if (error.id == kJsonTooDeep) return "it is nested too deeply";
   if (const auto* syntax = dynamic_cast<const nlohmann::json::parse_error*>(&error))
     return "no JSON from byte " + std::to_string(syntax->byte) + " on";
   const std::string_view text = error.what();  // "[json.exception.out_of_range.403] key 'files' not found"

@@ -13,6 +13,7 @@ namespace tutti {
 // The largest depth of arrays and objects in a JSON text. Copying and writing a value are recursive; no file
 // of the program has more than ten levels.
 inline constexpr int kMaxJsonDepth = 64;
+inline constexpr int kJsonTooDeep = 1000;  // the number of that error; the library's are below
 
 // Offset of the byte that exceeds kMaxJsonDepth, or nullopt.
 std::optional<std::size_t> byte_too_deep(std::string_view text);
@@ -25,7 +26,7 @@ Json parse_json(std::string_view text, typename Json::parser_callback_t callback
                 bool allow_exceptions = true) {
   if (const auto too_deep = byte_too_deep(text)) {
     if (!allow_exceptions) return Json(Json::value_t::discarded);
-    throw Json::parse_error::create(101, *too_deep + 1, "it is nested too deeply", nullptr);
+    throw Json::parse_error::create(kJsonTooDeep, *too_deep + 1, "it is nested too deeply", nullptr);
   }
   try {
     return Json::parse(text, std::move(callback), allow_exceptions);

@@ -59,7 +59,8 @@ Json parse_header(const MappedFile& file, uint64_t length) {
     if (!header.is_object()) fail(file.path(), kLengthBytes, "the header is not a JSON object");
     return header;
   } catch (const Json::parse_error& error) {
-    fail(file.path(), kLengthBytes + error.byte, "the header is not JSON");
+    fail(file.path(), kLengthBytes + error.byte,
+         error.id == kJsonTooDeep ? "the header is nested too deeply" : "the header is not JSON");
   }
 }
 

@@ -295,8 +295,8 @@ TEST_F(AlgorithmsTest, WhatOnlyAProgramHasIsNamed) {
   EXPECT_THAT(required("a"), ElementsAre("Multiply"));
   EXPECT_THAT(
       refused({.checkpoint = load_path("a"), .steps = 6}),
-      AllOf(HasSubstr("checkpoint.resume = "), HasSubstr("the weights need the algorithm Multiply, which "
-                                                         "cannot be applied: the program of that run")));
+      AllOf(HasSubstr("checkpoint.load_path = "), HasSubstr("the weights need the algorithm Multiply, which "
+                                                            "cannot be applied: the program of that run")));
 }
 
 TEST_F(AlgorithmsTest, WhatOnlyAPluginHasIsNamed) {

@@ -218,7 +218,11 @@ TEST_F(ProgressTest, ATerminalShowsNoPartOfANumber) {
         [&](Progress& progress) {
           for (int64_t step = 1; step <= 5; ++step) {
             clock_.time += std::chrono::seconds(1);
-            progress.log_step({.loss = 2.30564, .lr = 7.70667e-05, .samples = 8, .progress = 0.5},
+            progress.log_step({.loss = 2.30564,
+                               .lr = 7.70667e-05,
+                               .samples = 8,
+                               .max_duration = kTwoEpochs,
+                               .progress = 0.5},
                               during(step));
           }
           text = terminal.read();
@@ -380,7 +384,7 @@ TEST_F(ProgressTest, NamesAndTextsOfOthersReachNoTerminalRaw) {
       });
   EXPECT_THAT(text, StartsWith("m\\x1b]0;x\\x07: "));
   EXPECT_THAT(text, HasSubstr("  a\\x1b[2J 0.5\n"));
-  EXPECT_THAT(text, HasSubstr("\n  a\\x1b[2J              0.5"));
+  EXPECT_THAT(text, HasSubstr("\n  a\\x1b[2J               0.5"));
   EXPECT_TRUE(text.ends_with("\n\nTo be\n\tor\\x1b[2J \xef\xbf\xbd \xef\xbf\xbd\n")) << text;
 }
 
