@@ -146,6 +146,7 @@ void store_results(State& state, const std::vector<MetricPtr>& metrics, const Co
 }  // namespace
 
 void try_metrics(State& state, const Evaluator& evaluator, const Dataset& data) {
+  if (!evaluator.names_metrics()) return;
   const at::NoGradGuard no_grad;
   const LentZeros zeros(*state.model);
   const EvaluationMode evaluating(*state.model);
