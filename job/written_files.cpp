@@ -6,7 +6,6 @@
 
 #include "io/run_paths.h"
 #include "recipe/catalog.h"
-#include "recipe/placeholders.h"
 #include "runtime/disk.h"
 #include "runtime/text.h"
 
@@ -68,9 +67,9 @@ class WrittenFiles {
   void add(const Setting& key, const std::string& pattern, bool by_rank, bool is_folder = false) {
     std::set<std::string> paths;
     for (int rank = 0; rank < (by_rank ? world_ : 1); ++rank) {
-      const std::string name = name_of(pattern, rank);
-      if (!pattern.starts_with('/')) require_inside(key, name);
-      paths.insert(path_of(name));
+      const std::string path = logger_path(run_dir_, run_name_, rank, pattern);
+      if (!pattern.starts_with('/')) require_inside(key, plain_path(path));
+      paths.insert(true_path(path));
     }
     std::vector<Written> fresh;
     for (const auto& path : paths) {
@@ -83,20 +82,8 @@ class WrittenFiles {
   }
 
  private:
-  std::string name_of(const std::string& pattern, int rank) const {
-    std::string name = pattern;
-    replace_all(name, "{run_name}", run_name_);
-    replace_all(name, "{rank}", std::to_string(rank));
-    return name;
-  }
-
-  std::string path_of(const std::string& name) const {
-    return true_path(name.starts_with('/') ? name : run_dir_ + "/" + name);
-  }
-
   // Of a name that is not absolute as it is written.
-  void require_inside(const Setting& key, const std::string& name) const {
-    const std::string path = plain_path(name.starts_with('/') ? name : run_dir_ + "/" + name);
+  void require_inside(const Setting& key, const std::string& path) const {
     if (path != run_dir_ && !lies_below(path, run_dir_))
       key.fail("leads out of the run's folder, to " + path +
                "; expected a name in that folder, or an absolute path");

@@ -61,13 +61,7 @@ extern "C" int open(const char* path, int flags, ...) {
   return open_late(path, flags, mode);
 }
 
-extern "C" int open64(const char* path, int flags, ...) {
-  va_list arguments;
-  va_start(arguments, flags);
-  const mode_t mode = mode_of(arguments, flags);
-  va_end(arguments);
-  return open_late(path, flags, mode);
-}
+extern "C" int open64(const char* path, int flags, ...) __attribute__((alias("open")));
 
 extern "C" ssize_t pwrite(int file, const void* bytes, size_t count, off_t offset) {
   stall(file);
