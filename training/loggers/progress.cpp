@@ -105,10 +105,11 @@ void Progress::log_evaluation(const LoggedMetrics& metrics, const LogTime& time)
 
 void Progress::log_table(const LoggedTable& table, const LogTime&) {
   if (!options_.lines || !options_.tables) return;
-  std::string text = styled(colors_, TextStyle::kGreen, place() + kBetweenFields + table.name) + "\n";
+  std::string text =
+      styled(colors_, TextStyle::kGreen, place() + kBetweenFields + on_one_line(table.name)) + "\n";
   for (const auto& row : table.rows)
     for (std::size_t c = 0; c < row.size(); ++c)
-      text += "  " + table.columns[c] + ": " + printable(indented(row[c])) + "\n";
+      text += "  " + on_one_line(table.columns[c]) + ": " + printable(indented(row[c])) + "\n";
   out_.print(text);
 }
 

@@ -127,14 +127,15 @@ TEST_F(ProgressTest, AnEvaluationIsALineOfItsOwn) {
 }
 
 TEST_F(ProgressTest, ATableIsShownUnlessALoggerPrintsIt) {
-  const LoggedTable table{"generations", {"prompt", "generation"}, {{"ab", "c\nd\x1b"}, {"1 2", "3"}}};
+  const LoggedTable table{
+      "generations\x1b[2J", {"pro\nmpt", "\xc2\x9bgeneration"}, {{"ab", "c\nd\x1b"}, {"1 2", "3"}}};
   const auto log = [&](Progress& progress) {
     steps(progress, 1, 3);
     progress.log_table(table, during(3));
   };
   EXPECT_THAT(shown(log),
-              HasSubstr("\nepoch 1/2  step 3/10  generations\n  prompt: ab\n  generation: c\n    d\\x1b\n"
-                        "  prompt: 1 2\n  generation: 3\n"));
+              HasSubstr("\nepoch 1/2  step 3/10  generations\\x1b[2J\n  pro\\nmpt: ab\n"
+                        "  \\x9bgeneration: c\n    d\\x1b\n  pro\\nmpt: 1 2\n  \\x9bgeneration: 3\n"));
   EXPECT_THAT(opened({.tables = false}, {.run_dir = "r"}, log), Not(HasSubstr("generations")));
   EXPECT_THAT(opened({.json = true}, {.run_dir = "r"}, log), Not(HasSubstr("generations")));
 }
