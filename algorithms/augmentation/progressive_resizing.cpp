@@ -73,7 +73,7 @@ bool ProgressiveResizing::try_on(const State& state, Batch& sample) const {
   if (options_.resize_targets && target.dim() < 3)
     throw UserError("targets without a height and a width cannot be resized");
   if (!options_.resize_targets && is_of_pixels(target.sizes().slice(1), {images.size(2), images.size(3)}))
-    throw UserError("targets are as high and wide as the images; expected resize_targets = true");
+    throw UserError("targets have a height and a width, as the images; expected resize_targets = true");
   resize(sample, options_.initial_scale, *make_draws(state.seed, {.name = "ProgressiveResizing"}));
   return true;
 }

@@ -72,8 +72,14 @@ ImageSize image_size(const at::Tensor& image) {
 }
 
 bool is_of_pixels(at::IntArrayRef shape, const ImageSize& image) {
-  const int64_t size[] = {image.height, image.width};
-  return shape.size() > 1 && (shape.slice(shape.size() - 2) == size || shape.slice(0, 2) == size);
+  const auto fits = [&image](int64_t height, int64_t width) {
+    if (height == image.height && width == image.width) return true;
+    if (std::min({height, width, image.height, image.width}) < 2) return false;
+    return (image.height % height == 0 && image.width % width == 0) ||
+           (height % image.height == 0 && width % image.width == 0);
+  };
+  const std::size_t dims = shape.size();
+  return dims > 1 && (fits(shape[0], shape[1]) || fits(shape[dims - 2], shape[dims - 1]));
 }
 
 std::pair<Shape, at::ScalarType> input_of(const SampleSpec& samples, at::ScalarType unknown) {

@@ -78,13 +78,13 @@ int64_t height_dim(at::ScalarType dtype, int64_t dims);
 inline int64_t height_dim(const at::Tensor& image) { return height_dim(image.scalar_type(), image.dim()); }
 ImageSize image_size(const at::Tensor& image);
 
-// True if a sample's array of this shape has a number for each pixel: [..., height, width] or
-// [height, width, ...].
+// True if a sample's array of this shape can be of an image's pixels, as a mask is: [..., height, width] or
+// [height, width, ...], of the image's edges, or of whole parts or multiples of both. An edge of 1 is none.
 bool is_of_pixels(at::IntArrayRef shape, const ImageSize& image);
 
 // A transform of each image "input" by itself: uint8 [height, width] or [height, width, channels] with at
 // most 4 channels, or floating-point [channels, height, width]. Other arrays stay as they are, so `spec`
-// refuses those as high and wide as the image, such as a mask, if pixels move.
+// refuses those of pixels, such as a mask, if pixels move.
 class ImageTransform : public Transform {
  public:
   SampleSpec spec(const SampleSpec& before) const final;
