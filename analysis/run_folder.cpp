@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "io/formats/json_text.h"
+#include "io/journal/recorded_run.h"
 #include "io/run_paths.h"
 #include "runtime/error.h"
 #include "runtime/regular_file.h"
@@ -15,7 +16,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 // What training leaves besides the recipe; a copy may lack some of them.
-constexpr const char* kLeft[] = {kRunLock, kMetricsFile, kResultFile, "log", "journal"};
+constexpr const char* kLeft[] = {kRunLock, kMetricsFile, kResultFile, "log/rank-0.log"};
 
 // A link, a pipe and a folder are there too.
 bool is_there(const std::string& folder, const char* name) {
@@ -26,13 +27,23 @@ bool is_there(const std::string& folder, const char* name) {
   return fs::exists(status);
 }
 
+bool has_journals(const std::string& folder) {
+  std::error_code error, unknown;
+  for (fs::directory_iterator start(journals_folder(folder), error), end; !error && start != end;
+       start.increment(error))
+    if (fs::exists(journal_path(start->path(), 0), unknown)) return true;
+  return false;
+}
+
+// Others have a folder or a file called log, too.
 bool has_been_trained_in(const std::string& folder) {
-  return std::ranges::any_of(kLeft, [&](const char* name) { return is_there(folder, name); });
+  return std::ranges::any_of(kLeft, [&](const char* name) { return is_there(folder, name); }) ||
+         has_journals(folder);
 }
 
 // The host of a run under way; "" = not known.
 std::string holder_of(const std::string& run_dir) try {
-  return text_of_file(run_dir + '/' + kRunLock);
+  return text_of_file(run_dir + '/' + kRunLock, kMostTextBytes);
 } catch (const OperatingError&) {
   return "";
 }
@@ -85,7 +96,7 @@ RunEnding ending_of(const Disk& disk, const std::string& run_dir) {
       return {RunCondition::kRunning, "on " + holder_of(run_dir)};
     if (!is_there(run_dir, kResultFile))
       return {RunCondition::kKilled, "it left no result; log/ has the last that each rank did"};
-    const std::string text = text_of_file(path_in_run(run_dir, kResultFile));
+    const std::string text = text_of_file(path_in_run(run_dir, kResultFile), kMostTextBytes);
     const Json result = parse_json<Json>(text, nullptr, /*allow_exceptions=*/false);
     const std::string how = result.is_object() ? text_member(result, "ended") : "";
     if (how.empty())

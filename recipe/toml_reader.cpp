@@ -255,7 +255,7 @@ std::vector<std::string> recipes_beside(const std::filesystem::path& path) {
 }
 
 std::string contents(const std::string& path) {
-  const RegularFile opened(path);
+  const RegularFile opened(path, kMostTextBytes);
   if (opened.problem().empty()) return opened.text();
   const std::filesystem::path file(path);
   std::error_code unknown;

@@ -160,6 +160,13 @@ std::vector<std::byte> Disk::read_range(const std::string& path, uint64_t offset
   return out;
 }
 
+std::string Disk::read_text(const std::string& path, uint64_t most_bytes) const {
+  if (const std::string problem = too_many_bytes(size(path), most_bytes); !problem.empty())
+    throw OperatingError({path}, "cannot be read: " + problem);
+  const std::vector<std::byte> bytes = read(path);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
 std::unique_ptr<WritableFile> PosixDisk::open(const std::string& path, bool truncate) {
   return std::make_unique<PosixFile>(path, truncate);
 }

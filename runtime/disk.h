@@ -39,6 +39,8 @@ class Disk {
   // Fills `to` with the bytes of the file from `offset` on.
   virtual void read_into(const std::string& path, uint64_t offset, std::span<std::byte> to) const = 0;
   std::vector<std::byte> read_range(const std::string& path, uint64_t offset, uint64_t bytes) const;
+  // The whole text of a file of at most so many bytes.
+  std::string read_text(const std::string& path, uint64_t most_bytes) const;
   virtual uint64_t size(const std::string& path) const = 0;
   virtual bool exists(const std::string& path) const = 0;
   // True if a file may be renamed to this path: the path is a regular file or does not exist.

@@ -10,18 +10,21 @@
 #include <utility>
 
 #include "runtime/error.h"
+#include "runtime/text.h"
 
 namespace tutti {
 
 // O_NONBLOCK: without it, opening a pipe waits for a writer.
-RegularFile::RegularFile(const std::string& path)
+RegularFile::RegularFile(const std::string& path, uint64_t most_bytes)
     : path_(path), descriptor_(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)) {
   struct stat facts {};
-  if (descriptor_ < 0 || ::fstat(descriptor_, &facts) != 0)
-    problem_ = std::strerror(errno);
-  else
+  const int error = descriptor_ < 0 || ::fstat(descriptor_, &facts) != 0 ? errno : 0;
+  if (error == ENXIO && ::stat(path.c_str(), &facts) == 0)  // sockets cannot be opened
     problem_ = no_file(facts.st_mode);
+  else
+    problem_ = error != 0 ? std::strerror(error) : no_file(facts.st_mode);
   size_ = static_cast<uint64_t>(facts.st_size);
+  if (problem_.empty()) problem_ = too_many_bytes(size_, most_bytes);
 }
 
 RegularFile::~RegularFile() {
@@ -45,10 +48,16 @@ std::string RegularFile::text() const {
   }
 }
 
-std::string text_of_file(const std::string& path) {
-  const RegularFile file(path);
+std::string text_of_file(const std::string& path, uint64_t most_bytes) {
+  const RegularFile file(path, most_bytes);
   if (!file.problem().empty()) throw OperatingError({path}, "cannot be read: " + file.problem());
   return file.text();
+}
+
+std::string too_many_bytes(uint64_t bytes, uint64_t most_bytes) {
+  if (bytes <= most_bytes) return "";
+  return "has " + grouped(static_cast<int64_t>(bytes)) + " bytes, and at most " +
+         grouped(static_cast<int64_t>(most_bytes)) + " are read";
 }
 
 std::string_view no_file(uint32_t mode) {

@@ -10,7 +10,8 @@ namespace tutti {
 // pipe, a device or a folder in its place is a problem.
 class RegularFile {
  public:
-  explicit RegularFile(const std::string& path);
+  // A file of more than `most_bytes` is a problem too.
+  explicit RegularFile(const std::string& path, uint64_t most_bytes = UINT64_MAX);
   ~RegularFile();
   RegularFile(RegularFile&& other) noexcept;
   RegularFile(const RegularFile&) = delete;
@@ -28,8 +29,14 @@ class RegularFile {
   std::string problem_;
 };
 
-// The whole text of a regular file. Throws OperatingError with the path.
-std::string text_of_file(const std::string& path);
+// Of a recipe, a result and the like, which are read as a whole, whoever has put them there.
+inline constexpr uint64_t kMostTextBytes = uint64_t{1} << 24;
+
+// The whole text of a regular file of at most so many bytes. Throws OperatingError with the path.
+std::string text_of_file(const std::string& path, uint64_t most_bytes = UINT64_MAX);
+
+// "has 17,000,000 bytes, and at most 16,777,216 are read"; "" if there are not too many.
+std::string too_many_bytes(uint64_t bytes, uint64_t most_bytes);
 
 // "is a pipe, and no file", by st_mode of <sys/stat.h>; "" for a regular file.
 std::string_view no_file(uint32_t mode);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "io/checkpoint/checkpoint_summary.h"
 #include "runtime/error.h"
 
 namespace tutti {
@@ -108,7 +109,7 @@ std::size_t CheckpointStore::own_steps(const std::vector<std::string>& names,
   // A checkpoint may have lost its manifest in a crash.
   const auto manifest = [this](const std::string& folder) {
     const std::string path = folder + "/manifest.json";
-    return disk_.exists(path) ? disk_.read(path) : std::vector<std::byte>();
+    return disk_.exists(path) ? disk_.read_text(path, kMostManifestBytes) : std::string();
   };
   const auto wanted = manifest(resumed);
   for (std::size_t i = 0; i < names.size(); ++i)

@@ -3,6 +3,7 @@
 #include "io/journal/recorded_run.h"
 #include "io/run_paths.h"
 #include "runtime/error.h"
+#include "runtime/regular_file.h"
 #include "runtime/text.h"
 
 namespace tutti {
@@ -14,10 +15,6 @@ constexpr Nanoseconds kLockInterval = std::chrono::milliseconds(100);
 std::vector<std::byte> bytes_of(const std::string& text) {
   const auto* begin = reinterpret_cast<const std::byte*>(text.data());
   return {begin, begin + text.size()};
-}
-
-std::string text_of(const std::vector<std::byte>& bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 void write_small_file(Disk& disk, const std::string& path, const std::string& text) {
@@ -48,7 +45,8 @@ std::unique_ptr<DiskLock> RunFolder::lock(Context& context, const std::string& f
   const TimePoint until = context.now() + kLockTimeout;
   for (bool first = true;; first = false) {
     if (auto taken = disk_.lock(path, "host " + host)) return taken;
-    const std::string other = folder + ": a run is under way in it, on " + text_of(disk_.read(path));
+    const std::string other =
+        folder + ": a run is under way in it, on " + disk_.read_text(path, kMostTextBytes);
     if (context.now() >= until)
       throw UserError(other + "; `tutti stop` ends it, and --run-dir gives this one a folder of its own");
     if (first) log.warning(other + "; waits 5 s for its end");
@@ -59,7 +57,7 @@ std::unique_ptr<DiskLock> RunFolder::lock(Context& context, const std::string& f
 void RunFolder::write_nonce(const std::string& nonce) { write_small_file(disk_, nonce_path(), nonce); }
 
 bool RunFolder::has_nonce(const std::string& nonce) const {
-  return disk_.exists(nonce_path()) && text_of(disk_.read(nonce_path())) == nonce;
+  return disk_.exists(nonce_path()) && disk_.read_text(nonce_path(), kMostTextBytes) == nonce;
 }
 
 void RunFolder::remove_nonce() { disk_.remove_all(nonce_path()); }

@@ -3,19 +3,17 @@
 #include <span>
 
 #include "io/checkpoint/checkpoint.h"
+#include "io/checkpoint/checkpoint_summary.h"
 #include "io/checkpoint/checkpoint_tensors.h"
 #include "recipe/toml_reader.h"
 #include "runtime/error.h"
 #include "runtime/hashes.h"
+#include "runtime/regular_file.h"
 
 namespace tutti {
 namespace {
 
 constexpr uint64_t kHashedBytes = uint64_t{1} << 20;  // at once: they fit the processor's cache
-
-std::string text_of(const std::vector<std::byte>& bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
 
 void check_size(const Disk& disk, const std::string& path, uint64_t expected) {
   if (!disk.exists(path)) throw OperatingError({path}, "missing");
@@ -40,7 +38,7 @@ void verify_file(const Disk& disk, const std::string& path, const RankFile& file
 
 std::string manifest_text(const Disk& disk, const std::string& folder) {
   const std::string path = folder + "/manifest.json";
-  return disk.exists(path) ? text_of(disk.read(path)) : std::string();
+  return disk.exists(path) ? disk.read_text(path, kMostManifestBytes) : std::string();
 }
 
 // Moves the target of `latest` to the front.
@@ -102,7 +100,7 @@ CheckpointManifest read_manifest(const Disk& disk, const std::string& folder) {
   const std::string path = folder + "/manifest.json";
   if (!disk.exists(path)) throw OperatingError({path}, "missing: the checkpoint was never finished");
   try {
-    return CheckpointManifest::from_json(text_of(disk.read(path)));
+    return CheckpointManifest::from_json(disk.read_text(path, kMostManifestBytes));
   } catch (const OperatingError& error) {
     throw OperatingError({path}, error.what());
   }
@@ -133,7 +131,7 @@ std::string folder_of_checkpoints(const Disk& disk, const std::string& path) {
   if (disk.exists(path + "/checkpoints")) return path + "/checkpoints";
   const std::string recipe = path + "/recipe.toml";
   if (!disk.exists(recipe)) return path;
-  const Setting parsed = parse_recipe(text_of(disk.read(recipe)), recipe);
+  const Setting parsed = parse_recipe(disk.read_text(recipe, kMostTextBytes), recipe);
   const Setting* checkpoint = parsed.find("checkpoint");
   const Setting* folder = checkpoint ? checkpoint->find("save_folder") : nullptr;
   return folder && folder->is_text() ? folder->text() : path;

@@ -31,8 +31,7 @@ void read(const nlohmann::json& manifest, CheckpointSummary& to) {
 CheckpointSummary summary_of(const Disk& disk, const std::string& checkpoints, const std::string& name) {
   CheckpointSummary summary{.name = name};
   try {
-    const auto bytes = disk.read(checkpoints + '/' + name + kManifest);
-    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    const std::string text = disk.read_text(checkpoints + '/' + name + kManifest, kMostManifestBytes);
     read(parse_json(text, keep).at("manifest"), summary);
   } catch (const nlohmann::json::exception& error) {
     summary.problem = json_problem(error);

@@ -8,6 +8,9 @@
 
 namespace tutti {
 
+// A manifest is read as a whole; one of thousands of ranks and tensors has some hundred million bytes.
+inline constexpr uint64_t kMostManifestBytes = uint64_t{1} << 30;
+
 // What a checkpoint's manifest says of the whole, read without libtorch and without the other files.
 struct CheckpointSummary {
   std::string name;

@@ -133,11 +133,20 @@ TEST_F(RunStatusTest, AFolderWithOnlyARecipeIsNoRun) {
   EXPECT_EQ(runs_below(scratch_.path("runs")).size(), 1U);
   EXPECT_THAT(message_of<UserError>([&] { status_of(scratch_.path("runs/mine")); }),
               HasSubstr("not a run folder: it has a recipe.toml and nothing else that a run leaves"));
-  for (const char* left : {".lock", "metrics.jsonl", "result.json", "log", "journal"}) {
-    write_text(scratch_.path("runs/mine/") + left, "");
-    EXPECT_EQ(runs_below(scratch_.path("runs")).size(), 2U) << left;
-    disk_.remove_all(scratch_.path("runs/mine/") + left);
-  }
+  const auto runs_with = [&](const std::string& left) {
+    const std::string path = scratch_.path("runs/mine/" + left);
+    disk_.make_folders(std::filesystem::path(path).parent_path());
+    write_text(path, "");
+    const std::size_t runs = runs_below(scratch_.path("runs")).size();
+    for (const char* name : {"log", "journal"}) disk_.remove_all(scratch_.path("runs/mine/") + name);
+    disk_.remove_all(path);
+    return runs;
+  };
+  for (const char* left :
+       {".lock", "metrics.jsonl", "result.json", "log/rank-0.log", "journal/1/rank-0.journal"})
+    EXPECT_EQ(runs_with(left), 2U) << left;
+  for (const char* left : {"log", "log/build.txt", "journal", "journal/2024.txt", "journal/1/rank-0.txt"})
+    EXPECT_EQ(runs_with(left), 1U) << left;
 }
 
 TEST_F(RunStatusTest, JsonOfAnotherTypeIsSaidAndNoError) {
@@ -187,6 +196,22 @@ TEST_F(RunStatusTest, APipeInPlaceOfAFileIsSaid) {
   disk_.remove_all(manifest);
   ASSERT_EQ(::mkfifo(manifest.c_str(), 0600), 0);
   EXPECT_THAT(status_of(run_).checkpoints.at(0).problem, HasSubstr("is a pipe, and no file"));
+}
+
+// Files with holes: of little disk, and of more than the memory.
+TEST_F(RunStatusTest, FilesFarTooLargeAreNotRead) {
+  for (const char* name : {"recipe.toml", "result.json"}) {
+    const std::string bad = bad_run("large");
+    write_text(bad + '/' + name, "");
+    std::filesystem::resize_file(bad + '/' + name, uint64_t{1} << 42);
+    EXPECT_THAT(wrong_with("large"), HasSubstr(std::string(name) + ": cannot ")) << name;
+    EXPECT_THAT(wrong_with("large"),
+                HasSubstr("has 4,398,046,511,104 bytes, and at most 16,777,216 are read"));
+    EXPECT_THROW(status_of(bad), UserError);
+  }
+  std::filesystem::resize_file(run_ + "/checkpoints/ep1-ba15/manifest.json", uint64_t{1} << 42);
+  disk_.remove_all(scratch_.path("runs/large"));
+  EXPECT_THAT(status_of(run_).checkpoints.at(0).problem, HasSubstr("at most 1,073,741,824 are read"));
 }
 
 TEST_F(RunStatusTest, NothingIsWrittenAndNoLinkOutIsFollowed) {
