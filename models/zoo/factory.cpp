@@ -26,20 +26,26 @@ const Shape& shape_of(const Setting& section, const SampleSpec& samples, const s
 
 bool may_be_channels(int64_t size) { return size == 1 || size == 3 || size == 4; }
 
+// What makes float32 of an "input" of bytes. The order of images in the file may be another one: without a
+// layout, the data's transforms have planes turned to [height, width, channels].
 std::string bytes_hint(const Shape& shape) {
-  const bool first = shape.size() == 3 && may_be_channels(shape[0]) && !may_be_channels(shape[2]);
-  return std::string("; data.train.layout = ") + (first ? "\"NCHW\"" : "\"NHWC\"") +
+  constexpr int64_t kMostChannels = 4;
+  constexpr const char* kToTensor = "[[data.train.transforms]] with to_tensor makes float32 of it";
+  if (shape.size() == 2) return std::string("; ") + kToTensor;
+  if (shape.size() != 3) return "; data.train.scale makes float32 of it";
+  const bool ends_in_channels = shape[2] <= kMostChannels;
+  if (!ends_in_channels && shape[0] > kMostChannels) return "";
+  return std::string("; data.train.layout = ") +
+         (ends_in_channels ? "\"NHWC\" (\"NCHW\" if the file has [channels, height, width])" : "\"NCHW\"") +
          ", with data.train.mean and std where you want them, makes float32 [channels, height, width] of "
-         "images, and [[data.train.transforms]] with to_tensor makes float32 of it too";
+         "images, and " +
+         kToTensor + " too";
 }
 
 [[noreturn]] void refuse(const Setting& section, const SampleSpec& samples, const std::string& array,
-                         const std::string& expected) {
-  const auto dtype = samples.dtypes.find(array);
-  const bool bytes = dtype != samples.dtypes.end() && dtype->second == at::kByte;
+                         const std::string& expected, const std::string& hint = "") {
   section.at("kind").fail("expected '" + array + "' as " + expected + "; the data's is " +
-                          samples.describe(array) + " a sample" +
-                          (bytes ? bytes_hint(samples.shapes.at(array)) : ""));
+                          samples.describe(array) + " a sample" + hint);
 }
 
 bool has_dtype(const SampleSpec& samples, const std::string& array, at::ScalarType dtype) {
@@ -50,7 +56,9 @@ bool has_dtype(const SampleSpec& samples, const std::string& array, at::ScalarTy
 // Requires "input" to be float32 with at least one value per sample; returns its shape.
 const Shape& value_input(const Setting& section, const SampleSpec& samples) {
   const Shape& shape = shape_of(section, samples, "input");
-  if (!has_dtype(samples, "input", at::kFloat)) refuse(section, samples, "input", "float32");
+  if (!has_dtype(samples, "input", at::kFloat))
+    refuse(section, samples, "input", "float32",
+           samples.dtypes.at("input") == at::kByte ? bytes_hint(shape) : "");
   const bool empty = std::any_of(shape.begin(), shape.end(), [](int64_t size) { return size < 1; });
   if (shape.empty() || empty) refuse(section, samples, "input", "an array with at least one value");
   return shape;

@@ -117,6 +117,22 @@ TEST_F(JobTest, TheRecipesTransformsApplyToWhatAProgramBrings) {
               HasSubstr("a model for float32 [3, 6, 6]"));
 }
 
+// Transforms have planes turned to [height, width, channels], which the model is shown.
+TEST_F(JobTest, BytesInPlanesAreToldTheLayoutThatWorks) {
+  JobOptions options;
+  options.run_dir = folder_.path("run");
+  const TensorTree::Children planes = {{"input", at::zeros({24, 3, 6, 6}, at::kByte)},
+                                       {"target", at::zeros({24}, at::kLong)}};
+  const auto data = std::make_shared<TensorDataset>(planes, 10);
+  options.components.data = {{"train", data}, {"eval", data}};
+  const std::string program = "kind = 'program'\n", layout = "layout = 'NCHW'\n";
+  const std::string flip = "[[data.train.transforms]]\nkind = 'flip'";
+  EXPECT_THAT(why_refused(with_data(kMlp, program + flip, program), options),
+              AllOf(HasSubstr("the data's is uint8 [6, 6, 3] a sample"),
+                    HasSubstr("(\"NCHW\" if the file has [channels, height, width])")));
+  EXPECT_EQ(why_refused(with_data(kMlp, program + layout + flip, program + layout), options), "it was taken");
+}
+
 TEST_F(JobTest, IgnoredTargetsAreNoClassesOfAnyData) {
   const at::Tensor inputs = at::rand({8, 3});
   const std::string data =

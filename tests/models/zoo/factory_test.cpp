@@ -77,7 +77,9 @@ TEST(Factory, ImagesThatModelsDoNotTakeAreToldTheKey) {
     EXPECT_THAT([&] { make_model(resnet, samples); }, ThrowsMessage<UserError>(HasSubstr(hint)));
   };
   refusing(images({32, 32, 3}, at::kByte), "data.train.layout = \"NHWC\"");
-  refusing(images({3, 32, 32}, at::kByte), "data.train.layout = \"NCHW\"");
+  refusing(images({32, 32, 3}, at::kByte), "\"NCHW\" if the file has [channels, height, width]");
+  for (const int64_t channels : {1, 2, 3, 4})
+    refusing(images({channels, 32, 32}, at::kByte), "data.train.layout = \"NCHW\", with");
   refusing(images({32, 32, 3}, at::kFloat),
            "[32, 32, 3] a sample, which looks like [height, width, channels]");
   EXPECT_NO_THROW(make_model(resnet, images({3, 32, 32}, at::kFloat)));
