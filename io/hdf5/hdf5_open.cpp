@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <set>
+#include <functional>
+#include <map>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -27,6 +28,7 @@ constexpr uint64_t kFewChunks = uint64_t{1} << 20;
 constexpr uint64_t kLargestChunk = UINT32_MAX;  // in HDF5
 constexpr uint64_t kMostCompression = 1032;     // by deflate
 constexpr int kMostLayers = 8;                  // of virtual datasets of virtual datasets
+constexpr std::size_t kMostUnited = 1000;  // mappings of which overlaps are seen, in a time that grows fast
 
 std::string bytes_text(uint64_t bytes) {
   return bytes > INT64_MAX ? "more than 2^63 bytes" : grouped(static_cast<int64_t>(bytes)) + " bytes";
@@ -134,14 +136,9 @@ class Claims {
     return count;
   }
 
-  // True if the mappings of a virtual dataset lead to enough of it.
-  bool may_be_mapped(uint64_t numbers) const {
-    return bytes_ <= kSmallBytes || bytes_ / kMostCompression <= product(numbers, item_);
-  }
-
   void require_external() const;
   void require_sources() const;
-  void require_source(const std::string& file, const std::string& name) const;
+  void require_source(const std::string& file, const std::string& name, const Shape& end) const;
 
   hid_t dataset_;
   Hdf5Handle list_;
@@ -201,26 +198,66 @@ void Claims::require_external() const {
   if (bytes_ > held) fail_unheld(held);
 }
 
+// Takes the numbers of one mapping out of those that are not mapped yet.
+bool take_mapped(hid_t unmapped, hid_t mapping) {
+  const H5S_sel_type type = H5Sget_select_type(mapping);
+  if (type == H5S_SEL_ALL) return H5Sselect_none(unmapped) >= 0;
+  if (type == H5S_SEL_NONE || H5Sget_select_npoints(unmapped) == 0) return true;
+  return H5Smodify_select(unmapped, H5S_SELECT_NOTB, mapping) >= 0;
+}
+
+// The shape that a source has at least if it holds all that is mapped; empty if that is not known.
+Shape end_of(hid_t mapping) {
+  const int dims = std::max(H5Sget_simple_extent_ndims(mapping), 0);
+  std::vector<hsize_t> first(static_cast<std::size_t>(dims)), last(first);
+  if (dims == 0 || H5Sget_select_npoints(mapping) < 1 ||
+      H5Sget_select_bounds(mapping, first.data(), last.data()) < 0)
+    return {};
+  Shape end;
+  for (const hsize_t one : last) end.push_back(static_cast<int64_t>(one) + 1);
+  return end;
+}
+
+// libhdf5 would read the fill value where no source is mapped.
 void Claims::require_sources() const {
   size_t count = 0;
   if (H5Pget_virtual_count(list_, &count) < 0) fail("cannot be read: " + hdf5_error());
-  std::set<std::pair<std::string, std::string>> seen;
+  const Hdf5Handle unmapped(H5Dget_space(dataset_), H5Sclose);
+  const std::vector<hsize_t> zeros(shape_.size()), shape(shape_.begin(), shape_.end());
+  if (!shape.empty())
+    hdf5_check(
+        H5Sselect_hyperslab(unmapped, H5S_SELECT_SET, zeros.data(), nullptr, shape.data(), nullptr) >= 0,
+        "H5Sselect_hyperslab");
+  const uint64_t numbers = bytes_of(shape_, 1);
   uint64_t mapped = 0;
+  bool is_known = true;
+  std::map<std::pair<std::string, std::string>, Shape> sources;
   for (size_t i = 0; i < count; ++i) {
     const Hdf5Handle piece(H5Pget_virtual_vspace(list_, i), H5Sclose);
-    const hssize_t numbers = H5Sget_select_npoints(piece);
-    if (numbers < 0 || __builtin_add_overflow(mapped, static_cast<uint64_t>(numbers), &mapped))
-      mapped = UINT64_MAX;
+    const Hdf5Handle from(H5Pget_virtual_srcspace(list_, i), H5Sclose);
+    const hssize_t more = H5Sget_select_npoints(piece);
+    is_known = is_known && more >= 0;  // else a mapping grows with its source
+    if (is_known) mapped += std::min(numbers - mapped, static_cast<uint64_t>(more));
+    if (is_known && count <= kMostUnited && !take_mapped(unmapped, piece))
+      fail("cannot be read: " + hdf5_error());
     const std::string file = virtual_name(H5Pget_virtual_filename, list_, i);
     const std::string name = virtual_name(H5Pget_virtual_dsetname, list_, i);
     if (is_pattern(file) || is_pattern(name)) continue;
-    if (seen.emplace(file, name).second) require_source(without_escapes(file), without_escapes(name));
+    Shape &most = sources[{file, name}], end = end_of(from);
+    most.resize(std::max(most.size(), end.size()));
+    for (std::size_t dim = 0; dim < end.size(); ++dim) most[dim] = std::max(most[dim], end[dim]);
   }
-  if (!may_be_mapped(mapped)) fail_unheld(product(mapped, item_));
+  for (const auto& [source, end] : sources)
+    require_source(without_escapes(source.first), without_escapes(source.second), end);
+  const int64_t left =
+      count <= kMostUnited ? H5Sget_select_npoints(unmapped) : static_cast<int64_t>(numbers - mapped);
+  if (is_known && left > 0)
+    fail("is virtual, and no source is mapped to at least " + grouped(left) + " of its numbers, which are " +
+         list_text(shape_) + ": they would be read as fill values");
 }
 
-// libhdf5 would read the fill value in place of a missing source.
-void Claims::require_source(const std::string& file, const std::string& name) const {
+// libhdf5 would read the fill value in place of a missing source, and where a source ends early.
+void Claims::require_source(const std::string& file, const std::string& name, const Shape& end) const {
   const std::string path = source_path(path_, file);
   if (path.empty() && std::getenv("HDF5_VDS_PREFIX")) return;
   const std::string needs = "needs the file '" + on_one_line(file) + "', which ";
@@ -230,10 +267,14 @@ void Claims::require_source(const std::string& file, const std::string& name) co
   if (!opened.good()) fail(needs + "cannot be read as an HDF5 file: " + hdf5_error());
   const DivisionGuard guard(path);
   const Hdf5Handle source(H5Dopen2(opened, name.c_str(), H5P_DEFAULT), H5Dclose);
-  if (!source.good())
-    fail("needs the dataset '" + on_one_line(name) + "' of the file '" + on_one_line(file) +
-         "', which does not exist");
-  Claims(source, path, name, layers_ + 1).require_sound();
+  const std::string whole =
+      "needs the dataset '" + on_one_line(name) + "' of the file '" + on_one_line(file) + "', which ";
+  if (!source.good()) fail(whole + "does not exist");
+  const Claims claims(source, path, name, layers_ + 1);
+  const Shape& has = claims.shape_;
+  if (has.size() == end.size() && !std::equal(end.begin(), end.end(), has.begin(), std::less_equal<>()))
+    fail(whole + "is " + list_text(has) + ": too small for what is mapped, up to " + list_text(end));
+  claims.require_sound();
 }
 
 // Never closed: closing it would clear the error of opening a dataset.

@@ -36,17 +36,35 @@ class Hdf5OpenTest : public testing::Test {
     EXPECT_THAT(message_of<UserError>([&] { first_rows(path_, listed, 1); }), names_it);
   }
 
-  // Writes the virtual dataset x of the first four numbers of a source.
-  void write_virtual(const std::string& file, const std::string& dataset) {
+  // Writes the virtual dataset x of numbers of sources.
+  struct Mapping {
+    std::string file, dataset;
+    hsize_t first = 0, count = 4, of_source = 4;  // the source's first ones, of so many
+    bool is_pattern = false;                      // of any number of sources
+  };
+  void write_virtual(const std::vector<Mapping>& mappings, hsize_t size) {
     const hid_t out = H5Fcreate(path_.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
-    const hsize_t four = 4;
-    const hid_t space = H5Screate_simple(1, &four, nullptr), list = H5Pcreate(H5P_DATASET_CREATE);
-    H5Pset_virtual(list, space, file.c_str(), dataset.c_str(), space);
+    const hsize_t most = H5S_UNLIMITED;
+    const hid_t space = H5Screate_simple(1, &size, &most), list = H5Pcreate(H5P_DATASET_CREATE);
+    H5Pset_layout(list, H5D_VIRTUAL);
+    for (const Mapping& one : mappings) {
+      const hsize_t none = 0, some = 1;
+      const hid_t from = H5Screate_simple(1, &one.of_source, nullptr), to = H5Scopy(space);
+      H5Sselect_hyperslab(from, H5S_SELECT_SET, &none, nullptr, &one.count, nullptr);
+      const hsize_t* blocks = one.is_pattern ? &most : &some;
+      H5Sselect_hyperslab(to, H5S_SELECT_SET, &one.first, &one.count, blocks, &one.count);
+      H5Pset_virtual(list, to, one.file.c_str(), one.dataset.c_str(), from);
+      H5Sclose(to);
+      H5Sclose(from);
+    }
     const hid_t set = H5Dcreate2(out, "x", H5T_IEEE_F32LE, space, H5P_DEFAULT, list, H5P_DEFAULT);
     H5Dclose(set);
     H5Pclose(list);
     H5Sclose(space);
     H5Fclose(out);
+  }
+  void write_virtual(const std::string& file, const std::string& dataset) {
+    write_virtual({{file, dataset}}, 4);
   }
 
   Scratch scratch_;
@@ -140,6 +158,42 @@ TEST_F(Hdf5OpenTest, SourcesOfAVirtualArrayExist) {
   expect_refused("'none\\n.h5'");
 }
 
+// libhdf5 would read zeros.
+TEST_F(Hdf5OpenTest, AllNumbersOfAVirtualArrayAreMapped) {
+  PosixDisk disk;
+  write_hdf5(disk, scratch_.path("source.h5"), {hdf5_array("y", at::ones({4}))});
+  write_virtual({{"source.h5", "y", 0}, {"source.h5", "y", 4}}, 8);
+  EXPECT_TRUE(at::equal(Hdf5File(path_).read("x"), at::ones({8})));
+  write_virtual({{"source.h5", "y", 0}, {"source.h5", "y", 5}}, 9);
+  expect_refused("is virtual, and no source is mapped to at least 1 of its numbers, which are [9]");
+  write_virtual({{"source.h5", "y", 0}, {"source.h5", "y", 2}}, 8);  // as many as there are
+  expect_refused("no source is mapped to at least 2 of its numbers, which are [8]");
+  write_virtual({{"source.h5", "y", 0}, {"source.h5", "y", 2}}, 6);
+  EXPECT_TRUE(at::equal(Hdf5File(path_).read("x"), at::ones({6})));
+  write_virtual({}, 6);
+  expect_refused("no source is mapped to at least 6 of its numbers, which are [6]");
+}
+
+TEST_F(Hdf5OpenTest, SourcesAreAsLargeAsWhatIsMapped) {
+  PosixDisk disk;
+  write_hdf5(disk, scratch_.path("source.h5"), {hdf5_array("y", at::ones({4}))});
+  write_virtual({{"source.h5", "y", 0, 2, 9}, {"source.h5", "y", 2, 5, 9}}, 7);
+  expect_refused(
+      "needs the dataset 'y' of the file 'source.h5', which is [4]: too small for what is mapped, "
+      "up to [5]");
+  write_virtual({{"source.h5", "y", 0, 4, 9}}, 4);
+  EXPECT_TRUE(at::equal(Hdf5File(path_).read("x"), at::ones({4})));
+}
+
+TEST_F(Hdf5OpenTest, ThousandsOfMappingsAreCountedInTime) {
+  PosixDisk disk;
+  write_hdf5(disk, scratch_.path("source.h5"), {hdf5_array("y", at::ones({4}))});
+  std::vector<Mapping> mappings;
+  for (hsize_t i = 0; i < 2'000; ++i) mappings.push_back({"source.h5", "y", 5 * i});
+  write_virtual(mappings, 10'000);
+  EXPECT_THAT(why_not_sound(), HasSubstr("no source is mapped to at least 2,000 of its numbers"));
+}
+
 TEST_F(Hdf5OpenTest, SourcesOfSourcesExist) {
   write_virtual("none.h5", "y");
   std::filesystem::rename(path_, scratch_.path("between.h5"));
@@ -163,9 +217,9 @@ TEST_F(Hdf5OpenTest, PipesAreNeverWaitedFor) {
   EXPECT_THAT(message_of<UserError>([&] { Hdf5File{pipe}; }), HasSubstr("is a pipe"));
   write_virtual("pipe.h5", "y");
   expect_refused("needs the file 'pipe.h5', which cannot be read");
-  write_virtual("pip%b.h5", "y");
+  write_virtual({{.file = "pip%b.h5", .dataset = "y", .is_pattern = true}}, 4);
   std::filesystem::rename(pipe, scratch_.path("pip0.h5"));
-  Hdf5File(path_).read("x");  // of no source, fill values
+  EXPECT_NO_THROW(Hdf5File(path_).require_sound("x")) << "of no source";
   const hid_t file = H5Fcreate(path_.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
   H5Lcreate_external("pip0.h5", "y", file, "linked", H5P_DEFAULT, H5P_DEFAULT);
   H5Fclose(file);
