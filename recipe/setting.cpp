@@ -6,27 +6,26 @@
 #include <cmath>
 
 #include "runtime/printable.h"
+#include "runtime/text.h"
 
 namespace tutti {
 namespace {
 
 // Controls are escaped, also those that TOML allows as they are: a terminal would obey them.
 std::string quoted(const std::string& text) {
-  static constexpr char kHex[] = "0123456789ABCDEF";
   std::string out = "\"";
   for (std::size_t i = 0; i < text.size(); ++i) {
-    const bool is_c1 =
-        text[i] == '\xc2' && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0;
-    const char c = is_c1 ? text[++i] : text[i];
-    const auto byte = static_cast<unsigned char>(c);
+    const char c = text[i];
+    const Control control = control_at(text, i);
     if (c == '"' || c == '\\') {
       out += {'\\', c};
     } else if (c == '\n') {
       out += "\\n";
     } else if (c == '\t') {
       out += "\\t";
-    } else if (is_c1 || byte < 0x20 || byte == 0x7f) {
-      out += {'\\', 'u', '0', '0', kHex[byte >> 4], kHex[byte & 15]};
+    } else if (control.bytes > 0) {
+      out += formatted("\\u%04X", control.code);
+      i += control.bytes - 1;
     } else {
       out += c;
     }

@@ -23,17 +23,9 @@ std::size_t character_before(std::string_view text, std::size_t at) {
   return at;
 }
 
-// U+0080 to U+009F are control characters too, encoded as C2 and a second byte.
-bool is_c1(std::string_view text, std::size_t at) {
-  return text[at] == '\xc2' && at + 1 < text.size() && static_cast<unsigned char>(text[at + 1]) < 0xa0;
-}
-
-bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == '\x7f'; }
-
-std::string escaped(char c) {
-  static constexpr char kHex[] = "0123456789abcdef";
-  const auto byte = static_cast<unsigned char>(c);
-  return {'\\', 'x', kHex[byte >> 4], kHex[byte & 15]};
+std::string escaped(uint32_t code) {
+  if (code == '\n') return "\\n";
+  return code < 0x100 ? formatted("\\x%02x", code) : formatted("\\u%04x", code);
 }
 
 // `kept`: the control characters that stay.
@@ -41,13 +33,13 @@ std::string without_controls(std::string_view text, std::string_view kept) {
   const std::string whole = as_utf8(text);
   std::string out;
   for (std::size_t i = 0; i < whole.size(); ++i) {
-    const char c = whole[i];
-    if (is_c1(whole, i))
-      out += escaped(whole[++i]);
-    else if (!is_control(c) || kept.find(c) != kept.npos)
-      out += c;
-    else
-      out += c == '\n' ? "\\n" : escaped(c);
+    const Control control = control_at(whole, i);
+    if (control.bytes == 0 || kept.find(whole[i]) != kept.npos) {
+      out += whole[i];
+    } else {
+      out += escaped(control.code);
+      i += control.bytes - 1;
+    }
   }
   return out;
 }
@@ -74,6 +66,24 @@ std::string in_colours(std::string_view text) {
 }
 
 }  // namespace
+
+// The marks are those of Unicode's property Bidi_Control.
+Control control_at(std::string_view text, std::size_t at) {
+  const std::string_view rest = text.substr(at);
+  const auto first = static_cast<unsigned char>(rest[0]);
+  if (first < 0x20 || first == 0x7f) return {first, 1};
+  const std::size_t bytes = first == 0xe2 ? 3 : first == 0xc2 || first == 0xd8 ? 2 : 0;
+  if (bytes == 0 || rest.size() < bytes) return {};
+  uint32_t code = first & (bytes == 3 ? 0x0f : 0x1f);
+  for (std::size_t i = 1; i < bytes; ++i) {
+    if (!is_continuation(rest[i])) return {};
+    code = code << 6 | (static_cast<unsigned char>(rest[i]) & 0x3f);
+  }
+  const bool is_c1 = code < 0xa0, turns = code == 0x061c || code == 0x200e || code == 0x200f ||
+                                          (code >= 0x202a && code <= 0x202e) ||
+                                          (code >= 0x2066 && code <= 0x2069);
+  return is_c1 || turns ? Control{code, bytes} : Control{};
+}
 
 std::string printable(std::string_view message) {
   if (message.size() <= kFirstBytes + kLastBytes) return without_controls(message, "\n");

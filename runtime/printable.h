@@ -1,12 +1,21 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
 namespace tutti {
 
-// Makes a message safe for a terminal or a log: escapes control characters other than line breaks (\x1b),
-// replaces bytes that are not UTF-8, and leaves out the middle of a long message.
+// A character that a terminal obeys instead of showing it: a control character (C0, DEL, C1), or a mark by
+// which text runs in another direction (U+061C, U+200E, U+202A to U+202E, ...).
+struct Control {
+  uint32_t code = 0;
+  std::size_t bytes = 0;  // of UTF-8; 0 if the character is no such one
+};
+Control control_at(std::string_view text, std::size_t at);
+
+// Makes a message safe for a terminal or a log: escapes such characters other than line breaks (\x1b,
+// \u202e), replaces bytes that are not UTF-8, and leaves out the middle of a long message.
 std::string printable(std::string_view message);
 
 // Makes a value safe for a message: as above, but also escapes line breaks and cuts behind 60 bytes.
@@ -21,7 +30,7 @@ void print_text(std::string_view text);
 // Makes a whole value safe, on one line: for a path, or a comment of a recipe.
 std::string on_one_line(std::string_view value);
 
-// True if the value is UTF-8 without control characters and line breaks.
+// True if the value is UTF-8 and nothing of it is escaped.
 bool is_printable(std::string_view value);
 
 // "error: message" with a line break at the end, safe for a terminal. With `colours`, "error", the carets and

@@ -1,5 +1,6 @@
 #include "io/formats/json_text.h"
 
+#include "runtime/printable.h"
 #include "runtime/text.h"
 
 namespace tutti {
@@ -18,17 +19,17 @@ std::optional<std::size_t> byte_too_deep(std::string_view text) {
   return std::nullopt;
 }
 
-// They stand in texts only, where \u is known.
+// They stand in texts only, where \u is known. Line breaks between values stay.
 std::string without_raw_controls(const std::string& json) {
   std::string escaped;
   for (std::size_t i = 0; i < json.size(); ++i) {
-    const auto next = static_cast<unsigned char>(i + 1 < json.size() ? json[i + 1] : '\0');
-    if (json[i] == '\x7f')
-      escaped += "\\u007f";
-    else if (json[i] == '\xc2' && next >= 0x80 && next < 0xa0)
-      escaped += formatted("\\u%04x", json[++i] & 0xff);
-    else
+    const Control control = control_at(json, i);
+    if (control.code < 0x7f) {
       escaped += json[i];
+    } else {
+      escaped += formatted("\\u%04x", control.code);
+      i += control.bytes - 1;
+    }
   }
   return escaped;
 }

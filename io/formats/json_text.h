@@ -35,7 +35,7 @@ Json parse_json(std::string_view text, typename Json::parser_callback_t callback
   }
 }
 
-// Escapes DEL and U+0080 to U+009F, which JSON may have as they are, and which terminals obey.
+// Escapes the controls (runtime/printable.h) from DEL on, which JSON may have as they are.
 std::string without_raw_controls(const std::string& json);
 
 // What is wrong with a JSON text or with a value in it, in plain words.

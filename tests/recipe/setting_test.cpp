@@ -5,6 +5,8 @@
 #include <cmath>
 #include <functional>
 
+#include "recipe/toml_reader.h"
+
 namespace tutti {
 namespace {
 
@@ -76,6 +78,9 @@ TEST(Setting, NumbersAsTomlKeepAllTheirBits) {
 TEST(Setting, TextsAsTomlAreEscaped) {
   EXPECT_EQ(at_a_place(std::string("a\"b\\c\nd\te\x01")).toml(), "\"a\\\"b\\\\c\\nd\\te\\u0001\"");
   EXPECT_EQ(at_a_place(std::string("\xc2\x9b\xc2\xa0\x7f")).toml(), "\"\\u009B\xc2\xa0\\u007F\"");
+  const std::string turned = "a\u202e\u061c\u2069\u05d0";
+  EXPECT_EQ(at_a_place(turned).toml(), "\"a\\u202E\\u061C\\u2069\u05d0\"");
+  EXPECT_EQ(parse_recipe("a = " + at_a_place(turned).toml(), "r.toml").at("a").text(), turned);
 }
 
 TEST(Setting, TablesAsTomlLeaveOutWhatIsNone) {

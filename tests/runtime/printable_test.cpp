@@ -14,6 +14,18 @@ TEST(Printable, EscapesControlCharactersButLineBreaks) {
             "e \xef\xbf\xbd");
 }
 
+// U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069, and their neighbours.
+TEST(Printable, EscapesMarksThatTurnTheDirectionOfText) {
+  EXPECT_EQ(printable("a\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069z"),
+            "a\\u061c\\u200e\\u200f\\u202a\\u202b\\u202c\\u202d\\u202e\\u2066\\u2067\\u2068\\u2069z");
+  const std::string shown = "\u061b\u061d\u065c\u200d\u2010\u2029\u202f\u2065\u206a\u214e\U0001f600\u05d0";
+  EXPECT_EQ(printable(shown), shown);
+  EXPECT_EQ(printable(std::string_view("\u202e").substr(0, 2)), "\xef\xbf\xbd");
+  EXPECT_FALSE(is_printable("a\u202eb"));
+  for (const std::string_view torn : {"\xc2", "\xd8", "\xe2\x80", "\xc2\x41", "\xd8\x1c", "\xe2\x80\x2e"})
+    EXPECT_EQ(control_at(torn, 0).bytes, 0u);
+}
+
 TEST(Printable, LeavesOutTheMiddleOfALongMessage) {
   const std::string message = "digits.toml:3: " + std::string(70'000, 'x') + ": expected a number";
   const std::string text = printable(message);

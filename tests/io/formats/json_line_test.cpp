@@ -39,8 +39,8 @@ TEST(JsonLineTest, WhatIsNotThereIsAUserErrorThatNamesIt) {
 }
 
 TEST(JsonLineTest, HasNoControlCharactersThatATerminalObeys) {
-  EXPECT_EQ(json_line({{"a\x1b\x7f", std::string("\xc2\x80\xc2\x9f\xc2\xa0 \xff")}}),
-            "{\"a\\u001b\\u007f\": \"\\u0080\\u009f\xc2\xa0 \xef\xbf\xbd\"}");
+  EXPECT_EQ(json_line({{"a\x1b\x7f", std::string("\xc2\x80\xc2\x9f\xc2\xa0 \xff\u202e")}}),
+            "{\"a\\u001b\\u007f\": \"\\u0080\\u009f\xc2\xa0 \xef\xbf\xbd\\u202e\"}");
 }
 
 TEST(JsonText, WrongTypesAndMissingMembersAreSaidInPlainWords) {
