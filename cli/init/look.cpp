@@ -11,6 +11,7 @@
 #include "io/hdf5/hdf5_listing.h"
 #include "recipe/setting.h"
 #include "runtime/error.h"
+#include "runtime/regular_file.h"
 #include "runtime/text.h"
 
 namespace tutti {
@@ -98,6 +99,8 @@ FoundData binary_tokens(const std::string& file, const std::string& recipe_folde
 }
 
 FoundData look_into_file(const std::string& file, const std::string& recipe_folder) {
+  const RegularFile opened(file);
+  if (!opened.problem().empty()) throw UserError({file}, opened.problem());
   const std::string ending = lower_case(fs::path(file).extension().string());
   if (is_hdf5(file)) return look_into_hdf5(file, recipe_folder);
   if (unread_endings().contains(ending))
@@ -105,7 +108,7 @@ FoundData look_into_file(const std::string& file, const std::string& recipe_fold
                     ending + " files are not read; docs/data.md says how to write an HDF5 file with h5py");
   if (ending == ".h5" || ending == ".hdf5" || ending == ".hdf")
     throw UserError({file}, "not an HDF5 file, whatever it is called");
-  const auto size = static_cast<int64_t>(fs::file_size(file));
+  const auto size = static_cast<int64_t>(opened.size());
   const std::vector<uint8_t> head = file_head(file, kLookedAt);
   if (is_text(head)) {
     FoundData data = tokens_data(file, recipe_folder, "bytes", size,

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <hdf5.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <string>
@@ -24,7 +25,7 @@ using testing::HasSubstr;
 using testing::Not;
 
 constexpr const char* kCommand =
-    "\n[[loggers]]\nkind = \"command\"\ncommand = \"touch PWNED\"\n[x]\ny = \"\x1b[2J\xc2\x9b";
+    "\n[[loggers]]\nkind = \"command\"\ncommand = \"touch PWNED\"\n[x]\ny = \"\x1b[2J\xc2\x9b\xe2\x80\xae";
 
 class InitTest : public testing::Test {
  protected:
@@ -98,12 +99,22 @@ TEST_F(InitTest, APathThatNoRecipeCanNameIsRefused) {
             scratch_.path("no\\n\\x1b.h5") + ": no such file or folder");
 }
 
+TEST_F(InitTest, WhatIsNoFileIsSaid) {
+  const std::string pipe = scratch_.path("pipe"), socket = scratch_.path("socket");
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  ASSERT_EQ(::mknod(socket.c_str(), S_IFSOCK | 0600, 0), 0);
+  for (const auto& [path, what] :
+       {std::pair(pipe, "is a pipe, and no file"), std::pair(socket, "is a socket, and no file"),
+        std::pair(std::string("/dev/null"), "is a device, and no file")})
+    EXPECT_EQ(message_of<UserError>([&] { drafted(path); }), path + ": " + what);
+}
+
 TEST_F(InitTest, HeadersOfImagesThatCannotBeAreRefused) {
   const std::string images = scratch_.path("train-images-idx3-ubyte");
   write_text(scratch_.path("train-labels-idx1-ubyte"), idx_text({90}, std::string(90, '\3')));
   for (const std::string& text :
-       {std::string(), idx_text({90, 4, 4, 1 << 20}, "x"), idx_text({90, 4, 4, 0}, "x"),
-        idx_text({90}, "x"), std::string("\0\0\x08\x04\0\0\0\x09", 8)}) {
+       {std::string(), idx_text({90, 4, 4, 1 << 20}, "x"), idx_text({90, 4, 4, 0}, "x"), idx_text({90}, "x"),
+        std::string("\0\0\x08\x04\0\0\0\x09", 8)}) {
     write_text(images, text);
     EXPECT_THAT(message_of<UserError>([&] { drafted(scratch_.path()); }),
                 HasSubstr(images + ": no IDX file of images"));
