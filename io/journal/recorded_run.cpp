@@ -20,20 +20,21 @@ RecordedJob head_of(const std::string& path) try {
   JournalCursor cursor(path);
   const auto record = cursor.next();
   const auto* head = record ? std::get_if<JournalHead>(&*record) : nullptr;
-  if (!head) throw UserError(path + ": the journal has no head");
+  if (!head) throw OperatingError("the journal has no head, or a damaged one");
   return RecordedJob::from_json(head->json);
 } catch (const OperatingError& error) {
-  throw UserError({path}, error.message());
+  throw OperatingError({path}, error.message());
 }
 
-// False for a start that was killed while another one held the run folder.
+// False for a start that was killed while another one held the run folder. A damaged start is not passed
+// over.
 bool trained(const std::string& path) try {
   JournalCursor cursor(path);
   while (const auto record = cursor.next())
     if (std::holds_alternative<JournalDelivery>(*record)) return true;
-  return false;
+  return cursor.damaged();
 } catch (const UserError&) {
-  return false;
+  return PosixDisk().exists(path);
 }
 
 }  // namespace

@@ -74,7 +74,8 @@ struct RecordedRun {
   std::string path(int rank) const { return journal_path(folder, rank); }
 };
 
-// Throws UserError if there is no such start, or a rank's journal is missing or has no head.
+// Throws UserError if there is no such start, or a rank's journal is missing or is none; OperatingError if
+// the head of one is damaged.
 RecordedRun recorded_run(const std::string& run_dir, int64_t start = 0);
 
 }  // namespace tutti

@@ -116,6 +116,7 @@ class Replay {
   Job job_;
   std::vector<std::shared_ptr<ReplayRecorder>> recorders_;  // by rank
   std::vector<int64_t> last_steps_;                         // by rank, the last step that began
+  std::optional<std::string> resumed_;  // the checkpoint that the start resumed from, ""; none if unknown
   const std::shared_ptr<DryDisk> disk_ = std::make_shared<DryDisk>();
   CheckpointManifest dumped_;  // the state of all ranks, for --break-at
   std::set<int> ranks_past_until_;
@@ -199,8 +200,12 @@ void Replay::require_record() {
   require_step("--until", options_.until);
   require_step("--break-at", options_.break_at);
   const auto chosen = record_.rank(0).last_of_start(RecordedInput::kCheckpoint);
-  if (!chosen || chosen->empty()) return;
-  const std::string folder = moved()(*chosen);
+  if (chosen)
+    resumed_ = moved()(*chosen);
+  else if (job_.from.autoresume.is_none() && job_.from.load_path.is_none())
+    resumed_ = "";
+  if (!resumed_ || resumed_->empty()) return;
+  const std::string& folder = *resumed_;
   const PosixDisk disk;
   if (!disk.exists(folder))
     throw UserError(folder +
@@ -336,9 +341,9 @@ std::string Replay::record_ends() const {
 // one is at most a step behind, and a checkpoint is of steps that all have done.
 std::string Replay::lost_records() const {
   // First, since the run may be under way.
-  const int64_t saved = record_.is_newest(options_.run_dir)
-                            ? newest_saved_step(job_.checkpoints, job_.settings.checkpoint.set.names)
-                            : 0;
+  const bool has_saved = resumed_ && record_.is_newest(options_.run_dir);
+  const int64_t saved =
+      has_saved ? newest_saved_step(job_.checkpoints, job_.settings.checkpoint.set.names, *resumed_) : 0;
   RecordedSteps all;
   for (int r = 0; r < job_.world; ++r) {
     record_.rank(r).read_to_end();
@@ -346,7 +351,7 @@ std::string Replay::lost_records() const {
     if (begun.first > 0) all.first = begun.first;
     all.last = std::max(all.last, begun.last);
   }
-  const int64_t came_to = all.last == 0 ? 0 : std::max(all.last - 1, saved);
+  const int64_t came_to = std::max(all.last - 1, saved);
   for (int r = 0; r < job_.world; ++r) {
     RecordedRank& rank = record_.rank(r);
     rank.read_to_end();  // once more: all that was written until the run came there

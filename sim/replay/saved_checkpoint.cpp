@@ -68,11 +68,14 @@ std::string difference(const Disk& disk, const Disk& replayed, const Checkpoint&
 
 }  // namespace
 
-int64_t newest_saved_step(const std::string& checkpoints, const CheckpointNames& names) try {
+int64_t newest_saved_step(const std::string& checkpoints, const CheckpointNames& names,
+                          const std::string& resumed) try {
   const PosixDisk disk;
   const auto all = published_checkpoints(disk, checkpoints, names);
   if (all.empty()) return 0;
-  return RunState::from_json(read_manifest(disk, checkpoints + '/' + all.back()).state).step;
+  const CheckpointManifest newest = read_manifest(disk, checkpoints + '/' + all.back());
+  if (!resumed.empty() && is_of_one_start(newest, read_manifest(disk, resumed))) return 0;
+  return RunState::from_json(newest.state).step;
 } catch (const OperatingError&) {
   return 0;
 }

@@ -8,8 +8,10 @@
 
 namespace tutti {
 
-// The step of the newest checkpoint in the folder `checkpoints` of the real disk; 0 if none can be read.
-int64_t newest_saved_step(const std::string& checkpoints, const CheckpointNames& names);
+// The step of the newest checkpoint in the folder `checkpoints` of the real disk; 0 if none can be read, or
+// if it is the one that the start resumed from, whose folder is `resumed` ("" = none).
+int64_t newest_saved_step(const std::string& checkpoints, const CheckpointNames& names,
+                          const std::string& resumed);
 
 struct CheckpointComparison {
   bool same = true;

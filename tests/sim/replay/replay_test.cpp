@@ -18,6 +18,7 @@
 #include "io/journal/journal_writer.h"
 #include "io/journal/recorded_run.h"
 #include "runtime/error.h"
+#include "runtime/trace_event.h"
 #include "tests/runtime/scratch.h"
 #include "tests/sim/small_job.h"
 
@@ -56,6 +57,15 @@ bool is_digest(const JournalRecord& record, std::string_view key, int64_t step =
 Edit cut_at(std::string key, int64_t step) {
   return [key = std::move(key), step, cut = false](const JournalRecord& record, JournalWriter&) mutable {
     cut = cut || is_digest(record, key, step);
+    return !cut;
+  };
+}
+
+// Without the first step and what follows.
+Edit cut_before_training() {
+  return [cut = false](const JournalRecord& record, JournalWriter&) mutable {
+    const auto* event = std::get_if<JournalEvent>(&record);
+    cut = cut || (event && event->kind == name(TraceKind::kBatch));
     return !cut;
   };
 }
@@ -236,6 +246,47 @@ TEST_F(ChangedRecordTest, BehindACutNothingIsEqual) {
   const ReplayResult of_both = replayed();
   EXPECT_FALSE(of_both.same);
   EXPECT_THAT(of_both.text, beyond_eight(0)) << "by the run's checkpoints";
+}
+
+TEST_F(ChangedRecordTest, ARecordThatWasCutBeforeItsFirstStepIsADifferenceWhereCheckpointsShowSteps) {
+  for (const int rank : {0, 1}) change(rank, cut_before_training());
+  const ReplayResult result = replayed();
+  EXPECT_FALSE(result.same) << result.text;
+  EXPECT_THAT(result.text,
+              StartsWith("the record of rank 0 cannot be read beyond step 0, and the run came to "
+                         "step 15; up to there: replayed 2 ranks, "));
+  std::filesystem::remove_all(run_ + "/checkpoints");
+  expect_same();
+}
+
+TEST_F(ChangedRecordTest, AResumedRecordThatEndsBeforeItsFirstStepIsADifferenceIfMoreWasSavedSince) {
+  Setting recipe = small_job();
+  recipe.find("train")->find("max_duration")->value = std::string("4ep");
+  LocalRunOptions options;
+  options.run_dir = run_;
+  options.quiet = options.live = true;
+  options.resume = "auto";
+  train_in_one_process(recipe, options);
+  for (const int rank : {0, 1}) change(rank, cut_before_training());
+  const ReplayResult result = replayed();
+  EXPECT_FALSE(result.same) << result.text;
+  EXPECT_THAT(result.text, HasSubstr(", and the run came to step 20; up to there: replayed 2 ranks, "));
+  std::filesystem::remove_all(run_ + "/checkpoints/ep4-ba20");
+  std::filesystem::remove_all(run_ + "/checkpoints/ep3-ba16");
+  expect_same();
+}
+
+// Nor is an earlier start replayed in its place.
+TEST_F(ChangedRecordTest, ADamagedHeadIsDamage) {
+  const std::string folder = recorded_start(run_);
+  const std::string later = journals_folder(run_) + "/29991231T235959.999Z-00000000";
+  std::filesystem::copy(folder, later);
+  constexpr std::size_t kInHead = 100;
+  for (const int rank : {1, 0}) {
+    flip_bit(journal_path(later, rank), kInHead);
+    EXPECT_EQ(message_of<OperatingError>([this] { replayed(); }),
+              journal_path(later, rank) + ": the journal has no head, or a damaged one");
+  }
 }
 
 TEST_F(ChangedRecordTest, ALastCheckpointThatIsDamagedIsADifference) {
