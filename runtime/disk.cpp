@@ -278,7 +278,7 @@ LockState PosixDisk::lock_state(const std::string& path) const {
   return errno == EWOULDBLOCK ? LockState::kHeld : LockState::kUnknown;
 }
 
-uint64_t PosixDisk::folder_identity(const std::string& path) const {
+uint64_t PosixDisk::identity(const std::string& path) const {
   struct stat facts;
   if (::stat(path.c_str(), &facts) == 0) return facts.st_ino;
   if (errno == ENOENT || errno == ENOTDIR || errno == ESTALE) return 0;

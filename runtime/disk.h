@@ -58,8 +58,8 @@ class Disk {
   virtual std::unique_ptr<DiskLock> lock(const std::string& path, const std::string& holder) = 0;
   // Whether somebody holds the lock; a file that does not exist is free. Writes nothing.
   virtual LockState lock_state(const std::string&) const { return LockState::kUnknown; }
-  // Tells a folder from another one at the same path; 0 if there is none.
-  virtual uint64_t folder_identity(const std::string&) const { return 1; }
+  // Tells a file or folder from another one at the same path; 0 if there is none.
+  virtual uint64_t identity(const std::string&) const { return 1; }
 };
 
 // `stem` + `extension`, or the first of stem-2, stem-3, ... + `extension` that does not exist yet.
@@ -84,7 +84,7 @@ class PosixDisk : public Disk {
   void sync_folder(const std::string& path) override;
   std::unique_ptr<DiskLock> lock(const std::string& path, const std::string& holder) override;
   LockState lock_state(const std::string& path) const override;
-  uint64_t folder_identity(const std::string& path) const override;
+  uint64_t identity(const std::string& path) const override;
 };
 
 }  // namespace tutti

@@ -1,5 +1,7 @@
 #include "actors/supervisor/run_folder.h"
 
+#include <algorithm>
+
 #include "io/journal/recorded_run.h"
 #include "io/run_paths.h"
 #include "runtime/error.h"
@@ -32,11 +34,13 @@ RunFolder::RunFolder(Disk& disk, std::string path, std::string checkpoints)
 void RunFolder::open(Context& context, const std::string& host, Log& log) {
   disk_.make_folders(path_);
   disk_.make_folders(checkpoints_);
-  lock_ = lock(context, path_, host, log);
-  if (plain_path(path_) != plain_path(checkpoints_))
-    checkpoints_lock_ = lock(context, checkpoints_, host, log);
+  std::vector<std::string> folders{path_};
+  if (plain_path(path_) != plain_path(checkpoints_)) folders.push_back(checkpoints_);
+  for (const std::string& folder : folders) {
+    auto taken = lock(context, folder, host, log);
+    held_.push_back({folder, std::move(taken), disk_.identity(folder + '/' + kRunLock)});
+  }
   disk_.remove_all(path_ + '/' + kStopFile);  // of an earlier run
-  identity_ = disk_.folder_identity(path_);
 }
 
 std::unique_ptr<DiskLock> RunFolder::lock(Context& context, const std::string& folder,
@@ -74,10 +78,17 @@ void RunFolder::prune_journals(int keep) {
 }
 
 // A disk that does not answer is no reason to end a run.
-bool RunFolder::is_gone() const try {
-  return disk_.folder_identity(path_) != identity_;
+std::string RunFolder::gone() const try {
+  const auto gone = std::ranges::find_if(held_, [this](const Held& held) {
+    return disk_.identity(held.folder + '/' + kRunLock) != held.identity;
+  });
+  if (gone == held_.end()) return "";
+  return gone->folder +
+         ": was moved, removed or emptied under way, so nothing more can be saved in it; if it was moved, "
+         "continue there with " +
+         (gone == held_.begin() ? "--run-dir" : "checkpoint.save_folder") + " and --resume auto";
 } catch (const OperatingError&) {
-  return false;
+  return "";
 }
 
 bool RunFolder::stop_requested() {

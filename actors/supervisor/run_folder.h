@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "runtime/actor/actor.h"
 #include "runtime/disk.h"
@@ -29,8 +30,8 @@ class RunFolder {
   // Removes the journals of all but the newest `keep` attempts.
   void prune_journals(int keep);
 
-  // True if the folder was moved or removed since `open`.
-  bool is_gone() const;
+  // Says which of both folders was moved, removed or emptied since `open`; "" if none was.
+  std::string gone() const;
 
   // True once after `tutti stop` has created its file.
   bool stop_requested();
@@ -45,8 +46,12 @@ class RunFolder {
   Disk& disk_;
   std::string path_;
   std::string checkpoints_;
-  std::unique_ptr<DiskLock> lock_, checkpoints_lock_;
-  uint64_t identity_ = 0;
+  struct Held {
+    std::string folder;
+    std::unique_ptr<DiskLock> lock;
+    uint64_t identity = 0;  // of the lock's file, which goes with the folder
+  };
+  std::vector<Held> held_;
 };
 
 }  // namespace tutti

@@ -143,12 +143,8 @@ std::optional<TimePoint> Supervisor::idle(Context& context) {
 
 // On rank 0.
 void Supervisor::look_into_folder(Context& context) {
-  if (folder_.is_gone())
-    return fail(context,
-                {std::nullopt,
-                 {EndKind::kOperatingError,
-                  folder_.path() + ": was moved or removed under way, so nothing more can be saved in it; "
-                                   "if it was moved, continue there with --run-dir and --resume auto"}});
+  if (const std::string gone = folder_.gone(); !gone.empty())
+    return fail(context, {std::nullopt, {EndKind::kOperatingError, gone}});
   if (!stop_requested_ && folder_.stop_requested())
     context.send(context.self(), StopRequested{});  // a message is recorded
 }

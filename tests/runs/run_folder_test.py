@@ -5,6 +5,7 @@ import re
 import shutil
 import signal
 import struct
+import subprocess
 import unittest.mock
 
 import tutti_run
@@ -221,18 +222,33 @@ class RunFolder(tutti_run.RunTest):
         refused("train", DIGITS, "--run-dir", run)
         self.assertEqual(victim.read_text(), "untouched\n")
 
+    def ends_when(self, change, gone, ranks=2, **options):
+        """A run after its first checkpoint, with one error that names the folder which is gone."""
+        run = self.folder / "run"
+        checkpoints = options.get("checkpoint__save_folder", run / "checkpoints")
+        running = start(run, ranks=ranks, train__max_duration="100000ep", checkpoint__interval="1ep", **options)
+        running.wait_for(lambda: (checkpoints / "latest").exists(), "a checkpoint")
+        change()
+        finished = running.wait()
+        self.assertEqual(finished.code, 1, finished.text)
+        self.assertEqual(len(finished.errors()), 1, finished.text)
+        self.assertIn(f"{gone}: was moved, removed or emptied under way", finished.errors()[0])
+
     def test_a_folder_that_is_moved_under_way_ends_the_run(self):
         run, elsewhere = self.folder / "run", self.folder / "elsewhere"
         for ranks in (2, 1):
-            running = start(run, ranks=ranks, train__max_duration="100000ep", checkpoint__interval="1ep")
-            running.wait_for(lambda: (run / "checkpoints" / "latest").exists(), "a checkpoint")
-            run.rename(elsewhere)
-            finished = running.wait()
-            self.assertEqual(finished.code, 1, finished.text)
-            self.assertEqual(len(finished.errors()), 1, finished.text)
-            self.assertIn(f"{run}: was moved or removed under way", finished.errors()[0])
+            self.ends_when(lambda: run.rename(elsewhere), run, ranks)
             self.assertFalse(run.exists())
             shutil.rmtree(elsewhere)
+
+    def test_a_folder_that_is_emptied_under_way_ends_the_run(self):
+        run = self.folder / "run"
+        self.ends_when(lambda: subprocess.run(["rm", "-rf", *run.iterdir()], check=False), run)
+
+    def test_a_save_folder_that_is_moved_or_removed_under_way_ends_the_run(self):
+        saved, elsewhere = self.folder / "saved", self.folder / "elsewhere"
+        self.ends_when(lambda: saved.rename(elsewhere), saved, checkpoint__save_folder=saved)
+        self.assertFalse(saved.exists())
 
     def test_slurms_tasks_without_pmix_are_refused_and_the_first_says_so(self):
         with unittest.mock.patch.dict(os.environ, {"SLURM_NTASKS": "4"}):

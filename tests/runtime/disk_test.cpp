@@ -183,13 +183,13 @@ TEST_F(DiskTest, WhoLooksAtALockTakesAndWritesNothing) {
 }
 
 TEST_F(DiskTest, AFolderIsToldFromAnotherOfItsName) {
-  EXPECT_EQ(disk.folder_identity(folder.path("a")), 0u);
+  EXPECT_EQ(disk.identity(folder.path("a")), 0u);
   disk.make_folders(folder.path("a"));
-  const uint64_t before = disk.folder_identity(folder.path("a"));
+  const uint64_t before = disk.identity(folder.path("a"));
   disk.rename(folder.path("a"), folder.path("b"));
   disk.make_folders(folder.path("a"));
-  EXPECT_EQ(disk.folder_identity(folder.path("b")), before);
-  EXPECT_NE(disk.folder_identity(folder.path("a")), before);
+  EXPECT_EQ(disk.identity(folder.path("b")), before);
+  EXPECT_NE(disk.identity(folder.path("a")), before);
 }
 
 TEST_F(DiskTest, SymlinkReplaces) {
