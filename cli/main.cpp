@@ -119,14 +119,8 @@ void fill_standard_streams() {
     if (fcntl(stream, F_GETFD) < 0) open("/dev/null", O_RDWR);
 }
 
-// Ranks often meet an error together: the first reports for all.
 int fail(const std::string& why) {
-  if (!launched_rank()) {
-    print_error(why);
-    return kFailure;
-  }
-  if (first_of_launcher_to_report()) print_error(rank_message(rank(), why));
-  linger();  // while other ranks meet the same error
+  report_unshared(why);
   return kFailure;
 }
 

@@ -153,9 +153,7 @@ Exit run_agreed(const StartRequest& request, Group& group, const std::function<E
     agree(group, {});
     return {exit_code(error.kind())};
   } catch (const std::exception& error) {
-    if (!launched_rank() || first_of_launcher_to_report())
-      print_error("rank " + std::to_string(group.rank()) + ": " + one_line(error));
-    if (launched_rank()) linger();  // while other ranks meet the same error
+    report_unshared(one_line(error));
     end_with(1);
   }
 }

@@ -14,6 +14,9 @@
 #include <fstream>
 #include <functional>
 
+#include "runtime/error.h"
+#include "runtime/launcher.h"
+#include "runtime/printable.h"
 #include "runtime/text.h"
 
 // Defined in libtutti.so.
@@ -144,9 +147,12 @@ bool first_to_report() {
   return ::pwrite(file, all.attempt, std::strlen(all.attempt), 0) != 0;
 }
 
-bool first_of_launcher_to_report() {
+void report_unshared(const std::string& error) {
+  const auto rank = launched_rank();
+  if (!rank) return print_error(error);
   static const bool first = bind_name_of_launcher();
-  return first;
+  if (first) print_error(rank_message(*rank, error));
+  linger();
 }
 
 void mark_report(const std::string& error) {

@@ -26,9 +26,9 @@ void share_reports(const std::string& file, const std::string& attempt, int rank
 bool first_to_report();
 const char* reporting_rank();  // "rank 2: ", "" without share_reports. Async-signal-safe.
 
-// The same before ranks share reports: true for the first rank of a launcher on this host, while that rank
-// lives.
-bool first_of_launcher_to_report();
+// Prints an error before ranks share reports. Of a launcher's ranks on this host the first one prints, and
+// each lingers, while others meet the same error.
+void report_unshared(const std::string& error);
 
 // Marks that this rank ends by the error; `count_reports` takes a fifth of a second and is the number of
 // other ranks of `world` that do so too. A rank that has marked an error lingers, so that it is counted.
