@@ -28,6 +28,7 @@
 #include "runtime/process/watchdog.h"
 #include "runtime/transport.h"
 #include "sim/environment/local_transport.h"
+#include "tensors/meter.h"
 #include "tensors/torch_error.h"
 #include "training/loggers/run_result.h"
 
@@ -227,6 +228,7 @@ Launcher::~Launcher() = default;
 int Launcher::train(const RecipeSource& recipe, const LaunchOptions& options) {
   hold_stop_signals();
   StartRequest request = make_request(recipe, options);
+  Meter::install();  // before threads and libraries of MPI take addresses that are limited
   MemoryLimits("/proc/self", launched_neighbours()).require_start(request.settings.device.threads);
   const auto run = [this, &options](const Job& job, RankEnvironment connected) {
     connected.json = options.json;

@@ -131,10 +131,11 @@ class RealMemory(tutti_run.RunTest):
             if group is not None:
                 group.set(limit)
             started = Running(command(run, ranks, None if group else (kind, limit), group, model))
-            what = self.outcome(started.wait(PATIENCE_S), run, ranks, model, by_hand)
-            found.append(what)
             how = "control group" if group else f"ulimit {kind}"
-            print(f"{name}, {ranks} ranks, {how} {limit // MB} MiB: {what}", flush=True)
+            with self.subTest(how, limit=limit):  # a limit that fails keeps no other from being tried
+                what = self.outcome(started.wait(PATIENCE_S), run, ranks, model, by_hand)
+                found.append(what)
+                print(f"{name}, {ranks} ranks, {how} {limit // MB} MiB: {what}", flush=True)
         return found
 
     def outcome(self, finished, run, ranks, model, by_hand):
