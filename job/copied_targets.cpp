@@ -24,17 +24,44 @@ Batch some_samples(const Dataset& data) {
   return data.get(rows, {});
 }
 
-// Tokens that are all alike are the next ones too.
-bool are_copies(const at::Tensor& input, const at::Tensor& target, double least_counted) {
+struct Tokens {
+  at::Tensor input, target;
+};
+
+// True if targets count, and all that do are the tokens so many places on. The last places have no such
+// token.
+bool are_ahead(const Tokens& tokens, int64_t places) {
+  const int64_t length = tokens.input.size(1) - places;
+  if (length < 1) return false;
+  const at::Tensor target = tokens.target.narrow(1, 0, length);
   const at::Tensor counted = target.ne(kIgnoredTarget);
-  if (counted.to(at::kDouble).mean().item<double>() <= least_counted) return false;
-  if (target.ne(input).logical_and(counted).any().item<bool>()) return false;
-  const int64_t length = input.size(1) - 1;
-  const at::Tensor others = target.narrow(1, 0, length).ne(input.narrow(1, 1, length));
-  return others.logical_and(counted.narrow(1, 0, length)).any().item<bool>();
+  const at::Tensor others = target.ne(tokens.input.narrow(1, places, length)).logical_and(counted);
+  return counted.any().item<bool>() && !others.any().item<bool>();
 }
 
-// Few masked tokens may all have stayed as they were, so that most targets have to count.
+// Tokens that are all alike are the next ones too. Few masked tokens may all have stayed as they were, so
+// that most targets have to count.
+bool are_copies(const Tokens& tokens, double least_counted) {
+  const double counted = tokens.target.ne(kIgnoredTarget).to(at::kDouble).mean().item<double>();
+  return counted > least_counted && are_ahead(tokens, 0) && !are_ahead(tokens, 1);
+}
+
+const Setting* next_token_of(const Setting& section) {
+  if (!section.has("transforms")) return nullptr;
+  for (const Setting& transform : section.at("transforms").array())
+    if (transform.at("kind").text() == "next_token") return &transform.at("kind");
+  return nullptr;
+}
+
+// Of data that have the next token as the target, next_token makes the one after it.
+void require_none_skipped(const Setting& section, const Tokens& tokens) {
+  const Setting* next_token = next_token_of(section);
+  if (next_token && are_ahead(tokens, 2) && !are_ahead(tokens, 1))
+    next_token->fail(
+        "each target would be the token two places on, so that the model learns to skip one; "
+        "the targets of this data are the next tokens already: leave next_token out");
+}
+
 void require_no_copies(const Setting& section, const Dataset& data, bool is_gpt) {
   const SampleSpec samples = data.spec();
   TokenArrays arrays;
@@ -43,7 +70,9 @@ void require_no_copies(const Setting& section, const Dataset& data, bool is_gpt)
   const auto target = samples.shapes.find(arrays.target);
   if (target == samples.shapes.end() || target->second != samples.shapes.at(arrays.input)) return;
   const Batch batch = some_samples(data);
-  if (!are_copies(batch[arrays.input], batch[arrays.target], is_gpt ? 0.0 : 0.5)) return;
+  const Tokens tokens{batch[arrays.input], batch[arrays.target]};
+  require_none_skipped(section, tokens);
+  if (!are_copies(tokens, is_gpt ? 0.0 : 0.5)) return;
   section.at(section.has("arrays") ? "arrays" : "kind")
       .fail("each target in '" + arrays.target + "' is the token of '" + arrays.input +
             "' at its own place, which a model learns to copy; the transform " +

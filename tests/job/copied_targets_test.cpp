@@ -77,6 +77,20 @@ TEST_F(CopiedTargets, ThatAreShiftedOrNextOnesAreTaken) {
   EXPECT_EQ(why(kGpt, {hdf5_array("input", alike), hdf5_array("target", alike)}), "");
 }
 
+at::Tensor next_tokens() { return at::cat({tokens().narrow(1, 1, 7), at::full({24, 1}, 49, at::kLong)}, 1); }
+
+TEST_F(CopiedTargets, ThatAreNextOnesAreNotShiftedOnceMore) {
+  for (const at::Tensor& target : {next_tokens(), without(next_tokens(), 3)})
+    EXPECT_THAT(
+        why(kGpt, target, kNextToken),
+        AllOf(StartsWith("test.toml:6: data.train.transforms.0.kind = \"next_token\": each target would be"),
+              HasSubstr("leave next_token out")));
+  EXPECT_EQ(why(kGpt, next_tokens()), "");
+  const at::Tensor alike = at::full({24, 8}, 3, at::kLong);
+  EXPECT_EQ(why(kGpt, {hdf5_array("input", alike), hdf5_array("target", alike)}, "", kNextToken), "");
+  EXPECT_EQ(why(kGpt, at::full({24, 8}, -100, at::kLong), kNextToken), "") << "none counts";
+}
+
 TEST_F(CopiedTargets, OfEvaluationDataAreRefusedToo) {
   const std::string path = folder_.path("eval.h5");
   PosixDisk disk;
