@@ -106,8 +106,8 @@ std::string rank_message(int rank, const std::string& what, int others) {
   const std::string who = "rank " + std::to_string(rank);
   if (others > 0)
     return who + " (and " + std::to_string(others) + (others == 1 ? " other): " : " others): ") + what;
-  const bool says_who = what.starts_with(who + ' ') || what.starts_with(who + ':');
-  return says_who ? what : who + ": " + what;
+  const bool is_said = what.starts_with(who + ' ') || what.starts_with(who + ':');
+  return is_said ? what : who + ": " + what;
 }
 
 void assertion_failed(const char* condition, const char* file, int line, const std::string& why) {

@@ -27,7 +27,7 @@ std::optional<FailedAllocation> MemoryAttempt::end(std::optional<FailedAllocatio
 
 FailedAllocation failure_of(const std::exception& error, const MemoryScope& scope) {
   if (scope.failure()) return *scope.failure();
-  return {.ordinal = FailedAllocation::kNotSeen, .words = own_words(error)};
+  return {.ordinal = FailedAllocation::kNotSeen, .words = reason_of_lack(own_words(error))};
 }
 
 std::optional<std::string> MemoryAttempt::run(const std::function<void()>& work) {

@@ -72,6 +72,11 @@ const OutOfMemoryReport& first(const std::vector<OutOfMemoryReport>& all) {
   return *found;
 }
 
+std::string because_of(const std::exception& error) {
+  const std::string reason = reason_of_lack(one_line(error));
+  return reason.empty() ? "" : ": " + reason;
+}
+
 }  // namespace
 
 bool is_lack_of_memory(const std::exception& error) {
@@ -131,7 +136,7 @@ std::string what_held_memory(const std::vector<OutOfMemoryReport>& all) {
 OutOfMemory::OutOfMemory(const std::string& what, const std::exception& error)
     : OperatingError(what +
                          ": out of memory, and it cannot be done in smaller parts; --resume auto continues " +
-                         "from the last checkpoint, if there is one: " + one_line(error),
+                         "from the last checkpoint, if there is one" + because_of(error),
                      EndKind::kOutOfMemoryElsewhere) {}
 
 void guard_memory(const std::string& what, const std::function<void()>& work) try {

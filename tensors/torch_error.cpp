@@ -3,6 +3,7 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "runtime/error.h"
 #include "runtime/lack_of_memory.h"
@@ -25,6 +26,12 @@ std::string one_line(const std::exception& error) {
   const std::string words = own_words(error);
   const bool plain = lower_case(words).find("memory") != words.npos || !is_lack_of_memory(error);
   return plain ? words : "out of memory (" + words + ")";
+}
+
+std::string reason_of_lack(const std::string& line) {
+  constexpr std::string_view kSaid = "out of memory: ";
+  if (line + ": " == kSaid) return "";
+  return line.starts_with(kSaid) ? line.substr(kSaid.size()) : line;
 }
 
 std::string whole_text(const std::exception& error) {

@@ -382,7 +382,7 @@ void TrainingLoop::write_text(Context& context) try {
 
 // All ranks know that a step or an evaluation is too large for the memory, and has changed nothing. The state
 // until then is saved before the run ends.
-void TrainingLoop::give_up(Context& context, const OperatingError& why) {
+void TrainingLoop::give_up(Context& context, const AgreedOutOfMemory& why) {
   with_.run_log.logger().abort_attempt();
   if (resume_.any() || with_.times.over()) with_.run_log.end_step(context);
   with_.run_log.end(context);

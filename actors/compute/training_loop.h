@@ -13,6 +13,7 @@
 #include "io/checkpoint/run_state.h"
 #include "job/job.h"
 #include "runtime/actor/actor.h"
+#include "tensors/out_of_memory.h"
 #include "training/engine/engine.h"
 #include "training/state.h"
 
@@ -79,7 +80,7 @@ class TrainingLoop {
   void watch_best(const LoggedMetrics& metrics);
   void train_on(Context& context);
   void finish(Context& context, bool stopped);
-  void give_up(Context& context, const OperatingError& why);
+  void give_up(Context& context, const AgreedOutOfMemory& why);
   TrainingEnded ended(bool stopped) const;
   void write_text(Context& context);
   RunState saved_state() const;

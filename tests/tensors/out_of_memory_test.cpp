@@ -9,6 +9,8 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "tensors/memory_attempt.h"
+
 namespace tutti {
 namespace {
 
@@ -95,6 +97,23 @@ TEST(LackOfMemory, IsToldByTypes) {
 TEST(LackOfMemory, IsNotAnErrorOfTutti) {
   EXPECT_FALSE(is_lack_of_memory(OperatingError("rank 1: out of memory")));
   EXPECT_FALSE(is_lack_of_memory(AgreedOutOfMemory(EndKind::kOutOfMemoryInStep, "out of memory")));
+}
+
+// The meter, operator new, threads, and a library that does not say so.
+TEST(OutOfMemoryTest, ItIsSaidOnce) {
+  const std::string end =
+      "step 1: out of memory, and it cannot be done in smaller parts; --resume auto continues from the last "
+      "checkpoint, if there is one";
+  const auto told = [](const std::exception& error) {
+    return std::string(OutOfMemory("step 1", error).what());
+  };
+  EXPECT_EQ(told(c10::OutOfMemoryError({}, "out of memory: 8 bytes could not be allocated")),
+            end + ": 8 bytes could not be allocated");
+  EXPECT_EQ(told(std::bad_alloc()), end);
+  EXPECT_EQ(told(std::runtime_error("could not create a primitive")),
+            end + ": out of memory (could not create a primitive)");
+  const MemoryScope scope(0);
+  EXPECT_EQ(failure_of(std::bad_alloc(), scope).words, "");
 }
 
 }  // namespace

@@ -246,6 +246,8 @@ TEST(OutOfMemoryTest, GrowsBackWhenMemorySuffices) {
 }
 
 TEST(OutOfMemoryTest, OneSampleThatIsTooLargeEndsTheRun) {
+  const auto first = hungry_world({[](int) { return 9 * kMb; }}, 4).run("\"auto\"");
+  EXPECT_EQ(first.error.find("step 1: rank 0 and 1 other ran out of memory (asked "), 0u) << first.error;
   const auto outcome = hungry_world({[](int call) { return call < 2 ? kMb : 9 * kMb; }}, 4).run("\"auto\"");
   EXPECT_EQ(outcome.error.find("step 3: rank 0 and 1 other ran out of memory (asked 9.0 MB, 0.00"), 0u)
       << outcome.error;
