@@ -67,16 +67,10 @@ CheckpointSet checkpoint_set(const Setting& section, const std::string& run_name
   return set;
 }
 
-// A checkpoint of the same name would replace the best one.
-void require_names_suit_best(const Setting& section, const CheckpointSet& set) {
-  const Setting& names = section.at("save_filename");
+void require_names_unlike_best(const Setting& section, const CheckpointSet& set) {
   const std::string is_the_link = "it is the name of the link to the best checkpoint";
   if (set.latest == kBest) section.at("save_latest_filename").fail(is_the_link);
-  if (set.names.fits(kBest)) names.fail(is_the_link);
-  if (!set.names.name_each_step())
-    names.fail(
-        "checkpoint.best (" + section.at("best").position.text() +
-        ") keeps checkpoints of several steps, and these would have the same name; put {batch} into it");
+  if (set.names.fits(kBest)) section.at("save_filename").fail(is_the_link);
 }
 
 }  // namespace
@@ -156,7 +150,7 @@ CheckpointSettings CheckpointSettings::read(const Setting& recipe, const TrainSe
   settings.keep = static_cast<int>(section.at("keep").integer());
   settings.overwrite = section.at("save_overwrite");
   if (section.has("best")) settings.best = BestSettings::read(section.at("best"));
-  if (settings.best) require_names_suit_best(section, settings.set);
+  if (settings.best) require_names_unlike_best(section, settings.set);
   return settings;
 }
 

@@ -275,6 +275,7 @@ std::shared_ptr<Model> open_training_data(Job& job, const UserComponents& compon
   require_batches(section, job.train_sampler(0));
   auto model = build_model(job.recipe.at("model"), job.spec(), job.make_model, pieces_of_memory(job));
   require_tokens(job.recipe, *model, job.spec());
+  require_names_of_steps(job.recipe, job.settings.checkpoint, *model, job.spec());
   return model;
 }
 

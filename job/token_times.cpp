@@ -45,4 +45,15 @@ void require_tokens(const Setting& recipe, const Model& model, const SampleSpec&
   }
 }
 
+void require_names_of_steps(const Setting& recipe, const CheckpointSettings& settings, const Model& model,
+                            const SampleSpec& samples) {
+  const CheckpointNames& names = settings.set.names;
+  if (!settings.best || names.name_each_step(/*counts_tokens=*/false)) return;
+  if (names.name_each_step(/*counts_tokens=*/true) && counts_tokens(model, samples)) return;
+  const Setting& section = recipe.at("checkpoint");
+  section.at("save_filename")
+      .fail("checkpoint.best (" + section.at("best").position.text() +
+            ") keeps checkpoints of several steps, and these would have the same name; put {batch} into it");
+}
+
 }  // namespace tutti

@@ -114,10 +114,12 @@ std::string CheckpointNames::at(const RunState& state) const {
   return name;
 }
 
-// {token} stands still without tokens, and steps may be shorter than the digits of {total_wct}.
-bool CheckpointNames::name_each_step() const {
+// Steps may be shorter than the digits of {total_wct}.
+bool CheckpointNames::name_each_step(bool counts_tokens) const {
   const auto has = [this](const char* name) { return std::ranges::count(placeholders_, name) > 0; };
-  return has("batch") || has("sample") || (has("epoch") && (has("batch_in_epoch") || has("sample_in_epoch")));
+  return has("batch") || has("sample") || (counts_tokens && has("token")) ||
+         (has("epoch") &&
+          (has("batch_in_epoch") || has("sample_in_epoch") || (counts_tokens && has("token_in_epoch"))));
 }
 
 std::vector<double> CheckpointNames::times(const std::string& name) const {

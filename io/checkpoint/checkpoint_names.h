@@ -22,8 +22,8 @@ class CheckpointNames {
   // The name of a checkpoint with this state.
   std::string at(const RunState& state) const;
 
-  // True if no two steps of a run have the same name.
-  bool name_each_step() const;
+  // True if no two steps of a run have the same name. `counts_tokens`: each batch has tokens.
+  bool name_each_step(bool counts_tokens) const;
 
   // True if the name matches the pattern and the run's name, with any time and world size.
   bool fits(const std::string& name) const { return std::regex_match(name, fitting_); }

@@ -150,8 +150,8 @@ TEST_F(SettingsTest, BesideTheBestCheckpointsNamesAreOfOneStepEach) {
   const std::string best = "best = {metric = \"a\"}\n";
   for (const char* name : {"b{batch}", "s{sample}", "{epoch}-{batch_in_epoch}", "{sample_in_epoch}of{epoch}"})
     EXPECT_TRUE(with_name(name, best).settings.checkpoint.best) << name;
-  for (const char* name :
-       {"one", "{run_name}", "ep{epoch}", "{token}", "{total_wct}", "{epoch}-{world_size}"}) {
+  for (const char* name : {"one", "{run_name}", "ep{epoch}", "{token}", "{epoch}-{token_in_epoch}",
+                           "{total_wct}", "{epoch}-{world_size}"}) {
     const std::string told = message_of<UserError>([&] { with_name(name, best); });
     EXPECT_THAT(told, StartsWith("test.toml:54: checkpoint.save_filename = \"" + std::string(name) +
                                  "\": checkpoint.best (test.toml:53)"));
@@ -161,6 +161,23 @@ TEST_F(SettingsTest, BesideTheBestCheckpointsNamesAreOfOneStepEach) {
   EXPECT_THAT(message_of<UserError>([&] { with_name("best", best); }),
               HasSubstr("save_filename = \"best\": it is the name of the link to the best checkpoint"));
   with_name("best", "");
+}
+
+// {token} stands still for models that count no tokens.
+TEST_F(SettingsTest, BesideTheBestCheckpointsTokensNameTheStepsOfALanguageModel) {
+  const auto with_name = [this](const std::string& name) {
+    return job(
+        "[model]\nkind = \"gpt\"\nvocab_size = 10\nn_positions = 8\nn_embd = 8\nn_head = 1\nn_layer = 1\n"
+        "[data.train]\nkind = \"synthetic\"\nbatch_size = 8\nshape = [8]\ntargets = \"sequence\"\n"
+        "[optimizer]\nkind = \"sgd\"\n[train]\nmax_duration = \"1ep\"\n[checkpoint]\nbest = {metric = "
+        "\"a\"}\n"
+        "save_filename = \"" +
+        name + "\"\n");
+  };
+  for (const char* name : {"{token}", "{epoch}-{token_in_epoch}"})
+    EXPECT_TRUE(with_name(name).settings.checkpoint.best) << name;
+  EXPECT_THAT(message_of<UserError>([&] { with_name("{token_in_epoch}-{world_size}{run_name}"); }),
+              HasSubstr("put {batch} into it"));
 }
 
 TEST_F(SettingsTest, AutomaticAccumulationHasNoNumbers) {
