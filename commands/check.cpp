@@ -62,7 +62,7 @@ void check_times(const Job& job, const Trainee& trainee) {
       train.horizon(train.planned_duration(), job.train_sampler(0).batches(), trainee.optimizer->base_lr());
   const auto measured = evaluation_metrics(job.evaluators, *trainee.model);
   LearningRate(job.recipe, horizon, measured);
-  if (const auto& best = job.settings.checkpoint.best) best->logged_name(measured);
+  if (const auto& best = job.settings.checkpoint.best) logged_name(best->metric, measured);
 }
 
 LoggedMetrics evaluation_of(const Job& job, const Evaluator& evaluator, State& state, Engine& engine) {

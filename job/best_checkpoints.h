@@ -10,14 +10,12 @@ namespace tutti {
 
 // [checkpoint] best: which checkpoints are kept for their metric.
 struct BestSettings {
-  Setting metric;  // "eval/MulticlassAccuracy", or the name alone
+  Setting metric;  // see logged_name (training/evaluation/evaluator.h)
   bool less_is_better = false;
   int keep = 1;
 
   // Of a resolved table.
   static BestSettings read(const Setting& table);
-  // The logged name, "metrics/eval/MulticlassAccuracy". Throws UserError unless one of `measured` is meant.
-  std::string logged_name(const std::vector<std::string>& measured) const;
   bool better(double one, double other) const { return less_is_better ? one < other : one > other; }
 };
 

@@ -137,7 +137,7 @@ void Compute::build_model() {
   times_.plan();
   for (const auto& evaluator : job_.evaluators) {
     require_takes_samples(state_, job_, evaluator);
-    try_metrics(state_, evaluator, *evaluator.data_of(state_.rank));
+    if (evaluator.names_metrics()) try_metrics(state_, evaluator, *evaluator.data_of(state_.rank));
   }
   state_.measured = measured_metrics(job_.evaluators, *state_.model);
 }

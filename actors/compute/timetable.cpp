@@ -13,7 +13,7 @@ void Timetable::plan() {
   evaluations_.plan(planned_duration_);
   checkpoint_every_.emplace(settings.checkpoint.interval, planned_duration_, state_.dataloader_len);
   const auto measured = evaluation_metrics(evaluations_.evaluators(), *state_.model);
-  if (settings.checkpoint.best) best_metric_ = settings.checkpoint.best->logged_name(measured);
+  if (settings.checkpoint.best) best_metric_ = logged_name(settings.checkpoint.best->metric, measured);
   LearningRate rate(
       job_.recipe,
       settings.train.horizon(planned_duration_, state_.dataloader_len, state_.optimizer->base_lr()),

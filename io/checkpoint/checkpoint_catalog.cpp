@@ -11,7 +11,8 @@ std::shared_ptr<const Catalog> best() {
       .noun = "best",
       .doc = "Which checkpoints are the best.",
       .keys = {
-          {"metric", kText, "", "a metric of an evaluation: eval/MulticlassAccuracy, or its name alone"},
+          {"metric", kText, "",
+           "a metric of an evaluation: metrics/eval/MulticlassAccuracy, or its name alone"},
           Key{"mode", kText, "auto",
               "which values are better; auto: min for a loss, error, perplexity or cross entropy, else max"}
               .one_of({"auto", "max", "min"}),

@@ -169,6 +169,23 @@ std::vector<Mistake> mistakes_of_metrics() {
        "[data.eval]\nmetric_names = [\"MeanSquaredError\"]",
        "[data.eval]",
        {"MeanSquaredError cannot measure this model on this data"}},
+      {"BestOfALossThatIsLeftOut",
+       "[checkpoint]",
+       "[[evaluators]]\nlabel = \"far\"\nloss = false\nkind = \"hdf5\"\npath = \"data/digits.h5\"\ngroup = "
+       "\"test\"\n[checkpoint]\nbest = { metric = \"metrics/far/loss\" }",
+       "best =",
+       {"checkpoint.best.metric = \"metrics/far/loss\": not measured by any evaluator"}},
+      {"PlateauOfALossThatIsLeftOut",
+       "[data.eval]",
+       "[scheduler]\nkind = \"reduce_lr_on_plateau\"\nmonitor = \"metrics/eval/loss\"\n[data.eval]\nloss = "
+       "false",
+       "monitor",
+       {"scheduler.monitor = \"metrics/eval/loss\": not measured by any evaluator"}},
+      {"StopperOfALossThatIsLeftOut",
+       "[data.eval]",
+       "[[callbacks]]\nkind = \"early_stopper\"\nmonitor = \"metrics/eval/loss\"\n[data.eval]\nloss = false",
+       "monitor",
+       {"callbacks.0.monitor = \"metrics/eval/loss\": there is no such metric"}},
   };
 }
 

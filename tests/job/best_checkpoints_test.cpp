@@ -45,17 +45,6 @@ TEST(BestCheckpointsTest, WrongMembersAreErrors) {
   EXPECT_THAT(error_of([] { settings_of("'MulticlassAccuracy'"); }), HasSubstr("expected a table"));
 }
 
-TEST(BestCheckpointsTest, AMetricMayLeaveItsLabelOutIfThatIsClear) {
-  const auto name = [](const std::string& metric, const std::vector<std::string>& measured) {
-    return settings_of("{ metric = '" + metric + "' }").logged_name(measured);
-  };
-  EXPECT_EQ(name("a", {"metrics/eval/a", "metrics/eval/ba"}), "metrics/eval/a");
-  EXPECT_EQ(name("far/a", {"metrics/eval/a", "metrics/far/a"}), "metrics/far/a");
-  EXPECT_THAT(error_of([&] { name("a", {"metrics/eval/a", "metrics/far/a"}); }), HasSubstr("this fits"));
-  EXPECT_THAT(error_of([&] { name("b", {"metrics/eval/a"}); }), HasSubstr("expected one of metrics/eval/a"));
-  EXPECT_THAT(error_of([&] { name("b", {}); }), HasSubstr("never measured"));
-}
-
 TEST(BestCheckpointsTest, AValueIsOneOfTheBestUntilAsManyAreBetter) {
   BestValues values(settings_of("{ metric = 'a', keep = 2 }"));
   EXPECT_TRUE(values.observe(1));

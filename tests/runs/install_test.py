@@ -106,7 +106,8 @@ class Install(tutti_run.RunTest):
         for name, words in {"model.name=wide": wide, "plugins.library=none.so": "none.so",
                             "model.options.width=0": "model.options.width = 0: expected an integer >= 1",
                             "model.options.widht=3": "unknown key; did you mean width?",
-                            "model.options.width=25": "step 1, Compute: Given normalized_shape=[24], expected"}.items():
+                            "model.options.width=25": "[data.eval]: the model cannot evaluate the first sample: Given "
+                            "normalized_shape=[24], expected"}.items():
             self.assertIn(words, self.refused(command, "check", recipe, "--set", name))
         bare = self.sources / "bare.toml"
         bare.write_text(recipe.read_text().replace("library =", "# library ="))

@@ -14,7 +14,8 @@ Key time_unit() {
 
 std::vector<Key> watched(std::vector<Key> more) {
   std::vector<Key> keys = {
-      {"monitor", kText, "", "name of the metric, for example MulticlassAccuracy"},
+      {"monitor", kText, "",
+       "name of the metric, for example MulticlassAccuracy, or as logged: metrics/eval/MulticlassAccuracy"},
       {"dataloader_label", kText, "eval", "label of the metric's evaluator"},
       Key{"comp", kText, "none",
           "direction of improvement; when absent, less for a loss, error, perplexity or cross entropy"}

@@ -16,9 +16,11 @@ std::vector<Key> evaluator_keys() {
   return {
       {"metric_names", kTexts, "none",
        "parts of names of the model's metrics, as regular expressions in any case, or other metrics with the "
-       "defaults; what the model says when absent. The model's loss is measured in any case"},
+       "defaults; what the model says when absent"},
       Key{"metrics", kTables, "none", "what to measure, each with its own keys"}.each(
           std::make_shared<const Catalog>(metric_catalog())),
+      {"loss", kBoolean, "true",
+       "measures the model's loss too; false where its loss does not take what its eval_forward gives"},
       {"eval_interval", kTime, "none", "how often; as [train] says when absent"},
       Key{"device_eval_microbatch_size", kInteger, "none",
           "samples of a forward pass on each rank; the whole of a batch when absent or auto, and smaller "

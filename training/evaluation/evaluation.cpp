@@ -11,6 +11,7 @@
 #include "tensors/out_of_memory.h"
 #include "tensors/torch_error.h"
 #include "training/metrics/factory.h"
+#include "training/metrics/loss_metrics.h"
 
 namespace tutti {
 namespace {
@@ -146,22 +147,24 @@ void store_results(State& state, const std::vector<MetricPtr>& metrics, const Co
 }  // namespace
 
 void try_metrics(State& state, const Evaluator& evaluator, const Dataset& data) {
-  if (!evaluator.names_metrics()) return;
   const at::NoGradGuard no_grad;
   const LentZeros zeros(*state.model);
   const EvaluationMode evaluating(*state.model);
+  const auto metrics = evaluator.metrics(*state.model, state.composer);
   const int64_t first = 0;
   const Batch batch = data.get({&first, 1}, {state.seed});
-  const Outputs outputs = state.eval_forward(batch);
-  for (auto& metric : evaluator.metrics(*state.model, state.composer)) {
-    try {
+  std::string what = "the model cannot evaluate the first sample: ", way_out;
+  try {
+    const Outputs outputs = state.eval_forward(batch);
+    for (const auto& metric : metrics) {
+      what = metric->measured_name() + " cannot measure " +
+             (outputs.is_leaf() ? "this model on this data: " : "the outputs of this model: ");
+      way_out = metric->name() == ModelLoss::kName ? "; with loss = false the loss is not measured" : "";
       state.update_metric(batch, outputs, *metric);
-    } catch (const std::exception& error) {
-      evaluator.section.fail(
-          metric->measured_name() + " cannot measure " +
-          (outputs.is_leaf() ? "this model on this data: " : "the outputs of this model: ") +
-          one_line(error));
     }
+  } catch (const std::exception& error) {
+    if (is_lack_of_memory(error)) throw;
+    evaluator.section.fail(what + one_line(error) + way_out);
   }
 }
 
@@ -222,7 +225,7 @@ std::optional<LoggedMetrics> evaluate(State& state, Engine& engine, const Evalua
       error = evaluate_batch(state, engine, hooks, *batch, cut, metrics);
       counts.too_large = error ? 1 : 0;
     }
-    if (error && counts.too_large > 0) failure = ": " + *error;
+    if (error && counts.too_large > 0) failure = reason_of_lack(*error);
   }
   state.batch = state.outputs = {};
   evaluating.reset();
@@ -236,7 +239,8 @@ std::optional<LoggedMetrics> evaluate(State& state, Engine& engine, const Evalua
                             "evaluation '" + evaluator.label + "' after step " +
                                 std::to_string(state.timestamp.batch) + ": out of memory on " +
                                 std::to_string(static_cast<int>(counts.too_large)) + " of " +
-                                std::to_string(state.world) + " ranks with one sample at a time" + failure);
+                                std::to_string(state.world) + " ranks with one sample at a time" +
+                                (failure.empty() ? "" : ": " + failure));
   if (counts.stopped > 0) return std::nullopt;
   store_results(state, metrics, counts);
   LoggedMetrics values;

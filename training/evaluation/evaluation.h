@@ -55,8 +55,8 @@ struct EvalHooks {
 // Hooks for an evaluation on a single rank without a memory budget. The engine must outlive the hooks.
 EvalHooks single_rank_hooks(Engine& engine, FetchBatch fetch);
 
-// Throws UserError with the evaluator's section if one of its metrics cannot measure the model's outputs on
-// the data. Tries one sample.
+// Throws UserError with the evaluator's section if the model's eval_forward does not take the data, or one of
+// the metrics, the loss among them, does not take the outputs. Tries one sample.
 void try_metrics(State& state, const Evaluator& evaluator, const Dataset& data);
 
 // Runs the model over every batch of the evaluator's data and sums the metrics over ranks. Returns the same

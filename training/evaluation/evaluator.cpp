@@ -26,10 +26,9 @@ bool matches(const Setting& text, const std::string& name) try {
   text.fail(std::string("it is no regular expression: ") + error.what());
 }
 
-// The model's own metrics that match a text, its loss among them, then the metrics named by the other texts.
-std::vector<MetricPtr> chosen_metrics(const Setting::Array& texts, std::vector<std::string> own,
+// The metrics in `own` that match a text, then the metrics named by the other texts.
+std::vector<MetricPtr> chosen_metrics(const Setting::Array& texts, const std::vector<std::string>& own,
                                       bool composer) {
-  own.emplace_back(ModelLoss::kName);
   std::vector<MetricPtr> made;
   for (const auto& name : own)
     if (std::ranges::any_of(texts, [&](const Setting& text) { return matches(text, name); }))
@@ -60,12 +59,17 @@ std::vector<std::string> Evaluator::metric_names(const Model& model) const {
 
 std::vector<MetricPtr> Evaluator::metrics(const Model& model, bool composer) const {
   const std::vector<std::string> own = model.get_metrics(/*is_train=*/false);
+  const bool has_loss = !section.has("loss") || section.at("loss").boolean();
   std::vector<MetricPtr> made;
-  if (section.has("metric_names")) made = chosen_metrics(section.at("metric_names").array(), own, composer);
+  if (section.has("metric_names")) {
+    auto known = own;
+    if (has_loss) known.emplace_back(ModelLoss::kName);
+    made = chosen_metrics(section.at("metric_names").array(), known, composer);
+  }
   if (section.has("metrics"))
     for (const auto& one : section.at("metrics").array()) made.push_back(make_metric(one, composer));
   if (made.empty()) made = metrics_named(own, composer);
-  if (std::ranges::none_of(made, is_of_loss)) made.push_back(std::make_unique<ModelLoss>());
+  if (has_loss && std::ranges::none_of(made, is_of_loss)) made.push_back(std::make_unique<ModelLoss>());
   return made;
 }
 
@@ -87,6 +91,17 @@ std::vector<std::string> evaluation_metrics(const std::vector<Evaluator>& evalua
       for (const auto& name : evaluator.metric_names(model))
         names.push_back("metrics/" + evaluator.label + "/" + name);
   return names;
+}
+
+std::string logged_name(const Setting& metric, const std::vector<std::string>& measured) {
+  const std::string wanted = '/' + metric.text();
+  std::vector<std::string> fitting;
+  for (const auto& name : measured)
+    if (('/' + name).ends_with(wanted)) fitting.push_back(name);
+  if (fitting.size() == 1) return fitting[0];
+  if (measured.empty()) metric.fail("never measured: there is no [data.eval], or [train] eval_interval is 0");
+  if (fitting.empty()) metric.fail("not measured by any evaluator; expected one of " + joined(measured));
+  metric.fail("expected one metric, and this fits " + joined(fitting));
 }
 
 }  // namespace tutti

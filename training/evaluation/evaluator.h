@@ -37,10 +37,10 @@ struct Evaluator {
 
   bool names_metrics() const;  // else the metrics are the model's own
   std::vector<std::string> metric_names(const Model& model) const;
-  // The metrics, with empty sums: the model's or the section's, and the model's loss, unless one of them is
-  // named "loss". A text of metric_names is a regular expression for names of the model's metrics; if none
-  // matches, the name of another metric. `composer`: where Composer and tutti differ, do as Composer. Throws
-  // UserError for an unknown metric.
+  // The metrics, with empty sums: the model's or the section's, and the model's loss, unless the section says
+  // `loss = false` or one of them is named "loss". A text of metric_names is a regular expression for names
+  // of the model's metrics; if none matches, the name of another metric. `composer`: where Composer and tutti
+  // differ, do as Composer. Throws UserError for an unknown metric.
   std::vector<MetricPtr> metrics(const Model& model, bool composer) const;
 };
 
@@ -53,5 +53,9 @@ std::map<std::string, std::vector<std::string>> measured_metrics(const std::vect
 
 // The logged names ("metrics/eval/MulticlassAccuracy") of all evaluators with an interval.
 std::vector<std::string> evaluation_metrics(const std::vector<Evaluator>& evaluators, const Model& model);
+
+// The one of such logged names that `metric` means: "metrics/eval/MulticlassAccuracy", or the same without
+// its first parts. Throws UserError unless it means one.
+std::string logged_name(const Setting& metric, const std::vector<std::string>& measured);
 
 }  // namespace tutti

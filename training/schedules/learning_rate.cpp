@@ -4,18 +4,11 @@
 #include <cmath>
 #include <limits>
 
-#include "recipe/catalog.h"
+#include "training/evaluation/evaluator.h"
 #include "training/schedules/schedule.h"
 
 namespace tutti {
 namespace {
-
-void require_metric(const Setting& monitor, const std::vector<std::string>& measured) {
-  if (measured.empty())
-    monitor.fail("never measured: there is no [data.eval], or [train] eval_interval is 0");
-  if (std::ranges::count(measured, monitor.text()) == 0)
-    monitor.fail("not measured by any evaluator; expected one of " + joined(measured));
-}
 
 // The start of the epoch, for rates that change once per epoch.
 Timestamp epoch_begin(Timestamp now) {
@@ -31,8 +24,7 @@ Timestamp epoch_begin(Timestamp now) {
 }  // namespace
 
 Plateau::Plateau(const Setting& section, double base_lr)
-    : monitor_(section.at("monitor").text()),
-      lower_is_better_(section.at("mode").text() == "min"),
+    : lower_is_better_(section.at("mode").text() == "min"),
       relative_(section.at("threshold_mode").text() == "rel"),
       threshold_(section.at("threshold").number()),
       factor_(section.at("factor").number()),
@@ -90,7 +82,7 @@ LearningRate::LearningRate(const Setting& recipe, Horizon horizon, const std::ve
     lagging_ = make_schedule(scheduler, horizon)(Timestamp());
   }
   if (scheduler.at("kind").text() != "reduce_lr_on_plateau") return;
-  require_metric(scheduler.at("monitor"), measured);
+  monitor_ = logged_name(scheduler.at("monitor"), measured);
   plateau_.emplace(scheduler, base_);
 }
 
@@ -109,7 +101,7 @@ void LearningRate::advance_epoch(const Timestamp& before, const Schedule& schedu
 
 bool LearningRate::observe(const LoggedMetrics& metrics) {
   if (!plateau_) return false;
-  const auto found = std::ranges::find(metrics, plateau_->monitor(), &LoggedMetrics::value_type::first);
+  const auto found = std::ranges::find(metrics, monitor_, &LoggedMetrics::value_type::first);
   return found != metrics.end() && plateau_->observe(found->second);
 }
 

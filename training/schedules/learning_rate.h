@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "io/checkpoint/run_state.h"
 #include "recipe/setting.h"
@@ -17,7 +18,6 @@ class Plateau {
   // `section`: a resolved [scheduler] of this kind; `base_lr`: the optimizer's.
   Plateau(const Setting& section, double base_lr);
 
-  const std::string& monitor() const { return monitor_; }  // the metric's name
   double multiplier() const { return state_.multiplier; }  // of base_lr
 
   // Takes the metric's value at an evaluation; true if the rate was lowered.
@@ -30,7 +30,6 @@ class Plateau {
   bool improves(double value) const;
   bool reduce();
 
-  std::string monitor_;
   bool lower_is_better_;
   bool relative_;  // to the best value so far
   double threshold_;
@@ -73,6 +72,7 @@ class LearningRate {
   bool by_epoch_ = false;
   double lagging_ = 1.0;
   std::optional<Plateau> plateau_;
+  std::string monitor_;  // the logged name of the metric that it observes
 };
 
 }  // namespace tutti

@@ -86,19 +86,21 @@ Entry plateau() {
   const auto evaluations = [](const char* name, const char* fallback, const char* doc) {
     return Key{name, kInteger, fallback, doc}.at_least(0);
   };
-  return {"reduce_lr_on_plateau",
-          "Times factor when a metric has stopped improving; as torch's ReduceLROnPlateau, stepped at each "
-          "evaluation that eval_interval asks for.",
-          {{"monitor", kText, "metrics/eval/CrossEntropy", "the metric, as metrics.jsonl names it"},
-           Key{"mode", kText, "min", "whether lower or higher is better"}.one_of({"min", "max"}),
-           factor("factor", "0.1", "the learning rate's factor").less_than(1),
-           evaluations("patience", "10", "accepted evaluations without improvement"),
-           Key{"threshold", kNumber, "0.0001", "smallest improvement that counts"}.at_least(0),
-           Key{"threshold_mode", kText, "rel", "rel: threshold is relative to the best value; abs: absolute"}
-               .one_of({"rel", "abs"}),
-           evaluations("cooldown", "0", "evaluations to ignore after a change"),
-           Key{"min_lr", kNumber, "0", "the lowest learning rate"}.at_least(0),
-           Key{"eps", kNumber, "1e-8", "smallest change of the rate"}.at_least(0)}};
+  return {
+      "reduce_lr_on_plateau",
+      "Times factor when a metric has stopped improving; as torch's ReduceLROnPlateau, stepped at each "
+      "evaluation that eval_interval asks for.",
+      {{"monitor", kText, "metrics/eval/CrossEntropy",
+        "the metric, as metrics.jsonl names it; metrics/ and the label may be left out where that is clear"},
+       Key{"mode", kText, "min", "whether lower or higher is better"}.one_of({"min", "max"}),
+       factor("factor", "0.1", "the learning rate's factor").less_than(1),
+       evaluations("patience", "10", "accepted evaluations without improvement"),
+       Key{"threshold", kNumber, "0.0001", "smallest improvement that counts"}.at_least(0),
+       Key{"threshold_mode", kText, "rel", "rel: threshold is relative to the best value; abs: absolute"}
+           .one_of({"rel", "abs"}),
+       evaluations("cooldown", "0", "evaluations to ignore after a change"),
+       Key{"min_lr", kNumber, "0", "the lowest learning rate"}.at_least(0),
+       Key{"eps", kNumber, "1e-8", "smallest change of the rate"}.at_least(0)}};
 }
 
 Entry sequential() {

@@ -12,6 +12,7 @@
 #include "io/journal/recorded_run.h"
 #include "tests/actors/listened_run.h"
 #include "tests/actors/sleeping_world.h"
+#include "training/evaluation/evaluator.h"
 #include "training/state.h"
 
 namespace tutti {
@@ -116,19 +117,38 @@ TEST(EvaluatorsTest, MicrobatchesChangeNothing) {
 
 // The loss of an mlp is the mean cross entropy.
 TEST(EvaluatorsTest, TheLossIsMeasuredForAllThatWatchAMetric) {
-  const std::string watching =
-      "[[callbacks]]\nkind = 'threshold_stopper'\nmonitor = 'loss'\ndataloader_label = 'eval'\n"
-      "threshold = 100\n[checkpoint]\nbest = { metric = 'eval/loss', keep = 1 }\n[scheduler]\n"
-      "kind = 'reduce_lr_on_plateau'\nmonitor = 'metrics/often/loss'\n";
-  const auto of = measured(eval("") + other("label = 'often'\neval_interval = '2ba'") + watching);
-  EXPECT_EQ(steps(of, "metrics/eval/loss"), (std::vector{4})) << "less is better than 100";
-  EXPECT_THAT(steps(of, "metrics/often/loss"), ElementsAre(2, 4));
+  const std::pair<std::string, std::string> names[] = {{"loss", "often/loss"},
+                                                       {"metrics/eval/loss", "metrics/often/loss"}};
+  for (const auto& [of_eval, of_other] : names) {
+    const std::string watching =
+        "[[callbacks]]\nkind = 'threshold_stopper'\nmonitor = '" + of_eval +
+        "'\ndataloader_label = 'eval'\nthreshold = 100\n[checkpoint]\nbest = { metric = '" + of_other +
+        "', keep = 1 }\n[scheduler]\nkind = 'reduce_lr_on_plateau'\nmonitor = '" + of_other + "'\n";
+    const auto of = measured(eval("") + other("label = 'often'\neval_interval = '2ba'") + watching);
+    EXPECT_EQ(steps(of, "metrics/eval/loss"), (std::vector{4})) << "less is better than 100";
+    EXPECT_THAT(steps(of, "metrics/often/loss"), ElementsAre(2, 4));
+  }
   for (const int ranks : {1, 3})
     for (const char* size : {"", "device_eval_microbatch_size = 5"}) {
       const auto one = measured(eval(size), ranks);
       for (const auto& [step, value] : one.at("metrics/eval/CrossEntropy"))
         EXPECT_NEAR(one.at("metrics/eval/loss").at(step), value, 1e-6) << ranks << size;
     }
+}
+
+TEST(EvaluatorsTest, ALoggedNameMayLeaveOutItsFirstPartsIfThatIsClear) {
+  const auto logged = [](const std::string& metric, const std::vector<std::string>& measured) {
+    return logged_name(Setting(metric, "monitor", {}), measured);
+  };
+  const auto refusal = [&](const std::string& metric, const std::vector<std::string>& measured) {
+    return message_of<UserError>([&] { logged(metric, measured); });
+  };
+  EXPECT_EQ(logged("a", {"metrics/eval/a", "metrics/eval/ba"}), "metrics/eval/a");
+  EXPECT_EQ(logged("far/a", {"metrics/eval/a", "metrics/far/a"}), "metrics/far/a");
+  EXPECT_EQ(logged("metrics/far/a", {"metrics/eval/a", "metrics/far/a"}), "metrics/far/a");
+  EXPECT_THAT(refusal("a", {"metrics/eval/a", "metrics/far/a"}), HasSubstr("this fits"));
+  EXPECT_THAT(refusal("b", {"metrics/eval/a"}), HasSubstr("expected one of metrics/eval/a"));
+  EXPECT_THAT(refusal("b", {}), HasSubstr("never measured"));
 }
 
 TEST(EvaluatorsTest, AMetricThatIsNamedLossStandsInPlaceOfIt) {

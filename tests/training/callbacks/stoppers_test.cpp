@@ -108,6 +108,21 @@ TEST_F(CallbackTest, ThresholdStopperStopsAboveItsThreshold) {
   EXPECT_EQ(state_.max_duration.unit(), TimeUnit::kBatch);
 }
 
+TEST_F(CallbackTest, AMonitorMayBeWrittenAsItIsLogged) {
+  for (const char* name : {"eval/CrossEntropy", "metrics/eval/CrossEntropy"}) {
+    state_.max_duration = Time(4, TimeUnit::kEpoch);
+    state_.measured = {{"eval", {"CrossEntropy"}}, {"far", {"loss"}}};
+    ThresholdStopper stopper(metric(name), 0.8, false);
+    stopper.require(state_);
+    measured(stopper, 0.7, "CrossEntropy");
+    EXPECT_EQ(state_.max_duration.unit(), TimeUnit::kBatch) << name;
+  }
+  EXPECT_THAT([&] { metric("metrics/far/loss").require(state_); },
+              ThrowsMessage<UserError>(
+                  HasSubstr("test.toml:7: callbacks.0.monitor = \"metrics/far/loss\": there is no such")));
+  EXPECT_NO_THROW(metric("metrics/far/loss", "far").require(state_));
+}
+
 TEST_F(CallbackTest, ThresholdStopperStopsBelowItWhereLessIsBetter) {
   ThresholdStopper stopper(metric("CrossEntropy", "eval", "less"), 0.8, false);
   measured(stopper, 0.9, "CrossEntropy");

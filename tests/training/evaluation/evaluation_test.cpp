@@ -13,6 +13,7 @@ namespace {
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::Pair;
 using testing::StartsWith;
 
@@ -142,6 +143,56 @@ TEST_F(EvaluationTest, AMetricOfSeveralOutputsIsRefusedWithTheirNames) {
   EXPECT_THAT(message_of<UserError>([&] { try_metrics(state_, evaluator, data); }),
               AllOf(StartsWith("test.toml:12: [data.eval]: MulticlassAccuracy cannot measure the outputs"),
                     HasSubstr("there are several: age, kind")));
+}
+
+// Trains on scores, and evaluates with the class of the highest, which its loss does not take.
+class Decoding final : public Model {
+ public:
+  explicit Decoding(bool fails = false) : fails_(fails) {}
+  TensorTree forward(const Batch& batch) override { return batch["input"]; }
+  Outputs eval_forward(const Batch& batch, std::optional<Outputs>) override {
+    if (fails_) throw std::runtime_error("no such beam");
+    return batch["input"].argmax(1);
+  }
+  at::Tensor loss(const Outputs& outputs, const Batch& batch) override {
+    return at::cross_entropy_loss(outputs.tensor(), batch["target"]);
+  }
+  std::vector<std::string> get_metrics(bool) const override { return {}; }
+  const char* kind() const override { return "Decoding"; }
+
+ private:
+  bool fails_;
+};
+
+TEST_F(EvaluationTest, ALossThatCannotBeMeasuredIsRefusedUnlessItIsLeftOut) {
+  const Batch sample = TensorTree::Children{{"input", at::eye(3)}, {"target", at::arange(3)}};
+  const TensorDataset data(TensorTree::Children(sample.children()), 3);
+  const auto read = [](const std::string& keys) {
+    const Setting recipe = recipe_of(std::string(kRecipe) + "[data.eval]\nkind = 'synthetic'\n" + keys);
+    Evaluator evaluator = Evaluator::read(recipe.at("data").at("eval"), TrainSettings::read(recipe));
+    evaluator.batches = 1;
+    return evaluator;
+  };
+  const auto refusal = [&](const std::string& keys) {
+    return message_of<UserError>([&] { try_metrics(state_, read(keys), data); });
+  };
+  state_.model = std::make_shared<Decoding>();
+  for (const char* measured : {"", "metric_names = ['loss']\n"})
+    EXPECT_THAT(refusal(measured),
+                AllOf(StartsWith("test.toml:12: [data.eval]: loss cannot measure this model on this data: "),
+                      HasSubstr("; with loss = false the loss is not measured")));
+  const auto logged = [&](const std::string& keys) {
+    try_metrics(state_, read(keys), data);
+    const auto hooks = single_rank_hooks(*engine_, [&](int64_t) { return sample; });
+    return evaluate(state_, *engine_, read(keys), hooks).value();
+  };
+  EXPECT_THAT(logged("loss = false\n"), IsEmpty());
+  EXPECT_THAT(logged("loss = false\n[[data.eval.metrics]]\nkind = 'MeanSquaredError'\n"),
+              ElementsAre(Pair("metrics/eval/MeanSquaredError", 0.0)));
+  state_.model = std::make_shared<Decoding>(/*fails=*/true);
+  EXPECT_THAT(
+      refusal(""),
+      StartsWith("test.toml:12: [data.eval]: the model cannot evaluate the first sample: no such beam"));
 }
 
 // In Composer's way the mean of a batch weighs as one, however the memory had it cut.

@@ -117,8 +117,8 @@ TEST(LearningRate, AMetricThatIsNeverMeasuredIsAUserError) {
   const std::string train = "max_duration = '1ep'\n";
   refused(text_of(kPlateau, train, ""), "scheduler.monitor = \"metrics/eval/CrossEntropy\": never");
   refused(text_of(kPlateau, train + "eval_interval = '0ba'\n"), "never measured");
-  refused(text_of(kPlateau + std::string("monitor = 'CrossEntropy'\n"), train),
-          "scheduler.monitor = \"CrossEntropy\": not measured by any evaluator; expected one of "
+  refused(text_of(kPlateau + std::string("monitor = 'Entropy'\n"), train),
+          "scheduler.monitor = \"Entropy\": not measured by any evaluator; expected one of "
           "metrics/eval/MulticlassAccuracy, metrics/eval/CrossEntropy");
 }
 

@@ -15,6 +15,13 @@
 namespace tutti {
 namespace {
 
+// "loss" of "metrics/eval/loss" and "eval/loss", for the label "eval".
+std::string name_in(const WatchedMetric::Options& options) {
+  const std::string label = options.dataloader_label + '/';
+  const std::string name = evaluated_name(options.monitor.text());
+  return name.starts_with(label) ? name.substr(label.size()) : name;
+}
+
 std::string number(double value) { return (std::ostringstream() << value).str(); }
 
 bool is_greater(const WatchedMetric::Options& options, bool composer) {
@@ -29,6 +36,7 @@ bool is_greater(const WatchedMetric::Options& options, bool composer) {
 
 WatchedMetric::WatchedMetric(Options options)
     : options_(std::move(options)),
+      name_(name_in(options_)),
       greater_(is_greater(options_, /*composer=*/false)),
       composers_greater_(is_greater(options_, /*composer=*/true)) {}
 
@@ -37,28 +45,27 @@ bool WatchedMetric::better(double one, double other, const State& state) const {
 }
 
 void WatchedMetric::require(const State& state) const {
-  const std::string& monitor = options_.monitor.text();
   const auto measured = state.measured.find(options_.dataloader_label);
   if (!state.measured.empty() && measured == state.measured.end())
     options_.monitor.fail("nothing is measured under the label \"" + options_.dataloader_label + "\"");
   const auto known = state.measured.empty() ? state.model->get_metrics(options_.dataloader_label == "train")
                                             : measured->second;
-  if (std::find(known.begin(), known.end(), monitor) != known.end()) return;
-  const std::string near = nearest_name(monitor, known);
+  if (std::find(known.begin(), known.end(), name_) != known.end()) return;
+  const std::string near = nearest_name(name_, known);
   options_.monitor.fail("there is no such metric; " +
                         (known.empty() ? "it measures none" : "it measures " + joined(known)) +
                         (near.empty() ? "" : "; did you mean " + near + "?"));
 }
 
 double WatchedMetric::value(const State& state) const {
-  const auto found = state.metric_values.find(options_.dataloader_label + "/" + options_.monitor.text());
+  const auto found = state.metric_values.find(options_.dataloader_label + "/" + name_);
   if (found == state.metric_values.end())
     options_.monitor.fail("there is no such metric of \"" + options_.dataloader_label + "\"");
   return found->second;
 }
 
 std::string WatchedMetric::text(double value) const {
-  return options_.monitor.text() + " of " + options_.dataloader_label + " is " + number(value);
+  return name_ + " of " + options_.dataloader_label + " is " + number(value);
 }
 
 EarlyStopper::EarlyStopper(WatchedMetric metric, double min_delta, const Time& patience)

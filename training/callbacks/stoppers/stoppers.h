@@ -13,7 +13,7 @@ namespace tutti {
 class WatchedMetric {
  public:
   struct Options {
-    Setting monitor;               // "MulticlassAccuracy"; named in errors
+    Setting monitor;               // "MulticlassAccuracy" or as logged: "metrics/eval/MulticlassAccuracy"
     std::string dataloader_label;  // "eval"
     // "greater", "gt", "less", "lt"; "" = less for a loss, error, perplexity or cross entropy, else greater.
     std::string comp;
@@ -32,6 +32,7 @@ class WatchedMetric {
 
  private:
   Options options_;
+  std::string name_;                  // of the metric, without its label
   bool greater_, composers_greater_;  // greater is better: by tutti's rule, by Composer's
 };
 
