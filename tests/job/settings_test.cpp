@@ -167,7 +167,7 @@ TEST_F(SettingsTest, BesideTheBestCheckpointsNamesAreOfOneStepEach) {
 TEST_F(SettingsTest, BesideTheBestCheckpointsTokensNameTheStepsOfALanguageModel) {
   const auto with_name = [this](const std::string& name) {
     return job(
-        "[model]\nkind = \"gpt\"\nvocab_size = 10\nn_positions = 8\nn_embd = 8\nn_head = 1\nn_layer = 1\n"
+        "[model]\nkind = \"gpt\"\nvocab_size = 256\nn_positions = 8\nn_embd = 8\nn_head = 1\nn_layer = 1\n"
         "[data.train]\nkind = \"synthetic\"\nbatch_size = 8\nshape = [8]\ntargets = \"sequence\"\n"
         "[optimizer]\nkind = \"sgd\"\n[train]\nmax_duration = \"1ep\"\n[checkpoint]\nbest = {metric = "
         "\"a\"}\n"
