@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "data/transforms/catalog.h"
+#include "data/transforms/options.h"
 #include "recipe/catalog.h"
 
 namespace tutti {

@@ -84,13 +84,13 @@ struct Key {
 
 // Where a kind is from, for `tutti explain`, for who looks for Composer's names, and for docs/algorithms.md.
 struct Origin {
-  std::string composer;                // Composer's class: "MixUp"; the kind may be called so in recipes too
-  std::vector<std::string> functions;  // Composer's, for a loop of one's own: "mixup_batch"
-  std::string header;                  // of class and function: "algorithms/augmentation/mixup.h"
-  std::string call;                    // a call of the function in C++; "" = none
-  std::string paper;                   // "Zhang et al. 2018, arXiv:1710.09412"; "" = none
-  std::string models;                  // that it suits
-  std::string effect;                  // what to expect of it
+  std::string composer = "";                // Composer's class: "MixUp"; the kind may be called so in recipes too
+  std::vector<std::string> functions = {};  // Composer's, for a loop of one's own: "mixup_batch"
+  std::string header = "";                  // of class and function: "algorithms/augmentation/mixup.h"
+  std::string call = "";                    // a call of the function in C++; "" = none
+  std::string paper = "";                   // "Zhang et al. 2018, arXiv:1710.09412"; "" = none
+  std::string models = "";                  // that it suits
+  std::string effect = "";                  // what to expect of it
   std::string example = "";            // lines of a recipe beside the kind, for keys without a default
 };
 

@@ -1,5 +1,7 @@
 #include "algorithms/augmentation/added_transform.h"
 
+#include "algorithms/augmentation/augmix.h"
+#include "algorithms/augmentation/randaugment.h"
 #include "data/readers/transformed_dataset.h"
 #include "training/state.h"
 
@@ -17,5 +19,9 @@ bool AddedTransform::try_on(const State& state, Batch& sample) const {
 }
 
 void AddedTransform::apply(Event, State& state, Logger&) { state.add_transform(name_, transform_); }
+
+AlgorithmPtr AugMixAlgorithm::make(const Setting&) const { return std::make_shared<AugMix>(*this); }
+
+AlgorithmPtr RandAugmentAlgorithm::make(const Setting&) const { return std::make_shared<RandAugment>(*this); }
 
 }  // namespace tutti

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "algorithms/augmentation/added_transform.h"
+#include "algorithms/augmentation/options.h"
 #include "data/transforms/augmix.h"
 
 namespace tutti {

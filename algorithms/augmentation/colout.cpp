@@ -33,9 +33,15 @@ void ColOut::apply(Event event, State& state, Logger&) {
 
 void ColOut::drop(Batch& batch, Draws& draws) const {
   auto [input, target] =
-      colout_batch(options_.input_key.get(batch), options_.target_key.get(batch), draws, options_.dropped);
+      colout_batch(options_.input_key.get(batch), options_.target_key.get(batch), draws, options_);
   options_.input_key.set(batch, std::move(input));
   options_.target_key.set(batch, std::move(target));
+}
+
+AlgorithmPtr ColOutAlgorithm::make(const Setting& section) const {
+  if (!batch && resize_target.value_or(false))
+    section.at("resize_target").fail("targets lose rows and columns with batch = true only");
+  return std::make_shared<ColOut>(*this);
 }
 
 }  // namespace tutti

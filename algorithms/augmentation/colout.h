@@ -3,8 +3,8 @@
 #include <string>
 #include <utility>
 
+#include "algorithms/augmentation/options.h"
 #include "data/transforms/colout.h"
-#include "tensors/batch_key.h"
 #include "training/engine/algorithm.h"
 
 namespace tutti {
@@ -14,12 +14,7 @@ namespace tutti {
 // data/transforms/colout.h. composer.algorithms.ColOut.
 class ColOut final : public Algorithm {
  public:
-  struct Options {
-    ColOutOptions dropped = {};
-    bool batch = true;
-    BatchKey input_key = "input";    // of batches
-    BatchKey target_key = "target";  // of batches
-  };
+  using Options = ColOutAlgorithm;
 
   explicit ColOut(Options options) : options_(std::move(options)) {}
 
@@ -31,7 +26,7 @@ class ColOut final : public Algorithm {
 
  private:
   void drop(Batch& batch, Draws& draws) const;
-  TransformPtr transform() const { return colout_transform(options_.dropped.p_row, options_.dropped.p_col); }
+  TransformPtr transform() const { return colout_transform(options_.p_row, options_.p_col); }
 
   Options options_;
 };

@@ -80,4 +80,6 @@ at::Tensor CutMix::mix_targets(const State& state, const at::Tensor& target,
   return SampleMixing::mix_targets(state, target, partner_target);
 }
 
+AlgorithmPtr CutMixAlgorithm::make(const Setting&) const { return std::make_shared<CutMix>(*this, *this); }
+
 }  // namespace tutti

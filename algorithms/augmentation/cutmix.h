@@ -20,12 +20,6 @@ struct CutMixed {
   Box bbox;
 };
 
-struct CutMixOptions {
-  double alpha = 1.0;                 // the part outside of the box is drawn from Beta(alpha, alpha)
-  std::optional<double> length = {};  // given: that part is about length^2, as in Composer, and not drawn
-  bool uniform_sampling = false;
-};
-
 // Copies the box of input[indices] into input [N, C, H, W], in a new tensor. `indices`: [N], int64. Yun et
 // al. 2019, arXiv:1905.04899; composer.functional.cutmix_batch.
 CutMixed cutmix_batch(const at::Tensor& input, const at::Tensor& target, const Box& bbox,

@@ -16,4 +16,8 @@ void CutOut::apply(Event, State& state, Logger&) {
   input_key_.set(state.batch, cutout_batch(input_key_.get(state.batch), *state.draws("CutOut"), options_));
 }
 
+AlgorithmPtr CutOutAlgorithm::make(const Setting&) const {
+  return std::make_shared<CutOut>(*this, input_key);
+}
+
 }  // namespace tutti

@@ -3,8 +3,8 @@
 #include <string>
 #include <utility>
 
+#include "algorithms/augmentation/options.h"
 #include "data/transforms/cutout.h"
-#include "tensors/batch_key.h"
 #include "training/engine/algorithm.h"
 
 namespace tutti {

@@ -35,4 +35,6 @@ SampleMixing::Mixed MixUp::mix(const State& state, const at::Tensor& input, cons
   return {mixed_inputs(input, mixing, partners), mixing};
 }
 
+AlgorithmPtr MixUpOptions::make(const Setting&) const { return std::make_shared<MixUp>(alpha, *this); }
+
 }  // namespace tutti

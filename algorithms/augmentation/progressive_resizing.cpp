@@ -110,4 +110,10 @@ void ProgressiveResizing::resize(Batch& batch, double scale, Draws& draws) const
   options_.target_key.set(batch, std::move(target));
 }
 
+AlgorithmPtr ProgressiveResizingOptions::make(const Setting& section) const {
+  if (delay_fraction + finetune_fraction > 1.0)
+    section.at("delay_fraction").fail("together with finetune_fraction this is more than 1");
+  return std::make_shared<ProgressiveResizing>(*this);
+}
+
 }  // namespace tutti

@@ -6,16 +6,11 @@
 #include <string>
 #include <utility>
 
-#include "tensors/batch_key.h"
+#include "algorithms/augmentation/options.h"
 #include "tensors/draws.h"
 #include "training/engine/algorithm.h"
 
 namespace tutti {
-
-enum class ResizeMode {
-  kResize,  // the nearest pixels, as torch's interpolate(mode = "nearest") picks them
-  kCrop     // a part of the image, at a place that is drawn: a view
-};
 
 // Images [N, C, H, W] of height int(scale_factor * H) and width int(scale_factor * W), and their targets.
 // With `resize_targets` those, [N, H', W'] or [N, C', H', W'], are resized alike, or cropped at the same
@@ -30,16 +25,7 @@ std::pair<at::Tensor, at::Tensor> resize_batch(const at::Tensor& input, const at
 // composer.algorithms.ProgressiveResizing.
 class ProgressiveResizing final : public Algorithm {
  public:
-  struct Options {
-    ResizeMode mode = ResizeMode::kResize;
-    double initial_scale = 0.5;
-    double finetune_fraction = 0.2;
-    double delay_fraction = 0.5;  // delay_fraction + finetune_fraction <= 1
-    int64_t size_increment = 4;
-    bool resize_targets = false;
-    BatchKey input_key = "input";
-    BatchKey target_key = "target";
-  };
+  using Options = ProgressiveResizingOptions;
 
   explicit ProgressiveResizing(Options options) : options_(std::move(options)) {}
 

@@ -5,16 +5,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "tensors/batch_key.h"
+#include "algorithms/augmentation/options.h"
 #include "training/engine/algorithm.h"
 
 namespace tutti {
-
-struct SampleMixingOptions {
-  bool interpolate_loss = false;  // mix the losses of both targets instead of the targets
-  BatchKey input_key = "input";
-  BatchKey target_key = "target";
-};
 
 // What MixUp and CutMix share: at BEFORE_FORWARD every sample of a microbatch is mixed with a partner,
 // another sample of the microbatch. At BEFORE_LOSS its target, then one-hot or dense, is mixed with its

@@ -118,4 +118,12 @@ void EMA::swap(State& state) {
   swapped_ = !swapped_;
 }
 
+AlgorithmPtr EMAOptions::make(const Setting& section) const try {
+  EMAOptions options = *this;
+  if (!half_life && !smoothing) options.half_life = Time(1000, TimeUnit::kBatch);
+  return std::make_shared<EMA>(options);
+} catch (const UserError& error) {
+  section.fail(error);
+}
+
 }  // namespace tutti

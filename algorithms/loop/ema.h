@@ -3,6 +3,7 @@
 #include <optional>
 #include <vector>
 
+#include "algorithms/loop/options.h"
 #include "training/engine/algorithm.h"
 #include "training/time/time.h"
 
@@ -17,12 +18,7 @@ void compute_ema(const std::vector<at::Tensor>& weights, const std::vector<at::T
 // averages; checkpoints hold both. composer.algorithms.EMA.
 class EMA final : public Algorithm {
  public:
-  struct Options {
-    std::optional<Time> half_life;    // in batches or epochs; either this or smoothing
-    std::optional<double> smoothing;  // of one update; else 2^(-update_interval / half_life)
-    Time ema_start{0.0, TimeUnit::kDuration};
-    std::optional<Time> update_interval;  // default: one unit of half_life, or one batch
-  };
+  using Options = EMAOptions;
 
   // Throws UserError for options that do not fit together.
   explicit EMA(const Options& options);

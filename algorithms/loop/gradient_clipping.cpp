@@ -89,4 +89,8 @@ void GradientClipping::apply(Event event, State& state, Logger&) {
     apply_gradient_clipping(state.views, type_, threshold_, state.grad_scale, state.sum_over_shards);
 }
 
+AlgorithmPtr GradientClippingOptions::make(const Setting&) const {
+  return std::make_shared<GradientClipping>(clipping_type, clipping_threshold);
+}
+
 }  // namespace tutti

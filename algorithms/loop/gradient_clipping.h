@@ -2,18 +2,12 @@
 
 #include <vector>
 
+#include "algorithms/loop/options.h"
 #include "tensors/norms.h"
 #include "tensors/param_view.h"
 #include "training/engine/algorithm.h"
 
 namespace tutti {
-
-enum class ClippingType {
-  kNorm,     // scales all gradients by min(1, threshold / (norm + 1e-6)); norm: L2, of all gradients together
-  kValue,    // clamps each number to [-threshold, threshold]
-  kAdaptive  // limits each unit's gradient norm to threshold x weight norm: Brock et al. 2021,
-             // arXiv:2102.06171; a unit is a slice of dim 0, or a whole parameter of fewer than two dims
-};
 
 // Clips gradients in place; parameters without a gradient are skipped. The gradients are `grad_scale` times
 // the gradients that the threshold applies to. With `sum_over_ranks` (State::sum_over_shards) views may be

@@ -57,4 +57,8 @@ void LabelSmoothing::apply(Event event, State& state, Logger&) {
   }
 }
 
+AlgorithmPtr LabelSmoothingOptions::make(const Setting&) const {
+  return std::make_shared<LabelSmoothing>(smoothing, target_key);
+}
+
 }  // namespace tutti

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "algorithms/loop/options.h"
 #include "tensors/batch_key.h"
 #include "training/engine/algorithm.h"
 

@@ -102,4 +102,8 @@ void LayerFreezing::restore(const std::string& text) {
     throw UserError("LayerFreezing: expected a number of frozen layers, found " + text);
 }
 
+AlgorithmPtr LayerFreezingOptions::make(const Setting&) const {
+  return std::make_shared<LayerFreezing>(freeze_start, freeze_level);
+}
+
 }  // namespace tutti

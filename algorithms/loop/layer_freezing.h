@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "algorithms/loop/options.h"
 #include "models/layers/layer.h"
 #include "training/engine/algorithm.h"
 

@@ -48,4 +48,6 @@ double SAM::slope(const State& state) const {
   return options_.rho / (norm / state.grad_scale + options_.epsilon) / state.grad_scale;
 }
 
+AlgorithmPtr SAMOptions::make(const Setting&) const { return std::make_shared<SAM>(*this); }
+
 }  // namespace tutti

@@ -1,14 +1,9 @@
 #pragma once
 
+#include "algorithms/loop/options.h"
 #include "training/engine/algorithm.h"
 
 namespace tutti {
-
-struct SAMOptions {
-  double rho = 0.05;       // length of the step uphill
-  double epsilon = 1e-12;  // added to the norm of the gradients
-  int64_t interval = 1;    // steps; the others are plain
-};
 
 // Sharpness-aware minimisation: every `interval`th step uses the gradients at the weights that lie `rho`
 // uphill, w + rho g / (|g| + epsilon) with the L2 norm of all gradients together, and so a second pass over

@@ -171,4 +171,8 @@ at::Tensor SelectiveBackprop::losses_of(const State& state, const Batch& batch) 
   return at::cat(losses);
 }
 
+AlgorithmPtr SelectiveBackpropOptions::make(const Setting&) const {
+  return std::make_shared<SelectiveBackprop>(*this);
+}
+
 }  // namespace tutti

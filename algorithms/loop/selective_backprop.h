@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "algorithms/loop/options.h"
 #include "tensors/batch_key.h"
 #include "tensors/draws.h"
 #include "training/engine/algorithm.h"
@@ -43,15 +44,7 @@ at::Tensor choose_by_loss(const at::Tensor& losses, double keep, Draws& draws);
 // composer.algorithms.SelectiveBackprop.
 class SelectiveBackprop final : public Algorithm {
  public:
-  struct Options {
-    double start = 0.5;
-    double end = 0.9;
-    double keep = 0.5;
-    double scale_factor = 1.0;
-    int64_t interrupt = 2;
-    BatchKey input_key = "input";
-    BatchKey target_key = "target";
-  };
+  using Options = SelectiveBackpropOptions;
 
   explicit SelectiveBackprop(Options options) : options_(std::move(options)) {}
 

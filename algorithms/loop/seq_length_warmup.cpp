@@ -89,7 +89,7 @@ bool SeqLengthWarmup::try_on(const State& state, Batch& sample) const {
     state.warn_on_rank_zero(
         name() + " has no effect: sequences of " + std::to_string(length) +
         " tokens are no longer than min_seq_length = " + std::to_string(options_.min_seq_length));
-  sample = set_batch_sequence_length(sample, options_.min_seq_length, options_.how);
+  sample = set_batch_sequence_length(sample, options_.min_seq_length, options_);
   return true;
 }
 
@@ -97,7 +97,7 @@ bool SeqLengthWarmup::match(Event event, const State&) const { return event == E
 
 void SeqLengthWarmup::apply(Event, State& state, Logger& logger) {
   const int64_t length = length_at(state);
-  state.set_batch(set_batch_sequence_length(state.batch, length, options_.how));
+  state.set_batch(set_batch_sequence_length(state.batch, length, options_));
   logger.log_metrics({{"seq_length_warmup/curr_seq_len", static_cast<double>(length)},
                       {"seq_length_warmup/curr_bs", static_cast<double>(state.batch.samples())}});
 }
@@ -115,6 +115,12 @@ int64_t SeqLengthWarmup::length_at(const State& state) const {
   const int64_t length =
       options_.step_size * (state.timestamp.batch / (warmup / updates)) + options_.min_seq_length;
   return std::clamp(length, options_.min_seq_length, options_.max_seq_length);
+}
+
+AlgorithmPtr SeqLengthWarmupOptions::make(const Setting& section) const {
+  if (max_seq_length - min_seq_length < step_size)
+    section.at("max_seq_length").fail("expected min_seq_length and one step_size at least");
+  return std::make_shared<SeqLengthWarmup>(*this);
 }
 
 }  // namespace tutti

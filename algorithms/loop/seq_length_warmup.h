@@ -3,15 +3,11 @@
 #include <cstdint>
 #include <string>
 
+#include "algorithms/loop/options.h"
 #include "tensors/tree.h"
 #include "training/engine/algorithm.h"
 
 namespace tutti {
-
-struct SequenceLengthOptions {
-  bool truncate = true;                   // false: what is behind the length becomes further samples
-  bool preserve_end_of_sequence = false;  // when truncating, needs batch["attention_mask"]
-};
 
 // The batch [N, T], all arrays alike, with sequences of `curr_seq_len`; batches that are no longer stay as
 // they are. Truncated, the arrays are their first columns; the last real token (the last 1 of attention_mask)
@@ -27,13 +23,7 @@ Batch set_batch_sequence_length(const Batch& batch, int64_t curr_seq_len,
 // composer.algorithms.SeqLengthWarmup.
 class SeqLengthWarmup final : public Algorithm {
  public:
-  struct Options {
-    double duration = 0.3;
-    int64_t min_seq_length = 8;
-    int64_t max_seq_length = 1024;
-    int64_t step_size = 8;
-    SequenceLengthOptions how;
-  };
+  using Options = SeqLengthWarmupOptions;
 
   explicit SeqLengthWarmup(const Options& options) : options_(options) {}
 

@@ -123,4 +123,10 @@ void SWA::restore(const std::string& json) {
   completed_ = json_integer(json, "completed", 0) != 0;
 }
 
+AlgorithmPtr SWAOptions::make(const Setting& section) const try {
+  return std::make_shared<SWA>(*this);
+} catch (const UserError& error) {
+  section.fail(error);
+}
+
 }  // namespace tutti

@@ -2,12 +2,11 @@
 
 #include <optional>
 
+#include "algorithms/loop/options.h"
 #include "training/engine/algorithm.h"
 #include "training/time/time.h"
 
 namespace tutti {
-
-enum class AnnealStrategy { kLinear, kCosine };
 
 // The learning rate after `update` updates (from 1) of torch.optim.swa_utils.SWALR: moves from `lr`, the rate
 // of the schedule, to `swa_lr` within `anneal_steps` updates.
@@ -19,15 +18,7 @@ double swa_learning_rate(double lr, double swa_lr, int64_t update, int64_t annea
 // Izmailov et al. 2018, arXiv:1803.05407. composer.algorithms.SWA.
 class SWA final : public Algorithm {
  public:
-  struct Options {
-    Time swa_start{0.7, TimeUnit::kDuration};
-    Time swa_end{0.97, TimeUnit::kDuration};  // in the unit of swa_start
-    Time update_interval{1, TimeUnit::kEpoch};
-    bool schedule_swa_lr = false;
-    AnnealStrategy anneal_strategy = AnnealStrategy::kLinear;
-    int64_t anneal_steps = 10;
-    std::optional<double> swa_lr;  // default: the schedule's rate when averaging begins
-  };
+  using Options = SWAOptions;
 
   // Throws UserError for options that do not fit together.
   explicit SWA(const Options& options);

@@ -130,4 +130,8 @@ void Alibi::require_divisible(const State& state) const {
   }
 }
 
+AlgorithmPtr AlibiOptions::make(const Setting& section) const {
+  return std::make_shared<Alibi>(max_sequence_length, section.at("train_sequence_length_scaling"));
+}
+
 }  // namespace tutti

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "algorithms/surgery/options.h"
 #include "models/layers/layer.h"
 #include "recipe/setting.h"
 #include "training/engine/algorithm.h"

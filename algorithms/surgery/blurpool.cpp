@@ -93,4 +93,10 @@ void BlurPool::apply(Event, State& state, Logger&) {
                           " input channels and no MaxPool2d");
 }
 
+AlgorithmPtr BlurPoolOptions::make(const Setting& section) const {
+  if (!replace_convs && !replace_maxpools)
+    section.at("replace_maxpools").fail("with replace_convs = false too, nothing would be replaced");
+  return std::make_shared<BlurPool>(*this);
+}
+
 }  // namespace tutti

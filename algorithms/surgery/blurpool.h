@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "algorithms/surgery/options.h"
 #include "models/layers/conv.h"
 #include "models/layers/pool.h"
 #include "training/engine/algorithm.h"
@@ -42,13 +43,6 @@ class BlurConv2d final : public Layer {
   Extent2d blur_stride_;
   Slot& conv_;
   Buffer& blur_filter_;
-};
-
-struct BlurPoolOptions {
-  bool replace_convs = true;     // strided Conv2d become BlurConv2d
-  bool replace_maxpools = true;  // MaxPool2d become BlurMaxPool2d
-  bool blur_first = true;
-  int64_t min_channels = 16;  // convolutions of fewer input channels stay
 };
 
 // Replaces strided convolutions and max pools by such that blur; those that blur already stay. Returns the

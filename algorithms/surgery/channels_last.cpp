@@ -32,4 +32,6 @@ void ChannelsLast::apply(Event, State& state, Logger&) {
                       "parameter of 4 dimensions, as of Conv2d");
 }
 
+AlgorithmPtr ChannelsLastOptions::make(const Setting&) const { return std::make_shared<ChannelsLast>(); }
+
 }  // namespace tutti

@@ -175,4 +175,6 @@ void Factorize::apply(Event, State& state, Logger& logger) {
                       "faster in two (latent_channels, latent_features)");
 }
 
+AlgorithmPtr FactorizeAlgorithm::make(const Setting&) const { return std::make_shared<Factorize>(*this); }
+
 }  // namespace tutti

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "algorithms/surgery/low_rank.h"
+#include "algorithms/surgery/options.h"
 #include "models/layers/conv.h"
 #include "models/layers/layer.h"
 #include "training/engine/algorithm.h"
@@ -53,15 +54,6 @@ class FactorizedConv2d final : public Layer {
   Slot& module1_;
 };
 
-struct FactorizeOptions {
-  bool factorize_convs = true;
-  bool factorize_linears = true;
-  int64_t min_channels = 512;     // of both in and out, for a Conv2d to be replaced
-  double latent_channels = 0.25;  // see latent_size
-  int64_t min_features = 512;     // the same of a Linear
-  double latent_features = 0.25;
-};
-
 struct Factorized {
   int convs = 0;
   int linears = 0;
@@ -75,10 +67,7 @@ Factorized apply_factorization(Layer& model, const FactorizeOptions& options = {
 // apply_factorization at INIT. composer.algorithms.Factorize, whose defaults are others.
 class Factorize final : public Algorithm {
  public:
-  explicit Factorize(const FactorizeOptions& options = {.min_channels = 256,
-                                                        .min_features = 256,
-                                                        .latent_features = 128})
-      : options_(options) {}
+  explicit Factorize(const FactorizeOptions& options = FactorizeAlgorithm()) : options_(options) {}
 
   std::string name() const override { return "Factorize"; }
   Needs needs() const override {

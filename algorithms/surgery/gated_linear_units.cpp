@@ -67,4 +67,9 @@ void GatedLinearUnits::apply(Event, State& state, Logger&) {
   warn_without_effect(state, gated, name(), "feed-forward block of BERT's (BertIntermediate and BertOutput)");
 }
 
+AlgorithmPtr GatedLinearUnitsOptions::make(const Setting&) const {
+  return std::make_shared<GatedLinearUnits>(act_fn ? make_bert_activation(*act_fn) : nullptr,
+                                            gated_layer_bias, non_gated_layer_bias);
+}
+
 }  // namespace tutti

@@ -98,4 +98,8 @@ void GhostBatchNorm::apply(Event, State& state, Logger&) {
   warn_without_effect(state, replaced, name(), "BatchNorm (models/layers/norm.h)");
 }
 
+AlgorithmPtr GhostBatchNormOptions::make(const Setting&) const {
+  return std::make_shared<GhostBatchNorm>(ghost_batch_size);
+}
+
 }  // namespace tutti

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "algorithms/surgery/options.h"
 #include "models/layers/norm.h"
 #include "training/engine/algorithm.h"
 

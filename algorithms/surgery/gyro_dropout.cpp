@@ -132,4 +132,6 @@ void GyroDropout::apply(Event, State& state, Logger&) {
   warn_without_effect(state, replaced, name(), "Dropout");
 }
 
+AlgorithmPtr GyroDropoutOptions::make(const Setting&) const { return std::make_shared<GyroDropout>(*this); }
+
 }  // namespace tutti

@@ -5,16 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "algorithms/surgery/options.h"
 #include "models/layers/layer.h"
 #include "training/engine/algorithm.h"
 
 namespace tutti {
-
-struct GyroDropoutOptions {
-  double p = 0.5;       // of a number to be dropped
-  int64_t sigma = 256;  // masks of the whole training
-  int64_t tau = 16;     // masks of a batch
-};
 
 // Dropout with few masks: `sigma` of them are drawn once, and `tau` of these, with replacement, every
 // `iter_num` steps. Each of the tau is for a part of the batch, in its order; the parts are equal, to a

@@ -101,4 +101,12 @@ void LowPrecisionGroupNorm::apply(Event, State& state, Logger&) {
   warn_if_none(state, lowered, name(), "GroupNorm");
 }
 
+AlgorithmPtr LowPrecisionGroupNormOptions::make(const Setting&) const {
+  return std::make_shared<LowPrecisionGroupNorm>(apply_at);
+}
+
+AlgorithmPtr LowPrecisionLayerNormOptions::make(const Setting&) const {
+  return std::make_shared<LowPrecisionLayerNorm>(apply_at);
+}
+
 }  // namespace tutti

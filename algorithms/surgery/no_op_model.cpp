@@ -41,4 +41,6 @@ void NoOpModel::apply(Event, State& state, Logger&) {
   state.model = std::make_shared<NoOpModelClass>(state.model);
 }
 
+AlgorithmPtr NoOpModelOptions::make(const Setting&) const { return std::make_shared<NoOpModel>(); }
+
 }  // namespace tutti

@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "algorithms/surgery/options.h"
 #include "models/model.h"
 #include "training/engine/algorithm.h"
 

@@ -65,4 +65,8 @@ void SqueezeExcite::apply(Event, State& state, Logger&) try {
   fail(error.what());
 }
 
+AlgorithmPtr SqueezeExciteOptions::make(const Setting&) const {
+  return std::make_shared<SqueezeExcite>(latent_channels, min_channels);
+}
+
 }  // namespace tutti

@@ -99,4 +99,10 @@ std::string StochasticDepth::state() const {
 
 void StochasticDepth::restore(const std::string& json) { set_rate(json_number(json, "drop_rate")); }
 
+AlgorithmPtr StochasticDepthAlgorithm::make(const Setting& section) const {
+  if (stochastic_method == StochasticMethod::kSample && drop_warmup.value() > 0)
+    section.at("drop_warmup").fail("stochastic_method = \"sample\" has no warm-up");
+  return std::make_shared<StochasticDepth>(*this, drop_warmup);
+}
+
 }  // namespace tutti

@@ -4,21 +4,12 @@
 #include <string>
 #include <vector>
 
+#include "algorithms/surgery/options.h"
 #include "models/layers/residual_block.h"
 #include "training/engine/algorithm.h"
 #include "training/time/time.h"
 
 namespace tutti {
-
-enum class StochasticMethod { kBlock, kSample };
-enum class DropDistribution { kUniform, kLinear };
-
-struct StochasticDepthOptions {
-  std::string target_layer_name = "ResNetBottleneck";  // or the kind of any ResidualBlock: "BasicBlock"
-  StochasticMethod stochastic_method = StochasticMethod::kBlock;
-  double drop_rate = 0.2;  // in [0, 1]
-  DropDistribution drop_distribution = DropDistribution::kLinear;
-};
 
 // Makes the blocks of this name (models/layers/residual_block.h, which says how blocks of your own take part)
 // leave out their main branches at random in training: the whole block, or samples of it. Block i of n, from

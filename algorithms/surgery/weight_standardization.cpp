@@ -103,4 +103,8 @@ void WeightStandardization::apply(Event, State& state, Logger&) {
   warn_without_effect(state, changed, name(), "convolution to standardize");
 }
 
+AlgorithmPtr WeightStandardizationOptions::make(const Setting&) const {
+  return std::make_shared<WeightStandardization>(n_last_layers_ignore);
+}
+
 }  // namespace tutti

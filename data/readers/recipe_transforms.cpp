@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "data/readers/transformed_dataset.h"
-#include "data/transforms/factory.h"
+#include "data/transforms/options.h"
 #include "data/transforms/stored_images.h"
 #include "tensors/torch_error.h"
 
@@ -136,6 +136,19 @@ class SectionTransforms {
 };
 
 }  // namespace
+
+Transforms make_transforms(const Setting& tables, SampleSpec samples) {
+  Transforms transforms;
+  for (const Setting& section : tables.array()) {
+    try {
+      append(transforms, section.at("kind").text(), TransformKinds::made<TransformPtr>(section, samples));
+      samples = transforms.back().transform->spec(samples);
+    } catch (const TransformError& error) {
+      section.at(error.option).fail(error);
+    }
+  }
+  return transforms;
+}
 
 DatasetPtr with_recipe_transforms(const Setting& section, DatasetPtr dataset, const std::string& owner,
                                   int64_t ignore_index) {

@@ -4,9 +4,14 @@
 
 #include "data/dataset.h"
 #include "data/transforms/ignore_index.h"
+#include "data/transforms/transform.h"
 #include "recipe/setting.h"
 
 namespace tutti {
+
+// The transforms of a data section's resolved [[...transforms]], in order, for such samples. Throws UserError
+// with the recipe's line if samples do not suit a transform.
+Transforms make_transforms(const Setting& tables, SampleSpec samples);
 
 // The dataset with what a data section says of its samples: `layout`, then [[...transforms]], then `scale`,
 // `mean` and `std`. uint8 images of a given layout become float32 in any case. Targets equal to

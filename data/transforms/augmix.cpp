@@ -53,4 +53,6 @@ TransformPtr augmix_transform(const AugMixOptions& options) {
       [options](const at::Tensor& pixels, Draws& draws) { return augmix_image(pixels, options, draws); });
 }
 
+TransformPtr AugMixOptions::make(const Setting&, const SampleSpec&) const { return augmix_transform(*this); }
+
 }  // namespace tutti

@@ -5,19 +5,11 @@
 #include <cstdint>
 #include <string>
 
+#include "data/transforms/options.h"
 #include "data/transforms/transform.h"
 #include "tensors/draws.h"
 
 namespace tutti {
-
-// Composer's names and defaults.
-struct AugMixOptions {
-  int64_t severity = 3;                  // the level of every operation: 0 (weak) to 10 (strong)
-  int64_t depth = -1;                    // operations of a chain; below 1: each chain draws 1, 2 or 3
-  int64_t width = 3;                     // chains; at least 1
-  double alpha = 1.0;                    // of the Dirichlet and Beta distributions of the weights; above 0
-  std::string augmentation_set = "all";  // all, safe or original: data/transforms/image_operations.h
-};
 
 // UserError for options out of their range.
 void check_options(const AugMixOptions& options);

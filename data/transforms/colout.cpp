@@ -62,4 +62,8 @@ TransformPtr colout_transform(double p_row, double p_col) {
   return std::make_shared<ColOutTransform>(p_row, p_col);
 }
 
+TransformPtr ColOutOptions::make(const Setting&, const SampleSpec&) const {
+  return colout_transform(p_row, p_col);
+}
+
 }  // namespace tutti

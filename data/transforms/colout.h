@@ -5,17 +5,11 @@
 #include <optional>
 #include <utility>
 
+#include "data/transforms/options.h"
 #include "data/transforms/transform.h"
 #include "tensors/draws.h"
 
 namespace tutti {
-
-struct ColOutOptions {
-  double p_row = 0.15;  // part of the rows that is dropped
-  double p_col = 0.15;  // part of the columns
-  std::optional<bool> resize_target =
-      {};  // not given: if the target [N, ..., H, W] is as large as the images
-};
 
 // The images [..., H, W] without some rows and columns, the same ones of all images, in a new tensor:
 // int((1 - p) * size) remain, in their order. composer.functional.colout_batch.

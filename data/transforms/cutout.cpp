@@ -43,4 +43,6 @@ TransformPtr cutout_transform(const CutOutOptions& options) {
   return std::make_shared<CutOutTransform>(options);
 }
 
+TransformPtr CutOutOptions::make(const Setting&, const SampleSpec&) const { return cutout_transform(*this); }
+
 }  // namespace tutti

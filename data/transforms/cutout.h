@@ -6,16 +6,11 @@
 #include <span>
 
 #include "data/transforms/box.h"
+#include "data/transforms/options.h"
 #include "data/transforms/transform.h"
 #include "tensors/draws.h"
 
 namespace tutti {
-
-struct CutOutOptions {
-  int64_t num_holes = 1;
-  double length = 0.5;  // side of a hole, as a part of min(H, W)
-  bool uniform_sampling = false;
-};
 
 // Sets the holes of all images [..., H, W] to 0, in a new tensor. DeVries and Taylor 2017, arXiv:1708.04552.
 // composer.functional.cutout_batch.

@@ -214,4 +214,24 @@ TransformPtr center_crop_transform(const ImageSize& size) { return std::make_sha
 TransformPtr flip_transform(double p) { return std::make_shared<Flip>(p); }
 TransformPtr resize_transform(const ResizeOptions& options) { return std::make_shared<Resize>(options); }
 
+TransformPtr RandomCropOptions::make(const Setting& section, const SampleSpec& samples) const {
+  const bool is_byte = fill >= 0 && fill <= 255 && fill == std::trunc(fill);
+  if (input_of(samples, at::kFloat).second == at::kByte && !is_byte)
+    section.at("fill").fail("the images are uint8; expected an integer in [0, 255]");
+  return random_crop_transform(*this);
+}
+
+TransformPtr CenterCropOptions::make(const Setting&, const SampleSpec&) const {
+  return center_crop_transform(size);
+}
+
+TransformPtr FlipOptions::make(const Setting&, const SampleSpec&) const { return flip_transform(p); }
+
+TransformPtr ResizeOptions::make(const Setting& section, const SampleSpec&) const {
+  if (max_size && size) section.at("max_size").fail("it needs a size of one number");
+  if (max_size && *max_size <= smaller_edge)
+    section.at("max_size").fail("expected more than size, " + std::to_string(smaller_edge));
+  return resize_transform(*this);
+}
+
 }  // namespace tutti

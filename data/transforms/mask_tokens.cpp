@@ -68,4 +68,16 @@ TransformPtr mask_tokens_transform(const MaskTokensOptions& options) {
   return std::make_shared<MaskTokens>(options);
 }
 
+TransformPtr MaskTokensOptions::make(const Setting& section, const SampleSpec& samples) const {
+  MaskTokensOptions options = *this;
+  const Setting& given = section.at("vocab_size");
+  if (given.is_none()) options.vocab_size = samples.classes;
+  if (options.vocab_size < std::max<int64_t>(samples.classes, 1))
+    given.fail(samples.classes == 0
+                   ? "the data does not say how many tokens there are; expected their number"
+                   : "expected at least " + std::to_string(samples.classes) + ": the data has tokens up to " +
+                         std::to_string(samples.classes - 1));
+  return mask_tokens_transform(options);
+}
+
 }  // namespace tutti

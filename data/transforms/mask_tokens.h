@@ -2,16 +2,10 @@
 
 #include <vector>
 
+#include "data/transforms/options.h"
 #include "data/transforms/transform.h"
 
 namespace tutti {
-
-struct MaskTokensOptions {
-  int64_t mask_token_id = 0;
-  int64_t vocab_size = 0;                       // random tokens are below
-  std::vector<int64_t> special_token_ids = {};  // never masked: padding, beginning and end, ...
-  double mlm_probability = 0.15;                // of a token to be chosen
-};
 
 struct MaskedTokens {
   at::Tensor input;   // of the chosen tokens 80 % are mask_token_id, 10 % random, 10 % as they were

@@ -42,4 +42,8 @@ at::Tensor shifted_targets(const at::Tensor& targets) {
 
 TransformPtr next_token_transform() { return std::make_shared<NextToken>(); }
 
+TransformPtr NextTokenOptions::make(const Setting&, const SampleSpec&) const {
+  return next_token_transform();
+}
+
 }  // namespace tutti

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "data/transforms/options.h"
 #include "data/transforms/transform.h"
 
 namespace tutti {

@@ -34,4 +34,8 @@ TransformPtr randaugment_transform(const RandAugmentOptions& options) {
   });
 }
 
+TransformPtr RandAugmentOptions::make(const Setting&, const SampleSpec&) const {
+  return randaugment_transform(*this);
+}
+
 }  // namespace tutti

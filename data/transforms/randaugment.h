@@ -5,17 +5,11 @@
 #include <cstdint>
 #include <string>
 
+#include "data/transforms/options.h"
 #include "data/transforms/transform.h"
 #include "tensors/draws.h"
 
 namespace tutti {
-
-// Composer's names and defaults.
-struct RandAugmentOptions {
-  int64_t severity = 9;                  // the level of every operation: 0 (weak) to 10 (strong)
-  int64_t depth = 2;                     // operations applied one after the other; at least 0
-  std::string augmentation_set = "all";  // all, safe or original: data/transforms/image_operations.h
-};
 
 // UserError for options out of their range.
 void check_options(const RandAugmentOptions& options);

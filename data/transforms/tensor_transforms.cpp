@@ -81,4 +81,10 @@ TransformPtr normalize_transform(const std::vector<double>& mean, const std::vec
   return std::make_shared<Normalize>(mean, std);
 }
 
+TransformPtr ToTensorOptions::make(const Setting&, const SampleSpec&) const { return to_tensor_transform(); }
+
+TransformPtr NormalizeOptions::make(const Setting&, const SampleSpec&) const {
+  return normalize_transform(mean, std);
+}
+
 }  // namespace tutti

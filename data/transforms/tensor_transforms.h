@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "data/transforms/options.h"
 #include "data/transforms/transform.h"
 
 namespace tutti {

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "data/transforms/options.h"
 #include "runtime/error.h"
 #include "tensors/draws.h"
 #include "tensors/tree.h"
@@ -44,7 +45,6 @@ class Transform {
   // True if uint8 images become tensors here: algorithms add their transforms of images before it.
   virtual bool makes_tensors() const { return false; }
 };
-using TransformPtr = std::shared_ptr<const Transform>;
 
 // A transform and the name that its random numbers are drawn by.
 struct NamedTransform {
@@ -64,13 +64,6 @@ Transforms merged(const Transforms& own, const Transforms& added);
 
 // The layout of samples after all transforms. Throws UserError that names the transform that does not suit.
 SampleSpec spec_after(const Transforms& transforms, SampleSpec samples);
-
-// Height and width of an image, in pixels.
-struct ImageSize {
-  int64_t height = 0;
-  int64_t width = 0;
-  friend bool operator==(const ImageSize&, const ImageSize&) = default;
-};
 
 // The dimension of an image that is its height; the next one is its width. Images are uint8 [height, width]
 // or [height, width, channels], as in files and in PIL, or else tensors [..., height, width].

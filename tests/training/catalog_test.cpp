@@ -1,5 +1,5 @@
 
-#include "training/callbacks/catalog.h"
+#include "training/callbacks/options.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 
 #include "tests/recipe/section.h"
 #include "training/callbacks/factory.h"
-#include "training/metrics/catalog.h"
+#include "training/metrics/options.h"
 #include "training/metrics/factory.h"
 #include "training/optimizers/catalog.h"
 #include "training/optimizers/optimizer.h"

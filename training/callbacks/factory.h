@@ -16,7 +16,7 @@ struct CallbackEnvironment {
 // Makes the [[callbacks]] of a resolved recipe in order, without those of plugins. Throws UserError.
 Callbacks make_callbacks(const Setting& recipe, const CallbackEnvironment& environment);
 
-// Makes one callback from its table.
+// Makes one callback from its table; null for one of a plugin.
 std::shared_ptr<Callback> make_callback(const Setting& section, const CallbackEnvironment& environment);
 
 }  // namespace tutti

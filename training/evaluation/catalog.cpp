@@ -1,7 +1,7 @@
 #include "training/evaluation/catalog.h"
 
 #include "data/catalog.h"
-#include "training/metrics/catalog.h"
+#include "training/metrics/options.h"
 
 namespace tutti {
 namespace {

@@ -7,16 +7,11 @@
 #include "io/line_file.h"
 #include "runtime/disk.h"
 #include "training/loggers/json_lines.h"
+#include "training/loggers/options.h"
 
 namespace tutti {
 
 // A line file of a destination.
-struct LoggedFile {
-  std::string filename;        // see logged_path
-  int64_t flush_interval = 1;  // batches
-  bool rank_zero_only = true;
-};
-
 // logger_path of a logger that writes now.
 std::string logged_path(const LogStart& start, const std::string& pattern);
 

@@ -10,6 +10,7 @@
 #include "runtime/disk.h"
 #include "runtime/printable.h"
 #include "training/loggers/logger_destination.h"
+#include "training/loggers/options.h"
 
 namespace tutti {
 
@@ -18,11 +19,7 @@ namespace tutti {
 // of batches that will be repeated.
 class TensorboardLogger final : public LoggerDestination {
  public:
-  struct Options {
-    std::string log_dir;         // see logged_path
-    int64_t flush_interval = 1;  // batches
-    bool rank_zero_only = true;
-  };
+  using Options = TensorboardLoggerOptions;
 
   // `warn` receives write failures; default: standard error.
   using Warn = std::function<void(const std::string& what)>;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "models/metric.h"
+#include "training/metrics/options.h"
 
 namespace tutti {
 
@@ -22,12 +23,7 @@ void require_classes(const std::string& metric, const at::Tensor& outputs, int64
 // in predictions. Throws UserError for other shapes.
 class MulticlassAccuracy final : public Metric {
  public:
-  struct Options {
-    bool macro = false;       // mean over classes
-    int64_t num_classes = 0;  // required for macro; 0 = any
-    int64_t top_k = 1;
-    int64_t ignore_index = -100;  // targets that do not count
-  };
+  using Options = MulticlassAccuracyOptions;
 
   explicit MulticlassAccuracy(const Options& options);
   std::string name() const override { return "MulticlassAccuracy"; }

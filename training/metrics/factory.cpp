@@ -5,56 +5,18 @@
 #include <ATen/ops/mse_loss.h>
 #include <ATen/ops/smooth_l1_loss.h>
 
-#include <map>
 #include <sstream>
 
 #include "models/losses.h"
 #include "recipe/resolve.h"
 #include "runtime/error.h"
-#include "training/metrics/catalog.h"
 #include "training/metrics/classification.h"
 #include "training/metrics/loss_metrics.h"
+#include "training/metrics/options.h"
 #include "training/metrics/segmentation.h"
 
 namespace tutti {
 namespace {
-
-MetricPtr multiclass_accuracy(const Setting& keys, bool) {
-  MulticlassAccuracy::Options options{.macro = keys.at("average").text() == "macro",
-                                      .top_k = keys.at("top_k").integer(),
-                                      .ignore_index = keys.at("ignore_index").integer()};
-  if (keys.has("num_classes")) options.num_classes = keys.at("num_classes").integer();
-  if (options.macro && options.num_classes == 0)
-    keys.at("average").fail("a mean over classes needs num_classes");
-  return std::make_unique<MulticlassAccuracy>(options);
-}
-
-bool batch_means(const Setting& keys, bool composer) {
-  return keys.has("batch_means") ? keys.at("batch_means").boolean() : composer;
-}
-
-MetricPtr cross_entropy(const Setting& keys, bool composer) {
-  return std::make_unique<CrossEntropy>(keys.at("ignore_index").integer(), batch_means(keys, composer));
-}
-
-template <class M>
-MetricPtr with_ignore_index(const Setting& keys, bool) {
-  return std::make_unique<M>(keys.at("ignore_index").integer());
-}
-
-MetricPtr binary_f1_score(const Setting&, bool) { return std::make_unique<BinaryF1Score>(); }
-
-MetricPtr miou(const Setting& keys, bool) {
-  return std::make_unique<MIoU>(keys.at("num_classes").integer(), keys.at("ignore_index").integer());
-}
-
-MetricPtr dice(const Setting& keys, bool composer) {
-  return std::make_unique<Dice>(keys.at("num_classes").integer(), batch_means(keys, composer));
-}
-
-MetricPtr mean_squared_error(const Setting& keys, bool) {
-  return std::make_unique<MeanSquaredError>(keys.at("squared").boolean());
-}
 
 // torch would broadcast: [N, 1] and [N] would give a mean over [N, N].
 template <class Mean>
@@ -88,28 +50,6 @@ LossMetric::Loss loss_named(const std::string& name) {
   return {[](const Tensor& x, const Tensor& y) { return soft_cross_entropy(x, y); }, counted_targets};
 }
 
-MetricPtr loss_metric(const Setting& keys, bool composer) {
-  return std::make_unique<LossMetric>(loss_named(keys.at("loss").text()), batch_means(keys, composer));
-}
-
-using MetricMaker = MetricPtr (*)(const Setting& keys, bool composer);
-
-const std::map<std::string, MetricMaker>& metric_makers() {
-  static const std::map<std::string, MetricMaker> all = {
-      {"MulticlassAccuracy", multiclass_accuracy},
-      {"CrossEntropy", cross_entropy},
-      {"LanguageCrossEntropy", with_ignore_index<LanguageCrossEntropy>},
-      {"LanguagePerplexity", with_ignore_index<LanguagePerplexity>},
-      {"MaskedAccuracy", with_ignore_index<MaskedAccuracy>},
-      {"BinaryF1Score", binary_f1_score},
-      {"MIoU", miou},
-      {"Dice", dice},
-      {"MeanSquaredError", mean_squared_error},
-      {"LossMetric", loss_metric},
-  };
-  return all;
-}
-
 Setting table_of(const Setting& name) {
   Setting table;
   table.value = Setting::Table();
@@ -121,9 +61,48 @@ Setting table_of(const Setting& name) {
 
 }  // namespace
 
+MetricPtr MulticlassAccuracyOptions::make(const Setting& keys, bool) const {
+  if (macro && num_classes == 0) keys.at("average").fail("a mean over classes needs num_classes");
+  return std::make_unique<MulticlassAccuracy>(*this);
+}
+
+MetricPtr CrossEntropyOptions::make(const Setting&, bool composer) const {
+  return std::make_unique<CrossEntropy>(ignore_index, batch_means.value_or(composer));
+}
+
+MetricPtr BinaryF1ScoreOptions::make(const Setting&, bool) const { return std::make_unique<BinaryF1Score>(); }
+
+MetricPtr MIoUOptions::make(const Setting&, bool) const {
+  return std::make_unique<MIoU>(num_classes, ignore_index);
+}
+
+MetricPtr DiceOptions::make(const Setting&, bool composer) const {
+  return std::make_unique<Dice>(num_classes, batch_means.value_or(composer));
+}
+
+MetricPtr LanguageCrossEntropyOptions::make(const Setting&, bool) const {
+  return std::make_unique<LanguageCrossEntropy>(ignore_index);
+}
+
+MetricPtr LanguagePerplexityOptions::make(const Setting&, bool) const {
+  return std::make_unique<LanguagePerplexity>(ignore_index);
+}
+
+MetricPtr MaskedAccuracyOptions::make(const Setting&, bool) const {
+  return std::make_unique<MaskedAccuracy>(ignore_index);
+}
+
+MetricPtr MeanSquaredErrorOptions::make(const Setting&, bool) const {
+  return std::make_unique<MeanSquaredError>(squared);
+}
+
+MetricPtr LossMetricOptions::make(const Setting&, bool composer) const {
+  return std::make_unique<LossMetric>(loss_named(loss), batch_means.value_or(composer));
+}
+
 MetricPtr make_metric(const Setting& setting, bool composer) {
   const Setting keys = resolve_section(metric_catalog(), setting.is_text() ? table_of(setting) : setting, {});
-  MetricPtr metric = metric_makers().at(keys.at("kind").text())(keys, composer);
+  MetricPtr metric = MetricKinds::made<MetricPtr>(keys, composer);
   if (!keys.has("name")) return metric;
   if (keys.at("name").text().empty()) keys.at("name").fail("expected a name that is not empty");
   metric->set_measured_name(keys.at("name").text());

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "recipe/options.h"
 #include "recipe/setting.h"
 
 namespace tutti {
@@ -49,6 +50,13 @@ class Time {
  private:
   double value_ = 0.0;
   TimeUnit unit_ = TimeUnit::kEpoch;
+};
+
+template <>
+struct OptionType<Time> {
+  static constexpr KeyType type = KeyType::kTime;
+  static std::string text(const Time& time) { return time.text(); }
+  static Time read(const Setting& key) { return Time::parse(key); }
 };
 
 }  // namespace tutti

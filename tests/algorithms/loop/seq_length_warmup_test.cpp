@@ -41,7 +41,7 @@ TEST(SeqLengthWarmupTest, SequencesGrowToTheirFullLength) {
 
 TEST(SeqLengthWarmupTest, MayMakeMoreSequencesInstead) {
   SeqLengthWarmup::Options options = kShort;
-  options.how.truncate = false;
+  options.truncate = false;
   State state = text_state(0);
   SeqLengthWarmup warmup(options);
   run(warmup, state, {kAfterDataloader});
@@ -53,7 +53,7 @@ TEST(SeqLengthWarmupTest, MayMakeMoreSequencesInstead) {
 // Of two ranks with three samples each, the second has the places from 3 on; of nine, from 9 on.
 TEST(SeqLengthWarmupTest, PlacesFollowTheNumberOfSequences) {
   auto options = kShort;
-  options.how.truncate = false;
+  options.truncate = false;
   SeqLengthWarmup warmup(options);
   State state = text_state(0);
   state.first_sample = 3;

@@ -1,4 +1,4 @@
-#include "data/transforms/factory.h"
+#include "data/readers/recipe_transforms.h"
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
@@ -7,7 +7,7 @@
 #include <tuple>
 
 #include "data/catalog.h"
-#include "data/transforms/catalog.h"
+#include "data/transforms/options.h"
 #include "recipe/resolve.h"
 #include "recipe/toml_reader.h"
 #include "tests/runtime/scratch.h"

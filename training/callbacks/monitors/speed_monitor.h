@@ -3,6 +3,7 @@
 #include <deque>
 #include <string>
 
+#include "training/callbacks/options.h"
 #include "training/engine/callback.h"
 
 namespace tutti {
@@ -17,11 +18,7 @@ double peak_flops(const std::string& device_name, const std::string& precision);
 // composer.callbacks.SpeedMonitor.
 class SpeedMonitor final : public Callback {
  public:
-  struct Options {
-    int64_t window_size = 100;
-    double gpu_flops_available = 0.0;  // per second and device; 0 = peak_flops()
-    std::string time_unit = "hours";
-  };
+  using Options = SpeedMonitorOptions;
 
   explicit SpeedMonitor(const Options& options);
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "recipe/setting.h"
+#include "training/callbacks/options.h"
 #include "training/engine/callback.h"
 #include "training/state.h"
 
@@ -12,12 +13,7 @@ namespace tutti {
 // A metric that decides when to stop, and the direction of improvement.
 class WatchedMetric {
  public:
-  struct Options {
-    Setting monitor;               // "MulticlassAccuracy" or as logged: "metrics/eval/MulticlassAccuracy"
-    std::string dataloader_label;  // "eval"
-    // "greater", "gt", "less", "lt"; "" = less for a loss, error, perplexity or cross entropy, else greater.
-    std::string comp;
-  };
+  using Options = WatchedMetricOptions;
 
   explicit WatchedMetric(Options options);
 

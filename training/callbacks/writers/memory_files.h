@@ -3,6 +3,7 @@
 #include <string>
 
 #include "runtime/disk.h"
+#include "training/callbacks/options.h"
 #include "training/engine/periodic_callback.h"
 
 namespace tutti {
@@ -10,13 +11,6 @@ namespace tutti {
 // This rank's memory in bytes by the meter, a line each: parameters, gradients, buffers, optimizer state,
 // the rest, and the peak of the step.
 std::string memory_account(const State& state);
-
-// Where OomObserver and MemorySnapshot write: see file_name.
-struct MemoryFile {
-  std::string folder = "memory";
-  std::string filename;
-  bool overwrite = false;
-};
 
 // Writes a file each time a step runs out of memory: who asked for how many bytes, and how memory was used.
 // composer.callbacks.OOMObserver.

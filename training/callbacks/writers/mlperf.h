@@ -10,6 +10,7 @@
 #include "recipe/setting.h"
 #include "runtime/disk.h"
 #include "runtime/recorder.h"
+#include "training/callbacks/options.h"
 #include "training/callbacks/stoppers/stoppers.h"
 #include "training/engine/callback.h"
 
@@ -23,21 +24,7 @@ namespace tutti {
 // github.com/mlcommons/logging.
 class MLPerfCallback final : public Callback {
  public:
-  struct Options {
-    std::string root_folder;           // see file_name
-    int64_t index = 0;                 // the repetition of the run
-    std::string benchmark = "resnet";  // "bert" counts time in samples
-    double target = 0.759;
-    std::string division = "open";
-    Setting metric_name = {std::string("MulticlassAccuracy"), "metric_name", {}};  // named in errors
-    std::string metric_label = "eval";
-    std::string submitter = "MosaicML";
-    std::string system_name;  // "": "8xCPU_tutti"
-    std::string status = "onprem";
-    int64_t host_processors_per_node = 0;  // 0 = not known
-    bool exit_at_target = false;           // also end the training there
-    bool exist_ok = false;                 // overwrite an older result file
-  };
+  using Options = MLPerfOptions;
   using UnixMs = std::function<int64_t()>;
 
   MLPerfCallback(Disk& disk, Recorder& recorder, UnixMs clock, Options options)

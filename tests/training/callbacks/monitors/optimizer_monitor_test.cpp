@@ -5,7 +5,7 @@
 
 #include "tests/training/callbacks/by_hand.h"
 #include "tests/training/sharded_states.h"
-#include "training/callbacks/catalog.h"
+#include "training/callbacks/options.h"
 #include "training/callbacks/factory.h"
 
 namespace tutti {

@@ -1,0 +1,114 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "recipe/options.h"
+#include "tensors/batch_key.h"
+#include "training/time/time.h"
+
+// The kinds of [[algorithms]] that change the training loop, with Composer's names and defaults. Free of
+// libtorch.
+namespace tutti {
+
+class Algorithm;
+using AlgorithmPtr = std::shared_ptr<Algorithm>;
+
+struct EMAOptions {
+  std::optional<Time> half_life = {};    // in batches or epochs; either this or smoothing
+  std::optional<double> smoothing = {};  // of one update; else 2^(-update_interval / half_life)
+  Time ema_start{0.0, TimeUnit::kDuration};
+  std::optional<Time> update_interval = {};  // default: one unit of half_life, or one batch
+
+  static Kind<EMAOptions> kind();
+  AlgorithmPtr make(const Setting& section) const;
+};
+
+enum class ClippingType {
+  kNorm,     // scales all gradients by min(1, threshold / (norm + 1e-6)); norm: L2, of all gradients together
+  kValue,    // clamps each number to [-threshold, threshold]
+  kAdaptive  // limits each unit's gradient norm to threshold x weight norm: Brock et al. 2021,
+             // arXiv:2102.06171; a unit is a slice of dim 0, or a whole parameter of fewer than two dims
+};
+
+struct GradientClippingOptions {
+  ClippingType clipping_type = ClippingType::kNorm;
+  double clipping_threshold = 0.0;
+
+  static Kind<GradientClippingOptions> kind();
+  AlgorithmPtr make(const Setting& section) const;
+};
+
+struct LabelSmoothingOptions {
+  double smoothing = 0.1;
+  BatchKey target_key = "target";
+
+  static Kind<LabelSmoothingOptions> kind();
+  AlgorithmPtr make(const Setting& section) const;
+};
+
+struct LayerFreezingOptions {
+  double freeze_start = 0.5;
+  double freeze_level = 1.0;
+
+  static Kind<LayerFreezingOptions> kind();
+  AlgorithmPtr make(const Setting& section) const;
+};
+
+struct SAMOptions {
+  double rho = 0.05;       // length of the step uphill
+  double epsilon = 1e-12;  // added to the norm of the gradients
+  int64_t interval = 1;    // steps; the others are plain
+
+  static Kind<SAMOptions> kind();
+  AlgorithmPtr make(const Setting& section) const;
+};
+
+struct SelectiveBackpropOptions {
+  double start = 0.5;
+  double end = 0.9;
+  double keep = 0.5;
+  double scale_factor = 1.0;
+  int64_t interrupt = 2;
+  BatchKey input_key = "input";
+  BatchKey target_key = "target";
+
+  static Kind<SelectiveBackpropOptions> kind();
+  AlgorithmPtr make(const Setting& section) const;
+};
+
+struct SequenceLengthOptions {
+  bool truncate = true;                   // false: what is behind the length becomes further samples
+  bool preserve_end_of_sequence = false;  // when truncating, needs batch["attention_mask"]
+};
+
+struct SeqLengthWarmupOptions : SequenceLengthOptions {
+  double duration = 0.3;
+  int64_t min_seq_length = 8;
+  int64_t max_seq_length = 1024;
+  int64_t step_size = 8;
+
+  static Kind<SeqLengthWarmupOptions> kind();
+  AlgorithmPtr make(const Setting& section) const;
+};
+
+enum class AnnealStrategy { kLinear, kCosine };
+
+struct SWAOptions {
+  Time swa_start{0.7, TimeUnit::kDuration};
+  Time swa_end{0.97, TimeUnit::kDuration};  // in the unit of swa_start
+  Time update_interval{1, TimeUnit::kEpoch};
+  bool schedule_swa_lr = false;
+  AnnealStrategy anneal_strategy = AnnealStrategy::kLinear;
+  int64_t anneal_steps = 10;
+  std::optional<double> swa_lr = {};  // default: the schedule's rate when averaging begins
+
+  static Kind<SWAOptions> kind();
+  AlgorithmPtr make(const Setting& section) const;
+};
+
+using LoopKinds = Kinds<EMAOptions, GradientClippingOptions, LabelSmoothingOptions, LayerFreezingOptions,
+                        SAMOptions, SelectiveBackpropOptions, SeqLengthWarmupOptions, SWAOptions>;
+
+}  // namespace tutti

@@ -1,0 +1,139 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "recipe/options.h"
+#include "training/engine/event.h"
+#include "training/time/time.h"
+
+// The kinds of [[algorithms]] that change the model, with Composer's names and defaults. Free of libtorch.
+namespace tutti {
+
+class Algorithm;
+using AlgorithmPtr = std::shared_ptr<Algorithm>;
+
+struct AlibiOptions {
+  int64_t max_sequence_length = 0;
+  double train_sequence_length_scaling = 0.25;
+
+  static Kind<AlibiOptions> kind();
+  AlgorithmPtr make(const Setting& section) const;
+};
+
+struct BlurPoolOptions {
+  bool replace_convs = true;     // strided Conv2d become BlurConv2d
+  bool replace_maxpools = true;  // MaxPool2d become BlurMaxPool2d
+  bool blur_first = true;
+  int64_t min_channels = 16;  // convolutions of fewer input channels stay
+
+  static Kind<BlurPoolOptions> kind();
+  AlgorithmPtr make(const Setting& section) const;
+};
+
+struct ChannelsLastOptions {
+  static Kind<ChannelsLastOptions> kind();
+  AlgorithmPtr make(const Setting& section) const;
+};
+
+struct FactorizeOptions {
+  bool factorize_convs = true;
+  bool factorize_linears = true;
+  int64_t min_channels = 512;     // of both in and out, for a Conv2d to be replaced
+  double latent_channels = 0.25;  // below 1 a part of the fewer of in and out
+  int64_t min_features = 512;     // the same of a Linear
+  double latent_features = 0.25;
+};
+
+// The defaults of the algorithm; those above are the function's.
+struct FactorizeAlgorithm : FactorizeOptions {
+  FactorizeAlgorithm() : FactorizeOptions{.min_channels = 256, .min_features = 256, .latent_features = 128} {}
+
+  static Kind<FactorizeAlgorithm> kind();
+  AlgorithmPtr make(const Setting& section) const;
+};
+
+struct GatedLinearUnitsOptions {
+  std::optional<std::string> act_fn = {};  // default: that of the blocks before
+  bool gated_layer_bias = false;
+  bool non_gated_layer_bias = false;
+
+  static Kind<GatedLinearUnitsOptions> kind();
+  AlgorithmPtr make(const Setting& section) const;
+};
+
+struct GhostBatchNormOptions {
+  int64_t ghost_batch_size = 32;
+
+  static Kind<GhostBatchNormOptions> kind();
+  AlgorithmPtr make(const Setting& section) const;
+};
+
+struct GyroDropoutOptions {
+  double p = 0.5;       // of a number to be dropped
+  int64_t sigma = 256;  // masks of the whole training
+  int64_t tau = 16;     // masks of a batch
+
+  static Kind<GyroDropoutOptions> kind();
+  AlgorithmPtr make(const Setting& section) const;
+};
+
+struct LowPrecisionGroupNormOptions {
+  Event apply_at = Event::kInit;
+
+  static Kind<LowPrecisionGroupNormOptions> kind();
+  AlgorithmPtr make(const Setting& section) const;
+};
+
+struct LowPrecisionLayerNormOptions {
+  Event apply_at = Event::kInit;
+
+  static Kind<LowPrecisionLayerNormOptions> kind();
+  AlgorithmPtr make(const Setting& section) const;
+};
+
+struct NoOpModelOptions {
+  static Kind<NoOpModelOptions> kind();
+  AlgorithmPtr make(const Setting& section) const;
+};
+
+struct SqueezeExciteOptions {
+  double latent_channels = 64;
+  int64_t min_channels = 128;
+
+  static Kind<SqueezeExciteOptions> kind();
+  AlgorithmPtr make(const Setting& section) const;
+};
+
+enum class StochasticMethod { kBlock, kSample };
+enum class DropDistribution { kUniform, kLinear };
+
+struct StochasticDepthOptions {
+  std::string target_layer_name = "ResNetBottleneck";  // or the kind of any ResidualBlock: "BasicBlock"
+  StochasticMethod stochastic_method = StochasticMethod::kBlock;
+  double drop_rate = 0.2;  // in [0, 1]
+  DropDistribution drop_distribution = DropDistribution::kLinear;
+};
+
+struct StochasticDepthAlgorithm : StochasticDepthOptions {
+  Time drop_warmup{0.0, TimeUnit::kDuration};
+
+  static Kind<StochasticDepthAlgorithm> kind();
+  AlgorithmPtr make(const Setting& section) const;
+};
+
+struct WeightStandardizationOptions {
+  int64_t n_last_layers_ignore = 0;
+
+  static Kind<WeightStandardizationOptions> kind();
+  AlgorithmPtr make(const Setting& section) const;
+};
+
+using SurgeryKinds = Kinds<AlibiOptions, BlurPoolOptions, ChannelsLastOptions, FactorizeAlgorithm,
+                           GatedLinearUnitsOptions, GhostBatchNormOptions, GyroDropoutOptions,
+                           LowPrecisionGroupNormOptions, LowPrecisionLayerNormOptions, NoOpModelOptions,
+                           SqueezeExciteOptions, StochasticDepthAlgorithm, WeightStandardizationOptions>;
+
+}  // namespace tutti

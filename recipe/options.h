@@ -1,0 +1,219 @@
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "recipe/catalog.h"
+#include "recipe/setting.h"
+
+// The options of a kind, declared once beside their struct. The declaration gives the catalog's entry with
+// names, types, defaults and bounds, and reads a section of a resolved recipe:
+//
+//   struct MixUpOptions {
+//     double alpha = 0.2;
+//     static Kind<MixUpOptions> kind();
+//     AlgorithmPtr make(const Setting& section) const;
+//   };
+//   Kind<MixUpOptions> MixUpOptions::kind() {
+//     return {"mixup", "Mixes each sample ...", {option("alpha", &MixUpOptions::alpha, "...").at_least(0)}};
+//   }
+//
+// Free of libtorch, as catalogs are: options and their declarations are linked into the thin executable.
+namespace tutti {
+
+// How a member of type T is written in a recipe. Specialise it beside a type of your own (Time, BatchKey).
+template <class T>
+struct OptionType;
+
+std::string option_text(double value);  // the shortest that reads back: "0.2", "1", "1e-12"
+
+template <>
+struct OptionType<bool> {
+  static constexpr KeyType type = KeyType::kBoolean;
+  static std::string text(bool value) { return value ? "true" : "false"; }
+  static bool read(const Setting& key) { return key.boolean(); }
+};
+template <std::integral T>
+struct OptionType<T> {
+  static constexpr KeyType type = KeyType::kInteger;
+  static std::string text(T value) { return std::to_string(value); }
+  static T read(const Setting& key) { return static_cast<T>(key.integer()); }
+};
+template <>
+struct OptionType<double> {
+  static constexpr KeyType type = KeyType::kNumber;
+  static std::string text(double value) { return option_text(value); }
+  static double read(const Setting& key) { return key.number(); }
+};
+template <>
+struct OptionType<std::string> {
+  static constexpr KeyType type = KeyType::kText;
+  static std::string text(const std::string& value) { return value; }
+  static std::string read(const Setting& key) { return key.text(); }
+};
+template <>
+struct OptionType<std::vector<int64_t>> {
+  static constexpr KeyType type = KeyType::kIntegers;
+  static std::string text(const std::vector<int64_t>& values);
+  static std::vector<int64_t> read(const Setting& key) { return key.integers(); }
+};
+template <>
+struct OptionType<std::vector<double>> {
+  static constexpr KeyType type = KeyType::kNumbers;
+  static std::string text(const std::vector<double>& values);
+  static std::vector<double> read(const Setting& key) { return key.numbers(); }
+};
+template <>
+struct OptionType<std::vector<std::string>> {
+  static constexpr KeyType type = KeyType::kTexts;
+  static std::string text(const std::vector<std::string>& values);
+  static std::vector<std::string> read(const Setting& key) { return key.texts(); }
+};
+// A value that the kind reads by itself.
+template <>
+struct OptionType<Setting> {
+  static constexpr KeyType type = KeyType::kAny;
+  static std::string text(const Setting&) { return "none"; }
+  static Setting read(const Setting& key) { return key; }
+};
+// May be absent.
+template <class T>
+struct OptionType<std::optional<T>> {
+  static constexpr KeyType type = OptionType<T>::type;
+  static std::string text(const std::optional<T>& value) {
+    return value ? OptionType<T>::text(*value) : "none";
+  }
+  static std::optional<T> read(const Setting& key) { return OptionType<T>::read(key); }
+};
+
+// A key of a kind, and how it gets into the kind's options.
+template <class Options>
+struct Bound {
+  Key key;
+  std::function<void(Options&, const Setting&)> read;  // empty: the key is read elsewhere, or refused
+
+  Bound(Key key, std::function<void(Options&, const Setting&)> read = {})  // NOLINT: a key that is not bound
+      : key(std::move(key)), read(std::move(read)) {}
+
+  // With "none" as default, the member keeps its initial value.
+  Bound may_be_absent() && {
+    return with([](Key& k) { k.fallback = "none"; });
+  }
+  Bound required() && {
+    return with([](Key& k) { k.fallback.clear(); });
+  }
+  // The default, where its usual text is not the one wanted: "1.0".
+  Bound written(const std::string& text) && {
+    return with([&](Key& k) { k.fallback = text; });
+  }
+  Bound as(KeyType type) && {
+    return with([&](Key& k) { k.type = type; });
+  }
+
+  // As the builders of Key.
+  Bound also_named(std::vector<std::string> names) && { return with(&Key::also_named, std::move(names)); }
+  Bound one_of(std::vector<std::string> values) && { return with(&Key::one_of, std::move(values)); }
+  Bound or_word(std::string word) && { return with(&Key::or_word, std::move(word)); }
+  Bound in_units(std::vector<std::string> names) && { return with(&Key::in_units, std::move(names)); }
+  Bound at_least(double value) && { return with(&Key::at_least, value); }
+  Bound more_than(double value) && { return with(&Key::more_than, value); }
+  Bound at_most(double value) && { return with(&Key::at_most, value); }
+  Bound less_than(double value) && { return with(&Key::less_than, value); }
+
+ private:
+  template <class Change>
+  Bound with(const Change& change) {
+    change(key);
+    return std::move(*this);
+  }
+  template <class Value>
+  Bound with(Key (Key::*builder)(Value) &&, Value value) {
+    key = (std::move(key).*builder)(std::move(value));
+    return std::move(*this);
+  }
+};
+
+// Binds a key to a member: its type is the member's, its default the member's initial value. For a member of
+// a base of the options, `As` is the options: option<MixUpOptions>("input_key",
+// &SampleMixingOptions::input_key).
+template <class As, class Owner>
+using OptionsOf = std::conditional_t<std::is_void_v<As>, Owner, As>;
+
+template <class As = void, class Owner, class T>
+Bound<OptionsOf<As, Owner>> option(const char* name, T Owner::*member, std::string doc) {
+  using Options = OptionsOf<As, Owner>;
+  return {Key{name, OptionType<T>::type, OptionType<T>::text(Options().*member), std::move(doc)},
+          [member](Options& options, const Setting& key) { options.*member = OptionType<T>::read(key); }};
+}
+
+// The same for a member of an enum, whose values have these names.
+template <class E>
+using NamedValues = std::vector<std::pair<const char*, E>>;
+
+template <class As = void, class Owner, class E>
+Bound<OptionsOf<As, Owner>> option(const char* name, E Owner::*member, std::string doc,
+                                   const std::type_identity_t<NamedValues<E>>& names) {
+  using Options = OptionsOf<As, Owner>;
+  Key key{name, KeyType::kText, "", std::move(doc)};
+  for (const auto& [text, value] : names) {
+    key.choices.emplace_back(text);
+    if (key.fallback.empty() && value == Options().*member) key.fallback = text;
+  }
+  return {std::move(key), [member, names](Options& options, const Setting& setting) {
+            for (const auto& [text, value] : names)
+              if (setting.text() == text) options.*member = value;
+          }};
+}
+
+// A kind of algorithm, dataset, ...: its entry in the catalog, and its options.
+template <class Options>
+struct Kind {
+  Entry entry;
+  std::vector<Bound<Options>> keys;
+
+  Kind(std::string name, std::string doc, std::vector<Bound<Options>> bound = {}, Origin origin = {})
+      : entry{.name = std::move(name), .doc = std::move(doc), .origin = std::move(origin)},
+        keys(std::move(bound)) {
+    for (const auto& one : keys) entry.keys.push_back(one.key);
+  }
+
+  // The options of a resolved section.
+  Options read(const Setting& section) const {
+    Options options;
+    for (const auto& one : keys)
+      if (one.read && section.has(one.key.name)) one.read(options, section.at(one.key.name));
+    return options;
+  }
+};
+
+// A list of kinds, each named by its options, from which catalog and factory are made. Options have
+//   static Kind<Options> kind();
+//   Made make(const Setting& section, <what the factory hands on>...) const;
+// of which the first is free of libtorch.
+template <class... Options>
+struct Kinds {
+  static std::vector<Entry> entries() { return {Options::kind().entry...}; }
+
+  // What the section's kind makes; null if this list does not have the kind.
+  template <class Made, class... Args>
+  static Made made(const Setting& section, const Args&... args) {
+    const std::string& name = section.at("kind").text();
+    Made result = nullptr;
+    const auto is_made_by = [&]<class One>(std::type_identity<One>) {
+      const Kind<One> kind = One::kind();
+      if (kind.entry.name != name) return false;
+      result = kind.read(section).make(section, args...);
+      return true;
+    };
+    (is_made_by(std::type_identity<Options>()) || ...);
+    return result;
+  }
+};
+
+}  // namespace tutti

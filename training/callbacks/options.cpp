@@ -1,0 +1,260 @@
+#include "training/callbacks/options.h"
+
+#include "recipe/catalog.h"
+
+namespace tutti {
+namespace {
+
+template <class Options>
+Bound<Options> unit_of_times() {
+  return option("time_unit", &Options::time_unit, "unit of logged times")
+      .one_of({"seconds", "minutes", "hours", "days"});
+}
+
+Key left_out(const char* name, const std::string& why) {
+  return Key{name, KeyType::kAny, "none", ""}.not_carried_over(why);
+}
+
+template <class Options>
+std::vector<Bound<Options>> watched(std::vector<Bound<Options>> more) {
+  std::vector<Bound<Options>> keys = {
+      option<Options>(
+          "monitor", &Options::monitor,
+          "name of the metric, for example MulticlassAccuracy, or as logged: metrics/eval/MulticlassAccuracy")
+          .as(KeyType::kText)
+          .required(),
+      option<Options>("dataloader_label", &Options::dataloader_label, "label of the metric's evaluator"),
+      option<Options>("comp", &Options::comp,
+                      "direction of improvement; when absent, less for a loss, error, perplexity or cross "
+                      "entropy")
+          .may_be_absent()
+          .one_of({"greater", "gt", "less", "lt"})};
+  keys.insert(keys.end(), more.begin(), more.end());
+  return keys;
+}
+
+template <class Options>
+std::vector<Bound<Options>> memory_file(std::vector<Bound<Options>> more = {}) {
+  std::vector<Bound<Options>> keys = {
+      option<Options>("folder", &Options::folder, "folder of the files, relative to the run's folder"),
+      option<Options>("filename", &Options::filename,
+                      "name of the file; {run_name}, {rank}, {epoch} and {batch} are replaced"),
+      option<Options>("overwrite", &Options::overwrite,
+                      "overwrite an older file of that name instead of keeping both"),
+      left_out("max_entries", "the file has the current use of memory, no history"),
+      left_out("remote_file_name", "tutti writes to file systems; use another program to copy the files")};
+  keys.insert(keys.end(), more.begin(), more.end());
+  return keys;
+}
+
+std::vector<Entry> of_checkpoint() {
+  return {refused_entry("checkpoint_saver",
+                        "Not a callback: [checkpoint] says when a run is saved and where (interval, "
+                        "save_folder, save_filename, keep; docs/checkpoints.md)"),
+          refused_entry("load_checkpoint",
+                        "Not a callback: [checkpoint] load_path says what a run starts from "
+                        "(load_weights_only, load_strict_model_weights; docs/checkpoints.md)")};
+}
+
+}  // namespace
+
+Kind<ActivationMonitorOptions> ActivationMonitorOptions::kind() {
+  using Options = ActivationMonitorOptions;
+  return {"activation_monitor",
+          "Logs norm, mean, kurtosis and maximum of each layer's inputs and outputs.",
+          {option("interval", &Options::interval, "how often; always at the first batch").more_than(0),
+           option("ignore_module_types", &Options::ignore_module_types,
+                  "skip layers with names that contain one of these"),
+           left_out("only_log_wandb", "all loggers receive the metrics")}};
+}
+
+Kind<LrMonitorOptions> LrMonitorOptions::kind() {
+  return {"lr_monitor", "Logs the learning rate of every step; Composer's LRMonitor."};
+}
+
+Kind<MemoryMonitorOptions> MemoryMonitorOptions::kind() {
+  return {"memory_monitor",
+          "Logs the memory of rank 0's tensors in GB; Composer's MemoryMonitor.",
+          {option("memory_keys", &MemoryMonitorOptions::memory_keys,
+                  "a table of figures and their logged names, {\"allocated_bytes.all.peak\" = \"peak\"}; "
+                  "when absent, "
+                  "that and allocated_bytes.all.current as peak_allocated_mem and current_allocated_mem"),
+           left_out("dist_aggregate_batch_interval", "a callback sees only the memory of its own rank")}};
+}
+
+Kind<OptimizerMonitorOptions> OptimizerMonitorOptions::kind() {
+  using Options = OptimizerMonitorOptions;
+  return {"optimizer_monitor",
+          "Logs the L2 norms of gradients and of optimizer state; Composer's OptimizerMonitor.",
+          {option("log_optimizer_metrics", &Options::log_optimizer_metrics,
+                  "also norms of moments, parameters and updates"),
+           option("batch_log_interval", &Options::batch_log_interval, "how often, in batches").at_least(1)}};
+}
+
+Kind<RuntimeEstimatorOptions> RuntimeEstimatorOptions::kind() {
+  using Options = RuntimeEstimatorOptions;
+  return {
+      "runtime_estimator",
+      "Logs the estimated remaining time; Composer's RuntimeEstimator.",
+      {option("skip_batches", &Options::skip_batches, "skip the first batches, which are slower").at_least(0),
+       unit_of_times<Options>()}};
+}
+
+Kind<SpeedMonitorOptions> SpeedMonitorOptions::kind() {
+  using Options = SpeedMonitorOptions;
+  return {
+      "speed_monitor",
+      "Logs throughput, time and utilisation of the device; Composer's SpeedMonitor.",
+      {option("window_size", &Options::window_size, "batches over which throughput is averaged").at_least(1),
+       option("gpu_flops_available", &Options::gpu_flops_available,
+              "peak floating-point operations per second of one device; when absent, from a table of GPUs")
+           .may_be_absent()
+           .more_than(0),
+       unit_of_times<Options>()}};
+}
+
+Kind<SystemMetricsMonitorOptions> SystemMetricsMonitorOptions::kind() {
+  return {"system_metrics_monitor",
+          "Logs the machine's processors, memory, disk and network; Composer's SystemMetricsMonitor.",
+          {option("log_all_data", &SystemMetricsMonitorOptions::log_all_data,
+                  "all GPUs instead of the least and most busy; no effect without GPUs")}};
+}
+
+Kind<GenerateOptions> GenerateOptions::kind() {
+  using Options = GenerateOptions;
+  return {"generate",
+          "Logs a table of a language model's continuations of prompts; Composer's Generate.",
+          {option("prompts", &Options::prompts,
+                  "a list of texts (if the model's tokens are bytes) or of token lists: [[17, 4], [2]]")
+               .required(),
+           option("interval", &Options::interval, "how often; always at the end of training")
+               .required()
+               .more_than(0),
+           option("batch_size", &Options::batch_size, "prompts at once; all when absent")
+               .may_be_absent()
+               .at_least(1),
+           option("max_new_tokens", &Options::max_new_tokens, "tokens to add to each prompt")
+               .at_least(1)
+               .at_most(1e6),
+           option("do_sample", &Options::do_sample, "sample tokens; false: take the likeliest token"),
+           option("temperature", &Options::temperature, "divides the scores before sampling").more_than(0),
+           option("top_k", &Options::top_k, "sample among this many likeliest tokens; 0: all").at_least(0),
+           option("top_p", &Options::top_p, "sample among the fewest tokens with this total probability")
+               .more_than(0)
+               .at_most(1)}};
+}
+
+Kind<ImageVisualizerOptions> ImageVisualizerOptions::kind() {
+  using Options = ImageVisualizerOptions;
+  return {
+      "image_visualizer",
+      "Logs images of training batches and of the first batch of evaluations; Composer's ImageVisualizer.",
+      {option("interval", &Options::interval, "how often; always at the first batch").more_than(0),
+       option("mode", &Options::segmentation, "segmentation: also the predicted and true classes of pixels",
+              {{"input", false}, {"segmentation", true}}),
+       option("num_images", &Options::num_images, "images per batch, at most those of the first microbatch")
+           .at_least(1),
+       option("channels_last", &Options::channels_last, "images and scores are [N, H, W, C]"),
+       option("input_key", &Options::input_key, "key of the images in a batch")
+           .as(KeyType::kText)
+           .written("input"),
+       option("target_key", &Options::target_key, "key of the pixels' classes in a batch")
+           .as(KeyType::kText)
+           .written("target")}};
+}
+
+Kind<EarlyStopperOptions> EarlyStopperOptions::kind() {
+  using Options = EarlyStopperOptions;
+  return {"early_stopper", "Ends the training when a metric stops improving; Composer's EarlyStopper.",
+          watched<Options>({option("min_delta", &Options::min_delta, "smaller improvements do not count"),
+                            option("patience", &Options::patience, "longest time without improvement")
+                                .in_units({"ep", "ba"})})};
+}
+
+Kind<NaNMonitorOptions> NaNMonitorOptions::kind() {
+  return {"nan_monitor", "Ends the run with an error when the loss is not a number; Composer's NaNMonitor."};
+}
+
+Kind<ThresholdStopperOptions> ThresholdStopperOptions::kind() {
+  using Options = ThresholdStopperOptions;
+  return {"threshold_stopper",
+          "Ends the training when a metric is better than a threshold; Composer's ThresholdStopper.",
+          watched<Options>({option("threshold", &Options::threshold, "the value to surpass").required(),
+                            option("stop_on_batch", &Options::stop_on_batch,
+                                   "check after each batch, not only after each epoch")})};
+}
+
+Kind<ExportForInferenceOptions> ExportForInferenceOptions::kind() {
+  using Options = ExportForInferenceOptions;
+  const std::string no_graph = "only weights are written, no graph";
+  return {"export_for_inference",
+          "Writes the weights as a safetensors file at the end of training.",
+          {option("save_path", &Options::save_path,
+                  "the file, relative to the run's folder; {epoch} and {batch} are replaced")
+               .required(),
+           option("interval", &Options::interval, "how often during training; 0ba: never"),
+           left_out("save_format", "only safetensors; torchscript and onnx need Python"),
+           left_out("save_object_store", "save_path is a path; use another program to copy the file"),
+           left_out("sample_input", no_graph), left_out("transforms", no_graph),
+           left_out("input_names", no_graph), left_out("output_names", no_graph)}};
+}
+
+Kind<FreeOutputsOptions> FreeOutputsOptions::kind() {
+  return {"free_outputs", "Releases the model's outputs before backward; Composer's FreeOutputs."};
+}
+
+Kind<MemorySnapshotOptions> MemorySnapshotOptions::kind() {
+  using Options = MemorySnapshotOptions;
+  return {"memory_snapshot", "Writes the use of memory to a file; Composer's MemorySnapshot.",
+          memory_file<Options>(
+              {option("interval", &Options::interval, "how often"),
+               option("skip_batches", &Options::skip_batches, "skip the first batches").at_least(0)})};
+}
+
+Kind<OomObserverOptions> OomObserverOptions::kind() {
+  return {"oom_observer", "Writes the use of memory to a file when memory runs out; Composer's OOMObserver.",
+          memory_file<OomObserverOptions>()};
+}
+
+Kind<MLPerfOptions> MLPerfOptions::kind() {
+  using Options = MLPerfOptions;
+  return {
+      "mlperf_callback",
+      "Writes the result file of an MLPerf Training submission; Composer's MLPerfCallback.",
+      {option("root_folder", &Options::root_folder, "folder of the submission, relative to the run's folder")
+           .required(),
+       option("index", &Options::index, "the repetition of the run: result_[index].txt")
+           .required()
+           .at_least(0),
+       option("benchmark", &Options::benchmark, "name of the benchmark; bert counts time in samples")
+           .one_of({"resnet", "bert"}),
+       option("target", &Options::target, "the timed run ends when the metric surpasses this"),
+       option("division", &Options::division, "of the submission").one_of({"open"}),
+       option("metric_name", &Options::metric_name, "the metric")
+           .as(KeyType::kText)
+           .written("MulticlassAccuracy"),
+       option("metric_label", &Options::metric_label, "label of the metric's evaluator"),
+       option("submitter", &Options::submitter, "the organisation"),
+       option("system_name", &Options::system_name, "when absent, like 8xCPU_tutti").may_be_absent(),
+       option("status", &Options::status, "of the system").one_of({"onprem", "cloud", "preview"}),
+       option("host_processors_per_node", &Options::host_processors_per_node,
+              "part of the description of the system")
+           .may_be_absent()
+           .at_least(1),
+       option("exit_at_target", &Options::exit_at_target, "end the training at the target"),
+       option("exist_ok", &Options::exist_ok, "overwrite an older result file instead of failing"),
+       left_out("cache_clear_cmd", "callbacks start no programs; run it before `tutti train`")}};
+}
+
+Catalog callback_catalog() {
+  std::vector<Entry> entries = CallbackKinds::entries();
+  for (Entry& entry : of_checkpoint()) entries.push_back(std::move(entry));
+  entries.push_back(plugin_entry("callback"));
+  return {.section = "callbacks",
+          .noun = "callback",
+          .doc = "Callbacks that watch the training and log figures. Names and meanings are Composer's.",
+          .entries = std::move(entries),
+          .repeated = true};
+}
+
+}  // namespace tutti

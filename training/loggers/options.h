@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "recipe/options.h"
+#include "training/time/time.h"
+
+// The kinds of [[loggers]], with Composer's names and defaults. Free of libtorch.
+namespace tutti {
+
+class LoggerDestination;
+using DestinationPtr = std::shared_ptr<LoggerDestination>;
+struct LoggerSeams;
+
+struct ConsoleLoggerOptions {
+  Time log_interval{1, TimeUnit::kBatch};
+  std::string stream = "stderr";  // or stdout
+  bool log_traces = false;
+
+  static Kind<ConsoleLoggerOptions> kind();
+  DestinationPtr make(const Setting& section, const LoggerSeams& seams) const;
+};
+
+// The file of a logger.
+struct LoggedFile {
+  std::string filename = "";   // see logged_path
+  int64_t flush_interval = 1;  // batches
+  bool rank_zero_only = true;
+};
+
+struct FileLoggerOptions : LoggedFile {
+  FileLoggerOptions() : LoggedFile{.filename = "logs-rank{rank}.txt"} {}
+  bool log_traces = true;
+
+  static Kind<FileLoggerOptions> kind();
+  DestinationPtr make(const Setting& section, const LoggerSeams& seams) const;
+};
+
+struct CsvLoggerOptions : LoggedFile {
+  CsvLoggerOptions() : LoggedFile{.filename = "metrics-rank{rank}.csv"} {}
+
+  static Kind<CsvLoggerOptions> kind();
+  DestinationPtr make(const Setting& section, const LoggerSeams& seams) const;
+};
+
+struct JsonlLoggerOptions : LoggedFile {
+  JsonlLoggerOptions() : LoggedFile{.filename = "logs-rank{rank}.jsonl"} {}
+
+  static Kind<JsonlLoggerOptions> kind();
+  DestinationPtr make(const Setting& section, const LoggerSeams& seams) const;
+};
+
+struct TensorboardLoggerOptions {
+  std::string log_dir = "tensorboard";  // see logged_path
+  int64_t flush_interval = 1;           // batches
+  bool rank_zero_only = true;
+
+  static Kind<TensorboardLoggerOptions> kind();
+  DestinationPtr make(const Setting& section, const LoggerSeams& seams) const;
+};
+
+struct CommandLoggerOptions {
+  std::string command = "";  // for /bin/sh
+  bool rank_zero_only = true;
+
+  static Kind<CommandLoggerOptions> kind();
+  DestinationPtr make(const Setting& section, const LoggerSeams& seams) const;
+};
+
+using LoggerKinds = Kinds<ConsoleLoggerOptions, FileLoggerOptions, CsvLoggerOptions, JsonlLoggerOptions,
+                          TensorboardLoggerOptions, CommandLoggerOptions>;
+
+// The catalog of [[loggers]].
+Catalog logger_catalog();
+
+}  // namespace tutti

@@ -1,0 +1,115 @@
+#include "training/metrics/options.h"
+
+namespace tutti {
+namespace {
+
+constexpr double kMostClasses = 1e9;
+
+template <class Options>
+Bound<Options> ignored() {
+  return option("ignore_index", &Options::ignore_index, "targets that do not count");
+}
+
+template <class Options>
+Bound<Options> means_of_batches() {
+  return option("batch_means", &Options::batch_means,
+                "weight all batches equally, as in Composer; as [compat] says when absent");
+}
+
+}  // namespace
+
+Kind<MulticlassAccuracyOptions> MulticlassAccuracyOptions::kind() {
+  using Options = MulticlassAccuracyOptions;
+  return {"MulticlassAccuracy",
+          "Fraction of samples with the highest score at the target.",
+          {option("num_classes", &Options::num_classes, "number of classes")
+               .may_be_absent()
+               .at_least(1)
+               .at_most(kMostClasses),
+           option("top_k", &Options::top_k, "a target among this many highest scores counts as correct")
+               .at_least(1),
+           option("average", &Options::macro,
+                  "micro: over samples; macro: the mean over classes; weighted: as micro",
+                  {{"micro", false}, {"macro", true}, {"weighted", false}}),
+           ignored<Options>()}};
+}
+
+Kind<CrossEntropyOptions> CrossEntropyOptions::kind() {
+  using Options = CrossEntropyOptions;
+  return {"CrossEntropy",
+          "Mean negative log-likelihood of the target class, in nats.",
+          {ignored<Options>(), means_of_batches<Options>()}};
+}
+
+Kind<BinaryF1ScoreOptions> BinaryF1ScoreOptions::kind() {
+  return {"BinaryF1Score", "F1 of class 1 of two classes: the harmonic mean of precision and recall."};
+}
+
+Kind<MIoUOptions> MIoUOptions::kind() {
+  using Options = MIoUOptions;
+  return {"MIoU",
+          "Mean over classes of intersection over union, in percent.",
+          {option("num_classes", &Options::num_classes, "number of classes")
+               .required()
+               .at_least(1)
+               .at_most(kMostClasses),
+           ignored<Options>()}};
+}
+
+Kind<DiceOptions> DiceOptions::kind() {
+  using Options = DiceOptions;
+  return {"Dice",
+          "Mean over classes but 0, the background, of Dice's coefficient, in percent.",
+          {option("num_classes", &Options::num_classes, "number of classes, with the background")
+               .required()
+               .at_least(2)
+               .at_most(kMostClasses),
+           means_of_batches<Options>()}};
+}
+
+Kind<LanguageCrossEntropyOptions> LanguageCrossEntropyOptions::kind() {
+  return {"LanguageCrossEntropy",
+          "Mean negative log-likelihood of the next token, in nats per token.",
+          {ignored<LanguageCrossEntropyOptions>()}};
+}
+
+Kind<LanguagePerplexityOptions> LanguagePerplexityOptions::kind() {
+  return {"LanguagePerplexity",
+          "e to the power of LanguageCrossEntropy.",
+          {ignored<LanguagePerplexityOptions>()}};
+}
+
+Kind<MaskedAccuracyOptions> MaskedAccuracyOptions::kind() {
+  return {"MaskedAccuracy",
+          "Fraction of tokens with the highest score at the target.",
+          {ignored<MaskedAccuracyOptions>()}};
+}
+
+Kind<MeanSquaredErrorOptions> MeanSquaredErrorOptions::kind() {
+  return {"MeanSquaredError",
+          "Mean squared difference of outputs and targets.",
+          {option("squared", &MeanSquaredErrorOptions::squared, "false: the root mean square")}};
+}
+
+Kind<LossMetricOptions> LossMetricOptions::kind() {
+  using Options = LossMetricOptions;
+  return {"LossMetric",
+          "Mean of a loss of outputs and targets.",
+          {option("loss", &Options::loss, "which loss")
+               .one_of({"mse", "l1", "smooth_l1", "bce_with_logits", "soft_cross_entropy",
+                        "binary_cross_entropy_with_logits", "dice"}),
+           means_of_batches<Options>()}};
+}
+
+Catalog metric_catalog() {
+  std::vector<Entry> entries = MetricKinds::entries();
+  for (auto& entry : entries)
+    entry.keys.push_back({"name", KeyType::kText, "none",
+                          "NAME in metrics/LABEL/NAME, for several metrics of a kind; the kind when absent"});
+  return {.section = "",
+          .noun = "metric",
+          .doc = "Metrics of evaluations; models have default metrics.",
+          .entries = std::move(entries)};
+}
+
+}  // namespace tutti

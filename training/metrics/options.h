@@ -1,0 +1,98 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "recipe/options.h"
+
+// The metrics with their keys. Free of libtorch.
+namespace tutti {
+
+class Metric;
+using MetricPtr = std::unique_ptr<Metric>;
+
+struct MulticlassAccuracyOptions {
+  bool macro = false;       // mean over classes
+  int64_t num_classes = 0;  // required for macro; 0 = any
+  int64_t top_k = 1;
+  int64_t ignore_index = -100;  // targets that do not count
+
+  static Kind<MulticlassAccuracyOptions> kind();
+  MetricPtr make(const Setting& keys, bool composer) const;
+};
+
+struct CrossEntropyOptions {
+  int64_t ignore_index = -100;
+  std::optional<bool> batch_means = {};  // default: as [compat] says
+
+  static Kind<CrossEntropyOptions> kind();
+  MetricPtr make(const Setting& keys, bool composer) const;
+};
+
+struct BinaryF1ScoreOptions {
+  static Kind<BinaryF1ScoreOptions> kind();
+  MetricPtr make(const Setting& keys, bool composer) const;
+};
+
+struct MIoUOptions {
+  int64_t num_classes = 0;
+  int64_t ignore_index = -1;
+
+  static Kind<MIoUOptions> kind();
+  MetricPtr make(const Setting& keys, bool composer) const;
+};
+
+struct DiceOptions {
+  int64_t num_classes = 0;  // with the background
+  std::optional<bool> batch_means = {};
+
+  static Kind<DiceOptions> kind();
+  MetricPtr make(const Setting& keys, bool composer) const;
+};
+
+struct LanguageCrossEntropyOptions {
+  int64_t ignore_index = -100;
+
+  static Kind<LanguageCrossEntropyOptions> kind();
+  MetricPtr make(const Setting& keys, bool composer) const;
+};
+
+struct LanguagePerplexityOptions {
+  int64_t ignore_index = -100;
+
+  static Kind<LanguagePerplexityOptions> kind();
+  MetricPtr make(const Setting& keys, bool composer) const;
+};
+
+struct MaskedAccuracyOptions {
+  int64_t ignore_index = -100;
+
+  static Kind<MaskedAccuracyOptions> kind();
+  MetricPtr make(const Setting& keys, bool composer) const;
+};
+
+struct MeanSquaredErrorOptions {
+  bool squared = true;
+
+  static Kind<MeanSquaredErrorOptions> kind();
+  MetricPtr make(const Setting& keys, bool composer) const;
+};
+
+struct LossMetricOptions {
+  std::string loss = "";
+  std::optional<bool> batch_means = {};
+
+  static Kind<LossMetricOptions> kind();
+  MetricPtr make(const Setting& keys, bool composer) const;
+};
+
+using MetricKinds = Kinds<MulticlassAccuracyOptions, CrossEntropyOptions, BinaryF1ScoreOptions, MIoUOptions,
+                          DiceOptions, LanguageCrossEntropyOptions, LanguagePerplexityOptions,
+                          MaskedAccuracyOptions, MeanSquaredErrorOptions, LossMetricOptions>;
+
+// Not a section of the recipe. Shown by `tutti list metrics`.
+Catalog metric_catalog();
+
+}  // namespace tutti
