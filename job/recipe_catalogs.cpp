@@ -15,7 +15,7 @@
 #include "training/evaluation/catalog.h"
 #include "training/loggers/options.h"
 #include "training/metrics/options.h"
-#include "training/optimizers/catalog.h"
+#include "training/optimizers/options.h"
 #include "training/schedules/catalog.h"
 
 namespace tutti {

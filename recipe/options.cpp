@@ -16,8 +16,11 @@ std::string list_text(const std::vector<Value>& values, std::string (*text)(cons
 }  // namespace
 
 std::string option_text(double value) {
-  std::array<char, 32> text{};
-  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
+  std::array<char, 32> chars{};
+  std::string text(chars.data(), std::to_chars(chars.data(), chars.data() + chars.size(), value).ptr);
+  const std::size_t exponent = text.find("e-0");  // to_chars writes 1e-05
+  if (exponent != std::string::npos) text.erase(exponent + 2, 1);
+  return text;
 }
 
 std::string OptionType<std::vector<int64_t>>::text(const std::vector<int64_t>& values) {

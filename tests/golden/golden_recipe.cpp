@@ -10,7 +10,7 @@
 #include "algorithms/catalog.h"
 #include "tests/golden/composer_names.h"
 #include "training/catalog.h"
-#include "training/optimizers/catalog.h"
+#include "training/optimizers/options.h"
 #include "training/schedules/catalog.h"
 
 namespace tutti {

@@ -10,7 +10,7 @@
 #include "training/callbacks/factory.h"
 #include "training/metrics/options.h"
 #include "training/metrics/factory.h"
-#include "training/optimizers/catalog.h"
+#include "training/optimizers/options.h"
 #include "training/optimizers/optimizer.h"
 #include "training/schedules/catalog.h"
 #include "training/schedules/schedule.h"

@@ -8,7 +8,7 @@
 
 #include "tests/recipe/section.h"
 #include "training/engine/callback.h"
-#include "training/optimizers/catalog.h"
+#include "training/optimizers/options.h"
 #include "training/state.h"
 
 namespace tutti {
