@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "data/readers/image_dataset.h"
+#include "data/readers/opened.h"
 #include "runtime/error.h"
 
 namespace tutti {
@@ -63,6 +64,15 @@ DatasetPtr open_cifar(const CifarOptions& options) {
   const ImageDataset::Layout layout{
       .height = kCifarEdge, .width = kCifarEdge, .channels = 3, .planar = true, .classes = classes};
   return std::make_shared<const ImageDataset>(layout, std::move(parts));
+}
+
+DatasetPtr Cifar10Options::make(const Setting& section, const DataEnvironment&) const {
+  return opened(section, [&] { return open_cifar({path, CifarLabels::kTen, test}); });
+}
+
+DatasetPtr Cifar100Options::make(const Setting& section, const DataEnvironment&) const {
+  const CifarLabels labels = coarse ? CifarLabels::kCoarse : CifarLabels::kFine;
+  return opened(section, [&] { return open_cifar({path, labels, test}); });
 }
 
 }  // namespace tutti

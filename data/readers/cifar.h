@@ -3,6 +3,7 @@
 #include <string>
 
 #include "data/dataset.h"
+#include "data/readers/options.h"
 
 namespace tutti {
 

@@ -7,12 +7,14 @@
 #include <numeric>
 
 #include "data/readers/hdf5_rows.h"
+#include "data/readers/opened.h"
 #include "io/formats/dtypes.h"
 #include "io/hdf5/hdf5.h"
 #include "io/mapped_file.h"
 #include "runtime/error.h"
 #include "runtime/hashes.h"
 #include "runtime/nearest_name.h"
+#include "tensors/meter.h"
 
 namespace tutti {
 namespace {
@@ -98,6 +100,20 @@ std::vector<int64_t> rows_between(int64_t begin, int64_t end) {
   std::vector<int64_t> rows(static_cast<size_t>(end - begin));
   std::iota(rows.begin(), rows.end(), begin);
   return rows;
+}
+
+// A table has batches' names for those of the file.
+void name_arrays(const Setting& arrays, Hdf5Dataset::Options& options) {
+  if (!arrays.is_table()) {
+    options.arrays = arrays.texts();
+    return;
+  }
+  for (const auto& [name, stored] : arrays.table()) {
+    if (stored.text().find_first_not_of('/') == std::string::npos)
+      stored.fail("expected the name of an array");
+    options.arrays.push_back(name);
+    options.stored_as[name] = stored.text();
+  }
 }
 
 }  // namespace
@@ -360,6 +376,20 @@ uint64_t Hdf5Dataset::digest() const {
     digest = XXH3_64bits_withSeed(values.const_data_ptr(), values.nbytes(), digest);
   }
   return digest;
+}
+
+DatasetPtr Hdf5Options::make(const Setting& section, const DataEnvironment& environment) const {
+  Hdf5Dataset::Options options{.path = path,
+                               .group = group,
+                               .num_classes = num_classes,
+                               .ignore_index = environment.ignore_index,
+                               .cache_bytes = static_cast<std::size_t>(cache_mb * kBytesPerMb)};
+  if (arrays) name_arrays(*arrays, options);
+  return opened(section, [&] {
+    const auto dataset = std::make_shared<const Hdf5Dataset>(options);
+    dataset->digest();  // reads some rows, so that an unreadable file is an error now
+    return dataset;
+  });
 }
 
 }  // namespace tutti

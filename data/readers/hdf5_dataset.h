@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "data/dataset.h"
+#include "data/readers/options.h"
 #include "data/transforms/ignore_index.h"
 #include "runtime/error.h"
 

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "data/readers/image_dataset.h"
+#include "data/readers/opened.h"
 #include "runtime/error.h"
 
 namespace tutti {
@@ -137,6 +138,19 @@ IdxOptions mnist_files(const std::string& folder, bool test) {
       if (std::filesystem::exists(images, ignored)) return {images, labels};
     }
   throw UserError({folder}, "there is no " + set + "-images-idx3-ubyte in it, plain or .gz");
+}
+
+DatasetPtr MnistOptions::make(const Setting& section, const DataEnvironment&) const {
+  return opened(section, [&] { return open_idx(mnist_files(path, test)); });
+}
+
+// The error names its file; the key is the one with that file.
+DatasetPtr IdxOptions::make(const Setting& section, const DataEnvironment& environment) const try {
+  IdxOptions options = *this;
+  options.ignore_index = environment.ignore_index;
+  return open_idx(options);
+} catch (const UserError& error) {
+  section.at(error.position().file == labels ? "labels" : "images").fail(error);
 }
 
 }  // namespace tutti

@@ -126,4 +126,15 @@ uint64_t SyntheticDataset::digest() const {
   return draw.bits();
 }
 
+DatasetPtr SyntheticOptions::make(const Setting& section, const DataEnvironment& environment) const {
+  const bool sequence = targets == SyntheticTargets::kSequence;
+  if (sequence && shape.size() != 1) section.at("shape").fail("a sequence has one dimension, its length");
+  return std::make_shared<const SyntheticDataset>(
+      SyntheticDataset::Options{.samples = samples,
+                                .shape = shape,
+                                .targets = targets,
+                                .classes = sequence ? vocab : classes,
+                                .seed = environment.seed});
+}
+
 }  // namespace tutti

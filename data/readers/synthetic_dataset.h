@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "data/dataset.h"
+#include "data/readers/options.h"
 
 namespace tutti {
 
@@ -27,7 +28,7 @@ class TensorDataset final : public Dataset {
 // Synthetic samples for benchmarks: a function of the seed, as cheap as a copy.
 class SyntheticDataset final : public Dataset {
  public:
-  enum class Targets { kClass, kSequence };
+  using Targets = SyntheticTargets;
 
   struct Options {
     int64_t samples = 4096;

@@ -6,6 +6,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "data/readers/opened.h"
 #include "io/formats/token_type.h"
 #include "runtime/error.h"
 #include "runtime/hashes.h"
@@ -154,6 +155,31 @@ uint64_t TokenDataset::digest() const {
     digest = XXH3_64bits_withSeed(item(first_ + sample * options_.sequence_length), bytes, digest);
   }
   return digest;
+}
+
+namespace {
+
+DatasetPtr opened_tokens(const Setting& section, const SequenceOptions& sequence, TokenFormat format,
+                         int64_t vocab_size) {
+  return opened(section, [&] {
+    return std::make_shared<const TokenDataset>(
+        TokenDataset::Options{.path = sequence.path,
+                              .format = format,
+                              .sequence_length = sequence.sequence_length,
+                              .split = sequence.split,
+                              .eval_fraction = sequence.eval_fraction,
+                              .vocab_size = vocab_size});
+  });
+}
+
+}  // namespace
+
+DatasetPtr BytesOptions::make(const Setting& section, const DataEnvironment&) const {
+  return opened_tokens(section, *this, TokenFormat::kBytes, 0);
+}
+
+DatasetPtr TokensOptions::make(const Setting& section, const DataEnvironment&) const {
+  return opened_tokens(section, *this, dtype, vocab_size);
 }
 
 }  // namespace tutti

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "data/dataset.h"
+#include "data/readers/options.h"
 #include "io/mapped_file.h"
 #include "runtime/error.h"
 
@@ -20,9 +21,8 @@ class WrongTokenType final : public UserError {
 // "input" = tokens [i L, i L + L) and "target" = tokens [i L + 1, i L + L + 1), both int64 [L].
 class TokenDataset final : public Dataset {
  public:
-  // A text file; a file of little-endian integers without a header.
-  enum class Format { kBytes, kUint16, kInt32, kUint32, kInt64 };
-  enum class Split { kAll, kTrain, kEval };
+  using Format = TokenFormat;
+  using Split = TokenSplit;
 
   struct Options {
     std::string path;

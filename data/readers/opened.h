@@ -1,0 +1,24 @@
+#pragma once
+
+#include "data/dataset.h"
+#include "data/readers/hdf5_dataset.h"
+#include "data/readers/token_dataset.h"
+#include "recipe/setting.h"
+
+namespace tutti {
+
+// Runs `open`, and adds the recipe's line that names the file, or the missing group or arrays, to its errors.
+template <class Open>
+DatasetPtr opened(const Setting& section, const Open& open) try {
+  return open();
+} catch (const MissingArrays& error) {
+  const Setting& key = section.at(error.option);
+  const Setting* named = key.is_table() ? key.find(error.array) : nullptr;
+  (named ? *named : key).fail(section.at("path").as_written() + ": " + error.message());
+} catch (const WrongTokenType& error) {
+  section.at("dtype").fail(error);
+} catch (const UserError& error) {
+  section.at("path").fail(error);
+}
+
+}  // namespace tutti

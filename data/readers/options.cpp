@@ -1,0 +1,141 @@
+#include "data/readers/options.h"
+
+namespace tutti {
+namespace {
+
+constexpr double kMostSamples = 1e15;
+constexpr double kMostCacheMb = 1e9;
+constexpr double kMaxSampleSize = 1e9;  // numbers, tokens, classes
+
+template <class Options>
+Bound<Options> path_option(const char* doc) {
+  return option<Options>("path", &Options::path, doc).as(KeyType::kPath).required();
+}
+
+template <class Options>
+Bound<Options> classes_option(const char* doc) {
+  return option("num_classes", &Options::num_classes, doc)
+      .may_be_absent()
+      .at_least(1)
+      .at_most(kMaxSampleSize);
+}
+
+template <class Options>
+Bound<Options> train_or_test() {
+  return option<Options>("split", &Options::test, "the files to train on, or those to test on",
+                         {{"train", false}, {"test", true}});
+}
+
+template <class Options>
+std::vector<Bound<Options>> and_sequences(std::vector<Bound<Options>> options) {
+  options.push_back(option<Options>("sequence_length", &Options::sequence_length, "tokens of a sample")
+                        .also_named({"max_sequence_length", "max_seq_len"})
+                        .at_least(1)
+                        .at_most(kMaxSampleSize));
+  options.push_back(option<Options>(
+      "split", &Options::split, "the part of the file; its last eval_fraction is for evaluation",
+      {{"all", TokenSplit::kAll}, {"train", TokenSplit::kTrain}, {"eval", TokenSplit::kEval}}));
+  options.push_back(
+      option<Options>("eval_fraction", &Options::eval_fraction, "the fraction of the file for evaluation")
+          .more_than(0)
+          .less_than(1));
+  return options;
+}
+
+}  // namespace
+
+Kind<Hdf5Options> Hdf5Options::kind() {
+  using Options = Hdf5Options;
+  return {
+      "hdf5",
+      "Arrays of an HDF5 file, side by side: row i of each is sample i.",
+      {path_option<Options>("the file"), option("group", &Options::group, "the group that holds the arrays"),
+       option("arrays", &Options::arrays,
+              "the arrays to read: a list of names, or a table with a model's names for yours, { input = "
+              "\"images\", target = \"labels\" }; default: all of the group")
+           .as(KeyType::kTextsOrNamedTexts),
+       option("cache_mb", &Options::cache_mb,
+              "memory of each process for arrays in chunks (compressed ones), which are decoded once and "
+              "kept; what does not fit is decoded again and again")
+           .at_least(0)
+           .at_most(kMostCacheMb),
+       classes_option<Options>("integer targets are below; default: from the data")}};
+}
+
+Kind<BytesOptions> BytesOptions::kind() {
+  return {"bytes",
+          "A text file as tokens of one byte, for a language model; a sample's target is the next byte.",
+          and_sequences<BytesOptions>({path_option<BytesOptions>("the file")})};
+}
+
+Kind<TokensOptions> TokensOptions::kind() {
+  using Options = TokensOptions;
+  return {"tokens", "A file of little-endian tokens without a header, for a language model.",
+          and_sequences<Options>(
+              {path_option<Options>("the file"),
+               option("dtype", &Options::dtype, "the type of a token in the file",
+                      {{"uint16", TokenFormat::kUint16},
+                       {"int32", TokenFormat::kInt32},
+                       {"uint32", TokenFormat::kUint32},
+                       {"int64", TokenFormat::kInt64}}),
+               option("vocab_size", &Options::vocab_size, "tokens are below; default: from the data")
+                   .may_be_absent()
+                   .at_least(1)
+                   .at_most(kMaxSampleSize)})};
+}
+
+Kind<SyntheticOptions> SyntheticOptions::kind() {
+  using Options = SyntheticOptions;
+  return {"synthetic",
+          "Random samples drawn from the seed, for benchmarks.",
+          {option("samples", &Options::samples, "of an epoch").at_least(1).at_most(kMostSamples),
+           option("shape", &Options::shape, "of one sample").at_least(1).at_most(kMaxSampleSize),
+           option("targets", &Options::targets,
+                  "a class for each sample, or the next token for each of a sequence",
+                  {{"class", SyntheticTargets::kClass}, {"sequence", SyntheticTargets::kSequence}}),
+           option("classes", &Options::classes, "targets are below (targets = \"class\")")
+               .at_least(1)
+               .at_most(kMaxSampleSize),
+           option("vocab", &Options::vocab, "tokens are below (targets = \"sequence\")")
+               .also_named({"vocab_size"})
+               .at_least(1)
+               .at_most(kMaxSampleSize)}};
+}
+
+Kind<Cifar10Options> Cifar10Options::kind() {
+  return {
+      "cifar10",
+      "CIFAR-10's binary version: images uint8 [32, 32, 3]; plain or gzip.",
+      {path_option<Cifar10Options>("the folder with data_batch_1.bin to test_batch.bin, or one such file"),
+       train_or_test<Cifar10Options>()}};
+}
+
+Kind<Cifar100Options> Cifar100Options::kind() {
+  using Options = Cifar100Options;
+  return {"cifar100",
+          "CIFAR-100's binary version: images uint8 [32, 32, 3]; plain or gzip.",
+          {path_option<Options>("the folder with train.bin and test.bin, or one such file"),
+           train_or_test<Options>(),
+           option("labels", &Options::coarse, "the 100 classes, or the 20 superclasses",
+                  {{"fine", false}, {"coarse", true}})}};
+}
+
+Kind<MnistOptions> MnistOptions::kind() {
+  return {"mnist",
+          "MNIST, or a dataset in files of the same names: images uint8 [28, 28, 1]; plain or gzip.",
+          {path_option<MnistOptions>("the folder with train-images-idx3-ubyte and the others"),
+           train_or_test<MnistOptions>()}};
+}
+
+Kind<IdxOptions> IdxOptions::kind() {
+  using Options = IdxOptions;
+  return {"idx",
+          "Images and labels in two IDX files, the format of MNIST, of unsigned bytes; plain or gzip.",
+          {option("images", &Options::images, "the file of images [samples, height, width], or with channels")
+               .as(KeyType::kPath)
+               .required(),
+           option("labels", &Options::labels, "the file of labels [samples]").as(KeyType::kPath).required(),
+           classes_option<Options>("labels are below; default: from the data")}};
+}
+
+}  // namespace tutti

@@ -1,0 +1,107 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "recipe/options.h"
+#include "recipe/setting.h"
+
+// The kinds of [data.train] and [data.eval]. Free of libtorch.
+namespace tutti {
+
+class Dataset;
+using DatasetPtr = std::shared_ptr<const Dataset>;
+
+// What makes a dataset beside its section.
+struct DataEnvironment {
+  uint64_t seed = 0;         // of the recipe, for synthetic data
+  int64_t ignore_index = 0;  // a legal target, whatever num_classes is
+};
+
+struct Hdf5Options {
+  std::string path = "";
+  std::string group = "/";
+  std::optional<Setting> arrays = {};  // names, or a table with batches' names for the file's; default: all
+  double cache_mb = 1024;
+  int64_t num_classes = 0;  // 0: from the data
+
+  static Kind<Hdf5Options> kind();
+  DatasetPtr make(const Setting& section, const DataEnvironment& environment) const;
+};
+
+enum class TokenFormat { kBytes, kUint16, kInt32, kUint32, kInt64 };  // a text file; little-endian integers
+enum class TokenSplit { kAll, kTrain, kEval };
+
+struct SequenceOptions {
+  std::string path = "";
+  int64_t sequence_length = 256;
+  TokenSplit split = TokenSplit::kAll;
+  double eval_fraction = 0.1;  // the part of the tokens, at the file's end, for kEval
+};
+
+struct BytesOptions : SequenceOptions {
+  static Kind<BytesOptions> kind();
+  DatasetPtr make(const Setting& section, const DataEnvironment& environment) const;
+};
+
+struct TokensOptions : SequenceOptions {
+  TokenFormat dtype = TokenFormat::kUint16;
+  int64_t vocab_size = 0;  // tokens are below; 0: the largest token + 1
+
+  static Kind<TokensOptions> kind();
+  DatasetPtr make(const Setting& section, const DataEnvironment& environment) const;
+};
+
+enum class SyntheticTargets { kClass, kSequence };
+
+struct SyntheticOptions {
+  int64_t samples = 4096;
+  std::vector<int64_t> shape = {64};  // of a sample; for kSequence the length
+  SyntheticTargets targets = SyntheticTargets::kClass;
+  int64_t classes = 10;  // of kClass
+  int64_t vocab = 256;   // of kSequence
+
+  static Kind<SyntheticOptions> kind();
+  DatasetPtr make(const Setting& section, const DataEnvironment& environment) const;
+};
+
+struct Cifar10Options {
+  std::string path = "";  // a file; or a folder with the archive's files, or with the archive's folder
+  bool test = false;      // of a folder: the files to test on, not those to train on
+
+  static Kind<Cifar10Options> kind();
+  DatasetPtr make(const Setting& section, const DataEnvironment& environment) const;
+};
+
+struct Cifar100Options : Cifar10Options {
+  bool coarse = false;  // the 20 superclasses, not the 100 classes
+
+  static Kind<Cifar100Options> kind();
+  DatasetPtr make(const Setting& section, const DataEnvironment& environment) const;
+};
+
+struct MnistOptions {
+  std::string path = "";
+  bool test = false;
+
+  static Kind<MnistOptions> kind();
+  DatasetPtr make(const Setting& section, const DataEnvironment& environment) const;
+};
+
+struct IdxOptions {
+  std::string images = "";      // uint8 [samples, height, width] or [samples, height, width, channels]
+  std::string labels = "";      // uint8 [samples]
+  int64_t num_classes = 0;      // labels are below; 0: the largest label + 1
+  int64_t ignore_index = -100;  // a legal label, whatever num_classes is
+
+  static Kind<IdxOptions> kind();
+  DatasetPtr make(const Setting& section, const DataEnvironment& environment) const;
+};
+
+using DataKinds = Kinds<Hdf5Options, BytesOptions, TokensOptions, SyntheticOptions, Cifar10Options,
+                        Cifar100Options, MnistOptions, IdxOptions>;
+
+}  // namespace tutti
