@@ -11,6 +11,7 @@
 #include "models/layers/linear.h"
 #include "models/layers/norm.h"
 #include "models/losses.h"
+#include "models/zoo/sample_checks.h"
 
 namespace tutti {
 namespace {
@@ -241,6 +242,53 @@ std::vector<std::string> BertForSequenceClassification::get_metrics(bool) const 
   std::vector<std::string> names = {"MulticlassAccuracy"};
   if (num_labels_ == 2) names.emplace_back("BinaryF1Score");
   return names;
+}
+
+namespace {
+
+// The name of an array by transformers, or else tutti's.
+std::string present(const SampleSpec& samples, const char* name, const char* other) {
+  return samples.shapes.count(name) ? name : other;
+}
+
+// Requires tokens and, where they are, "attention_mask" and "token_type_ids" of the same shape; returns the
+// name of the tokens.
+std::string bert_tokens(const Setting& section, const SampleSpec& samples) {
+  const std::string tokens = present(samples, "input_ids", "input");
+  const Shape& shape = token_sequence(section, samples, tokens);
+  for (const char* array : {"attention_mask", "token_type_ids"})
+    if (samples.shapes.count(array) && samples.shapes.at(array) != shape)
+      refuse(section, samples, array, shape_text(shape) + ", as '" + tokens + "'");
+  return tokens;
+}
+
+void require_sizes(const Setting& section, const BertOptions& options) {
+  for (const char* key : {"vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads",
+                          "intermediate_size", "max_position_embeddings", "type_vocab_size"})
+    positive(section.at(key));
+  require_heads(section.at("num_attention_heads"), options.hidden_size, "hidden_size");
+  if (options.pad_token_id < 0 || options.pad_token_id >= options.vocab_size)
+    section.at("pad_token_id")
+        .fail("expected a token below vocab_size, in [0, " + std::to_string(options.vocab_size) + ')');
+}
+
+}  // namespace
+
+ModelPtr BertMlmOptions::make(const Setting& section, const SampleSpec& samples) const {
+  require_one_a_token(section, samples, present(samples, "labels", "target"), bert_tokens(section, samples));
+  require_sizes(section, *this);
+  require_vocabulary(section, samples);
+  return std::make_shared<BertForMaskedLm>(*this);
+}
+
+ModelPtr BertClassificationOptions::make(const Setting& section, const SampleSpec& samples) const {
+  const bool counts_labels = bert_tokens(section, samples) != "input";  // the classes of "input" are tokens
+  require_class(section, samples, present(samples, "labels", "target"));
+  require_sizes(section, *this);
+  const int64_t classes =
+      counts_labels ? tutti::num_classes(section, samples) : positive(section.at("num_classes"));
+  return std::make_shared<BertForSequenceClassification>(*this, classes,
+                                                         classifier_dropout.value_or(hidden_dropout_prob));
 }
 
 }  // namespace tutti

@@ -4,25 +4,9 @@
 #include <string>
 
 #include "models/model.h"
+#include "models/zoo/options.h"
 
 namespace tutti {
-
-// Names and defaults of transformers' BertConfig: bert-base-uncased.
-struct BertOptions {
-  int64_t vocab_size = 30522;
-  int64_t hidden_size = 768;
-  int64_t num_hidden_layers = 12;
-  int64_t num_attention_heads = 12;
-  int64_t intermediate_size = 3072;
-  std::string hidden_act = "gelu";  // make_bert_activation (models/layers/bert_blocks.h)
-  double hidden_dropout_prob = 0.1;
-  double attention_probs_dropout_prob = 0.1;
-  int64_t max_position_embeddings = 512;
-  int64_t type_vocab_size = 2;
-  double initializer_range = 0.02;
-  double layer_norm_eps = 1e-12;
-  int64_t pad_token_id = 0;
-};
 
 // BERT of Devlin et al. 2018: post-norm blocks, learned positions. Parameters have the names, layouts and
 // initial values of transformers' classes ("bert.encoder.layer.0.attention.self.query.weight").

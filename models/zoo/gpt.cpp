@@ -11,6 +11,7 @@
 #include "models/layers/linear.h"
 #include "models/layers/norm.h"
 #include "models/losses.h"
+#include "models/zoo/sample_checks.h"
 #include "runtime/error.h"
 
 namespace tutti {
@@ -105,6 +106,15 @@ double Gpt::flops_per_batch(const Batch& batch) const {
 std::vector<Tokens> Gpt::generate(const std::vector<Prompt>& prompts, const GenerationOptions& options) {
   const int64_t longest = longest_sequence(*this);
   return generate_causally(*this, longest > 0 ? longest : options_.n_positions, prompts, options);
+}
+
+ModelPtr GptOptions::make(const Setting& section, const SampleSpec& samples) const {
+  for (const char* key : {"vocab_size", "n_positions", "n_embd", "n_layer", "n_head"})
+    positive(section.at(key));
+  require_one_a_token(section, samples, "target", "input");
+  require_vocabulary(section, samples);
+  require_heads(section.at("n_head"), n_embd, "n_embd");
+  return std::make_shared<Gpt>(*this);
 }
 
 }  // namespace tutti

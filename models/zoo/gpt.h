@@ -4,17 +4,9 @@
 #include <string>
 
 #include "models/model.h"
+#include "models/zoo/options.h"
 
 namespace tutti {
-
-struct GptOptions {
-  int64_t vocab_size = 256;
-  int64_t n_positions = 256;
-  int64_t n_embd = 256;
-  int64_t n_layer = 4;
-  int64_t n_head = 4;
-  double dropout = 0.0;
-};
 
 // GPT-2: pre-norm blocks, learned positions, output tied to the token embeddings. Parameters have the names,
 // layouts and initial values of transformers' GPT2LMHeadModel ("transformer.h.0.attn.c_attn.weight"); the

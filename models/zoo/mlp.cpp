@@ -7,6 +7,7 @@
 #include "models/layers/activation.h"
 #include "models/layers/linear.h"
 #include "models/zoo/layer_text.h"
+#include "models/zoo/sample_checks.h"
 #include "runtime/error.h"
 #include "tensors/torch_error.h"
 
@@ -80,6 +81,37 @@ Shape SequentialNet::output_shape(const std::vector<std::string>& layers, const 
   at::Tensor x = at::zeros(sizes);
   for (std::size_t i = 0; i < layers.size(); ++i) x = run_layer(*net.slots()[i], i, x);
   return x.sizes().slice(1).vec();
+}
+
+ModelPtr MlpOptions::make(const Setting& section, const SampleSpec& samples) const {
+  const int64_t values = value_count(section, value_input(section, samples));
+  require_class_target(section, samples);
+  MlpOptions options = *this;
+  options.in_features = agreed_size(section, "in_features", values, "values a sample");
+  options.num_classes = tutti::num_classes(section, samples);
+  for (const int64_t width : hidden)
+    if (width < 1) section.at("hidden").fail("expected widths >= 1");
+  return std::make_shared<Mlp>(options);
+}
+
+ModelPtr SequentialOptions::make(const Setting& section, const SampleSpec& samples) const {
+  const Shape& sample = value_input(section, samples);
+  require_class_target(section, samples);
+  const Setting& key = section.at("layers");
+  std::shared_ptr<SequentialNet> net;
+  Shape scores;
+  try {
+    net = std::make_shared<SequentialNet>(layers);
+    scores = SequentialNet::output_shape(layers, sample);
+  } catch (const std::exception& error) {
+    key.fail(one_line(error));
+  }
+  if (scores.size() != 1)
+    key.fail("they end in " + shape_text(scores) + " a sample, not in scores of classes");
+  if (samples.classes > scores[0])
+    key.fail("they end in " + std::to_string(scores[0]) + " scores a sample; the data has targets up to " +
+             std::to_string(samples.classes - 1));
+  return net;
 }
 
 }  // namespace tutti

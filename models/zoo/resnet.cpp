@@ -9,6 +9,7 @@
 #include "models/layers/linear.h"
 #include "models/layers/norm.h"
 #include "models/layers/pool.h"
+#include "models/zoo/sample_checks.h"
 #include "runtime/error.h"
 
 namespace tutti {
@@ -79,6 +80,15 @@ TensorTree ResNet::forward(const Batch& batch) {
   at::Tensor x = maxpool_(relu_(bn1_(conv1_(images))));
   for (const Slot* stage : stages_) x = (*stage)(x);
   return (*fc_)((*avgpool_)(x).flatten(1));
+}
+
+ModelPtr ResNetOptions::make(const Setting& section, const SampleSpec& samples) const {
+  ResNetOptions options = *this;
+  options.in_channels = image_channels(section, samples);
+  if (!ResNet::has_depth(depth)) section.at("depth").fail("expected 18, 34, 50 or 101");
+  positive(section.at("width"));
+  options.num_classes = tutti::num_classes(section, samples);
+  return std::make_shared<ResNet>(options);
 }
 
 }  // namespace tutti

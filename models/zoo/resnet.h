@@ -1,15 +1,9 @@
 #pragma once
 
 #include "models/model.h"
+#include "models/zoo/options.h"
 
 namespace tutti {
-
-struct ResNetOptions {
-  int64_t depth = 50;  // 18, 34, 50 or 101
-  int64_t width = 64;  // channels of the stem; torchvision's is 64
-  int64_t in_channels = 3;
-  int64_t num_classes = 1000;
-};
 
 // ResNet of He et al. 2015, table 1, as torchvision has it: a strided 7x7 convolution and a max pooling, four
 // stages of BasicBlocks (18 and 34 layers) or Bottlenecks (50 and 101, strided at the 3x3 convolution), mean

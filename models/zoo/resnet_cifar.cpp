@@ -6,6 +6,7 @@
 #include "models/layers/linear.h"
 #include "models/layers/norm.h"
 #include "models/layers/pool.h"
+#include "models/zoo/sample_checks.h"
 #include "runtime/error.h"
 
 namespace tutti {
@@ -45,6 +46,15 @@ TensorTree ResNetCifar::forward(const Batch& batch) {
   at::Tensor x = relu_(bn1_(conv1_(images)));
   for (const Slot* stage : stages_) x = (*stage)(x);
   return (*fc_)((*avgpool_)(x).flatten(1));
+}
+
+ModelPtr ResNetCifarOptions::make(const Setting& section, const SampleSpec& samples) const {
+  ResNetCifarOptions options = *this;
+  options.in_channels = image_channels(section, samples);
+  if (depth < 8 || depth % 6 != 2) section.at("depth").fail("expected 6 n + 2: 20, 32, 56, ...");
+  positive(section.at("width"));
+  options.num_classes = tutti::num_classes(section, samples);
+  return std::make_shared<ResNetCifar>(options);
 }
 
 }  // namespace tutti

@@ -1,15 +1,9 @@
 #pragma once
 
 #include "models/model.h"
+#include "models/zoo/options.h"
 
 namespace tutti {
-
-struct ResNetCifarOptions {
-  int64_t depth = 20;  // 6 n + 2
-  int64_t width = 16;
-  int64_t in_channels = 3;
-  int64_t num_classes = 10;
-};
 
 // ResNet for small images of He et al. 2015, section 4.2, with projection shortcuts: a 3x3 convolution,
 // three stages of n basic blocks with width, 2 width and 4 width channels, mean pooling, a linear layer.

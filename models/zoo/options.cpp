@@ -1,0 +1,153 @@
+#include "models/zoo/options.h"
+
+namespace tutti {
+namespace {
+
+constexpr double kWidest = 1e9;  // the product of two widths fits an int64
+constexpr double kMostBlocks = 10000;
+
+template <class Options>
+Bound<Options> size_option(const char* name, int64_t Options::*member, const char* doc) {
+  return option<Options>(name, member, doc).at_least(1).at_most(kWidest);
+}
+
+template <class Options>
+Bound<Options> probability(const char* name, double Options::*member, const char* doc) {
+  return option<Options>(name, member, doc).at_least(0).less_than(1);
+}
+
+template <class Options>
+Bound<Options> channels_option() {
+  return size_option<Options>("in_channels", &Options::in_channels,
+                              "channels of an image; from the data when absent")
+      .may_be_absent();
+}
+
+template <class Options>
+Bound<Options> classes_option() {
+  return size_option<Options>("num_classes", &Options::num_classes,
+                              "number of classes; from the data when absent")
+      .may_be_absent();
+}
+
+template <class Options>
+std::vector<Bound<Options>> of_bert() {
+  return {
+      size_option<Options>("vocab_size", &Options::vocab_size, "tokens in the vocabulary"),
+      size_option<Options>("hidden_size", &Options::hidden_size, "width of the model"),
+      option<Options>("num_hidden_layers", &Options::num_hidden_layers, "blocks")
+          .at_least(1)
+          .at_most(kMostBlocks),
+      size_option<Options>("num_attention_heads", &Options::num_attention_heads,
+                           "attention heads; they divide hidden_size"),
+      size_option<Options>("intermediate_size", &Options::intermediate_size,
+                           "width of the feed-forward blocks"),
+      option<Options>("hidden_act", &Options::hidden_act, "activation; gelu_new is the tanh approximation")
+          .one_of({"gelu", "gelu_new", "relu", "silu", "tanh"}),
+      probability<Options>("hidden_dropout_prob", &Options::hidden_dropout_prob,
+                           "dropout of embeddings and residual branches"),
+      probability<Options>("attention_probs_dropout_prob", &Options::attention_probs_dropout_prob,
+                           "dropout of attention probabilities"),
+      size_option<Options>("max_position_embeddings", &Options::max_position_embeddings, "longest sequence")
+          .also_named({"max_sequence_length", "max_seq_len"}),
+      size_option<Options>("type_vocab_size", &Options::type_vocab_size, "token types (segments)"),
+      option<Options>("initializer_range", &Options::initializer_range,
+                      "standard deviation of initial weights")
+          .at_least(0),
+      option<Options>("layer_norm_eps", &Options::layer_norm_eps, "added to variances").more_than(0),
+      option<Options>("pad_token_id", &Options::pad_token_id,
+                      "token of padding, whose embedding is not trained by lookups")
+          .at_least(0)};
+}
+
+}  // namespace
+
+Kind<MlpOptions> MlpOptions::kind() {
+  using Options = MlpOptions;
+  return {
+      "mlp",
+      "Fully connected layers with an activation between them, for classification.",
+      {option("hidden", &Options::hidden, "widths of the hidden layers").at_least(1).at_most(kWidest),
+       size_option<Options>("in_features", &Options::in_features,
+                            "width of a flattened sample; from the data when absent")
+           .may_be_absent(),
+       classes_option<Options>(),
+       option("activation", &Options::activation, "between the layers").one_of({"relu", "gelu", "tanh"})}};
+}
+
+Kind<ResNetOptions> ResNetOptions::kind() {
+  using Options = ResNetOptions;
+  return {"resnet",
+          "The residual networks for large images of He et al., 2015, as torchvision has them.",
+          {option("depth", &Options::depth, "layers").one_of({"18", "34", "50", "101"}),
+           option("width", &Options::width, "channels of the stem; torchvision's networks have 64")
+               .at_least(1)
+               .at_most(1e5),
+           channels_option<Options>(), classes_option<Options>()}};
+}
+
+Kind<ResNetCifarOptions> ResNetCifarOptions::kind() {
+  using Options = ResNetCifarOptions;
+  return {"resnet_cifar",
+          "The residual network for small images of He et al., 2015, section 4.2.",
+          {option("depth", &Options::depth, "layers").one_of({"20", "32", "44", "56", "110"}),
+           size_option<Options>("width", &Options::width,
+                                "channels of the first stage; each next one has twice as many"),
+           channels_option<Options>(), classes_option<Options>()}};
+}
+
+Kind<GptOptions> GptOptions::kind() {
+  using Options = GptOptions;
+  return {
+      "gpt",
+      "GPT-2: pre-norm transformer blocks, learned positions, the output tied to the token embedding.",
+      {option("vocab_size", &Options::vocab_size, "tokens in the vocabulary; 256 for bytes")
+           .at_least(2)
+           .at_most(kWidest),
+       size_option<Options>("n_positions", &Options::n_positions, "longest sequence")
+           .also_named({"max_sequence_length", "max_seq_len", "n_ctx"}),
+       size_option<Options>("n_embd", &Options::n_embd, "width of the model").also_named({"d_model"}),
+       option("n_layer", &Options::n_layer, "blocks")
+           .also_named({"n_layers"})
+           .at_least(1)
+           .at_most(kMostBlocks),
+       size_option<Options>("n_head", &Options::n_head, "attention heads; they divide n_embd")
+           .also_named({"n_heads"}),
+       probability<Options>("dropout", &Options::dropout, "of embeddings, attention and residual branches")}};
+}
+
+Kind<BertMlmOptions> BertMlmOptions::kind() {
+  return {"bert_mlm",
+          "BERT for masked language modelling: of tokens with the transform mask_tokens, or of arrays "
+          "'input_ids' and 'labels'; 'attention_mask' and 'token_type_ids' may be there too.",
+          of_bert<BertMlmOptions>()};
+}
+
+Kind<BertClassificationOptions> BertClassificationOptions::kind() {
+  using Options = BertClassificationOptions;
+  std::vector<Bound<Options>> options = of_bert<Options>();
+  options.push_back(size_option<Options>("num_classes", &Options::num_classes, "number of classes")
+                        .also_named({"num_labels"}));
+  options.push_back(option("classifier_dropout", &Options::classifier_dropout,
+                           "before the classifier; default: hidden_dropout_prob")
+                        .at_least(0)
+                        .less_than(1));
+  return {"bert_classification",
+          "BERT for classification of sequences: reads the arrays of bert_mlm, and classes as labels.",
+          std::move(options)};
+}
+
+Kind<SequentialOptions> SequentialOptions::kind() {
+  return {
+      "sequential",
+      "Layers one after another, described as PyTorch prints them, for classification.",
+      {option("layers", &SequentialOptions::layers,
+              "for example [\"Flatten()\", \"Linear(64, 32)\", \"ReLU()\", \"Linear(32, 10)\"]; there are "
+              "Linear, "
+              "Conv1d, Conv2d, Conv3d, BatchNorm1d, BatchNorm2d, BatchNorm3d, LayerNorm, GroupNorm, ReLU, "
+              "LeakyReLU, GELU, SiLU, Sigmoid, Tanh, "
+              "Identity, Flatten, MaxPool2d, AvgPool2d, AdaptiveAvgPool2d, Dropout")
+           .required()}};
+}
+
+}  // namespace tutti

@@ -1,0 +1,100 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "recipe/options.h"
+
+// The kinds of [model]. `make` takes sizes that a recipe leaves out from the samples. Free of libtorch.
+namespace tutti {
+
+class Model;
+using ModelPtr = std::shared_ptr<Model>;
+struct SampleSpec;
+
+struct MlpOptions {
+  int64_t in_features = 0;
+  std::vector<int64_t> hidden = {128, 64};
+  int64_t num_classes = 0;
+  std::string activation = "relu";
+
+  static Kind<MlpOptions> kind();
+  ModelPtr make(const Setting& section, const SampleSpec& samples) const;
+};
+
+struct ResNetOptions {
+  int64_t depth = 50;  // 18, 34, 50 or 101
+  int64_t width = 64;  // channels of the stem; torchvision's is 64
+  int64_t in_channels = 3;
+  int64_t num_classes = 1000;
+
+  static Kind<ResNetOptions> kind();
+  ModelPtr make(const Setting& section, const SampleSpec& samples) const;
+};
+
+struct ResNetCifarOptions {
+  int64_t depth = 20;  // 6 n + 2
+  int64_t width = 16;
+  int64_t in_channels = 3;
+  int64_t num_classes = 10;
+
+  static Kind<ResNetCifarOptions> kind();
+  ModelPtr make(const Setting& section, const SampleSpec& samples) const;
+};
+
+struct GptOptions {
+  int64_t vocab_size = 256;
+  int64_t n_positions = 256;
+  int64_t n_embd = 256;
+  int64_t n_layer = 4;
+  int64_t n_head = 4;
+  double dropout = 0.0;
+
+  static Kind<GptOptions> kind();
+  ModelPtr make(const Setting& section, const SampleSpec& samples) const;
+};
+
+// Names and defaults of transformers' BertConfig: bert-base-uncased.
+struct BertOptions {
+  int64_t vocab_size = 30522;
+  int64_t hidden_size = 768;
+  int64_t num_hidden_layers = 12;
+  int64_t num_attention_heads = 12;
+  int64_t intermediate_size = 3072;
+  std::string hidden_act = "gelu";  // make_bert_activation (models/layers/bert_blocks.h)
+  double hidden_dropout_prob = 0.1;
+  double attention_probs_dropout_prob = 0.1;
+  int64_t max_position_embeddings = 512;
+  int64_t type_vocab_size = 2;
+  double initializer_range = 0.02;
+  double layer_norm_eps = 1e-12;
+  int64_t pad_token_id = 0;
+};
+
+struct BertMlmOptions : BertOptions {
+  static Kind<BertMlmOptions> kind();
+  ModelPtr make(const Setting& section, const SampleSpec& samples) const;
+};
+
+struct BertClassificationOptions : BertOptions {
+  int64_t num_classes = 2;
+  std::optional<double> classifier_dropout = {};  // default: hidden_dropout_prob
+
+  static Kind<BertClassificationOptions> kind();
+  ModelPtr make(const Setting& section, const SampleSpec& samples) const;
+};
+
+struct SequentialOptions {
+  std::vector<std::string> layers = {};  // models/zoo/layer_text.h
+
+  static Kind<SequentialOptions> kind();
+  ModelPtr make(const Setting& section, const SampleSpec& samples) const;
+};
+
+using ModelKinds = Kinds<MlpOptions, ResNetOptions, ResNetCifarOptions, GptOptions, BertMlmOptions,
+                         BertClassificationOptions, SequentialOptions>;
+
+}  // namespace tutti
