@@ -15,10 +15,11 @@ int64_t Dataset::order(uint64_t seed, int64_t epoch, int64_t position, bool shuf
 }
 
 Sampler::Sampler(const Plan& plan)
-    : plan_(plan), stride_(plan.per_rank_data ? plan.global_batch / plan.world : plan.global_batch) {
-  TUTTI_ASSERT(plan.samples >= 0 && plan.global_batch > 0 && plan.world > 0, "an empty plan");
-  TUTTI_ASSERT(plan.rank >= 0 && plan.rank < plan.world, "rank " + std::to_string(plan.rank));
-  TUTTI_ASSERT(!plan.per_rank_data || plan.global_batch % plan.world == 0,
+    : plan_(plan), stride_(plan.per_rank_data ? plan.global_batch / plan.data_world : plan.global_batch) {
+  TUTTI_ASSERT(plan.samples >= 0 && plan.global_batch > 0 && plan.data_world > 0, "an empty plan");
+  TUTTI_ASSERT(plan.data_rank >= 0 && plan.data_rank < plan.data_world,
+               "rank " + std::to_string(plan.data_rank));
+  TUTTI_ASSERT(!plan.per_rank_data || plan.global_batch % plan.data_world == 0,
                "the ranks do not divide the global batch");
 }
 
@@ -36,17 +37,17 @@ int64_t Sampler::batch_samples(int64_t batch) const {
 }
 
 int64_t Sampler::global_samples(int64_t batch) const {
-  return batch_samples(batch) * (plan_.per_rank_data ? plan_.world : 1);
+  return batch_samples(batch) * (plan_.per_rank_data ? plan_.data_world : 1);
 }
 
 int64_t Sampler::first_sample(int64_t batch) const {
-  return first_place(global_samples(batch), plan_.rank, plan_.world);
+  return first_place(global_samples(batch), plan_.data_rank, plan_.data_world);
 }
 
 std::vector<int64_t> Sampler::indices(const Dataset& dataset, int64_t epoch, int64_t batch) const {
   const int64_t all = global_samples(batch);
   const int64_t first = batch * stride_ + (plan_.per_rank_data ? 0 : first_sample(batch));
-  const int64_t count = all / plan_.world + (plan_.rank < all % plan_.world ? 1 : 0);
+  const int64_t count = all / plan_.data_world + (plan_.data_rank < all % plan_.data_world ? 1 : 0);
   std::vector<int64_t> indices(static_cast<size_t>(count));
   for (size_t i = 0; i < indices.size(); ++i) {
     indices[i] = dataset.order(plan_.seed, epoch, first + static_cast<int64_t>(i), plan_.loading.shuffle);

@@ -50,20 +50,20 @@ class Dataset {
 };
 using DatasetPtr = std::shared_ptr<const Dataset>;
 
-// Chooses a rank's samples in a step: a pure function of (seed, epoch, batch, rank, world). The epoch's order
-// is cut into global batches, and each global batch into `world` contiguous parts. So any number of ranks
-// sees the same global batches, and a run can resume at any batch. If `world` does not divide a batch, lower
-// ranks get one sample more. The last batch of an epoch may be short, so that some ranks get no sample; every
-// sample is seen once.
+// Chooses a rank's samples in a step: a pure function of (seed, epoch, batch, data_rank, data_world: see
+// tensors/rank_topology.h). The epoch's order is cut into global batches, and each global batch into
+// `data_world` contiguous parts. So any number of ranks sees the same global batches, and a run can resume at
+// any batch. If `data_world` does not divide a batch, lower ranks get one sample more. The last batch of an
+// epoch may be short, so that some ranks get no sample; every sample is seen once.
 //
 // With per-rank datasets, a rank's part of a global batch is the next part of its own dataset's order.
 class Sampler {
  public:
   struct Plan {
     int64_t samples = 0;       // of an epoch; with per-rank data, of each rank
-    int64_t global_batch = 0;  // samples of all ranks; with per-rank data divisible by `world`
-    int rank = 0;
-    int world = 1;
+    int64_t global_batch = 0;  // samples of all ranks; with per-rank data divisible by `data_world`
+    int data_rank = 0;
+    int data_world = 1;
     uint64_t seed = 0;
     bool per_rank_data = false;
     DataSettings loading = {};
@@ -87,12 +87,13 @@ class Sampler {
 };
 
 // Place of a rank's first sample in a global batch.
-inline int64_t first_place(int64_t global_samples, int rank, int world) {
-  return rank * (global_samples / world) + std::min<int64_t>(rank, global_samples % world);
+inline int64_t first_place(int64_t global_samples, int data_rank, int data_world) {
+  return data_rank * (global_samples / data_world) +
+         std::min<int64_t>(data_rank, global_samples % data_world);
 }
 // The largest number of samples of a batch on any rank.
-inline int64_t largest_part(int64_t global_samples, int world) {
-  return (global_samples + world - 1) / world;
+inline int64_t largest_part(int64_t global_samples, int data_world) {
+  return (global_samples + data_world - 1) / data_world;
 }
 
 }  // namespace tutti

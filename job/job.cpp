@@ -59,8 +59,9 @@ Sampler sampler(const DataSettings& data, const Dataset& dataset, const PerRankD
   plan.per_rank_data = !own.empty();
   plan.samples = plan.per_rank_data ? own.samples : dataset.size();
   plan.global_batch = batch;
-  plan.rank = rank;
-  plan.world = job.world;
+  const RankTopology place = job.topology(rank);
+  plan.data_rank = place.data_rank;
+  plan.data_world = place.data_world;
   plan.seed = job.seed;
   plan.loading = data;
   return Sampler(plan);
@@ -258,7 +259,7 @@ void open_all_data(Job& job, const JobOptions& options) {
 int pieces_of_memory(const Job& job) {
   using enum ShardingStrategy;
   const ShardingStrategy strategy = job.settings.sharding.strategy;
-  return strategy == kFull || strategy == kHybrid ? job.share(0).pieces : 1;
+  return strategy == kFull || strategy == kHybrid ? job.topology(0).share.pieces : 1;
 }
 
 // Returns a model on the meta device, for further checks.
@@ -270,8 +271,8 @@ std::shared_ptr<Model> open_training_data(Job& job, const UserComponents& compon
       return plugin->model(model, samples);
     };
   const Setting& section = job.recipe.at("data").at("train");
-  job.global_batch = global_batch(section, job.world, !job.per_rank_train.empty());
-  require_deepspeed_rule(job.recipe, job.global_batch, job.world);
+  job.global_batch = global_batch(section, job.data_world(), !job.per_rank_train.empty());
+  require_deepspeed_rule(job.recipe, job.global_batch, job.data_world());
   require_batches(section, job.train_sampler(0));
   auto model = build_model(job.recipe.at("model"), job.spec(), job.make_model, pieces_of_memory(job));
   require_tokens(job.recipe, *model, job.spec());
@@ -297,7 +298,7 @@ void require_different_names(const Evaluator& evaluator, const Model& model) {
 
 void complete(const Job& job, const Model& model, Evaluator& evaluator) {
   const Setting& section = evaluator.section;
-  evaluator.global_batch = global_batch(section, job.world, !evaluator.own.empty());
+  evaluator.global_batch = global_batch(section, job.data_world(), !evaluator.own.empty());
   if (evaluator.global_batch == 0) evaluator.global_batch = job.global_batch;
   const Sampler sampler = job.eval_sampler(evaluator, 0);
   require_batches(section, sampler);
@@ -350,19 +351,20 @@ Mesh Job::mesh() const {
   return Mesh({{kReplicateAxis, world / pieces}, {kShardAxis, pieces}});
 }
 
-Share Job::share(int rank) const {
+RankTopology Job::topology(int rank) const {
   using enum ShardingStrategy;
   const ShardingSettings& sharding = settings.sharding;
-  if (sharding.strategy == kNone || world == 1) return {};
+  RankTopology place{.rank = rank, .world = world, .data_rank = rank, .data_world = world};
+  if (sharding.strategy == kNone || world == 1) return place;
   const int pieces = sharding.strategy == kHybrid ? sharding.shard_size : world;
-  return {pieces, rank % pieces, world / pieces, rank / pieces};
+  place.share = {pieces, rank % pieces, world / pieces, rank / pieces};
+  return place;
 }
 
 void Job::describe_to(State& state, int rank) const {
   state.run_name = settings.run_name;
   state.run_dir = run_dir;
   state.seed = seed;
-  state.rank = rank;
   state.max_duration = settings.train.planned_duration();
   state.dataloader_len = train_sampler(rank).batches();
   state.global_batch = global_batch;
@@ -370,7 +372,7 @@ void Job::describe_to(State& state, int rank) const {
   state.dataset = train_of(rank).get();
   state.composer = settings.train.composer;
   state.precision = settings.precision;
-  state.share = share(rank);
+  state.topology = topology(rank);
   for (const auto& [step, parts] : settings.train.accumulation.steps) {
     Timestamp reached;
     reached.batch = step;
@@ -390,7 +392,7 @@ namespace {
 
 // Microbatches beyond the samples of a rank's full batch are empty, unless algorithms make more samples.
 std::string accumulation_advice(const Job& job) {
-  const int64_t samples = largest_part(std::min(job.global_batch, job.train_samples()), job.world);
+  const int64_t samples = largest_part(std::min(job.global_batch, job.train_samples()), job.data_world());
   const auto exceeds = [&](const auto& step) { return step.second > samples; };
   if (std::ranges::none_of(job.settings.train.accumulation.steps, exceeds)) return {};
   const Setting& key = job.recipe.at("train").at("grad_accum");
@@ -474,8 +476,8 @@ void begin_process(const RunSettings& settings) {
 std::string batch_identity(const Job& job) {
   const Setting& grad_accum = job.recipe.at("train").at("grad_accum");
   const int64_t parts = grad_accum.is_integer() ? grad_accum.integer() : 1;
-  const int64_t device = largest_part(job.global_batch, job.world);
-  const bool uneven = job.global_batch % job.world != 0;
+  const int64_t device = largest_part(job.global_batch, job.data_world());
+  const bool uneven = job.global_batch % job.data_world() != 0;
   std::string text = "global batch " + std::to_string(job.global_batch) + " = " + std::to_string(job.world) +
                      (job.world == 1 ? " rank x " : " ranks x ") + std::to_string(device) +
                      (uneven ? " or one fewer" : "");

@@ -60,10 +60,11 @@ struct Job {
   Sampler train_sampler(int rank) const;
   Sampler eval_sampler(const Evaluator& evaluator, int rank) const;
   const DatasetPtr& train_of(int rank) const { return per_rank_train.of(rank, train); }
-  Mesh mesh() const;            // of all ranks
-  Share share(int rank) const;  // of the parameters
+  Mesh mesh() const;  // of all ranks
+  RankTopology topology(int rank) const;
+  int data_world() const { return topology(0).data_world; }
   // Samples of an epoch, all ranks.
-  int64_t train_samples() const { return per_rank_train.samples_of_all(world, train); }
+  int64_t train_samples() const { return per_rank_train.samples_of_all(data_world(), train); }
   SampleSpec spec() const { return per_rank_train.spec(train); }  // of the training data
   void describe_to(State& state, int rank) const;                 // sets all fields that need no model
   std::string model_name() const;                                 // its kind, or its name in the plugin

@@ -66,7 +66,7 @@ ShardedParameters::ShardedParameters(Trainee& trainee, const std::vector<Unit>& 
   for (std::size_t u = 0; u < units.size(); ++u) {
     first_.push_back(blocks_.size());
     for (Bucket& bucket : buckets_of(units[u], all)) {
-      const CutPtr cut = cut_by_rows(bucket, all, trainee.share.pieces);
+      const CutPtr cut = cut_by_rows(bucket, all, trainee.topology.share.pieces);
       blocks_.push_back({u, std::move(bucket), cut, {}, {}});
     }
   }
@@ -128,7 +128,7 @@ void ShardedParameters::bind(const std::vector<at::Tensor>& memory) {
   const auto all = tensors_of(trainee_);
   for (std::size_t b = 0; b < blocks_.size(); ++b) {
     Block& block = blocks_[b];
-    const int64_t size = block.cut->part_size(trainee_.share.index);
+    const int64_t size = block.cut->part_size(trainee_.topology.share.index);
     block.part = memory[b].view(block.layout.dtype);
     if (stays_)
       storage_[b].set_data_ptr_noswap(at::DataPtr(block.part.mutable_data_ptr(), at::kCPU));
@@ -137,7 +137,7 @@ void ShardedParameters::bind(const std::vector<at::Tensor>& memory) {
     const at::ScalarType exact = trainee_.views[block.layout.slots.front().parameter].tensor.scalar_type();
     const bool same = exact == block.layout.dtype;
     block.exact = same ? block.part : at::empty({size}, at::TensorOptions(at::kCPU).dtype(exact));
-    const RowsOfRank place(block.layout, all, trainee_.share,
+    const RowsOfRank place(block.layout, all, trainee_.topology.share,
                            stays_ ? RowsOfRank::In::kWhole : RowsOfRank::In::kPart);
     const auto rows = place.rows(block.exact);
     for (std::size_t s = 0; s < rows.size(); ++s) {

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "tensors/rank_topology.h"
+
 namespace tutti {
 
 using Shape = std::vector<int64_t>;
@@ -39,14 +41,6 @@ struct Rows {
 };
 Rows rows_of_piece(int64_t rows, int pieces, int index);
 Rows rows_of_piece(const at::Tensor& tensor, int pieces, int index);
-
-// Which of the pieces of all parameters a rank has. One piece: all of them. Replicas have the same pieces.
-struct Share {
-  int pieces = 1;
-  int index = 0;
-  int replicas = 1;
-  int replica = 0;
-};
 
 // The view of a rank that has a share of the parameter: a copy of its rows, dense and with the order of
 // dimensions in memory of `tensor`. A scalar is copied by all ranks; it belongs to the first.

@@ -16,7 +16,7 @@ std::string below(std::string_view group, const std::string& name) {
 
 // Null for what all ranks have whole.
 const ParamView* part_of(const Trainee& trainee, const ParamView& view) {
-  return trainee.share.pieces > 1 && !view.shape.empty() ? &view : nullptr;
+  return trainee.topology.share.pieces > 1 && !view.shape.empty() ? &view : nullptr;
 }
 
 // The views that tensors of listeners may belong to, by name.
@@ -53,7 +53,7 @@ std::vector<SavedTensor> weights_of(const Trainee& trainee) {
     const NamedParameter& one = trainee.parameters[p];
     SavedTensor& saved =
         weights.emplace_back(one.name, one.parameter->origin, one.parameter->tensor.detach());
-    if (trainee.share.pieces == 1) continue;
+    if (trainee.topology.share.pieces == 1) continue;
     saved.tensor = trainee.views[p].tensor.detach();
     saved.view = part_of(trainee, trainee.views[p]);
   }

@@ -17,6 +17,7 @@
 #include "tensors/norms.h"
 #include "tensors/tree.h"
 #include "training/optimizers/closure.h"
+#include "training/rank_services.h"
 #include "training/schedules/schedule.h"
 #include "training/time/timestamp.h"
 #include "training/trainee.h"
@@ -25,16 +26,19 @@ namespace tutti {
 
 class Dataset;
 
+// Where a rank computes.
+struct RankDevice {
+  int memory_slot = 0;  // of the meter
+  std::string name;     // "NVIDIA H100 80GB HBM3"; "" = CPU
+};
+
 // The state of a run that algorithms and callbacks may see and change: composer.core.State. One per rank.
 // Fields of a step (batch to loss) are filled anew when a step is retried.
 struct State : Trainee {
   std::string run_name;
   std::string run_dir;
   uint64_t seed = 0;  // of the run, equal on all ranks: Composer's rank_zero_seed
-  int rank = 0;
-  int world = 1;
-  int memory_slot = 0;      // slot of the meter
-  std::string device_name;  // "NVIDIA H100 80GB HBM3"; "" = CPU
+  RankDevice device;
 
   Time max_duration;                       // may be changed during the run
   Timestamp timestamp;                     // of the current batch; advances after the optimizer's step
@@ -61,18 +65,19 @@ struct State : Trainee {
   // grad_scale gives the gradients of the mean loss.
   double grad_scale = 1.0;
 
-  // Sums float64 numbers, flat, over the ranks that share the parameters (`share`), in place. Empty where
-  // every rank has all of them. Called by all ranks alike, also by those without rows: from AFTER_TRAIN_BATCH
-  // to the next BATCH_START, and in closure_step, but not in the `move` of a pass, where memory may run out
-  // on one rank alone. For norms see tensors/norms.h and ParamView::part_of_sum. Set by Compute.
-  SumOverRanks sum_over_shards;
+  // Sums float64 numbers, flat, over the ranks that share the parameters, in place. Empty where every rank
+  // has all of them. Called by all ranks alike, also by those without rows: from AFTER_TRAIN_BATCH to the
+  // next BATCH_START, and in closure_step, but not in the `move` of a pass, where memory may run out on one
+  // rank alone. For norms see tensors/norms.h and ParamView::part_of_sum.
+  SumOverRanks sum_over_shards() const {
+    if (!services->shards()) return {};
+    return [of = services](const at::Tensor& values) { of->sum_over_shards(values); };
+  }
 
   // The multiplier of base_lr, from [scheduler]; empty = 1. An algorithm may replace it from FIT_START on; a
   // change of max_duration restores the recipe's.
   Schedule schedule;
 
-  // The rate of the next step by the schedule. Set by Compute.
-  std::function<double()> scheduled_lr;
   // The rate of the next step in place of the schedule's, for one step. Set by an algorithm when a step is
   // over (from BATCH_END on); saved in checkpoints.
   std::optional<double> next_lr;
@@ -124,42 +129,27 @@ struct State : Trainee {
     batch = std::move(samples);
   }
 
+  // What the run does for this rank's listeners; the lone rank's in a loop of one's own. Never null.
+  std::shared_ptr<RankServices> services = std::make_shared<RankServices>();
+
   // Runs `work`, which runs the model outside of training and evaluation, `forwards` times at most. Called by
   // all ranks alike, since sharded parameters are gathered for it, a unit at a time; only those that say so
   // do the work.
-  using Work = std::function<void()>;
-  void with_model(bool works, const Work& work, int64_t forwards) const {
-    if (model_holder)
-      model_holder(works, work, forwards);
-    else if (works)
-      work();
+  void with_model(bool works, const RankServices::Work& work, int64_t forwards) const {
+    services->with_model(works, work, forwards);
   }
-  std::function<void(bool works, const Work& work, int64_t forwards)> model_holder;  // set by Compute
-
-  // Runs work that may run out of memory, within the memory budget. Returns the error then; a replay repeats
-  // it. Set by Compute; empty elsewhere.
-  std::function<std::optional<std::string>(const Work& work)> attempt;
-
   // Calls `visit` for every parameter, by its index, while it is whole, with all its bits; in an order of its
   // own. Called by all ranks alike, as with_model.
-  using Visit = std::function<void(std::size_t parameter)>;
-  void visit_parameters(bool works, const Visit& visit) const {
-    if (parameter_visitor) return parameter_visitor(works ? visit : Visit());
-    for (std::size_t p = 0; works && p < parameters.size(); ++p) visit(p);
+  void visit_parameters(bool works, const RankServices::Visit& visit) const {
+    services->visit_parameters(parameters.size(), works, visit);
   }
-  std::function<void(const Visit& visit)> parameter_visitor;  // set by Compute, if parameters are sharded
 
   // Passed fraction of max_duration, in [0, 1]; with a duration in epochs, updated at ends of epochs.
   Time elapsed_duration() const { return {elapsed(timestamp, max_duration), TimeUnit::kDuration}; }
-  // Prints a warning; empty = nobody reads it.
-  std::function<void(const std::string&)> warn;
   // Warns once for all ranks.
   void warn_on_rank_zero(const std::string& what) const {
-    if (rank == 0 && warn) warn(what);
+    if (topology.rank == 0) services->warn(what);
   }
-  // To be called regularly by listeners that take long: a rank silent for [train] hang_timeout counts as
-  // hanging. Empty if nobody waits.
-  std::function<void()> still_at_work;
   // Set by a listener, on all ranks in the same step: a checkpoint is taken when that step is over.
   bool checkpoint_requested = false;
 

@@ -80,7 +80,7 @@ class InitialWeights {
   InitialWeights(Trainee& trainee, const std::string& path)
       : trainee_(trainee),
         path_(path),
-        tensors_(open_weights(disk_, path, trainee.share)),
+        tensors_(open_weights(disk_, path, trainee.topology.share)),
         weights_(weights_of(trainee)),
         names_(weights_),
         before_surgery_(std::ranges::none_of(
@@ -176,7 +176,7 @@ ParamView rows_of_new(const NamedParameter& one, const Trainee& trainee, const I
   at::Tensor whole = values.of(one);
   cast_parameter(whole, trainee.precision);
   whole.set_requires_grad(one.parameter->trained && at::isFloatingType(whole.scalar_type()));
-  return shared_view(one.name, whole, trainee.share);
+  return shared_view(one.name, whole, trainee.topology.share);
 }
 
 // The view of a rank that has a share: `before` if the parameter had one.
@@ -191,7 +191,7 @@ ParamView shared_view_of(const NamedParameter& one, const Trainee& trainee, cons
 // Lists the model's tensors, and gives new ones their initial values, in the trainee's precision. Returns for
 // each view the index of the earlier one.
 Optimizer::Kept list_tensors(Trainee& trainee, uint64_t seed) {
-  const bool shared = trainee.share.pieces > 1;
+  const bool shared = trainee.topology.share.pieces > 1;
   const InitialValues values(*trainee.model, seed);
   if (shared) {
     materialise_buffers(*trainee.model, seed);
@@ -305,7 +305,7 @@ std::shared_ptr<Model> build_model(const Setting& section, const SampleSpec& spe
 void build(Trainee& trainee, const Setting& recipe, const SampleSpec& spec, uint64_t seed,
            const ModelFactory& make_model, const std::function<void()>& operate) {
   const Setting& model = recipe.at("model");
-  trainee.model = build_model(model, spec, make_model, trainee.share.pieces);
+  trainee.model = build_model(model, spec, make_model, trainee.topology.share.pieces);
   note_names(*trainee.model);
   trainee.removed = names_before_surgery(*trainee.model);
   if (operate) operate();
@@ -343,7 +343,7 @@ std::vector<CheckpointPiece> checkpoint_pieces(const Trainee& trainee, int world
       piece.shape = one.view->shape;
       piece.offset = one.view->offset;
     }
-    const Share& share = trainee.share;  // replicas save a part each of what they have in common
+    const Share& share = trainee.topology.share;  // replicas save a part each of what they have in common
     const Rows rows =
         rows_of_piece(tensor, one.view ? share.replicas : world, one.view ? share.replica : rank);
     if (rows.count() == 0) continue;

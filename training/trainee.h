@@ -13,6 +13,7 @@
 #include "models/model.h"
 #include "models/zoo/factory.h"
 #include "recipe/setting.h"
+#include "tensors/rank_topology.h"
 #include "tensors/tree.h"
 #include "training/optimizers/optimizer.h"
 #include "training/precision.h"
@@ -41,7 +42,7 @@ struct Trainee {
   std::shared_ptr<Model> model;
   std::vector<NamedParameter> parameters;
   std::vector<NamedBuffer> buffers;  // persistent buffers
-  Share share;                       // of the parameters, which this rank updates
+  RankTopology topology;             // its share: of the parameters, which this rank updates
   std::vector<ParamView> views;      // of the share, by parameter; gradients are set before each update
   std::unique_ptr<Optimizer> optimizer;
   std::set<std::string> removed;  // parameters and buffers that surgery in `build` took out of the model

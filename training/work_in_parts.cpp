@@ -5,36 +5,23 @@
 
 #include <algorithm>
 
-#include "tensors/out_of_memory.h"
-#include "tensors/torch_error.h"
-
 namespace tutti {
 namespace {
 
 constexpr int64_t kMostForwards = 256;  // planned at a time
 
 // What is left to do, as the rank that works knows it.
-int64_t agreed(const State& state, int64_t left) {
-  if (!state.sum_over_shards) return left;
+int64_t agreed(RankServices& services, int64_t left) {
+  if (!services.shards()) return left;
   const at::Tensor sum = at::full({1}, static_cast<double>(left), at::kDouble);
-  state.sum_over_shards(sum);
+  services.sum_over_shards(sum);
   return sum.item<int64_t>();
-}
-
-// Returns the error if memory runs out.
-std::optional<std::string> attempt(const State& state, const State::Work& work) try {
-  if (state.attempt) return state.attempt(work);
-  work();
-  return std::nullopt;
-} catch (const std::exception& error) {
-  if (!is_lack_of_memory(error)) throw;
-  return one_line(error);
 }
 
 }  // namespace
 
 void work_in_parts(const State& state, bool works, const PartedWork& job) {
-  if (!works && !state.sum_over_shards) return;
+  if (!works && !state.services->shards()) return;
   int64_t left = job.items, part = job.part;
   while (left > 0) {
     const int64_t parts =
@@ -48,11 +35,12 @@ void work_in_parts(const State& state, bool works, const PartedWork& job) {
         done += count;
       }
     };
-    const auto failure = attempt(state, [&] { state.with_model(works, work, parts * job.forwards); });
+    const auto failure =
+        state.services->attempt([&] { state.with_model(works, work, parts * job.forwards); });
     const bool too_large = works && failure && std::min(part, round - done) == 1;
     TORCH_CHECK_WITH(OutOfMemoryError, !too_large, *failure);
     const int64_t before = left;
-    left = agreed(state, works ? left - done : 0);
+    left = agreed(*state.services, works ? left - done : 0);
     if (left > before - round) part = (std::min(part, left) + 1) / 2;
   }
 }

@@ -16,7 +16,7 @@ class BucketExchange final : public SyncExchange {
   BucketExchange(Context& context, State& state, const ExchangeOptions& options, const RankActors& actors,
                  Recorder& recorder)
       : SyncExchange(context, state, actors, recorder) {
-    if (state.share.pieces > 1) shard(units_of(state, options.sharding), {.frees = false});
+    if (state.topology.share.pieces > 1) shard(units_of(state, options.sharding), {.frees = false});
     buckets_.emplace(
         state.parameters, options.bucket_bytes, [this](int bucket) { full(bucket); },
         state.precision.reduce_dtype);
@@ -93,9 +93,9 @@ class BucketExchange final : public SyncExchange {
     const auto all = tensors_of(state_);
     entry.kind = CollectiveKind::kReduceScatter;
     entry.group = GroupRole::kReductions;
-    entry.cut = cut_by_rows(bucket, all, state_.share.pieces);
+    entry.cut = cut_by_rows(bucket, all, state_.topology.share.pieces);
     entry.part = entry.whole;
-    const RowsOfRank& rows = rows_.emplace_back(bucket, all, state_.share, RowsOfRank::In::kWhole);
+    const RowsOfRank& rows = rows_.emplace_back(bucket, all, state_.topology.share, RowsOfRank::In::kWhole);
     entry.parts = rows.parts(names_of(state_));
   }
 

@@ -26,15 +26,16 @@ Compute::Compute(const Job& job, const Place& place, Engine::Options listeners, 
       log_(log),
       recorder_(recorder),
       listeners_(std::move(listeners)),
+      services_(std::make_shared<ComputeServices>(state_, actors_, recorder)),
       run_log_(state_, actors_, log, recorder),
       evaluations_(state_, job.evaluators, actors_, recorder,
                    [this](Context& context, Event event) { loop_->run_event(context, event); }),
       times_(job, state_, evaluations_),
       snapshots_(job, state_, actors_, log, recorder) {
   job.describe_to(state_, place.rank);
-  state_.world = job.world;
-  state_.memory_slot = place.memory_slot;
-  for (const auto& evaluator : job.evaluators) state_.eval_samples += evaluator.samples(job.world);
+  state_.services = services_;
+  state_.device.memory_slot = place.memory_slot;
+  for (const auto& evaluator : job.evaluators) state_.eval_samples += evaluator.samples(job.data_world());
 }
 
 Compute::~Compute() = default;
@@ -76,7 +77,7 @@ void Compute::train(Context& context) try { loop_->run(context); } catch (const 
 Verified Compute::verify(const Verify& wanted) {
   Verified result;
   try {
-    verify_files(disk_, open_checkpoint(disk_, wanted.checkpoint), {job_.world, state_.rank});
+    verify_files(disk_, open_checkpoint(disk_, wanted.checkpoint), {job_.world, state_.topology.rank});
   } catch (const OperatingError& error) {
     const bool hidden = !disk_.exists(wanted.checkpoint + "/manifest.json");
     result = {hidden ? FilesFound::kHidden : FilesFound::kDamaged, error.what()};
@@ -91,7 +92,7 @@ Prepared Compute::prepare(const Prepare& start) {
     complete_algorithms(start);
     add_listeners();
     build_model();
-    loop_.emplace(TrainingLoop::Parts{job_, actors_, log_, recorder_, state_, *engine_, run_log_,
+    loop_.emplace(TrainingLoop::Parts{job_, actors_, log_, recorder_, state_, *services_, *engine_, run_log_,
                                       *train_step_, evaluations_, snapshots_, times_});
     engine_->run_event(Event::kBeforeLoad);
     add_listener_tensors(state_, *engine_);
@@ -137,7 +138,7 @@ void Compute::build_model() {
   times_.plan();
   for (const auto& evaluator : job_.evaluators) {
     require_takes_samples(state_, job_, evaluator);
-    if (evaluator.names_metrics()) try_metrics(state_, evaluator, *evaluator.data_of(state_.rank));
+    if (evaluator.names_metrics()) try_metrics(state_, evaluator, *evaluator.data_of(state_.topology.rank));
   }
   state_.measured = measured_metrics(job_.evaluators, *state_.model);
 }
@@ -155,7 +156,7 @@ void Compute::restore(const Prepare& start) try {
 
 std::function<void(const std::string&)> Compute::rank_zero_warning() const {
   return [this](const std::string& what) {
-    if (state_.rank == 0) log_.warning(what);
+    if (state_.topology.rank == 0) log_.warning(what);
   };
 }
 

@@ -54,6 +54,7 @@ class Compute final : public Actor {
   Engine::Options listeners_;
 
   State state_;
+  std::shared_ptr<ComputeServices> services_;  // the state's
   RunLog run_log_;
   std::unique_ptr<Engine> engine_;
   std::optional<TrainStep> train_step_;

@@ -61,15 +61,15 @@ Evaluations::Labels Evaluations::due_at_the_end() const {
   return labels;
 }
 
-std::optional<LoggedMetrics> Evaluations::run(Context& context, Engine& engine, Exchange& exchange,
-                                              const Labels& labels, bool standalone) {
+std::optional<LoggedMetrics> Evaluations::run(Context& context, Engine& engine, const Labels& labels,
+                                              bool standalone) {
   const Event begin = standalone ? Event::kEvalStandaloneStart : Event::kEvalBeforeAll;
   const Event end = standalone ? Event::kEvalStandaloneEnd : Event::kEvalAfterAll;
   state_.evaluation_cut = false;
   run_event_(context, begin);
   std::optional<LoggedMetrics> found;
   try {
-    found = run_all(context, engine, exchange, labels);
+    found = run_all(context, engine, labels);
   } catch (const AgreedOutOfMemory&) {
     run_event_(context, end);
     throw;
@@ -80,24 +80,22 @@ std::optional<LoggedMetrics> Evaluations::run(Context& context, Engine& engine, 
   return found;
 }
 
-std::optional<LoggedMetrics> Evaluations::run_all(Context& context, Engine& engine, Exchange& exchange,
-                                                  const Labels& labels) {
+std::optional<LoggedMetrics> Evaluations::run_all(Context& context, Engine& engine, const Labels& labels) {
   LoggedMetrics all;
   for (std::size_t e = 0; e < evaluators_.size(); ++e) {
     if (std::ranges::count(labels, evaluators_[e].label) == 0) continue;
-    const auto metrics = run_one(context, engine, exchange, e);
+    const auto metrics = run_one(context, engine, e);
     if (!metrics) return std::nullopt;
     all.insert(all.end(), metrics->begin(), metrics->end());
   }
   return all;
 }
 
-std::optional<LoggedMetrics> Evaluations::run_one(Context& context, Engine& engine, Exchange& exchange,
-                                                  std::size_t which) {
+std::optional<LoggedMetrics> Evaluations::run_one(Context& context, Engine& engine, std::size_t which) {
   const Evaluator& evaluator = evaluators_[which];
   const ActorId loader = actors_.eval_loaders[which];
   auto next = context.request<BatchReady>(loader, LoadBatch{{0, 0}});
-  EvalHooks hooks = this->hooks(context, exchange);
+  EvalHooks hooks = this->hooks(context);
   hooks.fetch = [&](int64_t index) -> std::optional<Batch> {
     recorder_.record({context.now(), TraceKind::kEvaluation, state_.timestamp.batch, index});
     BatchReady ready = next.wait();
@@ -112,26 +110,14 @@ std::optional<LoggedMetrics> Evaluations::run_one(Context& context, Engine& engi
   return metrics;
 }
 
-EvalHooks Evaluations::hooks(Context& context, Exchange& exchange) {
+EvalHooks Evaluations::hooks(Context& context) {
   EvalHooks hooks;
-  hooks.sum_over_ranks = [&](const at::Tensor& values) { exchange.sum(context, values); };
   hooks.stopwatch = [this, &context, began = context.now()] {
-    return state_.rank == 0
+    return state_.topology.rank == 0
                ? recorder_.input(RecordedInput::kEvaluationSeconds, tutti::seconds(context.now() - began))
                : 0.0;
   };
-  hooks.attempt = state_.attempt;
   hooks.run_event = [this, &context](Event event) { run_event_(context, event); };
-  if (!exchange.evaluates_together()) {
-    hooks.begin_model = [&] { exchange.hold_model(context, true, 0); };
-    hooks.end_model = [&] { exchange.free_model(context); };
-    return hooks;
-  }
-  hooks.begin_forwards = [&](int64_t forwards) { exchange.hold_model(context, true, forwards); };
-  hooks.end_forwards = [&](const at::Tensor& flags) {
-    exchange.free_model(context);
-    exchange.sum(context, flags);
-  };
   return hooks;
 }
 

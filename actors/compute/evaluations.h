@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "actors/compute/exchange.h"
 #include "actors/messages/rank_actors.h"
 #include "runtime/actor/actor.h"
 #include "runtime/recorder.h"
@@ -43,8 +42,7 @@ class Evaluations {
   // The metrics, by the names in metrics.jsonl; nullopt if the run is asked to stop. Throws AgreedOutOfMemory
   // if one sample is too large for the memory. Ending events run in any case. `standalone`: not a part of
   // training.
-  std::optional<LoggedMetrics> run(Context& context, Engine& engine, Exchange& exchange, const Labels& labels,
-                                   bool standalone);
+  std::optional<LoggedMetrics> run(Context& context, Engine& engine, const Labels& labels, bool standalone);
 
   double seconds() const { return seconds_; }  // spent in evaluations, on rank 0
 
@@ -55,11 +53,9 @@ class Evaluations {
   };
 
   Labels due(const std::function<bool(const Interval& every)>& fires) const;
-  std::optional<LoggedMetrics> run_all(Context& context, Engine& engine, Exchange& exchange,
-                                       const Labels& labels);
-  std::optional<LoggedMetrics> run_one(Context& context, Engine& engine, Exchange& exchange,
-                                       std::size_t which);
-  EvalHooks hooks(Context& context, Exchange& exchange);  // all but `fetch`
+  std::optional<LoggedMetrics> run_all(Context& context, Engine& engine, const Labels& labels);
+  std::optional<LoggedMetrics> run_one(Context& context, Engine& engine, std::size_t which);
+  EvalHooks hooks(Context& context);  // all but `fetch`
   void digest_metrics(const LoggedMetrics& metrics, std::size_t which);
 
   State& state_;

@@ -63,7 +63,7 @@ class Exchange {
   virtual void hold_model(Context&, bool /*wanted*/, int64_t /*forwards*/) {}
   virtual void free_model(Context&) {}
   // As State::visit_parameters; without `visit` this rank only serves.
-  virtual void visit_parameters(Context&, const State::Visit& /*visit*/) {}
+  virtual void visit_parameters(Context&, const RankServices::Visit& /*visit*/) {}
 
   // True if no rank has memory for the whole model: ranks evaluate each batch together, and hold the model
   // for the same number of forwards on all.

@@ -107,8 +107,8 @@ void Gathers::add_halves(const ShardedParameters::Block& block, std::vector<Plan
   for (const bool is_trained : {true, false}) {
     const Bucket half = with_only(block.layout, is_trained ? trained_ : frozen);
     if (half.slots.empty()) continue;
-    PlanEntry& entry =
-        entries.emplace_back(entry_of(block, cut_by_rows(half, tensors_of(state_), state_.share.pieces)));
+    PlanEntry& entry = entries.emplace_back(
+        entry_of(block, cut_by_rows(half, tensors_of(state_), state_.topology.share.pieces)));
     entry.if_any = !is_trained;
     if (entry.if_any) entry.after = 0;
   }

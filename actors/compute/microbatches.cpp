@@ -72,7 +72,7 @@ MicrobatchResult Microbatches::pass(const Batch& batch, const std::function<void
   if (statistics_.defined()) result.statistics = statistics_.zero_();
   result.sums.assign(static_cast<std::size_t>(engine_.reductions()), 0.0);
   metrics_.reset();
-  const int64_t held = Meter::scoped_bytes(state_.memory_slot);
+  const int64_t held = Meter::scoped_bytes(state_.device.memory_slot);
   result.failed_allocation = try_pass(begin, mark, result);
   found_.clear();
   clear_state();
@@ -81,7 +81,7 @@ MicrobatchResult Microbatches::pass(const Batch& batch, const std::function<void
   if (!result.failed_allocation) return result;
   abandon(result);
   Meter::give_back();  // for whoever else needs memory: libraries, other ranks
-  result.leftover_bytes = Meter::scoped_bytes(state_.memory_slot) - held;
+  result.leftover_bytes = Meter::scoped_bytes(state_.device.memory_slot) - held;
   return result;
 }
 
@@ -94,7 +94,7 @@ void Microbatches::clear_state() {
 
 std::optional<FailedAllocation> Microbatches::try_pass(const std::function<void()>& begin, const Mark& mark,
                                                        MicrobatchResult& result) {
-  MemoryScope scope(state_.memory_slot);
+  MemoryScope scope(state_.device.memory_slot);
   try {
     exchange_.begin_pass();
     drop_gradients();

@@ -29,7 +29,7 @@ ProgramTasks::Result ProgramTasks::run(Context& context, const Evaluate& evaluat
 }
 
 void ProgramTasks::predict_alone(Context& context, const Task& task) {
-  if (training_.rank != 0 && training_.share.pieces == 1) return;
+  if (training_.topology.rank != 0 && training_.topology.share.pieces == 1) return;
   recorder_.record({context.now(), TraceKind::kPredicts, training_.timestamp.batch});
   const TimePoint began = context.now();
   for (const auto& one : evaluations_.evaluators())

@@ -36,7 +36,7 @@ SyncExchange::SyncExchange(Context& context, State& state, const RankActors& act
       sync_(actors.sync),
       trained_(trained_of(state)) {}
 
-SyncExchange::~SyncExchange() { Meter::charge(state_.memory_slot, -charged_bytes_); }
+SyncExchange::~SyncExchange() { Meter::charge(state_.device.memory_slot, -charged_bytes_); }
 
 void SyncExchange::shard(const std::vector<Unit>& units, Gathers::Options options) {
   frees_ = options.frees;
@@ -53,7 +53,7 @@ std::vector<at::Tensor> SyncExchange::allocate(GroupRole group, std::vector<int6
   for (const at::Tensor& one : memory)
     if (!Meter::counts(one)) charged += static_cast<int64_t>(one.nbytes());
   charged_bytes_ += charged;
-  Meter::charge(state_.memory_slot, charged);
+  Meter::charge(state_.device.memory_slot, charged);
   return memory;
 }
 
@@ -64,10 +64,10 @@ void SyncExchange::plan(Context&, const PassShape& shape) {
   trained_ = std::move(trained);
   if (changed) follow_frozen();
   shape_ = shape;
-  verdict_ = at::zeros({Verdict::numbers(state_.world, shape.sums)}, at::kDouble);
+  verdict_ = at::zeros({Verdict::numbers(state_.topology.world, shape.sums)}, at::kDouble);
   const bool has_statistics = shape.statistics > 0;
   statistics_ = has_statistics ? at::zeros({shape.statistics}) : at::Tensor();
-  gathered_ = has_statistics ? at::empty({state_.world, shape.statistics}) : at::Tensor();
+  gathered_ = has_statistics ? at::empty({state_.topology.world, shape.statistics}) : at::Tensor();
   set_training_plan();
 }
 
@@ -112,11 +112,11 @@ PassResult SyncExchange::agree(Context& context, Verdict mine, const at::Tensor&
     if (!finish_reductions()) mine.overflow = 1;
   }
   mine.unused = static_cast<double>(unused());
-  verdict_.copy_(mine.encode(state_.rank, state_.world));
+  verdict_.copy_(mine.encode(state_.topology.rank, state_.topology.world));
   if (statistics_.defined()) statistics_.copy_(statistics);
   const bool finite = context.ask<PassDone>(sync_, FinishStep{state_.timestamp.batch}).finite;
-  PassResult all{Verdict::decode(verdict_, state_.world), {}};
-  if (!finite && !gathers_) all.verdict.overflow = state_.world;
+  PassResult all{Verdict::decode(verdict_, state_.topology.world), {}};
+  if (!finite && !gathers_) all.verdict.overflow = state_.topology.world;
   if (gathered_.defined()) all.statistics = gathered_.clone();
   return all;
 }
@@ -147,7 +147,7 @@ void SyncExchange::hold_model(Context&, bool wanted, int64_t forwards) {
     gathers_->serve_pass();
 }
 
-void SyncExchange::visit_parameters(Context& context, const State::Visit& visit) {
+void SyncExchange::visit_parameters(Context& context, const RankServices::Visit& visit) {
   has_other_plan_ = true;
   context_.send(sync_, SetPlan{gathers_->plan_of_all()});
   try {

@@ -29,7 +29,7 @@ class SyncExchange : public Exchange {
   at::Tensor sum(Context& context, const at::Tensor& values) override;
   void hold_model(Context& context, bool wanted, int64_t forwards) override;
   void free_model(Context& context) override;
-  void visit_parameters(Context& context, const State::Visit& visit) override;
+  void visit_parameters(Context& context, const RankServices::Visit& visit) override;
   bool evaluates_together() const override { return frees_; }
 
  protected:

@@ -21,7 +21,7 @@ void Timetable::plan() {
   if (state_.timestamp.batch > 0) rate.restore(rate_.state(), rate_.lagging());
   rate_ = std::move(rate);
   state_.schedule = rate_.schedule();
-  state_.scheduled_lr = [this] { return rate_.at(state_.timestamp, state_.schedule); };
+  state_.services->scheduled_lr = [this] { return rate_.at(state_.timestamp, state_.schedule); };
 }
 
 void Timetable::advance(const Timestamp& before) {

@@ -32,7 +32,7 @@ class Timetable {
   // Metrics of an evaluation. True if they lower the learning rate.
   bool observe(const LoggedMetrics& metrics) { return rate_.observe(metrics); }
   // Of the next batch.
-  double lr() const { return state_.next_lr ? *state_.next_lr : state_.scheduled_lr(); }
+  double lr() const { return state_.next_lr ? *state_.next_lr : state_.services->scheduled_lr(); }
 
   bool over() const { return reached(state_.timestamp, state_.max_duration); }
   bool epoch_is_over() const { return state_.timestamp.batch_in_epoch >= state_.dataloader_len; }

@@ -35,23 +35,19 @@ TrainStep::TrainStep(State& state, Engine& engine, const Job& job, const RankAct
       actors_(actors),
       log_(log),
       recorder_(recorder),
-      accumulation_(job.settings.train.accumulation, largest_part(job.global_batch, job.world)) {
+      accumulation_(job.settings.train.accumulation, largest_part(job.global_batch, job.data_world())) {
   const Precision& precision = job.settings.precision;
   if (precision.scales_loss()) scaler_.emplace(precision.loss_scaling);
 }
 
-TrainStep::~TrainStep() { Meter::set_budget(state_.memory_slot, 0); }
+TrainStep::~TrainStep() { Meter::set_budget(state_.device.memory_slot, 0); }
 
 void TrainStep::set_up(Context& context, const RunSettings& settings) {
-  exchange_ = state_.world > 1
+  exchange_ = state_.topology.world > 1
                   ? make_exchange(context, state_, {settings.collectives.bucket_bytes, settings.sharding},
                                   actors_, recorder_)
                   : make_single_exchange(state_, scaler_.has_value());
-  if (state_.share.pieces > 1)
-    state_.sum_over_shards = [&context, sync = actors_.sync](const at::Tensor& values) {
-      context.ask<Summed>(sync, SumDoubles{values, GroupRole::kReductions});
-    };
-  Meter::set_budget(state_.memory_slot, settings.device.memory_budget(state_.rank));
+  Meter::set_budget(state_.device.memory_slot, settings.device.memory_budget(state_.topology.rank));
   if (const std::string limit = Meter::limit(); !limit.empty()) log_.info("memory is limited: " + limit);
   grad_scale_ = at::empty({}, at::kFloat);
   engine_.plan_reductions();
@@ -147,7 +143,7 @@ Verdict TrainStep::run(Context& context, const BatchReady& ready, double lr, con
                     "the model's parameters are others than at FIT_START; algorithms may exchange "
                     "parameters at INIT, or until AFTER_LOAD");
   StepBefore before(state_);
-  Meter::reset_peak(state_.memory_slot);
+  Meter::reset_peak(state_.device.memory_slot);
   use_accumulation(context);
   scale_losses(context, ready.batch);
   while (!try_step(context, ready, lr, hooks)) {
@@ -178,7 +174,7 @@ bool TrainStep::try_step(Context& context, const BatchReady& ready, double lr, c
 
 // Forward, backward and their verdict. False if all ranks abort the attempt.
 bool TrainStep::pass(Context& context, const Hooks& hooks, const std::function<MicrobatchResult()>& work) {
-  MemoryAttempt attempt(recorder_, state_.memory_slot);
+  MemoryAttempt attempt(recorder_, state_.device.memory_slot);
   MicrobatchResult& mine = mine_ = work();
   mine.failed_allocation = attempt.end(mine.failed_allocation);
   if (mine.failed_allocation)
@@ -220,12 +216,12 @@ void TrainStep::shrink_microbatches(Context& context, const BatchReady& ready) {
     log_.warning(step_text() + std::to_string(mine_.leftover_bytes) +
                  " bytes of the aborted attempt are still held");
   }
-  const auto row = report_row(memory_report(mine_, ready.batch), state_.rank, state_.world);
+  const auto row = report_row(memory_report(mine_, ready.batch), state_.topology.rank, state_.topology.world);
   const auto all = reports_of(exchange_->sum(context, row));
   const std::string who = step_text() + out_of_memory_text(all);
   const std::string held = "; what held it: " + what_held_memory(all);
   engine_.out_of_memory(who + held);
-  const int64_t largest = largest_part(ready.global_samples, state_.world);
+  const int64_t largest = largest_part(ready.global_samples, state_.topology.data_world);
   if (!accumulation_.out_of_memory(state_.timestamp, largest)) {
     const std::string why = accumulation_.automatic()
                                 ? " with one sample at a time, and there is nothing smaller"
@@ -276,7 +272,7 @@ Verdict TrainStep::verdict_of(const MicrobatchResult& result) const {
   verdict.loss_sum = result.loss_sum;
   verdict.loss_weight = result.loss_weight;
   verdict.sums = result.sums;
-  verdict.memory_peak = {static_cast<double>(Meter::peak_bytes(state_.memory_slot))};
+  verdict.memory_peak = {static_cast<double>(Meter::peak_bytes(state_.device.memory_slot))};
   return verdict;
 }
 
@@ -344,7 +340,7 @@ void TrainStep::skip(Context& context) {
 
 void TrainStep::update_scale(bool overflowed) {
   if (!scaler_) return;
-  scaler_->set_usual_weight(last_.loss_weight / state_.world);
+  scaler_->set_usual_weight(last_.loss_weight / state_.topology.data_world);
   scaler_->update(overflowed);
 }
 
@@ -355,7 +351,7 @@ void TrainStep::scale_losses(Context& context, const Batch& batch) {
     const bool any = batch.samples() > 0;
     const double mine = any ? state_.model->loss_weight(batch) : 0.0;
     const at::Tensor sum = at::full({1}, mine, at::kDouble);
-    scaler_->set_usual_weight(exchange_->sum(context, sum).item<double>() / state_.world);
+    scaler_->set_usual_weight(exchange_->sum(context, sum).item<double>() / state_.topology.data_world);
   }
   state_.loss_scale = scaler_->loss_scale();
 }

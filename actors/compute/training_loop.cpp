@@ -11,7 +11,6 @@
 #include "recipe/toml_reader.h"
 #include "runtime/error.h"
 #include "runtime/text.h"
-#include "tensors/memory_attempt.h"
 #include "tensors/torch_error.h"
 
 namespace tutti {
@@ -118,7 +117,7 @@ void TrainingLoop::train_batch(Context& context) {
   context.send(with_.actors.loader, Credit{});
   with_.times.follow_max_duration();
   const Timestamp before = state.timestamp;
-  if (with_.job.before_step) with_.job.before_step(state.rank, before.batch + 1, state, ready.batch);
+  if (with_.job.before_step) with_.job.before_step(state.topology.rank, before.batch + 1, state, ready.batch);
   record(context, TraceKind::kBatch);
   if (with_.recorder.digests()) batch_digest_.record(before.batch, ready.batch.leaves());
   const double lr = with_.times.lr();
@@ -166,14 +165,14 @@ BatchReady TrainingLoop::next_batch(Context& context) {
 void TrainingLoop::add_transforms(Context& context) const {
   AddTransforms message{with_.state.added_transforms};
   if (!with_.job.per_rank_train.empty())
-    for (auto& one : message.added) one.name = owner_of(with_.state.rank) + one.name;
+    for (auto& one : message.added) one.name = owner_of(with_.state.topology.rank) + one.name;
   if (!message.added.empty()) context.send(with_.actors.loader, std::move(message));
 }
 
 // Training time is rank 0's, so that all ranks end at the same step. Evaluations and predictions do not
 // count, as in Composer.
 void TrainingLoop::vote(Context& context, Verdict& mine) const {
-  if (with_.state.rank == 0)
+  if (with_.state.topology.rank == 0)
     mine.seconds = with_.recorder.input(
         RecordedInput::kTrainingSeconds,
         earlier_s_ + seconds(context.now() - began_) - with_.evaluations.seconds() - tasks_.predicting_s());
@@ -236,7 +235,7 @@ std::optional<LoggedMetrics> TrainingLoop::evaluate(Context& context, const Labe
   with_.run_log.send(context);  // an evaluation may take long
   StepLog& log = with_.run_log.logger();
   log.begin_attempt();
-  auto all = with_.evaluations.run(context, with_.engine, with_.train_step.exchange(), labels, standalone);
+  auto all = with_.evaluations.run(context, with_.engine, labels, standalone);
   if (!all) {
     log.abort_attempt();
     return all;
@@ -263,37 +262,16 @@ void TrainingLoop::run_event(Context& context, Event event) try {
 
 void TrainingLoop::begin(Context& context) {
   record(context, TraceKind::kBegins);
-  with_.state.still_at_work = [this, &context] { record(context, TraceKind::kListenerAtWork); };
   with_.snapshots.digest_weights();
   with_.train_step.set_up(context, with_.job.settings);
-  with_.state.model_holder = [this, &context](bool works, const std::function<void()>& work,
-                                              int64_t forwards) {
-    Exchange& exchange = with_.train_step.exchange();
-    try {
-      exchange.hold_model(context, works, forwards);
-      if (works) work();
-    } catch (...) {
-      exchange.free_model(context);
-      throw;
-    }
-    exchange.free_model(context);
-  };
-  with_.state.attempt = [this, &context](const State::Work& work) {
-    auto failure = MemoryAttempt(with_.recorder, with_.state.memory_slot).run(work);
-    if (failure) record(context, TraceKind::kOutOfMemory);
-    return failure;
-  };
-  if (with_.state.share.pieces > 1)
-    with_.state.parameter_visitor = [this, &context](const State::Visit& visit) {
-      with_.train_step.exchange().visit_parameters(context, visit);
-    };
+  with_.services.begin(context, with_.train_step);
   began_ = step_began_ = context.now();
   first_step_ = with_.state.timestamp.batch;
   with_.run_log.start(context, resumed_);
   start_fit(context);
   if (!changed_duration_.empty()) with_.state.max_duration = Time::parse(changed_duration_);
   with_.times.follow_max_duration();
-  if (with_.times.over() && !changed_duration_.empty() && with_.state.rank == 0)
+  if (with_.times.over() && !changed_duration_.empty() && with_.state.topology.rank == 0)
     with_.log.info("nothing is left to train: while the run of the checkpoint trained, max_duration became " +
                    changed_duration_);
   with_.train_step.count_copies(with_.snapshots.reserve(context));
@@ -374,7 +352,8 @@ void TrainingLoop::write_text(Context& context) try {
     record(context, TraceKind::kWritesText);
     with_.run_log.text_sample(context, state.closing_text(state.seed));
   };
-  const auto failure = state.attempt([&] { state.with_model(state.rank == 0, write, kClosingTokens); });
+  const auto failure =
+      state.services->attempt([&] { state.with_model(state.topology.rank == 0, write, kClosingTokens); });
   if (failure) with_.log.warning("no sample of text: " + *failure);
 } catch (const c10::Error& error) {
   with_.log.warning("no sample of text: " + one_line(error));
@@ -400,7 +379,7 @@ RunState TrainingLoop::saved_state() const {
   const State& state = with_.state;
   saved.run_name = state.run_name;
   saved.seed = state.seed;
-  saved.world = state.world;
+  saved.world = state.topology.world;
   save_time(state, saved);
   saved.rest = resume_;
   saved.tasks = tasks_.state();

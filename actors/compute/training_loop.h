@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "actors/compute/compute_services.h"
 #include "actors/compute/evaluations.h"
 #include "actors/compute/program_tasks.h"
 #include "actors/compute/snapshots.h"
@@ -30,6 +31,7 @@ class TrainingLoop {
     Log& log;
     Recorder& recorder;
     State& state;
+    ComputeServices& services;
     Engine& engine;
     RunLog& run_log;
     TrainStep& train_step;

@@ -125,7 +125,7 @@ class UnitExchange final : public SyncExchange {
     return like;
   }
 
-  int64_t part_size(const Place& place) const { return place.cut->part_size(state_.share.index); }
+  int64_t part_size(const Place& place) const { return place.cut->part_size(state_.topology.share.index); }
 
   void allocate_all() {
     std::array<int64_t, kTurns> whole{};
@@ -133,7 +133,7 @@ class UnitExchange final : public SyncExchange {
     for (std::size_t b = 0; b < gradients_->buckets().size(); ++b) {
       const Bucket& bucket = gradients_->buckets()[b];
       Place place{.turn = gradients_->unit_of(b) == 0 ? kRootTurn : b % kRootTurn,
-                  .largest = cut_by_rows(bucket, like_, state_.share.pieces)->largest_part()};
+                  .largest = cut_by_rows(bucket, like_, state_.topology.share.pieces)->largest_part()};
       place.direct = std::ranges::all_of(bucket.slots, [&](const BucketSlot& slot) {
         return like_[slot.parameter].scalar_type() == bucket.dtype;
       });
@@ -157,8 +157,8 @@ class UnitExchange final : public SyncExchange {
       if (bucket.slots.empty()) continue;
       Place& place = buckets_[b];
       place.index = static_cast<int>(live_.size());
-      place.cut = cut_by_rows(bucket, like_, state_.share.pieces);
-      place.rows.emplace(bucket, like_, state_.share, RowsOfRank::In::kPart);
+      place.cut = cut_by_rows(bucket, like_, state_.topology.share.pieces);
+      place.rows.emplace(bucket, like_, state_.topology.share, RowsOfRank::In::kPart);
       place.names = place.rows->parts(names);
       place.sums = place.memory.view(sum_dtype(place, bucket)).narrow(0, 0, part_size(place));
       live_.push_back(b);

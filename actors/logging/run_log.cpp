@@ -57,8 +57,8 @@ RunLog::RunLog(const State& state, const RankActors& actors, Log& log, Recorder&
 void RunLog::start(Context& context, const Resumed& from) {
   const Timestamp& time = state_.timestamp;
   logger_.begin_run(time.batch + 1);
-  queues_.start(context, {state_.run_name, state_.run_dir, state_.rank, state_.world, state_.max_duration,
-                          state_.dataloader_len, time, time.batch, from.own, from.folder,
+  queues_.start(context, {state_.run_name, state_.run_dir, state_.topology.rank, state_.topology.world,
+                          state_.max_duration, state_.dataloader_len, time, time.batch, from.own, from.folder,
                           parameter_count(state_), from.changes});
 }
 

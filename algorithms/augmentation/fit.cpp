@@ -26,8 +26,8 @@ std::vector<int64_t> samples_of_ranks(const State& state) {
   if (is_short && comes) global.push_back(state.train_samples % state.global_batch);
   std::vector<int64_t> parts;
   for (const int64_t samples : global) {
-    parts.push_back(samples / state.world);
-    parts.push_back(largest_part(samples, state.world));
+    parts.push_back(samples / state.topology.data_world);
+    parts.push_back(largest_part(samples, state.topology.data_world));
   }
   return parts;
 }

@@ -86,7 +86,7 @@ bool GradientClipping::match(Event event, const State& state) const {
 
 void GradientClipping::apply(Event event, State& state, Logger&) {
   if (event == Event::kAfterTrainBatch)
-    apply_gradient_clipping(state.views, type_, threshold_, state.grad_scale, state.sum_over_shards);
+    apply_gradient_clipping(state.views, type_, threshold_, state.grad_scale, state.sum_over_shards());
 }
 
 AlgorithmPtr GradientClippingOptions::make(const Setting&) const {

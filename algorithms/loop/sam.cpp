@@ -44,7 +44,7 @@ double SAM::slope(const State& state) const {
   std::vector<at::Tensor> gradients;
   for (const auto& view : state.views)
     if (view.grad.defined()) gradients.push_back(view.part_of_sum(view.grad));
-  const double norm = gradients.empty() ? 0.0 : total_norm(gradients, state.sum_over_shards);
+  const double norm = gradients.empty() ? 0.0 : total_norm(gradients, state.sum_over_shards());
   return options_.rho / (norm / state.grad_scale + options_.epsilon) / state.grad_scale;
 }
 

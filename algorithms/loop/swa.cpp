@@ -74,7 +74,7 @@ void SWA::apply(Event event, State& state, Logger&) {
 
 void SWA::update(State& state) {
   const bool own_rate = options_.swa_lr && !state.composer;
-  if (counter_ == 0) swa_lr_ = own_rate ? *options_.swa_lr : state.scheduled_lr();
+  if (counter_ == 0) swa_lr_ = own_rate ? *options_.swa_lr : state.services->scheduled_lr();
   if (counter_ % options_.update_interval.count() == 0) average(state);
   ++counter_;
 }
@@ -93,7 +93,7 @@ void SWA::average(const State& state) {
 
 // Composer's schedule overwrites its rate at the next step, and so each update starts from the schedule's.
 void SWA::set_rate(State& state) const {
-  const double lr = state.scheduled_lr();
+  const double lr = state.services->scheduled_lr();
   if (state.composer) {
     state.next_lr =
         swa_learning_rate(lr, swa_lr_, averaged_, options_.anneal_steps, options_.anneal_strategy);

@@ -81,7 +81,7 @@ int apply_ghost_batchnorm(Layer& model, int64_t ghost_batch_size, SmallBatch sma
 
 void GhostBatchNorm::require(const State& state) const {
   if (!has_effect_ || state.global_batch == 0) return;
-  int64_t fewest = state.global_batch / state.world;
+  int64_t fewest = state.global_batch / state.topology.data_world;
   if (state.composer)
     for (const int64_t samples : samples_of_ranks(state))
       if (samples > 0) fewest = std::min(fewest, last_microbatch(samples, state));

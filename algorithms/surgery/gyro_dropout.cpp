@@ -87,7 +87,7 @@ std::unique_ptr<Draws> GyroDropoutLayer::draws(const std::string& what, int64_t 
 // [samples, features]
 at::Tensor GyroDropoutLayer::masks_of(int64_t samples) const {
   const int64_t first = run_ ? context().first_sample : 0, all = batch_samples(samples);
-  const int64_t of_rank = run_ ? first_place(all, run_->rank, run_->world) : 0;
+  const int64_t of_rank = run_ ? first_place(all, run_->topology.data_rank, run_->topology.data_world) : 0;
   const double kept = run_ ? run_->kept_samples : 1.0;
   std::vector<int64_t> rows;
   for (int64_t i = first - of_rank; i < first - of_rank + samples; ++i) {

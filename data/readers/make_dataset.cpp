@@ -83,8 +83,8 @@ const DatasetPtr& PerRankData::of(int rank, const DatasetPtr& shared) const {
   return empty() || !of_rank[r] ? shared : of_rank[r];
 }
 
-int64_t PerRankData::samples_of_all(int world, const DatasetPtr& shared) const {
-  return empty() ? shared->size() : samples * world;
+int64_t PerRankData::samples_of_all(int data_world, const DatasetPtr& shared) const {
+  return empty() ? shared->size() : samples * data_world;
 }
 
 SampleSpec PerRankData::spec(const DatasetPtr& shared) const {

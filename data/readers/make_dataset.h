@@ -26,7 +26,7 @@ struct PerRankData {
   bool empty() const { return of_rank.empty(); }
   // The rank's dataset; samples of all ranks; layout of samples. Of `shared` if the ranks share a dataset.
   const DatasetPtr& of(int rank, const DatasetPtr& shared) const;
-  int64_t samples_of_all(int world, const DatasetPtr& shared) const;
+  int64_t samples_of_all(int data_world, const DatasetPtr& shared) const;
   SampleSpec spec(const DatasetPtr& shared) const;
 };
 

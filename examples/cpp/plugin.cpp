@@ -17,10 +17,11 @@ namespace {
 struct Printer final : tutti::Callback {
   std::string name() const override { return "Printer"; }
   void epoch_end(tutti::State& state, tutti::Logger&) override {
-    if (state.rank == 0) std::printf("epoch %ld: loss %.4f\n", state.timestamp.epoch, state.train_loss);
+    if (state.topology.rank == 0)
+      std::printf("epoch %ld: loss %.4f\n", state.timestamp.epoch, state.train_loss);
   }
   void fit_end(tutti::State& state, tutti::Logger&) override {
-    state.visit_parameters(state.rank == 0, [&state](std::size_t p) {
+    state.visit_parameters(state.topology.rank == 0, [&state](std::size_t p) {
       const auto& [name, parameter] = state.parameters[p];
       std::printf("%s: norm %.4f\n", name.c_str(), parameter->tensor.norm().item<double>());
     });

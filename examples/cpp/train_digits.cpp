@@ -21,7 +21,8 @@ struct Net final : Classifier {
 struct Printer final : Callback {
   std::string name() const override { return "Printer"; }
   void epoch_end(State& state, Logger&) override {
-    if (state.rank == 0) std::printf("epoch %ld: loss %.4f\n", state.timestamp.epoch, state.train_loss);
+    if (state.topology.rank == 0)
+      std::printf("epoch %ld: loss %.4f\n", state.timestamp.epoch, state.train_loss);
   }
 };
 

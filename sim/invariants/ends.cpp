@@ -18,7 +18,7 @@ bool had_most_microbatches(const Reference& reference, const SimAttempt& attempt
   for (const auto& rank : attempt.steps)
     for (const auto& [step, seen] : rank) {
       const int64_t samples = sampler.global_samples((step - 1) % sampler.batches());
-      const int64_t most = automatic ? largest_part(samples, reference.job.world) : 1;
+      const int64_t most = automatic ? largest_part(samples, reference.job.data_world()) : 1;
       if (seen.aborted_microbatches >= most) return true;
     }
   return false;

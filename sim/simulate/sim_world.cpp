@@ -120,7 +120,7 @@ SimWorld::SimWorld(const Job& job, SimDisk& disk, const FaultPlan* faults, const
               {.gone = [this](int rank) { return scheduler_.stopped(rank) && !end_of(rank).well(); },
                .check = [this](int rank) { check_alive(rank); }}) {
   attempt_.steps.resize(job.world);
-  attempt_.pieces = job.share(0).pieces;
+  attempt_.pieces = job.topology(0).share.pieces;
   scheduler_.separate_ranks();
   for (int rank = 0; rank < job.world; ++rank)
     Meter::fail_at(rank, {});  // clear failures of an earlier attempt

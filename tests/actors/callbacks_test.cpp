@@ -100,7 +100,8 @@ class Poison final : public Algorithm {
  public:
   std::string name() const override { return "Poison"; }
   bool match(Event event, const State& state) const override {
-    return event == Event::kAfterLoss && state.timestamp.batch == 2 && state.rank + 1 == state.world;
+    return event == Event::kAfterLoss && state.timestamp.batch == 2 &&
+           state.topology.rank + 1 == state.topology.world;
   }
   void apply(Event, State& state, Logger&) override { state.loss = state.loss * std::nan(""); }
 };

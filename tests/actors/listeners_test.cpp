@@ -119,7 +119,7 @@ class SettingTheNextRate final : public Algorithm {
   bool match(Event event, const State& state) const override {
     return event == Event::kBatchEnd && state.timestamp.batch == 3;
   }
-  void apply(Event, State& state, Logger&) override { state.next_lr = 2 * state.scheduled_lr(); }
+  void apply(Event, State& state, Logger&) override { state.next_lr = 2 * state.services->scheduled_lr(); }
 };
 
 TEST(ListenersTest, ARateSetAfterAStepHoldsForTheNextStepAlsoOfAResumedRun) {

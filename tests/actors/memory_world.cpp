@@ -117,7 +117,7 @@ MemoryWorld::Outcome MemoryWorld::run(const std::string& grad_accum) const {
     Meter::fail_at(r, {});
   }
   if (outcome.error.empty()) read_metrics(folder.path("run/metrics.jsonl"), outcome);
-  if (!models.empty() && job.share(0).pieces == 1) outcome.weights = bytes_of(*models[0]);
+  if (!models.empty() && job.topology(0).share.pieces == 1) outcome.weights = bytes_of(*models[0]);
   return outcome;
 }
 

@@ -31,7 +31,7 @@ class GivenTraining {
     state_.max_duration = Time(c.number("epochs"), TimeUnit::kEpoch);
     for (const auto& [name, shape] : {std::pair<const char*, Shape>{"weight", {2, 3}}, {"bias", {2}}})
       state_.views.push_back(whole_view(name, at::zeros(shape)));
-    state_.scheduled_lr = [this] { return rates_[batch_].item<double>(); };
+    state_.services->scheduled_lr = [this] { return rates_[batch_].item<double>(); };
     run(Event::kBeforeLoad);
   }
 
@@ -46,7 +46,7 @@ class GivenTraining {
     }
     case_.expect_close(at::cat({state_.views[0].tensor.flatten(), state_.views[1].tensor}),
                        "out/model_w_" + std::to_string(batch_));
-    rates.push_back(state_.next_lr.value_or(state_.scheduled_lr()));
+    rates.push_back(state_.next_lr.value_or(state_.services->scheduled_lr()));
     averaged.push_back(swa_.averaged());
     ++batch_;
   }

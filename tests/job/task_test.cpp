@@ -32,7 +32,7 @@ class EventCounts final : public Callback {
   EventCounts(std::map<Event, int>& seen, int64_t fails_after) : seen_(seen), fails_after_(fails_after) {}
   std::string name() const override { return "EventCounts"; }
   void run_event(Event event, State& state, Logger& logger) override {
-    if (state.rank == 0) ++seen_[event];
+    if (state.topology.rank == 0) ++seen_[event];
     if (event == Event::kBatchEnd && state.timestamp.batch == fails_after_)
       throw OperatingError("the lights go out");
     Callback::run_event(event, state, logger);

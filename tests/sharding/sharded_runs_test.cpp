@@ -337,7 +337,7 @@ class SamplesOfRankZero final : public Callback {
       state.eval_forward(TensorTree::Children{{"input", at::ones({count, 12})}});
       TORCH_CHECK_WITH(OutOfMemoryError, count <= 2, "no room for so many");
     };
-    work_in_parts(state, state.rank == 0, {.items = 5, .part = 4, .work = run_model});
+    work_in_parts(state, state.topology.rank == 0, {.items = 5, .part = 4, .work = run_model});
   }
 
  private:
@@ -365,12 +365,12 @@ class VisitsParameters final : public Callback {
   VisitsParameters(int64_t& whole, int64_t& most) : whole_(whole), most_(most) {}
   std::string name() const override { return "VisitsParameters"; }
   void fit_end(State& state, Logger&) override {
-    const int64_t before = Meter::used_bytes(state.memory_slot);
-    state.visit_parameters(state.rank == 0, [&](std::size_t p) {
+    const int64_t before = Meter::used_bytes(state.device.memory_slot);
+    state.visit_parameters(state.topology.rank == 0, [&](std::size_t p) {
       const at::Tensor& parameter = state.parameters[p].parameter->tensor;
       EXPECT_EQ(parameter.scalar_type(), at::kFloat);
       whole_ += static_cast<int64_t>(parameter.nbytes());
-      most_ = std::max(most_, Meter::used_bytes(state.memory_slot) - before);
+      most_ = std::max(most_, Meter::used_bytes(state.device.memory_slot) - before);
     });
   }
 

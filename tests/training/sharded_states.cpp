@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "collectives/local/group.h"
+#include "tests/training/scripted_services.h"
 
 namespace tutti {
 namespace {
@@ -23,9 +24,9 @@ SumOverRanks sum_over(std::shared_ptr<Group> group) {
 }
 
 void share_out(const std::vector<WholeParameter>& parameters, const Share& share, State& state) {
-  state.share = share;
-  state.rank = share.index;
-  state.world = share.pieces;
+  state.topology.share = share;
+  state.topology.rank = share.index;
+  state.topology.world = share.pieces;
   for (const WholeParameter& one : parameters) {
     const at::Tensor weight = one.weight.clone(at::MemoryFormat::Preserve);
     state.views.push_back(shared_view(one.name, weight, share));
@@ -63,7 +64,11 @@ void run_on_shares(const std::vector<WholeParameter>& parameters, int ranks,
   for (int rank = 0; rank < ranks; ++rank) {
     State& state = states[static_cast<std::size_t>(rank)];
     share_out(parameters, {ranks, rank}, state);
-    if (ranks > 1) state.sum_over_shards = sum_over(fabric->group(rank));
+    if (ranks > 1) {
+      const auto services = std::make_shared<ScriptedServices>();
+      services->of_shards = sum_over(fabric->group(rank));
+      state.services = services;
+    }
     threads.emplace_back([&work, &state] { work(state); });
   }
   for (std::thread& thread : threads) thread.join();
@@ -73,7 +78,7 @@ std::vector<at::Tensor> joined_over_shares(const std::vector<WholeParameter>& pa
                                            const std::function<std::vector<at::Tensor>(State&)>& work) {
   std::vector<std::vector<at::Tensor>> of_rank(static_cast<std::size_t>(ranks));
   run_on_shares(parameters, ranks,
-                [&](State& state) { of_rank[static_cast<std::size_t>(state.rank)] = work(state); });
+                [&](State& state) { of_rank[static_cast<std::size_t>(state.topology.rank)] = work(state); });
   std::vector<at::Tensor> joined;
   for (std::size_t p = 0; p < parameters.size(); ++p) {
     std::vector<at::Tensor> parts;

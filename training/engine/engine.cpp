@@ -43,7 +43,7 @@ void Algorithm::fail(const std::string& message) const {
 
 Engine::Engine(State& state, Logger& logger, Options options)
     : state_(state), logger_(logger), options_(std::move(options)) {
-  state_.warn = options_.warn;
+  state_.services->on_warning = options_.warn;
   refuse_several_closures();
   refuse_excluded();
   warn_of_interpolations();

@@ -25,12 +25,12 @@ struct Counts {
   double too_large = 0;  // ranks
 };
 
-void sum_over_ranks(const EvalHooks& hooks, std::vector<MetricPtr>& metrics, Counts& counts) {
+void sum_over_ranks(RankServices& services, std::vector<MetricPtr>& metrics, Counts& counts) {
   std::vector<double> all{counts.samples, counts.tokens, counts.seconds, counts.stopped, counts.too_large};
   for (auto& metric : metrics) all.insert(all.end(), metric->sums().begin(), metric->sums().end());
   at::Tensor values = at::zeros({static_cast<int64_t>(all.size())}, at::kDouble);
   std::copy(all.begin(), all.end(), values.data_ptr<double>());
-  hooks.sum_over_ranks(values);
+  services.sum_over_ranks(values);
   const double* from = values.const_data_ptr<double>();
   counts = {from[0], from[1], from[2], from[3], from[4]};
   from += 5;
@@ -83,12 +83,12 @@ void evaluate_parts(State& state, Engine& engine, const Batch& batch, const Cut&
 
 // On this rank alone, which has the whole model. If memory runs out, halves the parts of this and later
 // batches; metrics are sums, so other ranks need not know. Returns the error if a single sample is too large.
-std::optional<std::string> evaluate_batch(State& state, Engine& engine, const EvalHooks& hooks,
-                                          const Batch& batch, Cut& cut, std::vector<MetricPtr>& metrics) {
+std::optional<std::string> evaluate_batch(State& state, Engine& engine, const Batch& batch, Cut& cut,
+                                          std::vector<MetricPtr>& metrics) {
   const Sums before = sums_of(metrics);
   const Timestamp began = state.eval_timestamp;
   for (;;) {
-    const auto failure = hooks.attempt([&] { evaluate_parts(state, engine, batch, cut, metrics); });
+    const auto failure = state.services->attempt([&] { evaluate_parts(state, engine, batch, cut, metrics); });
     if (!failure) return std::nullopt;
     state.batch = state.outputs = {};
     state.eval_timestamp = began;
@@ -108,21 +108,22 @@ int64_t forwards_of(int64_t samples, const Cut& cut) {
 // All ranks together, in as many forwards on each: what one has no memory for, all do again in smaller parts.
 // `batch`: null if this rank is asked to stop, and empty if it has no samples. Sets the counts of ranks that
 // stop or cannot go on. Returns the error of this rank, if any.
-std::optional<std::string> evaluate_together(State& state, Engine& engine, const EvalHooks& hooks,
-                                             const Batch* batch, int64_t largest, Cut& cut,
-                                             std::vector<MetricPtr>& metrics, Counts& counts) {
+std::optional<std::string> evaluate_together(State& state, Engine& engine, const Batch* batch,
+                                             int64_t largest, Cut& cut, std::vector<MetricPtr>& metrics,
+                                             Counts& counts) {
   const Sums before = sums_of(metrics);
   const Timestamp began = state.eval_timestamp;
   for (;;) {
-    const auto failure = hooks.attempt([&] {
-      hooks.begin_forwards(forwards_of(largest, cut));
+    const auto failure = state.services->attempt([&] {
+      state.services->hold_model(true, forwards_of(largest, cut));
       if (batch && batch->samples() > 0) evaluate_parts(state, engine, *batch, cut, metrics);
     });
     state.batch = state.outputs = {};
     const at::Tensor flags = at::zeros({2}, at::kDouble);
     flags[0] = batch ? 0.0 : 1.0;
     flags[1] = failure ? 1.0 : 0.0;
-    hooks.end_forwards(flags);
+    state.services->free_model();
+    state.services->sum_over_ranks(flags);
     counts.stopped = flags[0].item<double>() > 0 ? 1 : 0;
     if (counts.stopped > 0 || flags[1].item<double>() == 0) return std::nullopt;
     state.eval_timestamp = began;
@@ -171,17 +172,7 @@ void try_metrics(State& state, const Evaluator& evaluator, const Dataset& data) 
 EvalHooks single_rank_hooks(Engine& engine, FetchBatch fetch) {
   EvalHooks hooks;
   hooks.fetch = std::move(fetch);
-  hooks.sum_over_ranks = [](const at::Tensor&) {};
   hooks.stopwatch = [] { return 0.0; };
-  hooks.attempt = [](const std::function<void()>& work) -> std::optional<std::string> {
-    try {
-      work();
-    } catch (const std::exception& error) {
-      if (!is_lack_of_memory(error)) throw;
-      return one_line(error);
-    }
-    return std::nullopt;
-  };
   hooks.run_event = [&engine](Event event) { engine.run_event(event); };
   return hooks;
 }
@@ -189,7 +180,7 @@ EvalHooks single_rank_hooks(Engine& engine, FetchBatch fetch) {
 std::optional<LoggedMetrics> evaluate(State& state, Engine& engine, const Evaluator& evaluator,
                                       const EvalHooks& hooks) {
   const at::NoGradGuard no_grad;
-  const DataScope data(state, evaluator.label, evaluator.data_of(state.rank).get());
+  const DataScope data(state, evaluator.label, evaluator.data_of(state.topology.rank).get());
   state.eval_timestamp = {};
   state.evaluation_cut = false;
   Model& model = *state.model;
@@ -203,8 +194,10 @@ std::optional<LoggedMetrics> evaluate(State& state, Engine& engine, const Evalua
   Counts counts;
   std::string failure;
   hooks.run_event(Event::kEvalStart);
-  if (hooks.begin_model) hooks.begin_model();
-  const int64_t largest = largest_part(evaluator.global_batch, state.world);
+  RankServices& services = *state.services;
+  const bool together = services.evaluates_together();
+  if (!together) services.hold_model(true, 0);
+  const int64_t largest = largest_part(evaluator.global_batch, state.topology.data_world);
   bool over = false;
   for (int64_t b = 0; b < evaluator.batches && !over; ++b) {
     const auto fetched = hooks.fetch(b);
@@ -215,23 +208,23 @@ std::optional<LoggedMetrics> evaluate(State& state, Engine& engine, const Evalua
       counts.tokens += static_cast<double>(model.tokens(*batch));
     }
     std::optional<std::string> error;
-    if (hooks.begin_forwards) {
-      error = evaluate_together(state, engine, hooks, batch, largest, cut, metrics, counts);
+    if (together) {
+      error = evaluate_together(state, engine, batch, largest, cut, metrics, counts);
       over = error || counts.stopped > 0;
     } else if (!batch) {
       counts.stopped = 1;
       over = true;
     } else if (batch->samples() > 0 && counts.too_large == 0) {
-      error = evaluate_batch(state, engine, hooks, *batch, cut, metrics);
+      error = evaluate_batch(state, engine, *batch, cut, metrics);
       counts.too_large = error ? 1 : 0;
     }
     if (error && counts.too_large > 0) failure = reason_of_lack(*error);
   }
   state.batch = state.outputs = {};
   evaluating.reset();
-  if (hooks.end_model) hooks.end_model();
+  if (!together) services.free_model();
   counts.seconds = hooks.stopwatch();
-  sum_over_ranks(hooks, metrics, counts);
+  sum_over_ranks(services, metrics, counts);
   state.evaluation_cut = counts.too_large > 0 || counts.stopped > 0;
   if (state.evaluation_cut) hooks.run_event(Event::kEvalEnd);
   if (counts.too_large > 0)
@@ -239,7 +232,7 @@ std::optional<LoggedMetrics> evaluate(State& state, Engine& engine, const Evalua
                             "evaluation '" + evaluator.label + "' after step " +
                                 std::to_string(state.timestamp.batch) + ": out of memory on " +
                                 std::to_string(static_cast<int>(counts.too_large)) + " of " +
-                                std::to_string(state.world) + " ranks with one sample at a time" +
+                                std::to_string(state.topology.world) + " ranks with one sample at a time" +
                                 (failure.empty() ? "" : ": " + failure));
   if (counts.stopped > 0) return std::nullopt;
   store_results(state, metrics, counts);

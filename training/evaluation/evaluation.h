@@ -34,25 +34,13 @@ class DataScope {
 // Returns this rank's part of batch `index`; nullopt if the run is asked to stop. Called in order.
 using FetchBatch = std::function<std::optional<Batch>(int64_t index)>;
 
-// Callbacks of an evaluation.
+// What an evaluation asks of its run, beside State::services.
 struct EvalHooks {
   FetchBatch fetch;
-  std::function<void(at::Tensor values)> sum_over_ranks;  // float64, in place
-  std::function<double()> stopwatch;  // seconds since the start of the evaluation; 0 on ranks other than 0
-  // Runs the work, which may run out of memory and be retried in smaller parts. Returns the error, or
-  // nullopt.
-  std::function<std::optional<std::string>(const std::function<void()>& work)> attempt;
+  std::function<double()> stopwatch;     // seconds since the start of the evaluation; 0 on ranks other than 0
   std::function<void(Event)> run_event;  // for events outside of attempts
-
-  // With sharded parameters; empty if every rank has the whole model. After EVAL_START and before EVAL_END:
-  // the model may be run between the two.
-  std::function<void()> begin_model = {}, end_model = {};
-  // Ranks evaluate every batch together: around at most so many forwards. `flags`: float64, summed over ranks
-  // in place.
-  std::function<void(int64_t forwards)> begin_forwards = {};
-  std::function<void(at::Tensor flags)> end_forwards = {};
 };
-// Hooks for an evaluation on a single rank without a memory budget. The engine must outlive the hooks.
+// Hooks for an evaluation on a single rank. The engine must outlive the hooks.
 EvalHooks single_rank_hooks(Engine& engine, FetchBatch fetch);
 
 // Throws UserError with the evaluator's section if the model's eval_forward does not take the data, or one of

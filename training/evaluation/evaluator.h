@@ -30,7 +30,7 @@ struct Evaluator {
   int64_t batches = 0;       // of an evaluation
 
   const DatasetPtr& data_of(int rank) const { return own.of(rank, data); }
-  int64_t samples(int world) const { return own.samples_of_all(world, data); }
+  int64_t samples(int data_world) const { return own.samples_of_all(data_world, data); }
 
   // Without data. The interval is the section's, or else [train]'s.
   static Evaluator read(const Setting& section, const TrainSettings& train);

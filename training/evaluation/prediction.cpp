@@ -51,7 +51,7 @@ void predict(State& state, Engine& engine, const Evaluator& evaluator, const Out
     state.batch = evaluator.data->get(rows, {state.seed});
     predict_batch(state, engine, on_outputs);
   };
-  work_in_parts(state, state.rank == 0,
+  work_in_parts(state, state.topology.rank == 0,
                 {.items = evaluator.data->size(),
                  .part = std::min(evaluator.global_batch, evaluator.microbatch),
                  .work = predict_rows});

@@ -51,7 +51,7 @@ class Summing final : public Callback {
     ++heard_.contributed;
     heard_.order.push_back("contributed");
     mine[0] = samples_;
-    mine[1] = state.rank + 1;
+    mine[1] = state.topology.rank + 1;
   }
   void reduced(State&, std::span<const double> sums) override {
     heard_.order.push_back("reduced");

@@ -39,7 +39,7 @@ class Impatient final : public Callback {
   Impatient(int64_t step, int64_t& evaluated) : step_(step), evaluated_(evaluated) {}
   std::string name() const override { return "Impatient"; }
   void eval_batch_end(State& state, Logger&) override {
-    if (state.rank != 0 || state.timestamp.batch != step_) return;
+    if (state.topology.rank != 0 || state.timestamp.batch != step_) return;
     evaluated_ = state.eval_timestamp.batch;
     if (evaluated_ == 2) std::ofstream(state.run_dir + "/stop").close();
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

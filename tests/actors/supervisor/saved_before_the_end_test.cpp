@@ -72,7 +72,7 @@ class FailsOnce final : public Callback {
   FailsOnce(Event event, int rank, int64_t step) : event_(event), rank_(rank), step_(step) {}
   std::string name() const override { return "FailsOnce"; }
   void run_event(Event event, State& state, Logger&) override {
-    if (event == event_ && state.rank == rank_ && state.timestamp.batch == step_)
+    if (event == event_ && state.topology.rank == rank_ && state.timestamp.batch == step_)
       TORCH_CHECK_WITH(OutOfMemoryError, false, "no room at the event");
   }
 

@@ -19,7 +19,7 @@ class AveragingTest : public testing::Test {
   AveragingTest() {
     state_.max_duration = Time(10, TimeUnit::kBatch);
     state_.views.push_back(whole_view("w", at::zeros({1})));
-    state_.scheduled_lr = [this] { return scheduled_; };
+    state_.services->scheduled_lr = [this] { return scheduled_; };
   }
   void run(Algorithm& algorithm, Event event) {
     if (algorithm.match(event, state_)) algorithm.apply(event, state_, logger_);
@@ -77,7 +77,7 @@ struct LateStart {
 TEST_F(AveragingTest, AStartThatNeverComesIsAWarning) {
   state_.dataloader_len = 4;
   int warnings = 0;
-  state_.warn = [&](const std::string& what) {
+  state_.services->on_warning = [&](const std::string& what) {
     EXPECT_THAT(what, HasSubstr("A has no effect: a training of "));
     ++warnings;
   };

@@ -89,7 +89,7 @@ TEST(LayerFreezingTest, ThatItFreezesNothingIsAWarning) {
     state.model = freezable_net();
     state.dataloader_len = 4;
     state.max_duration = whole;
-    state.warn = [&](const std::string& what) { warned.push_back(what); };
+    state.services->on_warning = [&](const std::string& what) { warned.push_back(what); };
     LayerFreezing freezing(start, level);
     freezing.require(state);
     EXPECT_EQ(warned.size(), warns ? 1U : 0U) << start << " " << level << " " << whole.text();

@@ -81,7 +81,7 @@ TEST(SelectiveBackpropTest, ThatItNeverActsIsAWarning) {
     std::vector<std::string> warned;
     State state;
     state.max_duration = whole;
-    state.warn = [&](const std::string& what) { warned.push_back(what); };
+    state.services->on_warning = [&](const std::string& what) { warned.push_back(what); };
     SelectiveBackprop(options).require(state);
     ASSERT_EQ(warned.size(), why.empty() ? 0U : 1U) << why;
     if (!why.empty()) {

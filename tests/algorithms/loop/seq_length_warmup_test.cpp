@@ -65,7 +65,7 @@ TEST(SeqLengthWarmupTest, PlacesFollowTheNumberOfSequences) {
 TEST(SeqLengthWarmupTest, SequencesThatAreNeverShortenedAreAWarning) {
   std::string warned;
   State state = text_state(0);
-  state.warn = [&](const std::string& what) { warned = what; };
+  state.services->on_warning = [&](const std::string& what) { warned = what; };
   Batch sample = state.batch.narrow(0, 1);
   EXPECT_TRUE(SeqLengthWarmup(kShort).try_on(state, sample));
   EXPECT_EQ(sample["input"].size(1), 4);
@@ -74,7 +74,7 @@ TEST(SeqLengthWarmupTest, SequencesThatAreNeverShortenedAreAWarning) {
   EXPECT_EQ(warned,
             "SeqLengthWarmup has no effect: sequences of 4 tokens are no longer than min_seq_length = 4");
   warned.clear();
-  state.rank = 1;
+  state.topology.rank = 1;
   SeqLengthWarmup(kShort).try_on(state, sample);
   EXPECT_EQ(warned, "") << "rank 0 has said so";
 }

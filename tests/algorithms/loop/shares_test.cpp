@@ -8,6 +8,7 @@
 #include "algorithms/loop/sam.h"
 #include "algorithms/loop/swa.h"
 #include "models/zoo/mlp.h"
+#include "tests/training/scripted_services.h"
 #include "tests/training/sharded_states.h"
 
 namespace tutti {
@@ -73,7 +74,9 @@ class WithoutSums final : public Closure {
  public:
   explicit WithoutSums(State& state) : state_(state) {}
   double pass(const std::function<void()>& move) override {
-    state_.sum_over_shards = [](const at::Tensor&) { ADD_FAILURE() << "a sum within a pass"; };
+    const auto services = std::make_shared<ScriptedServices>();
+    services->of_shards = [](const at::Tensor&) { ADD_FAILURE() << "a sum within a pass"; };
+    state_.services = services;
     return pass_.pass(move);
   }
   void step() override {}
@@ -122,7 +125,7 @@ Tensors averaged(State& state, Average average) {
   const at::NoGradGuard no_grad;
   Logger logger;
   state.max_duration = Time(10, TimeUnit::kBatch);
-  state.scheduled_lr = [] { return 0.5; };
+  state.services->scheduled_lr = [] { return 0.5; };
   average.apply(Event::kBeforeLoad, state, logger);
   for (int step = 0; step < 4; ++step) {
     for (ParamView& view : state.views) view.tensor.mul_(1.37).add_(0.11);
@@ -149,7 +152,7 @@ TEST(Shares, AveragesAreThoseOfTheWholeWeights) {
 // The optimizer leaves what requires no gradient.
 TEST(Shares, OfFrozenLayersRequireNoGradients) {
   State state;
-  state.share = {2, 1};
+  state.topology.share = {2, 1};
   state.max_duration = Time(4, TimeUnit::kEpoch);
   state.timestamp.epoch = 2;
   state.model =
@@ -157,7 +160,7 @@ TEST(Shares, OfFrozenLayersRequireNoGradients) {
   materialise(*state.model, 1);
   state.parameters = parameters(*state.model);
   for (const auto& one : state.parameters)
-    state.views.push_back(shared_view(one.name, one.parameter->tensor, state.share));
+    state.views.push_back(shared_view(one.name, one.parameter->tensor, state.topology.share));
   Logger logger;
   LayerFreezing(0.0, 1.0).apply(Event::kEpochEnd, state, logger);
   const auto requires_grad = [&] {

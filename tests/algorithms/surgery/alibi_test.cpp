@@ -197,7 +197,7 @@ struct AlibiBeginning {
     state.train_samples = data.size();
     state.global_batch = 6;
     state.dataloader_len = (data.size() + 5) / 6;
-    state.warn = [this](const std::string& what) { warned = what; };
+    state.services->on_warning = [this](const std::string& what) { warned = what; };
   }
   void init(Alibi alibi) {
     Logger logger;
@@ -220,7 +220,7 @@ TEST(AlibiTest, SamplesThatCannotBeCutAreRefusedAtTheBeginning) {
     return [=] {
       const SyntheticDataset data = sequence_data(samples, length);
       AlibiBeginning run(data);
-      run.state.world = world;
+      run.state.topology.data_world = world;
       run.init(Alibi(12, scaling));
     };
   };

@@ -145,7 +145,7 @@ TEST(FactorizeTest, ABlurredConvolutionKeepsItsRank) {
 TEST(FactorizeTest, AModelOfNarrowLayersIsAWarning) {
   State state;
   std::string warned;
-  state.warn = [&](const std::string& what) { warned = what; };
+  state.services->on_warning = [&](const std::string& what) { warned = what; };
   state.model = wide_net();
   Logger logger;
   Factorize().apply(Event::kInit, state, logger);

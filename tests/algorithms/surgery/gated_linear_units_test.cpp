@@ -100,13 +100,13 @@ TEST(GatedLinearUnitsTest, ModelsOfAUsersOwnHaveThemToo) {
 TEST(GatedLinearUnitsTest, AModelWithoutSuchBlocksIsAWarning) {
   State state;
   std::string warned;
-  state.warn = [&](const std::string& what) { warned = what; };
+  state.services->on_warning = [&](const std::string& what) { warned = what; };
   state.model = std::make_shared<Mlp>(MlpOptions{.in_features = 8, .hidden = {4}, .num_classes = 10});
   Logger logger;
   GatedLinearUnits().apply(Event::kInit, state, logger);
   EXPECT_THAT(warned, AllOf(HasSubstr("GatedLinearUnits has no effect: Mlp"), HasSubstr("BertOutput")));
   warned.clear();
-  state.rank = 1;
+  state.topology.rank = 1;
   GatedLinearUnits().apply(Event::kInit, state, logger);
   EXPECT_EQ(warned, "") << "one rank is enough";
 }

@@ -98,7 +98,7 @@ TEST(GhostBatchNormTest, TheMomentumStaysIfAPassIsBrokenOff) {
 State state_of(const std::shared_ptr<Model>& model, int64_t global_batch) {
   State state;
   state.model = model;
-  state.world = 2;
+  state.topology.data_world = 2;
   state.global_batch = global_batch;
   state.train_samples = 100;
   state.dataloader_len = (100 + global_batch - 1) / global_batch;
@@ -145,7 +145,7 @@ TEST(GhostBatchNormTest, AModelWithoutNormsIsAWarning) {
   State state =
       state_of(std::make_shared<Mlp>(MlpOptions{.in_features = 8, .hidden = {4}, .num_classes = 10}), 2);
   std::string warned;
-  state.warn = [&](const std::string& what) { warned = what; };
+  state.services->on_warning = [&](const std::string& what) { warned = what; };
   GhostBatchNorm algorithm(8);
   Logger logger;
   algorithm.apply(Event::kInit, state, logger);

@@ -80,8 +80,8 @@ TEST(GyroDropoutTest, ASmallerBatchHasThemToo) {
 // The second of two ranks, with places 6 to 11, has kept three of its samples.
 TEST(GyroDropoutTest, SamplesThatAreKeptHaveAllMasksOfTheirRank) {
   State state = gyro_state(3);
-  state.rank = 1;
-  state.world = 2;
+  state.topology.data_rank = 1;
+  state.topology.data_world = 2;
   state.kept_samples = 0.5;
   const at::Tensor y = masks_in(state, 6, 3), whole = masks_at(3);
   for (int64_t i = 0; i < 3; ++i) EXPECT_TRUE(y[i].equal(whole[6 + 2 * i])) << i;
@@ -113,7 +113,7 @@ TEST(GyroDropoutTest, SequencesAndImagesLoseFeatures) {
 TEST(GyroDropoutTest, ActsOnceAtFitStart) {
   State state = gyro_state(0);
   std::vector<std::string> warnings;
-  state.warn = [&](const std::string& what) { warnings.push_back(what); };
+  state.services->on_warning = [&](const std::string& what) { warnings.push_back(what); };
   state.model = std::make_shared<SequentialNet>(std::vector<std::string>{"Linear(2, 2)", "Dropout(p=0.1)"});
   Logger logger;
   GyroDropout gyro(kGyro);

@@ -173,10 +173,11 @@ TEST_P(InitSurgery, AnOptimizerFollowsInALoopOfOnesOwn) {
 TEST_P(InitSurgery, AModelWithNothingToChangeIsAWarningOfOneRank) {
   State state;
   std::vector<std::string> warned;
-  state.warn = [&](const std::string& what) { warned.push_back(what); };
+  state.services->on_warning = [&](const std::string& what) { warned.push_back(what); };
   state.model = std::make_shared<Mlp>(MlpOptions{.in_features = 8, .hidden = {4}, .num_classes = 10});
   Logger logger;
-  for (state.rank = 0; state.rank < 2; ++state.rank) surgery_.algorithm->apply(Event::kInit, state, logger);
+  for (state.topology.rank = 0; state.topology.rank < 2; ++state.topology.rank)
+    surgery_.algorithm->apply(Event::kInit, state, logger);
   EXPECT_THAT(warned, ElementsAre(HasSubstr(surgery_.algorithm->name() + " has no effect: Mlp has no ")));
 }
 

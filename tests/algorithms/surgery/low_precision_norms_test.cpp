@@ -68,7 +68,7 @@ TEST(LowPrecisionNormsTest, GradientsReachParametersInTheirOwnDtype) {
 TEST(LowPrecisionNormsTest, WhatHasNoEffectIsAWarning) {
   State state;
   std::string warned;
-  state.warn = [&](const std::string& what) { warned = what; };
+  state.services->on_warning = [&](const std::string& what) { warned = what; };
   state.model = std::make_shared<BertForMaskedLm>(norms_of_bert());
   Logger logger;
   LowPrecisionLayerNorm().apply(Event::kInit, state, logger);

@@ -186,7 +186,7 @@ TEST(StochasticDepthTest, RatesOutOfRangeAndWarmUpsOfSamplesAreErrors) {
 TEST(StochasticDepthTest, AModelWithoutSuchBlocksIsToldWhichItHas) {
   State state = state_of_own_model(false);
   std::string warned;
-  state.warn = [&](const std::string& what) { warned = what; };
+  state.services->on_warning = [&](const std::string& what) { warned = what; };
   Logger logger;
   StochasticDepth of_resnets({}), misspelt({.target_layer_name = "OwnBlok"});
   of_resnets.apply(kInit, state, logger);

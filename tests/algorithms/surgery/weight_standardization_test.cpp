@@ -93,7 +93,7 @@ struct Initialised {
   explicit Initialised(bool runs) : data({.samples = 4, .shape = {2, 3, 3}}) {
     state.model = std::make_shared<Backwards>(runs);
     state.dataset = &data;
-    state.warn = [this](const std::string& what) { warned.push_back(what); };
+    state.services->on_warning = [this](const std::string& what) { warned.push_back(what); };
     Logger logger;
     WeightStandardization(1).apply(Event::kInit, state, logger);
   }

@@ -114,7 +114,7 @@ class MovesRowsOnResume final : public Algorithm {
  public:
   std::string name() const override { return "MovesRowsOnResume"; }
   bool match(Event event, const State& state) const override {
-    return event == Event::kFitStart && state.timestamp.batch > 0 && state.rank > 0;
+    return event == Event::kFitStart && state.timestamp.batch > 0 && state.topology.rank > 0;
   }
   void apply(Event, State& state, Logger&) override {
     const at::NoGradGuard no_grad;

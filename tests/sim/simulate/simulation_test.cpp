@@ -272,7 +272,7 @@ TEST(SimulationTest, MemoryRunsOutInThePhaseThatIsNamed) {
     explicit Counts(std::shared_ptr<int> thrown) : thrown(std::move(thrown)) {}
     std::string name() const override { return "Counts"; }
     bool match(Event event, const State& state) const override {
-      return state.rank == 1 && (event == Event::kBeforeBackward || event == Event::kAfterBackward);
+      return state.topology.rank == 1 && (event == Event::kBeforeBackward || event == Event::kAfterBackward);
     }
     void apply(Event event, State&, Logger&) override { *thrown += event == Event::kBeforeBackward ? 1 : -1; }
   };

@@ -18,7 +18,7 @@ using testing::UnorderedElementsAre;
 
 TEST_F(CallbackTest, SpeedMonitorAveragesOverItsWindow) {
   SpeedMonitor monitor({.window_size = 2, .time_unit = "seconds"});
-  state_.world = 2;
+  state_.topology.world = 2;
   batch(monitor, 9.0);
   batch(monitor, 1.0);
   EXPECT_THAT(logged_.values, UnorderedElementsAre(Pair("time/train", 10.0), Pair("time/val", 0.0),
@@ -35,7 +35,7 @@ TEST_F(CallbackTest, SpeedMonitorAveragesOverItsWindow) {
 
 TEST_F(CallbackTest, SpeedMonitorTellsTokensAndFlopsWhereThereAreAny) {
   SpeedMonitor monitor({.window_size = 1});
-  state_.device_name = "NVIDIA A100-SXM4-40GB";
+  state_.device.name = "NVIDIA A100-SXM4-40GB";
   state_.precision.name = "amp_bf16";
   state_.flops = 78e12;
   batch(monitor, 1.0, 100);
@@ -48,7 +48,7 @@ TEST_F(CallbackTest, SpeedMonitorTellsTokensAndFlopsWhereThereAreAny) {
 
 TEST_F(CallbackTest, SpeedMonitorBelievesThePeakItIsGiven) {
   SpeedMonitor monitor({.window_size = 1, .gpu_flops_available = 1e12});
-  state_.world = 2;
+  state_.topology.world = 2;
   state_.flops = 1e12;
   batch(monitor, 1.0);
   batch(monitor, 1.0);
@@ -149,7 +149,7 @@ TEST_F(CallbackTest, MemoryMonitorTellsTheMetersFigures) {
   Meter::charge(kSlot, 3'000'000);
   Meter::reset_peak(kSlot);
   Meter::charge(kSlot, -1'000'000);
-  state_.memory_slot = kSlot;
+  state_.device.memory_slot = kSlot;
   MemoryMonitor monitor;
   monitor.run_event(Event::kAfterTrainBatch, state_, logged_);
   Meter::charge(kSlot, -2'000'000);

@@ -29,7 +29,7 @@ class Writing : public WithOptimizer {
 
 TEST_F(Writing, NamesAreFilledInWithinTheRunsFolder) {
   state_.run_name = "digits";
-  state_.rank = 3;
+  state_.topology.rank = 3;
   state_.timestamp.epoch = 2;
   state_.timestamp.batch = 17;
   EXPECT_EQ(file_name(state_, "a/{run_name}-{rank}.{epoch}.{batch}.{batch}"),
@@ -91,7 +91,7 @@ TEST_F(Writing, WeightsAreExportedAtTheEndAndOnTheWay) {
 }
 
 TEST_F(Writing, WeightsAreExportedByRankZeroAlone) {
-  state_.rank = 1;
+  state_.topology.rank = 1;
   ExportForInference(disk_, "model.safetensors", Time(0, TimeUnit::kBatch))
       .run_event(Event::kFitEnd, state_, logged_);
   EXPECT_FALSE(is_there("model.safetensors"));

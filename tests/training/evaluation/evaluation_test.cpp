@@ -6,6 +6,7 @@
 
 #include "data/readers/synthetic_dataset.h"
 #include "tests/actors/sleeping_world.h"
+#include "tests/training/scripted_services.h"
 
 namespace tutti {
 namespace {
@@ -53,6 +54,7 @@ class Witness final : public Callback {
 class EvaluationTest : public testing::Test {
  protected:
   EvaluationTest() {
+    state_.services = services_;
     build(state_, recipe_of(kRecipe), {{{"input", {3}}, {"target", {}}}, 10}, 3);
     Engine::Options options;
     options.callbacks = {witness_};
@@ -70,12 +72,13 @@ class EvaluationTest : public testing::Test {
       return Batch(five);
     };
     EvalHooks hooks = single_rank_hooks(*engine_, fetch);
-    hooks.sum_over_ranks = [](const at::Tensor& values) { values.mul_(2); };
+    services_->of_ranks = [](const at::Tensor& values) { values.mul_(2); };
     hooks.stopwatch = [] { return 1.5; };
     return evaluate(state_, *engine_, two_batches(), hooks).value();
   }
 
   State state_;
+  std::shared_ptr<ScriptedServices> services_ = std::make_shared<ScriptedServices>();
   Logger logger_;
   std::shared_ptr<Witness> witness_ = std::make_shared<Witness>();
   std::optional<Engine> engine_;
@@ -103,7 +106,7 @@ TEST_F(EvaluationTest, IsAbortedOnAllRanksWhereOneIsAskedToStop) {
     return Batch(five);
   };
   EvalHooks other_stops = single_rank_hooks(*engine_, fetch);
-  other_stops.sum_over_ranks = [](const at::Tensor& values) { values.select(0, 3).fill_(1.0); };
+  services_->of_ranks = [](const at::Tensor& values) { values.select(0, 3).fill_(1.0); };
   EXPECT_FALSE(evaluate(state_, *engine_, two_batches(), other_stops));
   EXPECT_EQ(state_.metric_values, before);
   EXPECT_EQ(state_.dataloader_label, "train");
@@ -206,12 +209,11 @@ TEST_F(EvaluationTest, ABatchThatIsCutForLackOfMemoryCountsOnce) {
     return Batch(part);
   };
   const auto run = [&](int64_t most) {
-    EvalHooks hooks = single_rank_hooks(*engine_, fetch);
-    hooks.attempt = [&, most](const std::function<void()>& work) -> std::optional<std::string> {
+    services_->trial = [&, most](const std::function<void()>& work) -> std::optional<std::string> {
       work();
       return state_.batch.samples() > most ? std::optional<std::string>("too many at once") : std::nullopt;
     };
-    return evaluate(state_, *engine_, two_batches(), hooks).value();
+    return evaluate(state_, *engine_, two_batches(), single_rank_hooks(*engine_, fetch)).value();
   };
   const auto whole = run(5), cut = run(2);
   ASSERT_EQ(whole.size(), 3U);

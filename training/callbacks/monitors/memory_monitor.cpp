@@ -33,8 +33,8 @@ void MemoryMonitor::after_train_batch(State& state, Logger& logger) {
   constexpr double kBytesPerGigabyte = 1e9;
   LoggedMetrics metrics;
   for (const auto& [key, name] : keys_) {
-    const int64_t bytes =
-        key == kCurrentBytes ? Meter::used_bytes(state.memory_slot) : Meter::peak_bytes(state.memory_slot);
+    const int64_t bytes = key == kCurrentBytes ? Meter::used_bytes(state.device.memory_slot)
+                                               : Meter::peak_bytes(state.device.memory_slot);
     metrics.emplace_back("memory/" + name, static_cast<double>(bytes) / kBytesPerGigabyte);
   }
   logger.log_metrics(metrics);

@@ -44,7 +44,7 @@ void OptimizerMonitor::batch_end(State& state, Logger& logger) {
     global.add(*gradients_[i]);
   }
   add("grad/global", global, grad_scale_);
-  const std::vector<double> values = norms(squares, state.sum_over_shards);
+  const std::vector<double> values = norms(squares, state.sum_over_shards());
   LoggedMetrics metrics;
   for (std::size_t i = 0; i < values.size(); ++i) metrics.emplace_back(names[i], values[i] / scales[i]);
   logger.log_metrics(metrics);

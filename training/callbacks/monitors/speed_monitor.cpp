@@ -91,16 +91,18 @@ LoggedMetrics SpeedMonitor::throughput(const State& state) const {
   const Moment &from = window_.front(), &to = window_.back();
   const double seconds = to.seconds - from.seconds;
   LoggedMetrics metrics;
-  add(metrics, "batches", rate(static_cast<double>(window_.size() - 1), seconds), state.world);
-  add(metrics, "samples", rate(to.samples - from.samples, seconds), state.world);
-  if (to.tokens > from.tokens) add(metrics, "tokens", rate(to.tokens - from.tokens, seconds), state.world);
+  add(metrics, "batches", rate(static_cast<double>(window_.size() - 1), seconds), state.topology.world);
+  add(metrics, "samples", rate(to.samples - from.samples, seconds), state.topology.world);
+  if (to.tokens > from.tokens)
+    add(metrics, "tokens", rate(to.tokens - from.tokens, seconds), state.topology.world);
   double flops = -from.flops;
   for (const Moment& moment : window_) flops += moment.flops;
   if (to.flops <= 0) return metrics;
-  add(metrics, "flops", rate(flops, seconds), state.world);
+  add(metrics, "flops", rate(flops, seconds), state.topology.world);
   const double configured = options_.gpu_flops_available;
-  const double peak = configured > 0 ? configured : peak_flops(state.device_name, state.precision.name);
-  if (peak > 0) metrics.emplace_back("throughput/device/mfu", rate(flops, seconds) / state.world / peak);
+  const double peak = configured > 0 ? configured : peak_flops(state.device.name, state.precision.name);
+  if (peak > 0)
+    metrics.emplace_back("throughput/device/mfu", rate(flops, seconds) / state.topology.world / peak);
   return metrics;
 }
 

@@ -72,7 +72,7 @@ void Generate::log_if_due(State& state, Logger& logger) {
     for (Tokens& one : state.generate(std::vector<Prompt>(begin, begin + count), generation(state)))
       found.push_back(std::move(one));
   };
-  work_in_parts(state, state.rank == 0,
+  work_in_parts(state, state.topology.rank == 0,
                 {.items = std::ssize(all),
                  .part = batch_size(std::ssize(all)),
                  .forwards = options_.generation.max_new_tokens,
@@ -101,7 +101,7 @@ std::vector<Prompt> Generate::prompts(const State& state) const {
 
 GenerationOptions Generate::generation(const State& state) const {
   GenerationOptions options = options_.generation;
-  options.each_token = state.still_at_work;
+  options.each_token = [services = state.services] { services->still_at_work(); };
   return options;
 }
 

@@ -15,7 +15,7 @@
 namespace tutti {
 
 void ExportForInference::write(const State& state) {
-  const bool sharded = state.share.pieces > 1;
+  const bool sharded = state.topology.share.pieces > 1;
   if (sharded) exchange_views(state);
   write_whole(state);
   if (sharded) exchange_views(state);
@@ -35,7 +35,7 @@ void ExportForInference::exchange_views(const State& state) {
 // Writes under another name first, so that readers never see a partial file. Parameters come as they are
 // visited; what is sharded has what inference uses in its views.
 void ExportForInference::write_whole(const State& state) {
-  const bool sharded = state.share.pieces > 1;
+  const bool sharded = state.topology.share.pieces > 1;
   std::map<std::string, at::Tensor> others = state.inference_tensors;
   for (const auto& one : state.buffers) others.emplace(one.name, one.buffer->tensor);
   Safetensors layout{others, {{"format", "pt"}}};
@@ -59,14 +59,14 @@ void ExportForInference::write_whole(const State& state) {
   };
   const std::filesystem::path path(file_name(state, save_path_));
   const std::string fresh = path.string() + ".new";
-  if (state.rank == 0)
+  if (state.topology.rank == 0)
     attempt([&] {
       if (!disk_.replaceable(path)) throw OperatingError(path.string() + ": not a regular file");
       disk_.make_folders(path.parent_path());
       file.emplace(disk_, fresh, layout);
       for (const auto& [name, tensor] : others) file->put(name, tensor);
     });
-  state.visit_parameters(state.rank == 0, [&](std::size_t p) {
+  state.visit_parameters(state.topology.rank == 0, [&](std::size_t p) {
     const NamedParameter& one = state.parameters[p];
     if (file && others.count(one.name) == 0) attempt([&] { file->put(one.name, one.parameter->tensor); });
   });

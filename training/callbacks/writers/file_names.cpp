@@ -15,7 +15,7 @@ std::string file_name(const State& state, const std::string& pattern) {
   std::string name = pattern;
   const std::map<std::string, std::string> values = {
       {"{run_name}", state.run_name},
-      {"{rank}", std::to_string(state.rank)},
+      {"{rank}", std::to_string(state.topology.rank)},
       {"{epoch}", std::to_string(state.timestamp.epoch)},
       {"{batch}", std::to_string(state.timestamp.batch)},
   };

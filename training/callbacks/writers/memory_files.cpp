@@ -18,12 +18,12 @@ std::string memory_account(const State& state) {
   for (const auto& one : state.buffers) buffers += bytes(one.buffer->tensor);
   if (state.optimizer)
     for (const auto& one : state.optimizer->state()) optimizer += bytes(one.tensor);
-  const int64_t used = Meter::used_bytes(state.memory_slot);
+  const int64_t used = Meter::used_bytes(state.device.memory_slot);
   std::ostringstream text;
-  text << "rank " << state.rank << ", after batch " << state.timestamp.batch << ", bytes\n"
+  text << "rank " << state.topology.rank << ", after batch " << state.timestamp.batch << ", bytes\n"
        << "parameters " << parameters << "\ngradients " << gradients << "\nbuffers " << buffers
        << "\noptimizer " << optimizer << "\nthe rest " << used - parameters - gradients - buffers - optimizer
-       << "\nin use " << used << "\nat most " << Meter::peak_bytes(state.memory_slot) << '\n';
+       << "\nin use " << used << "\nat most " << Meter::peak_bytes(state.device.memory_slot) << '\n';
   return text.str();
 }
 

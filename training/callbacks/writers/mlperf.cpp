@@ -37,7 +37,7 @@ std::string operating_system() {
 void MLPerfCallback::init(State&, Logger&) { start_ms_ = clock_(); }
 
 void MLPerfCallback::after_load(State& state, Logger&) {
-  if (state.rank != 0) return;
+  if (state.topology.rank != 0) return;
   open_file(file_name(state, options_.root_folder + "/results/" + system_name(state) + "/" +
                                  options_.benchmark + "/result_" + std::to_string(options_.index) + ".txt"));
   describe_system(state);
@@ -150,9 +150,9 @@ int64_t MLPerfCallback::now(const State& state) const {
 
 std::string MLPerfCallback::system_name(const State& state) const {
   if (!options_.system_name.empty()) return options_.system_name;
-  std::string device = state.device_name.empty() ? "CPU" : state.device_name;
+  std::string device = state.device.name.empty() ? "CPU" : state.device.name;
   std::replace(device.begin(), device.end(), ' ', '_');
-  return std::to_string(state.world) + "x" + device + "_tutti";
+  return std::to_string(state.topology.world) + "x" + device + "_tutti";
 }
 
 // Unknown fields are empty, for the submitter to fill in.
@@ -165,7 +165,7 @@ void MLPerfCallback::describe_system(const State& state) {
       {"host_processors_per_node",
        options_.host_processors_per_node > 0 ? std::to_string(options_.host_processors_per_node) : ""},
       {"host_processor_model_name", processor()},
-      {"accelerator_model_name", state.device_name},
+      {"accelerator_model_name", state.device.name},
       {"framework", std::string("tutti")},
       {"operating_system", operating_system()}};
   for (const char* unknown : {"number_of_nodes",

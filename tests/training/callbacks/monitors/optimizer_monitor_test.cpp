@@ -5,8 +5,8 @@
 
 #include "tests/training/callbacks/by_hand.h"
 #include "tests/training/sharded_states.h"
-#include "training/callbacks/options.h"
 #include "training/callbacks/factory.h"
+#include "training/callbacks/options.h"
 
 namespace tutti {
 namespace {
@@ -94,7 +94,7 @@ std::vector<std::map<std::string, double>> logged_on_shares(const std::string& k
       monitor.run_event(Event::kBatchEnd, state, kept);
       for (std::size_t p = 0; p < gradients.size(); ++p) state.views[p].grad = gradients[p];
     }
-    logged[static_cast<std::size_t>(state.rank)] = kept.values;
+    logged[static_cast<std::size_t>(state.topology.rank)] = kept.values;
   });
   return logged;
 }

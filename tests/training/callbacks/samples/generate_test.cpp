@@ -159,12 +159,12 @@ TEST_F(GenerateTest, ARunThatResumesRepeatsNothingAndForgetsNothing) {
 // For the progress of the run too, if there is no logger.
 TEST_F(GenerateTest, RankZeroAloneWrites) {
   const auto generate = made("1ba", {std::string("a")});
-  state_.rank = 1;
+  state_.topology.rank = 1;
   step(*generate);
   const std::string of_another = generate->state();
   EXPECT_THAT(parrot_->asked, IsEmpty());
   state_.timestamp = {};
-  state_.rank = 0;
+  state_.topology.rank = 0;
   const auto of_zero = made("1ba", {std::string("a")});
   step(*of_zero);
   EXPECT_THAT(tables_.all, SizeIs(1));

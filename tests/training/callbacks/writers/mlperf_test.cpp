@@ -189,7 +189,7 @@ TEST_F(MLPerfTest, ResumedRunResumesInItsFile) {
 }
 
 TEST_F(MLPerfTest, RankZeroAloneWrites) {
-  state_.rank = 1;
+  state_.topology.rank = 1;
   MLPerfCallback mlperf = callback();
   start(mlperf);
   epoch(mlperf, 0.5);

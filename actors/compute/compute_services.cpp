@@ -1,0 +1,50 @@
+#include "actors/compute/compute_services.h"
+
+#include "actors/messages/messages.h"
+#include "tensors/memory_attempt.h"
+
+namespace tutti {
+
+void ComputeServices::begin(Context& context, TrainStep& train_step) {
+  context_ = &context;
+  train_step_ = &train_step;
+}
+
+bool ComputeServices::evaluates_together() const {
+  return context_ && train_step_->exchange().evaluates_together();
+}
+
+void ComputeServices::sum_over_shards(const at::Tensor& values) {
+  context_->ask<Summed>(actors_.sync, SumDoubles{values, GroupRole::kReductions});
+}
+
+void ComputeServices::sum_over_ranks(const at::Tensor& values) {
+  if (context_) train_step_->exchange().sum(*context_, values);
+}
+
+void ComputeServices::hold_model(bool works, int64_t forwards) {
+  if (context_) train_step_->exchange().hold_model(*context_, works, forwards);
+}
+
+void ComputeServices::free_model() {
+  if (context_) train_step_->exchange().free_model(*context_);
+}
+
+void ComputeServices::visit_parameters(std::size_t parameters, bool works, const Visit& visit) {
+  if (!shards()) return RankServices::visit_parameters(parameters, works, visit);
+  train_step_->exchange().visit_parameters(*context_, works ? visit : Visit());
+}
+
+std::optional<std::string> ComputeServices::attempt(const Work& work) {
+  auto failure = MemoryAttempt(recorder_, state_.device.memory_slot).run(work);
+  if (failure) record(TraceKind::kOutOfMemory);
+  return failure;
+}
+
+void ComputeServices::still_at_work() { record(TraceKind::kListenerAtWork); }
+
+void ComputeServices::record(TraceKind kind) {
+  if (context_) recorder_.record({context_->now(), kind, state_.timestamp.batch});
+}
+
+}  // namespace tutti

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace tutti {
+
+// What the run does for a rank's algorithms, callbacks and evaluations. These are the services of a lone rank
+// with all parameters, for a loop of one's own; in a run Compute implements them.
+//
+// Where not said otherwise, all ranks call alike: the ranks that share parameters wait for each other.
+class RankServices {
+ public:
+  using Work = std::function<void()>;
+  using Visit = std::function<void(std::size_t parameter)>;
+
+  virtual ~RankServices() = default;
+
+  // True if the parameters are sharded: sums over shards and gathers take all ranks.
+  virtual bool shards() const { return false; }
+  // Sums float64 numbers, flat, over the ranks that share the parameters (over all ranks), in place.
+  virtual void sum_over_shards(const at::Tensor&) {}
+  virtual void sum_over_ranks(const at::Tensor&) {}
+
+  // True if ranks evaluate every batch together, around at most so many forwards on each.
+  virtual bool evaluates_together() const { return false; }
+  // Between the two the model may be run, `forwards` times at most, by the ranks for which `works`; 0: by
+  // all, as often as they like. Sharded parameters are gathered for it.
+  virtual void hold_model(bool /*works*/, int64_t /*forwards*/) {}
+  virtual void free_model() {}
+  // Holds the model while `work` runs, on the ranks for which `works`.
+  void with_model(bool works, const Work& work, int64_t forwards);
+
+  // Calls `visit` for every parameter while it is whole, in an order of its own, on ranks for which `works`.
+  virtual void visit_parameters(std::size_t parameters, bool works, const Visit& visit);
+
+  // Runs work that may run out of memory, within the memory budget. Returns the error then; a replay repeats
+  // it. May be called by one rank alone.
+  virtual std::optional<std::string> attempt(const Work& work);
+
+  // To be called by listeners that take long: a rank silent for [train] hang_timeout counts as hanging.
+  virtual void still_at_work() {}
+
+  // Prints a warning, by the engine's Options::warn; nobody reads it where there is none.
+  void warn(const std::string& what) const {
+    if (on_warning) on_warning(what);
+  }
+  std::function<void(const std::string&)> on_warning;
+  // The rate of the next step by the schedule. Set by Compute.
+  std::function<double()> scheduled_lr;
+};
+
+}  // namespace tutti
