@@ -29,17 +29,12 @@ UnitHooks::UnitHooks(const std::vector<Unit>& units, Events events)
     : events_(std::make_shared<const Events>(std::move(events))) {
   for (std::size_t u = 0; u < units.size(); ++u) {
     if (!units[u].slot) continue;
-    const Weak weak = events_;
-    units[u].slot->add_before([u, weak](const TensorTree&) {
-      if (const auto live = weak.lock()) live->before_forward(u);
-    });
-    units[u].slot->add_after([u, weak](const TensorTree&, TensorTree output) {
-      if (const auto live = weak.lock()) {
-        const bool has_backward = hook_backward(output, u, weak);
-        live->after_forward(u, has_backward);
-      }
+    hooks_.push_back(units[u].slot->around([this, u](const TensorTree& input, const Slot::Next& next) {
+      events_->before_forward(u);
+      TensorTree output = next(input);
+      events_->after_forward(u, hook_backward(output, u, events_));
       return output;
-    });
+    }));
   }
 }
 

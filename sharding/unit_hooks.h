@@ -23,7 +23,8 @@ class UnitHooks {
   UnitHooks(const std::vector<Unit>& units, Events events);
 
  private:
-  std::shared_ptr<const Events> events_;
+  std::shared_ptr<const Events> events_;  // hooks on tensors may outlive this
+  std::vector<Slot::Hook> hooks_;
 };
 
 }  // namespace tutti

@@ -91,20 +91,18 @@ UnitOfLayer units_of_layers(Layer& root, const std::vector<NamedSlot>& chosen) {
 }
 
 std::vector<NamedSlot> in_order_of_calls(std::vector<NamedSlot> slots, const std::function<void()>& run) {
-  const auto calls = std::make_shared<std::vector<std::size_t>>();
-  const std::weak_ptr<std::vector<std::size_t>> noted = calls;  // hooks outlive this
+  std::vector<std::size_t> calls;
+  std::vector<Slot::Hook> hooks;
   for (std::size_t s = 0; s < slots.size(); ++s)
-    slots[s].slot->add_before([noted, s](const TensorTree&) {
-      if (const auto live = noted.lock()) live->push_back(s);
-    });
+    hooks.push_back(slots[s].slot->before([&calls, s](const TensorTree&) { calls.push_back(s); }));
   try {
     run();
   } catch (const std::exception&) {
     return slots;
   }
   std::vector<NamedSlot> ordered;
-  for (const std::size_t s : *calls)
-    if (std::ranges::count(*calls, s) == 1) ordered.push_back(slots[s]);
+  for (const std::size_t s : calls)
+    if (std::ranges::count(calls, s) == 1) ordered.push_back(slots[s]);
   return ordered;
 }
 

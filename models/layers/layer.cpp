@@ -102,11 +102,12 @@ at::Tensor ForwardContext::kept(at::IntArrayRef sizes, double probability) const
   return kept;
 }
 
-TensorTree Slot::operator()(const TensorTree& input) const {
-  for (const Before& before : before_) before(input);
-  TensorTree output = layer_->forward(input);
-  for (const After& after : after_) output = after(input, std::move(output));
-  return output;
+TensorTree Slot::operator()(const TensorTree& input) const { return call(input, 0); }
+
+TensorTree Slot::call(const TensorTree& input, std::size_t first_hook) const {
+  for (std::size_t h = first_hook; h < hooks_.size(); ++h)
+    if (const Hook hook = hooks_[h].lock()) return (*hook)(input, Next(*this, h + 1));
+  return layer_->forward(input);
 }
 
 at::Tensor Slot::operator()(const at::Tensor& input) const { return (*this)(TensorTree(input)).tensor(); }
@@ -117,9 +118,11 @@ std::shared_ptr<Layer> Slot::fill(std::shared_ptr<Layer> layer) {
   return layer;
 }
 
-void Slot::clear_hooks() {
-  before_.clear();
-  after_.clear();
+Slot::Hook Slot::around(Around hook) {
+  std::erase_if(hooks_, [](const auto& one) { return one.expired(); });
+  auto handle = std::make_shared<const Around>(std::move(hook));
+  hooks_.push_back(handle);
+  return handle;
 }
 
 Layer::Layer() : context_(&kDefaultContext) {}

@@ -71,12 +71,23 @@ struct ForwardContext {
   }
 };
 
-// A named place in a layer that holds another layer. Calling the slot calls the layer between the slot's
+// A named place in a layer that holds another layer. Calling the slot calls the layer within the slot's
 // hooks; surgery replaces the layer.
 class Slot {
  public:
-  using Before = std::function<void(const TensorTree& input)>;
-  using After = std::function<TensorTree(const TensorTree& input, TensorTree output)>;
+  // The rest of a call: the hooks that were added later, and the layer.
+  class Next {
+   public:
+    TensorTree operator()(const TensorTree& input) const { return slot_.call(input, hook_); }
+
+   private:
+    friend class Slot;
+    Next(const Slot& slot, std::size_t hook) : slot_(slot), hook_(hook) {}
+    const Slot& slot_;
+    std::size_t hook_;
+  };
+  using Around = std::function<TensorTree(const TensorTree& input, const Next& next)>;
+  using Hook = std::shared_ptr<const Around>;
 
   TensorTree operator()(const TensorTree& input) const;
   at::Tensor operator()(const at::Tensor& input) const;  // for one tensor to one tensor
@@ -88,18 +99,33 @@ class Slot {
   // Puts a layer into the slot, in the context of the slot's owner, and returns the old one. Hooks stay.
   std::shared_ptr<Layer> fill(std::shared_ptr<Layer> layer);
 
-  // Hooks run in the order of their addition; an `after` hook returns the output.
-  void add_before(Before hook) { before_.push_back(std::move(hook)); }
-  void add_after(After hook) { after_.push_back(std::move(hook)); }
-  void clear_hooks();
+  // Goes around calls: `hook` gives the output, mostly by calling `next`. Those that were added first are
+  // outermost. A hook acts as long as somebody has its handle, which may outlive the slot.
+  [[nodiscard]] Hook around(Around hook);
+  // hook(input), before a call.
+  template <class Before>
+  [[nodiscard]] Hook before(Before hook) {
+    return around([hook = std::move(hook)](const TensorTree& input, const Next& next) {
+      hook(input);
+      return next(input);
+    });
+  }
+  // hook(input, output), after a call: returns the output.
+  template <class After>
+  [[nodiscard]] Hook after(After hook) {
+    return around([hook = std::move(hook)](const TensorTree& input, const Next& next) {
+      return TensorTree(hook(input, next(input)));
+    });
+  }
 
  private:
   friend class Layer;
+  TensorTree call(const TensorTree& input, std::size_t first_hook) const;
+
   std::string name_;
   Layer* owner_ = nullptr;
   std::shared_ptr<Layer> layer_;
-  std::vector<Before> before_;
-  std::vector<After> after_;
+  std::vector<std::weak_ptr<const Around>> hooks_;
 };
 
 // A part of a model: parameters, buffers and slots for further layers. All are registered in the constructor
@@ -111,7 +137,7 @@ class Slot {
 // - adopts the parameters and buffers of the old one, in its constructor:
 //     LowPrecisionLayerNorm(LayerNorm& old) : weight_(old.weight() ? &adopt(*old.weight()) : nullptr) ...
 //   The old layer is then thrown away. Layers of this folder show their options and parameters for this.
-// To change what goes in or comes out of a layer without replacing the layer, add hooks to its slot.
+// To change what goes in or comes out of a layer without replacing the layer, put hooks around its slot.
 class Layer : public std::enable_shared_from_this<Layer> {
  public:
   virtual ~Layer();

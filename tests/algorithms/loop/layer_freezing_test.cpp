@@ -37,9 +37,11 @@ TEST(LayerFreezingTest, BackwardEndsBehindFrozenLayers) {
   EXPECT_TRUE(parameters(net)[0].parameter->tensor.grad().defined());
   EXPECT_EQ(freeze_layers(net, 0.75, 0.0).depth, 2);
   bool differentiated = true;
+  Slot::Hook hook;
   for (const auto& one : slots(net))
     if (one.name == "3")
-      one.slot->add_before([&](const TensorTree& input) { differentiated = input.tensor().requires_grad(); });
+      hook =
+          one.slot->before([&](const TensorTree& input) { differentiated = input.tensor().requires_grad(); });
   outputs_of(net).sum().backward();
   EXPECT_FALSE(differentiated);
   for (const auto& one : parameters(net)) {

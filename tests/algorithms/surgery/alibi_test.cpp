@@ -148,7 +148,8 @@ TEST(AlibiTest, GeneratedTokensSeeMoreThanTheModelWasBuiltFor) {
   materialise(model, 1);
   EXPECT_EQ(longest_sequence(model), 12);
   std::size_t seen = 0;
-  model.slots()[0]->add_before([&](const TensorTree& tokens) { seen = tokens.tensor().size(1); });
+  const auto watch =
+      model.slots()[0]->before([&](const TensorTree& tokens) { seen = tokens.tensor().size(1); });
   model.generate({{Tokens(30, 7), RandomKey(3, "test")}}, {.max_new_tokens = 1});
   EXPECT_EQ(seen, 12U);
 }

@@ -27,11 +27,12 @@ TEST(ChannelsLastTest, ActivationsFollowTheWeights) {
   materialise(plain, 3);
   const at::Tensor images = at::randn({2, 16, 9, 9});
   int laid_out = 0;
+  std::vector<Slot::Hook> hooks;
   for (const auto& slot : net.slots())
-    slot->add_after([&](const TensorTree&, TensorTree output) {
+    hooks.push_back(slot->after([&](const TensorTree&, TensorTree output) {
       laid_out += output.tensor().is_contiguous(at::MemoryFormat::ChannelsLast);
       return output;
-    });
+    }));
   const at::Tensor y = net.forward(images).tensor();
   EXPECT_EQ(laid_out, 4);
   EXPECT_TRUE(at::allclose(y, plain.forward(images).tensor(), 1e-4, 1e-5));

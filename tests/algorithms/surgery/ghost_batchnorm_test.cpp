@@ -88,7 +88,7 @@ TEST(GhostBatchNormTest, SmallBatchesAreNormalisedWholeOrRefused) {
 TEST(GhostBatchNormTest, TheMomentumStaysIfAPassIsBrokenOff) {
   GhostNorm ghost(SmallBatch::kNormalise);
   int parts = 0;
-  ghost.model.slots()[0]->layer().slots()[0]->add_before([&](const TensorTree&) {
+  const auto watch = ghost.model.slots()[0]->layer().slots()[0]->before([&](const TensorTree&) {
     if (++parts == 2) throw OperatingError("out of memory");
   });
   EXPECT_THROW(ghost.model.forward(at::randn({6, 2, 5})), OperatingError);

@@ -53,7 +53,7 @@ at::Tensor probabilities(Gpt& model, const Batch& batch) {
   std::vector<at::Tensor> parts;
   for (int64_t first = 0; first < length; first += features) {
     const int64_t columns = std::min(features, length - first);
-    c_attn.add_after([&](const TensorTree&, TensorTree output) -> TensorTree {
+    const Slot::Hook identity = c_attn.after([&](const TensorTree&, TensorTree output) -> TensorTree {
       at::Tensor all = output.tensor().clone();
       at::Tensor values = all.narrow(-1, 2 * heads * features, heads * features).zero_();
       values.view({samples, length, heads, features})
@@ -61,13 +61,11 @@ at::Tensor probabilities(Gpt& model, const Batch& batch) {
           .copy_(at::eye(length).narrow(1, first, columns).view({1, length, 1, columns}));
       return all;
     });
-    c_proj.add_before([&](const TensorTree& mixed) {
+    const Slot::Hook watch = c_proj.before([&](const TensorTree& mixed) {
       parts.push_back(
           mixed.tensor().view({samples, length, heads, features}).narrow(-1, 0, columns).transpose(1, 2));
     });
     evaluated(model, batch);
-    c_attn.clear_hooks();
-    c_proj.clear_hooks();
   }
   return at::cat(parts, -1);
 }

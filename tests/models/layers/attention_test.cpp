@@ -63,9 +63,9 @@ TEST(CausalSelfAttention, AFarPlacesBiasIsExactIn16Bits) {
       kFar);
   at::Tensor qkv = at::zeros({1, kFar, 3 * kFeatures}, at::kBFloat16);
   qkv[0][kFar - 1].narrow(0, 2 * kFeatures, kFeatures).fill_(1.0);  // the last value is 1, all others 0
-  layer.slots()[0]->add_after([&](const TensorTree&, TensorTree) { return TensorTree(qkv); });
+  const auto given = layer.slots()[0]->after([&](const TensorTree&, TensorTree) { return TensorTree(qkv); });
   at::Tensor mixed;
-  layer.slots()[1]->add_before([&](const TensorTree& input) { mixed = input.tensor(); });
+  const auto seen = layer.slots()[1]->before([&](const TensorTree& input) { mixed = input.tensor(); });
   layer.slots()[1]->fill(std::make_shared<Sequential>(std::vector<std::shared_ptr<Layer>>{}));
   layer.forward(at::zeros({1, kFar, kFeatures}));
   EXPECT_NEAR(mixed[0][kFar - 1][0].item<double>(), 1.0 - std::exp(-1.0), 0.01);

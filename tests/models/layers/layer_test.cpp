@@ -169,19 +169,40 @@ TEST(NoteNames, KeepsNamesThatWereNotedEarlier) {
   EXPECT_EQ(parameters(*root)[1].parameter->origin, "0.weight");
 }
 
-TEST(Slot, CallsItsHooksAroundTheLayerInOrder) {
+TEST(Slot, HooksGoAroundTheLayerTheFirstOutermost) {
   const auto root = nested();
   materialise(*root, 1);
   Slot& slot = *root->slots()[1];
   std::string order;
-  slot.add_before([&](const TensorTree&) { order += "a"; });
-  slot.add_before([&](const TensorTree&) { order += "b"; });
-  slot.add_after([&](const TensorTree&, TensorTree output) { return order += "c", output; });
-  slot.add_after([&](const TensorTree&, TensorTree output) { return TensorTree(output.tensor() * 0); });
+  const Slot::Hook a = slot.before([&](const TensorTree&) { order += "a"; });
+  Slot::Hook b = slot.around([&](const TensorTree& input, const Slot::Next& next) {
+    order += "b(";
+    const at::Tensor output = next(input).tensor();
+    order += ")";
+    return TensorTree(output * 0);
+  });
+  const Slot::Hook c = slot.after([&](const TensorTree&, TensorTree output) { return order += "c", output; });
   EXPECT_EQ(root->forward(at::ones({1, 3})).tensor().abs().sum().item<float>(), 0.0F);
-  EXPECT_EQ(order, "abc");
-  slot.clear_hooks();
+  EXPECT_EQ(order, "ab(c)");
+  b.reset();
   EXPECT_NE(root->forward(at::ones({1, 3})).tensor().abs().sum().item<float>(), 0.0F);
+  EXPECT_EQ(order, "ab(c)ac");
+}
+
+TEST(Slot, AHookMayCallTheLayerTwiceOrNotAtAll) {
+  const auto root = nested();
+  materialise(*root, 1);
+  Slot& slot = *root->slots()[1];
+  const at::Tensor input = at::ones({1, 3});
+  const at::Tensor once = slot(input);
+  {
+    const Slot::Hook twice = slot.around([](const TensorTree& given, const Slot::Next& next) {
+      return TensorTree(next(given).tensor() + next(given).tensor());
+    });
+    EXPECT_TRUE(at::equal(slot(input), once * 2));
+  }
+  const Slot::Hook none = slot.around([](const TensorTree& given, const Slot::Next&) { return given; });
+  EXPECT_TRUE(at::equal(slot(input), input));
 }
 
 TEST(Slot, RefilledCallsTheNewLayerInTheSamePass) {

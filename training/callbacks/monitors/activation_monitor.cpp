@@ -30,16 +30,15 @@ bool ActivationMonitor::ignores(const std::string& layer) const {
 
 // Hooks belong to slots: they stay when a layer is replaced.
 void ActivationMonitor::fit_start(State& state, Logger&) {
-  if (std::exchange(hooked_, true)) return;  // training continues in a task
+  if (!hooks_.empty()) return;  // training continues in a task
   for (const auto& [name, slot] : slots(*state.model)) {
     if (ignores(name)) continue;
-    slot->add_before([this, name = name](const TensorTree& input) {
+    hooks_.push_back(slot->around([this, name = name](const TensorTree& input, const Slot::Next& next) {
       if (watching_) measure(name + "_input", input);
-    });
-    slot->add_after([this, name = name](const TensorTree&, TensorTree output) {
+      TensorTree output = next(input);
       if (watching_) measure(name + "_output", output);
       return output;
-    });
+    }));
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "models/layers/layer.h"
 #include "tensors/tree.h"
 #include "training/engine/periodic_callback.h"
 
@@ -33,7 +34,7 @@ class ActivationMonitor final : public PeriodicCallback {
   void measure(const std::string& name, const TensorTree& values);
 
   std::vector<std::string> ignored_;
-  bool hooked_ = false;
+  std::vector<Slot::Hook> hooks_;
   bool due_ = true;  // measure the next batch
 
   // State of the current attempt at a step.
