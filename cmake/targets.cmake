@@ -10,13 +10,19 @@ function(tutti_library folder)
   set_property(GLOBAL APPEND PROPERTY TUTTI_LIBRARIES tutti_${folder})
 endfunction()
 
-# tutti_test(name SOURCES ... DEPENDS ... [LABELS ...] [SLOTS n] [RANKS n ...] [SHARDS n] [ALONE pattern]):
-# the executable build/tests/<name>, which ctest runs as one test. With RANKS: under mpirun, a test
+# tutti_test(name [ALL_BELOW] SOURCES ... DEPENDS ... [EXCEPT ...] [LABELS ...] [SLOTS n] [RANKS n ...]
+# [SHARDS n] [ALONE pattern]): the executable build/tests/<name>, which ctest runs as one test. With ALL_BELOW
+# it has every *_test.cpp of the folder and below, but those of EXCEPT, beside its SOURCES. With RANKS: under mpirun, a test
 # <name>.np<n> for each number of ranks. With SHARDS: split into tests <name>.1, <name>.2, ... that may run
 # in parallel. SLOTS: PROCESSORS of tutti_register. Tests that match the ALONE pattern measure durations:
 # they run alone, as <name>.alone.
 function(tutti_test name)
-  cmake_parse_arguments(arg "" "SLOTS;SHARDS;ALONE" "SOURCES;DEPENDS;LABELS;RANKS" ${ARGN})
+  cmake_parse_arguments(arg "ALL_BELOW" "SLOTS;SHARDS;ALONE" "SOURCES;DEPENDS;EXCEPT;LABELS;RANKS" ${ARGN})
+  if(arg_ALL_BELOW)
+    file(GLOB_RECURSE below CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} *_test.cpp)
+    list(REMOVE_ITEM below ${arg_EXCEPT} "")
+    list(APPEND arg_SOURCES ${below})
+  endif()
   add_executable(${name} ${arg_SOURCES})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})

@@ -156,7 +156,7 @@ void Gathers::begin_pass() {
   while (next_ < uses_.size()) request(next_);
 }
 
-void Gathers::visit_all(const State::Visit& visit) {
+void Gathers::visit_all(const RankServices::Visit& visit) {
   for (next_ = 0; next_ < uses_.size();) {
     const std::size_t unit = uses_[next_].unit;
     request(next_);

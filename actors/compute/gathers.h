@@ -58,7 +58,7 @@ class Gathers {
   // In place of begin_pass, on a rank that only serves.
   void serve_pass() { parameters_.cast_parts(); }
   // Gathers unit after unit, with all bits, and calls `visit` for each parameter while it is whole.
-  void visit_all(const State::Visit& visit);
+  void visit_all(const RankServices::Visit& visit);
 
  private:
   enum class Phase { kForward, kBackward };

@@ -49,6 +49,15 @@ bool is_own_project(const SourceFile& file) {
                      [](const std::string& line) { return line.starts_with("project("); });
 }
 
+// True if a test folder's CMake file takes all tests below.
+bool is_below_all(const SourceTree& tree, const SourceFile& test) {
+  if (!test.path.ends_with("_test.cpp")) return false;
+  return std::any_of(tree.begin(), tree.end(), [&](const SourceFile& file) {
+    if (file.file_name() != "CMakeLists.txt" || words_of(file).count("ALL_BELOW") == 0) return false;
+    return test.path.starts_with(fs::path(file.path).parent_path().string() + '/');
+  });
+}
+
 }  // namespace
 
 Findings unlisted_sources(const SourceTree& tree) {
@@ -56,6 +65,7 @@ Findings unlisted_sources(const SourceTree& tree) {
   Findings findings;
   for (const SourceFile& file : tree) {
     if (!file.is_cpp() || file.is_header() || listed.count(file.path) > 0) continue;
+    if (is_below_all(tree, file)) continue;
     findings.push_back(finding(file, 0, "no CMake file lists it"));
   }
   return findings;
