@@ -9,6 +9,7 @@
 
 #include "collectives/agreement.h"
 #include "collectives/local/group.h"
+#include "collectives/local/transport.h"
 #include "collectives/mpi/group.h"
 #include "collectives/mpi/transport.h"
 #include "collectives/mpi/world.h"
@@ -27,7 +28,6 @@
 #include "runtime/process/this_process.h"
 #include "runtime/process/watchdog.h"
 #include "runtime/transport.h"
-#include "sim/environment/local_transport.h"
 #include "tensors/meter.h"
 #include "tensors/torch_error.h"
 #include "training/loggers/run_result.h"

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "actors/local_ranks.h"
 #include "io/checkpoint/checkpoint.h"
 #include "io/journal/recorded_run.h"
 #include "job/recipe_catalogs.h"
@@ -16,7 +17,6 @@
 #include "recipe/toml_reader.h"
 #include "runtime/process/this_process.h"
 #include "sim/environment/dry_disk.h"
-#include "sim/environment/local_ranks.h"
 #include "sim/replay/replay_recorder.h"
 #include "sim/replay/saved_checkpoint.h"
 #include "sim/simulate/sim_world.h"
