@@ -153,8 +153,8 @@ Arrows arrows_between_folders(const SourceTree& tree, std::size_t depth) {
   return arrows;
 }
 
-// "io/a -> io/b -> io/a" for a folder that includes itself through others and is the first of them by name;
-// else "".
+// The shortest way by which a folder includes itself through folders that come later by name, as
+// "io/a -> io/b -> io/a". Empty if there is none.
 std::string shortest_circle(const Arrows& arrows, const std::string& first) {
   std::map<std::string, std::string> path_to{{first, first}};
   std::vector<std::string> reached{first};
