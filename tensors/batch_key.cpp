@@ -9,13 +9,6 @@ const at::Tensor& BatchKey::get(const Batch& batch) const { return batch[name_in
 
 void BatchKey::set(Batch& batch, at::Tensor tensor) const { batch.set(name_in(batch), std::move(tensor)); }
 
-BatchKey BatchKey::parse(const Setting& setting) {
-  if (setting.is_integer() && setting.integer() >= 0) return BatchKey(setting.integer());
-  if (!setting.is_text() || setting.text().empty())
-    setting.fail("expected the name of an array, or its number: the first is 0");
-  return setting.text();
-}
-
 std::string BatchKey::name_in(const Batch& batch) const {
   const TensorTree::Children& arrays = batch.children();
   std::string names;

@@ -30,7 +30,12 @@ class BatchKey {
 
   // As in a recipe: "input", "0".
   std::string text() const { return name_.empty() ? std::to_string(number_) : name_; }
-  static BatchKey parse(const Setting& setting);  // errors name the key
+  static BatchKey parse(const Setting& setting) {  // errors name the key
+    if (setting.is_integer() && setting.integer() >= 0) return BatchKey(setting.integer());
+    if (!setting.is_text() || setting.text().empty())
+      setting.fail("expected the name of an array, or its number: the first is 0");
+    return setting.text();
+  }
 
  private:
   std::string name_in(const Batch& batch) const;

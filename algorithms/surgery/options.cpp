@@ -226,6 +226,7 @@ Kind<StochasticDepthAlgorithm> StochasticDepthAlgorithm::kind() {
                        "linear: the rate of block i of n is i / n of drop_rate; uniform: all have drop_rate",
                        {{"linear", DropDistribution::kLinear}, {"uniform", DropDistribution::kUniform}}),
        option("drop_warmup", &Options::drop_warmup, "time over which the rates grow from 0; for blocks only")
+           .written("0dur")
            .in_units({"dur", "ba", "ep"})
            .at_least(0)},
       {.composer = "StochasticDepth",
