@@ -79,7 +79,7 @@ function __tutti
                 complete -C "__tutti_files $value" | string match -r '.*(?:/|\.toml)$'
         end
         string replace -r '^(--[^\t]*)=\t' '$1\t' -- $lines[2..]
-    end | string replace -r '^' "$begin"
+    end | string replace -r -- '^' "$begin"
 end
 complete -c tutti -f -a '(__tutti)'
 )fish";
