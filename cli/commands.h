@@ -3,6 +3,7 @@
 #include <CLI/App.hpp>
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace tutti {
 
@@ -32,6 +33,11 @@ void add_man(CLI::App& app, Action& action);
 
 // Gives every subcommand the examples that end its --help.
 void add_examples(CLI::App& app);
+
+// Candidates for the last of `words`, which follow `tutti` on a command line. The first line says what files
+// the shell adds: files, folders, recipes, or none ("words"). Each other line is a candidate, a tab and its
+// description; a candidate ends with "=" if a value follows. For --option=value, candidates for the value.
+std::string completions(const CLI::App& app, const std::vector<std::string>& words);
 
 // The output of --version: "tutti X.Y.Z", then a line each for the commit, the libraries and the processor.
 std::string version_text();

@@ -102,6 +102,10 @@ int run(int argc, char** argv) {
   CLI::App app("Distributed deep-learning training in C++.", "tutti");
   Action action;
   add_commands(app, action);
+  if (argc > 1 && std::string(argv[1]) == "__complete") {  // by scripts of `tutti completion`
+    std::fputs(completions(app, {argv + 2, argv + argc}).c_str(), stdout);
+    return 0;
+  }
   try {
     if (const auto code = parse(app, argc, argv)) return *code;
   } catch (const UserError& error) {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "actors/local_ranks.h"
 #include "commands/live_environment.h"
 #include "job/run_journal.h"
 #include "job/run_report.h"
@@ -11,7 +12,6 @@
 #include "runtime/process/crash_report.h"
 #include "runtime/process/memory_limits.h"
 #include "runtime/process/process_watch.h"
-#include "sim/environment/local_ranks.h"
 #include "training/loggers/run_result.h"
 
 namespace tutti {

@@ -9,6 +9,7 @@
 
 #include "collectives/agreement.h"
 #include "collectives/local/group.h"
+#include "collectives/local/transport.h"
 #include "collectives/mpi/group.h"
 #include "collectives/mpi/transport.h"
 #include "collectives/mpi/world.h"
@@ -27,7 +28,6 @@
 #include "runtime/process/this_process.h"
 #include "runtime/process/watchdog.h"
 #include "runtime/transport.h"
-#include "sim/environment/local_transport.h"
 #include "tensors/meter.h"
 #include "tensors/torch_error.h"
 #include "training/loggers/run_result.h"
@@ -77,21 +77,13 @@ void warn_of_abandoned(LiveRank& rank, EndKind end) {
   });
 }
 
-// One of the ranks that meet an error at about the same time prints it. How many they are is said of errors
-// of their own, not of what the Supervisors have told all of them.
-void report_once(const RankEnvironment& rank, const Job& job, EndKind kind, const std::string& error) {
-  const bool shared = job.world > 1;
-  if (shared) mark_report(error);
-  if (first_to_report()) {
-    using enum EndKind;
-    const bool own = kind == kUserError || kind == kOperatingError || kind == kProgramError;
-    const int others = shared && own ? count_reports(job.world, error) : 0;
-    const std::string message = shared ? rank_message(rank.rank(), error, others) : error;
-    print_error(message);
-    run_with_timeout(kFlushTimeout,
-                     [&] { leave_error(*rank.disk, job.run_dir, message, rank.json, print_warning); });
-  }
-  if (shared) linger();
+// The first rank to meet an error prints it.
+void report_once(const RankEnvironment& rank, const Job& job, const std::string& error) {
+  if (!first_to_report()) return linger();
+  const std::string message = job.world > 1 ? rank_message(rank.rank(), error) : error;
+  print_error(message);
+  run_with_timeout(kFlushTimeout,
+                   [&] { leave_error(*rank.disk, job.run_dir, message, rank.json, print_warning); });
 }
 
 // Ends the process after an error of this rank alone.
@@ -101,7 +93,7 @@ void report_once(const RankEnvironment& rank, const Job& job, EndKind kind, cons
   rank.log->info(error.what());
   log_trouble(*rank.log, *rank.recorder);
   log_last_events(*rank.log, *rank.recorder, rank.clock->now());
-  report_once(rank, job, end.kind, error.what());
+  report_once(rank, job, error.what());
   end_with(exit_code(end.kind));
 }
 

@@ -14,6 +14,12 @@ int64_t Dataset::order(uint64_t seed, int64_t epoch, int64_t position, bool shuf
       Permutation(static_cast<uint64_t>(size()), draw)(static_cast<uint64_t>(position)));
 }
 
+DataSettings DataSettings::read(const Setting& section) {
+  return {section.at("shuffle").boolean(), section.at("drop_last").boolean(),
+          section.at("subset_num_batches").integer(), static_cast<int>(section.at("prefetch").integer()),
+          static_cast<int>(section.at("num_workers").integer())};
+}
+
 Sampler::Sampler(const Plan& plan)
     : plan_(plan), stride_(plan.per_rank_data ? plan.global_batch / plan.data_world : plan.global_batch) {
   TUTTI_ASSERT(plan.samples >= 0 && plan.global_batch > 0 && plan.data_world > 0, "an empty plan");

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "data/catalog.h"
 #include "data/transforms/transform.h"
+#include "recipe/setting.h"
 #include "tensors/tree.h"
 
 namespace tutti {
@@ -49,6 +49,17 @@ class Dataset {
   virtual std::shared_ptr<const Dataset> with(const Transforms&) const { return nullptr; }
 };
 using DatasetPtr = std::shared_ptr<const Dataset>;
+
+// How [data.train], [data.eval] or one of [[evaluators]] goes through its samples, whatever its kind.
+struct DataSettings {
+  bool shuffle = false;
+  bool drop_last = false;
+  int64_t max_batches = -1;  // of an epoch or an evaluation; -1 = all
+  int prefetch = 2;          // batches loaded ahead
+  int num_workers = 0;       // threads that read a batch; 0 = the Loader's own
+
+  static DataSettings read(const Setting& section);
+};
 
 // Chooses a rank's samples in a step: a pure function of (seed, epoch, batch, data_rank, data_world: see
 // tensors/rank_topology.h). The epoch's order is cut into global batches, and each global batch into

@@ -64,6 +64,7 @@ bool detach(MappedRange& range, const std::byte* at) {
     print(reporting_rank());
     print(path);
     print(": it was cut short while it was read\n");
+  } else {
     linger();
   }
   ::_exit(1);

@@ -10,7 +10,7 @@ namespace tutti {
 
 // [checkpoint] best: which checkpoints are kept for their metric.
 struct BestSettings {
-  Setting metric;  // see logged_name (training/evaluation/evaluator.h)
+  Setting metric;  // see logged_name (training/metrics/logged_metrics.h)
   bool less_is_better = false;
   int keep = 1;
 

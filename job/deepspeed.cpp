@@ -4,7 +4,7 @@
 #include <cmath>
 #include <sstream>
 
-#include "data/catalog.h"
+#include "data/readers/catalog.h"
 #include "recipe/resolve.h"
 #include "sharding/catalog.h"
 #include "training/catalog.h"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "collectives/catalog.h"
-#include "data/catalog.h"
+#include "data/dataset.h"
 #include "io/journal/recorded_run.h"
 #include "job/checkpoint_options.h"
 #include "sharding/catalog.h"

@@ -102,10 +102,8 @@ std::string handled_error() try { throw; } catch (const std::exception& error) {
   return "an unknown exception";
 }
 
-std::string rank_message(int rank, const std::string& what, int others) {
+std::string rank_message(int rank, const std::string& what) {
   const std::string who = "rank " + std::to_string(rank);
-  if (others > 0)
-    return who + " (and " + std::to_string(others) + (others == 1 ? " other): " : " others): ") + what;
   const bool is_said = what.starts_with(who + ' ') || what.starts_with(who + ':');
   return is_said ? what : who + ": " + what;
 }

@@ -72,9 +72,8 @@ RankEnd end_by(const std::exception& error);
 // The text of the exception being handled, of any type. Call within a catch block.
 std::string handled_error();
 
-// "rank 1: what went wrong", "rank 1 (and 2 others): ..." if as many other ranks say the same; a text that
-// already begins with this rank is returned unchanged.
-std::string rank_message(int rank, const std::string& what, int others = 0);
+// "rank 1: what went wrong"; a text that already begins with this rank is returned unchanged.
+std::string rank_message(int rank, const std::string& what);
 
 [[noreturn]] void assertion_failed(const char* condition, const char* file, int line, const std::string& why);
 

@@ -1,6 +1,6 @@
 #include "algorithms/augmentation/options.h"
 
-#include "algorithms/shared_options.h"
+#include "algorithms/augmentation/shared_options.h"
 
 namespace tutti {
 namespace {

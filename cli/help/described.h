@@ -51,11 +51,6 @@ struct DescribedCommand {
 // tutti itself, then its subcommands, as declared; without hidden options.
 std::vector<DescribedCommand> describe(const CLI::App& app);
 
-// Scripts for shells, made of the declarations.
-std::string bash_completion(const std::vector<DescribedCommand>& commands);
-std::string zsh_completion(const std::vector<DescribedCommand>& commands);
-std::string fish_completion(const std::vector<DescribedCommand>& commands);
-
 // The man page tutti(1), in roff.
 std::string man_page(const std::vector<DescribedCommand>& commands);
 

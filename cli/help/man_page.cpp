@@ -1,5 +1,5 @@
 #include "cli/help/described.h"
-#include "cli/help/shell_text.h"
+#include "recipe/placeholders.h"
 
 namespace tutti {
 namespace {
@@ -43,7 +43,11 @@ A log of each rank.
 .BR h5dump (1)
 )";
 
-std::string escaped(std::string text) { return replaced(replaced(std::move(text), "\\", "\\e"), "-", "\\-"); }
+std::string escaped(std::string text) {
+  replace_all(text, "\\", "\\e");
+  replace_all(text, "-", "\\-");
+  return text;
+}
 
 // A line of text may not begin like a request.
 std::string text_line(const std::string& text) {

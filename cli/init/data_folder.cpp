@@ -12,7 +12,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kPixelBytes = 1 << 20;  // of images that are looked at
-constexpr std::size_t kMostLabels = 1 << 22;
+constexpr std::size_t kMostLabelBytes = 1 << 22;
 constexpr int64_t kMostChannels = 1024;
 
 bool is_there(const fs::path& file) { return fs::exists(file) || fs::exists(file.string() + ".gz"); }
@@ -88,7 +88,7 @@ FoundData idx_images(const std::string& images, const std::string& labels) {
     throw UserError({images}, "no IDX file of images: bytes [samples, height, width], or with up to " +
                                   std::to_string(kMostChannels) + " channels");
   FoundData data{.samples = SampleKind::kImages, .count = sizes[0], .height = sizes[1], .width = sizes[2]};
-  const std::vector<uint8_t> classes = idx_bytes(labels, idx_sizes(labels), kMostLabels);
+  const std::vector<uint8_t> classes = idx_bytes(labels, idx_sizes(labels), kMostLabelBytes);
   data.classes = classes.empty() ? 0 : *std::ranges::max_element(classes) + 1;
   const int64_t channels = sizes.size() == 4 ? sizes[3] : 1;
   measure_pixels(data, idx_bytes(images, sizes, kPixelBytes), channels);

@@ -12,7 +12,6 @@
 #include <cstring>
 #include <ctime>
 #include <fstream>
-#include <functional>
 
 #include "runtime/error.h"
 #include "runtime/launcher.h"
@@ -89,18 +88,6 @@ int open_reports() {
   return ::openat(all.folder, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
 }
 
-// A byte behind the end of the file stands for a rank with this error.
-struct flock byte_of(short type, int rank, const std::string& error) {
-  constexpr off_t kBegin = off_t{1} << 40;
-  constexpr off_t kMostRanks = off_t{1} << 20;
-  struct flock lock {};
-  lock.l_type = type;
-  lock.l_whence = SEEK_SET;
-  lock.l_start = kBegin + kMostRanks * static_cast<off_t>(std::hash<std::string>()(error) & 0xffff) + rank;
-  lock.l_len = 1;
-  return lock;
-}
-
 // By a name that only one living process can have, and that goes with the process.
 bool bind_name_of_launcher() {
   sockaddr_un name{};
@@ -153,24 +140,6 @@ void report_unshared(const std::string& error) {
   static const bool first = bind_name_of_launcher();
   if (first) print_error(rank_message(*rank, error));
   linger();
-}
-
-void mark_report(const std::string& error) {
-  const int file = open_reports();  // stays open until the process ends
-  struct flock own = byte_of(F_RDLCK, reports().rank, error);
-  if (file >= 0) ::fcntl(file, F_OFD_SETLK, &own);
-}
-
-int count_reports(int world, const std::string& error) {
-  sleep_ms(200);
-  const int file = open_reports();
-  int others = 0;
-  for (int r = 0; r < world && file >= 0; ++r) {
-    struct flock asked = byte_of(F_WRLCK, r, error);
-    if (r != reports().rank && ::fcntl(file, F_OFD_GETLK, &asked) == 0) others += asked.l_type != F_UNLCK;
-  }
-  if (file >= 0) ::close(file);
-  return others;
 }
 
 void linger() { sleep_ms(500); }

@@ -27,13 +27,10 @@ bool first_to_report();
 const char* reporting_rank();  // "rank 2: ", "" without share_reports. Async-signal-safe.
 
 // Prints an error before ranks share reports. Of a launcher's ranks on this host the first one prints, and
-// each lingers, while others meet the same error.
+// each lingers: the first is known by a name that ends with its process.
 void report_unshared(const std::string& error);
 
-// Marks that this rank ends by the error; `count_reports` takes a fifth of a second and is the number of
-// other ranks of `world` that do so too. A rank that has marked an error lingers, so that it is counted.
-void mark_report(const std::string& error);
-int count_reports(int world, const std::string& error);
-void linger();  // half a second
+// Sleeps for half a second, while another rank reports: mpirun ends all ranks once one has ended.
+void linger();
 
 }  // namespace tutti

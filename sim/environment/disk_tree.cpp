@@ -145,6 +145,7 @@ void DiskTree::write(DiskNode& file, uint64_t offset, std::span<const std::byte>
 
 void DiskTree::truncate(DiskNode& file) {
   file.bytes = {};
+  file.source.clear();
   file.unsynced.push_back({true, 0, {}});
   file.damaged = false;
 }

@@ -40,6 +40,7 @@ struct DiskNode {
 
   Kind kind;
   std::string target;  // for links
+  std::string source;  // the real file that holds the bytes, until the file is opened for writing; "" = none
   SharedBytes bytes, durable_bytes;
   std::vector<Write> unsynced;
   bool damaged = false;  // a write was lost or torn without an error

@@ -57,8 +57,8 @@ class SimDisk::View final : public Disk {
 
   void read_into(const std::string& path, uint64_t offset, std::span<std::byte> to) const override {
     const DiskNodePtr node = disk_.tree_.find(path);
-    if (!node) return real_.read_into(path, offset, to);
     if (is_folder(node)) fail(path, "read", EISDIR);
+    if (const std::string* real = real_path(node, path)) return real_.read_into(*real, offset, to);
     const auto& all = node->bytes.get();
     if (offset > all.size() || to.size() > all.size() - offset)
       throw OperatingError(path + ": cannot read " + std::to_string(to.size()) + " bytes at " +
@@ -68,7 +68,8 @@ class SimDisk::View final : public Disk {
 
   uint64_t size(const std::string& path) const override {
     const DiskNodePtr node = disk_.tree_.find(path);
-    return node ? node->bytes.get().size() : real_.size(path);
+    const std::string* real = real_path(node, path);
+    return real ? real_.size(*real) : node->bytes.get().size();
   }
 
   bool exists(const std::string& path) const override {
@@ -137,6 +138,12 @@ class SimDisk::View final : public Disk {
   }
 
  private:
+  // The file of the real disk that has the bytes of `path`, or null.
+  static const std::string* real_path(const DiskNodePtr& node, const std::string& path) {
+    if (!node) return &path;
+    return node->source.empty() ? nullptr : &node->source;
+  }
+
   DiskNodePtr node_to_write(const std::string& path, bool make) {
     DiskNodePtr node = disk_.tree_.find(path);
     if (is_folder(node)) fail(path, "open", EISDIR);
@@ -199,7 +206,12 @@ class SimDisk::File final : public WritableFile {
 std::unique_ptr<WritableFile> SimDisk::View::open(const std::string& path, bool truncate) {
   call(path);
   const DiskNodePtr node = node_to_write(path, truncate);
-  if (truncate) DiskTree::truncate(*node);
+  if (truncate) {
+    DiskTree::truncate(*node);
+  } else if (!node->source.empty()) {
+    node->bytes.change() = real_.read(std::exchange(node->source, ""));
+    DiskTree::sync(*node);
+  }
   return std::make_unique<File>(*this, path, node);
 }
 
@@ -208,6 +220,32 @@ bool SimDisk::changes_write(WriteOutcome outcome, std::span<const std::byte> byt
   if (outcome == WriteOutcome::kDone) return false;
   const auto missing = bytes.subspan(stored_part(outcome, bytes).size());
   return std::any_of(missing.begin(), missing.end(), [](std::byte byte) { return byte != std::byte{}; });
+}
+
+void SimDisk::mirror(const std::string& folder) {
+  const DiskNodePtr made = tree_.make_folders(folder);
+  if (!std::filesystem::exists(folder)) return;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    using enum DiskNode::Kind;
+    const std::string path = entry.path();
+    if (entry.is_directory() && !entry.is_symlink()) {
+      mirror(path);
+      continue;
+    }
+    if (!entry.is_symlink() && !entry.is_regular_file()) continue;
+    const auto node = std::make_shared<DiskNode>(entry.is_symlink() ? kLink : kFile);
+    if (node->kind == kLink)
+      node->target = std::filesystem::read_symlink(path);
+    else
+      node->source = std::filesystem::absolute(path);
+    tree_.link(path, node);
+  }
+  tree_.sync_names(made);
+}
+
+bool SimDisk::wrote(const std::string& path) const {
+  const DiskNodePtr node = tree_.find(path);
+  return node && node->kind == DiskNode::Kind::kFile && node->source.empty();
 }
 
 std::unique_ptr<Disk> SimDisk::view(int rank, Hook hook) {

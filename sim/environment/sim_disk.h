@@ -34,6 +34,11 @@ class SimDisk {
   // True if the outcome changes the result of this write. Bytes that are not stored read as zeros.
   static bool changes_write(WriteOutcome outcome, std::span<const std::byte> bytes);
 
+  // Adds the real folder and all below it. Later changes of their names on the real disk are not seen.
+  void mirror(const std::string& folder);
+  // True if the file at `path` was written here.
+  bool wrote(const std::string& path) const;
+
   // The disk of a rank's process; must not outlive this.
   std::unique_ptr<Disk> view(int rank, Hook hook = {});
 

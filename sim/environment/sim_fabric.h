@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "collectives/local/world.h"
+#include "runtime/actor/sim_scheduler.h"
 #include "runtime/random.h"
-#include "sim/environment/sim_scheduler.h"
 
 namespace tutti {
 

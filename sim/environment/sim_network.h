@@ -5,9 +5,9 @@
 #include <memory>
 #include <vector>
 
+#include "runtime/actor/sim_scheduler.h"
 #include "runtime/random.h"
 #include "runtime/transport.h"
-#include "sim/environment/sim_scheduler.h"
 
 namespace tutti {
 

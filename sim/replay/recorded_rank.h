@@ -9,8 +9,8 @@
 
 #include "io/journal/journal_reader.h"
 #include "io/journal/recorded_run.h"
+#include "runtime/actor/delivery_script.h"
 #include "runtime/recorder.h"
-#include "sim/environment/delivery_script.h"
 
 namespace tutti {
 

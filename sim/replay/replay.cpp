@@ -9,14 +9,14 @@
 #include <string>
 #include <vector>
 
+#include "actors/local_ranks.h"
 #include "io/checkpoint/checkpoint.h"
 #include "io/journal/recorded_run.h"
 #include "job/recipe_catalogs.h"
 #include "job/run_journal.h"
 #include "recipe/toml_reader.h"
 #include "runtime/process/this_process.h"
-#include "sim/environment/dry_disk.h"
-#include "sim/environment/local_ranks.h"
+#include "sim/environment/sim_disk.h"
 #include "sim/replay/replay_recorder.h"
 #include "sim/replay/saved_checkpoint.h"
 #include "sim/simulate/sim_world.h"
@@ -117,7 +117,7 @@ class Replay {
   std::vector<std::shared_ptr<ReplayRecorder>> recorders_;  // by rank
   std::vector<int64_t> last_steps_;                         // by rank, the last step that began
   std::optional<std::string> resumed_;  // the checkpoint that the start resumed from, ""; none if unknown
-  const std::shared_ptr<DryDisk> disk_ = std::make_shared<DryDisk>();
+  SimDisk disk_;
   CheckpointManifest dumped_;  // the state of all ranks, for --break-at
   std::set<int> ranks_past_until_;
 };
@@ -173,6 +173,8 @@ bool Replay::exact() const {
 }
 
 void Replay::run_ranks() {
+  disk_.mirror(job_.run_dir);
+  disk_.mirror(job_.checkpoints);
   LocalRanks ranks(job_.mesh(), {.script = &record_});
   const auto clock = std::make_shared<SimClock>(ranks.scheduler());
   for (int r = 0; r < job_.world; ++r) {
@@ -181,7 +183,7 @@ void Replay::run_ranks() {
         record_.rank(r), ReplayRecorder::Options{compare, exact(), options_.until, moved()}));
     RankEnvironment& environment = ranks.environments()[r];
     environment.clock = clock;
-    environment.disk = disk_;
+    environment.disk = disk_.view(r);
     environment.recorder = recorders_[r];
     add_rank(ranks.scheduler(), job_, environment);
   }
@@ -285,7 +287,7 @@ ReplayResult Replay::equal(const std::string& more) {
     return {false, lost + "; up to there: " + text + warnings()};
   if (!record_.is_newest(options_.run_dir)) return {true, text + warnings()};
   const auto checkpoint =
-      compare_checkpoint(*disk_, job_.checkpoints, job_.settings.checkpoint.set.names, exact());
+      compare_checkpoint(disk_, job_.checkpoints, job_.settings.checkpoint.set.names, exact());
   if (!checkpoint.same) return {false, checkpoint.text + "; " + text + warnings()};
   return {true, text + (checkpoint.text.empty() ? "" : "; " + checkpoint.text) + warnings()};
 }

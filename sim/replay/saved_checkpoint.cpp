@@ -13,9 +13,8 @@ namespace {
 constexpr const char* kManifest = "/manifest.json";
 
 // The newest checkpoint that the replay has published; "" = none.
-std::string newest_replayed(const DryDisk& replayed, const std::string& checkpoints,
-                            const CheckpointNames& names) {
-  std::vector<std::string> all = published_checkpoints(replayed, checkpoints, names);
+std::string newest_replayed(SimDisk& replayed, const std::string& checkpoints, const CheckpointNames& names) {
+  std::vector<std::string> all = published_checkpoints(*replayed.view(0), checkpoints, names);
   std::reverse(all.begin(), all.end());
   for (const std::string& name : all)
     if (const std::string folder = checkpoints + '/' + name; replayed.wrote(folder + kManifest))
@@ -80,16 +79,17 @@ int64_t newest_saved_step(const std::string& checkpoints, const CheckpointNames&
   return 0;
 }
 
-CheckpointComparison compare_checkpoint(const DryDisk& replayed, const std::string& checkpoints,
+CheckpointComparison compare_checkpoint(SimDisk& replayed, const std::string& checkpoints,
                                         const CheckpointNames& names, bool exact) try {
   const PosixDisk disk;
   const std::string folder = newest_replayed(replayed, checkpoints, names);
   if (folder.empty() || !disk.exists(folder)) return {};
   const Checkpoint saved = open_checkpoint(disk, folder);
   verify_files(disk, saved);
-  const CheckpointManifest made = read_manifest(replayed, folder);
+  const auto memory = replayed.view(0);
+  const CheckpointManifest made = read_manifest(*memory, folder);
   if (!is_of_one_start(saved.manifest, made)) return {true, folder + " is of another start of the run"};
-  const std::string text = exact ? difference(disk, replayed, saved, made) : "";
+  const std::string text = exact ? difference(disk, *memory, saved, made) : "";
   if (text.empty()) return {};
   return {false, folder + " is not what the replay saves there: " + text};
 } catch (const OperatingError& error) {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "io/checkpoint/checkpoint_names.h"
-#include "sim/environment/dry_disk.h"
+#include "sim/environment/sim_disk.h"
 
 namespace tutti {
 
@@ -21,7 +21,7 @@ struct CheckpointComparison {
 // Compares the newest checkpoint that a replay has published on `replayed` with the run's own of that name,
 // if there is one on the real disk: damaged files are a difference, so are other tensors if `exact`. A
 // checkpoint of another start is named and not compared.
-CheckpointComparison compare_checkpoint(const DryDisk& replayed, const std::string& checkpoints,
+CheckpointComparison compare_checkpoint(SimDisk& replayed, const std::string& checkpoints,
                                         const CheckpointNames& names, bool exact);
 
 }  // namespace tutti

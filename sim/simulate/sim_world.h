@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "actors/rank.h"
+#include "runtime/actor/sim_scheduler.h"
 #include "sim/environment/sim_disk.h"
 #include "sim/environment/sim_fabric.h"
 #include "sim/environment/sim_network.h"
-#include "sim/environment/sim_scheduler.h"
 #include "sim/environment/tracking_dataset.h"
 #include "sim/faults/scheduled_faults.h"
 #include "sim/invariants/history.h"

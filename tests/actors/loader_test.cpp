@@ -11,6 +11,7 @@
 
 #include "actors/rank.h"
 #include "collectives/local/group.h"
+#include "collectives/local/transport.h"
 #include "commands/inspect.h"
 #include "commands/local_train.h"
 #include "data/readers/synthetic_dataset.h"
@@ -18,7 +19,6 @@
 #include "data/transforms/image_transforms.h"
 #include "runtime/actor/thread_scheduler.h"
 #include "runtime/error.h"
-#include "sim/environment/local_transport.h"
 #include "tests/actors/sleeping_world.h"
 #include "tests/runtime/actor/scripted_actor.h"
 #include "training/state.h"

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <sstream>
 
+#include "actors/local_ranks.h"
 #include "io/formats/json_line.h"
-#include "sim/environment/local_ranks.h"
 #include "tensors/meter.h"
 #include "tests/actors/sleeping_world.h"
 

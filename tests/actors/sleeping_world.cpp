@@ -8,12 +8,12 @@
 #include <thread>
 
 #include "collectives/local/group.h"
+#include "collectives/local/transport.h"
 #include "job/recipe_catalogs.h"
 #include "recipe/resolve.h"
 #include "recipe/toml_reader.h"
 #include "runtime/actor/thread_scheduler.h"
 #include "runtime/transport.h"
-#include "sim/environment/local_transport.h"
 
 namespace tutti {
 namespace {

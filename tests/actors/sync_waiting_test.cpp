@@ -9,11 +9,11 @@
 
 #include "actors/sync.h"
 #include "collectives/local/group.h"
+#include "collectives/local/transport.h"
 #include "io/journal/journal.h"
+#include "runtime/actor/sim_scheduler.h"
 #include "runtime/actor/thread_scheduler.h"
 #include "runtime/transport.h"
-#include "sim/environment/local_transport.h"
-#include "sim/environment/sim_scheduler.h"
 #include "tests/runtime/actor/scripted_actor.h"
 #include "tests/sim/planted_bugs/broken_group.h"
 

@@ -16,6 +16,8 @@ namespace {
 
 using testing::HasSubstr;
 using testing::MatchesRegex;
+using testing::Not;
+using testing::StartsWith;
 
 // The whole command line; `parsed` is the subcommand that a line chose.
 struct CommandLine {
@@ -80,6 +82,47 @@ TEST(Described, HiddenOptionsStayHidden) {
   for (const auto& command : declared())
     for (const auto& option : command.options)
       for (const auto& name : option.names) EXPECT_NE(name, "--share-of") << command.name;
+}
+
+// What completes the line that ends with the last word.
+std::string completed(const std::vector<std::string>& words) {
+  const CommandLine line;
+  return completions(line.app, words);
+}
+
+TEST(Completion, OffersCommandsAndOptionsWithTheirDescriptions) {
+  EXPECT_THAT(completed({""}), StartsWith("words\ninit\t"));
+  EXPECT_EQ(completed({}), completed({""}));
+  EXPECT_THAT(completed({"tr"}), HasSubstr("\ntrain\tTrain"));
+  EXPECT_THAT(completed({"help", ""}), HasSubstr("\ntrain\tTrain"));
+  EXPECT_THAT(completed({"-"}), HasSubstr("\n--version\tPrint the versions"));
+  EXPECT_THAT(completed({"train", "--"}), HasSubstr("\n--run-dir=\tthe run's folder\n"));
+  EXPECT_THAT(completed({"train", "--"}), HasSubstr("\n--json\t"));
+  EXPECT_THAT(completed({"train", "--"}), Not(HasSubstr("--version")));
+  EXPECT_EQ(completed({"unknown", ""}), "words\n");
+}
+
+TEST(Completion, OffersAnArgumentByItsPlace) {
+  EXPECT_EQ(completed({"train", ""}), "recipes\n");
+  EXPECT_EQ(completed({"train", "a.toml", ""}), "words\n");
+  EXPECT_EQ(completed({"train", "--run-dir", "runs", ""}), "recipes\n");
+  EXPECT_EQ(completed({"train", "--run-dir=runs", ""}), "recipes\n");
+  EXPECT_EQ(completed({"train", "--run-dir", "=", "runs", ""}), "recipes\n") << "cut by bash";
+  EXPECT_EQ(completed({"stop", ""}), "folders\n");
+  EXPECT_EQ(completed({"completion", ""}), "words\nbash\t\nzsh\t\nfish\t\n");
+  EXPECT_THAT(completed({"list", ""}), HasSubstr("\noptimizers\t\n"));
+  EXPECT_THAT(completed({"explain", "learning", ""}), HasSubstr("\nmomentum\t"));
+}
+
+TEST(Completion, OffersTheValueOfAnOption) {
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+           {"train", "--run-dir", ""}, {"train", "--run-dir=ru"}, {"train", "--run-dir", "=", "ru"}})
+    EXPECT_EQ(completed(words), "folders\n") << testing::PrintToString(words);
+  EXPECT_EQ(completed({"train", "--resume", ""}), "files\nauto\t\n");
+  EXPECT_EQ(completed({"train", "--json="}), "words\n") << "a flag has none";
+  EXPECT_THAT(completed({"train", "--set", ""}), HasSubstr("\noptimizer.momentum=\t"));
+  EXPECT_THAT(completed({"train", "--set=model.ki"}), HasSubstr("\nmodel.kind=\t"));
+  EXPECT_EQ(completed({"train", "--set", "optimizer.lr="}), "words\n") << "a number";
 }
 
 TEST(ManPage, HasEveryCommandAndOption) {

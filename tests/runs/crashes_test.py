@@ -102,8 +102,7 @@ class Crashes(tutti_run.RunTest):
         together = start(self.folder / "run", recipe=recipe, ranks=3, **values)
         in_one = start(self.folder / "local", "--local-ranks", 3, recipe=recipe, ranks=1, **values)
         told = start(self.folder / "json", "--json", recipe=recipe, ranks=2, **values)
-        who = r"rank \d( \(and (1 other|2 others)\))?: "  # those that come in time
-        for running, error in {together: f"^error: {who}{what}", in_one: f"^error: {what}"}.items():
+        for running, error in {together: rf"^error: rank \d: {what}", in_one: f"^error: {what}"}.items():
             finished = running.wait(timeout=60)
             self.assertEqual(finished.code, 1, finished.text)
             self.assertEqual(len(finished.errors()), 1, finished.text)

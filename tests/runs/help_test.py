@@ -135,7 +135,9 @@ class Completion(tutti_run.RunTest):
         self.assertEqual(ask("tutti train --set optimizer.mom"), ["optimizer.momentum="])
         self.assertEqual(ask("tutti completion z"), ["zsh"])
         self.assertIn("auto", ask("tutti train mine.toml --resume a"))
-        self.assertIn("-l run-dir -r -a '(__fish_complete_directories)' -d 'the run\\'s folder'\n", script.read_text())
+        self.assertEqual(ask("tutti train --run-dir=ru"), ["--run-dir=runs/"])
+        self.assertEqual(ask("tutti train mine.toml --run-dir ''"), ["runs/"])
+        self.assertEqual(ask("tutti help pre"), ["predict"])
 
     def test_zsh(self):
         if not shutil.which("zsh"):

@@ -78,8 +78,6 @@ TEST(RankMessage, NamesTheRankOnce) {
   EXPECT_EQ(rank_message(1, "rank 1: step 1, its update: out of memory"),
             "rank 1: step 1, its update: out of memory");
   EXPECT_EQ(rank_message(1, "rank 10 hangs"), "rank 1: rank 10 hangs");
-  EXPECT_EQ(rank_message(1, "step 7", 1), "rank 1 (and 1 other): step 7");
-  EXPECT_EQ(rank_message(0, "step 7", 3), "rank 0 (and 3 others): step 7");
 }
 
 }  // namespace

@@ -15,13 +15,12 @@ namespace {
 // A process that is another rank, reports an error, and stays until it is destroyed.
 class OtherRank {
  public:
-  OtherRank(const std::string& file, int rank, const std::string& error) {
+  OtherRank(const std::string& file, int rank) {
     int ready[2];
     EXPECT_EQ(::pipe(ready), 0);
     process_ = ::fork();
     if (process_ == 0) {
       share_reports(file, "attempt", rank);
-      mark_report(error);
       const char first = first_to_report() ? 'y' : 'n';
       if (::write(ready[1], &first, 1) == 1) ::pause();
       ::_exit(0);
@@ -49,14 +48,6 @@ class Reports : public testing::Test {
   const Scratch folder_;
   const std::string file_ = folder_.path(".reported");
 };
-
-TEST_F(Reports, OfTheSameErrorAreCounted) {
-  share_reports(file_, "attempt", 0);
-  EXPECT_EQ(count_reports(4, "step 7"), 0);
-  const OtherRank one(file_, 1, "step 7"), two(file_, 2, "step 7"), three(file_, 3, "another");
-  EXPECT_EQ(count_reports(4, "step 7"), 2);
-  EXPECT_EQ(count_reports(4, "another"), 1);
-}
 
 TEST_F(Reports, AFolderThatIsMovedStaysThePlaceToAgree) {
   const std::string before = folder_.path("before"), after = folder_.path("after");
@@ -89,11 +80,11 @@ TEST_F(Reports, NothingIsWrittenThroughALink) {
 
 TEST_F(Reports, OneRankOfAnAttemptIsTheFirst) {
   {
-    const OtherRank one(file_, 1, "step 7"), two(file_, 2, "step 7");
+    const OtherRank one(file_, 1), two(file_, 2);
     EXPECT_TRUE(one.is_first());
     EXPECT_FALSE(two.is_first());
   }
-  EXPECT_FALSE(OtherRank(file_, 3, "rank 1 is gone").is_first()) << "the first is gone, and has reported";
+  EXPECT_FALSE(OtherRank(file_, 3).is_first()) << "the first is gone, and has reported";
   share_reports(file_, "another attempt", 2);
   EXPECT_TRUE(first_to_report());
   EXPECT_STREQ(reporting_rank(), "rank 2: ");
@@ -103,8 +94,6 @@ TEST_F(Reports, WithoutTheFileEveryRankReports) {
   EXPECT_TRUE(first_to_report());
   share_reports("/nowhere/.reported", "attempt", 1);
   EXPECT_TRUE(first_to_report());
-  mark_report("step 7");
-  EXPECT_EQ(count_reports(2, "step 7"), 0);
 }
 
 }  // namespace

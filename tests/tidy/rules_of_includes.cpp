@@ -1,7 +1,8 @@
+#include <algorithm>
 #include <map>
 #include <regex>
 #include <set>
-#include <utility>
+#include <vector>
 
 #include "tests/tidy/rules.h"
 
@@ -122,29 +123,68 @@ std::string away_from_home(const SourceFile& file, const std::string& include) {
 
 std::string stem(const std::string& path) { return path.substr(0, path.rfind('.')); }
 
+std::size_t deepest(const SourceTree& tree) {
+  std::size_t most = 0;
+  for (const SourceFile& file : tree) most = std::max<std::size_t>(most, std::ranges::count(file.path, '/'));
+  return most;
+}
+
+// The first `depth` folders of a file's path.
+std::string folder_of(const std::string& path, std::size_t depth) {
+  std::size_t end = path.find('/');
+  for (std::size_t i = 1; i < depth && path.find('/', end + 1) != path.npos; ++i)
+    end = path.find('/', end + 1);
+  return path.substr(0, end);
+}
+
+using Arrows = std::map<std::string, Folders>;  // from a folder to those that it includes
+
+Arrows arrows_between_folders(const SourceTree& tree, std::size_t depth) {
+  Arrows arrows;
+  for (const SourceFile& file : tree) {
+    if (may_include().count(file.folder()) == 0) continue;
+    const std::string from = folder_of(file.path, depth);
+    for (const std::string& include : file.includes) {
+      if (included_folder(include).empty()) continue;
+      const std::string to = folder_of(include.substr(1), depth);
+      if (to != from) arrows[from].insert(to);
+    }
+  }
+  return arrows;
+}
+
+// The shortest way by which a folder includes itself through folders that come later by name, as
+// "io/a -> io/b -> io/a". Empty if there is none.
+std::string shortest_circle(const Arrows& arrows, const std::string& first) {
+  std::map<std::string, std::string> path_to{{first, first}};
+  std::vector<std::string> reached{first};
+  for (std::size_t i = 0; i < reached.size(); ++i) {
+    const auto row = arrows.find(reached[i]);
+    if (row == arrows.end()) continue;
+    const std::string path = path_to[reached[i]] + " -> ";
+    for (const std::string& to : row->second) {
+      if (to == first) return path + first;
+      if (to > first && path_to.emplace(to, path + to).second) reached.push_back(to);
+    }
+  }
+  return "";
+}
+
 }  // namespace
 
 Findings forbidden_folders(const SourceTree& tree) { return each_include(tree, against_the_arrows); }
 Findings third_party_outside_its_home(const SourceTree& tree) { return each_include(tree, away_from_home); }
 
-// Folders and subfolders alike: a folder's own files are one, each of its subfolders is another.
-Findings mutual_folders(const SourceTree& tree) {
-  std::set<std::pair<std::string, std::string>> arrows;
-  for (const SourceFile& file : tree) {
-    if (may_include().count(file.folder()) == 0) continue;
-    for (const std::string& include : file.includes) {
-      if (included_folder(include).empty()) continue;
-      const std::string to = include.substr(1, include.rfind('/') - 1);
-      const std::string from = file.path.substr(0, file.path.rfind('/'));
-      if (to != from) arrows.insert({from, to});
-    }
+// At each depth, the files of deeper folders count as those of the folder above them; files that stand in a
+// folder above, beside its subfolders, are a folder of their own.
+Findings circles_of_folders(const SourceTree& tree) {
+  std::set<std::string> circles;
+  for (std::size_t depth = 1; depth <= deepest(tree); ++depth) {
+    const Arrows arrows = arrows_between_folders(tree, depth);
+    for (const auto& [folder, targets] : arrows)
+      if (const auto circle = shortest_circle(arrows, folder); !circle.empty()) circles.insert(circle);
   }
-  Findings findings;
-  for (const auto& [from, to] : arrows) {
-    if (from < to && arrows.count({to, from}) > 0)
-      findings.push_back(from + " and " + to + " include each other");
-  }
-  return findings;
+  return {circles.begin(), circles.end()};
 }
 
 Findings includes_not_from_the_root(const SourceTree& tree) {

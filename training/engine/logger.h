@@ -6,10 +6,10 @@
 #include <variant>
 #include <vector>
 
+#include "training/metrics/logged_metrics.h"
+
 namespace tutti {
 
-// "metrics/eval/MulticlassAccuracy" -> 0.97
-using LoggedMetrics = std::vector<std::pair<std::string, double>>;
 using Hyperparameter = std::variant<bool, int64_t, double, std::string>;
 using LoggedHyperparameters = std::vector<std::pair<std::string, Hyperparameter>>;
 

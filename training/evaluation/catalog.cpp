@@ -1,6 +1,6 @@
 #include "training/evaluation/catalog.h"
 
-#include "data/catalog.h"
+#include "data/readers/catalog.h"
 #include "training/metrics/options.h"
 
 namespace tutti {

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "data/catalog.h"
 #include "data/dataset.h"
 #include "data/readers/make_dataset.h"
 #include "models/metric.h"
@@ -53,9 +52,5 @@ std::map<std::string, std::vector<std::string>> measured_metrics(const std::vect
 
 // The logged names ("metrics/eval/MulticlassAccuracy") of all evaluators with an interval.
 std::vector<std::string> evaluation_metrics(const std::vector<Evaluator>& evaluators, const Model& model);
-
-// The one of such logged names that `metric` means: "metrics/eval/MulticlassAccuracy", or the same without
-// its first parts. Throws UserError unless it means one.
-std::string logged_name(const Setting& metric, const std::vector<std::string>& measured);
 
 }  // namespace tutti

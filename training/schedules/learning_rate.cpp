@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 
-#include "training/evaluation/evaluator.h"
 #include "training/schedules/schedule.h"
 
 namespace tutti {

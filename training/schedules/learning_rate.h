@@ -6,7 +6,7 @@
 
 #include "io/checkpoint/run_state.h"
 #include "recipe/setting.h"
-#include "training/engine/logger.h"
+#include "training/metrics/logged_metrics.h"
 #include "training/schedules/schedule.h"
 
 namespace tutti {

@@ -11,7 +11,7 @@
 
 #include "actors/logging/log_writer.h"
 #include "io/formats/json_line.h"
-#include "sim/environment/sim_scheduler.h"
+#include "runtime/actor/sim_scheduler.h"
 #include "tests/runtime/actor/scripted_actor.h"
 #include "tests/runtime/scratch.h"
 #include "training/loggers/metrics_file.h"

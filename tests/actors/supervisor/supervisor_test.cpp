@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "actors/messages/control_text.h"
-#include "sim/environment/sim_scheduler.h"
+#include "runtime/actor/sim_scheduler.h"
 #include "tests/runtime/actor/scripted_actor.h"
 #include "tests/runtime/scratch.h"
 

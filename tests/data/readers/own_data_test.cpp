@@ -2,8 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "data/catalog.h"
 #include "data/dataset.h"
+#include "data/readers/catalog.h"
 #include "data/readers/make_dataset.h"
 #include "recipe/resolve.h"
 #include "recipe/toml_reader.h"

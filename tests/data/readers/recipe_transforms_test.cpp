@@ -6,7 +6,7 @@
 
 #include <set>
 
-#include "data/catalog.h"
+#include "data/readers/catalog.h"
 #include "data/readers/synthetic_dataset.h"
 #include "data/readers/transformed_dataset.h"
 #include "data/transforms/tensor_transforms.h"

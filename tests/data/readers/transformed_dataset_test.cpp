@@ -6,7 +6,7 @@
 
 #include <numeric>
 
-#include "data/catalog.h"
+#include "data/readers/catalog.h"
 #include "data/readers/recipe_transforms.h"
 #include "data/readers/synthetic_dataset.h"
 #include "data/transforms/image_transforms.h"

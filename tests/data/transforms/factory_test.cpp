@@ -1,12 +1,11 @@
-#include "data/readers/recipe_transforms.h"
-
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <tuple>
 
-#include "data/catalog.h"
+#include "data/readers/catalog.h"
+#include "data/readers/recipe_transforms.h"
 #include "data/transforms/options.h"
 #include "recipe/resolve.h"
 #include "recipe/toml_reader.h"

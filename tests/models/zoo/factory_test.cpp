@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "models/catalog.h"
+#include "models/zoo/catalog.h"
 #include "models/zoo/gpt.h"
 #include "tests/recipe/section.h"
 

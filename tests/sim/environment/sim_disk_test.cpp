@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <set>
 
 #include "runtime/error.h"
@@ -66,6 +67,32 @@ TEST_F(SimDiskTest, WhatItDoesNotHoldIsReadFromTheRealDisk) {
   EXPECT_EQ(text(view->read(real.path("data"))), "samples");
   EXPECT_THROW(view->open(real.path("data"), false), OperatingError);
   EXPECT_EQ(read_text(real.path("data")), "samples");
+}
+
+TEST_F(SimDiskTest, AMirroredFolderChangesInMemoryAlone) {
+  const Scratch real;
+  std::filesystem::create_directories(real.path("run/old"));
+  write_text(real.path("run/old/file"), "before");
+  write_text(real.path("run/log"), "one ");
+  std::filesystem::create_symlink("old", real.path("run/latest"));
+  disk.mirror(real.path("run"));
+  EXPECT_THAT(view->list(real.path("run")), ElementsAre("latest", "log", "old"));
+  EXPECT_EQ(text(view->read(real.path("run/latest/file"))), "before");
+  EXPECT_FALSE(disk.wrote(real.path("run/old/file")));
+
+  view->rename(real.path("run/old"), real.path("run/new"));
+  EXPECT_FALSE(view->exists(real.path("run/old/file")));
+  EXPECT_EQ(text(view->read_range(real.path("run/new/file"), 2, 4)), "fore");
+  view->open(real.path("run/new/file"), true)->append(bytes("after"));
+  view->open(real.path("run/log"), false)->append(bytes("two"));
+  EXPECT_EQ(text(view->read(real.path("run/new/file"))), "after");
+  EXPECT_EQ(text(view->read(real.path("run/log"))), "one two");
+  EXPECT_TRUE(disk.wrote(real.path("run/new/file")));
+  view->remove_all(real.path("run/new"));
+  EXPECT_FALSE(view->exists(real.path("run/new")));
+
+  EXPECT_EQ(read_text(real.path("run/old/file")), "before");
+  EXPECT_EQ(read_text(real.path("run/log")), "one ");
 }
 
 TEST_F(SimDiskTest, PathsGoThroughLinks) {

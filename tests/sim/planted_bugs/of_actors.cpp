@@ -7,7 +7,7 @@
 
 #include "actors/checkpointer.h"
 #include "actors/loader.h"
-#include "sim/environment/dry_disk.h"
+#include "sim/environment/sim_disk.h"
 #include "tests/sim/planted_bugs/planted_bugs.h"
 
 namespace tutti {
@@ -83,7 +83,9 @@ class SaysDurableTooSoon final : public Actor {
   SaysDurableTooSoon(Disk& disk, const std::string& checkpoints, int rank, ActorId supervisor)
       : disk_(disk),
         checkpoints_(checkpoints),
-        checkpointer_(memory_, checkpoints, rank, supervisor, recorder_) {}
+        checkpointer_(*memory_, checkpoints, rank, supervisor, recorder_) {
+    memory_->make_folders(checkpoints);
+  }
 
   void receive(Context& context, Envelope& envelope) override {
     if (auto* start = envelope.message.get_if<Start>()) nonce_ = start->nonce;
@@ -95,15 +97,15 @@ class SaysDurableTooSoon final : public Actor {
 
  private:
   void write_down(Context& context, const std::string& folder) {
-    for (const std::string& name : memory_.list(folder)) {
+    for (const std::string& name : memory_->list(folder)) {
       const std::string path = folder + "/" + name;
       context.sleep(kBehind);
       disk_.make_folders(folder);
       const auto file = disk_.open(path, true);
-      file->append(memory_.read(path));
+      file->append(memory_->read(path));
       file->sync();
       disk_.sync_folder(folder);
-      memory_.remove_all(path);
+      memory_->remove_all(path);
     }
   }
 
@@ -111,7 +113,8 @@ class SaysDurableTooSoon final : public Actor {
 
   Disk& disk_;
   std::string checkpoints_, nonce_;
-  DryDisk memory_;
+  SimDisk in_memory_;
+  const std::unique_ptr<Disk> memory_ = in_memory_.view(0);
   RingRecorder recorder_;
   Checkpointer checkpointer_;
   std::set<std::string> folders_;

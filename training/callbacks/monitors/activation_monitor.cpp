@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "io/formats/json_line.h"
+#include "training/callbacks/options.h"
 #include "training/state.h"
 
 namespace tutti {
@@ -83,5 +84,9 @@ void ActivationMonitor::measure(const std::string& name, const TensorTree& value
 std::string ActivationMonitor::state() const { return json_line({{"due", int64_t{due_}}}); }
 
 void ActivationMonitor::restore(const std::string& json) { due_ = json_number(json, "due") != 0; }
+
+CallbackPtr ActivationMonitorOptions::make(const Setting&, const CallbackEnvironment&) const {
+  return std::make_shared<ActivationMonitor>(interval, ignore_module_types);
+}
 
 }  // namespace tutti

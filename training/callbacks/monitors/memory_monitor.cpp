@@ -2,6 +2,7 @@
 
 #include "recipe/placeholders.h"
 #include "tensors/meter.h"
+#include "training/callbacks/options.h"
 #include "training/state.h"
 
 namespace tutti {
@@ -38,6 +39,15 @@ void MemoryMonitor::after_train_batch(State& state, Logger& logger) {
     metrics.emplace_back("memory/" + name, static_cast<double>(bytes) / kBytesPerGigabyte);
   }
   logger.log_metrics(metrics);
+}
+
+CallbackPtr MemoryMonitorOptions::make(const Setting&, const CallbackEnvironment&) const {
+  if (!memory_keys) return std::make_shared<MemoryMonitor>();
+  return std::make_shared<MemoryMonitor>(MemoryMonitor::keys_of(*memory_keys));
+}
+
+CallbackPtr FreeOutputsOptions::make(const Setting&, const CallbackEnvironment&) const {
+  return std::make_shared<FreeOutputs>();
 }
 
 }  // namespace tutti

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "tensors/norms.h"
+#include "training/callbacks/options.h"
 #include "training/state.h"
 
 namespace tutti {
@@ -48,6 +49,14 @@ void OptimizerMonitor::batch_end(State& state, Logger& logger) {
   LoggedMetrics metrics;
   for (std::size_t i = 0; i < values.size(); ++i) metrics.emplace_back(names[i], values[i] / scales[i]);
   logger.log_metrics(metrics);
+}
+
+CallbackPtr LrMonitorOptions::make(const Setting&, const CallbackEnvironment&) const {
+  return std::make_shared<LrMonitor>();
+}
+
+CallbackPtr OptimizerMonitorOptions::make(const Setting&, const CallbackEnvironment&) const {
+  return std::make_shared<OptimizerMonitor>(log_optimizer_metrics, batch_log_interval);
 }
 
 }  // namespace tutti

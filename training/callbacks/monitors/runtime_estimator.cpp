@@ -2,6 +2,7 @@
 
 #include "io/formats/json_line.h"
 #include "runtime/error.h"
+#include "training/callbacks/options.h"
 #include "training/state.h"
 #include "training/time/time_text.h"
 
@@ -91,6 +92,10 @@ void RuntimeEstimator::restore(const std::string& json) {
     else
       throw UserError("RuntimeEstimator: '" + key + "' is not part of the state");
   }
+}
+
+CallbackPtr RuntimeEstimatorOptions::make(const Setting&, const CallbackEnvironment&) const {
+  return std::make_shared<RuntimeEstimator>(skip_batches, time_unit);
 }
 
 }  // namespace tutti

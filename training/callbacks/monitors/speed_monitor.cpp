@@ -126,4 +126,8 @@ void SpeedMonitor::restore(const std::string& json) {
   while (window_.size() > static_cast<std::size_t>(options_.window_size) + 1) window_.pop_front();
 }
 
+CallbackPtr SpeedMonitorOptions::make(const Setting&, const CallbackEnvironment&) const {
+  return std::make_shared<SpeedMonitor>(*this);
+}
+
 }  // namespace tutti

@@ -7,6 +7,8 @@
 #include <map>
 #include <sstream>
 
+#include "training/callbacks/options.h"
+
 namespace tutti {
 namespace {
 
@@ -115,6 +117,10 @@ void SystemMetrics::add_network(LoggedMetrics& metrics) const {
   if (!found) return;
   for (const auto& [column, name] : kNetwork)
     metrics.emplace_back(std::string("network_") + name, sums[column]);
+}
+
+CallbackPtr SystemMetricsMonitorOptions::make(const Setting&, const CallbackEnvironment&) const {
+  return std::make_shared<SystemMetricsMonitor>();
 }
 
 }  // namespace tutti

@@ -4,6 +4,7 @@
 
 #include "io/formats/json_line.h"
 #include "runtime/text.h"
+#include "training/callbacks/options.h"
 #include "training/state.h"
 #include "training/work_in_parts.h"
 
@@ -112,6 +113,17 @@ std::string Generate::state() const {
 void Generate::restore(const std::string& json) {
   due_ = json_number(json, "due") != 0;
   last_batch_ = static_cast<int64_t>(json_number(json, "last_batch"));
+}
+
+CallbackPtr GenerateOptions::make(const Setting&, const CallbackEnvironment&) const {
+  return std::make_shared<Generate>(interval,
+                                    Generate::Options{.prompts = prompts,
+                                                      .batch_size = batch_size,
+                                                      .generation = {.max_new_tokens = max_new_tokens,
+                                                                     .do_sample = do_sample,
+                                                                     .temperature = temperature,
+                                                                     .top_k = top_k,
+                                                                     .top_p = top_p}});
 }
 
 }  // namespace tutti

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "io/formats/json_line.h"
+#include "training/callbacks/options.h"
 #include "training/loggers/logged_images.h"
 #include "training/state.h"
 
@@ -90,5 +91,10 @@ void ImageVisualizer::eval_after_forward(State& state, Logger& logger) {
 std::string ImageVisualizer::state() const { return json_line({{"due", int64_t{due_}}}); }
 
 void ImageVisualizer::restore(const std::string& json) { due_ = json_number(json, "due") != 0; }
+
+CallbackPtr ImageVisualizerOptions::make(const Setting&, const CallbackEnvironment&) const {
+  return std::make_shared<ImageVisualizer>(
+      interval, ImageVisualizer::Options{segmentation, num_images, channels_last, input_key, target_key});
+}
 
 }  // namespace tutti

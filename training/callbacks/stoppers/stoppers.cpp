@@ -105,4 +105,16 @@ void NaNMonitor::after_train_batch(State& state, Logger&) {
                        " is not a number");
 }
 
+CallbackPtr EarlyStopperOptions::make(const Setting&, const CallbackEnvironment&) const {
+  return std::make_shared<EarlyStopper>(WatchedMetric(*this), min_delta, patience);
+}
+
+CallbackPtr NaNMonitorOptions::make(const Setting&, const CallbackEnvironment&) const {
+  return std::make_shared<NaNMonitor>();
+}
+
+CallbackPtr ThresholdStopperOptions::make(const Setting&, const CallbackEnvironment&) const {
+  return std::make_shared<ThresholdStopper>(WatchedMetric(*this), threshold, stop_on_batch);
+}
+
 }  // namespace tutti

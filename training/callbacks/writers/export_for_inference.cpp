@@ -9,6 +9,8 @@
 
 #include "io/formats/safetensors.h"
 #include "runtime/error.h"
+#include "training/callbacks/factory.h"
+#include "training/callbacks/options.h"
 #include "training/callbacks/writers/file_names.h"
 #include "training/state.h"
 
@@ -75,6 +77,10 @@ void ExportForInference::write_whole(const State& state) {
     file->finish();
     disk_.rename(fresh, path);
   });
+}
+
+CallbackPtr ExportForInferenceOptions::make(const Setting&, const CallbackEnvironment& environment) const {
+  return std::make_shared<ExportForInference>(environment.disk, save_path, interval);
 }
 
 }  // namespace tutti

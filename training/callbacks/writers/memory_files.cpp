@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include "tensors/meter.h"
+#include "training/callbacks/factory.h"
 #include "training/callbacks/writers/file_names.h"
 #include "training/state.h"
 
@@ -36,6 +37,14 @@ void MemorySnapshot::interval_passed(const State& state) {
   if (state.timestamp.batch <= skip_batches_) return;
   write_beside(disk_, file_name(state, file_.folder + "/" + file_.filename), memory_account(state),
                file_.overwrite);
+}
+
+CallbackPtr MemorySnapshotOptions::make(const Setting&, const CallbackEnvironment& environment) const {
+  return std::make_shared<MemorySnapshot>(environment.disk, *this, interval, skip_batches);
+}
+
+CallbackPtr OomObserverOptions::make(const Setting&, const CallbackEnvironment& environment) const {
+  return std::make_shared<OomObserver>(environment.disk, *this);
 }
 
 }  // namespace tutti

@@ -7,7 +7,9 @@
 #include <fstream>
 #include <utility>
 
+#include "runtime/clock.h"
 #include "runtime/error.h"
+#include "training/callbacks/factory.h"
 #include "training/callbacks/writers/file_names.h"
 #include "training/state.h"
 
@@ -194,6 +196,11 @@ void MLPerfCallback::describe_system(const State& state) {
     fields.emplace_back(unknown, std::string());
   write_beside(disk_, file_name(state, options_.root_folder + "/systems/" + system_name(state) + ".json"),
                json_line(fields) + "\n", /*overwrite=*/true);
+}
+
+CallbackPtr MLPerfOptions::make(const Setting&, const CallbackEnvironment& environment) const {
+  return std::make_shared<MLPerfCallback>(
+      environment.disk, environment.recorder, [clock = SystemClock()] { return clock.unix_ms(); }, *this);
 }
 
 }  // namespace tutti

@@ -1,4 +1,4 @@
-#include "sim/environment/local_transport.h"
+#include "collectives/local/transport.h"
 
 #include <deque>
 #include <mutex>

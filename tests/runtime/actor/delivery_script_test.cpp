@@ -1,11 +1,11 @@
-#include "sim/environment/delivery_script.h"
+#include "runtime/actor/delivery_script.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <deque>
 
-#include "sim/environment/sim_scheduler.h"
+#include "runtime/actor/sim_scheduler.h"
 #include "tests/runtime/actor/cast.h"
 
 namespace tutti {

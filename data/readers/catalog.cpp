@@ -1,4 +1,4 @@
-#include "data/catalog.h"
+#include "data/readers/catalog.h"
 
 #include <memory>
 #include <utility>
@@ -91,12 +91,6 @@ Catalog eval_data_catalog() {
   catalog.default_kind = "none";
   catalog.alternatives = {{{"batch_size", "device_batch_size"}}};
   return catalog;
-}
-
-DataSettings DataSettings::read(const Setting& section) {
-  return {section.at("shuffle").boolean(), section.at("drop_last").boolean(),
-          section.at("subset_num_batches").integer(), static_cast<int>(section.at("prefetch").integer()),
-          static_cast<int>(section.at("num_workers").integer())};
 }
 
 }  // namespace tutti

@@ -1,4 +1,4 @@
-#include "sim/environment/sim_scheduler.h"
+#include "runtime/actor/sim_scheduler.h"
 
 #include <sched.h>
 

@@ -1,9 +1,9 @@
-#include "sim/environment/local_ranks.h"
+#include "actors/local_ranks.h"
 
 #include <utility>
 
+#include "collectives/local/transport.h"
 #include "collectives/local/world.h"
-#include "sim/environment/local_transport.h"
 
 namespace tutti {
 namespace {

@@ -1,4 +1,4 @@
-#include "models/catalog.h"
+#include "models/zoo/catalog.h"
 
 #include <utility>
 

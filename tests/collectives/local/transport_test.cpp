@@ -1,4 +1,4 @@
-#include "sim/environment/local_transport.h"
+#include "collectives/local/transport.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>

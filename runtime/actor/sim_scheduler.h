@@ -9,17 +9,17 @@
 #include <set>
 #include <vector>
 
+#include "runtime/actor/delivery_script.h"
 #include "runtime/actor/scheduler.h"
 #include "runtime/clock.h"
 #include "runtime/random.h"
-#include "sim/environment/delivery_script.h"
 
 namespace tutti {
 
-// The scheduler of the simulator. Every actor has a thread, but only the holder of the run token runs. An
-// actor gives up the token when it blocks, when it polls and before each message; the seed draws the next
-// holder. Simulated time advances only if no actor can run, to the earliest deadline. So the seed alone fixes
-// the order of events, and sleeping costs nothing.
+// The scheduler of the simulator and of ranks that share a process. Every actor has a thread, but only the
+// holder of the run token runs. An actor gives up the token when it blocks, when it polls and before each
+// message; the seed draws the next holder. Simulated time advances only if no actor can run, to the earliest
+// deadline. So the seed alone fixes the order of events, and sleeping costs nothing.
 //
 // At real pace the clock is the machine's, for several ranks that train in one process. The order of events
 // then depends on timing too.

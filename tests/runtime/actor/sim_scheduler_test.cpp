@@ -1,13 +1,14 @@
-#include "sim/environment/sim_scheduler.h"
+#include "runtime/actor/sim_scheduler.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
 
+#include <array>
+#include <deque>
 #include <set>
 
 #include "runtime/error.h"
-#include "sim/environment/local_transport.h"
 #include "tests/runtime/actor/cast.h"
 #include "tests/runtime/actor/scheduler_contract.h"
 
@@ -163,24 +164,21 @@ TEST(SimSchedulerTest, PollingForLongMovesTimeFaster) {
 }
 
 TEST(SimSchedulerTest, PollersOfTwoRanksSeeEachOthersPackets) {
-  LocalNetwork network(2);
+  std::array<std::deque<std::string>, 2> inboxes;
+  inboxes[1].push_back("ball");
   SimScheduler scheduler;
   int64_t bounces = 0;
   for (int rank = 0; rank < 2; ++rank) {
-    const auto transport = std::shared_ptr(network.transport(rank));
     play(scheduler, scheduler.reserve("sync", rank),
-         {.start =
-              [transport](Context&) {
-                if (transport->rank() == 0) transport->send(1, "ball");
-              },
-          .idle = [&, transport](Context& context) -> std::optional<TimePoint> {
-            if (const auto packet = transport->poll()) {
-              ++bounces;
-              transport->send(packet->from, packet->bytes);
-            }
-            if (bounces >= 100) context.stop();
-            return TimePoint{};
-          }});
+         {.idle = [&, rank](Context& context) -> std::optional<TimePoint> {
+           if (!inboxes[rank].empty()) {
+             ++bounces;
+             inboxes[1 - rank].push_back(std::move(inboxes[rank].front()));
+             inboxes[rank].pop_front();
+           }
+           if (bounces >= 100) context.stop();
+           return TimePoint{};
+         }});
   }
   scheduler.run();
   EXPECT_GE(bounces, 100);

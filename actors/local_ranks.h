@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "actors/rank.h"
-#include "sim/environment/sim_scheduler.h"
+#include "runtime/actor/sim_scheduler.h"
 #include "tensors/process_state.h"
 
 namespace tutti {

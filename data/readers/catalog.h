@@ -1,0 +1,13 @@
+#pragma once
+
+#include "recipe/catalog.h"
+
+namespace tutti {
+
+inline constexpr double kMaxBatchSamples = 1e9;
+
+// [data.train] and [data.eval]
+Catalog train_data_catalog();
+Catalog eval_data_catalog();
+
+}  // namespace tutti
