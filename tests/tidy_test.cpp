@@ -27,12 +27,12 @@ std::string joined(const Findings& findings) {
 
 class Tidy : public testing::TestWithParam<TidyRule> {};
 
-TEST_P(Tidy, TheTreeKeepsIt) {
+TEST_P(Tidy, TheTreeKeepsTheRule) {
   const Findings findings = GetParam().check(whole_tree());
   EXPECT_TRUE(findings.empty()) << joined(findings);
 }
 
-TEST_P(Tidy, ItBites) { EXPECT_THAT(GetParam().check(GetParam().broken), SizeIs(1)); }
+TEST_P(Tidy, TheRuleBites) { EXPECT_THAT(GetParam().check(GetParam().broken), SizeIs(1)); }
 
 INSTANTIATE_TEST_SUITE_P(Rule, Tidy, testing::ValuesIn(tidy_rules()),
                          [](const auto& info) { return info.param.name; });

@@ -163,7 +163,7 @@ class Steering final : public Algorithm {
   at::Tensor sum_ = at::zeros({1}, at::kDouble);
 };
 
-TEST(ListenersTest, WhatTheyKnowIsInTheCheckpoint) {
+TEST(ListenersTest, StateOfListenersIsInTheCheckpoint) {
   const auto steering = algorithms([] { return std::make_shared<Steering>(); });
   const Scratch folder;
   train_with("12ba", folder.path("whole"), steering, "", "12ba");
@@ -192,7 +192,7 @@ class Quitter final : public Callback {
   }
 };
 
-TEST(ListenersTest, OneThatStopsTheTrainingStopsItThere) {
+TEST(ListenersTest, AListenerStopsTheTrainingAtItsEvent) {
   const Scratch folder;
   train_with("4ep", folder.path("run"), [](int) {
     Engine::Options options;

@@ -96,7 +96,7 @@ TEST(SamplesTest, ImagesOfTrainingAndOfEvaluationsAreLogged) {
   }
 }
 
-TEST(SamplesTest, TheyChangeNothingThatIsTrained) {
+TEST(SamplesTest, SamplesLeaveTheTrainingUnchanged) {
   const auto compare = [](const std::string& without, const std::string& with) {
     MemoryWorld plain{.recipe = without}, watched{.recipe = with};
     const auto unused = remembered(plain), memory = remembered(watched);
@@ -193,7 +193,7 @@ TEST(SamplesTest, ARunThatResumesHasTheSameImages) {
   EXPECT_EQ(rest->images().back().pixels, whole.back().pixels);
 }
 
-TEST(SamplesTest, WhatCannotBeIsRefusedBeforeTraining) {
+TEST(SamplesTest, ImpossibleSamplesAreRefusedBeforeTraining) {
   const std::string mlp = showing(kGenerate);
   const auto named = AllOf(HasSubstr("callbacks.0.prompts"), HasSubstr("cannot generate text"));
   EXPECT_THAT(MemoryWorld{.recipe = mlp}.run("1").error, named);

@@ -54,7 +54,7 @@ TEST(SeriesTest, NeighboursOfManyValuesBecomeTheirMeanAndRange) {
   EXPECT_EQ(series.buckets[9].last, 1000);
 }
 
-TEST(SeriesTest, WhatIsNotFiniteIsApart) {
+TEST(SeriesTest, NonFiniteValuesAreApart) {
   std::vector<double> values(1000, kNaN);
   values[3] = 1;
   values[4] = INFINITY;
@@ -320,7 +320,7 @@ TEST_F(ReportTest, NoTextOfAUserEndsTheScript) {
   EXPECT_THAT(page, Not(HasSubstr("@DATA@")));
 }
 
-TEST_F(ReportTest, WhatIsNoRunIsTheUsersError) {
+TEST_F(ReportTest, AFolderThatIsNoRunIsAUserError) {
   EXPECT_THAT(refused(scratch_.path("nowhere")), HasSubstr("nowhere: there is no such folder"));
   EXPECT_THAT(refused(scratch_.path()), HasSubstr("not a run folder: it has no recipe.toml"));
   EXPECT_THAT(refused(run("a", "")), HasSubstr("there are no steps in "));

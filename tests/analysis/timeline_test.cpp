@@ -97,7 +97,7 @@ TEST_F(TimelineTest, AnArrowIsASignOfItsSender) {
                           "E loader @9"));
 }
 
-TEST_F(TimelineTest, WhatAnActorDoesBeforeItsFirstMessageIsASlice) {
+TEST_F(TimelineTest, WorkBeforeAnActorsFirstMessageIsASlice) {
   {
     const auto writer = run_.rank(0);
     writer->event({at_us(0), "sync", "looks", 0, 0});

@@ -43,7 +43,7 @@ TEST(Examples, EveryCommandHasSome) {
     if (!command.name.empty()) EXPECT_FALSE(command.examples.empty()) << command.name;
 }
 
-TEST(Examples, EachIsALineOfItsCommand) {
+TEST(Examples, EveryExampleIsALineOfItsCommand) {
   for (const auto& command : declared())
     for (const auto& example : command.examples) {
       CommandLine line;

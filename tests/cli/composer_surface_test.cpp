@@ -140,7 +140,7 @@ TEST(ComposerSurface, AKeyIsExplainedWithItsDefault) {
   EXPECT_THAT(explained("num_checkpoints_to_keep"), HasSubstr("[checkpoint]\nkeep = -1"));
 }
 
-TEST(ComposerSurface, WhatIsCarriedOverNamesItsTest) {
+TEST(ComposerSurface, FeaturesCarriedOverNameTheirTest) {
   for (const auto& one : surface()) {
     SCOPED_TRACE(one.name);
     EXPECT_THAT(one.weight, AnyOf("M", "S", "N"));

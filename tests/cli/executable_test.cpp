@@ -122,7 +122,7 @@ TEST_F(Executable, RanksLaunchedTogetherTellEachOtherWhatIsWrong) {
   }
 }
 
-TEST_F(Executable, OfRanksLaunchedTogetherOneDoesWhatIsForOneProcess) {
+TEST_F(Executable, RankZeroDoesTheWorkOfASingleProcess) {
   EXPECT_NE(tutti("inspect x", "PMIX_RANK=0").out, "");
   const Outcome other = tutti("inspect x", "PMIX_RANK=1");
   EXPECT_EQ(other.out + other.err, "");

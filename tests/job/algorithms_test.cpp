@@ -151,7 +151,7 @@ TEST_F(AlgorithmsTest, AnotherRunGoesOnFromThatOne) {
   EXPECT_EQ(inspect_digest(path("c")), inspect_digest(path("whole")));
 }
 
-TEST_F(AlgorithmsTest, ItIsDoneForTheRunsOwnCheckpointAndForWeightsAlone) {
+TEST_F(AlgorithmsTest, SurgeryIsRedoneForOwnCheckpointsAndForWeightsAlone) {
   train("a", {.algorithms = kMultiply, .steps = 2});
   train("weights", {.checkpoint = load_path("a") + "load_weights_only = true\n", .steps = 1});
   EXPECT_EQ(newest("weights").tensors.count("model/0.inner.weight"), 1U);
@@ -281,7 +281,7 @@ TEST_F(AlgorithmsTest, OtherSettingsThanTheCheckpointsAreWarnedOf) {
   }
 }
 
-TEST_F(AlgorithmsTest, WhatIsExcludedIsNotDone) {
+TEST_F(AlgorithmsTest, ExcludedSurgeryIsNotDone) {
   train("a", {.algorithms = kMultiply});
   const std::string excluded = load_path("a") + "load_exclude_algorithms = ['Multiply']\n";
   EXPECT_THAT(refused({.checkpoint = excluded, .steps = 6}),
@@ -290,7 +290,7 @@ TEST_F(AlgorithmsTest, WhatIsExcludedIsNotDone) {
   EXPECT_EQ(newest("b").tensors.count("model/0.weight"), 1U);
 }
 
-TEST_F(AlgorithmsTest, WhatOnlyAProgramHasIsNamed) {
+TEST_F(AlgorithmsTest, SurgeryOfAProgramIsNamed) {
   train("a", {.of_program = std::make_shared<Multiply>(1.5), .ranks = 1});
   EXPECT_THAT(required("a"), ElementsAre("Multiply"));
   EXPECT_THAT(
@@ -299,7 +299,7 @@ TEST_F(AlgorithmsTest, WhatOnlyAProgramHasIsNamed) {
                                                             "cannot be applied: the program of that run")));
 }
 
-TEST_F(AlgorithmsTest, WhatOnlyAPluginHasIsNamed) {
+TEST_F(AlgorithmsTest, SurgeryOfAPluginIsNamed) {
   const Job job = single_process_job(recipe_of(recipe_text("", "", 4)), 1);
   RunState saved;
   saved.required_algorithms = {{"Lora", "[[algorithms]]\nkind = 'plugin'\nname = 'lora'\n"}};

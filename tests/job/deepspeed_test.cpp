@@ -80,7 +80,7 @@ TEST(DeepSpeed, AccumulationAndSizeOfMicrobatchesMayBothBeGiven) {
   EXPECT_THAT(rule(both, 96, 2), HasSubstr("train.device_train_microbatch_size = 16"));
 }
 
-TEST(DeepSpeed, WhatItLeavesOutIsWhatTheRecipeSays) {
+TEST(DeepSpeed, KeysLeftOutKeepTheRecipesValues) {
   const Setting empty = resolved("", "batch_size = 12", "grad_accum = 2");
   EXPECT_EQ(empty.at("data").at("train").at("batch_size").integer(), 12);
   EXPECT_EQ(empty.at("train").at("grad_accum").integer(), 2);
@@ -196,7 +196,7 @@ TEST(DeepSpeed, ClippingIsAnAlgorithmOfTheRecipe) {
   EXPECT_EQ(resolve_recipe(parse_recipe(write_recipe(recipe), "/recipe.toml")).toml(), recipe.toml());
 }
 
-TEST(DeepSpeed, WhatIsTheDefaultToIsAWordWhereItIsSaid) {
+TEST(DeepSpeed, AWrittenDefaultStillContradictsTheRecipe) {
   EXPECT_THAT(
       why("gradient_clipping = 0.0", "batch_size = 8",
           "[[algorithms]]\nkind = 'gradient_clipping'\nclipping_type = 'norm'\nclipping_threshold = 2"),

@@ -83,7 +83,7 @@ TEST_F(JobTest, ATimeInTokensOfAModelThatCountsNoneIsRefused) {
             "it was taken");
 }
 
-TEST_F(JobTest, WhatAProgramBringsIsOfAllRanks) {
+TEST_F(JobTest, ComponentsOfAProgramBelongToAllRanks) {
   JobOptions options;
   options.run_dir = folder_.path("run");
   const TensorTree::Children points = {{"input", at::zeros({24, 12})},

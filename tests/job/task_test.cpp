@@ -157,7 +157,7 @@ TEST(TaskTest, ALongerTrainingComesBeforeThem) {
   EXPECT_EQ(plain.at(Event::kBatchStart), 2);
 }
 
-TEST(TaskTest, ThatCannotBeAreRefused) {
+TEST(TaskTest, ImpossibleTasksAreRefused) {
   const std::vector<Evaluator> evaluators(1, Evaluator{.label = "eval"});
   EXPECT_THAT([&] { check_tasks({evaluate_on("evil")}, evaluators, false); },
               ThrowsMessage<UserError>(HasSubstr("names the evaluator 'evil'; there are: eval")));

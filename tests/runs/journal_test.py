@@ -117,7 +117,7 @@ class Diff(Recorded):
         self.assertIn("recipes differ: seed (17 against 18)", told)
         self.assertRegex(told, r"first difference: before step 1, rank 0, compute: weights, in .*weight.* \(digest 0x")
 
-    def test_what_cannot_be_compared_is_one_error(self):
+    def test_an_impossible_comparison_is_one_error(self):
         one = self.record("one")
         train(self.folder / "alone", ranks=1, train__max_duration="3ba")
         for other in (self.record("control", journal__level="control"), self.record("off", journal__level="off"),

@@ -94,7 +94,7 @@ class Replay(tutti_run.RunTest):
         shutil.rmtree(run / "checkpoints/ep3-ba45")
         self.assertIn("ep3-ba45: the checkpoint that this start resumed from is not there", self.replay(run, code=2))
 
-    def test_what_lies_beyond_the_run_is_refused(self):
+    def test_places_beyond_the_run_are_refused(self):
         run = trained(**SHORT)
         self.assertIn("the run has ranks 0 to 1", self.replay(run, "--rank", 7, code=2))
         self.assertIn("lies behind", self.replay(run, "--until", 3, "--break-at", "step=5", code=2))
@@ -350,7 +350,7 @@ class Replay(tutti_run.RunTest):
             finished = Running(["env", f"ATEN_CPU_CAPABILITY={capability}", TUTTI, "replay", run]).wait()
             self.assertEqual(finished.code, 0, finished.text)
 
-    def test_it_can_end_earlier_and_show_the_state(self):
+    def test_a_replay_can_end_earlier_and_show_the_state(self):
         run = self.folder / "run"
         copy_trained(run, **SHORT)
         self.assertRegex(self.replay(run, "--until", "step=12"), r"; 74 digests, all equal\n$")

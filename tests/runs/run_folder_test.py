@@ -32,7 +32,7 @@ class RunFolder(tutti_run.RunTest):
         self.assertEqual(finished.code, 0, finished.text)
         return finished.text
 
-    def test_it_holds_these_files(self):
+    def test_a_run_folder_has_the_documented_files(self):
         checkpoints = self.run_dir / "checkpoints"
         self.assertEqual(names(self.run_dir), {"recipe.toml", "metrics.jsonl", "result.json", "log", "journal", "checkpoints",
                                                ".lock"})
@@ -55,7 +55,7 @@ class RunFolder(tutti_run.RunTest):
             self.assertEqual(tutti(*command, folder=self.folder).wait().code, 0)
         self.assertEqual([line["step"] for line in self.steps(self.folder / "run")], list(range(1, 31)))
 
-    def test_what_is_printed_goes_nowhere_where_the_streams_are_closed(self):
+    def test_output_is_dropped_where_the_streams_are_closed(self):
         run = self.folder / "run"
         command = [tutti_run.TUTTI, "train", DIGITS, "--run-dir", run, *tutti_run.settings(**SHORT)]
         closed = ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *map(str, command)]
@@ -187,7 +187,7 @@ class RunFolder(tutti_run.RunTest):
         self.assertIn(": killed, ", self.said("status", run))
         self.assertRegex(self.said("ls", self.folder / "runs"), r"\nkilled  killed  \d+ ")
 
-    def test_nothing_is_written_through_links(self):
+    def test_links_are_not_written_through(self):
         """In a folder that somebody else made."""
         run, victim = self.folder / "runs" / "run", self.folder / "victim"
         victim.write_text("untouched\n")

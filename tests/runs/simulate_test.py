@@ -105,14 +105,14 @@ class Simulate(tutti_run.RunTest):
         text = self.simulate("--jobs", 1, "--seeds", "1..4", "--faults", plan, code=1)
         self.assertIn("death: never happened", text)
 
-    def test_one_of_several_rules_that_never_happens_is_a_failure(self):
+    def test_a_rule_that_never_happens_is_a_failure(self):
         plan = self.folder / "plan.toml"
         plan.write_text('[[fault]]\nkind = "death"\n[[fault]]\nkind = "death"\nphase = "commit"\nstep = 1000000\n')
         text = self.simulate("--jobs", 1, "--seeds", "1..4", "--faults", plan, code=1)
         self.assertRegex(text, r"fault +death \(rule 1\): [1-9]")
         self.assertRegex(text, r"fault +death \(rule 2\): never happened")
 
-    def test_what_needs_several_ranks_is_not_missed_on_one(self):
+    def test_faults_of_several_ranks_are_not_missed_on_one(self):
         plan = self.folder / "plan.toml"
         plan.write_text('[[fault]]\nkind = "delay"\n[[fault]]\nkind = "hang"\n')
         text = self.simulate("--ranks", 1, "--seeds", "1..8", "--once", "--jobs", 1, "--faults", plan)
@@ -125,7 +125,7 @@ class Simulate(tutti_run.RunTest):
         text = self.simulate("--ranks", 2, "--seeds", "1..20", "--once", "--faults", plan)
         self.assertNotIn("cannot write", text)
 
-    def test_what_needs_three_ranks_is_not_missed_on_two(self):
+    def test_faults_of_three_ranks_are_not_missed_on_two(self):
         text = self.simulate("--ranks", 2, "--seeds", "1..4", "--once", "--jobs", 1,
                              "--faults", FAULTS / "reorder.toml")
         self.assertIn("reorder: cannot happen on fewer than three ranks", text)

@@ -70,7 +70,7 @@ TEST(LogTest, AFileThatCannotBeOpenedLeavesTheTerminal) {
   EXPECT_THAT(seen, HasSubstr("step 1"));
 }
 
-TEST(LogTest, NothingIsWrittenThroughALinkOrIntoAPipe) {
+TEST(LogTest, LinksAndPipesAreNotWrittenThrough) {
   const Scratch folder;
   write_text(folder.path("victim"), "untouched");
   std::filesystem::create_symlink("victim", folder.path("a.log"));

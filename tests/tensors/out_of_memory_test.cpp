@@ -30,13 +30,13 @@ TEST(OutOfMemoryReportTest, EveryRankReadsWhoItWas) {
             "rank 1 and 1 other ran out of memory (asked 3.2 MB, 14.9 of 16.0 MB in use)");
 }
 
-TEST(OutOfMemoryReportTest, WhatIsNotKnownIsNotSaid) {
+TEST(OutOfMemoryReportTest, UnknownFiguresAreLeftOut) {
   EXPECT_EQ(out_of_memory_text({{1}}), "rank 0 ran out of memory");
   EXPECT_EQ(out_of_memory_text({{1, 5e3, 1e9}}),
             "rank 0 ran out of memory (asked 0.0050 MB, 1000.0 MB in use)");
 }
 
-TEST(OutOfMemoryReportTest, WhatNothingElseHeldAreActivations) {
+TEST(OutOfMemoryReportTest, UnaccountedMemoryIsActivations) {
   EXPECT_EQ(what_held_memory({{}, kShortage}),
             "parameters 1.0 MB, gradients 1.0 MB, optimizer state 2.0 MB, the batch 0.5 MB, checkpoint copy "
             "3.0 MB, the rest (activations, batches read ahead) 7.4 MB");
@@ -100,7 +100,7 @@ TEST(LackOfMemory, IsNotAnErrorOfTutti) {
 }
 
 // The meter, operator new, threads, and a library that does not say so.
-TEST(OutOfMemoryTest, ItIsSaidOnce) {
+TEST(OutOfMemoryTest, TheMessageSaysOutOfMemoryOnce) {
   const std::string end =
       "step 1: out of memory, and it cannot be done in smaller parts; --resume auto continues from the last "
       "checkpoint, if there is one";

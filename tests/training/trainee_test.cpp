@@ -267,7 +267,7 @@ TEST(FollowSurgery, KeepsTheStateOfParametersThatStay) {
 }
 
 // As layer norms of low precision: nothing changes but the formula.
-TEST(FollowSurgery, WhatIsAdoptedStays) {
+TEST(FollowSurgery, AdoptedParametersStay) {
   Trained operated(7), plain(7);
   const Surgery same = [](Layer& model) {
     class Same final : public Layer {

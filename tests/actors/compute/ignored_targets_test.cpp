@@ -141,7 +141,7 @@ void expect_losses(const Fields& lines, const std::vector<double>& wanted) {
     EXPECT_NEAR(found[step], wanted[step], 2e-6) << step;
 }
 
-TEST(IgnoredTargets, SmoothOnesAreThoseOfPyTorchOverAnyParts) {
+TEST(IgnoredTargets, SmoothTargetsTrainAsInPyTorchOverAnyParts) {
   const std::string smoothing = "[[algorithms]]\nkind = 'label_smoothing'\nsmoothing = 0.1\n";
   const auto [losses, weight] = descended(smooth_mean, 2);
   const at::Tensor scores = given_inputs().matmul(weight);
@@ -155,7 +155,7 @@ TEST(IgnoredTargets, SmoothOnesAreThoseOfPyTorchOverAnyParts) {
   }
 }
 
-TEST(IgnoredTargets, DenseOnesCountByTheirSumOverAnyParts) {
+TEST(IgnoredTargets, DenseTargetsCountByTheirSumOverAnyParts) {
   const auto [losses, weight] = descended(mean_over_masses, 2);
   const double mean = mean_over_masses(given_inputs().matmul(weight)).item<double>();
   for (const Cutting& parts : all_cuttings()) {

@@ -129,7 +129,7 @@ TEST(MicrobatchesTest, EachSampleWhoseTargetCountsWeighsTheSame) {
 }
 
 // Its mean loss would be 0 / 0.
-TEST(MicrobatchesTest, OneWhoseTargetsAreAllIgnoredCountsForNothing) {
+TEST(MicrobatchesTest, AMicrobatchOfIgnoredTargetsCountsForNothing) {
   Training training(kGptRecipe, kTokenSpec);
   Batch batch = TensorTree::Children{{"input", at::randint(8, {2, 4})}, {"target", at::randint(8, {2, 4})}};
   batch["target"].select(0, 1).fill_(-100);

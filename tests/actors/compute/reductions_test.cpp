@@ -223,7 +223,7 @@ TEST(ReductionsTest, MemoryThatRunsOutForThemAbortsTheAttempt) {
   EXPECT_TRUE(automatic.weights == by_hand.weights);
 }
 
-TEST(ReductionsTest, OfAStepWithClosuresTheyAreOfTheFirstPass) {
+TEST(ReductionsTest, SumsOfAStepWithClosuresAreOfTheFirstPass) {
   std::vector<Heard> heard(2);
   const MemoryWorld world{.recipe = mlp_recipe(2),
                           .listeners = summing(heard, std::make_shared<SAM>(SAMOptions{.rho = 0.1}))};
@@ -234,7 +234,7 @@ TEST(ReductionsTest, OfAStepWithClosuresTheyAreOfTheFirstPass) {
   }
 }
 
-TEST(ReductionsTest, OfAStepThatIsAbortedInALaterPassTheyComeAgain) {
+TEST(ReductionsTest, SumsOfAStepAbortedInALaterPassComeAgain) {
   std::vector<Heard> heard(2);
   MemoryWorld world{.recipe = mlp_recipe(1)};
   world.listeners = summing(heard, std::make_shared<SAM>(SAMOptions{.rho = 0.1}));

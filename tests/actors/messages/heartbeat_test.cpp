@@ -32,7 +32,7 @@ TEST(HeartbeatTest, TellsWhetherTheRankWaitsForOthers) {
   EXPECT_EQ(heard({{kBatch, 1}}, true).text(), "step 12, batch, 1.0 s ago, waiting for other ranks");
 }
 
-TEST(HeartbeatTest, OneThatIsDoneOrAtWorkAloneIsUnhurried) {
+TEST(HeartbeatTest, ARankThatIsDoneOrWorksAloneIsUnhurried) {
   EXPECT_FALSE(heard({{kBatch, 100}}).unhurried());
   for (TraceKind kind : {kVerifies, kPrepares, kDone, kWritesText, kWaitsForDisk, kWaitsForLogs})
     EXPECT_TRUE(heard({{kBatch, 100}, {kind, 90}}).unhurried());

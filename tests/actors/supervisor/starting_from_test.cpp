@@ -189,7 +189,7 @@ TEST_F(StartingFromTest, WeightsAloneAreSavedAndGoneOnWithByNobody) {
               AllOf(HasSubstr("checkpoint.save_weights_only = true"), HasSubstr("--resume = \"auto\"")));
 }
 
-TEST_F(StartingFromTest, WhatIsToBeIgnoredIsNotSaved) {
+TEST_F(StartingFromTest, KeysIgnoredBySavingAreNotInTheCheckpoint) {
   listeners_ = counting_;
   train("a", {.checkpoint = "save_ignore_keys = ['state/optimizers/*/exp_avg', 'algorithms/*']"});
   EXPECT_FALSE(tensor("a", "optimizers/0.weight/exp_avg").defined());
@@ -400,7 +400,7 @@ TEST_F(StartingFromTest, MetricsAreInEveryCheckpoint) {
   EXPECT_NEAR(seen.at("eval/MulticlassAccuracy"), std::stod(line.substr(at + 35)), 1e-6);
 }
 
-TEST_F(StartingFromTest, WhatIsNotCarriedOverSaysWhy) {
+TEST_F(StartingFromTest, KeysNotCarriedOverSayWhy) {
   for (const char* key : {"load_progress_bar = true", "load_object_store = 's3'"})
     EXPECT_THAT(refused("a", {.checkpoint = key}),
                 AllOf(StartsWith("test.toml:19: checkpoint."), HasSubstr("not carried over: ")))

@@ -66,7 +66,7 @@ struct Freezing {
 };
 
 // Of 3 layers; epochs have 4 batches. What is frozen at the end of the training changes nothing.
-TEST(LayerFreezingTest, ThatItFreezesNothingIsAWarning) {
+TEST(LayerFreezingTest, AScheduleThatFreezesNoLayerIsAWarning) {
   const auto epochs = [](int64_t count) { return Time(count, TimeUnit::kEpoch); };
   const auto batches = [](int64_t count) { return Time(count, TimeUnit::kBatch); };
   for (const auto& [start, level, whole, warns] :

@@ -177,7 +177,7 @@ TEST(AlibiTest, ARankWithoutSamplesHasNoneAfterwards) {
   EXPECT_EQ(state.batch["input"].sizes(), at::IntArrayRef({0, 2}));
 }
 
-TEST(AlibiTest, WhatCannotBeCutIsRefused) {
+TEST(AlibiTest, ArraysThatAreNoSequencesAreRefused) {
   const auto cutting = [](const at::Tensor& rows, double scaling) {
     return [=] { cut_sequences(TensorTree::Children{{"input", rows}}, scaling); };
   };

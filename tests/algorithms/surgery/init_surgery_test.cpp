@@ -217,7 +217,7 @@ TEST(OrderOfSurgery, IsThatOfTheRecipeUnlessItMatters) {
               ElementsAre("NoOpModel", "SqueezeExcite", "BlurPool", "ChannelsLast"));
 }
 
-TEST(OrderOfSurgery, AllOfItTogetherTrainsInAnyOrder) {
+TEST(OrderOfSurgery, AllSurgeryTogetherTrainsInAnyOrder) {
   const Batch batch = TensorTree::Children{{"input", at::randn({2, 4, 9, 9})}};
   std::vector<std::size_t> order = {0, 2, 3, 4};
   do {

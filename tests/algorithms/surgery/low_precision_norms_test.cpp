@@ -65,7 +65,7 @@ TEST(LowPrecisionNormsTest, GradientsReachParametersInTheirOwnDtype) {
   }
 }
 
-TEST(LowPrecisionNormsTest, WhatHasNoEffectIsAWarning) {
+TEST(LowPrecisionNormsTest, SurgeryWithoutEffectIsAWarning) {
   State state;
   std::string warned;
   state.warn = [&](const std::string& what) { warned = what; };

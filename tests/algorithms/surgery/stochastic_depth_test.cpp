@@ -84,7 +84,7 @@ TEST(StochasticDepthTest, SamplesAreLeftOutByTheirPlaceInTheGlobalBatch) {
   EXPECT_NEAR(whole.mean().item<double>(), 1.5, 0.45) << "half of three blocks";
 }
 
-TEST(StochasticDepthTest, InEvaluationABranchCountsAsOftenAsItIsKept) {
+TEST(StochasticDepthTest, ABranchInEvaluationIsWeightedByItsProbability) {
   OwnModel model;
   auto options = own(StochasticMethod::kBlock, 0.6);
   options.drop_distribution = DropDistribution::kLinear;

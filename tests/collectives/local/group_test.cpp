@@ -42,7 +42,7 @@ TEST(LocalGroupTest, AloneEverythingIsDoneAtOnceAndNothingMoves) {
   EXPECT_TRUE(same_bits(out, tensor));
 }
 
-TEST(LocalGroupTest, NothingIsDoneBeforeTheLastHasPosted) {
+TEST(LocalGroupTest, ACollectiveIsPendingUntilTheLastRankPosts) {
   const auto groups = groups_of(2);
   const at::Tensor a = numbers(at::kFloat, 10, 0);
   const at::Tensor b = numbers(at::kFloat, 10, 1);

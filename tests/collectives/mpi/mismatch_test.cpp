@@ -152,7 +152,7 @@ TEST_F(MpiMismatchTest, ARankThatIsLateIsNoError) {
   }
 }
 
-TEST_F(MpiMismatchTest, EverybodyIsAlive) { EXPECT_EQ(world->lost_peer(), std::nullopt); }
+TEST_F(MpiMismatchTest, AllRanksAreAlive) { EXPECT_EQ(world->lost_peer(), std::nullopt); }
 
 }  // namespace
 }  // namespace tutti

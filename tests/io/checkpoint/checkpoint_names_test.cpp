@@ -67,7 +67,7 @@ TEST(CheckpointNames, ARankHasNoPartInThem) {
   EXPECT_THAT(why("ba{batch}-{local_rank}"), HasSubstr("leave {local_rank} out"));
 }
 
-TEST(CheckpointNames, WhatCannotBeANameIsRefused) {
+TEST(CheckpointNames, AnImpossibleNameIsRefused) {
   EXPECT_THAT(why("ba{bacth}"), HasSubstr("unknown placeholder {bacth}; did you mean {batch}?"));
   EXPECT_THAT(why("ba{batch"), HasSubstr("no }"));
   EXPECT_THAT(why("after-{epoch_wct}"), HasSubstr("not by their age"));

@@ -28,7 +28,7 @@ TEST(PngTest, HasTheBytesOfAFileWithoutCompression) {
 }
 
 // 300 x 300 bytes are more than a stored block holds.
-TEST(PngTest, WhatABlockDoesNotHoldGoesIntoTheNext) {
+TEST(PngTest, LargeImagesTakeSeveralBlocks) {
   const std::vector<uint8_t> pixels(300 * 300, 7);
   const std::string file = png(pixels, 300, 300, 1);
   const std::size_t data = 300 * 301, blocks = 2;

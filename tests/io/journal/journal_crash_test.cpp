@@ -229,14 +229,14 @@ class SpoiltJournalTest : public testing::Test {
 
 constexpr const char* kCutShort = "it was cut short while the run wrote it";
 
-TEST_F(SpoiltJournalTest, OneThatIsTruncatedEndsTheJournalAndNotTheProcess) {
+TEST_F(SpoiltJournalTest, ATruncatedFileEndsTheJournalAndNotTheProcess) {
   JournalWriter writer(path_, "{}");
   std::filesystem::resize_file(path_, 20);
   expect_spoilt(writer, kCutShort);
 }
 
 // Nor is it told as one in the rank's log.
-TEST_F(SpoiltJournalTest, OneThatIsTruncatedIsNoCrash) {
+TEST_F(SpoiltJournalTest, ATruncatedFileIsNoCrash) {
   const RingRecorder recorder;
   const CrashReport report(recorder, 1, scratch_.path("rank-1.log"));
   JournalWriter writer(path_, "{}");
@@ -245,7 +245,7 @@ TEST_F(SpoiltJournalTest, OneThatIsTruncatedIsNoCrash) {
   EXPECT_EQ(read_text(scratch_.path("rank-1.log")), "");
 }
 
-TEST_F(SpoiltJournalTest, OneThatIsTruncatedTellsItAlsoWhereLittleFollows) {
+TEST_F(SpoiltJournalTest, ATruncatedFileIsReportedEvenWhereLittleFollows) {
   JournalWriter writer(path_, "{}");
   writer.end("done");
   EXPECT_EQ(writer.incomplete(), "");
@@ -264,7 +264,7 @@ bool set_immutable(const std::string& path, bool immutable) {
   return done;
 }
 
-TEST_F(SpoiltJournalTest, OneThatBecomesImmutableEndsTheJournalAndNotTheProcess) {
+TEST_F(SpoiltJournalTest, AnImmutableFileEndsTheJournalAndNotTheProcess) {
   std::string folder = std::filesystem::temp_directory_path() / "tutti-immutable-XXXXXX";
   path_ = std::string(::mkdtemp(folder.data())) + "/journal-0";
   auto writer = std::make_unique<JournalWriter>(path_, "{}");

@@ -60,7 +60,7 @@ TEST_F(SimDiskTest, ReadsWhatWasWrittenAndNothingReachesTheRealDisk) {
   EXPECT_FALSE(PosixDisk().exists("/simulated"));
 }
 
-TEST_F(SimDiskTest, WhatItDoesNotHoldIsReadFromTheRealDisk) {
+TEST_F(SimDiskTest, UnknownFilesAreReadFromTheRealDisk) {
   const Scratch real;
   write_text(real.path("data"), "samples");
   EXPECT_EQ(text(view->read(real.path("data"))), "samples");
@@ -91,7 +91,7 @@ TEST_F(SimDiskTest, AFolderMovesWithItsFiles) {
   EXPECT_THROW(view->rename(path("other"), path("new")), OperatingError) << "it is not empty";
 }
 
-TEST_F(SimDiskTest, WhatIsSyncedSurvivesAPowerLoss) {
+TEST_F(SimDiskTest, SyncedFilesSurviveAPowerLoss) {
   write("a", "content", true);
   view->sync_folder(kFolder);
   EXPECT_THAT(survivors("a"), ElementsAre("content"));

@@ -86,7 +86,7 @@ TEST(SimNetworkTest, ALateSenderIsLate) {
   EXPECT_GE(seen.ended, TimePoint(seconds(3)));
 }
 
-TEST(SimNetworkTest, WhatADeadRankSentAndHasNotArrivedIsLost) {
+TEST(SimNetworkTest, UndeliveredPacketsOfADeadRankAreLost) {
   SimScheduler scheduler({.on_switch = {}});
   SimNetwork network(scheduler, 2, RandomKey(1, "network"), {});
   play(scheduler, scheduler.reserve("both", 0), {.start = [&](Context& context) {

@@ -91,7 +91,7 @@ TEST_F(InvariantsTest, ALateHeartbeatEndsARankOnlyWhereItIsAskedToStop) {
 }
 
 // mpirun ends those that are left.
-TEST_F(InvariantsTest, WhatFollowsFromAnExcusedEndIsExcused) {
+TEST_F(InvariantsTest, EndsCausedByAnExcusedEndAreExcused) {
   const std::string hang = "[[fault]]\nkind = 'hang'\n";
   SimAttempt attempt = an_attempt();
   attempt.faults["hang"] = {FaultKind::kHang, 1};
@@ -117,7 +117,7 @@ TEST_F(InvariantsTest, AFullDiskMayCostTheLastCheckpointAndNothingMore) {
   EXPECT_THAT(found(check_ends, full, attempt), testing::SizeIs(1));
 }
 
-TEST_F(InvariantsTest, WhoGivesUpForLackOfMemoryHasSavedWhatWasTrained) {
+TEST_F(InvariantsTest, ARunOutOfMemoryHasSavedItsSteps) {
   SimAttempt attempt = an_attempt(7);
   const auto end_all = [&](EndKind kind) {
     for (RankEnd& end : attempt.ends) end = ended(kind);
@@ -225,7 +225,7 @@ TEST_F(InvariantsTest, ARunThatCameToItsEndHasLoggedWhatTheOneWithoutFaultsHas) 
   }
 }
 
-TEST_F(InvariantsTest, WhatWasMeasuredIsNotComparedInLogs) {
+TEST_F(InvariantsTest, MeasurementsInLogsAreNotCompared) {
   SimDisk disk;
   const auto view = disk.view(0);
   view->make_folders(job.run_dir);
@@ -280,7 +280,7 @@ class CheckpointsOfSimDiskTest : public InvariantsTest {
   int64_t written_ = 0;
 };
 
-TEST_F(CheckpointsOfSimDiskTest, OneThatIsNotWholeWhenItIsPublishedIsFound) {
+TEST_F(CheckpointsOfSimDiskTest, APublishedButIncompleteCheckpointIsFound) {
   publish(4);
   EXPECT_THAT(published(), IsEmpty());
   EXPECT_EQ(newest.step, 4);
@@ -288,13 +288,13 @@ TEST_F(CheckpointsOfSimDiskTest, OneThatIsNotWholeWhenItIsPublishedIsFound) {
   EXPECT_THAT(published(), testing::Contains(HasSubstr("not whole when it is published")));
 }
 
-TEST_F(CheckpointsOfSimDiskTest, OneThatALostWriteStruckIsLeftOut) {
+TEST_F(CheckpointsOfSimDiskTest, ACheckpointDamagedByALostWriteIsExcused) {
   publish(4);
   write_over(4, SimDisk::WriteOutcome::kLost);
   EXPECT_THAT(published(), IsEmpty());
 }
 
-TEST_F(CheckpointsOfSimDiskTest, NoneThatIsPublishedIsFound) {
+TEST_F(CheckpointsOfSimDiskTest, APublishedButMissingCheckpointIsFound) {
   EXPECT_THAT(published(), ElementsAre("a checkpoint was published, and there is none"));
 }
 

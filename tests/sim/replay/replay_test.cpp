@@ -186,7 +186,7 @@ TEST_F(ChangedRecordTest, ADigestThatTheReplayDoesNotComeToIsADifference) {
   expect_difference(difference, of_rank(1));
 }
 
-TEST_F(ChangedRecordTest, WhatItWasAskedToLeaveOutIsNotMissed) {
+TEST_F(ChangedRecordTest, RecordsOutsideTheReplayedPartAreNotMissed) {
   change(1, with_another(3));
   expect_same(until(2));
   expect_same(break_at(3));
@@ -194,7 +194,7 @@ TEST_F(ChangedRecordTest, WhatItWasAskedToLeaveOutIsNotMissed) {
 }
 
 // As of a run that was killed in its eighth step.
-TEST_F(ChangedRecordTest, WhatLacksBehindTheEndOfARecordIsNoDifference) {
+TEST_F(ChangedRecordTest, AMissingEntryBehindTheEndOfARecordIsNoDifference) {
   std::filesystem::remove_all(run_ + "/checkpoints");
   change(0, cut_at("compute/batch", 8));
   change(1, both(with_another(8), cut_at("compute/loss", 7)));
@@ -323,12 +323,12 @@ TEST_F(ChangedRecordTest, ALastCheckpointOfOtherWeightsIsADifference) {
   EXPECT_THAT(of_another.text, EndsWith("; " + folder + " is of another start of the run"));
 }
 
-TEST_F(ChangedRecordTest, WhatLacksBeforeTheEndOfARecordIsADifference) {
+TEST_F(ChangedRecordTest, AMissingEntryBeforeTheEndOfARecordIsADifference) {
   change(1, both(without("compute/loss"), cut_at("sync/bucket 0", 7)));
   expect_difference("rank 1, step 1, compute, after BatchReady: loss is not in the record");
 }
 
-TEST_F(ChangedRecordTest, WhatIsTooMuchBeforeTheEndOfARecordIsADifference) {
+TEST_F(ChangedRecordTest, AnExtraEntryBeforeTheEndOfARecordIsADifference) {
   change(1, both(with_another(7), cut_at("compute/loss", 7)));
   expect_difference("rank 1, step 7, compute: other is in the record, and the replay does not reach it");
 }

@@ -93,7 +93,7 @@ TEST(SeedWorkersTest, ASeedThatEndsItsProcessIsNamedAndTheOthersContinue) {
       ElementsAre("1 well", "2 well", "3 well", "4 well", HasSubstr("5 the process ended with exit code 7")));
 }
 
-TEST(SeedWorkersTest, WhatADyingProcessHadBegunToPrintSpoilsNothing) {
+TEST(SeedWorkersTest, ALineCutShortByADyingProcessSpoilsNoOther) {
   EXPECT_THAT(farmed({.body = "test $s -lt 3 || { printf 'tutti-seed-'; kill -SEGV $$; }"}, 1),
               ElementsAre("1 well", "2 well", "3 the process was ended by Segmentation fault",
                           "4 the process was ended by Segmentation fault",

@@ -48,7 +48,7 @@ TEST(SimulationTest, ARunWithoutFaultsKeepsEveryInvariant) {
   EXPECT_EQ(orders.size(), 20u);
 }
 
-TEST(SimulationTest, WhoWatchesLearnsThatActorsDoSomething) {
+TEST(SimulationTest, TheWatcherHearsOfEveryAction) {
   int64_t events = 0;
   SimSeams seams;
   seams.on_event = [&events] { ++events; };

@@ -109,7 +109,7 @@ TEST_F(EvaluationTest, IsAbortedOnAllRanksWhereOneIsAskedToStop) {
   EXPECT_EQ(state_.dataloader_label, "train");
 }
 
-TEST_F(EvaluationTest, EachOneIsCountedAnew) {
+TEST_F(EvaluationTest, EvaluationsAreCountedAnew) {
   run();
   run();
   EXPECT_EQ(witness_->at_end.batch, 2);

@@ -78,7 +78,7 @@ TEST_F(FileLoggersTest, LinesThatWereDroppedAreCountedOnce) {
   EXPECT_EQ(warnings_.size(), 2u);
 }
 
-TEST_F(FileLoggersTest, NothingIsLackedWhereThereWasRoomInTheEnd) {
+TEST_F(FileLoggersTest, NoLineIsMissingIfThereWasRoomInTheEnd) {
   JsonlLogger logger(disk_, {"m.jsonl"}, warn_);
   logger.open(start_);
   log(logger, 1, 200);
@@ -125,7 +125,7 @@ TEST_F(FileLoggersTest, RecordsAreNotLackedWhereThereWasRoom) {
   EXPECT_THAT(warnings_, IsEmpty());
 }
 
-TEST_F(FileLoggersTest, WhatIsNoNumberHasNoSign) {
+TEST_F(FileLoggersTest, NanHasNoSign) {
   disk_.room = 1 << 20;
   CsvLogger logger(disk_, {"m.csv"}, warn_);
   logger.open(start_);

@@ -162,7 +162,7 @@ TEST_F(LoggersTest, ARunThatWasOverRepeatsNoLine) {
   run(jsonl(), jsonl(), scratch_.path("a.js"));
 }
 
-TEST_F(LoggersTest, WhatIsNoFileIsLeftAsItIs) {
+TEST_F(LoggersTest, APipeOrFolderIsNotOverwritten) {
   const std::string pipe = scratch_.path("pipe"), folder = scratch_.path("folder");
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   disk_.make_folders(folder + "/in");
