@@ -277,7 +277,7 @@ std::string Diff::truncation_text(const std::string& name, RankRecord RankResult
 }
 
 std::string label(const std::string& run_dir, int64_t start) {
-  return start == 0 ? run_dir : run_dir + " (start " + std::to_string(start) + ")";
+  return start == 0 ? run_dir : run_dir + " (attempt " + std::to_string(start) + ")";
 }
 
 }  // namespace

@@ -53,8 +53,10 @@ std::string option_hint(const CLI::App& command, const std::string& word) {
   if (!word.starts_with("--")) return "";
   const std::string option = word.substr(0, word.find('='));
   std::vector<std::string> known;
-  for (const CLI::Option* one : command.get_options())
+  for (const CLI::Option* one : command.get_options()) {
+    if (one->get_group().empty()) continue;
     for (const std::string& name : one->get_lnames()) known.push_back("--" + name);
+  }
   const std::string near = nearest_name(option, known);
   if (!near.empty() && similar_name(near, option)) return "; did you mean " + near + "?";
   const bool takes_keys = std::ranges::count(known, "--set") > 0;

@@ -218,7 +218,7 @@ void TrainStep::shrink_microbatches(Context& context, const BatchReady& ready) {
   if (mine_.leftover_bytes > 0) {
     record(context, TraceKind::kStillHeld, mine_.leftover_bytes);
     log_.warning(step_text() + std::to_string(mine_.leftover_bytes) +
-                 " bytes of the aborted attempt are still held");
+                 " bytes of the aborted step are still held");
   }
   const auto row = report_row(memory_report(mine_, ready.batch), state_.rank, state_.world);
   const auto all = reports_of(exchange_->sum(context, row));

@@ -30,7 +30,7 @@ class ReplayFinished : public OperatingError {
   using OperatingError::OperatingError;
 };
 
-// The journals of all ranks of a start.
+// The journals of all ranks of an attempt.
 class RecordedRanks final : public DeliveryScript {
  public:
   explicit RecordedRanks(const RecordedRun& run) : run_(run) {
@@ -59,7 +59,7 @@ class RecordedRanks final : public DeliveryScript {
                        [](const auto& rank) { return !rank->next_delivery() && !rank->ended_with_logs(); });
   }
 
-  // True if no later start of the run is recorded.
+  // True if no later attempt of the run is recorded.
   bool is_newest(const std::string& run_dir) const { return run_.folder == recorded_start(run_dir); }
 
   // The next delivery of a rank that is not at the end of its record; "" if all ranks are.
@@ -116,7 +116,7 @@ class Replay {
   Job job_;
   std::vector<std::shared_ptr<ReplayRecorder>> recorders_;  // by rank
   std::vector<int64_t> last_steps_;                         // by rank, the last step that began
-  std::optional<std::string> resumed_;  // the checkpoint that the start resumed from, ""; none if unknown
+  std::optional<std::string> resumed_;  // the checkpoint that the attempt resumed from, ""; none if unknown
   const std::shared_ptr<DryDisk> disk_ = std::make_shared<DryDisk>();
   CheckpointManifest dumped_;  // the state of all ranks, for --break-at
   std::set<int> ranks_past_until_;
@@ -208,13 +208,13 @@ void Replay::require_record() {
   const std::string& folder = *resumed_;
   const PosixDisk disk;
   if (!disk.exists(folder))
-    throw UserError(folder +
-                    ": the checkpoint that this start resumed from is not there any more, so it cannot be " +
-                    "replayed");
+    throw UserError(
+        folder + ": the checkpoint that this attempt resumed from is not there any more, so it cannot be " +
+        "replayed");
   try {
     verify_files(disk, open_checkpoint(disk, folder));
   } catch (const OperatingError& error) {
-    throw UserError(std::string("the checkpoint that this start resumed from cannot be read any more: ") +
+    throw UserError(std::string("the checkpoint that this attempt resumed from cannot be read any more: ") +
                     error.what());
   }
 }
@@ -230,9 +230,9 @@ void Replay::require_step(const char* option, const std::optional<int64_t>& step
     if (has.last > all.last) all = has;
   }
   const std::string asked = std::string(option) + " step=" + std::to_string(*step) + ": the record of ";
-  if (all.first == 0) throw UserError(asked + "this start has no steps");
+  if (all.first == 0) throw UserError(asked + "this attempt has no steps");
   if (*step < all.first || *step > all.last)
-    throw UserError(asked + "this start has steps " + std::to_string(all.first) + " to " +
+    throw UserError(asked + "this attempt has steps " + std::to_string(all.first) + " to " +
                     std::to_string(all.last));
   for (int r = 0; r < record_.world(); ++r)
     if (last[r] < *step)

@@ -139,7 +139,7 @@ class EndsIn final : public Callback {
   int64_t batch_;
 };
 
-// Trains on one rank, resuming what there is; gives what this start logged.
+// Trains on one rank, resuming what there is; gives what this attempt logged.
 std::shared_ptr<InMemoryLogger> train_until(const std::string& recipe, const std::string& run_dir,
                                             int64_t ends_in = -1) {
   const auto memory = std::make_shared<InMemoryLogger>();

@@ -116,7 +116,7 @@ class ReportTest : public testing::Test {
     for (const std::string& dir : dirs) runs.push_back(read_run(disk_, dir, 1 << 20));
     return Json::parse(report_json(runs));
   }
-  // Journals of a start of two ranks: a step each, a skipped one, and how it ended.
+  // Journals of an attempt of two ranks: a step each, a skipped one, and how it ended.
   void record(const std::string& dir, const std::string& nonce, int64_t step,
               const std::vector<std::string>& ends) {
     const RunToRecord start{.dir = dir, .nonce = nonce};

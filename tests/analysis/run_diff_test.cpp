@@ -259,7 +259,7 @@ TEST_F(RunDiffTest, StartsAreCountedInTheOrderOfTime) {
     diff_runs(dir, dir, 3);
     FAIL() << "not refused";
   } catch (const UserError& error) {
-    EXPECT_EQ(error.what(), dir + ": there is no start 3: it has journals of 2 starts");
+    EXPECT_EQ(error.what(), dir + ": there is no attempt 3: it has journals of 2 attempts");
   }
 }
 

@@ -16,6 +16,7 @@ namespace {
 
 using testing::HasSubstr;
 using testing::MatchesRegex;
+using testing::Not;
 
 // The whole command line; `parsed` is the subcommand that a line chose.
 struct CommandLine {
@@ -79,7 +80,18 @@ TEST(Described, PlaceholdersSayWhatMayFollow) {
 TEST(Described, HiddenOptionsStayHidden) {
   for (const auto& command : declared())
     for (const auto& option : command.options)
-      for (const auto& name : option.names) EXPECT_NE(name, "--share-of") << command.name;
+      for (const auto& name : option.names)
+        for (const char* hidden : {"--share-of", "--start", "--start-a", "--start-b"})
+          EXPECT_NE(name, hidden) << command.name;
+}
+
+TEST(Attempt, OldNameOfTheOptionIsAccepted) {
+  for (const char* text : {"tutti replay run --attempt 2", "tutti replay run --start 2",
+                           "tutti timeline run --start 2", "tutti diff a b --start-a 1 --start-b 2"}) {
+    CommandLine line;
+    EXPECT_NO_THROW(line.parsed(text)) << text;
+    EXPECT_THAT(command_named(line.app, "replay").help("tutti"), Not(HasSubstr("--start")));
+  }
 }
 
 TEST(ManPage, HasEveryCommandAndOption) {

@@ -257,7 +257,9 @@ TEST_F(WrongWeights, OfAnotherModel) {
                          "0.weight");
 }
 
-TEST_F(WrongWeights, AMissingFileIsRefused) { expect_refused_weights("none.safetensors", "", "none.safetensors"); }
+TEST_F(WrongWeights, AMissingFileIsRefused) {
+  expect_refused_weights("none.safetensors", "", "none.safetensors");
+}
 
 TEST_F(WrongWeights, AFileCopiedWithoutThoseItMapsIsRefused) {
   fs::copy_file(another_run("seed=17") + "/checkpoints/latest/checkpoint.h5", folder_.path("alone.h5"));

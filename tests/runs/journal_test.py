@@ -83,12 +83,12 @@ class Diff(Recorded):
         self.record("run", "--resume", "auto")
         whole = self.record("whole")
         for start_of, steps in (1, "1 to 15"), (2, "16 to 30"):
-            told = self.tell("diff", run, whole, "--start-a", start_of).splitlines()[-1]
+            told = self.tell("diff", run, whole, "--attempt-a", start_of).splitlines()[-1]
             self.assertRegex(told, r"^equal: 15 steps, \d{3} digests of 2 ranks; ")
-            self.assertIn(f"; {run} (start {start_of}) has steps {steps}, {whole} 1 to 30", told)
-        told = self.tell("diff", run, run, "--start-b", 3, code=2)
-        self.assertEqual(told, f"error: {run}: there is no start 3: it has journals of 2 starts")
-        self.tell("timeline", run, "--start", 1)
+            self.assertIn(f"; {run} (attempt {start_of}) has steps {steps}, {whole} 1 to 30", told)
+        told = self.tell("diff", run, run, "--attempt-b", 3, code=2)
+        self.assertEqual(told, f"error: {run}: there is no attempt 3: it has journals of 2 attempts")
+        self.tell("timeline", run, "--attempt", 1)
         trace = Trace(run / "timeline.json", self)
         steps = {event["args"]["step"] for event in trace.events if event.get("name") == "end of step"}
         self.assertEqual(steps, set(range(1, 16)))

@@ -42,7 +42,7 @@ class Ordeal:
             may_kill = self.kills < self.options.kills
             victims = self.kill_at_random(training) if may_kill else None
             finished = training.wait()
-            text += f"\n--- start {attempt}, killed: {victims}\n{finished.text}"
+            text += f"\n--- attempt {attempt}, killed: {victims}\n{finished.text}"
             self.check_resume(attempt, finished)
             if not victims:
                 break

@@ -92,7 +92,7 @@ class Replay(tutti_run.RunTest):
         run = self.copy_of_thrice()
         self.assert_replays(run, 2)
         shutil.rmtree(run / "checkpoints/ep3-ba45")
-        self.assertIn("ep3-ba45: the checkpoint that this start resumed from is not there", self.replay(run, code=2))
+        self.assertIn("ep3-ba45: the checkpoint that this attempt resumed from is not there", self.replay(run, code=2))
 
     def test_places_beyond_the_run_are_refused(self):
         run = trained(**SHORT)
@@ -102,11 +102,11 @@ class Replay(tutti_run.RunTest):
         copy_trained(run, **SHORT)
         for option in "--until", "--break-at":
             for step in 31, 999:
-                self.assert_refused(f"{option} step={step}: the record of this start has steps 1 to 30",
+                self.assert_refused(f"{option} step={step}: the record of this attempt has steps 1 to 30",
                                     run, option, f"step={step}")
             self.replay(run, option, "step=30")
         for step in 1, 45, 61:
-            self.assert_refused(f"--until step={step}: the record of this start has steps 46 to 60",
+            self.assert_refused(f"--until step={step}: the record of this attempt has steps 46 to 60",
                                 self.thrice, "--until", step)
         self.replay(self.thrice, "--until", 46)
 
@@ -116,14 +116,14 @@ class Replay(tutti_run.RunTest):
     def test_any_start_can_be_replayed(self):
         run = self.thrice
         for start_of, first, last in (1, 1, 30), (3, 46, 60):
-            self.assertRegex(self.replay(run, "--start", start_of, "--until", last), r"digests, all equal\n$")
-            self.assertIn(f"this start has steps {first} to {last}",
-                          self.replay(run, "--start", start_of, "--until", 61, code=2))
-        self.assertEqual(self.replay(run, "--start", 3), self.replay(run))
-        gone = "the checkpoint that this start resumed from is not there any more, so it cannot be replayed"
-        self.assert_refused(f"{run}/checkpoints/ep2-ba30: {gone}", run, "--start", 2)
-        self.assert_refused(f"{run}: there is no start 4: it has journals of 3 starts", run, "--start", 4)
-        self.assertEqual(tutti("replay", run, "--start", 0).wait().code, 2)
+            self.assertRegex(self.replay(run, "--attempt", start_of, "--until", last), r"digests, all equal\n$")
+            self.assertIn(f"this attempt has steps {first} to {last}",
+                          self.replay(run, "--attempt", start_of, "--until", 61, code=2))
+        self.assertEqual(self.replay(run, "--attempt", 3), self.replay(run))
+        gone = "the checkpoint that this attempt resumed from is not there any more, so it cannot be replayed"
+        self.assert_refused(f"{run}/checkpoints/ep2-ba30: {gone}", run, "--attempt", 2)
+        self.assert_refused(f"{run}: there is no attempt 4: it has journals of 3 attempts", run, "--attempt", 4)
+        self.assertEqual(tutti("replay", run, "--attempt", 0).wait().code, 2)
 
     def test_a_checkpoint_that_was_damaged_since_is_named(self):
         run = self.copy_of_thrice()
@@ -132,7 +132,7 @@ class Replay(tutti_run.RunTest):
         data[len(data) // 2] ^= 1
         path.write_bytes(data)
         damaged = self.replay(run, code=2)
-        self.assertIn("the checkpoint that this start resumed from cannot be read any more", damaged)
+        self.assertIn("the checkpoint that this attempt resumed from cannot be read any more", damaged)
         self.assertIn("rank-1.h5", damaged)
 
     def test_all_ranks_come_to_the_last_step(self):
@@ -179,7 +179,7 @@ class Replay(tutti_run.RunTest):
             self.assertRegex(self.replay(run, option, "step=20", code=2),
                              fr"^error: {option} step=20: the record of rank 1 breaks off (in step \d|before its "
                              r"first step)\n$")
-            self.assert_refused(f"{option} step=31: the record of this start has steps 1 to 30",
+            self.assert_refused(f"{option} step=31: the record of this attempt has steps 1 to 30",
                                 run, option, "step=31")
         self.assertFalse((run / "replay-step-20").exists())
 

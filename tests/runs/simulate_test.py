@@ -85,7 +85,7 @@ class Simulate(tutti_run.RunTest):
         text = self.simulate("--ranks", 4, "--seeds", seeds(60), "--once", "--faults", MANY)
         times = re.findall(r"fault +out_of_memory \(rule \d\): (\d+)", text)
         self.assertEqual(len(times), 7, text)
-        self.assertGreater(sum(map(int, times)), int(re.search(r"starts +(\d+)", text)[1]), text)
+        self.assertGreater(sum(map(int, times)), int(re.search(r"attempts +(\d+)", text)[1]), text)
 
     def test_a_run_that_gives_up_ends_on_all_ranks(self):
         """Some come to know of it while rank 0 is through already: the last checkpoint is of this very step."""

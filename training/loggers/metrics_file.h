@@ -52,7 +52,7 @@ class MetricsFile final : public LoggerDestination {
   LineFile lines_;
   LoggedMetrics collected_;                               // since the last line
   std::unordered_map<std::string, std::size_t> indices_;  // in collected_
-  std::set<std::string> evaluated_before_;                // metrics of an earlier start at its last step
+  std::set<std::string> evaluated_before_;                // metrics of an earlier attempt at its last step
   bool first_ = true;                                     // no step yet
 };
 

@@ -37,7 +37,7 @@ class Progress final : public LoggerDestination {
       return std::string();
     };  // the newest good one, or ""
     std::function<void(const std::string& json)> write_result =
-        nullptr;  // "": removes that of an earlier start
+        nullptr;  // "": removes that of an earlier attempt
     std::function<void(const std::string& what)> warn;
   };
 

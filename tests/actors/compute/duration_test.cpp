@@ -98,7 +98,7 @@ TEST(DurationTest, AChangedDurationOutlivesAResume) {
   EXPECT_EQ(inspect_digest(folder.path("parts")), inspect_digest(folder.path("whole")));
 }
 
-// What FIT_START changes it changes in every start.
+// What FIT_START changes it changes in every attempt.
 TEST(DurationTest, AChangeAtFitStartIsMadeOnce) {
   const Scratch folder;
   const Change shorten{Event::kFitStart, 0, "3ep"};

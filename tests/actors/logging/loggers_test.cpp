@@ -173,7 +173,7 @@ TEST(LoggersTest, ARunThatResumesLogsWhatAnUninterruptedOneDoes) {
   log_run(recipe, folder.path("parts"), {}, "auto");
   EXPECT_EQ(read_text(folder.path("parts/metrics-rank0.csv")),
             read_text(folder.path("whole/metrics-rank0.csv")));
-  for (const char* file : {"logs-rank0.txt", "logs-rank0.jsonl"}) {  // which have every start's seed
+  for (const char* file : {"logs-rank0.txt", "logs-rank0.jsonl"}) {  // which have every attempt's seed
     std::istringstream lines(read_text(folder.path("parts/" + std::string(file))));
     std::string text;
     int starts = 0;

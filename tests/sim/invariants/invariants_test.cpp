@@ -169,7 +169,7 @@ TEST_F(InvariantsTest, AFewStepsMayBeDoneAfterARequestToStop) {
   EXPECT_THAT(stopped_in(10), IsEmpty());
   EXPECT_THAT(stopped_in(6), IsEmpty());
   EXPECT_THAT(stopped_in(3),
-              ElementsAre("in start 1 rank 1 was asked to stop in step 3, and step 10 was still done"));
+              ElementsAre("in attempt 1 rank 1 was asked to stop in step 3, and step 10 was still done"));
 }
 
 TEST_F(InvariantsTest, MemoryThatIsStillHeldIsAFinding) {
@@ -181,7 +181,7 @@ TEST_F(InvariantsTest, MemoryThatIsStillHeldIsAFinding) {
   run.attempts[0].held.push_back({.rank = 2, .step = 5, .bytes = 64});
   check_memory(run, findings);
   EXPECT_THAT(findings,
-              ElementsAre("in start 1, rank 2: step 5: 64 bytes of the aborted attempt are still held"));
+              ElementsAre("in attempt 1, rank 2: step 5: 64 bytes of the aborted step are still held"));
 }
 
 TEST_F(InvariantsTest, APublishedCheckpointHasAllBitsOfTheRunWithoutFaults) {

@@ -312,7 +312,7 @@ SimSeams reshuffles_on_resume() {
   return seams;
 }
 
-// Initial weights are drawn from a seed of each start.
+// Initial weights are drawn from a seed of each attempt.
 SimSeams new_weights_at_each_start() {
   SimSeams seams;
   seams.job = [](Job& job, int start) { job.seed += start; };

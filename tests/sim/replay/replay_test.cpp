@@ -276,7 +276,7 @@ TEST_F(ChangedRecordTest, AResumedRecordThatEndsBeforeItsFirstStepIsADifferenceI
   expect_same();
 }
 
-// Nor is an earlier start replayed in its place.
+// Nor is an earlier attempt replayed in its place.
 TEST_F(ChangedRecordTest, ADamagedHeadIsDamage) {
   const std::string folder = recorded_start(run_);
   const std::string later = journals_folder(run_) + "/29991231T235959.999Z-00000000";
@@ -320,7 +320,7 @@ TEST_F(ChangedRecordTest, ALastCheckpointOfOtherWeightsIsADifference) {
   write_manifest();
   const ReplayResult of_another = replayed();
   EXPECT_TRUE(of_another.same);
-  EXPECT_THAT(of_another.text, EndsWith("; " + folder + " is of another start of the run"));
+  EXPECT_THAT(of_another.text, EndsWith("; " + folder + " is of another attempt of the run"));
 }
 
 TEST_F(ChangedRecordTest, AMissingEntryBeforeTheEndOfARecordIsADifference) {
@@ -373,7 +373,7 @@ TEST_F(ChangedRecordTest, AStepBehindTheEndOfAnyRanksRecordIsRefused) {
   };
   EXPECT_EQ(error(break_at(12)), "--break-at step=12: the record of rank 1 breaks off in step 5");
   EXPECT_EQ(error(until(6)), "--until step=6: the record of rank 1 breaks off in step 5");
-  EXPECT_EQ(error(until(16)), "--until step=16: the record of this start has steps 1 to 15");
+  EXPECT_EQ(error(until(16)), "--until step=16: the record of this attempt has steps 1 to 15");
   EXPECT_FALSE(std::filesystem::exists(run_ + "/replay-step-12"));
   expect_same(until(5));
   const ReplayResult result = replayed(break_at(5));

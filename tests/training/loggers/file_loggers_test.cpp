@@ -159,8 +159,8 @@ TEST_F(FileLoggersTest, AStepThatIsDoneAgainRepeatsNoPoint) {
   const auto second = [&](int64_t step) {
     return records_of_step(disk, {scratch_.path("tb/" + names[1])}, step).size();
   };
-  EXPECT_EQ(second(2), 0u) << "the first start's stay";
-  EXPECT_EQ(second(3), 1u) << "the first start's are void";
+  EXPECT_EQ(second(2), 0u) << "the first attempt's stay";
+  EXPECT_EQ(second(3), 1u) << "the first attempt's are dropped";
 }
 
 }  // namespace

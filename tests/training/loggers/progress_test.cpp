@@ -341,7 +341,7 @@ TEST_F(ProgressTest, JsonIsOneObjectAndNothingElse) {
   options.newest_checkpoint = [] { return "c/ep1"; };
   options.write_result = [&](const std::string& json) { written = json; };
   const std::string text = opened(options, {.run_dir = "r"}, [&](Progress& progress) {
-    EXPECT_EQ(written, "") << "that of an earlier start";
+    EXPECT_EQ(written, "") << "that of an earlier attempt";
     steps(progress, 1, 3);
     progress.log_evaluation({{"metrics/eval/a", 0.5}}, after(3));
     progress.log_training_end({.why = TrainingEnd::kRequest}, after(3));
