@@ -47,24 +47,25 @@ struct State : Trainee {
   int64_t train_samples = 0;               // per epoch, over all ranks
   int64_t eval_samples = 0;                // per evaluation
 
-  int64_t first_sample = 0;   // place of the first sample of `batch` in the global batch
-  double kept_samples = 1.0;  // part of this rank's samples that is still in `batch`, at the first places
-  Batch batch;                // this rank's batch; from BEFORE_FORWARD to AFTER_BACKWARD the microbatch
-  Outputs outputs;            // of the microbatch
-  at::Tensor loss;            // mean loss of the microbatch, a scalar
-  double loss_scale = 1.0;    // factor of the losses before backward
-  int grad_accum = 1;         // before FIT_START the largest that the recipe names
-  bool composer = false;      // [compat]: Composer's behaviour where tutti's differs
+  int64_t first_sample = 0;  // place of the first sample of `batch` in the global batch
+  double kept_samples =
+      1.0;                  // fraction of this rank's samples that are still in `batch`, at the first places
+  Batch batch;              // this rank's batch; from BEFORE_FORWARD to AFTER_BACKWARD the microbatch
+  Outputs outputs;          // of the microbatch
+  at::Tensor loss;          // mean loss of the microbatch, a scalar
+  double loss_scale = 1.0;  // factor of the losses before backward
+  int grad_accum = 1;       // before FIT_START the largest in the recipe
+  bool composer = false;    // [compat]: Composer's behaviour where tutti's differs
   int64_t device_train_microbatch_size = 0;  // samples; the last microbatches may be smaller
 
   // At AFTER_TRAIN_BATCH the views' gradients are sums over all ranks of scaled losses. Dividing by
   // grad_scale gives the gradients of the mean loss.
   double grad_scale = 1.0;
 
-  // Sums float64 numbers, flat, over the ranks that share the parameters (`share`), in place. Empty where
-  // every rank has all of them. Called by all ranks alike, also by those without rows: from AFTER_TRAIN_BATCH
-  // to the next BATCH_START, and in closure_step, but not in the `move` of a pass, where memory may run out
-  // on one rank alone. For norms see tensors/norms.h and ParamView::part_of_sum. Set by Compute.
+  // Sums float64 numbers, flat, over the ranks that share the parameters (`share`), in place. Empty if every
+  // rank has all parameters. All ranks must call it, even without rows: from AFTER_TRAIN_BATCH to the next
+  // BATCH_START, and in closure_step, but not in the `move` of a pass, where a single rank may run out of
+  // memory. For norms see tensors/norms.h and ParamView::part_of_sum. Set by Compute.
   SumOverRanks sum_over_shards;
 
   // The multiplier of base_lr, from [scheduler]; empty = 1. An algorithm may replace it from FIT_START on; a
@@ -73,21 +74,21 @@ struct State : Trainee {
 
   // The rate of the next step by the schedule. Set by Compute.
   std::function<double()> scheduled_lr;
-  // The rate of the next step in place of the schedule's, for one step. Set by an algorithm when a step is
-  // over (from BATCH_END on); saved in checkpoints.
+  // Replaces the schedule's rate for the next step only. Set by an algorithm when a step is over (from
+  // BATCH_END on); saved in checkpoints.
   std::optional<double> next_lr;
 
   // Replaces the optimizer's update. Set, not after FIT_START, by an algorithm that needs additional passes;
   // must end by calling Closure::step.
   std::function<void(Closure& closure)> closure_step;
 
-  // From AFTER_TRAIN_BATCH on; of the step's whole batch over all ranks.
+  // Valid from AFTER_TRAIN_BATCH on, for the step's whole batch over all ranks.
   double train_loss = 0.0;  // mean of the first pass
   double flops = 0.0;       // as counted by the model; 0 = unknown
 
   // Of the current or last evaluation: batches, and from EVAL_END on samples, tokens and seconds.
   Timestamp eval_timestamp;
-  // True at the ending events of an evaluation that was cut short, by a stop request or for lack of memory.
+  // True at the last events of an evaluation that was cut short by a stop request or for lack of memory.
   // There are no metric values; listeners only clean up.
   bool evaluation_cut = false;
   // Latest metrics over all ranks: "eval/MulticlassAccuracy". Updated before EVAL_END.
@@ -100,33 +101,32 @@ struct State : Trainee {
   // Names of measured metrics by label ("train", "eval"). Empty = unknown.
   std::map<std::string, std::vector<std::string>> measured;
 
-  // The random numbers of the current batch for `name`: equal in every attempt at the step. Drawn once a
-  // batch (place 0) they are equal on all ranks; drawn once a sample, `place` is its place in the global
-  // batch.
+  // The random numbers of the current batch for `name`, equal in every attempt at the step. For draws once a
+  // batch use place 0: all ranks get the same numbers. For draws once a sample, `place` is its place in the
+  // global batch.
   std::unique_ptr<Draws> draws(std::string_view name, int64_t place = 0) const {
     const DrawKey key{name, timestamp.batch, place};
     return draw_source ? draw_source(key) : make_draws(seed, key);
   }
-  DrawSource draw_source;  // replaces the numbers of the run; for tests
+  DrawSource draw_source;  // replaces the run's random numbers; for tests
 
-  // Applies a transform to the samples of the training data, before its to_tensor, or last if it has none;
-  // after those that were added before. Called at FIT_START, by all ranks alike. A name that is there already
-  // is not added again: a program may train several times. `name` is what its random numbers are drawn by.
-  // Whether samples suit is an error there; spec_with (data/readers/transformed_dataset.h) says it earlier. A
-  // loop of one's own reads from with_transforms(dataset, added_transforms).
+  // Adds a transform of the training samples, before the data's to_tensor, or last if there is none, and
+  // after transforms added earlier. Called at FIT_START, by all ranks alike. `name` is the key of its random
+  // numbers; a name that was added before is ignored, as a program may train several times. Unfit samples are
+  // an error when they are read; spec_with (data/readers/transformed_dataset.h) finds it earlier. A custom
+  // loop reads from with_transforms(dataset, added_transforms).
   void add_transform(const std::string& name, TransformPtr transform) {
     append_once(added_transforms, name, std::move(transform));
   }
 
-  // Replaces the batch by one that has made more samples of each, and moves first_sample with them.
+  // Replaces the batch by one with several samples for each old one, and scales first_sample accordingly.
   void set_batch(Batch samples) {
     if (batch.samples() > 0) first_sample = first_sample * samples.samples() / batch.samples();
     batch = std::move(samples);
   }
 
-  // Runs `work`, which runs the model outside of training and evaluation, `forwards` times at most. Called by
-  // all ranks alike, since sharded parameters are gathered for it, a unit at a time; only those that say so
-  // do the work.
+  // Runs `work`, which runs the model at most `forwards` times outside training and evaluation. All ranks
+  // must call it, since sharded parameters are gathered unit by unit; only ranks with `works` do the work.
   using Work = std::function<void()>;
   void with_model(bool works, const Work& work, int64_t forwards) const {
     if (model_holder)
@@ -136,12 +136,12 @@ struct State : Trainee {
   }
   std::function<void(bool works, const Work& work, int64_t forwards)> model_holder;  // set by Compute
 
-  // Runs work that may run out of memory, within the memory budget. Returns the error then; a replay repeats
-  // it. Set by Compute; empty elsewhere.
+  // Runs work within the memory budget. If it runs out of memory, returns the error, which a replay repeats.
+  // Set by Compute; empty elsewhere.
   std::function<std::optional<std::string>(const Work& work)> attempt;
 
-  // Calls `visit` for every parameter, by its index, while it is whole, with all its bits; in an order of its
-  // own. Called by all ranks alike, as with_model.
+  // Calls `visit` for the index of every parameter while it is whole, with all its bits, in any order. All
+  // ranks must call it, as with_model.
   using Visit = std::function<void(std::size_t parameter)>;
   void visit_parameters(bool works, const Visit& visit) const {
     if (parameter_visitor) return parameter_visitor(works ? visit : Visit());
@@ -151,14 +151,14 @@ struct State : Trainee {
 
   // Passed fraction of max_duration, in [0, 1]; with a duration in epochs, updated at ends of epochs.
   Time elapsed_duration() const { return {elapsed(timestamp, max_duration), TimeUnit::kDuration}; }
-  // Prints a warning; empty = nobody reads it.
+  // Prints a warning; empty = not printed.
   std::function<void(const std::string&)> warn;
   // Warns once for all ranks.
   void warn_on_rank_zero(const std::string& what) const {
     if (rank == 0 && warn) warn(what);
   }
-  // To be called regularly by listeners that take long: a rank silent for [train] hang_timeout counts as
-  // hanging. Empty if nobody waits.
+  // To be called regularly by slow listeners: a rank silent for [train] hang_timeout counts as hanging. Empty
+  // if no rank waits.
   std::function<void()> still_at_work;
   // Set by a listener, on all ranks in the same step: a checkpoint is taken when that step is over.
   bool checkpoint_requested = false;
@@ -169,12 +169,12 @@ struct State : Trainee {
     timestamp.to_next_batch(samples, tokens, seconds);
   }
 
-  // Ends the training after the current batch. `why`: for the end of the run's output.
+  // Ends the training after the current batch. `why`: printed at the end of the run's output.
   void stop_training(std::string why = "") {
     max_duration = timestamp.get(TimeUnit::kBatch);
     stop_reason = std::move(why);
   }
-  std::optional<std::string> stop_reason;  // of stop_training, since training began in this process
+  std::optional<std::string> stop_reason;  // of stop_training in this process
 };
 
 }  // namespace tutti

@@ -35,12 +35,12 @@ struct Evaluator {
   // Without data. The interval is the section's, or else [train]'s.
   static Evaluator read(const Setting& section, const TrainSettings& train);
 
-  bool names_metrics() const;  // else the metrics are the model's own
+  bool names_metrics() const;  // false: the metrics are the model's own
   std::vector<std::string> metric_names(const Model& model) const;
   // The metrics, with empty sums: the model's or the section's, and the model's loss, unless the section says
-  // `loss = false` or one of them is named "loss". A text of metric_names is a regular expression for names
-  // of the model's metrics; if none matches, the name of another metric. `composer`: where Composer and tutti
-  // differ, do as Composer. Throws UserError for an unknown metric.
+  // `loss = false` or another metric is named "loss". A text in metric_names is a regular expression for
+  // names of the model's metrics; if none matches, it is the name of another metric. `composer`: where
+  // Composer and tutti differ, do as Composer. Throws UserError for an unknown metric.
   std::vector<MetricPtr> metrics(const Model& model, bool composer) const;
 };
 
@@ -54,8 +54,8 @@ std::map<std::string, std::vector<std::string>> measured_metrics(const std::vect
 // The logged names ("metrics/eval/MulticlassAccuracy") of all evaluators with an interval.
 std::vector<std::string> evaluation_metrics(const std::vector<Evaluator>& evaluators, const Model& model);
 
-// The one of such logged names that `metric` means: "metrics/eval/MulticlassAccuracy", or the same without
-// its first parts. Throws UserError unless it means one.
+// The logged name that `metric` stands for: "metrics/eval/MulticlassAccuracy", or a shorter form without its
+// first parts. Throws UserError unless exactly one name fits.
 std::string logged_name(const Setting& metric, const std::vector<std::string>& measured);
 
 }  // namespace tutti

@@ -45,19 +45,19 @@ struct LogStart {
   std::vector<std::string> recipe_changes;  // since the checkpoint: "optimizer.lr = 0.05 (was 0.1)"
 };
 
-// Why a run trains no further.
+// The reason why training ended.
 enum class TrainingEnd : uint8_t {
   kMaxDuration,
-  kStopTraining,  // called by an algorithm or callback
+  kStopTraining,  // by an algorithm or callback
   kRequest,       // of the user
-  kNothingLeft,   // the checkpoint that the run resumed from is the end
+  kNothingLeft,   // the run resumed at its end
 };
 
 // The end of training, without an error.
 struct TrainingEnded {
   TrainingEnd why = TrainingEnd::kMaxDuration;
   std::string stop_reason;    // of kStopTraining; "" = not said
-  int64_t skipped_steps = 0;  // by this process: nothing finite to train on
+  int64_t skipped_steps = 0;  // in this process, for lack of finite losses or gradients
   Time max_duration;          // at the end
 };
 

@@ -22,7 +22,7 @@ class MetricsFile final : public LoggerDestination {
   std::string name() const override { return "metrics.jsonl"; }
   bool numbers_only() const override { return true; }
   bool durable() const override { return true; }
-  // A late checkpoint is better than one without its lines; training continues meanwhile.
+  // A late checkpoint is better than a checkpoint without its lines; training continues meanwhile.
   Nanoseconds sync_timeout() const override { return std::chrono::seconds(5); }
   // A busy machine or a disk that stalls briefly must not lose lines.
   Nanoseconds full_queue_timeout() const override { return std::chrono::seconds(1); }
