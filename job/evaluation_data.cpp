@@ -60,7 +60,7 @@ void require_no_ignore_index(const Job& job, const Evaluator& evaluator) {
     if (metric.is_table() && metric.has("ignore_index") &&
         metric.at("ignore_index").integer() != kIgnoredTarget)
       metric.at("ignore_index")
-          .fail("model.ignore_index makes -100 of all targets that do not count; leave this one out");
+          .fail("model.ignore_index maps all ignored targets to -100; leave this key out");
 }
 
 // What the model says against a sample of the data, or "".

@@ -49,7 +49,7 @@ int64_t global_batch(const Setting& data, int world, bool own) {
     size.fail("expected a sample for each of " + std::to_string(world) + " ranks at least");
   if (own && size.integer() % world != 0)
     size.fail("expected a multiple of the number of ranks, " + std::to_string(world) +
-              ": each has data of its own, and gets as many samples of it as the others of theirs");
+              ": each rank has its own dataset, and all get the same number of samples");
   return size.integer();
 }
 
@@ -229,7 +229,7 @@ void settle_data(Job& job, const JobOptions& options) {
 
 void require_own_label(const Job& job, const Setting& label) {
   if (label.text().empty() || label.text() == "train")
-    label.fail("expected the name of what is evaluated, and not \"train\"");
+    label.fail("expected a name for the evaluated data, other than \"train\"");
   for (const auto& other : job.evaluators)
     if (other.label == label.text()) label.fail("another evaluator has this label; each needs its own");
 }

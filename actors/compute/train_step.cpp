@@ -144,8 +144,8 @@ class TrainStep::StepBefore {
 Verdict TrainStep::run(Context& context, const BatchReady& ready, double lr, const Hooks& hooks) {
   if (state_.surgeries != surgeries_)
     throw UserError(step_text() +
-                    "the model's parameters are others than at FIT_START; algorithms may exchange "
-                    "parameters at INIT, or until AFTER_LOAD");
+                    "the parameters changed after FIT_START; algorithms may exchange them at INIT, or until "
+                    "AFTER_LOAD");
   StepBefore before(state_);
   Meter::reset_peak(state_.memory_slot);
   use_accumulation(context);

@@ -42,8 +42,8 @@ void DurableLogs::sync(Context& context, const std::string& checkpoint) {
     const bool late = written[i] == kNo;
     if (late && !logs_[i].late)
       log_.warning("checkpoint " + checkpoint + " does not wait for " + logs_[i].name +
-                   ", which is slow to write, nor do those after it until it keeps up; a run that resumes "
-                   "from them may be without records of it");
+                   ", which is slow to write, nor do later checkpoints until it keeps up; a run that "
+                   "resumes from them may lack its records");
     logs_[i].late = late;
   }
 }

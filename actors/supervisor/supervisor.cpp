@@ -94,7 +94,7 @@ void Supervisor::handle_control(Context& context, int from, const std::string& t
   } else if (order.verb() == kStopVerb) {
     prepare_to_stop(context);
   } else {
-    TUTTI_ASSERT(false, "a control packet that nobody sends: " + text);
+    TUTTI_ASSERT(false, "an unknown control packet:  " + text);
   }
 }
 

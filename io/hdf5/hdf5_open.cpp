@@ -273,7 +273,7 @@ void Claims::require_source(const std::string& file, const std::string& name, co
   const Claims claims(source, path, name, layers_ + 1);
   const Shape& has = claims.shape_;
   if (has.size() == end.size() && !std::equal(end.begin(), end.end(), has.begin(), std::less_equal<>()))
-    fail(whole + "is " + list_text(has) + ": too small for what is mapped, up to " + list_text(end));
+    fail(whole + "is " + list_text(has) + ": too small for the mapped data, up to " + list_text(end));
   claims.require_sound();
 }
 

@@ -308,8 +308,8 @@ TEST_F(AlgorithmsTest, SurgeryOfAPluginIsNamed) {
       message_of<UserError>([&] {
         add_required_algorithms(algorithms, job, {"runs/a", {{}, saved.to_json()}});
       }),
-      "runs/a: the weights need the algorithm Lora, which cannot be applied: a plugin brought it, and the "
-      "recipe names none; add [plugins] with its library");
+      "runs/a: the weights need the algorithm Lora, which cannot be applied: it is of a plugin that the "
+      "recipe does not name; add [plugins] with its library");
 }
 
 TEST_F(AlgorithmsTest, AProgramMayServeARecipeAsItIsWritten) {
@@ -364,7 +364,7 @@ TEST_F(AlgorithmsTest, AtAfterLoadSurgeryHasTheBitsOfInit) {
 
 TEST_F(AlgorithmsTest, NewParametersWithinTheTrainingAreRefused) {
   EXPECT_THAT(refused({.of_program = std::make_shared<Multiply>(1.5, Event::kBatchEnd), .ranks = 1}),
-              HasSubstr("step 2: the model's parameters are others than at FIT_START"));
+              HasSubstr("step 2: the parameters changed after FIT_START"));
 }
 
 TEST_F(AlgorithmsTest, StandWhereTheyStood) {

@@ -205,7 +205,7 @@ TEST(EvaluatorsTest, ContradictoryEvaluatorsAreRefusedByTheirKey) {
   EXPECT_THAT(refusal(other("label = 'a'") + other("label = 'a'")),
               HasSubstr("evaluators.1.label = \"a\": another evaluator has this label"));
   EXPECT_THAT(refusal(eval("") + other("label = 'eval'")), HasSubstr("evaluators.0.label"));
-  EXPECT_THAT(refusal(other("label = 'train'")), HasSubstr("not \"train\""));
+  EXPECT_THAT(refusal(other("label = 'train'")), HasSubstr("other than \"train\""));
   EXPECT_THAT(refusal(other("")), HasSubstr("label"));
   EXPECT_THAT(refusal(eval("metric_names = ['MulticlasAccuracy']")),
               HasSubstr("did you mean MulticlassAccuracy"));

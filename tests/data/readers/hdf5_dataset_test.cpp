@@ -258,7 +258,7 @@ TEST_F(Hdf5DatasetTest, TokensCountAsClasses) {
 
 TEST_F(Hdf5DatasetTest, RowsWithNothingInThemAreNamed) {
   write({hdf5_array("input", inputs_), hdf5_array("target", at::empty({100, 0}, at::kLong))});
-  EXPECT_THAT(error_of({.path = path_}), AllOf(HasSubstr("'target'"), HasSubstr("nothing in its rows")));
+  EXPECT_THAT(error_of({.path = path_}), AllOf(HasSubstr("'target'"), HasSubstr("has empty rows")));
 }
 
 TEST_F(Hdf5DatasetTest, ScanFindsValuesThatAreNotFinite) {

@@ -70,10 +70,11 @@ TEST(CheckpointNames, ARankHasNoPartInThem) {
 TEST(CheckpointNames, AnImpossibleNameIsRefused) {
   EXPECT_THAT(why("ba{bacth}"), HasSubstr("unknown placeholder {bacth}; did you mean {batch}?"));
   EXPECT_THAT(why("ba{batch"), HasSubstr("no }"));
-  EXPECT_THAT(why("after-{epoch_wct}"), HasSubstr("not by their age"));
+  EXPECT_THAT(why("after-{epoch_wct}"),
+              HasSubstr("checkpoints of different steps would get the same name; add {batch}"));
   EXPECT_THAT(why("{epoch}/{batch}"), HasSubstr("without /"));
   EXPECT_THAT(why(""), HasSubstr("expected the name of a folder"));
-  EXPECT_THAT(why(".{batch}"), HasSubstr("begins with a dot"));
+  EXPECT_THAT(why(".{batch}"), HasSubstr("begin with a dot"));
   EXPECT_THAT(why("earlier-{batch}"), HasSubstr("put aside"));
 }
 
