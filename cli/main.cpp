@@ -48,7 +48,7 @@ std::string key_hint(std::string option) {
   return one == foreign_names().end() ? "" : "; " + one->translation();
 }
 
-// What an unknown word of a command was probably meant to be.
+// A guess at the meaning of an unknown word of a command.
 std::string option_hint(const CLI::App& command, const std::string& word) {
   if (!word.starts_with("--")) return "";
   const std::string option = word.substr(0, word.find('='));

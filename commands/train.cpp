@@ -77,8 +77,8 @@ void warn_of_abandoned(LiveRank& rank, EndKind end) {
   });
 }
 
-// One of the ranks that meet an error at about the same time prints it. How many they are is said of errors
-// of their own, not of what the Supervisors have told all of them.
+// Only one of the ranks that fail at about the same time prints the error. Their number is printed for errors
+// of the ranks themselves, not for an end that the Supervisors have announced.
 void report_once(const RankEnvironment& rank, const Job& job, EndKind kind, const std::string& error) {
   const bool shared = job.world > 1;
   if (shared) mark_report(error);
@@ -162,7 +162,7 @@ Exit run_agreed(const StartRequest& request, Group& group, const std::function<E
 // True if each of Slurm's tasks would train a run of its own.
 bool is_lone_task(const StartRequest& request) { return is_one_of_slurms_tasks() && request.good(); }
 
-// All tasks are refused alike; the first says why.
+// All tasks are refused; the first prints the reason.
 Exit refuse_lone_task() {
   if (slurm_task() == 0)
     print_error(std::string("Slurm has ") + std::getenv("SLURM_NTASKS") +

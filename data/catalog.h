@@ -11,7 +11,7 @@ inline constexpr double kMaxBatchSamples = 1e9;
 Catalog train_data_catalog();
 Catalog eval_data_catalog();
 
-// How such a section goes through its samples, whatever its kind.
+// How a data section of any kind reads its samples.
 struct DataSettings {
   bool shuffle = false;
   bool drop_last = false;

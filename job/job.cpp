@@ -203,7 +203,7 @@ std::vector<std::string> facts_of_all(const std::vector<const PerRankData*>& own
       lines += facts_text(*one->of_rank[static_cast<std::size_t>(rank)]) + '\n';
     return lines;
   };
-  // With several processes all ranks take part in this round, whatever their recipes are.
+  // With several processes all ranks take part in this round, even if their recipes differ.
   if (options.all_gather) return options.all_gather(facts(options.rank));
   std::vector<std::string> all;
   for (int rank = 0; rank < world; ++rank) all.push_back(facts(rank));
@@ -254,7 +254,7 @@ void open_all_data(Job& job, const JobOptions& options) {
   job.data_digest = job.per_rank_train.empty() ? job.train->digest() : job.per_rank_train.digest;
 }
 
-// How many pieces the parameters and gradients are cut into of which a rank has memory for one.
+// The number of pieces of parameters and gradients; a rank needs memory for one.
 int pieces_of_memory(const Job& job) {
   using enum ShardingStrategy;
   const ShardingStrategy strategy = job.settings.sharding.strategy;

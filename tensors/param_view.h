@@ -23,7 +23,7 @@ struct ParamView {
   bool owned = true;    // false: a copy of a scalar of another rank, which sums over ranks leave out
 
   bool whole() const { return extent == shape; }
-  // What this rank adds to a sum over ranks of numbers of the piece, such as `grad`; undefined: nothing.
+  // This rank's summand in a sum over ranks of numbers of the piece, such as `grad`; undefined: none.
   at::Tensor part_of_sum(const at::Tensor& numbers) const { return owned ? numbers : at::Tensor(); }
 };
 
@@ -40,7 +40,7 @@ struct Rows {
 Rows rows_of_piece(int64_t rows, int pieces, int index);
 Rows rows_of_piece(const at::Tensor& tensor, int pieces, int index);
 
-// Which of the pieces of all parameters a rank has. One piece: all of them. Replicas have the same pieces.
+// The share of a rank: one of `pieces` pieces of all parameters. Replicas have the same piece.
 struct Share {
   int pieces = 1;
   int index = 0;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kMostForwards = 256;  // planned at a time
 
-// What is left to do, as the rank that works knows it.
+// The work left, as known to the working rank.
 int64_t agreed(const State& state, int64_t left) {
   if (!state.sum_over_shards) return left;
   const at::Tensor sum = at::full({1}, static_cast<double>(left), at::kDouble);

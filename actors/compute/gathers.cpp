@@ -100,7 +100,7 @@ PlanEntry Gathers::entry_of(const ShardedParameters::Block& block, CutPtr cut) c
           .number = static_cast<int64_t>(block.unit)};
 }
 
-// What is trained, always; what is frozen, if the first entry says that a rank's rows have changed.
+// Trained parameters always; frozen ones if the first entry says that a rank's rows have changed.
 void Gathers::add_halves(const ShardedParameters::Block& block, std::vector<PlanEntry>& entries) const {
   auto frozen = trained_;
   frozen.flip();

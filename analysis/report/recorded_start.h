@@ -26,7 +26,7 @@ struct StepFault {
   TraceKind kind = TraceKind::kSkipped;  // kOutOfMemory, kSkipped or kCheckpointFailed
 };
 
-// What the journals of an attempt say of it.
+// The contents of an attempt's journals.
 struct StartSummary {
   RecordedJob job;  // rank 0's
   RecordedSteps steps;

@@ -27,7 +27,7 @@ struct ReportedRun {
   LogFaults faults;
   LoggedItems logged;
 
-  // The times of the newest start afresh and those that resumed it, by rank.
+  // The times of the newest fresh attempt and of those that resumed it, by rank.
   std::vector<WorkTimes> times() const;
   int world() const;  // of the newest attempt; 0 if it is unknown
 };

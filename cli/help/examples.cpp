@@ -9,7 +9,7 @@ namespace {
 
 using Lines = std::vector<const char*>;
 
-// What a comment behind two spaces and # says is for the reader alone.
+// Text behind two spaces and # is a comment for the reader.
 const std::map<std::string, Lines>& examples() {
   static const std::map<std::string, Lines> lines = {
       {"init",

@@ -129,7 +129,7 @@ RecipeLines model_lines(const FoundData& data) {
   return lines;
 }
 
-// How stored numbers become the floats that models take.
+// Converts stored numbers into the floats that models take.
 RecipeLines number_lines(const FoundData& data) {
   RecipeLines lines;
   if (is_gpt(data) || is_bert(data)) return lines;

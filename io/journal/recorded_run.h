@@ -75,8 +75,8 @@ struct RecordedRun {
   std::string path(int rank) const { return journal_path(folder, rank); }
 };
 
-// Throws UserError if there is no such attempt, or a rank's journal is missing or is none; OperatingError if
-// the head of one is damaged.
+// Throws UserError if there is no such attempt, or a rank's journal is missing or no journal; OperatingError
+// if a head is damaged.
 RecordedRun recorded_run(const std::string& run_dir, int64_t start = 0);
 
 }  // namespace tutti

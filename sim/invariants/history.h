@@ -37,8 +37,8 @@ struct HeldMemory {
   int64_t step = 0, bytes = 0;
 };
 
-// One attempt of the job: all its processes, from their start to their end. A fault plan, journals and
-// messages call an attempt a "start".
+// One attempt of the job: all its processes, from their start to their end. A fault plan calls attempts
+// `starts`.
 struct SimAttempt {
   int number = 1;                                 // in the run, from 1
   int64_t resumed_at = -1;                        // steps done before this attempt; -1: no training began

@@ -52,8 +52,8 @@ class RecordedRanks final : public DeliveryScript {
     return Message(StopRequested{});
   }
 
-  // True if a rank at the end of its record did not end well: it was killed, its record breaks off, or it
-  // gave up a silent rank. Others then wait for messages that no record has, as may a hung logger.
+  // True if a rank ended badly at the end of its record: it was killed, its record breaks off, or it gave up
+  // a silent rank. Other ranks, or a hung logger, may then wait for messages that no record has.
   bool ended_early() {
     return std::any_of(ranks_.begin(), ranks_.end(),
                        [](const auto& rank) { return !rank->next_delivery() && !rank->ended_with_logs(); });
@@ -277,7 +277,7 @@ ReplayResult Replay::at_error(const std::string& why) {
   return equal(undelivered.empty() ? "" : "; " + undelivered);
 }
 
-// No digest differs. Of a whole start, the record must be all that was written, and lead to the checkpoint.
+// No digest differs. For a whole attempt, the record must also be complete and lead to the checkpoint.
 ReplayResult Replay::equal(const std::string& more) {
   const std::string text = summary() + record_ends() + more;
   if (options_.until || options_.break_at) return {true, text + warnings()};
