@@ -174,7 +174,7 @@ TEST(ListenersTest, StateOfListenersIsInTheCheckpoint) {
   EXPECT_EQ(inspect_digest(folder.path("parts")), inspect_digest(folder.path("whole")));
 }
 
-TEST(ListenersTest, MayComeAndGoBetweenStarts) {
+TEST(ListenersTest, MayComeAndGoBetweenAttempts) {
   const Scratch folder;
   train_with("4ba", folder.path("run"), {});
   train_with("6ba", folder.path("run"), algorithms([] { return std::make_shared<Steering>(); }), "auto");

@@ -244,7 +244,7 @@ TEST_F(ReportTest, RecipesThatDifferAreSideBySide) {
                             {"key":"own.y","differs":false,"main":false,"values":["2","2"]}])"));
 }
 
-TEST_F(ReportTest, AResumedRunHasTheTimesOfAllItsStarts) {
+TEST_F(ReportTest, AResumedRunHasTheTimesOfAllItsAttempts) {
   const std::string dir = run("a", kTwoSteps);
   record(dir, "20260101T000000Z-0", 0, {"", ""});
   record(dir, "20260102T000000Z-0", 6, {"exit code 0", "exit code 0"});
@@ -257,7 +257,7 @@ TEST_F(ReportTest, AResumedRunHasTheTimesOfAllItsStarts) {
   EXPECT_DOUBLE_EQ(run["ranks"][1]["compute"]["forward"], 0.06);
 }
 
-TEST_F(ReportTest, AStartAfreshLeavesOutTheTimesOfThoseBefore) {
+TEST_F(ReportTest, AFreshAttemptLeavesOutTheTimesOfEarlierOnes) {
   const std::string dir = run("a", kTwoSteps);
   record(dir, "20260101T000000Z-0", 0, {"exit code 0", "exit code 0"});
   record(dir, "20260102T000000Z-0", 0, {"exit code 0", "exit code 0"});

@@ -238,7 +238,7 @@ TEST_F(AlignmentTest, WithoutMeetingsClocksOfOtherHostsGoByTheWall) {
   EXPECT_EQ(shift(), 3000 - 9);
 }
 
-TEST_F(AlignmentTest, TheTraceTellsTheTimeOfRank0) {
+TEST_F(AlignmentTest, TheTraceHasTheTimeOfRank0) {
   step(*run_.rank(0), 10, 20);
   step(*run_.rank(1), 110, 120);
   const auto lines = timeline();

@@ -143,7 +143,7 @@ TEST_F(AlgorithmsTest, SurgeryThatACheckpointNeedsIsDoneAgain) {
   EXPECT_THAT(required("without"), ElementsAre("Multiply"));
 }
 
-TEST_F(AlgorithmsTest, AnotherRunGoesOnFromThatOne) {
+TEST_F(AlgorithmsTest, AnotherRunResumesFromSurgery) {
   train("a", {.algorithms = kMultiply, .steps = 2});
   train("b", {.checkpoint = load_path("a"), .steps = 4});
   train("c", {.checkpoint = load_path("b"), .steps = 6});

@@ -78,7 +78,7 @@ class Diff(Recorded):
         self.assertRegex(told, r"^equal: 15 steps, \d{3} digests of 2 ranks; "
                                r".*/whole has steps 1 to 30, .*/resumed 16 to 30$")
 
-    def test_starts_of_one_run_can_be_chosen(self):
+    def test_attempts_of_one_run_can_be_chosen(self):
         run = self.record("run", train__max_duration="15ba")
         self.record("run", "--resume", "auto")
         whole = self.record("whole")
@@ -276,7 +276,7 @@ class Timeline(Recorded):
     def wait_for_steps(self, running, run):
         running.wait_for(lambda: steps(run) > 20, "20 steps")
 
-    def test_journals_of_old_starts_make_room(self):
+    def test_journals_of_old_attempts_make_room(self):
         run = self.record("run", journal__keep=2)
         for epochs in 3, 4, 5:
             self.record("run", "--resume", "auto", train__max_duration=f"{epochs}ep", journal__keep=2)

@@ -113,7 +113,7 @@ class Replay(tutti_run.RunTest):
     def assert_refused(self, why, run, *arguments):
         self.assertEqual(self.replay(run, *arguments, code=2), f"error: {why}\n")
 
-    def test_any_start_can_be_replayed(self):
+    def test_any_attempt_can_be_replayed(self):
         run = self.thrice
         for start_of, first, last in (1, 1, 30), (3, 46, 60):
             self.assertRegex(self.replay(run, "--attempt", start_of, "--until", last), r"digests, all equal\n$")
@@ -183,7 +183,7 @@ class Replay(tutti_run.RunTest):
                                 run, option, "step=31")
         self.assertFalse((run / "replay-step-20").exists())
 
-    def test_a_start_that_was_killed_before_it_trained_is_passed_over(self):
+    def test_an_attempt_killed_before_training_is_ignored(self):
         run = self.folder / "run"
         train(run, ranks=1, train__max_duration="2ep")
         start_of = next((run / "journal").iterdir())

@@ -143,7 +143,7 @@ class RunFolder(tutti_run.RunTest):
                          *tutti_run.settings(optimizer='{kind="adamw"}'))
         self.assertIn("metrics/eval/MulticlassAccuracy ", text)
 
-    def test_going_on_from_another_run_keeps_what_was_here(self):
+    def test_resuming_from_another_run_keeps_earlier_files(self):
         run = self.folder / "run"
         train(run, seed=3, **SHORT)
         train(run, "--resume", self.run_dir / "checkpoints" / "ep1-ba15", train__grad_accum=2, **SHORT)
@@ -286,7 +286,7 @@ class RunFolder(tutti_run.RunTest):
                                         r"  steps +30 \(2 epochs\)\n")
         self.assertEqual(tutti_run.what_was_learnt(run), before)
 
-    def test_a_run_can_be_gone_on_with_elsewhere_and_for_longer(self):
+    def test_a_run_can_be_resumed_elsewhere_and_for_longer(self):
         other = self.folder / "other"
         finished = train(other, "--resume", self.run_dir, train__max_duration="3ep", train__grad_accum=2)
         self.assertIn("resumes after step 30, from ", finished.text)

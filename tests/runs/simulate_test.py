@@ -81,7 +81,7 @@ class Simulate(tutti_run.RunTest):
             if plan not in elsewhere:
                 self.simulate(*own.get(plan, usual), "--once", "--jobs", 1, "--faults", plan)
 
-    def test_memory_runs_out_several_times_in_a_start(self):
+    def test_memory_runs_out_several_times_in_an_attempt(self):
         text = self.simulate("--ranks", 4, "--seeds", seeds(60), "--once", "--faults", MANY)
         times = re.findall(r"fault +out_of_memory \(rule \d\): (\d+)", text)
         self.assertEqual(len(times), 7, text)
@@ -224,7 +224,7 @@ class Simulate(tutti_run.RunTest):
         self.assertIn("there are journals in it", text)
         self.assertEqual(os.listdir(run / "journal"), ["9-000"])
 
-    def test_the_twelfth_start_is_newer_than_the_third(self):
+    def test_the_twelfth_attempt_is_newer_than_the_third(self):
         plan = self.folder / "plan.toml"
         plan.write_text('starts = 11\n[[fault]]\nkind = "death"\nphase = "start"\n')
         run = self.folder / "run"

@@ -182,7 +182,7 @@ TEST_F(DiskTest, LookingAtALockNeitherTakesNorWritesIt) {
   EXPECT_EQ(text_of_file(folder.path("lock")), "me");
 }
 
-TEST_F(DiskTest, AFolderIsToldFromAnotherOfItsName) {
+TEST_F(DiskTest, AFolderIsDistinguishedFromAnotherOfItsName) {
   EXPECT_EQ(disk.identity(folder.path("a")), 0u);
   disk.make_folders(folder.path("a"));
   const uint64_t before = disk.identity(folder.path("a"));

@@ -404,7 +404,7 @@ double first_loss(const ShardedRun& run) {
   return std::stod(run.metrics.substr(run.metrics.find("loss\": ") + 7));
 }
 
-TEST(ShardedRuns, GoOnUnderAnotherStrategyOnOtherRanks) {
+TEST(ShardedRuns, ResumeUnderAnotherStrategyOnOtherRanks) {
   const std::string checkpoints = "[checkpoint]\ninterval = '10ba'\n";
   for (const Sharded& next : {Sharded{"none", 2}, Sharded{"gradients", 3}, Sharded{"none", 1},
                               Sharded{"hybrid", 4, "shard_size = 2\n"}}) {

@@ -62,7 +62,7 @@ TEST(OutOfMemoryReportTest, WordsOfALibraryReachEveryRank) {
 
 // As they are thrown where memory is short: seen under `ulimit -v`, or in the strings of libtorch and its
 // MKL.
-TEST(LackOfMemory, IsToldByTheWordsOfWhoeverFoundNone) {
+TEST(LackOfMemory, IsRecognizedByTheTextOfAnError) {
   for (const char* words :
        {"could not create a primitive", "could not create a memory object", "could not execute a primitive",
         "[enforce fail at alloc_cpu.cpp:124] err == 0. DefaultCPUAllocator: can't allocate memory: you tried "
@@ -81,7 +81,7 @@ TEST(LackOfMemory, IsToldByTheWordsOfWhoeverFoundNone) {
   }
 }
 
-TEST(LackOfMemory, IsToldByTypes) {
+TEST(LackOfMemory, IsRecognizedByTypes) {
   EXPECT_TRUE(is_lack_of_memory(std::bad_alloc()));
   EXPECT_TRUE(is_lack_of_memory(c10::OutOfMemoryError({}, "any")));
   const auto system = [](std::errc code) { return std::system_error(std::make_error_code(code), "thread"); };

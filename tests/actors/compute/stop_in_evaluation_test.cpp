@@ -115,7 +115,7 @@ std::set<std::string> held(const std::string& run_dir) {
 
 class StopInEvaluationTest : public testing::TestWithParam<std::pair<const char*, int64_t>> {};
 
-TEST_P(StopInEvaluationTest, CutsItShortAndLeavesItToTheNextStart) {
+TEST_P(StopInEvaluationTest, CutsItShortAndLeavesItToTheNextAttempt) {
   const auto [interval, step] = GetParam();
   const Scratch folder;
   train_evaluating(interval, folder.path("whole"), -1);

@@ -18,7 +18,7 @@ Heartbeat heard(const std::vector<std::pair<TraceKind, int>>& compute_did, bool 
   return parse_heartbeat(heartbeat_text(recorder, kNow, waiting)).value();
 }
 
-TEST(HeartbeatTest, TellsTheLastThatComputeDidAndItsAge) {
+TEST(HeartbeatTest, ReportsTheLastEventAndItsAge) {
   const Heartbeat heartbeat = heard({{kMicrobatch, 9}, {kBackwardDone, 3}});
   EXPECT_EQ(heartbeat.last, kBackwardDone);
   EXPECT_EQ(heartbeat.step, 12);
@@ -26,7 +26,7 @@ TEST(HeartbeatTest, TellsTheLastThatComputeDidAndItsAge) {
   EXPECT_EQ(heartbeat.text(), "step 12, backward done, 3.0 s ago");
 }
 
-TEST(HeartbeatTest, TellsWhetherTheRankWaitsForOthers) {
+TEST(HeartbeatTest, ReportsWhetherTheRankWaitsForOthers) {
   EXPECT_FALSE(heard({{kBatch, 1}}).waiting);
   EXPECT_TRUE(heard({{kBatch, 1}}, true).waiting);
   EXPECT_EQ(heard({{kBatch, 1}}, true).text(), "step 12, batch, 1.0 s ago, waiting for other ranks");
@@ -39,7 +39,7 @@ TEST(HeartbeatTest, ARankThatIsDoneOrWorksAloneIsUnhurried) {
 }
 
 // More than ranks are likely to be; each has sent rank 0 its part of the last checkpoint.
-TEST(HeartbeatTest, TellsWhatComputeDidBeforeManyPacketsCame) {
+TEST(HeartbeatTest, ReportsTheEventBeforeManyPackets) {
   RingRecorder recorder;
   recorder.record({kNow, kWaitsForDisk, 12});
   for (int rank = 1; rank <= 500; ++rank) recorder.record({kNow, kControlReceived, 12, rank});

@@ -195,7 +195,7 @@ TEST_F(CheckpointStoreTest, StartingAfreshPutsThoseOfTheEarlierRunAside) {
   EXPECT_EQ(chosen(resume("auto")), "");
 }
 
-TEST_F(CheckpointStoreTest, CheckpointsPutAsideOutliveFurtherFreshStarts) {
+TEST_F(CheckpointStoreTest, CheckpointsPutAsideOutliveFurtherAttempts) {
   for (const char* name : {"ep1-ba10", "ep1-ba5", "ep1-ba7"}) {
     publish_all({name});
     store().begin("");
@@ -206,7 +206,7 @@ TEST_F(CheckpointStoreTest, CheckpointsPutAsideOutliveFurtherFreshStarts) {
   EXPECT_THAT(log_.lines.back(), HasSubstr("are now in " + folder_ + "/earlier-3"));
 }
 
-TEST_F(CheckpointStoreTest, GoingOnFromAnEarlierOneOfItsOwnPutsLaterOnesAside) {
+TEST_F(CheckpointStoreTest, ResumingFromAnOwnEarlierCheckpointPutsLaterOnesAside) {
   publish_all({"ep1-ba10", "ep2-ba20", "ep3-ba30"});
   store().begin(folder_ + "/ep1-ba10");
   EXPECT_THAT(names(), ElementsAre("earlier", "ep1-ba10", "latest"));
@@ -214,7 +214,7 @@ TEST_F(CheckpointStoreTest, GoingOnFromAnEarlierOneOfItsOwnPutsLaterOnesAside) {
   EXPECT_EQ(chosen(resume("auto")), folder_ + "/ep1-ba10");
 }
 
-TEST_F(CheckpointStoreTest, GoingOnFromOneThatLiesElsewherePutsAllAside) {
+TEST_F(CheckpointStoreTest, ResumingFromAnotherFolderPutsAllAside) {
   publish_all({"ep1-ba10", "ep2-ba20"});
   store().begin("");
   tensors_["model/a"] += 1;

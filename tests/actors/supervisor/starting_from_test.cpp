@@ -178,7 +178,7 @@ TEST_F(StartingFromTest, AnotherRunsCheckpointsAreNotOverwrittenUnasked) {
   EXPECT_EQ(state("a").run_name, "two");
 }
 
-TEST_F(StartingFromTest, WeightsAloneAreSavedAndGoneOnWithByNobody) {
+TEST_F(StartingFromTest, WeightsAloneAreSavedAndCannotBeResumed) {
   train("a", {.checkpoint = "save_weights_only = true"});
   for (const auto& [name, tensor] : newest("a").tensors) EXPECT_THAT(name, StartsWith("model/"));
   EXPECT_THAT(refused("b", {.checkpoint = load_path("a")}),
@@ -226,7 +226,7 @@ TEST_F(StartingFromTest, WeightsOnlyWithInitialWeightsIsAContradiction) {
               AllOf(HasSubstr("model.weights = "), HasSubstr("load_weights_only = true")));
 }
 
-TEST_F(StartingFromTest, NamesThatDifferArePassedOverWhereThatIsAllowed) {
+TEST_F(StartingFromTest, NamesThatDifferAreIgnoredWhereThatIsAllowed) {
   train("a", {.model = "hidden = [8]"});
   const Recipe deeper{.checkpoint = load_path("a") + "load_weights_only = true",
                       .max_duration = kOneStep,
@@ -241,7 +241,7 @@ TEST_F(StartingFromTest, NamesThatDifferArePassedOverWhereThatIsAllowed) {
   EXPECT_THAT(refused("c", lenient), AllOf(HasSubstr("'model/0.weight' is [8, 6]"), HasSubstr("[9, 6]")));
 }
 
-TEST_F(StartingFromTest, NamesThatDifferArePassedOverOfAWholeRunToo) {
+TEST_F(StartingFromTest, NamesThatDifferAreIgnoredForAWholeRunToo) {
   train("a", {});
   const std::string lenient = load_path("a") + "load_strict_model_weights = false";
   train("b", {.checkpoint = lenient, .max_duration = "6ba", .model = "hidden = [8, 10]"});

@@ -104,7 +104,7 @@ TEST(LayerFreezingTest, AScheduleThatFreezesNoLayerIsAWarning) {
 }
 
 // What was frozen at an epoch's end is frozen when a run is resumed, at FIT_START.
-TEST(LayerFreezingTest, ARestoredOneFreezesWhatWasFrozen) {
+TEST(LayerFreezingTest, ARestoredAlgorithmFreezesTheSameLayers) {
   State state;
   state.max_duration = Time(4, TimeUnit::kEpoch);
   Logger logger;

@@ -183,7 +183,7 @@ TEST(StochasticDepthTest, RatesOutOfRangeAndWarmUpsOfSamplesAreErrors) {
   EXPECT_THROW(StochasticDepth(own(StochasticMethod::kSample), Time(0.1, TimeUnit::kDuration)), UserError);
 }
 
-TEST(StochasticDepthTest, AModelWithoutSuchBlocksIsToldWhichItHas) {
+TEST(StochasticDepthTest, AnErrorForOtherBlocksListsThoseOfTheModel) {
   State state = state_of_own_model(false);
   std::string warned;
   state.warn = [&](const std::string& what) { warned = what; };

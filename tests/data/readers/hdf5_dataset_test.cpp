@@ -201,7 +201,7 @@ TEST_F(Hdf5DatasetTest, BatchesHaveOtherNamesThanTheFile) {
   EXPECT_EQ(Hdf5Dataset(deep).spec().describe("input"), "float32 [1, 2, 3]");
 }
 
-TEST_F(Hdf5DatasetTest, AMissingArrayIsToldWhatTheFileHas) {
+TEST_F(Hdf5DatasetTest, AnErrorForAMissingArrayListsTheFile) {
   write({hdf5_array("images", inputs_), hdf5_array("labels", labels_.to(at::kByte))});
   EXPECT_EQ(error_of({.path = path_, .arrays = {"image"}}),
             path_ +
@@ -283,7 +283,7 @@ TEST_F(Hdf5DatasetTest, BadFilesAreNamed) {
   EXPECT_THAT(error_of({.path = path_}), HasSubstr("no rows"));
 }
 
-TEST_F(Hdf5DatasetTest, DigestTellsDatasetsApart) {
+TEST_F(Hdf5DatasetTest, DigestDistinguishesDatasets) {
   const auto digest = [&] { return Hdf5Dataset({.path = path_, .group = "train"}).digest(); };
   write_with_labels(labels_);
   const uint64_t first = digest();

@@ -31,7 +31,7 @@ std::string why(const std::string& pattern) {
 
 TEST(CheckpointNames, AreByEpochAndBatch) { EXPECT_EQ(CheckpointNames().at(state_at(3, 57)), "ep3-ba57"); }
 
-TEST(CheckpointNames, EveryPlaceholderIsPutIn) {
+TEST(CheckpointNames, EveryPlaceholderIsReplaced) {
   const CheckpointNames names(
       "{run_name}_{batch}_{batch_in_epoch}_{sample}_{token}_{total_wct}_{epoch_wct}_{world_size}.pt",
       "digits");
@@ -53,7 +53,7 @@ TEST(CheckpointNames, AreOrderedByBatchWhereverItStands) {
               ElementsAre("9_3", "9_20", "10_1"));
 }
 
-TEST(CheckpointNames, HalfWrittenOnesAreKnownWhateverTheNonce) {
+TEST(CheckpointNames, HalfWrittenFoldersAreKnownWhateverTheNonce) {
   const CheckpointNames names("{run_name}-ba{batch}", "my-run");
   const std::string left = unfinished_name("my-run-ba20", "20260101T000000.000Z-1234abcd");
   EXPECT_TRUE(names.fits_unfinished(left));

@@ -299,7 +299,7 @@ TEST_F(CheckpointTest, ARemovedCheckpointIsGone) {
   remove_checkpoint(disk_, folder("ep1-ba10"));
 }
 
-TEST_F(CheckpointTest, DigestTellsNamesShapesDtypesAndValuesApart) {
+TEST_F(CheckpointTest, DigestDistinguishesNamesShapesDtypesAndValues) {
   const at::Tensor tensor = at::arange(6, at::kFloat);
   const std::map<std::string, at::Tensor> base = {{"model/a", tensor}};
   const uint64_t digest = digest_of(base);

@@ -79,7 +79,7 @@ SimSeams with_normalisation(SimSeams seams) {
   return seams;
 }
 
-SimSeams void_statistics_are_kept() {
+SimSeams aborted_statistics_are_kept() {
   return with_normalisation(algorithm_of_each_rank<KeepsVoidStatistics>()());
 }
 
@@ -153,12 +153,12 @@ class StaysAway final : public GroupBelow {
 
 std::vector<Bug> bugs_of_memory() {
   return {
-      {"DrawsGoOnAfterAVoidAttempt", kFaults, algorithm_of_each_rank<Noise>(false),
+      {"DrawsContinueAfterAnAbortedAttempt", kFaults, algorithm_of_each_rank<Noise>(false),
        algorithm_of_each_rank<Noise>(true)},
-      {"StatisticsOfAVoidAttemptAreKept", kFaults, void_statistics_are_kept,
+      {"StatisticsOfAnAbortedAttemptAreKept", kFaults, aborted_statistics_are_kept,
        [] { return with_normalisation({}); }},
-      {"ARetryGoesOnWhereTheAttemptWas", kFaults, algorithm_of_each_rank<GoesOnWhereItWas>()},
-      {"AVoidAttemptsMemoryIsHeld", kFaults, algorithm_of_each_rank<HoldsTheLoss>(), {}, "still held"},
+      {"ARetryContinuesWhereTheAttemptWas", kFaults, algorithm_of_each_rank<GoesOnWhereItWas>()},
+      {"MemoryOfAnAbortedAttemptIsHeld", kFaults, algorithm_of_each_rank<HoldsTheLoss>(), {}, "still held"},
       {"OnlyRankZerosLackOfMemoryCounts", kFaults, group_bug<HearsOfRankZeroOnly>()},
       {"ARankOutOfMemoryStaysAway", kFaults, group_bug<StaysAway>()},
   };

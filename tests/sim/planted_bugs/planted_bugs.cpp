@@ -342,7 +342,7 @@ std::vector<Bug> planted_bugs() {
       {"ControlMessagesAreLost", "", transport_bug<LosesEveryThird>()},
       {"TheLastControlMessageIsHeldBack", "", transport_bug<HoldsTheLastOne>()},
       {"ResumingReshuffles", "death", reshuffles_on_resume},
-      {"EachStartHasASeedOfItsOwn", "death", new_weights_at_each_start},
+      {"EachAttemptHasItsOwnSeed", "death", new_weights_at_each_start},
   };
   for (auto* more : {bugs_of_actors, bugs_of_memory, bugs_of_sharding, bugs_of_state})
     for (Bug& bug : more()) bugs.push_back(std::move(bug));

@@ -137,7 +137,7 @@ TEST(SimulationTest, TransformsOfRecipesAndOfAlgorithmsKeepEveryInvariant) {
 }
 
 // Twenty epochs are 100 steps.
-TEST(SimulationTest, AStartMayTakeLongAsLongAsItCommitsSteps) {
+TEST(SimulationTest, AnAttemptMayTakeLongAsLongAsItCommitsSteps) {
   Setting recipe = small_job();
   recipe.find("train")->find("max_duration")->value = std::string("20ep");
   Job job = simulated_job(recipe, 2);
@@ -158,7 +158,7 @@ TEST(SimulationTest, AStartMayTakeLongAsLongAsItCommitsSteps) {
 }
 
 // A step of more than twenty minutes, in ranks that are patient.
-TEST(SimulationTest, AStartMayTakeAsLongAsThePlanSays) {
+TEST(SimulationTest, AnAttemptMayTakeAsLongAsThePlanSays) {
   Setting recipe = small_job();
   recipe.find("train")->find("hang_timeout")->value = std::string("2000sec");
   const FaultPlan plan =
@@ -309,12 +309,12 @@ int starts_of_a_run_short_of_memory(const Setting& job, int64_t step) {
 }
 
 // Four samples a rank: 1, 2, 4 microbatches, and nothing smaller. Nothing was committed before.
-TEST(SimulationTest, AStartMayEndForWantOfMemoryInItsFirstStep) {
+TEST(SimulationTest, AnAttemptMayEndForWantOfMemoryInItsFirstStep) {
   EXPECT_EQ(starts_of_a_run_short_of_memory(small_job(), 1), 2);
 }
 
 // Sixty-one samples: the last batch of an epoch is one.
-TEST(SimulationTest, AStartMayEndForWantOfMemoryInAShortLastBatch) {
+TEST(SimulationTest, AnAttemptMayEndForWantOfMemoryInAShortLastBatch) {
   Setting job = small_job();
   job.find("data")->find("train")->find("samples")->value = int64_t{61};
   job.find("data")->find("train")->find("drop_last")->value = false;

@@ -216,7 +216,7 @@ TEST_F(EngineTest, AllAlgorithmsAreAskedBeforeTheFirstActs) {
   EXPECT_THAT(run(Event::kBatchEnd), ElementsAre("A", "B"));
 }
 
-TEST_F(EngineTest, TracesTellWhoRanAndInWhichOrder) {
+TEST_F(EngineTest, TracesHaveTheOrderOfExecution) {
   sayer("A"), sayer("B")->wants = [](Event, const State&) { return false; }, sayer("C");
   Engine engine(state_, logger_, options_);
   const auto traces = engine.run_event(Event::kAfterLoss);

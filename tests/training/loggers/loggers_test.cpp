@@ -370,7 +370,7 @@ struct NoTime final : Clock {
   int64_t unix_ms() const override { return 1'700'000'000'500; }
 };
 
-TEST_F(LoggersTest, EveryStartWritesAnEventFileOfItsOwn) {
+TEST_F(LoggersTest, EveryAttemptWritesItsOwnEventFile) {
   const NoTime clock;
   for (const int64_t from : {0, 3}) {
     TensorboardLogger logger(disk_, clock, {.log_dir = "tb"});

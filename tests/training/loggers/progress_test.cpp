@@ -243,7 +243,7 @@ TEST_F(ProgressTest, ASlowRunHasARate) {
   EXPECT_THAT(text, HasSubstr("  samples/s              0.125\n"));
 }
 
-TEST_F(ProgressTest, StepsThatItWasNotToldCountInItsRate) {
+TEST_F(ProgressTest, UnreportedStepsCountInTheRate) {
   const std::string text = shown([this](Progress& progress) {
     steps(progress, 1, 1);
     clock_.time += std::chrono::seconds(4);
@@ -320,7 +320,7 @@ TEST_F(ProgressTest, TheEndSaysThatMostStepsWereSkipped) {
   EXPECT_THAT(ending(4, 14, 20), HasSubstr(reached + "; 4 of 7 steps were skipped")) << "of this attempt";
 }
 
-TEST_F(ProgressTest, TheBestOfEarlierStartsCounts) {
+TEST_F(ProgressTest, TheBestOfEarlierAttemptsCounts) {
   write_text(scratch_.path("metrics.jsonl"),
              R"({"step": 2, "epoch": 1, "metrics/eval/a": 0.9})"
              "\n"

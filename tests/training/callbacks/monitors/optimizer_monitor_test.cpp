@@ -5,8 +5,8 @@
 
 #include "tests/training/callbacks/by_hand.h"
 #include "tests/training/sharded_states.h"
-#include "training/callbacks/options.h"
 #include "training/callbacks/factory.h"
+#include "training/callbacks/options.h"
 
 namespace tutti {
 namespace {
@@ -16,7 +16,7 @@ using testing::Not;
 using testing::Pair;
 using testing::UnorderedElementsAre;
 
-TEST_F(WithOptimizer, OptimizerMonitorTellsNormsOfTheMeanLosssGradients) {
+TEST_F(WithOptimizer, OptimizerMonitorLogsNormsOfTheMeanLosssGradients) {
   optimizer("sgd");
   OptimizerMonitor monitor(true, 1);
   step(monitor);
@@ -50,7 +50,7 @@ TEST_F(WithOptimizer, OptimizerMonitorLogsEveryTenthBatchUnlessAsked) {
   EXPECT_THAT(logged_at, ElementsAre(10, 20));
 }
 
-TEST_F(WithOptimizer, OptimizerMonitorLeavesTheOptimizersNormsOutWhereTold) {
+TEST_F(WithOptimizer, OptimizerMonitorLeavesTheOptimizersNormsOutOnRequest) {
   optimizer("decoupled_adamw");
   OptimizerMonitor monitor(false, 1);
   step(monitor);
@@ -59,7 +59,7 @@ TEST_F(WithOptimizer, OptimizerMonitorLeavesTheOptimizersNormsOutWhereTold) {
 
 class AdamKinds : public WithOptimizer, public testing::WithParamInterface<std::string> {};
 
-TEST_P(AdamKinds, OptimizerMonitorTellsWhatTheStepChanged) {
+TEST_P(AdamKinds, OptimizerMonitorLogsTheChangesOfAStep) {
   optimizer(GetParam(), 0.1);
   OptimizerMonitor monitor(true, 1);
   for (const double lr : {0.001, 0.5, 0.25}) {
@@ -99,7 +99,7 @@ std::vector<std::map<std::string, double>> logged_on_shares(const std::string& k
   return logged;
 }
 
-TEST_P(AdamKinds, OptimizerMonitorTellsTheSameOfSharesOnEveryRank) {
+TEST_P(AdamKinds, OptimizerMonitorLogsTheSameForSharesOnEveryRank) {
   const auto whole = logged_on_shares(GetParam(), 1)[0];
   EXPECT_EQ(whole.size(), many_parameters(at::kFloat).size() * 4 + 1);
   for (const int ranks : {2, 3, 4, 8})
