@@ -113,7 +113,7 @@ TEST(CallbacksTest, NaNMonitorEndsTheRunOfAllRanks) {
   EXPECT_EQ(world.run("1").error, "");
 }
 
-// Keeps what it is told of memory that ran out.
+// Keeps the reports of memory that ran out.
 class Hearer final : public Callback {
  public:
   explicit Hearer(std::vector<std::string>& heard) : heard_(heard) {}

@@ -203,7 +203,7 @@ TEST(SamplesTest, ImpossibleSamplesAreRefusedBeforeTraining) {
               AllOf(HasSubstr("callbacks.0.input_key"), HasSubstr("expected images")));
 }
 
-// Counts what listeners tell of being at work.
+// Counts listeners' reports of being at work.
 class Listening final : public Recorder {
  public:
   explicit Listening(int& told) : told_(told) {}

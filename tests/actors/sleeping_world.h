@@ -11,7 +11,7 @@
 namespace tutti {
 
 // A rank alone in its world whose model does nothing but sleep in its forward pass: what else takes time can
-// be told from the step's length.
+// be read from the step's length.
 struct SleepingWorld {
   Nanoseconds forward = std::chrono::milliseconds(20);
   Nanoseconds loading{0};     // a batch

@@ -107,7 +107,7 @@ std::shared_ptr<Algorithm> sam_of(const std::string& arguments) {
       SAMOptions{.rho = values["rho"], .interval = static_cast<int64_t>(values["interval"])});
 }
 
-// "A, B, C, SAM(interval=2)": each but a SAM tells the story.
+// "A, B, C, SAM(interval=2)": each but a SAM notes its events.
 Algorithms algorithms_of(const json& config, Story& story) {
   static const std::regex item(R"( *(\w+)(?:\(([^()]*)\))? *(?:,|$))");
   const std::string text = config.value("algorithms", "A, B, C");

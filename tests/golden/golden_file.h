@@ -34,7 +34,7 @@ class GoldenCase {
   std::vector<double> numbers(const std::string& attribute) const;
 
   // Expects (gtest) no parameters (attributes) and no inputs (datasets of "in"; empty = any) but these, so
-  // that none is passed over in silence.
+  // that none is ignored in silence.
   void expect_only(std::set<std::string> parameters, std::set<std::string> inputs = {}) const;
 
   // Expects (gtest) no expected values (datasets and groups of "out") but these.

@@ -45,7 +45,7 @@ void expect_time(const Time& got, const json& want, const std::string& what) {
   EXPECT_EQ(text_of(got, want.at("value").is_boolean()), want.at("str")) << what;
 }
 
-// A bool, a number of its kind, None, or a text; a unit is told by its value or as Python prints it.
+// A bool, a number of its kind, None, or a text; a unit is given by its value or as Python prints it.
 void expect_result(const PythonValue& got, const json& want, const std::string& what) {
   if (want.is_boolean()) {
     ASSERT_TRUE(std::holds_alternative<bool>(got)) << what;

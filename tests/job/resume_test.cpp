@@ -83,7 +83,7 @@ std::map<std::string, std::vector<std::string>> logged_after(const std::string& 
 
 class ResumeTest : public testing::TestWithParam<std::string (*)()> {};
 
-// Each of these runs goes on from the one before it.
+// Each of these runs resumes from the one before it.
 TEST_P(ResumeTest, ARunResumedAfterAnyStepHasTheSameBits) {
   const std::string recipe = GetParam()();
   const Scratch folder;

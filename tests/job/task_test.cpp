@@ -102,7 +102,7 @@ TEST(TaskTest, EvaluationsAndPredictionsAreOfTheWeightsThatThereAre) {
   EXPECT_THAT(metrics, HasSubstr("\"step\": 9, \"epoch\": 3, \"metrics/eval/MulticlassAccuracy\""));
 }
 
-// A run that goes on does what is left, and comes to the same. Its newest checkpoint is at most two steps
+// A resumed run does the remaining tasks, and comes to the same. Its newest checkpoint is at most two steps
 // old.
 TEST(TaskTest, AreDoneOnceThoughTheRunIsResumed) {
   const Scratch folder;

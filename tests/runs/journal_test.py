@@ -40,7 +40,7 @@ class CutShort(Recorded):
         for rank in (0, 1):
             journal = next((run / "journal").glob(f"*/rank-{rank}.journal"))
             log = tutti_run.log(run, rank)
-            at_once = log.find(f"the journal ends here, and training goes on without it: {journal}: File too large")
+            at_once = log.find(f"the journal ends here, and training continues without it: {journal}: File too large")
             self.assertGreaterEqual(at_once, 0, log)
             self.assertGreater(log.find("the journal is not whole, and cannot be replayed to its end: "), at_once, log)
         told = self.tell("replay", run)

@@ -9,7 +9,7 @@
 
 namespace tutti {
 
-// A pipe that is full, and whose reader does not read until it is told to.
+// A pipe that is full, and whose reader does not read until it is asked to.
 class StalledPipe {
  public:
   StalledPipe() {

@@ -49,7 +49,7 @@ TEST(ShardPlan, CutsEveryParameterByItsRows) {
   for (const int pieces : {1, 2, 3, 4, 8}) expect_rows(pieces);
 }
 
-TEST(ShardPlan, LeavesFrozenOnesOutAndOthersAtTheirPlaces) {
+TEST(ShardPlan, LeavesFrozenParametersOutAndOthersAtTheirPlaces) {
   const auto all = tensors();
   const Bucket whole = plan_buckets(all, 1 << 20).buckets.at(0);
   const Bucket bucket = with_only(whole, {true, false, false, true});

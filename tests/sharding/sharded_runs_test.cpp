@@ -159,7 +159,7 @@ TEST(ShardedRuns, HaveThemWithExtraPassesAndForwards) {
       strategies(3));
 }
 
-// Their averages, which evaluations use in their place, go on.
+// Their averages, which evaluations use in their place, continue.
 TEST(ShardedRuns, HaveThemWhileLayersAreFrozen) {
   const std::string frozen = "[[algorithms]]\nkind = 'layer_freezing'\nfreeze_start = 0.0\n";
   const std::string averaged = "[[algorithms]]\nkind = 'ema'\nhalf_life = '4ba'\n";

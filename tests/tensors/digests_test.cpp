@@ -6,7 +6,7 @@
 namespace tutti {
 namespace {
 
-// Keeps what it is told.
+// Keeps the recorded digests.
 class Notes final : public Recorder {
  public:
   struct Note {

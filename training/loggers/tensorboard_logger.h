@@ -15,7 +15,7 @@
 namespace tutti {
 
 // Writes event files for TensorBoard: composer.loggers.TensorboardLogger. A point's step is Composer's: the
-// number of finished batches. Each attempt writes a new file; a resumed run tells TensorBoard to drop points
+// number of finished batches. Each attempt writes a new file; a resumed run makes TensorBoard drop points
 // of batches that will be repeated.
 class TensorboardLogger final : public LoggerDestination {
  public:

@@ -88,7 +88,7 @@ class Optimizer {
   StateTensors& add_state(const std::string& name);
   // steps() already counts the current update.
   virtual void update(Call call, const at::Tensor& grad_scale) = 0;
-  // Called when the views were replaced, for subclasses with their own data per view.
+  // Called when the views were replaced, for subclasses with data per view.
   virtual void views_changed() {}
   const ParamView& view(size_t index) const { return views_[index]; }
   size_t view_count() const { return views_.size(); }

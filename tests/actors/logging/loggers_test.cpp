@@ -317,7 +317,7 @@ TEST(LoggersTest, TheEndOfARunWaitsForNoneAsLongAsItLikes) {
          context.stop();
        }});
   scheduler.run();
-  EXPECT_TRUE(late) << "it is told";
+  EXPECT_TRUE(late) << "finish was not called with late";
   EXPECT_LE(scheduler.now() - TimePoint{}, LogWriter::kMostToFinish + std::chrono::milliseconds(100));
 }
 

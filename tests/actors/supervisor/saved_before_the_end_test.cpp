@@ -29,7 +29,7 @@ void train_hungry(const std::string& run_dir, const std::string& grad_accum, int
   train_in_one_process(recipe_of(mlp(4) + "grad_accum = " + grad_accum + "\n" + budget), options);
 }
 
-// The run that goes on from there does so in the smallest microbatches, as they were left.
+// The run that resumes from there continues in the smallest microbatches, as they were left.
 TEST(OutOfMemoryTest, StepsBeforeATooLargeStepAreSaved) {
   const Scratch folder;
   const std::string whole = folder.path("whole"), cut = folder.path("cut");

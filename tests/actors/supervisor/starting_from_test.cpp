@@ -371,7 +371,7 @@ TEST_F(StartingFromTest, AutoresumeNeedsANameAndAFolder) {
   EXPECT_THAT(why, HasSubstr("it needs run_name"));
 }
 
-// Looks at the metrics that a run which goes on has at hand.
+// Looks at the metrics that a resumed run has at hand.
 class LooksAtMetrics final : public Callback {
  public:
   explicit LooksAtMetrics(std::map<std::string, double>& seen) : seen_(seen) {}

@@ -16,7 +16,7 @@ TEST(GradientClippingTest, ActsOnceGradientsAreReduced) {
   }
 }
 
-// At INIT, where Composer's sharding engines are told of the threshold, there are no gradients.
+// At INIT, where Composer's sharding engines get the threshold, there are no gradients.
 TEST(GradientClippingTest, DoesNothingAtInitOfComposersRuns) {
   GradientClipping clipping(ClippingType::kNorm, 1.0);
   State state;

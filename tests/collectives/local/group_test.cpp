@@ -114,7 +114,7 @@ TEST(LocalGroupTest, DifferentCollectivesAreAnErrorThatNamesBoth) {
   }
 }
 
-TEST(LocalGroupTest, ThreadsMayUseTheirSeatsAtTheSameTime) {
+TEST(LocalGroupTest, ThreadsMayUseTheirGroupsAtTheSameTime) {
   const Watchdog watchdog;
   constexpr int kRanks = 4;
   constexpr int kRounds = 200;

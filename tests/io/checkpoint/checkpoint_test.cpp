@@ -136,7 +136,7 @@ TEST_F(CheckpointTest, LatestPointsAtTheOnePublishedLast) {
   EXPECT_EQ(newest().folder, folder("ep2-ba20"));
 }
 
-TEST_F(CheckpointTest, LatestIsPreferredToALaterBatch) {  // a run that went on from an older checkpoint
+TEST_F(CheckpointTest, LatestIsPreferredToALaterBatch) {  // a run that resumed from an older checkpoint
   write("ep2-ba20", 2, R"({"run":1})");
   write("ep1-ba10", 2, R"({"run":2})");
   EXPECT_EQ(newest().folder, folder("ep1-ba10"));

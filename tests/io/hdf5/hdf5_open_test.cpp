@@ -123,7 +123,7 @@ TEST_F(Hdf5OpenTest, AnArrayInOnePieceIsThatLong) {
   EXPECT_THAT(why_not_sound(), HasSubstr(path_ + ": dataset 'x' "));
 }
 
-TEST_F(Hdf5OpenTest, ASmallArrayMayLackMostOfItsRows) {
+TEST_F(Hdf5OpenTest, ASmallArrayMayMissMostOfItsRows) {
   write_chunked(path_, "x", values_,
                 {.chunk = {5, 64}, .gzip = true, .rows_written = 1, .claimed = {4000, 64}});
   EXPECT_NO_THROW(Hdf5File(path_).require_sound("x"));

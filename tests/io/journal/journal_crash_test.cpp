@@ -235,7 +235,7 @@ TEST_F(SpoiltJournalTest, ATruncatedFileEndsTheJournalAndNotTheProcess) {
   expect_spoilt(writer, kCutShort);
 }
 
-// Nor is it told as one in the rank's log.
+// Nor is it reported as one in the rank's log.
 TEST_F(SpoiltJournalTest, ATruncatedFileIsNoCrash) {
   const RingRecorder recorder;
   const CrashReport report(recorder, 1, scratch_.path("rank-1.log"));

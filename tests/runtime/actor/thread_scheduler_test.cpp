@@ -132,7 +132,7 @@ Script hangs() {
   }};
 }
 
-// A thread that is left behind uses it as long as the process lives.
+// An abandoned thread uses it as long as the process lives.
 ThreadScheduler& lasting_scheduler() { return *new ThreadScheduler; }
 
 TEST_F(ThreadSchedulerTest, AHangingActorIsAbandonedOnceAllOthersHaveEnded) {

@@ -36,7 +36,7 @@ TEST(ProcessWatchDeathTest, AStuckProcessEndsByForceAfterItsLastWords) {
               "last words\nerror: rank 0: ends by force");
 }
 
-// Never ends, and is told to.
+// Never ends, though it is asked to.
 class BusyActor final : public Actor {
  public:
   void start(Context&) override {

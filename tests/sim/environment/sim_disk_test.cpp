@@ -179,7 +179,8 @@ TEST_F(SimDiskTest, AWriteOfZerosThatIsLostIsMissedByNobody) {
   EXPECT_TRUE(disk.damaged(kFolder));
   EXPECT_FALSE(SimDisk::changes_write(SimDisk::WriteOutcome::kTorn, bytes(half)));
   EXPECT_TRUE(SimDisk::changes_write(SimDisk::WriteOutcome::kLost, bytes(half)));
-  EXPECT_TRUE(SimDisk::changes_write(SimDisk::WriteOutcome::kFull, bytes(nothing))) << "it is told";
+  EXPECT_TRUE(SimDisk::changes_write(SimDisk::WriteOutcome::kFull, bytes(nothing)))
+      << "a full disk is an error";
 }
 
 TEST_F(SimDiskTest, AProcessMayEndBetweenTheRemovalOfTwoNames) {

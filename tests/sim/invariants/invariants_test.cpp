@@ -64,7 +64,7 @@ TEST_F(InvariantsTest, ManyLateMessagesExcuseNoMoreThanOneDoes) {
   attempt.faults["delay"] = {FaultKind::kDelay, 1000};
   attempt.ends[0] = ended(EndKind::kHang);
   EXPECT_THAT(found(check_ends, std::string(kLate) + "1\n", attempt),
-              ElementsAre(HasSubstr("start 1 ended badly")));
+              ElementsAre(HasSubstr("attempt 1 ended badly")));
   EXPECT_THAT(found(check_ends, std::string(kLate) + "9.5\n", attempt), IsEmpty());
 }
 
@@ -141,7 +141,7 @@ TEST_F(InvariantsTest, ARunOutOfMemoryHasSavedItsSteps) {
   EXPECT_THAT(lost(), IsEmpty());
   attempt.published.clear();
   attempt.resumed_at = 7;
-  EXPECT_THAT(lost(), IsEmpty()) << "it went on from there";
+  EXPECT_THAT(lost(), IsEmpty()) << "it resumed from there";
 }
 
 TEST_F(InvariantsTest, AHangIsNoticedWithinABound) {
@@ -299,7 +299,7 @@ TEST_F(CheckpointsOfSimDiskTest, APublishedButMissingCheckpointIsFound) {
 }
 
 // It is whole, and not on the disk yet.
-TEST_F(CheckpointsOfSimDiskTest, ADamagedOneExcusesNoOther) {
+TEST_F(CheckpointsOfSimDiskTest, ADamagedFileExcusesNoOther) {
   publish(4);
   write_over(4, SimDisk::WriteOutcome::kLost);
   publish(8);

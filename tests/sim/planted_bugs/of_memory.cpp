@@ -20,7 +20,7 @@ constexpr const char* kFaults = "out_of_memory";
 
 // ---- what an attempt leaves behind
 
-// Noise on the input, from a generator of its own. A retry goes on in the stream where the aborted attempt
+// Noise on the input, from a generator of its own. A retry continues in the stream where the aborted attempt
 // was, unless that is restored.
 class Noise final : public Algorithm {
  public:
@@ -117,7 +117,7 @@ class HoldsTheLoss final : public Algorithm {
   at::Tensor loss_;
 };
 
-// ---- what the ranks tell each other
+// ---- the ranks' reports to each other
 
 const double* lack_of_memory(const at::Tensor& verdict) {
   return verdict.const_data_ptr<double>() + place_of(&Verdict::out_of_memory);

@@ -45,7 +45,7 @@ class ForgetsToSync final : public DiskBelow {
   std::string name_;
 };
 
-// A run that goes on does not see its log, and begins another.
+// A resumed run does not see its log, and begins another.
 class HidesTheLog final : public DiskBelow {
  public:
   using DiskBelow::DiskBelow;

@@ -383,7 +383,7 @@ TEST_F(ChangedRecordTest, AStepBehindTheEndOfAnyRanksRecordIsRefused) {
   EXPECT_EQ(error(until(5)), "--until step=5: the record of rank 0 breaks off before its first step");
 }
 
-// Which no look at the record beforehand can tell: the steps are in it, but not what leads there.
+// No look at the record beforehand shows it: the steps are in it, but not what leads there.
 TEST_F(ChangedRecordTest, AStepThatWasNotComeToIsADifference) {
   bool silent = false;
   change(1, [&silent](const JournalRecord& record, JournalWriter&) {

@@ -157,7 +157,7 @@ TEST(SimulationTest, AnAttemptMayTakeLongAsLongAsItCommitsSteps) {
   EXPECT_THAT(run_attempt(std::chrono::milliseconds(5)).stuck, HasSubstr("time limit"));
 }
 
-// A step of more than twenty minutes, in ranks that are patient.
+// A step of more than twenty minutes, in ranks with a long timeout.
 TEST(SimulationTest, AnAttemptMayTakeAsLongAsThePlanSays) {
   Setting recipe = small_job();
   recipe.find("train")->find("hang_timeout")->value = std::string("2000sec");
@@ -197,7 +197,7 @@ TEST(SimulationTest, ASecondRunThatGoesOtherwiseIsFound) {
 TEST(SimulationTest, TooLittleMemoryForOneSampleIsFound) {
   const Simulation simulation(hungry_job("'auto'", "[1, 1, 0.001]"), 3, {});
   EXPECT_THAT(simulation.run(0).findings,
-              testing::Contains(testing::AllOf(HasSubstr("without faults: start 1 ended badly"),
+              testing::Contains(testing::AllOf(HasSubstr("without faults: attempt 1 ended badly"),
                                                HasSubstr("rank 2 ran out of memory"),
                                                HasSubstr("one sample at a time"))));
 }

@@ -18,7 +18,7 @@ using testing::ThrowsMessage;
 
 using Said = std::vector<std::string>;
 
-// Matches where it is told to, and says when it acts.
+// Matches on request, and says when it acts.
 class Sayer final : public Algorithm {
  public:
   Sayer(std::string name, Said& said, Needs needs = {})
