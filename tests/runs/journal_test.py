@@ -48,7 +48,7 @@ class CutShort(Recorded):
         self.assertIn("File too large", told)
 
     def test_a_journal_that_somebody_truncates(self):
-        """The training goes on without the journal, and says so."""
+        """The training continues without the journal, and says so."""
         run = self.folder / "run"
         running = start(run, "--local-ranks", 2, ranks=1, train__max_duration="100000ep")
         running.wait_for(lambda: steps(run) > 20, "a step")
