@@ -143,7 +143,7 @@ TEST(ListenersTest, ARateSetAfterAStepHoldsForTheNextStepAlsoOfAResumedRun) {
   EXPECT_EQ(inspect_digest(folder.path("resumed")), inspect_digest(folder.path("whole")));
 }
 
-// Steers by what it has seen: a number, and a tensor of its own.
+// Steers by its own state: a number and a tensor.
 class Steering final : public Algorithm {
  public:
   std::string name() const override { return "Steering"; }

@@ -47,7 +47,7 @@ constexpr const char* kGenerate =
     "do_sample = true\n";
 constexpr const char* kVisualizer = "[[callbacks]]\nkind = 'image_visualizer'\ninterval = '5ba'\n";
 
-// What the run logs on rank 0.
+// The run's log on rank 0.
 std::shared_ptr<InMemoryLogger> remembered(MemoryWorld& world) {
   const auto memory = std::make_shared<InMemoryLogger>();
   world.listeners = [memory](int rank) {
@@ -58,7 +58,7 @@ std::shared_ptr<InMemoryLogger> remembered(MemoryWorld& world) {
   return memory;
 }
 
-// After so many batches records of that kind were logged.
+// The batches after which records of that kind were logged.
 template <class Kind>
 std::vector<int64_t> logged_at(const InMemoryLogger& memory, const std::string& name) {
   std::vector<int64_t> found;

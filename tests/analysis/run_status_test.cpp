@@ -50,7 +50,7 @@ class RunStatusTest : public testing::Test {
     std::filesystem::copy(run_, folder, std::filesystem::copy_options::recursive);
     return folder;
   }
-  // What is wrong with the run of this name, by the table of all runs, where the good one is as it was.
+  // The error shown for the run of this name in the table of all runs, where the good run is unchanged.
   std::string wrong_with(const std::string& name) const {
     const auto runs = runs_below(scratch_.path("runs"));
     EXPECT_EQ(runs.size(), 2U);

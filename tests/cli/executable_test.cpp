@@ -1,4 +1,4 @@
-// The executable itself, beside a libtutti.so that says what it was asked.
+// The executable itself, beside a libtutti.so that prints its request.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>

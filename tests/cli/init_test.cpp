@@ -1,4 +1,4 @@
-// What `tutti init` writes of names and paths that somebody chose with care.
+// `tutti init` with hostile names and paths.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <hdf5.h>

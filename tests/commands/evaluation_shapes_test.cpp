@@ -21,7 +21,7 @@ std::string with_shapes(const std::string& model, const std::string& trained, co
          model + "\n[optimizer]\nkind = 'sgd'\n[train]\nmax_duration = '1ep'\n" + more;
 }
 
-// What `check` says, and a training on two ranks, which must say the same; "" if both accept the recipe.
+// The error of `check`, which must equal that of a training on two ranks; "" if both accept the recipe.
 std::string why_shapes_are_refused(const std::string& text) {
   std::string checked, trained;
   const Scratch folder;

@@ -45,7 +45,7 @@ class WrongRecipe : public testing::Test {
 
   Setting resolved() const { return resolve_recipe(read_recipe(recipe_, overrides_)); }
 
-  // As the one rank that it is: what `train` says on standard error.
+  // The standard error of `train` on a single rank.
   std::string said_alone() const {
     testing::internal::CaptureStderr();
     EXPECT_EQ(Launcher().train([this] { return resolved(); }, {run_, resume_}), kUserError);

@@ -61,7 +61,7 @@ std::string own_path(const std::string& file);  // in this folder, whatever the 
 // The parts of a list of texts: "1ep,0.8dur".
 std::vector<std::string> parts_of(const std::string& joined);
 
-// The value of `key` in a table of what a test knows; throws, naming `what`, for anything else.
+// The value of `key` in a test's table; throws, naming `what`, for other keys.
 template <class V>
 const V& known(const std::map<std::string, V>& table, const std::string& key, const std::string& what) {
   const auto found = table.find(key);

@@ -7,7 +7,7 @@
 
 namespace tutti {
 
-// Whose ways a recipe asks for where tutti's are others than Composer's.
+// Whose behaviour a recipe asks for where tutti and Composer differ.
 enum class Manner { kComposers, kTuttis };
 
 // The recipe of a case of trainer.h5, whatever its parameters: what the catalogs say of a key says how it is

@@ -66,7 +66,7 @@ void expect_result(const PythonValue& got, const json& want, const std::string& 
   }
 }
 
-// What `make` gives, or its failure, against an entry: a time, another result or an error.
+// Compares the result of `make`, or its failure, with an entry: a time, another result or an error.
 template <class Make>
 void expect_entry(const json& entry, const std::string& what, Make make) {
   expect_members(entry, {"string", "expr", "ts", "value", "unit", "str", "result", "error", "message"}, what);

@@ -35,7 +35,7 @@ std::string why(const std::string& deepspeed, const std::string& data = "", cons
   return message_of<UserError>([&] { resolved(deepspeed, data, train); });
 }
 
-// Why it cannot be on so many ranks, or "".
+// The error on this number of ranks, or "".
 std::string rule(const Setting& recipe, int64_t global_batch, int world) {
   try {
     require_deepspeed_rule(recipe, global_batch, world);
@@ -317,7 +317,7 @@ TEST(DeepSpeed, StepsPerPrintAreThoseOfProgress) {
             "10ba");
 }
 
-// What a run writes down is what it runs again.
+// The recipe that a run writes can be run again.
 TEST(DeepSpeed, ResolvingTwiceChangesNothing) {
   for (const char* text : {"train_batch_size = 96\ntrain_micro_batch_size_per_gpu = 16\nsteps_per_print = 5",
                            "train_micro_batch_size_per_gpu = 16\ngradient_accumulation_steps = 3",

@@ -120,7 +120,7 @@ TEST(TaskTest, AreDoneOnceThoughTheRunIsResumed) {
   EXPECT_EQ(seen.count(Event::kBatchStart), 0u) << "it was over";
 }
 
-// Only rank 0 predicts, and comes out of it as the others are.
+// Only rank 0 predicts, and then has the same state as the others.
 TEST(TaskTest, APredictionLeavesNoTrace) {
   const Scratch folder;
   std::vector<std::string> labels(2);

@@ -16,7 +16,7 @@ using testing::Each;
 using testing::ElementsAre;
 using testing::SizeIs;
 
-// Gives every token the same scores, whatever came before it: the logarithms of chances.
+// Gives every token the same scores, independent of earlier tokens: the logarithms of chances.
 class Chances final : public Model {
  public:
   explicit Chances(const std::vector<double>& chances) : scores_(at::tensor(chances).log()) {}
@@ -33,7 +33,7 @@ class Chances final : public Model {
   at::Tensor scores_;
 };
 
-// So many tokens drawn.
+// Draws `count` tokens.
 Tokens drawn_of(Chances& model, GenerationOptions options, int64_t count) {
   options.do_sample = true;
   options.max_new_tokens = count;

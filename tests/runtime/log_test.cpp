@@ -16,7 +16,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-// What a log prints to standard error.
+// The output of a log on standard error.
 template <class Write>
 std::string printed(const std::string& path, bool to_terminal, Write write) {
   testing::internal::CaptureStderr();

@@ -14,7 +14,7 @@ std::vector<at::Tensor> tensors() {
           at::arange(48, at::kFloat).view({4, 3, 2, 2}).contiguous(at::MemoryFormat::ChannelsLast)};
 }
 
-// What each rank has after a reduce-scatter of the whole, given back by name of the parameter.
+// Each rank's rows after a reduce-scatter of the whole, by name of the parameter.
 void expect_rows(int pieces) {
   const auto all = tensors();
   const Bucket bucket = plan_buckets(all, 1 << 20).buckets.at(0);

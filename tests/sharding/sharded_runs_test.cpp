@@ -182,7 +182,7 @@ TEST(ShardedRuns, HaveThemHoweverUnitsAreGathered) {
   expect_bits_of_none(kGpt + steps(10), all);
 }
 
-// What is not trained by its creation.
+// Parameters that are frozen when they are made.
 class FreezesTheMiddle final : public Algorithm {
  public:
   std::string name() const override { return "FreezesTheMiddle"; }
@@ -292,7 +292,7 @@ TEST(ShardedRuns, InMicrobatchesHaveEachOthersBits) {
   expect_bits_of_none(kGpt + steps(20) + parts, {{"optimizer", 4}});
 }
 
-// What is gathered in 16 bits for computing is exported with all of them.
+// Parameters gathered in 16 bits for computing are exported with all their bits.
 TEST(ShardedRuns, ExportEveryBit) {
   const std::string recipe = kGpt + steps(8) +
                              "precision = 'amp_bf16'\n[[algorithms]]\nkind = 'ema'\nhalf_life = '3ba'\n" +

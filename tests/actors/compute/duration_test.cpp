@@ -50,7 +50,7 @@ class Changer final : public Callback {
   int64_t& trained_;
 };
 
-// How many batches were trained.
+// The number of trained batches.
 int64_t batches_of(const std::string& run_dir, const Change& change, const std::string& max_duration = "6ep",
                    int64_t fails_after = -1) {
   int64_t trained = 0;
@@ -98,7 +98,7 @@ TEST(DurationTest, AChangedDurationOutlivesAResume) {
   EXPECT_EQ(inspect_digest(folder.path("parts")), inspect_digest(folder.path("whole")));
 }
 
-// What FIT_START changes it changes in every attempt.
+// The change at FIT_START is made in every attempt.
 TEST(DurationTest, AChangeAtFitStartIsMadeOnce) {
   const Scratch folder;
   const Change shorten{Event::kFitStart, 0, "3ep"};

@@ -251,7 +251,7 @@ TEST(EvaluatorsTest, EpochsMayBeSubsetsToo) {
   EXPECT_EQ(std::ranges::count(lines, '\n'), 6);
 }
 
-// How many samples there are in what the state says that batches come from.
+// The number of samples of State::dataset.
 class SizesSeen final : public Callback {
  public:
   std::string name() const override { return "SizesSeen"; }

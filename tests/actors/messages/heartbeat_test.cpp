@@ -9,7 +9,7 @@ using enum TraceKind;
 
 const TimePoint kNow{std::chrono::hours(1)};
 
-// What others hear of a rank whose actors recorded these events, each with its age.
+// The heartbeat of a rank whose actors recorded these events, each with its age.
 Heartbeat heard(const std::vector<std::pair<TraceKind, int>>& compute_did, bool waiting = false) {
   RingRecorder recorder;
   for (const auto& [kind, age_s] : compute_did)

@@ -41,7 +41,7 @@ class CheckpointStoreTest : public testing::Test {
       own.reject(chosen.folder, damage);
     return chosen;
   }
-  // What the ranks find.
+  // The ranks' choice.
   std::string damage_of(const std::string& folder) try {
     if (!folder.empty()) verify_files(disk_, open_checkpoint(disk_, folder));
     return "";

@@ -151,7 +151,7 @@ class RecordedFailures final : public Recorder {
   bool replays_;
 };
 
-// Memory that is not the meter's: nobody knows which allocation it was.
+// Memory outside the meter: the failed allocation has no number.
 TEST(OutOfMemoryTest, AnUnmeteredFailureIsRecordedAndReplayed) {
   std::map<int, std::vector<double>> inputs;
   const auto train = [&](HungryModel::Appetite appetite, bool replays) {

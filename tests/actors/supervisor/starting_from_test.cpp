@@ -1,4 +1,4 @@
-// What a run saves, and what it starts from: the save_* and load_* keys of [checkpoint].
+// Saving and loading: the save_* and load_* keys of [checkpoint].
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

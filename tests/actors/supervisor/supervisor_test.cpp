@@ -122,7 +122,7 @@ class SupervisorTest : public testing::Test {
 
 constexpr Nanoseconds kTimeout = seconds(1);
 
-// Logs for whose records a checkpoint waits; `takes`: how long each time.
+// A log for whose records a checkpoint waits; `takes`: the time of each wait.
 class DurableLogsTest : public SupervisorTest {
  protected:
   void add_log(Nanoseconds takes, Nanoseconds timeout = kTimeout,
@@ -138,7 +138,7 @@ class DurableLogsTest : public SupervisorTest {
          }});
   }
 
-  // Publishes so many checkpoints, one every `apart`; gives how long each took.
+  // Publishes `count` checkpoints, one every `apart`; returns the time of each.
   std::vector<Nanoseconds> publish(int count, Nanoseconds apart) {
     std::vector<TimePoint> began;
     play(scheduler_, actors_.compute, {.receive = [&, count, apart](Context& context, Envelope& envelope) {
@@ -203,7 +203,7 @@ TEST_F(DurableLogsTest, ALateLogCostsATenthOfTheTimeAndOneWarning) {
   EXPECT_NE(warnings_.find("checkpoint ep1-ba1 does not wait for logger CsvLogger"), std::string::npos);
 }
 
-// It is in time as long as it is waited for at all.
+// The log is in time as long as the wait lasts.
 TEST_F(DurableLogsTest, ASlowLogCostsATenthOfTheTime) {
   constexpr int kMany = 120;
   add_log(std::chrono::milliseconds(900));

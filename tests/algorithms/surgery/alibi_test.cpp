@@ -189,7 +189,7 @@ TEST(AlibiTest, ArraysThatAreNoSequencesAreRefused) {
   EXPECT_THAT(cutting(at::zeros({4, 3}), 0.25), ThrowsMessage<UserError>(HasSubstr("whole ones of 0")));
 }
 
-// Of the samples of a run that begins: what a later batch cannot be cut into is an error at once.
+// Checks the samples when a run begins: a batch that could not be cut later is an error at once.
 struct AlibiBeginning {
   explicit AlibiBeginning(const SyntheticDataset& data) {
     state.model = std::make_shared<Gpt>(kSmallGpt);

@@ -1,4 +1,4 @@
-// What holds for all surgery on convolutions.
+// Tests of all surgery on convolutions.
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>

@@ -18,7 +18,7 @@ class MpiMismatchTest : public MpiTest {
     if (size() == 1) GTEST_SKIP() << "takes two ranks";
   }
 
-  // The error that `post`, waiting for its work and continuing ends in, and how long that took.
+  // The error of `post` and of waiting for its work, and the time until then.
   struct Outcome {
     std::string error = "no error";
     Nanoseconds took{};

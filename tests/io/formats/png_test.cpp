@@ -14,7 +14,7 @@ std::string from_hex(const std::string& hex) {
   return bytes;
 }
 
-// What Python's zlib makes of the same pixels at level 0.
+// The output of Python's zlib for the same pixels at level 0.
 TEST(PngTest, HasTheBytesOfAFileWithoutCompression) {
   const std::vector<uint8_t> grey = {0, 1, 2, 253, 254, 255}, colours = {255, 0, 0, 0, 128, 64};
   const std::string grey_file =

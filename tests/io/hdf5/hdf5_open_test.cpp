@@ -1,4 +1,4 @@
-// Files whose headers claim what the file does not hold.
+// Files whose headers claim more than the file holds.
 #include "io/hdf5/hdf5_open.h"
 
 #include <ATen/ATen.h>

@@ -30,7 +30,7 @@ using testing::SizeIs;
 constexpr int kThreads = 4;
 constexpr const char* kActors[kThreads] = {"loader", "compute", "sync", "checkpointer"};
 
-// How many events each thread of the child has appended, in memory that outlives it.
+// The number of events that each thread of the child has appended, in memory that outlives it.
 class SharedCounts {
  public:
   SharedCounts()
@@ -253,7 +253,7 @@ TEST_F(SpoiltJournalTest, ATruncatedFileIsReportedEvenWhereLittleFollows) {
   EXPECT_EQ(writer.incomplete(), path_ + ": " + kCutShort);
 }
 
-// What `chattr +i` does.
+// The same as `chattr +i`.
 bool set_immutable(const std::string& path, bool immutable) {
   const int file = ::open(path.c_str(), O_RDONLY);
   int flags = 0;

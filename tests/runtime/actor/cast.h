@@ -43,7 +43,7 @@ inline Script oracle() {
   }};
 }
 
-// What run() throws, or "" when it returns.
+// The message that run() throws, or "" if it returns.
 inline std::string run_error(Scheduler& scheduler) {
   try {
     scheduler.run();

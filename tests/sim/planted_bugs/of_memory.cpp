@@ -83,7 +83,7 @@ SimSeams aborted_statistics_are_kept() {
   return with_normalisation(algorithm_of_each_rank<KeepsVoidStatistics>()());
 }
 
-// What a rank had done of an aborted attempt is taken for done, and left out of the next.
+// The finished work of an aborted attempt is skipped in the next.
 class GoesOnWhereItWas final : public Algorithm {
  public:
   std::string name() const override { return "GoesOnWhereItWas"; }

@@ -119,7 +119,7 @@ class WritesLate final : public DiskBelow {
   std::shared_ptr<Late> late_;
 };
 
-// What fails to be written is taken for written.
+// A failed write is reported as a success.
 class SwallowsErrors final : public DiskBelow {
  public:
   using DiskBelow::DiskBelow;

@@ -42,7 +42,7 @@ struct Copied {
   void operator()(const JournalIncomplete&) const {}
 };
 
-// What becomes of a record: it stays where true is returned, and what is written comes before it.
+// Changes a record: keeps it if true is returned, and puts written lines before it.
 using Edit = std::function<bool(const JournalRecord& record, JournalWriter& to)>;
 
 bool keep(const JournalRecord&, JournalWriter&) { return true; }
@@ -429,7 +429,7 @@ TEST(ReplayTest, ACallbackFindsTheFilesThatTheRecordedRunFound) {
   }
 }
 
-// Whether it is gone, since it was put aside, or is there again and good.
+// True if it was put aside, or is there again and good.
 TEST(ReplayTest, ADamagedCheckpointIsRejectedAgain) {
   const Scratch folder;
   Setting recipe = small_job();
@@ -452,7 +452,7 @@ TEST(ReplayTest, ADamagedCheckpointIsRejectedAgain) {
   EXPECT_TRUE(with_good.same) << with_good.text;
 }
 
-// What one rank computes is in the sums of all.
+// The numbers of one rank are in the sums of all.
 TEST_F(ChangedRecordTest, BitsAreNotComparedWhereOneRankWasOnAnotherProcessor) {
   change(1, keep, [](RecordedJob& head) { head.cpu = "OTHER"; });
   change(0, [](const JournalRecord& record, JournalWriter& to) {

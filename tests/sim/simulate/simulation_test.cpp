@@ -75,7 +75,7 @@ TEST(SimulationTest, LoggersBreakNothingWhateverHappens) {
   }
 }
 
-// One of which activations take the most memory: 40 samples a rank and step on three ranks, six steps.
+// A job whose activations use the most memory: 40 samples a rank and step on three ranks, six steps.
 Setting hungry_job(const std::string& grad_accum, const std::string& budget) {
   const std::string toml =
       "seed = 5\n[model]\nkind = 'mlp'\nhidden = [64]\n[data.train]\nkind = 'synthetic'\nsamples = 240\n"
@@ -102,7 +102,7 @@ TEST(SimulationTest, ARankWithLessMemoryThanTheOthersHalvesItsMicrobatches) {
   }
 }
 
-// Whose added transform the job's data must let through, with the samples that the invariants look for.
+// An algorithm whose added transform must not hide the samples that the invariants look for.
 class Negative final : public Algorithm, public Transform {
  public:
   std::string name() const override { return "Negative"; }
@@ -168,7 +168,7 @@ TEST(SimulationTest, AnAttemptMayTakeAsLongAsThePlanSays) {
   EXPECT_EQ(result.faults.at("slow"), 1);
 }
 
-// What is left over of the run before decides which heartbeat is lost: harmless, but not the seed's doing.
+// The remains of the previous run decide which heartbeat is lost: harmless, but not decided by the seed.
 TEST(SimulationTest, ASecondRunThatGoesOtherwiseIsFound) {
   struct LosesOneNowAndThen final : Transport {
     std::unique_ptr<Transport> below;
@@ -295,8 +295,7 @@ TEST(SimulationTest, MemoryRunsOutInThePhaseThatIsNamed) {
   }
 }
 
-// How many attempts the run takes that runs out of memory three times in one step of rank 0; nothing may be
-// found.
+// The attempts of a run that runs out of memory three times in one step of rank 0, without findings.
 int starts_of_a_run_short_of_memory(const Setting& job, int64_t step) {
   const std::string rule =
       "[[fault]]\nkind = 'out_of_memory'\nrank = 0\nphase = 'microbatch'\ncount = 1\nstep = ";

@@ -30,7 +30,7 @@ kind = "sgd"
 max_duration = "1ba"
 )";
 
-// What the state says at EVAL_BATCH_END and EVAL_END.
+// The state at EVAL_BATCH_END and EVAL_END.
 class Witness final : public Callback {
  public:
   std::string name() const override { return "Witness"; }

@@ -1,4 +1,4 @@
-// What loggers that write files do where a disk is full, and with what is no number.
+// Loggers that write files, with a full disk and with values that are no numbers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -138,7 +138,7 @@ TEST_F(FileLoggersTest, NanHasNoSign) {
             "step,batch,epoch,name,value\n1,0,1,loss,nan\n2,1,1,loss,nan\n3,2,1,loss,-inf\n");
 }
 
-// What begins a step is logged under the count of the one before.
+// Entries at the beginning of a step have the count of the previous step.
 TEST_F(FileLoggersTest, AStepThatIsDoneAgainRepeatsNoPoint) {
   PosixDisk disk;
   const SystemClock clock;

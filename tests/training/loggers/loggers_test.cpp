@@ -206,7 +206,7 @@ TEST_F(LoggersTest, JsonLinesHaveEveryKindOfRecord) {
                               "\"name\": \"t\", \"columns\": [\"a\"], \"rows\": [[\"1\"], [\"2\"]]}"));
 }
 
-// So many grey images of white.
+// White grey-scale images.
 LoggedImages white(int64_t count, int64_t size) {
   LoggedImages images{"Images/Train", count, size, size, 1};
   images.pixels.assign(count * size * size, 255);
@@ -227,7 +227,7 @@ TEST_F(LoggersTest, FilesOfLinesHaveNoImages) {
 
 class ConsoleLoggerTest : public LoggersTest {
  protected:
-  // What is printed over the steps up to `last` of epochs of 4.
+  // The output over the steps up to `last`, of epochs of 4.
   std::string printed(const std::string& interval, int64_t last) {
     std::FILE* out = std::fopen(scratch_.path("out").c_str(), "w");
     ConsoleLogger logger(Time::parse(interval), out, false);

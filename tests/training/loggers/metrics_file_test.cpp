@@ -30,7 +30,7 @@ LogTime at(int64_t step) {
 
 class MetricsFileTest : public testing::Test {
  protected:
-  // What `log` does with a file that begins after `step`, until its end.
+  // Runs `log` with a file that begins after `step`, until its end.
   void write(Disk& disk, int64_t step, bool resumes, const std::function<void(MetricsFile&)>& log) {
     const SystemClock clock;
     MetricsFile file(disk, clock, scratch_.path(), 0,

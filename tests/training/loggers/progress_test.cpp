@@ -30,7 +30,7 @@ const Time kTwoEpochs(20, TimeUnit::kBatch);
 
 class ProgressTest : public testing::Test {
  protected:
-  // What is shown of what `log` does, until its end.
+  // The output for the calls of `log`, until the end.
   std::string shown(const std::function<void(Progress&)>& log) {
     std::FILE* out = std::fopen(scratch_.path("out").c_str(), "w");
     show(log, out);
@@ -46,7 +46,7 @@ class ProgressTest : public testing::Test {
     if (!progress.finish(/*late=*/false)) progress.finish(/*late=*/true);
   }
 
-  // What is shown after `open`, of what `log` does, until the end.
+  // The output after `open`, for the calls of `log`, until the end.
   std::string opened(
       Progress::Options options, const LogStart& start,
       const std::function<void(Progress&)>& log = [](Progress&) {}) {
@@ -149,7 +149,7 @@ TEST_F(ProgressTest, TheLossOfAnEvaluationHasItsLabelBesideThatOfTheTraining) {
   EXPECT_THAT(text, HasSubstr("\n  eval/loss              0.2500"));
 }
 
-// A terminal of so many columns, and what was written to it.
+// A terminal with a number of columns, and its output.
 class Terminal {
  public:
   explicit Terminal(unsigned short columns) {

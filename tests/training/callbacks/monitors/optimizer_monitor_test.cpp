@@ -78,7 +78,7 @@ TEST_P(AdamKinds, OptimizerMonitorLogsTheChangesOfAStep) {
   }
 }
 
-// What each rank logs, of two steps.
+// The log of each rank, of two steps.
 std::vector<std::map<std::string, double>> logged_on_shares(const std::string& kind, int ranks) {
   std::vector<std::map<std::string, double>> logged(static_cast<std::size_t>(ranks));
   run_on_shares(many_parameters(at::kFloat), ranks, [&](State& state) {

@@ -74,7 +74,7 @@ class GenerateTest : public CallbackTest {
     state_.timestamp.to_next_epoch();
     for (const Event event : {Event::kEpochEnd, Event::kEpochCheckpoint}) tell(callback, event);
   }
-  // The batches after which it wrote, of so many.
+  // The batches after which it wrote.
   std::vector<int64_t> batches(Callback& callback, int count) {
     std::vector<int64_t> found;
     tell(callback, Event::kFitStart);
