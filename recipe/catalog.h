@@ -82,8 +82,7 @@ struct Key {
   Key not_carried_over(const std::string &reason) &&;
 };
 
-// The origin of a kind, for `tutti explain`, for readers who know Composer's names, and for
-// docs/algorithms.md.
+// The origin of a kind, for `tutti explain`, readers who know Composer's names, and docs/algorithms.md.
 struct Origin {
   std::string composer = "";  // Composer's class: "MixUp"; the kind may be called so in recipes too
   std::vector<std::string> functions = {};  // Composer's, for a loop of one's own: "mixup_batch"

@@ -38,8 +38,7 @@ BucketPlan plan_buckets(const std::vector<at::Tensor>& parameters, const std::ve
                         int64_t bucket_bytes, std::optional<at::ScalarType> dtype = std::nullopt);
 // The bucket with only the slots of these parameters, at their places. `members`: by parameter.
 Bucket with_only(const Bucket& bucket, const std::vector<bool>& members);
-inline constexpr int64_t kAnyBytes =
-    std::numeric_limits<int64_t>::max();  // one bucket for each run of equal dtypes
+inline constexpr int64_t kAnyBytes = std::numeric_limits<int64_t>::max();  // a bucket per run of one dtype
 
 // A tensor with the parameter's sizes and strides, on the meta device, for plans.
 at::Tensor stand_in(const at::Tensor& parameter, at::ScalarType dtype);

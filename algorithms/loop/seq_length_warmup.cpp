@@ -29,8 +29,7 @@ Batch truncated(const Batch& batch, int64_t length) {
   return batch.map([&](const at::Tensor& array) { return at::slice_copy(array, 1, 0, length); });
 }
 
-// The index of the last real token of each sequence, [N, 1]; without real tokens the last index, as in
-// Python.
+// The index of the last real token of each sequence, [N, 1]; without any the last index, as in Python.
 at::Tensor last_tokens(const Batch& batch) {
   if (batch.find(kMask) == nullptr)
     throw UserError("sequences: preserve_end_of_sequence needs 'attention_mask' in the batch");

@@ -34,8 +34,7 @@ struct StartSummary {
   std::vector<StepFault> faults;
 };
 
-// Reads the journals in the folder of an attempt once. A journal that cannot be read is a rank's
-// `incomplete`.
+// Reads the journals in an attempt's folder once. A journal that cannot be read is a rank's `incomplete`.
 StartSummary summary_of_start(const std::string& folder);
 
 }  // namespace tutti

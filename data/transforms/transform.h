@@ -72,8 +72,8 @@ inline int64_t height_dim(const at::Tensor& image) { return height_dim(image.sca
 ImageSize image_size(const at::Tensor& image);
 
 // True if an array of this shape may belong to an image's pixels, as a mask does: [..., height, width] or
-// [height, width, ...], with the image's edges, or integer fractions or multiples of both. Edges of 1 do not
-// count.
+// [height, width, ...], with the image's edges, or integer fractions or multiples of both. An edge of 1 is
+// none.
 bool is_of_pixels(at::IntArrayRef shape, const ImageSize& image);
 
 // A transform of each image "input" by itself: uint8 [height, width] or [height, width, channels] with at

@@ -46,8 +46,7 @@ struct RecordedJob {
   static RecordedJob from_json(const std::string& text);  // throws OperatingError
 };
 
-// The folder of all journals of a run; its subfolder of one attempt, named by the nonce; a rank's file in
-// that.
+// The folder of all journals of a run; an attempt's subfolder, named by its nonce; a rank's file in it.
 std::string journals_folder(const std::string& run_dir);
 std::string journal_folder(const std::string& run_dir, const std::string& nonce);
 std::string journal_path(const std::string& folder, int rank);

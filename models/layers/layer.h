@@ -61,8 +61,7 @@ struct ForwardContext {
   std::unique_ptr<Draws> draws(std::string_view name, int64_t place = 0) const;
 
   // Which numbers of a tensor of samples (dim 0) dropout keeps: bool [sizes], each true with `probability`. A
-  // sample's numbers depend on its place in the global batch and on the number of masks drawn earlier in the
-  // pass.
+  // sample's depend on its place in the global batch and on the number of masks drawn earlier in the pass.
   at::Tensor kept(at::IntArrayRef sizes, double probability) const;
   mutable int64_t masks = 0;  // drawn in this pass
 

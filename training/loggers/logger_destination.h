@@ -38,10 +38,9 @@ struct LogStart {
   int64_t dataloader_len = 0;  // batches per epoch
   Timestamp at;                // start of training
   int64_t step = 0;            // the last step before the start; 0 = a new run
-  bool resumes =
-      false;  // true: from this run's own checkpoint; records of earlier attempts up to `step` stay
-  std::string checkpoint;                   // folder of the loaded checkpoint, or ""
-  int64_t parameters = 0;                   // numbers in all parameters of the model
+  bool resumes = false;        // from this run's own checkpoint; earlier records up to `step` stay
+  std::string checkpoint;      // folder of the loaded checkpoint, or ""
+  int64_t parameters = 0;      // numbers in all parameters of the model
   std::vector<std::string> recipe_changes;  // since the checkpoint: "optimizer.lr = 0.05 (was 0.1)"
 };
 

@@ -12,8 +12,7 @@ class LossMetric final : public Metric {
  public:
   struct Loss {
     std::function<at::Tensor(const at::Tensor& outputs, const at::Tensor& target)> mean;  // a scalar
-    std::function<double(const at::Tensor& target)>
-        items;  // the number of terms of the mean; 0 = there is no mean
+    std::function<double(const at::Tensor& target)> items;  // terms of the mean; 0 = there is no mean
   };
 
   LossMetric(Loss loss, bool batch_means) : Metric(2, batch_means), loss_(std::move(loss)) {}
