@@ -47,15 +47,14 @@ struct State : Trainee {
   int64_t train_samples = 0;               // per epoch, over all ranks
   int64_t eval_samples = 0;                // per evaluation
 
-  int64_t first_sample = 0;  // place of the first sample of `batch` in the global batch
-  double kept_samples =
-      1.0;                  // fraction of this rank's samples that are still in `batch`, at the first places
-  Batch batch;              // this rank's batch; from BEFORE_FORWARD to AFTER_BACKWARD the microbatch
-  Outputs outputs;          // of the microbatch
-  at::Tensor loss;          // mean loss of the microbatch, a scalar
-  double loss_scale = 1.0;  // factor of the losses before backward
-  int grad_accum = 1;       // before FIT_START the largest in the recipe
-  bool composer = false;    // [compat]: Composer's behaviour where tutti's differs
+  int64_t first_sample = 0;   // place of the first sample of `batch` in the global batch
+  double kept_samples = 1.0;  // fraction of this rank's samples still in `batch`, at the first places
+  Batch batch;                // this rank's batch; from BEFORE_FORWARD to AFTER_BACKWARD the microbatch
+  Outputs outputs;            // of the microbatch
+  at::Tensor loss;            // mean loss of the microbatch, a scalar
+  double loss_scale = 1.0;    // factor of the losses before backward
+  int grad_accum = 1;         // before FIT_START the largest in the recipe
+  bool composer = false;      // [compat]: Composer's behaviour where tutti's differs
   int64_t device_train_microbatch_size = 0;  // samples; the last microbatches may be smaller
 
   // At AFTER_TRAIN_BATCH the views' gradients are sums over all ranks of scaled losses. Dividing by

@@ -81,9 +81,8 @@ std::vector<CheckpointPiece> checkpoint_pieces(const Trainee& trainee, int world
 
 // Differences allowed between a checkpoint and the trainee. Empty functions allow none.
 struct RestoreFilter {
-  std::function<bool(const std::string& name)> ignored = {};  // tensors that are not restored
-  std::function<bool(const std::string& name)> optional =
-      {};  // tensors that may be missing in the checkpoint
+  std::function<bool(const std::string& name)> ignored = {};   // tensors that are not restored
+  std::function<bool(const std::string& name)> optional = {};  // may be missing in the checkpoint
   // Called for each name that only the checkpoint or only the trainee has; if empty, such a name is an error.
   std::function<void(const std::string& what)> warn = {};
 };

@@ -179,7 +179,7 @@ TEST_F(Hdf5OpenTest, SourcesAreAsLargeAsWhatIsMapped) {
   write_hdf5(disk, scratch_.path("source.h5"), {hdf5_array("y", at::ones({4}))});
   write_virtual({{"source.h5", "y", 0, 2, 9}, {"source.h5", "y", 2, 5, 9}}, 7);
   expect_refused(
-      "needs the dataset 'y' of the file 'source.h5', which is [4]: too small for the mapped data,  "
+      "needs the dataset 'y' of the file 'source.h5', which is [4]: too small for the mapped data, "
       "up to [5]");
   write_virtual({{"source.h5", "y", 0, 4, 9}}, 4);
   EXPECT_TRUE(at::equal(Hdf5File(path_).read("x"), at::ones({4})));
