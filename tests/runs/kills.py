@@ -93,7 +93,7 @@ class Ordeal:
         if not said:
             return
         self.resumed += 1
-        expect(attempt > 0, "a first start resumes", finished.text)
+        expect(attempt > 0, "a first attempt resumes", finished.text)
         step = int(said[1])
         expect(step % self.options.interval == 0 or step == self.expected["lines"][-1]["step"],
                f"resumes after step {step}, where no checkpoint was", finished.text)

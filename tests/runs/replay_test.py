@@ -24,7 +24,7 @@ def record(run, *arguments, **options):
 class Replay(tutti_run.RunTest):
     @classmethod
     def setUpClass(cls):
-        """Three starts of two, one and one epochs, of which checkpoints of the last two epochs are left."""
+        """Three attempts of two, one and one epochs, of which checkpoints of the last two epochs are left."""
         cls.thrice = cls.enterClassContext(tutti_run.scratch_folder()) / "thrice"
         train(cls.thrice, checkpoint__keep=2, **SHORT)
         for epochs in 3, 4:
