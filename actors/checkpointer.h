@@ -15,8 +15,8 @@ namespace tutti {
 // step and kept. SnapshotCopied is sent once the pieces are copied, Durable (perhaps with an error) once the
 // file is synced.
 //
-// One checkpoint is in flight at a time. A Snapshot that comes early is not copied, and so its step waits,
-// until the checkpoint before is written and, on rank 0, concluded by the Supervisor. Ranks train in
+// One checkpoint is in flight at a time. A Snapshot that comes early is copied, and its step continues, only
+// after the previous checkpoint is written and, on rank 0, concluded by the Supervisor. Ranks train in
 // lockstep, so all wait.
 class Checkpointer final : public Actor {
  public:

@@ -13,7 +13,7 @@
 namespace tutti {
 namespace {
 
-// As in progress. Evaluations load what they ask for.
+// As in progress. Evaluations load on request.
 std::string place_of(const DataPosition& position, bool training) {
   const std::string number = std::to_string(position.batch + 1);
   return (training ? "epoch " + std::to_string(position.epoch + 1) + ", step " + number

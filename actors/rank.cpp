@@ -28,7 +28,7 @@ Progress::Facts facts_of(const Job& job, const RankEnvironment& environment) {
           .seed = job.seed};
 }
 
-// What the display asks of a live run's folders. Trouble is a warning.
+// Facts of a live run's folders for the display. Trouble is a warning.
 void join_folders(Progress::Options& progress, const Job& job, Disk& disk) {
   progress.newest_checkpoint = [&job, &disk] {
     const CheckpointSearch manifests_only{.on_bad = [](const std::string&) {},

@@ -21,7 +21,7 @@ namespace tutti {
 // The time limit for a rank's log destinations after all other actors of the rank have ended.
 constexpr Nanoseconds kLogsEndWithin = std::chrono::seconds(13);
 
-// A rank's access to the outside, and how its run ended. Must outlive the scheduler's run. Ranks of one
+// A rank's access to the outside, and the end of its run. Must outlive the scheduler's run. Ranks of one
 // process may share disk and clock. The defaults use this machine; nothing is printed or logged.
 struct RankEnvironment {
   Groups groups;
@@ -32,7 +32,7 @@ struct RankEnvironment {
   std::shared_ptr<Recorder> recorder = std::make_shared<RingRecorder>();
 
   std::string host = kLocalHost;
-  std::string after_interrupt;           // for the user who asks to stop by Ctrl-C
+  std::string after_interrupt;           // printed after Ctrl-C
   int memory_slot = 0;                   // of the meter, which the ranks of a process share
   bool live = false;                     // neither a replay nor a simulation
   int hosts = 1;                         // of all ranks

@@ -51,13 +51,13 @@ class Sync final : public Actor {
     bool done = false;                // in this pass
     bool finite = true;               // its result in this pass
     at::Tensor whole;                 // of this pass
-    std::optional<Envelope> awaited;  // the question AwaitEntry, until it is done
+    std::optional<Envelope> awaited;  // AwaitEntry's envelope, until the entry is done
   };
   // The entries of a group, in their order.
   struct Queue {
     std::vector<std::size_t> entries;
     std::size_t next = 0;  // of `entries`, in this pass
-    int posted = 0;        // and not done
+    int posted = 0;        // posted and not done
   };
 
   void set_plan(SetPlan& plan);
@@ -93,11 +93,11 @@ class Sync final : public Actor {
   std::vector<Entry> entries_;
   std::array<Queue, kGroupRoles> queues_;
   std::size_t running_ = 0;            // entries that are posted and not done
-  std::optional<Envelope> finishing_;  // the question FinishStep, until all entries are done
+  std::optional<Envelope> finishing_;  // FinishStep's envelope, until all entries are done
   bool finite_ = true;                 // the sums of this pass
   int64_t step_ = 0;                   // of the current round of collectives
   std::vector<Outstanding> outstanding_;
-  int awaited_ = 0;     // questions that wait for a collective
+  int awaited_ = 0;     // requests that wait for a collective
   TimePoint progress_;  // when a collective was last posted or finished
   TimePoint next_heartbeat_;
   Heartbeats unreported_;  // heartbeats since the last report to the Supervisor

@@ -13,7 +13,7 @@
 namespace tutti {
 
 // Arrows of a timeline between ranks: the control packets found in both the sender's and the receiver's
-// journal. (One of the two may be torn or still growing.) Reads all journals of a start once; uses eight
+// journal. (One of the two may be torn or still growing.) Reads all journals of an attempt once; uses eight
 // bytes per packet.
 class ControlArrows {
  public:

@@ -92,7 +92,7 @@ void RankWork::draw(Track& track, TraceKind kind, const JournalEvent& event, Nan
   if (ends) end_part(track, track.last);
 }
 
-// What an event means for other tracks, or beyond its own slice.
+// The effect of an event on other tracks, or beyond its own slice.
 void RankWork::follow(TraceKind kind, const JournalEvent& event, Nanoseconds time) {
   switch (kind) {
     case TraceKind::kBatch:
@@ -138,7 +138,7 @@ void RankWork::follow(const JournalDelivery& delivery, Nanoseconds time) {
     pause(*one, Activity::kWaitForGather, name(Activity::kWaitForGather), std::max(one->last, time));
 }
 
-// The ranks then sum their votes; in a world of one, and in evaluations without memory, nobody waits.
+// The ranks then sum their votes; a single rank, and evaluations without memory, do not wait.
 void RankWork::end_pass(Track& compute, TraceKind kind, Nanoseconds time) {
   const bool alone = world_ == 1;
   if (kind == TraceKind::kOutOfMemory && (alone || !is_in_a_pass(compute.work))) return;

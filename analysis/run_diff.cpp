@@ -81,7 +81,7 @@ bool comparable(const Hash& a, const Hash& b) {
          (a.names == b.names || (a.names && b.names && *a.names == *b.names));
 }
 
-// The step in which a record breaks off may lack passes or attempts: its last digest of a key is then of an
+// The step in which a record breaks off may miss passes or attempts: its last digest of a key is then of an
 // earlier pass than the other record's.
 bool is_same_pass(const Step& a, const Hash& ours, const Step& b, const Hash& theirs) {
   return (a.whole && b.whole) || ours.count == theirs.count;
@@ -277,7 +277,7 @@ std::string Diff::truncation_text(const std::string& name, RankRecord RankResult
 }
 
 std::string label(const std::string& run_dir, int64_t start) {
-  return start == 0 ? run_dir : run_dir + " (start " + std::to_string(start) + ")";
+  return start == 0 ? run_dir : run_dir + " (attempt " + std::to_string(start) + ")";
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ struct RunDiff {
   std::string text;
 };
 
-// Compares the digests of recorded starts of two runs (numbered as in recorded_start) step by step, where
+// Compares the digests of recorded attempts of two runs (numbered as in recorded_start) step by step, where
 // both have digests: a resumed run can be compared with an uninterrupted one. Throws UserError if the runs
 // cannot be compared.
 RunDiff diff_runs(const std::string& run_a, const std::string& run_b, int64_t start_a = 0,

@@ -15,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-// What training leaves besides the recipe; a copy may lack some of them.
+// Files and folders of a run besides the recipe; in a copy some may be missing.
 constexpr const char* kLeft[] = {kRunLock, kMetricsFile, kResultFile, "log/rank-0.log"};
 
 // A link, a pipe and a folder are there too.
@@ -35,7 +35,7 @@ bool has_journals(const std::string& folder) {
   return false;
 }
 
-// Others have a folder or a file called log, too.
+// Other programs also have a folder or a file called log.
 bool has_been_trained_in(const std::string& folder) {
   return std::ranges::any_of(kLeft, [&](const char* name) { return is_there(folder, name); }) ||
          has_journals(folder);

@@ -8,7 +8,7 @@
 namespace tutti {
 
 // True if the folder is a run's, as training leaves it: it has a recipe, and a lock, metrics, logs, ...
-// Throws UserError if nobody may look into the folder.
+// Throws UserError if the folder cannot be read.
 bool is_run_folder(const std::string& folder);
 
 // Throws UserError if there is no such folder, or it is not a run's.
@@ -30,7 +30,7 @@ enum class RunCondition {
 
 const char* name(RunCondition condition);  // "running"
 
-// Whether a run ended, and why.
+// The end of a run, and its reason.
 struct RunEnding {
   RunCondition condition = RunCondition::kKilled;
   std::string reason = {};    // why it ended; the host of a run under way; what is damaged

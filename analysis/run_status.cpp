@@ -175,7 +175,7 @@ std::string status_text(const RunStatus& status, int64_t now_unix_s) {
 
 namespace {
 
-// Nothing for what is no run. What cannot be read may be one.
+// Nothing if the folder is no run. An unreadable folder may be a run.
 std::optional<RunStatus> run_at(const std::string& path) try {
   std::error_code error;
   if (!fs::is_directory(path, error) || !is_run_folder(path)) return std::nullopt;

@@ -25,14 +25,14 @@ struct RunStatus {
   std::string json() const;  // on one line
 };
 
-// Throws UserError if the folder does not exist or is none of a run.
+// Throws UserError if the folder does not exist or is no run.
 RunStatus status_of(const std::string& run_dir);
 
 // Lines for people. `now_unix_s`: for "3 minutes ago".
 std::string status_text(const RunStatus& status, int64_t now_unix_s);
 
-// All runs directly below a folder, by name, those that cannot be read among them (RunCondition::kDamaged): a
-// line each, under a line of headings.
+// All runs directly below a folder, by name, also unreadable ones (RunCondition::kDamaged): a line each,
+// under a line of headings.
 std::vector<RunStatus> runs_below(const std::string& folder);
 std::string table_of_runs(const std::vector<RunStatus>& runs, int64_t now_unix_s);
 

@@ -53,7 +53,7 @@ std::vector<TimePoint> trace_starts(const RecordedRun& run) {
   return zeros;
 }
 
-// The first step that a later start trained again: its line in metrics.jsonl is the later start's.
+// The first step that a later attempt trained again: its line in metrics.jsonl is the later attempt's.
 int64_t first_repeated_step(const std::string& run_dir, const RecordedRun& run) {
   int64_t first = std::numeric_limits<int64_t>::max();
   for (const std::string& folder : recorded_starts(run_dir)) {

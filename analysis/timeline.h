@@ -6,7 +6,7 @@
 
 namespace tutti {
 
-// Writes a recorded start of a run (numbered as in recorded_start) as a trace for Perfetto; the run may be
+// Writes a recorded attempt of a run (numbered as in recorded_start) as a trace for Perfetto; the run may be
 // under way. Returns a summary line. Memory grows by a few bytes per control packet, and by the numbers of
 // metrics.jsonl, which are drawn as counters. Throws UserError if there is no journal or `out` cannot be
 // written.

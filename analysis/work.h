@@ -8,7 +8,7 @@
 
 namespace tutti {
 
-// What an actor spends its time on: the colours of a report, and behind the names of a timeline's slices.
+// The kinds of work of an actor: colours in a report, categories of a timeline's slices.
 enum class Activity : uint8_t {
   // of Compute
   kSetUp,
@@ -38,8 +38,7 @@ inline constexpr int kActivities = static_cast<int>(Activity::kCoordinate) + 1;
 
 const char* name(Activity work);
 
-// The work that a message begins in the actor that takes it, and its name; a message without an entry of its
-// own keeps its name.
+// The work that a message starts in its receiver, and the name shown for it; other messages keep their names.
 struct MessageWork {
   Activity work = Activity::kCoordinate;
   std::string name;

@@ -63,7 +63,7 @@ struct Request {
   std::string model;
 };
 
-// Does the work once; the results are those that Composer's function gives too.
+// Does the work once; the results are those of Composer's function.
 using Work = std::function<std::vector<at::Tensor>()>;
 
 // Whole numbers below `limit`; peer_algorithms.py makes the same.

@@ -1,7 +1,7 @@
 // Times image operations. Reads requests from the standard input, one a line: an operation, its parameter,
 // the height and width of the image, a number of threads, each of which changes an image of its own. Answers
 // with nanoseconds an image and the Adler-32 of the result. Without requests ("--all") it prints a table.
-// bench/images.py asks this program and Pillow the same.
+// bench/images.py sends this program and Pillow the same requests.
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <time.h>

@@ -12,8 +12,8 @@ namespace tutti {
 // kinds. Throws UserError for an unknown noun.
 std::string list_text(std::span<const Catalog> catalogs, const std::string& what);
 
-// The output of `tutti explain NAME`: each section, kind or key of that name; else what is about that topic.
-// Throws UserError that suggests the nearest name.
+// The output of `tutti explain NAME`: each section, kind or key of that name; else the entries about that
+// topic. Throws UserError that suggests the nearest name.
 std::string explain_text(std::span<const Catalog> catalogs, const std::string& name);
 
 // The same, followed by the matching Composer names.

@@ -48,13 +48,15 @@ std::string key_hint(std::string option) {
   return one == foreign_names().end() ? "" : "; " + one->translation();
 }
 
-// What an unknown word of a command was probably meant to be.
+// A guess at the meaning of an unknown word of a command.
 std::string option_hint(const CLI::App& command, const std::string& word) {
   if (!word.starts_with("--")) return "";
   const std::string option = word.substr(0, word.find('='));
   std::vector<std::string> known;
-  for (const CLI::Option* one : command.get_options())
+  for (const CLI::Option* one : command.get_options()) {
+    if (one->get_group().empty()) continue;
     for (const std::string& name : one->get_lnames()) known.push_back("--" + name);
+  }
   const std::string near = nearest_name(option, known);
   if (!near.empty() && similar_name(near, option)) return "; did you mean " + near + "?";
   const bool takes_keys = std::ranges::count(known, "--set") > 0;

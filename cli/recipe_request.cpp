@@ -45,10 +45,15 @@ void add_recipe_options(CLI::App& command, LibraryArguments& arguments) {
       ->allow_extra_args(false);
 }
 
-void add_start_option(CLI::App& command, const std::string& name, int64_t& start) {
-  command.add_option(name, start, "number of the recorded start, from 1 (default: the newest)")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1'000'000));
+void add_attempt_option(CLI::App& command, int64_t& attempt, const std::string& suffix) {
+  const auto add = [&](const std::string& name) {
+    return command
+        .add_option(name + suffix, attempt, "number of the recorded attempt, from 1 (default: the newest)")
+        ->type_name("N")
+        ->check(CLI::Range(1, 1'000'000));
+  };
+  add("--attempt");
+  add("--start")->group("");
 }
 
 int run_request(const std::string& command, const LibraryArguments& arguments) {
@@ -71,7 +76,7 @@ int run_request(const std::string& command, const LibraryArguments& arguments) {
                              .until = arguments.until,
                              .break_at = arguments.break_at,
                              .rank = arguments.rank,
-                             .start = arguments.start,
+                             .start = arguments.attempt,
                              .seeds = arguments.seeds.c_str(),
                              .faults = arguments.faults.c_str(),
                              .jobs = arguments.jobs,

@@ -17,7 +17,7 @@ struct LibraryArguments {
   int local_ranks = 0;
   bool json = false;
   int ranks = 0;
-  int64_t until = 0, break_at = 0, start = 0;
+  int64_t until = 0, break_at = 0, attempt = 0;
   int rank = -1;
   int jobs = 0;
   int share_of = 0;
@@ -32,8 +32,9 @@ using LibraryArgumentsPtr = std::shared_ptr<LibraryArguments>;
 // Adds RECIPE and --set.
 void add_recipe_options(CLI::App& command, LibraryArguments& arguments);
 
-// Adds --start: the number of a recorded start, from 1; 0 (default) = the newest.
-void add_start_option(CLI::App& command, const std::string& name, int64_t& start);
+// Adds --attempt: the number of a recorded attempt, from 1; 0 (default) = the newest. `suffix` ends the
+// option's name. The hidden old name, --start, is accepted.
+void add_attempt_option(CLI::App& command, int64_t& attempt, const std::string& suffix = "");
 
 // Opens libtutti.so beside the executable or in ../lib and runs the command there; returns the exit code.
 // Throws OperatingError if there is no such library.

@@ -23,24 +23,25 @@ CLI::Validator step() { return {step_number, "step=N"}; }
 
 struct DiffArguments {
   std::string run_a, run_b;
-  int64_t start_a = 0, start_b = 0;
+  int64_t attempt_a = 0, attempt_b = 0;
 };
 
 int diff(const DiffArguments& arguments) {
-  const RunDiff result = diff_runs(arguments.run_a, arguments.run_b, arguments.start_a, arguments.start_b);
+  const RunDiff result =
+      diff_runs(arguments.run_a, arguments.run_b, arguments.attempt_a, arguments.attempt_b);
   print_text(result.text + '\n');
   return result.same ? 0 : 1;
 }
 
 struct TimelineArguments {
   std::string run_dir, out;
-  int64_t start = 0;
+  int64_t attempt = 0;
 };
 
 int timeline(const TimelineArguments& arguments) {
   PosixDisk disk;
   const std::string out = arguments.out.empty() ? arguments.run_dir + "/timeline.json" : arguments.out;
-  print_text(write_timeline(disk, arguments.run_dir, out, arguments.start) + '\n');
+  print_text(write_timeline(disk, arguments.run_dir, out, arguments.attempt) + '\n');
   return 0;
 }
 
@@ -60,7 +61,7 @@ void add_replay(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("replay", "Run a recorded run again in one process and compare it");
   auto arguments = std::make_shared<LibraryArguments>();
   command->add_option("RUN", arguments->path, "the run's folder")->required();
-  add_start_option(*command, "--start", arguments->start);
+  add_attempt_option(*command, arguments->attempt);
   command->add_option("--until", arguments->until, "the last step to replay")->transform(step());
   command
       ->add_option("--break-at", arguments->break_at,
@@ -85,8 +86,8 @@ void add_diff(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<DiffArguments>();
   command->add_option("RUN_A", arguments->run_a, "a run's folder")->required();
   command->add_option("RUN_B", arguments->run_b, "another run's folder, or the same")->required();
-  add_start_option(*command, "--start-a", arguments->start_a);
-  add_start_option(*command, "--start-b", arguments->start_b);
+  add_attempt_option(*command, arguments->attempt_a, "-a");
+  add_attempt_option(*command, arguments->attempt_b, "-b");
   command->callback([&action, arguments] { action = [=] { return diff(*arguments); }; });
 }
 
@@ -97,7 +98,7 @@ void add_timeline(CLI::App& app, Action& action) {
   command->add_option("RUN", arguments->run_dir, "the run's folder")->required();
   command->add_option("--out", arguments->out, "the trace file (default: RUN/timeline.json)")
       ->type_name("FILE");
-  add_start_option(*command, "--start", arguments->start);
+  add_attempt_option(*command, arguments->attempt);
   command->callback([&action, arguments] { action = [=] { return timeline(*arguments); }; });
 }
 

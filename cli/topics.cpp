@@ -15,7 +15,7 @@ using Words = std::vector<std::string>;
 constexpr std::size_t kShown = 12, kWordOfATopic = 5;
 constexpr int kOfName = 8, kOfSynonym = 7, kOfText = 3, kOfWholeName = 6, kOfSection = 2;
 
-// What else a topic is called: words of names in the catalogs.
+// Other words for a topic: words of names in the catalogs.
 const std::map<std::string, Words>& synonyms() {
   static const std::map<std::string, Words> words = {
       {"accumulation", {"grad_accum"}},

@@ -45,7 +45,8 @@ class AgreementRound final : public Work {
 };
 
 // The texts of all statements, by rank. If a rank states trouble, throws it as a UserError of kRefused, the
-// same on all ranks: the lowest rank's, which is named unless it is rank 0 or all have the same trouble.
+// same on all ranks: the lowest rank's. The error names that rank unless it is rank 0 or all ranks have the
+// same trouble.
 std::vector<std::string> agreed_texts(const std::vector<Statement>& statements);
 
 // Runs one round and blocks until it is done. Call before the actors run. Returns all statements, by rank.

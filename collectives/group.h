@@ -60,7 +60,7 @@ using WorkPtr = std::unique_ptr<Work>;
 // A set of ranks that run collectives together. All tensors are flat (1-D, contiguous). Sums are computed in
 // the tensor's dtype: float32, float64, bfloat16, float16, int32 or int64. Every rank posts the same
 // collectives in the same order; collectives may overlap. Not thread-safe: only Sync's thread uses a group.
-// Polling one group need not advance another: who waits on several polls them all.
+// Polling one group need not advance another: poll every group that has work in progress.
 //
 // The ordered sum of ranks [a, b): for one rank its value; else split at a + the largest power of two below b
 // - a, and add the sums of the halves. So the sum of an aligned power-of-two block is the same everywhere.
@@ -94,7 +94,7 @@ class Group {
   virtual WorkPtr broadcast(at::Tensor inout, int root, const std::string& label) = 0;
   virtual WorkPtr barrier(const std::string& label) = 0;
 
-  // Grows whenever polling has moved a collective on, though it may not be done yet.
+  // Grows whenever polling advances a collective, finished or not.
   virtual int64_t moves() const { return 0; }
 
   // Ranks of the world, on this host, that have not posted the oldest collective in progress, for error

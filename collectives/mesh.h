@@ -42,7 +42,7 @@ class Mesh {
   std::vector<MeshAxis> axes_;
 };
 
-// What runs on a group of a rank. What runs on one group does not wait for another.
+// The work of a group. Groups do not wait for each other.
 enum class GroupRole : uint8_t {
   kWorld,       // all ranks: what is the same on all of them
   kGathers,     // ranks that share parameters: parameters
@@ -54,12 +54,12 @@ inline constexpr int kGroupRoles = 4;
 // The groups of a rank, by role; null where nothing runs.
 using Groups = std::array<std::shared_ptr<Group>, kGroupRoles>;
 
-// The axes of a mesh of ranks that share parameters, and of those with the same part of them.
+// The mesh axes of ranks that share parameters, and of ranks with the same part of them.
 inline constexpr const char* kShardAxis = "shard";
 inline constexpr const char* kReplicateAxis = "replicate";
 
-// The groups of `rank`: all ranks, for which there is a group already, and, where ranks share parameters, the
-// others. All ranks make their groups in the same order.
+// The groups of `rank`: `world`, and the other roles if ranks share parameters. All ranks make their groups
+// in the same order.
 using MakeGroup = std::function<std::shared_ptr<Group>(const std::vector<int>& ranks)>;
 Groups make_groups(std::shared_ptr<Group> world, const Mesh& mesh, int rank, const MakeGroup& make);
 

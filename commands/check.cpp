@@ -93,7 +93,7 @@ std::string row(std::string label, const std::string& value) {
   return "  " + label + value + '\n';
 }
 
-// The trainee is that of rank 0, whose share is the largest.
+// Uses the trainee of rank 0, whose share is the largest.
 std::string parameters_text(const Trainee& trainee) {
   int64_t all = 0, share = 0;
   for (const auto& view : trainee.views) {
@@ -104,7 +104,7 @@ std::string parameters_text(const Trainee& trainee) {
   return share < all ? text + ", " + grouped(share) + " in the largest share of a rank" : text;
 }
 
-// What was checked, in short.
+// A summary of the checks.
 std::string summary(const Job& job, const State& trainee, const CheckOptions& options) {
   const int64_t steps = planned_steps(job);
   std::string text = row("model", job.model_name() + ": " + parameters_text(trainee));

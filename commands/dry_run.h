@@ -6,7 +6,7 @@
 
 namespace tutti {
 
-// What the last of some tried steps took.
+// Time and memory of the last tried step.
 struct TriedStep {
   int steps = 0;           // tried
   double loss = 0;         // mean over all ranks
@@ -15,9 +15,9 @@ struct TriedStep {
   int64_t grad_accum = 1;  // microbatches, if it is automatic: those that memory allowed
 };
 
-// Trains so many steps, with all ranks in this process, on a model of its own in a temporary folder: without
-// loggers, callbacks, evaluations and a checkpoint to start from. Throws what the training throws, as for a
-// model of a plugin whose shapes do not fit.
+// Trains `steps` steps of a new model, with all ranks in this process, in a temporary folder: without
+// loggers, callbacks, evaluations and a checkpoint to start from. Passes on exceptions of the training, for
+// example if shapes of a plugin's model do not fit.
 TriedStep try_steps(Setting recipe, int ranks, int steps);
 
 }  // namespace tutti

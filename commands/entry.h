@@ -23,7 +23,7 @@ struct TuttiRequest {
   long long until;         // replay --until, a step
   long long break_at;      // replay --break-at, a step
   int rank;                // replay --rank; -1: all
-  long long start;         // replay --start, from 1
+  long long start;         // replay --attempt, from 1
   const char* seeds;       // simulate --seeds: "1..1000"
   const char* faults;      // simulate --faults
   int jobs;                // simulate --jobs

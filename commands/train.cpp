@@ -154,7 +154,7 @@ Exit run_agreed(const StartRequest& request, Group& group, const std::function<E
 // True if each of Slurm's tasks would train a run of its own.
 bool is_lone_task(const StartRequest& request) { return is_one_of_slurms_tasks() && request.good(); }
 
-// All tasks are refused alike; the first says why.
+// All tasks are refused; the first prints the reason.
 Exit refuse_lone_task() {
   if (slurm_task() == 0)
     print_error(std::string("Slurm has ") + std::getenv("SLURM_NTASKS") +

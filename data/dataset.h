@@ -41,11 +41,11 @@ class Dataset {
   // A cheap hash of the content (sizes, names, a few samples), which identifies the dataset in a checkpoint.
   virtual uint64_t digest() const = 0;
 
-  // What the user should know about how the data are stored, if that costs time: one line. "" = nothing.
+  // Advice to the user, if the way the data are stored costs time: one line. "" = none.
   virtual std::string advice() const { return {}; }
 
-  // This dataset with transforms that algorithms add, in their place among its own. Null if it has none of
-  // its own: see with_transforms (data/readers/transformed_dataset.h).
+  // This dataset with the transforms that algorithms add, at their place among its own. Null if it has no
+  // transforms: see with_transforms (data/readers/transformed_dataset.h).
   virtual std::shared_ptr<const Dataset> with(const Transforms&) const { return nullptr; }
 };
 using DatasetPtr = std::shared_ptr<const Dataset>;

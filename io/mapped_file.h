@@ -30,8 +30,8 @@ class MappedFile {
 };
 
 // A part of an open file, mapped to be written: bytes `offset` (whole pages) to offset + size, which must
-// exist. If the file is truncated or may no longer be written, the process goes on: what is then written to
-// those bytes goes to memory that belongs to no file.
+// exist. If the file is truncated or becomes read-only, the process continues: later writes go to memory that
+// belongs to no file.
 class WritableMapping {
  public:
   WritableMapping(int descriptor, uint64_t offset,

@@ -9,7 +9,7 @@ namespace tutti {
 
 namespace fs = std::filesystem;
 
-// Of a path that cannot be resolved, opening says why.
+// If a path cannot be resolved, opening it reports why.
 std::string path_in_run(const std::string& run_dir, const std::string& name) {
   const std::string path = run_dir + '/' + name;
   std::error_code unknown;

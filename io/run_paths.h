@@ -21,7 +21,7 @@ inline constexpr const char* kRunLock = ".lock";
 // there to what is outside of the run's folder.
 std::string path_in_run(const std::string& run_dir, const std::string& name);
 
-// The path, which a recipe names. As path_in_run, if it is below the run's folder; any other may be anywhere.
+// A path named by a recipe. As path_in_run if it is below the run's folder; any other path is accepted.
 std::string require_no_link_out(const std::string& run_dir, const std::string& path);
 
 // The path of a logger's file or folder: `pattern` with {run_name} and {rank} replaced, relative to the run

@@ -41,12 +41,12 @@ std::vector<Known> known_algorithms(const Algorithms& algorithms, const Setting&
 
 std::shared_ptr<Algorithm> make_required(const RequiredAlgorithm& required, const Job& job,
                                          const std::string& folder) try {
-  if (required.settings.empty()) throw UserError("the program of that run brought it");
+  if (required.settings.empty()) throw UserError("the program of that run has it");
   const Setting written = parse_recipe(required.settings, folder);
   const Setting section =
       resolve_section(algorithm_catalog(), written.at(kSection).array().at(0), {.folder = folder});
   if (section.at("kind").text() == kPluginKind && !job.plugin)
-    throw UserError("a plugin brought it, and the recipe names none; add [plugins] with its library");
+    throw UserError("it is of a plugin that the recipe does not name; add [plugins] with its library");
   return job.make_algorithm(section);
 } catch (const std::exception& error) {
   throw UserError(folder + ": the weights need the algorithm " + required.name +

@@ -14,7 +14,7 @@ struct BestSettings {
   bool less_is_better = false;
   int keep = 1;
 
-  // Of a resolved table.
+  // Reads a resolved table.
   static BestSettings read(const Setting& table);
   bool better(double one, double other) const { return less_is_better ? one < other : one > other; }
 };
@@ -37,8 +37,8 @@ class BestValues {
   BestState state_;
 };
 
-// The names of the best checkpoints, best first; of equal ones the earlier. `values`: of checkpoints after
-// whose step the metric was measured, by name, in the order of time.
+// The names of the best checkpoints, best first; the earlier of equal ones first. `values`: the metric after
+// the step of each checkpoint, by name, in the order of time.
 std::vector<std::string> best_checkpoints(const BestSettings& settings,
                                           const std::vector<std::pair<std::string, double>>& values);
 

@@ -36,7 +36,7 @@ struct StartFrom {
 // it. Throws UserError with both keys if two keys contradict each other.
 StartFrom start_from(const Setting& recipe, const std::string& resume);
 
-// Resets the parts of a state whose names are forgotten to those of a fresh run: see StatePatterns.
+// Resets the named parts of a state to those of a fresh run: see StatePatterns.
 void forget(RunState& state, const std::function<bool(const std::string& name)>& is_forgotten);
 // The names of all parts of a state but its listeners.
 std::vector<std::string> names_in_state();

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kLookedAt = 16;
 
-// What a model reads.
+// The tokens that a model reads.
 struct TokenArrays {
   std::string input = kInputArray, target = kTargetArray;
 };
@@ -28,8 +28,8 @@ struct Tokens {
   at::Tensor input, target;
 };
 
-// True if targets count, and all that do are the tokens so many places on. The last places have no such
-// token.
+// True if some targets count, and each of them is the token `places` positions later. The last positions have
+// no such token.
 bool are_ahead(const Tokens& tokens, int64_t places) {
   const int64_t length = tokens.input.size(1) - places;
   if (length < 1) return false;
@@ -39,8 +39,8 @@ bool are_ahead(const Tokens& tokens, int64_t places) {
   return counted.any().item<bool>() && !others.any().item<bool>();
 }
 
-// Tokens that are all alike are the next ones too. Few masked tokens may all have stayed as they were, so
-// that most targets have to count.
+// If all tokens are equal, targets are also the next tokens. A few masked tokens may all be unchanged, so
+// most targets must count.
 bool are_copies(const Tokens& tokens, double least_counted) {
   const double counted = tokens.target.ne(kIgnoredTarget).to(at::kDouble).mean().item<double>();
   return counted > least_counted && are_ahead(tokens, 0) && !are_ahead(tokens, 1);
@@ -53,7 +53,7 @@ const Setting* next_token_of(const Setting& section) {
   return nullptr;
 }
 
-// Of data that have the next token as the target, next_token makes the one after it.
+// If the target is already the next token, next_token would shift it once more.
 void require_none_skipped(const Setting& section, const Tokens& tokens) {
   const Setting* next_token = next_token_of(section);
   if (next_token && are_ahead(tokens, 2) && !are_ahead(tokens, 1))

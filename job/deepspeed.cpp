@@ -230,7 +230,7 @@ class Translation {
     put("collectives", "bucket_mb", size, size.number() * bytes_of_gradient() / kBytesPerMib);
   }
 
-  // Of a number that is summed over ranks.
+  // Bytes of a number in sums over ranks.
   double bytes_of_gradient() const {
     const Setting* reduced = own_value("precision", "reduce_dtype");
     const Setting* dtype = reduced ? reduced : own_value("precision", "param_dtype");

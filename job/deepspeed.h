@@ -18,7 +18,7 @@ Setting with_deepspeed(const Setting& written);
 // `global_batch`: samples of a step over all ranks. Throws UserError.
 void require_deepspeed_rule(const Setting& recipe, int64_t global_batch, int world);
 
-// What the section of a resolved recipe asks for without effect: a line for the user; "" = nothing.
+// The options of the section that have no effect: a line for the user; "" = none.
 std::string deepspeed_advice(const Setting& recipe);
 
 }  // namespace tutti

@@ -43,7 +43,7 @@ bool same_dtype(const SampleSpec& one, const SampleSpec& other, const std::strin
   return a == one.dtypes.end() ? b == other.dtypes.end() : b != other.dtypes.end() && a->second == b->second;
 }
 
-// Other shapes are the model's to judge.
+// The model judges other shapes.
 void require_like_training(const Setting& section, const SampleSpec& trained, const SampleSpec& evaluated) {
   const Setting& key = key_of_shape(section);
   for (const auto& [array, shape] : trained.shapes) {
@@ -60,10 +60,10 @@ void require_no_ignore_index(const Job& job, const Evaluator& evaluator) {
     if (metric.is_table() && metric.has("ignore_index") &&
         metric.at("ignore_index").integer() != kIgnoredTarget)
       metric.at("ignore_index")
-          .fail("model.ignore_index makes -100 of all targets that do not count; leave this one out");
+          .fail("model.ignore_index maps all ignored targets to -100; leave this key out");
 }
 
-// What the model says against a sample of the data, or "".
+// The model's objection to a sample of the data, or "".
 std::string why_rejected(const State& state, const Evaluator& evaluator, const SampleSpec& spec) {
   if (overlong_sequences(*state.model, spec) > 0)
     return "the model takes at most " + std::to_string(longest_sequence(*state.model)) + " tokens";

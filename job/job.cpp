@@ -49,7 +49,7 @@ int64_t global_batch(const Setting& data, int world, bool own) {
     size.fail("expected a sample for each of " + std::to_string(world) + " ranks at least");
   if (own && size.integer() % world != 0)
     size.fail("expected a multiple of the number of ranks, " + std::to_string(world) +
-              ": each has data of its own, and gets as many samples of it as the others of theirs");
+              ": each rank has its own dataset, and all get the same number of samples");
   return size.integer();
 }
 
@@ -204,7 +204,7 @@ std::vector<std::string> facts_of_all(const std::vector<const PerRankData*>& own
       lines += facts_text(*one->of_rank[static_cast<std::size_t>(rank)]) + '\n';
     return lines;
   };
-  // With several processes all ranks take part in this round, whatever their recipes are.
+  // With several processes all ranks take part in this round, even if their recipes differ.
   if (options.all_gather) return options.all_gather(facts(options.rank));
   std::vector<std::string> all;
   for (int rank = 0; rank < world; ++rank) all.push_back(facts(rank));
@@ -230,7 +230,7 @@ void settle_data(Job& job, const JobOptions& options) {
 
 void require_own_label(const Job& job, const Setting& label) {
   if (label.text().empty() || label.text() == "train")
-    label.fail("expected the name of what is evaluated, and not \"train\"");
+    label.fail("expected a name for the evaluated data, other than \"train\"");
   for (const auto& other : job.evaluators)
     if (other.label == label.text()) label.fail("another evaluator has this label; each needs its own");
 }
@@ -255,7 +255,7 @@ void open_all_data(Job& job, const JobOptions& options) {
   job.data_digest = job.per_rank_train.empty() ? job.train->digest() : job.per_rank_train.digest;
 }
 
-// How many pieces the parameters and gradients are cut into of which a rank has memory for one.
+// The number of pieces of parameters and gradients; a rank needs memory for one.
 int pieces_of_memory(const Job& job) {
   using enum ShardingStrategy;
   const ShardingStrategy strategy = job.settings.sharding.strategy;

@@ -146,13 +146,13 @@ class Resumption {
     for (const auto& [name, entry] : tensors_.entries()) names.push_back(name);
     for (const auto& [name, text] : state.listeners) names.push_back(name);
     for (const std::string& pattern : load_.ignored.idle(names))
-      warn(checkpoint_.folder + ": it holds nothing that load_ignore_keys names '" + pattern + "'");
+      warn(checkpoint_.folder + ": load_ignore_keys names '" + pattern + "', which fits nothing in it");
     for (const auto& one : state.required_algorithms) names.push_back("algorithms/" + one.name);
     for (const std::string& algorithm : load_.without_algorithms) {
       const std::string path = "algorithms/" + algorithm;
       if (std::ranges::none_of(names, [&](const auto& one) { return (one + '/').starts_with(path + '/'); }))
-        warn(checkpoint_.folder + ": it holds nothing of an algorithm '" + algorithm +
-             "', which load_exclude_algorithms names");
+        warn(checkpoint_.folder + ": load_exclude_algorithms names '" + algorithm +
+             "', of which the checkpoint has nothing");
     }
   }
 

@@ -22,7 +22,7 @@ struct Written {
   bool is_input = false;
 };
 
-// As plain_path, but with links resolved.
+// Like plain_path, but with links resolved.
 std::string true_path(const std::string& path) {
   std::error_code unknown;
   const fs::path found = fs::weakly_canonical(plain_path(path), unknown);
@@ -82,7 +82,7 @@ class WrittenFiles {
   }
 
  private:
-  // Of a name that is not absolute as it is written.
+  // For a name that is not written as an absolute path.
   void require_inside(const Setting& key, const std::string& path) const {
     if (path != run_dir_ && !lies_below(path, run_dir_))
       key.fail("leads out of the run's folder, to " + path +

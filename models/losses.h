@@ -4,7 +4,7 @@
 
 namespace tutti {
 
-// How the losses of single items are combined. Values are libtorch's at::Reduction.
+// The reduction of the losses of single items. Values are libtorch's at::Reduction.
 enum class LossReduction : int64_t { kNone, kMean, kSum };
 
 at::Tensor reduced(const at::Tensor& losses, LossReduction reduction);
@@ -29,8 +29,8 @@ at::Tensor index_cross_entropy(const at::Tensor& scores, const at::Tensor& targe
 // The sums over classes [N, ...] of probabilities [N, C, ...]: 1, exactly, where they are but for rounding.
 at::Tensor target_masses(const at::Tensor& target);
 
-// What the mean of soft_cross_entropy is over: the number of indices other than kIgnoredIndex, or the sum of
-// all probabilities [N, C, ...] by target_masses.
+// The divisor of the mean in soft_cross_entropy: the number of indices other than kIgnoredIndex, or the sum
+// of all probabilities [N, C, ...] by target_masses.
 double counted_targets(const at::Tensor& target);
 
 struct SoftCrossEntropyOptions {

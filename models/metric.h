@@ -21,7 +21,7 @@ class Metric {
  public:
   virtual ~Metric() = default;
   virtual std::string name() const = 0;  // Composer's: "MulticlassAccuracy"
-  // NAME in metrics/LABEL/NAME: name(), or a name given to tell two metrics of one kind apart.
+  // NAME in metrics/LABEL/NAME: name(), or a name that distinguishes two metrics of one kind.
   std::string measured_name() const { return measured_name_.empty() ? name() : measured_name_; }
   void set_measured_name(std::string name) { measured_name_ = std::move(name); }
   // outputs: the result of eval_forward; target: the labels of the batch.

@@ -63,7 +63,7 @@ struct Key {
   bool may_be_absent() const;
   std::string expects() const;  // "an integer >= 1", "one of auto, cpu, gpu", ...
 
-  // The choice that `text` is another name of, else `text`.
+  // The choice for its other name `text`, else `text`.
   const std::string &choice_named(const std::string &text) const;
 
   bool refused() const { return !refusal.empty(); }
@@ -82,16 +82,16 @@ struct Key {
   Key not_carried_over(const std::string &reason) &&;
 };
 
-// Where a kind is from, for `tutti explain`, for who looks for Composer's names, and for docs/algorithms.md.
+// The origin of a kind, for `tutti explain`, readers who know Composer's names, and docs/algorithms.md.
 struct Origin {
-  std::string composer = "";                // Composer's class: "MixUp"; the kind may be called so in recipes too
+  std::string composer = "";  // Composer's class: "MixUp"; the kind may be called so in recipes too
   std::vector<std::string> functions = {};  // Composer's, for a loop of one's own: "mixup_batch"
   std::string header = "";                  // of class and function: "algorithms/augmentation/mixup.h"
   std::string call = "";                    // a call of the function in C++; "" = none
   std::string paper = "";                   // "Zhang et al. 2018, arXiv:1710.09412"; "" = none
   std::string models = "";                  // that it suits
   std::string effect = "";                  // what to expect of it
-  std::string example = "";            // lines of a recipe beside the kind, for keys without a default
+  std::string example = "";                 // lines of a recipe beside the kind, for keys without a default
 };
 
 // A kind, chosen by `kind = "name"`: a model, an optimizer, a dataset, ...

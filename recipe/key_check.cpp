@@ -86,7 +86,7 @@ Setting checked_time(const Key& key, const Setting& given) {
   if (unit.empty() || (!key.units.empty() && !contains(key.units, unit))) reject(given);
   const auto number = time_number(std::string_view(text).substr(0, text.size() - unit.size()));
   if (number && !key.range.holds(*number)) reject(given);
-  if (number && *number > kMaxTime) given.fail("expected a time that is reached; this one never is");
+  if (number && *number > kMaxTime) given.fail("expected a shorter time; this one is never reached");
   return with_value(given, text);
 }
 

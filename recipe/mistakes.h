@@ -18,7 +18,7 @@ struct Mistakes {
   std::vector<std::pair<std::string, UserError>> missing = {};  // by the path of the key or section
   std::set<std::string> meant = {};  // paths that misspelt or misplaced names stand for
 
-  // Throws all. What is missing is no mistake of its own if a misspelt name stands for it.
+  // Throws all mistakes. A missing key is not counted if a misspelt name stands for it.
   void throw_all();
 };
 

@@ -10,7 +10,7 @@
 
 namespace tutti {
 
-// What is probably meant by a name that is not known where it stands.
+// Guesses the meaning of a name that is unknown at its place.
 struct NameHint {
   std::string text;        // "; did you mean lr?", "; it belongs in [train]"
   std::string meant = "";  // the path of the key or section that is meant: "train.max_duration"; "" = none

@@ -27,7 +27,7 @@
 // Free of libtorch, as catalogs are: options and their declarations are linked into the thin executable.
 namespace tutti {
 
-// How a member of type T is written in a recipe. Specialise it beside a type of your own (Time, BatchKey).
+// The form of a member of type T in a recipe. Specialise it beside your own type (Time, BatchKey).
 template <class T>
 struct OptionType;
 
@@ -116,7 +116,7 @@ struct Bound {
     return with([&](Key& k) { k.type = type; });
   }
 
-  // As the builders of Key.
+  // Like the builders of Key.
   Bound also_named(std::vector<std::string> names) && { return with(&Key::also_named, std::move(names)); }
   Bound one_of(std::vector<std::string> values) && { return with(&Key::one_of, std::move(values)); }
   Bound or_word(std::string word) && { return with(&Key::or_word, std::move(word)); }
@@ -200,7 +200,7 @@ template <class... Options>
 struct Kinds {
   static std::vector<Entry> entries() { return {Options::kind().entry...}; }
 
-  // What the section's kind makes; null if this list does not have the kind.
+  // The object made for the section's kind; null if this list does not have the kind.
   template <class Made, class... Args>
   static Made made(const Setting& section, const Args&... args) {
     const std::string& name = section.at("kind").text();

@@ -11,7 +11,7 @@
 
 namespace tutti {
 
-// Where a table of the recipe comes from.
+// The origin of a table of the recipe.
 struct SectionOrigin {
   std::filesystem::path folder;           // base of relative paths
   bool missing = false;                   // the recipe does not have the section

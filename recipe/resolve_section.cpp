@@ -43,7 +43,7 @@ class SectionResolver {
       mistakes_.all.collect([&] { apply_alternatives(alternatives, members); });
   }
 
-  // Without a kind nothing else is known of the table.
+  // Without a kind the table's keys are unknown.
   void check_common_keys() {
     for (const auto& key : catalog_.keys)
       if (given_.find(key.name)) mistakes_.all.collect([&] { value_of(key); });

@@ -11,7 +11,7 @@
 namespace tutti {
 namespace {
 
-// Controls are escaped, also those that TOML allows as they are: a terminal would obey them.
+// Control characters are escaped, also those that TOML allows: a terminal would obey them.
 std::string quoted(const std::string& text) {
   std::string out = "\"";
   for (std::size_t i = 0; i < text.size(); ++i) {

@@ -74,7 +74,7 @@ class Reader {
   }
 
   // Sorts members by position, since toml::table sorts by name. A section that only its subsections open has
-  // no position and takes that of its first member.
+  // no position and gets that of its first member.
   Setting::Value table(const toml::table& members, const std::string& path) const {
     Setting::Table out;
     for (const auto& [key, node] : members) {
@@ -187,7 +187,7 @@ class Override {
             characters(end) - characters(begin)};
   }
 
-  // Of the value and of the part of the path that is its key.
+  // The places of the value, and of its key in the path.
   Position position(std::size_t key_begin, std::size_t key_end) const {
     return {kOverrideFile, 0, columns(std::min(path_.size() + 1, text_.size()), text_.size()),
             columns(key_begin, key_end), source_};

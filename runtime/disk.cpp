@@ -55,7 +55,7 @@ class Descriptor {
   int fd_;
 };
 
-// Of a file that is written: /dev/null will do.
+// For a file to be written: /dev/null is allowed.
 uint64_t size_of(const Descriptor& file, const std::string& path) {
   struct stat status;
   if (::fstat(file.get(), &status) != 0) fail(path, "stat", errno);

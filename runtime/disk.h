@@ -23,7 +23,7 @@ class WritableFile {
 class DiskLock {
  public:
   virtual ~DiskLock() = default;
-  // False on file systems without locks, where nobody is kept out.
+  // False on file systems without locks, where a lock keeps no process out.
   virtual bool excludes() const = 0;
 };
 
@@ -56,9 +56,9 @@ class Disk {
   // Locks the file at `path` and creates it if needed, not through a link. Null if the lock is held, by
   // another process or by this one. The text `holder` is written into the file.
   virtual std::unique_ptr<DiskLock> lock(const std::string& path, const std::string& holder) = 0;
-  // Whether somebody holds the lock; a file that does not exist is free. Writes nothing.
+  // The state of the lock; a file that does not exist is free. Writes nothing.
   virtual LockState lock_state(const std::string&) const { return LockState::kUnknown; }
-  // Tells a file or folder from another one at the same path; 0 if there is none.
+  // Distinguishes a file or folder from a later one at the same path; 0 if the path does not exist.
   virtual uint64_t identity(const std::string&) const { return 1; }
 };
 

@@ -14,8 +14,8 @@ struct Columns {
   int count = 1;
 };
 
-// A position in a file of the user, or of an option of the command line; line 0 is the whole file. Of a
-// value, also where its key stands.
+// A position in a file of the user, or of an option of the command line; line 0 is the whole file. For a
+// value, also the place of its key.
 struct Position {
   std::string file;
   int line = 0;

@@ -15,7 +15,7 @@ int launched_world();
 // The number of ranks that mpirun or srun started on this machine; 1 without them.
 int launched_neighbours();
 
-// What a user who pressed Ctrl-C should know: mpirun makes SIGTERM of it, and kills its ranks soon.
+// Advice after Ctrl-C: mpirun turns it into SIGTERM, and kills its ranks soon.
 std::string after_interrupt();
 
 // True if Slurm started several tasks, and no mpirun this process: a world of one rank is then a mistake.

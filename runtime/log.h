@@ -21,7 +21,7 @@ class Log {
 };
 
 // Lines begin with time, level and "rank N". If the file cannot be opened, logs to standard error instead.
-// Otherwise uses standard error only if `to_terminal`: from level info on if `path` is empty, else for
+// Otherwise uses standard error only if `to_terminal`: for level info and above if `path` is empty, else for
 // warnings and errors.
 std::unique_ptr<Log> make_log(const std::string& path, int rank, bool to_terminal);
 

@@ -24,7 +24,7 @@ std::string shown(std::string_view value);
 // Makes a text of any length safe for a terminal: as `printable`, but tabs stay and nothing is left out.
 std::string terminal_text(std::string_view text);
 
-// Writes such a text, for people, to standard output. Colors must not be in it.
+// Writes a printable text to standard output. It must have no colors.
 void print_text(std::string_view text);
 
 // Makes a whole value safe, on one line: for a path, or a comment of a recipe.

@@ -5,7 +5,7 @@
 
 namespace tutti {
 
-// How a run ends on a rank.
+// The end of a run on a rank.
 enum class EndKind : uint8_t {
   kDone,                     // trained to the end
   kStopped,                  // on request, before the end

@@ -76,7 +76,7 @@ class Recorder {
   // Why the record is incomplete; "" while nothing is missing.
   virtual std::string incomplete() const { return ""; }
 
-  // How the run ended on this rank; the last call.
+  // The end of the run on this rank; the last call.
   virtual void end(const RankEnd&) {}
 };
 

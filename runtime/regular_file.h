@@ -16,7 +16,7 @@ class RegularFile {
   RegularFile(RegularFile&& other) noexcept;
   RegularFile(const RegularFile&) = delete;
 
-  // "" if the file is open, else why not: "No such file or directory", "is a pipe, and no file".
+  // "" if the file is open, else the reason: "No such file or directory", "is a pipe, and no file".
   const std::string& problem() const { return problem_; }
   int descriptor() const { return descriptor_; }
   uint64_t size() const { return size_; }  // when it was opened
@@ -29,7 +29,7 @@ class RegularFile {
   std::string problem_;
 };
 
-// Of a recipe, a result and the like, which are read as a whole, whoever has put them there.
+// For recipes, results and other files that are read whole, from any source.
 inline constexpr uint64_t kMostTextBytes = uint64_t{1} << 24;
 
 // The whole text of a regular file of at most so many bytes. Throws OperatingError with the path.

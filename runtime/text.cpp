@@ -18,7 +18,7 @@ std::size_t encoded_bytes(unsigned char first) {
   return first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
 }
 
-// True if the second byte may follow the first one. Others are of long forms, surrogates, or beyond Unicode.
+// True if the second byte may follow the first one. Other pairs are overlong, surrogates, or beyond Unicode.
 bool may_follow(unsigned char first, unsigned char second) {
   const unsigned char least = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
   const unsigned char most = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;

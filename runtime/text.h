@@ -6,7 +6,7 @@
 
 namespace tutti {
 
-// As printf; at most 255 bytes.
+// Like printf; at most 255 bytes.
 [[gnu::format(printf, 1, 2)]] std::string formatted(const char* format, ...);
 
 // "4,810"

@@ -6,7 +6,7 @@
 
 namespace tutti {
 
-// The actors that record what they do.
+// The actors that record trace events.
 enum class ActorKind : uint8_t { kLoader, kCompute, kSync, kCheckpointer, kSupervisor };
 
 // Trace events, sorted by the actor that records them. Brackets name the meaning of `TraceEvent::detail`.

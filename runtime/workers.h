@@ -17,7 +17,7 @@ class Workers {
   virtual void run(int parts, const std::function<void(int part)>& work) = 0;
 };
 
-// Makes Workers of so many threads.
+// Makes Workers with this number of threads.
 using StartWorkers = std::function<std::unique_ptr<Workers>(int threads)>;
 
 // The thread that calls run(), and `threads` - 1 more, which end with the object.

@@ -6,9 +6,9 @@
 
 namespace tutti {
 
-// For each of parameters(root): true if the model uses it once, in an operation that autocast runs in 16 bits
-// (Linear, Conv1D, Conv2d, each in one slot, and without a rule for their weight). Gathered in 16 bits, it
-// gives the same outputs and gradients, and autocast makes no copy of it.
+// For each of parameters(root): true if the model uses the parameter once, in an operation that autocast runs
+// in 16 bits (Linear, Conv1D, Conv2d, each in one slot, and without a rule for their weight). Such a
+// parameter may be gathered in 16 bits: outputs and gradients are the same, and autocast makes no copy.
 std::vector<bool> cast_by_autocast(Layer& root);
 
 }  // namespace tutti

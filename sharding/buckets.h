@@ -33,12 +33,12 @@ struct BucketPlan {
 // it is the same on every rank.
 BucketPlan plan_buckets(const std::vector<at::Tensor>& parameters, int64_t bucket_bytes,
                         std::optional<at::ScalarType> dtype = std::nullopt);
-// The same for some of the parameters: `members`, ascending indices.
+// The same for the parameters `members` only (ascending indices).
 BucketPlan plan_buckets(const std::vector<at::Tensor>& parameters, const std::vector<std::size_t>& members,
                         int64_t bucket_bytes, std::optional<at::ScalarType> dtype = std::nullopt);
-// The bucket with the slots of these parameters alone, which keep their places. `members`: by parameter.
+// The bucket with only the slots of these parameters, at their places. `members`: by parameter.
 Bucket with_only(const Bucket& bucket, const std::vector<bool>& members);
-inline constexpr int64_t kAnyBytes = std::numeric_limits<int64_t>::max();  // a bucket for each dtype in turn
+inline constexpr int64_t kAnyBytes = std::numeric_limits<int64_t>::max();  // a bucket per run of one dtype
 
 // A tensor with the parameter's sizes and strides, on the meta device, for plans.
 at::Tensor stand_in(const at::Tensor& parameter, at::ScalarType dtype);

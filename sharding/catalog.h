@@ -11,20 +11,20 @@ namespace tutti {
 // [sharding]
 Catalog sharding_catalog();
 
-// What a rank has beside its share: its rows of every parameter.
+// The data of a rank besides its share, its rows of every parameter.
 enum class ShardingStrategy {
   kNone,       // everything
   kOptimizer,  // parameters and gradients; ZeRO-1
   kGradients,  // parameters; ZeRO-2
   kFull,       // parameters of the units that compute; ZeRO-3, FSDP
-  kHybrid,     // as kFull; shares are those of groups of ranks, and each group has a copy
+  kHybrid,     // as kFull within groups of ranks; each group has a copy of the model
 };
 
 struct ShardingSettings {
   ShardingStrategy strategy = ShardingStrategy::kNone;
   int shard_size = 0;              // ranks that share a copy, with kHybrid only; 0 = not given
-  std::vector<std::string> units;  // kinds of layers, or patterns of names with *; empty: blocks that repeat
-  double unit_mb = 0;              // MiB of a layer with all below it, at least; 0 = by `units`
+  std::vector<std::string> units;  // kinds of layers, or name patterns with *; empty: repeated blocks
+  double unit_mb = 0;              // least MiB of a layer with all layers below it; 0 = by `units`
   bool prefetch = true;
   bool reshard_after_forward = true;
 

@@ -23,8 +23,8 @@ class GradientBuckets {
  public:
   using Full = std::function<void(int bucket)>;
 
-  // Sets a hook on every parameter that requires a gradient; others have no place in the buckets, also if
-  // they require one later. `dtype`: see plan_buckets.
+  // Sets a hook on every parameter that requires a gradient; other parameters have no place in the buckets,
+  // even if they require a gradient later. `dtype`: see plan_buckets.
   GradientBuckets(std::vector<NamedParameter> parameters, int64_t bucket_bytes, Full full,
                   std::optional<at::ScalarType> dtype = std::nullopt);
   ~GradientBuckets();
@@ -36,15 +36,15 @@ class GradientBuckets {
 
   // Looks, between steps, at which parameters require a gradient now.
   void follow_frozen();
-  // Of each bucket, the bytes up to its last parameter that requires a gradient: what is to be reduced. A
-  // bucket of 0 is not reported. Parameters in between that require none have zeros.
+  // The bytes to reduce of each bucket: up to its last parameter that requires a gradient. A bucket of 0
+  // bytes is not reported. Parameters in between that require no gradient have zeros.
   const std::vector<int64_t>& live_bytes() const { return live_bytes_; }
 
   // The bytes of each parameter in the live part of each bucket.
   std::vector<std::vector<DigestPart>> parts() const;
 
   // The reduced gradient of each parameter, in the order given, for the optimizer; undefined without a place.
-  // Meaningless for a parameter that requires none any more.
+  // Meaningless for a parameter that no longer requires a gradient.
   std::vector<at::Tensor> gradients();
   // Number of trained parameters without a gradient in this step. Meaningless after abandon_step.
   int64_t unused() const;

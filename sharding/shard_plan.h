@@ -13,28 +13,27 @@
 
 namespace tutti {
 
-// How the parameters of a bucket are cut over ranks: each by rows of dim 0 (rows_of_piece), scalars belong to
-// the first rank. A rank's part has its rows of each slot, one behind the other, in the order of the slots.
-// Depends on sizes and dtypes alone, so it is the same on every rank. Asserts that rows are outermost in
-// memory (can_cut).
+// Cuts the parameters of a bucket over ranks, each by rows of dim 0 (rows_of_piece); scalars belong to the
+// first rank. A rank's part has its rows of each slot, in the order of the slots. The cut depends only on
+// sizes and dtypes, so it is the same on every rank. Asserts that rows are outermost in memory (can_cut).
 CutPtr cut_by_rows(const Bucket& bucket, const std::vector<at::Tensor>& parameters, int pieces);
 
 // Finds a rank's rows of a bucket in memory (flat, of the bucket's dtype).
 class RowsOfRank {
  public:
-  // Where the rows lie: one behind the other, as cut_by_rows says, or at their places in the whole bucket.
+  // The place of the rows: dense, as in cut_by_rows, or at their places in the whole bucket.
   enum class In { kPart, kWhole };
   RowsOfRank(const Bucket& bucket, const std::vector<at::Tensor>& parameters, const Share& share, In in);
 
-  // The rows of each slot: the sizes of its ParamView, the strides of the parameter. A scalar's is an own
-  // zero on all ranks but the first.
+  // The rows of each slot, with the sizes of its ParamView and the strides of the parameter. A scalar is a
+  // separate zero on all ranks but the first.
   std::vector<at::Tensor> rows(const at::Tensor& memory) const;
 
-  // Sets the gradient of each parameter that has a slot in the memory to its rows there, in the parameter's
-  // dtype; a scalar's is zero on all ranks but the first. `gradients`: one of each parameter.
+  // Sets the gradient of each parameter with a slot in the memory to its rows there, in the parameter's
+  // dtype; the gradient of a scalar is zero on all ranks but the first. `gradients`: one per parameter.
   void take(const at::Tensor& memory, std::vector<at::Tensor>& gradients) const;
 
-  // The bytes of each parameter, by these names.
+  // The bytes of each parameter, under these names.
   std::vector<DigestPart> parts(const std::vector<std::string>& names) const;
 
  private:

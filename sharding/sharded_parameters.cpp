@@ -35,7 +35,7 @@ c10::Storage without_numbers(const std::string& name, int64_t bytes) {
   return storage;
 }
 
-// What the whole parameters are to be; no memory.
+// Tensors with the layout of the whole parameters, without memory.
 std::vector<at::Tensor> stand_ins(const Trainee& trainee, const std::vector<bool>& cast) {
   std::vector<at::Tensor> all;
   for (std::size_t p = 0; p < trainee.parameters.size(); ++p) {

@@ -12,27 +12,27 @@
 
 namespace tutti {
 
-// The parameters of a trainee that has a share of them (Trainee::share), which other ranks read. The whole
-// parameters, which the model computes with, lie in one flat tensor a block. Either they stay in memory, and
-// the share is its rows in them; or the share lies densely, and the whole has memory only while it is held:
-// freeing and refilling changes no tensor, view or version counter, so what autograd has saved stays valid.
-// Whole parameters can be read and written only while they are shown. At other times that throws c10::Error,
-// which says what to do instead.
+// The parameters of a trainee that holds a share of them (Trainee::share), which other ranks read. The model
+// computes with whole parameters, in one flat tensor per block. Either whole parameters stay in memory and
+// the share is a view of them; or the share is dense, and whole parameters have memory only while they are
+// held. Freeing and refilling changes no tensor, view or version counter, so tensors saved by autograd stay
+// valid. Whole parameters can be read and written only while they are shown; otherwise access throws
+// c10::Error, whose text says what to do instead.
 class ShardedParameters {
  public:
-  // The parameters of a unit that are whole in one dtype.
+  // The parameters of a unit with one dtype.
   struct Block {
     std::size_t unit = 0;
     Bucket layout;     // of the whole; slots count parameters as Trainee::parameters
     CutPtr cut;        // of the whole, in elements
-    at::Tensor part;   // flat, of the layout's dtype: this rank's rows, or the whole if that stays
-    at::Tensor exact;  // flat: what the views are of; `part`, unless that has fewer bits
+    at::Tensor part;   // flat, in the layout's dtype: this rank's rows, or the whole if it stays
+    at::Tensor exact;  // flat: the memory of the views; `part`, unless `part` has fewer bits
   };
 
-  // `units`: of the trainee's model (find_units). `stays`: whole parameters stay in memory. `cast`: of each
-  // parameter, whether it is gathered in the trainee's autocast dtype (cast_by_autocast); empty: none is.
-  // The trainee must outlive this, and its parameters stay as they are. Throws UserError if a parameter
-  // cannot be cut by rows.
+  // `units`: of the trainee's model (find_units). `stays`: whole parameters stay in memory. `cast`: for each
+  // parameter, true if it is gathered in the trainee's autocast dtype (cast_by_autocast); empty: none. The
+  // trainee must outlive this object, and its parameters must not be replaced. Throws UserError if a
+  // parameter cannot be cut by rows.
   ShardedParameters(Trainee& trainee, const std::vector<Unit>& units, bool stays,
                     const std::vector<bool>& cast = {});
   ~ShardedParameters();
@@ -43,7 +43,7 @@ class ShardedParameters {
   std::size_t first_block(std::size_t unit) const { return first_[unit]; }
   std::size_t last_block(std::size_t unit) const { return first_[unit + 1]; }
 
-  // Bytes of the memory of each block that other ranks read, equal on all ranks.
+  // For each block the bytes that other ranks read, equal on all ranks.
   std::vector<int64_t> shared_bytes() const;
   // Sets this memory (flat uint8, shared_bytes), and moves the trainee's views into it, or, where parts have
   // fewer bits, into memory of their own.
@@ -51,12 +51,12 @@ class ShardedParameters {
   // Casts views into the parts that have fewer bits. Call before gathering, when views have changed.
   void cast_parts();
 
-  // Allocates memory for the whole parameters of a block and returns it, for others to write into: flat, of
-  // the layout's dtype, not an owner of the memory. Undefined if the memory stays.
+  // Allocates memory for the whole parameters of a block. Returns it to be written by a gather: flat, in the
+  // layout's dtype, not owning. Undefined if the memory stays.
   at::Tensor hold(std::size_t block);
-  // The same for what is gathered of `exact`, in its dtype: the parameters are other tensors until `free`.
+  // The same to gather `exact`, in its dtype: the parameters are other tensors until `free`.
   at::Tensor hold_exact(std::size_t block);
-  // What is held is gathered, and can be read until `free`.
+  // Call once a held block is gathered: it can be read until `free`.
   void show(std::size_t block);
   void free(std::size_t block);
   bool is_held(std::size_t block) const { return held_[block].defined(); }

@@ -12,20 +12,21 @@
 
 namespace tutti {
 
-// Gradients of which a rank keeps its share alone. A microbatch's gradients stay autograd's own tensors until
-// all of a unit have appeared; then they are copied into the unit's bucket, to be reduced over ranks, and
-// dropped. Buckets are filled in one order, the same on all ranks: the last unit first, the root unit at the
-// end. A unit whose gradients do not all appear is complete when backward has left it, with zeros for the
-// others. Parameters that require no gradient any more are left out: their places in a bucket are not
-// written, and a bucket without others is not filled.
+// Gradients of which a rank keeps only its share. A microbatch's gradients stay autograd's own tensors until
+// all gradients of a unit exist; then they are copied into the unit's bucket, to be reduced over ranks, and
+// dropped. Buckets are filled in the same order on all ranks: the last unit first, the root unit at the end.
+// If gradients of a unit do not appear, the unit is complete when backward has left it, with zeros for them.
+// Parameters that no longer require a gradient are left out: their places in a bucket are not written, and a
+// bucket of only such parameters is not filled.
 class UnitGradients {
  public:
-  // `bucket` is about to be filled: returns its flat memory (uint8), which nobody reads any more.
+  // Called before `bucket` is filled: returns its flat memory (uint8), which must no longer be in use.
   using Memory = std::function<at::Tensor(std::size_t bucket)>;
   using Full = std::function<void(std::size_t bucket)>;
 
-  // Sets a hook on every parameter that requires a gradient; others have no place, also if they require one
-  // later. `dtype`: of the buckets; nullopt: of `like`, tensors with the parameters' sizes and strides.
+  // Sets a hook on every parameter that requires a gradient; other parameters have no place, even if they
+  // require a gradient later. `dtype`: of the buckets; nullopt: of `like`, tensors with the parameters' sizes
+  // and strides.
   UnitGradients(std::vector<NamedParameter> parameters, const std::vector<at::Tensor>& like,
                 const std::vector<Unit>& units, std::optional<at::ScalarType> dtype, Memory memory,
                 Full full);
@@ -61,8 +62,8 @@ class UnitGradients {
   std::vector<Bucket> buckets_;
   std::vector<std::size_t> units_;  // of each bucket
   std::vector<int> bucket_of_;      // of each parameter
-  std::vector<int64_t> missing_;    // gradients of this microbatch that are to come, by bucket
-  std::vector<int64_t> found_;      // and that have come
+  std::vector<int64_t> missing_;    // gradients of this microbatch still missing, by bucket
+  std::vector<int64_t> found_;      // and found
   std::vector<bool> used_;          // by parameter, in this step
   std::size_t next_ = 0;            // the bucket to be filled next
   Memory memory_;

@@ -61,7 +61,7 @@ class Chooser {
   const double bytes_;
 };
 
-// Which unit each layer belongs to; 0: the root unit.
+// The unit of each layer; 0: the root unit.
 using UnitOfLayer = std::unordered_map<const Layer*, std::size_t>;
 
 void leave_to_root(Layer& layer, UnitOfLayer& units) {

@@ -13,8 +13,8 @@
 
 namespace tutti {
 
-// What random numbers belong to, besides the seed of the run. Equal keys give equal numbers on every rank, in
-// any order and in every attempt at a step.
+// The key of random numbers, besides the seed of the run. Equal keys give equal numbers on every rank, in any
+// order and in every attempt at a step.
 struct DrawKey {
   std::string_view name;  // who draws: "MixUp", or a layer's dotted path
   int64_t step = 0;       // or the epoch, for what is drawn once a sample

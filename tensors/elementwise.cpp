@@ -24,7 +24,7 @@ size_t padded(size_t bytes) { return (bytes + kVectorBytes - 1) / kVectorBytes *
 
 char* bytes_of(const at::Tensor& tensor) { return static_cast<char*>(tensor.mutable_data_ptr()); }
 
-// Those behind the last whole vector, or all of a small tensor.
+// The numbers behind the last whole vector, or all numbers of a small tensor.
 size_t packed_bytes(const at::Tensor& tensor) {
   const size_t bytes = tensor.nbytes(), rest = bytes % kVectorBytes;
   if (rest == 0 || !tensor.is_cpu()) return 0;

@@ -44,7 +44,7 @@ class Elementwise {
     size_t at, bytes;
     std::array<char*, kMostLists> from;
   };
-  // Whole vectors of each scratch, with the numbers of alike places.
+  // Whole vectors of each scratch, with the numbers of equal positions.
   struct Segment {
     size_t begin, end;  // in bytes
     at::ScalarType dtype;

@@ -23,8 +23,8 @@ TUTTI_VECTORS uint64_t largest_bits(const double* values) {
   return largest;
 }
 
-// Sums what `first` rounds values to, then what `second` rounds the rests to, and leaves the last rests in
-// `values`. True if any of these is not 0.
+// Sums the values rounded by `first`, then their remainders rounded by `second`, and leaves the last
+// remainders in `values`. True if any of these is not 0.
 TUTTI_VECTORS bool split(double* values, double first, double second, double* high, double* low) {
   uint64_t rests[kLanes] = {};
   double firsts[kLanes] = {}, seconds[kLanes] = {};

@@ -20,10 +20,10 @@ inline constexpr double kBytesPerMb = 1e6;
 // header before each block holds its size and owner, so that any thread may free it.
 //
 // Freed blocks of kCachedBytes and more are cached (up to 1 GiB) and reused: otherwise the system unmaps
-// them, and every step pays for new pages. The cache is emptied when memory runs out, for whoever asks.
+// them, and every step pays for new pages. The cache is emptied when any request runs out of memory.
 //
 // Where the system limits memory (MemoryLimits), tensors run out of memory kReserveBytes before the limit,
-// and within a MemoryScope twice as much: libraries that find none end the process by a signal, and so does
+// and within a MemoryScope twice as much: libraries without memory end the process by a signal, and so does
 // the kernel at the limit of a control group.
 class Meter {
  public:
@@ -43,7 +43,7 @@ class Meter {
   // True if as many bytes may be allocated, by others than the meter, within the limits of the system.
   static bool fits(int64_t bytes);
 
-  // Gives free memory back to the system: the cache's, and that of the heap.
+  // Returns free memory of the cache and of the heap to the system.
   static void give_back();
 
   // Sets the owner of new blocks: the process's rank, or in the simulator the rank with the run token. A

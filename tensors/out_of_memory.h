@@ -11,13 +11,13 @@
 
 namespace tutti {
 
-// True if the error is a lack of memory, by type or in the words of whoever found none: libtorch and the
-// meter, operator new, threads, oneDNN, MKL, and whoever quotes the system. oneDNN says "could not create a
-// primitive" and the like for other reasons too: work is then tried in smaller parts in vain, and the error
-// says its words. Errors of tutti's own are none: they have been reported as what they are.
+// True if the error is a lack of memory, by its type or its text: of libtorch and the meter, operator new,
+// threads, oneDNN, MKL, and libraries that quote the system. oneDNN also says "could not create a primitive"
+// for other reasons: work is then retried in smaller parts in vain, and the error has oneDNN's text. False
+// for tutti's own errors, which have been reported already.
 bool is_lack_of_memory(const std::exception& error);
 
-// How a rank ran out of memory, and the use of its memory; in bytes.
+// A rank's lack of memory, and the use of its memory; in bytes.
 struct OutOfMemoryReport {
   double ranks = 0;  // 1 if this rank ran out of memory
   double asked = 0;  // 0 = unknown

@@ -25,7 +25,7 @@ struct ParamView {
   bool owned = true;    // false: a copy of a scalar of another rank, which sums over ranks leave out
 
   bool whole() const { return extent == shape; }
-  // What this rank adds to a sum over ranks of numbers of the piece, such as `grad`; undefined: nothing.
+  // This rank's summand in a sum over ranks of numbers of the piece, such as `grad`; undefined: none.
   at::Tensor part_of_sum(const at::Tensor& numbers) const { return owned ? numbers : at::Tensor(); }
 };
 

@@ -60,7 +60,7 @@ const TensorTree& TensorTree::at(std::string_view path) const {
 }
 
 void TensorTree::set(const std::string& name, TensorTree child) {
-  TUTTI_ASSERT(!is_leaf(), "a lone tensor has no child '" + name + "'");
+  TUTTI_ASSERT(!is_leaf(), "a single tensor has no child '" + name + "'");
   for (auto& [existing, value] : children_) {
     if (existing != name) continue;
     value = std::move(child);

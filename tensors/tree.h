@@ -56,7 +56,7 @@ class TensorTree {
 using Batch = TensorTree;
 using Outputs = TensorTree;
 
-// Throws UserError: there is no such array in the samples; `names` are those that there are.
+// Throws UserError: the samples lack an array; `names`: the arrays that they have.
 [[noreturn]] void fail_without_array(const std::string& array, const std::vector<std::string>& names);
 
 // A fact about each array of a sample, by name. If absent, `at` throws UserError with the existing names.

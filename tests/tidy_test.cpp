@@ -27,12 +27,12 @@ std::string joined(const Findings& findings) {
 
 class Tidy : public testing::TestWithParam<TidyRule> {};
 
-TEST_P(Tidy, TheTreeKeepsIt) {
+TEST_P(Tidy, TheTreeKeepsTheRule) {
   const Findings findings = GetParam().check(whole_tree());
   EXPECT_TRUE(findings.empty()) << joined(findings);
 }
 
-TEST_P(Tidy, ItBites) { EXPECT_THAT(GetParam().check(GetParam().broken), SizeIs(1)); }
+TEST_P(Tidy, TheRuleBites) { EXPECT_THAT(GetParam().check(GetParam().broken), SizeIs(1)); }
 
 INSTANTIATE_TEST_SUITE_P(Rule, Tidy, testing::ValuesIn(tidy_rules()),
                          [](const auto& info) { return info.param.name; });
@@ -112,6 +112,28 @@ TEST(CommentedOutCode, IsDistinguishedFromProse) {
   EXPECT_THAT(dead({parse_source("io/a.cpp", "g();  // f();\n")}), SizeIs(1));
   EXPECT_THAT(dead({parse_source("io/a.cpp", "/* if (a) {\n")}), SizeIs(1));
   EXPECT_THAT(dead({parse_source("io/a.cpp", "#if 0\n")}), SizeIs(1));
+}
+
+TEST(Words, AreReadInCommentsTextsAndTestNames) {
+  const auto unclear = unclear_words;
+  EXPECT_THAT(unclear({parse_source("io/a.cpp", "#include \"io/things.h\"\nint things;\n")}), IsEmpty());
+  EXPECT_THAT(unclear({parse_source("io/a.cpp", "f();  // the thing\n")}), SizeIs(1));
+  EXPECT_THAT(unclear({parse_source("io/a.cpp", "f(R\"(\nthe run goes on)\");\n")}), SizeIs(1));
+  EXPECT_THAT(unclear({parse_source("tests/a.cpp", "TEST_F(A,\n       ItGoesOn) {\n}\n")}), SizeIs(1));
+  EXPECT_THAT(unclear({parse_source("io/a.cpp", "// starts, and is told from others\n")}), SizeIs(1));
+}
+
+TEST(Subjects, OfTestsAreNouns) {
+  const auto pronoun = [](const std::string& name) {
+    return pronouns_as_subjects({parse_source("tests/a_test.cpp", "TEST(A, " + name + ") {}\n")}).size();
+  };
+  for (const char* name : {"WhatIsNoFileIsSaid", "OneThatHangsEnds", "TheOldOneStays", "DamagedOnesAreNamed",
+                           "AllAreAsked", "ItEnds", "NothingIsLeft", "ThatFits"})
+    EXPECT_EQ(pronoun(name), 1u) << name;
+  for (const char* name : {"ANonFileIsNamed", "OneRankEnds", "AllRanksAreAsked", "IsLeft", "ItsPathIsKept",
+                           "TheMixIsOneForTheStep", "EndsWithOne"})
+    EXPECT_EQ(pronoun(name), 0u) << name;
+  EXPECT_THAT(pronouns_as_subjects({parse_source("tests/a.py", "  def test_it_ends(self):")}), SizeIs(1));
 }
 
 TEST(AbsolutePaths, AreDistinguishedFromRelativeOnes) {

@@ -17,13 +17,13 @@ struct Trainee;
 struct SavedTensor {
   std::string name;       // "model/3.conv.weight"
   std::string before;     // its name before surgery: "model/3.weight"; "" if surgery added it
-  at::Tensor tensor;      // what this rank has of it
-  bool constant = false;  // not read: a buffer whose values the layer knows
-  // Of a part that this rank alone has, under sharding; null: every rank has all.
+  at::Tensor tensor;      // the part of this rank
+  bool constant = false;  // not read: the layer computes this buffer's values
+  // The view of a part that only this rank has, under sharding; null: every rank has all.
   const ParamView* view = nullptr;
 
   at::IntArrayRef shape() const { return view ? at::IntArrayRef(view->shape) : tensor.sizes(); }
-  Rows rows() const;  // of the whole tensor, that this rank has
+  Rows rows() const;  // this rank's rows of the whole tensor
 
   std::string text() const;  // with both names, for messages
 };
@@ -38,8 +38,8 @@ class SavedNames {
  public:
   explicit SavedNames(const std::vector<SavedTensor>& all);
 
-  // The name under which the file has the tensor: its name, or else its name before surgery, unless another
-  // tensor is now called so. "" if the file has neither. Throws UserError if the file has both.
+  // The tensor's name in the file: its name, or else its name before surgery, unless another tensor now has
+  // that name. "" if the file has neither. Throws UserError if the file has both.
   std::string find(const TensorSource& tensors, const SavedTensor& wanted, const std::string& file) const;
 
  private:

@@ -52,12 +52,12 @@ struct State : Trainee {
   int64_t eval_samples = 0;                // per evaluation
 
   int64_t first_sample = 0;   // place of the first sample of `batch` in the global batch
-  double kept_samples = 1.0;  // part of this rank's samples that is still in `batch`, at the first places
+  double kept_samples = 1.0;  // fraction of this rank's samples still in `batch`, at the first places
   Batch batch;                // this rank's batch; from BEFORE_FORWARD to AFTER_BACKWARD the microbatch
   Outputs outputs;            // of the microbatch
   at::Tensor loss;            // mean loss of the microbatch, a scalar
   double loss_scale = 1.0;    // factor of the losses before backward
-  int grad_accum = 1;         // before FIT_START the largest that the recipe names
+  int grad_accum = 1;         // before FIT_START the largest in the recipe
   bool composer = false;      // [compat]: Composer's behaviour where tutti's differs
   int64_t device_train_microbatch_size = 0;  // samples; the last microbatches may be smaller
 
@@ -86,13 +86,13 @@ struct State : Trainee {
   // must end by calling Closure::step.
   std::function<void(Closure& closure)> closure_step;
 
-  // From AFTER_TRAIN_BATCH on; of the step's whole batch over all ranks.
+  // Valid from AFTER_TRAIN_BATCH on, for the step's whole batch over all ranks.
   double train_loss = 0.0;  // mean of the first pass
   double flops = 0.0;       // as counted by the model; 0 = unknown
 
   // Of the current or last evaluation: batches, and from EVAL_END on samples, tokens and seconds.
   Timestamp eval_timestamp;
-  // True at the ending events of an evaluation that was cut short, by a stop request or for lack of memory.
+  // True at the last events of an evaluation that was cut short by a stop request or for lack of memory.
   // There are no metric values; listeners only clean up.
   bool evaluation_cut = false;
   // Latest metrics over all ranks: "eval/MulticlassAccuracy". Updated before EVAL_END.
@@ -105,25 +105,25 @@ struct State : Trainee {
   // Names of measured metrics by label ("train", "eval"). Empty = unknown.
   std::map<std::string, std::vector<std::string>> measured;
 
-  // The random numbers of the current batch for `name`: equal in every attempt at the step. Drawn once a
-  // batch (place 0) they are equal on all ranks; drawn once a sample, `place` is its place in the global
-  // batch.
+  // The random numbers of the current batch for `name`, equal in every attempt at the step. For draws once a
+  // batch use place 0: all ranks get the same numbers. For draws once a sample, `place` is its place in the
+  // global batch.
   std::unique_ptr<Draws> draws(std::string_view name, int64_t place = 0) const {
     const DrawKey key{name, timestamp.batch, place};
     return draw_source ? draw_source(key) : make_draws(seed, key);
   }
-  DrawSource draw_source;  // replaces the numbers of the run; for tests
+  DrawSource draw_source;  // replaces the run's random numbers; for tests
 
-  // Applies a transform to the samples of the training data, before its to_tensor, or last if it has none;
-  // after those that were added before. Called at FIT_START, by all ranks alike. A name that is there already
-  // is not added again: a program may train several times. `name` is what its random numbers are drawn by.
-  // Whether samples suit is an error there; spec_with (data/readers/transformed_dataset.h) says it earlier. A
-  // loop of one's own reads from with_transforms(dataset, added_transforms).
+  // Adds a transform of the training samples, before the data's to_tensor, or last if there is none, and
+  // after transforms added earlier. Called at FIT_START, by all ranks alike. `name` is the key of its random
+  // numbers; a name that was added before is ignored, as a program may train several times. Unfit samples are
+  // an error when they are read; spec_with (data/readers/transformed_dataset.h) finds it earlier. A custom
+  // loop reads from with_transforms(dataset, added_transforms).
   void add_transform(const std::string& name, TransformPtr transform) {
     append_once(added_transforms, name, std::move(transform));
   }
 
-  // Replaces the batch by one that has made more samples of each, and moves first_sample with them.
+  // Replaces the batch by one with several samples for each old one, and scales first_sample accordingly.
   void set_batch(Batch samples) {
     if (batch.samples() > 0) first_sample = first_sample * samples.samples() / batch.samples();
     batch = std::move(samples);
@@ -159,12 +159,12 @@ struct State : Trainee {
     timestamp.to_next_batch(samples, tokens, seconds);
   }
 
-  // Ends the training after the current batch. `why`: for the end of the run's output.
+  // Ends the training after the current batch. `why`: printed at the end of the run's output.
   void stop_training(std::string why = "") {
     max_duration = timestamp.get(TimeUnit::kBatch);
     stop_reason = std::move(why);
   }
-  std::optional<std::string> stop_reason;  // of stop_training, since training began in this process
+  std::optional<std::string> stop_reason;  // of stop_training in this process
 };
 
 }  // namespace tutti

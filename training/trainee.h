@@ -20,13 +20,12 @@
 
 namespace tutti {
 
-// Builds the model of a section [model] for such samples. Programs may have a factory of their own.
+// Builds the model of a [model] section for samples of this kind. Programs may have their own factory.
 using ModelFactory = std::function<std::shared_ptr<Model>(const Setting& section, const SampleSpec& samples)>;
 
 // The model and its optimizer, in training.
 struct Trainee {
-  // What the model computes in a run: the functions of Model of like names, under the run's autocast. Updates
-  // of metrics are by Metric::measure.
+  // The functions of Model of the same names, under the run's autocast. Metric::measure updates metrics.
   Outputs forward(const Batch& batch) const;
   at::Tensor loss_of(const Outputs& outputs, const Batch& batch) const;
   at::Tensor losses_of(const Outputs& outputs, const Batch& batch) const;
@@ -34,8 +33,8 @@ struct Trainee {
   void update_metric(const Batch& batch, const Outputs& outputs, Metric& metric) const;
   std::vector<Tokens> generate(const std::vector<Prompt>& prompts, const GenerationOptions& options) const;
   std::string closing_text(uint64_t seed) const;  // of models/generation.h
-  // The outputs, in evaluation, for a batch that algorithms made, before any training. Throws UserError if
-  // the batch has an empty array or the model rejects it.
+  // The outputs in evaluation mode for a batch that algorithms have changed, before training. Throws
+  // UserError if the batch has an empty array or the model rejects it.
   Outputs try_forward(const Batch& batch) const;
 
   Precision precision;
@@ -46,7 +45,7 @@ struct Trainee {
   std::vector<ParamView> views;      // of the share, by parameter; gradients are set before each update
   std::unique_ptr<Optimizer> optimizer;
   std::set<std::string> removed;  // parameters and buffers that surgery in `build` took out of the model
-  int64_t surgeries = 0;          // how often follow_surgery found other parameters
+  int64_t surgeries = 0;          // how often follow_surgery found new parameters
   std::vector<RequiredAlgorithm> required_algorithms;  // of the run, for its checkpoints
   // Tensors of algorithms and callbacks (Stateful::state_tensors), which checkpoints save too:
   // "algorithms/EMA/fc.weight".
@@ -56,25 +55,23 @@ struct Trainee {
 std::vector<at::Tensor> tensors_of(const Trainee& trainee);  // of all parameters
 std::vector<std::string> names_of(const Trainee& trainee);   // of all parameters
 
-// Builds a model on the meta device. Throws UserError, also if its parameters and gradients, cut into so
-// many pieces, need more memory than this machine has.
+// Builds a model on the meta device. Throws UserError, also if parameters and gradients, cut into so many
+// pieces, need more memory than the machine has.
 std::shared_ptr<Model> build_model(const Setting& section, const SampleSpec& spec,
                                    const ModelFactory& make_model, int pieces = 1);
 
 // Builds and initialises the model and optimizer of a resolved recipe, in the trainee's precision. `operate`
 // may change the model while its parameters are on the meta device, before there is an optimizer. [model]
-// weights are read by parameter name, after surgery or before, as restore_tensors reads: in a file of the
-// model before surgery, tensors that surgery added may be missing, and those that surgery removed are
-// ignored. Throws UserError.
+// weights are read as by restore_tensors, by the name after or before surgery. In a file of the model before
+// surgery, tensors that surgery added may be missing, and removed ones are ignored. Throws UserError.
 void build(Trainee& trainee, const Setting& recipe, const SampleSpec& spec, uint64_t seed,
            const ModelFactory& make_model = tutti::make_model, const std::function<void()>& operate = {});
 
 // Follows surgery on a model that is in training: initialises new tensors as `materialise`, in the trainee's
-// precision, and lists parameters, buffers and views anew. Gradients, optimizer state and the weight decay of
-// parameters that stay are kept, those of others dropped; new parameters begin fresh. What surgery adopts
-// stays. For a loop of one's own at any time outside of a step. In a run the parameters may change until
-// AFTER_LOAD (a run follows by itself), with the same names there; later surgery has to leave them as they
-// are.
+// precision, and lists parameters, buffers and views anew. Parameters that stay keep gradients, optimizer
+// state and weight decay; adopted parameters stay; new parameters have new state. A custom loop may call it
+// at any time outside a step. A run calls it by itself: parameters may change until AFTER_LOAD, with the same
+// names there, and not later.
 void follow_surgery(Trainee& trainee, uint64_t seed);
 
 // Called before each step, counted from 1; for debugging.
@@ -86,19 +83,19 @@ std::vector<CheckpointPiece> checkpoint_pieces(const Trainee& trainee, int world
 // Differences allowed between a checkpoint and the trainee. Empty functions allow none.
 struct RestoreFilter {
   std::function<bool(const std::string& name)> ignored = {};   // tensors that are not restored
-  std::function<bool(const std::string& name)> optional = {};  // tensors that the checkpoint may lack
-  // Called for each name that only one of the two has; if empty, such a name is an error.
+  std::function<bool(const std::string& name)> optional = {};  // may be missing in the checkpoint
+  // Called for each name that only the checkpoint or only the trainee has; if empty, such a name is an error.
   std::function<void(const std::string& what)> warn = {};
 };
 
-// Reads tensors into the trainee by name, of parameters and optimizer state also by the name before surgery
-// (Parameter::origin). Of what the trainee has a share of, only the share's rows are read, into the views: a
-// parameter that lies whole beside its view is left as it is. Throws UserError with the name of a tensor that
-// is missing, unknown, there under both names, or of another shape. The tensors of algorithms and callbacks
-// may be missing or unknown; missing ones keep their values. `from`: names the source in errors.
+// Reads tensors into the trainee by name; parameters and optimizer state also by the name before surgery
+// (Parameter::origin). If the trainee has a share, only its rows are read, into the views; whole parameters
+// beside their views do not change. Throws UserError with the name of a tensor that is missing, unknown,
+// present under both names, or of another shape. The tensors of algorithms and callbacks may be missing or
+// unknown; missing ones keep their values. `from`: names the source in errors.
 void restore_tensors(Trainee& trainee, const TensorSource& tensors, const std::string& from,
                      const RestoreFilter& filter = {});
-// As restore_tensors, but parameters and buffers only.
+// As restore_tensors, but only parameters and buffers.
 void restore_model(Trainee& trainee, const TensorSource& tensors, const std::string& from,
                    const RestoreFilter& filter = {});
 

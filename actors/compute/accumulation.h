@@ -13,11 +13,11 @@ namespace tutti {
 // know, so equal on all ranks.
 //
 // "auto" starts at 1 and doubles when some rank runs out of memory. After each grad_accum_grow_interval (if
-// given) without that, half the number is tried. If memory runs out within the next interval, the wait for
-// the next try doubles.
+// given) without lack of memory, half the number is tried. If memory runs out within the next interval, the
+// wait for the next try doubles.
 class Accumulation {
  public:
-  // `device_batch`: samples of a batch on the rank with the most.
+  // `device_batch`: the most samples of a batch on any rank.
   explicit Accumulation(AccumulationSettings settings, int64_t device_batch = 0);
 
   // Samples of a microbatch, as for torch.split; 0 = not given.
@@ -25,10 +25,10 @@ class Accumulation {
   bool automatic() const { return settings_.automatic(); }
   int count(int64_t step) const;
 
-  // The current step is aborted. False if no larger number is possible: the number is the user's, or every
-  // rank had one sample at a time. `largest`: samples of the batch on the rank with the most.
+  // Call when a step is aborted. False if no larger number is possible: the user gave the number, or every
+  // rank had one sample at a time. `largest`: the most samples of the batch on any rank.
   bool out_of_memory(const Timestamp& now, int64_t largest);
-  // A step is committed. True if the next step tries fewer microbatches.
+  // Call when a step is committed. True if the next step tries fewer microbatches.
   bool committed(const Timestamp& now);
 
   const AccumulationState& state() const { return state_; }

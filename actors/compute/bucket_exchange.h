@@ -6,8 +6,8 @@
 
 namespace tutti {
 
-// Gradients of the whole batch are summed in buckets of all parameters: strategies `none` and `optimizer`,
-// which reduces each rank's share alone.
+// Sums gradients of the whole batch in buckets of all parameters: strategies `none` and `optimizer`, which
+// reduces only each rank's share.
 std::unique_ptr<Exchange> make_bucket_exchange(Context& context, State& state, const ExchangeOptions& options,
                                                const RankActors& actors, Recorder& recorder);
 

@@ -110,7 +110,7 @@ Prepared Compute::prepare(const Prepare& start) {
           time.batch};
 }
 
-// What the weights of the checkpoint need, before there is a model.
+// Adds the algorithms that the checkpoint's weights need, before the model is built.
 void Compute::complete_algorithms(const Prepare& start) try {
   Checkpoint from{start.checkpoint, {}};
   if (!from.folder.empty()) from.manifest = read_manifest(disk_, from.folder);

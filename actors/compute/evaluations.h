@@ -15,14 +15,14 @@
 
 namespace tutti {
 
-// The evaluators of a run: which are due, and their evaluations on this rank. Each evaluator has a Loader;
-// sums over ranks go through Sync.
+// The evaluators of a run: says which are due, and evaluates on this rank. Each evaluator has a Loader; sums
+// over ranks go through Sync.
 class Evaluations {
  public:
   using Labels = std::vector<std::string>;  // of evaluators, in order
   using RunEvent = std::function<void(Context&, Event)>;
 
-  // `run_event`: for events outside of an attempt. All references must outlive this.
+  // `run_event`: for events outside an attempt. All references must outlive this object.
   Evaluations(State& state, const std::vector<Evaluator>& evaluators, const RankActors& actors,
               Recorder& recorder, RunEvent run_event);
 

@@ -18,7 +18,7 @@ struct PassResult {
   at::Tensor statistics;  // [world, numbers]; undefined without statistics
 };
 
-// What the collectives of a pass depend on; the same on all ranks.
+// Facts that fix the collectives of a pass; the same on all ranks.
 struct PassShape {
   int64_t forwards = 0;  // of the model before the microbatches, without gradients
   int64_t microbatches = 1;
@@ -34,12 +34,12 @@ class Exchange {
  public:
   virtual ~Exchange() = default;
 
-  // Called before each step. Sets the collectives of later passes, if they change: gradients of parameters
-  // that require none any more are not reduced.
+  // Called before each step. Sets the collectives of later passes, if they change: gradients of newly frozen
+  // parameters are not reduced.
   virtual void plan(Context& context, const PassShape& shape) = 0;
 
   virtual void begin_pass() {}
-  // This rank's share of the parameters is as the pass is to use it.
+  // Call when this rank's share of the parameters has its values for the pass.
   virtual void gather() {}
   // `last`: of the pass.
   virtual void begin_microbatch(int64_t /*microbatch*/, bool /*last*/) {}
@@ -57,23 +57,23 @@ class Exchange {
   // The sum over ranks of float64 `values`, outside of a pass.
   virtual at::Tensor sum(Context& context, const at::Tensor& values) = 0;
 
-  // Between passes of training: the model may be run until `free_model`. With sharded parameters a
-  // collective. Ranks that do not want the model only serve. `forwards`: a rank that has no memory for the
-  // whole model can run it so many times.
+  // Between passes of training: allows running the model until `free_model`. Collective if parameters are
+  // sharded; ranks with `wanted` false only serve. `forwards`: the most forward passes on a rank without
+  // memory for the whole model.
   virtual void hold_model(Context&, bool /*wanted*/, int64_t /*forwards*/) {}
   virtual void free_model(Context&) {}
   // As State::visit_parameters; without `visit` this rank only serves.
   virtual void visit_parameters(Context&, const RankServices::Visit& /*visit*/) {}
 
-  // True if no rank has memory for the whole model: ranks evaluate each batch together, and hold the model
-  // for the same number of forwards on all.
+  // True if no rank has memory for the whole model: ranks evaluate each batch together, with the same number
+  // of forwards on all.
   virtual bool evaluates_together() const { return false; }
 
   virtual double bucket_bytes() const { return 0; }
 };
 
-// For one rank: gradients are autograd's own. `scaled`: losses are scaled, so all of every gradient is
-// checked.
+// For one rank: gradients are autograd's own. `scaled`: losses are scaled, so every element of the gradients
+// is checked.
 std::unique_ptr<Exchange> make_single_exchange(State& state, bool scaled);
 
 struct ExchangeOptions {

@@ -100,7 +100,7 @@ PlanEntry Gathers::entry_of(const ShardedParameters::Block& block, CutPtr cut) c
           .number = static_cast<int64_t>(block.unit)};
 }
 
-// What is trained, always; what is frozen, if the first entry says that a rank's rows have changed.
+// Trained parameters always; frozen ones if the first entry says that a rank's rows have changed.
 void Gathers::add_halves(const ShardedParameters::Block& block, std::vector<PlanEntry>& entries) const {
   auto frozen = trained_;
   frozen.flip();
@@ -245,7 +245,7 @@ std::size_t Gathers::find(std::size_t unit, Phase phase) const {
   for (std::size_t i = next_; i < uses_.size() && uses_[i].microbatch == microbatch_; ++i)
     if (uses_[i].unit == unit && uses_[i].phase == phase) return i;
   throw UserError("sharding: '" + units_[unit].name +
-                  "' is called a second time in a pass, or after what comes behind it in the model; "
+                  "' is called twice in a pass, or out of the model's order; "
                   "[sharding] units can leave it to the parameters that are gathered for the whole pass");
 }
 

@@ -17,42 +17,43 @@
 namespace tutti {
 
 // Gathers the parameters of a sharded model for its passes: unit by unit as the model calls them, by entries
-// of the plan that Sync runs. The order of the gathers is fixed before the pass; a unit that this rank does
-// not call is served to the others. Memory for a unit is allocated before the gather is asked for, by this
-// thread, and freed by this thread, so that it does not depend on time.
+// of the plan that Sync runs. The order of the gathers is fixed before the pass; this rank serves its part of
+// a unit even if it does not call the unit. This thread allocates a unit's memory before it requests the
+// gather, and frees the memory: the use of memory does not depend on timing.
 class Gathers {
  public:
   struct Options {
-    bool frees = true;     // else whole parameters stay, and are gathered once a pass
-    bool prefetch = true;  // the next unit while the model computes with one
+    bool frees = true;     // false: whole parameters stay, and are gathered once a pass
+    bool prefetch = true;  // gather the next unit while the model computes
     bool reshard_after_forward = true;
-    // Backward has left all units after `unit`; their gathers are asked for, or served.
+    // Called when backward has left all units after `unit`, and their gathers are requested or served.
     std::function<void(std::size_t unit)> leave_after = {};
   };
 
   // Allocates memory of GroupRole::kGathers. Collective.
   using Allocate = std::function<std::vector<at::Tensor>(std::vector<int64_t> bytes)>;
 
-  // Moves the share of the parameters into memory that other ranks read. All references must outlive this.
+  // Moves the share of the parameters into memory that other ranks read. All references must outlive this
+  // object.
   Gathers(Context& context, State& state, const std::vector<Unit>& units, Options options,
           const RankActors& actors, Recorder& recorder, const Allocate& allocate);
 
-  // The gathers of a pass of training, the first entries of its plan: of `forwards` passes without backward,
-  // then of microbatches. A pass may leave out any of them. `trained`: of each parameter, whether it requires
-  // a gradient. Those that require none are gathered once and stay, until a rank's rows of them change; or,
-  // where they do not stay, are not gathered for backward if nothing before them is trained.
+  // The gathers of a pass of training, the first entries of its plan: for `forwards` passes without backward,
+  // then for microbatches. A pass may skip any of them. `trained`: for each parameter, true if it requires a
+  // gradient. A frozen parameter is gathered once and stays until its rows change on some rank; or, if
+  // parameters do not stay, it is gathered for backward only if an earlier parameter is trained.
   std::vector<PlanEntry> plan(int64_t forwards, int64_t microbatches, const std::vector<bool>& trained);
-  // Those of passes without backward alone.
+  // The gathers of passes without backward only.
   std::vector<PlanEntry> plan_of_forwards(int64_t forwards) { return plan(forwards, 0, {}); }
-  // Those of visit_all.
+  // The gathers of visit_all.
   std::vector<PlanEntry> plan_of_all();
 
-  // The pass begins: gathers the root unit. What is written into the share from now on is not seen.
+  // Begins the pass: gathers the root unit. Later writes to the share are not seen by the pass.
   void begin_pass();
   void begin_microbatch(int64_t microbatch);
-  // Serves what is left of the microbatch.
+  // Serves the remaining gathers of the microbatch.
   void end_microbatch();
-  // After the last use, also after an exception: frees what is held.
+  // After the last use, also after an exception: frees held memory.
   void end_pass();
 
   // In place of begin_pass, on a rank that only serves.
@@ -103,18 +104,18 @@ class Gathers {
   ShardedParameters parameters_;
   UnitHooks hooks_;
 
-  std::vector<bool> trained_;        // of the plan; empty: it has no backward
+  std::vector<bool> trained_;        // of the plan; empty: no backward
   std::vector<bool> gathers_again_;  // of each unit, whether the plan has a gather for its backward
   at::Tensor changed_;               // [1] float64: not 0 if this rank's rows of frozen parameters changed
-  std::optional<uint64_t> frozen_rows_;  // hash of those rows when they were gathered last
+  std::optional<uint64_t> frozen_rows_;  // hash of those rows at their last gather
 
   std::vector<Use> uses_;  // in the plan's order
-  std::size_t next_ = 0;   // the first use that is neither asked for nor skipped
+  std::size_t next_ = 0;   // the first use that is neither requested nor skipped
   bool active_ = false;    // within a pass
   bool all_ = false;       // the plan is plan_of_all
   int64_t microbatch_ = kNone;
   std::size_t backward_at_ = 0;            // the earliest unit whose backward has begun
-  std::vector<std::ptrdiff_t> asked_for_;  // of each unit: the use whose gather is under way, or kNone
+  std::vector<std::ptrdiff_t> asked_for_;  // of each unit: the use whose gather is in progress, or kNone
 };
 
 }  // namespace tutti

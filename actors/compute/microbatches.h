@@ -20,7 +20,7 @@ namespace tutti {
 struct MicrobatchResult {
   double loss_sum = 0;     // of mean losses times their weights
   double loss_weight = 0;  // samples or tokens that the mean losses are over
-  int64_t samples = 0;     // of the batch, before listeners change the batch
+  int64_t samples = 0;     // of the batch, before listeners change it
   int64_t tokens = 0;
   double flops = 0;  // 0 = unknown
   bool finite = true;
@@ -34,7 +34,7 @@ struct MicrobatchResult {
 
 // Forward and backward of a rank's batch in `count` parts, with the events from AFTER_DATALOADER to
 // AFTER_BACKWARD. Gradients are sums: the mean loss of a part is weighted by its number of samples or tokens.
-// The optimizer divides by the weight of the global batch.
+// The optimizer divides them by the weight of the global batch.
 class Microbatches {
  public:
   // Called at the start of a microbatch (kMicrobatch) and of its backward (kBackward).

@@ -16,7 +16,7 @@ namespace tutti {
 class ProgramTasks {
  public:
   enum class Result { kAllDone, kTrainsOn, kStopped };
-  // Runs evaluators; false: the run is asked to stop.
+  // Runs evaluators; false: the run was asked to stop.
   using Evaluate = std::function<bool(const Evaluations::Labels&)>;
 
   // All references must outlive the tasks.
@@ -30,7 +30,7 @@ class ProgramTasks {
   bool done() const { return state_.done == std::ssize(job_.tasks); }
   double predicting_s() const { return predicting_s_; }  // on rank 0; no part of training
   const TasksState& state() const { return state_; }
-  // `own`: `saved` is of this run. False if the saved tasks follow another max_duration, and so do not count.
+  // `own`: `saved` is of this run. False if the saved tasks followed another max_duration: they do not count.
   bool restore(const TasksState& saved, bool own);
 
  private:

@@ -13,7 +13,7 @@ namespace tutti {
 // The units of the state's model, in the order in which it calls them for a sample of the training data.
 std::vector<Unit> units_of(const State& state, const ShardingSettings& settings);
 
-// What exchanges through Sync have in common: gathers of sharded parameters, statistics, the verdict.
+// The common part of exchanges through Sync: gathers of sharded parameters, statistics, the verdict.
 class SyncExchange : public Exchange {
  public:
   SyncExchange(Context& context, State& state, const RankActors& actors, Recorder& recorder);
@@ -37,9 +37,9 @@ class SyncExchange : public Exchange {
   void shard(const std::vector<Unit>& units, Gathers::Options options);
   bool shards() const { return gathers_ != nullptr; }
 
-  // Of each parameter, whether it required a gradient at the last `plan`; the same on all ranks.
+  // For each parameter, true if it required a gradient at the last `plan`; the same on all ranks.
   const std::vector<bool>& trained() const { return trained_; }
-  // `trained` has changed, and with it `reductions`.
+  // Called when `trained`, and with it `reductions`, has changed.
   virtual void follow_frozen() = 0;
   // The entries that reduce gradients, behind `first` others in the plan.
   virtual std::vector<PlanEntry> reductions(int first, int64_t microbatches) = 0;

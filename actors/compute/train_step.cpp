@@ -140,8 +140,8 @@ class TrainStep::StepBefore {
 Verdict TrainStep::run(Context& context, const BatchReady& ready, double lr, const Hooks& hooks) {
   if (state_.surgeries != surgeries_)
     throw UserError(step_text() +
-                    "the model's parameters are others than at FIT_START; algorithms may exchange "
-                    "parameters at INIT, or until AFTER_LOAD");
+                    "the parameters changed after FIT_START; algorithms may exchange them at INIT, or until "
+                    "AFTER_LOAD");
   StepBefore before(state_);
   Meter::reset_peak(state_.device.memory_slot);
   use_accumulation(context);
@@ -214,7 +214,7 @@ void TrainStep::shrink_microbatches(Context& context, const BatchReady& ready) {
   if (mine_.leftover_bytes > 0) {
     record(context, TraceKind::kStillHeld, mine_.leftover_bytes);
     log_.warning(step_text() + std::to_string(mine_.leftover_bytes) +
-                 " bytes of the aborted attempt are still held");
+                 " bytes of the aborted step are still held");
   }
   const auto row = report_row(memory_report(mine_, ready.batch), state_.topology.rank, state_.topology.world);
   const auto all = reports_of(exchange_->sum(context, row));

@@ -110,11 +110,11 @@ class TrainStep {
   MicrobatchResult mine_;         // of the last pass
   Verdict last_;                  // of all ranks on the last pass
   Sum sum_;                       // of the step
-  at::Tensor grad_scale_;         // allocated here, so that the update allocates nothing
+  at::Tensor grad_scale_;         // allocated beforehand, so that the update allocates nothing
   std::vector<at::Tensor> kept_;  // copies of the weights during extra passes; empty before the first one
   int64_t skipped_ = 0;
   int64_t copies_bytes_ = 0;
-  int64_t surgeries_ = 0;  // of the state, when the buckets were allocated
+  int64_t surgeries_ = 0;  // State::surgeries when the buckets were allocated
 };
 
 }  // namespace tutti

@@ -44,7 +44,7 @@ class TrainingLoop {
 
   // Before `run`: resumes where the saved run stood. `folder`: of the checkpoint.
   void restore(const RunState& saved, const std::string& folder);
-  // Before `run`: the weights are those of this checkpoint, the rest is new.
+  // Before `run`: the weights are those of this checkpoint; all other state is new.
   void take_weights_of(const std::string& folder) { resumed_.folder = folder; }
   // Before `run`: a request to stop.
   void request_stop() { stop_requested_ = true; }
@@ -56,7 +56,7 @@ class TrainingLoop {
   // "step 57, Compute: ", for errors in mid-run.
   std::string place() const;
 
-  // Runs an event outside of an attempt, where running out of memory ends the run.
+  // Runs an event outside an attempt, where running out of memory ends the run.
   void run_event(Context& context, Event event);
 
  private:
@@ -91,12 +91,12 @@ class TrainingLoop {
   Parts with_;
   TensorsDigest batch_digest_;
   RunLog::Resumed resumed_;
-  int64_t first_step_ = 0;    // the steps done before this process trained
-  TimePoint began_;           // training in this process
-  TimePoint step_began_;      // the end of the step before, so that waiting for a batch counts
+  int64_t first_step_ = 0;    // steps done before this process
+  TimePoint began_;           // when training began in this process
+  TimePoint step_began_;      // the end of the last step, so that waiting for a batch counts
   double earlier_s_ = 0;      // training time before this attempt
   bool reads_ahead_ = false;  // the Loader has credits
-  int64_t step_ = 0;          // the last that began, from 1
+  int64_t step_ = 0;          // the current step, from 1
   bool stop_requested_ = false;
   bool stop_agreed_ = false;     // by the verdict
   bool checkpoint_due_ = false;  // after the current step

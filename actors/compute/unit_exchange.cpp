@@ -98,14 +98,14 @@ class UnitExchange final : public SyncExchange {
   at::Tensor used() const override { return gradients_->used(); }
 
  private:
-  // Where a bucket is summed.
+  // The place where a bucket is summed.
   struct Place {
     std::size_t turn = 0;
     bool direct = true;      // the first microbatch's sums are `sums`; else they are cast into them
     int64_t largest = 0;     // elements of the largest part, with all parameters
     at::Tensor memory = {};  // of the sums
 
-    // Of the parameters that are trained now, if there are any.
+    // Only of parameters that are trained now, if any.
     int index = 0;  // in live_
     CutPtr cut = {};
     std::optional<RowsOfRank> rows = {};  // in its part
@@ -148,7 +148,7 @@ class UnitExchange final : public SyncExchange {
     count_bytes(memory);
   }
 
-  // What is frozen has no place in a part.
+  // Frozen parameters have no place in a part.
   void find_live_buckets() {
     live_.clear();
     const auto names = names_of(state_);
@@ -187,7 +187,7 @@ class UnitExchange final : public SyncExchange {
     return place.direct ? bucket.dtype : at::kFloat;
   }
 
-  // What replicas add up lies where they read it.
+  // Memory for sums over replicas, which the replicas read.
   std::vector<at::Tensor> allocate_for_replicas(std::vector<int64_t> bytes) {
     if (replicas_) return allocate(GroupRole::kReplicas, std::move(bytes));
     std::vector<at::Tensor> memory;

@@ -24,13 +24,13 @@ class RunLog {
   struct Resumed {
     std::string folder;                // "" = none
     bool own = false;                  // of this run
-    std::vector<std::string> changes;  // of the recipe, since
+    std::vector<std::string> changes;  // changes of the recipe since the checkpoint
   };
   void start(Context& context, const Resumed& from);
   // Later entries belong to `step`, counted from 1.
   void begin_step(int64_t step) { logger_.begin_step(step); }
 
-  // How long a step took, since the end of the step before.
+  // The time of a step, since the end of the previous step.
   struct StepTimes {
     Nanoseconds all;
     Nanoseconds data_wait;  // for its batch
@@ -40,7 +40,7 @@ class RunLog {
   void training_ended(const TrainingEnded& ended) { logger_.log_training_end(ended); }
   void text_sample(Context& context, const std::string& text);
 
-  // Sends all entries until now, before long work.
+  // Sends all entries so far, before long work.
   void send(Context& context);
   // Ends the step and sends its entries.
   void end_step(Context& context);

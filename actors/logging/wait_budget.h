@@ -6,8 +6,8 @@
 
 namespace tutti {
 
-// Limits the time spent waiting for a slow log: `most` at once, and a tenth of the time in the long run. A
-// wait up to `ordinary` is free.
+// Limits the time spent waiting for a slow log: at most `most` at once, and a tenth of the time in the long
+// run. A wait up to `ordinary` is free.
 class WaitBudget {
  public:
   explicit WaitBudget(Nanoseconds most, Nanoseconds ordinary = {})
@@ -21,9 +21,9 @@ class WaitBudget {
 
   bool is_used_up() const { return ordinary_ + left_ <= Nanoseconds(0); }
 
-  // Waits for the reply while the budget lasts. `waited`: time waited before, which counts if the reply is
-  // not ready; increased here. Every poll counts kPollInterval, so that a busy machine does not use up the
-  // budget.
+  // Waits for the reply while the budget lasts. `waited`: earlier waiting time, counted if the reply is not
+  // ready; increased by this call. Every poll counts kPollInterval, so that a busy machine does not use up
+  // the budget.
   template <class Reply>
   void wait(Context& context, const Pending<Reply>& reply, Nanoseconds& waited) {
     if (reply.ready()) return;

@@ -47,7 +47,7 @@ struct Verify {
   static constexpr const char* kName = "Verify";
   std::string checkpoint;  // folder
 };
-// What a rank found of a checkpoint: hidden if rank 0 sees it and this rank does not.
+// A rank's view of a checkpoint; kHidden if rank 0 sees the checkpoint and this rank does not.
 enum class FilesFound : uint8_t { kGood, kDamaged, kHidden };
 struct Verified {
   static constexpr const char* kName = "Verified";
@@ -105,7 +105,7 @@ struct BatchReady {
   int64_t first_sample = 0;    // place of this rank's first sample in the global batch
   bool last_of_epoch = false;
   Batch batch;           // this rank's part; empty tensors of the right shape if the rank has no samples
-  bool stopped = false;  // no batch: the run is asked to stop
+  bool stopped = false;  // no batch: the run was asked to stop
 };
 // To a Loader, asked -> BatchReady: one batch by position, for evaluation; none after StopRequested.
 struct LoadBatch {
@@ -137,7 +137,7 @@ struct RunEntry {
   static constexpr const char* kName = "RunEntry";
   int index = 0;
   int64_t step = 0;
-  at::Tensor whole = {};  // in this pass, in place of the plan's
+  at::Tensor whole = {};  // in this pass, instead of PlanEntry::whole
 };
 // Asked -> EntryDone, when an entry that runs in this pass is done. The sender's rank counts as waiting.
 struct AwaitEntry {
@@ -148,8 +148,8 @@ struct EntryDone {
   static constexpr const char* kName = "EntryDone";
   bool finite = true;  // Work::finite
 };
-// Asked -> PassDone, when all entries are done: the entries that are not ready yet run with what their
-// tensors hold. A gather without a `whole` serves the other ranks.
+// Asked -> PassDone, when all entries are done. Entries that are not ready run with the present contents of
+// their tensors. A gather without a `whole` serves the other ranks.
 struct FinishStep {
   static constexpr const char* kName = "FinishStep";
   int64_t step = 0;
@@ -158,7 +158,7 @@ struct PassDone {
   static constexpr const char* kName = "PassDone";
   bool finite = true;  // the sums of the pass (Work::finite)
 };
-// Asked -> Summed: a float64 all-reduce outside of a pass, as of the metrics of an evaluation.
+// Asked -> Summed: a float64 all-reduce outside a pass, for example of an evaluation's metrics.
 struct SumDoubles {
   static constexpr const char* kName = "SumDoubles";
   at::Tensor values;
@@ -221,7 +221,7 @@ struct ControlReceived {
 
 // ---- checkpoints
 
-// Asked -> CopiesReserved: allocate memory for copies of such pieces.
+// Asked -> CopiesReserved: allocate memory for copies of these pieces.
 struct ReserveCopies {
   static constexpr const char* kName = "ReserveCopies";
   std::vector<CheckpointPiece> pieces;
@@ -231,7 +231,7 @@ struct CopiesReserved {
   int64_t bytes = 0;
 };
 // Asked -> SnapshotCopied, once the tensors are copied and before they are written. They are copied after the
-// checkpoint before is concluded.
+// previous checkpoint is concluded.
 struct Snapshot {
   static constexpr const char* kName = "Snapshot";
   std::string name;                     // "ep1-ba15"
@@ -293,8 +293,8 @@ struct TrainingDone {
   bool stopped = false;                        // on request, before max_duration
   bool checkpoint_follows = false;             // the last checkpoint is not concluded yet
   std::optional<OperatingError> failure = {};  // why training cannot continue
-  int64_t checkpoints = 0;  // with a failure: of this attempt, all of which must be concluded first
-  bool alone = false;       // the failure is known to this rank alone; else to all ranks
+  int64_t checkpoints = 0;  // with a failure: checkpoints of this attempt, all to be concluded first
+  bool alone = false;       // only this rank knows the failure; else all ranks
 };
 
 }  // namespace tutti

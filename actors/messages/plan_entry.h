@@ -13,23 +13,23 @@
 
 namespace tutti {
 
-// A collective that every pass has. Compute and Sync share its tensors: Compute leaves them alone from
-// RunEntry until the entry is done.
+// A collective of every pass. Compute and Sync share its tensors: Compute does not use them from RunEntry
+// until the entry is done.
 struct PlanEntry {
   CollectiveKind kind = CollectiveKind::kAllReduce;  // kAllReduce, kReduceScatter or kAllGather
   GroupRole group = GroupRole::kWorld;
   at::Tensor whole;  // whole, part and cut as in CollectiveJob; no cut: equal parts. See RunEntry::whole
   at::Tensor part;
   CutPtr cut;
-  int after = -1;       // index of an entry before, on whose result this one works and which it waits for
-  bool if_any = false;  // left out if the result of `after`, which all ranks of the group have, is zero
+  int after = -1;       // index of an earlier entry: this entry waits for its result and works on it
+  bool if_any = false;  // skipped if the result of `after`, known to all ranks of the group, is zero
   std::string label;    // in errors and digests: "bucket 3"
 
-  // What Sync records, with `number`, where the entry begins and when it is done.
+  // Trace events, with `number`, that Sync records when the entry begins and when it is done.
   std::optional<TraceKind> begins, ends;
   int64_t number = 0;
-  // Names the bytes of the result (kReduceScatter: of `part`); of those that are this rank's to sum a digest
-  // is recorded. Empty: none.
+  // Names the bytes of the result (kReduceScatter: of `part`). A digest is recorded of the bytes that this
+  // rank sums. Empty: no digest.
   std::vector<DigestPart> parts;
 };
 

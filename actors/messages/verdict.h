@@ -12,9 +12,9 @@ namespace tutti {
 struct Verdict {
   double out_of_memory = 0;  // the step is aborted and retried
   double non_finite = 0;     // the loss is not finite: the step is skipped
-  double overflow = 0;       // reduced gradients are not finite: skipped too; known once all are reduced
-  double stop = 0;           // after this step, checkpoint and end
-  double samples = 0;        // of the global batch
+  double overflow = 0;  // reduced gradients are not finite: the step is skipped; known once all are reduced
+  double stop = 0;      // after this step, checkpoint and end
+  double samples = 0;   // of the global batch
   double tokens = 0;
   double flops = 0;                 // 0 = unknown
   double loss_sum = 0;              // mean losses times their weights

@@ -21,7 +21,7 @@ std::string run_name_of(const Disk& disk, const std::string& folder) try {
   return "";
 }
 
-// Nothing is measured in a checkpoint that cannot be read.
+// An unreadable checkpoint has no measured values.
 BestState best_state_of(const Disk& disk, const std::string& folder) try {
   return RunState::from_json(read_manifest(disk, folder).state).best;
 } catch (const OperatingError&) {

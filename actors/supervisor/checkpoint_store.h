@@ -22,11 +22,11 @@ class CheckpointStore {
     std::string folder;  // "" = no checkpoint: a fresh start
     bool own = false;    // the checkpoint is of this run
   };
-  // The checkpoint to start from, of those that were not rejected: with autoresume the newest good one in
-  // this folder, if any; else the one at load_path. Looks at manifests only. The log names damaged
-  // checkpoints. Throws UserError, also if the folder has checkpoints of another run.
+  // The checkpoint to start from, except rejected ones: with autoresume the newest good one in this folder,
+  // if any; else the one at load_path. Reads only manifests. The log names damaged checkpoints. Throws
+  // UserError, also if the folder has checkpoints of another run.
   Choice choose(const StartFrom& from);
-  // A rank found the chosen checkpoint damaged.
+  // Call when a rank found the chosen checkpoint damaged.
   void reject(const std::string& folder, const std::string& problem) { rejected_[folder] = problem; }
 
   // Removes unfinished checkpoints of killed attempts. Moves published checkpoints that do not lead up to

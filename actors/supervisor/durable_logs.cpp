@@ -15,7 +15,7 @@ DurableLogs::DurableLogs(const std::vector<LogActor>& logs, Log& log, Recorder& 
       logs_.push_back({one.writer, one.name, WaitBudget(one.sync_timeout, kOrdinary)});
 }
 
-// The messages sent depend on the speed of the disk, so a replay takes the recorded answers.
+// The messages sent depend on the speed of the disk, so a replay uses recorded inputs.
 std::string DurableLogs::recorded(RecordedInput input, const std::string& measured) {
   std::string found = recorder_.input(input, measured);
   return found.size() == measured.size() ? found : measured;
@@ -42,8 +42,8 @@ void DurableLogs::sync(Context& context, const std::string& checkpoint) {
     const bool late = written[i] == kNo;
     if (late && !logs_[i].late)
       log_.warning("checkpoint " + checkpoint + " does not wait for " + logs_[i].name +
-                   ", which is slow to write, nor do those after it until it keeps up; a run that resumes "
-                   "from them may be without records of it");
+                   ", which is slow to write, nor do later checkpoints until it keeps up; a run that "
+                   "resumes from them may miss its records");
     logs_[i].late = late;
   }
 }

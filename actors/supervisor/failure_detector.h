@@ -16,7 +16,7 @@ namespace tutti {
 class FailureDetector {
  public:
   struct Failure {
-    std::optional<int> rank;  // none: every rank waits, so no rank is to blame
+    std::optional<int> rank;  // none: every rank waits, so none is to blame
     RankEnd end;
   };
 
@@ -27,12 +27,12 @@ class FailureDetector {
   void start(TimePoint now);
   void add(const std::map<int, Heartbeats::Peer>& heartbeats);  // the newest ones, by rank
 
-  // A rank that has been silent for hang_timeout, or has recorded nothing for that long without waiting for
-  // other ranks; or a collective that all ranks have waited in for that long. Work that may take any time
-  // (Heartbeat::unhurried) is only a warning.
+  // Returns a rank that has been silent for hang_timeout, or has recorded nothing for that long without
+  // waiting for other ranks; or a collective in which all ranks have waited for that long. Work without a
+  // time limit (Heartbeat::unhurried) only causes a warning.
   std::optional<Failure> check(TimePoint now);
-  // A rank that has missed three heartbeats: as mpirun sends SIGTERM to the survivors of a lost rank, such a
-  // request to stop is a failure.
+  // Returns a rank that has missed three heartbeats. mpirun sends SIGTERM to the survivors of a lost rank:
+  // then a request to stop is a failure.
   std::optional<Failure> check_stop_request(TimePoint now);
 
  private:

@@ -21,8 +21,8 @@ class Publisher {
     bool published = false;
     bool last = false;  // of the run
   };
-  // Adds a rank's part. With the last part the checkpoint is concluded: published, or discarded with a
-  // warning in the log; the Checkpointer gets Concluded.
+  // Adds a rank's part. The last part concludes the checkpoint: it is published, or discarded with a warning
+  // in the log, and the Checkpointer gets Concluded.
   std::optional<Conclusion> add(Context& context, int rank, Durable part);
 
   int64_t concluded() const { return concluded_; }  // checkpoints of this attempt

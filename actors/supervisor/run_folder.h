@@ -15,8 +15,9 @@ class RunFolder {
  public:
   RunFolder(Disk& disk, std::string path, std::string checkpoints);
 
-  // Rank 0: creates and locks both folders. If another run uses them, warns, and waits some seconds for its
-  // end. Throws UserError if the other run continues, OperatingError if the folders cannot be created.
+  // Rank 0: creates and locks the folders of the run and its checkpoints. If another run uses them, warns,
+  // and waits some seconds for its end. Throws UserError if the other run continues, OperatingError if the
+  // folders cannot be created.
   void open(Context& context, const std::string& host, Log& log);
 
   // Rank 0 writes a nonce. A rank that does not find the nonce does not share the folder.
@@ -24,13 +25,13 @@ class RunFolder {
   bool has_nonce(const std::string& nonce) const;
   void remove_nonce();
 
-  // Writes recipe.toml, once the start is agreed: a refused start changes nothing of an earlier run.
+  // Writes recipe.toml, once all ranks agree to start: a refused start changes nothing of an earlier run.
   void write_recipe(const std::string& recipe);
 
   // Removes the journals of all but the newest `keep` attempts.
   void prune_journals(int keep);
 
-  // Says which of both folders was moved, removed or emptied since `open`; "" if none was.
+  // Names the folder that was moved, removed or emptied since `open`; "" if none.
   std::string gone() const;
 
   // True once after `tutti stop` has created its file.
@@ -49,7 +50,7 @@ class RunFolder {
   struct Held {
     std::string folder;
     std::unique_ptr<DiskLock> lock;
-    uint64_t identity = 0;  // of the lock's file, which goes with the folder
+    uint64_t identity = 0;  // of the lock file, which disappears with the folder
   };
   std::vector<Held> held_;
 };

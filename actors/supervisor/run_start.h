@@ -13,18 +13,17 @@
 namespace tutti {
 
 // The agreement of the Supervisors before training, in rounds of statements. First rank 0 opens the run
-// folder and names a checkpoint to start from. Then each rank says what it found of its part of the files; if
-// one is damaged, rank 0 names the checkpoint before it, and so on. At last every rank says whether it could
-// build and restore its model.
+// folder and names a checkpoint to start from. Then each rank reports the state of its part of the files; if
+// a file is damaged, rank 0 names the previous checkpoint, and so on. At last every rank reports whether it
+// could build and restore its model.
 class RunStart {
  public:
-  // All references must outlive the start.
+  // All references must outlive this object.
   RunStart(const Job& job, int rank, std::string host, RunFolder& folder, CheckpointStore& store, Log& log,
            Recorder& recorder);
 
-  // In the order of the calls; from `naming` to `good` again while a checkpoint is damaged. `statements` are
-  // those of all ranks. Any trouble in them is thrown as UserError, the lowest rank's first, on every rank
-  // alike.
+  // To be called in this order; `naming` to `good` repeatedly while a checkpoint is damaged. `statements`: of
+  // all ranks. Trouble in a statement is thrown as UserError, the lowest rank's, the same on every rank.
   Statement opening(Context& context);
   Verify named(const std::vector<Statement>& statements);  // no checkpoint: a fresh start, without `good`
   Statement verification(const Verified& verified) const;

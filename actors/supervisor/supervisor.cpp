@@ -94,7 +94,7 @@ void Supervisor::handle_control(Context& context, int from, const std::string& t
   } else if (order.verb() == kStopVerb) {
     prepare_to_stop(context);
   } else {
-    TUTTI_ASSERT(false, "a control packet that nobody sends: " + text);
+    TUTTI_ASSERT(false, "an unknown control packet: " + text);
   }
 }
 
@@ -136,7 +136,7 @@ std::optional<TimePoint> Supervisor::idle(Context& context) {
   if (rank_ == 0 && stage_ == Stage::kTraining) look_into_folder(context);
   if (const std::string why = journal_whole_ ? recorder_.incomplete() : ""; !why.empty()) {
     journal_whole_ = false;
-    log_.warning("the journal ends here, and training goes on without it: " + why);
+    log_.warning("the journal ends here, and training continues without it: " + why);
   }
   return context.now() + kPollInterval;
 }

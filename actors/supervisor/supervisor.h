@@ -27,10 +27,10 @@ class Supervisor final : public Actor {
   struct Place {
     int rank = 0;
     std::string host;
-    std::string after_interrupt = {};  // for the user who asks to stop by Ctrl-C
+    std::string after_interrupt = {};  // printed after Ctrl-C
   };
 
-  // All references must outlive the Supervisor. `end`: how the run ended, if no error ended it.
+  // All references must outlive the Supervisor. `end`: receives the end of the run, unless an error ended it.
   Supervisor(const Job& job, const Place& place, const RankActors& actors, Disk& disk, Log& log,
              Recorder& recorder, EndKind& end);
 

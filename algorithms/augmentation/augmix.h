@@ -10,7 +10,7 @@ namespace tutti {
 // composer.algorithms.AugMix.
 class AugMix final : public AddedTransform {
  public:
-  // Throws UserError for options out of their range.
+  // Throws UserError for options out of range.
   explicit AugMix(const AugMixOptions& options = {}) : AddedTransform("AugMix", augmix_transform(options)) {}
 };
 

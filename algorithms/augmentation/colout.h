@@ -9,8 +9,8 @@
 
 namespace tutti {
 
-// Drops the same rows and columns, drawn once a batch, from all images of all ranks; or, if it is not of
-// batches, other ones from each image of the training data, by a transform. colout_batch is in
+// With `batch`, drops the same rows and columns, drawn once a batch, from all images of all ranks. Else a
+// transform draws rows and columns for each image of the training data. colout_batch is in
 // data/transforms/colout.h. composer.algorithms.ColOut.
 class ColOut final : public Algorithm {
  public:

@@ -11,12 +11,12 @@
 
 namespace tutti {
 
-// A batch with a box of each image from another one. The loss that belongs to it is adjusted_lambda *
-// loss(target) + (1 - adjusted_lambda) * loss(target_perm).
+// A batch in which each image has a box of another image. Its loss is adjusted_lambda * loss(target) + (1 -
+// adjusted_lambda) * loss(target_perm).
 struct CutMixed {
   at::Tensor input;              // [N, C, H, W]
-  at::Tensor target_perm;        // [N, ...], of the images that the boxes are from
-  double adjusted_lambda = 1.0;  // part of an image outside of the box
+  at::Tensor target_perm;        // [N, ...], targets of the images that gave the boxes
+  double adjusted_lambda = 1.0;  // share of an image outside the box
   Box bbox;
 };
 

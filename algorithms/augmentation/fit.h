@@ -14,11 +14,11 @@ struct State;
 // Throws UserError for inputs other than [N, C, H, W].
 void require_images(const at::Tensor& input);
 
-// Throws UserError, which ends with the remedy, if the model's loss takes class indices alone.
+// Throws UserError, which ends with the remedy, if the model's loss takes only class indices.
 void require_dense_targets(const State& state, const std::string& remedy = "");
 
-// The numbers of samples that ranks get in a batch, the fewest and the most: of full batches, and of a short
-// one at the epoch's end, if the training comes so far.
+// The fewest and the most samples of a rank: in a full batch, and in the short batch at the epoch's end, if
+// the training gets that far.
 std::vector<int64_t> samples_of_ranks(const State& state);
 
 }  // namespace tutti

@@ -9,11 +9,11 @@
 
 namespace tutti {
 
-// A mixed batch. The loss that belongs to it is (1 - mixing) * loss(target) + mixing * loss(target_perm).
+// A mixed batch. Its loss is (1 - mixing) * loss(target) + mixing * loss(target_perm).
 struct MixedUp {
   at::Tensor input;        // [N, ...], float
-  at::Tensor target_perm;  // [N, ...], of the samples that were mixed in
-  double mixing = 0.0;     // part of the samples that were mixed in
+  at::Tensor target_perm;  // [N, ...], targets of the partners
+  double mixing = 0.0;     // weight of the partners
 };
 
 // (1 - mixing) * input + mixing * input[indices], in a new tensor; integers become float32. `indices`: [N],

@@ -24,7 +24,7 @@ struct RandAugmentAlgorithm : RandAugmentOptions {
 };
 
 struct ColOutAlgorithm : ColOutOptions {
-  bool batch = true;               // drop the same of all images of a batch
+  bool batch = true;               // drop the same rows and columns of all images of a batch
   BatchKey input_key = "input";    // of batches
   BatchKey target_key = "target";  // of batches
 
@@ -39,8 +39,8 @@ struct SampleMixingOptions {
 };
 
 struct CutMixOptions {
-  double alpha = 1.0;                 // the part outside of the box is drawn from Beta(alpha, alpha)
-  std::optional<double> length = {};  // given: that part is about length^2, as in Composer, and not drawn
+  double alpha = 1.0;                 // the share outside the box is drawn from Beta(alpha, alpha)
+  std::optional<double> length = {};  // if given, that share is about length^2, as in Composer, and not drawn
   bool uniform_sampling = false;
 };
 
@@ -57,7 +57,7 @@ struct CutOutAlgorithm : CutOutOptions {
 };
 
 struct MixUpOptions : SampleMixingOptions {
-  double alpha = 0.2;  // the part of the other sample is drawn from Beta(alpha, alpha)
+  double alpha = 0.2;  // the partner's weight is drawn from Beta(alpha, alpha)
 
   static Kind<MixUpOptions> kind();
   AlgorithmPtr make(const Setting& section) const;
@@ -65,7 +65,7 @@ struct MixUpOptions : SampleMixingOptions {
 
 enum class ResizeMode {
   kResize,  // the nearest pixels, as torch's interpolate(mode = "nearest") picks them
-  kCrop     // a part of the image, at a place that is drawn: a view
+  kCrop     // a crop at a random place: a view
 };
 
 struct ProgressiveResizingOptions {

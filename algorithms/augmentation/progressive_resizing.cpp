@@ -25,7 +25,7 @@ at::Tensor nearest(int64_t size, double scale) {
   return places.mul(1.0 / scale).floor_().clamp_max_(size - 1).to(at::kLong);
 }
 
-// Torch's kernel has a cost a row, which is that of picking about so many pixels of the row.
+// Torch's kernel has a fixed cost per row: about that of picking this many pixels.
 constexpr int64_t kWideRow = 64;
 
 at::Tensor resized(const at::Tensor& images, double scale) {

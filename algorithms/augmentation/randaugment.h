@@ -10,7 +10,7 @@ namespace tutti {
 // composer.algorithms.RandAugment.
 class RandAugment final : public AddedTransform {
  public:
-  // Throws UserError for options out of their range.
+  // Throws UserError for options out of range.
   explicit RandAugment(const RandAugmentOptions& options = {})
       : AddedTransform("RandAugment", randaugment_transform(options)) {}
 };

@@ -10,10 +10,10 @@
 
 namespace tutti {
 
-// What MixUp and CutMix share: at BEFORE_FORWARD every sample of a microbatch is mixed with a partner,
-// another sample of the microbatch. At BEFORE_LOSS its target, then one-hot or dense, is mixed with its
-// partner's; or at BEFORE_BACKWARD its loss with the loss against its partner's target, which is as it is in
-// the data: LabelSmoothing does not reach it.
+// The common part of MixUp and CutMix. At BEFORE_FORWARD every sample of a microbatch is mixed with a
+// partner, another sample of the microbatch. Then either targets are mixed at BEFORE_LOSS (one-hot or dense),
+// or losses at BEFORE_BACKWARD: the loss against the sample's target and the loss against the partner's.
+// LabelSmoothing does not change the partner's target.
 class SampleMixing : public Algorithm {
  public:
   explicit SampleMixing(SampleMixingOptions options) : options_(std::move(options)) {}

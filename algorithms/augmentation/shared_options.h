@@ -22,7 +22,7 @@ Bound<Options> target_array() {
   return array_option<Options>("target_key", &Options::target_key, "targets");
 }
 
-// A part of something, in [0, 1].
+// A fraction, in [0, 1].
 template <class Options>
 Bound<Options> fraction(const char* name, double Options::*member, const char* doc) {
   return option<Options>(name, member, doc).at_least(0).at_most(1);

@@ -25,7 +25,7 @@ class EMA final : public Algorithm {
 
   std::string name() const override { return "EMA"; }
   Needs needs() const override { return {.excludes = {{name(), "evaluations use one average"}}}; }
-  void require(const State& state) const override;  // warns of an ema_start that never comes
+  void require(const State& state) const override;  // warns if ema_start is never reached
   bool match(Event event, const State& state) const override;
   void apply(Event event, State& state, Logger& logger) override;
   double smoothing() const { return smoothing_; }

@@ -9,8 +9,8 @@
 namespace tutti {
 namespace {
 
-// Where the targets of a microbatch wait for the end of the loss. They wait in the batch, because the memory
-// of an aborted attempt must not be held by an algorithm.
+// The key of the original targets during the loss. They stay in the batch, because an algorithm must not hold
+// memory of an aborted attempt.
 constexpr const char* kOriginal = "LabelSmoothing";
 
 Batch without(const Batch& batch, const std::string& name) {

@@ -12,13 +12,13 @@
 namespace tutti {
 
 // (1 - smoothing) * target + smoothing / classes, float32 [N, classes, ...]. `target`: class indices [N,
-// ...], of which negative ones belong to no class, or a weight for each class, as large as the logits [N,
-// classes, ...]. Szegedy et al. 2015, arXiv:1512.00567; composer.functional.smooth_labels. As in PyTorch's
-// cross_entropy, targets that do not count (kIgnoredIndex, or no weights) have no weights; what counts in
-// part, with weights of a sum below 1, is smoothed in part.
+// ...], negative for no class, or a weight for each class, in the shape of the logits [N, classes, ...].
+// Szegedy et al. 2015, arXiv:1512.00567; composer.functional.smooth_labels. As in PyTorch's cross_entropy,
+// ignored targets (kIgnoredIndex, or all weights 0) get no weights; targets whose weights sum to less than 1
+// are smoothed in proportion.
 at::Tensor smooth_labels(const at::Tensor& logits, const at::Tensor& target, double smoothing = 0.1);
 
-// Smooths the targets for the loss alone: metrics and other algorithms see them as they were.
+// Smooths the targets for the loss only: metrics and other algorithms see the original targets.
 // composer.algorithms.LabelSmoothing.
 class LabelSmoothing final : public Algorithm {
  public:

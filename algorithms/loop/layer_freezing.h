@@ -13,17 +13,16 @@ struct FrozenLayers {
   double fraction = 0;  // of all layers but the last, before rounding
 };
 
-// Freezes the first layers of a model, more of them as training goes on: none up to `freeze_start`, then in
-// proportion to the time, `freeze_level` of them at the end; times are fractions of the training in [0, 1].
-// Layers are those without layers within and with parameters, depth first; the last one is never frozen.
-// Parameters of frozen layers require no gradient and lose the one that they have, so backward ends behind
-// them and optimizers leave them as they are: no momentum, no weight decay. Running statistics go on.
-// composer.functional.freeze_layers.
+// Freezes the first layers of a model: none until `freeze_start`, then in proportion to the time, up to
+// `freeze_level` of the layers at the end. Times are fractions of the training in [0, 1]. Counted, depth
+// first, are layers that have parameters and no layers inside; the last is never frozen. Parameters of frozen
+// layers require no gradient and lose their gradient: backward stops there, and optimizers do not change them
+// (no momentum, no weight decay). Running statistics are still updated. composer.functional.freeze_layers.
 FrozenLayers freeze_layers(Layer& model, double current_duration, double freeze_start = 0.5,
                            double freeze_level = 1.0);
 
-// freeze_layers at the end of each epoch, and in a resumed run, which freezes what its checkpoint had frozen.
-// The gradients of frozen layers are not reduced. Logs "layer_freezing/layers_frozen" and
+// Calls freeze_layers at the end of each epoch. A resumed run freezes the layers that were frozen in its
+// checkpoint. The gradients of frozen layers are not reduced. Logs "layer_freezing/layers_frozen" and
 // "layer_freezing/percentage_frozen". composer.algorithms.LayerFreezing.
 class LayerFreezing final : public Algorithm {
  public:
@@ -31,7 +30,7 @@ class LayerFreezing final : public Algorithm {
       : start_(freeze_start), level_(freeze_level) {}
 
   std::string name() const override { return "LayerFreezing"; }
-  void require(const State& state) const override;  // warns, if it freezes nothing before the end
+  void require(const State& state) const override;  // warns if no layer is frozen before the end
   bool match(Event event, const State& state) const override;
   void apply(Event event, State& state, Logger& logger) override;
 

@@ -79,7 +79,7 @@ struct SelectiveBackpropOptions {
 };
 
 struct SequenceLengthOptions {
-  bool truncate = true;                   // false: what is behind the length becomes further samples
+  bool truncate = true;                   // false: the tokens after the length become further samples
   bool preserve_end_of_sequence = false;  // when truncating, needs batch["attention_mask"]
 };
 

@@ -14,7 +14,7 @@ constexpr const char* kMask = "attention_mask";
 
 using Arrays = std::vector<std::pair<std::string, at::Tensor>>;
 
-// That of the first array with one; 0 if there is none.
+// The length of the first array that has one; 0 if none has.
 int64_t length_of(const Arrays& arrays) {
   for (const auto& [name, array] : arrays)
     if (array.dim() > 1) return array.size(1);
@@ -29,7 +29,7 @@ Batch truncated(const Batch& batch, int64_t length) {
   return batch.map([&](const at::Tensor& array) { return at::slice_copy(array, 1, 0, length); });
 }
 
-// The index of the last real token of each sequence, [N, 1]; the last one, as in Python, where there is none.
+// The index of the last real token of each sequence, [N, 1]; without any the last index, as in Python.
 at::Tensor last_tokens(const Batch& batch) {
   if (batch.find(kMask) == nullptr)
     throw UserError("sequences: preserve_end_of_sequence needs 'attention_mask' in the batch");

@@ -9,11 +9,10 @@
 
 namespace tutti {
 
-// The batch [N, T], all arrays alike, with sequences of `curr_seq_len`; batches that are no longer stay as
-// they are. Truncated, the arrays are their first columns; the last real token (the last 1 of attention_mask)
-// may be kept as the last one. Else each array is cut to whole sequences and reshaped, [N T / curr_seq_len,
-// curr_seq_len]. Throws UserError for arrays that do not fit.
-// composer.functional.set_batch_sequence_length.
+// The batch [N, T], all arrays alike, with sequences of `curr_seq_len`; unchanged if T <= curr_seq_len. With
+// `truncate`, keeps the first columns of each array; the last real token (the last 1 of attention_mask) may
+// be kept as the last column. Else each array is cut to whole sequences and reshaped to [N T / curr_seq_len,
+// curr_seq_len]. Throws UserError for arrays that do not fit. composer.functional.set_batch_sequence_length.
 Batch set_batch_sequence_length(const Batch& batch, int64_t curr_seq_len,
                                 const SequenceLengthOptions& options = {});
 

@@ -19,7 +19,7 @@ double annealed(int64_t update, int64_t steps, AnnealStrategy strategy) {
   return strategy == AnnealStrategy::kLinear ? t : (1 - std::cos(std::numbers::pi * t)) / 2;
 }
 
-// After a batch, or after an epoch: training ends with it.
+// True after a batch, or after an epoch, that ends the training.
 bool is_over(const State& state) {
   const bool last_of_epoch = state.timestamp.batch_in_epoch >= state.dataloader_len;
   if (state.max_duration.unit() == TimeUnit::kEpoch && last_of_epoch)

@@ -13,9 +13,9 @@ namespace tutti {
 double swa_learning_rate(double lr, double swa_lr, int64_t update, int64_t anneal_steps,
                          AnnealStrategy strategy);
 
-// Stochastic weight averaging: from swa_start on, averages the weights of every update_interval, and trains
-// on with the averages from swa_end on, or at the end of training. Buffers are those of the last update.
-// Izmailov et al. 2018, arXiv:1803.05407. composer.algorithms.SWA.
+// Stochastic weight averaging: from swa_start on, averages the weights at every update_interval. At swa_end,
+// or at the end of training, the averages become the weights. Buffers are those of the last update. Izmailov
+// et al. 2018, arXiv:1803.05407. composer.algorithms.SWA.
 class SWA final : public Algorithm {
  public:
   using Options = SWAOptions;
@@ -25,7 +25,7 @@ class SWA final : public Algorithm {
 
   std::string name() const override { return "SWA"; }
   Needs needs() const override { return {.excludes = {{name(), "training ends with one average"}}}; }
-  void require(const State& state) const override;  // warns of a swa_start that never comes
+  void require(const State& state) const override;  // warns if swa_start is never reached
   bool match(Event event, const State& state) const override;
   void apply(Event event, State& state, Logger& logger) override;
   int64_t averaged() const { return averaged_; }  // updates so far

@@ -10,18 +10,18 @@
 namespace tutti {
 
 // The slope of each head's bias: a geometric sequence from 2^(-8 / heads) if `heads` is a power of two. Press
-// et al. 2022, arXiv:2108.12409, section 3; for other numbers, as in their published code.
+// et al. 2022, arXiv:2108.12409, section 3; for other numbers, as in the authors' code.
 std::vector<double> alibi_slopes(int64_t heads);
 
-// What is added to attention scores, float32 on `device`: slope x place of the key, [heads, 1, length], if a
-// token sees itself and earlier tokens only (the softmax of a row does not see where the row begins); else
-// -slope x distance, [1, heads, length, length].
+// The bias of attention scores, float32 on `device`. If a token sees only itself and earlier tokens: slope x
+// position of the key, [heads, 1, length] (the softmax of a row ignores a constant offset). Else: -slope x
+// distance, [1, heads, length, length].
 at::Tensor alibi_bias(int64_t heads, int64_t length, bool causal, at::Device device = at::kCPU);
 
-// Replaces what a model knows of positions by ALiBi: every SelfAttention (models/layers/attention.h, which
-// says how an attention of your own takes part) gets a bias for at most `max_sequence_length` tokens, and
-// every PositionTable (models/layers/embedding.h) becomes a table of zeros with so many rows, which is not
-// trained. Sequences may then be that long, whatever the model was built for. Returns the number of attention
+// Replaces a model's position embeddings by ALiBi. Every SelfAttention (models/layers/attention.h, which also
+// explains custom attention layers) gets a bias for at most `max_sequence_length` tokens. Every PositionTable
+// (models/layers/embedding.h) becomes an untrained table of zeros with that many rows. Sequences may then
+// have max_sequence_length tokens, whatever length the model was built for. Returns the number of attention
 // layers; if there is none, the model is left as it is. Call materialise afterwards.
 // composer.functional.apply_alibi.
 int apply_alibi(Layer& model, int64_t max_sequence_length);
@@ -32,7 +32,7 @@ int apply_alibi(Layer& model, int64_t max_sequence_length);
 Batch cut_sequences(const Batch& batch, double scaling);
 
 // composer.algorithms.Alibi. INIT: apply_alibi. AFTER_DATALOADER: cut_sequences of the training batches, so
-// that training is on sequences shorter than those of evaluations; a scaling of 1 leaves batches as they are.
+// that training sequences are shorter than those of evaluations; a scaling of 1 changes nothing.
 class Alibi final : public Algorithm {
  public:
   explicit Alibi(int64_t max_sequence_length, double train_sequence_length_scaling = 0.25)

@@ -30,8 +30,9 @@ class BlurMaxPool2d final : public Layer {
   Buffer& filt2d_;
 };
 
-// A strided Conv2d that blurs its input, or, without `blur_first`, its output before this is strided: slower,
-// and as in the paper. Keeps the convolution, or its parameters, in the slot "conv". composer's BlurConv2d.
+// A strided Conv2d that blurs its input; or, without `blur_first`, convolves with stride 1, then blurs with
+// the stride: slower, and as in the paper. Keeps the convolution, or its parameters, in the slot "conv".
+// composer's BlurConv2d.
 class BlurConv2d final : public Layer {
  public:
   explicit BlurConv2d(std::shared_ptr<Conv2d> conv, bool blur_first = true);
@@ -45,8 +46,8 @@ class BlurConv2d final : public Layer {
   Buffer& blur_filter_;
 };
 
-// Replaces strided convolutions and max pools by such that blur; those that blur already stay. Returns the
-// number of replaced layers. Call materialise afterwards. composer.functional.apply_blurpool.
+// Replaces strided convolutions and max pools by their blurring versions, unless they blur already. Returns
+// the number of replaced layers. Call materialise afterwards. composer.functional.apply_blurpool.
 int apply_blurpool(Layer& model, const BlurPoolOptions& options = {});
 
 // apply_blurpool at INIT. composer.algorithms.BlurPool.

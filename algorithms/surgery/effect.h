@@ -9,9 +9,9 @@ namespace tutti {
 
 struct State;
 
-// What surgery did: layers that it has wrapped before, and that it found nothing to change.
+// Effects of surgery: finds layers that are wrapped already, and warns if nothing was changed.
 
-// The layers in wrappers of a kind, at any depth. Surgery that wraps layers leaves them as they are.
+// The layers inside wrappers of a kind, at any depth. Surgery that wraps layers skips them.
 template <class Wrapper>
 std::unordered_set<const Layer*> wrapped_in(Layer& model) {
   std::unordered_set<const Layer*> wrapped;

@@ -44,7 +44,7 @@ bool lowers(int64_t rank, int64_t latent) {
   return rank < latent;
 }
 
-// Other surgery may have put it into another layer.
+// Other surgery may have wrapped the layer.
 template <class L>
 const L& layer_as(const Slot& slot) {
   for (const auto& [name, layer] : layers(slot.layer()))

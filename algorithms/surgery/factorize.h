@@ -8,10 +8,9 @@
 
 namespace tutti {
 
-// The size that `latent` stands for: itself from 1 on, below it a part of the smaller of `in` and `out`, at
-// least 1.
+// The size that `latent` stands for: itself if >= 1, else that fraction of min(in, out), at least 1.
 int64_t latent_size(double latent, int64_t in, int64_t out);
-// The largest latent size with fewer multiplications than a layer as it is.
+// The largest latent size that needs fewer multiplications than the plain layer.
 int64_t max_rank_with_possible_speedup(int64_t in, int64_t out, const Extent2d& kernel_size = 1);
 // True if a Linear, a Conv2d of one group, or one that is factorized already, would have fewer
 // multiplications with such a latent size. False for other layers.
@@ -26,8 +25,8 @@ class FactorizedLinear final : public Layer {
   const char* kind() const override { return "FactorizedLinear"; }
   int64_t latent_features() const;
 
-  // Lowers the latent size to `rank`, by factorize_matrix for such inputs [N, in]; "module1" has a bias then.
-  // Throws UserError if the rank is higher than the latent size.
+  // Lowers the latent size to `rank` by factorize_matrix on inputs [N, in]. "module1" then has a bias. Throws
+  // UserError if the rank is higher than the latent size.
   void set_rank(const at::Tensor& input, int64_t rank);
 
  private:
@@ -45,8 +44,8 @@ class FactorizedConv2d final : public Layer {
   const char* kind() const override { return "FactorizedConv2d"; }
   int64_t latent_channels() const;
 
-  // As FactorizedLinear::set_rank, by factorize_conv2d for such images. Of standardized weights the lower
-  // rank is a plain convolution's. Throws UserError for strides and dilations other than 1.
+  // As FactorizedLinear::set_rank, by factorize_conv2d on images. Standardized weights become plain ones.
+  // Throws UserError for strides and dilations other than 1.
   void set_rank(const at::Tensor& input, int64_t rank);
 
  private:
@@ -59,12 +58,11 @@ struct Factorized {
   int linears = 0;
 };
 
-// Replaces each Conv2d and Linear of a model by a factorized one, if it is wide enough and that could be
-// faster. The new layers have new weights: call materialise afterwards.
-// composer.functional.apply_factorization.
+// Replaces each Conv2d and Linear of a model by a factorized one, if it is wide enough and could be faster.
+// The new layers have new weights: call materialise afterwards. composer.functional.apply_factorization.
 Factorized apply_factorization(Layer& model, const FactorizeOptions& options = {});
 
-// apply_factorization at INIT. composer.algorithms.Factorize, whose defaults are others.
+// apply_factorization at INIT. composer.algorithms.Factorize; its defaults differ from the function's.
 class Factorize final : public Algorithm {
  public:
   explicit Factorize(const FactorizeOptions& options = FactorizeAlgorithm()) : options_(options) {}

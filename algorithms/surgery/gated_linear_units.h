@@ -38,9 +38,9 @@ class BertGatedFfOutput final : public Layer {
 };
 
 // Makes BERT's feed-forward blocks gated: every BertOutput becomes a BertGatedFfOutput, and every
-// BertIntermediate the Identity. `act_fn`: of the gates; null: that of the BertIntermediate before. Returns
-// the number of gated blocks. Call materialise afterwards: the new layers have new weights.
-// composer.functional.apply_gated_linear_units.
+// BertIntermediate an Identity. `act_fn`: the gates' activation; null: the activation of the block's
+// BertIntermediate. Returns the number of gated blocks. Call materialise afterwards: the new layers have new
+// weights. composer.functional.apply_gated_linear_units.
 int apply_gated_linear_units(Layer& model, std::shared_ptr<Layer> act_fn = nullptr,
                              bool gated_layer_bias = false, bool non_gated_layer_bias = false);
 

@@ -10,13 +10,13 @@ namespace tutti {
 enum class SmallBatch { kNormalise, kRefuse };
 
 // A BatchNorm over ghost batches. In training n samples are cut into k = ceil(n / ghost_batch_size) parts of
-// ceil(n / k), the last one may be smaller; each is normalised by itself, and moves the running statistics by
-// a k-th of their momentum. In evaluation it is the BatchNorm, which stands in the slot "batchnorm".
-// Hoffer et al. 2017, arXiv:1705.08741; composer's GhostBatchNorm1d, 2d and 3d.
+// ceil(n / k); the last may be smaller. Each part is normalised by itself, and updates the running statistics
+// with 1 / k of the momentum. In evaluation the layer is the BatchNorm in its slot "batchnorm". Hoffer et al.
+// 2017, arXiv:1705.08741; composer's GhostBatchNorm1d, 2d and 3d.
 class GhostBatchNormLayer final : public Layer {
  public:
   GhostBatchNormLayer(std::shared_ptr<BatchNorm> batchnorm, int64_t ghost_batch_size, SmallBatch small);
-  // Throws UserError for too few samples, if these are refused.
+  // Throws UserError for too few samples under SmallBatch::kRefuse.
   TensorTree forward(const TensorTree& input) override;
   const char* kind() const override { return "GhostBatchNorm"; }
 
@@ -28,15 +28,13 @@ class GhostBatchNormLayer final : public Layer {
 };
 
 // Replaces every BatchNorm of a model by one over ghost batches, which keeps its weights and running
-// statistics: "bn1.weight" becomes "bn1.batchnorm.weight". Those that are ghost batch normalisations already
-// stay. Returns the number of replaced layers. composer.functional.apply_ghost_batchnorm, which refuses small
-// batches.
+// statistics: "bn1.weight" becomes "bn1.batchnorm.weight". Existing ghost batch normalisations stay. Returns
+// the number of replaced layers. composer.functional.apply_ghost_batchnorm, which refuses small batches.
 int apply_ghost_batchnorm(Layer& model, int64_t ghost_batch_size = 32,
                           SmallBatch small = SmallBatch::kNormalise);
 
-// apply_ghost_batchnorm at INIT. A batch that a rank gets must have ghost_batch_size samples; parts of it
-// (microbatches) and the last of an epoch may be smaller, unless the run is Composer's.
-// composer.algorithms.GhostBatchNorm.
+// apply_ghost_batchnorm at INIT. A rank's batch must have ghost_batch_size samples; microbatches and the last
+// batch of an epoch may have fewer, unless in Composer's mode. composer.algorithms.GhostBatchNorm.
 class GhostBatchNorm final : public Algorithm {
  public:
   explicit GhostBatchNorm(int64_t ghost_batch_size = 32) : ghost_batch_size_(ghost_batch_size) {}

@@ -36,7 +36,7 @@ TrainingLength length_of(const State& state) {
   throw UserError("expected a max_duration in epochs or batches, not " + state.max_duration.text());
 }
 
-// Where the features of [N, ..., F] and of images [N, C, H, W] are.
+// The dimension of the features of [N, ..., F] and of images [N, C, H, W].
 int64_t dim_of_features(const at::Tensor& x) { return x.dim() >= 4 ? 1 : x.dim() - 1; }
 
 Shape shape_of_masks(const at::Tensor& x) {

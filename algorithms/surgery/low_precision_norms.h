@@ -8,7 +8,7 @@
 namespace tutti {
 
 // A LayerNorm that computes in autocast's dtype: input, weight and bias are cast to it, and so is the result;
-// sums are float32. Without autocast it is the ordinary one. Takes over the parameters of its predecessor.
+// sums are float32. Without autocast it is an ordinary LayerNorm. Adopts the parameters of its predecessor.
 // composer's LPLayerNorm.
 class LPLayerNorm final : public Layer {
  public:
@@ -38,8 +38,8 @@ class LPGroupNorm final : public Layer {
 };
 
 // Replaces every LayerNorm (GroupNorm) of a model by one in low precision, with the parameters of the old
-// one, before or after `materialise`. Returns their number: 0 as well if the precision is neither amp_fp16
-// nor amp_bf16. `on_cpus` = false, as in Composer: on a CPU they compute as they did.
+// one, before or after `materialise`. Returns the number of replaced layers; 0 if the precision is neither
+// amp_fp16 nor amp_bf16. With `on_cpus` = false, as in Composer, the layers compute as before on a CPU.
 // composer.functional.apply_low_precision_layernorm and apply_low_precision_groupnorm.
 int apply_low_precision_layernorm(Layer& model, const Precision& precision, bool on_cpus = true);
 int apply_low_precision_groupnorm(Layer& model, const Precision& precision, bool on_cpus = true);

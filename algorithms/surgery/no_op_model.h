@@ -8,12 +8,12 @@
 
 namespace tutti {
 
-// A model that costs nothing: its outputs are the targets (the array "target", else "labels", else the last
-// of the batch) times its one parameter, "weights", which begins with 1.5; its loss is their mean squared
-// difference from the targets. composer's NoOpModelClass.
+// A model that costs nothing. Its outputs are the targets (the array "target", else "labels", else the last
+// of the batch) times its only parameter, "weights", initially 1.5. Its loss is the mean squared difference
+// of outputs and targets. composer's NoOpModelClass.
 class NoOpModelClass final : public Model {
  public:
-  // `original` counts the tokens of batches still.
+  // `original` still counts the tokens of batches.
   explicit NoOpModelClass(std::shared_ptr<const Model> original);
   TensorTree forward(const Batch& batch) override;
   at::Tensor loss(const Outputs& outputs, const Batch& batch) override;
@@ -28,8 +28,8 @@ class NoOpModelClass final : public Model {
   Parameter& weights_;
 };
 
-// Puts a NoOpModelClass in the place of the model at INIT, before all other surgery, to measure what remains
-// of a run without a model: mostly the loading of data. composer.algorithms.NoOpModel.
+// Replaces the model by a NoOpModelClass at INIT, before all other surgery, to measure the cost of a run
+// without its model: mostly the loading of data. composer.algorithms.NoOpModel.
 class NoOpModel final : public Algorithm {
  public:
   std::string name() const override { return "NoOpModel"; }

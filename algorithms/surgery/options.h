@@ -41,13 +41,13 @@ struct ChannelsLastOptions {
 struct FactorizeOptions {
   bool factorize_convs = true;
   bool factorize_linears = true;
-  int64_t min_channels = 512;     // of both in and out, for a Conv2d to be replaced
-  double latent_channels = 0.25;  // below 1 a part of the fewer of in and out
+  int64_t min_channels = 512;     // least in and out channels of a replaced Conv2d
+  double latent_channels = 0.25;  // below 1 a fraction of min(in, out)
   int64_t min_features = 512;     // the same of a Linear
   double latent_features = 0.25;
 };
 
-// The defaults of the algorithm; those above are the function's.
+// The defaults of the algorithm; FactorizeOptions has the function's.
 struct FactorizeAlgorithm : FactorizeOptions {
   FactorizeAlgorithm() : FactorizeOptions{.min_channels = 256, .min_features = 256, .latent_features = 128} {}
 
@@ -56,7 +56,7 @@ struct FactorizeAlgorithm : FactorizeOptions {
 };
 
 struct GatedLinearUnitsOptions {
-  std::optional<std::string> act_fn = {};  // default: that of the blocks before
+  std::optional<std::string> act_fn = {};  // default: the activation of the replaced blocks
   bool gated_layer_bias = false;
   bool non_gated_layer_bias = false;
 

@@ -8,11 +8,11 @@
 
 namespace tutti {
 
-// Scales each channel of [N, C, H, W] by what the means of all channels say of it: x * sigmoid(W2 relu(W1
-// mean(x))). Hu et al. 2017, arXiv:1709.01507; composer's SqueezeExcite2d, with its names.
+// Scales each channel of [N, C, H, W] by a factor computed from the means of all channels: x * sigmoid(W2
+// relu(W1 mean(x))). Hu et al. 2017, arXiv:1709.01507; composer's SqueezeExcite2d, with its names.
 class SqueezeExcite2d final : public Layer {
  public:
-  // `latent_channels`: rows of W1; below 1 a part of the features. Throws UserError if this makes none.
+  // `latent_channels`: rows of W1; below 1 a fraction of num_features. Throws UserError if the result is 0.
   explicit SqueezeExcite2d(int64_t num_features, double latent_channels = 0.125);
   TensorTree forward(const TensorTree& input) override;
   const char* kind() const override { return "SqueezeExcite2d"; }
@@ -34,8 +34,8 @@ class SqueezeExciteConv2d final : public Layer {
 };
 
 // Puts a SqueezeExcite2d behind every Conv2d that has at least `min_channels` input and output channels, and
-// none yet. Returns the number of convolutions. Call materialise afterwards: there are new weights. Throws
-// UserError as SqueezeExcite2d. composer.functional.apply_squeeze_excite.
+// no SqueezeExcite2d yet. Returns the number of convolutions. Call materialise afterwards: the new layers
+// have new weights. Throws UserError as SqueezeExcite2d. composer.functional.apply_squeeze_excite.
 int apply_squeeze_excite(Layer& model, double latent_channels = 64, int64_t min_channels = 128);
 
 // apply_squeeze_excite at INIT. composer.algorithms.SqueezeExcite.

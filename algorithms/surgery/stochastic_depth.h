@@ -11,20 +11,20 @@
 
 namespace tutti {
 
-// Makes the blocks of this name (models/layers/residual_block.h, which says how blocks of your own take part)
-// leave out their main branches at random in training: the whole block, or samples of it. Block i of n, from
-// 0 on, has the rate drop_rate, or (i + 1) / n of it (linear). Weights and their names stay. Returns the
-// blocks. composer.functional.apply_stochastic_depth.
+// Makes the blocks of this name (models/layers/residual_block.h, which also explains custom blocks) skip
+// their main branches at random in training: for all samples, or sample by sample. Block i of n, from 0, has
+// the rate drop_rate, or (i + 1) / n of it (linear). Weights and their names stay. Returns the blocks.
+// composer.functional.apply_stochastic_depth.
 std::vector<std::shared_ptr<ResidualBlock>> apply_stochastic_depth(Layer& model,
                                                                    const StochasticDepthOptions& options);
 
 // apply_stochastic_depth at INIT. BATCH_START: over the first `drop_warmup` of the training the rates grow
-// from 0 on; in Composer's runs they then stay as they are, else they become the full ones. Logs
+// from 0; then they become the full rates, except in Composer's mode, where they stay at the last value. Logs
 // "stochastic_depth/num_stochastic_layers", and with a warm-up "stochastic_depth/drop_rate".
 // composer.algorithms.StochasticDepth.
 class StochasticDepth final : public Algorithm {
  public:
-  // Throws UserError for a rate outside of [0, 1], and for a warm-up of the rates of samples.
+  // Throws UserError for a rate outside [0, 1], and for a warm-up of per-sample rates.
   explicit StochasticDepth(StochasticDepthOptions options,
                            const Time& drop_warmup = {0.0, TimeUnit::kDuration});
 

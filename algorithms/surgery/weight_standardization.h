@@ -6,17 +6,16 @@
 
 namespace tutti {
 
-// Each output channel of a weight with mean 0 and variance 1: (w - mean) / sqrt(variance + 1e-10) over all
-// dims but 0, with the variance of a population. Qiao et al. 2019, arXiv:1903.10520.
+// The weight with mean 0 and variance 1 in each output channel: (w - mean) / sqrt(variance + 1e-10) over all
+// dims but 0, with the population variance. Qiao et al. 2019, arXiv:1903.10520.
 at::Tensor standardized(const at::Tensor& weight);
 
-// Lets every Convolution (models/layers/conv.h) convolve with its standardized weight, but those that do so
-// already and the last `n_last_layers_ignore`. What is trained and saved is the weight itself, now called
-// "parametrizations.weight.original", as by torch. Returns the number of convolutions that are changed.
+// Makes every Convolution (models/layers/conv.h) use its standardized weight, except the last
+// `n_last_layers_ignore` and those that do so already. The original weight is trained and saved, and now
+// called "parametrizations.weight.original", as in torch. Returns the number of changed convolutions.
 //
-// Last are those that the model calls last when it is run on `example`, an input, which is done once. Without
-// an example the order of registration counts.
-// composer.functional.apply_weight_standardization.
+// The last layers are the last in the order of calls when the model runs once on the input `example`. Without
+// an example the order of registration counts. composer.functional.apply_weight_standardization.
 int apply_weight_standardization(Layer& model, int64_t n_last_layers_ignore = 0,
                                  const TensorTree& example = {});
 

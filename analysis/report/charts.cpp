@@ -90,7 +90,7 @@ std::vector<Chart> monitor_charts(const std::vector<std::string>& columns) {
   return charts;
 }
 
-// Losses of evaluations are lines beside that of training.
+// Losses of evaluations are lines beside the training loss.
 void add_evaluated_losses(Chart& loss, std::vector<Chart>& metrics) {
   const auto evaluated = std::ranges::find(metrics, loss.title, &Chart::title);
   if (evaluated == metrics.end()) return;

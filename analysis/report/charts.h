@@ -23,8 +23,8 @@ struct Chart {
 };
 
 // The charts that show every column of the runs: known columns in their groups, metrics of the same name
-// together. All others are monitors: those of a prefix in a group of its name ("l2_norm/grad") if there are
-// many, else in "Other". Columns that are no curves are left out.
+// together. All other columns are monitors: many columns with one prefix form a group of that name
+// ("l2_norm/grad"), the rest are in "Other". Columns that are no curves are left out.
 std::vector<Chart> charts_of(const std::vector<const MetricsTable*>& runs);
 
 }  // namespace tutti

@@ -35,7 +35,7 @@ std::string text_in(const Setting& table, const char* key) {
   return value && value->is_text() ? value->text() : "";
 }
 
-// The indices of at most `most` of `count` things, evenly: the first, the last and some between them.
+// At most `most` of `count` indices, evenly spaced: the first, the last and some in between.
 std::vector<std::size_t> evenly(std::size_t count, std::size_t most) {
   const std::size_t chosen = std::min(count, most);
   std::vector<std::size_t> indices;

@@ -282,7 +282,7 @@ function activityTable(recorded, used) {
   for (const work of beside)
     rows.push([element("span", { className: "soft", textContent: `beside it: ${work}` }),
                ...recorded.flatMap((run) => cells(run, "beside", work, ""))]);
-  page.append(note("Means over the ranks, of all starts together:"));
+  page.append(note("Means over the ranks, of all attempts together:"));
   const columns = recorded.flatMap((run) => [[run.name, "number"], ["", "number"]]);
   page.append(table([["activity", "name"], ...columns], rows, "activity-table"));
 }

@@ -10,7 +10,7 @@
 
 namespace tutti {
 
-// A rank's part of a start.
+// A rank's part of an attempt.
 struct RankSummary {
   int rank = 0;
   std::string host;
@@ -26,7 +26,7 @@ struct StepFault {
   TraceKind kind = TraceKind::kSkipped;  // kOutOfMemory, kSkipped or kCheckpointFailed
 };
 
-// What the journals of a start say of it.
+// The contents of an attempt's journals.
 struct StartSummary {
   RecordedJob job;  // rank 0's
   RecordedSteps steps;
@@ -34,7 +34,7 @@ struct StartSummary {
   std::vector<StepFault> faults;
 };
 
-// Reads the journals in the folder of a start once. A journal that cannot be read is a rank's `incomplete`.
+// Reads the journals in an attempt's folder once. A journal that cannot be read is a rank's `incomplete`.
 StartSummary summary_of_start(const std::string& folder);
 
 }  // namespace tutti

@@ -200,8 +200,8 @@ JsonText results_json(const ReportedRun& run) {
   return {json_line(fields)};
 }
 
-// The column that the page begins with: the first metric of an evaluation that is the better the more it is,
-// else the first, else the loss.
+// The first column of the page: the first metric of an evaluation for which more is better, else the first
+// metric, else the loss.
 std::string headline_column(const std::vector<ReportedRun>& runs) {
   std::string first = "loss";
   for (const ReportedRun& run : runs)
@@ -312,7 +312,7 @@ JsonText recipe_json(const std::vector<ReportedRun>& runs) {
   });
 }
 
-// As many points for each curve as keep the page small.
+// Points for each curve, few enough to keep the page small.
 int64_t points_of_a_curve(const std::vector<ReportedRun>& runs, std::size_t charts) {
   const auto curves = static_cast<int64_t>(runs.size() * std::max<std::size_t>(1, charts));
   return std::clamp(kAllPoints / curves, kFewestPoints, kMostPoints);

@@ -20,7 +20,7 @@ std::string title_of(const std::vector<ReportedRun>& runs) {
   return as_utf8(title);
 }
 
-// As text and as an attribute's value.
+// Safe as text and as an attribute's value.
 std::string escaped(std::string_view text) {
   std::string safe;
   for (const char c : text) {

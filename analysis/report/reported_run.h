@@ -27,9 +27,9 @@ struct ReportedRun {
   LogFaults faults;
   LoggedItems logged;
 
-  // The times of the newest start afresh and those that resumed it, by rank.
+  // The times of the newest fresh attempt and of those that resumed it, by rank.
   std::vector<WorkTimes> times() const;
-  int world() const;  // of the newest start; 0 if it is unknown
+  int world() const;  // of the newest attempt; 0 if it is unknown
 };
 
 // Reads a run's folder, and of images that it logged as many bytes. Throws UserError if there is no such

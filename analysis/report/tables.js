@@ -1,4 +1,4 @@
-// The texts and tables of a report: headline, runs, recipes, starts, checkpoints, faults, images and texts.
+// The texts and tables of a report: headline, runs, recipes, attempts, checkpoints, faults, images and texts.
 "use strict";
 
 const LEAST_PICTURE = 256;  // pixels: smaller images are enlarged by a whole number
@@ -151,8 +151,8 @@ function startsTable() {
                start.hosts.join(", "), steps, start.resume || "–", ends]);
   }));
   if (rows.length === 0) return;
-  heading("Starts", "starts");
-  page.append(table([["run", "name"], ["start", "number"], ["began (UTC)", "number"], ["ranks", "number"],
+  heading("Attempts", "attempts");
+  page.append(table([["run", "name"], ["attempt", "number"], ["began (UTC)", "number"], ["ranks", "number"],
                      ["hosts"], ["steps", "number"], ["resume"], ["end", "text"]], rows, "starts-table"));
 }
 

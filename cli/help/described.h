@@ -6,7 +6,7 @@
 
 namespace tutti {
 
-// What an argument may be, as its placeholder says: "auto|PATH" is the word auto or a path.
+// The values that a placeholder allows: "auto|PATH" is the word auto or a path.
 struct Offer {
   enum class Kind {
     kNothing,

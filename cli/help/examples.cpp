@@ -9,7 +9,7 @@ namespace {
 
 using Lines = std::vector<const char*>;
 
-// What a comment behind two spaces and # says is for the reader alone.
+// Text behind two spaces and # is a comment for the reader.
 const std::map<std::string, Lines>& examples() {
   static const std::map<std::string, Lines> lines = {
       {"init",
@@ -31,7 +31,7 @@ const std::map<std::string, Lines>& examples() {
       {"replay",
        {"tutti replay runs/one", "tutti replay runs/one --until step=100 --rank 1",
         "tutti replay runs/one --break-at step=12   # every rank's state before step 12"}},
-      {"diff", {"tutti diff runs/one runs/two", "tutti diff runs/one runs/one --start-a 1 --start-b 2"}},
+      {"diff", {"tutti diff runs/one runs/two", "tutti diff runs/one runs/one --attempt-a 1 --attempt-b 2"}},
       {"timeline",
        {"tutti timeline runs/one                    # then open it at https://ui.perfetto.dev",
         "tutti timeline runs/one --out trace.json"}},

@@ -48,7 +48,7 @@ int64_t cifar_images(const fs::path& folder, bool ten) {
   return images > 0 ? images : 50000;
 }
 
-// CIFAR's figures are those that its literature normalizes with.
+// The mean and standard deviation that papers use for CIFAR.
 FoundData cifar(const std::string& folder, const std::string& recipe_folder, bool ten) {
   FoundData data{.name = ten ? "cifar10" : "cifar100", .samples = SampleKind::kImages};
   data.count = cifar_images(folder, ten);
@@ -64,7 +64,7 @@ FoundData cifar(const std::string& folder, const std::string& recipe_folder, boo
   return data;
 }
 
-// The sizes in the header of an IDX file of bytes, each at least 1; empty if it is none.
+// The sizes in the header of an IDX file of bytes, each at least 1; empty for other files.
 std::vector<int64_t> idx_sizes(const std::string& file) {
   const std::vector<uint8_t> head = file_head(file, 4 + 4 * 8);
   if (head.size() < 8 || head[0] != 0 || head[1] != 0 || head[2] != 8) return {};

@@ -129,7 +129,7 @@ RecipeLines model_lines(const FoundData& data) {
   return lines;
 }
 
-// How stored numbers become the floats that models take.
+// Converts stored numbers into the floats that models take.
 RecipeLines number_lines(const FoundData& data) {
   RecipeLines lines;
   if (is_gpt(data) || is_bert(data)) return lines;
@@ -193,7 +193,7 @@ RecipeLines optimizer_lines(const FoundData& data) {
             {"momentum", "0.9"},
             {"weight_decay", "5e-4"}};
   RecipeLines lines = {{"kind", "\"adamw\"", "`tutti list optimizers` shows others"},
-                       {"lr", "1e-3", "learning rate: the first thing to try other values of"},
+                       {"lr", "1e-3", "learning rate: try other values of this key first"},
                        {"weight_decay", is_gpt(data) ? "0.1" : "0.01"}};
   if (is_gpt(data)) lines.push_back({"no_decay", "[\"*.bias\", \"*.ln_*\", \"*wpe*\"]", "by name"});
   return lines;

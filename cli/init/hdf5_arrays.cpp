@@ -141,7 +141,7 @@ int64_t others_in(const std::vector<NamedArray>& arrays, const std::string& grou
 
 std::string name_of(const NamedArray& one) { return one.array.path.substr(one.array.path.rfind('/') + 1); }
 
-// What a tokenizer of Hugging Face leaves, and BERT reads by these names; none if it is something else.
+// The arrays of a Hugging Face tokenizer, which BERT reads by these names; none for other data.
 std::vector<std::string> names_of_bert(const std::vector<NamedArray>& arrays, const Pair& pair) {
   const std::string group = group_of(pair.input->array.path);
   if (pair.copied || name_of(*pair.input) != "input_ids" || name_of(*pair.target) != "labels" ||
@@ -154,7 +154,7 @@ std::vector<std::string> names_of_bert(const std::vector<NamedArray>& arrays, co
   return names.size() > 2 ? names : std::vector<std::string>();
 }
 
-// Group and names, where they are not those that a model reads by itself.
+// Group and names, unless models use them by default.
 RecipeLines array_lines(const std::vector<NamedArray>& arrays, const Pair& pair) {
   const std::string group = group_of(pair.input->array.path);
   const bool together = group == group_of(pair.target->array.path);

@@ -71,8 +71,8 @@ std::size_t end_of(const std::vector<uint8_t>& bytes) {
   return largest + 1;
 }
 
-// One more than the largest of the tokens that are looked at, in steps of 64; all that uint16 has if such a
-// file is too long to look at all.
+// The largest inspected token plus one, in steps of 64; all values of uint16 if the file is too long to be
+// inspected whole.
 int64_t vocabulary(const std::string& file, int64_t tokens, int64_t token_bytes) {
   if (token_bytes == sizeof(uint16_t) && tokens > kMostTokensRead) return kUint16Values;
   const int64_t looked_at = std::min(tokens, kMostTokensRead);

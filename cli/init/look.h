@@ -24,7 +24,7 @@ enum class SampleKind {
   kTextClasses    // of Hugging Face's names: a class for each sequence
 };
 
-// What was found in a data file or folder, and what a recipe says of it.
+// The contents of a data file or folder, and the recipe's keys for it.
 struct FoundData {
   std::string name;         // of the run
   std::string found;        // a line for the reader: "images: uint8 [60000, 28, 28], labels: 10 classes"

@@ -12,7 +12,7 @@ class LocalNetwork {
  public:
   explicit LocalNetwork(int size);
 
-  // One rank's endpoint; may outlive this.
+  // One rank's endpoint; may outlive this object.
   std::unique_ptr<Transport> transport(int rank) const;
 
  private:

@@ -134,8 +134,8 @@ std::vector<int> MpiGroup::late() const {
   return active_.empty() ? std::vector<int>() : active_.front().operation->late();
 }
 
-// A process that ends takes those along that wait for it. So a member of this group may wait, or end, for a
-// rank that is not in it.
+// Ranks that wait for a dead process end too. So a member of this group may wait, or end, because of a rank
+// outside the group.
 void MpiGroup::check_for_lost_peer() const {
   if (const auto lost = world_.lost_peer()) throw LostRankError(*lost, active_.front().operation->header());
 }

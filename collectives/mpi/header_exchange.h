@@ -10,7 +10,7 @@
 
 namespace tutti {
 
-// Detects that ranks without shared memory have posted different collectives. A rank that waits long for a
+// Detects different collectives posted by ranks without shared memory. A rank that waits long for a
 // collective sends its last headers to its neighbours: the ranks at distance 1, 2, 4, ..., so that a slow
 // rank of a large group does not cause a flood. The rank that finds a difference sends an alarm, which is
 // forwarded.

@@ -36,7 +36,7 @@ class Operation {
   std::byte* part() const { return part_; }    // likewise; in place: the whole
   bool in_place() const { return job_.in_place(); }
 
-  // Where bytes [first, first + bytes) of a rank's part lie in the whole. Without a cut all is rank's part.
+  // Where bytes [first, first + bytes) of a rank's part lie in the whole. Without a cut: the whole.
   std::vector<CutRun> runs(int rank, int64_t first, int64_t bytes) const;
   // Copies them from the whole to dense memory, or back.
   void pack(int rank, int64_t first, int64_t bytes, std::byte* to) const;

@@ -36,7 +36,7 @@ PiecedOperation::Chunk ReduceOperation::chunk_of_all(int64_t piece, int rank) co
   return {first + begin, std::min(each, bytes - begin), begin};
 }
 
-// Where a local rank's input is: as the rank gave it, or packed.
+// The address of a local rank's input: the rank's own memory, or packed.
 std::byte* ReduceOperation::base(int64_t piece, int local) const {
   return direct() ? neighbour_source(local) : scratch(local, piece);
 }

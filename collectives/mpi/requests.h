@@ -34,12 +34,12 @@ class Requests {
   std::vector<Kind> kinds_;
 };
 
-// Messages under way, whose bytes are kept until they are sent.
+// Pending sends with their bytes.
 class Outgoing {
  public:
   void send(MPI_Comm comm, std::string bytes, int to, int tag);
-  // Forgets those that were sent, the oldest first, up to one that is still under way: where ranks yield,
-  // each look at such a one may cost a turn of the processor. Never blocks.
+  // Drops completed sends, oldest first, and stops at the first pending one: testing a pending send may cost
+  // a time slice. Never blocks.
   void forget_sent();
   bool empty() const { return messages_.empty(); }
 

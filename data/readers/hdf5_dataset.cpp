@@ -48,7 +48,7 @@ std::string contents(const Hdf5File& file) {
     text += (text.empty() ? "" : ", ") + entry.path + ' ' + dtype_name(entry.dtype) + ' ' +
             (entry.shape.empty() ? "number" : shape_text(entry.shape));
   }
-  return text.empty() ? "nothing that is numbers" : text;
+  return text.empty() ? "no arrays of numbers" : text;
 }
 
 std::vector<std::string> arrays_of(const Hdf5File& file, const std::string& prefix) {
@@ -131,7 +131,7 @@ class Hdf5Dataset::Array {
       throw UserError({path()}, where() + " is compressed with " + filter +
                                     ", which this HDF5 does not read; write it with gzip, or set " +
                                     "HDF5_PLUGIN_PATH to a plugin's folder");
-    if (row_bytes(entry) == 0) throw UserError({path()}, where() + " has nothing in its rows");
+    if (row_bytes(entry) == 0) throw UserError({path()}, where() + " has empty rows");
   }
 
   const std::string& name() const { return name_; }

@@ -10,7 +10,7 @@
 
 namespace tutti {
 
-// Where the rows of an array are read from. Thread-safe.
+// The source of an array's rows. Thread-safe.
 class Hdf5Rows {
  public:
   virtual ~Hdf5Rows() = default;

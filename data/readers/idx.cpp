@@ -98,7 +98,7 @@ void require_pair(const IdxArray& images, const IdxArray& labels) {
                                  std::to_string(images.sizes()[0]) + " images");
 }
 
-// But for `ignore_index`; -1 if there is none.
+// Except `ignore_index`; -1 if there is none.
 int64_t largest_byte_label(const ByteRecords& labels, int64_t samples, int64_t ignore_index) {
   const auto bytes =
       labels.file->bytes().subspan(static_cast<std::size_t>(labels.first), static_cast<std::size_t>(samples));

@@ -44,7 +44,7 @@ bool has_per_rank_data(const Setting& section);
 DatasetPtr make_per_rank_dataset(const Setting& section, uint64_t seed, const DataPlace& place,
                                  int64_t ignore_index = kIgnoredTarget);
 
-// What the names of transforms of a rank's own data begin with, so that ranks draw different numbers.
+// The prefix of the names of a per-rank dataset's transforms, so that ranks draw different numbers.
 std::string owner_of(int rank);
 
 // Describes a dataset to the other ranks: one short line.

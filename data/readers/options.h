@@ -15,7 +15,7 @@ namespace tutti {
 class Dataset;
 using DatasetPtr = std::shared_ptr<const Dataset>;
 
-// What makes a dataset beside its section.
+// Arguments of a dataset besides its section.
 struct DataEnvironment {
   uint64_t seed = 0;         // of the recipe, for synthetic data
   int64_t ignore_index = 0;  // a legal target, whatever num_classes is

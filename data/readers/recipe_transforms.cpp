@@ -38,7 +38,7 @@ class SectionTransforms {
   bool empty() const { return transforms_.empty(); }
   const std::string& text() const { return text_; }
 
-  // One sample goes through them, so that what does not suit is an error with the recipe's line now.
+  // Tries one sample, so that unfit samples are an error with the recipe's line now.
   void require_fit(const std::string& owner) const {
     if (dataset_.size() == 0) return;
     const int64_t first = 0;

@@ -13,10 +13,10 @@ namespace tutti {
 // with the recipe's line if samples do not suit a transform.
 Transforms make_transforms(const Setting& tables, SampleSpec samples);
 
-// The dataset with what a data section says of its samples: `layout`, then [[...transforms]], then `scale`,
-// `mean` and `std`. uint8 images of a given layout become float32 in any case. Targets equal to
-// `ignore_index` become kIgnoredTarget before. `owner`: whose random numbers transforms draw, if ranks have
-// datasets of their own; "" = everybody's. Throws UserError with the recipe's line.
+// The dataset with the transforms of its section: `layout`, then [[...transforms]], then `scale`, `mean` and
+// `std`. uint8 images of a given layout become float32 in any case. Targets equal to `ignore_index` become
+// kIgnoredTarget before. `owner`: the owner of the transforms' random numbers, for per-rank datasets; "" =
+// all ranks. Throws UserError with the recipe's line.
 DatasetPtr with_recipe_transforms(const Setting& section, DatasetPtr dataset, const std::string& owner = "",
                                   int64_t ignore_index = kIgnoredTarget);
 

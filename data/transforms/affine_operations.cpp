@@ -20,8 +20,8 @@ struct Spot {
   double x, y;
 };
 
-// Where the pixels of a row come from. The sums are those of Pillow, in its order; as a rounded sum is
-// monotone in x, a condition on a row's spots holds for neighbouring pixels.
+// The sources of a row's pixels. The sums are those of Pillow, in its order; as a rounded sum is monotone in
+// x, a condition on a row's spots holds for neighbouring pixels.
 struct RowSource {
   RowSource(const AffineMatrix& matrix, int64_t width)
       : matrix(matrix), columns_x(static_cast<size_t>(width)), columns_y(static_cast<size_t>(width)) {

@@ -54,7 +54,7 @@ double draw_shift_y(double level, const at::Tensor& image, Draws& draws) {
   return draw_shift(level, image, 0, draws);
 }
 
-// As often above 1 (stronger) as below (weaker).
+// Above 1 (stronger) as often as below (weaker).
 double draw_factor(double level, const at::Tensor&, Draws& draws) {
   return coin(draws) ? draws.uniform(1, level) : draws.uniform(1 - 0.09 * level, 1);
 }

@@ -37,7 +37,7 @@ std::span<const ImageOperation> image_operations();
 // name.
 std::vector<ImageOperation> augmentation_set(const std::string& name);
 
-// One of them, each as likely as the others.
+// One of the operations, all equally likely.
 const ImageOperation& draw_operation(std::span<const ImageOperation> operations, Draws& draws);
 
 }  // namespace tutti

@@ -48,7 +48,7 @@ at::Tensor cropped(const at::Tensor& image, int64_t top, int64_t left, const Ima
   return image.narrow(height, top, size.height).narrow(height + 1, left, size.width);
 }
 
-// What random_crop adds to an image. Both sides are widened by all that is missing, as in torchvision.
+// The padding of random_crop. Both sides get all missing pixels, as in torchvision.
 std::vector<Padding> paddings(ImageSize image, const RandomCropOptions& options) {
   std::vector<Padding> all;
   if (options.padding) {

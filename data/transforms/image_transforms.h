@@ -29,7 +29,7 @@ at::Tensor flip(const at::Tensor& image, double p, Draws& draws);
 at::Tensor resize(const at::Tensor& image, const ResizeOptions& options);
 ImageSize resized(const ImageSize& image, const ResizeOptions& options);
 
-// As transforms of samples.
+// The same as transforms of samples.
 TransformPtr random_crop_transform(const RandomCropOptions& options);
 TransformPtr center_crop_transform(const ImageSize& size);
 TransformPtr flip_transform(double p);

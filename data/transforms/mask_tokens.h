@@ -17,7 +17,7 @@ struct MaskedTokens {
 // masked, is random, and which random token.
 MaskedTokens mask_tokens(const at::Tensor& tokens, const MaskTokensOptions& options, Draws& draws);
 
-// As a transform of samples: of their "input"; "target" becomes what is to be predicted.
+// The same as a transform of samples' "input"; "target" becomes the tokens to predict.
 TransformPtr mask_tokens_transform(const MaskTokensOptions& options);
 
 }  // namespace tutti

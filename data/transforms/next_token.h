@@ -5,12 +5,12 @@
 
 namespace tutti {
 
-// Targets [N, L] with a token for each, moved one place to the left: the target of a token is the next one.
-// The last one's is kIgnoredTarget, as ignored ones stay. So transformers' causal language models take
-// `labels` that are a copy of their inputs.
+// Targets [N, L] moved one place to the left: the target of a token is the next token, the last target is
+// kIgnoredTarget. Ignored targets stay ignored. The same as `labels` of transformers' causal language models,
+// which are a copy of the inputs.
 at::Tensor shifted_targets(const at::Tensor& targets);
 
-// As a transform of samples: of their "target", or "input" where there is no target.
+// The same as a transform of samples' "target", or of "input" without a target.
 TransformPtr next_token_transform();
 
 }  // namespace tutti

@@ -25,7 +25,7 @@ struct PixelNumbers {
 // inputs keep their shape.
 at::Tensor pixels_to_floats(const at::Tensor& images, int64_t dims, const PixelNumbers& numbers);
 
-// As a transform of samples' "input", after which there are no more bytes.
+// The same as a transform of samples' "input", which is then floating point.
 TransformPtr pixels_to_floats_transform(const PixelNumbers& numbers);
 
 }  // namespace tutti

@@ -53,7 +53,7 @@ struct NamedTransform {
 };
 using Transforms = std::vector<NamedTransform>;  // in their order
 
-// Appends a transform, as `name`, or as "name/1", "name/2", ... if there are others of that name.
+// Appends a transform, as `name`, or as "name/1", "name/2", ... if the name is in use.
 void append(Transforms& transforms, const std::string& name, TransformPtr transform);
 
 // Appends a transform if there is none of that name.
@@ -71,13 +71,14 @@ int64_t height_dim(at::ScalarType dtype, int64_t dims);
 inline int64_t height_dim(const at::Tensor& image) { return height_dim(image.scalar_type(), image.dim()); }
 ImageSize image_size(const at::Tensor& image);
 
-// True if a sample's array of this shape can be of an image's pixels, as a mask is: [..., height, width] or
-// [height, width, ...], of the image's edges, or of whole parts or multiples of both. An edge of 1 is none.
+// True if an array of this shape may belong to an image's pixels, as a mask does: [..., height, width] or
+// [height, width, ...], with the image's edges, or integer fractions or multiples of both. An edge of 1 is
+// none.
 bool is_of_pixels(at::IntArrayRef shape, const ImageSize& image);
 
 // A transform of each image "input" by itself: uint8 [height, width] or [height, width, channels] with at
-// most 4 channels, or floating-point [channels, height, width]. Other arrays stay as they are, so `spec`
-// refuses those of pixels, such as a mask, if pixels move.
+// most 4 channels, or floating-point [channels, height, width]. Other arrays stay unchanged, so `spec`
+// refuses arrays of pixels, such as masks, if the transform moves pixels.
 class ImageTransform : public Transform {
  public:
   SampleSpec spec(const SampleSpec& before) const final;

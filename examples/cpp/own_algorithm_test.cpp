@@ -34,7 +34,7 @@ momentum = 0.9
 max_duration = "3ep"
 )";
 
-// What is seen of a run after the algorithm has acted; callbacks run after algorithms.
+// The run's state after the algorithm has acted: callbacks run after algorithms.
 struct Watch final : Callback {
   std::string name() const override { return "Watch"; }
   void after_train_batch(State& state, Logger&) override {

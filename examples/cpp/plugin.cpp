@@ -11,9 +11,9 @@
 
 namespace {
 
-// Under [sharding] a rank has its rows of the weights alone, in state.views: what reads or writes weights row
-// by row uses these, on all ranks alike. visit_parameters gathers whole parameters, one after the other; all
-// ranks call it, and those that say so look. At other times than these state.parameters have no numbers.
+// Under [sharding] a rank has only its rows of the weights, in state.views: code that reads or writes weights
+// row by row uses these, on all ranks alike. visit_parameters gathers whole parameters, one after the other;
+// all ranks call it, and those with a `visit` look. At other times state.parameters have no numbers.
 struct Printer final : tutti::Callback {
   std::string name() const override { return "Printer"; }
   void epoch_end(tutti::State& state, tutti::Logger&) override {

@@ -107,8 +107,8 @@ struct CheckpointSet {
 std::vector<std::string> checkpoints_to_try(const Disk& disk, const std::string& checkpoints,
                                             const CheckpointSet& set = {});
 
-// How a good checkpoint is found among several. `verify` throws OperatingError for a bad one; empty:
-// verify_files, all of them. `on_bad` hears of each bad one.
+// Options of the search for a good checkpoint. `verify` throws OperatingError for a bad one; empty:
+// verify_files on all files. `on_bad` is called for each bad one.
 struct CheckpointSearch {
   std::function<void(const std::string& problem)> on_bad;
   std::function<void(const Checkpoint&)> verify = {};

@@ -49,7 +49,7 @@ std::vector<std::string> names_of_placeholders() {
 void require_folder_name(const std::string& name) {
   if (name.empty() || name.find('/') != std::string::npos)
     throw UserError("expected the name of a folder, without /");
-  if (name[0] == '.') throw UserError("a name that begins with a dot is that of one half written");
+  if (name[0] == '.') throw UserError("names that begin with a dot are those of unfinished checkpoints");
   if (name.starts_with("earlier")) throw UserError("earlier is where checkpoints are put aside");
 }
 
@@ -100,7 +100,7 @@ CheckpointNames::CheckpointNames(const std::string& pattern, const std::string& 
     return !name.ends_with("_in_epoch") && name != "epoch_wct" && name != "world_size";
   };
   if (!placeholders_.empty() && std::ranges::none_of(placeholders_, grows))
-    throw UserError("it names several checkpoints alike, and not by their age; put {batch} into it");
+    throw UserError("checkpoints of different steps would get the same name; add {batch}");
 }
 
 std::string CheckpointNames::at(const RunState& state) const {

@@ -11,7 +11,7 @@ namespace tutti {
 // A manifest is read as a whole; one of thousands of ranks and tensors has some hundred million bytes.
 inline constexpr uint64_t kMostManifestBytes = uint64_t{1} << 30;
 
-// What a checkpoint's manifest says of the whole, read without libtorch and without the other files.
+// A checkpoint's summary from its manifest alone, read without libtorch.
 struct CheckpointSummary {
   std::string name;
   int64_t step = 0;   // steps done

@@ -32,7 +32,7 @@ void check_piece(const std::string& path, const RankFile& file, const Checkpoint
   if (!inside) throw OperatingError(path + ": " + piece.name + " lies outside of its tensor or of the file");
 }
 
-// Neither is empty.
+// Both pieces must have elements.
 bool overlap(const CheckpointPiece& one, const CheckpointPiece& other) {
   for (std::size_t i = 0; i < one.shape.size(); ++i)
     if (one.offset[i] >= other.offset[i] + other.extent[i] ||
@@ -41,7 +41,7 @@ bool overlap(const CheckpointPiece& one, const CheckpointPiece& other) {
   return true;
 }
 
-// Compares each piece with those that begin before its last row ends.
+// Compares each piece with pieces that begin before its last row ends.
 bool any_overlap(std::vector<const CheckpointPiece*> pieces) {
   std::erase_if(pieces, [](const auto* piece) { return c10::multiply_integers(piece->extent) == 0; });
   std::ranges::sort(pieces, {}, &CheckpointPiece::offset);
@@ -53,7 +53,7 @@ bool any_overlap(std::vector<const CheckpointPiece*> pieces) {
   return false;
 }
 
-// How a piece lies in the whole tensor: runs of neighbouring numbers, one for each index of the outer
+// The layout of a piece in the whole tensor: runs of neighbouring numbers, one for each index of the outer
 // dimensions. A piece of whole rows is one run.
 struct Runs {
   explicit Runs(const CheckpointPiece& of) : piece(of), outer(of.shape.size()), length(1) {

@@ -12,12 +12,12 @@
 
 namespace tutti {
 
-// The tensors of a checkpoint, whatever world saved it. Of the ranks' files only the bytes that are asked for
-// are read; verify_files must have found them good.
+// The tensors of a checkpoint of any world size. Reads only the requested bytes of the ranks' files, which
+// verify_files must have accepted.
 class CheckpointTensors final : public TensorSource {
  public:
-  // Those with names that begin with `prefix`, without it. Throws OperatingError if pieces lie outside of
-  // their files or tensors, or do not make up whole tensors. `disk` must outlive this.
+  // The tensors whose names begin with `prefix`, under their names without it. Throws OperatingError if
+  // pieces lie outside of their files or tensors, or do not make up whole tensors. `disk` must outlive this.
   CheckpointTensors(const Disk& disk, Checkpoint checkpoint, std::string_view prefix = "");
   CheckpointTensors(const CheckpointTensors&) = delete;
   CheckpointTensors& operator=(const CheckpointTensors&) = delete;

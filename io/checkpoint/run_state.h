@@ -83,7 +83,7 @@ struct TasksState {
 // An algorithm without which the weights do not fit the model.
 struct RequiredAlgorithm {
   std::string name;      // "BlurPool"
-  std::string settings;  // a recipe with its [[algorithms]] section alone; "": a program brought it
+  std::string settings;  // a recipe with its [[algorithms]] section alone; "": of a program
 
   friend bool operator==(const RequiredAlgorithm&, const RequiredAlgorithm&) = default;
 };

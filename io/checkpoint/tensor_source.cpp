@@ -25,7 +25,7 @@ std::span<std::byte> bytes_of(const at::Tensor& tensor) {
   return {static_cast<std::byte*>(tensor.mutable_data_ptr()), tensor.nbytes()};
 }
 
-// Of a tensor's numbers, in parts of the buffer's size.
+// Hashes a tensor's numbers in parts of the buffer's size.
 uint64_t hash_of(const TensorSource& tensors, const std::string& name, std::span<std::byte> buffer) {
   const TensorSource::Entry& entry = tensors.at(name);
   const int64_t numbers = c10::multiply_integers(entry.shape), item = c10::elementSize(entry.dtype);

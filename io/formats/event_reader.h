@@ -9,8 +9,8 @@
 
 namespace tutti {
 
-// Reads files of EventFile, each up to its first torn record. `paths`: in the order of writing. What a later
-// start has invalidated (EventFile::restart) is left out.
+// Reads files of EventFile, each up to its first torn record. `paths`: in the order of writing. Records that
+// a later attempt has invalidated (EventFile::restart) are left out.
 
 // The records of `step`, without their times.
 std::set<std::string> records_of_step(const Disk& disk, const std::vector<std::string>& paths, int64_t step);

@@ -20,8 +20,8 @@ class GzipFile {
   // The most bytes that the reader takes from a file that begins with these kHeadBytes, or fewer.
   using MostBytes = std::function<uint64_t(std::span<const std::byte> head)>;
 
-  // Of a compressed file no more is uncompressed than its head, or the most bytes and one more: a small file
-  // may claim any size.
+  // Of a compressed file only the head, or at most the limit and one byte, is uncompressed: a small file may
+  // claim any size.
   GzipFile(const std::string& path, const MostBytes& most_bytes);
 
   const std::string& path() const { return path_; }

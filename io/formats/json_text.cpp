@@ -19,7 +19,7 @@ std::optional<std::size_t> byte_too_deep(std::string_view text) {
   return std::nullopt;
 }
 
-// They stand in texts only, where \u is known. Line breaks between values stay.
+// Control characters occur only in texts, where \u is allowed. Line breaks between values stay.
 std::string without_raw_controls(const std::string& json) {
   std::string escaped;
   for (std::size_t i = 0; i < json.size(); ++i) {

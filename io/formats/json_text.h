@@ -38,10 +38,10 @@ Json parse_json(std::string_view text, typename Json::parser_callback_t callback
 // Escapes the controls (runtime/printable.h) from DEL on, which JSON may have as they are.
 std::string without_raw_controls(const std::string& json);
 
-// What is wrong with a JSON text or with a value in it, in plain words.
+// Describes, in plain words, an error in a JSON text or in one of its values.
 std::string json_problem(const nlohmann::json::exception& error);
 
-// The member of an object; the fallback if `object` is none, or the member is absent or of another type.
+// The member of an object; the fallback if `object` is no object, or the member is absent or of another type.
 template <class Json>
 std::string text_member(const Json& object, const char* key, const std::string& fallback = "") {
   const auto found = object.find(key);

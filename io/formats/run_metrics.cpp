@@ -18,7 +18,7 @@ constexpr std::string_view kMetrics = "metrics/";
 
 bool is_step(const std::string& line) { return line.find("\"lr\": ") != std::string::npos; }
 
-// An empty object for a line that is none.
+// An empty object for a line that is not an object.
 Json parsed(const std::string& line) {
   Json object = parse_json<Json>(line, nullptr, /*allow_exceptions=*/false);
   return object.is_object() ? object : Json::object();
@@ -47,7 +47,7 @@ bool less_is_better(const std::string& metric, bool composer) {
   return has("loss") || has("error") || has("perplexity") || (!composer && has("crossentropy"));
 }
 
-// Of the many lines of steps only the last is parsed.
+// Only the last line of a step is parsed: there are many.
 RunMetrics RunMetrics::read(const std::string& path, int64_t last_step) {
   RunMetrics metrics;
   std::string step_line;

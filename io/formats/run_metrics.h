@@ -27,7 +27,7 @@ struct EvaluatedMetric {
   int64_t best_step = 0;
 };
 
-// What a run has logged until now: figures of its newest step, metrics of all evaluations.
+// The logged figures of a run so far: of its newest step and of all evaluations.
 class RunMetrics {
  public:
   // Reads metrics.jsonl, its evaluations up to `last_step`. Lines that are torn or no JSON objects are left

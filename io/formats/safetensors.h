@@ -19,7 +19,7 @@ struct Safetensors {
   std::map<std::string, std::string> metadata;
 };
 
-// Where the tensors of a file lie: contiguous, in row-major order.
+// The places of the tensors of a file: contiguous, in row-major order.
 struct SafetensorsHeader {
   struct Entry {
     Shape shape;
@@ -33,8 +33,8 @@ struct SafetensorsHeader {
 // Throws UserError with the file, the tensor and the offset of the error.
 SafetensorsHeader read_safetensors_header(const std::string& path);
 
-// Writes tensors one by one, in any order; in the file they are contiguous and in name order. Everything
-// throws OperatingError (disk full, ...).
+// Writes tensors one by one, in any order; in the file they are contiguous and in name order. All members
+// throw OperatingError (disk full, ...).
 class SafetensorsFile {
  public:
   // `layout`: what the file is to have; of its tensors only names, sizes and dtypes are used.

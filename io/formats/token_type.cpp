@@ -6,7 +6,7 @@
 namespace tutti {
 namespace {
 
-constexpr std::size_t kFewestBytes = 64;          // that tell anything
+constexpr std::size_t kFewestBytes = 64;          // that are enough for a guess
 constexpr uint32_t kMostOfUpperHalf = 31;         // of a vocabulary of two million
 constexpr uint32_t kLeastOfLowerHalf = 1u << 15;  // some token has it, if the vocabulary exceeds uint16
 

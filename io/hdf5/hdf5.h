@@ -14,8 +14,8 @@
 
 namespace tutti {
 
-// A numeric dataset of an HDF5 file. Others (text, compounds) are not listed, nor those of names that are not
-// UTF-8 or have control characters.
+// A numeric dataset of an HDF5 file. Other datasets (text, compounds) are not listed, nor are those with
+// names that are not UTF-8 or have control characters.
 struct Hdf5Entry {
   std::string path;  // "train/input"
   Shape shape;
@@ -46,7 +46,7 @@ class Hdf5File {
   // Checked before a dataset is first read, too.
   void require_sound(const std::string& dataset) const;
 
-  // Why a dataset of the file is not listed: "is text [130], ..."; "" if there is none.
+  // The reason why a dataset of the file is not listed: "is text [130], ..."; "" if there is no such dataset.
   std::string why_not_listed(const std::string& dataset) const;
 
   at::Tensor read(const std::string& dataset) const;

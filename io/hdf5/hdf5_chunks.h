@@ -10,7 +10,7 @@
 // For the sources in io/hdf5 only. Without libtorch.
 namespace tutti {
 
-// How a dataset of numbers lies in its file. `item`: bytes of a number.
+// The layout of a dataset of numbers in its file. `item`: bytes of a number.
 Hdf5Storage storage_of(hid_t dataset, const std::vector<int64_t>& shape, std::size_t item);
 
 // Bytes of an array, or of a chunk; the largest number if there are more: headers may claim any size.

@@ -39,7 +39,7 @@ OpenFile& open_of_default_driver() {
   return open;
 }
 
-// Of links to other files and of virtual datasets' sources too.
+// Also for links to other files and sources of virtual datasets.
 H5FD_t* open_regular_file(const char* name, unsigned flags, hid_t access, haddr_t most) {
   if (!RegularFile(name).problem().empty()) return nullptr;
   return open_of_default_driver()(name, flags, access, most);

@@ -7,7 +7,7 @@
 
 namespace tutti {
 
-// How a dataset lies in its file.
+// The layout of a dataset in its file.
 struct Hdf5Storage {
   std::vector<int64_t> chunk = {};        // empty: not in chunks
   std::vector<std::string> filters = {};  // of chunks, as they were applied: "shuffle", "gzip"

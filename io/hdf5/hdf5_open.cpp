@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 using Shape = std::vector<int64_t>;
 
-// What may be missing of a dataset, to be read as fill values, although the file has next to nothing of it.
+// Bytes that may be missing of a dataset, and are then read as fill values, in a file with almost no data.
 constexpr uint64_t kSmallBytes = uint64_t{1} << 24;
 constexpr uint64_t kFewChunks = uint64_t{1} << 20;
 constexpr uint64_t kLargestChunk = UINT32_MAX;  // in HDF5
@@ -167,7 +167,7 @@ std::string without_escapes(std::string name) {
   return name;
 }
 
-// Where libhdf5 finds the source file of a virtual dataset; "" if nowhere.
+// The path where libhdf5 finds the source file of a virtual dataset; "" if it does not.
 std::string source_path(const std::string& path, const std::string& source) {
   if (source == ".") return path;
   std::error_code error;
@@ -198,7 +198,7 @@ void Claims::require_external() const {
   if (bytes_ > held) fail_unheld(held);
 }
 
-// Takes the numbers of one mapping out of those that are not mapped yet.
+// Removes the numbers of one mapping from the numbers that are not mapped yet.
 bool take_mapped(hid_t unmapped, hid_t mapping) {
   const H5S_sel_type type = H5Sget_select_type(mapping);
   if (type == H5S_SEL_ALL) return H5Sselect_none(unmapped) >= 0;
@@ -273,7 +273,7 @@ void Claims::require_source(const std::string& file, const std::string& name, co
   const Claims claims(source, path, name, layers_ + 1);
   const Shape& has = claims.shape_;
   if (has.size() == end.size() && !std::equal(end.begin(), end.end(), has.begin(), std::less_equal<>()))
-    fail(whole + "is " + list_text(has) + ": too small for what is mapped, up to " + list_text(end));
+    fail(whole + "is " + list_text(has) + ": too small for the mapped data, up to " + list_text(end));
   claims.require_sound();
 }
 

@@ -11,9 +11,9 @@ namespace tutti {
 // the sizes of chunks without filters in the file's index, and would keep what is read once.
 Hdf5Handle open_dataset(hid_t file, const std::string& path, const std::string& name);
 
-// Throws UserError unless the file can hold what the dataset claims to be, so that no more memory is taken
-// for a file than for one whose data were compressed well; and unless all sources of a virtual dataset are
-// there, in whose place libhdf5 would read fill values.
+// Throws UserError unless the file is large enough for the dataset's claims at a good compression, so that a
+// small file cannot use much memory. Also throws if a source of a virtual dataset is missing: libhdf5 would
+// read fill values instead.
 void require_sound(hid_t dataset, const std::string& path, const std::string& name);
 
 }  // namespace tutti

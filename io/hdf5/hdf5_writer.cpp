@@ -185,7 +185,7 @@ std::span<const std::byte> bytes_of(const Hdf5Array& array) {
   TUTTI_ASSERT(array.tensor.defined() && array.tensor.is_contiguous() &&
                    array.tensor.scalar_type() == array.dtype &&
                    array.tensor.numel() == c10::multiply_integers(array.shape),
-               array.path + ": the tensor does not fit what was declared");
+               array.path + ": the tensor does not fit its declaration");
   return {static_cast<const std::byte*>(array.tensor.const_data_ptr()), array.tensor.nbytes()};
 }
 

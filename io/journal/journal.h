@@ -56,7 +56,7 @@ struct JournalInput {
   std::vector<std::byte> bytes;
 };
 
-// How the run ended on this rank; absent if the process was killed.
+// The end of the run on this rank; absent if the process was killed.
 struct JournalEnd {
   std::string text;
 };

@@ -52,9 +52,9 @@ std::optional<Outline> whole_record(Bytes bytes, uint64_t offset) {
   return sum == journal_checksum(bytes.first(end), offset) ? outline : std::nullopt;
 }
 
-// `bytes`: at `offset` of the file, of which `torn` are not known to be zeros. A killed writer may have
-// copied any bytes of its last record. So damage shows by bytes beyond that record's length, or by records
-// further on: two in a row or the file's last, since a checksum has 16 bits.
+// `bytes`: at `offset` of the file; `torn`: how many may not be zeros. A killed writer may have copied any
+// bytes of its last record. So bytes beyond that record's length are damage, and so are records behind it:
+// two in a row, or the file's last, since a checksum has only 16 bits.
 bool holds_more_than_torn_record(Bytes bytes, uint64_t torn, uint64_t offset) {
   const auto outline = outline_of(bytes);
   if (outline ? torn > outline->bytes() : bytes[0] != 0 && bytes.size() >= kMaxHeaderBytes) return true;
@@ -185,7 +185,7 @@ bool JournalCursor::damaged() const {
   bytes.resize(read_at(position_, bytes));
   if (torn <= longest && !holds_more_than_torn_record(bytes, torn, position_)) return false;
   bytes.resize(read_at(position_, bytes));
-  return !whole_record(bytes, position_);  // else the run goes on, and has written it meanwhile
+  return !whole_record(bytes, position_);  // else the run continues, and has written the record meanwhile
 }
 
 // Nothing if the payload does not fit the kind: then this is no record, although the checksum is right.

@@ -26,7 +26,7 @@ RecordedJob head_of(const std::string& path) try {
   throw OperatingError({path}, error.message());
 }
 
-// False for a start that was killed while another one held the run folder. A damaged start is not passed
+// False for an attempt that was killed while another one held the run folder. A damaged attempt is not passed
 // over.
 bool trained(const std::string& path) try {
   JournalCursor cursor(path);
@@ -69,7 +69,7 @@ std::string journal_path(const std::string& folder, int rank) {
   return folder + "/rank-" + std::to_string(rank) + ".journal";
 }
 
-// Sorting works because nonces begin with the time of the start.
+// Sorting works because nonces begin with the time of the attempt's start.
 std::string recorded_start(const std::string& run_dir, int64_t start) {
   const PosixDisk disk;
   if (!disk.exists(run_dir)) throw UserError(run_dir + ": there is no such folder");
@@ -84,8 +84,8 @@ std::string recorded_start(const std::string& run_dir, int64_t start) {
   starts = recorded_starts(run_dir);
   const auto count = static_cast<int64_t>(starts.size());
   if (start > count)
-    throw UserError(run_dir + ": there is no start " + std::to_string(start) + ": it has journals of " +
-                    std::to_string(count) + (count == 1 ? " start" : " starts"));
+    throw UserError(run_dir + ": there is no attempt " + std::to_string(start) + ": it has journals of " +
+                    std::to_string(count) + (count == 1 ? " attempt" : " attempts"));
   return starts[static_cast<std::size_t>(start - 1)];
 }
 

@@ -30,7 +30,7 @@ struct RecordedJob {
   std::string recipe;  // resolved, as TOML
   std::string run_dir;
   std::string resume;  // where the job was to resume from: "" = nowhere, "auto", a folder
-  std::string nonce;   // identifies the start; the same in the journals of all its ranks
+  std::string nonce;   // identifies the attempt; the same in the journals of all its ranks
   JournalLevel level = JournalLevel::kControl;
   int world = 1;
   int rank = 0;
@@ -38,7 +38,7 @@ struct RecordedJob {
   std::string build;  // "tutti 0.1.0, libtorch 2.11, GNU 12.2.0, commit 2c63f0a"
   std::string cpu;    // libtorch's CPU capability: "AVX2"
   uint64_t data_digest = 0;
-  int64_t unix_ms = 0;         // when the start began
+  int64_t unix_ms = 0;         // when the attempt began
   bool own_listeners = false;  // trained by a program with algorithms or callbacks of its own
   std::string command;         // that started the rank; "" in older journals
 
@@ -46,17 +46,17 @@ struct RecordedJob {
   static RecordedJob from_json(const std::string& text);  // throws OperatingError
 };
 
-// The folder of all journals of a run; its subfolder of one start, named by the nonce; a rank's file in that.
+// The folder of all journals of a run; an attempt's subfolder, named by its nonce; a rank's file in it.
 std::string journals_folder(const std::string& run_dir);
 std::string journal_folder(const std::string& run_dir, const std::string& nonce);
 std::string journal_path(const std::string& folder, int rank);
 
-// The folder of a start's journals. A start is one launch of the job; a resumed run has several. `start`
-// counts from 1, in the order of time, the starts that trained and have journals; 0: the newest. Throws
-// UserError if there is none.
+// The folder of an attempt's journals. An attempt is one launch of the job; a resumed run has several.
+// `start` counts from 1, in the order of time, the attempts that trained and have journals; 0: the newest.
+// Throws UserError if there is none.
 std::string recorded_start(const std::string& run_dir, int64_t start = 0);
 
-// The folders of all starts that trained and have journals, in the order of time.
+// The folders of all attempts that trained and have journals, in the order of time.
 std::vector<std::string> recorded_starts(const std::string& run_dir);
 
 // The first and last step that began, counted as in metrics.jsonl; 0 and 0 if none did.
@@ -65,7 +65,7 @@ struct RecordedSteps {
 };
 RecordedSteps recorded_steps(const std::string& path);
 
-// The journals of one start, which may still be running.
+// The journals of one attempt, which may still be running.
 struct RecordedRun {
   std::string folder;
   std::vector<RecordedJob> heads;  // by rank
@@ -74,8 +74,8 @@ struct RecordedRun {
   std::string path(int rank) const { return journal_path(folder, rank); }
 };
 
-// Throws UserError if there is no such start, or a rank's journal is missing or is none; OperatingError if
-// the head of one is damaged.
+// Throws UserError if there is no such attempt, or a rank's journal is missing or no journal; OperatingError
+// if a head is damaged.
 RecordedRun recorded_run(const std::string& run_dir, int64_t start = 0);
 
 }  // namespace tutti

@@ -82,8 +82,8 @@ CausalSelfAttention::CausalSelfAttention(const Options& options)
           "c_proj", std::make_shared<Conv1D>(options.features, options.features, options.output_deviation))),
       resid_dropout_(add_slot("resid_dropout", std::make_shared<Dropout>(options.dropout))) {}
 
-// The bias of a key less that of the query's own place, which the softmax does not see: small numbers near
-// the diagonal, which 16 bits hold too. Minus infinity for later keys.
+// The bias of a key minus the bias of the query's own position, which does not change the softmax: small
+// numbers near the diagonal are exact in 16 bits, too. Minus infinity for later keys.
 std::optional<at::Tensor> CausalSelfAttention::biased_mask(const at::Tensor& queries) const {
   const int64_t length = queries.size(-2);
   const at::Tensor bias = position_bias(length, queries.device());

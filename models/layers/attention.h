@@ -7,8 +7,8 @@
 
 namespace tutti {
 
-// Gives what is added to the attention scores of a sequence of `length` tokens: float32 on `device`, [heads,
-// 1, length] for causal attention (a number for each key), else [1, heads, length, length].
+// The bias of the attention scores of a sequence of `length` tokens: float32 on `device`, [heads, 1, length]
+// for causal attention (a number for each key), else [1, heads, length, length].
 using PositionBias = std::function<at::Tensor(int64_t length, at::Device device)>;
 
 // Self-attention that takes a bias by position. Alibi changes every layer of a model that is of this class,

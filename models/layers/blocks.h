@@ -37,7 +37,7 @@ class BasicBlock final : public ResidualBlock {
 };
 
 // torchvision's Bottleneck: 1x1, 3x3 (strided) and 1x1 convolutions, each with a BatchNorm, to 4 x
-// `channels`; relu after the first two and after the sum with the shortcut, which is that of BasicBlock.
+// `channels`; relu after the first two and after the sum with the shortcut, as in BasicBlock.
 class Bottleneck final : public ResidualBlock {
  public:
   static constexpr int64_t kExpansion = 4;

@@ -33,8 +33,7 @@ int64_t inputs_of_an_output(const Shape& weight) {
   return std::accumulate(weight.begin() + 1, weight.end(), int64_t{1}, std::multiplies<>());
 }
 
-// A single pixel, of which the middle of the kernel makes a single pixel: all else of the kernel sees
-// padding.
+// A single pixel in and out: only the middle of the kernel sees it, the rest sees padding.
 bool is_one_pixel(const at::Tensor& images, const Conv2dOptions& o) {
   return images.size(-1) == 1 && images.size(-2) == 1 &&
          2 * o.padding.height == o.dilation.height * (o.kernel_size.height - 1) &&

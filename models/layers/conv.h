@@ -20,7 +20,7 @@ struct Extent2d {
   int64_t height, width;
 };
 
-// What convolutions have in common: W [out, in / groups, kernel] and b [out]. A convolution of your own that
+// The common part of convolutions: W [out, in / groups, kernel] and b [out]. A convolution of your own that
 // derives from this, and convolves with `kernel()`, takes part in surgery on weights (WeightStandardization).
 class Convolution : public Layer {
  public:
@@ -29,7 +29,7 @@ class Convolution : public Layer {
 
   Parameter& weight() const { return weight_; }
   Parameter* bias() const { return bias_; }  // null if there is none
-  // What is convolved with in place of the weight; empty = the weight.
+  // Computes the convolution's kernel from the weight; empty = the weight itself.
   const WeightRule& weight_rule() const { return rule_; }
   void set_weight_rule(WeightRule rule) { rule_ = std::move(rule); }
   at::Tensor kernel() const { return rule_ ? rule_(weight_.tensor) : weight_.tensor; }

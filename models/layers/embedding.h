@@ -18,8 +18,8 @@ class TokenEmbedding final : public Layer {
 };
 
 // A table "weight" [positions, features] of position embeddings, looked up by integer index. It limits the
-// length of a model's sequences (`longest_sequence`); algorithms that replace positions (Alibi) find a
-// model's tables, a user's own model's too, by this class.
+// length of a model's sequences (`longest_sequence`); algorithms that replace positions (Alibi) find the
+// tables of any model by this class.
 class PositionTable : public Layer {
  public:
   TensorTree forward(const TensorTree& indices) override;
@@ -42,8 +42,8 @@ class LearnedPositions final : public PositionTable {
   Parameter& weight_;
 };
 
-// A table of zeros that is not trained: positions that say nothing. The table is saved, for programs that
-// read one; the layer gives zeros whatever is loaded into the table.
+// An untrained table of zeros in place of positions. The table is saved, for programs that expect it; the
+// layer returns zeros even if other values are loaded.
 class ZeroPositions final : public PositionTable {
  public:
   ZeroPositions(int64_t positions, int64_t features);

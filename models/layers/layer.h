@@ -42,7 +42,7 @@ struct Buffer : std::enable_shared_from_this<Buffer> {
   std::string origin;      // as a parameter's
 };
 
-// What a layer found in its calls of a training pass, for its buffers; applied after the commit.
+// Statistics of a layer's calls in a training pass, for its buffers; applied after the commit.
 struct RunningStatistics {
   Layer* layer = nullptr;
   at::Tensor numbers;  // [layer->statistics_size()] float32
@@ -61,7 +61,7 @@ struct ForwardContext {
   std::unique_ptr<Draws> draws(std::string_view name, int64_t place = 0) const;
 
   // Which numbers of a tensor of samples (dim 0) dropout keeps: bool [sizes], each true with `probability`. A
-  // sample's go by its place in the global batch and by how many masks its pass has drawn before.
+  // sample's depend on its place in the global batch and on the number of masks drawn earlier in the pass.
   at::Tensor kept(at::IntArrayRef sizes, double probability) const;
   mutable int64_t masks = 0;  // drawn in this pass
 
@@ -149,8 +149,8 @@ class Layer : public std::enable_shared_from_this<Layer> {
   const std::vector<std::shared_ptr<Parameter>>& own_parameters() const { return parameters_; }
   const std::vector<std::shared_ptr<Buffer>>& own_buffers() const { return buffers_; }
   const std::vector<std::unique_ptr<Slot>>& slots() const { return slots_; }
-  // Layers whose parameters `forward` of this layer reads itself, other than by calling their slots: a table
-  // that is tied to the output.
+  // Layers whose parameters `forward` of this layer reads without calling their slots: a table tied to the
+  // output.
   virtual std::vector<Layer*> reads() const { return {}; }
 
   // Running statistics. A call in training adds `statistics_size` numbers of the layer's own to the context's
@@ -201,7 +201,7 @@ struct NamedSlot {
 };
 
 // All parameters, buffers or slots of a root, depth first in order of registration. This is the model's
-// parameter order everywhere. What several layers share is listed once, under its first name.
+// parameter order everywhere. Shared parameters are listed once, under their first name.
 std::vector<NamedParameter> parameters(Layer& root);
 std::vector<NamedBuffer> buffers(Layer& root);
 std::vector<NamedSlot> slots(Layer& root);
@@ -227,8 +227,8 @@ class EvaluationMode {
   const ForwardContext context_{.training = false};
 };
 
-// Notes the current names of parameters and buffers as their names before surgery (Parameter::origin), but
-// those that have one. `build` of training/trainee.h calls this before the first surgery.
+// Notes the current names of parameters and buffers as their names before surgery (Parameter::origin), unless
+// they have one. `build` of training/trainee.h calls this before the first surgery.
 void note_names(Layer& root);
 
 // Allocates every meta tensor on the CPU, with the same strides, and initialises it with a generator keyed by
@@ -253,7 +253,7 @@ class InitialValues {
   std::unordered_set<std::string> before_surgery_;  // the names of tensors before surgery
 };
 
-// What replace_layers did with a layer.
+// The result of replace_layers for a layer.
 struct Replaced {
   std::vector<std::string> names;  // of the slots in which the layer stood
   std::shared_ptr<Layer> before, after;

@@ -9,8 +9,8 @@
 
 namespace tutti {
 
-// While this lives, parameters and buffers that are on the meta device are zeros on the CPU, which take no
-// memory either: the model can be run for the shapes of what it makes.
+// While this object lives, parameters and buffers of the meta device are zeros on the CPU that use no memory:
+// the model can run, to find the shapes of its outputs.
 class LentZeros {
  public:
   explicit LentZeros(Layer& model);

@@ -12,9 +12,9 @@ namespace tutti {
 // class and say what their branches are.
 class ResidualBlock : public Layer {
  public:
-  // How the main branch is left out in training, with probability `rate`: of the whole batch on all ranks
-  // alike (the output is then `skip`), or of each sample by itself (zeros in its place, no draws if the rate
-  // is 0). In evaluation it counts 1 - rate. Huang et al. 2016, arXiv:1603.09382.
+  // The way to skip the main branch in training, with probability `rate`: for the whole batch on all ranks
+  // (the output is then `skip`), or for each sample by itself (its branch is zeros; no draws if the rate is
+  // 0). In evaluation it counts 1 - rate. Huang et al. 2016, arXiv:1603.09382.
   struct Drop {
     double rate = 0.0;
     bool each_sample = false;

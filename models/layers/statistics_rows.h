@@ -15,7 +15,7 @@ namespace tutti {
 // gather. Each layer with statistics has a place in the row: the number of its calls, then its numbers.
 class StatisticsRows {
  public:
-  // Layers that surgery puts in later have no place.
+  // Layers inserted by later surgery have no place.
   explicit StatisticsRows(Layer& model);
 
   int64_t size() const { return size_; }  // of a row; 0: no layer has statistics

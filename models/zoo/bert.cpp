@@ -16,7 +16,7 @@
 namespace tutti {
 namespace {
 
-// transformers' name of an array, or else tutti's.
+// The array by its name in transformers, or else in tutti.
 const at::Tensor& array_of(const Batch& batch, const char* name, const char* other) {
   const TensorTree* found = batch.find(name);
   return found ? found->tensor() : batch[other];
@@ -98,7 +98,7 @@ class Pooler final : public Layer {
   Slot& activation_;
 };
 
-// Everything under "bert.": a batch to hidden states, or to their summary.
+// The part under "bert.": from a batch to hidden states, or to their summary.
 class Trunk final : public Layer {
  public:
   Trunk(const BertOptions& o, const std::shared_ptr<Embeddings>& embeddings, bool has_pooler)
@@ -246,7 +246,7 @@ std::vector<std::string> BertForSequenceClassification::get_metrics(bool) const 
 
 namespace {
 
-// The name of an array by transformers, or else tutti's.
+// The name of an array in transformers, or else in tutti.
 std::string present(const SampleSpec& samples, const char* name, const char* other) {
   return samples.shapes.count(name) ? name : other;
 }

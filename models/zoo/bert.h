@@ -22,7 +22,7 @@ class Bert : public Model {
 
   // Mean cross entropy in nats of the labels that count.
   at::Tensor loss(const Outputs& outputs, const Batch& batch) override;
-  // Of a sample the mean over its labels that count; 0 if none does.
+  // For each sample the mean over its labels that count; 0 if none counts.
   at::Tensor losses(const Outputs& outputs, const Batch& batch) override;
   double loss_weight(const Batch& batch) const override;
   void update_metric(const Batch& batch, const Outputs& outputs, Metric& metric) override;

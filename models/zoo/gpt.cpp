@@ -32,7 +32,7 @@ std::shared_ptr<Layer> blocks(const GptOptions& o) {
   return std::make_shared<Sequential>(std::move(chain));
 }
 
-// Everything under "transformer."; returns scores, since the token table is both input and output layer.
+// The part under "transformer."; returns scores, since the token table is both input and output layer.
 class Transformer final : public Layer {
  public:
   explicit Transformer(const GptOptions& o)

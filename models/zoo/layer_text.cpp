@@ -185,7 +185,7 @@ Shape padding_of(const Arguments& args, const Shape& kernel, const Shape& stride
   return padding;
 }
 
-// What convolutions of any dimensions have.
+// The common arguments of convolutions.
 struct Window {
   Shape kernel_size, stride, padding, dilation;
 };
@@ -304,7 +304,7 @@ std::shared_ptr<Layer> flatten(const Arguments& args) {
   return std::make_shared<Flatten>();
 }
 
-// What pools have; torch's stride is the window's size by default.
+// The common arguments of pools; torch's stride is the window's size by default.
 template <class Options>
 Options pool_options(const Arguments& args) {
   Options options;

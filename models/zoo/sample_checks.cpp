@@ -9,8 +9,8 @@ namespace {
 
 bool may_be_channels(int64_t size) { return size == 1 || size == 3 || size == 4; }
 
-// What makes float32 of an "input" of bytes. The order of images in the file may be another one: without a
-// layout, the data's transforms have planes turned to [height, width, channels].
+// Advice on converting an "input" of bytes to float32. The file may have another dimension order: without a
+// layout, the data's transforms have turned planes to [height, width, channels].
 std::string bytes_hint(const Shape& shape) {
   constexpr int64_t kMostChannels = 4;
   constexpr const char* kToTensor = "[[data.train.transforms]] with to_tensor makes float32 of it";

@@ -10,7 +10,7 @@
 
 namespace tutti {
 
-// What models require of samples and of sizes in a recipe. All throw UserErrors with the recipe's line.
+// Checks of samples and sizes for models. All throw UserErrors with the recipe's line.
 
 // Requires the array; returns its shape.
 const Shape& shape_of(const Setting& section, const SampleSpec& samples, const std::string& array);

@@ -34,7 +34,7 @@ class Parker {
   Nanoseconds usual_wait_{0};  // moving average; used by the parking thread only
 };
 
-// The reason why an actor is blocked; the actor is woken for no other.
+// The only reason for which a blocked actor is woken.
 enum class Wait : uint8_t { kNothing, kMessage, kReply, kReplyOrTime, kSpace, kTime, kStopped };
 
 // The actors that wait for space in a mailbox.

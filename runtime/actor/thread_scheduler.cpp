@@ -28,7 +28,7 @@ void ThreadScheduler::park(ControlBlock& self, TimePoint until) {
 
 void ThreadScheduler::unpark(ControlBlock& block) { block.parker.unpark(); }
 
-// The kernel rounds sleeps up by 50 us unless told not to.
+// The kernel rounds sleeps up by 50 us unless disabled.
 void ThreadScheduler::enter(ControlBlock&) { prctl(PR_SET_TIMERSLACK, 1); }
 
 void ThreadScheduler::begin() {

@@ -61,7 +61,7 @@ class MemoryLimits::SystemFile {
   SystemFile(const SystemFile&) = delete;
 
   bool is_open() const { return file_ >= 0; }
-  // What is in it now, in `buffer`; "" = it cannot be read.
+  // The present contents, in `buffer`; "" = unreadable.
   template <std::size_t size>
   std::string_view read(std::array<char, size>& buffer) const {
     const ssize_t got = file_ < 0 ? -1 : ::pread(file_, buffer.data(), size - 1, 0);
@@ -84,7 +84,7 @@ class MemoryLimits::Limit {
   virtual ~Limit() = default;
   virtual bool of_addresses() const { return false; }
   virtual bool kills() const { return false; }
-  // What counts towards the limit, at least and at most: the former takes no time.
+  // The least and the most memory that counts towards the limit; the least is quick to compute.
   virtual int64_t used_at_most() const = 0;
   virtual int64_t used(Place place) const = 0;
 
@@ -138,7 +138,7 @@ class MemoryLimits::OfGroup final : public Limit {
         prefix_(second_version ? "" : "total_") {}
   bool kills() const override { return true; }
   int64_t used_at_most() const override { return usage_.number(); }
-  // Files that were read are kept only as long as nobody wants their memory.
+  // The system keeps pages of read files only until memory is needed.
   int64_t used(Place) const override {
     std::array<char, 8192> buffer;
     const std::string_view stat = stat_.read(buffer);

@@ -12,7 +12,7 @@ namespace tutti {
 // latter the kernel kills the process. The limits are read once; what is used of them is read at each call.
 class MemoryLimits {
  public:
-  // Where a new block of memory is to lie.
+  // The kind of a new block of memory.
   enum class Place {
     kHeap,   // free memory within the heap may serve
     kMapped  // pages of its own

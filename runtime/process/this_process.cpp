@@ -124,7 +124,7 @@ bool first_to_report() {
   const Reports& all = reports();
   if (all.file[0] == 0) return true;
   const int file = open_reports();  // stays open until the process ends
-  // In a folder that was removed the ranks cannot agree: rank 0 reports, whose Supervisor watches the folder.
+  // In a removed folder ranks cannot agree on who reports: rank 0 does, whose Supervisor watches the folder.
   if (file < 0) return errno != ENOENT || all.folder < 0 || all.rank == 0;
   if (::flock(file, LOCK_EX | LOCK_NB) != 0) return errno != EWOULDBLOCK;
   char reported[sizeof all.attempt] = "";

@@ -45,7 +45,7 @@ class SimFabric {
     TimePoint until;
     std::function<void()> on_hang;
   };
-  // What the members of a group share.
+  // The shared state of a group's members.
   struct Channel {
     std::vector<int> ranks;  // of the world
     std::shared_ptr<LocalFabric> fabric;

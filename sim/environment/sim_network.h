@@ -26,7 +26,7 @@ class SimNetwork {
   SimNetwork(SimScheduler& scheduler, int size, const RandomKey& draw, Delay delay);
   ~SimNetwork();
 
-  // One rank's endpoint; must not outlive this.
+  // One rank's endpoint; must not outlive this object.
   std::unique_ptr<Transport> transport(int rank);
   // The actor that polls the rank's endpoint; it is woken for each packet.
   void set_reader(int rank, ActorId reader);

@@ -97,8 +97,8 @@ Catalog fault_catalog() {
   Catalog catalog{
       .section = "fault",
       .noun = "fault",
-      .doc = "A fault, at most once in a start.",
-      .keys = {Key{"probability", kNumber, "1", "of the fault, in each start"}.more_than(0).at_most(1),
+      .doc = "A fault, at most once in an attempt.",
+      .keys = {Key{"probability", kNumber, "1", "of the fault, in each attempt"}.more_than(0).at_most(1),
                Key{"rank", kInteger, "any", "with the fault; any: drawn"}.or_word("any").at_least(0),
                Key{"step", kInteger, "any", "from which on the fault may happen; any: drawn"}
                    .or_word("any")

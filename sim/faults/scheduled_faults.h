@@ -31,7 +31,7 @@ class ScheduledFaults {
   std::vector<Scheduled> scheduled_;
 };
 
-// How often a fault had an effect.
+// The number of effects of a fault.
 struct FaultCount {
   std::optional<FaultKind> kind = {};  // none: the recipe's memory budget
   int64_t count = 0;

@@ -37,13 +37,13 @@ struct HeldMemory {
   int64_t step = 0, bytes = 0;
 };
 
-// One attempt of the job: all its processes, from their start to their end. A fault plan, journals and
-// messages call an attempt a "start".
+// One attempt of the job: all its processes, from their start to their end. A fault plan calls attempts
+// `starts`.
 struct SimAttempt {
   int number = 1;                                 // in the run, from 1
   int64_t resumed_at = -1;                        // steps done before this attempt; -1: no training began
   std::vector<std::map<int64_t, SimStep>> steps;  // by rank, then by step (from 1)
-  int pieces = 1;  // of the parameters: rank r holds piece r % pieces
+  int pieces = 1;                                 // of the parameters: rank r holds piece r % pieces
   std::map<int64_t, SavedBits> published;         // checkpoints, by step
   std::vector<RankEnd> ends;                      // by rank
   FaultCounts faults;                             // faults that were due, and how often each had an effect
@@ -64,7 +64,7 @@ struct SimAttempt {
   bool had_fault(FaultKind kind) const;
   bool had_fault(const FaultRule& rule) const;
   bool damages_files() const;  // some write was lost or torn without an error
-  std::string name() const { return "start " + std::to_string(number); }
+  std::string name() const { return "attempt " + std::to_string(number); }
   // "rank 1 was killed; rank 0: rank 1 is gone"
   std::string end_text() const;
 };

@@ -17,7 +17,7 @@ namespace {
 
 uint64_t hash(std::string_view bytes) { return std::hash<std::string_view>()(bytes); }
 
-// Of all files of the folder, and of its path, which errors name.
+// A hash of all files of the folder, and of its path, which errors name.
 uint64_t hash_of_folder(const Disk& disk, const std::string& folder) {
   RandomKey whole(hash(folder), "checkpoint");
   for (const std::string& name : disk.list(folder)) {

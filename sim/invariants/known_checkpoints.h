@@ -11,8 +11,8 @@ namespace tutti {
 // Hashes of the contents of a checkpoint.
 struct SavedBits {
   uint64_t weights = 0;
-  // Of the tensors and the state that are equal in every checkpoint of the step: all that no clock, no disk
-  // and no lack of memory decides. 0 if work of the step is pending or algorithms may have begun the next.
+  // A hash of the tensors and the state that are equal in every checkpoint of the step: all that no clock,
+  // disk or lack of memory decides. 0 if work of the step is pending or algorithms may have begun the next.
   uint64_t all = 0;
 };
 

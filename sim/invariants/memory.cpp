@@ -20,7 +20,7 @@ void check_memory(const SimRun& run, Findings& findings) {
     for (const HeldMemory& held : attempt.held)
       findings.push_back("in " + attempt.name() + ", rank " + std::to_string(held.rank) + ": step " +
                          std::to_string(held.step) + ": " + std::to_string(held.bytes) +
-                         " bytes of the aborted attempt are still held");
+                         " bytes of the aborted step are still held");
   }
 }
 

@@ -30,7 +30,7 @@ class ReplayFinished : public OperatingError {
   using OperatingError::OperatingError;
 };
 
-// The journals of all ranks of a start.
+// The journals of all ranks of an attempt.
 class RecordedRanks final : public DeliveryScript {
  public:
   explicit RecordedRanks(const RecordedRun& run) : run_(run) {
@@ -52,14 +52,14 @@ class RecordedRanks final : public DeliveryScript {
     return Message(StopRequested{});
   }
 
-  // True if a rank at the end of its record did not end well: it was killed, its record breaks off, or it
-  // gave up a silent rank. Others then wait for messages that no record has, as may a hung logger.
+  // True if a rank ended badly at the end of its record: it was killed, its record breaks off, or it gave up
+  // a silent rank. Other ranks, or a hung logger, may then wait for messages that no record has.
   bool ended_early() {
     return std::any_of(ranks_.begin(), ranks_.end(),
                        [](const auto& rank) { return !rank->next_delivery() && !rank->ended_with_logs(); });
   }
 
-  // True if no later start of the run is recorded.
+  // True if no later attempt of the run is recorded.
   bool is_newest(const std::string& run_dir) const { return run_.folder == recorded_start(run_dir); }
 
   // The next delivery of a rank that is not at the end of its record; "" if all ranks are.
@@ -116,7 +116,7 @@ class Replay {
   Job job_;
   std::vector<std::shared_ptr<ReplayRecorder>> recorders_;  // by rank
   std::vector<int64_t> last_steps_;                         // by rank, the last step that began
-  std::optional<std::string> resumed_;  // the checkpoint that the start resumed from, ""; none if unknown
+  std::optional<std::string> resumed_;  // the checkpoint that the attempt resumed from, ""; none if unknown
   SimDisk disk_;
   CheckpointManifest dumped_;  // the state of all ranks, for --break-at
   std::set<int> ranks_past_until_;
@@ -210,13 +210,13 @@ void Replay::require_record() {
   const std::string& folder = *resumed_;
   const PosixDisk disk;
   if (!disk.exists(folder))
-    throw UserError(folder +
-                    ": the checkpoint that this start resumed from is not there any more, so it cannot be " +
-                    "replayed");
+    throw UserError(
+        folder + ": the checkpoint that this attempt resumed from is not there any more, so it cannot be " +
+        "replayed");
   try {
     verify_files(disk, open_checkpoint(disk, folder));
   } catch (const OperatingError& error) {
-    throw UserError(std::string("the checkpoint that this start resumed from cannot be read any more: ") +
+    throw UserError(std::string("the checkpoint that this attempt resumed from cannot be read any more: ") +
                     error.what());
   }
 }
@@ -232,9 +232,9 @@ void Replay::require_step(const char* option, const std::optional<int64_t>& step
     if (has.last > all.last) all = has;
   }
   const std::string asked = std::string(option) + " step=" + std::to_string(*step) + ": the record of ";
-  if (all.first == 0) throw UserError(asked + "this start has no steps");
+  if (all.first == 0) throw UserError(asked + "this attempt has no steps");
   if (*step < all.first || *step > all.last)
-    throw UserError(asked + "this start has steps " + std::to_string(all.first) + " to " +
+    throw UserError(asked + "this attempt has steps " + std::to_string(all.first) + " to " +
                     std::to_string(all.last));
   for (int r = 0; r < record_.world(); ++r)
     if (last[r] < *step)
@@ -279,7 +279,7 @@ ReplayResult Replay::at_error(const std::string& why) {
   return equal(undelivered.empty() ? "" : "; " + undelivered);
 }
 
-// No digest differs. Of a whole start, the record must be all that was written, and lead to the checkpoint.
+// No digest differs. For a whole attempt, the record must also be complete and lead to the checkpoint.
 ReplayResult Replay::equal(const std::string& more) {
   const std::string text = summary() + record_ends() + more;
   if (options_.until || options_.break_at) return {true, text + warnings()};

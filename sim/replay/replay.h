@@ -7,7 +7,7 @@ namespace tutti {
 
 struct ReplayOptions {
   std::string run_dir;              // of the recorded run
-  int64_t start = 0;                // number of the start (recorded_start); 0: the newest
+  int64_t start = 0;                // number of the attempt (recorded_start); 0: the newest
   std::optional<int64_t> until;     // the last step to replay, from 1
   std::optional<int64_t> break_at;  // write the state of every rank before this step to HDF5 files
   int rank = -1;                    // the rank with digests to compare; -1: all

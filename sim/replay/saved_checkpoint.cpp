@@ -22,7 +22,7 @@ std::string newest_replayed(SimDisk& replayed, const std::string& checkpoints, c
   return "";
 }
 
-// Training seconds are measured by the start that saves, and its replay has them from the record.
+// Training seconds are measured by the attempt that saves, and its replay has them from the record.
 bool is_of_one_start(const CheckpointManifest& one, const CheckpointManifest& other) {
   const RunState a = RunState::from_json(one.state), b = RunState::from_json(other.state);
   return std::tie(a.run_name, a.step, a.seconds) == std::tie(b.run_name, b.step, b.seconds);
@@ -88,7 +88,7 @@ CheckpointComparison compare_checkpoint(SimDisk& replayed, const std::string& ch
   verify_files(disk, saved);
   const auto memory = replayed.view(0);
   const CheckpointManifest made = read_manifest(*memory, folder);
-  if (!is_of_one_start(saved.manifest, made)) return {true, folder + " is of another start of the run"};
+  if (!is_of_one_start(saved.manifest, made)) return {true, folder + " is of another attempt of the run"};
   const std::string text = exact ? difference(disk, *memory, saved, made) : "";
   if (text.empty()) return {};
   return {false, folder + " is not what the replay saves there: " + text};

@@ -189,7 +189,7 @@ void Tally::print_faults() const {
 int Tally::print(double took_s, int jobs) const {
   row("seeds", std::to_string(seeds_) + " on " + std::to_string(options_.ranks) +
                    (options_.ranks == 1 ? " rank" : " ranks") + (options_.twice ? ", each twice" : ""));
-  row("starts", std::to_string(starts_));
+  row("attempts", std::to_string(starts_));
   row("orders", std::to_string(orders_.size()) + " different orders of delivery");
   row("weights", weights_text());
   print_faults();

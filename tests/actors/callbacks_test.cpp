@@ -30,7 +30,7 @@ std::string with_callback(const std::string& kind, const std::string& keys = "")
   return recipe_with("[[callbacks]]\nkind = '" + kind + "'\n" + keys + "\n");
 }
 
-TEST(CallbacksTest, ThoseOfTheRecipeRunAndLog) {
+TEST(CallbacksTest, CallbacksOfTheRecipeRunAndLog) {
   const std::string key = "\"lr-SGD/group0\": ";
   EXPECT_THAT(MemoryWorld{.recipe = with_callback("lr_monitor")}.run("1").metrics, HasSubstr(key));
   EXPECT_THAT(MemoryWorld{.recipe = recipe_with("")}.run("1").metrics, Not(HasSubstr(key)));
@@ -78,7 +78,7 @@ TEST(CallbacksTest, ArgumentsThatAreNotCarriedOverSayWhy) {
         << keys;
 }
 
-TEST(CallbacksTest, ThoseOfCheckpointsPointToTheirSection) {
+TEST(CallbacksTest, CheckpointCallbacksPointToTheirSection) {
   for (const char* kind : {"checkpoint_saver", "load_checkpoint"})
     EXPECT_THAT(message_of<UserError>([&] { recipe_of(with_callback(kind, "overwrite = true")); }),
                 AllOf(HasSubstr("callbacks.0.kind = \"" + std::string(kind) + "\""),
@@ -114,7 +114,7 @@ TEST(CallbacksTest, NaNMonitorEndsTheRunOfAllRanks) {
   EXPECT_EQ(world.run("1").error, "");
 }
 
-// Keeps what it is told of memory that ran out.
+// Keeps the reports of memory that ran out.
 class Hearer final : public Callback {
  public:
   explicit Hearer(std::vector<std::string>& heard) : heard_(heard) {}

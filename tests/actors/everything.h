@@ -11,8 +11,8 @@
 
 namespace tutti {
 
-// As much as can be had at once, but for [model] and what hangs on it. 4 batches an epoch, the last of them
-// short; a checkpoint after each.
+// As many features as possible at once, except [model] and features that depend on it. 4 batches an epoch,
+// the last of them short; a checkpoint after each.
 inline constexpr const char* kEverything = R"(
 seed = 5
 [data.train]
@@ -83,7 +83,7 @@ inline std::string with_samples(std::string recipe, const std::string& more) {
   return recipe;
 }
 
-// Logs what it has seen; half of that is a number, half a tensor.
+// Logs its state: half of it is a number, half a tensor.
 class SteeringByLoss final : public Algorithm {
  public:
   std::string name() const override { return "SteeringByLoss"; }

@@ -125,7 +125,7 @@ TEST(FrozenLayers, CostNoBytesUnderAnyStrategy) {
       << "and copies add up half of a layer on each rank";
 }
 
-// Whatever is frozen, memory may run out on one rank and not on the other.
+// With any layers frozen, memory may run out on one rank and not on the other.
 TEST(FrozenLayers, HaveTheSameBitsWhenMemoryRunsOut) {
   MemoryWorld world{.recipe = freezing(kFreezing)};
   const auto whole = world.run("1");
@@ -185,7 +185,7 @@ TEST(FrozenLayers, AreFrozenInAResumedRun) {
   }
 }
 
-// Neither momentum nor weight decay moves what is frozen.
+// Neither momentum nor weight decay moves frozen parameters.
 TEST(FrozenLayers, StandStill) {
   const Scratch folder;
   const std::string run = folder.path("run");

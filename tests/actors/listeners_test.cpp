@@ -143,7 +143,7 @@ TEST(ListenersTest, ARateSetAfterAStepHoldsForTheNextStepAlsoOfAResumedRun) {
   EXPECT_EQ(inspect_digest(folder.path("resumed")), inspect_digest(folder.path("whole")));
 }
 
-// Steers by what it has seen: a number, and a tensor of its own.
+// Steers by its own state: a number and a tensor.
 class Steering final : public Algorithm {
  public:
   std::string name() const override { return "Steering"; }
@@ -163,7 +163,7 @@ class Steering final : public Algorithm {
   at::Tensor sum_ = at::zeros({1}, at::kDouble);
 };
 
-TEST(ListenersTest, WhatTheyKnowIsInTheCheckpoint) {
+TEST(ListenersTest, StateOfListenersIsInTheCheckpoint) {
   const auto steering = algorithms([] { return std::make_shared<Steering>(); });
   const Scratch folder;
   train_with("12ba", folder.path("whole"), steering, "", "12ba");
@@ -174,7 +174,7 @@ TEST(ListenersTest, WhatTheyKnowIsInTheCheckpoint) {
   EXPECT_EQ(inspect_digest(folder.path("parts")), inspect_digest(folder.path("whole")));
 }
 
-TEST(ListenersTest, MayComeAndGoBetweenStarts) {
+TEST(ListenersTest, MayComeAndGoBetweenAttempts) {
   const Scratch folder;
   train_with("4ba", folder.path("run"), {});
   train_with("6ba", folder.path("run"), algorithms([] { return std::make_shared<Steering>(); }), "auto");
@@ -192,7 +192,7 @@ class Quitter final : public Callback {
   }
 };
 
-TEST(ListenersTest, OneThatStopsTheTrainingStopsItThere) {
+TEST(ListenersTest, AListenerStopsTheTrainingAtItsEvent) {
   const Scratch folder;
   train_with("4ep", folder.path("run"), [](int) {
     Engine::Options options;

@@ -47,7 +47,7 @@ DatasetPtr augmented_points() {
   return std::make_shared<const TransformedDataset>(below, transforms, "");
 }
 
-// What a Loader gives for eight credits, two epochs; `before` is sent to it first.
+// A Loader's batches for eight credits, two epochs; `before` is sent to it first.
 std::vector<Batch> loaded(const DatasetPtr& data, std::unique_ptr<Workers> workers,
                           const std::optional<AddTransforms>& before = std::nullopt) {
   constexpr int kBatches = 8;

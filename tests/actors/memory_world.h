@@ -11,8 +11,8 @@
 
 namespace tutti {
 
-// Ranks of one process, as commands/local_train makes them, whose allocations fail where the test says; what
-// they came to, and what they said of it.
+// Ranks of one process, as made by commands/local_train, whose allocations fail as the test says; their
+// results and messages.
 struct MemoryWorld {
   std::string recipe;
   int ranks = 2;

@@ -47,7 +47,7 @@ constexpr const char* kGenerate =
     "do_sample = true\n";
 constexpr const char* kVisualizer = "[[callbacks]]\nkind = 'image_visualizer'\ninterval = '5ba'\n";
 
-// What the run logs on rank 0.
+// The run's log on rank 0.
 std::shared_ptr<InMemoryLogger> remembered(MemoryWorld& world) {
   const auto memory = std::make_shared<InMemoryLogger>();
   world.listeners = [memory](int rank) {
@@ -58,7 +58,7 @@ std::shared_ptr<InMemoryLogger> remembered(MemoryWorld& world) {
   return memory;
 }
 
-// After so many batches records of that kind were logged.
+// The batches after which records of that kind were logged.
 template <class Kind>
 std::vector<int64_t> logged_at(const InMemoryLogger& memory, const std::string& name) {
   std::vector<int64_t> found;
@@ -96,7 +96,7 @@ TEST(SamplesTest, ImagesOfTrainingAndOfEvaluationsAreLogged) {
   }
 }
 
-TEST(SamplesTest, TheyChangeNothingThatIsTrained) {
+TEST(SamplesTest, SamplesLeaveTheTrainingUnchanged) {
   const auto compare = [](const std::string& without, const std::string& with) {
     MemoryWorld plain{.recipe = without}, watched{.recipe = with};
     const auto unused = remembered(plain), memory = remembered(watched);
@@ -139,7 +139,7 @@ class EndsIn final : public Callback {
   int64_t batch_;
 };
 
-// Trains on one rank, resuming what there is; gives what this start logged.
+// Trains on one rank, resuming what there is; gives what this attempt logged.
 std::shared_ptr<InMemoryLogger> train_until(const std::string& recipe, const std::string& run_dir,
                                             int64_t ends_in = -1) {
   const auto memory = std::make_shared<InMemoryLogger>();
@@ -193,7 +193,7 @@ TEST(SamplesTest, ARunThatResumesHasTheSameImages) {
   EXPECT_EQ(rest->images().back().pixels, whole.back().pixels);
 }
 
-TEST(SamplesTest, WhatCannotBeIsRefusedBeforeTraining) {
+TEST(SamplesTest, ImpossibleSamplesAreRefusedBeforeTraining) {
   const std::string mlp = showing(kGenerate);
   const auto named = AllOf(HasSubstr("callbacks.0.prompts"), HasSubstr("cannot generate text"));
   EXPECT_THAT(MemoryWorld{.recipe = mlp}.run("1").error, named);
@@ -203,7 +203,7 @@ TEST(SamplesTest, WhatCannotBeIsRefusedBeforeTraining) {
               AllOf(HasSubstr("callbacks.0.input_key"), HasSubstr("expected images")));
 }
 
-// Counts what listeners tell of being at work.
+// Counts listeners' reports of being at work.
 class Listening final : public Recorder {
  public:
   explicit Listening(int& told) : told_(told) {}

@@ -10,8 +10,8 @@
 
 namespace tutti {
 
-// A rank alone in its world whose model does nothing but sleep in its forward pass: what else takes time can
-// be told from the step's length.
+// A rank alone in its world whose model only sleeps in its forward pass: the step's length shows the time of
+// all other work.
 struct SleepingWorld {
   Nanoseconds forward = std::chrono::milliseconds(20);
   Nanoseconds loading{0};     // a batch

@@ -98,7 +98,7 @@ class ManyHeartbeats final : public Transport {
   int left_;
 };
 
-// A Supervisor that first has something else to do for a simulated hour.
+// A Supervisor that is busy for a simulated hour.
 class BusySupervisor final : public Actor {
  public:
   BusySupervisor(ActorId sync, std::vector<double>& heard) : sync_(sync), heard_(heard) {}
@@ -129,8 +129,8 @@ TEST(SyncTest, HeartbeatsDoNotPileUpBeforeABusySupervisor) {
   EXPECT_EQ(heard, (std::vector<double>{20'001, 1})) << "the first, and then the newest";
 }
 
-// The control network of rank 0 of three, whose others have said this. Looks at what was recorded when a
-// packet of the Supervisor's leaves.
+// The control network of rank 0 of three, with packets from the other ranks. Checks the record when a packet
+// of the Supervisor leaves.
 class WatchedPackets final : public Transport {
  public:
   WatchedPackets(const Recorder& recorder, std::deque<Packet> packets)
@@ -187,7 +187,7 @@ TEST(SyncTest, PacketsOfSupervisorsAreRecordedAndHeartbeatsAreNot) {
   EXPECT_EQ(transport.last_before_sending, TraceKind::kControlSent);
 }
 
-// All-reduces in so many short steps, one a poll.
+// All-reduces in short steps, one per poll.
 class InShortSteps final : public GroupBelow {
  public:
   InShortSteps(std::unique_ptr<Group> below, int steps) : GroupBelow(std::move(below)), left_(steps) {}
@@ -273,7 +273,7 @@ TEST(SyncTest, ARankThatServesPostsAFewEntriesAtATime) {
   EXPECT_EQ(group->gathers, kAll);
 }
 
-// Sync of rank 0 of two, whose groups the test holds the other end of.
+// Sync of rank 0 of two; the test holds the other rank's groups.
 struct TwoGroups {
   std::shared_ptr<LocalFabric> world = LocalFabric::make(2), gathers = LocalFabric::make(2);
   std::unique_ptr<Group> other = world->group(1), other_gathers = gathers->group(1);

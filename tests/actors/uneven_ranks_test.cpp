@@ -114,7 +114,7 @@ TEST(UnevenRanks, AnyNumberOfThemComesToTheSame) {
 }
 
 // Frozen parameters cost no message, and are as if they had no gradient.
-TEST(UnevenRanks, WhatIsNotTrainedAnyMoreStandsStill) {
+TEST(UnevenRanks, AFrozenParameterStandsStill) {
   const auto alone = trained({.freezes_after = 5});
   EXPECT_GT(steps_of(alone, "branch"), 0);
   EXPECT_LT(steps_of(alone, "branch"), steps_of(trained({}), "branch"));
@@ -126,7 +126,7 @@ TEST(UnevenRanks, WhatIsNotTrainedAnyMoreStandsStill) {
 }
 
 // A weight that no sample of the batch goes through is neither decayed nor moved on by its momentum.
-TEST(UnevenRanks, WhatNoRankUsesIsLeftAlone) {
+TEST(UnevenRanks, AParameterUsedByNoRankIsNotUpdated) {
   const std::string actors = "[precision]\nreduce_dtype = 'bf16'\n";
   for (const auto& [ranks, precision] :
        std::vector<std::pair<int, std::string>>{{1, ""}, {3, ""}, {3, actors}}) {
@@ -140,7 +140,7 @@ TEST(UnevenRanks, WhatNoRankUsesIsLeftAlone) {
   }
 }
 
-TEST(UnevenRanks, WhatSomeRankUsesAllOfThemUpdate) {
+TEST(UnevenRanks, AParameterUsedByOneRankIsUpdatedByAll) {
   const std::string momentum =
       "kind = 'sgd'\nlr = 0.01\nmomentum = 0.9\ndampening = 0.5\nweight_decay = 0.1\n";
   expect_close(trained({.ranks = 4, .optimizer = momentum}), trained({.optimizer = momentum}));

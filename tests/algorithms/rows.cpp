@@ -14,7 +14,7 @@ const std::string kImages =
     "/examples/data/digits.h5'\ngroup = 'train'\nbatch_size = 24\nsubset_num_batches = 25\nshuffle = true\n"
     "[optimizer]\nkind = 'sgd'\nlr = 0.1\nmomentum = 0.9\n";
 
-// `text` with other words in place of `before`, which occurs in it.
+// `text` with `before`, which occurs in it, replaced.
 std::string replaced(std::string text, const std::string& before, const std::string& after) {
   return text.replace(text.find(before), before.size(), after);
 }

@@ -34,7 +34,7 @@ struct AlgorithmRow {
   Differs differs = {};
   std::string train = "";        // lines of [train]
   double rounding = kRounding;   // relative difference of losses and weights that rounding explains
-  std::string variant = "";      // tells rows of one kind apart
+  std::string variant = "";      // distinguishes rows of one kind
   ModelFactory make_model = {};  // in place of [model]'s; may be empty
 };
 

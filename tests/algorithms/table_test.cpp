@@ -1,4 +1,4 @@
-// What holds for every algorithm: one row of rows.cpp each.
+// Tests of every algorithm: one row of rows.cpp each.
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
@@ -136,7 +136,7 @@ class Recorded final : public Algorithm {
   Acted& acted_;
 };
 
-// Compares each batch with what it was before its step.
+// Compares each batch with its values before the step.
 class UnwrittenBatches {
  public:
   void begin(const Batch& batch) {
@@ -212,7 +212,7 @@ class AlgorithmTable : public testing::TestWithParam<AlgorithmRow> {
     return found != all.end() ? found->second : all[key] = train(row_, recipe(row_, false, whole_run(row_)));
   }
 
-  // What two ranks came to without sharding and faults, by row; an earlier test has trained most of them.
+  // The results of two ranks without sharding and faults, by row; an earlier test has trained most of them.
   static std::map<std::string, SimRun>& two_ranks() {
     static std::map<std::string, SimRun> all;
     return all;

@@ -87,7 +87,7 @@ TEST_F(ControlArrowsTest, AreNoneWhereTheSendingIsTornAway) {
   EXPECT_THAT(texts(), ElementsAre("sync of rank 1 @1 -> sync of rank 0 @3"));
 }
 
-TEST_F(ControlArrowsTest, StayWithinAStart) {
+TEST_F(ControlArrowsTest, StayWithinAnAttempt) {
   record(0, {received(1, 3)});
   record(1, {sent(0, 1), sent(0, 2)});
   run_.nonce = "20260102T000000Z-00000000";
@@ -97,7 +97,7 @@ TEST_F(ControlArrowsTest, StayWithinAStart) {
   EXPECT_THAT(texts(2), ElementsAre("sync of rank 1 @11 -> sync of rank 0 @12"));
 }
 
-TEST_F(ControlArrowsTest, TellTheTimeOfRank0) {
+TEST_F(ControlArrowsTest, GiveTheTimeOfRank0) {
   const auto step = [](JournalWriter& writer, int64_t entered, int64_t left) {
     writer.delivery("sync", "compute", kStepEnd.entered, clock_at(entered));
     writer.event({clock_at(left), "sync", kStepEnd.left, 0, 0});

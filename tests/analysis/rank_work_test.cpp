@@ -155,7 +155,7 @@ TEST_F(RankWorkTest, ABatchAfterTheEndIsNoStep) {
   EXPECT_THAT(lines.at("compute"), Contains("left batch 70-70"));
 }
 
-TEST_F(RankWorkTest, ALoneRankUpdatesAfterBackward) {
+TEST_F(RankWorkTest, ASingleRankUpdatesAfterBackward) {
   RankWork alone(slices_, 1, TimePoint());
   alone.read(JournalEvent{micros(5), "compute", name(TraceKind::kBackwardDone), 0, 0});
   alone.read(JournalEvent{micros(9), "compute", name(TraceKind::kCommitted), 0, 0});

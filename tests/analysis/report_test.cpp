@@ -54,7 +54,7 @@ TEST(SeriesTest, NeighboursOfManyValuesBecomeTheirMeanAndRange) {
   EXPECT_EQ(series.buckets[9].last, 1000);
 }
 
-TEST(SeriesTest, WhatIsNotFiniteIsApart) {
+TEST(SeriesTest, NonFiniteValuesAreApart) {
   std::vector<double> values(1000, kNaN);
   values[3] = 1;
   values[4] = INFINITY;
@@ -116,7 +116,7 @@ class ReportTest : public testing::Test {
     for (const std::string& dir : dirs) runs.push_back(read_run(disk_, dir, 1 << 20));
     return Json::parse(report_json(runs));
   }
-  // Journals of a start of two ranks: a step each, a skipped one, and how it ended.
+  // Journals of an attempt of two ranks: a step each, a skipped one, and how it ended.
   void record(const std::string& dir, const std::string& nonce, int64_t step,
               const std::vector<std::string>& ends) {
     const RunToRecord start{.dir = dir, .nonce = nonce};
@@ -244,7 +244,7 @@ TEST_F(ReportTest, RecipesThatDifferAreSideBySide) {
                             {"key":"own.y","differs":false,"main":false,"values":["2","2"]}])"));
 }
 
-TEST_F(ReportTest, AResumedRunHasTheTimesOfAllItsStarts) {
+TEST_F(ReportTest, AResumedRunHasTheTimesOfAllItsAttempts) {
   const std::string dir = run("a", kTwoSteps);
   record(dir, "20260101T000000Z-0", 0, {"", ""});
   record(dir, "20260102T000000Z-0", 6, {"exit code 0", "exit code 0"});
@@ -257,7 +257,7 @@ TEST_F(ReportTest, AResumedRunHasTheTimesOfAllItsStarts) {
   EXPECT_DOUBLE_EQ(run["ranks"][1]["compute"]["forward"], 0.06);
 }
 
-TEST_F(ReportTest, AStartAfreshLeavesOutTheTimesOfThoseBefore) {
+TEST_F(ReportTest, AFreshAttemptLeavesOutTheTimesOfEarlierOnes) {
   const std::string dir = run("a", kTwoSteps);
   record(dir, "20260101T000000Z-0", 0, {"exit code 0", "exit code 0"});
   record(dir, "20260102T000000Z-0", 0, {"exit code 0", "exit code 0"});
@@ -320,7 +320,7 @@ TEST_F(ReportTest, NoTextOfAUserEndsTheScript) {
   EXPECT_THAT(page, Not(HasSubstr("@DATA@")));
 }
 
-TEST_F(ReportTest, WhatIsNoRunIsTheUsersError) {
+TEST_F(ReportTest, AFolderThatIsNoRunIsAUserError) {
   EXPECT_THAT(refused(scratch_.path("nowhere")), HasSubstr("nowhere: there is no such folder"));
   EXPECT_THAT(refused(scratch_.path()), HasSubstr("not a run folder: it has no recipe.toml"));
   EXPECT_THAT(refused(run("a", "")), HasSubstr("there are no steps in "));

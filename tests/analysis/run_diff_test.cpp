@@ -247,7 +247,7 @@ TEST_F(RunDiffTest, AStepThatBreaksOffBetweenTwoPassesIsNoDifference) {
   EXPECT_THAT(text("ended", "whole"), HasSubstr("first difference: step 2, rank 0, compute: loss"));
 }
 
-TEST_F(RunDiffTest, StartsAreCountedInTheOrderOfTime) {
+TEST_F(RunDiffTest, AttemptsAreCountedInTheOrderOfTime) {
   RunToRecord newer = run("a");
   newer.nonce = "20260102T000000Z-00000000";
   record(run("a"), 0, 3);
@@ -259,7 +259,7 @@ TEST_F(RunDiffTest, StartsAreCountedInTheOrderOfTime) {
     diff_runs(dir, dir, 3);
     FAIL() << "not refused";
   } catch (const UserError& error) {
-    EXPECT_EQ(error.what(), dir + ": there is no start 3: it has journals of 2 starts");
+    EXPECT_EQ(error.what(), dir + ": there is no attempt 3: it has journals of 2 attempts");
   }
 }
 
@@ -274,7 +274,7 @@ TEST_F(RunDiffTest, BucketsCutOtherwiseAreNotCompared) {
   EXPECT_EQ(diff(), "equal: 1 step, 1 digest of 1 rank");
 }
 
-TEST_F(RunDiffTest, TheNewestStartIsCompared) {
+TEST_F(RunDiffTest, TheNewestAttemptIsCompared) {
   record(run("a"), 0, 3);
   record(run("b"), 0, 3, {{1, 0, "compute/batch"}});
   RunToRecord newer = run("b");

@@ -103,7 +103,7 @@ class RunFolderMutationsTest : public testing::Test {
 
   std::string file(const std::string& name) const { return run_ + '/' + name; }
 
-  // What each command reads. The good run beside the bad one is always shown.
+  // The files that each command reads. The good run beside the bad one is always shown.
   void read_all(const std::string& what) {
     const auto before = facts_of_files();
     attempt(what, "ls", [&] { return list(); });
@@ -294,7 +294,7 @@ TEST_F(RunFolderMutationsTest, OfRecordsOfAJournal) {
   }
 }
 
-// What is no regular file, or a link.
+// Links, and files that are not regular.
 TEST_F(RunFolderMutationsTest, OfTheKindOfAFile) {
   const std::vector<std::function<void(const std::string&)>> replacements = {
       [](const std::string&) {},  // nothing

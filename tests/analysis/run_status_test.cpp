@@ -50,7 +50,7 @@ class RunStatusTest : public testing::Test {
     std::filesystem::copy(run_, folder, std::filesystem::copy_options::recursive);
     return folder;
   }
-  // What is wrong with the run of this name, by the table of all runs, where the good one is as it was.
+  // The error shown for the run of this name in the table of all runs, where the good run is unchanged.
   std::string wrong_with(const std::string& name) const {
     const auto runs = runs_below(scratch_.path("runs"));
     EXPECT_EQ(runs.size(), 2U);
@@ -98,7 +98,7 @@ TEST_F(RunStatusTest, AnEndedRunSaysWhy) {
   EXPECT_THAT(status.json(), HasSubstr(R"("result":{"ended":"max_duration")"));
 }
 
-TEST_F(RunStatusTest, WhatIsDamagedOrLostIsSaid) {
+TEST_F(RunStatusTest, DamagedAndLostFilesAreReported) {
   write_text(run_ + "/result.json", R"({"end)");
   EXPECT_EQ(status_of(run_).ending.condition, RunCondition::kEnded);
   EXPECT_THAT(status_of(run_).ending.reason, HasSubstr("result.json cannot be read"));
@@ -214,7 +214,7 @@ TEST_F(RunStatusTest, FilesFarTooLargeAreNotRead) {
   EXPECT_THAT(status_of(run_).checkpoints.at(0).problem, HasSubstr("at most 1,073,741,824 are read"));
 }
 
-TEST_F(RunStatusTest, NothingIsWrittenAndNoLinkOutIsFollowed) {
+TEST_F(RunStatusTest, AStatusWritesNoFileAndFollowsNoLinkOut) {
   const std::string victim = scratch_.path("victim"), text = "host of somebody\n";
   write_text(victim, text);
   status_of(run_);
@@ -238,7 +238,7 @@ TEST_F(RunStatusTest, StepsOfLostLinesAreThoseOfTheNewestCheckpoint) {
   EXPECT_EQ(status_of(run_).metrics.step, 15);
 }
 
-TEST_F(RunStatusTest, WhatIsNoRunIsAnError) {
+TEST_F(RunStatusTest, AFolderThatIsNoRunIsAnError) {
   EXPECT_THROW(status_of(scratch_.path("none")), UserError);
   EXPECT_THROW(status_of(run_ + "/checkpoints"), UserError);
   EXPECT_THROW(runs_below(scratch_.path("none")), UserError);

@@ -97,7 +97,7 @@ TEST_F(TimelineTest, AnArrowIsASignOfItsSender) {
                           "E loader @9"));
 }
 
-TEST_F(TimelineTest, WhatAnActorDoesBeforeItsFirstMessageIsASlice) {
+TEST_F(TimelineTest, WorkBeforeAnActorsFirstMessageIsASlice) {
   {
     const auto writer = run_.rank(0);
     writer->event({at_us(0), "sync", "looks", 0, 0});
@@ -238,7 +238,7 @@ TEST_F(AlignmentTest, WithoutMeetingsClocksOfOtherHostsGoByTheWall) {
   EXPECT_EQ(shift(), 3000 - 9);
 }
 
-TEST_F(AlignmentTest, TheTraceTellsTheTimeOfRank0) {
+TEST_F(AlignmentTest, TheTraceHasTheTimeOfRank0) {
   step(*run_.rank(0), 10, 20);
   step(*run_.rank(1), 110, 120);
   const auto lines = timeline();

@@ -81,13 +81,13 @@ TEST(Explain, ASectionShowsItsKinds) {
   EXPECT_EQ(explain_text(kCatalogs, "rest"), explain_text(kCatalogs, "rest.long"));
 }
 
-TEST(Explain, WhatNoSectionNamesShowsOnlyItsMeaning) {
+TEST(Explain, AnEntryWithoutSectionAndKeysShowsItsMeaning) {
   const Catalog metrics = {
       .section = "", .noun = "metric", .doc = "", .entries = {{"Grace", "How it looks."}}};
   EXPECT_EQ(explain_text(std::vector<Catalog>{metrics}, "Grace"), "metric Grace\n# How it looks.\n");
 }
 
-TEST(Explain, WhatNoSectionNamesShowsItsKeys) {
+TEST(Explain, AnEntryWithoutSectionShowsItsKeys) {
   const Catalog metrics = {.section = "",
                            .noun = "metric",
                            .doc = "",
@@ -106,7 +106,7 @@ TEST(Explain, AKeyIsReportedOnceForAllItsPlaces) {
             "[rest.long]\nspeed = (none)  # of the breath: a number\n");
 }
 
-TEST(Explain, WhatIsNotCarriedOverSaysWhy) {
+TEST(Explain, AKeyNotCarriedOverSaysWhy) {
   const Catalog catalog = {.section = "walk",
                            .noun = "",
                            .doc = "",

@@ -45,7 +45,7 @@ TEST(Examples, EveryCommandHasSome) {
     if (!command.name.empty()) EXPECT_FALSE(command.examples.empty()) << command.name;
 }
 
-TEST(Examples, EachIsALineOfItsCommand) {
+TEST(Examples, EveryExampleIsALineOfItsCommand) {
   for (const auto& command : declared())
     for (const auto& example : command.examples) {
       CommandLine line;
@@ -81,7 +81,18 @@ TEST(Described, PlaceholdersSayWhatMayFollow) {
 TEST(Described, HiddenOptionsStayHidden) {
   for (const auto& command : declared())
     for (const auto& option : command.options)
-      for (const auto& name : option.names) EXPECT_NE(name, "--share-of") << command.name;
+      for (const auto& name : option.names)
+        for (const char* hidden : {"--share-of", "--start", "--start-a", "--start-b"})
+          EXPECT_NE(name, hidden) << command.name;
+}
+
+TEST(Attempt, OldNameOfTheOptionIsAccepted) {
+  for (const char* text : {"tutti replay run --attempt 2", "tutti replay run --start 2",
+                           "tutti timeline run --start 2", "tutti diff a b --start-a 1 --start-b 2"}) {
+    CommandLine line;
+    EXPECT_NO_THROW(line.parsed(text)) << text;
+    EXPECT_THAT(command_named(line.app, "replay").help("tutti"), Not(HasSubstr("--start")));
+  }
 }
 
 // What completes the line that ends with the last word.

@@ -101,7 +101,7 @@ bool is_a_test(const std::string& name) {
   });
 }
 
-// What a target is, by its first words.
+// The kind of a target, by its first words.
 bool is_there(const std::string& target) {
   const auto after = [&](const std::string& words) {
     return target.starts_with(words) ? target.substr(words.size()) : "";
@@ -140,7 +140,7 @@ TEST(ComposerSurface, AKeyIsExplainedWithItsDefault) {
   EXPECT_THAT(explained("num_checkpoints_to_keep"), HasSubstr("[checkpoint]\nkeep = -1"));
 }
 
-TEST(ComposerSurface, WhatIsCarriedOverNamesItsTest) {
+TEST(ComposerSurface, FeaturesCarriedOverNameTheirTest) {
   for (const auto& one : surface()) {
     SCOPED_TRACE(one.name);
     EXPECT_THAT(one.weight, AnyOf("M", "S", "N"));

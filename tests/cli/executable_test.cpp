@@ -1,4 +1,4 @@
-// The executable itself, beside a libtutti.so that says what it was asked.
+// The executable itself, beside a libtutti.so that prints its request.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -112,7 +112,7 @@ TEST_F(Executable, TheLibrarysErrorsArriveAsWhatTheyAre) {
   EXPECT_EQ(tutti("train " + recipe() + " --resume three").code, 3);
 }
 
-TEST_F(Executable, RanksLaunchedTogetherTellEachOtherWhatIsWrong) {
+TEST_F(Executable, RanksLaunchedTogetherShareTheirErrors) {
   for (const char* variable : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"}) {
     const Outcome wrong = tutti("trian x", std::string(variable) + "=1");
     EXPECT_EQ(wrong.out.find("refuse path=there is no command trian; did you mean train? run_dir="), 0u);
@@ -122,7 +122,7 @@ TEST_F(Executable, RanksLaunchedTogetherTellEachOtherWhatIsWrong) {
   }
 }
 
-TEST_F(Executable, OfRanksLaunchedTogetherOneDoesWhatIsForOneProcess) {
+TEST_F(Executable, RankZeroDoesTheWorkOfASingleProcess) {
   EXPECT_NE(tutti("inspect x", "PMIX_RANK=0").out, "");
   const Outcome other = tutti("inspect x", "PMIX_RANK=1");
   EXPECT_EQ(other.out + other.err, "");
@@ -137,9 +137,8 @@ TEST_F(Executable, WrongCommandLinesAreUsersErrors) {
             std::string::npos);
   EXPECT_NE(tutti("train x --max-duration 3ep").err.find("; did you mean --set train.max_duration=...? (see"),
             std::string::npos);
-  EXPECT_NE(
-      tutti("train x --devices 4").err.find("; Lightning's devices: not carried over: `mpirun -np 4 "),
-      std::string::npos);
+  EXPECT_NE(tutti("train x --devices 4").err.find("; Lightning's devices: not carried over: `mpirun -np 4 "),
+            std::string::npos);
   EXPECT_NE(tutti("train x --rundir=a").err.find("; did you mean --run-dir? (see --help)\n"),
             std::string::npos);
   EXPECT_EQ(tutti("train x --local-ranks 0").code, 2);
@@ -186,7 +185,7 @@ TEST_F(Executable, WithoutItsLibraryItSaysSo) {
   EXPECT_EQ(text_of(err).find("error: cannot open libtutti.so: "), 0u);
 }
 
-TEST_F(Executable, TellsItsHelpAndCatalogsWithinATenthOfASecond) {
+TEST_F(Executable, PrintsItsHelpAndCatalogsWithinATenthOfASecond) {
   for (const char* arguments : {"--help", "--version", "list", "explain adamw", "help train"}) {
     double best_s = 1e9;
     for (int i = 0; i < 5; ++i) {

@@ -1,4 +1,4 @@
-// What `tutti init` writes of names and paths that somebody chose with care.
+// `tutti init` with hostile names and paths.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <hdf5.h>
@@ -99,7 +99,7 @@ TEST_F(InitTest, APathThatNoRecipeCanNameIsRefused) {
             scratch_.path("no\\n\\x1b.h5") + ": no such file or folder");
 }
 
-TEST_F(InitTest, WhatIsNoFileIsSaid) {
+TEST_F(InitTest, ANonFileIsNamed) {
   const std::string pipe = scratch_.path("pipe"), socket = scratch_.path("socket");
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   ASSERT_EQ(::mknod(socket.c_str(), S_IFSOCK | 0600, 0), 0);

@@ -1,4 +1,4 @@
-// Stands in for libtutti.so: says what it was asked, and fails as it is told.
+// Stands in for libtutti.so: prints its request, and fails on request.
 #include <cstdio>
 #include <stdexcept>
 #include <string>

@@ -13,7 +13,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// What each rank hears once all have made their statements.
+// The statements that each rank receives.
 std::vector<std::vector<Statement>> heard(const std::vector<Statement>& said) {
   const int size = static_cast<int>(said.size());
   const auto fabric = LocalFabric::make(size);

@@ -23,12 +23,12 @@ std::string refusal(const std::string& path) {
   return "";
 }
 
-TEST(CudaLibrary, ThatWasNotBuiltIsNamed) {
+TEST(CudaLibrary, AMissingLibraryIsNamed) {
   EXPECT_THAT(refusal("/nowhere/libtutti_cuda.so"), HasSubstr("/nowhere/libtutti_cuda.so"));
   EXPECT_THAT(refusal("/nowhere/libtutti_cuda.so"), HasSubstr("TUTTI_CUDA=OFF"));
 }
 
-TEST(CudaLibrary, ThatIsNoneOfOursIsRefused) {
+TEST(CudaLibrary, AForeignLibraryIsRefused) {
   EXPECT_THAT(refusal("libm.so.6"), HasSubstr("of another build"));
 }
 

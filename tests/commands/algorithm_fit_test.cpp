@@ -17,7 +17,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-// An algorithm that does not fit the model or the data, and what is said of it at the line of `named`.
+// An algorithm that does not fit the model or the data, and its error, at the line of `named`.
 struct Misfit {
   std::string name, algorithm, model, data, said;
   std::string named = "[[algorithms]]";

@@ -21,7 +21,7 @@ std::string with_shapes(const std::string& model, const std::string& trained, co
          model + "\n[optimizer]\nkind = 'sgd'\n[train]\nmax_duration = '1ep'\n" + more;
 }
 
-// What `check` says, and a training on two ranks, which must say the same; "" if both accept the recipe.
+// The error of `check`, which must equal that of a training on two ranks; "" if both accept the recipe.
 std::string why_shapes_are_refused(const std::string& text) {
   std::string checked, trained;
   const Scratch folder;
@@ -54,7 +54,7 @@ TEST(EvaluationShapes, AreThoseThatTheModelTakes) {
   EXPECT_EQ(why_shapes_are_refused(with_shapes(kSmallGpt, "[8]", "[5]")), "");
 }
 
-TEST(EvaluationShapes, OthersAreRefusedByTheirLine) {
+TEST(EvaluationShapes, UnfitShapesAreRefusedByTheirLine) {
   EXPECT_THAT(why_shapes_are_refused(with_shapes("kind = 'mlp'", "[1, 8, 8]", "[1, 12, 10]")),
               StartsWith("test.toml:6: data.eval.shape = [1, 12, 10]: expected samples as in [data.train], "
                          "whose 'input' is float32 [1, 8, 8]; here it is float32 [1, 12, 10], and the model "

@@ -16,7 +16,7 @@ using testing::Each;
 using testing::Eq;
 using testing::HasSubstr;
 
-// What each rank throws, or "", where rank r asks for the r-th recipe.
+// The error of each rank, or "", if rank r has the r-th recipe.
 std::vector<std::string> errors_of(const std::vector<std::string>& recipes, const std::string& run_dir) {
   std::vector<std::string> errors(recipes.size());
   const auto fabric = LocalFabric::make(static_cast<int>(recipes.size()));
@@ -40,7 +40,7 @@ std::string recipe_of_rate(const std::string& lr, const std::string& more = "") 
          lr + "\n[train]\nmax_duration = '1ba'\n" + more;
 }
 
-// Of more than 4 kB: a text that nothing looks at until a checkpoint is saved.
+// A recipe of more than 4 kB, in a text that is not read until a checkpoint is saved.
 std::string long_recipe_of_rate(const std::string& lr) {
   return recipe_of_rate(lr, "[checkpoint]\nsave_ignore_keys = ['" + std::string(5000, 'x') + "']\n");
 }

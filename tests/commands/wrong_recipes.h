@@ -6,7 +6,7 @@
 
 namespace tutti {
 
-// A change of examples/digits.toml that makes it wrong, and what is then said of it.
+// A change that makes examples/digits.toml wrong, and the error.
 struct Mistake {
   std::string name;
   std::string old_text, new_text;

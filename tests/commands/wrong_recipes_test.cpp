@@ -45,7 +45,7 @@ class WrongRecipe : public testing::Test {
 
   Setting resolved() const { return resolve_recipe(read_recipe(recipe_, overrides_)); }
 
-  // As the one rank that it is: what `train` says on standard error.
+  // The standard error of `train` on a single rank.
   std::string said_alone() const {
     testing::internal::CaptureStderr();
     EXPECT_EQ(Launcher().train([this] { return resolved(); }, {run_, resume_}), kUserError);
@@ -224,7 +224,7 @@ TEST_F(WrongCheckpoint, OfAnotherOrderOfSamplesInMidRun) {
   expect_refused_on_the_command_line(other, {"data.train.drop_last = false"}, {2});
 }
 
-TEST_F(WrongCheckpoint, ThatIsNotThere) {
+TEST_F(WrongCheckpoint, AMissingFolderIsRefused) {
   const std::string place = name_in_recipe("nowhere");
   const std::vector<std::string> words = {"checkpoint.resume = \"", "nowhere",
                                           "there is no such folder; expected that of a checkpoint"};
@@ -232,7 +232,7 @@ TEST_F(WrongCheckpoint, ThatIsNotThere) {
   expect_checked(place, words, 3);
 }
 
-TEST_F(WrongCheckpoint, ThatIsNoneCannotBeEvaluated) {
+TEST_F(WrongCheckpoint, AFolderThatIsNoCheckpointCannotBeEvaluated) {
   for (const std::string& named : {recipe_, folder_.path("nowhere"), another_run("model.hidden=[32]")}) {
     const std::string said = message_of<UserError>([&] { eval_text(resolved(), named); });
     expect_message(said, "command line: --checkpoint = \"" + named + "\": ", {named});
@@ -257,9 +257,11 @@ TEST_F(WrongWeights, OfAnotherModel) {
                          "0.weight");
 }
 
-TEST_F(WrongWeights, ThatAreNotThere) { expect_refused_weights("none.safetensors", "", "none.safetensors"); }
+TEST_F(WrongWeights, AMissingFileIsRefused) {
+  expect_refused_weights("none.safetensors", "", "none.safetensors");
+}
 
-TEST_F(WrongWeights, WhoseFileWasCopiedWithoutThoseItShows) {
+TEST_F(WrongWeights, AFileCopiedWithoutThoseItMapsIsRefused) {
   fs::copy_file(another_run("seed=17") + "/checkpoints/latest/checkpoint.h5", folder_.path("alone.h5"));
   expect_refused_weights(folder_.path("alone.h5"), "hidden = [128, 64]\n",
                          "needs the file 'rank-0.h5', which does not exist");

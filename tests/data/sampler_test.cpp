@@ -8,7 +8,7 @@
 namespace tutti {
 namespace {
 
-// So many samples, which nobody reads.
+// `size` samples that are never read.
 class Numbers final : public Dataset {
  public:
   explicit Numbers(int64_t size) : size_(size) {}
@@ -31,7 +31,7 @@ Sampler sampler_of(int64_t samples, int64_t global_batch, int rank, int world, b
                   .loading = {.shuffle = shuffle, .drop_last = drop_last}});
 }
 
-// What all ranks see of a batch, in rank order.
+// The samples of a batch on all ranks, in rank order.
 std::vector<int64_t> global_batch_of(const Dataset& data, int64_t global_batch, int world, int64_t epoch,
                                      int64_t batch) {
   std::vector<int64_t> all;
@@ -144,7 +144,7 @@ TEST(Sampler, WithDataOfItsOwnARankGoesThroughAllOfIt) {
   EXPECT_EQ(own_sampler(10, 12, 0, 3, true).batches(), 2);
 }
 
-// The shortest of several says how long an epoch is; whose data is longer sees all of it in time.
+// The shortest dataset decides the length of an epoch; ranks with longer data see all of it in time.
 TEST(Sampler, AnEpochMayBeShorterThanTheData) {
   const Numbers data(10);
   std::set<int64_t> seen;

@@ -33,7 +33,7 @@ const std::map<std::string, std::map<std::string, std::string>> kUntold = {
 
 using Loggings = std::map<std::string, std::vector<int64_t>>;  // by key, the batches at which it was logged
 
-// A callback, and what it logs.
+// A callback, and its log.
 class Overheard final : public Callback {
  public:
   struct Heard : Logger {
@@ -151,8 +151,8 @@ Loggings golden_loggings(const json& golden) {
   return loggings;
 }
 
-// What tutti logs besides: the file shows the first of the activations' keys, and the meter counts on a CPU
-// too.
+// Entries that only tutti logs: the file shows the first of the activations' keys, and the meter counts on a
+// CPU too.
 bool is_more_than_composers(const std::string& key) {
   return key.starts_with("activations/") || key.starts_with("memory/");
 }
@@ -187,7 +187,7 @@ void expect_golden(const std::string& call, const json& golden) {
       EXPECT_NEAR(heard.values[own_name(key)].at(i), values[i].get<double>(), 1e-12) << key << " " << i;
 }
 
-// What the trainer logs by itself.
+// The trainer's own entries.
 void expect_golden_trainer(const json& golden) {
   const auto memory = std::make_shared<InMemoryLogger>();
   MemoryWorld world{.recipe = recipe_with(""), .ranks = 1};

@@ -4,11 +4,11 @@
 
 namespace tutti {
 
-// What a recipe calls a class that a golden case names, by what `tutti explain` knows of it:
-// ("[optimizer]", "torch.optim.SGD") is "sgd". Throws for a class that it does not know.
+// The recipe's name of a class in a golden case, as known to `tutti explain`: ("[optimizer]",
+// "torch.optim.SGD") is "sgd". Throws for a class that it does not know.
 std::string recipe_kind(const std::string& section, const std::string& composer_class);
 
-// Whether an argument of PyTorch's optimizers says how a step is computed, and not what it comes to: "fused".
+// True if an argument of PyTorch's optimizers changes only how a step is computed, not its result: "fused".
 bool is_of_no_number(const std::string& argument);
 
 }  // namespace tutti

@@ -18,7 +18,7 @@ namespace {
 using nlohmann::json;
 using Names = std::vector<std::string>;
 
-// What happened at the events of a run: the events in their order, and who ran at each.
+// The events of a run in their order, and the algorithms that ran at each.
 class Story {
  public:
   void told(Event event, const std::string& who) {
@@ -107,7 +107,7 @@ std::shared_ptr<Algorithm> sam_of(const std::string& arguments) {
       SAMOptions{.rho = values["rho"], .interval = static_cast<int64_t>(values["interval"])});
 }
 
-// "A, B, C, SAM(interval=2)": each but a SAM tells the story.
+// "A, B, C, SAM(interval=2)": each but a SAM notes its events.
 Algorithms algorithms_of(const json& config, Story& story) {
   static const std::regex item(R"( *(\w+)(?:\(([^()]*)\))? *(?:,|$))");
   const std::string text = config.value("algorithms", "A, B, C");
@@ -149,8 +149,7 @@ Algorithms sorted_by_name(Algorithms given, Event) {
 
 AlgorithmPass pass_of(const std::string& text);
 
-// "lambda algs, event: ... if event == Event.INIT else ...": the head, then who decides, what is done there
-// and what elsewhere.
+// "lambda algs, event: ... if event == Event.INIT else ...": the head, then the condition and both branches.
 AlgorithmPass choosing_pass(const std::smatch& parts) {
   return [there = pass_of(parts[1].str() + parts[3].str()), at = event_named(parts[4].str()),
           elsewhere = pass_of(parts[1].str() + parts[5].str())](const Algorithms& given, Event event) {

@@ -34,7 +34,7 @@ class GoldenCase {
   std::vector<double> numbers(const std::string& attribute) const;
 
   // Expects (gtest) no parameters (attributes) and no inputs (datasets of "in"; empty = any) but these, so
-  // that none is passed over in silence.
+  // that none is ignored in silence.
   void expect_only(std::set<std::string> parameters, std::set<std::string> inputs = {}) const;
 
   // Expects (gtest) no expected values (datasets and groups of "out") but these.
@@ -61,7 +61,7 @@ std::string own_path(const std::string& file);  // in this folder, whatever the 
 // The parts of a list of texts: "1ep,0.8dur".
 std::vector<std::string> parts_of(const std::string& joined);
 
-// The value of `key` in a table of what a test knows; throws, naming `what`, for anything else.
+// The value of `key` in a test's table; throws, naming `what`, for other keys.
 template <class V>
 const V& known(const std::map<std::string, V>& table, const std::string& key, const std::string& what) {
   const auto found = table.find(key);

@@ -9,7 +9,7 @@ namespace tutti {
 // A golden JSON file; null where the folder has none.
 nlohmann::json golden_json(const std::string& file);
 
-// Expects (gtest) no members but these, so that none is passed over in silence. `what` says of what.
+// Expects (gtest) no members but these, so that none is ignored in silence. `what` says of what.
 void expect_members(const nlohmann::json& object, const std::set<std::string>& known,
                     const std::string& what);
 

@@ -37,8 +37,8 @@ std::string number_text(double value, KeyType type) {
   return text.str();
 }
 
-// The value of a parameter as the recipe takes it for a key of such a type. Texts are told from numbers by
-// how they are stored: a time may be either.
+// The value of a parameter as the recipe takes it for a key of such a type. Texts and numbers are
+// distinguished by how they are stored: a time may be either.
 std::string value_text(const GoldenCase& c, const std::string& attribute, KeyType type) {
   std::vector<std::string> items;
   if (c.is_text(attribute)) {
@@ -82,7 +82,8 @@ std::string optimizer_text(const GoldenCase& c) {
   return text;
 }
 
-// Composer steps PyTorch's schedulers after every epoch, its own after every batch, unless it is told.
+// Composer steps PyTorch's schedulers after every epoch, its own after every batch, unless configured
+// otherwise.
 std::string scheduler_text(const GoldenCase& c) {
   if (!c.has("sched.name")) return "";
   std::string text = section_text(c, "sched.", scheduler_catalog());

@@ -29,7 +29,7 @@ void clip(const GoldenCase& c, const std::vector<ParamView>& views, double grad_
                           c.number("clipping_threshold"), grad_scale);
 }
 
-// What a recipe makes of the kind of clipping; throws UserError where there is no such kind.
+// The kind of clipping of a recipe; throws UserError for an unknown kind.
 void resolve_kind(const GoldenCase& c) {
   const std::string recipe =
       "[model]\nkind = 'mlp'\n[data.train]\nkind = 'synthetic'\nsamples = 8\nbatch_size = 4\nshape = [2]\n"

@@ -22,7 +22,7 @@ bool flag(const GoldenCase& c, const char* key, bool fallback = false) {
   return c.has(key) ? c.number(key) != 0.0 : fallback;
 }
 
-// An input that a case may lack.
+// An optional input of a case.
 at::Tensor optional_input(const GoldenCase& c, const std::string& name) {
   const std::vector<std::string> there = c.names("in");
   return std::ranges::count(there, name) > 0 ? c.tensor("in/" + name) : at::Tensor();

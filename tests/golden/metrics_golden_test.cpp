@@ -43,7 +43,7 @@ std::string in_parentheses(const std::string& title) {
   return open == std::string::npos ? "" : title.substr(open + 1, title.find(')', open) - open - 1);
 }
 
-// What is Composer's own way with batches and classes, where tutti's default is another (docs/compat.md).
+// Keys for Composer's treatment of batches and classes, where tutti's default differs (docs/compat.md).
 void add_compatible_keys(const GoldenCase& c, const std::string& kind, Keys& keys) {
   if (kind == "CrossEntropy" || kind == "LossMetric" || kind == "Dice")
     keys.emplace_back("batch_means", true);
@@ -64,7 +64,8 @@ MetricPtr metric_of(const GoldenCase& c) {
   return make_metric(section_with(keys));
 }
 
-// How often the case updates the metric: "in" holds preds_<k> and target_<k> for update k, and nothing else.
+// The number of updates of the metric in the case: "in" holds preds_<k> and target_<k> for update k, and
+// nothing else.
 int64_t updates_of(const GoldenCase& c) {
   int64_t updates = 0;
   std::set<std::string> inputs;

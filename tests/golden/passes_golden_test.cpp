@@ -37,7 +37,7 @@ class Stub final : public Algorithm {
   Names& acted_;
 };
 
-// What an engine with such algorithms does at an event.
+// The actions of an engine with such algorithms at an event.
 struct Done {
   Names order, warnings;
 };
@@ -78,7 +78,7 @@ const std::map<std::string, Pass> kPasses = {
     {"set_filo_order", turned_round_after},
     {kWarningPass, [](Names names, Event) { return names; }}};
 
-// What a warning of Composer's class is about.
+// The subject of a warning of Composer's class.
 const std::map<std::string, std::string> kTopics = {{"NotIntendedUseWarning", "interpolate the loss"}};
 
 const Names kInterpolating = {"MixUp(interpolate_loss)", "CutMix(interpolate_loss)"};
@@ -101,7 +101,7 @@ TEST_F(GoldenPasses, OrderAlgorithmsAsComposersDo) {
   }
 }
 
-// Whatever the passes are, one after the other they come to what the engine does.
+// The passes, one after the other, give the engine's result.
 TEST_F(GoldenPasses, AreComposersDefaultPasses) {
   if (!all_.contains("default_passes")) GTEST_SKIP() << "no default_passes";
   const Names passes = all_.at("default_passes");

@@ -61,7 +61,7 @@ std::string mirrored(const std::string& comparison) {
 
 bool is_equality(const std::string& comparison) { return comparison == "==" || comparison == "!="; }
 
-// What does not compare is unlike, and has no order.
+// Values that cannot be compared are unequal, and have no order.
 bool unlike(const PythonValue& a, const std::string& comparison, const PythonValue& b) {
   if (is_equality(comparison)) return comparison == "!=";
   raise(repr(a) + " has no order with " + repr(b));

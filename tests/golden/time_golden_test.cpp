@@ -45,7 +45,7 @@ void expect_time(const Time& got, const json& want, const std::string& what) {
   EXPECT_EQ(text_of(got, want.at("value").is_boolean()), want.at("str")) << what;
 }
 
-// A bool, a number of its kind, None, or a text; a unit is told by its value or as Python prints it.
+// A bool, a number of its kind, None, or a text; a unit is given by its value or as Python prints it.
 void expect_result(const PythonValue& got, const json& want, const std::string& what) {
   if (want.is_boolean()) {
     ASSERT_TRUE(std::holds_alternative<bool>(got)) << what;
@@ -66,7 +66,7 @@ void expect_result(const PythonValue& got, const json& want, const std::string& 
   }
 }
 
-// What `make` gives, or its failure, against an entry: a time, another result or an error.
+// Compares the result of `make`, or its failure, with an entry: a time, another result or an error.
 template <class Make>
 void expect_entry(const json& entry, const std::string& what, Make make) {
   expect_members(entry, {"string", "expr", "ts", "value", "unit", "str", "result", "error", "message"}, what);

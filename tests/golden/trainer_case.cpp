@@ -64,7 +64,7 @@ std::map<std::string, std::vector<double>> series_of(const std::string& run) {
   return series;
 }
 
-// What averaging algorithms leave in the last checkpoint.
+// The state of averaging algorithms in the last checkpoint.
 void expect_averages(const GoldenCase& c, const std::string& checkpoint) {
   const WholeCheckpoint last = read_checkpoint(PosixDisk(), checkpoint);
   if (c.holds("out/ema")) {

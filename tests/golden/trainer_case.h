@@ -30,7 +30,7 @@ class CaseFiles {
 // Expects (gtest) what the case has under "out" of the run in the folder `run`.
 void expect_golden(const GoldenCase& c, const std::string& run);
 
-// Whether it trains with algorithms that are not built yet.
+// True if it trains with algorithms that are not built yet.
 bool waits_for_algorithms(const GoldenCase& c);
 
 // Trains the case in this process, with its own draws, and expects its values, or its error.

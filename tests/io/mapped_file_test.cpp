@@ -32,7 +32,7 @@ TEST(MappedFileTest, MissingFileIsNamed) {
               testing::ThrowsMessage<UserError>(testing::HasSubstr("/no/such/file: cannot be read")));
 }
 
-TEST(MappedFileDeathTest, OneThatIsCutShortWhileItIsReadIsNamed) {
+TEST(MappedFileDeathTest, AFileTruncatedWhileReadIsNamed) {
   const Scratch folder;
   const std::string path = write_file(folder, 1 << 20);
   const auto read_on = [&path] {
@@ -45,7 +45,7 @@ TEST(MappedFileDeathTest, OneThatIsCutShortWhileItIsReadIsNamed) {
 }
 
 // In a process of its own, which has mapped nothing before.
-TEST(MappedFileDeathTest, WhatIsOfSomethingElseGoesToTheHandlerOfBefore) {
+TEST(MappedFileDeathTest, AForeignBusErrorGoesToThePreviousHandler) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto fail_elsewhere = [] {
     std::signal(SIGBUS, [](int) { std::_Exit(42); });

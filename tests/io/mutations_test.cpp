@@ -199,7 +199,7 @@ TEST_F(MutationsTest, OfHdf5Data) {
   read_mutated(path, [&] { read_data(path); });
 }
 
-// As `tutti init` looks into it, and as it is trained on, with and without a cache.
+// Reads the file like `tutti init`, and like a training, with and without a cache.
 void read_as_programs_do(const std::string& path) {
   for (const ListedArray& array : list_hdf5(path))
     if (array.numbers != ListedArray::Numbers::kOther && !array.shape.empty()) first_rows(path, array, 4);

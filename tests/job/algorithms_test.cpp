@@ -143,7 +143,7 @@ TEST_F(AlgorithmsTest, SurgeryThatACheckpointNeedsIsDoneAgain) {
   EXPECT_THAT(required("without"), ElementsAre("Multiply"));
 }
 
-TEST_F(AlgorithmsTest, AnotherRunGoesOnFromThatOne) {
+TEST_F(AlgorithmsTest, AnotherRunResumesFromSurgery) {
   train("a", {.algorithms = kMultiply, .steps = 2});
   train("b", {.checkpoint = load_path("a"), .steps = 4});
   train("c", {.checkpoint = load_path("b"), .steps = 6});
@@ -151,7 +151,7 @@ TEST_F(AlgorithmsTest, AnotherRunGoesOnFromThatOne) {
   EXPECT_EQ(inspect_digest(path("c")), inspect_digest(path("whole")));
 }
 
-TEST_F(AlgorithmsTest, ItIsDoneForTheRunsOwnCheckpointAndForWeightsAlone) {
+TEST_F(AlgorithmsTest, SurgeryIsRedoneForOwnCheckpointsAndForWeightsAlone) {
   train("a", {.algorithms = kMultiply, .steps = 2});
   train("weights", {.checkpoint = load_path("a") + "load_weights_only = true\n", .steps = 1});
   EXPECT_EQ(newest("weights").tensors.count("model/0.inner.weight"), 1U);
@@ -281,7 +281,7 @@ TEST_F(AlgorithmsTest, OtherSettingsThanTheCheckpointsAreWarnedOf) {
   }
 }
 
-TEST_F(AlgorithmsTest, WhatIsExcludedIsNotDone) {
+TEST_F(AlgorithmsTest, ExcludedSurgeryIsNotDone) {
   train("a", {.algorithms = kMultiply});
   const std::string excluded = load_path("a") + "load_exclude_algorithms = ['Multiply']\n";
   EXPECT_THAT(refused({.checkpoint = excluded, .steps = 6}),
@@ -290,7 +290,7 @@ TEST_F(AlgorithmsTest, WhatIsExcludedIsNotDone) {
   EXPECT_EQ(newest("b").tensors.count("model/0.weight"), 1U);
 }
 
-TEST_F(AlgorithmsTest, WhatOnlyAProgramHasIsNamed) {
+TEST_F(AlgorithmsTest, SurgeryOfAProgramIsNamed) {
   train("a", {.of_program = std::make_shared<Multiply>(1.5), .ranks = 1});
   EXPECT_THAT(required("a"), ElementsAre("Multiply"));
   EXPECT_THAT(
@@ -299,7 +299,7 @@ TEST_F(AlgorithmsTest, WhatOnlyAProgramHasIsNamed) {
                                                             "cannot be applied: the program of that run")));
 }
 
-TEST_F(AlgorithmsTest, WhatOnlyAPluginHasIsNamed) {
+TEST_F(AlgorithmsTest, SurgeryOfAPluginIsNamed) {
   const Job job = single_process_job(recipe_of(recipe_text("", "", 4)), 1);
   RunState saved;
   saved.required_algorithms = {{"Lora", "[[algorithms]]\nkind = 'plugin'\nname = 'lora'\n"}};
@@ -308,8 +308,8 @@ TEST_F(AlgorithmsTest, WhatOnlyAPluginHasIsNamed) {
       message_of<UserError>([&] {
         add_required_algorithms(algorithms, job, {"runs/a", {{}, saved.to_json()}});
       }),
-      "runs/a: the weights need the algorithm Lora, which cannot be applied: a plugin brought it, and the "
-      "recipe names none; add [plugins] with its library");
+      "runs/a: the weights need the algorithm Lora, which cannot be applied: it is of a plugin that the "
+      "recipe does not name; add [plugins] with its library");
 }
 
 TEST_F(AlgorithmsTest, AProgramMayServeARecipeAsItIsWritten) {
@@ -364,7 +364,7 @@ TEST_F(AlgorithmsTest, AtAfterLoadSurgeryHasTheBitsOfInit) {
 
 TEST_F(AlgorithmsTest, NewParametersWithinTheTrainingAreRefused) {
   EXPECT_THAT(refused({.of_program = std::make_shared<Multiply>(1.5, Event::kBatchEnd), .ranks = 1}),
-              HasSubstr("step 2: the model's parameters are others than at FIT_START"));
+              HasSubstr("step 2: the parameters changed after FIT_START"));
 }
 
 TEST_F(AlgorithmsTest, StandWhereTheyStood) {

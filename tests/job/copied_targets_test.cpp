@@ -70,7 +70,7 @@ TEST_F(CopiedTargets, OfAGptAreRefusedWithTheLine) {
               StartsWith("test.toml:3: [data.train.arrays]: each target"));
 }
 
-TEST_F(CopiedTargets, ThatAreShiftedOrNextOnesAreTaken) {
+TEST_F(CopiedTargets, ShiftedTargetsAreAccepted) {
   EXPECT_EQ(why(kGpt, tokens(), kNextToken), "");
   EXPECT_EQ(why(kGpt, at::roll(tokens(), -1, 1)), "");
   const at::Tensor alike = at::full({24, 8}, 3, at::kLong);
@@ -79,7 +79,7 @@ TEST_F(CopiedTargets, ThatAreShiftedOrNextOnesAreTaken) {
 
 at::Tensor next_tokens() { return at::cat({tokens().narrow(1, 1, 7), at::full({24, 1}, 49, at::kLong)}, 1); }
 
-TEST_F(CopiedTargets, ThatAreNextOnesAreNotShiftedOnceMore) {
+TEST_F(CopiedTargets, TargetsThatAreNextTokensAreNotShiftedAgain) {
   for (const at::Tensor& target : {next_tokens(), without(next_tokens(), 3)})
     EXPECT_THAT(
         why(kGpt, target, kNextToken),

@@ -35,7 +35,7 @@ std::string why(const std::string& deepspeed, const std::string& data = "", cons
   return message_of<UserError>([&] { resolved(deepspeed, data, train); });
 }
 
-// Why it cannot be on so many ranks, or "".
+// The error on this number of ranks, or "".
 std::string rule(const Setting& recipe, int64_t global_batch, int world) {
   try {
     require_deepspeed_rule(recipe, global_batch, world);
@@ -80,7 +80,7 @@ TEST(DeepSpeed, AccumulationAndSizeOfMicrobatchesMayBothBeGiven) {
   EXPECT_THAT(rule(both, 96, 2), HasSubstr("train.device_train_microbatch_size = 16"));
 }
 
-TEST(DeepSpeed, WhatItLeavesOutIsWhatTheRecipeSays) {
+TEST(DeepSpeed, KeysLeftOutKeepTheRecipesValues) {
   const Setting empty = resolved("", "batch_size = 12", "grad_accum = 2");
   EXPECT_EQ(empty.at("data").at("train").at("batch_size").integer(), 12);
   EXPECT_EQ(empty.at("train").at("grad_accum").integer(), 2);
@@ -196,7 +196,7 @@ TEST(DeepSpeed, ClippingIsAnAlgorithmOfTheRecipe) {
   EXPECT_EQ(resolve_recipe(parse_recipe(write_recipe(recipe), "/recipe.toml")).toml(), recipe.toml());
 }
 
-TEST(DeepSpeed, WhatIsTheDefaultToIsAWordWhereItIsSaid) {
+TEST(DeepSpeed, AWrittenDefaultStillContradictsTheRecipe) {
   EXPECT_THAT(
       why("gradient_clipping = 0.0", "batch_size = 8",
           "[[algorithms]]\nkind = 'gradient_clipping'\nclipping_type = 'norm'\nclipping_threshold = 2"),
@@ -317,7 +317,7 @@ TEST(DeepSpeed, StepsPerPrintAreThoseOfProgress) {
             "10ba");
 }
 
-// What a run writes down is what it runs again.
+// The recipe that a run writes can be run again.
 TEST(DeepSpeed, ResolvingTwiceChangesNothing) {
   for (const char* text : {"train_batch_size = 96\ntrain_micro_batch_size_per_gpu = 16\nsteps_per_print = 5",
                            "train_micro_batch_size_per_gpu = 16\ngradient_accumulation_steps = 3",

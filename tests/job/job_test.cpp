@@ -83,7 +83,7 @@ TEST_F(JobTest, ATimeInTokensOfAModelThatCountsNoneIsRefused) {
             "it was taken");
 }
 
-TEST_F(JobTest, WhatAProgramBringsIsOfAllRanks) {
+TEST_F(JobTest, ComponentsOfAProgramBelongToAllRanks) {
   JobOptions options;
   options.run_dir = folder_.path("run");
   const TensorTree::Children points = {{"input", at::zeros({24, 12})},
@@ -118,7 +118,7 @@ TEST_F(JobTest, TheRecipesTransformsApplyToWhatAProgramBrings) {
 }
 
 // Transforms have planes turned to [height, width, channels], which the model is shown.
-TEST_F(JobTest, BytesInPlanesAreToldTheLayoutThatWorks) {
+TEST_F(JobTest, AnErrorForBytesInPlanesNamesTheRightLayout) {
   JobOptions options;
   options.run_dir = folder_.path("run");
   const TensorTree::Children planes = {{"input", at::zeros({24, 3, 6, 6}, at::kByte)},

@@ -72,7 +72,7 @@ int64_t step_of(const std::string& line) {
   return line.starts_with("{") ? json_integer(line, "step", -1) : std::stoll(line);
 }
 
-// What metrics.jsonl and the CSV file say of steps after this one.
+// The lines of metrics.jsonl and the CSV file for steps after this one.
 std::map<std::string, std::vector<std::string>> logged_after(const std::string& run_dir, int64_t step) {
   auto files = logged_lines(PosixDisk(), run_dir);
   files["metrics-rank0.csv"].erase(files["metrics-rank0.csv"].begin());  // the columns' names
@@ -83,8 +83,8 @@ std::map<std::string, std::vector<std::string>> logged_after(const std::string& 
 
 class ResumeTest : public testing::TestWithParam<std::string (*)()> {};
 
-// Each of these runs goes on from the one before it.
-TEST_P(ResumeTest, AfterAnyStepTheRunIsTheOneThatWentOn) {
+// Each of these runs resumes from the one before it.
+TEST_P(ResumeTest, ARunResumedAfterAnyStepHasTheSameBits) {
   const std::string recipe = GetParam()();
   const Scratch folder;
   const std::string whole = folder.path("whole");

@@ -102,7 +102,7 @@ TEST(TaskTest, EvaluationsAndPredictionsAreOfTheWeightsThatThereAre) {
   EXPECT_THAT(metrics, HasSubstr("\"step\": 9, \"epoch\": 3, \"metrics/eval/MulticlassAccuracy\""));
 }
 
-// A run that goes on does what is left, and comes to the same. Its newest checkpoint is at most two steps
+// A resumed run does the remaining tasks, and comes to the same. Its newest checkpoint is at most two steps
 // old.
 TEST(TaskTest, AreDoneOnceThoughTheRunIsResumed) {
   const Scratch folder;
@@ -120,7 +120,7 @@ TEST(TaskTest, AreDoneOnceThoughTheRunIsResumed) {
   EXPECT_EQ(seen.count(Event::kBatchStart), 0u) << "it was over";
 }
 
-// Only rank 0 predicts, and comes out of it as the others are.
+// Only rank 0 predicts, and then has the same state as the others.
 TEST(TaskTest, APredictionLeavesNoTrace) {
   const Scratch folder;
   std::vector<std::string> labels(2);
@@ -157,7 +157,7 @@ TEST(TaskTest, ALongerTrainingComesBeforeThem) {
   EXPECT_EQ(plain.at(Event::kBatchStart), 2);
 }
 
-TEST(TaskTest, ThatCannotBeAreRefused) {
+TEST(TaskTest, ImpossibleTasksAreRefused) {
   const std::vector<Evaluator> evaluators(1, Evaluator{.label = "eval"});
   EXPECT_THAT([&] { check_tasks({evaluate_on("evil")}, evaluators, false); },
               ThrowsMessage<UserError>(HasSubstr("names the evaluator 'evil'; there are: eval")));

@@ -16,7 +16,7 @@ using testing::Each;
 using testing::ElementsAre;
 using testing::SizeIs;
 
-// Gives every token the same scores, whatever came before it: the logarithms of chances.
+// Gives every token the same scores, independent of earlier tokens: the logarithms of chances.
 class Chances final : public Model {
  public:
   explicit Chances(const std::vector<double>& chances) : scores_(at::tensor(chances).log()) {}
@@ -33,7 +33,7 @@ class Chances final : public Model {
   at::Tensor scores_;
 };
 
-// So many tokens drawn.
+// Draws `count` tokens.
 Tokens drawn_of(Chances& model, GenerationOptions options, int64_t count) {
   options.do_sample = true;
   options.max_new_tokens = count;
@@ -61,7 +61,7 @@ TEST(GenerationTest, DrawsFollowTheChances) {
   EXPECT_NEAR(part_of(cooler, 2), 0.16 / 0.30, kFourDeviations) << "chances squared";
 }
 
-TEST(GenerationTest, SomeOfTheLikeliestAreDrawnAlone) {
+TEST(GenerationTest, DrawsMayBeLimitedToTheLikeliestTokens) {
   Chances model({0.1, 0.2, 0.4, 0.3});
   const Tokens of_two = drawn_of(model, {.top_k = 2}, 1000);
   EXPECT_EQ(std::set<int64_t>(of_two.begin(), of_two.end()), (std::set<int64_t>{2, 3}));
@@ -97,7 +97,7 @@ TEST(GenerationTest, PromptsAtOnceComeToWhatEachComesToAlone) {
   }
 }
 
-TEST(GenerationTest, NothingIsLeft) {
+TEST(GenerationTest, GeneratingLeavesNoTraces) {
   Gpt model({.vocab_size = 40, .n_positions = 6, .n_embd = 16, .n_layer = 1, .n_head = 2, .dropout = 0.5});
   materialise(model, 5);
   at::manual_seed(7);

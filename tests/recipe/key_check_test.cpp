@@ -61,7 +61,7 @@ TEST(KeyCheck, AChoiceMayHaveAnotherName) {
             "r.toml:3: a.b = \"EVRY\": expected one of none, all, EVERY (all); did you mean \"EVERY\"?");
 }
 
-TEST(KeyCheck, NoneIsADefaultWhereItIsAChoice) {
+TEST(KeyCheck, AChoiceOfNoneIsADefaultValue) {
   const Key choice = Key{"b", kText, "none", ""}.one_of({"none", "all"});
   EXPECT_FALSE(choice.may_be_absent());
   EXPECT_EQ(fallback_value(choice, "a.b", {}).text(), "none");
@@ -251,7 +251,7 @@ TEST(KeyCheck, AChoiceInOtherWordsIsUnderstood) {
     EXPECT_EQ(meant(key, written), '"' + ours + '"') << written;
 }
 
-TEST(KeyCheck, WhatIsNotCarriedOverIsRefusedWithItsReason) {
+TEST(KeyCheck, AKeyNotCarriedOverIsRefusedWithItsReason) {
   const Key key = Key{"b", kBoolean, "none", ""}.not_carried_over("nobody asks");
   EXPECT_EQ(error_of(key, true), "r.toml:3: a.b = true: not carried over: nobody asks");
   EXPECT_TRUE(fallback_value(key, "", {}).is_none());

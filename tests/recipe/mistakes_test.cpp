@@ -202,7 +202,7 @@ TEST(RecipeMistakes, TextThatIsNotTomlIsGuessed) {
   EXPECT_EQ(said(with_line("lr = 0.1", "kind = \"sgd\"")).find("quotes"), std::string::npos);
 }
 
-TEST(RecipeMistakes, AllOfSeveralOverridesAreSaid) {
+TEST(RecipeMistakes, AllWrongOverridesAreReported) {
   EXPECT_EQ(message_of(kRecipe, {"seed", "model..x=3"}),
             R"(--set: seed: expected key=value, like train.max_duration=20ep
       | --set seed

@@ -265,12 +265,12 @@ class ResolveAlternatives : public testing::Test {
   Setting metres_ = value(int64_t{1}, "far.metres", 5);
 };
 
-TEST_F(ResolveAlternatives, OnlyOneMayBeGiven) {
+TEST_F(ResolveAlternatives, TwoAlternativesExcludeEachOther) {
   EXPECT_EQ(error_of(given({{"feet", feet_}, {"metres", metres_}}), catalog_),
             "r.toml:5: far.metres = 1: excludes far.feet (r.toml:2); keep one of the two");
 }
 
-TEST_F(ResolveAlternatives, OneMustBeGiven) {
+TEST_F(ResolveAlternatives, ARequiredAlternativeIsMissed) {
   EXPECT_EQ(error_of(given({}), catalog_), "r.toml:1: [far]: feet is missing (or metres in its place)");
   catalog_.alternatives[0].required = false;
   EXPECT_EQ(error_of(given({}), catalog_), "no error");

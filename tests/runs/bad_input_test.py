@@ -91,7 +91,7 @@ class BadInput(tutti_run.RunTest):
         place = self.alter("keep = 3", f'resume = "{other}"')
         self.refused(place, f'checkpoint.resume = "{other}"', "model/0.weight", "[32, 64]", "[128, 64]")
 
-    def test_a_start_that_is_refused_leaves_the_run_as_it_was(self):
+    def test_a_refused_attempt_leaves_the_run_as_it_was(self):
         run = self.folder / "run"
         train(run, ranks=2, train__max_duration="2ep", checkpoint__interval="1ep")
         before = files(run)

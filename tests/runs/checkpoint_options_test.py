@@ -29,7 +29,7 @@ class CheckpointOptions(tutti_run.RunTest):
         self.assertEqual(replayed.code, 0, replayed.text)
         self.assertEqual(tutti("inspect", run, "--digest").wait().code, 0)
 
-    def test_the_best_ones_stay(self):
+    def test_the_best_checkpoints_stay(self):
         run = self.folder / "run"
         values = {"train__max_duration": "8ep", "checkpoint__interval": "4ep", "checkpoint__keep": 1,
                   "checkpoint__best": '{ metric = "CrossEntropy", keep = 2 }', "optimizer__lr": 0.5}
@@ -81,7 +81,7 @@ class CheckpointOptions(tutti_run.RunTest):
             self.assertEqual(finished.text.count(warning), 1, finished.text)
             self.assertIn(warning, tutti_run.log(self.folder / "run"))
 
-    def test_what_is_ignored_is_reported_once(self):
+    def test_ignored_keys_are_reported_once(self):
         train(self.folder / "first", **SHORT, model__hidden="[128]")
         finished = train(self.folder / "run", **SHORT, checkpoint__load_path=self.folder / "first",
                          checkpoint__load_weights_only="true", checkpoint__load_strict_model_weights="false",
@@ -155,7 +155,7 @@ class OwnData(tutti_run.RunTest):
         checked = tutti("check", self.RECIPE, "--ranks", 2, *settings(**options)).wait()
         self.assertEqual(checked.code, 0, checked.text)
 
-    def test_what_is_wrong_with_one_ranks_file_is_everybodys(self):
+    def test_a_missing_file_of_one_rank_ends_all_ranks(self):
         options = self.parts(20000, 20000, 20000)
         (self.folder / "part-1.txt").unlink()
         for ranks in (2, 3):

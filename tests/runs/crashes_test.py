@@ -45,7 +45,7 @@ class Crashes(tutti_run.RunTest):
         self.assertRegex(running.wait(timeout=60).text, "(?m)^error: rank 0: rank 1 is gone: its process ended "
                          r"while .* waited; the last it did: step \d+, [a-z ]+, \d+\.\d s ago")
 
-    def test_without_mpirun_every_rank_ends_soon_after_one_of_a_sharded_model(self):
+    def test_every_rank_of_a_sharded_model_ends_soon_without_mpirun(self):
         """mpirun ends none of them here. Of ranks in shards of two, the one diagonal to the lost rank is in no
         group with it, and waits for ranks that end because of it."""
         run = self.folder / "run"

@@ -46,7 +46,7 @@ class DamagedCheckpoints(tutti_run.RunTest):
             self.assertIn(f"resumes after step {step},", finished.text)
         self.assert_learnt_the_same(self.whole, self.run)
 
-    def test_an_undamaged_one_is_used(self):
+    def test_an_undamaged_checkpoint_is_used(self):
         self.resume_after(40)
 
     def test_a_truncated_file(self):
@@ -73,7 +73,7 @@ class DamagedCheckpoints(tutti_run.RunTest):
         (self.newest / "manifest.json").unlink()
         self.resume_after(20, ["ignored", "ep2-ba40/manifest.json: missing"])
 
-    def test_all_of_them(self):
+    def test_all_checkpoints_damaged(self):
         truncate(self.newest / "rank-0.h5")
         truncate(self.checkpoints / "ep1-ba20" / "rank-0.h5")
         self.resume_after(0, ["ep2-ba40/rank-0.h5: truncated at ", "ep1-ba20/rank-0.h5: truncated at "])
@@ -82,14 +82,14 @@ class DamagedCheckpoints(tutti_run.RunTest):
         (self.checkpoints / "latest").unlink()
         self.resume_after(40)
 
-    def test_the_good_one_that_is_gone_on_from_outlives_the_damaged_ones(self):
+    def test_the_checkpoint_resumed_from_outlives_damaged_checkpoints(self):
         truncate(self.newest / "rank-0.h5")
         train(self.run, "--resume", "auto", **{**RECIPE, "train__max_duration": "30ba", "checkpoint__keep": 1,
                                                "checkpoint__interval": "5ba"})
         self.assertEqual((self.checkpoints / "latest").readlink().name, "ep2-ba30")
         self.assertTrue((self.checkpoints / "latest" / "manifest.json").exists())
 
-    def test_a_damaged_one_that_is_named_is_refused(self):
+    def test_a_named_damaged_checkpoint_is_refused(self):
         truncate(self.newest / "rank-0.h5")
         finished = tutti_run.start(self.run, "--resume", self.newest, **RECIPE).wait()
         self.assertEqual(finished.code, 2, finished.text)

@@ -84,7 +84,7 @@ class DataPage(tutti_run.RunTest):
         for first, second in zip(tutti_run.metrics(one)[:2], tutti_run.metrics(two)[:2]):
             self.assertAlmostEqual(first["loss"], second["loss"], places=4)
 
-    def test_what_goes_wrong_at_first(self):
+    def test_the_first_mistakes_are_named(self):
         self.assertRegex(self.refused(data__train__arrays__input="image"),
                          r'--set: data.train.arrays.input = "image": .*no array \'train/image\'; did you '
                          r"mean 'train/images'\? The file has test/images uint8 \[64, 32, 32, 3\], ")

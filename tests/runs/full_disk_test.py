@@ -1,4 +1,4 @@
-"""A full disk under the checkpoints does not end a training: it is told, and the last good one stays."""
+"""A full disk under the checkpoints does not end a training: the failure is reported, and the last good checkpoint stays."""
 import contextlib
 import re
 import shutil

@@ -214,7 +214,7 @@ class Version(tutti_run.RunTest):
         self.assertRegex(lines[0], r"^tutti \d+\.\d+\.\d+$")
         self.assertEqual(output_of(TUTTI, "-V").splitlines(), lines)
 
-    def test_it_names_the_instructions_that_a_run_computes_with(self):
+    def test_the_instructions_of_a_run_are_named(self):
         """The journal has what ATen says itself."""
         for wanted in (None, "avx2", "default"):
             environment = dict(os.environ)
@@ -263,7 +263,7 @@ class Schema(tutti_run.RunTest):
         for said, verdict, change in zip(WRONG.values(), self.judged(self.changed(WRONG)), WRONG):
             self.assertIn(said, verdict, change)
 
-    def test_whatever_may_be_written_is_good(self):
+    def test_valid_recipes_are_accepted(self):
         paths = self.changed(RIGHT)
         for verdict, change, path in zip(self.judged(paths), RIGHT, paths):
             self.assertEqual(verdict, "ok", change)

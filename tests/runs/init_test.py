@@ -130,7 +130,7 @@ class Init(tutti_run.RunTest):
             self.assertTrue(text.endswith("\n") and text[:-1].isprintable(), repr(text))
         self.assertFalse((self.folder / "recipe.toml").exists())
 
-    def test_without_data_it_trains_on_the_built_in_kind_and_overwrites_nothing(self):
+    def test_a_recipe_without_data_trains_on_built_in_data(self):
         self.well("init")
         recipe = self.folder / "recipe.toml"
         first = recipe.read_text()

@@ -40,7 +40,7 @@ class CutShort(Recorded):
         for rank in (0, 1):
             journal = next((run / "journal").glob(f"*/rank-{rank}.journal"))
             log = tutti_run.log(run, rank)
-            at_once = log.find(f"the journal ends here, and training goes on without it: {journal}: File too large")
+            at_once = log.find(f"the journal ends here, and training continues without it: {journal}: File too large")
             self.assertGreaterEqual(at_once, 0, log)
             self.assertGreater(log.find("the journal is not whole, and cannot be replayed to its end: "), at_once, log)
         told = self.tell("replay", run)
@@ -48,7 +48,7 @@ class CutShort(Recorded):
         self.assertIn("File too large", told)
 
     def test_a_journal_that_somebody_truncates(self):
-        """The training goes on without the journal, and says so."""
+        """The training continues without the journal, and says so."""
         run = self.folder / "run"
         running = start(run, "--local-ranks", 2, ranks=1, train__max_duration="100000ep")
         running.wait_for(lambda: steps(run) > 20, "a step")
@@ -78,17 +78,17 @@ class Diff(Recorded):
         self.assertRegex(told, r"^equal: 15 steps, \d{3} digests of 2 ranks; "
                                r".*/whole has steps 1 to 30, .*/resumed 16 to 30$")
 
-    def test_starts_of_one_run_can_be_chosen(self):
+    def test_attempts_of_one_run_can_be_chosen(self):
         run = self.record("run", train__max_duration="15ba")
         self.record("run", "--resume", "auto")
         whole = self.record("whole")
         for start_of, steps in (1, "1 to 15"), (2, "16 to 30"):
-            told = self.tell("diff", run, whole, "--start-a", start_of).splitlines()[-1]
+            told = self.tell("diff", run, whole, "--attempt-a", start_of).splitlines()[-1]
             self.assertRegex(told, r"^equal: 15 steps, \d{3} digests of 2 ranks; ")
-            self.assertIn(f"; {run} (start {start_of}) has steps {steps}, {whole} 1 to 30", told)
-        told = self.tell("diff", run, run, "--start-b", 3, code=2)
-        self.assertEqual(told, f"error: {run}: there is no start 3: it has journals of 2 starts")
-        self.tell("timeline", run, "--start", 1)
+            self.assertIn(f"; {run} (attempt {start_of}) has steps {steps}, {whole} 1 to 30", told)
+        told = self.tell("diff", run, run, "--attempt-b", 3, code=2)
+        self.assertEqual(told, f"error: {run}: there is no attempt 3: it has journals of 2 attempts")
+        self.tell("timeline", run, "--attempt", 1)
         trace = Trace(run / "timeline.json", self)
         steps = {event["args"]["step"] for event in trace.events if event.get("name") == "end of step"}
         self.assertEqual(steps, set(range(1, 16)))
@@ -117,7 +117,7 @@ class Diff(Recorded):
         self.assertIn("recipes differ: seed (17 against 18)", told)
         self.assertRegex(told, r"first difference: before step 1, rank 0, compute: weights, in .*weight.* \(digest 0x")
 
-    def test_what_cannot_be_compared_is_one_error(self):
+    def test_an_impossible_comparison_is_one_error(self):
         one = self.record("one")
         train(self.folder / "alone", ranks=1, train__max_duration="3ba")
         for other in (self.record("control", journal__level="control"), self.record("off", journal__level="off"),
@@ -276,7 +276,7 @@ class Timeline(Recorded):
     def wait_for_steps(self, running, run):
         running.wait_for(lambda: steps(run) > 20, "20 steps")
 
-    def test_journals_of_old_starts_make_room(self):
+    def test_journals_of_old_attempts_make_room(self):
         run = self.record("run", journal__keep=2)
         for epochs in 3, 4, 5:
             self.record("run", "--resume", "auto", train__max_duration=f"{epochs}ep", journal__keep=2)

@@ -42,7 +42,7 @@ class Ordeal:
             may_kill = self.kills < self.options.kills
             victims = self.kill_at_random(training) if may_kill else None
             finished = training.wait()
-            text += f"\n--- start {attempt}, killed: {victims}\n{finished.text}"
+            text += f"\n--- attempt {attempt}, killed: {victims}\n{finished.text}"
             self.check_resume(attempt, finished)
             if not victims:
                 break
@@ -93,7 +93,7 @@ class Ordeal:
         if not said:
             return
         self.resumed += 1
-        expect(attempt > 0, "a first start resumes", finished.text)
+        expect(attempt > 0, "a first attempt resumes", finished.text)
         step = int(said[1])
         expect(step % self.options.interval == 0 or step == self.expected["lines"][-1]["step"],
                f"resumes after step {step}, where no checkpoint was", finished.text)

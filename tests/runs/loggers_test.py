@@ -214,7 +214,7 @@ class Loggers(tutti_run.RunTest):
         for step, value in found.items():
             self.assertAlmostEqual(value, wanted[step], delta=1e-6)
 
-    def test_what_a_killed_run_wrote_is_readable_and_gone_on_with(self):
+    def test_files_of_a_killed_run_are_readable_and_continued(self):
         whole, run = self.folder / "whole", self.folder / "run"
         recipe = self.recipe(ALL)
         train(whole, recipe=recipe, **SHORT)

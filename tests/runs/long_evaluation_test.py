@@ -4,7 +4,7 @@ from tutti_run import train
 
 
 class LongEvaluation(tutti_run.RunTest):
-    def test_that_is_no_hang(self):
+    def test_a_long_evaluation_is_no_hang(self):
         run = self.folder / "run"
         train(run, recipe=tutti_run.EXAMPLES / "text_gpt.toml", train__max_duration="1ba",
               data__eval__split="train", data__eval__path=self.shorter_text(), train__hang_timeout="2sec")

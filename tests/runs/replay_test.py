@@ -24,7 +24,7 @@ def record(run, *arguments, **options):
 class Replay(tutti_run.RunTest):
     @classmethod
     def setUpClass(cls):
-        """Three starts of two, one and one epochs, of which checkpoints of the last two epochs are left."""
+        """Three attempts of two, one and one epochs, of which checkpoints of the last two epochs are left."""
         cls.thrice = cls.enterClassContext(tutti_run.scratch_folder()) / "thrice"
         train(cls.thrice, checkpoint__keep=2, **SHORT)
         for epochs in 3, 4:
@@ -92,9 +92,9 @@ class Replay(tutti_run.RunTest):
         run = self.copy_of_thrice()
         self.assert_replays(run, 2)
         shutil.rmtree(run / "checkpoints/ep3-ba45")
-        self.assertIn("ep3-ba45: the checkpoint that this start resumed from is not there", self.replay(run, code=2))
+        self.assertIn("ep3-ba45: the checkpoint that this attempt resumed from is not there", self.replay(run, code=2))
 
-    def test_what_lies_beyond_the_run_is_refused(self):
+    def test_places_beyond_the_run_are_refused(self):
         run = trained(**SHORT)
         self.assertIn("the run has ranks 0 to 1", self.replay(run, "--rank", 7, code=2))
         self.assertIn("lies behind", self.replay(run, "--until", 3, "--break-at", "step=5", code=2))
@@ -102,28 +102,28 @@ class Replay(tutti_run.RunTest):
         copy_trained(run, **SHORT)
         for option in "--until", "--break-at":
             for step in 31, 999:
-                self.assert_refused(f"{option} step={step}: the record of this start has steps 1 to 30",
+                self.assert_refused(f"{option} step={step}: the record of this attempt has steps 1 to 30",
                                     run, option, f"step={step}")
             self.replay(run, option, "step=30")
         for step in 1, 45, 61:
-            self.assert_refused(f"--until step={step}: the record of this start has steps 46 to 60",
+            self.assert_refused(f"--until step={step}: the record of this attempt has steps 46 to 60",
                                 self.thrice, "--until", step)
         self.replay(self.thrice, "--until", 46)
 
     def assert_refused(self, why, run, *arguments):
         self.assertEqual(self.replay(run, *arguments, code=2), f"error: {why}\n")
 
-    def test_any_start_can_be_replayed(self):
+    def test_any_attempt_can_be_replayed(self):
         run = self.thrice
         for start_of, first, last in (1, 1, 30), (3, 46, 60):
-            self.assertRegex(self.replay(run, "--start", start_of, "--until", last), r"digests, all equal\n$")
-            self.assertIn(f"this start has steps {first} to {last}",
-                          self.replay(run, "--start", start_of, "--until", 61, code=2))
-        self.assertEqual(self.replay(run, "--start", 3), self.replay(run))
-        gone = "the checkpoint that this start resumed from is not there any more, so it cannot be replayed"
-        self.assert_refused(f"{run}/checkpoints/ep2-ba30: {gone}", run, "--start", 2)
-        self.assert_refused(f"{run}: there is no start 4: it has journals of 3 starts", run, "--start", 4)
-        self.assertEqual(tutti("replay", run, "--start", 0).wait().code, 2)
+            self.assertRegex(self.replay(run, "--attempt", start_of, "--until", last), r"digests, all equal\n$")
+            self.assertIn(f"this attempt has steps {first} to {last}",
+                          self.replay(run, "--attempt", start_of, "--until", 61, code=2))
+        self.assertEqual(self.replay(run, "--attempt", 3), self.replay(run))
+        gone = "the checkpoint that this attempt resumed from is not there any more, so it cannot be replayed"
+        self.assert_refused(f"{run}/checkpoints/ep2-ba30: {gone}", run, "--attempt", 2)
+        self.assert_refused(f"{run}: there is no attempt 4: it has journals of 3 attempts", run, "--attempt", 4)
+        self.assertEqual(tutti("replay", run, "--attempt", 0).wait().code, 2)
 
     def test_a_checkpoint_that_was_damaged_since_is_named(self):
         run = self.copy_of_thrice()
@@ -132,7 +132,7 @@ class Replay(tutti_run.RunTest):
         data[len(data) // 2] ^= 1
         path.write_bytes(data)
         damaged = self.replay(run, code=2)
-        self.assertIn("the checkpoint that this start resumed from cannot be read any more", damaged)
+        self.assertIn("the checkpoint that this attempt resumed from cannot be read any more", damaged)
         self.assertIn("rank-1.h5", damaged)
 
     def test_all_ranks_come_to_the_last_step(self):
@@ -179,11 +179,11 @@ class Replay(tutti_run.RunTest):
             self.assertRegex(self.replay(run, option, "step=20", code=2),
                              fr"^error: {option} step=20: the record of rank 1 breaks off (in step \d|before its "
                              r"first step)\n$")
-            self.assert_refused(f"{option} step=31: the record of this start has steps 1 to 30",
+            self.assert_refused(f"{option} step=31: the record of this attempt has steps 1 to 30",
                                 run, option, "step=31")
         self.assertFalse((run / "replay-step-20").exists())
 
-    def test_a_start_that_was_killed_before_it_trained_is_passed_over(self):
+    def test_an_attempt_killed_before_training_is_ignored(self):
         run = self.folder / "run"
         train(run, ranks=1, train__max_duration="2ep")
         start_of = next((run / "journal").iterdir())
@@ -350,7 +350,7 @@ class Replay(tutti_run.RunTest):
             finished = Running(["env", f"ATEN_CPU_CAPABILITY={capability}", TUTTI, "replay", run]).wait()
             self.assertEqual(finished.code, 0, finished.text)
 
-    def test_it_can_end_earlier_and_show_the_state(self):
+    def test_a_replay_can_end_earlier_and_show_the_state(self):
         run = self.folder / "run"
         copy_trained(run, **SHORT)
         self.assertRegex(self.replay(run, "--until", "step=12"), r"; 74 digests, all equal\n$")

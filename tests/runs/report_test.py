@@ -46,7 +46,7 @@ def unrecorded():
 
 
 class Errors(tutti_run.RunTest):
-    def test_what_is_no_run_is_one_error(self):
+    def test_a_folder_that_is_no_run_is_one_error(self):
         (self.folder / "empty").mkdir()
         (self.folder / "new").mkdir()
         (self.folder / "new" / "recipe.toml").touch()

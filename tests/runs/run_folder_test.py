@@ -32,7 +32,7 @@ class RunFolder(tutti_run.RunTest):
         self.assertEqual(finished.code, 0, finished.text)
         return finished.text
 
-    def test_it_holds_these_files(self):
+    def test_a_run_folder_has_the_documented_files(self):
         checkpoints = self.run_dir / "checkpoints"
         self.assertEqual(names(self.run_dir), {"recipe.toml", "metrics.jsonl", "result.json", "log", "journal", "checkpoints",
                                                ".lock"})
@@ -55,7 +55,7 @@ class RunFolder(tutti_run.RunTest):
             self.assertEqual(tutti(*command, folder=self.folder).wait().code, 0)
         self.assertEqual([line["step"] for line in self.steps(self.folder / "run")], list(range(1, 31)))
 
-    def test_what_is_printed_goes_nowhere_where_the_streams_are_closed(self):
+    def test_output_is_dropped_where_the_streams_are_closed(self):
         run = self.folder / "run"
         command = [tutti_run.TUTTI, "train", DIGITS, "--run-dir", run, *tutti_run.settings(**SHORT)]
         closed = ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *map(str, command)]
@@ -143,7 +143,7 @@ class RunFolder(tutti_run.RunTest):
                          *tutti_run.settings(optimizer='{kind="adamw"}'))
         self.assertIn("metrics/eval/MulticlassAccuracy ", text)
 
-    def test_going_on_from_another_run_keeps_what_was_here(self):
+    def test_resuming_from_another_run_keeps_earlier_files(self):
         run = self.folder / "run"
         train(run, seed=3, **SHORT)
         train(run, "--resume", self.run_dir / "checkpoints" / "ep1-ba15", train__grad_accum=2, **SHORT)
@@ -187,7 +187,7 @@ class RunFolder(tutti_run.RunTest):
         self.assertIn(": killed, ", self.said("status", run))
         self.assertRegex(self.said("ls", self.folder / "runs"), r"\nkilled  killed  \d+ ")
 
-    def test_nothing_is_written_through_links(self):
+    def test_links_are_not_written_through(self):
         """In a folder that somebody else made."""
         run, victim = self.folder / "runs" / "run", self.folder / "victim"
         victim.write_text("untouched\n")
@@ -286,7 +286,7 @@ class RunFolder(tutti_run.RunTest):
                                         r"  steps +30 \(2 epochs\)\n")
         self.assertEqual(tutti_run.what_was_learnt(run), before)
 
-    def test_a_run_can_be_gone_on_with_elsewhere_and_for_longer(self):
+    def test_a_run_can_be_resumed_elsewhere_and_for_longer(self):
         other = self.folder / "other"
         finished = train(other, "--resume", self.run_dir, train__max_duration="3ep", train__grad_accum=2)
         self.assertIn("resumes after step 30, from ", finished.text)

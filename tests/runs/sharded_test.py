@@ -71,7 +71,7 @@ class Sharded(tutti_run.RunTest):
         self.replay(run, 2)
 
     # All prompts at once do not fit, but parts of them do.
-    def test_a_generation_out_of_memory_goes_on_in_parts_and_is_replayed(self):
+    def test_a_generation_out_of_memory_continues_in_parts_and_is_replayed(self):
         text = (EXAMPLES / "text_gpt.toml").read_text().replace('"data/', f'"{EXAMPLES}/data/')
         prompts = json.dumps([f"prompt {number}" for number in range(400)])
         recipe = self.folder / "recipe.toml"

@@ -81,11 +81,11 @@ class Simulate(tutti_run.RunTest):
             if plan not in elsewhere:
                 self.simulate(*own.get(plan, usual), "--once", "--jobs", 1, "--faults", plan)
 
-    def test_memory_runs_out_several_times_in_a_start(self):
+    def test_memory_runs_out_several_times_in_an_attempt(self):
         text = self.simulate("--ranks", 4, "--seeds", seeds(60), "--once", "--faults", MANY)
         times = re.findall(r"fault +out_of_memory \(rule \d\): (\d+)", text)
         self.assertEqual(len(times), 7, text)
-        self.assertGreater(sum(map(int, times)), int(re.search(r"starts +(\d+)", text)[1]), text)
+        self.assertGreater(sum(map(int, times)), int(re.search(r"attempts +(\d+)", text)[1]), text)
 
     def test_a_run_that_gives_up_ends_on_all_ranks(self):
         """Some come to know of it while rank 0 is through already: the last checkpoint is of this very step."""
@@ -105,14 +105,14 @@ class Simulate(tutti_run.RunTest):
         text = self.simulate("--jobs", 1, "--seeds", "1..4", "--faults", plan, code=1)
         self.assertIn("death: never happened", text)
 
-    def test_one_of_several_rules_that_never_happens_is_a_failure(self):
+    def test_a_rule_that_never_happens_is_a_failure(self):
         plan = self.folder / "plan.toml"
         plan.write_text('[[fault]]\nkind = "death"\n[[fault]]\nkind = "death"\nphase = "commit"\nstep = 1000000\n')
         text = self.simulate("--jobs", 1, "--seeds", "1..4", "--faults", plan, code=1)
         self.assertRegex(text, r"fault +death \(rule 1\): [1-9]")
         self.assertRegex(text, r"fault +death \(rule 2\): never happened")
 
-    def test_what_needs_several_ranks_is_not_missed_on_one(self):
+    def test_faults_of_several_ranks_are_not_missed_on_one(self):
         plan = self.folder / "plan.toml"
         plan.write_text('[[fault]]\nkind = "delay"\n[[fault]]\nkind = "hang"\n')
         text = self.simulate("--ranks", 1, "--seeds", "1..8", "--once", "--jobs", 1, "--faults", plan)
@@ -125,7 +125,7 @@ class Simulate(tutti_run.RunTest):
         text = self.simulate("--ranks", 2, "--seeds", "1..20", "--once", "--faults", plan)
         self.assertNotIn("cannot write", text)
 
-    def test_what_needs_three_ranks_is_not_missed_on_two(self):
+    def test_faults_of_three_ranks_are_not_missed_on_two(self):
         text = self.simulate("--ranks", 2, "--seeds", "1..4", "--once", "--jobs", 1,
                              "--faults", FAULTS / "reorder.toml")
         self.assertIn("reorder: cannot happen on fewer than three ranks", text)
@@ -224,7 +224,7 @@ class Simulate(tutti_run.RunTest):
         self.assertIn("there are journals in it", text)
         self.assertEqual(os.listdir(run / "journal"), ["9-000"])
 
-    def test_the_twelfth_start_is_newer_than_the_third(self):
+    def test_the_twelfth_attempt_is_newer_than_the_third(self):
         plan = self.folder / "plan.toml"
         plan.write_text('starts = 11\n[[fault]]\nkind = "death"\nphase = "start"\n')
         run = self.folder / "run"

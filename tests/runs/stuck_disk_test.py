@@ -36,7 +36,7 @@ class StuckDisk(tutti_run.RunTest):
         return [int(found[1]) for line in lines if line.endswith("\n")
                 if (found := re.match(r'{"step": (\d+), .*"loss": ', line))]
 
-    def test_one_that_stalls_loses_lines_and_no_time(self):
+    def test_a_stalled_disk_loses_lines_and_no_time(self):
         """Were the training to wait for the disk, no line would be lost."""
         running = self.start("metrics.jsonl", seconds=5, at=20, ranks=2, **LONG)
         told = "metrics.jsonl does not keep up; records are lost"
@@ -56,7 +56,7 @@ class StuckDisk(tutti_run.RunTest):
         replayed = tutti("replay", self.run_folder).wait()
         self.assertRegex(replayed.text, r"^replayed 2 ranks, \d+ messages; [1-9]\d+ digests, all equal")
 
-    def test_one_that_stalls_for_a_moment_loses_nothing(self):
+    def test_a_disk_stalled_for_a_moment_loses_nothing(self):
         finished = self.start("metrics.jsonl", seconds=0.8, at=20, **SHORT).wait()
         self.assertEqual(finished.code, 0, finished.text)
         self.assertEqual(self.steps(), list(range(1, 601)))

@@ -149,7 +149,7 @@ TEST_F(DiskTest, RenameReplaces) {
   EXPECT_FALSE(disk.exists(folder.path("a")));
 }
 
-TEST_F(DiskTest, NothingIsWrittenThroughALink) {
+TEST_F(DiskTest, LinksAreNotWrittenThrough) {
   write("victim", "untouched");
   disk.symlink("victim", folder.path("link"));
   const std::string why = folder.path("link") + ": is a link, and nothing is written through links";
@@ -174,7 +174,7 @@ TEST_F(DiskTest, APipeOrADeviceIsNoFile) {
   disk.open("/dev/null", true)->append(bytes("gone"));
 }
 
-TEST_F(DiskTest, WhoLooksAtALockTakesAndWritesNothing) {
+TEST_F(DiskTest, LookingAtALockNeitherTakesNorWritesIt) {
   EXPECT_EQ(disk.lock_state(folder.path("lock")), LockState::kFree);
   EXPECT_FALSE(disk.exists(folder.path("lock")));
   const auto held = disk.lock(folder.path("lock"), "me");
@@ -182,7 +182,7 @@ TEST_F(DiskTest, WhoLooksAtALockTakesAndWritesNothing) {
   EXPECT_EQ(text_of_file(folder.path("lock")), "me");
 }
 
-TEST_F(DiskTest, AFolderIsToldFromAnotherOfItsName) {
+TEST_F(DiskTest, AFolderIsDistinguishedFromAnotherOfItsName) {
   EXPECT_EQ(disk.identity(folder.path("a")), 0u);
   disk.make_folders(folder.path("a"));
   const uint64_t before = disk.identity(folder.path("a"));

@@ -16,7 +16,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-// What a log prints to standard error.
+// The output of a log on standard error.
 template <class Write>
 std::string printed(const std::string& path, bool to_terminal, Write write) {
   testing::internal::CaptureStderr();
@@ -70,7 +70,7 @@ TEST(LogTest, AFileThatCannotBeOpenedLeavesTheTerminal) {
   EXPECT_THAT(seen, HasSubstr("step 1"));
 }
 
-TEST(LogTest, NothingIsWrittenThroughALinkOrIntoAPipe) {
+TEST(LogTest, LinksAndPipesAreNotWrittenThrough) {
   const Scratch folder;
   write_text(folder.path("victim"), "untouched");
   std::filesystem::create_symlink("victim", folder.path("a.log"));

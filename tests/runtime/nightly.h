@@ -4,7 +4,7 @@
 
 namespace tutti {
 
-// Whether `make nightly` runs the tests, whose sweeps are then longer than in `make test`.
+// True if `make nightly` runs the tests, with longer sweeps than `make test`.
 inline bool is_nightly() { return std::getenv("TUTTI_NIGHTLY") != nullptr; }
 
 }  // namespace tutti

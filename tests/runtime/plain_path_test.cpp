@@ -16,7 +16,7 @@ TEST(PlainPathTest, AFolderIsTheSameHoweverItIsWritten) {
   EXPECT_EQ(plain_path("/"), "/");
 }
 
-TEST(PlainPathTest, WhatLiesInAFolderLiesDirectlyInIt) {
+TEST(PlainPathTest, OnlyDirectChildrenLieInAFolder) {
   const std::string here = std::filesystem::current_path().string();
   EXPECT_TRUE(lies_in("run/checkpoints/ep1-ba15/", here + "/run//checkpoints/"));
   EXPECT_TRUE(lies_in(here + "/run/checkpoints/latest", "run/checkpoints"));

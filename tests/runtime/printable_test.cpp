@@ -53,7 +53,7 @@ TEST(Printable, TextForATerminalKeepsItsTabsAndAllOfItself) {
   EXPECT_EQ(on_one_line("a\n\xc2\x9b" + rest), "a\\n\\x9b" + rest);
 }
 
-TEST(Printable, WhatIsPrintedIsSafe) {
+TEST(Printable, PrintedTextIsSafe) {
   testing::internal::CaptureStdout();
   print_text("run \x1b[31m\n");
   EXPECT_EQ(testing::internal::GetCapturedStdout(), "run \\x1b[31m\n");
@@ -92,7 +92,7 @@ TEST(ErrorText, ColoursMarkTheWordTheLineAndTheCaret) {
                                         plain + "\n\n" + red + "error:" + plain + " y\n\n2 errors\n");
 }
 
-TEST(ErrorText, EachOfSeveralErrorsIsCutForItself) {
+TEST(ErrorText, SeveralErrorsAreCutOneByOne) {
   const std::string text =
       error_text(std::string(5'000, 'x') + "\n\nerror: " + std::string(5'000, 'y'), false);
   EXPECT_NE(text.find("xxx ... (1000 bytes) ... xxx"), std::string::npos);

@@ -116,7 +116,7 @@ TEST(PermutationTest, ReachesAllOfAHugeRange) {
   EXPECT_NEAR(upper_half, 5000, 250);
 }
 
-// Of three things, each of the six orders should come equally often.
+// Of three items, each of the six orders should come equally often.
 TEST(PermutationTest, OrdersOfThreeAreEven) {
   std::vector<int> counts(9 * 3);
   for (uint64_t epoch = 0; epoch < 60'000; ++epoch) {

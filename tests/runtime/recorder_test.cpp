@@ -53,7 +53,7 @@ TEST(TraceEventTest, EachKindHasItsActorAndName) {
   EXPECT_EQ(text(TraceKind::kCheckpointFailed), "supervisor checkpoint failed");
 }
 
-TEST(RecordedInputTest, EachHasItsName) {
+TEST(RecordedInputTest, EveryInputHasItsName) {
   EXPECT_STREQ(name(RecordedInput::kCheckpoint), "checkpoint");
   EXPECT_STREQ(name(RecordedInput::kTrainingSeconds), "seconds");
   EXPECT_STREQ(name(RecordedInput::kFailedAllocation), "failed allocation");

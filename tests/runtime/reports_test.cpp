@@ -70,7 +70,7 @@ TEST_F(Reports, WhereTheFolderIsRemovedRankZeroReports) {
   }
 }
 
-TEST_F(Reports, NothingIsWrittenThroughALink) {
+TEST_F(Reports, LinksAreNotWrittenThrough) {
   write_text(folder_.path("victim"), "untouched");
   std::filesystem::create_symlink("victim", file_);
   share_reports(file_, "attempt", 1);

@@ -11,7 +11,7 @@
 
 namespace tutti {
 
-// A disk with room for so many bytes more; what does not fit is cut short, as the system does.
+// A disk with room for a number of bytes; a write that does not fit is cut short, as by the system.
 class SmallDisk final : public PosixDisk {
  public:
   explicit SmallDisk(std::size_t room) : room(room) {}

@@ -9,7 +9,7 @@
 
 namespace tutti {
 
-// A pipe that is full, and whose reader does not read until it is told to.
+// A pipe that is full, and whose reader does not read until it is asked to.
 class StalledPipe {
  public:
   StalledPipe() {
@@ -27,7 +27,7 @@ class StalledPipe {
   }
   StalledPipe(const StalledPipe&) = delete;
 
-  // What was written since it is full, as far as it has come.
+  // The text that was written since the pipe was full, as far as it has arrived.
   std::string read() {
     ::fcntl(reader_, F_SETFL, O_NONBLOCK);
     std::string text(1 << 20, '\0');

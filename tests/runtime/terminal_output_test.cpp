@@ -19,7 +19,7 @@ constexpr int kManyLines = 5000;  // more bytes than are kept
 
 std::string numbered(int number) { return std::to_string(number) + std::string(90, 'x') + "\n"; }
 
-TEST(TerminalOutputTest, OneWhoseReaderStallsDropsWholeLinesAndCountsThem) {
+TEST(TerminalOutputTest, AStalledReaderLosesWholeLinesWhichAreCounted) {
   StalledPipe pipe;
   TerminalOutput out(pipe.out);
   for (int i = 0; i < kManyLines; ++i) out.print(numbered(i));

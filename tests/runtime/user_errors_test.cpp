@@ -20,7 +20,7 @@ TEST(MistakeCollector, ThrowsTheOnlyMistakeAsItIs) {
   }
 }
 
-TEST(MistakeCollector, SeveralAreInTheOrderOfLinesAndCounted) {
+TEST(MistakeCollector, MistakesAreCountedAndInTheOrderOfLines) {
   MistakeCollector inner, outer;
   inner.collect([] { throw UserError(at(7), "seven"); });
   inner.collect([] { throw UserError({"--set", 0}, "option"); });
@@ -51,7 +51,7 @@ TEST(MistakeCollector, OfVeryManyTheFirstAreShown) {
   }
 }
 
-TEST(MistakeCollector, WhatAllRanksAgreedOnIsNotCollected) {
+TEST(MistakeCollector, ErrorsAgreedOnByAllRanksAreNotCollected) {
   MistakeCollector mistakes;
   EXPECT_THROW(mistakes.collect([] { throw UserError("refused", EndKind::kRefused); }), UserError);
   EXPECT_THROW(mistakes.collect([] { throw OperatingError("the disk is full"); }), OperatingError);

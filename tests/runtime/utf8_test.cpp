@@ -29,7 +29,7 @@ TEST(Utf8Test, SurrogatesLongFormsAndWhatIsBeyondUnicodeAreNot) {
 }
 
 // The counts are those of Python: len(b"...".decode(errors="replace")).
-TEST(Utf8Test, WhatIsNoCharacterIsReplacedAsInPython) {
+TEST(Utf8Test, BadBytesAreReplacedAsInPython) {
   EXPECT_EQ(as_utf8(""), "");
   EXPECT_EQ(as_utf8("pl\xc3\xa4in"), "pl\xc3\xa4in");
   const std::vector<std::pair<const char*, int>> replaced = {{"\x80", 1},

@@ -25,7 +25,7 @@ int threads_here() {
   return count;
 }
 
-// Whether the process comes to have so many threads; the kernel forgets one a little after it was joined.
+// True once the process has this number of threads; the kernel forgets a thread a little after it was joined.
 bool has_threads(int wanted) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
   while (threads_here() != wanted && std::chrono::steady_clock::now() < until) std::this_thread::yield();

@@ -38,7 +38,7 @@ class ShardingSettingsTest : public testing::Test {
     return message_of<UserError>([&] { settings(keys); });
   }
 
-  // Why no job of so many ranks can be made.
+  // The error of making a job of this number of ranks.
   std::string why_not(const std::string& keys, int world) const {
     return message_of<UserError>([&] {
       make_job(recipe(keys), {.world = world, .run_dir = folder_.path("run"), .makes_folders = false});

@@ -77,7 +77,7 @@ TEST_F(GradientBucketsTest, UnusedParameterCountsAsZero) {
   }
 }
 
-TEST_F(GradientBucketsTest, WhatIsNotTrainedIsNotWaitedFor) {
+TEST_F(GradientBucketsTest, FrozenParametersAreNotWaitedFor) {
   for (const auto& one : parameters(conv_))
     if (one.name == "unused") one.parameter->tensor.set_requires_grad(false);
   bind();
@@ -89,7 +89,7 @@ TEST_F(GradientBucketsTest, WhatIsNotTrainedIsNotWaitedFor) {
 }
 
 // A bucket of one alone that is not trained any more leaves with zeros before backward.
-TEST_F(GradientBucketsTest, WhatIsNotTrainedAnyMoreHasZerosAndHoldsNothingUp) {
+TEST_F(GradientBucketsTest, ANewlyFrozenParameterHasZerosAndDelaysNoBucket) {
   bind();
   parameters(conv_)[1].parameter->tensor.set_requires_grad(false);
   buckets_.begin_step();
@@ -103,7 +103,7 @@ TEST_F(GradientBucketsTest, WhatIsNotTrainedAnyMoreHasZerosAndHoldsNothingUp) {
   EXPECT_TRUE(at::equal(buckets_.gradients()[1], at::zeros({5})));
 }
 
-TEST_F(GradientBucketsTest, WhatIsFrozenBetweenStepsIsNotReported) {
+TEST_F(GradientBucketsTest, ParametersFrozenBetweenStepsAreNotReported) {
   bind();
   const auto all = buckets_.live_bytes();
   parameters(conv_)[1].parameter->tensor.set_requires_grad(false);
@@ -136,7 +136,7 @@ TEST_F(GradientBucketsTest, AFrozenEndOfABucketIsLeftOut) {
   EXPECT_EQ(one.live_bytes(), (std::vector<int64_t>{64})) << "5 numbers, on a cache line";
 }
 
-TEST_F(GradientBucketsTest, SharingOneWithAFrozenParameterIsFullDuringBackward) {
+TEST_F(GradientBucketsTest, ABucketWithAFrozenParameterFillsDuringBackward) {
   full_.clear();
   GradientBuckets one(parameters(conv_), 1 << 20, [this](int bucket) { full_.push_back(bucket); });
   one.bind({at::full({one.plan().buckets.at(0).bytes}, 0x55, at::kByte)});
@@ -150,7 +150,7 @@ TEST_F(GradientBucketsTest, SharingOneWithAFrozenParameterIsFullDuringBackward) 
   EXPECT_EQ(full_.size(), 1u);
 }
 
-TEST_F(GradientBucketsTest, WhatIsNeverTrainedHasNoPlace) {
+TEST_F(GradientBucketsTest, ANeverTrainedParameterHasNoPlace) {
   parameters(conv_)[0].parameter->tensor.set_requires_grad(false);
   GradientBuckets rest(parameters(conv_), 64, [](int) {});
   ASSERT_EQ(rest.plan().buckets.size(), 1u);

@@ -14,7 +14,7 @@ std::vector<at::Tensor> tensors() {
           at::arange(48, at::kFloat).view({4, 3, 2, 2}).contiguous(at::MemoryFormat::ChannelsLast)};
 }
 
-// What each rank has after a reduce-scatter of the whole, given back by name of the parameter.
+// Each rank's rows after a reduce-scatter of the whole, by name of the parameter.
 void expect_rows(int pieces) {
   const auto all = tensors();
   const Bucket bucket = plan_buckets(all, 1 << 20).buckets.at(0);
@@ -49,7 +49,7 @@ TEST(ShardPlan, CutsEveryParameterByItsRows) {
   for (const int pieces : {1, 2, 3, 4, 8}) expect_rows(pieces);
 }
 
-TEST(ShardPlan, LeavesFrozenOnesOutAndOthersAtTheirPlaces) {
+TEST(ShardPlan, LeavesFrozenParametersOutAndOthersAtTheirPlaces) {
   const auto all = tensors();
   const Bucket whole = plan_buckets(all, 1 << 20).buckets.at(0);
   const Bucket bucket = with_only(whole, {true, false, false, true});

@@ -7,7 +7,7 @@
 
 namespace tutti {
 
-// A strategy of [sharding] for so many ranks, with what else the section says.
+// A strategy of [sharding] for a number of ranks, with other keys of the section.
 struct Sharded {
   std::string strategy = "none";
   int ranks = 2;
@@ -16,7 +16,7 @@ struct Sharded {
   std::string text() const { return strategy + " on " + std::to_string(ranks); }
 };
 
-// What a run of ranks in this process came to.
+// The result of a run of ranks in this process.
 struct ShardedRun {
   std::string digest;   // of parameters and buffers
   std::string metrics;  // metrics.jsonl without times and memory

@@ -159,7 +159,7 @@ TEST(ShardedRuns, HaveThemWithExtraPassesAndForwards) {
       strategies(3));
 }
 
-// Their averages, which evaluations use in their place, go on.
+// Their averages, which evaluations use in their place, continue.
 TEST(ShardedRuns, HaveThemWhileLayersAreFrozen) {
   const std::string frozen = "[[algorithms]]\nkind = 'layer_freezing'\nfreeze_start = 0.0\n";
   const std::string averaged = "[[algorithms]]\nkind = 'ema'\nhalf_life = '4ba'\n";
@@ -182,7 +182,7 @@ TEST(ShardedRuns, HaveThemHoweverUnitsAreGathered) {
   expect_bits_of_none(kGpt + steps(10), all);
 }
 
-// What is not trained by its creation.
+// Parameters that are frozen when they are made.
 class FreezesTheMiddle final : public Algorithm {
  public:
   std::string name() const override { return "FreezesTheMiddle"; }
@@ -292,7 +292,7 @@ TEST(ShardedRuns, InMicrobatchesHaveEachOthersBits) {
   expect_bits_of_none(kGpt + steps(20) + parts, {{"optimizer", 4}});
 }
 
-// What is gathered in 16 bits for computing is exported with all of them.
+// Parameters gathered in 16 bits for computing are exported with all their bits.
 TEST(ShardedRuns, ExportEveryBit) {
   const std::string recipe = kGpt + steps(8) +
                              "precision = 'amp_bf16'\n[[algorithms]]\nkind = 'ema'\nhalf_life = '3ba'\n" +
@@ -404,7 +404,7 @@ double first_loss(const ShardedRun& run) {
   return std::stod(run.metrics.substr(run.metrics.find("loss\": ") + 7));
 }
 
-TEST(ShardedRuns, GoOnUnderAnotherStrategyOnOtherRanks) {
+TEST(ShardedRuns, ResumeUnderAnotherStrategyOnOtherRanks) {
   const std::string checkpoints = "[checkpoint]\ninterval = '10ba'\n";
   for (const Sharded& next : {Sharded{"none", 2}, Sharded{"gradients", 3}, Sharded{"none", 1},
                               Sharded{"hybrid", 4, "shard_size = 2\n"}}) {

@@ -28,7 +28,7 @@ at::Tensor branching(const at::Tensor& leaf) {
   return x.sum();
 }
 
-TEST_F(AutogradSweepTest, NothingIsHeldAfterABackwardThatFailedAnywhere) {
+TEST_F(AutogradSweepTest, AFailedBackwardLeavesNoTensorsHeld) {
   AutogradSweep sweep;
   const at::Tensor leaf = at::ones({1000}).requires_grad_(true);
   int held_at_some = 0;

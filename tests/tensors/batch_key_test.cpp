@@ -30,7 +30,7 @@ TEST(BatchKeyTest, ReplacesTheArrayInThisCopyOfTheBatch) {
   }
 }
 
-TEST(BatchKeyTest, WhatIsNotThereIsAnErrorThatNamesWhatIs) {
+TEST(BatchKeyTest, AMissingKeyIsAnErrorThatNamesThePresentKeys) {
   const Batch batch = images_and_labels();
   const auto error = [&](const BatchKey& key) -> std::string {
     try {

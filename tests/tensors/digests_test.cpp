@@ -6,7 +6,7 @@
 namespace tutti {
 namespace {
 
-// Keeps what it is told.
+// Keeps the recorded digests.
 class Notes final : public Recorder {
  public:
   struct Note {
@@ -41,7 +41,7 @@ TEST(DigestsTest, ChunksOfTheRanksCoverEveryByteOnce) {
   }
 }
 
-TEST(DigestsTest, PartsTellWhichTensorDiffers) {
+TEST(DigestsTest, PartsShowWhichTensorDiffers) {
   Notes notes;
   WindowedDigest digest("sync/bucket 0", {{"a", 0, 64}, {"b", 64, 128}, {"c", 192, 256}}, notes);
   at::Tensor flat = at::arange(64, at::kFloat);

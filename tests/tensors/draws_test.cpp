@@ -38,7 +38,7 @@ TEST(DrawsTest, LeaveTheDefaultGeneratorAlone) {
   EXPECT_TRUE(at::equal(at::rand({4}), expected));
 }
 
-TEST(DrawsTest, RandomOnesFollowTheDefaultGenerator) {
+TEST(DrawsTest, RandomDrawsFollowTheDefaultGenerator) {
   seed_default_generator(3);
   const double first = random_draws()->uniform(0, 1), second = random_draws()->uniform(0, 1);
   seed_default_generator(3);

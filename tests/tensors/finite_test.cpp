@@ -51,7 +51,7 @@ at::Tensor weight_gradient(const at::Tensor& output_gradient, const at::Tensor& 
   return output_gradient.t().matmul(input);
 }
 
-TEST(Finite, WhatIsNotFiniteInALayerShowsInItsLargeGradient) {
+TEST(Finite, NonFiniteInputsShowInALargeGradient) {
   const at::Tensor input = at::randn({4, 700}), output_gradient = at::randn({4, 600});
   ASSERT_GT(input.size(1) * output_gradient.size(1), kReadWhole);
   EXPECT_TRUE(gradient_is_finite(weight_gradient(output_gradient, input)));

@@ -35,7 +35,7 @@ std::vector<at::Tensor> tensors_of(at::ScalarType dtype) {
   return tensors;
 }
 
-// What an all-reduce of the bins of the pieces gives, added in the order given.
+// The all-reduced bins of the pieces, added in the order given.
 SumOverRanks sum_of_others(const std::vector<ExactSum>& others) {
   return [others](const at::Tensor& bins) {
     for (const ExactSum& other : others) {

@@ -30,13 +30,13 @@ TEST(OutOfMemoryReportTest, EveryRankReadsWhoItWas) {
             "rank 1 and 1 other ran out of memory (asked 3.2 MB, 14.9 of 16.0 MB in use)");
 }
 
-TEST(OutOfMemoryReportTest, WhatIsNotKnownIsNotSaid) {
+TEST(OutOfMemoryReportTest, UnknownFiguresAreLeftOut) {
   EXPECT_EQ(out_of_memory_text({{1}}), "rank 0 ran out of memory");
   EXPECT_EQ(out_of_memory_text({{1, 5e3, 1e9}}),
             "rank 0 ran out of memory (asked 0.0050 MB, 1000.0 MB in use)");
 }
 
-TEST(OutOfMemoryReportTest, WhatNothingElseHeldAreActivations) {
+TEST(OutOfMemoryReportTest, UnaccountedMemoryIsActivations) {
   EXPECT_EQ(what_held_memory({{}, kShortage}),
             "parameters 1.0 MB, gradients 1.0 MB, optimizer state 2.0 MB, the batch 0.5 MB, checkpoint copy "
             "3.0 MB, the rest (activations, batches read ahead) 7.4 MB");
@@ -62,7 +62,7 @@ TEST(OutOfMemoryReportTest, WordsOfALibraryReachEveryRank) {
 
 // As they are thrown where memory is short: seen under `ulimit -v`, or in the strings of libtorch and its
 // MKL.
-TEST(LackOfMemory, IsToldByTheWordsOfWhoeverFoundNone) {
+TEST(LackOfMemory, IsRecognizedByTheTextOfAnError) {
   for (const char* words :
        {"could not create a primitive", "could not create a memory object", "could not execute a primitive",
         "[enforce fail at alloc_cpu.cpp:124] err == 0. DefaultCPUAllocator: can't allocate memory: you tried "
@@ -81,7 +81,7 @@ TEST(LackOfMemory, IsToldByTheWordsOfWhoeverFoundNone) {
   }
 }
 
-TEST(LackOfMemory, IsToldByTypes) {
+TEST(LackOfMemory, IsRecognizedByTypes) {
   EXPECT_TRUE(is_lack_of_memory(std::bad_alloc()));
   EXPECT_TRUE(is_lack_of_memory(c10::OutOfMemoryError({}, "any")));
   const auto system = [](std::errc code) { return std::system_error(std::make_error_code(code), "thread"); };
@@ -100,7 +100,7 @@ TEST(LackOfMemory, IsNotAnErrorOfTutti) {
 }
 
 // The meter, operator new, threads, and a library that does not say so.
-TEST(OutOfMemoryTest, ItIsSaidOnce) {
+TEST(OutOfMemoryTest, TheMessageSaysOutOfMemoryOnce) {
   const std::string end =
       "step 1: out of memory, and it cannot be done in smaller parts; --resume auto continues from the last "
       "checkpoint, if there is one";

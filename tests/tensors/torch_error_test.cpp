@@ -19,7 +19,7 @@ TEST(TorchError, IsOneLineWithoutItsStackTrace) {
   }
 }
 
-TEST(TorchError, OthersKeepTheirWords) {
+TEST(TorchError, OtherErrorsKeepTheirWords) {
   EXPECT_EQ(one_line(std::runtime_error("one\ntwo\n")), "one two");
   EXPECT_EQ(one_line(std::bad_alloc()), "out of memory");
   EXPECT_EQ(one_line(std::runtime_error("could not create a primitive")),

@@ -8,7 +8,7 @@ namespace {
 
 enum class Block { kScope, kFunction, kOther };
 
-// What a brace opens, by the text since the last ';', '{' or '}'.
+// The kind of block that a brace opens, by the text since the last ';', '{' or '}'.
 Block classify(const std::string& header) {
   static const std::regex scope(
       R"re(^\s*(template\s*<.*>\s*)?(inline\s+)?(namespace|class|struct|union|enum|extern)\b)re"

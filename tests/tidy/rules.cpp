@@ -61,6 +61,9 @@ const std::vector<TidyRule>& tidy_rules() {
       {"SourcesAreListed", unlisted_sources, two("io/b.cpp", "", "io/CMakeLists.txt", "# b.cpp\n")},
       {"FoldersAreAdded", unlisted_folders, two("io/CMakeLists.txt", "", "CMakeLists.txt", "sim\n")},
       {"FoldersHaveFewRooms", crowded_folders, rooms_of_one_folder(21)},
+      {"WordsArePlain", unclear_words, one("io/a.cpp", "// Tears the newest start's file.\n")},
+      {"TestsHaveANounAsSubject", pronouns_as_subjects,
+       one("tests/io/a_test.cpp", "TEST(A, WhatIsNoFileIsSaid) {\n}\n")},
   };
   return rules;
 }

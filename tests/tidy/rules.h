@@ -37,6 +37,10 @@ Findings third_party_outside_its_home(const SourceTree& tree);
 Findings includes_not_from_the_root(const SourceTree& tree);
 Findings own_header_not_first(const SourceTree& tree);
 
+// rules_of_words.cpp
+Findings unclear_words(const SourceTree& tree);
+Findings pronouns_as_subjects(const SourceTree& tree);
+
 // rules_of_build.cpp
 Findings unlisted_sources(const SourceTree& tree);
 Findings unlisted_folders(const SourceTree& tree);

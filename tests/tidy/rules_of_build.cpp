@@ -43,7 +43,7 @@ std::set<std::string> listed_paths(const SourceTree& tree) {
   return listed;
 }
 
-// What is built by itself, outside the tree.
+// Sources that are built by themselves, outside the tree.
 bool is_own_project(const SourceFile& file) {
   return std::any_of(file.lines.begin(), file.lines.end(),
                      [](const std::string& line) { return line.starts_with("project("); });

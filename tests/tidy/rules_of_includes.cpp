@@ -43,8 +43,8 @@ const std::map<std::string, Folders>& may_include() {
   return table;
 }
 
-// What the thin executable includes beyond its folders, none of which needs libtorch: catalogs, what `init`
-// looks into files with, and the way into libtutti.so.
+// Includes of the thin executable beyond its folders, none of which needs libtorch: catalogs, the readers of
+// `init`, and the way into libtutti.so.
 bool is_for_cli(const std::string& include) {
   static const Folders headers{
       "\"commands/entry.h\"",           "\"job/composer_names.h\"",    "\"job/foreign_names.h\"",

@@ -19,7 +19,7 @@ std::vector<std::string> split_lines(const std::string& text) {
   return lines;
 }
 
-// Splits C++ into code and comments, character by character. Contents of strings go to neither.
+// Splits C++ into code, comments and contents of string literals, character by character.
 class CommentStripper {
  public:
   explicit CommentStripper(const std::string& text) : text_(text) {}
@@ -30,6 +30,7 @@ class CommentStripper {
 
   std::string code;
   std::string comments;
+  std::string strings;
 
  private:
   bool looking_at(const char* prefix) const {
@@ -77,17 +78,16 @@ class CommentStripper {
 
   void skip_until(size_t end) {
     put('"', code);
-    for (end = std::min(end, text_.size()); at_ < end; ++at_) {
-      if (text_[at_] == '\n') put('\n', code);
-    }
+    for (end = std::min(end, text_.size()); at_ < end; ++at_) put(text_[at_], strings);
     put('"', code);
   }
 
-  // Line breaks go to both, so that line numbers agree.
+  // Line breaks go to all, so that line numbers agree.
   void put(char c, std::string& out) {
     if (c == '\n') {
       code += c;
       comments += c;
+      strings += c;
     } else {
       out += c;
     }
@@ -106,7 +106,10 @@ void take_preprocessor_lines(SourceFile& file) {
   for (size_t i = 0; i < file.code.size(); ++i) {
     if (!continued && !std::regex_search(file.code[i], directive)) continue;
     std::smatch match;
-    if (std::regex_search(file.lines[i], match, include)) file.includes[i] = match[1];
+    if (std::regex_search(file.lines[i], match, include)) {
+      file.includes[i] = match[1];
+      file.strings[i].clear();
+    }
     continued = !file.code[i].empty() && file.code[i].back() == '\\';
     file.code[i].clear();
   }
@@ -157,14 +160,16 @@ std::string SourceFile::subfolder() const {
 }
 
 SourceFile parse_source(const std::string& path, const std::string& text) {
-  SourceFile file{path, split_lines(text), {}, {}, {}};
+  SourceFile file{path, split_lines(text), {}, {}, {}, {}};
   if (!file.is_cpp()) return file;
   CommentStripper stripper(text);
   stripper.run();
   file.code = split_lines(stripper.code);
   file.comments = split_lines(stripper.comments);
+  file.strings = split_lines(stripper.strings);
   file.code.resize(file.lines.size());
   file.comments.resize(file.lines.size());
+  file.strings.resize(file.lines.size());
   take_preprocessor_lines(file);
   return file;
 }

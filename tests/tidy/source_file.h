@@ -13,6 +13,7 @@ struct SourceFile {
   std::vector<std::string>
       includes;  // "io/recipe.h" or <vector>, with its quotes or brackets; "" on other lines
   std::vector<std::string> comments;  // the text of each line's comment
+  std::vector<std::string> strings;   // the contents of each line's texts; not of #include
 
   bool is_cpp() const;            // .h, .cpp, .cu
   bool is_header() const;         // .h

@@ -109,7 +109,7 @@ TEST(GradScalerTest, ResumesFromWhatIsSaved) {
     EXPECT_EQ(other.state(), one.state());
   }
   other.restore({});
-  EXPECT_EQ(other.state(), one.state()) << "a run that did not scale has nothing to go on from";
+  EXPECT_EQ(other.state(), one.state()) << "a run that did not scale has no state to resume from";
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ TEST(PrecisionTest, NamesAreComposers) {
   EXPECT_FALSE(precision("amp_bf16").scales_loss());
 }
 
-TEST(PrecisionTest, WhatMakesNoSenseIsRefused) {
+TEST(PrecisionTest, UnsupportedPrecisionsAreRefused) {
   EXPECT_EQ(refusal("amp_fp8"),
             "test.toml:3: train.precision = \"amp_fp8\": 8-bit numbers need a GPU of NVIDIA's and its "
             "Transformer Engine; here amp_bf16 is the fastest");

@@ -1,4 +1,4 @@
-// What a trainee with a share of the rows reads of checkpoints and weights.
+// Reading of checkpoints and weights by a trainee with a share of the rows.
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 #include <gmock/gmock.h>
@@ -50,7 +50,7 @@ struct Trained : Trainee {
   }
 };
 
-// A checkpoint that so many ranks saved, each its rows of the trainee.
+// A checkpoint saved by a number of ranks, each with its rows of the trainee.
 void save(Disk& disk, const std::string& folder, const Trained& trained, int world) {
   CheckpointManifest manifest{{}, "{}"};
   const std::string unfinished = folder + ".unfinished";
@@ -70,7 +70,7 @@ class SharedFiles : public testing::Test {
   }
   std::string folder(int world) const { return scratch_.path("of-" + std::to_string(world)); }
 
-  // That what the trainee has are rows of the whole one's.
+  // Expects that the trainee has the rows of the whole one.
   void expect_rows(const Trained& shared) const {
     const Tensors all = whole_.saved();
     for (const SavedTensor& one : saved_tensors(shared)) {

@@ -267,7 +267,7 @@ TEST(FollowSurgery, KeepsTheStateOfParametersThatStay) {
 }
 
 // As layer norms of low precision: nothing changes but the formula.
-TEST(FollowSurgery, WhatIsAdoptedStays) {
+TEST(FollowSurgery, AdoptedParametersStay) {
   Trained operated(7), plain(7);
   const Surgery same = [](Layer& model) {
     class Same final : public Layer {
@@ -349,7 +349,7 @@ TEST(Trainee, SavesParametersThatAreNotTrainedWithoutState) {
   EXPECT_TRUE(frozen["2.weight"].equal(Trained(7)["2.weight"]));
 }
 
-// What the ranks' pieces are together; asserts that no two have the same row.
+// The union of the ranks' pieces; asserts that no two have the same row.
 Tensors joined(const std::vector<std::vector<CheckpointPiece>>& ranks) {
   Tensors whole;
   std::map<std::string, int64_t> rows;

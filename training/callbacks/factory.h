@@ -10,7 +10,7 @@ namespace tutti {
 // Outside objects that callbacks use; must outlive the callbacks.
 struct CallbackEnvironment {
   Disk& disk;          // for callbacks that write files
-  Recorder& recorder;  // records what callbacks find on the disk
+  Recorder& recorder;  // records what callbacks read from the disk
 };
 
 // Makes the [[callbacks]] of a resolved recipe in order, without those of plugins. Throws UserError.

@@ -10,8 +10,8 @@
 #include "recipe/setting.h"
 #include "training/time/time.h"
 
-// The kinds of [[callbacks]], with Composer's names and defaults. A member that is a Setting is named in
-// errors. Free of libtorch.
+// The kinds of [[callbacks]], with Composer's names and defaults. Errors name members of type Setting. Free
+// of libtorch.
 namespace tutti {
 
 class Callback;

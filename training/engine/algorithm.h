@@ -18,11 +18,11 @@ struct Needs {
   bool last = false;                    // run after all others
   bool interpolates_loss = false;       // a warning if several algorithms do
   bool closure = false;                 // sets State::closure_step (SAM); an error if several algorithms do
-  std::vector<std::string> after = {};  // names of algorithms that act before it, where both act at an event
-  // Names of algorithms that it cannot be combined with, and why: an error.
+  std::vector<std::string> after = {};  // names of algorithms that act before this one at the same event
+  // Algorithms that this one cannot be combined with, and the reason: an error.
   std::map<std::string, std::string> excludes = {};
-  // The weights of a checkpoint do not fit the model without the algorithm, which changes their names, shapes
-  // or meaning. A run that loads such a checkpoint applies the algorithm by itself, with a warning.
+  // True if the algorithm changes names, shapes or meaning of weights, so that its checkpoints do not fit a
+  // model without it. A run that loads such a checkpoint applies the algorithm, with a warning.
   bool required_on_load = false;
 };
 
@@ -31,8 +31,8 @@ struct Needs {
 // Before the step's verdict (AFTER_DATALOADER to AFTER_BACKWARD, and AFTER_TRAIN_BATCH if a later pass may
 // fail) an algorithm may change only the batch, the outputs, the loss and the gradients, because a step that
 // runs out of memory is retried. At all other events everything may change; running out of memory there ends
-// the run, which can be resumed from its last checkpoint. An evaluation that is cut short still has its
-// ending events (State::evaluation_cut).
+// the run, which can be resumed from its last checkpoint. An evaluation that is cut short still runs the
+// events at its end (State::evaluation_cut).
 class Algorithm : public Listener {
  public:
   // The section of the recipe that names the algorithm: errors then begin with its file and line.
@@ -41,15 +41,14 @@ class Algorithm : public Listener {
 
   virtual Needs needs() const { return {}; }
 
-  // Makes of a batch of one sample, as algorithms that act before leave it, the smallest batch that this one
-  // ever makes of it. True if the model is to be tried on that batch. Throws UserError if the samples do not
-  // suit. Called by Engine::require.
+  // Shrinks a one-sample batch as far as the algorithm ever does, after the algorithms before it. True if the
+  // model must be tried on the result. Throws UserError if the samples do not fit. Called by Engine::require.
   virtual bool try_on(const State&, Batch& /*sample*/) const { return false; }
   // INIT for surgery, FIT_START for transforms of the data, else AFTER_DATALOADER: the order of try_on.
   virtual Event tried_at() const { return Event::kAfterDataloader; }
 
-  // How often at most it runs the model, without gradients, before the microbatches of the coming step; the
-  // same on all ranks. Sharded parameters are gathered for so many.
+  // The most forward passes, without gradients, before the microbatches of the next step; the same on all
+  // ranks. Sharded parameters are gathered for that many passes.
   virtual int64_t forwards(const State&) const { return 0; }
 
   // True if the algorithm acts at the event. All algorithms are asked before any acts.

@@ -56,12 +56,12 @@ class Callback : public Listener {
   virtual void predict_batch_end(State&, Logger&) {}
   virtual void predict_end(State&, Logger&) {}
 
-  // An attempt at a step ran out of memory on some rank and is aborted on all ranks; the step is retried
-  // with smaller microbatches, or the run ends. `account` says who asked for how many bytes and how memory
-  // was used. Called on every rank.
+  // Called on every rank when an attempt at a step ran out of memory on some rank and is aborted. The step is
+  // retried with smaller microbatches, or the run ends. `account` says who asked for how many bytes and how
+  // memory was used.
   virtual void out_of_memory(State&, Logger&, const std::string& account) { static_cast<void>(account); }
 
-  // The run is over, successfully or not: close files. Called once, also after an event threw.
+  // Closes files: the run is over, successfully or not. Called once, also after an event threw.
   virtual void close(State&, Logger&) {}
 };
 

@@ -59,8 +59,8 @@ class Engine {
   std::vector<Trace> run_event(std::string_view event_name);
 
   // Calls Listener::require of every listener. Then one sample of the training data, if there are any, goes
-  // through all algorithms, in the order in which they act (Algorithm::try_on), and the model has to accept
-  // what each makes of it. An error is the last one's.
+  // through all algorithms, in the order in which they act (Algorithm::try_on), and the model must accept
+  // each result. An error names the last algorithm.
   void require() const;
 
   // Calls Callback::out_of_memory of every callback and destination.

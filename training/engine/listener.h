@@ -22,7 +22,7 @@ class Stateful {
   virtual void restore(const std::string&) {}
 
   // Tensors that keep their addresses: a checkpoint reads them, a restore writes into them. Equal on all
-  // ranks; but one with the name and the sizes of a view (State::views) is as the view: rows of this rank.
+  // ranks, except tensors with the name and sizes of a view (State::views): these have the rows of this rank.
   virtual NamedTensors state_tensors() { return {}; }
 };
 
@@ -37,8 +37,8 @@ class Listener : public Stateful {
  public:
   virtual std::string name() const = 0;  // Composer's: "LabelSmoothing", "SpeedMonitor"
 
-  // Throws UserError if the run, with its model built and operated on, lacks something that the listener
-  // needs at any time. Called before AFTER_LOAD, and by `tutti check`.
+  // Throws UserError if the run lacks something that the listener needs at any time. The model is built, and
+  // surgery is done. Called before AFTER_LOAD, and by `tutti check`.
   virtual void require(const State&) const {}
 
   // Number of sums per step, equal on all ranks. Asked once, between AFTER_LOAD and FIT_START.

@@ -48,7 +48,7 @@ Sums sums_of(const std::vector<MetricPtr>& metrics) {
   return sums;
 }
 
-// How a batch is split.
+// The split of a batch.
 struct Cut {
   int64_t planned = 0;  // samples of a part, by the recipe
   int64_t fits = 0;     // samples that fit into memory; parts are split further

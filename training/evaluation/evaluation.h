@@ -12,7 +12,7 @@
 
 namespace tutti {
 
-// Sets the data loader of the state to other data than the training's, and restores the state at the end.
+// Sets the state's data loader to data other than the training's; restores it at the end.
 class DataScope {
  public:
   DataScope(State& state, const std::string& label, const Dataset* dataset)
@@ -31,7 +31,7 @@ class DataScope {
   const Dataset* dataset_;
 };
 
-// Returns this rank's part of batch `index`; nullopt if the run is asked to stop. Called in order.
+// Returns this rank's part of batch `index`; nullopt if the run was asked to stop. Called in order.
 using FetchBatch = std::function<std::optional<Batch>(int64_t index)>;
 
 // What an evaluation asks of its run, beside State::services.
@@ -43,12 +43,12 @@ struct EvalHooks {
 // Hooks for an evaluation on a single rank. The engine must outlive the hooks.
 EvalHooks single_rank_hooks(Engine& engine, FetchBatch fetch);
 
-// Throws UserError with the evaluator's section if the model's eval_forward does not take the data, or one of
-// the metrics, the loss among them, does not take the outputs. Tries one sample.
+// Tries one sample. Throws UserError with the evaluator's section if the model's eval_forward rejects the
+// data, or a metric or the loss rejects the outputs.
 void try_metrics(State& state, const Evaluator& evaluator, const Dataset& data);
 
 // Runs the model over every batch of the evaluator's data and sums the metrics over ranks. Returns the same
-// values on every rank, by their names in metrics.jsonl; nullopt on all ranks if some rank is asked to stop.
+// values on every rank, by their names in metrics.jsonl; nullopt on all ranks if some rank was asked to stop.
 // Runs the events from EVAL_START to EVAL_END, and updates the state. Batches too large for the memory are
 // run in smaller parts; throws AgreedOutOfMemory if a single sample is too large.
 std::optional<LoggedMetrics> evaluate(State& state, Engine& engine, const Evaluator& evaluator,
@@ -56,10 +56,10 @@ std::optional<LoggedMetrics> evaluate(State& state, Engine& engine, const Evalua
 
 using OutputsCallback = std::function<void(const Outputs& outputs)>;
 
-// Runs the model over an evaluator's data on rank 0 alone, in the data's order, and calls `on_outputs`
-// (may be empty) for each batch. Batches are global batches, or device_eval_microbatch_size if smaller, or
-// halves of that if memory runs out in the model. Runs the events PREDICT_START to PREDICT_END; what has
-// PREDICT_BATCH_START and is too large has it again, in halves.
+// Runs the model over an evaluator's data on rank 0 alone, in the data's order, and calls `on_outputs` (may
+// be empty) for each batch. Batches are global batches, or device_eval_microbatch_size if smaller, or halves
+// of that if the model runs out of memory. Runs the events PREDICT_START to PREDICT_END; if a batch is too
+// large, its halves get PREDICT_BATCH_START again.
 void predict(State& state, Engine& engine, const Evaluator& evaluator, const OutputsCallback& on_outputs);
 
 }  // namespace tutti

@@ -34,12 +34,12 @@ struct Evaluator {
   // Without data. The interval is the section's, or else [train]'s.
   static Evaluator read(const Setting& section, const TrainSettings& train);
 
-  bool names_metrics() const;  // else the metrics are the model's own
+  bool names_metrics() const;  // false: the metrics are the model's own
   std::vector<std::string> metric_names(const Model& model) const;
   // The metrics, with empty sums: the model's or the section's, and the model's loss, unless the section says
-  // `loss = false` or one of them is named "loss". A text of metric_names is a regular expression for names
-  // of the model's metrics; if none matches, the name of another metric. `composer`: where Composer and tutti
-  // differ, do as Composer. Throws UserError for an unknown metric.
+  // `loss = false` or another metric is named "loss". A text in metric_names is a regular expression for
+  // names of the model's metrics; if none matches, it is the name of another metric. `composer`: where
+  // Composer and tutti differ, do as Composer. Throws UserError for an unknown metric.
   std::vector<MetricPtr> metrics(const Model& model, bool composer) const;
 };
 

@@ -15,7 +15,7 @@ void predict_batch(State& state, Engine& engine, const OutputsCallback& on_outpu
   engine.run_event(Event::kPredictBatchStart);
   engine.run_event(Event::kPredictBeforeForward);
   state.outputs = state.eval_forward(state.batch);
-  guard_memory("the outputs of a prediction", [&] {  // which must not be told of twice
+  guard_memory("the outputs of a prediction", [&] {  // which must not be reported twice
     engine.run_event(Event::kPredictAfterForward);
     if (on_outputs) on_outputs(state.outputs);
     engine.run_event(Event::kPredictBatchEnd);

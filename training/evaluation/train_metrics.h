@@ -16,7 +16,7 @@ class TrainMetrics {
 
   bool any() const { return !metrics_.empty(); }
   void reset();
-  // `batch`: a microbatch before algorithms changed it for the forward pass; `outputs`: of that forward pass.
+  // `batch`: a microbatch, before algorithms changed it for the forward pass; `outputs`: of that pass.
   void update(const Trainee& trainee, const Batch& batch, const Outputs& outputs);
 
   std::vector<double> sums() const;

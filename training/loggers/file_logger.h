@@ -11,11 +11,10 @@
 
 namespace tutti {
 
-// A line file of a destination.
-// logger_path of a logger that writes now.
+// The path of a logger's line file for this run.
 std::string logged_path(const LogStart& start, const std::string& pattern);
 
-// How to interpret the lines of a kind of file.
+// The format of the lines of a kind of file.
 struct LineKind {
   LineFile::StepOf step_of;
   std::function<std::string(std::string line)> without_epoch = nullptr;  // null: lines have no epoch

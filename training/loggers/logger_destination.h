@@ -38,25 +38,25 @@ struct LogStart {
   int64_t dataloader_len = 0;  // batches per epoch
   Timestamp at;                // start of training
   int64_t step = 0;            // the last step before the start; 0 = a new run
-  bool resumes = false;  // true: from this run's own checkpoint; records of earlier starts up to `step` stay
-  std::string checkpoint;                   // folder of the loaded checkpoint, or ""
-  int64_t parameters = 0;                   // numbers in all parameters of the model
+  bool resumes = false;        // from this run's own checkpoint; earlier records up to `step` stay
+  std::string checkpoint;      // folder of the loaded checkpoint, or ""
+  int64_t parameters = 0;      // numbers in all parameters of the model
   std::vector<std::string> recipe_changes;  // since the checkpoint: "optimizer.lr = 0.05 (was 0.1)"
 };
 
-// Why a run trains no further.
+// The reason why training ended.
 enum class TrainingEnd : uint8_t {
   kMaxDuration,
-  kStopTraining,  // called by an algorithm or callback
+  kStopTraining,  // by an algorithm or callback
   kRequest,       // of the user
-  kNothingLeft,   // the checkpoint that the run resumed from is the end
+  kNothingLeft,   // the run resumed at its end
 };
 
 // The end of training, without an error.
 struct TrainingEnded {
   TrainingEnd why = TrainingEnd::kMaxDuration;
   std::string stop_reason;    // of kStopTraining; "" = not said
-  int64_t skipped_steps = 0;  // by this process: nothing finite to train on
+  int64_t skipped_steps = 0;  // in this process, for lack of finite losses or gradients
   Time max_duration;          // at the end
 };
 

@@ -22,7 +22,7 @@ class MetricsFile final : public LoggerDestination {
   std::string name() const override { return "metrics.jsonl"; }
   bool numbers_only() const override { return true; }
   bool durable() const override { return true; }
-  // A late checkpoint is better than one without its lines; training continues meanwhile.
+  // A late checkpoint is better than a checkpoint without its lines; training continues meanwhile.
   Nanoseconds sync_timeout() const override { return std::chrono::seconds(5); }
   // A busy machine or a disk that stalls briefly must not lose lines.
   Nanoseconds full_queue_timeout() const override { return std::chrono::seconds(1); }
@@ -52,7 +52,7 @@ class MetricsFile final : public LoggerDestination {
   LineFile lines_;
   LoggedMetrics collected_;                               // since the last line
   std::unordered_map<std::string, std::size_t> indices_;  // in collected_
-  std::set<std::string> evaluated_before_;                // metrics of an earlier start at its last step
+  std::set<std::string> evaluated_before_;                // metrics of an earlier attempt at its last step
   bool first_ = true;                                     // no step yet
 };
 

@@ -12,13 +12,13 @@
 
 namespace tutti {
 
-// Shows a run on standard output: first what is trained, where and from where; then progress, as one changing
-// line on a terminal, of as many fields as it has room for, else as plain lines, evaluations and tables as
-// lines of their own; at the end a table of results and paths. Epochs and the steps of an epoch count from 1.
-// Does not wait for readers of the output. Also writes result.json.
+// Shows a run on standard output. First the model, the device, the run folder and the checkpoint. Then
+// progress: on a terminal one changing line with as many fields as fit, else plain lines; evaluations and
+// tables have lines of their own. At the end a table of results and paths. Epochs and the steps of an epoch
+// count from 1. Does not wait for readers of the output. Also writes result.json.
 class Progress final : public LoggerDestination {
  public:
-  // What LogStart does not say.
+  // Facts that LogStart lacks.
   struct Facts {
     std::string model;   // its kind
     std::string device;  // "cpu"
@@ -37,7 +37,7 @@ class Progress final : public LoggerDestination {
       return std::string();
     };  // the newest good one, or ""
     std::function<void(const std::string& json)> write_result =
-        nullptr;  // "": removes that of an earlier start
+        nullptr;  // "": removes that of an earlier attempt
     std::function<void(const std::string& what)> warn;
   };
 

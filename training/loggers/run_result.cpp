@@ -123,7 +123,7 @@ std::vector<std::pair<std::string, std::string>> RunResult::rows() const {
   return rows;
 }
 
-// Without steps of its own the process knows the loss of the run's last one from metrics.jsonl.
+// A process without steps reads the loss of the run's last step from metrics.jsonl.
 std::string RunResult::json() const {
   JsonFields fields = {{"ended", std::string(name(ended.why))},
                        {"reason", reason()},

@@ -12,15 +12,15 @@
 
 namespace tutti {
 
-// What a run came to, and why it trains no further: the table at the end of its output, and result.json in
-// the run folder.
+// The result of a run, and why its training ended: the table at the end of its output, and result.json in the
+// run folder.
 struct RunResult {
   LogStart start;
   TrainingEnded ended;
   Timestamp at;                    // of the end: finished batches and epochs
   std::optional<StepReport> last;  // none: this process trained no step
   RunMetrics metrics;              // evaluations of the whole run
-  double wall_s = 0;               // of the training in this process, with its evaluations
+  double wall_s = 0;               // of training and evaluations in this process
   double samples_per_s = 0;        // over its steps; 0 = unknown
   std::string checkpoint;          // the newest good one; "" = none
 
@@ -38,7 +38,7 @@ struct RunResult {
 // Replaces result.json in the run folder; removes it if `json` is "". Trouble is a warning.
 void write_result(Disk& disk, const std::string& run_dir, const std::string& json,
                   const std::function<void(const std::string& what)>& warn);
-// Writes the result of a run that an error ended: "ended" is "error". `print`: on standard output, too.
+// Writes the result of a run that ended with an error: "ended" is "error". `print`: also on standard output.
 void leave_error(Disk& disk, const std::string& run_dir, const std::string& reason, bool print,
                  const std::function<void(const std::string& what)>& warn);
 

@@ -15,7 +15,7 @@
 namespace tutti {
 
 // Writes event files for TensorBoard: composer.loggers.TensorboardLogger. A point's step is Composer's: the
-// number of finished batches. Each start writes a new file; a resumed run tells TensorBoard to drop points
+// number of finished batches. Each attempt writes a new file; a resumed run makes TensorBoard drop points
 // of batches that will be repeated.
 class TensorboardLogger final : public LoggerDestination {
  public:
@@ -55,7 +55,7 @@ class TensorboardLogger final : public LoggerDestination {
   Options options_;
   Warn warn_;
   LogStart start_;
-  std::vector<std::string> earlier_;  // files of earlier starts, until read
+  std::vector<std::string> earlier_;  // files of earlier attempts, until read
   std::optional<EventFile> file_;
   int64_t unflushed_ = 0;  // steps
   bool broken_ = false;    // a write failed and was reported

@@ -6,8 +6,8 @@
 
 namespace tutti {
 
-// Logs what Composer's Trainer logs, under the same names at the same times, to destinations; metrics.jsonl
-// has its own lines. Does nothing without destinations.
+// Logs the entries of Composer's Trainer, with the same names and times, to destinations; metrics.jsonl has
+// its own lines. Does nothing without destinations.
 class TrainerLog {
  public:
   TrainerLog(StepLog& log, const State& state) : log_(log), state_(state) {}

@@ -35,7 +35,7 @@ class MulticlassAccuracy final : public Metric {
   bool occurs(size_t of_class) const;
 
   Options options_;
-  size_t cells_;  // 1, or one per class; sums: correct, targets and predictions, each per cell
+  size_t cells_;  // 1, or the number of classes; sums: correct, targets, predictions, of this size each
 };
 
 // Fraction of targets [...] with the highest score in [..., classes]; targets equal to `ignore_index` do not

@@ -6,13 +6,13 @@
 
 namespace tutti {
 
-// The mean of a loss over what it is a mean over. Over all samples; with `batch_means` the mean over batches,
-// as in Composer. composer.metrics.LossMetric.
+// The mean of a loss over all samples (or tokens); with `batch_means` the mean over batches, as in Composer.
+// composer.metrics.LossMetric.
 class LossMetric final : public Metric {
  public:
   struct Loss {
     std::function<at::Tensor(const at::Tensor& outputs, const at::Tensor& target)> mean;  // a scalar
-    std::function<double(const at::Tensor& target)> items;  // of the mean; 0 = there is no mean
+    std::function<double(const at::Tensor& target)> items;  // terms of the mean; 0 = there is no mean
   };
 
   LossMetric(Loss loss, bool batch_means) : Metric(2, batch_means), loss_(std::move(loss)) {}

@@ -50,9 +50,9 @@ class Optimizer {
   double base_lr() const { return common_.lr; }
   void set_lr(double lr) { lr_ = lr; }
 
-  // For a view in the last step: sums of the squares, over the rows that the view has, if any, of "moment",
-  // "param" and "update" (the change of the parameter); empty if the optimizer does not keep enough. Their
-  // roots are Composer's report_per_parameter_metrics.
+  // Sums of squares of "moment", "param" and "update" (the change of the parameter) in the last step, over
+  // the rows of a view; empty if the optimizer does not keep enough. The roots are Composer's
+  // report_per_parameter_metrics.
   virtual std::vector<std::pair<std::string, ExactSum>> squares(size_t view) const;
 
   // Number of updates of a view; without argument the maximum over all views.
@@ -60,9 +60,9 @@ class Optimizer {
   int64_t steps() const;
   std::vector<OptimizerState> state() const;  // of the trained parameters
 
-  // After surgery: the views are others. `kept` has for each of them the index of the earlier view of the
-  // same parameter, whose state and weight decay stay; nullopt: a new parameter, which begins fresh. State
-  // takes the strides of the parameter. Allocates memory.
+  // Call after surgery has replaced the views. `kept`: for each view the index of the earlier view of the
+  // same parameter, whose state and weight decay stay; nullopt: a new parameter, with new state. State gets
+  // the strides of the parameter. Allocates memory.
   using Kept = std::vector<std::optional<size_t>>;
   void follow(const Kept& kept);
 
@@ -84,11 +84,11 @@ class Optimizer {
   // The views must outlive the optimizer. Gradients are read from the views at each step.
   Optimizer(const std::vector<ParamView>& views, Common common);
 
-  // Adds zeros like each view's tensor, but none for those that are not trained; the reference stays valid.
+  // Adds zeros like each trained view's tensor; the reference stays valid.
   StateTensors& add_state(const std::string& name);
   // steps() already counts the current update.
   virtual void update(Call call, const at::Tensor& grad_scale) = 0;
-  // The views are others, for a subclass with something else for each view.
+  // Called when the views were replaced, for subclasses with data per view.
   virtual void views_changed() {}
   const ParamView& view(size_t index) const { return views_[index]; }
   size_t view_count() const { return views_.size(); }

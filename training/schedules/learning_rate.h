@@ -50,9 +50,9 @@ class LearningRate {
   // The schedule of [scheduler]; empty = constant.
   const Schedule& schedule() const { return schedule_; }
 
-  // The rate of the batch that begins at `now`, by a schedule that may have replaced schedule().
+  // The rate of the batch that begins at `now`, by `schedule`, which may replace schedule().
   double at(const Timestamp& now, const Schedule& schedule) const;
-  // Call after a batch, or after an epoch before it is counted, that began at `before`. Matters only in
+  // Call after a batch that began at `before`, and after an epoch before it is counted. Has an effect only in
   // Composer's mode, where the next rate is the schedule's value at `before`.
   void advance(const Timestamp& before, const Schedule& schedule);
   void advance_epoch(const Timestamp& before, const Schedule& schedule);

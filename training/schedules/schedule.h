@@ -15,7 +15,7 @@ using Schedule = std::function<double(const Timestamp& now)>;
 struct Horizon {
   Time max_duration;  // already scaled by the ratio
   int64_t batches_per_epoch = 0;
-  double scale_schedule_ratio = 1.0;  // Composer's: scales all times of a schedule but its warm-up
+  double scale_schedule_ratio = 1.0;  // Composer's: scales all times of a schedule except its warm-up
   bool composer = false;              // [compat]: a scaled warm-up ends at its unscaled end
   bool unchecked = false;             // report errors of later times only when reached
   double base_lr = 1.0;               // the optimizer's; max_lr and eta_min are relative to it

@@ -34,11 +34,11 @@ struct Timestamp {
 // True if a training of length `max_duration` has ended.
 bool reached(const Timestamp& now, const Time& max_duration);
 
-// The part of `max_duration` that has passed, 0 at the start, 1 at the end.
+// The fraction of `max_duration` that has passed, 0 at the start, 1 at the end.
 double elapsed(const Timestamp& now, const Time& max_duration);
 
 // "Every N units", for evaluations, checkpoints and callbacks. Fires when a multiple of N was reached or
-// passed since the time before, so needs no state. Zero or less never fires. Epochs and iterations are
+// passed since the previous time, so needs no state. Zero or less never fires. Epochs and iterations are
 // checked at their ends, other units at the end of each batch. A fraction of the training (dur) is converted
 // to the unit of max_duration, or from epochs to batches, and rounded up.
 class Interval {

@@ -156,7 +156,7 @@ TEST(ClosureTest, APassThatGoesNowhereChangesNothing) {
   }
 }
 
-// The loss that is told is the first pass's, of the weights as they are.
+// The reported loss is the first pass's, of the weights as they are.
 TEST(ClosureTest, TheLossOfAStepIsItsFirstPasses) {
   MemoryWorld world{.recipe = recipe(1)};
   const auto plain = world.run("1");

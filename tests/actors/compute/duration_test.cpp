@@ -50,7 +50,7 @@ class Changer final : public Callback {
   int64_t& trained_;
 };
 
-// How many batches were trained.
+// The number of trained batches.
 int64_t batches_of(const std::string& run_dir, const Change& change, const std::string& max_duration = "6ep",
                    int64_t fails_after = -1) {
   int64_t trained = 0;
@@ -89,7 +89,7 @@ TEST(DurationTest, ATrainingThatWasEndedIsOver) {
   EXPECT_EQ(batches_of(folder.path("run"), end), 0);
 }
 
-TEST(DurationTest, ThatWasChangedStaysSoInARunThatIsResumed) {
+TEST(DurationTest, AChangedDurationOutlivesAResume) {
   const Scratch folder;
   const Change shorten{Event::kEpochEnd, 2, "4ep"};
   EXPECT_EQ(batches_of(folder.path("whole"), shorten), 8);
@@ -98,8 +98,8 @@ TEST(DurationTest, ThatWasChangedStaysSoInARunThatIsResumed) {
   EXPECT_EQ(inspect_digest(folder.path("parts")), inspect_digest(folder.path("whole")));
 }
 
-// What FIT_START changes it changes in every start.
-TEST(DurationTest, ThatFitStartChangesIsChangedOnce) {
+// The change at FIT_START is made in every attempt.
+TEST(DurationTest, AChangeAtFitStartIsMadeOnce) {
   const Scratch folder;
   const Change shorten{Event::kFitStart, 0, "3ep"};
   EXPECT_EQ(batches_of(folder.path("whole"), shorten), 6);
@@ -108,7 +108,7 @@ TEST(DurationTest, ThatFitStartChangesIsChangedOnce) {
   EXPECT_EQ(inspect_digest(folder.path("parts")), inspect_digest(folder.path("whole")));
 }
 
-TEST(DurationTest, AnotherOneInTheRecipeComesBeforeIt) {
+TEST(DurationTest, ANewDurationInTheRecipeReplacesAChangedOne) {
   const Scratch folder;
   batches_of(folder.path("run"), {Event::kEpochEnd, 4, ""});
   EXPECT_EQ(batches_of(folder.path("run"), {Event::kEpochEnd, -1, ""}, "5ep"), 6);

@@ -86,7 +86,7 @@ std::string refusal(const std::string& evaluators) {
   return "";
 }
 
-TEST(EvaluatorsTest, EachHasItsLabelAndItsInterval) {
+TEST(EvaluatorsTest, EvaluatorsHaveTheirOwnLabelsAndIntervals) {
   const auto of = measured(eval("") + other("label = 'often'\neval_interval = '3ba'") +
                            other("label = 'never'\neval_interval = '0ep'"));
   EXPECT_THAT(steps(of, "metrics/eval/CrossEntropy"), ElementsAre(4, 8));
@@ -95,7 +95,7 @@ TEST(EvaluatorsTest, EachHasItsLabelAndItsInterval) {
   EXPECT_EQ(of.at("metrics/eval/CrossEntropy").at(8), of.at("metrics/often/CrossEntropy").at(8));
 }
 
-TEST(EvaluatorsTest, OneOfItsOwnNeedsNoDataEval) {
+TEST(EvaluatorsTest, AnExtraEvaluatorNeedsNoDataEval) {
   EXPECT_THAT(measured(other("label = 'alone'")),
               ElementsAre(Key("metrics/alone/CrossEntropy"), Key("metrics/alone/MulticlassAccuracy"),
                           Key("metrics/alone/loss")));
@@ -201,11 +201,11 @@ TEST(EvaluatorsTest, MetricsHaveKeysOfTheirOwn) {
   EXPECT_EQ(among_ten.at("metrics/ten/MulticlassAccuracy").at(8), 1.0);
 }
 
-TEST(EvaluatorsTest, WhatMakesNoSenseIsRefusedByItsKey) {
+TEST(EvaluatorsTest, ContradictoryEvaluatorsAreRefusedByTheirKey) {
   EXPECT_THAT(refusal(other("label = 'a'") + other("label = 'a'")),
               HasSubstr("evaluators.1.label = \"a\": another evaluator has this label"));
   EXPECT_THAT(refusal(eval("") + other("label = 'eval'")), HasSubstr("evaluators.0.label"));
-  EXPECT_THAT(refusal(other("label = 'train'")), HasSubstr("not \"train\""));
+  EXPECT_THAT(refusal(other("label = 'train'")), HasSubstr("other than \"train\""));
   EXPECT_THAT(refusal(other("")), HasSubstr("label"));
   EXPECT_THAT(refusal(eval("metric_names = ['MulticlasAccuracy']")),
               HasSubstr("did you mean MulticlassAccuracy"));
@@ -251,7 +251,7 @@ TEST(EvaluatorsTest, EpochsMayBeSubsetsToo) {
   EXPECT_EQ(std::ranges::count(lines, '\n'), 6);
 }
 
-// How many samples there are in what the state says that batches come from.
+// The number of samples of State::dataset.
 class SizesSeen final : public Callback {
  public:
   std::string name() const override { return "SizesSeen"; }

@@ -22,7 +22,7 @@ inline std::string mlp(int steps) {
                          "samples = 24\nbatch_size = 12\nshape = [3]\n", steps);
 }
 
-// Takes as much memory as it is told to.
+// Takes as much memory as its appetite says.
 class HungryModel final : public Model {
  public:
   struct Appetite {

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kSamples = 12, kClasses = 5, kFeatures = 3;
 constexpr double kSmoothing = 0.1, kRate = 0.5;
-// Of every number of parts of the batch that the tests make, some have no target that counts.
+// However the tests cut the batch, some parts have no target that counts.
 at::Tensor given_indices() {
   return at::tensor({-100, 3, -100, -100, 1, 4, 0, -100, -100, -100, 2, 1}, at::kLong);
 }
@@ -28,7 +28,7 @@ at::Tensor given_inputs() {
   return at::linspace(-3, 4, kSamples * kFeatures).cos().view({kSamples, kFeatures});
 }
 
-// A value for each class of which no sum is that of another sample, and some are nothing.
+// A value for each class; each sample has another sum, and some have sum 0.
 at::Tensor dense_targets() {
   const at::Tensor some = at::linspace(0, 9, kSamples * kClasses).sin().abs().view({kSamples, kClasses});
   return some * given_indices().ne(-100).unsqueeze(1);
@@ -62,7 +62,7 @@ at::Tensor mean_over_masses(const at::Tensor& scores) {
   return -(dense_targets() * at::log_softmax(scores, 1)).sum() / dense_targets().sum();
 }
 
-// Plain gradient descent: the losses of so many steps, and the weights after them.
+// Plain gradient descent: the losses of `steps` steps, and the weights after them.
 std::pair<std::vector<double>, at::Tensor> descended(const Formula& loss_of, int steps) {
   std::vector<double> losses;
   at::Tensor weight = first_weight();
@@ -141,7 +141,7 @@ void expect_losses(const Fields& lines, const std::vector<double>& wanted) {
     EXPECT_NEAR(found[step], wanted[step], 2e-6) << step;
 }
 
-TEST(IgnoredTargets, SmoothOnesAreThoseOfPyTorchOverAnyParts) {
+TEST(IgnoredTargets, SmoothTargetsTrainAsInPyTorchOverAnyParts) {
   const std::string smoothing = "[[algorithms]]\nkind = 'label_smoothing'\nsmoothing = 0.1\n";
   const auto [losses, weight] = descended(smooth_mean, 2);
   const at::Tensor scores = given_inputs().matmul(weight);
@@ -155,7 +155,7 @@ TEST(IgnoredTargets, SmoothOnesAreThoseOfPyTorchOverAnyParts) {
   }
 }
 
-TEST(IgnoredTargets, DenseOnesCountByTheirSumOverAnyParts) {
+TEST(IgnoredTargets, DenseTargetsCountByTheirSumOverAnyParts) {
   const auto [losses, weight] = descended(mean_over_masses, 2);
   const double mean = mean_over_masses(given_inputs().matmul(weight)).item<double>();
   for (const Cutting& parts : all_cuttings()) {

@@ -122,7 +122,7 @@ TEST_F(LimitedMeterTest, ErrorNamesTheLimit) {
   }
 }
 
-// Whoever finds no memory gets that of the cache.
+// An allocation that finds no memory gets that of the cache.
 TEST_F(MeterTest, OperatorNewEmptiesTheCache) {
   at::empty({400'000'000}, at::kByte);
   rlimit before{};

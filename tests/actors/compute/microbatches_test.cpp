@@ -129,7 +129,7 @@ TEST(MicrobatchesTest, EachSampleWhoseTargetCountsWeighsTheSame) {
 }
 
 // Its mean loss would be 0 / 0.
-TEST(MicrobatchesTest, OneWhoseTargetsAreAllIgnoredCountsForNothing) {
+TEST(MicrobatchesTest, AMicrobatchOfIgnoredTargetsCountsForNothing) {
   Training training(kGptRecipe, kTokenSpec);
   Batch batch = TensorTree::Children{{"input", at::randint(8, {2, 4})}, {"target", at::randint(8, {2, 4})}};
   batch["target"].select(0, 1).fill_(-100);
@@ -163,7 +163,7 @@ TEST(MicrobatchesTest, StatisticsAreTakenInOnceAMicrobatchAndRank) {
   EXPECT_EQ(tracked_batches(training), 4);
 }
 
-// As one that selects samples does.
+// Like an algorithm that selects samples.
 class OwnPass final : public Algorithm {
  public:
   std::string name() const override { return "OwnPass"; }
@@ -251,7 +251,7 @@ TEST(MicrobatchesTest, LayersDrawOnceABatchOrByPlace) {
   EXPECT_NE(layer->drawn[1], layer->drawn[3]);
 }
 
-// Not by what the step before has left: that of a resumed run has left nothing.
+// The last step must not matter: a resumed run has none.
 TEST(MicrobatchesTest, LayersDrawByPlaceInAListenersOwnPassToo) {
   Training training;
   auto layer = std::make_shared<CountingDraws>();

@@ -300,7 +300,7 @@ constexpr std::pair<Event, int> kOutsideOfAStep[] = {{Event::kFitStart, 0},     
                                                      {Event::kBatchCheckpoint, 1},  {Event::kEpochEnd, 2},
                                                      {Event::kEpochCheckpoint, 2},  {Event::kFitEnd, 4}};
 
-TEST(OutOfMemoryTest, InAListenerOutsideOfAStepItIsAClearStop) {
+TEST(OutOfMemoryTest, FailureInAListenerOutsideAStepIsAClearStop) {
   for (const auto& [event, step] : kOutsideOfAStep) {
     Engine::Options algorithm, callback;
     algorithm.algorithms = {std::make_shared<AlgorithmFailsAt>(event)};
@@ -349,7 +349,7 @@ TEST(OutOfMemoryTest, NumberOfTheUsersIsNotChanged) {
   EXPECT_NE(outcome.error.find("grad_accum = \"auto\" would continue"), std::string::npos) << outcome.error;
 }
 
-TEST(OutOfMemoryTest, AfterTheVerdictItIsAClearStop) {
+TEST(OutOfMemoryTest, FailureAfterTheVerdictIsAClearStop) {
   HungryModel::Appetite appetite;
   appetite.fails_in_commit = true;
   const auto outcome = hungry_world(appetite, 4).run("\"auto\"");
@@ -358,7 +358,7 @@ TEST(OutOfMemoryTest, AfterTheVerdictItIsAClearStop) {
   EXPECT_EQ(outcome.error.find('\n'), std::string::npos) << outcome.error;
 }
 
-TEST(OutOfMemoryTest, InAnEvaluationItIsAClearStop) {
+TEST(OutOfMemoryTest, FailureInAnEvaluationIsAClearStop) {
   HungryModel::Appetite appetite;
   appetite.fails_in_evaluation = true;
   MemoryWorld world = hungry_world(appetite, 2);

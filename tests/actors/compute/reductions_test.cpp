@@ -36,7 +36,7 @@ struct Heard {
   std::vector<std::string> order;
 };
 
-// Sums what it has seen of the batch, something else on every rank, and a number that it leaves alone.
+// Sums a number of its batch, a number that differs on every rank, and a number that it does not set.
 class Summing final : public Callback {
  public:
   explicit Summing(Heard& heard) : heard_(heard) {}
@@ -197,7 +197,7 @@ TEST(ReductionsTest, AnAbortedAttemptHasNone) {
   EXPECT_EQ(heard[1].contributed, 2);
 }
 
-// Wants memory for what it adds.
+// Allocates memory in `contribute`.
 class Spender final : public Callback {
  public:
   std::string name() const override { return "Spender"; }
@@ -223,7 +223,7 @@ TEST(ReductionsTest, MemoryThatRunsOutForThemAbortsTheAttempt) {
   EXPECT_TRUE(automatic.weights == by_hand.weights);
 }
 
-TEST(ReductionsTest, OfAStepWithClosuresTheyAreOfTheFirstPass) {
+TEST(ReductionsTest, SumsOfAStepWithClosuresAreOfTheFirstPass) {
   std::vector<Heard> heard(2);
   const MemoryWorld world{.recipe = mlp_recipe(2),
                           .listeners = summing(heard, std::make_shared<SAM>(SAMOptions{.rho = 0.1}))};
@@ -234,7 +234,7 @@ TEST(ReductionsTest, OfAStepWithClosuresTheyAreOfTheFirstPass) {
   }
 }
 
-TEST(ReductionsTest, OfAStepThatIsAbortedInALaterPassTheyComeAgain) {
+TEST(ReductionsTest, SumsOfAStepAbortedInALaterPassComeAgain) {
   std::vector<Heard> heard(2);
   MemoryWorld world{.recipe = mlp_recipe(1)};
   world.listeners = summing(heard, std::make_shared<SAM>(SAMOptions{.rho = 0.1}));

@@ -105,7 +105,7 @@ std::vector<std::string> lines(const std::string& run_dir) {
   return found;
 }
 
-// What was written at an interval's end.
+// The checkpoint written at an interval's end.
 std::set<std::string> held(const std::string& run_dir) {
   std::set<std::string> names;
   for (const auto& file : std::filesystem::directory_iterator(run_dir + "/held"))
@@ -115,7 +115,7 @@ std::set<std::string> held(const std::string& run_dir) {
 
 class StopInEvaluationTest : public testing::TestWithParam<std::pair<const char*, int64_t>> {};
 
-TEST_P(StopInEvaluationTest, CutsItShortAndLeavesItToTheNextStart) {
+TEST_P(StopInEvaluationTest, CutsItShortAndLeavesItToTheNextAttempt) {
   const auto [interval, step] = GetParam();
   const Scratch folder;
   train_evaluating(interval, folder.path("whole"), -1);

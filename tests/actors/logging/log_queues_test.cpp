@@ -245,7 +245,7 @@ TEST_F(LogQueuesTest, ReportsAreSkippedWithinAnIntervalButForTheLast) {
   EXPECT_THAT(log_.lines, IsEmpty());
 }
 
-TEST_F(LogQueuesTest, NothingIsRecordedOfASingleStep) {
+TEST_F(LogQueuesTest, SingleStepsAreNotRecorded) {
   train(10'000, std::chrono::milliseconds(1));
   EXPECT_LE(recorder_.asked, 10'000 / LogQueues::kWindow + 2);
   EXPECT_THAT(recorder_.events, IsEmpty());

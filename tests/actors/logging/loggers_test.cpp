@@ -69,7 +69,7 @@ std::vector<double> values(const std::string& csv, const std::string& name) {
   return found;
 }
 
-TEST(LoggersTest, OneOfTheProgramWorksBesideThoseOfTheRecipe) {
+TEST(LoggersTest, ALoggerOfTheProgramWorksBesideThoseOfTheRecipe) {
   const Scratch folder;
   const auto memory = std::make_shared<InMemoryLogger>();
   log_run(logging_recipe("[[loggers]]\nkind = 'csv'\n[[loggers]]\nkind = 'file'\n[[callbacks]]\nkind = "
@@ -173,7 +173,7 @@ TEST(LoggersTest, ARunThatResumesLogsWhatAnUninterruptedOneDoes) {
   log_run(recipe, folder.path("parts"), {}, "auto");
   EXPECT_EQ(read_text(folder.path("parts/metrics-rank0.csv")),
             read_text(folder.path("whole/metrics-rank0.csv")));
-  for (const char* file : {"logs-rank0.txt", "logs-rank0.jsonl"}) {  // which have every start's seed
+  for (const char* file : {"logs-rank0.txt", "logs-rank0.jsonl"}) {  // which have every attempt's seed
     std::istringstream lines(read_text(folder.path("parts/" + std::string(file))));
     std::string text;
     int starts = 0;
@@ -206,7 +206,7 @@ class Chatter final : public Callback {
   }
 };
 
-TEST(LoggersTest, WhatAnAbortedAttemptLoggedIsNotSeen) {
+TEST(LoggersTest, LinesOfAnAbortedAttemptReachNoLogger) {
   const auto memory = std::make_shared<InMemoryLogger>();
   MemoryWorld world{.recipe = logging_recipe("")};
   world.failures[1] = {40};
@@ -238,7 +238,7 @@ class Broken final : public LoggerDestination {
   int calls = 0;
 };
 
-TEST(LoggersTest, OneThatFailsIsReportedAndLeftAlone) {
+TEST(LoggersTest, AFailingLoggerIsReportedAndNotCalledAgain) {
   const auto broken = std::make_shared<Broken>();
   const auto memory = std::make_shared<InMemoryLogger>();
   MemoryWorld world{.recipe = logging_recipe("")};
@@ -278,7 +278,7 @@ class ThrowsIn final : public LoggerDestination {
   std::string call_;
 };
 
-TEST(LoggersTest, OneThatThrowsWhateverWhereverEndsNothing) {
+TEST(LoggersTest, AnExceptionOfALoggerEndsNoTraining) {
   for (const char* call :
        {"open", "step_end", "flush", "busy", "finish", "finishes_within", "out_of_memory", "batch_end"}) {
     MemoryWorld world{.recipe = logging_recipe("")};
@@ -317,7 +317,7 @@ TEST(LoggersTest, TheEndOfARunWaitsForNoneAsLongAsItLikes) {
          context.stop();
        }});
   scheduler.run();
-  EXPECT_TRUE(late) << "it is told";
+  EXPECT_TRUE(late) << "finish was not called with late";
   EXPECT_LE(scheduler.now() - TimePoint{}, LogWriter::kMostToFinish + std::chrono::milliseconds(100));
 }
 
@@ -385,7 +385,7 @@ class Talker final : public Actor {
   int said_ = 0;
 };
 
-TEST(LoggersTest, OneThatIsStuckLosesRecordsAndHoldsNobodyUp) {
+TEST(LoggersTest, AStuckLoggerLosesRecordsAndDelaysNoOther) {
   const auto stuck = std::make_shared<Stuck>();
   const auto fast = std::make_shared<InMemoryLogger>();
   Warnings log;

@@ -60,7 +60,7 @@ TEST(StuckLoggerTest, ATrainingEndsWithoutOneThatNeverReturns) {
   }
 }
 
-TEST(StuckLoggerTest, OfOneThatReturnsNothingIsSaid) {
+TEST(StuckLoggerTest, AReturningLoggerIsNotReported) {
   const Scratch folder;
   const std::string run_dir = folder.path("run");
   EXPECT_EQ(Trainer(options_with(std::make_shared<StuckIn>("none"), run_dir)).fit(), 0);

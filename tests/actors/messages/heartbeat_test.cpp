@@ -9,7 +9,7 @@ using enum TraceKind;
 
 const TimePoint kNow{std::chrono::hours(1)};
 
-// What others hear of a rank whose actors did these things, each with its age.
+// The heartbeat of a rank whose actors recorded these events, each with its age.
 Heartbeat heard(const std::vector<std::pair<TraceKind, int>>& compute_did, bool waiting = false) {
   RingRecorder recorder;
   for (const auto& [kind, age_s] : compute_did)
@@ -18,7 +18,7 @@ Heartbeat heard(const std::vector<std::pair<TraceKind, int>>& compute_did, bool 
   return parse_heartbeat(heartbeat_text(recorder, kNow, waiting)).value();
 }
 
-TEST(HeartbeatTest, TellsTheLastThatComputeDidAndItsAge) {
+TEST(HeartbeatTest, ReportsTheLastEventAndItsAge) {
   const Heartbeat heartbeat = heard({{kMicrobatch, 9}, {kBackwardDone, 3}});
   EXPECT_EQ(heartbeat.last, kBackwardDone);
   EXPECT_EQ(heartbeat.step, 12);
@@ -26,20 +26,20 @@ TEST(HeartbeatTest, TellsTheLastThatComputeDidAndItsAge) {
   EXPECT_EQ(heartbeat.text(), "step 12, backward done, 3.0 s ago");
 }
 
-TEST(HeartbeatTest, TellsWhetherTheRankWaitsForOthers) {
+TEST(HeartbeatTest, ReportsWhetherTheRankWaitsForOthers) {
   EXPECT_FALSE(heard({{kBatch, 1}}).waiting);
   EXPECT_TRUE(heard({{kBatch, 1}}, true).waiting);
   EXPECT_EQ(heard({{kBatch, 1}}, true).text(), "step 12, batch, 1.0 s ago, waiting for other ranks");
 }
 
-TEST(HeartbeatTest, OneThatIsDoneOrAtWorkAloneIsUnhurried) {
+TEST(HeartbeatTest, ARankThatIsDoneOrWorksAloneIsUnhurried) {
   EXPECT_FALSE(heard({{kBatch, 100}}).unhurried());
   for (TraceKind kind : {kVerifies, kPrepares, kDone, kWritesText, kWaitsForDisk, kWaitsForLogs})
     EXPECT_TRUE(heard({{kBatch, 100}, {kind, 90}}).unhurried());
 }
 
 // More than ranks are likely to be; each has sent rank 0 its part of the last checkpoint.
-TEST(HeartbeatTest, TellsWhatComputeDidBeforeManyPacketsCame) {
+TEST(HeartbeatTest, ReportsTheEventBeforeManyPackets) {
   RingRecorder recorder;
   recorder.record({kNow, kWaitsForDisk, 12});
   for (int rank = 1; rank <= 500; ++rank) recorder.record({kNow, kControlReceived, 12, rank});

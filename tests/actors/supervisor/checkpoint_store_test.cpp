@@ -41,7 +41,7 @@ class CheckpointStoreTest : public testing::Test {
       own.reject(chosen.folder, damage);
     return chosen;
   }
-  // What the ranks find.
+  // The ranks' choice.
   std::string damage_of(const std::string& folder) try {
     if (!folder.empty()) verify_files(disk_, open_checkpoint(disk_, folder));
     return "";
@@ -137,7 +137,7 @@ TEST_F(CheckpointStoreTest, RunsOfDifferentNamesShareAFolder) {
   EXPECT_EQ(chosen(resume("auto")), folder_ + "/mine-ba20");
 }
 
-TEST_F(CheckpointStoreTest, TheOneThatAStartResumesFromStaysWhileItTrains) {
+TEST_F(CheckpointStoreTest, TheCheckpointResumedFromOutlivesTheTraining) {
   run_name_ = job_.settings.run_name = "mine";
   publish_all({"ep0-ba1", "ep0-ba2"});
   CheckpointStore second = store(2);
@@ -159,21 +159,21 @@ TEST_F(CheckpointStoreTest, NoLinkWhereNoneIsWanted) {
   EXPECT_EQ(chosen(resume("auto")), folder_ + "/ep1-ba10");
 }
 
-TEST_F(CheckpointStoreTest, DamagedOneIsNamedAndTheOlderUsed) {
+TEST_F(CheckpointStoreTest, ADamagedCheckpointIsNamedAndAnOlderUsed) {
   publish_all({"ep1-ba10", "ep2-ba20"});
   flip_bit(folder_ + "/ep2-ba20/rank-0.h5", 100);
   EXPECT_EQ(chosen(resume("auto")), folder_ + "/ep1-ba10");
   EXPECT_THAT(log_.lines, ElementsAre(HasSubstr("ignored: " + folder_ + "/ep2-ba20/rank-0.h5")));
 }
 
-TEST_F(CheckpointStoreTest, DamagedOnesAreNamedOnceEach) {
+TEST_F(CheckpointStoreTest, DamagedCheckpointsAreNamedOnceEach) {
   publish_all({"ep1-ba10", "ep2-ba20", "ep3-ba30"});
   for (const char* name : {"/ep2-ba20", "/ep3-ba30"}) flip_bit(folder_ + name + "/rank-0.h5", 100);
   EXPECT_EQ(chosen(resume(folder_)), folder_ + "/ep1-ba10");
   EXPECT_THAT(log_.lines, ElementsAre(HasSubstr("ep3-ba30/rank-0.h5"), HasSubstr("ep2-ba20/rank-0.h5")));
 }
 
-TEST_F(CheckpointStoreTest, ADamagedOneThatIsNamedIsTheSettingsMistake) {
+TEST_F(CheckpointStoreTest, ADamagedCheckpointNamedByASettingIsItsMistake) {
   publish_all({"ep1-ba10", "ep2-ba20"});
   const std::string named = folder_ + "/ep2-ba20";
   flip_bit(named + "/rank-0.h5", 100);
@@ -195,7 +195,7 @@ TEST_F(CheckpointStoreTest, StartingAfreshPutsThoseOfTheEarlierRunAside) {
   EXPECT_EQ(chosen(resume("auto")), "");
 }
 
-TEST_F(CheckpointStoreTest, WhatWasPutAsideStaysHoweverOftenARunStartsAfresh) {
+TEST_F(CheckpointStoreTest, CheckpointsPutAsideOutliveFurtherAttempts) {
   for (const char* name : {"ep1-ba10", "ep1-ba5", "ep1-ba7"}) {
     publish_all({name});
     store().begin("");
@@ -206,7 +206,7 @@ TEST_F(CheckpointStoreTest, WhatWasPutAsideStaysHoweverOftenARunStartsAfresh) {
   EXPECT_THAT(log_.lines.back(), HasSubstr("are now in " + folder_ + "/earlier-3"));
 }
 
-TEST_F(CheckpointStoreTest, GoingOnFromAnEarlierOneOfItsOwnPutsLaterOnesAside) {
+TEST_F(CheckpointStoreTest, ResumingFromAnOwnEarlierCheckpointPutsLaterOnesAside) {
   publish_all({"ep1-ba10", "ep2-ba20", "ep3-ba30"});
   store().begin(folder_ + "/ep1-ba10");
   EXPECT_THAT(names(), ElementsAre("earlier", "ep1-ba10", "latest"));
@@ -214,7 +214,7 @@ TEST_F(CheckpointStoreTest, GoingOnFromAnEarlierOneOfItsOwnPutsLaterOnesAside) {
   EXPECT_EQ(chosen(resume("auto")), folder_ + "/ep1-ba10");
 }
 
-TEST_F(CheckpointStoreTest, GoingOnFromOneThatLiesElsewherePutsAllAside) {
+TEST_F(CheckpointStoreTest, ResumingFromAnotherFolderPutsAllAside) {
   publish_all({"ep1-ba10", "ep2-ba20"});
   store().begin("");
   tensors_["model/a"] += 1;
@@ -223,7 +223,7 @@ TEST_F(CheckpointStoreTest, GoingOnFromOneThatLiesElsewherePutsAllAside) {
   EXPECT_THAT(names(), ElementsAre("earlier", "earlier-2"));
 }
 
-TEST_F(CheckpointStoreTest, OneThatLostItsManifestIsNotInTheWay) {
+TEST_F(CheckpointStoreTest, ACheckpointWithoutManifestIsNotInTheWay) {
   publish_all({"ep1-ba10", "ep2-ba20", "ep3-ba30"});
   disk_.remove_all(folder_ + "/ep1-ba10/manifest.json");
   store().begin(folder_ + "/ep2-ba20");
@@ -231,7 +231,7 @@ TEST_F(CheckpointStoreTest, OneThatLostItsManifestIsNotInTheWay) {
   EXPECT_EQ(chosen(resume("auto")), folder_ + "/ep2-ba20");
 }
 
-TEST_F(CheckpointStoreTest, WhatAKilledWriterLeftIsRemoved) {
+TEST_F(CheckpointStoreTest, RemainsOfAKilledWriterAreRemoved) {
   publish_all({"ep1-ba10"});
   disk_.make_folders(folder_ + "/.ep2-ba20-77");
   store().begin(folder_ + "/ep1-ba10");
@@ -250,7 +250,7 @@ TEST_F(CheckpointStoreTest, KeepsTheNewestEvenWhenAskedToKeepNone) {
   EXPECT_THAT(names(), ElementsAre("ep2-ba20", "latest"));
 }
 
-TEST_F(CheckpointStoreTest, TheOneJustPublishedOutlivesLaterDamagedOnes) {
+TEST_F(CheckpointStoreTest, ThePublishedCheckpointOutlivesLaterDamagedOnes) {
   publish_all({"ep1-ba10", "ep2-ba20", "ep3-ba30"});
   flip_bit(folder_ + "/ep3-ba30/rank-0.h5", 100);
   auto one = store(1);

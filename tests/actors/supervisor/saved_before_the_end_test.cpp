@@ -29,8 +29,8 @@ void train_hungry(const std::string& run_dir, const std::string& grad_accum, int
   train_in_one_process(recipe_of(mlp(4) + "grad_accum = " + grad_accum + "\n" + budget), options);
 }
 
-// The run that goes on from there does so in the smallest microbatches, as they were left.
-TEST(OutOfMemoryTest, WhatWasTrainedBeforeAStepThatIsTooLargeIsSaved) {
+// The run that resumes from there continues in the smallest microbatches, as they were left.
+TEST(OutOfMemoryTest, StepsBeforeATooLargeStepAreSaved) {
   const Scratch folder;
   const std::string whole = folder.path("whole"), cut = folder.path("cut");
   train_hungry(whole, "[[0, 1], [2, 6]]", kMb);
@@ -41,7 +41,7 @@ TEST(OutOfMemoryTest, WhatWasTrainedBeforeAStepThatIsTooLargeIsSaved) {
 }
 
 // On one rank only; the other one waits for its sums.
-TEST(OutOfMemoryTest, WhatWasTrainedBeforeAnEvaluationThatIsTooLargeIsSaved) {
+TEST(OutOfMemoryTest, StepsBeforeATooLargeEvaluationAreSaved) {
   const Scratch folder;
   const auto train = [&](const std::string& run, bool fails, const std::string& resume) {
     LocalRunOptions options;
@@ -103,7 +103,7 @@ void train_with(std::shared_ptr<Callback> listener, const std::string& run_dir,
   train_in_one_process(recipe_of(recipe + eval), options);
 }
 
-TEST(OutOfMemoryTest, InAListenerOutsideOfAStepItEndsAllRanksWhichResumeFromTheLastCheckpoint) {
+TEST(OutOfMemoryTest, AllRanksResumeFromTheLastCheckpointAfterAListenerFails) {
   const Scratch folder;
   train_with(nullptr, folder.path("whole"));
   const std::pair<Event, int64_t> moments[] = {
@@ -151,8 +151,8 @@ class RecordedFailures final : public Recorder {
   bool replays_;
 };
 
-// Memory that is not the meter's: nobody knows which allocation it was.
-TEST(OutOfMemoryTest, ThrownByTypeItIsRecordedAndHadAgain) {
+// Memory outside the meter: the failed allocation has no number.
+TEST(OutOfMemoryTest, AnUnmeteredFailureIsRecordedAndReplayed) {
   std::map<int, std::vector<double>> inputs;
   const auto train = [&](HungryModel::Appetite appetite, bool replays) {
     MemoryWorld world = hungry_world(std::move(appetite), 4);

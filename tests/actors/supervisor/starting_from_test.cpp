@@ -1,4 +1,4 @@
-// What a run saves, and what it starts from: the save_* and load_* keys of [checkpoint].
+// Saving and loading: the save_* and load_* keys of [checkpoint].
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -178,7 +178,7 @@ TEST_F(StartingFromTest, AnotherRunsCheckpointsAreNotOverwrittenUnasked) {
   EXPECT_EQ(state("a").run_name, "two");
 }
 
-TEST_F(StartingFromTest, WeightsAloneAreSavedAndGoneOnWithByNobody) {
+TEST_F(StartingFromTest, WeightsAloneAreSavedAndCannotBeResumed) {
   train("a", {.checkpoint = "save_weights_only = true"});
   for (const auto& [name, tensor] : newest("a").tensors) EXPECT_THAT(name, StartsWith("model/"));
   EXPECT_THAT(refused("b", {.checkpoint = load_path("a")}),
@@ -189,7 +189,7 @@ TEST_F(StartingFromTest, WeightsAloneAreSavedAndGoneOnWithByNobody) {
               AllOf(HasSubstr("checkpoint.save_weights_only = true"), HasSubstr("--resume = \"auto\"")));
 }
 
-TEST_F(StartingFromTest, WhatIsToBeIgnoredIsNotSaved) {
+TEST_F(StartingFromTest, KeysIgnoredBySavingAreNotInTheCheckpoint) {
   listeners_ = counting_;
   train("a", {.checkpoint = "save_ignore_keys = ['state/optimizers/*/exp_avg', 'algorithms/*']"});
   EXPECT_FALSE(tensor("a", "optimizers/0.weight/exp_avg").defined());
@@ -226,7 +226,7 @@ TEST_F(StartingFromTest, WeightsOnlyWithInitialWeightsIsAContradiction) {
               AllOf(HasSubstr("model.weights = "), HasSubstr("load_weights_only = true")));
 }
 
-TEST_F(StartingFromTest, NamesThatDifferArePassedOverWhereThatIsAllowed) {
+TEST_F(StartingFromTest, NamesThatDifferAreIgnoredWhereThatIsAllowed) {
   train("a", {.model = "hidden = [8]"});
   const Recipe deeper{.checkpoint = load_path("a") + "load_weights_only = true",
                       .max_duration = kOneStep,
@@ -241,7 +241,7 @@ TEST_F(StartingFromTest, NamesThatDifferArePassedOverWhereThatIsAllowed) {
   EXPECT_THAT(refused("c", lenient), AllOf(HasSubstr("'model/0.weight' is [8, 6]"), HasSubstr("[9, 6]")));
 }
 
-TEST_F(StartingFromTest, NamesThatDifferArePassedOverOfAWholeRunToo) {
+TEST_F(StartingFromTest, NamesThatDifferAreIgnoredForAWholeRunToo) {
   train("a", {});
   const std::string lenient = load_path("a") + "load_strict_model_weights = false";
   train("b", {.checkpoint = lenient, .max_duration = "6ba", .model = "hidden = [8, 10]"});
@@ -371,7 +371,7 @@ TEST_F(StartingFromTest, AutoresumeNeedsANameAndAFolder) {
   EXPECT_THAT(why, HasSubstr("it needs run_name"));
 }
 
-// Looks at the metrics that a run which goes on has at hand.
+// Looks at the metrics that a resumed run has at hand.
 class LooksAtMetrics final : public Callback {
  public:
   explicit LooksAtMetrics(std::map<std::string, double>& seen) : seen_(seen) {}
@@ -400,7 +400,7 @@ TEST_F(StartingFromTest, MetricsAreInEveryCheckpoint) {
   EXPECT_NEAR(seen.at("eval/MulticlassAccuracy"), std::stod(line.substr(at + 35)), 1e-6);
 }
 
-TEST_F(StartingFromTest, WhatIsNotCarriedOverSaysWhy) {
+TEST_F(StartingFromTest, KeysNotCarriedOverSayWhy) {
   for (const char* key : {"load_progress_bar = true", "load_object_store = 's3'"})
     EXPECT_THAT(refused("a", {.checkpoint = key}),
                 AllOf(StartsWith("test.toml:19: checkpoint."), HasSubstr("not carried over: ")))

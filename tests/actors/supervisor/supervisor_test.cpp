@@ -122,7 +122,7 @@ class SupervisorTest : public testing::Test {
 
 constexpr Nanoseconds kTimeout = seconds(1);
 
-// Logs for whose records a checkpoint waits; `takes`: how long each time.
+// A log for whose records a checkpoint waits; `takes`: the time of each wait.
 class DurableLogsTest : public SupervisorTest {
  protected:
   void add_log(Nanoseconds takes, Nanoseconds timeout = kTimeout,
@@ -138,7 +138,7 @@ class DurableLogsTest : public SupervisorTest {
          }});
   }
 
-  // Publishes so many checkpoints, one every `apart`; gives how long each took.
+  // Publishes `count` checkpoints, one every `apart`; returns the time of each.
   std::vector<Nanoseconds> publish(int count, Nanoseconds apart) {
     std::vector<TimePoint> began;
     play(scheduler_, actors_.compute, {.receive = [&, count, apart](Context& context, Envelope& envelope) {
@@ -183,7 +183,7 @@ TEST_F(DurableLogsTest, ACheckpointWaitsForALogButNotForLong) {
   }
 }
 
-TEST_F(DurableLogsTest, OneThatNeverAnswersCostsASecondAndIsAskedOnce) {
+TEST_F(DurableLogsTest, ASilentLogCostsASecondAndIsAskedOnce) {
   add_log(std::chrono::hours(1));
   const auto took = publish(300, std::chrono::milliseconds(100));  // more than a mailbox holds
   ASSERT_EQ(took.size(), 300u);
@@ -192,7 +192,7 @@ TEST_F(DurableLogsTest, OneThatNeverAnswersCostsASecondAndIsAskedOnce) {
   EXPECT_LE(took.back(), std::chrono::milliseconds(100));
 }
 
-TEST_F(DurableLogsTest, OneThatIsAlwaysLateCostsATenthOfTheTimeAndOneWarning) {
+TEST_F(DurableLogsTest, ALateLogCostsATenthOfTheTimeAndOneWarning) {
   log_ = std::make_unique<Warned>(warnings_);
   add_log(seconds(3));
   const auto took = publish(31, seconds(5));
@@ -203,8 +203,8 @@ TEST_F(DurableLogsTest, OneThatIsAlwaysLateCostsATenthOfTheTimeAndOneWarning) {
   EXPECT_NE(warnings_.find("checkpoint ep1-ba1 does not wait for logger CsvLogger"), std::string::npos);
 }
 
-// It is in time as long as it is waited for at all.
-TEST_F(DurableLogsTest, OneThatIsAlwaysSlowCostsATenthOfTheTime) {
+// The log is in time as long as the wait lasts.
+TEST_F(DurableLogsTest, ASlowLogCostsATenthOfTheTime) {
   constexpr int kMany = 120;
   add_log(std::chrono::milliseconds(900));
   const auto took = publish(kMany, seconds(1));
@@ -214,7 +214,7 @@ TEST_F(DurableLogsTest, OneThatIsAlwaysSlowCostsATenthOfTheTime) {
   EXPECT_LE(all, kMany * (std::chrono::milliseconds(100) + DurableLogs::kOrdinary) + 2 * kTimeout);
 }
 
-TEST_F(DurableLogsTest, ASlowOneLeavesAnotherItsTime) {
+TEST_F(DurableLogsTest, ASlowLogLeavesAnotherItsTime) {
   log_ = std::make_unique<Warned>(warnings_);
   add_log(std::chrono::milliseconds(900), kTimeout, "the slow one");
   add_log(std::chrono::milliseconds(90), kTimeout, "the quick one");
@@ -235,7 +235,7 @@ TEST_F(DurableLogsTest, AnotherRankReportsItsPartOnceItsOwnLogsAreWritten) {
   EXPECT_GE(told_, written_);
 }
 
-TEST_F(DurableLogsTest, OneMayBeWaitedForLongerThanOthers) {
+TEST_F(DurableLogsTest, LogsHaveTheirOwnTimeouts) {
   add_log(seconds(3), seconds(5));
   add_log(std::chrono::hours(1));
   const auto took = publish(1, seconds(10));
@@ -283,7 +283,7 @@ TEST(DurableLogsInReplayTest, AskWhatTheyAskedThen) {
 }
 
 // A checkpoint is published, and the disk takes its time; the others were well all along.
-TEST_F(SupervisorTest, OneThatWasBusyItselfBlamesNobodyForSilence) {
+TEST_F(SupervisorTest, ABusySupervisorBlamesNoRankForSilence) {
   disk_.publishing = seconds(10);
   train_and_publish(Nanoseconds(0), seconds(20));
   EXPECT_NO_THROW(run(seconds(3)));
@@ -292,7 +292,7 @@ TEST_F(SupervisorTest, OneThatWasBusyItselfBlamesNobodyForSilence) {
 }
 
 // All ranks wait for each other for a moment, and the Supervisor hears of what came then ten seconds later.
-TEST_F(SupervisorTest, OneThatWasBusyItselfTakesNoWaitForAHang) {
+TEST_F(SupervisorTest, ABusySupervisorReportsNoHang) {
   disk_.publishing = seconds(10);
   all_wait_until_ = TimePoint(std::chrono::milliseconds(2800));
   train_and_publish(std::chrono::milliseconds(2400), seconds(20));

@@ -16,7 +16,7 @@ TEST(CutMixTest, MixesInputsBeforeForwardAndTargetsBeforeTheLoss) {
   EXPECT_EQ(events_of(CutMix({}, {.interpolate_loss = true})), (std::set{kBeforeForward, kBeforeBackward}));
 }
 
-// Where the images differ from those given is the box: one for all ranks and microbatches of a step.
+// The box is where images differ from the given ones: the same on all ranks and microbatches of a step.
 TEST(CutMixTest, TheBoxIsOneForTheStep) {
   const auto box = [](int64_t step, int64_t first_sample) {
     State state = image_state(step, first_sample);

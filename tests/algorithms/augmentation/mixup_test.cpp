@@ -37,7 +37,7 @@ TEST(MixUpTest, MayMixTheLossInstead) {
   EXPECT_TRUE(mixup.needs().interpolates_loss);
 }
 
-// Samples that are the numbers 0, 1, ...: what a sample is mixed with, and how much of it, can be read off.
+// The samples are the numbers 0, 1, ..., so that partners and weights can be read off.
 TEST(MixUpTest, TheMixIsOneForTheStepAndPartnersAreOfTheMicrobatch) {
   const auto mixed = [](int64_t first_sample) {
     State state = image_state(0, first_sample);

@@ -67,7 +67,7 @@ TEST(ProgressiveResizingTest, TargetsAreCroppedAtTheSamePlace) {
   }
 }
 
-TEST(ProgressiveResizingTest, TargetsOfThePixelsAreNotLeftBehind) {
+TEST(ProgressiveResizingTest, TargetsOfThePixelsAreResizedToo) {
   State state = image_state();
   const auto tried = [&](const Shape& target, bool resize_targets) {
     Batch batch = state.batch;

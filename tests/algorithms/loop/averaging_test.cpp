@@ -74,7 +74,7 @@ struct LateStart {
 };
 
 // Epochs have 4 batches. Updates of epochs that end with a training of 6 batches come after 4.
-TEST_F(AveragingTest, AStartThatNeverComesIsAWarning) {
+TEST_F(AveragingTest, AveragingThatNeverBeginsIsAWarning) {
   state_.dataloader_len = 4;
   int warnings = 0;
   state_.services->on_warning = [&](const std::string& what) {
@@ -154,7 +154,7 @@ TEST_F(AveragingTest, SwaMovesTheRate) {
   EXPECT_DOUBLE_EQ(state_.next_lr.value(), 0.1);
 }
 
-TEST_F(AveragingTest, ARestoredSwaGoesOnCounting) {
+TEST_F(AveragingTest, ARestoredSwaContinuesCounting) {
   const SWA::Options options{.swa_start = ba(1), .swa_end = ba(40), .update_interval = ba(2)};
   SWA swa(options);
   run(swa, Event::kBeforeLoad);

@@ -16,7 +16,7 @@ TEST(GradientClippingTest, ActsOnceGradientsAreReduced) {
   }
 }
 
-// At INIT, where Composer's sharding engines are told of the threshold, there are no gradients.
+// At INIT, where Composer's sharding engines get the threshold, there are no gradients.
 TEST(GradientClippingTest, DoesNothingAtInitOfComposersRuns) {
   GradientClipping clipping(ClippingType::kNorm, 1.0);
   State state;
@@ -58,7 +58,7 @@ std::vector<ParamView> shards(const std::vector<at::Tensor>& wholes, int ranks, 
   return views;
 }
 
-// The joined gradients after clipping. The ranks are asked twice, first for what they add to the sum.
+// The joined gradients after clipping. Each rank is called twice: the first call gives its summand.
 std::vector<at::Tensor> clipped(const std::vector<at::Tensor>& wholes, ClippingType type, int ranks) {
   at::Tensor sum;
   for (int rank = ranks - 1; rank >= 0; --rank)

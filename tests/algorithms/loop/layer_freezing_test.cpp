@@ -67,8 +67,8 @@ struct Freezing {
   bool warns = false;
 };
 
-// Of 3 layers; epochs have 4 batches. What is frozen at the end of the training changes nothing.
-TEST(LayerFreezingTest, ThatItFreezesNothingIsAWarning) {
+// Of 3 layers; epochs have 4 batches. Freezing at the end of the training has no effect.
+TEST(LayerFreezingTest, AScheduleThatFreezesNoLayerIsAWarning) {
   const auto epochs = [](int64_t count) { return Time(count, TimeUnit::kEpoch); };
   const auto batches = [](int64_t count) { return Time(count, TimeUnit::kBatch); };
   for (const auto& [start, level, whole, warns] :
@@ -105,8 +105,8 @@ TEST(LayerFreezingTest, ThatItFreezesNothingIsAWarning) {
   }
 }
 
-// What was frozen at an epoch's end is frozen when a run is resumed, at FIT_START.
-TEST(LayerFreezingTest, ARestoredOneFreezesWhatWasFrozen) {
+// Layers frozen at an epoch's end are frozen again when a run resumes, at FIT_START.
+TEST(LayerFreezingTest, ARestoredAlgorithmFreezesTheSameLayers) {
   State state;
   state.max_duration = Time(4, TimeUnit::kEpoch);
   Logger logger;

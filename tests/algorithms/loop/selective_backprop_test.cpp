@@ -62,7 +62,7 @@ struct NeverActing {
   std::string why;  // "": it acts
 };
 
-TEST(SelectiveBackpropTest, ThatItNeverActsIsAWarning) {
+TEST(SelectiveBackpropTest, AScheduleWithoutAPrunedBatchIsAWarning) {
   const Time hundred(100, TimeUnit::kBatch), three(3, TimeUnit::kEpoch);
   for (const auto& [options, whole, why] : std::vector<NeverActing>{
            {{}, hundred, ""},

@@ -19,7 +19,7 @@ using Work = std::function<Tensors(State&)>;
 
 constexpr int kRanks[] = {2, 3, 4, 8};
 
-// That ranks with shares end on the bits of a rank that has all, and what those are.
+// Ranks with shares end on the bits of a rank that has all parameters; returns these.
 Tensors expect_as_whole(const std::vector<WholeParameter>& parameters, const Work& work) {
   const Tensors whole = joined_over_shares(parameters, 1, work);
   for (const int ranks : kRanks) {
@@ -119,7 +119,7 @@ TEST(Shares, SamSumsBeforeItsPass) {
   });
 }
 
-// Four steps, after each of which the weights are others.
+// Four steps, each of which changes the weights.
 template <class Average>
 Tensors averaged(State& state, Average average) {
   const at::NoGradGuard no_grad;

@@ -178,7 +178,7 @@ TEST(AlibiTest, ARankWithoutSamplesHasNoneAfterwards) {
   EXPECT_EQ(state.batch["input"].sizes(), at::IntArrayRef({0, 2}));
 }
 
-TEST(AlibiTest, WhatCannotBeCutIsRefused) {
+TEST(AlibiTest, ArraysThatAreNoSequencesAreRefused) {
   const auto cutting = [](const at::Tensor& rows, double scaling) {
     return [=] { cut_sequences(TensorTree::Children{{"input", rows}}, scaling); };
   };
@@ -190,7 +190,7 @@ TEST(AlibiTest, WhatCannotBeCutIsRefused) {
   EXPECT_THAT(cutting(at::zeros({4, 3}), 0.25), ThrowsMessage<UserError>(HasSubstr("whole ones of 0")));
 }
 
-// Of the samples of a run that begins: what a later batch cannot be cut into is an error at once.
+// Checks the samples when a run begins: a batch that could not be cut later is an error at once.
 struct AlibiBeginning {
   explicit AlibiBeginning(const SyntheticDataset& data) {
     state.model = std::make_shared<Gpt>(kSmallGpt);

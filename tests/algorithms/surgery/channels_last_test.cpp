@@ -62,7 +62,7 @@ TEST(ChannelsLastTest, KernelsOfThreeDimensionsStay) {
   EXPECT_EQ(apply_channels_last(net), 0);
 }
 
-TEST(ChannelsLastTest, WhatOtherSurgeryBringsIsLaidOutToo) {
+TEST(ChannelsLastTest, LayersOfOtherSurgeryAreLaidOutToo) {
   State state;
   Logger logger;
   class Whole final : public Model {

@@ -95,7 +95,7 @@ TEST(FactorizeTest, ARankThatIsNoLowerIsRefusedOrLeft) {
   EXPECT_THROW(strided.set_rank(at::randn({2, 8, 6, 6}), 2), UserError);
 }
 
-// What a lower rank can hold is held exactly.
+// A matrix of that rank is reproduced exactly.
 TEST(FactorizeTest, AMatrixOfLowRankLosesNothing) {
   const at::Tensor x = at::randn({50, 8}), w = at::randn({8, 2}).matmul(at::randn({2, 9}));
   const LowRankSolution found = factorize_matrix(x, x.matmul(w), w, {}, {}, 2);
@@ -108,7 +108,7 @@ TEST(FactorizeTest, AMatrixOfLowRankLosesNothing) {
   EXPECT_TRUE(at::allclose(one.Wa, w, 1e-3, 1e-3));
 }
 
-// What other surgery makes of the weights is what a lower rank comes near to.
+// The lower rank approximates the weights as changed by other surgery.
 TEST(FactorizeTest, ALowerRankIsThatOfStandardizedWeights) {
   const Conv2dOptions options{.in_channels = 6, .out_channels = 8, .kernel_size = 3};
   FactorizedConv2d plain(options, 5), standard(options, 5);

@@ -32,7 +32,7 @@ State gyro_state(int64_t step) {
   return state;
 }
 
-// What a new layer makes of ones, from the `first` sample of the batch on.
+// The output of a new layer for ones, from the `first` sample of the batch on.
 at::Tensor masks_in(const State& state, int64_t first = 0, int64_t samples = kBatch) {
   Sequential net({std::make_shared<Dropout>(0.5)});
   apply_gyro_dropout(net, 5, 8, kGyro, &state);

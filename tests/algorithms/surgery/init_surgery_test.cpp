@@ -1,4 +1,4 @@
-// What holds for all surgery on convolutions.
+// Tests of all surgery on convolutions.
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
@@ -218,7 +218,7 @@ TEST(OrderOfSurgery, IsThatOfTheRecipeUnlessItMatters) {
               ElementsAre("NoOpModel", "SqueezeExcite", "BlurPool", "ChannelsLast"));
 }
 
-TEST(OrderOfSurgery, AllOfItTogetherTrainsInAnyOrder) {
+TEST(OrderOfSurgery, AllSurgeryTogetherTrainsInAnyOrder) {
   const Batch batch = TensorTree::Children{{"input", at::randn({2, 4, 9, 9})}};
   std::vector<std::size_t> order = {0, 2, 3, 4};
   do {

@@ -26,7 +26,7 @@ BertOptions norms_of_bert() {
           .max_position_embeddings = 10};
 }
 
-TEST(LowPrecisionNormsTest, ActWhereTheyAreTold) {
+TEST(LowPrecisionNormsTest, ActAtTheEventOfTheirOption) {
   EXPECT_TRUE(LowPrecisionLayerNorm().match(Event::kInit, State()));
   EXPECT_FALSE(LowPrecisionLayerNorm().match(Event::kAfterLoad, State()));
   EXPECT_TRUE(LowPrecisionGroupNorm(Event::kAfterLoad).match(Event::kAfterLoad, State()));
@@ -65,7 +65,7 @@ TEST(LowPrecisionNormsTest, GradientsReachParametersInTheirOwnDtype) {
   }
 }
 
-TEST(LowPrecisionNormsTest, WhatHasNoEffectIsAWarning) {
+TEST(LowPrecisionNormsTest, SurgeryWithoutEffectIsAWarning) {
   State state;
   std::string warned;
   state.services->on_warning = [&](const std::string& what) { warned = what; };

@@ -17,7 +17,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using enum Event;
 
-// A user's own block: the main branch is 1 whatever the input.
+// A custom block: the main branch is 1 for any input.
 class OwnBlock final : public ResidualBlock {
  public:
   const char* kind() const override { return "OwnBlock"; }
@@ -48,7 +48,7 @@ StochasticDepthOptions own(StochasticMethod method, double drop_rate = 0.5) {
           .drop_distribution = DropDistribution::kUniform};
 }
 
-// What OwnModel adds to zeros [samples, 2] whose first sample has this place, on a step.
+// The sum that OwnModel adds to zeros [samples, 2] whose first sample has this place, on a step.
 at::Tensor added(StochasticMethod method, int64_t step, int64_t first_sample, int64_t samples) {
   OwnModel model;
   apply_stochastic_depth(model, own(method));
@@ -84,7 +84,7 @@ TEST(StochasticDepthTest, SamplesAreLeftOutByTheirPlaceInTheGlobalBatch) {
   EXPECT_NEAR(whole.mean().item<double>(), 1.5, 0.45) << "half of three blocks";
 }
 
-TEST(StochasticDepthTest, InEvaluationABranchCountsAsOftenAsItIsKept) {
+TEST(StochasticDepthTest, ABranchInEvaluationIsWeightedByItsProbability) {
   OwnModel model;
   auto options = own(StochasticMethod::kBlock, 0.6);
   options.drop_distribution = DropDistribution::kLinear;
@@ -183,7 +183,7 @@ TEST(StochasticDepthTest, RatesOutOfRangeAndWarmUpsOfSamplesAreErrors) {
   EXPECT_THROW(StochasticDepth(own(StochasticMethod::kSample), Time(0.1, TimeUnit::kDuration)), UserError);
 }
 
-TEST(StochasticDepthTest, AModelWithoutSuchBlocksIsToldWhichItHas) {
+TEST(StochasticDepthTest, AnErrorForOtherBlocksListsThoseOfTheModel) {
   State state = state_of_own_model(false);
   std::string warned;
   state.services->on_warning = [&](const std::string& what) { warned = what; };

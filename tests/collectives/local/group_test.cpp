@@ -42,7 +42,7 @@ TEST(LocalGroupTest, AloneEverythingIsDoneAtOnceAndNothingMoves) {
   EXPECT_TRUE(same_bits(out, tensor));
 }
 
-TEST(LocalGroupTest, NothingIsDoneBeforeTheLastHasPosted) {
+TEST(LocalGroupTest, ACollectiveIsPendingUntilTheLastRankPosts) {
   const auto groups = groups_of(2);
   const at::Tensor a = numbers(at::kFloat, 10, 0);
   const at::Tensor b = numbers(at::kFloat, 10, 1);
@@ -114,7 +114,7 @@ TEST(LocalGroupTest, DifferentCollectivesAreAnErrorThatNamesBoth) {
   }
 }
 
-TEST(LocalGroupTest, ThreadsMayUseTheirSeatsAtTheSameTime) {
+TEST(LocalGroupTest, ThreadsMayUseTheirGroupsAtTheSameTime) {
   const Watchdog watchdog;
   constexpr int kRanks = 4;
   constexpr int kRounds = 200;

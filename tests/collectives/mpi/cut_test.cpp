@@ -144,8 +144,7 @@ TEST_F(MpiCutTest, PartsOfASumHaveTheBitsOfAnAllReduce) {
   EXPECT_TRUE(same_bits(out, part_of(input, parts[rank()])));
 }
 
-// Nobody polls for the last rank while the others take its data. Rank 0 has no data, but a place in the
-// window.
+// The last rank does not poll while the others copy its data. Rank 0 has no data, but a place in the window.
 TEST_F(MpiCutTest, DataInAWindowIsReadWithoutItsOwnersHelp) {
   if (size() == 1 || world->host_ranks().size() != static_cast<std::size_t>(size())) return;
   const auto group = make_group();

@@ -125,7 +125,7 @@ TEST_F(MpiGroupTest, BroadcastCopiesTheRoot) {
   }
 }
 
-TEST_F(MpiGroupTest, NobodyLeavesABarrierBeforeTheLastHasCome) {
+TEST_F(MpiGroupTest, ABarrierHoldsUntilTheLastRankArrives) {
   for (const Reduction reduction : {Reduction::kOrdered, Reduction::kNative}) {
     const auto group = make_group(reduction);
     for (int late = 0; late < size(); ++late) {
@@ -158,7 +158,7 @@ TEST_F(MpiGroupTest, HasTheBitsOfTheLocalGroup) {
   EXPECT_TRUE(same_bits(inout, local[rank()]));
 }
 
-TEST_F(MpiGroupTest, ManyMayBeUnderWayAndBeWaitedForInAnyOrder) {
+TEST_F(MpiGroupTest, CollectivesMayOverlapAndBeWaitedForInAnyOrder) {
   const auto group = make_group();
   constexpr int kMany = 3 * ControlWindow::kSlots;
   const std::vector<int64_t> counts = {3, 40000, 1500, 300000};

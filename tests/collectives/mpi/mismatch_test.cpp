@@ -18,7 +18,7 @@ class MpiMismatchTest : public MpiTest {
     if (size() == 1) GTEST_SKIP() << "takes two ranks";
   }
 
-  // The error that `post`, waiting for its work and going on ends in, and how long that took.
+  // The error of `post` and of waiting for its work, and the time until then.
   struct Outcome {
     std::string error = "no error";
     Nanoseconds took{};
@@ -37,7 +37,7 @@ class MpiMismatchTest : public MpiTest {
     return outcome;
   }
 
-  // Lets no rank go on to the next test, and a late alarm reach nobody, before all are here.
+  // Lets no rank continue with the next test, and a late alarm reach nobody, before all are here.
   void meet() const { wait(make_group()->barrier("meet")); }
 };
 
@@ -152,7 +152,7 @@ TEST_F(MpiMismatchTest, ARankThatIsLateIsNoError) {
   }
 }
 
-TEST_F(MpiMismatchTest, EverybodyIsAlive) { EXPECT_EQ(world->lost_peer(), std::nullopt); }
+TEST_F(MpiMismatchTest, AllRanksAreAlive) { EXPECT_EQ(world->lost_peer(), std::nullopt); }
 
 }  // namespace
 }  // namespace tutti

@@ -108,7 +108,7 @@ TEST_F(CifarTest, MayBeGzipped) {
   expect_image(data->get(std::vector<int64_t>{0}, {})["input"][0], 5);
 }
 
-TEST_F(CifarTest, DigestTellsDataApart) {
+TEST_F(CifarTest, DigestDistinguishesData) {
   const auto digest = [&](const std::string& bytes) {
     return open_cifar({written("a.bin", bytes)})->digest();
   };

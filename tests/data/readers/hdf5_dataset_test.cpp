@@ -201,7 +201,7 @@ TEST_F(Hdf5DatasetTest, BatchesHaveOtherNamesThanTheFile) {
   EXPECT_EQ(Hdf5Dataset(deep).spec().describe("input"), "float32 [1, 2, 3]");
 }
 
-TEST_F(Hdf5DatasetTest, AMissingArrayIsToldWhatTheFileHas) {
+TEST_F(Hdf5DatasetTest, AnErrorForAMissingArrayListsTheFile) {
   write({hdf5_array("images", inputs_), hdf5_array("labels", labels_.to(at::kByte))});
   EXPECT_EQ(error_of({.path = path_, .arrays = {"image"}}),
             path_ +
@@ -258,7 +258,7 @@ TEST_F(Hdf5DatasetTest, TokensCountAsClasses) {
 
 TEST_F(Hdf5DatasetTest, RowsWithNothingInThemAreNamed) {
   write({hdf5_array("input", inputs_), hdf5_array("target", at::empty({100, 0}, at::kLong))});
-  EXPECT_THAT(error_of({.path = path_}), AllOf(HasSubstr("'target'"), HasSubstr("nothing in its rows")));
+  EXPECT_THAT(error_of({.path = path_}), AllOf(HasSubstr("'target'"), HasSubstr("has empty rows")));
 }
 
 TEST_F(Hdf5DatasetTest, ScanFindsValuesThatAreNotFinite) {
@@ -283,7 +283,7 @@ TEST_F(Hdf5DatasetTest, BadFilesAreNamed) {
   EXPECT_THAT(error_of({.path = path_}), HasSubstr("no rows"));
 }
 
-TEST_F(Hdf5DatasetTest, DigestTellsDatasetsApart) {
+TEST_F(Hdf5DatasetTest, DigestDistinguishesDatasets) {
   const auto digest = [&] { return Hdf5Dataset({.path = path_, .group = "train"}).digest(); };
   write_with_labels(labels_);
   const uint64_t first = digest();

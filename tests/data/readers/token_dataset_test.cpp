@@ -200,7 +200,7 @@ TEST_F(TokenDatasetTest, FilesThatHoldNoSampleAreNamed) {
   EXPECT_THAT(error_of({.path = "/nowhere.txt"}), HasSubstr("/nowhere.txt"));
 }
 
-TEST_F(TokenDatasetTest, DigestTellsTextsApart) {
+TEST_F(TokenDatasetTest, DigestDistinguishesTexts) {
   const auto digest = [&](const std::string& text) {
     return TokenDataset({.path = write(text), .sequence_length = 2}).digest();
   };

@@ -188,7 +188,7 @@ TEST(WithTransforms, AddsLastWhereThereIsNoToTensor) {
   EXPECT_EQ(with_transforms(as_it_was, {}), as_it_was);
 }
 
-TEST(WithTransforms, WhatDoesNotSuitIsNamed) {
+TEST(WithTransforms, AnUnfitTransformIsNamed) {
   const auto tensors =
       std::make_shared<const SyntheticDataset>(SyntheticDataset::Options{.shape = {3, 8, 8}});
   Transforms added;

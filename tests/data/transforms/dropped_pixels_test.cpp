@@ -56,7 +56,7 @@ TEST(DroppedPixels, CutOutCutsElsewhereInEachImage) {
   EXPECT_LE(holes.max().item<int64_t>(), 4);  // a square of side 3 loses a pixel
 }
 
-TEST(DroppedPixels, NothingLeftIsAnErrorOfItsKey) {
+TEST(DroppedPixels, ADroppedImageIsAnErrorOfItsKey) {
   const auto blamed = [](double p_row, double p_col) -> std::string {
     try {
       colout_transform(p_row, p_col)->spec(spec_of_images({3, 6, 8}, at::kFloat));

@@ -75,7 +75,7 @@ TEST(MakeTransforms, ABadOrderIsAnErrorWithItsLine) {
               StartsWith("r.toml:7: data.train.transforms.1.kind = \"to_tensor\": expected images, uint8"));
 }
 
-TEST(MakeTransforms, WhatDoesNotFitTheImagesIsNamedWithKeyAndValue) {
+TEST(MakeTransforms, AnUnfitValueIsNamedWithItsKey) {
   EXPECT_THAT(why_not(table("kind = 'center_crop'\nsize = [8, 9]"), spec_of({8, 8, 3})),
               StartsWith("r.toml:6: data.train.transforms.0.size = [8, 9]: the images are [8, 8]"));
   EXPECT_THAT(
@@ -133,7 +133,7 @@ TEST(MakeTransforms, ImagesDoNotMoveAwayFromTheirMasks) {
   EXPECT_THAT(why_not(kToTensor + table("kind = 'flip'"), tensors), StartsWith("r.toml:7: "));
 }
 
-TEST(MakeTransforms, WhatLeavesPixelsInPlaceLeavesThemWithTheirMasks) {
+TEST(MakeTransforms, TransformsThatKeepPixelsInPlaceAcceptMasks) {
   for (const char* keys : {"kind = 'cutout'", "kind = 'to_tensor'", "kind = 'random_crop'\nsize = 8",
                            "kind = 'center_crop'\nsize = 8", "kind = 'resize'\nsize = 8",
                            "kind = 'colout'\np_row = 0\np_col = 0"})

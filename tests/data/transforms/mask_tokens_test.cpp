@@ -25,7 +25,7 @@ TEST(MaskTokens, FollowsTheFourDraws) {
   EXPECT_TRUE(at::equal(tokens, at::tensor({10, 11, 12, 13, 14, 15}))) << "what is given stays";
 }
 
-TEST(MaskTokens, SpecialOnesAreNeverChosen) {
+TEST(MaskTokens, SpecialTokensAreNeverChosen) {
   MaskTokensOptions options = options_of_bert();
   options.special_token_ids = {0, 101};
   options.mlm_probability = 1;

@@ -64,7 +64,7 @@ TEST(StoredImages, LayoutIsThatOfTransformsThenThatOfModels) {
   EXPECT_TRUE(at::equal(transformed(layout_transform(ImageLayout::kNCHW), floats), floats));
 }
 
-TEST(StoredImages, WhatDoesNotSuitIsBlamedOnItsKey) {
+TEST(StoredImages, AnUnfitImageIsBlamedOnItsKey) {
   const auto why = [](const PixelNumbers& numbers, const SampleSpec& samples) {
     try {
       pixels_to_floats_transform(numbers)->spec(samples);

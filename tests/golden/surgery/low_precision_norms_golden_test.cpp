@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* kNormsFile = "low_precision_norms.h5";
 
-// How Composer computes in a mode of the data. On a CPU it does so as without autocast.
+// Composer's computation in a mode of the data. On a CPU it does so as without autocast.
 struct NormMode {
   std::optional<at::ScalarType> autocast;
   bool on_cpus = true;

@@ -31,7 +31,7 @@ std::string why(const std::string& pattern) {
 
 TEST(CheckpointNames, AreByEpochAndBatch) { EXPECT_EQ(CheckpointNames().at(state_at(3, 57)), "ep3-ba57"); }
 
-TEST(CheckpointNames, EveryPlaceholderIsPutIn) {
+TEST(CheckpointNames, EveryPlaceholderIsReplaced) {
   const CheckpointNames names(
       "{run_name}_{batch}_{batch_in_epoch}_{sample}_{token}_{total_wct}_{epoch_wct}_{world_size}.pt",
       "digits");
@@ -53,7 +53,7 @@ TEST(CheckpointNames, AreOrderedByBatchWhereverItStands) {
               ElementsAre("9_3", "9_20", "10_1"));
 }
 
-TEST(CheckpointNames, HalfWrittenOnesAreKnownWhateverTheNonce) {
+TEST(CheckpointNames, HalfWrittenFoldersAreKnownWhateverTheNonce) {
   const CheckpointNames names("{run_name}-ba{batch}", "my-run");
   const std::string left = unfinished_name("my-run-ba20", "20260101T000000.000Z-1234abcd");
   EXPECT_TRUE(names.fits_unfinished(left));
@@ -67,13 +67,14 @@ TEST(CheckpointNames, ARankHasNoPartInThem) {
   EXPECT_THAT(why("ba{batch}-{local_rank}"), HasSubstr("leave {local_rank} out"));
 }
 
-TEST(CheckpointNames, WhatCannotBeANameIsRefused) {
+TEST(CheckpointNames, AnImpossibleNameIsRefused) {
   EXPECT_THAT(why("ba{bacth}"), HasSubstr("unknown placeholder {bacth}; did you mean {batch}?"));
   EXPECT_THAT(why("ba{batch"), HasSubstr("no }"));
-  EXPECT_THAT(why("after-{epoch_wct}"), HasSubstr("not by their age"));
+  EXPECT_THAT(why("after-{epoch_wct}"),
+              HasSubstr("checkpoints of different steps would get the same name; add {batch}"));
   EXPECT_THAT(why("{epoch}/{batch}"), HasSubstr("without /"));
   EXPECT_THAT(why(""), HasSubstr("expected the name of a folder"));
-  EXPECT_THAT(why(".{batch}"), HasSubstr("begins with a dot"));
+  EXPECT_THAT(why(".{batch}"), HasSubstr("begin with a dot"));
   EXPECT_THAT(why("earlier-{batch}"), HasSubstr("put aside"));
 }
 

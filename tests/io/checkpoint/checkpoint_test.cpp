@@ -105,7 +105,7 @@ TEST_F(CheckpointTest, KeepsTheState) {
   EXPECT_EQ(read_manifest(disk_, folder("ep1-ba10")).state, state);
 }
 
-TEST_F(CheckpointTest, OlderOnesAreReadUnderTodaysNames) {
+TEST_F(CheckpointTest, OldTensorNamesAreReadAsTodaysNames) {
   const at::Tensor step = at::scalar_tensor(3.0f);
   write_checkpoint(disk_, folder("ep1-ba10"), {{"optimizer/w/step", step}}, 1);
   expect_equal(read_checkpoint(disk_, folder("ep1-ba10")).tensors, {{"optimizers/w/step", step}});
@@ -136,7 +136,7 @@ TEST_F(CheckpointTest, LatestPointsAtTheOnePublishedLast) {
   EXPECT_EQ(newest().folder, folder("ep2-ba20"));
 }
 
-TEST_F(CheckpointTest, LatestIsPreferredToALaterBatch) {  // a run that went on from an older checkpoint
+TEST_F(CheckpointTest, LatestIsPreferredToALaterBatch) {  // a run that resumed from an older checkpoint
   write("ep2-ba20", 2, R"({"run":1})");
   write("ep1-ba10", 2, R"({"run":2})");
   EXPECT_EQ(newest().folder, folder("ep1-ba10"));
@@ -194,7 +194,7 @@ TEST_F(CheckpointTest, EveryFlippedBitOfTheManifestIsFound) {
   EXPECT_NO_THROW(read_manifest(disk_, folder("ep1-ba10")));
 }
 
-TEST_F(CheckpointTest, UnfinishedOneIsNotSeen) {
+TEST_F(CheckpointTest, AnUnfinishedCheckpointIsIgnored) {
   write("ep1-ba10");
   write_rank_file(disk_, folder("ep2-ba20.unfinished"), 0, pieces_of(sample_tensors(), 0, 2));
   EXPECT_THAT(published_checkpoints(disk_, scratch_.path("checkpoints")), ElementsAre("ep1-ba10"));
@@ -224,7 +224,7 @@ TEST_F(CheckpointTest, MissingRowsAreNamed) {
   EXPECT_THAT(why, AllOf(HasSubstr("ep1-ba10"), HasSubstr("its pieces hold")));
 }
 
-TEST_F(CheckpointTest, NothingIsFoundWhereThereIsNone) {
+TEST_F(CheckpointTest, AnEmptyFolderHasNoNewestCheckpoint) {
   EXPECT_EQ(newest().folder, "");
   EXPECT_TRUE(named_.empty());
 }
@@ -247,7 +247,7 @@ TEST_F(CheckpointTest, AreFoundWhateverTheyAreCalled) {
   EXPECT_EQ(find_checkpoint(disk_, scratch_.path("."), {{}}).folder, scratch_.path("./checkpoints/best"));
 }
 
-TEST_F(CheckpointTest, ThoseOfAPatternAreTheOnesThatCount) {
+TEST_F(CheckpointTest, CheckpointsOutsideThePatternAreIgnored) {
   write("ep9-ba90", 2, R"({"run":1})");
   write("mine-ba10", 2, R"({"run":2})");
   write("mine-ba9", 2, R"({"run":3})");
@@ -274,7 +274,7 @@ TEST_F(CheckpointTest, FindingNoneSaysWhatIsMissing) {
               HasSubstr("nowhere: there is no such folder; expected that of a checkpoint or of a run"));
 }
 
-TEST_F(CheckpointTest, WhatAKilledWriterLeftIsRemoved) {
+TEST_F(CheckpointTest, RemainsOfAKilledWriterAreRemoved) {
   write("ep1-ba10");
   write_rank_file(disk_, folder(".ep2-ba20-77"), 0, pieces_of(sample_tensors(), 0, 2));
   disk_.make_folders(folder("ep1-ba10.replaced"));
@@ -283,7 +283,7 @@ TEST_F(CheckpointTest, WhatAKilledWriterLeftIsRemoved) {
 }
 
 // Killed between the two renames.
-TEST_F(CheckpointTest, OneWhoseSuccessorDidNotTakeItsPlaceIsThereAgain) {
+TEST_F(CheckpointTest, AReplacedCheckpointReturnsIfItsSuccessorIsMissing) {
   write("ep1-ba10");
   disk_.rename(folder("ep1-ba10"), folder("ep1-ba10.replaced"));
   restore_replaced(disk_, scratch_.path("checkpoints"));
@@ -291,7 +291,7 @@ TEST_F(CheckpointTest, OneWhoseSuccessorDidNotTakeItsPlaceIsThereAgain) {
   EXPECT_EQ(newest().folder, folder("ep1-ba10"));
 }
 
-TEST_F(CheckpointTest, RemovedOneIsGone) {
+TEST_F(CheckpointTest, ARemovedCheckpointIsGone) {
   write("ep1-ba10");
   remove_checkpoint(disk_, folder("ep1-ba10"));
   EXPECT_FALSE(disk_.exists(folder("ep1-ba10")));
@@ -299,7 +299,7 @@ TEST_F(CheckpointTest, RemovedOneIsGone) {
   remove_checkpoint(disk_, folder("ep1-ba10"));
 }
 
-TEST_F(CheckpointTest, DigestTellsNamesShapesDtypesAndValuesApart) {
+TEST_F(CheckpointTest, DigestDistinguishesNamesShapesDtypesAndValues) {
   const at::Tensor tensor = at::arange(6, at::kFloat);
   const std::map<std::string, at::Tensor> base = {{"model/a", tensor}};
   const uint64_t digest = digest_of(base);

@@ -30,7 +30,7 @@ TEST(StatePatterns, TakeAllThatIsBelow) {
   EXPECT_FALSE(fits("weight", "model/fc.weight"));
 }
 
-TEST(StatePatterns, ThoseThatFitNothingAreReported) {
+TEST(StatePatterns, IdlePatternsAreReported) {
   const StatePatterns patterns({"model/*", "modle/*", "state/timestamp"});
   EXPECT_THAT(patterns.idle({"model/a", "timestamp"}), ElementsAre("modle/*"));
 }

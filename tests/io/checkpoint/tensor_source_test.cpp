@@ -87,7 +87,7 @@ TEST_F(TensorSourceTest, AParameterThatIsTrainedIsReadAndItsVersionMoves) {
   EXPECT_GT(to._version(), version);
 }
 
-TEST_F(TensorSourceTest, LargeOnesGoThroughASmallBuffer) {
+TEST_F(TensorSourceTest, LargeTensorsGoThroughASmallBuffer) {
   const at::Tensor rows = at::arange(3'000'000, at::kFloat).reshape({3000, 10, 100});   // of 4 KB
   const at::Tensor slabs = at::arange(3'000'000, at::kFloat).reshape({2, 1500, 1000});  // of 6 MB
   write({{"rows", rows}, {"slabs", slabs}}, 2);

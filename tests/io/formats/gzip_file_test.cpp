@@ -39,7 +39,7 @@ TEST_F(GzipFileTest, PlainFilesAreReadAsTheyAre) {
   for (const std::string text : {"", "\x1f", "plain"}) EXPECT_EQ(read(text), text);
 }
 
-TEST_F(GzipFileTest, WhatGzipCompressedIsUncompressed) {
+TEST_F(GzipFileTest, FilesOfGzipAreUncompressed) {
   for (const std::string& text : {std::string(), std::string("text"), long_}) {
     ASSERT_NE(gzipped(text), text);
     EXPECT_EQ(read(gzipped(text)), text);

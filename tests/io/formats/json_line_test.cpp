@@ -31,7 +31,7 @@ TEST(JsonLineTest, IsReadBackAsItWasWritten) {
   EXPECT_TRUE(json_numbers(json_line({{"none", std::vector<double>()}}), "none").empty());
 }
 
-TEST(JsonLineTest, WhatIsNotThereIsAUserErrorThatNamesIt) {
+TEST(JsonLineTest, AMissingKeyIsAUserErrorThatNamesIt) {
   EXPECT_THAT([] { json_number("{\"a\": 1}", "b"); }, ThrowsMessage<UserError>(HasSubstr("'b'")));
   EXPECT_THAT([] { json_number("{\"a\": \"one\"}", "a"); }, ThrowsMessage<UserError>(HasSubstr("'a'")));
   EXPECT_THAT([] { json_numbers("{\"a\": 1}", "a"); }, ThrowsMessage<UserError>(HasSubstr("'a'")));

@@ -14,7 +14,7 @@ std::string from_hex(const std::string& hex) {
   return bytes;
 }
 
-// What Python's zlib makes of the same pixels at level 0.
+// The output of Python's zlib for the same pixels at level 0.
 TEST(PngTest, HasTheBytesOfAFileWithoutCompression) {
   const std::vector<uint8_t> grey = {0, 1, 2, 253, 254, 255}, colours = {255, 0, 0, 0, 128, 64};
   const std::string grey_file =
@@ -28,7 +28,7 @@ TEST(PngTest, HasTheBytesOfAFileWithoutCompression) {
 }
 
 // 300 x 300 bytes are more than a stored block holds.
-TEST(PngTest, WhatABlockDoesNotHoldGoesIntoTheNext) {
+TEST(PngTest, LargeImagesTakeSeveralBlocks) {
   const std::vector<uint8_t> pixels(300 * 300, 7);
   const std::string file = png(pixels, 300, 300, 1);
   const std::size_t data = 300 * 301, blocks = 2;

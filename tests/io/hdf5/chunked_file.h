@@ -11,7 +11,7 @@
 
 namespace tutti {
 
-// How a dataset of a test's file is stored.
+// The storage of a dataset in a test's file.
 struct ChunkedOptions {
   Shape chunk;
   bool gzip = false;

@@ -1,4 +1,4 @@
-// Files whose headers claim what the file does not hold.
+// Files whose headers claim more than the file holds.
 #include "io/hdf5/hdf5_open.h"
 
 #include <ATen/ATen.h>
@@ -123,7 +123,7 @@ TEST_F(Hdf5OpenTest, AnArrayInOnePieceIsThatLong) {
   EXPECT_THAT(why_not_sound(), HasSubstr(path_ + ": dataset 'x' "));
 }
 
-TEST_F(Hdf5OpenTest, MostOfAnArrayMayBeMissingIfItIsSmall) {
+TEST_F(Hdf5OpenTest, ASmallArrayMayMissMostOfItsRows) {
   write_chunked(path_, "x", values_,
                 {.chunk = {5, 64}, .gzip = true, .rows_written = 1, .claimed = {4000, 64}});
   EXPECT_NO_THROW(Hdf5File(path_).require_sound("x"));
@@ -179,7 +179,7 @@ TEST_F(Hdf5OpenTest, SourcesAreAsLargeAsWhatIsMapped) {
   write_hdf5(disk, scratch_.path("source.h5"), {hdf5_array("y", at::ones({4}))});
   write_virtual({{"source.h5", "y", 0, 2, 9}, {"source.h5", "y", 2, 5, 9}}, 7);
   expect_refused(
-      "needs the dataset 'y' of the file 'source.h5', which is [4]: too small for what is mapped, "
+      "needs the dataset 'y' of the file 'source.h5', which is [4]: too small for the mapped data, "
       "up to [5]");
   write_virtual({{"source.h5", "y", 0, 4, 9}}, 4);
   EXPECT_TRUE(at::equal(Hdf5File(path_).read("x"), at::ones({4})));

@@ -30,7 +30,7 @@ using testing::SizeIs;
 constexpr int kThreads = 4;
 constexpr const char* kActors[kThreads] = {"loader", "compute", "sync", "checkpointer"};
 
-// How many events each thread of the child has appended, in memory that outlives it.
+// The number of events that each thread of the child has appended, in memory that outlives it.
 class SharedCounts {
  public:
   SharedCounts()
@@ -229,14 +229,14 @@ class SpoiltJournalTest : public testing::Test {
 
 constexpr const char* kCutShort = "it was cut short while the run wrote it";
 
-TEST_F(SpoiltJournalTest, OneThatIsTruncatedEndsTheJournalAndNotTheProcess) {
+TEST_F(SpoiltJournalTest, ATruncatedFileEndsTheJournalAndNotTheProcess) {
   JournalWriter writer(path_, "{}");
   std::filesystem::resize_file(path_, 20);
   expect_spoilt(writer, kCutShort);
 }
 
-// Nor is it told as one in the rank's log.
-TEST_F(SpoiltJournalTest, OneThatIsTruncatedIsNoCrash) {
+// Nor is it reported as one in the rank's log.
+TEST_F(SpoiltJournalTest, ATruncatedFileIsNoCrash) {
   const RingRecorder recorder;
   const CrashReport report(recorder, 1, scratch_.path("rank-1.log"));
   JournalWriter writer(path_, "{}");
@@ -245,7 +245,7 @@ TEST_F(SpoiltJournalTest, OneThatIsTruncatedIsNoCrash) {
   EXPECT_EQ(read_text(scratch_.path("rank-1.log")), "");
 }
 
-TEST_F(SpoiltJournalTest, OneThatIsTruncatedTellsItAlsoWhereLittleFollows) {
+TEST_F(SpoiltJournalTest, ATruncatedFileIsReportedEvenWhereLittleFollows) {
   JournalWriter writer(path_, "{}");
   writer.end("done");
   EXPECT_EQ(writer.incomplete(), "");
@@ -253,7 +253,7 @@ TEST_F(SpoiltJournalTest, OneThatIsTruncatedTellsItAlsoWhereLittleFollows) {
   EXPECT_EQ(writer.incomplete(), path_ + ": " + kCutShort);
 }
 
-// What `chattr +i` does.
+// The same as `chattr +i`.
 bool set_immutable(const std::string& path, bool immutable) {
   const int file = ::open(path.c_str(), O_RDONLY);
   int flags = 0;
@@ -264,7 +264,7 @@ bool set_immutable(const std::string& path, bool immutable) {
   return done;
 }
 
-TEST_F(SpoiltJournalTest, OneThatBecomesImmutableEndsTheJournalAndNotTheProcess) {
+TEST_F(SpoiltJournalTest, AnImmutableFileEndsTheJournalAndNotTheProcess) {
   std::string folder = std::filesystem::temp_directory_path() / "tutti-immutable-XXXXXX";
   path_ = std::string(::mkdtemp(folder.data())) + "/journal-0";
   auto writer = std::make_unique<JournalWriter>(path_, "{}");

@@ -81,7 +81,7 @@ TEST_F(JournalTest, EveryKindIsReadAsItWasWritten) {
 
 // Put together by docs/journal.md.
 // A logger that hung in its run may come back.
-TEST_F(JournalTest, NothingFollowsTheEnd) {
+TEST_F(JournalTest, TheEndIsTheLastRecord) {
   JournalWriter writer(path_, "{}");
   writer.end("done");
   writer.delivery("compute", "loader", "BatchReady", tick(1));

@@ -26,7 +26,7 @@ at::Tensor heads_of(const at::Tensor& x) {
 
 at::Tensor joined(const at::Tensor& x) { return x.transpose(1, 2).flatten(2); }
 
-// The number 3 h + j for key j of head h, whatever the query.
+// The number 3 h + j for key j of head h, for any query.
 PositionBias by_key() {
   return [](int64_t length, at::Device) {
     return (3.0 * at::arange(kHeads).view({kHeads, 1, 1}) + at::arange(length)).to(at::kFloat);

@@ -75,7 +75,7 @@ TEST(Layer, WalkNamesEverySlotAndLayer) {
   EXPECT_EQ(layers(*root).size(), 5U);
 }
 
-TEST(Layer, ThatStandsInTwoSlotsIsVisitedOnce) {
+TEST(Layer, ALayerInTwoSlotsIsVisitedOnce) {
   const auto shared = std::make_shared<Linear>(3, 3);
   Sequential root(Layers{shared, shared});
   EXPECT_THAT(parameter_names(root), testing::ElementsAre("0.weight", "0.bias"));
@@ -305,7 +305,7 @@ TEST(Parameters, SharedByLayersAreListedOnce) {
   EXPECT_THAT(parameter_names(root), testing::ElementsAre("0.twice", "0.bias"));
 }
 
-TEST(Parameters, ThatAreNotTrainedRequireNoGradient) {
+TEST(Parameters, FrozenParametersRequireNoGradient) {
   Linear layer(3, 3);
   layer.weight().trained = false;
   materialise(layer, 3);

@@ -110,7 +110,7 @@ TEST_F(StatisticsRowsTest, ALayersOwnNumbersReachIt) {
   EXPECT_TRUE(at::allclose(largest_->seen()[1], first.sum() + second.sum(), 1e-4, 1e-5));
 }
 
-TEST_F(StatisticsRowsTest, WhatSurgeryThrewAwayIsNotTouched) {
+TEST_F(StatisticsRowsTest, LayersRemovedBySurgeryAreNotTouched) {
   const at::Tensor rows = zeros(1);
   pass(at::randn({5, 3}), rows, 0);
   const std::weak_ptr<Largest> thrown_away = largest_;

@@ -54,7 +54,7 @@ TEST(Factory, DisagreementWithTheDataNamesKeyAndBothValues) {
               ThrowsMessage<UserError>(AllOf(HasSubstr("num_classes = 9"), HasSubstr("up to 9"))));
 }
 
-TEST(Factory, DataWithOtherNamesAreToldHowToNameThem) {
+TEST(Factory, AnErrorForOtherNamesSaysHowToNameThem) {
   SampleSpec samples{
       {{"images", {1, 8, 8}}, {"labels", {}}}, 10, {{"images", at::kFloat}, {"labels", at::kByte}}};
   const auto making = [&] { make_model(mlp(kNone, kNone), samples); };
@@ -67,7 +67,7 @@ TEST(Factory, DataWithOtherNamesAreToldHowToNameThem) {
   EXPECT_THAT(making, ThrowsMessage<UserError>(HasSubstr("data.train.arrays = { input = \"...\" }")));
 }
 
-TEST(Factory, ImagesThatModelsDoNotTakeAreToldTheKey) {
+TEST(Factory, AnErrorForUnfitImagesNamesTheKey) {
   const Setting resnet =
       section_with({{"kind", std::string("resnet_cifar")}, {"depth", int64_t{20}}, {"width", int64_t{2}}});
   const auto images = [](const Shape& shape, at::ScalarType dtype) {

@@ -114,7 +114,7 @@ TEST(LayerText, IsTakenAsOneWritesIt) {
   EXPECT_STREQ(make_layer("ReLU")->kind(), "ReLU");
 }
 
-TEST(LayerText, WhatIsNotSupportedIsNamed) {
+TEST(LayerText, UnsupportedLayersAreNamed) {
   const std::vector<std::pair<std::string, std::string>> wrong = {
       {"Lnear(3, 4)", "there is no layer 'Lnear'; expected one of "},
       {"Linear(3)", "Linear: argument out_features is missing"},

@@ -32,7 +32,7 @@ struct Answer {
   int64_t value = 0;
 };
 
-// Answers each Question with its value plus one, until it is told the Number that ends it.
+// Answers each Question with its value plus one, until it gets the Number that ends it.
 inline Script oracle() {
   return {.receive = [](Context& context, Envelope& envelope) {
     if (auto* question = envelope.message.get_if<Question>()) {
@@ -43,7 +43,7 @@ inline Script oracle() {
   }};
 }
 
-// What run() throws, or "" when it returns.
+// The message that run() throws, or "" if it returns.
 inline std::string run_error(Scheduler& scheduler) {
   try {
     scheduler.run();

@@ -81,7 +81,7 @@ TEST(DeliveryScriptTest, MessagesAreTakenInItsOrderWhateverTheSeed) {
   }
 }
 
-TEST(DeliveryScriptTest, WhatCameFromOutsideIsPutInAtItsPlaceTheFirstToo) {
+TEST(DeliveryScriptTest, MessagesFromOutsideArriveAtTheirPlaceTheFirstToo) {
   const DeliveryScript::Line signal{"reader", "", "Signal"};
   Lines lines({signal, number_from("a"), number_from("a"), signal, signal, number_from("a")});
   EXPECT_EQ(play_lines(lines, 1, 3).read, (std::vector<std::string>{"!", "a0", "a1", "!", "!", "a2"}));

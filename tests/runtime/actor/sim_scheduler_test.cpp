@@ -303,7 +303,7 @@ TEST(SimSchedulerTest, PinnedActorsMayRunOnOneAndTheSameCore) {
   EXPECT_EQ(cores.size(), 1u);
 }
 
-TEST(SimSchedulerTest, OthersMayRunBetweenTwoMessages) {
+TEST(SimSchedulerTest, AnotherActorMayRunBetweenTwoMessages) {
   std::set<std::string> orders;
   for (uint64_t seed = 0; seed < 40; ++seed) {
     std::string order;

@@ -132,10 +132,10 @@ Script hangs() {
   }};
 }
 
-// A thread that is left behind uses it as long as the process lives.
+// An abandoned thread uses it as long as the process lives.
 ThreadScheduler& lasting_scheduler() { return *new ThreadScheduler; }
 
-TEST_F(ThreadSchedulerTest, OneThatHangsIsAbandonedOnceAllOthersHaveEnded) {
+TEST_F(ThreadSchedulerTest, AHangingActorIsAbandonedOnceAllOthersHaveEnded) {
   ThreadScheduler& scheduler = lasting_scheduler();
   const auto held = std::make_shared<int>(0);
   const ActorId stuck = scheduler.reserve("stuck", 0);
@@ -154,7 +154,7 @@ TEST_F(ThreadSchedulerTest, OneThatHangsIsAbandonedOnceAllOthersHaveEnded) {
   EXPECT_EQ(held.use_count(), 2) << "it may still look at what others hold";
 }
 
-TEST_F(ThreadSchedulerTest, OneThatHangsDoesNotKeepTheReasonOfAFailureBack) {
+TEST_F(ThreadSchedulerTest, AHangingActorDoesNotHideTheReasonOfAFailure) {
   ThreadScheduler& scheduler = lasting_scheduler();
   const ActorId stuck = scheduler.reserve("stuck", 0);
   scheduler.abandon_after(stuck, "the stuck one", std::chrono::hours(1));
@@ -168,7 +168,7 @@ TEST_F(ThreadSchedulerTest, OneThatHangsDoesNotKeepTheReasonOfAFailureBack) {
               testing::ThrowsMessage<OperatingError>(testing::HasSubstr("no room")));
 }
 
-TEST_F(ThreadSchedulerTest, OneThatMayHangHasOneTimeForAllThatItTakes) {
+TEST_F(ThreadSchedulerTest, AnAbandonedActorHasOneTimeoutForAllItsMessages) {
   constexpr int kMany = 200;
   ThreadScheduler& scheduler = lasting_scheduler();
   const ActorId slow = scheduler.reserve("slow", 0);
@@ -187,7 +187,7 @@ TEST_F(ThreadSchedulerTest, OneThatMayHangHasOneTimeForAllThatItTakes) {
   EXPECT_THAT(scheduler.abandoned(), testing::ElementsAre("the slow one"));
 }
 
-TEST_F(ThreadSchedulerTest, OneThatHangsDoesNotKeepAnotherFromItsTime) {
+TEST_F(ThreadSchedulerTest, AHangingActorTakesNoTimeFromAnother) {
   ThreadScheduler& scheduler = lasting_scheduler();
   const ActorId stuck = scheduler.reserve("stuck", 0), slow = scheduler.reserve("slow", 0);
   scheduler.abandon_after(stuck, "the stuck one", milliseconds(50));

@@ -90,7 +90,7 @@ TEST_F(CrashReportDeathTest, AStackThatRanOutIsOneToo) {
   EXPECT_THAT(log_of(fault, KilledBySignal(SIGSEGV)), HasSubstr("(SIGSEGV)"));
 }
 
-TEST_F(CrashReportDeathTest, WhoHandledTheSignalBeforeHasItThen) {
+TEST_F(CrashReportDeathTest, ThePreviousHandlerGetsTheSignal) {
   const auto leave = [](int) { std::_Exit(42); };
   const auto previous = std::signal(SIGILL, leave);
   const std::string text = log_of([] { std::raise(SIGILL); }, testing::ExitedWithCode(42));
@@ -104,7 +104,7 @@ constexpr std::pair<int, const char*> kOthers[] = {
     {SIGUSR1, "SIGUSR1"}, {SIGUSR2, "SIGUSR2"}, {SIGALRM, "SIGALRM"},
 };
 
-TEST_F(CrashReportDeathTest, WhatElseEndsTheProcessIsOneToo) {
+TEST_F(CrashReportDeathTest, OtherDeadlySignalsAreReportedToo) {
   for (const auto& [signal, name] : kOthers) {
     const auto previous = std::signal(signal, SIG_DFL);
     const std::string text = log_of([number = signal] { std::raise(number); }, KilledBySignal(signal));
@@ -114,7 +114,7 @@ TEST_F(CrashReportDeathTest, WhatElseEndsTheProcessIsOneToo) {
 }
 
 // As nohup ignores SIGHUP, and a run the limit on the size of its files.
-TEST_F(CrashReportDeathTest, WhatIsIgnoredStaysIgnored) {
+TEST_F(CrashReportDeathTest, IgnoredSignalsStayIgnored) {
   for (const auto& [signal, name] : kOthers) {
     const auto previous = std::signal(signal, SIG_IGN);
     const auto resumes = [number = signal] {
@@ -144,7 +144,7 @@ TEST_F(CrashReportDeathTest, ALimitOnTimeIsOneToo) {
   EXPECT_THAT(text, HasSubstr("(SIGXCPU)"));
 }
 
-TEST_F(CrashReportDeathTest, NothingIsSaidWithoutOne) {
+TEST_F(CrashReportDeathTest, ADestroyedReportIsSilent) {
   const auto after = [] { std::raise(SIGSEGV); };
   EXPECT_EXIT(
       {

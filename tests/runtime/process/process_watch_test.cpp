@@ -30,13 +30,13 @@ void run_stuck(const std::function<void()>& last_words) {
   scheduler.run();
 }
 
-TEST(ProcessWatchDeathTest, WhatDoesNotReturnEndsByForceAfterItsLastWords) {
+TEST(ProcessWatchDeathTest, AStuckProcessEndsByForceAfterItsLastWords) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(run_stuck([] { std::fputs("last words\n", stderr); }), testing::ExitedWithCode(1),
               "last words\nerror: rank 0: ends by force");
 }
 
-// Never ends, and is told to.
+// Never ends, though it is asked to.
 class BusyActor final : public Actor {
  public:
   void start(Context&) override {
@@ -56,7 +56,7 @@ void run_busy() {
   scheduler.run();
 }
 
-TEST(ProcessWatchDeathTest, WhoIsBusyWhenAskedToEndSaysItsLastWordsBeforeItIsKilled) {
+TEST(ProcessWatchDeathTest, ABusyProcessSaysItsLastWordsBeforeItIsKilled) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(run_busy(), testing::ExitedWithCode(7), "");
 }

@@ -61,7 +61,7 @@ TEST_F(SimDiskTest, ReadsWhatWasWrittenAndNothingReachesTheRealDisk) {
   EXPECT_FALSE(PosixDisk().exists("/simulated"));
 }
 
-TEST_F(SimDiskTest, WhatItDoesNotHoldIsReadFromTheRealDisk) {
+TEST_F(SimDiskTest, UnknownFilesAreReadFromTheRealDisk) {
   const Scratch real;
   write_text(real.path("data"), "samples");
   EXPECT_EQ(text(view->read(real.path("data"))), "samples");
@@ -118,7 +118,7 @@ TEST_F(SimDiskTest, AFolderMovesWithItsFiles) {
   EXPECT_THROW(view->rename(path("other"), path("new")), OperatingError) << "it is not empty";
 }
 
-TEST_F(SimDiskTest, WhatIsSyncedSurvivesAPowerLoss) {
+TEST_F(SimDiskTest, SyncedFilesSurviveAPowerLoss) {
   write("a", "content", true);
   view->sync_folder(kFolder);
   EXPECT_THAT(survivors("a"), ElementsAre("content"));
@@ -206,7 +206,8 @@ TEST_F(SimDiskTest, AWriteOfZerosThatIsLostIsMissedByNobody) {
   EXPECT_TRUE(disk.damaged(kFolder));
   EXPECT_FALSE(SimDisk::changes_write(SimDisk::WriteOutcome::kTorn, bytes(half)));
   EXPECT_TRUE(SimDisk::changes_write(SimDisk::WriteOutcome::kLost, bytes(half)));
-  EXPECT_TRUE(SimDisk::changes_write(SimDisk::WriteOutcome::kFull, bytes(nothing))) << "it is told";
+  EXPECT_TRUE(SimDisk::changes_write(SimDisk::WriteOutcome::kFull, bytes(nothing)))
+      << "a full disk is an error";
 }
 
 TEST_F(SimDiskTest, AProcessMayEndBetweenTheRemovalOfTwoNames) {

@@ -86,7 +86,7 @@ TEST(SimNetworkTest, ALateSenderIsLate) {
   EXPECT_GE(seen.ended, TimePoint(seconds(3)));
 }
 
-TEST(SimNetworkTest, WhatADeadRankSentAndHasNotArrivedIsLost) {
+TEST(SimNetworkTest, UndeliveredPacketsOfADeadRankAreLost) {
   SimScheduler scheduler({.on_switch = {}});
   SimNetwork network(scheduler, 2, RandomKey(1, "network"), {});
   play(scheduler, scheduler.reserve("both", 0), {.start = [&](Context& context) {
@@ -102,7 +102,7 @@ TEST(SimNetworkTest, WhatADeadRankSentAndHasNotArrivedIsLost) {
   scheduler.run();
 }
 
-// What rank 0 says of a barrier that rank 1 joins, or not.
+// The result on rank 0 of a barrier that rank 1 joins, or not.
 std::string barrier(bool joins, bool dies, Nanoseconds hang, Nanoseconds* took, int* hung = nullptr) {
   std::string outcome;
   SimScheduler scheduler({.on_switch = {}});
@@ -158,7 +158,7 @@ TEST(SimFabricTest, ACollectiveThatHangsEndsWhenItIsAskedTo) {
   EXPECT_EQ(hung, 2);
 }
 
-// One that a rank never posts does not hang for what was ordered.
+// A collective that a rank never posts does not use up a planned hang.
 TEST(SimFabricTest, AHangCountsOnceAllHavePosted) {
   Nanoseconds took{};
   int hung = 0;

@@ -16,7 +16,7 @@ class FailingMemoryTest : public testing::Test {
   FailingMemoryTest() { Meter::install(); }
   ~FailingMemoryTest() override { Meter::fail_at(kSlot, {}); }
 
-  // How many of so many allocations are had until one fails.
+  // The number of allocations before one fails.
   static int had(int wanted) {
     const MemoryScope scope(kSlot);
     int had = 0;

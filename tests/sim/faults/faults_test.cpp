@@ -67,7 +67,7 @@ TEST(FaultsTest, ARequestToStopThatComesTooLateDoesNotCount) {
   }
 }
 
-// How many heartbeats of each other rank reach rank 0 between two of its own, at most.
+// The most heartbeats of another rank that reach rank 0 between two of its own.
 class HearsBetweenItsOwn final : public Transport {
  public:
   using Counts = std::map<int, int>;

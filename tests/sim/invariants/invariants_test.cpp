@@ -64,7 +64,7 @@ TEST_F(InvariantsTest, ManyLateMessagesExcuseNoMoreThanOneDoes) {
   attempt.faults["delay"] = {FaultKind::kDelay, 1000};
   attempt.ends[0] = ended(EndKind::kHang);
   EXPECT_THAT(found(check_ends, std::string(kLate) + "1\n", attempt),
-              ElementsAre(HasSubstr("start 1 ended badly")));
+              ElementsAre(HasSubstr("attempt 1 ended badly")));
   EXPECT_THAT(found(check_ends, std::string(kLate) + "9.5\n", attempt), IsEmpty());
 }
 
@@ -91,7 +91,7 @@ TEST_F(InvariantsTest, ALateHeartbeatEndsARankOnlyWhereItIsAskedToStop) {
 }
 
 // mpirun ends those that are left.
-TEST_F(InvariantsTest, WhatFollowsFromAnExcusedEndIsExcused) {
+TEST_F(InvariantsTest, EndsCausedByAnExcusedEndAreExcused) {
   const std::string hang = "[[fault]]\nkind = 'hang'\n";
   SimAttempt attempt = an_attempt();
   attempt.faults["hang"] = {FaultKind::kHang, 1};
@@ -117,7 +117,7 @@ TEST_F(InvariantsTest, AFullDiskMayCostTheLastCheckpointAndNothingMore) {
   EXPECT_THAT(found(check_ends, full, attempt), testing::SizeIs(1));
 }
 
-TEST_F(InvariantsTest, WhoGivesUpForLackOfMemoryHasSavedWhatWasTrained) {
+TEST_F(InvariantsTest, ARunOutOfMemoryHasSavedItsSteps) {
   SimAttempt attempt = an_attempt(7);
   const auto end_all = [&](EndKind kind) {
     for (RankEnd& end : attempt.ends) end = ended(kind);
@@ -141,7 +141,7 @@ TEST_F(InvariantsTest, WhoGivesUpForLackOfMemoryHasSavedWhatWasTrained) {
   EXPECT_THAT(lost(), IsEmpty());
   attempt.published.clear();
   attempt.resumed_at = 7;
-  EXPECT_THAT(lost(), IsEmpty()) << "it went on from there";
+  EXPECT_THAT(lost(), IsEmpty()) << "it resumed from there";
 }
 
 TEST_F(InvariantsTest, AHangIsNoticedWithinABound) {
@@ -169,7 +169,7 @@ TEST_F(InvariantsTest, AFewStepsMayBeDoneAfterARequestToStop) {
   EXPECT_THAT(stopped_in(10), IsEmpty());
   EXPECT_THAT(stopped_in(6), IsEmpty());
   EXPECT_THAT(stopped_in(3),
-              ElementsAre("in start 1 rank 1 was asked to stop in step 3, and step 10 was still done"));
+              ElementsAre("in attempt 1 rank 1 was asked to stop in step 3, and step 10 was still done"));
 }
 
 TEST_F(InvariantsTest, MemoryThatIsStillHeldIsAFinding) {
@@ -181,7 +181,7 @@ TEST_F(InvariantsTest, MemoryThatIsStillHeldIsAFinding) {
   run.attempts[0].held.push_back({.rank = 2, .step = 5, .bytes = 64});
   check_memory(run, findings);
   EXPECT_THAT(findings,
-              ElementsAre("in start 1, rank 2: step 5: 64 bytes of the aborted attempt are still held"));
+              ElementsAre("in attempt 1, rank 2: step 5: 64 bytes of the aborted step are still held"));
 }
 
 TEST_F(InvariantsTest, APublishedCheckpointHasAllBitsOfTheRunWithoutFaults) {
@@ -225,7 +225,7 @@ TEST_F(InvariantsTest, ARunThatCameToItsEndHasLoggedWhatTheOneWithoutFaultsHas) 
   }
 }
 
-TEST_F(InvariantsTest, WhatWasMeasuredIsNotComparedInLogs) {
+TEST_F(InvariantsTest, MeasurementsInLogsAreNotCompared) {
   SimDisk disk;
   const auto view = disk.view(0);
   view->make_folders(job.run_dir);
@@ -280,7 +280,7 @@ class CheckpointsOfSimDiskTest : public InvariantsTest {
   int64_t written_ = 0;
 };
 
-TEST_F(CheckpointsOfSimDiskTest, OneThatIsNotWholeWhenItIsPublishedIsFound) {
+TEST_F(CheckpointsOfSimDiskTest, APublishedButIncompleteCheckpointIsFound) {
   publish(4);
   EXPECT_THAT(published(), IsEmpty());
   EXPECT_EQ(newest.step, 4);
@@ -288,18 +288,18 @@ TEST_F(CheckpointsOfSimDiskTest, OneThatIsNotWholeWhenItIsPublishedIsFound) {
   EXPECT_THAT(published(), testing::Contains(HasSubstr("not whole when it is published")));
 }
 
-TEST_F(CheckpointsOfSimDiskTest, OneThatALostWriteStruckIsLeftOut) {
+TEST_F(CheckpointsOfSimDiskTest, ACheckpointDamagedByALostWriteIsExcused) {
   publish(4);
   write_over(4, SimDisk::WriteOutcome::kLost);
   EXPECT_THAT(published(), IsEmpty());
 }
 
-TEST_F(CheckpointsOfSimDiskTest, NoneThatIsPublishedIsFound) {
+TEST_F(CheckpointsOfSimDiskTest, APublishedButMissingCheckpointIsFound) {
   EXPECT_THAT(published(), ElementsAre("a checkpoint was published, and there is none"));
 }
 
 // It is whole, and not on the disk yet.
-TEST_F(CheckpointsOfSimDiskTest, ADamagedOneExcusesNoOther) {
+TEST_F(CheckpointsOfSimDiskTest, ADamagedFileExcusesNoOther) {
   publish(4);
   write_over(4, SimDisk::WriteOutcome::kLost);
   publish(8);

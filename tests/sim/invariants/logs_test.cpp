@@ -33,7 +33,7 @@ bool twice_in_one_epoch(const std::vector<int64_t>& steps) {
 }
 
 // Every loss, rate, metric and log line, with as much at once as can be had.
-TEST(LogsTest, ARunThatWasStoppedAndKilledLogsWhatTheOneThatWentOnDoes) {
+TEST(LogsTest, AStoppedAndKilledRunLogsLikeAnUninterruptedOne) {
   const std::string model = "[model]\nkind = \"mlp\"\nhidden = [8]\n";
   const std::string more =
       "[scheduler]\nkind = \"reduce_lr_on_plateau\"\nmonitor = \"metrics/often/CrossEntropy\"\npatience = "

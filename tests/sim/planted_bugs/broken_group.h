@@ -51,7 +51,7 @@ std::function<SimSeams()> group_bug() {
   };
 }
 
-// Where the flag lies in an encoded verdict.
+// The place of the flag in an encoded verdict.
 inline int64_t place_of(double Verdict::*flag) {
   Verdict verdict;
   const at::Tensor without = verdict.encode(0, 1);

@@ -20,7 +20,7 @@ constexpr const char* kFaults = "out_of_memory";
 
 // ---- what an attempt leaves behind
 
-// Noise on the input, from a generator of its own. A retry goes on in the stream where the aborted attempt
+// Noise on the input, from a generator of its own. A retry continues in the stream where the aborted attempt
 // was, unless that is restored.
 class Noise final : public Algorithm {
  public:
@@ -79,11 +79,11 @@ SimSeams with_normalisation(SimSeams seams) {
   return seams;
 }
 
-SimSeams void_statistics_are_kept() {
+SimSeams aborted_statistics_are_kept() {
   return with_normalisation(algorithm_of_each_rank<KeepsVoidStatistics>()());
 }
 
-// What a rank had done of an aborted attempt is taken for done, and left out of the next.
+// The finished work of an aborted attempt is skipped in the next.
 class GoesOnWhereItWas final : public Algorithm {
  public:
   std::string name() const override { return "GoesOnWhereItWas"; }
@@ -117,7 +117,7 @@ class HoldsTheLoss final : public Algorithm {
   at::Tensor loss_;
 };
 
-// ---- what the ranks tell each other
+// ---- the ranks' reports to each other
 
 const double* lack_of_memory(const at::Tensor& verdict) {
   return verdict.const_data_ptr<double>() + place_of(&Verdict::out_of_memory);
@@ -153,12 +153,12 @@ class StaysAway final : public GroupBelow {
 
 std::vector<Bug> bugs_of_memory() {
   return {
-      {"DrawsGoOnAfterAVoidAttempt", kFaults, algorithm_of_each_rank<Noise>(false),
+      {"DrawsContinueAfterAnAbortedAttempt", kFaults, algorithm_of_each_rank<Noise>(false),
        algorithm_of_each_rank<Noise>(true)},
-      {"StatisticsOfAVoidAttemptAreKept", kFaults, void_statistics_are_kept,
+      {"StatisticsOfAnAbortedAttemptAreKept", kFaults, aborted_statistics_are_kept,
        [] { return with_normalisation({}); }},
-      {"ARetryGoesOnWhereTheAttemptWas", kFaults, algorithm_of_each_rank<GoesOnWhereItWas>()},
-      {"AVoidAttemptsMemoryIsHeld", kFaults, algorithm_of_each_rank<HoldsTheLoss>(), {}, "still held"},
+      {"ARetryContinuesWhereTheAttemptWas", kFaults, algorithm_of_each_rank<GoesOnWhereItWas>()},
+      {"MemoryOfAnAbortedAttemptIsHeld", kFaults, algorithm_of_each_rank<HoldsTheLoss>(), {}, "still held"},
       {"OnlyRankZerosLackOfMemoryCounts", kFaults, group_bug<HearsOfRankZeroOnly>()},
       {"ARankOutOfMemoryStaysAway", kFaults, group_bug<StaysAway>()},
   };

@@ -79,7 +79,7 @@ class LetsReplicasPart final : public GroupBelow {
   }
 };
 
-// What a rank alone knows of an overflow, it does not say.
+// A rank does not report an overflow that only it knows.
 class KeepsAnOverflow final : public GroupBelow {
  public:
   using GroupBelow::GroupBelow;

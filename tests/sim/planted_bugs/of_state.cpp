@@ -10,7 +10,7 @@
 namespace tutti {
 namespace {
 
-// Counts batches. Neither weights nor samples hang on it: only what is saved tells.
+// Counts batches. Neither weights nor samples hang on it: only the saved state shows it.
 class CountsBatches final : public Algorithm {
  public:
   explicit CountsBatches(bool restores) : restores_(restores) {}
@@ -54,7 +54,7 @@ class DropsTheStop final : public GroupBelow {
   }
 };
 
-// Ranks that bear a collective's hanging for ten times as long as they are told.
+// Ranks that bear a collective's hanging for ten times as long as configured.
 SimSeams patient_ranks() {
   SimSeams seams;
   seams.job = [](Job& job, int) { job.settings.train.hang_timeout = std::chrono::seconds(100); };

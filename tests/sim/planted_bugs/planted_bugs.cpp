@@ -45,7 +45,7 @@ class ForgetsToSync final : public DiskBelow {
   std::string name_;
 };
 
-// A run that goes on does not see its log, and begins another.
+// A resumed run does not see its log, and begins another.
 class HidesTheLog final : public DiskBelow {
  public:
   using DiskBelow::DiskBelow;
@@ -119,7 +119,7 @@ class WritesLate final : public DiskBelow {
   std::shared_ptr<Late> late_;
 };
 
-// What fails to be written is taken for written.
+// A failed write is reported as a success.
 class SwallowsErrors final : public DiskBelow {
  public:
   using DiskBelow::DiskBelow;
@@ -312,7 +312,7 @@ SimSeams reshuffles_on_resume() {
   return seams;
 }
 
-// Initial weights are drawn from a seed of each start.
+// Initial weights are drawn from a seed of each attempt.
 SimSeams new_weights_at_each_start() {
   SimSeams seams;
   seams.job = [](Job& job, int start) { job.seed += start; };
@@ -342,7 +342,7 @@ std::vector<Bug> planted_bugs() {
       {"ControlMessagesAreLost", "", transport_bug<LosesEveryThird>()},
       {"TheLastControlMessageIsHeldBack", "", transport_bug<HoldsTheLastOne>()},
       {"ResumingReshuffles", "death", reshuffles_on_resume},
-      {"EachStartHasASeedOfItsOwn", "death", new_weights_at_each_start},
+      {"EachAttemptHasItsOwnSeed", "death", new_weights_at_each_start},
   };
   for (auto* more : {bugs_of_actors, bugs_of_memory, bugs_of_sharding, bugs_of_state})
     for (Bug& bug : more()) bugs.push_back(std::move(bug));

@@ -42,7 +42,7 @@ struct Copied {
   void operator()(const JournalIncomplete&) const {}
 };
 
-// What becomes of a record: it stays where true is returned, and what is written comes before it.
+// Changes a record: keeps it if true is returned, and puts written lines before it.
 using Edit = std::function<bool(const JournalRecord& record, JournalWriter& to)>;
 
 bool keep(const JournalRecord&, JournalWriter&) { return true; }
@@ -186,7 +186,7 @@ TEST_F(ChangedRecordTest, ADigestThatTheReplayDoesNotComeToIsADifference) {
   expect_difference(difference, of_rank(1));
 }
 
-TEST_F(ChangedRecordTest, WhatItWasAskedToLeaveOutIsNotMissed) {
+TEST_F(ChangedRecordTest, RecordsOutsideTheReplayedPartAreNotMissed) {
   change(1, with_another(3));
   expect_same(until(2));
   expect_same(break_at(3));
@@ -194,7 +194,7 @@ TEST_F(ChangedRecordTest, WhatItWasAskedToLeaveOutIsNotMissed) {
 }
 
 // As of a run that was killed in its eighth step.
-TEST_F(ChangedRecordTest, WhatLacksBehindTheEndOfARecordIsNoDifference) {
+TEST_F(ChangedRecordTest, AMissingEntryBehindTheEndOfARecordIsNoDifference) {
   std::filesystem::remove_all(run_ + "/checkpoints");
   change(0, cut_at("compute/batch", 8));
   change(1, both(with_another(8), cut_at("compute/loss", 7)));
@@ -276,7 +276,7 @@ TEST_F(ChangedRecordTest, AResumedRecordThatEndsBeforeItsFirstStepIsADifferenceI
   expect_same();
 }
 
-// Nor is an earlier start replayed in its place.
+// Nor is an earlier attempt replayed in its place.
 TEST_F(ChangedRecordTest, ADamagedHeadIsDamage) {
   const std::string folder = recorded_start(run_);
   const std::string later = journals_folder(run_) + "/29991231T235959.999Z-00000000";
@@ -320,15 +320,15 @@ TEST_F(ChangedRecordTest, ALastCheckpointOfOtherWeightsIsADifference) {
   write_manifest();
   const ReplayResult of_another = replayed();
   EXPECT_TRUE(of_another.same);
-  EXPECT_THAT(of_another.text, EndsWith("; " + folder + " is of another start of the run"));
+  EXPECT_THAT(of_another.text, EndsWith("; " + folder + " is of another attempt of the run"));
 }
 
-TEST_F(ChangedRecordTest, WhatLacksBeforeTheEndOfARecordIsADifference) {
+TEST_F(ChangedRecordTest, AMissingEntryBeforeTheEndOfARecordIsADifference) {
   change(1, both(without("compute/loss"), cut_at("sync/bucket 0", 7)));
   expect_difference("rank 1, step 1, compute, after BatchReady: loss is not in the record");
 }
 
-TEST_F(ChangedRecordTest, WhatIsTooMuchBeforeTheEndOfARecordIsADifference) {
+TEST_F(ChangedRecordTest, AnExtraEntryBeforeTheEndOfARecordIsADifference) {
   change(1, both(with_another(7), cut_at("compute/loss", 7)));
   expect_difference("rank 1, step 7, compute: other is in the record, and the replay does not reach it");
 }
@@ -373,7 +373,7 @@ TEST_F(ChangedRecordTest, AStepBehindTheEndOfAnyRanksRecordIsRefused) {
   };
   EXPECT_EQ(error(break_at(12)), "--break-at step=12: the record of rank 1 breaks off in step 5");
   EXPECT_EQ(error(until(6)), "--until step=6: the record of rank 1 breaks off in step 5");
-  EXPECT_EQ(error(until(16)), "--until step=16: the record of this start has steps 1 to 15");
+  EXPECT_EQ(error(until(16)), "--until step=16: the record of this attempt has steps 1 to 15");
   EXPECT_FALSE(std::filesystem::exists(run_ + "/replay-step-12"));
   expect_same(until(5));
   const ReplayResult result = replayed(break_at(5));
@@ -383,7 +383,7 @@ TEST_F(ChangedRecordTest, AStepBehindTheEndOfAnyRanksRecordIsRefused) {
   EXPECT_EQ(error(until(5)), "--until step=5: the record of rank 0 breaks off before its first step");
 }
 
-// Which no look at the record beforehand can tell: the steps are in it, but not what leads there.
+// No look at the record beforehand shows it: the steps are in it, but not what leads there.
 TEST_F(ChangedRecordTest, AStepThatWasNotComeToIsADifference) {
   bool silent = false;
   change(1, [&silent](const JournalRecord& record, JournalWriter&) {
@@ -429,7 +429,7 @@ TEST(ReplayTest, ACallbackFindsTheFilesThatTheRecordedRunFound) {
   }
 }
 
-// Whether it is gone, since it was put aside, or is there again and good.
+// True if it was put aside, or is there again and good.
 TEST(ReplayTest, ADamagedCheckpointIsRejectedAgain) {
   const Scratch folder;
   Setting recipe = small_job();
@@ -452,7 +452,7 @@ TEST(ReplayTest, ADamagedCheckpointIsRejectedAgain) {
   EXPECT_TRUE(with_good.same) << with_good.text;
 }
 
-// What one rank computes is in the sums of all.
+// The numbers of one rank are in the sums of all.
 TEST_F(ChangedRecordTest, BitsAreNotComparedWhereOneRankWasOnAnotherProcessor) {
   change(1, keep, [](RecordedJob& head) { head.cpu = "OTHER"; });
   change(0, [](const JournalRecord& record, JournalWriter& to) {

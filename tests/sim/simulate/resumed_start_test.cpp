@@ -1,4 +1,4 @@
-// How ranks agree on the checkpoint that they start from.
+// The ranks' agreement on the checkpoint that they start from.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ using testing::SizeIs;
 constexpr int kRanks = 3;
 constexpr int64_t kLast = 15, kBeforeLast = 12;  // steps after which there is a checkpoint
 
-// Which ranks read the beginning of a file: nothing but a hash needs it.
+// The ranks that read the beginning of a file: only a hash needs it.
 using Readers = std::map<std::string, std::set<int>>;
 
 class NotingDisk final : public DiskBelow {

@@ -22,8 +22,8 @@ SeedResult sample() {
   result.attempts = 4;
   result.rank_steps = 5;
   result.faults = {{"death", 1}, {"hang", 2}};
-  result.findings = {"one", "two\tthings\nhappened"};
-  result.summary = {"start 1: well"};
+  result.findings = {"one", "two\tfaults\nhappened"};
+  result.summary = {"attempt 1: well"};
   return result;
 }
 
@@ -34,7 +34,7 @@ TEST(SeedWireTest, ReadsBackWhatItWrote) {
   EXPECT_EQ(read->seed, 17u);
   EXPECT_EQ(read->attempts, 4);
   EXPECT_EQ(read->rank_steps, 5);
-  EXPECT_THAT(read->findings, ElementsAre("one", "two things happened"));
+  EXPECT_THAT(read->findings, ElementsAre("one", "two faults happened"));
   EXPECT_EQ(parse_begin_line(begin_line(9)), 9u);
   EXPECT_EQ(parse_refusal_line(refusal_line("a.toml:3: there\tis none")), "a.toml:3: there is none");
 }
@@ -65,7 +65,7 @@ struct SeedScript {
   }
 };
 
-// What came of seeds 1 to 5, each of which is told of once.
+// The results of seeds 1 to 5, each reported once.
 std::vector<std::string> farmed(const SeedScript& script, int jobs, Nanoseconds timeout = kSeedTimeout) {
   std::map<uint64_t, std::string> seen;
   simulate_seeds(
@@ -93,7 +93,7 @@ TEST(SeedWorkersTest, ASeedThatEndsItsProcessIsNamedAndTheOthersContinue) {
       ElementsAre("1 well", "2 well", "3 well", "4 well", HasSubstr("5 the process ended with exit code 7")));
 }
 
-TEST(SeedWorkersTest, WhatADyingProcessHadBegunToPrintSpoilsNothing) {
+TEST(SeedWorkersTest, ALineCutShortByADyingProcessSpoilsNoOther) {
   EXPECT_THAT(farmed({.body = "test $s -lt 3 || { printf 'tutti-seed-'; kill -SEGV $$; }"}, 1),
               ElementsAre("1 well", "2 well", "3 the process was ended by Segmentation fault",
                           "4 the process was ended by Segmentation fault",

@@ -48,7 +48,7 @@ TEST(SimulationTest, ARunWithoutFaultsKeepsEveryInvariant) {
   EXPECT_EQ(orders.size(), 20u);
 }
 
-TEST(SimulationTest, WhoWatchesLearnsThatActorsDoSomething) {
+TEST(SimulationTest, TheWatcherHearsOfEveryAction) {
   int64_t events = 0;
   SimSeams seams;
   seams.on_event = [&events] { ++events; };
@@ -75,7 +75,7 @@ TEST(SimulationTest, LoggersBreakNothingWhateverHappens) {
   }
 }
 
-// One of which activations take the most memory: 40 samples a rank and step on three ranks, six steps.
+// A job whose activations use the most memory: 40 samples a rank and step on three ranks, six steps.
 Setting hungry_job(const std::string& grad_accum, const std::string& budget) {
   const std::string toml =
       "seed = 5\n[model]\nkind = 'mlp'\nhidden = [64]\n[data.train]\nkind = 'synthetic'\nsamples = 240\n"
@@ -102,7 +102,7 @@ TEST(SimulationTest, ARankWithLessMemoryThanTheOthersHalvesItsMicrobatches) {
   }
 }
 
-// Whose added transform the job's data must let through, with the samples that the invariants look for.
+// An algorithm whose added transform must not hide the samples that the invariants look for.
 class Negative final : public Algorithm, public Transform {
  public:
   std::string name() const override { return "Negative"; }
@@ -137,7 +137,7 @@ TEST(SimulationTest, TransformsOfRecipesAndOfAlgorithmsKeepEveryInvariant) {
 }
 
 // Twenty epochs are 100 steps.
-TEST(SimulationTest, AStartMayTakeLongAsLongAsItCommitsSteps) {
+TEST(SimulationTest, AnAttemptMayTakeLongAsLongAsItCommitsSteps) {
   Setting recipe = small_job();
   recipe.find("train")->find("max_duration")->value = std::string("20ep");
   Job job = simulated_job(recipe, 2);
@@ -157,8 +157,8 @@ TEST(SimulationTest, AStartMayTakeLongAsLongAsItCommitsSteps) {
   EXPECT_THAT(run_attempt(std::chrono::milliseconds(5)).stuck, HasSubstr("time limit"));
 }
 
-// A step of more than twenty minutes, in ranks that are patient.
-TEST(SimulationTest, AStartMayTakeAsLongAsThePlanSays) {
+// A step of more than twenty minutes, in ranks with a long timeout.
+TEST(SimulationTest, AnAttemptMayTakeAsLongAsThePlanSays) {
   Setting recipe = small_job();
   recipe.find("train")->find("hang_timeout")->value = std::string("2000sec");
   const FaultPlan plan =
@@ -168,7 +168,7 @@ TEST(SimulationTest, AStartMayTakeAsLongAsThePlanSays) {
   EXPECT_EQ(result.faults.at("slow"), 1);
 }
 
-// What is left over of the run before decides which heartbeat is lost: harmless, but not the seed's doing.
+// The remains of the previous run decide which heartbeat is lost: harmless, but not decided by the seed.
 TEST(SimulationTest, ASecondRunThatGoesOtherwiseIsFound) {
   struct LosesOneNowAndThen final : Transport {
     std::unique_ptr<Transport> below;
@@ -197,7 +197,7 @@ TEST(SimulationTest, ASecondRunThatGoesOtherwiseIsFound) {
 TEST(SimulationTest, TooLittleMemoryForOneSampleIsFound) {
   const Simulation simulation(hungry_job("'auto'", "[1, 1, 0.001]"), 3, {});
   EXPECT_THAT(simulation.run(0).findings,
-              testing::Contains(testing::AllOf(HasSubstr("without faults: start 1 ended badly"),
+              testing::Contains(testing::AllOf(HasSubstr("without faults: attempt 1 ended badly"),
                                                HasSubstr("rank 2 ran out of memory"),
                                                HasSubstr("one sample at a time"))));
 }
@@ -295,8 +295,7 @@ TEST(SimulationTest, MemoryRunsOutInThePhaseThatIsNamed) {
   }
 }
 
-// How many attempts the run takes that runs out of memory three times in one step of rank 0; nothing may be
-// found.
+// The attempts of a run that runs out of memory three times in one step of rank 0, without findings.
 int starts_of_a_run_short_of_memory(const Setting& job, int64_t step) {
   const std::string rule =
       "[[fault]]\nkind = 'out_of_memory'\nrank = 0\nphase = 'microbatch'\ncount = 1\nstep = ";
@@ -309,12 +308,12 @@ int starts_of_a_run_short_of_memory(const Setting& job, int64_t step) {
 }
 
 // Four samples a rank: 1, 2, 4 microbatches, and nothing smaller. Nothing was committed before.
-TEST(SimulationTest, AStartMayEndForWantOfMemoryInItsFirstStep) {
+TEST(SimulationTest, AnAttemptMayEndForWantOfMemoryInItsFirstStep) {
   EXPECT_EQ(starts_of_a_run_short_of_memory(small_job(), 1), 2);
 }
 
 // Sixty-one samples: the last batch of an epoch is one.
-TEST(SimulationTest, AStartMayEndForWantOfMemoryInAShortLastBatch) {
+TEST(SimulationTest, AnAttemptMayEndForWantOfMemoryInAShortLastBatch) {
   Setting job = small_job();
   job.find("data")->find("train")->find("samples")->value = int64_t{61};
   job.find("data")->find("train")->find("drop_last")->value = false;

@@ -13,7 +13,7 @@
 
 namespace tutti {
 
-// What was logged last under each key.
+// The last logged value of each key.
 struct Kept final : Logger {
   std::map<std::string, double> values;
   std::size_t numbers = 0;  // in all
@@ -83,7 +83,7 @@ class WithOptimizer : public CallbackTest {
   }
 };
 
-// Doubles what it is given.
+// Doubles its input.
 class Twice final : public Layer {
  public:
   TensorTree forward(const TensorTree& input) override { return input.tensor() * 2; }

@@ -33,7 +33,7 @@ TEST_F(CallbackTest, SpeedMonitorAveragesOverItsWindow) {
   EXPECT_DOUBLE_EQ(logged_.values.at("throughput/samples_per_sec"), 16.0);
 }
 
-TEST_F(CallbackTest, SpeedMonitorTellsTokensAndFlopsWhereThereAreAny) {
+TEST_F(CallbackTest, SpeedMonitorLogsTokensAndFlopsWhereThereAreAny) {
   SpeedMonitor monitor({.window_size = 1});
   state_.device.name = "NVIDIA A100-SXM4-40GB";
   state_.precision.name = "amp_bf16";
@@ -55,7 +55,7 @@ TEST_F(CallbackTest, SpeedMonitorBelievesThePeakItIsGiven) {
   EXPECT_DOUBLE_EQ(logged_.values.at("throughput/device/mfu"), 0.5);
 }
 
-TEST_F(CallbackTest, SpeedMonitorTellsHoursOfTrainingAndEvaluation) {
+TEST_F(CallbackTest, SpeedMonitorLogsHoursOfTrainingAndEvaluation) {
   SpeedMonitor monitor(SpeedMonitor::Options{});
   evaluation(monitor, 1800.0);
   evaluation(monitor, 1800.0);
@@ -143,7 +143,7 @@ TEST_F(CallbackTest, MemoryMonitorLogsWhatItIsReportedUnderTheNamesThatItIsRepor
                   testing::AllOf(testing::HasSubstr("test.toml:7"), testing::HasSubstr("unknown figure"))));
 }
 
-TEST_F(CallbackTest, MemoryMonitorTellsTheMetersFigures) {
+TEST_F(CallbackTest, MemoryMonitorLogsTheMetersFigures) {
   constexpr int kSlot = 7;
   Meter::install();
   Meter::charge(kSlot, 3'000'000);

@@ -131,7 +131,7 @@ TEST_F(CallbackTest, ThresholdStopperStopsBelowItWhereLessIsBetter) {
   EXPECT_EQ(state_.max_duration.unit(), TimeUnit::kBatch);
 }
 
-TEST_F(CallbackTest, ThresholdStopperLooksAtTrainingMetricsAfterEpochsAndWhereToldBatches) {
+TEST_F(CallbackTest, ThresholdStopperLooksAtTrainingMetricsAfterEpochsOrBatches) {
   const WatchedMetric trained = metric("MulticlassAccuracy", "train");
   ThresholdStopper patient(trained, 0.8, false), eager(trained, 0.8, true);
   state_.metric_values["train/MulticlassAccuracy"] = 0.9;

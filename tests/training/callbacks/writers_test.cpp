@@ -37,7 +37,7 @@ TEST_F(Writing, NamesAreFilledInWithinTheRunsFolder) {
   EXPECT_EQ(file_name(state_, "/tmp/{rank}"), "/tmp/3");
 }
 
-TEST_F(Writing, OomObserverTellsWhatHeldMemory) {
+TEST_F(Writing, OomObserverReportsTheUseOfMemory) {
   optimizer("decoupled_adamw");
   OomObserver observer(disk_, {"memory", "rank{rank}_oom.txt", false});
   observer.out_of_memory(state_, logged_, "step 3: rank 0 ran out of memory");
@@ -48,7 +48,7 @@ TEST_F(Writing, OomObserverTellsWhatHeldMemory) {
   EXPECT_THAT(text("memory/rank0_oom-2.txt"), HasSubstr("step 4"));
 }
 
-TEST_F(Writing, OlderFilesAreWrittenOverWhereTold) {
+TEST_F(Writing, OlderFilesAreOverwrittenOnRequest) {
   OomObserver observer(disk_, {"memory", "oom.txt", true});
   observer.out_of_memory(state_, logged_, "step 3");
   observer.out_of_memory(state_, logged_, "step 4");

@@ -18,7 +18,7 @@ using testing::ThrowsMessage;
 
 using Said = std::vector<std::string>;
 
-// Matches where it is told to, and says when it acts.
+// Matches on request, and says when it acts.
 class Sayer final : public Algorithm {
  public:
   Sayer(std::string name, Said& said, Needs needs = {})
@@ -159,7 +159,7 @@ TEST_F(EngineTest, ASampleGoesThroughAllInTheOrderInWhichTheyAct) {
               ThrowsMessage<UserError>(HasSubstr("r.toml:7: [algorithms.0]: it has been here")));
 }
 
-TEST_F(EngineTest, WhoWaitsForAlgorithmsIsCalledBeforeTheFirstActs) {
+TEST_F(EngineTest, TheReadyCallComesBeforeTheFirstAlgorithm) {
   sayer("A"), sayer("B");
   Engine engine(state_, logger_, options_);
   engine.run_event(Event::kBatchEnd, [&] { said_.push_back("ready"); });
@@ -194,7 +194,7 @@ TEST_F(EngineTest, AfterIsTheReverseOfBefore) {
   EXPECT_THAT(run(Event::kBatchEnd), ElementsAre("A", "B", "C"));
 }
 
-TEST_F(EngineTest, WhoNeedsToBeFirstOrLastIs) {
+TEST_F(EngineTest, FirstAndLastAlgorithmsAreFirstAndLast) {
   sayer("A"), sayer("last", {.last = true}), sayer("B"), sayer("first", {.first = true});
   EXPECT_THAT(run(Event::kInit), ElementsAre("first", "A", "B", "last"));
   EXPECT_THAT(run(Event::kAfterDataloader), ElementsAre("first", "B", "A", "last"));
@@ -210,13 +210,13 @@ TEST_F(EngineTest, PassesOfTheUserHaveTheLastWord) {
   EXPECT_THAT(run(Event::kAfterForward), ElementsAre("A", "B"));
 }
 
-TEST_F(EngineTest, AllAreAskedBeforeTheFirstActs) {
+TEST_F(EngineTest, AllAlgorithmsAreAskedBeforeTheFirstActs) {
   sayer("A")->acts = [](State& state) { state.grad_accum = 7; };
   sayer("B")->wants = [](Event, const State& state) { return state.grad_accum == 1; };
   EXPECT_THAT(run(Event::kBatchEnd), ElementsAre("A", "B"));
 }
 
-TEST_F(EngineTest, TracesTellWhoRanAndInWhichOrder) {
+TEST_F(EngineTest, TracesHaveTheOrderOfExecution) {
   sayer("A"), sayer("B")->wants = [](Event, const State&) { return false; }, sayer("C");
   Engine engine(state_, logger_, options_);
   const auto traces = engine.run_event(Event::kAfterLoss);
@@ -275,7 +275,7 @@ TEST_F(EngineTest, ADestinationThatFailsWhenMemoryRunsOutHearsNoMore) {
   EXPECT_THAT(warnings, ElementsAre("L gets no more events: an unknown exception"));
 }
 
-TEST_F(EngineTest, AllAreClosedOnceWhateverOneThrows) {
+TEST_F(EngineTest, AllListenersAreClosedOnceThoughOneThrows) {
   const auto failing = std::make_shared<Watcher>("X", said_);
   failing->fails = true;
   options_.callbacks = {failing, std::make_shared<Watcher>("Y", said_)};
@@ -309,7 +309,7 @@ TEST_F(EngineTest, RefusesTwoThatMakePassesOfTheirOwn) {
               ThrowsMessage<UserError>(HasSubstr("Climbing cannot be combined with SAM: only one")));
 }
 
-TEST(EventTest, EveryOneIsFoundByItsName) {
+TEST(EventTest, EveryEventIsFoundByItsName) {
   for (std::size_t i = 0; i < kEvents; ++i) {
     const auto event = static_cast<Event>(i);
     EXPECT_EQ(event_named(name(event)), event);

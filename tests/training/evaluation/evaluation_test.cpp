@@ -31,7 +31,7 @@ kind = "sgd"
 max_duration = "1ba"
 )";
 
-// What the state says at EVAL_BATCH_END and EVAL_END.
+// The state at EVAL_BATCH_END and EVAL_END.
 class Witness final : public Callback {
  public:
   std::string name() const override { return "Witness"; }
@@ -112,7 +112,7 @@ TEST_F(EvaluationTest, IsAbortedOnAllRanksWhereOneIsAskedToStop) {
   EXPECT_EQ(state_.dataloader_label, "train");
 }
 
-TEST_F(EvaluationTest, EachOneIsCountedAnew) {
+TEST_F(EvaluationTest, EvaluationsAreCountedAnew) {
   run();
   run();
   EXPECT_EQ(witness_->at_end.batch, 2);

@@ -157,7 +157,7 @@ TEST_F(CommandLoggerTest, AProgramThatEndsBadlyIsReported) {
   EXPECT_THAT(warnings_, ElementsAre(HasSubstr("ended with exit code 5")));
 }
 
-TEST_F(CommandLoggerTest, NothingIsStartedInASimulation) {
+TEST_F(CommandLoggerTest, ASimulationStartsNoProgram) {
   CommandLogger one("touch " + scratch_.path("started"), true, nullptr, nullptr);
   one.open(start());
   steps(one, 1, 3);

@@ -1,4 +1,4 @@
-// What loggers that write files do where a disk is full, and with what is no number.
+// Loggers that write files, with a full disk and with values that are no numbers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -78,7 +78,7 @@ TEST_F(FileLoggersTest, LinesThatWereDroppedAreCountedOnce) {
   EXPECT_EQ(warnings_.size(), 2u);
 }
 
-TEST_F(FileLoggersTest, NothingIsLackedWhereThereWasRoomInTheEnd) {
+TEST_F(FileLoggersTest, NoLineIsMissingIfThereWasRoomInTheEnd) {
   JsonlLogger logger(disk_, {"m.jsonl"}, warn_);
   logger.open(start_);
   log(logger, 1, 200);
@@ -125,7 +125,7 @@ TEST_F(FileLoggersTest, RecordsAreNotLackedWhereThereWasRoom) {
   EXPECT_THAT(warnings_, IsEmpty());
 }
 
-TEST_F(FileLoggersTest, WhatIsNoNumberHasNoSign) {
+TEST_F(FileLoggersTest, NanHasNoSign) {
   disk_.room = 1 << 20;
   CsvLogger logger(disk_, {"m.csv"}, warn_);
   logger.open(start_);
@@ -138,7 +138,7 @@ TEST_F(FileLoggersTest, WhatIsNoNumberHasNoSign) {
             "step,batch,epoch,name,value\n1,0,1,loss,nan\n2,1,1,loss,nan\n3,2,1,loss,-inf\n");
 }
 
-// What begins a step is logged under the count of the one before.
+// Entries at the beginning of a step have the count of the previous step.
 TEST_F(FileLoggersTest, AStepThatIsDoneAgainRepeatsNoPoint) {
   PosixDisk disk;
   const SystemClock clock;
@@ -159,8 +159,8 @@ TEST_F(FileLoggersTest, AStepThatIsDoneAgainRepeatsNoPoint) {
   const auto second = [&](int64_t step) {
     return records_of_step(disk, {scratch_.path("tb/" + names[1])}, step).size();
   };
-  EXPECT_EQ(second(2), 0u) << "the first start's stay";
-  EXPECT_EQ(second(3), 1u) << "the first start's are void";
+  EXPECT_EQ(second(2), 0u) << "the first attempt's stay";
+  EXPECT_EQ(second(3), 1u) << "the first attempt's are dropped";
 }
 
 }  // namespace

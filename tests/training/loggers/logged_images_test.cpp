@@ -46,7 +46,7 @@ TEST(LoggedImagesTest, ChannelsComeLast) {
   EXPECT_EQ(given.pixels, found.pixels);
 }
 
-TEST(LoggedImagesTest, WhatIsNoImageIsNone) {
+TEST(LoggedImagesTest, ShapesOfNoImageAreRefused) {
   const std::vector<std::vector<int64_t>> shapes = {{8, 64}, {8, 2, 4, 4}, {8, 3, 4, 4, 4}, {8, 1, 1}};
   for (const auto& shape : shapes)
     EXPECT_FALSE(images_of("a", at::zeros(shape), 8, false)) << testing::PrintToString(shape);
@@ -54,7 +54,7 @@ TEST(LoggedImagesTest, WhatIsNoImageIsNone) {
   EXPECT_TRUE(images_of("a", at::zeros({8, 4, 4}), 8, /*channels_last=*/true));
 }
 
-TEST(LoggedImagesTest, NothingIsHeldOfTheBatch) {
+TEST(LoggedImagesTest, LoggedPixelsAreACopyOfTheBatch) {
   at::Tensor batch = at::zeros({1, 2, 2});
   const auto found = images_of("a", batch, 8, false);
   batch.fill_(1);

@@ -162,7 +162,7 @@ TEST_F(LoggersTest, ARunThatWasOverRepeatsNoLine) {
   run(jsonl(), jsonl(), scratch_.path("a.js"));
 }
 
-TEST_F(LoggersTest, WhatIsNoFileIsLeftAsItIs) {
+TEST_F(LoggersTest, APipeOrFolderIsNotOverwritten) {
   const std::string pipe = scratch_.path("pipe"), folder = scratch_.path("folder");
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   disk_.make_folders(folder + "/in");
@@ -206,7 +206,7 @@ TEST_F(LoggersTest, JsonLinesHaveEveryKindOfRecord) {
                               "\"name\": \"t\", \"columns\": [\"a\"], \"rows\": [[\"1\"], [\"2\"]]}"));
 }
 
-// So many grey images of white.
+// White grey-scale images.
 LoggedImages white(int64_t count, int64_t size) {
   LoggedImages images{"Images/Train", count, size, size, 1};
   images.pixels.assign(count * size * size, 255);
@@ -227,7 +227,7 @@ TEST_F(LoggersTest, FilesOfLinesHaveNoImages) {
 
 class ConsoleLoggerTest : public LoggersTest {
  protected:
-  // What is printed over the steps up to `last` of epochs of 4.
+  // The output over the steps up to `last`, of epochs of 4.
   std::string printed(const std::string& interval, int64_t last) {
     std::FILE* out = std::fopen(scratch_.path("out").c_str(), "w");
     ConsoleLogger logger(Time::parse(interval), out, false);
@@ -370,7 +370,7 @@ struct NoTime final : Clock {
   int64_t unix_ms() const override { return 1'700'000'000'500; }
 };
 
-TEST_F(LoggersTest, EveryStartWritesAnEventFileOfItsOwn) {
+TEST_F(LoggersTest, EveryAttemptWritesItsOwnEventFile) {
   const NoTime clock;
   for (const int64_t from : {0, 3}) {
     TensorboardLogger logger(disk_, clock, {.log_dir = "tb"});

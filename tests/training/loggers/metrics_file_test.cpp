@@ -30,7 +30,7 @@ LogTime at(int64_t step) {
 
 class MetricsFileTest : public testing::Test {
  protected:
-  // What `log` does with a file that begins after `step`, until its end.
+  // Runs `log` with a file that begins after `step`, until its end.
   void write(Disk& disk, int64_t step, bool resumes, const std::function<void(MetricsFile&)>& log) {
     const SystemClock clock;
     MetricsFile file(disk, clock, scratch_.path(), 0,
@@ -198,7 +198,7 @@ TEST_F(MetricsFileTest, OfAnEvaluationOnlyWhatIsNewIsWritten) {
   EXPECT_EQ(read_text(path_), once + "{\"step\": 2, \"epoch\": 1, \"metrics/b/x\": 0.5}\n");
 }
 
-TEST_F(MetricsFileTest, GoingOnFromAnotherRunKeepsTheLinesOfEarlierRuns) {
+TEST_F(MetricsFileTest, ResumingFromAnotherRunKeepsTheLinesOfEarlierRuns) {
   write_text(path_, "{\"step\": 1}\n{\"step\": 2}\n");
   write(disk_, 2, /*resumes=*/false, [](MetricsFile&) {});
   EXPECT_EQ(read_text(path_), "");

@@ -30,7 +30,7 @@ const Time kTwoEpochs(20, TimeUnit::kBatch);
 
 class ProgressTest : public testing::Test {
  protected:
-  // What is shown of what `log` does, until its end.
+  // The output for the calls of `log`, until the end.
   std::string shown(const std::function<void(Progress&)>& log) {
     std::FILE* out = std::fopen(scratch_.path("out").c_str(), "w");
     show(log, out);
@@ -46,7 +46,7 @@ class ProgressTest : public testing::Test {
     if (!progress.finish(/*late=*/false)) progress.finish(/*late=*/true);
   }
 
-  // What is shown after `open`, of what `log` does, until the end.
+  // The output after `open`, for the calls of `log`, until the end.
   std::string opened(
       Progress::Options options, const LogStart& start,
       const std::function<void(Progress&)>& log = [](Progress&) {}) {
@@ -149,7 +149,7 @@ TEST_F(ProgressTest, TheLossOfAnEvaluationHasItsLabelBesideThatOfTheTraining) {
   EXPECT_THAT(text, HasSubstr("\n  eval/loss              0.2500"));
 }
 
-// A terminal of so many columns, and what was written to it.
+// A terminal with a number of columns, and its output.
 class Terminal {
  public:
   explicit Terminal(unsigned short columns) {
@@ -243,7 +243,7 @@ TEST_F(ProgressTest, ASlowRunHasARate) {
   EXPECT_THAT(text, HasSubstr("  samples/s              0.125\n"));
 }
 
-TEST_F(ProgressTest, StepsThatItWasNotToldCountInItsRate) {
+TEST_F(ProgressTest, UnreportedStepsCountInTheRate) {
   const std::string text = shown([this](Progress& progress) {
     steps(progress, 1, 1);
     clock_.time += std::chrono::seconds(4);
@@ -320,7 +320,7 @@ TEST_F(ProgressTest, TheEndSaysThatMostStepsWereSkipped) {
   EXPECT_THAT(ending(4, 14, 20), HasSubstr(reached + "; 4 of 7 steps were skipped")) << "of this attempt";
 }
 
-TEST_F(ProgressTest, TheBestOfEarlierStartsCounts) {
+TEST_F(ProgressTest, TheBestOfEarlierAttemptsCounts) {
   write_text(scratch_.path("metrics.jsonl"),
              R"({"step": 2, "epoch": 1, "metrics/eval/a": 0.9})"
              "\n"
@@ -341,7 +341,7 @@ TEST_F(ProgressTest, JsonIsOneObjectAndNothingElse) {
   options.newest_checkpoint = [] { return "c/ep1"; };
   options.write_result = [&](const std::string& json) { written = json; };
   const std::string text = opened(options, {.run_dir = "r"}, [&](Progress& progress) {
-    EXPECT_EQ(written, "") << "that of an earlier start";
+    EXPECT_EQ(written, "") << "that of an earlier attempt";
     steps(progress, 1, 3);
     progress.log_evaluation({{"metrics/eval/a", 0.5}}, after(3));
     progress.log_training_end({.why = TrainingEnd::kRequest}, after(3));

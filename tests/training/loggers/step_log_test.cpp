@@ -23,7 +23,7 @@ class StepLogTest : public testing::Test {
   Timestamp now_;
 };
 
-TEST_F(StepLogTest, NothingIsKeptWhereNobodyReadsIt) {
+TEST_F(StepLogTest, AnUnreadLogKeepsNothing) {
   StepLog log({}, now_);
   log.log_metrics({{"a", 1}});
   log.log_closing_text("Romeo");
@@ -58,7 +58,7 @@ TEST_F(StepLogTest, DestinationsAreReportedAllInOrderAndWhen) {
   EXPECT_THAT(log.take_entries(), IsEmpty());
 }
 
-TEST_F(StepLogTest, WhatAnAbortedAttemptLoggedIsForgotten) {
+TEST_F(StepLogTest, LinesOfAnAbortedAttemptAreForgotten) {
   StepLog log({.numbers = true, .all = true}, now_);
   log.log_metrics({{"before", 1}});
   log.begin_attempt();
@@ -68,7 +68,7 @@ TEST_F(StepLogTest, WhatAnAbortedAttemptLoggedIsForgotten) {
   EXPECT_THAT(told(log.take_entries()), ElementsAre(std::tuple(1, 0, 1.0), std::tuple(1, 0, 3.0)));
 }
 
-TEST_F(StepLogTest, WhatWasLoggedBeforeARunResumesBelongsToItsFirstStep) {
+TEST_F(StepLogTest, LinesBeforeAResumedStepBelongToIt) {
   StepLog log({.numbers = true, .all = true}, now_);
   log.log_metrics({{"a", 1}});
   now_.batch = 7;

@@ -138,7 +138,7 @@ TEST(Optimizer, SkipsParametersWithoutAGradientOrWithoutRows) {
   EXPECT_EQ(optimizer->steps(2), 1) << "other ranks may have rows";
 }
 
-// A restored optimizer must go on as the one that was saved, in particular not take its first step again.
+// A restored optimizer must continue as the one that was saved, in particular not take its first step again.
 TEST(Optimizer, ResumesFromCopiedState) {
   std::vector<ParamView> views = pair_of_ones();
   const auto saved = make_optimizer(sgd(0.1, 0.9, 0.0), views);
@@ -190,7 +190,7 @@ void take_step(Optimizer& optimizer, std::vector<ParamView>& views, double gradi
   optimizer.step();
 }
 
-// After surgery each parameter goes on, or begins, as if it had been trained alone.
+// After surgery each parameter continues, or begins, as if it had been trained alone.
 TEST(Optimizer, FollowsItsParametersIntoOtherViews) {
   for (const char* kind : {"sgd", "adam", "adamw", "decoupled_sgdw", "decoupled_adamw"}) {
     const Setting section =

@@ -72,7 +72,7 @@ TEST(LearningRate, ComposersSchedulesAreSteppedByEpochsWhereTheRecipeSaysSo) {
 }
 
 // 2 of 3 epochs' seconds are gone when the third begins, and their rate is its first batch's throughout.
-TEST(LearningRate, ByEpochsItHoldsByAnyMeasure) {
+TEST(LearningRate, AScheduleByEpochsHoldsThroughEachEpoch) {
   const std::string text = text_of("kind = 'linear'\nstep = 'epoch'\n", "max_duration = '12sec'\n");
   const Setting recipe = recipe_of(text);
   const LearningRate rate(recipe,
@@ -84,7 +84,7 @@ TEST(LearningRate, ByEpochsItHoldsByAnyMeasure) {
   EXPECT_DOUBLE_EQ(rate.at(now, rate.schedule()), first);
 }
 
-TEST(LearningRate, OfAResumedRunIsThatOfOneThatWentThrough) {
+TEST(LearningRate, AResumedRunHasTheRatesOfAnUninterruptedOne) {
   const Scratch folder;
   const auto text = [](const char* max_duration) {
     return text_of(kPlateau, "eval_interval = '3ba'\nmax_duration = '" + std::string(max_duration) + "'\n");

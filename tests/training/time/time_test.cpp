@@ -11,8 +11,8 @@ namespace {
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-// What Composer takes and tutti does not: numbers without a unit (Composer reads "5" as 50 seconds), nothing
-// at all, endless and meaningless lengths, and digits outside of ASCII.
+// Texts that Composer accepts and tutti does not: numbers without a unit (Composer reads "5" as 50 seconds),
+// nothing at all, endless and meaningless lengths, and digits outside of ASCII.
 TEST(Time, RefusesWhatOnlyComposerTakes) {
   for (const char* text : {"5", "", "nandur", "infdur", "1e400dur", "\uff11ba", "7m3"}) {
     EXPECT_THROW(Time::parse(text), UserError) << text;

@@ -31,7 +31,7 @@ class OptimizerMonitor final : public Callback {
   bool log_optimizer_metrics_;
   int64_t batch_log_interval_;
   std::vector<std::optional<ExactSum>> gradients_;  // squares, by view; none = no gradient
-  double grad_scale_ = 1.0;                         // of these
+  double grad_scale_ = 1.0;                         // of these gradients
 };
 
 }  // namespace tutti

@@ -34,8 +34,8 @@ void ExportForInference::exchange_views(const State& state) {
     }
 }
 
-// Writes under another name first, so that readers never see a partial file. Parameters come as they are
-// visited; what is sharded has what inference uses in its views.
+// Writes under another name first, so that readers never see a partial file. Parameters are written as they
+// are visited; sharded ones have the values for inference in their views.
 void ExportForInference::write_whole(const State& state) {
   const bool sharded = state.topology.share.pieces > 1;
   std::map<std::string, at::Tensor> others = state.inference_tensors;

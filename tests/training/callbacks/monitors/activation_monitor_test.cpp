@@ -60,7 +60,7 @@ std::vector<int64_t> WithModel::logged_at(Callback& callback) {
   return found;
 }
 
-TEST_F(WithModel, ActivationMonitorTellsStatisticsOfTheLastDimension) {
+TEST_F(WithModel, ActivationMonitorLogsStatisticsOfTheLastDimension) {
   const auto monitor = activations("1ba");
   step(*monitor, {at::cat({four(), four() * 3})});
   const auto& at = logged_.values;
@@ -145,7 +145,7 @@ TEST_F(WithModel, ActivationMonitorLogsOnceAnEpochThoughResumedInIt) {
   EXPECT_THAT(logged_.values, Not(IsEmpty()));
 }
 
-TEST_F(WithModel, ActivationMonitorPassesOverWhatItIsAskedTo) {
+TEST_F(WithModel, ActivationMonitorSkipsIgnoredLayers) {
   const auto monitor = activations("1ba", {"fir"});
   step(*monitor, {four()});
   for (const auto& [key, value] : logged_.values) EXPECT_THAT(key, HasSubstr("last"));

@@ -16,7 +16,7 @@ using testing::Not;
 using testing::Pair;
 using testing::UnorderedElementsAre;
 
-TEST_F(WithOptimizer, OptimizerMonitorTellsNormsOfTheMeanLosssGradients) {
+TEST_F(WithOptimizer, OptimizerMonitorLogsNormsOfTheMeanLosssGradients) {
   optimizer("sgd");
   OptimizerMonitor monitor(true, 1);
   step(monitor);
@@ -50,7 +50,7 @@ TEST_F(WithOptimizer, OptimizerMonitorLogsEveryTenthBatchUnlessAsked) {
   EXPECT_THAT(logged_at, ElementsAre(10, 20));
 }
 
-TEST_F(WithOptimizer, OptimizerMonitorLeavesTheOptimizersNormsOutWhereTold) {
+TEST_F(WithOptimizer, OptimizerMonitorLeavesTheOptimizersNormsOutOnRequest) {
   optimizer("decoupled_adamw");
   OptimizerMonitor monitor(false, 1);
   step(monitor);
@@ -59,7 +59,7 @@ TEST_F(WithOptimizer, OptimizerMonitorLeavesTheOptimizersNormsOutWhereTold) {
 
 class AdamKinds : public WithOptimizer, public testing::WithParamInterface<std::string> {};
 
-TEST_P(AdamKinds, OptimizerMonitorTellsWhatTheStepChanged) {
+TEST_P(AdamKinds, OptimizerMonitorLogsTheChangesOfAStep) {
   optimizer(GetParam(), 0.1);
   OptimizerMonitor monitor(true, 1);
   for (const double lr : {0.001, 0.5, 0.25}) {
@@ -78,7 +78,7 @@ TEST_P(AdamKinds, OptimizerMonitorTellsWhatTheStepChanged) {
   }
 }
 
-// What each rank logs, of two steps.
+// The log of each rank, of two steps.
 std::vector<std::map<std::string, double>> logged_on_shares(const std::string& kind, int ranks) {
   std::vector<std::map<std::string, double>> logged(static_cast<std::size_t>(ranks));
   run_on_shares(many_parameters(at::kFloat), ranks, [&](State& state) {
@@ -99,7 +99,7 @@ std::vector<std::map<std::string, double>> logged_on_shares(const std::string& k
   return logged;
 }
 
-TEST_P(AdamKinds, OptimizerMonitorTellsTheSameOfSharesOnEveryRank) {
+TEST_P(AdamKinds, OptimizerMonitorLogsTheSameForSharesOnEveryRank) {
   const auto whole = logged_on_shares(GetParam(), 1)[0];
   EXPECT_EQ(whole.size(), many_parameters(at::kFloat).size() * 4 + 1);
   for (const int ranks : {2, 3, 4, 8})

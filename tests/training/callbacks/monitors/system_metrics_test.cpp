@@ -86,7 +86,7 @@ TEST(SystemMetricsTest, NetworkIsOfAllInterfaces) {
   EXPECT_EQ(found.at("network_dropout"), 66);
 }
 
-TEST(SystemMetricsTest, WhatTheSystemDoesNotTellIsLeftOut) {
+TEST(SystemMetricsTest, MetricsUnknownToTheSystemAreLeftOut) {
   SystemMetrics metrics("/proc/no such folder");
   for (const auto& [key, value] : look(metrics)) EXPECT_THAT(key, HasSubstr("disk_memory_"));
 }

@@ -74,7 +74,7 @@ class GenerateTest : public CallbackTest {
     state_.timestamp.to_next_epoch();
     for (const Event event : {Event::kEpochEnd, Event::kEpochCheckpoint}) tell(callback, event);
   }
-  // The batches after which it wrote, of so many.
+  // The batches after which it wrote.
   std::vector<int64_t> batches(Callback& callback, int count) {
     std::vector<int64_t> found;
     tell(callback, Event::kFitStart);
@@ -109,7 +109,7 @@ TEST_F(GenerateTest, LogsATableOfPromptsAndWhatFollows) {
                                                ElementsAre("7 65", "65 65 65")));
 }
 
-TEST_F(GenerateTest, WhatIsNoCharacterIsShownAsSuch) {
+TEST_F(GenerateTest, BadBytesAreShownAsReplacementCharacters) {
   const auto generate = made("1ba", {std::string("\xc3\xa4")});
   step(*generate);
   EXPECT_EQ(tables_.all.at(0).rows[0][1], "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");
@@ -180,7 +180,7 @@ TEST_F(GenerateTest, PromptsAreTakenSoManyAtATime) {
   EXPECT_THAT(parrot_->asked, ElementsAre(5));
 }
 
-TEST_F(GenerateTest, WhatDoesNotFitIsDoneInSmallerParts) {
+TEST_F(GenerateTest, PromptsThatDoNotFitAreSplit) {
   parrot_->room = 2;
   const std::vector<Setting::Value> five(5, std::string("a"));
   step(*made("1ba", five));

@@ -75,7 +75,7 @@ class MLPerfTest : public CallbackTest {
   int64_t ms_ = 1000;
 };
 
-TEST_F(MLPerfTest, TellsTheRunUpToItsTarget) {
+TEST_F(MLPerfTest, LogsTheRunUpToItsTarget) {
   MLPerfCallback mlperf = callback();
   start(mlperf);
   epoch(mlperf, 0.5);
@@ -123,7 +123,7 @@ TEST_F(MLPerfTest, TimeOfBertIsInSamples) {
               HasSubstr(R"("value": 0.5, "metadata": {"epoch_num": 32}})"));
 }
 
-TEST_F(MLPerfTest, TrainingEndsAtTheTargetWhereTold) {
+TEST_F(MLPerfTest, TrainingEndsAtTheTargetOnRequest) {
   MLPerfCallback on = callback(), out = callback({.exit_at_target = true, .exist_ok = true});
   start(on);
   epoch(on, 0.8);
