@@ -55,7 +55,9 @@ DiskNodePtr copy_of(const DiskNodePtr& node, Copies& copies) {
 
 DiskTree::DiskTree() : root_(std::make_shared<DiskNode>(DiskNode::Kind::kFolder)) {}
 
-DiskNodePtr DiskTree::find(const std::string& path, bool follow) const {
+DiskNodePtr DiskTree::find(const std::string& path, bool follow) const { return walk(path, follow).node; }
+
+DiskTree::Found DiskTree::walk(const std::string& path, bool follow) const {
   fs::path target = fs::absolute(path).lexically_normal();
   for (int links = 0; links < kMostLinks; ++links) {
     DiskNodePtr at = root_;
@@ -65,7 +67,7 @@ DiskNodePtr DiskTree::find(const std::string& path, bool follow) const {
     for (auto name = names.begin(); name != names.end() && !restarted; ++name) {
       if (name->empty()) continue;
       const auto found = at->children.find(name->string());
-      if (found == at->children.end()) return nullptr;
+      if (found == at->children.end()) return {nullptr, target};
       at = found->second;
       const bool last = std::next(name) == names.end();
       if (at->kind != DiskNode::Kind::kLink || (last && !follow)) {
@@ -77,9 +79,9 @@ DiskNodePtr DiskTree::find(const std::string& path, bool follow) const {
       target = rest.lexically_normal();
       restarted = true;
     }
-    if (!restarted) return at;
+    if (!restarted) return {at, target};
   }
-  return nullptr;
+  return {nullptr, target};
 }
 
 DiskNodePtr DiskTree::parent_of(const std::string& path) const {

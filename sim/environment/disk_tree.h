@@ -59,6 +59,8 @@ class DiskTree {
 
   // Null if the path does not exist. Follows links, the last one only if `follow`.
   DiskNodePtr find(const std::string& path, bool follow = true) const;
+  // The path behind the links of `path` that are in the tree, also if it does not exist.
+  std::string behind_links(const std::string& path) const { return walk(path, /*follow=*/true).path; }
   // The folder that holds the name, or null.
   DiskNodePtr parent_of(const std::string& path) const;
 
@@ -86,7 +88,12 @@ class DiskTree {
     Place removed, added;  // without a folder: none
     DiskNodePtr node;      // with the added name
   };
+  struct Found {
+    DiskNodePtr node;
+    std::string path;
+  };
   static void apply(const NameChange& change);
+  Found walk(const std::string& path, bool follow) const;
   Place place_of(const std::string& path) const;
   void change(NameChange change);
 

@@ -73,13 +73,13 @@ class SimDisk::View final : public Disk {
   }
 
   bool exists(const std::string& path) const override {
-    return disk_.tree_.find(path) != nullptr || real_.exists(path);
+    return disk_.tree_.find(path) != nullptr || (!disk_.mirrors(path) && real_.exists(path));
   }
 
   std::vector<std::string> list(const std::string& folder) const override {
     const DiskNodePtr node = disk_.tree_.find(folder);
-    if (!node) return real_.list(folder);
     std::vector<std::string> names;
+    if (!node) return disk_.mirrors(folder) ? names : real_.list(folder);
     for (const auto& [name, child] : node->children) names.push_back(name);
     return names;
   }
@@ -139,7 +139,8 @@ class SimDisk::View final : public Disk {
 
  private:
   // The file of the real disk that has the bytes of `path`, or null.
-  static const std::string* real_path(const DiskNodePtr& node, const std::string& path) {
+  const std::string* real_path(const DiskNodePtr& node, const std::string& path) const {
+    if (!node && disk_.mirrors(path)) fail(path, "open", ENOENT);
     if (!node) return &path;
     return node->source.empty() ? nullptr : &node->source;
   }
@@ -223,24 +224,31 @@ bool SimDisk::changes_write(WriteOutcome outcome, std::span<const std::byte> byt
 }
 
 void SimDisk::mirror(const std::string& folder) {
+  mirrored_.push_back((std::filesystem::absolute(folder) / "").lexically_normal());
+  add_real(folder);
+}
+
+void SimDisk::add_real(const std::string& folder) {
   const DiskNodePtr made = tree_.make_folders(folder);
   if (!std::filesystem::exists(folder)) return;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    using enum DiskNode::Kind;
     const std::string path = entry.path();
-    if (entry.is_directory() && !entry.is_symlink()) {
-      mirror(path);
-      continue;
-    }
-    if (!entry.is_symlink() && !entry.is_regular_file()) continue;
-    const auto node = std::make_shared<DiskNode>(entry.is_symlink() ? kLink : kFile);
-    if (node->kind == kLink)
+    const auto node =
+        std::make_shared<DiskNode>(entry.is_symlink() ? DiskNode::Kind::kLink : DiskNode::Kind::kFile);
+    if (entry.is_symlink())
       node->target = std::filesystem::read_symlink(path);
-    else
+    else if (entry.is_regular_file())
       node->source = std::filesystem::absolute(path);
-    tree_.link(path, node);
+    else if (entry.is_directory())
+      add_real(path);
+    if (!node->target.empty() || !node->source.empty()) tree_.link(path, node);
   }
   tree_.sync_names(made);
+}
+
+bool SimDisk::mirrors(const std::string& path) const {
+  const std::string plain = tree_.behind_links(path);
+  return std::ranges::any_of(mirrored_, [&](const auto& folder) { return plain.starts_with(folder); });
 }
 
 bool SimDisk::wrote(const std::string& path) const {
@@ -264,6 +272,7 @@ void SimDisk::lose_power(const RandomKey& draw) {
 std::unique_ptr<SimDisk> SimDisk::after_power_loss(const RandomKey& draw) const {
   auto disk = std::make_unique<SimDisk>();
   disk->tree_ = tree_.copy();
+  disk->mirrored_ = mirrored_;
   disk->tree_.lose_power(draw);
   return disk;
 }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "runtime/disk.h"
 #include "sim/environment/disk_tree.h"
@@ -34,7 +35,8 @@ class SimDisk {
   // True if the outcome changes the result of this write. Bytes that are not stored read as zeros.
   static bool changes_write(WriteOutcome outcome, std::span<const std::byte> bytes);
 
-  // Adds the real folder and all below it. Later changes of their names on the real disk are not seen.
+  // Adds the real folder and all below it. From then on only the bytes of files are read from the real
+  // folder.
   void mirror(const std::string& folder);
   // True if the file at `path` was written here.
   bool wrote(const std::string& path) const;
@@ -57,7 +59,11 @@ class SimDisk {
   class View;
   class File;
   class Lock;
+  void add_real(const std::string& folder);
+  bool mirrors(const std::string& path) const;
+
   DiskTree tree_;
+  std::vector<std::string> mirrored_;                          // absolute, with a slash at the end
   std::map<const DiskNode*, std::pair<int, uint64_t>> locks_;  // the rank and the lock's number
   uint64_t lock_count_ = 0;
 };

@@ -16,6 +16,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 
 constexpr const char* kFolder = "/simulated/run";
 
@@ -75,8 +76,12 @@ TEST_F(SimDiskTest, AMirroredFolderChangesInMemoryAlone) {
   write_text(real.path("run/old/file"), "before");
   write_text(real.path("run/log"), "one ");
   std::filesystem::create_symlink("old", real.path("run/latest"));
+  std::filesystem::create_directories(real.path("archive"));
+  write_text(real.path("archive/file"), "archived");
+  std::filesystem::create_symlink("../archive", real.path("run/outside"));
   disk.mirror(real.path("run"));
-  EXPECT_THAT(view->list(real.path("run")), ElementsAre("latest", "log", "old"));
+  EXPECT_THAT(view->list(real.path("run")), ElementsAre("latest", "log", "old", "outside"));
+  EXPECT_EQ(text(view->read(real.path("run/outside/file"))), "archived");
   EXPECT_EQ(text(view->read(real.path("run/latest/file"))), "before");
   EXPECT_FALSE(disk.wrote(real.path("run/old/file")));
 
@@ -90,6 +95,8 @@ TEST_F(SimDiskTest, AMirroredFolderChangesInMemoryAlone) {
   EXPECT_TRUE(disk.wrote(real.path("run/new/file")));
   view->remove_all(real.path("run/new"));
   EXPECT_FALSE(view->exists(real.path("run/new")));
+  EXPECT_THROW(view->read(real.path("run/old/file")), OperatingError);
+  EXPECT_THAT(view->list(real.path("run/old")), IsEmpty());
 
   EXPECT_EQ(read_text(real.path("run/old/file")), "before");
   EXPECT_EQ(read_text(real.path("run/log")), "one ");
