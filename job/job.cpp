@@ -347,7 +347,7 @@ Sampler Job::eval_sampler(const Evaluator& evaluator, int rank) const {
 }
 
 Mesh Job::mesh() const {
-  const int pieces = share(0).pieces;
+  const int pieces = topology(0).share.pieces;
   return Mesh({{kReplicateAxis, world / pieces}, {kShardAxis, pieces}});
 }
 

@@ -84,7 +84,7 @@ struct Key {
 
 // The origin of a kind, for `tutti explain`, readers who know Composer's names, and docs/algorithms.md.
 struct Origin {
-  std::string composer = "";  // Composer's class: "MixUp"; the kind may be called so in recipes too
+  std::string composer = "";                // Composer's class: "MixUp"; a name of the kind in recipes too
   std::vector<std::string> functions = {};  // Composer's, for a loop of one's own: "mixup_batch"
   std::string header = "";                  // of class and function: "algorithms/augmentation/mixup.h"
   std::string call = "";                    // a call of the function in C++; "" = none

@@ -12,19 +12,10 @@
 #include "recipe/catalog.h"
 #include "recipe/setting.h"
 
-// The options of a kind, declared once beside their struct. The declaration gives the catalog's entry with
-// names, types, defaults and bounds, and reads a section of a resolved recipe:
-//
-//   struct MixUpOptions {
-//     double alpha = 0.2;
-//     static Kind<MixUpOptions> kind();
-//     AlgorithmPtr make(const Setting& section) const;
-//   };
-//   Kind<MixUpOptions> MixUpOptions::kind() {
-//     return {"mixup", "Mixes each sample ...", {option("alpha", &MixUpOptions::alpha, "...").at_least(0)}};
-//   }
-//
-// Free of libtorch, as catalogs are: options and their declarations are linked into the thin executable.
+// The options of a kind, declared once: a struct with a member for each key, and beside it a function kind()
+// that binds the keys to the members, as in algorithms/loop/options.cpp. The declaration gives the catalog's
+// entry with names, types, defaults and bounds, and reads a section of a resolved recipe. Free of libtorch,
+// as catalogs are: options and their declarations are linked into the thin executable.
 namespace tutti {
 
 // The form of a member of type T in a recipe. Specialise it beside your own type (Time, BatchKey).
@@ -192,10 +183,8 @@ struct Kind {
   }
 };
 
-// A list of kinds, each named by its options, from which catalog and factory are made. Options have
-//   static Kind<Options> kind();
-//   Made make(const Setting& section, <what the factory hands on>...) const;
-// of which the first is free of libtorch.
+// A list of kinds, each named by its options, from which catalog and factory are made. Options have a static
+// kind(), and make(section, ...), which gets what the factory passes on.
 template <class... Options>
 struct Kinds {
   static std::vector<Entry> entries() { return {Options::kind().entry...}; }

@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <memory>
 
+#include "data/batch_key.h"
 #include "data/transforms/options.h"
 #include "recipe/options.h"
-#include "tensors/batch_key.h"
 
 // The kinds of [[algorithms]] that change the data, with Composer's names and defaults. Free of libtorch.
 namespace tutti {

@@ -2,8 +2,8 @@
 
 #include <string>
 
+#include "data/batch_key.h"
 #include "recipe/options.h"
-#include "tensors/batch_key.h"
 
 // Keys that several algorithms have. Free of libtorch.
 namespace tutti {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "algorithms/loop/options.h"
-#include "tensors/batch_key.h"
+#include "data/batch_key.h"
 #include "training/engine/algorithm.h"
 
 namespace tutti {

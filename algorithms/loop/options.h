@@ -4,8 +4,8 @@
 #include <memory>
 #include <optional>
 
+#include "data/batch_key.h"
 #include "recipe/options.h"
-#include "tensors/batch_key.h"
 #include "training/time/time.h"
 
 // The kinds of [[algorithms]] that change the training loop, with Composer's names and defaults. Free of

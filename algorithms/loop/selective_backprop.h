@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "algorithms/loop/options.h"
-#include "tensors/batch_key.h"
+#include "data/batch_key.h"
 #include "tensors/draws.h"
 #include "training/engine/algorithm.h"
 

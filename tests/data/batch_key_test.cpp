@@ -1,4 +1,4 @@
-#include "tensors/batch_key.h"
+#include "data/batch_key.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>

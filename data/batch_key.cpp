@@ -1,4 +1,4 @@
-#include "tensors/batch_key.h"
+#include "data/batch_key.h"
 
 #include "runtime/error.h"
 #include "tensors/tree.h"
