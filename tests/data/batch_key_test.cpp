@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/error.h"
+#include "tensors/tree.h"
 
 namespace tutti {
 namespace {
