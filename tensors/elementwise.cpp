@@ -17,7 +17,7 @@ namespace {
 // Kernels divide their work between threads at multiples of 64 bytes, the widest vectors.
 constexpr size_t kVectorBytes = 64;
 constexpr size_t kMostScratchBytes = size_t{1} << 15;
-constexpr size_t kBytesOfSmall = 512;  // copying costs no more than a kernel's way to another tensor
+constexpr size_t kCheapCopyBytes = 512;  // copying costs no more than a kernel's way to another tensor
 constexpr size_t kMostMade = 32;
 
 size_t padded(size_t bytes) { return (bytes + kVectorBytes - 1) / kVectorBytes * kVectorBytes; }
@@ -28,7 +28,7 @@ char* bytes_of(const at::Tensor& tensor) { return static_cast<char*>(tensor.muta
 size_t packed_bytes(const at::Tensor& tensor) {
   const size_t bytes = tensor.nbytes(), rest = bytes % kVectorBytes;
   if (rest == 0 || !tensor.is_cpu()) return 0;
-  return bytes <= kBytesOfSmall ? bytes : rest;
+  return bytes <= kCheapCopyBytes ? bytes : rest;
 }
 
 // A kernel copies gradients that are not contiguous. Without the dispatcher, which takes as long as a kernel.
@@ -49,7 +49,7 @@ Elementwise::Elementwise(size_t lists, const std::vector<at::Tensor>& tensors) {
   TUTTI_ASSERT(lists <= kMostLists, "so many lists are not foreseen");
   for (const at::Tensor& tensor : tensors) {
     const size_t item = std::max<size_t>(tensor.element_size(), sizeof(float));
-    capacity_ += std::min(kBytesOfSmall, padded(item * tensor.numel()));
+    capacity_ += std::min(kCheapCopyBytes, padded(item * tensor.numel()));
   }
   capacity_ = std::min(capacity_, kMostScratchBytes);
   for (size_t l = 0; l < lists; ++l)
