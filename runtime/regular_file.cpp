@@ -13,6 +13,15 @@
 #include "runtime/text.h"
 
 namespace tutti {
+namespace {
+
+RegularFile good_file(const std::string& path, uint64_t most_bytes = UINT64_MAX) {
+  RegularFile file(path, most_bytes);
+  if (!file.problem().empty()) throw OperatingError({path}, "cannot be read: " + file.problem());
+  return file;
+}
+
+}  // namespace
 
 // O_NONBLOCK: without it, opening a pipe waits for a writer.
 RegularFile::RegularFile(const std::string& path, uint64_t most_bytes)
@@ -40,18 +49,43 @@ RegularFile::RegularFile(RegularFile&& other) noexcept
 std::string RegularFile::text() const {
   std::string text;
   for (std::string piece(std::clamp<uint64_t>(size_, 1, 1 << 20), '\0');;) {
-    const ssize_t got = ::read(descriptor_, piece.data(), piece.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw OperatingError({path_}, std::string("cannot be read: ") + std::strerror(errno));
+    const std::size_t got = read(piece.data(), piece.size());
     if (got == 0) return text;
-    text.append(piece, 0, static_cast<std::size_t>(got));
+    text.append(piece, 0, got);
   }
 }
 
+std::size_t RegularFile::read(char* to, std::size_t bytes) const {
+  ssize_t got = 0;
+  do {
+    got = ::read(descriptor_, to, bytes);
+  } while (got < 0 && errno == EINTR);
+  if (got < 0) throw OperatingError({path_}, std::string("cannot be read: ") + std::strerror(errno));
+  return static_cast<std::size_t>(got);
+}
+
 std::string text_of_file(const std::string& path, uint64_t most_bytes) {
-  const RegularFile file(path, most_bytes);
-  if (!file.problem().empty()) throw OperatingError({path}, "cannot be read: " + file.problem());
+  const RegularFile file = good_file(path, most_bytes);
   return file.text();
+}
+
+void for_each_line(const std::string& path, std::size_t most_bytes,
+                   const std::function<void(std::string& line)>& visit) {
+  const RegularFile file = good_file(path);
+  std::string piece(1 << 16, '\0'), line;
+  while (const std::size_t got = file.read(piece.data(), piece.size())) {
+    std::string_view rest(piece.data(), got);
+    for (std::size_t end = 0; (end = rest.find('\n')) != rest.npos; rest.remove_prefix(end + 1)) {
+      line += rest.substr(0, end);
+      if (line.size() <= most_bytes) visit(line);
+      line.clear();
+    }
+    line += rest;
+    if (line.size() <= most_bytes) continue;
+    line.resize(most_bytes + 1);
+    const off_t at = ::lseek(file.descriptor(), 0, SEEK_CUR);
+    if (::lseek(file.descriptor(), at, SEEK_DATA) < 0 && errno == ENXIO) return;  // no data follow
+  }
 }
 
 std::string too_many_bytes(uint64_t bytes, uint64_t most_bytes) {

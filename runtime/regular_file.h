@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -21,6 +23,9 @@ class RegularFile {
   int descriptor() const { return descriptor_; }
   uint64_t size() const { return size_; }  // when it was opened
   std::string text() const;                // of an open file, to its end; throws OperatingError
+  // Reads on from the last read; fewer bytes than asked for are possible, 0 at the end; throws
+  // OperatingError.
+  std::size_t read(char* to, std::size_t bytes) const;
 
  private:
   std::string path_;
@@ -34,6 +39,11 @@ inline constexpr uint64_t kMostTextBytes = uint64_t{1} << 24;
 
 // The whole text of a regular file of at most so many bytes. Throws OperatingError with the path.
 std::string text_of_file(const std::string& path, uint64_t most_bytes = UINT64_MAX);
+
+// Calls visit(line) for each line of at most so many bytes, without its line break, in little memory. Longer
+// lines and one without an end are left out; holes in the file are not read. Throws as text_of_file.
+void for_each_line(const std::string& path, std::size_t most_bytes,
+                   const std::function<void(std::string& line)>& visit);
 
 // "has 17,000,000 bytes, and at most 16,777,216 are read"; "" if there are not too many.
 std::string too_many_bytes(uint64_t bytes, uint64_t most_bytes);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <sstream>
 
 #include "io/formats/json_text.h"
 #include "runtime/regular_file.h"
@@ -15,6 +14,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kMetrics = "metrics/";
+constexpr std::size_t kMostLineBytes = std::size_t{1} << 20;  // a longer line is damaged
 
 bool is_step(const std::string& line) { return line.find("\"lr\": ") != std::string::npos; }
 
@@ -53,13 +53,12 @@ RunMetrics RunMetrics::read(const std::string& path, int64_t last_step) {
   std::string step_line;
   std::error_code error;
   if (!std::filesystem::exists(path, error)) return metrics;
-  std::istringstream file(text_of_file(path));
-  for (std::string line; std::getline(file, line) && !file.eof();) {  // a torn line has no end
+  for_each_line(path, kMostLineBytes, [&](std::string& line) {
     if (is_step(line))
       step_line = std::move(line);
     else
       add_evaluations(parsed(line), last_step, metrics);
-  }
+  });
   set_step(parsed(step_line), metrics);
   return metrics;
 }

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 
 #include "tests/runtime/scratch.h"
 
@@ -55,6 +57,23 @@ TEST(RunMetricsTest, ANumberIsBetterThanNone) {
   EXPECT_EQ(metrics.evaluated[0].best, 3.0);
   EXPECT_EQ(metrics.evaluated[0].best_step, 2);
   EXPECT_TRUE(std::isnan(metrics.evaluated[0].last));
+}
+
+// A file system that lost data leaves a hole: a terabyte of zeros, which take no place.
+TEST(RunMetricsTest, AHoleInTheFileIsPassedOver) {
+  const Scratch scratch;
+  const std::string path = scratch.path("metrics.jsonl");
+  const auto line = [](int step) {
+    return "{\"step\": " + std::to_string(step) + R"(, "epoch": 1, "lr": 0.1, "loss": 2.5})" + '\n';
+  };
+  write_text(path, line(1) + R"({"step": 2, "lr": )");
+  std::filesystem::resize_file(path, uint64_t{1} << 40);
+  EXPECT_EQ(RunMetrics::read(path).step, 1);
+  std::ofstream(path, std::ios::app) << "0.1}\n" << line(3);
+  EXPECT_EQ(RunMetrics::read(path).step, 3);
+  EXPECT_EQ(
+      read(line(1) + "{\"step\": 2, \"lr\": 0.1, \"text\": \"" + std::string(1 << 20, 'x') + "\"}\n").step, 1)
+      << "too long a line";
 }
 
 TEST(RunMetricsTest, WithoutAFileThereIsNothing) {
