@@ -24,6 +24,9 @@ RecordedJob head_of(const std::string& path) try {
   return RecordedJob::from_json(head->json);
 } catch (const OperatingError& error) {
   throw OperatingError({path}, error.message());
+} catch (const UserError& error) {  // is no journal, and one was there
+  if (PosixDisk().exists(path)) throw OperatingError(error.message());
+  throw;
 }
 
 // False for an attempt that was killed while another one held the run folder. A damaged attempt is not passed

@@ -74,8 +74,8 @@ struct RecordedRun {
   std::string path(int rank) const { return journal_path(folder, rank); }
 };
 
-// Throws UserError if there is no such attempt, or a rank's journal is missing or no journal; OperatingError
-// if a head is damaged.
+// Throws UserError if there is no such attempt, or a rank's journal is missing; OperatingError if one is no
+// journal that can be read, or its head is damaged.
 RecordedRun recorded_run(const std::string& run_dir, int64_t start = 0);
 
 }  // namespace tutti

@@ -3,11 +3,13 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <limits>
 #include <optional>
 #include <thread>
 
 #include "io/journal/journal_writer.h"
+#include "io/journal/recorded_run.h"
 #include "runtime/error.h"
 #include "tests/io/journal/journal_lines.h"
 #include "tests/runtime/scratch.h"
@@ -271,6 +273,28 @@ TEST_F(JournalTest, OtherFilesAreRefusedByName) {
   write_text(path_, std::string("tuttijnl\2\1\0\0{}", 14));
   EXPECT_THAT(message_of<UserError>([&] { JournalCursor{path_}; }),
               testing::AllOf(HasSubstr(path_), HasSubstr("version 258"), HasSubstr("offset 8")));
+}
+
+// The user named a run: what lies in a journal's place is damage of the run.
+TEST_F(JournalTest, InARunWhatIsNoJournalIsDamage) {
+  const std::string run = scratch_.path("run"),
+                    path = journal_path(journal_folder(run, "20260101T000000"), 0);
+  std::filesystem::create_directories(journal_folder(run, "20260101T000000"));
+  EXPECT_THROW(recorded_run(run), UserError) << "it is missing";
+  write_sample();
+  std::filesystem::copy_file(path_, path);
+  EXPECT_EQ(recorded_run(run).world(), 1);
+  const std::string good = read_text(path);
+  for (std::size_t i = 0; i < 12; ++i) {
+    std::string flipped = good;
+    flipped[i] ^= 1;
+    write_text(path, flipped);
+    EXPECT_THAT(message_of<OperatingError>([&] { recorded_run(run); }), HasSubstr(path + ": is ")) << i;
+  }
+  std::filesystem::remove(path);
+  std::filesystem::create_directory(path);
+  EXPECT_THAT(message_of<OperatingError>([&] { recorded_run(run); }),
+              HasSubstr(path + ": cannot be read: is a"));
 }
 
 TEST_F(JournalTest, ACursorContinuesWhereItStoodAtTheEnd) {
