@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
+#include "io/formats/json_text.h"
+
 namespace tutti {
 namespace {
 
@@ -130,7 +132,7 @@ void TraceFile::text(std::string_view text) {
     (buffer_ += '"').append(text) += '"';
   } else {
     const auto replace = nlohmann::json::error_handler_t::replace;
-    buffer_ += nlohmann::json(text).dump(-1, ' ', false, replace);
+    buffer_ += without_raw_controls(nlohmann::json(text).dump(-1, ' ', false, replace));
   }
 }
 

@@ -16,6 +16,7 @@ namespace {
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 void expect_equal(const std::map<std::string, at::Tensor>& got,
                   const std::map<std::string, at::Tensor>& want) {
@@ -103,6 +104,17 @@ TEST_F(CheckpointTest, KeepsTheState) {
   write("ep1-ba10", 2, state);
   EXPECT_EQ(read_checkpoint(disk_, folder("ep1-ba10")).state, state);
   EXPECT_EQ(read_manifest(disk_, folder("ep1-ba10")).state, state);
+}
+
+TEST_F(CheckpointTest, TheManifestHasNoControlsAsTheyAre) {
+  const std::string state = "{\"callbacks\":{\"a\u202e\xc2\x9b\":1}}";
+  const at::Tensor one = at::ones({1});
+  write_checkpoint(disk_, folder("ep1-ba10"), {{"model/\u202ew", one}}, 1, state);
+  const std::string text = read_text(folder("ep1-ba10/manifest.json"));
+  EXPECT_THAT(text, AllOf(HasSubstr("model/\\u202ew"), HasSubstr("a\\u202e\\u009b")));
+  EXPECT_THAT(text, Not(HasSubstr("\u202e")));
+  EXPECT_EQ(read_manifest(disk_, folder("ep1-ba10")).state, state);
+  expect_equal(read_checkpoint(disk_, folder("ep1-ba10")).tensors, {{"model/\u202ew", one}});
 }
 
 TEST_F(CheckpointTest, OldTensorNamesAreReadAsTodaysNames) {
