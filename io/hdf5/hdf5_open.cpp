@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <optional>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -28,7 +29,7 @@ constexpr uint64_t kFewChunks = uint64_t{1} << 20;
 constexpr uint64_t kLargestChunk = UINT32_MAX;  // in HDF5
 constexpr uint64_t kMostCompression = 1032;     // by deflate
 constexpr int kMostLayers = 8;                  // of virtual datasets of virtual datasets
-constexpr std::size_t kMostUnited = 1000;  // mappings of which overlaps are seen, in a time that grows fast
+constexpr std::size_t kMostUnited = 1000;  // mappings of any form, which are united in a time that grows fast
 
 std::string bytes_text(uint64_t bytes) {
   return bytes > INT64_MAX ? "more than 2^63 bytes" : grouped(static_cast<int64_t>(bytes)) + " bytes";
@@ -52,13 +53,21 @@ uint64_t file_bytes(hid_t dataset) {
   return H5Fget_filesize(file, &bytes) < 0 ? 0 : bytes;
 }
 
+// The sources of virtual datasets that were found sound, by path and name.
+struct SoundSource {
+  Shape shape;
+  int layer = 0;  // the least that it was found in
+};
+using SoundSources = std::map<std::pair<std::string, std::string>, SoundSource>;
+
 class Claims {
  public:
-  Claims(hid_t dataset, std::string path, const std::string& name, int layers)
+  Claims(hid_t dataset, std::string path, const std::string& name, SoundSources& sound, int layers)
       : dataset_(dataset),
         list_(H5Dget_create_plist(dataset), H5Pclose),
         path_(std::move(path)),
         where_("dataset '" + on_one_line(name) + "' "),
+        sound_(sound),
         layers_(layers) {
     const Hdf5Handle space(H5Dget_space(dataset), H5Sclose), type(H5Dget_type(dataset), H5Tclose);
     shape_ = shape_of_hdf5(space);
@@ -139,10 +148,15 @@ class Claims {
   void require_external() const;
   void require_sources() const;
   void require_source(const std::string& file, const std::string& name, const Shape& end) const;
+  uint64_t unmapped_numbers(const std::vector<Hdf5Handle>& mappings) const;
+  using Block = std::pair<uint64_t, uint64_t>;  // its first row, and the row behind it
+  std::optional<Block> rows_of(hid_t mapping) const;
+  uint64_t unmapped_rows(const std::vector<Hdf5Handle>& mappings) const;
 
   hid_t dataset_;
   Hdf5Handle list_;
   std::string path_, where_;
+  SoundSources& sound_;
   int layers_;
   Shape shape_;
   std::size_t item_ = 1;
@@ -218,28 +232,66 @@ Shape end_of(hid_t mapping) {
   return end;
 }
 
-// libhdf5 would read the fill value where no source is mapped.
-void Claims::require_sources() const {
-  size_t count = 0;
-  if (H5Pget_virtual_count(list_, &count) < 0) fail("cannot be read: " + hdf5_error());
+// At most kMostUnited mappings.
+uint64_t Claims::unmapped_numbers(const std::vector<Hdf5Handle>& mappings) const {
   const Hdf5Handle unmapped(H5Dget_space(dataset_), H5Sclose);
   const std::vector<hsize_t> zeros(shape_.size()), shape(shape_.begin(), shape_.end());
   if (!shape.empty())
     hdf5_check(
         H5Sselect_hyperslab(unmapped, H5S_SELECT_SET, zeros.data(), nullptr, shape.data(), nullptr) >= 0,
         "H5Sselect_hyperslab");
-  const uint64_t numbers = bytes_of(shape_, 1);
-  uint64_t mapped = 0;
+  for (const Hdf5Handle& mapping : mappings)
+    if (!take_mapped(unmapped, mapping)) fail("cannot be read: " + hdf5_error());
+  return static_cast<uint64_t>(H5Sget_select_npoints(unmapped));
+}
+
+// The rows that the mapping lies in, unless it leaves out the ends of rows.
+std::optional<Claims::Block> Claims::rows_of(hid_t mapping) const {
+  const std::size_t dims = shape_.size();
+  std::vector<hsize_t> first(dims), last(dims);
+  if (dims == 0 || H5Sget_simple_extent_ndims(mapping) != static_cast<int>(dims) ||
+      H5Sget_select_bounds(mapping, first.data(), last.data()) < 0)
+    return std::nullopt;
+  for (std::size_t dim = 1; dim < dims; ++dim)
+    if (first[dim] != 0 || last[dim] + 1 != static_cast<hsize_t>(shape_[dim])) return std::nullopt;
+  return Block{first[0], last[0] + 1};
+}
+
+// The numbers in rows that no mapping has.
+uint64_t Claims::unmapped_rows(const std::vector<Hdf5Handle>& mappings) const {
+  const uint64_t rows = shape_.empty() ? 1 : static_cast<uint64_t>(shape_[0]);
+  const uint64_t row = rows == 0 ? 0 : bytes_of(shape_, 1) / rows;
+  std::vector<Block> blocks;
+  for (const Hdf5Handle& mapping : mappings) {
+    const hssize_t numbers = H5Sget_select_npoints(mapping);
+    if (numbers <= 0) continue;
+    const auto block = rows_of(mapping);
+    if (!block || product(block->second - block->first, row) != static_cast<uint64_t>(numbers))
+      fail("is virtual, with " + grouped(std::ssize(mappings)) +
+           " mappings, and not all of whole rows: of more than " + grouped(kMostUnited) +
+           " it is not known whether they leave out numbers");
+    blocks.push_back(*block);
+  }
+  std::ranges::sort(blocks);
+  uint64_t covered = 0, left = 0;  // all rows before `covered` are seen
+  for (const auto& [first, end] : blocks) {
+    left += std::max(std::min(first, rows), covered) - covered;
+    covered = std::max(covered, std::min(end, rows));
+  }
+  return product(left + rows - covered, row);
+}
+
+// libhdf5 would read the fill value where no source is mapped.
+void Claims::require_sources() const {
+  size_t count = 0;
+  if (H5Pget_virtual_count(list_, &count) < 0) fail("cannot be read: " + hdf5_error());
+  std::vector<Hdf5Handle> mappings;
   bool is_known = true;
   std::map<std::pair<std::string, std::string>, Shape> sources;
   for (size_t i = 0; i < count; ++i) {
-    const Hdf5Handle piece(H5Pget_virtual_vspace(list_, i), H5Sclose);
+    mappings.emplace_back(H5Pget_virtual_vspace(list_, i), H5Sclose);
     const Hdf5Handle from(H5Pget_virtual_srcspace(list_, i), H5Sclose);
-    const hssize_t more = H5Sget_select_npoints(piece);
-    is_known = is_known && more >= 0;  // else a mapping grows with its source
-    if (is_known) mapped += std::min(numbers - mapped, static_cast<uint64_t>(more));
-    if (is_known && count <= kMostUnited && !take_mapped(unmapped, piece))
-      fail("cannot be read: " + hdf5_error());
+    is_known = is_known && H5Sget_select_npoints(mappings.back()) >= 0;  // else it grows with its source
     const std::string file = virtual_name(H5Pget_virtual_filename, list_, i);
     const std::string name = virtual_name(H5Pget_virtual_dsetname, list_, i);
     if (is_pattern(file) || is_pattern(name)) continue;
@@ -249,11 +301,11 @@ void Claims::require_sources() const {
   }
   for (const auto& [source, end] : sources)
     require_source(without_escapes(source.first), without_escapes(source.second), end);
-  const int64_t left =
-      count <= kMostUnited ? H5Sget_select_npoints(unmapped) : static_cast<int64_t>(numbers - mapped);
-  if (is_known && left > 0)
-    fail("is virtual, and no source is mapped to at least " + grouped(left) + " of its numbers, which are " +
-         list_text(shape_) + ": they would be read as fill values");
+  if (!is_known) return;
+  const uint64_t left = count <= kMostUnited ? unmapped_numbers(mappings) : unmapped_rows(mappings);
+  if (left > 0)
+    fail("is virtual, and no source is mapped to at least " + grouped(static_cast<int64_t>(left)) +
+         " of its numbers, which are " + list_text(shape_) + ": they would be read as fill values");
 }
 
 // libhdf5 would read the fill value in place of a missing source, and where a source ends early.
@@ -262,43 +314,75 @@ void Claims::require_source(const std::string& file, const std::string& name, co
   if (path.empty() && std::getenv("HDF5_VDS_PREFIX")) return;
   const std::string needs = "needs the file '" + on_one_line(file) + "', which ";
   if (path.empty()) fail(needs + "does not exist");
-  if (layers_ == kMostLayers) fail("is virtual in more than " + std::to_string(kMostLayers) + " layers");
+  const int layer = layers_ + 1;
+  if (layer > kMostLayers) fail("is virtual in more than " + std::to_string(kMostLayers) + " layers");
+  const std::string whole =
+      "needs the dataset '" + on_one_line(name) + "' of the file '" + on_one_line(file) + "', which ";
+  const auto require_shape = [&](const Shape& has) {
+    if (has.size() == end.size() && !std::equal(end.begin(), end.end(), has.begin(), std::less_equal<>()))
+      fail(whole + "is " + list_text(has) + ": too small for the mapped data, up to " + list_text(end));
+  };
+  const auto known = sound_.find({path, name});
+  if (known != sound_.end() && known->second.layer <= layer) return require_shape(known->second.shape);
   const Hdf5Handle opened = open_hdf5(path);
   if (!opened.good()) fail(needs + "cannot be read as an HDF5 file: " + hdf5_error());
   const DivisionGuard guard(path);
   const Hdf5Handle source(H5Dopen2(opened, name.c_str(), H5P_DEFAULT), H5Dclose);
-  const std::string whole =
-      "needs the dataset '" + on_one_line(name) + "' of the file '" + on_one_line(file) + "', which ";
   if (!source.good()) fail(whole + "does not exist");
-  const Claims claims(source, path, name, layers_ + 1);
-  const Shape& has = claims.shape_;
-  if (has.size() == end.size() && !std::equal(end.begin(), end.end(), has.begin(), std::less_equal<>()))
-    fail(whole + "is " + list_text(has) + ": too small for the mapped data, up to " + list_text(end));
+  const Claims claims(source, path, name, sound_, layer);
+  require_shape(claims.shape_);
   claims.require_sound();
+  sound_[{path, name}] = {claims.shape_, layer};
 }
 
-// Never closed: closing it would clear the error of opening a dataset.
-hid_t access_without_cache() {
-  static const hid_t id = [] {
+// Never closed: closing them would clear the error of opening a dataset.
+hid_t access_without_cache(H5D_vds_view_t view) {
+  const auto list_of = [](H5D_vds_view_t shown) {
     const hid_t list = H5Pcreate(H5P_DATASET_ACCESS);
     hdf5_check(H5Pset_chunk_cache(list, 0, 0, H5D_CHUNK_CACHE_W0_DEFAULT) >= 0, "H5Pset_chunk_cache");
+    hdf5_check(H5Pset_virtual_view(list, shown) >= 0, "H5Pset_virtual_view");
     return list;
-  }();
-  return id;
+  };
+  static const hid_t longest = list_of(H5D_VDS_LAST_AVAILABLE), shortest = list_of(H5D_VDS_FIRST_MISSING);
+  return view == H5D_VDS_LAST_AVAILABLE ? longest : shortest;
 }
+
+bool may_grow(hid_t dataset) {
+  const Hdf5Handle list(H5Dget_create_plist(dataset), H5Pclose), space(H5Dget_space(dataset), H5Sclose);
+  std::vector<hsize_t> most(static_cast<std::size_t>(std::max(H5Sget_simple_extent_ndims(space), 0)));
+  if (H5Pget_layout(list) != H5D_VIRTUAL || most.empty()) return false;
+  H5Sget_simple_extent_dims(space, nullptr, most.data());
+  return std::ranges::find(most, H5S_UNLIMITED) != most.end();
+}
+
+Shape shape_of_dataset(hid_t dataset) { return shape_of_hdf5(Hdf5Handle(H5Dget_space(dataset), H5Sclose)); }
 
 }  // namespace
 
 Hdf5Handle open_dataset(hid_t file, const std::string& path, const std::string& name) {
   const DivisionGuard guard(path);
-  Hdf5Handle dataset(H5Dopen2(file, name.c_str(), access_without_cache()), H5Dclose);
-  if (!dataset.good())
-    throw UserError({path}, "dataset '" + on_one_line(name) + "' cannot be opened: " + hdf5_error());
-  return dataset;
+  const auto open = [&](H5D_vds_view_t view) {
+    Hdf5Handle dataset(H5Dopen2(file, name.c_str(), access_without_cache(view)), H5Dclose);
+    if (!dataset.good())
+      throw UserError({path}, "dataset '" + on_one_line(name) + "' cannot be opened: " + hdf5_error());
+    return dataset;
+  };
+  Hdf5Handle dataset = open(H5D_VDS_LAST_AVAILABLE);
+  if (!may_grow(dataset)) return dataset;
+  dataset.reset();  // else its view stays
+  const Shape shortest = shape_of_dataset(open(H5D_VDS_FIRST_MISSING));
+  dataset = open(H5D_VDS_LAST_AVAILABLE);
+  const Shape longest = shape_of_dataset(dataset);  // libhdf5 only now sees how far the sources have grown
+  if (longest == shortest) return dataset;
+  require_sound(dataset, path, name);
+  throw UserError({path}, "dataset '" + on_one_line(name) + "' is virtual, of sources that have " +
+                              list_text(longest) + " at most and " + list_text(shortest) +
+                              " at least: between them fill values would be read");
 }
 
 void require_sound(hid_t dataset, const std::string& path, const std::string& name) {
-  Claims(dataset, path, name, 0).require_sound();
+  SoundSources sound;
+  Claims(dataset, path, name, sound, 0).require_sound();
 }
 
 }  // namespace tutti

@@ -41,6 +41,8 @@ class Hdf5OpenTest : public testing::Test {
     std::string file, dataset;
     hsize_t first = 0, count = 4, of_source = 4;  // the source's first ones, of so many
     bool is_pattern = false;                      // of any number of sources
+    bool grows = false;                           // with its source, from `first` on in steps of 2
+    bool is_scattered = false;                    // in steps of 2
   };
   void write_virtual(const std::vector<Mapping>& mappings, hsize_t size) {
     const hid_t out = H5Fcreate(path_.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
@@ -49,10 +51,18 @@ class Hdf5OpenTest : public testing::Test {
     H5Pset_layout(list, H5D_VIRTUAL);
     for (const Mapping& one : mappings) {
       const hsize_t none = 0, some = 1;
-      const hid_t from = H5Screate_simple(1, &one.of_source, nullptr), to = H5Scopy(space);
-      H5Sselect_hyperslab(from, H5S_SELECT_SET, &none, nullptr, &one.count, nullptr);
-      const hsize_t* blocks = one.is_pattern ? &most : &some;
-      H5Sselect_hyperslab(to, H5S_SELECT_SET, &one.first, &one.count, blocks, &one.count);
+      const hsize_t two = 2;
+      const hid_t from = H5Screate_simple(1, &one.of_source, one.grows ? &most : nullptr),
+                  to = H5Scopy(space);
+      H5Sselect_hyperslab(from, H5S_SELECT_SET, &none, nullptr, one.grows ? &most : &one.count, nullptr);
+      if (one.grows) {
+        H5Sselect_hyperslab(to, H5S_SELECT_SET, &one.first, &two, &most, nullptr);
+      } else if (one.is_scattered) {
+        H5Sselect_hyperslab(to, H5S_SELECT_SET, &one.first, &two, &one.count, nullptr);
+      } else {
+        const hsize_t* blocks = one.is_pattern ? &most : &some;
+        H5Sselect_hyperslab(to, H5S_SELECT_SET, &one.first, &one.count, blocks, &one.count);
+      }
       H5Pset_virtual(list, to, one.file.c_str(), one.dataset.c_str(), from);
       H5Sclose(to);
       H5Sclose(from);
@@ -192,6 +202,68 @@ TEST_F(Hdf5OpenTest, ThousandsOfMappingsAreCountedInTime) {
   for (hsize_t i = 0; i < 2'000; ++i) mappings.push_back({"source.h5", "y", 5 * i});
   write_virtual(mappings, 10'000);
   EXPECT_THAT(why_not_sound(), HasSubstr("no source is mapped to at least 2,000 of its numbers"));
+}
+
+TEST_F(Hdf5OpenTest, OfThousandsOfMappingsNoOverlapHidesAGap) {
+  PosixDisk disk;
+  write_hdf5(disk, scratch_.path("source.h5"), {hdf5_array("y", at::ones({4}))});
+  std::vector<Mapping> mappings;
+  for (hsize_t i = 0; i < 1'500; ++i) mappings.push_back({"source.h5", "y", 4 * (i % 1'000)});
+  write_virtual(mappings, 6'000);
+  expect_refused("no source is mapped to at least 2,000 of its numbers, which are [6000]");
+  write_virtual(mappings, 4'000);
+  EXPECT_NO_THROW(Hdf5File(path_).require_sound("x"));
+  for (hsize_t i = 0; i < 1'500; ++i)
+    mappings[i] = {.file = "source.h5", .dataset = "y", .first = 2 * i, .count = 2};
+  write_virtual(mappings, 3'000);
+  EXPECT_NO_THROW(Hdf5File(path_).require_sound("x"));
+  mappings[7].is_scattered = true;
+  write_virtual(mappings, 3'000);
+  expect_refused("1,500 mappings, and not all of whole rows: of more than 1,000 it is not known whether");
+}
+
+TEST_F(Hdf5OpenTest, VirtualArraysGrowWithTheirSources) {
+  PosixDisk disk;
+  const std::string source = scratch_.path("source.h5"), other = scratch_.path("other.h5");
+  write_hdf5(disk, source, {hdf5_array("y", at::arange(6, at::kFloat))});
+  write_hdf5(disk, other, {hdf5_array("y", at::arange(6, 12, at::kFloat))});
+  const auto grown = [](const char* file, hsize_t first) {
+    return Mapping{.file = file, .dataset = "y", .first = first, .grows = true};
+  };
+  write_virtual({grown("source.h5", 0), grown("other.h5", 1)}, 8);
+  EXPECT_TRUE(
+      at::equal(Hdf5File(path_).read("x"), at::arange(12, at::kFloat).view({2, 6}).t().reshape({12})));
+  const Hdf5File opened(source);
+  EXPECT_TRUE(at::equal(Hdf5File(path_).read_range("x", 10, 2), at::tensor({5.0f, 11.0f})))
+      << "a file in use";
+  write_hdf5(disk, other, {hdf5_array("y", at::zeros({3}))});
+  expect_refused("is virtual, of sources that have [11] at most and [7] at least");
+  std::filesystem::remove(other);
+  expect_refused("needs the file 'other.h5', which does not exist");
+}
+
+// A source that is open is opened once more, in the same way.
+TEST_F(Hdf5OpenTest, SourcesMayBeInUse) {
+  PosixDisk disk;
+  write_hdf5(disk, scratch_.path("source.h5"), {hdf5_array("y", at::ones({4}))});
+  write_virtual("source.h5", "y");
+  const Hdf5File source(scratch_.path("source.h5"));
+  EXPECT_TRUE(at::equal(Hdf5File(path_).read("x"), at::ones({4})));
+}
+
+// Over all paths through the layers it would take 10^8 visits.
+TEST_F(Hdf5OpenTest, SourcesOfManyPathsAreVisitedInTime) {
+  PosixDisk disk;
+  constexpr int kLayers = 8, kWidth = 10;
+  write_hdf5(disk, scratch_.path("0.h5"), {hdf5_array("x", at::ones({kWidth}))});
+  for (int layer = 1; layer <= kLayers; ++layer) {
+    std::vector<Mapping> mappings;
+    for (hsize_t i = 0; i < kWidth; ++i)
+      mappings.push_back({std::to_string(layer - 1) + ".h5", std::string(i, '/') + 'x', i, 1});
+    write_virtual(mappings, kWidth);
+    std::filesystem::rename(path_, scratch_.path(std::to_string(layer) + ".h5"));
+  }
+  EXPECT_NO_THROW(Hdf5File(scratch_.path("8.h5")).require_sound("x"));
 }
 
 TEST_F(Hdf5OpenTest, SourcesOfSourcesExist) {
