@@ -53,7 +53,8 @@ void require_names_of_steps(const Setting& recipe, const CheckpointSettings& set
   const Setting& section = recipe.at("checkpoint");
   section.at("save_filename")
       .fail("checkpoint.best (" + section.at("best").position.text() +
-            ") keeps checkpoints of several steps, and these would have the same name; put {batch} into it");
+            ") keeps checkpoints of several steps, and two of them can have the same name; "
+            "put {batch} into it, apart from other numbers");
 }
 
 }  // namespace tutti

@@ -73,6 +73,12 @@ std::string escaped(const std::string& text) {
   return out;
 }
 
+bool grows(const std::string& placeholder) {
+  return !placeholder.ends_with("_in_epoch") && placeholder != "epoch_wct" && placeholder != "world_size";
+}
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
 std::string number_text(const std::string& placeholder, double value) {
   const bool is_seconds = placeholder.ends_with("_wct");
   if (!is_seconds) return std::to_string(static_cast<int64_t>(value));
@@ -96,11 +102,26 @@ CheckpointNames::CheckpointNames(const std::string& pattern, const std::string& 
         fitting += "([0-9.]+)";
       });
   fitting_ = std::regex(fitting);
-  const auto grows = [](const std::string& name) {
-    return !name.ends_with("_in_epoch") && name != "epoch_wct" && name != "world_size";
-  };
   if (!placeholders_.empty() && std::ranges::none_of(placeholders_, grows))
     throw UserError("checkpoints of different steps would get the same name; add {batch}");
+}
+
+// In "{epoch}{batch_in_epoch}", 1 and 10 look like 11 and 0. Numbers that all grow cannot: none gets shorter.
+std::set<std::string> CheckpointNames::readable() const {
+  std::set<std::string> all, adjacent;
+  const auto end = [&] {
+    if (adjacent.size() == 1 || std::ranges::all_of(adjacent, grows))
+      all.insert(adjacent.begin(), adjacent.end());
+    adjacent.clear();
+  };
+  walk_placeholders(
+      pattern_,
+      [&](const std::string& text) {
+        if (!std::ranges::all_of(text, is_digit)) end();
+      },
+      [&](const std::string& name) { adjacent.insert(name); });
+  end();
+  return all;
 }
 
 std::string CheckpointNames::at(const RunState& state) const {
@@ -116,7 +137,8 @@ std::string CheckpointNames::at(const RunState& state) const {
 
 // Steps may be shorter than the digits of {total_wct}.
 bool CheckpointNames::name_each_step(bool counts_tokens) const {
-  const auto has = [this](const char* name) { return std::ranges::count(placeholders_, name) > 0; };
+  const std::set<std::string> readable = this->readable();
+  const auto has = [&readable](const char* name) { return readable.contains(name); };
   return has("batch") || has("sample") || (counts_tokens && has("token")) ||
          (has("epoch") &&
           (has("batch_in_epoch") || has("sample_in_epoch") || (counts_tokens && has("token_in_epoch"))));

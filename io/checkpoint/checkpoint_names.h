@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <regex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,8 @@ class CheckpointNames {
 
  private:
   std::vector<double> times(const std::string& name) const;  // the most precise first
+  // The placeholders of which two steps with different numbers have different names.
+  std::set<std::string> readable() const;
 
   std::string pattern_;  // with the run's name filled in
   std::vector<std::string> placeholders_;

@@ -148,10 +148,13 @@ TEST_F(SettingsTest, BesideTheBestCheckpointsNamesAreOfOneStepEach) {
     return job(recipe.replace(recipe.find(key), key.size(), best + "save_filename = \"" + name + "\""));
   };
   const std::string best = "best = {metric = \"a\"}\n";
-  for (const char* name : {"b{batch}", "s{sample}", "{epoch}-{batch_in_epoch}", "{sample_in_epoch}of{epoch}"})
+  for (const char* name : {"b{batch}", "s{sample}", "{epoch}-{batch_in_epoch}", "{sample_in_epoch}of{epoch}",
+                           "{epoch}{batch}", "{epoch}{batch_in_epoch}-{sample}"})
     EXPECT_TRUE(with_name(name, best).settings.checkpoint.best) << name;
-  for (const char* name : {"one", "{run_name}", "ep{epoch}", "{token}", "{epoch}-{token_in_epoch}",
-                           "{total_wct}", "{epoch}-{world_size}"}) {
+  for (const char* name :
+       {"one", "{run_name}", "ep{epoch}", "{token}", "{epoch}-{token_in_epoch}", "{total_wct}",
+        "{epoch}-{world_size}", "{epoch}{batch_in_epoch}", "{sample_in_epoch}0{epoch}",
+        "{epoch}{world_size}-{batch_in_epoch}", "{batch}{batch_in_epoch}"}) {
     const std::string told = message_of<UserError>([&] { with_name(name, best); });
     EXPECT_THAT(told, StartsWith("test.toml:54: checkpoint.save_filename = \"" + std::string(name) +
                                  "\": checkpoint.best (test.toml:53)"));
@@ -177,6 +180,8 @@ TEST_F(SettingsTest, BesideTheBestCheckpointsTokensNameTheStepsOfALanguageModel)
   for (const char* name : {"{token}", "{epoch}-{token_in_epoch}"})
     EXPECT_TRUE(with_name(name).settings.checkpoint.best) << name;
   EXPECT_THAT(message_of<UserError>([&] { with_name("{token_in_epoch}-{world_size}{run_name}"); }),
+              HasSubstr("put {batch} into it"));
+  EXPECT_THAT(message_of<UserError>([&] { with_name("{epoch}{token_in_epoch}"); }),
               HasSubstr("put {batch} into it"));
 }
 
