@@ -3,6 +3,7 @@
 #include <ATen/ops/stack.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "tensors/naming_hint.h"
 
@@ -75,8 +76,8 @@ bool is_of_pixels(at::IntArrayRef shape, const ImageSize& image) {
   const auto fits = [&image](int64_t height, int64_t width) {
     if (height == image.height && width == image.width) return true;
     if (std::min({height, width, image.height, image.width}) < 2) return false;
-    return (image.height % height == 0 && image.width % width == 0) ||
-           (height % image.height == 0 && width % image.width == 0);
+    const int64_t part = std::gcd(height, image.height);
+    return height * image.width == width * image.height && std::min(height, image.height) <= 2 * part;
   };
   const std::size_t dims = shape.size();
   return dims > 1 && (fits(shape[0], shape[1]) || fits(shape[dims - 2], shape[dims - 1]));

@@ -72,8 +72,8 @@ inline int64_t height_dim(const at::Tensor& image) { return height_dim(image.sca
 ImageSize image_size(const at::Tensor& image);
 
 // True if an array of this shape may belong to an image's pixels, as a mask does: [..., height, width] or
-// [height, width, ...], with the image's edges, or integer fractions or multiples of both. An edge of 1 is
-// none.
+// [height, width, ...], both edges scaled by one factor: 1, 2, 3/2, 1/4, 2/3, ..., with 1 or 2 above or below
+// the line. An edge of 1 is none.
 bool is_of_pixels(at::IntArrayRef shape, const ImageSize& image);
 
 // A transform of each image "input" by itself: uint8 [height, width] or [height, width, channels] with at
