@@ -5,6 +5,7 @@
 #include <cinttypes>
 #include <cstdio>
 #include <limits>
+#include <set>
 
 #include "io/journal/journal_steps.h"
 #include "io/journal/recorded_run.h"
@@ -285,7 +286,13 @@ std::string label(const std::string& run_dir, int64_t start) {
 RunDiff diff_runs(const std::string& run_a, const std::string& run_b, int64_t start_a, int64_t start_b) {
   RecordedRun a = recorded_run(run_a, start_a);
   RecordedRun b = recorded_run(run_b, start_b);
-  return Diff(label(run_a, start_a), std::move(a), label(run_b, start_b), std::move(b)).run();
+  RunDiff result = Diff(label(run_a, start_a), std::move(a), label(run_b, start_b), std::move(b)).run();
+  std::set<std::string> newest;
+  if (start_a == 0) newest.insert(run_a);
+  if (start_b == 0) newest.insert(run_b);
+  for (const std::string& run : newest)
+    if (const std::string starts = starts_passed_over(run); !starts.empty()) result.text += '\n' + starts;
+  return result;
 }
 
 }  // namespace tutti

@@ -6,6 +6,7 @@
 
 #include "analysis/report/report_data.h"
 #include "analysis/report/reported_run.h"
+#include "io/journal/recorded_run.h"
 #include "runtime/error.h"
 #include "runtime/text.h"
 
@@ -82,8 +83,11 @@ std::string write_report(Disk& disk, const std::vector<std::string>& runs, const
   std::vector<ReportedRun> read;
   for (const std::string& run : runs) read.push_back(read_run(disk, run, kImageBytes / runs.size()));
   write(disk, out, page_of(read));
+  std::string passed_over;
+  for (const std::string& run : runs)
+    if (const std::string starts = starts_passed_over(run); !starts.empty()) passed_over += '\n' + starts;
   return out + ": " + std::to_string(runs.size()) + (runs.size() == 1 ? " run" : " runs") +
-         "; open it in a browser";
+         "; open it in a browser" + passed_over;
 }
 
 }  // namespace tutti

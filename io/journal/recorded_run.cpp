@@ -100,6 +100,16 @@ std::vector<std::string> recorded_starts(const std::string& run_dir) {
   return folders;
 }
 
+std::string starts_passed_over(const std::string& run_dir) {
+  const std::vector<std::string> all = PosixDisk().list(journals_folder(run_dir));
+  const std::vector<std::string> trained = recorded_starts(run_dir);
+  std::string folders;
+  for (const std::string& name : all)
+    if (const std::string folder = journal_folder(run_dir, name); !trained.empty() && folder > trained.back())
+      folders += (folders.empty() ? "" : ", ") + folder;
+  return folders.empty() ? "" : "passed over: " + folders + ": rank 0's journal has nothing of the training";
+}
+
 std::string end_text(const RankEnd& end) {
   if (!end.reason.empty()) return end.reason;
   const std::string code = kExitCode + std::to_string(exit_code(end.kind));

@@ -339,8 +339,9 @@ std::string Replay::record_ends() const {
   return text;
 }
 
-// A rank whose record is damaged, or ends before the run did: ranks take their steps together, so a killed
-// one is at most a step behind, and a checkpoint is of steps that all have done.
+// A later start without a record, a rank whose record is damaged, or ends before the run did: ranks take
+// their steps together, so a killed one is at most a step behind, and a checkpoint is of steps that all have
+// done.
 std::string Replay::lost_records() const {
   // First, since the run may be under way.
   const bool has_saved = resumed_ && record_.is_newest(options_.run_dir);
@@ -353,6 +354,10 @@ std::string Replay::lost_records() const {
     if (begun.first > 0) all.first = begun.first;
     all.last = std::max(all.last, begun.last);
   }
+  const std::string passed_over = has_saved ? starts_passed_over(options_.run_dir) : "";
+  if (!passed_over.empty() && saved > all.last)
+    return "the record of a later start is lost: the run came to step " + std::to_string(saved) +
+           ", and the newest start with a record to step " + std::to_string(all.last);
   const int64_t came_to = std::max(all.last - 1, saved);
   for (int r = 0; r < job_.world; ++r) {
     RecordedRank& rank = record_.rank(r);
@@ -384,6 +389,9 @@ std::string Replay::other_processors() const {
 std::string Replay::warnings() const {
   const RecordedJob& head = record_.head();
   std::string text;
+  if (record_.is_newest(options_.run_dir))
+    if (const std::string starts = starts_passed_over(options_.run_dir); !starts.empty())
+      text += '\n' + starts;
   const std::string build = build_and_commit("tutti");
   if (head.build != build)
     text += "\nthe run was recorded by " + head.build + ", this is " + build +

@@ -14,7 +14,10 @@
 namespace tutti {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
 
 class RunDiffTest : public testing::Test {
  protected:
@@ -194,6 +197,17 @@ TEST_F(RunDiffTest, ARankWhoseRecordEndsBeforeTheOthersIsNamed) {
   EXPECT_FALSE(result.same);
   EXPECT_EQ(result.text, "equal: 2 steps, 11 digests of 2 ranks\nrank 1 of " + folder_.path("a") +
                              " ends at step 2, the run at step 9");
+}
+
+TEST_F(RunDiffTest, ALaterStartWithoutARecordIsNamed) {
+  for (const char* name : {"a", "b"}) record(run(name), 0, 4);
+  const std::string later = journal_folder(folder_.path("b"), "29991231T235959.999Z-00000000");
+  PosixDisk().make_folders(later);
+  write_text(journal_path(later, 0), "");
+  const RunDiff result = diff_runs(folder_.path("a"), folder_.path("b"));
+  EXPECT_TRUE(result.same) << result.text;
+  EXPECT_THAT(result.text, AllOf(StartsWith("equal: "), HasSubstr("\npassed over: " + later + ": rank 0's")));
+  EXPECT_THAT(diff_runs(folder_.path("a"), folder_.path("b"), 1, 1).text, Not(HasSubstr("passed over")));
 }
 
 TEST_F(RunDiffTest, AKilledRunIsEqualAsFarAsItWent) {

@@ -186,6 +186,15 @@ TEST_F(TimelineTest, ATraceThatCannotBeWrittenIsTheUsersError) {
   EXPECT_THAT(message_of<UserError>([&] { write_timeline(disk_, run_.dir, out); }), HasSubstr(out));
 }
 
+TEST_F(TimelineTest, ALaterStartWithoutARecordIsSaid) {
+  run_.rank(0)->delivery("compute", "", "Start", TimePoint());
+  const std::string later = journal_folder(run_.dir, "29991231T235959.999Z-00000000");
+  disk_.make_folders(later);
+  write_text(journal_path(later, 0), "");
+  timeline();
+  EXPECT_THAT(told_, HasSubstr("\npassed over: " + later + ": rank 0's"));
+}
+
 // Of two ranks that enter and leave meetings at these times, each by its own clock, in microseconds.
 class AlignmentTest : public TimelineTest {
  protected:

@@ -276,6 +276,31 @@ TEST_F(ChangedRecordTest, AResumedRecordThatEndsBeforeItsFirstStepIsADifferenceI
   expect_same();
 }
 
+TEST_F(ChangedRecordTest, ANewestStartThatIsCutWithinItsHeadIsADifferenceIfItSaved) {
+  const std::string head = read_text(journal(0)).substr(0, 1000);
+  const std::string later = journals_folder(run_) + "/29991231T235959.999Z-00000000";
+  std::filesystem::create_directory(later);
+  for (const std::size_t bytes : {0, 12, 50, 1000}) {
+    write_text(journal_path(later, 0), head.substr(0, bytes));
+    const ReplayResult killed_at_once = replayed();
+    EXPECT_TRUE(killed_at_once.same) << killed_at_once.text;
+    EXPECT_THAT(killed_at_once.text, HasSubstr("\npassed over: " + later + ": rank 0's journal "));
+  }
+  const std::string saved = run_ + "/checkpoints/ep4-ba20";
+  std::filesystem::copy(run_ + "/checkpoints/ep3-ba15", saved);
+  CheckpointManifest manifest = read_manifest(PosixDisk(), saved);
+  RunState state = RunState::from_json(manifest.state);
+  state.step = 20;
+  manifest.state = state.to_json();
+  write_text(saved + "/manifest.json", manifest.to_json());
+  const ReplayResult result = replayed();
+  EXPECT_FALSE(result.same) << result.text;
+  EXPECT_THAT(result.text,
+              StartsWith("the record of a later start is lost: the run came to step 20, and the "
+                         "newest start with a record to step 15; up to there: replayed 2 ranks, "));
+  EXPECT_THAT(result.text, HasSubstr("\npassed over: " + later));
+}
+
 // Nor is an earlier attempt replayed in its place.
 TEST_F(ChangedRecordTest, ADamagedHeadIsDamage) {
   const std::string folder = recorded_start(run_);
