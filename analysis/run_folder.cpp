@@ -4,7 +4,6 @@
 #include <filesystem>
 
 #include "io/formats/json_text.h"
-#include "io/journal/recorded_run.h"
 #include "io/run_paths.h"
 #include "runtime/error.h"
 #include "runtime/regular_file.h"
@@ -18,6 +17,8 @@ using Json = nlohmann::ordered_json;
 // Files and folders of a run besides the recipe; in a copy some may be missing.
 constexpr const char* kLeft[] = {kRunLock, kMetricsFile, kResultFile, "log/rank-0.log"};
 
+constexpr const char* kCheckpoints = "checkpoints";
+
 // A link, a pipe and a folder are there too.
 bool is_there(const std::string& folder, const char* name) {
   std::error_code error;
@@ -27,18 +28,19 @@ bool is_there(const std::string& folder, const char* name) {
   return fs::exists(status);
 }
 
-bool has_journals(const std::string& folder) {
+// True if a subfolder of FOLDER/PARENT has a file of this name.
+bool has_below(const std::string& folder, const char* parent, const char* name) {
   std::error_code error, unknown;
-  for (fs::directory_iterator start(journals_folder(folder), error), end; !error && start != end;
-       start.increment(error))
-    if (fs::exists(journal_path(start->path(), 0), unknown)) return true;
+  for (fs::directory_iterator below(fs::path(folder) / parent, error), end; !error && below != end;
+       below.increment(error))
+    if (fs::exists(below->path() / name, unknown)) return true;
   return false;
 }
 
 // Other programs also have a folder or a file called log.
 bool has_been_trained_in(const std::string& folder) {
   return std::ranges::any_of(kLeft, [&](const char* name) { return is_there(folder, name); }) ||
-         has_journals(folder);
+         has_below(folder, "journal", "rank-0.journal") || has_below(folder, kCheckpoints, "manifest.json");
 }
 
 // The host of a run under way; "" = not known.
@@ -82,7 +84,7 @@ std::string text_at(const Setting& recipe, const char* section, const char* key)
 
 std::string checkpoints_folder(const std::string& run_dir, const Setting& recipe) {
   const std::string folder = text_at(recipe, "checkpoint", "save_folder");
-  return folder.empty() ? path_in_run(run_dir, "checkpoints") : require_no_link_out(run_dir, folder);
+  return folder.empty() ? path_in_run(run_dir, kCheckpoints) : require_no_link_out(run_dir, folder);
 }
 
 const char* name(RunCondition condition) {

@@ -138,14 +138,16 @@ TEST_F(RunStatusTest, AFolderWithOnlyARecipeIsNoRun) {
     disk_.make_folders(std::filesystem::path(path).parent_path());
     write_text(path, "");
     const std::size_t runs = runs_below(scratch_.path("runs")).size();
-    for (const char* name : {"log", "journal"}) disk_.remove_all(scratch_.path("runs/mine/") + name);
+    for (const char* name : {"log", "journal", "checkpoints"})
+      disk_.remove_all(scratch_.path("runs/mine/") + name);
     disk_.remove_all(path);
     return runs;
   };
-  for (const char* left :
-       {".lock", "metrics.jsonl", "result.json", "log/rank-0.log", "journal/1/rank-0.journal"})
+  for (const char* left : {".lock", "metrics.jsonl", "result.json", "log/rank-0.log",
+                           "journal/1/rank-0.journal", "checkpoints/ep1-ba15/manifest.json"})
     EXPECT_EQ(runs_with(left), 2U) << left;
-  for (const char* left : {"log", "log/build.txt", "journal", "journal/2024.txt", "journal/1/rank-0.txt"})
+  for (const char* left : {"log", "log/build.txt", "journal", "journal/2024.txt", "journal/1/rank-0.txt",
+                           "checkpoints", "checkpoints/one/model.pt"})
     EXPECT_EQ(runs_with(left), 1U) << left;
 }
 
