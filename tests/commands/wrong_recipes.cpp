@@ -158,6 +158,12 @@ std::vector<Mistake> mistakes_of_metrics() {
        "\"CrossEntropy\"\nthreshold = 1\n\n[checkpoint]",
        "monitor",
        {"callbacks.0.monitor = \"CrossEntropy\"", "nothing is measured under the label \"evil\""}},
+      {"MetricThatIsNamedWithAnotherLabel",
+       "[checkpoint]",
+       "[[callbacks]]\nkind = \"early_stopper\"\nmonitor = \"metrics/far/loss\"\n[[evaluators]]\nlabel = "
+       "\"far\"\nkind = \"hdf5\"\npath = \"data/digits.h5\"\ngroup = \"test\"\n[checkpoint]",
+       "monitor",
+       {"callbacks.0.monitor = \"metrics/far/loss\"", "set dataloader_label = \"far\""}},
       {"MetricOfMlperfsThatThereIsNot",
        "[checkpoint]",
        "[[callbacks]]\nkind = \"mlperf_callback\"\nroot_folder = \"mlperf\"\nindex = 0\nmetric_name = "

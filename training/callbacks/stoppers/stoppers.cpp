@@ -51,6 +51,10 @@ void WatchedMetric::require(const State& state) const {
   const auto known = state.measured.empty() ? state.model->get_metrics(options_.dataloader_label == "train")
                                             : measured->second;
   if (std::find(known.begin(), known.end(), name_) != known.end()) return;
+  for (const auto& [label, metrics] : state.measured)
+    if (name_.starts_with(label + '/') && std::ranges::count(metrics, name_.substr(label.size() + 1)) > 0)
+      options_.monitor.fail("it is measured under another label than dataloader_label = \"" +
+                            options_.dataloader_label + "\"; set dataloader_label = \"" + label + "\"");
   const std::string near = nearest_name(name_, known);
   options_.monitor.fail("there is no such metric; " +
                         (known.empty() ? "it measures none" : "it measures " + joined(known)) +
