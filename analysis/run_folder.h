@@ -8,7 +8,7 @@
 namespace tutti {
 
 // True if the folder is a run's, as training leaves it: it has a recipe, and a lock, metrics, checkpoints,
-// ... Throws UserError if nobody may look into the folder.
+// ... Throws UserError if the folder cannot be read.
 bool is_run_folder(const std::string& folder);
 
 // Throws UserError if there is no such folder, or it is not a run's.

@@ -38,7 +38,8 @@ void RunFolder::open(Context& context, const std::string& host, Log& log) {
   if (plain_path(path_) != plain_path(checkpoints_)) folders.push_back(checkpoints_);
   for (const std::string& folder : folders) {
     auto taken = lock(context, folder, host, log);
-    held_.push_back({folder, std::move(taken), disk_.identity(folder + '/' + kRunLock)});
+    const std::string path = folder + '/' + kRunLock;
+    held_.push_back({path, std::move(taken), disk_.identity(path)});
   }
   disk_.remove_all(path_ + '/' + kStopFile);  // of an earlier run
 }
@@ -67,7 +68,9 @@ bool RunFolder::has_nonce(const std::string& nonce) const {
 void RunFolder::remove_nonce() { disk_.remove_all(nonce_path()); }
 
 void RunFolder::write_recipe(const std::string& recipe) {
-  write_small_file(disk_, path_ + "/recipe.toml", recipe);
+  const std::string path = path_ + '/' + kRecipeFile;
+  write_small_file(disk_, path, recipe);
+  held_.push_back({path, nullptr});
 }
 
 void RunFolder::prune_journals(int keep) {
@@ -80,13 +83,15 @@ void RunFolder::prune_journals(int keep) {
 // A disk that does not answer is no reason to end a run.
 std::string RunFolder::gone() const try {
   const auto gone = std::ranges::find_if(held_, [this](const Held& held) {
-    return disk_.identity(held.folder + '/' + kRunLock) != held.identity;
+    const uint64_t identity = disk_.identity(held.path);
+    return held.lock ? identity != held.identity : identity == 0;
   });
   if (gone == held_.end()) return "";
-  return gone->folder +
+  const std::string folder = gone->path.substr(0, gone->path.rfind('/'));
+  return folder +
          ": was moved, removed or emptied under way, so nothing more can be saved in it; if it was moved, "
          "continue there with " +
-         (gone == held_.begin() ? "--run-dir" : "checkpoint.save_folder") + " and --resume auto";
+         (folder == path_ ? "--run-dir" : "checkpoint.save_folder") + " and --resume auto";
 } catch (const OperatingError&) {
   return "";
 }

@@ -47,10 +47,11 @@ class RunFolder {
   Disk& disk_;
   std::string path_;
   std::string checkpoints_;
+  // A file that goes with its folder.
   struct Held {
-    std::string folder;
-    std::unique_ptr<DiskLock> lock;
-    uint64_t identity = 0;  // of the lock file, which disappears with the folder
+    std::string path;
+    std::unique_ptr<DiskLock> lock;  // none on the recipe, which a shell's `*` takes and the lock not
+    uint64_t identity = 0;           // of the lock's file; an editor may replace the recipe
   };
   std::vector<Held> held_;
 };

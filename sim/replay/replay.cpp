@@ -339,7 +339,7 @@ std::string Replay::record_ends() const {
   return text;
 }
 
-// A later start without a record, a rank whose record is damaged, or ends before the run did: ranks take
+// A later attempt without a record, a rank whose record is damaged, or ends before the run did: ranks take
 // their steps together, so a killed one is at most a step behind, and a checkpoint is of steps that all have
 // done.
 std::string Replay::lost_records() const {
@@ -356,8 +356,8 @@ std::string Replay::lost_records() const {
   }
   const std::string passed_over = has_saved ? starts_passed_over(options_.run_dir) : "";
   if (!passed_over.empty() && saved > all.last)
-    return "the record of a later start is lost: the run came to step " + std::to_string(saved) +
-           ", and the newest start with a record to step " + std::to_string(all.last);
+    return "the record of a later attempt is lost: the run came to step " + std::to_string(saved) +
+           ", and the newest attempt with a record to step " + std::to_string(all.last);
   const int64_t came_to = std::max(all.last - 1, saved);
   for (int r = 0; r < job_.world; ++r) {
     RecordedRank& rank = record_.rank(r);

@@ -244,6 +244,9 @@ class RunFolder(tutti_run.RunTest):
     def test_a_folder_that_is_emptied_under_way_ends_the_run(self):
         run = self.folder / "run"
         self.ends_when(lambda: subprocess.run(["rm", "-rf", *run.iterdir()], check=False), run)
+        shutil.rmtree(run, ignore_errors=True)
+        self.ends_when(lambda: subprocess.run(f"rm -rf {run}/*", shell=True, check=False), run,
+                       checkpoint__save_folder=self.folder / "saved")
 
     def test_a_save_folder_that_is_moved_or_removed_under_way_ends_the_run(self):
         saved, elsewhere = self.folder / "saved", self.folder / "elsewhere"

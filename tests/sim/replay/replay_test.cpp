@@ -296,8 +296,8 @@ TEST_F(ChangedRecordTest, ANewestStartThatIsCutWithinItsHeadIsADifferenceIfItSav
   const ReplayResult result = replayed();
   EXPECT_FALSE(result.same) << result.text;
   EXPECT_THAT(result.text,
-              StartsWith("the record of a later start is lost: the run came to step 20, and the "
-                         "newest start with a record to step 15; up to there: replayed 2 ranks, "));
+              StartsWith("the record of a later attempt is lost: the run came to step 20, and the "
+                         "newest attempt with a record to step 15; up to there: replayed 2 ranks, "));
   EXPECT_THAT(result.text, HasSubstr("\npassed over: " + later));
 }
 
