@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-uint64_t bits_of(double value) { return std::bit_cast<uint64_t>(value); }
+uint64_t bits_of_sum(double value) { return std::bit_cast<uint64_t>(value); }
 
 // Of all magnitudes and both signs.
 std::vector<double> any_numbers(std::size_t count, int lowest, int highest) {
@@ -68,7 +68,7 @@ TEST(ExactSum, KeepsInfinitiesAndNan) {
 TEST(ExactSum, HasTheSameBitsInAnyOrderAndGrouping) {
   for (const auto& [lowest, highest] : {std::pair(-1070, 1000), std::pair(-60, 0), std::pair(-300, 250)}) {
     std::vector<double> numbers = any_numbers(5000, lowest, highest);
-    const uint64_t bits = bits_of(sum_of(numbers));
+    const uint64_t bits = bits_of_sum(sum_of(numbers));
     std::mt19937 generator(3);
     for (const std::size_t ranks : {1, 2, 3, 8}) {
       std::ranges::shuffle(numbers, generator);
@@ -83,8 +83,8 @@ TEST(ExactSum, HasTheSameBitsInAnyOrderAndGrouping) {
         part.store(stored.data());
         for (std::size_t b = 0; b < bins.size(); ++b) bins[b] += stored[b];
       }
-      EXPECT_EQ(bits_of(grouped.value()), bits) << lowest << " " << ranks;
-      EXPECT_EQ(bits_of(ExactSum(bins.data()).value()), bits) << lowest << " " << ranks;
+      EXPECT_EQ(bits_of_sum(grouped.value()), bits) << lowest << " " << ranks;
+      EXPECT_EQ(bits_of_sum(ExactSum(bins.data()).value()), bits) << lowest << " " << ranks;
     }
   }
 }
@@ -97,7 +97,7 @@ TEST(ExactSum, LosesNothingOfMany) {
   std::ranges::shuffle(numbers, std::mt19937(4));
   ExactSum sum;
   sum.add(numbers);
-  EXPECT_EQ(bits_of(sum.value()), bits_of(sum_of(small)));
+  EXPECT_EQ(bits_of_sum(sum.value()), bits_of_sum(sum_of(small)));
 }
 
 TEST(ExactSum, AddsManyNumbersThatAreNotFinite) {

@@ -34,7 +34,7 @@ Setting recipe(const std::string& weights) {
 
 struct Trained : Trainee {
   explicit Trained(uint64_t seed, const Share& of = {}, const std::string& weights = "") {
-    share = of;
+    topology.share = of;
     build(*this, recipe(weights), kImages, seed);
   }
   Tensors saved() const {

@@ -84,7 +84,7 @@ Batch batch() {
 struct Trained : Trainee {
   explicit Trained(uint64_t seed, const Surgery& surgery = {}, const std::string& weights = "",
                    const Share& of = {}) {
-    share = of;
+    topology.share = of;
     build(*this, recipe(weights), kImages, seed, make_model, [&] {
       if (surgery) surgery(*model);
     });

@@ -23,7 +23,7 @@ TEST(ColOutTest, MayBeATransformOfTheTrainingDataInstead) {
 }
 
 TEST(ColOutTest, DropsTheSameOnAllRanksAndOthersInTheNextBatch) {
-  ColOut colout({.dropped = {.p_row = 0.5, .p_col = 0.5}});
+  ColOut colout(ColOutAlgorithm{{.p_row = 0.5, .p_col = 0.5}});
   expect_drawn_once_a_batch(colout, kAfterDataloader);
 }
 
@@ -45,7 +45,7 @@ TEST(ColOutTest, TargetsThatAreAsLargeAsTheImagesLoseTheSame) {
   ColOut colout({});
   run(colout, state, {kAfterDataloader});
   EXPECT_TRUE(at::equal(state.batch["target"], state.batch["input"].select(1, 0)));
-  ColOut of_input({.dropped = {.resize_target = false}});
+  ColOut of_input(ColOutAlgorithm{{.resize_target = false}});
   run(of_input, state, {kAfterDataloader});
   EXPECT_NE(state.batch["target"].sizes(), state.batch["input"].select(1, 0).sizes());
 }

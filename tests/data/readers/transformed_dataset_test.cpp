@@ -160,7 +160,7 @@ TEST(TransformedDataset, DigestIsOfDataAndTransforms) {
 }
 
 // Adds one to all bytes.
-class Brighter final : public ImageTransform {
+class BrighterImages final : public ImageTransform {
   at::Tensor image(const at::Tensor& image, Draws&) const override { return image.add(1); }
   bool needs_bytes() const override { return true; }
 };
@@ -168,7 +168,7 @@ class Brighter final : public ImageTransform {
 TEST(WithTransforms, AddsBeforeToTensor) {
   Transforms to_tensor_alone, added;
   append(to_tensor_alone, "to_tensor", to_tensor_transform());
-  append(added, "Brighter", std::make_shared<Brighter>());
+  append(added, "BrighterImages", std::make_shared<BrighterImages>());
   const DatasetPtr data =
       with_transforms(std::make_shared<const TransformedDataset>(images(), to_tensor_alone, ""), added);
   const std::vector<int64_t> rows = {4};
@@ -179,7 +179,7 @@ TEST(WithTransforms, AddsBeforeToTensor) {
 
 TEST(WithTransforms, AddsLastWhereThereIsNoToTensor) {
   Transforms added;
-  append(added, "Brighter", std::make_shared<Brighter>());
+  append(added, "BrighterImages", std::make_shared<BrighterImages>());
   const std::vector<int64_t> rows = {4};
   const at::Tensor pixels = images()->get(rows, {})["input"];
   EXPECT_TRUE(at::equal(with_transforms(images(), added)->get(rows, {})["input"], pixels.add(1)));
@@ -192,10 +192,10 @@ TEST(WithTransforms, AnUnfitTransformIsNamed) {
   const auto tensors =
       std::make_shared<const SyntheticDataset>(SyntheticDataset::Options{.shape = {3, 8, 8}});
   Transforms added;
-  append(added, "Brighter", std::make_shared<Brighter>());
+  append(added, "BrighterImages", std::make_shared<BrighterImages>());
   EXPECT_THAT(message_of<UserError>([&] { with_transforms(tensors, added); }),
-              HasSubstr("Brighter: expected images, uint8 [height, width, channels]; here"));
-  EXPECT_THAT(message_of<UserError>([&] { spec_with(*tensors, added); }), HasSubstr("Brighter: "));
+              HasSubstr("BrighterImages: expected images, uint8 [height, width, channels]; here"));
+  EXPECT_THAT(message_of<UserError>([&] { spec_with(*tensors, added); }), HasSubstr("BrighterImages: "));
 }
 
 }  // namespace
