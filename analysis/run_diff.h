@@ -8,7 +8,7 @@ namespace tutti {
 struct RunDiff {
   bool same = true;  // False also if the journal of a rank is damaged or ends early
   // Lines: the difference of the recipes, if any; "equal: ..." or "first difference: ..."; if equal, a line
-  // for each rank with an incomplete journal; then one for the later attempts that were passed over.
+  // for each rank with an incomplete journal; then one for the later attempts that were ignored.
   std::string text;
 };
 

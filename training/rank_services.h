@@ -10,8 +10,8 @@
 
 namespace tutti {
 
-// What the run does for a rank's algorithms, callbacks and evaluations. These are the services of a lone rank
-// with all parameters, for a loop of one's own; in a run Compute implements them.
+// The services of a run for a rank's algorithms, callbacks and evaluations. This base serves a single rank
+// with all parameters, for a loop of your own; in a run, ComputeServices implements them.
 //
 // Where not said otherwise, all ranks call alike: the ranks that share parameters wait for each other.
 class RankServices {

@@ -129,7 +129,7 @@ struct State : Trainee {
     batch = std::move(samples);
   }
 
-  // What the run does for this rank's listeners; the lone rank's in a loop of one's own. Never null.
+  // The run's services for this rank's listeners; a single rank's in a loop of your own. Never null.
   std::shared_ptr<RankServices> services = std::make_shared<RankServices>();
 
   // Runs `work`, which runs the model outside of training and evaluation, `forwards` times at most. Called by

@@ -19,7 +19,7 @@ class ComputeServices final : public RankServices {
   ComputeServices(const State& state, const RankActors& actors, Recorder& recorder)
       : state_(state), actors_(actors), recorder_(recorder) {}
 
-  // Before training, once the train step is set up. Until then the services are a lone rank's.
+  // Before training, once the train step is set up. Until then the services are those of a single rank.
   void begin(Context& context, TrainStep& train_step);
 
   bool shards() const override { return context_ && state_.topology.share.pieces > 1; }

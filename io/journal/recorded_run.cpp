@@ -107,7 +107,7 @@ std::string starts_passed_over(const std::string& run_dir) {
   for (const std::string& name : all)
     if (const std::string folder = journal_folder(run_dir, name); !trained.empty() && folder > trained.back())
       folders += (folders.empty() ? "" : ", ") + folder;
-  return folders.empty() ? "" : "passed over: " + folders + ": rank 0's journal has nothing of the training";
+  return folders.empty() ? "" : "ignored: " + folders + ": rank 0's journal has nothing of the training";
 }
 
 std::string end_text(const RankEnd& end) {

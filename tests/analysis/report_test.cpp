@@ -293,11 +293,11 @@ TEST_F(ReportTest, AJournalThatIsMissingIsSaidAndNoError) {
 TEST_F(ReportTest, ALaterStartWithoutARecordIsSaid) {
   const std::string dir = run("a", kTwoSteps), out = scratch_.path("out.html");
   record(dir, "20260101T000000Z-0", 0, {"exit code 0", "exit code 0"});
-  EXPECT_THAT(write_report(disk_, {{dir}}, out), Not(HasSubstr("passed over")));
+  EXPECT_THAT(write_report(disk_, {{dir}}, out), Not(HasSubstr("ignored: ")));
   const std::string later = journal_folder(dir, "29991231T235959.999Z-00000000");
   disk_.make_folders(later);
   write_text(journal_path(later, 0), "");
-  EXPECT_THAT(write_report(disk_, {{dir}}, out), HasSubstr("\npassed over: " + later + ": rank 0's"));
+  EXPECT_THAT(write_report(disk_, {{dir}}, out), HasSubstr("\nignored: " + later + ": rank 0's"));
 }
 
 TEST_F(ReportTest, WarningsOfTheLogsAreFaults) {

@@ -192,7 +192,7 @@ TEST_F(TimelineTest, ALaterStartWithoutARecordIsSaid) {
   disk_.make_folders(later);
   write_text(journal_path(later, 0), "");
   timeline();
-  EXPECT_THAT(told_, HasSubstr("\npassed over: " + later + ": rank 0's"));
+  EXPECT_THAT(told_, HasSubstr("\nignored: " + later + ": rank 0's"));
 }
 
 // Of two ranks that enter and leave meetings at these times, each by its own clock, in microseconds.

@@ -235,8 +235,8 @@ class Simulate(tutti_run.RunTest):
     def test_a_seed_alone_tells_its_story_and_leaves_nothing_behind(self):
         before = sorted(os.listdir("."))
         text = self.simulate("--ranks", 2, "--seeds", "2", "--faults", FAULTS / "death.toml")
-        self.assertRegex(text, r"start 1: from the beginning; death; published .*was killed")
-        self.assertRegex(text, r"start \d: from step \d+; no faults; .*trained to the end")
+        self.assertRegex(text, r"attempt 1: from the beginning; death; published .*was killed")
+        self.assertRegex(text, r"attempt \d: from step \d+; no faults; .*trained to the end")
         self.assertEqual(sorted(os.listdir(".")), before)
 
 

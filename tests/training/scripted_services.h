@@ -12,7 +12,7 @@ namespace tutti {
 // Services with functions of the test's own.
 struct ScriptedServices final : RankServices {
   SumOverRanks of_shards, of_ranks;                                   // empty: no other ranks
-  std::function<std::optional<std::string>(const Work& work)> trial;  // empty: a lone rank's
+  std::function<std::optional<std::string>(const Work& work)> trial;  // empty: a single rank's
 
   bool shards() const override { return static_cast<bool>(of_shards); }
   void sum_over_shards(const at::Tensor& values) override { of_shards(values); }

@@ -105,9 +105,9 @@ int64_t forwards_of(int64_t samples, const Cut& cut) {
   return samples / cut.planned * parts(std::min(samples, cut.planned)) + parts(samples % cut.planned);
 }
 
-// All ranks together, in as many forwards on each: what one has no memory for, all do again in smaller parts.
-// `batch`: null if this rank is asked to stop, and empty if it has no samples. Sets the counts of ranks that
-// stop or cannot go on. Returns the error of this rank, if any.
+// Evaluates a batch on all ranks together, with the same number of forwards on each. If a rank runs out of
+// memory, all repeat the work in smaller parts. `batch`: null if this rank was asked to stop, empty if it has
+// no samples. Sets the counts of ranks that stop or fail. Returns the error of this rank, if any.
 std::optional<std::string> evaluate_together(State& state, Engine& engine, const Batch* batch,
                                              int64_t largest, Cut& cut, std::vector<MetricPtr>& metrics,
                                              Counts& counts) {

@@ -60,7 +60,7 @@ TEST(RunMetricsTest, ANumberIsBetterThanNone) {
 }
 
 // A file system that lost data leaves a hole: a terabyte of zeros, which take no place.
-TEST(RunMetricsTest, AHoleInTheFileIsPassedOver) {
+TEST(RunMetricsTest, AHoleInTheFileIsIgnored) {
   const Scratch scratch;
   const std::string path = scratch.path("metrics.jsonl");
   const auto line = [](int step) {

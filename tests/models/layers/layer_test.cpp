@@ -193,7 +193,7 @@ TEST(Slot, AHookMayCallTheLayerTwiceOrNotAtAll) {
   const auto root = nested();
   materialise(*root, 1);
   Slot& slot = *root->slots()[1];
-  const at::Tensor input = at::ones({1, 3});
+  const at::Tensor input = at::ones({1, 4});
   const at::Tensor once = slot(input);
   {
     const Slot::Hook twice = slot.around([](const TensorTree& given, const Slot::Next& next) {

@@ -276,7 +276,7 @@ TEST_F(ChangedRecordTest, AResumedRecordThatEndsBeforeItsFirstStepIsADifferenceI
   expect_same();
 }
 
-TEST_F(ChangedRecordTest, ANewestStartThatIsCutWithinItsHeadIsADifferenceIfItSaved) {
+TEST_F(ChangedRecordTest, ANewestAttemptCutWithinItsHeadIsADifferenceIfItSaved) {
   const std::string head = read_text(journal(0)).substr(0, 1000);
   const std::string later = journals_folder(run_) + "/29991231T235959.999Z-00000000";
   std::filesystem::create_directory(later);
@@ -284,7 +284,7 @@ TEST_F(ChangedRecordTest, ANewestStartThatIsCutWithinItsHeadIsADifferenceIfItSav
     write_text(journal_path(later, 0), head.substr(0, bytes));
     const ReplayResult killed_at_once = replayed();
     EXPECT_TRUE(killed_at_once.same) << killed_at_once.text;
-    EXPECT_THAT(killed_at_once.text, HasSubstr("\npassed over: " + later + ": rank 0's journal "));
+    EXPECT_THAT(killed_at_once.text, HasSubstr("\nignored: " + later + ": rank 0's journal "));
   }
   const std::string saved = run_ + "/checkpoints/ep4-ba20";
   std::filesystem::copy(run_ + "/checkpoints/ep3-ba15", saved);
@@ -298,7 +298,7 @@ TEST_F(ChangedRecordTest, ANewestStartThatIsCutWithinItsHeadIsADifferenceIfItSav
   EXPECT_THAT(result.text,
               StartsWith("the record of a later attempt is lost: the run came to step 20, and the "
                          "newest attempt with a record to step 15; up to there: replayed 2 ranks, "));
-  EXPECT_THAT(result.text, HasSubstr("\npassed over: " + later));
+  EXPECT_THAT(result.text, HasSubstr("\nignored: " + later));
 }
 
 // Nor is an earlier attempt replayed in its place.

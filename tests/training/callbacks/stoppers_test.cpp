@@ -119,7 +119,8 @@ TEST_F(CallbackTest, AMonitorMayBeWrittenAsItIsLogged) {
   }
   EXPECT_THAT([&] { metric("metrics/far/loss").require(state_); },
               ThrowsMessage<UserError>(
-                  HasSubstr("test.toml:7: callbacks.0.monitor = \"metrics/far/loss\": there is no such")));
+                  AllOf(HasSubstr("test.toml:7: callbacks.0.monitor = \"metrics/far/loss\": it is measured"),
+                        HasSubstr("set dataloader_label = \"far\""))));
   EXPECT_NO_THROW(metric("metrics/far/loss", "far").require(state_));
 }
 
