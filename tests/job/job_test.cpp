@@ -151,7 +151,7 @@ TEST_F(JobTest, IgnoredTargetsAreNoClassesOfAnyData) {
           "test.toml:5: model.ignore_index = 255: binary_cross_entropy_with_logits leaves no target out"));
   const std::string metric = data + "\n[[data.eval.metrics]]\nkind = 'CrossEntropy'\nignore_index = 255";
   EXPECT_THAT(why_refused(with_data(model, data, metric)),
-              HasSubstr("ignore_index = 255: model.ignore_index makes -100"));
+              HasSubstr("ignore_index = 255: model.ignore_index maps all ignored targets to -100"));
 }
 
 TEST_F(JobTest, ARunNameIsThatOfAFolderBelowRuns) {

@@ -158,7 +158,7 @@ TEST_F(SettingsTest, BesideTheBestCheckpointsNamesAreOfOneStepEach) {
     const std::string told = message_of<UserError>([&] { with_name(name, best); });
     EXPECT_THAT(told, StartsWith("test.toml:54: checkpoint.save_filename = \"" + std::string(name) +
                                  "\": checkpoint.best (test.toml:53)"));
-    EXPECT_THAT(told, HasSubstr("put {batch} into it"));
+    EXPECT_THAT(told, HasSubstr("add {batch}"));
     with_name(name, "");
   }
   EXPECT_THAT(message_of<UserError>([&] { with_name("best", best); }),
@@ -180,9 +180,8 @@ TEST_F(SettingsTest, BesideTheBestCheckpointsTokensNameTheStepsOfALanguageModel)
   for (const char* name : {"{token}", "{epoch}-{token_in_epoch}"})
     EXPECT_TRUE(with_name(name).settings.checkpoint.best) << name;
   EXPECT_THAT(message_of<UserError>([&] { with_name("{token_in_epoch}-{world_size}{run_name}"); }),
-              HasSubstr("put {batch} into it"));
-  EXPECT_THAT(message_of<UserError>([&] { with_name("{epoch}{token_in_epoch}"); }),
-              HasSubstr("put {batch} into it"));
+              HasSubstr("add {batch}"));
+  EXPECT_THAT(message_of<UserError>([&] { with_name("{epoch}{token_in_epoch}"); }), HasSubstr("add {batch}"));
 }
 
 TEST_F(SettingsTest, AutomaticAccumulationHasNoNumbers) {

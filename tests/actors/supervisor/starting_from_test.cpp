@@ -161,7 +161,7 @@ TEST_F(StartingFromTest, NamesThatCannotBeAreReportedAtTheStart) {
       refused("a", {.checkpoint = "save_filename = 'ep{epoch}-rank{rank}.pt'"}),
       AllOf(StartsWith("test.toml:19: checkpoint.save_filename = "), HasSubstr("one folder for all ranks")));
   EXPECT_THAT(refused("a", {.checkpoint = "save_filename = 'b{batch_in_epoch}'"}),
-              HasSubstr("put {batch} into it"));
+              HasSubstr("add {batch}"));
   EXPECT_THAT(refused("a", {.checkpoint = "save_latest_filename = 'latest-rank{rank}.pt'"}),
               StartsWith("test.toml:19: checkpoint.save_latest_filename = "));
   EXPECT_THAT(
