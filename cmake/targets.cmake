@@ -13,9 +13,9 @@ endfunction()
 # tutti_test(name [ALL_BELOW] SOURCES ... DEPENDS ... [EXCEPT ...] [LABELS ...] [SLOTS n] [RANKS n ...]
 # [SHARDS n] [ALONE pattern]): the executable build/tests/<name>, which ctest runs as one test. With ALL_BELOW
 # it has every *_test.cpp of the folder and below, but those of EXCEPT, beside its SOURCES. With RANKS: under
-# mpirun, a test <name>.np<n> for each number of ranks. With SHARDS: split into tests <name>.1, <name>.2, ... that may run
-# in parallel. SLOTS: PROCESSORS of tutti_register. Tests that match the ALONE pattern measure durations:
-# they run alone, as <name>.alone.
+# mpirun, a test <name>.np<n> for each number of ranks. With SHARDS: split into tests <name>.1, <name>.2, ...
+# that may run in parallel. SLOTS: PROCESSORS of tutti_register. Tests that match the ALONE pattern measure
+# durations: they run alone, as <name>.alone.
 function(tutti_test name)
   cmake_parse_arguments(arg "ALL_BELOW" "SLOTS;SHARDS;ALONE" "SOURCES;DEPENDS;EXCEPT;LABELS;RANKS" ${ARGN})
   if(arg_ALL_BELOW)

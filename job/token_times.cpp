@@ -54,7 +54,7 @@ void require_names_of_steps(const Setting& recipe, const CheckpointSettings& set
   section.at("save_filename")
       .fail("checkpoint.best (" + section.at("best").position.text() +
             ") keeps checkpoints of several steps, and two of them can have the same name; "
-            "put {batch} into it, apart from other numbers");
+            "add {batch}, apart from other numbers");
 }
 
 }  // namespace tutti
