@@ -1,38 +1,35 @@
 #include "recipe/options.h"
 
-#include <array>
-#include <charconv>
-
 namespace tutti {
 namespace {
 
 template <class Value>
-std::string list_text(const std::vector<Value>& values, std::string (*text)(const Value&)) {
-  std::string list;
-  for (const Value& value : values) list += (list.empty() ? "" : ", ") + text(value);
-  return '[' + list + ']';
+std::string list_text(const std::vector<Value>& values) {
+  Setting::Array items;
+  for (const Value& value : values) items.emplace_back(value, "", Position());
+  return Setting(std::move(items), "", {}).toml();
 }
 
 }  // namespace
 
 std::string option_text(double value) {
-  std::array<char, 32> chars{};
-  std::string text(chars.data(), std::to_chars(chars.data(), chars.data() + chars.size(), value).ptr);
-  const std::size_t exponent = text.find("e-0");  // to_chars writes 1e-05
+  std::string text = Setting(value, "", {}).toml();
+  if (text.ends_with(".0")) text.resize(text.size() - 2);
+  const std::size_t exponent = text.find("e-0");  // TOML's 1e-05
   if (exponent != std::string::npos) text.erase(exponent + 2, 1);
   return text;
 }
 
 std::string OptionType<std::vector<int64_t>>::text(const std::vector<int64_t>& values) {
-  return list_text<int64_t>(values, [](const int64_t& value) { return std::to_string(value); });
+  return list_text(values);
 }
 
 std::string OptionType<std::vector<double>>::text(const std::vector<double>& values) {
-  return list_text<double>(values, [](const double& value) { return option_text(value); });
+  return list_text(values);
 }
 
 std::string OptionType<std::vector<std::string>>::text(const std::vector<std::string>& values) {
-  return list_text<std::string>(values, [](const std::string& value) { return '"' + value + '"'; });
+  return list_text(values);
 }
 
 }  // namespace tutti
