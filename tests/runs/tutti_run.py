@@ -62,7 +62,8 @@ class Running:
             self.kill()
             raise AssertionError(f"still running after {timeout} s:\n{text}") from None
         Running.under_way.discard(self)
-        finished = Finished(code, self.text(), time.monotonic() - self.began)
+        text = self.text()
+        finished = Finished(code_of_job(code, text), text, time.monotonic() - self.began)
         self.output.close()
         return finished
 
@@ -98,6 +99,14 @@ class Finished:
     def errors(self):
         """What tutti said was wrong, without what mpirun adds."""
         return [line for line in self.text.splitlines() if line.startswith("error: ")]
+
+
+def code_of_job(code, text):
+    """mpirun's exit code. mpirun itself may crash while it leaves, in PMIx, after it has said how the job ended."""
+    if code != -signal.SIGSEGV or "(PMIx_server_finalize" not in text:
+        return code
+    told = re.search(r"(?m)^ *Exit code: +(\d+)$|exited on signal (\d+)", text)
+    return int(told[1] or 128 + int(told[2])) if told else 0
 
 
 def send_signal(pid, number):
