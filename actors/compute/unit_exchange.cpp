@@ -68,14 +68,19 @@ class UnitExchange final : public SyncExchange {
     first_ = first;
     allocate_parts(microbatches);
     std::vector<PlanEntry> entries;
+    std::array<int, kTurns> before;  // the last entry that uses the turn's memory
+    before.fill(-1);
     for (int64_t m = 0; m < microbatches; ++m)
       for (const std::size_t b : live_) {
+        int& last = before[buckets_[b].turn];
         entries.push_back(scatter(m, b));
+        entries.back().after = std::exchange(last, first + static_cast<int>(entries.size()) - 1);
         if (!replicas_) continue;
         entries.push_back({.group = GroupRole::kReplicas,
                            .whole = entries.back().part,
-                           .after = first + static_cast<int>(entries.size()) - 1,
+                           .after = last,
                            .label = entries.back().label + " of all replicas"});
+        ++last;
       }
     return entries;
   }

@@ -21,7 +21,7 @@ struct PlanEntry {
   at::Tensor whole;  // whole, part and cut as in CollectiveJob; no cut: equal parts. See RunEntry::whole
   at::Tensor part;
   CutPtr cut;
-  int after = -1;       // index of an earlier entry: this entry waits for its result and works on it
+  int after = -1;       // index of an earlier entry: this one begins when that is done, as they share memory
   bool if_any = false;  // skipped if the result of `after`, known to all ranks of the group, is zero
   std::string label;    // in errors and digests: "bucket 3"
 

@@ -15,6 +15,7 @@
 #include "tensors/meter.h"
 #include "tests/runtime/nightly.h"
 #include "tests/runtime/scratch.h"
+#include "tests/sim/planted_bugs/broken_group.h"
 #include "tests/sim/small_job.h"
 
 namespace tutti {
@@ -293,6 +294,64 @@ TEST(SimulationTest, MemoryRunsOutInThePhaseThatIsNamed) {
     EXPECT_EQ(result.faults.at("out_of_memory"), 1) << phase;
     EXPECT_EQ(*thrown, std::string(phase) == "backward" ? 1 : 0) << phase;
   }
+}
+
+// Finds a reduction that writes the memory of another one under way.
+class WatchesWhatIsWritten final : public GroupBelow {
+ public:
+  WatchesWhatIsWritten(std::shared_ptr<Group> below, std::set<std::string>& found)
+      : GroupBelow(std::move(below)), found_(found) {}
+
+  WorkPtr reduce_scatter(at::Tensor input, at::Tensor out, CutPtr cut, const std::string& label) override {
+    const void* memory = out.const_data_ptr();
+    if (!written_.insert(memory).second) found_.insert(label);
+    return std::make_unique<Watched>(
+        below_->reduce_scatter(std::move(input), std::move(out), std::move(cut), label), written_, memory);
+  }
+
+ private:
+  struct Watched final : Work {
+    Watched(WorkPtr below, std::set<const void*>& written, const void* memory)
+        : below(std::move(below)), written(written), memory(memory) {}
+    bool done() override {
+      if (!over && (over = below->done())) written.erase(memory);
+      return over;
+    }
+    bool finite() const override { return below->finite(); }
+    const CollectiveHeader& header() const override { return below->header(); }
+    WorkPtr below;
+    std::set<const void*>& written;
+    const void* memory;
+    bool over = false;
+  };
+
+  std::set<const void*> written_;
+  std::set<std::string>& found_;
+};
+
+// A rank out of memory serves all reductions that are left at once; the first and third unit share memory.
+TEST(SimulationTest, ReductionsOfAnAbortedAttemptDoNotWriteEachOthersMemory) {
+  std::set<std::string> found;
+  SimSeams seams;
+  seams.group = [&found](std::unique_ptr<Group> group, int) -> std::unique_ptr<Group> {
+    return std::make_unique<WatchesWhatIsWritten>(std::move(group), found);
+  };
+  for (const auto& [strategy, ranks] :
+       {std::pair{"strategy = 'full'\n", 2}, {"strategy = 'hybrid'\nshard_size = 2\n", 4}}) {
+    Setting job = small_job(std::string("[sharding]\n") + strategy);
+    auto& hidden = std::get<Setting::Array>(job.find("model")->find("hidden")->value);
+    hidden.resize(4, hidden.front());
+    std::string plan = "starts = 1\n";
+    for (const char* phase : {"microbatch", "backward"})
+      plan += "[[fault]]\nkind = 'out_of_memory'\nrank = 1\nstep = 3\ncount = 1\nphase = '" +
+              std::string(phase) + "'\n";
+    for (uint64_t seed = 0; seed < 2; ++seed) {
+      const SeedResult result = Simulation(job, ranks, plan_of(plan, ranks), seams).run(seed);
+      EXPECT_THAT(result.findings, IsEmpty()) << strategy << " seed " << seed << joined(result.summary);
+      EXPECT_EQ(result.faults.size(), 2u) << "not both faults came to be";
+    }
+  }
+  EXPECT_THAT(found, IsEmpty());
 }
 
 // The attempts of a run that runs out of memory three times in one step of rank 0, without findings.
