@@ -130,7 +130,8 @@ void Compute::add_listeners() {
 
 void Compute::build_model() {
   run_log_.trainer().start(job_.settings.train.auto_log_hparams ? &job_.recipe : nullptr);
-  train_step_.emplace(state_, *engine_, job_, actors_, log_, recorder_);
+  train_step_.emplace(TrainStep::Parts{job_, actors_, log_, recorder_, state_, *engine_, run_log_.logger(),
+                                       snapshots_, times_});
   build(state_, job_.recipe, job_.spec(), job_.seed, job_.make_model,
         [this] { engine_->run_event(Event::kInit); });
   for (const std::string& unit : unmatched_units(*state_.model, job_.settings.sharding.units))

@@ -19,20 +19,20 @@ void ComputeServices::sum_over_shards(const at::Tensor& values) {
 }
 
 void ComputeServices::sum_over_ranks(const at::Tensor& values) {
-  if (context_) train_step_->exchange().sum(*context_, values);
+  if (context_) train_step_->exchange().sum(values);
 }
 
 void ComputeServices::hold_model(bool works, int64_t forwards) {
-  if (context_) train_step_->exchange().hold_model(*context_, works, forwards);
+  if (context_) train_step_->exchange().unshard_model(works, forwards);
 }
 
 void ComputeServices::free_model() {
-  if (context_) train_step_->exchange().free_model(*context_);
+  if (context_) train_step_->exchange().reshard_model();
 }
 
 void ComputeServices::visit_parameters(std::size_t parameters, bool works, const Visit& visit) {
   if (!shards()) return RankServices::visit_parameters(parameters, works, visit);
-  train_step_->exchange().visit_parameters(*context_, works ? visit : Visit());
+  train_step_->exchange().visit_parameters(works ? visit : Visit());
 }
 
 std::optional<std::string> ComputeServices::attempt(const Work& work) {

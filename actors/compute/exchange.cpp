@@ -1,55 +1,153 @@
 #include "actors/compute/exchange.h"
 
-#include <algorithm>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+
 #include <utility>
 
-#include "actors/compute/bucket_exchange.h"
-#include "actors/compute/unit_exchange.h"
-#include "tensors/finite.h"
+#include "data/dataset.h"
 
 namespace tutti {
 namespace {
 
-class SingleExchange final : public Exchange {
- public:
-  SingleExchange(State& state, bool scaled) : state_(state), scaled_(scaled) {}
-
-  void plan(Context&, const PassShape&) override {}
-  PassResult agree(Context&, Verdict mine, const at::Tensor& statistics) override {
-    mine.overflow = overflows() ? 1 : 0;
-    return {std::move(mine), statistics.defined() ? statistics.clone().unsqueeze(0) : statistics};
-  }
-  void take_gradients(Context&, const Verdict&) override {
-    for (ParamView& view : state_.views)
-      view.grad = view.tensor.requires_grad() ? view.tensor.grad() : at::Tensor();
-  }
-  bool owns_gradients() const override { return true; }
-  at::Tensor sum(Context&, const at::Tensor& values) override { return values; }
-
- private:
-  bool overflows() const {
-    return std::ranges::any_of(state_.views, [this](const ParamView& view) {
-      const at::Tensor& grad = view.tensor.grad();
-      return grad.defined() && !(scaled_ ? all_finite(grad) : gradient_is_finite(grad));
-    });
-  }
-
-  State& state_;
-  bool scaled_;
-};
+// In the order in which the model calls them for a sample of the training data.
+std::vector<Unit> units_of(const State& state, const ShardingSettings& settings) {
+  if (!state.dataset) return find_units(*state.model, settings);
+  return find_units(*state.model, settings, [&] {
+    const int64_t first = 0;
+    state.try_forward(state.dataset->get({&first, 1}, {state.seed}));
+  });
+}
 
 }  // namespace
 
-std::unique_ptr<Exchange> make_single_exchange(State& state, bool scaled) {
-  return std::make_unique<SingleExchange>(state, scaled);
+Exchange::Exchange(State& state, bool scaled)
+    : state_(state), gradients_(make_local_gradients(state, scaled)) {}
+
+// Parameters move before gradients set hooks on them.
+Exchange::Exchange(Context& context, State& state, const ExchangeOptions& options, const RankActors& actors,
+                   Recorder& recorder)
+    : state_(state), trained_(trained_of(state)) {
+  using enum ShardingStrategy;
+  const ShardingStrategy strategy = options.sharding.strategy;
+  const bool shards = state.topology.share.pieces > 1;
+  sync_.emplace(context, state, actors, recorder);
+  std::vector<Unit> units;
+  if (shards || strategy != kNone) units = units_of(state, options.sharding);
+  if (!units.empty()) unsharding_ = make_unsharding(*sync_, state, units, options.sharding);
+  gradients_ = strategy == kNone || strategy == kOptimizer
+                   ? make_bucket_sync(*sync_, state, options.bucket_bytes, shards)
+                   : make_unit_sync(*sync_, state, units, /*replicas=*/strategy == kHybrid);
+  if (unsharding_) unsharding_->notify(*gradients_);
 }
 
-std::unique_ptr<Exchange> make_exchange(Context& context, State& state, const ExchangeOptions& options,
-                                        const RankActors& actors, Recorder& recorder) {
-  using enum ShardingStrategy;
-  const bool in_buckets = options.sharding.strategy == kNone || options.sharding.strategy == kOptimizer;
-  const auto make = in_buckets ? make_bucket_exchange : make_unit_exchange;
-  return make(context, state, options, actors, recorder);
+void Exchange::plan(const PassShape& shape) {
+  auto trained = trained_of(state_);
+  const bool changed = trained != trained_;
+  if (!changed && shape_ == shape) return;
+  trained_ = std::move(trained);
+  shape_ = shape;
+  if (!sync_) return;
+  if (changed) gradients_->follow_frozen(trained_);
+  verdict_ = at::zeros({Verdict::numbers(state_.topology.world, shape.sums)}, at::kDouble);
+  const bool has_statistics = shape.statistics > 0;
+  statistics_ = has_statistics ? at::zeros({shape.statistics}) : at::Tensor();
+  gathered_ = has_statistics ? at::empty({state_.topology.world, shape.statistics}) : at::Tensor();
+  set_training_plan();
+}
+
+void Exchange::set_training_plan() {
+  has_other_plan_ = false;
+  std::vector<PlanEntry> entries;
+  if (unsharding_) entries = unsharding_->plan(shape_->forwards, shape_->microbatches, trained_);
+  for (PlanEntry& one : gradients_->plan(static_cast<int>(entries.size()), shape_->microbatches))
+    entries.push_back(std::move(one));
+  if (statistics_.defined())
+    entries.push_back({.kind = CollectiveKind::kAllGather,
+                       .whole = gathered_.view({-1}),
+                       .part = statistics_,
+                       .label = "statistics"});
+  entries.push_back({.whole = verdict_, .label = "verdict", .ends = TraceKind::kVerdict});
+  sync_->set_plan(std::move(entries));
+}
+
+void Exchange::unshard() {
+  if (!unsharding_) return;
+  if (has_other_plan_) set_training_plan();
+  unsharding_->begin_pass();
+}
+
+void Exchange::begin_microbatch(int64_t microbatch, bool last) {
+  if (unsharding_) unsharding_->begin_microbatch(microbatch);
+  gradients_->begin_microbatch(microbatch, last);
+}
+
+void Exchange::end_microbatch() {
+  if (unsharding_) unsharding_->end_microbatch();
+  gradients_->end_microbatch();
+}
+
+void Exchange::abandon_pass() {
+  gradients_->abandon_pass();
+  if (unsharding_) unsharding_->end_pass();
+}
+
+// The sums of shards are known to their owners alone, so the verdict waits for them. Whoever runs out of
+// memory has nothing to wait for.
+PassResult Exchange::agree(Verdict mine, const at::Tensor& statistics) {
+  if ((unsharding_ || !sync_) && mine.out_of_memory == 0) {
+    if (unsharding_) unsharding_->end_pass();
+    if (!gradients_->wait()) mine.overflow = 1;
+  }
+  if (!sync_) return {std::move(mine), statistics.defined() ? statistics.clone().unsqueeze(0) : statistics};
+  mine.unused = static_cast<double>(gradients_->unused());
+  verdict_.copy_(mine.encode(state_.topology.rank, state_.topology.world));
+  if (statistics_.defined()) statistics_.copy_(statistics);
+  const bool finite = sync_->finish_pass();
+  PassResult all{Verdict::decode(verdict_, state_.topology.world), {}};
+  if (!finite && !unsharding_) all.verdict.overflow = state_.topology.world;
+  if (gathered_.defined()) all.statistics = gathered_.clone();
+  return all;
+}
+
+// A parameter without a gradient on any rank has zeros in its bucket. Its gradient stays undefined, as on a
+// single rank.
+void Exchange::take_gradients(const Verdict& all) {
+  const at::Tensor used_by = all.unused > 0 ? sum(gradients_->used()) : at::Tensor();
+  const auto gradients = gradients_->gradients();
+  for (std::size_t p = 0; p < state_.views.size(); ++p) {
+    const bool unused = used_by.defined() && used_by.const_data_ptr<double>()[p] == 0;
+    state_.views[p].grad = unused || !trained_[p] ? at::Tensor() : gradients[p];
+  }
+}
+
+// Sync has another plan until the next pass.
+void Exchange::unshard_model(bool wanted, int64_t forwards) {
+  if (!unsharding_) return;
+  has_other_plan_ = true;
+  sync_->set_plan(unsharding_->plan_of_forwards(forwards));
+  if (wanted)
+    unsharding_->begin_pass();
+  else
+    unsharding_->serve_pass();
+}
+
+void Exchange::reshard_model() {
+  if (!unsharding_) return;
+  unsharding_->end_pass();
+  sync_->finish_pass();
+}
+
+void Exchange::visit_parameters(const RankServices::Visit& visit) {
+  has_other_plan_ = true;
+  sync_->set_plan(unsharding_->plan_of_all());
+  try {
+    if (visit) unsharding_->visit_all(visit);
+  } catch (...) {
+    reshard_model();
+    throw;
+  }
+  reshard_model();
 }
 
 }  // namespace tutti

@@ -2,8 +2,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "actors/compute/gradient_sync.h"
+#include "actors/compute/sync_client.h"
+#include "actors/compute/unsharding.h"
 #include "actors/messages/rank_actors.h"
 #include "actors/messages/verdict.h"
 #include "runtime/actor/actor.h"
@@ -27,62 +31,67 @@ struct PassShape {
   friend bool operator==(const PassShape&, const PassShape&) = default;
 };
 
-// Combines a pass over ranks: through Sync, or at once on a single rank. A pass is forward, backward and the
-// verdict on them. Called in this order: begin_pass, gather, for each microbatch begin_microbatch and
-// end_microbatch, end_pass, agree; after an exception abandon_pass, then agree.
-class Exchange {
- public:
-  virtual ~Exchange() = default;
-
-  // Called before each step. Sets the collectives of later passes, if they change: gradients of newly frozen
-  // parameters are not reduced.
-  virtual void plan(Context& context, const PassShape& shape) = 0;
-
-  virtual void begin_pass() {}
-  // Call when this rank's share of the parameters has its values for the pass.
-  virtual void gather() {}
-  // `last`: of the pass.
-  virtual void begin_microbatch(int64_t /*microbatch*/, bool /*last*/) {}
-  virtual void end_microbatch() {}
-  virtual void end_pass() {}
-  virtual void abandon_pass() {}
-
-  // Call once for each pass: `mine` and `statistics` of this rank.
-  virtual PassResult agree(Context& context, Verdict mine, const at::Tensor& statistics) = 0;
-  // After the verdict: sets the gradient of every view to the sum over ranks; undefined if no rank has one.
-  virtual void take_gradients(Context& context, const Verdict& all) = 0;
-  // True if gradients have memory of their own, freed at the end of the step.
-  virtual bool owns_gradients() const = 0;
-
-  // The sum over ranks of float64 `values`, outside of a pass.
-  virtual at::Tensor sum(Context& context, const at::Tensor& values) = 0;
-
-  // Between passes of training: allows running the model until `free_model`. Collective if parameters are
-  // sharded; ranks with `wanted` false only serve. `forwards`: the most forward passes on a rank without
-  // memory for the whole model.
-  virtual void hold_model(Context&, bool /*wanted*/, int64_t /*forwards*/) {}
-  virtual void free_model(Context&) {}
-  // As State::visit_parameters; without `visit` this rank only serves.
-  virtual void visit_parameters(Context&, const RankServices::Visit& /*visit*/) {}
-
-  // True if no rank has memory for the whole model: ranks evaluate each batch together, with the same number
-  // of forwards on all.
-  virtual bool evaluates_together() const { return false; }
-
-  virtual double bucket_bytes() const { return 0; }
-};
-
-// For one rank: gradients are autograd's own. `scaled`: losses are scaled, so every element of the gradients
-// is checked.
-std::unique_ptr<Exchange> make_single_exchange(State& state, bool scaled);
-
 struct ExchangeOptions {
   int64_t bucket_bytes = 0;
   ShardingSettings sharding;
 };
 
-// For several ranks. Collective. All references must outlive the exchange.
-std::unique_ptr<Exchange> make_exchange(Context& context, State& state, const ExchangeOptions& options,
-                                        const RankActors& actors, Recorder& recorder);
+// What ranks exchange in a pass (forward, backward and the verdict on them): parameters, gradients,
+// statistics, the verdict. Called in this order: begin_pass, unshard, for each microbatch begin_microbatch
+// and end_microbatch, end_pass, agree; after an exception abandon_pass, then agree.
+class Exchange {
+ public:
+  // For one rank. `scaled`: losses are scaled.
+  Exchange(State& state, bool scaled);
+  // For several ranks. Collective. All references must outlive the exchange.
+  Exchange(Context& context, State& state, const ExchangeOptions& options, const RankActors& actors,
+           Recorder& recorder);
+
+  // Called before each step. Sets the collectives of later passes, if they change: gradients of newly frozen
+  // parameters are not reduced.
+  void plan(const PassShape& shape);
+
+  void begin_pass() { gradients_->begin_pass(); }
+  // Call when this rank's share of the parameters has its values for the pass.
+  void unshard();
+  // `last`: of the pass.
+  void begin_microbatch(int64_t microbatch, bool last);
+  void end_microbatch();
+  void end_pass() { gradients_->end_pass(); }
+  void abandon_pass();
+
+  // Call once for each pass: `mine` and `statistics` of this rank.
+  PassResult agree(Verdict mine, const at::Tensor& statistics);
+  // After the verdict: sets the gradient of every view to the sum over ranks; undefined if no rank has one.
+  void take_gradients(const Verdict& all);
+  const GradientSync& gradients() const { return *gradients_; }
+
+  // The sum over ranks of float64 `values`, outside of a pass.
+  at::Tensor sum(const at::Tensor& values) { return sync_ ? sync_->sum(values) : values; }
+
+  // Between passes of training: allows running the model until `reshard_model`. Collective if parameters are
+  // sharded; ranks with `wanted` false only serve. `forwards`: the most forward passes on a rank without
+  // memory for the whole model.
+  void unshard_model(bool wanted, int64_t forwards);
+  void reshard_model();
+  // As State::visit_parameters, of sharded parameters; without `visit` this rank only serves.
+  void visit_parameters(const RankServices::Visit& visit);
+
+  // True if no rank has memory for the whole model: ranks evaluate each batch together, with the same number
+  // of forwards on all.
+  bool evaluates_together() const { return unsharding_ && unsharding_->reshards(); }
+
+ private:
+  void set_training_plan();
+
+  State& state_;
+  std::optional<SyncClient> sync_;          // none: one rank
+  std::unique_ptr<Unsharding> unsharding_;  // none: every rank has all parameters
+  std::unique_ptr<GradientSync> gradients_;
+  std::vector<bool> trained_;  // for each parameter, true if it required a gradient at the last plan
+  std::optional<PassShape> shape_;
+  bool has_other_plan_ = false;  // Sync's plan is not that of training
+  at::Tensor verdict_, statistics_, gathered_;
+};
 
 }  // namespace tutti

@@ -1,5 +1,6 @@
 #include "actors/compute/microbatches.h"
 
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/full_like.h>
 #include <ATen/ops/zeros.h>
 
@@ -23,8 +24,13 @@ at::Tensor wide(const at::Tensor& loss) {
 
 }  // namespace
 
-Microbatches::Microbatches(State& state, Engine& engine, Exchange& exchange, int count)
-    : state_(state), engine_(engine), exchange_(exchange), rows_(*state.model), metrics_(state) {
+Microbatches::Microbatches(State& state, Engine& engine, Exchange& exchange, int count, Mark mark)
+    : state_(state),
+      engine_(engine),
+      exchange_(exchange),
+      mark_(std::move(mark)),
+      rows_(*state.model),
+      metrics_(state) {
   context_.statistics = &found_;
   context_.source = [&state](std::string_view name, int64_t place) { return state.draws(name, place); };
   set_count(count);
@@ -35,49 +41,45 @@ void Microbatches::set_count(int count) {
   statistics_ = statistics_size() > 0 ? at::zeros({statistics_size()}) : at::Tensor();
 }
 
-MicrobatchResult Microbatches::run(const Batch& batch, int64_t first_sample, const Mark& mark) {
+void Microbatches::begin_attempt(const Batch& batch, int64_t first_sample) {
+  batch_ = batch;
   first_sample_ = first_sample;
-  const auto begin = [&] {
-    extra_pass_ = false;
-    state_.batch = batch;
-    state_.kept_samples = 1.0;
-    seed_events(0);
-    exchange_.gather();
-    engine_.run_event(Event::kAfterDataloader);
-    engine_.run_event(Event::kBatchStart);
-    whole_ = state_.batch;
-    first_sample_ = state_.first_sample;  // moves where events change the number of samples
-  };
-  return pass(batch, begin, mark);
+  passes_ = 0;
 }
 
-MicrobatchResult Microbatches::run_again(const std::function<void()>& move, const Mark& mark) {
-  const auto begin = [&] {
-    extra_pass_ = true;
-    move();
-    exchange_.gather();
-    for (auto& view : state_.views) view.grad = at::Tensor();
-    state_.batch = whole_;
-    seed_events(1);
-  };
-  return pass(whole_, begin, mark);
-}
-
-MicrobatchResult Microbatches::pass(const Batch& batch, const std::function<void()>& begin,
-                                    const Mark& mark) {
-  MicrobatchResult result;
-  result.samples = batch.samples();
-  result.tokens = state_.model->tokens(batch);
-  result.flops = state_.model->flops_per_batch(batch);
-  if (statistics_.defined()) result.statistics = statistics_.zero_();
-  result.sums.assign(static_cast<std::size_t>(engine_.reductions()), 0.0);
-  metrics_.reset();
+MicrobatchResult Microbatches::run(const std::function<void()>& move) {
+  MicrobatchResult result = begin_result();
   const int64_t held = Meter::scoped_bytes(state_.device.memory_slot);
-  result.failed_allocation = try_pass(begin, mark, result);
+  const bool first_pass = passes_++ == 0;
+  {
+    const MemoryScope scope(state_.device.memory_slot);
+    try {
+      exchange_.begin_pass();
+      drop_gradients();
+      begin_part(first_sample_);
+      set_context(*state_.model, &context_);
+      found_.clear();  // of passes outside of a step
+      first_pass ? begin_batch() : begin_again(move);
+      engine_.run_event(Event::kBeforeTrainBatch);
+      const Batch whole = state_.batch;
+      const int64_t part = state_.device_train_microbatch_size = part_size(whole.samples());
+      store_statistics(0, result.statistics);  // of listeners' own passes
+      for (int m = 0; m < count_; ++m) {
+        exchange_.begin_microbatch(m, m + 1 == count_);
+        train_part(whole, m * part, m, result);
+        exchange_.end_microbatch();
+      }
+      exchange_.end_pass();
+      if (first_pass) engine_.contribute(result.verdict.sums);
+    } catch (const std::exception& error) {
+      if (!is_lack_of_memory(error)) throw;
+      result.failed_allocation = failure_of(error, scope);
+    }
+  }
   found_.clear();
   clear_state();
   const auto metrics = metrics_.sums();
-  result.sums.insert(result.sums.end(), metrics.begin(), metrics.end());
+  result.verdict.sums.insert(result.verdict.sums.end(), metrics.begin(), metrics.end());
   if (!result.failed_allocation) return result;
   abandon(result);
   Meter::give_back();  // for whoever else needs memory: libraries, other ranks
@@ -85,30 +87,44 @@ MicrobatchResult Microbatches::pass(const Batch& batch, const std::function<void
   return result;
 }
 
+MicrobatchResult Microbatches::begin_result() {
+  MicrobatchResult result;
+  result.verdict.samples = static_cast<double>(batch_.samples());
+  result.verdict.tokens = static_cast<double>(state_.model->tokens(batch_));
+  result.verdict.flops = state_.model->flops_per_batch(batch_);
+  result.verdict.sums.assign(static_cast<std::size_t>(engine_.reductions()), 0.0);
+  if (statistics_.defined()) result.statistics = statistics_.zero_();
+  metrics_.reset();
+  return result;
+}
+
+void Microbatches::begin_batch() {
+  state_.batch = batch_;
+  state_.kept_samples = 1.0;
+  seed_events(0);
+  exchange_.unshard();
+  engine_.run_event(Event::kAfterDataloader);
+  engine_.run_event(Event::kBatchStart);
+  batch_ = state_.batch;
+  first_sample_ = state_.first_sample;  // moves where events change the number of samples
+}
+
+void Microbatches::begin_again(const std::function<void()>& move) {
+  {
+    const at::NoGradGuard no_grad;
+    move();
+  }
+  exchange_.unshard();
+  for (auto& view : state_.views) view.grad = at::Tensor();
+  state_.batch = batch_;
+  seed_events(1);
+}
+
 // An exception within a microbatch leaves its tensors in the state.
 void Microbatches::clear_state() {
   state_.outputs = {};
   state_.loss = at::Tensor();
   state_.batch = {};
-}
-
-std::optional<FailedAllocation> Microbatches::try_pass(const std::function<void()>& begin, const Mark& mark,
-                                                       MicrobatchResult& result) {
-  MemoryScope scope(state_.device.memory_slot);
-  try {
-    exchange_.begin_pass();
-    drop_gradients();
-    begin_part(first_sample_);
-    set_context(*state_.model, &context_);
-    found_.clear();  // of passes outside of a step
-    begin();
-    run_parts(mark, result);
-    if (!extra_pass_) engine_.contribute(result.sums);
-    return std::nullopt;
-  } catch (const std::exception& error) {
-    if (!is_lack_of_memory(error)) throw;
-    return failure_of(error, scope);
-  }
 }
 
 // All passes draw the same random numbers in their microbatches, but not in events before them.
@@ -123,28 +139,9 @@ void Microbatches::begin_part(int64_t first_sample) {
   context_.begin_pass(first_sample);
 }
 
-void Microbatches::run_parts(const Mark& mark, MicrobatchResult& result) {
-  engine_.run_event(Event::kBeforeTrainBatch);
-  const Batch whole = state_.batch;
-  const int64_t samples = whole.samples();
-  const int64_t part = std::max(size_, (samples + count_ - 1) / count_);  // events may have added samples
-  state_.device_train_microbatch_size = part;
-  store_statistics(0, result.statistics);  // of listeners' own passes
-  for (int m = 0; m < count_; ++m) {
-    exchange_.begin_microbatch(m, m + 1 == count_);
-    const int64_t first = m * part;
-    const int64_t size = std::min(part, samples - first);
-    if (size > 0) {
-      mark(TraceKind::kMicrobatch, m);
-      begin_part(first_sample_ + first);
-      state_.batch = count_ == 1 ? whole : whole.narrow(first, size);
-      seed_part();
-      train([&] { mark(TraceKind::kBackward, m); }, result);
-      store_statistics(m, result.statistics);
-    }
-    exchange_.end_microbatch();
-  }
-  exchange_.end_pass();
+// Events may have added samples.
+int64_t Microbatches::part_size(int64_t samples) const {
+  return std::max(size_, (samples + count_ - 1) / count_);
 }
 
 void Microbatches::seed_part() const {
@@ -164,8 +161,8 @@ void Microbatches::abandon(MicrobatchResult& result) {
 }
 
 void Microbatches::end_step() {
-  whole_ = {};
-  if (!exchange_.owns_gradients()) return;
+  batch_ = {};
+  if (!exchange_.gradients().owns_gradients()) return;
   drop_gradients();
   for (auto& view : state_.views) view.grad = at::Tensor();
 }
@@ -175,10 +172,34 @@ void Microbatches::drop_gradients() {
   for (auto& one : state_.parameters) one.parameter->tensor.mutable_grad() = at::Tensor();
 }
 
-void Microbatches::train(const std::function<void()>& begins_backward, MicrobatchResult& result) {
+void Microbatches::train_part(const Batch& whole, int64_t first, int microbatch, MicrobatchResult& result) {
+  const int64_t size = std::min(state_.device_train_microbatch_size, whole.samples() - first);
+  if (size <= 0) return;
+  mark_(TraceKind::kMicrobatch, microbatch);
+  begin_part(first_sample_ + first);
+  state_.batch = count_ == 1 ? whole : whole.narrow(first, size);
+  seed_part();
+  if (const double weight = forward(); weight != 0) {
+    Verdict& mine = result.verdict;
+    mark_(TraceKind::kBackward, microbatch);
+    engine_.run_event(Event::kBeforeBackward);
+    const double value = state_.loss.item<double>();  // listeners may have changed the loss
+    if (!std::isfinite(value)) mine.non_finite = 1;
+    mine.loss_sum += value * weight;
+    mine.loss_weight += weight;
+    if (!engine_.listens()) state_.outputs = {};  // no listener uses them any more
+    const at::Tensor root = wide(state_.loss);
+    root.backward(at::full_like(root, weight * state_.loss_scale));
+    engine_.run_event(Event::kAfterBackward);
+  }
+  store_statistics(microbatch, result.statistics);
+}
+
+// Returns the weight of the loss; 0: nothing counts, and the loss, a mean over nothing, is not a number.
+double Microbatches::forward() {
   Model& model = *state_.model;
   double weight = model.loss_weight(state_.batch);
-  if (weight == 0) return;  // the loss, a mean over nothing, is not a number
+  if (weight == 0) return 0;
   const Batch given = metrics_.any() ? state_.batch : Batch();
   engine_.run_event(Event::kBeforeForward);
   state_.outputs = state_.forward(state_.batch);
@@ -186,19 +207,10 @@ void Microbatches::train(const std::function<void()>& begins_backward, Microbatc
   if (metrics_.any()) metrics_.update(state_, given, state_.outputs);
   engine_.run_event(Event::kBeforeLoss);
   if (engine_.listens()) weight = model.loss_weight(state_.batch);  // algorithms may have changed targets
-  if (weight == 0) return;
+  if (weight == 0) return 0;
   state_.loss = state_.loss_of(state_.outputs, state_.batch);
   engine_.run_event(Event::kAfterLoss);
-  begins_backward();
-  engine_.run_event(Event::kBeforeBackward);
-  const double value = state_.loss.item<double>();  // listeners may have changed the loss
-  result.finite = result.finite && std::isfinite(value);
-  result.loss_sum += value * weight;
-  result.loss_weight += weight;
-  if (!engine_.listens()) state_.outputs = {};  // no listener uses them any more
-  const at::Tensor root = wide(state_.loss);
-  root.backward(at::full_like(root, weight * state_.loss_scale));
-  engine_.run_event(Event::kAfterBackward);
+  return weight;
 }
 
 void Microbatches::store_statistics(int microbatch, at::Tensor& to) {

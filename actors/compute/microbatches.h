@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "actors/compute/exchange.h"
+#include "actors/messages/verdict.h"
 #include "models/layers/statistics_rows.h"
 #include "tensors/autograd.h"
 #include "tensors/meter.h"
@@ -18,13 +19,9 @@ namespace tutti {
 
 // The results of a pass on this rank, before any reduction.
 struct MicrobatchResult {
-  double loss_sum = 0;     // of mean losses times their weights
-  double loss_weight = 0;  // samples or tokens that the mean losses are over
-  int64_t samples = 0;     // of the batch, before listeners change it
-  int64_t tokens = 0;
-  double flops = 0;  // 0 = unknown
-  bool finite = true;
-  std::vector<double> sums;  // this rank's numbers of listeners, then of train metrics
+  // Samples and tokens are those of the batch before listeners change it. The rest is not set: what is known
+  // once all microbatches are over.
+  Verdict verdict;
   // [statistics_size] float32: a row of StatisticsRows for each microbatch. Overwritten in the next pass.
   at::Tensor statistics;
   std::optional<FailedAllocation> failed_allocation;  // why the step is aborted; else nullopt
@@ -41,21 +38,22 @@ class Microbatches {
   using Mark = std::function<void(TraceKind, int64_t microbatch)>;
 
   // Memory is limited by the budget of the state's memory slot. All references must outlive this.
-  Microbatches(State& state, Engine& engine, Exchange& exchange, int count);
+  Microbatches(
+      State& state, Engine& engine, Exchange& exchange, int count, Mark mark = [](TraceKind, int64_t) {});
 
-  // Parts are those of torch.split: ceil(n / count) samples each, the last ones fewer or none. Random draws
-  // are keyed by the seed and step of the state, and in
-  // a microbatch by the place of its first sample in the global batch.
-  //
-  // If memory runs out (c10::OutOfMemoryError), the step is aborted: its memory is freed, its buckets are
-  // reported as zeros, and the step may be run again from the start.
-  //
-  // `first_sample`: place of the batch's first sample in the global batch.
-  MicrobatchResult run(const Batch& batch, int64_t first_sample, const Mark& mark);
+  // Begins an attempt at a step. `first_sample`: place of the batch's first sample in the global batch.
+  void begin_attempt(const Batch& batch, int64_t first_sample);
 
-  // An extra pass of the step: calls `move`, which changes the weights and may read the gradients of the pass
-  // before, then runs from BEFORE_TRAIN_BATCH on with the same batch. The caller restores the weights.
-  MicrobatchResult run_again(const std::function<void()>& move, const Mark& mark);
+  // A pass of the attempt. Parts are those of torch.split: ceil(n / count) samples each, the last ones fewer
+  // or none. Random draws are keyed by the seed and step of the state, and in a microbatch by the place of
+  // its first sample in the global batch.
+  //
+  // An extra pass calls `move`, which changes the weights and may read the gradients of the pass before, then
+  // runs from BEFORE_TRAIN_BATCH on with the same batch. The caller restores the weights.
+  //
+  // If memory runs out (c10::OutOfMemoryError), the attempt is aborted: its memory is freed, its buckets are
+  // reported as zeros, and another one may begin.
+  MicrobatchResult run(const std::function<void()>& move = {});
 
   // Frees the memory of the step, after its gradients are used or the step is skipped.
   void end_step();
@@ -65,10 +63,10 @@ class Microbatches {
   // Parts of `samples` samples, at most `count` parts; 0: equal parts.
   void set_size(int64_t samples) { size_ = samples; }
   int64_t statistics_size() const { return count_ * rows_.size(); }
-  // Numbers of MicrobatchResult::sums.
+  // Numbers of Verdict::sums.
   int64_t sums() const { return engine_.reductions() + std::ssize(metrics_.sums()); }
 
-  // `sums`: MicrobatchResult::sums over all ranks. Sets state.metric_values, then calls listeners.
+  // `sums`: Verdict::sums over all ranks. Sets state.metric_values, then calls listeners.
   void use_sums(std::span<const double> sums, bool of_listeners_too);
 
   // Applies the statistics of all ranks, [world, statistics_size], to the layers in rank and microbatch
@@ -76,30 +74,32 @@ class Microbatches {
   void apply_statistics(const at::Tensor& gathered);
 
  private:
-  MicrobatchResult pass(const Batch& batch, const std::function<void()>& begin, const Mark& mark);
-  std::optional<FailedAllocation> try_pass(const std::function<void()>& begin, const Mark& mark,
-                                           MicrobatchResult& result);
-  void seed_events(uint64_t pass) const;
-  void drop_gradients();
+  MicrobatchResult begin_result();
+  void begin_batch();
+  void begin_again(const std::function<void()>& move);
   void begin_part(int64_t first_sample);  // place of its first sample in the global batch
-  void run_parts(const Mark& mark, MicrobatchResult& result);
+  int64_t part_size(int64_t samples) const;
+  void train_part(const Batch& whole, int64_t first, int microbatch, MicrobatchResult& result);
+  double forward();
+  void seed_events(uint64_t pass) const;
   void seed_part() const;
+  void drop_gradients();
   void clear_state();
   void abandon(MicrobatchResult& result);
-  void train(const std::function<void()>& begins_backward, MicrobatchResult& result);
   void store_statistics(int microbatch, at::Tensor& to);
 
   State& state_;
   Engine& engine_;
   Exchange& exchange_;
+  Mark mark_;
   int count_;
   int64_t size_ = 0;
+  Batch batch_;  // of the attempt; from BEFORE_TRAIN_BATCH on as events have made it
   int64_t first_sample_ = 0;
-  bool extra_pass_ = false;  // the current pass is an extra one
+  int passes_ = 0;  // begun in the attempt
   StatisticsRows rows_;
   at::Tensor statistics_;
   std::vector<RunningStatistics> found_;
-  Batch whole_;  // the batch at BEFORE_TRAIN_BATCH, in every pass of the step
   ForwardContext context_;
   TrainMetrics metrics_;
   AutogradSweep sweep_;

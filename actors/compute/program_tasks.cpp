@@ -7,8 +7,13 @@
 namespace tutti {
 
 ProgramTasks::ProgramTasks(const Job& job, State& state, Engine& engine, const Evaluations& evaluations,
-                           Recorder& recorder)
-    : job_(job), training_(state), engine_(engine), evaluations_(evaluations), recorder_(recorder) {
+                           Timetable& times, Recorder& recorder)
+    : job_(job),
+      training_(state),
+      engine_(engine),
+      evaluations_(evaluations),
+      times_(times),
+      recorder_(recorder) {
   state_.after = state.max_duration.text();
 }
 
@@ -35,7 +40,7 @@ void ProgramTasks::predict_alone(Context& context, const Task& task) {
   for (const auto& one : evaluations_.evaluators())
     if (one.label == task.label)
       guard_memory("prediction", [&] { predict(training_, engine_, one, task.on_outputs); });
-  predicting_s_ += recorder_.input(RecordedInput::kPredictionSeconds, seconds(context.now() - began));
+  times_.exclude(recorder_.input(RecordedInput::kPredictionSeconds, seconds(context.now() - began)));
 }
 
 bool ProgramTasks::restore(const TasksState& saved, bool own) {

@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "actors/compute/evaluations.h"
+#include "actors/compute/timetable.h"
 #include "io/checkpoint/run_state.h"
 #include "job/job.h"
 #include "runtime/actor/actor.h"
@@ -20,7 +21,7 @@ class ProgramTasks {
   using Evaluate = std::function<bool(const Evaluations::Labels&)>;
 
   // All references must outlive the tasks.
-  ProgramTasks(const Job& job, State& state, Engine& engine, const Evaluations& evaluations,
+  ProgramTasks(const Job& job, State& state, Engine& engine, const Evaluations& evaluations, Timetable& times,
                Recorder& recorder);
 
   // Runs tasks until all are done, or an evaluation is stopped, or a task trains on, for which
@@ -28,7 +29,6 @@ class ProgramTasks {
   Result run(Context& context, const Evaluate& evaluate);
 
   bool done() const { return state_.done == std::ssize(job_.tasks); }
-  double predicting_s() const { return predicting_s_; }  // on rank 0; no part of training
   const TasksState& state() const { return state_; }
   // `own`: `saved` is of this run. False if the saved tasks followed another max_duration: they do not count.
   bool restore(const TasksState& saved, bool own);
@@ -40,9 +40,9 @@ class ProgramTasks {
   State& training_;
   Engine& engine_;
   const Evaluations& evaluations_;
+  Timetable& times_;
   Recorder& recorder_;
   TasksState state_;
-  double predicting_s_ = 0;
 };
 
 }  // namespace tutti

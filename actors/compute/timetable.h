@@ -6,6 +6,7 @@
 
 #include "actors/compute/evaluations.h"
 #include "job/job.h"
+#include "runtime/clock.h"
 #include "training/evaluation/evaluator.h"
 #include "training/schedules/learning_rate.h"
 #include "training/state.h"
@@ -34,6 +35,17 @@ class Timetable {
   // Of the next batch.
   double lr() const { return state_.next_lr ? *state_.next_lr : state_.services->scheduled_lr(); }
 
+  // Training begins; `earlier_s`: seconds trained before this process. Evaluations and predictions are not
+  // counted, as in Composer.
+  void begin(TimePoint now, double earlier_s) {
+    began_ = now;
+    earlier_s_ = earlier_s;
+  }
+  void exclude(double s) { excluded_s_ += s; }
+  double seconds_trained(TimePoint now) const {
+    return earlier_s_ + seconds(now - began_) - evaluations_.seconds() - excluded_s_;
+  }
+
   bool over() const { return reached(state_.timestamp, state_.max_duration); }
   bool epoch_is_over() const { return state_.timestamp.batch_in_epoch >= state_.dataloader_len; }
   bool iteration_is_over() const {
@@ -61,6 +73,8 @@ class Timetable {
   LearningRate rate_;
   std::optional<Interval> checkpoint_every_;
   std::string best_metric_;
+  TimePoint began_;  // training, in this process
+  double earlier_s_ = 0, excluded_s_ = 0;
 };
 
 }  // namespace tutti

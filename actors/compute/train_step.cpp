@@ -28,39 +28,41 @@ double bytes_of(const Tensors& tensors, TensorOf tensor_of) {
 
 }  // namespace
 
-TrainStep::TrainStep(State& state, Engine& engine, const Job& job, const RankActors& actors, Log& log,
-                     Recorder& recorder)
-    : state_(state),
-      engine_(engine),
-      actors_(actors),
-      log_(log),
-      recorder_(recorder),
-      accumulation_(job.settings.train.accumulation, largest_part(job.global_batch, job.data_world())) {
-  const Precision& precision = job.settings.precision;
+TrainStep::TrainStep(const Parts& parts)
+    : with_(parts),
+      state_(parts.state),
+      log_(parts.log),
+      recorder_(parts.recorder),
+      accumulation_(parts.job.settings.train.accumulation,
+                    largest_part(parts.job.global_batch, parts.job.data_world())) {
+  const Precision& precision = parts.job.settings.precision;
   if (precision.scales_loss()) scaler_.emplace(precision.loss_scaling);
 }
 
 TrainStep::~TrainStep() { Meter::set_budget(state_.device.memory_slot, 0); }
 
-void TrainStep::set_up(Context& context, const RunSettings& settings) {
-  exchange_ = state_.topology.world > 1
-                  ? make_exchange(context, state_, {settings.collectives.bucket_bytes, settings.sharding},
-                                  actors_, recorder_)
-                  : make_single_exchange(state_, scaler_.has_value());
+void TrainStep::set_up(Context& context) {
+  const RunSettings& settings = with_.job.settings;
+  context_ = &context;
+  if (state_.topology.world > 1)
+    exchange_.emplace(context, state_, ExchangeOptions{settings.collectives.bucket_bytes, settings.sharding},
+                      with_.actors, recorder_);
+  else
+    exchange_.emplace(state_, scaler_.has_value());
   Meter::set_budget(state_.device.memory_slot, settings.device.memory_budget(state_.topology.rank));
   if (const std::string limit = Meter::limit(); !limit.empty()) log_.info("memory is limited: " + limit);
   grad_scale_ = at::empty({}, at::kFloat);
-  engine_.plan_reductions();
+  with_.engine.plan_reductions();
   surgeries_ = state_.surgeries;
-  const int count = accumulation_.count(state_.timestamp.batch);
-  microbatches_ = std::make_unique<Microbatches>(state_, engine_, *exchange_, count);
+  microbatches_.emplace(state_, with_.engine, *exchange_, accumulation_.count(state_.timestamp.batch),
+                        [this](TraceKind kind, int64_t microbatch) { record(kind, microbatch); });
   microbatches_->set_size(accumulation_.microbatch_size());
-  plan(context);
+  plan();
 }
 
-void TrainStep::plan(Context& context) {
-  exchange_->plan(context, {engine_.forwards(), microbatches_->count(), microbatches_->statistics_size(),
-                            microbatches_->sums()});
+void TrainStep::plan() {
+  exchange_->plan({with_.engine.forwards(), microbatches_->count(), microbatches_->statistics_size(),
+                   microbatches_->sums()});
 }
 
 // Thrown, through closures, if the step must not be committed.
@@ -71,15 +73,12 @@ struct TrainStep::StepAborted {
 // The current step, for closures that ask for extra passes.
 class TrainStep::Passes final : public Closure {
  public:
-  Passes(TrainStep& step, Context& context, const Hooks& hooks)
-      : step_(step), context_(context), hooks_(hooks) {}
-  double pass(const std::function<void()>& move) override { return step_.extra_pass(context_, hooks_, move); }
+  explicit Passes(TrainStep& step) : step_(step) {}
+  double pass(const std::function<void()>& move) override { return step_.extra_pass(move); }
   void step() override { step_.state_.optimizer->step(step_.grad_scale_.fill_(step_.state_.grad_scale)); }
 
  private:
   TrainStep& step_;
-  Context& context_;
-  const Hooks& hooks_;
 };
 
 // Restores the current weights at the end of the scope.
@@ -137,58 +136,69 @@ class TrainStep::StepBefore {
   bool trained_ = false;
 };
 
-Verdict TrainStep::run(Context& context, const BatchReady& ready, double lr, const Hooks& hooks) {
+Verdict TrainStep::run(const BatchReady& ready, double lr) {
   if (state_.surgeries != surgeries_)
     throw UserError(step_text() +
                     "the parameters changed after FIT_START; algorithms may exchange them at INIT, or until "
                     "AFTER_LOAD");
   StepBefore before(state_);
   Meter::reset_peak(state_.device.memory_slot);
-  use_accumulation(context);
-  scale_losses(context, ready.batch);
-  while (!try_step(context, ready, lr, hooks)) {
-    hooks.abort_attempt();
+  use_accumulation();
+  scale_losses(ready.batch);
+  with_.step_log.begin_attempt();
+  while (!attempt(ready, lr)) {
+    with_.step_log.abort_attempt();
     before.restore();
     sum_ = {};
     microbatches_->end_step();
-    shrink_microbatches(context, ready);
+    shrink_microbatches(ready);
   }
+  with_.step_log.keep_attempt();
   microbatches_->end_step();
   before.keep_new();
   return std::exchange(sum_, {}).verdict;
 }
 
 // False if all ranks abort the attempt.
-bool TrainStep::try_step(Context& context, const BatchReady& ready, double lr, const Hooks& hooks) {
-  const auto mark = [&](TraceKind kind, int64_t microbatch) { record(context, kind, microbatch); };
-  if (!pass(context, hooks, [&] { return microbatches_->run(ready.batch, ready.first_sample, mark); }))
-    return false;
+bool TrainStep::attempt(const BatchReady& ready, double lr) {
+  microbatches_->begin_attempt(ready.batch, ready.first_sample);
+  if (!pass()) return false;
   state_.optimizer->set_lr(lr);
   bool fits = true;
   guard_memory("step " + std::to_string(state_.timestamp.batch + 1) + ", its update", [&] {
-    hooks.before_update();
-    fits = commit(context, hooks);
+    with_.snapshots.wait_for_copy(*context_);
+    fits = commit();
   });
   return fits;
 }
 
 // Forward, backward and their verdict. False if all ranks abort the attempt.
-bool TrainStep::pass(Context& context, const Hooks& hooks, const std::function<MicrobatchResult()>& work) {
+bool TrainStep::pass(const std::function<void()>& move) {
   MemoryAttempt attempt(recorder_, state_.device.memory_slot);
-  MicrobatchResult& mine = mine_ = work();
+  MicrobatchResult& mine = mine_ = microbatches_->run(move);
   mine.failed_allocation = attempt.end(mine.failed_allocation);
   if (mine.failed_allocation)
-    record(context, TraceKind::kOutOfMemory, mine.failed_allocation->ordinal);
+    record(TraceKind::kOutOfMemory, mine.failed_allocation->ordinal);
   else
-    record(context, TraceKind::kBackwardDone);
+    record(TraceKind::kBackwardDone);
   if (!mine.failed_allocation && recorder_.digests())
-    recorder_.digest({"compute/loss", state_.timestamp.batch, std::bit_cast<uint64_t>(mine.loss_sum)});
-  Verdict vote = verdict_of(mine);
-  hooks.vote(vote);
-  PassResult all = exchange_->agree(context, std::move(vote), mine.statistics);
+    recorder_.digest(
+        {"compute/loss", state_.timestamp.batch, std::bit_cast<uint64_t>(mine.verdict.loss_sum)});
+  vote(mine.verdict);
+  PassResult all = exchange_->agree(mine.verdict, mine.statistics);
   if (all.verdict.out_of_memory > 0) return false;
   add_up(std::move(all));
   return true;
+}
+
+// Training time is rank 0's, so that all ranks end at the same step.
+void TrainStep::vote(Verdict& mine) const {
+  mine.out_of_memory = mine_.failed_allocation ? 1 : 0;
+  mine.memory_peak = {static_cast<double>(Meter::peak_bytes(state_.device.memory_slot))};
+  if (state_.topology.rank == 0)
+    mine.seconds =
+        recorder_.input(RecordedInput::kTrainingSeconds, with_.times.seconds_trained(context_->now()));
+  mine.stop = stop_requested_ ? 1 : 0;
 }
 
 // The step's loss and counts are those of its first pass.
@@ -202,25 +212,25 @@ void TrainStep::add_up(PassResult all) {
     sum_.verdict.flops += first.flops;
     sum_.verdict.sums = first.sums;
     if (state_.composer)  // its metrics are those of all passes together
-      for (auto i = static_cast<std::size_t>(engine_.reductions()); i < first.sums.size(); ++i)
+      for (auto i = static_cast<std::size_t>(with_.engine.reductions()); i < first.sums.size(); ++i)
         sum_.verdict.sums[i] += last_.sums[i];
   }
   if (all.statistics.defined()) sum_.statistics.push_back(std::move(all.statistics));
 }
 
 // After an aborted attempt. All ranks come to the same decision, whichever of them ran out of memory.
-void TrainStep::shrink_microbatches(Context& context, const BatchReady& ready) {
-  record(context, TraceKind::kAbortedAttempt, microbatches_->count());
+void TrainStep::shrink_microbatches(const BatchReady& ready) {
+  record(TraceKind::kAbortedAttempt, microbatches_->count());
   if (mine_.leftover_bytes > 0) {
-    record(context, TraceKind::kStillHeld, mine_.leftover_bytes);
+    record(TraceKind::kStillHeld, mine_.leftover_bytes);
     log_.warning(step_text() + std::to_string(mine_.leftover_bytes) +
                  " bytes of the aborted step are still held");
   }
   const auto row = report_row(memory_report(mine_, ready.batch), state_.topology.rank, state_.topology.world);
-  const auto all = reports_of(exchange_->sum(context, row));
+  const auto all = reports_of(exchange_->sum(row));
   const std::string who = step_text() + out_of_memory_text(all);
   const std::string held = "; what held it: " + what_held_memory(all);
-  engine_.out_of_memory(who + held);
+  with_.engine.out_of_memory(who + held);
   const int64_t largest = largest_part(ready.global_samples, state_.topology.data_world);
   if (!accumulation_.out_of_memory(state_.timestamp, largest)) {
     const std::string why = accumulation_.automatic()
@@ -228,7 +238,7 @@ void TrainStep::shrink_microbatches(Context& context, const BatchReady& ready) {
                                 : "; grad_accum = \"auto\" would continue in smaller microbatches";
     throw AgreedOutOfMemory(EndKind::kOutOfMemoryInStep, who + why + held);
   }
-  use_accumulation(context);
+  use_accumulation();
   log_.warning(who + "; grad_accum is now " + std::to_string(microbatches_->count()));
 }
 
@@ -242,18 +252,18 @@ OutOfMemoryReport TrainStep::memory_report(const MicrobatchResult& mine, const B
   found.words = mine.failed_allocation->words;
   found.parameters = bytes_of(state_.views, [](const ParamView& view) { return view.tensor; }) +
                      bytes_of(kept_, [](const at::Tensor& tensor) { return tensor; });
-  found.gradients = exchange_->bucket_bytes();
-  if (exchange_->owns_gradients()) found.gradients += static_cast<double>(mine.gradient_bytes);
+  found.gradients = exchange_->gradients().bucket_bytes();
+  if (exchange_->gradients().owns_gradients()) found.gradients += static_cast<double>(mine.gradient_bytes);
   found.optimizer = bytes_of(state_.optimizer->state(), [](const OptimizerState& one) { return one.tensor; });
   found.batch = bytes_of(batch.leaves(), [](const auto& leaf) { return leaf.second; });
   found.copies = static_cast<double>(copies_bytes_);
   return found;
 }
 
-void TrainStep::use_accumulation(Context& context) {
+void TrainStep::use_accumulation() {
   const int count = accumulation_.count(state_.timestamp.batch);
   if (count != microbatches_->count()) microbatches_->set_count(count);
-  plan(context);
+  plan();
 }
 
 void TrainStep::grow_back() {
@@ -262,68 +272,48 @@ void TrainStep::grow_back() {
               std::to_string(accumulation_.count(state_.timestamp.batch)));
 }
 
-Verdict TrainStep::verdict_of(const MicrobatchResult& result) const {
-  Verdict verdict;
-  verdict.out_of_memory = result.failed_allocation ? 1 : 0;
-  verdict.non_finite = result.finite ? 0 : 1;
-  verdict.samples = static_cast<double>(result.samples);
-  verdict.tokens = static_cast<double>(result.tokens);
-  verdict.flops = result.flops;
-  verdict.loss_sum = result.loss_sum;
-  verdict.loss_weight = result.loss_weight;
-  verdict.sums = result.sums;
-  verdict.memory_peak = {static_cast<double>(Meter::peak_bytes(state_.device.memory_slot))};
-  return verdict;
-}
-
 // False if an extra pass aborts the attempt; then nothing has changed.
-bool TrainStep::commit(Context& context, const Hooks& hooks) try {
-  take_gradients(context, hooks);
-  Passes passes(*this, context, hooks);
+bool TrainStep::commit() try {
+  take_gradients();
+  Passes passes(*this);
   if (state_.closure_step)
     state_.closure_step(passes);
   else
     state_.optimizer->step(passes);
   update_scale(/*overflowed=*/false);
   for (const at::Tensor& of_pass : sum_.statistics) microbatches_->apply_statistics(of_pass);
-  record(context, TraceKind::kCommitted);
+  record(TraceKind::kCommitted);
   return true;
 } catch (const StepAborted& step) {
-  if (!step.out_of_memory) skip(context);
+  if (!step.out_of_memory) skip();
   return !step.out_of_memory;
 }
 
-double TrainStep::extra_pass(Context& context, const Hooks& hooks, const std::function<void()>& move) {
-  record(context, TraceKind::kExtraPass, sum_.passes);
-  const auto mark = [&](TraceKind kind, int64_t microbatch) { record(context, kind, microbatch); };
-  const auto without_grad = [&] {
-    const at::NoGradGuard no_grad;
-    move();
-  };
+double TrainStep::extra_pass(const std::function<void()>& move) {
+  record(TraceKind::kExtraPass, sum_.passes);
   {
     const KeptWeights kept(*this);
-    if (!pass(context, hooks, [&] { return microbatches_->run_again(without_grad, mark); }))
-      throw StepAborted{/*out_of_memory=*/true};
+    if (!pass(move)) throw StepAborted{/*out_of_memory=*/true};
   }
-  take_gradients(context, hooks);
+  take_gradients();
   return last_.loss_sum / last_.loss_weight;
 }
 
 // Gives the views the reduced gradients of the last pass. Throws StepAborted if they cannot be used.
-void TrainStep::take_gradients(Context& context, const Hooks& hooks) {
-  exchange_->take_gradients(context, last_);
+void TrainStep::take_gradients() {
+  exchange_->take_gradients(last_);
   const bool counts = last_.loss_weight > 0;
   state_.grad_scale = (counts ? last_.loss_weight : 1.0) * state_.loss_scale;
   if (counts) state_.train_loss = sum_.verdict.loss_sum / sum_.verdict.loss_weight;
   state_.flops = sum_.verdict.flops;
   if (sum_.passes == 1 || state_.composer) microbatches_->use_sums(sum_.verdict.sums, sum_.passes == 1);
-  hooks.run_event(Event::kAfterTrainBatch);
+  with_.engine.run_event(Event::kAfterTrainBatch);
   if (!counts || last_.non_finite > 0 || last_.overflow > 0) throw StepAborted();
 }
 
 // A loss scale that is too large is no reason for a warning: the right scale is found this way.
-void TrainStep::skip(Context& context) {
-  record(context, TraceKind::kSkipped);
+void TrainStep::skip() {
+  record(TraceKind::kSkipped);
   ++skipped_;
   if (last_.loss_weight == 0)
     return log_.warning(step_text() + "nothing in the batch counts; the step is skipped");
@@ -345,13 +335,13 @@ void TrainStep::update_scale(bool overflowed) {
 }
 
 // Before the first step ranks sum the weights of their losses, for the first loss scale.
-void TrainStep::scale_losses(Context& context, const Batch& batch) {
+void TrainStep::scale_losses(const Batch& batch) {
   if (!scaler_) return;
   if (scaler_->usual_weight() == 0) {
     const bool any = batch.samples() > 0;
     const double mine = any ? state_.model->loss_weight(batch) : 0.0;
     const at::Tensor sum = at::full({1}, mine, at::kDouble);
-    scaler_->set_usual_weight(exchange_->sum(context, sum).item<double>() / state_.topology.data_world);
+    scaler_->set_usual_weight(exchange_->sum(sum).item<double>() / state_.topology.data_world);
   }
   state_.loss_scale = scaler_->loss_scale();
 }
@@ -366,8 +356,8 @@ std::string TrainStep::step_text() const {
   return "step " + std::to_string(state_.timestamp.batch + 1) + ": ";
 }
 
-void TrainStep::record(Context& context, TraceKind kind, int64_t detail) {
-  recorder_.record({context.now(), kind, state_.timestamp.batch, detail});
+void TrainStep::record(TraceKind kind, int64_t detail) {
+  recorder_.record({context_->now(), kind, state_.timestamp.batch, detail});
 }
 
 }  // namespace tutti

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,6 +9,8 @@
 #include "actors/compute/accumulation.h"
 #include "actors/compute/exchange.h"
 #include "actors/compute/microbatches.h"
+#include "actors/compute/snapshots.h"
+#include "actors/compute/timetable.h"
 #include "actors/messages/messages.h"
 #include "actors/messages/rank_actors.h"
 #include "job/job.h"
@@ -19,6 +20,7 @@
 #include "runtime/recorder.h"
 #include "tensors/out_of_memory.h"
 #include "training/engine/engine.h"
+#include "training/loggers/step_log.h"
 #include "training/precision.h"
 #include "training/state.h"
 
@@ -29,16 +31,20 @@ namespace tutti {
 // rank runs out of memory in any pass, all ranks abort the attempt and retry the step in smaller parts.
 class TrainStep {
  public:
-  // Callbacks into the rest of the rank.
-  struct Hooks {
-    std::function<void(Verdict& mine)> vote;  // adds time and a request to stop
-    std::function<void()> abort_attempt;      // drops the log of the attempt
-    std::function<void()> before_update;      // before any lasting change
-    std::function<void(Event)> run_event;     // AFTER_TRAIN_BATCH
+  // All must outlive the step.
+  struct Parts {
+    const Job& job;
+    const RankActors& actors;
+    Log& log;
+    Recorder& recorder;
+    State& state;
+    Engine& engine;
+    StepLog& step_log;
+    Snapshots& snapshots;
+    Timetable& times;
   };
 
-  TrainStep(State& state, Engine& engine, const Job& job, const RankActors& actors, Log& log,
-            Recorder& recorder);
+  explicit TrainStep(const Parts& parts);
   ~TrainStep();
 
   Accumulation& accumulation() { return accumulation_; }
@@ -49,7 +55,7 @@ class TrainStep {
   void restore_grad_scaler(const GradScalerState& state);
 
   // Collective: allocates buckets. Called after all ranks have agreed to start.
-  void set_up(Context& context, const RunSettings& settings);
+  void set_up(Context& context);
 
   int64_t skipped() const { return skipped_; }  // steps, by this process
 
@@ -58,7 +64,9 @@ class TrainStep {
 
   // Trains on the batch with learning rate `lr`. Returns the verdict of all ranks. Throws AgreedOutOfMemory,
   // with no lasting state changed, if memory runs out and the parts cannot be smaller.
-  Verdict run(Context& context, const BatchReady& ready, double lr, const Hooks& hooks);
+  Verdict run(const BatchReady& ready, double lr);
+  // The verdict of the next pass says so.
+  void request_stop() { stop_requested_ = true; }
 
   // From set_up on.
   Exchange& exchange() { return *exchange_; }
@@ -79,34 +87,34 @@ class TrainStep {
     std::vector<at::Tensor> statistics;  // of each pass
   };
 
-  bool try_step(Context& context, const BatchReady& ready, double lr, const Hooks& hooks);
-  bool pass(Context& context, const Hooks& hooks, const std::function<MicrobatchResult()>& work);
-  double extra_pass(Context& context, const Hooks& hooks, const std::function<void()>& move);
+  bool attempt(const BatchReady& ready, double lr);
+  bool pass(const std::function<void()>& move = {});
+  void vote(Verdict& mine) const;
+  double extra_pass(const std::function<void()>& move);
   void add_up(PassResult all);
-  void take_gradients(Context& context, const Hooks& hooks);
-  bool commit(Context& context, const Hooks& hooks);
-  void skip(Context& context);
+  void take_gradients();
+  bool commit();
+  void skip();
 
-  void shrink_microbatches(Context& context, const BatchReady& ready);
+  void shrink_microbatches(const BatchReady& ready);
   OutOfMemoryReport memory_report(const MicrobatchResult& mine, const Batch& batch) const;
-  void use_accumulation(Context& context);
-  void plan(Context& context);
-  void scale_losses(Context& context, const Batch& batch);
+  void use_accumulation();
+  void plan();
+  void scale_losses(const Batch& batch);
   void update_scale(bool overflowed);
-  Verdict verdict_of(const MicrobatchResult& result) const;
   std::string step_text() const;  // "step 7: "
-  void record(Context& context, TraceKind kind, int64_t detail = 0);
+  void record(TraceKind kind, int64_t detail = 0);
 
+  Parts with_;
   State& state_;
-  Engine& engine_;
-  const RankActors& actors_;
   Log& log_;
   Recorder& recorder_;
+  Context* context_ = nullptr;  // from set_up on
 
   Accumulation accumulation_;
   std::optional<GradScaler> scaler_;  // none: losses are not scaled
-  std::unique_ptr<Exchange> exchange_;
-  std::unique_ptr<Microbatches> microbatches_;
+  std::optional<Exchange> exchange_;
+  std::optional<Microbatches> microbatches_;
   MicrobatchResult mine_;         // of the last pass
   Verdict last_;                  // of all ranks on the last pass
   Sum sum_;                       // of the step
@@ -114,6 +122,7 @@ class TrainStep {
   std::vector<at::Tensor> kept_;  // copies of the weights during extra passes; empty before the first one
   int64_t skipped_ = 0;
   int64_t copies_bytes_ = 0;
+  bool stop_requested_ = false;
   int64_t surgeries_ = 0;  // State::surgeries when the buckets were allocated
 };
 

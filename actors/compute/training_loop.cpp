@@ -35,7 +35,7 @@ std::vector<std::string> changes_since(const RunState& saved, const Setting& rec
 TrainingLoop::TrainingLoop(const Parts& parts)
     : with_(parts),
       batch_digest_("compute/batch", parts.recorder, TensorsDigest::kWhole),
-      tasks_(parts.job, parts.state, parts.engine, parts.evaluations, parts.recorder) {
+      tasks_(parts.job, parts.state, parts.engine, parts.evaluations, parts.times, parts.recorder) {
   if (const auto& best = parts.job.settings.checkpoint.best) best_.emplace(*best);
 }
 
@@ -121,14 +121,8 @@ void TrainingLoop::train_batch(Context& context) {
   record(context, TraceKind::kBatch);
   if (with_.recorder.digests()) batch_digest_.record(before.batch, ready.batch.leaves());
   const double lr = with_.times.lr();
-  StepLog& log = with_.run_log.logger();
   with_.run_log.trainer().batch_start(state.model->tokens(ready.batch) > 0);
-  log.begin_attempt();
-  const TrainStep::Hooks hooks{[&](Verdict& mine) { vote(context, mine); }, [&] { log.abort_attempt(); },
-                               [&] { with_.snapshots.wait_for_copy(context); },
-                               [&](Event event) { run_event(context, event); }};
-  const Verdict verdict = with_.train_step.run(context, ready, lr, hooks);
-  log.keep_attempt();
+  const Verdict verdict = with_.train_step.run(ready, lr);
   state.next_lr.reset();
   state.to_next_batch(static_cast<int64_t>(verdict.samples), static_cast<int64_t>(verdict.tokens),
                       verdict.seconds - before.total_wct);
@@ -167,16 +161,6 @@ void TrainingLoop::add_transforms(Context& context) const {
   if (!with_.job.per_rank_train.empty())
     for (auto& one : message.added) one.name = owner_of(with_.state.topology.rank) + one.name;
   if (!message.added.empty()) context.send(with_.actors.loader, std::move(message));
-}
-
-// Training time is rank 0's, so that all ranks end at the same step. Evaluations and predictions do not
-// count, as in Composer.
-void TrainingLoop::vote(Context& context, Verdict& mine) const {
-  if (with_.state.topology.rank == 0)
-    mine.seconds = with_.recorder.input(
-        RecordedInput::kTrainingSeconds,
-        earlier_s_ + seconds(context.now() - began_) - with_.evaluations.seconds() - tasks_.predicting_s());
-  mine.stop = stop_requested_ ? 1 : 0;
 }
 
 void TrainingLoop::end_epoch(Context& context) {
@@ -263,9 +247,10 @@ void TrainingLoop::run_event(Context& context, Event event) try {
 void TrainingLoop::begin(Context& context) {
   record(context, TraceKind::kBegins);
   with_.snapshots.digest_weights();
-  with_.train_step.set_up(context, with_.job.settings);
+  with_.train_step.set_up(context);
   with_.services.begin(context, with_.train_step);
-  began_ = step_began_ = context.now();
+  step_began_ = context.now();
+  with_.times.begin(step_began_, earlier_s_);
   first_step_ = with_.state.timestamp.batch;
   with_.run_log.start(context, resumed_);
   start_fit(context);

@@ -47,7 +47,7 @@ class TrainingLoop {
   // Before `run`: the weights are those of this checkpoint; all other state is new.
   void take_weights_of(const std::string& folder) { resumed_.folder = folder; }
   // Before `run`: a request to stop.
-  void request_stop() { stop_requested_ = true; }
+  void request_stop() { with_.train_step.request_stop(); }
 
   // Trains until max_duration and all tasks are done, or the run is asked to stop, or a sample is too large
   // for the memory. Ends with the last snapshot and TrainingDone to the Supervisor.
@@ -73,7 +73,6 @@ class TrainingLoop {
   void train_batch(Context& context);
   BatchReady next_batch(Context& context);
   void add_transforms(Context& context) const;
-  void vote(Context& context, Verdict& mine) const;
   void end_epoch(Context& context);
   bool end_step(Context& context);
   Place resume_place();
@@ -91,13 +90,11 @@ class TrainingLoop {
   Parts with_;
   TensorsDigest batch_digest_;
   RunLog::Resumed resumed_;
-  int64_t first_step_ = 0;    // steps done before this process
-  TimePoint began_;           // when training began in this process
-  TimePoint step_began_;      // the end of the last step, so that waiting for a batch counts
-  double earlier_s_ = 0;      // training time before this attempt
-  bool reads_ahead_ = false;  // the Loader has credits
-  int64_t step_ = 0;          // the current step, from 1
-  bool stop_requested_ = false;
+  int64_t first_step_ = 0;       // steps done before this process
+  TimePoint step_began_;         // the end of the last step, so that waiting for a batch counts
+  double earlier_s_ = 0;         // training time before this attempt
+  bool reads_ahead_ = false;     // the Loader has credits
+  int64_t step_ = 0;             // the current step, from 1
   bool stop_agreed_ = false;     // by the verdict
   bool checkpoint_due_ = false;  // after the current step
   ResumePoint resume_;           // pending work of the current step, saved if the run stops

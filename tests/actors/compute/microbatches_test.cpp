@@ -36,7 +36,7 @@ struct Training {
   State state;
   Logger logger;
   Engine engine{state, logger, {}};
-  std::unique_ptr<Exchange> exchange = make_single_exchange(state, /*scaled=*/false);
+  Exchange exchange{state, /*scaled=*/false};
 
   explicit Training(const std::string& recipe = kMicrobatchRecipe, const SampleSpec& spec = kSpec) {
     build(state, recipe_of(recipe), spec, 3);
@@ -44,22 +44,27 @@ struct Training {
   }
 };
 
-void unmarked(TraceKind, int64_t) {}
+MicrobatchResult run(Microbatches& microbatches, const Batch& batch, int64_t first_sample = 0) {
+  microbatches.begin_attempt(batch, first_sample);
+  return microbatches.run();
+}
 
 MicrobatchResult run(Training& training, const Batch& batch, int count) {
-  Microbatches microbatches(training.state, training.engine, *training.exchange, count);
-  return microbatches.run(batch, 0, unmarked);
+  Microbatches microbatches(training.state, training.engine, training.exchange, count);
+  return run(microbatches, batch);
 }
 
 TEST(MicrobatchesTest, PartsThatDoNotDivideAreTorchSplits) {
   Training training;
   std::vector<int64_t> sizes;
-  Microbatches microbatches(training.state, training.engine, *training.exchange, 4);
-  const auto result = microbatches.run(random_batch(7), 0, [&](TraceKind kind, int64_t) {
-    if (kind == TraceKind::kBackward) sizes.push_back(training.state.batch.samples());
-  });
+  Microbatches microbatches(training.state, training.engine, training.exchange, 4,
+                            [&](TraceKind kind, int64_t) {
+                              if (kind == TraceKind::kBackward)
+                                sizes.push_back(training.state.batch.samples());
+                            });
+  const auto result = run(microbatches, random_batch(7));
   EXPECT_EQ(sizes, (std::vector<int64_t>{2, 2, 2, 1}));
-  EXPECT_EQ(result.loss_weight, 7);
+  EXPECT_EQ(result.verdict.loss_weight, 7);
 }
 
 // Makes two samples of each, as what cuts sequences does.
@@ -76,12 +81,13 @@ class Doubles final : public Algorithm {
 TEST(MicrobatchesTest, PlacesFollowTheNumberOfSamples) {
   Training training;
   Engine engine(training.state, training.logger, {.algorithms = {std::make_shared<Doubles>()}});
-  Microbatches microbatches(training.state, engine, *training.exchange, 2);
+  std::vector<int64_t> places;
+  Microbatches microbatches(training.state, engine, training.exchange, 2, [&](TraceKind kind, int64_t) {
+    if (kind == TraceKind::kBackward) places.push_back(training.state.first_sample);
+  });
   for (int attempt = 0; attempt < 2; ++attempt) {
-    std::vector<int64_t> places;
-    microbatches.run(random_batch(3), 5, [&](TraceKind kind, int64_t) {
-      if (kind == TraceKind::kBackward) places.push_back(training.state.first_sample);
-    });
+    places.clear();
+    run(microbatches, random_batch(3), 5);
     EXPECT_EQ(places, (std::vector<int64_t>{10, 13}));
   }
 }
@@ -95,11 +101,11 @@ const SampleSpec kTokenSpec{
 
 TEST(MicrobatchesTest, SamplesThatEventsAddedAreNotLeftOut) {
   Training training;
-  Microbatches microbatches(training.state, training.engine, *training.exchange, 4);
+  Microbatches microbatches(training.state, training.engine, training.exchange, 4);
   microbatches.set_size(2);
-  EXPECT_EQ(microbatches.run(random_batch(7), 0, unmarked).loss_weight, 7);
+  EXPECT_EQ(run(microbatches, random_batch(7)).verdict.loss_weight, 7);
   EXPECT_EQ(training.state.device_train_microbatch_size, 2);
-  EXPECT_EQ(microbatches.run(random_batch(11), 0, unmarked).loss_weight, 11);
+  EXPECT_EQ(run(microbatches, random_batch(11)).verdict.loss_weight, 11);
   EXPECT_EQ(training.state.device_train_microbatch_size, 3);
 }
 
@@ -109,9 +115,9 @@ TEST(MicrobatchesTest, EachTokenThatCountsWeighsTheSame) {
   for (int row = 0; row < 4; ++row) batch["target"].select(0, row).narrow(0, 0, row).fill_(-100);
   Training whole(kGptRecipe, kTokenSpec), parts(kGptRecipe, kTokenSpec);
   const auto once = run(whole, batch, 1), thrice = run(parts, batch, 3);
-  EXPECT_EQ(once.loss_weight, 14);
-  EXPECT_EQ(thrice.loss_weight, 14);
-  EXPECT_NEAR(once.loss_sum, thrice.loss_sum, 1e-4);
+  EXPECT_EQ(once.verdict.loss_weight, 14);
+  EXPECT_EQ(thrice.verdict.loss_weight, 14);
+  EXPECT_NEAR(once.verdict.loss_sum, thrice.verdict.loss_sum, 1e-4);
   for (std::size_t p = 0; p < whole.state.views.size(); ++p)
     EXPECT_TRUE(
         at::allclose(whole.state.views[p].tensor.grad(), parts.state.views[p].tensor.grad(), 1e-4, 1e-5))
@@ -123,9 +129,9 @@ TEST(MicrobatchesTest, EachSampleWhoseTargetCountsWeighsTheSame) {
   for (const int64_t row : {0, 1, 4}) batch["target"][row] = -100;
   Training whole, parts;
   const auto once = run(whole, batch, 1), thrice = run(parts, batch, 4);
-  EXPECT_EQ(once.loss_weight, 4);
-  EXPECT_EQ(thrice.loss_weight, 4) << "and the first microbatch is not a number";
-  EXPECT_TRUE(thrice.finite);
+  EXPECT_EQ(once.verdict.loss_weight, 4);
+  EXPECT_EQ(thrice.verdict.loss_weight, 4) << "and the first microbatch is not a number";
+  EXPECT_EQ(thrice.verdict.non_finite, 0);
 }
 
 // Its mean loss would be 0 / 0.
@@ -134,9 +140,9 @@ TEST(MicrobatchesTest, AMicrobatchOfIgnoredTargetsCountsForNothing) {
   Batch batch = TensorTree::Children{{"input", at::randint(8, {2, 4})}, {"target", at::randint(8, {2, 4})}};
   batch["target"].select(0, 1).fill_(-100);
   const auto result = run(training, batch, 2);
-  EXPECT_TRUE(result.finite);
-  EXPECT_EQ(result.loss_weight, 4);
-  EXPECT_DOUBLE_EQ(result.loss_sum, run(training, batch.narrow(0, 1), 1).loss_sum);
+  EXPECT_EQ(result.verdict.non_finite, 0);
+  EXPECT_EQ(result.verdict.loss_weight, 4);
+  EXPECT_DOUBLE_EQ(result.verdict.loss_sum, run(training, batch.narrow(0, 1), 1).verdict.loss_sum);
 }
 
 TEST(MicrobatchesTest, ForwardLeavesRunningStatisticsAlone) {
@@ -157,8 +163,8 @@ int64_t tracked_batches(const Training& training) {
 
 TEST(MicrobatchesTest, StatisticsAreTakenInOnceAMicrobatchAndRank) {
   Training training;
-  Microbatches microbatches(training.state, training.engine, *training.exchange, 2);
-  const auto result = microbatches.run(random_batch(8), 0, unmarked);
+  Microbatches microbatches(training.state, training.engine, training.exchange, 2);
+  const auto result = run(microbatches, random_batch(8));
   microbatches.apply_statistics(at::stack({result.statistics, result.statistics}));
   EXPECT_EQ(tracked_batches(training), 4);
 }
@@ -177,35 +183,35 @@ class OwnPass final : public Algorithm {
 TEST(MicrobatchesTest, StatisticsOfAListenersOwnPassCountToo) {
   Training training;
   Engine engine(training.state, training.logger, {.algorithms = {std::make_shared<OwnPass>()}});
-  Microbatches microbatches(training.state, engine, *training.exchange, 2);
-  const auto result = microbatches.run(random_batch(8), 0, unmarked);
+  Microbatches microbatches(training.state, engine, training.exchange, 2);
+  const auto result = run(microbatches, random_batch(8));
   microbatches.apply_statistics(result.statistics.unsqueeze(0));
   EXPECT_EQ(tracked_batches(training), 3);
 }
 
 TEST(MicrobatchesTest, StatisticsOfPassesBetweenStepsDoNot) {
   Training training;
-  Microbatches microbatches(training.state, training.engine, *training.exchange, 1);
-  microbatches.run(random_batch(8), 0, unmarked);
+  Microbatches microbatches(training.state, training.engine, training.exchange, 1);
+  run(microbatches, random_batch(8));
   training.state.model->forward(random_batch(8));
-  const auto result = microbatches.run(random_batch(8), 0, unmarked);
+  const auto result = run(microbatches, random_batch(8));
   microbatches.apply_statistics(result.statistics.unsqueeze(0));
   EXPECT_EQ(tracked_batches(training), 1);
 }
 
 TEST(MicrobatchesTest, StatisticsAreOfThisStepOnly) {
   Training training;
-  Microbatches microbatches(training.state, training.engine, *training.exchange, 2);
-  EXPECT_GT(microbatches.run(random_batch(8), 0, unmarked).statistics.abs().sum().item<float>(), 0.0f);
+  Microbatches microbatches(training.state, training.engine, training.exchange, 2);
+  EXPECT_GT(run(microbatches, random_batch(8)).statistics.abs().sum().item<float>(), 0.0f);
   training.state.timestamp.batch = 1;
-  const auto result = microbatches.run(random_batch(8).narrow(0, 0), 0, unmarked);
+  const auto result = run(microbatches, random_batch(8).narrow(0, 0));
   EXPECT_EQ(result.statistics.abs().sum().item<float>(), 0.0f);
 }
 
 TEST(MicrobatchesTest, EmptyMicrobatchesAddNothing) {
   Training training;
   const auto result = run(training, random_batch(8).narrow(0, 0), 2);
-  EXPECT_EQ(result.loss_weight, 0);
+  EXPECT_EQ(result.verdict.loss_weight, 0);
   EXPECT_EQ(result.statistics.abs().sum().item<float>(), 0.0f);
   for (const auto& view : training.state.views) EXPECT_FALSE(view.tensor.grad().defined());
 }
@@ -220,8 +226,8 @@ TEST(MicrobatchesTest, DropoutGoesByThePlaceInTheGlobalBatch) {
   const at::Tensor tokens = at::arange(16).remainder(8).view({4, 4});
   const Batch batch = TensorTree::Children{{"input", tokens}, {"target", tokens}};
   const auto loss = [&](const Batch& part, int64_t first_sample, int count) {
-    Microbatches microbatches(training.state, training.engine, *training.exchange, count);
-    return microbatches.run(part, first_sample, unmarked).loss_sum;
+    Microbatches microbatches(training.state, training.engine, training.exchange, count);
+    return run(microbatches, part, first_sample).verdict.loss_sum;
   };
   const double first = loss(batch.narrow(0, 2), 0, 1), second = loss(batch.narrow(2, 2), 2, 1);
   for (const int count : {1, 2, 4}) EXPECT_NEAR(loss(batch, 0, count), first + second, 1e-5) << count;
@@ -259,8 +265,8 @@ TEST(MicrobatchesTest, LayersDrawByPlaceInAListenersOwnPassToo) {
     return named.name == "relu" ? layer : nullptr;
   });
   Engine engine(training.state, training.logger, {.algorithms = {std::make_shared<OwnPass>()}});
-  Microbatches microbatches(training.state, engine, *training.exchange, 2);
-  for (int time = 0; time < 2; ++time) microbatches.run(random_batch(8), 16, unmarked);
+  Microbatches microbatches(training.state, engine, training.exchange, 2);
+  for (int time = 0; time < 2; ++time) run(microbatches, random_batch(8), 16);
   ASSERT_EQ(layer->drawn.size(), 12u);
   for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ(layer->drawn[6 + i], layer->drawn[i]) << i;
   EXPECT_EQ(layer->drawn[1], layer->drawn[3]) << "the first microbatch begins where the batch does";

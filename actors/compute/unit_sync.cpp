@@ -1,13 +1,13 @@
-#include "actors/compute/unit_exchange.h"
-
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
 #include <array>
+#include <optional>
+#include <string>
 #include <utility>
 
-#include "actors/compute/sync_exchange.h"
+#include "actors/compute/gradient_sync.h"
 #include "sharding/shard_plan.h"
 #include "sharding/unit_gradients.h"
 #include "tensors/finite.h"
@@ -18,53 +18,42 @@ namespace {
 constexpr std::size_t kRootTurn = 2;  // of the root unit's memory; 0 and 1 are the others'
 constexpr std::size_t kTurns = 3;
 
-class UnitExchange final : public SyncExchange {
+class UnitSync final : public GradientSync {
  public:
-  UnitExchange(Context& context, State& state, const ExchangeOptions& options, const RankActors& actors,
-               Recorder& recorder)
-      : SyncExchange(context, state, actors, recorder),
-        replicas_(options.sharding.strategy == ShardingStrategy::kHybrid) {
-    const auto units = units_of(state, options.sharding);
+  UnitSync(SyncClient& sync, State& state, const std::vector<Unit>& units, bool replicas)
+      : sync_(sync),
+        state_(state),
+        replicas_(replicas),
+        like_(like_views(state)),
+        gradients_(
+            state.parameters, like_, units, state.precision.reduce_dtype,
+            [this](std::size_t bucket) { return memory_of(bucket); },
+            [this](std::size_t bucket) { full(bucket); }) {
     for (const Unit& unit : units) unit_names_.push_back(unit.name);
-    shard(units, {.frees = options.sharding.strategy != ShardingStrategy::kGradients,
-                  .prefetch = options.sharding.prefetch,
-                  .reshard_after_forward = options.sharding.reshard_after_forward,
-                  .leave_after = [this](std::size_t unit) { gradients_->leave_after(unit); }});
-    like_ = like_views();
-    gradients_.emplace(
-        state.parameters, like_, units, state.precision.reduce_dtype,
-        [this](std::size_t bucket) { return memory_of(bucket); },
-        [this](std::size_t bucket) { full(bucket); });
     allocate_all();
-    find_live_buckets();
+    find_live_buckets(trained_of(state));
   }
 
   void begin_pass() override {
-    gradients_->begin_step();
+    gradients_.begin_step();
     finite_ = true;
   }
-  void begin_microbatch(int64_t microbatch, bool last) override {
-    SyncExchange::begin_microbatch(microbatch, last);
+  void begin_microbatch(int64_t microbatch, bool) override {
     microbatch_ = microbatch;
-    gradients_->begin_microbatch();
+    gradients_.begin_microbatch();
   }
   // A rank without samples in the microbatch takes part with zeros.
-  void end_microbatch() override {
-    SyncExchange::end_microbatch();
-    gradients_->end_microbatch();
-  }
+  void end_microbatch() override { gradients_.end_microbatch(); }
+  void leave_after(std::size_t unit) override { gradients_.leave_after(unit); }
   void abandon_pass() override {
-    gradients_->abandon_step();
+    gradients_.abandon_step();
     under_way_ = {};
-    SyncExchange::abandon_pass();
   }
   bool owns_gradients() const override { return true; }
   double bucket_bytes() const override { return bucket_bytes_; }
 
- protected:
-  void follow_frozen() override { find_live_buckets(); }
-
-  std::vector<PlanEntry> reductions(int first, int64_t microbatches) override {
+  void follow_frozen(const std::vector<bool>& trained) override { find_live_buckets(trained); }
+  std::vector<PlanEntry> plan(int first, int64_t microbatches) override {
     first_ = first;
     allocate_parts(microbatches);
     std::vector<PlanEntry> entries;
@@ -85,7 +74,7 @@ class UnitExchange final : public SyncExchange {
     return entries;
   }
 
-  bool finish_reductions() override {
+  bool wait() override {
     for (auto& one : under_way_) complete(one);
     if (microbatch_ > 0)
       finite_ = finite_ &&
@@ -93,14 +82,14 @@ class UnitExchange final : public SyncExchange {
     return finite_;
   }
 
-  std::vector<at::Tensor> reduced() override {
+  std::vector<at::Tensor> gradients() override {
     const at::NoGradGuard no_grad;
     std::vector<at::Tensor> gradients(like_.size());
     for (const std::size_t b : live_) buckets_[b].rows->take(buckets_[b].sums, gradients);
     return gradients;
   }
-  int64_t unused() const override { return gradients_->unused(); }
-  at::Tensor used() const override { return gradients_->used(); }
+  int64_t unused() const override { return gradients_.unused(); }
+  at::Tensor used() const override { return gradients_.used(); }
 
  private:
   // The place where a bucket is summed.
@@ -123,10 +112,10 @@ class UnitExchange final : public SyncExchange {
   };
 
   // The whole parameters with the dtypes of their views, and without memory.
-  std::vector<at::Tensor> like_views() const {
+  static std::vector<at::Tensor> like_views(const State& state) {
     std::vector<at::Tensor> like;
-    for (std::size_t p = 0; p < state_.parameters.size(); ++p)
-      like.push_back(stand_in(state_.parameters[p].parameter->tensor, state_.views[p].tensor.scalar_type()));
+    for (std::size_t p = 0; p < state.parameters.size(); ++p)
+      like.push_back(stand_in(state.parameters[p].parameter->tensor, state.views[p].tensor.scalar_type()));
     return like;
   }
 
@@ -135,9 +124,9 @@ class UnitExchange final : public SyncExchange {
   void allocate_all() {
     std::array<int64_t, kTurns> whole{};
     std::vector<int64_t> sums;
-    for (std::size_t b = 0; b < gradients_->buckets().size(); ++b) {
-      const Bucket& bucket = gradients_->buckets()[b];
-      Place place{.turn = gradients_->unit_of(b) == 0 ? kRootTurn : b % kRootTurn,
+    for (std::size_t b = 0; b < gradients_.buckets().size(); ++b) {
+      const Bucket& bucket = gradients_.buckets()[b];
+      Place place{.turn = gradients_.unit_of(b) == 0 ? kRootTurn : b % kRootTurn,
                   .largest = cut_by_rows(bucket, like_, state_.topology.share.pieces)->largest_part()};
       place.direct = std::ranges::all_of(bucket.slots, [&](const BucketSlot& slot) {
         return like_[slot.parameter].scalar_type() == bucket.dtype;
@@ -146,7 +135,7 @@ class UnitExchange final : public SyncExchange {
       sums.push_back(place.largest * static_cast<int64_t>(c10::elementSize(sum_dtype(place, bucket))));
       buckets_.push_back(std::move(place));
     }
-    memory_ = allocate(GroupRole::kReductions, {whole.begin(), whole.end()});
+    memory_ = sync_.allocate(GroupRole::kReductions, {whole.begin(), whole.end()});
     const auto memory = allocate_for_replicas(sums);
     for (std::size_t b = 0; b < buckets_.size(); ++b) buckets_[b].memory = memory[b];
     count_bytes(memory_);
@@ -154,11 +143,11 @@ class UnitExchange final : public SyncExchange {
   }
 
   // Frozen parameters have no place in a part.
-  void find_live_buckets() {
+  void find_live_buckets(const std::vector<bool>& trained) {
     live_.clear();
     const auto names = names_of(state_);
     for (std::size_t b = 0; b < buckets_.size(); ++b) {
-      const Bucket bucket = with_only(gradients_->buckets()[b], trained());
+      const Bucket bucket = with_only(gradients_.buckets()[b], trained);
       if (bucket.slots.empty()) continue;
       Place& place = buckets_[b];
       place.index = static_cast<int>(live_.size());
@@ -177,7 +166,7 @@ class UnitExchange final : public SyncExchange {
     bool needed = false;
     for (std::size_t b = 0; b < buckets_.size(); ++b) {
       const Place& place = buckets_[b];
-      const int64_t part = place.largest * gradients_->buckets()[b].item();
+      const int64_t part = place.largest * gradients_.buckets()[b].item();
       bytes[place.turn] = std::max(bytes[place.turn], part);
       needed = needed || microbatches > 1 || !place.direct;
     }
@@ -194,7 +183,7 @@ class UnitExchange final : public SyncExchange {
 
   // Memory for sums over replicas, which the replicas read.
   std::vector<at::Tensor> allocate_for_replicas(std::vector<int64_t> bytes) {
-    if (replicas_) return allocate(GroupRole::kReplicas, std::move(bytes));
+    if (replicas_) return sync_.allocate(GroupRole::kReplicas, std::move(bytes));
     std::vector<at::Tensor> memory;
     for (const int64_t size : bytes) memory.push_back(at::empty({size}, at::kByte));
     return memory;
@@ -205,11 +194,11 @@ class UnitExchange final : public SyncExchange {
   at::Tensor part_of(int64_t microbatch, std::size_t bucket) const {
     const Place& place = buckets_[bucket];
     if (into_sums(place, microbatch)) return place.sums;
-    return parts_[place.turn].view(gradients_->buckets()[bucket].dtype).narrow(0, 0, part_size(place));
+    return parts_[place.turn].view(gradients_.buckets()[bucket].dtype).narrow(0, 0, part_size(place));
   }
 
   PlanEntry scatter(int64_t microbatch, std::size_t b) const {
-    const Bucket& bucket = gradients_->buckets()[b];
+    const Bucket& bucket = gradients_.buckets()[b];
     return {.kind = CollectiveKind::kReduceScatter,
             .group = GroupRole::kReductions,
             .whole = memory_[buckets_[b].turn].narrow(0, 0, bucket.bytes).view(bucket.dtype),
@@ -223,7 +212,7 @@ class UnitExchange final : public SyncExchange {
 
   std::string label_of(int64_t microbatch, std::size_t bucket) const {
     const std::string part = microbatch == 0 ? "" : " in microbatch " + std::to_string(microbatch);
-    return "gradients of " + unit_names_[gradients_->unit_of(bucket)] + part;
+    return "gradients of " + unit_names_[gradients_.unit_of(bucket)] + part;
   }
 
   int entry_of(int64_t microbatch, std::size_t bucket) const {
@@ -239,18 +228,17 @@ class UnitExchange final : public SyncExchange {
   }
 
   void full(std::size_t bucket) {
-    recorder_.record(
-        {context_.now(), TraceKind::kBucketFull, state_.timestamp.batch, static_cast<int64_t>(bucket)});
+    sync_.record(TraceKind::kBucketFull, static_cast<int64_t>(bucket));
     const int entry = entry_of(microbatch_, bucket);
-    run(entry);
-    if (replicas_) run(entry + 1);
+    sync_.run(entry);
+    if (replicas_) sync_.run(entry + 1);
     under_way_[buckets_[bucket].turn] = UnderWay{bucket, microbatch_};
   }
 
   void complete(std::optional<UnderWay>& one) {
     if (!one) return;
     const auto [bucket, microbatch] = *std::exchange(one, std::nullopt);
-    finite_ = await(entry_of(microbatch, bucket) + (replicas_ ? 1 : 0)) && finite_;
+    finite_ = sync_.wait(entry_of(microbatch, bucket) + (replicas_ ? 1 : 0)) && finite_;
     const Place& place = buckets_[bucket];
     if (into_sums(place, microbatch)) return;
     const at::NoGradGuard no_grad;
@@ -261,10 +249,12 @@ class UnitExchange final : public SyncExchange {
       at::Tensor(place.sums).add_(part);
   }
 
+  SyncClient& sync_;
+  State& state_;
   const bool replicas_;
   std::vector<std::string> unit_names_;
   std::vector<at::Tensor> like_;  // see like_views
-  std::optional<UnitGradients> gradients_;
+  UnitGradients gradients_;
   std::vector<Place> buckets_;
   std::vector<std::size_t> live_;           // of buckets_: those with trained parameters
   std::vector<at::Tensor> memory_, parts_;  // by turn: of whole buckets, and of this rank's parts
@@ -277,9 +267,9 @@ class UnitExchange final : public SyncExchange {
 
 }  // namespace
 
-std::unique_ptr<Exchange> make_unit_exchange(Context& context, State& state, const ExchangeOptions& options,
-                                             const RankActors& actors, Recorder& recorder) {
-  return std::make_unique<UnitExchange>(context, state, options, actors, recorder);
+std::unique_ptr<GradientSync> make_unit_sync(SyncClient& sync, State& state, const std::vector<Unit>& units,
+                                             bool replicas) {
+  return std::make_unique<UnitSync>(sync, state, units, replicas);
 }
 
 }  // namespace tutti

@@ -1,0 +1,47 @@
+#include "actors/compute/sync_client.h"
+
+#include <utility>
+
+#include "actors/messages/messages.h"
+#include "tensors/meter.h"
+
+namespace tutti {
+
+SyncClient::SyncClient(Context& context, const State& state, const RankActors& actors, Recorder& recorder)
+    : context_(context), state_(state), sync_(actors.sync), recorder_(recorder) {}
+
+SyncClient::~SyncClient() { Meter::charge(state_.device.memory_slot, -charged_bytes_); }
+
+std::vector<at::Tensor> SyncClient::allocate(GroupRole group, std::vector<int64_t> bytes) {
+  auto memory = context_.ask<MemoryAllocated>(sync_, AllocateMemory{group, std::move(bytes)}).memory;
+  int64_t charged = 0;
+  for (const at::Tensor& one : memory)
+    if (!Meter::counts(one)) charged += static_cast<int64_t>(one.nbytes());
+  charged_bytes_ += charged;
+  Meter::charge(state_.device.memory_slot, charged);
+  return memory;
+}
+
+void SyncClient::set_plan(std::vector<PlanEntry> entries) {
+  context_.send(sync_, SetPlan{std::move(entries)});
+}
+
+void SyncClient::run(int entry, const at::Tensor& whole) {
+  context_.send(sync_, RunEntry{entry, state_.timestamp.batch, whole});
+}
+
+bool SyncClient::wait(int entry) { return context_.ask<EntryDone>(sync_, AwaitEntry{entry}).finite; }
+
+bool SyncClient::finish_pass() {
+  return context_.ask<PassDone>(sync_, FinishStep{state_.timestamp.batch}).finite;
+}
+
+at::Tensor SyncClient::sum(const at::Tensor& values) {
+  return context_.ask<Summed>(sync_, SumDoubles{values}).values;
+}
+
+void SyncClient::record(TraceKind kind, int64_t number) {
+  recorder_.record({context_.now(), kind, state_.timestamp.batch, number});
+}
+
+}  // namespace tutti

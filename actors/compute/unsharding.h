@@ -1,0 +1,112 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "actors/compute/gradient_sync.h"
+#include "actors/compute/sync_client.h"
+#include "actors/messages/plan_entry.h"
+#include "sharding/catalog.h"
+#include "sharding/sharded_parameters.h"
+#include "sharding/unit_hooks.h"
+#include "training/state.h"
+
+namespace tutti {
+
+// Unshards the parameters of a sharded model for its passes: gathers units by entries of the plan that Sync
+// runs. The order of the gathers is fixed before the pass; this rank serves its part of a unit even if it
+// does not call the unit. This thread allocates a unit's memory before it requests the gather, and frees the
+// memory: the use of memory does not depend on timing.
+class Unsharding {
+ public:
+  virtual ~Unsharding() = default;
+
+  // Calls GradientSync::leave_after from now on.
+  void notify(GradientSync& gradients) { gradients_ = &gradients; }
+
+  // True if a unit is whole only while the model computes with it.
+  virtual bool reshards() const = 0;
+
+  // The gathers of a pass of training, the first entries of its plan: for `forwards` passes without backward,
+  // then for microbatches. A pass may skip any of them. `trained`: for each parameter, true if it requires a
+  // gradient.
+  virtual std::vector<PlanEntry> plan(int64_t forwards, int64_t microbatches,
+                                      const std::vector<bool>& trained) = 0;
+  // The gathers of passes without backward only.
+  std::vector<PlanEntry> plan_of_forwards(int64_t forwards) { return plan(forwards, 0, {}); }
+  // The gathers of visit_all.
+  std::vector<PlanEntry> plan_of_all();
+
+  // Begins the pass: gathers the root unit. Later writes to the share are not seen by the pass.
+  virtual void begin_pass() = 0;
+  // In place of begin_pass, on a rank that only serves.
+  virtual void serve_pass() = 0;
+  virtual void begin_microbatch(int64_t microbatch);
+  // Serves the remaining gathers of the microbatch.
+  virtual void end_microbatch() { microbatch_ = kNone; }
+  // After the last use, also after an exception: frees held memory.
+  void end_pass();
+
+  // Gathers unit after unit, with all bits, and calls `visit` for each parameter while it is whole.
+  void visit_all(const RankServices::Visit& visit);
+
+ protected:
+  enum class Phase { kForward, kBackward };
+  // A planned gather of a unit.
+  struct Use {
+    std::size_t unit = 0;
+    Phase phase = Phase::kForward;
+    int64_t microbatch = kNone;
+    int first_entry = 0, last_entry = 0;  // [first, last)
+  };
+  static constexpr int64_t kNone = -1;
+
+  // Moves the share of the parameters into memory that other ranks read. `stays`, `cast`: of
+  // ShardedParameters. Collective. All references must outlive this object.
+  Unsharding(SyncClient& sync, State& state, const std::vector<Unit>& units, bool stays,
+             const std::vector<bool>& cast);
+
+  // Plans the gather of a unit by entries that were added from `first_entry` on.
+  void add_use(std::size_t unit, Phase phase, int64_t microbatch, int first_entry,
+               const std::vector<PlanEntry>& entries);
+  PlanEntry entry_of(const ShardedParameters::Block& block, CutPtr cut) const;
+  // The blocks of the unit's parameters.
+  std::span<const ShardedParameters::Block> blocks_of(std::size_t unit) const;
+
+  virtual void unshard(std::size_t unit, Phase phase) = 0;  // returns when the unit is held
+  virtual void prefetch(Phase) {}
+  virtual void reshard(std::size_t /*unit*/, bool /*has_backward*/) {}  // after forward
+  virtual void leave_after(std::size_t unit) { gradients_->leave_after(unit); }
+
+  void request(std::size_t use);
+  void wait(std::size_t unit);
+  void free(std::size_t unit);
+
+  SyncClient& sync_;
+  State& state_;
+  std::vector<Unit> units_;
+  ShardedParameters parameters_;
+  std::vector<Use> uses_;  // in the plan's order
+  std::size_t next_ = 0;   // the first use that is neither requested nor skipped
+  bool active_ = false;    // within a pass
+  int64_t microbatch_ = kNone;
+  std::vector<std::ptrdiff_t> asked_for_;  // of each unit: the use whose gather is in progress, or kNone
+
+ private:
+  void before_forward(std::size_t unit);
+  void after_forward(std::size_t unit, bool has_backward);
+  void before_backward(std::size_t unit);
+
+  GradientSync* gradients_ = nullptr;
+  bool all_ = false;             // the plan is plan_of_all
+  std::size_t backward_at_ = 0;  // the earliest unit whose backward has begun
+  UnitHooks hooks_;
+};
+
+// By the strategy: unit by unit (full, hybrid), or once a pass, after which whole parameters stay in memory.
+// Collective. All references must outlive it.
+std::unique_ptr<Unsharding> make_unsharding(SyncClient& sync, State& state, const std::vector<Unit>& units,
+                                            const ShardingSettings& settings);
+
+}  // namespace tutti
