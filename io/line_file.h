@@ -7,6 +7,7 @@
 #include <string>
 
 #include "runtime/disk.h"
+#include "runtime/log.h"
 
 namespace tutti {
 
@@ -16,7 +17,6 @@ namespace tutti {
 class LineFile {
  public:
   using StepOf = std::function<int64_t(const std::string& line)>;  // -1: torn, or another kind of line
-  using Warn = std::function<void(const std::string& what)>;
 
   LineFile(Disk& disk, std::string path, StepOf step_of, Warn warn);
 

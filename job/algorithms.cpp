@@ -73,7 +73,7 @@ Algorithms make_algorithms(const Job& job) {
 
 std::vector<RequiredAlgorithm> add_required_algorithms(Algorithms& algorithms, const Job& job,
                                                        const Checkpoint& from, const LoadOptions& load,
-                                                       const std::function<void(const std::string&)>& warn) {
+                                                       const Warn& warn) {
   std::vector<Known> known = known_algorithms(algorithms, job.recipe);
   std::vector<RequiredAlgorithm> recorded;
   if (!from.manifest.state.empty()) recorded = RunState::from_json(from.manifest.state).required_algorithms;

@@ -8,6 +8,7 @@
 #include "io/checkpoint/run_state.h"
 #include "job/checkpoint_options.h"
 #include "job/job.h"
+#include "runtime/log.h"
 #include "training/engine/engine.h"
 
 namespace tutti {
@@ -23,8 +24,8 @@ Algorithms make_algorithms(const Job& job);
 // Returns all required algorithms of the run, for its own checkpoints. Call before the model is built.
 // `from`: the checkpoint that the run starts from, with its state; an empty state: none. Throws UserError
 // with the folder and the algorithm that cannot be made.
-std::vector<RequiredAlgorithm> add_required_algorithms(
-    Algorithms& algorithms, const Job& job, const Checkpoint& from = {}, const LoadOptions& load = {},
-    const std::function<void(const std::string&)>& warn = {});
+std::vector<RequiredAlgorithm> add_required_algorithms(Algorithms& algorithms, const Job& job,
+                                                       const Checkpoint& from = {},
+                                                       const LoadOptions& load = {}, const Warn& warn = {});
 
 }  // namespace tutti

@@ -16,8 +16,6 @@ namespace tutti {
 
 namespace {
 
-using Warn = std::function<void(const std::string&)>;
-
 [[noreturn]] void refuse(const std::string& folder, const std::string& setting) {
   throw UserError({folder}, "it was trained with " + setting + ", which is not so in the recipe");
 }

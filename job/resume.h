@@ -7,6 +7,7 @@
 #include "io/checkpoint/checkpoint.h"
 #include "io/checkpoint/run_state.h"
 #include "job/job.h"
+#include "runtime/log.h"
 #include "training/engine/engine.h"
 #include "training/trainee.h"
 
@@ -17,7 +18,7 @@ namespace tutti {
 // seed, batch, data, [data.train] shuffle, drop_last or sampling, [model] but for dropout, or tensors. `warn`
 // is called for each ignored name.
 RunState resume(Trainee& trainee, const Disk& disk, const Checkpoint& checkpoint, const Job& job,
-                const LoadOptions& load = {}, const std::function<void(const std::string&)>& warn = {});
+                const LoadOptions& load = {}, const Warn& warn = {});
 
 // Adds the tensors of algorithms and callbacks to the trainee, for saving and restoring.
 void add_listener_tensors(Trainee& trainee, const Engine& engine);

@@ -1,11 +1,15 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
 namespace tutti {
 
 enum class LogLevel { kDebug, kInfo, kWarning, kError };
+
+// Takes a warning; may be empty where it says so.
+using Warn = std::function<void(const std::string& what)>;
 
 // A rank's log, written by spdlog: to a file (log/rank-N.log), warnings and errors also to standard error.
 class Log {

@@ -8,6 +8,8 @@
 #include <optional>
 #include <string>
 
+#include "runtime/log.h"
+
 namespace tutti {
 
 // The services of a run for a rank's algorithms, callbacks and evaluations. This base serves a single rank
@@ -50,7 +52,7 @@ class RankServices {
   void warn(const std::string& what) const {
     if (on_warning) on_warning(what);
   }
-  std::function<void(const std::string&)> on_warning;
+  Warn on_warning;
   // The rate of the next step by the schedule. Set by Compute.
   std::function<double()> scheduled_lr;
 };

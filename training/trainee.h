@@ -13,6 +13,7 @@
 #include "models/model.h"
 #include "models/zoo/factory.h"
 #include "recipe/setting.h"
+#include "runtime/log.h"
 #include "tensors/rank_topology.h"
 #include "tensors/tree.h"
 #include "training/optimizers/optimizer.h"
@@ -85,7 +86,7 @@ struct RestoreFilter {
   std::function<bool(const std::string& name)> ignored = {};   // tensors that are not restored
   std::function<bool(const std::string& name)> optional = {};  // may be missing in the checkpoint
   // Called for each name that only the checkpoint or only the trainee has; if empty, such a name is an error.
-  std::function<void(const std::string& what)> warn = {};
+  Warn warn = {};
 };
 
 // Reads tensors into the trainee by name; parameters and optimizer state also by the name before surgery

@@ -155,7 +155,7 @@ void Compute::restore(const Prepare& start) try {
   blame(start, error);
 }
 
-std::function<void(const std::string&)> Compute::rank_zero_warning() const {
+Warn Compute::rank_zero_warning() const {
   return [this](const std::string& what) {
     if (state_.topology.rank == 0) log_.warning(what);
   };

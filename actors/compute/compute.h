@@ -43,7 +43,7 @@ class Compute final : public Actor {
   void build_model();
   void restore(const Prepare& start);
   void restore_run(const RunState& saved, const std::string& folder);
-  std::function<void(const std::string&)> rank_zero_warning() const;
+  Warn rank_zero_warning() const;
   [[noreturn]] void blame(const Prepare& start, const std::exception& error) const;
 
   const Job& job_;

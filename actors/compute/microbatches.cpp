@@ -47,7 +47,7 @@ void Microbatches::begin_attempt(const Batch& batch, int64_t first_sample) {
   passes_ = 0;
 }
 
-MicrobatchResult Microbatches::run(const std::function<void()>& move) {
+MicrobatchResult Microbatches::run(const Closure::Move& move) {
   MicrobatchResult result = begin_result();
   const int64_t held = Meter::scoped_bytes(state_.device.memory_slot);
   const bool first_pass = passes_++ == 0;
@@ -109,7 +109,7 @@ void Microbatches::begin_batch() {
   first_sample_ = state_.first_sample;  // moves where events change the number of samples
 }
 
-void Microbatches::begin_again(const std::function<void()>& move) {
+void Microbatches::begin_again(const Closure::Move& move) {
   {
     const at::NoGradGuard no_grad;
     move();

@@ -13,6 +13,7 @@
 #include "tensors/tree.h"
 #include "training/engine/engine.h"
 #include "training/evaluation/train_metrics.h"
+#include "training/optimizers/closure.h"
 #include "training/state.h"
 
 namespace tutti {
@@ -53,7 +54,7 @@ class Microbatches {
   //
   // If memory runs out (c10::OutOfMemoryError), the attempt is aborted: its memory is freed, its buckets are
   // reported as zeros, and another one may begin.
-  MicrobatchResult run(const std::function<void()>& move = {});
+  MicrobatchResult run(const Closure::Move& move = {});
 
   // Frees the memory of the step, after its gradients are used or the step is skipped.
   void end_step();
@@ -76,7 +77,7 @@ class Microbatches {
  private:
   MicrobatchResult begin_result();
   void begin_batch();
-  void begin_again(const std::function<void()>& move);
+  void begin_again(const Closure::Move& move);
   void begin_part(int64_t first_sample);  // place of its first sample in the global batch
   int64_t part_size(int64_t samples) const;
   void train_part(const Batch& whole, int64_t first, int microbatch, MicrobatchResult& result);

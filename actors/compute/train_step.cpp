@@ -74,7 +74,7 @@ struct TrainStep::StepAborted {
 class TrainStep::Passes final : public Closure {
  public:
   explicit Passes(TrainStep& step) : step_(step) {}
-  double pass(const std::function<void()>& move) override { return step_.extra_pass(move); }
+  double pass(const Closure::Move& move) override { return step_.extra_pass(move); }
   void step() override { step_.state_.optimizer->step(step_.grad_scale_.fill_(step_.state_.grad_scale)); }
 
  private:
@@ -173,7 +173,7 @@ bool TrainStep::attempt(const BatchReady& ready, double lr) {
 }
 
 // Forward, backward and their verdict. False if all ranks abort the attempt.
-bool TrainStep::pass(const std::function<void()>& move) {
+bool TrainStep::pass(const Closure::Move& move) {
   MemoryAttempt attempt(recorder_, state_.device.memory_slot);
   MicrobatchResult& mine = mine_ = microbatches_->run(move);
   mine.failed_allocation = attempt.end(mine.failed_allocation);
@@ -289,7 +289,7 @@ bool TrainStep::commit() try {
   return !step.out_of_memory;
 }
 
-double TrainStep::extra_pass(const std::function<void()>& move) {
+double TrainStep::extra_pass(const Closure::Move& move) {
   record(TraceKind::kExtraPass, sum_.passes);
   {
     const KeptWeights kept(*this);

@@ -88,9 +88,9 @@ class TrainStep {
   };
 
   bool attempt(const BatchReady& ready, double lr);
-  bool pass(const std::function<void()>& move = {});
+  bool pass(const Closure::Move& move = {});
   void vote(Verdict& mine) const;
-  double extra_pass(const std::function<void()>& move);
+  double extra_pass(const Closure::Move& move);
   void add_up(PassResult all);
   void take_gradients();
   bool commit();

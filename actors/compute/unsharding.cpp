@@ -20,10 +20,11 @@ Unsharding::Unsharding(SyncClient& sync, State& state, const std::vector<Unit>& 
       state_(state),
       units_(units),
       parameters_(state, units, stays, cast),
-      asked_for_(units.size(), kNone),
-      hooks_(units, {[this](std::size_t u) { before_forward(u); },
-                     [this](std::size_t u, bool backward) { after_forward(u, backward); },
-                     [this](std::size_t u) { before_backward(u); }}) {
+      asked_for_(units.size(), kNone) {
+  for (std::size_t u = 0; u < units.size(); ++u)
+    if (units[u].slot)
+      hooks_.push_back(units[u].slot->around(
+          [this, u](const TensorTree& input, const Slot::Next& next) { return forward(u, input, next); }));
   parameters_.bind(sync.allocate(GroupRole::kGathers, parameters_.shared_bytes()));
 }
 
@@ -81,7 +82,7 @@ void Unsharding::visit_all(const RankServices::Visit& visit) {
   }
 }
 
-void Unsharding::before_forward(std::size_t unit) {
+TensorTree Unsharding::forward(std::size_t unit, const TensorTree& input, const Slot::Next& next) {
   if (!active_)
     throw UserError(
         "the model is run outside of training and evaluation, when its sharded parameters are "
@@ -89,13 +90,28 @@ void Unsharding::before_forward(std::size_t unit) {
   sync_.record(TraceKind::kUnitForward, static_cast<int64_t>(unit));
   unshard(unit, Phase::kForward);
   prefetch(Phase::kForward);
-}
-
-void Unsharding::after_forward(std::size_t unit, bool has_backward) {
+  TensorTree output = next(input);
+  const bool has_backward = hook_backward(unit, output);
   sync_.record(TraceKind::kUnitForwardDone, static_cast<int64_t>(unit));
   reshard(unit, has_backward);
+  return output;
 }
 
+// A hook on the tensor, unlike a function that passes it on, leaves operations in place possible. False if
+// there is no backward.
+bool Unsharding::hook_backward(std::size_t unit, const TensorTree& output) const {
+  bool any = false;
+  for (const auto& [name, tensor] : output.leaves()) {
+    if (!tensor.requires_grad()) continue;
+    any = true;
+    tensor.register_hook([unit, self = std::weak_ptr(self_)](const at::Tensor&) {
+      if (const auto live = self.lock()) (*live)->before_backward(unit);
+    });
+  }
+  return any;
+}
+
+// Called once for each output with a gradient.
 void Unsharding::before_backward(std::size_t unit) {
   if (!active_ || unit >= backward_at_) return;
   backward_at_ = unit;

@@ -9,7 +9,7 @@
 #include "actors/messages/plan_entry.h"
 #include "sharding/catalog.h"
 #include "sharding/sharded_parameters.h"
-#include "sharding/unit_hooks.h"
+#include "sharding/units.h"
 #include "training/state.h"
 
 namespace tutti {
@@ -18,9 +18,14 @@ namespace tutti {
 // runs. The order of the gathers is fixed before the pass; this rank serves its part of a unit even if it
 // does not call the unit. This thread allocates a unit's memory before it requests the gather, and frees the
 // memory: the use of memory does not depend on timing.
+//
+// Hooks on the slots of all units but the root unit say when the model computes with a unit. Backward runs in
+// the reverse order of forward: when the backward of a unit begins, that of all units called after it is
+// over.
 class Unsharding {
  public:
   virtual ~Unsharding() = default;
+  Unsharding(const Unsharding&) = delete;
 
   // Calls GradientSync::leave_after from now on.
   void notify(GradientSync& gradients) { gradients_ = &gradients; }
@@ -94,14 +99,16 @@ class Unsharding {
   std::vector<std::ptrdiff_t> asked_for_;  // of each unit: the use whose gather is in progress, or kNone
 
  private:
-  void before_forward(std::size_t unit);
-  void after_forward(std::size_t unit, bool has_backward);
+  TensorTree forward(std::size_t unit, const TensorTree& input, const Slot::Next& next);
+  bool hook_backward(std::size_t unit, const TensorTree& output) const;
   void before_backward(std::size_t unit);
 
   GradientSync* gradients_ = nullptr;
   bool all_ = false;             // the plan is plan_of_all
   std::size_t backward_at_ = 0;  // the earliest unit whose backward has begun
-  UnitHooks hooks_;
+  std::vector<Slot::Hook> hooks_;
+  std::shared_ptr<Unsharding*> self_ =
+      std::make_shared<Unsharding*>(this);  // hooks of tensors may outlive it
 };
 
 // By the strategy: unit by unit (full, hybrid), or once a pass, after which whole parameters stay in memory.

@@ -11,6 +11,7 @@
 #include "io/checkpoint/checkpoint_names.h"
 #include "io/hdf5/hdf5_writer.h"
 #include "runtime/disk.h"
+#include "runtime/log.h"
 #include "tensors/param_view.h"
 
 namespace tutti {
@@ -110,7 +111,7 @@ std::vector<std::string> checkpoints_to_try(const Disk& disk, const std::string&
 // Options of the search for a good checkpoint. `verify` throws OperatingError for a bad one; empty:
 // verify_files on all files. `on_bad` is called for each bad one.
 struct CheckpointSearch {
-  std::function<void(const std::string& problem)> on_bad;
+  Warn on_bad;
   std::function<void(const Checkpoint&)> verify = {};
 };
 

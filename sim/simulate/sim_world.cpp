@@ -7,7 +7,6 @@
 #include "job/run_journal.h"
 #include "runtime/actor/stop_token.h"
 #include "runtime/error.h"
-#include "sim/environment/sim_launcher.h"
 #include "sim/faults/failing_memory.h"
 #include "tensors/meter.h"
 
@@ -18,6 +17,8 @@ constexpr const char* kBudgetLabel = "memory_budget";
 constexpr Nanoseconds kPollInterval = std::chrono::milliseconds(100);
 constexpr uint64_t kMeanStepUs = 20'000;
 constexpr uint64_t kMaxDiskCallUs = 500;
+constexpr Nanoseconds kLauncherPolls = std::chrono::milliseconds(20);
+constexpr Nanoseconds kGracePeriod = std::chrono::seconds(1);
 
 // The phase that begins with this event, if any.
 std::optional<FaultPhase> phase_of(TraceKind kind) {
@@ -97,6 +98,52 @@ struct SimWorld::Rank {
   FailingMemory memory;
 };
 
+// Acts like mpirun: a second after the process of a rank failed it sends SIGTERM to the others, and another
+// second later it kills them.
+class SimWorld::Launcher final : public Actor {
+ public:
+  explicit Launcher(SimWorld& world) : world_(world), cleaned_(world.job_.world) {}
+
+  void receive(Context&, Envelope&) override {}
+
+  std::optional<TimePoint> idle(Context& context) override {
+    clean_up(context);
+    const TimePoint now = context.now();
+    const bool terminates = terminate_at_ && now >= *terminate_at_;
+    if (terminates) terminate_at_.reset();
+    for (int rank = 0; rank < std::ssize(cleaned_); ++rank) {
+      if (terminates && !has_ended(rank))
+        world_.scheduler_.post(world_.ranks_[rank]->actors.supervisor, StopRequested{});
+      if (kill_at_ && now >= *kill_at_ && !has_ended(rank)) world_.kill(rank);
+    }
+    return now + kLauncherPolls;
+  }
+
+ private:
+  bool has_ended(int rank) const { return world_.scheduler_.stopped(rank); }
+
+  void clean_up(Context& context) {
+    int ended = 0;
+    for (int rank = 0; rank < std::ssize(cleaned_); ++rank) {
+      if (!has_ended(rank)) continue;
+      ++ended;
+      if (cleaned_[rank]) continue;
+      cleaned_[rank] = true;
+      world_.disk_.release_locks(rank);
+      if (world_.scheduler_.stop_token_of(rank).aborted())
+        world_.network_.lose_packets_of(rank);  // else MPI_Finalize delivers them
+      if (world_.end_of(rank).well() || kill_at_) continue;
+      terminate_at_ = context.now() + kGracePeriod;
+      kill_at_ = *terminate_at_ + kGracePeriod;
+    }
+    if (ended == std::ssize(cleaned_)) context.stop();
+  }
+
+  SimWorld& world_;
+  std::vector<bool> cleaned_;  // by rank
+  std::optional<TimePoint> terminate_at_, kill_at_;
+};
+
 SimWorld::SimWorld(const Job& job, SimDisk& disk, const FaultPlan* faults, const SimSeams& seams,
                    Options options)
     : job_(job),
@@ -127,7 +174,7 @@ SimWorld::SimWorld(const Job& job, SimDisk& disk, const FaultPlan* faults, const
   track_samples();
   if (seams_.job) seams_.job(job_, options_.attempt);
   for (int rank = 0; rank < job_.world; ++rank) add(rank);
-  add_launcher();
+  scheduler_.install(scheduler_.reserve("launcher", job_.world), std::make_unique<Launcher>(*this));
 }
 
 SimWorld::~SimWorld() = default;
@@ -189,24 +236,6 @@ std::unique_ptr<Recorder> SimWorld::journal_of(int rank) const {
   Job job = job_;
   job.run_dir = options_.journals;
   return make_recorder(job, rank, kSimulatedHost);
-}
-
-void SimWorld::add_launcher() {
-  using ProcessState = SimLauncher::ProcessState;
-  SimLauncher::Job job;
-  job.ranks = job_.world;
-  job.state = [this](int rank) {
-    if (!scheduler_.stopped(rank)) return ProcessState::kRunning;
-    return end_of(rank).well() ? ProcessState::kSucceeded : ProcessState::kFailed;
-  };
-  job.clean_up = [this](int rank) {
-    disk_.release_locks(rank);
-    if (scheduler_.stop_token_of(rank).aborted())
-      network_.lose_packets_of(rank);  // else MPI_Finalize delivers them
-  };
-  job.terminate = [this](int rank) { scheduler_.post(ranks_[rank]->actors.supervisor, StopRequested{}); };
-  job.kill = [this](int rank) { kill(rank); };
-  scheduler_.install(scheduler_.reserve("launcher", job_.world), std::make_unique<SimLauncher>(job));
 }
 
 SimAttempt SimWorld::run() {

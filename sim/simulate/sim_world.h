@@ -62,11 +62,11 @@ class SimWorld {
     int64_t remaining;
   };
   struct Rank;
+  class Launcher;
 
   RankEnvironment environment_of(int rank);
   void add(int rank);
   std::unique_ptr<Recorder> journal_of(int rank) const;
-  void add_launcher();
   void on_event(int rank, const TraceEvent& event);
   void observe(int rank, const TraceEvent& event);
   void track_samples();

@@ -41,7 +41,7 @@ class Training final : public Closure {
     return loss;
   }
 
-  double pass(const std::function<void()>& move) override {
+  double pass(const Move& move) override {
     const c10::NoGradGuard no_grad;
     std::vector<at::Tensor> before;
     for (const auto& view : state_.views) before.push_back(view.tensor.clone());

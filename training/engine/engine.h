@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/log.h"
 #include "training/engine/algorithm.h"
 #include "training/engine/callback.h"
 #include "training/engine/event.h"
@@ -42,9 +43,9 @@ class Engine {
     Algorithms algorithms;
     Callbacks callbacks;
     Callbacks destinations;
-    std::vector<AlgorithmPass> passes;             // after the built-in ones
-    std::function<void(const std::string&)> warn;  // may be empty
-    bool log_traces = false;  // "algorithm_traces/EMA/batch_end" = 1 if the algorithm ran
+    std::vector<AlgorithmPass> passes;  // after the built-in ones
+    Warn warn;                          // may be empty
+    bool log_traces = false;            // "algorithm_traces/EMA/batch_end" = 1 if the algorithm ran
   };
 
   // State and logger must outlive the engine. Throws UserError if algorithms exclude each other.

@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 
+#include "runtime/log.h"
 #include "runtime/process/child_process.h"
 #include "training/loggers/json_lines.h"
 
@@ -12,8 +13,6 @@ namespace tutti {
 // if the program does not read, or ends early; both are reported.
 class CommandLogger final : public JsonLines {
  public:
-  using Warn = std::function<void(const std::string& what)>;
-
   // `start` may be null: then no program is started and nothing is written.
   CommandLogger(std::string command, bool rank_zero_only, StartChild start, Warn warn);
 

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "runtime/log.h"
 #include "runtime/terminal_output.h"
 #include "training/loggers/logger_destination.h"
 
@@ -14,8 +15,6 @@ namespace tutti {
 // Prints the latest metrics and tables at an interval: composer.loggers.ConsoleLogger.
 class ConsoleLogger final : public LoggerDestination {
  public:
-  using Warn = std::function<void(const std::string& what)>;
-
   // `log_interval` in any unit; a null `out` prints nothing. `warn` receives problems of the output.
   ConsoleLogger(const Time& log_interval, std::FILE* out, bool log_traces, Warn warn = nullptr);
 

@@ -69,11 +69,11 @@ std::string logged_path(const LogStart& start, const std::string& pattern) {
   return logger_path(start.run_dir, start.run_name, start.rank, pattern);
 }
 
-FileLines::FileLines(Disk& disk, LoggedFile file, LineKind kind, LineFile::Warn warn)
+FileLines::FileLines(Disk& disk, LoggedFile file, LineKind kind, Warn warn)
     : disk_(disk),
       options_(std::move(file)),
       kind_(std::move(kind)),
-      warn_(warn ? std::move(warn) : LineFile::Warn(print_warning)) {}
+      warn_(warn ? std::move(warn) : Warn(print_warning)) {}
 
 void FileLines::open(const LogStart& start) {
   const std::string path = logged_path(start, options_.filename);
@@ -106,7 +106,7 @@ void FileLines::finish() {
   if (file_) file_->finish();
 }
 
-FileLogger::FileLogger(Disk& disk, LoggedFile file, bool log_traces, LineFile::Warn warn)
+FileLogger::FileLogger(Disk& disk, LoggedFile file, bool log_traces, Warn warn)
     : LineLogger(disk, std::move(file), {step_of_text}, std::move(warn)), log_traces_(log_traces) {}
 
 void FileLogger::line(const char* type, const LogTime& time, const std::string& name,
@@ -138,7 +138,7 @@ void FileLogger::log_table(const LoggedTable& table, const LogTime& time) {
   line("table", time, table.name, json_of(table));
 }
 
-CsvLogger::CsvLogger(Disk& disk, LoggedFile file, LineFile::Warn warn)
+CsvLogger::CsvLogger(Disk& disk, LoggedFile file, Warn warn)
     : LineLogger(disk, std::move(file), {step_of_row, row_without_epoch}, std::move(warn)) {}
 
 void CsvLogger::open(const LogStart& start) {
@@ -159,7 +159,7 @@ void CsvLogger::log_traces(const LoggedTraces& traces, const LogTime& time) {
   for (const auto& [name, ran] : traces) row(time, name, ran);
 }
 
-JsonlLogger::JsonlLogger(Disk& disk, LoggedFile file, LineFile::Warn warn)
+JsonlLogger::JsonlLogger(Disk& disk, LoggedFile file, Warn warn)
     : LineLogger(disk, std::move(file), {step_of_json, json_without_epoch}, std::move(warn)) {}
 
 }  // namespace tutti

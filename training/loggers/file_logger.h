@@ -26,7 +26,7 @@ struct LineKind {
 class FileLines {
  public:
   // `warn` receives write failures; default: standard error.
-  FileLines(Disk& disk, LoggedFile file, LineKind kind, LineFile::Warn warn);
+  FileLines(Disk& disk, LoggedFile file, LineKind kind, Warn warn);
 
   void open(const LogStart& start);
   void append(const std::string& line);
@@ -42,7 +42,7 @@ class FileLines {
   Disk& disk_;
   LoggedFile options_;
   LineKind kind_;
-  LineFile::Warn warn_;
+  Warn warn_;
   std::unique_ptr<LineFile> file_;
   std::unordered_set<std::string> earlier_lines_;  // of the step before the resume point, without epochs
   int64_t unflushed_ = 0;                          // steps
@@ -53,7 +53,7 @@ template <class Destination>
 // A destination that writes a line file.
 class LineLogger : public Destination {
  public:
-  LineLogger(Disk& disk, LoggedFile file, LineKind kind, LineFile::Warn warn)
+  LineLogger(Disk& disk, LoggedFile file, LineKind kind, Warn warn)
       : lines_(disk, std::move(file), std::move(kind), std::move(warn)) {}
 
   bool rank_zero_only() const override { return lines_.options().rank_zero_only; }
@@ -73,7 +73,7 @@ class LineLogger : public Destination {
 // Writes everything as lines of text: composer.loggers.FileLogger, plus [step=] in each line.
 class FileLogger final : public LineLogger<LoggerDestination> {
  public:
-  FileLogger(Disk& disk, LoggedFile file, bool log_traces, LineFile::Warn warn = {});
+  FileLogger(Disk& disk, LoggedFile file, bool log_traces, Warn warn = {});
 
   std::string name() const override { return "FileLogger"; }
   void log_hyperparameters(const LoggedHyperparameters& all, const LogTime& time) override;
@@ -91,7 +91,7 @@ class FileLogger final : public LineLogger<LoggerDestination> {
 // Writes metrics and traces as comma-separated values: step, batch, epoch, name, value.
 class CsvLogger final : public LineLogger<LoggerDestination> {
  public:
-  CsvLogger(Disk& disk, LoggedFile file, LineFile::Warn warn = {});
+  CsvLogger(Disk& disk, LoggedFile file, Warn warn = {});
 
   std::string name() const override { return "CsvLogger"; }
   void open(const LogStart& start) override;
@@ -105,7 +105,7 @@ class CsvLogger final : public LineLogger<LoggerDestination> {
 // Writes everything as JSON lines.
 class JsonlLogger final : public LineLogger<JsonLines> {
  public:
-  JsonlLogger(Disk& disk, LoggedFile file, LineFile::Warn warn = {});
+  JsonlLogger(Disk& disk, LoggedFile file, Warn warn = {});
   std::string name() const override { return "JsonlLogger"; }
 
  protected:

@@ -29,7 +29,7 @@ JsonFields fields_at(int64_t step, const LogTime& time) { return {{"step", step}
 }  // namespace
 
 MetricsFile::MetricsFile(Disk& disk, const Clock& clock, const std::string& run_dir, double started_s,
-                         LineFile::Warn warn)
+                         Warn warn)
     : clock_(clock),
       started_s_(started_s),
       warn_(std::move(warn)),

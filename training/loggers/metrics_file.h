@@ -16,8 +16,7 @@ namespace tutti {
 class MetricsFile final : public LoggerDestination {
  public:
   // `started_s`: unix time of the process's start, the zero of "since_start_s" in the first line.
-  MetricsFile(Disk& disk, const Clock& clock, const std::string& run_dir, double started_s,
-              LineFile::Warn warn);
+  MetricsFile(Disk& disk, const Clock& clock, const std::string& run_dir, double started_s, Warn warn);
 
   std::string name() const override { return "metrics.jsonl"; }
   bool numbers_only() const override { return true; }
@@ -48,7 +47,7 @@ class MetricsFile final : public LoggerDestination {
 
   const Clock& clock_;
   double started_s_;
-  LineFile::Warn warn_;
+  Warn warn_;
   LineFile lines_;
   LoggedMetrics collected_;                               // since the last line
   std::unordered_map<std::string, std::size_t> indices_;  // in collected_

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/clock.h"
+#include "runtime/log.h"
 #include "runtime/terminal_output.h"
 #include "training/loggers/logger_destination.h"
 #include "training/loggers/run_result.h"
@@ -38,7 +39,7 @@ class Progress final : public LoggerDestination {
     };  // the newest good one, or ""
     std::function<void(const std::string& json)> write_result =
         nullptr;  // "": removes that of an earlier attempt
-    std::function<void(const std::string& what)> warn;
+    Warn warn;
   };
 
   Progress(Options options, const Clock& clock);

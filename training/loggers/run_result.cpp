@@ -43,8 +43,7 @@ std::string metrics_json(const std::vector<EvaluatedMetric>& metrics) {
 
 }  // namespace
 
-void write_result(Disk& disk, const std::string& run_dir, const std::string& json,
-                  const std::function<void(const std::string& what)>& warn) try {
+void write_result(Disk& disk, const std::string& run_dir, const std::string& json, const Warn& warn) try {
   if (!disk.exists(run_dir)) return;  // the run ends because somebody moved or removed the folder
   const std::string path = run_dir + '/' + kResultFile;
   if (json.empty()) return disk.remove_all(path);
@@ -59,7 +58,7 @@ void write_result(Disk& disk, const std::string& run_dir, const std::string& jso
 }
 
 void leave_error(Disk& disk, const std::string& run_dir, const std::string& reason, bool print,
-                 const std::function<void(const std::string& what)>& warn) {
+                 const Warn& warn) {
   const std::string json = json_line({{"ended", std::string("error")}, {"reason", reason}});
   if (print) {
     std::puts(json.c_str());

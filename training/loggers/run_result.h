@@ -8,6 +8,7 @@
 
 #include "io/formats/run_metrics.h"
 #include "runtime/disk.h"
+#include "runtime/log.h"
 #include "training/loggers/logger_destination.h"
 
 namespace tutti {
@@ -36,11 +37,10 @@ struct RunResult {
 };
 
 // Replaces result.json in the run folder; removes it if `json` is "". Trouble is a warning.
-void write_result(Disk& disk, const std::string& run_dir, const std::string& json,
-                  const std::function<void(const std::string& what)>& warn);
+void write_result(Disk& disk, const std::string& run_dir, const std::string& json, const Warn& warn);
 // Writes the result of a run that ended with an error: "ended" is "error". `print`: also on standard output.
 void leave_error(Disk& disk, const std::string& run_dir, const std::string& reason, bool print,
-                 const std::function<void(const std::string& what)>& warn);
+                 const Warn& warn);
 
 // "3:07", "1:02:30" (hours, minutes, seconds).
 std::string duration_text(double s);

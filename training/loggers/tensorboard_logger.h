@@ -8,6 +8,7 @@
 #include "io/formats/event_file.h"
 #include "runtime/clock.h"
 #include "runtime/disk.h"
+#include "runtime/log.h"
 #include "runtime/printable.h"
 #include "training/loggers/logger_destination.h"
 #include "training/loggers/options.h"
@@ -22,7 +23,6 @@ class TensorboardLogger final : public LoggerDestination {
   using Options = TensorboardLoggerOptions;
 
   // `warn` receives write failures; default: standard error.
-  using Warn = std::function<void(const std::string& what)>;
   TensorboardLogger(Disk& disk, const Clock& clock, Options options, Warn warn = {})
       : disk_(disk),
         clock_(clock),

@@ -59,7 +59,7 @@ TEST(Shares, NoGradientsAreClippedOnNoRank) {
 
 class OnePass final : public Closure {
  public:
-  double pass(const std::function<void()>& move) override {
+  double pass(const Move& move) override {
     const at::NoGradGuard no_grad;
     move();
     ++passes;
@@ -73,7 +73,7 @@ class OnePass final : public Closure {
 class WithoutSums final : public Closure {
  public:
   explicit WithoutSums(State& state) : state_(state) {}
-  double pass(const std::function<void()>& move) override {
+  double pass(const Move& move) override {
     const auto services = std::make_shared<ScriptedServices>();
     services->of_shards = [](const at::Tensor&) { ADD_FAILURE() << "a sum within a pass"; };
     state_.services = services;

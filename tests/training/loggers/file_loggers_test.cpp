@@ -45,7 +45,7 @@ class FileLoggersTest : public testing::Test {
   SmallDisk disk_{1000};
   LogStart start_{.run_name = "trial", .run_dir = scratch_.path(), .max_duration = Time::parse("3ep")};
   std::vector<std::string> warnings_;
-  LineFile::Warn warn_ = [this](const std::string& what) { warnings_.push_back(what); };
+  Warn warn_ = [this](const std::string& what) { warnings_.push_back(what); };
 };
 
 TEST_F(FileLoggersTest, LinesThatNeverFoundRoomAreCountedAtTheEnd) {
