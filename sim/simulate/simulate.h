@@ -16,7 +16,7 @@ struct SimulateOptions {
   int jobs = 0;                    // processes; 0 = as many as cores
   bool once = false;               // do not run each seed twice and compare
   std::string run_dir;             // for the journals of a single seed; must have none; "" = none are kept
-  int share_of = 0;                // simulate each such seed in this process, as a worker; 0: start workers
+  int share_of = 0;                // simulate every N-th seed in this process, as a worker; 0: start workers
 };
 
 // Simulates the recipe and prints the results. Returns the exit code: 0 if no invariant was violated and

@@ -246,6 +246,10 @@ Kind<MLPerfOptions> MLPerfOptions::kind() {
        left_out("cache_clear_cmd", "callbacks start no programs; run it before `tutti train`")}};
 }
 
+std::string MLPerfOptions::result_path(const std::string& system) const {
+  return root_folder + "/results/" + system + "/" + benchmark + "/result_" + std::to_string(index) + ".txt";
+}
+
 Catalog callback_catalog() {
   std::vector<Entry> entries = CallbackKinds::entries();
   for (Entry& entry : of_checkpoint()) entries.push_back(std::move(entry));
