@@ -130,6 +130,14 @@ struct Bound {
   }
 };
 
+// The keys of both lists.
+template <class Options>
+std::vector<Bound<Options>> with_keys(std::vector<Bound<Options>> keys,
+                                      const std::vector<Bound<Options>>& more) {
+  keys.insert(keys.end(), more.begin(), more.end());
+  return keys;
+}
+
 // Binds a key to a member: its type is the member's, its default the member's initial value. For a member of
 // a base of the options, `As` is the options: option<MixUpOptions>("input_key",
 // &SampleMixingOptions::input_key).
