@@ -290,8 +290,7 @@ RunDiff diff_runs(const std::string& run_a, const std::string& run_b, int64_t st
   std::set<std::string> newest;
   if (start_a == 0) newest.insert(run_a);
   if (start_b == 0) newest.insert(run_b);
-  for (const std::string& run : newest)
-    if (const std::string starts = starts_passed_over(run); !starts.empty()) result.text += '\n' + starts;
+  for (const std::string& run : newest) result.text += ignored_attempts(run);
   return result;
 }
 

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "io/formats/json_text.h"
+#include "io/journal/recorded_run.h"
 #include "io/run_paths.h"
 #include "runtime/error.h"
 #include "runtime/regular_file.h"
@@ -28,19 +29,22 @@ bool is_there(const std::string& folder, const char* name) {
   return fs::exists(status);
 }
 
-// True if a subfolder of FOLDER/PARENT has a file of this name.
-bool has_below(const std::string& folder, const char* parent, const char* name) {
+// True if a subfolder of the folder has the file `path_of` it.
+bool has_below(const std::string& folder, std::string (*path_of)(const std::string& subfolder)) {
   std::error_code error, unknown;
-  for (fs::directory_iterator below(fs::path(folder) / parent, error), end; !error && below != end;
-       below.increment(error))
-    if (fs::exists(below->path() / name, unknown)) return true;
+  for (fs::directory_iterator below(folder, error), end; !error && below != end; below.increment(error))
+    if (fs::exists(path_of(below->path()), unknown)) return true;
   return false;
 }
+
+std::string journal_of(const std::string& attempt) { return journal_path(attempt, /*rank=*/0); }
+std::string manifest_of(const std::string& checkpoint) { return checkpoint + "/manifest.json"; }
 
 // Other programs also have a folder or a file called log.
 bool has_been_trained_in(const std::string& folder) {
   return std::ranges::any_of(kLeft, [&](const char* name) { return is_there(folder, name); }) ||
-         has_below(folder, "journal", "rank-0.journal") || has_below(folder, kCheckpoints, "manifest.json");
+         has_below(journals_folder(folder), journal_of) ||
+         has_below(folder + '/' + kCheckpoints, manifest_of);
 }
 
 // The host of a run under way; "" = not known.

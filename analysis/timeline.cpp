@@ -100,10 +100,9 @@ std::string write_timeline(Disk& disk, const std::string& run_dir, const std::st
     messages += timeline.messages();
   }
   trace.close();
-  const std::string passed_over = start == 0 ? starts_passed_over(run_dir) : "";
   return out + ": " + std::to_string(run.world()) + (run.world() == 1 ? " rank, " : " ranks, ") +
          std::to_string(messages) + " messages; open it at https://ui.perfetto.dev" +
-         (passed_over.empty() ? "" : '\n' + passed_over);
+         (start == 0 ? ignored_attempts(run_dir) : "");
 }
 
 }  // namespace tutti

@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "cli/command_line.h"
-#include "cli/recipe_request.h"
+#include "cli/library_command.h"
 #include "job/foreign_names.h"
 #include "job/recipe_catalogs.h"
 #include "recipe/name_hints.h"
@@ -93,13 +93,6 @@ std::optional<int> parse(CLI::App& app, int argc, char** argv) {
   return std::nullopt;
 }
 
-// Under mpirun, a rank that cannot start informs the other ranks.
-int refuse(const std::string& why) {
-  LibraryArguments arguments;
-  arguments.path = why;
-  return run_request("refuse", arguments);
-}
-
 int run(int argc, char** argv) {
   CLI::App app("Distributed deep-learning training in C++.", "tutti");
   Action action;
@@ -112,7 +105,7 @@ int run(int argc, char** argv) {
     if (const auto code = parse(app, argc, argv)) return *code;
   } catch (const UserError& error) {
     if (!launched_rank()) throw;
-    return refuse(error.what());
+    return run_in_library(Refusal{error.what()});  // a rank that cannot start informs the other ranks
   }
   if (rank() > 0 && !app.got_subcommand("train")) return 0;  // other commands run in one process
   return action();

@@ -3,7 +3,7 @@
 #include "analysis/run_folder.h"
 #include "analysis/timeline.h"
 #include "cli/commands.h"
-#include "cli/recipe_request.h"
+#include "cli/library_command.h"
 #include "io/run_paths.h"
 #include "runtime/disk.h"
 #include "runtime/error.h"
@@ -59,25 +59,25 @@ int stop_run(const std::string& run_dir) {
 
 void add_replay(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("replay", "Run a recorded run again in one process and compare it");
-  auto arguments = std::make_shared<LibraryArguments>();
-  command->add_option("RUN", arguments->path, "the run's folder")->required();
-  add_attempt_option(*command, arguments->attempt);
-  command->add_option("--until", arguments->until, "the last step to replay")->transform(step());
+  auto options = std::make_shared<ReplayOptions>();
+  command->add_option("RUN", options->run_dir, "the run's folder")->required();
+  add_attempt_option(*command, options->start);
+  command->add_option("--until", options->until, "the last step to replay")->transform(step());
   command
-      ->add_option("--break-at", arguments->break_at,
+      ->add_option("--break-at", options->break_at,
                    "write the state of every rank before this step to HDF5 files, and end")
       ->transform(step());
-  command->add_option("--rank", arguments->rank, "compare this rank only")->type_name("R");
-  command->callback([&action, arguments] { action = [=] { return run_request("replay", *arguments); }; });
+  command->add_option("--rank", options->rank, "compare this rank only")->type_name("R");
+  command->callback([&action, options] { action = [=] { return run_in_library(*options); }; });
 }
 
 void add_inspect(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("inspect", "Show the contents of a checkpoint or a run folder");
-  auto arguments = std::make_shared<LibraryArguments>();
-  command->add_option("PATH", arguments->path, "the checkpoint's or the run's folder")->required();
-  command->add_flag("--digest", arguments->digest,
+  auto options = std::make_shared<InspectOptions>();
+  command->add_option("PATH", options->path, "the checkpoint's or the run's folder")->required();
+  command->add_flag("--digest", options->digest,
                     "print only one hash of all weights, the same for any number of ranks");
-  command->callback([&action, arguments] { action = [=] { return run_request("inspect", *arguments); }; });
+  command->callback([&action, options] { action = [=] { return run_in_library(*options); }; });
 }
 
 void add_diff(CLI::App& app, Action& action) {

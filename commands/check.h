@@ -2,11 +2,12 @@
 
 #include <string>
 
-#include "recipe/setting.h"
+#include "recipe/toml_reader.h"
 
 namespace tutti {
 
 struct CheckOptions {
+  RecipeFile recipe = {};
   int ranks = 1;
   bool scan_data = false;  // reads every sample, too
   bool all = false;        // also shows the resolved recipe
@@ -17,6 +18,11 @@ struct CheckOptions {
 // errors before a training: opens the data, builds the model, reads initial weights and the checkpoint to
 // resume from. Throws UserError.
 std::string check_text(const Setting& recipe, const CheckOptions& options = {});
+
+struct EvalOptions {
+  RecipeFile recipe = {};
+  std::string checkpoint;  // a checkpoint's or a run's folder; "" = the run's newest
+};
 
 // The output of `tutti eval`: the metrics of all evaluators with the weights of a checkpoint ("" = the newest
 // of the run folder, or initial weights if none). On one rank. Throws UserError.

@@ -4,6 +4,11 @@
 
 namespace tutti {
 
+struct InspectOptions {
+  std::string path;     // of a checkpoint's or a run's folder
+  bool digest = false;  // only inspect_digest
+};
+
 // The output of `tutti inspect` for the folder of a checkpoint, or of a run (its newest good checkpoint): the
 // time of training, and every tensor with dtype and shape. Throws UserError if there is no good checkpoint.
 std::string inspect_text(const std::string& path);

@@ -2,11 +2,12 @@
 
 #include <string>
 
-#include "recipe/setting.h"
+#include "recipe/toml_reader.h"
 
 namespace tutti {
 
 struct PredictOptions {
+  RecipeFile recipe = {};
   std::string checkpoint;          // a checkpoint's or a run's folder; "" = the run's newest
   std::string evaluator = "eval";  // the label of the evaluator with the data
   std::string out;                 // path of the HDF5 file to write

@@ -5,9 +5,11 @@
 #include <vector>
 
 #include "io/run_paths.h"
-#include "recipe/catalog.h"
+#include "recipe/options.h"
 #include "runtime/disk.h"
 #include "runtime/text.h"
+#include "training/callbacks/options.h"
+#include "training/loggers/options.h"
 
 namespace tutti {
 namespace {
@@ -52,7 +54,7 @@ class WrittenFiles {
   explicit WrittenFiles(const Job& job)
       : run_name_(job.settings.run_name), run_dir_(true_path(job.run_dir)), world_(job.world) {
     const Setting& recipe = job.recipe;
-    for (const char* file : {"recipe.toml", "stop", ".lock", ".nonce"})
+    for (const char* file : {kRecipeFile, kStopFile, kRunLock, kResultFile, ".nonce"})
       all_.push_back({run_dir_ + "/" + file});
     for (const char* folder : {"log", "journal"}) all_.push_back({run_dir_ + "/" + folder, nullptr, true});
     const std::string checkpoints = true_path(job.checkpoints);
@@ -63,19 +65,19 @@ class WrittenFiles {
       if (recipe.has(section)) add_inputs(recipe.at(section), all_);
   }
 
-  // `pattern`: in the run folder unless absolute; `by_rank`: each rank writes a file of its own.
-  void add(const Setting& key, const std::string& pattern, bool by_rank, bool is_folder = false) {
+  // {epoch} and {batch} are not replaced: names that differ in them do not clash.
+  void add(const Setting& key, const WrittenFile& file) {
     std::set<std::string> paths;
-    for (int rank = 0; rank < (by_rank ? world_ : 1); ++rank) {
-      const std::string path = logger_path(run_dir_, run_name_, rank, pattern);
-      if (!pattern.starts_with('/')) require_inside(key, plain_path(path));
+    for (int rank = 0; rank < (file.by_rank ? world_ : 1); ++rank) {
+      const std::string path = logger_path(run_dir_, run_name_, rank, file.path);
+      if (!file.path.starts_with('/')) require_inside(key, plain_path(path));
       paths.insert(true_path(path));
     }
     std::vector<Written> fresh;
     for (const auto& path : paths) {
-      require_kind(key, path, is_folder);
-      fresh.push_back({path, &key, is_folder});
-      if (!is_folder) fresh.push_back({path + ".new", &key});  // while it is replaced
+      require_kind(key, path, file.is_folder);
+      fresh.push_back({path, &key, file.is_folder});
+      if (!file.is_folder) fresh.push_back({path + ".new", &key});  // while it is replaced
     }
     for (const auto& one : fresh) require_free(one);
     all_.insert(all_.end(), fresh.begin(), fresh.end());
@@ -100,7 +102,6 @@ class WrittenFiles {
   void require_free(const Written& one) const {
     for (const char* own : {"/metrics.jsonl", "/metrics.earlier"})
       if (one.path.starts_with(run_dir_ + own)) refuse(one, {run_dir_ + "/metrics.jsonl"});
-    if (one.path == run_dir_ + "/" + kResultFile) refuse(one, {one.path});
     if (!one.is_folder && (one.path == run_dir_ || lies_below(run_dir_, one.path))) refuse(one, {run_dir_});
     for (const auto& other : all_)
       if (clash(one, other)) refuse(one, other);
@@ -121,39 +122,19 @@ class WrittenFiles {
   std::vector<Written> all_;
 };
 
-void add_logger(const Setting& section, WrittenFiles& files) {
-  if (section.at("kind").text() == kPluginKind) return;
-  const bool by_rank = section.find("rank_zero_only") && !section.at("rank_zero_only").boolean();
-  if (const Setting* file = section.find("filename")) files.add(*file, file->text(), by_rank);
-  if (const Setting* folder = section.find("log_dir")) files.add(*folder, folder->text(), by_rank, true);
-}
-
-// {epoch} and {batch} are not replaced: names that differ in them do not clash.
-void add_callback(const Setting& section, WrittenFiles& files) {
-  const std::string& kind = section.at("kind").text();
-  if (kind == "export_for_inference") {
-    files.add(section.at("save_path"), section.at("save_path").text(), /*by_rank=*/false);
-  } else if (kind == "memory_snapshot" || kind == "oom_observer") {
-    files.add(section.at("filename"), section.at("folder").text() + "/" + section.at("filename").text(),
-              true);
-  } else if (kind == "mlperf_callback") {
-    const std::string system = section.has("system_name") ? section.at("system_name").text() : "{system}";
-    files.add(section.at("root_folder"),
-              section.at("root_folder").text() + "/results/" + system + "/" + section.at("benchmark").text() +
-                  "/result_" + std::to_string(section.at("index").integer()) + ".txt",
-              /*by_rank=*/false);
-  }
+template <class OfKinds>
+void add_sections(const Setting& recipe, const char* name, WrittenFiles& files) {
+  if (!recipe.has(name)) return;
+  for (const Setting& section : recipe.at(name).array())
+    if (const auto file = OfKinds::written(section)) files.add(section.at(file->key), *file);
 }
 
 }  // namespace
 
 void check_written_files(const Job& job) {
   WrittenFiles files(job);
-  const Setting& recipe = job.recipe;
-  if (recipe.has("loggers"))
-    for (const Setting& section : recipe.at("loggers").array()) add_logger(section, files);
-  if (recipe.has("callbacks"))
-    for (const Setting& section : recipe.at("callbacks").array()) add_callback(section, files);
+  add_sections<LoggerKinds>(job.recipe, "loggers", files);
+  add_sections<CallbackKinds>(job.recipe, "callbacks", files);
 }
 
 }  // namespace tutti

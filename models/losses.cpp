@@ -107,10 +107,10 @@ at::Tensor target_masses(const at::Tensor& target) {
 double counted_targets(const at::Tensor& target) {
   if (at::isFloatingType(target.scalar_type())) return target_masses(target).sum().item<double>();
   if (!target.is_cpu() || !target.is_contiguous() || target.scalar_type() != at::kLong)
-    return target.ne(kIgnoredIndex).sum().item<double>();
+    return target.ne(kIgnoredTarget).sum().item<double>();
   const auto* indices =
       target.const_data_ptr<int64_t>();  // without tensor operations, since each step does it
-  return static_cast<double>(target.numel() - std::count(indices, indices + target.numel(), kIgnoredIndex));
+  return static_cast<double>(target.numel() - std::count(indices, indices + target.numel(), kIgnoredTarget));
 }
 
 at::Tensor soft_cross_entropy(const at::Tensor& scores, const at::Tensor& target,

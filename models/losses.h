@@ -2,6 +2,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "tensors/ignored_target.h"
+
 namespace tutti {
 
 // The reduction of the losses of single items. Values are libtorch's at::Reduction.
@@ -17,25 +19,22 @@ bool holds_indices(const at::Tensor& scores, const at::Tensor& target);
 // Throws UserError for an index beyond the classes.
 at::Tensor dense_target(const at::Tensor& scores, const at::Tensor& target);
 
-// The index of targets that do not count, as PyTorch's.
-inline constexpr int64_t kIgnoredIndex = -100;
-
 // torch's cross_entropy of scores [N, C, ...] against class indices [N, ...]. Throws UserError with the first
 // index that is neither a class nor `ignore_index`.
 at::Tensor index_cross_entropy(const at::Tensor& scores, const at::Tensor& target,
                                LossReduction reduction = LossReduction::kMean, const at::Tensor& weight = {},
-                               int64_t ignore_index = kIgnoredIndex);
+                               int64_t ignore_index = kIgnoredTarget);
 
 // The sums over classes [N, ...] of probabilities [N, C, ...]: 1, exactly, where they are but for rounding.
 at::Tensor target_masses(const at::Tensor& target);
 
-// The divisor of the mean in soft_cross_entropy: the number of indices other than kIgnoredIndex, or the sum
+// The divisor of the mean in soft_cross_entropy: the number of indices other than kIgnoredTarget, or the sum
 // of all probabilities [N, C, ...] by target_masses.
 double counted_targets(const at::Tensor& target);
 
 struct SoftCrossEntropyOptions {
   at::Tensor weight;  // [C], factor of each class; undefined = 1
-  int64_t ignore_index = kIgnoredIndex;
+  int64_t ignore_index = kIgnoredTarget;
   LossReduction reduction = LossReduction::kMean;
 };
 

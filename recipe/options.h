@@ -130,6 +130,14 @@ struct Bound {
   }
 };
 
+// The keys of both lists.
+template <class Options>
+std::vector<Bound<Options>> with_keys(std::vector<Bound<Options>> keys,
+                                      const std::vector<Bound<Options>>& more) {
+  keys.insert(keys.end(), more.begin(), more.end());
+  return keys;
+}
+
 // Binds a key to a member: its type is the member's, its default the member's initial value. For a member of
 // a base of the options, `As` is the options: option<MixUpOptions>("input_key",
 // &SampleMixingOptions::input_key).
@@ -183,8 +191,17 @@ struct Kind {
   }
 };
 
+// A file or folder that a section writes.
+struct WrittenFile {
+  const char* key;       // names it in messages
+  std::string path;      // in the run's folder unless absolute; {run_name} and {rank} are replaced
+  bool by_rank = false;  // each rank writes its own
+  bool is_folder = false;
+};
+
 // A list of kinds, each named by its options, from which catalog and factory are made. Options have a static
-// kind(), and make(section, ...), which gets what the factory passes on.
+// kind(), and make(section, ...), which gets what the factory passes on; written(), if they name a file to
+// write.
 template <class... Options>
 struct Kinds {
   static std::vector<Entry> entries() { return {Options::kind().entry...}; }
@@ -192,16 +209,37 @@ struct Kinds {
   // The object made for the section's kind; null if this list does not have the kind.
   template <class Made, class... Args>
   static Made made(const Setting& section, const Args&... args) {
-    const std::string& name = section.at("kind").text();
-    Made result = nullptr;
-    const auto is_made_by = [&]<class One>(std::type_identity<One>) {
-      const Kind<One> kind = One::kind();
-      if (kind.entry.name != name) return false;
-      result = kind.read(section).make(section, args...);
+    return of_options<Made>(section, [&](const auto& options) { return options.make(section, args...); });
+  }
+
+  // The file that the section's kind writes, if any.
+  static std::optional<WrittenFile> written(const Setting& section) {
+    return of_options<std::optional<WrittenFile>>(section, [](const auto& options) {
+      if constexpr (requires { options.written(); })
+        return options.written();
+      else
+        return std::nullopt;
+    });
+  }
+
+ private:
+  // The result of `work` for the options of the section; an empty one for a kind of another list.
+  template <class Result, class Work>
+  static Result of_options(const Setting& section, const Work& work) {
+    Result result{};
+    const auto is_kind = [&]<class One>(const Kind<One>& kind) {
+      if (kind.entry.name != section.at("kind").text()) return false;
+      result = work(kind.read(section));
       return true;
     };
-    (is_made_by(std::type_identity<Options>()) || ...);
+    (is_kind(kind_of<Options>()) || ...);
     return result;
+  }
+
+  template <class One>
+  static const Kind<One>& kind_of() {
+    static const Kind<One> kind = One::kind();
+    return kind;
   }
 };
 

@@ -2,10 +2,17 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 #include "recipe/setting.h"
 
 namespace tutti {
+
+// A recipe on the command line.
+struct RecipeFile {
+  std::string path;
+  std::vector<std::string> overrides;  // "a.b=v" each
+};
 
 // Reads a recipe's TOML with the line of every value, and applies the `overrides`: "a.b=v" each, with v in
 // TOML or a bare text; a number in the path ("algorithms.0.alpha") is an index of a list of tables. The

@@ -145,7 +145,7 @@ void choose_loss(Model& model, const Setting& loss) try {
 }
 
 void require_loss_that_ignores(const Setting& section) {
-  const bool ignores = section.has("ignore_index") && section.at("ignore_index").integer() != kIgnoredIndex;
+  const bool ignores = section.has("ignore_index") && section.at("ignore_index").integer() != kIgnoredTarget;
   if (!ignores || !section.has("loss") || section.at("loss").text() == "soft_cross_entropy") return;
   section.at("ignore_index")
       .fail(section.at("loss").text() +

@@ -32,7 +32,7 @@ at::Tensor smooth_labels(const at::Tensor& logits, const at::Tensor& target, dou
   const at::Tensor values = at::full(target.sizes(), full + rest).masked_fill_(none, rest);
   return at::full(logits.sizes(), rest)
       .scatter_(1, indices.unsqueeze(1), values.unsqueeze(1))
-      .masked_fill_(target.eq(kIgnoredIndex).unsqueeze(1), 0.0);
+      .masked_fill_(target.eq(kIgnoredTarget).unsqueeze(1), 0.0);
 }
 
 bool LabelSmoothing::try_on(const State& state, Batch& sample) const {

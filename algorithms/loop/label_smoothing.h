@@ -14,7 +14,7 @@ namespace tutti {
 // (1 - smoothing) * target + smoothing / classes, float32 [N, classes, ...]. `target`: class indices [N,
 // ...], negative for no class, or a weight for each class, in the shape of the logits [N, classes, ...].
 // Szegedy et al. 2015, arXiv:1512.00567; composer.functional.smooth_labels. As in PyTorch's cross_entropy,
-// ignored targets (kIgnoredIndex, or all weights 0) get no weights; targets whose weights sum to less than 1
+// ignored targets (kIgnoredTarget, or all weights 0) get no weights; targets whose weights sum to less than 1
 // are smoothed in proportion.
 at::Tensor smooth_labels(const at::Tensor& logits, const at::Tensor& target, double smoothing = 0.1);
 

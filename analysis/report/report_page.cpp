@@ -83,11 +83,10 @@ std::string write_report(Disk& disk, const std::vector<std::string>& runs, const
   std::vector<ReportedRun> read;
   for (const std::string& run : runs) read.push_back(read_run(disk, run, kImageBytes / runs.size()));
   write(disk, out, page_of(read));
-  std::string passed_over;
-  for (const std::string& run : runs)
-    if (const std::string starts = starts_passed_over(run); !starts.empty()) passed_over += '\n' + starts;
+  std::string ignored;
+  for (const std::string& run : runs) ignored += ignored_attempts(run);
   return out + ": " + std::to_string(runs.size()) + (runs.size() == 1 ? " run" : " runs") +
-         "; open it in a browser" + passed_over;
+         "; open it in a browser" + ignored;
 }
 
 }  // namespace tutti

@@ -27,19 +27,17 @@ Bound<Options> train_or_test() {
 }
 
 template <class Options>
-std::vector<Bound<Options>> and_sequences(std::vector<Bound<Options>> options) {
-  options.push_back(option<Options>("sequence_length", &Options::sequence_length, "tokens of a sample")
-                        .also_named({"max_sequence_length", "max_seq_len"})
-                        .at_least(1)
-                        .at_most(kMaxSampleSize));
-  options.push_back(option<Options>(
-      "split", &Options::split, "the part of the file; its last eval_fraction is for evaluation",
-      {{"all", TokenSplit::kAll}, {"train", TokenSplit::kTrain}, {"eval", TokenSplit::kEval}}));
-  options.push_back(
-      option<Options>("eval_fraction", &Options::eval_fraction, "the fraction of the file for evaluation")
-          .more_than(0)
-          .less_than(1));
-  return options;
+std::vector<Bound<Options>> of_sequences() {
+  return {option<Options>("sequence_length", &Options::sequence_length, "tokens of a sample")
+              .also_named({"max_sequence_length", "max_seq_len"})
+              .at_least(1)
+              .at_most(kMaxSampleSize),
+          option<Options>(
+              "split", &Options::split, "the part of the file; its last eval_fraction is for evaluation",
+              {{"all", TokenSplit::kAll}, {"train", TokenSplit::kTrain}, {"eval", TokenSplit::kEval}}),
+          option<Options>("eval_fraction", &Options::eval_fraction, "the fraction of the file for evaluation")
+              .more_than(0)
+              .less_than(1)};
 }
 
 }  // namespace
@@ -65,13 +63,13 @@ Kind<Hdf5Options> Hdf5Options::kind() {
 Kind<BytesOptions> BytesOptions::kind() {
   return {"bytes",
           "A text file as tokens of one byte, for a language model; a sample's target is the next byte.",
-          and_sequences<BytesOptions>({path_option<BytesOptions>("the file")})};
+          with_keys<BytesOptions>({path_option<BytesOptions>("the file")}, of_sequences<BytesOptions>())};
 }
 
 Kind<TokensOptions> TokensOptions::kind() {
   using Options = TokensOptions;
   return {"tokens", "A file of little-endian tokens without a header, for a language model.",
-          and_sequences<Options>(
+          with_keys<Options>(
               {path_option<Options>("the file"),
                option("dtype", &Options::dtype, "the type of a token in the file",
                       {{"uint16", TokenFormat::kUint16},
@@ -81,7 +79,8 @@ Kind<TokensOptions> TokensOptions::kind() {
                option("vocab_size", &Options::vocab_size, "tokens are below; default: from the data")
                    .may_be_absent()
                    .at_least(1)
-                   .at_most(kMaxSampleSize)})};
+                   .at_most(kMaxSampleSize)},
+              of_sequences<Options>())};
 }
 
 Kind<SyntheticOptions> SyntheticOptions::kind() {

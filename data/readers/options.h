@@ -8,6 +8,7 @@
 
 #include "recipe/options.h"
 #include "recipe/setting.h"
+#include "tensors/ignored_target.h"
 
 // The kinds of [data.train] and [data.eval]. Free of libtorch.
 namespace tutti {
@@ -92,10 +93,10 @@ struct MnistOptions {
 };
 
 struct IdxOptions {
-  std::string images = "";      // uint8 [samples, height, width] or [samples, height, width, channels]
-  std::string labels = "";      // uint8 [samples]
-  int64_t num_classes = 0;      // labels are below; 0: the largest label + 1
-  int64_t ignore_index = -100;  // a legal label, whatever num_classes is
+  std::string images = "";  // uint8 [samples, height, width] or [samples, height, width, channels]
+  std::string labels = "";  // uint8 [samples]
+  int64_t num_classes = 0;  // labels are below; 0: the largest label + 1
+  int64_t ignore_index = kIgnoredTarget;  // a legal label, whatever num_classes is
 
   static Kind<IdxOptions> kind();
   DatasetPtr make(const Setting& section, const DataEnvironment& environment) const;

@@ -1,11 +1,9 @@
 #pragma once
 
 #include "data/transforms/transform.h"
+#include "tensors/ignored_target.h"
 
 namespace tutti {
-
-// The target that losses and metrics leave out, as PyTorch's.
-inline constexpr int64_t kIgnoredTarget = -100;
 
 // Replaces targets ("target", "labels") equal to `index` by kIgnoredTarget. Integers become int64; others
 // are refused.

@@ -6,10 +6,11 @@
 
 #include <algorithm>
 
+#include "tensors/ignored_target.h"
+
 namespace tutti {
 namespace {
 
-constexpr int64_t kNotChosen = -100;
 constexpr double kMasked = 0.8;
 constexpr double kRandomOfRest = 0.5;
 
@@ -61,7 +62,7 @@ MaskedTokens mask_tokens(const at::Tensor& tokens, const MaskTokensOptions& opti
       uniforms().lt(kRandomOfRest).logical_and(chosen).logical_and(masked.logical_not());
   const at::Tensor words = uniforms().to(at::kDouble).mul(options.vocab_size).to(at::kLong);
   const at::Tensor input = at::where(random, words, tokens.masked_fill(masked, options.mask_token_id));
-  return {input, tokens.masked_fill(chosen.logical_not(), kNotChosen)};
+  return {input, tokens.masked_fill(chosen.logical_not(), kIgnoredTarget)};
 }
 
 TransformPtr mask_tokens_transform(const MaskTokensOptions& options) {

@@ -9,7 +9,7 @@ namespace tutti {
 
 struct MaskedTokens {
   at::Tensor input;   // of the chosen tokens 80 % are mask_token_id, 10 % random, 10 % as they were
-  at::Tensor target;  // the tokens that were chosen, and -100 elsewhere
+  at::Tensor target;  // the tokens that were chosen, and kIgnoredTarget elsewhere
 };
 
 // Masks tokens, int64 of any shape, for masked language modelling (Devlin et al. 2018, section 3.1); as

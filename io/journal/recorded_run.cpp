@@ -40,6 +40,14 @@ bool trained(const std::string& path) try {
   return PosixDisk().exists(path);
 }
 
+// The attempt after the newest one that trained; the first of all if none did.
+auto behind_newest_trained(const std::string& run_dir, const std::vector<std::string>& names) {
+  return std::find_if(
+             names.rbegin(), names.rend(),
+             [&](const std::string& name) { return trained(journal_path(journal_folder(run_dir, name), 0)); })
+      .base();
+}
+
 }  // namespace
 
 NLOHMANN_JSON_SERIALIZE_ENUM(JournalLevel,
@@ -78,11 +86,9 @@ std::string recorded_start(const std::string& run_dir, int64_t start) {
   if (!disk.exists(run_dir)) throw UserError(run_dir + ": there is no such folder");
   std::vector<std::string> starts = disk.list(journals_folder(run_dir));
   if (starts.empty()) throw UserError(run_dir + ": there is no journal in it");
-  const auto folder = [&](const std::string& name) { return journal_folder(run_dir, name); };
-  const auto has_trained = [&](const std::string& name) { return trained(journal_path(folder(name), 0)); };
   if (start == 0) {
-    const auto newest = std::find_if(starts.rbegin(), starts.rend(), has_trained);
-    return folder(newest == starts.rend() ? starts.back() : *newest);
+    const auto behind = behind_newest_trained(run_dir, starts);
+    return journal_folder(run_dir, behind == starts.begin() ? starts.back() : *(behind - 1));
   }
   starts = recorded_starts(run_dir);
   const auto count = static_cast<int64_t>(starts.size());
@@ -100,14 +106,13 @@ std::vector<std::string> recorded_starts(const std::string& run_dir) {
   return folders;
 }
 
-std::string starts_passed_over(const std::string& run_dir) {
+std::string ignored_attempts(const std::string& run_dir) {
   const std::vector<std::string> all = PosixDisk().list(journals_folder(run_dir));
-  const std::vector<std::string> trained = recorded_starts(run_dir);
+  const auto behind = behind_newest_trained(run_dir, all);
   std::string folders;
-  for (const std::string& name : all)
-    if (const std::string folder = journal_folder(run_dir, name); !trained.empty() && folder > trained.back())
-      folders += (folders.empty() ? "" : ", ") + folder;
-  return folders.empty() ? "" : "ignored: " + folders + ": rank 0's journal has nothing of the training";
+  for (auto name = behind; behind != all.begin() && name != all.end(); ++name)
+    folders += (folders.empty() ? "" : ", ") + journal_folder(run_dir, *name);
+  return folders.empty() ? "" : "\nignored: " + folders + ": rank 0's journal has nothing of the training";
 }
 
 std::string end_text(const RankEnd& end) {

@@ -59,9 +59,9 @@ std::string recorded_start(const std::string& run_dir, int64_t start = 0);
 // The folders of all attempts that trained and have journals, in the order of time.
 std::vector<std::string> recorded_starts(const std::string& run_dir);
 
-// A sentence that names the starts since the newest one that trained, whose journals are lost or break off
-// before the training; "" if there are none, or no start trained.
-std::string starts_passed_over(const std::string& run_dir);
+// "\nignored: ...", a line to append, that names the attempts since the newest one that trained, whose
+// journals are lost or break off before the training; "" if there are none, or no attempt trained.
+std::string ignored_attempts(const std::string& run_dir);
 
 // The first and last step that began, counted as in metrics.jsonl; 0 and 0 if none did.
 struct RecordedSteps {

@@ -186,12 +186,12 @@ at::Tensor Bert::losses(const Outputs& outputs, const Batch& batch) {
   const at::Tensor& scores = outputs.tensor();  // [N, T, tokens] or [N, classes]
   const at::Tensor labels = labels_of(batch).reshape(scores.sizes().slice(0, scores.dim() - 1));
   const at::Tensor losses = index_cross_entropy(scores.transpose(1, -1), labels, LossReduction::kNone);
-  const at::Tensor counts = labels.ne(kIgnored).view({labels.size(0), -1}).sum(1);
+  const at::Tensor counts = labels.ne(kIgnoredTarget).view({labels.size(0), -1}).sum(1);
   return losses.reshape({labels.size(0), -1}).sum(1) / counts.clamp_min(1);
 }
 
 double Bert::loss_weight(const Batch& batch) const {
-  return labels_of(batch).ne(kIgnored).sum().item<double>();
+  return labels_of(batch).ne(kIgnoredTarget).sum().item<double>();
 }
 
 void Bert::update_metric(const Batch& batch, const Outputs& outputs, Metric& metric) {

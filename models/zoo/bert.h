@@ -13,11 +13,9 @@ namespace tutti {
 //
 // Input: int64 batch["input_ids"] [N, T], or else batch["input"], T at most `longest_sequence`. Optional, of
 // the same shape: batch["attention_mask"], 0 for padding, and batch["token_type_ids"], zeros where absent.
-// Target: batch["labels"], or else batch["target"]; kIgnored does not count.
+// Target: batch["labels"], or else batch["target"]; kIgnoredTarget does not count.
 class Bert : public Model {
  public:
-  static constexpr int64_t kIgnored = -100;
-
   const BertOptions& options() const { return options_; }  // as built, before surgery
 
   // Mean cross entropy in nats of the labels that count.

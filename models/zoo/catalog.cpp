@@ -1,9 +1,11 @@
 #include "models/zoo/catalog.h"
 
+#include <string>
 #include <utility>
 
 #include "models/zoo/options.h"
 #include "recipe/catalog.h"
+#include "tensors/ignored_target.h"
 
 namespace tutti {
 
@@ -23,7 +25,7 @@ Catalog model_catalog() {
                Key{"loss", kText, "none",
                    "of a classifier, by composer.loss's names; soft_cross_entropy when absent"}
                    .one_of({"soft_cross_entropy", "binary_cross_entropy_with_logits"}),
-               {"ignore_index", kInteger, "-100",
+               {"ignore_index", kInteger, std::to_string(kIgnoredTarget),
                 "a target that counts in no loss and no metric; other numbers become -100 as the data are "
                 "read"}},
       .entries = std::move(entries)};

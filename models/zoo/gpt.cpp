@@ -82,11 +82,11 @@ at::Tensor Gpt::losses(const Outputs& outputs, const Batch& batch) {
   const at::Tensor& target = batch["target"];
   const at::Tensor losses =
       index_cross_entropy(outputs.tensor().transpose(1, 2), target, LossReduction::kNone);
-  return losses.sum(1) / target.ne(kIgnored).sum(1).clamp_min(1);
+  return losses.sum(1) / target.ne(kIgnoredTarget).sum(1).clamp_min(1);
 }
 
 double Gpt::loss_weight(const Batch& batch) const {
-  return batch["target"].ne(kIgnored).sum().item<double>();
+  return batch["target"].ne(kIgnoredTarget).sum().item<double>();
 }
 
 // In training, LanguageCrossEntropy would repeat the loss.

@@ -12,11 +12,9 @@ namespace tutti {
 // layouts and initial values of transformers' GPT2LMHeadModel ("transformer.h.0.attn.c_attn.weight"); the
 // tied lm_head has no entry. Input: integers batch["input"] [N, T <= n_positions]; surgery may change that
 // limit (`longest_sequence`). Outputs: scores [N, T, vocab_size]. Target: batch["target"] [N, T], the next
-// token or kIgnored.
+// token or kIgnoredTarget.
 class Gpt final : public Model {
  public:
-  static constexpr int64_t kIgnored = -100;
-
   explicit Gpt(const GptOptions& options);
   TensorTree forward(const Batch& batch) override;
   const char* kind() const override { return "Gpt"; }

@@ -125,16 +125,15 @@ Kind<BertMlmOptions> BertMlmOptions::kind() {
 
 Kind<BertClassificationOptions> BertClassificationOptions::kind() {
   using Options = BertClassificationOptions;
-  std::vector<Bound<Options>> options = of_bert<Options>();
-  options.push_back(size_option<Options>("num_classes", &Options::num_classes, "number of classes")
-                        .also_named({"num_labels"}));
-  options.push_back(option("classifier_dropout", &Options::classifier_dropout,
-                           "before the classifier; default: hidden_dropout_prob")
-                        .at_least(0)
-                        .less_than(1));
   return {"bert_classification",
           "BERT for classification of sequences: reads the arrays of bert_mlm, and classes as labels.",
-          std::move(options)};
+          with_keys<Options>(of_bert<Options>(),
+                             {size_option<Options>("num_classes", &Options::num_classes, "number of classes")
+                                  .also_named({"num_labels"}),
+                              option("classifier_dropout", &Options::classifier_dropout,
+                                     "before the classifier; default: hidden_dropout_prob")
+                                  .at_least(0)
+                                  .less_than(1)})};
 }
 
 Kind<SequentialOptions> SequentialOptions::kind() {

@@ -354,8 +354,7 @@ std::string Replay::lost_records() const {
     if (begun.first > 0) all.first = begun.first;
     all.last = std::max(all.last, begun.last);
   }
-  const std::string passed_over = has_saved ? starts_passed_over(options_.run_dir) : "";
-  if (!passed_over.empty() && saved > all.last)
+  if (saved > all.last && !ignored_attempts(options_.run_dir).empty())
     return "the record of a later attempt is lost: the run came to step " + std::to_string(saved) +
            ", and the newest attempt with a record to step " + std::to_string(all.last);
   const int64_t came_to = std::max(all.last - 1, saved);
@@ -389,9 +388,7 @@ std::string Replay::other_processors() const {
 std::string Replay::warnings() const {
   const RecordedJob& head = record_.head();
   std::string text;
-  if (record_.is_newest(options_.run_dir))
-    if (const std::string starts = starts_passed_over(options_.run_dir); !starts.empty())
-      text += '\n' + starts;
+  if (record_.is_newest(options_.run_dir)) text += ignored_attempts(options_.run_dir);
   const std::string build = build_and_commit("tutti");
   if (head.build != build)
     text += "\nthe run was recorded by " + head.build + ", this is " + build +

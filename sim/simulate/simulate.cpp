@@ -15,6 +15,7 @@
 #include "runtime/process/this_process.h"
 #include "runtime/text.h"
 #include "sim/simulate/seed_wire.h"
+#include "sim/simulate/seed_workers.h"
 
 namespace tutti {
 namespace {
@@ -58,9 +59,9 @@ std::unique_ptr<Simulation> begin_share(const Setting& recipe, const SimulateOpt
 int simulate_share(const Setting& recipe, const SimulateOptions& options) {
   const auto simulation = begin_share(recipe, options);
   if (!simulation) return 2;
-  for (uint64_t seed = options.share->first; seed <= options.share->last; seed += options.share->stride) {
+  for (uint64_t seed = options.first; seed <= options.last; seed += static_cast<uint64_t>(options.share_of)) {
     print_line(begin_line(seed));
-    print_line(result_line(options.twice ? simulation->run_twice(seed) : simulation->run(seed)));
+    print_line(result_line(options.once ? simulation->run(seed) : simulation->run_twice(seed)));
   }
   return 0;
 }
@@ -84,8 +85,8 @@ std::string quoted(const std::string& word) {
 // The arguments that repeat these seeds.
 std::vector<std::string> arguments_of(const SimulateOptions& options, const std::string& seeds) {
   std::vector<std::string> words = {
-      "simulate", options.recipe_path, "--ranks", std::to_string(options.ranks), "--seeds", seeds};
-  for (const std::string& one : options.overrides) words.insert(words.end(), {"--set", one});
+      "simulate", options.recipe.path, "--ranks", std::to_string(options.ranks), "--seeds", seeds};
+  for (const std::string& one : options.recipe.overrides) words.insert(words.end(), {"--set", one});
   if (!options.faults.empty()) words.insert(words.end(), {"--faults", options.faults});
   return words;
 }
@@ -100,7 +101,7 @@ std::vector<std::string> worker_command(const SimulateOptions& options, const Se
   auto words = arguments_of(options, std::to_string(share.first) + ".." + std::to_string(share.last));
   words.insert(words.begin(), std::filesystem::read_symlink("/proc/self/exe"));
   words.insert(words.end(), {"--share-of", std::to_string(share.stride)});
-  if (!options.twice) words.push_back("--once");
+  if (options.once) words.push_back("--once");
   if (!options.run_dir.empty()) words.insert(words.end(), {"--run-dir", options.run_dir});
   return words;
 }
@@ -113,7 +114,7 @@ class Tally {
   void add(const SeedResult& result) {
     ++seeds_;
     starts_ += result.attempts;
-    rank_steps_ += result.rank_steps * (options_.twice ? 2 : 1);
+    rank_steps_ += result.rank_steps * (options_.once ? 1 : 2);
     if (result.attempts > 0) {  // 0 if the worker crashed
       orders_.insert(result.deliveries);
       weights_.insert(result.weights);
@@ -188,7 +189,7 @@ void Tally::print_faults() const {
 
 int Tally::print(double took_s, int jobs) const {
   row("seeds", std::to_string(seeds_) + " on " + std::to_string(options_.ranks) +
-                   (options_.ranks == 1 ? " rank" : " ranks") + (options_.twice ? ", each twice" : ""));
+                   (options_.ranks == 1 ? " rank" : " ranks") + (options_.once ? "" : ", each twice"));
   row("attempts", std::to_string(starts_));
   row("orders", std::to_string(orders_.size()) + " different orders of delivery");
   row("weights", weights_text());
@@ -205,7 +206,7 @@ int Tally::print(double took_s, int jobs) const {
 }  // namespace
 
 int simulate(const Setting& recipe, const SimulateOptions& options) {
-  if (options.share) return simulate_share(recipe, options);
+  if (options.share_of > 0) return simulate_share(recipe, options);
   if (!options.run_dir.empty() && options.first != options.last)
     throw UserError("--run-dir " + options.run_dir +
                     ": journals are kept of one seed only; choose it with --seeds");

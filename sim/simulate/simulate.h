@@ -1,25 +1,22 @@
 #pragma once
 
-#include <optional>
+#include <cstdint>
 #include <string>
-#include <vector>
 
-#include "recipe/setting.h"
-#include "sim/simulate/seed_workers.h"
+#include "recipe/toml_reader.h"
 
 namespace tutti {
 
 // The options of `tutti simulate`.
 struct SimulateOptions {
-  std::string recipe_path;
-  std::vector<std::string> overrides;
+  RecipeFile recipe = {};
   int ranks = 2;
-  uint64_t first = 1, last = 1;    // seed
+  uint64_t first = 1, last = 100;  // seed
   std::string faults;              // path of the plan; "" = none
   int jobs = 0;                    // processes; 0 = as many as cores
-  bool twice = true;               // run each seed twice and compare
+  bool once = false;               // do not run each seed twice and compare
   std::string run_dir;             // for the journals of a single seed; must have none; "" = none are kept
-  std::optional<SeedShare> share;  // simulate these seeds in this process, as a worker
+  int share_of = 0;                // simulate every N-th seed in this process, as a worker; 0: start workers
 };
 
 // Simulates the recipe and prints the results. Returns the exit code: 0 if no invariant was violated and

@@ -61,19 +61,25 @@ TEST_F(Executable, TrainHandsEverythingToTheLibrary) {
   EXPECT_EQ(done.code, 0) << done.err;
   EXPECT_EQ(done.out,
             "train path=" + recipe() +
-                " run_dir=d resume=auto checkpoint= local_ranks=2 ranks=0 data=0 digest=0\n"
+                " run_dir=d resume=auto local_ranks=2\n"
                 "set seed=3\nset run_name=a b\nset train.max_duration=1ep\nset model.hidden=[8, 4]\n");
 }
 
 TEST_F(Executable, OtherCommandsHandOverTheirOwn) {
-  EXPECT_EQ(
-      tutti("eval " + recipe() + " --checkpoint c").out,
-      "eval path=" + recipe() + " run_dir= resume= checkpoint=c local_ranks=0 ranks=0 data=0 digest=0\n");
-  EXPECT_EQ(
-      tutti("check --data --ranks 4 " + recipe()).out,
-      "check path=" + recipe() + " run_dir= resume= checkpoint= local_ranks=0 ranks=4 data=1 digest=0\n");
-  EXPECT_EQ(tutti("inspect somewhere --digest").out,
-            "inspect path=somewhere run_dir= resume= checkpoint= local_ranks=0 ranks=0 data=0 digest=1\n");
+  EXPECT_EQ(tutti("eval " + recipe() + " --checkpoint c").out, "eval path=" + recipe() + " checkpoint=c\n");
+  EXPECT_EQ(tutti("predict " + recipe() + " --out o").out,
+            "predict path=" + recipe() + " checkpoint= evaluator=eval out=o\n");
+  EXPECT_EQ(tutti("check --data --ranks 4 " + recipe()).out,
+            "check path=" + recipe() + " ranks=4 steps=2 data=1\n");
+  EXPECT_EQ(tutti("check " + recipe(), "OMPI_COMM_WORLD_SIZE=3").out,
+            "check path=" + recipe() + " ranks=3 steps=2 data=0\n");
+  EXPECT_EQ(tutti("inspect somewhere --digest").out, "inspect path=somewhere digest=1\n");
+  EXPECT_EQ(tutti("replay somewhere --attempt 2 --until step=3").out,
+            "replay path=somewhere start=2 until=3 break_at=0 rank=-1\n");
+  EXPECT_EQ(tutti("simulate " + recipe()).out,
+            "simulate path=" + recipe() + " ranks=2 seeds=1..100 once=0 share_of=0\n");
+  EXPECT_EQ(tutti("simulate --once --seeds 17 " + recipe()).out,
+            "simulate path=" + recipe() + " ranks=2 seeds=17..17 once=1 share_of=0\n");
 }
 
 TEST_F(Executable, RecordedRunsAreReadWithoutTheLibrary) {
@@ -115,7 +121,7 @@ TEST_F(Executable, TheLibrarysErrorsArriveAsWhatTheyAre) {
 TEST_F(Executable, RanksLaunchedTogetherShareTheirErrors) {
   for (const char* variable : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"}) {
     const Outcome wrong = tutti("trian x", std::string(variable) + "=1");
-    EXPECT_EQ(wrong.out.find("refuse path=there is no command trian; did you mean train? run_dir="), 0u);
+    EXPECT_EQ(wrong.out.find("refuse why=there is no command trian; did you mean train?"), 0u);
     EXPECT_EQ(wrong.err, "");
     EXPECT_EQ(tutti("train " + recipe() + " --set seed=x", std::string(variable) + "=1").out.find("train"),
               0u);

@@ -1,4 +1,4 @@
-// Stands in for libtutti.so: prints its request, and fails on request.
+// Stands in for libtutti.so: prints the command and its options, and fails on request.
 #include <cstdio>
 #include <stdexcept>
 #include <string>
@@ -6,13 +6,64 @@
 #include "commands/entry.h"
 #include "runtime/error.h"
 
-extern "C" int tutti_run(const TuttiRequest* request) {
-  std::printf("%s path=%s run_dir=%s resume=%s checkpoint=%s local_ranks=%d ranks=%d data=%d digest=%d\n",
-              request->command, request->path, request->run_dir, request->resume, request->checkpoint,
-              request->local_ranks, request->ranks, request->scan_data, request->digest);
-  for (int i = 0; i < request->override_count; ++i) std::printf("set %s\n", request->overrides[i]);
-  const std::string resume = request->resume;
-  if (resume == "user error") throw tutti::UserError({"there.toml", 3}, "this is wrong");
-  if (resume == "failure") throw std::runtime_error("the disk is on fire");
-  return resume == "three" ? 3 : 0;
+namespace tutti {
+namespace {
+
+void print(const std::string& line) { std::printf("%s\n", line.c_str()); }
+
+int echo(const TrainOptions& options) {
+  print("train path=" + options.recipe.path + " run_dir=" + options.run_dir + " resume=" + options.resume +
+        " local_ranks=" + std::to_string(options.local_ranks));
+  for (const std::string& one : options.recipe.overrides) print("set " + one);
+  if (options.resume == "user error") throw UserError({"there.toml", 3}, "this is wrong");
+  if (options.resume == "failure") throw std::runtime_error("the disk is on fire");
+  return options.resume == "three" ? 3 : 0;
+}
+
+int echo(const EvalOptions& options) {
+  print("eval path=" + options.recipe.path + " checkpoint=" + options.checkpoint);
+  return 0;
+}
+
+int echo(const CheckOptions& options) {
+  print("check path=" + options.recipe.path + " ranks=" + std::to_string(options.ranks) +
+        " steps=" + std::to_string(options.steps) + " data=" + std::to_string(options.scan_data));
+  return 0;
+}
+
+int echo(const InspectOptions& options) {
+  print("inspect path=" + options.path + " digest=" + std::to_string(options.digest));
+  return 0;
+}
+
+int echo(const ReplayOptions& options) {
+  print("replay path=" + options.run_dir + " start=" + std::to_string(options.start) +
+        " until=" + std::to_string(options.until.value_or(0)) + " break_at=" +
+        std::to_string(options.break_at.value_or(0)) + " rank=" + std::to_string(options.rank));
+  return 0;
+}
+
+int echo(const SimulateOptions& options) {
+  print("simulate path=" + options.recipe.path + " ranks=" + std::to_string(options.ranks) +
+        " seeds=" + std::to_string(options.first) + ".." + std::to_string(options.last) +
+        " once=" + std::to_string(options.once) + " share_of=" + std::to_string(options.share_of));
+  return 0;
+}
+
+int echo(const PredictOptions& options) {
+  print("predict path=" + options.recipe.path + " checkpoint=" + options.checkpoint +
+        " evaluator=" + options.evaluator + " out=" + options.out);
+  return 0;
+}
+
+int echo(const Refusal& refusal) {
+  print("refuse why=" + refusal.why);
+  return 0;
+}
+
+}  // namespace
+}  // namespace tutti
+
+int tutti_run(const tutti::CommandOptions& command) {
+  return std::visit([](const auto& options) { return tutti::echo(options); }, command);
 }

@@ -16,35 +16,33 @@ Key left_out(const char* name, const std::string& why) {
 }
 
 template <class Options>
-std::vector<Bound<Options>> watched(std::vector<Bound<Options>> more) {
-  std::vector<Bound<Options>> keys = {
-      option<Options>(
-          "monitor", &Options::monitor,
-          "name of the metric, for example MulticlassAccuracy, or as logged: metrics/eval/MulticlassAccuracy")
-          .as(KeyType::kText)
-          .required(),
-      option<Options>("dataloader_label", &Options::dataloader_label, "label of the metric's evaluator"),
-      option<Options>("comp", &Options::comp,
-                      "direction of improvement; when absent, less for a loss, error, perplexity or cross "
-                      "entropy")
-          .may_be_absent()
-          .one_of({"greater", "gt", "less", "lt"})};
-  keys.insert(keys.end(), more.begin(), more.end());
-  return keys;
+std::vector<Bound<Options>> watched(const std::vector<Bound<Options>>& more) {
+  return with_keys<Options>(
+      {option<Options>("monitor", &Options::monitor,
+                       "name of the metric, for example MulticlassAccuracy, or as logged: "
+                       "metrics/eval/MulticlassAccuracy")
+           .as(KeyType::kText)
+           .required(),
+       option<Options>("dataloader_label", &Options::dataloader_label, "label of the metric's evaluator"),
+       option<Options>("comp", &Options::comp,
+                       "direction of improvement; when absent, less for a loss, error, perplexity or cross "
+                       "entropy")
+           .may_be_absent()
+           .one_of({"greater", "gt", "less", "lt"})},
+      more);
 }
 
 template <class Options>
-std::vector<Bound<Options>> memory_file(std::vector<Bound<Options>> more = {}) {
-  std::vector<Bound<Options>> keys = {
-      option<Options>("folder", &Options::folder, "folder of the files, relative to the run's folder"),
-      option<Options>("filename", &Options::filename,
-                      "name of the file; {run_name}, {rank}, {epoch} and {batch} are replaced"),
-      option<Options>("overwrite", &Options::overwrite,
-                      "overwrite an older file of that name instead of keeping both"),
-      left_out("max_entries", "the file has the current use of memory, no history"),
-      left_out("remote_file_name", "tutti writes to file systems; use another program to copy the files")};
-  keys.insert(keys.end(), more.begin(), more.end());
-  return keys;
+std::vector<Bound<Options>> memory_file(const std::vector<Bound<Options>>& more = {}) {
+  return with_keys<Options>(
+      {option<Options>("folder", &Options::folder, "folder of the files, relative to the run's folder"),
+       option<Options>("filename", &Options::filename,
+                       "name of the file; {run_name}, {rank}, {epoch} and {batch} are replaced"),
+       option<Options>("overwrite", &Options::overwrite,
+                       "overwrite an older file of that name instead of keeping both"),
+       left_out("max_entries", "the file has the current use of memory, no history"),
+       left_out("remote_file_name", "tutti writes to file systems; use another program to copy the files")},
+      more);
 }
 
 std::vector<Entry> of_checkpoint() {
@@ -244,6 +242,10 @@ Kind<MLPerfOptions> MLPerfOptions::kind() {
        option("exit_at_target", &Options::exit_at_target, "end the training at the target"),
        option("exist_ok", &Options::exist_ok, "overwrite an older result file instead of failing"),
        left_out("cache_clear_cmd", "callbacks start no programs; run it before `tutti train`")}};
+}
+
+std::string MLPerfOptions::result_path(const std::string& system) const {
+  return root_folder + "/results/" + system + "/" + benchmark + "/result_" + std::to_string(index) + ".txt";
 }
 
 Catalog callback_catalog() {

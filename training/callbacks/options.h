@@ -132,6 +132,7 @@ struct ExportForInferenceOptions {
   Time interval{0, TimeUnit::kBatch};
 
   static Kind<ExportForInferenceOptions> kind();
+  WrittenFile written() const { return {"save_path", save_path}; }
   CallbackPtr make(const Setting& section, const CallbackEnvironment& environment) const;
 };
 
@@ -145,6 +146,9 @@ struct MemoryFile {
   std::string folder = "memory";
   std::string filename = "";
   bool overwrite = false;
+
+  std::string path() const { return folder + "/" + filename; }
+  WrittenFile written() const { return {"filename", path(), /*by_rank=*/true}; }
 };
 
 struct MemorySnapshotOptions : MemoryFile {
@@ -179,6 +183,10 @@ struct MLPerfOptions {
   bool exist_ok = false;                 // overwrite an older result file
 
   static Kind<MLPerfOptions> kind();
+  std::string result_path(const std::string& system) const;
+  WrittenFile written() const {
+    return {"root_folder", result_path(system_name.empty() ? "{system}" : system_name)};
+  }
   CallbackPtr make(const Setting& section, const CallbackEnvironment& environment) const;
 };
 

@@ -17,18 +17,13 @@ std::function<void(const std::string&)> warn_to(const LoggerSeams& seams) {
   return [&log = seams.log](const std::string& what) { log.warning(what); };
 }
 
-// The key with the file name; null for loggers without a file.
-const Setting* named_file(const Setting& section) {
-  for (const char* key : {"filename", "log_dir"})
-    if (const Setting* found = section.find(key)) return found;
-  return nullptr;
-}
-
 void check_logger(const Setting& section) {
-  const Setting* named = named_file(section);
-  if (named) require_placeholders(*named, {"run_name", "rank"});
-  if (named && !section.at("rank_zero_only").boolean() && named->text().find("{rank}") == std::string::npos)
-    named->fail("expected {rank} in the name: every rank writes a file (rank_zero_only = false)");
+  const auto file = LoggerKinds::written(section);
+  if (!file) return;
+  const Setting& named = section.at(file->key);
+  require_placeholders(named, {"run_name", "rank"});
+  if (file->by_rank && file->path.find("{rank}") == std::string::npos)
+    named.fail("expected {rank} in the name: every rank writes a file (rank_zero_only = false)");
 }
 
 }  // namespace

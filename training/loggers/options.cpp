@@ -46,9 +46,9 @@ Kind<ConsoleLoggerOptions> ConsoleLoggerOptions::kind() {
 }
 
 Kind<FileLoggerOptions> FileLoggerOptions::kind() {
-  std::vector<Bound<FileLoggerOptions>> options = of_file<FileLoggerOptions>();
-  options.push_back(traces<FileLoggerOptions>());
-  return {"file", "Everything as lines of text; Composer's FileLogger.", std::move(options)};
+  using Options = FileLoggerOptions;
+  return {"file", "Everything as lines of text; Composer's FileLogger.",
+          with_keys<Options>(of_file<Options>(), {traces<Options>()})};
 }
 
 Kind<CsvLoggerOptions> CsvLoggerOptions::kind() {

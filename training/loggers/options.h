@@ -28,6 +28,8 @@ struct LoggedFile {
   std::string filename = "";   // see logged_path
   int64_t flush_interval = 1;  // batches
   bool rank_zero_only = true;
+
+  WrittenFile written() const { return {"filename", filename, /*by_rank=*/!rank_zero_only}; }
 };
 
 struct FileLoggerOptions : LoggedFile {
@@ -58,6 +60,9 @@ struct TensorboardLoggerOptions {
   bool rank_zero_only = true;
 
   static Kind<TensorboardLoggerOptions> kind();
+  WrittenFile written() const {
+    return {"log_dir", log_dir, /*by_rank=*/!rank_zero_only, /*is_folder=*/true};
+  }
   DestinationPtr make(const Setting& section, const LoggerSeams& seams) const;
 };
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "recipe/options.h"
+#include "tensors/ignored_target.h"
 
 // The metrics with their keys. Free of libtorch.
 namespace tutti {
@@ -17,14 +18,14 @@ struct MulticlassAccuracyOptions {
   bool macro = false;       // mean over classes
   int64_t num_classes = 0;  // required for macro; 0 = any
   int64_t top_k = 1;
-  int64_t ignore_index = -100;  // targets that do not count
+  int64_t ignore_index = kIgnoredTarget;  // targets that do not count
 
   static Kind<MulticlassAccuracyOptions> kind();
   MetricPtr make(const Setting& keys, bool composer) const;
 };
 
 struct CrossEntropyOptions {
-  int64_t ignore_index = -100;
+  int64_t ignore_index = kIgnoredTarget;
   std::optional<bool> batch_means = {};  // default: as [compat] says
 
   static Kind<CrossEntropyOptions> kind();
@@ -53,21 +54,21 @@ struct DiceOptions {
 };
 
 struct LanguageCrossEntropyOptions {
-  int64_t ignore_index = -100;
+  int64_t ignore_index = kIgnoredTarget;
 
   static Kind<LanguageCrossEntropyOptions> kind();
   MetricPtr make(const Setting& keys, bool composer) const;
 };
 
 struct LanguagePerplexityOptions {
-  int64_t ignore_index = -100;
+  int64_t ignore_index = kIgnoredTarget;
 
   static Kind<LanguagePerplexityOptions> kind();
   MetricPtr make(const Setting& keys, bool composer) const;
 };
 
 struct MaskedAccuracyOptions {
-  int64_t ignore_index = -100;
+  int64_t ignore_index = kIgnoredTarget;
 
   static Kind<MaskedAccuracyOptions> kind();
   MetricPtr make(const Setting& keys, bool composer) const;

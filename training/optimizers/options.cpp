@@ -18,8 +18,8 @@ Bound<Options> decay(const char* doc) {
 
 // torch.optim's optimizers have it, Composer's decoupled ones do not.
 template <class Options>
-Bound<Options> maximizes() {
-  return option<Options>("maximize", &Options::maximize, "maximize the loss");
+std::vector<Bound<Options>> maximizes() {
+  return {option<Options>("maximize", &Options::maximize, "maximize the loss")};
 }
 
 template <class Options>
@@ -45,17 +45,11 @@ std::vector<Bound<Options>> of_adam(const char* decay_doc) {
       option<Options>("amsgrad", &Options::amsgrad, "divide by the largest running mean of squares so far")};
 }
 
-template <class Options>
-std::vector<Bound<Options>> and_maximize(std::vector<Bound<Options>> options) {
-  options.push_back(maximizes<Options>());
-  return options;
-}
-
 }  // namespace
 
 Kind<SgdOptions> SgdOptions::kind() {
   return {"sgd", "Stochastic gradient descent with optional momentum; as torch.optim.SGD.",
-          and_maximize(of_sgd(learning_rate<SgdOptions>(), kCoupled))};
+          with_keys(of_sgd(learning_rate<SgdOptions>(), kCoupled), maximizes<SgdOptions>())};
 }
 
 Kind<DecoupledSgdwOptions> DecoupledSgdwOptions::kind() {
@@ -65,12 +59,12 @@ Kind<DecoupledSgdwOptions> DecoupledSgdwOptions::kind() {
 
 Kind<AdamOptions> AdamOptions::kind() {
   return {"adam", "Adam (Kingma and Ba, 2014); as torch.optim.Adam.",
-          and_maximize(of_adam<AdamOptions>(kCoupled))};
+          with_keys(of_adam<AdamOptions>(kCoupled), maximizes<AdamOptions>())};
 }
 
 Kind<AdamWOptions> AdamWOptions::kind() {
   return {"adamw", "Adam with decoupled weight decay (Loshchilov and Hutter, 2017); as torch.optim.AdamW.",
-          and_maximize(of_adam<AdamWOptions>("weights shrink by weight_decay * lr"))};
+          with_keys(of_adam<AdamWOptions>("weights shrink by weight_decay * lr"), maximizes<AdamWOptions>())};
 }
 
 Kind<DecoupledAdamWOptions> DecoupledAdamWOptions::kind() {

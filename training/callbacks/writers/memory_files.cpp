@@ -29,14 +29,13 @@ std::string memory_account(const State& state) {
 }
 
 void OomObserver::out_of_memory(State& state, Logger&, const std::string& account) {
-  write_beside(disk_, file_name(state, file_.folder + "/" + file_.filename),
-               account + "\n" + memory_account(state), file_.overwrite);
+  write_beside(disk_, file_name(state, file_.path()), account + "\n" + memory_account(state),
+               file_.overwrite);
 }
 
 void MemorySnapshot::interval_passed(const State& state) {
   if (state.timestamp.batch <= skip_batches_) return;
-  write_beside(disk_, file_name(state, file_.folder + "/" + file_.filename), memory_account(state),
-               file_.overwrite);
+  write_beside(disk_, file_name(state, file_.path()), memory_account(state), file_.overwrite);
 }
 
 CallbackPtr MemorySnapshotOptions::make(const Setting&, const CallbackEnvironment& environment) const {

@@ -40,8 +40,7 @@ void MLPerfCallback::init(State&, Logger&) { start_ms_ = clock_(); }
 
 void MLPerfCallback::after_load(State& state, Logger&) {
   if (state.topology.rank != 0) return;
-  open_file(file_name(state, options_.root_folder + "/results/" + system_name(state) + "/" +
-                                 options_.benchmark + "/result_" + std::to_string(options_.index) + ".txt"));
+  open_file(file_name(state, options_.result_path(system_name(state))));
   describe_system(state);
   if (running_) return;
   write_at(start_ms_, {.key = "init_start", .type = "INTERVAL_START"});
