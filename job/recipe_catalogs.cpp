@@ -16,7 +16,7 @@
 #include "training/loggers/options.h"
 #include "training/metrics/options.h"
 #include "training/optimizers/options.h"
-#include "training/schedules/catalog.h"
+#include "training/schedules/schedule.h"
 
 namespace tutti {
 namespace {

@@ -11,7 +11,7 @@
 #include "tests/golden/composer_names.h"
 #include "training/catalog.h"
 #include "training/optimizers/options.h"
-#include "training/schedules/catalog.h"
+#include "training/schedules/schedule.h"
 
 namespace tutti {
 namespace {

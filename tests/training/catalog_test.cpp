@@ -12,7 +12,6 @@
 #include "training/metrics/factory.h"
 #include "training/optimizers/options.h"
 #include "training/optimizers/optimizer.h"
-#include "training/schedules/catalog.h"
 #include "training/schedules/schedule.h"
 
 namespace tutti {

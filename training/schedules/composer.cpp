@@ -1,12 +1,14 @@
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <numbers>
+#include <utility>
 
 #include "training/schedules/schedule.h"
 
 namespace tutti {
 namespace {
+
+using enum KeyType;
 
 // Passed fraction of the time from `begin` to `end`, in [0, 1]; 0 if the span is empty.
 double fraction_of(const Timestamp& now, const Time& begin, const Time& end) {
@@ -158,36 +160,111 @@ Schedule polynomial_with_warmup(const ScheduleReader& in) {
           const Timestamp& now) { return power_curve(fraction_of(now, begin, end), power, to); });
 }
 
-using ScheduleMaker = Schedule (*)(const ScheduleReader&);
+// A scheduler: its entry in the catalog, and its maker.
+struct Row {
+  Entry entry;
+  Schedule (*make)(const ScheduleReader&);
+};
 
-const std::map<std::string, ScheduleMaker>& schedule_makers() {
-  static const std::map<std::string, ScheduleMaker> all = {
-      {"constant", constant},
-      {"step", step},
-      {"multistep", multistep},
-      {"linear", linear},
-      {"exponential", exponential},
-      {"cosine_annealing", cosine_annealing},
-      {"cosine_annealing_warm_restarts", cosine_annealing_warm_restarts},
-      {"polynomial", polynomial},
-      {"constant_with_warmup", constant_with_warmup},
-      {"multistep_with_warmup", multistep_with_warmup},
-      {"linear_with_warmup", linear_with_warmup},
-      {"cosine_annealing_with_warmup", cosine_annealing_with_warmup},
-      {"polynomial_with_warmup", polynomial_with_warmup},
+Key t_max() { return {"t_max", kTime, "1dur", "end of the schedule"}; }
+
+Key alpha(const char* name, const char* doc) { return Key{name, kNumber, "1", doc}.at_least(0); }
+
+Key alpha_f() { return Key{"alpha_f", kNumber, "0", "the multiplier at the end"}.at_least(0); }
+
+Key gamma() { return Key{"gamma", kNumber, "0.1", "the multiplier's factor"}.more_than(0); }
+
+Key milestones() { return {"milestones", kTimes, "", "times at which the multiplier changes by gamma"}; }
+
+Key power(const char* fallback) {
+  return Key{"power", kNumber, fallback, "exponent of the remaining fraction"}.more_than(0);
+}
+
+std::vector<Row> plain_schedulers() {
+  return {
+      {{"constant", "The same multiplier up to t_max.", {alpha("alpha", "the multiplier"), t_max()}},
+       constant},
+      {{"step",
+        "Times gamma after every step_size.",
+        {{"step_size", kTime, "", "time between two steps"}, gamma()}},
+       step},
+      {{"multistep", "Times gamma at each milestone.", {milestones(), gamma()}}, multistep},
+      {{"linear",
+        "In a straight line from alpha_i to alpha_f.",
+        {alpha("alpha_i", "the multiplier at the start"), alpha_f(), t_max()}},
+       linear},
+      {{"exponential",
+        "gamma to the power of the time in decay periods.",
+        {Key{"gamma", kNumber, "", "the multiplier's factor"}.more_than(0),
+         {"decay_period", kTime, "1ep", "time of one factor"}}},
+       exponential},
+      {{"cosine_annealing", "Down a half cosine to alpha_f at t_max.", {t_max(), alpha_f()}},
+       cosine_annealing},
+      {{"cosine_annealing_warm_restarts",
+        "Half cosines, each t_mult times as long as the one before (Loshchilov and Hutter, 2016).",
+        {{"t_0", kTime, "", "length of the first"},
+         Key{"t_mult", kNumber, "1", "growth of the length"}.more_than(0),
+         alpha_f()}},
+       cosine_annealing_warm_restarts},
+      {{"polynomial", "A power of the remaining fraction, down to alpha_f.", {power(""), t_max(), alpha_f()}},
+       polynomial},
   };
+}
+
+std::vector<Row> warmup_schedulers() {
+  const char* peak = "the multiplier after the warm-up";
+  std::vector<Row> rows = {
+      {{"constant_with_warmup", "A linear warm-up, then constant.", {alpha("alpha", peak), t_max()}},
+       constant_with_warmup},
+      {{"multistep_with_warmup", "A linear warm-up, then multistep.", {milestones(), gamma()}},
+       multistep_with_warmup},
+      {{"linear_with_warmup", "A linear warm-up, then linear.", {alpha("alpha_i", peak), alpha_f(), t_max()}},
+       linear_with_warmup},
+      {{"cosine_annealing_with_warmup", "A linear warm-up, then cosine annealing.", {t_max(), alpha_f()}},
+       cosine_annealing_with_warmup},
+      {{"polynomial_with_warmup", "A linear warm-up, then polynomial.", {power("2"), t_max(), alpha_f()}},
+       polynomial_with_warmup},
+  };
+  for (Row& row : rows) {
+    std::vector<Key>& keys = row.entry.keys;
+    keys.insert(keys.begin(), {"t_warmup", kTime, "", "length of the rise from 0 before the schedule"});
+    keys.push_back({"scale_warmup", kBoolean, "false", "scale_schedule_ratio also scales the warm-up"});
+  }
+  return rows;
+}
+
+const std::vector<Row>& schedulers() {
+  static const std::vector<Row> all = [] {
+    std::vector<Row> rows = plain_schedulers();
+    for (Row& row : warmup_schedulers()) rows.push_back(std::move(row));
+    for (Row& row : rows)
+      row.entry.keys.push_back(
+          Key{"step", kText, "batch", "the rate changes with every batch or with every epoch"}.one_of(
+              {"epoch", "batch"}));
+    return rows;
+  }();
   return all;
+}
+
+const Row* scheduler_of(const Setting& section) {
+  const std::string& kind = section.at("kind").text();
+  const auto row = std::ranges::find_if(schedulers(), [&](const Row& one) { return one.entry.name == kind; });
+  return row == schedulers().end() ? nullptr : &*row;
 }
 
 }  // namespace
 
-bool is_composer_schedule(const Setting& section) {
-  return schedule_makers().contains(section.at("kind").text());
+std::vector<Entry> composer_schedulers() {
+  std::vector<Entry> entries;
+  for (const Row& row : schedulers()) entries.push_back(row.entry);
+  return entries;
 }
 
+bool is_composer_schedule(const Setting& section) { return scheduler_of(section) != nullptr; }
+
 Schedule make_composer_schedule(const Setting& section, const Horizon& horizon) {
-  const auto found = schedule_makers().find(section.at("kind").text());
-  return found == schedule_makers().end() ? Schedule() : found->second(ScheduleReader(section, horizon));
+  const Row* row = scheduler_of(section);
+  return row ? row->make(ScheduleReader(section, horizon)) : Schedule();
 }
 
 }  // namespace tutti

@@ -50,6 +50,31 @@ std::vector<Phase> phases(const Setting& section, double peak, double steps) {
 
 }  // namespace
 
+Entry one_cycle_entry() {
+  using enum KeyType;
+  const auto count = [](const char* name, const char* doc) {
+    return Key{name, kInteger, "none", doc}.at_least(1).at_most(1e9);
+  };
+  const auto divisor = [](const char* name, const char* fallback, const char* doc) {
+    return Key{name, kNumber, fallback, doc}.more_than(0);
+  };
+  return {
+      "one_cycle_lr",
+      "Up to max_lr, then down to far below the initial rate; as torch's OneCycleLR. Needs total_steps, or "
+      "epochs and steps_per_epoch.",
+      {Key{"max_lr", kNumber, "", "the highest learning rate, independent of the optimizer's lr"}.more_than(
+           0),
+       count("total_steps", "steps of the cycle"),
+       count("epochs", "with steps_per_epoch in place of total_steps"),
+       count("steps_per_epoch", "with epochs in place of total_steps"),
+       Key{"pct_start", kNumber, "0.3", "rising fraction of the cycle"}.at_least(0).at_most(1),
+       Key{"anneal_strategy", kText, "cos", "the shape of each phase"}.one_of({"cos", "linear"}),
+       {"cycle_momentum", kBoolean, "false", "only false is supported"},
+       divisor("div_factor", "25", "max_lr / initial rate"),
+       divisor("final_div_factor", "10000", "initial rate / last rate"),
+       {"three_phase", kBoolean, "false", "down to the initial rate as fast as up, then to the last rate"}}};
+}
+
 Curve one_cycle(const Setting& section, const CurveOptions& run) {
   const Setting& momentum = section.at("cycle_momentum");
   if (momentum.boolean()) momentum.fail("momentum cannot be cycled; only false");

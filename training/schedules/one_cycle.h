@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 
+#include "recipe/catalog.h"
 #include "recipe/setting.h"
 
 namespace tutti {
@@ -25,5 +26,6 @@ double multiple_of_base(const Setting& rate, double base_lr);
 // Momentum is not cycled. After the cycle the last rate stays, where torch raises an error (or extrapolates
 // one step). Throws UserError if the training is known to be longer.
 Curve one_cycle(const Setting& section, const CurveOptions& run);
+Entry one_cycle_entry();
 
 }  // namespace tutti

@@ -1,6 +1,6 @@
 #include <algorithm>
 #include <cmath>
-#include <map>
+#include <memory>
 #include <numbers>
 #include <vector>
 
@@ -9,6 +9,8 @@
 
 namespace tutti {
 namespace {
+
+using enum KeyType;
 
 // Truncated, as in Composer.
 int64_t scaled(int64_t steps, double ratio) {
@@ -121,34 +123,140 @@ Curve sequential(const Setting& section, const CurveOptions& run) {
   };
 }
 
-struct Maker {
+// A scheduler: its entry in the catalog, and its maker.
+struct Row {
+  Entry entry;
   Curve (*make)(const Setting& section, const CurveOptions& run);
   bool scales = false;  // by the scale-schedule ratio, as in Composer
 };
 
-const std::map<std::string, Maker>& makers() {
-  static const std::map<std::string, Maker> all = {
-      {"step_lr", {step, true}},
-      {"multistep_lr", {multistep, true}},
-      {"constant_lr", {constant}},
-      {"linear_lr", {linear}},
-      {"exponential_lr", {exponential, true}},
-      {"cosine_annealing_lr", {cosine_annealing, true}},
-      {"cosine_annealing_warm_restarts_lr", {cosine_annealing_warm_restarts, true}},
-      {"polynomial_lr", {polynomial}},
-      {"one_cycle_lr", {one_cycle}},
-      {"reduce_lr_on_plateau", {reduce_on_plateau}},
-      {"sequential_lr", {sequential}},
+constexpr const char* kOneThird = "0.3333333333333333";
+constexpr double kMostSteps = 1e15;
+
+Key steps_key(const char* name, const char* fallback, const char* doc) {
+  return Key{name, kInteger, fallback, doc}.at_least(1).at_most(kMostSteps);
+}
+
+Key gamma(const char* fallback) {
+  return Key{"gamma", kNumber, fallback, "the learning rate's factor"}.at_least(0);
+}
+
+Key eta_min() { return Key{"eta_min", kNumber, "0", "the lowest learning rate"}.at_least(0); }
+
+Key total_iters() { return steps_key("total_iters", "5", "steps until it ends"); }
+
+Key factor(const char* name, const char* fallback, const char* doc) {
+  return Key{name, kNumber, fallback, doc}.at_least(0).at_most(1);
+}
+
+Key milestones(const char* doc) { return Key{"milestones", kIntegers, "", doc}.at_most(kMostSteps); }
+
+// Schedulers that sequential_lr may contain.
+std::vector<Row> decays() {
+  return {
+      {{"step_lr",
+        "Times gamma after every step_size steps; as torch's StepLR.",
+        {steps_key("step_size", "", "steps between two changes"), gamma("0.1")}},
+       step,
+       /*scales=*/true},
+      {{"multistep_lr",
+        "Times gamma at each milestone; as torch's MultiStepLR.",
+        {milestones("ascending steps at which the rate is multiplied by gamma").at_least(0), gamma("0.1")}},
+       multistep,
+       /*scales=*/true},
+      {{"constant_lr",
+        "Times factor, for the first total_iters steps; as torch's ConstantLR.",
+        {factor("factor", kOneThird, "the learning rate's factor"), total_iters()}},
+       constant},
+      {{"linear_lr",
+        "In a straight line from start_factor to end_factor; as torch's LinearLR.",
+        {factor("start_factor", kOneThird, "the factor at the start").more_than(0),
+         factor("end_factor", "1", "the factor after total_iters steps"), total_iters()}},
+       linear},
+      {{"exponential_lr", "Times gamma after every step; as torch's ExponentialLR.", {gamma("")}},
+       exponential,
+       /*scales=*/true},
+      {{"cosine_annealing_lr",
+        "Down a half cosine to eta_min, and up again beyond T_max; as torch's CosineAnnealingLR.",
+        {steps_key("T_max", "", "steps of the half cosine").also_named({"t_max"}), eta_min()}},
+       cosine_annealing,
+       /*scales=*/true},
+      {{"cosine_annealing_warm_restarts_lr",
+        "Half cosines, each T_mult times as long as the one before; as torch's CosineAnnealingWarmRestarts.",
+        {steps_key("T_0", "", "steps of the first").also_named({"t_0"}),
+         Key{"T_mult", kInteger, "1", "growth of the length"}
+             .also_named({"t_mult"})
+             .at_least(1)
+             .at_most(1000),
+         eta_min()}},
+       cosine_annealing_warm_restarts,
+       /*scales=*/true},
+      {{"polynomial_lr",
+        "A power of the remaining fraction, down to 0; as torch's PolynomialLR.",
+        {total_iters(), Key{"power", kNumber, "1", "the exponent"}.at_least(0)}},
+       polynomial},
   };
+}
+
+Entry plateau_entry() {
+  const auto evaluations = [](const char* name, const char* fallback, const char* doc) {
+    return Key{name, kInteger, fallback, doc}.at_least(0);
+  };
+  return {
+      "reduce_lr_on_plateau",
+      "Times factor when a metric has stopped improving; as torch's ReduceLROnPlateau, stepped at each "
+      "evaluation that eval_interval asks for.",
+      {{"monitor", kText, "metrics/eval/CrossEntropy",
+        "the metric, as metrics.jsonl names it; metrics/ and the label may be left out where that is clear"},
+       Key{"mode", kText, "min", "whether lower or higher is better"}.one_of({"min", "max"}),
+       factor("factor", "0.1", "the learning rate's factor").less_than(1),
+       evaluations("patience", "10", "accepted evaluations without improvement"),
+       Key{"threshold", kNumber, "0.0001", "smallest improvement that counts"}.at_least(0),
+       Key{"threshold_mode", kText, "rel", "rel: threshold is relative to the best value; abs: absolute"}
+           .one_of({"rel", "abs"}),
+       evaluations("cooldown", "0", "evaluations to ignore after a change"),
+       Key{"min_lr", kNumber, "0", "the lowest learning rate"}.at_least(0),
+       Key{"eps", kNumber, "1e-8", "smallest change of the rate"}.at_least(0)}};
+}
+
+std::vector<Entry> entries_of(const std::vector<Row>& rows) {
+  std::vector<Entry> entries;
+  for (const Row& row : rows) entries.push_back(row.entry);
+  return entries;
+}
+
+Entry sequential_entry() {
+  const auto inner = std::make_shared<const Catalog>(Catalog{.section = "scheduler.schedulers",
+                                                             .noun = "scheduler",
+                                                             .doc = "One of a sequence.",
+                                                             .entries = entries_of(decays())});
+  return {"sequential_lr",
+          "Schedulers one after another, each from its own beginning; as torch's SequentialLR.",
+          {Key{"schedulers", kTables, "", "[[scheduler.schedulers]], in their order"}.each(inner),
+           milestones("steps at which the next scheduler begins; one fewer than schedulers").at_least(1)}};
+}
+
+const std::vector<Row>& schedulers() {
+  static const std::vector<Row> all = [] {
+    std::vector<Row> rows = decays();
+    rows.push_back({one_cycle_entry(), one_cycle});
+    rows.push_back({sequential_entry(), sequential});
+    for (Row& row : rows)
+      row.entry.keys.push_back(
+          Key{"step", kText, "epoch", "step after every epoch or every batch"}.one_of({"epoch", "batch"}));
+    rows.push_back({plateau_entry(), reduce_on_plateau});
+    return rows;
+  }();
   return all;
 }
 
 Curve make_curve(const Setting& section, const CurveOptions& run) {
-  const auto found = makers().find(section.at("kind").text());
-  if (found == makers().end()) return {};
-  if (run.ratio != 1.0 && !found->second.scales)
+  const std::string& kind = section.at("kind").text();
+  const auto row = std::ranges::find_if(schedulers(), [&](const Row& one) { return one.entry.name == kind; });
+  if (row == schedulers().end()) return {};
+  if (run.ratio != 1.0 && !row->scales)
     section.at("kind").fail("the scale-schedule ratio does not apply to this scheduler");
-  return found->second.make(section, run);
+  return row->make(section, run);
 }
 
 // Scheduler steps of the whole training; 0 if the duration is not in epochs or batches.
@@ -161,6 +269,8 @@ double training_steps(const Horizon& horizon, bool every_batch) {
 }
 
 }  // namespace
+
+std::vector<Entry> pytorch_schedulers() { return entries_of(schedulers()); }
 
 double multiple_of_base(const Setting& rate, double base_lr) {
   if (rate.number() == 0.0) return 0.0;

@@ -1,6 +1,7 @@
 #include "training/schedules/schedule.h"
 
 #include <cmath>
+#include <utility>
 
 namespace tutti {
 
@@ -14,6 +15,18 @@ Time convert_time(const Time& time, const Horizon& horizon, double ratio) {
   }
   if (time.unit() == TimeUnit::kEpoch) return Time(batches(time.value()), TimeUnit::kBatch) * ratio;
   return time * ratio;
+}
+
+Catalog scheduler_catalog() {
+  std::vector<Entry> entries = composer_schedulers();
+  for (Entry& entry : pytorch_schedulers()) entries.push_back(std::move(entry));
+  return {.section = "scheduler",
+          .noun = "scheduler",
+          .doc =
+              "The schedule of the learning rate. Names and meanings are Composer's; kinds with lr in the "
+              "name are PyTorch's, and count steps of the scheduler.",
+          .entries = std::move(entries),
+          .default_kind = "constant"};
 }
 
 Schedule make_schedule(const Setting& section, const Horizon& horizon) {

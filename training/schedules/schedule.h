@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "recipe/catalog.h"
 #include "training/time/timestamp.h"
 
 namespace tutti {
@@ -25,6 +26,9 @@ struct Horizon {
 // Converts a time of a schedule as Composer does: epochs, and fractions of a run in epochs, become batches;
 // all but fractions are scaled by `ratio` (max_duration is already scaled). Truncated.
 Time convert_time(const Time& time, const Horizon& horizon, double ratio);
+
+// The catalog of [scheduler].
+Catalog scheduler_catalog();
 
 // Makes the schedule of [scheduler], Composer's or PyTorch's. Throws UserError if times do not fit each
 // other or the run.
@@ -66,12 +70,14 @@ class ScheduleReader {
 
 // Composer's schedulers, with the formulas of composer.optim. Empty for other kinds.
 Schedule make_composer_schedule(const Setting& section, const Horizon& horizon);
+std::vector<Entry> composer_schedulers();
 
 // True if [scheduler] names a scheduler of Composer.
 bool is_composer_schedule(const Setting& section);
 
-// PyTorch's schedulers, with the rates of torch.optim.lr_scheduler. Empty for other kinds.
-// reduce_lr_on_plateau is constant here: see Plateau.
+// The schedulers of torch.optim.lr_scheduler, with their argument names, defaults and rates. Empty for other
+// kinds. reduce_lr_on_plateau is constant here: see Plateau.
 Schedule make_pytorch_schedule(const Setting& section, const Horizon& horizon);
+std::vector<Entry> pytorch_schedulers();
 
 }  // namespace tutti

@@ -8,7 +8,6 @@
 #include "recipe/resolve.h"
 #include "recipe/toml_reader.h"
 #include "tests/golden/golden_file.h"
-#include "training/schedules/catalog.h"
 #include "training/schedules/learning_rate.h"
 #include "training/schedules/schedule.h"
 
