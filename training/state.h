@@ -13,13 +13,13 @@
 #include <vector>
 
 #include "data/transforms/transform.h"
+#include "recipe/time/timestamp.h"
 #include "tensors/draws.h"
 #include "tensors/norms.h"
 #include "tensors/tree.h"
 #include "training/optimizers/closure.h"
 #include "training/rank_services.h"
 #include "training/schedules/schedule.h"
-#include "training/time/timestamp.h"
 #include "training/trainee.h"
 
 namespace tutti {

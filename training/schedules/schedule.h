@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "training/time/timestamp.h"
+#include "recipe/time/timestamp.h"
 
 namespace tutti {
 

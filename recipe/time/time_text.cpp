@@ -1,4 +1,4 @@
-#include "training/time/time_text.h"
+#include "recipe/time/time_text.h"
 
 #include <algorithm>
 #include <array>
