@@ -70,6 +70,7 @@ bool TrainingLoop::fit(Context& context) {
   ResumePoint::Place place = resume_place();
   while (place != kAtStep || !with_.times.over()) {
     switch (std::exchange(place, kAtStep)) {
+      case kAtFitEnd:  // resume_place() returns kAtStep
       case kAtStep:
         begin_batch(context);
         train_batch(context);
@@ -87,9 +88,6 @@ bool TrainingLoop::fit(Context& context) {
         with_.state.timestamp.to_next_iteration();
         run_event(context, Event::kIterationEnd);
         run_event(context, Event::kIterationCheckpoint);
-        break;
-      case kAtFitEnd:
-        TUTTI_ASSERT(false, "fit has ended");
     }
     if (!end_step(context)) return false;
   }
@@ -300,7 +298,6 @@ ResumePoint::Place TrainingLoop::resume_place() {
 template <typename Copy, typename Saved>
 void TrainingLoop::copy_parts(const Copy& copy, Saved& saved) {
   State& state = with_.state;
-  LearningRate& rate = with_.times.rate();
   GradScalerState scaler = with_.train_step.grad_scaler();
   double next_lr = state.next_lr.value_or(-1);
   copy_time(copy, saved, state);
@@ -309,8 +306,8 @@ void TrainingLoop::copy_parts(const Copy& copy, Saved& saved) {
   copy(saved.max_duration, changed_duration_);
   copy(saved.accumulation, with_.train_step.accumulation(), state.timestamp);
   copy(saved.grad_scaler, scaler);
-  copy(saved.plateau, rate);
-  copy(saved.lagging_rate, rate.lagging());
+  copy(saved.plateau, with_.times.rate());
+  copy(saved.lagging_rate, with_.times.rate().lagging());
   copy(saved.next_lr, next_lr);
   if (best_) copy(saved.best, *best_);
   copy(saved.listeners, with_.engine);
@@ -345,8 +342,7 @@ void TrainingLoop::restore(RunState saved, const std::string& folder) {
                     " of this data; load_ignore_keys = [\"timestamp\"] begins anew");
   const bool own = lies_in(folder, with_.job.checkpoints),
              follows = saved.tasks.after == tasks_.state().after;
-  const std::string& changed = saved.max_duration;
-  const bool over = !changed.empty() && reached(time, Time::parse(changed));
+  const bool over = !saved.max_duration.empty() && reached(time, Time::parse(saved.max_duration));
   if (!follows || (!own && (saved.tasks.done > 0 || over))) saved.max_duration.clear();
   if (!own) saved.tasks = {};
   if (!own) saved.best = {};

@@ -87,7 +87,7 @@ class Engine {
   // Algorithms and callbacks by their names in checkpoints: "algorithms/EMA", "callbacks/EarlyStopper"; the
   // second of a name: "callbacks/EarlyStopper/1".
   std::vector<std::pair<std::string, Stateful*>> stateful() const;
-  // Their states by these names, without empty ones; absent names are not restored.
+  // Their states, without empty ones.
   std::map<std::string, std::string> state() const;
   void restore(const std::map<std::string, std::string>& saved) const;
 
