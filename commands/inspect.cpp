@@ -32,11 +32,12 @@ std::string sizes_text(const Shape& shape) {
 std::string inspect_text(const std::string& path) {
   const Checkpoint checkpoint = newest_at(path);
   const RunState state = RunState::from_json(checkpoint.manifest.state);
+  const Timestamp& time = state.time;
   std::ostringstream out;
   out << checkpoint.folder << "\n  run " << state.run_name << ", seed " << state.seed << ", written by "
-      << state.world << (state.world == 1 ? " rank" : " ranks") << "\n  step " << state.step << ", epoch "
-      << state.epoch << " batch " << state.batch_in_epoch << ", " << state.sample << " samples, "
-      << state.token << " tokens, " << state.seconds << " s\n";
+      << state.world << (state.world == 1 ? " rank" : " ranks") << "\n  step " << time.batch << ", epoch "
+      << time.epoch << " batch " << time.batch_in_epoch << ", " << time.sample << " samples, " << time.token
+      << " tokens, " << time.total_wct << " s\n";
   const PosixDisk disk;
   const CheckpointTensors tensors(disk, checkpoint);
   for (const auto& [name, entry] : tensors.entries())

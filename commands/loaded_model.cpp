@@ -56,8 +56,8 @@ void restore(LoadedModel& model) {
   restore_tensors(model.state, CheckpointTensors(disk, checkpoint), checkpoint.folder, of_training);
   if (checkpoint.manifest.state.empty()) return;
   const RunState saved = RunState::from_json(checkpoint.manifest.state);
-  restore_listeners(model.engine, saved);
-  restore_time(model.state, saved);
+  model.engine.restore(saved.listeners);
+  copy_time(Restore(), saved, model.state);
 }
 
 }  // namespace

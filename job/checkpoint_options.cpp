@@ -109,10 +109,7 @@ void forget(RunState& state, const std::function<bool(const std::string& name)>&
   const RunState fresh;
   std::erase_if(state.listeners, [&](const auto& one) { return is_forgotten(one.first); });
   if (is_forgotten(kTimestamp)) {
-    state.step = state.epoch = state.batch_in_epoch = 0;
-    state.sample = state.token = state.sample_in_epoch = state.token_in_epoch = 0;
-    state.iteration = state.epoch_in_iteration = state.token_in_iteration = 0;
-    state.seconds = state.iteration_seconds = state.epoch_seconds = 0;
+    state.time = fresh.time;
     state.last_step = fresh.last_step;
     state.rest = fresh.rest;
     state.tasks = fresh.tasks;

@@ -1,7 +1,6 @@
 #include "job/resume.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <string>
 #include <utility>
@@ -10,7 +9,6 @@
 #include "io/checkpoint/checkpoint_tensors.h"
 #include "recipe/toml_reader.h"
 #include "runtime/error.h"
-#include "training/state.h"
 
 namespace tutti {
 
@@ -161,37 +159,6 @@ class Resumption {
   const Warn& warn_;
 };
 
-// The fields of a timestamp that a checkpoint saves.
-constexpr std::pair<int64_t Timestamp::*, int64_t RunState::*> kCounts[] = {
-    {&Timestamp::iteration, &RunState::iteration},
-    {&Timestamp::epoch, &RunState::epoch},
-    {&Timestamp::batch, &RunState::step},
-    {&Timestamp::sample, &RunState::sample},
-    {&Timestamp::token, &RunState::token},
-    {&Timestamp::epoch_in_iteration, &RunState::epoch_in_iteration},
-    {&Timestamp::token_in_iteration, &RunState::token_in_iteration},
-    {&Timestamp::batch_in_epoch, &RunState::batch_in_epoch},
-    {&Timestamp::sample_in_epoch, &RunState::sample_in_epoch},
-    {&Timestamp::token_in_epoch, &RunState::token_in_epoch}};
-constexpr std::pair<double Timestamp::*, double RunState::*> kSeconds[] = {
-    {&Timestamp::total_wct, &RunState::seconds},
-    {&Timestamp::iteration_wct, &RunState::iteration_seconds},
-    {&Timestamp::epoch_wct, &RunState::epoch_seconds}};
-
-Timestamp before_last_step(const RunState& saved) {
-  Timestamp time;
-  time.iteration = saved.last_step.iteration;
-  time.epoch = saved.last_step.epoch;
-  time.batch = std::max<int64_t>(0, saved.step - 1);
-  time.sample = saved.last_step.sample;
-  time.token = saved.last_step.token;
-  time.total_wct = saved.last_step.seconds;
-  return time;
-}
-
-// JSON has no other numbers.
-double finite_or_0(double value) { return std::isfinite(value) ? value : 0; }
-
 }  // namespace
 
 RunState resume(Trainee& trainee, const Disk& disk, const Checkpoint& checkpoint, const Job& job,
@@ -205,37 +172,6 @@ void add_listener_tensors(Trainee& trainee, const Engine& engine) {
   for (const auto& [name, listener] : engine.stateful())
     for (const auto& [tensor_name, tensor] : listener->state_tensors())
       trainee.listeners.emplace_back(name + "/" + tensor_name, tensor);
-}
-
-void restore_listeners(const Engine& engine, const RunState& saved) {
-  for (const auto& [name, listener] : engine.stateful()) {
-    const auto found = saved.listeners.find(name);
-    if (found != saved.listeners.end()) listener->restore(found->second);
-  }
-}
-
-void restore_time(State& state, const RunState& saved) {
-  state.timestamp = {};
-  for (const auto& [time, field] : kCounts) state.timestamp.*time = saved.*field;
-  for (const auto& [time, field] : kSeconds) state.timestamp.*time = saved.*field;
-  state.before_batch = before_last_step(saved);
-  state.train_loss = saved.last_step.loss;
-  state.flops = saved.last_step.flops;
-  if (state.optimizer && saved.last_step.lr >= 0) state.optimizer->set_lr(saved.last_step.lr);
-}
-
-void save_time(const State& state, RunState& to) {
-  for (const auto& [time, field] : kCounts) to.*field = state.timestamp.*time;
-  for (const auto& [time, field] : kSeconds) to.*field = state.timestamp.*time;
-  const Timestamp& before = state.before_batch;
-  to.last_step = {.loss = finite_or_0(state.train_loss),
-                  .flops = finite_or_0(state.flops),
-                  .lr = std::isfinite(state.optimizer->lr()) ? state.optimizer->lr() : LastStep().lr,
-                  .iteration = before.iteration,
-                  .epoch = before.epoch,
-                  .sample = before.sample,
-                  .token = before.token,
-                  .seconds = before.total_wct};
 }
 
 }  // namespace tutti

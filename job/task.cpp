@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "recipe/catalog.h"
+#include "recipe/time/time.h"
 #include "runtime/error.h"
-#include "training/time/time.h"
 
 namespace tutti {
 namespace {

@@ -3,7 +3,7 @@
 #include <ATen/ops/zeros.h>
 
 #include "recipe/key_check.h"
-#include "training/time/time.h"
+#include "recipe/time/time.h"
 
 namespace tutti {
 namespace {

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "recipe/setting.h"
+#include "recipe/time/time.h"
 #include "runtime/clock.h"
 #include "training/schedules/schedule.h"
-#include "training/time/time.h"
 
 namespace tutti {
 

@@ -13,13 +13,13 @@
 #include <vector>
 
 #include "data/transforms/transform.h"
+#include "recipe/time/timestamp.h"
 #include "tensors/draws.h"
 #include "tensors/norms.h"
 #include "tensors/tree.h"
 #include "training/optimizers/closure.h"
 #include "training/rank_services.h"
 #include "training/schedules/schedule.h"
-#include "training/time/timestamp.h"
 #include "training/trainee.h"
 
 namespace tutti {
@@ -42,7 +42,7 @@ struct State : Trainee {
 
   Time max_duration;                       // may be changed during the run
   Timestamp timestamp;                     // of the current batch; advances after the optimizer's step
-  Timestamp before_batch;                  // `timestamp` before the last batch; only totals in a resumed run
+  Timestamp before_batch;                  // `timestamp` before the last batch
   std::string dataloader_label = "train";  // in an evaluation the evaluator's label: "eval"
   const Dataset* dataset = nullptr;        // source of the batches (data/dataset.h)
   Transforms added_transforms;             // of the training data; see add_transform

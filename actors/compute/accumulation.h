@@ -3,8 +3,8 @@
 #include <cstdint>
 
 #include "io/checkpoint/run_state.h"
+#include "recipe/time/timestamp.h"
 #include "training/settings.h"
-#include "training/time/timestamp.h"
 
 namespace tutti {
 

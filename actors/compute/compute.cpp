@@ -145,10 +145,10 @@ void Compute::build_model() {
 }
 
 void Compute::restore(const Prepare& start) try {
-  const RunState saved = resume(state_, disk_, open_checkpoint(disk_, start.checkpoint), job_,
-                                start.own ? LoadOptions() : job_.from.options, rank_zero_warning());
+  RunState saved = resume(state_, disk_, open_checkpoint(disk_, start.checkpoint), job_,
+                          start.own ? LoadOptions() : job_.from.options, rank_zero_warning());
   if (start.own || !job_.from.options.weights_only)
-    restore_run(saved, start.checkpoint);
+    loop_->restore(std::move(saved), start.checkpoint);
   else
     loop_->take_weights_of(start.checkpoint);
 } catch (const std::exception& error) {
@@ -167,22 +167,6 @@ void Compute::blame(const Prepare& start, const std::exception& error) const {
   const Setting& key = start.own ? job_.from.autoresume : job_.from.load_path;
   if (const auto* known = dynamic_cast<const RunError*>(&error)) key.fail(*known);
   key.fail(one_line(error));
-}
-
-void Compute::restore_run(const RunState& saved, const std::string& folder) {
-  if (saved.batch_in_epoch > state_.dataloader_len)
-    throw UserError("it was saved after batch " + std::to_string(saved.batch_in_epoch) +
-                    " of an epoch, which has " + std::to_string(state_.dataloader_len) +
-                    " of this data; load_ignore_keys = [\"timestamp\"] begins anew");
-  restore_time(state_, saved);
-  loop_->restore(saved, folder);
-  train_step_->accumulation().restore(saved.accumulation, state_.timestamp);
-  train_step_->restore_grad_scaler(saved.grad_scaler);
-  restore_listeners(*engine_, saved);
-  state_.metric_values = saved.metrics;
-  times_.rate().restore(saved.plateau, saved.lagging_rate);
-  if (saved.next_lr >= 0) state_.next_lr = saved.next_lr;
-  times_.follow_max_duration();
 }
 
 }  // namespace tutti

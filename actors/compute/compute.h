@@ -42,7 +42,6 @@ class Compute final : public Actor {
   void add_listeners();
   void build_model();
   void restore(const Prepare& start);
-  void restore_run(const RunState& saved, const std::string& folder);
   Warn rank_zero_warning() const;
   [[noreturn]] void blame(const Prepare& start, const std::exception& error) const;
 

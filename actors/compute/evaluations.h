@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "actors/messages/rank_actors.h"
+#include "recipe/time/timestamp.h"
 #include "runtime/actor/actor.h"
 #include "runtime/recorder.h"
 #include "tensors/digests.h"
 #include "training/evaluation/evaluation.h"
-#include "training/time/timestamp.h"
 
 namespace tutti {
 

@@ -43,14 +43,11 @@ void ProgramTasks::predict_alone(Context& context, const Task& task) {
   times_.exclude(recorder_.input(RecordedInput::kPredictionSeconds, seconds(context.now() - began)));
 }
 
-bool ProgramTasks::restore(const TasksState& saved, bool own) {
-  const bool same = saved.after == state_.after;
-  if (same && own) {
-    state_ = saved;
-    state_.done = std::max(state_.done, job_.tasks_done);
-  }
+void ProgramTasks::restore(const TasksState& saved) {
+  if (saved.after != state_.after) return;
+  state_ = saved;
+  state_.done = std::max(state_.done, job_.tasks_done);
   if (!state_.until.empty()) training_.max_duration = Time::parse(state_.until);
-  return same;
 }
 
 }  // namespace tutti

@@ -30,8 +30,8 @@ class ProgramTasks {
 
   bool done() const { return state_.done == std::ssize(job_.tasks); }
   const TasksState& state() const { return state_; }
-  // `own`: `saved` is of this run. False if the saved tasks followed another max_duration: they do not count.
-  bool restore(const TasksState& saved, bool own);
+  // Tasks that followed another max_duration do not count.
+  void restore(const TasksState& saved);
 
  private:
   void predict_alone(Context& context, const Task& task);

@@ -18,7 +18,8 @@ void Timetable::plan() {
       job_.recipe,
       settings.train.horizon(planned_duration_, state_.dataloader_len, state_.optimizer->base_lr()),
       measured);
-  if (state_.timestamp.batch > 0) rate.restore(rate_.state(), rate_.lagging());
+  rate.restore(rate_.state());
+  if (state_.timestamp.batch > 0) rate.lagging() = rate_.lagging();
   rate_ = std::move(rate);
   state_.schedule = rate_.schedule();
   state_.services->scheduled_lr = [this] { return rate_.at(state_.timestamp, state_.schedule); };

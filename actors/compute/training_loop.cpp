@@ -16,9 +16,7 @@
 namespace tutti {
 namespace {
 
-constexpr const char* kAtBatchEnd = "batch_end";
-constexpr const char* kAtEpochEnd = "epoch_end";
-constexpr const char* kAtFitEnd = "fit_end";
+using enum ResumePoint::Place;
 
 // True if the pending work of the step changes no saved state. Algorithms may change saved state.
 bool is_whole(const ResumePoint& resume, const Engine& engine) {
@@ -69,20 +67,21 @@ bool TrainingLoop::train(Context& context) {
 }
 
 bool TrainingLoop::fit(Context& context) {
-  Place place = resume_place();
-  while (place != Place::kStep || !with_.times.over()) {
-    switch (std::exchange(place, Place::kStep)) {
-      case Place::kStep:
+  ResumePoint::Place place = resume_place();
+  while (place != kAtStep || !with_.times.over()) {
+    switch (std::exchange(place, kAtStep)) {
+      case kAtFitEnd:  // resume_place() returns kAtStep
+      case kAtStep:
         begin_batch(context);
         train_batch(context);
         [[fallthrough]];
-      case Place::kBatchEnd:
+      case kAtBatchEnd:
         if (!evaluate_due(context)) return false;
         run_event(context, Event::kBatchCheckpoint);
         if (!with_.times.epoch_is_over()) break;
         end_epoch(context);
         [[fallthrough]];
-      case Place::kEpochEnd:
+      case kAtEpochEnd:
         if (!evaluate_due(context)) return false;
         run_event(context, Event::kEpochCheckpoint);
         if (!with_.times.iteration_is_over()) break;
@@ -273,24 +272,70 @@ void TrainingLoop::start_fit(Context& context) {
     run_event(context, Event::kBeforeDataloader);  // Composer skips trained batches this way
 }
 
-TrainingLoop::Place TrainingLoop::resume_place() {
-  if (resume_.at == kAtBatchEnd) return Place::kBatchEnd;
-  if (resume_.at == kAtEpochEnd) return Place::kEpochEnd;
+ResumePoint::Place TrainingLoop::resume_place() {
+  if (resume_.at == kAtBatchEnd || resume_.at == kAtEpochEnd) return resume_.at;
   if (!with_.times.over()) resume_ = {};  // max_duration is longer than it was
-  return Place::kStep;
+  return kAtStep;
 }
 
-void TrainingLoop::restore(const RunState& saved, const std::string& folder) {
-  const bool own = lies_in(folder, with_.job.checkpoints);
-  earlier_s_ = saved.seconds;
-  resumed_ = {folder, own && saved.step > 0, changes_since(saved, with_.job.recipe)};
-  if (saved.step > 0 && own && is_whole(saved.rest, with_.engine)) with_.snapshots.mark_saved();
-  resume_ = saved.rest;
-  if (best_ && own) best_->restore(saved.best);
-  if (!tasks_.restore(saved.tasks, own)) return;
-  const bool over =
-      !saved.max_duration.empty() && reached(with_.state.timestamp, Time::parse(saved.max_duration));
-  if (own || (saved.tasks.done == 0 && !over)) changed_duration_ = saved.max_duration;
+// All that a checkpoint saves besides tensors and facts of the run, in the order in which it is restored.
+// Saving gives `scaler` and `next_lr` their own values back.
+template <typename Copy, typename Saved>
+void TrainingLoop::copy_parts(const Copy& copy, Saved& saved) {
+  State& state = with_.state;
+  GradScalerState scaler = with_.train_step.grad_scaler();
+  double next_lr = state.next_lr.value_or(-1);
+  copy_time(copy, saved, state);
+  copy(saved.rest, resume_);
+  copy(saved.tasks, tasks_);
+  copy(saved.max_duration, changed_duration_);
+  copy(saved.accumulation, with_.train_step.accumulation(), state.timestamp);
+  copy(saved.grad_scaler, scaler);
+  copy(saved.plateau, with_.times.rate());
+  copy(saved.lagging_rate, with_.times.rate().lagging());
+  copy(saved.next_lr, next_lr);
+  if (best_) copy(saved.best, *best_);
+  copy(saved.listeners, with_.engine);
+  copy(saved.metrics, state.metric_values);
+  with_.train_step.restore_grad_scaler(scaler);
+  if (next_lr >= 0) state.next_lr = next_lr;
+}
+
+RunState TrainingLoop::saved_state() {
+  const State& state = with_.state;
+  RunState saved;
+  saved.run_name = state.run_name;
+  saved.seed = state.seed;
+  saved.world = state.topology.world;
+  saved.global_batch = state.global_batch;
+  saved.data_digest = with_.job.data_digest;
+  saved.required_algorithms = state.required_algorithms;
+  saved.recipe = with_.job.recipe_text;
+  changed_duration_ = state.max_duration.text();
+  if (changed_duration_ == begun_duration_) changed_duration_.clear();
+  copy_parts(Save(), saved);
+  std::erase_if(saved.metrics, [](const auto& one) { return !std::isfinite(one.second); });
+  return saved;
+}
+
+void TrainingLoop::restore(RunState saved, const std::string& folder) {
+  const Timestamp& time = saved.time;
+  const int64_t batches = with_.state.dataloader_len;
+  if (time.batch_in_epoch > batches)
+    throw UserError("it was saved after batch " + std::to_string(time.batch_in_epoch) +
+                    " of an epoch, which has " + std::to_string(batches) +
+                    " of this data; load_ignore_keys = [\"timestamp\"] begins anew");
+  const bool own = lies_in(folder, with_.job.checkpoints),
+             follows = saved.tasks.after == tasks_.state().after;
+  const bool over = !saved.max_duration.empty() && reached(time, Time::parse(saved.max_duration));
+  if (!follows || (!own && (saved.tasks.done > 0 || over))) saved.max_duration.clear();
+  if (!own) saved.tasks = {};
+  if (!own) saved.best = {};
+  copy_parts(Restore(), std::as_const(saved));
+  earlier_s_ = time.total_wct;
+  resumed_ = {folder, own && time.batch > 0, changes_since(saved, with_.job.recipe)};
+  if (time.batch > 0 && own && is_whole(resume_, with_.engine)) with_.snapshots.mark_saved();
+  with_.times.follow_max_duration();
 }
 
 // Trains on for a task. The state until now is saved first.
@@ -357,33 +402,6 @@ void TrainingLoop::give_up(Context& context, const AgreedOutOfMemory& why) {
   snapshots.wait_for_copy(context);
   record(context, TraceKind::kDone);
   context.send(with_.actors.supervisor, TrainingDone{.failure = why, .checkpoints = snapshots.taken()});
-}
-
-RunState TrainingLoop::saved_state() const {
-  RunState saved;
-  const State& state = with_.state;
-  saved.run_name = state.run_name;
-  saved.seed = state.seed;
-  saved.world = state.topology.world;
-  save_time(state, saved);
-  saved.rest = resume_;
-  saved.tasks = tasks_.state();
-  if (const std::string now = state.max_duration.text(); now != begun_duration_) saved.max_duration = now;
-  saved.global_batch = state.global_batch;
-  saved.data_digest = with_.job.data_digest;
-  saved.accumulation = with_.train_step.accumulation().state();
-  saved.grad_scaler = with_.train_step.grad_scaler();
-  for (const auto& [name, listener] : with_.engine.stateful())
-    if (std::string text = listener->state(); !text.empty()) saved.listeners[name] = std::move(text);
-  for (const auto& [name, value] : state.metric_values)
-    if (std::isfinite(value)) saved.metrics[name] = value;
-  saved.plateau = with_.times.rate().state();
-  if (best_) saved.best = best_->state();
-  saved.lagging_rate = with_.times.rate().lagging();
-  saved.next_lr = state.next_lr.value_or(saved.next_lr);
-  saved.required_algorithms = state.required_algorithms;
-  saved.recipe = with_.job.recipe_text;
-  return saved;
 }
 
 void TrainingLoop::record(Context& context, TraceKind kind) {

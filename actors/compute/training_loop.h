@@ -42,8 +42,9 @@ class TrainingLoop {
 
   explicit TrainingLoop(const Parts& parts);
 
-  // Before `run`: resumes where the saved run stood. `folder`: of the checkpoint.
-  void restore(const RunState& saved, const std::string& folder);
+  // Before `run`: resumes where the saved run stood. `folder`: of the checkpoint. Throws UserError if an
+  // epoch has too few batches.
+  void restore(RunState saved, const std::string& folder);
   // Before `run`: the weights are those of this checkpoint; all other state is new.
   void take_weights_of(const std::string& folder) { resumed_.folder = folder; }
   // Before `run`: a request to stop.
@@ -60,8 +61,6 @@ class TrainingLoop {
   void run_event(Context& context, Event event);
 
  private:
-  // Where to resume within a step.
-  enum class Place { kStep, kBatchEnd, kEpochEnd };
   using Labels = Evaluations::Labels;
 
   void begin(Context& context);
@@ -75,7 +74,7 @@ class TrainingLoop {
   void add_transforms(Context& context) const;
   void end_epoch(Context& context);
   bool end_step(Context& context);
-  Place resume_place();
+  ResumePoint::Place resume_place();
   bool evaluate_due(Context& context);
   std::optional<LoggedMetrics> evaluate(Context& context, const Labels& labels, bool standalone = false);
   void watch_best(const LoggedMetrics& metrics);
@@ -84,7 +83,9 @@ class TrainingLoop {
   void give_up(Context& context, const AgreedOutOfMemory& why);
   TrainingEnded ended(bool stopped) const;
   void write_text(Context& context);
-  RunState saved_state() const;
+  RunState saved_state();
+  template <typename Copy, typename Saved>
+  void copy_parts(const Copy& copy, Saved& saved);
   void record(Context& context, TraceKind kind);
 
   Parts with_;
@@ -101,7 +102,7 @@ class TrainingLoop {
   ProgramTasks tasks_;
   std::optional<BestValues> best_;  // [checkpoint] best
   std::string begun_duration_;      // max_duration after FIT_START
-  std::string changed_duration_;    // max_duration of the checkpoint, if changed during training
+  std::string changed_duration_;    // max_duration of the checkpoint, if changed after FIT_START
 };
 
 }  // namespace tutti

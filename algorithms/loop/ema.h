@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "algorithms/loop/options.h"
+#include "recipe/time/time.h"
 #include "training/engine/algorithm.h"
-#include "training/time/time.h"
 
 namespace tutti {
 

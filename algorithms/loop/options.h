@@ -6,7 +6,7 @@
 
 #include "data/batch_key.h"
 #include "recipe/options.h"
-#include "training/time/time.h"
+#include "recipe/time/time.h"
 
 // The kinds of [[algorithms]] that change the training loop, with Composer's names and defaults. Free of
 // libtorch.

@@ -3,8 +3,8 @@
 #include <optional>
 
 #include "algorithms/loop/options.h"
+#include "recipe/time/time.h"
 #include "training/engine/algorithm.h"
-#include "training/time/time.h"
 
 namespace tutti {
 

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "recipe/options.h"
+#include "recipe/time/time.h"
 #include "training/engine/event.h"
-#include "training/time/time.h"
 
 // The kinds of [[algorithms]] that change the model, with Composer's names and defaults. Free of libtorch.
 namespace tutti {

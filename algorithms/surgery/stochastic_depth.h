@@ -6,8 +6,8 @@
 
 #include "algorithms/surgery/options.h"
 #include "models/layers/residual_block.h"
+#include "recipe/time/time.h"
 #include "training/engine/algorithm.h"
-#include "training/time/time.h"
 
 namespace tutti {
 

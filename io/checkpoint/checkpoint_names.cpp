@@ -18,15 +18,15 @@ struct Placeholder {
 // Placeholders for times, the most precise for a checkpoint's age first.
 const std::vector<Placeholder>& times_of_a_name() {
   static const std::vector<Placeholder> all = {
-      {"batch", [](const RunState& state) { return state.step; }},
-      {"sample", [](const RunState& state) { return state.sample; }},
-      {"token", [](const RunState& state) { return state.token; }},
-      {"total_wct", [](const RunState& state) { return state.seconds; }},
-      {"epoch", [](const RunState& state) { return state.epoch; }},
-      {"batch_in_epoch", [](const RunState& state) { return state.batch_in_epoch; }},
-      {"sample_in_epoch", [](const RunState& state) { return state.sample_in_epoch; }},
-      {"token_in_epoch", [](const RunState& state) { return state.token_in_epoch; }},
-      {"epoch_wct", [](const RunState& state) { return state.epoch_seconds; }},
+      {"batch", [](const RunState& state) { return state.time.batch; }},
+      {"sample", [](const RunState& state) { return state.time.sample; }},
+      {"token", [](const RunState& state) { return state.time.token; }},
+      {"total_wct", [](const RunState& state) { return state.time.total_wct; }},
+      {"epoch", [](const RunState& state) { return state.time.epoch; }},
+      {"batch_in_epoch", [](const RunState& state) { return state.time.batch_in_epoch; }},
+      {"sample_in_epoch", [](const RunState& state) { return state.time.sample_in_epoch; }},
+      {"token_in_epoch", [](const RunState& state) { return state.time.token_in_epoch; }},
+      {"epoch_wct", [](const RunState& state) { return state.time.epoch_wct; }},
       {"world_size", [](const RunState& state) { return state.world; }},
   };
   return all;

@@ -53,7 +53,7 @@ void prefer_latest(const Disk& disk, const std::string& checkpoints, const std::
 
 // The step of a checkpoint; -1 if its manifest cannot be read.
 int64_t step_of(const Disk& disk, const std::string& folder) try {
-  return RunState::from_json(read_manifest(disk, folder).state).step;
+  return RunState::from_json(read_manifest(disk, folder).state).time.batch;
 } catch (const OperatingError&) {
   return -1;
 }

@@ -1,57 +1,87 @@
 #include "io/checkpoint/run_state.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "io/formats/json_text.h"
 #include "runtime/error.h"
 
 namespace tutti {
+namespace {
 
+constexpr std::pair<const char*, int64_t Timestamp::*> kCounts[] = {
+    {"iteration", &Timestamp::iteration},
+    {"epoch", &Timestamp::epoch},
+    {"step", &Timestamp::batch},
+    {"sample", &Timestamp::sample},
+    {"token", &Timestamp::token},
+    {"epoch_in_iteration", &Timestamp::epoch_in_iteration},
+    {"token_in_iteration", &Timestamp::token_in_iteration},
+    {"batch_in_epoch", &Timestamp::batch_in_epoch},
+    {"sample_in_epoch", &Timestamp::sample_in_epoch},
+    {"token_in_epoch", &Timestamp::token_in_epoch}};
+constexpr std::pair<const char*, double Timestamp::*> kSeconds[] = {
+    {"seconds", &Timestamp::total_wct},
+    {"iteration_seconds", &Timestamp::iteration_wct},
+    {"epoch_seconds", &Timestamp::epoch_wct},
+    {"batch_seconds", &Timestamp::batch_wct}};
+
+}  // namespace
+
+// The fields of a time lie beside the other fields of its object.
+inline void to_json(nlohmann::json& to, const Timestamp& time) {
+  for (const auto& [key, field] : kCounts) to[key] = time.*field;
+  for (const auto& [key, field] : kSeconds) to[key] = time.*field;
+}
+inline void from_json(const nlohmann::json& from, Timestamp& time) {
+  for (const auto& [key, field] : kCounts) time.*field = from.value(key, time.*field);
+  for (const auto& [key, field] : kSeconds) time.*field = from.value(key, time.*field);
+}
+
+NLOHMANN_JSON_SERIALIZE_ENUM(ResumePoint::Place, {{ResumePoint::Place::kAtStep, ""},
+                                                  {ResumePoint::Place::kAtBatchEnd, "batch_end"},
+                                                  {ResumePoint::Place::kAtEpochEnd, "epoch_end"},
+                                                  {ResumePoint::Place::kAtFitEnd, "fit_end"}})
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ResumePoint, at, labels)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(LastStep, loss, flops, lr, before)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(AccumulationState, count, since, unit, patience, trying)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GradScalerState, scale, growth_tracker, usual_weight)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PlateauState, multiplier, best, has_best, bad, cooldown)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ResumePoint, at, labels)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(LastStep, loss, flops, lr, iteration, epoch, sample, token,
-                                                seconds)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BestState, measured, value, best)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TasksState, done, after, until)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RequiredAlgorithm, name, settings)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RunState, run_name, seed, world, step, epoch, batch_in_epoch, last_step,
-                                   rest, tasks, max_duration, sample, token, sample_in_epoch, token_in_epoch,
-                                   iteration, epoch_in_iteration, token_in_iteration, global_batch,
-                                   data_digest, seconds, iteration_seconds, epoch_seconds, accumulation,
-                                   grad_scaler, plateau, best, lagging_rate, next_lr, listeners, metrics,
-                                   required_algorithms, weights_only, saved_without, recipe)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(RunState, run_name, seed, world, last_step, rest, tasks,
+                                                max_duration, global_batch, data_digest, accumulation,
+                                                grad_scaler, plateau, best, lagging_rate, next_lr, listeners,
+                                                metrics, required_algorithms, weights_only, saved_without,
+                                                recipe)
 
-std::string RunState::to_json() const { return nlohmann::json(*this).dump(1); }
+// Adds values that older checkpoints lack, where a default would be wrong.
+static void add_missing(nlohmann::json& state) {
+  const nlohmann::json last = state.value("last_step", state);
+  if (!last.contains("before")) {
+    state["last_step"]["before"] = last;
+    state["last_step"]["before"]["step"] = std::max<int64_t>(1, state.at("step")) - 1;
+  }
+  if (state.contains("evaluation_due")) state["rest"] = state["evaluation_due"];
+  if (state.contains("iteration")) return;
+  state["epoch_in_iteration"] = state.at("epoch");
+  state["token_in_iteration"] = state.at("token");
+}
+
+std::string RunState::to_json() const {
+  nlohmann::json json = *this;
+  tutti::to_json(json, time);
+  return json.dump(1);
+}
 
 RunState RunState::from_json(const std::string& text) {
   try {
-    auto state = parse_json(text);
-    if (!state.contains("iteration")) {
-      state["iteration"] = 0;
-      state["epoch_in_iteration"] = state.at("epoch");
-      state["token_in_iteration"] = state.at("token");
-    }
-    if (!state.contains("accumulation")) state["accumulation"] = AccumulationState();  // older checkpoints
-    if (!state.contains("grad_scaler")) state["grad_scaler"] = GradScalerState();
-    if (!state.contains("rest")) state["rest"] = state.value("evaluation_due", nlohmann::json::object());
-    if (!state.contains("last_step")) {
-      state["last_step"] = LastStep();
-      for (const char* total : {"iteration", "epoch", "sample", "token", "seconds"})
-        state["last_step"][total] = state.at(total);
-    }
-    if (!state.contains("tasks")) state["tasks"] = TasksState();
-    if (!state.contains("epoch_seconds")) state["iteration_seconds"] = state["epoch_seconds"] = 0.0;
-    if (!state.contains("max_duration")) state["max_duration"] = "";
-    if (!state.contains("listeners")) state["listeners"] = RunState().listeners;
-    if (!state.contains("metrics")) state["metrics"] = RunState().metrics;
-    if (!state.contains("lagging_rate")) state["lagging_rate"] = 1.0;
-    if (!state.contains("next_lr")) state["next_lr"] = RunState().next_lr;
-    if (!state.contains("saved_without")) state["saved_without"] = RunState().saved_without;
-    if (!state.contains("required_algorithms")) state["required_algorithms"] = nlohmann::json::array();
-    if (!state.contains("weights_only")) state["weights_only"] = false;
-    if (!state.contains("best")) state["best"] = BestState();
-    if (!state.contains("plateau")) state["plateau"] = PlateauState();
-    return state.get<RunState>();
+    nlohmann::json json = parse_json(text);
+    add_missing(json);
+    auto state = json.get<RunState>();
+    json.get_to(state.time);
+    return state;
   } catch (const nlohmann::json::exception& error) {
     throw OperatingError("the checkpoint's state cannot be read: " + json_problem(error));
   }

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "recipe/time/timestamp.h"
+
 namespace tutti {
 
 // State of automatic gradient accumulation.
@@ -40,24 +42,22 @@ struct GradScalerState {
 
 // Where a resumed run continues: with an evaluation that was cut short, or with the next step.
 struct ResumePoint {
-  std::string at;                   // event of the evaluation: "batch_end", "epoch_end", "fit_end"; "" = none
+  enum class Place { kAtStep, kAtBatchEnd, kAtEpochEnd, kAtFitEnd };
+
+  Place at = Place::kAtStep;        // event of the evaluation; kAtStep: none
   std::vector<std::string> labels;  // of the evaluators that are due
 
-  bool any() const { return !at.empty(); }
+  bool any() const { return at != Place::kAtStep; }
   friend bool operator==(const ResumePoint&, const ResumePoint&) = default;
 };
 
-// The last step's results and the totals before it, for listeners that see the step's end in the resumed run.
-// Older checkpoints have the totals after the step, so that only intervals in batches end with the step.
+// The last step's results and the time before it, for listeners that see the step's end in the resumed run.
+// Older checkpoints have only totals before the step, or after it.
 struct LastStep {
-  double loss = 0;  // 0 if not finite
+  double loss = 0;
   double flops = 0;
   double lr = -1;  // the optimizer's after the step; -1: unknown
-  int64_t iteration = 0;
-  int64_t epoch = 0;
-  int64_t sample = 0;
-  int64_t token = 0;
-  double seconds = 0;
+  Timestamp before;
 
   friend bool operator==(const LastStep&, const LastStep&) = default;
 };
@@ -94,25 +94,13 @@ struct RunState {
   std::string run_name;
   uint64_t seed = 0;
   int world = 1;
-  int64_t step = 0;   // optimizer steps done, in batches
-  int64_t epoch = 0;  // of the next batch
-  int64_t batch_in_epoch = 0;
+  Timestamp time;  // of the next batch
   LastStep last_step;
   ResumePoint rest;
   TasksState tasks;
   std::string max_duration;  // if changed after FIT_START, else ""
-  int64_t sample = 0;        // samples and tokens trained on
-  int64_t token = 0;
-  int64_t sample_in_epoch = 0;
-  int64_t token_in_epoch = 0;
-  int64_t iteration = 0;
-  int64_t epoch_in_iteration = 0;
-  int64_t token_in_iteration = 0;
   int64_t global_batch = 0;
   uint64_t data_digest = 0;
-  double seconds = 0;  // wall-clock time of training
-  double iteration_seconds = 0;
-  double epoch_seconds = 0;
   AccumulationState accumulation;
   GradScalerState grad_scaler;
   PlateauState plateau;

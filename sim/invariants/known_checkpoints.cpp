@@ -42,9 +42,10 @@ bool is_uncompared(const std::string& listener) {
 // Of metrics only those of training count: an evaluation cut by a request to stop is in no checkpoint.
 SavedBits bits_of(const TensorSource& tensors, RunState state) {
   SavedBits bits{.weights = tensors_digest(tensors, kModelPrefix)};
-  if (state.rest.any() && state.rest.at != "fit_end") return bits;
+  if (state.rest.any() && state.rest.at != ResumePoint::Place::kAtFitEnd) return bits;
   state.rest = {};
-  state.seconds = state.iteration_seconds = state.epoch_seconds = state.last_step.seconds = 0;
+  for (Timestamp* time : {&state.time, &state.last_step.before})
+    time->total_wct = time->iteration_wct = time->epoch_wct = time->batch_wct = 0;
   state.accumulation = {};
   state.plateau.best = 0;
   std::erase_if(state.metrics, [](const auto& one) { return !one.first.starts_with("train/"); });
@@ -57,7 +58,7 @@ KnownCheckpoint parsed(const Disk& disk, const std::string& folder) try {
   const Checkpoint checkpoint = open_checkpoint(disk, folder);
   verify_files(disk, checkpoint);
   const RunState state = RunState::from_json(checkpoint.manifest.state);
-  return {"", state.step, bits_of(CheckpointTensors(disk, checkpoint), state)};
+  return {"", state.time.batch, bits_of(CheckpointTensors(disk, checkpoint), state)};
 } catch (const OperatingError& error) {
   return {error.what()};
 }

@@ -25,7 +25,8 @@ std::string newest_replayed(SimDisk& replayed, const std::string& checkpoints, c
 // Training seconds are measured by the attempt that saves, and its replay has them from the record.
 bool is_of_one_start(const CheckpointManifest& one, const CheckpointManifest& other) {
   const RunState a = RunState::from_json(one.state), b = RunState::from_json(other.state);
-  return std::tie(a.run_name, a.step, a.seconds) == std::tie(b.run_name, b.step, b.seconds);
+  return std::tie(a.run_name, a.time.batch, a.time.total_wct) ==
+         std::tie(b.run_name, b.time.batch, b.time.total_wct);
 }
 
 struct OpenFile {
@@ -74,7 +75,7 @@ int64_t newest_saved_step(const std::string& checkpoints, const CheckpointNames&
   if (all.empty()) return 0;
   const CheckpointManifest newest = read_manifest(disk, checkpoints + '/' + all.back());
   if (!resumed.empty() && is_of_one_start(newest, read_manifest(disk, resumed))) return 0;
-  return RunState::from_json(newest.state).step;
+  return RunState::from_json(newest.state).time.batch;
 } catch (const OperatingError&) {
   return 0;
 }

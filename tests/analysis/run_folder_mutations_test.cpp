@@ -86,8 +86,8 @@ void write_run(Disk& disk, const std::string& dir) {
   write_journals(dir);
   RunState state;
   state.run_name = "one";
-  state.step = 2;
-  state.epoch = 1;
+  state.time.batch = 2;
+  state.time.epoch = 1;
   write_checkpoint(disk, dir + "/checkpoints/ep1-ba2", {{"model/weight", at::arange(6).to(at::kFloat)}}, 2,
                    state.to_json());
   disk.symlink("ep1-ba2", dir + "/checkpoints/latest");

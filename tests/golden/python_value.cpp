@@ -6,8 +6,8 @@
 #include <optional>
 #include <stdexcept>
 
+#include "recipe/time/time_text.h"
 #include "runtime/error.h"
-#include "training/time/time_text.h"
 
 namespace tutti {
 namespace {

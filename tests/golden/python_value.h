@@ -3,7 +3,7 @@
 #include <string>
 #include <variant>
 
-#include "training/time/timestamp.h"
+#include "recipe/time/timestamp.h"
 
 namespace tutti {
 

@@ -10,8 +10,8 @@
 #include <stdexcept>
 #include <vector>
 
+#include "recipe/time/time_text.h"
 #include "runtime/error.h"
-#include "training/time/time_text.h"
 
 namespace tutti {
 namespace {

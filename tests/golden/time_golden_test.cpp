@@ -2,11 +2,11 @@
 
 #include <cmath>
 
+#include "recipe/time/time_text.h"
 #include "runtime/error.h"
 #include "tests/golden/golden_file.h"
 #include "tests/golden/golden_json.h"
 #include "tests/golden/time_expression.h"
-#include "training/time/time_text.h"
 
 namespace tutti {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "recipe/options.h"
 #include "recipe/setting.h"
-#include "training/time/time.h"
+#include "recipe/time/time.h"
 
 // The kinds of [[callbacks]], with Composer's names and defaults. Errors name members of type Setting. Free
 // of libtorch.

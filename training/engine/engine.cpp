@@ -240,6 +240,18 @@ std::vector<std::pair<std::string, Stateful*>> Engine::stateful() const {
   return named;
 }
 
+std::map<std::string, std::string> Engine::state() const {
+  std::map<std::string, std::string> states;
+  for (const auto& [name, listener] : stateful())
+    if (std::string text = listener->state(); !text.empty()) states[name] = std::move(text);
+  return states;
+}
+
+void Engine::restore(const std::map<std::string, std::string>& saved) const {
+  for (const auto& [name, listener] : stateful())
+    if (const auto found = saved.find(name); found != saved.end()) listener->restore(found->second);
+}
+
 void Engine::close() {
   if (closed_) return;
   closed_ = true;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -87,6 +88,9 @@ class Engine {
   // Algorithms and callbacks by their names in checkpoints: "algorithms/EMA", "callbacks/EarlyStopper"; the
   // second of a name: "callbacks/EarlyStopper/1".
   std::vector<std::pair<std::string, Stateful*>> stateful() const;
+  // Their states, without empty ones.
+  std::map<std::string, std::string> state() const;
+  void restore(const std::map<std::string, std::string>& saved) const;
 
   const Algorithms& algorithms() const { return options_.algorithms; }
   const Callbacks& callbacks() const { return options_.callbacks; }

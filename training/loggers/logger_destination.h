@@ -6,10 +6,10 @@
 #include <variant>
 #include <vector>
 
+#include "recipe/time/timestamp.h"
 #include "runtime/clock.h"
 #include "training/engine/callback.h"
 #include "training/engine/logger.h"
-#include "training/time/timestamp.h"
 
 namespace tutti {
 

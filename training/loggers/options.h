@@ -5,7 +5,7 @@
 #include <string>
 
 #include "recipe/options.h"
-#include "training/time/time.h"
+#include "recipe/time/time.h"
 
 // The kinds of [[loggers]], with Composer's names and defaults. Free of libtorch.
 namespace tutti {

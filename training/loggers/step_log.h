@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "recipe/time/timestamp.h"
 #include "training/loggers/logger_destination.h"
-#include "training/time/timestamp.h"
 
 namespace tutti {
 

@@ -104,9 +104,8 @@ bool LearningRate::observe(const LoggedMetrics& metrics) {
   return found != metrics.end() && plateau_->observe(found->second);
 }
 
-void LearningRate::restore(const PlateauState& state, double lagging) {
+void LearningRate::restore(const PlateauState& state) {
   if (plateau_) plateau_->restore(state);
-  if (lags_) lagging_ = lagging;
 }
 
 }  // namespace tutti

@@ -60,10 +60,10 @@ class LearningRate {
   // Takes the metrics of an evaluation; true if the rate was lowered.
   bool observe(const LoggedMetrics& metrics);
 
-  PlateauState state() const { return plateau_ ? plateau_->state() : PlateauState(); }
   bool lags() const { return lags_; }
-  double lagging() const { return lagging_; }  // multiplier of the next batch in Composer's mode
-  void restore(const PlateauState& state, double lagging);
+  PlateauState state() const { return plateau_ ? plateau_->state() : PlateauState(); }
+  void restore(const PlateauState& state);
+  double& lagging() { return lagging_; }  // multiplier of the next batch in Composer's mode
 
  private:
   double base_ = 0.0;

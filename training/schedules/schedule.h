@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "recipe/catalog.h"
-#include "training/time/timestamp.h"
+#include "recipe/time/timestamp.h"
 
 namespace tutti {
 

@@ -77,8 +77,8 @@ TEST(DurationTest, TokensOfAllRanksAreCounted) {
         options);
     const WholeCheckpoint last = newest_checkpoint(options.run_dir);
     const RunState state = RunState::from_json(last.state);
-    EXPECT_EQ(state.token, 48) << ranks;
-    EXPECT_EQ(state.step, 3) << ranks;
+    EXPECT_EQ(state.time.token, 48) << ranks;
+    EXPECT_EQ(state.time.batch, 3) << ranks;
   }
 }
 

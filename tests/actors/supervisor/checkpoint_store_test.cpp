@@ -55,7 +55,7 @@ class CheckpointStoreTest : public testing::Test {
     manifest.files.push_back(write_rank_file(disk_, unfinished, 0, pieces_of(tensors_, 0, 1)));
     RunState state;
     state.run_name = run_name_;
-    state.step = ++step_;
+    state.time.batch = ++step_;
     if (!run_name_.empty()) manifest.state = state.to_json();
     return store.publish(name, unfinished, manifest);
   }

@@ -160,8 +160,7 @@ TEST_F(StartingFromTest, NamesThatCannotBeAreReportedAtTheStart) {
   EXPECT_THAT(
       refused("a", {.checkpoint = "save_filename = 'ep{epoch}-rank{rank}.pt'"}),
       AllOf(StartsWith("test.toml:19: checkpoint.save_filename = "), HasSubstr("one folder for all ranks")));
-  EXPECT_THAT(refused("a", {.checkpoint = "save_filename = 'b{batch_in_epoch}'"}),
-              HasSubstr("add {batch}"));
+  EXPECT_THAT(refused("a", {.checkpoint = "save_filename = 'b{batch_in_epoch}'"}), HasSubstr("add {batch}"));
   EXPECT_THAT(refused("a", {.checkpoint = "save_latest_filename = 'latest-rank{rank}.pt'"}),
               StartsWith("test.toml:19: checkpoint.save_latest_filename = "));
   EXPECT_THAT(
@@ -301,9 +300,9 @@ TEST_F(StartingFromTest, AnAlgorithmsStateMayBeLeftOut) {
 
 TEST(Forget, SetsBackWhatIsNamedAndNothingElse) {
   RunState full;
-  full.step = 7;
-  full.seconds = 2;
-  full.rest.at = "batch_end";
+  full.time.batch = 7;
+  full.time.total_wct = 2;
+  full.rest.at = ResumePoint::Place::kAtBatchEnd;
   full.last_step.loss = 0.5;
   full.last_step.lr = 0.1;
   full.plateau.bad = 3;
@@ -318,7 +317,7 @@ TEST(Forget, SetsBackWhatIsNamedAndNothingElse) {
     return state;
   };
   EXPECT_EQ(without("nothing").to_json(), full.to_json());
-  EXPECT_EQ(without("timestamp").step, 0);
+  EXPECT_EQ(without("timestamp").time, Timestamp());
   EXPECT_FALSE(without("timestamp").rest.any());
   EXPECT_EQ(without("timestamp").last_step, LastStep());
   EXPECT_EQ(without("timestamp").lagging_rate, 0.5);
@@ -326,7 +325,7 @@ TEST(Forget, SetsBackWhatIsNamedAndNothingElse) {
   EXPECT_EQ(without("schedulers").lagging_rate, 1);
   EXPECT_EQ(without("schedulers").last_step, (LastStep{.loss = 0.5}));
   EXPECT_EQ(without("scaler").grad_scaler, GradScalerState());
-  EXPECT_EQ(without("scaler").step, 7);
+  EXPECT_EQ(without("scaler").time.batch, 7);
   EXPECT_EQ(without("accumulation").accumulation, AccumulationState());
   EXPECT_TRUE(without("metrics").metrics.empty());
   EXPECT_TRUE(without("algorithms/EMA").listeners.empty());

@@ -14,13 +14,13 @@ using testing::HasSubstr;
 
 RunState state_at(int64_t epoch, int64_t batch) {
   RunState state;
-  state.epoch = epoch;
-  state.step = batch;
-  state.batch_in_epoch = 7;
-  state.sample = 1234;
-  state.token = 56789;
-  state.seconds = 12.3456;
-  state.epoch_seconds = 4.5;
+  state.time = {.epoch = epoch,
+                .batch = batch,
+                .sample = 1234,
+                .token = 56789,
+                .batch_in_epoch = 7,
+                .total_wct = 12.3456,
+                .epoch_wct = 4.5};
   state.world = 3;
   return state;
 }

@@ -30,7 +30,7 @@ void expect_equal(const std::map<std::string, at::Tensor>& got,
 
 std::string state_after(int64_t step) {
   RunState state;
-  state.step = step;
+  state.time.batch = step;
   return state.to_json();
 }
 

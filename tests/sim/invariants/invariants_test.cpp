@@ -247,7 +247,7 @@ class CheckpointsOfSimDiskTest : public InvariantsTest {
 
   void publish(int64_t step) {
     RunState state;
-    state.step = step;
+    state.time.batch = step;
     write_checkpoint(*view, folder(step), sample_tensors(), 2, state.to_json());
   }
 
@@ -317,12 +317,12 @@ TEST_F(CheckpointsOfSimDiskTest, ADamagedFileExcusesNoOther) {
 TEST_F(CheckpointsOfSimDiskTest, BitsAreOfAllThatNoClockDecides) {
   auto tensors = sample_tensors();
   RunState state;
-  state.step = 4;
+  state.time.batch = 4;
   const auto bits = [&] { return bits_of(tensors, state).all; };
   const uint64_t before = bits();
   EXPECT_NE(before, 0u);
-  state.seconds = 3;
-  state.last_step.seconds = 2;
+  state.time.total_wct = 3;
+  state.last_step.before.epoch_wct = 2;
   state.accumulation.count = 2;
   state.metrics["eval/MulticlassAccuracy"] = 0.5;
   state.listeners["callbacks/SpeedMonitor"] = "{}";
@@ -332,7 +332,7 @@ TEST_F(CheckpointsOfSimDiskTest, BitsAreOfAllThatNoClockDecides) {
   EXPECT_NE(with_a_listener, before);
   tensors["optimizers/fc.bias/step"] = at::scalar_tensor(59, at::kFloat);
   EXPECT_NE(bits(), with_a_listener);
-  state.rest = {"batch_end", {"eval"}};
+  state.rest = {ResumePoint::Place::kAtBatchEnd, {"eval"}};
   EXPECT_EQ(bits(), 0u);
 }
 

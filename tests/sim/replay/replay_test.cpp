@@ -290,7 +290,7 @@ TEST_F(ChangedRecordTest, ANewestAttemptCutWithinItsHeadIsADifferenceIfItSaved) 
   std::filesystem::copy(run_ + "/checkpoints/ep3-ba15", saved);
   CheckpointManifest manifest = read_manifest(PosixDisk(), saved);
   RunState state = RunState::from_json(manifest.state);
-  state.step = 20;
+  state.time.batch = 20;
   manifest.state = state.to_json();
   write_text(saved + "/manifest.json", manifest.to_json());
   const ReplayResult result = replayed();
@@ -340,7 +340,7 @@ TEST_F(ChangedRecordTest, ALastCheckpointOfOtherWeightsIsADifference) {
   EXPECT_THAT(result.text, StartsWith(folder + " is not what the replay saves there: rank-1.h5 differs in " +
                                       file.pieces[2].name + "; replayed 2 ranks, "));
   RunState state = RunState::from_json(manifest.state);
-  state.seconds += 1;
+  state.time.total_wct += 1;
   manifest.state = state.to_json();
   write_manifest();
   const ReplayResult of_another = replayed();

@@ -122,28 +122,6 @@ TEST(LearningRate, AMetricThatIsNeverMeasuredIsAUserError) {
           "metrics/eval/MulticlassAccuracy, metrics/eval/CrossEntropy");
 }
 
-TEST(RunState, OfAnOlderCheckpointHasSeenNoPlateau) {
-  RunState state;
-  state.plateau = {.multiplier = 0.25, .best = 3, .has_best = true, .bad = 2, .cooldown = 1};
-  std::string text = state.to_json();
-  EXPECT_EQ(RunState::from_json(text).plateau, state.plateau);
-  const auto at = text.find("\"plateau\"");
-  text.erase(at, text.find('}', at) + 2 - at);
-  EXPECT_EQ(RunState::from_json(text).plateau, PlateauState());
-}
-
-TEST(RunState, OfAnOlderCheckpointHasTheTotalsOfItsLastStepAlone) {
-  RunState state;
-  state.epoch = 2;
-  state.sample = 96;
-  state.last_step = {.loss = 0.5, .flops = 9, .lr = 0.1, .epoch = 1, .sample = 72, .seconds = 2};
-  std::string text = state.to_json();
-  EXPECT_EQ(RunState::from_json(text).last_step, state.last_step);
-  const auto at = text.find("\"last_step\"");
-  text.erase(at, text.find('}', at) + 2 - at);
-  EXPECT_EQ(RunState::from_json(text).last_step, (LastStep{.epoch = 2, .sample = 96}));
-}
-
 TEST(LearningRate, LagsABatchInComposersWay) {
   const Scratch folder;
   const auto text = [](const std::string& max_duration) {

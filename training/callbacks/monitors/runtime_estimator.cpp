@@ -1,10 +1,10 @@
 #include "training/callbacks/monitors/runtime_estimator.h"
 
 #include "io/formats/json_line.h"
+#include "recipe/time/time_text.h"
 #include "runtime/error.h"
 #include "training/callbacks/options.h"
 #include "training/state.h"
-#include "training/time/time_text.h"
 
 namespace tutti {
 namespace {

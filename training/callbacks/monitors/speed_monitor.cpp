@@ -4,10 +4,10 @@
 #include <vector>
 
 #include "io/formats/json_line.h"
+#include "recipe/time/time_text.h"
 #include "runtime/error.h"
 #include "runtime/text.h"
 #include "training/state.h"
-#include "training/time/time_text.h"
 
 namespace tutti {
 namespace {

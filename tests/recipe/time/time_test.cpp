@@ -1,4 +1,4 @@
-#include "training/time/time.h"
+#include "recipe/time/time.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

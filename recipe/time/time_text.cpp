@@ -1,4 +1,4 @@
-#include "training/time/time_text.h"
+#include "recipe/time/time_text.h"
 
 #include <algorithm>
 #include <array>
@@ -12,8 +12,9 @@
 namespace tutti {
 namespace {
 
-constexpr std::array kUnits = {TimeUnit::kIteration, TimeUnit::kEpoch,    TimeUnit::kBatch, TimeUnit::kSample,
-                               TimeUnit::kToken,     TimeUnit::kDuration, TimeUnit::kSecond};
+constexpr std::array kTimeUnits = {TimeUnit::kIteration, TimeUnit::kEpoch, TimeUnit::kBatch,
+                                   TimeUnit::kSample,    TimeUnit::kToken, TimeUnit::kDuration,
+                                   TimeUnit::kSecond};
 
 // The zeros of the scripts of Unicode's first plane. The other digits follow each zero.
 constexpr std::array<char32_t, 36> kZeros = {
@@ -116,7 +117,7 @@ bool has_leading_foreign_digit(std::string_view text) {
 
 std::optional<std::pair<std::string_view, TimeUnit>> split_unit(std::string_view text) {
   const auto same = [](char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == b; };
-  for (const TimeUnit unit : kUnits) {
+  for (const TimeUnit unit : kTimeUnits) {
     const std::string_view wanted = suffix(unit);
     if (text.size() <= wanted.size()) continue;
     const std::string_view tail = text.substr(text.size() - wanted.size());

@@ -1,9 +1,9 @@
-#include "training/time/time.h"
+#include "recipe/time/time.h"
 
 #include <array>
 #include <cmath>
 
-#include "training/time/time_text.h"
+#include "recipe/time/time_text.h"
 
 namespace tutti {
 namespace {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "training/time/time.h"
+#include "recipe/time/time.h"
 
 namespace tutti {
 

@@ -1,4 +1,4 @@
-#include "training/time/timestamp.h"
+#include "recipe/time/timestamp.h"
 
 #include <cmath>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "training/time/time.h"
+#include "recipe/time/time.h"
 
 namespace tutti {
 
