@@ -5,6 +5,7 @@
 #include "actors/checkpointer.h"
 #include "actors/compute/compute.h"
 #include "actors/loader.h"
+#include "actors/logging/log_queue.h"
 #include "actors/logging/log_writer.h"
 #include "actors/sync.h"
 #include "job/algorithms.h"
@@ -88,10 +89,9 @@ RankActors reserve_actors(Scheduler& scheduler, const Job& job, int rank, const 
         scheduler.reserve(first ? "eval_loader" : "eval_loader." + evaluator.label, rank));
   }
   const auto add_log = [&](const std::string& actor, const std::string& name, LoggerDestination& log) {
-    const ActorId writer = scheduler.reserve(actor, rank);
-    actors.logs.push_back({writer, name, log.full_queue_timeout(),
-                           log.durable() ? log.sync_timeout() : Nanoseconds(0), log.numbers_only(),
-                           log.report_interval()});
+    const ActorId writer = scheduler.reserve(actor, rank, LogQueue::kMailboxCapacity);
+    actors.logs.push_back({writer, name, log.durable() ? log.sync_timeout() : Nanoseconds(0),
+                           log.numbers_only(), log.report_interval()});
     scheduler.abandon_after(writer, name, LogWriter::time_to_finish(log) + kAbandonDelay);
   };
   for (const auto& one : built_in) add_log(one->name(), one->name(), *one);

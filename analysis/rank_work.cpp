@@ -76,10 +76,9 @@ Nanoseconds RankWork::last_time() const {
 // A slice for the event; `before`: the actor's sign before it.
 void RankWork::draw(Track& track, TraceKind kind, const JournalEvent& event, Nanoseconds before) {
   const bool goes_on = kind == TraceKind::kBatch && track.part && track.work == Activity::kPrepareBatch;
-  if (goes_on || kind == TraceKind::kBackwardDone) return;  // end_pass draws the latter
+  // end_pass draws kBackwardDone; kStepDone is a last sign.
+  if (goes_on || kind == TraceKind::kBackwardDone || kind == TraceKind::kStepDone) return;
   const EventWork what = work_of_event(kind);
-  if (kind == TraceKind::kWaitsForLogs) return pause(track, what.work, what.name, track.last);
-  if (kind == TraceKind::kWaited) return resume(track, Activity::kWaitForLogs, track.last);
   const auto args = args_of(kind, event);
   std::string name = what.name;
   if (what.numbered) name += ' ' + std::to_string(detail_of_event(kind, event.detail));
@@ -135,7 +134,7 @@ void RankWork::follow(const JournalDelivery& delivery, Nanoseconds time) {
   if (!is_actor(delivery.to, ActorKind::kSync) || delivery.message != "AwaitEntry" || gathers_ <= 0) return;
   Track* one = compute();
   if (one && one->part && (one->work == Activity::kForward || one->work == Activity::kBackward))
-    pause(*one, Activity::kWaitForGather, name(Activity::kWaitForGather), std::max(one->last, time));
+    wait_for_gather(*one, std::max(one->last, time));
 }
 
 // The ranks then sum their votes; a single rank, and evaluations without memory, do not wait.
@@ -146,18 +145,11 @@ void RankWork::end_pass(Track& compute, TraceKind kind, Nanoseconds time) {
   begin_part(compute, next, name(next), time, step_args());
 }
 
-void RankWork::pause(Track& compute, Activity work, const char* name, Nanoseconds time) {
+void RankWork::wait_for_gather(Track& compute, Nanoseconds time) {
   paused_ = compute.work;
   paused_name_ = compute.part ? compute.name : "";
   compute.last = time;
-  begin_part(compute, work, name, time, step_args());
-}
-
-// Ends a wait for a log.
-void RankWork::resume(Track& compute, Activity from, Nanoseconds time) {
-  if (!compute.part || compute.work != from) return;
-  end_part(compute, time);
-  if (!paused_name_.empty()) begin_part(compute, paused_, paused_name_, time, step_args());
+  begin_part(compute, Activity::kWaitForGather, name(Activity::kWaitForGather), time, step_args());
 }
 
 // Ends a wait of Compute for Sync.

@@ -78,8 +78,7 @@ class RankWork {
   void follow(TraceKind kind, const JournalEvent& event, Nanoseconds time);
   void follow(const JournalDelivery& delivery, Nanoseconds time);
   void end_pass(Track& compute, TraceKind kind, Nanoseconds time);
-  void pause(Track& compute, Activity work, const char* name, Nanoseconds time);
-  void resume(Track& compute, Activity from, Nanoseconds time);
+  void wait_for_gather(Track& compute, Nanoseconds time);
   void continue_with(Activity from, Activity next, const std::string& name, Nanoseconds time);
   WorkSink::Args step_args() const;
   void begin_step_slice(Activity work, const std::string& name, Nanoseconds time);

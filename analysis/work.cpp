@@ -39,7 +39,7 @@ const std::unordered_map<std::string_view, MessageWork>& messages() {
       {"Snapshot", {Activity::kCoordinate, "checkpoint"}},
       {"Concluded", {Activity::kCoordinate, "checkpoint concluded"}},
       {"Durable", {Activity::kCoordinate, "part of a checkpoint is written"}},
-      {"Logged", {Activity::kWriteLog, "write log"}},
+      {"Logged", {Activity::kWriteLog, "write log"}},  // in older journals, as the next two
       {"LogFrom", {Activity::kWriteLog, "open log"}},
       {"SyncLog", {Activity::kWriteLog, "sync log"}},
       {"Verified", {Activity::kCoordinate, "a checkpoint is verified"}},
@@ -88,6 +88,8 @@ EventWork of_compute(TraceKind kind) {
     case TraceKind::kCommitted:
     case TraceKind::kSkipped:
       return begins(Activity::kStepEnd, "end of step");
+    case TraceKind::kStepDone:
+      return mark(Activity::kStepEnd, "step done");
     case TraceKind::kEvaluation:
       return {Role::kBegins, Activity::kEvaluation, "evaluation", "batch"};
     case TraceKind::kListenerAtWork:
@@ -98,10 +100,6 @@ EventWork of_compute(TraceKind kind) {
       return begins(Activity::kFinish, "write a sample of text");
     case TraceKind::kWaitsForDisk:
       return begins(Activity::kWaitForCheckpoint, "wait for the last checkpoint");
-    case TraceKind::kWaitsForLogs:
-      return begins(Activity::kWaitForLogs, "wait for a log");
-    case TraceKind::kWaited:
-      return begins(Activity::kStepEnd, "end of step");
     case TraceKind::kDone:
       return begins(Activity::kFinish, "training is done");
     case TraceKind::kBegins:
@@ -152,7 +150,6 @@ const char* name(Activity work) {
                                            "evaluation",
                                            "prediction",
                                            "wait for checkpoint",
-                                           "wait for logs",
                                            "finish",
                                            "load",
                                            "collectives",
@@ -184,12 +181,11 @@ int64_t step_of_event(TraceKind kind, int64_t step) {
     case TraceKind::kVerifies:
     case TraceKind::kPrepares:
     case TraceKind::kBegins:
+    case TraceKind::kStepDone:
     case TraceKind::kEvaluation:
     case TraceKind::kPredicts:
     case TraceKind::kWritesText:
     case TraceKind::kListenerAtWork:
-    case TraceKind::kWaitsForLogs:
-    case TraceKind::kWaited:
     case TraceKind::kDone:
       return step;
     default:

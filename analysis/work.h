@@ -24,7 +24,6 @@ enum class Activity : uint8_t {
   kEvaluation,
   kPrediction,
   kWaitForCheckpoint,
-  kWaitForLogs,
   kFinish,
   // of the other actors, beside Compute
   kLoad,

@@ -40,9 +40,6 @@ enum class RecordedInput : uint8_t {
   kFailedAllocation,   // its number within an attempt at a step; 0 = none, -1 = one that is not metered
   kRankFileError,      // of writing this rank's part of a checkpoint; "" = none
   kPublishError,       // of publishing a checkpoint; "" = none
-  kLogRoom,            // a character a log: its queue has room
-  kLogsAsked,          // a character a log: a checkpoint waits for its records
-  kLogsWritten,        // a character a log: they were written in time
   kMlperfResult,       // 1 if the file exists
   kVerification,       // of this rank's part of a checkpoint's files: a FilesFound
 };

@@ -29,13 +29,12 @@ enum class TraceKind : uint8_t {
   kExtraPass,        // [number of earlier passes]
   kCommitted,
   kSkipped,
+  kStepDone,        // also its callbacks
   kEvaluation,      // of a batch [number of the batch]
   kListenerAtWork,  // State::still_at_work
   kPredicts,
   kWritesText,
   kWaitsForDisk,
-  kWaitsForLogs,
-  kWaited,
   kDone,
   // Loader
   kBatchReady,  // the field `step` holds the epoch [number of the batch]

@@ -177,6 +177,7 @@ void TrainingLoop::end_epoch(Context& context) {
 bool TrainingLoop::end_step(Context& context) {
   resume_ = {};
   with_.run_log.end_step(context);
+  record(context, TraceKind::kStepDone);
   step_began_ = context.now();
   const bool requested = std::exchange(with_.state.checkpoint_requested, false);
   if (with_.times.over()) return true;

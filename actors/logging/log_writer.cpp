@@ -17,17 +17,26 @@ Nanoseconds LogWriter::time_to_finish(const LoggerDestination& destination) try 
   return kMostToFinish;
 }
 
+template <class Work>
+void LogWriter::attempt(const Work& work) try {
+  if (!failed_) work();
+} catch (const Aborted&) {
+  throw;
+} catch (...) {
+  failed_ = true;
+  log_.warning(name_ + " failed, and is used no more: " + handled_error());
+}
+
 void LogWriter::receive(Context& context, Envelope& envelope) {
   Message& message = envelope.message;
   if (const auto* logged = message.get_if<Logged>()) {
     write(*logged);
-    if (envelope.slot) context.reply(envelope, LogsTaken{});
   } else if (const auto* from = message.get_if<LogFrom>()) {
     attempt([&] { destination_->open(from->start); });
   } else if (message.get_if<SyncLog>()) {
     attempt([&] { destination_->flush(/*sync=*/true); });
     context.reply(envelope, LogSynced{});
-  } else if (message.get_if<Stop>()) {
+  } else if (message.get_if<FinishLog>()) {
     finish(context);
     context.stop();
   } else {
@@ -54,6 +63,7 @@ void LogWriter::write(const Logged& logged) {
     }
   });
   lost_ += unwritten;
+  *logged.waiting -= logged.bytes;
 }
 
 void LogWriter::finish(Context& context) {
@@ -66,15 +76,6 @@ void LogWriter::finish(Context& context) {
     if (!done) context.sleep(kFlushInterval);
   }
   if (lost_ > 0) log_.warning(name_ + " lost " + std::to_string(lost_) + " records, since it failed");
-}
-
-void LogWriter::attempt(const std::function<void()>& work) try {
-  if (!failed_) work();
-} catch (const Aborted&) {
-  throw;
-} catch (...) {
-  failed_ = true;
-  log_.warning(name_ + " failed, and is used no more: " + handled_error());
 }
 
 }  // namespace tutti

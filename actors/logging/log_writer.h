@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 
@@ -31,7 +30,8 @@ class LogWriter final : public Actor {
  private:
   void write(const Logged& logged);
   void finish(Context& context);
-  void attempt(const std::function<void()>& work);
+  template <class Work>
+  void attempt(const Work& work);
 
   std::string name_;
   std::shared_ptr<LoggerDestination> destination_;

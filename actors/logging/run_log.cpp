@@ -48,18 +48,27 @@ StepLog::Readers readers_of(const std::vector<LogActor>& logs) {
 
 }  // namespace
 
-RunLog::RunLog(const State& state, const RankActors& actors, Log& log, Recorder& recorder)
-    : state_(state),
-      logger_(readers_of(actors.logs), state.timestamp),
-      trainer_(logger_, state),
-      queues_(actors, log, recorder) {}
+RunLog::RunLog(const State& state, const RankActors& actors, Log& log)
+    : state_(state), logger_(readers_of(actors.logs), state.timestamp), trainer_(logger_, state) {
+  for (const LogActor& one : actors.logs) queues_.emplace_back(one, log);
+}
 
 void RunLog::start(Context& context, const Resumed& from) {
   const Timestamp& time = state_.timestamp;
   logger_.begin_run(time.batch + 1);
-  queues_.start(context, {state_.run_name, state_.run_dir, state_.topology.rank, state_.topology.world,
-                          state_.max_duration, state_.dataloader_len, time, time.batch, from.own, from.folder,
-                          parameter_count(state_), from.changes});
+  const LogStart start{state_.run_name,
+                       state_.run_dir,
+                       state_.topology.rank,
+                       state_.topology.world,
+                       state_.max_duration,
+                       state_.dataloader_len,
+                       time,
+                       time.batch,
+                       from.own,
+                       from.folder,
+                       parameter_count(state_),
+                       from.changes};
+  for (LogQueue& queue : queues_) queue.start(context, start);
 }
 
 void RunLog::step_done(const Timestamp& before, const Verdict& verdict, double lr, const StepTimes& took) {
@@ -79,6 +88,14 @@ void RunLog::end_step(Context& context) {
   send(context);
 }
 
-void RunLog::send(Context& context) { queues_.send(context, logger_.take_entries()); }
+void RunLog::send(Context& context) {
+  const auto entries = std::make_shared<const std::vector<LogEntry>>(logger_.take_entries());
+  if (entries->empty()) return;
+  for (LogQueue& queue : queues_) queue.send(context, entries);
+}
+
+void RunLog::end(Context& context) {
+  for (LogQueue& queue : queues_) queue.end(context);
+}
 
 }  // namespace tutti

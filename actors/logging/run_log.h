@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "actors/logging/log_queues.h"
+#include "actors/logging/log_queue.h"
 #include "actors/messages/verdict.h"
 #include "training/loggers/step_log.h"
 #include "training/loggers/trainer_log.h"
@@ -15,7 +15,7 @@ namespace tutti {
 class RunLog {
  public:
   // All references must outlive the log.
-  RunLog(const State& state, const RankActors& actors, Log& log, Recorder& recorder);
+  RunLog(const State& state, const RankActors& actors, Log& log);
 
   StepLog& logger() { return logger_; }       // for algorithms and callbacks
   TrainerLog& trainer() { return trainer_; }  // entries that Composer's Trainer logs
@@ -45,13 +45,13 @@ class RunLog {
   // Ends the step and sends its entries.
   void end_step(Context& context);
   // After the last step.
-  void end(Context& context) { queues_.end(context); }
+  void end(Context& context);
 
  private:
   const State& state_;
   StepLog logger_;
   TrainerLog trainer_;
-  LogQueues queues_;
+  std::vector<LogQueue> queues_;
 };
 
 }  // namespace tutti

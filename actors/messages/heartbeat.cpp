@@ -14,7 +14,7 @@ constexpr int kLookBack = 1024;  // events; Sync may record a packet of every ot
 bool Heartbeat::unhurried() const {
   using enum TraceKind;
   return last == kVerifies || last == kPrepares || last == kDone || last == kWritesText ||
-         last == kPredicts || last == kWaitsForDisk || last == kWaitsForLogs;
+         last == kPredicts || last == kWaitsForDisk;
 }
 
 std::string Heartbeat::text() const {

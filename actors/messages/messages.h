@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -26,10 +27,10 @@
 //   Compute      -- AllocateMemory, SetPlan, RunEntry, AwaitEntry, FinishStep, SumDoubles --> Sync
 //   Sync         -- replies --> Compute
 //   Compute      -- ReserveCopies, Snapshot --> Checkpointer -- CopiesReserved, SnapshotCopied --> Compute
-//   Compute      -- LogFrom, Logged --> LogWriter -- LogsTaken --> Compute
+//   Compute      -- LogFrom, Logged --> LogWriter
 //   Compute      -- TrainingDone --> Supervisor
 //   Checkpointer -- Durable --> Supervisor -- Concluded --> Checkpointer
-//   Supervisor   -- SyncLog --> LogWriter -- LogSynced --> Supervisor
+//   Supervisor   -- SyncLog, FinishLog --> LogWriter -- LogSynced --> Supervisor
 //   Supervisor   -- Agree, SendControl --> Sync -- Agreed, Heartbeats, ControlReceived --> Supervisor
 //   (of this rank and, through Sync, of others)
 namespace tutti {
@@ -80,7 +81,7 @@ struct StopRequested {
   static constexpr const char* kName = "StopRequested";
   static constexpr bool kReserved = true;
 };
-// To all actors: end, after all earlier messages.
+// To all actors but LogWriters: end, after all earlier messages.
 struct Stop {
   static constexpr const char* kName = "Stop";
 };
@@ -259,30 +260,36 @@ struct Concluded {
   static constexpr bool kReserved = true;
 };
 
-// ---- logs
+// ---- logs: no result depends on them, so they are not recorded
 
 // To a LogWriter, as the first message.
 struct LogFrom {
   static constexpr const char* kName = "LogFrom";
+  static constexpr bool kIncidental = true;
   LogStart start;
 };
-// Log entries in order. One message of a window is asked -> LogsTaken, so that a LogWriter's mailbox never
-// fills (LogQueues).
+// Log entries in order.
 struct Logged {
   static constexpr const char* kName = "Logged";
+  static constexpr bool kIncidental = true;
   LogEntries entries;
-};
-struct LogsTaken {
-  static constexpr const char* kName = "LogsTaken";
+  int64_t bytes = 0;
+  std::shared_ptr<std::atomic<int64_t>> waiting;  // in the queue; less `bytes` once these are written
 };
 // Asked -> LogSynced: all earlier entries are on the disk, or cannot be written. A checkpoint is published
 // after the records of its steps, for runs that resume from the checkpoint, unless writing takes too long
 // (DurableLogs).
 struct SyncLog {
   static constexpr const char* kName = "SyncLog";
+  static constexpr bool kIncidental = true;
 };
 struct LogSynced {
   static constexpr const char* kName = "LogSynced";
+};
+// Finish and end, after all earlier messages.
+struct FinishLog {
+  static constexpr const char* kName = "FinishLog";
+  static constexpr bool kIncidental = true;
 };
 
 // ---- the end

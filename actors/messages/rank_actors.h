@@ -10,9 +10,8 @@ namespace tutti {
 // The writer of a log destination (LoggerDestination) and the settings of its queue.
 struct LogActor {
   ActorId writer;
-  std::string name;                  // "metrics.jsonl", "logger CsvLogger"
-  Nanoseconds full_queue_timeout{};  // how long training waits for room in the queue
-  Nanoseconds sync_timeout{};        // how long a checkpoint waits for the records; 0 = not at all
+  std::string name;            // "metrics.jsonl", "logger CsvLogger"
+  Nanoseconds sync_timeout{};  // how long a checkpoint waits for the records; 0 = not at all
   bool numbers_only = false;
   Nanoseconds report_interval{};  // least training time between step reports
 };

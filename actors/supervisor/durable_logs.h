@@ -3,41 +3,36 @@
 #include <string>
 #include <vector>
 
-#include "actors/logging/wait_budget.h"
 #include "actors/messages/messages.h"
 #include "actors/messages/rank_actors.h"
 #include "runtime/actor/actor.h"
 #include "runtime/log.h"
-#include "runtime/recorder.h"
 
 namespace tutti {
 
-// Writes a rank's durable logs to the disk before the rank's part of a checkpoint counts. Training may have
-// to wait for the checkpoint, so the wait for a log beyond kOrdinary is limited by a WaitBudget.
+// Writes a rank's durable logs to the disk before the rank's part of a checkpoint counts. Only the time of
+// publishing depends on them, so nothing of it is recorded.
 class DurableLogs {
  public:
-  static constexpr Nanoseconds kOrdinary = std::chrono::milliseconds(50);
+  // The wait for a log that was late the last time; while it has not answered then, there is none.
+  static constexpr Nanoseconds kLateTimeout = std::chrono::milliseconds(50);
 
-  DurableLogs(const std::vector<LogActor>& logs, Log& log, Recorder& recorder);
+  DurableLogs(const std::vector<LogActor>& logs, Log& log);
 
-  // Returns once the records of the checkpoint's steps are on the disk, or after a timeout. A warning names a
-  // log when its first timeout in a row occurs.
+  // Returns once the records of the checkpoint's steps are on the disk, or after LogActor::sync_timeout. A
+  // warning names a log that is late, once until it is in time.
   void sync(Context& context, const std::string& checkpoint);
 
  private:
   struct DurableLog {
-    ActorId writer;
-    std::string name;
-    WaitBudget budget;
+    LogActor to;
     Pending<LogSynced> syncing = {};
+    TimePoint until{};  // of `syncing`
     bool late = false;
   };
 
-  std::string recorded(RecordedInput input, const std::string& measured);
-
   std::vector<DurableLog> logs_;
   Log& log_;
-  Recorder& recorder_;
 };
 
 }  // namespace tutti

@@ -27,7 +27,7 @@ Supervisor::Supervisor(const Job& job, const Place& place, const RankActors& act
       after_interrupt_(place.after_interrupt),
       folder_(disk, job.run_dir, job.checkpoints),
       store_(disk, log, job),
-      logs_(actors.logs, log, recorder),
+      logs_(actors.logs, log),
       start_(job, place.rank, place.host, folder_, store_, log, recorder),
       failures_(place.rank, job.world, job.settings.train.hang_timeout, log),
       publisher_(job, store_, actors.checkpointer, log, recorder) {}
@@ -188,7 +188,7 @@ void Supervisor::finish(Context& context, EndKind kind) {
   end_ = kind == EndKind::kDone && done_->stopped ? EndKind::kStopped : kind;
   context.send(actors_.loader, Stop{});
   for (const ActorId loader : actors_.eval_loaders) context.send(loader, Stop{});
-  for (const auto& log : actors_.logs) context.send(log.writer, Stop{});
+  for (const auto& log : actors_.logs) context.send(log.writer, FinishLog{});
   context.send(actors_.compute, Stop{});
   context.send(actors_.checkpointer, Stop{});
   context.send(actors_.sync, Stop{});

@@ -8,13 +8,13 @@ const MOST_UNFOLDED = 4;  // charts of a group of monitors
 const WORK_COLOURS = {
   "forward": "forward", "backward": "backward", "update": "update", "prepare batch": "prepare",
   "wait for data": "data", "wait for all-reduce": "sums", "wait for gather": "gather", "retry": "retry",
-  "wait for checkpoint": "disk", "wait for logs": "disk", "evaluation": "evaluation",
+  "wait for checkpoint": "disk", "evaluation": "evaluation",
   "prediction": "evaluation", "end of step": "end",
 };
 // Bars begin with what trains.
 const WORK_ORDER = ["prepare batch", "forward", "backward", "wait for gather", "wait for all-reduce",
                     "update", "end of step", "wait for data", "evaluation", "prediction",
-                    "wait for checkpoint", "wait for logs", "retry", "set-up", "finish", "coordinate"];
+                    "wait for checkpoint", "retry", "set-up", "finish", "coordinate"];
 
 // Of the other threads, what takes time of its own.
 const BESIDE = ["load", "collectives", "write checkpoint", "publish checkpoint"];

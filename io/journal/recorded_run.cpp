@@ -123,10 +123,6 @@ std::string end_text(const RankEnd& end) {
 
 bool ended_without_error(const std::string& end_text) { return end_text.starts_with(kExitCode); }
 
-bool ended_with_logs(const std::string& end_text) {
-  return ended_without_error(end_text) && end_text.find(kWithout) == std::string::npos;
-}
-
 RecordedSteps recorded_steps(const std::string& path) {
   RecordedSteps steps;
   JournalCursor cursor(path);

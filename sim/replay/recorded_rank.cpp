@@ -2,6 +2,7 @@
 
 #include <tuple>
 
+#include "actors/messages/messages.h"
 #include "io/journal/journal_steps.h"
 
 namespace tutti {
@@ -15,8 +16,7 @@ bool RecordedRank::read_record() {
   const auto record = cursor_.next();
   if (!record) return false;
   if (const auto* delivery = std::get_if<JournalDelivery>(&*record)) {
-    deliveries_.push_back(
-        {std::string(delivery->to), std::string(delivery->from), std::string(delivery->message)});
+    add(*delivery);
   } else if (const auto* event = std::get_if<JournalEvent>(&*record)) {
     if (event->kind == name(TraceKind::kBatch)) begun_.last = event->step + 1;
     if (begun_.first == 0) begun_.first = begun_.last;
@@ -34,6 +34,14 @@ bool RecordedRank::read_record() {
     incomplete_ = cut->why;
   }
   return true;
+}
+
+// No result depends on what logs take: a replay does not follow it.
+void RecordedRank::add(const JournalDelivery& delivery) {
+  const std::string to(delivery.to);
+  if (delivery.message == LogFrom::kName) logs_.insert(to);
+  if (!logs_.contains(to))
+    deliveries_.push_back({to, std::string(delivery.from), std::string(delivery.message)});
 }
 
 void RecordedRank::read_to_end() {
@@ -83,9 +91,7 @@ std::optional<std::string> RecordedRank::last_of_start(RecordedInput what) {
   return waiting.empty() ? std::nullopt : std::optional(waiting.back());
 }
 
-bool RecordedRank::has_whole_step(int64_t step) const {
-  return ended_without_error(end_) || step < begun_.last;
-}
+bool RecordedRank::has_whole_step(int64_t step) const { return ended_without_error() || step < begun_.last; }
 
 std::optional<RecordedRank::Unused> RecordedRank::first_unused(
     const std::function<bool(const Unused&)>& filter) const {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -50,8 +51,8 @@ class RecordedRank {
 
   void read_to_end();
 
-  // After reading to the end: true if the rank ended without an error and waited for all its logs.
-  bool ended_with_logs() const { return tutti::ended_with_logs(end_); }
+  // After reading to the end.
+  bool ended_without_error() const { return tutti::ended_without_error(end_); }
   std::string end_description() const;  // "in step 50, where it was killed or could not be written on"
   RecordedSteps begun() const { return begun_; }
   bool is_damaged() const { return cursor_.damaged(); }
@@ -63,10 +64,12 @@ class RecordedRank {
     std::string to, from, message;
   };
   bool read_record();
+  void add(const JournalDelivery& delivery);
 
   JournalCursor cursor_;
   RecordedJob head_;
   std::deque<OwnedLine> deliveries_;
+  std::set<std::string> logs_;  // actors whose messages older journals have
   DeliveryScript::Line line_;
   std::map<std::string, std::deque<Hash>> hashes_;
   std::map<std::string, std::deque<std::string>> inputs_;

@@ -53,10 +53,11 @@ class RecordedRanks final : public DeliveryScript {
   }
 
   // True if a rank ended badly at the end of its record: it was killed, its record breaks off, or it gave up
-  // a silent rank. Other ranks, or a hung logger, may then wait for messages that no record has.
+  // a silent rank. Other ranks may then wait for messages that no record has.
   bool ended_early() {
-    return std::any_of(ranks_.begin(), ranks_.end(),
-                       [](const auto& rank) { return !rank->next_delivery() && !rank->ended_with_logs(); });
+    return std::any_of(ranks_.begin(), ranks_.end(), [](const auto& rank) {
+      return !rank->next_delivery() && !rank->ended_without_error();
+    });
   }
 
   // True if no later attempt of the run is recorded.
@@ -333,7 +334,7 @@ std::string Replay::record_ends() const {
     RecordedRank& rank = record_.rank(r);
     if (rank.next_delivery()) text += "; rank " + std::to_string(r) + " was not replayed further";
     rank.read_to_end();
-    if (!rank.ended_with_logs())
+    if (!rank.ended_without_error())
       text += "; the record of rank " + std::to_string(r) + " ends " + rank.end_description();
   }
   return text;

@@ -78,7 +78,7 @@ class RankWorkTest : public testing::Test {
     deliver("sync", "compute", FinishStep::kName, from + 22);
     happen(TraceKind::kVerdict, from + 31, number);
     happen(TraceKind::kCommitted, from + 41, number);
-    deliver("metrics.jsonl", "compute", Logged::kName, from + 46);
+    happen(TraceKind::kStepDone, from + 46, number + 1);
   }
   double seconds(Activity work) const { return timer_.times().compute[static_cast<std::size_t>(work)]; }
 
@@ -137,7 +137,7 @@ TEST_F(RankWorkTest, AnEvaluationIsASliceOfTheSteps) {
   step(0, 10);
   happen(TraceKind::kEvaluation, 60, 1, 0);
   happen(TraceKind::kEvaluation, 70, 1, 1);
-  deliver("metrics.jsonl", "compute", Logged::kName, 80);
+  happen(TraceKind::kStepDone, 80, 1);
   happen(TraceKind::kBatchReady, 75, 0, 1);
   step(1, 90);
   const auto lines = finish();

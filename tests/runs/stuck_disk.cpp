@@ -11,7 +11,8 @@
 #include <string>
 
 // In the place of the system's: the TUTTI_STUCK_AT-th write to a file whose path ends with TUTTI_STUCK_FILE
-// takes TUTTI_STUCK_S seconds; with "3+" the third and all that follow; with "open" its opening.
+// takes TUTTI_STUCK_S seconds, or until a file TUTTI_STUCK_UNTIL is there; with "3+" the third and all that
+// follow; with "open" its opening.
 namespace {
 
 bool is_stuck_file(int file, const std::string& end) {
@@ -26,7 +27,13 @@ bool is_struck(int write) {
   return write == atoi(at) || (strchr(at, '+') && write > atoi(at));
 }
 
+void wait_for(const char* path) {
+  constexpr timespec kPause{0, 10'000'000};
+  while (access(path, F_OK) != 0) nanosleep(&kPause, nullptr);
+}
+
 void wait() {
+  if (const char* until = getenv("TUTTI_STUCK_UNTIL")) return wait_for(until);
   const double seconds = atof(getenv("TUTTI_STUCK_S"));
   timespec left{static_cast<time_t>(seconds), static_cast<int64_t>(1e9 * (seconds - std::floor(seconds)))};
   while (nanosleep(&left, &left) != 0) {

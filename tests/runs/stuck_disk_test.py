@@ -16,10 +16,12 @@ class StuckDisk(tutti_run.RunTest):
         super().setUp()
         self.run_folder = self.folder / "run"
 
-    def start(self, file, seconds, at=1, ranks=1, recipe=DIGITS, **values):
-        """Where the `at`-th write to a file of this name takes so long; with "3+" the third and all later."""
+    def start(self, file, seconds, at=1, ranks=1, recipe=DIGITS, until=None, **values):
+        """Where the `at`-th write to a file of this name takes so long; with "3+" the third and all later.
+        Or until a file `until` is there."""
         struck = ["env", f"LD_PRELOAD={BUILD / 'tests' / 'libstuck_disk.so'}", f"TUTTI_STUCK_FILE=/{file}",
                   f"TUTTI_STUCK_AT={at}", f"TUTTI_STUCK_S={seconds}"]
+        struck += [f"TUTTI_STUCK_UNTIL={until}"] if until else []
         launcher = [MPIRUN, "-np", str(ranks)] if ranks > 1 else []
         command = [TUTTI, "train", recipe, "--run-dir", self.run_folder, *settings(**values)]
         return Running([*launcher, *struck, *map(str, command)])
@@ -38,10 +40,12 @@ class StuckDisk(tutti_run.RunTest):
 
     def test_a_stalled_disk_loses_lines_and_no_time(self):
         """Were the training to wait for the disk, no line would be lost."""
-        running = self.start("metrics.jsonl", seconds=5, at=20, ranks=2, **LONG)
+        back = self.folder / "back"
+        running = self.start("metrics.jsonl", FOREVER, at=20, ranks=2, until=back, **LONG)
         told = "metrics.jsonl does not keep up; records are lost"
         running.wait_for(lambda: told in running.text(), "the stall")
         before = len(self.steps())
+        back.touch()
         running.wait_for(lambda: len(self.steps()) > before + 100, "a line after the stall")
         self.assertEqual(tutti("stop", self.run_folder).wait().code, 0)
         finished = running.wait()
@@ -78,11 +82,6 @@ class StuckDisk(tutti_run.RunTest):
         self.assert_ended_without(finished, "logger CsvLogger")
         self.assertEqual(self.steps(), list(range(1, 601)))
         self.assertIn("steps ", finished.text)
-        self.assert_counted(finished)
-
-    def assert_counted(self, finished):
-        self.assertEqual(finished.text.count("logger CsvLogger does not keep up; records are lost"), 1)
-        self.assertRegex(finished.text, r"logger CsvLogger lost [1-9]\d* records")
 
     def test_a_logger_that_is_slow_is_abandoned(self):
         """Writing what waits for it takes it longer than the other rank waits at the end."""
@@ -91,7 +90,6 @@ class StuckDisk(tutti_run.RunTest):
         finished = self.start("metrics-rank0.csv", seconds=7, at="1+", ranks=2, recipe=recipe,
                               train__hang_timeout="3sec", **SHORT).wait()
         self.assert_ended_without(finished, "logger CsvLogger")
-        self.assert_counted(finished)
         self.assertEqual(self.steps(), list(range(1, 601)))
         replayed = tutti("replay", self.run_folder).wait()
         self.assertRegex(replayed.text, r"^replayed 2 ranks, \d+ messages; [1-9]\d+ digests, all equal")
@@ -102,7 +100,7 @@ class StuckDisk(tutti_run.RunTest):
         self.assertLess(len(self.steps()), 600)
         replayed = tutti("replay", self.run_folder).wait()
         self.assertRegex(replayed.text, r"^replayed 2 ranks, \d+ messages; [1-9]\d+ digests, all equal")
-        self.assertIn("the record of rank 0 ends with: exit code 0 without metrics.jsonl", replayed.text)
+        self.assertNotIn("the record of rank", replayed.text)
         train(self.run_folder, "--resume", "auto", **{**SHORT, "train__max_duration": "41ep"})
         self.assertEqual(self.steps()[-15:], list(range(601, 616)))
 

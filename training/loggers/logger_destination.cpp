@@ -1,6 +1,7 @@
 #include "training/loggers/logger_destination.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace tutti {
 namespace {
@@ -24,6 +25,28 @@ struct EntryLogger {
   void operator()(const StepEnded&) const { to.step_end(time); }
 };
 
+constexpr int64_t kNamedNumber = 100;  // bytes
+
+template <class What>
+int64_t bytes_of(const What& what) {
+  int64_t bytes = 0;
+  if constexpr (requires { what.pixels; }) {
+    bytes = std::ssize(what.pixels);
+    for (const LoggedMask& mask : what.masks)
+      bytes += std::ssize(mask.classes) * static_cast<int64_t>(sizeof(mask.classes[0]));
+  } else if constexpr (requires { what.rows; }) {
+    for (const auto& row : what.rows)
+      for (const auto& cell : row) bytes += kNamedNumber + std::ssize(cell);
+  } else if constexpr (requires { what.text; }) {
+    bytes = std::ssize(what.text);
+  } else if constexpr (requires { what.metrics; }) {
+    bytes = kNamedNumber * std::ssize(what.metrics);
+  } else if constexpr (requires { what.size(); }) {
+    bytes = kNamedNumber * std::ssize(what);
+  }
+  return static_cast<int64_t>(sizeof(LogEntry)) + bytes;
+}
+
 }  // namespace
 
 void LoggerDestination::log_step(const StepReport& report, const LogTime& time) {
@@ -44,6 +67,12 @@ bool LogEntry::is_record() const {
 
 int64_t records_in(const std::vector<LogEntry>& entries) {
   return std::ranges::count_if(entries, &LogEntry::is_record);
+}
+
+int64_t bytes_in(const std::vector<LogEntry>& entries) {
+  return std::accumulate(entries.begin(), entries.end(), int64_t{0}, [](int64_t sum, const LogEntry& one) {
+    return sum + std::visit([](const auto& what) { return bytes_of(what); }, one.what);
+  });
 }
 
 }  // namespace tutti

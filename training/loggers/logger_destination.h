@@ -91,10 +91,8 @@ class LoggerDestination : public Callback {
   // True if a checkpoint is published only after `flush(sync)`, so that a resumed run finds the records of
   // its steps. For destinations that wait only for a disk.
   virtual bool durable() const { return false; }
-  // Longest wait of a checkpoint for `flush(sync)`, and of training for room in a full queue. Over a run,
-  // each is limited to a tenth of the time.
+  // Longest wait of a checkpoint for `flush(sync)`. A destination that was late is hardly waited for again.
   virtual Nanoseconds sync_timeout() const { return std::chrono::seconds(1); }
-  virtual Nanoseconds full_queue_timeout() const { return Nanoseconds(0); }
   // Least training time between step reports. Reports in between are skipped, but the run's last is not: for
   // a display, whose thread would be woken at every step for nothing.
   virtual Nanoseconds report_interval() const { return Nanoseconds(0); }
@@ -170,5 +168,7 @@ struct LogEntry {
 using LogEntries = std::shared_ptr<const std::vector<LogEntry>>;
 
 int64_t records_in(const std::vector<LogEntry>& entries);
+// The memory of the entries, about.
+int64_t bytes_in(const std::vector<LogEntry>& entries);
 
 }  // namespace tutti

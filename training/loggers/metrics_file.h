@@ -23,8 +23,6 @@ class MetricsFile final : public LoggerDestination {
   bool durable() const override { return true; }
   // A late checkpoint is better than a checkpoint without its lines; training continues meanwhile.
   Nanoseconds sync_timeout() const override { return std::chrono::seconds(5); }
-  // A busy machine or a disk that stalls briefly must not lose lines.
-  Nanoseconds full_queue_timeout() const override { return std::chrono::seconds(1); }
   Nanoseconds finishes_within() const override { return std::chrono::seconds(7); }
 
   // Removes lines of steps that will be repeated. A new run, a run from another run's checkpoint and a run

@@ -46,7 +46,6 @@ class Progress final : public LoggerDestination {
 
   std::string name() const override { return "progress"; }
   bool numbers_only() const override { return true; }
-  Nanoseconds full_queue_timeout() const override { return std::chrono::seconds(1); }
   Nanoseconds finishes_within() const override { return std::chrono::seconds(1); }
   Nanoseconds report_interval() const override {
     return options_.show_every_steps > 0 ? Nanoseconds(0) : std::chrono::milliseconds(50);

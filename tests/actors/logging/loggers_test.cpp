@@ -6,7 +6,7 @@
 #include <mutex>
 #include <sstream>
 
-#include "actors/logging/log_queues.h"
+#include "actors/logging/log_queue.h"
 #include "actors/logging/log_writer.h"
 #include "actors/supervisor/supervisor.h"
 #include "commands/local_train.h"
@@ -313,7 +313,7 @@ TEST(LoggersTest, TheEndOfARunWaitsForNoneAsLongAsItLikes) {
   scheduler.install(writer,
                     std::make_unique<LogWriter>("logger Leisurely", std::make_shared<Leisurely>(late), log));
   play(scheduler, stopper, {.start = [&](Context& context) {
-         context.send(writer, Stop{});
+         context.send(writer, FinishLog{});
          context.stop();
        }});
   scheduler.run();
@@ -346,13 +346,17 @@ class Stuck final : public LoggerDestination {
 // Logs more than a queue holds to one that is stuck and to one that is not, and lets go at the end.
 class Talker final : public Actor {
  public:
-  static constexpr int kMany = 1000;
+  static constexpr int kMany = 10'000;
 
   Talker(const RankActors& actors, Stuck& stuck, const InMemoryLogger& fast, Warnings& log)
-      : writers_(actors.logs), queues_(actors, log, recorder_), stuck_(stuck), fast_(fast), log_(log) {}
+      : queues_{{actors.logs[0], log}, {actors.logs[1], log}},
+        writers_(actors.logs),
+        stuck_(stuck),
+        fast_(fast),
+        log_(log) {}
 
   void start(Context& context) override {
-    queues_.start(context, {});
+    for (LogQueue& one : queues_) one.start(context, {});
     say(context, 0);
   }
   void receive(Context&, Envelope&) override {}
@@ -362,23 +366,23 @@ class Talker final : public Actor {
       return context.now();
     }
     say(context, kMany);
-    queues_.end(context);
+    for (LogQueue& one : queues_) one.end(context);
     log_.write(LogLevel::kInfo, "lets go");
     stuck_.let_go();
-    for (const auto& one : writers_) context.send(one.writer, Stop{});
+    for (const auto& one : writers_) context.send(one.writer, FinishLog{});
     context.stop();
     return std::nullopt;
   }
 
  private:
   void say(Context& context, int number) {
-    queues_.send(context, {{{}, LoggedMetrics{{"number", number}}}});
+    const std::vector<LogEntry> entries = {{{}, LoggedMetrics{{"number", number}}}};
+    for (LogQueue& one : queues_) one.send(context, std::make_shared<const std::vector<LogEntry>>(entries));
     said_ = number + 1;
   }
 
+  std::vector<LogQueue> queues_;
   std::vector<LogActor> writers_;
-  RingRecorder recorder_;
-  LogQueues queues_;
   Stuck& stuck_;
   const InMemoryLogger& fast_;
   Warnings& log_;
@@ -391,7 +395,8 @@ TEST(LoggersTest, AStuckLoggerLosesRecordsAndDelaysNoOther) {
   Warnings log;
   ThreadScheduler scheduler;
   const ActorId talker = scheduler.reserve("talker", 0);
-  const std::vector<ActorId> writers = {scheduler.reserve("logger_0", 0), scheduler.reserve("logger_1", 0)};
+  const std::vector<ActorId> writers = {scheduler.reserve("logger_0", 0, LogQueue::kMailboxCapacity),
+                                        scheduler.reserve("logger_1", 0, LogQueue::kMailboxCapacity)};
   RankActors actors;
   actors.logs = {{writers[0], "logger Stuck"}, {writers[1], "logger InMemoryLogger"}};
   scheduler.install(talker, std::make_unique<Talker>(actors, *stuck, *fast, log));
@@ -400,9 +405,9 @@ TEST(LoggersTest, AStuckLoggerLosesRecordsAndDelaysNoOther) {
   scheduler.run();
   EXPECT_THAT(fast->entries(), SizeIs(Talker::kMany + 1));
   std::vector<double> first;
-  for (int i = 0; i < LogQueues::kMostWindows * LogQueues::kWindow; ++i) first.push_back(i);
+  for (int i = 0; i < LogQueue::kMostMessages; ++i) first.push_back(i);
   EXPECT_EQ(stuck->seen, first) << "what came first is kept";
-  const int lost = Talker::kMany + 1 - LogQueues::kMostWindows * LogQueues::kWindow;
+  const int lost = Talker::kMany + 1 - LogQueue::kMostMessages;
   EXPECT_THAT(log.lines,
               ElementsAre("logger Stuck does not keep up; records are lost",
                           HasSubstr("logger Stuck lost " + std::to_string(lost) + " records"), "lets go"))

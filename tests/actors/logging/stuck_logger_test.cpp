@@ -11,13 +11,15 @@
 namespace tutti {
 namespace {
 
-constexpr int kTrainedSteps = 300;  // more than wait in a queue
+constexpr int kTrainedSteps = 300;
+constexpr int kTextBytes = 200'000;  // a step: more than wait in a queue, in all
 
 // Never returns from one of its calls.
 class StuckIn final : public LoggerDestination {
  public:
   explicit StuckIn(std::string call) : call_(std::move(call)) {}
   std::string name() const override { return "Stuck"; }
+  void batch_end(State&, Logger& logger) override { logger.log_text({"text", std::string(kTextBytes, 'x')}); }
   void open(const LogStart&) override { come_to("open"); }
   void log_metrics(const LoggedMetrics&, const LogTime&) override { come_to("log_metrics"); }
   bool finish(bool) override {

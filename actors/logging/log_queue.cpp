@@ -1,0 +1,87 @@
+#include "actors/logging/log_queue.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+#include <vector>
+
+namespace tutti {
+namespace {
+
+// LogFrom, SyncLog and FinishLog have a place beside the entries, so no sender waits for room.
+static_assert(LogQueue::kMostMessages + 3 <= LogQueue::kMailboxCapacity);
+
+bool has_step(const std::vector<LogEntry>& entries) {
+  return std::ranges::any_of(
+      entries, [](const LogEntry& one) { return std::holds_alternative<StepReport>(one.what); });
+}
+
+// Evaluations and tables are shown, each of them.
+bool is_step_report(const std::vector<LogEntry>& entries) {
+  return has_step(entries) && std::ranges::none_of(entries, [](const LogEntry& one) {
+           return std::holds_alternative<EvaluationLogged>(one.what) ||
+                  std::holds_alternative<LoggedTable>(one.what);
+         });
+}
+
+// Images and texts are large.
+LogEntries numbers_in(const LogEntries& entries) {
+  const auto is_large = [](const LogEntry& one) {
+    return std::holds_alternative<LoggedImages>(one.what) || std::holds_alternative<LoggedText>(one.what);
+  };
+  if (std::ranges::none_of(*entries, is_large)) return entries;
+  auto numbers = std::make_shared<std::vector<LogEntry>>();
+  std::ranges::remove_copy_if(*entries, std::back_inserter(*numbers), is_large);
+  return numbers;
+}
+
+}  // namespace
+
+void LogQueue::start(Context& context, const LogStart& start) const {
+  context.send(to_.writer, LogFrom{start});
+}
+
+void LogQueue::send(Context& context, const LogEntries& entries) {
+  const LogEntries read = to_.numbers_only ? numbers_in(entries) : entries;
+  if (read->empty() || skips(read)) return;
+  post(context, with_skipped(read));
+}
+
+bool LogQueue::skips(const LogEntries& entries) {
+  if (to_.report_interval == Nanoseconds(0) || !is_step_report(*entries)) return false;
+  const double now_s = entries->front().time.at.total_wct;
+  if (now_s - reported_s_ < seconds(to_.report_interval)) {
+    skipped_ = entries;
+    return true;
+  }
+  reported_s_ = now_s;
+  return false;
+}
+
+// A step report replaces the skipped one; other entries come after it.
+LogEntries LogQueue::with_skipped(const LogEntries& entries) {
+  const LogEntries before = std::exchange(skipped_, nullptr);
+  if (!before || has_step(*entries)) return entries;
+  auto all = std::make_shared<std::vector<LogEntry>>(*before);
+  all->insert(all->end(), entries->begin(), entries->end());
+  return all;
+}
+
+void LogQueue::post(Context& context, const LogEntries& entries) {
+  if (*waiting_ < kMostBytes) {
+    const int64_t bytes = std::max(bytes_in(*entries), kLeastBytes);
+    *waiting_ += bytes;
+    return context.send(to_.writer, Logged{entries, bytes, waiting_});
+  }
+  const bool told = lost_ > 0;
+  lost_ += records_in(*entries);
+  if (lost_ > 0 && !told) log_.warning(to_.name + " does not keep up; records are lost");
+}
+
+void LogQueue::end(Context& context) {
+  if (const LogEntries report = std::exchange(skipped_, nullptr)) post(context, report);
+  if (lost_ > 0)
+    log_.warning(to_.name + " lost " + std::to_string(lost_) + " records, for which it was too slow");
+}
+
+}  // namespace tutti
