@@ -52,7 +52,7 @@ class PredictTest : public testing::Test {
     train_in_one_process(recipe_, options);
   }
   std::string predict(const std::string& evaluator) const {
-    return predict_text(recipe_, {run_, evaluator, out_});
+    return predict_text(recipe_, {.checkpoint = run_, .evaluator = evaluator, .out = out_});
   }
 
   Scratch folder_;
