@@ -39,9 +39,6 @@ const std::unordered_map<std::string_view, MessageWork>& messages() {
       {"Snapshot", {Activity::kCoordinate, "checkpoint"}},
       {"Concluded", {Activity::kCoordinate, "checkpoint concluded"}},
       {"Durable", {Activity::kCoordinate, "part of a checkpoint is written"}},
-      {"Logged", {Activity::kWriteLog, "write log"}},  // in older journals, as the next two
-      {"LogFrom", {Activity::kWriteLog, "open log"}},
-      {"SyncLog", {Activity::kWriteLog, "sync log"}},
       {"Verified", {Activity::kCoordinate, "a checkpoint is verified"}},
       {"Prepared", {Activity::kCoordinate, "Compute is prepared"}},
       {"Agreed", {Activity::kCoordinate, "the ranks agree"}},
@@ -155,7 +152,6 @@ const char* name(Activity work) {
                                            "collectives",
                                            "write checkpoint",
                                            "publish checkpoint",
-                                           "write logs",
                                            "coordinate"};
   static_assert(std::size(kNames) == kActivities);
   return kNames[static_cast<int>(work)];

@@ -30,7 +30,6 @@ enum class Activity : uint8_t {
   kCollective,
   kWriteCheckpoint,
   kPublishCheckpoint,
-  kWriteLog,
   kCoordinate,
 };
 inline constexpr int kActivities = static_cast<int>(Activity::kCoordinate) + 1;

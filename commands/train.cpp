@@ -71,9 +71,9 @@ void warn_of_abandoned(LiveRank& rank, EndKind end) {
     log->flush();
   };
   if (!run_with_timeout(kFlushTimeout, warn)) print_warning(what);
-  run_with_timeout(kFlushTimeout, [log, recorder, end, who] {
+  run_with_timeout(kFlushTimeout, [log, recorder, end] {
     log_trouble(*log, *recorder);
-    recorder->end({.kind = end, .abandoned = who});
+    recorder->end({end});
   });
 }
 

@@ -27,8 +27,7 @@ enum class EndKind : uint8_t {
 
 struct RankEnd {
   EndKind kind = EndKind::kDone;
-  std::string reason = {};     // the error message; "" if no error ended the run
-  std::string abandoned = {};  // logs that the rank did not wait for: "metrics.jsonl, logger CsvLogger"
+  std::string reason = {};  // the error message; "" if no error ended the run
 
   bool well() const { return kind == EndKind::kDone || kind == EndKind::kStopped; }
 };

@@ -41,10 +41,13 @@ void LogQueue::start(Context& context, const LogStart& start) const {
   context.send(to_.writer, LogFrom{start});
 }
 
+// A step report replaces the skipped one; other entries come after it.
 void LogQueue::send(Context& context, const LogEntries& entries) {
   const LogEntries read = to_.numbers_only ? numbers_in(entries) : entries;
   if (read->empty() || skips(read)) return;
-  post(context, with_skipped(read));
+  const LogEntries before = std::exchange(skipped_, nullptr);
+  if (before && !has_step(*read)) post(context, before);
+  post(context, read);
 }
 
 bool LogQueue::skips(const LogEntries& entries) {
@@ -56,15 +59,6 @@ bool LogQueue::skips(const LogEntries& entries) {
   }
   reported_s_ = now_s;
   return false;
-}
-
-// A step report replaces the skipped one; other entries come after it.
-LogEntries LogQueue::with_skipped(const LogEntries& entries) {
-  const LogEntries before = std::exchange(skipped_, nullptr);
-  if (!before || has_step(*entries)) return entries;
-  auto all = std::make_shared<std::vector<LogEntry>>(*before);
-  all->insert(all->end(), entries->begin(), entries->end());
-  return all;
 }
 
 void LogQueue::post(Context& context, const LogEntries& entries) {

@@ -34,7 +34,6 @@ class LogQueue {
 
  private:
   bool skips(const LogEntries& entries);
-  LogEntries with_skipped(const LogEntries& entries);
   void post(Context& context, const LogEntries& entries);
 
   LogActor to_;

@@ -56,19 +56,11 @@ RunLog::RunLog(const State& state, const RankActors& actors, Log& log)
 void RunLog::start(Context& context, const Resumed& from) {
   const Timestamp& time = state_.timestamp;
   logger_.begin_run(time.batch + 1);
-  const LogStart start{state_.run_name,
-                       state_.run_dir,
-                       state_.topology.rank,
-                       state_.topology.world,
-                       state_.max_duration,
-                       state_.dataloader_len,
-                       time,
-                       time.batch,
-                       from.own,
-                       from.folder,
-                       parameter_count(state_),
-                       from.changes};
-  for (LogQueue& queue : queues_) queue.start(context, start);
+  const int64_t parameters = parameter_count(state_);
+  for (LogQueue& queue : queues_)
+    queue.start(context, {state_.run_name, state_.run_dir, state_.topology.rank, state_.topology.world,
+                          state_.max_duration, state_.dataloader_len, time, time.batch, from.own, from.folder,
+                          parameters, from.changes});
 }
 
 void RunLog::step_done(const Timestamp& before, const Verdict& verdict, double lr, const StepTimes& took) {

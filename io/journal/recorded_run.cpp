@@ -11,9 +11,7 @@
 namespace tutti {
 namespace {
 
-// Parts of the text of a journal's last record (docs/journal.md).
-constexpr const char* kExitCode = "exit code ";
-constexpr const char* kWithout = " without ";
+constexpr const char* kExitCode = "exit code ";  // in a journal's last record (docs/journal.md)
 constexpr int kMostRanks = 1 << 16;
 
 RecordedJob head_of(const std::string& path) try {
@@ -116,9 +114,7 @@ std::string ignored_attempts(const std::string& run_dir) {
 }
 
 std::string end_text(const RankEnd& end) {
-  if (!end.reason.empty()) return end.reason;
-  const std::string code = kExitCode + std::to_string(exit_code(end.kind));
-  return end.abandoned.empty() ? code : code + kWithout + end.abandoned;
+  return end.reason.empty() ? kExitCode + std::to_string(exit_code(end.kind)) : end.reason;
 }
 
 bool ended_without_error(const std::string& end_text) { return end_text.starts_with(kExitCode); }

@@ -8,8 +8,7 @@
 
 namespace tutti {
 
-// The text of a journal's last record: "exit code 0 without metrics.jsonl", with the logs that the rank did
-// not wait for; or the error that ended the rank.
+// The text of a journal's last record: "exit code 0", or the error that ended the rank.
 std::string end_text(const RankEnd& end);
 // True if such a text is of a rank that ended without an error.
 bool ended_without_error(const std::string& end_text);
