@@ -65,13 +65,23 @@ void check_times(const Job& job, const Trainee& trainee) {
   if (const auto& best = job.settings.checkpoint.best) logged_name(best->metric, measured);
 }
 
+// All batches of an evaluator, on a single rank.
+class WholeEvaluation final : public EvaluationRun {
+ public:
+  WholeEvaluation(const Job& job, const Evaluator& evaluator)
+      : data_(*evaluator.data), sampler_(job.eval_sampler(evaluator, 0)) {}
+  std::optional<Batch> fetch(int64_t index) override {
+    return data_.get(sampler_.indices(data_, 0, index), sampler_.epoch(0));
+  }
+
+ private:
+  const Dataset& data_;
+  const Sampler sampler_;
+};
+
 LoggedMetrics evaluation_of(const Job& job, const Evaluator& evaluator, State& state, Engine& engine) {
-  const Sampler sampler = job.eval_sampler(evaluator, 0);
-  const Dataset& data = *evaluator.data;
-  const auto fetch = [&](int64_t index) {
-    return data.get(sampler.indices(data, 0, index), sampler.epoch(0));
-  };
-  return evaluate(state, engine, evaluator, single_rank_hooks(engine, fetch)).value();
+  WholeEvaluation batches(job, evaluator);
+  return evaluate(state, engine, evaluator, batches).value();
 }
 
 // The steps of the run; 0 = unknown.

@@ -91,34 +91,46 @@ std::optional<LoggedMetrics> Evaluations::run_all(Context& context, Engine& engi
   return all;
 }
 
-std::optional<LoggedMetrics> Evaluations::run_one(Context& context, Engine& engine, std::size_t which) {
-  const Evaluator& evaluator = evaluators_[which];
-  const ActorId loader = actors_.eval_loaders[which];
-  auto next = context.request<BatchReady>(loader, LoadBatch{{0, 0}});
-  EvalHooks hooks = this->hooks(context);
-  hooks.fetch = [&](int64_t index) -> std::optional<Batch> {
-    recorder_.record({context.now(), TraceKind::kEvaluation, state_.timestamp.batch, index});
-    BatchReady ready = next.wait();
+// Loads the batches of an evaluator, each while the one before is evaluated.
+class Evaluations::Run final : public EvaluationRun {
+ public:
+  Run(Evaluations& of, Context& context, std::size_t which) : of_(of), context_(context), which_(which) {
+    load(0);
+  }
+
+  std::optional<Batch> fetch(int64_t index) override {
+    const int64_t step = of_.state_.timestamp.batch;
+    of_.recorder_.record({context_.now(), TraceKind::kEvaluation, step, index});
+    BatchReady ready = next_.wait();
     if (ready.stopped) return std::nullopt;
-    if (recorder_.digests()) digests_[which].batch.record(state_.timestamp.batch, ready.batch.leaves());
-    if (index + 1 < evaluator.batches) next = context.request<BatchReady>(loader, LoadBatch{{0, index + 1}});
+    if (of_.recorder_.digests()) of_.digests_[which_].batch.record(step, ready.batch.leaves());
+    if (index + 1 < of_.evaluators_[which_].batches) load(index + 1);
     return std::move(ready.batch);
-  };
-  auto metrics = evaluate(state_, engine, evaluator, hooks);
+  }
+  double seconds() override {
+    if (of_.state_.topology.rank != 0) return 0;
+    return of_.recorder_.input(RecordedInput::kEvaluationSeconds, tutti::seconds(context_.now() - began_));
+  }
+  void run_event(Engine&, Event event) override { of_.run_event_(context_, event); }
+
+ private:
+  void load(int64_t index) {
+    next_ = context_.request<BatchReady>(of_.actors_.eval_loaders[which_], LoadBatch{{0, index}});
+  }
+
+  Evaluations& of_;
+  Context& context_;
+  const std::size_t which_;
+  const TimePoint began_ = context_.now();
+  Pending<BatchReady> next_;
+};
+
+std::optional<LoggedMetrics> Evaluations::run_one(Context& context, Engine& engine, std::size_t which) {
+  Run run(*this, context, which);
+  auto metrics = evaluate(state_, engine, evaluators_[which], run);
   seconds_ += state_.eval_timestamp.total_wct;
   if (metrics && recorder_.digests()) digest_metrics(*metrics, which);
   return metrics;
-}
-
-EvalHooks Evaluations::hooks(Context& context) {
-  EvalHooks hooks;
-  hooks.stopwatch = [this, &context, began = context.now()] {
-    return state_.topology.rank == 0
-               ? recorder_.input(RecordedInput::kEvaluationSeconds, tutti::seconds(context.now() - began))
-               : 0.0;
-  };
-  hooks.run_event = [this, &context](Event event) { run_event_(context, event); };
-  return hooks;
 }
 
 void Evaluations::digest_metrics(const LoggedMetrics& metrics, std::size_t which) {

@@ -52,10 +52,11 @@ class Evaluations {
     TensorsDigest batch, metrics;
   };
 
+  class Run;
+
   Labels due(const std::function<bool(const Interval& every)>& fires) const;
   std::optional<LoggedMetrics> run_all(Context& context, Engine& engine, const Labels& labels);
   std::optional<LoggedMetrics> run_one(Context& context, Engine& engine, std::size_t which);
-  EvalHooks hooks(Context& context);  // all but `fetch`
   void digest_metrics(const LoggedMetrics& metrics, std::size_t which);
 
   State& state_;

@@ -1,6 +1,7 @@
 #include "training/evaluation/evaluation.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <c10/util/Exception.h>
 
@@ -23,6 +24,7 @@ struct Counts {
   double seconds = 0;
   double stopped = 0;    // ranks
   double too_large = 0;  // ranks
+  std::string failure;   // this rank's lack of memory for a single sample
 };
 
 void sum_over_ranks(RankServices& services, std::vector<MetricPtr>& metrics, Counts& counts) {
@@ -32,7 +34,7 @@ void sum_over_ranks(RankServices& services, std::vector<MetricPtr>& metrics, Cou
   std::copy(all.begin(), all.end(), values.data_ptr<double>());
   services.sum_over_ranks(values);
   const double* from = values.const_data_ptr<double>();
-  counts = {from[0], from[1], from[2], from[3], from[4]};
+  counts = {from[0], from[1], from[2], from[3], from[4], std::move(counts.failure)};
   from += 5;
   for (auto& metric : metrics) {
     std::copy_n(from, metric->sums().size(), metric->sums().begin());
@@ -81,59 +83,44 @@ void evaluate_parts(State& state, Engine& engine, const Batch& batch, const Cut&
   engine.run_event(Event::kEvalBatchEnd);
 }
 
-// On this rank alone, which has the whole model. If memory runs out, halves the parts of this and later
-// batches; metrics are sums, so other ranks need not know. Returns the error if a single sample is too large.
-std::optional<std::string> evaluate_batch(State& state, Engine& engine, const Batch& batch, Cut& cut,
-                                          std::vector<MetricPtr>& metrics) {
-  const Sums before = sums_of(metrics);
-  const Timestamp began = state.eval_timestamp;
-  for (;;) {
-    const auto failure = state.services->attempt([&] { evaluate_parts(state, engine, batch, cut, metrics); });
-    if (!failure) return std::nullopt;
-    state.batch = state.outputs = {};
-    state.eval_timestamp = began;
-    for (std::size_t m = 0; m < metrics.size(); ++m) metrics[m]->sums() = before[m];
-    const int64_t largest = std::min({cut.fits, cut.planned, batch.samples()});
-    if (largest < 2) return failure;
-    cut.fits = (largest + 1) / 2;
-  }
-}
-
 // Forwards of a batch of `samples`.
 int64_t forwards_of(int64_t samples, const Cut& cut) {
   const auto parts = [&](int64_t part) { return part == 0 ? 0 : (part - 1) / cut.fits + 1; };
   return samples / cut.planned * parts(std::min(samples, cut.planned)) + parts(samples % cut.planned);
 }
 
-// Evaluates a batch on all ranks together, with the same number of forwards on each. If a rank runs out of
-// memory, all repeat the work in smaller parts. `batch`: null if this rank was asked to stop, empty if it has
-// no samples. Sets the counts of ranks that stop or fail. Returns the error of this rank, if any.
-std::optional<std::string> evaluate_together(State& state, Engine& engine, const Batch* batch,
-                                             int64_t largest, Cut& cut, std::vector<MetricPtr>& metrics,
-                                             Counts& counts) {
+// Evaluates a batch; where no rank has the whole model, on all ranks together, with the same number of
+// forwards on each. If memory runs out, on any of the ranks that evaluate together, repeats the batch in
+// smaller parts, as later batches; metrics are sums, so a rank that evaluates alone need not say so. `batch`:
+// null if this rank was asked to stop, empty if it has no samples. `largest`: the most samples on any rank.
+// False if the evaluation ends, for the counts of ranks that stop or fail.
+bool evaluate_batch(State& state, Engine& engine, const Batch* batch, int64_t largest, Cut& cut,
+                    std::vector<MetricPtr>& metrics, Counts& counts) {
+  RankServices& services = *state.services;
+  const bool together = services.evaluates_together();
   const Sums before = sums_of(metrics);
   const Timestamp began = state.eval_timestamp;
+  const int64_t samples = batch ? batch->samples() : 0;
+  const auto evaluate = [&] {
+    if (samples > 0) evaluate_parts(state, engine, *batch, cut, metrics);
+  };
   for (;;) {
-    const auto failure = state.services->attempt([&] {
-      state.services->hold_model(true, forwards_of(largest, cut));
-      if (batch && batch->samples() > 0) evaluate_parts(state, engine, *batch, cut, metrics);
-    });
+    const auto failure = services.attempt(
+        [&] { together ? services.with_model(true, evaluate, forwards_of(largest, cut)) : evaluate(); });
     state.batch = state.outputs = {};
-    const at::Tensor flags = at::zeros({2}, at::kDouble);
-    flags[0] = batch ? 0.0 : 1.0;
-    flags[1] = failure ? 1.0 : 0.0;
-    state.services->free_model();
-    state.services->sum_over_ranks(flags);
+    const at::Tensor flags = at::tensor({batch ? 0.0 : 1.0, failure ? 1.0 : 0.0}, at::kDouble);
+    if (together) services.sum_over_ranks(flags);
     counts.stopped = flags[0].item<double>() > 0 ? 1 : 0;
-    if (counts.stopped > 0 || flags[1].item<double>() == 0) return std::nullopt;
+    if (counts.stopped > 0) return false;
+    if (flags[1].item<double>() == 0) return true;
     state.eval_timestamp = began;
     for (std::size_t m = 0; m < metrics.size(); ++m) metrics[m]->sums() = before[m];
-    const int64_t part = std::min({cut.fits, cut.planned, largest});
-    if (part < 2) {
-      counts.too_large = failure ? 1 : 0;
-      return failure.value_or("");
-    }
+    const int64_t part = std::min({cut.fits, cut.planned, together ? largest : samples});
     cut.fits = (part + 1) / 2;
+    if (part > 1) continue;
+    counts.too_large = failure ? 1 : 0;
+    if (failure) counts.failure = ": " + reason_of_lack(*failure);
+    return false;
   }
 }
 
@@ -169,16 +156,8 @@ void try_metrics(State& state, const Evaluator& evaluator, const Dataset& data) 
   }
 }
 
-EvalHooks single_rank_hooks(Engine& engine, FetchBatch fetch) {
-  EvalHooks hooks;
-  hooks.fetch = std::move(fetch);
-  hooks.stopwatch = [] { return 0.0; };
-  hooks.run_event = [&engine](Event event) { engine.run_event(event); };
-  return hooks;
-}
-
 std::optional<LoggedMetrics> evaluate(State& state, Engine& engine, const Evaluator& evaluator,
-                                      const EvalHooks& hooks) {
+                                      EvaluationRun& run) {
   const at::NoGradGuard no_grad;
   const DataScope data(state, evaluator.label, evaluator.data_of(state.topology.rank).get());
   state.eval_timestamp = {};
@@ -192,54 +171,39 @@ std::optional<LoggedMetrics> evaluate(State& state, Engine& engine, const Evalua
   begin_batch(0);  // ranks that stop have as many sums
   Cut cut{evaluator.microbatch, evaluator.microbatch};
   Counts counts;
-  std::string failure;
-  hooks.run_event(Event::kEvalStart);
+  run.run_event(engine, Event::kEvalStart);
   RankServices& services = *state.services;
   const bool together = services.evaluates_together();
   if (!together) services.hold_model(true, 0);
   const int64_t largest = largest_part(evaluator.global_batch, state.topology.data_world);
-  bool over = false;
-  for (int64_t b = 0; b < evaluator.batches && !over; ++b) {
-    const auto fetched = hooks.fetch(b);
-    const Batch* batch = fetched ? &*fetched : nullptr;
+  bool goes_on = true;
+  for (int64_t b = 0; b < evaluator.batches && goes_on; ++b) {
+    const auto batch = run.fetch(b);
     begin_batch(b);
-    if (batch && batch->samples() > 0 && counts.too_large == 0) {
+    if (batch && batch->samples() > 0) {
       counts.samples += static_cast<double>(batch->samples());
       counts.tokens += static_cast<double>(model.tokens(*batch));
     }
-    std::optional<std::string> error;
-    if (together) {
-      error = evaluate_together(state, engine, batch, largest, cut, metrics, counts);
-      over = error || counts.stopped > 0;
-    } else if (!batch) {
-      counts.stopped = 1;
-      over = true;
-    } else if (batch->samples() > 0 && counts.too_large == 0) {
-      error = evaluate_batch(state, engine, *batch, cut, metrics);
-      counts.too_large = error ? 1 : 0;
-    }
-    if (error && counts.too_large > 0) failure = reason_of_lack(*error);
+    goes_on = evaluate_batch(state, engine, batch ? &*batch : nullptr, largest, cut, metrics, counts);
   }
-  state.batch = state.outputs = {};
   evaluating.reset();
   if (!together) services.free_model();
-  counts.seconds = hooks.stopwatch();
+  counts.seconds = run.seconds();
   sum_over_ranks(services, metrics, counts);
   state.evaluation_cut = counts.too_large > 0 || counts.stopped > 0;
-  if (state.evaluation_cut) hooks.run_event(Event::kEvalEnd);
+  if (state.evaluation_cut) run.run_event(engine, Event::kEvalEnd);
   if (counts.too_large > 0)
-    throw AgreedOutOfMemory(EndKind::kOutOfMemoryInEvaluation,
-                            "evaluation '" + evaluator.label + "' after step " +
-                                std::to_string(state.timestamp.batch) + ": out of memory on " +
-                                std::to_string(static_cast<int>(counts.too_large)) + " of " +
-                                std::to_string(state.topology.world) + " ranks with one sample at a time" +
-                                (failure.empty() ? "" : ": " + failure));
+    throw AgreedOutOfMemory(
+        EndKind::kOutOfMemoryInEvaluation,
+        "evaluation '" + evaluator.label + "' after step " + std::to_string(state.timestamp.batch) +
+            ": out of memory on " + std::to_string(static_cast<int>(counts.too_large)) + " of " +
+            std::to_string(state.topology.world) + " ranks with one sample at a time" + counts.failure);
   if (counts.stopped > 0) return std::nullopt;
   store_results(state, metrics, counts);
   LoggedMetrics values;
   for (const auto& metric : metrics)
     values.emplace_back("metrics/" + evaluator.label + "/" + metric->measured_name(), metric->compute());
-  hooks.run_event(Event::kEvalEnd);
+  run.run_event(engine, Event::kEvalEnd);
   return values;
 }
 

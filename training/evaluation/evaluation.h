@@ -31,17 +31,17 @@ class DataScope {
   const Dataset* dataset_;
 };
 
-// Returns this rank's part of batch `index`; nullopt if the run was asked to stop. Called in order.
-using FetchBatch = std::function<std::optional<Batch>(int64_t index)>;
-
 // What an evaluation asks of its run, beside State::services.
-struct EvalHooks {
-  FetchBatch fetch;
-  std::function<double()> stopwatch;     // seconds since the start of the evaluation; 0 on ranks other than 0
-  std::function<void(Event)> run_event;  // for events outside of attempts
+class EvaluationRun {
+ public:
+  virtual ~EvaluationRun() = default;
+  // This rank's part of batch `index`; nullopt if the run was asked to stop. Called in order.
+  virtual std::optional<Batch> fetch(int64_t index) = 0;
+  // Since the start of the evaluation; 0 on ranks other than 0.
+  virtual double seconds() { return 0; }
+  // For events outside of attempts.
+  virtual void run_event(Engine& engine, Event event) { engine.run_event(event); }
 };
-// Hooks for an evaluation on a single rank. The engine must outlive the hooks.
-EvalHooks single_rank_hooks(Engine& engine, FetchBatch fetch);
 
 // Tries one sample. Throws UserError with the evaluator's section if the model's eval_forward rejects the
 // data, or a metric or the loss rejects the outputs.
@@ -52,7 +52,7 @@ void try_metrics(State& state, const Evaluator& evaluator, const Dataset& data);
 // Runs the events from EVAL_START to EVAL_END, and updates the state. Batches too large for the memory are
 // run in smaller parts; throws AgreedOutOfMemory if a single sample is too large.
 std::optional<LoggedMetrics> evaluate(State& state, Engine& engine, const Evaluator& evaluator,
-                                      const EvalHooks& hooks);
+                                      EvaluationRun& run);
 
 using OutputsCallback = std::function<void(const Outputs& outputs)>;
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "data/readers/synthetic_dataset.h"
+#include "tensors/out_of_memory.h"
 #include "tests/actors/sleeping_world.h"
 #include "tests/training/scripted_services.h"
 
@@ -35,6 +36,7 @@ max_duration = "1ba"
 class Witness final : public Callback {
  public:
   std::string name() const override { return "Witness"; }
+  void eval_after_forward(State& state, Logger&) override { parts.push_back(state.batch.samples()); }
   void eval_batch_end(State& state, Logger&) override {
     labels.push_back(state.dataloader_label);
     batches.push_back(state.eval_timestamp.batch);
@@ -46,9 +48,21 @@ class Witness final : public Callback {
   }
 
   std::vector<std::string> labels;
-  std::vector<int64_t> batches;
+  std::vector<int64_t> batches, parts;
   Timestamp at_end;
   std::map<std::string, double> metrics;
+};
+
+// An evaluation of batches of the test's own.
+struct BatchesOfTest final : EvaluationRun {
+  explicit BatchesOfTest(std::function<Batch(int64_t)> batches, double took = 0)
+      : batches_(std::move(batches)), took_(took) {}
+  std::optional<Batch> fetch(int64_t index) override { return batches_(index); }
+  double seconds() override { return took_; }
+
+ private:
+  std::function<Batch(int64_t)> batches_;
+  double took_;
 };
 
 class EvaluationTest : public testing::Test {
@@ -71,10 +85,9 @@ class EvaluationTest : public testing::Test {
       const TensorTree::Children five{{"input", at::randn({5, 3})}, {"target", at::randint(10, {5})}};
       return Batch(five);
     };
-    EvalHooks hooks = single_rank_hooks(*engine_, fetch);
     services_->of_ranks = [](const at::Tensor& values) { values.mul_(2); };
-    hooks.stopwatch = [] { return 1.5; };
-    return evaluate(state_, *engine_, two_batches(), hooks).value();
+    BatchesOfTest batches(fetch, 1.5);
+    return evaluate(state_, *engine_, two_batches(), batches).value();
   }
 
   State state_;
@@ -105,7 +118,7 @@ TEST_F(EvaluationTest, IsAbortedOnAllRanksWhereOneIsAskedToStop) {
     const TensorTree::Children five{{"input", at::zeros({5, 3})}, {"target", at::zeros({5}, at::kLong)}};
     return Batch(five);
   };
-  EvalHooks other_stops = single_rank_hooks(*engine_, fetch);
+  BatchesOfTest other_stops(fetch);
   services_->of_ranks = [](const at::Tensor& values) { values.select(0, 3).fill_(1.0); };
   EXPECT_FALSE(evaluate(state_, *engine_, two_batches(), other_stops));
   EXPECT_EQ(state_.metric_values, before);
@@ -186,8 +199,8 @@ TEST_F(EvaluationTest, ALossThatCannotBeMeasuredIsRefusedUnlessItIsLeftOut) {
                       HasSubstr("; with loss = false the loss is not measured")));
   const auto logged = [&](const std::string& keys) {
     try_metrics(state_, read(keys), data);
-    const auto hooks = single_rank_hooks(*engine_, [&](int64_t) { return sample; });
-    return evaluate(state_, *engine_, read(keys), hooks).value();
+    BatchesOfTest batches([&](int64_t) { return sample; });
+    return evaluate(state_, *engine_, read(keys), batches).value();
   };
   EXPECT_THAT(logged("loss = false\n"), IsEmpty());
   EXPECT_THAT(logged("loss = false\n[[data.eval.metrics]]\nkind = 'MeanSquaredError'\n"),
@@ -213,11 +226,40 @@ TEST_F(EvaluationTest, ABatchThatIsCutForLackOfMemoryCountsOnce) {
       work();
       return state_.batch.samples() > most ? std::optional<std::string>("too many at once") : std::nullopt;
     };
-    return evaluate(state_, *engine_, two_batches(), single_rank_hooks(*engine_, fetch)).value();
+    BatchesOfTest batches(fetch);
+    return evaluate(state_, *engine_, two_batches(), batches).value();
   };
   const auto whole = run(5), cut = run(2);
   ASSERT_EQ(whole.size(), 3U);
   for (std::size_t m = 0; m < whole.size(); ++m) EXPECT_NEAR(whole[m].second, cut[m].second, 1e-6) << m;
+}
+
+// Another rank has no memory for more than three samples, or for none.
+TEST_F(EvaluationTest, RanksThatEvaluateTogetherHalveTheirPartsTogether) {
+  services_->together = true;
+  int64_t fits = 3;
+  services_->of_ranks = [&](const at::Tensor& values) {
+    const bool flags = values.numel() == 2;
+    if (flags && witness_->parts.back() > fits) values[1].add_(1);
+    if (!flags && fits == 0) values[4].add_(1);
+  };
+  Evaluator evaluator = two_batches();
+  evaluator.global_batch = 5;
+  BatchesOfTest batches([](int64_t) -> Batch {
+    return TensorTree::Children{{"input", at::ones({5, 3})}, {"target", at::zeros({5}, at::kLong)}};
+  });
+  const auto cut = evaluate(state_, *engine_, evaluator, batches).value();
+  EXPECT_THAT(witness_->parts, ElementsAre(5, 3, 2, 3, 2));
+  EXPECT_EQ(witness_->at_end.sample, 10);
+  EXPECT_EQ(witness_->at_end.batch, 2);
+  fits = 5;
+  const auto whole = evaluate(state_, *engine_, evaluator, batches).value();
+  for (std::size_t m = 0; m < whole.size(); ++m) EXPECT_NEAR(whole[m].second, cut[m].second, 1e-6) << m;
+  fits = 0;
+  witness_->parts.clear();
+  EXPECT_THAT([&] { evaluate(state_, *engine_, evaluator, batches); },
+              testing::ThrowsMessage<AgreedOutOfMemory>(HasSubstr("on 1 of 1 ranks with one sample")));
+  EXPECT_THAT(witness_->parts, ElementsAre(5, 3, 2, 2, 2, 1, 1, 1, 1, 1, 1));
 }
 
 }  // namespace
