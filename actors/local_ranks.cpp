@@ -8,14 +8,14 @@
 namespace tutti {
 namespace {
 
-SimScheduler::Options switching(SimScheduler::Options scheduling, ProcessStateSwitch& states) {
+TokenScheduler::Options switching(TokenScheduler::Options scheduling, ProcessStateSwitch& states) {
   scheduling.on_switch = [&states](int rank) { states.enter(rank); };
   return scheduling;
 }
 
 }  // namespace
 
-LocalRanks::LocalRanks(const Mesh& mesh, SimScheduler::Options scheduling)
+LocalRanks::LocalRanks(const Mesh& mesh, TokenScheduler::Options scheduling)
     : states_(mesh.size()),
       environments_(static_cast<std::size_t>(mesh.size())),
       scheduler_(switching(std::move(scheduling), states_)) {

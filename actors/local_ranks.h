@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "actors/rank.h"
-#include "runtime/actor/sim_scheduler.h"
+#include "runtime/actor/token_scheduler.h"
 #include "tensors/process_state.h"
 
 namespace tutti {
@@ -13,15 +13,15 @@ namespace tutti {
 class LocalRanks {
  public:
   // `scheduling.on_switch` is overwritten.
-  explicit LocalRanks(const Mesh& mesh, SimScheduler::Options scheduling = {});
+  explicit LocalRanks(const Mesh& mesh, TokenScheduler::Options scheduling = {});
 
-  SimScheduler& scheduler() { return scheduler_; }
+  TokenScheduler& scheduler() { return scheduler_; }
   std::vector<RankEnvironment>& environments() { return environments_; }  // by rank
 
  private:
   ProcessStateSwitch states_;
   std::vector<RankEnvironment> environments_;
-  SimScheduler scheduler_;
+  TokenScheduler scheduler_;
 };
 
 }  // namespace tutti

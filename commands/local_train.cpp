@@ -17,10 +17,10 @@
 namespace tutti {
 namespace {
 
-SimScheduler::Options scheduling_of(const LocalRunOptions& options) {
-  SimScheduler::Options scheduling;
+TokenScheduler::Options scheduling_of(const LocalRunOptions& options) {
+  TokenScheduler::Options scheduling;
   scheduling.seed = options.schedule_seed;
-  if (options.live) scheduling.pace = SimScheduler::Pace::kReal;
+  if (options.live) scheduling.pace = TokenScheduler::Pace::kReal;
   return scheduling;
 }
 
@@ -38,7 +38,7 @@ LocalRunResult train_in_one_process(const Setting& recipe, const LocalRunOptions
                               options.live ? fresh_nonce() : "local"});
   if (options.prepare) options.prepare(job);
   LocalRanks ranks(job.mesh(), scheduling_of(options));
-  SimScheduler& scheduler = ranks.scheduler();
+  TokenScheduler& scheduler = ranks.scheduler();
   std::list<CrashReport> crashes;
   std::vector<ActorId> supervisors;
   for (RankEnvironment& rank : ranks.environments()) {

@@ -18,12 +18,11 @@ bool wants_gradient(const NamedParameter& one) { return one.parameter->tensor.re
 
 UnitGradients::UnitGradients(std::vector<NamedParameter> parameters, const std::vector<at::Tensor>& like,
                              const std::vector<Unit>& units, std::optional<at::ScalarType> dtype,
-                             Memory memory, Full full)
+                             Owner& owner)
     : parameters_(std::move(parameters)),
       bucket_of_(parameters_.size(), kNone),
       used_(parameters_.size(), false),
-      memory_(std::move(memory)),
-      full_(std::move(full)) {
+      owner_(owner) {
   for (std::size_t u = units.size(); u-- > 0;) {
     std::vector<std::size_t> trained;
     for (const std::size_t p : units[u].parameters)
@@ -95,7 +94,7 @@ void UnitGradients::end_microbatch() {
 void UnitGradients::fill(std::size_t bucket) {
   if (!is_live(buckets_[bucket])) return;
   const at::NoGradGuard no_grad;
-  const at::Tensor memory = memory_(bucket);
+  const at::Tensor memory = owner_.memory_of(bucket);
   for (const BucketSlot& slot : buckets_[bucket].slots) {
     if (!wants_gradient(parameters_[slot.parameter])) continue;
     const at::Tensor& parameter = parameters_[slot.parameter].parameter->tensor;
@@ -107,7 +106,7 @@ void UnitGradients::fill(std::size_t bucket) {
       view.zero_();
     grad = at::Tensor();
   }
-  full_(bucket);
+  owner_.full(bucket);
 }
 
 void UnitGradients::abandon_step() {

@@ -2,7 +2,6 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <functional>
 #include <optional>
 #include <vector>
 
@@ -20,16 +19,22 @@ namespace tutti {
 // bucket of only such parameters is not filled.
 class UnitGradients {
  public:
-  // Called before `bucket` is filled: returns its flat memory (uint8), which must no longer be in use.
-  using Memory = std::function<at::Tensor(std::size_t bucket)>;
-  using Full = std::function<void(std::size_t bucket)>;
+  // Of the buckets' memory.
+  class Owner {
+   public:
+    // Called before `bucket` is filled: returns its flat memory (uint8), which must no longer be in use.
+    virtual at::Tensor memory_of(std::size_t bucket) = 0;
+    virtual void full(std::size_t bucket) = 0;
+
+   protected:
+    ~Owner() = default;
+  };
 
   // Sets a hook on every parameter that requires a gradient; other parameters have no place, even if they
   // require a gradient later. `dtype`: of the buckets; nullopt: of `like`, tensors with the parameters' sizes
   // and strides.
   UnitGradients(std::vector<NamedParameter> parameters, const std::vector<at::Tensor>& like,
-                const std::vector<Unit>& units, std::optional<at::ScalarType> dtype, Memory memory,
-                Full full);
+                const std::vector<Unit>& units, std::optional<at::ScalarType> dtype, Owner& owner);
   ~UnitGradients();
   UnitGradients(const UnitGradients&) = delete;
 
@@ -66,8 +71,7 @@ class UnitGradients {
   std::vector<int64_t> found_;      // and found
   std::vector<bool> used_;          // by parameter, in this step
   std::size_t next_ = 0;            // the bucket to be filled next
-  Memory memory_;
-  Full full_;
+  Owner& owner_;
 };
 
 }  // namespace tutti

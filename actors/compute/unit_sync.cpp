@@ -18,17 +18,14 @@ namespace {
 constexpr std::size_t kRootTurn = 2;  // of the root unit's memory; 0 and 1 are the others'
 constexpr std::size_t kTurns = 3;
 
-class UnitSync final : public GradientSync {
+class UnitSync final : public GradientSync, private UnitGradients::Owner {
  public:
   UnitSync(SyncClient& sync, State& state, const std::vector<Unit>& units, bool replicas)
       : sync_(sync),
         state_(state),
         replicas_(replicas),
         like_(like_views(state)),
-        gradients_(
-            state.parameters, like_, units, state.precision.reduce_dtype,
-            [this](std::size_t bucket) { return memory_of(bucket); },
-            [this](std::size_t bucket) { full(bucket); }) {
+        gradients_(state.parameters, like_, units, state.precision.reduce_dtype, *this) {
     for (const Unit& unit : units) unit_names_.push_back(unit.name);
     allocate_all();
     find_live_buckets(trained_of(state));
@@ -221,13 +218,13 @@ class UnitSync final : public GradientSync {
   }
 
   // Memory that an earlier bucket of the same turn has left.
-  at::Tensor memory_of(std::size_t bucket) {
+  at::Tensor memory_of(std::size_t bucket) override {
     const std::size_t turn = buckets_[bucket].turn;
     complete(under_way_[turn]);
     return memory_[turn];
   }
 
-  void full(std::size_t bucket) {
+  void full(std::size_t bucket) override {
     sync_.record(TraceKind::kBucketFull, static_cast<int64_t>(bucket));
     const int entry = entry_of(microbatch_, bucket);
     sync_.run(entry);

@@ -14,9 +14,9 @@ struct ControlBlock;  // runtime/actor/control_block.h
 enum class Wait : uint8_t;
 class StopToken;
 
-// Runs actors, each on its own thread. ThreadScheduler (production) and SimScheduler (simulation) differ only
-// in how a blocked actor waits (`park`), how it is woken (`unpark`) and which clock they read (`now`). All
-// blocking calls (receive, send to a full mailbox, ask, sleep) are built on these three.
+// Runs actors, each on its own thread. ThreadScheduler (production) and TokenScheduler (simulation) differ
+// only in how a blocked actor waits (`park`), how it is woken (`unpark`) and which clock they read (`now`).
+// All blocking calls (receive, send to a full mailbox, ask, sleep) are built on these three.
 class Scheduler {
  public:
   static constexpr int kDefaultCapacity = 256;

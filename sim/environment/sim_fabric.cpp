@@ -107,7 +107,7 @@ class SimFabric::SimFactory final : public GroupFactory {
   std::map<std::vector<int>, std::size_t> made_;
 };
 
-SimFabric::SimFabric(SimScheduler& scheduler, int size, const RandomKey& draw, Hooks hooks)
+SimFabric::SimFabric(TokenScheduler& scheduler, int size, const RandomKey& draw, Hooks hooks)
     : scheduler_(scheduler),
       draw_(draw),
       hooks_(std::move(hooks)),

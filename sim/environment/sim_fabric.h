@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "collectives/local/world.h"
-#include "runtime/actor/sim_scheduler.h"
+#include "runtime/actor/token_scheduler.h"
 #include "runtime/random.h"
 
 namespace tutti {
@@ -26,7 +26,7 @@ class SimFabric {
     std::function<bool(int rank)> gone;
     std::function<void(int rank)> check;
   };
-  SimFabric(SimScheduler& scheduler, int size, const RandomKey& draw, Hooks hooks);
+  SimFabric(TokenScheduler& scheduler, int size, const RandomKey& draw, Hooks hooks);
 
   // Makes one rank's groups, which must not outlive this.
   std::unique_ptr<GroupFactory> factory(int rank);
@@ -59,7 +59,7 @@ class SimFabric {
   // As a member sees it; kNever: in progress.
   static TimePoint completed_at(const Channel& channel, uint64_t sequence, int member);
 
-  SimScheduler& scheduler_;
+  TokenScheduler& scheduler_;
   RandomKey draw_;
   Hooks hooks_;
   std::shared_ptr<LocalWorld> world_;

@@ -37,7 +37,7 @@ class SimNetwork::Endpoint final : public Transport {
   int rank_;
 };
 
-SimNetwork::SimNetwork(SimScheduler& scheduler, int size, const RandomKey& draw, Delay delay)
+SimNetwork::SimNetwork(TokenScheduler& scheduler, int size, const RandomKey& draw, Delay delay)
     : scheduler_(scheduler), draw_(draw), delay_(std::move(delay)) {
   for (int rank = 0; rank < size; ++rank) inboxes_.push_back(std::make_unique<Inbox>());
 }

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/actor/sim_scheduler.h"
+#include "runtime/actor/token_scheduler.h"
 #include "runtime/random.h"
 #include "runtime/transport.h"
 
@@ -23,7 +23,7 @@ class SimNetwork {
   // Called for each packet; may throw if the sender's process has ended.
   using Delay = std::function<ExtraDelay(int from, int to)>;
 
-  SimNetwork(SimScheduler& scheduler, int size, const RandomKey& draw, Delay delay);
+  SimNetwork(TokenScheduler& scheduler, int size, const RandomKey& draw, Delay delay);
   ~SimNetwork();
 
   // One rank's endpoint; must not outlive this object.
@@ -40,7 +40,7 @@ class SimNetwork {
   void send(int from, int to, std::string bytes);
   std::optional<Transport::Packet> poll(int rank);
 
-  SimScheduler& scheduler_;
+  TokenScheduler& scheduler_;
   RandomKey draw_;
   Delay delay_;
   std::vector<std::unique_ptr<Inbox>> inboxes_;

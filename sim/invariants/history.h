@@ -53,7 +53,7 @@ struct SimAttempt {
   std::vector<HeldMemory> held;
   std::string stuck;            // why the simulator aborted the attempt, or ""
   std::string blocked_senders;  // the actors of a cycle of full mailboxes, if that is why; else ""
-  uint64_t deliveries = 0;      // SimScheduler::delivery_digest and next_draw at the end
+  uint64_t deliveries = 0;      // TokenScheduler::delivery_digest and next_draw at the end
   uint64_t next_draw = 0;
   TimePoint took;
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "actors/rank.h"
-#include "runtime/actor/sim_scheduler.h"
+#include "runtime/actor/token_scheduler.h"
 #include "sim/environment/sim_disk.h"
 #include "sim/environment/sim_fabric.h"
 #include "sim/environment/sim_network.h"
@@ -27,7 +27,7 @@ struct SimSeams {
   std::function<std::unique_ptr<Disk>(std::unique_ptr<Disk>, int rank)> disk;
   std::function<void(Job&, int attempt)> job;
   // Called when a rank's actors are installed; may replace one.
-  std::function<void(SimScheduler&, const RankActors&, const Job&, int rank)> actors;
+  std::function<void(TokenScheduler&, const RankActors&, const Job&, int rank)> actors;
   // Called for each trace event, on the actor's thread.
   std::function<void()> on_event;
 };
@@ -96,7 +96,7 @@ class SimWorld {
   std::vector<ActiveFault> active_faults_;
   std::vector<std::unique_ptr<Rank>> ranks_;
   ProcessStateSwitch states_;
-  SimScheduler scheduler_;
+  TokenScheduler scheduler_;
   SimNetwork network_;
   SimFabric fabric_;
   uint64_t draws_ = 0;

@@ -89,9 +89,9 @@ MemoryWorld::Outcome MemoryWorld::run(const std::string& grad_accum) const {
   };
   Outcome outcome;
   {
-    SimScheduler::Options scheduling;
+    TokenScheduler::Options scheduling;
     scheduling.seed = schedule_seed;
-    if (real_time) scheduling.pace = SimScheduler::Pace::kReal;
+    if (real_time) scheduling.pace = TokenScheduler::Pace::kReal;
     if (!real_time) scheduling.time_limit = TimePoint(std::chrono::hours(1));
     LocalRanks local(job.mesh(), scheduling);
     for (int r = 0; r < ranks; ++r) {

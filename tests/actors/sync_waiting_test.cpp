@@ -11,8 +11,8 @@
 #include "collectives/local/group.h"
 #include "collectives/local/transport.h"
 #include "io/journal/journal.h"
-#include "runtime/actor/sim_scheduler.h"
 #include "runtime/actor/thread_scheduler.h"
+#include "runtime/actor/token_scheduler.h"
 #include "runtime/transport.h"
 #include "tests/runtime/actor/scripted_actor.h"
 #include "tests/sim/planted_bugs/broken_group.h"
@@ -120,7 +120,7 @@ TEST(SyncTest, HeartbeatsDoNotPileUpBeforeABusySupervisor) {
   const std::shared_ptr<Group> group = LocalFabric::make(1)->group(0);
   ManyHeartbeats transport(20'001);
   RingRecorder recorder;
-  SimScheduler scheduler;
+  TokenScheduler scheduler;
   std::vector<double> heard;
   const ActorId sync = scheduler.reserve("sync", 0), supervisor = scheduler.reserve("supervisor", 0);
   scheduler.install(sync, std::make_unique<Sync>(Groups{group}, transport, supervisor, recorder));
@@ -158,7 +158,7 @@ TEST(SyncTest, PacketsOfSupervisorsAreRecordedAndHeartbeatsAreNot) {
   RingRecorder recorder;
   WatchedPackets transport(
       recorder, {{1, "heartbeat 12 0.5 0 4"}, {2, "durable"}, {1, "finish"}, {2, "heartbeat 12 0 0 5"}});
-  SimScheduler scheduler;
+  TokenScheduler scheduler;
   const ActorId sync = scheduler.reserve("sync", 0), supervisor = scheduler.reserve("supervisor", 0);
   scheduler.install(sync, std::make_unique<Sync>(Groups{group}, transport, supervisor, recorder));
   int packets = 0, heard = 0;
@@ -215,7 +215,7 @@ TEST(SyncTest, ACollectiveThatMovesOnIsPolledOften) {
   const std::shared_ptr<Group> group = std::make_shared<InShortSteps>(LocalFabric::make(1)->group(0), 1000);
   const auto transport = LocalNetwork(1).transport(0);
   RingRecorder recorder;
-  SimScheduler scheduler;
+  TokenScheduler scheduler;
   const ActorId sync = scheduler.reserve("sync", 0), asker = scheduler.reserve("asker", 0);
   scheduler.install(sync, std::make_unique<Sync>(Groups{group}, *transport, asker, recorder));
   double waited_s = -1;
@@ -249,7 +249,7 @@ TEST(SyncTest, ARankThatServesPostsAFewEntriesAtATime) {
   const std::unique_ptr<Group> other = fabric->group(1);
   const auto transport = LocalNetwork(1).transport(0);
   RingRecorder recorder;
-  SimScheduler scheduler;
+  TokenScheduler scheduler;
   const ActorId sync = scheduler.reserve("sync", 0), asker = scheduler.reserve("asker", 0);
   scheduler.install(sync, std::make_unique<Sync>(Groups{group}, *transport, asker, recorder));
   const CutPtr cut = Cut::even(2, 1);
@@ -279,7 +279,7 @@ struct TwoGroups {
   std::unique_ptr<Group> other = world->group(1), other_gathers = gathers->group(1);
   std::unique_ptr<Transport> transport = LocalNetwork(1).transport(0);
   RingRecorder recorder;
-  SimScheduler scheduler;
+  TokenScheduler scheduler;
   ActorId sync = scheduler.reserve("sync", 0), compute = scheduler.reserve("compute", 0);
   at::Tensor sum = at::ones({3}), whole = at::zeros({5}), rows = at::full({2}, 7.0);
   const CutPtr cut =
@@ -386,7 +386,7 @@ TEST(SyncTest, TheDigestOfAScatteredSumIsThatOfThisRanksPart) {
   const auto other = world->group(1);
   const auto transport = LocalNetwork(1).transport(0);
   DigestRecorder recorder, wanted;
-  SimScheduler scheduler;
+  TokenScheduler scheduler;
   const ActorId sync = scheduler.reserve("sync", 0), compute = scheduler.reserve("compute", 0);
   scheduler.install(sync, std::make_unique<Sync>(Groups{world->group(0)}, *transport, compute, recorder));
   const CutPtr cut = Cut::even(2, 3);
@@ -419,7 +419,7 @@ TEST(SyncTest, ASumOverShardsIsThatOfTheRanksThatShare) {
   const auto others = shards->group(1), elsewhere = world->group(1);
   const auto transport = LocalNetwork(1).transport(0);
   RingRecorder recorder;
-  SimScheduler scheduler;
+  TokenScheduler scheduler;
   const ActorId sync = scheduler.reserve("sync", 0), compute = scheduler.reserve("compute", 0);
   Groups groups{world->group(0)};
   groups[static_cast<std::size_t>(GroupRole::kReductions)] = shards->group(0);

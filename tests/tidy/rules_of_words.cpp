@@ -88,7 +88,7 @@ bool is_fixed(const SourceFile& file, const std::string& text) {
       {"algorithms/loop/options.cpp", "as time goes on"},
       {"job/recipe_catalogs.cpp", "newest starts whose journals stay"},
       {"data/readers/make_dataset.cpp", "own data"},
-      {"runtime/actor/sim_scheduler.cpp", "baton"},
+      {"runtime/actor/token_scheduler.cpp", "baton"},
   };
   for (const Fixed& one : all)
     if (file.path == one.path && text.find(one.phrase) != std::string::npos) return true;

@@ -9,7 +9,7 @@
 
 #include "actors/logging/log_writer.h"
 #include "io/formats/json_line.h"
-#include "runtime/actor/sim_scheduler.h"
+#include "runtime/actor/token_scheduler.h"
 #include "tests/runtime/actor/scripted_actor.h"
 #include "tests/runtime/scratch.h"
 #include "training/loggers/metrics_file.h"
@@ -35,7 +35,7 @@ class StallingDisk final : public PosixDisk {
     return std::make_unique<File>(std::move(file), *this);
   }
 
-  SimScheduler* scheduler = nullptr;
+  TokenScheduler* scheduler = nullptr;
   Stall stall = [](TimePoint) { return Nanoseconds(0); };
 
  private:
@@ -82,7 +82,7 @@ class LogQueueTest : public testing::Test {
  protected:
   // Each step logs the entries that `of_step` adds too. Never waits for the log, however slow that is.
   void train(int64_t steps) {
-    SimScheduler scheduler;
+    TokenScheduler scheduler;
     const SystemClock clock;
     disk_.scheduler = &scheduler;
     const ActorId writer = scheduler.reserve("metrics.jsonl", 0, LogQueue::kMailboxCapacity);

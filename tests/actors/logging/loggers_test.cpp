@@ -10,8 +10,8 @@
 #include "actors/logging/log_writer.h"
 #include "actors/supervisor/supervisor.h"
 #include "commands/local_train.h"
-#include "runtime/actor/sim_scheduler.h"
 #include "runtime/actor/thread_scheduler.h"
+#include "runtime/actor/token_scheduler.h"
 #include "tests/actors/memory_world.h"
 #include "tests/actors/sleeping_world.h"
 #include "tests/runtime/actor/scripted_actor.h"
@@ -306,7 +306,7 @@ class Leisurely final : public LoggerDestination {
 };
 
 TEST(LoggersTest, TheEndOfARunWaitsForNoneAsLongAsItLikes) {
-  SimScheduler scheduler;
+  TokenScheduler scheduler;
   Warnings log;
   bool late = false;
   const ActorId writer = scheduler.reserve("logger_0", 0), stopper = scheduler.reserve("stopper", 0);

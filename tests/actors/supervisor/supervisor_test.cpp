@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "actors/messages/control_text.h"
-#include "runtime/actor/sim_scheduler.h"
+#include "runtime/actor/token_scheduler.h"
 #include "tests/runtime/actor/scripted_actor.h"
 #include "tests/runtime/scratch.h"
 
@@ -99,7 +99,7 @@ class SupervisorTest : public testing::Test {
       if (path.find("/.ep") != std::string::npos) scheduler->spend(publishing);
       return PosixDisk::open(path, truncate);
     }
-    SimScheduler* scheduler = nullptr;
+    TokenScheduler* scheduler = nullptr;
     Nanoseconds publishing{0};  // what it takes
   };
 
@@ -109,7 +109,7 @@ class SupervisorTest : public testing::Test {
   std::unique_ptr<Log> log_ = make_null_log();
   RingRecorder recorder_;
   EndKind end_ = EndKind::kDone;
-  SimScheduler scheduler_;
+  TokenScheduler scheduler_;
   RankActors actors_;
   Pending<Noted> noting_;
   bool play_dead_ = false;      // the other rank

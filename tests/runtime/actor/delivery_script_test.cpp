@@ -5,7 +5,7 @@
 
 #include <deque>
 
-#include "runtime/actor/sim_scheduler.h"
+#include "runtime/actor/token_scheduler.h"
 #include "tests/runtime/actor/cast.h"
 
 namespace tutti {
@@ -43,7 +43,7 @@ struct Outcome {
 };
 Outcome play_lines(Lines& lines, uint64_t seed, int numbers) {
   Outcome outcome;
-  SimScheduler scheduler({.seed = seed, .on_switch = {}, .script = &lines});
+  TokenScheduler scheduler({.seed = seed, .on_switch = {}, .script = &lines});
   const ActorId reader = scheduler.reserve("reader", 0);
   const ActorId senders[] = {scheduler.reserve("a", 0), scheduler.reserve("b", 0)};
   play(scheduler, reader, {.receive = [&, numbers](Context& context, Envelope& envelope) mutable {

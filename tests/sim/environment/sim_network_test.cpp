@@ -24,7 +24,7 @@ struct Traffic {
 Traffic traffic(uint64_t seed, const SimNetwork::Delay& delay = {}) {
   constexpr int kEach = 20;
   Traffic traffic;
-  SimScheduler scheduler({.seed = seed, .on_switch = {}});
+  TokenScheduler scheduler({.seed = seed, .on_switch = {}});
   SimNetwork network(scheduler, 3, RandomKey(seed, "network"), delay);
   for (const int rank : {0, 1}) {
     play(scheduler, scheduler.reserve("sender", rank), {.start = [&, rank](Context& context) {
@@ -87,7 +87,7 @@ TEST(SimNetworkTest, ALateSenderIsLate) {
 }
 
 TEST(SimNetworkTest, UndeliveredPacketsOfADeadRankAreLost) {
-  SimScheduler scheduler({.on_switch = {}});
+  TokenScheduler scheduler({.on_switch = {}});
   SimNetwork network(scheduler, 2, RandomKey(1, "network"), {});
   play(scheduler, scheduler.reserve("both", 0), {.start = [&](Context& context) {
          network.transport(0)->send(1, "arrives");
@@ -105,7 +105,7 @@ TEST(SimNetworkTest, UndeliveredPacketsOfADeadRankAreLost) {
 // The result on rank 0 of a barrier that rank 1 joins, or not.
 std::string barrier(bool joins, bool dies, Nanoseconds hang, Nanoseconds* took, int* hung = nullptr) {
   std::string outcome;
-  SimScheduler scheduler({.on_switch = {}});
+  TokenScheduler scheduler({.on_switch = {}});
   bool gone = false;
   SimFabric fabric(scheduler, 2, RandomKey(1, "fabric"),
                    {.gone = [&](int rank) { return rank == 1 && gone; }, .check = [](int) {}});

@@ -35,7 +35,7 @@ class Between final : public Actor {
 SimSeams loader_bug(Between::Change change, int of_rank = -1) {
   SimSeams seams;
   const auto recorder = std::make_shared<RingRecorder>();
-  seams.actors = [=](SimScheduler& scheduler, const RankActors& actors, const Job& job, int rank) {
+  seams.actors = [=](TokenScheduler& scheduler, const RankActors& actors, const Job& job, int rank) {
     if (of_rank >= 0 && rank != of_rank) return;
     auto loader = std::make_unique<Loader>(job.train, job.train_sampler(rank), actors.compute, *recorder);
     scheduler.install(actors.loader, std::make_unique<Between>(std::move(loader), change));
@@ -127,7 +127,7 @@ SimSeams says_durable_too_soon() {
     (*disks)[rank] = disk.get();
     return disk;
   };
-  seams.actors = [disks](SimScheduler& scheduler, const RankActors& actors, const Job& job, int rank) {
+  seams.actors = [disks](TokenScheduler& scheduler, const RankActors& actors, const Job& job, int rank) {
     scheduler.install(actors.checkpointer, std::make_unique<SaysDurableTooSoon>(
                                                *disks->at(rank), job.checkpoints, rank, actors.supervisor));
   };
@@ -147,7 +147,7 @@ SimSeams checkpointer_that_asks_back() {
     ActorId compute_;
   };
   SimSeams seams;
-  seams.actors = [](SimScheduler& scheduler, const RankActors& actors, const Job&, int rank) {
+  seams.actors = [](TokenScheduler& scheduler, const RankActors& actors, const Job&, int rank) {
     if (rank == 0) scheduler.install(actors.checkpointer, std::make_unique<Asks>(actors.compute));
   };
   return seams;
@@ -168,7 +168,7 @@ class Floods final : public Actor {
 
 SimSeams two_that_flood_each_other() {
   SimSeams seams;
-  seams.actors = [](SimScheduler& scheduler, const RankActors& actors, const Job&, int rank) {
+  seams.actors = [](TokenScheduler& scheduler, const RankActors& actors, const Job&, int rank) {
     if (rank != 0) return;
     const ActorId log = actors.logs.front().writer;
     scheduler.install(log, std::make_unique<Floods>(actors.checkpointer));

@@ -1,4 +1,4 @@
-#include "runtime/actor/sim_scheduler.h"
+#include "runtime/actor/token_scheduler.h"
 
 #include <sched.h>
 
@@ -25,17 +25,17 @@ void pin_to(int core) {
 
 }  // namespace
 
-SimScheduler::SimScheduler(Options options)
+TokenScheduler::TokenScheduler(Options options)
     : options_(std::move(options)), draw_(options_.seed, "baton"), deliveries_(0, "deliveries") {}
 
-SimScheduler::~SimScheduler() = default;
+TokenScheduler::~TokenScheduler() = default;
 
-TimePoint SimScheduler::now() const {
+TimePoint TokenScheduler::now() const {
   if (options_.pace == Pace::kReal) return std::chrono::steady_clock::now();
   return TimePoint(Nanoseconds(now_.load(std::memory_order_relaxed)));
 }
 
-void SimScheduler::begin() {
+void TokenScheduler::begin() {
   {
     const std::lock_guard lock(mutex_);
     states_.resize(blocks_.size());
@@ -47,12 +47,12 @@ void SimScheduler::begin() {
   if (options_.pin_to_one_core) core_ = sched_getcpu();
 }
 
-void SimScheduler::enter(ControlBlock& self) {
+void TokenScheduler::enter(ControlBlock& self) {
   if (core_ >= 0) pin_to(core_);
   wait_for_run_token(self);
 }
 
-void SimScheduler::leave(ControlBlock& self) {
+void TokenScheduler::leave(ControlBlock& self) {
   {
     const std::lock_guard lock(mutex_);
     states_[self.id.index].phase = Phase::kGone;
@@ -61,25 +61,25 @@ void SimScheduler::leave(ControlBlock& self) {
   pass_run_token();
 }
 
-void SimScheduler::park(ControlBlock& self, TimePoint until) {
+void TokenScheduler::park(ControlBlock& self, TimePoint until) {
   if (self.waits == Wait::kMessage) until = wake_time(self, until);
   yield(self, until <= now() ? Phase::kPolling : Phase::kParked, until);
 }
 
-TimePoint SimScheduler::wake_time(const ControlBlock& self, TimePoint until) const {
+TimePoint TokenScheduler::wake_time(const ControlBlock& self, TimePoint until) const {
   if (self.id.index >= states_.size()) return until;
   const ActorState& state = states_[self.id.index];
   if (state.poll_interval > Nanoseconds(0)) until = std::max(until, now() + state.poll_interval);
   return state.alarms.empty() ? until : std::min(until, *state.alarms.begin());
 }
 
-void SimScheduler::set_poll_interval(ActorId actor, Nanoseconds interval) {
+void TokenScheduler::set_poll_interval(ActorId actor, Nanoseconds interval) {
   const std::lock_guard lock(mutex_);
   if (states_.size() <= actor.index) states_.resize(actor.index + 1);
   states_[actor.index].poll_interval = interval;
 }
 
-void SimScheduler::wake_at(ActorId actor, TimePoint time) {
+void TokenScheduler::wake_at(ActorId actor, TimePoint time) {
   const std::lock_guard lock(mutex_);
   ActorState& state = states_[actor.index];
   state.alarms.insert(time);
@@ -88,7 +88,7 @@ void SimScheduler::wake_at(ActorId actor, TimePoint time) {
   if (state.until <= now()) state.phase = Phase::kReady;
 }
 
-void SimScheduler::spend(Nanoseconds duration) {
+void TokenScheduler::spend(Nanoseconds duration) {
   ControlBlock& self = *blocks_[holder_];
   const TimePoint until = now() + duration;
   do yield(self, Phase::kParked, until);
@@ -96,7 +96,7 @@ void SimScheduler::spend(Nanoseconds duration) {
   throw_if_aborted(self);
 }
 
-void SimScheduler::unpark(ControlBlock& block) {
+void TokenScheduler::unpark(ControlBlock& block) {
   const std::lock_guard lock(mutex_);
   if (states_.empty()) return;
   ActorState& state = states_[block.id.index];
@@ -109,13 +109,13 @@ void SimScheduler::unpark(ControlBlock& block) {
   }
 }
 
-void SimScheduler::deliver(ControlBlock& self, const Envelope& envelope) {
+void TokenScheduler::deliver(ControlBlock& self, const Envelope& envelope) {
   yield(self, Phase::kReady, kNever);
   const uint64_t message = RandomKey(envelope.from.index, envelope.message.label()).bits();
   deliveries_ = deliveries_.fold_in(self.id.index).fold_in(message);
 }
 
-bool SimScheduler::take(ControlBlock& self, Envelope& envelope) {
+bool TokenScheduler::take(ControlBlock& self, Envelope& envelope) {
   if (!options_.script) return Scheduler::take(self, envelope);
   auto& waiting = held_back_[self.id.index];
   for (Envelope incoming; Scheduler::take(self, incoming);) waiting.push_back(std::move(incoming));
@@ -132,20 +132,20 @@ bool SimScheduler::take(ControlBlock& self, Envelope& envelope) {
   return true;
 }
 
-bool SimScheduler::is_next(const ControlBlock& self, const Envelope& envelope) const {
+bool TokenScheduler::is_next(const ControlBlock& self, const Envelope& envelope) const {
   const DeliveryScript::Line* next = options_.script->next(self.rank);
   if (!next || next->to != self.name || next->message != envelope.message.label()) return false;
   const uint32_t from = envelope.from.index;
   return from < blocks_.size() ? next->from == blocks_[from]->name : next->from.empty();
 }
 
-void SimScheduler::wake_first() {
+void TokenScheduler::wake_first() {
   std::set<int> ranks;
   for (const auto& block : blocks_) ranks.insert(block->rank);
   for (const int rank : ranks) wake_next(rank);
 }
 
-void SimScheduler::wake_next(int rank) {
+void TokenScheduler::wake_next(int rank) {
   const DeliveryScript::Line* next = options_.script->next(rank);
   if (!next) return;
   for (const auto& block : blocks_) {
@@ -158,7 +158,7 @@ void SimScheduler::wake_next(int rank) {
   }
 }
 
-void SimScheduler::yield(ControlBlock& self, Phase phase, TimePoint until) {
+void TokenScheduler::yield(ControlBlock& self, Phase phase, TimePoint until) {
   {
     const std::lock_guard lock(mutex_);
     ActorState& state = states_[self.id.index];
@@ -171,7 +171,7 @@ void SimScheduler::yield(ControlBlock& self, Phase phase, TimePoint until) {
   wait_for_run_token(self);
 }
 
-void SimScheduler::pass_run_token() {
+void TokenScheduler::pass_run_token() {
   uint32_t next = kNone;
   std::string reason;
   {
@@ -187,7 +187,7 @@ void SimScheduler::pass_run_token() {
   if (next != kNone) blocks_[next]->parker.unpark();
 }
 
-void SimScheduler::wait_for_run_token(ControlBlock& self) {
+void TokenScheduler::wait_for_run_token(ControlBlock& self) {
   while (holder_ != self.id.index) self.parker.park(kNever, Nanoseconds(0));
   const int before = std::exchange(rank_, self.rank);
   {
@@ -200,7 +200,7 @@ void SimScheduler::wait_for_run_token(ControlBlock& self) {
 }
 
 // Lets time pass until an actor can run and draws one of those; kNone if no actor will ever run.
-uint32_t SimScheduler::choose(std::unique_lock<std::mutex>& lock) {
+uint32_t TokenScheduler::choose(std::unique_lock<std::mutex>& lock) {
   if (options_.pace == Pace::kReal) advance(now());
   while (!any_in(Phase::kReady)) {
     const bool polling = any_in(Phase::kPolling);
@@ -212,7 +212,7 @@ uint32_t SimScheduler::choose(std::unique_lock<std::mutex>& lock) {
   return draw();
 }
 
-void SimScheduler::pass_time(std::unique_lock<std::mutex>& lock, TimePoint until) {
+void TokenScheduler::pass_time(std::unique_lock<std::mutex>& lock, TimePoint until) {
   if (options_.pace == Pace::kReal) {
     changed_.wait_until(lock, until, [this] { return any_in(Phase::kReady); });
     until = now();
@@ -220,7 +220,7 @@ void SimScheduler::pass_time(std::unique_lock<std::mutex>& lock, TimePoint until
   advance(until);
 }
 
-uint32_t SimScheduler::draw() {
+uint32_t TokenScheduler::draw() {
   const auto can_run = [](const ActorState& state) {
     return state.phase == Phase::kReady || state.phase == Phase::kPolling;
   };
@@ -231,19 +231,19 @@ uint32_t SimScheduler::draw() {
   return drawn;
 }
 
-bool SimScheduler::any_in(Phase phase) const {
+bool TokenScheduler::any_in(Phase phase) const {
   return std::any_of(states_.begin(), states_.end(),
                      [&](const ActorState& state) { return state.phase == phase; });
 }
 
-void SimScheduler::advance(TimePoint to) {
+void TokenScheduler::advance(TimePoint to) {
   if (options_.pace == Pace::kSimulated) now_ = to.time_since_epoch().count();
   for (ActorState& state : states_) {
     if (state.phase == Phase::kParked && state.until <= to) state.phase = Phase::kReady;
   }
 }
 
-TimePoint SimScheduler::next_deadline() const {
+TimePoint TokenScheduler::next_deadline() const {
   TimePoint earliest = kNever;
   for (const ActorState& state : states_) {
     if (state.phase == Phase::kParked) earliest = std::min(earliest, state.until);
@@ -251,13 +251,13 @@ TimePoint SimScheduler::next_deadline() const {
   return earliest;
 }
 
-TimePoint SimScheduler::next_poll() {
+TimePoint TokenScheduler::next_poll() {
   const uint64_t rounds = idle_polls_++ / states_.size();
   const uint64_t doublings = std::min(rounds / kRoundsPerDoubling, kMaxDoublings);
   return now() + kPollStep * (1 << doublings);
 }
 
-std::string SimScheduler::abort_reason(const ControlBlock& self) {
+std::string TokenScheduler::abort_reason(const ControlBlock& self) {
   if (now() >= options_.time_limit) return "the simulation reached its time limit: " + blocked_actors();
   if (options_.script && now() - last_scripted_ > kScriptTimeout)
     return "the run does not reach the next delivery of its record";
@@ -273,7 +273,7 @@ std::string SimScheduler::abort_reason(const ControlBlock& self) {
 }
 
 // The actors of a cycle of waits for mailboxes or replies through this one; empty if there is none.
-std::vector<const ControlBlock*> SimScheduler::wait_cycle(const ControlBlock& self) const {
+std::vector<const ControlBlock*> TokenScheduler::wait_cycle(const ControlBlock& self) const {
   std::vector<const ControlBlock*> cycle;
   const ControlBlock* block = &self;
   while (cycle.size() < blocks_.size()) {
@@ -288,7 +288,7 @@ std::vector<const ControlBlock*> SimScheduler::wait_cycle(const ControlBlock& se
   return {};
 }
 
-std::string SimScheduler::blocked_actors() const {
+std::string TokenScheduler::blocked_actors() const {
   std::string all;
   for (const auto& block : blocks_) {
     if (block->waits == Wait::kStopped) continue;

@@ -1,4 +1,4 @@
-#include "runtime/actor/sim_scheduler.h"
+#include "runtime/actor/token_scheduler.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,9 +21,9 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::HasSubstr;
 
-INSTANTIATE_TYPED_TEST_SUITE_P(SimScheduler, SchedulerTest, SimScheduler);
+INSTANTIATE_TYPED_TEST_SUITE_P(TokenScheduler, SchedulerTest, TokenScheduler);
 
-SimScheduler::Options seeded(uint64_t seed) { return {.seed = seed, .on_switch = {}}; }
+TokenScheduler::Options seeded(uint64_t seed) { return {.seed = seed, .on_switch = {}}; }
 
 struct ScheduleOutcome {
   uint64_t digest = 0;
@@ -38,7 +38,7 @@ ScheduleOutcome race(uint64_t seed) {
   constexpr int kWriters = 4;
   constexpr int kRounds = 20;
   ScheduleOutcome outcome;
-  SimScheduler scheduler(seeded(seed));
+  TokenScheduler scheduler(seeded(seed));
   const ActorId reader = scheduler.reserve("reader", 0, 2);
   play(scheduler, reader, {.receive = [&](Context& context, Envelope& envelope) {
          outcome.order.push_back(envelope.from.index);
@@ -62,18 +62,18 @@ ScheduleOutcome race(uint64_t seed) {
   return outcome;
 }
 
-TEST(SimSchedulerTest, TheSeedFixesEverything) {
+TEST(TokenSchedulerTest, TheSeedFixesEverything) {
   for (uint64_t seed = 0; seed < 5; ++seed) EXPECT_EQ(race(seed), race(seed));
 }
 
-TEST(SimSchedulerTest, OtherSeedsGiveOtherOrders) {
+TEST(TokenSchedulerTest, OtherSeedsGiveOtherOrders) {
   std::set<uint64_t> digests;
   for (uint64_t seed = 0; seed < 20; ++seed) digests.insert(race(seed).digest);
   EXPECT_EQ(digests.size(), 20u);
 }
 
-TEST(SimSchedulerTest, OneActorRunsAtATime) {
-  SimScheduler scheduler;
+TEST(TokenSchedulerTest, OneActorRunsAtATime) {
+  TokenScheduler scheduler;
   int inside = 0;
   for (int i = 0; i < 8; ++i) {
     play(scheduler, scheduler.reserve("actor", i), {.start = [&](Context& context) {
@@ -89,8 +89,8 @@ TEST(SimSchedulerTest, OneActorRunsAtATime) {
   scheduler.run();
 }
 
-TEST(SimSchedulerTest, SleepingAnHourTakesNoTime) {
-  SimScheduler scheduler;
+TEST(TokenSchedulerTest, SleepingAnHourTakesNoTime) {
+  TokenScheduler scheduler;
   const auto before = std::chrono::steady_clock::now();
   play(scheduler, scheduler.reserve("sleeper", 0), {.start = [](Context& context) {
          const TimePoint start = context.now();
@@ -102,8 +102,8 @@ TEST(SimSchedulerTest, SleepingAnHourTakesNoTime) {
   EXPECT_LT(std::chrono::steady_clock::now() - before, seconds(5));
 }
 
-TEST(SimSchedulerTest, SleepersWakeInTheOrderOfTheirTimes) {
-  SimScheduler scheduler;
+TEST(TokenSchedulerTest, SleepersWakeInTheOrderOfTheirTimes) {
+  TokenScheduler scheduler;
   std::vector<int> woken;
   for (const int ms : {30, 10, 20}) {
     play(scheduler, scheduler.reserve("sleeper", 0), {.start = [&, ms](Context& context) {
@@ -117,8 +117,8 @@ TEST(SimSchedulerTest, SleepersWakeInTheOrderOfTheirTimes) {
   EXPECT_THAT(woken, testing::ElementsAre(10, 20, 30));
 }
 
-TEST(SimSchedulerTest, TimeStandsStillWhileSomebodyCanRun) {
-  SimScheduler scheduler;
+TEST(TokenSchedulerTest, TimeStandsStillWhileSomebodyCanRun) {
+  TokenScheduler scheduler;
   const ActorId sage = scheduler.reserve("sage", 0);
   play(scheduler, sage, oracle());
   play(scheduler, scheduler.reserve("asker", 0), {.start = [&](Context& context) {
@@ -134,8 +134,8 @@ TEST(SimSchedulerTest, TimeStandsStillWhileSomebodyCanRun) {
   scheduler.run();
 }
 
-TEST(SimSchedulerTest, PollingMovesTimeAMicrosecondATurn) {
-  SimScheduler scheduler;
+TEST(TokenSchedulerTest, PollingMovesTimeAMicrosecondATurn) {
+  TokenScheduler scheduler;
   play(scheduler, scheduler.reserve("poller", 0), {.idle = [](Context& context) -> std::optional<TimePoint> {
          if (context.now() >= TimePoint(microseconds(50))) context.stop();
          return TimePoint{};
@@ -144,8 +144,8 @@ TEST(SimSchedulerTest, PollingMovesTimeAMicrosecondATurn) {
   EXPECT_EQ(scheduler.now(), TimePoint(microseconds(50)));
 }
 
-TEST(SimSchedulerTest, PollingForLongMovesTimeFaster) {
-  SimScheduler scheduler;
+TEST(TokenSchedulerTest, PollingForLongMovesTimeFaster) {
+  TokenScheduler scheduler;
   bool over = false;
   int64_t polls = 0;
   play(scheduler, scheduler.reserve("poller", 0), {.idle = [&](Context& context) -> std::optional<TimePoint> {
@@ -163,10 +163,10 @@ TEST(SimSchedulerTest, PollingForLongMovesTimeFaster) {
   EXPECT_LT(polls, 150'000);
 }
 
-TEST(SimSchedulerTest, PollersOfTwoRanksSeeEachOthersPackets) {
+TEST(TokenSchedulerTest, PollersOfTwoRanksSeeEachOthersPackets) {
   std::array<std::deque<std::string>, 2> inboxes;
   inboxes[1].push_back("ball");
-  SimScheduler scheduler;
+  TokenScheduler scheduler;
   int64_t bounces = 0;
   for (int rank = 0; rank < 2; ++rank) {
     play(scheduler, scheduler.reserve("sync", rank),
@@ -184,8 +184,8 @@ TEST(SimSchedulerTest, PollersOfTwoRanksSeeEachOthersPackets) {
   EXPECT_GE(bounces, 100);
 }
 
-TEST(SimSchedulerTest, ADeadlockNamesEveryActorAndWhatItWaitsFor) {
-  SimScheduler scheduler;
+TEST(TokenSchedulerTest, ADeadlockNamesEveryActorAndWhatItWaitsFor) {
+  TokenScheduler scheduler;
   std::vector<Envelope> kept;
   const ActorId sync = scheduler.reserve("sync", 1);
   play(scheduler, sync,
@@ -199,8 +199,8 @@ TEST(SimSchedulerTest, ADeadlockNamesEveryActorAndWhatItWaitsFor) {
       "deadlock: rank 1 sync waits for a message; rank 0 compute waits for rank 1 sync to answer Question");
 }
 
-TEST(SimSchedulerTest, FullMailboxesThatBlockEachOtherAreFoundWhileOthersRun) {
-  SimScheduler scheduler;
+TEST(TokenSchedulerTest, FullMailboxesThatBlockEachOtherAreFoundWhileOthersRun) {
+  TokenScheduler scheduler;
   const ActorId one = scheduler.reserve("one", 0, 2);
   const ActorId two = scheduler.reserve("two", 0, 2);
   const auto flood = [](ActorId to) {
@@ -220,8 +220,8 @@ TEST(SimSchedulerTest, FullMailboxesThatBlockEachOtherAreFoundWhileOthersRun) {
   EXPECT_LT(scheduler.now(), TimePoint(seconds(1)));
 }
 
-TEST(SimSchedulerTest, ActorsThatWaitForEachOthersAnswersAreFoundWhileOthersRun) {
-  SimScheduler scheduler;
+TEST(TokenSchedulerTest, ActorsThatWaitForEachOthersAnswersAreFoundWhileOthersRun) {
+  TokenScheduler scheduler;
   const ActorId one = scheduler.reserve("one", 0);
   const ActorId two = scheduler.reserve("two", 0);
   const auto asks = [](ActorId whom) {
@@ -238,19 +238,19 @@ TEST(SimSchedulerTest, ActorsThatWaitForEachOthersAnswersAreFoundWhileOthersRun)
   EXPECT_EQ(scheduler.blocked_senders(), "");
 }
 
-TEST(SimSchedulerTest, ItsTimeLimitEndsARun) {
-  SimScheduler::Options options = seeded(0);
+TEST(TokenSchedulerTest, ItsTimeLimitEndsARun) {
+  TokenScheduler::Options options = seeded(0);
   options.time_limit = TimePoint(seconds(10));
-  SimScheduler scheduler(options);
+  TokenScheduler scheduler(options);
   play(scheduler, scheduler.reserve("poller", 0),
        {.idle = [](Context&) -> std::optional<TimePoint> { return TimePoint{}; }});
   EXPECT_THAT(run_error(scheduler), HasSubstr("time limit"));
 }
 
-TEST(SimSchedulerTest, ATimeLimitThatIsMovedCountsFromThere) {
-  SimScheduler::Options options = seeded(0);
+TEST(TokenSchedulerTest, ATimeLimitThatIsMovedCountsFromThere) {
+  TokenScheduler::Options options = seeded(0);
   options.time_limit = TimePoint(seconds(10));
-  SimScheduler scheduler(options);
+  TokenScheduler scheduler(options);
   play(scheduler, scheduler.reserve("worker", 0), {.start = [&](Context& context) {
          for (int done = 0;; ++done) {
            context.sleep(seconds(8));
@@ -261,16 +261,16 @@ TEST(SimSchedulerTest, ATimeLimitThatIsMovedCountsFromThere) {
   EXPECT_EQ(scheduler.now(), TimePoint(seconds(7 * 8)));
 }
 
-TEST(SimSchedulerTest, ARankIsSwitchedInWheneverItsActorsRun) {
+TEST(TokenSchedulerTest, ARankIsSwitchedInWheneverItsActorsRun) {
   int current = -1;
   int switches = 0;
-  SimScheduler::Options options = seeded(3);
+  TokenScheduler::Options options = seeded(3);
   options.on_switch = [&](int rank) {
     EXPECT_NE(rank, current);
     current = rank;
     ++switches;
   };
-  SimScheduler scheduler(options);
+  TokenScheduler scheduler(options);
   for (int rank = 0; rank < 3; ++rank) {
     for (int twin = 0; twin < 2; ++twin) {
       play(scheduler, scheduler.reserve("actor", rank), {.start = [&, rank](Context& context) {
@@ -287,8 +287,8 @@ TEST(SimSchedulerTest, ARankIsSwitchedInWheneverItsActorsRun) {
   EXPECT_GT(switches, 10);
 }
 
-TEST(SimSchedulerTest, PinnedActorsMayRunOnOneAndTheSameCore) {
-  SimScheduler scheduler;
+TEST(TokenSchedulerTest, PinnedActorsMayRunOnOneAndTheSameCore) {
+  TokenScheduler scheduler;
   std::set<int> cores;
   for (int i = 0; i < 4; ++i) {
     play(scheduler, scheduler.reserve("actor", i), {.start = [&](Context& context) {
@@ -303,11 +303,11 @@ TEST(SimSchedulerTest, PinnedActorsMayRunOnOneAndTheSameCore) {
   EXPECT_EQ(cores.size(), 1u);
 }
 
-TEST(SimSchedulerTest, AnotherActorMayRunBetweenTwoMessages) {
+TEST(TokenSchedulerTest, AnotherActorMayRunBetweenTwoMessages) {
   std::set<std::string> orders;
   for (uint64_t seed = 0; seed < 40; ++seed) {
     std::string order;
-    SimScheduler scheduler(seeded(seed));
+    TokenScheduler scheduler(seeded(seed));
     for (const char name : {'a', 'b'}) {
       const ActorId id = scheduler.reserve(std::string(1, name), 0);
       play(scheduler, id, {.receive = [&, name](Context& context, Envelope& envelope) {
@@ -323,7 +323,7 @@ TEST(SimSchedulerTest, AnotherActorMayRunBetweenTwoMessages) {
 }
 
 TEST(SimClockTest, ShowsTheSchedulersTime) {
-  SimScheduler scheduler;
+  TokenScheduler scheduler;
   const SimClock clock(scheduler);
   play(scheduler, scheduler.reserve("sleeper", 0), {.start = [&](Context& context) {
          context.sleep(milliseconds(1500));

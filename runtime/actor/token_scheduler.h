@@ -29,7 +29,7 @@ namespace tutti {
 //
 // The run is aborted if no actor can ever run again, or if actors wait for each other in a cycle: for room in
 // a full mailbox or for a reply. The reason names each blocked actor and what it waits for.
-class SimScheduler final : public Scheduler {
+class TokenScheduler final : public Scheduler {
  public:
   enum class Pace { kSimulated, kReal };
   struct Options {
@@ -47,9 +47,9 @@ class SimScheduler final : public Scheduler {
 
   static constexpr Nanoseconds kScriptTimeout = std::chrono::seconds(50);
 
-  SimScheduler() : SimScheduler(Options()) {}
-  explicit SimScheduler(Options options);
-  ~SimScheduler() override;
+  TokenScheduler() : TokenScheduler(Options()) {}
+  explicit TokenScheduler(Options options);
+  ~TokenScheduler() override;
 
   // Simulated time starts at TimePoint{}.
   TimePoint now() const override;
