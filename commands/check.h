@@ -1,17 +1,33 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
+#include "recipe/setting.h"
 #include "recipe/toml_reader.h"
 
 namespace tutti {
+
+// Time and memory of the last tried step.
+struct TriedStep {
+  int steps = 0;           // tried
+  double loss = 0;         // mean over all ranks
+  double ms = 0;           // of a rank; all ranks computed one after the other
+  double memory_mb = 0;    // at the peak, of the largest rank
+  int64_t grad_accum = 1;  // microbatches, if it is automatic: those that memory allowed
+};
+
+// Trains `steps` steps of a new model, with all ranks in this process, in a temporary folder: without
+// loggers, callbacks, evaluations and a checkpoint to start from. Passes on exceptions of the training, for
+// example if shapes of a plugin's model do not fit.
+TriedStep try_steps(Setting recipe, int ranks, int steps);
 
 struct CheckOptions {
   RecipeFile recipe = {};
   int ranks = 1;
   bool scan_data = false;  // reads every sample, too
   bool all = false;        // also shows the resolved recipe
-  int steps = 0;           // to try (commands/dry_run.h)
+  int steps = 0;           // to try (try_steps)
 };
 
 // The output of `tutti check`: "ok", with model, batches, and what a step takes, if some are tried. Finds

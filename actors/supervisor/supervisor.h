@@ -1,14 +1,14 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "actors/messages/messages.h"
 #include "actors/messages/rank_actors.h"
 #include "actors/supervisor/checkpoint_store.h"
-#include "actors/supervisor/durable_logs.h"
 #include "actors/supervisor/failure_detector.h"
-#include "actors/supervisor/publisher.h"
 #include "actors/supervisor/run_folder.h"
 #include "actors/supervisor/run_start.h"
 #include "job/job.h"
@@ -18,6 +18,61 @@
 #include "runtime/recorder.h"
 
 namespace tutti {
+
+// Publishes a checkpoint once every rank's part is durable. On rank 0.
+class Publisher {
+ public:
+  // All references must outlive the publisher.
+  Publisher(const Job& job, CheckpointStore& store, ActorId checkpointer, Log& log, Recorder& recorder);
+
+  struct Conclusion {
+    bool published = false;
+    bool last = false;  // of the run
+  };
+  // Adds a rank's part. The last part concludes the checkpoint: it is published, or discarded with a warning
+  // in the log, and the Checkpointer gets Concluded.
+  std::optional<Conclusion> add(Context& context, int rank, Durable part);
+
+  int64_t concluded() const { return concluded_; }  // checkpoints of this attempt
+
+ private:
+  using Parts = std::map<int, Durable>;  // by rank
+  std::string publish(const std::string& name, const std::string& unfinished, Parts& parts);
+
+  const Job& job_;
+  CheckpointStore& store_;
+  ActorId checkpointer_;
+  Log& log_;
+  Recorder& recorder_;
+  std::map<std::string, Parts> unpublished_;  // by checkpoint
+  int64_t concluded_ = 0;
+  int failed_ = 0;
+};
+
+// Writes a rank's durable logs to the disk before the rank's part of a checkpoint counts. Only the time of
+// publishing depends on them, so nothing of it is recorded.
+class DurableLogs {
+ public:
+  // The wait for a log that was late the last time; while it has not answered then, there is none.
+  static constexpr Nanoseconds kLateTimeout = std::chrono::milliseconds(50);
+
+  DurableLogs(const std::vector<LogActor>& logs, Log& log);
+
+  // Returns once the records of the checkpoint's steps are on the disk, or after LogActor::sync_timeout. A
+  // warning names a log that is late, once until it is in time.
+  void sync(Context& context, const std::string& checkpoint);
+
+ private:
+  struct DurableLog {
+    LogActor to;
+    Pending<LogSynced> syncing = {};
+    TimePoint until{};  // of `syncing`
+    bool late = false;
+  };
+
+  std::vector<DurableLog> logs_;
+  Log& log_;
+};
 
 // Starts, watches and ends a rank. Starts the other actors once all ranks agree (RunStart), passes on
 // requests to stop, ends the run if another rank fails (FailureDetector), and ends it after the last

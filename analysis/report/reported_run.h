@@ -1,19 +1,84 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "analysis/metrics_table.h"
-#include "analysis/report/log_lines.h"
-#include "analysis/report/logged_items.h"
-#include "analysis/report/recorded_start.h"
 #include "analysis/run_folder.h"
+#include "analysis/work_times.h"
 #include "io/checkpoint/checkpoint_summary.h"
+#include "io/journal/recorded_run.h"
 #include "recipe/setting.h"
 #include "runtime/disk.h"
+#include "runtime/trace_event.h"
 
 namespace tutti {
+
+// A rank's part of an attempt.
+struct RankSummary {
+  int rank = 0;
+  std::string host;
+  WorkTimes times;
+  std::string end;         // the journal's last record; "" if the rank was killed or is still running
+  std::string incomplete;  // why the journal ends before the rank, or cannot be read; ""
+};
+
+// Something that went wrong in a step, and was survived.
+struct StepFault {
+  int64_t step = 0;
+  int rank = 0;
+  TraceKind kind = TraceKind::kSkipped;  // kOutOfMemory, kSkipped or kCheckpointFailed
+};
+
+// The contents of an attempt's journals.
+struct StartSummary {
+  RecordedJob job;  // rank 0's
+  RecordedSteps steps;
+  std::vector<RankSummary> ranks;
+  std::vector<StepFault> faults;
+};
+
+// Reads the journals in an attempt's folder once. A journal that cannot be read is a rank's `incomplete`.
+StartSummary summary_of_start(const std::string& folder);
+
+// An image, a table or a text that a run's loggers wrote.
+struct LoggedItem {
+  std::string name;     // "Images/Train"
+  int64_t batches = 0;  // finished when it was logged
+  std::string png;      // of an image, else ""
+  std::vector<std::string> columns;
+  std::vector<std::vector<std::string>> rows;
+  std::string markdown;  // a text, or a table that only TensorBoard's files have
+};
+
+struct LoggedItems {
+  std::vector<LoggedItem> items;  // by name, then time
+  int64_t left_out = 0;
+};
+
+// Of each name a few, evenly over the run: images from TensorBoard's files, tables and texts from the logger
+// `jsonl`, or else TensorBoard's. Images of at most `image_bytes` together, the newest first; long texts are
+// cut. Empty for a run without such loggers.
+LoggedItems logged_items(const Disk& disk, const std::string& run_dir, const Setting& recipe,
+                         uint64_t image_bytes);
+
+// A warning or an error of the logs in a run's folder; the same text of several ranks is one.
+struct LogFault {
+  std::string when;  // "2026-11-23 19:24:26.254", local time of the rank that wrote it first
+  bool is_error = false;
+  std::vector<int> ranks;
+  std::string text;
+};
+
+struct LogFaults {
+  std::vector<LogFault> lines;  // by time; the newest
+  int64_t left_out = 0;         // older ones
+};
+
+// Reads log/rank-N.log of ranks 0 to world - 1.
+LogFaults log_faults(const Disk& disk, const std::string& run_dir, int world);
 
 // All that a report says of one run.
 struct ReportedRun {

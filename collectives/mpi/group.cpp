@@ -3,15 +3,180 @@
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/zeros.h>
 
+#include <algorithm>
+#include <cstring>
+#include <set>
+#include <utility>
+
 #include "collectives/group.h"
 #include "collectives/local/group.h"
-#include "collectives/mpi/copy_operation.h"
 #include "collectives/mpi/operation.h"
+#include "collectives/mpi/pieced_operation.h"
 #include "collectives/mpi/reduce_operation.h"
 #include "runtime/error.h"
 
 namespace tutti {
+
 namespace {
+
+constexpr char kHeadersPacket = 'T';  // followed by headers
+constexpr char kAlarmPacket = 'A';    // followed by the reason
+constexpr int kHeaderTag = 0;
+
+}  // namespace
+
+HeaderExchange::HeaderExchange(const MpiComm& comm, std::vector<int> ranks)
+    : comm_(comm.duplicate()), ranks_(std::move(ranks)) {
+  MPI_Comm_rank(comm_.get(), &rank_);
+}
+
+std::vector<int> HeaderExchange::neighbours() const {
+  const int size = static_cast<int>(ranks_.size());
+  std::set<int> found;
+  for (int distance = 1; distance < size; distance *= 2) {
+    found.insert((rank_ + distance) % size);
+    found.insert((rank_ + size - distance) % size);
+  }
+  found.erase(rank_);
+  return {found.begin(), found.end()};
+}
+
+void HeaderExchange::send(const std::string& packet) {
+  outgoing_.forget_sent();
+  for (int to : neighbours()) outgoing_.send(comm_.get(), packet, to, kHeaderTag);
+}
+
+void HeaderExchange::send_headers(const HeaderLog& log) {
+  const std::vector<CollectiveHeader> headers = log.last(kHeaders);
+  std::string packet(1, kHeadersPacket);
+  packet.append(reinterpret_cast<const char*>(headers.data()), headers.size() * sizeof(CollectiveHeader));
+  send(packet);
+}
+
+void HeaderExchange::send_alarm(const std::string& text) {
+  if (alarm_sent_) return;
+  alarm_sent_ = true;
+  send(kAlarmPacket + text);
+  // Tries to deliver the messages now: the caller may never use MPI again.
+  for (int attempt = 0; attempt < 1000 && !outgoing_.empty(); ++attempt) outgoing_.forget_sent();
+}
+
+void HeaderExchange::check_received(const HeaderLog& log) {
+  while (const auto incoming = receive_any(comm_.get(), kHeaderTag)) handle(incoming->bytes, incoming->from);
+  for (const auto& [from, headers] : headers_) compare(from, headers, log);
+}
+
+void HeaderExchange::handle(const std::string& packet, int from) {
+  if (packet.front() == kAlarmPacket) throw CollectiveError(packet.substr(1));
+  std::vector<CollectiveHeader> headers((packet.size() - 1) / sizeof(CollectiveHeader));
+  std::memcpy(headers.data(), packet.data() + 1, headers.size() * sizeof(CollectiveHeader));
+  headers_[from] = std::move(headers);
+}
+
+void HeaderExchange::compare(int from, const std::vector<CollectiveHeader>& theirs,
+                             const HeaderLog& log) const {
+  for (const CollectiveHeader& header : theirs) {
+    const CollectiveHeader* const mine = log.find(header.sequence);
+    if (mine && !matches(*mine, header)) {
+      throw CollectiveError(mismatch_text(ranks_[rank_], *mine, ranks_[from], header));
+    }
+  }
+}
+
+namespace {
+
+// all_gather and broadcast. Each chunk is sent once to each other host, where ranks share memory.
+class CopyOperation final : public PiecedOperation {
+ public:
+  CopyOperation(MpiEndpoint& endpoint, CollectiveJob job);
+
+ private:
+  Chunk chunk(int64_t piece, int rank) const override;
+  void fill(int64_t piece) override;
+  void send(int64_t piece) override;
+  bool settle(int64_t) override { return true; }
+  bool collect(int64_t piece) override { return messages(piece).results.done(); }
+  void drain(int64_t piece) override;
+  bool drains() const override { return whole() != nullptr; }  // else this rank only serves
+  // Data from other hosts must be received into memory that the neighbours share.
+  bool can_be_direct() const override { return !across_hosts(); }
+
+  void send_own(int64_t piece);
+  const std::byte* own_input() const { return gathers() ? part() : whole(); }
+  void drain_from(int64_t piece, int rank, const Chunk& chunk);
+};
+
+CopyOperation::CopyOperation(MpiEndpoint& endpoint, CollectiveJob job)
+    : PiecedOperation(endpoint, std::move(job)) {
+  if (gathers())
+    set_pieces_of_parts();
+  else
+    set_pieces((whole_bytes() + endpoint.piece_bytes() - 1) / endpoint.piece_bytes());
+}
+
+PiecedOperation::Chunk CopyOperation::chunk(int64_t piece, int rank) const {
+  if (gathers()) return chunk_of_part(piece, rank);
+  const int64_t first = piece * endpoint().piece_bytes();
+  const int64_t bytes = std::min(endpoint().piece_bytes(), whole_bytes() - first);
+  return {first, rank == job().root ? bytes : 0, 0};
+}
+
+void CopyOperation::fill(int64_t piece) {
+  const Chunk mine = chunk(piece, endpoint().layout().rank());
+  if (mine.bytes == 0) return;
+  std::byte* const to = scratch(endpoint().local(), piece) + mine.scratch;
+  for (const CutRun& run : own_runs(endpoint().layout().rank(), mine.at, mine.bytes))
+    std::memcpy(to + run.part, own_input() + run.whole, run.count);
+}
+
+void CopyOperation::send(int64_t piece) {
+  if (!across_hosts()) return;
+  send_own(piece);
+  const HostLayout& layout = endpoint().layout();
+  for (int owner = 0; owner < layout.size(); ++owner) {
+    const Chunk theirs = chunk(piece, owner);
+    const bool mine_to_take = layout.delegate(layout.host(), owner) == layout.rank();
+    if (theirs.bytes == 0 || layout.is_local(owner) || !mine_to_take) continue;
+    std::byte* const to = scratch(endpoint().local(), piece) + theirs.scratch;
+    messages(piece).results.receive(endpoint().messages(), to, theirs.bytes, owner, tag(Leg::kResult, piece));
+  }
+}
+
+void CopyOperation::send_own(int64_t piece) {
+  const HostLayout& layout = endpoint().layout();
+  const Chunk mine = chunk(piece, layout.rank());
+  if (mine.bytes == 0) return;
+  const std::byte* const from = scratch(endpoint().local(), piece) + mine.scratch;
+  for (int host = 0; host < layout.hosts(); ++host) {
+    if (host == layout.host()) continue;
+    const int to = layout.delegate(host, layout.rank());
+    messages(piece).sent.send(endpoint().messages(), from, mine.bytes, to, tag(Leg::kResult, piece));
+  }
+}
+
+// This rank's own chunk may be in the whole already.
+void CopyOperation::drain(int64_t piece) {
+  const int self = endpoint().layout().rank();
+  for (int rank = 0; rank < endpoint().layout().size(); ++rank) {
+    const Chunk chunk = this->chunk(piece, rank);
+    if (chunk.bytes == 0) continue;
+    if (rank != self)
+      drain_from(piece, rank, chunk);
+    else if (!in_place())
+      unpack(rank, chunk.at, chunk.bytes, own_input() + chunk.at);
+  }
+}
+
+// Copies a rank's chunk from where it lies in the memory of this host.
+void CopyOperation::drain_from(int64_t piece, int rank, const Chunk& chunk) {
+  const HostLayout& layout = endpoint().layout();
+  const int local = layout.local_of(layout.delegate(layout.host(), rank));
+  if (!direct()) return unpack(rank, chunk.at, chunk.bytes, scratch(local, piece) + chunk.scratch);
+  const std::byte* const from = neighbour_source(local);
+  if (!slot(local).in_place) return unpack(rank, chunk.at, chunk.bytes, from + chunk.at);
+  for (const CutRun& run : runs(rank, chunk.at, chunk.bytes))
+    std::memcpy(whole() + run.whole, from + run.whole, run.count);
+}
 
 constexpr Nanoseconds kPollInterval = std::chrono::milliseconds(10);
 

@@ -1,5 +1,6 @@
 #include "collectives/nccl/group.h"
 
+#include <ATen/core/Tensor.h>
 #include <ATen/cuda/CUDAEvent.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/isfinite.h>
@@ -8,13 +9,112 @@
 #include <c10/cuda/CUDAGuard.h>
 
 #include <algorithm>
+#include <cstring>
 #include <map>
+#include <thread>
 #include <utility>
 
 #include "collectives/group.h"
-#include "collectives/nccl/header_check.h"
+#include "collectives/header_log.h"
 
 namespace tutti {
+
+namespace {
+
+// Compares the posted headers of all ranks over a control group. NCCL would hang if they differ.
+class HeaderCheck {
+ public:
+  HeaderCheck(Group& control, const CollectiveHeader& header);
+
+  // True once all ranks have posted the same header. Never blocks. Throws CollectiveError with both.
+  bool done();
+
+ private:
+  Group& control_;
+  CollectiveHeader header_;
+  at::Tensor mine_;  // sequence, kind, bytes, cut; int64
+  at::Tensor all_;   // of every rank
+  WorkPtr work_;     // null once compared
+};
+
+constexpr int64_t kFields = 4;
+
+void write_fields(const CollectiveHeader& header, int64_t* out) {
+  out[0] = static_cast<int64_t>(header.sequence);
+  out[1] = static_cast<int64_t>(header.kind);
+  out[2] = static_cast<int64_t>(header.bytes);
+  out[3] = static_cast<int64_t>(header.cut);
+}
+
+CollectiveHeader read_fields(const int64_t* in) {
+  return {.sequence = static_cast<uint64_t>(in[0]),
+          .kind = static_cast<CollectiveKind>(in[1]),
+          .bytes = static_cast<uint64_t>(in[2]),
+          .cut = static_cast<uint64_t>(in[3])};
+}
+
+HeaderCheck::HeaderCheck(Group& control, const CollectiveHeader& header)
+    : control_(control),
+      header_(header),
+      mine_(at::empty({kFields}, at::kLong)),
+      all_(at::empty({kFields * control.size()}, at::kLong)) {
+  write_fields(header, mine_.mutable_data_ptr<int64_t>());
+  work_ = control.all_gather(mine_, all_, header.label);
+}
+
+bool HeaderCheck::done() {
+  if (work_ == nullptr) return true;
+  if (!work_->done()) return false;
+  work_.reset();
+  for (int rank = 0; rank < control_.size(); ++rank) {
+    const CollectiveHeader theirs = read_fields(all_.const_data_ptr<int64_t>() + kFields * rank);
+    if (matches(header_, theirs)) continue;
+    const int self = control_.world_rank(control_.rank());
+    throw CollectiveError(mismatch_text(self, header_, control_.world_rank(rank), theirs));
+  }
+  return true;
+}
+
+// Broadcasts rank 0's id.
+ncclUniqueId share_id(Group& control) {
+  ncclUniqueId id{};
+  if (control.rank() == 0) check_nccl(ncclGetUniqueId(&id), "to make an id");
+  const at::Tensor bytes = at::zeros({sizeof(id.internal)}, at::kByte);
+  std::memcpy(bytes.mutable_data_ptr(), id.internal, sizeof(id.internal));
+  const WorkPtr work = control.broadcast(bytes, 0, "NCCL's id");
+  while (!work->done()) std::this_thread::yield();
+  std::memcpy(id.internal, bytes.const_data_ptr(), sizeof(id.internal));
+  return id;
+}
+
+}  // namespace
+
+void check_nccl(ncclResult_t result, const std::string& doing) {
+  if (result == ncclSuccess || result == ncclInProgress) return;
+  throw CollectiveError("NCCL failed " + doing + ": " + ncclGetErrorString(result));
+}
+
+NcclCommunicator::NcclCommunicator(Group& control)
+    : rank_(control.rank()), size_(control.size()), stream_(c10::cuda::getStreamFromPool(true)) {
+  check_nccl(ncclCommInitRank(&comm_, size_, share_id(control), rank_), "to connect the ranks");
+}
+
+NcclCommunicator::~NcclCommunicator() {
+  if (comm_ != nullptr) ncclCommDestroy(comm_);
+}
+
+void NcclCommunicator::check() const {
+  if (comm_ == nullptr) throw CollectiveError("this NCCL group was aborted");
+  ncclResult_t state = ncclSuccess;
+  check_nccl(ncclCommGetAsyncError(comm_, &state), "to report its state");
+  check_nccl(state, "in the background");
+}
+
+void NcclCommunicator::abort() {
+  if (comm_ != nullptr) ncclCommAbort(comm_);
+  comm_ = nullptr;
+}
+
 namespace {
 
 ncclDataType_t nccl_type(at::ScalarType type) {

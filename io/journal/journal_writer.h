@@ -1,20 +1,93 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
-#include "io/journal/growing_file.h"
 #include "io/journal/journal.h"
 #include "io/journal/journal_encoding.h"
-#include "io/journal/journal_names.h"
+#include "io/mapped_file.h"
 #include "runtime/clock.h"
 
 namespace tutti {
+
+// Numbers names in the order of their first use, from 0. A cache by address finds static texts without
+// hashing them; it compares the text, since an address may be reused.
+class JournalNames {
+ public:
+  std::optional<uint32_t> find(std::string_view text) {
+    Cached& cached = cached_[slot_of(text.data())];
+    if (cached.number && cached.text == text) return cached.number;
+    return find_by_content(text, cached);
+  }
+  void add(std::string_view text) {
+    numbers_.emplace(texts_.emplace_back(text), static_cast<uint32_t>(numbers_.size()));
+  }
+
+ private:
+  struct Cached {
+    std::string_view text;
+    std::optional<uint32_t> number;
+  };
+
+  static size_t slot_of(const char* address) {
+    return (reinterpret_cast<uintptr_t>(address) * 0x9E3779B97F4A7C15) >> 56;
+  }
+  std::optional<uint32_t> find_by_content(std::string_view text, Cached& cached) {
+    const auto found = numbers_.find(text);
+    if (found == numbers_.end()) return std::nullopt;
+    cached = {found->first, found->second};
+    return found->second;
+  }
+
+  std::array<Cached, 256> cached_;
+  std::deque<std::string> texts_;
+  std::unordered_map<std::string_view, uint32_t> numbers_;
+};
+
+// A new file that grows at its end; appended bytes survive a kill -9. It is mapped, so to append is to copy.
+// Disk space is reserved in advance, so a last record still fits on a full disk. Nothing throws, since no
+// error may end a run. Not thread-safe.
+class GrowingFile {
+ public:
+  static constexpr uint64_t kReservedBytes = uint64_t{1} << 20;
+
+  // Unlinks an older file at the path; processes that have it open keep its contents.
+  explicit GrowingFile(const std::string& path);
+  ~GrowingFile();  // cuts off the reserved space
+  GrowingFile(const GrowingFile&) = delete;
+  GrowingFile& operator=(const GrowingFile&) = delete;
+
+  // Writes at size() if `spare` more bytes fit after `bytes`. False if they do not; later calls then succeed
+  // only within the space that is already reserved.
+  bool append(std::span<const uint8_t> bytes, uint64_t spare);
+
+  uint64_t size() const { return size_; }
+  // Why bytes are missing; "" if none are. Checks the file's size: another process may have truncated it.
+  std::string error();
+
+ private:
+  bool extend(uint64_t bytes);
+  int reserve(uint64_t end);
+  bool truncated();
+
+  int descriptor_ = -1;
+  int error_ = 0;  // an errno; 0 = none
+  bool truncated_ = false;
+  uint64_t size_ = 0;
+  uint64_t reserved_ = 0;                     // the file's size on disk in bytes
+  std::unique_ptr<WritableMapping> mapping_;  // of bytes mapped_from_ to reserved_
+  uint64_t mapped_from_ = 0;
+};
 
 // Appends to a rank's journal; io/journal/journal.h describes the records, of at most 16 MiB each. A record
 // survives the end of the process once its method has returned; a power failure may lose the last half

@@ -1,14 +1,87 @@
 #pragma once
 
+#include <deque>
+#include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
+#include <set>
 #include <string>
+#include <vector>
 
+#include "io/journal/journal_reader.h"
+#include "io/journal/recorded_run.h"
+#include "runtime/actor/delivery_script.h"
 #include "runtime/error.h"
 #include "runtime/recorder.h"
-#include "sim/replay/recorded_rank.h"
 
 namespace tutti {
+
+// One rank's journal, read as far as needed: queues of deliveries, of digests by key, of recorded inputs.
+class RecordedRank {
+ public:
+  struct Hash {
+    int64_t step = 0;
+    uint64_t value = 0;
+    std::vector<uint16_t> parts;
+  };
+
+  RecordedRank(const std::string& path, RecordedJob head);
+
+  const RecordedJob& head() const { return head_; }
+
+  const DeliveryScript::Line* next_delivery();
+  void advance();
+  int64_t deliveries() const { return deliveries_read_; }
+
+  // Removes and returns the key's next digest; nothing at the end of the record.
+  std::optional<Hash> next_hash(const std::string& key);
+  std::optional<std::string> pop_input(RecordedInput what);
+  std::optional<std::string> next_input(RecordedInput what);     // does not remove it
+  std::optional<std::string> last_of_start(RecordedInput what);  // before the first step; nor does this
+  const std::vector<std::string>& parts(const std::string& key) { return parts_[key]; }
+
+  // True if the record holds all of a step (counted as in metrics.jsonl): a later step began, or the rank
+  // ended without an error. Considers what has been read so far.
+  bool has_whole_step(int64_t step) const;
+  // The earliest digest that was read and not yet returned by next_hash, of those that `filter` accepts.
+  struct Unused {
+    int64_t step = 0;  // counted as in metrics.jsonl
+    std::string key;
+  };
+  std::optional<Unused> first_unused(const std::function<bool(const Unused&)>& filter) const;
+
+  void read_to_end();
+
+  // After reading to the end.
+  bool ended_without_error() const { return tutti::ended_without_error(end_); }
+  std::string end_description() const;  // "in step 50, where it was killed or could not be written on"
+  RecordedSteps begun() const { return begun_; }
+  bool is_damaged() const { return cursor_.damaged(); }
+  // True if nothing says why the record ends: the rank was killed, or the file was cut.
+  bool breaks_off() const { return end_.empty() && incomplete_.empty(); }
+
+ private:
+  struct OwnedLine {
+    std::string to, from, message;
+  };
+  bool read_record();
+  void add(const JournalDelivery& delivery);
+
+  JournalCursor cursor_;
+  RecordedJob head_;
+  std::deque<OwnedLine> deliveries_;
+  std::set<std::string> logs_;  // actors whose messages older journals have
+  DeliveryScript::Line line_;
+  std::map<std::string, std::deque<Hash>> hashes_;
+  std::map<std::string, std::deque<std::string>> inputs_;
+  std::map<std::string, std::vector<std::string>> parts_;
+  std::string end_;
+  std::string incomplete_;  // JournalIncomplete::why
+  int64_t deliveries_read_ = 0;
+  int64_t last_step_ = 0;
+  RecordedSteps begun_;  // so far
+};
 
 // Thrown at the first difference between replay and record, or if the replay cannot write its result.
 class ReplayFailed : public OperatingError {

@@ -5,7 +5,6 @@
 
 #include <filesystem>
 
-#include "analysis/clock_alignment.h"
 #include "analysis/timeline.h"
 #include "io/journal/journal.h"
 #include "tests/analysis/recorded_runs.h"

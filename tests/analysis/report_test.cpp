@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/report/charts.h"
-#include "analysis/report/logged_items.h"
 #include "analysis/report/report_data.h"
 #include "analysis/report/report_page.h"
 #include "analysis/report/reported_run.h"

@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "actors/messages/messages.h"
-#include "analysis/clock_alignment.h"
 #include "io/journal/journal.h"
 #include "runtime/error.h"
 #include "tests/analysis/recorded_runs.h"

@@ -1,5 +1,3 @@
-#include "commands/dry_run.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,11 +1,10 @@
-#include "job/best_checkpoints.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "io/checkpoint/checkpoint_catalog.h"
+#include "job/checkpoint_options.h"
 #include "recipe/resolve.h"
 #include "recipe/toml_reader.h"
 #include "runtime/error.h"

@@ -1,5 +1,3 @@
-#include "runtime/actor/mailbox.h"
-
 #include <gtest/gtest.h>
 #include <sched.h>
 
@@ -7,6 +5,7 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/actor/control_block.h"
 #include "tests/runtime/actor/cast.h"
 #include "tests/runtime/watchdog.h"
 
