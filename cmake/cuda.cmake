@@ -33,10 +33,8 @@ endfunction()
 
 function(tutti_cuda_library)
   add_library(tutti_cuda SHARED
-    ${CMAKE_SOURCE_DIR}/collectives/nccl/communicator.cpp
     ${CMAKE_SOURCE_DIR}/collectives/nccl/entry.cpp
     ${CMAKE_SOURCE_DIR}/collectives/nccl/group.cpp
-    ${CMAKE_SOURCE_DIR}/collectives/nccl/header_check.cpp
     ${CMAKE_SOURCE_DIR}/tensors/cuda/device.cu)
   tutti_stamp(tutti_cuda)
   target_include_directories(tutti_cuda SYSTEM PRIVATE ${TUTTI_NCCL_INCLUDE}

@@ -45,7 +45,7 @@ std::string first_checkpoint(const std::string& checkpoints) {
   const PosixDisk disk;
   for (const std::string& name : published_checkpoints(disk, checkpoints)) {
     const std::string folder = checkpoints + "/" + name;
-    if (RunState::from_json(read_manifest(disk, folder).state).step == 1) return folder;
+    if (RunState::from_json(read_manifest(disk, folder).state).time.batch == 1) return folder;
   }
   throw std::runtime_error("the first batch left no checkpoint in " + checkpoints);
 }
