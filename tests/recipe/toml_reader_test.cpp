@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "job/recipe_catalogs.h"
+#include "models/zoo/catalog.h"
 #include "recipe/key_check.h"
 #include "recipe/resolve.h"
 
@@ -227,8 +228,8 @@ const BadInput kBadInputs[] = {
     {"UnknownDevice", with_more("[device]\nkind = \"fridge\"\n"),
      "digits.toml:22: device.kind = \"fridge\": unknown device; expected one of auto, cpu"},
     {"EmptyFile", "",
-     "digits.toml: [model]: the section is missing; it needs kind (one of mlp, resnet, "
-     "resnet_cifar, gpt, bert_mlm, bert_classification, sequential, plugin, program)"},
+     "digits.toml: [model]: the section is missing; it needs kind (one of " +
+         joined(model_catalog().kinds()) + ")"},
     {"BothNames", with_more("[checkpoint]\nsave_interval = 1\ninterval = 2\n"),
      "digits.toml:22: checkpoint.save_interval = 1: given as interval too (digits.toml:23); keep one of the "
      "two"},

@@ -32,8 +32,8 @@ Setting recipe(const std::string& weights) {
   return section_with({{"model", section_with(model).value}, {"optimizer", momentum_sgd().value}});
 }
 
-struct Trained : Trainee {
-  explicit Trained(uint64_t seed, const Share& of = {}, const std::string& weights = "") {
+struct TrainedRows : Trainee {
+  explicit TrainedRows(uint64_t seed, const Share& of = {}, const std::string& weights = "") {
     topology.share = of;
     build(*this, recipe(weights), kImages, seed);
   }
@@ -51,7 +51,7 @@ struct Trained : Trainee {
 };
 
 // A checkpoint saved by a number of ranks, each with its rows of the trainee.
-void save(Disk& disk, const std::string& folder, const Trained& trained, int world) {
+void save(Disk& disk, const std::string& folder, const TrainedRows& trained, int world) {
   CheckpointManifest manifest{{}, "{}"};
   const std::string unfinished = folder + ".unfinished";
   for (int rank = 0; rank < world; ++rank) {
@@ -71,7 +71,7 @@ class SharedFiles : public testing::Test {
   std::string folder(int world) const { return scratch_.path("of-" + std::to_string(world)); }
 
   // Expects that the trainee has the rows of the whole one.
-  void expect_rows(const Trained& shared) const {
+  void expect_rows(const TrainedRows& shared) const {
     const Tensors all = whole_.saved();
     for (const SavedTensor& one : saved_tensors(shared)) {
       at::Tensor rows = all.at(one.name);
@@ -79,7 +79,7 @@ class SharedFiles : public testing::Test {
       EXPECT_TRUE(one.tensor.equal(rows)) << one.name;
     }
   }
-  static uint64_t bytes_of(const Trained& trained) {
+  static uint64_t bytes_of(const TrainedRows& trained) {
     uint64_t bytes = 0;
     for (const SavedTensor& one : saved_tensors(trained)) bytes += one.tensor.nbytes();
     return bytes;
@@ -87,14 +87,14 @@ class SharedFiles : public testing::Test {
 
   Scratch scratch_;
   CountingDisk disk_;
-  Trained whole_{7};
+  TrainedRows whole_{7};
 };
 
 TEST_F(SharedFiles, OfAnyWorldGiveAnyShareItsRowsAndNoOthersAreRead) {
   for (const int world : {1, 2, 4}) {
     for (int pieces = 1; pieces <= 4; ++pieces) {
       for (int index = 0; index < pieces; ++index) {
-        Trained shared(8, {pieces, index});
+        TrainedRows shared(8, {pieces, index});
         at::Tensor& images = shared.views[0].tensor;  // of the convolution
         images.set_data(images.detach().contiguous(at::MemoryFormat::ChannelsLast));
         const CheckpointTensors tensors(disk_, open_checkpoint(disk_, folder(world)));
@@ -105,11 +105,11 @@ TEST_F(SharedFiles, OfAnyWorldGiveAnyShareItsRowsAndNoOthersAreRead) {
       }
     }
   }
-  EXPECT_LE(static_cast<double>(bytes_of(Trained(8, {4, 0}))), 0.28 * bytes_of(whole_));
+  EXPECT_LE(static_cast<double>(bytes_of(TrainedRows(8, {4, 0}))), 0.28 * bytes_of(whole_));
 }
 
 TEST_F(SharedFiles, AreReadIntoAnotherDtype) {
-  Trained low(8);
+  TrainedRows low(8);
   for (const NamedParameter& one : low.parameters)
     one.parameter->tensor.set_data(one.parameter->tensor.to(at::kBFloat16));
   restore_model(low, CheckpointTensors(disk_, open_checkpoint(disk_, folder(2))), "files");
@@ -124,7 +124,7 @@ TEST_F(SharedFiles, AsInitialWeightsGiveAShareItsRows) {
   const std::string file = scratch_.path("weights.safetensors");
   write_safetensors(disk_, file, {tensors, {}});
   for (const std::string& weights : {file, folder(2), folder(4) + "/checkpoint.h5"}) {
-    const Trained shared(8, {3, 1}, weights);
+    const TrainedRows shared(8, {3, 1}, weights);
     for (const ParamView& view : shared.views)
       EXPECT_TRUE(view.tensor.equal(
           whole_.saved().at("model/" + view.name).narrow(0, view.offset[0], view.extent[0])))
@@ -134,9 +134,12 @@ TEST_F(SharedFiles, AsInitialWeightsGiveAShareItsRows) {
 
 TEST_F(SharedFiles, AsInitialWeightsAreVerifiedByTheSharesTogether) {
   flip_bit(folder(2) + "/rank-1.h5", 100);
-  EXPECT_NO_THROW(Trained(8, {2, 0}, folder(2)));
-  EXPECT_THAT(message_of<UserError>([&] { Trained(8, {2, 1}, folder(2)); }), HasSubstr("rank-1.h5: corrupt"));
-  EXPECT_THAT(message_of<UserError>([&] { Trained(8, {}, folder(2)); }), HasSubstr("rank-1.h5: corrupt"));
+  EXPECT_NO_THROW(TrainedRows(8, {2, 0}, folder(2)));
+  EXPECT_THAT(message_of<UserError>([&] {
+                TrainedRows(8, {2, 1}, folder(2));
+              }),
+              HasSubstr("rank-1.h5: corrupt"));
+  EXPECT_THAT(message_of<UserError>([&] { TrainedRows(8, {}, folder(2)); }), HasSubstr("rank-1.h5: corrupt"));
 }
 
 }  // namespace

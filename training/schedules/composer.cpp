@@ -161,7 +161,7 @@ Schedule polynomial_with_warmup(const ScheduleReader& in) {
 }
 
 // A scheduler: its entry in the catalog, and its maker.
-struct Row {
+struct ComposerScheduler {
   Entry entry;
   Schedule (*make)(const ScheduleReader&);
 };
@@ -180,7 +180,7 @@ Key power(const char* fallback) {
   return Key{"power", kNumber, fallback, "exponent of the remaining fraction"}.more_than(0);
 }
 
-std::vector<Row> plain_schedulers() {
+std::vector<ComposerScheduler> plain_schedulers() {
   return {
       {{"constant", "The same multiplier up to t_max.", {alpha("alpha", "the multiplier"), t_max()}},
        constant},
@@ -211,9 +211,9 @@ std::vector<Row> plain_schedulers() {
   };
 }
 
-std::vector<Row> warmup_schedulers() {
+std::vector<ComposerScheduler> warmup_schedulers() {
   const char* peak = "the multiplier after the warm-up";
-  std::vector<Row> rows = {
+  std::vector<ComposerScheduler> rows = {
       {{"constant_with_warmup", "A linear warm-up, then constant.", {alpha("alpha", peak), t_max()}},
        constant_with_warmup},
       {{"multistep_with_warmup", "A linear warm-up, then multistep.", {milestones(), gamma()}},
@@ -225,7 +225,7 @@ std::vector<Row> warmup_schedulers() {
       {{"polynomial_with_warmup", "A linear warm-up, then polynomial.", {power("2"), t_max(), alpha_f()}},
        polynomial_with_warmup},
   };
-  for (Row& row : rows) {
+  for (ComposerScheduler& row : rows) {
     std::vector<Key>& keys = row.entry.keys;
     keys.insert(keys.begin(), {"t_warmup", kTime, "", "length of the rise from 0 before the schedule"});
     keys.push_back({"scale_warmup", kBoolean, "false", "scale_schedule_ratio also scales the warm-up"});
@@ -233,11 +233,11 @@ std::vector<Row> warmup_schedulers() {
   return rows;
 }
 
-const std::vector<Row>& schedulers() {
-  static const std::vector<Row> all = [] {
-    std::vector<Row> rows = plain_schedulers();
-    for (Row& row : warmup_schedulers()) rows.push_back(std::move(row));
-    for (Row& row : rows)
+const std::vector<ComposerScheduler>& schedulers() {
+  static const std::vector<ComposerScheduler> all = [] {
+    std::vector<ComposerScheduler> rows = plain_schedulers();
+    for (ComposerScheduler& row : warmup_schedulers()) rows.push_back(std::move(row));
+    for (ComposerScheduler& row : rows)
       row.entry.keys.push_back(
           Key{"step", kText, "batch", "the rate changes with every batch or with every epoch"}.one_of(
               {"epoch", "batch"}));
@@ -246,9 +246,10 @@ const std::vector<Row>& schedulers() {
   return all;
 }
 
-const Row* scheduler_of(const Setting& section) {
+const ComposerScheduler* scheduler_of(const Setting& section) {
   const std::string& kind = section.at("kind").text();
-  const auto row = std::ranges::find_if(schedulers(), [&](const Row& one) { return one.entry.name == kind; });
+  const auto row = std::ranges::find_if(schedulers(),
+                                        [&](const ComposerScheduler& one) { return one.entry.name == kind; });
   return row == schedulers().end() ? nullptr : &*row;
 }
 
@@ -256,14 +257,14 @@ const Row* scheduler_of(const Setting& section) {
 
 std::vector<Entry> composer_schedulers() {
   std::vector<Entry> entries;
-  for (const Row& row : schedulers()) entries.push_back(row.entry);
+  for (const ComposerScheduler& row : schedulers()) entries.push_back(row.entry);
   return entries;
 }
 
 bool is_composer_schedule(const Setting& section) { return scheduler_of(section) != nullptr; }
 
 Schedule make_composer_schedule(const Setting& section, const Horizon& horizon) {
-  const Row* row = scheduler_of(section);
+  const ComposerScheduler* row = scheduler_of(section);
   return row ? row->make(ScheduleReader(section, horizon)) : Schedule();
 }
 

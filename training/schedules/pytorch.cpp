@@ -124,7 +124,7 @@ Curve sequential(const Setting& section, const CurveOptions& run) {
 }
 
 // A scheduler: its entry in the catalog, and its maker.
-struct Row {
+struct PytorchScheduler {
   Entry entry;
   Curve (*make)(const Setting& section, const CurveOptions& run);
   bool scales = false;  // by the scale-schedule ratio, as in Composer
@@ -152,7 +152,7 @@ Key factor(const char* name, const char* fallback, const char* doc) {
 Key milestones(const char* doc) { return Key{"milestones", kIntegers, "", doc}.at_most(kMostSteps); }
 
 // Schedulers that sequential_lr may contain.
-std::vector<Row> decays() {
+std::vector<PytorchScheduler> decays() {
   return {
       {{"step_lr",
         "Times gamma after every step_size steps; as torch's StepLR.",
@@ -219,9 +219,9 @@ Entry plateau_entry() {
        Key{"eps", kNumber, "1e-8", "smallest change of the rate"}.at_least(0)}};
 }
 
-std::vector<Entry> entries_of(const std::vector<Row>& rows) {
+std::vector<Entry> entries_of(const std::vector<PytorchScheduler>& rows) {
   std::vector<Entry> entries;
-  for (const Row& row : rows) entries.push_back(row.entry);
+  for (const PytorchScheduler& row : rows) entries.push_back(row.entry);
   return entries;
 }
 
@@ -236,12 +236,12 @@ Entry sequential_entry() {
            milestones("steps at which the next scheduler begins; one fewer than schedulers").at_least(1)}};
 }
 
-const std::vector<Row>& schedulers() {
-  static const std::vector<Row> all = [] {
-    std::vector<Row> rows = decays();
+const std::vector<PytorchScheduler>& schedulers() {
+  static const std::vector<PytorchScheduler> all = [] {
+    std::vector<PytorchScheduler> rows = decays();
     rows.push_back({one_cycle_entry(), one_cycle});
     rows.push_back({sequential_entry(), sequential});
-    for (Row& row : rows)
+    for (PytorchScheduler& row : rows)
       row.entry.keys.push_back(
           Key{"step", kText, "epoch", "step after every epoch or every batch"}.one_of({"epoch", "batch"}));
     rows.push_back({plateau_entry(), reduce_on_plateau});
@@ -252,7 +252,8 @@ const std::vector<Row>& schedulers() {
 
 Curve make_curve(const Setting& section, const CurveOptions& run) {
   const std::string& kind = section.at("kind").text();
-  const auto row = std::ranges::find_if(schedulers(), [&](const Row& one) { return one.entry.name == kind; });
+  const auto row =
+      std::ranges::find_if(schedulers(), [&](const PytorchScheduler& one) { return one.entry.name == kind; });
   if (row == schedulers().end()) return {};
   if (run.ratio != 1.0 && !row->scales)
     section.at("kind").fail("the scale-schedule ratio does not apply to this scheduler");

@@ -27,9 +27,9 @@ class OwnBlock final : public ResidualBlock {
 };
 
 // A user's own model of three such blocks.
-class OwnModel final : public Model {
+class NetOfSlots final : public Model {
  public:
-  OwnModel() {
+  NetOfSlots() {
     for (const char* name : {"a", "b", "c"}) add_slot(name, std::make_shared<OwnBlock>());
   }
   TensorTree forward(const Batch& batch) override {
@@ -38,7 +38,7 @@ class OwnModel final : public Model {
     return x;
   }
   at::Tensor loss(const Outputs& outputs, const Batch&) override { return outputs.tensor().mean(); }
-  const char* kind() const override { return "OwnModel"; }
+  const char* kind() const override { return "NetOfSlots"; }
 };
 
 StochasticDepthOptions own(StochasticMethod method, double drop_rate = 0.5) {
@@ -48,9 +48,9 @@ StochasticDepthOptions own(StochasticMethod method, double drop_rate = 0.5) {
           .drop_distribution = DropDistribution::kUniform};
 }
 
-// The sum that OwnModel adds to zeros [samples, 2] whose first sample has this place, on a step.
+// The sum that NetOfSlots adds to zeros [samples, 2] whose first sample has this place, on a step.
 at::Tensor added(StochasticMethod method, int64_t step, int64_t first_sample, int64_t samples) {
-  OwnModel model;
+  NetOfSlots model;
   apply_stochastic_depth(model, own(method));
   ForwardContext context{.training = true, .first_sample = first_sample};
   context.source = [&](std::string_view name, int64_t place) { return make_draws(5, {name, step, place}); };
@@ -85,7 +85,7 @@ TEST(StochasticDepthTest, SamplesAreLeftOutByTheirPlaceInTheGlobalBatch) {
 }
 
 TEST(StochasticDepthTest, ABranchInEvaluationIsWeightedByItsProbability) {
-  OwnModel model;
+  NetOfSlots model;
   auto options = own(StochasticMethod::kBlock, 0.6);
   options.drop_distribution = DropDistribution::kLinear;
   EXPECT_EQ(apply_stochastic_depth(model, options).size(), 3U);
@@ -126,7 +126,7 @@ TEST(StochasticDepthTest, ASkippedBottleneckIsItsShortcutAndReluWhereThatIsNotIt
 
 State state_of_own_model(bool composer) {
   State state = image_state();
-  state.model = std::make_shared<OwnModel>();
+  state.model = std::make_shared<NetOfSlots>();
   state.composer = composer;
   return state;
 }
@@ -190,7 +190,7 @@ TEST(StochasticDepthTest, AnErrorForOtherBlocksListsThoseOfTheModel) {
   Logger logger;
   StochasticDepth of_resnets({}), misspelt({.target_layer_name = "OwnBlok"});
   of_resnets.apply(kInit, state, logger);
-  EXPECT_THAT(warned, AllOf(HasSubstr("no effect: OwnModel"), HasSubstr("ResNetBottleneck")));
+  EXPECT_THAT(warned, AllOf(HasSubstr("no effect: NetOfSlots"), HasSubstr("ResNetBottleneck")));
   EXPECT_NO_THROW(of_resnets.require(state)) << "as in Composer";
   misspelt.apply(kInit, state, logger);
   EXPECT_THAT(message_of<UserError>([&] { misspelt.require(state); }),
