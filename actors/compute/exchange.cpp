@@ -117,7 +117,8 @@ void Exchange::take_gradients(const Verdict& all) {
   const auto gradients = gradients_->gradients();
   for (std::size_t p = 0; p < state_.views.size(); ++p) {
     const bool unused = used_by.defined() && used_by.const_data_ptr<double>()[p] == 0;
-    state_.views[p].grad = unused || !trained_[p] ? at::Tensor() : gradients[p];
+    const bool trained = sync_ ? trained_[p] : state_.views[p].tensor.requires_grad();
+    state_.views[p].grad = unused || !trained ? at::Tensor() : gradients[p];
   }
 }
 

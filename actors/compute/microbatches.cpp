@@ -66,7 +66,7 @@ MicrobatchResult Microbatches::run(const Closure::Move& move) {
       store_statistics(0, result.statistics);  // of listeners' own passes
       for (int m = 0; m < count_; ++m) {
         exchange_.begin_microbatch(m, m + 1 == count_);
-        train_part(whole, m * part, m, result);
+        train_part(whole, m * part, part, m, result);
         exchange_.end_microbatch();
       }
       exchange_.end_pass();
@@ -172,8 +172,9 @@ void Microbatches::drop_gradients() {
   for (auto& one : state_.parameters) one.parameter->tensor.mutable_grad() = at::Tensor();
 }
 
-void Microbatches::train_part(const Batch& whole, int64_t first, int microbatch, MicrobatchResult& result) {
-  const int64_t size = std::min(state_.device_train_microbatch_size, whole.samples() - first);
+void Microbatches::train_part(const Batch& whole, int64_t first, int64_t part, int microbatch,
+                              MicrobatchResult& result) {
+  const int64_t size = std::min(part, whole.samples() - first);
   if (size <= 0) return;
   mark_(TraceKind::kMicrobatch, microbatch);
   begin_part(first_sample_ + first);

@@ -80,7 +80,7 @@ class Microbatches {
   void begin_again(const Closure::Move& move);
   void begin_part(int64_t first_sample);  // place of its first sample in the global batch
   int64_t part_size(int64_t samples) const;
-  void train_part(const Batch& whole, int64_t first, int microbatch, MicrobatchResult& result);
+  void train_part(const Batch& whole, int64_t first, int64_t part, int microbatch, MicrobatchResult& result);
   double forward();
   void seed_events(uint64_t pass) const;
   void seed_part() const;

@@ -18,6 +18,11 @@ namespace {
 constexpr std::size_t kRootTurn = 2;  // of the root unit's memory; 0 and 1 are the others'
 constexpr std::size_t kTurns = 3;
 
+// Buckets of units alternate between two blocks of memory that other ranks read; the root unit's bucket has
+// its own block.
+//
+// Gathers G and reductions R of units have one order on all ranks: ..., G(2), R(3), G(1), R(2), R(1). Before
+// a rank waits for one of them, it has requested or serves all earlier ones, so ranks cannot deadlock.
 class UnitSync final : public GradientSync, private UnitGradients::Owner {
  public:
   UnitSync(SyncClient& sync, State& state, const std::vector<Unit>& units, bool replicas)

@@ -52,7 +52,8 @@ void DurableLogs::sync(Context& context, const std::string& checkpoint) {
   for (DurableLog& one : logs_) {
     if (one.syncing && !one.syncing.ready()) continue;
     one.syncing = context.request<LogSynced>(one.to.writer, SyncLog{});
-    one.until = context.now() + (one.late ? kLateTimeout : one.to.sync_timeout);
+    one.until =
+        context.now() + (one.late ? std::min(kLateTimeout, one.to.sync_timeout) : one.to.sync_timeout);
   }
   for (DurableLog& one : logs_) {
     const bool late = !one.syncing.ready_by(one.until);

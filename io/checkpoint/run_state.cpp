@@ -58,6 +58,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(RunState, run_name, seed, world,
 
 // Adds values that older checkpoints lack, where a default would be wrong.
 static void add_missing(nlohmann::json& state) {
+  for (const char* key : {"seed", "step", "epoch"}) state.at(key);
   const nlohmann::json last = state.value("last_step", state);
   if (!last.contains("before")) {
     state["last_step"]["before"] = last;

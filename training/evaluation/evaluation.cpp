@@ -104,6 +104,7 @@ bool evaluate_batch(State& state, Engine& engine, const Batch* batch, int64_t la
   const auto evaluate = [&] {
     if (samples > 0) evaluate_parts(state, engine, *batch, cut, metrics);
   };
+  if (batch && samples == 0 && !together) return true;
   for (;;) {
     const auto failure = services.attempt(
         [&] { together ? services.with_model(true, evaluate, forwards_of(largest, cut)) : evaluate(); });
