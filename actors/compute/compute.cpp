@@ -26,7 +26,7 @@ Compute::Compute(const Job& job, const Place& place, Engine::Options listeners, 
       log_(log),
       recorder_(recorder),
       listeners_(std::move(listeners)),
-      services_(std::make_shared<ComputeServices>(state_, actors_, recorder)),
+      services_(std::make_shared<ComputeServices>(state_, recorder)),
       run_log_(state_, actors_, log),
       evaluations_(state_, job.evaluators, actors_, recorder,
                    [this](Context& context, Event event) { loop_->run_event(context, event); }),
@@ -92,8 +92,8 @@ Prepared Compute::prepare(const Prepare& start) {
     complete_algorithms(start);
     add_listeners();
     build_model();
-    loop_.emplace(TrainingLoop::Parts{job_, actors_, log_, recorder_, state_, *services_, *engine_, run_log_,
-                                      *train_step_, evaluations_, snapshots_, times_});
+    loop_.emplace(
+        TrainingLoop::Parts{train_step_->parts(), *services_, run_log_, *train_step_, evaluations_});
     engine_->run_event(Event::kBeforeLoad);
     add_listener_tensors(state_, *engine_);
     if (!start.checkpoint.empty()) restore(start);

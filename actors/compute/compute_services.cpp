@@ -1,6 +1,5 @@
 #include "actors/compute/compute_services.h"
 
-#include "actors/messages/messages.h"
 #include "tensors/memory_attempt.h"
 
 namespace tutti {
@@ -15,7 +14,7 @@ bool ComputeServices::evaluates_together() const {
 }
 
 void ComputeServices::sum_over_shards(const at::Tensor& values) {
-  context_->ask<Summed>(actors_.sync, SumDoubles{values, GroupRole::kReductions});
+  train_step_->exchange().sum(values, GroupRole::kReductions);
 }
 
 void ComputeServices::sum_over_ranks(const at::Tensor& values) {

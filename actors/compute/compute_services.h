@@ -4,7 +4,6 @@
 #include <string>
 
 #include "actors/compute/train_step.h"
-#include "actors/messages/rank_actors.h"
 #include "runtime/actor/actor.h"
 #include "runtime/recorder.h"
 #include "training/rank_services.h"
@@ -16,8 +15,7 @@ namespace tutti {
 class ComputeServices final : public RankServices {
  public:
   // All references must outlive this.
-  ComputeServices(const State& state, const RankActors& actors, Recorder& recorder)
-      : state_(state), actors_(actors), recorder_(recorder) {}
+  ComputeServices(const State& state, Recorder& recorder) : state_(state), recorder_(recorder) {}
 
   // Before training, once the train step is set up. Until then the services are those of a single rank.
   void begin(Context& context, TrainStep& train_step);
@@ -36,7 +34,6 @@ class ComputeServices final : public RankServices {
   void record(TraceKind kind);
 
   const State& state_;
-  const RankActors& actors_;
   Recorder& recorder_;
   Context* context_ = nullptr;
   TrainStep* train_step_ = nullptr;

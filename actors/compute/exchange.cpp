@@ -42,12 +42,12 @@ Exchange::Exchange(Context& context, State& state, const ExchangeOptions& option
 }
 
 void Exchange::plan(const PassShape& shape) {
+  if (!sync_) return;
   auto trained = trained_of(state_);
   const bool changed = trained != trained_;
   if (!changed && shape_ == shape) return;
   trained_ = std::move(trained);
   shape_ = shape;
-  if (!sync_) return;
   if (changed) gradients_->follow_frozen(trained_);
   verdict_ = at::zeros({Verdict::numbers(state_.topology.world, shape.sums)}, at::kDouble);
   const bool has_statistics = shape.statistics > 0;

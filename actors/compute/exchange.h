@@ -66,8 +66,11 @@ class Exchange {
   void take_gradients(const Verdict& all);
   const GradientSync& gradients() const { return *gradients_; }
 
-  // The sum over ranks of float64 `values`, outside of a pass.
-  at::Tensor sum(const at::Tensor& values) { return sync_ ? sync_->sum(values) : values; }
+  // The sum over ranks of float64 `values`, outside of a pass: over all, or over those that share parameters
+  // (kReductions).
+  at::Tensor sum(const at::Tensor& values, GroupRole group = GroupRole::kWorld) {
+    return sync_ ? sync_->sum(values, group) : values;
+  }
 
   // Between passes of training: allows running the model until `reshard_model`. Collective if parameters are
   // sharded; ranks with `wanted` false only serve. `forwards`: the most forward passes on a rank without

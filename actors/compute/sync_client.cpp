@@ -36,8 +36,8 @@ bool SyncClient::finish_pass() {
   return context_.ask<PassDone>(sync_, FinishStep{state_.timestamp.batch}).finite;
 }
 
-at::Tensor SyncClient::sum(const at::Tensor& values) {
-  return context_.ask<Summed>(sync_, SumDoubles{values}).values;
+at::Tensor SyncClient::sum(const at::Tensor& values, GroupRole group) {
+  return context_.ask<Summed>(sync_, SumDoubles{values, group}).values;
 }
 
 void SyncClient::record(TraceKind kind, int64_t number) {

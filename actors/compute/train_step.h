@@ -45,6 +45,7 @@ class TrainStep {
   };
 
   explicit TrainStep(const Parts& parts);
+  const Parts& parts() const { return with_; }
   ~TrainStep();
 
   Accumulation& accumulation() { return accumulation_; }

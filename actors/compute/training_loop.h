@@ -25,19 +25,11 @@ namespace tutti {
 class TrainingLoop {
  public:
   // All must outlive the loop.
-  struct Parts {
-    const Job& job;
-    const RankActors& actors;
-    Log& log;
-    Recorder& recorder;
-    State& state;
+  struct Parts : TrainStep::Parts {
     ComputeServices& services;
-    Engine& engine;
     RunLog& run_log;
     TrainStep& train_step;
     Evaluations& evaluations;
-    Snapshots& snapshots;
-    Timetable& times;
   };
 
   explicit TrainingLoop(const Parts& parts);
