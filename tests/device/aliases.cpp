@@ -46,7 +46,8 @@ Extent extent(const at::Tensor& tensor) {
   const auto size = static_cast<int64_t>(tensor.element_size());
   int64_t last = 0;
   for (int64_t d = 0; d < tensor.dim(); ++d) last += (tensor.size(d) - 1) * tensor.stride(d);
-  const char* const begin = static_cast<const char*>(tensor.storage().data()) + tensor.storage_offset() * size;
+  const char* const begin =
+      static_cast<const char*>(tensor.storage().data()) + tensor.storage_offset() * size;
   return {begin, begin + (last + 1) * size};
 }
 

@@ -22,8 +22,8 @@ class Aliases {
  public:
   at::Tensor of(const at::Tensor& tensor);
 
-  // A result of the kernel as a tensor of `device`: the tensor that it is the alias of, a view of an argument,
-  // or a new tensor that takes over the memory.
+  // A result of the kernel as a tensor of `device`: the tensor that it is the alias of, a view of an
+  // argument, or a new tensor that takes over the memory.
   at::Tensor back(const at::Tensor& result, int device);
 
   // Kernels may give an `out` another size: the tensors follow their aliases.

@@ -31,7 +31,8 @@ class OfDevices final : public c10::DeviceAllocator {
  public:
   c10::DataPtr allocate(std::size_t bytes) override {
     const int device = current_device();
-    return device_memory(bytes == 0 ? nullptr : allocate_block(device, current_stream(device), bytes), device);
+    return device_memory(bytes == 0 ? nullptr : allocate_block(device, current_stream(device), bytes),
+                         device);
   }
   c10::DeleterFnPtr raw_deleter() const override { return &free_block; }
   void copy_data(void* to, const void* from, std::size_t bytes) const override {
@@ -67,7 +68,8 @@ class OfDevices final : public c10::DeviceAllocator {
   void resetPeakStats(c10::DeviceIndex device) override {
     const Lock lock(state().mutex);
     auto& stats = state().memory.stats(device);
-    for (auto* one : {&stats.allocation, &stats.allocated_bytes, &stats.reserved_bytes}) (*one)[0].reset_peak();
+    for (auto* one : {&stats.allocation, &stats.allocated_bytes, &stats.reserved_bytes})
+      (*one)[0].reset_peak();
   }
   std::pair<std::size_t, std::size_t> getMemoryInfo(c10::DeviceIndex device) override {
     const Lock lock(state().mutex);
@@ -78,7 +80,8 @@ class OfDevices final : public c10::DeviceAllocator {
   }
 };
 
-// libtorch's CPU allocator. Within a kernel, memory of the device: results, and scratch that the kernel writes.
+// libtorch's CPU allocator. Within a kernel, memory of the device: results, and scratch that the kernel
+// writes.
 class OfKernels final : public c10::Allocator {
  public:
   explicit OfKernels(c10::Allocator* plain) { plain_ = plain; }
@@ -95,7 +98,9 @@ class OfKernels final : public c10::Allocator {
     return {at, at, &free_shadow, c10::kCPU};
   }
   c10::DeleterFnPtr raw_deleter() const override { return &free_any; }
-  void copy_data(void* to, const void* from, std::size_t bytes) const override { std::memcpy(to, from, bytes); }
+  void copy_data(void* to, const void* from, std::size_t bytes) const override {
+    std::memcpy(to, from, bytes);
+  }
 
  private:
   static void free_any(void* at) {
@@ -112,7 +117,9 @@ class OfPinnedMemory final : public c10::Allocator {
     return {at, at, &free_block, c10::kCPU};
   }
   c10::DeleterFnPtr raw_deleter() const override { return &free_block; }
-  void copy_data(void* to, const void* from, std::size_t bytes) const override { std::memcpy(to, from, bytes); }
+  void copy_data(void* to, const void* from, std::size_t bytes) const override {
+    std::memcpy(to, from, bytes);
+  }
 };
 
 }  // namespace

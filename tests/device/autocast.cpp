@@ -63,8 +63,9 @@ void in_widest(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
 // (PyTorch's documentation of torch.amp, "CPU Op-Specific Behavior"), joins in the widest dtype of their
 // arguments, all others in float32.
 bool is_low(std::string_view name) {
-  static constexpr std::array kNames{"addbmm", "addmm", "_addmm_activation", "baddbmm", "bmm", "mm", "matmul",
-                                     "linear", "linalg_vecdot", "prelu", "mkldnn_rnn_layer"};
+  static constexpr std::array kNames{
+      "addbmm",        "addmm", "_addmm_activation", "baddbmm", "bmm", "mm", "matmul", "linear",
+      "linalg_vecdot", "prelu", "mkldnn_rnn_layer"};
   return std::ranges::find(kNames, name) != kNames.end() || name.starts_with("conv") ||
          name.starts_with("_convolution") || name.ends_with("_attention");
 }

@@ -22,8 +22,8 @@ bool is_fused(const std::string& name) { return name.find("::_fused_") != std::s
 
 // Operators whose results have a size that the host must read.
 bool has_sizes_of_data(const std::string& name) {
-  static constexpr std::array kNames{"nonzero", "masked_select", "bincount", "_unique", "unique_",
-                                     "repeat_interleave.Tensor"};
+  static constexpr std::array kNames{"nonzero", "masked_select", "bincount",
+                                     "_unique", "unique_",       "repeat_interleave.Tensor"};
   if (!name.starts_with("aten::")) return false;
   const std::string_view rest = std::string_view(name).substr(6);
   return std::ranges::any_of(kNames, [&](std::string_view one) { return rest.starts_with(one); });
@@ -201,6 +201,8 @@ void Call::run_late(Lock& lock, const Kernel& kernel) {
   torch::jit::drop(stack_, schema().arguments().size());
   for (c10::IValue& one : results) stack_.push_back(std::move(one));
   state().order.submit(lock, kernel, [op = op_, arguments] {
+    // libtorch returns several outputs as references into a stack that it has emptied.
+    const torch::jit::Stack kept = *arguments;
     const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::DispatchKey::AutocastCPU);
     op.redispatchBoxed(kCpuKernels, arguments.get());
   });

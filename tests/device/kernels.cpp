@@ -32,7 +32,8 @@ using Sizes = c10::IntArrayRef;
 constexpr c10::DispatchKeySet kKeys(c10::DispatchKey::PrivateUse1);
 
 at::Tensor empty(Sizes sizes, std::optional<c10::ScalarType> dtype, std::optional<c10::Layout>,
-                 std::optional<c10::Device> on, std::optional<bool>, std::optional<c10::MemoryFormat> format) {
+                 std::optional<c10::Device> on, std::optional<bool>,
+                 std::optional<c10::MemoryFormat> format) {
   const c10::DeviceGuard guard(c10::device_or_default(on));
   return at::detail::empty_generic(sizes, &device_allocator(), kKeys, c10::dtype_or_default(dtype), format);
 }
@@ -48,7 +49,8 @@ at::Tensor as_strided(const at::Tensor& self, Sizes sizes, Sizes strides, std::o
   return at::native::as_strided_tensorimpl(self, sizes, strides, offset);
 }
 
-at::Tensor& set_storage_at(at::Tensor& self, at::Storage storage, int64_t offset, Sizes sizes, Sizes strides) {
+at::Tensor& set_storage_at(at::Tensor& self, at::Storage storage, int64_t offset, Sizes sizes,
+                           Sizes strides) {
   auto* const impl = self.unsafeGetTensorImpl();
   impl->set_storage_keep_dtype(std::move(storage));
   impl->set_storage_offset(offset);
@@ -93,7 +95,8 @@ void record_stream(at::Tensor& self, c10::Stream stream) {
 at::Scalar local_scalar(const at::Tensor& self) {
   static constexpr const char* kName = "aten::_local_scalar_dense";
   at::Scalar value;
-  run_kernel(kName, {self}, [&](Aliases& aliases, int) { value = at::_local_scalar_dense(aliases.of(self)); });
+  run_kernel(kName, {self},
+             [&](Aliases& aliases, int) { value = at::_local_scalar_dense(aliases.of(self)); });
   Lock lock(state().mutex);
   host_wait(lock, state().order.mark(current_stream(self.device().index())), kName);
   return value;
@@ -116,17 +119,19 @@ at::Tensor convolution(const at::Tensor& input, const at::Tensor& weight, const 
 }
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(
-    const at::Tensor& gradient, const at::Tensor& input, const at::Tensor& weight, Sizes stride, Sizes padding,
-    Sizes dilation, bool transposed, Sizes output_padding, int64_t groups, std::array<bool, 3> wanted) {
+    const at::Tensor& gradient, const at::Tensor& input, const at::Tensor& weight, Sizes stride,
+    Sizes padding, Sizes dilation, bool transposed, Sizes output_padding, int64_t groups,
+    std::array<bool, 3> wanted) {
   const std::vector<int64_t> of_bias{transposed ? weight.size(1) * groups : weight.size(0)};
   const at::OptionalIntArrayRef bias_sizes =
       wanted[2] ? at::OptionalIntArrayRef(of_bias) : at::OptionalIntArrayRef(std::nullopt);
   std::tuple<at::Tensor, at::Tensor, at::Tensor> results;
   run_kernel("aten::convolution_backward", {gradient, input, weight}, [&](Aliases& aliases, int device) {
-    const auto [of_input, of_weight, of_biases] = at::convolution_backward(
-        aliases.of(gradient), aliases.of(input), aliases.of(weight), bias_sizes, stride, padding, dilation,
-        transposed, output_padding, groups, wanted);
-    results = {aliases.back(of_input, device), aliases.back(of_weight, device), aliases.back(of_biases, device)};
+    const auto [of_input, of_weight, of_biases] =
+        at::convolution_backward(aliases.of(gradient), aliases.of(input), aliases.of(weight), bias_sizes,
+                                 stride, padding, dilation, transposed, output_padding, groups, wanted);
+    results = {aliases.back(of_input, device), aliases.back(of_weight, device),
+               aliases.back(of_biases, device)};
   });
   return results;
 }
@@ -137,8 +142,8 @@ int64_t sdp_choice(const at::Tensor& query, const at::Tensor& key, const at::Ten
                    bool grouped) {
   Aliases aliases;
   const OptionalTensor m = mask && mask->defined() ? OptionalTensor(aliases.of(*mask)) : std::nullopt;
-  return at::_fused_sdp_choice(aliases.of(query), aliases.of(key), aliases.of(value), m, dropout, causal, scale,
-                               grouped);
+  return at::_fused_sdp_choice(aliases.of(query), aliases.of(key), aliases.of(value), m, dropout, causal,
+                               scale, grouped);
 }
 
 }  // namespace

@@ -12,7 +12,6 @@ namespace tutti::test_device {
 
 namespace {
 
-
 constexpr std::size_t kPinnedBytes = std::size_t{4} << 30;
 
 std::size_t capacity_for(int device, std::size_t bytes) {

@@ -28,14 +28,14 @@ struct Access {
 
 struct Block {
   char* at;
-  std::size_t bytes;     // asked for
+  std::size_t bytes;  // asked for
   std::size_t capacity;
-  int device;            // kPinned: pinned memory
-  int stream;            // of the allocation
+  int device;  // kPinned: pinned memory
+  int stream;  // of the allocation
   bool live = true;
-  std::set<int> used_by;          // streams of record_stream
-  Clock free_after;               // when the block was freed, what those streams had still to do
-  std::vector<Access> accesses;   // by kernels that a new one may conflict with; kept when the block is freed
+  std::set<int> used_by;         // streams of record_stream
+  Clock free_after;              // when the block was freed, what those streams had still to do
+  std::vector<Access> accesses;  // by kernels that a new one may conflict with; kept when the block is freed
 };
 
 constexpr int kPinned = kDevices;  // after the devices, with an arena of its own
@@ -49,8 +49,8 @@ class Memory {
 
   void map();
 
-  // `known`: what somebody knows to be over. Throws c10::OutOfMemoryError at the budget, at an injected failure,
-  // or if the device is full.
+  // `known`: what somebody knows to be over. Throws c10::OutOfMemoryError at the budget, at an injected
+  // failure, or if the device is full.
   Block& take(int device, int stream, std::size_t bytes, const Clock& known);
   // `at`: the start of a live block. The freeing thread's knowledge orders what happens to the block next.
   void give(const void* at, const Order& order);
@@ -64,8 +64,8 @@ class Memory {
 
   std::vector<std::string> take_findings();
 
-  // Closes a pinned block to the host: to reads and writes, or to writes only, until the host knows the kernel
-  // to be over.
+  // Closes a pinned block to the host: to reads and writes, or to writes only, until the host knows the
+  // kernel to be over.
   void close_pinned(const Kernel& kernel, const void* at, bool to_reads);
   void open_pinned(const Clock& host);
 
@@ -79,9 +79,9 @@ class Memory {
   Arena pinned_arena;
   struct Account {
     c10::CachingDeviceAllocator::DeviceStats stats;
-    int64_t budget = 0;   // 0 = none
+    int64_t budget = 0;  // 0 = none
     int64_t asked = 0;
-    int64_t next_failure = 0;  // the value of `asked` that fails; 0 = none
+    int64_t next_failure = 0;            // the value of `asked` that fails; 0 = none
     std::map<char*, std::size_t> holes;  // address ranges without a block
   };
   Account& account(int device) { return accounts_[static_cast<std::size_t>(device)]; }

@@ -1,6 +1,7 @@
 #include "tests/device/nets.h"
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <ATen/autocast_mode.h>
 #include <c10/core/AutogradState.h>
 
@@ -17,11 +18,11 @@ Tensors initial(Net net) {
     case Net::kMlp:
       return {random({32, 16}), random({32}), random({32, 32}), random({32}), random({10, 32}), random({10})};
     case Net::kConv:
-      return {random({8, 3, 3, 3}), at::ones({8}),     at::zeros({8}),   random({16, 8, 3, 3}),
-              at::ones({16}),       at::zeros({16}),   random({10, 16}), at::zeros({10})};
+      return {random({8, 3, 3, 3}), at::ones({8}),   at::zeros({8}),   random({16, 8, 3, 3}),
+              at::ones({16}),       at::zeros({16}), random({10, 16}), at::zeros({10})};
     case Net::kGpt:
-      return {random({50, 32}),  random({16, 32}), at::ones({32}),    at::zeros({32}),
-              random({96, 32}),  random({32, 32}), random({128, 32}), random({32, 128})};
+      return {random({50, 32}), random({16, 32}), at::ones({32}),    at::zeros({32}),
+              random({96, 32}), random({32, 32}), random({128, 32}), random({32, 128})};
   }
   return {};
 }
@@ -47,8 +48,9 @@ Tensor gpt(const Tensors& p, const Tensor& x) {
   const auto heads = [](const Tensor& t) { return t.view({t.size(0), t.size(1), 4, 8}).transpose(1, 2); };
   Tensor h = at::embedding(p[0], x) + at::embedding(p[1], at::arange(x.size(1), x.options()));
   const auto qkv = at::linear(at::layer_norm(h, {32}, p[2], p[3]), p[4]).split(32, -1);
-  const Tensor attended = at::scaled_dot_product_attention(heads(qkv[0]), heads(qkv[1]), heads(qkv[2]), {}, 0.0,
-                                                           /*is_causal=*/true);
+  const Tensor attended =
+      at::scaled_dot_product_attention(heads(qkv[0]), heads(qkv[1]), heads(qkv[2]), {}, 0.0,
+                                       /*is_causal=*/true);
   h = h + at::linear(attended.transpose(1, 2).reshape(h.sizes()), p[5]);
   h = h + at::linear(at::gelu(at::linear(h, p[6])), p[7]);
   return at::linear(h, p[0]).view({-1, 50});
@@ -86,8 +88,8 @@ struct Optimizer {
     Tensors gradients;
     for (const Tensor& one : params) gradients.push_back(one.grad());
     at::_foreach_add_(steps, 1);
-    at::_fused_adamw_(values, gradients, means, squares, {}, steps, 1e-2, 0.9, 0.999, 0.01, 1e-8, false, false,
-                      scale, found_inf);
+    at::_fused_adamw_(values, gradients, means, squares, {}, steps, 1e-2, 0.9, 0.999, 0.01, 1e-8, false,
+                      false, scale, found_inf);
     for (Tensor& one : params) one.mutable_grad() = Tensor();
   }
   Tensors values, means, squares, steps;
@@ -115,6 +117,7 @@ class Autocast {
 
 std::vector<at::Tensor> train(c10::Device device, const Training& training) {
   c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
+  at::set_num_threads(1);
   at::manual_seed(7);
   Tensors params;
   for (const Tensor& one : initial(training.net))

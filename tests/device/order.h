@@ -34,13 +34,13 @@ struct Kernel {
 // The knowledge of the calling thread: kernels that are over.
 Clock& host_clock();
 
-// The kernel that the calling thread runs now, if its scratch comes from the device's memory; else null. In late
-// mode, kernels that waited have scratch of the host: freed memory may be in other hands by then.
+// The kernel that the calling thread runs now, if its scratch comes from the device's memory; else null. In
+// late mode, kernels that waited have scratch of the host: freed memory may be in other hands by then.
 const Kernel* running_kernel();
 
-// Streams, events and threads as vector clocks. A kernel is after all earlier kernels of its stream, after what
-// the stream has waited for, and after what the launching thread knows to be over. Kernels run by this order,
-// whichever thread runs them.
+// Streams, events and threads as vector clocks. A kernel is after all earlier kernels of its stream, after
+// what the stream has waited for, and after what the launching thread knows to be over. Kernels run by this
+// order, whichever thread runs them.
 class Order {
  public:
   Order();

@@ -1,10 +1,11 @@
+#include "tests/device/state.h"
+
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/detail/PrivateUse1HooksInterface.h>
 #include <c10/core/DeviceGuard.h>
 
 #include <algorithm>
 
-#include "tests/device/state.h"
 #include "tests/device/streams.h"
 
 namespace tutti::test_device {
@@ -19,7 +20,9 @@ class Hooks final : public at::PrivateUse1HooksInterface {
   bool hasPrimaryContext(c10::DeviceIndex) const override { return true; }
   c10::DeviceIndex deviceCount() const override { return kDevices; }
   void setCurrentDevice(c10::DeviceIndex device) const override { exchangeDevice(device); }
-  c10::DeviceIndex getCurrentDevice() const override { return static_cast<c10::DeviceIndex>(current_device()); }
+  c10::DeviceIndex getCurrentDevice() const override {
+    return static_cast<c10::DeviceIndex>(current_device());
+  }
   c10::DeviceIndex exchangeDevice(c10::DeviceIndex device) const override {
     return c10::impl::getDeviceGuardImpl(kType)->exchangeDevice(device_at(device)).index();
   }

@@ -14,19 +14,23 @@
 // "test:0" to "test:3" (PrivateUse1). Its kernels are libtorch's CPU kernels, so that results have the CPU's
 // bits. It is stricter than a GPU:
 //
-// * Memory. The host cannot touch it: tensors' addresses are closed pages, and kernels use a second mapping of
-//   the same memory. Host tensors with dimensions among an operator's arguments are errors, as on CUDA, and so
-//   are host scalars of fused kernels and in lists of tensors. Pinned memory is closed to the host while an
-//   asynchronous copy to it is under way, and to writes during one from it.
-// * Order. Vector clocks of streams, events and host threads find a missing wait at any timing. Each kernel notes
+// * Memory. The host cannot touch it: tensors' addresses are closed pages, and kernels use a second mapping
+// of
+//   the same memory. Host tensors with dimensions among an operator's arguments are errors, as on CUDA, and
+//   so are host scalars of fused kernels and in lists of tensors. Pinned memory is closed to the host while
+//   an asynchronous copy to it is under way, and to writes during one from it.
+// * Order. Vector clocks of streams, events and host threads find a missing wait at any timing. Each kernel
+// notes
 //   the bytes that it reads and writes; a conflict with an earlier kernel that is not ordered before it is a
 //   finding. Freed blocks keep their history, so that a block freed or reused too early is found. Of a tensor
 //   with gaps, the bytes between its first and last element count.
-// * Threads. Each host thread has a clock: what it has waited for itself, or has learned by join_this_thread().
+// * Threads. Each host thread has a clock: what it has waited for itself, or has learned by
+// join_this_thread().
 //   A new thread's clock is empty. Backward must run on the caller's thread
-//   (c10::AutogradState::get_tls_state().set_multithreading_enabled(false)), since libtorch's own threads pass
-//   on no clock. Pages of pinned memory open for all threads once one has waited.
-// * Time. In late mode kernels run when something that is ordered after them is waited for, so that a missing wait
+//   (c10::AutogradState::get_tls_state().set_multithreading_enabled(false)), since libtorch's own threads
+//   pass on no clock. Pages of pinned memory open for all threads once one has waited.
+// * Time. In late mode kernels run when something that is ordered after them is waited for, so that a missing
+// wait
 //   gives wrong numbers, too. Kernels whose outputs are not known at their launch, and those that draw random
 //   numbers, run at once, with all that is ordered before them.
 //
@@ -89,8 +93,8 @@ void join_this_thread(const HostClock& clock);
 // An event that the host does not know to be over is ready at the query after `queries` others.
 void set_event_latency(int queries);
 
-// Runs `work` as a kernel on the current stream of the current device. `ranges`: addresses of device memory, or
-// of pinned memory, that it uses. `work` reaches them by shadow(), may block, and runs on any thread.
+// Runs `work` as a kernel on the current stream of the current device. `ranges`: addresses of device memory,
+// or of pinned memory, that it uses. `work` reaches them by shadow(), may block, and runs on any thread.
 struct Range {
   const void* data;
   int64_t bytes;
@@ -114,13 +118,13 @@ int tutti_device_count();
 // Their c10::DeviceType.
 int tutti_device_type();
 
-// Installs the test device. `options`: a list, separated by commas, of "late" (late mode) and "report" (a summary
-// with all findings goes to stderr when the process exits). A host access to device memory is named on stderr
-// before the process dies of it. Later calls only set the mode.
+// Installs the test device. `options`: a list, separated by commas, of "late" (late mode) and "report" (a
+// summary with all findings goes to stderr when the process exits). A host access to device memory is named
+// on stderr before the process dies of it. Later calls only set the mode.
 void tutti_device_start(const char* options);
 
-// Snapshots of the calling thread's clock, for messages between threads: tutti_device_clock() makes one, which the
-// caller owns and tutti_device_forget() frees; tutti_device_join() is join_this_thread().
+// Snapshots of the calling thread's clock, for messages between threads: tutti_device_clock() makes one,
+// which the caller owns and tutti_device_forget() frees; tutti_device_join() is join_this_thread().
 void* tutti_device_clock();
 void tutti_device_join(void* snapshot);
 void tutti_device_forget(void* snapshot);

@@ -40,14 +40,14 @@ TEST_P(TrainingOnTheDevice, HasTheBitsOfTheCpu) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Of, TrainingOnTheDevice,
-    testing::Values(Case{"Mlp", {Net::kMlp}}, Case{"Conv", {Net::kConv}}, Case{"Gpt", {Net::kGpt}},
-                    Case{"MlpInBfloat16", {Net::kMlp, 3, at::kBFloat16}},
-                    Case{"ConvInBfloat16", {Net::kConv, 3, at::kBFloat16}},
-                    Case{"GptInBfloat16", {Net::kGpt, 3, at::kBFloat16}},
-                    Case{"MlpInFloat16", {Net::kMlp, 3, at::kHalf}}),
-    [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Of, TrainingOnTheDevice,
+                         testing::Values(Case{"Mlp", {Net::kMlp}}, Case{"Conv", {Net::kConv}},
+                                         Case{"Gpt", {Net::kGpt}},
+                                         Case{"MlpInBfloat16", {Net::kMlp, 3, at::kBFloat16}},
+                                         Case{"ConvInBfloat16", {Net::kConv, 3, at::kBFloat16}},
+                                         Case{"GptInBfloat16", {Net::kGpt, 3, at::kBFloat16}},
+                                         Case{"MlpInFloat16", {Net::kMlp, 3, at::kHalf}}),
+                         [](const auto& info) { return info.param.name; });
 
 }  // namespace
 }  // namespace tutti::test_device
