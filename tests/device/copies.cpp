@@ -20,6 +20,11 @@ at::Tensor pinned_alias(const at::Tensor& host) {
   return at::from_blob(data, host.sizes(), host.strides(), host.options());
 }
 
+// A late copy reads what the host's memory holds at the launch.
+at::Tensor as_it_is_now(const at::Tensor& host) {
+  return state().order.mode == Mode::kLate ? host.clone() : host;
+}
+
 void note(const Kernel& kernel, const at::Tensor& tensor, bool write) {
   const Extent bytes = extent(tensor);
   state().memory.note(kernel, bytes.begin, bytes.end, write);
@@ -48,15 +53,15 @@ void copy_on_devices(const at::Tensor& from, const at::Tensor& to) {
 void copy_to_device(const at::Tensor& from, const at::Tensor& to, bool non_blocking) {
   State& s = state();
   Aliases aliases;
-  const bool pinned = non_blocking && is_pinned(from);
-  const auto work = copying(pinned ? pinned_alias(from) : from.clone(), aliases.of(to));
+  const bool pinned = is_pinned(from);
+  const auto work = copying(pinned ? pinned_alias(from) : as_it_is_now(from), aliases.of(to));
   const int stream = current_stream(to.device().index());
   Lock lock(s.mutex);
   const Kernel kernel = s.order.launch("copy to device", stream);
   ++s.order.counters.copies_to_device;
-  if (is_pinned(from)) note(kernel, from, false);
+  if (pinned) note(kernel, from, false);
   note(kernel, to, true);
-  if (pinned) s.memory.close_pinned(kernel, from.const_data_ptr(), /*to_reads=*/false);
+  if (pinned && non_blocking) s.memory.close_pinned(kernel, from.const_data_ptr(), /*to_reads=*/false);
   s.order.submit(lock, kernel, work);
   if (!non_blocking) host_wait(lock, s.order.mark(stream), "copy to device");
 }

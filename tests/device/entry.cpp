@@ -14,13 +14,14 @@ namespace {
 struct sigaction handler_before;
 
 // Names the block on stderr. The access is then repeated, under the handler that was there before.
-void name_fault(int, siginfo_t* info, void*) {
+void name_fault(int number, siginfo_t* info, void*) {
   Lock lock(state().mutex, std::try_to_lock);
   if (lock.owns_lock()) {
     const std::string text = state().memory.describe(info->si_addr);
     if (!text.empty()) std::fprintf(stderr, "the host touched %s\n", text.c_str());
   }
   sigaction(SIGSEGV, &handler_before, nullptr);
+  if (info->si_code <= 0) std::raise(number);  // sent by a process, so that nothing would repeat it
 }
 
 void name_faults() {

@@ -18,7 +18,10 @@ namespace {
 
 constexpr c10::DispatchKeySet kCpuKernels(c10::DispatchKey::CPU);
 
-bool is_fused(const std::string& name) { return name.find("::_fused_") != std::string::npos; }
+// CUDA's kernels read their scalars by address.
+bool is_fused(const std::string& name) {
+  return name.find("::_fused_") != std::string::npos || name.find("::_amp_") != std::string::npos;
+}
 
 // Operators whose results have a size that the host must read.
 bool has_sizes_of_data(const std::string& name) {
