@@ -1,0 +1,76 @@
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <sstream>
+#include <string>
+
+#include "tests/device/state.h"
+#include "tests/device/streams.h"
+
+namespace tutti::test_device {
+
+namespace {
+
+struct sigaction handler_before;
+
+// Names the block on stderr. The access is then repeated, under the handler that was there before.
+void name_fault(int number, siginfo_t* info, void*) {
+  Lock lock(state().mutex, std::try_to_lock);
+  if (lock.owns_lock()) {
+    const std::string text = state().memory.describe(info->si_addr);
+    if (!text.empty()) std::fprintf(stderr, "the host touched %s\n", text.c_str());
+  }
+  sigaction(SIGSEGV, &handler_before, nullptr);
+  if (info->si_code <= 0) std::raise(number);  // sent by a process, so that nothing would repeat it
+}
+
+void name_faults() {
+  struct sigaction action {};
+  action.sa_sigaction = name_fault;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  sigaction(SIGSEGV, &action, &handler_before);
+}
+
+void report() {
+  const Counters c = counters();
+  std::ostringstream text;
+  text << "test device: " << c.kernels << " kernels, " << c.late_kernels << " late, " << c.copies_to_device
+       << " copies to the device, " << c.copies_to_host << " to the host, " << c.host_waits
+       << " host waits, peak " << peak_bytes(current_device()) << " bytes\n";
+  for (const auto& [cause, count] : host_waits()) text << "  host waits: " << cause << ", " << count << "\n";
+  for (const std::string& finding : take_findings()) text << "  finding: " << finding << "\n";
+  std::fputs(text.str().c_str(), stderr);
+}
+
+void start(const std::string& options) {
+  install();
+  bool late = false, reports = false;
+  std::istringstream in(options);
+  for (std::string option; std::getline(in, option, ',');) {
+    TORCH_CHECK(option == "late" || option == "report", "the test device has no option '", option,
+                "'; it has: late, report");
+    late = late || option == "late";
+    reports = reports || option == "report";
+  }
+  set_mode(late ? Mode::kLate : Mode::kEager);
+  static const bool names = (name_faults(), true);
+  static bool is_reported = false;
+  if (reports && !std::exchange(is_reported, true)) std::atexit(report);
+  static_cast<void>(names);
+}
+
+}  // namespace
+
+}  // namespace tutti::test_device
+
+using namespace tutti::test_device;
+
+extern "C" {
+
+int tutti_device_count() { return kDevices; }
+int tutti_device_type() { return static_cast<int>(kType); }
+void tutti_device_start(const char* options) { start(options); }
+void* tutti_device_clock() { return new HostClock(clock_of_this_thread()); }
+void tutti_device_join(void* snapshot) { join_this_thread(*static_cast<HostClock*>(snapshot)); }
+void tutti_device_forget(void* snapshot) { delete static_cast<HostClock*>(snapshot); }
+}

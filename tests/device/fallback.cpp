@@ -1,0 +1,235 @@
+#include "tests/device/fallback.h"
+
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "tests/device/state.h"
+#include "tests/device/streams.h"
+
+namespace tutti::test_device {
+
+namespace {
+
+constexpr c10::DispatchKeySet kCpuKernels(c10::DispatchKey::CPU);
+
+// CUDA's kernels read their scalars by address.
+bool is_fused(const std::string& name) {
+  return name.find("::_fused_") != std::string::npos || name.find("::_amp_") != std::string::npos;
+}
+
+// Operators whose results have a size that the host must read.
+bool has_sizes_of_data(const std::string& name) {
+  static constexpr std::array kNames{"nonzero", "masked_select", "bincount",
+                                     "_unique", "unique_",       "repeat_interleave.Tensor"};
+  if (!name.starts_with("aten::")) return false;
+  const std::string_view rest = std::string_view(name).substr(6);
+  return std::ranges::any_of(kNames, [&](std::string_view one) { return rest.starts_with(one); });
+}
+
+bool is_tensor(const c10::Argument& result) { return result.type()->isSubtypeOf(*c10::TensorType::get()); }
+bool is_list(const c10::Argument& result) { return result.type()->kind() == c10::TypeKind::ListType; }
+
+// One call of an operator, whose arguments and then results are on a stack.
+class Call {
+ public:
+  Call(const c10::OperatorHandle& op, torch::jit::Stack& stack)
+      : op_(op), stack_(stack), name_(c10::toString(op.schema().operator_name())) {}
+
+  void run() {
+    convert_arguments();
+    State& s = state();
+    Lock lock(s.mutex);
+    const Kernel kernel = s.order.launch(name_, current_stream(device()));
+    for (const Use& one : uses_) {
+      const Extent bytes = extent(one.tensor);
+      s.memory.note(kernel, bytes.begin, bytes.end, one.write);
+    }
+    if (s.order.mode == Mode::kLate && may_wait())
+      run_late(lock, kernel);
+    else
+      run_now(lock, kernel);
+  }
+
+ private:
+  enum class Role { kArgument, kOfAList, kIndex };
+  struct Use {
+    at::Tensor tensor;
+    bool write;
+  };
+
+  const c10::FunctionSchema& schema() const { return op_.schema(); }
+  std::size_t first() const { return stack_.size() - schema().arguments().size(); }
+  int device() const { return device_ >= 0 ? device_ : current_device(); }
+  void convert_arguments();
+  void convert(c10::IValue& value, bool write);
+  at::Tensor convert(const at::Tensor& tensor, bool write, Role role);
+  void check_host_tensor(const at::Tensor& tensor, Role role) const;
+  void check_device(const at::Tensor& tensor);
+  bool may_wait() const;
+  bool host_waits() const;
+  void run_now(Lock& lock, const Kernel& kernel);
+  void run_late(Lock& lock, const Kernel& kernel);
+  void convert_results();
+
+  const c10::OperatorHandle& op_;
+  torch::jit::Stack& stack_;
+  const std::string name_;
+  Aliases aliases_;
+  std::vector<Use> uses_;
+  int device_ = -1;
+  bool writes_arguments_ = false;
+  bool allocates_out_ = false;
+  bool draws_ = false;
+  bool has_mask_ = false;  // an index of truth values
+};
+
+void Call::convert_arguments() {
+  for (std::size_t i = 0; i < schema().arguments().size(); ++i) {
+    const c10::AliasInfo* const alias = schema().arguments()[i].alias_info();
+    draws_ = draws_ || schema().arguments()[i].name() == "generator";
+    convert(stack_[first() + i], alias && alias->isWrite());
+  }
+}
+
+void Call::convert(c10::IValue& value, bool write) {
+  writes_arguments_ = writes_arguments_ || write;
+  if (value.isTensor()) {
+    value = convert(value.toTensor(), write, Role::kArgument);
+  } else if (value.isTensorList()) {
+    c10::List<at::Tensor> list;
+    for (const at::Tensor& one : value.toTensorVector()) list.push_back(convert(one, write, Role::kOfAList));
+    value = std::move(list);
+  } else if (value.isOptionalTensorList()) {
+    c10::List<std::optional<at::Tensor>> list;
+    for (const std::optional<at::Tensor>& one : value.toOptionalTensorVector()) {
+      has_mask_ = has_mask_ || (one && one->defined() && c10::isIntegralType(one->scalar_type(), true) &&
+                                one->element_size() == 1);
+      list.push_back(one ? std::optional(convert(*one, write, Role::kIndex)) : std::nullopt);
+    }
+    value = std::move(list);
+  } else if (value.isDevice() && value.toDevice().type() == kType) {
+    device_ = value.toDevice().has_index() ? value.toDevice().index() : current_device();
+    value = c10::Device(c10::kCPU);
+  }
+}
+
+// Kernels may run late, so they keep what host tensors hold now.
+at::Tensor Call::convert(const at::Tensor& tensor, bool write, Role role) {
+  if (!on_device(tensor)) {
+    if (!tensor.defined()) return tensor;
+    check_host_tensor(tensor, role);
+    const bool is_fixed = tensor.unsafeGetTensorImpl()->is_wrapped_number();
+    return state().order.mode == Mode::kLate && !is_fixed ? tensor.clone() : tensor;
+  }
+  check_device(tensor);
+  uses_.push_back({tensor, write});
+  allocates_out_ = allocates_out_ || (write && tensor.storage().nbytes() == 0);
+  return aliases_.of(tensor);
+}
+
+// As on CUDA: host tensors may be indices, and scalars of kernels that take them by value.
+void Call::check_host_tensor(const at::Tensor& tensor, Role role) const {
+  const bool is_scalar = tensor.dim() == 0 && role == Role::kArgument && !is_fused(name_);
+  TORCH_CHECK(role == Role::kIndex || is_scalar, name_,
+              ": expected all tensors to be on the same device, but found at least two: test and ",
+              tensor.device());
+}
+
+void Call::check_device(const at::Tensor& tensor) {
+  const int device = tensor.device().index();
+  TORCH_CHECK(device_ < 0 || device_ == device, name_,
+              ": expected all tensors to be on the same device, but found at least two: test:", device_,
+              " and test:", device);
+  device_ = device;
+}
+
+// A kernel may run later if all that it gives is in memory that it was given.
+bool Call::may_wait() const {
+  if (!writes_arguments_ || allocates_out_ || draws_ || host_waits()) return false;
+  for (const c10::Argument& result : schema().returns())
+    if (!is_tensor(result) || !result.alias_info() || !result.alias_info()->isWrite()) return false;
+  return true;
+}
+
+bool Call::host_waits() const {
+  if (has_mask_ || has_sizes_of_data(name_)) return true;
+  for (const c10::Argument& result : schema().returns())
+    if (!is_tensor(result) && !is_list(result)) return true;
+  return false;
+}
+
+void Call::run_now(Lock& lock, const Kernel& kernel) {
+  const bool waits = host_waits();
+  state().order.run_now(lock, kernel, [&] {
+    const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::DispatchKey::AutocastCPU);
+    op_.redispatchBoxed(kCpuKernels, &stack_);
+    convert_results();
+  });
+  if (waits) host_wait(lock, state().order.mark(kernel.stream), name_);
+}
+
+void Call::convert_results() {
+  const int on = device();
+  if (writes_arguments_) aliases_.follow_resized(on);
+  for (std::size_t i = stack_.size() - schema().returns().size(); i < stack_.size(); ++i) {
+    c10::IValue& value = stack_[i];
+    if (value.isTensor()) {
+      value = aliases_.back(value.toTensor(), on);
+    } else if (value.isTensorList()) {
+      c10::List<at::Tensor> list;
+      for (const at::Tensor& one : value.toTensorVector()) list.push_back(aliases_.back(one, on));
+      value = std::move(list);
+    }
+  }
+}
+
+// The kernel keeps aliases alone, since device memory may be freed before it runs.
+void Call::run_late(Lock& lock, const Kernel& kernel) {
+  const auto begin = stack_.begin() + static_cast<std::ptrdiff_t>(first());
+  auto arguments = std::make_shared<torch::jit::Stack>(begin, stack_.end());
+  torch::jit::Stack results;
+  for (const c10::Argument& result : schema().returns()) {
+    for (std::size_t i = 0; i < arguments->size(); ++i) {
+      const c10::AliasInfo* const alias = schema().arguments()[i].alias_info();
+      if (alias && alias->isWrite() && alias->beforeSets() == result.alias_info()->beforeSets())
+        results.emplace_back(aliases_.back((*arguments)[i].toTensor(), device()));
+    }
+  }
+  torch::jit::drop(stack_, schema().arguments().size());
+  for (c10::IValue& one : results) stack_.push_back(std::move(one));
+  state().order.submit(lock, kernel, [op = op_, arguments] {
+    // libtorch returns several outputs as references into a stack that it has emptied.
+    const torch::jit::Stack kept = *arguments;
+    const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::DispatchKey::AutocastCPU);
+    op.redispatchBoxed(kCpuKernels, arguments.get());
+  });
+}
+
+}  // namespace
+
+void fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) { Call(op, *stack).run(); }
+
+void run_kernel(const std::string& name, const std::vector<at::Tensor>& reads,
+                const std::function<void(Aliases& aliases, int device)>& work) {
+  State& s = state();
+  const int device = reads.at(0).device().index();
+  Aliases aliases;
+  Lock lock(s.mutex);
+  const Kernel kernel = s.order.launch(name, current_stream(device));
+  for (const at::Tensor& one : reads) {
+    const Extent bytes = extent(one);
+    s.memory.note(kernel, bytes.begin, bytes.end, false);
+  }
+  s.order.run_now(lock, kernel, [&] {
+    const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::DispatchKey::AutocastCPU);
+    work(aliases, device);
+  });
+}
+
+}  // namespace tutti::test_device

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tests/device/aliases.h"
+
+namespace tutti::test_device {
+
+// Runs the CPU kernel of an operator on aliases of the device's tensors.
+void fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack);
+
+// A kernel that is no operator's: notes `reads` and runs `work` now, on the stream of the first of them.
+// `work` makes CPU tensors of device tensors and gives its results back by `aliases`.
+void run_kernel(const std::string& name, const std::vector<at::Tensor>& reads,
+                const std::function<void(Aliases& aliases, int device)>& work);
+
+}  // namespace tutti::test_device

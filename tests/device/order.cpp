@@ -1,0 +1,137 @@
+#include "tests/device/order.h"
+
+#include <utility>
+
+namespace tutti::test_device {
+
+namespace {
+thread_local const Kernel* running = nullptr;
+}  // namespace
+
+Clock& host_clock() {
+  thread_local Clock clock;
+  return clock;
+}
+
+const Kernel* running_kernel() { return running; }
+
+// A kernel that runs: done when this object goes, whether the kernel has thrown or not.
+class Order::Place {
+ public:
+  Place(Order& order, Lock& lock, const Kernel& kernel) : order_(order), lock_(lock), kernel_(kernel) {}
+  Place(const Place&) = delete;
+  Place& operator=(const Place&) = delete;
+  ~Place() {
+    if (!lock_.owns_lock()) lock_.lock();
+    order_.streams_[static_cast<std::size_t>(kernel_.stream)].done = kernel_.number;
+    order_.changed_.notify_all();
+  }
+
+ private:
+  Order& order_;
+  Lock& lock_;
+  const Kernel& kernel_;
+};
+
+Order::Order() : streams_(kDevices * kStreamsOfADevice) {}
+
+Kernel Order::launch(const std::string& name, int stream) {
+  Stream& s = streams_[static_cast<std::size_t>(stream)];
+  s.clock.join(host_clock());
+  Kernel kernel{&*names_.insert(name).first, stream, ++s.launched, s.clock};
+  s.clock.set(stream, kernel.number);
+  ++counters.kernels;
+  ++kernels[name];
+  return kernel;
+}
+
+void Order::run_now(Lock& lock, const Kernel& kernel, const std::function<void()>& work) {
+  const Place place(*this, lock, kernel);
+  complete(lock, kernel.after);
+  lock.unlock();
+  struct Running {
+    const Kernel* outer;
+    explicit Running(const Kernel& kernel) : outer(std::exchange(running, &kernel)) {}
+    ~Running() { running = outer; }
+  } const now(kernel);
+  work();
+}
+
+void Order::submit(Lock& lock, const Kernel& kernel, std::function<void()> work) {
+  if (mode == Mode::kEager) return run_now(lock, kernel, work);
+  ++counters.late_kernels;
+  streams_[static_cast<std::size_t>(kernel.stream)].queue.push_back({kernel, std::move(work)});
+}
+
+void Order::run_late(Lock& lock, Late late) {
+  const Place place(*this, lock, late.kernel);
+  complete(lock, late.kernel.after);
+  lock.unlock();
+  const Kernel* const outer = std::exchange(running, nullptr);
+  std::exception_ptr failure;
+  try {
+    late.work();
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  late.work = {};
+  running = outer;
+  lock.lock();
+  if (failure && !failure_) failure_ = failure;
+}
+
+// A kernel that is neither done nor the next of the queue is run by another thread now.
+void Order::complete(Lock& lock, int stream, uint64_t kernel) {
+  Stream& s = streams_[static_cast<std::size_t>(stream)];
+  while (s.done < kernel) {
+    if (s.queue.empty() || s.queue.front().kernel.number != s.done + 1) {
+      changed_.wait(lock);
+      continue;
+    }
+    Late late = std::move(s.queue.front());
+    s.queue.pop_front();
+    run_late(lock, std::move(late));
+  }
+}
+
+void Order::complete(Lock& lock, const Clock& clock) {
+  for (int stream = 0; stream < clock.streams(); ++stream) complete(lock, stream, clock.at(stream));
+}
+
+Clock Order::mark(int stream) {
+  Stream& s = streams_[static_cast<std::size_t>(stream)];
+  s.clock.join(host_clock());
+  return s.clock;
+}
+
+void Order::make_wait(int stream, const Clock& clock) {
+  Stream& s = streams_[static_cast<std::size_t>(stream)];
+  s.clock.join(host_clock());
+  s.clock.join(clock);
+}
+
+void Order::host_wait(Lock& lock, const Clock& clock, const std::string& cause) {
+  if (!host_clock().covers(clock)) {
+    ++counters.host_waits;
+    ++waits[cause];
+  }
+  learn(lock, clock);
+}
+
+void Order::learn(Lock& lock, const Clock& clock) {
+  complete(lock, clock);
+  join(clock);
+  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+}
+
+void Order::join(const Clock& clock) {
+  host_clock().join(clock);
+  known_.join(clock);
+}
+
+void Order::run_all(Lock& lock) {
+  for (int stream = 0; stream < kDevices * kStreamsOfADevice; ++stream)
+    complete(lock, stream, launched(stream));
+}
+
+}  // namespace tutti::test_device
