@@ -119,6 +119,7 @@ std::unique_ptr<Workers> workers_of(const RankEnvironment& environment, const Da
 
 RankActors add_rank(Scheduler& scheduler, const Job& job, RankEnvironment& environment) {
   const int rank = environment.rank();
+  const Device device = job.device(environment.memory_slot);
   auto& disk = *environment.disk;
   auto& log = *environment.log;
   auto& recorder = *environment.recorder;
@@ -138,9 +139,9 @@ RankActors add_rank(Scheduler& scheduler, const Job& job, RankEnvironment& envir
                                  recorder, workers_of(environment, evaluator.loading)));
   }
   scheduler.install(actors.compute,
-                    std::make_unique<Compute>(job, Compute::Place{rank, job.device(environment.memory_slot)},
+                    std::make_unique<Compute>(job, Compute::Place{rank, device},
                                               std::move(listeners), actors, disk, log, recorder));
-  scheduler.install(actors.sync, std::make_unique<Sync>(environment.groups, *environment.transport,
+  scheduler.install(actors.sync, std::make_unique<Sync>(environment.groups, device, *environment.transport,
                                                         actors.supervisor, recorder));
   scheduler.install(actors.checkpointer,
                     std::make_unique<Checkpointer>(disk, job.checkpoints, rank, actors.supervisor, recorder));

@@ -37,7 +37,7 @@ LocalRunResult train_in_one_process(const Setting& recipe, const LocalRunOptions
   Job job = make_job(recipe, {options.ranks, options.run_dir, options.resume, options.fresh_seed,
                               options.live ? fresh_nonce() : "local"});
   if (options.prepare) options.prepare(job);
-  LocalRanks ranks(job.mesh(), scheduling_of(options));
+  LocalRanks ranks(job, scheduling_of(options));
   TokenScheduler& scheduler = ranks.scheduler();
   std::list<CrashReport> crashes;
   std::vector<ActorId> supervisors;

@@ -13,6 +13,7 @@
 #include "collectives/mpi/group.h"
 #include "collectives/mpi/transport.h"
 #include "collectives/mpi/world.h"
+#include "collectives/staged/group.h"
 #include "commands/live_environment.h"
 #include "commands/start_agreement.h"
 #include "io/checkpoint/checkpoint.h"
@@ -183,7 +184,9 @@ Exit train_under_mpi(MpiWorld& world, const Clock& clock, StartRequest request, 
     };
     const bool ordered = job.settings.collectives.reduction == Reduction::kOrdered;
     RankEnvironment connected{.transport = transport, .host = request.host, .hosts = hosts_of(world)};
-    connected.groups = make_groups(ordered ? group : make(world.all_ranks()), job.mesh(), world.rank(), make);
+    connected.groups = stage_groups(
+        make_groups(ordered ? group : make(world.all_ranks()), job.mesh(), world.rank(), make), job.device(0),
+        make);
     return run(job, std::move(connected));
   });
 }

@@ -133,12 +133,13 @@ struct SetPlan {
   static constexpr const char* kName = "SetPlan";
   std::vector<PlanEntry> entries;
 };
-// This rank's input of an entry is ready.
+// This rank's input of an entry is ready, or, on a device, its work is launched.
 struct RunEntry {
   static constexpr const char* kName = "RunEntry";
   int index = 0;
   int64_t step = 0;
   at::Tensor whole = {};  // in this pass, instead of PlanEntry::whole
+  StreamOrder ready = {};  // of what the entry reads and writes
 };
 // Asked -> EntryDone, when an entry that runs in this pass is done. The sender's rank counts as waiting.
 struct AwaitEntry {
@@ -148,21 +149,24 @@ struct AwaitEntry {
 struct EntryDone {
   static constexpr const char* kName = "EntryDone";
   bool finite = true;  // Work::finite
+  StreamOrder done = {};
 };
 // Asked -> PassDone, when all entries are done. Entries that are not ready run with the present contents of
 // their tensors. A gather without a `whole` serves the other ranks.
 struct FinishStep {
   static constexpr const char* kName = "FinishStep";
   int64_t step = 0;
+  StreamOrder ready = {};  // of the tensors of entries that are not ready
 };
 struct PassDone {
   static constexpr const char* kName = "PassDone";
   bool finite = true;  // the sums of the pass (Work::finite)
+  StreamOrder done = {};
 };
 // Asked -> Summed: a float64 all-reduce outside a pass, for example of an evaluation's metrics.
 struct SumDoubles {
   static constexpr const char* kName = "SumDoubles";
-  at::Tensor values;
+  at::Tensor values;  // of the host
   GroupRole group = GroupRole::kWorld;
 };
 struct Summed {

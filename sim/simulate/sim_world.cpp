@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "collectives/staged/group.h"
 #include "io/checkpoint/tensor_source.h"
 #include "job/run_journal.h"
 #include "runtime/actor/stop_token.h"
@@ -210,7 +211,8 @@ RankEnvironment SimWorld::environment_of(int rank) {
     return wrapped(seams_.group, factory->make(ranks));
   };
   const Mesh mesh = job_.mesh();
-  environment.groups = make_groups(make(mesh.ranks()), mesh, rank, make);
+  environment.groups =
+      stage_groups(make_groups(make(mesh.ranks()), mesh, rank, make), job_.device(rank), make);
   environment.transport = wrapped(seams_.transport, network_.transport(rank));
   environment.clock = std::make_shared<SimClock>(scheduler_);
   environment.recorder = std::make_shared<SimRecorder>(

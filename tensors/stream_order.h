@@ -1,0 +1,33 @@
+#pragma once
+
+#include <memory>
+
+#include "tensors/device.h"
+
+namespace c10 {
+struct Event;
+}
+
+namespace tutti {
+
+// A place in the work of a device's stream: everything that was launched before `record`. Travels in messages
+// between actors, whose streams wait for each other's work where their threads do not. On the CPU, and if
+// default-made, it is always over, and nothing waits.
+class StreamOrder {
+ public:
+  StreamOrder() = default;
+  // The work so far of this thread's current stream of the device.
+  static StreamOrder record(const Device& device);
+
+  // Later work of this thread's current stream begins when that work is over. The host does not wait.
+  void wait() const;
+  // True if that work is over. Never blocks.
+  bool over() const;
+  // Blocks the host until it is over.
+  void synchronize() const;
+
+ private:
+  std::shared_ptr<const c10::Event> event_;
+};
+
+}  // namespace tutti
