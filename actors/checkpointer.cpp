@@ -1,6 +1,6 @@
 #include "actors/checkpointer.h"
 
-#include <ATen/ops/empty_like.h>
+#include <ATen/ops/empty.h>
 
 #include <utility>
 
@@ -46,7 +46,7 @@ void Checkpointer::save(Context& context, Envelope& envelope) {
   if (!snapshot.for_good)
     copy(snapshot.pieces);
   else  // without a copy, for which there may be no memory
-    for (auto& piece : snapshot.pieces) piece.tensor = piece.tensor.contiguous();
+    for (auto& piece : snapshot.pieces) piece.tensor = piece.tensor.contiguous().cpu();
   context.reply(envelope, SnapshotCopied{});
   in_flight_ = rank_ == 0;
   context.send(supervisor_, write(snapshot));
@@ -63,7 +63,7 @@ int64_t Checkpointer::reserve(const std::vector<CheckpointPiece>& pieces) {
 at::Tensor& Checkpointer::copy_of(const CheckpointPiece& piece) {
   at::Tensor& copy = copies_[piece.name];
   if (!copy.defined() || copy.sizes() != piece.tensor.sizes() || copy.dtype() != piece.tensor.dtype())
-    copy = at::empty_like(piece.tensor, at::MemoryFormat::Contiguous);
+    copy = at::empty(piece.tensor.sizes(), piece.tensor.scalar_type());
   return copy;
 }
 

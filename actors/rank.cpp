@@ -21,9 +21,11 @@ namespace {
 constexpr Nanoseconds kAbandonDelay = std::chrono::seconds(3);  // after a destination's own time limit
 static_assert(LogWriter::kMostToFinish + kAbandonDelay <= kLogsEndWithin);
 
+std::string name_of(const Device& device) { return device.is_cpu() ? "cpu" : device.name; }
+
 Progress::Facts facts_of(const Job& job, const RankEnvironment& environment) {
   return {.model = job.model_name(),
-          .device = "cpu",  // job.cpp refuses others
+          .device = name_of(job.device(environment.memory_slot)),
           .threads = job.settings.device.threads,
           .hosts = environment.hosts,
           .seed = job.seed};
@@ -136,7 +138,7 @@ RankActors add_rank(Scheduler& scheduler, const Job& job, RankEnvironment& envir
                                  recorder, workers_of(environment, evaluator.loading)));
   }
   scheduler.install(actors.compute,
-                    std::make_unique<Compute>(job, Compute::Place{rank, environment.memory_slot},
+                    std::make_unique<Compute>(job, Compute::Place{rank, job.device(environment.memory_slot)},
                                               std::move(listeners), actors, disk, log, recorder));
   scheduler.install(actors.sync, std::make_unique<Sync>(environment.groups, *environment.transport,
                                                         actors.supervisor, recorder));

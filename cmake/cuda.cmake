@@ -36,7 +36,7 @@ function(tutti_cuda_library)
     ${CMAKE_SOURCE_DIR}/collectives/nccl/entry.cpp
     ${CMAKE_SOURCE_DIR}/collectives/nccl/group.cpp
     ${CMAKE_SOURCE_DIR}/tensors/cuda/device.cu)
-  tutti_stamp(tutti_cuda)
+  tutti_stamp(tutti_cuda tutti_device)
   target_include_directories(tutti_cuda SYSTEM PRIVATE ${TUTTI_NCCL_INCLUDE}
                                                        ${CMAKE_CUDA_TOOLKIT_INCLUDE_DIRECTORIES})
   # Linked even if no symbol is used: the kernels register themselves when the library is loaded.

@@ -2,9 +2,9 @@
 set(TUTTI_BUILD_STAMP "tutti ${PROJECT_VERSION}, libtorch ${TUTTI_TORCH_VERSION}, ")
 string(APPEND TUTTI_BUILD_STAMP "${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}")
 
-# tutti_stamp(target): `target` exports the C function const char* <target>_build_stamp().
-function(tutti_stamp target)
-  set(TUTTI_STAMPED ${target})
+# tutti_stamp(target name): `target` exports the C function const char* <name>_build_stamp().
+function(tutti_stamp target name)
+  set(TUTTI_STAMPED ${name})
   set(source ${CMAKE_BINARY_DIR}/${target}_build_stamp.cpp)
   configure_file(${CMAKE_SOURCE_DIR}/cmake/build_stamp.cpp.in ${source} @ONLY)
   target_sources(${target} PRIVATE ${source})

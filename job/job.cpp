@@ -24,6 +24,7 @@
 #include "job/written_files.h"
 #include "recipe/toml_reader.h"
 #include "runtime/disk.h"
+#include "runtime/launcher.h"
 #include "runtime/process/this_process.h"
 #include "runtime/text.h"
 #include "runtime/user_errors.h"
@@ -120,9 +121,24 @@ void require_folder(const Setting& recipe, const JobOptions& options) {
     if (part.native().size() > NAME_MAX) folder.fail("expected names of at most 255 bytes");
 }
 
-void require_cpu(const Setting& recipe) {
-  const Setting& backend = recipe.at("collectives").at("backend");
-  if (backend.text() == "nccl") backend.fail("NCCL needs GPUs, and this build trains on CPUs");
+// "auto" takes the CPU where anything lacks: a driver, a GPU, this build's part for GPUs.
+std::shared_ptr<const DeviceLibrary> open_devices(const Setting& section, const std::string& kind) {
+  if (kind == "cpu" || (kind == "auto" && !DeviceLibrary::has_gpu_driver())) return nullptr;
+  try {
+    auto library = DeviceLibrary::load(kind == "auto" ? "cuda" : kind);
+    if (library->device_count() > 0) return library;
+    if (kind != "auto") throw UserError("the driver shows no GPU");
+  } catch (const UserError& error) {
+    if (kind != "auto") section.at("kind").fail(error);
+  }
+  return nullptr;
+}
+
+void require_gpus_for_nccl(const Job& job) {
+  const Setting& backend = job.recipe.at("collectives").at("backend");
+  if (backend.text() == "nccl" && !job.devices)
+    backend.fail("NCCL needs GPUs, and [device] kind = " + job.recipe.at("device").at("kind").toml() +
+                 " is the CPU here");
 }
 
 void require_deterministic_reduction(const Job& job) {
@@ -361,6 +377,11 @@ RankTopology Job::topology(int rank) const {
   return place;
 }
 
+Device Job::device(int memory_slot) const {
+  if (!devices) return {.memory_slot = memory_slot};
+  return devices->device(launched_local_rank() + memory_slot, memory_slot);
+}
+
 void Job::describe_to(State& state, int rank) const {
   state.run_name = settings.run_name;
   state.run_dir = run_dir;
@@ -424,7 +445,10 @@ namespace {
 void require_consistent_recipe(Job& job) {
   MistakeCollector mistakes;
   mistakes.collect([&] { job.from = start_from(job.recipe, job.resume); });
-  mistakes.collect([&] { require_cpu(job.recipe); });
+  mistakes.collect([&] {
+    job.devices = open_devices(job.recipe.at("device"), job.settings.device.kind);
+    require_gpus_for_nccl(job);
+  });
   mistakes.collect([&] { require_deterministic_reduction(job); });
   mistakes.collect([&] { require_whole_shard_groups(job); });
   mistakes.collect([&] { check_loggers(job.recipe); });

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "collectives/device_library.h"
 #include "collectives/mesh.h"
 #include "data/dataset.h"
 #include "data/readers/make_dataset.h"
@@ -45,6 +46,7 @@ struct Job {
   std::string resume;       // of the command line: "", "auto", or a path
   StartFrom from;
   PluginLibraryPtr plugin;  // may be null
+  std::shared_ptr<const DeviceLibrary> devices;  // of [device]; null: the CPU
   DatasetPtr train;         // with per-rank datasets: of the first rank of this process
   PerRankData per_rank_train;
   std::vector<Evaluator> evaluators;  // labels differ
@@ -62,11 +64,14 @@ struct Job {
   const DatasetPtr& train_of(int rank) const { return per_rank_train.of(rank, train); }
   Mesh mesh() const;  // of all ranks
   RankTopology topology(int rank) const;
+  // Of a rank whose memory the meter counts under this slot, which is its number among the ranks of this
+  // process.
+  Device device(int memory_slot) const;
   int data_world() const { return topology(0).data_world; }
   // Samples of an epoch, all ranks.
   int64_t train_samples() const { return per_rank_train.samples_of_all(data_world(), train); }
   SampleSpec spec() const { return per_rank_train.spec(train); }  // of the training data
-  void describe_to(State& state, int rank) const;                 // sets all fields that need no model
+  void describe_to(State& state, int rank) const;                 // sets all fields that need no model or device
   std::string model_name() const;                                 // its kind, or its name in the plugin
   std::vector<std::string> advice() const;  // on slow data and keys without effect; a line each, for the user
   void scan_data() const;                   // reads all data; throws UserError with the path's key

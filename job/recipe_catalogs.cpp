@@ -34,9 +34,11 @@ Catalog device_catalog() {
                    Key{"memory_budget_mb", KeyType::kNumberOrNumbers, "none",
                        "MB of tensors with which a rank runs out of memory; a list: one a rank"}
                        .more_than(0)},
-          .entries = {{"auto", "What this build trains on, which is the CPU."},
+          .entries = {{"auto", "A GPU for each rank if this machine and this build have GPUs, else the CPU."},
                       {"cpu", "The CPU."},
-                      {"gpu", "Not yet: this build trains on CPUs.", {}, "this build trains on CPUs"}},
+                      {"gpu", "A GPU for each rank: NVIDIA's, by CUDA."},
+                      {"cuda", "The same as gpu."},
+                      {"test", "The device of tutti's own tests, slow and strict, in a build with tests."}},
           .default_kind = "auto"};
 }
 

@@ -62,6 +62,7 @@ std::vector<Tokens> generate_causally(Model& model, int64_t window, const std::v
                                       const GenerationOptions& options) {
   const at::NoGradGuard no_grad;
   const EvaluationMode evaluating(model);
+  const Device device{parameters(model).front().parameter->tensor.device()};
   std::vector<Tokens> rows;
   for (const Prompt& prompt : prompts) {
     TUTTI_ASSERT(!prompt.tokens.empty(), "a prompt of no tokens");
@@ -69,10 +70,10 @@ std::vector<Tokens> generate_causally(Model& model, int64_t window, const std::v
   }
   for (int64_t i = 0; i < options.max_new_tokens && !rows.empty(); ++i) {
     if (options.each_token) options.each_token();
-    const Batch batch = TensorTree::Children{{"input", context_tokens(rows, window)}};
+    const Batch batch = TensorTree::Children{{"input", device.take(context_tokens(rows, window))}};
     const at::Tensor scores = model.forward(batch).tensor();
     for (std::size_t r = 0; r < rows.size(); ++r) {
-      const at::Tensor next = scores[static_cast<int64_t>(r)][context_length(rows[r], window) - 1];
+      const at::Tensor next = scores[static_cast<int64_t>(r)][context_length(rows[r], window) - 1].cpu();
       rows[r].push_back(draw_token(next, options, prompts[r].draws.uniform(static_cast<uint64_t>(i))));
     }
   }

@@ -22,6 +22,12 @@ int launched_neighbours() {
   return 1;
 }
 
+int launched_local_rank() {
+  for (const char* name : {"OMPI_COMM_WORLD_LOCAL_RANK", "PMIX_LOCAL_RANK", "SLURM_LOCALID"})
+    if (const char* rank = std::getenv(name); rank && launched_rank()) return std::max(0, std::atoi(rank));
+  return 0;
+}
+
 std::string after_interrupt() {
   if (launched_world() == 0) return "Ctrl-C twice ends it at once, without that checkpoint";
   return "after a Ctrl-C mpirun kills the ranks a second later, ready or not; `tutti stop` gives them time";

@@ -18,6 +18,9 @@ int launched_neighbours();
 // Advice after Ctrl-C: mpirun turns it into SIGTERM, and kills its ranks soon.
 std::string after_interrupt();
 
+// The number of this process among those that mpirun or srun started on this machine; 0 without them.
+int launched_local_rank();
+
 // True if Slurm started several tasks, and no mpirun this process: a world of one rank is then a mistake.
 bool is_one_of_slurms_tasks();
 // The number of this task among them, from 0; 0 without Slurm.

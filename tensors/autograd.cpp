@@ -29,19 +29,20 @@ void set_gradient_hook(const at::Tensor& leaf, std::function<void()> on_gradient
       leaf, on_gradient ? std::make_unique<GradientHook>(std::move(on_gradient)) : nullptr);
 }
 
-AutocastScope::AutocastScope(std::optional<at::ScalarType> dtype)
-    : enabled_(at::autocast::is_autocast_enabled(at::kCPU)),
+AutocastScope::AutocastScope(std::optional<at::ScalarType> dtype, const Device& device)
+    : type_(device.where.type()),
+      enabled_(at::autocast::is_autocast_enabled(type_)),
       cached_(at::autocast::is_autocast_cache_enabled()),
-      dtype_(at::autocast::get_autocast_dtype(at::kCPU)) {
-  at::autocast::set_autocast_enabled(at::kCPU, dtype.has_value());
+      dtype_(at::autocast::get_autocast_dtype(type_)) {
+  at::autocast::set_autocast_enabled(type_, dtype.has_value());
   at::autocast::set_autocast_cache_enabled(false);
-  if (dtype) at::autocast::set_autocast_dtype(at::kCPU, *dtype);
+  if (dtype) at::autocast::set_autocast_dtype(type_, *dtype);
 }
 
 AutocastScope::~AutocastScope() {
-  at::autocast::set_autocast_dtype(at::kCPU, dtype_);
+  at::autocast::set_autocast_dtype(type_, dtype_);
   at::autocast::set_autocast_cache_enabled(cached_);
-  at::autocast::set_autocast_enabled(at::kCPU, enabled_);
+  at::autocast::set_autocast_enabled(type_, enabled_);
 }
 
 AutogradSweep::AutogradSweep() {

@@ -6,20 +6,23 @@
 #include <functional>
 #include <optional>
 
+#include "tensors/device.h"
+
 namespace tutti {
 
-// Enables libtorch's CPU autocast to `dtype` (bfloat16 or float16) on this thread during the object's
-// lifetime; nullopt disables autocast.
+// Enables libtorch's autocast of a kind of device to `dtype` (bfloat16 or float16) on this thread during the
+// object's lifetime; nullopt disables autocast.
 //
 // Autocast's cache of cast weights is disabled: it is shared by the process, and so by ranks of one process.
 class AutocastScope {
  public:
-  explicit AutocastScope(std::optional<at::ScalarType> dtype);
+  explicit AutocastScope(std::optional<at::ScalarType> dtype, const Device& device = {});
   ~AutocastScope();
   AutocastScope(const AutocastScope&) = delete;
   AutocastScope& operator=(const AutocastScope&) = delete;
 
  private:
+  c10::DeviceType type_;
   bool enabled_, cached_;
   at::ScalarType dtype_;
 };

@@ -68,7 +68,8 @@ WindowedDigest::WindowedDigest(std::string key, std::vector<DigestPart> parts, R
 }
 
 void WindowedDigest::record(int64_t step, const at::Tensor& flat) {
-  const auto* data = static_cast<const std::byte*>(flat.const_data_ptr());
+  const at::Tensor host = flat.cpu();
+  const auto* data = static_cast<const std::byte*>(host.const_data_ptr());
   std::vector<Slice> slices;
   slices.reserve(parts_.size());
   for (const auto& part : parts_) slices.push_back({data + part.begin, part.end - part.begin});
@@ -85,7 +86,7 @@ void TensorsDigest::record(int64_t step, const Named& tensors) {
   std::vector<Slice> slices;
   for (const auto& [name, tensor] : tensors) {
     names.push_back(name);
-    dense.push_back(tensor.is_non_overlapping_and_dense() ? tensor : tensor.contiguous());
+    dense.push_back((tensor.is_non_overlapping_and_dense() ? tensor : tensor.contiguous()).cpu());
     slices.push_back({static_cast<const std::byte*>(dense.back().const_data_ptr()),
                       static_cast<int64_t>(dense.back().nbytes())});
   }

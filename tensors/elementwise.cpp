@@ -20,20 +20,38 @@ constexpr size_t kMostScratchBytes = size_t{1} << 15;
 constexpr size_t kCheapCopyBytes = 512;  // copying costs no more than a kernel's way to another tensor
 constexpr size_t kMostMade = 32;
 
+// The tests' device computes by the CPU's kernels.
+bool runs_cpu_kernels(const at::Tensor& tensor) { return tensor.is_cpu() || tensor.is_privateuseone(); }
+
 size_t padded(size_t bytes) { return (bytes + kVectorBytes - 1) / kVectorBytes * kVectorBytes; }
 
 char* bytes_of(const at::Tensor& tensor) { return static_cast<char*>(tensor.mutable_data_ptr()); }
 
+// All bytes of a tensor without gaps.
+at::Tensor as_bytes(const at::Tensor& tensor) { return tensor.as_strided({tensor.numel()}, {1}).view(at::kByte); }
+
+void copy_bytes(const at::Tensor& to, size_t to_begin, const at::Tensor& from, size_t from_begin,
+                size_t count) {
+  if (to.is_cpu()) {
+    std::memcpy(bytes_of(to) + to_begin, bytes_of(from) + from_begin, count);
+    return;
+  }
+  const auto part = [count](const at::Tensor& tensor, size_t begin) {
+    return as_bytes(tensor).narrow(0, static_cast<int64_t>(begin), static_cast<int64_t>(count));
+  };
+  part(to, to_begin).copy_(part(from, from_begin));
+}
+
 // The numbers behind the last whole vector, or all numbers of a small tensor.
 size_t packed_bytes(const at::Tensor& tensor) {
   const size_t bytes = tensor.nbytes(), rest = bytes % kVectorBytes;
-  if (rest == 0 || !tensor.is_cpu()) return 0;
+  if (rest == 0 || !runs_cpu_kernels(tensor)) return 0;
   return bytes <= kCheapCopyBytes ? bytes : rest;
 }
 
 // A kernel copies gradients that are not contiguous. Without the dispatcher, which takes as long as a kernel.
 at::Tensor flat(at::Tensor tensor) {
-  if (!tensor.is_cpu() || tensor.is_contiguous()) return tensor;
+  if (!runs_cpu_kernels(tensor) || tensor.is_contiguous()) return tensor;
   return at::native::as_strided_tensorimpl(tensor, {tensor.numel()}, {1}, tensor.storage_offset());
 }
 
@@ -53,7 +71,9 @@ Elementwise::Elementwise(size_t lists, const std::vector<at::Tensor>& tensors) {
   }
   capacity_ = std::min(capacity_, kMostScratchBytes);
   for (size_t l = 0; l < lists; ++l)
-    scratch_.push_back(at::zeros({static_cast<int64_t>(capacity_)}, at::kByte));
+    scratch_.push_back(
+        at::zeros({static_cast<int64_t>(capacity_)},
+                  tensors.empty() ? at::kByte : tensors.front().options().dtype(at::kByte)));
 }
 
 void Elementwise::run(Lists lists, const Kernel& kernel, const Alike& alike) {
@@ -112,11 +132,11 @@ void Elementwise::pack(const Lists& lists, size_t place, const Alike& alike) {
                      (!alike || alike(segments_.back().first, place));
   if (!joins) segments_.push_back({padded(used), 0, dtype, place});
   const size_t bytes = packed_bytes(lists[0][place]), begin = lists[0][place].nbytes() - bytes;
-  Packed& part = packed_.emplace_back(Packed{joins ? used : padded(used), bytes, {}});
+  Packed& part = packed_.emplace_back(Packed{joins ? used : padded(used), begin, bytes, {}});
   segments_.back().end = padded(part.at + bytes);
   for (size_t l = 0; l < lists.size(); ++l) {
-    part.from[l] = bytes_of(lists[l][place]) + begin;
-    std::memcpy(bytes_of(scratch_[l]) + part.at, part.from[l], bytes);
+    part.from[l] = lists[l][place];
+    copy_bytes(scratch_[l], part.at, part.from[l], part.begin, bytes);
   }
 }
 
@@ -132,12 +152,11 @@ const std::vector<at::Tensor>& Elementwise::tensors_of(const Segment& segment) {
 }
 
 // Numbers behind the last whole vector of larger tensors have been rounded otherwise, and are overwritten.
-void Elementwise::copy_back() const {
-  for (size_t l = 0; l < scratch_.size() && !packed_.empty(); ++l) {
-    const char* scratch = bytes_of(scratch_[l]);
+void Elementwise::copy_back() {
+  for (size_t l = 0; l < scratch_.size(); ++l)
     for (const Packed& part : packed_)
-      if (part.from[l]) std::memcpy(part.from[l], scratch + part.at, part.bytes);
-  }
+      if (part.from[l].defined()) copy_bytes(part.from[l], part.begin, scratch_[l], part.at, part.bytes);
+  packed_.clear();
 }
 
 }  // namespace tutti

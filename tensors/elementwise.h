@@ -13,9 +13,9 @@ namespace tutti {
 
 // Runs elementwise kernels in place so that the result for a number is a function of the numbers at its
 // position in each list: it does not depend on where a tensor begins and ends, nor on threads. libtorch's
-// kernels (fused Adam, AdamW and SGD; add with a factor in 16 bits) round the numbers behind the last whole
-// vector of a tensor otherwise than the others. So on CPUs those numbers, and small tensors, are computed in
-// a padded scratch and copied back.
+// CPU kernels (fused Adam, AdamW and SGD; add with a factor in 16 bits) round the numbers behind the last
+// whole vector of a tensor otherwise than the others. So those numbers, and small tensors, are computed in a
+// padded scratch and copied back.
 //
 // All memory is allocated in the constructor. Not thread-safe.
 class Elementwise {
@@ -39,10 +39,11 @@ class Elementwise {
   void run(Lists lists, const Kernel& kernel, const Alike& alike = {});
 
  private:
-  // Bytes [at, at + bytes) of each scratch have numbers of a place; `from`: where they are, for each list.
+  // Bytes [at, at + bytes) of each scratch have numbers of a place: bytes [begin, begin + bytes) of `from`, a
+  // tensor of each list.
   struct Packed {
-    size_t at, bytes;
-    std::array<char*, kMostLists> from;
+    size_t at, begin, bytes;
+    std::array<at::Tensor, kMostLists> from;
   };
   // Whole vectors of each scratch, with the numbers of equal positions.
   struct Segment {
@@ -57,7 +58,7 @@ class Elementwise {
   void run_halves(Lists lists, const Kernel& kernel, const Alike& alike);
   void pack(const Lists& lists, size_t place, const Alike& alike);
   const std::vector<at::Tensor>& tensors_of(const Segment& segment);
-  void copy_back() const;
+  void copy_back();
 
   size_t capacity_ = 0;              // bytes of each scratch
   std::vector<at::Tensor> scratch_;  // for each list: uint8

@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/CPUAllocator.h>
+#include <c10/core/CachingDeviceAllocator.h>
 #include <malloc.h>
 #include <sys/mman.h>
 
@@ -11,6 +12,7 @@
 #include <cstring>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -43,6 +45,7 @@ struct Account {
   std::atomic<int64_t> next_failure{0};  // the value of `asked` that fails; 0 = none
   std::mutex failures_mutex;
   std::vector<int64_t> failures;  // descending
+  std::optional<c10::Device> device;  // whose memory is counted; none: the CPU
 
   void add(int64_t bytes) {
     const int64_t now = used.fetch_add(bytes, std::memory_order_relaxed) + bytes;
@@ -65,6 +68,12 @@ struct Account {
     next_failure = failures.empty() ? 0 : failures.back();
   }
 };
+
+// Of memory that is allocated now, not of memory kept for reuse.
+c10::CachingAllocator::Stat allocated_on(c10::Device device) {
+  const auto stats = at::getDeviceAllocator(device.type())->getDeviceStats(device.index());
+  return stats.allocated_bytes[static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE)];
+}
 
 thread_local MemoryScope* current_scope = nullptr;
 
@@ -173,14 +182,15 @@ class MeteredAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(std::size_t bytes) override {
     if (bytes == 0) return {nullptr, nullptr, &release, c10::Device(c10::DeviceType::CPU)};
-    if (current_scope) current_scope->check(static_cast<int64_t>(bytes));
+    MemoryScope* const scope = current_scope && !current_scope->on_device() ? current_scope : nullptr;
+    if (scope) scope->check(static_cast<int64_t>(bytes));
     const std::size_t capacity = capacity_for(bytes);
     const auto [block, mapped] = get_block(bytes, capacity);
     if (!block) fail(bytes);
     const int owner = owner_.load(std::memory_order_relaxed);
-    new (block) Header{bytes, capacity, owner, current_scope != nullptr, mapped};
+    new (block) Header{bytes, capacity, owner, scope != nullptr, mapped};
     accounts_[owner].add(static_cast<int64_t>(bytes));
-    if (current_scope) accounts_[owner].scoped.fetch_add(static_cast<int64_t>(bytes));
+    if (scope) accounts_[owner].scoped.fetch_add(static_cast<int64_t>(bytes));
     void* data = static_cast<char*>(block) + kHeaderBytes;
     return {data, data, &release, c10::Device(c10::DeviceType::CPU)};
   }
@@ -308,12 +318,19 @@ void Meter::set_owner(int rank) {
   MeteredAllocator::instance().owner_.store(rank, std::memory_order_relaxed);
 }
 
-int64_t Meter::used_bytes(int rank) { return account(rank).used.load(std::memory_order_relaxed); }
+int64_t Meter::used_bytes(int rank) {
+  const Account& a = account(rank);
+  return a.device ? allocated_on(*a.device).current : a.used.load(std::memory_order_relaxed);
+}
 
-int64_t Meter::peak_bytes(int rank) { return account(rank).peak.load(std::memory_order_relaxed); }
+int64_t Meter::peak_bytes(int rank) {
+  const Account& a = account(rank);
+  return a.device ? allocated_on(*a.device).peak : a.peak.load(std::memory_order_relaxed);
+}
 
 void Meter::reset_peak(int rank) {
   Account& a = account(rank);
+  if (a.device) return at::getDeviceAllocator(a.device->type())->resetPeakStats(a.device->index());
   a.peak.store(a.used.load(std::memory_order_relaxed), std::memory_order_relaxed);
 }
 
@@ -321,13 +338,21 @@ void Meter::set_budget(int rank, int64_t bytes) { account(rank).budget = bytes; 
 
 int64_t Meter::budget(int rank) { return account(rank).budget; }
 
+void Meter::count_device(int rank, c10::Device device) { account(rank).device = device; }
+
+void Meter::before_device_allocation(int /*device*/, std::size_t bytes) {
+  if (current_scope && current_scope->on_device()) current_scope->check(static_cast<int64_t>(bytes));
+}
+
 bool Meter::counts(const at::Tensor& tensor) {
   return tensor.storage().data_ptr().get_deleter() == &MeteredAllocator::release;
 }
 
 void Meter::charge(int rank, int64_t bytes) { account(rank).add(bytes); }
 
-int64_t Meter::scoped_bytes(int rank) { return account(rank).scoped; }
+int64_t Meter::scoped_bytes(int rank) {
+  return account(rank).device ? used_bytes(rank) : account(rank).scoped.load();
+}
 
 int64_t Meter::scoped_allocations(int rank) { return account(rank).asked; }
 
@@ -347,11 +372,13 @@ MemoryScope::MemoryScope(int rank) : rank_(rank), outer_(std::exchange(current_s
 
 MemoryScope::~MemoryScope() { current_scope = outer_; }
 
+bool MemoryScope::on_device() const { return account(rank_).device.has_value(); }
+
 void MemoryScope::check(int64_t bytes) {
   Account& mine = account(rank_);
   const int64_t ordinal = mine.asked.fetch_add(1, std::memory_order_relaxed) + 1;
   const int64_t budget = mine.budget.load(std::memory_order_relaxed);
-  const int64_t used = mine.used.load(std::memory_order_relaxed);
+  const int64_t used = budget == 0 ? 0 : Meter::used_bytes(rank_);
   const bool injected = ordinal == mine.next_failure.load(std::memory_order_relaxed);
   if (injected) mine.pop_failure();
   if (!injected && (budget == 0 || used + bytes <= budget)) return;
@@ -362,7 +389,7 @@ void MemoryScope::check(int64_t bytes) {
 
 void MemoryScope::note_failure(int64_t bytes, int64_t budget, const std::string& limit) {
   const Account& mine = account(rank_);
-  failure_ = {bytes, mine.used, budget, mine.asked - first_, limit};
+  failure_ = {bytes, Meter::used_bytes(rank_), budget, mine.asked - first_, limit};
 }
 
 MemoryScopePause::MemoryScopePause() : paused_(std::exchange(current_scope, nullptr)) {}

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -8,6 +9,9 @@
 
 namespace at {
 class Tensor;
+}
+namespace c10 {
+struct Device;
 }
 
 namespace tutti {
@@ -58,12 +62,18 @@ class Meter {
   static void set_budget(int rank, int64_t bytes);
   static int64_t budget(int rank);
 
+  // Counts the memory of this device in the slot, in place of CPU tensors: `used`, `peak`, budgets, scopes
+  // and failures are of the device then. Several slots may have one device; its bytes count for each.
+  static void count_device(int rank, c10::Device device);
+  // For the device's allocator, before it allocates: throws if a MemoryScope of this thread says so.
+  static void before_device_allocation(int device, std::size_t bytes);
+
   // True if the meter allocated the tensor's memory. Other memory (shared memory) may be counted by `charge`,
   // and subtracted by a negative number.
   static bool counts(const at::Tensor& tensor);
   static void charge(int rank, int64_t bytes);
 
-  // Bytes allocated within MemoryScopes of the rank and not yet freed; number of allocations in such scopes.
+  // Bytes allocated within MemoryScopes of the rank and not yet freed (of a device: all bytes); number of allocations in such scopes.
   static int64_t scoped_bytes(int rank);
   static int64_t scoped_allocations(int rank);
 
@@ -97,7 +107,10 @@ class MemoryScope {
   // The last failure within the scope.
   const std::optional<FailedAllocation>& failure() const { return failure_; }
 
-  // For the allocator. `check` throws if `bytes` more exceed the budget; `note_failure` sets `failure()`.
+  // True if the memory of a device is limited, and not the CPU's.
+  bool on_device() const;
+
+  // For the allocators. `check` throws if `bytes` more exceed the budget; `note_failure` sets `failure()`.
   void check(int64_t bytes);
   void note_failure(int64_t bytes, int64_t budget, const std::string& limit = {});
 

@@ -26,19 +26,12 @@ namespace tutti {
 
 class Dataset;
 
-// Where a rank computes.
-struct RankDevice {
-  int memory_slot = 0;  // of the meter
-  std::string name;     // "NVIDIA H100 80GB HBM3"; "" = CPU
-};
-
 // The state of a run that algorithms and callbacks may see and change: composer.core.State. One per rank.
 // Fields of a step (batch to loss) are filled anew when a step is retried.
 struct State : Trainee {
   std::string run_name;
   std::string run_dir;
   uint64_t seed = 0;  // of the run, equal on all ranks: Composer's rank_zero_seed
-  RankDevice device;
 
   Time max_duration;                       // may be changed during the run
   Timestamp timestamp;                     // of the current batch; advances after the optimizer's step

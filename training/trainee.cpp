@@ -176,7 +176,12 @@ ParamView rows_of_new(const NamedParameter& one, const Trainee& trainee, const I
   at::Tensor whole = values.of(one);
   cast_parameter(whole, trainee.precision);
   whole.set_requires_grad(one.parameter->trained && at::isFloatingType(whole.scalar_type()));
-  return shared_view(one.name, whole, trainee.topology.share);
+  ParamView view = shared_view(one.name, whole, trainee.topology.share);
+  if (!trainee.device.is_cpu()) {
+    const at::NoGradGuard no_grad;
+    view.tensor = trainee.device.take(view.tensor).set_requires_grad(view.tensor.requires_grad());
+  }
+  return view;
 }
 
 // The view of a rank that has a share: `before` if the parameter had one.
@@ -194,9 +199,9 @@ Optimizer::Kept list_tensors(Trainee& trainee, uint64_t seed) {
   const bool shared = trainee.topology.share.pieces > 1;
   const InitialValues values(*trainee.model, seed);
   if (shared) {
-    materialise_buffers(*trainee.model, seed);
+    materialise_buffers(*trainee.model, seed, trainee.device);
   } else {
-    materialise(*trainee.model, seed);
+    materialise(*trainee.model, seed, trainee.device);
     cast(*trainee.model, trainee.precision);
   }
   const auto earlier = std::exchange(trainee.parameters, parameters(*trainee.model));
@@ -229,7 +234,7 @@ void load_initial_weights(Trainee& trainee, const Setting& weights) try {
 }  // namespace
 
 Outputs Trainee::forward(const Batch& batch) const {
-  const AutocastScope autocast(precision.autocast);
+  const AutocastScope autocast(precision.autocast, device);
   return model->forward(batch);
 }
 
@@ -237,43 +242,43 @@ Outputs Trainee::try_forward(const Batch& batch) const {
   for (const auto& [name, array] : batch.leaves())
     if (array.numel() == 0) throw UserError("nothing of '" + name + "' would be left");
   const at::NoGradGuard no_grad;
-  const LentZeros zeros(*model);
+  const LentZeros zeros(*model, device);
   const EvaluationMode evaluating(*model);
   try {
-    return forward(batch);
+    return forward(device.take(batch));
   } catch (const std::exception& error) {
     throw UserError("the model rejects such a batch: " + one_line(error));
   }
 }
 
 at::Tensor Trainee::loss_of(const Outputs& outputs, const Batch& batch) const {
-  const AutocastScope autocast(precision.autocast);
+  const AutocastScope autocast(precision.autocast, device);
   return model->loss(outputs, batch);
 }
 
 at::Tensor Trainee::losses_of(const Outputs& outputs, const Batch& batch) const {
-  const AutocastScope autocast(precision.autocast);
+  const AutocastScope autocast(precision.autocast, device);
   return model->losses(outputs, batch);
 }
 
 Outputs Trainee::eval_forward(const Batch& batch, std::optional<Outputs> outputs) const {
-  const AutocastScope autocast(precision.autocast);
+  const AutocastScope autocast(precision.autocast, device);
   return model->eval_forward(batch, std::move(outputs));
 }
 
 void Trainee::update_metric(const Batch& batch, const Outputs& outputs, Metric& metric) const {
-  const AutocastScope autocast(precision.autocast);
+  const AutocastScope autocast(precision.autocast, device);
   metric.measure(*model, batch, outputs);
 }
 
 std::vector<Tokens> Trainee::generate(const std::vector<Prompt>& prompts,
                                       const GenerationOptions& options) const {
-  const AutocastScope autocast(precision.autocast);
+  const AutocastScope autocast(precision.autocast, device);
   return model->generate(prompts, options);
 }
 
 std::string Trainee::closing_text(uint64_t seed) const {
-  const AutocastScope autocast(precision.autocast);
+  const AutocastScope autocast(precision.autocast, device);
   return tutti::closing_text(*model, seed);
 }
 

@@ -14,6 +14,7 @@
 #include "models/zoo/factory.h"
 #include "recipe/setting.h"
 #include "runtime/log.h"
+#include "tensors/device.h"
 #include "tensors/rank_topology.h"
 #include "tensors/tree.h"
 #include "training/optimizers/optimizer.h"
@@ -38,6 +39,7 @@ struct Trainee {
   // UserError if the batch has an empty array or the model rejects it.
   Outputs try_forward(const Batch& batch) const;
 
+  Device device;  // of all tensors
   Precision precision;
   std::shared_ptr<Model> model;
   std::vector<NamedParameter> parameters;

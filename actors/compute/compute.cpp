@@ -34,7 +34,7 @@ Compute::Compute(const Job& job, const Place& place, Engine::Options listeners, 
       snapshots_(job, state_, actors_, log, recorder) {
   job.describe_to(state_, place.rank);
   state_.services = services_;
-  state_.device.memory_slot = place.memory_slot;
+  state_.device = place.device;
   for (const auto& evaluator : job.evaluators) state_.eval_samples += evaluator.samples(job.data_world());
 }
 
@@ -42,6 +42,7 @@ Compute::~Compute() = default;
 
 // During training TrainingLoop receives the messages.
 void Compute::receive(Context& context, Envelope& envelope) try {
+  state_.device.use_with_backward();
   Message& message = envelope.message;
   if (auto* wanted = message.get_if<Verify>()) {
     recorder_.record({context.now(), TraceKind::kVerifies, state_.timestamp.batch});

@@ -24,7 +24,7 @@ class Compute final : public Actor {
  public:
   struct Place {
     int rank = 0;
-    int memory_slot = 0;  // of the meter
+    Device device;
   };
 
   // `listeners`: of this rank. All references must outlive Compute.

@@ -51,7 +51,7 @@ void TrainStep::set_up(Context& context) {
     exchange_.emplace(state_, scaler_.has_value());
   Meter::set_budget(state_.device.memory_slot, settings.device.memory_budget(state_.topology.rank));
   if (const std::string limit = Meter::limit(); !limit.empty()) log_.info("memory is limited: " + limit);
-  grad_scale_ = at::empty({}, at::kFloat);
+  grad_scale_ = at::empty({}, state_.device.options());
   with_.engine.plan_reductions();
   surgeries_ = state_.surgeries;
   microbatches_.emplace(state_, with_.engine, *exchange_, accumulation_.count(state_.timestamp.batch),

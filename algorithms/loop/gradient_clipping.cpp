@@ -37,7 +37,7 @@ void scale_down(const at::Tensor& gradient, const at::Tensor& limits, const at::
 at::Tensor slice_norms(const at::Tensor& tensor) {
   std::vector<int64_t> shape(tensor.dim(), 1);
   shape[0] = tensor.size(0);
-  return row_squares(tensor).sqrt_().view(shape);
+  return row_squares(tensor).sqrt_().view(shape).to(tensor.device());
 }
 
 void clip_adaptively(const std::vector<ParamView>& views, double threshold, double grad_scale,
@@ -54,7 +54,9 @@ void clip_adaptively(const std::vector<ParamView>& views, double threshold, doub
       scale_down(view.grad, slice_norms(view.tensor.detach()) * (threshold * grad_scale),
                  slice_norms(view.grad));
   }
-  const at::Tensor of_units = at::tensor(norms(summed, sum_over_ranks), at::kDouble);
+  if (units.empty()) return;
+  const at::Tensor of_units =
+      at::tensor(norms(summed, sum_over_ranks), at::kDouble).to(units.front().device());
   for (std::size_t i = 0; i < units.size(); i += 2) {
     const auto place = static_cast<int64_t>(i);
     scale_down(units[i], of_units[place + 1] * (threshold * grad_scale), of_units[place]);

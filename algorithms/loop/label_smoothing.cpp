@@ -29,8 +29,9 @@ at::Tensor smooth_labels(const at::Tensor& logits, const at::Tensor& target, dou
     return dense.mul(full).add_(parts.mul_(rest).unsqueeze(1));
   }
   const at::Tensor none = target.lt(0), indices = target.to(at::kLong).clamp_min(0);
-  const at::Tensor values = at::full(target.sizes(), full + rest).masked_fill_(none, rest);
-  return at::full(logits.sizes(), rest)
+  const auto numbers = at::TensorOptions(logits.device()).dtype(at::kFloat);
+  const at::Tensor values = at::full(target.sizes(), full + rest, numbers).masked_fill_(none, rest);
+  return at::full(logits.sizes(), rest, numbers)
       .scatter_(1, indices.unsqueeze(1), values.unsqueeze(1))
       .masked_fill_(target.eq(kIgnoredTarget).unsqueeze(1), 0.0);
 }

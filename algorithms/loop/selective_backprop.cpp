@@ -64,9 +64,9 @@ std::vector<double> selection_probabilities(int64_t samples, double keep) {
 at::Tensor choose_by_loss(const at::Tensor& losses, double keep, Draws& draws) {
   const int64_t samples = losses.size(0);
   const int64_t count = kept_of(samples, keep);
-  if (count == 0) return at::tensor(std::vector<int64_t>(), at::kLong);
-  const auto ranks = draws.choose(count, selection_probabilities(samples, keep));
-  return losses.argsort().index_select(0, at::tensor(ranks, at::kLong));
+  std::vector<int64_t> ranks;
+  if (count > 0) ranks = draws.choose(count, selection_probabilities(samples, keep));
+  return losses.argsort().index_select(0, at::tensor(ranks, at::kLong).to(losses.device()));
 }
 
 std::pair<at::Tensor, at::Tensor> select_using_loss(

@@ -16,7 +16,7 @@ namespace {
 
 std::optional<at::ScalarType> low_precision(const at::Tensor& x, bool on_cpus) {
   const at::DeviceType device = x.device().type();
-  if (!at::autocast::is_autocast_enabled(device) || (device == at::kCPU && !on_cpus)) return std::nullopt;
+  if (!at::autocast::is_autocast_enabled(device) || (x.is_cpu() && !on_cpus)) return std::nullopt;
   return at::autocast::get_autocast_dtype(device);
 }
 
@@ -62,7 +62,7 @@ LPLayerNorm::LPLayerNorm(const LayerNorm& old, bool on_cpus)
 TensorTree LPLayerNorm::forward(const TensorTree& input) {
   const auto dtype = low_precision(input.tensor(), on_cpus_);
   const at::Tensor x = lowered(input.tensor(), dtype);
-  const AutocastScope off(std::nullopt);
+  const AutocastScope off(std::nullopt, Device{x.device()});
   return at::layer_norm(x, options_.shape, lowered(weight_, dtype), lowered(bias_, dtype), options_.eps);
 }
 
@@ -75,7 +75,7 @@ LPGroupNorm::LPGroupNorm(const GroupNorm& old, bool on_cpus)
 TensorTree LPGroupNorm::forward(const TensorTree& input) {
   const auto dtype = low_precision(input.tensor(), on_cpus_);
   const at::Tensor x = lowered(input.tensor(), dtype);
-  const AutocastScope off(std::nullopt);
+  const AutocastScope off(std::nullopt, Device{x.device()});
   return at::group_norm(x, options_.groups, lowered(weight_, dtype), lowered(bias_, dtype), options_.eps);
 }
 

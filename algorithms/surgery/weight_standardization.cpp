@@ -27,11 +27,13 @@ std::vector<Convolution*> registered(Layer& model) {
   return found;
 }
 
+Device device_of(const TensorTree& example) { return {example.leaves().front().second.device()}; }
+
 // A model in which nothing is computed but which layer follows on which: convolutions note that they are
 // called. The end restores the model.
 class Traced {
  public:
-  explicit Traced(Layer& model) : model_(model), zeros_(model) {
+  Traced(Layer& model, const Device& device) : model_(model), zeros_(model, device) {
     for (Convolution* one : registered(model)) {
       rules_.emplace_back(one, one->weight_rule());
       one->set_weight_rule([this, one](const at::Tensor& weight) {
@@ -65,7 +67,7 @@ class Traced {
 TensorTree example_of(const State& state, int64_t ignored) {
   if (ignored == 0 || state.dataset == nullptr) return {};
   const int64_t first = 0;
-  return state.dataset->get({&first, 1}, {state.seed});
+  return state.device.take(state.dataset->get({&first, 1}, {state.seed}));
 }
 
 }  // namespace
@@ -78,7 +80,7 @@ at::Tensor standardized(const at::Tensor& weight) {
 }
 
 int apply_weight_standardization(Layer& model, int64_t n_last_layers_ignore, const TensorTree& example) {
-  const auto order = example.empty() ? registered(model) : Traced(model).called_by(example);
+  const auto order = example.empty() ? registered(model) : Traced(model, device_of(example)).called_by(example);
   const auto kept = std::min(n_last_layers_ignore, static_cast<int64_t>(order.size()));
   int changed = 0;
   for (Convolution* one : std::vector(order.begin(), order.end() - kept)) {

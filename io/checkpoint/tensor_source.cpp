@@ -79,7 +79,7 @@ void TensorSource::fill(const std::string& name, int64_t first, const at::Tensor
 MemoryTensors::MemoryTensors(const std::map<std::string, at::Tensor>& tensors) {
   for (const auto& [name, tensor] : tensors) {
     entries_[name] = {tensor.sizes().vec(), tensor.scalar_type()};
-    tensors_[name] = tensor.contiguous();
+    tensors_[name] = tensor.contiguous().cpu();
   }
 }
 

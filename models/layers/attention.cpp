@@ -62,7 +62,7 @@ at::Tensor SelfAttention::attend(const at::Tensor& queries, const at::Tensor& ke
                                  double dropout) const {
   if (dropout == 0.0 || !context().training)
     return at::scaled_dot_product_attention(queries, keys, values, added_to_scores, 0.0, causal);
-  const AutocastScope off(std::nullopt);
+  const AutocastScope off(std::nullopt, Device{queries.device()});
   const double root = std::pow(static_cast<double>(queries.size(-1)), -0.25);
   const auto wide = [](const at::Tensor& x) {
     return x.to(x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat);

@@ -77,8 +77,9 @@ TensorTree Conv2d::forward(const TensorTree& input) {
   at::Tensor images = input.tensor();
   if (stride_first)
     images = images.slice(-1, 0, std::nullopt, o.stride.width).slice(-2, 0, std::nullopt, o.stride.height);
-  const bool is_low = at::autocast::is_autocast_enabled(at::kCPU) || images.scalar_type() == at::kBFloat16;
-  if (is_low && o.stride != 1 && o.kernel_size != 1 && is_one_pixel(images, o)) {
+  const bool is_low =
+      at::autocast::is_autocast_enabled(images.device().type()) || images.scalar_type() == at::kBFloat16;
+  if (is_low && images.is_cpu() && o.stride != 1 && o.kernel_size != 1 && is_one_pixel(images, o)) {
     const at::Tensor middle =
         kernel().narrow(2, o.kernel_size.height / 2, 1).narrow(3, o.kernel_size.width / 2, 1);
     return at::conv2d(images, middle, bias_or_none(), Shape{1, 1}, Shape{0, 0}, Shape{1, 1}, o.groups);

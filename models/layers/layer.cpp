@@ -32,7 +32,7 @@ at::Generator generator_of(uint64_t seed, const std::string& name) {
 // do not change the values.
 at::Tensor filled(const at::Tensor& tensor, const Init& init, uint64_t seed, const std::string& name) {
   if (!tensor.is_meta()) return tensor;
-  at::Tensor fresh = at::empty(tensor.sizes(), tensor.options().device(at::kCPU));
+  at::Tensor fresh = at::empty(tensor.sizes(), tensor.scalar_type());
   init(fresh, generator_of(seed, name));
   if (fresh.strides() == tensor.strides() || !tensor.is_non_overlapping_and_dense()) return fresh;
   return at::empty_strided(tensor.sizes(), tensor.strides(), fresh.options()).copy_(fresh);
@@ -219,21 +219,21 @@ void note_names(Layer& root) {
     if (named.buffer->origin.empty()) named.buffer->origin = named.name;
 }
 
-void materialise(Layer& root, uint64_t seed) {
+void materialise(Layer& root, uint64_t seed, const Device& device) {
   const InitialValues values(root, seed);
   for (const NamedParameter& named : parameters(root)) {
     Parameter& one = *named.parameter;
-    one.tensor = values.of(named);
+    one.tensor = device.take(values.of(named));
     one.tensor.set_requires_grad(one.trained && at::isFloatingType(one.tensor.scalar_type()));
   }
-  materialise_buffers(root, seed);
+  materialise_buffers(root, seed, device);
 }
 
-void materialise_buffers(Layer& root, uint64_t seed) {
+void materialise_buffers(Layer& root, uint64_t seed, const Device& device) {
   const InitialValues values(root, seed);
   for (const NamedBuffer& named : buffers(root)) {
     Buffer& one = *named.buffer;
-    one.tensor = values.of(one.tensor, one.init, named.name, one.origin);
+    one.tensor = device.take(values.of(one.tensor, one.init, named.name, one.origin));
   }
 }
 

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "tensors/device.h"
 #include "tensors/draws.h"
 #include "tensors/param_view.h"
 #include "tensors/tree.h"
@@ -231,19 +232,20 @@ class EvaluationMode {
 // they have one. `build` of training/trainee.h calls this before the first surgery.
 void note_names(Layer& root);
 
-// Allocates every meta tensor on the CPU, with the same strides, and initialises it with a generator keyed by
+// Allocates every meta tensor on the device, with the same strides, and initialises it, on the CPU, with a generator keyed by
 // (seed, name before surgery, or else the dotted name): the values do not depend on the rest of the model.
 // Trained parameters get requires_grad.
-void materialise(Layer& root, uint64_t seed);
+void materialise(Layer& root, uint64_t seed, const Device& device = {});
 // The same, but parameters stay on the meta device: InitialValues gives them one at a time.
-void materialise_buffers(Layer& root, uint64_t seed);
+void materialise_buffers(Layer& root, uint64_t seed, const Device& device = {});
 
 // The initial values of a model's tensors.
 class InitialValues {
  public:
   InitialValues(Layer& root, uint64_t seed);
 
-  // `tensor`: of the model, under this name. If it is not on the meta device, it is returned unchanged.
+  // On the CPU. `tensor`: of the model, under this name. If it is not on the meta device, it is returned
+  // unchanged.
   at::Tensor of(const at::Tensor& tensor, const Init& init, const std::string& name,
                 const std::string& origin) const;
   at::Tensor of(const NamedParameter& one) const;

@@ -4,19 +4,19 @@
 
 namespace tutti {
 
-LentZeros::LentZeros(Layer& model) {
-  for (const auto& one : parameters(model)) lend(one.parameter->tensor);
-  for (const auto& one : buffers(model)) lend(one.buffer->tensor);
+LentZeros::LentZeros(Layer& model, const Device& device) {
+  for (const auto& one : parameters(model)) lend(one.parameter->tensor, device);
+  for (const auto& one : buffers(model)) lend(one.buffer->tensor, device);
 }
 
 LentZeros::~LentZeros() {
   for (auto& [tensor, given] : tensors_) *tensor = given;
 }
 
-void LentZeros::lend(at::Tensor& tensor) {
+void LentZeros::lend(at::Tensor& tensor, const Device& device) {
   if (!tensor.is_meta()) return;
   tensors_.emplace_back(&tensor, tensor);
-  tensor = at::zeros({}, tensor.options().device(at::kCPU).requires_grad(false)).expand(tensor.sizes());
+  tensor = at::zeros({}, device.options(tensor.scalar_type())).expand(tensor.sizes());
 }
 
 }  // namespace tutti

@@ -13,12 +13,13 @@ namespace tutti {
 // the model can run, to find the shapes of its outputs.
 class LentZeros {
  public:
-  explicit LentZeros(Layer& model);
+  // On the device of the batches.
+  LentZeros(Layer& model, const Device& device);
   ~LentZeros();
   LentZeros(const LentZeros&) = delete;
 
  private:
-  void lend(at::Tensor& tensor);
+  void lend(at::Tensor& tensor, const Device& device);
 
   std::vector<std::pair<at::Tensor*, at::Tensor>> tensors_;  // the model's, and what was there
 };

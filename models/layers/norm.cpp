@@ -44,7 +44,7 @@ TensorTree BatchNorm::forward(const TensorTree& input) {
 at::Tensor BatchNorm::normalise_and_measure(const at::Tensor& x, at::ScalarType dtype) {
   const int64_t channels = options_.channels;
   const at::Tensor numbers = at::zeros({statistics_size()}, x.options().dtype(at::kFloat));
-  numbers.data_ptr<float>()[2 * channels] = static_cast<float>(options_.momentum);
+  numbers.select(0, 2 * channels).fill_(options_.momentum);
   const at::Tensor measured = numbers.narrow(0, 0, 2 * channels);
   const at::Tensor found = dtype == at::kFloat ? measured : measured.to(dtype);
   at::Tensor normal = normalise(x, found.narrow(0, 0, channels), found.narrow(0, channels, channels), true);
@@ -71,8 +71,9 @@ void BatchNorm::apply_statistics(const RunningStatistics& found) {
   const int64_t channels = options_.channels;
   const float rounded = found.numbers.const_data_ptr<float>()[2 * channels];
   const double weight = rounded == static_cast<float>(options_.momentum) ? options_.momentum : rounded;
-  running_mean_.tensor.mul_(1.0 - weight).add_(found.numbers.narrow(0, 0, channels), weight);
-  running_var_.tensor.mul_(1.0 - weight).add_(found.numbers.narrow(0, channels, channels), weight);
+  const at::Tensor numbers = found.numbers.to(running_mean_.tensor.device());
+  running_mean_.tensor.mul_(1.0 - weight).add_(numbers.narrow(0, 0, channels), weight);
+  running_var_.tensor.mul_(1.0 - weight).add_(numbers.narrow(0, channels, channels), weight);
   batches_tracked_.tensor.add_(found.calls);
 }
 

@@ -1,10 +1,31 @@
 #include "models/layers/statistics_rows.h"
 
+#include <ATen/ops/cat.h>
+
 #include <string>
+#include <utility>
 
 #include "runtime/error.h"
 
 namespace tutti {
+
+namespace {
+
+// Numbers of a device in one copy, since the host waits for each.
+std::vector<RunningStatistics> on_host(std::vector<RunningStatistics> found) {
+  if (found.empty() || found.front().numbers.is_cpu()) return found;
+  std::vector<at::Tensor> numbers;
+  for (const RunningStatistics& one : found) numbers.push_back(one.numbers);
+  const at::Tensor all = at::cat(numbers).cpu();
+  int64_t first = 0;
+  for (RunningStatistics& one : found) {
+    const int64_t size = one.numbers.numel();
+    one.numbers = all.narrow(0, std::exchange(first, first + size), size);
+  }
+  return found;
+}
+
+}  // namespace
 
 StatisticsRows::StatisticsRows(Layer& model) {
   for (const auto& [name, layer] : layers(model)) {
@@ -18,7 +39,7 @@ StatisticsRows::StatisticsRows(Layer& model) {
 
 void StatisticsRows::add(const std::vector<RunningStatistics>& found, const at::Tensor& rows,
                          int64_t index) const {
-  for (const RunningStatistics& one : found) {
+  for (const RunningStatistics& one : on_host(found)) {
     const auto known = index_.find(one.layer);
     TUTTI_ASSERT(known != index_.end(),
                  std::string(one.layer->kind()) +

@@ -72,7 +72,7 @@ Shape SequentialNet::output_shape(const std::vector<std::string>& layers, const 
   const at::NoGradGuard no_grad;
   SequentialNet net(layers);
   if (parameters(net).empty()) throw UserError("there is nothing to train: no layer has parameters");
-  const auto allocate = [](at::Tensor& tensor) { tensor = at::empty_like(tensor, at::kCPU); };
+  const auto allocate = [](at::Tensor& tensor) { tensor = at::empty(tensor.sizes(), tensor.scalar_type()); };
   for (const auto& one : parameters(net)) allocate(one.parameter->tensor);
   for (const auto& one : buffers(net)) allocate(one.buffer->tensor);
   const EvaluationMode evaluating(net);

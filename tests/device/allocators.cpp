@@ -1,6 +1,7 @@
 #include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>
 
+#include <atomic>
 #include <cstring>
 
 #include "tests/device/state.h"
@@ -21,7 +22,10 @@ void free_shadow(void* shadow) {
   if (shadow) free_block(state().memory.device_arena.to_front(shadow));
 }
 
+std::atomic<MemoryWatch> memory_watch{nullptr};
+
 char* allocate_block(int device, int stream, std::size_t bytes) {
+  if (const MemoryWatch watch = memory_watch) watch(device, bytes);
   State& s = state();
   const Lock lock(s.mutex);
   return s.memory.take(device, stream, bytes, s.order.known()).at;
@@ -140,5 +144,7 @@ void redirect_cpu_allocator() {
   static auto& allocator = *new OfKernels(c10::GetCPUAllocator());
   c10::SetCPUAllocator(&allocator, /*priority=*/255);
 }
+
+void watch_memory(MemoryWatch before) { memory_watch = before; }
 
 }  // namespace tutti::test_device

@@ -2,6 +2,7 @@
 
 #include <c10/core/Device.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -75,6 +76,9 @@ int64_t peak_bytes(int device);
 void reset_peak(int device);
 void set_budget(int device, int64_t bytes);  // of used bytes; 0 = none. Beyond it: c10::OutOfMemoryError
 void fail_at(int device, int64_t ordinal);   // the n-th allocation from now fails; 0 = none
+// Calls `before` on the allocating thread before each allocation; it may throw. Null: no more.
+using MemoryWatch = void (*)(int device, std::size_t bytes);
+void watch_memory(MemoryWatch before);
 int64_t allocations(int device);             // asked for so far
 int64_t empty_cache_calls();
 
@@ -117,6 +121,12 @@ int tutti_device_count();
 
 // Their c10::DeviceType.
 int tutti_device_type();
+
+// "test device".
+const char* tutti_device_name(int device);
+
+// watch_memory().
+void tutti_device_watch_memory(void (*before)(int device, std::size_t bytes));
 
 // Installs the test device. `options`: a list, separated by commas, of "late" (late mode) and "report" (a
 // summary with all findings goes to stderr when the process exits). A host access to device memory is named

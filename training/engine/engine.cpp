@@ -194,7 +194,7 @@ void Engine::require() const {
 
 void Engine::try_sample() const {
   const int64_t first = 0;
-  Batch sample = state_.dataset->get({&first, 1}, {state_.seed});
+  Batch sample = state_.device.take(state_.dataset->get({&first, 1}, {state_.seed}));
   std::vector<std::string> tried;
   for (const auto& one : in_order_of_action()) {
     try {

@@ -137,11 +137,11 @@ void store_results(State& state, const std::vector<MetricPtr>& metrics, const Co
 
 void try_metrics(State& state, const Evaluator& evaluator, const Dataset& data) {
   const at::NoGradGuard no_grad;
-  const LentZeros zeros(*state.model);
+  const LentZeros zeros(*state.model, state.device);
   const EvaluationMode evaluating(*state.model);
   const auto metrics = evaluator.metrics(*state.model, state.composer);
   const int64_t first = 0;
-  const Batch batch = data.get({&first, 1}, {state.seed});
+  const Batch batch = state.device.take(data.get({&first, 1}, {state.seed}));
   std::string what = "the model cannot evaluate the first sample: ", way_out;
   try {
     const Outputs outputs = state.eval_forward(batch);
@@ -179,7 +179,8 @@ std::optional<LoggedMetrics> evaluate(State& state, Engine& engine, const Evalua
   const int64_t largest = largest_part(evaluator.global_batch, state.topology.data_world);
   bool goes_on = true;
   for (int64_t b = 0; b < evaluator.batches && goes_on; ++b) {
-    const auto batch = run.fetch(b);
+    auto batch = run.fetch(b);
+    if (batch) batch = state.device.take(*batch);
     begin_batch(b);
     if (batch && batch->samples() > 0) {
       counts.samples += static_cast<double>(batch->samples());

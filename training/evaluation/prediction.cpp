@@ -48,7 +48,7 @@ void predict(State& state, Engine& engine, const Evaluator& evaluator, const Out
   const auto predict_rows = [&](int64_t first, int64_t count) {
     std::vector<int64_t> rows(count);
     std::iota(rows.begin(), rows.end(), first);
-    state.batch = evaluator.data->get(rows, {state.seed});
+    state.batch = state.device.take(evaluator.data->get(rows, {state.seed}));
     predict_batch(state, engine, on_outputs);
   };
   work_in_parts(state, state.topology.rank == 0,

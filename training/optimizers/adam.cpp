@@ -4,9 +4,11 @@
 #include <ATen/ops/_foreach_mul.h>
 #include <ATen/ops/_fused_adam.h>
 #include <ATen/ops/_fused_adamw.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
 
 #include <cmath>
+#include <map>
 
 #include "tensors/norms.h"
 
@@ -49,7 +51,7 @@ double Adam::kernel_weight_decay(double weight_decay, const std::vector<at::Tens
 }
 
 void Adam::update(Call call, const at::Tensor& grad_scale) {
-  for (const size_t i : call.members) *steps_[i].data_ptr<float>() = static_cast<float>(steps(i));
+  count_steps(call.members);
   Elementwise::Lists lists;
   lists.push_back(std::move(call.tensors));
   lists.push_back(std::move(call.grads));
@@ -65,6 +67,20 @@ void Adam::update(Call call, const at::Tensor& grad_scale) {
   };
   const auto alike = [&](size_t one, size_t other) { return steps(member(one)) == steps(member(other)); };
   elementwise_.run(std::move(lists), kernel, alike);
+}
+
+// A device reads the counts where they are: one scalar for all parameters with the same count.
+void Adam::count_steps(const std::vector<size_t>& members) {
+  std::map<int64_t, at::Tensor> scalars;
+  for (const size_t i : members) {
+    if (view(i).tensor.is_cpu()) {
+      *steps_[i].data_ptr<float>() = static_cast<float>(steps(i));
+      continue;
+    }
+    at::Tensor& scalar = scalars[steps(i)];
+    if (!scalar.defined()) scalar = at::full({}, steps(i), view(i).tensor.options().dtype(at::kFloat));
+    steps_[i] = scalar;
+  }
 }
 
 void Adam::run_kernel(const Elementwise::Lists& lists, const std::vector<at::Tensor>& steps, double decay,

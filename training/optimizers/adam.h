@@ -26,6 +26,7 @@ class Adam final : public Optimizer {
 
  private:
   void update(Call call, const at::Tensor& grad_scale) override;
+  void count_steps(const std::vector<size_t>& members);
   void run_kernel(const Elementwise::Lists& lists, const std::vector<at::Tensor>& steps, double weight_decay,
                   const at::Tensor& grad_scale);
   void views_changed() override;

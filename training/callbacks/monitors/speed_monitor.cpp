@@ -12,7 +12,7 @@
 namespace tutti {
 namespace {
 
-struct Device {
+struct Accelerator {
   std::vector<std::string> words;  // lower case; a device name must contain all
   double fp32 = 0;
   double fp16 = 0;
@@ -23,8 +23,8 @@ struct Device {
 constexpr double kTera = 1e12;
 
 // The first match counts. The name of the H200 does not distinguish its boards.
-const std::vector<Device>& devices() {
-  static const std::vector<Device> all = {
+const std::vector<Accelerator>& devices() {
+  static const std::vector<Accelerator> all = {
       {{"h200"}, 67, 989.5, 989.5, 1979},
       {{"h100", "pcie"}, 51, 756.5, 756.5, 1513},
       {{"h100", "hbm2e"}, 51, 756.5, 756.5, 1513},
@@ -39,12 +39,12 @@ const std::vector<Device>& devices() {
   return all;
 }
 
-bool matches(const Device& device, const std::string& name) {
+bool matches(const Accelerator& device, const std::string& name) {
   return std::all_of(device.words.begin(), device.words.end(),
                      [&](const std::string& word) { return name.find(word) != std::string::npos; });
 }
 
-double peak_of(const Device& device, const std::string& precision) {
+double peak_of(const Accelerator& device, const std::string& precision) {
   if (precision == "fp32") return device.fp32;
   if (precision == "amp_fp16" || precision == "amp") return device.fp16;
   if (precision == "amp_bf16") return device.bf16;
@@ -67,7 +67,7 @@ void add(LoggedMetrics& metrics, const std::string& what, double per_second, int
 
 double peak_flops(const std::string& device_name, const std::string& precision) {
   const std::string name = lower_case(device_name);
-  for (const Device& device : devices())
+  for (const Accelerator& device : devices())
     if (matches(device, name)) return kTera * peak_of(device, precision);
   return 0;
 }

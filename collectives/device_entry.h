@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstddef>
+
+#include "collectives/group.h"
+
+// The functions that a library for a kind of device exports: libtutti_cuda.so, and the tests' own device.
+extern "C" {
+
+const char* tutti_device_build_stamp();
+
+// A c10::DeviceType.
+int tutti_device_type();
+
+// Number of devices that this process sees; 0 without a driver.
+int tutti_device_count();
+
+// The model of a device: "NVIDIA H100 80GB HBM3". Valid for good.
+const char* tutti_device_name(int device);
+
+// Registers the kind of device with libtorch, before its first use. Idempotent. `options`: of the library.
+void tutti_device_start(const char* options);
+
+// `before` is called before each allocation of device memory, on the thread that asks for it, and may throw
+// c10::OutOfMemoryError in its place. Null: no more.
+void tutti_device_watch_memory(void (*before)(int device, std::size_t bytes));
+
+// Makes a group of the ranks of `control` for tensors on the current device. The caller owns the group.
+tutti::Group* tutti_device_make_group(tutti::Group* control);
+}

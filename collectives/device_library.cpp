@@ -1,0 +1,75 @@
+#include "collectives/device_library.h"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "collectives/device_entry.h"
+#include "runtime/error.h"
+#include "runtime/process/this_process.h"
+#include "tensors/meter.h"
+
+namespace tutti {
+namespace {
+
+std::string path_beside_this_code(const std::string& name) {
+  Dl_info info{};
+  dladdr(reinterpret_cast<void*>(&path_beside_this_code), &info);
+  return std::filesystem::absolute(info.dli_fname).parent_path() / name;
+}
+
+std::string path_of(const std::string& kind) {
+  if (kind != "test") return path_beside_this_code("libtutti_cuda.so");
+  const std::string name = "libtutti_test_device.so", beside = path_beside_this_code(name);
+  return std::filesystem::exists(beside) ? beside : name;
+}
+
+}  // namespace
+
+bool DeviceLibrary::has_gpu_driver() {
+  return access("/dev/nvidiactl", F_OK) == 0 || access("/dev/dxg", F_OK) == 0;
+}
+
+std::shared_ptr<const DeviceLibrary> DeviceLibrary::load(const std::string& kind) {
+  return std::make_shared<DeviceLibrary>(path_of(kind));
+}
+
+DeviceLibrary::DeviceLibrary(const std::string& path) : path_(path) {
+  handle_ = dlopen(path_.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  if (handle_ == nullptr) {
+    throw UserError(std::string("no such device can be used: ") + dlerror() +
+                    " (built with -DTUTTI_CUDA=OFF, or without nvcc?)");
+  }
+  const std::string theirs = symbol<const char*()>("tutti_device_build_stamp")();
+  const std::string ours = build_stamp(theirs);
+  if (theirs != ours) throw UserError(path_ + " is of another build: '" + theirs + "', not '" + ours + "'");
+}
+
+int DeviceLibrary::device_count() const { return symbol<int()>("tutti_device_count")(); }
+
+Device DeviceLibrary::device(int rank, int memory_slot) const {
+  const int count = device_count();
+  if (count == 0) throw UserError("no GPU can be used: the driver shows none");
+  const char* options = std::getenv("TUTTI_TEST_DEVICE");
+  symbol<void(const char*)>("tutti_device_start")(options ? options : "");
+  symbol<void(void (*)(int, std::size_t))>("tutti_device_watch_memory")(&Meter::before_device_allocation);
+  const auto type = static_cast<c10::DeviceType>(symbol<int()>("tutti_device_type")());
+  const c10::Device where(type, static_cast<c10::DeviceIndex>(rank % count));
+  Meter::count_device(memory_slot, where);
+  return {where, memory_slot, symbol<const char*(int)>("tutti_device_name")(where.index())};
+}
+
+std::unique_ptr<Group> DeviceLibrary::make_group(Group& control) const {
+  return std::unique_ptr<Group>(symbol<Group*(Group*)>("tutti_device_make_group")(&control));
+}
+
+template <class Function>
+Function* DeviceLibrary::symbol(const char* name) const {
+  void* found = dlsym(handle_, name);
+  if (found == nullptr) throw UserError(path_ + " has no " + name + ": it is of another build");
+  return reinterpret_cast<Function*>(found);
+}
+
+}  // namespace tutti

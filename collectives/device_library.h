@@ -1,0 +1,44 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "collectives/group.h"
+#include "tensors/device.h"
+
+namespace tutti {
+
+// A library with all code for one kind of device (collectives/device_entry.h), which is loaded only if a
+// recipe wants such a device. It stays loaded, since libtorch cannot unregister kernels.
+class DeviceLibrary {
+ public:
+  // True if this machine has NVIDIA's driver. Cheap.
+  static bool has_gpu_driver();
+
+  // "cuda": libtutti_cuda.so beside libtutti.so or the executable; "test": libtutti_test_device.so there, or
+  // where the loader finds it. Throws UserError if the library cannot be loaded: not built, no driver, of
+  // another build.
+  static std::shared_ptr<const DeviceLibrary> load(const std::string& kind);
+
+  // Throws UserError as `load`.
+  explicit DeviceLibrary(const std::string& path);
+
+  int device_count() const;
+
+  // Rank `rank` of this process or machine, counted from 0: ranks share devices if there are more of them.
+  // The device's memory is counted by the meter under `memory_slot`. Throws UserError without devices.
+  Device device(int rank, int memory_slot) const;
+
+  // Makes a group on the current device. `control` is a CPU group of the same ranks and must outlive the new
+  // group. Collective.
+  std::unique_ptr<Group> make_group(Group& control) const;
+
+ private:
+  template <class Function>
+  Function* symbol(const char* name) const;
+
+  std::string path_;
+  void* handle_ = nullptr;
+};
+
+}  // namespace tutti
