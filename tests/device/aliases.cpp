@@ -24,8 +24,7 @@ at::Tensor view_of(const c10::Storage& storage, const at::Tensor& like, c10::Dis
 
 // Moves the memory of a kernel's result to the device. Memory that came from the host, since another thread
 // allocated it, is copied.
-c10::DataPtr adopt(const c10::Storage& result, int device) {
-  auto* const storage = result.unsafeGetStorageImpl();
+c10::DataPtr adopt(c10::StorageImpl* storage, int device) {
   if (!storage->data()) return device_memory(nullptr, device);
   const Arena& arena = state().memory.device_arena;
   if (arena.in_shadow(storage->data())) {
@@ -80,25 +79,28 @@ at::Tensor Aliases::back(const at::Tensor& result, int device) {
     return view_of(argument->second, result, c10::DispatchKey::PrivateUse1);
   c10::Storage& adopted = adopted_[storage];
   if (!adopted)
-    adopted = c10::Storage(c10::Storage::use_byte_size_t(), storage->nbytes(),
-                           adopt(result.storage(), device), &device_allocator(), /*resizable=*/true);
+    adopted = c10::Storage(c10::Storage::use_byte_size_t(), storage->nbytes(), adopt(storage, device),
+                           &device_allocator(), /*resizable=*/true);
   return view_of(adopted, result, c10::DispatchKey::PrivateUse1);
 }
 
 void Aliases::follow_resized(int device) {
-  for (const auto& [alias_impl, original] : originals_) {
-    const at::Tensor& alias = aliases_.at(original.unsafeGetTensorImpl());
-    if (alias.sizes() == original.sizes() && alias.strides() == original.strides()) continue;
-    auto* const storage = original.storage().unsafeGetStorageImpl();
-    const void* const front = storage->data();
-    const auto& arena = state().memory.device_arena;
-    if (alias.storage().data() != (front ? arena.to_shadow(front) : nullptr)) {
-      const std::size_t bytes = alias.storage().nbytes();
-      storage->set_data_ptr_noswap(adopt(alias.storage(), device));
-      storage->set_nbytes(bytes);
-    }
-    original.unsafeGetTensorImpl()->set_sizes_and_strides(alias.sizes(), alias.strides());
+  const Arena& arena = state().memory.device_arena;
+  for (const auto& [alias, original] : original_storages_) {
+    const void* const front = original.data();
+    if (alias->data() == (front ? arena.to_shadow(front) : nullptr)) continue;
+    const std::size_t bytes = alias->nbytes();
+    original.unsafeGetStorageImpl()->set_data_ptr_noswap(adopt(alias, device));
+    original.unsafeGetStorageImpl()->set_nbytes(bytes);
   }
+  for (const auto& [impl, alias] : aliases_) {
+    if (alias.sizes() != impl->sizes() || alias.strides() != impl->strides())
+      impl->set_sizes_and_strides(alias.sizes(), alias.strides());
+  }
+}
+
+void Aliases::keep_sizes() {
+  for (const auto& [alias, original] : original_storages_) alias->set_resizable(false);
 }
 
 }  // namespace tutti::test_device

@@ -29,6 +29,9 @@ class Aliases {
   // Kernels may give an `out` another size: the tensors follow their aliases.
   void follow_resized(int device);
 
+  // For a kernel that runs when the tensors may be gone: giving an `out` more memory is an error.
+  void keep_sizes();
+
  private:
   std::unordered_map<c10::TensorImpl*, at::Tensor> aliases_;    // by device tensor
   std::unordered_map<c10::TensorImpl*, at::Tensor> originals_;  // by alias

@@ -24,19 +24,22 @@ void free_shadow(void* shadow) {
 
 std::atomic<MemoryWatch> memory_watch{nullptr};
 
-char* allocate_block(int device, int stream, std::size_t bytes) {
-  if (const MemoryWatch watch = memory_watch) watch(device, bytes);
+// `writer`: a kernel that writes the block at once, or null.
+char* allocate_block(int device, int stream, std::size_t bytes, const Kernel* writer) {
+  if (const MemoryWatch watch = memory_watch; watch && device != kPinned) watch(device, bytes);
   State& s = state();
   const Lock lock(s.mutex);
-  return s.memory.take(device, stream, bytes, s.order.known()).at;
+  char* const at = s.memory.take(device, stream, bytes, s.order.known()).at;
+  if (writer) s.memory.note(*writer, at, at + bytes, true);
+  return at;
 }
 
 class OfDevices final : public c10::DeviceAllocator {
  public:
   c10::DataPtr allocate(std::size_t bytes) override {
     const int device = current_device();
-    return device_memory(bytes == 0 ? nullptr : allocate_block(device, current_stream(device), bytes),
-                         device);
+    if (bytes == 0) return device_memory(nullptr, device);
+    return device_memory(allocate_block(device, current_stream(device), bytes, nullptr), device);
   }
   c10::DeleterFnPtr raw_deleter() const override { return &free_block; }
   void copy_data(void* to, const void* from, std::size_t bytes) const override {
@@ -94,11 +97,8 @@ class OfKernels final : public c10::Allocator {
     const Kernel* const kernel = running_kernel();
     if (!kernel) return plain_->allocate(bytes);
     if (bytes == 0) return {nullptr, nullptr, &free_shadow, c10::kCPU};
-    State& s = state();
-    const Lock lock(s.mutex);
-    char* const front = s.memory.take(device_of(kernel->stream), kernel->stream, bytes, s.order.known()).at;
-    s.memory.note(*kernel, front, front + bytes, true);
-    char* const at = s.memory.device_arena.to_shadow(front);
+    char* const front = allocate_block(device_of(kernel->stream), kernel->stream, bytes, kernel);
+    char* const at = state().memory.device_arena.to_shadow(front);
     return {at, at, &free_shadow, c10::kCPU};
   }
   c10::DeleterFnPtr raw_deleter() const override { return &free_any; }
@@ -117,7 +117,7 @@ class OfKernels final : public c10::Allocator {
 class OfPinnedMemory final : public c10::Allocator {
  public:
   c10::DataPtr allocate(std::size_t bytes) override {
-    char* const at = allocate_block(kPinned, 0, bytes);
+    char* const at = allocate_block(kPinned, 0, bytes, nullptr);
     return {at, at, &free_block, c10::kCPU};
   }
   c10::DeleterFnPtr raw_deleter() const override { return &free_block; }

@@ -86,13 +86,16 @@ class Call {
   bool writes_arguments_ = false;
   bool allocates_out_ = false;
   bool draws_ = false;
+  bool resizes_ = false;   // gives its output another size for a while
   bool has_mask_ = false;  // an index of truth values
 };
 
 void Call::convert_arguments() {
   for (std::size_t i = 0; i < schema().arguments().size(); ++i) {
     const c10::AliasInfo* const alias = schema().arguments()[i].alias_info();
-    draws_ = draws_ || schema().arguments()[i].name() == "generator";
+    const std::string& argument = schema().arguments()[i].name();
+    draws_ = draws_ || argument == "generator";
+    resizes_ = resizes_ || argument == "reduction";
     convert(stack_[first() + i], alias && alias->isWrite());
   }
 }
@@ -130,7 +133,9 @@ at::Tensor Call::convert(const at::Tensor& tensor, bool write, Role role) {
   check_device(tensor);
   uses_.push_back({tensor, write});
   allocates_out_ = allocates_out_ || (write && tensor.storage().nbytes() == 0);
-  return aliases_.of(tensor);
+  const at::Tensor alias = aliases_.of(tensor);
+  if (write && resizes_) alias.unsafeGetTensorImpl()->set_sizes_contiguous(0);  // or libtorch warns
+  return alias;
 }
 
 // As on CUDA: host tensors may be indices, and scalars of kernels that take them by value.
@@ -151,7 +156,7 @@ void Call::check_device(const at::Tensor& tensor) {
 
 // A kernel may run later if all that it gives is in memory that it was given.
 bool Call::may_wait() const {
-  if (!writes_arguments_ || allocates_out_ || draws_ || host_waits()) return false;
+  if (!writes_arguments_ || allocates_out_ || draws_ || resizes_ || host_waits()) return false;
   for (const c10::Argument& result : schema().returns())
     if (!is_tensor(result) || !result.alias_info() || !result.alias_info()->isWrite()) return false;
   return true;
@@ -201,6 +206,7 @@ void Call::run_late(Lock& lock, const Kernel& kernel) {
         results.emplace_back(aliases_.back((*arguments)[i].toTensor(), device()));
     }
   }
+  aliases_.keep_sizes();
   torch::jit::drop(stack_, schema().arguments().size());
   for (c10::IValue& one : results) stack_.push_back(std::move(one));
   state().order.submit(lock, kernel, [op = op_, arguments] {

@@ -100,6 +100,24 @@ TEST_P(DeviceMemory, BudgetIsKept) {
   EXPECT_NO_THROW(at::ones({5000}, floats(1)));
 }
 
+int64_t watched_bytes = 0;
+
+TEST_P(DeviceMemory, AllocationsAreWatched) {
+  watched_bytes = 0;
+  watch_memory([](int on, std::size_t bytes) {
+    watched_bytes += static_cast<int64_t>(bytes);
+    TORCH_CHECK_WITH(OutOfMemoryError, on == 0 && bytes < 4000, "too much");
+  });
+  const Tensor x = at::ones({100}, floats());
+  EXPECT_EQ(watched_bytes, 400);
+  at::native_dropout(x, 0.5, true);  // allocates within its kernel
+  EXPECT_GE(watched_bytes, 900);
+  EXPECT_THROW(at::ones({1000}, floats()), c10::OutOfMemoryError);
+  at::empty({1000}, at::TensorOptions().pinned_memory(true));
+  watch_memory(nullptr);
+  EXPECT_NO_THROW(at::ones({1000}, floats()));
+}
+
 TEST_P(DeviceMemory, ResizingKeepsValues) {
   Tensor x = at::arange(4, floats());
   x.resize_({2, 4});

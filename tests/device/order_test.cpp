@@ -167,7 +167,7 @@ TEST_P(TwoStreams, ThreadsLaunchOnOneStreamInOrder) {
   EXPECT_EQ(first(b, one), 3);
 }
 
-TEST_P(TwoStreams, KernelsOfOnesOwnTakePart) {
+TEST_P(TwoStreams, LaunchedKernelsTakePart) {
   const int64_t bytes = 64 * 4;
   on(one, [&] {
     launch("fill with ones", {{a.const_data_ptr(), bytes, true}}, [to = shadow(a.mutable_data_ptr())] {

@@ -53,6 +53,8 @@ const std::vector<TidyRule>& tidy_rules() {
         parse_source("io/c/c.cpp", "#include \"io/a/a.h\"\n")}},
       {"NorDoFoldersByFilesOfDifferentSubfolders", circles_of_folders,
        two("io/a/x/a.cpp", "#include \"io/b/x/b.h\"\n", "io/b/y/b.cpp", "#include \"io/a/y/a.h\"\n")},
+      {"TheTestDeviceIsForTests", test_device_outside_tests,
+       one("job/a.cpp", "#include \"tests/device/test_device.h\"\n")},
       {"ThirdPartiesStayAtHome", third_party_outside_its_home,
        one("cli/train.cpp", "#include <ATen/ATen.h>\n")},
       {"IncludesStartAtTheRoot", includes_not_from_the_root,

@@ -33,6 +33,7 @@ Findings headers_without_pragma_once(const SourceTree& tree);
 // rules_of_includes.cpp
 Findings forbidden_folders(const SourceTree& tree);
 Findings circles_of_folders(const SourceTree& tree);
+Findings test_device_outside_tests(const SourceTree& tree);
 Findings third_party_outside_its_home(const SourceTree& tree);
 Findings includes_not_from_the_root(const SourceTree& tree);
 Findings own_header_not_first(const SourceTree& tree);

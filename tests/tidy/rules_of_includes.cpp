@@ -83,6 +83,12 @@ std::string against_the_arrows(const SourceFile& file, const std::string& includ
   return row->second.count(target) > 0 ? "" : file.folder() + " may not include " + target;
 }
 
+// The test device stays a library that is opened by name, as a GPU's is.
+std::string test_device_in_the_product(const SourceFile& file, const std::string& include) {
+  const bool names = include.starts_with("\"tests/device/") && file.folder() != "tests";
+  return names ? include + " is for tests alone" : "";
+}
+
 // A third party's header by a pattern over its name, and the paths of ours in which it is at home.
 struct Home {
   std::regex header;
@@ -173,6 +179,9 @@ std::string shortest_circle(const Arrows& arrows, const std::string& first) {
 }  // namespace
 
 Findings forbidden_folders(const SourceTree& tree) { return each_include(tree, against_the_arrows); }
+Findings test_device_outside_tests(const SourceTree& tree) {
+  return each_include(tree, test_device_in_the_product);
+}
 Findings third_party_outside_its_home(const SourceTree& tree) { return each_include(tree, away_from_home); }
 
 // At each depth, the files of deeper folders count as those of the folder above them; files that stand in a
