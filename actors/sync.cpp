@@ -10,7 +10,7 @@
 
 namespace tutti {
 
-Sync::Sync(Groups groups, const Device& device, Transport& transport, ActorId supervisor, Recorder& recorder)
+Sync::Sync(Groups groups, Transport& transport, ActorId supervisor, Recorder& recorder, const Device& device)
     : groups_(std::move(groups)),
       device_(device),
       transport_(transport),

@@ -29,7 +29,8 @@ class Sync final : public Actor {
   static constexpr Nanoseconds kHeartbeatEvery = std::chrono::milliseconds(500);
   static constexpr int kMostPosted = 8;  // entries of a group at a time, so that a poll is short
 
-  Sync(Groups groups, const Device& device, Transport& transport, ActorId supervisor, Recorder& recorder);
+  Sync(Groups groups, Transport& transport, ActorId supervisor, Recorder& recorder,
+       const Device& device = {});
 
   void receive(Context& context, Envelope& envelope) override;
   std::optional<TimePoint> idle(Context& context) override;

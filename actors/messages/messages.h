@@ -16,6 +16,7 @@
 #include "data/transforms/transform.h"
 #include "io/checkpoint/checkpoint.h"
 #include "runtime/error.h"
+#include "tensors/stream_order.h"
 #include "tensors/tree.h"
 #include "training/loggers/logger_destination.h"
 
@@ -106,6 +107,7 @@ struct BatchReady {
   int64_t first_sample = 0;    // place of this rank's first sample in the global batch
   bool last_of_epoch = false;
   Batch batch;           // this rank's part; empty tensors of the right shape if the rank has no samples
+  BatchCopy copy = {};   // of the batch, on the rank's device
   bool stopped = false;  // no batch: the run was asked to stop
 };
 // To a Loader, asked -> BatchReady: one batch by position, for evaluation; none after StopRequested.
@@ -244,9 +246,12 @@ struct Snapshot {
   std::string state;                    // JSON
   bool last = false;                    // of the run
   bool for_good = false;                // the tensors will not change any more: no copy is needed
+  StreamOrder ready = {};               // of the tensors
 };
+// The pieces may be changed: at once, or by work of a device that waits for `copied`.
 struct SnapshotCopied {
   static constexpr const char* kName = "SnapshotCopied";
+  StreamOrder copied = {};
 };
 struct Durable {
   static constexpr const char* kName = "Durable";

@@ -1,6 +1,5 @@
 #include "collectives/staged/group.h"
 
-#include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
 #include <functional>
@@ -11,11 +10,6 @@
 namespace tutti {
 namespace {
 
-// Memory of the host from which a device copies while the host goes on.
-at::Tensor pinned_like(const at::Tensor& tensor) {
-  return at::empty(tensor.sizes(), at::TensorOptions(tensor.dtype()).pinned_memory(true));
-}
-
 // A tensor of a collective, and the same in the memory of the host.
 struct Pair {
   at::Tensor device, host;
@@ -23,7 +17,7 @@ struct Pair {
   Pair() = default;
   explicit Pair(at::Tensor tensor)
       : device(std::move(tensor)),
-        host(device.defined() && !device.is_cpu() ? pinned_like(device) : device) {}
+        host(device.defined() && !device.is_cpu() ? staging_memory(device.sizes(), device.scalar_type(), Device{device.device()}) : device) {}
 
   bool is_staged() const { return device.defined() && !device.is_cpu(); }
   void to_host() {

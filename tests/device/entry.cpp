@@ -38,7 +38,6 @@ void report() {
        << " copies to the device, " << c.copies_to_host << " to the host, " << c.host_waits
        << " host waits, peak " << peak_bytes(current_device()) << " bytes\n";
   for (const auto& [cause, count] : host_waits()) text << "  host waits: " << cause << ", " << count << "\n";
-  for (const std::string& finding : take_findings()) text << "  finding: " << finding << "\n";
   std::fputs(text.str().c_str(), stderr);
 }
 
@@ -52,6 +51,7 @@ void start(const std::string& options) {
     late = late || option == "late";
     reports = reports || option == "report";
   }
+  state().memory.prints = reports;
   set_mode(late ? Mode::kLate : Mode::kEager);
   static const bool names = (name_faults(), true);
   static bool is_reported = false;

@@ -179,8 +179,7 @@ std::optional<LoggedMetrics> evaluate(State& state, Engine& engine, const Evalua
   const int64_t largest = largest_part(evaluator.global_batch, state.topology.data_world);
   bool goes_on = true;
   for (int64_t b = 0; b < evaluator.batches && goes_on; ++b) {
-    auto batch = run.fetch(b);
-    if (batch) batch = state.device.take(*batch);
+    const auto batch = run.fetch(b);
     begin_batch(b);
     if (batch && batch->samples() > 0) {
       counts.samples += static_cast<double>(batch->samples());
