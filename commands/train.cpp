@@ -111,10 +111,10 @@ Exit run_rank(const Job& job, RankEnvironment connected) {
   if (rank == 0)
     for (const std::string& advice : job.advice()) environment.log->warning(advice);
   const RankActors actors = add_rank(scheduler, job, environment);
-  const auto stop = [&] { scheduler.post(actors.supervisor, StopRequested{}); };
-  const ProcessWatch watch(scheduler, stop, rank, [own = &environment] {
-    log_last_events(*own->log, *own->recorder, own->clock->now());
-  });
+  const ProcessWatch watch(
+      scheduler, rank,
+      {.stop = [&] { scheduler.post(actors.supervisor, StopRequested{}); },
+       .report = [own = &environment] { log_last_events(*own->log, *own->recorder, own->clock->now()); }});
   try {
     scheduler.run();
   } catch (const std::exception& error) {

@@ -30,9 +30,8 @@ void hold_stop_signals() {
   signal(SIGXFSZ, SIG_IGN);  // a file size limit is handled like a full disk
 }
 
-ProcessWatch::ProcessWatch(Scheduler& scheduler, std::function<void()> stop, int rank,
-                           std::function<void()> report)
-    : scheduler_(scheduler), stop_(std::move(stop)), rank_(rank), report_(std::move(report)) {
+ProcessWatch::ProcessWatch(Scheduler& scheduler, int rank, Calls calls)
+    : scheduler_(scheduler), rank_(rank), calls_(std::move(calls)) {
   thread_ = std::thread([this] { watch(); });
 }
 
@@ -58,17 +57,18 @@ void ProcessWatch::watch() {
 
 // Reports once, on another thread, since the watch must continue.
 void ProcessWatch::write_report_after_stop(TimePoint now) {
-  if (stop_asked_at_ == kNever || now - stop_asked_at_ < kStopGrace || !report_ || reporting_.joinable())
+  if (stop_asked_at_ == kNever || now - stop_asked_at_ < kStopGrace || !calls_.report ||
+      reporting_.joinable())
     return;
   try {
-    reporting_ = std::thread(report_);
+    reporting_ = std::thread(calls_.report);
   } catch (const std::system_error&) {  // no thread can be created
-    report_ = nullptr;
+    calls_.report = nullptr;
   }
 }
 
 void ProcessWatch::end_by_force() {
-  if (report_) run_with_timeout(kReportTimeout, report_);
+  if (calls_.report) run_with_timeout(kReportTimeout, calls_.report);
   std::fprintf(stderr, "error: rank %d: ends by force: an actor does not return\n", rank_);
   _exit(1);
 }
@@ -79,7 +79,7 @@ void ProcessWatch::handle_signal(int signal) {
     return;
   }
   if (signal == SIGTERM && stop_asked_at_ == kNever) stop_asked_at_ = std::chrono::steady_clock::now();
-  stop_();
+  calls_.stop();
 }
 
 }  // namespace tutti

@@ -24,7 +24,11 @@ class ProcessWatch {
   static constexpr Nanoseconds kReportTimeout = std::chrono::milliseconds(500);
   static constexpr Nanoseconds kStopGrace = std::chrono::milliseconds(700);
 
-  ProcessWatch(Scheduler& scheduler, std::function<void()> stop, int rank, std::function<void()> report = {});
+  struct Calls {
+    std::function<void()> stop;
+    std::function<void()> report = {};  // may be empty
+  };
+  ProcessWatch(Scheduler& scheduler, int rank, Calls calls);
   ~ProcessWatch();
 
  private:
@@ -34,9 +38,8 @@ class ProcessWatch {
   [[noreturn]] void end_by_force();
 
   Scheduler& scheduler_;
-  std::function<void()> stop_;
   int rank_;
-  std::function<void()> report_;
+  Calls calls_;
   int interrupts_ = 0;
   TimePoint stop_asked_at_ = kNever;  // by SIGTERM
   std::thread reporting_;
