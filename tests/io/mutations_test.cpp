@@ -12,7 +12,6 @@
 #include "io/checkpoint/run_state.h"
 #include "io/checkpoint/weights.h"
 #include "io/formats/event_file.h"
-#include "io/formats/event_reader.h"
 #include "io/formats/json_line.h"
 #include "io/formats/safetensors.h"
 #include "io/hdf5/hdf5.h"
