@@ -6,7 +6,7 @@
 
 #include <cstdio>
 
-#include "runtime/actor/thread_scheduler.h"
+#include "runtime/actor/scheduler.h"
 
 namespace tutti {
 namespace {
