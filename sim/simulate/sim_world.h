@@ -10,7 +10,7 @@
 #include "sim/environment/sim_fabric.h"
 #include "sim/environment/sim_network.h"
 #include "sim/environment/tracking_dataset.h"
-#include "sim/faults/scheduled_faults.h"
+#include "sim/faults/fault_plan.h"
 #include "sim/invariants/history.h"
 #include "sim/invariants/known_checkpoints.h"
 #include "tensors/process_state.h"
