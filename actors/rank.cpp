@@ -38,9 +38,7 @@ void join_folders(Progress::Options& progress, const Job& job, Disk& disk) {
                                           .verify = [](const Checkpoint&) {}};
     return newest_good_checkpoint(disk, job.checkpoints, manifests_only, job.settings.checkpoint.set).folder;
   };
-  progress.write_result = [&disk, warn = progress.warn, &job](const std::string& json) {
-    write_result(disk, job.run_dir, json, warn);
-  };
+  progress.disk = &disk;
 }
 
 // Log destinations of every run.

@@ -52,8 +52,10 @@ LocalRunResult train_in_one_process(const Setting& recipe, const LocalRunOptions
     supervisors.push_back(add_rank(scheduler, job, rank).supervisor);
   }
   std::optional<ProcessWatch> watch;
-  const auto stop = [&] { scheduler.post(supervisors[0], StopRequested{}); };
-  if (options.live) watch.emplace(scheduler, stop, 0, [&] { log_last_events(ranks, SystemClock().now()); });
+  if (options.live)
+    watch.emplace(scheduler, 0,
+                  ProcessWatch::Calls{.stop = [&] { scheduler.post(supervisors[0], StopRequested{}); },
+                                      .report = [&] { log_last_events(ranks, SystemClock().now()); }});
   try {
     scheduler.run();
   } catch (const std::exception& error) {

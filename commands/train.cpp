@@ -19,7 +19,7 @@
 #include "io/checkpoint/checkpoint.h"
 #include "job/run_journal.h"
 #include "job/run_report.h"
-#include "runtime/actor/thread_scheduler.h"
+#include "runtime/actor/scheduler.h"
 #include "runtime/disk.h"
 #include "runtime/launcher.h"
 #include "runtime/printable.h"
@@ -27,7 +27,6 @@
 #include "runtime/process/memory_limits.h"
 #include "runtime/process/process_watch.h"
 #include "runtime/process/this_process.h"
-#include "runtime/process/watchdog.h"
 #include "runtime/transport.h"
 #include "tensors/meter.h"
 #include "tensors/torch_error.h"
@@ -112,10 +111,10 @@ Exit run_rank(const Job& job, RankEnvironment connected) {
   if (rank == 0)
     for (const std::string& advice : job.advice()) environment.log->warning(advice);
   const RankActors actors = add_rank(scheduler, job, environment);
-  const auto stop = [&] { scheduler.post(actors.supervisor, StopRequested{}); };
-  const ProcessWatch watch(scheduler, stop, rank, [own = &environment] {
-    log_last_events(*own->log, *own->recorder, own->clock->now());
-  });
+  const ProcessWatch watch(
+      scheduler, rank,
+      {.stop = [&] { scheduler.post(actors.supervisor, StopRequested{}); },
+       .report = [own = &environment] { log_last_events(*own->log, *own->recorder, own->clock->now()); }});
   try {
     scheduler.run();
   } catch (const std::exception& error) {
