@@ -27,11 +27,16 @@ LocalRanks::LocalRanks(const Job& job, TokenScheduler::Options scheduling)
     RankEnvironment& environment = environments_[static_cast<std::size_t>(rank)];
     const auto factory = world->factory(rank);
     const auto make = [&](const std::vector<int>& ranks) { return factory->make(ranks); };
+    devices_.push_back(job.device(rank));
     environment.groups =
-        stage_groups(make_groups(make(mesh.ranks()), mesh, rank, make), job.device(rank), make);
+        stage_groups(make_groups(make(mesh.ranks()), mesh, rank, make), devices_.back(), make);
     environment.transport = network.transport(rank);
     environment.memory_slot = rank;
   }
+}
+
+LocalRanks::~LocalRanks() {
+  for (const Device& device : devices_) device.settle();
 }
 
 }  // namespace tutti

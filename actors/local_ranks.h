@@ -4,6 +4,7 @@
 
 #include "actors/rank.h"
 #include "runtime/actor/token_scheduler.h"
+#include "tensors/device.h"
 #include "tensors/process_state.h"
 
 namespace tutti {
@@ -14,11 +15,15 @@ class LocalRanks {
  public:
   // `scheduling.on_switch` is overwritten.
   explicit LocalRanks(const Job& job, TokenScheduler::Options scheduling = {});
+  ~LocalRanks();
+  LocalRanks(const LocalRanks&) = delete;
+  LocalRanks& operator=(const LocalRanks&) = delete;
 
   TokenScheduler& scheduler() { return scheduler_; }
   std::vector<RankEnvironment>& environments() { return environments_; }  // by rank
 
  private:
+  std::vector<Device> devices_;  // by rank
   ProcessStateSwitch states_;
   std::vector<RankEnvironment> environments_;
   TokenScheduler scheduler_;

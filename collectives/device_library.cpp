@@ -57,7 +57,6 @@ Device DeviceLibrary::device(int rank, int memory_slot) const {
   symbol<void(void (*)(int, std::size_t))>("tutti_device_watch_memory")(&Meter::before_device_allocation);
   const auto type = static_cast<c10::DeviceType>(symbol<int()>("tutti_device_type")());
   const c10::Device where(type, static_cast<c10::DeviceIndex>(rank % count));
-  Meter::count_device(memory_slot, where);
   return {where, memory_slot, symbol<const char*(int)>("tutti_device_name")(where.index())};
 }
 

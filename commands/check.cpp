@@ -154,19 +154,20 @@ void check_times(const Job& job, const Trainee& trainee) {
 // All batches of an evaluator, on a single rank.
 class WholeEvaluation final : public EvaluationRun {
  public:
-  WholeEvaluation(const Job& job, const Evaluator& evaluator)
-      : data_(*evaluator.data), sampler_(job.eval_sampler(evaluator, 0)) {}
+  WholeEvaluation(const Job& job, const Evaluator& evaluator, const Device& device)
+      : data_(*evaluator.data), sampler_(job.eval_sampler(evaluator, 0)), device_(device) {}
   std::optional<Batch> fetch(int64_t index) override {
-    return data_.get(sampler_.indices(data_, 0, index), sampler_.epoch(0));
+    return device_.take(data_.get(sampler_.indices(data_, 0, index), sampler_.epoch(0)));
   }
 
  private:
   const Dataset& data_;
   const Sampler sampler_;
+  const Device device_;
 };
 
 LoggedMetrics evaluation_of(const Job& job, const Evaluator& evaluator, State& state, Engine& engine) {
-  WholeEvaluation batches(job, evaluator);
+  WholeEvaluation batches(job, evaluator, state.device);
   return evaluate(state, engine, evaluator, batches).value();
 }
 

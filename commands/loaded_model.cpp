@@ -83,6 +83,8 @@ LoadedModel::LoadedModel(const Job& of_job, Checkpoint of_weights, const LoadOpt
       key(std::move(of_user)),
       checkpoint(std::move(of_weights)),
       engine(state, logger, blaming(key, [&] { return algorithms_of(job, checkpoint, options); })) {
+  state.device = job.device(0);
+  state.device.use();
   job.describe_to(state, 0);
   build(state, job.recipe, job.spec(), job.seed, job.make_model, [this] { engine.run_event(Event::kInit); });
 }

@@ -33,7 +33,7 @@ Parts predictions(State& state, Engine& engine, const Evaluator& evaluator) {
   predict(state, engine, evaluator, [&parts](const Outputs& outputs) {
     for (const auto& [name, tensor] : outputs.leaves()) {
       const bool narrow = tensor.is_floating_point() && tensor.element_size() < 4;
-      parts[name].push_back(tensor.to(narrow ? at::kFloat : tensor.scalar_type()).contiguous());
+      parts[name].push_back(tensor.to(narrow ? at::kFloat : tensor.scalar_type()).contiguous().cpu());
     }
   });
   return parts;

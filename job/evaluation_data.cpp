@@ -69,7 +69,8 @@ std::string why_rejected(const State& state, const Evaluator& evaluator, const S
     return "the model takes at most " + std::to_string(longest_sequence(*state.model)) + " tokens";
   try {
     const int64_t first = 0;
-    const Batch batch = evaluator.data_of(state.topology.rank)->get({&first, 1}, {state.seed});
+    const Batch batch =
+        state.device.take(evaluator.data_of(state.topology.rank)->get({&first, 1}, {state.seed}));
     state.loss_of(state.try_forward(batch), batch);
     return "";
   } catch (const std::exception& error) {

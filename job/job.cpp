@@ -378,8 +378,10 @@ RankTopology Job::topology(int rank) const {
 }
 
 Device Job::device(int memory_slot) const {
-  if (!devices) return {.memory_slot = memory_slot};
-  return devices->device(launched_local_rank() + memory_slot, memory_slot);
+  Device device{.memory_slot = memory_slot};
+  if (devices) device = devices->device(launched_local_rank() + memory_slot, memory_slot);
+  Meter::count_device(memory_slot, device.where);
+  return device;
 }
 
 void Job::describe_to(State& state, int rank) const {

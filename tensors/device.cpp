@@ -1,5 +1,6 @@
 #include "tensors/device.h"
 
+#include <ATen/DeviceAccelerator.h>
 #include <c10/core/AutogradState.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
@@ -14,10 +15,16 @@ void Device::use() const {
   thread_local c10::Device used(c10::kCPU);
   if (used == where) return;
   used = where;
+  if (is_cpu()) return;
   const c10::impl::VirtualGuardImpl guard(where.type());
   guard.setDevice(where);
   guard.exchangeStream(guard.getStreamFromGlobalPool(where));
   c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
+}
+
+void Device::settle() const noexcept try {
+  if (!is_cpu()) at::accelerator::synchronizeDevice(where.index());
+} catch (const std::exception&) {  // of a kernel, whose results nobody wants any more
 }
 
 }  // namespace tutti

@@ -34,6 +34,10 @@ struct Device {
   // that calls it: autograd's own threads for devices are shared by all ranks of a process, have other
   // streams, and limits of memory are a thread's.
   void use() const;
+
+  // Blocks the host until the device's work is over, however it ends: before memory is freed that work of
+  // several streams may still use. The CPU's work is always over.
+  void settle() const noexcept;
 };
 
 }  // namespace tutti

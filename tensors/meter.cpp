@@ -338,7 +338,9 @@ void Meter::set_budget(int rank, int64_t bytes) { account(rank).budget = bytes; 
 
 int64_t Meter::budget(int rank) { return account(rank).budget; }
 
-void Meter::count_device(int rank, c10::Device device) { account(rank).device = device; }
+void Meter::count_device(int rank, c10::Device device) {
+  account(rank).device = device.is_cpu() ? std::nullopt : std::optional(device);
+}
 
 void Meter::before_device_allocation(int /*device*/, std::size_t bytes) {
   if (current_scope && current_scope->on_device()) current_scope->check(static_cast<int64_t>(bytes));

@@ -16,7 +16,7 @@ std::vector<double> alibi_slopes(int64_t heads);
 // The bias of attention scores, float32 on `device`. If a token sees only itself and earlier tokens: slope x
 // position of the key, [heads, 1, length] (the softmax of a row ignores a constant offset). Else: -slope x
 // distance, [1, heads, length, length].
-at::Tensor alibi_bias(int64_t heads, int64_t length, bool causal, at::Device device = at::kCPU);
+at::Tensor alibi_bias(int64_t heads, int64_t length, bool causal, at::Device device);
 
 // Replaces a model's position embeddings by ALiBi. Every SelfAttention (models/layers/attention.h, which also
 // explains custom attention layers) gets a bias for at most `max_sequence_length` tokens. Every PositionTable

@@ -7,7 +7,7 @@
 namespace tutti {
 
 // The pixels of images [..., H, W] in these rows and columns: [..., rows, columns], a new tensor of the same
-// dtype. Indices: int64, any number of each.
+// dtype. Indices: int64, any number of each, on the host or on the images' device.
 at::Tensor pixels_at(const at::Tensor& images, const at::Tensor& rows, const at::Tensor& columns);
 
 // Applies a function of images [..., H, W] to one image as transforms have them, uint8 [H, W] and [H, W, C]

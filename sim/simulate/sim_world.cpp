@@ -176,7 +176,9 @@ SimWorld::SimWorld(const Job& job, SimDisk& disk, const FaultPlan* faults, const
   scheduler_.install(scheduler_.reserve("launcher", job_.world), std::make_unique<Launcher>(*this));
 }
 
-SimWorld::~SimWorld() = default;
+SimWorld::~SimWorld() {
+  for (const Device& device : devices_) device.settle();
+}
 
 // If each rank has a dataset of its own, sample i of rank r counts as i * world + r.
 void SimWorld::track_samples() {
@@ -209,8 +211,8 @@ RankEnvironment SimWorld::environment_of(int rank) {
     return wrapped(seams_.group, factory->make(ranks));
   };
   const Mesh mesh = job_.mesh();
-  environment.groups =
-      stage_groups(make_groups(make(mesh.ranks()), mesh, rank, make), job_.device(rank), make);
+  devices_.push_back(job_.device(rank));
+  environment.groups = stage_groups(make_groups(make(mesh.ranks()), mesh, rank, make), devices_.back(), make);
   environment.transport = wrapped(seams_.transport, network_.transport(rank));
   environment.clock = std::make_shared<SimClock>(scheduler_);
   environment.recorder = std::make_shared<SimRecorder>(

@@ -97,6 +97,7 @@ class SimWorld final : SimFabric::Processes {
   SimAttempt attempt_;
   std::vector<ActiveFault> active_faults_;
   std::vector<std::unique_ptr<Rank>> ranks_;
+  std::vector<Device> devices_;  // by rank
   ProcessStateSwitch states_;
   TokenScheduler scheduler_;
   SimNetwork network_;

@@ -49,7 +49,7 @@ void read_metrics(const std::string& path, MemoryWorld::Outcome& outcome) {
 std::string bytes_of(Model& model) {
   std::string bytes;
   const auto add = [&bytes](const at::Tensor& tensor) {
-    const at::Tensor flat = tensor.detach().contiguous();
+    const at::Tensor flat = tensor.detach().cpu().contiguous();
     bytes.append(static_cast<const char*>(flat.data_ptr()), flat.nbytes());
   };
   for (const auto& one : parameters(model)) add(one.parameter->tensor);

@@ -202,4 +202,21 @@ const std::vector<AlgorithmRow>& algorithm_rows() {
   return rows;
 }
 
+std::string recipe_text(const AlgorithmRow& row, bool with_algorithm, const std::string& more) {
+  std::string text = "seed = 5\n" + row.training + "[train]\nmax_duration = '" + std::to_string(kSteps) +
+                     "ba'\n" + row.train + more;
+  if (with_algorithm) text += "[[algorithms]]\nkind = '" + row.kind + "'\n" + row.options;
+  return text;
+}
+
+std::string evaluated(const AlgorithmRow& row) {
+  std::string section = row.training.substr(row.training.find("[data.train]"));
+  section = section.substr(0, section.find("[optimizer]"));
+  for (size_t at; (at = section.find("data.train")) != std::string::npos;)
+    section.replace(at, 10, "data.eval");
+  const std::string all = "subset_num_batches = 25";
+  section.replace(section.find(all), all.size(), "subset_num_batches = 1");
+  return "eval_interval = '25ba'\n" + section;
+}
+
 }  // namespace tutti

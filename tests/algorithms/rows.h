@@ -46,4 +46,9 @@ inline void PrintTo(const AlgorithmRow& row, std::ostream* out) { *out << name_o
 constexpr int kSteps = 50;
 const std::vector<AlgorithmRow>& algorithm_rows();
 
+// A recipe of kSteps steps. `more`: lines of [train], and further sections.
+std::string recipe_text(const AlgorithmRow& row, bool with_algorithm, const std::string& more);
+// Lines of [train], and [data.eval] with the row's data: one batch, evaluated every 25 steps.
+std::string evaluated(const AlgorithmRow& row);
+
 }  // namespace tutti

@@ -43,5 +43,17 @@ TEST(DeviceLibrary, SeesAsManyDevicesAsTheDriverShows) {
   EXPECT_EQ(count > 0, DeviceLibrary::has_gpu_driver());
 }
 
+TEST(DeviceLibrary, OfTestsHasDevicesThatRanksShare) {
+  const auto library = DeviceLibrary::load("test");
+  const int count = library->device_count();
+  ASSERT_GT(count, 0);
+  const Device first = library->device(0, 0), next = library->device(count + 1, 3);
+  EXPECT_FALSE(first.is_cpu());
+  EXPECT_EQ(first.where.index(), 0);
+  EXPECT_EQ(next.where.index(), 1 % count);
+  EXPECT_EQ(next.memory_slot, 3);
+  EXPECT_EQ(next.name, "test device");
+}
+
 }  // namespace
 }  // namespace tutti

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "collectives/device_library.h"
 #include "commands/check.h"
 #include "commands/local_train.h"
 #include "commands/train.h"
@@ -121,16 +122,21 @@ TEST_F(WrongRecipe, NoRecipeAtAll) {
   expect_checked(recipe_ + ": ", {"No such file"}, 3);
 }
 
-TEST_F(WrongRecipe, ADeviceThatThisBuildCannotTrainOn) {
+TEST_F(WrongRecipe, ADeviceThatThisMachineLacks) {
   overrides_ = {"device.kind=cpu"};
   EXPECT_THAT(check_text(resolved(), {.all = true}), HasSubstr("kind = \"cpu\""));
   overrides_ = {"device.kind=abacus"};
   expect_checked("--set: device.kind = \"abacus\"", {"cpu"}, 1);
   overrides_.clear();
-  const std::string section = "[device]\nkind = \"gpu\"\n\n[optimizer]";
-  const std::string place = alter("[optimizer]", section, "kind = \"gpu\"");
-  expect_refused(place, {"device.kind = \"gpu\"", "trains on CPUs"}, {1, 2});
-  expect_checked(place, {"device.kind = \"gpu\"", "trains on CPUs"}, 2);
+  if (DeviceLibrary::has_gpu_driver()) GTEST_SKIP() << "a driver for GPUs";
+  std::string before = "[optimizer]";
+  for (const char* kind : {"kind = \"gpu\"", "kind = \"cuda\""}) {
+    const std::string place = alter(before, std::string("[device]\n") + kind + "\n\n[optimizer]", kind);
+    before = std::string("[device]\n") + kind + "\n\n[optimizer]";
+    const std::vector<std::string> words = {std::string("device.") + kind, "libtutti_cuda.so"};
+    expect_refused(place, words, {1, 2});
+    expect_checked(place, words, 2);
+  }
 }
 
 // With all others; a section's name given as a key belongs elsewhere.

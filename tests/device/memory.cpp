@@ -92,9 +92,9 @@ void Memory::give(const void* at, const Order& order) {
   const Clock& host = host_clock();
   std::erase_if(block->accesses, [&](const Access& a) { return a.kernel <= host.at(a.stream); });
   for (const int stream : block->used_by) block->free_after.set(stream, order.launched(stream));
-  if (block->device == kPinned) {
-    for (const Copy& copy : copies_)
-      if (copy.block == block) block->free_after.set(copy.stream, copy.kernel);
+  if (block->device == kPinned) {  // as CUDA's allocator, which asks events of the copies
+    for (const Access& a : block->accesses)
+      block->free_after.set(a.stream, std::max(a.kernel, block->free_after.at(a.stream)));
   }
   block->used_by.clear();
   block->live = false;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <ostream>
 #include <string>
 
 #include "job/job.h"
@@ -15,6 +16,8 @@ struct Sharded {
 
   std::string text() const { return strategy + " on " + std::to_string(ranks); }
 };
+
+inline void PrintTo(const Sharded& sharded, std::ostream* out) { *out << sharded.text(); }
 
 // The result of a run of ranks in this process.
 struct ShardedRun {

@@ -127,6 +127,12 @@ std::string away_from_home(const SourceFile& file, const std::string& include) {
   return "";
 }
 
+// Where the product may name kinds of devices: beyond that, code is alike for all of them.
+bool may_name_devices(const SourceFile& file) {
+  return may_include().count(file.folder()) == 0 || file.folder() == "tensors" ||
+         file.path.starts_with("collectives/nccl/");
+}
+
 std::string stem(const std::string& path) { return path.substr(0, path.rfind('.')); }
 
 std::size_t deepest(const SourceTree& tree) {
@@ -183,6 +189,20 @@ Findings test_device_outside_tests(const SourceTree& tree) {
   return each_include(tree, test_device_in_the_product);
 }
 Findings third_party_outside_its_home(const SourceTree& tree) { return each_include(tree, away_from_home); }
+
+// The meta device has no memory, and kernels of no kind.
+Findings devices_outside_tensors(const SourceTree& tree) {
+  static const std::regex device(R"(\bk(CPU|CUDA|PrivateUse1)\b|\bDeviceType::\w+)");
+  Findings findings;
+  std::smatch match;
+  for (const SourceFile& file : tree) {
+    if (may_name_devices(file)) continue;
+    for (size_t i = 0; i < file.code.size(); ++i)
+      if (std::regex_search(file.code[i], match, device))
+        findings.push_back(finding(file, i + 1, match[0].str() + ": tensors/device.h knows devices"));
+  }
+  return findings;
+}
 
 // At each depth, the files of deeper folders count as those of the folder above them; files that stand in a
 // folder above, beside its subfolders, are a folder of their own.

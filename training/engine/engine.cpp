@@ -201,12 +201,13 @@ void Engine::require() const {
 
 void Engine::try_sample() const {
   const int64_t first = 0;
-  Batch sample = state_.device.take(state_.dataset->get({&first, 1}, {state_.seed}));
+  Batch sample = state_.dataset->get({&first, 1}, {state_.seed});  // on the host until transforms are over
   std::vector<std::string> tried;
   for (const auto& one : in_order_of_action()) {
     try {
+      if (one->tried_at() == Event::kAfterDataloader) sample = state_.device.take(sample);
       if (!one->try_on(state_, sample)) continue;
-      state_.try_forward(sample);
+      state_.try_forward(state_.device.take(sample));
     } catch (const std::exception& error) {
       one->fail((tried.empty() ? "" : "after " + joined(tried) + ": ") + one_line(error));
     }

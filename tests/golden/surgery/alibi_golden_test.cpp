@@ -28,9 +28,10 @@ void expect_slopes(const GoldenCase& c) {
 void expect_bias(const GoldenCase& c) {
   c.expect_only({"causal", "max_token_length", "n_heads"}, {"dummy"});
   c.expect_only_outputs({"alibi"});
-  c.expect_close(alibi_bias(static_cast<int64_t>(c.number("n_heads")),
-                            static_cast<int64_t>(c.number("max_token_length")), c.number("causal") != 0),
-                 "out/alibi");
+  c.expect_close(
+      alibi_bias(static_cast<int64_t>(c.number("n_heads")),
+                 static_cast<int64_t>(c.number("max_token_length")), c.number("causal") != 0, at::kCPU),
+      "out/alibi");
 }
 
 Batch tokens(const GoldenCase& c, const std::string& dataset, const std::string& name) {
@@ -90,7 +91,7 @@ void expect_gpt(const GoldenCase& c) {
   const int64_t longest = size("max_sequence_length");
   EXPECT_EQ(apply_alibi(model, longest), size("n_layer"));
   materialise(model, 1);
-  c.expect_close(alibi_bias(size("n_head"), longest, /*causal=*/true), "out/alibi");
+  c.expect_close(alibi_bias(size("n_head"), longest, /*causal=*/true, at::kCPU), "out/alibi");
   c.expect_close(evaluated(model, brief), "out/logits_after_short");
   c.expect_close(evaluated(model, extended), "out/logits_after_long");
   c.expect_close(probabilities(model, brief), "out/attn0_after_short");

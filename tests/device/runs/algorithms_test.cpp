@@ -1,0 +1,69 @@
+// Every algorithm on the test device: one row of tests/algorithms/rows.cpp each.
+
+#include <gtest/gtest.h>
+
+#include <regex>
+#include <set>
+
+#include "tests/algorithms/rows.h"
+#include "tests/device/runs/device_run.h"
+#include "tests/runtime/nightly.h"
+
+namespace tutti {
+namespace {
+
+// A fifth as long: kSteps / 5 steps in two epochs, and all times likewise.
+std::string shortened(const std::string& recipe) {
+  static const std::regex times("'([0-9]+)ba'");
+  std::string text;
+  auto from = recipe.cbegin();
+  for (std::sregex_iterator found(from, recipe.cend(), times), end; found != end; ++found) {
+    text.append(from, (*found)[0].first);
+    text += "'" + std::to_string(std::max(1, std::stoi((*found)[1]) / 5)) + "ba'";
+    from = (*found)[0].second;
+  }
+  text.append(from, recipe.cend());
+  return replaced(text, "subset_num_batches = 25", "subset_num_batches = 5");
+}
+
+// Of a GroupNorm in channels-last, libtorch sums gradients in another order on all but CPUs.
+std::string with_equal_sums(const AlgorithmRow& row, const std::string& recipe) {
+  return row.kind == "channels_last" ? replaced(recipe, "'GroupNorm(4, 16)', ", "") : recipe;
+}
+
+DeviceRun run_of(const AlgorithmRow& row, int ranks) {
+  DeviceRun run{.recipe = with_equal_sums(row, shortened(recipe_text(row, true, evaluated(row)))),
+                .sharded = {.ranks = ranks}};
+  run.prepare = [&row](Job& job) {
+    if (row.make_model) job.make_model = row.make_model;
+  };
+  return run;
+}
+
+class AlgorithmOnTheDevice : public DeviceRunTest, public testing::WithParamInterface<AlgorithmRow> {};
+
+TEST_P(AlgorithmOnTheDevice, HasTheBitsOfTheCpu) { expect_bits_of_the_cpu(run_of(GetParam(), 1)); }
+
+TEST_P(AlgorithmOnTheDevice, HasThemOnTwoRanks) {
+  static const std::set<std::string> by_day{
+      "cutmix",          "ema", "ghost_batchnorm",   "gradient_clipping",
+      "label_smoothing", "sam", "selective_backprop"};
+  if (!is_nightly() && !by_day.contains(GetParam().kind)) GTEST_SKIP() << "by night";
+  expect_bits_of_the_cpu(run_of(GetParam(), 2));
+  if (is_nightly()) expect_bits_of_the_cpu(run_of(GetParam(), 2), Where::kEager);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, AlgorithmOnTheDevice, testing::ValuesIn(algorithm_rows()),
+                         [](const auto& info) { return name_of(info.param); });
+
+class AdaptiveClippingOnTheDevice : public DeviceRunTest {};
+
+TEST_F(AdaptiveClippingOnTheDevice, HasTheBitsOfTheCpu) {
+  for (const char* type : {"adaptive", "value"})
+    expect_bits_of_the_cpu({kSmallMlp + steps(3) +
+                            "[[algorithms]]\nkind = 'gradient_clipping'\nclipping_type = '" + type +
+                            "'\nclipping_threshold = 0.01\n"});
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,84 @@
+// Sharding strategies, checkpoints and journals on the test device.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "commands/local_train.h"
+#include "sim/replay/replay.h"
+#include "tests/actors/sleeping_world.h"
+#include "tests/device/runs/device_run.h"
+#include "tests/device/test_device.h"
+#include "tests/runtime/nightly.h"
+#include "tests/runtime/scratch.h"
+
+namespace tutti {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+std::vector<Sharded> strategies() {
+  std::vector<Sharded> all;
+  for (const int ranks : {1, 2, 4})
+    for (const char* strategy : {"none", "optimizer", "gradients", "full"}) all.push_back({strategy, ranks});
+  all.push_back({"hybrid", 4, "shard_size = 2\n"});
+  return all;
+}
+
+std::string name_of(const Sharded& sharded) { return sharded.strategy + "_" + std::to_string(sharded.ranks); }
+
+class StrategyOnTheDevice : public DeviceRunTest, public testing::WithParamInterface<Sharded> {};
+
+// With a checkpoint, from which a run on the other device continues.
+TEST_P(StrategyOnTheDevice, ResumesOnEitherDeviceToTheBitsOfTheCpu) {
+  const Scratch folder;
+  const auto run = [&](int count, Where where, const std::string& to, const std::string& from = "") {
+    const std::string load = from.empty() ? "" : "load_path = '" + folder.path(from) + "'\n";
+    return DeviceRun{kSmallMlp + steps(count) + "[checkpoint]\ninterval = '2ba'\n" + load, GetParam()}.run(
+        where, folder.path(to));
+  };
+  const ShardedRun whole = run(4, Where::kCpu, "whole");
+  const ShardedRun on_device = run(4, Where::kLate, "on_device");
+  EXPECT_EQ(on_device.digest, whole.digest);
+  EXPECT_EQ(on_device.metrics, whole.metrics);
+  run(2, Where::kCpu, "begun_on_cpu");
+  run(2, Where::kLate, "begun_on_device");
+  const std::string resumed = run(4, Where::kCpu, "on_cpu", "begun_on_cpu").digest;
+  EXPECT_EQ(run(4, Where::kLate, "ended_on_device", "begun_on_cpu").digest, resumed);
+  EXPECT_EQ(run(4, Where::kCpu, "ended_on_cpu", "begun_on_device").digest, resumed);
+}
+
+TEST_P(StrategyOnTheDevice, HasTheBitsOfTheCpuOnGpt) {
+  const bool by_day = GetParam().ranks > 1 && GetParam().strategy != "none";
+  if (!by_day && !is_nightly()) GTEST_SKIP() << "by night";
+  expect_bits_of_the_cpu({kSmallGpt + steps(3) + "precision = 'amp_bf16'\ngrad_accum = 2\n", GetParam()});
+  if (!is_nightly()) return;
+  expect_bits_of_the_cpu({kSmallGpt + steps(3), GetParam()}, Where::kEager);
+  expect_bits_of_the_cpu({kSmallResnet + steps(3), GetParam()});
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, StrategyOnTheDevice, testing::ValuesIn(strategies()),
+                         [](const auto& info) { return name_of(info.param); });
+
+class ReplayOnTheDevice : public DeviceRunTest {};
+
+TEST_F(ReplayOnTheDevice, ComesToTheDigestsOfTheRun) {
+  for (const char* strategy : {"none", "full"}) {
+    const Scratch folder;
+    LocalRunOptions options;
+    options.ranks = 2;
+    options.run_dir = folder.path("run");
+    options.live = options.quiet = true;
+    train_in_one_process(
+        recipe_of(kSmallMlp + steps(6) + on(Where::kLate) + "[checkpoint]\ninterval = '2ba'\n" +
+                  "[sharding]\nstrategy = '" + strategy + "'\n"),
+        options);
+    const ReplayResult replayed = replay({.run_dir = options.run_dir});
+    EXPECT_TRUE(replayed.same);
+    EXPECT_THAT(replayed.text, HasSubstr("all equal"));
+    EXPECT_THAT(test_device::take_findings(), IsEmpty());
+  }
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,115 @@
+// Simulated faults, and memory that runs out, on the test device.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "recipe/toml_reader.h"
+#include "sim/simulate/simulation.h"
+#include "tests/actors/compute/hungry_model.h"
+#include "tests/actors/memory_world.h"
+#include "tests/device/runs/device_run.h"
+#include "tests/device/test_device.h"
+#include "tests/runtime/nightly.h"
+#include "tests/sim/small_job.h"
+
+namespace tutti {
+namespace {
+
+using testing::IsEmpty;
+
+class FaultsOnTheDevice : public DeviceRunTest {};
+
+std::string joined(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  return text;
+}
+
+Simulation simulation_of(const std::string& sharding, const std::string& plan, int ranks, Where where) {
+  return {small_job("[sharding]\nstrategy = '" + sharding + "'\n" + on(where)), ranks,
+          make_fault_plan(read_recipe(TUTTI_SOURCE_DIR "/examples/faults/" + plan + ".toml"), ranks)};
+}
+
+TEST_F(FaultsOnTheDevice, BreakNoInvariantAndNoOrder) {
+  constexpr int kRanks = 3;
+  for (const char* sharding : {"none", "full"}) {
+    const Simulation simulation = simulation_of(sharding, "all", kRanks, Where::kLate);
+    const uint64_t weights = simulation_of(sharding, "all", kRanks, Where::kCpu).fault_free().weights;
+    EXPECT_EQ(simulation.fault_free().weights, weights) << "other bits than the CPU's";
+    on(Where::kLate);
+    for (uint64_t seed = 0; seed < (is_nightly() ? 100 : 4); ++seed) {
+      const SeedResult result = simulation.run(seed);
+      EXPECT_THAT(result.findings, IsEmpty()) << "seed " << seed << "\n" << joined(result.summary);
+      EXPECT_THAT(test_device::take_findings(), IsEmpty());
+    }
+  }
+}
+
+TEST_F(FaultsOnTheDevice, OfMemoryComeWithTheDevicesAllocations) {
+  constexpr int kRanks = 2;
+  const Simulation simulation = simulation_of("none", "out_of_memory", kRanks, Where::kLate);
+  int64_t failures = 0;
+  for (uint64_t seed = 0; seed < 6; ++seed) {
+    const SeedResult result = simulation.run_twice(seed);
+    EXPECT_THAT(result.findings, IsEmpty()) << "seed " << seed << "\n" << joined(result.summary);
+    for (const auto& [label, count] : result.faults) failures += count;
+  }
+  EXPECT_GT(failures, 0);
+  EXPECT_THAT(test_device::take_findings(), IsEmpty());
+}
+
+// A model's step, at each `stride`th allocation of which memory runs out.
+void sweep(const std::string& recipe, int ranks, int64_t stride) {
+  MemoryWorld world{.recipe = recipe + on(Where::kLate), .ranks = ranks};
+  const auto clean = world.run("\"auto\"");
+  ASSERT_EQ(clean.error, "");
+  ASSERT_EQ(clean.schedule(), "[[0, 1]]");
+  ASSERT_GT(clean.allocations[0], 20);
+  std::map<std::string, MemoryWorld::Outcome> by_hand;
+  for (int64_t ordinal = 1; ordinal <= clean.allocations[0]; ordinal += stride) {
+    world.failures = {{0, {ordinal}}};
+    const auto outcome = world.run("\"auto\"");
+    ASSERT_EQ(outcome.error, "") << "allocation " << ordinal;
+    EXPECT_TRUE(outcome.has_warning("ran out of memory")) << "allocation " << ordinal;
+    EXPECT_FALSE(outcome.has_warning("still held")) << "allocation " << ordinal;
+    world.failures.clear();
+    const std::string schedule = outcome.schedule();
+    if (!by_hand.contains(schedule)) by_hand[schedule] = world.run(schedule);
+    EXPECT_EQ(outcome.losses, by_hand[schedule].losses);
+    EXPECT_TRUE(outcome.weights == by_hand[schedule].weights) << "allocation " << ordinal;
+    EXPECT_EQ(outcome.left_in_scopes, by_hand[schedule].left_in_scopes) << "allocation " << ordinal;
+    EXPECT_THAT(test_device::take_findings(), IsEmpty()) << "allocation " << ordinal;
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+TEST_F(FaultsOnTheDevice, MemoryMayRunOutAtEveryAllocation) {
+  sweep(mlp(2), 1, 1);
+  sweep(mlp(2), 2, is_nightly() ? 1 : 3);
+  sweep(recipe_of_steps("[model]\nkind = 'gpt'\nvocab_size = 257\nn_layer = 1\nn_head = 2\nn_embd = 8\n"
+                        "n_positions = 8\ndropout = 0.3\n",
+                        "samples = 96\nbatch_size = 8\nshape = [8]\ntargets = 'sequence'\n", 2),
+        1, is_nightly() ? 1 : 19);
+  sweep(recipe_of_steps("[model]\nkind = 'resnet_cifar'\nwidth = 4\n",
+                        "samples = 96\nbatch_size = 8\nshape = [3, 8, 8]\n", 2),
+        2, is_nightly() ? 37 : 301);
+}
+
+TEST_F(FaultsOnTheDevice, SmallBudgetsOfTheDeviceHalveTheMicrobatches) {
+  const std::string recipe = recipe_of_steps("[model]\nkind = 'mlp'\nhidden = [64]\n",
+                                             "samples = 240\nbatch_size = 120\nshape = [6]\n", 4);
+  MemoryWorld world{.recipe = recipe + on(Where::kLate), .ranks = 2};
+  const auto clean = world.run("\"auto\"");
+  ASSERT_EQ(clean.schedule(), "[[0, 1]]");
+  MemoryWorld small = world;
+  small.recipe += "memory_budget_mb = " + std::to_string(0.9 * clean.peak_mb) + "\n";
+  const auto halved = small.run("\"auto\"");
+  EXPECT_EQ(halved.error, "");
+  EXPECT_EQ(halved.schedule(), "[[0, 2]]");
+  EXPECT_TRUE(halved.weights == world.run("[[0, 2]]").weights);
+  EXPECT_LE(halved.peak_mb, 0.9 * clean.peak_mb);
+  EXPECT_THAT(test_device::take_findings(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,46 @@
+"""Ranks under mpirun on the tests' device, with the CPU's bits, and devices that this machine lacks."""
+import os
+import unittest
+
+import tutti_run
+from tutti_run import BUILD, DIGITS, start, train
+
+TEST_DEVICE = BUILD / "libtutti_test_device.so"
+HAS_DRIVER = any(os.path.exists(path) for path in ("/dev/nvidiactl", "/dev/dxg"))
+SHORT = {"train__max_duration": "12ba", "train__eval_interval": "6ba", "checkpoint__interval": "6ba"}
+
+
+class Devices(tutti_run.RunTest):
+    @unittest.skipUnless(TEST_DEVICE.exists(), "built without tests")
+    def test_ranks_on_a_device_learn_what_they_learn_on_the_cpu(self):
+        for strategy in ("none", "full"):
+            cpu, device = self.folder / f"{strategy}-cpu", self.folder / f"{strategy}-device"
+            train(cpu, ranks=2, device__kind="cpu", sharding__strategy=strategy, **SHORT)
+            os.environ["TUTTI_TEST_DEVICE"] = "late,report"
+            self.addCleanup(os.environ.pop, "TUTTI_TEST_DEVICE", None)
+            text = train(device, ranks=2, device__kind="test", sharding__strategy=strategy, **SHORT).text
+            self.assertNotIn("without waiting", text)
+            self.assert_learnt_the_same(cpu, device)
+
+    @unittest.skipIf(HAS_DRIVER, "a driver for GPUs")
+    def test_a_machine_without_a_driver_refuses_gpus_in_one_message(self):
+        recipe = self.folder / "recipe.toml"
+        for kind in ("gpu", "cuda"):
+            text = DIGITS.read_text().replace('"data/', f'"{DIGITS.parent}/data/')
+            recipe.write_text(text + f'\n[device]\nkind = "{kind}"\n')
+            line = recipe.read_text().splitlines().index(f'kind = "{kind}"') + 1
+            for ranks in (1, 2):
+                refused = start(self.folder / "run", recipe=recipe, ranks=ranks).wait()
+                self.assertEqual(refused.code, 2, refused.text)
+                self.assertEqual(len(refused.errors()), 1, refused.text)
+                self.assertIn(f'{recipe}:{line}: device.kind = "{kind}": ', refused.text)
+
+    @unittest.skipIf(HAS_DRIVER, "a driver for GPUs")
+    def test_a_machine_without_a_driver_trains_on_its_cpu_if_it_may_choose(self):
+        train(self.folder / "chosen", ranks=1, device__kind="auto", train__max_duration="3ba")
+        train(self.folder / "cpu", ranks=1, device__kind="cpu", train__max_duration="3ba")
+        self.assert_learnt_the_same(self.folder / "chosen", self.folder / "cpu")
+
+
+if __name__ == "__main__":
+    tutti_run.main()
