@@ -161,7 +161,7 @@ Verdict TrainStep::run(const BatchReady& ready, double lr) {
 
 // False if all ranks abort the attempt.
 bool TrainStep::attempt(const BatchReady& ready, double lr) {
-  microbatches_->begin_attempt(ready.batch, ready.first_sample);
+  microbatches_->begin_attempt(ready.copy.batch, ready.first_sample, ready.batch);
   if (!pass()) return false;
   state_.optimizer->set_lr(lr);
   bool fits = true;
