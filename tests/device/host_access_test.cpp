@@ -62,12 +62,24 @@ TEST_P(HostAccess, HostTensorsAmongArgumentsAreErrors) {
   const Tensor x = at::ones({4}, floats());
   EXPECT_THAT(error_of([&] { return x + at::ones({4}); }), HasSubstr("on the same device"));
   EXPECT_THAT(error_of([&] { return at::cat({x, at::ones({4})}); }), HasSubstr("on the same device"));
+  EXPECT_THAT(error_of([&] { return at::native_layer_norm(x, {4}, at::ones({4}), {}, 1e-5); }),
+              HasSubstr("on the same device"));
+  EXPECT_THAT(error_of([&] {
+                return at::conv1d(x.view({1, 1, 4}), at::ones({1, 1, 2}));
+              }),
+              HasSubstr("memory of the host"));
   EXPECT_EQ((x + at::ones({})).sum().item<float>(), 8);
 }
 
 TEST_P(HostAccess, TensorsOfAnotherDeviceAreErrors) {
   const Tensor x = at::ones({4}, floats(0)), y = at::ones({4}, floats(1));
-  EXPECT_THAT(error_of([&] { return x + y; }), AllOf(HasSubstr("test:0"), HasSubstr("test:1")));
+  EXPECT_THAT(error_of([&] { return at::native_layer_norm(x, {4}, y, {}, 1e-5); }),
+              AllOf(HasSubstr("test:0"), HasSubstr("test:1")));
+}
+
+TEST_P(HostAccess, GeneratorsOfTheCpuAreErrors) {
+  const at::Generator& generator = at::globalContext().defaultGenerator(at::kCPU);
+  EXPECT_THAT(error_of([&] { at::zeros({4}, floats()).bernoulli_(0.5, generator); }), HasSubstr("generator"));
 }
 
 TEST_P(HostAccess, HostTensorsMayBeIndices) {
@@ -123,6 +135,7 @@ TUTTI_IN_BOTH_MODES(PinnedMemory);
 TEST_P(PinnedMemory, IsPinned) {
   EXPECT_TRUE(host.is_pinned());
   EXPECT_FALSE(at::ones({4}).is_pinned());
+  EXPECT_TRUE(at::ones({4}).pin_memory().is_pinned());
 }
 
 TEST_P(PinnedMemory, ReadDuringACopyToItDies) {

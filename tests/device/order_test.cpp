@@ -51,6 +51,14 @@ TEST_P(TwoStreams, WriteAfterAReadIsFoundToo) {
   EXPECT_THAT(take_findings(), ElementsAre(HasSubstr("writes what copy on device on stream")));
 }
 
+TEST_P(TwoStreams, ResultOfAKernelIsItsWrite) {
+  Tensor dropped;
+  on(one, [&] { dropped = std::get<0>(at::native_dropout(a, 0.5, true)); });
+  on(two, [&] { b.copy_(dropped); });
+  EXPECT_THAT(take_findings(), ElementsAre(HasSubstr(" reads what aten::")));
+  guard().synchronizeDevice(0);
+}
+
 TEST_P(TwoStreams, ReadsMayBeUnordered) {
   Tensor c = at::zeros({64}, floats());
   guard().synchronizeDevice(0);
