@@ -1,22 +1,22 @@
 #include "actors/checkpointer.h"
 
-#include <ATen/ops/empty.h>
-
 #include <utility>
 
 #include "tensors/out_of_memory.h"
 
 namespace tutti {
 
-Checkpointer::Checkpointer(Disk& disk, std::string checkpoints, int rank, ActorId supervisor,
+Checkpointer::Checkpointer(Disk& disk, const Device& device, std::string checkpoints, int rank, ActorId supervisor,
                            Recorder& recorder)
     : disk_(disk),
+      device_(device),
       checkpoints_(std::move(checkpoints)),
       rank_(rank),
       supervisor_(supervisor),
       recorder_(recorder) {}
 
 void Checkpointer::receive(Context& context, Envelope& envelope) {
+  device_.use();
   if (envelope.message.get_if<Snapshot>()) {
     if (in_flight_)
       next_ = std::move(envelope);
@@ -43,11 +43,14 @@ void Checkpointer::receive(Context& context, Envelope& envelope) {
 
 void Checkpointer::save(Context& context, Envelope& envelope) {
   auto& snapshot = *envelope.message.get_if<Snapshot>();
+  snapshot.ready.wait();
   if (!snapshot.for_good)
     copy(snapshot.pieces);
   else  // without a copy, for which there may be no memory
     for (auto& piece : snapshot.pieces) piece.tensor = piece.tensor.contiguous().cpu();
-  context.reply(envelope, SnapshotCopied{});
+  const StreamOrder copied = StreamOrder::record(device_);
+  context.reply(envelope, SnapshotCopied{copied});
+  copied.synchronize();
   in_flight_ = rank_ == 0;
   context.send(supervisor_, write(snapshot));
   recorder_.record({context.now(), TraceKind::kDurable});
@@ -63,14 +66,14 @@ int64_t Checkpointer::reserve(const std::vector<CheckpointPiece>& pieces) {
 at::Tensor& Checkpointer::copy_of(const CheckpointPiece& piece) {
   at::Tensor& copy = copies_[piece.name];
   if (!copy.defined() || copy.sizes() != piece.tensor.sizes() || copy.dtype() != piece.tensor.dtype())
-    copy = at::empty(piece.tensor.sizes(), piece.tensor.scalar_type());
+    copy = staging_memory(piece.tensor.sizes(), piece.tensor.scalar_type(), device_);
   return copy;
 }
 
 void Checkpointer::copy(std::vector<CheckpointPiece>& pieces) {
   for (auto& piece : pieces) {
     at::Tensor& copy = copy_of(piece);
-    copy.copy_(piece.tensor);
+    copy.copy_(piece.tensor, /*non_blocking=*/true);
     piece.tensor = copy;
   }
 }

@@ -21,7 +21,7 @@ namespace tutti {
 class Checkpointer final : public Actor {
  public:
   // `checkpoints`: the folder of all checkpoints.
-  Checkpointer(Disk& disk, std::string checkpoints, int rank, ActorId supervisor, Recorder& recorder);
+  Checkpointer(Disk& disk, const Device& device, std::string checkpoints, int rank, ActorId supervisor, Recorder& recorder);
 
   void receive(Context& context, Envelope& envelope) override;
 
@@ -33,6 +33,7 @@ class Checkpointer final : public Actor {
   Durable write(Snapshot& snapshot);
 
   Disk& disk_;
+  Device device_;
   std::string checkpoints_;
   int rank_;
   ActorId supervisor_;

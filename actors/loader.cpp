@@ -38,14 +38,16 @@ Batch joined(const std::vector<Batch>& parts) {
 }  // namespace
 
 Loader::Loader(DatasetPtr dataset, Sampler sampler, ActorId compute, Recorder& recorder,
-               std::unique_ptr<Workers> workers)
+               std::unique_ptr<Workers> workers, const Device& device)
     : dataset_(std::move(dataset)),
       sampler_(std::move(sampler)),
       compute_(compute),
       recorder_(recorder),
-      workers_(std::move(workers)) {}
+      workers_(std::move(workers)),
+      device_(device) {}
 
 void Loader::receive(Context& context, Envelope& envelope) {
+  device_.use();
   if (auto* credit = envelope.message.get_if<Credit>()) {
     credit_ += credit->count;
   } else if (auto* transforms = envelope.message.get_if<AddTransforms>()) {
@@ -78,8 +80,10 @@ std::optional<TimePoint> Loader::idle(Context& context) {
 BatchReady Loader::load(const DataPosition& position) const try {
   const auto indices = sampler_.indices(*dataset_, position.epoch, position.batch);
   const bool last = position.batch + 1 == sampler_.batches();
-  return {position, sampler_.global_samples(position.batch),       sampler_.first_sample(position.batch),
-          last,     read(indices, sampler_.epoch(position.epoch)), false};
+  BatchReady ready{position, sampler_.global_samples(position.batch), sampler_.first_sample(position.batch),
+                   last, read(indices, sampler_.epoch(position.epoch))};
+  ready.copy = copy_to_device(ready.batch, device_);
+  return ready;
 } catch (const UserError& error) {
   throw UserError(place_of(position, started_) + error.what(), error.kind());
 } catch (const RunError& error) {

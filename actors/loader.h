@@ -16,9 +16,9 @@ namespace tutti {
 class Loader final : public Actor {
  public:
   // `compute` receives the batches. `workers` share the samples of a batch; null: the Loader's thread reads
-  // all. The bits are the same.
+  // all. The bits are the same. Batches are copied to `device`.
   Loader(DatasetPtr dataset, Sampler sampler, ActorId compute, Recorder& recorder,
-         std::unique_ptr<Workers> workers = nullptr);
+         std::unique_ptr<Workers> workers = nullptr, const Device& device = {});
 
   void receive(Context& context, Envelope& envelope) override;
   std::optional<TimePoint> idle(Context& context) override;
@@ -33,6 +33,7 @@ class Loader final : public Actor {
   ActorId compute_;
   Recorder& recorder_;
   std::unique_ptr<Workers> workers_;
+  Device device_;
   DataPosition next_;
   int credit_ = 0;
   bool started_ = false;

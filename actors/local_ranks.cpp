@@ -4,6 +4,7 @@
 
 #include "collectives/local/transport.h"
 #include "collectives/local/world.h"
+#include "collectives/staged/group.h"
 
 namespace tutti {
 namespace {
@@ -15,17 +16,19 @@ TokenScheduler::Options switching(TokenScheduler::Options scheduling, ProcessSta
 
 }  // namespace
 
-LocalRanks::LocalRanks(const Mesh& mesh, TokenScheduler::Options scheduling)
-    : states_(mesh.size()),
-      environments_(static_cast<std::size_t>(mesh.size())),
+LocalRanks::LocalRanks(const Job& job, TokenScheduler::Options scheduling)
+    : states_(job.world),
+      environments_(static_cast<std::size_t>(job.world)),
       scheduler_(switching(std::move(scheduling), states_)) {
+  const Mesh mesh = job.mesh();
   const auto world = LocalWorld::make(mesh.size());
   const LocalNetwork network(mesh.size());
   for (int rank = 0; rank < mesh.size(); ++rank) {
     RankEnvironment& environment = environments_[static_cast<std::size_t>(rank)];
     const auto factory = world->factory(rank);
-    environment.groups = make_groups(factory->make(mesh.ranks()), mesh, rank,
-                                     [&](const std::vector<int>& ranks) { return factory->make(ranks); });
+    const auto make = [&](const std::vector<int>& ranks) { return factory->make(ranks); };
+    environment.groups =
+        stage_groups(make_groups(make(mesh.ranks()), mesh, rank, make), job.device(rank), make);
     environment.transport = network.transport(rank);
     environment.memory_slot = rank;
   }

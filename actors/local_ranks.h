@@ -13,7 +13,7 @@ namespace tutti {
 class LocalRanks {
  public:
   // `scheduling.on_switch` is overwritten.
-  explicit LocalRanks(const Mesh& mesh, TokenScheduler::Options scheduling = {});
+  explicit LocalRanks(const Job& job, TokenScheduler::Options scheduling = {});
 
   TokenScheduler& scheduler() { return scheduler_; }
   std::vector<RankEnvironment>& environments() { return environments_; }  // by rank

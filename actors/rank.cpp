@@ -38,9 +38,7 @@ void join_folders(Progress::Options& progress, const Job& job, Disk& disk) {
                                           .verify = [](const Checkpoint&) {}};
     return newest_good_checkpoint(disk, job.checkpoints, manifests_only, job.settings.checkpoint.set).folder;
   };
-  progress.write_result = [&disk, warn = progress.warn, &job](const std::string& json) {
-    write_result(disk, job.run_dir, json, warn);
-  };
+  progress.disk = &disk;
 }
 
 // Log destinations of every run.
@@ -119,6 +117,7 @@ std::unique_ptr<Workers> workers_of(const RankEnvironment& environment, const Da
 
 RankActors add_rank(Scheduler& scheduler, const Job& job, RankEnvironment& environment) {
   const int rank = environment.rank();
+  const Device device = job.device(environment.memory_slot);
   auto& disk = *environment.disk;
   auto& log = *environment.log;
   auto& recorder = *environment.recorder;
@@ -129,21 +128,22 @@ RankActors add_rank(Scheduler& scheduler, const Job& job, RankEnvironment& envir
   scheduler.record_deliveries(rank, recorder);
   scheduler.install(actors.loader,
                     std::make_unique<Loader>(job.train_of(rank), job.train_sampler(rank), actors.compute,
-                                             recorder, workers_of(environment, job.settings.train_data)));
+                                             recorder, workers_of(environment, job.settings.train_data), device));
   for (std::size_t e = 0; e < job.evaluators.size(); ++e) {
     const Evaluator& evaluator = job.evaluators[e];
     scheduler.install(
         actors.eval_loaders[e],
         std::make_unique<Loader>(evaluator.data_of(rank), job.eval_sampler(evaluator, rank), actors.compute,
-                                 recorder, workers_of(environment, evaluator.loading)));
+                                 recorder, workers_of(environment, evaluator.loading), device));
   }
   scheduler.install(actors.compute,
-                    std::make_unique<Compute>(job, Compute::Place{rank, job.device(environment.memory_slot)},
+                    std::make_unique<Compute>(job, Compute::Place{rank, device},
                                               std::move(listeners), actors, disk, log, recorder));
   scheduler.install(actors.sync, std::make_unique<Sync>(environment.groups, *environment.transport,
-                                                        actors.supervisor, recorder));
+                                                        actors.supervisor, recorder, device));
   scheduler.install(actors.checkpointer,
-                    std::make_unique<Checkpointer>(disk, job.checkpoints, rank, actors.supervisor, recorder));
+                    std::make_unique<Checkpointer>(disk, device, job.checkpoints, rank, actors.supervisor,
+                                                   recorder));
   scheduler.install(actors.supervisor,
                     std::make_unique<Supervisor>(
                         job, Supervisor::Place{rank, environment.host, environment.after_interrupt}, actors,

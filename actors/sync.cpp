@@ -10,10 +10,15 @@
 
 namespace tutti {
 
-Sync::Sync(Groups groups, Transport& transport, ActorId supervisor, Recorder& recorder)
-    : groups_(std::move(groups)), transport_(transport), supervisor_(supervisor), recorder_(recorder) {}
+Sync::Sync(Groups groups, Transport& transport, ActorId supervisor, Recorder& recorder, const Device& device)
+    : groups_(std::move(groups)),
+      device_(device),
+      transport_(transport),
+      supervisor_(supervisor),
+      recorder_(recorder) {}
 
 void Sync::receive(Context& context, Envelope& envelope) {
+  device_.use();
   guard_memory("what ranks send each other", [&] { handle(context, envelope); });
 }
 
@@ -106,6 +111,7 @@ void Sync::run_entry(Context& context, const RunEntry& run) {
   Entry& entry = entries_.at(static_cast<std::size_t>(run.index));
   TUTTI_ASSERT(!entry.ready, entry.plan.label + " twice in a pass");
   entry.ready = true;
+  entry.order = run.ready;
   if (run.whole.defined()) entry.whole = run.whole;
   post_ready(context);
 }
@@ -113,7 +119,7 @@ void Sync::run_entry(Context& context, const RunEntry& run) {
 void Sync::await_entry(Context& context, Envelope& envelope, const AwaitEntry& wanted) {
   Entry& entry = entries_.at(static_cast<std::size_t>(wanted.index));
   TUTTI_ASSERT(entry.ready && !entry.awaited, entry.plan.label + " cannot be waited for");
-  if (entry.done) return context.reply(envelope, EntryDone{entry.finite});
+  if (entry.done) return context.reply(envelope, EntryDone{entry.finite, entry.order});
   ++awaited_;
   entry.awaited = std::move(envelope);
 }
@@ -122,7 +128,10 @@ void Sync::finish_step(Context& context, Envelope& envelope, const FinishStep& f
   step_ = finish.step;
   ++awaited_;
   finishing_ = std::move(envelope);
-  for (Entry& entry : entries_) entry.ready = true;
+  for (Entry& entry : entries_) {
+    if (!entry.ready) entry.order = finish.ready;
+    entry.ready = true;
+  }
   post_ready(context);
   end_pass_if_done(context);
 }
@@ -152,12 +161,13 @@ bool Sync::is_left_out(const Entry& entry) const {
 
 void Sync::begin(Context& context, Entry& entry) {
   if (entry.plan.begins) recorder_.record({context.now(), *entry.plan.begins, step_, entry.plan.number});
+  entry.order.wait();
   WorkPtr work = work_of(entry);
   const Work& running = *work;
   ++running_;
   ++queue_of(entry).posted;
   post(context, entry.plan.group, std::move(work),
-       [this, &entry, &running](Context& c) { end(c, entry, running.finite()); });
+       [this, &entry, &running](Context& c) { end(c, entry, running); });
 }
 
 WorkPtr Sync::work_of(const Entry& entry) {
@@ -172,7 +182,9 @@ WorkPtr Sync::work_of(const Entry& entry) {
                   : ranks.reduce_scatter(entry.whole, plan.part, plan.label);
 }
 
-void Sync::end(Context& context, Entry& entry, bool finite) {
+void Sync::end(Context& context, Entry& entry, const Work& work) {
+  const bool finite = work.finite();
+  entry.order = work.results();
   --running_;
   --queue_of(entry).posted;
   finite_ = finite_ && finite;
@@ -190,7 +202,7 @@ void Sync::mark_done(Context& context, Entry& entry, bool finite) {
   entry.whole = entry.plan.whole;  // the memory of this pass is its owner's from now on
   if (!entry.awaited) return;
   --awaited_;
-  context.reply(*entry.awaited, EntryDone{finite});
+  context.reply(*entry.awaited, EntryDone{finite, entry.order});
   entry.awaited.reset();
 }
 
@@ -199,7 +211,7 @@ void Sync::end_pass_if_done(Context& context) {
   --awaited_;
   for (Entry& entry : entries_) entry.ready = entry.done = false;
   for (Queue& queue : queues_) queue.next = 0;
-  context.reply(*finishing_, PassDone{std::exchange(finite_, true)});
+  context.reply(*finishing_, PassDone{std::exchange(finite_, true), StreamOrder::record(device_)});
   finishing_.reset();
 }
 

@@ -29,7 +29,8 @@ class Sync final : public Actor {
   static constexpr Nanoseconds kHeartbeatEvery = std::chrono::milliseconds(500);
   static constexpr int kMostPosted = 8;  // entries of a group at a time, so that a poll is short
 
-  Sync(Groups groups, Transport& transport, ActorId supervisor, Recorder& recorder);
+  Sync(Groups groups, Transport& transport, ActorId supervisor, Recorder& recorder,
+       const Device& device = {});
 
   void receive(Context& context, Envelope& envelope) override;
   std::optional<TimePoint> idle(Context& context) override;
@@ -51,6 +52,7 @@ class Sync final : public Actor {
     bool done = false;                // in this pass
     bool finite = true;               // its result in this pass
     at::Tensor whole;                 // of this pass
+    StreamOrder order;                // `ready`, then `done`, of this pass
     std::optional<Envelope> awaited;  // AwaitEntry's envelope, until the entry is done
   };
   // The entries of a group, in their order.
@@ -70,7 +72,7 @@ class Sync final : public Actor {
   void begin(Context& context, Entry& entry);
   WorkPtr work_of(const Entry& entry);
   Queue& queue_of(const Entry& entry) { return queues_[static_cast<std::size_t>(entry.plan.group)]; }
-  void end(Context& context, Entry& entry, bool finite);
+  void end(Context& context, Entry& entry, const Work& work);
   void mark_done(Context& context, Entry& entry, bool finite);
   void end_pass_if_done(Context& context);
   void agree(Context& context, const Agree& mine);
@@ -86,6 +88,7 @@ class Sync final : public Actor {
   TimePoint next_poll(TimePoint now) const;
 
   Groups groups_;
+  Device device_;
   Transport& transport_;
   ActorId supervisor_;
   Recorder& recorder_;

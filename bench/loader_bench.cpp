@@ -12,7 +12,7 @@
 #include "data/readers/transformed_dataset.h"
 #include "data/transforms/image_transforms.h"
 #include "data/transforms/tensor_transforms.h"
-#include "runtime/actor/thread_scheduler.h"
+#include "runtime/actor/scheduler.h"
 #include "tensors/meter.h"
 #include "tensors/process_state.h"
 

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <memory>
 
-#include "runtime/actor/thread_scheduler.h"
+#include "runtime/actor/scheduler.h"
 #include "tests/runtime/actor/cast.h"
 
 namespace tutti {

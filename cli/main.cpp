@@ -13,7 +13,7 @@
 #include "cli/library_command.h"
 #include "job/foreign_names.h"
 #include "job/recipe_catalogs.h"
-#include "recipe/name_hints.h"
+#include "recipe/hints.h"
 #include "runtime/error.h"
 #include "runtime/lack_of_memory.h"
 #include "runtime/launcher.h"

@@ -1,6 +1,12 @@
 // Subcommands that read or control a run's folder.
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+
+#include "analysis/report/report_page.h"
 #include "analysis/run_diff.h"
 #include "analysis/run_folder.h"
+#include "analysis/run_status.h"
 #include "analysis/timeline.h"
 #include "cli/commands.h"
 #include "cli/library_command.h"
@@ -107,6 +113,77 @@ void add_stop(CLI::App& app, Action& action) {
   auto run_dir = std::make_shared<std::string>();
   command->add_option("RUN_DIR", *run_dir, "the run's folder")->required();
   command->callback([&action, run_dir] { action = [=] { return stop_run(*run_dir); }; });
+}
+
+namespace {
+
+struct ReportArguments {
+  std::vector<std::string> runs;
+  std::string out;
+};
+
+int report(const ReportArguments& arguments) {
+  PosixDisk disk;
+  const std::string out = arguments.out.empty() ? arguments.runs[0] + "/report.html" : arguments.out;
+  print_text(write_report(disk, arguments.runs, out) + '\n');
+  return 0;
+}
+
+}  // namespace
+
+void add_report(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand(
+      "report", "Write a page about runs, finished or not: curves, time by activity, faults");
+  auto arguments = std::make_shared<ReportArguments>();
+  command->add_option("RUN", arguments->runs, "the runs' folders, to be shown side by side")->required();
+  command->add_option("--out", arguments->out, "the HTML file (default: report.html in the first folder)")
+      ->type_name("FILE");
+  command->callback([&action, arguments] { action = [=] { return report(*arguments); }; });
+}
+
+namespace {
+
+struct ShownRuns {
+  std::string folder = "runs";
+  bool json = false;
+};
+
+void print_json(const RunStatus& status) { std::printf("%s\n", status.json().c_str()); }
+
+int show_status(const ShownRuns& shown) {
+  const RunStatus status = status_of(shown.folder);
+  if (shown.json)
+    print_json(status);
+  else
+    print_text(status_text(status, std::time(nullptr)));
+  return 0;
+}
+
+int show_runs(const ShownRuns& shown) {
+  const std::vector<RunStatus> runs = runs_below(shown.folder);
+  if (shown.json)
+    std::ranges::for_each(runs, print_json);
+  else
+    print_text(table_of_runs(runs, std::time(nullptr)));
+  return 0;
+}
+
+}  // namespace
+
+void add_status(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand("status", "Show how far a run is, its metrics and its checkpoints");
+  auto shown = std::make_shared<ShownRuns>();
+  command->add_option("RUN", shown->folder, "the run's folder")->required();
+  command->add_flag("--json", shown->json, "as a JSON object");
+  command->callback([&action, shown] { action = [=] { return show_status(*shown); }; });
+}
+
+void add_ls(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand("ls", "List the runs in a folder");
+  auto shown = std::make_shared<ShownRuns>();
+  command->add_option("FOLDER", shown->folder, "the folder of run folders (default: runs)");
+  command->add_flag("--json", shown->json, "a JSON object a line, as of tutti status --json");
+  command->callback([&action, shown] { action = [=] { return show_runs(*shown); }; });
 }
 
 }  // namespace tutti

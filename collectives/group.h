@@ -9,6 +9,7 @@
 
 #include "collectives/cut.h"
 #include "runtime/error.h"
+#include "tensors/stream_order.h"
 
 namespace tutti {
 
@@ -48,8 +49,11 @@ class LostRankError : public CollectiveError {
 class Work {
  public:
   virtual ~Work() = default;
-  // Makes progress and returns true if the collective has finished. Never blocks. Throws CollectiveError.
+  // Makes progress and returns true if the collective has finished, or, on a device, if nothing but the
+  // device's work is left: `results` says when that is over. Never blocks. Throws CollectiveError.
   virtual bool done() = 0;
+  // Valid once done.
+  virtual StreamOrder results() const { return {}; }
   virtual const CollectiveHeader& header() const = 0;
   // Valid once done. False if the sum of an all_reduce (the same on all ranks), or this rank's part of a
   // reduce_scatter, has an infinity or NaN. True for other collectives, and without a part.

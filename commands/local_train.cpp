@@ -37,7 +37,7 @@ LocalRunResult train_in_one_process(const Setting& recipe, const LocalRunOptions
   Job job = make_job(recipe, {options.ranks, options.run_dir, options.resume, options.fresh_seed,
                               options.live ? fresh_nonce() : "local"});
   if (options.prepare) options.prepare(job);
-  LocalRanks ranks(job.mesh(), scheduling_of(options));
+  LocalRanks ranks(job, scheduling_of(options));
   TokenScheduler& scheduler = ranks.scheduler();
   std::list<CrashReport> crashes;
   std::vector<ActorId> supervisors;
@@ -52,8 +52,10 @@ LocalRunResult train_in_one_process(const Setting& recipe, const LocalRunOptions
     supervisors.push_back(add_rank(scheduler, job, rank).supervisor);
   }
   std::optional<ProcessWatch> watch;
-  const auto stop = [&] { scheduler.post(supervisors[0], StopRequested{}); };
-  if (options.live) watch.emplace(scheduler, stop, 0, [&] { log_last_events(ranks, SystemClock().now()); });
+  if (options.live)
+    watch.emplace(scheduler, 0,
+                  ProcessWatch::Calls{.stop = [&] { scheduler.post(supervisors[0], StopRequested{}); },
+                                      .report = [&] { log_last_events(ranks, SystemClock().now()); }});
   try {
     scheduler.run();
   } catch (const std::exception& error) {

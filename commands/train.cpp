@@ -13,12 +13,13 @@
 #include "collectives/mpi/group.h"
 #include "collectives/mpi/transport.h"
 #include "collectives/mpi/world.h"
+#include "collectives/staged/group.h"
 #include "commands/live_environment.h"
 #include "commands/start_agreement.h"
 #include "io/checkpoint/checkpoint.h"
 #include "job/run_journal.h"
 #include "job/run_report.h"
-#include "runtime/actor/thread_scheduler.h"
+#include "runtime/actor/scheduler.h"
 #include "runtime/disk.h"
 #include "runtime/launcher.h"
 #include "runtime/printable.h"
@@ -26,7 +27,6 @@
 #include "runtime/process/memory_limits.h"
 #include "runtime/process/process_watch.h"
 #include "runtime/process/this_process.h"
-#include "runtime/process/watchdog.h"
 #include "runtime/transport.h"
 #include "tensors/meter.h"
 #include "tensors/torch_error.h"
@@ -111,10 +111,10 @@ Exit run_rank(const Job& job, RankEnvironment connected) {
   if (rank == 0)
     for (const std::string& advice : job.advice()) environment.log->warning(advice);
   const RankActors actors = add_rank(scheduler, job, environment);
-  const auto stop = [&] { scheduler.post(actors.supervisor, StopRequested{}); };
-  const ProcessWatch watch(scheduler, stop, rank, [own = &environment] {
-    log_last_events(*own->log, *own->recorder, own->clock->now());
-  });
+  const ProcessWatch watch(
+      scheduler, rank,
+      {.stop = [&] { scheduler.post(actors.supervisor, StopRequested{}); },
+       .report = [own = &environment] { log_last_events(*own->log, *own->recorder, own->clock->now()); }});
   try {
     scheduler.run();
   } catch (const std::exception& error) {
@@ -183,7 +183,9 @@ Exit train_under_mpi(MpiWorld& world, const Clock& clock, StartRequest request, 
     };
     const bool ordered = job.settings.collectives.reduction == Reduction::kOrdered;
     RankEnvironment connected{.transport = transport, .host = request.host, .hosts = hosts_of(world)};
-    connected.groups = make_groups(ordered ? group : make(world.all_ranks()), job.mesh(), world.rank(), make);
+    connected.groups = stage_groups(
+        make_groups(ordered ? group : make(world.all_ranks()), job.mesh(), world.rank(), make), job.device(0),
+        make);
     return run(job, std::move(connected));
   });
 }

@@ -27,11 +27,14 @@ void replace_file(Disk& disk, const std::string& path, const std::string& text) 
 LineFile::LineFile(Disk& disk, std::string path, StepOf step_of, Warn warn)
     : disk_(disk), path_(std::move(path)), step_of_(std::move(step_of)), warn_(std::move(warn)) {}
 
-void LineFile::resume(int64_t last_step, const std::function<void(const std::string&)>& on_line) {
+std::vector<std::string> LineFile::resume(int64_t last_step) {
   require_replaceable();
-  beginning_ = lines_until(last_step, on_line);
-  empty_ = beginning_->empty();
+  std::vector<std::string> kept = lines_until(last_step);
+  beginning_ = "";
+  for (const std::string& line : kept) *beginning_ += line + "\n";
+  empty_ = kept.empty();
   flush();
+  return kept;
 }
 
 void LineFile::begin() {
@@ -64,18 +67,16 @@ void LineFile::open() {
   beginning_.reset();
 }
 
-std::string LineFile::lines_until(int64_t last_step, const std::function<void(const std::string&)>& on_line) {
-  if (!disk_.exists(path_)) return "";
+std::vector<std::string> LineFile::lines_until(int64_t last_step) const {
+  if (!disk_.exists(path_)) return {};
   const auto bytes = disk_.read(path_);
   std::istringstream lines(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
-  std::string kept;
+  std::vector<std::string> kept;
   int64_t unreadable = 0;
   for (std::string line; std::getline(lines, line) && !lines.eof();) {  // a torn line has no line break
     const int64_t step = step_of_(line);
     unreadable += step < 0;
-    if (step < 0 || step > last_step) continue;
-    if (on_line) on_line(line);
-    kept += line + "\n";
+    if (step >= 0 && step <= last_step) kept.push_back(line);
   }
   if (unreadable > 0)
     warn_(path_ + ": " + std::to_string(unreadable) +

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "runtime/disk.h"
 #include "runtime/log.h"
@@ -20,9 +21,9 @@ class LineFile {
 
   LineFile(Disk& disk, std::string path, StepOf step_of, Warn warn);
 
-  // Opens the file and keeps its lines up to `last_step`; calls `on_line` with each kept line. Warns of
-  // unreadable lines other than a torn last one. Throws OperatingError if the path is no regular file.
-  void resume(int64_t last_step, const std::function<void(const std::string&)>& on_line = nullptr);
+  // Opens the file, and keeps and returns its lines up to `last_step`. Warns of unreadable lines other than a
+  // torn last one. Throws OperatingError if the path is no regular file.
+  std::vector<std::string> resume(int64_t last_step);
   // Begins a new file and renames an earlier one: "metrics.earlier.jsonl". Throws as `resume`.
   void begin();
 
@@ -36,7 +37,7 @@ class LineFile {
   bool empty() const { return empty_; }  // no line was kept or appended
 
  private:
-  std::string lines_until(int64_t last_step, const std::function<void(const std::string&)>& on_line);
+  std::vector<std::string> lines_until(int64_t last_step) const;
   void require_replaceable() const;
   void set_aside();
   void open();

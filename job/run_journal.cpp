@@ -6,7 +6,7 @@
 #include <ctime>
 #include <random>
 
-#include "io/journal/journal_recorder.h"
+#include "io/journal/journal_writer.h"
 #include "runtime/clock.h"
 #include "runtime/disk.h"
 #include "runtime/process/this_process.h"

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <optional>
 
-#include "recipe/value_hint.h"
+#include "recipe/hints.h"
 #include "runtime/text.h"
 
 namespace tutti {

@@ -86,10 +86,12 @@ struct OptionType<std::optional<T>> {
 // A key of a kind, and how it gets into the kind's options.
 template <class Options>
 struct Bound {
-  Key key;
-  std::function<void(Options&, const Setting&)> read;  // empty: the key is read elsewhere, or refused
+  using Read = std::function<void(Options&, const Setting&)>;
 
-  Bound(Key key, std::function<void(Options&, const Setting&)> read = {})  // NOLINT: a key that is not bound
+  Key key;
+  Read read;  // empty: the key is read elsewhere, or refused
+
+  Bound(Key key, Read read = {})  // NOLINT: a key that is not bound
       : key(std::move(key)), read(std::move(read)) {}
 
   // With "none" as default, the member keeps its initial value.

@@ -13,17 +13,17 @@ void replace_all(std::string& text, const std::string& field, const std::string&
     text.replace(at, field.size(), value);
 }
 
-void walk_placeholders(const std::string& pattern, const std::function<void(const std::string&)>& on_text,
-                       const std::function<void(const std::string&)>& on_placeholder) {
+std::vector<PatternPart> parts_of_pattern(const std::string& pattern) {
+  std::vector<PatternPart> parts;
   std::size_t begin = 0;
   for (std::size_t open; (open = pattern.find('{', begin)) != std::string::npos;) {
     const std::size_t close = pattern.find('}', open);
     if (close == std::string::npos) throw UserError("a { has no }");
-    on_text(pattern.substr(begin, open - begin));
-    on_placeholder(pattern.substr(open + 1, close - open - 1));
+    parts.push_back({pattern.substr(begin, open - begin), pattern.substr(open + 1, close - open - 1)});
     begin = close + 1;
   }
-  on_text(pattern.substr(begin));
+  parts.push_back({pattern.substr(begin)});
+  return parts;
 }
 
 void refuse_placeholder(const std::string& placeholder, const std::vector<std::string>& known) {
@@ -36,11 +36,8 @@ void refuse_placeholder(const std::string& placeholder, const std::vector<std::s
 }
 
 void require_placeholders(const Setting& text, const std::vector<std::string>& known) try {
-  walk_placeholders(
-      text.text(), [](const std::string&) {},
-      [&](const std::string& placeholder) {
-        if (std::ranges::count(known, placeholder) == 0) refuse_placeholder(placeholder, known);
-      });
+  for (const auto& [before, placeholder] : parts_of_pattern(text.text()))
+    if (placeholder && std::ranges::count(known, *placeholder) == 0) refuse_placeholder(*placeholder, known);
 } catch (const UserError& error) {
   text.fail(error);
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,10 +11,14 @@ namespace tutti {
 // Replaces every `field` in the text by `value`: "{rank}" by "3".
 void replace_all(std::string& text, const std::string& field, const std::string& value);
 
-// Splits a text at its placeholders, "ep{epoch}-ba{batch}": calls `on_text` with each text between
-// placeholders, and `on_placeholder` with each name. Throws UserError for a { without }.
-void walk_placeholders(const std::string& pattern, const std::function<void(const std::string&)>& on_text,
-                       const std::function<void(const std::string&)>& on_placeholder);
+// A placeholder and the text before it; the last part of a pattern has no placeholder.
+struct PatternPart {
+  std::string text;
+  std::optional<std::string> placeholder = {};
+};
+
+// Splits a pattern at its placeholders, "ep{epoch}-ba{batch}". Throws UserError for a { without }.
+std::vector<PatternPart> parts_of_pattern(const std::string& pattern);
 
 // Throws UserError for an unknown placeholder; suggests the nearest of `known`.
 [[noreturn]] void refuse_placeholder(const std::string& placeholder, const std::vector<std::string>& known);

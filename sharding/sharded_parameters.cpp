@@ -26,8 +26,8 @@ at::Tensor borrowed(const at::Tensor& memory) {
 }
 
 // Storage in which libtorch finds no numbers, but an error.
-c10::Storage without_numbers(const std::string& name, int64_t bytes) {
-  c10::Storage storage(c10::Storage::use_byte_size_t(), bytes, at::DataPtr(nullptr, at::kCPU));
+c10::Storage without_numbers(const std::string& name, int64_t bytes, const Device& device) {
+  c10::Storage storage(c10::Storage::use_byte_size_t(), bytes, at::DataPtr(nullptr, device.where));
   storage.unsafeGetStorageImpl()->release_data_and_set_meta_custom_data_ptr_error_msg_(
       "the parameter '" + name +
       "' is sharded, and this rank does not have all of it now; state.views has the rank's rows, "
@@ -89,15 +89,15 @@ void ShardedParameters::give_storage(std::size_t block, const std::vector<at::Te
   const at::NoGradGuard no_grad;
   const Bucket& layout = blocks_[block].layout;
   storage_.emplace_back(c10::Storage::use_byte_size_t(), static_cast<std::size_t>(layout.bytes),
-                        at::DataPtr(nullptr, at::kCPU));
+                        at::DataPtr(nullptr, trainee_.device.where));
   for (const BucketSlot& slot : layout.slots) {
     const at::Tensor& wanted = like[slot.parameter];
     at::Tensor& tensor = trainee_.parameters[slot.parameter].parameter->tensor;
-    at::Tensor fresh = at::empty({0}, at::TensorOptions(at::kCPU).dtype(layout.dtype));
+    at::Tensor fresh = at::empty({0}, trainee_.device.options(layout.dtype));
     fresh.set_(storage_.back(), slot.offset, wanted.sizes(), wanted.strides());
     fresh.set_requires_grad(tensor.requires_grad());
     tensor = std::move(fresh);
-    hidden_[slot.parameter] = without_numbers(trainee_.parameters[slot.parameter].name, layout.bytes);
+    hidden_[slot.parameter] = without_numbers(trainee_.parameters[slot.parameter].name, layout.bytes, trainee_.device);
   }
 }
 
@@ -131,12 +131,12 @@ void ShardedParameters::bind(const std::vector<at::Tensor>& memory) {
     const int64_t size = block.cut->part_size(trainee_.topology.share.index);
     block.part = memory[b].view(block.layout.dtype);
     if (stays_)
-      storage_[b].set_data_ptr_noswap(at::DataPtr(block.part.mutable_data_ptr(), at::kCPU));
+      storage_[b].set_data_ptr_noswap(at::DataPtr(block.part.mutable_data_ptr(), trainee_.device.where));
     else
       block.part = block.part.narrow(0, 0, size);
     const at::ScalarType exact = trainee_.views[block.layout.slots.front().parameter].tensor.scalar_type();
     const bool same = exact == block.layout.dtype;
-    block.exact = same ? block.part : at::empty({size}, at::TensorOptions(at::kCPU).dtype(exact));
+    block.exact = same ? block.part : at::empty({size}, trainee_.device.options(exact));
     const RowsOfRank place(block.layout, all, trainee_.topology.share,
                            stays_ ? RowsOfRank::In::kWhole : RowsOfRank::In::kPart);
     const auto rows = place.rows(block.exact);
@@ -157,7 +157,7 @@ void ShardedParameters::cast_parts() {
 at::Tensor ShardedParameters::empty(std::size_t block, at::ScalarType dtype) const {
   TUTTI_ASSERT(!is_held(block), "a unit is held twice");
   const Bucket& layout = blocks_[block].layout;
-  return at::empty({layout.bytes / layout.item()}, at::TensorOptions(at::kCPU).dtype(dtype));
+  return at::empty({layout.bytes / layout.item()}, trainee_.device.options(dtype));
 }
 
 at::Tensor ShardedParameters::hold(std::size_t block) {
@@ -166,7 +166,7 @@ at::Tensor ShardedParameters::hold(std::size_t block) {
     return {};
   }
   const at::Tensor memory = held_[block] = empty(block, blocks_[block].layout.dtype);
-  storage_[block].set_data_ptr_noswap(at::DataPtr(memory.mutable_data_ptr(), at::kCPU));
+  storage_[block].set_data_ptr_noswap(at::DataPtr(memory.mutable_data_ptr(), trainee_.device.where));
   return borrowed(memory);
 }
 
@@ -188,7 +188,7 @@ void ShardedParameters::free(std::size_t block) {
     trainee_.parameters[blocks_[block].layout.slots[s].parameter].parameter->tensor = replaced_[block][s];
   replaced_[block].clear();
   hide(block);
-  if (!stays_) storage_[block].set_data_ptr_noswap(at::DataPtr(nullptr, at::kCPU));
+  if (!stays_) storage_[block].set_data_ptr_noswap(at::DataPtr(nullptr, trainee_.device.where));
   held_[block] = at::Tensor();
 }
 

@@ -11,12 +11,13 @@ Batch Device::take(const Batch& batch) const {
 }
 
 void Device::use() const {
-  if (!is_cpu()) c10::impl::VirtualGuardImpl(where.type()).setDevice(where);
-}
-
-void Device::use_with_backward() const {
-  use();
-  if (!is_cpu()) c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
+  thread_local c10::Device used(c10::kCPU);
+  if (used == where) return;
+  used = where;
+  const c10::impl::VirtualGuardImpl guard(where.type());
+  guard.setDevice(where);
+  guard.exchangeStream(guard.getStreamFromGlobalPool(where));
+  c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
 }
 
 }  // namespace tutti

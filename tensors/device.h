@@ -29,11 +29,11 @@ struct Device {
   at::Tensor take(const at::Tensor& tensor) const { return tensor.to(where); }
   Batch take(const Batch& batch) const;
 
-  // Makes this the device of new work of this thread, for good. Called by every actor that uses tensors.
+  // Makes this the device of new work of this thread, on a stream of the thread's own, for good. Called by
+  // every actor that uses tensors, with each message: a second call does nothing. Backward runs on the thread
+  // that calls it: autograd's own threads for devices are shared by all ranks of a process, have other
+  // streams, and limits of memory are a thread's.
   void use() const;
-  // The same for a thread that runs backward, which then runs on that thread. Autograd's own threads for
-  // devices are shared by all ranks of a process, and limits of memory are a thread's.
-  void use_with_backward() const;
 };
 
 }  // namespace tutti

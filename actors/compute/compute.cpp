@@ -42,7 +42,7 @@ Compute::~Compute() = default;
 
 // During training TrainingLoop receives the messages.
 void Compute::receive(Context& context, Envelope& envelope) try {
-  state_.device.use_with_backward();
+  state_.device.use();
   Message& message = envelope.message;
   if (auto* wanted = message.get_if<Verify>()) {
     recorder_.record({context.now(), TraceKind::kVerifies, state_.timestamp.batch});

@@ -105,7 +105,7 @@ class Evaluations::Run final : public EvaluationRun {
     if (ready.stopped) return std::nullopt;
     if (of_.recorder_.digests()) of_.digests_[which_].batch.record(step, ready.batch.leaves());
     if (index + 1 < of_.evaluators_[which_].batches) load(index + 1);
-    return std::move(ready.batch);
+    return arrived(ready.copy);
   }
   double seconds() override {
     if (of_.state_.topology.rank != 0) return 0;

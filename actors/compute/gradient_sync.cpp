@@ -40,12 +40,13 @@ class BucketSync final : public GradientSync {
       : sync_(sync),
         state_(state),
         shards_(shards),
+        group_(shards || !state.device.is_cpu() ? GroupRole::kReductions : GroupRole::kWorld),
         buckets_(
             state.parameters, bucket_bytes, [this](int bucket) { full(bucket); },
             state.precision.reduce_dtype) {
     std::vector<int64_t> bytes;
     for (const auto& bucket : buckets_.plan().buckets) bytes.push_back(bucket.bytes);
-    memory_ = sync.allocate(shards ? GroupRole::kReductions : GroupRole::kWorld, std::move(bytes));
+    memory_ = sync.allocate(group_, std::move(bytes));
     buckets_.bind(memory_);
     find_live_buckets(trained_of(state));
   }
@@ -94,7 +95,8 @@ class BucketSync final : public GradientSync {
       const int64_t bytes = buckets_.live_bytes()[b];
       if (bytes == 0) continue;
       const at::ScalarType dtype = buckets_.plan().buckets[b].dtype;
-      PlanEntry& entry = live_.emplace_back(PlanEntry{.whole = memory_[b].narrow(0, 0, bytes).view(dtype),
+      PlanEntry& entry = live_.emplace_back(PlanEntry{.group = group_,
+                                                      .whole = memory_[b].narrow(0, 0, bytes).view(dtype),
                                                       .label = "bucket " + std::to_string(place),
                                                       .begins = TraceKind::kReduceBucket,
                                                       .number = place,
@@ -108,7 +110,6 @@ class BucketSync final : public GradientSync {
     const Bucket bucket = with_only(buckets_.plan().buckets[b], trained);
     const auto all = tensors_of(state_);
     entry.kind = CollectiveKind::kReduceScatter;
-    entry.group = GroupRole::kReductions;
     entry.cut = cut_by_rows(bucket, all, state_.topology.share.pieces);
     entry.part = entry.whole;
     const RowsOfRank& rows = rows_.emplace_back(bucket, all, state_.topology.share, RowsOfRank::In::kWhole);
@@ -132,6 +133,7 @@ class BucketSync final : public GradientSync {
   SyncClient& sync_;
   State& state_;
   const bool shards_;
+  const GroupRole group_;
   GradientBuckets buckets_;
   std::vector<at::Tensor> memory_;  // of each bucket
   std::vector<int> places_;         // of each bucket among those that are reduced

@@ -40,6 +40,7 @@ void Snapshots::take(Context& context, RunState saved, Kind kind) {
   snapshot.state = saved.to_json();
   snapshot.last = kind == Kind::kLast;
   snapshot.for_good = kind == Kind::kForGood;
+  snapshot.ready = StreamOrder::record(state_.device);
   copying_ = context.request<SnapshotCopied>(checkpointer_, std::move(snapshot));
 }
 
@@ -48,7 +49,7 @@ void Snapshots::wait_for_copy(Context& context) {
   if (!copying_) return;
   const TimePoint from = context.now();
   if (!copying_.ready()) recorder_.record({context.now(), TraceKind::kWaitsForDisk, state_.timestamp.batch});
-  copying_.wait();
+  copying_.wait().copied.wait();
   copying_ = {};
   if (context.now() - from < kWarnAfter || std::exchange(warned_of_disk_, true)) return;
   log_.warning("training waits for the disk: a checkpoint is due before the last one is written");

@@ -1,5 +1,7 @@
 #include "actors/compute/sync_client.h"
 
+#include <ATen/ops/zeros.h>
+
 #include <utility>
 
 #include "actors/messages/messages.h"
@@ -13,6 +15,7 @@ SyncClient::SyncClient(Context& context, const State& state, const RankActors& a
 SyncClient::~SyncClient() { Meter::charge(state_.device.memory_slot, -charged_bytes_); }
 
 std::vector<at::Tensor> SyncClient::allocate(GroupRole group, std::vector<int64_t> bytes) {
+  if (!state_.device.is_cpu() && group != GroupRole::kWorld) return on_device(bytes);
   auto memory = context_.ask<MemoryAllocated>(sync_, AllocateMemory{group, std::move(bytes)}).memory;
   int64_t charged = 0;
   for (const at::Tensor& one : memory)
@@ -22,18 +25,32 @@ std::vector<at::Tensor> SyncClient::allocate(GroupRole group, std::vector<int64_
   return memory;
 }
 
+// By this thread and on its stream, whose later work may use it.
+std::vector<at::Tensor> SyncClient::on_device(const std::vector<int64_t>& bytes) const {
+  std::vector<at::Tensor> memory;
+  for (const int64_t size : bytes) memory.push_back(at::zeros({size}, state_.device.options(at::kByte)));
+  return memory;
+}
+
 void SyncClient::set_plan(std::vector<PlanEntry> entries) {
   context_.send(sync_, SetPlan{std::move(entries)});
 }
 
 void SyncClient::run(int entry, const at::Tensor& whole) {
-  context_.send(sync_, RunEntry{entry, state_.timestamp.batch, whole});
+  context_.send(sync_, RunEntry{entry, state_.timestamp.batch, whole, StreamOrder::record(state_.device)});
 }
 
-bool SyncClient::wait(int entry) { return context_.ask<EntryDone>(sync_, AwaitEntry{entry}).finite; }
+bool SyncClient::wait(int entry) {
+  const EntryDone done = context_.ask<EntryDone>(sync_, AwaitEntry{entry});
+  done.done.wait();
+  return done.finite;
+}
 
 bool SyncClient::finish_pass() {
-  return context_.ask<PassDone>(sync_, FinishStep{state_.timestamp.batch}).finite;
+  const FinishStep finish{state_.timestamp.batch, StreamOrder::record(state_.device)};
+  const PassDone done = context_.ask<PassDone>(sync_, finish);
+  done.done.wait();
+  return done.finite;
 }
 
 at::Tensor SyncClient::sum(const at::Tensor& values, GroupRole group) {

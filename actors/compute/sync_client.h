@@ -25,7 +25,7 @@ class SyncClient {
   void set_plan(std::vector<PlanEntry> entries);
   // `whole`: see RunEntry.
   void run(int entry, const at::Tensor& whole = {});
-  // Waits for an entry. True if its result is finite.
+  // Waits for an entry; on a device, this thread's stream waits for its work. True if its result is finite.
   bool wait(int entry);
   // Runs the entries that are left, and waits for all. True if all results are finite.
   bool finish_pass();
@@ -36,6 +36,8 @@ class SyncClient {
   void record(TraceKind kind, int64_t number);
 
  private:
+  std::vector<at::Tensor> on_device(const std::vector<int64_t>& bytes) const;
+
   Context& context_;
   const State& state_;
   ActorId sync_;

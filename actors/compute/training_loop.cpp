@@ -119,7 +119,7 @@ void TrainingLoop::train_batch(Context& context) {
   if (with_.job.before_step) with_.job.before_step(state.topology.rank, before.batch + 1, state, ready.batch);
   record(context, TraceKind::kBatch);
   if (with_.recorder.digests()) batch_digest_.record(before.batch, ready.batch.leaves());
-  ready.batch = state.device.take(ready.batch);
+  ready.batch = arrived(ready.copy);
   const double lr = with_.times.lr();
   with_.run_log.trainer().batch_start(state.model->tokens(ready.batch) > 0);
   const Verdict verdict = with_.train_step.run(ready, lr);

@@ -187,7 +187,8 @@ class UnitSync final : public GradientSync, private UnitGradients::Owner {
   std::vector<at::Tensor> allocate_for_replicas(std::vector<int64_t> bytes) {
     if (replicas_) return sync_.allocate(GroupRole::kReplicas, std::move(bytes));
     std::vector<at::Tensor> memory;
-    for (const int64_t size : bytes) memory.push_back(at::empty({size}, at::kByte));
+    for (const int64_t size : bytes)
+      memory.push_back(at::empty({size}, state_.device.options(at::kByte)));
     return memory;
   }
 

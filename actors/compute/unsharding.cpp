@@ -209,7 +209,9 @@ class UnshardOnce final : public Unsharding {
     StreamedHash rows;
     for (std::size_t p = 0; p < trained_.size(); ++p) {
       const at::Tensor& own = state_.views[p].tensor;
-      if (!trained_[p]) rows.add({static_cast<const std::byte*>(own.const_data_ptr()), own.nbytes()});
+      if (trained_[p]) continue;
+      const at::Tensor host = own.cpu();
+      rows.add({static_cast<const std::byte*>(host.const_data_ptr()), host.nbytes()});
     }
     const uint64_t now = rows.value();
     changed_.fill_(std::exchange(frozen_rows_, now) == now ? 0 : 1);

@@ -16,6 +16,7 @@
 #include "data/transforms/transform.h"
 #include "io/checkpoint/checkpoint.h"
 #include "runtime/error.h"
+#include "tensors/stream_order.h"
 #include "tensors/tree.h"
 #include "training/loggers/logger_destination.h"
 
@@ -106,6 +107,7 @@ struct BatchReady {
   int64_t first_sample = 0;    // place of this rank's first sample in the global batch
   bool last_of_epoch = false;
   Batch batch;           // this rank's part; empty tensors of the right shape if the rank has no samples
+  BatchCopy copy = {};   // of the batch, on the rank's device
   bool stopped = false;  // no batch: the run was asked to stop
 };
 // To a Loader, asked -> BatchReady: one batch by position, for evaluation; none after StopRequested.
@@ -133,12 +135,13 @@ struct SetPlan {
   static constexpr const char* kName = "SetPlan";
   std::vector<PlanEntry> entries;
 };
-// This rank's input of an entry is ready.
+// This rank's input of an entry is ready, or, on a device, its work is launched.
 struct RunEntry {
   static constexpr const char* kName = "RunEntry";
   int index = 0;
   int64_t step = 0;
   at::Tensor whole = {};  // in this pass, instead of PlanEntry::whole
+  StreamOrder ready = {};  // of what the entry reads and writes
 };
 // Asked -> EntryDone, when an entry that runs in this pass is done. The sender's rank counts as waiting.
 struct AwaitEntry {
@@ -148,21 +151,24 @@ struct AwaitEntry {
 struct EntryDone {
   static constexpr const char* kName = "EntryDone";
   bool finite = true;  // Work::finite
+  StreamOrder done = {};
 };
 // Asked -> PassDone, when all entries are done. Entries that are not ready run with the present contents of
 // their tensors. A gather without a `whole` serves the other ranks.
 struct FinishStep {
   static constexpr const char* kName = "FinishStep";
   int64_t step = 0;
+  StreamOrder ready = {};  // of the tensors of entries that are not ready
 };
 struct PassDone {
   static constexpr const char* kName = "PassDone";
   bool finite = true;  // the sums of the pass (Work::finite)
+  StreamOrder done = {};
 };
 // Asked -> Summed: a float64 all-reduce outside a pass, for example of an evaluation's metrics.
 struct SumDoubles {
   static constexpr const char* kName = "SumDoubles";
-  at::Tensor values;
+  at::Tensor values;  // of the host
   GroupRole group = GroupRole::kWorld;
 };
 struct Summed {
@@ -240,9 +246,12 @@ struct Snapshot {
   std::string state;                    // JSON
   bool last = false;                    // of the run
   bool for_good = false;                // the tensors will not change any more: no copy is needed
+  StreamOrder ready = {};               // of the tensors
 };
+// The pieces may be changed: at once, or by work of a device that waits for `copied`.
 struct SnapshotCopied {
   static constexpr const char* kName = "SnapshotCopied";
+  StreamOrder copied = {};
 };
 struct Durable {
   static constexpr const char* kName = "Durable";

@@ -6,7 +6,6 @@
 #include <set>
 
 #include "analysis/report/charts.h"
-#include "analysis/report/series.h"
 #include "io/formats/base64.h"
 #include "io/formats/json_line.h"
 #include "io/formats/run_metrics.h"

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "io/formats/event_reader.h"
+#include "io/formats/event_file.h"
 #include "io/formats/json_text.h"
 #include "io/journal/journal_reader.h"
 #include "io/run_paths.h"
@@ -16,7 +16,6 @@
 #include "runtime/text.h"
 
 namespace tutti {
-
 namespace {
 
 // Reads one rank's journal.

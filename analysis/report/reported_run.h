@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "analysis/metrics_table.h"
+#include "analysis/rank_work.h"
 #include "analysis/run_folder.h"
-#include "analysis/work_times.h"
 #include "io/checkpoint/checkpoint_summary.h"
 #include "io/journal/recorded_run.h"
 #include "recipe/setting.h"

@@ -93,14 +93,14 @@ CheckpointNames::CheckpointNames(const std::string& pattern, const std::string& 
     : pattern_(with_run_name(pattern, run_name)) {
   require_folder_name(pattern_);
   std::string fitting;
-  walk_placeholders(
-      pattern_, [&](const std::string& text) { fitting += escaped(text); },
-      [&](const std::string& name) {
-        const auto is_it = [&](const Placeholder& one) { return name == one.name; };
-        if (std::ranges::none_of(times_of_a_name(), is_it)) refuse(name);
-        placeholders_.push_back(name);
-        fitting += "([0-9.]+)";
-      });
+  for (const auto& [text, placeholder] : parts_of_pattern(pattern_)) {
+    fitting += escaped(text);
+    if (!placeholder) continue;
+    const auto is_it = [&name = *placeholder](const Placeholder& one) { return name == one.name; };
+    if (std::ranges::none_of(times_of_a_name(), is_it)) refuse(*placeholder);
+    placeholders_.push_back(*placeholder);
+    fitting += "([0-9.]+)";
+  }
   fitting_ = std::regex(fitting);
   if (!placeholders_.empty() && std::ranges::none_of(placeholders_, grows))
     throw UserError("checkpoints of different steps would get the same name; add {batch}");
@@ -114,24 +114,21 @@ std::set<std::string> CheckpointNames::readable() const {
       all.insert(adjacent.begin(), adjacent.end());
     adjacent.clear();
   };
-  walk_placeholders(
-      pattern_,
-      [&](const std::string& text) {
-        if (!std::ranges::all_of(text, is_digit)) end();
-      },
-      [&](const std::string& name) { adjacent.insert(name); });
+  for (const auto& [text, placeholder] : parts_of_pattern(pattern_)) {
+    if (!std::ranges::all_of(text, is_digit)) end();
+    if (placeholder) adjacent.insert(*placeholder);
+  }
   end();
   return all;
 }
 
 std::string CheckpointNames::at(const RunState& state) const {
   std::string name;
-  walk_placeholders(
-      pattern_, [&](const std::string& text) { name += text; },
-      [&](const std::string& placeholder) {
-        for (const auto& one : times_of_a_name())
-          if (placeholder == one.name) name += number_text(placeholder, one.value(state));
-      });
+  for (const auto& [text, placeholder] : parts_of_pattern(pattern_)) {
+    name += text;
+    for (const auto& one : times_of_a_name())
+      if (placeholder == one.name) name += number_text(one.name, one.value(state));
+  }
   return name;
 }
 
@@ -180,13 +177,12 @@ std::string latest_name(const std::string& pattern, const std::string& run_name)
   if (pattern.empty()) return "";
   const std::string name = with_run_name(pattern, run_name);
   require_folder_name(name);
-  walk_placeholders(
-      name, [](const std::string&) {},
-      [](const std::string& placeholder) {
-        const auto names = names_of_placeholders();
-        if (std::ranges::count(names, placeholder) == 0) refuse(placeholder);
-        throw UserError("the link moves on to each new checkpoint; leave {" + placeholder + "} out");
-      });
+  for (const auto& [text, placeholder] : parts_of_pattern(name)) {
+    if (!placeholder) continue;
+    const auto names = names_of_placeholders();
+    if (std::ranges::count(names, *placeholder) == 0) refuse(*placeholder);
+    throw UserError("the link moves on to each new checkpoint; leave {" + *placeholder + "} out");
+  }
   return name;
 }
 

@@ -19,7 +19,7 @@ class EventFile {
  public:
   EventFile(Disk& disk, const std::string& path, double wall_time_s);
 
-  // From now on skips records that are in `known` (records_of_step of event_reader.h).
+  // From now on skips records that are in `known` (records_of_step).
   void skip(std::set<std::string> known) { known_ = std::move(known); }
   // Invalidates the records of `step` and later steps in earlier files.
   void restart(int64_t step, double wall_time_s);
@@ -54,5 +54,21 @@ class EventFile {
 
 // The checksum of TensorFlow's record format; the CRC is Castagnoli's.
 uint32_t masked_crc32c(const std::string& bytes);
+
+// Reads files of EventFile, each up to its first torn record. `paths`: in the order of writing. Records that
+// a later attempt has invalidated (EventFile::restart) are left out.
+
+// The records of `step`, without their times.
+std::set<std::string> records_of_step(const Disk& disk, const std::vector<std::string>& paths, int64_t step);
+
+// An image or a text in a file.
+struct ShownRecord {
+  std::string tag;
+  int64_t step = 0;
+  bool is_image = false;  // a PNG; else Markdown
+  std::string path;       // the file with its bytes, and where they are
+  uint64_t offset = 0, bytes = 0;
+};
+std::vector<ShownRecord> images_and_texts(const Disk& disk, const std::vector<std::string>& paths);
 
 }  // namespace tutti

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -34,5 +35,13 @@ std::string json_without(const std::string& line,
 std::vector<std::string> json_keys(const std::string& line);
 double json_number(const std::string& line, const std::string& key);
 std::vector<double> json_numbers(const std::string& line, const std::string& key);
+
+// The members of a JSON object that are numbers, in the order written; "nan", "inf" and "-inf", as json_line
+// writes them, are numbers too. `valid` is false for a text that is no JSON object.
+struct JsonNumbers {
+  bool valid = false;
+  std::vector<std::pair<std::string, double>> members;
+};
+JsonNumbers json_numbers_of(std::string_view line);
 
 }  // namespace tutti

@@ -3,12 +3,56 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
+#include <memory>
 #include <system_error>
-
-#include "runtime/process/watchdog.h"
+#include <thread>
+#include <utility>
 
 namespace tutti {
+
+bool run_with_timeout(Nanoseconds limit, std::function<void()> work) {
+  const auto done = std::make_shared<std::atomic<bool>>(false);
+  const auto all = [done, work = std::move(work)] {
+    work();
+    *done = true;
+  };
+  try {
+    std::thread(all).detach();
+  } catch (const std::system_error&) {  // no thread can be created
+    all();
+  }
+  const TimePoint until = std::chrono::steady_clock::now() + limit;
+  while (!*done && std::chrono::steady_clock::now() < until)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return *done;
+}
+
+StartWatchdog::StartWatchdog(int rank, std::string doing, Nanoseconds limit) {
+  const auto watch = [this, rank, doing = std::move(doing), limit] {
+    std::unique_lock lock(mutex_);
+    if (changed_.wait_for(lock, limit, [this] { return over_; })) return;
+    std::fprintf(stderr, "error: rank %d: %s takes longer than %.0f s: another rank hangs or never started\n",
+                 rank, doing.c_str(), seconds(limit));
+    std::fflush(nullptr);
+    _exit(1);
+  };
+  try {
+    thread_ = std::thread(watch);
+  } catch (const std::system_error&) {  // no thread can be created: the call has no limit
+  }
+}
+
+StartWatchdog::~StartWatchdog() {
+  {
+    const std::lock_guard lock(mutex_);
+    over_ = true;
+  }
+  changed_.notify_one();
+  if (thread_.joinable()) thread_.join();
+}
+
 namespace {
 
 constexpr timespec kPollInterval{0, 50'000'000};
@@ -30,9 +74,8 @@ void hold_stop_signals() {
   signal(SIGXFSZ, SIG_IGN);  // a file size limit is handled like a full disk
 }
 
-ProcessWatch::ProcessWatch(Scheduler& scheduler, std::function<void()> stop, int rank,
-                           std::function<void()> report)
-    : scheduler_(scheduler), stop_(std::move(stop)), rank_(rank), report_(std::move(report)) {
+ProcessWatch::ProcessWatch(Scheduler& scheduler, int rank, Calls calls)
+    : scheduler_(scheduler), rank_(rank), calls_(std::move(calls)) {
   thread_ = std::thread([this] { watch(); });
 }
 
@@ -58,17 +101,18 @@ void ProcessWatch::watch() {
 
 // Reports once, on another thread, since the watch must continue.
 void ProcessWatch::write_report_after_stop(TimePoint now) {
-  if (stop_asked_at_ == kNever || now - stop_asked_at_ < kStopGrace || !report_ || reporting_.joinable())
+  if (stop_asked_at_ == kNever || now - stop_asked_at_ < kStopGrace || !calls_.report ||
+      reporting_.joinable())
     return;
   try {
-    reporting_ = std::thread(report_);
+    reporting_ = std::thread(calls_.report);
   } catch (const std::system_error&) {  // no thread can be created
-    report_ = nullptr;
+    calls_.report = nullptr;
   }
 }
 
 void ProcessWatch::end_by_force() {
-  if (report_) run_with_timeout(kReportTimeout, report_);
+  if (calls_.report) run_with_timeout(kReportTimeout, calls_.report);
   std::fprintf(stderr, "error: rank %d: ends by force: an actor does not return\n", rank_);
   _exit(1);
 }
@@ -79,7 +123,7 @@ void ProcessWatch::handle_signal(int signal) {
     return;
   }
   if (signal == SIGTERM && stop_asked_at_ == kNever) stop_asked_at_ = std::chrono::steady_clock::now();
-  stop_();
+  calls_.stop();
 }
 
 }  // namespace tutti

@@ -1,12 +1,36 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <functional>
+#include <mutex>
+#include <string>
 #include <thread>
 
 #include "runtime/actor/scheduler.h"
+#include "runtime/clock.h"
 
 namespace tutti {
+
+// Runs `work`, which may never return (such as a write to a dead disk), on another thread. True if it
+// finished within `limit`. Else the thread continues: objects that `work` uses must outlive the process.
+bool run_with_timeout(Nanoseconds limit, std::function<void()> work);
+
+// Ends the process with an error if it is not destroyed within `limit`. For calls that cannot be interrupted,
+// such as MPI_Init, which waits for every rank.
+class StartWatchdog {
+ public:
+  // `doing`: "connecting to the other ranks (MPI_Init)".
+  StartWatchdog(int rank, std::string doing, Nanoseconds limit);
+  ~StartWatchdog();
+  StartWatchdog(const StartWatchdog&) = delete;
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool over_ = false;
+  std::thread thread_;
+};
 
 // Blocks SIGTERM and SIGINT for a ProcessWatch, and ignores SIGPIPE and SIGXFSZ, so that the write fails
 // instead. Call before any thread starts, also Open MPI's: the signal mask is inherited.
@@ -24,7 +48,11 @@ class ProcessWatch {
   static constexpr Nanoseconds kReportTimeout = std::chrono::milliseconds(500);
   static constexpr Nanoseconds kStopGrace = std::chrono::milliseconds(700);
 
-  ProcessWatch(Scheduler& scheduler, std::function<void()> stop, int rank, std::function<void()> report = {});
+  struct Calls {
+    std::function<void()> stop;
+    std::function<void()> report = {};  // may be empty
+  };
+  ProcessWatch(Scheduler& scheduler, int rank, Calls calls);
   ~ProcessWatch();
 
  private:
@@ -34,9 +62,8 @@ class ProcessWatch {
   [[noreturn]] void end_by_force();
 
   Scheduler& scheduler_;
-  std::function<void()> stop_;
   int rank_;
-  std::function<void()> report_;
+  Calls calls_;
   int interrupts_ = 0;
   TimePoint stop_asked_at_ = kNever;  // by SIGTERM
   std::thread reporting_;

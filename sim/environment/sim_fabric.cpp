@@ -23,7 +23,7 @@ class SimFabric::SimWork final : public Work {
         posted_(fabric.scheduler_.now()) {}
 
   bool done() override {
-    fabric_.hooks_.check(channel_.ranks[member_]);
+    fabric_.processes_.check_alive(channel_.ranks[member_]);
     const TimePoint now = fabric_.scheduler_.now();
     const bool all_posted = work_->done();
     if (all_posted && completed_at(channel_, header().sequence, member_) <= now) return true;
@@ -36,7 +36,7 @@ class SimFabric::SimWork final : public Work {
  private:
   void throw_if_peer_lost() const {
     for (int rank = 0; rank < fabric_.world_->size(); ++rank)
-      if (fabric_.hooks_.gone(rank)) throw LostRankError(rank, header());
+      if (fabric_.processes_.gone(rank)) throw LostRankError(rank, header());
   }
 
   SimFabric& fabric_;
@@ -76,7 +76,7 @@ class SimFabric::SimGroup final : public Group {
  private:
   template <class Post>
   WorkPtr post(Post start) {
-    fabric_.hooks_.check(channel_.ranks[rank()]);
+    fabric_.processes_.check_alive(channel_.ranks[rank()]);
     WorkPtr work = start();
     const uint64_t sequence = work->header().sequence;
     channel_.next = std::max(channel_.next, sequence + 1);
@@ -107,10 +107,10 @@ class SimFabric::SimFactory final : public GroupFactory {
   std::map<std::vector<int>, std::size_t> made_;
 };
 
-SimFabric::SimFabric(TokenScheduler& scheduler, int size, const RandomKey& draw, Hooks hooks)
+SimFabric::SimFabric(TokenScheduler& scheduler, int size, const RandomKey& draw, Processes& processes)
     : scheduler_(scheduler),
       draw_(draw),
-      hooks_(std::move(hooks)),
+      processes_(processes),
       world_(LocalWorld::make(size)),
       readers_(size) {}
 
@@ -133,11 +133,11 @@ SimFabric::Channel& SimFabric::channel(const std::vector<int>& ranks, std::size_
 
 void SimFabric::set_reader(int rank, ActorId reader) { readers_.at(rank) = reader; }
 
-void SimFabric::hang_next(TimePoint until, std::function<void()> on_hang) {
+void SimFabric::hang_next(const Hang& hang) {
   std::vector<int> all(static_cast<std::size_t>(world_->size()));
   std::iota(all.begin(), all.end(), 0);
   Channel& of_all = channel(all, 0);
-  of_all.hangs[of_all.next] = {until, std::move(on_hang)};
+  of_all.hangs[of_all.next] = hang;
 }
 
 void SimFabric::complete(Channel& channel, uint64_t sequence) {
@@ -145,7 +145,7 @@ void SimFabric::complete(Channel& channel, uint64_t sequence) {
   channel.completed[sequence] = scheduler_.now();
   if (hang != channel.hangs.end() && hang->second.until > scheduler_.now()) {
     channel.completed[sequence] = hang->second.until;
-    hang->second.on_hang();
+    processes_.on_hang(hang->second);
   }
   for (std::size_t member = 0; member < channel.ranks.size(); ++member) {
     const TimePoint when = completed_at(channel, sequence, static_cast<int>(member));

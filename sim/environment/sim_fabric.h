@@ -1,9 +1,9 @@
 #pragma once
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -20,31 +20,38 @@ class SimFabric {
  public:
   static constexpr Nanoseconds kLostRankTimeout = std::chrono::milliseconds(500);
 
-  // `gone`: true if the rank's process has ended, other than in MPI_Finalize, where all wait for each other.
-  // `check` may throw if the calling rank's has.
-  struct Hooks {
-    std::function<bool(int rank)> gone;
-    std::function<void(int rank)> check;
+  // A collective of all ranks that does not complete before `until`.
+  struct Hang {
+    TimePoint until;
+    std::string label;  // of the fault
   };
-  SimFabric(TokenScheduler& scheduler, int size, const RandomKey& draw, Hooks hooks);
+
+  // The processes of the ranks.
+  class Processes {
+   public:
+    virtual ~Processes() = default;
+    // True if the rank's process has ended, other than in MPI_Finalize, where all wait for each other.
+    virtual bool gone(int rank) const = 0;
+    // Throws Aborted if the process of the calling rank was killed.
+    virtual void check_alive(int rank) const = 0;
+    // Called once all ranks have posted a collective that hangs.
+    virtual void on_hang(const Hang& hang) = 0;
+  };
+  // `processes` must outlive this.
+  SimFabric(TokenScheduler& scheduler, int size, const RandomKey& draw, Processes& processes);
 
   // Makes one rank's groups, which must not outlive this.
   std::unique_ptr<GroupFactory> factory(int rank);
   // The actor that polls the rank's collectives; it is woken when one completes.
   void set_reader(int rank, ActorId reader);
 
-  // The next new collective of all ranks does not complete before `until`. Calls `on_hang` once all ranks
-  // have posted it.
-  void hang_next(TimePoint until, std::function<void()> on_hang);
+  // The next new collective of all ranks hangs.
+  void hang_next(const Hang& hang);
 
  private:
   class SimFactory;
   class SimGroup;
   class SimWork;
-  struct Hang {
-    TimePoint until;
-    std::function<void()> on_hang;
-  };
   // The shared state of a group's members.
   struct Channel {
     std::vector<int> ranks;  // of the world
@@ -61,7 +68,7 @@ class SimFabric {
 
   TokenScheduler& scheduler_;
   RandomKey draw_;
-  Hooks hooks_;
+  Processes& processes_;
   std::shared_ptr<LocalWorld> world_;
   std::vector<std::optional<ActorId>> readers_;
   std::map<std::pair<std::vector<int>, std::size_t>, Channel> channels_;  // by ranks and number

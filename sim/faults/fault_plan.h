@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -8,6 +9,7 @@
 
 #include "recipe/catalog.h"
 #include "recipe/setting.h"
+#include "runtime/random.h"
 
 namespace tutti {
 
@@ -72,5 +74,33 @@ std::span<const Catalog> fault_catalogs();
 // Throw UserError for an unknown file, kind or key, and for a rank beyond `ranks`.
 FaultPlan read_fault_plan(const std::string& path, int ranks);
 FaultPlan make_fault_plan(const Setting& written, int ranks);
+
+// The faults of one attempt, with the drawn ranks, steps and phases.
+class ScheduledFaults {
+ public:
+  // Steps are drawn from 1 to `steps`, the length of a whole run.
+  ScheduledFaults(const FaultPlan& plan, const RandomKey& draw, int ranks, int64_t steps);
+  ScheduledFaults() = default;
+
+  // The rules due when a rank enters this phase, in the scheduled step or later. Each rule once.
+  std::vector<const FaultRule*> due(int rank, int64_t step, FaultPhase phase);
+
+ private:
+  struct Scheduled {
+    const FaultRule* rule;
+    int rank;
+    int64_t step;
+    FaultPhase phase;
+    int64_t skipped;  // times that the rank enters the phase before the fault
+  };
+  std::vector<Scheduled> scheduled_;
+};
+
+// The number of effects of a fault.
+struct FaultCount {
+  std::optional<FaultKind> kind = {};  // none: the recipe's memory budget
+  int64_t count = 0;
+};
+using FaultCounts = std::map<std::string, FaultCount>;  // by FaultRule::label
 
 }  // namespace tutti

@@ -7,7 +7,7 @@
 
 #include "runtime/clock.h"
 #include "runtime/rank_end.h"
-#include "sim/faults/scheduled_faults.h"
+#include "sim/faults/fault_plan.h"
 #include "sim/invariants/known_checkpoints.h"
 
 namespace tutti {

@@ -176,7 +176,7 @@ bool Replay::exact() const {
 void Replay::run_ranks() {
   disk_.mirror(job_.run_dir);
   disk_.mirror(job_.checkpoints);
-  LocalRanks ranks(job_.mesh(), {.script = &record_});
+  LocalRanks ranks(job_, {.script = &record_});
   const auto clock = std::make_shared<SimClock>(ranks.scheduler());
   for (int r = 0; r < job_.world; ++r) {
     const bool compare = digests() && (options_.rank < 0 || options_.rank == r);

@@ -97,16 +97,13 @@ std::optional<std::string> RecordedRank::last_of_start(RecordedInput what) {
 
 bool RecordedRank::has_whole_step(int64_t step) const { return ended_without_error() || step < begun_.last; }
 
-std::optional<RecordedRank::Unused> RecordedRank::first_unused(
-    const std::function<bool(const Unused&)>& filter) const {
-  const auto place = [](const Unused& one) { return std::tuple(one.step, DigestOrder::place(one.key)); };
-  std::optional<Unused> first;
-  for (const auto& [key, waiting] : hashes_) {
-    if (waiting.empty()) continue;
-    Unused unused{counted_step(key, waiting.front().step), key};
-    if (filter(unused) && (!first || place(unused) < place(*first))) first = std::move(unused);
-  }
-  return first;
+std::vector<RecordedRank::Unused> RecordedRank::unused() const {
+  std::vector<Unused> all;
+  for (const auto& [key, waiting] : hashes_)
+    if (!waiting.empty()) all.push_back({counted_step(key, waiting.front().step), key});
+  std::ranges::stable_sort(
+      all, {}, [](const Unused& one) { return std::tuple(one.step, DigestOrder::place(one.key)); });
+  return all;
 }
 
 std::string RecordedRank::end_description() const {
@@ -173,9 +170,10 @@ bool ReplayRecorder::is_compared(std::string_view key, int64_t step) const {
 std::string ReplayRecorder::missing(int64_t last) {
   const std::lock_guard lock(mutex_);
   if (!options_.compare) return "";
-  const auto unused = recorded_.first_unused(
-      [&](const RecordedRank::Unused& one) { return one.step <= last && is_compared(one.key, one.step); });
-  if (!unused) return "";
+  const auto all = recorded_.unused();
+  const auto unused = std::ranges::find_if(
+      all, [&](const auto& one) { return one.step <= last && is_compared(one.key, one.step); });
+  if (unused == all.end()) return "";
   return place(unused->key, unused->step) + ": " + name_of(unused->key) +
          " is in the record, and the replay does not reach it";
 }

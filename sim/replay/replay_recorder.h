@@ -1,7 +1,6 @@
 #pragma once
 
 #include <deque>
-#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -44,12 +43,12 @@ class RecordedRank {
   // True if the record holds all of a step (counted as in metrics.jsonl): a later step began, or the rank
   // ended without an error. Considers what has been read so far.
   bool has_whole_step(int64_t step) const;
-  // The earliest digest that was read and not yet returned by next_hash, of those that `filter` accepts.
+  // Digests that were read and not yet returned by next_hash, the first of each key, earliest first.
   struct Unused {
     int64_t step = 0;  // counted as in metrics.jsonl
     std::string key;
   };
-  std::optional<Unused> first_unused(const std::function<bool(const Unused&)>& filter) const;
+  std::vector<Unused> unused() const;
 
   void read_to_end();
 

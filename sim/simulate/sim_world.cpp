@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "collectives/staged/group.h"
 #include "io/checkpoint/tensor_source.h"
 #include "job/run_journal.h"
 #include "runtime/actor/stop_token.h"
@@ -163,9 +164,7 @@ SimWorld::SimWorld(const Job& job, SimDisk& disk, const FaultPlan* faults, const
                  check_alive(from);
                  return packet_delay(from);
                }),
-      fabric_(scheduler_, job.world, draw_.fold_in(3),
-              {.gone = [this](int rank) { return scheduler_.stopped(rank) && !end_of(rank).well(); },
-               .check = [this](int rank) { check_alive(rank); }}) {
+      fabric_(scheduler_, job.world, draw_.fold_in(3), *this) {
   attempt_.steps.resize(job.world);
   attempt_.pieces = job.topology(0).share.pieces;
   scheduler_.separate_ranks();
@@ -210,7 +209,8 @@ RankEnvironment SimWorld::environment_of(int rank) {
     return wrapped(seams_.group, factory->make(ranks));
   };
   const Mesh mesh = job_.mesh();
-  environment.groups = make_groups(make(mesh.ranks()), mesh, rank, make);
+  environment.groups =
+      stage_groups(make_groups(make(mesh.ranks()), mesh, rank, make), job_.device(rank), make);
   environment.transport = wrapped(seams_.transport, network_.transport(rank));
   environment.clock = std::make_shared<SimClock>(scheduler_);
   environment.recorder = std::make_shared<SimRecorder>(
@@ -369,11 +369,15 @@ void SimWorld::request_stop(int rank, const FaultRule& rule) {
 void SimWorld::hang(const FaultRule& rule) {
   if (job_.world == 1) return;
   const TimePoint until = rule.seconds > 0 ? scheduler_.now() + duration(rule.seconds) : kNever;
-  fabric_.hang_next(until, [this, &rule, until] {
-    count(rule);
-    attempt_.hangs.push_back({scheduler_.now(), until});
-  });
+  fabric_.hang_next({until, rule.label});
 }
+
+void SimWorld::on_hang(const SimFabric::Hang& hang) {
+  ++attempt_.faults.at(hang.label).count;
+  attempt_.hangs.push_back({scheduler_.now(), hang.until});
+}
+
+bool SimWorld::gone(int rank) const { return scheduler_.stopped(rank) && !end_of(rank).well(); }
 
 void SimWorld::check_alive(int rank) const {
   const StopToken& stop = scheduler_.stop_token_of(rank);

@@ -10,7 +10,7 @@
 #include "sim/environment/sim_fabric.h"
 #include "sim/environment/sim_network.h"
 #include "sim/environment/tracking_dataset.h"
-#include "sim/faults/scheduled_faults.h"
+#include "sim/faults/fault_plan.h"
 #include "sim/invariants/history.h"
 #include "sim/invariants/known_checkpoints.h"
 #include "tensors/process_state.h"
@@ -33,7 +33,7 @@ struct SimSeams {
 };
 
 // Runs one attempt of the job: all its ranks, in this process and in simulated time.
-class SimWorld {
+class SimWorld final : SimFabric::Processes {
  public:
   struct Options {
     int attempt = 0;  // number of the attempt, from 0
@@ -48,7 +48,7 @@ class SimWorld {
 
   // References must outlive this. `faults` may be null.
   SimWorld(const Job& job, SimDisk& disk, const FaultPlan* faults, const SimSeams& seams, Options options);
-  ~SimWorld();
+  ~SimWorld() override;
 
   // Call once. Destroying this ends the processes.
   SimAttempt run();
@@ -77,7 +77,9 @@ class SimWorld {
   void kill(int rank);
   void request_stop(int rank, const FaultRule& rule);
   void hang(const FaultRule& rule);
-  void check_alive(int rank) const;
+  bool gone(int rank) const override;
+  void check_alive(int rank) const override;
+  void on_hang(const SimFabric::Hang& hang) override;
   void spend_step(int rank);
   SimDisk::WriteOutcome disk_call(const SimDisk::Call& call);
   SimNetwork::ExtraDelay packet_delay(int from);

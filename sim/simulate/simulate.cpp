@@ -14,7 +14,6 @@
 #include "runtime/printable.h"
 #include "runtime/process/this_process.h"
 #include "runtime/text.h"
-#include "sim/simulate/seed_wire.h"
 #include "sim/simulate/seed_workers.h"
 
 namespace tutti {

@@ -10,7 +10,7 @@
 #include "job/recipe_catalogs.h"
 #include "recipe/resolve.h"
 #include "recipe/toml_reader.h"
-#include "runtime/actor/thread_scheduler.h"
+#include "runtime/actor/scheduler.h"
 #include "tests/runtime/scratch.h"
 
 namespace tutti {

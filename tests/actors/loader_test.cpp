@@ -17,7 +17,7 @@
 #include "data/readers/synthetic_dataset.h"
 #include "data/readers/transformed_dataset.h"
 #include "data/transforms/image_transforms.h"
-#include "runtime/actor/thread_scheduler.h"
+#include "runtime/actor/scheduler.h"
 #include "runtime/error.h"
 #include "tests/actors/sleeping_world.h"
 #include "tests/runtime/actor/scripted_actor.h"

@@ -93,7 +93,7 @@ MemoryWorld::Outcome MemoryWorld::run(const std::string& grad_accum) const {
     scheduling.seed = schedule_seed;
     if (real_time) scheduling.pace = TokenScheduler::Pace::kReal;
     if (!real_time) scheduling.time_limit = TimePoint(std::chrono::hours(1));
-    LocalRanks local(job.mesh(), scheduling);
+    LocalRanks local(job, scheduling);
     for (int r = 0; r < ranks; ++r) {
       RankEnvironment& environment = local.environments()[r];
       environment.log = std::make_shared<KeptLog>(outcome.warnings);

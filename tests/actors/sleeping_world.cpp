@@ -12,7 +12,7 @@
 #include "job/recipe_catalogs.h"
 #include "recipe/resolve.h"
 #include "recipe/toml_reader.h"
-#include "runtime/actor/thread_scheduler.h"
+#include "runtime/actor/scheduler.h"
 #include "runtime/transport.h"
 
 namespace tutti {

@@ -11,7 +11,7 @@
 #include "collectives/local/group.h"
 #include "collectives/local/transport.h"
 #include "io/journal/journal.h"
-#include "runtime/actor/thread_scheduler.h"
+#include "runtime/actor/scheduler.h"
 #include "runtime/actor/token_scheduler.h"
 #include "runtime/transport.h"
 #include "tests/runtime/actor/scripted_actor.h"

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "actors/messages/messages.h"
-#include "analysis/work_times.h"
 
 namespace tutti {
 namespace {

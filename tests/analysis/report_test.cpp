@@ -8,7 +8,6 @@
 #include "analysis/report/report_data.h"
 #include "analysis/report/report_page.h"
 #include "analysis/report/reported_run.h"
-#include "analysis/report/series.h"
 #include "io/formats/event_file.h"
 #include "recipe/toml_reader.h"
 #include "runtime/error.h"

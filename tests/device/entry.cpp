@@ -42,7 +42,6 @@ void report() {
       text << "  peak of device " << device << ": " << peak_bytes(device) << " bytes\n";
   }
   for (const auto& [cause, count] : host_waits()) text << "  host waits: " << cause << ", " << count << "\n";
-  for (const std::string& finding : take_findings()) text << "  finding: " << finding << "\n";
   std::fputs(text.str().c_str(), stderr);
 }
 
@@ -56,6 +55,7 @@ void start(const std::string& options) {
     late = late || option == "late";
     reports = reports || option == "report";
   }
+  state().memory.prints = reports;
   set_mode(late ? Mode::kLate : Mode::kEager);
   static const bool once = (name_faults(), true);
   static_cast<void>(once);

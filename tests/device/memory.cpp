@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <sstream>
 #include <utility>
 
@@ -159,7 +160,9 @@ void Memory::note(const Kernel& kernel, const char* begin, const char* end, bool
 }
 
 void Memory::report(const std::string& finding) {
-  if (seen_.insert(finding).second) findings_.push_back(finding);
+  if (!seen_.insert(finding).second) return;
+  if (prints) std::fprintf(stderr, "test device: %s\n", finding.c_str());
+  findings_.push_back(finding);
 }
 
 std::vector<std::string> Memory::take_findings() {

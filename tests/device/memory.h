@@ -63,6 +63,7 @@ class Memory {
   void note(const Kernel& kernel, const char* begin, const char* end, bool write);
 
   std::vector<std::string> take_findings();
+  bool prints = false;  // findings, to stderr, at once
 
   // Closes a pinned block to the host: to reads and writes, or to writes only, until the host knows the
   // kernel to be over.

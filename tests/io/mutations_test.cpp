@@ -12,7 +12,6 @@
 #include "io/checkpoint/run_state.h"
 #include "io/checkpoint/weights.h"
 #include "io/formats/event_file.h"
-#include "io/formats/event_reader.h"
 #include "io/formats/json_line.h"
 #include "io/formats/safetensors.h"
 #include "io/hdf5/hdf5.h"
@@ -303,9 +302,8 @@ TEST_F(MutationsTest, OfLinesOfMetrics) {
              "{\"step\": 1, \"epoch\": 0, \"loss\": 2.5}\n{\"step\": 2, \"metrics/eval/A\": \"nan\"}\n");
   const auto step_of = [](const std::string& line) { return json_integer(line, "step", -1); };
   const auto read = [&] {
-    LineFile(disk_, path, step_of, [](const std::string&) {}).resume(2, [](const std::string& line) {
+    for (const std::string& line : LineFile(disk_, path, step_of, [](const std::string&) {}).resume(2))
       for (const auto& key : json_keys(line)) json_number(line, key);
-    });
   };
   read_mutated(path, read, false);
 }

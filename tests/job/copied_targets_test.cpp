@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "data/transforms/next_token.h"
+#include "data/transforms/token_transforms.h"
 #include "io/hdf5/hdf5_writer.h"
 #include "models/zoo/gpt.h"
 #include "tests/actors/sleeping_world.h"

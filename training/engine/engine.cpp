@@ -59,31 +59,38 @@ std::vector<Trace> Engine::run_event(Event event, const std::function<void()>& b
   const auto notify_callbacks = [&] {
     for (const auto& callback : options_.callbacks) callback->run_event(event, state_, logger_);
   };
+  const auto run_algorithms = [&] {
+    const Algorithms acting = matching(event);
+    if (!acting.empty() && before_acting) before_acting();
+    return run(acting, event);
+  };
   if (event == Event::kInit) {
     notify_destinations(event);
     notify_callbacks();
-    return run_algorithms(event, before_acting);
+    return run_algorithms();
   }
-  auto traces = run_algorithms(event, before_acting);
+  auto traces = run_algorithms();
   notify_callbacks();
   notify_destinations(event);
   return traces;
 }
 
 // All algorithms are asked before any acts, so that no action changes a match.
-std::vector<Trace> Engine::run_algorithms(Event event, const std::function<void()>& before_acting) {
+Algorithms Engine::matching(Event event) const {
   if (options_.algorithms.empty()) return {};
-  Algorithms acting;
+  Algorithms matching;
   for (const auto& algorithm : options_.algorithms)
-    if (algorithm->match(event, state_)) acting.push_back(algorithm);
-  acting = ordered(std::move(acting), event);
+    if (algorithm->match(event, state_)) matching.push_back(algorithm);
+  return ordered(std::move(matching), event);
+}
+
+std::vector<Trace> Engine::run(const Algorithms& acting, Event event) {
   std::vector<Trace> traces;
   for (const auto& one : options_.algorithms) {
     const auto position = std::ranges::find(acting, one);
     const bool ran = position != acting.end();
     traces.push_back({one->name(), event, ran, ran ? static_cast<int>(position - acting.begin()) : -1});
   }
-  if (!acting.empty() && before_acting) before_acting();
   for (const auto& one : acting) one->apply(event, state_, logger_);
   if (options_.log_traces) log_traces(traces);
   return traces;

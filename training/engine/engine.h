@@ -96,7 +96,8 @@ class Engine {
   const Callbacks& callbacks() const { return options_.callbacks; }
 
  private:
-  std::vector<Trace> run_algorithms(Event event, const std::function<void()>& before_acting);
+  Algorithms matching(Event event) const;  // ordered
+  std::vector<Trace> run(const Algorithms& acting, Event event);
   void log_traces(const std::vector<Trace>& traces) const;
   Algorithms ordered(Algorithms matching, Event event) const;
   Algorithms in_order_of_action() const;

@@ -6,6 +6,8 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <numeric>
+#include <vector>
 
 #include "data/dataset.h"
 #include "models/layers/lent_zeros.h"
@@ -13,6 +15,7 @@
 #include "tensors/torch_error.h"
 #include "training/metrics/factory.h"
 #include "training/metrics/loss_metrics.h"
+#include "training/work_in_parts.h"
 
 namespace tutti {
 namespace {
@@ -179,8 +182,7 @@ std::optional<LoggedMetrics> evaluate(State& state, Engine& engine, const Evalua
   const int64_t largest = largest_part(evaluator.global_batch, state.topology.data_world);
   bool goes_on = true;
   for (int64_t b = 0; b < evaluator.batches && goes_on; ++b) {
-    auto batch = run.fetch(b);
-    if (batch) batch = state.device.take(*batch);
+    const auto batch = run.fetch(b);
     begin_batch(b);
     if (batch && batch->samples() > 0) {
       counts.samples += static_cast<double>(batch->samples());
@@ -207,6 +209,55 @@ std::optional<LoggedMetrics> evaluate(State& state, Engine& engine, const Evalua
     values.emplace_back("metrics/" + evaluator.label + "/" + metric->measured_name(), metric->compute());
   run.run_event(engine, Event::kEvalEnd);
   return values;
+}
+
+namespace {
+
+void predict_batch(State& state, Engine& engine, const OutputsCallback& on_outputs) {
+  engine.run_event(Event::kPredictBatchStart);
+  engine.run_event(Event::kPredictBeforeForward);
+  state.outputs = state.eval_forward(state.batch);
+  guard_memory("the outputs of a prediction", [&] {  // which must not be reported twice
+    engine.run_event(Event::kPredictAfterForward);
+    if (on_outputs) on_outputs(state.outputs);
+    engine.run_event(Event::kPredictBatchEnd);
+  });
+}
+
+// Sets up the state for prediction, and restores the state at the end.
+class Predicting {
+ public:
+  Predicting(State& state, const Evaluator& evaluator)
+      : state_(state), data_(state, evaluator.label, evaluator.data.get()), evaluating_(*state.model) {}
+  ~Predicting() {
+    state_.batch = {};
+    state_.outputs = {};
+  }
+  Predicting(const Predicting&) = delete;
+
+ private:
+  State& state_;
+  DataScope data_;
+  EvaluationMode evaluating_;
+};
+
+}  // namespace
+
+void predict(State& state, Engine& engine, const Evaluator& evaluator, const OutputsCallback& on_outputs) {
+  const at::NoGradGuard no_grad;
+  const Predicting predicting(state, evaluator);
+  engine.run_event(Event::kPredictStart);
+  const auto predict_rows = [&](int64_t first, int64_t count) {
+    std::vector<int64_t> rows(count);
+    std::iota(rows.begin(), rows.end(), first);
+    state.batch = state.device.take(evaluator.data->get(rows, {state.seed}));
+    predict_batch(state, engine, on_outputs);
+  };
+  work_in_parts(state, state.topology.rank == 0,
+                {.items = evaluator.data->size(),
+                 .part = std::min(evaluator.global_batch, evaluator.microbatch),
+                 .work = predict_rows});
+  engine.run_event(Event::kPredictEnd);
 }
 
 }  // namespace tutti

@@ -79,12 +79,12 @@ void FileLines::open(const LogStart& start) {
   const std::string path = logged_path(start, options_.filename);
   disk_.make_folders(std::filesystem::path(path).parent_path());
   auto file = std::make_unique<LineFile>(disk_, path, kind_.step_of, warn_);
-  if (start.resumes)
-    file->resume(start.step, [&](const std::string& line) {
+  if (start.resumes) {
+    for (const std::string& line : file->resume(start.step))
       if (kind_.step_of(line) == start.step) earlier_lines_.insert(key_of(line));
-    });
-  else
+  } else {
     file->begin();
+  }
   file_ = std::move(file);
 }
 

@@ -17,7 +17,7 @@ std::string logged_path(const LogStart& start, const std::string& pattern);
 // The format of the lines of a kind of file.
 struct LineKind {
   LineFile::StepOf step_of;
-  std::function<std::string(std::string line)> without_epoch = nullptr;  // null: lines have no epoch
+  std::string (*without_epoch)(std::string line) = nullptr;  // null: lines have no epoch
 };
 
 // Common part of file loggers. Lines survive a kill. A resumed run removes lines of later steps, and does

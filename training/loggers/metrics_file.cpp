@@ -47,13 +47,13 @@ void MetricsFile::open(const LogStart& start) try {
 
 void MetricsFile::resume(int64_t step) {
   int64_t last = 0;
-  lines_.resume(step, [&](const std::string& line) {
+  for (const std::string& line : lines_.resume(step)) {
     last = std::max(last, step_of(line));
-    if (!is_evaluation(line) || step_of(line) != step) return;
+    if (!is_evaluation(line) || step_of(line) != step) continue;
     for (const auto& key : json_keys(line))
       if (key.starts_with("metrics/"))
         evaluated_before_.insert(evaluation_key(step, key, json_number(line, key)));
-  });
+  }
   if (last > 0 && last < step)
     warn_(lines_.path() + ": the lines of steps " + std::to_string(last + 1) + " to " + std::to_string(step) +
           " are missing");

@@ -58,7 +58,7 @@ void Progress::open(const LogStart& start) {
   if (start.resumes) result_.metrics = RunMetrics::read(start.run_dir + "/" + kMetricsFile, start.step);
   last_step_ = start.step;
   opened_ = shown_ = clock_.now();
-  if (options_.write_result) options_.write_result("");
+  write_result("");  // removes that of an earlier attempt
   if (!options_.json) show_opening();
 }
 
@@ -186,10 +186,14 @@ std::vector<std::string> Progress::place_fields() const {
           "step " + std::to_string(at_.batch_in_epoch + 1) + of(steps)};
 }
 
+void Progress::write_result(const std::string& json) {
+  if (options_.disk) tutti::write_result(*options_.disk, result_.start.run_dir, json, options_.warn);
+}
+
 void Progress::show_result() {
-  result_.checkpoint = options_.newest_checkpoint();
+  if (options_.newest_checkpoint) result_.checkpoint = options_.newest_checkpoint();
   result_.samples_per_s = samples_per_s();
-  if (options_.write_result) options_.write_result(result_.json());
+  write_result(result_.json());
   if (options_.json) return out_.print_last(result_.json() + "\n");
   std::string text = "\n";
   for (const auto& [name, value] : result_.rows()) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/clock.h"
+#include "runtime/disk.h"
 #include "runtime/log.h"
 #include "runtime/terminal_output.h"
 #include "training/loggers/logger_destination.h"
@@ -34,11 +35,8 @@ class Progress final : public LoggerDestination {
     bool tables = true;            // of callbacks; false: a logger prints them
     int64_t show_every_steps = 0;  // for plain lines; 0 = by time
     Facts facts = {};
-    std::function<std::string()> newest_checkpoint = [] {
-      return std::string();
-    };  // the newest good one, or ""
-    std::function<void(const std::string& json)> write_result =
-        nullptr;  // "": removes that of an earlier attempt
+    std::function<std::string()> newest_checkpoint = nullptr;  // the newest good one, or ""; null: none
+    Disk* disk = nullptr;                                      // for result.json; null: not written
     Warn warn;
   };
 
@@ -72,6 +70,7 @@ class Progress final : public LoggerDestination {
   std::string line() const;
   std::string line_within(std::size_t columns) const;
   void show_result();
+  void write_result(const std::string& json);
   double samples_per_s() const;
 
   Options options_;

@@ -2,7 +2,7 @@
 
 #include <cstdio>
 
-#include "io/formats/event_reader.h"
+#include "io/formats/event_file.h"
 #include "io/formats/png.h"
 #include "runtime/error.h"
 #include "training/loggers/file_logger.h"

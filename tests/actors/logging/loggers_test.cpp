@@ -10,7 +10,7 @@
 #include "actors/logging/log_writer.h"
 #include "actors/supervisor/supervisor.h"
 #include "commands/local_train.h"
-#include "runtime/actor/thread_scheduler.h"
+#include "runtime/actor/scheduler.h"
 #include "runtime/actor/token_scheduler.h"
 #include "tests/actors/memory_world.h"
 #include "tests/actors/sleeping_world.h"

@@ -1,8 +1,7 @@
-#include "data/transforms/mask_tokens.h"
-
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include "data/transforms/token_transforms.h"
 #include "runtime/error.h"
 #include "tests/data/transforms/given_draws.h"
 

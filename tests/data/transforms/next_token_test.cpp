@@ -1,9 +1,8 @@
-#include "data/transforms/next_token.h"
-
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "data/transforms/token_transforms.h"
 #include "tests/runtime/scratch.h"
 
 namespace tutti {

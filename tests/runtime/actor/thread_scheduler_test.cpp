@@ -1,5 +1,3 @@
-#include "runtime/actor/thread_scheduler.h"
-
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <sys/resource.h>
@@ -7,6 +5,7 @@
 
 #include <thread>
 
+#include "runtime/actor/scheduler.h"
 #include "tests/runtime/actor/cast.h"
 #include "tests/runtime/actor/scheduler_contract.h"
 #include "tests/runtime/watchdog.h"

@@ -6,7 +6,7 @@
 
 #include <cstdio>
 
-#include "runtime/actor/thread_scheduler.h"
+#include "runtime/actor/scheduler.h"
 
 namespace tutti {
 namespace {
@@ -25,8 +25,7 @@ void run_stuck(const std::function<void()>& last_words) {
   ThreadScheduler scheduler;
   const ActorId id = scheduler.reserve("stuck", 0);
   scheduler.install(id, std::make_unique<StuckActor>());
-  const ProcessWatch watch(
-      scheduler, [] {}, 0, last_words);
+  const ProcessWatch watch(scheduler, 0, {.stop = [] {}, .report = last_words});
   scheduler.run();
 }
 
@@ -51,8 +50,7 @@ void run_busy() {
   ThreadScheduler scheduler;
   const ActorId id = scheduler.reserve("busy", 0);
   scheduler.install(id, std::make_unique<BusyActor>());
-  const ProcessWatch watch(
-      scheduler, [] {}, 0, [] { _exit(7); });
+  const ProcessWatch watch(scheduler, 0, {.stop = [] {}, .report = [] { _exit(7); }});
   scheduler.run();
 }
 

@@ -102,18 +102,23 @@ TEST(SimNetworkTest, UndeliveredPacketsOfADeadRankAreLost) {
   scheduler.run();
 }
 
+struct TwoProcesses final : SimFabric::Processes {
+  bool one_is_gone = false;
+  int hung = 0;
+
+  bool gone(int rank) const override { return rank == 1 && one_is_gone; }
+  void check_alive(int) const override {}
+  void on_hang(const SimFabric::Hang&) override { ++hung; }
+};
+
 // The result on rank 0 of a barrier that rank 1 joins, or not.
 std::string barrier(bool joins, bool dies, Nanoseconds hang, Nanoseconds* took, int* hung = nullptr) {
   std::string outcome;
   TokenScheduler scheduler({.on_switch = {}});
-  bool gone = false;
-  SimFabric fabric(scheduler, 2, RandomKey(1, "fabric"),
-                   {.gone = [&](int rank) { return rank == 1 && gone; }, .check = [](int) {}});
+  TwoProcesses processes;
+  SimFabric fabric(scheduler, 2, RandomKey(1, "fabric"), processes);
   play(scheduler, scheduler.reserve("zero", 0), {.start = [&](Context& context) {
-         if (hang > Nanoseconds(0))
-           fabric.hang_next(context.now() + hang, [&] {
-             if (hung) ++*hung;
-           });
+         if (hang > Nanoseconds(0)) fabric.hang_next({context.now() + hang, "hang"});
          const auto group = fabric.factory(0)->make({0, 1});
          const WorkPtr work = group->barrier("all");
          try {
@@ -128,10 +133,11 @@ std::string barrier(bool joins, bool dies, Nanoseconds hang, Nanoseconds* took, 
   play(scheduler, scheduler.reserve("one", 1), {.start = [&](Context& context) {
          const auto group = fabric.factory(1)->make({0, 1});
          if (joins) group->barrier("all");
-         gone = dies;
+         processes.one_is_gone = dies;
          context.stop();
        }});
   scheduler.run();
+  if (hung) *hung += processes.hung;
   return outcome;
 }
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "io/formats/event_reader.h"
+#include "io/formats/event_file.h"
 #include "runtime/clock.h"
 #include "tests/runtime/scratch.h"
 #include "tests/runtime/small_disk.h"

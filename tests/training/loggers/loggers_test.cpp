@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <sstream>
 
-#include "io/formats/event_reader.h"
+#include "io/formats/event_file.h"
 #include "runtime/error.h"
 #include "tests/runtime/scratch.h"
 #include "tests/runtime/stalled_pipe.h"

@@ -336,17 +336,18 @@ TEST_F(ProgressTest, TheBestOfEarlierAttemptsCounts) {
 }
 
 TEST_F(ProgressTest, JsonIsOneObjectAndNothingElse) {
-  std::string written = "?";
-  Progress::Options options{.json = true};
+  PosixDisk disk;
+  Progress::Options options{.json = true, .disk = &disk, .warn = {}};
+  const std::string result = scratch_.path("result.json");
+  write_text(result, "of an earlier attempt");
   options.newest_checkpoint = [] { return "c/ep1"; };
-  options.write_result = [&](const std::string& json) { written = json; };
-  const std::string text = opened(options, {.run_dir = "r"}, [&](Progress& progress) {
-    EXPECT_EQ(written, "") << "that of an earlier attempt";
+  const std::string text = opened(options, {.run_dir = scratch_.path()}, [&](Progress& progress) {
+    EXPECT_FALSE(disk.exists(result));
     steps(progress, 1, 3);
     progress.log_evaluation({{"metrics/eval/a", 0.5}}, after(3));
     progress.log_training_end({.why = TrainingEnd::kRequest}, after(3));
   });
-  EXPECT_EQ(text, written + "\n");
+  EXPECT_EQ(text, read_text(result));
   EXPECT_THAT(text, StartsWith(R"({"ended": "request", "reason": ")"));
   EXPECT_THAT(text, HasSubstr(R"("steps": 3, "epochs": 0, "skipped_steps": 0)"));
   EXPECT_THAT(text, HasSubstr(R"("metrics": {"eval/a": {"last": 0.5, "best": 0.5, "best_step": 3}})"));

@@ -36,7 +36,7 @@ std::string operating_system() {
 
 }  // namespace
 
-void MLPerfCallback::init(State&, Logger&) { start_ms_ = clock_(); }
+void MLPerfCallback::init(State&, Logger&) { start_ms_ = clock_->unix_ms(); }
 
 void MLPerfCallback::after_load(State& state, Logger&) {
   if (state.topology.rank != 0) return;
@@ -70,10 +70,9 @@ void MLPerfCallback::open_file(const std::string& path) {
   disk_.make_folders(std::filesystem::path(path).parent_path());
   if (!running_) succeeded_ = false;  // was another run's
   const int64_t kept = running_ ? lines_ : 0;
-  lines_ = 0;
   file_.emplace(
       disk_, path, [number = int64_t{0}](const std::string&) mutable { return ++number; }, warn_unwritten);
-  file_->resume(kept, [this](const std::string&) { ++lines_; });
+  lines_ = std::ssize(file_->resume(kept));
 }
 
 void MLPerfCallback::fit_start(State& state, Logger&) {
@@ -198,8 +197,8 @@ void MLPerfCallback::describe_system(const State& state) {
 }
 
 CallbackPtr MLPerfOptions::make(const Setting&, const CallbackEnvironment& environment) const {
-  return std::make_shared<MLPerfCallback>(
-      environment.disk, environment.recorder, [clock = SystemClock()] { return clock.unix_ms(); }, *this);
+  return std::make_shared<MLPerfCallback>(environment.disk, environment.recorder,
+                                          std::make_shared<SystemClock>(), *this);
 }
 
 }  // namespace tutti

@@ -1,13 +1,14 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "io/formats/json_line.h"
 #include "io/line_file.h"
 #include "recipe/setting.h"
+#include "runtime/clock.h"
 #include "runtime/disk.h"
 #include "runtime/recorder.h"
 #include "training/callbacks/options.h"
@@ -25,9 +26,8 @@ namespace tutti {
 class MLPerfCallback final : public Callback {
  public:
   using Options = MLPerfOptions;
-  using UnixMs = std::function<int64_t()>;
 
-  MLPerfCallback(Disk& disk, Recorder& recorder, UnixMs clock, Options options)
+  MLPerfCallback(Disk& disk, Recorder& recorder, std::shared_ptr<const Clock> clock, Options options)
       : disk_(disk),
         recorder_(recorder),
         clock_(std::move(clock)),
@@ -58,7 +58,7 @@ class MLPerfCallback final : public Callback {
 
   bool exists(const std::string& path);
   void open_file(const std::string& path);
-  void write(const Entry& entry) { write_at(clock_(), entry); }
+  void write(const Entry& entry) { write_at(clock_->unix_ms(), entry); }
   void write_at(int64_t unix_ms, const Entry& entry);
   int64_t now(const State& state) const;  // in the benchmark's unit: epochs or samples
   std::string system_name(const State& state) const;
@@ -66,7 +66,7 @@ class MLPerfCallback final : public Callback {
 
   Disk& disk_;
   Recorder& recorder_;
-  UnixMs clock_;
+  std::shared_ptr<const Clock> clock_;
   Options options_;
   WatchedMetric metric_;
   int64_t start_ms_ = 0;

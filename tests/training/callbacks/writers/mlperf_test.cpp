@@ -18,6 +18,13 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::ThrowsMessage;
 
+// Each look takes a millisecond.
+struct TickingClock final : Clock {
+  TimePoint now() const override { return {}; }
+  int64_t unix_ms() const override { return ++ms; }
+  mutable int64_t ms = 1000;
+};
+
 class MLPerfTest : public CallbackTest {
  protected:
   MLPerfTest() {
@@ -33,7 +40,7 @@ class MLPerfTest : public CallbackTest {
   MLPerfCallback callback(MLPerfCallback::Options options = {}) {
     options.root_folder = "mlperf";
     options.index = 3;
-    return {disk_, recorder_, [this] { return ++ms_; }, options};
+    return {disk_, recorder_, clock_, options};
   }
   void start(Callback& callback) {
     for (const Event event : {Event::kInit, Event::kAfterLoad, Event::kFitStart})
@@ -72,7 +79,7 @@ class MLPerfTest : public CallbackTest {
   Scratch folder_;
   PosixDisk disk_;
   RingRecorder recorder_;
-  int64_t ms_ = 1000;
+  std::shared_ptr<const Clock> clock_ = std::make_shared<TickingClock>();
 };
 
 TEST_F(MLPerfTest, LogsTheRunUpToItsTarget) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -46,5 +47,14 @@ class NameHints {
   std::span<const Catalog> catalogs_;
   std::span<const ForeignName> foreign_;
 };
+
+// The value, as TOML, that is probably meant by one that the key does not accept: 1e-3 for "1e-3", "5ep" for
+// "5 epochs", [128] for 128, "amp_bf16" for "bf16"; "" if there is no guess that `accepts` accepts.
+std::string value_hint(const Key& key, const Setting& given,
+                       const std::function<bool(const Setting&)>& accepts);
+
+// A guess at line `line` (from 1) of a text that is not TOML: "; did you mean true?" or "; texts stand in
+// quotes: \"sgd\"". "" if there is no guess.
+std::string toml_hint(const std::string& text, int line);
 
 }  // namespace tutti

@@ -1,10 +1,9 @@
-#include "sim/simulate/seed_wire.h"
+#include "sim/simulate/seed_workers.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "runtime/error.h"
-#include "sim/simulate/seed_workers.h"
 #include "tests/runtime/scratch.h"
 
 namespace tutti {
