@@ -55,7 +55,10 @@ void start(const std::string& options) {
     late = late || option == "late";
     reports = reports || option == "report";
   }
-  state().memory.prints = reports;
+  {
+    const Lock lock(state().mutex);
+    state().memory.prints = reports;
+  }
   set_mode(late ? Mode::kLate : Mode::kEager);
   static const bool once = (name_faults(), true);
   static_cast<void>(once);

@@ -1,4 +1,5 @@
 #include <csignal>
+#include <cstdlib>
 #include <vector>
 
 #include "tests/device/streams_for_tests.h"
@@ -48,6 +49,21 @@ TEST_P(HostAccess, OtherFaultsDieAsBefore) {
   EXPECT_EXIT(std::raise(SIGSEGV), testing::KilledBySignal(SIGSEGV), "^$");
   volatile int* const nowhere = nullptr;
   EXPECT_EXIT(*nowhere = 1, testing::KilledBySignal(SIGSEGV), "^$");
+}
+
+TEST_P(HostAccess, ReportNamesFindingsAndWaits) {
+  const auto reports = [] {
+    tutti_device_start("report");
+    const Tensor x = at::zeros({4}, floats());
+    on(side_stream(), [&] { x.fill_(1); });
+    guard().synchronizeDevice(0);
+    std::exit(0);
+  };
+  EXPECT_EXIT(
+      reports(), testing::ExitedWithCode(0),
+      "test device: aten::fill_.Scalar on stream [0-9]+ of device 0 writes what aten::zero_ on stream 0 "
+      "of device 0 writes, without waiting for it\ntest device: 2 kernels, .*, 1 host waits\n"
+      "(.*\n)*  host waits: device, 1\n");
 }
 
 TEST_P(HostAccess, AddressesAreNamed) {

@@ -131,9 +131,9 @@ const char* tutti_device_name(int device);
 // watch_memory().
 void tutti_device_watch_memory(void (*before)(int device, std::size_t bytes));
 
-// Installs the test device. `options`: a list, separated by commas, of "late" (late mode) and "report" (a
-// finding goes to stderr at once, and a summary when the process exits, but not by _exit). A host access to device memory is named
-// on stderr before the process dies of it. Later calls only set the mode.
+// Installs the test device. `options`: a list, separated by commas, of "late" (late mode) and "report": each
+// finding goes to stderr at once, a summary when the process exits (but not by _exit). A host access to
+// device memory is named on stderr before the process dies of it. Later calls only set the mode.
 void tutti_device_start(const char* options);
 
 // Snapshots of the calling thread's clock, for messages between threads: tutti_device_clock() makes one,
