@@ -51,7 +51,10 @@ TEST_P(HostAccess, OtherFaultsDieAsBefore) {
   EXPECT_EXIT(*nowhere = 1, testing::KilledBySignal(SIGSEGV), "^$");
 }
 
+// In a process of its own: at the exit of a fork, libtorch waits for threads of backward that only its parent
+// has.
 TEST_P(HostAccess, ReportNamesFindingsAndWaits) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto reports = [] {
     tutti_device_start("report");
     const Tensor x = at::zeros({4}, floats());
