@@ -22,6 +22,7 @@ enum class KeyType {
   kNumberOrNumbers,
   kIntegerOrIntegers,
   kIntegerOrSteps,     // 2, or [[0, 1], [7, 2]]: from step 0 on 1, from step 7 on 2
+  kSwitch,             // true or false, an integer, or a list of texts
   kTextsOrNamedTexts,  // ["a", "b"], or { name = "a", other = "b" }
   kTables,             // [[section.key]]: tables, each with a kind
   kTable,              // { ... }, a table without a kind
