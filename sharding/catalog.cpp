@@ -81,7 +81,7 @@ Catalog sharding_catalog() {
            {"reshard_after_forward", kBoolean, "true",
             "free gathered parameters after forward and gather them again for backward; false needs strategy "
             "full or hybrid"},
-           Key{"activation_checkpointing", kSwitch, "false",
+           Key{"activation_checkpointing", kBooleanIntegerOrTexts, "false",
                "keep the input alone of a layer until backward, which computes its activations again; true: "
                "of every unit (see units), under any strategy; n: of every n-th unit; a list: of these "
                "kinds of layers, or patterns of their names with *"}
