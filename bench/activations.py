@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Compares training with checkpointed activations with training without them: a GPT of 24 blocks, 256 features and
-sequences of 256, unsharded on one rank and under strategy full on two. Runs alternate; prints the peak of the
-activations (of all tensors but weights, optimizer state and their copy for checkpoints, so gradients count too), the
-time of a step, and whether the weights are equal. Run on an idle machine.
+"""Compares training with checkpointed activations with training without them: a GPT of 24 blocks, 256
+features and sequences of 256, unsharded on one rank and under strategy full on two. Runs alternate; prints the
+peak of the activations (of all tensors but weights, optimizer state and their copy for checkpoints, so gradients
+count too), the time of a step, and whether the weights are equal. Run on an idle machine.
 """
 
 import argparse
@@ -40,9 +40,11 @@ def run(args, strategy, ranks, checkpointed):
     tutti = args.tutti.resolve()
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "run"
-        figures = run_tutti(tutti, HERE / "recipes/gpt_tiny.toml", folder, ranks, args.steps, WARMUP, settings)
+        recipe = HERE / "recipes/gpt_tiny.toml"
+        figures = run_tutti(tutti, recipe, folder, ranks, args.steps, WARMUP, settings)
         lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-        digest = subprocess.run([tutti, "inspect", folder, "--digest"], check=True, capture_output=True).stdout
+        digest = subprocess.run([tutti, "inspect", folder, "--digest"], check=True,
+                                capture_output=True).stdout
     return figures, max(line.get("memory_peak_mb", 0) for line in lines), digest
 
 
@@ -52,7 +54,8 @@ def compare(args, strategy, ranks):
     for _ in range(args.pairs):
         plain, checkpointed = (run(args, strategy, ranks, value) for value in ("false", "true"))
         for name, of in (("MB of activations", lambda one: one[1] - state_mb),
-                         ("ms a step", lambda one: one[0].step_ms), ("CPU ms a step", lambda one: one[0].cpu_ms)):
+                         ("ms a step", lambda one: one[0].step_ms),
+                         ("CPU ms a step", lambda one: one[0].cpu_ms)):
             ratios[name].append((of(checkpointed), of(plain)))
         if plain[2] != checkpointed[2]:
             raise SystemExit(f"{strategy}: the weights differ")
