@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Compares training with checkpointed activations with training without them: a GPT of 24 blocks, 256
-features and sequences of 256, unsharded on one rank and under strategy full on two. Runs alternate; prints the
-peak of the activations (of all tensors but weights, optimizer state and their copy for checkpoints, so gradients
-count too), the time of a step, and whether the weights are equal. Run on an idle machine.
+features and sequences of 256, unsharded on one rank and under strategy full on two. Runs alternate; prints
+the peak of the activations (of all tensors but weights, optimizer state and their copy for checkpoints, so
+gradients count too), the time of a step, and whether the weights are equal. Run on an idle machine.
 """
 
 import argparse
