@@ -45,6 +45,11 @@ AutocastScope::~AutocastScope() {
   at::autocast::set_autocast_enabled(type_, enabled_);
 }
 
+std::optional<at::ScalarType> AutocastScope::current() {
+  if (!at::autocast::is_autocast_enabled(at::kCPU)) return std::nullopt;
+  return at::autocast::get_autocast_dtype(at::kCPU);
+}
+
 AutogradSweep::AutogradSweep() {
   const at::AutoGradMode with_grad(true);
   leaf_ = at::ones({});
