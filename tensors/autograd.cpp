@@ -45,9 +45,10 @@ AutocastScope::~AutocastScope() {
   at::autocast::set_autocast_enabled(type_, enabled_);
 }
 
-std::optional<at::ScalarType> AutocastScope::current() {
-  if (!at::autocast::is_autocast_enabled(at::kCPU)) return std::nullopt;
-  return at::autocast::get_autocast_dtype(at::kCPU);
+std::optional<at::ScalarType> AutocastScope::current(const Device& device) {
+  const c10::DeviceType type = device.where.type();
+  if (!at::autocast::is_autocast_enabled(type)) return std::nullopt;
+  return at::autocast::get_autocast_dtype(type);
 }
 
 AutogradSweep::AutogradSweep() {

@@ -20,7 +20,7 @@ class AutocastScope {
   ~AutocastScope();
 
   // The dtype of autocast on this thread; nullopt: disabled.
-  static std::optional<at::ScalarType> current();
+  static std::optional<at::ScalarType> current(const Device& device);
   AutocastScope(const AutocastScope&) = delete;
   AutocastScope& operator=(const AutocastScope&) = delete;
 

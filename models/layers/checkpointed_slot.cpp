@@ -14,6 +14,11 @@
 namespace tutti {
 namespace {
 
+Device device_of(const TensorTree& input) {
+  const auto leaves = input.leaves();
+  return leaves.empty() ? Device() : Device{leaves.front().second.device()};
+}
+
 // Ends the second call: all tensors are there.
 struct AllAreThere {};
 
@@ -26,7 +31,8 @@ class RepeatableCall : public std::enable_shared_from_this<RepeatableCall> {
         input_(input),
         next_(next),
         context_(slot.layer().context()),
-        autocast_(AutocastScope::current()),
+        device_(device_of(input)),
+        autocast_(AutocastScope::current(device_)),
         generator_(default_generator_state()) {
     for (const auto& [leaf, tensor] : input.leaves()) versions_.push_back(tensor._version());
   }
@@ -68,6 +74,7 @@ class RepeatableCall : public std::enable_shared_from_this<RepeatableCall> {
   std::vector<int64_t> versions_;  // of the input's tensors
   Slot::Next next_;
   ForwardContext context_;
+  Device device_;
   std::optional<at::ScalarType> autocast_;
   at::Tensor generator_;
   std::vector<Saved> saved_;
@@ -127,7 +134,7 @@ void RepeatableCall::call_again() {
   if (context.statistics) context.statistics = &discarded;
   const ContextScope in_context(layer_, context);
   const at::AutoGradMode with_grad(true);
-  const AutocastScope autocast(autocast_);
+  const AutocastScope autocast(autocast_, device_);
   const DefaultGeneratorScope generator(generator_);
   const SavedTensorsScope scope([this] { return std::make_unique<Keeper>(*this); });
   again_ = 0;

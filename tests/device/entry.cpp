@@ -78,7 +78,11 @@ extern "C" {
 int tutti_device_count() { return kDevices; }
 int tutti_device_type() { return static_cast<int>(kType); }
 const char* tutti_device_name(int) { return "test device"; }
-void tutti_device_watch_memory(void (*before)(int, std::size_t)) { watch_memory(before); }
+void tutti_device_limit_memory(int device, int64_t bytes) { set_budget(device, bytes); }
+bool tutti_device_watch_memory(void (*before)(int, std::size_t)) {
+  watch_memory(before);
+  return true;
+}
 void tutti_device_start(const char* options) { start(options); }
 void* tutti_device_clock() { return new HostClock(clock_of_this_thread()); }
 void tutti_device_join(void* snapshot) { join_this_thread(*static_cast<HostClock*>(snapshot)); }

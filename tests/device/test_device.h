@@ -129,7 +129,10 @@ int tutti_device_type();
 const char* tutti_device_name(int device);
 
 // watch_memory().
-void tutti_device_watch_memory(void (*before)(int device, std::size_t bytes));
+bool tutti_device_watch_memory(void (*before)(int device, std::size_t bytes));
+
+// set_budget().
+void tutti_device_limit_memory(int device, int64_t bytes);
 
 // Installs the test device. `options`: a list, separated by commas, of "late" (late mode) and "report": each
 // finding goes to stderr at once, a summary when the process exits (but not by _exit). A host access to
