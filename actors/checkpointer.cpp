@@ -6,8 +6,8 @@
 
 namespace tutti {
 
-Checkpointer::Checkpointer(Disk& disk, const Device& device, std::string checkpoints, int rank, ActorId supervisor,
-                           Recorder& recorder)
+Checkpointer::Checkpointer(Disk& disk, std::string checkpoints, int rank, ActorId supervisor,
+                           Recorder& recorder, const Device& device)
     : disk_(disk),
       device_(device),
       checkpoints_(std::move(checkpoints)),

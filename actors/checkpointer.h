@@ -21,7 +21,8 @@ namespace tutti {
 class Checkpointer final : public Actor {
  public:
   // `checkpoints`: the folder of all checkpoints.
-  Checkpointer(Disk& disk, const Device& device, std::string checkpoints, int rank, ActorId supervisor, Recorder& recorder);
+  Checkpointer(Disk& disk, std::string checkpoints, int rank, ActorId supervisor, Recorder& recorder,
+               const Device& device = {});
 
   void receive(Context& context, Envelope& envelope) override;
 

@@ -142,8 +142,8 @@ RankActors add_rank(Scheduler& scheduler, const Job& job, RankEnvironment& envir
   scheduler.install(actors.sync, std::make_unique<Sync>(environment.groups, *environment.transport,
                                                         actors.supervisor, recorder, device));
   scheduler.install(actors.checkpointer,
-                    std::make_unique<Checkpointer>(disk, device, job.checkpoints, rank, actors.supervisor,
-                                                   recorder));
+                    std::make_unique<Checkpointer>(disk, job.checkpoints, rank, actors.supervisor, recorder,
+                                                   device));
   scheduler.install(actors.supervisor,
                     std::make_unique<Supervisor>(
                         job, Supervisor::Place{rank, environment.host, environment.after_interrupt}, actors,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "collectives/group.h"
 
@@ -21,9 +22,12 @@ const char* tutti_device_name(int device);
 // Registers the kind of device with libtorch, before its first use. Idempotent. `options`: of the library.
 void tutti_device_start(const char* options);
 
+// The most bytes of memory that this process may have of a device; 0 = no limit but the device's own.
+void tutti_device_limit_memory(int device, int64_t bytes);
+
 // `before` is called before each allocation of device memory, on the thread that asks for it, and may throw
-// c10::OutOfMemoryError in its place. Null: no more.
-void tutti_device_watch_memory(void (*before)(int device, std::size_t bytes));
+// c10::OutOfMemoryError in its place. Null: no more. False if the library cannot: then only the limit holds.
+bool tutti_device_watch_memory(void (*before)(int device, std::size_t bytes));
 
 // Makes a group of the ranks of `control` for tensors on the current device. The caller owns the group.
 tutti::Group* tutti_device_make_group(tutti::Group* control);

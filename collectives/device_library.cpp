@@ -36,6 +36,20 @@ std::shared_ptr<const DeviceLibrary> DeviceLibrary::load(const std::string& kind
   return std::make_shared<DeviceLibrary>(path_of(kind));
 }
 
+std::shared_ptr<const DeviceLibrary> DeviceLibrary::of(const Setting& section) {
+  const std::string& kind = section.at("kind").text();
+  const bool is_auto = kind == "auto";
+  if (kind == "cpu" || (is_auto && !has_gpu_driver())) return nullptr;
+  try {
+    auto library = load(kind);
+    if (library->device_count() > 0) return library;
+    if (!is_auto) throw UserError("the driver shows no GPU");
+  } catch (const UserError& error) {
+    if (!is_auto) section.at("kind").fail(error);
+  }
+  return nullptr;
+}
+
 DeviceLibrary::DeviceLibrary(const std::string& path) : path_(path) {
   handle_ = dlopen(path_.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (handle_ == nullptr) {
@@ -54,7 +68,9 @@ Device DeviceLibrary::device(int rank, int memory_slot) const {
   if (count == 0) throw UserError("no GPU can be used: the driver shows none");
   const char* options = std::getenv("TUTTI_TEST_DEVICE");
   symbol<void(const char*)>("tutti_device_start")(options ? options : "");
-  symbol<void(void (*)(int, std::size_t))>("tutti_device_watch_memory")(&Meter::before_device_allocation);
+  const bool is_watched =
+      symbol<bool(void (*)(int, std::size_t))>("tutti_device_watch_memory")(&Meter::before_device_allocation);
+  if (!is_watched) Meter::limit_devices_by(symbol<void(int, int64_t)>("tutti_device_limit_memory"));
   const auto type = static_cast<c10::DeviceType>(symbol<int()>("tutti_device_type")());
   const c10::Device where(type, static_cast<c10::DeviceIndex>(rank % count));
   return {where, memory_slot, symbol<const char*(int)>("tutti_device_name")(where.index())};

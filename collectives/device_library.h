@@ -4,6 +4,7 @@
 #include <string>
 
 #include "collectives/group.h"
+#include "recipe/setting.h"
 #include "tensors/device.h"
 
 namespace tutti {
@@ -19,6 +20,10 @@ class DeviceLibrary {
   // where the loader finds it. Throws UserError if the library cannot be loaded: not built, no driver, of
   // another build.
   static std::shared_ptr<const DeviceLibrary> load(const std::string& kind);
+
+  // The library for a [device] section; null: the CPU. "auto" takes the CPU where anything lacks: a driver, a
+  // GPU, this build's part for GPUs. Throws UserError with the section's key.
+  static std::shared_ptr<const DeviceLibrary> of(const Setting& section);
 
   // Throws UserError as `load`.
   explicit DeviceLibrary(const std::string& path);

@@ -17,6 +17,7 @@ using enum KeyType;
 constexpr const char* kSection = "deepspeed";
 constexpr const char* kAlgorithms = "algorithms";
 constexpr const char* kZero = "zero_optimization";
+constexpr const char* kActivations = "activation_checkpointing";
 constexpr int64_t kUsualScalePower = 16;
 constexpr int64_t kMaxZeroStage = 3;
 constexpr double kBytesPerMib = int64_t{1} << 20;
@@ -67,6 +68,21 @@ Catalog zero_catalog() {
                refused("zero_hpz_partition_size", "[sharding] strategy = \"hybrid\" has shard_size")}};
 }
 
+Catalog activations_catalog() {
+  const auto never = [](const char* name) {
+    return Key{name, kBoolean, "false", "tutti never does"}.one_of({"false"});
+  };
+  return {.section = "deepspeed.activation_checkpointing",
+          .noun = "",
+          .doc = "",
+          .keys = {never("partition_activations"), never("cpu_checkpointing"),
+                   never("contiguous_memory_optimization"), never("synchronize_checkpoint_boundary"),
+                   never("profile"),
+                   Key{"number_checkpoints", kAny, "none", ""}.not_carried_over(
+                       "every unit has a checkpoint; [sharding] activation_checkpointing = n gives every "
+                       "n-th unit one")}};
+}
+
 // The main name of a choice: "amp_fp16" for "amp".
 std::string choice_named(const std::string& section, const std::string& key, const std::string& text) {
   for (const Catalog& catalog : {train_catalog(), sharding_catalog()})
@@ -86,6 +102,7 @@ class Translation {
     accumulation();
     precision();
     zero();
+    activations();
     clipping();
     if (const Setting* steps = given("steps_per_print"))
       put("train", "progress_interval", *steps, std::to_string(steps->integer()) + "ba");
@@ -230,6 +247,14 @@ class Translation {
     put("collectives", "bucket_mb", size, size.number() * bytes_of_gradient() / kBytesPerMib);
   }
 
+  // The recipe's own layers or number of units are no contradiction.
+  void activations() {
+    if (table_of(kActivations, activations_catalog()).is_none()) return;
+    const Setting* own = own_value("sharding", kActivations);
+    if (!own || std::holds_alternative<bool>(own->value))
+      put("sharding", kActivations, *given(kActivations), true);
+  }
+
   // Bytes of a number in sums over ranks.
   double bytes_of_gradient() const {
     const Setting* reduced = own_value("precision", "reduce_dtype");
@@ -303,6 +328,7 @@ Catalog deepspeed_catalog() {
                    .at_least(0),
                {kZero, kAny, "none",
                 "{stage, reduce_bucket_size}: sharding.strategy and collectives.bucket_mb"},
+               {kActivations, kAny, "none", "a table, or {}: sharding.activation_checkpointing = true"},
                count("steps_per_print", "train.progress_interval, in steps")},
       .default_kind = "none"};
 }

@@ -24,6 +24,10 @@ Foreign of_scripts() {
     names.push_back({name, "[[algorithms]] kind = \"gradient_clipping\"", clipping, kOfScripts});
   for (const char* name : {"gradient_accumulation_steps", "accumulation_steps"})
     names.push_back({name, "[train] grad_accum", "", kOfScripts});
+  for (const char* name :
+       {"gradient_checkpointing", "gradient_checkpointing_enable", "checkpoint_activations"})
+    names.push_back(
+        {name, "[sharding] activation_checkpointing", "true: of every block of the model", kOfScripts});
   names.push_back({"lr_scheduler", "[scheduler]", "", kOfScripts});
   names.push_back({"loss_fn", "[model] loss", "", kOfScripts});
   names.push_back({"criterion", "[model] loss", "", kOfScripts});

@@ -6,8 +6,7 @@ namespace tutti {
 namespace {
 
 constexpr const char* kActivations =
-    "not yet: backward has all activations of a microbatch; [train] grad_accum = \"auto\" makes "
-    "microbatches as small as memory asks";
+    "true: of every unit; also every n-th unit, or layers by kind or name, under any strategy";
 constexpr const char* kOffload = "not yet: training is on CPUs, whose memory has everything already";
 constexpr const char* kTransformerEngine =
     "not carried over: of NVIDIA's Transformer Engine, which needs a GPU";
@@ -27,7 +26,7 @@ constexpr const char* kMesh = "ranks that share a copy; there are as many copies
 // Keys that FSDPConfig and FSDP2Config have in common.
 std::vector<ComposerName> of_both(const std::string& config) {
   return {
-      {config + ".activation_checkpointing", "", kActivations},
+      {config + ".activation_checkpointing", "[sharding] activation_checkpointing", kActivations},
       {config + ".activation_cpu_offload", "", kOffload},
       {config + ".device_mesh", "[sharding] shard_size", kMesh},
       {config + ".load_monolith_rank0_only", "", kReads},
@@ -40,7 +39,8 @@ std::vector<ComposerName> of_both(const std::string& config) {
 
 std::vector<ComposerName> of_fsdp() {
   return {
-      {"FSDPConfig.activation_checkpointing_reentrant", "", kActivations},
+      {"FSDPConfig.activation_checkpointing_reentrant", "",
+       "not carried over: checkpointing is never reentrant; gradients have the bits of training without it"},
       {"FSDPConfig.auto_wrap", "[sharding] units",
        "blocks that repeat are units without a word; there is no function that wraps"},
       {"FSDPConfig.te_checkpoint_wrapper", "", kTransformerEngine},

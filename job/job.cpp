@@ -121,19 +121,6 @@ void require_folder(const Setting& recipe, const JobOptions& options) {
     if (part.native().size() > NAME_MAX) folder.fail("expected names of at most 255 bytes");
 }
 
-// "auto" takes the CPU where anything lacks: a driver, a GPU, this build's part for GPUs.
-std::shared_ptr<const DeviceLibrary> open_devices(const Setting& section, const std::string& kind) {
-  if (kind == "cpu" || (kind == "auto" && !DeviceLibrary::has_gpu_driver())) return nullptr;
-  try {
-    auto library = DeviceLibrary::load(kind == "auto" ? "cuda" : kind);
-    if (library->device_count() > 0) return library;
-    if (kind != "auto") throw UserError("the driver shows no GPU");
-  } catch (const UserError& error) {
-    if (kind != "auto") section.at("kind").fail(error);
-  }
-  return nullptr;
-}
-
 void require_gpus_for_nccl(const Job& job) {
   const Setting& backend = job.recipe.at("collectives").at("backend");
   if (backend.text() == "nccl" && !job.devices)
@@ -448,7 +435,7 @@ void require_consistent_recipe(Job& job) {
   MistakeCollector mistakes;
   mistakes.collect([&] { job.from = start_from(job.recipe, job.resume); });
   mistakes.collect([&] {
-    job.devices = open_devices(job.recipe.at("device"), job.settings.device.kind);
+    job.devices = DeviceLibrary::of(job.recipe.at("device"));
     require_gpus_for_nccl(job);
   });
   mistakes.collect([&] { require_deterministic_reduction(job); });

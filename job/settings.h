@@ -16,7 +16,6 @@ namespace tutti {
 
 // [device]
 struct DeviceSettings {
-  std::string kind = "cpu";  // or "auto", "cuda", "test"
   int threads = 1;
   std::vector<int64_t> memory_budget_bytes;  // of each rank, or one for all; empty = none
 

@@ -1,11 +1,27 @@
 #include "models/metric.h"
 
+#include <ATen/core/Tensor.h>
+
+#include <utility>
+
 #include "models/model.h"
 
 namespace tutti {
 
 void Metric::measure(Model& model, const Batch& batch, const Outputs& outputs) {
   model.update_metric(batch, outputs, *this);
+}
+
+void Metric::add(std::size_t sum, const at::Tensor& number) {
+  if (number.is_cpu())
+    current()[sum] += number.item<double>();
+  else
+    pending_.emplace_back(first_ + sum, number);
+}
+
+void Metric::add_to(LateNumbers& numbers) {
+  for (const auto& [sum, number] : std::exchange(pending_, {}))
+    numbers.add(number, [this, sum = sum](std::span<const double> added) { sums_[sum] += added[0]; });
 }
 
 void Metric::begin_batch(int64_t index, int64_t batches) {

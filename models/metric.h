@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "tensors/late_numbers.h"
 #include "tensors/tree.h"
 
 namespace tutti {
@@ -30,16 +31,29 @@ class Metric {
   virtual void measure(Model& model, const Batch& batch, const Outputs& outputs);
   // Default: the quotient of the sums; the mean over batches of their quotients for a metric of batch means.
   virtual double compute() const;
-  std::vector<double>& sums() { return sums_; }
+  // Waits for what a device has added.
+  std::vector<double>& sums() {
+    LateNumbers numbers;
+    add_to(numbers);
+    numbers.read();
+    return sums_;
+  }
+  // The same by numbers.read().
+  void add_to(LateNumbers& numbers);
   // The next updates are parts of batch `index` of `batches`. A metric of batch means has sums for each
   // batch, so that its parts, on any rank, give the value of the whole. Without a call all updates are of one
   // batch.
   void begin_batch(int64_t index, int64_t batches);
-  void reset() { std::fill(sums_.begin(), sums_.end(), 0.0); }
+  void reset() {
+    std::fill(sums_.begin(), sums_.end(), 0.0);
+    pending_.clear();
+  }
 
  protected:
   explicit Metric(std::size_t sums = 2, bool batch_means = false)
       : sums_(sums, 0.0), size_(sums), batch_means_(batch_means) {}
+  // Adds a scalar to a sum of the current update; one of a device without waiting for it.
+  void add(std::size_t sum, const at::Tensor& number);
   // The sums that an update adds to.
   std::span<double> current() { return std::span(sums_).subspan(first_, size_); }
   // The value that the sums of a batch stand for, with batch means.
@@ -48,6 +62,7 @@ class Metric {
   std::vector<double> sums_;
 
  private:
+  std::vector<std::pair<std::size_t, at::Tensor>> pending_;  // what a device has added to a sum
   std::string measured_name_;
   std::size_t size_;  // of the sums, or of those of one batch
   std::size_t first_ = 0;

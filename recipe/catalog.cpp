@@ -35,6 +35,8 @@ const char* type_text(KeyType type) {
       return "an integer or a list of integers";
     case KeyType::kIntegerOrSteps:
       return "a list of [step, integer], the first for step 0, or an integer";
+    case KeyType::kBooleanIntegerOrTexts:
+      return "true, false, a list of texts, or an integer";
     case KeyType::kTextsOrNamedTexts:
       return "a list of texts or a table of texts";
     case KeyType::kTables:

@@ -112,6 +112,12 @@ Setting checked_steps(const Key& key, const Setting& given) {
   });
 }
 
+Setting checked_boolean_integer_or_texts(const Key& key, const Setting& given) {
+  if (std::holds_alternative<bool>(given.value)) return given;
+  if (!given.is_array()) return checked_number(key, given, true);
+  return checked_list(given, [&](const Setting& item) { return checked_text(item); });
+}
+
 // Errors name the member.
 Setting checked_named_texts(const Setting& given) {
   if (given.table().empty()) reject(given);
@@ -153,6 +159,8 @@ Setting checked_type(const Key& key, const Setting& given) {
       return checked_list(given, [&](const Setting& item) { return checked_number(key, item, true); });
     case KeyType::kIntegerOrSteps:
       return given.is_array() ? checked_steps(key, given) : checked_number(key, given, true);
+    case KeyType::kBooleanIntegerOrTexts:
+      return checked_boolean_integer_or_texts(key, given);
     case KeyType::kTextsOrNamedTexts:
       return given.is_table() ? checked_named_texts(given)
                               : checked_list(given, [&](const Setting& item) { return checked_text(item); });
@@ -173,7 +181,8 @@ Setting::Value parsed(const std::string& text, KeyType type) {
   const char* const end = text.data() + text.size();
   int64_t integer = 0;
   double number = 0;
-  if (type == KeyType::kBoolean && (text == "true" || text == "false")) return text == "true";
+  const bool is_boolean = type == KeyType::kBoolean || type == KeyType::kBooleanIntegerOrTexts;
+  if (is_boolean && (text == "true" || text == "false")) return text == "true";
   if (type == KeyType::kInteger || type == KeyType::kIntegers || type == KeyType::kIntegerOrIntegers ||
       type == KeyType::kIntegerOrSteps) {
     if (std::from_chars(text.data(), end, integer).ptr == end) return integer;

@@ -29,10 +29,21 @@ void require_shard_size(const Setting& section, ShardingStrategy strategy) {
     size.fail("expected a power of two: 2, 4, 8, ...");
 }
 
-void require_units(const Setting& section) {
-  if (!section.has("units")) return;
-  for (const Setting& unit : section.at("units").array())
-    if (unit.text().empty()) unit.fail("expected a kind of layer, or a pattern of names");
+void require_layers(const Setting& layers) {
+  for (const Setting& layer : layers.array())
+    if (layer.text().empty()) layer.fail("expected a kind of layer, or a pattern of names");
+}
+
+void read_checkpointing(const Setting& key, ShardingSettings& settings) {
+  if (key.is_integer()) {
+    settings.checkpoint_every = key.integer();
+  } else if (!key.is_array()) {
+    settings.checkpoint_every = key.boolean() ? 1 : 0;
+  } else {
+    if (key.array().empty()) key.fail("expected kinds of layers or patterns of names, or false");
+    require_layers(key);
+    settings.checkpoint_layers = key.texts();
+  }
 }
 
 }  // namespace
@@ -69,7 +80,12 @@ Catalog sharding_catalog() {
            {"prefetch", kBoolean, "true", "gather a unit while the one before it computes"},
            {"reshard_after_forward", kBoolean, "true",
             "free gathered parameters after forward and gather them again for backward; false needs strategy "
-            "full or hybrid"}},
+            "full or hybrid"},
+           Key{"activation_checkpointing", kBooleanIntegerOrTexts, "false",
+               "keep the input alone of a layer until backward, which computes its activations again; true: "
+               "of every unit (see units), under any strategy; n: of every n-th unit; a list: of these "
+               "kinds of layers, or patterns of their names with *"}
+               .at_least(1)},
       .alternatives = {{.keys = {"units", "unit_mb"}}}};
 }
 
@@ -78,10 +94,11 @@ ShardingSettings ShardingSettings::read(const Setting& section) {
   const Setting& strategy = section.at("strategy");
   settings.strategy = strategy_of(strategy.text());
   require_shard_size(section, settings.strategy);
-  require_units(section);
+  if (section.has("units")) require_layers(section.at("units"));
   if (section.has("shard_size")) settings.shard_size = static_cast<int>(section.at("shard_size").integer());
   if (section.has("units")) settings.units = section.at("units").texts();
   if (section.has("unit_mb")) settings.unit_mb = section.at("unit_mb").number();
+  read_checkpointing(section.at("activation_checkpointing"), settings);
   settings.prefetch = section.at("prefetch").boolean();
   const Setting& reshard = section.at("reshard_after_forward");
   settings.reshard_after_forward = reshard.boolean();

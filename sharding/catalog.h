@@ -28,6 +28,12 @@ struct ShardingSettings {
   bool prefetch = true;
   bool reshard_after_forward = true;
 
+  // Layers whose activations are computed again in backward: every so many units (0: none), or kinds and name
+  // patterns.
+  int64_t checkpoint_every = 0;
+  std::vector<std::string> checkpoint_layers;
+  bool checkpoints_activations() const { return checkpoint_every > 0 || !checkpoint_layers.empty(); }
+
   // Throws UserError if two keys contradict each other.
   static ShardingSettings read(const Setting& section);
 };

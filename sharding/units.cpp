@@ -20,6 +20,26 @@ bool is_wanted(const std::string& wanted, const Slot& slot, const std::string& n
   return wanted == slot.layer().kind() || matches_pattern(wanted, name);
 }
 
+bool is_any(const std::vector<std::string>& wanted, const Slot& slot, const std::string& name) {
+  return std::ranges::any_of(wanted, [&](const std::string& one) { return is_wanted(one, slot, name); });
+}
+
+std::string name_below(const std::string& path, const Slot& slot) {
+  return path.empty() ? slot.name() : path + "." + slot.name();
+}
+
+void add_outermost(const Layer& layer, const std::string& path, const std::vector<std::string>& wanted,
+                   std::vector<NamedSlot>& found) {
+  for (const auto& slot : layer.slots()) {
+    if (slot->empty()) continue;
+    const std::string name = name_below(path, *slot);
+    if (is_any(wanted, *slot, name))
+      found.push_back({name, slot.get()});
+    else
+      add_outermost(slot->layer(), name, wanted, found);
+  }
+}
+
 double parameter_bytes(Layer& root) {
   double bytes = 0;
   for (const auto& one : parameters(root)) bytes += static_cast<double>(one.parameter->tensor.nbytes());
@@ -38,7 +58,7 @@ class Chooser {
       if (!slot->empty()) ++kinds[slot->layer().kind()];
     for (const auto& slot : layer.slots()) {
       if (slot->empty() || parameters(slot->layer()).empty()) continue;
-      const std::string name = path.empty() ? slot->name() : path + "." + slot->name();
+      const std::string name = name_below(path, *slot);
       const auto before = chosen.size();
       const bool outermost = takes(*slot, name, kinds.at(slot->layer().kind()) > 1);
       if (!outermost) look_into(slot->layer(), name);
@@ -53,8 +73,7 @@ class Chooser {
   bool takes(const Slot& slot, const std::string& name, bool repeats) const {
     if (bytes_ > 0) return false;
     if (names_.empty()) return repeats && slot.layer().kind() != kContainer;
-    return std::ranges::any_of(names_,
-                               [&](const std::string& wanted) { return is_wanted(wanted, slot, name); });
+    return is_any(names_, slot, name);
   }
 
   const std::vector<std::string>& names_;
@@ -129,6 +148,19 @@ std::vector<Unit> find_units(Layer& root, const ShardingSettings& settings,
     units[unit_of.at(all[p].parameter.get())].parameters.push_back(p);
   std::erase_if(units, [](const Unit& unit) { return unit.slot && unit.parameters.empty(); });
   return units;
+}
+
+std::vector<NamedSlot> find_checkpointed(Layer& root, const ShardingSettings& settings) {
+  std::vector<NamedSlot> found;
+  if (!settings.checkpoint_layers.empty()) {
+    add_outermost(root, "", settings.checkpoint_layers, found);
+  } else if (settings.checkpoint_every > 0) {
+    Chooser chooser(settings);
+    chooser.look_into(root, "");
+    const auto every = static_cast<std::size_t>(settings.checkpoint_every);
+    for (std::size_t s = every - 1; s < chooser.chosen.size(); s += every) found.push_back(chooser.chosen[s]);
+  }
+  return found;
 }
 
 std::vector<std::string> unmatched_units(Layer& root, const std::vector<std::string>& wanted) {

@@ -30,7 +30,12 @@ struct Unit {
 std::vector<Unit> find_units(Layer& root, const ShardingSettings& settings = {},
                              const std::function<void()>& run = {});
 
-// The entries of `wanted` (ShardingSettings::units) that match no kind or name of a layer below the root.
+// The layers whose activations are checkpointed: of the slots of units every n-th, in the order of slots, or
+// the outermost layers of the wanted kinds and names.
+std::vector<NamedSlot> find_checkpointed(Layer& root, const ShardingSettings& settings);
+
+// The entries of `wanted` (ShardingSettings::units, checkpoint_layers) that match no kind or name of a layer
+// below the root.
 std::vector<std::string> unmatched_units(Layer& root, const std::vector<std::string>& wanted);
 
 }  // namespace tutti

@@ -45,6 +45,12 @@ AutocastScope::~AutocastScope() {
   at::autocast::set_autocast_enabled(type_, enabled_);
 }
 
+std::optional<at::ScalarType> AutocastScope::current(const Device& device) {
+  const c10::DeviceType type = device.where.type();
+  if (!at::autocast::is_autocast_enabled(type)) return std::nullopt;
+  return at::autocast::get_autocast_dtype(type);
+}
+
 AutogradSweep::AutogradSweep() {
   const at::AutoGradMode with_grad(true);
   leaf_ = at::ones({});

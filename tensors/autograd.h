@@ -18,6 +18,9 @@ class AutocastScope {
  public:
   explicit AutocastScope(std::optional<at::ScalarType> dtype, const Device& device = {});
   ~AutocastScope();
+
+  // The dtype of autocast on this thread; nullopt: disabled.
+  static std::optional<at::ScalarType> current(const Device& device);
   AutocastScope(const AutocastScope&) = delete;
   AutocastScope& operator=(const AutocastScope&) = delete;
 

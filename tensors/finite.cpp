@@ -1,6 +1,9 @@
 #include "tensors/finite.h"
 
+#include <ATen/ops/_amp_foreach_non_finite_check_and_unscale.h>
 #include <ATen/ops/isfinite.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 
@@ -54,6 +57,15 @@ bool all_finite(const at::Tensor& tensor) {
   if (!tensor.is_cpu()) return at::isfinite(tensor).all().item<bool>();
   const at::Tensor dense = tensor.is_non_overlapping_and_dense() ? tensor : tensor.contiguous();
   return all_finite(dense.scalar_type(), dense.const_data_ptr(), dense.numel());
+}
+
+// The kernel also multiplies by a factor; here by 1, which changes no bits of finite numbers.
+at::Tensor any_not_finite(const std::vector<at::Tensor>& gradients) {
+  if (gradients.empty()) return {};
+  const auto options = gradients.front().options().dtype(at::kFloat);
+  at::Tensor found = at::zeros({}, options);
+  at::_amp_foreach_non_finite_check_and_unscale_(gradients, found, at::ones({}, options));
+  return found;
 }
 
 bool gradient_is_finite(const at::Tensor& gradient) {

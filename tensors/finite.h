@@ -2,6 +2,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <vector>
+
 namespace tutti {
 
 // True if no element is an infinity or NaN. Reads the whole tensor.
@@ -14,6 +16,10 @@ bool all_finite(at::ScalarType dtype, const void* data, int64_t count);
 // non-finite activation or gradient spreads over whole rows or columns. Missed are overflows of single
 // elements in a product of finite factors, which are common in 16 bits.
 bool gradient_is_finite(const at::Tensor& gradient);
+
+// For gradients of a device: a float32 scalar there, above 0 if any element of them is not finite. The host
+// does not wait. Undefined without gradients.
+at::Tensor any_not_finite(const std::vector<at::Tensor>& gradients);
 
 inline constexpr int64_t kReadWhole = int64_t{1} << 18;
 

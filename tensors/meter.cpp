@@ -75,6 +75,8 @@ c10::CachingAllocator::Stat allocated_on(c10::Device device) {
   return stats.allocated_bytes[static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE)];
 }
 
+std::atomic<void (*)(int device, int64_t bytes)> device_limit{nullptr};
+
 thread_local MemoryScope* current_scope = nullptr;
 
 std::size_t round_up(std::size_t n, std::size_t to) { return (n + to - 1) / to * to; }
@@ -334,13 +336,19 @@ void Meter::reset_peak(int rank) {
   a.peak.store(a.used.load(std::memory_order_relaxed), std::memory_order_relaxed);
 }
 
-void Meter::set_budget(int rank, int64_t bytes) { account(rank).budget = bytes; }
+void Meter::set_budget(int rank, int64_t bytes) {
+  const Account& mine = account(rank);
+  account(rank).budget = bytes;
+  if (mine.device && device_limit) device_limit.load()(mine.device->index(), bytes);
+}
 
 int64_t Meter::budget(int rank) { return account(rank).budget; }
 
 void Meter::count_device(int rank, c10::Device device) {
   account(rank).device = device.is_cpu() ? std::nullopt : std::optional(device);
 }
+
+void Meter::limit_devices_by(void (*limit)(int device, int64_t bytes)) { device_limit = limit; }
 
 void Meter::before_device_allocation(int /*device*/, std::size_t bytes) {
   if (current_scope && current_scope->on_device()) current_scope->check(static_cast<int64_t>(bytes));

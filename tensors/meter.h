@@ -65,6 +65,9 @@ class Meter {
   // Counts the memory of this device in the slot, in place of CPU tensors: `used`, `peak`, budgets, scopes
   // and failures are of the device then. Several slots may have one device; its bytes count for each.
   static void count_device(int rank, c10::Device device);
+  // For devices whose allocator does not ask before_device_allocation: called with a device and the budget of
+  // its slot, 0 = none. Scopes, ordinals and failures do not hold there.
+  static void limit_devices_by(void (*limit)(int device, int64_t bytes));
   // For the device's allocator, before it allocates: throws if a MemoryScope of this thread says so.
   static void before_device_allocation(int device, std::size_t bytes);
 

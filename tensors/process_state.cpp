@@ -28,6 +28,24 @@ void seed_default_generator(uint64_t seed) {
   generator.set_current_seed(seed);
 }
 
+at::Tensor default_generator_state() {
+  at::Generator generator = default_generator();
+  std::lock_guard lock(generator.mutex());
+  return generator.get_state();
+}
+
+DefaultGeneratorScope::DefaultGeneratorScope(const at::Tensor& state) : before_(default_generator_state()) {
+  at::Generator generator = default_generator();
+  std::lock_guard lock(generator.mutex());
+  generator.set_state(state);
+}
+
+DefaultGeneratorScope::~DefaultGeneratorScope() {
+  at::Generator generator = default_generator();
+  std::lock_guard lock(generator.mutex());
+  generator.set_state(before_);
+}
+
 void ProcessStateSwitch::enter(int rank) {
   if (rank == current_) return;
   const MemoryScopePause pause;

@@ -22,6 +22,21 @@ void seed_default_generator(uint64_t seed);
 // Composer's name for the same, for a program that draws random numbers before it trains.
 inline void seed_all(uint64_t seed) { seed_default_generator(seed); }
 
+// The state of the default CPU generator: uint8, a copy.
+at::Tensor default_generator_state();
+
+// The default CPU generator in another state for the lifetime of this object, then in the state before it.
+class DefaultGeneratorScope {
+ public:
+  explicit DefaultGeneratorScope(const at::Tensor& state);
+  ~DefaultGeneratorScope();
+  DefaultGeneratorScope(const DefaultGeneratorScope&) = delete;
+  DefaultGeneratorScope& operator=(const DefaultGeneratorScope&) = delete;
+
+ private:
+  at::Tensor before_;
+};
+
 // For several ranks in one process: swaps the state of a rank (generator, memory owner) with the run token.
 class ProcessStateSwitch {
  public:

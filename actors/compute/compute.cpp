@@ -11,6 +11,7 @@
 #include "job/resume.h"
 #include "runtime/error.h"
 #include "runtime/text.h"
+#include "sharding/activation_checkpointing.h"
 #include "sharding/units.h"
 #include "tensors/torch_error.h"
 #include "training/callbacks/factory.h"
@@ -137,6 +138,8 @@ void Compute::build_model() {
         [this] { engine_->run_event(Event::kInit); });
   for (const std::string& unit : unmatched_units(*state_.model, job_.settings.sharding.units))
     job_.recipe.at("sharding").at("units").fail("the model has no layer of the kind or name '" + unit + "'");
+  require_checkpointed(*state_.model, job_.settings.sharding,
+                       job_.recipe.at("sharding").at("activation_checkpointing"));
   times_.plan();
   for (const auto& evaluator : job_.evaluators) {
     require_takes_samples(state_, job_, evaluator);

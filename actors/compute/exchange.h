@@ -57,7 +57,11 @@ class Exchange {
   // `last`: of the pass.
   void begin_microbatch(int64_t microbatch, bool last);
   void end_microbatch();
-  void end_pass() { gradients_->end_pass(); }
+  // Checks gradients as GradientSync::check.
+  void end_pass(LateNumbers& numbers, const std::function<void()>& overflow) {
+    gradients_->end_pass();
+    gradients_->check(numbers, overflow);
+  }
   void abandon_pass();
 
   // Call once for each pass: `mine` and `statistics` of this rank.

@@ -7,6 +7,7 @@
 #include "actors/compute/sync_client.h"
 #include "actors/messages/plan_entry.h"
 #include "sharding/units.h"
+#include "tensors/late_numbers.h"
 #include "training/state.h"
 
 namespace tutti {
@@ -31,6 +32,9 @@ class GradientSync {
   // The entries that reduce gradients, behind `first` others in the plan of a pass.
   virtual std::vector<PlanEntry> plan(int /*first*/, int64_t /*microbatches*/) { return {}; }
 
+  // Call after the last backward. Checks gradients that a device has for itself: `overflow` is called by
+  // numbers.read() if they are not finite.
+  virtual void check(LateNumbers& /*numbers*/, const std::function<void()>& /*overflow*/) {}
   // Waits until this rank's share of the gradients is reduced. True if it is finite.
   virtual bool wait() = 0;
   // The reduced gradient of each view; undefined without a place.

@@ -41,8 +41,9 @@ void Microbatches::set_count(int count) {
   statistics_ = statistics_size() > 0 ? at::zeros({statistics_size()}) : at::Tensor();
 }
 
-void Microbatches::begin_attempt(const Batch& batch, int64_t first_sample) {
+void Microbatches::begin_attempt(const Batch& batch, int64_t first_sample, const Batch& on_host) {
   batch_ = batch;
+  host_ = HostCopies(batch, on_host);
   first_sample_ = first_sample;
   passes_ = 0;
 }
@@ -69,13 +70,16 @@ MicrobatchResult Microbatches::run(const Closure::Move& move) {
         train_part(whole, m * part, part, m, result);
         exchange_.end_microbatch();
       }
-      exchange_.end_pass();
+      exchange_.end_pass(numbers_, [&result] { result.verdict.overflow = 1; });
+      metrics_.add_to(numbers_);
+      numbers_.read();
       if (first_pass) engine_.contribute(result.verdict.sums);
     } catch (const std::exception& error) {
       if (!is_lack_of_memory(error)) throw;
       result.failed_allocation = failure_of(error, scope);
     }
   }
+  numbers_.drop();
   found_.clear();
   clear_state();
   const auto metrics = metrics_.sums();
@@ -162,6 +166,7 @@ void Microbatches::abandon(MicrobatchResult& result) {
 
 void Microbatches::end_step() {
   batch_ = {};
+  host_ = {};
   if (!exchange_.gradients().owns_gradients()) return;
   drop_gradients();
   for (auto& view : state_.views) view.grad = at::Tensor();
@@ -184,10 +189,11 @@ void Microbatches::train_part(const Batch& whole, int64_t first, int64_t part, i
     Verdict& mine = result.verdict;
     mark_(TraceKind::kBackward, microbatch);
     engine_.run_event(Event::kBeforeBackward);
-    const double value = state_.loss.item<double>();  // listeners may have changed the loss
-    if (!std::isfinite(value)) mine.non_finite = 1;
-    mine.loss_sum += value * weight;
     mine.loss_weight += weight;
+    numbers_.add(state_.loss, [&mine, weight](std::span<const double> loss) {  // listeners may have changed it
+      if (!std::isfinite(loss[0])) mine.non_finite = 1;
+      mine.loss_sum += loss[0] * weight;
+    });
     if (!engine_.listens()) state_.outputs = {};  // no listener uses them any more
     const at::Tensor root = wide(state_.loss);
     root.backward(at::full_like(root, weight * state_.loss_scale));
@@ -198,8 +204,7 @@ void Microbatches::train_part(const Batch& whole, int64_t first, int64_t part, i
 
 // Returns the weight of the loss; 0: nothing counts, and the loss, a mean over nothing, is not a number.
 double Microbatches::forward() {
-  Model& model = *state_.model;
-  double weight = model.loss_weight(state_.batch);
+  double weight = loss_weight();
   if (weight == 0) return 0;
   const Batch given = metrics_.any() ? state_.batch : Batch();
   engine_.run_event(Event::kBeforeForward);
@@ -207,15 +212,17 @@ double Microbatches::forward() {
   engine_.run_event(Event::kAfterForward);
   if (metrics_.any()) metrics_.update(state_, given, state_.outputs);
   engine_.run_event(Event::kBeforeLoss);
-  if (engine_.listens()) weight = model.loss_weight(state_.batch);  // algorithms may have changed targets
+  if (engine_.listens()) weight = loss_weight();  // algorithms may have changed targets
   if (weight == 0) return 0;
   state_.loss = state_.loss_of(state_.outputs, state_.batch);
   engine_.run_event(Event::kAfterLoss);
   return weight;
 }
 
+double Microbatches::loss_weight() const { return state_.model->loss_weight(host_.of(state_.batch)); }
+
 void Microbatches::store_statistics(int microbatch, at::Tensor& to) {
-  rows_.add(found_, to, microbatch);
+  rows_.add(found_, to, microbatch, numbers_);
   found_.clear();
 }
 

@@ -9,6 +9,7 @@
 #include "actors/messages/verdict.h"
 #include "models/layers/statistics_rows.h"
 #include "tensors/autograd.h"
+#include "tensors/late_numbers.h"
 #include "tensors/meter.h"
 #include "tensors/tree.h"
 #include "training/engine/engine.h"
@@ -43,7 +44,8 @@ class Microbatches {
       State& state, Engine& engine, Exchange& exchange, int count, Mark mark = [](TraceKind, int64_t) {});
 
   // Begins an attempt at a step. `first_sample`: place of the batch's first sample in the global batch.
-  void begin_attempt(const Batch& batch, int64_t first_sample);
+  // `on_host`: the same batch, where `batch` is on a device.
+  void begin_attempt(const Batch& batch, int64_t first_sample, const Batch& on_host = {});
 
   // A pass of the attempt. Parts are those of torch.split: ceil(n / count) samples each, the last ones fewer
   // or none. Random draws are keyed by the seed and step of the state, and in a microbatch by the place of
@@ -87,6 +89,7 @@ class Microbatches {
   void drop_gradients();
   void clear_state();
   void abandon(MicrobatchResult& result);
+  double loss_weight() const;
   void store_statistics(int microbatch, at::Tensor& to);
 
   State& state_;
@@ -96,12 +99,14 @@ class Microbatches {
   int count_;
   int64_t size_ = 0;
   Batch batch_;  // of the attempt; from BEFORE_TRAIN_BATCH on as events have made it
+  HostCopies host_;  // of the batch as it came
   int64_t first_sample_ = 0;
   int passes_ = 0;  // begun in the attempt
   StatisticsRows rows_;
   at::Tensor statistics_;
   std::vector<RunningStatistics> found_;
   ForwardContext context_;
+  LateNumbers numbers_;  // of the pass
   TrainMetrics metrics_;
   AutogradSweep sweep_;
 };

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "data/dataset.h"
+#include "sharding/activation_checkpointing.h"
 #include "tensors/finite.h"
 #include "tensors/memory_attempt.h"
 #include "tensors/meter.h"
@@ -49,6 +50,7 @@ void TrainStep::set_up(Context& context) {
                       with_.actors, recorder_);
   else
     exchange_.emplace(state_, scaler_.has_value());
+  checkpointed_ = checkpoint_activations(*state_.model, settings.sharding);
   Meter::set_budget(state_.device.memory_slot, settings.device.memory_budget(state_.topology.rank));
   if (const std::string limit = Meter::limit(); !limit.empty()) log_.info("memory is limited: " + limit);
   grad_scale_ = at::empty({}, state_.device.options());
@@ -161,7 +163,7 @@ Verdict TrainStep::run(const BatchReady& ready, double lr) {
 
 // False if all ranks abort the attempt.
 bool TrainStep::attempt(const BatchReady& ready, double lr) {
-  microbatches_->begin_attempt(ready.batch, ready.first_sample);
+  microbatches_->begin_attempt(ready.copy.batch, ready.first_sample, ready.batch);
   if (!pass()) return false;
   state_.optimizer->set_lr(lr);
   bool fits = true;

@@ -115,6 +115,7 @@ class TrainStep {
   Accumulation accumulation_;
   std::optional<GradScaler> scaler_;  // none: losses are not scaled
   std::optional<Exchange> exchange_;
+  std::vector<Slot::Hook> checkpointed_;  // of layers whose activations backward computes again
   std::optional<Microbatches> microbatches_;
   MicrobatchResult mine_;         // of the last pass
   Verdict last_;                  // of all ranks on the last pass

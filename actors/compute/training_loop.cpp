@@ -111,7 +111,7 @@ void TrainingLoop::begin_batch(Context& context) {
 void TrainingLoop::train_batch(Context& context) {
   State& state = with_.state;
   const TimePoint waits = context.now();
-  BatchReady ready = next_batch(context);
+  const BatchReady ready = next_batch(context);
   const Nanoseconds data_wait = context.now() - waits;
   context.send(with_.actors.loader, Credit{});
   with_.times.follow_max_duration();
@@ -119,7 +119,7 @@ void TrainingLoop::train_batch(Context& context) {
   if (with_.job.before_step) with_.job.before_step(state.topology.rank, before.batch + 1, state, ready.batch);
   record(context, TraceKind::kBatch);
   if (with_.recorder.digests()) batch_digest_.record(before.batch, ready.batch.leaves());
-  ready.batch = arrived(ready.copy);
+  arrived(ready.copy);
   const double lr = with_.times.lr();
   with_.run_log.trainer().batch_start(state.model->tokens(ready.batch) > 0);
   const Verdict verdict = with_.train_step.run(ready, lr);

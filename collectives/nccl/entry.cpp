@@ -1,6 +1,8 @@
 #include <ATen/Context.h>
 #include <c10/core/Device.h>
+#include <c10/cuda/CUDACachingAllocator.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "collectives/device_entry.h"
@@ -17,6 +19,16 @@ extern "C" const char* tutti_device_name(int device) {
 }
 
 extern "C" void tutti_device_start(const char*) { at::globalContext().lazyInitDevice(c10::DeviceType::CUDA); }
+
+extern "C" void tutti_device_limit_memory(int device, int64_t bytes) {
+  const auto index = static_cast<c10::DeviceIndex>(device);
+  const auto all = static_cast<double>(c10::cuda::CUDACachingAllocator::get()->getMemoryInfo(index).second);
+  const double fraction = bytes == 0 ? 1.0 : std::min(1.0, static_cast<double>(bytes) / all);
+  c10::cuda::CUDACachingAllocator::setMemoryFraction(fraction, index);
+}
+
+// libtorch's allocator tells of allocations only when they are made.
+extern "C" bool tutti_device_watch_memory(void (*)(int, std::size_t)) { return false; }
 
 extern "C" tutti::Group* tutti_device_make_group(tutti::Group* control) {
   return new tutti::NcclGroup(*control);

@@ -120,6 +120,9 @@ Json type_schema(const Key& key) {
       return one_or_list(number_schema(key, "integer"));
     case KeyType::kIntegerOrSteps:
       return {{"anyOf", {number_schema(key, "integer"), step_pairs(key)}}};
+    case KeyType::kBooleanIntegerOrTexts:
+      return {
+          {"anyOf", {{{"type", "boolean"}}, number_schema(key, "integer"), list_of({{"type", "string"}})}}};
     case KeyType::kTextsOrNamedTexts:
       return texts_or_named_texts();
     case KeyType::kTable:

@@ -213,19 +213,28 @@ std::vector<std::pair<std::string, Layer*>> layers(Layer& root);
 // must outlive its use. Allocates no memory, since destructors call it.
 void set_context(Layer& root, const ForwardContext* context);
 
-// Evaluation for the lifetime of this object, then the context before it.
-class EvaluationMode {
+// A context of all layers for the lifetime of this object, then the context before it.
+class ContextScope {
  public:
-  explicit EvaluationMode(Layer& root) : root_(root), before_(root.context()) {
-    set_context(root, &context_);
+  ContextScope(Layer& root, const ForwardContext& context) : root_(root), before_(root.context()) {
+    set_context(root, &context);
   }
-  ~EvaluationMode() { set_context(root_, &before_); }
-  EvaluationMode(const EvaluationMode&) = delete;
+  ~ContextScope() { set_context(root_, &before_); }
+  ContextScope(const ContextScope&) = delete;
 
  private:
   Layer& root_;
   const ForwardContext& before_;
+};
+
+// Evaluation for the lifetime of this object, then the context before it.
+class EvaluationMode {
+ public:
+  explicit EvaluationMode(Layer& root) : scope_(root, context_) {}
+
+ private:
   const ForwardContext context_{.training = false};
+  const ContextScope scope_;
 };
 
 // Notes the current names of parameters and buffers as their names before surgery (Parameter::origin), unless

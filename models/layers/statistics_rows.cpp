@@ -1,6 +1,7 @@
 #include "models/layers/statistics_rows.h"
 
 #include <ATen/ops/cat.h>
+#include <ATen/ops/tensor.h>
 
 #include <string>
 #include <utility>
@@ -8,24 +9,6 @@
 #include "runtime/error.h"
 
 namespace tutti {
-
-namespace {
-
-// Numbers of a device in one copy, since the host waits for each.
-std::vector<RunningStatistics> on_host(std::vector<RunningStatistics> found) {
-  if (found.empty() || found.front().numbers.is_cpu()) return found;
-  std::vector<at::Tensor> numbers;
-  for (const RunningStatistics& one : found) numbers.push_back(one.numbers);
-  const at::Tensor all = at::cat(numbers).cpu();
-  int64_t first = 0;
-  for (RunningStatistics& one : found) {
-    const int64_t size = one.numbers.numel();
-    one.numbers = all.narrow(0, std::exchange(first, first + size), size);
-  }
-  return found;
-}
-
-}  // namespace
 
 StatisticsRows::StatisticsRows(Layer& model) {
   for (const auto& [name, layer] : layers(model)) {
@@ -39,7 +22,7 @@ StatisticsRows::StatisticsRows(Layer& model) {
 
 void StatisticsRows::add(const std::vector<RunningStatistics>& found, const at::Tensor& rows,
                          int64_t index) const {
-  for (const RunningStatistics& one : on_host(found)) {
+  for (const RunningStatistics& one : found) {
     const auto known = index_.find(one.layer);
     TUTTI_ASSERT(known != index_.end(),
                  std::string(one.layer->kind()) +
@@ -54,6 +37,23 @@ void StatisticsRows::add(const std::vector<RunningStatistics>& found, const at::
       place.layer->join_statistics(so_far, one);
     calls += static_cast<float>(one.calls);
   }
+}
+
+void StatisticsRows::add(const std::vector<RunningStatistics>& found, const at::Tensor& rows, int64_t index,
+                         LateNumbers& numbers) const {
+  if (found.empty() || found.front().numbers.is_cpu()) return add(found, rows, index);
+  std::vector<at::Tensor> all;
+  for (const RunningStatistics& one : found) all.push_back(one.numbers);
+  numbers.add(at::cat(all), [this, found = std::vector<RunningStatistics>(found), rows,
+                                index](std::span<const double> values) mutable {
+    const at::Tensor host = at::tensor(at::ArrayRef<double>(values.data(), values.size()), at::kFloat);
+    int64_t first = 0;
+    for (RunningStatistics& one : found) {
+      const int64_t size = one.numbers.numel();
+      one.numbers = host.narrow(0, std::exchange(first, first + size), size);
+    }
+    add(found, rows, index);
+  });
 }
 
 void StatisticsRows::apply(const at::Tensor& rows) const {

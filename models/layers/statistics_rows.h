@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "models/layers/layer.h"
+#include "tensors/late_numbers.h"
 
 namespace tutti {
 
@@ -23,6 +24,10 @@ class StatisticsRows {
   // Adds what layers found, in the order of their calls, to row `index` of `rows`, float32 [any number *
   // size], initially zeros. Calls of one layer are joined. Asserts that each layer has a place, so that no
   // numbers are lost.
+  // `rows` is the host's; what a device found is added by numbers.read().
+  void add(const std::vector<RunningStatistics>& found, const at::Tensor& rows, int64_t index,
+           LateNumbers& numbers) const;
+  // The same without a device.
   void add(const std::vector<RunningStatistics>& found, const at::Tensor& rows, int64_t index) const;
 
   // Applies rows in order, each of them layer by layer in model order. Allocates no memory but for views.

@@ -11,7 +11,6 @@ class Arena {
   // `protection`: of the front, as mmap's. Throws if there is no address space.
   void map(const char* name, std::size_t bytes, int protection);
 
-  bool is_mapped() const { return front_ != nullptr; }
   bool in_front(const void* p) const { return p >= front_ && p < front_ + bytes_; }
   bool in_shadow(const void* p) const { return p >= shadow_ && p < shadow_ + bytes_; }
   char* to_shadow(const void* front) const { return shadow_ + offset_of(front); }

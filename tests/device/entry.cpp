@@ -36,7 +36,11 @@ void report() {
   std::ostringstream text;
   text << "test device: " << c.kernels << " kernels, " << c.late_kernels << " late, " << c.copies_to_device
        << " copies to the device, " << c.copies_to_host << " to the host, " << c.host_waits
-       << " host waits, peak " << peak_bytes(current_device()) << " bytes\n";
+       << " host waits\n";
+  for (int device = 0; device < kDevices; ++device) {
+    if (peak_bytes(device) > 0)
+      text << "  peak of device " << device << ": " << peak_bytes(device) << " bytes\n";
+  }
   for (const auto& [cause, count] : host_waits()) text << "  host waits: " << cause << ", " << count << "\n";
   std::fputs(text.str().c_str(), stderr);
 }
@@ -51,12 +55,16 @@ void start(const std::string& options) {
     late = late || option == "late";
     reports = reports || option == "report";
   }
-  state().memory.prints = reports;
+  {
+    const Lock lock(state().mutex);
+    state().memory.prints = reports;
+  }
   set_mode(late ? Mode::kLate : Mode::kEager);
-  static const bool names = (name_faults(), true);
-  static bool is_reported = false;
-  if (reports && !std::exchange(is_reported, true)) std::atexit(report);
-  static_cast<void>(names);
+  static const bool once = (name_faults(), true);
+  static_cast<void>(once);
+  if (!reports) return;
+  static const int reported = std::atexit(report);
+  static_cast<void>(reported);
 }
 
 }  // namespace
@@ -70,7 +78,11 @@ extern "C" {
 int tutti_device_count() { return kDevices; }
 int tutti_device_type() { return static_cast<int>(kType); }
 const char* tutti_device_name(int) { return "test device"; }
-void tutti_device_watch_memory(void (*before)(int, std::size_t)) { watch_memory(before); }
+void tutti_device_limit_memory(int device, int64_t bytes) { set_budget(device, bytes); }
+bool tutti_device_watch_memory(void (*before)(int, std::size_t)) {
+  watch_memory(before);
+  return true;
+}
 void tutti_device_start(const char* options) { start(options); }
 void* tutti_device_clock() { return new HostClock(clock_of_this_thread()); }
 void tutti_device_join(void* snapshot) { join_this_thread(*static_cast<HostClock*>(snapshot)); }

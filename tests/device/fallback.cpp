@@ -57,7 +57,7 @@ class Call {
   }
 
  private:
-  enum class Role { kArgument, kOfAList, kIndex };
+  enum class Role { kArgument, kIndex };
   struct Use {
     at::Tensor tensor;
     bool write;
@@ -106,7 +106,7 @@ void Call::convert(c10::IValue& value, bool write) {
     value = convert(value.toTensor(), write, Role::kArgument);
   } else if (value.isTensorList()) {
     c10::List<at::Tensor> list;
-    for (const at::Tensor& one : value.toTensorVector()) list.push_back(convert(one, write, Role::kOfAList));
+    for (const at::Tensor& one : value.toTensorVector()) list.push_back(convert(one, write, Role::kArgument));
     value = std::move(list);
   } else if (value.isOptionalTensorList()) {
     c10::List<std::optional<at::Tensor>> list;
@@ -116,6 +116,8 @@ void Call::convert(c10::IValue& value, bool write) {
       list.push_back(one ? std::optional(convert(*one, write, Role::kIndex)) : std::nullopt);
     }
     value = std::move(list);
+  } else if (value.isGenerator()) {
+    TORCH_CHECK(false, name_, ": expected a generator of the test device, but found one of the CPU");
   } else if (value.isDevice() && value.toDevice().type() == kType) {
     device_ = value.toDevice().has_index() ? value.toDevice().index() : current_device();
     value = c10::Device(c10::kCPU);
@@ -140,7 +142,7 @@ at::Tensor Call::convert(const at::Tensor& tensor, bool write, Role role) {
 
 // As on CUDA: host tensors may be indices, and scalars of kernels that take them by value.
 void Call::check_host_tensor(const at::Tensor& tensor, Role role) const {
-  const bool is_scalar = tensor.dim() == 0 && role == Role::kArgument && !is_fused(name_);
+  const bool is_scalar = tensor.dim() == 0 && !is_fused(name_);
   TORCH_CHECK(role == Role::kIndex || is_scalar, name_,
               ": expected all tensors to be on the same device, but found at least two: test and ",
               tensor.device());

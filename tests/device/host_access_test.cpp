@@ -1,4 +1,5 @@
 #include <csignal>
+#include <cstdlib>
 #include <vector>
 
 #include "tests/device/streams_for_tests.h"
@@ -50,6 +51,24 @@ TEST_P(HostAccess, OtherFaultsDieAsBefore) {
   EXPECT_EXIT(*nowhere = 1, testing::KilledBySignal(SIGSEGV), "^$");
 }
 
+// In a process of its own: at the exit of a fork, libtorch waits for threads of backward that only its parent
+// has.
+TEST_P(HostAccess, ReportNamesFindingsAndWaits) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto reports = [] {
+    tutti_device_start("report");
+    const Tensor x = at::zeros({4}, floats());
+    on(side_stream(), [&] { x.fill_(1); });
+    guard().synchronizeDevice(0);
+    std::exit(0);
+  };
+  EXPECT_EXIT(
+      reports(), testing::ExitedWithCode(0),
+      "test device: aten::fill_.Scalar on stream [0-9]+ of device 0 writes what aten::zero_ on stream 0 "
+      "of device 0 writes, without waiting for it\ntest device: 2 kernels, .*, 1 host waits\n"
+      "(.*\n)*  host waits: device, 1\n");
+}
+
 TEST_P(HostAccess, AddressesAreNamed) {
   const Tensor x = at::ones({1000}, floats(2));
   EXPECT_THAT(where(x.const_data_ptr<float>() + 500),
@@ -62,12 +81,24 @@ TEST_P(HostAccess, HostTensorsAmongArgumentsAreErrors) {
   const Tensor x = at::ones({4}, floats());
   EXPECT_THAT(error_of([&] { return x + at::ones({4}); }), HasSubstr("on the same device"));
   EXPECT_THAT(error_of([&] { return at::cat({x, at::ones({4})}); }), HasSubstr("on the same device"));
+  EXPECT_THAT(error_of([&] { return at::native_layer_norm(x, {4}, at::ones({4}), {}, 1e-5); }),
+              HasSubstr("on the same device"));
+  EXPECT_THAT(error_of([&] {
+                return at::conv1d(x.view({1, 1, 4}), at::ones({1, 1, 2}));
+              }),
+              HasSubstr("memory of the host"));
   EXPECT_EQ((x + at::ones({})).sum().item<float>(), 8);
 }
 
 TEST_P(HostAccess, TensorsOfAnotherDeviceAreErrors) {
   const Tensor x = at::ones({4}, floats(0)), y = at::ones({4}, floats(1));
-  EXPECT_THAT(error_of([&] { return x + y; }), AllOf(HasSubstr("test:0"), HasSubstr("test:1")));
+  EXPECT_THAT(error_of([&] { return at::native_layer_norm(x, {4}, y, {}, 1e-5); }),
+              AllOf(HasSubstr("test:0"), HasSubstr("test:1")));
+}
+
+TEST_P(HostAccess, GeneratorsOfTheCpuAreErrors) {
+  const at::Generator& generator = at::globalContext().defaultGenerator(at::kCPU);
+  EXPECT_THAT(error_of([&] { at::zeros({4}, floats()).bernoulli_(0.5, generator); }), HasSubstr("generator"));
 }
 
 TEST_P(HostAccess, HostTensorsMayBeIndices) {
@@ -123,6 +154,7 @@ TUTTI_IN_BOTH_MODES(PinnedMemory);
 TEST_P(PinnedMemory, IsPinned) {
   EXPECT_TRUE(host.is_pinned());
   EXPECT_FALSE(at::ones({4}).is_pinned());
+  EXPECT_TRUE(at::ones({4}).pin_memory().is_pinned());
 }
 
 TEST_P(PinnedMemory, ReadDuringACopyToItDies) {

@@ -132,6 +132,20 @@ TEST_P(DeviceMemory, OutputsOfAnotherSizeAreResized) {
   EXPECT_EQ(out.sum().item<float>(), 30);
 }
 
+TEST_P(DeviceMemory, OutputsThatAreTooSmallAreFoundLate) {
+  Tensor out = at::empty({7}, floats());
+  const auto multiply = [&] {
+    at::mm_out(out, at::ones({3, 2}, floats()), at::ones({2, 50}, floats()));
+    guard().synchronizeDevice(0);
+  };
+  if (is_late()) {
+    EXPECT_THROW(multiply(), c10::Error);
+  } else {
+    multiply();
+    EXPECT_EQ(out.sum().item<float>(), 300);
+  }
+}
+
 TEST_P(DeviceMemory, EachAllocationOfAStepMayFail) {
   const Training step{Net::kConv, 1};
   train(device(), step);

@@ -57,6 +57,16 @@ TEST_P(Operators, OutputsThatMoveAreFollowed) {
   EXPECT_EQ(out.item<float>(), 13134);
 }
 
+TEST_P(Operators, SeveralOutputsMayBeLate) {
+  const Tensor x = at::arange(100, floats());
+  for (int i = 0; i < 20; ++i) {
+    Tensor values = at::empty({5}, floats()), indices = at::empty({5}, floats().dtype(at::kLong));
+    at::topk_out(values, indices, x, 5);
+    EXPECT_EQ(values.sum().item<float>(), 99 + 98 + 97 + 96 + 95);
+    EXPECT_EQ(indices.sum().item<int64_t>(), 99 + 98 + 97 + 96 + 95);
+  }
+}
+
 TEST_P(Operators, ResultsInPlaceShareTheMemory) {
   const Tensor x = at::zeros({4, 4}, floats());
   x.view({16}).narrow(0, 2, 4).add_(1).mul_(3);
@@ -80,9 +90,10 @@ TEST_P(Operators, StoragesMayBeSet) {
 
 TEST_P(Operators, DrawsAreTheCpus) {
   at::manual_seed(3);
-  const Tensor expected = at::randn({8}), more = at::zeros({8}).bernoulli_(0.5);
+  const Tensor expected = at::randn({8}), more = at::zeros({8}).bernoulli_(0.5), last = at::randn({8});
   at::manual_seed(3);
   const Tensor x = at::randn({8}, floats()), y = at::zeros({8}, floats()).bernoulli_(0.5);
+  EXPECT_TRUE(at::randn({8}).equal(last));
   EXPECT_TRUE(x.cpu().equal(expected));
   EXPECT_TRUE(y.cpu().equal(more));
 }

@@ -1,3 +1,4 @@
+#include <atomic>
 #include <cstring>
 #include <vector>
 
@@ -49,6 +50,14 @@ TEST_P(TwoStreams, WriteAfterAReadIsFoundToo) {
   on(one, [&] { b.copy_(a); });
   on(two, [&] { a.fill_(3); });
   EXPECT_THAT(take_findings(), ElementsAre(HasSubstr("writes what copy on device on stream")));
+}
+
+TEST_P(TwoStreams, ResultOfAKernelIsItsWrite) {
+  Tensor dropped;
+  on(one, [&] { dropped = std::get<0>(at::native_dropout(a, 0.5, true)); });
+  on(two, [&] { b.copy_(dropped); });
+  EXPECT_THAT(take_findings(), ElementsAre(HasSubstr(" reads what aten::")));
+  guard().synchronizeDevice(0);
 }
 
 TEST_P(TwoStreams, ReadsMayBeUnordered) {
@@ -249,6 +258,25 @@ TEST_P(TwoStreams, ThreadsOfSeveralDevicesRunAtOnce) {
   }
   for (std::thread& one_of_them : threads) one_of_them.join();
   EXPECT_THAT(sums, ElementsAre(400, 400, 400));
+}
+
+TEST_P(TwoStreams, KernelsOfAStreamRunOneAfterAnotherWhoeverRunsThem) {
+  std::atomic<bool> both_wait{false}, first_is_done{false}, in_order{true};
+  std::thread other([&] {
+    while (!both_wait && is_late()) std::this_thread::yield();
+    guard().synchronizeStream(one);
+  });
+  on(one, [&] {
+    launch("first", {}, [&] {
+      both_wait = true;
+      for (int i = 0; i < 1000; ++i) std::this_thread::yield();
+      first_is_done = true;
+    });
+    launch("second", {}, [&] { in_order = first_is_done.load(); });
+  });
+  guard().synchronizeStream(one);
+  other.join();
+  EXPECT_TRUE(in_order);
 }
 
 TEST_P(TwoStreams, ErrorOfALateKernelComesWithAWait) {

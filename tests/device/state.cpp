@@ -73,17 +73,16 @@ void learn(Lock& lock, const Clock& clock) {
 }
 
 void install() {
-  State& s = state();
-  {
-    const Lock lock(s.mutex);
-    if (s.memory.device_arena.is_mapped()) return;
-    s.memory.map();
-  }
-  c10::register_privateuse1_backend("test");
-  at::RegisterPrivateUse1HooksInterface(new Hooks);
-  c10::SetAllocator(kType, &device_allocator());
-  redirect_cpu_allocator();
-  set_autocast(AutocastPolicy::kCpu);
+  static const bool once = [] {
+    state().memory.map();
+    c10::register_privateuse1_backend("test");
+    at::RegisterPrivateUse1HooksInterface(new Hooks);
+    c10::SetAllocator(kType, &device_allocator());
+    redirect_cpu_allocator();
+    set_autocast(AutocastPolicy::kCpu);
+    return true;
+  }();
+  static_cast<void>(once);
 }
 
 }  // namespace tutti::test_device

@@ -30,7 +30,7 @@ struct Event {
   int queries = 0;  // answered with "not ready"
 };
 
-// True if the host knows `clock` to be over, or has asked often enough to get to know.
+// True if the host knows `clock` to be over, or has asked more often than the latency of events.
 bool query(const Clock& clock, int& queries) {
   State& s = state();
   Lock lock(s.mutex);

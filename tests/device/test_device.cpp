@@ -9,6 +9,7 @@ namespace tutti::test_device {
 
 void set_mode(Mode mode) {
   Lock lock(state().mutex);
+  if (state().order.mode == mode) return;
   state().order.run_all(lock);
   state().order.mode = mode;
 }

@@ -13,29 +13,31 @@
 
 // The test device: an accelerator for machines without a GPU, four of them in a process, known to libtorch as
 // "test:0" to "test:3" (PrivateUse1). Its kernels are libtorch's CPU kernels, so that results have the CPU's
-// bits. It is stricter than a GPU:
+// bits. It is stricter than a GPU.
 //
-// * Memory. The host cannot touch it: tensors' addresses are closed pages, and kernels use a second mapping
-// of
-//   the same memory. Host tensors with dimensions among an operator's arguments are errors, as on CUDA, and
-//   so are host scalars of fused kernels and in lists of tensors. Pinned memory is closed to the host while
-//   an asynchronous copy to it is under way, and to writes during one from it.
-// * Order. Vector clocks of streams, events and host threads find a missing wait at any timing. Each kernel
-// notes
-//   the bytes that it reads and writes; a conflict with an earlier kernel that is not ordered before it is a
-//   finding. Freed blocks keep their history, so that a block freed or reused too early is found. Of a tensor
-//   with gaps, the bytes between its first and last element count.
-// * Threads. Each host thread has a clock: what it has waited for itself, or has learned by
-// join_this_thread().
-//   A new thread's clock is empty. Backward must run on the caller's thread
-//   (c10::AutogradState::get_tls_state().set_multithreading_enabled(false)), since libtorch's own threads
-//   pass on no clock. Pages of pinned memory open for all threads once one has waited.
-// * Time. In late mode kernels run when something that is ordered after them is waited for, so that a missing
-// wait
-//   gives wrong numbers, too. Kernels whose outputs are not known at their launch, and those that draw random
-//   numbers, run at once, with all that is ordered before them.
+// Memory: the host cannot touch it. Tensors' addresses are closed pages (a read dies, a system call fails
+// with EFAULT); kernels use a second mapping of the same memory. As on CUDA, host tensors with dimensions
+// among an operator's arguments are errors, and so are host scalars of fused kernels, generators of the CPU,
+// and tensors of two devices. Pinned memory is closed to the host while an asynchronous copy to it is under
+// way, and to writes during one from it.
 //
-// All functions may be called from any thread.
+// Order: vector clocks of streams, events and host threads find a missing wait at any timing. Each kernel
+// notes the bytes that it reads and writes; a conflict with an earlier kernel that is not ordered before it
+// is a finding. Freed blocks keep their history, so that a block freed or reused too early is found. Of a
+// tensor with gaps, the bytes between its first and last element count.
+//
+// Threads: each host thread has a clock, of what it has waited for itself or has learned by
+// join_this_thread(). A new thread's clock is empty. Backward must run on the caller's thread, since
+// libtorch's own threads pass on no clock:
+// c10::AutogradState::get_tls_state().set_multithreading_enabled(false). Pages of pinned memory open for all
+// threads once one has waited.
+//
+// Time: in late mode kernels run when something that is ordered after them is waited for, so that a missing
+// wait gives wrong numbers, too. Kernels whose outputs are not known at their launch, and those that draw
+// random numbers, run at once, with all that is ordered before them. An error of a late kernel is thrown by a
+// later wait.
+//
+// All functions may be called from any thread; set_autocast() only while no other thread runs operators.
 namespace tutti::test_device {
 
 enum class Mode { kEager, kLate };
@@ -79,7 +81,7 @@ void fail_at(int device, int64_t ordinal);   // the n-th allocation from now fai
 // Calls `before` on the allocating thread before each allocation; it may throw. Null: no more.
 using MemoryWatch = void (*)(int device, std::size_t bytes);
 void watch_memory(MemoryWatch before);
-int64_t allocations(int device);             // asked for so far
+int64_t allocations(int device);  // asked for so far
 int64_t empty_cache_calls();
 
 // The file behind all devices' memory, which another process may map, and the place of an address in it.
@@ -98,7 +100,8 @@ void join_this_thread(const HostClock& clock);
 void set_event_latency(int queries);
 
 // Runs `work` as a kernel on the current stream of the current device. `ranges`: addresses of device memory,
-// or of pinned memory, that it uses. `work` reaches them by shadow(), may block, and runs on any thread.
+// or of pinned memory, that it uses. `work` reaches them by shadow() and runs on any thread; it may wait for
+// kernels of other streams that another thread runs.
 struct Range {
   const void* data;
   int64_t bytes;
@@ -126,11 +129,14 @@ int tutti_device_type();
 const char* tutti_device_name(int device);
 
 // watch_memory().
-void tutti_device_watch_memory(void (*before)(int device, std::size_t bytes));
+bool tutti_device_watch_memory(void (*before)(int device, std::size_t bytes));
 
-// Installs the test device. `options`: a list, separated by commas, of "late" (late mode) and "report" (a
-// finding goes to stderr at once, and a summary when the process exits, but not by _exit). A host access to device memory is named
-// on stderr before the process dies of it. Later calls only set the mode.
+// set_budget().
+void tutti_device_limit_memory(int device, int64_t bytes);
+
+// Installs the test device. `options`: a list, separated by commas, of "late" (late mode) and "report": each
+// finding goes to stderr at once, a summary when the process exits (but not by _exit). A host access to
+// device memory is named on stderr before the process dies of it. Later calls only set the mode.
 void tutti_device_start(const char* options);
 
 // Snapshots of the calling thread's clock, for messages between threads: tutti_device_clock() makes one,

@@ -312,6 +312,29 @@ TEST(DeepSpeed, OtherKeysOfZeroAreWhatTuttiDoesOrSayWhyNot) {
               AllOf(HasSubstr("deepspeed.zero_optimization.offload_param"), HasSubstr("on CPUs")));
 }
 
+TEST(DeepSpeed, ActivationsAreCheckpointedAsTheRecipesAre) {
+  const auto own = [](const std::string& more) {
+    return resolved("activation_checkpointing = {partition_activations = false, profile = false}",
+                    "batch_size = 8", more)
+        .at("sharding")
+        .at("activation_checkpointing")
+        .toml();
+  };
+  EXPECT_EQ(own(""), "true");
+  EXPECT_EQ(own("[sharding]\nactivation_checkpointing = true"), "true");
+  EXPECT_EQ(own("[sharding]\nactivation_checkpointing = 2"), "2");
+  EXPECT_EQ(own("[sharding]\nactivation_checkpointing = ['Linear']"), "[\"Linear\"]");
+  EXPECT_EQ(translated("train_batch_size = 96").find("sharding"), nullptr);
+  const std::string no = "[sharding]\nactivation_checkpointing = false";
+  EXPECT_THAT(why("activation_checkpointing = {}", "batch_size = 8", no),
+              AllOf(StartsWith("test.toml:2: [deepspeed.activation_checkpointing]: "),
+                    HasSubstr("sharding.activation_checkpointing = false (test.toml:13) says otherwise")));
+  EXPECT_THAT(why("activation_checkpointing = {cpu_checkpointing = true}", "batch_size = 8"),
+              HasSubstr("activation_checkpointing.cpu_checkpointing = true: expected one of false"));
+  EXPECT_THAT(why("activation_checkpointing = {number_checkpoints = 4}", "batch_size = 8"),
+              AllOf(HasSubstr("not carried over: "), HasSubstr("[sharding] activation_checkpointing = n")));
+}
+
 TEST(DeepSpeed, StepsPerPrintAreThoseOfProgress) {
   EXPECT_EQ(resolved("steps_per_print = 10", "batch_size = 8").at("train").at("progress_interval").text(),
             "10ba");

@@ -167,6 +167,19 @@ TEST(KeyCheck, AnIntegerStandsAloneOrInAList) {
   EXPECT_EQ(std::get<int64_t>(fallback_value({"b", kIntegerOrIntegers, "7", ""}, "a.b", {}).value), 7);
 }
 
+TEST(KeyCheck, ABooleanStandsForAnIntegerOrTexts) {
+  const Key key = Key{"b", kBooleanIntegerOrTexts, "false", ""}.at_least(1);
+  for (const auto& good :
+       std::initializer_list<Setting::Value>{true, false, int64_t{3}, list({std::string("x")})})
+    EXPECT_EQ(error_of(key, good), "no error") << written(good).toml();
+  EXPECT_EQ(
+      error_of(key, int64_t{0}),
+      "r.toml:3: a.b = 0: expected true, false, a list of texts, or an integer >= 1; did you mean false?");
+  for (const auto& bad : std::initializer_list<Setting::Value>{1.5, list({int64_t{1}}), Setting::Table()})
+    EXPECT_NE(error_of(key, bad), "no error") << written(bad).toml();
+  EXPECT_FALSE(fallback_value(key, "a.b", {}).boolean());
+}
+
 TEST(KeyCheck, StepsAscendFromZero) {
   const Key key = Key{"b", kIntegerOrSteps, "1", ""}.at_least(1).or_word("auto");
   const auto steps = [](std::vector<std::pair<int64_t, int64_t>> pairs) {

@@ -53,7 +53,8 @@ class Sharded(tutti_run.RunTest):
 
     def test_a_run_that_was_killed_is_replayed(self):
         run = self.folder / "run"
-        running = start(run, ranks=3, train__max_duration="100000ba", **FULL, **GPT)
+        running = start(run, ranks=3, train__max_duration="100000ba", sharding__activation_checkpointing="true", **FULL,
+                        **GPT)
         running.wait_for(lambda: (run / "metrics.jsonl").exists() and len(metrics(run)) > 20, "a step")
         running.signal_ranks(signal.SIGKILL, [1])
         self.assertNotEqual(running.wait().code, 0)

@@ -106,6 +106,23 @@ TEST_F(ShardingSettingsTest, UnitsAreNamedOrSized) {
   EXPECT_THAT(why("unit_mb = 0"), StartsWith("test.toml:2: sharding.unit_mb = 0"));
 }
 
+TEST_F(ShardingSettingsTest, ActivationsAreCheckpointedInUnitsOrLayers) {
+  const auto read = [](const std::string& value) { return settings("activation_checkpointing = " + value); };
+  EXPECT_FALSE(settings("").checkpoints_activations());
+  EXPECT_FALSE(read("false").checkpoints_activations());
+  EXPECT_EQ(read("true").checkpoint_every, 1);
+  EXPECT_EQ(read("3").checkpoint_every, 3);
+  EXPECT_THAT(read("['GptBlock', '*.mlp']").checkpoint_layers, ElementsAre("GptBlock", "*.mlp"));
+  EXPECT_TRUE(settings("", {"sharding.activation_checkpointing=true"}).checkpoints_activations());
+  for (const char* wrong : {"0", "-1", "1.5", "'true'", "[1]"})
+    EXPECT_THAT(why("activation_checkpointing = " + std::string(wrong)),
+                AllOf(StartsWith("test.toml:2: sharding.activation_checkpointing"),
+                      HasSubstr("expected true, false, a list of texts, or an integer >= 1")))
+        << wrong;
+  EXPECT_THAT(why("activation_checkpointing = []"), HasSubstr("expected kinds of layers"));
+  EXPECT_THAT(why("activation_checkpointing = ['a', '']"), HasSubstr("expected a kind of layer"));
+}
+
 TEST_F(ShardingSettingsTest, OnlyGatheredParametersAreFreedAfterForward) {
   EXPECT_FALSE(settings("strategy = 'full'\nreshard_after_forward = false").reshard_after_forward);
   for (const char* strategy : {"none", "optimizer", "gradients"})

@@ -19,6 +19,10 @@ void TrainMetrics::update(const Trainee& trainee, const Batch& batch, const Outp
   for (auto& metric : metrics_) trainee.update_metric(batch, own, *metric);
 }
 
+void TrainMetrics::add_to(LateNumbers& numbers) {
+  for (auto& metric : metrics_) metric->add_to(numbers);
+}
+
 std::vector<double> TrainMetrics::sums() const {
   std::vector<double> all;
   for (const auto& metric : metrics_) all.insert(all.end(), metric->sums().begin(), metric->sums().end());

@@ -19,6 +19,8 @@ class TrainMetrics {
   // `batch`: a microbatch, before algorithms changed it for the forward pass; `outputs`: of that pass.
   void update(const Trainee& trainee, const Batch& batch, const Outputs& outputs);
 
+  // What devices have added is in the sums from numbers.read() on.
+  void add_to(LateNumbers& numbers);
   std::vector<double> sums() const;
   // Sets state.metric_values ("train/MulticlassAccuracy") from the sums over ranks.
   void store_values(std::span<const double> sums, State& state);

@@ -71,6 +71,7 @@ void MulticlassAccuracy::update(const at::Tensor& outputs, const at::Tensor& tar
     count_rows(outputs, target);
     return;
   }
+  if (!options_.macro && !target.is_cpu()) return count_on_device(outputs, target);
   const at::Tensor all = target.reshape(-1);
   const at::Tensor counted = all.ne(options_.ignore_index).nonzero().flatten();
   const at::Tensor rows = outputs.movedim(1, -1).reshape({-1, outputs.size(1)}).index_select(0, counted);
@@ -99,6 +100,17 @@ void MulticlassAccuracy::count_rows(const at::Tensor& outputs, const at::Tensor&
   }
 }
 
+// Without the host: nothing whose size only the device knows.
+void MulticlassAccuracy::count_on_device(const at::Tensor& outputs, const at::Tensor& target) {
+  const at::Tensor all = target.reshape(-1), counted = all.ne(options_.ignore_index);
+  const at::Tensor rows = outputs.movedim(1, -1).reshape({-1, outputs.size(1)});
+  const at::Tensor right = predicted(rows, all, options_.top_k).eq(all).logical_and(counted);
+  const at::Tensor samples = counted.sum();
+  Metric::add(0, right.sum());
+  Metric::add(1, samples);
+  Metric::add(2, samples);
+}
+
 bool MulticlassAccuracy::occurs(size_t of_class) const {
   return sums_[cells_ + of_class] > 0 || (options_.top_k == 1 && sums_[2 * cells_ + of_class] > 0);
 }
@@ -117,19 +129,19 @@ double MulticlassAccuracy::compute() const {
 
 void MaskedAccuracy::update(const at::Tensor& outputs, const at::Tensor& target) {
   const at::Tensor counted = target.ne(ignore_index_);
-  sums_[0] += outputs.argmax(-1).eq(target).logical_and(counted).sum().item<double>();
-  sums_[1] += counted.sum().item<double>();
+  add(0, outputs.argmax(-1).eq(target).logical_and(counted).sum());
+  add(1, counted.sum());
 }
 
 void BinaryF1Score::update(const at::Tensor& outputs, const at::Tensor& target) {
   require_classes(name(), outputs, 2);
   const at::Tensor guess = outputs.argmax(1);
-  const auto add = [&](size_t sum, int64_t guessed, int64_t wanted) {
-    sums_[sum] += guess.eq(guessed).logical_and(target.eq(wanted)).sum().item<double>();
+  const auto count = [&](size_t sum, int64_t guessed, int64_t wanted) {
+    add(sum, guess.eq(guessed).logical_and(target.eq(wanted)).sum());
   };
-  add(0, 1, 1);
-  add(1, 0, 1);
-  add(2, 1, 0);
+  count(0, 1, 1);
+  count(1, 0, 1);
+  count(2, 1, 0);
 }
 
 double BinaryF1Score::compute() const { return sums_[0] / (sums_[0] + 0.5 * (sums_[1] + sums_[2])); }

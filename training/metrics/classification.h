@@ -32,6 +32,7 @@ class MulticlassAccuracy final : public Metric {
 
  private:
   void count_rows(const at::Tensor& outputs, const at::Tensor& target);
+  void count_on_device(const at::Tensor& outputs, const at::Tensor& target);
   bool occurs(size_t of_class) const;
 
   Options options_;

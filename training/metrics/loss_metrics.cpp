@@ -14,7 +14,7 @@ namespace tutti {
 void LossMetric::update(const at::Tensor& outputs, const at::Tensor& target) {
   const double items = loss_.items(target);
   if (items == 0) return;
-  current()[0] += items * loss_.mean(outputs, target).item<double>();
+  add(0, loss_.mean(outputs, target).to(at::kDouble) * items);
   current()[1] += items;
 }
 
@@ -25,12 +25,12 @@ void ModelLoss::update(const at::Tensor&, const at::Tensor&) {
 void ModelLoss::measure(Model& model, const Batch& batch, const Outputs& outputs) {
   const double weight = model.loss_weight(batch);
   if (weight == 0) return;
-  sums_[0] += weight * model.loss(outputs, batch).item<double>();
+  add(0, model.loss(outputs, batch).to(at::kDouble) * weight);
   sums_[1] += weight;
 }
 
 void MeanSquaredError::update(const at::Tensor& outputs, const at::Tensor& target) {
-  sums_[0] += (outputs - target.reshape(outputs.sizes())).square().sum(at::kDouble).item<double>();
+  add(0, (outputs - target.reshape(outputs.sizes())).square().sum(at::kDouble));
   sums_[1] += static_cast<double>(target.numel());
 }
 
@@ -43,15 +43,15 @@ void CrossEntropy::update(const at::Tensor& outputs, const at::Tensor& target) {
   const SoftCrossEntropyOptions options{
       .weight = {}, .ignore_index = ignore_index_, .reduction = LossReduction::kNone};
   const at::Tensor counted = holds_indices(outputs, target) ? target.ne(ignore_index_) : target;
-  current()[0] += soft_cross_entropy(outputs, target, options).sum(at::kDouble).item<double>();
-  current()[1] += counted.sum(at::kDouble).item<double>();
+  add(0, soft_cross_entropy(outputs, target, options).sum(at::kDouble));
+  add(1, counted.sum(at::kDouble));
 }
 
 void LanguageCrossEntropy::update(const at::Tensor& outputs, const at::Tensor& target) {
   const at::Tensor rows = outputs.reshape({-1, outputs.size(-1)});
   const at::Tensor tokens = target.reshape(-1);
-  sums_[0] += index_cross_entropy(rows, tokens, LossReduction::kSum, {}, ignore_index_).item<double>();
-  sums_[1] += tokens.ne(ignore_index_).sum().item<double>();
+  add(0, index_cross_entropy(rows, tokens, LossReduction::kSum, {}, ignore_index_));
+  add(1, tokens.ne(ignore_index_).sum());
 }
 
 double LanguagePerplexity::compute() const { return std::exp(LanguageCrossEntropy::compute()); }

@@ -133,6 +133,13 @@ TEST(OutOfMemoryTest, RandomDrawsAreOfTheGoodAttempt) {
   sweep({.recipe = gpt(2, 8), .ranks = 1}, {0}, by_day(7));
 }
 
+TEST(OutOfMemoryTest, ActivationsAreComputedAgainInTheGoodAttempt) {
+  const std::string block = "[sharding]\nactivation_checkpointing = ['GptBlock']\n";
+  sweep({.recipe = gpt(2, 8) + block, .ranks = 1}, {0}, by_day(13));
+  sweep({.recipe = gpt(2, 8) + block}, {1}, by_day(29));
+  sweep({.recipe = resnet(2, 8) + "[sharding]\nactivation_checkpointing = true\n"}, {0}, by_day(307));
+}
+
 // The weights that a pass was at are forgotten, and the step begins anew.
 TEST(OutOfMemoryTest, InAnyPassOfAClosure) {
   const auto twice = [](int) {

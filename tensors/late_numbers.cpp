@@ -1,0 +1,70 @@
+#include "tensors/late_numbers.h"
+
+#include <ATen/ops/cat.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "tensors/stream_order.h"
+
+namespace tutti {
+namespace {
+
+// Flat, in float64.
+at::Tensor as_doubles(const at::Tensor& numbers) { return numbers.detach().reshape({-1}).to(at::kDouble); }
+
+std::span<const double> values_of(const at::Tensor& doubles) {
+  return {doubles.const_data_ptr<double>(), static_cast<std::size_t>(doubles.numel())};
+}
+
+}  // namespace
+
+void LateNumbers::add(const at::Tensor& numbers, Use use) {
+  if (!numbers.is_cpu()) {
+    waiting_.push_back({as_doubles(numbers), std::move(use)});
+  } else if (numbers.dim() == 0) {
+    const auto number = numbers.item<double>();
+    use({&number, 1});
+  } else {
+    use(values_of(as_doubles(numbers)));
+  }
+}
+
+void LateNumbers::read() {
+  if (waiting_.empty()) return;
+  std::vector<at::Tensor> parts;
+  for (const Waiting& one : waiting_) parts.push_back(one.numbers);
+  const at::Tensor all = at::cat(parts);
+  const Device device{all.device()};
+  at::Tensor host = staging_memory(all.sizes(), at::kDouble, device);
+  host.copy_(all, /*non_blocking=*/true);
+  StreamOrder::record(device).synchronize();
+  std::span<const double> values = values_of(host);
+  for (const Waiting& one : std::exchange(waiting_, {})) {
+    const auto count = static_cast<std::size_t>(one.numbers.numel());
+    one.use(values.first(count));
+    values = values.subspan(count);
+  }
+}
+
+HostCopies::HostCopies(const Batch& on_device, const Batch& on_host) {
+  const auto there = on_device.leaves(), here = on_host.leaves();
+  if (there.size() != here.size()) return;
+  for (std::size_t i = 0; i < there.size(); ++i)
+    if (!there[i].second.is_cpu()) copies_.emplace_back(there[i].second, here[i].second);
+}
+
+Batch HostCopies::of(const Batch& batch) const {
+  if (copies_.empty()) return batch;
+  bool all = true;
+  const Batch found = batch.map([&](const at::Tensor& leaf) {
+    const auto copy =
+        std::ranges::find_if(copies_, [&](const auto& one) { return one.first.is_alias_of(leaf); });
+    all = all && copy != copies_.end();
+    if (!all) return leaf;
+    return copy->second.as_strided(leaf.sizes(), leaf.strides(), leaf.storage_offset());
+  });
+  return all ? found : batch;
+}
+
+}  // namespace tutti

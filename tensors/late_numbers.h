@@ -1,0 +1,51 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "tensors/device.h"
+#include "tensors/tree.h"
+
+namespace tutti {
+
+// Numbers that kernels of a device compute and the host needs: read together, with one wait. Numbers of the
+// CPU are used at once.
+class LateNumbers {
+ public:
+  using Use = std::function<void(std::span<const double> numbers)>;
+
+  // `use` gets the tensor's numbers as float64: now, if it is the CPU's, else by `read`.
+  void add(const at::Tensor& numbers, Use use);
+  // Waits for all numbers, and calls what uses them in the order of `add`. Allocates memory of the device.
+  void read();
+  // Forgets them.
+  void drop() { waiting_.clear(); }
+
+ private:
+  struct Waiting {
+    at::Tensor numbers;
+    Use use;
+  };
+  std::vector<Waiting> waiting_;
+};
+
+// The tensors of the host from which a batch was copied to a device. What the host asks of a batch (how many
+// targets count) it asks of these, and waits for no kernel.
+class HostCopies {
+ public:
+  HostCopies() = default;
+  // The two have the same arrays.
+  HostCopies(const Batch& on_device, const Batch& on_host);
+
+  // `batch` with the host's numbers, if all its arrays are arrays of the batch on the device, or parts of
+  // them; else `batch` itself.
+  Batch of(const Batch& batch) const;
+
+ private:
+  std::vector<std::pair<at::Tensor, at::Tensor>> copies_;  // on the device, on the host
+};
+
+}  // namespace tutti
