@@ -31,7 +31,7 @@ class DeviceLibrary {
   int device_count() const;
 
   // Rank `rank` of this process or machine, counted from 0: ranks share devices if there are more of them.
-  // The device's memory is counted by the meter under `memory_slot`. Throws UserError without devices.
+  // `memory_slot`: of the meter (Device). Throws UserError without devices.
   Device device(int rank, int memory_slot) const;
 
   // Makes a group on the current device. `control` is a CPU group of the same ranks and must outlive the new

@@ -63,7 +63,8 @@ class Meter {
   static int64_t budget(int rank);
 
   // Counts the memory of this device in the slot, in place of CPU tensors: `used`, `peak`, budgets, scopes
-  // and failures are of the device then. Several slots may have one device; its bytes count for each.
+  // and failures are of the device then. Several slots may have one device; its bytes count for each. The
+  // CPU: counts CPU tensors again.
   static void count_device(int rank, c10::Device device);
   // For devices whose allocator does not ask before_device_allocation: called with a device and the budget of
   // its slot, 0 = none. Scopes, ordinals and failures do not hold there.
@@ -76,7 +77,8 @@ class Meter {
   static bool counts(const at::Tensor& tensor);
   static void charge(int rank, int64_t bytes);
 
-  // Bytes allocated within MemoryScopes of the rank and not yet freed (of a device: all bytes); number of allocations in such scopes.
+  // Bytes allocated within MemoryScopes of the rank and not yet freed (of a device: all bytes); number of
+  // allocations in such scopes.
   static int64_t scoped_bytes(int rank);
   static int64_t scoped_allocations(int rank);
 

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <regex>
 
+#include "tensors/meter.h"
 #include "tests/device/test_device.h"
 #include "tests/runtime/scratch.h"
 
@@ -109,6 +110,7 @@ void expect_bits_of_the_cpu(const DeviceRun& run, Where where) {
 }
 
 DeviceRunTest::DeviceRunTest() {
+  Meter::install();  // first: the test device keeps the CPU allocator that it finds
   test_device::install();
   test_device::set_autocast(test_device::AutocastPolicy::kCpu);
   test_device::take_findings();

@@ -111,5 +111,13 @@ TEST_F(FaultsOnTheDevice, SmallBudgetsOfTheDeviceHalveTheMicrobatches) {
   EXPECT_THAT(test_device::take_findings(), IsEmpty());
 }
 
+TEST_F(FaultsOnTheDevice, LeaveTheMemoryOfLaterRunsToTheCpu) {
+  MemoryWorld world{.recipe = mlp(2) + on(Where::kEager), .ranks = 1};
+  ASSERT_EQ(world.run("\"auto\"").error, "");
+  world.recipe = mlp(2) + on(Where::kCpu);
+  world.failures = {{0, {5}}};
+  EXPECT_TRUE(world.run("\"auto\"").has_warning("ran out of memory"));
+}
+
 }  // namespace
 }  // namespace tutti
