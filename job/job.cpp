@@ -129,11 +129,12 @@ void require_gpus_for_nccl(const Job& job) {
 }
 
 void require_deterministic_reduction(const Job& job) {
-  const RunSettings& settings = job.settings;
-  if (!settings.train.deterministic_mode || settings.collectives.reduction != Reduction::kNative) return;
-  const Setting& mode = job.recipe.at("train").at("deterministic_mode");
+  if (!job.settings.train.deterministic_mode || job.settings.collectives.reduction != Reduction::kNative)
+    return;
   const Setting& reduction = job.recipe.at("collectives").at("reduction");
-  mode.fail("contradicts " + reduction.path + " = " + reduction.toml() + " (" + reduction.position.text() +
+  job.recipe.at("train")
+      .at("deterministic_mode")
+      .fail("contradicts " + reduction.path + " = " + reduction.toml() + " (" + reduction.position.text() +
             "), whose sums may differ between runs; expected false, or reduction = \"ordered\"");
 }
 
@@ -150,9 +151,7 @@ void require_whole_shard_groups(const Job& job) {
 // A recipe without a seed gets one, written into the resolved recipe.
 void choose_seed(Job& job, uint64_t fresh) {
   Setting& seed = *job.recipe.find("seed");
-  if (seed.is_none()) {
-    seed.value = static_cast<int64_t>(earlier_seed(job).value_or(fresh));
-  }
+  if (seed.is_none()) seed.value = static_cast<int64_t>(earlier_seed(job).value_or(fresh));
   job.seed = static_cast<uint64_t>(seed.integer());
 }
 
@@ -160,8 +159,7 @@ constexpr const char* kProgramKind = "program";
 
 // True if the program has the component. Throws UserError if the recipe names another.
 bool is_from_program(const Setting& section, bool has) {
-  const bool wanted = section.at("kind").text() == kProgramKind;
-  if (has && !wanted)
+  if (has && section.at("kind").text() != kProgramKind)
     section.at("kind").fail(
         "the program brings its own, and the recipe names another; keep one of the two "
         "(kind = \"program\" is the program's)");
