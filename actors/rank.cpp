@@ -126,9 +126,9 @@ RankActors add_rank(Scheduler& scheduler, const Job& job, RankEnvironment& envir
   Destinations logs = built_in_destinations(job, environment, destinations);
   const RankActors actors = reserve_actors(scheduler, job, rank, logs, destinations);
   scheduler.record_deliveries(rank, recorder);
-  scheduler.install(actors.loader,
-                    std::make_unique<Loader>(job.train_of(rank), job.train_sampler(rank), actors.compute,
-                                             recorder, workers_of(environment, job.settings.train_data), device));
+  scheduler.install(actors.loader, std::make_unique<Loader>(
+                                       job.train_of(rank), job.train_sampler(rank), actors.compute, recorder,
+                                       workers_of(environment, job.settings.train_data), device));
   for (std::size_t e = 0; e < job.evaluators.size(); ++e) {
     const Evaluator& evaluator = job.evaluators[e];
     scheduler.install(
@@ -137,13 +137,12 @@ RankActors add_rank(Scheduler& scheduler, const Job& job, RankEnvironment& envir
                                  recorder, workers_of(environment, evaluator.loading), device));
   }
   scheduler.install(actors.compute,
-                    std::make_unique<Compute>(job, Compute::Place{rank, device},
-                                              std::move(listeners), actors, disk, log, recorder));
+                    std::make_unique<Compute>(job, Compute::Place{rank, device}, std::move(listeners), actors,
+                                              disk, log, recorder));
   scheduler.install(actors.sync, std::make_unique<Sync>(environment.groups, *environment.transport,
                                                         actors.supervisor, recorder, device));
-  scheduler.install(actors.checkpointer,
-                    std::make_unique<Checkpointer>(disk, job.checkpoints, rank, actors.supervisor, recorder,
-                                                   device));
+  scheduler.install(actors.checkpointer, std::make_unique<Checkpointer>(disk, job.checkpoints, rank,
+                                                                        actors.supervisor, recorder, device));
   scheduler.install(actors.supervisor,
                     std::make_unique<Supervisor>(
                         job, Supervisor::Place{rank, environment.host, environment.after_interrupt}, actors,

@@ -9,7 +9,7 @@
 
 #include "collectives/cut.h"
 #include "runtime/error.h"
-#include "tensors/stream_order.h"
+#include "tensors/device.h"
 
 namespace tutti {
 

@@ -121,7 +121,8 @@ void require_folder(const Setting& recipe, const JobOptions& options) {
     if (part.native().size() > NAME_MAX) folder.fail("expected names of at most 255 bytes");
 }
 
-void require_gpus_for_nccl(const Job& job) {
+void open_devices(Job& job) {
+  job.devices = DeviceLibrary::of(job.recipe.at("device"));
   const Setting& backend = job.recipe.at("collectives").at("backend");
   if (backend.text() == "nccl" && !job.devices)
     backend.fail("NCCL needs GPUs, and [device] kind = " + job.recipe.at("device").at("kind").toml() +
@@ -363,8 +364,8 @@ RankTopology Job::topology(int rank) const {
 }
 
 Device Job::device(int memory_slot) const {
-  Device device{.memory_slot = memory_slot};
-  if (devices) device = devices->device(launched_local_rank() + memory_slot, memory_slot);
+  const Device device = devices ? devices->device(launched_local_rank() + memory_slot, memory_slot)
+                                : Device{.memory_slot = memory_slot};
   Meter::count_device(memory_slot, device.where);
   return device;
 }
@@ -432,10 +433,7 @@ namespace {
 void require_consistent_recipe(Job& job) {
   MistakeCollector mistakes;
   mistakes.collect([&] { job.from = start_from(job.recipe, job.resume); });
-  mistakes.collect([&] {
-    job.devices = DeviceLibrary::of(job.recipe.at("device"));
-    require_gpus_for_nccl(job);
-  });
+  mistakes.collect([&] { open_devices(job); });
   mistakes.collect([&] { require_deterministic_reduction(job); });
   mistakes.collect([&] { require_whole_shard_groups(job); });
   mistakes.collect([&] { check_loggers(job.recipe); });

@@ -45,9 +45,9 @@ struct Job {
   std::string checkpoints;  // folder
   std::string resume;       // of the command line: "", "auto", or a path
   StartFrom from;
-  PluginLibraryPtr plugin;  // may be null
+  PluginLibraryPtr plugin;                       // may be null
   std::shared_ptr<const DeviceLibrary> devices;  // of [device]; null: the CPU
-  DatasetPtr train;         // with per-rank datasets: of the first rank of this process
+  DatasetPtr train;                              // with per-rank datasets: of the first rank of this process
   PerRankData per_rank_train;
   std::vector<Evaluator> evaluators;  // labels differ
   ModelFactory make_model = tutti::make_model;
@@ -71,8 +71,8 @@ struct Job {
   // Samples of an epoch, all ranks.
   int64_t train_samples() const { return per_rank_train.samples_of_all(data_world(), train); }
   SampleSpec spec() const { return per_rank_train.spec(train); }  // of the training data
-  void describe_to(State& state, int rank) const;                 // sets all fields that need no model or device
-  std::string model_name() const;                                 // its kind, or its name in the plugin
+  void describe_to(State& state, int rank) const;  // sets all fields that need no model or device
+  std::string model_name() const;                  // its kind, or its name in the plugin
   std::vector<std::string> advice() const;  // on slow data and keys without effect; a line each, for the user
   void scan_data() const;                   // reads all data; throws UserError with the path's key
 };

@@ -97,7 +97,8 @@ void ShardedParameters::give_storage(std::size_t block, const std::vector<at::Te
     fresh.set_(storage_.back(), slot.offset, wanted.sizes(), wanted.strides());
     fresh.set_requires_grad(tensor.requires_grad());
     tensor = std::move(fresh);
-    hidden_[slot.parameter] = without_numbers(trainee_.parameters[slot.parameter].name, layout.bytes, trainee_.device);
+    hidden_[slot.parameter] =
+        without_numbers(trainee_.parameters[slot.parameter].name, layout.bytes, trainee_.device);
   }
 }
 

@@ -1,10 +1,21 @@
 #include "tensors/device.h"
 
 #include <ATen/DeviceAccelerator.h>
+#include <ATen/ops/empty.h>
 #include <c10/core/AutogradState.h>
+#include <c10/core/Event.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include <utility>
+
 namespace tutti {
+namespace {
+
+c10::Stream current_stream(c10::Device where) {
+  return c10::impl::VirtualGuardImpl(where.type()).getStream(where);
+}
+
+}  // namespace
 
 Batch Device::take(const Batch& batch) const {
   if (is_cpu()) return batch;
@@ -25,6 +36,45 @@ void Device::use() const {
 void Device::settle() const noexcept try {
   if (!is_cpu()) at::accelerator::synchronizeDevice(where.index());
 } catch (const std::exception&) {  // of a kernel, whose results nobody wants any more
+}
+
+StreamOrder StreamOrder::record(const Device& device) {
+  StreamOrder order;
+  if (device.is_cpu()) return order;
+  auto event = std::make_shared<c10::Event>(device.where.type());
+  event->record(current_stream(device.where));
+  order.event_ = std::move(event);
+  return order;
+}
+
+void StreamOrder::wait() const {
+  if (event_) event_->block(current_stream(event_->device()));
+}
+
+bool StreamOrder::over() const { return !event_ || event_->query(); }
+
+void StreamOrder::synchronize() const {
+  if (event_) event_->synchronize();
+}
+
+at::Tensor staging_memory(at::IntArrayRef sizes, at::ScalarType dtype, const Device& device) {
+  return at::empty(sizes, at::TensorOptions(dtype).pinned_memory(!device.is_cpu()));
+}
+
+BatchCopy copy_to_device(const Batch& batch, const Device& device) {
+  if (device.is_cpu()) return {batch, {}};
+  const Batch on_device = batch.map([&device](const at::Tensor& leaf) {
+    const at::Tensor staged = staging_memory(leaf.sizes(), leaf.scalar_type(), device).copy_(leaf);
+    return staged.to(device.where, /*non_blocking=*/true);
+  });
+  return {on_device, StreamOrder::record(device)};
+}
+
+Batch arrived(const BatchCopy& copy) {
+  copy.copied.wait();
+  for (const auto& [name, leaf] : copy.batch.leaves())
+    if (!leaf.is_cpu()) at::Tensor(leaf).record_stream(current_stream(leaf.device()));
+  return copy.batch;
 }
 
 }  // namespace tutti

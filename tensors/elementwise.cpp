@@ -28,7 +28,9 @@ size_t padded(size_t bytes) { return (bytes + kVectorBytes - 1) / kVectorBytes *
 char* bytes_of(const at::Tensor& tensor) { return static_cast<char*>(tensor.mutable_data_ptr()); }
 
 // All bytes of a tensor without gaps.
-at::Tensor as_bytes(const at::Tensor& tensor) { return tensor.as_strided({tensor.numel()}, {1}).view(at::kByte); }
+at::Tensor as_bytes(const at::Tensor& tensor) {
+  return tensor.as_strided({tensor.numel()}, {1}).view(at::kByte);
+}
 
 void copy_bytes(const at::Tensor& to, size_t to_begin, const at::Tensor& from, size_t from_begin,
                 size_t count) {
@@ -71,9 +73,8 @@ Elementwise::Elementwise(size_t lists, const std::vector<at::Tensor>& tensors) {
   }
   capacity_ = std::min(capacity_, kMostScratchBytes);
   for (size_t l = 0; l < lists; ++l)
-    scratch_.push_back(
-        at::zeros({static_cast<int64_t>(capacity_)},
-                  tensors.empty() ? at::kByte : tensors.front().options().dtype(at::kByte)));
+    scratch_.push_back(at::zeros({static_cast<int64_t>(capacity_)},
+                                 tensors.empty() ? at::kByte : tensors.front().options().dtype(at::kByte)));
 }
 
 void Elementwise::run(Lists lists, const Kernel& kernel, const Alike& alike) {

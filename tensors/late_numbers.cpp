@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "tensors/stream_order.h"
+#include "tensors/device.h"
 
 namespace tutti {
 namespace {

@@ -85,4 +85,8 @@ struct SampleSpec {
 // "[1, 8, 8]"
 std::string shape_text(at::IntArrayRef shape);
 
+// For the error that samples lack `array`: "; it has ...", and how a recipe would give the arrays of an HDF5
+// file the names that models read. Of two arrays, the one with a number a sample is the target.
+std::string naming_hint(const SampleSpec& samples, const std::string& array);
+
 }  // namespace tutti

@@ -190,10 +190,11 @@ void Microbatches::train_part(const Batch& whole, int64_t first, int64_t part, i
     mark_(TraceKind::kBackward, microbatch);
     engine_.run_event(Event::kBeforeBackward);
     mine.loss_weight += weight;
-    numbers_.add(state_.loss, [&mine, weight](std::span<const double> loss) {  // listeners may have changed it
-      if (!std::isfinite(loss[0])) mine.non_finite = 1;
-      mine.loss_sum += loss[0] * weight;
-    });
+    numbers_.add(state_.loss,
+                 [&mine, weight](std::span<const double> loss) {  // listeners may have changed it
+                   if (!std::isfinite(loss[0])) mine.non_finite = 1;
+                   mine.loss_sum += loss[0] * weight;
+                 });
     if (!engine_.listens()) state_.outputs = {};  // no listener uses them any more
     const at::Tensor root = wide(state_.loss);
     root.backward(at::full_like(root, weight * state_.loss_scale));

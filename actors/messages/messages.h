@@ -16,7 +16,7 @@
 #include "data/transforms/transform.h"
 #include "io/checkpoint/checkpoint.h"
 #include "runtime/error.h"
-#include "tensors/stream_order.h"
+#include "tensors/device.h"
 #include "tensors/tree.h"
 #include "training/loggers/logger_destination.h"
 

@@ -21,7 +21,8 @@ int64_t scaled(int64_t size, double scale) { return static_cast<int64_t>(static_
 
 // Torch's nearest source indices: float32 arithmetic, with the inverse of the scale as given.
 at::Tensor nearest(int64_t size, double scale, const at::Tensor& images) {
-  const at::Tensor places = at::arange(scaled(size, scale), at::TensorOptions(images.device()).dtype(at::kFloat));
+  const at::Tensor places =
+      at::arange(scaled(size, scale), at::TensorOptions(images.device()).dtype(at::kFloat));
   return places.mul(1.0 / scale).floor_().clamp_max_(size - 1).to(at::kLong);
 }
 
@@ -31,8 +32,7 @@ constexpr int64_t kWideRow = 64;
 at::Tensor resized(const at::Tensor& images, double scale) {
   if (images.dim() == 4 && images.is_floating_point() && scaled(images.size(-1), scale) > kWideRow)
     return at::upsample_nearest2d(images, at::OptionalIntArrayRef(), std::vector<double>{scale, scale});
-  return pixels_at(images, nearest(images.size(-2), scale, images),
-                   nearest(images.size(-1), scale, images));
+  return pixels_at(images, nearest(images.size(-2), scale, images), nearest(images.size(-1), scale, images));
 }
 
 at::Tensor cropped(const at::Tensor& images, double scale, int64_t top, int64_t left) {

@@ -80,7 +80,8 @@ at::Tensor standardized(const at::Tensor& weight) {
 }
 
 int apply_weight_standardization(Layer& model, int64_t n_last_layers_ignore, const TensorTree& example) {
-  const auto order = example.empty() ? registered(model) : Traced(model, device_of(example)).called_by(example);
+  const auto order =
+      example.empty() ? registered(model) : Traced(model, device_of(example)).called_by(example);
   const auto kept = std::min(n_last_layers_ignore, static_cast<int64_t>(order.size()));
   int changed = 0;
   for (Convolution* one : std::vector(order.begin(), order.end() - kept)) {

@@ -27,7 +27,7 @@ extern "C" void tutti_device_limit_memory(int device, int64_t bytes) {
   c10::cuda::CUDACachingAllocator::setMemoryFraction(fraction, index);
 }
 
-// libtorch's allocator tells of allocations only when they are made.
+// libtorch's allocator reports allocations only when they are made.
 extern "C" bool tutti_device_watch_memory(void (*)(int, std::size_t)) { return false; }
 
 extern "C" tutti::Group* tutti_device_make_group(tutti::Group* control) {

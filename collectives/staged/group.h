@@ -49,9 +49,9 @@ class StagedGroup final : public Group {
   int64_t moves_ = 0;
 };
 
-// The groups of a rank on a device: what is summed and gathered there goes through staged groups; kWorld stays
-// the host's, for what ranks tell each other. `make`: see make_groups. Groups of the CPU are returned as they
-// are.
+// The groups of a rank on a device: what is summed and gathered there goes through staged groups; kWorld
+// stays the host's, for what ranks report to each other. `make`: see make_groups. Groups of the CPU are
+// returned as they are.
 Groups stage_groups(Groups groups, const Device& device, const MakeGroup& make);
 
 }  // namespace tutti

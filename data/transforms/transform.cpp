@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "tensors/naming_hint.h"
+#include "tensors/tree.h"
 
 namespace tutti {
 namespace {

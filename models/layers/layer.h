@@ -241,9 +241,9 @@ class EvaluationMode {
 // they have one. `build` of training/trainee.h calls this before the first surgery.
 void note_names(Layer& root);
 
-// Allocates every meta tensor on the device, with the same strides, and initialises it, on the CPU, with a generator keyed by
-// (seed, name before surgery, or else the dotted name): the values do not depend on the rest of the model.
-// Trained parameters get requires_grad.
+// Allocates every meta tensor on the device, with the same strides, and initialises it, on the CPU, with a
+// generator keyed by (seed, name before surgery, or else the dotted name): the values do not depend on the
+// rest of the model. Trained parameters get requires_grad.
 void materialise(Layer& root, uint64_t seed, const Device& device = {});
 // The same, but parameters stay on the meta device: InitialValues gives them one at a time.
 void materialise_buffers(Layer& root, uint64_t seed, const Device& device = {});

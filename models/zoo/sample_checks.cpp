@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "tensors/naming_hint.h"
+#include "tensors/tree.h"
 
 namespace tutti {
 namespace {
