@@ -130,12 +130,11 @@ void open_devices(Job& job) {
 }
 
 void require_deterministic_reduction(const Job& job) {
-  if (!job.settings.train.deterministic_mode || job.settings.collectives.reduction != Reduction::kNative)
-    return;
+  const RunSettings& settings = job.settings;
+  if (!settings.train.deterministic_mode || settings.collectives.reduction != Reduction::kNative) return;
+  const Setting& mode = job.recipe.at("train").at("deterministic_mode");
   const Setting& reduction = job.recipe.at("collectives").at("reduction");
-  job.recipe.at("train")
-      .at("deterministic_mode")
-      .fail("contradicts " + reduction.path + " = " + reduction.toml() + " (" + reduction.position.text() +
+  mode.fail("contradicts " + reduction.path + " = " + reduction.toml() + " (" + reduction.position.text() +
             "), whose sums may differ between runs; expected false, or reduction = \"ordered\"");
 }
 
@@ -156,11 +155,9 @@ void choose_seed(Job& job, uint64_t fresh) {
   job.seed = static_cast<uint64_t>(seed.integer());
 }
 
-constexpr const char* kProgramKind = "program";
-
 // True if the program has the component. Throws UserError if the recipe names another.
 bool is_from_program(const Setting& section, bool has) {
-  if (has && section.at("kind").text() != kProgramKind)
+  if (has && section.at("kind").text() != "program")
     section.at("kind").fail(
         "the program brings its own, and the recipe names another; keep one of the two "
         "(kind = \"program\" is the program's)");
