@@ -36,6 +36,12 @@ int64_t draw_token(const at::Tensor& scores, const GenerationOptions& options, d
   return tokens[sample_index(kept, uniform * kept[-1].item<double>())].item<int64_t>();
 }
 
+// A model without parameters is on the CPU.
+Device device_of(Model& model) {
+  const auto all = parameters(model);
+  return all.empty() ? Device() : Device{all.front().parameter->tensor.device()};
+}
+
 int64_t context_length(const Tokens& row, int64_t window) {
   return std::min<int64_t>(window, std::ssize(row));
 }
@@ -62,7 +68,7 @@ std::vector<Tokens> generate_causally(Model& model, int64_t window, const std::v
                                       const GenerationOptions& options) {
   const at::NoGradGuard no_grad;
   const EvaluationMode evaluating(model);
-  const Device device{parameters(model).front().parameter->tensor.device()};
+  const Device device = device_of(model);
   std::vector<Tokens> rows;
   for (const Prompt& prompt : prompts) {
     TUTTI_ASSERT(!prompt.tokens.empty(), "a prompt of no tokens");

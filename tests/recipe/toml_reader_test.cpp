@@ -226,7 +226,7 @@ const BadInput kBadInputs[] = {
      "digits.toml:19: [train]: max_duration is missing (how long to train: a time in iter, ep, ba, sp, tok, "
      "sec)"},
     {"UnknownDevice", with_more("[device]\nkind = \"fridge\"\n"),
-     "digits.toml:22: device.kind = \"fridge\": unknown device; expected one of auto, cpu"},
+     "digits.toml:22: device.kind = \"fridge\": unknown device; expected one of auto, cpu, gpu, cuda, test"},
     {"EmptyFile", "",
      "digits.toml: [model]: the section is missing; it needs kind (one of " +
          joined(model_catalog().kinds()) + ")"},
