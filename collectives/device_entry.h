@@ -3,7 +3,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "collectives/group.h"
+namespace tutti {
+class Group;
+}
 
 // The functions that a library for a kind of device exports: libtutti_cuda.so, and the tests' own device.
 extern "C" {

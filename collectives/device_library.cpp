@@ -56,28 +56,32 @@ DeviceLibrary::DeviceLibrary(const std::string& path) : path_(path) {
     throw UserError(std::string("no such device can be used: ") + dlerror() +
                     " (built with -DTUTTI_CUDA=OFF, or without nvcc?)");
   }
-  const std::string theirs = symbol<const char*()>("tutti_device_build_stamp")();
+  const std::string theirs = symbol<decltype(tutti_device_build_stamp)>("tutti_device_build_stamp")();
   const std::string ours = build_stamp(theirs);
   if (theirs != ours) throw UserError(path_ + " is of another build: '" + theirs + "', not '" + ours + "'");
 }
 
-int DeviceLibrary::device_count() const { return symbol<int()>("tutti_device_count")(); }
+int DeviceLibrary::device_count() const {
+  return symbol<decltype(tutti_device_count)>("tutti_device_count")();
+}
 
 Device DeviceLibrary::device(int rank, int memory_slot) const {
   const int count = device_count();
   if (count == 0) throw UserError("no GPU can be used: the driver shows none");
   const char* options = std::getenv("TUTTI_TEST_DEVICE");
-  symbol<void(const char*)>("tutti_device_start")(options ? options : "");
-  const bool is_watched =
-      symbol<bool(void (*)(int, std::size_t))>("tutti_device_watch_memory")(&Meter::before_device_allocation);
-  if (!is_watched) Meter::limit_devices_by(symbol<void(int, int64_t)>("tutti_device_limit_memory"));
-  const auto type = static_cast<c10::DeviceType>(symbol<int()>("tutti_device_type")());
+  symbol<decltype(tutti_device_start)>("tutti_device_start")(options ? options : "");
+  const bool is_watched = symbol<decltype(tutti_device_watch_memory)>("tutti_device_watch_memory")(
+      &Meter::before_device_allocation);
+  if (!is_watched)
+    Meter::limit_devices_by(symbol<decltype(tutti_device_limit_memory)>("tutti_device_limit_memory"));
+  const auto type = static_cast<c10::DeviceType>(symbol<decltype(tutti_device_type)>("tutti_device_type")());
   const c10::Device where(type, static_cast<c10::DeviceIndex>(rank % count));
-  return {where, memory_slot, symbol<const char*(int)>("tutti_device_name")(where.index())};
+  return {where, memory_slot, symbol<decltype(tutti_device_name)>("tutti_device_name")(where.index())};
 }
 
 std::unique_ptr<Group> DeviceLibrary::make_group(Group& control) const {
-  return std::unique_ptr<Group>(symbol<Group*(Group*)>("tutti_device_make_group")(&control));
+  return std::unique_ptr<Group>(
+      symbol<decltype(tutti_device_make_group)>("tutti_device_make_group")(&control));
 }
 
 template <class Function>

@@ -17,6 +17,11 @@ c10::Stream current_stream(c10::Device where) {
 
 }  // namespace
 
+Device Device::of(const Batch& batch) {
+  const auto leaves = batch.leaves();
+  return leaves.empty() ? Device() : Device{leaves.front().second.device()};
+}
+
 Batch Device::take(const Batch& batch) const {
   if (is_cpu()) return batch;
   return batch.map([this](const at::Tensor& leaf) { return take(leaf); });
@@ -71,9 +76,10 @@ BatchCopy copy_to_device(const Batch& batch, const Device& device) {
 }
 
 Batch arrived(const BatchCopy& copy) {
+  if (!copy.copied) return copy.batch;
   copy.copied.wait();
   for (const auto& [name, leaf] : copy.batch.leaves())
-    if (!leaf.is_cpu()) at::Tensor(leaf).record_stream(current_stream(leaf.device()));
+    at::Tensor(leaf).record_stream(current_stream(leaf.device()));
   return copy.batch;
 }
 

@@ -23,6 +23,9 @@ struct Device {
   int memory_slot = 0;  // of the meter, which counts the rank's memory
   std::string name;     // "NVIDIA H100 80GB HBM3"; "" = CPU
 
+  // Of the arrays of a batch, without slot and name; the CPU if it has none.
+  static Device of(const Batch& batch);
+
   bool is_cpu() const { return where.is_cpu(); }
 
   // Of new tensors on this device.
@@ -56,6 +59,8 @@ class StreamOrder {
 
   // Later work of this thread's current stream begins when that work is over. The host does not wait.
   void wait() const;
+  // False if there is nothing that anybody could wait for.
+  explicit operator bool() const { return event_ != nullptr; }
   // True if that work is over. Never blocks.
   bool over() const;
   // Blocks the host until it is over.

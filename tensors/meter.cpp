@@ -44,7 +44,7 @@ struct Account {
   std::atomic<int64_t> asked{0};         // allocations in scopes
   std::atomic<int64_t> next_failure{0};  // the value of `asked` that fails; 0 = none
   std::mutex failures_mutex;
-  std::vector<int64_t> failures;  // descending
+  std::vector<int64_t> failures;      // descending
   std::optional<c10::Device> device;  // whose memory is counted; none: the CPU
 
   void add(int64_t bytes) {
@@ -378,11 +378,10 @@ int64_t Meter::failures_left(int rank) { return account(rank).failures_left(); }
 MemoryScope::MemoryScope(int rank) : rank_(rank), outer_(std::exchange(current_scope, this)) {
   TUTTI_ASSERT(rank >= 0 && rank < Meter::kMaxRanks, std::to_string(rank));
   first_ = account(rank).asked;
+  on_device_ = account(rank).device.has_value();
 }
 
 MemoryScope::~MemoryScope() { current_scope = outer_; }
-
-bool MemoryScope::on_device() const { return account(rank_).device.has_value(); }
 
 void MemoryScope::check(int64_t bytes) {
   Account& mine = account(rank_);

@@ -113,7 +113,7 @@ class MemoryScope {
   const std::optional<FailedAllocation>& failure() const { return failure_; }
 
   // True if the memory of a device is limited, and not the CPU's.
-  bool on_device() const;
+  bool on_device() const { return on_device_; }
 
   // For the allocators. `check` throws if `bytes` more exceed the budget; `note_failure` sets `failure()`.
   void check(int64_t bytes);
@@ -121,6 +121,7 @@ class MemoryScope {
 
  private:
   int rank_;
+  bool on_device_;
   MemoryScope* outer_;
   int64_t first_ = 0;
   std::optional<FailedAllocation> failure_;

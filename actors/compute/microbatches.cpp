@@ -43,7 +43,7 @@ void Microbatches::set_count(int count) {
 
 void Microbatches::begin_attempt(const Batch& batch, int64_t first_sample, const Batch& on_host) {
   batch_ = batch;
-  host_ = HostCopies(batch, on_host);
+  if (!state_.device.is_cpu()) host_ = HostCopies(batch, on_host);
   first_sample_ = first_sample;
   passes_ = 0;
 }
@@ -220,7 +220,11 @@ double Microbatches::forward() {
   return weight;
 }
 
-double Microbatches::loss_weight() const { return state_.model->loss_weight(host_.of(state_.batch)); }
+double Microbatches::loss_weight() const {
+  const Model& model = *state_.model;
+  if (state_.device.is_cpu()) return model.loss_weight(state_.batch);
+  return model.loss_weight(host_.of(state_.batch));
+}
 
 void Microbatches::store_statistics(int microbatch, at::Tensor& to) {
   rows_.add(found_, to, microbatch, numbers_);

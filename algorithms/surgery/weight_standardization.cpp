@@ -27,8 +27,6 @@ std::vector<Convolution*> registered(Layer& model) {
   return found;
 }
 
-Device device_of(const TensorTree& example) { return {example.leaves().front().second.device()}; }
-
 // A model in which nothing is computed but which layer follows on which: convolutions note that they are
 // called. The end restores the model.
 class Traced {
@@ -81,7 +79,7 @@ at::Tensor standardized(const at::Tensor& weight) {
 
 int apply_weight_standardization(Layer& model, int64_t n_last_layers_ignore, const TensorTree& example) {
   const auto order =
-      example.empty() ? registered(model) : Traced(model, device_of(example)).called_by(example);
+      example.empty() ? registered(model) : Traced(model, Device::of(example)).called_by(example);
   const auto kept = std::min(n_last_layers_ignore, static_cast<int64_t>(order.size()));
   int changed = 0;
   for (Convolution* one : std::vector(order.begin(), order.end() - kept)) {

@@ -14,11 +14,6 @@
 namespace tutti {
 namespace {
 
-Device device_of(const TensorTree& input) {
-  const auto leaves = input.leaves();
-  return leaves.empty() ? Device() : Device{leaves.front().second.device()};
-}
-
 // Ends the second call: all tensors are there.
 struct AllAreThere {};
 
@@ -31,7 +26,7 @@ class RepeatableCall : public std::enable_shared_from_this<RepeatableCall> {
         input_(input),
         next_(next),
         context_(slot.layer().context()),
-        device_(device_of(input)),
+        device_(Device::of(input)),
         autocast_(AutocastScope::current(device_)),
         generator_(default_generator_state()) {
     for (const auto& [leaf, tensor] : input.leaves()) versions_.push_back(tensor._version());

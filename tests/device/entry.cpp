@@ -4,6 +4,7 @@
 #include <sstream>
 #include <string>
 
+#include "collectives/device_entry.h"
 #include "tests/device/state.h"
 #include "tests/device/streams.h"
 
@@ -84,7 +85,4 @@ bool tutti_device_watch_memory(void (*before)(int, std::size_t)) {
   return true;
 }
 void tutti_device_start(const char* options) { start(options); }
-void* tutti_device_clock() { return new HostClock(clock_of_this_thread()); }
-void tutti_device_join(void* snapshot) { join_this_thread(*static_cast<HostClock*>(snapshot)); }
-void tutti_device_forget(void* snapshot) { delete static_cast<HostClock*>(snapshot); }
 }

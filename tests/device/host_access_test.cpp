@@ -2,6 +2,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "collectives/device_entry.h"
 #include "tests/device/streams_for_tests.h"
 
 namespace tutti::test_device {

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "collectives/device_entry.h"
 #include "tests/device/nets.h"
 #include "tests/device/streams_for_tests.h"
 

@@ -149,13 +149,12 @@ TEST_P(TwoStreams, WaitOfAThreadCountsForAnotherOnlyThroughAJoin) {
 
 TEST_P(TwoStreams, SnapshotsCarryTheClock) {
   on(one, [&] { a.fill_(3); });
-  void* snapshot = nullptr;
+  HostClock snapshot;
   on_a_thread([&] {
     guard().synchronizeStream(one);
-    snapshot = tutti_device_clock();
+    snapshot = clock_of_this_thread();
   });
-  tutti_device_join(snapshot);
-  tutti_device_forget(snapshot);
+  join_this_thread(snapshot);
   on(two, [&] { b.copy_(a); });
 }
 

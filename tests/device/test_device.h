@@ -37,6 +37,11 @@
 // random numbers, run at once, with all that is ordered before them. An error of a late kernel is thrown by a
 // later wait.
 //
+// A program opens the library by collectives/device_entry.h. Options of tutti_device_start are a list,
+// separated by commas, of "late" (late mode) and "report": each finding goes to stderr at once, a summary
+// when the process exits (but not by _exit). A host access to device memory is named on stderr before the
+// process dies of it. Later calls only set the mode.
+//
 // All functions may be called from any thread; set_autocast() only while no other thread runs operators.
 namespace tutti::test_device {
 
@@ -115,33 +120,3 @@ enum class AutocastPolicy { kCpu, kCuda };
 void set_autocast(AutocastPolicy policy);
 
 }  // namespace tutti::test_device
-
-// What the library exports to a program that opens it.
-extern "C" {
-
-// Number of devices.
-int tutti_device_count();
-
-// Their c10::DeviceType.
-int tutti_device_type();
-
-// "test device".
-const char* tutti_device_name(int device);
-
-// watch_memory().
-bool tutti_device_watch_memory(void (*before)(int device, std::size_t bytes));
-
-// set_budget().
-void tutti_device_limit_memory(int device, int64_t bytes);
-
-// Installs the test device. `options`: a list, separated by commas, of "late" (late mode) and "report": each
-// finding goes to stderr at once, a summary when the process exits (but not by _exit). A host access to
-// device memory is named on stderr before the process dies of it. Later calls only set the mode.
-void tutti_device_start(const char* options);
-
-// Snapshots of the calling thread's clock, for messages between threads: tutti_device_clock() makes one,
-// which the caller owns and tutti_device_forget() frees; tutti_device_join() is join_this_thread().
-void* tutti_device_clock();
-void tutti_device_join(void* snapshot);
-void tutti_device_forget(void* snapshot);
-}

@@ -79,23 +79,6 @@ TEST_F(CheckpointedLayersTest, UnitsWithinThemAreAnError) {
 
 const std::string kCheckpointed = "activation_checkpointing = true\n";
 
-const std::string kAdamW = R"([optimizer]
-kind = 'adamw'
-lr = 0.01
-[[algorithms]]
-kind = 'gradient_clipping'
-clipping_type = 'norm'
-clipping_threshold = 0.5
-[train]
-)";
-
-const std::string kText = R"([data.train]
-kind = 'bytes'
-path = ')" TUTTI_SOURCE_DIR R"(/examples/data/king_james.txt'
-sequence_length = 8
-batch_size = 12
-)";
-
 const std::string kGptWithDropout = R"(seed = 5
 [model]
 kind = 'gpt'
@@ -105,13 +88,13 @@ n_embd = 12
 n_layer = 3
 n_head = 3
 dropout = 0.2
-)" + kText + R"([data.eval]
+)" + kTextData + R"([data.eval]
 kind = 'bytes'
 path = ')" TUTTI_SOURCE_DIR R"(/examples/data/king_james.txt'
 sequence_length = 8
 batch_size = 12
 subset_num_batches = 2
-)" + kAdamW + "eval_interval = '3ba'\n";
+)" + kClippedAdamW + "eval_interval = '3ba'\n";
 
 const std::string kBert = R"(seed = 5
 [model]
@@ -122,8 +105,8 @@ num_hidden_layers = 3
 num_attention_heads = 2
 intermediate_size = 16
 max_position_embeddings = 8
-)" + kText + "transforms = [{kind = 'mask_tokens', mask_token_id = 0, vocab_size = 256}]\n" +
-                          kAdamW;
+)" + kTextData + "transforms = [{kind = 'mask_tokens', mask_token_id = 0, vocab_size = 256}]\n" +
+                          kClippedAdamW;
 
 const std::string kResnetOfCifar = R"(seed = 5
 [model]
@@ -134,9 +117,7 @@ kind = 'synthetic'
 samples = 48
 batch_size = 8
 shape = [3, 8, 8]
-)" + kAdamW;
-
-std::string of_steps(int count) { return "max_duration = '" + std::to_string(count) + "ba'\n"; }
+)" + kClippedAdamW;
 
 ShardedRun result_of(const std::string& recipe, const Sharded& sharded) {
   const Scratch folder;
@@ -156,22 +137,22 @@ const std::vector<Sharded> kEveryStrategy{{"none", 1},      {"none", 2}, {"optim
                                           {"gradients", 2}, {"full", 2}, {"hybrid", 4, "shard_size = 2\n"}};
 
 TEST(CheckpointedRuns, HaveTheBitsOfOthers) {
-  for (const Sharded& sharded : kEveryStrategy) expect_same_bits(kGptWithDropout + of_steps(6), sharded);
-  expect_same_bits(kBert + of_steps(4), {"full", 4});
-  expect_same_bits(kResnetOfCifar + of_steps(3), {"none", 1});
-  expect_same_bits(kResnetOfCifar + of_steps(3), {"full", 2});
+  for (const Sharded& sharded : kEveryStrategy) expect_same_bits(kGptWithDropout + steps(6), sharded);
+  expect_same_bits(kBert + steps(4), {"full", 4});
+  expect_same_bits(kResnetOfCifar + steps(3), {"none", 1});
+  expect_same_bits(kResnetOfCifar + steps(3), {"full", 2});
   if (!is_nightly()) return;
   for (const Sharded& sharded : kEveryStrategy)
     for (const std::string& recipe : {kGptWithDropout, kBert, kResnetOfCifar})
-      expect_same_bits(recipe + of_steps(20), sharded);
+      expect_same_bits(recipe + steps(20), sharded);
 }
 
 TEST(CheckpointedRuns, HaveThemWhicheverLayersTheyAre) {
   for (const char* how : {"2", "['GptMlp', '*.ln_f', 'transformer.wte']"})
     for (const Sharded& sharded : {Sharded{"gradients", 2}, Sharded{"full", 3}})
-      expect_same_bits(kGptWithDropout + of_steps(4), sharded,
+      expect_same_bits(kGptWithDropout + steps(4), sharded,
                        "activation_checkpointing = " + std::string(how) + '\n');
-  expect_same_bits(kGptWithDropout + of_steps(4), {"optimizer", 2},
+  expect_same_bits(kGptWithDropout + steps(4), {"optimizer", 2},
                    "activation_checkpointing = ['transformer']\n");
 }
 
@@ -184,12 +165,12 @@ TEST(CheckpointedRuns, HaveThemWithMicrobatchesAutocastAndPasses) {
   const std::string deep =
       "[[algorithms]]\nkind = 'ghost_batchnorm'\nghost_batch_size = 2\n"
       "[[algorithms]]\nkind = 'stochastic_depth'\ntarget_layer_name = 'BasicBlock'\n";
-  expect_same_bits(kGptWithDropout + of_steps(4) + "grad_accum = 3\n" + watched, {"full", 2});
-  expect_same_bits(kGptWithDropout + of_steps(4) + "precision = 'amp_bf16'\n", {"full", 2});
-  expect_same_bits(kGptWithDropout + of_steps(4) + "precision = 'amp_fp16'\n" + sam, {"none", 2});
-  expect_same_bits(kGptWithDropout + of_steps(4) + sam + selective, {"full", 2, "prefetch = false\n"});
-  expect_same_bits(kGptWithDropout + of_steps(4) + gyro, {"full", 2, "reshard_after_forward = false\n"});
-  expect_same_bits(kResnetOfCifar + of_steps(4) + deep, {"full", 2});
+  expect_same_bits(kGptWithDropout + steps(4) + "grad_accum = 3\n" + watched, {"full", 2});
+  expect_same_bits(kGptWithDropout + steps(4) + "precision = 'amp_bf16'\n", {"full", 2});
+  expect_same_bits(kGptWithDropout + steps(4) + "precision = 'amp_fp16'\n" + sam, {"none", 2});
+  expect_same_bits(kGptWithDropout + steps(4) + sam + selective, {"full", 2, "prefetch = false\n"});
+  expect_same_bits(kGptWithDropout + steps(4) + gyro, {"full", 2, "reshard_after_forward = false\n"});
+  expect_same_bits(kResnetOfCifar + steps(4) + deep, {"full", 2});
 }
 
 TEST(CheckpointedRuns, ResumeWithTheSameBits) {
@@ -198,16 +179,16 @@ TEST(CheckpointedRuns, ResumeWithTheSameBits) {
     Sharded sharded = plain;
     sharded.more = kCheckpointed;
     const Scratch folder;
-    ShardedJob{kGptWithDropout + of_steps(3) + saved, folder.path()}.run(sharded);
+    ShardedJob{kGptWithDropout + steps(3) + saved, folder.path()}.run(sharded);
     const ShardedRun resumed =
-        ShardedJob{kGptWithDropout + of_steps(6) + saved, folder.path(), "auto"}.run(sharded);
-    EXPECT_EQ(resumed.digest, result_of(kGptWithDropout + of_steps(6), plain).digest) << sharded.text();
+        ShardedJob{kGptWithDropout + steps(6) + saved, folder.path(), "auto"}.run(sharded);
+    EXPECT_EQ(resumed.digest, result_of(kGptWithDropout + steps(6), plain).digest) << sharded.text();
   }
 }
 
 TEST(CheckpointedRuns, NameLayersThatTheModelHasNot) {
   const std::string why = message_of<std::exception>([] {
-    result_of(kBert + of_steps(1), {"full", 2, "activation_checkpointing = ['BertLayr']\n"});
+    result_of(kBert + steps(1), {"full", 2, "activation_checkpointing = ['BertLayr']\n"});
   });
   EXPECT_THAT(why, AllOf(HasSubstr("sharding.activation_checkpointing"), HasSubstr("'BertLayr'")));
 }
@@ -225,7 +206,7 @@ TEST(CheckpointedRuns, HoldAThirdOfTheActivations) {
     replace("batch_size = 12", "batch_size = 8");
   }
   replace("eval_interval = '3ba'", "eval_interval = '0ba'");
-  recipe += of_steps(1);
+  recipe += steps(1);
   for (const Sharded& plain : {Sharded{"none", 1}, Sharded{"full", 2}}) {
     Sharded sharded = plain;
     sharded.more = kCheckpointed;

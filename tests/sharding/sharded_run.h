@@ -8,6 +8,46 @@
 
 namespace tutti {
 
+// Parts of recipes for small models; [train] is the last section.
+inline const std::string kTextData = R"([data.train]
+kind = 'bytes'
+path = ')" TUTTI_SOURCE_DIR R"(/examples/data/king_james.txt'
+sequence_length = 8
+batch_size = 12
+)";
+inline const std::string kClippedAdamW = R"([optimizer]
+kind = 'adamw'
+lr = 0.01
+[[algorithms]]
+kind = 'gradient_clipping'
+clipping_type = 'norm'
+clipping_threshold = 0.5
+[train]
+)";
+inline const std::string kSyntheticMlp = R"(seed = 5
+[model]
+kind = 'mlp'
+hidden = [33, 17]
+[data.train]
+kind = 'synthetic'
+samples = 100
+batch_size = 20
+shape = [12]
+[data.eval]
+kind = 'synthetic'
+samples = 30
+batch_size = 12
+shape = [12]
+[optimizer]
+kind = 'adamw'
+lr = 0.01
+[collectives]
+bucket_mb = 0.002
+[train]
+)";
+// A key of [train].
+inline std::string steps(int count) { return "max_duration = '" + std::to_string(count) + "ba'\n"; }
+
 // A strategy of [sharding] for a number of ranks, with other keys of the section.
 struct Sharded {
   std::string strategy = "none";

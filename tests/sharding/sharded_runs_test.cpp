@@ -14,38 +14,7 @@
 namespace tutti {
 namespace {
 
-const std::string kMlp = R"(seed = 5
-[model]
-kind = 'mlp'
-hidden = [33, 17]
-[data.train]
-kind = 'synthetic'
-samples = 100
-batch_size = 20
-shape = [12]
-[data.eval]
-kind = 'synthetic'
-samples = 30
-batch_size = 12
-shape = [12]
-[optimizer]
-kind = 'adamw'
-lr = 0.01
-[collectives]
-bucket_mb = 0.002
-[train]
-eval_interval = '20ba'
-)";
-
-const std::string kClippedAdamW = R"([optimizer]
-kind = 'adamw'
-lr = 0.01
-[[algorithms]]
-kind = 'gradient_clipping'
-clipping_type = 'norm'
-clipping_threshold = 0.5
-[train]
-)";
+const std::string kEvaluatedMlp = kSyntheticMlp + "eval_interval = '20ba'\n";
 
 // Of more tokens than bytes, so that no text is written at the end: 400 passes of the model.
 const std::string kGpt = R"(seed = 5
@@ -56,12 +25,7 @@ n_positions = 8
 n_embd = 12
 n_layer = 3
 n_head = 3
-[data.train]
-kind = 'bytes'
-path = ')" TUTTI_SOURCE_DIR R"(/examples/data/king_james.txt'
-sequence_length = 8
-batch_size = 12
-)" + kClippedAdamW;
+)" + kTextData + kClippedAdamW;
 
 const std::string kResnet = R"(seed = 5
 [model]
@@ -75,8 +39,6 @@ shape = [3, 8, 8]
 )" + kClippedAdamW;
 
 const std::string kSam = "[[algorithms]]\nkind = 'sam'\ninterval = 2\n";
-
-std::string steps(int count) { return "max_duration = '" + std::to_string(count) + "ba'\n"; }
 
 const std::vector<Sharded> kOnTwo{{"optimizer"}, {"gradients"}, {"full"}};
 
@@ -119,7 +81,7 @@ void expect_bits_of_none(const std::string& recipe, std::vector<Sharded> all) {
 
 TEST(ShardedRuns, HaveTheBitsOfUnshardedOnes) {
   for (const int ranks : {2, 3, 4}) {
-    expect_bits_of_none(kMlp + steps(50), strategies(ranks));
+    expect_bits_of_none(kEvaluatedMlp + steps(50), strategies(ranks));
     expect_bits_of_none(kGpt + steps(50), strategies(ranks));
   }
 }
@@ -133,8 +95,8 @@ TEST(ShardedRuns, OfConvolutionsHaveThemToo) {
 }
 
 TEST(ShardedRuns, HaveThemInCopiesOfSeveralSizes) {
-  expect_bits_of_none(kMlp + steps(20), {{"hybrid", 6, "shard_size = 2\n"}, {"full", 6}});
-  expect_bits_of_none(kMlp + steps(20),
+  expect_bits_of_none(kEvaluatedMlp + steps(20), {{"hybrid", 6, "shard_size = 2\n"}, {"full", 6}});
+  expect_bits_of_none(kEvaluatedMlp + steps(20),
                       {{"hybrid", 8, "shard_size = 2\n"}, {"hybrid", 8, "shard_size = 4\n"}, {"full", 8}});
 }
 
@@ -142,36 +104,37 @@ TEST(ShardedRuns, HaveThemUnderAutocast) {
   expect_bits_of_none(kGpt + steps(20) + "precision = 'amp_bf16'\n", kOnTwo);
   expect_bits_of_none(kGpt + steps(20) + "precision = 'amp_fp16'\n", {{"full", 3}});
   expect_bits_of_none(kResnet + steps(4) + "precision = 'amp_bf16'\n", {{"full", 2}});
-  expect_bits_of_none(kMlp + steps(20) + "precision = 'amp_bf16'\n" + kSam, {{"full", 2}});
+  expect_bits_of_none(kEvaluatedMlp + steps(20) + "precision = 'amp_bf16'\n" + kSam, {{"full", 2}});
   if (!is_nightly()) return;
-  for (const std::string& recipe : {kMlp, kGpt, kResnet})
+  for (const std::string& recipe : {kEvaluatedMlp, kGpt, kResnet})
     expect_bits_of_none(recipe + steps(50) + "precision = 'amp_bf16'\n", strategies(4));
 }
 
 TEST(ShardedRuns, HaveThemWithLowPrecisionSums) {
-  expect_bits_of_none(kMlp + steps(20) + "[precision]\nreduce_dtype = 'bf16'\n", kOnTwo);
+  expect_bits_of_none(kEvaluatedMlp + steps(20) + "[precision]\nreduce_dtype = 'bf16'\n", kOnTwo);
 }
 
 TEST(ShardedRuns, HaveThemWithExtraPassesAndForwards) {
-  expect_bits_of_none(kMlp + steps(20) + kSam, strategies(3));
-  expect_bits_of_none(
-      kMlp + steps(20) + "[[algorithms]]\nkind = 'selective_backprop'\nstart = 0.2\nend = 0.8\nkeep = 0.5\n",
-      strategies(3));
+  expect_bits_of_none(kEvaluatedMlp + steps(20) + kSam, strategies(3));
+  expect_bits_of_none(kEvaluatedMlp + steps(20) +
+                          "[[algorithms]]\nkind = 'selective_backprop'\nstart = 0.2\nend = 0.8\nkeep = 0.5\n",
+                      strategies(3));
 }
 
 // Their averages, which evaluations use in their place, continue.
 TEST(ShardedRuns, HaveThemWhileLayersAreFrozen) {
   const std::string frozen = "[[algorithms]]\nkind = 'layer_freezing'\nfreeze_start = 0.0\n";
   const std::string averaged = "[[algorithms]]\nkind = 'ema'\nhalf_life = '4ba'\n";
-  expect_bits_of_none(kMlp + steps(30) + frozen, strategies(3));
-  expect_bits_of_none(kMlp + steps(30) + "grad_accum = 2\n" + frozen, {{"optimizer", 4}});
-  std::string recipe = kMlp;
+  expect_bits_of_none(kEvaluatedMlp + steps(30) + frozen, strategies(3));
+  expect_bits_of_none(kEvaluatedMlp + steps(30) + "grad_accum = 2\n" + frozen, {{"optimizer", 4}});
+  std::string recipe = kEvaluatedMlp;
   recipe.replace(recipe.find("'20ba'"), 6, "'4ba'");
   expect_bits_of_none(recipe + steps(30) + averaged + frozen, strategies(4));
 }
 
 TEST(ShardedRuns, HaveThemWithAverages) {
-  expect_bits_of_none(kMlp + steps(30) + "[[algorithms]]\nkind = 'ema'\nhalf_life = '4ba'\n", strategies(3));
+  expect_bits_of_none(kEvaluatedMlp + steps(30) + "[[algorithms]]\nkind = 'ema'\nhalf_life = '4ba'\n",
+                      strategies(3));
 }
 
 TEST(ShardedRuns, HaveThemHoweverUnitsAreGathered) {
@@ -257,10 +220,10 @@ class WantsGradientsOfInputs final : public Algorithm {
 
 TEST(ShardedRuns, GoBackwardWhereNothingIsTrainedIfTheyMust) {
   const auto backward = [](const Sharded& sharded) {
-    return run_with(kMlp + steps(10), sharded, std::make_shared<WantsGradientsOfInputs>());
+    return run_with(kEvaluatedMlp + steps(10), sharded, std::make_shared<WantsGradientsOfInputs>());
   };
   const std::string none = backward({"none", 2}).digest;
-  EXPECT_NE(none, run(kMlp + steps(10), {"none", 2}).digest) << "nothing is frozen";
+  EXPECT_NE(none, run(kEvaluatedMlp + steps(10), {"none", 2}).digest) << "nothing is frozen";
   EXPECT_EQ(backward({"full", 2}).digest, none);
 }
 
@@ -319,7 +282,7 @@ TEST(ShardedRuns, NeedNoSamplesInEveryMicrobatch) {
 
 TEST(ShardedRuns, NeedNoSamplesOnEveryRank) {
   const std::string few = "[data.eval]\nkind = 'synthetic'\nsamples = 5\nbatch_size = 4\nshape = [12]\n";
-  std::string recipe = kMlp;
+  std::string recipe = kEvaluatedMlp;
   const auto from = recipe.find("[data.eval]"), to = recipe.find("[optimizer]");
   recipe.replace(from, to - from, few);
   expect_bits_of_none(recipe + steps(20), strategies(4));
@@ -348,7 +311,7 @@ TEST(ShardedRuns, ServeARankThatHasNoMemoryForAllAtOnce) {
   for (const Sharded& sharded : strategies(4)) {
     std::vector<int64_t> parts;
     const Scratch folder;
-    ShardedJob job{kMlp + steps(2), folder.path()};
+    ShardedJob job{kEvaluatedMlp + steps(2), folder.path()};
     job.prepare = [&](Job& of) {
       of.listeners = [&](int) {
         return Engine::Options{.callbacks = {std::make_shared<SamplesOfRankZero>(parts)}};
@@ -410,9 +373,10 @@ TEST(ShardedRuns, ResumeUnderAnotherStrategyOnOtherRanks) {
                               Sharded{"hybrid", 4, "shard_size = 2\n"}}) {
     const Scratch folder;
     const std::string begun = folder.path("begun"), same = folder.path("same"), other = folder.path("other");
-    ShardedJob{kMlp + steps(20) + checkpoints, begun}.run({"full", 4});
+    ShardedJob{kEvaluatedMlp + steps(20) + checkpoints, begun}.run({"full", 4});
     const auto goes_on = [&](const std::string& to, const Sharded& as) {
-      return ShardedJob{kMlp + steps(21) + checkpoints + "load_path = '" + begun + "'\n", to}.run(as);
+      return ShardedJob{kEvaluatedMlp + steps(21) + checkpoints + "load_path = '" + begun + "'\n", to}.run(
+          as);
     };
     const ShardedRun whole = goes_on(same, {"full", 4}), changed = goes_on(other, next);
     EXPECT_EQ(first_step(whole), 21) << next.text();

@@ -11,28 +11,7 @@
 
 namespace tutti {
 
-const std::string kSmallMlp = R"(seed = 5
-[model]
-kind = 'mlp'
-hidden = [33, 17]
-[data.train]
-kind = 'synthetic'
-samples = 100
-batch_size = 20
-shape = [12]
-[data.eval]
-kind = 'synthetic'
-samples = 30
-batch_size = 12
-shape = [12]
-[collectives]
-bucket_mb = 0.002
-[optimizer]
-kind = 'adamw'
-lr = 0.01
-[train]
-eval_interval = '3ba'
-)";
+const std::string kSmallMlp = kSyntheticMlp + "eval_interval = '3ba'\n";
 
 // Of more tokens than bytes, so that no text is written at the end: 400 passes of the model.
 const std::string kSmallGpt = R"(seed = 5
@@ -44,12 +23,7 @@ n_embd = 12
 n_layer = 2
 n_head = 3
 dropout = 0.1
-[data.train]
-kind = 'bytes'
-path = ')" TUTTI_SOURCE_DIR R"(/examples/data/king_james.txt'
-sequence_length = 8
-batch_size = 12
-[optimizer]
+)" + kTextData + R"([optimizer]
 kind = 'adamw'
 lr = 0.01
 [train]
@@ -77,8 +51,6 @@ momentum = 0.9
 [train]
 eval_interval = '3ba'
 )";
-
-std::string steps(int count) { return "max_duration = '" + std::to_string(count) + "ba'\n"; }
 
 std::string replaced(std::string text, const std::string& before, const std::string& after) {
   const std::size_t at = text.find(before);

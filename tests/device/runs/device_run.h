@@ -36,7 +36,6 @@ class DeviceRunTest : public testing::Test {
 
 // Recipes of small models. [train] is the last section.
 extern const std::string kSmallMlp, kSmallGpt, kSmallResnet;
-std::string steps(int count);
 
 // `text` with `before`, which occurs in it, replaced.
 std::string replaced(std::string text, const std::string& before, const std::string& after);
