@@ -2,7 +2,6 @@
 
 #include <ATen/record_function.h>
 #include <torch/csrc/autograd/profiler_kineto.h>
-#include <torch/csrc/profiler/kineto_shim.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -16,6 +15,11 @@
 #include "training/callbacks/factory.h"
 #include "training/callbacks/writers/file_names.h"
 #include "training/state.h"
+
+// Of torch/csrc/profiler/kineto_shim.h, which includes headers that no package has.
+namespace torch::autograd::profiler {
+TORCH_API void addMetadataJson(const std::string& key, const std::string& value);
+}
 
 namespace tutti {
 namespace {
