@@ -94,10 +94,6 @@ class Light:
     def peer_device(self):
         return "cuda" if self.is_gpu else "cpu"
 
-    def memory(self):
-        """Bytes of a device."""
-        return self.torch["memory"] if self.is_gpu else 4 << 30
-
     def add_row(self, row):
         print(row, flush=True)
         self.tables.append(row)

@@ -11,8 +11,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from first_light_runs import (AS_ONE_HOST_A_RANK, DIGITS, EXAMPLES, MPIRUN, NCCL_ON_ONE_GPU, RECIPES, ROOT, Failed,
-                              Open, execute, require_close)
+from first_light_runs import (AS_ONE_HOST_A_RANK, DIGITS, MPIRUN, NCCL_ON_ONE_GPU, RECIPES, ROOT, Failed, Open,
+                              Run, execute, require_close)
 
 sys.path.insert(0, str(ROOT / "bench"))
 import algorithms  # noqa: E402
@@ -157,10 +157,13 @@ def runs_out_of_memory(light):
     budget = survives(light, "budget", batch, f"device.memory_budget_mb={0.6 * peak:.0f}")
     by_hand = light.runner.train("by-hand", *WIDE, duration(2), batch, f"train.grad_accum={budget.grad_accum()}")
     light.runner.require_same_weights(budget, by_hand, "grad_accum found and set by hand")
-    samples = 1 << (light.memory() // WIDE_BYTES).bit_length()  # more than there is room for
+    said = f"budget {0.6 * peak:.0f} MB: grad_accum {budget.grad_accum()}, bits as by hand"
+    if not light.is_gpu:  # freed memory of the tests' device is reused for blocks of the same size only
+        return said
+    samples = 1 << (light.torch["memory"] // WIDE_BYTES).bit_length()  # more than there is room for
     real = survives(light, "real", f"data.train.device_batch_size={samples}", f"data.train.samples={2 * samples}")
-    return (f"budget {0.6 * peak:.0f} MB: grad_accum {budget.grad_accum()}, bits as by hand; {samples} samples of "
-            f"{WIDE_BYTES / 1e6:.1f} MB: grad_accum {real.grad_accum()}, peak {real.peak_mb():.0f} MB")
+    return (f"{said}; {samples} samples of {WIDE_BYTES / 1e6:.1f} MB: grad_accum {real.grad_accum()}, peak "
+            f"{real.peak_mb():.0f} MB")
 
 
 def joins_ranks(light):
@@ -181,31 +184,38 @@ def joins_ranks(light):
     if nccl.code != 0:
         raise Failed(f"{said}; NCCL: exit code {nccl.code}\n{nccl.end()}")
     # A sum of two numbers has one order.
-    summed = type(staged)(run, nccl)
-    light.runner.require_same_weights(staged, summed, "NCCL beside staged sums")
+    light.runner.require_same_weights(staged, Run(run, nccl), "NCCL beside staged sums")
     return f"{said}, and by NCCL ({nccl.seconds:.0f} s)"
 
 
-def goes_on_after_a_kill(light):
-    """8. kill -9 after the first checkpoint, then a resume."""
-    steps = light.steps(2000, 200)
-    settings = duration(steps), f"checkpoint.interval={steps // 20}ba", "checkpoint.keep=2", "train.eval_interval=0ep"
-    whole = light.runner.train("whole", DIGITS, *settings)
+def killed_run(light, settings):
+    """A run that was killed after its first checkpoint, and the step of its newest one."""
     run = light.runner.new_folder("killed")
-    process = subprocess.Popen([str(word) for word in light.runner.command(run, DIGITS, settings)],
-                               stdout=subprocess.DEVNULL)
+    newest, said = run / "checkpoints/latest", run.with_suffix(".log")
+    with said.open("w") as log:
+        endless = light.runner.command(run, DIGITS, [duration(10**6), *settings])
+        process = subprocess.Popen([str(word) for word in endless], stdout=log, stderr=log)
     until = time.monotonic() + light.args.timeout
-    while not (run / "checkpoints/latest").exists() and process.poll() is None and time.monotonic() < until:
+    while not newest.is_symlink() and process.poll() is None and time.monotonic() < until:
         time.sleep(0.001)
     process.kill()
-    if process.wait() != -signal.SIGKILL:
-        raise Failed("the run was over before it could be killed: give it more --steps")
+    if process.wait() != -signal.SIGKILL or not newest.is_symlink():
+        raise Failed(f"no checkpoint to kill the run after\n{said.read_text()[-2000:]}")
+    return run, int(re.search(r"\d+$", str(newest.readlink()))[0])
+
+
+def goes_on_after_a_kill(light):
+    """8. kill -9 after a checkpoint, then a resume."""
+    settings = "checkpoint.interval=10ba", "checkpoint.keep=2", "train.eval_interval=0ep"
+    run, saved = killed_run(light, settings)
+    settings = duration(saved + light.steps(200, 40)), *settings
     finished = light.runner.try_train(run, DIGITS, *settings, more=("--resume", "auto"))
     resumed = re.search(r"resumes after step (\d+)", finished.text)
     if finished.code != 0 or not resumed:
-        raise Failed(f"after a kill: exit code {finished.code}\n{finished.end()}")
-    light.runner.require_same_weights(type(whole)(run, finished), whole, "resumed and not killed")
-    return f"killed, resumed after step {resumed[1]} of {steps}: the bits of a run that was not killed"
+        raise Failed(f"not resumed after a kill: exit code {finished.code}\n{finished.end()}")
+    whole = light.runner.train("whole", DIGITS, *settings)
+    light.runner.require_same_weights(Run(run, finished), whole, "resumed and not killed")
+    return f"killed, resumed after step {resumed[1]}, {settings[0]}: the bits of a run that was not killed"
 
 
 def host_waits_of_nsys(light, nsys, steps):
@@ -227,6 +237,8 @@ def host_waits_of_test_device(light, steps):
                                   environment={"TUTTI_TEST_DEVICE": "report"})
     if said.code != 0 or "without waiting" in said.text:
         raise Failed(said.end(40))
+    if "host waits" not in said.text:
+        raise Open("not measured: the tests' device did not report")
     return {cause: int(count) for cause, count in re.findall(r"host waits: (.+), (\d+)", said.text)}
 
 
@@ -238,6 +250,8 @@ def waits_for_the_device(light):
         raise Open("not measured: nsys is not there")
     short, longer = (host_waits_of_nsys(light, nsys, count) if light.is_gpu else
                      host_waits_of_test_device(light, count) for count in (steps, 2 * steps))
+    if not longer:
+        raise Open("not measured: the report of calls is empty")
     a_step = {name: (longer[name] - short.get(name, 0)) / steps for name in longer
               if not light.is_gpu or HALTS.match(name)}
     return "a step: " + (", ".join(f"{name} {count:g}" for name, count in a_step.items() if count > 0) or "none")

@@ -9,10 +9,9 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-EXAMPLES = ROOT / "examples"
 RECIPES = ROOT / "bench/recipes"
 MPIRUN = ROOT / "tools/mpirun.sh"
-DIGITS = EXAMPLES / "digits.toml"
+DIGITS = ROOT / "examples/digits.toml"
 # With the rank's own host for NCCL, which else refuses two ranks on one GPU; they talk by sockets then.
 AS_ONE_HOST_A_RANK = ["sh", "-c", 'NCCL_HOSTID=rank$OMPI_COMM_WORLD_RANK exec "$@"', "sh"]
 NCCL_ON_ONE_GPU = {"NCCL_SOCKET_IFNAME": "lo", "NCCL_IB_DISABLE": "1", "NCCL_NVLS_ENABLE": "0",
