@@ -34,21 +34,22 @@ class Case:
     steps: int  # in three seconds of an H100, guessed
     flops: float | None = None  # of a unit, forward and backward; None: 6 a parameter
     has_mfu: bool = True
+    precision: str = "amp_bf16"
     options: list[str] = field(default_factory=list)  # of the peer
     aims: dict[str, float] = field(default_factory=dict)  # tutti's throughput / the peer's
 
 
-BF16 = ["--precision", "amp_bf16"]
 CASES = {
-    "digits_mlp": Case("samples", 1, 3000, has_mfu=False, aims={"eager": 3.0}),
-    "gpt_tiny": Case("tokens", 256, 300, has_mfu=False),
-    "resnet20": Case("images", 1, 300, has_mfu=False),
-    "gpt2_124m": Case("tokens", 1024, 36, options=BF16, aims={"eager": 1.03, "compile": 0.88}),
-    "gpt_1b3": Case("tokens", 2048, 15, options=BF16, aims={"compile": 0.95}),
+    "digits_mlp": Case("samples", 1, 3000, has_mfu=False, precision="fp32", aims={"eager": 3.0}),
+    "gpt_tiny": Case("tokens", 256, 300, has_mfu=False, precision="fp32"),
+    "resnet20": Case("images", 1, 300, has_mfu=False, precision="fp32"),
+    "gpt2_124m": Case("tokens", 1024, 36, aims={"eager": 1.03, "compile": 0.88}),
+    "gpt_1b3": Case("tokens", 2048, 15, aims={"compile": 0.95}),
     # Forward: 4.09e9 multiplications of a sample (torchvision's table); backward: twice as many.
-    "resnet50": Case("images", 1, 36, 6 * 4.09e9, options=[*BF16, "--channels-last"], aims={"eager": 1.03}),
+    "resnet50": Case("images", 1, 36, 6 * 4.09e9, options=["--channels-last"], aims={"eager": 1.03}),
 }
 DEFAULT = ["digits_mlp", "gpt2_124m", "resnet50"]
+RUN_TAKES_S = 300  # at most, compiling included
 
 
 @dataclass
@@ -61,7 +62,8 @@ class Slice:
 
 
 def arguments(argv=None):
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tutti", default=HERE.parent / "build/tutti")
     parser.add_argument("--python", default=default_python(), help="one that has torch")
     parser.add_argument("--kind", choices=["gpu", "cpu", "test"], default="gpu",
@@ -73,6 +75,7 @@ def arguments(argv=None):
     parser.add_argument("--steps", type=int, help="measured steps of a run, in place of --seconds")
     parser.add_argument("--warmup", type=int, default=10)
     parser.add_argument("--batch", type=int, help="samples a step, in place of the workload's")
+    parser.add_argument("--precision", choices=["fp32", "amp_bf16"], help="in place of the workload's")
     parser.add_argument("--card", help="its name, for its peak TFLOP/s")
     parser.add_argument("--json", type=Path, help="write every run's figures there too")
     return parser.parse_args(argv)
@@ -80,7 +83,11 @@ def arguments(argv=None):
 
 def run(command):
     """The standard output of a command. Throws Failed with the end of what it said."""
-    finished = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+    try:
+        finished = subprocess.run([str(word) for word in command], capture_output=True, text=True,
+                                  timeout=RUN_TAKES_S)
+    except subprocess.TimeoutExpired:
+        raise Failed(f"{' '.join(map(str, command[:3]))}: still running after {RUN_TAKES_S} s") from None
     if finished.returncode != 0:
         said = (finished.stderr.strip() or finished.stdout.strip()).splitlines()
         raise Failed(f"{' '.join(map(str, command[:3]))}: exit code {finished.returncode}: "
@@ -88,8 +95,13 @@ def run(command):
     return finished.stdout
 
 
+def precision(args, workload):
+    return args.precision or CASES[workload].precision
+
+
 def run_tutti(args, workload, steps):
-    settings = [f"train.max_duration={args.warmup + steps}ba", f"device.kind={args.kind}", "journal.level=off",
+    settings = [f"train.max_duration={args.warmup + steps}ba", f"train.precision={precision(args, workload)}",
+                f"device.kind={args.kind}", "journal.level=off",
                 'checkpoint.save_ignore_keys=["model/*", "optimizers/*"]']
     if args.batch:
         settings.append(f"data.train.device_batch_size={args.batch}")
@@ -108,7 +120,7 @@ def run_tutti(args, workload, steps):
 def run_peer(args, workload, steps, options):
     command = [args.python, HERE / "peer_train.py", workload, "--steps", steps, "--warmup", args.warmup,
                "--device", "cuda" if args.kind == "gpu" else "cpu", "--fused", "--read-loss-every", 10,
-               *CASES[workload].options, *options]
+               "--precision", precision(args, workload), *CASES[workload].options, *options]
     if args.batch:
         command += ["--batch", args.batch]
     told = json.loads(run(command).splitlines()[-1])
@@ -189,8 +201,9 @@ class Comparison:
         waits = statistics.median(one.data_wait_ms for one in self.runs["tutti"])
         step = statistics.median(one.step_ms for one in self.runs["tutti"])
         peak = max(one.peak_mb for one in self.runs["tutti"])
-        cells = [f"`{self.workload}`, {self.batch()} a step, {self.case.unit}/s", rate("tutti"), rate("eager"),
-                 rate("compile"), against("eager"), against("compile"), f"{step:.2f} ({waits:.2f})", f"{peak:,.0f}"]
+        cells = [f"`{self.workload}`, {self.batch()} a step, {self.case.unit}/s", rate("tutti"),
+                 rate("eager"), rate("compile"), against("eager"), against("compile"),
+                 f"{step:.2f} ({waits:.2f})", f"{peak:,.0f}"]
         return f"| {' | '.join(cells)} |"
 
 

@@ -1,6 +1,6 @@
 """PyTorch's losses of gpt_tiny, for comparison with tutti's on the same weights and batches: writes initial
-weights (weights.safetensors, by GPT-2's names) and tokens (tokens.bin) into a folder, trains, prints a list of
-losses as JSON."""
+weights (weights.safetensors, by GPT-2's names) and tokens (tokens.bin) into a folder, trains, and prints the
+losses as a JSON list."""
 
 import argparse
 import ctypes
@@ -14,8 +14,8 @@ from peer_workloads import WORKLOADS
 
 WORKLOAD = WORKLOADS["gpt_tiny"]
 NAMES = {r"tokens\.": "wte.", r"positions\.": "wpe.", r"norm\.": "ln_f.", r"blocks\.(\d+)\.": r"h.\1."}
-NAMES_IN_BLOCK = {"norm1": "ln_1", "norm2": "ln_2", "attention.qkv": "attn.c_attn", "attention.out": "attn.c_proj",
-                  "up": "mlp.c_fc", "down": "mlp.c_proj"}
+NAMES_IN_BLOCK = {"norm1": "ln_1", "norm2": "ln_2", "attention.qkv": "attn.c_attn",
+                  "attention.out": "attn.c_proj", "up": "mlp.c_fc", "down": "mlp.c_proj"}
 TRANSPOSED = re.compile(r"\.(c_attn|c_proj|c_fc)\.weight$")  # [inputs, outputs] in GPT-2
 
 

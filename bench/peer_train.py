@@ -89,7 +89,8 @@ class Training:
             if inputs.dim() == 4:
                 inputs = inputs.contiguous(memory_format=self.layout)
             batches.append([one.pin_memory() if pinned else one for one in (inputs, targets)])
-        return ([one.to(self.device, non_blocking=True) for one in batch] for batch in itertools.cycle(batches))
+        return ([one.to(self.device, non_blocking=True) for one in batch]
+                for batch in itertools.cycle(batches))
 
     def batch(self):
         return self.args.batch or self.workload.batch

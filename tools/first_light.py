@@ -35,12 +35,13 @@ print(json.dumps(told))
 
 
 def arguments():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kind", choices=["gpu", "test"], default="gpu", help="the device")
     parser.add_argument("--only", type=int, nargs="+", choices=CHECKS, metavar="N", default=list(CHECKS),
-                        help="checks: " + ", ".join(f"{number} {title}" for number, (title, _) in CHECKS.items()))
+                        help=", ".join(f"{number} {title}" for number, (title, _) in CHECKS.items()))
     parser.add_argument("--tutti", default=shutil.which("tutti") or ROOT / "build/tutti")
-    parser.add_argument("--python", help="one that has torch (default: this one, else that of tools/setup.sh)")
+    parser.add_argument("--python", help="one that has torch; default: this one, else that of tools/setup.sh")
     parser.add_argument("--steps", type=int, help="of most trainings, in place of each check's own number")
     parser.add_argument("--jobs", type=int, default=max(1, min(8, (os.cpu_count() or 1) // 2)),
                         help="trainings at once, in check 4")
@@ -127,7 +128,8 @@ class Report:
     def add(self, number, outcome, seconds, said):
         title = CHECKS[number][0]
         print(f"{number:2} {title:24} {seconds:6.1f} s  {outcome}: {said}", flush=True)
-        self.rows.append(f"| {number}. {title} | {outcome} | {seconds:.1f} | {said.splitlines()[0]} |")
+        first = said.splitlines()[0].replace("|", "/")
+        self.rows.append(f"| {number}. {title} | {outcome} | {seconds:.1f} | {first} |")
         self.out.write_text("\n".join([*self.rows, *self.light.tables]) + "\n")
 
 
@@ -140,6 +142,8 @@ def check(light, report, number):
         outcome, said = "open", str(reason)
     except Failed as failure:
         outcome, said = "FAILED", str(failure)
+    except Exception as error:  # the page is written in any case
+        outcome, said = "FAILED", f"{type(error).__name__}: {error}"
     report.add(number, outcome, time.monotonic() - began, said)
     return outcome != "FAILED"
 

@@ -11,8 +11,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from first_light_runs import (AS_ONE_HOST_A_RANK, DIGITS, MPIRUN, NCCL_ON_ONE_GPU, RECIPES, ROOT, Failed, Open,
-                              Run, execute, require_close)
+from first_light_runs import (AS_ONE_HOST_A_RANK, DIGITS, MPIRUN, NCCL_ON_ONE_GPU, RECIPES, ROOT, Failed,
+                              Open, Run, execute, require_close)
 
 sys.path.insert(0, str(ROOT / "bench"))
 import algorithms  # noqa: E402
@@ -21,7 +21,7 @@ from measure import Failed as NotMeasured  # noqa: E402
 
 NO_EVAL = ("train.eval_interval=0ep", "checkpoint.interval=0ep")
 LOADS_WITHIN_S = 30
-HALTS = re.compile(r"cuda\w*Synchronize|cudaStreamWait$|cudaMemcpy(2D)?$|cudaMalloc$|cudaFree$")
+HALTS = re.compile(r"cuda\w*Synchronize|cuda(Memcpy|Malloc|Free)$")
 # Deterministic kernels of cuBLAS need a workspace of a fixed size.
 DETERMINISTIC = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
 # Nearly all that it holds are the hidden activations; forward keeps those before and after the ReLU.
@@ -70,8 +70,8 @@ def matches_cpu(light, workload, settings, first, rest):
 
 def matches_torch(light, steps, batch, tolerance):
     """gpt_tiny in bf16 beside PyTorch's eager: the same initial weights and batches."""
-    peer = execute([light.python, ROOT / "bench/peer_losses.py", light.folder, "--steps", steps, "--batch", batch,
-                    "--device", light.peer_device(), "--precision", "amp_bf16"], light.args.timeout)
+    peer = execute([light.python, ROOT / "bench/peer_losses.py", light.folder, "--steps", steps, "--batch",
+                    batch, "--device", light.peer_device(), "--precision", "amp_bf16"], light.args.timeout)
     if peer.code != 0:
         raise Failed(peer.end())
     recipe = re.sub(r"\[data.train\]\n(.+\n)+", f"""[data.train]
@@ -95,38 +95,45 @@ def learns_models(light):
     half = light.runner.train("resnet-bf16", RECIPES / "resnet20.toml", *small, "train.precision=amp_bf16")
     found = require_close(half.losses(), full, 5e-2, "resnet20, bf16 beside fp32")
     beside_torch = matches_torch(light, light.steps(20, 2), batch, 2e-3)
-    return (f"{steps} steps, {gpt}, {resnet}; bf16: `gpt_tiny` {beside_torch:.1e} from PyTorch eager with the same "
-            f"weights and batches, `resnet20` {found:.1e} from fp32")
+    return (f"{steps} steps, {gpt}, {resnet}; bf16: `gpt_tiny` {beside_torch:.1e} from PyTorch eager with "
+            f"the same weights and batches, `resnet20` {found:.1e} from fp32")
 
 
-def run_algorithm(light, workload, kind, keys, steps):
-    """What went wrong with an algorithm: default and deterministic mode, beside the CPU."""
-    text = (RECIPES / f"{workload}.toml").read_text().replace("../../", f"{ROOT}/") + algorithms.entry(kind, keys)
+def run_algorithm(light, case, steps):
+    """What went wrong with an algorithm in both modes, and if there are no deterministic kernels."""
+    workload, kind, keys = case
+    text = (RECIPES / f"{workload}.toml").read_text().replace("../../", f"{ROOT}/")
+    text += algorithms.entry(kind, keys)
     settings = [duration(steps), *NO_EVAL, *algorithms.NEEDED.get(kind, [])]
+    failure, refused = None, False
     try:
         cpu = light.runner.train(f"{kind}-cpu", text, *settings, kind="cpu")
         for mode in ("false", "true"):
             run = light.runner.train(f"{kind}-{mode}", text, *settings, f"train.deterministic_mode={mode}",
                                      environment=DETERMINISTIC)
             require_close(run.losses(), cpu.losses(), light.tolerance(2e-2), f"deterministic_mode={mode}")
-    except Failed as failure:
-        return f"{kind}: {failure}"
-    return None
+    except Failed as reason:
+        refused = "does not have a deterministic implementation" in str(reason)
+        failure = None if refused else f"{kind}: {reason}"
+    return kind, failure, refused
 
 
 def runs_algorithms(light):
     """4. All algorithms; all that fail are named."""
-    cases = {kind: (workload, kind, keys) for workload, kind, keys in algorithms.step_cases()}
+    cases = {case[1]: case for case in algorithms.step_cases()}.values()
     with ThreadPoolExecutor(light.args.jobs) as pool:
-        failures = list(filter(None, pool.map(lambda case: run_algorithm(light, *case, light.steps(3, 3)),
-                                              cases.values())))
+        found = list(pool.map(lambda case: run_algorithm(light, case, light.steps(3, 3)), cases))
+    failures = [failure for _, failure, _ in found if failure]
     if failures:
         raise Failed(f"{len(failures)} of {len(cases)}: " + "\n".join(failures))
-    return f"{len(cases)} algorithms, in deterministic mode too; losses to {light.tolerance(2e-2):g} of the CPU's"
+    refused = ", ".join(kind for kind, _, refused in found if refused)
+    return (f"{len(cases)} algorithms, losses to {light.tolerance(2e-2):g} of the CPU's; without "
+            f"deterministic kernels: {refused or 'none'}")
 
 
 def program(name, *folders):
-    return shutil.which(name) or next((f"{folder}/{name}" for folder in folders if Path(folder, name).exists()), None)
+    there = (f"{folder}/{name}" for folder in folders if Path(folder, name).exists())
+    return shutil.which(name) or next(there, None)
 
 
 def touches_its_memory(light):
@@ -140,7 +147,10 @@ def touches_its_memory(light):
                                   environment={"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"})
     if said.code != 0:
         raise Failed(said.end(40))
-    return re.findall(r"=+ (ERROR SUMMARY.*)", said.text)[-1]
+    summary = re.search(r"ERROR SUMMARY: (.*)", said.text)
+    if not summary:
+        raise Failed(f"compute-sanitizer says nothing\n{said.end()}")
+    return summary[1]
 
 
 def survives(light, name, *settings):
@@ -155,13 +165,15 @@ def runs_out_of_memory(light):
     batch = "data.train.device_batch_size=1024"
     peak = light.runner.train("memory", *WIDE, duration(1), batch).peak_mb()
     budget = survives(light, "budget", batch, f"device.memory_budget_mb={0.6 * peak:.0f}")
-    by_hand = light.runner.train("by-hand", *WIDE, duration(2), batch, f"train.grad_accum={budget.grad_accum()}")
+    by_hand = light.runner.train("by-hand", *WIDE, duration(2), batch,
+                                 f"train.grad_accum={budget.grad_accum()}")
     light.runner.require_same_weights(budget, by_hand, "grad_accum found and set by hand")
     said = f"budget {0.6 * peak:.0f} MB: grad_accum {budget.grad_accum()}, bits as by hand"
     if not light.is_gpu:  # freed memory of the tests' device is reused for blocks of the same size only
         return said
     samples = 1 << (light.torch["memory"] // WIDE_BYTES).bit_length()  # more than there is room for
-    real = survives(light, "real", f"data.train.device_batch_size={samples}", f"data.train.samples={2 * samples}")
+    real = survives(light, "real", f"data.train.device_batch_size={samples}",
+                    f"data.train.samples={2 * samples}")
     return (f"{said}; {samples} samples of {WIDE_BYTES / 1e6:.1f} MB: grad_accum {real.grad_accum()}, peak "
             f"{real.peak_mb():.0f} MB")
 
@@ -222,11 +234,12 @@ def host_waits_of_nsys(light, nsys, steps):
     trace = light.runner.new_folder("nsys")
     said = light.runner.try_train(light.runner.new_folder("waits"), DIGITS, duration(steps), *NO_EVAL,
                                   "journal.level=off",
-                                  launcher=[nsys, "profile", "-t", "cuda", "-s", "none", "-o", trace])
+                                  launcher=[nsys, "profile", "-t", "cuda", "-s", "none",
+                                            "--cuda-flush-interval", "100", "-o", trace])
     if said.code != 0:
         raise Failed(said.end())
-    table = execute([nsys, "stats", "--report", "cuda_api_sum", "--format", "csv", "--quiet", f"{trace}.nsys-rep"],
-                    light.args.timeout).text
+    table = execute([nsys, "stats", "--report", "cuda_api_sum", "--format", "csv", "--quiet",
+                     f"{trace}.nsys-rep"], light.args.timeout).text
     rows = csv.DictReader(table[table.find("Time (%)"):].splitlines())
     return {row["Name"].partition("_v")[0]: int(row["Num Calls"]) for row in rows if row.get("Num Calls")}
 
@@ -254,7 +267,8 @@ def waits_for_the_device(light):
         raise Open("not measured: the report of calls is empty")
     a_step = {name: (longer[name] - short.get(name, 0)) / steps for name in longer
               if not light.is_gpu or HALTS.match(name)}
-    return "a step: " + (", ".join(f"{name} {count:g}" for name, count in a_step.items() if count > 0) or "none")
+    found = ", ".join(f"{name} {count:g}" for name, count in a_step.items() if count > 0)
+    return f"a step: {found or 'none'}"
 
 
 def is_fast(light):

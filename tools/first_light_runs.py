@@ -91,7 +91,8 @@ class Runner:
                 *words([f"device.kind={kind or self.kind}", *settings])]
 
     def try_train(self, run, recipe, *settings, kind=None, launcher=(), more=(), environment=None):
-        return execute([*launcher, *self.command(run, recipe, settings, kind), *more], self.timeout, environment)
+        command = [*launcher, *self.command(run, recipe, settings, kind), *more]
+        return execute(command, self.timeout, environment)
 
     def train(self, name, recipe, *settings, **options):
         """A training that must go well. `recipe`: a path, or a recipe's text."""
@@ -141,6 +142,6 @@ def require_close(losses, expected, tolerance, what):
     if found > tolerance:
         step = next(step for step, pair in enumerate(zip(losses, expected), 1)
                     if difference(*([one] for one in pair)) > tolerance)
-        raise Failed(f"{what}: losses differ by {found:.1e}, at most {tolerance:g} was expected; first in step "
-                     f"{step}: {losses[step - 1]:.9g} and not {expected[step - 1]:.9g}")
+        raise Failed(f"{what}: losses differ by {found:.1e}, at most {tolerance:g} was expected; first in "
+                     f"step {step}: {losses[step - 1]:.9g} and not {expected[step - 1]:.9g}")
     return found
