@@ -21,6 +21,7 @@ from first_light_checks import CHECKS
 from first_light_runs import ROOT, Failed, Open, Runner, execute
 
 sys.path.insert(0, str(ROOT / "bench"))
+import gpu  # noqa: E402
 from compare import default_python  # noqa: E402
 
 ABOUT_TORCH = """
@@ -49,7 +50,7 @@ def arguments():
     parser.add_argument("--out", type=Path, default=Path("first_light.md"), help="the Markdown to write")
     parser.add_argument("--folder", type=Path, help="for runs, which stay there; else they are deleted")
     parser.add_argument("--seconds", type=float, default=60, help="of measured steps in check 10, in all")
-    parser.add_argument("--workloads", nargs="+", help="of check 10; gpt_1b3 is one more")
+    parser.add_argument("--workloads", nargs="+", choices=gpu.CASES, help="of check 10")
     return parser.parse_args()
 
 

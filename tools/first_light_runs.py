@@ -1,5 +1,6 @@
 """Runs of tutti for first_light.py: started, timed, read."""
 
+import itertools
 import json
 import math
 import os
@@ -80,11 +81,10 @@ class Runner:
 
     def __init__(self, tutti, kind, folder, timeout):
         self.tutti, self.kind, self.folder, self.timeout = tutti, kind, folder, timeout
-        self.count = 0
+        self.numbers = itertools.count(1)  # several threads ask
 
     def new_folder(self, name):
-        self.count += 1
-        return self.folder / f"{self.count:03}-{name}"
+        return self.folder / f"{next(self.numbers):03}-{name}"
 
     def command(self, run, recipe, settings, kind=None):
         return [self.tutti, "train", recipe, "--run-dir", run,
