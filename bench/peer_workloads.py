@@ -1,4 +1,4 @@
-"""The models of compare.py, as PyTorch users write them."""
+"""The models of compare.py and gpu.py, as PyTorch users write them."""
 
 from dataclasses import dataclass
 from typing import Callable
@@ -35,6 +35,39 @@ def resnet20(classes=10):
             layers.append(BasicBlock(inputs, width, stride))
             inputs = width
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, classes))
+
+
+class Bottleneck(nn.Module):
+    """He et al., 2015, strided at the 3x3 convolution as in torchvision."""
+
+    def __init__(self, inputs, width, stride):
+        super().__init__()
+        outputs = 4 * width
+        self.conv1 = nn.Conv2d(inputs, width, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(width)
+        self.conv2 = nn.Conv2d(width, width, 3, stride, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(width)
+        self.conv3 = nn.Conv2d(width, outputs, 1, bias=False)
+        self.bn3 = nn.BatchNorm2d(outputs)
+        self.downsample = nn.Identity()
+        if stride != 1 or inputs != outputs:
+            projection = nn.Conv2d(inputs, outputs, 1, stride, bias=False)
+            self.downsample = nn.Sequential(projection, nn.BatchNorm2d(outputs))
+
+    def forward(self, x):
+        y = F.relu(self.bn1(self.conv1(x)))
+        y = F.relu(self.bn2(self.conv2(y)))
+        return F.relu(self.bn3(self.conv3(y)) + self.downsample(x))
+
+
+def resnet50(classes=1000):
+    layers = [nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
+    inputs = 64
+    for width, blocks in ((64, 3), (128, 4), (256, 6), (512, 3)):
+        for block in range(blocks):
+            layers.append(Bottleneck(inputs, width, 2 if block == 0 and width > 64 else 1))
+            inputs = 4 * width
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, classes))
 
 
 class Attention(nn.Module):
@@ -76,7 +109,7 @@ class Gpt(nn.Module):
         self.norm = nn.LayerNorm(width)
 
     def forward(self, x):
-        h = self.tokens(x) + self.positions(torch.arange(x.shape[1]))
+        h = self.tokens(x) + self.positions(torch.arange(x.shape[1], device=x.device))
         for block in self.blocks:
             h = block(h)
         return self.norm(h) @ self.tokens.weight.t()
@@ -123,4 +156,9 @@ WORKLOADS = {
     "resnet20": Workload(resnet20, 64, (3, 32, 32), 10, sgd, sharded=(BasicBlock,)),
     "gpt_tiny": Workload(Gpt, 8, (256,), 256, adamw, is_text=True, sharded=(GptBlock,)),
     "wide_mlp": Workload(lambda: mlp(784, 4096, 4096, 10), 32, (784,), 10, sgd),
+    "resnet50": Workload(resnet50, 256, (3, 224, 224), 1000, sgd, sharded=(Bottleneck,)),
+    "gpt2_124m": Workload(lambda: Gpt(50304, 1024, 768, 12, 12), 32, (1024,), 50304, adamw, is_text=True,
+                          sharded=(GptBlock,)),
+    "gpt_1b3": Workload(lambda: Gpt(50304, 2048, 2048, 24, 16), 4, (2048,), 50304, adamw, is_text=True,
+                        sharded=(GptBlock,)),
 }

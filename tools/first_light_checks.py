@@ -1,0 +1,306 @@
+"""The checks of first_light.py. Each returns what it found, in a line, or throws Failed or Open."""
+
+import csv
+import json
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from first_light_runs import (AS_ONE_HOST_A_RANK, DIGITS, MPIRUN, NCCL_ON_ONE_GPU, RECIPES, ROOT, Failed,
+                              Open, Run, execute, require_close)
+
+sys.path.insert(0, str(ROOT / "bench"))
+import algorithms  # noqa: E402
+import gpu  # noqa: E402
+from measure import Failed as NotMeasured  # noqa: E402
+
+NO_EVAL = ("train.eval_interval=0ep", "checkpoint.interval=0ep")
+LOADS_WITHIN_S = 30
+HALTS = re.compile(r"cuda\w*Synchronize|cuda(Memcpy|Malloc|Free)$")
+# Deterministic kernels of cuBLAS need a workspace of a fixed size.
+DETERMINISTIC = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
+# A model that holds far more activations than weights: what forward keeps of a sample is the layers' inputs.
+DEEP = RECIPES / "digits_mlp.toml", f"model.hidden={[512] * 32}", *NO_EVAL
+DEEP_BYTES = 32 * 512 * 4
+# Keys with which two algorithms act in three steps.
+IN_THREE_STEPS = {"gyro_dropout": {"sigma": 2, "tau": 1},
+                  "seq_length_warmup": {"duration": 0.9, "min_seq_length": 64, "max_seq_length": 128,
+                                        "step_size": 64}}
+
+
+def duration(steps):
+    return f"train.max_duration={steps}ba"
+
+
+def loads(light):
+    """1. tutti starts, sees the device and does a step."""
+    version = light.runner.ask("--version")
+    if version.code != 0:
+        raise Failed(version.end())
+    run = light.runner.train("loads", DIGITS, duration(1), "data.eval.subset_num_batches=1")
+    if light.card() not in run.text:
+        raise Failed(f"the run does not name {light.card()}:\n{run.text[:200]}")
+    seconds = run.lines()[0]["since_start_s"]
+    if seconds > LOADS_WITHIN_S:
+        raise Failed(f"the first step ended after {seconds:.0f} s")
+    count = f"{light.torch['devices']} of it, " if light.is_gpu else ""
+    return f"{light.card()}, {count}first step after {seconds:.1f} s, the run {run.seconds:.1f} s"
+
+
+def learns_digits(light):
+    """2. The CPU's losses, and the same bits twice."""
+    settings = duration(light.steps(45, 12)), "data.eval.subset_num_batches=1"
+    cpu = light.runner.train("digits-cpu", DIGITS, *settings, kind="cpu")
+    one = light.runner.train("digits", DIGITS, *settings)
+    found = require_close(one.losses(), cpu.losses(), light.tolerance(1e-4), "digits beside the CPU")
+    light.runner.require_same(one, light.runner.train("digits", DIGITS, *settings), "digits twice")
+    return f"losses of {len(one.losses())} steps differ from the CPU's by {found:.1e}; the same bits twice"
+
+
+def matches_cpu(light, workload, settings, first, rest):
+    """fp32 on the device beside the CPU: tolerances of the first step, and of all."""
+    runs = [light.runner.train(f"{workload}-{kind}", RECIPES / f"{workload}.toml", *settings, kind=kind)
+            for kind in ("cpu", light.args.kind)]
+    cpu, device = (run.losses() for run in runs)
+    require_close(device[:1], cpu[:1], light.tolerance(first), f"{workload}, fp32 (is TF32 on?)")
+    found = require_close(device, cpu, light.tolerance(rest), f"{workload}, fp32")
+    return f"`{workload}` fp32 {found:.1e} from the CPU", device
+
+
+def matches_torch(light, steps, batch, precision, tolerance):
+    """gpt_tiny beside PyTorch's eager: the same initial weights and batches."""
+    peer = execute([light.python, ROOT / "bench/peer_losses.py", light.folder, "--steps", steps, "--batch",
+                    batch, "--device", light.peer_device(), "--precision", precision], light.args.timeout)
+    if peer.code != 0:
+        raise Failed(peer.end())
+    recipe = re.sub(r"\[data.train\]\n(.+\n)+", f"""[data.train]
+kind = "tokens"
+path = "{light.folder}/tokens.bin"
+sequence_length = 256
+device_batch_size = {batch}
+""", (RECIPES / "gpt_tiny.toml").read_text())
+    run = light.runner.train("gpt-torch", recipe, duration(steps), f"train.precision={precision}",
+                             f"model.weights={light.folder}/weights.safetensors")
+    expected = json.loads(peer.text.splitlines()[-1])
+    return require_close(run.losses(), expected, tolerance, f"gpt_tiny, {precision} beside PyTorch")
+
+
+def learns_models(light):
+    """3. A GPT and a ResNet."""
+    steps, batch = light.steps(10, 2), 8 if light.is_gpu else 1
+    small = duration(steps), f"data.train.device_batch_size={batch}"
+    gpt, _ = matches_cpu(light, "gpt_tiny", small, 1e-5, 1e-3)
+    resnet, full = matches_cpu(light, "resnet20", small, 1e-4, 1e-2)
+    half = light.runner.train("resnet-bf16", RECIPES / "resnet20.toml", *small, "train.precision=amp_bf16")
+    found = require_close(half.losses(), full, 5e-2, "resnet20, bf16 beside fp32")
+    # Many CPUs take minutes for products in bf16.
+    precision, tolerance = ("amp_bf16", 2e-3) if light.is_gpu else ("fp32", 1e-5)
+    beside_torch = matches_torch(light, light.steps(20, 2), batch, precision, tolerance)
+    return (f"{steps} steps, {gpt}, {resnet}; `resnet20` bf16 {found:.1e} from fp32; `gpt_tiny` {precision} "
+            f"{beside_torch:.1e} from PyTorch eager with the same weights and batches")
+
+
+def run_algorithm(light, case, steps):
+    """What went wrong with an algorithm in both modes, and if there are no deterministic kernels."""
+    workload, kind, keys = case
+    text = (RECIPES / f"{workload}.toml").read_text().replace("../../", f"{ROOT}/")
+    text += algorithms.entry(kind, IN_THREE_STEPS.get(kind, keys))
+    settings = [duration(steps), *NO_EVAL, *algorithms.NEEDED.get(kind, [])]
+    if "[data.eval]" in text:
+        settings.append("data.eval.subset_num_batches=1")  # at the end there is an evaluation
+    failure, refused = None, False
+    try:
+        cpu = light.runner.train(f"{kind}-cpu", text, *settings, kind="cpu")
+        for mode in ("false", "true"):
+            run = light.runner.train(f"{kind}-{mode}", text, *settings, f"train.deterministic_mode={mode}",
+                                     environment=DETERMINISTIC)
+            require_close(run.losses(), cpu.losses(), light.tolerance(2e-2), f"deterministic_mode={mode}")
+    except Failed as reason:
+        refused = "does not have a deterministic implementation" in str(reason)
+        failure = None if refused else f"{kind}: {reason}"
+    return kind, failure, refused
+
+
+def runs_algorithms(light):
+    """4. All algorithms; all that fail are named."""
+    cases = {case[1]: case for case in algorithms.step_cases()}.values()
+    with ThreadPoolExecutor(light.args.jobs) as pool:
+        found = list(pool.map(lambda case: run_algorithm(light, case, 3), cases))
+    failures = [failure for _, failure, _ in found if failure]
+    if failures:
+        raise Failed(f"{len(failures)} of {len(cases)}: " + "\n".join(failures))
+    refused = ", ".join(kind for kind, _, refused in found if refused)
+    return (f"{len(cases)} algorithms, losses to {light.tolerance(2e-2):g} of the CPU's; without "
+            f"deterministic kernels: {refused or 'none'}")
+
+
+def program(name, *folders):
+    there = (f"{folder}/{name}" for folder in folders if Path(folder, name).exists())
+    return shutil.which(name) or next(there, None)
+
+
+def touches_its_memory(light):
+    """5. Accesses outside of what was allocated."""
+    sanitizer = program("compute-sanitizer", "/usr/local/cuda/bin", "/usr/local/cuda/compute-sanitizer")
+    if not light.is_gpu or not sanitizer:
+        raise Open("compute-sanitizer is not there" if light.is_gpu else "needs CUDA")
+    run = light.runner.new_folder("sanitized")
+    said = light.runner.try_train(run, DIGITS, duration(3), "train.hang_timeout=10m",
+                                  launcher=[sanitizer, "--tool", "memcheck", "--report-api-errors", "no",
+                                            "--error-exitcode", "9"],
+                                  environment={"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"})
+    if said.code != 0:
+        raise Failed(said.end(40))
+    summary = re.search(r"ERROR SUMMARY: (.*)", said.text)
+    if not summary:
+        raise Failed(f"compute-sanitizer says nothing\n{said.end()}")
+    return summary[1]
+
+
+def survives(light, name, *settings):
+    run = light.runner.train(name, *DEEP, duration(2), "train.grad_accum=auto", *settings)
+    if run.grad_accum() < 2:
+        raise Failed(f"{name}: memory sufficed: peak {run.peak_mb():.0f} MB")
+    return run
+
+
+def runs_out_of_memory(light):
+    """6. By a budget, with the bits of that grad_accum set by hand; then for real."""
+    batch = "data.train.device_batch_size=2048"
+    peak = light.runner.train("memory", *DEEP, duration(1), batch).peak_mb()
+    budget = survives(light, "budget", batch, f"device.memory_budget_mb={0.7 * peak:.0f}")
+    by_hand = light.runner.train("by-hand", *DEEP, duration(2), batch,
+                                 f"train.grad_accum={budget.grad_accum()}")
+    light.runner.require_same_weights(budget, by_hand, "grad_accum found and set by hand")
+    said = f"budget {0.7 * peak:.0f} MB: grad_accum {budget.grad_accum()}, bits as by hand"
+    if not light.is_gpu:  # freed memory of the tests' device is reused for blocks of the same size only
+        return said
+    samples = 1 << (light.torch["memory"] // DEEP_BYTES).bit_length()  # more than there is room for
+    real = survives(light, "real", f"data.train.device_batch_size={samples}",
+                    f"data.train.samples={2 * samples}")
+    return (f"{said}; {samples} samples of {DEEP_BYTES / 1e3:.0f} KB: grad_accum {real.grad_accum()}, peak "
+            f"{real.peak_mb():.0f} MB")
+
+
+def joins_ranks(light):
+    """7. Two ranks: sums in the memory of the host, then NCCL."""
+    two = duration(light.steps(45, 12)), "data.eval.subset_num_batches=1"
+    mpi = {"launcher": [MPIRUN, "-np", 2]}
+    cpu = light.runner.train("two-cpu", DIGITS, *two, kind="cpu", **mpi)
+    staged = light.runner.train("two-staged", DIGITS, *two, "collectives.backend=mpi", **mpi)
+    local = light.runner.train("two-local", DIGITS, *two, more=("--local-ranks", 2))
+    found = require_close(staged.losses(), cpu.losses(), light.tolerance(1e-4), "2 ranks beside the CPU")
+    light.runner.require_same_weights(staged, local, "2 ranks by mpirun and in one process")
+    said = f"2 ranks, staged: {found:.1e} from the CPU, the same bits by mpirun and in one process"
+    run = light.runner.new_folder("two-nccl")
+    nccl = light.runner.try_train(run, DIGITS, *two, "collectives.backend=nccl", environment=NCCL_ON_ONE_GPU,
+                                  launcher=[*mpi["launcher"], *AS_ONE_HOST_A_RANK])
+    if nccl.code == 2:
+        raise Open(f"{said}; NCCL refused: {nccl.text.strip().splitlines()[0]}")
+    if nccl.code != 0:
+        raise Failed(f"{said}; NCCL: exit code {nccl.code}\n{nccl.end()}")
+    # A sum of two numbers has one order.
+    light.runner.require_same_weights(staged, Run(run, nccl), "NCCL beside staged sums")
+    return f"{said}, and by NCCL ({nccl.seconds:.0f} s)"
+
+
+def killed_run(light, settings):
+    """A run that was killed after its first checkpoint, and the step of its newest one."""
+    run = light.runner.new_folder("killed")
+    newest, said = run / "checkpoints/latest", run.with_suffix(".log")
+    with said.open("w") as log:
+        endless = light.runner.command(run, DIGITS, [duration(10**6), *settings])
+        process = subprocess.Popen([str(word) for word in endless], stdout=log, stderr=log)
+    until = time.monotonic() + light.args.timeout
+    while not newest.is_symlink() and process.poll() is None and time.monotonic() < until:
+        time.sleep(0.001)
+    process.kill()
+    if process.wait() != -signal.SIGKILL or not newest.is_symlink():
+        raise Failed(f"no checkpoint to kill the run after\n{said.read_text()[-2000:]}")
+    return run, int(re.search(r"\d+$", str(newest.readlink()))[0])
+
+
+def resumes_after_a_kill(light):
+    """8. kill -9 after a checkpoint, then a resume."""
+    settings = "checkpoint.interval=10ba", "checkpoint.keep=2", "train.eval_interval=0ep"
+    run, saved = killed_run(light, settings)
+    settings = duration(saved + light.steps(200, 40)), *settings
+    finished = light.runner.try_train(run, DIGITS, *settings, more=("--resume", "auto"))
+    resumed = re.search(r"resumes after step (\d+)", finished.text)
+    if finished.code != 0 or not resumed:
+        raise Failed(f"not resumed after a kill: exit code {finished.code}\n{finished.end()}")
+    whole = light.runner.train("whole", DIGITS, *settings)
+    light.runner.require_same_weights(Run(run, finished), whole, "resumed and not killed")
+    return f"killed, resumed after step {resumed[1]}, {settings[0]}: the bits of a run that was not killed"
+
+
+def host_waits_of_nsys(light, nsys, steps):
+    trace = light.runner.new_folder("nsys")
+    said = light.runner.try_train(light.runner.new_folder("waits"), DIGITS, duration(steps), *NO_EVAL,
+                                  "journal.level=off",
+                                  launcher=[nsys, "profile", "-t", "cuda", "-s", "none",
+                                            "--cuda-flush-interval", "100", "-o", trace])
+    if said.code != 0:
+        raise Failed(said.end())
+    table = execute([nsys, "stats", "--report", "cuda_api_sum", "--format", "csv", "--quiet",
+                     f"{trace}.nsys-rep"], light.args.timeout).text
+    rows = csv.DictReader(table[table.find("Time (%)"):].splitlines())
+    return {row["Name"].partition("_v")[0]: int(row["Num Calls"]) for row in rows if row.get("Num Calls")}
+
+
+def host_waits_of_test_device(light, steps):
+    said = light.runner.try_train(light.runner.new_folder("waits"), DIGITS, duration(steps), *NO_EVAL,
+                                  "journal.level=off", more=("--local-ranks", 1),
+                                  environment={"TUTTI_TEST_DEVICE": "report"})
+    if said.code != 0 or "without waiting" in said.text:
+        raise Failed(said.end(40))
+    if "host waits" not in said.text:
+        raise Open("not measured: the tests' device did not report")
+    return {cause: int(count) for cause, count in re.findall(r"host waits: (.+), (\d+)", said.text)}
+
+
+def waits_for_the_device(light):
+    """9. Calls in which the host waits, a step: the difference between a short and a longer run."""
+    steps = 20
+    nsys = program("nsys", "/usr/local/cuda/bin")
+    if light.is_gpu and not nsys:
+        raise Open("not measured: nsys is not there")
+    short, longer = (host_waits_of_nsys(light, nsys, count) if light.is_gpu else
+                     host_waits_of_test_device(light, count) for count in (steps, 2 * steps))
+    if not longer:
+        raise Open("not measured: the report of calls is empty")
+    a_step = {name: (longer[name] - short.get(name, 0)) / steps for name in longer
+              if not light.is_gpu or HALTS.match(name)}
+    found = ", ".join(f"{name} {count:g}" for name, count in a_step.items() if count > 0)
+    return f"a step: {found or 'none'}"
+
+
+def is_fast(light):
+    """10. Beside PyTorch. What is slower than aimed at is said, and is no failure."""
+    chosen = light.args.workloads or (gpu.DEFAULT if light.is_gpu else ["digits_mlp"])
+    options = ["--tutti", str(light.runner.tutti), "--python", str(light.python), "--kind", light.args.kind,
+               "--seconds", str(light.args.seconds), "--card", light.card(), "--workloads", *chosen]
+    if not light.is_gpu:
+        options += ["--steps", str(light.steps(0, 20)), "--rounds", "1", "--peers", "eager"]
+    light.tables.append("")
+    try:
+        comparisons = gpu.measure(gpu.arguments(options), light.add_row)
+    except NotMeasured as failure:
+        raise Failed(str(failure)) from None
+    missing = [f"{one.workload}, {peer}: {why}" for one in comparisons for peer, why in one.missing.items()]
+    if missing:
+        raise Open("; ".join(missing))
+    missed = [text for one in comparisons for text in one.missed()]
+    return "missed: " + ", ".join(missed) if missed else "all aims are reached"
+
+
+CHECKS = {1: ("loads", loads), 2: ("digits", learns_digits), 3: ("models", learns_models),
+          4: ("algorithms", runs_algorithms), 5: ("memcheck", touches_its_memory),
+          6: ("out of memory", runs_out_of_memory), 7: ("two ranks", joins_ranks),
+          8: ("kill and resume", resumes_after_a_kill), 9: ("host waits", waits_for_the_device),
+          10: ("throughput", is_fast)}
