@@ -7,8 +7,8 @@
 namespace tutti {
 namespace {
 
-constexpr int64_t kAlignment = 64;  // of parts in the ring
-constexpr int64_t kParts = 8;       // at least as many parts fit into the ring, so that copies overlap
+constexpr int64_t kAlignment = 64;  // of parts in a slot
+constexpr int64_t kSlots = 8;
 
 int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
@@ -22,9 +22,13 @@ int64_t CheckpointCopies::reserve(const std::vector<CheckpointPiece>& pieces) {
     passing += aligned(size);
   }
   if (device_.is_cpu()) return bytes;
-  const int64_t ring = std::min(most_ring_bytes_, std::max(kParts * kAlignment, passing));
-  ring_ = staging_memory({ring / kAlignment * kAlignment}, at::kByte, device_);
-  return bytes + static_cast<int64_t>(ring_.nbytes());
+  // What fits leaves a slot free: nobody waits for it.
+  const int64_t slot =
+      aligned(std::max<int64_t>(1, std::min(most_ring_bytes_ / kSlots, passing / (kSlots - 1) + 1)));
+  ring_.clear();
+  for (int64_t i = 0; i < kSlots; ++i)
+    ring_.push_back({.pinned = staging_memory({slot}, at::kByte, device_)});
+  return bytes + kSlots * slot;
 }
 
 void CheckpointCopies::touch() {
@@ -40,7 +44,7 @@ at::Tensor& CheckpointCopies::copy_of(const CheckpointPiece& piece) {
 }
 
 StreamOrder CheckpointCopies::copy(std::vector<CheckpointPiece>& pieces) {
-  if (!device_.is_cpu() && !ring_.defined()) reserve(pieces);
+  if (!device_.is_cpu() && ring_.empty()) reserve(pieces);
   for (CheckpointPiece& piece : pieces) {
     at::Tensor& copy = copy_of(piece);
     if (piece.tensor.is_cpu())
@@ -49,39 +53,43 @@ StreamOrder CheckpointCopies::copy(std::vector<CheckpointPiece>& pieces) {
       pass(piece.tensor.contiguous().view(-1), copy.view(-1));
     piece.tensor = copy;
   }
+  if (!ring_.empty()) next_slot();
   return StreamOrder::record(device_);
 }
 
 void CheckpointCopies::finish() {
-  while (!passing_.empty()) take_oldest();
+  for (std::size_t i = 0; i < ring_.size(); ++i) empty(ring_[(filling_ + i) % ring_.size()]);
 }
 
 void CheckpointCopies::pass(const at::Tensor& from, const at::Tensor& to) {
-  const int64_t item = from.element_size(), most = ring_.numel() / kParts / kAlignment * kAlignment / item;
-  for (int64_t done = 0; done < from.numel(); done += most) {
-    const int64_t count = std::min(most, from.numel() - done), bytes = count * item;
-    const int64_t begin = make_room(bytes);
-    const at::Tensor pinned = ring_.narrow(0, begin, bytes).view(from.scalar_type());
+  const int64_t item = from.element_size();
+  for (int64_t done = 0; done < from.numel();) {
+    Slot& slot = ring_[filling_];
+    const int64_t room = (slot.pinned.numel() - slot.used) / item;
+    if (room == 0) {
+      next_slot();
+      continue;
+    }
+    const int64_t count = std::min(room, from.numel() - done);
+    const at::Tensor pinned = slot.pinned.narrow(0, slot.used, count * item).view(from.scalar_type());
     pinned.copy_(from.narrow(0, done, count), /*non_blocking=*/true);
-    passing_.push_back(
-        {pinned, to.narrow(0, done, count), begin, begin + aligned(bytes), StreamOrder::record(device_)});
+    slot.parts.push_back({pinned, to.narrow(0, done, count)});
+    slot.used = std::min(slot.pinned.numel(), slot.used + aligned(count * item));
+    done += count;
   }
 }
 
-// Where in the ring so many bytes are free, behind the newest part.
-int64_t CheckpointCopies::make_room(int64_t bytes) {
-  int64_t begin = passing_.empty() ? 0 : passing_.back().end;
-  if (begin + bytes > ring_.numel()) begin = 0;
-  const auto overlaps = [&](const Passing& part) { return part.begin < begin + bytes && begin < part.end; };
-  while (std::ranges::any_of(passing_, overlaps)) take_oldest();
-  return begin;
+// The slot is read from the device. The next one, the oldest, becomes free.
+void CheckpointCopies::next_slot() {
+  ring_[filling_].filled = StreamOrder::record(device_);
+  filling_ = (filling_ + 1) % ring_.size();
+  empty(ring_[filling_]);
 }
 
-void CheckpointCopies::take_oldest() {
-  const Passing& oldest = passing_.front();
-  oldest.copied.synchronize();
-  at::Tensor(oldest.to).copy_(oldest.pinned);
-  passing_.pop_front();
+void CheckpointCopies::empty(Slot& slot) {
+  slot.filled.synchronize();
+  for (const Slot::Part& part : slot.parts) at::Tensor(part.to).copy_(part.from);
+  slot = {.pinned = slot.pinned};
 }
 
 }  // namespace tutti

@@ -2,8 +2,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <string>
 #include <vector>
@@ -35,23 +35,27 @@ class CheckpointCopies {
   void finish();
 
  private:
-  // A part of a tensor in the ring, on its way to the host's memory.
-  struct Passing {
-    at::Tensor pinned, to;  // flat
-    int64_t begin = 0, end = 0;
-    StreamOrder copied;
+  // A block of pinned memory, and the parts of copies that have been read into it.
+  struct Slot {
+    struct Part {
+      at::Tensor from, to;  // in the slot, in the copy; flat
+    };
+    at::Tensor pinned;  // bytes
+    int64_t used = 0;
+    std::vector<Part> parts = {};
+    StreamOrder filled = {};
   };
 
   at::Tensor& copy_of(const CheckpointPiece& piece);
   void pass(const at::Tensor& from, const at::Tensor& to);
-  int64_t make_room(int64_t bytes);
-  void take_oldest();
+  void next_slot();
+  void empty(Slot& slot);
 
   Device device_;
   int64_t most_ring_bytes_;
   std::map<std::string, at::Tensor> copies_;  // by piece name
-  at::Tensor ring_;                           // bytes; undefined on the CPU
-  std::deque<Passing> passing_;
+  std::vector<Slot> ring_;                    // none on the CPU
+  std::size_t filling_ = 0;                   // a place in the ring: the oldest slot is the next one
 };
 
 }  // namespace tutti
