@@ -29,7 +29,7 @@ test: build
 # ten thousand damaged files of each kind that is read. Then the oldest and the newest libtorch.
 nightly: build
 	cd $(BUILD) && TUTTI_NIGHTLY=1 ctest \
-		-R 'runs_simulate|runs_real_memory|sim_test|actors_test|algorithm_table|sharding_test' \
+		-R 'runs_(simulate|real_memory|devices)|(sim|actors|sharding|device_runs)_test|algorithm_table' \
 		--output-on-failure --no-tests=error
 	$(BUILD)/tutti simulate examples/faults/tiny.toml --ranks 4 --seeds 1..10000 \
 		--faults examples/faults/all.toml

@@ -13,7 +13,8 @@ Checkpointer::Checkpointer(Disk& disk, std::string checkpoints, int rank, ActorI
       checkpoints_(std::move(checkpoints)),
       rank_(rank),
       supervisor_(supervisor),
-      recorder_(recorder) {}
+      recorder_(recorder),
+      copies_(device) {}
 
 void Checkpointer::receive(Context& context, Envelope& envelope) {
   device_.use();
@@ -28,10 +29,9 @@ void Checkpointer::receive(Context& context, Envelope& envelope) {
       guard_memory("a checkpoint", [&] { save(context, *next); });
   } else if (auto* wanted = envelope.message.get_if<ReserveCopies>()) {
     CopiesReserved reserved;
-    guard_memory("the copies for checkpoints", [&] { reserved.bytes = reserve(wanted->pieces); });
+    guard_memory("the copies for checkpoints", [&] { reserved.bytes = copies_.reserve(wanted->pieces); });
     context.reply(envelope, reserved);
-    // The system gives memory when it is written first, which would take a step's time at the first snapshot.
-    for (auto& [name, copy] : copies_) copy.zero_();
+    copies_.touch();
   } else if (auto* start = envelope.message.get_if<Start>()) {
     nonce_ = start->nonce;
   } else if (envelope.message.get_if<Stop>()) {
@@ -44,38 +44,16 @@ void Checkpointer::receive(Context& context, Envelope& envelope) {
 void Checkpointer::save(Context& context, Envelope& envelope) {
   auto& snapshot = *envelope.message.get_if<Snapshot>();
   snapshot.ready.wait();
+  StreamOrder copied;
   if (!snapshot.for_good)
-    copy(snapshot.pieces);
+    copied = copies_.copy(snapshot.pieces);
   else  // without a copy, for which there may be no memory
     for (auto& piece : snapshot.pieces) piece.tensor = piece.tensor.contiguous().cpu();
-  const StreamOrder copied = StreamOrder::record(device_);
   context.reply(envelope, SnapshotCopied{copied});
-  copied.synchronize();
+  copies_.finish();
   in_flight_ = rank_ == 0;
   context.send(supervisor_, write(snapshot));
   recorder_.record({context.now(), TraceKind::kDurable});
-}
-
-int64_t Checkpointer::reserve(const std::vector<CheckpointPiece>& pieces) {
-  int64_t bytes = 0;
-  for (const auto& piece : pieces) bytes += static_cast<int64_t>(copy_of(piece).nbytes());
-  return bytes;
-}
-
-// The memory for a copy of the piece, allocated again if a listener has changed the shape.
-at::Tensor& Checkpointer::copy_of(const CheckpointPiece& piece) {
-  at::Tensor& copy = copies_[piece.name];
-  if (!copy.defined() || copy.sizes() != piece.tensor.sizes() || copy.dtype() != piece.tensor.dtype())
-    copy = staging_memory(piece.tensor.sizes(), piece.tensor.scalar_type(), device_);
-  return copy;
-}
-
-void Checkpointer::copy(std::vector<CheckpointPiece>& pieces) {
-  for (auto& piece : pieces) {
-    at::Tensor& copy = copy_of(piece);
-    copy.copy_(piece.tensor, /*non_blocking=*/true);
-    piece.tensor = copy;
-  }
 }
 
 Durable Checkpointer::write(Snapshot& snapshot) {

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <map>
 #include <optional>
 #include <string>
 
+#include "actors/checkpoint_copies.h"
 #include "actors/messages/messages.h"
 #include "runtime/actor/actor.h"
 #include "runtime/disk.h"
@@ -28,9 +28,6 @@ class Checkpointer final : public Actor {
 
  private:
   void save(Context& context, Envelope& envelope);
-  int64_t reserve(const std::vector<CheckpointPiece>& pieces);
-  at::Tensor& copy_of(const CheckpointPiece& piece);
-  void copy(std::vector<CheckpointPiece>& pieces);
   Durable write(Snapshot& snapshot);
 
   Disk& disk_;
@@ -40,10 +37,10 @@ class Checkpointer final : public Actor {
   ActorId supervisor_;
   Recorder& recorder_;
   std::string nonce_;
-  std::map<std::string, at::Tensor> copies_;  // by piece name
-  Hdf5Layout layout_;                         // of the last file
-  bool in_flight_ = false;                    // a checkpoint is not concluded; on rank 0
-  std::optional<Envelope> next_;              // the Snapshot that waits for the conclusion
+  CheckpointCopies copies_;
+  Hdf5Layout layout_;             // of the last file
+  bool in_flight_ = false;        // a checkpoint is not concluded; on rank 0
+  std::optional<Envelope> next_;  // the Snapshot that waits for the conclusion
 };
 
 }  // namespace tutti

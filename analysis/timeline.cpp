@@ -13,6 +13,7 @@
 
 #include "analysis/control_arrows.h"
 #include "analysis/metrics_table.h"
+#include "analysis/profiler_traces.h"
 #include "analysis/rank_work.h"
 #include "io/formats/trace_file.h"
 #include "io/journal/journal.h"
@@ -301,6 +302,12 @@ void add_counters(const Disk& disk, const std::string& run_dir, const RecordedRu
   timeline.add(counter(metrics, "memory_peak_mb", "memory peak of a rank (MB)", end));
 }
 
+// Below those of the actors.
+TraceFile::Track track_of_profiler(int rank, int64_t i) {
+  const int64_t pid = rank + 1;
+  return {pid, (pid + 1) * kMaxActors - 1 - i};
+}
+
 }  // namespace
 
 std::string write_timeline(Disk& disk, const std::string& run_dir, const std::string& out, int64_t start) {
@@ -317,10 +324,12 @@ std::string write_timeline(Disk& disk, const std::string& run_dir, const std::st
     timeline.finish();
     messages += timeline.messages();
   }
+  const int64_t operations = draw_profiler_traces(disk, run_dir, zeros, track_of_profiler, trace);
   trace.close();
   return out + ": " + std::to_string(run.world()) + (run.world() == 1 ? " rank, " : " ranks, ") +
-         std::to_string(messages) + " messages; open it at https://ui.perfetto.dev" +
-         (start == 0 ? ignored_attempts(run_dir) : "");
+         std::to_string(messages) + " messages" +
+         (operations == 0 ? "" : ", " + std::to_string(operations) + " operators and kernels") +
+         "; open it at https://ui.perfetto.dev" + (start == 0 ? ignored_attempts(run_dir) : "");
 }
 
 }  // namespace tutti

@@ -84,14 +84,13 @@ ComposerNames of_run() {
 }
 
 ComposerNames of_profiler() {
-  const char* journal = "converts the journal of a run to Chrome's trace format";
   return {
-      {"profiler", "tutti timeline", journal},
-      {"JSONTraceHandler", "tutti timeline", journal},
-      {"merge_traces", "tutti timeline", "one trace has all ranks"},
-      {"cyclic_schedule", "", "not carried over: the journal has every step"},
+      {"profiler", "[profiler]"},
+      {"cyclic_schedule", "[profiler] skip_first, wait, warmup, active, repeat"},
+      {"TorchProfiler", "[profiler]", "operators and kernels, by Kineto"},
+      {"JSONTraceHandler", "tutti timeline", "converts the journal of a run to Chrome's trace format"},
+      {"merge_traces", "tutti timeline", "one trace has all ranks, and the profiler's operators"},
       {"SystemProfiler", "[[callbacks]] kind = \"system_metrics_monitor\""},
-      {"TorchProfiler", "", "not carried over: the journal has messages and events, no single operations"},
   };
 }
 

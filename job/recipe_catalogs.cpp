@@ -86,9 +86,9 @@ std::span<const Catalog> all_catalogs() {
       run_catalog(),        model_catalog(),     train_data_catalog(),  eval_catalog(),
       evaluators_catalog(), optimizer_catalog(), scheduler_catalog(),   train_catalog(),
       precision_catalog(),  device_catalog(),    collectives_catalog(), sharding_catalog(),
-      checkpoint_catalog(), journal_catalog(),   compat_catalog(),      deepspeed_catalog(),
-      plugins_catalog(),    algorithm_catalog(), callback_catalog(),    logger_catalog(),
-      transform_catalog(),  metric_catalog()};
+      checkpoint_catalog(), journal_catalog(),   profiler_catalog(),    compat_catalog(),
+      deepspeed_catalog(),  plugins_catalog(),   algorithm_catalog(),   callback_catalog(),
+      logger_catalog(),     transform_catalog(), metric_catalog()};
   return catalogs;
 }
 

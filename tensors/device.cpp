@@ -1,11 +1,13 @@
 #include "tensors/device.h"
 
 #include <ATen/DeviceAccelerator.h>
+#include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <c10/core/AutogradState.h>
 #include <c10/core/Event.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include <optional>
 #include <utility>
 
 namespace tutti {
@@ -28,8 +30,10 @@ Batch Device::take(const Batch& batch) const {
 }
 
 void Device::use() const {
-  thread_local c10::Device used(c10::kCPU);
+  thread_local std::optional<c10::Device> used;
   if (used == where) return;
+  // Until then MKL computes with as many threads as the machine has cores, and rounds otherwise.
+  if (!used) at::init_num_threads();
   used = where;
   if (is_cpu()) return;
   const c10::impl::VirtualGuardImpl guard(where.type());

@@ -38,6 +38,12 @@ void TraceFile::end(Track track, Nanoseconds time) {
   close_event();
 }
 
+void TraceFile::slice(Track track, std::string_view name, Nanoseconds time, Nanoseconds duration) {
+  named_event('X', track, name, time);
+  microseconds("dur", duration);
+  close_event();
+}
+
 void TraceFile::count(Track track, std::string_view name, Nanoseconds time, double value) {
   named_event('C', track, name, time);
   char number[32];
@@ -80,13 +86,18 @@ void TraceFile::open_event(char phase, Track track) {
   buffer_ += "\",\"pid\":" + std::to_string(track.pid) + ",\"tid\":" + std::to_string(track.tid);
 }
 
-// The format's unit is a microsecond.
 void TraceFile::timed_event(char phase, Track track, Nanoseconds time) {
   open_event(phase, track);
+  microseconds("ts", time);
+}
+
+// The format's unit.
+void TraceFile::microseconds(std::string_view key, Nanoseconds value) {
   char fraction[8];
   std::snprintf(fraction, sizeof fraction, ".%03d",
-                static_cast<int>(time.count() % kNanosecondsPerMicrosecond));
-  buffer_ += ",\"ts\":" + std::to_string(time.count() / kNanosecondsPerMicrosecond) + fraction;
+                static_cast<int>(value.count() % kNanosecondsPerMicrosecond));
+  buffer_.append(",\"").append(key) += "\":";
+  buffer_ += std::to_string(value.count() / kNanosecondsPerMicrosecond) + fraction;
 }
 
 void TraceFile::named_event(char phase, Track track, std::string_view name, Nanoseconds time) {

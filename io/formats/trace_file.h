@@ -32,6 +32,8 @@ class TraceFile {
   // A slice of a track. Slices nest: `end` ends the last one begun.
   void begin(Track track, std::string_view name, Nanoseconds time, const Args& args);
   void end(Track track, Nanoseconds time);
+  // A whole slice, of a track that has only such; in any order.
+  void slice(Track track, std::string_view name, Nanoseconds time, Nanoseconds duration);
   // The value of a curve of the process `track.pid` from `time` on; must be finite.
   void count(Track track, std::string_view name, Nanoseconds time, double value);
   // An instant event of a track.
@@ -47,6 +49,7 @@ class TraceFile {
  private:
   void open_event(char phase, Track track);
   void timed_event(char phase, Track track, Nanoseconds time);
+  void microseconds(std::string_view key, Nanoseconds value);
   void named_event(char phase, Track track, std::string_view name, Nanoseconds time);
   void name_event(Track track, std::string_view what, std::string_view name);
   void arrow_event(char phase, Track track, std::string_view name, Nanoseconds time, int64_t arrow);

@@ -3,10 +3,12 @@
 #include <cstdlib>
 #include <sstream>
 #include <string>
+#include <string_view>
 
 #include "collectives/device_entry.h"
 #include "tests/device/state.h"
 #include "tests/device/streams.h"
+#include "tests/device/wait_places.h"
 
 namespace tutti::test_device {
 
@@ -45,16 +47,21 @@ void report() {
   auto stalled = stalls();
   for (const auto& [cause, count] : host_waits())
     text << "  host waits: " << cause << ", " << count << ", stalls " << stalled[cause] << "\n";
+  for (const std::string& place : wait_places()) text << "  waits at: " << place << "\n";
   std::fputs(text.str().c_str(), stderr);
 }
+
+constexpr std::string_view kLeaveOut = "leave_out=";
 
 void start(const std::string& options) {
   install();
   bool late = false, reports = false;
   std::istringstream in(options);
   for (std::string option; std::getline(in, option, ',');) {
-    TORCH_CHECK(option == "late" || option == "report", "the test device has no option '", option,
-                "'; it has: late, report");
+    const bool omits = option.starts_with(kLeaveOut);
+    TORCH_CHECK(option == "late" || option == "report" || omits, "the test device has no option '", option,
+                "'; it has: late, report, leave_out=PLACE");
+    if (omits) leave_out(option.substr(kLeaveOut.size()));
     late = late || option == "late";
     reports = reports || option == "report";
   }

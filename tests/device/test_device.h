@@ -38,9 +38,9 @@
 // later wait.
 //
 // A program opens the library by collectives/device_entry.h. Options of tutti_device_start are a list,
-// separated by commas, of "late" (late mode) and "report": each finding goes to stderr at once, a summary
-// when the process exits. A host access to device memory is named on stderr before the
-// process dies of it. Later calls only set the mode.
+// separated by commas, of "late" (late mode), "report": each finding goes to stderr at once, a summary when
+// the process exits, and "leave_out=PLACE" (wait_places.h). A host access to device memory is named on stderr
+// before the process dies of it. Later calls only set the mode.
 //
 // All functions may be called from any thread; set_autocast() only while no other thread runs operators.
 namespace tutti::test_device {

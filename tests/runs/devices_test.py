@@ -1,5 +1,6 @@
 """Ranks under mpirun on the tests' device, with the CPU's bits, and devices that this machine lacks."""
 import os
+import re
 import unittest
 
 import tutti_run
@@ -7,10 +8,34 @@ from tutti_run import BUILD, DIGITS, start, train
 
 TEST_DEVICE = BUILD / "libtutti_test_device.so"
 HAS_DRIVER = any(os.path.exists(path) for path in ("/dev/nvidiactl", "/dev/dxg"))
+NIGHTLY = "TUTTI_NIGHTLY" in os.environ
 SHORT = {"train__max_duration": "12ba", "train__eval_interval": "6ba", "checkpoint__interval": "6ba"}
+SHORTEST = {"train__max_duration": "5ba", "train__eval_interval": "2ba", "checkpoint__interval": "2ba"}
 
 
 class Devices(tutti_run.RunTest):
+    def on_device(self, options, strategy, **more):
+        """What a short training on two ranks of one process says, late on the tests' device, and its exit code."""
+        os.environ["TUTTI_TEST_DEVICE"] = f"late,report,{options}"
+        self.addCleanup(os.environ.pop, "TUTTI_TEST_DEVICE", None)
+        self.runs = getattr(self, "runs", 0) + 1
+        ranks = 4 if strategy == "hybrid" else 2
+        return start(self.folder / f"{self.runs}", "--local-ranks", ranks, ranks=1, device__kind="test",
+                     sharding__strategy=strategy, **SHORTEST, **more).wait()
+
+    @unittest.skipUnless(TEST_DEVICE.exists(), "built without tests")
+    def test_each_wait_that_is_left_out_is_found(self):
+        for strategy in ("none", "optimizer", "gradients", "full") if NIGHTLY else ("full",):
+            whole = self.on_device("", strategy)
+            self.assertEqual(whole.code, 0, whole.text)
+            self.assertNotIn("without waiting", whole.text)
+            places = re.findall(r"  waits at: (.*)", whole.text)
+            self.assertGreater(len(places), 8, whole.text)
+            for place in places:
+                with self.subTest(strategy=strategy, place=place):
+                    broken = self.on_device(f"leave_out={place}", strategy)
+                    self.assertRegex(broken.text, "without waiting|the host touched")
+
     @unittest.skipUnless(TEST_DEVICE.exists(), "built without tests")
     def test_ranks_on_a_device_learn_what_they_learn_on_the_cpu(self):
         for strategy in ("none", "full"):

@@ -141,8 +141,9 @@ class Trace:
                 self.tracks[event["pid"], event["tid"]].append(event)
 
     def check(self):
-        self.test.assertEqual({event["ph"] for event in self.events} - set("MBEisfC"), set())
-        self.test.assertEqual(len(self.threads), len(self.tracks), "threads have numbers and names of their own")
+        self.test.assertEqual({event["ph"] for event in self.events} - set("MBEisfCX"), set())
+        of_profiler = {event["tid"] for event in self.events if event["ph"] == "X"}
+        self.test.assertEqual(len(self.threads), len(self.tracks) + len(of_profiler), "threads have numbers and names of their own")
         for track in self.tracks.values():
             self.check_track(track)
         self.check_arrows()
@@ -233,6 +234,27 @@ class Timeline(Recorded):
         self.assert_counters_are_those_of_the_metrics(trace, run)
         self.assert_parts_of_checkpoints_are_arrows(trace)
         self.assert_no_rank_leaves_before_all_entered(trace)
+
+    def test_the_profilers_operators_lie_within_their_steps(self):
+        run = self.folder / "run"
+        train(run, ranks=2, profiler="{skip_first=3, active=2}", **SHORT)
+        traces = run / "torch_traces"
+        self.assertEqual(sorted(path.name for path in traces.iterdir()),
+                         ["rank0.6.pt.trace.json", "rank1.6.pt.trace.json"])
+        (traces / "rank2.6.pt.trace.json").write_text('{"traceEvents": [{"ph": "X"')  # cut off
+        self.tell("timeline", run)
+        trace = Trace(run / "timeline.json", self)
+        trace.check()
+        for pid in trace.processes:
+            operators = [event for event in trace.events if event["ph"] == "X" and event["pid"] == pid]
+            self.assertIn("operators, thread", trace.threads[operators[0]["tid"]])
+            self.assertEqual({event["name"] for event in operators} & {"aten::addmm", "aten::relu"},
+                             {"aten::addmm", "aten::relu"})
+            for batch in (4, 5):
+                own, = [event for event in operators if event["name"] == f"ProfilerStep#{batch}"]
+                (begin, end), = trace.slices(pid, "steps", f"step {batch + 1}")
+                self.assertLess(begin - 1000, own["ts"])
+                self.assertLess(own["ts"] + own["dur"], end + 1000)
 
     def assert_counters_are_those_of_the_metrics(self, trace, run):
         lines = [line for line in tutti_run.metrics(run) if "loss" in line]

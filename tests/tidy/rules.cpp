@@ -59,6 +59,8 @@ const std::vector<TidyRule>& tidy_rules() {
        one("models/a.cpp", "at::Tensor zero() { return at::zeros({1}, at::kCPU); }\n")},
       {"NorAreTheirTypes", devices_outside_tensors,
        one("job/a.cpp", "const auto type = c10::DeviceType::PrivateUse1;\n")},
+      {"TheMemoryOfTensorsIsForFew", memory_touched_elsewhere,
+       one("models/a.cpp", "float first(const at::Tensor& x) { return x.const_data_ptr<float>()[0]; }\n")},
       {"ThirdPartiesStayAtHome", third_party_outside_its_home,
        one("cli/train.cpp", "#include <ATen/ATen.h>\n")},
       {"IncludesStartAtTheRoot", includes_not_from_the_root,

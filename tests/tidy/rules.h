@@ -36,6 +36,7 @@ Findings circles_of_folders(const SourceTree& tree);
 Findings test_device_outside_tests(const SourceTree& tree);
 Findings third_party_outside_its_home(const SourceTree& tree);
 Findings devices_outside_tensors(const SourceTree& tree);
+Findings memory_touched_elsewhere(const SourceTree& tree);
 Findings includes_not_from_the_root(const SourceTree& tree);
 Findings own_header_not_first(const SourceTree& tree);
 

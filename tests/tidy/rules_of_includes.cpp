@@ -133,6 +133,37 @@ bool may_name_devices(const SourceFile& file) {
          file.path.starts_with("collectives/nccl/");
 }
 
+// Who may read and write a tensor's memory on the host, which cannot touch a device's: folders whose tensors are
+// the host's, or that look where a tensor is, and files that made the tensor on the host themselves.
+bool may_touch_memory(const SourceFile& file) {
+  static const std::set<std::string> folders{"tensors", "collectives", "data", "io"};
+  static const std::set<std::string> files{
+      "actors/compute/exchange.cpp",
+      "actors/compute/unsharding.cpp",
+      "actors/messages/verdict.cpp",
+      "algorithms/augmentation/sample_mixing.cpp",
+      "algorithms/surgery/gyro_dropout.cpp",
+      "job/copied_targets.cpp",
+      "models/generation.cpp",
+      "models/layers/layer.cpp",
+      "models/layers/norm.cpp",
+      "models/layers/residual_block.cpp",
+      "models/layers/statistics_rows.cpp",
+      "models/losses.cpp",
+      "sharding/gradient_buckets.cpp",
+      "sharding/sharded_parameters.cpp",
+      "sharding/unit_gradients.cpp",
+      "sim/environment/tracking_dataset.h",
+      "training/evaluation/evaluation.cpp",
+      "training/metrics/classification.cpp",
+      "training/optimizers/adam.cpp",
+      "training/optimizers/optimizer.cpp",
+      "training/optimizers/optimizer.h",
+  };
+  return may_include().count(file.folder()) == 0 || folders.count(file.folder()) > 0 ||
+         files.count(file.path) > 0;
+}
+
 std::string stem(const std::string& path) { return path.substr(0, path.rfind('.')); }
 
 std::size_t deepest(const SourceTree& tree) {
@@ -200,6 +231,18 @@ Findings devices_outside_tensors(const SourceTree& tree) {
     for (size_t i = 0; i < file.code.size(); ++i)
       if (std::regex_search(file.code[i], match, device))
         findings.push_back(finding(file, i + 1, match[0].str() + ": tensors/device.h knows devices"));
+  }
+  return findings;
+}
+
+Findings memory_touched_elsewhere(const SourceTree& tree) {
+  static const std::regex touches(R"(\b(const_|mutable_)?data_ptr\b|\baccessor<)");
+  Findings findings;
+  for (const SourceFile& file : tree) {
+    if (may_touch_memory(file)) continue;
+    for (size_t i = 0; i < file.code.size(); ++i)
+      if (std::regex_search(file.code[i], touches))
+        findings.push_back(finding(file, i + 1, "a tensor's memory may be a device's (may_touch_memory)"));
   }
   return findings;
 }

@@ -10,6 +10,8 @@ std::shared_ptr<Callback> make_callback(const Setting& section, const CallbackEn
 
 Callbacks make_callbacks(const Setting& recipe, const CallbackEnvironment& environment) {
   Callbacks callbacks;
+  if (recipe.has("profiler"))
+    callbacks.push_back(ProfilerOptions::kind().read(recipe.at("profiler")).make(environment));
   if (!recipe.has("callbacks")) return callbacks;
   for (const Setting& section : recipe.at("callbacks").array())
     if (auto made = make_callback(section, environment)) callbacks.push_back(std::move(made));

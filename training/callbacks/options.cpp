@@ -71,13 +71,14 @@ Kind<LrMonitorOptions> LrMonitorOptions::kind() {
 }
 
 Kind<MemoryMonitorOptions> MemoryMonitorOptions::kind() {
-  return {"memory_monitor",
-          "Logs the memory of rank 0's tensors in GB; Composer's MemoryMonitor.",
-          {option("memory_keys", &MemoryMonitorOptions::memory_keys,
-                  "a table of figures and their logged names, {\"allocated_bytes.all.peak\" = \"peak\"}; "
-                  "when absent, "
-                  "that and allocated_bytes.all.current as peak_allocated_mem and current_allocated_mem"),
-           left_out("dist_aggregate_batch_interval", "a callback sees only the memory of its own rank")}};
+  return {
+      "memory_monitor",
+      "Logs the memory of rank 0's tensors in GB; Composer's MemoryMonitor.",
+      {option("memory_keys", &MemoryMonitorOptions::memory_keys,
+              "a table of figures and their logged names, {\"allocated_bytes.all.peak\" = \"peak\"}; "
+              "when absent, Composer's figures as peak_allocated_mem, current_reserved_mem, ...; a CPU has "
+              "allocated_bytes alone"),
+       left_out("dist_aggregate_batch_interval", "a callback sees only the memory of its own rank")}};
 }
 
 Kind<OptimizerMonitorOptions> OptimizerMonitorOptions::kind() {
@@ -246,6 +247,44 @@ Kind<MLPerfOptions> MLPerfOptions::kind() {
 
 std::string MLPerfOptions::result_path(const std::string& system) const {
   return root_folder + "/results/" + system + "/" + benchmark + "/result_" + std::to_string(index) + ".txt";
+}
+
+Kind<ProfilerOptions> ProfilerOptions::kind() {
+  using Options = ProfilerOptions;
+  return {
+      "profiler",
+      "",
+      {option("skip_first", &Options::skip_first, "batches of each epoch before the first cycle").at_least(0),
+       option("wait", &Options::wait, "batches of a cycle that are not recorded").at_least(0),
+       option("warmup", &Options::warmup, "batches then, with the profiler on and nothing kept").at_least(0),
+       option("active", &Options::active, "batches then that are recorded, into one file").at_least(1),
+       option("repeat", &Options::repeat, "cycles of an epoch; 0: to its end").at_least(0),
+       option("folder", &Options::folder, "folder of the traces, relative to the run's folder")
+           .also_named({"torch_prof_folder"}),
+       option("filename", &Options::filename,
+              "name of a trace; {run_name}, {rank}, {epoch} and {batch} are replaced")
+           .also_named({"torch_prof_filename"}),
+       option("overwrite", &Options::overwrite,
+              "overwrite an older file of that name instead of keeping both")
+           .also_named({"torch_prof_overwrite"}),
+       option("record_shapes", &Options::record_shapes, "also sizes of operators' inputs")
+           .also_named({"torch_prof_record_shapes"}),
+       option("profile_memory", &Options::profile_memory, "also allocations")
+           .also_named({"torch_prof_profile_memory"}),
+       option("with_flops", &Options::with_flops, "also floating-point operations of matrix products")
+           .also_named({"torch_prof_with_flops"}),
+       left_out("torch_prof_with_stack", "there is no Python whose stack could be recorded")}};
+}
+
+Catalog profiler_catalog() {
+  return {.section = "profiler",
+          .noun = "",
+          .doc =
+              "Records libtorch's operators and a GPU's kernels, by Kineto, in some steps of each epoch, as "
+              "Composer's profiler with cyclic_schedule; the section may be empty. `tutti timeline` shows "
+              "them beside the rest.",
+          .keys = ProfilerOptions::kind().entry.keys,
+          .default_kind = "none"};
 }
 
 Catalog callback_catalog() {

@@ -190,6 +190,21 @@ struct MLPerfOptions {
   CallbackPtr make(const Setting& section, const CallbackEnvironment& environment) const;
 };
 
+// [profiler]: composer.profiler.cyclic_schedule, and what torch.profiler records.
+struct ProfilerOptions {
+  int64_t skip_first = 0, wait = 0, warmup = 1, active = 4, repeat = 1;  // see action_at
+  std::string folder = "torch_traces";                                   // see file_name
+  std::string filename = "rank{rank}.{batch}.pt.trace.json";
+  bool overwrite = false;
+  bool record_shapes = false, profile_memory = false, with_flops = false;
+
+  static Kind<ProfilerOptions> kind();
+  CallbackPtr make(const CallbackEnvironment& environment) const;
+};
+
+// The catalog of [profiler].
+Catalog profiler_catalog();
+
 using CallbackKinds =
     Kinds<ActivationMonitorOptions, LrMonitorOptions, MemoryMonitorOptions, OptimizerMonitorOptions,
           RuntimeEstimatorOptions, SpeedMonitorOptions, SystemMetricsMonitorOptions, GenerateOptions,

@@ -1,8 +1,10 @@
 // Sharding strategies, checkpoints and journals on the test device.
 
+#include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "actors/checkpoint_copies.h"
 #include "commands/local_train.h"
 #include "sim/replay/replay.h"
 #include "tests/actors/sleeping_world.h"
@@ -59,6 +61,38 @@ TEST_P(StrategyOnTheDevice, HasTheBitsOfTheCpuOnGpt) {
 
 INSTANTIATE_TEST_SUITE_P(Of, StrategyOnTheDevice, testing::ValuesIn(strategies()),
                          [](const auto& info) { return name_of(info.param); });
+
+class CopiesOfCheckpoints : public DeviceRunTest {};
+
+TEST_F(CopiesOfCheckpoints, PassThroughARingThatIsSmallerThanTheyAre) {
+  on(Where::kLate);
+  const Device device{test_device::device()};
+  device.use();
+  at::manual_seed(1);
+  std::vector<at::Tensor> values;
+  for (const int64_t size : {1, 1000, 77, 3, 5000, 400, 0, 64, 2000})
+    values.push_back(at::randint(-9, 9, {size}, size % 2 ? at::kFloat : at::kLong));
+  values.push_back(at::randn({4, 6, 5, 5}).contiguous(at::MemoryFormat::ChannelsLast));
+  for (const int64_t ring : {512, 4096, 1 << 20}) {
+    CheckpointCopies copies(device, ring);
+    for (int round = 0; round < 2; ++round) {
+      std::vector<CheckpointPiece> pieces;
+      for (const at::Tensor& one : values) {
+        pieces.push_back({.name = std::to_string(pieces.size())});
+        pieces.back().tensor = (one + round).to(device.where);
+      }
+      std::vector<at::Tensor> on_device;
+      for (const auto& piece : pieces) on_device.push_back(piece.tensor);
+      copies.reserve(pieces);
+      copies.copy(pieces).wait();
+      for (const at::Tensor& one : on_device) at::Tensor(one).zero_();
+      copies.finish();
+      for (std::size_t i = 0; i < values.size(); ++i)
+        EXPECT_TRUE(pieces[i].tensor.equal(values[i] + round)) << i << " of " << ring;
+    }
+  }
+  EXPECT_THAT(test_device::take_findings(), IsEmpty());
+}
 
 class ReplayOnTheDevice : public DeviceRunTest {};
 

@@ -138,7 +138,7 @@ TEST_F(CallbackTest, MemoryMonitorLogsWhatItIsReportedUnderTheNamesThatItIsRepor
   MemoryMonitor monitor(MemoryMonitor::keys_of(table("allocated_bytes.all.peak")));
   monitor.run_event(Event::kAfterTrainBatch, state_, logged_);
   EXPECT_THAT(logged_.values, UnorderedElementsAre(Pair("memory/most_gigabytes", testing::_)));
-  EXPECT_THAT([&] { MemoryMonitor::keys_of(table("num_alloc_retries")); },
+  EXPECT_THAT([&] { MemoryMonitor::keys_of(table("num_ooms")); },
               testing::ThrowsMessage<UserError>(
                   testing::AllOf(testing::HasSubstr("test.toml:7"), testing::HasSubstr("unknown figure"))));
 }

@@ -7,6 +7,7 @@
 #include "training/callbacks/writers/export_for_inference.h"
 #include "training/callbacks/writers/file_names.h"
 #include "training/callbacks/writers/memory_files.h"
+#include "training/callbacks/writers/profiler.h"
 
 namespace tutti {
 namespace {
@@ -35,6 +36,22 @@ TEST_F(Writing, NamesAreFilledInWithinTheRunsFolder) {
   EXPECT_EQ(file_name(state_, "a/{run_name}-{rank}.{epoch}.{batch}.{batch}"),
             state_.run_dir + "/a/digits-3.2.17.17");
   EXPECT_EQ(file_name(state_, "/tmp/{rank}"), "/tmp/3");
+}
+
+// As composer.profiler.cyclic_schedule decides.
+TEST(Profiler, RecordsInCycles) {
+  using enum ProfilerAction;
+  ProfilerOptions schedule;
+  schedule.skip_first = 2, schedule.wait = 1, schedule.warmup = 1, schedule.active = 2, schedule.repeat = 2;
+  const auto actions = [&] {
+    std::vector<ProfilerAction> all;
+    for (int64_t batch = 0; batch < 12; ++batch) all.push_back(action_at(schedule, batch));
+    return all;
+  };
+  EXPECT_THAT(actions(), ElementsAre(kSkip, kSkip, kSkip, kWarmUp, kRecord, kRecordAndSave, kSkip, kWarmUp,
+                                     kRecord, kRecordAndSave, kSkip, kSkip));
+  schedule.repeat = 0;
+  EXPECT_EQ(actions().at(11), kWarmUp);
 }
 
 TEST_F(Writing, OomObserverReportsTheUseOfMemory) {

@@ -1,5 +1,11 @@
 #include "training/callbacks/monitors/memory_monitor.h"
 
+#include <ATen/DeviceAccelerator.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "recipe/catalog.h"
 #include "recipe/placeholders.h"
 #include "tensors/meter.h"
 #include "training/callbacks/options.h"
@@ -8,22 +14,64 @@
 namespace tutti {
 namespace {
 
-// PyTorch's names of the figures.
-constexpr const char* kCurrentBytes = "allocated_bytes.all.current";
-constexpr const char* kPeakBytes = "allocated_bytes.all.peak";
+using c10::CachingAllocator::StatType;
+using c10::CachingDeviceAllocator::DeviceStats;
+
+// A figure by PyTorch's name.
+struct Figure {
+  const char* key;
+  const char* name;                         // Composer's
+  int64_t (*of_meter)(int slot) = nullptr;  // null: a device's alone
+  int64_t (*of_device)(const DeviceStats& stats) = nullptr;
+};
+
+constexpr auto kAll = static_cast<std::size_t>(StatType::AGGREGATE);
+
+const std::vector<Figure>& figures() {
+  using Stats = const DeviceStats&;
+  static const std::vector<Figure> all{
+      {"allocated_bytes.all.current", "current_allocated_mem", Meter::used_bytes},
+      {"allocated_bytes.all.peak", "peak_allocated_mem", Meter::peak_bytes},
+      {"active_bytes.all.current", "current_active_mem", nullptr,
+       [](Stats s) { return s.active_bytes[kAll].current; }},
+      {"active_bytes.all.peak", "peak_active_mem", nullptr,
+       [](Stats s) { return s.active_bytes[kAll].peak; }},
+      {"inactive_split_bytes.all.current", "current_inactive_mem", nullptr,
+       [](Stats s) { return s.inactive_split_bytes[kAll].current; }},
+      {"inactive_split_bytes.all.peak", "peak_inactive_mem", nullptr,
+       [](Stats s) { return s.inactive_split_bytes[kAll].peak; }},
+      {"reserved_bytes.all.current", "current_reserved_mem", nullptr,
+       [](Stats s) { return s.reserved_bytes[kAll].current; }},
+      {"reserved_bytes.all.peak", "peak_reserved_mem", nullptr,
+       [](Stats s) { return s.reserved_bytes[kAll].peak; }},
+      {"num_alloc_retries", "alloc_retries", nullptr, [](Stats s) { return s.num_alloc_retries; }},
+  };
+  return all;
+}
+
+const Figure* find_figure(const std::string& key) {
+  const auto found = std::ranges::find(figures(), key, &Figure::key);
+  return found == figures().end() ? nullptr : &*found;
+}
 
 }  // namespace
 
 MemoryMonitor::Keys MemoryMonitor::composers_keys() {
-  return {{kCurrentBytes, "current_allocated_mem"}, {kPeakBytes, "peak_allocated_mem"}};
+  Keys keys;
+  for (const Figure& one : figures()) keys.emplace_back(one.key, one.name);
+  return keys;
 }
 
 MemoryMonitor::Keys MemoryMonitor::keys_of(const Setting& table) {
-  if (!table.is_table()) table.fail(std::string("expected a table like {\"") + kPeakBytes + "\" = \"peak\"}");
+  const std::string example = figures()[1].key;
+  if (!table.is_table()) table.fail("expected a table like {\"" + example + "\" = \"peak\"}");
   Keys keys;
   for (const auto& [key, name] : table.table()) {
-    if (key != kCurrentBytes && key != kPeakBytes)
-      name.fail(std::string("unknown figure; expected one of ") + kCurrentBytes + " and " + kPeakBytes);
+    if (!find_figure(key)) {
+      std::vector<std::string> known;
+      for (const Figure& one : figures()) known.emplace_back(one.key);
+      name.fail("unknown figure; expected one of " + joined(known));
+    }
     keys.emplace_back(key, name.text());
     replace_all(keys.back().second, "bytes", "gigabytes");
   }
@@ -32,11 +80,15 @@ MemoryMonitor::Keys MemoryMonitor::keys_of(const Setting& table) {
 
 void MemoryMonitor::after_train_batch(State& state, Logger& logger) {
   constexpr double kBytesPerGigabyte = 1e9;
+  std::optional<DeviceStats> stats;
+  if (!state.device.is_cpu()) stats = at::accelerator::getDeviceStats(state.device.where.index());
   LoggedMetrics metrics;
   for (const auto& [key, name] : keys_) {
-    const int64_t bytes = key == kCurrentBytes ? Meter::used_bytes(state.device.memory_slot)
-                                               : Meter::peak_bytes(state.device.memory_slot);
-    metrics.emplace_back("memory/" + name, static_cast<double>(bytes) / kBytesPerGigabyte);
+    const Figure& figure = *find_figure(key);
+    if (!figure.of_meter && !stats) continue;
+    const auto value = static_cast<double>(figure.of_meter ? figure.of_meter(state.device.memory_slot)
+                                                           : figure.of_device(*stats));
+    metrics.emplace_back("memory/" + name, key.ends_with("retries") ? value : value / kBytesPerGigabyte);
   }
   logger.log_metrics(metrics);
 }

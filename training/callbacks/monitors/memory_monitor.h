@@ -11,8 +11,9 @@
 namespace tutti {
 
 // Logs after each batch the current and peak memory of this rank's tensors in GB, as counted by the meter:
-// "memory/current_allocated_mem", "memory/peak_allocated_mem". composer.callbacks.MemoryMonitor, which logs
-// nothing on a CPU.
+// "memory/current_allocated_mem", "memory/peak_allocated_mem"; on a device also what its allocator has: active,
+// inactive and reserved bytes, and "memory/alloc_retries". composer.callbacks.MemoryMonitor, which logs nothing
+// on a CPU.
 class MemoryMonitor final : public Callback {
  public:
   // Figures and their logged names: {"allocated_bytes.all.peak", "peak_allocated_mem"}. As in Composer,
@@ -21,7 +22,7 @@ class MemoryMonitor final : public Callback {
 
   explicit MemoryMonitor(Keys keys = composers_keys()) : keys_(std::move(keys)) {}
 
-  static Keys composers_keys();               // Composer's default keys that the meter has
+  static Keys composers_keys();               // Composer's defaults; a CPU has the first two
   static Keys keys_of(const Setting& table);  // from a recipe; throws UserError for unknown figures
 
   std::string name() const override { return "MemoryMonitor"; }

@@ -1,0 +1,108 @@
+#include "analysis/profiler_traces.h"
+
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "analysis/run_folder.h"
+#include "io/formats/json_text.h"
+#include "io/run_paths.h"
+#include "recipe/placeholders.h"
+#include "recipe/toml_reader.h"
+
+namespace tutti {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Operation {
+  std::string name, row;
+  double begin_us = 0.0, us = 0.0;
+};
+
+// One of Kineto's files.
+struct ProfilerTrace {
+  int rank = -1;        // -1: the file is no trace of tutti's
+  int64_t zero_ns = 0;  // of the operations' times, by the rank's clock
+  std::vector<Operation> operations;
+};
+
+std::string row_of(const Json& event) {
+  static const std::set<std::string> of_streams{"kernel", "gpu_memcpy", "gpu_memset"};
+  const std::string tid = event.at("tid").dump();
+  return of_streams.contains(event.at("cat").get<std::string>()) ? "stream " + tid
+                                                                 : "operators, thread " + tid;
+}
+
+bool is_operation(const Json& event) {
+  static const std::set<std::string> drawn{"cpu_op",     "user_annotation", "kernel",     "gpu_memcpy",
+                                           "gpu_memset", "cuda_runtime",    "cuda_driver"};
+  return event.value("ph", "") == "X" && drawn.contains(event.value("cat", ""));
+}
+
+// Events are dropped as they are read: there are many.
+ProfilerTrace read_trace(const std::vector<std::byte>& bytes) {
+  ProfilerTrace trace;
+  const auto keep = [&](int depth, Json::parse_event_t what, Json& value) {
+    constexpr int kEvent = 2;  // {"traceEvents": [{...}]}
+    if (depth != kEvent || what != Json::parse_event_t::object_end) return true;
+    if (is_operation(value))
+      trace.operations.push_back({value.at("name").get<std::string>(), row_of(value),
+                                  value.at("ts").get<double>(), value.at("dur").get<double>()});
+    return false;
+  };
+  const Json rest = parse_json<Json>({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, keep);
+  if (!rest.contains("tutti_rank")) return {};
+  trace.rank = rest.at("tutti_rank").get<int>();
+  trace.zero_ns = rest.at("tutti_clock").get<int64_t>() + rest.value("baseTimeNanoseconds", int64_t{0});
+  return trace;
+}
+
+// By the run's recipe; "" without [profiler].
+std::string traces_folder(const std::string& run_dir) {
+  const Setting recipe = read_recipe(path_in_run(run_dir, kRecipeFile));
+  std::string folder = text_at(recipe, "profiler", "folder");
+  const Setting* const run_name = recipe.find("run_name");
+  if (run_name && run_name->is_text()) replace_all(folder, "{run_name}", run_name->text());
+  return folder.empty() ? "" : require_no_link_out(run_dir, folder);
+}
+
+int64_t draw(const ProfilerTrace& from, TimePoint zero, const ProfilerTrack& track,
+             std::map<std::pair<int, std::string>, TraceFile::Track>& rows, TraceFile& trace) {
+  int64_t drawn = 0;
+  for (const Operation& one : from.operations) {
+    const Nanoseconds begin = Nanoseconds(from.zero_ns + std::llround(1e3 * one.begin_us)) -
+                              std::chrono::duration_cast<Nanoseconds>(zero.time_since_epoch());
+    if (begin < Nanoseconds(0)) continue;
+    const auto [row, is_new] = rows.try_emplace({from.rank, one.row});
+    if (is_new) {
+      row->second = track(from.rank, static_cast<int64_t>(rows.size()) - 1);
+      trace.name_thread(row->second, one.row);
+    }
+    trace.slice(row->second, one.name, begin, Nanoseconds(std::llround(1e3 * one.us)));
+    ++drawn;
+  }
+  return drawn;
+}
+
+}  // namespace
+
+int64_t draw_profiler_traces(const Disk& disk, const std::string& run_dir,
+                             const std::vector<TimePoint>& zeros, const ProfilerTrack& track,
+                             TraceFile& trace) {
+  const std::string folder = traces_folder(run_dir);
+  if (folder.empty() || !disk.exists(folder)) return 0;
+  std::map<std::pair<int, std::string>, TraceFile::Track> rows;
+  int64_t drawn = 0;
+  for (const std::string& name : disk.list(folder)) try {
+      const ProfilerTrace one = read_trace(disk.read(folder + "/" + name));
+      if (one.rank >= 0 && one.rank < static_cast<int>(zeros.size()))
+        drawn += draw(one, zeros[static_cast<std::size_t>(one.rank)], track, rows, trace);
+    } catch (const Json::exception&) {
+      continue;  // of another program, or cut off
+    }
+  return drawn;
+}
+
+}  // namespace tutti
