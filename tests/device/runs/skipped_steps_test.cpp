@@ -99,7 +99,8 @@ class SkippedSteps : public DeviceRunTest {};
 TEST_F(SkippedSteps, LeaveTheOptimizerAsItWas) {
   for (const std::string& optimizer : optimizers())
     for (const int64_t step : {1, 2, 3, 4}) {
-      if (step > 2 && !is_nightly()) continue;
+      const bool by_day = step == 2 || (step == 1 && optimizer == optimizers()[0]);
+      if (!by_day && !is_nightly()) continue;
       SCOPED_TRACE(optimizer + "step " + std::to_string(step));
       expect_no_drift({.optimizer = optimizer, .step = step});
     }
@@ -108,8 +109,9 @@ TEST_F(SkippedSteps, LeaveTheOptimizerAsItWas) {
 TEST_F(SkippedSteps, OfOneRankAreSkippedByAll) {
   constexpr double kOverflows = 1e38;  // in the gradients alone
   for (const double factor : {std::numeric_limits<double>::quiet_NaN(), kOverflows})
-    for (const char* strategy : {"none", "optimizer", "gradients", "full"}) {
-      SCOPED_TRACE(strategy + (" " + std::to_string(factor)));
+    for (const std::string strategy : {"none", "full", "optimizer", "gradients"}) {
+      if (strategy != "none" && strategy != "full" && !is_nightly()) continue;
+      SCOPED_TRACE(strategy + " " + std::to_string(factor));
       expect_no_drift(
           {.optimizer = optimizers()[1], .ranks = 2, .step = 2, .factor = factor, .strategy = strategy});
     }
@@ -117,12 +119,11 @@ TEST_F(SkippedSteps, OfOneRankAreSkippedByAll) {
 
 TEST_F(SkippedSteps, ShrinkTheLossScaleAsOnTheCpu) {
   for (const int ranks : {1, 2})
-    for (const int64_t step : {1, 2})
-      expect_no_drift({.optimizer = optimizers()[3],
-                       .ranks = ranks,
-                       .step = step,
-                       .factor = 1e30,
-                       .precision = "precision = 'amp_fp16'\n"});
+    expect_no_drift({.optimizer = optimizers()[3],
+                     .ranks = ranks,
+                     .step = ranks,
+                     .factor = 1e30,
+                     .precision = "precision = 'amp_fp16'\n"});
 }
 
 }  // namespace
