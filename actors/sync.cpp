@@ -189,7 +189,10 @@ void Sync::end(Context& context, Entry& entry, const Work& work) {
   --queue_of(entry).posted;
   finite_ = finite_ && finite;
   const bool scatters = entry.plan.kind == CollectiveKind::kReduceScatter;
-  if (entry.digest) entry.digest->record(step_, scatters ? entry.plan.part : entry.whole);
+  if (entry.digest) {
+    entry.digest->record(step_, scatters ? entry.plan.part : entry.whole);
+    entry.order = StreamOrder::record(device_);  // Compute may write what the digest has read
+  }
   if (entry.plan.ends) recorder_.record({context.now(), *entry.plan.ends, step_, entry.plan.number});
   mark_done(context, entry, finite);
   post_ready(context);

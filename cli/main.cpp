@@ -5,6 +5,7 @@
 #include <CLI/Formatter.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <optional>
@@ -144,5 +145,5 @@ int main(int argc, char** argv) {
   tutti::fill_standard_streams();
   const int code = tutti::run_to_an_exit_code(argc, argv);
   std::fflush(nullptr);
-  _exit(code);
+  std::quick_exit(code);
 }

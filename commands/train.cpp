@@ -1,8 +1,7 @@
 #include "commands/train.h"
 
-#include <unistd.h>
-
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <set>
@@ -55,7 +54,7 @@ struct Exit {
 // Ends the process without destructors, since threads or other ranks may hang.
 [[noreturn]] void end_with(int exit_code) {
   run_with_timeout(kFlushTimeout, [] { std::fflush(nullptr); });
-  _exit(exit_code);
+  std::quick_exit(exit_code);
 }
 
 // With timeouts: the log and the journal may be on the same stuck disk.
@@ -183,9 +182,9 @@ Exit train_under_mpi(MpiWorld& world, const Clock& clock, StartRequest request, 
     };
     const bool ordered = job.settings.collectives.reduction == Reduction::kOrdered;
     RankEnvironment connected{.transport = transport, .host = request.host, .hosts = hosts_of(world)};
-    connected.groups = stage_groups(
-        make_groups(ordered ? group : make(world.all_ranks()), job.mesh(), world.rank(), make), job.device(0),
-        make);
+    connected.groups =
+        stage_groups(make_groups(ordered ? group : make(world.all_ranks()), job.mesh(), world.rank(), make),
+                     job.device(0), make);
     return run(job, std::move(connected));
   });
 }

@@ -1,6 +1,7 @@
 #include "models/losses.h"
 
 #include <ATen/ATen.h>
+#include <ATen/OpMathType.h>
 #include <ATen/core/Reduction.h>
 
 #include <algorithm>
@@ -41,7 +42,13 @@ at::Tensor dense_cross_entropy(const at::Tensor& scores, const at::Tensor& targe
   const at::Tensor losses = parts.sum(1);
   const at::Tensor loss = reduced(losses, options.reduction);
   if (options.reduction != LossReduction::kMean) return loss;
-  const auto mass = target.sum().item<double>();
+  const at::Tensor total = target.sum();
+  if (!total.is_cpu()) {
+    const at::Tensor mass = total.to(at::kDouble);
+    const at::Tensor factor = at::full_like(mass, losses.numel()).div(mass);
+    return loss.mul(factor.to(at::toOpMathType(loss.scalar_type()))).to(loss.scalar_type());
+  }
+  const auto mass = total.item<double>();
   if (mass <= 0.0) throw UserError("all target probabilities are zero");
   return loss * (static_cast<double>(losses.numel()) / mass);
 }

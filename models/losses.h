@@ -41,7 +41,8 @@ struct SoftCrossEntropyOptions {
 // Cross entropy in nats of scores [N, C, ...] against class indices [N, ...] or probabilities [N, C, ...]:
 // composer.loss.soft_cross_entropy. With indices this is torch's, a mean over the weights of counted
 // targets. With probabilities the mean is over the sum of all probabilities; an item with a sum below one
-// counts less. Throws UserError if that sum is zero.
+// counts less. Throws UserError if that sum is zero; on a device, where the host would wait for it, the loss
+// is then not finite.
 at::Tensor soft_cross_entropy(const at::Tensor& scores, const at::Tensor& target,
                               const SoftCrossEntropyOptions& options = {});
 

@@ -12,16 +12,18 @@ void Metric::measure(Model& model, const Batch& batch, const Outputs& outputs) {
   model.update_metric(batch, outputs, *this);
 }
 
-void Metric::add(std::size_t sum, const at::Tensor& number) {
-  if (number.is_cpu())
-    current()[sum] += number.item<double>();
-  else
-    pending_.emplace_back(first_ + sum, number);
+void Metric::add(std::size_t sum, const at::Tensor& numbers) {
+  pending_.emplace_back(first_ + sum, numbers);
+  if (!numbers.is_cpu()) return;
+  LateNumbers at_once;
+  add_to(at_once);
 }
 
 void Metric::add_to(LateNumbers& numbers) {
-  for (const auto& [sum, number] : std::exchange(pending_, {}))
-    numbers.add(number, [this, sum = sum](std::span<const double> added) { sums_[sum] += added[0]; });
+  for (const auto& [sum, added] : std::exchange(pending_, {}))
+    numbers.add(added, [this, sum = sum](std::span<const double> all) {
+      for (std::size_t i = 0; i < all.size(); ++i) sums_[sum + i] += all[i];
+    });
 }
 
 void Metric::begin_batch(int64_t index, int64_t batches) {

@@ -52,8 +52,9 @@ class Metric {
  protected:
   explicit Metric(std::size_t sums = 2, bool batch_means = false)
       : sums_(sums, 0.0), size_(sums), batch_means_(batch_means) {}
-  // Adds a scalar to a sum of the current update; one of a device without waiting for it.
-  void add(std::size_t sum, const at::Tensor& number);
+  // Adds a scalar, or a flat tensor to as many sums from `sum` on, to the sums of the current update; of a
+  // device without waiting for it.
+  void add(std::size_t sum, const at::Tensor& numbers);
   // The sums that an update adds to.
   std::span<double> current() { return std::span(sums_).subspan(first_, size_); }
   // The value that the sums of a batch stand for, with batch means.
@@ -62,7 +63,7 @@ class Metric {
   std::vector<double> sums_;
 
  private:
-  std::vector<std::pair<std::size_t, at::Tensor>> pending_;  // what a device has added to a sum
+  std::vector<std::pair<std::size_t, at::Tensor>> pending_;  // what a device has added, and from which sum on
   std::string measured_name_;
   std::size_t size_;  // of the sums, or of those of one batch
   std::size_t first_ = 0;

@@ -60,11 +60,10 @@ bool all_finite(const at::Tensor& tensor) {
 }
 
 // The kernel also multiplies by a factor; here by 1, which changes no bits of finite numbers.
-at::Tensor any_not_finite(const std::vector<at::Tensor>& gradients) {
-  if (gradients.empty()) return {};
-  const auto options = gradients.front().options().dtype(at::kFloat);
-  at::Tensor found = at::zeros({}, options);
-  at::_amp_foreach_non_finite_check_and_unscale_(gradients, found, at::ones({}, options));
+at::Tensor any_not_finite(const std::vector<at::Tensor>& tensors, const Device& device) {
+  at::Tensor found = at::zeros({}, device.options());
+  if (!tensors.empty())
+    at::_amp_foreach_non_finite_check_and_unscale_(tensors, found, at::ones({}, device.options()));
   return found;
 }
 

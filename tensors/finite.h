@@ -4,6 +4,8 @@
 
 #include <vector>
 
+#include "tensors/device.h"
+
 namespace tutti {
 
 // True if no element is an infinity or NaN. Reads the whole tensor.
@@ -17,9 +19,9 @@ bool all_finite(at::ScalarType dtype, const void* data, int64_t count);
 // elements in a product of finite factors, which are common in 16 bits.
 bool gradient_is_finite(const at::Tensor& gradient);
 
-// For gradients of a device: a float32 scalar there, above 0 if any element of them is not finite. The host
-// does not wait. Undefined without gradients.
-at::Tensor any_not_finite(const std::vector<at::Tensor>& gradients);
+// For tensors of a device: a float32 scalar there, 1 if any element of them is not finite, else 0. The host
+// does not wait. Writes each tensor with its own numbers.
+at::Tensor any_not_finite(const std::vector<at::Tensor>& tensors, const Device& device);
 
 inline constexpr int64_t kReadWhole = int64_t{1} << 18;
 

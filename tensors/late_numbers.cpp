@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/error.h"
 #include "tensors/device.h"
 
 namespace tutti {
@@ -30,17 +31,25 @@ void LateNumbers::add(const at::Tensor& numbers, Use use) {
   }
 }
 
-void LateNumbers::read() {
+void LateNumbers::launch() {
   if (waiting_.empty()) return;
+  TUTTI_ASSERT(!copied_, "the numbers before are not read");
   std::vector<at::Tensor> parts;
   for (const Waiting& one : waiting_) parts.push_back(one.numbers);
   const at::Tensor all = at::cat(parts);
   const Device device{all.device()};
-  at::Tensor host = staging_memory(all.sizes(), at::kDouble, device);
-  host.copy_(all, /*non_blocking=*/true);
-  StreamOrder::record(device).synchronize();
-  std::span<const double> values = values_of(host);
-  for (const Waiting& one : std::exchange(waiting_, {})) {
+  host_ = staging_memory(all.sizes(), at::kDouble, device);
+  host_.copy_(all, /*non_blocking=*/true);
+  copied_ = StreamOrder::record(device);
+}
+
+void LateNumbers::read() {
+  if (waiting_.empty()) return;
+  if (!copied_) launch();
+  const LateNumbers late = std::exchange(*this, {});
+  late.copied_.synchronize();
+  std::span<const double> values = values_of(late.host_);
+  for (const Waiting& one : late.waiting_) {
     const auto count = static_cast<std::size_t>(one.numbers.numel());
     one.use(values.first(count));
     values = values.subspan(count);

@@ -19,10 +19,13 @@ class LateNumbers {
 
   // `use` gets the tensor's numbers as float64: now, if it is the CPU's, else by `read`.
   void add(const at::Tensor& numbers, Use use);
-  // Waits for all numbers, and calls what uses them in the order of `add`. Allocates memory of the device.
+  // Launches the copy of all numbers to the host. Allocates memory of the device.
+  void launch();
+  // Waits for the copy that was launched, else launches it, and calls what uses the numbers in the order of
+  // `add`. Does not wait for what was launched after the copy.
   void read();
   // Forgets them.
-  void drop() { waiting_.clear(); }
+  void drop() { *this = {}; }
 
  private:
   struct Waiting {
@@ -30,6 +33,8 @@ class LateNumbers {
     Use use;
   };
   std::vector<Waiting> waiting_;
+  at::Tensor host_;  // all of them
+  StreamOrder copied_;
 };
 
 // The tensors of the host from which a batch was copied to a device. What the host asks of a batch (how many

@@ -1,11 +1,13 @@
 #include "actors/compute/exchange.h"
 
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
 #include <utility>
 
 #include "data/dataset.h"
+#include "tensors/finite.h"
 
 namespace tutti {
 namespace {
@@ -27,7 +29,9 @@ Exchange::Exchange(State& state, bool scaled)
 // Parameters move before gradients set hooks on them.
 Exchange::Exchange(Context& context, State& state, const ExchangeOptions& options, const RankActors& actors,
                    Recorder& recorder)
-    : state_(state), trained_(trained_of(state)) {
+    : state_(state),
+      replicas_(options.sharding.strategy == ShardingStrategy::kHybrid),
+      trained_(trained_of(state)) {
   using enum ShardingStrategy;
   const ShardingStrategy strategy = options.sharding.strategy;
   const bool shards = state.topology.share.pieces > 1;
@@ -37,7 +41,7 @@ Exchange::Exchange(Context& context, State& state, const ExchangeOptions& option
   if (!units.empty()) unsharding_ = make_unsharding(*sync_, state, units, options.sharding);
   gradients_ = strategy == kNone || strategy == kOptimizer
                    ? make_bucket_sync(*sync_, state, options.bucket_bytes, shards)
-                   : make_unit_sync(*sync_, state, units, /*replicas=*/strategy == kHybrid);
+                   : make_unit_sync(*sync_, state, units, replicas_);
   if (unsharding_) unsharding_->notify(*gradients_);
 }
 
@@ -50,6 +54,10 @@ void Exchange::plan(const PassShape& shape) {
   shape_ = shape;
   if (changed) gradients_->follow_frozen(trained_);
   verdict_ = at::zeros({Verdict::numbers(state_.topology.world, shape.sums)}, at::kDouble);
+  if (!state_.device.is_cpu()) {
+    facts_ = at::zeros({3}, at::kDouble);
+    flag_ = at::zeros({1}, state_.device.options());
+  }
   const bool has_statistics = shape.statistics > 0;
   statistics_ = has_statistics ? at::zeros({shape.statistics}) : at::Tensor();
   gathered_ = has_statistics ? at::empty({state_.topology.world, shape.statistics}) : at::Tensor();
@@ -62,6 +70,7 @@ void Exchange::set_training_plan() {
   if (unsharding_) entries = unsharding_->plan(shape_->forwards, shape_->microbatches, trained_);
   for (PlanEntry& one : gradients_->plan(static_cast<int>(entries.size()), shape_->microbatches))
     entries.push_back(std::move(one));
+  if (!state_.device.is_cpu()) plan_check(entries);
   if (statistics_.defined())
     entries.push_back({.kind = CollectiveKind::kAllGather,
                        .whole = gathered_.view({-1}),
@@ -69,6 +78,17 @@ void Exchange::set_training_plan() {
                        .label = "statistics"});
   entries.push_back({.whole = verdict_, .label = "verdict", .ends = TraceKind::kVerdict});
   sync_->set_plan(std::move(entries));
+}
+
+// Replicas of a share have other gradients than the ranks that share.
+void Exchange::plan_check(std::vector<PlanEntry>& entries) {
+  flag_at_ = static_cast<int>(entries.size());
+  entries.push_back({.group = GroupRole::kReductions, .whole = flag_, .label = "check"});
+  if (replicas_)
+    entries.push_back(
+        {.group = GroupRole::kReplicas, .whole = flag_, .after = flag_at_, .label = "check of all replicas"});
+  facts_at_ = static_cast<int>(entries.size());
+  entries.push_back({.whole = facts_, .label = "facts"});
 }
 
 void Exchange::unshard() {
@@ -92,10 +112,47 @@ void Exchange::abandon_pass() {
   if (unsharding_) unsharding_->end_pass();
 }
 
+// A rank that has run out of memory waits for nobody here: others may wait for parameters that it serves in
+// `agree`.
+PassFacts Exchange::facts(const Verdict& mine) {
+  if (!sync_) return {mine.out_of_memory, mine.loss_weight, 0};
+  double* const numbers = facts_.data_ptr<double>();
+  numbers[0] = mine.out_of_memory;
+  numbers[1] = mine.loss_weight;
+  numbers[2] = static_cast<double>(gradients_->unused());
+  if (mine.out_of_memory > 0) return {.out_of_memory = mine.out_of_memory};
+  sync_->run(facts_at_);
+  sync_->wait(facts_at_);
+  if (unsharding_) unsharding_->end_pass();
+  gradients_->wait();
+  return {numbers[0], numbers[1], numbers[2]};
+}
+
+at::Tensor Exchange::check(const std::vector<at::Tensor>& losses, LateNumbers& numbers,
+                           std::function<void()> overflow) {
+  const at::NoGradGuard no_grad;
+  std::vector<at::Tensor> gradients;
+  for (const ParamView& view : state_.views)
+    if (view.grad.defined() && view.grad.numel() > 0) gradients.push_back(view.grad);
+  const at::Tensor found = any_not_finite(gradients, state_.device);
+  numbers.add(found, [overflow = std::move(overflow)](std::span<const double> flag) {
+    if (flag[0] > 0) overflow();
+  });
+  const at::Tensor mine = found.add(any_not_finite(losses, state_.device));
+  if (!sync_) return mine.clamp_max(1);
+  flag_.copy_(mine);
+  for (int entry = flag_at_; entry < facts_at_; ++entry) {
+    sync_->run(entry);
+    sync_->wait(entry);
+  }
+  return flag_[0].clamp_max(1);
+}
+
 // The sums of shards are known to their owners alone, so the verdict waits for them. Whoever runs out of
 // memory has nothing to wait for.
 PassResult Exchange::agree(Verdict mine, const at::Tensor& statistics) {
-  if ((unsharding_ || !sync_) && mine.out_of_memory == 0) {
+  const bool on_device = !state_.device.is_cpu();  // see facts() and check()
+  if ((unsharding_ || !sync_) && mine.out_of_memory == 0 && !on_device) {
     if (unsharding_) unsharding_->end_pass();
     if (!gradients_->wait()) mine.overflow = 1;
   }
@@ -105,20 +162,20 @@ PassResult Exchange::agree(Verdict mine, const at::Tensor& statistics) {
   if (statistics_.defined()) statistics_.copy_(statistics);
   const bool finite = sync_->finish_pass();
   PassResult all{Verdict::decode(verdict_, state_.topology.world), {}};
-  if (!finite && !unsharding_) all.verdict.overflow = state_.topology.world;
+  if (!finite && !unsharding_ && !on_device) all.verdict.overflow = state_.topology.world;
   if (gathered_.defined()) all.statistics = gathered_.clone();
   return all;
 }
 
 // A parameter without a gradient on any rank has zeros in its bucket. Its gradient stays undefined, as on a
 // single rank.
-void Exchange::take_gradients(const Verdict& all) {
-  const at::Tensor used_by = all.unused > 0 ? sum(gradients_->used()) : at::Tensor();
+void Exchange::take_gradients(double unused) {
+  const at::Tensor used_by = unused > 0 ? sum(gradients_->used()) : at::Tensor();
   const auto gradients = gradients_->gradients();
   for (std::size_t p = 0; p < state_.views.size(); ++p) {
-    const bool unused = used_by.defined() && used_by.const_data_ptr<double>()[p] == 0;
+    const bool is_unused = used_by.defined() && used_by.const_data_ptr<double>()[p] == 0;
     const bool trained = sync_ ? trained_[p] : state_.views[p].tensor.requires_grad();
-    state_.views[p].grad = unused || !trained ? at::Tensor() : gradients[p];
+    state_.views[p].grad = is_unused || !trained ? at::Tensor() : gradients[p];
   }
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "runtime/actor/actor.h"
 #include "runtime/recorder.h"
 #include "sharding/catalog.h"
+#include "tensors/late_numbers.h"
 #include "training/state.h"
 
 namespace tutti {
@@ -20,6 +22,11 @@ namespace tutti {
 struct PassResult {
   Verdict verdict;        // of all ranks
   at::Tensor statistics;  // [world, numbers]; undefined without statistics
+};
+
+// What all ranks must know before they launch an update on a device: sums over ranks of fields of Verdict.
+struct PassFacts {
+  double out_of_memory = 0, loss_weight = 0, unused = 0;
 };
 
 // Facts that fix the collectives of a pass; the same on all ranks.
@@ -38,7 +45,8 @@ struct ExchangeOptions {
 
 // What ranks exchange in a pass (forward, backward and the verdict on them): parameters, gradients,
 // statistics, the verdict. Called in this order: begin_pass, unshard, for each microbatch begin_microbatch
-// and end_microbatch, end_pass, agree; after an exception abandon_pass, then agree.
+// and end_microbatch, end_pass, agree; after an exception abandon_pass, then agree. On a device `facts` comes
+// before `agree`, and if no rank has run out of memory take_gradients and check between them.
 class Exchange {
  public:
   // For one rank. `scaled`: losses are scaled.
@@ -57,17 +65,23 @@ class Exchange {
   // `last`: of the pass.
   void begin_microbatch(int64_t microbatch, bool last);
   void end_microbatch();
-  // Checks gradients as GradientSync::check.
-  void end_pass(LateNumbers& numbers, const std::function<void()>& overflow) {
-    gradients_->end_pass();
-    gradients_->check(numbers, overflow);
-  }
+  void end_pass() { gradients_->end_pass(); }
   void abandon_pass();
+
+  // Of all ranks, which meet on the host; of this rank alone if it has run out of memory. Else gradients are
+  // reduced for later work of this thread's stream.
+  PassFacts facts(const Verdict& mine);
+  // A float32 scalar on the device: 1 if a loss or a gradient of any rank is not finite, else 0. The host
+  // does not wait. `overflow` is called by numbers.read() if gradients of this rank are not finite.
+  // Overwrites `losses`.
+  at::Tensor check(const std::vector<at::Tensor>& losses, LateNumbers& numbers,
+                   std::function<void()> overflow);
 
   // Call once for each pass: `mine` and `statistics` of this rank.
   PassResult agree(Verdict mine, const at::Tensor& statistics);
-  // After the verdict: sets the gradient of every view to the sum over ranks; undefined if no rank has one.
-  void take_gradients(const Verdict& all);
+  // After the verdict, or after `facts`: sets the gradient of every view to the sum over ranks; undefined if
+  // no rank has one. `unused`: of all ranks.
+  void take_gradients(double unused);
   const GradientSync& gradients() const { return *gradients_; }
 
   // The sum over ranks of float64 `values`, outside of a pass: over all, or over those that share parameters
@@ -90,8 +104,10 @@ class Exchange {
 
  private:
   void set_training_plan();
+  void plan_check(std::vector<PlanEntry>& entries);
 
   State& state_;
+  const bool replicas_ = false;
   std::optional<SyncClient> sync_;          // none: one rank
   std::unique_ptr<Unsharding> unsharding_;  // none: every rank has all parameters
   std::unique_ptr<GradientSync> gradients_;
@@ -99,6 +115,8 @@ class Exchange {
   std::optional<PassShape> shape_;
   bool has_other_plan_ = false;  // Sync's plan is not that of training
   at::Tensor verdict_, statistics_, gathered_;
+  at::Tensor facts_, flag_;         // with a device; flag_ is there
+  int facts_at_ = 0, flag_at_ = 0;  // in the plan
 };
 
 }  // namespace tutti

@@ -16,20 +16,8 @@ class LocalGradients final : public GradientSync {
  public:
   LocalGradients(State& state, bool scaled) : state_(state), scaled_(scaled) {}
 
-  void check(LateNumbers& numbers, const std::function<void()>& overflow) override {
-    if (state_.device.is_cpu()) return;
-    std::vector<at::Tensor> gradients;
-    for (const ParamView& view : state_.views)
-      if (view.tensor.grad().defined()) gradients.push_back(view.tensor.grad());
-    const at::NoGradGuard no_grad;
-    const at::Tensor found = any_not_finite(gradients);
-    if (!found.defined()) return;
-    numbers.add(found, [overflow](std::span<const double> number) {
-      if (number[0] > 0) overflow();
-    });
-  }
   bool wait() override {
-    if (!state_.device.is_cpu()) return true;  // see `check`
+    if (!state_.device.is_cpu()) return true;
     return std::ranges::all_of(state_.views, [this](const ParamView& view) {
       const at::Tensor& grad = view.tensor.grad();
       return !grad.defined() || (scaled_ ? all_finite(grad) : gradient_is_finite(grad));

@@ -7,7 +7,6 @@
 #include "actors/compute/sync_client.h"
 #include "actors/messages/plan_entry.h"
 #include "sharding/units.h"
-#include "tensors/late_numbers.h"
 #include "training/state.h"
 
 namespace tutti {
@@ -32,10 +31,8 @@ class GradientSync {
   // The entries that reduce gradients, behind `first` others in the plan of a pass.
   virtual std::vector<PlanEntry> plan(int /*first*/, int64_t /*microbatches*/) { return {}; }
 
-  // Call after the last backward. Checks gradients that a device has for itself: `overflow` is called by
-  // numbers.read() if they are not finite.
-  virtual void check(LateNumbers& /*numbers*/, const std::function<void()>& /*overflow*/) {}
-  // Waits until this rank's share of the gradients is reduced. True if it is finite.
+  // Waits until this rank's share of the gradients is reduced. True if it is finite, or on a device, which
+  // checks for itself (Exchange::check).
   virtual bool wait() = 0;
   // The reduced gradient of each view; undefined without a place.
   virtual std::vector<at::Tensor> gradients() = 0;

@@ -48,8 +48,8 @@ void Microbatches::begin_attempt(const Batch& batch, int64_t first_sample, const
   passes_ = 0;
 }
 
-MicrobatchResult Microbatches::run(const Closure::Move& move) {
-  MicrobatchResult result = begin_result();
+MicrobatchResult& Microbatches::run(const Closure::Move& move) {
+  begin_result();
   const int64_t held = Meter::scoped_bytes(state_.device.memory_slot);
   const bool first_pass = passes_++ == 0;
   {
@@ -64,42 +64,40 @@ MicrobatchResult Microbatches::run(const Closure::Move& move) {
       engine_.run_event(Event::kBeforeTrainBatch);
       const Batch whole = state_.batch;
       const int64_t part = state_.device_train_microbatch_size = part_size(whole.samples());
-      store_statistics(0, result.statistics);  // of listeners' own passes
+      store_statistics(0);  // of listeners' own passes
       for (int m = 0; m < count_; ++m) {
         exchange_.begin_microbatch(m, m + 1 == count_);
-        train_part(whole, m * part, part, m, result);
+        train_part(whole, m * part, part, m);
         exchange_.end_microbatch();
       }
-      exchange_.end_pass(numbers_, [&result] { result.verdict.overflow = 1; });
+      exchange_.end_pass();
       metrics_.add_to(numbers_);
-      numbers_.read();
-      if (first_pass) engine_.contribute(result.verdict.sums);
+      const auto of_listeners = static_cast<std::size_t>(engine_.reductions());
+      if (first_pass) engine_.contribute(std::span(result_.verdict.sums).first(of_listeners));
     } catch (const std::exception& error) {
       if (!is_lack_of_memory(error)) throw;
-      result.failed_allocation = failure_of(error, scope);
+      result_.failed_allocation = failure_of(error, scope);
     }
   }
-  numbers_.drop();
   found_.clear();
   clear_state();
-  const auto metrics = metrics_.sums();
-  result.verdict.sums.insert(result.verdict.sums.end(), metrics.begin(), metrics.end());
-  if (!result.failed_allocation) return result;
-  abandon(result);
+  if (!result_.failed_allocation) return result_;
+  abandon();
   Meter::give_back();  // for whoever else needs memory: libraries, other ranks
-  result.leftover_bytes = Meter::scoped_bytes(state_.device.memory_slot) - held;
-  return result;
+  result_.leftover_bytes = Meter::scoped_bytes(state_.device.memory_slot) - held;
+  return result_;
 }
 
-MicrobatchResult Microbatches::begin_result() {
-  MicrobatchResult result;
-  result.verdict.samples = static_cast<double>(batch_.samples());
-  result.verdict.tokens = static_cast<double>(state_.model->tokens(batch_));
-  result.verdict.flops = state_.model->flops_per_batch(batch_);
-  result.verdict.sums.assign(static_cast<std::size_t>(engine_.reductions()), 0.0);
-  if (statistics_.defined()) result.statistics = statistics_.zero_();
+void Microbatches::begin_result() {
+  result_ = {};
+  result_.verdict.samples = static_cast<double>(batch_.samples());
+  result_.verdict.tokens = static_cast<double>(state_.model->tokens(batch_));
+  result_.verdict.flops = state_.model->flops_per_batch(batch_);
+  if (statistics_.defined()) result_.statistics = statistics_.zero_();
+  numbers_.drop();
+  losses_.clear();
   metrics_.reset();
-  return result;
+  result_.verdict.sums.assign(static_cast<std::size_t>(sums()), 0.0);
 }
 
 void Microbatches::begin_batch() {
@@ -155,11 +153,13 @@ void Microbatches::seed_part() const {
                              .bits());
 }
 
-void Microbatches::abandon(MicrobatchResult& result) {
+void Microbatches::abandon() {
+  numbers_.drop();
+  losses_.clear();
   sweep_.run();
   for (const auto& one : state_.parameters)
     if (const at::Tensor& grad = one.parameter->tensor.grad(); grad.defined())
-      result.gradient_bytes += static_cast<int64_t>(grad.nbytes());
+      result_.gradient_bytes += static_cast<int64_t>(grad.nbytes());
   exchange_.abandon_pass();
   end_step();
 }
@@ -177,8 +177,7 @@ void Microbatches::drop_gradients() {
   for (auto& one : state_.parameters) one.parameter->tensor.mutable_grad() = at::Tensor();
 }
 
-void Microbatches::train_part(const Batch& whole, int64_t first, int64_t part, int microbatch,
-                              MicrobatchResult& result) {
+void Microbatches::train_part(const Batch& whole, int64_t first, int64_t part, int microbatch) {
   const int64_t size = std::min(part, whole.samples() - first);
   if (size <= 0) return;
   mark_(TraceKind::kMicrobatch, microbatch);
@@ -186,7 +185,7 @@ void Microbatches::train_part(const Batch& whole, int64_t first, int64_t part, i
   state_.batch = count_ == 1 ? whole : whole.narrow(first, size);
   seed_part();
   if (const double weight = forward(); weight != 0) {
-    Verdict& mine = result.verdict;
+    Verdict& mine = result_.verdict;
     mark_(TraceKind::kBackward, microbatch);
     engine_.run_event(Event::kBeforeBackward);
     mine.loss_weight += weight;
@@ -195,12 +194,13 @@ void Microbatches::train_part(const Batch& whole, int64_t first, int64_t part, i
                    if (!std::isfinite(loss[0])) mine.non_finite = 1;
                    mine.loss_sum += loss[0] * weight;
                  });
+    if (!state_.loss.is_cpu()) losses_.push_back(state_.loss.detach().to(at::kFloat, false, /*copy=*/true));
     if (!engine_.listens()) state_.outputs = {};  // no listener uses them any more
     const at::Tensor root = wide(state_.loss);
     root.backward(at::full_like(root, weight * state_.loss_scale));
     engine_.run_event(Event::kAfterBackward);
   }
-  store_statistics(microbatch, result.statistics);
+  store_statistics(microbatch);
 }
 
 // Returns the weight of the loss; 0: nothing counts, and the loss, a mean over nothing, is not a number.
@@ -226,9 +226,14 @@ double Microbatches::loss_weight() const {
   return model.loss_weight(host_.of(state_.batch));
 }
 
-void Microbatches::store_statistics(int microbatch, at::Tensor& to) {
-  rows_.add(found_, to, microbatch, numbers_);
+void Microbatches::store_statistics(int microbatch) {
+  rows_.add(found_, result_.statistics, microbatch, numbers_);
   found_.clear();
+}
+
+void Microbatches::read_numbers() {
+  numbers_.read();
+  std::ranges::copy(metrics_.sums(), result_.verdict.sums.begin() + engine_.reductions());
 }
 
 void Microbatches::use_sums(std::span<const double> sums, bool of_listeners_too) {
@@ -237,6 +242,10 @@ void Microbatches::use_sums(std::span<const double> sums, bool of_listeners_too)
   if (of_listeners_too) engine_.reduced(sums.first(of_listeners));
 }
 
-void Microbatches::apply_statistics(const at::Tensor& gathered) { rows_.apply(gathered); }
+void Microbatches::apply_statistics(const at::Tensor& gathered) {
+  if (state_.device.is_cpu()) return rows_.apply(gathered);
+  const at::Tensor staged = staging_memory(gathered.sizes(), gathered.scalar_type(), state_.device);
+  rows_.apply(staged.copy_(gathered));
+}
 
 }  // namespace tutti

@@ -56,7 +56,16 @@ class Microbatches {
   //
   // If memory runs out (c10::OutOfMemoryError), the attempt is aborted: its memory is freed, its buckets are
   // reported as zeros, and another one may begin.
-  MicrobatchResult run(const Closure::Move& move = {});
+  // On a device nothing is waited for: the loss, whether it is finite, train metrics and statistics are set
+  // by read_numbers. The result is valid until the next pass.
+  MicrobatchResult& run(const Closure::Move& move = {});
+
+  // Numbers of the pass that a device computes.
+  LateNumbers& numbers() { return numbers_; }
+  // Copies of the losses of the microbatches, on a device.
+  const std::vector<at::Tensor>& losses() const { return losses_; }
+  // Call once for a pass that has not run out of memory. Waits for the numbers.
+  void read_numbers();
 
   // Frees the memory of the step, after its gradients are used or the step is skipped.
   void end_step();
@@ -77,20 +86,20 @@ class Microbatches {
   void apply_statistics(const at::Tensor& gathered);
 
  private:
-  MicrobatchResult begin_result();
+  void begin_result();
   void begin_batch();
   void begin_again(const Closure::Move& move);
   void begin_part(int64_t first_sample);  // place of its first sample in the global batch
   int64_t part_size(int64_t samples) const;
-  void train_part(const Batch& whole, int64_t first, int64_t part, int microbatch, MicrobatchResult& result);
+  void train_part(const Batch& whole, int64_t first, int64_t part, int microbatch);
   double forward();
   void seed_events(uint64_t pass) const;
   void seed_part() const;
   void drop_gradients();
   void clear_state();
-  void abandon(MicrobatchResult& result);
+  void abandon();
   double loss_weight() const;
-  void store_statistics(int microbatch, at::Tensor& to);
+  void store_statistics(int microbatch);
 
   State& state_;
   Engine& engine_;
@@ -98,7 +107,7 @@ class Microbatches {
   Mark mark_;
   int count_;
   int64_t size_ = 0;
-  Batch batch_;  // of the attempt; from BEFORE_TRAIN_BATCH on as events have made it
+  Batch batch_;      // of the attempt; from BEFORE_TRAIN_BATCH on as events have made it
   HostCopies host_;  // of the batch as it came
   int64_t first_sample_ = 0;
   int passes_ = 0;  // begun in the attempt
@@ -106,7 +115,9 @@ class Microbatches {
   at::Tensor statistics_;
   std::vector<RunningStatistics> found_;
   ForwardContext context_;
-  LateNumbers numbers_;  // of the pass
+  MicrobatchResult result_;  // of the pass
+  LateNumbers numbers_;
+  std::vector<at::Tensor> losses_;  // see losses()
   TrainMetrics metrics_;
   AutogradSweep sweep_;
 };

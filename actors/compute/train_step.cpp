@@ -174,15 +174,39 @@ bool TrainStep::attempt(const BatchReady& ready, double lr) {
   return fits;
 }
 
-// Forward, backward and their verdict. False if all ranks abort the attempt.
+// Forward, backward and their verdict, which an unseen update does not wait for. False if all ranks abort the
+// attempt.
 bool TrainStep::pass(const Closure::Move& move) {
   MemoryAttempt attempt(recorder_, state_.device.memory_slot);
-  MicrobatchResult& mine = mine_ = microbatches_->run(move);
+  MicrobatchResult& mine = *(mine_ = &microbatches_->run(move));
   mine.failed_allocation = attempt.end(mine.failed_allocation);
+  mine.verdict.out_of_memory = mine.failed_allocation ? 1 : 0;
   if (mine.failed_allocation)
     record(TraceKind::kOutOfMemory, mine.failed_allocation->ordinal);
   else
     record(TraceKind::kBackwardDone);
+  const bool fits = state_.device.is_cpu() || launch_check();
+  unseen_ = fits && updates_unseen();
+  return unseen_ || agree();
+}
+
+// On a device: what is reduced goes to the views, and the check of losses and gradients is launched. False if
+// all ranks abort the attempt.
+bool TrainStep::launch_check() {
+  facts_ = exchange_->facts(mine_->verdict);
+  if (facts_.out_of_memory > 0) return false;
+  exchange_->take_gradients(facts_.unused);
+  LateNumbers& numbers = microbatches_->numbers();
+  found_inf_ = exchange_->check(microbatches_->losses(), numbers, [this] { mine_->verdict.overflow = 1; });
+  numbers.add(found_inf_, [this](std::span<const double> flag) { device_skips_ = flag[0] > 0; });
+  numbers.launch();
+  return true;
+}
+
+// The verdict on the last pass. False if all ranks abort the attempt.
+bool TrainStep::agree() {
+  MicrobatchResult& mine = *mine_;
+  if (!mine.failed_allocation) microbatches_->read_numbers();
   if (!mine.failed_allocation && recorder_.digests())
     recorder_.digest(
         {"compute/loss", state_.timestamp.batch, std::bit_cast<uint64_t>(mine.verdict.loss_sum)});
@@ -195,7 +219,6 @@ bool TrainStep::pass(const Closure::Move& move) {
 
 // Training time is rank 0's, so that all ranks end at the same step.
 void TrainStep::vote(Verdict& mine) const {
-  mine.out_of_memory = mine_.failed_allocation ? 1 : 0;
   mine.memory_peak = {static_cast<double>(Meter::peak_bytes(state_.device.memory_slot))};
   if (state_.topology.rank == 0)
     mine.seconds =
@@ -223,12 +246,13 @@ void TrainStep::add_up(PassResult all) {
 // After an aborted attempt. All ranks come to the same decision, whichever of them ran out of memory.
 void TrainStep::shrink_microbatches(const BatchReady& ready) {
   record(TraceKind::kAbortedAttempt, microbatches_->count());
-  if (mine_.leftover_bytes > 0) {
-    record(TraceKind::kStillHeld, mine_.leftover_bytes);
-    log_.warning(step_text() + std::to_string(mine_.leftover_bytes) +
+  if (mine_->leftover_bytes > 0) {
+    record(TraceKind::kStillHeld, mine_->leftover_bytes);
+    log_.warning(step_text() + std::to_string(mine_->leftover_bytes) +
                  " bytes of the aborted step are still held");
   }
-  const auto row = report_row(memory_report(mine_, ready.batch), state_.topology.rank, state_.topology.world);
+  const auto row =
+      report_row(memory_report(*mine_, ready.batch), state_.topology.rank, state_.topology.world);
   const auto all = reports_of(exchange_->sum(row));
   const std::string who = step_text() + out_of_memory_text(all);
   const std::string held = "; what held it: " + what_held_memory(all);
@@ -276,12 +300,16 @@ void TrainStep::grow_back() {
 
 // False if an extra pass aborts the attempt; then nothing has changed.
 bool TrainStep::commit() try {
-  take_gradients();
-  Passes passes(*this);
-  if (state_.closure_step)
-    state_.closure_step(passes);
-  else
-    state_.optimizer->step(passes);
+  if (unseen_) {
+    update_unseen();
+  } else {
+    take_gradients();
+    Passes passes(*this);
+    if (state_.closure_step)
+      state_.closure_step(passes);
+    else
+      state_.optimizer->step(passes);
+  }
   update_scale(/*overflowed=*/false);
   for (const at::Tensor& of_pass : sum_.statistics) microbatches_->apply_statistics(of_pass);
   record(TraceKind::kCommitted);
@@ -301,11 +329,40 @@ double TrainStep::extra_pass(const Closure::Move& move) {
   return last_.loss_sum / last_.loss_weight;
 }
 
+// Without listeners between verdict and update, or closures, which look at the results before the update.
+bool TrainStep::updates_unseen() const {
+  return !state_.device.is_cpu() && !state_.closure_step && state_.optimizer->skips_on_device() &&
+         !with_.engine.acts(Event::kAfterTrainBatch);
+}
+
+// The update is launched, then the host waits for the numbers that it goes by on the device.
+void TrainStep::update_unseen() {
+  const bool counts = facts_.loss_weight > 0;
+  if (counts) {
+    set_grad_scale(facts_.loss_weight);
+    state_.optimizer->step(grad_scale_.fill_(state_.grad_scale), found_inf_);
+  }
+  TUTTI_ASSERT(agree(), "memory ran out after the ranks had agreed that it had not");
+  TUTTI_ASSERT(device_skips_ == (last_.non_finite > 0 || last_.overflow > 0),
+               "the device and the host disagree on whether the step counts");
+  if (counts && device_skips_) state_.optimizer->take_back();
+  take_results();
+}
+
 // Gives the views the reduced gradients of the last pass. Throws StepAborted if they cannot be used.
 void TrainStep::take_gradients() {
-  exchange_->take_gradients(last_);
+  if (state_.device.is_cpu()) exchange_->take_gradients(last_.unused);
+  take_results();
+}
+
+void TrainStep::set_grad_scale(double loss_weight) {
+  state_.grad_scale = (loss_weight > 0 ? loss_weight : 1.0) * state_.loss_scale;
+}
+
+// Of the last pass. Throws StepAborted if its gradients cannot be used.
+void TrainStep::take_results() {
   const bool counts = last_.loss_weight > 0;
-  state_.grad_scale = (counts ? last_.loss_weight : 1.0) * state_.loss_scale;
+  set_grad_scale(last_.loss_weight);
   if (counts) state_.train_loss = sum_.verdict.loss_sum / sum_.verdict.loss_weight;
   state_.flops = sum_.verdict.flops;
   if (sum_.passes == 1 || state_.composer) microbatches_->use_sums(sum_.verdict.sums, sum_.passes == 1);

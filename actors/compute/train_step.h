@@ -90,10 +90,16 @@ class TrainStep {
 
   bool attempt(const BatchReady& ready, double lr);
   bool pass(const Closure::Move& move = {});
+  bool launch_check();
+  bool agree();
+  bool updates_unseen() const;
+  void update_unseen();
   void vote(Verdict& mine) const;
   double extra_pass(const Closure::Move& move);
   void add_up(PassResult all);
   void take_gradients();
+  void set_grad_scale(double loss_weight);
+  void take_results();
   bool commit();
   void skip();
 
@@ -117,11 +123,15 @@ class TrainStep {
   std::optional<Exchange> exchange_;
   std::vector<Slot::Hook> checkpointed_;  // of layers whose activations backward computes again
   std::optional<Microbatches> microbatches_;
-  MicrobatchResult mine_;         // of the last pass
-  Verdict last_;                  // of all ranks on the last pass
-  Sum sum_;                       // of the step
-  at::Tensor grad_scale_;         // allocated beforehand, so that the update allocates nothing
-  std::vector<at::Tensor> kept_;  // copies of the weights during extra passes; empty before the first one
+  MicrobatchResult* mine_ = nullptr;  // of the last pass
+  PassFacts facts_;                   // of the last pass, on a device
+  at::Tensor found_inf_;              // of the last pass, on a device: see Exchange::check
+  bool device_skips_ = false;         // found_inf_, once the host knows it
+  bool unseen_ = false;               // the update is launched before the host knows the verdict
+  Verdict last_;                      // of all ranks on the last pass
+  Sum sum_;                           // of the step
+  at::Tensor grad_scale_;             // allocated beforehand, so that the update allocates nothing
+  std::vector<at::Tensor> kept_;      // copies of the weights during extra passes; empty before the first one
   int64_t skipped_ = 0;
   int64_t copies_bytes_ = 0;
   bool stop_requested_ = false;

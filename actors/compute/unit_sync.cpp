@@ -78,7 +78,7 @@ class UnitSync final : public GradientSync, private UnitGradients::Owner {
 
   bool wait() override {
     for (auto& one : under_way_) complete(one);
-    if (microbatch_ > 0)
+    if (microbatch_ > 0 && state_.device.is_cpu())
       finite_ = finite_ &&
                 std::ranges::all_of(live_, [this](std::size_t b) { return all_finite(buckets_[b].sums); });
     return finite_;
@@ -187,8 +187,7 @@ class UnitSync final : public GradientSync, private UnitGradients::Owner {
   std::vector<at::Tensor> allocate_for_replicas(std::vector<int64_t> bytes) {
     if (replicas_) return sync_.allocate(GroupRole::kReplicas, std::move(bytes));
     std::vector<at::Tensor> memory;
-    for (const int64_t size : bytes)
-      memory.push_back(at::empty({size}, state_.device.options(at::kByte)));
+    for (const int64_t size : bytes) memory.push_back(at::empty({size}, state_.device.options(at::kByte)));
     return memory;
   }
 

@@ -71,7 +71,7 @@ void BatchNorm::apply_statistics(const RunningStatistics& found) {
   const int64_t channels = options_.channels;
   const float rounded = found.numbers.const_data_ptr<float>()[2 * channels];
   const double weight = rounded == static_cast<float>(options_.momentum) ? options_.momentum : rounded;
-  const at::Tensor numbers = found.numbers.to(running_mean_.tensor.device());
+  const at::Tensor numbers = found.numbers.to(running_mean_.tensor.device(), /*non_blocking=*/true);
   running_mean_.tensor.mul_(1.0 - weight).add_(numbers.narrow(0, 0, channels), weight);
   running_var_.tensor.mul_(1.0 - weight).add_(numbers.narrow(0, channels, channels), weight);
   batches_tracked_.tensor.add_(found.calls);

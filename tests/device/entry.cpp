@@ -44,7 +44,9 @@ void report() {
     if (peak_bytes(device) > 0)
       text << "  peak of device " << device << ": " << peak_bytes(device) << " bytes\n";
   }
-  for (const auto& [cause, count] : host_waits()) text << "  host waits: " << cause << ", " << count << "\n";
+  auto stalled = stalls();
+  for (const auto& [cause, count] : host_waits())
+    text << "  host waits: " << cause << ", " << count << ", stalls " << stalled[cause] << "\n";
   for (const std::string& place : wait_places()) text << "  waits at: " << place << "\n";
   std::fputs(text.str().c_str(), stderr);
 }
@@ -71,8 +73,8 @@ void start(const std::string& options) {
   static const bool once = (name_faults(), true);
   static_cast<void>(once);
   if (!reports) return;
-  static const int reported = std::atexit(report);
-  static_cast<void>(reported);
+  static const bool registered = std::atexit(report) == 0 && std::at_quick_exit(report) == 0;
+  static_cast<void>(registered);
 }
 
 }  // namespace

@@ -110,10 +110,11 @@ void Order::make_wait(int stream, const Clock& clock) {
   s.clock.join(clock);
 }
 
-void Order::host_wait(Lock& lock, const Clock& clock, const std::string& cause) {
+void Order::host_wait(Lock& lock, const Clock& clock, const std::string& cause, int own) {
   if (!host_clock().covers(clock)) {
     ++counters.host_waits;
     ++waits[cause];
+    if (clock.at(own) >= launched(own)) ++stalls[cause];
   }
   learn(lock, clock);
 }

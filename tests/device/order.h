@@ -60,9 +60,10 @@ class Order {
   // Later kernels of a stream are after `clock`.
   void make_wait(int stream, const Clock& clock);
 
-  // The calling thread waits. Counted under `cause`, unless the thread knows already that all is over. Throws
-  // the error of a kernel that failed late.
-  void host_wait(Lock& lock, const Clock& clock, const std::string& cause);
+  // The calling thread waits. Counted under `cause`, unless the thread knows already that all is over; also
+  // as a stall, if nothing else is launched on `own`, the thread's stream. Throws the error of a kernel that
+  // failed late.
+  void host_wait(Lock& lock, const Clock& clock, const std::string& cause, int own);
 
   // As host_wait(), uncounted: the host has asked, and the answer is yes.
   void learn(Lock& lock, const Clock& clock);
@@ -80,7 +81,7 @@ class Order {
 
   std::atomic<Mode> mode{Mode::kEager};
   Counters counters;
-  std::map<std::string, int64_t> kernels, waits;  // by name, by cause
+  std::map<std::string, int64_t> kernels, waits, stalls;  // by name, by cause
 
  private:
   struct Late {

@@ -63,7 +63,7 @@ State& state() {
 }
 
 void host_wait(Lock& lock, const Clock& clock, const std::string& cause) {
-  state().order.host_wait(lock, clock, cause);
+  state().order.host_wait(lock, clock, cause, current_stream(current_device()));
   state().memory.open_pinned(host_clock());
 }
 

@@ -36,11 +36,17 @@ std::map<std::string, int64_t> host_waits() {
   return state().order.waits;
 }
 
+std::map<std::string, int64_t> stalls() {
+  const Lock lock(state().mutex);
+  return state().order.stalls;
+}
+
 void reset_counters() {
   const Lock lock(state().mutex);
   state().order.counters = {};
   state().order.kernels.clear();
   state().order.waits.clear();
+  state().order.stalls.clear();
 }
 
 std::string where(const void* address) {

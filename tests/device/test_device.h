@@ -39,8 +39,8 @@
 //
 // A program opens the library by collectives/device_entry.h. Options of tutti_device_start are a list,
 // separated by commas, of "late" (late mode), "report": each finding goes to stderr at once, a summary when
-// the process exits (but not by _exit), and "leave_out=PLACE" (wait_places.h). A host access to device
-// memory is named on stderr before the process dies of it. Later calls only set the mode.
+// the process exits, and "leave_out=PLACE" (wait_places.h). A host access to device memory is named on stderr
+// before the process dies of it. Later calls only set the mode.
 //
 // All functions may be called from any thread; set_autocast() only while no other thread runs operators.
 namespace tutti::test_device {
@@ -71,6 +71,9 @@ std::map<std::string, int64_t> kernels_seen();  // by name
 // By cause: "event", "stream", "device", "emptyCache", "copy to host", "copy to device", or the operator that
 // needs a number. A wait for what the thread knows to be over is none.
 std::map<std::string, int64_t> host_waits();
+// Those of them after which the waiting thread's stream has nothing left to do: a GPU would idle until the
+// host has launched more.
+std::map<std::string, int64_t> stalls();
 void reset_counters();
 
 // Which block has this address, and which kernel used the block last; "" if the address is the host's own.

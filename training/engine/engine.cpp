@@ -241,6 +241,11 @@ bool Engine::listens() const {
   return !(options_.algorithms.empty() && options_.callbacks.empty() && options_.destinations.empty());
 }
 
+bool Engine::acts(Event event) const {
+  return !options_.callbacks.empty() || !options_.destinations.empty() || reductions_ > 0 ||
+         std::ranges::any_of(options_.algorithms, [&](const auto& one) { return one->match(event, state_); });
+}
+
 std::vector<std::pair<std::string, Stateful*>> Engine::stateful() const {
   std::vector<std::pair<std::string, Stateful*>> named;
   name_all("algorithms/", options_.algorithms, named);

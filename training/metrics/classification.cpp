@@ -45,12 +45,13 @@ void require_scores_of(const at::Tensor& target, const at::Tensor& outputs) {
 
 }  // namespace
 
-void add_class_counts(std::span<double> sums, size_t begin, const at::Tensor& labels, int64_t classes) {
+// Labels that do not count fall behind the last class.
+at::Tensor class_counts(const at::Tensor& labels, const at::Tensor& counted, int64_t classes) {
   const at::Tensor flat = labels.reshape(-1).to(at::kLong);
-  const at::Tensor known = flat.masked_select(flat.ge(0).logical_and(flat.lt(classes)));
-  const at::Tensor counts = at::bincount(known, {}, classes).to(at::kDouble).cpu();
-  const double* count = counts.const_data_ptr<double>();
-  for (size_t i = 0; i < static_cast<size_t>(classes); ++i) sums[begin + i] += count[i];
+  const at::Tensor known = flat.ge(0).logical_and(flat.lt(classes)).logical_and(counted.reshape(-1));
+  const at::Tensor places = at::where(known, flat, classes);
+  const at::Tensor ones = at::ones_like(places, at::kDouble);
+  return at::zeros({classes + 1}, ones.options()).scatter_add_(0, places, ones).narrow(0, 0, classes);
 }
 
 void require_classes(const std::string& metric, const at::Tensor& outputs, int64_t classes) {
@@ -71,21 +72,7 @@ void MulticlassAccuracy::update(const at::Tensor& outputs, const at::Tensor& tar
     count_rows(outputs, target);
     return;
   }
-  if (!options_.macro && !target.is_cpu()) return count_on_device(outputs, target);
-  const at::Tensor all = target.reshape(-1);
-  const at::Tensor counted = all.ne(options_.ignore_index).nonzero().flatten();
-  const at::Tensor rows = outputs.movedim(1, -1).reshape({-1, outputs.size(1)}).index_select(0, counted);
-  const at::Tensor labels = all.index_select(0, counted);
-  const at::Tensor guess = predicted(rows, labels, options_.top_k);
-  const auto add = [&](size_t sum, const at::Tensor& of) {
-    if (options_.macro)
-      add_class_counts(sums_, sum * cells_, of, options_.num_classes);
-    else
-      sums_[sum] += static_cast<double>(of.numel());
-  };
-  add(0, labels.masked_select(guess.eq(labels)));
-  add(1, labels);
-  add(2, guess);
+  count(outputs, target);
 }
 
 // The common case without tensor operations, since training does it at every step.
@@ -100,15 +87,20 @@ void MulticlassAccuracy::count_rows(const at::Tensor& outputs, const at::Tensor&
   }
 }
 
-// Without the host: nothing whose size only the device knows.
-void MulticlassAccuracy::count_on_device(const at::Tensor& outputs, const at::Tensor& target) {
+// Nothing whose size only a device knows, so that the host does not wait.
+void MulticlassAccuracy::count(const at::Tensor& outputs, const at::Tensor& target) {
   const at::Tensor all = target.reshape(-1), counted = all.ne(options_.ignore_index);
   const at::Tensor rows = outputs.movedim(1, -1).reshape({-1, outputs.size(1)});
-  const at::Tensor right = predicted(rows, all, options_.top_k).eq(all).logical_and(counted);
-  const at::Tensor samples = counted.sum();
-  Metric::add(0, right.sum());
-  Metric::add(1, samples);
-  Metric::add(2, samples);
+  const at::Tensor guess = predicted(rows, all, options_.top_k);
+  const auto add = [&](size_t sum, const at::Tensor& of, const at::Tensor& where) {
+    if (options_.macro)
+      Metric::add(sum * cells_, class_counts(of, where, options_.num_classes));
+    else
+      Metric::add(sum, where.sum());
+  };
+  add(0, all, guess.eq(all).logical_and(counted));
+  add(1, all, counted);
+  add(2, guess, counted);
 }
 
 bool MulticlassAccuracy::occurs(size_t of_class) const {

@@ -2,7 +2,6 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <span>
 #include <string>
 #include <vector>
 
@@ -11,9 +10,9 @@
 
 namespace tutti {
 
-// Adds to `sums`, from index `begin`, how often each class occurs in `labels`; labels outside of [0,
-// classes) are skipped.
-void add_class_counts(std::span<double> sums, size_t begin, const at::Tensor& labels, int64_t classes);
+// How often each class occurs in `labels` where `counted`, of the same shape, is true: float64 [classes].
+// Labels outside of [0, classes) are skipped. The host waits for no device.
+at::Tensor class_counts(const at::Tensor& labels, const at::Tensor& counted, int64_t classes);
 
 // Throws UserError unless dim 1 of the outputs has size `classes` (the metric's num_classes).
 void require_classes(const std::string& metric, const at::Tensor& outputs, int64_t classes);
@@ -32,7 +31,7 @@ class MulticlassAccuracy final : public Metric {
 
  private:
   void count_rows(const at::Tensor& outputs, const at::Tensor& target);
-  void count_on_device(const at::Tensor& outputs, const at::Tensor& target);
+  void count(const at::Tensor& outputs, const at::Tensor& target);
   bool occurs(size_t of_class) const;
 
   Options options_;

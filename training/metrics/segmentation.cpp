@@ -17,12 +17,11 @@ Areas areas_of(std::span<const double> sums, size_t of_class) {
   return {sums[of_class], sums[classes + of_class], sums[2 * classes + of_class]};
 }
 
-void add_areas(std::span<double> sums, const at::Tensor& predicted, const at::Tensor& wanted) {
-  const size_t classes = sums.size() / 3;
-  const auto count = static_cast<int64_t>(classes);
-  add_class_counts(sums, 0, wanted.masked_select(predicted.eq(wanted)), count);
-  add_class_counts(sums, classes, predicted, count);
-  add_class_counts(sums, 2 * classes, wanted, count);
+// In that layout, of the pixels that count.
+at::Tensor areas(const at::Tensor& predicted, const at::Tensor& wanted, const at::Tensor& counted,
+                 int64_t classes) {
+  return at::cat({class_counts(wanted, predicted.eq(wanted).logical_and(counted), classes),
+                  class_counts(predicted, counted, classes), class_counts(wanted, counted, classes)});
 }
 
 double dice_of(const Areas& area) {
@@ -39,8 +38,7 @@ MIoU::MIoU(int64_t num_classes, int64_t ignore_index)
 
 void MIoU::update(const at::Tensor& outputs, const at::Tensor& target) {
   require_classes(name(), outputs, num_classes_);
-  const at::Tensor counted = target.ne(ignore_index_);
-  add_areas(sums_, outputs.argmax(1).masked_select(counted), target.masked_select(counted));
+  add(0, areas(outputs.argmax(1), target, target.ne(ignore_index_), num_classes_));
 }
 
 double MIoU::compute() const {
@@ -61,7 +59,7 @@ Dice::Dice(int64_t num_classes, bool batch_means)
 
 void Dice::update(const at::Tensor& outputs, const at::Tensor& target) {
   require_classes(name(), outputs, num_classes_);
-  add_areas(current(), outputs.argmax(1), target);
+  add(0, areas(outputs.argmax(1), target, at::ones_like(target, at::kBool), num_classes_));
 }
 
 double Dice::value_of(std::span<const double> areas) const {

@@ -1,7 +1,6 @@
 #include "training/optimizers/adam.h"
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/_foreach_mul.h>
 #include <ATen/ops/_fused_adam.h>
 #include <ATen/ops/_fused_adamw.h>
 #include <ATen/ops/full.h>
@@ -43,10 +42,11 @@ const char* Adam::name() const {
 
 // AdamW's kernel shrinks weights by lr * weight_decay. Decoupled decay needs a factor of lr / base_lr; if
 // base_lr is 0, the weights are shrunk here.
-double Adam::kernel_weight_decay(double weight_decay, const std::vector<at::Tensor>& tensors) const {
+double Adam::kernel_weight_decay(double weight_decay, const std::vector<at::Tensor>& tensors,
+                                 const at::Tensor& found_inf) const {
   if (options_.decay != Decay::kDecoupled) return weight_decay;
   if (base_lr() != 0.0) return weight_decay / base_lr();
-  if (weight_decay != 0.0) at::_foreach_mul_(tensors, 1.0 - weight_decay);
+  if (weight_decay != 0.0) shrink(tensors, 1.0 - weight_decay, found_inf);
   return 0.0;
 }
 
@@ -63,7 +63,7 @@ void Adam::update(Call call, const at::Tensor& grad_scale) {
     std::vector<at::Tensor> steps_of_each;
     steps_of_each.reserve(places.size());
     for (const size_t place : places) steps_of_each.push_back(steps_[member(place)]);
-    run_kernel(some, steps_of_each, call.weight_decay, grad_scale);
+    run_kernel(some, steps_of_each, call.weight_decay, grad_scale, call.found_inf);
   };
   const auto alike = [&](size_t one, size_t other) { return steps(member(one)) == steps(member(other)); };
   elementwise_.run(std::move(lists), kernel, alike);
@@ -84,13 +84,13 @@ void Adam::count_steps(const std::vector<size_t>& members) {
 }
 
 void Adam::run_kernel(const Elementwise::Lists& lists, const std::vector<at::Tensor>& steps, double decay,
-                      const at::Tensor& grad_scale) {
+                      const at::Tensor& grad_scale, const at::Tensor& found_inf) {
   const auto maxima = lists.size() > 4 ? lists[4] : std::vector<at::Tensor>();
-  const auto scale = grad_scale.defined() ? std::optional(grad_scale) : std::nullopt;
-  const double weight_decay = kernel_weight_decay(decay, lists[0]);
+  const double weight_decay = kernel_weight_decay(decay, lists[0], found_inf);
   const auto kernel = [&](auto fused) {
     fused(lists[0], lists[1], lists[2], lists[3], maxima, steps, lr(), options_.beta1, options_.beta2,
-          weight_decay, options_.eps, options_.amsgrad, options_.maximize, scale, std::nullopt);
+          weight_decay, options_.eps, options_.amsgrad, options_.maximize, given(grad_scale),
+          given(found_inf));
   };
   if (options_.decay == Decay::kGradient)
     kernel([](auto&&... args) { at::_fused_adam_(args...); });

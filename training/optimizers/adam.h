@@ -22,15 +22,17 @@ class Adam final : public Optimizer {
   Adam(const std::vector<ParamView>& views, Common common, const Options& options);
 
   const char* name() const override;
+  bool skips_on_device() const override { return true; }
   std::vector<std::pair<std::string, ExactSum>> squares(size_t view) const override;
 
  private:
   void update(Call call, const at::Tensor& grad_scale) override;
   void count_steps(const std::vector<size_t>& members);
   void run_kernel(const Elementwise::Lists& lists, const std::vector<at::Tensor>& steps, double weight_decay,
-                  const at::Tensor& grad_scale);
+                  const at::Tensor& grad_scale, const at::Tensor& found_inf);
   void views_changed() override;
-  double kernel_weight_decay(double weight_decay, const std::vector<at::Tensor>& tensors) const;
+  double kernel_weight_decay(double weight_decay, const std::vector<at::Tensor>& tensors,
+                             const at::Tensor& found_inf) const;
   double shrinkage(size_t view) const;
 
   Options options_;

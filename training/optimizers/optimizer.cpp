@@ -1,6 +1,8 @@
 #include "training/optimizers/optimizer.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/_foreach_mul.h>
+#include <ATen/ops/full_like.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 
@@ -102,15 +104,23 @@ void Optimizer::follow(const Kept& kept) {
 }
 
 void Optimizer::step(const at::Tensor& grad_scale, const at::Tensor& found_inf) {
-  if (is_set(found_inf)) return;
+  const bool unseen = found_inf.defined() && !found_inf.is_cpu() && skips_on_device();
+  if (!unseen && is_set(found_inf)) return;
   const at::NoGradGuard no_grad;
-  int64_t* steps = steps_.data_ptr<int64_t>();
+  count(1);
   for (const Group& group : groups_) {
-    for (const size_t i : group.members)
-      if (is_updated(views_[i])) ++steps[i];
     Call call = call_of(group);
+    if (unseen) call.found_inf = found_inf;
     if (!call.members.empty()) update(std::move(call), grad_scale);
   }
+}
+
+void Optimizer::take_back() { count(-1); }
+
+void Optimizer::count(int64_t updates) {
+  int64_t* steps = steps_.data_ptr<int64_t>();
+  for (size_t i = 0; i < views_.size(); ++i)
+    if (is_updated(views_[i])) steps[i] += updates;
 }
 
 Optimizer::Call Optimizer::call_of(const Group& group) const {
@@ -140,6 +150,11 @@ std::vector<at::Tensor> Optimizer::tensors() const {
   std::vector<at::Tensor> tensors;
   for (const ParamView& view : views_) tensors.push_back(view.tensor);
   return tensors;
+}
+
+void Optimizer::shrink(const std::vector<at::Tensor>& tensors, double factor, const at::Tensor& found_inf) {
+  if (!found_inf.defined()) return at::_foreach_mul_(tensors, factor);
+  at::_foreach_mul_(tensors, at::full_like(found_inf, factor).masked_fill_(found_inf.ne(0), 1.0));
 }
 
 std::vector<at::Tensor> Optimizer::pick(const StateTensors& tensors, const std::vector<size_t>& members) {

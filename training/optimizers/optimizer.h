@@ -38,9 +38,15 @@ class Optimizer {
   virtual const char* name() const = 0;  // torch's or Composer's: "DecoupledAdamW"
 
   // Updates every parameter that has a gradient. The kernel divides gradients by `grad_scale` (float32
-  // scalar; undefined = 1) in place. Does nothing if `found_inf` (float32 scalar) is not zero. Asserts that
-  // gradients have the strides of their parameters.
+  // scalar; undefined = 1) in place. Does nothing if `found_inf` (float32 scalar, 0 or 1) is not zero.
+  // Asserts that gradients have the strides of their parameters.
+  //
+  // The host waits for a `found_inf` of a device, unless skips_on_device(): then kernels look at it, and
+  // whoever learns later that it is not zero calls take_back().
   void step(const at::Tensor& grad_scale = {}, const at::Tensor& found_inf = {});
+  virtual bool skips_on_device() const { return false; }
+  // The last step has done nothing but count itself: takes its counts back. Gradients are still those of it.
+  void take_back();
 
   // For optimizers that need additional passes. Default: Closure::step.
   virtual void step(Closure& closure) { closure.step(); }
@@ -78,6 +84,8 @@ class Optimizer {
     std::vector<size_t> members;
     std::vector<at::Tensor> tensors;
     std::vector<at::Tensor> grads;
+    at::Tensor found_inf =
+        {};  // on the device: if not zero, the kernel must change nothing; may be undefined
   };
   using StateTensors = std::vector<at::Tensor>;  // one per view
 
@@ -94,9 +102,16 @@ class Optimizer {
   size_t view_count() const { return views_.size(); }
   std::vector<at::Tensor> tensors() const;  // of all views
   double weight_decay_of(size_t view) const;
+  // Multiplies tensors by a factor, or by 1 if `found_inf` is defined and not zero.
+  static void shrink(const std::vector<at::Tensor>& tensors, double factor, const at::Tensor& found_inf);
+  // As an argument of a kernel.
+  static std::optional<at::Tensor> given(const at::Tensor& scalar) {
+    return scalar.defined() ? std::optional(scalar) : std::nullopt;
+  }
   static std::vector<at::Tensor> pick(const StateTensors& tensors, const std::vector<size_t>& members);
 
  private:
+  void count(int64_t updates);
   Call call_of(const Group& group) const;
   bool decays(const ParamView& view) const;
   void make_groups();

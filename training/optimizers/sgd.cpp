@@ -1,6 +1,5 @@
 #include "training/optimizers/sgd.h"
 
-#include <ATen/ops/_foreach_mul.h>
 #include <ATen/ops/_fused_sgd.h>
 #include <ATen/ops/empty.h>
 
@@ -36,7 +35,7 @@ void Sgd::update(Call call, const at::Tensor& grad_scale) {
   const auto firsts = std::count_if(call.members.begin(), call.members.end(), is_first);
   const bool all = firsts == std::ssize(call.members);
   if (firsts == 0 || all || options_.dampening == 0.0) return apply(std::move(call), grad_scale, all);
-  Call first{call.weight_decay, {}, {}, {}}, later = first;
+  Call first{call.weight_decay, {}, {}, {}, call.found_inf}, later = first;
   for (size_t i = 0; i < call.members.size(); ++i) {
     Call& part = is_first(call.members[i]) ? first : later;
     part.members.push_back(call.members[i]);
@@ -80,11 +79,11 @@ void Sgd::run_kernel(Call call, std::vector<at::Tensor> buffers, const at::Tenso
   const std::vector<at::Tensor> none;
   elementwise_.run(std::move(lists), [&](const Elementwise::Lists& some, const std::vector<size_t>&) {
     if (options_.decoupled && call.weight_decay != 0.0)
-      at::_foreach_mul_(some[0], 1.0 - lr_part * call.weight_decay);
+      shrink(some[0], 1.0 - lr_part * call.weight_decay, call.found_inf);
     at::_fused_sgd_(some[0], some[1], momentum_buffers_ ? some[2] : none,
                     options_.decoupled ? 0.0 : call.weight_decay, options_.momentum, lr(), options_.dampening,
-                    options_.nesterov, options_.maximize, is_first_step,
-                    grad_scale.defined() ? std::optional(grad_scale) : std::nullopt);
+                    options_.nesterov, options_.maximize, is_first_step, given(grad_scale),
+                    given(call.found_inf));
   });
 }
 

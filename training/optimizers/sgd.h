@@ -20,6 +20,7 @@ class Sgd final : public Optimizer {
   Sgd(const std::vector<ParamView>& views, Common common, const Options& options);
 
   const char* name() const override { return options_.decoupled ? "DecoupledSGDW" : "SGD"; }
+  bool skips_on_device() const override { return true; }
 
  private:
   void update(Call call, const at::Tensor& grad_scale) override;

@@ -1,0 +1,96 @@
+// How often the host waits for the device in a step.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "tests/device/runs/device_run.h"
+#include "tests/device/test_device.h"
+#include "tests/runtime/nightly.h"
+
+namespace tutti {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Pair;
+
+using Counts = std::map<std::string, double>;  // a step of a rank, by cause
+
+struct HostWaits {
+  Counts all, stalls;
+};
+
+Counts difference(const std::map<std::string, int64_t>& more, const std::map<std::string, int64_t>& fewer,
+                  double divisor) {
+  Counts found;
+  for (const auto& [cause, count] : more) {
+    const auto other = fewer.find(cause);
+    const double rest = static_cast<double>(count - (other == fewer.end() ? 0 : other->second));
+    if (rest != 0) found[cause] = rest / divisor;
+  }
+  return found;
+}
+
+// Of steps in which nothing is due: no evaluation, no checkpoint.
+HostWaits of_a_steady_step(const std::string& recipe, const Sharded& sharded) {
+  constexpr int kFew = 2, kMany = 6;
+  std::map<std::string, int64_t> waits[2], stalls[2];
+  for (const bool many : {false, true}) {
+    test_device::reset_counters();
+    DeviceRun{recipe + steps(many ? kMany : kFew), sharded}.run(Where::kLate);
+    waits[many] = test_device::host_waits();
+    stalls[many] = test_device::stalls();
+  }
+  const double steps = (kMany - kFew) * sharded.ranks;
+  return {difference(waits[1], waits[0], steps), difference(stalls[1], stalls[0], steps)};
+}
+
+struct Case {
+  const char* name;
+  std::string recipe;
+  Sharded sharded = {.ranks = 1};
+  bool nightly = false;
+};
+
+void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }
+
+const std::string kNoEvaluation = "eval_interval = '0ba'\n";
+
+std::string quiet(const std::string& recipe) {
+  return replaced(recipe, "eval_interval = '3ba'\n", kNoEvaluation);
+}
+
+const std::vector<Case>& cases() {
+  static const std::string half = "precision = 'amp_fp16'\n";
+  static const std::string mlp = quiet(kSmallMlp), resnet = quiet(kSmallResnet);
+  static const std::string gpt = replaced(kSmallGpt, "dropout = 0.1\n", "");  // masks are copied
+  static const std::vector<Case> all{
+      {"Mlp", mlp},
+      {"MlpOnTwoRanks", mlp, {.ranks = 2}},
+      {"MlpInFloat16OnTwoRanks", mlp + half, {.ranks = 2}},
+      {"GptInMicrobatches", gpt + "grad_accum = 3\n"},
+      {"ResnetOnTwoRanks", resnet, {.ranks = 2}},
+      {"GptUnderFull", gpt + "grad_accum = 2\n", {"full"}},
+      {"GptUnderOptimizer", gpt, {"optimizer"}, true},
+      {"GptUnderGradients", gpt + "grad_accum = 2\n", {"gradients"}, true},
+      {"GptUnderHybrid", gpt, {"hybrid", 4, "shard_size = 2\n"}, true},
+  };
+  return all;
+}
+
+class HostWaitsOf : public DeviceRunTest, public testing::WithParamInterface<Case> {};
+
+TEST_P(HostWaitsOf, ASteadyStepAreOne) {
+  if (GetParam().nightly && !is_nightly()) GTEST_SKIP() << "by night";
+  const HostWaits found = of_a_steady_step(GetParam().recipe, GetParam().sharded);
+  EXPECT_THAT(found.all, ElementsAre(Pair("event", 1)));
+  EXPECT_THAT(found.stalls, IsEmpty());
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, HostWaitsOf, testing::ValuesIn(cases()),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace tutti
