@@ -156,6 +156,7 @@ void Microbatches::seed_part() const {
 void Microbatches::abandon() {
   numbers_.drop();
   losses_.clear();
+  metrics_.reset();
   sweep_.run();
   for (const auto& one : state_.parameters)
     if (const at::Tensor& grad = one.parameter->tensor.grad(); grad.defined())

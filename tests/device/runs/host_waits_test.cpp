@@ -33,9 +33,9 @@ Counts difference(const std::map<std::string, int64_t>& more, const std::map<std
   return found;
 }
 
-// Of steps in which nothing is due: no evaluation, no checkpoint.
+// Of steps within an epoch, in which nothing is due: no evaluation, no checkpoint.
 HostWaits of_a_steady_step(const std::string& recipe, const Sharded& sharded) {
-  constexpr int kFew = 2, kMany = 6;
+  constexpr int kFew = 2, kMany = 4;
   std::map<std::string, int64_t> waits[2], stalls[2];
   for (const bool many : {false, true}) {
     test_device::reset_counters();
