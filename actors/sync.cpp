@@ -189,7 +189,11 @@ void Sync::end(Context& context, Entry& entry, const Work& work) {
   --queue_of(entry).posted;
   finite_ = finite_ && finite;
   const bool scatters = entry.plan.kind == CollectiveKind::kReduceScatter;
-  if (entry.digest) entry.digest->record(step_, scatters ? entry.plan.part : entry.whole);
+  if (entry.digest) {
+    entry.order.wait();
+    entry.digest->record(step_, scatters ? entry.plan.part : entry.whole);
+    if (entry.order) entry.order = StreamOrder::record(device_);
+  }
   if (entry.plan.ends) recorder_.record({context.now(), *entry.plan.ends, step_, entry.plan.number});
   mark_done(context, entry, finite);
   post_ready(context);
@@ -209,7 +213,10 @@ void Sync::mark_done(Context& context, Entry& entry, bool finite) {
 void Sync::end_pass_if_done(Context& context) {
   if (!finishing_ || running_ > 0) return;
   --awaited_;
-  for (Entry& entry : entries_) entry.ready = entry.done = false;
+  for (Entry& entry : entries_) {
+    entry.ready = entry.done = false;
+    if (entry.digest) entry.digest->finish();
+  }
   for (Queue& queue : queues_) queue.next = 0;
   context.reply(*finishing_, PassDone{std::exchange(finite_, true), StreamOrder::record(device_)});
   finishing_.reset();
