@@ -28,6 +28,7 @@ LocalRanks::LocalRanks(const Job& job, TokenScheduler::Options scheduling)
     const auto factory = world->factory(rank);
     const auto make = [&](const std::vector<int>& ranks) { return factory->make(ranks); };
     devices_.push_back(job.device(rank));
+    states_.set_device(rank, devices_.back().where);
     environment.groups =
         stage_groups(make_groups(make(mesh.ranks()), mesh, rank, make), devices_.back(), make);
     environment.transport = network.transport(rank);

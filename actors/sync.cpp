@@ -190,6 +190,7 @@ void Sync::end(Context& context, Entry& entry, const Work& work) {
   finite_ = finite_ && finite;
   const bool scatters = entry.plan.kind == CollectiveKind::kReduceScatter;
   if (entry.digest) {
+    entry.order.wait();
     entry.digest->record(step_, scatters ? entry.plan.part : entry.whole);
     entry.order = StreamOrder::record(device_);  // Compute may write what the digest has read
   }
@@ -212,7 +213,10 @@ void Sync::mark_done(Context& context, Entry& entry, bool finite) {
 void Sync::end_pass_if_done(Context& context) {
   if (!finishing_ || running_ > 0) return;
   --awaited_;
-  for (Entry& entry : entries_) entry.ready = entry.done = false;
+  for (Entry& entry : entries_) {
+    entry.ready = entry.done = false;
+    if (entry.digest) entry.digest->finish();
+  }
   for (Queue& queue : queues_) queue.next = 0;
   context.reply(*finishing_, PassDone{std::exchange(finite_, true), StreamOrder::record(device_)});
   finishing_.reset();

@@ -35,7 +35,11 @@ function(tutti_cuda_library)
   add_library(tutti_cuda SHARED
     ${CMAKE_SOURCE_DIR}/collectives/nccl/entry.cpp
     ${CMAKE_SOURCE_DIR}/collectives/nccl/group.cpp
-    ${CMAKE_SOURCE_DIR}/tensors/cuda/device.cu)
+    ${CMAKE_SOURCE_DIR}/tensors/cuda/device.cu
+    ${CMAKE_SOURCE_DIR}/tensors/cuda/norms.cu
+    ${CMAKE_SOURCE_DIR}/tensors/cuda/operators.cpp)
+  # Functions for kernels of all devices (tensors/kernels) are constexpr.
+  target_compile_options(tutti_cuda PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr>)
   tutti_stamp(tutti_cuda tutti_device)
   target_include_directories(tutti_cuda SYSTEM PRIVATE ${TUTTI_NCCL_INCLUDE}
                                                        ${CMAKE_CUDA_TOOLKIT_INCLUDE_DIRECTORIES})

@@ -26,6 +26,12 @@ std::string path_of(const std::string& kind) {
   return std::filesystem::exists(beside) ? beside : name;
 }
 
+// Defaults of the user's environment, which CUDA's half of libtorch reads when it is loaded.
+void set_defaults_of_allocator() {
+  if (std::getenv("PYTORCH_CUDA_ALLOC_CONF") == nullptr)
+    setenv("PYTORCH_ALLOC_CONF", "expandable_segments:True", /*replace=*/0);
+}
+
 }  // namespace
 
 bool DeviceLibrary::has_gpu_driver() {
@@ -33,6 +39,7 @@ bool DeviceLibrary::has_gpu_driver() {
 }
 
 std::shared_ptr<const DeviceLibrary> DeviceLibrary::load(const std::string& kind) {
+  if (kind != "test") set_defaults_of_allocator();
   return std::make_shared<DeviceLibrary>(path_of(kind));
 }
 

@@ -17,8 +17,9 @@ class DeviceLibrary {
   static bool has_gpu_driver();
 
   // "cuda": libtutti_cuda.so beside libtutti.so or the executable; "test": libtutti_test_device.so there, or
-  // where the loader finds it. Throws UserError if the library cannot be loaded: not built, no driver, of
-  // another build.
+  // where the loader finds it. CUDA's allocator is made to keep memory in segments that grow
+  // (PYTORCH_ALLOC_CONF), unless the environment says otherwise: then there are fewer gaps. Throws UserError
+  // if the library cannot be loaded: not built, no driver, of another build.
   static std::shared_ptr<const DeviceLibrary> load(const std::string& kind);
 
   // The library for a [device] section; null: the CPU. "auto" takes the CPU where anything lacks: a driver, a

@@ -476,6 +476,7 @@ void begin_process(const RunSettings& settings) {
   Meter::install();
   set_compute_threads(settings.device.threads);
   set_deterministic_mode(settings.train.deterministic_mode);
+  set_tf32(settings.device.tf32);
 }
 
 std::string batch_identity(const Job& job) {

@@ -98,8 +98,8 @@ struct JobOptions {
 // has samples of the same kind; creates the run's folders. Throws UserError.
 Job make_job(Setting recipe, const JobOptions& options);
 
-// Installs the memory meter and sets the threads and deterministic_mode of kernels. Called before a process
-// uses any tensor.
+// Installs the memory meter and sets the threads, deterministic_mode and tf32 of kernels. Called before a
+// process uses any tensor.
 void begin_process(const RunSettings& settings);
 
 // "global batch 96 = 2 ranks x 48 = 2 ranks x 2 microbatches x 24"

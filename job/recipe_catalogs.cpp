@@ -31,6 +31,8 @@ Catalog device_catalog() {
                        "CPU threads of a rank; another number gives other bits"}
                        .at_least(1)
                        .less_than(1025),
+                   Key{"tf32", KeyType::kBoolean, "false",
+                       "float32 products and convolutions on GPUs may use TF32: faster, less precise"},
                    Key{"memory_budget_mb", KeyType::kNumberOrNumbers, "none",
                        "MB of tensors with which a rank runs out of memory; a list: one a rank"}
                        .more_than(0)},

@@ -16,7 +16,7 @@ JournalLevel level_of(const std::string& name) {
 }  // namespace
 
 DeviceSettings DeviceSettings::read(const Setting& section) {
-  DeviceSettings settings{static_cast<int>(section.at("threads").integer()), {}};
+  DeviceSettings settings{static_cast<int>(section.at("threads").integer()), section.at("tf32").boolean()};
   const Setting& budget = section.at("memory_budget_mb");
   if (budget.is_array())
     for (const Setting& one : budget.array()) settings.memory_budget_bytes.push_back(bytes_of(one));

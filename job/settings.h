@@ -17,6 +17,7 @@ namespace tutti {
 // [device]
 struct DeviceSettings {
   int threads = 1;
+  bool tf32 = false;
   std::vector<int64_t> memory_budget_bytes;  // of each rank, or one for all; empty = none
 
   static DeviceSettings read(const Setting& section);

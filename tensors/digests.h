@@ -2,13 +2,16 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "runtime/recorder.h"
+#include "tensors/device.h"
 
 namespace tutti {
 
@@ -31,13 +34,27 @@ class WindowedDigest {
   static constexpr int64_t kWindow = int64_t{1} << 20;
 
   WindowedDigest(std::string key, std::vector<DigestPart> parts, Recorder& recorder);
+  // Of a tensor on a device, this launches the copy of the window alone, on the thread's current stream, and
+  // `finish` records. Call `finish` before the next step.
   void record(int64_t step, const at::Tensor& flat);
+  // Waits for that copy.
+  void finish();
 
  private:
+  struct Copy {
+    int64_t step;
+    int64_t begin;  // of the first copied byte in the tensor
+    StreamOrder done;
+  };
+
+  void record_bytes(int64_t step, const std::byte* bytes, int64_t begin);
+
   std::string key_;
   std::vector<DigestPart> parts_;
   std::vector<uint16_t> hashes_;
   Recorder& recorder_;
+  at::Tensor staging_;  // for a device's windows
+  std::optional<Copy> copy_;
 };
 
 // The same for named tensors that differ at every call (a batch); each tensor is a part. Tensors that are not

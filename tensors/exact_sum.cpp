@@ -4,12 +4,14 @@
 #include <bit>
 #include <cmath>
 
+#include "tensors/kernels/exact_digits.h"
 #include "tensors/vectors.h"
 
 namespace tutti {
 namespace {
 
 constexpr int64_t kMostAdditions = int64_t{1} << 30;  // of less than 2^32 to a digit of 63 bits
+static_assert(ExactSum::kBins == kExactDigits + 1);
 constexpr uint64_t kDigitMask = 0xFFFF'FFFF;
 constexpr int64_t kBlock = 1024;
 constexpr int64_t kLanes = 16;
@@ -60,20 +62,15 @@ void ExactSum::store(double* bins) const {
 
 void ExactSum::add(double value) {
   const auto bits = std::bit_cast<uint64_t>(value);
-  const int exponent = static_cast<int>(bits >> 52 & 0x7FF);
-  if (exponent == 0x7FF) {
+  if (power_of(bits) == kInfinitePower) {
     special_ += value;
     return;
   }
-  const uint64_t fraction = bits & 0xF'FFFF'FFFF'FFFF;
-  const uint64_t mantissa = exponent == 0 ? fraction : fraction | uint64_t{1} << 52;
-  const int bit = exponent == 0 ? 0 : exponent - 1, shift = bit % 32;
-  const int64_t sign = bits >> 63 != 0 ? -1 : 1;
-  const uint64_t low = mantissa << shift, high = mantissa >> 1 >> (63 - shift);
-  int64_t* digits = &digits_[bit / 32];
-  digits[0] += sign * static_cast<int64_t>(low & kDigitMask);
-  digits[1] += sign * static_cast<int64_t>(low >> 32);
-  digits[2] += sign * static_cast<int64_t>(high);
+  const ExactDigits own = exact_digits(bits);
+  int64_t* digits = &digits_[own.first];
+  digits[0] += own.low;
+  digits[1] += own.middle;
+  digits[2] += own.high;
   if (++additions_ >= kMostAdditions) carry();
 }
 

@@ -1,6 +1,8 @@
 #include "tensors/norms.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
@@ -10,19 +12,20 @@
 #include <functional>
 #include <numeric>
 
+#include "tensors/kernels/operator.h"
+#include "tensors/kernels/square_lanes.h"
 #include "tensors/vectors.h"
 
 namespace tutti {
 namespace {
 
-constexpr int64_t kShortRow = 16;    // numbers; shorter rows cost more than their numbers
-constexpr int64_t kLanes = 16;       // partial sums of a row
+constexpr int64_t kShortRow = 16;  // numbers; shorter rows cost more than their numbers
+constexpr int64_t kLanes = kSquareLanes;
 constexpr int64_t kGrain = 1 << 15;  // numbers for a thread, as in ATen
 constexpr int64_t kSums = 1024;      // added at once
 constexpr int64_t kConverted = 1 << 20;
 
-// The product of two float32 is exact in float64, so that the sum has the same bits whether the processor
-// multiplies and adds at once or not. A short last part is filled up with zeros.
+// As square_lane, for all lanes at once. A short last part is filled up with zeros.
 TUTTI_VECTORS void sum_rows(const float* numbers, int64_t rows, int64_t columns, double* sums) {
   const int64_t whole = columns - columns % kLanes;
   for (int64_t r = 0; r < rows; ++r) {
@@ -65,7 +68,7 @@ RowsInMemory rows_in_memory(const at::Tensor& tensor) {
   const int64_t columns = rows == 0 ? 0 : tensor.numel() / rows;
   const bool is_dense = tensor.dim() == 0 || tensor.numel() == 0 ||
                         (tensor.is_non_overlapping_and_dense() && (rows == 1 || tensor.stride(0) == columns));
-  return {is_dense && tensor.is_cpu() ? tensor : tensor.cpu().contiguous(), rows, columns};
+  return {is_dense ? tensor : tensor.contiguous(), rows, columns};
 }
 
 template <class Function>
@@ -108,28 +111,50 @@ ExactSum square_sum_of(const Number* numbers, int64_t rows, int64_t columns) {
   return at::parallel_reduce(0, parts, grain, ExactSum(), add_parts, together);
 }
 
-}  // namespace
-
-at::Tensor row_squares(const at::Tensor& tensor) {
-  const RowsInMemory all = rows_in_memory(tensor);
-  const int64_t columns = all.columns;
-  at::Tensor sums = at::zeros({all.rows}, at::kDouble);
-  if (columns == 0) return sums;
-  for_rows(all, [&](const at::Tensor& part, int64_t first) {
-    double* to = sums.mutable_data_ptr<double>() + first;
-    with_numbers(part, [&](const auto* numbers) {
-      const int64_t grain = std::max<int64_t>(1, kGrain / columns);
-      at::parallel_for(0, part.numel() / columns, grain, [&](int64_t begin, int64_t end) {
-        sum_rows(numbers + begin * columns, end - begin, columns, to + begin);
-      });
+// Of rows in float32 or float64, one behind the other.
+at::Tensor& sum_rows_on_cpus(at::Tensor& sums, const at::Tensor& rows) {
+  const int64_t columns = rows.numel() / sums.numel(), grain = std::max<int64_t>(1, kGrain / columns);
+  double* const to = sums.mutable_data_ptr<double>();
+  with_numbers(rows, [&](const auto* numbers) {
+    at::parallel_for(0, sums.numel(), grain, [&](int64_t begin, int64_t end) {
+      sum_rows(numbers + begin * columns, end - begin, columns, to + begin);
     });
   });
   return sums;
 }
 
-ExactSum square_sum(const at::Tensor& tensor) {
+// To an ExactSum as float64 numbers.
+at::Tensor& add_exactly_on_cpus(at::Tensor& bins, const at::Tensor& numbers) {
+  ExactSum sum(bins.const_data_ptr<double>());
+  sum.add({numbers.const_data_ptr<double>(), static_cast<std::size_t>(numbers.numel())});
+  sum.store(bins.mutable_data_ptr<double>());
+  return bins;
+}
+
+at::Tensor& sum_rows_where_they_are(at::Tensor& sums, const at::Tensor& rows) {
+  if (rows.is_cpu()) return sum_rows_on_cpus(sums, rows);
+  static const auto on_devices =
+      device_operator("row_squares_", "(Tensor(a!) sums, Tensor rows) -> Tensor(a!)", sum_rows_on_cpus);
+  return on_devices.call(sums, rows);
+}
+
+at::Tensor exact_bins_of(const at::Tensor& numbers) {
+  static const auto add_on_devices =
+      device_operator("add_exactly_", "(Tensor(a!) bins, Tensor numbers) -> Tensor(a!)", add_exactly_on_cpus);
+  at::Tensor bins = at::zeros({ExactSum::kBins}, numbers.options());
+  return add_on_devices.call(bins, numbers);
+}
+
+// Of a device's tensor, the float64 numbers whose exact sum is that of its squares.
+at::Tensor parts_of_square_sum(const at::Tensor& tensor) {
+  const RowsInMemory all = rows_in_memory(tensor);
+  if (all.columns >= kShortRow) return row_squares(all.tensor);
+  const at::Tensor wide = all.tensor.to(at::kDouble);
+  return wide * wide;
+}
+
+ExactSum square_sum_on_cpus(const at::Tensor& tensor) {
   ExactSum sum;
-  if (!tensor.defined() || tensor.numel() == 0) return sum;
   const RowsInMemory all = rows_in_memory(tensor);
   for_rows(all, [&](const at::Tensor& part, int64_t) {
     with_numbers(part, [&](const auto* numbers) {
@@ -138,6 +163,52 @@ ExactSum square_sum(const at::Tensor& tensor) {
   });
   return sum;
 }
+
+// Adds the squares of each tensor to the sum that `sum_of` its place gives. The host waits once.
+void add_squares(std::span<const at::Tensor> tensors, const std::function<ExactSum&(std::size_t)>& sum_of) {
+  std::vector<ExactSum*> sums;
+  std::vector<std::vector<at::Tensor>> parts;  // of a device, for each of `sums`
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    if (!tensors[i].defined() || tensors[i].numel() == 0) continue;
+    ExactSum* const sum = &sum_of(i);
+    if (tensors[i].is_cpu()) {
+      sum->add(square_sum_on_cpus(tensors[i]));
+      continue;
+    }
+    if (sums.empty() || sums.back() != sum) {
+      sums.push_back(sum);
+      parts.emplace_back();
+    }
+    parts.back().push_back(parts_of_square_sum(tensors[i]).flatten());
+  }
+  if (sums.empty()) return;
+  std::vector<at::Tensor> bins;
+  for (const auto& of_sum : parts) bins.push_back(exact_bins_of(at::cat(of_sum)));
+  const at::Tensor on_host = at::stack(bins).cpu();
+  const auto* row = on_host.const_data_ptr<double>();
+  for (std::size_t i = 0; i < sums.size(); ++i) sums[i]->add(ExactSum(row + i * ExactSum::kBins));
+}
+
+std::vector<ExactSum> square_sums(std::span<const at::Tensor> tensors) {
+  std::vector<ExactSum> sums(tensors.size());
+  add_squares(tensors, [&sums](std::size_t i) -> ExactSum& { return sums[i]; });
+  return sums;
+}
+
+}  // namespace
+
+at::Tensor row_squares(const at::Tensor& tensor) {
+  const RowsInMemory all = rows_in_memory(tensor);
+  const at::Tensor sums = at::zeros({all.rows}, tensor.options().dtype(at::kDouble));
+  if (tensor.numel() == 0) return sums;
+  for_rows(all, [&](const at::Tensor& part, int64_t first) {
+    at::Tensor own = sums.narrow(0, first, part.numel() / all.columns);
+    sum_rows_where_they_are(own, part);
+  });
+  return sums;
+}
+
+ExactSum square_sum(const at::Tensor& tensor) { return square_sums(std::span(&tensor, 1)).front(); }
 
 std::vector<double> norms(std::span<const ExactSum> squares, const SumOverRanks& sum_over_ranks) {
   std::vector<double> norms;
@@ -155,14 +226,12 @@ std::vector<double> norms(std::span<const ExactSum> squares, const SumOverRanks&
 }
 
 std::vector<double> norms(std::span<const at::Tensor> tensors, const SumOverRanks& sum_over_ranks) {
-  std::vector<ExactSum> squares;
-  for (const at::Tensor& tensor : tensors) squares.push_back(square_sum(tensor));
-  return norms(squares, sum_over_ranks);
+  return norms(square_sums(tensors), sum_over_ranks);
 }
 
 double total_norm(std::span<const at::Tensor> tensors, const SumOverRanks& sum_over_ranks) {
   ExactSum squares;
-  for (const at::Tensor& tensor : tensors) squares.add(square_sum(tensor));
+  add_squares(tensors, [&squares](std::size_t) -> ExactSum& { return squares; });
   return norms(std::span(&squares, 1), sum_over_ranks).front();
 }
 

@@ -3,6 +3,7 @@
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 
+#include <cstdlib>
 #include <mutex>
 
 #include "tensors/meter.h"
@@ -10,7 +11,11 @@
 namespace tutti {
 namespace {
 
-at::Generator default_generator() { return at::globalContext().defaultGenerator(at::kCPU); }
+std::vector<at::Generator> default_generators(c10::Device device) {
+  std::vector<at::Generator> all{at::globalContext().defaultGenerator(at::kCPU)};
+  if (!device.is_cpu()) all.push_back(at::globalContext().defaultGenerator(device));
+  return all;
+}
 
 }  // namespace
 
@@ -19,40 +24,45 @@ void set_compute_threads(int threads) { at::set_num_threads(threads); }
 void set_deterministic_mode(bool on) {
   at::globalContext().setDeterministicAlgorithms(on, /*warn_only=*/false);
   at::globalContext().setDeterministicCuDNN(on);
-  if (on) at::globalContext().setBenchmarkCuDNN(false);
+  if (!on) return;
+  at::globalContext().setBenchmarkCuDNN(false);
+  setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*replace=*/0);
 }
 
-void seed_default_generator(uint64_t seed) {
-  at::Generator generator = default_generator();
-  std::lock_guard lock(generator.mutex());
-  generator.set_current_seed(seed);
+void set_tf32(bool on) {
+  at::globalContext().setAllowTF32CuBLAS(on);
+  at::globalContext().setAllowTF32CuDNN(on);
 }
 
-at::Tensor default_generator_state() {
-  at::Generator generator = default_generator();
-  std::lock_guard lock(generator.mutex());
-  return generator.get_state();
+void seed_default_generators(uint64_t seed, c10::Device device) {
+  for (at::Generator& generator : default_generators(device)) {
+    std::lock_guard lock(generator.mutex());
+    generator.set_current_seed(seed);
+  }
 }
 
-DefaultGeneratorScope::DefaultGeneratorScope(const at::Tensor& state) : before_(default_generator_state()) {
-  at::Generator generator = default_generator();
-  std::lock_guard lock(generator.mutex());
-  generator.set_state(state);
+DefaultGenerators::DefaultGenerators(c10::Device device) {
+  for (at::Generator& generator : default_generators(device)) {
+    std::lock_guard lock(generator.mutex());
+    states_.emplace_back(generator, generator.get_state());
+  }
 }
 
-DefaultGeneratorScope::~DefaultGeneratorScope() {
-  at::Generator generator = default_generator();
-  std::lock_guard lock(generator.mutex());
-  generator.set_state(before_);
+void DefaultGenerators::restore() const {
+  for (auto [generator, state] : states_) {
+    std::lock_guard lock(generator.mutex());
+    generator.set_state(state);
+  }
 }
 
 void ProcessStateSwitch::enter(int rank) {
   if (rank == current_) return;
   const MemoryScopePause pause;
-  at::Generator generator = default_generator();
-  std::lock_guard lock(generator.mutex());
-  if (current_ >= 0) generators_[current_] = generator.get_state();
-  if (generators_[rank].defined()) generator.set_state(generators_[rank]);
+  if (current_ >= 0) {
+    Rank& before = ranks_[static_cast<std::size_t>(current_)];
+    before.generators.emplace(before.device);
+  }
+  if (const auto& own = ranks_[static_cast<std::size_t>(rank)].generators) own->restore();
   Meter::set_owner(rank);
   current_ = rank;
 }

@@ -1,8 +1,11 @@
 #pragma once
 
+#include <ATen/core/Generator.h>
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <optional>
+#include <utility>
 #include <vector>
 
 namespace tutti {
@@ -13,38 +16,60 @@ namespace tutti {
 void set_compute_threads(int threads);
 
 // True: non-deterministic kernels throw c10::Error, cuDNN uses deterministic kernels and no benchmark, and
-// uninitialized memory is filled. As composer.utils.configure_deterministic_mode.
+// uninitialized memory is filled; cuBLAS gets a workspace of its own for each stream
+// (CUBLAS_WORKSPACE_CONFIG, unless the environment has it). As composer.utils.configure_deterministic_mode.
+// Before the first product on a GPU.
 void set_deterministic_mode(bool on);
 
-// Seeds the default CPU generator. Called before each microbatch, so that no number depends on history.
-void seed_default_generator(uint64_t seed);
+// True: on GPUs, products and convolutions of float32 numbers may round their factors to 10 bits of fraction.
+void set_tf32(bool on);
+
+// Seeds the default generators of the CPU and of the device. Called before each microbatch, so that no number
+// depends on history.
+void seed_default_generators(uint64_t seed, c10::Device device = c10::kCPU);
 
 // Composer's name for the same, for a program that draws random numbers before it trains.
-inline void seed_all(uint64_t seed) { seed_default_generator(seed); }
+inline void seed_all(uint64_t seed) { seed_default_generators(seed); }
 
-// The state of the default CPU generator: uint8, a copy.
-at::Tensor default_generator_state();
+// States of the default generators of the CPU and of a device.
+class DefaultGenerators {
+ public:
+  explicit DefaultGenerators(c10::Device device = c10::kCPU);  // as they are now
+  void restore() const;
 
-// The default CPU generator in another state for the lifetime of this object, then in the state before it.
+ private:
+  std::vector<std::pair<at::Generator, at::Tensor>> states_;
+};
+
+// The default generators in other states for the lifetime of this object, then in the states before it.
 class DefaultGeneratorScope {
  public:
-  explicit DefaultGeneratorScope(const at::Tensor& state);
-  ~DefaultGeneratorScope();
+  DefaultGeneratorScope(const DefaultGenerators& states, c10::Device device) : before_(device) {
+    states.restore();
+  }
+  ~DefaultGeneratorScope() { before_.restore(); }
   DefaultGeneratorScope(const DefaultGeneratorScope&) = delete;
   DefaultGeneratorScope& operator=(const DefaultGeneratorScope&) = delete;
 
  private:
-  at::Tensor before_;
+  DefaultGenerators before_;
 };
 
-// For several ranks in one process: swaps the state of a rank (generator, memory owner) with the run token.
+// For several ranks in one process: swaps the state of a rank (generators, memory owner) with the run token.
 class ProcessStateSwitch {
  public:
-  explicit ProcessStateSwitch(int ranks) : generators_(ranks) {}
+  explicit ProcessStateSwitch(int ranks) : ranks_(static_cast<std::size_t>(ranks)) {}
+  // Before the rank's first turn; the CPU otherwise.
+  void set_device(int rank, c10::Device device) { ranks_.at(static_cast<std::size_t>(rank)).device = device; }
   void enter(int rank);  // saves the state of the previous rank, restores the state of `rank`
 
  private:
-  std::vector<at::Tensor> generators_;
+  struct Rank {
+    c10::Device device{c10::kCPU};
+    std::optional<DefaultGenerators> generators;  // nullopt before its first turn
+  };
+
+  std::vector<Rank> ranks_;
   int current_ = -1;
 };
 

@@ -133,7 +133,7 @@ void Microbatches::clear_state() {
 void Microbatches::seed_events(uint64_t pass) const {
   if (!engine_.listens()) return;  // saves microseconds
   const RandomKey draw = RandomKey(state_.seed, "batch").fold_in(state_.timestamp.batch);
-  seed_default_generator(pass == 0 ? draw.bits() : draw.fold_in(pass).bits());
+  seed_default_generators(pass == 0 ? draw.bits() : draw.fold_in(pass).bits(), state_.device.where);
 }
 
 void Microbatches::begin_part(int64_t first_sample) {
@@ -147,10 +147,8 @@ int64_t Microbatches::part_size(int64_t samples) const {
 }
 
 void Microbatches::seed_part() const {
-  seed_default_generator(RandomKey(state_.seed, "microbatch")
-                             .fold_in(state_.timestamp.batch)
-                             .fold_in(state_.first_sample)
-                             .bits());
+  const RandomKey key = RandomKey(state_.seed, "microbatch").fold_in(state_.timestamp.batch);
+  seed_default_generators(key.fold_in(state_.first_sample).bits(), state_.device.where);
 }
 
 void Microbatches::abandon() {

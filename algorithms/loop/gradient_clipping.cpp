@@ -37,7 +37,7 @@ void scale_down(const at::Tensor& gradient, const at::Tensor& limits, const at::
 at::Tensor slice_norms(const at::Tensor& tensor) {
   std::vector<int64_t> shape(tensor.dim(), 1);
   shape[0] = tensor.size(0);
-  return row_squares(tensor).sqrt_().view(shape).to(tensor.device());
+  return row_squares(tensor).sqrt_().view(shape);
 }
 
 void clip_adaptively(const std::vector<ParamView>& views, double threshold, double grad_scale,

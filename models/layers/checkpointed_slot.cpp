@@ -28,7 +28,7 @@ class RepeatableCall : public std::enable_shared_from_this<RepeatableCall> {
         context_(slot.layer().context()),
         device_(Device::of(input)),
         autocast_(AutocastScope::current(device_)),
-        generator_(default_generator_state()) {
+        generators_(device_.where) {
     for (const auto& [leaf, tensor] : input.leaves()) versions_.push_back(tensor._version());
   }
 
@@ -71,7 +71,7 @@ class RepeatableCall : public std::enable_shared_from_this<RepeatableCall> {
   ForwardContext context_;
   Device device_;
   std::optional<at::ScalarType> autocast_;
-  at::Tensor generator_;
+  DefaultGenerators generators_;
   std::vector<Saved> saved_;
   std::size_t again_ = 0;  // tensors that the second call has saved
 };
@@ -130,7 +130,7 @@ void RepeatableCall::call_again() {
   const ContextScope in_context(layer_, context);
   const at::AutoGradMode with_grad(true);
   const AutocastScope autocast(autocast_, device_);
-  const DefaultGeneratorScope generator(generator_);
+  const DefaultGeneratorScope generators(generators_, device_.where);
   const SavedTensorsScope scope([this] { return std::make_unique<Keeper>(*this); });
   again_ = 0;
   try {

@@ -212,6 +212,7 @@ RankEnvironment SimWorld::environment_of(int rank) {
   };
   const Mesh mesh = job_.mesh();
   devices_.push_back(job_.device(rank));
+  states_.set_device(rank, devices_.back().where);
   environment.groups = stage_groups(make_groups(make(mesh.ranks()), mesh, rank, make), devices_.back(), make);
   environment.transport = wrapped(seams_.transport, network_.transport(rank));
   environment.clock = std::make_shared<SimClock>(scheduler_);

@@ -37,6 +37,16 @@ TEST(DeviceLibrary, LiesBesideLibtutti) {
   EXPECT_NO_THROW(DeviceLibrary::load("cuda"));
 }
 
+TEST(DeviceLibrary, HasItsAllocatorsDefaultsUnlessTheEnvironmentHasOthers) {
+  if (!kBuilt) GTEST_SKIP() << "built without CUDA";
+  unsetenv("PYTORCH_ALLOC_CONF");
+  DeviceLibrary::load("cuda");
+  EXPECT_STREQ(std::getenv("PYTORCH_ALLOC_CONF"), "expandable_segments:True");
+  setenv("PYTORCH_ALLOC_CONF", "expandable_segments:False", 1);
+  DeviceLibrary::load("cuda");
+  EXPECT_STREQ(std::getenv("PYTORCH_ALLOC_CONF"), "expandable_segments:False");
+}
+
 TEST(DeviceLibrary, SeesAsManyDevicesAsTheDriverShows) {
   if (!kBuilt) GTEST_SKIP() << "built without CUDA";
   const int count = DeviceLibrary::load("cuda")->device_count();

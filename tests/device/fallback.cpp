@@ -85,19 +85,20 @@ class Call {
   int device_ = -1;
   bool writes_arguments_ = false;
   bool allocates_out_ = false;
-  bool draws_ = false;
-  bool resizes_ = false;   // gives its output another size for a while
-  bool has_mask_ = false;  // an index of truth values
+  std::optional<std::size_t> generator_;  // its place on the stack, of what draws random numbers
+  bool resizes_ = false;                  // gives its output another size for a while
+  bool has_mask_ = false;                 // an index of truth values
 };
 
 void Call::convert_arguments() {
   for (std::size_t i = 0; i < schema().arguments().size(); ++i) {
     const c10::AliasInfo* const alias = schema().arguments()[i].alias_info();
     const std::string& argument = schema().arguments()[i].name();
-    draws_ = draws_ || argument == "generator";
     resizes_ = resizes_ || argument == "reduction";
     convert(stack_[first() + i], alias && alias->isWrite());
+    if (argument == "generator") generator_ = first() + i;
   }
+  if (generator_) stack_[*generator_] = default_generator(device());
 }
 
 void Call::convert(c10::IValue& value, bool write) {
@@ -158,7 +159,7 @@ void Call::check_device(const at::Tensor& tensor) {
 
 // A kernel may run later if all that it gives is in memory that it was given.
 bool Call::may_wait() const {
-  if (!writes_arguments_ || allocates_out_ || draws_ || resizes_ || host_waits()) return false;
+  if (!writes_arguments_ || allocates_out_ || generator_ || resizes_ || host_waits()) return false;
   for (const c10::Argument& result : schema().returns())
     if (!is_tensor(result) || !result.alias_info() || !result.alias_info()->isWrite()) return false;
   return true;

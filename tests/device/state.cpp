@@ -39,9 +39,9 @@ class Hooks final : public at::PrivateUse1HooksInterface {
     return device_at(block->device);
   }
 
-  // Draws are the CPU's, for the same bits.
-  const at::Generator& getDefaultGenerator(c10::DeviceIndex) const override {
-    return at::detail::getDefaultCPUGenerator();
+  // Generators draw as the CPU's, for the same bits, but each device has its own.
+  const at::Generator& getDefaultGenerator(c10::DeviceIndex device) const override {
+    return default_generator(device < 0 ? current_device() : device);
   }
   at::Generator getNewGenerator(c10::DeviceIndex) const override { return at::detail::createCPUGenerator(); }
 
@@ -60,6 +60,15 @@ class Hooks final : public at::PrivateUse1HooksInterface {
 State& state() {
   static auto& state = *new State;  // tensors may outlive static objects
   return state;
+}
+
+const at::Generator& default_generator(int device) {
+  static const std::vector<at::Generator> all = [] {
+    std::vector<at::Generator> made;
+    for (int i = 0; i < kDevices; ++i) made.push_back(at::detail::createCPUGenerator());
+    return made;
+  }();
+  return all.at(static_cast<std::size_t>(device));
 }
 
 void host_wait(Lock& lock, const Clock& clock, const std::string& cause) {

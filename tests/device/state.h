@@ -1,5 +1,7 @@
 #pragma once
 
+#include <ATen/core/Generator.h>
+
 #include <string>
 
 #include "tests/device/memory.h"
@@ -20,6 +22,9 @@ State& state();
 
 // Maps the memory and registers the test device with libtorch, once.
 void install();
+
+// Of draws on the device that name no generator.
+const at::Generator& default_generator(int device);
 
 // The calling thread knows more: pinned memory opens.
 void host_wait(Lock& lock, const Clock& clock, const std::string& cause);

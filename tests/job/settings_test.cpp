@@ -1,7 +1,11 @@
 #include "job/settings.h"
 
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <cstdlib>
 
 #include "job/job.h"
 #include "runtime/error.h"
@@ -57,6 +61,7 @@ growth_interval = 11
 composer = true
 [device]
 threads = 2
+tf32 = true
 memory_budget_mb = [1000, 2000]
 [collectives]
 backend = "local"
@@ -135,6 +140,7 @@ TEST_F(SettingsTest, OfTheRun) {
   EXPECT_EQ(settings.sharding.units, std::vector<std::string>{"Linear"});
   EXPECT_FALSE(settings.sharding.prefetch);
   EXPECT_EQ(settings.device.threads, 2);
+  EXPECT_TRUE(settings.device.tf32);
   EXPECT_EQ(settings.device.memory_budget(1), 2'000'000'000);
   EXPECT_EQ(settings.journal.level, JournalLevel::kControl);
   EXPECT_EQ(settings.journal.keep, 12);
@@ -156,8 +162,8 @@ TEST_F(SettingsTest, BesideTheBestCheckpointsNamesAreOfOneStepEach) {
         "{epoch}-{world_size}", "{epoch}{batch_in_epoch}", "{sample_in_epoch}0{epoch}",
         "{epoch}{world_size}-{batch_in_epoch}", "{batch}{batch_in_epoch}"}) {
     const std::string told = message_of<UserError>([&] { with_name(name, best); });
-    EXPECT_THAT(told, StartsWith("test.toml:54: checkpoint.save_filename = \"" + std::string(name) +
-                                 "\": checkpoint.best (test.toml:53)"));
+    EXPECT_THAT(told, StartsWith("test.toml:55: checkpoint.save_filename = \"" + std::string(name) +
+                                 "\": checkpoint.best (test.toml:54)"));
     EXPECT_THAT(told, HasSubstr("add {batch}"));
     with_name(name, "");
   }
@@ -182,6 +188,23 @@ TEST_F(SettingsTest, BesideTheBestCheckpointsTokensNameTheStepsOfALanguageModel)
   EXPECT_THAT(message_of<UserError>([&] { with_name("{token_in_epoch}-{world_size}{run_name}"); }),
               HasSubstr("add {batch}"));
   EXPECT_THAT(message_of<UserError>([&] { with_name("{epoch}{token_in_epoch}"); }), HasSubstr("add {batch}"));
+}
+
+TEST_F(SettingsTest, OfKernelsAreThoseOfLibtorch) {
+  RunSettings settings = job().settings;
+  const at::Context& kernels = at::globalContext();
+  const int threads = at::get_num_threads();
+  for (const bool on : {true, false}) {
+    settings.device.tf32 = settings.train.deterministic_mode = on;
+    begin_process(settings);
+    EXPECT_EQ(kernels.allowTF32CuBLAS(), on);
+    EXPECT_EQ(kernels.allowTF32CuDNN(), on);
+    EXPECT_EQ(kernels.deterministicAlgorithms(), on);
+    EXPECT_EQ(kernels.deterministicCuDNN(), on);
+    EXPECT_STREQ(std::getenv("CUBLAS_WORKSPACE_CONFIG"), ":4096:8");
+    EXPECT_EQ(at::get_num_threads(), 2);
+  }
+  at::set_num_threads(threads);
 }
 
 TEST_F(SettingsTest, AutomaticAccumulationHasNoNumbers) {

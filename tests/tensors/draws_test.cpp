@@ -20,7 +20,7 @@ TEST(DrawsTest, AreAFunctionOfSeedAndKey) {
     return std::vector<double>{draws->uniform(0, 1), draws->beta(0.2, 0.2), draws->uniform(0, 1)};
   };
   const auto once = numbers(1, kKey);
-  seed_default_generator(99);
+  seed_default_generators(99);
   EXPECT_EQ(numbers(1, kKey), once);
   EXPECT_NE(numbers(2, kKey), once);
   EXPECT_NE(numbers(1, {"CutMix", 7, 0}), once);
@@ -29,9 +29,9 @@ TEST(DrawsTest, AreAFunctionOfSeedAndKey) {
 }
 
 TEST(DrawsTest, LeaveTheDefaultGeneratorAlone) {
-  seed_default_generator(3);
+  seed_default_generators(3);
   const at::Tensor expected = at::rand({4});
-  seed_default_generator(3);
+  seed_default_generators(3);
   const auto draws = make_draws(1, kKey);
   draws->permutation(9);
   draws->uniforms({2, 2});
@@ -39,9 +39,9 @@ TEST(DrawsTest, LeaveTheDefaultGeneratorAlone) {
 }
 
 TEST(DrawsTest, RandomDrawsFollowTheDefaultGenerator) {
-  seed_default_generator(3);
+  seed_default_generators(3);
   const double first = random_draws()->uniform(0, 1), second = random_draws()->uniform(0, 1);
-  seed_default_generator(3);
+  seed_default_generators(3);
   EXPECT_EQ(random_draws()->uniform(0, 1), first);
   EXPECT_NE(first, second);
 }

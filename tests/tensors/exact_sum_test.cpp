@@ -3,11 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <limits>
 #include <random>
 #include <vector>
+
+#include "tensors/kernels/exact_digits.h"
 
 namespace tutti {
 namespace {
@@ -39,6 +42,23 @@ TEST(ExactSum, LosesNothing) {
   EXPECT_EQ(sum_of({-1.0, std::ldexp(1.0, -200), -std::ldexp(1.0, 300)}), -std::ldexp(1.0, 300));
   EXPECT_EQ(sum_of({1e308, 1e308}), kInfinity);
   EXPECT_EQ(sum_of({1e308, 1e308, -1.5e308}), 5e307);
+}
+
+// As kernels of devices add them.
+TEST(ExactSum, IsThatOfDigitsWhoseCarriesWait) {
+  const std::vector<double> numbers = any_numbers(10'000, -400, 400);
+  std::array<double, ExactSum::kBins> bins{};
+  for (std::size_t begin = 0; begin < numbers.size(); begin += 2'500) {
+    std::array<int64_t, ExactSum::kBins> digits{};
+    for (std::size_t i = begin; i < begin + 2'500; ++i) {
+      const ExactDigits own = exact_digits(std::bit_cast<uint64_t>(numbers[i]));
+      digits[own.first] += own.low;
+      digits[own.first + 1] += own.middle;
+      digits[own.first + 2] += own.high;
+    }
+    add_to_bins(bins.data(), digits.data());
+  }
+  EXPECT_EQ(ExactSum(bins.data()).value(), sum_of(numbers));
 }
 
 // To the nearest, and to the even one of two that are as near.

@@ -4,11 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <limits>
 #include <random>
 
+#include "tensors/kernels/square_lanes.h"
 #include "tensors/param_view.h"
 #include "tensors/process_state.h"
 
@@ -118,6 +120,20 @@ TEST(Norms, KeepInfinitiesAndNan) {
     EXPECT_EQ(total_norm(std::vector{tensor}, {}), std::numeric_limits<double>::infinity());
     tensor.view({-1})[2222] = std::numeric_limits<float>::quiet_NaN();
     EXPECT_TRUE(std::isnan(total_norm(std::vector{tensor}, {})));
+  }
+}
+
+// As a kernel of a device does, a thread for each lane.
+TEST(Norms, OfARowAreTheSumOfItsLanes) {
+  at::manual_seed(5);
+  for (const int64_t columns : {16, 17, 31, 32, 33, 500}) {
+    const at::Tensor row = at::randn({columns});
+    std::array<double, kSquareLanes> lanes;
+    for (int64_t l = 0; l < kSquareLanes; ++l)
+      lanes[l] = square_lane(row.const_data_ptr<float>(), columns, l);
+    for (int64_t half = kSquareLanes / 2; half > 0; half /= 2)
+      for (int64_t l = 0; l < half; ++l) lanes[l] += lanes[l + half];
+    EXPECT_EQ(bits_of(lanes[0]), bits_of(row_squares(row.view({1, columns})).item<double>())) << columns;
   }
 }
 

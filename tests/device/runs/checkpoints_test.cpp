@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "actors/checkpoint_copies.h"
+#include "analysis/run_diff.h"
 #include "commands/local_train.h"
 #include "sim/replay/replay.h"
 #include "tests/actors/sleeping_world.h"
@@ -96,20 +97,26 @@ TEST_F(CopiesOfCheckpoints, PassThroughARingThatIsSmallerThanTheyAre) {
 
 class ReplayOnTheDevice : public DeviceRunTest {};
 
-TEST_F(ReplayOnTheDevice, ComesToTheDigestsOfTheRun) {
+TEST_F(ReplayOnTheDevice, ComesToTheDigestsOfTheRunWhichAreTheCpus) {
   for (const char* strategy : {"none", "full"}) {
     const Scratch folder;
-    LocalRunOptions options;
-    options.ranks = 2;
-    options.run_dir = folder.path("run");
-    options.live = options.quiet = true;
-    train_in_one_process(
-        recipe_of(kSmallMlp + steps(6) + on(Where::kLate) + "[checkpoint]\ninterval = '2ba'\n" +
-                  "[sharding]\nstrategy = '" + strategy + "'\n"),
-        options);
-    const ReplayResult replayed = replay({.run_dir = options.run_dir});
+    const auto record = [&](Where where, const std::string& name) {
+      LocalRunOptions options;
+      options.ranks = 2;
+      options.run_dir = folder.path(name);
+      options.live = options.quiet = true;
+      train_in_one_process(
+          recipe_of(kSmallMlp + steps(6) + on(where) + "[checkpoint]\ninterval = '2ba'\n" +
+                    "[sharding]\nstrategy = '" + strategy + "'\n"),
+          options);
+      return options.run_dir;
+    };
+    const std::string cpu = record(Where::kCpu, "cpu"), device = record(Where::kLate, "device");
+    const ReplayResult replayed = replay({.run_dir = device});
     EXPECT_TRUE(replayed.same);
     EXPECT_THAT(replayed.text, HasSubstr("all equal"));
+    const RunDiff journals = diff_runs(cpu, device);
+    EXPECT_TRUE(journals.same) << journals.text;
     EXPECT_THAT(test_device::take_findings(), IsEmpty());
   }
 }

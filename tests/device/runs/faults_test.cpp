@@ -86,10 +86,12 @@ void sweep(const std::string& recipe, int ranks, int64_t stride) {
 TEST_F(FaultsOnTheDevice, MemoryMayRunOutAtEveryAllocation) {
   sweep(mlp(2), 1, 1);
   sweep(mlp(2), 2, is_nightly() ? 1 : 3);
-  sweep(recipe_of_steps("[model]\nkind = 'gpt'\nvocab_size = 257\nn_layer = 1\nn_head = 2\nn_embd = 8\n"
-                        "n_positions = 8\ndropout = 0.3\n",
-                        "samples = 96\nbatch_size = 8\nshape = [8]\ntargets = 'sequence'\n", 2),
-        1, is_nightly() ? 1 : 19);
+  const std::string gpt = recipe_of_steps(
+      "[model]\nkind = 'gpt'\nvocab_size = 257\nn_layer = 1\nn_head = 2\nn_embd = 8\n"
+      "n_positions = 8\ndropout = 0.3\n",
+      "samples = 96\nbatch_size = 8\nshape = [8]\ntargets = 'sequence'\n", 2);
+  sweep(gpt, 1, is_nightly() ? 1 : 19);
+  sweep(gpt + "[sharding]\nactivation_checkpointing = ['GptBlock']\n", 2, is_nightly() ? 1 : 41);
   sweep(recipe_of_steps("[model]\nkind = 'resnet_cifar'\nwidth = 4\n",
                         "samples = 96\nbatch_size = 8\nshape = [3, 8, 8]\n", 2),
         2, is_nightly() ? 37 : 301);

@@ -88,7 +88,7 @@ Found train(Layer& root, const TensorTree& input, std::optional<at::ScalarType> 
   const ForwardContext context = context_of(statistics);
   const ContextScope scope(root, context);
   for (const auto& one : parameters(root)) one.parameter->tensor.mutable_grad() = at::Tensor();
-  seed_default_generator(3);
+  seed_default_generators(3);
   Found found;
   const TensorTree given = input.map([](const at::Tensor& tensor) {
     const at::Tensor fresh = tensor.clone();
@@ -130,7 +130,7 @@ class Net final : public Layer {
 };
 
 at::Tensor numbers(at::IntArrayRef sizes) {
-  seed_default_generator(11);
+  seed_default_generators(11);
   return at::randn(sizes);
 }
 

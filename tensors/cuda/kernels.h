@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+// Launchers of kernels whose numbers are those of the functions for CPUs of the same name. Pointers are to
+// memory of the device; the host does not wait.
+
+namespace tutti {
+
+// Sums of the squares of rows of at least one number, one behind the other: as row_squares (tensors/norms.h).
+void sum_squares_of_rows(const float* numbers, int64_t rows, int64_t columns, double* sums,
+                         cudaStream_t stream);
+void sum_squares_of_rows(const double* numbers, int64_t rows, int64_t columns, double* sums,
+                         cudaStream_t stream);
+
+// Adds numbers to `bins`, an ExactSum's. `digits`: as many zeros, for the kernels' own use.
+void add_exactly(double* bins, int64_t* digits, const double* numbers, int64_t count, cudaStream_t stream);
+
+}  // namespace tutti

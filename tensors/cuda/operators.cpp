@@ -1,0 +1,44 @@
+// CUDA's kernels of tutti's operators (tensors/kernels/operator.h). They are registered when the library is
+// loaded.
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/zeros_like.h>
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <torch/library.h>
+
+#include "tensors/cuda/kernels.h"
+
+namespace tutti {
+namespace {
+
+cudaStream_t stream() { return c10::cuda::getCurrentCUDAStream().stream(); }
+
+at::Tensor& row_squares_on_cuda(at::Tensor& sums, const at::Tensor& rows) {
+  const c10::cuda::CUDAGuard guard(rows.device());
+  auto* const to = sums.mutable_data_ptr<double>();
+  const int64_t columns = rows.numel() / sums.numel();
+  if (rows.scalar_type() == at::kDouble)
+    sum_squares_of_rows(rows.const_data_ptr<double>(), sums.numel(), columns, to, stream());
+  else
+    sum_squares_of_rows(rows.const_data_ptr<float>(), sums.numel(), columns, to, stream());
+  C10_CUDA_CHECK(cudaGetLastError());
+  return sums;
+}
+
+at::Tensor& add_exactly_on_cuda(at::Tensor& bins, const at::Tensor& numbers) {
+  const c10::cuda::CUDAGuard guard(numbers.device());
+  const at::Tensor digits = at::zeros_like(bins, at::kLong);
+  add_exactly(bins.mutable_data_ptr<double>(), digits.mutable_data_ptr<int64_t>(),
+              numbers.const_data_ptr<double>(), numbers.numel(), stream());
+  C10_CUDA_CHECK(cudaGetLastError());
+  return bins;
+}
+
+}  // namespace
+}  // namespace tutti
+
+TORCH_LIBRARY_IMPL(tutti, CUDA, m) {
+  m.impl("row_squares_", tutti::row_squares_on_cuda);
+  m.impl("add_exactly_", tutti::add_exactly_on_cuda);
+}

@@ -1,0 +1,146 @@
+// Kernels of tutti's own (tensors/kernels/operator.h) on the test device: the CPU's bits, and no needless
+// wait.
+
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "tensors/digests.h"
+#include "tensors/norms.h"
+#include "tensors/process_state.h"
+#include "tests/device/streams_for_tests.h"
+
+namespace tutti::test_device {
+namespace {
+
+class Kernels : public DeviceTest {};
+TUTTI_IN_BOTH_MODES(Kernels);
+
+std::vector<at::Tensor> tensors_of(at::ScalarType dtype) {
+  at::manual_seed(5);
+  std::vector<at::Tensor> tensors{at::Tensor(), at::empty({0, 5}, dtype)};
+  for (const Shape& shape : std::vector<Shape>{{},
+                                               {1},
+                                               {33},
+                                               {4097},
+                                               {1003, 3},
+                                               {1003, 16},
+                                               {70, 27},
+                                               {3, 5000},
+                                               {16, 7, 3, 3},
+                                               {1 << 10, 1100}})
+    tensors.push_back((at::randn(shape) * at::exp(at::randn(shape) * 2)).to(dtype));
+  tensors.push_back(at::randn({17, 8, 3, 3}).to(dtype).contiguous(at::MemoryFormat::ChannelsLast));
+  tensors.push_back(at::randn({17, 2, 2, 2}).to(dtype).contiguous(at::MemoryFormat::ChannelsLast));
+  tensors.push_back(at::randn({100, 40}).to(dtype).t());
+  return tensors;
+}
+
+std::vector<at::Tensor> on_device(const std::vector<at::Tensor>& tensors) {
+  std::vector<at::Tensor> copies;
+  for (const at::Tensor& one : tensors) copies.push_back(one.defined() ? one.to(device()) : at::Tensor());
+  return copies;
+}
+
+std::vector<uint64_t> bits_of(const std::vector<double>& numbers) {
+  std::vector<uint64_t> bits;
+  for (const double number : numbers) bits.push_back(std::bit_cast<uint64_t>(number));
+  return bits;
+}
+
+TEST_P(Kernels, NormsAreTheCpusAndWaitOnce) {
+  for (const auto dtype : {at::kFloat, at::kDouble, at::kBFloat16, at::kHalf}) {
+    const std::vector<at::Tensor> here = tensors_of(dtype), there = on_device(here);
+    reset_counters();
+    const std::vector<double> found = norms(there, {});
+    EXPECT_EQ(counters().host_waits, 1);
+    EXPECT_EQ(counters().copies_to_host, 1);
+    EXPECT_EQ(bits_of(found), bits_of(norms(here, {})));
+    reset_counters();
+    const double total = total_norm(there, {});
+    EXPECT_EQ(counters().host_waits, 1);
+    EXPECT_EQ(bits_of({total}), bits_of({total_norm(here, {})}));
+  }
+}
+
+TEST_P(Kernels, SquaresOfRowsAreTheCpusAndStayThere) {
+  for (const auto dtype : {at::kFloat, at::kDouble, at::kBFloat16}) {
+    for (const at::Tensor& here : tensors_of(dtype)) {
+      if (!here.defined()) continue;
+      const at::Tensor there = here.to(device());
+      reset_counters();
+      const at::Tensor squares = row_squares(there);
+      EXPECT_EQ(counters().host_waits, 0);
+      EXPECT_TRUE(squares.cpu().equal(row_squares(here)));
+    }
+  }
+}
+
+TEST_P(Kernels, NormsOfInfinitiesAndNansAreSo) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  for (const Shape& shape : {Shape{40}, Shape{4, 40}}) {
+    at::Tensor numbers = at::ones(shape);
+    numbers.view(-1)[7] = -kInfinity;
+    EXPECT_EQ(total_norm(on_device({numbers}), {}), kInfinity);
+    numbers.view(-1)[9] = std::numeric_limits<double>::quiet_NaN();
+    EXPECT_TRUE(std::isnan(total_norm(on_device({numbers}), {})));
+  }
+}
+
+class KeepsDigests final : public Recorder {
+ public:
+  void record(const TraceEvent&) override {}
+  std::vector<TraceEvent> last(int) const override { return {}; }
+  void digest(const Digest& digest) override {
+    values.push_back({digest.value, {digest.parts.begin(), digest.parts.end()}});
+  }
+
+  std::vector<std::pair<uint64_t, std::vector<uint16_t>>> values;
+};
+
+// Of two windows and a half, with gaps between the parts.
+TEST_P(Kernels, DigestsAreTheCpusAndTheirWindowsAreWaitedForLater) {
+  constexpr int64_t kBytes = 5 * WindowedDigest::kWindow / 2;
+  const std::vector<DigestPart> parts{{"a", 64, kBytes / 2}, {"b", kBytes / 2 + 128, kBytes - 64}};
+  KeepsDigests here, there;
+  WindowedDigest on_cpu("x", parts, here), on_device("x", parts, there);
+  at::Tensor flat = at::arange(kBytes / 4, at::kInt);
+  at::Tensor of_device = flat.to(device());
+  for (int64_t step = 0; step < 4; ++step) {
+    on_cpu.record(step, flat);
+    reset_counters();
+    on_device.record(step, of_device);
+    EXPECT_EQ(counters().host_waits, 0);
+    EXPECT_EQ(there.values.size(), step);
+    of_device.add_(1);  // what the copy must not see
+    on_device.finish();
+    on_device.finish();
+    EXPECT_EQ(counters().host_waits, 1);
+    ASSERT_EQ(there.values, here.values);
+    flat.add_(1);
+  }
+}
+
+TEST_P(Kernels, RanksOfADeviceHaveGeneratorsOfTheirOwn) {
+  const auto draw = [] { return at::rand({3}, floats()).cpu(); };
+  ProcessStateSwitch ranks(2);
+  for (const int rank : {0, 1}) ranks.set_device(rank, device());
+  ranks.enter(0);
+  seed_default_generators(7, device());
+  const DefaultGenerators before(device());
+  const at::Tensor first = draw(), second = draw();
+  {
+    const DefaultGeneratorScope again(before, device());
+    EXPECT_TRUE(draw().equal(first));
+  }
+  seed_default_generators(7, device());
+  EXPECT_TRUE(draw().equal(first));
+  ranks.enter(1);
+  seed_default_generators(8, device());
+  EXPECT_FALSE(draw().equal(first));
+  ranks.enter(0);
+  EXPECT_TRUE(draw().equal(second));
+}
+
+}  // namespace
+}  // namespace tutti::test_device
