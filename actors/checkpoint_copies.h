@@ -14,7 +14,7 @@
 namespace tutti {
 
 // Copies of this rank's pieces of a checkpoint in memory of the host, from which they are written while the
-// training goes on. The memory is allocated before the first step and kept.
+// training continues. The memory is allocated before the first step and kept.
 //
 // From a device they come on this thread's current stream, through a ring of pinned memory, of which a system
 // has little: what fits into the ring is read from the device without the host, the rest as the ring empties.

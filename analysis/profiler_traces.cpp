@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "analysis/run_folder.h"

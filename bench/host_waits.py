@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""How often the host waits for the device in a step, on the tests' device: trains each workload
-for some steps and for some more, and prints by cause the waits that a step and rank adds, and how many of them
-are stalls, after which the waiting thread's stream has nothing left to do. No clock is read.
+"""How often the host waits for the device in a step, on the tests' device: trains each workload for some
+steps and for some more, and prints by cause the waits that a step and rank adds, and how many of them are
+stalls, after which the waiting thread's stream has nothing left to do. No clock is read.
 """
 
 import argparse

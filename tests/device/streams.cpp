@@ -84,7 +84,8 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
     state().order.make_wait(stream_number(stream), static_cast<Event*>(event)->clock);
   }
   bool queryEvent(void* event) const override {
-    return !event || left_out("query") || query(static_cast<Event*>(event)->clock, static_cast<Event*>(event)->queries);
+    if (!event || left_out("query")) return true;
+    return query(static_cast<Event*>(event)->clock, static_cast<Event*>(event)->queries);
   }
   void synchronizeEvent(void* event) const override {
     if (!event || left_out("host")) return;

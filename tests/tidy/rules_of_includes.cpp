@@ -133,8 +133,8 @@ bool may_name_devices(const SourceFile& file) {
          file.path.starts_with("collectives/nccl/");
 }
 
-// Who may read and write a tensor's memory on the host, which cannot touch a device's: folders whose tensors are
-// the host's, or that look where a tensor is, and files that made the tensor on the host themselves.
+// Who may read and write a tensor's memory on the host, which cannot touch a device's: folders whose tensors
+// are the host's, or that look where a tensor is, and files that made the tensor on the host themselves.
 bool may_touch_memory(const SourceFile& file) {
   static const std::set<std::string> folders{"tensors", "collectives", "data", "io"};
   static const std::set<std::string> files{

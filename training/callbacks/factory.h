@@ -13,7 +13,8 @@ struct CallbackEnvironment {
   Recorder& recorder;  // records what callbacks read from the disk
 };
 
-// Makes the profiler and the [[callbacks]] of a resolved recipe in order, without those of plugins. Throws UserError.
+// Makes the profiler and the [[callbacks]] of a resolved recipe in order, without those of plugins. Throws
+// UserError.
 Callbacks make_callbacks(const Setting& recipe, const CallbackEnvironment& environment);
 
 // Makes one callback from its table; null for one of a plugin.
