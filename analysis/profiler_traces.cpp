@@ -7,7 +7,6 @@
 #include "analysis/run_folder.h"
 #include "io/formats/json_text.h"
 #include "io/run_paths.h"
-#include "recipe/placeholders.h"
 #include "recipe/toml_reader.h"
 
 namespace tutti {
@@ -61,10 +60,11 @@ ProfilerTrace read_trace(const std::vector<std::byte>& bytes) {
 // By the run's recipe; "" without [profiler].
 std::string traces_folder(const std::string& run_dir) {
   const Setting recipe = read_recipe(path_in_run(run_dir, kRecipeFile));
-  std::string folder = text_at(recipe, "profiler", "folder");
+  const std::string folder = text_at(recipe, "profiler", "folder");
+  if (folder.empty()) return "";
   const Setting* const run_name = recipe.find("run_name");
-  if (run_name && run_name->is_text()) replace_all(folder, "{run_name}", run_name->text());
-  return folder.empty() ? "" : require_no_link_out(run_dir, folder);
+  const std::string name = run_name && run_name->is_text() ? run_name->text() : "";
+  return require_no_link_out(run_dir, logger_path(run_dir, name, 0, folder));
 }
 
 int64_t draw(const ProfilerTrace& from, TimePoint zero, const ProfilerTrack& track,

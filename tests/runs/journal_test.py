@@ -239,8 +239,8 @@ class Timeline(Recorded):
         run = self.folder / "run"
         train(run, ranks=2, profiler="{skip_first=3, active=2}", **SHORT)
         traces = run / "torch_traces"
-        self.assertEqual(sorted(path.name for path in traces.iterdir()),
-                         ["rank0.6.pt.trace.json", "rank1.6.pt.trace.json"])
+        self.assertEqual(sorted(path.name for path in traces.iterdir()),  # of each epoch
+                         [f"rank{rank}.{batch}.pt.trace.json" for rank in (0, 1) for batch in (21, 6)])
         (traces / "rank2.6.pt.trace.json").write_text('{"traceEvents": [{"ph": "X"')  # cut off
         self.tell("timeline", run)
         trace = Trace(run / "timeline.json", self)
