@@ -127,9 +127,10 @@ void Sync::await_entry(Context& context, Envelope& envelope, const AwaitEntry& w
 void Sync::finish_step(Context& context, Envelope& envelope, const FinishStep& finish) {
   step_ = finish.step;
   ++awaited_;
+  const StreamOrder ready = finish.ready;  // which moves with the envelope
   finishing_ = std::move(envelope);
   for (Entry& entry : entries_) {
-    if (!entry.ready) entry.order = finish.ready;
+    if (!entry.ready) entry.order = ready;
     entry.ready = true;
   }
   post_ready(context);
