@@ -1,3 +1,5 @@
+#include <ATen/Parallel.h>
+
 #include <atomic>
 #include <cstring>
 #include <vector>
