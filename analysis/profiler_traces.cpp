@@ -58,7 +58,8 @@ ProfilerTrace read_trace(const std::vector<std::byte>& bytes) {
 }
 
 // By the run's recipe; "" without [profiler].
-std::string traces_folder(const std::string& run_dir) {
+std::string traces_folder(const Disk& disk, const std::string& run_dir) {
+  if (!disk.exists(run_dir + "/" + kRecipeFile)) return "";  // journals alone
   const Setting recipe = read_recipe(path_in_run(run_dir, kRecipeFile));
   const std::string folder = text_at(recipe, "profiler", "folder");
   if (folder.empty()) return "";
@@ -90,7 +91,7 @@ int64_t draw(const ProfilerTrace& from, TimePoint zero, const ProfilerTrack& tra
 int64_t draw_profiler_traces(const Disk& disk, const std::string& run_dir,
                              const std::vector<TimePoint>& zeros, const ProfilerTrack& track,
                              TraceFile& trace) {
-  const std::string folder = traces_folder(run_dir);
+  const std::string folder = traces_folder(disk, run_dir);
   if (folder.empty() || !disk.exists(folder)) return 0;
   std::map<std::pair<int, std::string>, TraceFile::Track> rows;
   int64_t drawn = 0;
