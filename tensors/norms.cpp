@@ -150,7 +150,7 @@ at::Tensor parts_of_square_sum(const at::Tensor& tensor) {
   const RowsInMemory all = rows_in_memory(tensor);
   if (all.columns >= kShortRow) return row_squares(all.tensor);
   const at::Tensor wide = all.tensor.to(at::kDouble);
-  return wide * wide;
+  return wide.mul(wide);
 }
 
 ExactSum square_sum_on_cpus(const at::Tensor& tensor) {

@@ -67,7 +67,7 @@ TEST_P(HostAccess, ReportNamesFindingsAndWaits) {
       reports(), testing::ExitedWithCode(0),
       "test device: aten::fill_.Scalar on stream [0-9]+ of device 0 writes what aten::zero_ on stream 0 "
       "of device 0 writes, without waiting for it\ntest device: 2 kernels, .*, 1 host waits\n"
-      "(.*\n)*  host waits: device, 1\n");
+      "(.*\n)*  host waits: device, 1, stalls 1\n");
 }
 
 TEST_P(HostAccess, AddressesAreNamed) {
