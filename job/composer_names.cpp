@@ -86,7 +86,7 @@ ComposerNames of_run() {
 ComposerNames of_profiler() {
   return {
       {"profiler", "[profiler]"},
-      {"cyclic_schedule", "[profiler] skip_first, wait, warmup, active, repeat"},
+      {"cyclic_schedule", "[profiler]", "its keys skip_first, wait, warmup, active and repeat"},
       {"TorchProfiler", "[profiler]", "operators and kernels, by Kineto"},
       {"JSONTraceHandler", "tutti timeline", "converts the journal of a run to Chrome's trace format"},
       {"merge_traces", "tutti timeline", "one trace has all ranks, and the profiler's operators"},
