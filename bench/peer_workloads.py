@@ -8,8 +8,15 @@ import torch.nn as nn
 import torch.nn.functional as F
 
 
+def shortcut(inputs, outputs, stride):
+    """Of a block: a projection where the shape changes."""
+    if stride == 1 and inputs == outputs:
+        return nn.Identity()
+    return nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
+
+
 class BasicBlock(nn.Module):
-    """He et al., 2015, with a projection where the shape changes."""
+    """He et al., 2015."""
 
     def __init__(self, inputs, outputs, stride):
         super().__init__()
@@ -17,10 +24,7 @@ class BasicBlock(nn.Module):
         self.bn1 = nn.BatchNorm2d(outputs)
         self.conv2 = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
         self.bn2 = nn.BatchNorm2d(outputs)
-        self.downsample = nn.Identity()
-        if stride != 1 or inputs != outputs:
-            projection = nn.Conv2d(inputs, outputs, 1, stride, bias=False)
-            self.downsample = nn.Sequential(projection, nn.BatchNorm2d(outputs))
+        self.downsample = shortcut(inputs, outputs, stride)
 
     def forward(self, x):
         y = F.relu(self.bn1(self.conv1(x)))
@@ -49,10 +53,7 @@ class Bottleneck(nn.Module):
         self.bn2 = nn.BatchNorm2d(width)
         self.conv3 = nn.Conv2d(width, outputs, 1, bias=False)
         self.bn3 = nn.BatchNorm2d(outputs)
-        self.downsample = nn.Identity()
-        if stride != 1 or inputs != outputs:
-            projection = nn.Conv2d(inputs, outputs, 1, stride, bias=False)
-            self.downsample = nn.Sequential(projection, nn.BatchNorm2d(outputs))
+        self.downsample = shortcut(inputs, outputs, stride)
 
     def forward(self, x):
         y = F.relu(self.bn1(self.conv1(x)))

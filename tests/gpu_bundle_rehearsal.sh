@@ -21,9 +21,10 @@ fi
 
 readonly scratch=$3
 hide() { if [ -d "$1" ]; then mount -t tmpfs none "$1"; else mount --bind /dev/null "$1"; fi; }
+pythons=$(ldd "$(readlink -f "$venv/bin/python")" /usr/lib/python3*/lib-dynload/*.so)  # stay
 for library in "$scratch"/bundle/lib/*.so*; do
   path=/usr/lib/x86_64-linux-gnu/$(basename "$library")
-  if [ -e "$path" ]; then hide "$(readlink -f "$path")"; fi
+  if [[ -e $path && $pythons != *$(basename "$library")* ]]; then hide "$(readlink -f "$path")"; fi
 done
 for path in /usr/lib/x86_64-linux-gnu/{openmpi,pmix2} /usr/share/openmpi /etc/openmpi "$build" "$venv"; do
   if [ -e "$path" ]; then hide "$path"; fi

@@ -143,7 +143,8 @@ class Trace:
     def check(self):
         self.test.assertEqual({event["ph"] for event in self.events} - set("MBEisfCX"), set())
         of_profiler = {event["tid"] for event in self.events if event["ph"] == "X"}
-        self.test.assertEqual(len(self.threads), len(self.tracks) + len(of_profiler), "threads have numbers and names of their own")
+        self.test.assertEqual(len(self.threads), len(self.tracks) + len(of_profiler),
+                              "threads have numbers and names of their own")
         for track in self.tracks.values():
             self.check_track(track)
         self.check_arrows()

@@ -143,7 +143,6 @@ bool may_touch_memory(const SourceFile& file) {
       "actors/messages/verdict.cpp",
       "algorithms/augmentation/sample_mixing.cpp",
       "algorithms/surgery/gyro_dropout.cpp",
-      "job/copied_targets.cpp",
       "models/generation.cpp",
       "models/layers/layer.cpp",
       "models/layers/norm.cpp",

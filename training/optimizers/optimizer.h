@@ -84,8 +84,8 @@ class Optimizer {
     std::vector<size_t> members;
     std::vector<at::Tensor> tensors;
     std::vector<at::Tensor> grads;
-    at::Tensor found_inf =
-        {};  // on the device: if not zero, the kernel must change nothing; may be undefined
+    // On the device: if not zero, the kernel must change nothing. May be undefined.
+    at::Tensor found_inf = {};
   };
   using StateTensors = std::vector<at::Tensor>;  // one per view
 

@@ -7,11 +7,10 @@
 #include <atomic>
 #include <chrono>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <set>
 #include <utility>
 
+#include "runtime/regular_file.h"
 #include "training/callbacks/factory.h"
 #include "training/callbacks/writers/file_names.h"
 #include "training/state.h"
@@ -52,8 +51,7 @@ std::string text_of(torch::autograd::profiler::ProfilerResult& result) {
   const auto path =
       std::filesystem::temp_directory_path() / ("tutti-trace-" + std::to_string(getpid()) + ".json");
   result.save(path);
-  std::ifstream in(path);
-  std::string text{std::istreambuf_iterator<char>(in), {}};
+  std::string text = text_of_file(path);
   std::filesystem::remove(path);
   return text;
 }
@@ -128,8 +126,10 @@ void Profiler::save(const State& state) {
   torch::autograd::profiler::addMetadataJson("tutti_rank", std::to_string(state.topology.rank));
   torch::autograd::profiler::addMetadataJson("tutti_clock", std::to_string(to_steady_clock()));
   const auto result = torch::autograd::profiler::disableProfiler();
-  write_beside(disk_, file_name(state, options_.folder + "/" + options_.filename), text_of(*result),
-               options_.overwrite);
+  warn_if_unwritten([&] {
+    write_beside(disk_, file_name(state, options_.folder + "/" + options_.filename), text_of(*result),
+                 options_.overwrite);
+  });
 }
 
 CallbackPtr ProfilerOptions::make(const CallbackEnvironment& environment) const {
