@@ -22,11 +22,16 @@ struct Device {
   c10::Device where{c10::kCPU};
   int memory_slot = 0;  // of the meter, which counts the rank's memory
   std::string name;     // "NVIDIA H100 80GB HBM3"; "" = CPU
+  // The CPU in the place of a device, where its run is replayed.
+  bool stands_in = false;
 
   // Of the arrays of a batch, without slot and name; the CPU if it has none.
   static Device of(const Batch& batch);
 
   bool is_cpu() const { return where.is_cpu(); }
+  // True if ranks work as on a device: work is launched before the host knows the results of earlier work,
+  // and what ranks exchange follows from that.
+  bool runs_ahead() const { return !is_cpu() || stands_in; }
 
   // Of new tensors on this device.
   at::TensorOptions options(at::ScalarType dtype = at::kFloat) const {
