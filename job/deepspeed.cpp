@@ -48,24 +48,25 @@ Catalog zero_catalog() {
     return Key{name, kAny, "none", ""}.not_carried_over(why);
   };
   const char* units = "what is gathered together are the layers of [sharding] units or unit_mb";
-  const char* offload = "this build trains on CPUs, in whose memory everything is";
+  const char* offload = "parameters and gradients stay in a GPU's memory";
   return {
       .section = "deepspeed.zero_optimization",
       .noun = "",
       .doc = "",
-      .keys = {Key{"stage", kInteger, "none", "sharding.strategy: none, optimizer, gradients, full"}
-                   .at_least(0)
-                   .at_most(kMaxZeroStage),
-               Key{"reduce_bucket_size", kNumber, "none", "collectives.bucket_mb, in numbers instead of MiB"}
-                   .at_least(1)
-                   .at_most(1e11),
-               always("overlap_comm"), always("contiguous_gradients"), always("reduce_scatter"),
-               refused("allgather_bucket_size", units), refused("stage3_prefetch_bucket_size", units),
-               refused("stage3_max_live_parameters", units), refused("stage3_max_reuse_distance", units),
-               refused("stage3_param_persistence_threshold", units), refused("sub_group_size", units),
-               refused("offload_optimizer", offload), refused("offload_param", offload),
-               refused("cpu_offload", offload),
-               refused("zero_hpz_partition_size", "[sharding] strategy = \"hybrid\" has shard_size")}};
+      .keys = {
+          Key{"stage", kInteger, "none", "sharding.strategy: none, optimizer, gradients, full"}
+              .at_least(0)
+              .at_most(kMaxZeroStage),
+          Key{"reduce_bucket_size", kNumber, "none", "collectives.bucket_mb, in numbers instead of MiB"}
+              .at_least(1)
+              .at_most(1e11),
+          always("overlap_comm"), always("contiguous_gradients"), always("reduce_scatter"),
+          refused("allgather_bucket_size", units), refused("stage3_prefetch_bucket_size", units),
+          refused("stage3_max_live_parameters", units), refused("stage3_max_reuse_distance", units),
+          refused("stage3_param_persistence_threshold", units), refused("sub_group_size", units),
+          Key{"offload_optimizer", kAny, "none", "sharding.offload = [\"optimizer\"], if its device is cpu"},
+          refused("offload_param", offload), refused("cpu_offload", offload),
+          refused("zero_hpz_partition_size", "[sharding] strategy = \"hybrid\" has shard_size")}};
 }
 
 Catalog activations_catalog() {
@@ -75,7 +76,8 @@ Catalog activations_catalog() {
   return {.section = "deepspeed.activation_checkpointing",
           .noun = "",
           .doc = "",
-          .keys = {never("partition_activations"), never("cpu_checkpointing"),
+          .keys = {never("partition_activations"),
+                   Key{"cpu_checkpointing", kBoolean, "false", "sharding.offload = [\"activations\"]"},
                    never("contiguous_memory_optimization"), never("synchronize_checkpoint_boundary"),
                    never("profile"),
                    Key{"number_checkpoints", kAny, "none", ""}.not_carried_over(
@@ -103,6 +105,7 @@ class Translation {
     precision();
     zero();
     activations();
+    offload();
     clipping();
     if (const Setting* steps = given("steps_per_print"))
       put("train", "progress_interval", *steps, std::to_string(steps->integer()) + "ba");
@@ -253,6 +256,30 @@ class Translation {
     const Setting* own = own_value("sharding", kActivations);
     if (!own || std::holds_alternative<bool>(own->value))
       put("sharding", kActivations, *given(kActivations), true);
+  }
+
+  void offload() {
+    const Setting zero = table_of(kZero, zero_catalog());
+    const Setting activations = table_of(kActivations, activations_catalog());
+    Setting::Array whats;
+    const Setting* cause = nullptr;
+    const auto add = [&](const Setting& key, const char* what) {
+      cause = &key;
+      whats.emplace_back(std::string(what), "sharding.offload", key.position);
+    };
+    if (!zero.is_none() && zero.has("offload_optimizer") && is_to_cpu(zero.at("offload_optimizer")))
+      add(zero.at("offload_optimizer"), "optimizer");
+    if (!activations.is_none() && activations.at("cpu_checkpointing").boolean())
+      add(activations.at("cpu_checkpointing"), "activations");
+    if (cause) put("sharding", "offload", *cause, whats);
+  }
+
+  static bool is_to_cpu(const Setting& offload) {
+    const Setting* device = offload.is_table() ? offload.find("device") : nullptr;
+    if (!device || !device->is_text()) offload.fail("expected {device = \"cpu\"}");
+    if (device->text() != "cpu" && device->text() != "none")
+      device->fail("state goes to the memory of the host only: expected \"cpu\" or \"none\"");
+    return device->text() == "cpu";
   }
 
   // Bytes of a number in sums over ranks.

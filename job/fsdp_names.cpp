@@ -7,7 +7,10 @@ namespace {
 
 constexpr const char* kActivations =
     "true: of every unit; also every n-th unit, or layers by kind or name, under any strategy";
-constexpr const char* kOffload = "not yet: training is on CPUs, whose memory has everything already";
+constexpr const char* kOffload =
+    "not carried over: parameters and gradients stay in a GPU's memory; [sharding] offload has the "
+    "optimizer's "
+    "state";
 constexpr const char* kTransformerEngine =
     "not carried over: of NVIDIA's Transformer Engine, which needs a GPU";
 constexpr const char* kOneAhead = "not carried over: one unit is gathered ahead of the one that computes";
@@ -27,7 +30,8 @@ constexpr const char* kMesh = "ranks that share a copy; there are as many copies
 std::vector<ComposerName> of_both(const std::string& config) {
   return {
       {config + ".activation_checkpointing", "[sharding] activation_checkpointing", kActivations},
-      {config + ".activation_cpu_offload", "", kOffload},
+      {config + ".activation_cpu_offload", "[sharding] offload",
+       "\"activations\", with activation_checkpointing"},
       {config + ".device_mesh", "[sharding] shard_size", kMesh},
       {config + ".load_monolith_rank0_only", "", kReads},
       {config + ".mixed_precision", "[precision]", kDtypes},

@@ -361,7 +361,7 @@ RankTopology Job::topology(int rank) const {
 
 Device Job::device(int memory_slot) const {
   const Device device = devices ? devices->device(launched_local_rank() + memory_slot, memory_slot)
-                                : Device{.memory_slot = memory_slot};
+                                : Device{.memory_slot = memory_slot, .stands_in = cpu_stands_in};
   Meter::count_device(memory_slot, device.where);
   return device;
 }
@@ -378,6 +378,7 @@ void Job::describe_to(State& state, int rank) const {
   state.composer = settings.train.composer;
   state.precision = settings.precision;
   state.topology = topology(rank);
+  state.offloads_optimizer = settings.sharding.offloads_optimizer;
   for (const auto& [step, parts] : settings.train.accumulation.steps) {
     Timestamp reached;
     reached.batch = step;
@@ -447,6 +448,7 @@ Job make_job(Setting recipe, const JobOptions& options) {
   job.settings = RunSettings::read(job.recipe);
   job.world = options.world;
   job.nonce = options.nonce;
+  job.cpu_stands_in = options.cpu_stands_in;
   job.run_dir = options.run_dir.empty() ? "runs/" + job.settings.run_name : options.run_dir;
   job.checkpoints = job.settings.checkpoint.folder.value_or(job.run_dir + "/checkpoints");
   job.resume = options.resume;

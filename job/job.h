@@ -47,6 +47,7 @@ struct Job {
   StartFrom from;
   PluginLibraryPtr plugin;                       // may be null
   std::shared_ptr<const DeviceLibrary> devices;  // of [device]; null: the CPU
+  bool cpu_stands_in = false;                    // Device::stands_in
   DatasetPtr train;                              // with per-rank datasets: of the first rank of this process
   PerRankData per_rank_train;
   std::vector<Evaluator> evaluators;  // labels differ
@@ -84,7 +85,8 @@ struct JobOptions {
   std::string resume;       // overrides the recipe
   uint64_t fresh_seed = 0;  // if the recipe has no seed; equal on all ranks
   std::string nonce;
-  bool makes_folders = true;  // of the run and the checkpoints
+  bool makes_folders = true;   // of the run and the checkpoints
+  bool cpu_stands_in = false;  // for the device with which the job was recorded
   UserComponents components = {};
 
   // The rank of this process; -1: all ranks are in this process.

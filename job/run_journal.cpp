@@ -26,6 +26,7 @@ RecordedJob head_of(const Job& job, int rank, const std::string& host) {
   head.host = host;
   head.build = build_and_commit("tutti");
   head.cpu = at::get_cpu_capability();
+  if (job.devices) head.device = job.devices->device(rank, 0).name;
   head.data_digest = job.data_digest;
   head.unix_ms = SystemClock().unix_ms();
   head.own_listeners = job.listeners || !job.tasks.empty();

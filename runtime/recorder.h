@@ -42,6 +42,7 @@ enum class RecordedInput : uint8_t {
   kPublishError,       // of publishing a checkpoint; "" = none
   kMlperfResult,       // 1 if the file exists
   kVerification,       // of this rank's part of a checkpoint's files: a FilesFound
+  kFailedPlace,        // FailedAllocation::place, after a kFailedAllocation that is not 0
 };
 
 const char* name(RecordedInput input);  // in journals

@@ -37,7 +37,7 @@ void require_checkpointed(Layer& root, const ShardingSettings& settings, const S
 std::vector<Slot::Hook> checkpoint_activations(Layer& root, const ShardingSettings& settings) {
   std::vector<Slot::Hook> hooks;
   for (const NamedSlot& one : find_checkpointed(root, settings))
-    hooks.push_back(checkpoint_activations(*one.slot, one.name));
+    hooks.push_back(checkpoint_activations(*one.slot, one.name, settings.offloads_activations));
   return hooks;
 }
 

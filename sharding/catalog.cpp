@@ -46,6 +46,20 @@ void read_checkpointing(const Setting& key, ShardingSettings& settings) {
   }
 }
 
+void read_offload(const Setting& key, ShardingSettings& settings) {
+  if (key.is_none()) return;
+  for (const Setting& what : key.array()) {
+    if (what.text() == "optimizer")
+      settings.offloads_optimizer = true;
+    else if (what.text() == "activations")
+      settings.offloads_activations = true;
+    else
+      what.fail("expected \"optimizer\" or \"activations\"");
+    if (settings.offloads_activations && !settings.checkpoints_activations())
+      what.fail("it needs sharding.activation_checkpointing, which says of which layers");
+  }
+}
+
 }  // namespace
 
 Catalog sharding_catalog() {
@@ -85,7 +99,11 @@ Catalog sharding_catalog() {
                "keep the input alone of a layer until backward, which computes its activations again; true: "
                "of every unit (see units), under any strategy; n: of every n-th unit; a list: of these "
                "kinds of layers, or patterns of their names with *"}
-               .at_least(1)},
+               .at_least(1),
+           {"offload", kTexts, "none",
+            "what a GPU's memory does not keep, but the host's, pinned: optimizer (its state, brought for "
+            "each "
+            "update), activations (the inputs of layers with activation_checkpointing); no effect on CPUs"}},
       .alternatives = {{.keys = {"units", "unit_mb"}}}};
 }
 
@@ -99,6 +117,7 @@ ShardingSettings ShardingSettings::read(const Setting& section) {
   if (section.has("units")) settings.units = section.at("units").texts();
   if (section.has("unit_mb")) settings.unit_mb = section.at("unit_mb").number();
   read_checkpointing(section.at("activation_checkpointing"), settings);
+  read_offload(section.at("offload"), settings);
   settings.prefetch = section.at("prefetch").boolean();
   const Setting& reshard = section.at("reshard_after_forward");
   settings.reshard_after_forward = reshard.boolean();

@@ -32,6 +32,8 @@ struct ShardingSettings {
   // patterns.
   int64_t checkpoint_every = 0;
   std::vector<std::string> checkpoint_layers;
+  bool offloads_activations = false;  // of those layers, to memory of the host
+  bool offloads_optimizer = false;    // its state
   bool checkpoints_activations() const { return checkpoint_every > 0 || !checkpoint_layers.empty(); }
 
   // Throws UserError if two keys contradict each other.

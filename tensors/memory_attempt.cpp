@@ -15,19 +15,25 @@ MemoryAttempt::MemoryAttempt(Recorder& recorder, int memory_slot)
   const auto ordinal = static_cast<int64_t>(*recorded_);
   Meter::set_budget(memory_slot_, 0);
   Meter::fail_at(memory_slot_, ordinal > 0 ? std::vector{ordinal} : std::vector<int64_t>());
+  if (ordinal != FailedAllocation::kNotSeen) return;
+  const auto place = recorder_.next_input(RecordedInput::kFailedPlace);
+  Meter::fail_at_place(memory_slot_, place ? static_cast<int64_t>(*place) : 0);
 }
 
-// The place of a recorded error that the meter did not throw is unknown: a replay fails at the end.
+// Older journals have no places: a replay fails at the end where the meter did not throw the error.
 std::optional<FailedAllocation> MemoryAttempt::end(std::optional<FailedAllocation> failure) {
   if (recorded_ == FailedAllocation::kNotSeen && !failure)
     failure = FailedAllocation{.ordinal = FailedAllocation::kNotSeen};
   recorder_.input(RecordedInput::kFailedAllocation, failure ? static_cast<double>(failure->ordinal) : 0.0);
+  if (failure) recorder_.input(RecordedInput::kFailedPlace, static_cast<double>(failure->place));
   return failure;
 }
 
 FailedAllocation failure_of(const std::exception& error, const MemoryScope& scope) {
   if (scope.failure()) return *scope.failure();
-  return {.ordinal = FailedAllocation::kNotSeen, .words = reason_of_lack(own_words(error))};
+  return {.ordinal = FailedAllocation::kNotSeen,
+          .place = scope.places(),
+          .words = reason_of_lack(own_words(error))};
 }
 
 std::optional<std::string> MemoryAttempt::run(const std::function<void()>& work) {
@@ -36,6 +42,7 @@ std::optional<std::string> MemoryAttempt::run(const std::function<void()>& work)
   {
     const MemoryScope scope(memory_slot_);
     try {
+      MemoryScope::pass_place();
       work();
     } catch (const std::exception& error) {
       if (!is_lack_of_memory(error)) throw;

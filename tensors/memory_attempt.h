@@ -11,7 +11,8 @@
 namespace tutti {
 
 // Records whether work within MemoryScopes of a rank runs out of memory, from construction to `end`. A replay
-// runs out of memory at the recorded allocation and nowhere else.
+// runs out of memory at the recorded allocation, or at the recorded place if that is not known, and nowhere
+// else.
 class MemoryAttempt {
  public:
   MemoryAttempt(Recorder& recorder, int memory_slot);

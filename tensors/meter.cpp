@@ -40,9 +40,11 @@ struct Account {
   std::atomic<int64_t> used{0};
   std::atomic<int64_t> peak{0};
   std::atomic<int64_t> budget{0};
-  std::atomic<int64_t> scoped{0};        // bytes allocated in scopes and not yet freed
-  std::atomic<int64_t> asked{0};         // allocations in scopes
-  std::atomic<int64_t> next_failure{0};  // the value of `asked` that fails; 0 = none
+  std::atomic<int64_t> scoped{0};         // bytes allocated in scopes and not yet freed
+  std::atomic<int64_t> asked{0};          // allocations in scopes
+  std::atomic<int64_t> next_failure{0};   // the value of `asked` that fails; 0 = none
+  std::atomic<int64_t> places{0};         // passed in scopes
+  std::atomic<int64_t> failing_place{0};  // the value of `places` that fails; 0 = none
   std::mutex failures_mutex;
   std::vector<int64_t> failures;      // descending
   std::optional<c10::Device> device;  // whose memory is counted; none: the CPU
@@ -76,6 +78,7 @@ c10::CachingAllocator::Stat allocated_on(c10::Device device) {
 }
 
 std::atomic<void (*)(int device, int64_t bytes)> device_limit{nullptr};
+std::array<std::atomic<int64_t>, Meter::kMaxRanks> outside_scopes{};  // bytes ever allocated, by device
 
 thread_local MemoryScope* current_scope = nullptr;
 
@@ -313,7 +316,10 @@ bool Meter::fits(int64_t bytes) {
   return !limits || limits->fit(bytes, kReserveBytes, MemoryLimits::Place::kMapped);
 }
 
-void Meter::give_back() { MeteredAllocator::instance().give_back(); }
+void Meter::give_back(int rank) {
+  MeteredAllocator::instance().give_back();
+  if (const auto& device = account(rank).device) at::getDeviceAllocator(device->type())->emptyCache();
+}
 
 void Meter::set_owner(int rank) {
   TUTTI_ASSERT(rank >= 0 && rank < kMaxRanks, std::to_string(rank));
@@ -350,8 +356,11 @@ void Meter::count_device(int rank, c10::Device device) {
 
 void Meter::limit_devices_by(void (*limit)(int device, int64_t bytes)) { device_limit = limit; }
 
-void Meter::before_device_allocation(int /*device*/, std::size_t bytes) {
-  if (current_scope && current_scope->on_device()) current_scope->check(static_cast<int64_t>(bytes));
+void Meter::before_device_allocation(int device, std::size_t bytes) {
+  if (current_scope && current_scope->on_device())
+    current_scope->check(static_cast<int64_t>(bytes));
+  else
+    outside_scopes.at(static_cast<std::size_t>(device)) += static_cast<int64_t>(bytes);
 }
 
 bool Meter::counts(const at::Tensor& tensor) {
@@ -362,6 +371,13 @@ void Meter::charge(int rank, int64_t bytes) { account(rank).add(bytes); }
 
 int64_t Meter::scoped_bytes(int rank) {
   return account(rank).device ? used_bytes(rank) : account(rank).scoped.load();
+}
+
+int64_t Meter::held_by_scopes(int rank) {
+  const auto& device = account(rank).device;
+  if (!device) return scoped_bytes(rank);
+  if (device_limit) return 0;
+  return used_bytes(rank) - outside_scopes.at(static_cast<std::size_t>(device->index()));
 }
 
 int64_t Meter::scoped_allocations(int rank) { return account(rank).asked; }
@@ -375,9 +391,14 @@ void Meter::fail_at(int rank, const std::vector<int64_t>& ordinals) {
 
 int64_t Meter::failures_left(int rank) { return account(rank).failures_left(); }
 
+void Meter::fail_at_place(int rank, int64_t place) {
+  account(rank).failing_place = place > 0 ? account(rank).places + place : 0;
+}
+
 MemoryScope::MemoryScope(int rank) : rank_(rank), outer_(std::exchange(current_scope, this)) {
   TUTTI_ASSERT(rank >= 0 && rank < Meter::kMaxRanks, std::to_string(rank));
   first_ = account(rank).asked;
+  first_place_ = account(rank).places;
   on_device_ = account(rank).device.has_value();
 }
 
@@ -396,9 +417,17 @@ void MemoryScope::check(int64_t bytes) {
                    budget, " allowed");
 }
 
+int64_t MemoryScope::places() const { return account(rank_).places - first_place_; }
+
+void MemoryScope::pass_place() {
+  if (!current_scope) return;
+  Account& mine = account(current_scope->rank_);
+  if (++mine.places == mine.failing_place) Meter::fail_at(current_scope->rank_, {1});
+}
+
 void MemoryScope::note_failure(int64_t bytes, int64_t budget, const std::string& limit) {
   const Account& mine = account(rank_);
-  failure_ = {bytes, Meter::used_bytes(rank_), budget, mine.asked - first_, limit};
+  failure_ = {bytes, Meter::used_bytes(rank_), budget, mine.asked - first_, places(), limit};
 }
 
 MemoryScopePause::MemoryScopePause() : paused_(std::exchange(current_scope, nullptr)) {}

@@ -47,8 +47,8 @@ class Meter {
   // True if as many bytes may be allocated, by others than the meter, within the limits of the system.
   static bool fits(int64_t bytes);
 
-  // Returns free memory of the cache and of the heap to the system.
-  static void give_back();
+  // Returns free memory of the cache and of the heap to the system, and of the rank's device to its driver.
+  static void give_back(int rank);
 
   // Sets the owner of new blocks: the process's rank, or in the simulator the rank with the run token. A
   // slot, not a global rank: a process with one rank may leave it at 0.
@@ -81,11 +81,19 @@ class Meter {
   // allocations in such scopes.
   static int64_t scoped_bytes(int rank);
   static int64_t scoped_allocations(int rank);
+  // A level for comparison with later ones: bytes that work within scopes holds. Of a device it sinks by all
+  // that is allocated outside of scopes (batches read ahead), and is 0 if the device's allocator does not ask
+  // before_device_allocation.
+  static int64_t held_by_scopes(int rank);
 
   // Makes future allocations in the rank's scopes fail: ordinals in ascending order, the next allocation
   // is 1. For replays and tests.
   static void fail_at(int rank, const std::vector<int64_t>& ordinals);
   static int64_t failures_left(int rank);
+
+  // The first allocation after the place-th place from now on in scopes of the rank (MemoryScope::pass_place)
+  // fails; 0: none.
+  static void fail_at_place(int rank, int64_t place);
 };
 
 // Describes a failed allocation.
@@ -94,6 +102,7 @@ struct FailedAllocation {
   int64_t used_bytes = 0;    // of the rank at that time
   int64_t budget_bytes = 0;  // 0 = the system had no more memory
   int64_t ordinal = 0;       // within the scope, from 1; kNotSeen: not thrown by the meter
+  int64_t place = 0;         // the last that was passed before, from 1: see MemoryScope::pass_place
 
   std::string words = {};  // the limit of the system that was met; if not thrown by the meter, the error's
 
@@ -109,11 +118,17 @@ class MemoryScope {
   MemoryScope(const MemoryScope&) = delete;
   MemoryScope& operator=(const MemoryScope&) = delete;
 
+  // Marks a place that work within the current scope passes, if there is one: where it begins, at the begin
+  // of a microbatch and of its backward, after each message about a collective. Other kinds of devices ask
+  // for memory in another order and number, but pass the same places.
+  static void pass_place();
+
   // The last failure within the scope.
   const std::optional<FailedAllocation>& failure() const { return failure_; }
 
   // True if the memory of a device is limited, and not the CPU's.
   bool on_device() const { return on_device_; }
+  int64_t places() const;  // passed so far
 
   // For the allocators. `check` throws if `bytes` more exceed the budget; `note_failure` sets `failure()`.
   void check(int64_t bytes);
@@ -123,7 +138,7 @@ class MemoryScope {
   int rank_;
   bool on_device_;
   MemoryScope* outer_;
-  int64_t first_ = 0;
+  int64_t first_ = 0, first_place_ = 0;
   std::optional<FailedAllocation> failure_;
 };
 

@@ -21,8 +21,9 @@ struct ParamView {
   at::Tensor tensor;  // the piece, sizes = extent; a leaf, which requires grad if it is trained
   at::Tensor grad;    // the reduced gradient of the piece, strides equal to `tensor`'s; undefined before the
                       // first step, on all ranks alike, also on those without rows
-  bool trained = true;  // false: never; optimizers have no state for it
-  bool owned = true;    // false: a copy of a scalar of another rank, which sums over ranks leave out
+  bool trained = true;         // false: never; optimizers have no state for it
+  bool state_on_host = false;  // optimizers keep its state in pinned memory of the host
+  bool owned = true;           // false: a copy of a scalar of another rank, which sums over ranks leave out
 
   bool whole() const { return extent == shape; }
   // This rank's summand in a sum over ranks of numbers of the piece, such as `grad`; undefined: none.

@@ -1,6 +1,6 @@
 """The checks of first_light.py. Each returns what it found, in a line, or throws Failed or Open."""
 
-import csv
+import collections
 import json
 import re
 import shutil
@@ -239,18 +239,22 @@ def resumes_after_a_kill(light):
     return f"killed, resumed after step {resumed[1]}, {settings[0]}: the bits of a run that was not killed"
 
 
-def host_waits_of_nsys(light, nsys, steps):
-    trace = light.runner.new_folder("nsys")
-    said = light.runner.try_train(light.runner.new_folder("waits"), DIGITS, duration(steps), *NO_EVAL,
-                                  "journal.level=off",
-                                  launcher=[nsys, "profile", "-t", "cuda", "-s", "none",
-                                            "--cuda-flush-interval", "100", "-o", trace])
-    if said.code != 0:
-        raise Failed(said.end())
-    table = execute([nsys, "stats", "--report", "cuda_api_sum", "--format", "csv", "--quiet",
-                     f"{trace}.nsys-rep"], light.args.timeout).text
-    rows = csv.DictReader(table[table.find("Time (%)"):].splitlines())
-    return {row["Name"].partition("_v")[0]: int(row["Num Calls"]) for row in rows if row.get("Num Calls")}
+def host_waits_of_traces(light, steps):
+    """Calls of CUDA in which the host waits, by name, a step that [profiler] has recorded."""
+    run = light.runner.train("waits", DIGITS, duration(2 * steps), *NO_EVAL, "journal.level=off",
+                             "profiler.skip_first=2", "profiler.active=10")
+    events = [event for trace in (run.folder / "torch_traces").glob("*.json")
+              for event in json.loads(trace.read_text())["traceEvents"]]
+    return calls_that_halt(events)
+
+
+def calls_that_halt(events):
+    recorded = {event["name"] for event in events if event["name"].startswith("ProfilerStep#")}
+    calls = [event["name"] for event in events if event.get("cat") == "cuda_runtime"]
+    if not calls or not recorded:
+        raise Open("not measured: [profiler] has recorded no calls of CUDA")
+    counts = collections.Counter(name for name in calls if HALTS.match(name))
+    return {name: count / len(recorded) for name, count in counts.items()}
 
 
 def host_waits_of_test_device(light, steps):
@@ -265,18 +269,14 @@ def host_waits_of_test_device(light, steps):
 
 
 def waits_for_the_device(light):
-    """9. Calls in which the host waits, a step: the difference between a short and a longer run."""
+    """9. Calls in which the host waits, a step; on the tests' device, the difference of two runs."""
     steps = 20
-    nsys = program("nsys", "/usr/local/cuda/bin")
-    if light.is_gpu and not nsys:
-        raise Open("not measured: nsys is not there")
-    short, longer = (host_waits_of_nsys(light, nsys, count) if light.is_gpu else
-                     host_waits_of_test_device(light, count) for count in (steps, 2 * steps))
-    if not longer:
-        raise Open("not measured: the report of calls is empty")
-    a_step = {name: (longer[name] - short.get(name, 0)) / steps for name in longer
-              if not light.is_gpu or HALTS.match(name)}
-    found = ", ".join(f"{name} {count:g}" for name, count in a_step.items() if count > 0)
+    if light.is_gpu:
+        a_step = host_waits_of_traces(light, steps)
+    else:
+        short, longer = (host_waits_of_test_device(light, count) for count in (steps, 2 * steps))
+        a_step = {name: (count - short.get(name, 0)) / steps for name, count in longer.items()}
+    found = ", ".join(f"{name} {count:g}" for name, count in sorted(a_step.items()) if count > 0)
     return f"a step: {found or 'none'}"
 
 

@@ -214,6 +214,7 @@ Optimizer::Kept list_tensors(Trainee& trainee, uint64_t seed) {
     ParamView& view = trainee.views.emplace_back(shared ? shared_view_of(one, trainee, before, values)
                                                         : whole_view(one.name, one.parameter->tensor));
     view.trained = one.parameter->trained;
+    view.state_on_host = trainee.offloads_optimizer && !trainee.device.is_cpu();
     if (before) view.grad = before->grad;
   }
   if (shared) cast(*trainee.model, trainee.precision);

@@ -54,7 +54,7 @@ void Exchange::plan(const PassShape& shape) {
   shape_ = shape;
   if (changed) gradients_->follow_frozen(trained_);
   verdict_ = at::zeros({Verdict::numbers(state_.topology.world, shape.sums)}, at::kDouble);
-  if (!state_.device.is_cpu()) {
+  if (state_.device.runs_ahead()) {
     facts_ = at::zeros({3}, at::kDouble);
     flag_ = at::zeros({1}, state_.device.options());
   }
@@ -70,7 +70,7 @@ void Exchange::set_training_plan() {
   if (unsharding_) entries = unsharding_->plan(shape_->forwards, shape_->microbatches, trained_);
   for (PlanEntry& one : gradients_->plan(static_cast<int>(entries.size()), shape_->microbatches))
     entries.push_back(std::move(one));
-  if (!state_.device.is_cpu()) plan_check(entries);
+  if (state_.device.runs_ahead()) plan_check(entries);
   if (statistics_.defined())
     entries.push_back({.kind = CollectiveKind::kAllGather,
                        .whole = gathered_.view({-1}),
@@ -151,7 +151,7 @@ at::Tensor Exchange::check(const std::vector<at::Tensor>& losses, LateNumbers& n
 // The sums of shards are known to their owners alone, so the verdict waits for them. Whoever runs out of
 // memory has nothing to wait for.
 PassResult Exchange::agree(Verdict mine, const at::Tensor& statistics) {
-  const bool on_device = !state_.device.is_cpu();  // see facts() and check()
+  const bool on_device = state_.device.runs_ahead();  // see facts() and check()
   if ((unsharding_ || !sync_) && mine.out_of_memory == 0 && !on_device) {
     if (unsharding_) unsharding_->end_pass();
     if (!gradients_->wait()) mine.overflow = 1;

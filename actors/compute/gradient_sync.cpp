@@ -17,7 +17,7 @@ class LocalGradients final : public GradientSync {
   LocalGradients(State& state, bool scaled) : state_(state), scaled_(scaled) {}
 
   bool wait() override {
-    if (!state_.device.is_cpu()) return true;
+    if (state_.device.runs_ahead()) return true;
     return std::ranges::all_of(state_.views, [this](const ParamView& view) {
       const at::Tensor& grad = view.tensor.grad();
       return !grad.defined() || (scaled_ ? all_finite(grad) : gradient_is_finite(grad));
@@ -41,7 +41,7 @@ class BucketSync final : public GradientSync {
       : sync_(sync),
         state_(state),
         shards_(shards),
-        group_(shards || !state.device.is_cpu() ? GroupRole::kReductions : GroupRole::kWorld),
+        group_(shards || state.device.runs_ahead() ? GroupRole::kReductions : GroupRole::kWorld),
         buckets_(
             state.parameters, bucket_bytes, [this](int bucket) { full(bucket); },
             state.precision.reduce_dtype) {

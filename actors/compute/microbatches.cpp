@@ -50,11 +50,12 @@ void Microbatches::begin_attempt(const Batch& batch, int64_t first_sample, const
 
 MicrobatchResult& Microbatches::run(const Closure::Move& move) {
   begin_result();
-  const int64_t held = Meter::scoped_bytes(state_.device.memory_slot);
+  const int64_t held = Meter::held_by_scopes(state_.device.memory_slot);
   const bool first_pass = passes_++ == 0;
   {
     const MemoryScope scope(state_.device.memory_slot);
     try {
+      MemoryScope::pass_place();
       exchange_.begin_pass();
       drop_gradients();
       begin_part(first_sample_);
@@ -83,8 +84,8 @@ MicrobatchResult& Microbatches::run(const Closure::Move& move) {
   clear_state();
   if (!result_.failed_allocation) return result_;
   abandon();
-  Meter::give_back();  // for whoever else needs memory: libraries, other ranks
-  result_.leftover_bytes = Meter::scoped_bytes(state_.device.memory_slot) - held;
+  Meter::give_back(state_.device.memory_slot);  // for libraries and other ranks, and in larger blocks
+  result_.leftover_bytes = Meter::held_by_scopes(state_.device.memory_slot) - held;
   return result_;
 }
 
@@ -180,12 +181,14 @@ void Microbatches::train_part(const Batch& whole, int64_t first, int64_t part, i
   const int64_t size = std::min(part, whole.samples() - first);
   if (size <= 0) return;
   mark_(TraceKind::kMicrobatch, microbatch);
+  MemoryScope::pass_place();
   begin_part(first_sample_ + first);
   state_.batch = count_ == 1 ? whole : whole.narrow(first, size);
   seed_part();
   if (const double weight = forward(); weight != 0) {
     Verdict& mine = result_.verdict;
     mark_(TraceKind::kBackward, microbatch);
+    MemoryScope::pass_place();
     engine_.run_event(Event::kBeforeBackward);
     mine.loss_weight += weight;
     numbers_.add(state_.loss,
@@ -193,7 +196,8 @@ void Microbatches::train_part(const Batch& whole, int64_t first, int64_t part, i
                    if (!std::isfinite(loss[0])) mine.non_finite = 1;
                    mine.loss_sum += loss[0] * weight;
                  });
-    if (!state_.loss.is_cpu()) losses_.push_back(state_.loss.detach().to(at::kFloat, false, /*copy=*/true));
+    if (state_.device.runs_ahead())
+      losses_.push_back(state_.loss.detach().to(at::kFloat, false, /*copy=*/true));
     if (!engine_.listens()) state_.outputs = {};  // no listener uses them any more
     const at::Tensor root = wide(state_.loss);
     root.backward(at::full_like(root, weight * state_.loss_scale));

@@ -15,7 +15,7 @@ SyncClient::SyncClient(Context& context, const State& state, const RankActors& a
 SyncClient::~SyncClient() { Meter::charge(state_.device.memory_slot, -charged_bytes_); }
 
 std::vector<at::Tensor> SyncClient::allocate(GroupRole group, std::vector<int64_t> bytes) {
-  if (!state_.device.is_cpu() && group != GroupRole::kWorld) return on_device(bytes);
+  if (state_.device.runs_ahead() && group != GroupRole::kWorld) return on_device(bytes);
   auto memory = context_.ask<MemoryAllocated>(sync_, AllocateMemory{group, std::move(bytes)}).memory;
   int64_t charged = 0;
   for (const at::Tensor& one : memory)
@@ -38,11 +38,13 @@ void SyncClient::set_plan(std::vector<PlanEntry> entries) {
 
 void SyncClient::run(int entry, const at::Tensor& whole) {
   context_.send(sync_, RunEntry{entry, state_.timestamp.batch, whole, StreamOrder::record(state_.device)});
+  MemoryScope::pass_place();
 }
 
 bool SyncClient::wait(int entry) {
   const EntryDone done = context_.ask<EntryDone>(sync_, AwaitEntry{entry});
   done.done.wait();
+  MemoryScope::pass_place();
   return done.finite;
 }
 

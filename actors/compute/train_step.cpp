@@ -185,7 +185,7 @@ bool TrainStep::pass(const Closure::Move& move) {
     record(TraceKind::kOutOfMemory, mine.failed_allocation->ordinal);
   else
     record(TraceKind::kBackwardDone);
-  const bool fits = state_.device.is_cpu() || launch_check();
+  const bool fits = !state_.device.runs_ahead() || launch_check();
   unseen_ = fits && updates_unseen();
   return unseen_ || agree();
 }
@@ -280,7 +280,9 @@ OutOfMemoryReport TrainStep::memory_report(const MicrobatchResult& mine, const B
                      bytes_of(kept_, [](const at::Tensor& tensor) { return tensor; });
   found.gradients = exchange_->gradients().bucket_bytes();
   if (exchange_->gradients().owns_gradients()) found.gradients += static_cast<double>(mine.gradient_bytes);
-  found.optimizer = bytes_of(state_.optimizer->state(), [](const OptimizerState& one) { return one.tensor; });
+  if (state_.device.is_cpu() || !state_.offloads_optimizer)
+    found.optimizer =
+        bytes_of(state_.optimizer->state(), [](const OptimizerState& one) { return one.tensor; });
   found.batch = bytes_of(batch.leaves(), [](const auto& leaf) { return leaf.second; });
   found.copies = static_cast<double>(copies_bytes_);
   return found;
@@ -331,7 +333,7 @@ double TrainStep::extra_pass(const Closure::Move& move) {
 
 // Without listeners between verdict and update, or closures, which look at the results before the update.
 bool TrainStep::updates_unseen() const {
-  return !state_.device.is_cpu() && !state_.closure_step && state_.optimizer->skips_on_device() &&
+  return state_.device.runs_ahead() && !state_.closure_step && state_.optimizer->skips_on_device() &&
          !with_.engine.acts(Event::kAfterTrainBatch);
 }
 
@@ -345,13 +347,13 @@ void TrainStep::update_unseen() {
   TUTTI_ASSERT(agree(), "memory ran out after the ranks had agreed that it had not");
   TUTTI_ASSERT(device_skips_ == (last_.non_finite > 0 || last_.overflow > 0),
                "the device and the host disagree on whether the step counts");
-  if (counts && device_skips_) state_.optimizer->take_back();
+  if (counts && device_skips_ && !state_.device.is_cpu()) state_.optimizer->take_back();
   take_results();
 }
 
 // Gives the views the reduced gradients of the last pass. Throws StepAborted if they cannot be used.
 void TrainStep::take_gradients() {
-  if (state_.device.is_cpu()) exchange_->take_gradients(last_.unused);
+  if (!state_.device.runs_ahead()) exchange_->take_gradients(last_.unused);
   take_results();
 }
 

@@ -78,7 +78,7 @@ class UnitSync final : public GradientSync, private UnitGradients::Owner {
 
   bool wait() override {
     for (auto& one : under_way_) complete(one);
-    if (microbatch_ > 0 && state_.device.is_cpu())
+    if (microbatch_ > 0 && !state_.device.runs_ahead())
       finite_ = finite_ &&
                 std::ranges::all_of(live_, [this](std::size_t b) { return all_finite(buckets_[b].sums); });
     return finite_;

@@ -169,7 +169,7 @@ WorkPtr StagedGroup::barrier(const std::string& label) {
 }
 
 Groups stage_groups(Groups groups, const Device& device, const MakeGroup& make) {
-  if (device.is_cpu()) return groups;
+  if (!device.runs_ahead()) return groups;
   auto& reductions = groups[static_cast<std::size_t>(GroupRole::kReductions)];
   const int world = groups.front()->size();
   if (!reductions && world > 1) {

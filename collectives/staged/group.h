@@ -51,7 +51,7 @@ class StagedGroup final : public Group {
 
 // The groups of a rank on a device: what is summed and gathered there goes through staged groups; kWorld
 // stays the host's, for what ranks report to each other. `make`: see make_groups. Groups of the CPU are
-// returned as they are.
+// returned as they are, unless the CPU stands in for a device: then there are the same groups.
 Groups stage_groups(Groups groups, const Device& device, const MakeGroup& make);
 
 }  // namespace tutti

@@ -51,8 +51,8 @@ auto behind_newest_trained(const std::string& run_dir, const std::vector<std::st
 NLOHMANN_JSON_SERIALIZE_ENUM(JournalLevel,
                              {{JournalLevel::kControl, "control"}, {JournalLevel::kFull, "full"}})
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(RecordedJob, recipe, run_dir, resume, nonce, level, world,
-                                                rank, host, build, cpu, data_digest, unix_ms, own_listeners,
-                                                command)
+                                                rank, host, build, cpu, device, data_digest, unix_ms,
+                                                own_listeners, command)
 
 std::string RecordedJob::to_json() const { return nlohmann::json(*this).dump(); }
 

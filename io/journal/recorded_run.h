@@ -33,8 +33,9 @@ struct RecordedJob {
   int world = 1;
   int rank = 0;
   std::string host;
-  std::string build;  // "tutti 0.1.0, libtorch 2.11, GNU 12.2.0, commit 2c63f0a"
-  std::string cpu;    // libtorch's CPU capability: "AVX2"
+  std::string build;        // "tutti 0.1.0, libtorch 2.11, GNU 12.2.0, commit 2c63f0a"
+  std::string cpu;          // libtorch's CPU capability: "AVX2"
+  std::string device = {};  // Device::name, "" = the CPU
   uint64_t data_digest = 0;
   int64_t unix_ms = 0;         // when the attempt began
   bool own_listeners = false;  // trained by a program with algorithms or callbacks of its own

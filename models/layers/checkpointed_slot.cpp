@@ -1,6 +1,7 @@
 #include "models/layers/checkpointed_slot.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty_strided.h>
 
 #include <memory>
 #include <optional>
@@ -33,6 +34,8 @@ class RepeatableCall : public std::enable_shared_from_this<RepeatableCall> {
   }
 
   TensorTree first();
+  // Call after `first`: the device forgets the input.
+  void offload_input();
 
   // The tensor that the first call was the `index`-th to save.
   at::Tensor take(std::size_t index) {
@@ -50,6 +53,10 @@ class RepeatableCall : public std::enable_shared_from_this<RepeatableCall> {
   void keep(const at::Tensor& tensor);
 
  private:
+  struct Offloaded {
+    bool moved = false;
+    bool requires_grad = false;
+  };
   struct Saved {
     at::ScalarType dtype;
     int64_t numel = 0;
@@ -58,6 +65,7 @@ class RepeatableCall : public std::enable_shared_from_this<RepeatableCall> {
   };
 
   void call_again();
+  TensorTree input_on_device() const;
   void require_same_input() const;
   [[noreturn]] void fail(const std::string& what) const {
     throw UserError("sharding.activation_checkpointing: '" + name_ + "' " + what);
@@ -66,7 +74,8 @@ class RepeatableCall : public std::enable_shared_from_this<RepeatableCall> {
   Layer& layer_;
   std::string name_;
   TensorTree input_;
-  std::vector<int64_t> versions_;  // of the input's tensors
+  std::vector<int64_t> versions_;     // of the input's tensors
+  std::vector<Offloaded> offloaded_;  // of each of them; empty: none is
   Slot::Next next_;
   ForwardContext context_;
   Device device_;
@@ -107,6 +116,32 @@ TensorTree RepeatableCall::first() {
   return next_(input_);
 }
 
+void RepeatableCall::offload_input() {
+  require_same_input();
+  const at::NoGradGuard no_grad;
+  input_ = input_.map([this](const at::Tensor& tensor) {
+    const bool moves = !tensor.is_cpu() && tensor.is_non_overlapping_and_dense();
+    offloaded_.push_back({moves, tensor.requires_grad()});
+    if (!moves) return tensor;
+    const at::Tensor host = staging_memory({tensor.numel()}, tensor.scalar_type(), device_);
+    return host.as_strided(tensor.sizes(), tensor.strides()).copy_(tensor, /*non_blocking=*/true);
+  });
+}
+
+TensorTree RepeatableCall::input_on_device() const {
+  if (offloaded_.empty()) return input_;
+  const at::NoGradGuard no_grad;
+  auto leaf = offloaded_.begin();
+  return input_.map([&](const at::Tensor& host) {
+    const Offloaded& one = *leaf++;
+    if (!one.moved) return host;
+    const auto options = device_.options(host.scalar_type());
+    return at::empty_strided(host.sizes(), host.strides(), options)
+        .copy_(host, /*non_blocking=*/true)
+        .set_requires_grad(one.requires_grad);
+  });
+}
+
 void RepeatableCall::keep(const at::Tensor& tensor) {
   Saved& saved = saved_[again_++];
   if (tensor.scalar_type() != saved.dtype || tensor.numel() != saved.numel)
@@ -123,7 +158,7 @@ void RepeatableCall::require_same_input() const {
 }
 
 void RepeatableCall::call_again() {
-  require_same_input();
+  if (offloaded_.empty()) require_same_input();
   std::vector<RunningStatistics> discarded;
   ForwardContext context = context_;
   if (context.statistics) context.statistics = &discarded;
@@ -134,7 +169,7 @@ void RepeatableCall::call_again() {
   const SavedTensorsScope scope([this] { return std::make_unique<Keeper>(*this); });
   again_ = 0;
   try {
-    next_(input_);
+    next_(input_on_device());
   } catch (const AllAreThere&) {
     return;
   }
@@ -143,10 +178,13 @@ void RepeatableCall::call_again() {
 
 }  // namespace
 
-Slot::Hook checkpoint_activations(Slot& slot, const std::string& name) {
-  return slot.around([&slot, name](const TensorTree& input, const Slot::Next& next) {
+Slot::Hook checkpoint_activations(Slot& slot, const std::string& name, bool offload) {
+  return slot.around([&slot, name, offload](const TensorTree& input, const Slot::Next& next) {
     if (!at::GradMode::is_enabled() || SavedTensorsScope::active()) return next(input);
-    return std::make_shared<RepeatableCall>(slot, name, input, next)->first();
+    const auto call = std::make_shared<RepeatableCall>(slot, name, input, next);
+    TensorTree output = call->first();
+    if (offload && !Device::of(input).is_cpu()) call->offload_input();
+    return output;
   });
 }
 

@@ -17,9 +17,12 @@ namespace tutti {
 // were added later, and those on slots below, run in both. The second call ends early, with the last tensor
 // that is needed: in a hook or layer, by an exception that is no std::exception.
 //
+// With `offload` the input of a layer on a device waits in pinned memory of the host, which the device writes
+// and reads in the order of its work.
+//
 // Acts as long as the handle lives, if gradients are recorded. Calls within a call of another checkpointed
 // slot are part of that. `name`: of the layer, for errors: backward throws UserError if the layer's input was
 // changed in place after or in the call, or if the second call saves other tensors than the first.
-[[nodiscard]] Slot::Hook checkpoint_activations(Slot& slot, const std::string& name);
+[[nodiscard]] Slot::Hook checkpoint_activations(Slot& slot, const std::string& name, bool offload = false);
 
 }  // namespace tutti

@@ -14,6 +14,7 @@
 #include "io/journal/recorded_run.h"
 #include "job/recipe_catalogs.h"
 #include "job/run_journal.h"
+#include "recipe/options.h"
 #include "recipe/toml_reader.h"
 #include "runtime/process/this_process.h"
 #include "sim/environment/sim_disk.h"
@@ -94,6 +95,7 @@ class Replay {
 
  private:
   Job job();
+  bool cpu_stands_in(Setting& recipe) const;
   void before_step(int rank, int64_t step, const Trainee& trainee, const Batch& batch);
   void require_record();
   void require_step(const char* option, const std::optional<int64_t>& step);
@@ -107,6 +109,8 @@ class Replay {
   std::string unreached_step() const;
   std::string missing(bool whole);
   std::string other_processors() const;
+  std::string other_device() const;
+  double tolerance() const;  // of losses, if bits may differ
   std::string summary() const;
   std::string record_ends() const;
   std::string lost_records() const;
@@ -138,11 +142,29 @@ Job Replay::job() {
   options.makes_folders = false;
   for (int r = 0; r < record_.world(); ++r)
     if (head.host != kLocalHost) options.hosts.push_back(record_.rank(r).head().host);
-  Job job = make_job(resolve_recipe(recipe), options);
+  Setting resolved = resolve_recipe(recipe);
+  options.cpu_stands_in = cpu_stands_in(resolved);
+  Job job = make_job(std::move(resolved), options);
   job.before_step = [this](int rank, int64_t step, const Trainee& trainee, const Batch& batch) {
     before_step(rank, step, trainee, batch);
   };
   return job;
+}
+
+// Chooses the recorded kind of device in the recipe if this machine has it, else the CPU.
+bool Replay::cpu_stands_in(Setting& recipe) const {
+  const bool recorded = !record_.head().device.empty();
+  Setting& section = *recipe.find("device");
+  const auto is_here = [&] {
+    try {
+      return DeviceLibrary::of(section) != nullptr;
+    } catch (const UserError&) {
+      return false;
+    }
+  };
+  if (recorded && !options_.on_cpu && is_here()) return false;
+  section.find("kind")->value = "cpu";
+  return recorded;
 }
 
 void Replay::before_step(int rank, int64_t step, const Trainee& trainee, const Batch& batch) {
@@ -170,7 +192,8 @@ void Replay::before_step(int rank, int64_t step, const Trainee& trainee, const B
 
 // True if the replay must reproduce the bits of the record.
 bool Replay::exact() const {
-  return job_.settings.collectives.reduction == Reduction::kOrdered && other_processors().empty();
+  return job_.settings.collectives.reduction == Reduction::kOrdered && other_processors().empty() &&
+         other_device().empty();
 }
 
 void Replay::run_ranks() {
@@ -181,7 +204,8 @@ void Replay::run_ranks() {
   for (int r = 0; r < job_.world; ++r) {
     const bool compare = digests() && (options_.rank < 0 || options_.rank == r);
     recorders_.push_back(std::make_shared<ReplayRecorder>(
-        record_.rank(r), ReplayRecorder::Options{compare, exact(), options_.until, moved()}));
+        record_.rank(r), ReplayRecorder::Options{compare, exact(), options_.until, moved(),
+                                                 !other_device().empty(), tolerance()}));
     RankEnvironment& environment = ranks.environments()[r];
     environment.clock = clock;
     environment.disk = disk_.view(r);
@@ -386,6 +410,17 @@ std::string Replay::other_processors() const {
   return all.size() == 1 && !others.empty() ? "the run computed with " + *all.begin() : others;
 }
 
+// "the run computed on NVIDIA H100 80GB HBM3"; "" if this replay does too.
+std::string Replay::other_device() const {
+  const std::string& recorded = record_.head().device;
+  return recorded == job_.device(0).name ? "" : "the run computed on " + recorded;
+}
+
+double Replay::tolerance() const {
+  const bool coarse = !other_device().empty() && job_.settings.precision.autocast;
+  return coarse ? ReplayRecorder::kTolerance16Bits : ReplayRecorder::kTolerance;
+}
+
 std::string Replay::warnings() const {
   const RecordedJob& head = record_.head();
   std::string text;
@@ -397,6 +432,10 @@ std::string Replay::warnings() const {
   if (const std::string others = other_processors(); !others.empty())
     text += "\n" + others + ", this machine with " + at::get_cpu_capability() +
             ": bits may differ, so only losses were compared, to a tolerance";
+  if (const std::string other = other_device(); !other.empty())
+    text += "\n" + other + ", this replay on " + (job_.devices ? job_.device(0).name : "the CPU") +
+            ": bits may differ, so only losses were compared, to " + option_text(tolerance()) +
+            " of the largest";
   if (job_.settings.collectives.reduction == Reduction::kNative)
     text += "\nnative reduction promises no bits, so only losses were compared, to a tolerance";
   return text;

@@ -11,6 +11,7 @@ struct ReplayOptions {
   std::optional<int64_t> until;     // the last step to replay, from 1
   std::optional<int64_t> break_at;  // write the state of every rank before this step to HDF5 files
   int rank = -1;                    // the rank with digests to compare; -1: all
+  bool on_cpu = false;              // in the place of the device that the run was recorded on
 };
 
 struct ReplayResult {
@@ -19,7 +20,9 @@ struct ReplayResult {
 };
 
 // Runs all ranks of a recorded run again in this process, with the recorded order of messages and the
-// recorded inputs, and compares every digest. Writes stay in memory. Throws UserError if there is no such
+// recorded inputs, and compares every digest. Writes stay in memory. A run that was recorded on a device
+// which this machine lacks is replayed on the CPU: what ranks say to each other must be the same, losses are
+// compared to a tolerance, and memory runs out at the recorded place. Throws UserError if there is no such
 // record or it cannot be replayed on this machine.
 ReplayResult replay(const ReplayOptions& options);
 

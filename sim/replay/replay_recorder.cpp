@@ -8,6 +8,7 @@
 
 #include "actors/messages/messages.h"
 #include "io/journal/journal_steps.h"
+#include "tensors/meter.h"
 
 namespace tutti {
 
@@ -194,7 +195,7 @@ bool ReplayRecorder::matches(const Digest& digest, const RecordedRank::Hash& rec
   if (!std::isfinite(replayed) || !std::isfinite(original))
     return std::isfinite(replayed) == std::isfinite(original);
   largest_loss_ = std::max(largest_loss_, std::abs(original));
-  return std::abs(replayed - original) <= kTolerance * largest_loss_;
+  return std::abs(replayed - original) <= options_.tolerance * largest_loss_;
 }
 
 std::string ReplayRecorder::difference(const Digest& digest, const RecordedRank::Hash& recorded) {
@@ -211,13 +212,20 @@ std::string ReplayRecorder::difference(const Digest& digest, const RecordedRank:
 }
 
 double ReplayRecorder::input(RecordedInput what, double measured) {
-  return number_of(input(what, std::string(reinterpret_cast<const char*>(&measured), sizeof measured)));
+  return number_of_input(what,
+                         input(what, std::string(reinterpret_cast<const char*>(&measured), sizeof measured)));
+}
+
+double ReplayRecorder::number_of_input(RecordedInput what, const std::string& input) const {
+  const double number = number_of(input);
+  const bool is_ordinal = what == RecordedInput::kFailedAllocation && number > 0;
+  return is_ordinal && options_.other_device ? FailedAllocation::kNotSeen : number;
 }
 
 std::optional<double> ReplayRecorder::next_input(RecordedInput what) {
   const std::lock_guard lock(mutex_);
   const auto next = recorded_.next_input(what);
-  return next ? std::optional(number_of(*next)) : std::nullopt;
+  return next ? std::optional(number_of_input(what, *next)) : std::nullopt;
 }
 
 std::string ReplayRecorder::input(RecordedInput what, std::string measured) {

@@ -98,15 +98,18 @@ struct MovedFolder {
 // A rank's recorder in a replay: returns recorded inputs and compares digests.
 class ReplayRecorder final : public Recorder {
  public:
+  static constexpr double kTolerance = 1e-3;
+  static constexpr double kTolerance16Bits = 5e-2;  // of another device, whose kernels round elsewhere
   struct Options {
     bool compare = true;
-    bool exact = true;             // compare bits; else only losses, to kTolerance times the largest so far
+    bool exact = true;             // compare bits; else only losses, to `tolerance` times the largest so far
     std::optional<int64_t> until;  // the last step to compare
     MovedFolder moved;
+    bool other_device = false;  // allocations are others: memory runs out at the recorded places
+    double tolerance = kTolerance;
   };
 
   ReplayRecorder(RecordedRank& recorded, Options options);
-  static constexpr double kTolerance = 1e-3;
 
   void record(const TraceEvent& event) override { ring_.record(event); }
   std::vector<TraceEvent> last(int count) const override { return ring_.last(count); }
@@ -125,6 +128,7 @@ class ReplayRecorder final : public Recorder {
 
  private:
   bool is_compared(std::string_view key, int64_t step) const;
+  double number_of_input(RecordedInput what, const std::string& input) const;
   bool matches(const Digest& digest, const RecordedRank::Hash& recorded);
   std::string place(const std::string& key, int64_t step) const;
   std::string after(const std::string& key);

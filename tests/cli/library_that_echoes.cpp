@@ -38,8 +38,9 @@ int echo(const InspectOptions& options) {
 
 int echo(const ReplayOptions& options) {
   print("replay path=" + options.run_dir + " start=" + std::to_string(options.start) +
-        " until=" + std::to_string(options.until.value_or(0)) + " break_at=" +
-        std::to_string(options.break_at.value_or(0)) + " rank=" + std::to_string(options.rank));
+        " until=" + std::to_string(options.until.value_or(0)) +
+        " break_at=" + std::to_string(options.break_at.value_or(0)) +
+        " rank=" + std::to_string(options.rank) + " on_cpu=" + std::to_string(options.on_cpu));
   return 0;
 }
 

@@ -48,6 +48,17 @@ class ShardingSettingsTest : public testing::Test {
   Scratch folder_;
 };
 
+TEST_F(ShardingSettingsTest, OffloadWhatIsNamed) {
+  const auto none = settings(""),
+             both = settings("activation_checkpointing = 2\noffload = ['activations', 'optimizer']");
+  EXPECT_FALSE(none.offloads_optimizer || none.offloads_activations);
+  EXPECT_TRUE(both.offloads_optimizer && both.offloads_activations);
+  EXPECT_THAT(why("offload = ['optimizer', 'gradients']"),
+              AllOf(StartsWith("test.toml:2: sharding.offload"), HasSubstr("gradients"),
+                    HasSubstr("expected \"optimizer\" or \"activations\"")));
+  EXPECT_THAT(why("offload = ['activations']"), HasSubstr("it needs sharding.activation_checkpointing"));
+}
+
 TEST_F(ShardingSettingsTest, HaveADefaultForEveryKey) {
   const ShardingSettings none = settings("");
   EXPECT_EQ(none.strategy, kNone);

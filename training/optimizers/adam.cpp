@@ -112,13 +112,15 @@ std::vector<std::pair<std::string, ExactSum>> Adam::squares(size_t index) const 
   const at::NoGradGuard no_grad;
   const auto done = static_cast<double>(steps(index));
   const double root = std::sqrt(1.0 - std::pow(options_.beta2, done));
-  const at::Tensor& squares = max_exp_avg_sq_ ? (*max_exp_avg_sq_)[index] : exp_avg_sq_[index];
+  const at::Tensor moment = beside(view(index), exp_avg_[index]);
+  const at::Tensor squares =
+      beside(view(index), max_exp_avg_sq_ ? (*max_exp_avg_sq_)[index] : exp_avg_sq_[index]);
   const at::Tensor parameter = view(index).tensor.detach();
-  const at::Tensor step = exp_avg_[index] / (squares.sqrt() / root + options_.eps) *
-                          (lr() / (1.0 - std::pow(options_.beta1, done)));
+  const at::Tensor step =
+      moment / (squares.sqrt() / root + options_.eps) * (lr() / (1.0 - std::pow(options_.beta1, done)));
   const double shrinks = shrinkage(index);
   const at::Tensor before = (parameter + step) / (1.0 - shrinks);
-  return {{"moment", square_sum(exp_avg_[index])},
+  return {{"moment", square_sum(moment)},
           {"param", square_sum(parameter)},
           {"update", square_sum(step + before * shrinks)}};
 }

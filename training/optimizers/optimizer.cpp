@@ -2,14 +2,19 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/_foreach_mul.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/full_like.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace tutti {
 namespace {
+
+constexpr int64_t kStagedAlignment = 256;  // of CUDA's allocations; kernels load whole vectors
 
 bool is_set(const at::Tensor& flag) { return flag.defined() && flag.item<float>() != 0.0F; }
 
@@ -26,11 +31,20 @@ bool same_strides(const at::Tensor& one, const at::Tensor& other) {
   return true;
 }
 
+int64_t padded_bytes(const at::Tensor& tensor) {
+  return (static_cast<int64_t>(tensor.nbytes()) + kStagedAlignment - 1) / kStagedAlignment * kStagedAlignment;
+}
+
 // Also if other ranks have its rows.
 bool is_updated(const ParamView& view) { return view.trained && view.grad.defined(); }
 
 at::Tensor fresh_state(const ParamView& view) {
-  return view.trained ? at::zeros_like(view.tensor.detach()) : at::Tensor();
+  const at::Tensor& tensor = view.tensor;
+  if (!view.trained) return {};
+  if (!view.state_on_host) return at::zeros_like(tensor.detach());
+  return staging_memory({tensor.numel()}, tensor.scalar_type(), {tensor.device()})
+      .zero_()
+      .as_strided(tensor.sizes(), tensor.strides());
 }
 
 at::Tensor like_view(const at::Tensor& state, const ParamView& view) {
@@ -100,6 +114,7 @@ void Optimizer::follow(const Kept& kept) {
   steps_ = steps;
   decays_ = std::move(decayed);
   make_groups();
+  make_staging();
   views_changed();
 }
 
@@ -111,8 +126,67 @@ void Optimizer::step(const at::Tensor& grad_scale, const at::Tensor& found_inf) 
   for (const Group& group : groups_) {
     Call call = call_of(group);
     if (unseen) call.found_inf = found_inf;
-    if (!call.members.empty()) update(std::move(call), grad_scale);
+    if (call.members.empty()) continue;
+    if (staging_.empty())
+      update(std::move(call), grad_scale);
+    else
+      update_staged(call, grad_scale);
   }
+}
+
+// Subclasses see the state on the device.
+void Optimizer::update_staged(const Call& all, const at::Tensor& grad_scale) {
+  for (size_t next = 0; next < all.members.size();) {
+    Call part{all.weight_decay, {}, {}, {}, all.found_inf};
+    std::vector<at::Tensor> on_host;  // for each state, of each member
+    int64_t used = 0;
+    do {
+      part.members.push_back(all.members[next]);
+      part.tensors.push_back(all.tensors[next]);
+      part.grads.push_back(all.grads[next]);
+      used += padded_bytes(all.tensors[next++]);
+    } while (next < all.members.size() && used + padded_bytes(all.tensors[next]) <= kStagedBytes);
+    for (size_t s = 0; s < states_.size(); ++s) {
+      int64_t at = 0;
+      for (const size_t i : part.members) {
+        at::Tensor& state = (*states_[s].second)[i];
+        const at::Tensor place = staging_[s].narrow(0, at, static_cast<int64_t>(state.nbytes()));
+        at += padded_bytes(state);
+        on_host.push_back(
+            std::exchange(state, place.view(state.scalar_type()).as_strided(state.sizes(), state.strides())));
+        state.copy_(on_host.back(), /*non_blocking=*/true);
+      }
+    }
+    const auto members = part.members;
+    update(std::move(part), grad_scale);
+    auto host = on_host.begin();
+    for (auto& [name, tensors] : states_)
+      for (const size_t i : members) {
+        host->copy_((*tensors)[i], /*non_blocking=*/true);
+        (*tensors)[i] = *host++;
+      }
+  }
+  staged_ = StreamOrder::record({all.tensors.front().device()});
+}
+
+// The largest part of parameters that an update brings at a time.
+void Optimizer::make_staging() {
+  staging_.clear();
+  int64_t all = 0, largest = 0;
+  for (const ParamView& view : views_) {
+    if (!view.state_on_host) return;
+    if (!view.trained) continue;
+    all += padded_bytes(view.tensor);
+    largest = std::max(largest, padded_bytes(view.tensor));
+  }
+  const int64_t bytes = std::max(largest, std::min(all, kStagedBytes));
+  for (std::size_t s = 0; bytes > 0 && s < states_.size(); ++s)
+    staging_.push_back(at::empty({bytes}, views_.front().tensor.options().dtype(at::kByte)));
+}
+
+at::Tensor Optimizer::beside(const ParamView& view, const at::Tensor& state) const {
+  if (staging_.empty()) return state;
+  return at::empty_like(view.tensor.detach()).copy_(state, /*non_blocking=*/true);
 }
 
 void Optimizer::take_back() { count(-1); }
@@ -143,6 +217,7 @@ Optimizer::StateTensors& Optimizer::add_state(const std::string& name) {
   auto tensors = std::make_unique<StateTensors>();
   for (const ParamView& view : views_) tensors->push_back(fresh_state(view));
   states_.emplace_back(name, std::move(tensors));
+  make_staging();
   return *states_.back().second;
 }
 
@@ -174,6 +249,7 @@ int64_t Optimizer::steps() const {
 }
 
 std::vector<OptimizerState> Optimizer::state() const {
+  staged_.synchronize();
   std::vector<OptimizerState> all;
   for (size_t i = 0; i < views_.size(); ++i)
     if (views_[i].trained) all.push_back({&views_[i], "step", steps_.select(0, static_cast<int64_t>(i))});

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "recipe/setting.h"
+#include "tensors/device.h"
 #include "tensors/exact_sum.h"
 #include "tensors/param_view.h"
 #include "training/optimizers/closure.h"
@@ -22,8 +23,10 @@ struct OptimizerState {
   at::Tensor tensor;                // shaped as the view; "step" is an int64 scalar
 };
 
-// Updates parameters with libtorch's fused kernels. All memory is allocated in the constructor; an update
-// allocates only scalars, because it cannot be undone. Not thread-safe.
+// Updates parameters with libtorch's fused kernels. State of views with `state_on_host` is brought to the
+// device for each update, kStagedBytes of parameters at a time, and back, in the order of the device's work.
+// All memory is allocated in the constructor; an update allocates only scalars, because it cannot be undone.
+// Not thread-safe.
 class Optimizer {
  public:
   struct Common {
@@ -31,6 +34,8 @@ class Optimizer {
     double weight_decay = 0.0;
     std::vector<std::string> no_decay;  // name patterns ("*.bias") of parameters without weight decay
   };
+
+  static constexpr int64_t kStagedBytes = int64_t{64} << 20;
 
   virtual ~Optimizer() = default;
   Optimizer(const Optimizer&) = delete;
@@ -64,7 +69,8 @@ class Optimizer {
   // Number of updates of a view; without argument the maximum over all views.
   int64_t steps(size_t view) const { return steps_.const_data_ptr<int64_t>()[view]; }
   int64_t steps() const;
-  std::vector<OptimizerState> state() const;  // of the trained parameters
+  // Of the trained parameters. The host waits for state that is on its way to it.
+  std::vector<OptimizerState> state() const;
 
   // Call after surgery has replaced the views. `kept`: for each view the index of the earlier view of the
   // same parameter, whose state and weight decay stay; nullopt: a new parameter, with new state. State gets
@@ -94,6 +100,8 @@ class Optimizer {
 
   // Adds zeros like each trained view's tensor; the reference stays valid.
   StateTensors& add_state(const std::string& name);
+  // The state of a view where its parameter is.
+  at::Tensor beside(const ParamView& view, const at::Tensor& state) const;
   // steps() already counts the current update.
   virtual void update(Call call, const at::Tensor& grad_scale) = 0;
   // Called when the views were replaced, for subclasses with data per view.
@@ -112,6 +120,8 @@ class Optimizer {
 
  private:
   void count(int64_t updates);
+  void update_staged(const Call& call, const at::Tensor& grad_scale);
+  void make_staging();
   Call call_of(const Group& group) const;
   bool decays(const ParamView& view) const;
   void make_groups();
@@ -123,6 +133,8 @@ class Optimizer {
   std::vector<bool> decays_;  // by view
   std::vector<Group> groups_;
   std::vector<std::pair<std::string, std::unique_ptr<StateTensors>>> states_;
+  std::vector<at::Tensor> staging_;  // on the device, of each state: uint8; empty if no state is on the host
+  StreamOrder staged_;               // the last update's state is on the host
 };
 
 // Makes the optimizer of [optimizer]: sgd, adam, adamw, decoupled_sgdw, decoupled_adamw.

@@ -63,7 +63,7 @@ class LimitedMeterTest : public MeterTest {
  protected:
   void SetUp() override {
     MeterTest::SetUp();
-    Meter::give_back();
+    Meter::give_back(kMeteredRank);
     write_text(folder_.path("mountinfo"), "41 31 0:38 / " + folder_.path() + " rw - cgroup2 cgroup2 rw\n");
     write_text(folder_.path("cgroup"), "0::/\n");
     write_text(folder_.path("memory.max"), "400000000\n");
@@ -83,7 +83,7 @@ TEST_F(LimitedMeterTest, ReserveIsLeftToOthers) {
   others_use(400'000'000 - kLeft);
   const int64_t most = kLeft - Meter::kReserveBytes - (int64_t{2} << 20);  // blocks are of whole huge pages
   at::empty({most}, at::kByte);
-  Meter::give_back();
+  Meter::give_back(kMeteredRank);
   EXPECT_THROW(at::empty({kLeft - Meter::kReserveBytes}, at::kByte), c10::OutOfMemoryError);
   const MemoryScope scope(kMeteredRank);
   EXPECT_THROW(at::empty({most}, at::kByte), c10::OutOfMemoryError);
@@ -173,6 +173,28 @@ TEST_F(MeterTest, ScopeIsHeldToTheBudget) {
   }
   const at::Tensor beyond = at::empty({5000}, at::kByte);
   EXPECT_EQ(Meter::scoped_bytes(kMeteredRank), 0);
+}
+
+TEST_F(MeterTest, FirstAllocationAfterAPlaceFails) {
+  MemoryScope::pass_place();  // of no scope
+  Meter::fail_at_place(kMeteredRank, 2);
+  MemoryScope scope(kMeteredRank);
+  MemoryScope::pass_place();
+  {
+    const MemoryScopePause pause;
+    MemoryScope::pass_place();
+  }
+  const at::Tensor before = at::empty({10}, at::kByte);
+  EXPECT_EQ(scope.places(), 1);
+  MemoryScope::pass_place();
+  EXPECT_THROW(at::empty({10}, at::kByte), c10::OutOfMemoryError);
+  ASSERT_TRUE(scope.failure());
+  EXPECT_EQ(scope.failure()->place, 2);
+  MemoryScope::pass_place();
+  Meter::fail_at_place(kMeteredRank, 1);
+  Meter::fail_at_place(kMeteredRank, 0);
+  MemoryScope::pass_place();
+  const at::Tensor after = at::empty({10}, at::kByte);
 }
 
 TEST_F(MeterTest, OtherThreadsAreNotHeldBack) {

@@ -15,7 +15,7 @@ namespace {
 
 const std::string kCheckpointed = "activation_checkpointing = true\n";
 
-std::vector<Sharded> strategies() {
+std::vector<Sharded> some_strategies() {
   return {{"none", 1},      {"none", 2}, {"optimizer", 2},
           {"gradients", 2}, {"full", 2}, {"hybrid", 4, "shard_size = 2\n"}};
 }
@@ -41,9 +41,10 @@ TEST_P(ActivationsOnTheDevice, AreComputedAgainWithTheSameBits) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, ActivationsOnTheDevice, testing::ValuesIn(strategies()), [](const auto& info) {
-  return info.param.strategy + "_" + std::to_string(info.param.ranks);
-});
+INSTANTIATE_TEST_SUITE_P(Of, ActivationsOnTheDevice, testing::ValuesIn(some_strategies()),
+                         [](const auto& info) {
+                           return info.param.strategy + "_" + std::to_string(info.param.ranks);
+                         });
 
 class ActivationsOfTheDevice : public DeviceRunTest {};
 

@@ -8,6 +8,7 @@
 #include "analysis/run_diff.h"
 #include "commands/local_train.h"
 #include "sim/replay/replay.h"
+#include "tensors/meter.h"
 #include "tests/actors/sleeping_world.h"
 #include "tests/device/runs/device_run.h"
 #include "tests/device/test_device.h"
@@ -17,6 +18,7 @@
 namespace tutti {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
@@ -105,10 +107,9 @@ TEST_F(ReplayOnTheDevice, ComesToTheDigestsOfTheRunWhichAreTheCpus) {
       options.ranks = 2;
       options.run_dir = folder.path(name);
       options.live = options.quiet = true;
-      train_in_one_process(
-          recipe_of(kSmallMlp + steps(6) + on(where) + "[checkpoint]\ninterval = '2ba'\n" +
-                    "[sharding]\nstrategy = '" + strategy + "'\n"),
-          options);
+      train_in_one_process(recipe_of(kSmallMlp + steps(6) + on(where) + "[checkpoint]\ninterval = '2ba'\n" +
+                                     "[sharding]\nstrategy = '" + strategy + "'\n"),
+                           options);
       return options.run_dir;
     };
     const std::string cpu = record(Where::kCpu, "cpu"), device = record(Where::kLate, "device");
@@ -120,6 +121,59 @@ TEST_F(ReplayOnTheDevice, ComesToTheDigestsOfTheRunWhichAreTheCpus) {
     EXPECT_THAT(test_device::take_findings(), IsEmpty());
   }
 }
+
+struct RecordedRunOnTheDevice {
+  const char* name;
+  std::string recipe;
+  int ranks = 2;
+  std::vector<int64_t> failures = {};  // allocations of rank 0
+};
+
+class ReplayOnTheCpu : public DeviceRunTest, public testing::WithParamInterface<RecordedRunOnTheDevice> {};
+
+void PrintTo(const RecordedRunOnTheDevice& one, std::ostream* out) { *out << one.name; }
+
+const std::vector<RecordedRunOnTheDevice>& recorded_runs() {
+  static const std::string sharded = "[sharding]\nstrategy = ";
+  static const std::string halves = "grad_accum = 'auto'\n";
+  static const std::string fp16 = "precision = 'amp_fp16'\n[precision]\ninit_scale = 1e12\n";
+  static const std::vector<RecordedRunOnTheDevice> all{
+      {"OneRank", kSmallMlp + steps(4), 1},
+      {"None", kSmallMlp + steps(4)},
+      {"Optimizer", kSmallMlp + steps(4) + sharded + "'optimizer'\n"},
+      {"Full", kSmallGpt + steps(3) + "grad_accum = 2\n" + sharded + "'full'\n"},
+      {"Hybrid", kSmallMlp + steps(4) + sharded + "'hybrid'\nshard_size = 2\n", 4},
+      {"Clipped", kSmallMlp + steps(4) +
+                      "[[algorithms]]\nkind = 'gradient_clipping'\nclipping_type = 'norm'\n" +
+                      "clipping_threshold = 0.1\n"},
+      {"SkippedSteps", kSmallMlp + steps(4) + fp16},
+      {"OutOfMemoryInForward", kSmallMlp + halves + steps(3), 2, {4}},
+      {"OutOfMemoryInBackward", kSmallMlp + halves + steps(3), 2, {45}},
+      {"OutOfMemoryUnderFull", kSmallGpt + halves + steps(3) + sharded + "'full'\n", 2, {300, 900}},
+  };
+  return all;
+}
+
+TEST_P(ReplayOnTheCpu, SaysWhatRanksOnTheDeviceHaveSaid) {
+  const Scratch folder;
+  LocalRunOptions options;
+  options.ranks = GetParam().ranks;
+  options.run_dir = folder.path("run");
+  options.live = options.quiet = true;
+  const Setting recipe = recipe_of(GetParam().recipe + on(Where::kLate) + "[checkpoint]\ninterval = '2ba'\n");
+  Meter::fail_at(0, GetParam().failures);
+  train_in_one_process(recipe, options);
+  EXPECT_EQ(Meter::failures_left(0), 0);
+  const int64_t kernels = test_device::counters().kernels;
+  const ReplayResult replayed = replay({.run_dir = options.run_dir, .on_cpu = true});
+  EXPECT_EQ(test_device::counters().kernels, kernels);
+  EXPECT_TRUE(replayed.same);
+  EXPECT_THAT(replayed.text, AllOf(HasSubstr(" losses, all equal to a tolerance"),
+                                   HasSubstr("the run computed on test device, this replay on the CPU")));
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, ReplayOnTheCpu, testing::ValuesIn(recorded_runs()),
+                         [](const auto& info) { return info.param.name; });
 
 }  // namespace
 }  // namespace tutti

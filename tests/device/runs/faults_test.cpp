@@ -1,10 +1,12 @@
 // Simulated faults, and memory that runs out, on the test device.
 
+#include <ATen/ops/empty.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "recipe/toml_reader.h"
 #include "sim/simulate/simulation.h"
+#include "tensors/meter.h"
 #include "tests/actors/compute/hungry_model.h"
 #include "tests/actors/memory_world.h"
 #include "tests/device/runs/device_run.h"
@@ -105,12 +107,36 @@ TEST_F(FaultsOnTheDevice, SmallBudgetsOfTheDeviceHalveTheMicrobatches) {
   ASSERT_EQ(clean.schedule(), "[[0, 1]]");
   MemoryWorld small = world;
   small.recipe += "memory_budget_mb = " + std::to_string(0.9 * clean.peak_mb) + "\n";
+  const int64_t emptied = test_device::empty_cache_calls();
   const auto halved = small.run("\"auto\"");
   EXPECT_EQ(halved.error, "");
   EXPECT_EQ(halved.schedule(), "[[0, 2]]");
+  EXPECT_GT(test_device::empty_cache_calls(), emptied);
   EXPECT_TRUE(halved.weights == world.run("[[0, 2]]").weights);
   EXPECT_LE(halved.peak_mb, 0.9 * clean.peak_mb);
   EXPECT_THAT(test_device::take_findings(), IsEmpty());
+}
+
+// Batches that are read ahead come while a step is aborted.
+TEST_F(FaultsOnTheDevice, DoNotCountWhatIsAllocatedOutsideOfScopes) {
+  constexpr int kSlot = 7;
+  on(Where::kEager);
+  const c10::Device where = test_device::device();
+  Meter::count_device(kSlot, where);
+  const at::TensorOptions bytes = at::dtype(at::kByte).device(where);
+  test_device::watch_memory(&Meter::before_device_allocation);
+  const int64_t before = Meter::held_by_scopes(kSlot);
+  const at::Tensor batch = at::empty({5000}, bytes);
+  EXPECT_EQ(Meter::held_by_scopes(kSlot), before);
+  at::Tensor held;
+  {
+    const MemoryScope scope(kSlot);
+    held = at::empty({1000}, bytes);
+  }
+  EXPECT_EQ(Meter::held_by_scopes(kSlot), before + 1000);
+  held.reset();
+  EXPECT_EQ(Meter::held_by_scopes(kSlot), before);
+  Meter::count_device(kSlot, c10::kCPU);
 }
 
 TEST_F(FaultsOnTheDevice, LeaveTheMemoryOfLaterRunsToTheCpu) {

@@ -47,14 +47,14 @@ HostWaits of_a_steady_step(const std::string& recipe, const Sharded& sharded) {
   return {difference(waits[1], waits[0], steps), difference(stalls[1], stalls[0], steps)};
 }
 
-struct Case {
+struct CountedRun {
   const char* name;
   std::string recipe;
   Sharded sharded = {.ranks = 1};
   bool nightly = false;
 };
 
-void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }
+void PrintTo(const CountedRun& one, std::ostream* out) { *out << one.name; }
 
 const std::string kNoEvaluation = "eval_interval = '0ba'\n";
 
@@ -62,11 +62,11 @@ std::string quiet(const std::string& recipe) {
   return replaced(recipe, "eval_interval = '3ba'\n", kNoEvaluation);
 }
 
-const std::vector<Case>& cases() {
+const std::vector<CountedRun>& counted_runs() {
   static const std::string half = "precision = 'amp_fp16'\n";
   static const std::string mlp = quiet(kSmallMlp), resnet = quiet(kSmallResnet);
   static const std::string gpt = replaced(kSmallGpt, "dropout = 0.1\n", "");  // masks are copied
-  static const std::vector<Case> all{
+  static const std::vector<CountedRun> all{
       {"Mlp", mlp},
       {"MlpOnTwoRanks", mlp, {.ranks = 2}},
       {"MlpInFloat16OnTwoRanks", mlp + half, {.ranks = 2}},
@@ -80,7 +80,7 @@ const std::vector<Case>& cases() {
   return all;
 }
 
-class HostWaitsOf : public DeviceRunTest, public testing::WithParamInterface<Case> {};
+class HostWaitsOf : public DeviceRunTest, public testing::WithParamInterface<CountedRun> {};
 
 TEST_P(HostWaitsOf, ASteadyStepAreOne) {
   if (GetParam().nightly && !is_nightly()) GTEST_SKIP() << "by night";
@@ -89,7 +89,7 @@ TEST_P(HostWaitsOf, ASteadyStepAreOne) {
   EXPECT_THAT(found.stalls, IsEmpty());
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, HostWaitsOf, testing::ValuesIn(cases()),
+INSTANTIATE_TEST_SUITE_P(Of, HostWaitsOf, testing::ValuesIn(counted_runs()),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace
