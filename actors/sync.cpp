@@ -175,9 +175,12 @@ WorkPtr Sync::work_of(const Entry& entry) {
   const PlanEntry& plan = entry.plan;
   Group& ranks = group(plan.group);
   if (plan.kind == CollectiveKind::kAllReduce) return ranks.all_reduce(entry.whole, plan.label);
-  if (plan.kind == CollectiveKind::kAllGather)
-    return plan.cut ? ranks.all_gather(plan.part, entry.whole, plan.cut, plan.label)
-                    : ranks.all_gather(plan.part, entry.whole, plan.label);
+  if (plan.kind == CollectiveKind::kAllGather) {
+    const bool offloaded = plan.group == GroupRole::kGathers && plan.part.is_cpu();
+    const at::Tensor part = offloaded ? plan.part.to(device_.where, /*non_blocking=*/true) : plan.part;
+    return plan.cut ? ranks.all_gather(part, entry.whole, plan.cut, plan.label)
+                    : ranks.all_gather(part, entry.whole, plan.label);
+  }
   TUTTI_ASSERT(plan.kind == CollectiveKind::kReduceScatter, plan.label + " cannot be in a plan");
   return plan.cut ? ranks.reduce_scatter(entry.whole, plan.part, plan.cut, plan.label)
                   : ranks.reduce_scatter(entry.whole, plan.part, plan.label);

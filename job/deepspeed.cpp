@@ -48,25 +48,26 @@ Catalog zero_catalog() {
     return Key{name, kAny, "none", ""}.not_carried_over(why);
   };
   const char* units = "what is gathered together are the layers of [sharding] units or unit_mb";
-  const char* offload = "parameters and gradients stay in a GPU's memory";
+  const auto offloads = [](const char* name, const std::string& what) {
+    return Key{name, kAny, "none", "sharding.offload = [\"" + what + "\"], if its device is cpu"};
+  };
   return {
       .section = "deepspeed.zero_optimization",
       .noun = "",
       .doc = "",
-      .keys = {
-          Key{"stage", kInteger, "none", "sharding.strategy: none, optimizer, gradients, full"}
-              .at_least(0)
-              .at_most(kMaxZeroStage),
-          Key{"reduce_bucket_size", kNumber, "none", "collectives.bucket_mb, in numbers instead of MiB"}
-              .at_least(1)
-              .at_most(1e11),
-          always("overlap_comm"), always("contiguous_gradients"), always("reduce_scatter"),
-          refused("allgather_bucket_size", units), refused("stage3_prefetch_bucket_size", units),
-          refused("stage3_max_live_parameters", units), refused("stage3_max_reuse_distance", units),
-          refused("stage3_param_persistence_threshold", units), refused("sub_group_size", units),
-          Key{"offload_optimizer", kAny, "none", "sharding.offload = [\"optimizer\"], if its device is cpu"},
-          refused("offload_param", offload), refused("cpu_offload", offload),
-          refused("zero_hpz_partition_size", "[sharding] strategy = \"hybrid\" has shard_size")}};
+      .keys = {Key{"stage", kInteger, "none", "sharding.strategy: none, optimizer, gradients, full"}
+                   .at_least(0)
+                   .at_most(kMaxZeroStage),
+               Key{"reduce_bucket_size", kNumber, "none", "collectives.bucket_mb, in numbers instead of MiB"}
+                   .at_least(1)
+                   .at_most(1e11),
+               always("overlap_comm"), always("contiguous_gradients"), always("reduce_scatter"),
+               refused("allgather_bucket_size", units), refused("stage3_prefetch_bucket_size", units),
+               refused("stage3_max_live_parameters", units), refused("stage3_max_reuse_distance", units),
+               refused("stage3_param_persistence_threshold", units), refused("sub_group_size", units),
+               offloads("offload_optimizer", "optimizer"), offloads("offload_param", "parameters"),
+               refused("cpu_offload", "an old name of offload_optimizer"),
+               refused("zero_hpz_partition_size", "[sharding] strategy = \"hybrid\" has shard_size")}};
 }
 
 Catalog activations_catalog() {
@@ -267,8 +268,9 @@ class Translation {
       cause = &key;
       whats.emplace_back(std::string(what), "sharding.offload", key.position);
     };
-    if (!zero.is_none() && zero.has("offload_optimizer") && is_to_cpu(zero.at("offload_optimizer")))
-      add(zero.at("offload_optimizer"), "optimizer");
+    for (const auto& [key, what] :
+         {std::pair("offload_optimizer", "optimizer"), {"offload_param", "parameters"}})
+      if (!zero.is_none() && zero.has(key) && is_to_cpu(zero.at(key))) add(zero.at(key), what);
     if (!activations.is_none() && activations.at("cpu_checkpointing").boolean())
       add(activations.at("cpu_checkpointing"), "activations");
     if (cause) put("sharding", "offload", *cause, whats);
@@ -278,7 +280,7 @@ class Translation {
     const Setting* device = offload.is_table() ? offload.find("device") : nullptr;
     if (!device || !device->is_text()) offload.fail("expected {device = \"cpu\"}");
     if (device->text() != "cpu" && device->text() != "none")
-      device->fail("state goes to the memory of the host only: expected \"cpu\" or \"none\"");
+      device->fail("what is offloaded goes to the memory of the host only: expected \"cpu\" or \"none\"");
     return device->text() == "cpu";
   }
 

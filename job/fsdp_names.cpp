@@ -7,10 +7,6 @@ namespace {
 
 constexpr const char* kActivations =
     "true: of every unit; also every n-th unit, or layers by kind or name, under any strategy";
-constexpr const char* kOffload =
-    "not carried over: parameters and gradients stay in a GPU's memory; [sharding] offload has the "
-    "optimizer's "
-    "state";
 constexpr const char* kTransformerEngine =
     "not carried over: of NVIDIA's Transformer Engine, which needs a GPU";
 constexpr const char* kOneAhead = "not carried over: one unit is gathered ahead of the one that computes";
@@ -52,7 +48,8 @@ std::vector<ComposerName> of_fsdp() {
       {"FSDPConfig.backward_prefetch", "[sharding] prefetch",
        "true: a unit is gathered before the gradients of the one before it are computed, as BACKWARD_PRE"},
       {"FSDPConfig.backward_prefetch_limit", "", kOneAhead},
-      {"FSDPConfig.cpu_offload", "", kOffload},
+      {"FSDPConfig.cpu_offload", "[sharding] offload",
+       "\"parameters\", with the optimizer's state; gradients stay in the GPU's memory"},
       {"FSDPConfig.data_parallel_shard_degree", "[sharding] shard_size",
        "under hybrid; under full it is the number of ranks"},
       {"FSDPConfig.data_parallel_replicate_degree", "[sharding] shard_size", kMesh},

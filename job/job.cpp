@@ -379,6 +379,7 @@ void Job::describe_to(State& state, int rank) const {
   state.precision = settings.precision;
   state.topology = topology(rank);
   state.offloads_optimizer = settings.sharding.offloads_optimizer;
+  state.offloads_parameters = settings.sharding.offloads_parameters && state.topology.share.pieces > 1;
   for (const auto& [step, parts] : settings.train.accumulation.steps) {
     Timestamp reached;
     reached.batch = step;

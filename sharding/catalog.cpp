@@ -53,8 +53,12 @@ void read_offload(const Setting& key, ShardingSettings& settings) {
       settings.offloads_optimizer = true;
     else if (what.text() == "activations")
       settings.offloads_activations = true;
+    else if (what.text() == "parameters")
+      settings.offloads_parameters = settings.offloads_optimizer = true;
     else
-      what.fail("expected \"optimizer\" or \"activations\"");
+      what.fail("expected \"optimizer\", \"parameters\" or \"activations\"");
+    if (settings.offloads_parameters && settings.strategy < ShardingStrategy::kFull)
+      what.fail("it needs strategy = \"full\" or \"hybrid\", which gather parameters where they are used");
     if (settings.offloads_activations && !settings.checkpoints_activations())
       what.fail("it needs sharding.activation_checkpointing, which says of which layers");
   }
@@ -103,7 +107,9 @@ Catalog sharding_catalog() {
            {"offload", kTexts, "none",
             "what a GPU's memory does not keep, but the host's, pinned: optimizer (its state, brought for "
             "each "
-            "update), activations (the inputs of layers with activation_checkpointing); no effect on CPUs"}},
+            "update), parameters (the rank's rows under full and hybrid, brought to be gathered, and the "
+            "optimizer's state), activations (the inputs of layers with activation_checkpointing); no effect "
+            "on CPUs"}},
       .alternatives = {{.keys = {"units", "unit_mb"}}}};
 }
 

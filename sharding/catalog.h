@@ -34,6 +34,7 @@ struct ShardingSettings {
   std::vector<std::string> checkpoint_layers;
   bool offloads_activations = false;  // of those layers, to memory of the host
   bool offloads_optimizer = false;    // its state
+  bool offloads_parameters = false;   // this rank's rows; then the optimizer's state too
   bool checkpoints_activations() const { return checkpoint_every > 0 || !checkpoint_layers.empty(); }
 
   // Throws UserError if two keys contradict each other.

@@ -117,10 +117,17 @@ void ShardedParameters::hide(std::size_t block) {
   }
 }
 
+at::ScalarType ShardedParameters::exact_dtype(const Block& block) const {
+  return trainee_.views[block.layout.slots.front().parameter].tensor.scalar_type();
+}
+
 std::vector<int64_t> ShardedParameters::shared_bytes() const {
   std::vector<int64_t> bytes;
-  for (const Block& block : blocks_)
-    bytes.push_back(stays_ ? block.layout.bytes : block.cut->largest_part() * block.layout.item());
+  for (const Block& block : blocks_) {
+    const int64_t of_part = block.cut->largest_part() * block.layout.item();
+    const bool on_host = offloads() && exact_dtype(block) == block.layout.dtype;
+    bytes.push_back(stays_ ? block.layout.bytes : on_host ? 0 : of_part);
+  }
   return bytes;
 }
 
@@ -130,14 +137,15 @@ void ShardedParameters::bind(const std::vector<at::Tensor>& memory) {
   for (std::size_t b = 0; b < blocks_.size(); ++b) {
     Block& block = blocks_[b];
     const int64_t size = block.cut->part_size(trainee_.topology.share.index);
-    block.part = memory[b].view(block.layout.dtype);
+    const at::ScalarType exact = exact_dtype(block);
+    const bool same = exact == block.layout.dtype;
+    if (offloads()) block.exact = staging_memory({size}, exact, trainee_.device);
+    block.part = offloads() && same ? block.exact : memory[b].view(block.layout.dtype);
     if (stays_)
       storage_[b].set_data_ptr_noswap(at::DataPtr(block.part.mutable_data_ptr(), trainee_.device.where));
     else
       block.part = block.part.narrow(0, 0, size);
-    const at::ScalarType exact = trainee_.views[block.layout.slots.front().parameter].tensor.scalar_type();
-    const bool same = exact == block.layout.dtype;
-    block.exact = same ? block.part : at::empty({size}, trainee_.device.options(exact));
+    if (!offloads()) block.exact = same ? block.part : at::empty({size}, trainee_.device.options(exact));
     const RowsOfRank place(block.layout, all, trainee_.topology.share,
                            stays_ ? RowsOfRank::In::kWhole : RowsOfRank::In::kPart);
     const auto rows = place.rows(block.exact);
@@ -151,7 +159,8 @@ void ShardedParameters::bind(const std::vector<at::Tensor>& memory) {
 void ShardedParameters::cast_parts() {
   const at::NoGradGuard no_grad;
   for (const Block& block : blocks_)
-    if (!block.part.is_same(block.exact)) at::Tensor(block.part).copy_(block.exact);
+    if (exact_dtype(block) != block.layout.dtype)
+      at::Tensor(block.part).copy_(block.exact.to(trainee_.device.where, /*non_blocking=*/true));
 }
 
 // Memory for the whole of a block in this dtype.
@@ -173,7 +182,7 @@ at::Tensor ShardedParameters::hold(std::size_t block) {
 
 at::Tensor ShardedParameters::hold_exact(std::size_t block) {
   const Block& held = blocks_[block];
-  if (held.part.is_same(held.exact)) return hold(block);
+  if (exact_dtype(held) == held.layout.dtype) return hold(block);
   const at::Tensor memory = held_[block] = empty(block, held.exact.scalar_type());
   for (const BucketSlot& slot : held.layout.slots) {
     at::Tensor& tensor = trainee_.parameters[slot.parameter].parameter->tensor;

@@ -26,7 +26,8 @@ class ShardedParameters {
     Bucket layout;     // of the whole; slots count parameters as Trainee::parameters
     CutPtr cut;        // of the whole, in elements
     at::Tensor part;   // flat, in the layout's dtype: this rank's rows, or the whole if it stays
-    at::Tensor exact;  // flat: the memory of the views; `part`, unless `part` has fewer bits
+    at::Tensor exact;  // flat: the memory of the views; `part`, unless `part` has fewer bits. Of a trainee
+                       // that offloads parameters, in pinned memory of the host
   };
 
   // `units`: of the trainee's model (find_units). `stays`: whole parameters stay in memory. `cast`: for each
@@ -62,6 +63,8 @@ class ShardedParameters {
   bool is_held(std::size_t block) const { return held_[block].defined(); }
 
  private:
+  at::ScalarType exact_dtype(const Block& block) const;
+  bool offloads() const { return trainee_.offloads_parameters && !trainee_.device.is_cpu(); }
   void give_storage(std::size_t block, const std::vector<at::Tensor>& like);
   void hide(std::size_t block);
   at::Tensor empty(std::size_t block, at::ScalarType dtype) const;

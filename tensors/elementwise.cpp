@@ -65,16 +65,18 @@ std::vector<size_t> all_places(size_t count) {
 
 }  // namespace
 
-Elementwise::Elementwise(size_t lists, const std::vector<at::Tensor>& tensors) {
+Elementwise::Elementwise(size_t lists, const std::vector<at::Tensor>& tensors,
+                         std::optional<c10::Device> where) {
   TUTTI_ASSERT(lists <= kMostLists, "so many lists are not foreseen");
   for (const at::Tensor& tensor : tensors) {
     const size_t item = std::max<size_t>(tensor.element_size(), sizeof(float));
     capacity_ += std::min(kCheapCopyBytes, padded(item * tensor.numel()));
   }
   capacity_ = std::min(capacity_, kMostScratchBytes);
+  at::TensorOptions options = tensors.empty() ? at::TensorOptions() : tensors.front().options();
+  if (where) options = options.device(*where);
   for (size_t l = 0; l < lists; ++l)
-    scratch_.push_back(at::zeros({static_cast<int64_t>(capacity_)},
-                                 tensors.empty() ? at::kByte : tensors.front().options().dtype(at::kByte)));
+    scratch_.push_back(at::zeros({static_cast<int64_t>(capacity_)}, options.dtype(at::kByte)));
 }
 
 void Elementwise::run(Lists lists, const Kernel& kernel, const Alike& alike) {

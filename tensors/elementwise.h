@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -33,8 +34,8 @@ class Elementwise {
   static constexpr size_t kMostLists = 5;
 
   // `lists`: the most lists of a run. `tensors`: all of a list, also if a run gets some of them, or some of
-  // 16 bits in float32.
-  Elementwise(size_t lists, const std::vector<at::Tensor>& tensors);
+  // 16 bits in float32. `where`: the device of the runs, if not that of `tensors`.
+  Elementwise(size_t lists, const std::vector<at::Tensor>& tensors, std::optional<c10::Device> where = {});
 
   void run(Lists lists, const Kernel& kernel, const Alike& alike = {});
 

@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,9 +22,10 @@ struct ParamView {
   at::Tensor tensor;  // the piece, sizes = extent; a leaf, which requires grad if it is trained
   at::Tensor grad;    // the reduced gradient of the piece, strides equal to `tensor`'s; undefined before the
                       // first step, on all ranks alike, also on those without rows
-  bool trained = true;         // false: never; optimizers have no state for it
-  bool state_on_host = false;  // optimizers keep its state in pinned memory of the host
-  bool owned = true;           // false: a copy of a scalar of another rank, which sums over ranks leave out
+  bool trained = true;  // false: never; optimizers have no state for it
+  // Where optimizers update it, if pinned memory of the host has their state, and maybe `tensor` too.
+  std::optional<c10::Device> offloaded_from;
+  bool owned = true;  // false: a copy of a scalar of another rank, which sums over ranks leave out
 
   bool whole() const { return extent == shape; }
   // This rank's summand in a sum over ranks of numbers of the piece, such as `grad`; undefined: none.

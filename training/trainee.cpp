@@ -177,7 +177,7 @@ ParamView rows_of_new(const NamedParameter& one, const Trainee& trainee, const I
   cast_parameter(whole, trainee.precision);
   whole.set_requires_grad(one.parameter->trained && at::isFloatingType(whole.scalar_type()));
   ParamView view = shared_view(one.name, whole, trainee.topology.share);
-  if (!trainee.device.is_cpu()) {
+  if (!trainee.device.is_cpu() && !trainee.offloads_parameters) {
     const at::NoGradGuard no_grad;
     view.tensor = trainee.device.take(view.tensor).set_requires_grad(view.tensor.requires_grad());
   }
@@ -214,7 +214,7 @@ Optimizer::Kept list_tensors(Trainee& trainee, uint64_t seed) {
     ParamView& view = trainee.views.emplace_back(shared ? shared_view_of(one, trainee, before, values)
                                                         : whole_view(one.name, one.parameter->tensor));
     view.trained = one.parameter->trained;
-    view.state_on_host = trainee.offloads_optimizer && !trainee.device.is_cpu();
+    if (trainee.offloads_optimizer && !trainee.device.is_cpu()) view.offloaded_from = trainee.device.where;
     if (before) view.grad = before->grad;
   }
   if (shared) cast(*trainee.model, trainee.precision);

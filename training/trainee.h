@@ -44,7 +44,9 @@ struct Trainee {
   std::shared_ptr<Model> model;
   std::vector<NamedParameter> parameters;
   std::vector<NamedBuffer> buffers;  // persistent buffers
-  bool offloads_optimizer = false;   // [sharding] offload: see ParamView::state_on_host
+  // [sharding] offload: see ParamView::offloaded_from. Without effect on CPUs.
+  bool offloads_optimizer = false;
+  bool offloads_parameters = false;  // of a share, and the optimizer's state
   RankTopology topology;             // its share: of the parameters, which this rank updates
   std::vector<ParamView> views;      // of the share, by parameter; gradients are set before each update
   std::unique_ptr<Optimizer> optimizer;

@@ -143,6 +143,10 @@ Verdict TrainStep::run(const BatchReady& ready, double lr) {
     throw UserError(step_text() +
                     "the parameters changed after FIT_START; algorithms may exchange them at INIT, or until "
                     "AFTER_LOAD");
+  if (state_.closure_step && state_.offloads_parameters && !state_.device.is_cpu())
+    throw UserError(
+        "sharding.offload: " + step_text() +
+        "an algorithm (SAM) changes parameters on the device, where they are not with \"parameters\"");
   StepBefore before(state_);
   Meter::reset_peak(state_.device.memory_slot);
   use_accumulation();
@@ -312,6 +316,7 @@ bool TrainStep::commit() try {
     else
       state_.optimizer->step(passes);
   }
+  if (state_.offloads_parameters) state_.optimizer->wait_for_host();
   update_scale(/*overflowed=*/false);
   for (const at::Tensor& of_pass : sum_.statistics) microbatches_->apply_statistics(of_pass);
   record(TraceKind::kCommitted);

@@ -45,14 +45,14 @@ void clip_adaptively(const std::vector<ParamView>& views, double threshold, doub
   std::vector<at::Tensor> units, summed;  // gradient and weight of the parameters that are one unit
   for (const ParamView& view : views) {
     if (!view.grad.defined()) continue;
+    const at::Tensor weight = view.tensor.detach().to(view.grad.device());
     if (view.shape.size() <= 1)
-      for (const at::Tensor& one : {view.grad, view.tensor.detach()}) {
+      for (const at::Tensor& one : {view.grad, weight}) {
         units.push_back(one);
         summed.push_back(view.part_of_sum(one));
       }
     else
-      scale_down(view.grad, slice_norms(view.tensor.detach()) * (threshold * grad_scale),
-                 slice_norms(view.grad));
+      scale_down(view.grad, slice_norms(weight) * (threshold * grad_scale), slice_norms(view.grad));
   }
   if (units.empty()) return;
   const at::Tensor of_units =

@@ -55,7 +55,10 @@ TEST_F(ShardingSettingsTest, OffloadWhatIsNamed) {
   EXPECT_TRUE(both.offloads_optimizer && both.offloads_activations);
   EXPECT_THAT(why("offload = ['optimizer', 'gradients']"),
               AllOf(StartsWith("test.toml:2: sharding.offload"), HasSubstr("gradients"),
-                    HasSubstr("expected \"optimizer\" or \"activations\"")));
+                    HasSubstr("expected \"optimizer\", \"parameters\" or \"activations\"")));
+  const auto parameters = settings("strategy = 'full'\noffload = ['parameters']");
+  EXPECT_TRUE(parameters.offloads_parameters && parameters.offloads_optimizer);
+  EXPECT_THAT(why("offload = ['parameters']"), HasSubstr("it needs strategy = \"full\" or \"hybrid\""));
   EXPECT_THAT(why("offload = ['activations']"), HasSubstr("it needs sharding.activation_checkpointing"));
 }
 

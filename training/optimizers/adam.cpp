@@ -19,13 +19,13 @@ Adam::Adam(const std::vector<ParamView>& views, Common common, const Options& op
       exp_avg_(add_state("exp_avg")),
       exp_avg_sq_(add_state("exp_avg_sq")),
       steps_(at::zeros({std::ssize(views)}, at::kFloat).unbind()),
-      elementwise_(options.amsgrad ? 5 : 4, tensors()) {
+      elementwise_(make_elementwise(options.amsgrad ? 5 : 4)) {
   if (options_.amsgrad) max_exp_avg_sq_ = &add_state("max_exp_avg_sq");
 }
 
 void Adam::views_changed() {
   steps_ = at::zeros({std::ssize(exp_avg_)}, at::kFloat).unbind();
-  elementwise_ = Elementwise(options_.amsgrad ? 5 : 4, tensors());
+  elementwise_ = make_elementwise(options_.amsgrad ? 5 : 4);
 }
 
 const char* Adam::name() const {
@@ -112,10 +112,10 @@ std::vector<std::pair<std::string, ExactSum>> Adam::squares(size_t index) const 
   const at::NoGradGuard no_grad;
   const auto done = static_cast<double>(steps(index));
   const double root = std::sqrt(1.0 - std::pow(options_.beta2, done));
-  const at::Tensor moment = beside(view(index), exp_avg_[index]);
+  const at::Tensor moment = in_update(view(index), exp_avg_[index]);
   const at::Tensor squares =
-      beside(view(index), max_exp_avg_sq_ ? (*max_exp_avg_sq_)[index] : exp_avg_sq_[index]);
-  const at::Tensor parameter = view(index).tensor.detach();
+      in_update(view(index), max_exp_avg_sq_ ? (*max_exp_avg_sq_)[index] : exp_avg_sq_[index]);
+  const at::Tensor parameter = in_update(view(index), view(index).tensor.detach());
   const at::Tensor step =
       moment / (squares.sqrt() / root + options_.eps) * (lr() / (1.0 - std::pow(options_.beta1, done)));
   const double shrinks = shrinkage(index);

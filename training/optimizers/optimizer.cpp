@@ -3,7 +3,6 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/_foreach_mul.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/empty_like.h>
 #include <ATen/ops/full_like.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
@@ -41,8 +40,8 @@ bool is_updated(const ParamView& view) { return view.trained && view.grad.define
 at::Tensor fresh_state(const ParamView& view) {
   const at::Tensor& tensor = view.tensor;
   if (!view.trained) return {};
-  if (!view.state_on_host) return at::zeros_like(tensor.detach());
-  return staging_memory({tensor.numel()}, tensor.scalar_type(), {tensor.device()})
+  if (!view.offloaded_from) return at::zeros_like(tensor.detach());
+  return staging_memory({tensor.numel()}, tensor.scalar_type(), {*view.offloaded_from})
       .zero_()
       .as_strided(tensor.sizes(), tensor.strides());
 }
@@ -134,11 +133,23 @@ void Optimizer::step(const at::Tensor& grad_scale, const at::Tensor& found_inf) 
   }
 }
 
-// Subclasses see the state on the device.
+// The tensors of a call that are not where it computes: of each state, then the parameters, by member.
+std::vector<std::vector<at::Tensor*>> Optimizer::kept_on_host(Call& call) {
+  std::vector<std::vector<at::Tensor*>> kept;
+  for (auto& [name, tensors] : states_) {
+    kept.emplace_back();
+    for (const size_t i : call.members) kept.back().push_back(&(*tensors)[i]);
+  }
+  if (!call.tensors.front().is_cpu()) return kept;
+  kept.emplace_back();
+  for (at::Tensor& tensor : call.tensors) kept.back().push_back(&tensor);
+  return kept;
+}
+
+// Subclasses see all of it on the device.
 void Optimizer::update_staged(const Call& all, const at::Tensor& grad_scale) {
   for (size_t next = 0; next < all.members.size();) {
     Call part{all.weight_decay, {}, {}, {}, all.found_inf};
-    std::vector<at::Tensor> on_host;  // for each state, of each member
     int64_t used = 0;
     do {
       part.members.push_back(all.members[next]);
@@ -146,27 +157,27 @@ void Optimizer::update_staged(const Call& all, const at::Tensor& grad_scale) {
       part.grads.push_back(all.grads[next]);
       used += padded_bytes(all.tensors[next++]);
     } while (next < all.members.size() && used + padded_bytes(all.tensors[next]) <= kStagedBytes);
-    for (size_t s = 0; s < states_.size(); ++s) {
+    std::vector<std::pair<at::Tensor, at::Tensor>> staged;  // on the host, on the device
+    const auto kept = kept_on_host(part);
+    for (size_t k = 0; k < kept.size(); ++k) {
       int64_t at = 0;
-      for (const size_t i : part.members) {
-        at::Tensor& state = (*states_[s].second)[i];
-        const at::Tensor place = staging_[s].narrow(0, at, static_cast<int64_t>(state.nbytes()));
-        at += padded_bytes(state);
-        on_host.push_back(
-            std::exchange(state, place.view(state.scalar_type()).as_strided(state.sizes(), state.strides())));
-        state.copy_(on_host.back(), /*non_blocking=*/true);
+      for (at::Tensor* const tensor : kept[k]) {
+        const at::Tensor host = tensor->detach();
+        const at::Tensor place = staging_[k].narrow(0, at, static_cast<int64_t>(host.nbytes()));
+        at += padded_bytes(host);
+        *tensor = place.view(host.scalar_type()).as_strided(host.sizes(), host.strides());
+        tensor->copy_(host, /*non_blocking=*/true);
+        staged.emplace_back(host, *tensor);
       }
     }
     const auto members = part.members;
     update(std::move(part), grad_scale);
-    auto host = on_host.begin();
+    auto one = staged.begin();
+    for (const auto& [host, device] : staged) at::Tensor(host).copy_(device, /*non_blocking=*/true);
     for (auto& [name, tensors] : states_)
-      for (const size_t i : members) {
-        host->copy_((*tensors)[i], /*non_blocking=*/true);
-        (*tensors)[i] = *host++;
-      }
+      for (const size_t i : members) (*tensors)[i] = (one++)->first;
   }
-  staged_ = StreamOrder::record({all.tensors.front().device()});
+  staged_ = StreamOrder::record({staging_.front().device()});
 }
 
 // The largest part of parameters that an update brings at a time.
@@ -174,19 +185,20 @@ void Optimizer::make_staging() {
   staging_.clear();
   int64_t all = 0, largest = 0;
   for (const ParamView& view : views_) {
-    if (!view.state_on_host) return;
+    if (!view.offloaded_from) return;
     if (!view.trained) continue;
     all += padded_bytes(view.tensor);
     largest = std::max(largest, padded_bytes(view.tensor));
   }
+  if (all == 0) return;
   const int64_t bytes = std::max(largest, std::min(all, kStagedBytes));
-  for (std::size_t s = 0; bytes > 0 && s < states_.size(); ++s)
-    staging_.push_back(at::empty({bytes}, views_.front().tensor.options().dtype(at::kByte)));
+  const std::size_t of_parameters = views_.front().tensor.is_cpu() ? 1 : 0;
+  while (staging_.size() < states_.size() + of_parameters)
+    staging_.push_back(at::empty({bytes}, Device{*views_.front().offloaded_from}.options(at::kByte)));
 }
 
-at::Tensor Optimizer::beside(const ParamView& view, const at::Tensor& state) const {
-  if (staging_.empty()) return state;
-  return at::empty_like(view.tensor.detach()).copy_(state, /*non_blocking=*/true);
+at::Tensor Optimizer::in_update(const ParamView& view, const at::Tensor& tensor) {
+  return view.offloaded_from ? tensor.to(*view.offloaded_from, /*non_blocking=*/true) : tensor;
 }
 
 void Optimizer::take_back() { count(-1); }
@@ -221,10 +233,10 @@ Optimizer::StateTensors& Optimizer::add_state(const std::string& name) {
   return *states_.back().second;
 }
 
-std::vector<at::Tensor> Optimizer::tensors() const {
+Elementwise Optimizer::make_elementwise(size_t lists) const {
   std::vector<at::Tensor> tensors;
   for (const ParamView& view : views_) tensors.push_back(view.tensor);
-  return tensors;
+  return {lists, tensors, views_.empty() ? std::nullopt : views_.front().offloaded_from};
 }
 
 void Optimizer::shrink(const std::vector<at::Tensor>& tensors, double factor, const at::Tensor& found_inf) {
@@ -249,7 +261,7 @@ int64_t Optimizer::steps() const {
 }
 
 std::vector<OptimizerState> Optimizer::state() const {
-  staged_.synchronize();
+  wait_for_host();
   std::vector<OptimizerState> all;
   for (size_t i = 0; i < views_.size(); ++i)
     if (views_[i].trained) all.push_back({&views_[i], "step", steps_.select(0, static_cast<int64_t>(i))});

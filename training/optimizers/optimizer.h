@@ -10,6 +10,7 @@
 
 #include "recipe/setting.h"
 #include "tensors/device.h"
+#include "tensors/elementwise.h"
 #include "tensors/exact_sum.h"
 #include "tensors/param_view.h"
 #include "training/optimizers/closure.h"
@@ -23,7 +24,7 @@ struct OptimizerState {
   at::Tensor tensor;                // shaped as the view; "step" is an int64 scalar
 };
 
-// Updates parameters with libtorch's fused kernels. State of views with `state_on_host` is brought to the
+// Updates parameters with libtorch's fused kernels. What views keep on the host is brought to the
 // device for each update, kStagedBytes of parameters at a time, and back, in the order of the device's work.
 // All memory is allocated in the constructor; an update allocates only scalars, because it cannot be undone.
 // Not thread-safe.
@@ -69,7 +70,9 @@ class Optimizer {
   // Number of updates of a view; without argument the maximum over all views.
   int64_t steps(size_t view) const { return steps_.const_data_ptr<int64_t>()[view]; }
   int64_t steps() const;
-  // Of the trained parameters. The host waits for state that is on its way to it.
+  // The host waits for what is on its way to it after an update.
+  void wait_for_host() const { staged_.synchronize(); }
+  // Of the trained parameters. Waits for the host.
   std::vector<OptimizerState> state() const;
 
   // Call after surgery has replaced the views. `kept`: for each view the index of the earlier view of the
@@ -100,15 +103,16 @@ class Optimizer {
 
   // Adds zeros like each trained view's tensor; the reference stays valid.
   StateTensors& add_state(const std::string& name);
-  // The state of a view where its parameter is.
-  at::Tensor beside(const ParamView& view, const at::Tensor& state) const;
+  // A view's parameter or state, where updates are computed.
+  static at::Tensor in_update(const ParamView& view, const at::Tensor& tensor);
   // steps() already counts the current update.
   virtual void update(Call call, const at::Tensor& grad_scale) = 0;
   // Called when the views were replaced, for subclasses with data per view.
   virtual void views_changed() {}
   const ParamView& view(size_t index) const { return views_[index]; }
   size_t view_count() const { return views_.size(); }
-  std::vector<at::Tensor> tensors() const;  // of all views
+  // For updates with so many lists.
+  Elementwise make_elementwise(size_t lists) const;
   double weight_decay_of(size_t view) const;
   // Multiplies tensors by a factor, or by 1 if `found_inf` is defined and not zero.
   static void shrink(const std::vector<at::Tensor>& tensors, double factor, const at::Tensor& found_inf);
@@ -122,6 +126,7 @@ class Optimizer {
   void count(int64_t updates);
   void update_staged(const Call& call, const at::Tensor& grad_scale);
   void make_staging();
+  std::vector<std::vector<at::Tensor*>> kept_on_host(Call& call);
   Call call_of(const Group& group) const;
   bool decays(const ParamView& view) const;
   void make_groups();
@@ -133,8 +138,9 @@ class Optimizer {
   std::vector<bool> decays_;  // by view
   std::vector<Group> groups_;
   std::vector<std::pair<std::string, std::unique_ptr<StateTensors>>> states_;
-  std::vector<at::Tensor> staging_;  // on the device, of each state: uint8; empty if no state is on the host
-  StreamOrder staged_;               // the last update's state is on the host
+  // On the device, of each state, last of parameters: uint8; empty if nothing is on the host.
+  std::vector<at::Tensor> staging_;
+  StreamOrder staged_;  // the last update's state is on the host
 };
 
 // Makes the optimizer of [optimizer]: sgd, adam, adamw, decoupled_sgdw, decoupled_adamw.

@@ -16,7 +16,7 @@ bool is_narrow(const at::Tensor& tensor) { return tensor.is_cpu() && tensor.elem
 Sgd::Sgd(const std::vector<ParamView>& views, Common common, const Options& options)
     : Optimizer(views, std::move(common)),
       options_(options),
-      elementwise_(options.momentum != 0.0 ? 3 : 2, tensors()) {
+      elementwise_(make_elementwise(options.momentum != 0.0 ? 3 : 2)) {
   if (options_.momentum != 0.0) momentum_buffers_ = &add_state("momentum_buffer");
   Sgd::views_changed();
 }
@@ -26,7 +26,7 @@ void Sgd::views_changed() {
   for (size_t i = 0; i < view_count(); ++i)
     if (is_narrow(view(i).tensor)) largest = std::max(largest, view(i).tensor.numel());
   for (at::Tensor& wide : wide_) wide = at::empty({largest}, at::kFloat);
-  elementwise_ = Elementwise(momentum_buffers_ ? 3 : 2, tensors());
+  elementwise_ = make_elementwise(momentum_buffers_ ? 3 : 2);
 }
 
 // Dampening does not apply to the first gradient of a parameter.
