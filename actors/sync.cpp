@@ -174,6 +174,7 @@ void Sync::begin(Context& context, Entry& entry) {
   entry.order.wait();
   WorkPtr work = work_of(entry);
   const Work& running = *work;
+  if (on_device(entry)) take_results(entry, running);  // before later work of the stream changes the sums
   entry.posted = true;
   ++running_;
   ++queues_[entry.queue].posted;
@@ -195,20 +196,23 @@ WorkPtr Sync::work_of(const Entry& entry) {
 
 void Sync::end(Context& context, Entry& entry, const Work& work) {
   const bool finite = work.finite();
-  entry.order = work.results();
+  if (!on_device(entry)) take_results(entry, work);
   --running_;
   --queues_[entry.queue].posted;
   finite_ = finite_ && finite;
-  const bool scatters = entry.plan.kind == CollectiveKind::kReduceScatter;
-  if (entry.digest) {
-    entry.order.wait();
-    entry.digest->record(step_, scatters ? entry.plan.part : entry.whole);
-    entry.order = StreamOrder::record(device_);  // Compute may write what the digest has read
-  }
   if (entry.plan.ends) recorder_.record({context.now(), *entry.plan.ends, step_, entry.plan.number});
   mark_done(context, entry, finite);
   post_ready(context);
   end_pass_if_done(context);
+}
+
+void Sync::take_results(Entry& entry, const Work& work) {
+  entry.order = work.results();
+  if (!entry.digest) return;
+  entry.order.wait();
+  const bool scatters = entry.plan.kind == CollectiveKind::kReduceScatter;
+  entry.digest->record(step_, scatters ? entry.plan.part : entry.whole);
+  entry.order = StreamOrder::record(device_);  // Compute may write what the digest has read
 }
 
 void Sync::mark_done(Context& context, Entry& entry, bool finite) {

@@ -78,6 +78,7 @@ class Sync final : public Actor {
   WorkPtr work_of(const Entry& entry);
   bool on_device(const Entry& entry) const { return entry.queue == kOnDevice; }
   void end(Context& context, Entry& entry, const Work& work);
+  void take_results(Entry& entry, const Work& work);
   void mark_done(Context& context, Entry& entry, bool finite);
   void end_pass_if_done(Context& context);
   void agree(Context& context, const Agree& mine);
