@@ -140,7 +140,7 @@ at::Tensor DeviceGroup::memory(const EqualParts& parts, const at::Tensor& like) 
 
 template <class Launch>
 WorkPtr DeviceGroup::post(CollectiveKind kind, CollectiveJob job, const std::string& label, Launch launch) {
-  TUTTI_ASSERT(connected_, "a collective of ranks that are not connected");
+  if (!connected_) throw CollectiveError(label + ": the ranks' devices are not connected, or not any more");
   job.header = log_.next(kind, job, label);
   launch(job);
   last_ = StreamOrder::record(device_);
