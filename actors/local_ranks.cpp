@@ -1,10 +1,12 @@
 #include "actors/local_ranks.h"
 
+#include <algorithm>
+#include <thread>
 #include <utility>
 
+#include "collectives/device/groups.h"
 #include "collectives/local/transport.h"
 #include "collectives/local/world.h"
-#include "collectives/staged/group.h"
 
 namespace tutti {
 namespace {
@@ -23,20 +25,25 @@ LocalRanks::LocalRanks(const Job& job, TokenScheduler::Options scheduling)
   const Mesh mesh = job.mesh();
   const auto world = LocalWorld::make(mesh.size());
   const LocalNetwork network(mesh.size());
+  const auto communicators = communicators_of(job.devices, job.settings.collectives.backend, mesh.size());
   for (int rank = 0; rank < mesh.size(); ++rank) {
     RankEnvironment& environment = environments_[static_cast<std::size_t>(rank)];
     const auto factory = world->factory(rank);
     const auto make = [&](const std::vector<int>& ranks) { return factory->make(ranks); };
     devices_.push_back(job.device(rank));
     states_.set_device(rank, devices_.back().where);
-    environment.groups =
-        stage_groups(make_groups(make(mesh.ranks()), mesh, rank, make), devices_.back(), make);
+    environment.groups = groups_on_device(make_groups(make(mesh.ranks()), mesh, rank, make), devices_.back(),
+                                          make, communicators);
     environment.transport = network.transport(rank);
     environment.memory_slot = rank;
   }
+  const auto count = std::ssize(environments_);
+  while (std::ranges::count_if(environments_, [](auto& one) { return ready(one.groups); }) < count)
+    std::this_thread::yield();
 }
 
 LocalRanks::~LocalRanks() {
+  for (const RankEnvironment& one : environments_) abandon(one.groups);
   for (const Device& device : devices_) device.settle();
 }
 

@@ -64,6 +64,8 @@ void Sync::handle(Context& context, Envelope& envelope) {
 }
 
 TimePoint Sync::poll(Context& context) {
+  for (const auto& one : groups_)
+    if (one) one->check();
   receive_control(context);
   send_heartbeat(context);
   const int64_t before = moves();
@@ -91,12 +93,14 @@ void Sync::set_plan(SetPlan& plan) {
   entries_.clear();
   queues_.fill({});
   for (PlanEntry& one : plan.entries) {
-    queues_[static_cast<std::size_t>(one.group)].entries.push_back(entries_.size());
-    Entry& entry = entries_.emplace_back(Entry{.plan = std::move(one)});
+    Group& summing = group(one.group);
+    const std::size_t queue = summing.runs_on_stream() ? kOnDevice : static_cast<std::size_t>(one.group);
+    queues_[queue].entries.push_back(entries_.size());
+    Entry& entry = entries_.emplace_back(Entry{.plan = std::move(one), .queue = queue});
     const PlanEntry& planned = entry.plan;
     entry.whole = planned.whole;
+    if (planned.cut) summing.reserve(*planned.cut, planned.part.element_size());
     if (planned.parts.empty() || !recorder_.digests()) continue;
-    const Group& summing = group(planned.group);
     const auto chunk = [&] {
       const auto bytes = static_cast<int64_t>(planned.whole.nbytes());
       return parts_of_chunk(planned.parts, bytes, summing.size(), summing.rank());
@@ -104,6 +108,8 @@ void Sync::set_plan(SetPlan& plan) {
     const bool scatters = planned.kind == CollectiveKind::kReduceScatter;
     entry.digest.emplace("sync/" + planned.label, scatters ? planned.parts : chunk(), recorder_);
   }
+  std::ranges::stable_sort(queues_[kOnDevice].entries, {},
+                           [this](std::size_t entry) { return entries_[entry].plan.place; });
 }
 
 void Sync::run_entry(Context& context, const RunEntry& run) {
@@ -150,9 +156,12 @@ void Sync::post_ready(Context& context) {
     }
 }
 
+// On a device later work of one stream begins after earlier work.
 bool Sync::may_begin(const Entry& entry) const {
-  const int after = entry.plan.after;
-  return entry.ready && (after < 0 || entries_[static_cast<std::size_t>(after)].done);
+  if (!entry.ready || entry.plan.after < 0) return entry.ready;
+  const Entry& before = entries_[static_cast<std::size_t>(entry.plan.after)];
+  const bool in_order = on_device(before) && on_device(entry) && !entry.plan.if_any;
+  return before.done || (in_order && before.posted);
 }
 
 bool Sync::is_left_out(const Entry& entry) const {
@@ -165,8 +174,10 @@ void Sync::begin(Context& context, Entry& entry) {
   entry.order.wait();
   WorkPtr work = work_of(entry);
   const Work& running = *work;
+  if (on_device(entry)) take_results(entry, running);  // before later work of the stream changes the sums
+  entry.posted = true;
   ++running_;
-  ++queue_of(entry).posted;
+  ++queues_[entry.queue].posted;
   post(context, entry.plan.group, std::move(work),
        [this, &entry, &running](Context& c) { end(c, entry, running); });
 }
@@ -188,20 +199,23 @@ WorkPtr Sync::work_of(const Entry& entry) {
 
 void Sync::end(Context& context, Entry& entry, const Work& work) {
   const bool finite = work.finite();
-  entry.order = work.results();
+  if (!on_device(entry)) take_results(entry, work);
   --running_;
-  --queue_of(entry).posted;
+  --queues_[entry.queue].posted;
   finite_ = finite_ && finite;
-  const bool scatters = entry.plan.kind == CollectiveKind::kReduceScatter;
-  if (entry.digest) {
-    entry.order.wait();
-    entry.digest->record(step_, scatters ? entry.plan.part : entry.whole);
-    entry.order = StreamOrder::record(device_);  // Compute may write what the digest has read
-  }
   if (entry.plan.ends) recorder_.record({context.now(), *entry.plan.ends, step_, entry.plan.number});
   mark_done(context, entry, finite);
   post_ready(context);
   end_pass_if_done(context);
+}
+
+void Sync::take_results(Entry& entry, const Work& work) {
+  entry.order = work.results();
+  if (!entry.digest) return;
+  entry.order.wait();
+  const bool scatters = entry.plan.kind == CollectiveKind::kReduceScatter;
+  entry.digest->record(step_, scatters ? entry.plan.part : entry.whole);
+  entry.order = StreamOrder::record(device_);  // Compute may write what the digest has read
 }
 
 void Sync::mark_done(Context& context, Entry& entry, bool finite) {
@@ -218,7 +232,7 @@ void Sync::end_pass_if_done(Context& context) {
   if (!finishing_ || running_ > 0) return;
   --awaited_;
   for (Entry& entry : entries_) {
-    entry.ready = entry.done = false;
+    entry.ready = entry.posted = entry.done = false;
     if (entry.digest) entry.digest->finish();
   }
   for (Queue& queue : queues_) queue.next = 0;

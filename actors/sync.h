@@ -18,6 +18,9 @@ namespace tutti {
 // Runs every collective of its rank, those of a pass by Compute's plan, and carries control packets between
 // Supervisors. The only actor that uses the groups and the transport, and so MPI.
 //
+// Entries of groups on a device (Group::runs_on_stream) are posted in one order, by PlanEntry::place; those
+// of other groups in an order of the group.
+//
 // Polls outstanding collectives: while Compute waits, with a yield between polls for the first kYieldFor;
 // else at an interval of a sixteenth of the time waited, from kShortestPoll to kLongestPoll, so that waiting
 // for a slow rank costs little.
@@ -47,15 +50,17 @@ class Sync final : public Actor {
   };
   struct Entry {
     PlanEntry plan;
+    std::size_t queue;
     std::optional<WindowedDigest> digest;
     bool ready = false;               // in this pass
+    bool posted = false;              // in this pass
     bool done = false;                // in this pass
     bool finite = true;               // its result in this pass
     at::Tensor whole;                 // of this pass
     StreamOrder order;                // `ready`, then `done`, of this pass
     std::optional<Envelope> awaited;  // AwaitEntry's envelope, until the entry is done
   };
-  // The entries of a group, in their order.
+  // The entries of a group, or of all groups on a device, in their order.
   struct Queue {
     std::vector<std::size_t> entries;
     std::size_t next = 0;  // of `entries`, in this pass
@@ -71,8 +76,9 @@ class Sync final : public Actor {
   bool is_left_out(const Entry& entry) const;
   void begin(Context& context, Entry& entry);
   WorkPtr work_of(const Entry& entry);
-  Queue& queue_of(const Entry& entry) { return queues_[static_cast<std::size_t>(entry.plan.group)]; }
+  bool on_device(const Entry& entry) const { return entry.queue == kOnDevice; }
   void end(Context& context, Entry& entry, const Work& work);
+  void take_results(Entry& entry, const Work& work);
   void mark_done(Context& context, Entry& entry, bool finite);
   void end_pass_if_done(Context& context);
   void agree(Context& context, const Agree& mine);
@@ -94,7 +100,8 @@ class Sync final : public Actor {
   Recorder& recorder_;
 
   std::vector<Entry> entries_;
-  std::array<Queue, kGroupRoles> queues_;
+  static constexpr std::size_t kOnDevice = kGroupRoles;  // the queue of all groups on a device
+  std::array<Queue, kGroupRoles + 1> queues_;
   std::size_t running_ = 0;            // entries that are posted and not done
   std::optional<Envelope> finishing_;  // FinishStep's envelope, until all entries are done
   bool finite_ = true;                 // the sums of this pass

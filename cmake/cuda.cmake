@@ -33,8 +33,8 @@ endfunction()
 
 function(tutti_cuda_library)
   add_library(tutti_cuda SHARED
+    ${CMAKE_SOURCE_DIR}/collectives/nccl/communicator.cpp
     ${CMAKE_SOURCE_DIR}/collectives/nccl/entry.cpp
-    ${CMAKE_SOURCE_DIR}/collectives/nccl/group.cpp
     ${CMAKE_SOURCE_DIR}/tensors/cuda/device.cu
     ${CMAKE_SOURCE_DIR}/tensors/cuda/norms.cu
     ${CMAKE_SOURCE_DIR}/tensors/cuda/operators.cpp)

@@ -2,10 +2,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace tutti {
-class Group;
-}
+class Communicator;
+struct CommunicatorId;
+}  // namespace tutti
 
 // The functions that a library for a kind of device exports: libtutti_cuda.so, and the tests' own device.
 extern "C" {
@@ -31,6 +33,11 @@ void tutti_device_limit_memory(int device, int64_t bytes);
 // c10::OutOfMemoryError in its place. Null: no more. False if the library cannot: then only the limit holds.
 bool tutti_device_watch_memory(void (*before)(int device, std::size_t bytes));
 
-// Makes a group of the ranks of `control` for tensors on the current device. The caller owns the group.
-tutti::Group* tutti_device_make_group(tutti::Group* control);
+// Writes the id of a new communicator. One rank calls this, and shares the id with the others.
+void tutti_device_make_id(tutti::CommunicatorId* id);
+
+// Begins to connect the ranks that have the id. `ranks`: of the communicator, by their numbers in the world;
+// `rank`: the index of the calling rank, which has `device`. The caller owns the communicator.
+tutti::Communicator* tutti_device_connect(const tutti::CommunicatorId* id, int device, int rank,
+                                          const std::vector<int>* ranks);
 }

@@ -14,6 +14,8 @@
 namespace tutti {
 namespace {
 
+constexpr const char* kForGpus = "libtutti_cuda.so";
+
 std::string path_beside_this_code(const std::string& name) {
   Dl_info info{};
   dladdr(reinterpret_cast<void*>(&path_beside_this_code), &info);
@@ -21,7 +23,7 @@ std::string path_beside_this_code(const std::string& name) {
 }
 
 std::string path_of(const std::string& kind) {
-  if (kind != "test") return path_beside_this_code("libtutti_cuda.so");
+  if (kind != "test") return path_beside_this_code(kForGpus);
   const std::string name = "libtutti_test_device.so", beside = path_beside_this_code(name);
   return std::filesystem::exists(beside) ? beside : name;
 }
@@ -72,6 +74,8 @@ int DeviceLibrary::device_count() const {
   return symbol<decltype(tutti_device_count)>("tutti_device_count")();
 }
 
+bool DeviceLibrary::is_gpu() const { return path_.ends_with(kForGpus); }
+
 Device DeviceLibrary::device(int rank, int memory_slot) const {
   const int count = device_count();
   if (count == 0) throw UserError("no GPU can be used: the driver shows none");
@@ -86,9 +90,16 @@ Device DeviceLibrary::device(int rank, int memory_slot) const {
   return {where, memory_slot, symbol<decltype(tutti_device_name)>("tutti_device_name")(where.index())};
 }
 
-std::unique_ptr<Group> DeviceLibrary::make_group(Group& control) const {
-  return std::unique_ptr<Group>(
-      symbol<decltype(tutti_device_make_group)>("tutti_device_make_group")(&control));
+CommunicatorId DeviceLibrary::make_id() const {
+  CommunicatorId id;
+  symbol<decltype(tutti_device_make_id)>("tutti_device_make_id")(&id);
+  return id;
+}
+
+std::unique_ptr<Communicator> DeviceLibrary::connect(const CommunicatorId& id, const Device& device, int rank,
+                                                     const std::vector<int>& ranks) const {
+  return std::unique_ptr<Communicator>(symbol<decltype(tutti_device_connect)>("tutti_device_connect")(
+      &id, device.where.index(), rank, &ranks));
 }
 
 template <class Function>

@@ -2,8 +2,9 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
-#include "collectives/group.h"
+#include "collectives/communicator.h"
 #include "recipe/setting.h"
 #include "tensors/device.h"
 
@@ -30,14 +31,16 @@ class DeviceLibrary {
   explicit DeviceLibrary(const std::string& path);
 
   int device_count() const;
+  bool is_gpu() const;  // or the tests' own device
 
   // Rank `rank` of this process or machine, counted from 0: ranks share devices if there are more of them.
   // `memory_slot`: of the meter (Device). Throws UserError without devices.
   Device device(int rank, int memory_slot) const;
 
-  // Makes a group on the current device. `control` is a CPU group of the same ranks and must outlive the new
-  // group. Collective.
-  std::unique_ptr<Group> make_group(Group& control) const;
+  // See collectives/device_entry.h.
+  CommunicatorId make_id() const;
+  std::unique_ptr<Communicator> connect(const CommunicatorId& id, const Device& device, int rank,
+                                        const std::vector<int>& ranks) const;
 
  private:
   template <class Function>

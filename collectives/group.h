@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -56,7 +57,7 @@ class Work {
   virtual StreamOrder results() const { return {}; }
   virtual const CollectiveHeader& header() const = 0;
   // Valid once done. False if the sum of an all_reduce (the same on all ranks), or this rank's part of a
-  // reduce_scatter, has an infinity or NaN. True for other collectives, and without a part.
+  // reduce_scatter, has an infinity or NaN. True for other collectives, without a part, and if a device sums.
   virtual bool finite() const = 0;
 };
 using WorkPtr = std::unique_ptr<Work>;
@@ -107,6 +108,23 @@ class Group {
 
   // The last posted collectives, newest last, for error reports.
   virtual std::vector<CollectiveHeader> posted(int count) const = 0;
+
+  // A rank of the world on this host whose process has ended, if any is known.
+  virtual std::optional<int> lost_rank() const { return std::nullopt; }
+
+  // -- Groups whose collectives a device runs (collectives/device/group.h).
+
+  // False while ranks still connect; nothing may be posted then. Makes progress; never blocks.
+  virtual bool ready() { return true; }
+  // True if collectives run on the caller's current stream, in the order of posting. Over all such groups of
+  // a rank there must be one order of posting, the same on all ranks.
+  virtual bool runs_on_stream() const { return false; }
+  // Takes the memory that the group itself needs for collectives with this cut and elements of `item` bytes.
+  virtual void reserve(const Cut& /*cut*/, std::size_t /*item*/) {}
+  // Throws CollectiveError if the device's work of a collective that is done cannot end. Never blocks.
+  virtual void check() {}
+  // After an error: ends collectives that not all ranks have posted. The group cannot be used afterwards.
+  virtual void abandon() {}
 };
 
 // The arguments of a collective. `whole` is the tensor with all data (the input of reduce_scatter, the output

@@ -1,18 +1,22 @@
 #include "commands/train.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <memory>
 #include <optional>
+#include <ranges>
 #include <set>
+#include <thread>
 
 #include "collectives/agreement.h"
+#include "collectives/device/groups.h"
 #include "collectives/local/group.h"
 #include "collectives/local/transport.h"
 #include "collectives/mpi/group.h"
 #include "collectives/mpi/transport.h"
 #include "collectives/mpi/world.h"
-#include "collectives/staged/group.h"
 #include "commands/live_environment.h"
 #include "commands/start_agreement.h"
 #include "io/checkpoint/checkpoint.h"
@@ -169,6 +173,19 @@ int hosts_of(const MpiWorld& world) {
   return static_cast<int>(hosts.size());
 }
 
+int most_neighbours(const MpiWorld& world) {
+  std::map<int, int> ranks_of;
+  for (const int host : world.host_of()) ++ranks_of[host];
+  return std::ranges::max(std::views::values(ranks_of));
+}
+
+// None, unless all ranks have chosen them: hosts may have different numbers of devices.
+std::shared_ptr<const DeviceLibrary> agreed_communicators(const Job& job, int neighbours, Group& group) {
+  auto mine = communicators_of(job.devices, job.settings.collectives.backend, neighbours);
+  const auto all = agreed_texts(agree(group, {.text = mine ? "communicators" : ""}));
+  return std::ranges::all_of(all, [](const std::string& one) { return !one.empty(); }) ? mine : nullptr;
+}
+
 using RunJob = std::function<Exit(const Job&, RankEnvironment)>;
 
 Exit train_under_mpi(MpiWorld& world, const Clock& clock, StartRequest request, const RunJob& run) {
@@ -182,9 +199,11 @@ Exit train_under_mpi(MpiWorld& world, const Clock& clock, StartRequest request, 
     };
     const bool ordered = job.settings.collectives.reduction == Reduction::kOrdered;
     RankEnvironment connected{.transport = transport, .host = request.host, .hosts = hosts_of(world)};
-    connected.groups =
-        stage_groups(make_groups(ordered ? group : make(world.all_ranks()), job.mesh(), world.rank(), make),
-                     job.device(0), make);
+    connected.groups = groups_on_device(
+        make_groups(ordered ? group : make(world.all_ranks()), job.mesh(), world.rank(), make), job.device(0),
+        make, agreed_communicators(job, most_neighbours(world), *group));
+    const StartWatchdog connecting(world.rank(), "connecting the devices of all ranks", request.timeout());
+    while (!ready(connected.groups)) std::this_thread::yield();
     return run(job, std::move(connected));
   });
 }

@@ -124,8 +124,9 @@ void require_folder(const Setting& recipe, const JobOptions& options) {
 void open_devices(Job& job) {
   job.devices = DeviceLibrary::of(job.recipe.at("device"));
   const Setting& backend = job.recipe.at("collectives").at("backend");
-  if (backend.text() == "nccl")
-    backend.fail("training does not use NCCL yet; mpi and local sum in the memory of the host, on GPUs too");
+  if (backend.text() == "nccl" && !job.devices)
+    backend.fail(
+        "NCCL joins GPUs, and this run computes on the CPU; expected auto, or [device] kind = \"gpu\"");
 }
 
 void require_deterministic_reduction(const Job& job) {

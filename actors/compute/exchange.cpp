@@ -83,10 +83,14 @@ void Exchange::set_training_plan() {
 // Replicas of a share have other gradients than the ranks that share.
 void Exchange::plan_check(std::vector<PlanEntry>& entries) {
   flag_at_ = static_cast<int>(entries.size());
-  entries.push_back({.group = GroupRole::kReductions, .whole = flag_, .label = "check"});
+  entries.push_back(
+      {.group = GroupRole::kReductions, .whole = flag_, .place = PassPlace::last(), .label = "check"});
   if (replicas_)
-    entries.push_back(
-        {.group = GroupRole::kReplicas, .whole = flag_, .after = flag_at_, .label = "check of all replicas"});
+    entries.push_back({.group = GroupRole::kReplicas,
+                       .whole = flag_,
+                       .place = PassPlace::last(),
+                       .after = flag_at_,
+                       .label = "check of all replicas"});
   facts_at_ = static_cast<int>(entries.size());
   entries.push_back({.whole = facts_, .label = "facts"});
 }

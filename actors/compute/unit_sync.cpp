@@ -69,6 +69,7 @@ class UnitSync final : public GradientSync, private UnitGradients::Owner {
         if (!replicas_) continue;
         entries.push_back({.group = GroupRole::kReplicas,
                            .whole = entries.back().part,
+                           .place = entries.back().place,
                            .after = last,
                            .label = entries.back().label + " of all replicas"});
         ++last;
@@ -206,6 +207,7 @@ class UnitSync final : public GradientSync, private UnitGradients::Owner {
             .whole = memory_[buckets_[b].turn].narrow(0, 0, bucket.bytes).view(bucket.dtype),
             .part = part_of(microbatch, b),
             .cut = buckets_[b].cut,
+            .place = PassPlace::sum(microbatch, gradients_.unit_of(b), unit_names_.size()),
             .label = label_of(microbatch, b),
             .begins = TraceKind::kReduceBucket,
             .number = static_cast<int64_t>(b),

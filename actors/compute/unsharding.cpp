@@ -290,7 +290,11 @@ class UnshardByUnit final : public Unsharding {
 
   void add(std::size_t unit, Phase phase, int64_t microbatch, std::vector<PlanEntry>& entries) {
     const auto first = static_cast<int>(entries.size());
-    for (const auto& block : blocks_of(unit)) entries.push_back(entry_of(block, block.cut));
+    for (const auto& block : blocks_of(unit)) {
+      entries.push_back(entry_of(block, block.cut));
+      entries.back().place = phase == Phase::kBackward ? PassPlace::gather(microbatch, unit, units_.size())
+                                                       : PassPlace{microbatch};
+    }
     add_use(unit, phase, microbatch, first, entries);
   }
 

@@ -2,7 +2,9 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <compare>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,6 +15,24 @@
 
 namespace tutti {
 
+// The place of a collective in the one order of a rank's collectives on a device (Group::runs_on_stream),
+// the same on all ranks: whoever waits for one has asked for all that come earlier, or serves them. Gathers
+// for the forward of a microbatch come before the order of its backward.
+struct PassPlace {
+  int64_t microbatch = -1;  // -1: before all
+  int64_t in_backward = 0;  // 0: not in backward
+
+  static PassPlace gather(int64_t microbatch, std::size_t unit, std::size_t units) {
+    return {microbatch, 2 * static_cast<int64_t>(units - unit)};
+  }
+  // The sums of a unit's gradients come after the gather of the unit before, if there is one.
+  static PassPlace sum(int64_t microbatch, std::size_t unit, std::size_t units) {
+    return {microbatch, 2 * static_cast<int64_t>(units - unit) + 3};
+  }
+  static PassPlace last() { return {std::numeric_limits<int64_t>::max()}; }
+  friend auto operator<=>(const PassPlace&, const PassPlace&) = default;
+};
+
 // A collective of every pass. Compute and Sync share its tensors: Compute does not use them from RunEntry
 // until the entry is done.
 struct PlanEntry {
@@ -21,9 +41,10 @@ struct PlanEntry {
   at::Tensor whole;  // whole, part and cut as in CollectiveJob; no cut: equal parts. See RunEntry::whole
   at::Tensor part;
   CutPtr cut;
-  int after = -1;       // index of an earlier entry: this one begins when that is done, as they share memory
-  bool if_any = false;  // skipped if the result of `after`, known to all ranks of the group, is zero
-  std::string label;    // in errors and digests: "bucket 3"
+  PassPlace place = {};  // entries of one place keep the order of the plan
+  int after = -1;        // index of an earlier entry: this one begins when that is done, as they share memory
+  bool if_any = false;   // skipped if the result of `after`, known to all ranks of the group, is zero
+  std::string label;     // in errors and digests: "bucket 3"
 
   // Trace events, with `number`, that Sync records when the entry begins and when it is done.
   std::optional<TraceKind> begins, ends;

@@ -88,6 +88,7 @@ class MpiGroup final : public Group {
   int64_t moves() const override { return moves_; }
   std::vector<int> late() const override;
   std::vector<CollectiveHeader> posted(int count) const override { return log_.last(count); }
+  std::optional<int> lost_rank() const override { return world_.lost_peer(); }
 
   // Advances all collectives; never blocks. Throws CollectiveError.
   void progress();

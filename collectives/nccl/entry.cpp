@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "collectives/device_entry.h"
-#include "collectives/nccl/group.h"
+#include "collectives/nccl/communicator.h"
 #include "tensors/cuda/device.h"
 
 extern "C" int tutti_device_type() { return static_cast<int>(c10::DeviceType::CUDA); }
@@ -30,6 +30,10 @@ extern "C" void tutti_device_limit_memory(int device, int64_t bytes) {
 // libtorch's allocator reports allocations only when they are made.
 extern "C" bool tutti_device_watch_memory(void (*)(int, std::size_t)) { return false; }
 
-extern "C" tutti::Group* tutti_device_make_group(tutti::Group* control) {
-  return new tutti::NcclGroup(*control);
+extern "C" void tutti_device_make_id(tutti::CommunicatorId* id) { *id = tutti::NcclCommunicator::make_id(); }
+
+extern "C" tutti::Communicator* tutti_device_connect(const tutti::CommunicatorId* id, int device, int rank,
+                                                     const std::vector<int>* ranks) {
+  return new tutti::NcclCommunicator(*id, static_cast<c10::DeviceIndex>(device), rank,
+                                     static_cast<int>(ranks->size()));
 }

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -166,22 +165,6 @@ WorkPtr StagedGroup::barrier(const std::string& label) {
   return stage(std::make_shared<Staged>(
       device_, at::Tensor(), at::Tensor(), std::vector<ElementRange>(),
       [host = host_, label](const at::Tensor&, const at::Tensor&) { return host->barrier(label); }));
-}
-
-Groups stage_groups(Groups groups, const Device& device, const MakeGroup& make) {
-  if (!device.runs_ahead()) return groups;
-  auto& reductions = groups[static_cast<std::size_t>(GroupRole::kReductions)];
-  const int world = groups.front()->size();
-  if (!reductions && world > 1) {
-    std::vector<int> all(static_cast<std::size_t>(world));
-    std::iota(all.begin(), all.end(), 0);
-    reductions = make(all);
-  }
-  for (const GroupRole role : {GroupRole::kGathers, GroupRole::kReductions, GroupRole::kReplicas}) {
-    auto& group = groups[static_cast<std::size_t>(role)];
-    if (group) group = std::make_shared<StagedGroup>(group, device);
-  }
-  return groups;
 }
 
 }  // namespace tutti

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "collectives/group.h"
-#include "collectives/mesh.h"
 #include "tensors/device.h"
 
 namespace tutti {
@@ -48,10 +47,5 @@ class StagedGroup final : public Group {
   std::deque<std::shared_ptr<Staged>> waiting_;  // not yet posted
   int64_t moves_ = 0;
 };
-
-// The groups of a rank on a device: what is summed and gathered there goes through staged groups; kWorld
-// stays the host's, for what ranks report to each other. `make`: see make_groups. Groups of the CPU are
-// returned as they are, unless the CPU stands in for a device: then there are the same groups.
-Groups stage_groups(Groups groups, const Device& device, const MakeGroup& make);
 
 }  // namespace tutti

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "collectives/staged/group.h"
+#include "collectives/device/groups.h"
 #include "io/checkpoint/tensor_source.h"
 #include "job/run_journal.h"
 #include "runtime/actor/stop_token.h"
@@ -177,6 +177,7 @@ SimWorld::SimWorld(const Job& job, SimDisk& disk, const FaultPlan* faults, const
 }
 
 SimWorld::~SimWorld() {
+  for (const auto& rank : ranks_) abandon(rank->environment.groups);
   for (const Device& device : devices_) device.settle();
 }
 
@@ -213,7 +214,9 @@ RankEnvironment SimWorld::environment_of(int rank) {
   const Mesh mesh = job_.mesh();
   devices_.push_back(job_.device(rank));
   states_.set_device(rank, devices_.back().where);
-  environment.groups = stage_groups(make_groups(make(mesh.ranks()), mesh, rank, make), devices_.back(), make);
+  environment.groups =
+      groups_on_device(make_groups(make(mesh.ranks()), mesh, rank, make), devices_.back(), make,
+                       communicators_of(job_.devices, job_.settings.collectives.backend, mesh.size()));
   environment.transport = wrapped(seams_.transport, network_.transport(rank));
   environment.clock = std::make_shared<SimClock>(scheduler_);
   environment.recorder = std::make_shared<SimRecorder>(

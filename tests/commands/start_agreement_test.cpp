@@ -58,11 +58,13 @@ TEST(StartAgreementTest, TheKeyInWhichLongRecipesDifferIsNamed) {
               Each(Eq("rank 1 was given another recipe than rank 0: optimizer.lr (0.2 against 0.1)")));
 }
 
+constexpr const char* kNcclOnTheCpu = "[device]\nkind = 'cpu'\n[collectives]\nbackend = 'nccl'\n";
+
 TEST(StartAgreementTest, TheTroubleOfOneRankIsThatOfAllAndNamesTheRank) {
   const Scratch folder;
-  const std::string before_own_data = recipe_of_rate("0.1", "[collectives]\nbackend = 'nccl'\n");
+  const std::string before_own_data = recipe_of_rate("0.1", kNcclOnTheCpu);
   EXPECT_THAT(errors_of({recipe_of_rate("0.1"), before_own_data}, folder.path("run")),
-              Each(AllOf(HasSubstr("rank 1: test.toml"), HasSubstr("does not use NCCL yet"))));
+              Each(AllOf(HasSubstr("rank 1: test.toml"), HasSubstr("NCCL joins GPUs"))));
   const std::string no_recipe = recipe_of_rate("'fast'");
   EXPECT_THAT(errors_of({recipe_of_rate("0.1"), no_recipe}, folder.path("run")),
               Each(AllOf(HasSubstr("rank 1: test.toml"), HasSubstr("optimizer.lr"))));
@@ -70,7 +72,7 @@ TEST(StartAgreementTest, TheTroubleOfOneRankIsThatOfAllAndNamesTheRank) {
 
 TEST(StartAgreementTest, TheTroubleOfAllRanksNamesNone) {
   const Scratch folder;
-  const std::string wrong = recipe_of_rate("0.1", "[collectives]\nbackend = 'nccl'\n");
+  const std::string wrong = recipe_of_rate("0.1", kNcclOnTheCpu);
   EXPECT_THAT(errors_of({wrong, wrong}, folder.path("run")), Each(testing::StartsWith("test.toml")));
 }
 

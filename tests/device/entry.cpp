@@ -6,6 +6,8 @@
 #include <string_view>
 
 #include "collectives/device_entry.h"
+#include "tests/device/communicator.h"
+#include "tests/device/rendezvous.h"
 #include "tests/device/state.h"
 #include "tests/device/streams.h"
 #include "tests/device/wait_places.h"
@@ -94,4 +96,9 @@ bool tutti_device_watch_memory(void (*before)(int, std::size_t)) {
   return true;
 }
 void tutti_device_start(const char* options) { start(options); }
+void tutti_device_make_id(tutti::CommunicatorId* id) { *id = Rendezvous::make(); }
+tutti::Communicator* tutti_device_connect(const tutti::CommunicatorId* id, int, int rank,
+                                          const std::vector<int>* ranks) {
+  return connect(*id, rank, *ranks).release();
+}
 }

@@ -1,5 +1,6 @@
 #include "tests/device/order.h"
 
+#include <chrono>
 #include <utility>
 
 namespace tutti::test_device {
@@ -57,13 +58,25 @@ void Order::run_now(Lock& lock, const Kernel& kernel, const std::function<void()
   work();
 }
 
-void Order::submit(Lock& lock, const Kernel& kernel, std::function<void()> work) {
-  if (mode == Mode::kEager) return run_now(lock, kernel, work);
-  ++counters.late_kernels;
-  streams_[static_cast<std::size_t>(kernel.stream)].queue.push_back({kernel, std::move(work)});
+void Order::submit(Lock& lock, const Kernel& kernel, std::function<void()> work, Gate gate) {
+  const bool eager = mode == Mode::kEager;
+  if (eager && !gate && (gated_ == 0 || try_complete(lock, kernel.after, /*wanted=*/false)))
+    return run_now(lock, kernel, work);
+  if (!eager) ++counters.late_kernels;
+  if (gate) ++gated_;
+  streams_[static_cast<std::size_t>(kernel.stream)].queue.push_back(
+      {kernel, std::move(work), std::move(gate)});
+  if (eager) try_complete(lock, kernel.stream, kernel.number, /*wanted=*/false);
 }
 
-void Order::run_late(Lock& lock, Late late) {
+bool Order::is_next(const Stream& stream) const {
+  return !stream.queue.empty() && stream.queue.front().kernel.number == stream.done + 1;
+}
+
+void Order::run_next(Lock& lock, Stream& stream) {
+  Late late = std::move(stream.queue.front());
+  stream.queue.pop_front();
+  if (late.gate) --gated_;
   const Place place(*this, lock, late.kernel);
   complete(lock, late.kernel.after);
   lock.unlock();
@@ -75,6 +88,7 @@ void Order::run_late(Lock& lock, Late late) {
     failure = std::current_exception();
   }
   late.work = {};
+  late.gate = {};
   running = outer;
   lock.lock();
   if (failure && !failure_) failure_ = failure;
@@ -82,16 +96,42 @@ void Order::run_late(Lock& lock, Late late) {
 
 // A kernel that is neither done nor the next of the queue is run by another thread now.
 void Order::complete(Lock& lock, int stream, uint64_t kernel) {
+  constexpr std::chrono::microseconds kAskGatesEvery{100};
   Stream& s = streams_[static_cast<std::size_t>(stream)];
   while (s.done < kernel) {
-    if (s.queue.empty() || s.queue.front().kernel.number != s.done + 1) {
+    if (!is_next(s))
       changed_.wait(lock);
-      continue;
-    }
-    Late late = std::move(s.queue.front());
-    s.queue.pop_front();
-    run_late(lock, std::move(late));
+    else if (const Gate& gate = s.queue.front().gate; gate && !gate(/*wanted=*/true))
+      changed_.wait_for(lock, kAskGatesEvery);
+    else
+      run_next(lock, s);
   }
+}
+
+bool Order::try_complete(Lock& lock, int stream, uint64_t kernel, bool wanted) {
+  Stream& s = streams_[static_cast<std::size_t>(stream)];
+  while (s.done < kernel) {
+    if (!is_next(s)) return false;
+    const Kernel next = s.queue.front().kernel;
+    if (!try_complete(lock, next.after, wanted)) return false;
+    if (!is_next(s) || s.done >= next.number) continue;  // the lock was open
+    if (const Gate& gate = s.queue.front().gate; gate && !gate(wanted)) return false;
+    run_next(lock, s);
+  }
+  return true;
+}
+
+bool Order::try_complete(Lock& lock, const Clock& clock, bool wanted) {
+  bool all = true;
+  for (int stream = 0; stream < clock.streams(); ++stream)
+    all = try_complete(lock, stream, clock.at(stream), wanted) && all;
+  return all;
+}
+
+bool Order::query(Lock& lock, const Clock& clock) {
+  if (gated_ > 0 && !try_complete(lock, clock, /*wanted=*/true)) return false;
+  learn(lock, clock);
+  return true;
 }
 
 void Order::complete(Lock& lock, const Clock& clock) {

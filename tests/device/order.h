@@ -31,6 +31,10 @@ struct Kernel {
   Clock after;          // kernels that are over before this one begins
 };
 
+// Says whether a kernel may run, if not only kernels decide it: a collective needs other ranks. `wanted`:
+// somebody waits for the kernel. Called under the lock.
+using Gate = std::function<bool(bool wanted)>;
+
 // The knowledge of the calling thread: kernels that are over.
 Clock& host_clock();
 
@@ -51,8 +55,17 @@ class Order {
   // Runs a kernel once those before it are over. The lock is open while `work` runs.
   void run_now(Lock& lock, const Kernel& kernel, const std::function<void()>& work);
 
-  // Runs a kernel: now in eager mode, when somebody waits for it in late mode.
-  void submit(Lock& lock, const Kernel& kernel, std::function<void()> work);
+  // Runs a kernel: now in eager mode, when somebody waits for it in late mode. A kernel with a gate that is
+  // closed, and what is after it, runs later in both; the caller does not wait.
+  void submit(Lock& lock, const Kernel& kernel, std::function<void()> work, Gate gate = {});
+
+  // Blocks until a kernel is over. The calling thread does not learn of it.
+  void complete(Lock& lock, int stream, uint64_t kernel);
+  // Runs what needs to wait neither for gates nor for other threads. True if the kernel is over.
+  bool try_complete(Lock& lock, int stream, uint64_t kernel, bool wanted);
+
+  // As learn(), but false if a closed gate is in the way.
+  bool query(Lock& lock, const Clock& clock);
 
   // Everything launched on a stream so far, and all that comes before.
   Clock mark(int stream);
@@ -74,6 +87,9 @@ class Order {
   // Runs all kernels that are launched. No thread learns of this.
   void run_all(Lock& lock);
 
+  bool is_over(const Kernel& kernel) const {
+    return streams_[static_cast<std::size_t>(kernel.stream)].done >= kernel.number;
+  }
   uint64_t launched(int stream) const { return streams_[static_cast<std::size_t>(stream)].launched; }
 
   // What at least one thread knows to be over.
@@ -87,6 +103,7 @@ class Order {
   struct Late {
     Kernel kernel;
     std::function<void()> work;
+    Gate gate;
   };
   struct Stream {
     uint64_t launched = 0;
@@ -97,12 +114,14 @@ class Order {
   class Place;
 
   void complete(Lock& lock, const Clock& clock);
-  void complete(Lock& lock, int stream, uint64_t kernel);
-  void run_late(Lock& lock, Late late);
+  bool try_complete(Lock& lock, const Clock& clock, bool wanted);
+  bool is_next(const Stream& stream) const;
+  void run_next(Lock& lock, Stream& stream);
 
   std::vector<Stream> streams_;
   std::set<std::string> names_;
   Clock known_;
+  int gated_ = 0;  // kernels with a gate that have not begun
   std::condition_variable changed_;
   std::exception_ptr failure_;  // of a late kernel, until a wait throws it
 };

@@ -76,11 +76,6 @@ void host_wait(Lock& lock, const Clock& clock, const std::string& cause) {
   state().memory.open_pinned(host_clock());
 }
 
-void learn(Lock& lock, const Clock& clock) {
-  state().order.learn(lock, clock);
-  state().memory.open_pinned(host_clock());
-}
-
 void install() {
   static const bool once = [] {
     state().memory.map();

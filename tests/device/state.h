@@ -26,9 +26,8 @@ void install();
 // Of draws on the device that name no generator.
 const at::Generator& default_generator(int device);
 
-// The calling thread knows more: pinned memory opens.
+// The calling thread knows more then: pinned memory opens.
 void host_wait(Lock& lock, const Clock& clock, const std::string& cause);
-void learn(Lock& lock, const Clock& clock);
 
 // The allocator of device memory, and libtorch's CPU allocator as kernels see it.
 c10::DeviceAllocator& device_allocator();

@@ -36,7 +36,8 @@ bool query(const Clock& clock, int& queries) {
   State& s = state();
   Lock lock(s.mutex);
   if (!host_clock().covers(clock) && queries++ < s.event_latency) return false;
-  learn(lock, clock);
+  if (!s.order.query(lock, clock)) return false;
+  s.memory.open_pinned(host_clock());
   return true;
 }
 

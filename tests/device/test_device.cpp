@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "tests/device/launch_order.h"
 #include "tests/device/state.h"
 #include "tests/device/streams.h"
 
@@ -96,6 +97,8 @@ int64_t offset_in_memory_file(const void* address) {
   TORCH_CHECK(state().memory.device_arena.in_front(address), "no address of a test device's memory");
   return state().memory.device_arena.offset_of(address);
 }
+
+std::map<int, std::vector<std::string>> take_communicator_calls() { return launch_order().take_calls(); }
 
 HostClock clock_of_this_thread() { return host_clock(); }
 

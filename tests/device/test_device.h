@@ -118,6 +118,12 @@ struct Range {
 void launch(const char* name, const std::vector<Range>& ranges, std::function<void()> work);
 void* shadow(const void* address);
 
+// -- Communicators (communicator.h).
+
+// The calls of ranks of this process since the last call of this, by rank, in their order over all
+// communicators: "communicator 1: all_gather of 128 Float".
+std::map<int, std::vector<std::string>> take_communicator_calls();
+
 // -- Autocast: which operators run in 16 bits. The CPU's lists give the CPU's bits; CUDA's differ from those.
 enum class AutocastPolicy { kCpu, kCuda };
 void set_autocast(AutocastPolicy policy);
