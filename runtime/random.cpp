@@ -7,17 +7,7 @@
 namespace tutti {
 namespace {
 
-constexpr uint64_t kGolden = 0x9e3779b97f4a7c15;
-constexpr uint64_t kOutput = 0x2545f4914f6cdd1d;  // separates a key's draws from longer keys
-constexpr int kSmallestHalf = 4;                  // bits; a round function needs more values than fewer give
-
-uint64_t mix(uint64_t z) {
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-  return z ^ (z >> 31);
-}
-
-uint64_t absorb(uint64_t state, uint64_t word) { return mix((state ^ word) + kGolden); }
+constexpr int kSmallestHalf = 4;  // bits; a round function needs more values than fewer give
 
 // Eight bytes as a little-endian word.
 uint64_t load_word(std::string_view bytes) {
@@ -31,12 +21,6 @@ uint64_t load_word(std::string_view bytes) {
 RandomKey::RandomKey(uint64_t seed, std::string_view purpose)
     : state_(absorb(absorb(0, seed), purpose.size())) {
   for (size_t i = 0; i < purpose.size(); i += 8) state_ = absorb(state_, load_word(purpose.substr(i, 8)));
-}
-
-RandomKey RandomKey::fold_in(uint64_t word) const { return RandomKey(absorb(state_, word)); }
-
-uint64_t RandomKey::bits(uint64_t counter) const {
-  return mix(mix(state_ ^ kOutput) + kGolden * (counter + 1));
 }
 
 double RandomKey::uniform(uint64_t counter) const {
@@ -61,7 +45,7 @@ uint64_t Permutation::operator()(uint64_t position) const {
     uint64_t left = position >> half_bits_;
     uint64_t right = position & mask;
     for (const uint64_t key : keys_) {
-      const uint64_t next = left ^ (mix(right + key) & mask);
+      const uint64_t next = left ^ (mix_bits(right + key) & mask);
       left = right;
       right = next;
     }

@@ -70,12 +70,16 @@ at::Tensor staging_memory(at::IntArrayRef sizes, at::ScalarType dtype, const Dev
   return at::empty(sizes, at::TensorOptions(dtype).pinned_memory(!device.is_cpu()));
 }
 
+at::Tensor copy_to_device(const at::Tensor& tensor, c10::Device where) {
+  if (!tensor.is_cpu() || where.is_cpu()) return tensor.to(where);
+  const at::Tensor staged = staging_memory(tensor.sizes(), tensor.scalar_type(), {where}).copy_(tensor);
+  return staged.to(where, /*non_blocking=*/true);
+}
+
 BatchCopy copy_to_device(const Batch& batch, const Device& device) {
   if (device.is_cpu()) return {batch, {}};
-  const Batch on_device = batch.map([&device](const at::Tensor& leaf) {
-    const at::Tensor staged = staging_memory(leaf.sizes(), leaf.scalar_type(), device).copy_(leaf);
-    return staged.to(device.where, /*non_blocking=*/true);
-  });
+  const Batch on_device =
+      batch.map([&device](const at::Tensor& leaf) { return copy_to_device(leaf, device.where); });
   return {on_device, StreamOrder::record(device)};
 }
 

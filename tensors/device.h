@@ -75,6 +75,10 @@ class StreamOrder {
   std::shared_ptr<const c10::Event> event_;
 };
 
+// The same numbers on a device, whose current stream copies them from pinned memory while the host continues;
+// the tensor itself if it is there, or on the CPU.
+at::Tensor copy_to_device(const at::Tensor& tensor, c10::Device where);
+
 // A batch on its way to a device.
 struct BatchCopy {
   Batch batch;  // on the device

@@ -1,25 +1,32 @@
 #include "tensors/draws.h"
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Parallel.h>
 #include <ATen/ops/_sample_dirichlet.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/multinomial.h>
 #include <ATen/ops/rand.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randperm.h>
 #include <ATen/ops/tensor.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "runtime/error.h"
-#include "runtime/random.h"
+#include "tensors/kernels/bernoulli_pair.h"
+#include "tensors/kernels/operator.h"
 
 namespace tutti {
 namespace {
 
+constexpr int64_t kNumbersAThread = 16384;  // fewer are quicker drawn than shared out
+
 class KeyedDraws final : public Draws {
  public:
-  explicit KeyedDraws(const RandomKey& key) : key_(key) {}
+  KeyedDraws(const RandomKey& of_batch, int64_t place)
+      : of_batch_(of_batch), key_(of_batch.fold_in(static_cast<uint64_t>(place))) {}
 
   double uniform(double low, double high) override { return low + (high - low) * key_.uniform(counter_++); }
 
@@ -29,16 +36,6 @@ class KeyedDraws final : public Draws {
   }
 
   bool bernoulli(double probability) override { return key_.uniform(counter_++) < probability; }
-
-  // 32 bits decide on each.
-  void bernoullis(double probability, std::span<bool> drawn) override {
-    const auto below = static_cast<uint64_t>(std::llround(probability * 0x1p32));
-    for (std::size_t i = 0; i < drawn.size(); i += 2) {
-      const uint64_t bits = key_.bits(counter_++);
-      drawn[i] = (bits >> 32) < below;
-      if (i + 1 < drawn.size()) drawn[i + 1] = (bits & 0xffffffff) < below;
-    }
-  }
 
   double beta(double a, double b) override { return dirichlet(std::vector<double>{a, b})[0]; }
 
@@ -55,6 +52,8 @@ class KeyedDraws final : public Draws {
     return {chosen.data_ptr<int64_t>(), chosen.data_ptr<int64_t>() + count};
   }
 
+  RandomKey key_of_batch() const override { return of_batch_; }
+
  private:
   static at::Tensor doubles(std::span<const double> numbers) {
     return at::tensor(at::ArrayRef<double>(numbers.data(), numbers.size()), at::kDouble);
@@ -66,14 +65,44 @@ class KeyedDraws final : public Draws {
   // A new one for each call: its setup costs microseconds, which most callers do not need.
   at::Generator generator() { return at::detail::createCPUGenerator(key_.bits(counter_++)); }
 
-  RandomKey key_;
+  RandomKey of_batch_, key_;
   uint64_t counter_ = 0;
 };
 
+void draw_bernoullis(const RandomKey& sample, uint64_t below, bool* drawn, int64_t count) {
+  int64_t pair = 0;
+  for (; 2 * pair + 1 < count; ++pair) {
+    const BernoulliPair both = bernoulli_pair(sample, pair, below);
+    drawn[2 * pair] = both.first;
+    drawn[2 * pair + 1] = both.second;
+  }
+  if (2 * pair < count) drawn[2 * pair] = bernoulli_pair(sample, pair, below).first;
+}
+
+at::Tensor& draw_bernoullis_on_cpus(at::Tensor& drawn, int64_t of_batch, int64_t first_place, int64_t below) {
+  const int64_t size = drawn.numel() / drawn.size(0);
+  bool* const to = drawn.mutable_data_ptr<bool>();
+  const RandomKey key(static_cast<uint64_t>(of_batch));
+  at::parallel_for(0, drawn.size(0), std::max<int64_t>(1, kNumbersAThread / size),
+                   [&](int64_t begin, int64_t end) {
+                     for (int64_t i = begin; i < end; ++i)
+                       draw_bernoullis(key.fold_in(static_cast<uint64_t>(first_place + i)),
+                                       static_cast<uint64_t>(below), to + i * size, size);
+                   });
+  return drawn;
+}
+
 }  // namespace
 
-void Draws::bernoullis(double probability, std::span<bool> drawn) {
-  for (bool& outcome : drawn) outcome = bernoulli(probability);
+at::Tensor bernoullis(const RandomKey& of_batch, int64_t first_place, at::IntArrayRef sizes,
+                      double probability, c10::Device where) {
+  static const auto draw = device_operator(
+      "bernoullis_", "(Tensor(a!) drawn, int of_batch, int first_place, int below) -> Tensor(a!)",
+      draw_bernoullis_on_cpus);
+  at::Tensor drawn = at::empty(sizes, at::TensorOptions(where).dtype(at::kBool));
+  if (drawn.numel() == 0) return drawn;
+  return draw.call(drawn, static_cast<int64_t>(of_batch.state()), first_place,
+                   std::llround(probability * 0x1p32));
 }
 
 std::unique_ptr<Draws> random_draws() {
@@ -82,9 +111,8 @@ std::unique_ptr<Draws> random_draws() {
 }
 
 std::unique_ptr<Draws> make_draws(uint64_t seed, const DrawKey& key) {
-  return std::make_unique<KeyedDraws>(RandomKey(seed, key.name)
-                                          .fold_in(static_cast<uint64_t>(key.step))
-                                          .fold_in(static_cast<uint64_t>(key.place)));
+  return std::make_unique<KeyedDraws>(RandomKey(seed, key.name).fold_in(static_cast<uint64_t>(key.step)),
+                                      key.place);
 }
 
 }  // namespace tutti

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
 
 #include <cstdint>
 #include <functional>
@@ -9,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/random.h"
 #include "tensors/param_view.h"
 
 namespace tutti {
@@ -26,17 +28,18 @@ class Draws {
  public:
   virtual ~Draws() = default;
 
-  virtual double uniform(double low, double high) = 0;                 // in [low, high)
-  virtual int64_t integer(int64_t low, int64_t high) = 0;              // in [low, high)
-  virtual bool bernoulli(double probability) = 0;                      // true with this probability
-  virtual void bernoullis(double probability, std::span<bool> drawn);  // many at once, as quick as can be
-  virtual double beta(double a, double b) = 0;                         // in [0, 1]
+  virtual double uniform(double low, double high) = 0;     // in [low, high)
+  virtual int64_t integer(int64_t low, int64_t high) = 0;  // in [low, high)
+  virtual bool bernoulli(double probability) = 0;          // true with this probability
+  virtual double beta(double a, double b) = 0;             // in [0, 1]
   virtual std::vector<double> dirichlet(std::span<const double> concentrations) = 0;  // sums to 1
   virtual at::Tensor permutation(int64_t size) = 0;     // of 0 to size - 1; int64 [size]
   virtual at::Tensor uniforms(const Shape& shape) = 0;  // float32 in [0, 1)
   // `count` different indices, each drawn from those that remain in proportion to its probability. At least
   // `count` probabilities are above 0.
   virtual std::vector<int64_t> choose(int64_t count, std::span<const double> probabilities) = 0;
+  // Their key without the place, for kernels that draw for many samples: bernoullis.
+  virtual RandomKey key_of_batch() const = 0;
 };
 
 // Opens the numbers of a key. A test may give its own in their place (State::draws).
@@ -47,5 +50,11 @@ std::unique_ptr<Draws> random_draws();
 
 // The numbers of a run: a function of (seed, key) alone.
 std::unique_ptr<Draws> make_draws(uint64_t seed, const DrawKey& key);
+
+// Draws for samples on the device that is to use them, with the same bits on all devices: bool [sizes], each
+// true with `probability`. Dim 0 is the samples, of which the first has place `first_place` in the global
+// batch; a sample's depend on `of_batch` (Draws::key_of_batch) and its place. 32 bits decide on each.
+at::Tensor bernoullis(const RandomKey& of_batch, int64_t first_place, at::IntArrayRef sizes,
+                      double probability, c10::Device where);
 
 }  // namespace tutti

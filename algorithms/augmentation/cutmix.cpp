@@ -61,7 +61,7 @@ CutMixed cutmix_batch(const at::Tensor& input, const at::Tensor& target, const B
 
 CutMixed cutmix_batch(const at::Tensor& input, const at::Tensor& target, Draws& draws,
                       const CutMixOptions& options) {
-  const at::Tensor indices = draws.permutation(input.size(0)).to(input.device());
+  const at::Tensor indices = copy_to_device(draws.permutation(input.size(0)), input.device());
   return cutmix_batch(input, target, draw_bbox(input, options, draws), indices);
 }
 

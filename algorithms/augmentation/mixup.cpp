@@ -22,7 +22,7 @@ MixedUp mixup_batch(const at::Tensor& input, const at::Tensor& target, double mi
 
 MixedUp mixup_batch(const at::Tensor& input, const at::Tensor& target, Draws& draws, double alpha) {
   const double mixing = draw_mixing(alpha, draws);
-  return mixup_batch(input, target, mixing, draws.permutation(input.size(0)).to(input.device()));
+  return mixup_batch(input, target, mixing, copy_to_device(draws.permutation(input.size(0)), input.device()));
 }
 
 double draw_mixing(double alpha, Draws& draws) {

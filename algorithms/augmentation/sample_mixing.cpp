@@ -31,7 +31,7 @@ void SampleMixing::apply(Event event, State& state, Logger&) {
     const at::Tensor partners =
         state.draws(name() + "/partners", state.first_sample)->permutation(input.size(0));
     partners_.assign(partners.data_ptr<int64_t>(), partners.data_ptr<int64_t>() + partners.numel());
-    Mixed mixed = mix(state, input, partners.to(input.device()));
+    Mixed mixed = mix(state, input, copy_to_device(partners, input.device()));
     share_ = mixed.share;
     options_.input_key.set(state.batch, std::move(mixed.input));
   } else if (event == Event::kBeforeLoss) {
@@ -46,7 +46,7 @@ void SampleMixing::apply(Event event, State& state, Logger&) {
 
 at::Tensor SampleMixing::partner_target(const State& state) const {
   const at::Tensor& target = options_.target_key.get(state.batch);
-  return target.index_select(0, at::tensor(partners_, at::kLong).to(target.device()));
+  return target.index_select(0, copy_to_device(at::tensor(partners_, at::kLong), target.device()));
 }
 
 at::Tensor SampleMixing::mix_targets(const State& state, const at::Tensor& target,

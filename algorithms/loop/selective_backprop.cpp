@@ -66,7 +66,7 @@ at::Tensor choose_by_loss(const at::Tensor& losses, double keep, Draws& draws) {
   const int64_t count = kept_of(samples, keep);
   std::vector<int64_t> ranks;
   if (count > 0) ranks = draws.choose(count, selection_probabilities(samples, keep));
-  return losses.argsort().index_select(0, at::tensor(ranks, at::kLong).to(losses.device()));
+  return losses.argsort().index_select(0, copy_to_device(at::tensor(ranks, at::kLong), losses.device()));
 }
 
 std::pair<at::Tensor, at::Tensor> select_using_loss(

@@ -12,6 +12,7 @@
 #include "data/dataset.h"
 #include "models/layers/activation.h"
 #include "runtime/error.h"
+#include "tensors/device.h"
 #include "training/state.h"
 
 namespace tutti {
@@ -56,8 +57,8 @@ TensorTree GyroDropoutLayer::forward(const TensorTree& input) {
   const at::Tensor& x = input.tensor();
   if (!context().training || x.numel() == 0) return input;
   choose_masks(x.size(dim_of_features(x)));
-  const at::Tensor masks = masks_of(x.size(0)).to(x.options()).view(shape_of_masks(x));
-  return x * masks * (1.0 / (1.0 - options_.p));
+  const at::Tensor masks = copy_to_device(masks_of(x.size(0)).to(x.scalar_type()), x.device());
+  return x * masks.view(shape_of_masks(x)) * (1.0 / (1.0 - options_.p));
 }
 
 // Masks are kept in plain memory: what a step that runs out of memory has allocated is to be freed.

@@ -37,7 +37,7 @@ std::shared_ptr<Layer> make_activation(const std::string& name) {
 TensorTree Dropout::forward(const TensorTree& input) {
   if (p_ == 0.0 || !context().training) return input;
   const at::Tensor& x = input.tensor();
-  return x * context().kept(x.sizes(), 1.0 - p_).to(x.device()) * (1.0 / (1.0 - p_));
+  return x * context().kept(x, 1.0 - p_) * (1.0 / (1.0 - p_));
 }
 
 }  // namespace tutti

@@ -70,8 +70,7 @@ at::Tensor SelfAttention::attend(const at::Tensor& queries, const at::Tensor& ke
   at::Tensor scores = at::matmul(wide(queries) * root, (wide(keys) * root).transpose(-2, -1));
   if (added_to_scores) scores = scores + *added_to_scores;
   if (causal) scores = scores + later_tokens(queries.size(-2), scores.options());
-  const at::Tensor kept = context().kept(scores.sizes(), 1.0 - dropout).to(scores.device());
-  const at::Tensor probabilities = at::softmax(scores, -1) * kept;
+  const at::Tensor probabilities = at::softmax(scores, -1) * context().kept(scores, 1.0 - dropout);
   return at::matmul(probabilities, wide(values) * (1.0 / (1.0 - dropout))).to(queries.scalar_type());
 }
 

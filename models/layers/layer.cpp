@@ -1,7 +1,6 @@
 #include "models/layers/layer.h"
 
 #include <ATen/CPUGeneratorImpl.h>
-#include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
@@ -17,7 +16,6 @@ namespace tutti {
 namespace {
 
 const ForwardContext kDefaultContext;
-constexpr int64_t kNumbersAThread = 16384;  // fewer are quicker drawn than shared out
 
 std::string dotted(const std::string& path, const std::string& name) {
   return path.empty() ? name : path + "." + name;
@@ -86,20 +84,10 @@ std::unique_ptr<Draws> ForwardContext::draws(std::string_view name, int64_t plac
   return source ? source(name, place) : random_draws();
 }
 
-at::Tensor ForwardContext::kept(at::IntArrayRef sizes, double probability) const {
-  at::Tensor kept = at::empty(sizes, at::kBool);
-  if (kept.numel() == 0) return kept;
+at::Tensor ForwardContext::kept(const at::Tensor& x, double probability) const {
+  if (x.numel() == 0) return at::empty(x.sizes(), x.options().dtype(at::kBool));
   const std::string name = "Dropout " + std::to_string(source ? masks++ : 0);
-  std::vector<std::unique_ptr<Draws>> samples;
-  for (int64_t i = 0; i < sizes[0]; ++i) samples.push_back(draws(name, first_sample + i));
-  const int64_t size = kept.numel() / sizes[0];
-  bool* drawn = kept.mutable_data_ptr<bool>();
-  at::parallel_for(0, sizes[0], std::max<int64_t>(1, kNumbersAThread / size), [&](int64_t i, int64_t end) {
-    for (; i < end; ++i)
-      samples[static_cast<std::size_t>(i)]->bernoullis(probability,
-                                                       {drawn + i * size, static_cast<std::size_t>(size)});
-  });
-  return kept;
+  return bernoullis(draws(name)->key_of_batch(), first_sample, x.sizes(), probability, x.device());
 }
 
 TensorTree Slot::operator()(const TensorTree& input) const { return call(input, 0); }

@@ -61,9 +61,10 @@ struct ForwardContext {
 
   std::unique_ptr<Draws> draws(std::string_view name, int64_t place = 0) const;
 
-  // Which numbers of a tensor of samples (dim 0) dropout keeps: bool [sizes], each true with `probability`. A
-  // sample's depend on its place in the global batch and on the number of masks drawn earlier in the pass.
-  at::Tensor kept(at::IntArrayRef sizes, double probability) const;
+  // Which numbers of `x`, of samples (dim 0), dropout keeps: bool [x.sizes()] on its device, each true with
+  // `probability`. A sample's depend on its place in the global batch and on the number of masks drawn
+  // earlier in the pass.
+  at::Tensor kept(const at::Tensor& x, double probability) const;
   mutable int64_t masks = 0;  // drawn in this pass
 
   void begin_pass(int64_t at_sample) {

@@ -5,6 +5,8 @@
 
 #include <cmath>
 
+#include "tensors/device.h"
+
 namespace tutti {
 
 TensorTree ResidualBlock::forward(const TensorTree& input) {
@@ -34,7 +36,7 @@ at::Tensor ResidualBlock::kept_samples(const at::Tensor& main) const {
     const double drawn = context().draws(drop_->name, context().first_sample + i)->uniform(0.0, 1.0);
     sample[i] = std::floor(static_cast<float>(1.0 - drop_->rate) + static_cast<float>(drawn));
   }
-  return kept.to(main.options());
+  return copy_to_device(kept.to(main.scalar_type()), main.device());
 }
 
 }  // namespace tutti

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "runtime/random.h"
+
 // Launchers of kernels whose numbers are those of the functions for CPUs of the same name. Pointers are to
 // memory of the device; the host does not wait.
 
@@ -17,5 +19,10 @@ void sum_squares_of_rows(const double* numbers, int64_t rows, int64_t columns, d
 
 // Adds numbers to `bins`, an ExactSum's. `digits`: as many zeros, for the kernels' own use.
 void add_exactly(double* bins, int64_t* digits, const double* numbers, int64_t count, cudaStream_t stream);
+
+// `size` numbers for each of the samples, of which the first has place `first_place`: as bernoullis
+// (tensors/draws.h), each true with the probability `below` / 2^32.
+void draw_bernoullis(bool* drawn, int64_t samples, int64_t size, RandomKey of_batch, int64_t first_place,
+                     uint64_t below, cudaStream_t stream);
 
 }  // namespace tutti

@@ -35,10 +35,20 @@ at::Tensor& add_exactly_on_cuda(at::Tensor& bins, const at::Tensor& numbers) {
   return bins;
 }
 
+at::Tensor& draw_bernoullis_on_cuda(at::Tensor& drawn, int64_t of_batch, int64_t first_place, int64_t below) {
+  const c10::cuda::CUDAGuard guard(drawn.device());
+  draw_bernoullis(drawn.mutable_data_ptr<bool>(), drawn.size(0), drawn.numel() / drawn.size(0),
+                  RandomKey(static_cast<uint64_t>(of_batch)), first_place, static_cast<uint64_t>(below),
+                  stream());
+  C10_CUDA_CHECK(cudaGetLastError());
+  return drawn;
+}
+
 }  // namespace
 }  // namespace tutti
 
 TORCH_LIBRARY_IMPL(tutti, CUDA, m) {
   m.impl("row_squares_", tutti::row_squares_on_cuda);
   m.impl("add_exactly_", tutti::add_exactly_on_cuda);
+  m.impl("bernoullis_", tutti::draw_bernoullis_on_cuda);
 }

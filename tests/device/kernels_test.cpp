@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "tensors/digests.h"
+#include "tensors/draws.h"
 #include "tensors/norms.h"
 #include "tensors/process_state.h"
 #include "tests/device/streams_for_tests.h"
@@ -19,16 +20,8 @@ TUTTI_IN_BOTH_MODES(Kernels);
 std::vector<at::Tensor> tensors_of(at::ScalarType dtype) {
   at::manual_seed(5);
   std::vector<at::Tensor> tensors{at::Tensor(), at::empty({0, 5}, dtype)};
-  for (const Shape& shape : std::vector<Shape>{{},
-                                               {1},
-                                               {33},
-                                               {4097},
-                                               {1003, 3},
-                                               {1003, 16},
-                                               {70, 27},
-                                               {3, 5000},
-                                               {16, 7, 3, 3},
-                                               {1 << 10, 1100}})
+  for (const Shape& shape : std::vector<Shape>{
+           {}, {1}, {33}, {4097}, {1003, 3}, {1003, 16}, {70, 27}, {3, 5000}, {16, 7, 3, 3}, {1 << 10, 1100}})
     tensors.push_back((at::randn(shape) * at::exp(at::randn(shape) * 2)).to(dtype));
   tensors.push_back(at::randn({17, 8, 3, 3}).to(dtype).contiguous(at::MemoryFormat::ChannelsLast));
   tensors.push_back(at::randn({17, 2, 2, 2}).to(dtype).contiguous(at::MemoryFormat::ChannelsLast));
@@ -85,6 +78,30 @@ TEST_P(Kernels, NormsOfInfinitiesAndNansAreSo) {
     numbers.view(-1)[9] = std::numeric_limits<double>::quiet_NaN();
     EXPECT_TRUE(std::isnan(total_norm(on_device({numbers}), {})));
   }
+}
+
+TEST_P(Kernels, BernoullisAreTheCpusWithoutACopy) {
+  const RandomKey key = make_draws(3, {"Dropout 0", 5})->key_of_batch();
+  for (const double probability : {0.0, 0.3, 1.0}) {
+    for (const Shape& shape :
+         std::vector<Shape>{{0, 3}, {1}, {7}, {3, 7}, {2, 4097}, {1003, 3}, {4, 3, 20, 8}}) {
+      reset_counters();
+      const at::Tensor drawn = bernoullis(key, 11, shape, probability, device());
+      EXPECT_EQ(counters().copies_to_device, 0);
+      EXPECT_EQ(counters().host_waits, 0);
+      EXPECT_TRUE(drawn.cpu().equal(bernoullis(key, 11, shape, probability, at::kCPU))) << shape.back();
+    }
+  }
+}
+
+TEST_P(Kernels, CopiesToTheDeviceLetTheHostContinue) {
+  at::Tensor here = at::arange(40, at::kFloat).view({4, 10}).t();
+  reset_counters();
+  const at::Tensor there = copy_to_device(here, device());
+  EXPECT_EQ(counters().host_waits, 0);
+  EXPECT_TRUE(copy_to_device(there, device()).is_same(there));
+  here.zero_();
+  EXPECT_TRUE(there.cpu().equal(at::arange(40, at::kFloat).view({4, 10}).t()));
 }
 
 class KeepsDigests final : public Recorder {

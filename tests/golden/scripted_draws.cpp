@@ -109,6 +109,8 @@ std::vector<int64_t> ScriptedDraws::choose(int64_t count, std::span<const double
   return value;
 }
 
+RandomKey ScriptedDraws::key_of_batch() const { throw std::logic_error("scripted draws: none for kernels"); }
+
 void ScriptedDraws::expect_all_used() const {
   expect_none_left(script_->uniform, "uniform");
   expect_none_left(script_->integer, "integer");

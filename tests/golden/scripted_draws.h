@@ -40,6 +40,7 @@ class ScriptedDraws final : public Draws {
   at::Tensor permutation(int64_t size) override;
   at::Tensor uniforms(const Shape& shape) override;
   std::vector<int64_t> choose(int64_t count, std::span<const double> probabilities) override;
+  RandomKey key_of_batch() const override;  // always throws: a script has no numbers for kernels
 
   // Expects (gtest) that no value is left.
   void expect_all_used() const;

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
+#include <cmath>
 #include <set>
 
 #include "tensors/process_state.h"
@@ -53,12 +53,24 @@ TEST(DrawsTest, IntegersCoverTheirRangeAndNoMore) {
   EXPECT_EQ(seen, (std::set<int64_t>{-2, -1, 0, 1, 2}));
 }
 
-TEST(DrawsTest, ManyBernoullisAreOfTheirProbability) {
+TEST(DrawsTest, BernoullisAreOfTheirProbability) {
   for (const double probability : {0.0, 0.1, 0.9, 1.0}) {
-    std::array<bool, 20001> drawn{};
-    make_draws(1, kKey)->bernoullis(probability, drawn);
-    EXPECT_NEAR(std::count(drawn.begin(), drawn.end(), true) / 20001.0, probability,
-                probability == 0 || probability == 1 ? 0 : 0.01);
+    const at::Tensor drawn =
+        bernoullis(make_draws(1, kKey)->key_of_batch(), 0, {3, 20001}, probability, at::kCPU);
+    for (int64_t i = 0; i < 3; ++i)
+      EXPECT_NEAR(drawn[i].to(at::kDouble).mean().item<double>(), probability,
+                  probability == 0 || probability == 1 ? 0 : 0.01);
+  }
+}
+
+TEST(DrawsTest, ABernoulliIsOf32BitsOfTheSamplesKey) {
+  const at::Tensor drawn = bernoullis(make_draws(1, kKey)->key_of_batch(), 5, {2, 3, 3}, 0.3, at::kCPU);
+  for (int64_t i = 0; i < 2; ++i) {
+    const RandomKey key = RandomKey(1, "MixUp").fold_in(7).fold_in(static_cast<uint64_t>(5 + i));
+    for (int64_t n = 0; n < 9; ++n) {
+      const uint64_t bits = key.bits(static_cast<uint64_t>(n / 2)) >> (n % 2 == 0 ? 32 : 0) & 0xffffffff;
+      EXPECT_EQ(drawn[i].view(-1)[n].item<bool>(), static_cast<double>(bits) < std::round(0.3 * 0x1p32));
+    }
   }
 }
 

@@ -43,6 +43,7 @@ class GivenDraws final : public Draws {
   std::vector<int64_t> choose(int64_t, std::span<const double>) override {
     return unexpected<std::vector<int64_t>>();
   }
+  RandomKey key_of_batch() const override { return unexpected<RandomKey>(); }
 
  private:
   template <class Queue>

@@ -354,10 +354,10 @@ ForwardContext of_sample(int64_t first) {
 
 TEST(ForwardContextTest, MasksGoByTheSampleAndTheCallForAnyNumberOfThreads) {
   ForwardContext all = of_sample(0), rest = of_sample(3);
-  const Shape shape{7, 100, 300}, fewer{4, 100, 300};
+  const at::Tensor whole = at::empty({7, 100, 300}), fewer = at::empty({4, 100, 300});
   const int threads = at::get_num_threads();
   at::set_num_threads(2);
-  const at::Tensor first = all.kept(shape, 0.7), second = all.kept(shape, 0.7);
+  const at::Tensor first = all.kept(whole, 0.7), second = all.kept(whole, 0.7);
   at::set_num_threads(1);
   EXPECT_NEAR(first.to(at::kFloat).mean().item<double>(), 0.7, 0.005);
   EXPECT_FALSE(first.equal(second));
@@ -365,7 +365,7 @@ TEST(ForwardContextTest, MasksGoByTheSampleAndTheCallForAnyNumberOfThreads) {
   EXPECT_TRUE(rest.kept(fewer, 0.7).equal(first.narrow(0, 3, 4)));
   EXPECT_TRUE(rest.kept(fewer, 0.7).equal(second.narrow(0, 3, 4)));
   rest.begin_pass(0);
-  EXPECT_TRUE(rest.kept(shape, 0.7).equal(first));
+  EXPECT_TRUE(rest.kept(whole, 0.7).equal(first));
   at::set_num_threads(threads);
 }
 
