@@ -73,12 +73,13 @@ void Adam::update(Call call, const at::Tensor& grad_scale) {
 void Adam::count_steps(const std::vector<size_t>& members) {
   std::map<int64_t, at::Tensor> scalars;
   for (const size_t i : members) {
-    if (view(i).tensor.is_cpu()) {
+    const c10::Device where = view(i).offloaded_from.value_or(view(i).tensor.device());
+    if (where.is_cpu()) {
       *steps_[i].data_ptr<float>() = static_cast<float>(steps(i));
       continue;
     }
     at::Tensor& scalar = scalars[steps(i)];
-    if (!scalar.defined()) scalar = at::full({}, steps(i), view(i).tensor.options().dtype(at::kFloat));
+    if (!scalar.defined()) scalar = at::full({}, steps(i), at::dtype(at::kFloat).device(where));
     steps_[i] = scalar;
   }
 }
