@@ -47,7 +47,7 @@ const std::vector<OffloadedRun>& offloaded_runs() {
       {"GptUnderGradients", gpt, {"gradients", 2}, true},
       {"ParametersUnderFull", gpt + averages + clips + monitor, full, false, kParametersToo},
       {"ParametersIn16BitsUnderHybrid", gpt + "precision = 'amp_bf16'\n", hybrid, false, kParametersToo},
-      {"ParametersByCommunicators", gpt + "[collectives]\nbackend = 'nccl'\n", full, false, kParametersToo},
+      {"ParametersByCommunicators", gpt, full, false, kParametersToo + "[collectives]\nbackend = 'nccl'\n"},
       {"ParametersOfSkippedSteps", kSmallGpt + steps(4) + overflows, full, true, kParametersToo},
   };
   return all;
