@@ -91,8 +91,9 @@ bool is_same_pass(const Step& a, const Hash& ours, const Step& b, const Hash& th
 // Compares the two journals of one rank.
 class RankDiff {
  public:
-  RankDiff(int rank, const std::string& path_a, const std::string& path_b, RankResult& result)
-      : rank_(rank), a_(path_a), b_(path_b), result_(result) {}
+  // `same_kind`: of digests; else only losses are compared.
+  RankDiff(int rank, bool same_kind, const std::string& path_a, const std::string& path_b, RankResult& result)
+      : rank_(rank), same_kind_(same_kind), a_(path_a), b_(path_b), result_(result) {}
 
   // The first difference up to step `last`.
   std::optional<Difference> first(int64_t last);
@@ -111,6 +112,7 @@ class RankDiff {
   std::optional<Difference> compare(const Step& a, const Step& b);
 
   int rank_;
+  bool same_kind_;
   JournalSteps a_, b_;
   RankResult& result_;
 };
@@ -134,7 +136,7 @@ std::optional<Difference> RankDiff::compare(const Step& a, const Step& b) {
   for (const auto& [key, ours] : a.hashes) {
     const auto theirs = b.hashes.find(key);
     if (theirs == b.hashes.end() || !comparable(ours, theirs->second)) continue;
-    if (!is_same_pass(a, ours, b, theirs->second)) continue;
+    if (!is_same_pass(a, ours, b, theirs->second) || (!same_kind_ && key != kLoss)) continue;
     ++result_.digests;
     trained = trained || key == kLoss;
     if (ours.value != theirs->second.value) return Difference{a.number, key, rank_, ours, theirs->second};
@@ -199,6 +201,7 @@ class Diff {
 
  private:
   void check_comparable() const;
+  bool has_same_digests() const { return a_.heads[0].digests == b_.heads[0].digests; }
   std::string equal_text() const;
   std::string truncation_text(const std::string& name, RankRecord RankResult::*run) const;
   Range steps(RankRecord RankResult::*run) const;
@@ -219,10 +222,12 @@ RunDiff Diff::run() {
   results_.resize(static_cast<std::size_t>(a_.world()));
   for (int r = 0; r < a_.world(); ++r) {
     const int64_t last = first ? first->step : std::numeric_limits<int64_t>::max();
-    auto found = RankDiff(r, a_.path(r), b_.path(r), results_[r]).first(last);
+    auto found = RankDiff(r, has_same_digests(), a_.path(r), b_.path(r), results_[r]).first(last);
     if (found && (!first || *found < *first)) first = std::move(found);
   }
-  const std::string recipes = recipe_text(a_, b_);
+  const std::string recipes =
+      recipe_text(a_, b_) +
+      (has_same_digests() ? "" : "digests are of different kinds: only losses are compared\n");
   if (first) return {false, recipes + "first difference: " + text_of(*first)};
   if (digests() == 0) throw UserError("the runs have no digests in common: " + ranges());
   const std::string cut = truncation_text(name_a_, &RankResult::a) + truncation_text(name_b_, &RankResult::b);

@@ -36,6 +36,7 @@ function(tutti_cuda_library)
     ${CMAKE_SOURCE_DIR}/collectives/nccl/communicator.cpp
     ${CMAKE_SOURCE_DIR}/collectives/nccl/entry.cpp
     ${CMAKE_SOURCE_DIR}/tensors/cuda/device.cu
+    ${CMAKE_SOURCE_DIR}/tensors/cuda/digests.cu
     ${CMAKE_SOURCE_DIR}/tensors/cuda/draws.cu
     ${CMAKE_SOURCE_DIR}/tensors/cuda/norms.cu
     ${CMAKE_SOURCE_DIR}/tensors/cuda/operators.cpp)

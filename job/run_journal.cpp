@@ -10,6 +10,7 @@
 #include "runtime/clock.h"
 #include "runtime/disk.h"
 #include "runtime/process/this_process.h"
+#include "tensors/digests.h"
 
 namespace tutti {
 namespace {
@@ -31,6 +32,7 @@ RecordedJob head_of(const Job& job, int rank, const std::string& host) {
   head.unix_ms = SystemClock().unix_ms();
   head.own_listeners = job.listeners || !job.tasks.empty();
   head.command = command_line();
+  head.digests = kDigestKind;
   return head;
 }
 

@@ -15,6 +15,9 @@
 
 namespace tutti {
 
+// How digests are computed, for journals: those of another kind cannot be compared.
+inline constexpr const char* kDigestKind = "sums";
+
 // A named part of a flat tensor: bytes [begin, end).
 struct DigestPart {
   std::string name;
@@ -27,15 +30,17 @@ struct DigestPart {
 std::vector<DigestPart> parts_of_chunk(const std::vector<DigestPart>& parts, int64_t bytes, int world,
                                        int rank);
 
-// Records a hash of a flat tensor in the journal, every step. Of a tensor larger than kWindow bytes it hashes
-// a window that moves with the step, so that each byte is hashed every (bytes / kWindow) steps.
+// Records a digest of a flat tensor in the journal, every step. Of a tensor larger than kWindow bytes it is
+// of a window that moves with the step, so that each byte has its turn every (bytes / kWindow) steps. The
+// same on all devices, whose kernels compute it where the tensor is (tensors/kernels/digest_sums.h); the host
+// gets 16 bytes for each part.
 class WindowedDigest {
  public:
   static constexpr int64_t kWindow = int64_t{1} << 20;
 
   WindowedDigest(std::string key, std::vector<DigestPart> parts, Recorder& recorder);
-  // Of a tensor on a device, this launches the copy of the window alone, on the thread's current stream, and
-  // `finish` records. Call `finish` before the next step.
+  // Of a tensor on a device, this launches kernels and a copy on the thread's current stream, and `finish`
+  // records. Call `finish` before the next step.
   void record(int64_t step, const at::Tensor& flat);
   // Waits for that copy.
   void finish();
@@ -43,29 +48,26 @@ class WindowedDigest {
  private:
   struct Copy {
     int64_t step;
-    int64_t begin;  // of the first copied byte in the tensor
     StreamOrder done;
   };
 
-  void record_bytes(int64_t step, const std::byte* bytes, int64_t begin);
-
   std::string key_;
   std::vector<DigestPart> parts_;
-  std::vector<uint16_t> hashes_;
+  std::vector<uint16_t> digests_;
   Recorder& recorder_;
-  at::Tensor staging_;  // for a device's windows
+  at::Tensor staging_;  // for a device's sums
   std::optional<Copy> copy_;
 };
 
 // The same for named tensors that differ at every call (a batch); each tensor is a part. Tensors that are not
-// dense in memory are copied first.
+// dense in memory are copied first. Of a device's tensors the host waits once.
 class TensorsDigest {
  public:
   using Named = std::vector<std::pair<std::string, at::Tensor>>;
 
   static constexpr int64_t kWhole = std::numeric_limits<int64_t>::max() / 2;
 
-  // `window`: the most bytes hashed in a call; kWhole: all.
+  // `window`: the most bytes looked at in a call; kWhole: all.
   TensorsDigest(std::string key, Recorder& recorder, int64_t window = WindowedDigest::kWindow);
   void record(int64_t step, const Named& tensors);
 

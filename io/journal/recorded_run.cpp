@@ -52,7 +52,7 @@ NLOHMANN_JSON_SERIALIZE_ENUM(JournalLevel,
                              {{JournalLevel::kControl, "control"}, {JournalLevel::kFull, "full"}})
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(RecordedJob, recipe, run_dir, resume, nonce, level, world,
                                                 rank, host, build, cpu, device, data_digest, unix_ms,
-                                                own_listeners, command)
+                                                own_listeners, command, digests)
 
 std::string RecordedJob::to_json() const { return nlohmann::json(*this).dump(); }
 

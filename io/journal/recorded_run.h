@@ -40,6 +40,7 @@ struct RecordedJob {
   int64_t unix_ms = 0;         // when the attempt began
   bool own_listeners = false;  // trained by a program with algorithms or callbacks of its own
   std::string command;         // that started the rank; "" in older journals
+  std::string digests;         // how they are computed; "" in older journals: by XXH3
 
   std::string to_json() const;
   static RecordedJob from_json(const std::string& text);  // throws OperatingError

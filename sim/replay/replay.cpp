@@ -21,6 +21,7 @@
 #include "sim/replay/replay_recorder.h"
 #include "sim/replay/saved_checkpoint.h"
 #include "sim/simulate/sim_world.h"
+#include "tensors/digests.h"
 
 namespace tutti {
 namespace {
@@ -102,6 +103,7 @@ class Replay {
   MovedFolder moved() const { return {record_.head().run_dir, options_.run_dir}; }
   bool digests() const { return record_.head().level == JournalLevel::kFull; }
   bool exact() const;
+  bool compares_digests() const;
   void run_ranks();
   ReplayResult at_end();
   ReplayResult at_error(const std::string& why);
@@ -199,6 +201,9 @@ bool Replay::exact() const {
          other_device().empty() && !sums_differ();
 }
 
+// False: losses only, to a tolerance.
+bool Replay::compares_digests() const { return exact() && record_.head().digests == kDigestKind; }
+
 void Replay::run_ranks() {
   disk_.mirror(job_.run_dir);
   disk_.mirror(job_.checkpoints);
@@ -207,7 +212,7 @@ void Replay::run_ranks() {
   for (int r = 0; r < job_.world; ++r) {
     const bool compare = digests() && (options_.rank < 0 || options_.rank == r);
     recorders_.push_back(std::make_shared<ReplayRecorder>(
-        record_.rank(r), ReplayRecorder::Options{compare, exact(), options_.until, moved(),
+        record_.rank(r), ReplayRecorder::Options{compare, compares_digests(), options_.until, moved(),
                                                  !other_device().empty(), tolerance()}));
     RankEnvironment& environment = ranks.environments()[r];
     environment.clock = clock;
@@ -347,7 +352,7 @@ std::string Replay::summary() const {
     deliveries += record_.rank(r).deliveries();
     compared += recorders_[r]->compared();
   }
-  const std::string what = exact() ? " digests, all equal" : " losses, all equal to a tolerance";
+  const std::string what = compares_digests() ? " digests, all equal" : " losses, all equal to a tolerance";
   return "replayed " + std::to_string(job_.world) + (job_.world == 1 ? " rank, " : " ranks, ") +
          std::to_string(deliveries) + " messages; " +
          (digests() ? std::to_string(compared) + what
@@ -450,6 +455,10 @@ std::string Replay::warnings() const {
             " of the largest";
   if (sums_differ())
     text += "\nNCCL sums in an order of its own, so only losses were compared, to a tolerance";
+  if (digests() && head.digests != kDigestKind)
+    text +=
+        "\nthe record has digests of another kind than this tutti, so only losses were compared, to a "
+        "tolerance";
   if (job_.settings.collectives.reduction == Reduction::kNative)
     text += "\nnative reduction promises no bits, so only losses were compared, to a tolerance";
   return text;

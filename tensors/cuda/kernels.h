@@ -20,6 +20,11 @@ void sum_squares_of_rows(const double* numbers, int64_t rows, int64_t columns, d
 // Adds numbers to `bins`, an ExactSum's. `digits`: as many zeros, for the kernels' own use.
 void add_exactly(double* bins, int64_t* digits, const double* numbers, int64_t count, cudaStream_t stream);
 
+// Ranges [begins[i], ends[i]) of bytes, whose digest's sums are added to row i of `sums`, two numbers each:
+// as add_digest_sums_on_cpus (tensors/digests.cpp).
+void add_digest_sums(uint64_t* sums, const uint8_t* bytes, const int64_t* begins, const int64_t* ends,
+                     int64_t ranges, cudaStream_t stream);
+
 // `size` numbers for each of the samples, of which the first has place `first_place`: as bernoullis
 // (tensors/draws.h), each true with the probability `below` / 2^32.
 void draw_bernoullis(bool* drawn, int64_t samples, int64_t size, RandomKey of_batch, int64_t first_place,

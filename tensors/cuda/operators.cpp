@@ -44,11 +44,22 @@ at::Tensor& draw_bernoullis_on_cuda(at::Tensor& drawn, int64_t of_batch, int64_t
   return drawn;
 }
 
+at::Tensor& add_digest_sums_on_cuda(at::Tensor& sums, const at::Tensor& bytes, at::IntArrayRef begins,
+                                    at::IntArrayRef ends) {
+  const c10::cuda::CUDAGuard guard(bytes.device());
+  add_digest_sums(reinterpret_cast<uint64_t*>(sums.mutable_data_ptr<int64_t>()),
+                  static_cast<const uint8_t*>(bytes.const_data_ptr()), begins.data(), ends.data(),
+                  static_cast<int64_t>(begins.size()), stream());
+  C10_CUDA_CHECK(cudaGetLastError());
+  return sums;
+}
+
 }  // namespace
 }  // namespace tutti
 
 TORCH_LIBRARY_IMPL(tutti, CUDA, m) {
   m.impl("row_squares_", tutti::row_squares_on_cuda);
   m.impl("add_exactly_", tutti::add_exactly_on_cuda);
+  m.impl("add_digest_sums_", tutti::add_digest_sums_on_cuda);
   m.impl("bernoullis_", tutti::draw_bernoullis_on_cuda);
 }

@@ -20,6 +20,7 @@ struct RunToRecord {
   std::string nonce = "20260101T000000Z-00000000";
   std::vector<std::string> hosts = {"one", "one"};
   std::vector<int64_t> unix_ms = {0, 0};
+  std::string digests = "sums";
 
   std::unique_ptr<JournalWriter> rank(int r) const {
     const std::string folder = journal_folder(dir, nonce);
@@ -32,6 +33,7 @@ struct RunToRecord {
     head.rank = r;
     head.host = hosts.at(r);
     head.unix_ms = unix_ms.at(r);
+    head.digests = digests;
     return std::make_unique<JournalWriter>(journal_path(folder, r), head.to_json());
   }
 };

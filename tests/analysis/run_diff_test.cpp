@@ -76,6 +76,18 @@ TEST_F(RunDiffTest, EqualRunsAreCounted) {
   EXPECT_EQ(result.text, "equal: 3 steps, 22 digests of 2 ranks");
 }
 
+TEST_F(RunDiffTest, DigestsOfAnotherKindAreNotCompared) {
+  RunToRecord older = run("b");
+  older.digests = "";
+  record(run("a"), 0, 3);
+  record(older, 0, 3, {{1, 1, "compute/batch"}, {2, 0, "sync/bucket 0"}});
+  const std::string told = "digests are of different kinds: only losses are compared\n";
+  EXPECT_EQ(diff(), told + "equal: 3 steps, 6 digests of 2 ranks");
+  older.nonce = "20260102T000000Z-00000000";
+  record(older, 0, 3, {{1, 1, "compute/loss"}});
+  EXPECT_EQ(diff(), told + "first difference: step 2, rank 1, compute: loss (2.5 against 0.25)");
+}
+
 TEST_F(RunDiffTest, TheFirstDifferenceIsNamedWithItsTensor) {
   record(run("a"), 0, 20);
   record(run("b"), 0, 20, {{12, 1, "compute/batch"}, {13, 0, "compute/batch"}});

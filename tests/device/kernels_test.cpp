@@ -138,6 +138,40 @@ TEST_P(Kernels, DigestsAreTheCpusAndTheirWindowsAreWaitedForLater) {
   }
 }
 
+// Of parts that begin at any byte.
+TEST_P(Kernels, DigestsOfOddPartsAreTheCpus) {
+  at::manual_seed(2);
+  const at::Tensor flat = at::randint(256, {20001}, at::kByte);
+  const std::vector<DigestPart> parts{{"a", 1, 2}, {"b", 3, 4100}, {"c", 4100, 4100}, {"d", 4101, 20001}};
+  KeepsDigests here, there;
+  WindowedDigest on_cpu("x", parts, here), on_device("x", parts, there);
+  on_cpu.record(0, flat);
+  on_device.record(0, flat.to(device()));
+  on_device.finish();
+  EXPECT_EQ(there.values, here.values);
+}
+
+TEST_P(Kernels, DigestsOfTensorsAreTheCpusAndWaitOnce) {
+  for (const auto dtype : {at::kFloat, at::kDouble, at::kBFloat16}) {
+    std::vector<at::Tensor> tensors = tensors_of(dtype);
+    tensors.erase(tensors.begin());  // undefined
+    tensors.push_back(tensors.back().narrow(1, 1, 7));
+    const auto there = on_device(tensors);
+    TensorsDigest::Named named, of_device;
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      named.emplace_back(std::to_string(i), tensors[i]);
+      of_device.emplace_back(std::to_string(i), i == 1 ? tensors[i] : there[i]);  // one is on the host
+    }
+    KeepsDigests cpu, device;
+    TensorsDigest("x", cpu, TensorsDigest::kWhole).record(0, named);
+    reset_counters();
+    TensorsDigest("x", device, TensorsDigest::kWhole).record(0, of_device);
+    EXPECT_EQ(counters().host_waits, 1);
+    EXPECT_EQ(counters().copies_to_host, 1);
+    EXPECT_EQ(device.values, cpu.values);
+  }
+}
+
 TEST_P(Kernels, RanksOfADeviceHaveGeneratorsOfTheirOwn) {
   const auto draw = [] { return at::rand({3}, floats()).cpu(); };
   ProcessStateSwitch ranks(2);

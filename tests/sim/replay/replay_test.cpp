@@ -91,23 +91,17 @@ Edit both(Edit one, Edit other) {
   };
 }
 
-ReplayOptions until(int64_t step) {
-  ReplayOptions options;
-  options.until = step;
-  return options;
+// With another hash of the buckets.
+bool with_other_buckets(const JournalRecord& record, JournalWriter& to) {
+  if (!is_digest(record, "sync/bucket 0")) return true;
+  const auto& digest = std::get<JournalDigest>(record);
+  to.digest(digest.key, digest.step, digest.value ^ 1, digest.parts);
+  return false;
 }
 
-ReplayOptions break_at(int64_t step) {
-  ReplayOptions options;
-  options.break_at = step;
-  return options;
-}
-
-ReplayOptions of_rank(int rank) {
-  ReplayOptions options;
-  options.rank = rank;
-  return options;
-}
+ReplayOptions until(int64_t step) { return {.until = step}; }
+ReplayOptions break_at(int64_t step) { return {.break_at = step}; }
+ReplayOptions of_rank(int rank) { return {.rank = rank}; }
 
 // A recorded run of two ranks and fifteen steps, whose journals a test changes.
 class ChangedRecordTest : public testing::Test {
@@ -484,16 +478,19 @@ TEST(ReplayTest, ADamagedCheckpointIsRejectedAgain) {
 // The numbers of one rank are in the sums of all.
 TEST_F(ChangedRecordTest, BitsAreNotComparedWhereOneRankWasOnAnotherProcessor) {
   change(1, keep, [](RecordedJob& head) { head.cpu = "OTHER"; });
-  change(0, [](const JournalRecord& record, JournalWriter& to) {
-    if (!is_digest(record, "sync/bucket 0")) return true;
-    const auto& digest = std::get<JournalDigest>(record);
-    to.digest(digest.key, digest.step, digest.value ^ 1, digest.parts);
-    return false;
-  });
+  change(0, with_other_buckets);
   const ReplayResult result = replayed();
   EXPECT_TRUE(result.same) << result.text;
   EXPECT_THAT(result.text, HasSubstr(" losses, all equal to a tolerance\nrank 1 computed with OTHER, this "
                                      "machine with "));
+}
+
+TEST_F(ChangedRecordTest, DigestsOfAnotherKindAreNotCompared) {
+  change(0, with_other_buckets, [](RecordedJob& head) { head.digests = ""; });
+  const ReplayResult result = replayed();
+  EXPECT_TRUE(result.same) << result.text;
+  EXPECT_THAT(result.text, HasSubstr(" losses, all equal to a tolerance\nthe record has digests of another "
+                                     "kind than this tutti, "));
 }
 
 }  // namespace
