@@ -1,7 +1,5 @@
 #include "actors/local_ranks.h"
 
-#include <algorithm>
-#include <thread>
 #include <utility>
 
 #include "collectives/device/groups.h"
@@ -37,9 +35,6 @@ LocalRanks::LocalRanks(const Job& job, TokenScheduler::Options scheduling)
     environment.transport = network.transport(rank);
     environment.memory_slot = rank;
   }
-  const auto count = std::ssize(environments_);
-  while (std::ranges::count_if(environments_, [](auto& one) { return ready(one.groups); }) < count)
-    std::this_thread::yield();
 }
 
 LocalRanks::~LocalRanks() {

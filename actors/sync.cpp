@@ -6,6 +6,7 @@
 
 #include "actors/messages/heartbeat.h"
 #include "collectives/agreement.h"
+#include "collectives/device/groups.h"
 #include "tensors/out_of_memory.h"
 
 namespace tutti {
@@ -66,6 +67,7 @@ void Sync::handle(Context& context, Envelope& envelope) {
 TimePoint Sync::poll(Context& context) {
   for (const auto& one : groups_)
     if (one) one->check();
+  if (!connected_) post_ready(context);
   receive_control(context);
   send_heartbeat(context);
   const int64_t before = moves();
@@ -143,8 +145,14 @@ void Sync::finish_step(Context& context, Envelope& envelope, const FinishStep& f
   end_pass_if_done(context);
 }
 
+bool Sync::connected() {
+  connected_ = connected_ || ready(groups_);
+  return connected_;
+}
+
 // Entries become ready in the order of backward, but are posted in the plan's order, the same on all ranks.
 void Sync::post_ready(Context& context) {
+  if (!connected()) return;
   for (Queue& queue : queues_)
     for (; queue.next < queue.entries.size() && queue.posted < kMostPosted; ++queue.next) {
       Entry& entry = entries_[queue.entries[queue.next]];
@@ -229,7 +237,7 @@ void Sync::mark_done(Context& context, Entry& entry, bool finite) {
 }
 
 void Sync::end_pass_if_done(Context& context) {
-  if (!finishing_ || running_ > 0) return;
+  if (!finishing_ || running_ > 0 || !connected_) return;
   --awaited_;
   for (Entry& entry : entries_) {
     entry.ready = entry.posted = entry.done = false;

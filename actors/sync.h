@@ -71,6 +71,7 @@ class Sync final : public Actor {
   void run_entry(Context& context, const RunEntry& run);
   void await_entry(Context& context, Envelope& envelope, const AwaitEntry& wanted);
   void finish_step(Context& context, Envelope& envelope, const FinishStep& finish);
+  bool connected();
   void post_ready(Context& context);
   bool may_begin(const Entry& entry) const;
   bool is_left_out(const Entry& entry) const;
@@ -99,6 +100,7 @@ class Sync final : public Actor {
   ActorId supervisor_;
   Recorder& recorder_;
 
+  bool connected_ = false;  // all groups are ready
   std::vector<Entry> entries_;
   static constexpr std::size_t kOnDevice = kGroupRoles;  // the queue of all groups on a device
   std::array<Queue, kGroupRoles + 1> queues_;

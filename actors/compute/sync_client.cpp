@@ -34,6 +34,9 @@ std::vector<at::Tensor> SyncClient::on_device(const std::vector<int64_t>& bytes)
 
 void SyncClient::set_plan(std::vector<PlanEntry> entries) {
   context_.send(sync_, SetPlan{std::move(entries)});
+  if (state_.device.is_cpu()) return;
+  // Sync has the plan when it answers: the memory that groups on a device need for it is taken.
+  context_.ask<MemoryAllocated>(sync_, AllocateMemory{});
 }
 
 void SyncClient::run(int entry, const at::Tensor& whole) {

@@ -77,23 +77,27 @@ DeviceGroup::DeviceGroup(std::shared_ptr<Group> control, const Device& device,
       library_(std::move(library)),
       launched_(std::move(launched)) {
   for (int one = 0; one < size(); ++one) ranks_.push_back(world_rank(one));
-  CommunicatorId id;
-  if (rank() == 0) id = library_->make_id();
-  id_ = at::empty({sizeof id.bytes}, at::kByte);
-  std::memcpy(id_.mutable_data_ptr(), id.bytes, sizeof id.bytes);
-  sharing_ = control_->broadcast(id_, 0, "id of a communicator");
 }
 
 DeviceGroup::~DeviceGroup() { abandon(); }
 
 bool DeviceGroup::ready() {
-  if (connected_) return true;
+  if (connected_ || aborted_) return connected_;
   if (!communicator_) {
+    if (!sharing_) share_id();
     if (!sharing_->done()) return false;
     connect();
   }
   connected_ = communicator_->ready();
   return connected_;
+}
+
+void DeviceGroup::share_id() {
+  CommunicatorId id;
+  if (rank() == 0) id = library_->make_id();
+  id_ = at::empty({sizeof id.bytes}, at::kByte);
+  std::memcpy(id_.mutable_data_ptr(), id.bytes, sizeof id.bytes);
+  sharing_ = control_->broadcast(id_, 0, "id of a communicator");
 }
 
 void DeviceGroup::connect() {
@@ -121,6 +125,7 @@ void DeviceGroup::abandon() {
 
 void DeviceGroup::abort() noexcept {
   connected_ = false;
+  aborted_ = true;
   if (communicator_) communicator_->abort();
 }
 

@@ -35,7 +35,7 @@ namespace tutti {
 class DeviceGroup final : public Group {
  public:
   // `control`: a group of the host of its own, with the same ranks. `launched`: of all groups of the rank.
-  // Ranks are connected when all have called `ready`, which returns true then.
+  // Ranks are connected when all have called `ready` until it returns true.
   DeviceGroup(std::shared_ptr<Group> control, const Device& device,
               std::shared_ptr<const DeviceLibrary> library, std::shared_ptr<Launched> launched);
   ~DeviceGroup() override;
@@ -67,6 +67,7 @@ class DeviceGroup final : public Group {
   void scatter(const CollectiveJob& job);
   void gather(const CollectiveJob& job);
   at::Tensor memory(const EqualParts& parts, const at::Tensor& like);
+  void share_id();
   void connect();
   void abort() noexcept;
 
@@ -78,7 +79,7 @@ class DeviceGroup final : public Group {
   at::Tensor id_;           // uint8, of the host; while ranks share it
   WorkPtr sharing_;
   std::unique_ptr<Communicator> communicator_;
-  bool connected_ = false;
+  bool connected_ = false, aborted_ = false;
   at::Tensor memory_;  // uint8, of the device
   HeaderLog log_;
   StreamOrder last_;           // the newest collective

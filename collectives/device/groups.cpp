@@ -1,5 +1,6 @@
 #include "collectives/device/groups.h"
 
+#include <algorithm>
 #include <numeric>
 #include <vector>
 
@@ -38,10 +39,7 @@ Groups groups_on_device(Groups groups, const Device& device, const MakeGroup& ma
 }
 
 bool ready(const Groups& groups) {
-  bool all = true;
-  for (const auto& group : groups)
-    if (group) all = group->ready() && all;
-  return all;
+  return std::ranges::all_of(groups, [](const auto& group) { return !group || group->ready(); });
 }
 
 void abandon(const Groups& groups) {

@@ -22,7 +22,7 @@ std::shared_ptr<const DeviceLibrary> communicators_of(const std::shared_ptr<cons
 Groups groups_on_device(Groups groups, const Device& device, const MakeGroup& make,
                         const std::shared_ptr<const DeviceLibrary>& library);
 
-// Group::ready of all of them.
+// Group::ready of all of them. One connects after the other, in the same order on all ranks.
 bool ready(const Groups& groups);
 // Group::abandon of all of them.
 void abandon(const Groups& groups);

@@ -100,7 +100,7 @@ TEST(SyncOrderTest, GathersAndSumsOfABackwardTakeTurns) {
               ElementsAre("forward", "gather 2", "sum 3", "gather 1", "sum 2", "sum 1", "sum 0", "check"));
 }
 
-TEST(SyncOrderTest, WhatComesLaterWaitsForWhatIsNotReady) {
+TEST(SyncOrderTest, EntriesWaitForEarlierOnesThatAreNotReady) {
   DeviceSync rank;
   rank.run(DeviceSync::backward(), [&](Context& context) {
     for (const int ready : {0, 2, 3}) context.send(rank.sync, RunEntry{ready, 1});

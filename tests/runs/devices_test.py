@@ -1,6 +1,7 @@
 """Ranks under mpirun on the tests' device, with the CPU's bits, and devices that this machine lacks."""
 import os
 import re
+import signal
 import unittest
 
 import tutti_run
@@ -17,8 +18,7 @@ SHORTEST = {"train__max_duration": "5ba", "train__eval_interval": "2ba", "checkp
 class Devices(tutti_run.RunTest):
     def on_device(self, options, strategy, **more):
         """What a short training on two ranks of one process says, late on the tests' device, and its exit code."""
-        os.environ["TUTTI_TEST_DEVICE"] = f"late,report,{options}"
-        self.addCleanup(os.environ.pop, "TUTTI_TEST_DEVICE", None)
+        self.device_reports(f"late,report,{options}")
         self.runs = getattr(self, "runs", 0) + 1
         ranks = 4 if strategy == "hybrid" else 2
         return start(self.folder / f"{self.runs}", "--local-ranks", ranks, ranks=1, device__kind="test",
@@ -44,11 +44,47 @@ class Devices(tutti_run.RunTest):
         for strategy in ("none", "full"):
             cpu, device = self.folder / f"{strategy}-cpu", self.folder / f"{strategy}-device"
             train(cpu, ranks=2, device__kind="cpu", sharding__strategy=strategy, **SHORT)
-            os.environ["TUTTI_TEST_DEVICE"] = "late,report"
-            self.addCleanup(os.environ.pop, "TUTTI_TEST_DEVICE", None)
+            self.device_reports("late,report")
             text = train(device, ranks=2, device__kind="test", sharding__strategy=strategy, **SHORT).text
             self.assertNotIn("without waiting", text)
             self.assert_learnt_the_same(cpu, device)
+
+    def device_reports(self, options):
+        os.environ["TUTTI_TEST_DEVICE"] = options
+        self.addCleanup(os.environ.pop, "TUTTI_TEST_DEVICE", None)
+
+    @unittest.skipUnless(TEST_DEVICE.exists(), "built without tests")
+    def test_ranks_that_communicators_join_learn_what_they_learn_on_the_cpu(self):
+        cpu = self.folder / "cpu"
+        train(cpu, ranks=2, device__kind="cpu", **SHORTEST)
+        self.device_reports("report")
+        for strategy in ("none", "optimizer", "gradients", "full") if NIGHTLY else ("full",):
+            text = train(self.folder / strategy, ranks=2, device__kind="test", collectives__backend="nccl",
+                         sharding__strategy=strategy, **SHORTEST).text
+            self.assertNotIn("without waiting", text)
+            self.assert_learnt_the_same(cpu, self.folder / strategy)
+
+    @unittest.skipUnless(TEST_DEVICE.exists(), "built without tests")
+    def test_replicas_that_communicators_join_learn_what_they_learn_on_the_cpu(self):
+        cpu, device = self.folder / "cpu", self.folder / "device"
+        hybrid = {"ranks": 4, "sharding__strategy": "hybrid", "sharding__shard_size": 2, **SHORTEST}
+        train(cpu, device__kind="cpu", **hybrid)
+        self.device_reports("late,report")
+        text = train(device, device__kind="test", collectives__backend="nccl", **hybrid).text
+        self.assertNotIn("without waiting", text)
+        self.assert_learnt_the_same(cpu, device)
+
+    @unittest.skipUnless(TEST_DEVICE.exists(), "built without tests")
+    def test_a_rank_that_is_killed_while_communicators_join_ranks_is_named(self):
+        run = self.folder / "run"
+        running = start(run, ranks=2, device__kind="test", collectives__backend="nccl", sharding__strategy="full",
+                        train__max_duration="1000000ep", train__hang_timeout="20sec", checkpoint__interval="0ba")
+        metrics = run / "metrics.jsonl"
+        running.wait_for(lambda: metrics.exists() and metrics.read_text().count("\n") > 5, "steps")
+        running.signal_ranks(signal.SIGKILL, [1])
+        finished = running.wait(timeout=15)
+        self.assertNotEqual(finished.code, 0)
+        self.assertRegex(finished.text, "(?m)^error: rank 0: rank 1 is gone: its process ended while .* waited")
 
     @unittest.skipIf(HAS_DRIVER, "a driver for GPUs")
     def test_a_machine_without_a_driver_refuses_gpus_in_one_message(self):
