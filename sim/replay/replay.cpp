@@ -100,6 +100,7 @@ class Replay {
   MovedFolder moved() const { return {record_.head().run_dir, options_.run_dir}; }
   bool digests() const { return record_.head().level == JournalLevel::kFull; }
   bool exact() const;
+  bool sums_have_no_order() const;
   void run_ranks();
   ReplayResult at_end();
   ReplayResult at_error(const std::string& why);
@@ -169,8 +170,14 @@ void Replay::before_step(int rank, int64_t step, const Trainee& trainee, const B
 }
 
 // True if the replay must reproduce the bits of the record.
-bool Replay::exact() const {
-  return job_.settings.collectives.reduction == Reduction::kOrdered && other_processors().empty();
+bool Replay::exact() const { return !sums_have_no_order() && other_processors().empty(); }
+
+// NCCL's sums of more than two ranks have the order that NCCL chooses.
+bool Replay::sums_have_no_order() const {
+  const CollectiveSettings& collectives = job_.settings.collectives;
+  const bool may_be_nccl = collectives.backend == Backend::kAuto || collectives.backend == Backend::kNccl;
+  const bool is_nccl = may_be_nccl && job_.devices && job_.devices->is_gpu() && job_.world > 2;
+  return collectives.reduction == Reduction::kNative || is_nccl;
 }
 
 void Replay::run_ranks() {
@@ -397,7 +404,7 @@ std::string Replay::warnings() const {
   if (const std::string others = other_processors(); !others.empty())
     text += "\n" + others + ", this machine with " + at::get_cpu_capability() +
             ": bits may differ, so only losses were compared, to a tolerance";
-  if (job_.settings.collectives.reduction == Reduction::kNative)
+  if (sums_have_no_order())
     text += "\nnative reduction promises no bits, so only losses were compared, to a tolerance";
   return text;
 }

@@ -66,6 +66,8 @@ const std::vector<Case>& cases() {
   static const std::string half = "precision = 'amp_fp16'\n";
   static const std::string mlp = quiet(kSmallMlp), resnet = quiet(kSmallResnet);
   static const std::string gpt = replaced(kSmallGpt, "dropout = 0.1\n", "");  // masks are copied
+  static const std::string joined =
+      replaced(gpt, "[model]\n", "[collectives]\nbackend = 'nccl'\n[model]\n") + "grad_accum = 2\n";
   static const std::vector<Case> all{
       {"Mlp", mlp},
       {"MlpOnTwoRanks", mlp, {.ranks = 2}},
@@ -76,6 +78,9 @@ const std::vector<Case>& cases() {
       {"GptUnderOptimizer", gpt, {"optimizer"}, true},
       {"GptUnderGradients", gpt + "grad_accum = 2\n", {"gradients"}, true},
       {"GptUnderHybrid", gpt, {"hybrid", 4, "shard_size = 2\n"}, true},
+      {"GptUnderFullByNccl", joined, {"full"}},
+      {"GptUnderOptimizerByNccl", joined, {"optimizer"}, true},
+      {"GptUnderHybridByNccl", joined, {"hybrid", 4, "shard_size = 2\n"}, true},
   };
   return all;
 }
