@@ -2,6 +2,7 @@
 import os
 import re
 import signal
+import time
 import unittest
 
 import tutti_run
@@ -84,17 +85,26 @@ class Devices(tutti_run.RunTest):
         self.assertNotIn("without waiting", text)
         self.assert_learnt_the_same(cpu, device)
 
-    @unittest.skipUnless(TEST_DEVICE.exists(), "built without tests")
-    def test_a_rank_that_is_killed_while_communicators_join_ranks_is_named(self):
-        run = self.folder / "run"
+    def lose_rank_1_by(self, number, hang_timeout_s):
+        """What a run says that communicators join, after it has run for longer than the timeout."""
+        run = self.folder / number.name
         running = start(run, ranks=2, device__kind="test", collectives__backend="nccl", sharding__strategy="full",
-                        train__max_duration="1000000ep", train__hang_timeout="20sec", checkpoint__interval="0ba")
+                        train__max_duration="1000000ep", train__hang_timeout=f"{hang_timeout_s}sec",
+                        checkpoint__interval="0ba")
         metrics = run / "metrics.jsonl"
         running.wait_for(lambda: metrics.exists() and metrics.read_text().count("\n") > 5, "steps")
-        running.signal_ranks(signal.SIGKILL, [1])
-        finished = running.wait(timeout=15)
+        time.sleep(hang_timeout_s + 1)
+        running.signal_ranks(number, [1])
+        finished = running.wait(timeout=30)
         self.assertNotEqual(finished.code, 0)
-        self.assertRegex(finished.text, "(?m)^error: rank 0: rank 1 is gone: its process ended while .* waited")
+        return finished.text
+
+    @unittest.skipUnless(TEST_DEVICE.exists(), "built without tests")
+    def test_a_rank_that_is_lost_while_communicators_join_ranks_is_named(self):
+        self.assertRegex(self.lose_rank_1_by(signal.SIGKILL, 3),
+                         "(?m)^error: rank 0: rank 1 is gone: its process ended while .* waited")
+        self.assertRegex(self.lose_rank_1_by(signal.SIGSTOP, 3),
+                         "(?m)^error: rank 0: rank 1 has not been heard for [34] s")
 
     @unittest.skipIf(HAS_DRIVER, "a driver for GPUs")
     def test_a_machine_without_a_driver_refuses_gpus_in_one_message(self):
