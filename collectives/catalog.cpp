@@ -17,10 +17,13 @@ Catalog collectives_catalog() {
           .noun = "",
           .doc = "How ranks exchange gradients.",
           .keys = {
-              Key{"backend", kText, "auto", "auto: mpi under mpirun, else local"}.one_of(
-                  {"auto", "local", "mpi", "nccl"}),
+              Key{"backend", kText, "auto",
+                  "auto: nccl where each rank has a GPU of its own, else mpi under mpirun, else local, which "
+                  "sum in the memory of the host"}
+                  .one_of({"auto", "local", "mpi", "nccl"}),
               Key{"reduction", kText, "ordered",
-                  "ordered: the same bits on every backend and run; native: the backend's own sums"}
+                  "ordered: the same bits on every run and backend, but for nccl with more than two ranks; "
+                  "native: the backend's own sums"}
                   .one_of({"ordered", "native"}),
               Key{"bucket_mb", kNumber, "25",
                   "gradients reduced at once, in MiB; under [sharding] gradients, full and hybrid they go by "

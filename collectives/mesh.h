@@ -42,7 +42,7 @@ class Mesh {
   std::vector<MeshAxis> axes_;
 };
 
-// The work of a group. Groups do not wait for each other.
+// The work of a group. Groups of the host do not wait for each other.
 enum class GroupRole : uint8_t {
   kWorld,       // all ranks: what is the same on all of them
   kGathers,     // ranks that share parameters: parameters

@@ -186,6 +186,11 @@ std::shared_ptr<const DeviceLibrary> agreed_communicators(const Job& job, int ne
   return std::ranges::all_of(all, [](const std::string& one) { return !one.empty(); }) ? mine : nullptr;
 }
 
+void connect(const Groups& groups, int rank, Nanoseconds timeout) {
+  const StartWatchdog connecting(rank, "connecting the devices of all ranks", timeout);
+  while (!ready(groups)) std::this_thread::yield();
+}
+
 using RunJob = std::function<Exit(const Job&, RankEnvironment)>;
 
 Exit train_under_mpi(MpiWorld& world, const Clock& clock, StartRequest request, const RunJob& run) {
@@ -202,8 +207,7 @@ Exit train_under_mpi(MpiWorld& world, const Clock& clock, StartRequest request, 
     connected.groups = groups_on_device(
         make_groups(ordered ? group : make(world.all_ranks()), job.mesh(), world.rank(), make), job.device(0),
         make, agreed_communicators(job, most_neighbours(world), *group));
-    const StartWatchdog connecting(world.rank(), "connecting the devices of all ranks", request.timeout());
-    while (!ready(connected.groups)) std::this_thread::yield();
+    connect(connected.groups, world.rank(), request.timeout());
     return run(job, std::move(connected));
   });
 }

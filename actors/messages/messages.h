@@ -130,7 +130,7 @@ struct MemoryAllocated {
   std::vector<at::Tensor> memory;
 };
 // The collectives of every later pass. A step has one pass, or more with closures. The entries of a group run
-// in this order, on all its ranks; groups do not wait for each other.
+// in this order, on all its ranks; groups do not wait for each other, but on a device (PassPlace).
 struct SetPlan {
   static constexpr const char* kName = "SetPlan";
   std::vector<PlanEntry> entries;

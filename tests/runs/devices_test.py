@@ -2,6 +2,7 @@
 import os
 import re
 import signal
+import time
 import unittest
 
 import tutti_run
@@ -21,23 +22,33 @@ class Devices(tutti_run.RunTest):
         self.device_reports(f"late,report,{options}")
         self.runs = getattr(self, "runs", 0) + 1
         ranks = 4 if strategy == "hybrid" else 2
+        if ranks == 4:
+            more["sharding__shard_size"] = 2
         return start(self.folder / f"{self.runs}", "--local-ranks", ranks, ranks=1, device__kind="test",
                      sharding__strategy=strategy, **SHORTEST, **more).wait()
 
     @unittest.skipUnless(TEST_DEVICE.exists(), "built without tests")
     def test_each_wait_that_is_left_out_is_found(self):
         for strategy in ("none", "optimizer", "gradients", "full") if NIGHTLY else ("full",):
-            whole = self.on_device("", strategy)
-            self.assertEqual(whole.code, 0, whole.text)
-            self.assertNotIn("without waiting", whole.text)
-            places = re.findall(r"  waits at: (.*)", whole.text)
-            self.assertGreater(len(places), 8, whole.text)
-            broken = {place: self.on_device(f"leave_out={place}", strategy).text for place in places}
             # Three are missed: in Sync, the wait before a digest, since staged sums are on Sync's own stream, and
             # the one for digests, since Sync has asked for a later copy of that stream; in Compute, that at the end
             # of a pass, since it has waited for each sum. It counts where memory ran out.
-            silent = [place for place, text in broken.items() if not re.search(FOUND, text)]
-            self.assertLessEqual(len(silent), 3, silent)
+            self.leave_out_each_wait(strategy, missed=3)
+
+    @unittest.skipUnless(TEST_DEVICE.exists() and NIGHTLY, "nightly")
+    def test_each_wait_that_is_left_out_where_communicators_join_ranks_is_found(self):
+        for strategy in ("none", "optimizer", "gradients", "full", "hybrid"):
+            self.leave_out_each_wait(strategy, missed=3, collectives__backend="nccl")
+
+    def leave_out_each_wait(self, strategy, missed, **more):
+        whole = self.on_device("", strategy, **more)
+        self.assertEqual(whole.code, 0, whole.text)
+        self.assertNotIn("without waiting", whole.text)
+        places = re.findall(r"  waits at: (.*)", whole.text)
+        self.assertGreater(len(places), 8, whole.text)
+        broken = {place: self.on_device(f"leave_out={place}", strategy, **more).text for place in places}
+        silent = [place for place, text in broken.items() if not re.search(FOUND, text)]
+        self.assertLessEqual(len(silent), missed, silent)
 
     @unittest.skipUnless(TEST_DEVICE.exists(), "built without tests")
     def test_ranks_on_a_device_learn_what_they_learn_on_the_cpu(self):
@@ -74,17 +85,26 @@ class Devices(tutti_run.RunTest):
         self.assertNotIn("without waiting", text)
         self.assert_learnt_the_same(cpu, device)
 
-    @unittest.skipUnless(TEST_DEVICE.exists(), "built without tests")
-    def test_a_rank_that_is_killed_while_communicators_join_ranks_is_named(self):
-        run = self.folder / "run"
+    def lose_rank_1_by(self, number, hang_timeout_s):
+        """What a run says that communicators join, after it has run for longer than the timeout."""
+        run = self.folder / number.name
         running = start(run, ranks=2, device__kind="test", collectives__backend="nccl", sharding__strategy="full",
-                        train__max_duration="1000000ep", train__hang_timeout="20sec", checkpoint__interval="0ba")
+                        train__max_duration="1000000ep", train__hang_timeout=f"{hang_timeout_s}sec",
+                        checkpoint__interval="0ba")
         metrics = run / "metrics.jsonl"
         running.wait_for(lambda: metrics.exists() and metrics.read_text().count("\n") > 5, "steps")
-        running.signal_ranks(signal.SIGKILL, [1])
-        finished = running.wait(timeout=15)
+        time.sleep(hang_timeout_s + 1)
+        running.signal_ranks(number, [1])
+        finished = running.wait(timeout=30)
         self.assertNotEqual(finished.code, 0)
-        self.assertRegex(finished.text, "(?m)^error: rank 0: rank 1 is gone: its process ended while .* waited")
+        return finished.text
+
+    @unittest.skipUnless(TEST_DEVICE.exists(), "built without tests")
+    def test_a_rank_that_is_lost_while_communicators_join_ranks_is_named(self):
+        self.assertRegex(self.lose_rank_1_by(signal.SIGKILL, 3),
+                         "(?m)^error: rank 0: rank 1 is gone: its process ended while .* waited")
+        self.assertRegex(self.lose_rank_1_by(signal.SIGSTOP, 3),
+                         "(?m)^error: rank 0: rank 1 has not been heard for [34] s")
 
     @unittest.skipIf(HAS_DRIVER, "a driver for GPUs")
     def test_a_machine_without_a_driver_refuses_gpus_in_one_message(self):

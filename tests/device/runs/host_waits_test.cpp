@@ -65,6 +65,8 @@ std::string quiet(const std::string& recipe) {
 const std::vector<CountedRun>& counted_runs() {
   static const std::string half = "precision = 'amp_fp16'\n";
   static const std::string mlp = quiet(kSmallMlp), resnet = quiet(kSmallResnet);
+  static const std::string joined =
+      replaced(kSmallGpt, "[model]\n", "[collectives]\nbackend = 'nccl'\n[model]\n") + "grad_accum = 2\n";
   static const std::vector<CountedRun> all{
       {"Mlp", mlp},
       {"MlpOnTwoRanks", mlp, {.ranks = 2}},
@@ -75,6 +77,9 @@ const std::vector<CountedRun>& counted_runs() {
       {"GptUnderOptimizer", kSmallGpt, {"optimizer"}, true},
       {"GptUnderGradients", kSmallGpt + "grad_accum = 2\n", {"gradients"}, true},
       {"GptUnderHybrid", kSmallGpt, {"hybrid", 4, "shard_size = 2\n"}, true},
+      {"GptUnderFullByNccl", joined, {"full"}},
+      {"GptUnderOptimizerByNccl", joined, {"optimizer"}, true},
+      {"GptUnderHybridByNccl", joined, {"hybrid", 4, "shard_size = 2\n"}, true},
   };
   return all;
 }
