@@ -125,8 +125,7 @@ void open_devices(Job& job) {
   job.devices = DeviceLibrary::of(job.recipe.at("device"));
   const Setting& backend = job.recipe.at("collectives").at("backend");
   if (backend.text() == "nccl" && !job.devices)
-    backend.fail(
-        "NCCL joins GPUs, and this run computes on the CPU; expected auto, or [device] kind = \"gpu\"");
+    backend.fail("it joins GPUs, and this run computes on the CPU; expected auto, or device.kind = \"gpu\"");
 }
 
 void require_deterministic_reduction(const Job& job) {

@@ -105,11 +105,10 @@ Catalog sharding_catalog() {
                "kinds of layers, or patterns of their names with *"}
                .at_least(1),
            {"offload", kTexts, "none",
-            "what a GPU's memory does not keep, but the host's, pinned: optimizer (its state, brought for "
-            "each "
-            "update), parameters (the rank's rows under full and hybrid, brought to be gathered, and the "
-            "optimizer's state), activations (the inputs of layers with activation_checkpointing); no effect "
-            "on CPUs"}},
+            "what a GPU's memory does not keep, but the host's, pinned: optimizer (its state, copied there "
+            "and back for each update), parameters (the rank's rows under full and hybrid, copied to be "
+            "gathered, and the optimizer's state), activations (the inputs of layers with "
+            "activation_checkpointing); no effect on CPUs"}},
       .alternatives = {{.keys = {"units", "unit_mb"}}}};
 }
 

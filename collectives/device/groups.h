@@ -17,8 +17,8 @@ std::shared_ptr<const DeviceLibrary> communicators_of(const std::shared_ptr<cons
 
 // The groups of a rank on a device: what is summed and gathered there goes through the communicators of
 // `library`, or, without it, through the memory of the host; kWorld stays the host's, for what ranks report
-// to each other. `make`: see make_groups. Groups of the CPU are returned as they are, unless it stands in for a
-// device: then there are as many.
+// to each other. `make`: see make_groups. Groups of the CPU are returned as they are; if it stands in for a
+// device there are as many.
 Groups groups_on_device(Groups groups, const Device& device, const MakeGroup& make,
                         const std::shared_ptr<const DeviceLibrary>& library);
 

@@ -331,7 +331,7 @@ TEST(DeepSpeed, ActivationsAreCheckpointedAsTheRecipesAre) {
               AllOf(HasSubstr("not carried over: "), HasSubstr("[sharding] activation_checkpointing = n")));
 }
 
-TEST(DeepSpeed, WhatGoesToTheCpuIsOffloaded) {
+TEST(DeepSpeed, OffloadToTheCpuIsTheRecipes) {
   const auto offload = [](const std::string& keys, const std::string& more = "") {
     return resolved(keys, "batch_size = 8", more).at("sharding").at("offload").toml();
   };

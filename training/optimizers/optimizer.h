@@ -24,7 +24,7 @@ struct OptimizerState {
   at::Tensor tensor;                // shaped as the view; "step" is an int64 scalar
 };
 
-// Updates parameters with libtorch's fused kernels. What views keep on the host is brought to the
+// Updates parameters with libtorch's fused kernels. What views keep on the host is copied to the
 // device for each update, kStagedBytes of parameters at a time, and back, in the order of the device's work.
 // All memory is allocated in the constructor; an update allocates only scalars, because it cannot be undone.
 // Not thread-safe.
