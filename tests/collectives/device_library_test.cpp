@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 
+#include "collectives/device/groups.h"
 #include "runtime/error.h"
 
 namespace tutti {
@@ -63,6 +64,23 @@ TEST(DeviceLibrary, OfTestsHasDevicesThatRanksShare) {
   EXPECT_EQ(next.where.index(), 1 % count);
   EXPECT_EQ(next.memory_slot, 3);
   EXPECT_EQ(next.name, "test device");
+}
+
+TEST(CommunicatorsOf, TheTestsDeviceAreChosenByNameAlone) {
+  const auto devices = std::shared_ptr<const DeviceLibrary>(DeviceLibrary::load("test"));
+  EXPECT_EQ(communicators_of(devices, Backend::kNccl, 8), devices);
+  for (const Backend other : {Backend::kAuto, Backend::kMpi, Backend::kLocal})
+    EXPECT_EQ(communicators_of(devices, other, 1), nullptr);
+  EXPECT_EQ(communicators_of(nullptr, Backend::kAuto, 1), nullptr);
+}
+
+TEST(CommunicatorsOf, GpusAreChosenWhereEachRankHasOne) {
+  if (!kBuilt) GTEST_SKIP() << "built without CUDA";
+  const auto devices = std::shared_ptr<const DeviceLibrary>(DeviceLibrary::load("cuda"));
+  const int count = devices->device_count();
+  EXPECT_EQ(communicators_of(devices, Backend::kAuto, count), devices);
+  EXPECT_EQ(communicators_of(devices, Backend::kAuto, count + 1), nullptr);
+  EXPECT_EQ(communicators_of(devices, Backend::kMpi, count), nullptr);
 }
 
 }  // namespace
