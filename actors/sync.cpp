@@ -1,5 +1,7 @@
 #include "actors/sync.h"
 
+#include <ATen/ops/empty.h>
+
 #include <algorithm>
 #include <functional>
 #include <utility>
@@ -110,6 +112,12 @@ void Sync::set_plan(SetPlan& plan) {
     const bool scatters = planned.kind == CollectiveKind::kReduceScatter;
     entry.digest.emplace("sync/" + planned.label, scatters ? planned.parts : chunk(), recorder_);
   }
+  int64_t offloaded = 0;  // bytes of the largest part
+  for (const Entry& entry : entries_)
+    if (is_offloaded(entry.plan))
+      offloaded = std::max(offloaded, static_cast<int64_t>(entry.plan.part.nbytes()));
+  if (offloaded > 0 && !(offloaded_.defined() && offloaded_.numel() >= offloaded))
+    offloaded_ = at::empty({offloaded}, device_.options(at::kByte));
   std::ranges::stable_sort(queues_[kOnDevice].entries, {},
                            [this](std::size_t entry) { return entries_[entry].plan.place; });
 }
@@ -190,13 +198,23 @@ void Sync::begin(Context& context, Entry& entry) {
        [this, &entry, &running](Context& c) { end(c, entry, running); });
 }
 
+// Rows that the host keeps. Copies and collectives of all entries share a stream, so one memory is enough.
+bool Sync::is_offloaded(const PlanEntry& plan) const {
+  return !device_.is_cpu() && plan.group == GroupRole::kGathers && plan.part.defined() && plan.part.is_cpu();
+}
+
+at::Tensor Sync::part_on_device(const PlanEntry& plan) const {
+  if (!is_offloaded(plan)) return plan.part;
+  const at::Tensor there = offloaded_.narrow(0, 0, static_cast<int64_t>(plan.part.nbytes()));
+  return there.view(plan.part.scalar_type()).copy_(plan.part, /*non_blocking=*/true);
+}
+
 WorkPtr Sync::work_of(const Entry& entry) {
   const PlanEntry& plan = entry.plan;
   Group& ranks = group(plan.group);
   if (plan.kind == CollectiveKind::kAllReduce) return ranks.all_reduce(entry.whole, plan.label);
   if (plan.kind == CollectiveKind::kAllGather) {
-    const bool offloaded = plan.group == GroupRole::kGathers && plan.part.is_cpu();
-    const at::Tensor part = offloaded ? plan.part.to(device_.where, /*non_blocking=*/true) : plan.part;
+    const at::Tensor part = part_on_device(plan);
     return plan.cut ? ranks.all_gather(part, entry.whole, plan.cut, plan.label)
                     : ranks.all_gather(part, entry.whole, plan.label);
   }

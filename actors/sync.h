@@ -76,6 +76,8 @@ class Sync final : public Actor {
   bool may_begin(const Entry& entry) const;
   bool is_left_out(const Entry& entry) const;
   void begin(Context& context, Entry& entry);
+  bool is_offloaded(const PlanEntry& plan) const;
+  at::Tensor part_on_device(const PlanEntry& plan) const;
   WorkPtr work_of(const Entry& entry);
   bool on_device(const Entry& entry) const { return entry.queue == kOnDevice; }
   void end(Context& context, Entry& entry, const Work& work);
@@ -104,6 +106,7 @@ class Sync final : public Actor {
   std::vector<Entry> entries_;
   static constexpr std::size_t kOnDevice = kGroupRoles;  // the queue of all groups on a device
   std::array<Queue, kGroupRoles + 1> queues_;
+  at::Tensor offloaded_;               // uint8, of the device: a part that the host keeps, to be gathered
   std::size_t running_ = 0;            // entries that are posted and not done
   std::optional<Envelope> finishing_;  // FinishStep's envelope, until all entries are done
   bool finite_ = true;                 // the sums of this pass

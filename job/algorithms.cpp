@@ -62,11 +62,28 @@ std::string added_text(const RequiredAlgorithm& required, const std::string& fol
 
 }  // namespace
 
+namespace {
+
+void require_parameters_on_device(const Job& job, const Setting& section) {
+  const bool offloads = job.devices && job.world > 1 && job.settings.sharding.offloads_parameters;
+  if (!offloads || section.at("kind").text() != "sam") return;
+  job.recipe.at("sharding")
+      .at("offload")
+      .fail(section.path + " (" + section.position.text() +
+            ") is SAM, which changes parameters on the device; expected \"optimizer\" in place of "
+            "\"parameters\"");
+}
+
+}  // namespace
+
 Algorithms make_algorithms(const Job& job) {
   Algorithms algorithms;
   MistakeCollector mistakes;
   for (const auto& section : job.recipe.at(kSection).array())
-    mistakes.collect([&] { algorithms.push_back(job.make_algorithm(section)); });
+    mistakes.collect([&] {
+      require_parameters_on_device(job, section);
+      algorithms.push_back(job.make_algorithm(section));
+    });
   mistakes.throw_all();
   return algorithms;
 }

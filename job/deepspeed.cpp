@@ -281,6 +281,8 @@ class Translation {
     if (!device || !device->is_text()) offload.fail("expected {device = \"cpu\"}");
     if (device->text() != "cpu" && device->text() != "none")
       device->fail("what is offloaded goes to the memory of the host only: expected \"cpu\" or \"none\"");
+    for (const auto& [key, value] : offload.table())
+      if (key == "ratio" || key == "max_in_cpu") value.fail("not carried over: all of it is offloaded");
     return device->text() == "cpu";
   }
 
@@ -356,7 +358,8 @@ Catalog deepspeed_catalog() {
                    "the algorithm gradient_clipping of this norm; 0: none"}
                    .at_least(0),
                {kZero, kAny, "none",
-                "{stage, reduce_bucket_size}: sharding.strategy and collectives.bucket_mb"},
+                "{stage, reduce_bucket_size, offload_optimizer, offload_param}: sharding.strategy, "
+                "collectives.bucket_mb and sharding.offload"},
                {kActivations, kAny, "none", "a table, or {}: sharding.activation_checkpointing = true"},
                count("steps_per_print", "train.progress_interval, in steps")},
       .default_kind = "none"};

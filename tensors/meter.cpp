@@ -316,8 +316,9 @@ bool Meter::fits(int64_t bytes) {
   return !limits || limits->fit(bytes, kReserveBytes, MemoryLimits::Place::kMapped);
 }
 
-void Meter::give_back(int rank) {
-  MeteredAllocator::instance().give_back();
+void Meter::give_back() { MeteredAllocator::instance().give_back(); }
+
+void Meter::empty_device_cache(int rank) {
   if (const auto& device = account(rank).device) at::getDeviceAllocator(device->type())->emptyCache();
 }
 

@@ -47,8 +47,11 @@ class Meter {
   // True if as many bytes may be allocated, by others than the meter, within the limits of the system.
   static bool fits(int64_t bytes);
 
-  // Returns free memory of the cache and of the heap to the system, and of the rank's device to its driver.
-  static void give_back(int rank);
+  // Returns free memory of the cache and of the heap to the system.
+  static void give_back();
+  // Returns free memory of the rank's device to its driver, if it has one: the next blocks may be larger.
+  // Waits for the device, so no collective may be in progress that a rank has yet to launch.
+  static void empty_device_cache(int rank);
 
   // Sets the owner of new blocks: the process's rank, or in the simulator the rank with the run token. A
   // slot, not a global rank: a process with one rank may leave it at 0.

@@ -84,7 +84,7 @@ MicrobatchResult& Microbatches::run(const Closure::Move& move) {
   clear_state();
   if (!result_.failed_allocation) return result_;
   abandon();
-  Meter::give_back(state_.device.memory_slot);  // for libraries and other ranks, and in larger blocks
+  Meter::give_back();  // for whoever else needs memory: libraries, other ranks
   result_.leftover_bytes = Meter::held_by_scopes(state_.device.memory_slot) - held;
   return result_;
 }

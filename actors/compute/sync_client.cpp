@@ -34,7 +34,7 @@ std::vector<at::Tensor> SyncClient::on_device(const std::vector<int64_t>& bytes)
 
 void SyncClient::set_plan(std::vector<PlanEntry> entries) {
   context_.send(sync_, SetPlan{std::move(entries)});
-  if (state_.device.is_cpu()) return;
+  if (!state_.device.runs_ahead()) return;
   // Sync has the plan when it answers: the memory that groups on a device need for it is taken.
   context_.ask<MemoryAllocated>(sync_, AllocateMemory{});
 }

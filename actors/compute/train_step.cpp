@@ -145,8 +145,8 @@ Verdict TrainStep::run(const BatchReady& ready, double lr) {
                     "AFTER_LOAD");
   if (state_.closure_step && state_.offloads_parameters && !state_.device.is_cpu())
     throw UserError(
-        "sharding.offload: " + step_text() +
-        "an algorithm (SAM) changes parameters on the device, where they are not with \"parameters\"");
+        "sharding.offload: an algorithm changes parameters on the device, where they are not with "
+        "\"parameters\"");
   StepBefore before(state_);
   Meter::reset_peak(state_.device.memory_slot);
   use_accumulation();
@@ -250,6 +250,7 @@ void TrainStep::add_up(PassResult all) {
 // After an aborted attempt. All ranks come to the same decision, whichever of them ran out of memory.
 void TrainStep::shrink_microbatches(const BatchReady& ready) {
   record(TraceKind::kAbortedAttempt, microbatches_->count());
+  Meter::empty_device_cache(state_.device.memory_slot);
   if (mine_->leftover_bytes > 0) {
     record(TraceKind::kStillHeld, mine_->leftover_bytes);
     log_.warning(step_text() + std::to_string(mine_->leftover_bytes) +

@@ -120,7 +120,7 @@ void DeviceGroup::check() {
 }
 
 void DeviceGroup::abandon() {
-  if (unmatched_ > 0 && connected_) abort();
+  if (connected_ && (unmatched_ > 0 || !last_.over())) abort();
 }
 
 void DeviceGroup::abort() noexcept {

@@ -72,7 +72,6 @@ NcclCommunicator::NcclCommunicator(const CommunicatorId& id, c10::DeviceIndex de
 }
 
 NcclCommunicator::~NcclCommunicator() {
-  const c10::cuda::CUDAGuard on_device(device_);
   if (comm_ != nullptr) ncclCommDestroy(comm_);
 }
 

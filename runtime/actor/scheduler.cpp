@@ -220,6 +220,8 @@ void Scheduler::abort(StopToken& stop, const RankEnd& end, std::exception_ptr fa
 
 bool Scheduler::aborted() const { return state_->everybody.aborted(); }
 
+RankEnd Scheduler::end() const { return state_->everybody.end(); }
+
 bool Scheduler::aborted(const ControlBlock& block) const { return block.stop->aborted() || aborted(); }
 
 const StopToken& Scheduler::stop_token_of(int rank) const { return state_->ranks.at(rank); }

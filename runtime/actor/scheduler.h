@@ -53,6 +53,7 @@ class Scheduler {
   // May be called from any thread. The first end is kept.
   void abort(const RankEnd& end);
   bool aborted() const;
+  RankEnd end() const;  // the first, after an abort
 
   // For separate ranks. `abort_rank` ends the rank's actors, even those that are blocked; `stop_token_of`
   // says whether and how the rank was aborted; `stopped` is true if all actors of the rank have stopped.

@@ -113,6 +113,7 @@ void ProcessWatch::write_report_after_stop(TimePoint now) {
 
 void ProcessWatch::end_by_force() {
   if (calls_.report) run_with_timeout(kReportTimeout, calls_.report);
+  std::fprintf(stderr, "error: rank %d: %s\n", rank_, scheduler_.end().reason.c_str());
   std::fprintf(stderr, "error: rank %d: ends by force: an actor does not return\n", rank_);
   _exit(1);
 }

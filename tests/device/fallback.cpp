@@ -42,15 +42,18 @@ class Call {
       : op_(op), stack_(stack), name_(c10::toString(op.schema().operator_name())) {}
 
   void run() {
-    convert_arguments();
     State& s = state();
     Lock lock(s.mutex);
+    late_ = s.order.defers();
+    lock.unlock();
+    convert_arguments();
+    lock.lock();
     const Kernel kernel = s.order.launch(name_, current_stream(device()));
     for (const Use& one : uses_) {
       const Extent bytes = extent(one.tensor);
       s.memory.note(kernel, bytes.begin, bytes.end, one.write);
     }
-    if (s.order.mode == Mode::kLate && may_wait())
+    if (late_ && may_wait())
       run_late(lock, kernel);
     else
       run_now(lock, kernel);
@@ -83,6 +86,7 @@ class Call {
   Aliases aliases_;
   std::vector<Use> uses_;
   int device_ = -1;
+  bool late_ = false;
   bool writes_arguments_ = false;
   bool allocates_out_ = false;
   std::optional<std::size_t> generator_;  // its place on the stack, of what draws random numbers
@@ -131,7 +135,7 @@ at::Tensor Call::convert(const at::Tensor& tensor, bool write, Role role) {
     if (!tensor.defined()) return tensor;
     check_host_tensor(tensor, role);
     const bool is_fixed = tensor.unsafeGetTensorImpl()->is_wrapped_number();
-    return state().order.mode == Mode::kLate && !is_fixed ? tensor.clone() : tensor;
+    return late_ && !is_fixed ? tensor.clone() : tensor;
   }
   check_device(tensor);
   uses_.push_back({tensor, write});

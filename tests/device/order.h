@@ -54,6 +54,9 @@ class Order {
 
   // Runs a kernel once those before it are over. The lock is open while `work` runs.
   void run_now(Lock& lock, const Kernel& kernel, const std::function<void()>& work);
+  // True if kernels may run later than at their launch: in late mode, and while a collective waits for other
+  // ranks.
+  bool defers() const { return mode == Mode::kLate || gated_ > 0; }
 
   // Runs a kernel: now in eager mode, when somebody waits for it in late mode. A kernel with a gate that is
   // closed, and what is after it, runs later in both; the caller does not wait.

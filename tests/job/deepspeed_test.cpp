@@ -349,6 +349,9 @@ TEST(DeepSpeed, OffloadToTheCpuIsTheRecipes) {
             false);
   EXPECT_THAT(why("zero_optimization = {offload_optimizer = {device = 'nvme'}}", "batch_size = 8"),
               HasSubstr("expected \"cpu\" or \"none\""));
+  EXPECT_THAT(
+      why("zero_optimization = {offload_optimizer = {device = 'cpu', ratio = 0.5}}", "batch_size = 8"),
+      HasSubstr("not carried over: all of it is offloaded"));
   EXPECT_THAT(why("zero_optimization = {offload_optimizer = true}", "batch_size = 8"),
               HasSubstr("expected {device = \"cpu\"}"));
 }

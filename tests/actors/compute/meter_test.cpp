@@ -63,7 +63,7 @@ class LimitedMeterTest : public MeterTest {
  protected:
   void SetUp() override {
     MeterTest::SetUp();
-    Meter::give_back(kMeteredRank);
+    Meter::give_back();
     write_text(folder_.path("mountinfo"), "41 31 0:38 / " + folder_.path() + " rw - cgroup2 cgroup2 rw\n");
     write_text(folder_.path("cgroup"), "0::/\n");
     write_text(folder_.path("memory.max"), "400000000\n");
@@ -83,7 +83,7 @@ TEST_F(LimitedMeterTest, ReserveIsLeftToOthers) {
   others_use(400'000'000 - kLeft);
   const int64_t most = kLeft - Meter::kReserveBytes - (int64_t{2} << 20);  // blocks are of whole huge pages
   at::empty({most}, at::kByte);
-  Meter::give_back(kMeteredRank);
+  Meter::give_back();
   EXPECT_THROW(at::empty({kLeft - Meter::kReserveBytes}, at::kByte), c10::OutOfMemoryError);
   const MemoryScope scope(kMeteredRank);
   EXPECT_THROW(at::empty({most}, at::kByte), c10::OutOfMemoryError);

@@ -127,6 +127,7 @@ struct RecordedRunOnTheDevice {
   std::string recipe;
   int ranks = 2;
   std::vector<int64_t> failures = {};  // allocations of rank 0
+  Where where = Where::kLate;
 };
 
 class ReplayOnTheCpu : public DeviceRunTest, public testing::WithParamInterface<RecordedRunOnTheDevice> {};
@@ -135,6 +136,8 @@ void PrintTo(const RecordedRunOnTheDevice& one, std::ostream* out) { *out << one
 
 const std::vector<RecordedRunOnTheDevice>& recorded_runs() {
   static const std::string sharded = "[sharding]\nstrategy = ";
+  static const std::string joined =
+      replaced(kSmallMlp, "[collectives]\n", "[collectives]\nbackend = 'nccl'\n");
   static const std::string halves = "grad_accum = 'auto'\n";
   static const std::string fp16 = "precision = 'amp_fp16'\n[precision]\ninit_scale = 1e12\n";
   static const std::vector<RecordedRunOnTheDevice> all{
@@ -149,6 +152,7 @@ const std::vector<RecordedRunOnTheDevice>& recorded_runs() {
       {"SkippedSteps", kSmallMlp + steps(4) + fp16},
       {"OutOfMemoryInForward", kSmallMlp + halves + steps(3), 2, {4}},
       {"OutOfMemoryInBackward", kSmallMlp + halves + steps(3), 2, {45}},
+      {"OutOfMemoryByCommunicators", joined + halves + steps(3), 2, {45}, Where::kEager},
       {"OutOfMemoryUnderFull", kSmallGpt + halves + steps(3) + sharded + "'full'\n", 2, {300, 900}},
   };
   return all;
@@ -160,7 +164,8 @@ TEST_P(ReplayOnTheCpu, SaysWhatRanksOnTheDeviceHaveSaid) {
   options.ranks = GetParam().ranks;
   options.run_dir = folder.path("run");
   options.live = options.quiet = true;
-  const Setting recipe = recipe_of(GetParam().recipe + on(Where::kLate) + "[checkpoint]\ninterval = '2ba'\n");
+  const Setting recipe =
+      recipe_of(GetParam().recipe + on(GetParam().where) + "[checkpoint]\ninterval = '2ba'\n");
   Meter::fail_at(0, GetParam().failures);
   train_in_one_process(recipe, options);
   EXPECT_EQ(Meter::failures_left(0), 0);

@@ -97,7 +97,7 @@ TEST_F(Offload, LeavesCheckpointsFromWhichOthersResume) {
 TEST_F(Offload, OfParametersIsRefusedWhereAnAlgorithmChangesThem) {
   const DeviceRun sam{kSmallMlp + steps(2) + "[[algorithms]]\nkind = 'sam'\n", {"full", 2, kParametersToo}};
   EXPECT_THAT(message_of<UserError>([&] { sam.run(Where::kEager); }),
-              testing::HasSubstr("sharding.offload: step 1: an algorithm (SAM) changes parameters"));
+              testing::HasSubstr(") is SAM, which changes parameters on the device; expected \"optimizer\""));
 }
 
 // Parameters of 120 MiB, in parts of kStagedBytes at most: two of 24 MiB together, then one of 72 MiB.

@@ -32,7 +32,7 @@ void run_stuck(const std::function<void()>& last_words) {
 TEST(ProcessWatchDeathTest, AStuckProcessEndsByForceAfterItsLastWords) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(run_stuck([] { std::fputs("last words\n", stderr); }), testing::ExitedWithCode(1),
-              "last words\nerror: rank 0: ends by force");
+              "last words\nerror: rank 0: this test\nerror: rank 0: ends by force");
 }
 
 // Never ends, though it is asked to.
