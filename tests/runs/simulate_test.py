@@ -20,8 +20,8 @@ IS_NIGHTLY = "TUTTI_NIGHTLY" in os.environ
 
 
 def seeds(count):
-    """So many by night, and a fifth of them in `make test`."""
-    return f"1..{count if IS_NIGHTLY else count // 5}"
+    """So many by night, and a tenth of them in `make test`."""
+    return f"1..{count if IS_NIGHTLY else count // 10}"
 
 
 class Simulate(tutti_run.RunTest):
