@@ -82,7 +82,7 @@ class Simulate(tutti_run.RunTest):
                 self.simulate(*own.get(plan, usual), "--once", "--jobs", 1, "--faults", plan)
 
     def test_memory_runs_out_several_times_in_an_attempt(self):
-        text = self.simulate("--ranks", 4, "--seeds", seeds(60), "--once", "--faults", MANY)
+        text = self.simulate("--ranks", 4, "--seeds", seeds(120), "--once", "--faults", MANY)
         times = re.findall(r"fault +out_of_memory \(rule \d\): (\d+)", text)
         self.assertEqual(len(times), 7, text)
         self.assertGreater(sum(map(int, times)), int(re.search(r"attempts +(\d+)", text)[1]), text)
