@@ -74,7 +74,8 @@ void add_replay(CLI::App& app, Action& action) {
                    "write the state of every rank before this step to HDF5 files, and end")
       ->transform(step());
   command->add_option("--rank", options->rank, "compare this rank only")->type_name("R");
-  command->add_flag("--on-cpu", options->on_cpu, "also if this machine has the device of the run");
+  command->add_flag("--on-cpu", options->on_cpu,
+                    "on the CPU, also if this machine has the device of the run");
   command->callback([&action, options] { action = [=] { return run_in_library(*options); }; });
 }
 

@@ -31,7 +31,7 @@ class DeviceLibrary {
   explicit DeviceLibrary(const std::string& path);
 
   int device_count() const;
-  bool is_gpu() const;  // or the tests' own device
+  bool is_gpu() const;  // false: the tests' own device
 
   // Rank `rank` of this process or machine, counted from 0: ranks share devices if there are more of them.
   // `memory_slot`: of the meter (Device). Throws UserError without devices.

@@ -140,10 +140,11 @@ void ShardedParameters::bind(const std::vector<at::Tensor>& memory) {
     const at::ScalarType exact = exact_dtype(block);
     const bool same = exact == block.layout.dtype;
     if (offloads()) block.exact = staging_memory({size}, exact, trainee_.device);
-    block.part = offloads() && same ? block.exact : memory[b].view(block.layout.dtype);
+    const bool on_host = offloads() && same;
+    block.part = on_host ? block.exact : memory[b].view(block.layout.dtype);
     if (stays_)
       storage_[b].set_data_ptr_noswap(at::DataPtr(block.part.mutable_data_ptr(), trainee_.device.where));
-    else
+    else if (!on_host)
       block.part = block.part.narrow(0, 0, size);
     if (!offloads()) block.exact = same ? block.part : at::empty({size}, trainee_.device.options(exact));
     const RowsOfRank place(block.layout, all, trainee_.topology.share,
@@ -159,7 +160,7 @@ void ShardedParameters::bind(const std::vector<at::Tensor>& memory) {
 void ShardedParameters::cast_parts() {
   const at::NoGradGuard no_grad;
   for (const Block& block : blocks_)
-    if (exact_dtype(block) != block.layout.dtype)
+    if (!block.part.is_same(block.exact))
       at::Tensor(block.part).copy_(block.exact.to(trainee_.device.where, /*non_blocking=*/true));
 }
 
@@ -182,7 +183,7 @@ at::Tensor ShardedParameters::hold(std::size_t block) {
 
 at::Tensor ShardedParameters::hold_exact(std::size_t block) {
   const Block& held = blocks_[block];
-  if (exact_dtype(held) == held.layout.dtype) return hold(block);
+  if (held.part.is_same(held.exact)) return hold(block);
   const at::Tensor memory = held_[block] = empty(block, held.exact.scalar_type());
   for (const BucketSlot& slot : held.layout.slots) {
     at::Tensor& tensor = trainee_.parameters[slot.parameter].parameter->tensor;

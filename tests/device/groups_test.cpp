@@ -75,6 +75,13 @@ class DeviceGroups : public test_device::DeviceTest {
     for (Rank& rank : ranks_) works.push_back(post_on(rank, post, group));
     return works;
   }
+  // Each rank sums four ones; `sums`: of each rank.
+  std::vector<WorkPtr> sum_ones(std::vector<at::Tensor>& sums) {
+    return post_all([&](DeviceGroup& group, int rank) {
+      sums.push_back(to_device(at::ones({4}), rank));
+      return group.all_reduce(sums.back(), "sum");
+    });
+  }
   template <class Post>
   WorkPtr post_on(Rank& rank, Post post, int group = 0) {
     return on(rank.stream,
@@ -251,10 +258,7 @@ TEST_P(DeviceGroups, ARankThatHasNotPostedIsWaitedFor) {
 TEST_P(DeviceGroups, ResultsAreToBeWaitedFor) {
   make_ranks(2);
   std::vector<at::Tensor> sums;
-  const auto works = post_all([&](DeviceGroup& group, int rank) {
-    sums.push_back(to_device(at::ones({4}), rank));
-    return group.all_reduce(sums.back(), "sum");
-  });
+  const auto works = sum_ones(sums);
   ASSERT_TRUE(all_done(works));
   const c10::Stream other = test_device::side_stream(0);
   on(other, [&] { sums[0].mul_(2); });
@@ -329,10 +333,7 @@ TEST_P(DeviceGroups, ALostRankEndsWhatTheDeviceWaitsFor) {
 TEST_P(DeviceGroups, ALostRankThatOwesNothingIsNoError) {
   make_ranks(2);
   std::vector<at::Tensor> sums;
-  const auto works = post_all([&](DeviceGroup& group, int rank) {
-    sums.push_back(to_device(at::ones({4}), rank));
-    return group.all_reduce(sums.back(), "sum");
-  });
+  const auto works = sum_ones(sums);
   ASSERT_TRUE(all_done(works));
   ranks_[0].controls[0]->lost = 1;
   works[0]->results().synchronize();
