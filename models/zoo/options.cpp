@@ -136,6 +136,21 @@ Kind<BertClassificationOptions> BertClassificationOptions::kind() {
                                   .less_than(1)})};
 }
 
+Kind<ExportedOptions> ExportedOptions::kind() {
+  using Options = ExportedOptions;
+  return {"exported",
+          "A model written in Python: a program of torch.export (PyTorch 2.9 to 2.15), with its weights; "
+          "for classification.",
+          {option("path", &Options::path, "a .pt2 file of torch.export.save").as(KeyType::kPath).required(),
+           option("inputs", &Options::inputs,
+                  "arrays of the data, in the order of forward's arguments; when absent \"input\" for one "
+                  "argument, else those with the arguments' names"),
+           option("prediction", &Options::prediction,
+                  "the output that has the scores: a key, or an index from \"0\"; when absent the only one, "
+                  "or \"logits\"")
+               .may_be_absent()}};
+}
+
 Kind<SequentialOptions> SequentialOptions::kind() {
   return {
       "sequential",

@@ -19,7 +19,7 @@ const std::map<std::string, Folders>& may_include() {
         {"recipe", {"runtime"}},
         {"tensors", {"runtime"}},
         {"io", {"runtime", "recipe", "tensors"}},
-        {"models", {"runtime", "recipe", "tensors"}},
+        {"models", {"runtime", "recipe", "tensors", "io"}},
         {"collectives", {"runtime", "recipe", "tensors"}},
         {"analysis", {"runtime", "recipe", "io"}},
         {"data", {"runtime", "recipe", "tensors", "io"}},
