@@ -35,14 +35,16 @@ class Case:
     flops: float | None = None  # of a unit, forward and backward; None: 6 a parameter
     has_mfu: bool = True
     precision: str = "amp_bf16"
+    graphs: bool = False  # tutti's steps, by [train] cuda_graphs
     options: list[str] = field(default_factory=list)  # of the peer
     aims: dict[str, float] = field(default_factory=dict)  # tutti's throughput / the peer's
 
 
 CASES = {
-    "digits_mlp": Case("samples", 1, 3000, has_mfu=False, precision="fp32", aims={"eager": 3.0}),
-    "gpt_tiny": Case("tokens", 256, 300, has_mfu=False, precision="fp32"),
-    "resnet20": Case("images", 1, 300, has_mfu=False, precision="fp32"),
+    "digits_mlp": Case("samples", 1, 3000, has_mfu=False, precision="fp32", graphs=True,
+                       aims={"eager": 3.0}),
+    "gpt_tiny": Case("tokens", 256, 300, has_mfu=False, precision="fp32", graphs=True),
+    "resnet20": Case("images", 1, 300, has_mfu=False, precision="fp32", graphs=True),
     "gpt2_124m": Case("tokens", 1024, 36, aims={"eager": 1.03, "compile": 0.88}),
     "gpt_1b3": Case("tokens", 2048, 15, aims={"compile": 0.95}),
     # Forward: 4.09e9 multiplications of a sample (torchvision's table); backward: twice as many.
@@ -102,6 +104,7 @@ def precision(args, workload):
 def run_tutti(args, workload, steps):
     settings = [f"train.max_duration={args.warmup + steps}ba", f"train.precision={precision(args, workload)}",
                 f"device.kind={args.kind}", "journal.level=off",
+                f"train.cuda_graphs={str(CASES[workload].graphs).lower()}",
                 'checkpoint.save_ignore_keys=["model/*", "optimizers/*"]']
     if args.batch:
         settings.append(f"data.train.device_batch_size={args.batch}")

@@ -6,6 +6,7 @@
 
 namespace tutti {
 class Communicator;
+class DeviceGraph;
 struct CommunicatorId;
 }  // namespace tutti
 
@@ -32,6 +33,9 @@ void tutti_device_limit_memory(int device, int64_t bytes);
 // `before` is called before each allocation of device memory, on the thread that asks for it, and may throw
 // c10::OutOfMemoryError in its place. Null: no more. False if the library cannot: then only the limit holds.
 bool tutti_device_watch_memory(void (*before)(int device, std::size_t bytes));
+
+// For work of the current device (tensors/kernels/graph.h). The caller owns it.
+tutti::DeviceGraph* tutti_device_make_graph(int device);
 
 // Writes the id of a new communicator. One rank calls this, and shares the id with the others.
 void tutti_device_make_id(tutti::CommunicatorId* id);

@@ -9,6 +9,7 @@
 #include "collectives/device_entry.h"
 #include "runtime/error.h"
 #include "runtime/process/this_process.h"
+#include "tensors/kernels/graph.h"
 #include "tensors/meter.h"
 
 namespace tutti {
@@ -85,6 +86,7 @@ Device DeviceLibrary::device(int rank, int memory_slot) const {
       &Meter::before_device_allocation);
   if (!is_watched)
     Meter::limit_devices_by(symbol<decltype(tutti_device_limit_memory)>("tutti_device_limit_memory"));
+  make_graphs_by(symbol<decltype(tutti_device_make_graph)>("tutti_device_make_graph"));
   const auto type = static_cast<c10::DeviceType>(symbol<decltype(tutti_device_type)>("tutti_device_type")());
   const c10::Device where(type, static_cast<c10::DeviceIndex>(rank % count));
   return {where, memory_slot, symbol<decltype(tutti_device_name)>("tutti_device_name")(where.index())};

@@ -10,6 +10,8 @@
 #include <optional>
 #include <utility>
 
+#include "tensors/kernels/graph.h"
+
 namespace tutti {
 namespace {
 
@@ -72,6 +74,7 @@ at::Tensor staging_memory(at::IntArrayRef sizes, at::ScalarType dtype, const Dev
 
 at::Tensor copy_to_device(const at::Tensor& tensor, c10::Device where) {
   if (!tensor.is_cpu() || where.is_cpu()) return tensor.to(where);
+  refuse_in_graph("numbers of the host are copied to the device");
   const at::Tensor staged = staging_memory(tensor.sizes(), tensor.scalar_type(), {where}).copy_(tensor);
   return staged.to(where, /*non_blocking=*/true);
 }

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "runtime/error.h"
 #include "tensors/kernels/bernoulli_pair.h"
@@ -79,30 +80,46 @@ void draw_bernoullis(const RandomKey& sample, uint64_t below, bool* drawn, int64
   if (2 * pair < count) drawn[2 * pair] = bernoulli_pair(sample, pair, below).first;
 }
 
-at::Tensor& draw_bernoullis_on_cpus(at::Tensor& drawn, int64_t of_batch, int64_t first_place, int64_t below) {
+at::Tensor& draw_bernoullis_on_cpus(at::Tensor& drawn, const std::optional<at::Tensor>& key, int64_t of_batch,
+                                    int64_t first_place, int64_t below) {
+  if (key) {
+    of_batch = key->const_data_ptr<int64_t>()[0];
+    first_place = key->const_data_ptr<int64_t>()[1];
+  }
   const int64_t size = drawn.numel() / drawn.size(0);
   bool* const to = drawn.mutable_data_ptr<bool>();
-  const RandomKey key(static_cast<uint64_t>(of_batch));
+  const RandomKey of_all(static_cast<uint64_t>(of_batch));
   at::parallel_for(0, drawn.size(0), std::max<int64_t>(1, kNumbersAThread / size),
                    [&](int64_t begin, int64_t end) {
                      for (int64_t i = begin; i < end; ++i)
-                       draw_bernoullis(key.fold_in(static_cast<uint64_t>(first_place + i)),
+                       draw_bernoullis(of_all.fold_in(static_cast<uint64_t>(first_place + i)),
                                        static_cast<uint64_t>(below), to + i * size, size);
                    });
   return drawn;
+}
+
+// With a key of the device, `of_batch` and `first_place` do not count.
+at::Tensor draw_bernoullis(const std::optional<at::Tensor>& key, uint64_t of_batch, int64_t first_place,
+                           at::IntArrayRef sizes, double probability, c10::Device where) {
+  static const auto draw = device_operator(
+      "bernoullis_",
+      "(Tensor(a!) drawn, Tensor? key, int of_batch, int first_place, int below) -> Tensor(a!)",
+      draw_bernoullis_on_cpus);
+  at::Tensor drawn = at::empty(sizes, at::TensorOptions(where).dtype(at::kBool));
+  if (drawn.numel() == 0) return drawn;
+  return draw.call(drawn, key, static_cast<int64_t>(of_batch), first_place,
+                   std::llround(probability * 0x1p32));
 }
 
 }  // namespace
 
 at::Tensor bernoullis(const RandomKey& of_batch, int64_t first_place, at::IntArrayRef sizes,
                       double probability, c10::Device where) {
-  static const auto draw = device_operator(
-      "bernoullis_", "(Tensor(a!) drawn, int of_batch, int first_place, int below) -> Tensor(a!)",
-      draw_bernoullis_on_cpus);
-  at::Tensor drawn = at::empty(sizes, at::TensorOptions(where).dtype(at::kBool));
-  if (drawn.numel() == 0) return drawn;
-  return draw.call(drawn, static_cast<int64_t>(of_batch.state()), first_place,
-                   std::llround(probability * 0x1p32));
+  return draw_bernoullis({}, of_batch.state(), first_place, sizes, probability, where);
+}
+
+at::Tensor bernoullis(const at::Tensor& key, at::IntArrayRef sizes, double probability) {
+  return draw_bernoullis(key, 0, 0, sizes, probability, key.device());
 }
 
 std::unique_ptr<Draws> random_draws() {

@@ -56,5 +56,7 @@ std::unique_ptr<Draws> make_draws(uint64_t seed, const DrawKey& key);
 // batch; a sample's depend on `of_batch` (Draws::key_of_batch) and its place. 32 bits decide on each.
 at::Tensor bernoullis(const RandomKey& of_batch, int64_t first_place, at::IntArrayRef sizes,
                       double probability, c10::Device where);
+// The same for a key that the device knows when it draws: int64 [2], RandomKey::state and first_place.
+at::Tensor bernoullis(const at::Tensor& key, at::IntArrayRef sizes, double probability);
 
 }  // namespace tutti

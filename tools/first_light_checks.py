@@ -26,6 +26,7 @@ HALTS = re.compile(r"cuda\w*Synchronize|cuda(Memcpy|Malloc|Free)$")
 DETERMINISTIC = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
 # A model that holds far more activations than weights: what forward keeps of a sample is the layers' inputs.
 DEEP = RECIPES / "digits_mlp.toml", f"model.hidden={[512] * 32}", *NO_EVAL
+NO_GRAPHS = "cuda_graphs has no effect"
 DEEP_BYTES = 32 * 512 * 4
 # Keys with which two algorithms act in three steps.
 IN_THREE_STEPS = {"gyro_dropout": {"sigma": 2, "tau": 1},
@@ -53,13 +54,18 @@ def loads(light):
 
 
 def learns_digits(light):
-    """2. The CPU's losses, and the same bits twice."""
+    """2. The CPU's losses, and the same bits twice, the second time by graphs too."""
     settings = duration(light.steps(45, 12)), "data.eval.subset_num_batches=1"
     cpu = light.runner.train("digits-cpu", DIGITS, *settings, kind="cpu")
     one = light.runner.train("digits", DIGITS, *settings)
     found = require_close(one.losses(), cpu.losses(), light.tolerance(1e-4), "digits beside the CPU")
     light.runner.require_same(one, light.runner.train("digits", DIGITS, *settings), "digits twice")
-    return f"losses of {len(one.losses())} steps differ from the CPU's by {found:.1e}; the same bits twice"
+    graphs = light.runner.train("digits-graphs", DIGITS, *settings, "train.cuda_graphs=true")
+    if NO_GRAPHS in graphs.text:
+        raise Failed(graphs.text[graphs.text.index(NO_GRAPHS):].splitlines()[0])
+    light.runner.require_same(one, graphs, "digits by graphs")
+    return (f"losses of {len(one.losses())} steps differ from the CPU's by {found:.1e}; the same bits twice, "
+            "and by graphs")
 
 
 def matches_cpu(light, workload, settings, first, rest):

@@ -54,6 +54,10 @@ Catalog train_catalog() {
               {"deterministic_mode", kBoolean, "false",
                "fail if a libtorch kernel is not deterministic; excludes [collectives] reduction = "
                "\"native\""},
+              {"cuda_graphs", kBoolean, "false",
+               "launch forward and backward of a microbatch with one call: for small models, on one rank "
+               "with a "
+               "GPU, where no listener acts between"},
               {"progress_bar", kBoolean, "true", "show progress on standard output"},
               {"log_to_console", kBoolean, "false", "print metrics, like [[loggers]] kind = \"console\""},
               Key{"console_log_interval", kTime, "1ba", "how often log_to_console prints"}.more_than(0),

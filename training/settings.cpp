@@ -42,6 +42,7 @@ TrainSettings TrainSettings::read(const Setting& recipe) {
   settings.accumulation = accumulation_of(train);
   settings.hang_timeout = std::chrono::seconds(count_of(train.at("hang_timeout")));
   settings.deterministic_mode = train.at("deterministic_mode").boolean();
+  settings.cuda_graphs = train.at("cuda_graphs").boolean();
   settings.progress_bar = train.at("progress_bar").boolean();
   settings.progress_interval = count_of(train.at("progress_interval"));
   settings.log_traces = train.at("log_traces").boolean();

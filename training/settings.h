@@ -30,6 +30,7 @@ struct TrainSettings {
   AccumulationSettings accumulation;
   Nanoseconds hang_timeout = std::chrono::seconds(60);
   bool deterministic_mode = false;
+  bool cuda_graphs = false;
   bool progress_bar = true;
   int64_t progress_interval = 0;  // steps; 0 = by time
   bool log_traces = false;

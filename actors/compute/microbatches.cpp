@@ -153,6 +153,7 @@ void Microbatches::seed_part() const {
 }
 
 void Microbatches::abandon() {
+  if (graph_) graph_->drop();
   numbers_.drop();
   losses_.clear();
   metrics_.reset();
@@ -185,25 +186,65 @@ void Microbatches::train_part(const Batch& whole, int64_t first, int64_t part, i
   begin_part(first_sample_ + first);
   state_.batch = count_ == 1 ? whole : whole.narrow(first, size);
   seed_part();
-  if (const double weight = forward(); weight != 0) {
-    Verdict& mine = result_.verdict;
-    mark_(TraceKind::kBackward, microbatch);
-    MemoryScope::pass_place();
-    engine_.run_event(Event::kBeforeBackward);
-    mine.loss_weight += weight;
-    numbers_.add(state_.loss,
-                 [&mine, weight](std::span<const double> loss) {  // listeners may have changed it
-                   if (!std::isfinite(loss[0])) mine.non_finite = 1;
-                   mine.loss_sum += loss[0] * weight;
-                 });
-    if (state_.device.runs_ahead())
-      losses_.push_back(state_.loss.detach().to(at::kFloat, false, /*copy=*/true));
-    if (!engine_.listens()) state_.outputs = {};  // no listener uses them any more
-    const at::Tensor root = wide(state_.loss);
-    root.backward(at::full_like(root, weight * state_.loss_scale));
-    engine_.run_event(Event::kAfterBackward);
-  }
+  if (!launch_part(microbatch)) compute_part(microbatch);
   store_statistics(microbatch);
+}
+
+void Microbatches::compute_part(int microbatch) {
+  const double weight = forward();
+  if (weight == 0) return;
+  begin_backward(microbatch);
+  engine_.run_event(Event::kBeforeBackward);
+  note_loss(weight);
+  if (!engine_.listens()) state_.outputs = {};  // no listener uses them any more
+  const at::Tensor root = wide(state_.loss);
+  root.backward(at::full_like(root, weight * state_.loss_scale));
+  engine_.run_event(Event::kAfterBackward);
+}
+
+// As compute_part, by a graph. False if that cannot be.
+bool Microbatches::launch_part(int microbatch) {
+  if (!graph_ || listened_to()) return false;
+  const double weight = loss_weight();
+  if (weight == 0) return false;
+  const auto work = [this](const PartGraph::Factor& factor) {
+    state_.outputs = state_.forward(state_.batch);
+    state_.loss = state_.loss_of(state_.outputs, state_.batch);
+    if (!metrics_.any()) state_.outputs = {};
+    const at::Tensor root = wide(state_.loss);
+    root.backward(factor(root));
+  };
+  if (!graph_->run(weight * state_.loss_scale, count_ == 1, work)) return false;
+  begin_backward(microbatch);
+  if (metrics_.any()) metrics_.update(state_, state_.batch, state_.outputs);
+  note_loss(weight);
+  return true;
+}
+
+// True if somebody acts at an event of a microbatch.
+bool Microbatches::listened_to() {
+  if (!engine_.listens()) return false;
+  using enum Event;
+  for (const Event event :
+       {kBeforeForward, kAfterForward, kBeforeLoss, kAfterLoss, kBeforeBackward, kAfterBackward})
+    if (engine_.acts(event)) return true;
+  return false;
+}
+
+void Microbatches::begin_backward(int microbatch) {
+  mark_(TraceKind::kBackward, microbatch);
+  MemoryScope::pass_place();
+}
+
+void Microbatches::note_loss(double weight) {
+  Verdict& mine = result_.verdict;
+  mine.loss_weight += weight;
+  numbers_.add(state_.loss, [&mine, weight](std::span<const double> loss) {  // listeners may have changed it
+    if (!std::isfinite(loss[0])) mine.non_finite = 1;
+    mine.loss_sum += loss[0] * weight;
+  });
+  if (state_.device.runs_ahead())
+    losses_.push_back(state_.loss.detach().to(at::kFloat, false, /*copy=*/true));
 }
 
 // Returns the weight of the loss; 0: nothing counts, and the loss, a mean over nothing, is not a number.

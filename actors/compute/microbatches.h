@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "actors/compute/exchange.h"
+#include "actors/compute/part_graph.h"
 #include "actors/messages/verdict.h"
 #include "models/layers/statistics_rows.h"
 #include "tensors/autograd.h"
@@ -42,6 +43,9 @@ class Microbatches {
   // Memory is limited by the budget of the state's memory slot. All references must outlive this.
   Microbatches(
       State& state, Engine& engine, Exchange& exchange, int count, Mark mark = [](TraceKind, int64_t) {});
+
+  // From now on microbatches are graphs of the device, where that can be.
+  void use_graphs(Log& log) { graph_.emplace(state_, context_, found_, sweep_, log); }
 
   // Begins an attempt at a step. `first_sample`: place of the batch's first sample in the global batch.
   // `on_host`: the same batch, where `batch` is on a device.
@@ -92,6 +96,11 @@ class Microbatches {
   void begin_part(int64_t first_sample);  // place of its first sample in the global batch
   int64_t part_size(int64_t samples) const;
   void train_part(const Batch& whole, int64_t first, int64_t part, int microbatch);
+  void compute_part(int microbatch);
+  bool launch_part(int microbatch);
+  bool listened_to();
+  void begin_backward(int microbatch);
+  void note_loss(double weight);
   double forward();
   void seed_events(uint64_t pass) const;
   void seed_part() const;
@@ -120,6 +129,7 @@ class Microbatches {
   std::vector<at::Tensor> losses_;  // see losses()
   TrainMetrics metrics_;
   AutogradSweep sweep_;
+  std::optional<PartGraph> graph_;
 };
 
 }  // namespace tutti

@@ -59,7 +59,15 @@ void TrainStep::set_up(Context& context) {
   microbatches_.emplace(state_, with_.engine, *exchange_, accumulation_.count(state_.timestamp.batch),
                         [this](TraceKind kind, int64_t microbatch) { record(kind, microbatch); });
   microbatches_->set_size(accumulation_.microbatch_size());
+  if (settings.train.cuda_graphs) use_graphs();
   plan();
+}
+
+void TrainStep::use_graphs() {
+  if (state_.device.is_cpu() || state_.topology.world > 1)
+    log_.warning("train.cuda_graphs has no effect: it is for one rank with a GPU");
+  else
+    microbatches_->use_graphs(log_);
 }
 
 void TrainStep::plan() {

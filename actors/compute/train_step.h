@@ -106,6 +106,7 @@ class TrainStep {
   void shrink_microbatches(const BatchReady& ready);
   OutOfMemoryReport memory_report(const MicrobatchResult& mine, const Batch& batch) const;
   void use_accumulation();
+  void use_graphs();
   void plan();
   void scale_losses(const Batch& batch);
   void update_scale(bool overflowed);

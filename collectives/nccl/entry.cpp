@@ -8,6 +8,7 @@
 #include "collectives/device_entry.h"
 #include "collectives/nccl/communicator.h"
 #include "tensors/cuda/device.h"
+#include "tensors/cuda/graph.h"
 
 extern "C" int tutti_device_type() { return static_cast<int>(c10::DeviceType::CUDA); }
 
@@ -29,6 +30,8 @@ extern "C" void tutti_device_limit_memory(int device, int64_t bytes) {
 
 // libtorch's allocator reports allocations only when they are made.
 extern "C" bool tutti_device_watch_memory(void (*)(int, std::size_t)) { return false; }
+
+extern "C" tutti::DeviceGraph* tutti_device_make_graph(int) { return tutti::make_cuda_graph(); }
 
 extern "C" void tutti_device_make_id(tutti::CommunicatorId* id) { *id = tutti::NcclCommunicator::make_id(); }
 

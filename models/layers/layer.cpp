@@ -11,6 +11,7 @@
 
 #include "runtime/error.h"
 #include "runtime/random.h"
+#include "tensors/kernels/graph.h"
 
 namespace tutti {
 namespace {
@@ -81,12 +82,14 @@ void add_layers(Layer& layer, const std::string& path, std::unordered_set<const 
 }  // namespace
 
 std::unique_ptr<Draws> ForwardContext::draws(std::string_view name, int64_t place) const {
+  refuse_in_graph("'" + std::string(name) + "' draws numbers on the host");
   return source ? source(name, place) : random_draws();
 }
 
 at::Tensor ForwardContext::kept(const at::Tensor& x, double probability) const {
   if (x.numel() == 0) return at::empty(x.sizes(), x.options().dtype(at::kBool));
   const std::string name = "Dropout " + std::to_string(source ? masks++ : 0);
+  if (key_on_device) return bernoullis(key_on_device(name), x.sizes(), probability);
   return bernoullis(draws(name)->key_of_batch(), first_sample, x.sizes(), probability, x.device());
 }
 

@@ -66,6 +66,9 @@ struct ForwardContext {
   // earlier in the pass.
   at::Tensor kept(const at::Tensor& x, double probability) const;
   mutable int64_t masks = 0;  // drawn in this pass
+  // Set while a graph is recorded: where the device finds the key of a mask, as bernoullis takes it; it is
+  // another in each step.
+  std::function<at::Tensor(const std::string& name)> key_on_device = {};
 
   void begin_pass(int64_t at_sample) {
     first_sample = at_sample;

@@ -26,8 +26,8 @@ void add_digest_sums(uint64_t* sums, const uint8_t* bytes, const int64_t* begins
                      int64_t ranges, cudaStream_t stream);
 
 // `size` numbers for each of the samples, of which the first has place `first_place`: as bernoullis
-// (tensors/draws.h), each true with the probability `below` / 2^32.
-void draw_bernoullis(bool* drawn, int64_t samples, int64_t size, RandomKey of_batch, int64_t first_place,
-                     uint64_t below, cudaStream_t stream);
+// (tensors/draws.h), each true with the probability `below` / 2^32. `key`: of the device, or null.
+void draw_bernoullis(bool* drawn, int64_t samples, int64_t size, const int64_t* key, int64_t of_batch,
+                     int64_t first_place, uint64_t below, cudaStream_t stream);
 
 }  // namespace tutti

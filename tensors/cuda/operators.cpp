@@ -7,6 +7,8 @@
 #include <c10/cuda/CUDAGuard.h>
 #include <torch/library.h>
 
+#include <optional>
+
 #include "tensors/cuda/kernels.h"
 
 namespace tutti {
@@ -35,11 +37,12 @@ at::Tensor& add_exactly_on_cuda(at::Tensor& bins, const at::Tensor& numbers) {
   return bins;
 }
 
-at::Tensor& draw_bernoullis_on_cuda(at::Tensor& drawn, int64_t of_batch, int64_t first_place, int64_t below) {
+at::Tensor& draw_bernoullis_on_cuda(at::Tensor& drawn, const std::optional<at::Tensor>& key, int64_t of_batch,
+                                    int64_t first_place, int64_t below) {
   const c10::cuda::CUDAGuard guard(drawn.device());
   draw_bernoullis(drawn.mutable_data_ptr<bool>(), drawn.size(0), drawn.numel() / drawn.size(0),
-                  RandomKey(static_cast<uint64_t>(of_batch)), first_place, static_cast<uint64_t>(below),
-                  stream());
+                  key ? key->const_data_ptr<int64_t>() : nullptr, of_batch, first_place,
+                  static_cast<uint64_t>(below), stream());
   C10_CUDA_CHECK(cudaGetLastError());
   return drawn;
 }

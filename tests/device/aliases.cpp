@@ -92,6 +92,7 @@ void Aliases::follow_resized(int device) {
     const std::size_t bytes = alias->nbytes();
     original.unsafeGetStorageImpl()->set_data_ptr_noswap(adopt(alias, device));
     original.unsafeGetStorageImpl()->set_nbytes(bytes);
+    alias->set_data_ptr_noswap(c10::DataPtr(arena.to_shadow(original.data()), c10::kCPU));
   }
   for (const auto& [impl, alias] : aliases_) {
     if (alias.sizes() != impl->sizes() || alias.strides() != impl->strides())

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "tests/device/graph.h"
 #include "tests/device/state.h"
 #include "tests/device/streams.h"
 
@@ -29,8 +30,9 @@ char* allocate_block(int device, int stream, std::size_t bytes, const Kernel* wr
   if (const MemoryWatch watch = memory_watch; watch && device != kPinned) watch(device, bytes);
   State& s = state();
   const Lock lock(s.mutex);
-  char* const at = s.memory.take(device, stream, bytes, s.order.known()).at;
-  if (writer) s.memory.note(*writer, at, at + bytes, true);
+  const Graph* const graph = device == kPinned ? nullptr : recording();
+  char* const at = s.memory.take(device, stream, bytes, s.order.known(), graph ? graph->pool() : 0).at;
+  if (writer && !graph) s.memory.note(*writer, at, at + bytes, true);
   return at;
 }
 
@@ -49,6 +51,7 @@ class OfDevices final : public c10::DeviceAllocator {
   }
   bool initialized() override { return true; }
   void emptyCache(c10::MempoolId_t) override {
+    refuse_within_graph("emptyCache");
     State& s = state();
     Lock lock(s.mutex);
     ++s.empty_cache_calls;

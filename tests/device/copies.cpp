@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "tests/device/aliases.h"
+#include "tests/device/graph.h"
 #include "tests/device/state.h"
 #include "tests/device/streams.h"
 
@@ -39,6 +40,15 @@ std::function<void()> copying(const at::Tensor& from, const at::Tensor& to) {
 void copy_on_devices(const at::Tensor& from, const at::Tensor& to) {
   State& s = state();
   Aliases aliases;
+  if (Graph* const graph = recording()) {
+    const auto copy = copying(aliases.of(from), aliases.of(to));
+    graph->run("copy on device", {{extent(from), false}, {extent(to), true}}, aliases,
+               [copy]() -> std::vector<at::Tensor> {
+                 copy();
+                 return {};
+               });
+    return;
+  }
   const auto work = copying(aliases.of(from), aliases.of(to));
   const int stream = current_stream(from.device().index()), other = current_stream(to.device().index());
   Lock lock(s.mutex);
@@ -51,6 +61,7 @@ void copy_on_devices(const at::Tensor& from, const at::Tensor& to) {
 }
 
 void copy_to_device(const at::Tensor& from, const at::Tensor& to, bool non_blocking) {
+  refuse_within_graph("a copy from the host");
   State& s = state();
   Aliases aliases;
   const bool pinned = is_pinned(from);
@@ -67,6 +78,7 @@ void copy_to_device(const at::Tensor& from, const at::Tensor& to, bool non_block
 }
 
 void copy_to_host(const at::Tensor& from, const at::Tensor& to, bool non_blocking) {
+  refuse_within_graph("a copy to the host");
   State& s = state();
   Aliases aliases;
   const bool pinned = is_pinned(to);

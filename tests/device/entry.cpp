@@ -7,6 +7,7 @@
 
 #include "collectives/device_entry.h"
 #include "tests/device/communicator.h"
+#include "tests/device/graph.h"
 #include "tests/device/rendezvous.h"
 #include "tests/device/state.h"
 #include "tests/device/streams.h"
@@ -96,6 +97,7 @@ bool tutti_device_watch_memory(void (*before)(int, std::size_t)) {
   return true;
 }
 void tutti_device_start(const char* options) { start(options); }
+tutti::DeviceGraph* tutti_device_make_graph(int) { return new Graph; }
 void tutti_device_make_id(tutti::CommunicatorId* id) { *id = Rendezvous::make(); }
 tutti::Communicator* tutti_device_connect(const tutti::CommunicatorId* id, int, int rank,
                                           const std::vector<int>* ranks) {

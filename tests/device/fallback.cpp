@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <array>
-#include <memory>
 #include <optional>
 #include <string_view>
 #include <utility>
 
+#include "tests/device/graph.h"
 #include "tests/device/state.h"
 #include "tests/device/streams.h"
 
@@ -35,6 +35,22 @@ bool has_sizes_of_data(const std::string& name) {
 bool is_tensor(const c10::Argument& result) { return result.type()->isSubtypeOf(*c10::TensorType::get()); }
 bool is_list(const c10::Argument& result) { return result.type()->kind() == c10::TypeKind::ListType; }
 
+// libtorch returns several outputs as references into a stack that it has emptied, so `arguments` stay.
+torch::jit::Stack run_on_cpu(const c10::OperatorHandle& op, const torch::jit::Stack& arguments) {
+  torch::jit::Stack stack = arguments;
+  const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::DispatchKey::AutocastCPU);
+  op.redispatchBoxed(kCpuKernels, &stack);
+  return stack;
+}
+
+std::vector<at::Tensor> tensors_of(const torch::jit::Stack& results) {
+  std::vector<at::Tensor> all;
+  for (const c10::IValue& one : results)
+    for (const at::Tensor& tensor : one.isTensorList() ? one.toTensorVector() : std::vector{one.toTensor()})
+      all.push_back(tensor);
+  return all;
+}
+
 // One call of an operator, whose arguments and then results are on a stack.
 class Call {
  public:
@@ -44,9 +60,10 @@ class Call {
   void run() {
     State& s = state();
     Lock lock(s.mutex);
-    late_ = s.order.defers();
+    late_ = s.order.defers() || recording();
     lock.unlock();
     convert_arguments();
+    if (Graph* const graph = recording()) return record(*graph);
     lock.lock();
     const Kernel kernel = s.order.launch(name_, current_stream(device()));
     for (const Use& one : uses_) {
@@ -78,6 +95,7 @@ class Call {
   bool host_waits() const;
   void run_now(Lock& lock, const Kernel& kernel);
   void run_late(Lock& lock, const Kernel& kernel);
+  void record(Graph& graph);
   void convert_results();
 
   const c10::OperatorHandle& op_;
@@ -204,45 +222,67 @@ void Call::convert_results() {
 // The kernel keeps aliases alone, since device memory may be freed before it runs.
 void Call::run_late(Lock& lock, const Kernel& kernel) {
   const auto begin = stack_.begin() + static_cast<std::ptrdiff_t>(first());
-  auto arguments = std::make_shared<torch::jit::Stack>(begin, stack_.end());
+  const torch::jit::Stack arguments(begin, stack_.end());
   torch::jit::Stack results;
   for (const c10::Argument& result : schema().returns()) {
-    for (std::size_t i = 0; i < arguments->size(); ++i) {
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
       const c10::AliasInfo* const alias = schema().arguments()[i].alias_info();
       if (alias && alias->isWrite() && alias->beforeSets() == result.alias_info()->beforeSets())
-        results.emplace_back(aliases_.back((*arguments)[i].toTensor(), device()));
+        results.emplace_back(aliases_.back(arguments[i].toTensor(), device()));
     }
   }
   aliases_.keep_sizes();
   torch::jit::drop(stack_, schema().arguments().size());
   for (c10::IValue& one : results) stack_.push_back(std::move(one));
-  state().order.submit(lock, kernel, [op = op_, arguments] {
-    // libtorch returns several outputs as references into a stack that it has emptied.
-    const torch::jit::Stack kept = *arguments;
-    const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::DispatchKey::AutocastCPU);
-    op.redispatchBoxed(kCpuKernels, arguments.get());
-  });
+  state().order.submit(lock, kernel, [op = op_, arguments] { run_on_cpu(op, arguments); });
+}
+
+void Call::record(Graph& graph) {
+  TORCH_CHECK(!host_waits(), name_, ": results whose size the host must read are not permitted in a graph");
+  const auto begin = stack_.begin() + static_cast<std::ptrdiff_t>(first());
+  const torch::jit::Stack arguments(begin, stack_.end());
+  std::vector<Graph::Use> uses;
+  for (const Use& one : uses_) uses.push_back({extent(one.tensor), one.write});
+  auto results = graph.run(name_, uses, aliases_,
+                           [op = op_, arguments] { return tensors_of(run_on_cpu(op, arguments)); });
+  torch::jit::drop(stack_, schema().arguments().size());
+  const auto& returns = schema().returns();
+  if (returns.size() == 1 && is_list(returns[0])) {
+    stack_.emplace_back(std::move(results));
+    return;
+  }
+  TORCH_CHECK(returns.size() == results.size(), name_, ": such results are not permitted in a graph");
+  for (at::Tensor& one : results) stack_.emplace_back(std::move(one));
 }
 
 }  // namespace
 
 void fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) { Call(op, *stack).run(); }
 
-void run_kernel(const std::string& name, const std::vector<at::Tensor>& reads,
-                const std::function<void(Aliases& aliases, int device)>& work) {
+std::vector<at::Tensor> run_kernel(const std::string& name, const std::vector<at::Tensor>& reads,
+                                   const TensorWork& work) {
   State& s = state();
   const int device = reads.at(0).device().index();
   Aliases aliases;
+  std::vector<at::Tensor> given;
+  std::vector<Graph::Use> uses;
+  for (const at::Tensor& one : reads) {
+    given.push_back(one.defined() ? aliases.of(one) : one);
+    uses.push_back({extent(one), false});
+  }
+  const auto compute = [work, given] {
+    const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::DispatchKey::AutocastCPU);
+    return work(given);
+  };
+  if (Graph* const graph = recording()) return graph->run(name, uses, aliases, compute);
+  std::vector<at::Tensor> results;
   Lock lock(s.mutex);
   const Kernel kernel = s.order.launch(name, current_stream(device));
-  for (const at::Tensor& one : reads) {
-    const Extent bytes = extent(one);
-    s.memory.note(kernel, bytes.begin, bytes.end, false);
-  }
+  for (const Graph::Use& one : uses) s.memory.note(kernel, one.bytes.begin, one.bytes.end, false);
   s.order.run_now(lock, kernel, [&] {
-    const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::DispatchKey::AutocastCPU);
-    work(aliases, device);
+    for (const at::Tensor& one : compute()) results.push_back(aliases.back(one, device));
   });
+  return results;
 }
 
 }  // namespace tutti::test_device

@@ -14,9 +14,10 @@ namespace tutti::test_device {
 // Runs the CPU kernel of an operator on aliases of the device's tensors.
 void fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack);
 
-// A kernel that is no operator's: notes `reads` and runs `work` now, on the stream of the first of them.
-// `work` makes CPU tensors of device tensors and gives its results back by `aliases`.
-void run_kernel(const std::string& name, const std::vector<at::Tensor>& reads,
-                const std::function<void(Aliases& aliases, int device)>& work);
+// A kernel that is no operator's: notes `reads`, of which some may be undefined, and runs `work` now, on the
+// stream of the first of them. `work` gets their CPU aliases; its results become tensors of the device.
+using TensorWork = std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>& reads)>;
+std::vector<at::Tensor> run_kernel(const std::string& name, const std::vector<at::Tensor>& reads,
+                                   const TensorWork& work);
 
 }  // namespace tutti::test_device

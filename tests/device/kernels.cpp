@@ -17,6 +17,7 @@
 
 #include "tests/device/copies.h"
 #include "tests/device/fallback.h"
+#include "tests/device/graph.h"
 #include "tests/device/state.h"
 #include "tests/device/streams.h"
 
@@ -94,28 +95,30 @@ void record_stream(at::Tensor& self, c10::Stream stream) {
 
 at::Scalar local_scalar(const at::Tensor& self) {
   static constexpr const char* kName = "aten::_local_scalar_dense";
+  refuse_within_graph(kName);
   at::Scalar value;
-  run_kernel(kName, {self},
-             [&](Aliases& aliases, int) { value = at::_local_scalar_dense(aliases.of(self)); });
+  run_kernel(kName, {self}, [&value](const std::vector<at::Tensor>& reads) -> std::vector<at::Tensor> {
+    value = at::_local_scalar_dense(reads[0]);
+    return {};
+  });
   Lock lock(state().mutex);
   host_wait(lock, state().order.mark(current_stream(self.device().index())), kName);
   return value;
 }
 
+OptionalTensor given(const at::Tensor& tensor) {
+  return tensor.defined() ? OptionalTensor(tensor) : std::nullopt;
+}
+
 at::Tensor convolution(const at::Tensor& input, const at::Tensor& weight, const OptionalTensor& bias,
                        Sizes stride, Sizes padding, Sizes dilation, bool transposed, Sizes output_padding,
                        int64_t groups) {
-  const bool has_bias = bias && bias->defined();
-  std::vector<at::Tensor> reads{input, weight};
-  if (has_bias) reads.push_back(*bias);
-  at::Tensor result;
-  run_kernel("aten::convolution", reads, [&](Aliases& aliases, int device) {
-    const OptionalTensor added = has_bias ? OptionalTensor(aliases.of(*bias)) : std::nullopt;
-    result = aliases.back(at::convolution(aliases.of(input), aliases.of(weight), added, stride, padding,
-                                          dilation, transposed, output_padding, groups),
-                          device);
-  });
-  return result;
+  const auto work = [=, stride = stride.vec(), padding = padding.vec(), dilation = dilation.vec(),
+                     output_padding = output_padding.vec()](const std::vector<at::Tensor>& reads) {
+    return std::vector{at::convolution(reads[0], reads[1], given(reads[2]), stride, padding, dilation,
+                                       transposed, output_padding, groups)};
+  };
+  return run_kernel("aten::convolution", {input, weight, bias.value_or(at::Tensor())}, work)[0];
 }
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(
@@ -123,17 +126,17 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(
     Sizes padding, Sizes dilation, bool transposed, Sizes output_padding, int64_t groups,
     std::array<bool, 3> wanted) {
   const std::vector<int64_t> of_bias{transposed ? weight.size(1) * groups : weight.size(0)};
-  const at::OptionalIntArrayRef bias_sizes =
-      wanted[2] ? at::OptionalIntArrayRef(of_bias) : at::OptionalIntArrayRef(std::nullopt);
-  std::tuple<at::Tensor, at::Tensor, at::Tensor> results;
-  run_kernel("aten::convolution_backward", {gradient, input, weight}, [&](Aliases& aliases, int device) {
+  const auto work = [=, stride = stride.vec(), padding = padding.vec(), dilation = dilation.vec(),
+                     output_padding = output_padding.vec()](const std::vector<at::Tensor>& reads) {
+    const auto bias_sizes =
+        wanted[2] ? at::OptionalIntArrayRef(of_bias) : at::OptionalIntArrayRef(std::nullopt);
     const auto [of_input, of_weight, of_biases] =
-        at::convolution_backward(aliases.of(gradient), aliases.of(input), aliases.of(weight), bias_sizes,
-                                 stride, padding, dilation, transposed, output_padding, groups, wanted);
-    results = {aliases.back(of_input, device), aliases.back(of_weight, device),
-               aliases.back(of_biases, device)};
-  });
-  return results;
+        at::convolution_backward(reads[0], reads[1], reads[2], bias_sizes, stride, padding, dilation,
+                                 transposed, output_padding, groups, wanted);
+    return std::vector{of_input, of_weight, of_biases};
+  };
+  const auto results = run_kernel("aten::convolution_backward", {gradient, input, weight}, work);
+  return {results[0], results[1], results[2]};
 }
 
 // The CPU's choice for such tensors; it reads none.

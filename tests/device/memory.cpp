@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <sstream>
 #include <utility>
 
@@ -36,20 +37,23 @@ void Memory::map() {
   account(kPinned).holes[pinned_arena.front()] = kPinnedBytes;
 }
 
-Block& Memory::take(int device, int stream, std::size_t bytes, const Clock& known) {
+// What a graph has freed counts as allocated, since only the graph can use it.
+Block& Memory::take(int device, int stream, std::size_t bytes, const Clock& known, int pool) {
   Account& one = account(device);
   const int64_t used = one.stats.allocated_bytes[0].current;
   const bool injected = ++one.asked == one.next_failure;
   const std::size_t capacity = capacity_for(device, bytes);
   const bool over = one.budget != 0 && used + static_cast<int64_t>(bytes) > one.budget;
-  Block* block = injected || over ? nullptr : reuse(device, stream, capacity, known);
-  if (!block && !injected && !over) block = carve(device, stream, capacity);
+  Block* block = injected || (over && pool == 0) ? nullptr : reuse(device, stream, capacity, known, pool);
+  const bool is_counted = block && pool != 0;
+  if (!block && !injected && !over) block = carve(device, stream, capacity, pool);
   if (!block) {
     ++one.stats.num_ooms;
     TORCH_CHECK_WITH(OutOfMemoryError, false, "Test device ", device, " out of memory. Tried to allocate ",
                      bytes, " bytes; ", used, " are in use");
   }
   block->live = true;
+  if (is_counted) return *block;
   block->bytes = bytes;
   one.stats.allocation[0].increase(1);
   one.stats.allocated_bytes[0].increase(bytes);
@@ -57,8 +61,8 @@ Block& Memory::take(int device, int stream, std::size_t bytes, const Clock& know
 }
 
 // A block that record_stream() has named is free once somebody knows those streams to be past the free.
-Block* Memory::reuse(int device, int stream, std::size_t capacity, const Clock& known) {
-  auto& list = cache_[{device, stream, capacity}];
+Block* Memory::reuse(int device, int stream, std::size_t capacity, const Clock& known, int pool) {
+  auto& list = cache_[{device, stream, capacity, pool}];
   for (auto one = list.rbegin(); one != list.rend(); ++one) {
     Block* const block = *one;
     if (!known.covers(block->free_after)) continue;
@@ -72,7 +76,7 @@ Block* Memory::reuse(int device, int stream, std::size_t capacity, const Clock& 
 }
 
 // Null if the device is full.
-Block* Memory::carve(int device, int stream, std::size_t capacity) {
+Block* Memory::carve(int device, int stream, std::size_t capacity, int pool) {
   auto& holes = account(device).holes;
   const auto hole =
       std::find_if(holes.begin(), holes.end(), [&](const auto& one) { return one.second >= capacity; });
@@ -82,7 +86,7 @@ Block* Memory::carve(int device, int stream, std::size_t capacity) {
   if (bytes > capacity) holes[at + capacity] = bytes - capacity;
   account(device).stats.reserved_bytes[0].increase(capacity);
   auto& block = blocks_[at];
-  block = std::make_unique<Block>(Block{at, 0, capacity, device, stream});
+  block = std::make_unique<Block>(Block{at, 0, capacity, device, stream, pool});
   return block.get();
 }
 
@@ -98,10 +102,34 @@ void Memory::give(const void* at, const Order& order) {
   }
   block->used_by.clear();
   block->live = false;
-  auto& stats = account(block->device).stats;
+  if (block->pool == 0) count_free(*block);
+  cache_[{block->device, block->stream, block->capacity, block->pool}].push_back(block);
+}
+
+void Memory::count_free(const Block& block) {
+  auto& stats = account(block.device).stats;
   stats.allocation[0].decrease(1);
-  stats.allocated_bytes[0].decrease(block->bytes);
-  cache_[{block->device, block->stream, block->capacity}].push_back(block);
+  stats.allocated_bytes[0].decrease(block.bytes);
+}
+
+void Memory::release_pool(int pool) {
+  for (const auto& [at, block] : blocks_) {
+    if (block->pool != pool) continue;
+    block->pool = 0;
+    if (!block->live) count_free(*block);
+  }
+  for (auto& [key, list] : cache_) {
+    const auto& [device, stream, capacity, of] = key;
+    if (of != pool) continue;
+    auto& free = cache_[{device, stream, capacity, 0}];
+    free.insert(free.end(), list.begin(), list.end());
+    list.clear();
+  }
+}
+
+void Memory::fill_pool(int pool, int byte) {
+  for (const auto& [at, block] : blocks_)
+    if (block->pool == pool) std::memset(device_arena.to_shadow(block->at), byte, block->capacity);
 }
 
 void Memory::record_stream(const void* at, int stream) {
@@ -111,7 +139,7 @@ void Memory::record_stream(const void* at, int stream) {
 
 void Memory::release_cached() {
   for (auto& [key, list] : cache_) {
-    if (std::get<0>(key) == kPinned) continue;
+    if (std::get<0>(key) == kPinned || std::get<3>(key) != 0) continue;
     for (Block* block : list) {
       account(block->device).stats.reserved_bytes[0].decrease(block->capacity);
       device_arena.release(block->at, block->capacity);
@@ -142,10 +170,10 @@ Block* Memory::block_of(const void* front) const {
   return front < block->at + block->capacity ? block : nullptr;
 }
 
-void Memory::note(const Kernel& kernel, const char* begin, const char* end, bool write) {
+void Memory::note(const Kernel& kernel, const char* begin, const char* end, bool write, int pool) {
   Block* const block = begin == end ? nullptr : block_of(begin);
   if (!block) return;
-  if (!block->live) report(use(kernel, write) + " memory that is free");
+  if (!block->live && (pool == 0 || block->pool != pool)) report(use(kernel, write) + " memory that is free");
   const auto within = [&](const Access& a) { return begin <= a.begin && a.end <= end; };
   for (const Access& before : block->accesses) {
     if (before.end <= begin || end <= before.begin || (!before.write && !write)) continue;

@@ -32,6 +32,7 @@ struct Block {
   std::size_t capacity;
   int device;  // kPinned: pinned memory
   int stream;  // of the allocation
+  int pool;    // the graph that has it, or 0
   bool live = true;
   std::set<int> used_by;         // streams of record_stream
   Clock free_after;              // when the block was freed, what those streams had still to do
@@ -51,16 +52,22 @@ class Memory {
 
   // `known`: what somebody knows to be over. Throws c10::OutOfMemoryError at the budget, at an injected
   // failure, or if the device is full.
-  Block& take(int device, int stream, std::size_t bytes, const Clock& known);
+  // `pool`: the graph that allocates, which keeps the memory, or 0.
+  Block& take(int device, int stream, std::size_t bytes, const Clock& known, int pool = 0);
   // `at`: the start of a live block. The freeing thread's knowledge orders what happens to the block next.
   void give(const void* at, const Order& order);
   void record_stream(const void* at, int stream);
+
+  // The graph is gone: nobody has its memory, but who has tensors in it.
+  void release_pool(int pool);
+  void fill_pool(int pool, int byte);
 
   // Forgets freed blocks. All kernels must be over.
   void release_cached();
 
   // A kernel uses bytes, in a block or outside of all. Unordered conflicts become findings.
-  void note(const Kernel& kernel, const char* begin, const char* end, bool write);
+  // `pool`: the kernel's graph, which may use what was freed in it.
+  void note(const Kernel& kernel, const char* begin, const char* end, bool write, int pool = 0);
 
   std::vector<std::string> take_findings();
   bool prints = false;  // findings, to stderr, at once
@@ -94,10 +101,11 @@ class Memory {
     uint64_t kernel;
     bool to_reads;
   };
-  using Cache = std::map<std::tuple<int, int, std::size_t>, std::vector<Block*>>;
+  using Cache = std::map<std::tuple<int, int, std::size_t, int>, std::vector<Block*>>;
 
-  Block* reuse(int device, int stream, std::size_t capacity, const Clock& known);
-  Block* carve(int device, int stream, std::size_t capacity);
+  Block* reuse(int device, int stream, std::size_t capacity, const Clock& known, int pool);
+  Block* carve(int device, int stream, std::size_t capacity, int pool);
+  void count_free(const Block& block);
   void add_hole(int device, char* at, std::size_t bytes);
   void protect(const Block& block) const;
   void report(const std::string& finding);

@@ -16,6 +16,9 @@ Clock& host_clock() {
 
 const Kernel* running_kernel() { return running; }
 
+RunningKernel::RunningKernel(const Kernel* kernel) : outer_(std::exchange(running, kernel)) {}
+RunningKernel::~RunningKernel() { running = outer_; }
+
 // A kernel that runs: done when this object goes, whether the kernel has thrown or not.
 class Order::Place {
  public:
@@ -50,11 +53,7 @@ void Order::run_now(Lock& lock, const Kernel& kernel, const std::function<void()
   const Place place(*this, lock, kernel);
   complete(lock, kernel.after);
   lock.unlock();
-  struct Running {
-    const Kernel* outer;
-    explicit Running(const Kernel& kernel) : outer(std::exchange(running, &kernel)) {}
-    ~Running() { running = outer; }
-  } const now(kernel);
+  const RunningKernel now(&kernel);
   work();
 }
 
@@ -80,16 +79,17 @@ void Order::run_next(Lock& lock, Stream& stream) {
   const Place place(*this, lock, late.kernel);
   complete(lock, late.kernel.after);
   lock.unlock();
-  const Kernel* const outer = std::exchange(running, nullptr);
   std::exception_ptr failure;
-  try {
-    late.work();
-  } catch (...) {
-    failure = std::current_exception();
+  {
+    const RunningKernel none(nullptr);
+    try {
+      late.work();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    late.work = {};
+    late.gate = {};
   }
-  late.work = {};
-  late.gate = {};
-  running = outer;
   lock.lock();
   if (failure && !failure_) failure_ = failure;
 }

@@ -42,6 +42,17 @@ Clock& host_clock();
 // late mode, kernels that waited have scratch of the host: freed memory may be in other hands by then.
 const Kernel* running_kernel();
 
+// Makes `kernel`, which may be null, the one that the calling thread runs.
+class RunningKernel {
+ public:
+  explicit RunningKernel(const Kernel* kernel);
+  ~RunningKernel();
+  RunningKernel(const RunningKernel&) = delete;
+
+ private:
+  const Kernel* outer_;
+};
+
 // Streams, events and threads as vector clocks. A kernel is after all earlier kernels of its stream, after
 // what the stream has waited for, and after what the launching thread knows to be over. Kernels run by this
 // order, whichever thread runs them.

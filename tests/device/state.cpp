@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "tests/device/graph.h"
 #include "tests/device/streams.h"
 
 namespace tutti::test_device {
@@ -72,6 +73,7 @@ const at::Generator& default_generator(int device) {
 }
 
 void host_wait(Lock& lock, const Clock& clock, const std::string& cause) {
+  refuse_within_graph("a wait of the host, " + cause + ",");
   state().order.host_wait(lock, clock, cause, current_stream(current_device()));
   state().memory.open_pinned(host_clock());
 }

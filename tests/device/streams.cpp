@@ -6,6 +6,7 @@
 #include <atomic>
 #include <utility>
 
+#include "tests/device/graph.h"
 #include "tests/device/state.h"
 #include "tests/device/wait_places.h"
 
@@ -75,6 +76,7 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
   }
 
   void record(void** event, const c10::Stream& stream, c10::DeviceIndex, c10::EventFlag) const override {
+    refuse_within_graph("an event");
     if (!*event) *event = new Event;
     const Lock lock(state().mutex);
     *static_cast<Event*>(*event) = {state().order.mark(stream_number(stream))};

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "tests/device/graph.h"
 #include "tests/device/launch_order.h"
 #include "tests/device/state.h"
 #include "tests/device/streams.h"
@@ -114,6 +115,19 @@ void set_event_latency(int queries) {
 }
 
 void launch(const char* name, const std::vector<Range>& ranges, std::function<void()> work) {
+  if (Graph* const graph = recording()) {
+    std::vector<Graph::Use> uses;
+    for (const Range& one : ranges) {
+      const auto* const begin = static_cast<const char*>(one.data);
+      uses.push_back({{begin, begin + one.bytes}, one.write});
+    }
+    Aliases aliases;
+    graph->run(name, uses, aliases, [work = std::move(work)]() -> std::vector<at::Tensor> {
+      work();
+      return {};
+    });
+    return;
+  }
   State& s = state();
   Lock lock(s.mutex);
   const Kernel kernel = s.order.launch(name, current_stream(current_device()));

@@ -65,6 +65,7 @@ struct Counters {
   int64_t copies_to_device = 0;
   int64_t copies_to_host = 0;
   int64_t host_waits = 0;
+  int64_t graphs = 0;  // launched
 };
 Counters counters();
 std::map<std::string, int64_t> kernels_seen();  // by name

@@ -52,7 +52,10 @@ constexpr std::array<Handler, kEvents> kHandlers = {&Callback::init,
 }  // namespace
 
 void Callback::run_event(Event event, State& state, Logger& logger) {
-  (this->*kHandlers[static_cast<std::size_t>(event)])(state, logger);
+  const auto index = static_cast<std::size_t>(event);
+  acts_ = true;
+  (this->*kHandlers[index])(state, logger);
+  if (!acts_) ignored_.set(index);
 }
 
 }  // namespace tutti

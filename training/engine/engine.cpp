@@ -242,7 +242,9 @@ bool Engine::listens() const {
 }
 
 bool Engine::acts(Event event) const {
-  return !options_.callbacks.empty() || !options_.destinations.empty() || reductions_ > 0 ||
+  const auto acts = [event](const auto& callback) { return callback->acts(event); };
+  return reductions_ > 0 || std::ranges::any_of(options_.callbacks, acts) ||
+         std::ranges::any_of(options_.destinations, acts) ||
          std::ranges::any_of(options_.algorithms, [&](const auto& one) { return one->match(event, state_); });
 }
 

@@ -81,8 +81,8 @@ class Engine {
 
   // True if there is any listener or destination.
   bool listens() const;
-  // True if an algorithm would act at the event now, or if there are callbacks or destinations, of which
-  // nobody knows, or sums of listeners.
+  // True if an algorithm would act at the event now, a callback or destination may (Callback::acts), or
+  // listeners have sums.
   bool acts(Event event) const;
 
   // Closes all callbacks and destinations; exceptions become warnings. Idempotent.

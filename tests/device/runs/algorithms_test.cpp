@@ -44,6 +44,15 @@ class AlgorithmOnTheDevice : public DeviceRunTest, public testing::WithParamInte
 
 TEST_P(AlgorithmOnTheDevice, HasTheBitsOfTheCpu) { expect_bits_of_the_cpu(run_of(GetParam(), 1)); }
 
+TEST_P(AlgorithmOnTheDevice, HasThemWhereMicrobatchesAreGraphs) {
+  static const std::set<std::string> by_day{"blurpool", "gated_linear_units", "layer_freezing",
+                                            "squeeze_excite"};
+  if (!is_nightly() && !by_day.contains(GetParam().kind)) GTEST_SKIP() << "by night";
+  DeviceRun run = run_of(GetParam(), 1);
+  run.recipe = replaced(run.recipe, "[train]\n", "[train]\ncuda_graphs = true\n");
+  expect_bits_of_the_cpu(run);
+}
+
 TEST_P(AlgorithmOnTheDevice, HasThemOnTwoRanks) {
   static const std::set<std::string> by_day{
       "cutmix",          "ema", "ghost_batchnorm",   "gradient_clipping",

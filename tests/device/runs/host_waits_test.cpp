@@ -34,16 +34,16 @@ Counts difference(const std::map<std::string, int64_t>& more, const std::map<std
 }
 
 // Of steps within an epoch, in which nothing is due: no evaluation, no checkpoint.
-HostWaits of_a_steady_step(const std::string& recipe, const Sharded& sharded) {
-  constexpr int kFew = 2, kMany = 4;
+HostWaits of_a_steady_step(const std::string& recipe, const Sharded& sharded, int few) {
+  const int many_steps = few + 2;
   std::map<std::string, int64_t> waits[2], stalls[2];
   for (const bool many : {false, true}) {
     test_device::reset_counters();
-    DeviceRun{recipe + steps(many ? kMany : kFew), sharded}.run(Where::kLate);
+    DeviceRun{recipe + steps(many ? many_steps : few), sharded}.run(Where::kLate);
     waits[many] = test_device::host_waits();
     stalls[many] = test_device::stalls();
   }
-  const double steps = (kMany - kFew) * sharded.ranks;
+  const double steps = (many_steps - few) * sharded.ranks;
   return {difference(waits[1], waits[0], steps), difference(stalls[1], stalls[0], steps)};
 }
 
@@ -52,6 +52,7 @@ struct CountedRun {
   std::string recipe;
   Sharded sharded = {.ranks = 1};
   bool nightly = false;
+  int before = 2;  // steps
 };
 
 void PrintTo(const CountedRun& one, std::ostream* out) { *out << one.name; }
@@ -69,6 +70,9 @@ const std::vector<CountedRun>& counted_runs() {
       replaced(kSmallGpt, "[model]\n", "[collectives]\nbackend = 'nccl'\n[model]\n") + "grad_accum = 2\n";
   static const std::vector<CountedRun> all{
       {"Mlp", mlp},
+      {"MlpWithCallbacks",
+       replaced(mlp, "[optimizer]", "[[callbacks]]\nkind = 'speed_monitor'\n[optimizer]")},
+      {"GptByGraphs", kSmallGpt + "cuda_graphs = true\n", {.ranks = 1}, false, 5},
       {"MlpOnTwoRanks", mlp, {.ranks = 2}},
       {"MlpInFloat16OnTwoRanks", mlp + half, {.ranks = 2}},
       {"GptInMicrobatches", kSmallGpt + "grad_accum = 3\n"},
@@ -88,7 +92,7 @@ class HostWaitsOf : public DeviceRunTest, public testing::WithParamInterface<Cou
 
 TEST_P(HostWaitsOf, ASteadyStepAreOne) {
   if (GetParam().nightly && !is_nightly()) GTEST_SKIP() << "by night";
-  const HostWaits found = of_a_steady_step(GetParam().recipe, GetParam().sharded);
+  const HostWaits found = of_a_steady_step(GetParam().recipe, GetParam().sharded, GetParam().before);
   EXPECT_THAT(found.all, ElementsAre(Pair("event", 1)));
   EXPECT_THAT(found.stalls, IsEmpty());
 }
