@@ -36,7 +36,7 @@ class ClassWeights {
 
  private:
   at::Tensor weights_;
-  mutable at::Tensor on_device_;  // copied for the first scores there
+  mutable at::Tensor on_device_;  // copied once
 };
 
 at::Tensor by_sample(const at::Tensor& elements) { return elements.reshape({elements.size(0), -1}); }
@@ -47,6 +47,7 @@ class CrossEntropyLoss final : public Loss {
   LossTargets targets() const override { return LossTargets::kClasses; }
   bool leaves_targets_out() const override { return true; }
   int64_t classes() const override { return weight_.count(); }
+  void prepare(c10::Device where) const override { weight_.on(where); }
 
   at::Tensor mean(const at::Tensor& outputs, const at::Tensor& target) const override {
     return soft_cross_entropy(outputs, target, {.weight = weight_.on(outputs.device())});
@@ -92,6 +93,7 @@ class BceWithLogitsLoss final : public ElementwiseLoss {
   explicit BceWithLogitsLoss(const std::vector<double>& pos_weight) : pos_weight_(pos_weight) {}
   LossTargets targets() const override { return LossTargets::kLabels; }
   int64_t classes() const override { return pos_weight_.count() == 1 ? 0 : pos_weight_.count(); }
+  void prepare(c10::Device where) const override { pos_weight_.on(where); }
 
  private:
   at::Tensor elements(const at::Tensor& outputs, const at::Tensor& target,
@@ -109,6 +111,7 @@ class BinaryCrossEntropyLoss final : public Loss {
   explicit BinaryCrossEntropyLoss(const std::vector<double>& pos_weight) : pos_weight_(pos_weight) {}
   LossTargets targets() const override { return LossTargets::kLabels; }
   int64_t classes() const override { return pos_weight_.count() == 1 ? 0 : pos_weight_.count(); }
+  void prepare(c10::Device where) const override { pos_weight_.on(where); }
 
   at::Tensor mean(const at::Tensor& outputs, const at::Tensor& target) const override {
     return tutti::binary_cross_entropy_with_logits(outputs, target,
@@ -145,6 +148,7 @@ class DiceLoss final : public ElementwiseLoss {
   explicit DiceLoss(const DiceLossOptions& options) : options_(options) {}
   LossTargets targets() const override { return LossTargets::kLabels; }
   bool leaves_targets_out() const override { return true; }
+  bool needs_probabilities() const override { return !options_.sigmoid && !options_.softmax; }
 
  private:
   at::Tensor elements(const at::Tensor& outputs, const at::Tensor& target,

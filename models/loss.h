@@ -32,10 +32,15 @@ class Loss {
   // elements, of which all samples have as many.
   virtual double items(const at::Tensor& target) const;
 
+  // See Model::prepare_loss.
+  virtual void prepare(c10::Device) const {}
+
   // See Model::takes_dense_targets.
   bool takes_dense_targets() const { return targets() != LossTargets::kValues; }
   // True if class indices that are kIgnoredTarget do not count.
   virtual bool leaves_targets_out() const { return false; }
+  // True if outputs must be in [0, 1].
+  virtual bool needs_probabilities() const { return false; }
   // The number of classes that the loss has weights of; 0 = any number.
   virtual int64_t classes() const { return 0; }
 };

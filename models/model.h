@@ -41,6 +41,9 @@ class Model : public Layer {
   // Default: metric.update(outputs as one tensor, batch["target"]).
   virtual void update_metric(const Batch& batch, const Outputs& outputs, Metric& metric);
 
+  // Called before training: copies to the device what the loss needs there beside parameters and buffers.
+  virtual void prepare_loss(c10::Device) {}
+
   // Tokens of a batch, for time in tokens.
   virtual int64_t tokens(const Batch&) const { return 0; }
 
@@ -62,6 +65,7 @@ class Classifier : public Model {
   at::Tensor loss(const Outputs& outputs, const Batch& batch) override;
   at::Tensor losses(const Outputs& outputs, const Batch& batch) override;
   bool takes_dense_targets() const override { return loss_->takes_dense_targets(); }
+  void prepare_loss(c10::Device where) override { loss_->prepare(where); }
   double loss_weight(const Batch& batch) const override;
   // Metrics of class indices, or of values; none where the targets are labels.
   std::vector<std::string> get_metrics(bool is_train) const override;

@@ -212,6 +212,7 @@ Optimizer::Kept list_tensors(Trainee& trainee, uint64_t seed) {
     if (before) view.grad = before->grad;
   }
   if (shared) cast(*trainee.model, trainee.precision);
+  trainee.model->prepare_loss(trainee.device.where);
   trainee.buffers.clear();
   for (const auto& one : buffers(*trainee.model))
     if (one.buffer->persistent) trainee.buffers.push_back(one);

@@ -32,9 +32,13 @@ class Targets {
   }
 
   [[noreturn]] void refuse_classes() const {
-    const char* hint = are_integers_ ? "; model.loss = \"bce_with_logits\" takes several labels a sample"
-                                     : "; model.loss = \"mse\" takes values, \"bce_with_logits\" labels";
-    refuse(section_, samples_, kTarget, "a class index (an integer) a sample", hint);
+    refuse(section_, samples_, kTarget, "a class index (an integer) a sample", other_way());
+  }
+
+  // For outputs of a model that are scores.
+  void require_loss_of_scores() const {
+    if (loss_->needs_probabilities())
+      section_.at("loss").fail("expected sigmoid = true or softmax = true: the model gives scores");
   }
 
   void require_labels() const {
@@ -51,6 +55,12 @@ class Targets {
   }
 
  private:
+  const char* other_way() const {
+    if (!are_integers_) return "; model.loss = \"mse\" takes values, \"bce_with_logits\" labels";
+    return shape_.size() == 1 ? "; model.loss = \"bce_with_logits\" takes several labels a sample"
+                              : "; model.kind = \"sequential\" takes a class for each pixel";
+  }
+
   const Setting& section_;
   const SampleSpec& samples_;
   LossPtr loss_;
@@ -82,6 +92,7 @@ std::string wanted_outputs(const Targets& targets) {
 
 TargetPlan plan_targets(const Setting& section, const SampleSpec& samples) {
   const Targets targets(section, samples);
+  targets.require_loss_of_scores();
   const Shape& shape = targets.shape();
   TargetPlan plan;
   if (targets.are_indices() && shape.empty() && !(targets.may_be_labels() && asks_for_one(section))) {

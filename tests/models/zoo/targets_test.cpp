@@ -15,7 +15,10 @@ using Given = std::vector<std::pair<std::string, Setting::Value>>;
 
 Setting model_with(const std::string& loss, Given more = {}) {
   Given keys{{"kind", std::string("any")}, {"layers", std::string("any")}};
-  if (!loss.empty()) keys.emplace_back("loss", loss);
+  if (loss == "dice")
+    keys.emplace_back("loss", section_with({{"kind", loss}, {"sigmoid", true}}).value);
+  else if (!loss.empty())
+    keys.emplace_back("loss", loss);
   for (auto& one : more) keys.push_back(std::move(one));
   return section_with(std::move(keys));
 }
@@ -64,6 +67,12 @@ TEST(Targets, OfSeveralLabelsNeedAScoreForEach) {
               HasSubstr("expected targets of 0 and 1: the data has targets up to 2"));
 }
 
+TEST(Targets, OfDiceNeedProbabilitiesOfModelsThatGiveScores) {
+  const Setting plain = section_with({{"loss", std::string("dice")}, {"layers", std::string("any")}});
+  EXPECT_THAT(refusal(plain, kClasses), HasSubstr("expected sigmoid = true or softmax = true"));
+  expect_plan(plan_targets(plain, targets({2}, at::kFloat), {2}), 2, true);
+}
+
 TEST(Targets, OfOneLabelMayHaveOneScore) {
   const Setting one = model_with("bce_with_logits", {{"num_classes", int64_t{1}}});
   expect_plan(plan_targets(one, targets({}, at::kLong, 2)), 1, true);
@@ -81,7 +90,8 @@ TEST(Targets, OfAnotherLossAreAUserErrorThatNamesIt) {
               HasSubstr("model.loss = \"mse\" takes values"));
   EXPECT_THAT(refusal(model_with(""), targets({5}, at::kLong, 2)),
               HasSubstr("model.loss = \"bce_with_logits\" takes several labels"));
-  EXPECT_THAT(refusal(model_with(""), targets({4, 4}, at::kLong, 3)), HasSubstr("int64 [4, 4]"));
+  EXPECT_THAT(refusal(model_with(""), targets({4, 4}, at::kLong, 3)),
+              HasSubstr("int64 [4, 4] a sample; model.kind = \"sequential\" takes a class for each pixel"));
 }
 
 TEST(Targets, OfPixelsNeedScoresForEach) {
