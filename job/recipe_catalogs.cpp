@@ -7,6 +7,7 @@
 #include "io/checkpoint/checkpoint_catalog.h"
 #include "job/deepspeed.h"
 #include "job/foreign_names.h"
+#include "models/loss_options.h"
 #include "models/zoo/catalog.h"
 #include "recipe/resolve.h"
 #include "sharding/catalog.h"
@@ -21,7 +22,7 @@
 namespace tutti {
 namespace {
 
-constexpr std::size_t kCatalogsOfTables = 2;  // at the end of all_catalogs: of tables within sections
+constexpr std::size_t kCatalogsOfTables = 3;  // at the end of all_catalogs: of tables within sections
 
 Catalog device_catalog() {
   return {.section = "device",
@@ -90,7 +91,7 @@ std::span<const Catalog> all_catalogs() {
       precision_catalog(),  device_catalog(),    collectives_catalog(), sharding_catalog(),
       checkpoint_catalog(), journal_catalog(),   profiler_catalog(),    compat_catalog(),
       deepspeed_catalog(),  plugins_catalog(),   algorithm_catalog(),   callback_catalog(),
-      logger_catalog(),     transform_catalog(), metric_catalog()};
+      logger_catalog(),     transform_catalog(), metric_catalog(),      loss_catalog()};
   return catalogs;
 }
 

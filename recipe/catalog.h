@@ -26,6 +26,7 @@ enum class KeyType {
   kTextsOrNamedTexts,  // ["a", "b"], or { name = "a", other = "b" }
   kTables,             // [[section.key]]: tables, each with a kind
   kTable,              // { ... }, a table without a kind
+  kKindOrTable,        // the name of a kind, or a table with a kind: "mse", or { kind = "mse" }
   kAny
 };
 
@@ -57,7 +58,7 @@ struct Key {
   std::vector<std::string> words = {};  // texts allowed beside the type: "auto"
   std::vector<std::string> units = {};  // of a time; empty = any
   Range range = {};
-  std::shared_ptr<const Catalog> tables = nullptr;  // for kTables and kTable: the catalog of each table
+  std::shared_ptr<const Catalog> tables = nullptr;  // for kTables, kTable, kKindOrTable: the tables' catalog
   std::string refusal = "";  // why tutti refuses this argument of Composer's; "" = allowed
 
   bool required() const { return fallback.empty(); }

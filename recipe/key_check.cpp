@@ -128,6 +128,12 @@ Setting checked_named_texts(const Setting& given) {
   return given;
 }
 
+Setting checked_kind(const Key& key, const Setting& given) {
+  Setting kind = checked_text(given);
+  if (!key.tables->find_entry(kind.text())) reject(given);
+  return kind;
+}
+
 Setting checked_type(const Key& key, const Setting& given) {
   switch (key.type) {
     case KeyType::kBoolean:
@@ -170,6 +176,8 @@ Setting checked_type(const Key& key, const Setting& given) {
     case KeyType::kTable:
       if (!given.is_table()) reject(given);
       return given;
+    case KeyType::kKindOrTable:
+      return given.is_table() ? given : checked_kind(key, given);
     case KeyType::kAny:
       return given;
   }

@@ -138,19 +138,13 @@ void require_memory(const Setting& section, Model& model, int pieces) {
   section.fail(text.str());
 }
 
-void choose_loss(Model& model, const Setting& loss) try {
-  tutti::choose_loss(model, loss.text());
-} catch (const UserError& error) {
-  loss.fail(error);
-}
-
 void require_loss_that_ignores(const Setting& section) {
   const bool ignores = section.has("ignore_index") && section.at("ignore_index").integer() != kIgnoredTarget;
-  if (!ignores || !section.has("loss") || section.at("loss").text() == "soft_cross_entropy") return;
+  if (!ignores || !section.has("loss") || make_loss(section.at("loss"))->leaves_targets_out()) return;
+  const Setting& loss = section.at("loss");
   section.at("ignore_index")
-      .fail(section.at("loss").text() +
-            " leaves no target out: an ignored one belongs to no class; "
-            "soft_cross_entropy does");
+      .fail((loss.is_text() ? loss : loss.at("kind")).text() +
+            " leaves no target out: an ignored one belongs to no class; cross_entropy does");
 }
 
 // Names before surgery of the tensors that are in the model.
@@ -218,6 +212,7 @@ Optimizer::Kept list_tensors(Trainee& trainee, uint64_t seed) {
     if (before) view.grad = before->grad;
   }
   if (shared) cast(*trainee.model, trainee.precision);
+  trainee.model->prepare_loss(trainee.device.where);
   trainee.buffers.clear();
   for (const auto& one : buffers(*trainee.model))
     if (one.buffer->persistent) trainee.buffers.push_back(one);

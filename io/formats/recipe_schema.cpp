@@ -89,6 +89,20 @@ Json choices_schema(const Key& key) {
 
 std::string definition_of(const Catalog& tables) { return "#/definitions/" + tables.noun; }
 
+Json names_of(const Entry& entry) {
+  Json names = {entry.name};
+  if (!entry.origin.composer.empty()) names.push_back(entry.origin.composer);
+  return names;
+}
+
+Json names_of_kinds(const Catalog& catalog) {
+  Json names = Json::array();
+  for (const auto& entry : catalog.entries)
+    if (entry.refusal.empty())
+      for (const auto& name : names_of(entry)) names.push_back(name);
+  return {{"enum", names}};
+}
+
 Json type_schema(const Key& key) {
   if (!key.choices.empty()) {
     const bool list = key.type == KeyType::kTexts || key.type == KeyType::kIntegers;
@@ -127,6 +141,8 @@ Json type_schema(const Key& key) {
       return texts_or_named_texts();
     case KeyType::kTable:
       return {{"$ref", definition_of(*key.tables)}};
+    case KeyType::kKindOrTable:
+      return {{"anyOf", {names_of_kinds(*key.tables), {{"$ref", definition_of(*key.tables)}}}}};
     case KeyType::kTables:
       return {{"type", "array"}, {"minItems", 1}, {"items", {{"$ref", definition_of(*key.tables)}}}};
     case KeyType::kAny:
@@ -141,12 +157,6 @@ Json key_schema(const Key& key) {
   out["description"] = key.doc + ": " + key.expects();
   if (!key.required() && !key.may_be_absent()) out["default"] = json_of(fallback_value(key, key.name, {}));
   return out;
-}
-
-Json names_of(const Entry& entry) {
-  Json names = {entry.name};
-  if (!entry.origin.composer.empty()) names.push_back(entry.origin.composer);
-  return names;
 }
 
 // The keys of a table under all their names.
@@ -227,14 +237,11 @@ Json kind_rule(const Catalog& catalog, const Entry& entry, const Json& shared) {
 }
 
 Json kind_schema(const Catalog& catalog) {
-  Json names = Json::array();
   std::string text = "the " + catalog.noun + ':';
-  for (const auto& entry : catalog.entries) {
-    if (!entry.refusal.empty()) continue;
-    for (const auto& name : names_of(entry)) names.push_back(name);
-    text += '\n' + entry.name + ": " + entry.doc;
-  }
-  Json out = {{"enum", names}, {"description", text}};
+  for (const auto& entry : catalog.entries)
+    if (entry.refusal.empty()) text += '\n' + entry.name + ": " + entry.doc;
+  Json out = names_of_kinds(catalog);
+  out["description"] = text;
   if (!catalog.default_kind.empty() && !catalog.may_be_absent()) out["default"] = catalog.default_kind;
   return out;
 }

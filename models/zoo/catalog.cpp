@@ -1,8 +1,10 @@
 #include "models/zoo/catalog.h"
 
+#include <memory>
 #include <string>
 #include <utility>
 
+#include "models/loss_options.h"
 #include "models/zoo/options.h"
 #include "recipe/catalog.h"
 #include "tensors/ignored_target.h"
@@ -22,9 +24,9 @@ Catalog model_catalog() {
       .keys = {{"weights", kPath, "none",
                 "initial weights by parameter name: a .safetensors or .h5 file; drawn from the seed when "
                 "absent"},
-               Key{"loss", kText, "none",
-                   "of a classifier, by composer.loss's names; soft_cross_entropy when absent"}
-                   .one_of({"soft_cross_entropy", "binary_cross_entropy_with_logits"}),
+               Key{"loss", kKindOrTable, "none",
+                   "of a model that is trained against 'target'; cross_entropy when absent"}
+                   .each(std::make_shared<const Catalog>(loss_catalog())),
                {"ignore_index", kInteger, std::to_string(kIgnoredTarget),
                 "a target that counts in no loss and no metric; other numbers become -100 as the data are "
                 "read"}},

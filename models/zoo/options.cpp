@@ -26,7 +26,8 @@ Bound<Options> channels_option() {
 template <class Options>
 Bound<Options> classes_option() {
   return size_option<Options>("num_classes", &Options::num_classes,
-                              "number of classes; from the data when absent")
+                              "number of classes, or of targets a sample; from the data when absent")
+      .also_named({"num_labels", "num_outputs"})
       .may_be_absent();
 }
 
@@ -66,7 +67,7 @@ Kind<MlpOptions> MlpOptions::kind() {
   using Options = MlpOptions;
   return {
       "mlp",
-      "Fully connected layers with an activation between them, for classification.",
+      "Fully connected layers with an activation between them.",
       {option("hidden", &Options::hidden, "widths of the hidden layers").at_least(1).at_most(kWidest),
        size_option<Options>("in_features", &Options::in_features,
                             "width of a flattened sample; from the data when absent")
@@ -154,7 +155,7 @@ Kind<ExportedOptions> ExportedOptions::kind() {
 Kind<SequentialOptions> SequentialOptions::kind() {
   return {
       "sequential",
-      "Layers one after another, described as PyTorch prints them, for classification.",
+      "Layers one after another, described as PyTorch prints them.",
       {option("layers", &SequentialOptions::layers,
               "for example [\"Flatten()\", \"Linear(64, 32)\", \"ReLU()\", \"Linear(32, 10)\"]; there are "
               "Linear, "
