@@ -13,7 +13,7 @@
 #include <sstream>
 #include <utility>
 
-#include "io/checkpoint/weights.h"
+#include "io/weights/weights.h"
 #include "models/layers/lent_zeros.h"
 #include "models/losses.h"
 #include "runtime/error.h"
