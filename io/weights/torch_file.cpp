@@ -21,7 +21,7 @@
 namespace tutti {
 namespace {
 
-constexpr uint64_t kMostPickleBytes = uint64_t{1} << 30;
+constexpr uint64_t kMostPickleBytes = uint64_t{256} << 20;
 constexpr int kMostWrappers = 4;  // of dicts around a state dict
 constexpr std::size_t kNamedKeys = 5;
 constexpr std::string_view kOldStart = "\x80\x02\x8a\nl\xfc\x9c\x46\xf9 j\xa8P\x19.";  // a pickle of a number
@@ -61,8 +61,8 @@ class Archive {
   }
 
   std::string record(const std::string& name, uint64_t most_bytes) const {
+    const uint64_t bytes = place(name).second;
     return guarded([&] {
-      const uint64_t bytes = reader_->getRecordSize(name);
       if (bytes > most_bytes)
         fail("its record '" + name + "' of " + std::to_string(bytes) + " bytes is too large");
       const auto [data, size] = reader_->getRecord(name);
@@ -75,11 +75,11 @@ class Archive {
     if (!has(name)) fail("it has no record '" + name + "', which its pickle needs: the file is damaged");
     return guarded([&] {
       const uint64_t at = reader_->getRecordOffset(name), bytes = reader_->getRecordSize(name);
-      const uint64_t header = reader_->getRecordHeaderOffset(name), all = file_.bytes().size();
-      if (at > all || bytes > all - at || header + kMethod >= all)
-        fail("its record '" + name + "' ends behind the file");
-      if (file_.bytes()[header + kMethod] != std::byte{0})
+      const uint64_t method = reader_->getRecordHeaderOffset(name) + kMethod, all = file_.bytes().size();
+      if (method < all && file_.bytes()[method] != std::byte{0})
         fail("its record '" + name + "' is compressed, which torch.save does not do");
+      if (method >= all || at > all || bytes > all - at)
+        fail("its record '" + name + "' ends behind the file");
       return std::pair(at, bytes);
     });
   }

@@ -10,10 +10,12 @@ namespace tutti {
 // Writes a zip archive as torch.save does, of a pickle and the bytes of storages.
 inline void write_torch_archive(const std::string& path, const std::string& pickle,
                                 const std::map<std::string, std::string>& storages = {},
-                                const std::map<std::string, std::string>& others = {}) {
+                                const std::map<std::string, std::string>& others = {},
+                                bool compressed = false) {
   caffe2::serialize::PyTorchStreamWriter writer(path);
   writer.writeRecord("data.pkl", pickle.data(), pickle.size());
-  for (const auto& [key, bytes] : storages) writer.writeRecord("data/" + key, bytes.data(), bytes.size());
+  for (const auto& [key, bytes] : storages)
+    writer.writeRecord("data/" + key, bytes.data(), bytes.size(), compressed);
   for (const auto& [name, bytes] : others) writer.writeRecord(name, bytes.data(), bytes.size());
   writer.writeEndOfFile();
 }

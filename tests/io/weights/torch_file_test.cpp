@@ -135,6 +135,9 @@ TEST_F(TorchFileTest, OtherArchivesAreRefused) {
   };
   EXPECT_THAT(refused_of({{"byteorder", "big"}}), HasSubstr("big-endian"));
   EXPECT_THAT(refused_of({{"constants.pkl", ""}}), HasSubstr("TorchScript"));
+  write_torch_archive(path_, Pickled::whole(dict_with(matrix())), {{"0", std::string(1000, 'a')}}, {}, true);
+  EXPECT_THAT(message_of<UserError>([&] { open_torch_file(disk_, path_); }),
+              HasSubstr("its record 'data/0' is compressed"));
   write_text(path_, std::string("\x80\x02\x8a\nl\xfc\x9c\x46\xf9 j\xa8P\x19.\x80\x02M\xe9\x03.", 21));
   EXPECT_THAT(message_of<UserError>([&] { open_torch_file(disk_, path_); }), HasSubstr("before 1.6"));
   write_text(path_, "");
