@@ -37,6 +37,8 @@ const char* type_text(KeyType type) {
       return "a list of [step, integer], the first for step 0, or an integer";
     case KeyType::kBooleanIntegerOrTexts:
       return "true, false, a list of texts, or an integer";
+    case KeyType::kNamedTexts:
+      return "a table of texts";
     case KeyType::kTextsOrNamedTexts:
       return "a list of texts or a table of texts";
     case KeyType::kTables:

@@ -167,6 +167,9 @@ Setting checked_type(const Key& key, const Setting& given) {
       return given.is_array() ? checked_steps(key, given) : checked_number(key, given, true);
     case KeyType::kBooleanIntegerOrTexts:
       return checked_boolean_integer_or_texts(key, given);
+    case KeyType::kNamedTexts:
+      if (!given.is_table()) reject(given);
+      return checked_named_texts(given);
     case KeyType::kTextsOrNamedTexts:
       return given.is_table() ? checked_named_texts(given)
                               : checked_list(given, [&](const Setting& item) { return checked_text(item); });

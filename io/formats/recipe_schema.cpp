@@ -5,31 +5,13 @@
 #include <nlohmann/json.hpp>
 #include <type_traits>
 
+#include "io/formats/json_setting.h"
 #include "recipe/key_check.h"
 
 namespace tutti {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-Json json_of(const Setting& value) {
-  return std::visit(
-      [](const auto& held) -> Json {
-        using Held = std::decay_t<decltype(held)>;
-        Json out;
-        if constexpr (std::is_same_v<Held, Setting::Array>) {
-          out = Json::array();
-          for (const auto& item : held) out.push_back(json_of(item));
-        } else if constexpr (std::is_same_v<Held, Setting::Table>) {
-          out = Json::object();
-          for (const auto& [name, member] : held) out[name] = json_of(member);
-        } else if constexpr (!std::is_same_v<Held, std::monostate>) {
-          out = held;
-        }
-        return out;
-      },
-      value.value);
-}
 
 Json number_schema(const Key& key, const char* type) {
   Json out = {{"type", type}};
@@ -65,10 +47,8 @@ Json list_of(Json items) { return {{"type", "array"}, {"items", std::move(items)
 
 Json one_or_list(const Json& one) { return {{"anyOf", {one, list_of(one)}}}; }
 
-Json texts_or_named_texts() {
-  const Json text = {{"type", "string"}};
-  const Json table = {{"type", "object"}, {"minProperties", 1}, {"additionalProperties", text}};
-  return {{"anyOf", {list_of(text), table}}};
+Json named_texts() {
+  return {{"type", "object"}, {"minProperties", 1}, {"additionalProperties", {{"type", "string"}}}};
 }
 
 Json step_pairs(const Key& key) {
@@ -137,8 +117,10 @@ Json type_schema(const Key& key) {
     case KeyType::kBooleanIntegerOrTexts:
       return {
           {"anyOf", {{{"type", "boolean"}}, number_schema(key, "integer"), list_of({{"type", "string"}})}}};
+    case KeyType::kNamedTexts:
+      return named_texts();
     case KeyType::kTextsOrNamedTexts:
-      return texts_or_named_texts();
+      return {{"anyOf", {list_of({{"type", "string"}}), named_texts()}}};
     case KeyType::kTable:
       return {{"$ref", definition_of(*key.tables)}};
     case KeyType::kKindOrTable:
