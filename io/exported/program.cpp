@@ -178,6 +178,17 @@ void add_input(const Json& spec, const Json& metas, Program& program) {
     throw UserError("it has an unknown kind of input: " + kind);
 }
 
+void add_meta(const std::string& value, const Json& metas, Program& program) {
+  const auto found = metas.find(value);
+  if (found == metas.end()) return;
+  Program::Meta meta{.dtype = dtype_of(found->at("dtype").get<int64_t>())};
+  for (const Json& size : found->at("sizes")) {
+    const Operand one = symbol(size);
+    meta.sizes.push_back(one.kind == Operand::Kind::kConstant ? one.constant.toInt() : -1);
+  }
+  program.metas[value] = std::move(meta);
+}
+
 // Names of the leaves of a TreeSpec: keys of dicts and of transformers' outputs, indices of tuples.
 void add_names(const Json& spec, const std::string& prefix, std::vector<std::string>& names) {
   if (spec.at("type").is_null()) return names.push_back(prefix);
@@ -233,6 +244,8 @@ Program parse_program(const std::string& text) try {
   const Json& metas = graph_module.at("graph").at("tensor_values");
   for (const Json& spec : graph_module.at("signature").at("input_specs")) add_input(spec, metas, program);
   read_outputs(graph_module, program);
+  for (const std::string& one : program.user_inputs) add_meta(one, metas, program);
+  for (const Operand& one : program.graph.outputs) add_meta(one.value, metas, program);
   return program;
 } catch (const Json::exception& error) {
   throw UserError(

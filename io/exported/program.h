@@ -65,7 +65,13 @@ struct Program {
   Graph graph;
   std::map<std::string, StoredTensor> stored;  // by the name of the value
   std::vector<std::string> stored_order;       // their values, as the file lists them
-  std::vector<std::string> user_inputs;        // names of values, in the order of forward's arguments
+  // Sizes of -1 are free.
+  struct Meta {
+    Shape sizes = {};
+    at::ScalarType dtype = at::kFloat;
+  };
+  std::map<std::string, Meta> metas;       // of tensors that go in or come out, by value
+  std::vector<std::string> user_inputs;    // names of values, in the order of forward's arguments
   std::vector<std::string> output_names;   // of what forward returns: "logits", "0"; "" if it is one tensor
   std::vector<std::size_t> output_places;  // in graph.outputs
 };

@@ -139,17 +139,23 @@ Kind<BertClassificationOptions> BertClassificationOptions::kind() {
 
 Kind<ExportedOptions> ExportedOptions::kind() {
   using Options = ExportedOptions;
-  return {"exported",
-          "A model written in Python: a program of torch.export (PyTorch 2.9 to 2.15), with its weights; "
-          "for classification.",
-          {option("path", &Options::path, "a .pt2 file of torch.export.save").as(KeyType::kPath).required(),
-           option("inputs", &Options::inputs,
-                  "arrays of the data, in the order of forward's arguments; when absent \"input\" for one "
-                  "argument, else those with the arguments' names"),
-           option("prediction", &Options::prediction,
-                  "the output that has the scores: a key, or an index from \"0\"; when absent the only one, "
-                  "or \"logits\"")
-               .may_be_absent()}};
+  return {
+      "exported",
+      "A model written in Python: a program of torch.export (PyTorch 2.9 to 2.15), with its weights; "
+      "for classification.",
+      {option("path", &Options::path, "a .pt2 file of torch.export.save").as(KeyType::kPath).required(),
+       option("inputs", &Options::inputs,
+              "arrays of the data, in the order of forward's arguments; when absent \"input\" for one "
+              "argument, else those with the arguments' names"),
+       option("prediction", &Options::prediction,
+              "the output that has the scores: a key, or an index from \"0\"; when absent the only one, "
+              "or \"logits\"")
+           .may_be_absent(),
+       option(
+           "loss_output", &Options::loss_output,
+           "the output that is the mean loss of the samples, if the program computes it; when absent, loss "
+           "does")
+           .may_be_absent()}};
 }
 
 Kind<SequentialOptions> SequentialOptions::kind() {

@@ -98,6 +98,7 @@ struct ExportedOptions {
   std::string path;                      // a file of torch.export.save
   std::vector<std::string> inputs = {};  // arrays of a batch, in the order of forward's arguments
   std::string prediction = {};           // the output with scores, by its name
+  std::string loss_output = {};          // the output that is the mean loss; "": [model] loss computes it
 
   static Kind<ExportedOptions> kind();
   ModelPtr make(const Setting& section, const SampleSpec& samples) const;

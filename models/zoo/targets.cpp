@@ -111,7 +111,7 @@ TargetPlan plan_targets(const Setting& section, const SampleSpec& samples) {
 
 TargetPlan plan_targets(const Setting& section, const SampleSpec& samples, const Shape& outputs) {
   const Targets targets(section, samples);
-  const Setting& key = section.at("layers");
+  const Setting& key = section.at(section.has("layers") ? "layers" : "path");
   const bool is_single = outputs == with_one(targets.shape());
   const bool has_indices = targets.are_indices() && has_scores_of(outputs, targets.shape()) &&
                            !(is_single && targets.may_be_labels());

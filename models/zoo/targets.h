@@ -18,8 +18,8 @@ struct TargetPlan {
 // num_classes or the loss's weights are of another number.
 TargetPlan plan_targets(const Setting& section, const SampleSpec& samples);
 
-// The plan of consecutive layers with outputs of this shape a sample. Throws UserError with their key, also
-// if the shape does not fit the targets.
+// The plan of consecutive layers, or of a program, with outputs of this shape a sample. Throws UserError with
+// the key "layers" or "path", also if the shape does not fit the targets.
 TargetPlan plan_targets(const Setting& section, const SampleSpec& samples, const Shape& outputs);
 
 }  // namespace tutti

@@ -3,7 +3,7 @@
 namespace tutti {
 namespace {
 
-constexpr double kMostClasses = 1e5;
+constexpr double kMostScores = 1e5;
 constexpr double kMostCells = 1000;  // classes of a matrix: each of its numbers is logged
 constexpr double kMostThresholds = 1e4;
 
@@ -56,7 +56,7 @@ Bound<Options> class_count() {
   return option("num_classes", &Options::num_classes, "number of classes")
       .required()
       .at_least(1)
-      .at_most(kMostClasses);
+      .at_most(kMostScores);
 }
 
 template <class Options>
@@ -64,7 +64,7 @@ Bound<Options> label_count() {
   return option("num_labels", &Options::num_labels, "number of labels")
       .required()
       .at_least(1)
-      .at_most(kMostClasses);
+      .at_most(kMostScores);
 }
 
 template <class Options>
@@ -147,7 +147,7 @@ Kind<RetrievalRecallOptions> RetrievalRecallOptions::kind() {
   using Options = RetrievalRecallOptions;
   return {"RetrievalRecall",
           "Recall at k: the part of a sample's labels among its k highest scores.",
-          {option("top_k", &Options::top_k, "the k").required().at_least(1).at_most(kMostClasses),
+          {option("top_k", &Options::top_k, "the k").required().at_least(1).at_most(kMostScores),
            option("empty_target_action", &Options::skips_empty, "a sample without labels counts as 0, or not",
                   {{"neg", false}, {"skip", true}})}};
 }
