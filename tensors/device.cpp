@@ -69,12 +69,12 @@ void StreamOrder::synchronize() const {
 }
 
 at::Tensor staging_memory(at::IntArrayRef sizes, at::ScalarType dtype, const Device& device) {
+  refuse_in_graph("numbers pass between the host and the device");
   return at::empty(sizes, at::TensorOptions(dtype).pinned_memory(!device.is_cpu()));
 }
 
 at::Tensor copy_to_device(const at::Tensor& tensor, c10::Device where) {
   if (!tensor.is_cpu() || where.is_cpu()) return tensor.to(where);
-  refuse_in_graph("numbers of the host are copied to the device");
   const at::Tensor staged = staging_memory(tensor.sizes(), tensor.scalar_type(), {where}).copy_(tensor);
   return staged.to(where, /*non_blocking=*/true);
 }

@@ -11,8 +11,10 @@
 namespace tutti {
 namespace {
 
-// Flat, in float64.
-at::Tensor as_doubles(const at::Tensor& numbers) { return numbers.detach().reshape({-1}).to(at::kDouble); }
+// Flat, in float64, and a copy: the tensor may be a graph's, which overwrites it.
+at::Tensor as_doubles(const at::Tensor& numbers) {
+  return numbers.detach().reshape({-1}).to(at::kDouble, /*non_blocking=*/false, /*copy=*/true);
+}
 
 std::span<const double> values_of(const at::Tensor& doubles) {
   return {doubles.const_data_ptr<double>(), static_cast<std::size_t>(doubles.numel())};

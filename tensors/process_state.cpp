@@ -55,6 +55,12 @@ void DefaultGenerators::restore() const {
   }
 }
 
+bool DefaultGenerators::host_has_drawn() const {
+  auto [generator, state] = states_.front();
+  std::lock_guard lock(generator.mutex());
+  return !generator.get_state().equal(state);
+}
+
 void ProcessStateSwitch::enter(int rank) {
   if (rank == current_) return;
   const MemoryScopePause pause;

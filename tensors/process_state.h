@@ -36,6 +36,8 @@ class DefaultGenerators {
  public:
   explicit DefaultGenerators(c10::Device device = c10::kCPU);  // as they are now
   void restore() const;
+  // True if the CPU's generator is no longer in this state: the host has drawn numbers.
+  bool host_has_drawn() const;
 
  private:
   std::vector<std::pair<at::Generator, at::Tensor>> states_;

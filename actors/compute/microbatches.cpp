@@ -38,6 +38,7 @@ Microbatches::Microbatches(State& state, Engine& engine, Exchange& exchange, int
 
 void Microbatches::set_count(int count) {
   count_ = state_.grad_accum = count;
+  if (graph_) graph_->drop();  // others come now, which need the memory
   statistics_ = statistics_size() > 0 ? at::zeros({statistics_size()}) : at::Tensor();
 }
 
@@ -204,7 +205,11 @@ void Microbatches::compute_part(int microbatch) {
 
 // As compute_part, by a graph. False if that cannot be.
 bool Microbatches::launch_part(int microbatch) {
-  if (!graph_ || listened_to()) return false;
+  if (!graph_ || graph_->refuses()) return false;
+  if (const std::string who = listener(); !who.empty()) {
+    graph_->wait_for(who);
+    return false;
+  }
   const double weight = loss_weight();
   if (weight == 0) return false;
   const auto work = [this](const PartGraph::Factor& factor) {
@@ -221,14 +226,21 @@ bool Microbatches::launch_part(int microbatch) {
   return true;
 }
 
-// True if somebody acts at an event of a microbatch.
-bool Microbatches::listened_to() {
-  if (!engine_.listens()) return false;
+// Who acts at an event of a microbatch: "LabelSmoothing acts at before_loss"; "": nobody.
+std::string Microbatches::listener() const {
+  if (!engine_.listens()) return "";
   using enum Event;
   for (const Event event :
-       {kBeforeForward, kAfterForward, kBeforeLoss, kAfterLoss, kBeforeBackward, kAfterBackward})
-    if (engine_.acts(event)) return true;
-  return false;
+       {kBeforeForward, kAfterForward, kBeforeLoss, kAfterLoss, kBeforeBackward, kAfterBackward}) {
+    if (!engine_.acts(event)) continue;
+    std::string who = "a listener";
+    for (const auto& one : engine_.callbacks())
+      if (one->acts(event)) who = one->name();
+    for (const auto& one : engine_.algorithms())
+      if (one->match(event, state_)) who = one->name();
+    return who + " acts at " + name(event);
+  }
+  return "";
 }
 
 void Microbatches::begin_backward(int microbatch) {

@@ -98,7 +98,7 @@ class Microbatches {
   void train_part(const Batch& whole, int64_t first, int64_t part, int microbatch);
   void compute_part(int microbatch);
   bool launch_part(int microbatch);
-  bool listened_to();
+  std::string listener() const;
   void begin_backward(int microbatch);
   void note_loss(double weight);
   double forward();

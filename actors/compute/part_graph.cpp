@@ -10,15 +10,27 @@
 #include "runtime/error.h"
 #include "tensors/meter.h"
 #include "tensors/out_of_memory.h"
+#include "tensors/process_state.h"
+#include "tensors/torch_error.h"
 
 namespace tutti {
+namespace {
+
+void add_layers(const Layer& layer, std::vector<const void*>& found) {
+  for (const auto& slot : layer.slots()) {
+    if (slot->empty()) continue;
+    found.push_back(&slot->layer());
+    add_layers(slot->layer(), found);
+  }
+}
+
+}  // namespace
 
 PartGraph::PartGraph(State& state, ForwardContext& context, std::vector<RunningStatistics>& found,
                      AutogradSweep& sweep, Log& log)
     : state_(state), context_(context), found_(found), sweep_(sweep), log_(log) {}
 
 bool PartGraph::run(double factor, bool alone, const Work& work) {
-  if (refused_) return false;
   Likeness now = likeness();
   if (!graph_ || now != recorded_) {
     if (now != seen_) alike_ = 0;
@@ -41,7 +53,12 @@ PartGraph::Likeness PartGraph::likeness() const {
     now.trained.push_back(one.parameter->tensor.requires_grad());
   }
   for (const auto& one : state_.buffers) now.addresses.push_back(one.buffer->tensor.const_data_ptr());
+  add_layers(*state_.model, now.addresses);
   return now;
+}
+
+void PartGraph::wait_for(const std::string& who) {
+  if (waited_++ == kWarmUps) log_.warning("train.cuda_graphs has no effect while " + who);
 }
 
 // The device's cache is emptied first: a graph cannot use what it holds.
@@ -49,15 +66,18 @@ bool PartGraph::record(const Work& work) {
   drop();
   Meter::empty_device_cache(state_.device.memory_slot);
   const Batch given = state_.batch;
+  const DefaultGenerators generators(state_.device.where);
   std::vector<at::Tensor> before;
   for (auto& one : state_.parameters)
     before.push_back(std::exchange(one.parameter->tensor.mutable_grad(), at::Tensor()));
   std::exception_ptr error;
   try {
     record_work(work);
+    if (generators.host_has_drawn()) throw UserError("numbers of the host's generator are drawn");
   } catch (...) {
     error = std::current_exception();
   }
+  generators.restore();  // the work that follows draws what was drawn here
   context_.key_on_device = {};
   context_.begin_pass(context_.first_sample);
   state_.batch = given;
@@ -72,8 +92,13 @@ bool PartGraph::record(const Work& work) {
   try {
     std::rethrow_exception(error);
   } catch (const std::exception& why) {
-    if (is_lack_of_memory(why)) throw;
-    refuse(why.what());
+    if (is_lack_of_memory(why)) {
+      log_.warning(
+          "memory has run out while a graph was recorded, which keeps memory of its own; without "
+          "train.cuda_graphs more is left");
+      throw;
+    }
+    refuse(one_line(why));
   }
   return false;
 }

@@ -44,6 +44,13 @@ class PartGraph {
   // other microbatch of the step adds to these. Throws c10::OutOfMemoryError where recording does.
   bool run(double factor, bool alone, const Work& work);
 
+  // The work was refused: not to be called again.
+  bool refuses() const { return refused_; }
+
+  // In place of `run`, where somebody acts between: "LabelSmoothing acts at before_loss". Warns once of those
+  // that have a graph wait for long.
+  void wait_for(const std::string& who);
+
   // Frees the graph's memory. Its work is over.
   void drop();
 
@@ -57,7 +64,7 @@ class PartGraph {
   // What the recorded work depends on.
   struct Likeness {
     std::vector<Leaf> batch;
-    std::vector<const void*> addresses;  // of parameters and buffers
+    std::vector<const void*> addresses;  // of parameters, buffers and layers
     std::vector<bool> trained;
     friend bool operator==(const Likeness&, const Likeness&) = default;
   };
@@ -77,8 +84,9 @@ class PartGraph {
   AutogradSweep& sweep_;
   Log& log_;
   bool refused_ = false;
-  Likeness seen_;  // of the last microbatches that were no launches
-  int alike_ = 0;  // their number
+  int waited_ = 0;  // microbatches
+  Likeness seen_;   // of the last microbatches that were no launches
+  int alike_ = 0;   // their number
 
   std::unique_ptr<DeviceGraph> graph_;  // null: nothing is recorded
   Likeness recorded_;

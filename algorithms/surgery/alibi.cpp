@@ -2,6 +2,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/tensor.h>
 
 #include <algorithm>
@@ -14,6 +15,8 @@
 #include "models/layers/attention.h"
 #include "models/layers/embedding.h"
 #include "runtime/error.h"
+#include "tensors/device.h"
+#include "tensors/kernels/graph.h"
 #include "training/state.h"
 
 namespace tutti {
@@ -38,6 +41,15 @@ at::Tensor cut(const at::Tensor& rows, double scaling) {
   return rows.reshape({rows.numel() / shorter, shorter});
 }
 
+// [heads]; a graph has the numbers in its kernels, since it cannot copy from the host.
+at::Tensor slopes_on(at::Device device, int64_t heads) {
+  const std::vector<double> slopes = alibi_slopes(heads);
+  if (!records_graph()) return copy_to_device(at::tensor(slopes, at::kFloat), device);
+  at::Tensor filled = at::empty({heads}, at::TensorOptions(at::kFloat).device(device));
+  for (int64_t i = 0; i < heads; ++i) filled.select(0, i).fill_(slopes[static_cast<std::size_t>(i)]);
+  return filled;
+}
+
 }  // namespace
 
 std::vector<double> alibi_slopes(int64_t heads) {
@@ -52,8 +64,7 @@ std::vector<double> alibi_slopes(int64_t heads) {
 }
 
 at::Tensor alibi_bias(int64_t heads, int64_t length, bool causal, at::Device device) {
-  const at::Tensor slopes =
-      at::tensor(alibi_slopes(heads), at::TensorOptions(at::kFloat).device(device)).view({heads, 1, 1});
+  const at::Tensor slopes = slopes_on(device, heads).view({heads, 1, 1});
   const at::Tensor places = at::arange(length, at::TensorOptions(at::kLong).device(device));
   if (causal) return slopes * places;
   const at::Tensor distances = (places.unsqueeze(0) - places.unsqueeze(1)).abs_();

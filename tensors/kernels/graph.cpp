@@ -48,6 +48,8 @@ void record_graph(DeviceGraph& graph, const std::function<void()>& work) {
   now.end();
 }
 
+bool records_graph() { return recording; }
+
 void refuse_in_graph(const std::string& what) {
   if (recording) throw UserError(what);
 }

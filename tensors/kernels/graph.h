@@ -33,6 +33,9 @@ std::unique_ptr<DeviceGraph> make_graph(int device);
 // Records `work`. Throws what it throws; nothing is recorded then.
 void record_graph(DeviceGraph& graph, const std::function<void()>& work);
 
+// True if this thread records a graph.
+bool records_graph();
+
 // Throws UserError if this thread records a graph. `what` the caller does then once, and not at each launch:
 // "draws numbers on the host".
 void refuse_in_graph(const std::string& what);

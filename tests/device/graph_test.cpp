@@ -112,6 +112,14 @@ TEST_P(DeviceGraphs, RefuseWhatWouldWaitForTheDevice) {
   EXPECT_EQ(sum_of(x), 8);
 }
 
+TEST_P(DeviceGraphs, AreKnownWhileTheyAreRecorded) {
+  bool known = false;
+  EXPECT_FALSE(records_graph());
+  recorded([&] { known = records_graph(); });
+  EXPECT_TRUE(known);
+  EXPECT_FALSE(records_graph());
+}
+
 TEST_P(DeviceGraphs, NeedAStreamOfTheirOwn) {
   const std::unique_ptr<DeviceGraph> graph(tutti_device_make_graph(0));
   EXPECT_THROW(graph->begin(), c10::Error);

@@ -7,6 +7,7 @@
 
 #include "tensors/digests.h"
 #include "tensors/draws.h"
+#include "tensors/late_numbers.h"
 #include "tensors/norms.h"
 #include "tensors/process_state.h"
 #include "tests/device/streams_for_tests.h"
@@ -53,6 +54,18 @@ TEST_P(Kernels, NormsAreTheCpusAndWaitOnce) {
     const double total = total_norm(there, {});
     EXPECT_EQ(counters().host_waits, 1);
     EXPECT_EQ(bits_of({total}), bits_of({total_norm(here, {})}));
+  }
+}
+
+TEST_P(Kernels, LateNumbersAreThoseOfTheirAdding) {
+  for (const auto dtype : {at::kFloat, at::kDouble}) {
+    const at::Tensor x = at::ones({3}, floats().dtype(dtype));
+    LateNumbers numbers;
+    double sum = 0;
+    numbers.add(x, [&sum](std::span<const double> all) { sum = all[0] + all[2]; });
+    x.fill_(5);
+    numbers.read();
+    EXPECT_EQ(sum, 2);
   }
 }
 

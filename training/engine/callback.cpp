@@ -1,6 +1,7 @@
 #include "training/engine/callback.h"
 
 #include <array>
+#include <utility>
 
 namespace tutti {
 namespace {
@@ -53,9 +54,10 @@ constexpr std::array<Handler, kEvents> kHandlers = {&Callback::init,
 
 void Callback::run_event(Event event, State& state, Logger& logger) {
   const auto index = static_cast<std::size_t>(event);
-  acts_ = true;
+  const bool outer = std::exchange(acts_, true);  // the function of an event may run others
   (this->*kHandlers[index])(state, logger);
   if (!acts_) ignored_.set(index);
+  acts_ = outer;
 }
 
 }  // namespace tutti

@@ -51,6 +51,7 @@ const std::vector<GraphedRun>& graphed_runs() {
        3},
       {"Sam", with_algorithm(mlp, "kind = 'sam'\ninterval = 2\n"), 7},
       {"SmallerBatchesAtTheEndOfEpochs", uneven, 5},
+      {"Alibi", with_algorithm(gpt, "kind = 'alibi'\nmax_sequence_length = 8\n"), 3},
       {"HostDraws", with_algorithm(resnet, "kind = 'stochastic_depth'\ntarget_layer_name = 'BasicBlock'\n"),
        0},
       {"ListenersInMicrobatches", with_algorithm(mlp, "kind = 'label_smoothing'\nsmoothing = 0.1\n"), 0},
@@ -88,18 +89,31 @@ TEST_F(Graphs, MemoryMayRunOutWhileTheyAreRecordedAndLater) {
   MemoryWorld world{.recipe = recipe, .ranks = 1};
   const auto clean = world.run("\"auto\"");
   ASSERT_EQ(clean.error, "");
+  bool has_run_out_recording = false;
   for (int64_t ordinal = 1; ordinal <= clean.allocations[0]; ordinal += is_nightly() ? 1 : 5) {
     world.failures = {{0, {ordinal}}};
     const auto outcome = world.run("\"auto\"");
     ASSERT_EQ(outcome.error, "") << "allocation " << ordinal;
     EXPECT_TRUE(outcome.has_warning("ran out of memory")) << "allocation " << ordinal;
     EXPECT_FALSE(outcome.has_warning("still held")) << "allocation " << ordinal;
+    has_run_out_recording |= outcome.has_warning("while a graph was recorded");
     world.failures.clear();
     const auto by_hand = world.run(outcome.schedule());
     EXPECT_EQ(outcome.losses, by_hand.losses) << "allocation " << ordinal;
     EXPECT_TRUE(outcome.weights == by_hand.weights) << "allocation " << ordinal;
     EXPECT_THAT(test_device::take_findings(), IsEmpty()) << "allocation " << ordinal;
   }
+  EXPECT_TRUE(has_run_out_recording);
+}
+
+TEST_F(Graphs, MemoryOfThoseForOtherMicrobatchesIsFree) {
+  const std::string wide = replaced(replaced(kSmallMlp, "[33, 17]", "[256, 256, 256]"),
+                                    "samples = 100\nbatch_size = 20", "samples = 400\nbatch_size = 200") +
+                           steps(10) + kGraphs;
+  const DeviceRun halves{wide + "grad_accum = [[0, 2], [5, 1]]\n"}, whole{wide};
+  const double all = whole.run(Where::kEager).peak_mb;
+  EXPECT_GT(all, 3);
+  EXPECT_NEAR(halves.run(Where::kEager).peak_mb, all, 0.1 * all);
 }
 
 }  // namespace

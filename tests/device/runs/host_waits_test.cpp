@@ -72,6 +72,8 @@ const std::vector<CountedRun>& counted_runs() {
       {"Mlp", mlp},
       {"MlpWithCallbacks",
        replaced(mlp, "[optimizer]", "[[callbacks]]\nkind = 'speed_monitor'\n[optimizer]")},
+      {"GptWithAlibi", replaced(kSmallGpt, "[optimizer]",
+                                "[[algorithms]]\nkind = 'alibi'\nmax_sequence_length = 8\n[optimizer]")},
       {"GptByGraphs", kSmallGpt + "cuda_graphs = true\n", {.ranks = 1}, false, 5},
       {"MlpOnTwoRanks", mlp, {.ranks = 2}},
       {"MlpInFloat16OnTwoRanks", mlp + half, {.ranks = 2}},

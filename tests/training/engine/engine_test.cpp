@@ -105,6 +105,24 @@ TEST_F(EngineTest, AlgorithmsThenCallbacksThenDestinations) {
   EXPECT_THAT(said_, ElementsAre("A", "B", "X", "L"));
 }
 
+// Runs an event that it has no function for in the function of another.
+struct Nested final : Callback {
+  std::string name() const override { return "Nested"; }
+  void batch_end(State&, Logger&) override { engine->run_event(Event::kEvalStart); }
+  Engine* engine = nullptr;
+};
+
+TEST_F(EngineTest, CallbacksThatRunEventsAct) {
+  const auto nested = std::make_shared<Nested>();
+  options_.callbacks = {nested};
+  Engine engine(state_, logger_, options_);
+  nested->engine = &engine;
+  EXPECT_TRUE(engine.acts(Event::kEvalStart));
+  engine.run_event(Event::kBatchEnd);
+  EXPECT_TRUE(engine.acts(Event::kBatchEnd));
+  EXPECT_FALSE(engine.acts(Event::kEvalStart));
+}
+
 TEST_F(EngineTest, AtInitDestinationsComeFirst) {
   sayer("A"), sayer("B");
   options_.callbacks = {std::make_shared<Watcher>("X", said_)};
