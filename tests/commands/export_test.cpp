@@ -19,7 +19,7 @@ namespace {
 using testing::HasSubstr;
 using Tensors = std::map<std::string, at::Tensor>;
 
-constexpr const char* kImages = R"(
+constexpr const char* kExportedImages = R"(
 [data.train]
 kind = "synthetic"
 samples = 8
@@ -31,7 +31,7 @@ lr = 0.1
 [train]
 max_duration = "3ba"
 )";
-constexpr const char* kTokens = R"(
+constexpr const char* kExportedTokens = R"(
 [model]
 kind = "gpt"
 vocab_size = 40
@@ -76,7 +76,7 @@ class ExportTest : public testing::Test {
 };
 
 std::string resnet_with(const std::string& algorithms) {
-  return "[model]\nkind = \"resnet\"\ndepth = 18\nwidth = 2\n" + std::string(kImages) + algorithms;
+  return "[model]\nkind = \"resnet\"\ndepth = 18\nwidth = 2\n" + std::string(kExportedImages) + algorithms;
 }
 
 TEST_F(ExportTest, HasTheNamesBeforeSurgeryAndTheAverageThatEvaluationsUse) {
@@ -103,11 +103,11 @@ TEST_F(ExportTest, GoesBackIntoTheModel) {
                        "/checkpoints/ep1-ba3\n");
   std::filesystem::rename(run_, folder_.path("earlier"));
   train("[model]\nkind = \"resnet\"\ndepth = 18\nwidth = 2\nweights = \"" + file_ + "\"\n" +
-        std::string(kImages) + "[checkpoint]\ninterval = \"0ba\"\n");
+        std::string(kExportedImages) + "[checkpoint]\ninterval = \"0ba\"\n");
 }
 
 TEST_F(ExportTest, IsAFolderOfHuggingFaces) {
-  train(kTokens);
+  train(kExportedTokens);
   const std::string out = folder_.path("hub");
   export_text({.path = run_, .to_hf = out});
   const Setting config = read_json_object(out + "/config.json");
@@ -127,7 +127,7 @@ TEST_F(ExportTest, OfAModelThatTransformersDoNotHaveIsRefused) {
 }
 
 TEST_F(ExportTest, OfAModelThatSurgeryChangedIsRefused) {
-  train(std::string(kTokens) + "[[algorithms]]\nkind = \"alibi\"\nmax_sequence_length = 16\n");
+  train(std::string(kExportedTokens) + "[[algorithms]]\nkind = \"alibi\"\nmax_sequence_length = 16\n");
   EXPECT_THAT(refused({.path = run_, .to_hf = folder_.path("hub")}),
               HasSubstr("the model was changed by Alibi, which transformers' models do not have"));
 }
