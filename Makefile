@@ -26,8 +26,8 @@ test: build
 	cd $(BUILD) && ctest --parallel $$((2 * $(JOBS) + 1)) --output-on-failure --no-tests=error
 
 # Ten thousand seeds of everything that can go wrong, longer sweeps in the tests that have some, and
-# ten thousand damaged files of each kind that is read. Then the bundle for GPUs in an empty environment,
-# and the oldest and the newest libtorch.
+# ten thousand damaged files of each kind that is read. Then weights of other programs there and back, the
+# bundle for GPUs in an empty environment, and the oldest and the newest libtorch.
 nightly: build
 	cd $(BUILD) && TUTTI_NIGHTLY=1 ctest \
 		-R 'runs_(simulate|real_memory|device|first_light)|(sim|actors|sharding|device_runs)_test|algorithm_table' \
@@ -36,6 +36,7 @@ nightly: build
 		--faults examples/faults/all.toml
 	TUTTI_MUTATIONS=10000 $(BUILD)/tests/mutations_test
 	TUTTI_MUTATIONS=10000 $(BUILD)/tests/run_folder_mutations_test
+	tests/clients.sh $(BUILD)
 	tests/gpu_bundle_rehearsal.sh $(BUILD)
 	JOBS=$(JOBS) tests/libtorch_versions.sh $(BUILD)
 

@@ -19,7 +19,9 @@ std::string padded(const std::string& text, std::size_t width) {
   return text + std::string(text.size() < width ? width - text.size() : 0, ' ');
 }
 
-std::string plural(const Catalog& catalog) { return catalog.noun + 's'; }
+std::string plural(const Catalog& catalog) {
+  return catalog.noun + (catalog.noun.ends_with('s') ? "es" : "s");
+}
 
 // Catalogs with kinds, one per noun.
 std::vector<const Catalog*> with_kinds(std::span<const Catalog> catalogs) {

@@ -88,6 +88,21 @@ void add_inspect(CLI::App& app, Action& action) {
   command->callback([&action, options] { action = [=] { return run_in_library(*options); }; });
 }
 
+void add_export(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand("export", "Write a checkpoint's weights as other programs read them");
+  auto options = std::make_shared<ExportOptions>();
+  command->add_option("PATH", options->path, "the checkpoint's or the run's folder")->required();
+  auto* file = command->add_option("--to", options->to, "a .safetensors file to write")->type_name("FILE");
+  command
+      ->add_option("--to-hf", options->to_hf,
+                   "a folder to write for Hugging Face's transformers: config.json and model.safetensors")
+      ->type_name("DIR")
+      ->excludes(file);
+  command->add_flag("--trained", options->trained,
+                    "the weights that are trained, not the average that EMA keeps of them");
+  command->callback([&action, options] { action = [=] { return run_in_library(*options); }; });
+}
+
 void add_diff(CLI::App& app, Action& action) {
   auto* command =
       app.add_subcommand("diff", "Name the first step, rank and tensor where two recorded runs differ");

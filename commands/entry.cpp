@@ -49,6 +49,8 @@ int run(const InspectOptions& options) {
   return print(options.digest ? inspect_digest(options.path) + "\n" : inspect_text(options.path));
 }
 
+int run(const ExportOptions& options) { return print(export_text(options)); }
+
 int run(const ReplayOptions& options) {
   const ReplayResult result = replay(options);
   print(result.text + '\n');

@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "commands/check.h"
+#include "commands/export.h"
 #include "commands/inspect.h"
 #include "commands/predict.h"
 #include "recipe/toml_reader.h"
@@ -27,7 +28,7 @@ struct Refusal {
 
 // A command and its options.
 using CommandOptions = std::variant<TrainOptions, EvalOptions, PredictOptions, CheckOptions, InspectOptions,
-                                    ReplayOptions, SimulateOptions, Refusal>;
+                                    ExportOptions, ReplayOptions, SimulateOptions, Refusal>;
 
 }  // namespace tutti
 

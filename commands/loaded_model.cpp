@@ -93,7 +93,10 @@ std::string LoadedModel::load() {
   return blaming(key, [this] {
     engine.run_event(Event::kBeforeLoad);
     add_listener_tensors(state, engine);
-    if (!checkpoint.folder.empty()) restore(*this);
+    if (!checkpoint.folder.empty())
+      restore(*this);
+    else if (!state.weights_note.empty())
+      print_warning(state.weights_note);
     engine.run_event(Event::kAfterLoad);
     follow_surgery(state, job.seed);
     return "weights: " + (checkpoint.folder.empty() ? "the recipe's initial ones" : checkpoint.folder);

@@ -1,13 +1,19 @@
 #include "job/recipe_catalogs.h"
 
+#include <algorithm>
+#include <filesystem>
+
 #include "algorithms/catalog.h"
 #include "collectives/catalog.h"
 #include "data/readers/catalog.h"
 #include "data/transforms/options.h"
 #include "io/checkpoint/checkpoint_catalog.h"
+#include "io/formats/json_setting.h"
 #include "job/deepspeed.h"
 #include "job/foreign_names.h"
+#include "models/loss_options.h"
 #include "models/zoo/catalog.h"
+#include "models/zoo/hub_config.h"
 #include "recipe/resolve.h"
 #include "sharding/catalog.h"
 #include "training/callbacks/options.h"
@@ -21,7 +27,7 @@
 namespace tutti {
 namespace {
 
-constexpr std::size_t kCatalogsOfTables = 2;  // at the end of all_catalogs: of tables within sections
+constexpr std::size_t kCatalogsOfTables = 3;  // at the end of all_catalogs: of tables within sections
 
 Catalog device_catalog() {
   return {.section = "device",
@@ -81,6 +87,38 @@ Setting with_automatic_accumulation(Setting written) {
   return written;
 }
 
+// kind = "hf": the model of a folder of Hugging Face's, by the zoo's name for it, with the folder's weights.
+Setting with_hub_model(Setting written) {
+  Setting* model = written.is_table() ? written.find("model") : nullptr;
+  const Setting* kind = model && model->is_table() ? model->find("kind") : nullptr;
+  if (!kind || !kind->is_text() || kind->text() != "hf") return written;
+  const std::filesystem::path recipe = std::filesystem::absolute(written.position.file);
+  const Setting asked = resolve_section(model_catalog(), *model, {.folder = recipe.parent_path()});
+  const std::string config = asked.at("path").text() + "/config.json";
+  if (!std::filesystem::exists(config))
+    asked.at("path").fail("it has no config.json, as folders of Hugging Face's transformers have");
+  Setting::Table section;
+  try {
+    section = zoo_section(read_json_object(config), asked);
+  } catch (const UserError& error) {
+    asked.at("path").fail(error);
+  }
+  for (auto& [key, value] : section)
+    if (value.position.file.empty()) {
+      value.path = path_below("model", key);
+      value.position = kind->position;
+    }
+  if (!model->find("weights")) {
+    section.emplace_back("weights", asked.at("path"));
+    section.back().second.path = "model.weights";
+  }
+  for (const auto& [key, value] : model->table())
+    if (std::ranges::any_of(model_catalog().keys, [&](const Key& one) { return one.name == key; }))
+      section.emplace_back(key, value);
+  model->value = std::move(section);
+  return written;
+}
+
 }  // namespace
 
 std::span<const Catalog> all_catalogs() {
@@ -90,7 +128,7 @@ std::span<const Catalog> all_catalogs() {
       precision_catalog(),  device_catalog(),    collectives_catalog(), sharding_catalog(),
       checkpoint_catalog(), journal_catalog(),   profiler_catalog(),    compat_catalog(),
       deepspeed_catalog(),  plugins_catalog(),   algorithm_catalog(),   callback_catalog(),
-      logger_catalog(),     transform_catalog(), metric_catalog()};
+      logger_catalog(),     transform_catalog(), metric_catalog(),      loss_catalog()};
   return catalogs;
 }
 
@@ -99,8 +137,8 @@ std::span<const Catalog> recipe_catalogs() {
 }
 
 Setting resolve_recipe(const Setting& written) {
-  Setting recipe =
-      resolve(with_deepspeed(with_automatic_accumulation(written)), recipe_catalogs(), foreign_names());
+  Setting recipe = resolve(with_deepspeed(with_automatic_accumulation(with_hub_model(written))),
+                           recipe_catalogs(), foreign_names());
   const Setting& checkpoint = recipe.at("checkpoint");
   const Setting& autoresume = checkpoint.at("autoresume");
   // A run finds its own checkpoints by its name and folder, so must not have default ones.

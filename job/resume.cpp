@@ -32,9 +32,10 @@ using ModelSettings = std::map<std::string, const Setting*>;
 
 void collect(const Setting& table, ModelSettings& settings) {
   for (const auto& [key, value] : table.table()) {
+    if (value.path.starts_with("model.weights")) continue;  // only initial ones
     if (value.is_table())
       collect(value, settings);
-    else if (key != "weights" && key.find("dropout") == std::string::npos && !value.is_none())
+    else if (key.find("dropout") == std::string::npos && !value.is_none())
       settings[value.path] = &value;
   }
 }

@@ -14,7 +14,7 @@ namespace {
 
 at::Tensor one_hot_of(const at::Tensor& indices, int64_t classes) {
   if (at::isFloatingType(indices.scalar_type())) throw UserError("class indices must be integers");
-  if (indices.numel() > 0 && indices.max().item<int64_t>() >= classes)
+  if (indices.is_cpu() && indices.numel() > 0 && indices.max().item<int64_t>() >= classes)
     throw UserError("class index " + std::to_string(indices.max().item<int64_t>()) +
                     " is too large: there are " + std::to_string(classes) + " classes");
   std::vector<int64_t> shape = indices.sizes().vec();
@@ -94,7 +94,18 @@ bool holds_indices(const at::Tensor& scores, const at::Tensor& target) {
   throw UserError(message.str());
 }
 
+at::Tensor value_target(const at::Tensor& outputs, const at::Tensor& target) {
+  const bool lacks_one = outputs.dim() == target.dim() + 1 && outputs.size(1) == 1;
+  const at::Tensor values = lacks_one ? target.unsqueeze(1) : target;
+  if (values.sizes() == outputs.sizes()) return values.is_floating_point() ? values : values.to(at::kFloat);
+  std::ostringstream message;
+  message << "a target of shape " << target.sizes() << " does not fit outputs of shape " << outputs.sizes();
+  throw UserError(message.str());
+}
+
 at::Tensor dense_target(const at::Tensor& scores, const at::Tensor& target) {
+  if (target.dim() + 1 == scores.dim() && scores.size(1) == 1)
+    return value_target(scores, target.is_floating_point() ? target : target.clamp_min(0)).to(at::kFloat);
   return holds_indices(scores, target) ? one_hot_of(target, scores.size(1)) : target.to(at::kFloat);
 }
 
@@ -136,7 +147,7 @@ at::Tensor binary_cross_entropy_with_logits(const at::Tensor& scores, const at::
 
 at::Tensor dice_loss(const at::Tensor& scores, const at::Tensor& target, const DiceLossOptions& options) {
   at::Tensor truth = dense_target(scores, target);
-  const at::Tensor known = truth.sum(1, /*keepdim=*/true).ne(0);
+  const bool may_be_ignored = target.dim() < scores.dim() && !target.is_floating_point();
   at::Tensor prediction = predicted(scores, options);
   const std::vector<int64_t> dims = summed_dims(scores, options.batch);
   const at::Tensor intersection = (truth * prediction).sum(dims);
@@ -145,10 +156,23 @@ at::Tensor dice_loss(const at::Tensor& scores, const at::Tensor& target, const D
     prediction = prediction.square();
   }
   const at::Tensor area = truth.sum(dims);
-  at::Tensor both = area + (known * prediction).sum(dims);
+  if (may_be_ignored) prediction = prediction * target.ge(0).unsqueeze(1);
+  at::Tensor both = area + prediction.sum(dims);
   if (options.jaccard) both = 2.0 * (both - intersection);
   const at::Tensor losses = 1.0 - (2.0 * intersection + kEpsilon) / (both + kEpsilon);
   return reduced(options.ignore_absent_classes ? present_classes(losses, area) : losses, options.reduction);
+}
+
+at::Tensor sigmoid_focal_loss(const at::Tensor& scores, const at::Tensor& target,
+                              const FocalLossOptions& options) {
+  const at::Tensor truth = dense_target(scores, target);
+  const at::Tensor wide = scores.to(at::toOpMathType(scores.scalar_type()));
+  const at::Tensor probability = wide.sigmoid();
+  const at::Tensor error = probability + truth - 2.0 * probability * truth;  // 1 - p of the truth
+  at::Tensor losses = at::binary_cross_entropy_with_logits(wide, truth, {}, {}, at::Reduction::None) *
+                      error.pow(options.gamma);
+  if (options.alpha >= 0.0) losses = losses * (truth * (2.0 * options.alpha - 1.0) + (1.0 - options.alpha));
+  return reduced(losses, options.reduction);
 }
 
 }  // namespace tutti

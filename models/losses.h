@@ -2,12 +2,10 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "models/loss_options.h"
 #include "tensors/ignored_target.h"
 
 namespace tutti {
-
-// The reduction of the losses of single items. Values are libtorch's at::Reduction.
-enum class LossReduction : int64_t { kNone, kMean, kSum };
 
 at::Tensor reduced(const at::Tensor& losses, LossReduction reduction);
 
@@ -15,8 +13,13 @@ at::Tensor reduced(const at::Tensor& losses, LossReduction reduction);
 // Throws UserError for any other shape.
 bool holds_indices(const at::Tensor& scores, const at::Tensor& target);
 
+// The target as values of the outputs' shape: [N, ...] stands for [N, 1, ...]. Integers become float32.
+// Throws UserError for other shapes, which torch would broadcast.
+at::Tensor value_target(const at::Tensor& outputs, const at::Tensor& target);
+
 // A float32 value per class: one-hot for indices (a negative index gives zeros), else the target itself.
-// Throws UserError for an index beyond the classes.
+// With a single score [N, 1, ...] a target [N, ...] is the value of its class. Throws UserError for an index
+// beyond the classes; on a device, where the host would wait for it, such an index is the device's error.
 at::Tensor dense_target(const at::Tensor& scores, const at::Tensor& target);
 
 // torch's cross_entropy of scores [N, C, ...] against class indices [N, ...]. Throws UserError with the first
@@ -58,19 +61,15 @@ struct BinaryCrossEntropyOptions {
 at::Tensor binary_cross_entropy_with_logits(const at::Tensor& scores, const at::Tensor& target,
                                             const BinaryCrossEntropyOptions& options = {});
 
-struct DiceLossOptions {
-  bool sigmoid = false;  // apply sigmoid to the scores first
-  bool softmax = false;  // apply softmax over the classes first; excludes sigmoid
-  bool squared_pred = false;
-  bool jaccard = false;                // intersection over union instead of Dice
-  bool batch = false;                  // sum areas over the samples too
-  bool ignore_absent_classes = false;  // skip classes without a target
-  LossReduction reduction = LossReduction::kMean;
-};
-
 // 1 - Dice coefficient of predictions [N, C, ...] and targets (class indices [N, ...] or [N, C, ...]) per
 // sample and class, [N, C], or [C] with `batch`: composer.loss.DiceLoss, after MONAI (Milletari et al.,
 // 2016). Items with a negative index do not count as predicted.
 at::Tensor dice_loss(const at::Tensor& scores, const at::Tensor& target, const DiceLossOptions& options = {});
+
+// Binary cross entropy of each score [N, C, ...], weighted by (1 - p)^gamma, where p is the probability given
+// to the truth; targets as for binary_cross_entropy_with_logits. torchvision.ops.sigmoid_focal_loss, after
+// Lin et al., 2017, equation 5.
+at::Tensor sigmoid_focal_loss(const at::Tensor& scores, const at::Tensor& target,
+                              const FocalLossOptions& options = {});
 
 }  // namespace tutti

@@ -31,6 +31,10 @@ class Metric {
   virtual void measure(Model& model, const Batch& batch, const Outputs& outputs);
   // Default: the quotient of the sums; the mean over batches of their quotients for a metric of batch means.
   virtual double compute() const;
+  // The numbers that are logged, if more than compute(): names behind measured_name() ("/0", "/1"), and
+  // values.
+  virtual std::vector<std::string> parts() const { return {""}; }
+  virtual std::vector<double> values() const { return {compute()}; }
   // Waits for what a device has added.
   std::vector<double>& sums() {
     LateNumbers numbers;

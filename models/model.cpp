@@ -1,8 +1,5 @@
 #include "models/model.h"
 
-#include <map>
-
-#include "models/losses.h"
 #include "runtime/error.h"
 
 namespace tutti {
@@ -23,38 +20,25 @@ std::vector<Tokens> Model::generate(const std::vector<Prompt>&, const Generation
 }
 
 at::Tensor Classifier::loss(const Outputs& outputs, const Batch& batch) {
-  const at::Tensor &scores = outputs.tensor(), &target = batch["target"];
-  if (loss_ == ClassifierLoss::kSoftCrossEntropy) return soft_cross_entropy(scores, target);
-  return binary_cross_entropy_with_logits(scores, target, BinaryCrossEntropyOptions());
+  return loss_->mean(outputs.tensor(), batch["target"]);
 }
 
 at::Tensor Classifier::losses(const Outputs& outputs, const Batch& batch) {
-  const at::Tensor &scores = outputs.tensor(), &target = batch["target"];
-  constexpr auto kNone = LossReduction::kNone;
-  if (loss_ == ClassifierLoss::kSoftCrossEntropy)
-    return soft_cross_entropy(scores, target, {.reduction = kNone});
-  const BinaryCrossEntropyOptions of_elements{.reduction = kNone, .scale_by_batch_size = false};
-  return binary_cross_entropy_with_logits(scores, target, of_elements).sum(1);
+  return loss_->of_samples(outputs.tensor(), batch["target"]);
 }
 
-// Binary cross entropy has no targets that do not count.
-double Classifier::loss_weight(const Batch& batch) const {
-  return loss_ == ClassifierLoss::kSoftCrossEntropy ? counted_targets(batch["target"])
-                                                    : Model::loss_weight(batch);
-}
+double Classifier::loss_weight(const Batch& batch) const { return loss_->items(batch["target"]); }
 
-void choose_loss(Model& model, const std::string& name) {
-  static const std::map<std::string, ClassifierLoss> kLosses = {
-      {"soft_cross_entropy", ClassifierLoss::kSoftCrossEntropy},
-      {"binary_cross_entropy_with_logits", ClassifierLoss::kBinaryCrossEntropyWithLogits}};
-  const auto found = kLosses.find(name);
-  if (found == kLosses.end()) throw UserError("there is no such loss");
+void choose_loss(Model& model, const Setting& loss) {
   auto* classifier = dynamic_cast<Classifier*>(&model);
-  if (classifier == nullptr) throw UserError(std::string(model.kind()) + " has a loss of its own");
-  classifier->set_loss(found->second);
+  if (classifier == nullptr) loss.fail(std::string(model.kind()) + " has a loss of its own");
+  classifier->set_loss(make_loss(loss));
 }
 
 std::vector<std::string> Classifier::get_metrics(bool is_train) const {
+  const bool has_values = loss_->targets() == LossTargets::kValues;
+  if (has_values && !is_train) return {"MeanSquaredError"};
+  if (has_values || has_labels_) return {};
   if (is_train) return {"MulticlassAccuracy"};
   return {"MulticlassAccuracy", "CrossEntropy"};
 }

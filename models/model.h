@@ -2,10 +2,12 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "models/generation.h"
 #include "models/layers/layer.h"
+#include "models/loss.h"
 #include "models/metric.h"
 
 namespace tutti {
@@ -39,6 +41,9 @@ class Model : public Layer {
   // Default: metric.update(outputs as one tensor, batch["target"]).
   virtual void update_metric(const Batch& batch, const Outputs& outputs, Metric& metric);
 
+  // Called before training: copies to the device what the loss needs there beside parameters and buffers.
+  virtual void prepare_loss(c10::Device) {}
+
   // Tokens of a batch, for time in tokens.
   virtual int64_t tokens(const Batch&) const { return 0; }
 
@@ -53,26 +58,28 @@ class Model : public Layer {
   virtual std::vector<Tokens> generate(const std::vector<Prompt>& prompts, const GenerationOptions& options);
 };
 
-// Losses of classifiers by composer.loss's names: "soft_cross_entropy" and "binary_cross_entropy_with_logits"
-// (summed over the classes). models/losses.h has the formulas.
-enum class ClassifierLoss { kSoftCrossEntropy, kBinaryCrossEntropyWithLogits };
-
-// Scores [N, classes] of batch["input"], trained against batch["target"] [N], or [N, classes].
+// Outputs [N, C, ...] of batch["input"], trained against batch["target"] by a loss that the recipe chooses
+// (models/loss.h): scores of classes against class indices [N, ...], if nobody says otherwise.
 class Classifier : public Model {
  public:
   at::Tensor loss(const Outputs& outputs, const Batch& batch) override;
   at::Tensor losses(const Outputs& outputs, const Batch& batch) override;
-  bool takes_dense_targets() const override { return true; }
+  bool takes_dense_targets() const override { return loss_->takes_dense_targets(); }
+  void prepare_loss(c10::Device where) override { loss_->prepare(where); }
   double loss_weight(const Batch& batch) const override;
+  // Metrics of class indices, or of values; none where the targets are labels.
   std::vector<std::string> get_metrics(bool is_train) const override;
 
-  void set_loss(ClassifierLoss loss) { loss_ = loss; }
+  // `has_labels`: the targets are a number for each class, [N, C, ...], and not class indices.
+  void set_loss(LossPtr loss) { loss_ = std::move(loss); }
+  void set_labels(bool has_labels) { has_labels_ = has_labels; }
 
  private:
-  ClassifierLoss loss_ = ClassifierLoss::kSoftCrossEntropy;
+  LossPtr loss_ = default_loss();
+  bool has_labels_ = false;
 };
 
-// Chooses a classifier's loss by its name. Throws UserError for other models and names.
-void choose_loss(Model& model, const std::string& name);
+// Chooses a classifier's loss by make_loss. Throws UserError for other models, names and keys.
+void choose_loss(Model& model, const Setting& loss);
 
 }  // namespace tutti

@@ -37,12 +37,16 @@ const char* type_text(KeyType type) {
       return "a list of [step, integer], the first for step 0, or an integer";
     case KeyType::kBooleanIntegerOrTexts:
       return "true, false, a list of texts, or an integer";
+    case KeyType::kNamedTexts:
+      return "a table of texts";
     case KeyType::kTextsOrNamedTexts:
       return "a list of texts or a table of texts";
     case KeyType::kTables:
       return "tables";
     case KeyType::kTable:
       return "a table";
+    case KeyType::kKindOrTable:
+      return "a name or a table with a kind";
     case KeyType::kAny:
       return "any value";
   }
@@ -94,6 +98,7 @@ std::string Key::expects() const {
   if (choices.empty() && (type == KeyType::kTime || type == KeyType::kTimes)) text += units_text(units);
   for (const auto& [name, choice] : synonyms) text += ", " + name + " (" + choice + ')';
   if (type == KeyType::kTables) text += ", each with a kind: one of " + joined(tables->kinds());
+  if (type == KeyType::kKindOrTable) text += ": one of " + joined(tables->kinds());
   if (type == KeyType::kTable) text += " of " + members_text(*tables);
   if (const std::string bounds = range.text(); !bounds.empty()) text += ' ' + bounds;
   for (const auto& word : words) text += " or \"" + word + '"';

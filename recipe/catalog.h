@@ -23,9 +23,11 @@ enum class KeyType {
   kIntegerOrIntegers,
   kIntegerOrSteps,  // 2, or [[0, 1], [7, 2]]: from step 0 on 1, from step 7 on 2
   kBooleanIntegerOrTexts,
+  kNamedTexts,         // { name = "a", other = "b" }
   kTextsOrNamedTexts,  // ["a", "b"], or { name = "a", other = "b" }
   kTables,             // [[section.key]]: tables, each with a kind
   kTable,              // { ... }, a table without a kind
+  kKindOrTable,        // the name of a kind, or a table with a kind: "mse", or { kind = "mse" }
   kAny
 };
 
@@ -57,7 +59,7 @@ struct Key {
   std::vector<std::string> words = {};  // texts allowed beside the type: "auto"
   std::vector<std::string> units = {};  // of a time; empty = any
   Range range = {};
-  std::shared_ptr<const Catalog> tables = nullptr;  // for kTables and kTable: the catalog of each table
+  std::shared_ptr<const Catalog> tables = nullptr;  // for kTables, kTable, kKindOrTable: the tables' catalog
   std::string refusal = "";  // why tutti refuses this argument of Composer's; "" = allowed
 
   bool required() const { return fallback.empty(); }

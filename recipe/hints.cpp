@@ -288,6 +288,10 @@ void add_of_text(const Key& key, const std::string& text, Values& values) {
   std::vector<std::string> known = key.choices;
   known.insert(known.end(), key.words.begin(), key.words.end());
   for (const auto& [name, choice] : key.synonyms) known.push_back(name);
+  if (key.type == KeyType::kKindOrTable) {
+    const std::vector<std::string> kinds = key.tables->kinds();
+    known.insert(known.end(), kinds.begin(), kinds.end());
+  }
   values.emplace_back(ours(kOtherWords, text));
   values.emplace_back(nearest_name(text, known));
 }

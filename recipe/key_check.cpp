@@ -128,6 +128,12 @@ Setting checked_named_texts(const Setting& given) {
   return given;
 }
 
+Setting checked_kind(const Key& key, const Setting& given) {
+  Setting kind = checked_text(given);
+  if (!key.tables->find_entry(kind.text())) reject(given);
+  return kind;
+}
+
 Setting checked_type(const Key& key, const Setting& given) {
   switch (key.type) {
     case KeyType::kBoolean:
@@ -161,6 +167,9 @@ Setting checked_type(const Key& key, const Setting& given) {
       return given.is_array() ? checked_steps(key, given) : checked_number(key, given, true);
     case KeyType::kBooleanIntegerOrTexts:
       return checked_boolean_integer_or_texts(key, given);
+    case KeyType::kNamedTexts:
+      if (!given.is_table()) reject(given);
+      return checked_named_texts(given);
     case KeyType::kTextsOrNamedTexts:
       return given.is_table() ? checked_named_texts(given)
                               : checked_list(given, [&](const Setting& item) { return checked_text(item); });
@@ -170,6 +179,8 @@ Setting checked_type(const Key& key, const Setting& given) {
     case KeyType::kTable:
       if (!given.is_table()) reject(given);
       return given;
+    case KeyType::kKindOrTable:
+      return given.is_table() ? given : checked_kind(key, given);
     case KeyType::kAny:
       return given;
   }

@@ -3,6 +3,7 @@
 #include <concepts>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -112,6 +113,13 @@ struct Bound {
   // Like the builders of Key.
   Bound also_named(std::vector<std::string> names) && { return with(&Key::also_named, std::move(names)); }
   Bound one_of(std::vector<std::string> values) && { return with(&Key::one_of, std::move(values)); }
+  // The name of a kind of this catalog, or a table of it.
+  Bound each(std::shared_ptr<const Catalog> table) && {
+    return with([&](Key& k) {
+      k.type = KeyType::kKindOrTable;
+      k.tables = std::move(table);
+    });
+  }
   Bound or_word(std::string word) && { return with(&Key::or_word, std::move(word)); }
   Bound in_units(std::vector<std::string> names) && { return with(&Key::in_units, std::move(names)); }
   Bound at_least(double value) && { return with(&Key::at_least, value); }

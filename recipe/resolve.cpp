@@ -163,6 +163,7 @@ class SectionResolver {
     if (key.type == KeyType::kTables) value = with_tables_resolved(key, value);
     if (key.type == KeyType::kTable)
       value = resolve_table(*key.tables, value, {.folder = origin_.folder}, mistakes_);
+    if (key.type == KeyType::kKindOrTable) value = with_kind_resolved(key, value);
     return value;
   }
 
@@ -192,6 +193,13 @@ class SectionResolver {
     for (const auto& table : given.array())
       tables.push_back(resolve_table(*key.tables, table, {.folder = origin_.folder}, mistakes_));
     return Setting(std::move(tables), given.path, given.position);
+  }
+
+  // A name stays as it is, since earlier recipes are compared with this one.
+  Setting with_kind_resolved(const Key& key, const Setting& given) const {
+    const Setting table = given.is_text() ? table_of_kind(given) : given;
+    const Setting resolved = resolve_table(*key.tables, table, {.folder = origin_.folder}, mistakes_);
+    return given.is_text() ? given : resolved;
   }
 
   // Keeps one of the keys given: an override removes keys of the file.

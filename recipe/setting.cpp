@@ -203,6 +203,15 @@ void Setting::fail(const std::exception& cause) const {
 
 std::string Setting::toml() const { return std::visit(AsToml{}, value); }
 
+Setting table_of_kind(const Setting& name) {
+  Setting table;
+  table.value = Setting::Table();
+  table.path = name.path;
+  table.position = name.position;
+  table.table().emplace_back("kind", name);
+  return table;
+}
+
 std::string path_below(const std::string& section, const std::string& key) {
   return section.empty() ? key : section + '.' + key;
 }

@@ -71,6 +71,9 @@ class Setting {
   std::string written_path = "";  // with another name of the key, if the user gave that; else ""
 };
 
+// The table of a kind of this name, without other keys.
+Setting table_of_kind(const Setting& name);
+
 // "optimizer.lr"; at the top level only the key.
 std::string path_below(const std::string& section, const std::string& key);
 

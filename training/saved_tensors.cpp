@@ -1,6 +1,5 @@
 #include "training/saved_tensors.h"
 
-#include <map>
 #include <string_view>
 
 #include "io/checkpoint/checkpoint.h"
@@ -81,6 +80,13 @@ std::vector<SavedTensor> saved_tensors(const Trainee& trainee) {
     saved.push_back(
         {.name = name, .before = name, .tensor = tensor, .view = part_named(parts, name, tensor)});
   return saved;
+}
+
+std::map<std::string, std::string> names_before_surgery(const Trainee& trainee) {
+  std::map<std::string, std::string> names;
+  for (const SavedTensor& one : weights_of(trainee))
+    if (!one.before.empty() && one.before != one.name) names[one.name] = one.before;
+  return names;
 }
 
 SavedNames::SavedNames(const std::vector<SavedTensor>& all) {

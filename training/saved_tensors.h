@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -32,6 +33,9 @@ struct SavedTensor {
 std::vector<SavedTensor> saved_tensors(const Trainee& trainee);
 // Parameters and buffers, without "model/".
 std::vector<SavedTensor> weights_of(const Trainee& trainee);
+
+// Names before surgery of parameters and buffers that have another name now.
+std::map<std::string, std::string> names_before_surgery(const Trainee& trainee);
 
 // Finds tensors of a file by their names after or before surgery.
 class SavedNames {

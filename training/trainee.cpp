@@ -13,12 +13,12 @@
 #include <sstream>
 #include <utility>
 
-#include "io/checkpoint/weights.h"
 #include "models/layers/lent_zeros.h"
 #include "models/losses.h"
 #include "runtime/error.h"
 #include "tensors/autograd.h"
 #include "tensors/torch_error.h"
+#include "training/initial_weights.h"
 #include "training/saved_tensors.h"
 
 namespace tutti {
@@ -74,54 +74,6 @@ void restore(Trainee& trainee, const TensorSource& tensors, const std::string& f
       mismatch(filter, from, "it holds '" + name + "', which the recipe does not have");
 }
 
-// A file of initial weights: of the model after surgery, or of the model before.
-class InitialWeights {
- public:
-  InitialWeights(Trainee& trainee, const std::string& path)
-      : trainee_(trainee),
-        path_(path),
-        tensors_(open_weights(disk_, path, trainee.topology.share)),
-        weights_(weights_of(trainee)),
-        names_(weights_),
-        before_surgery_(std::ranges::none_of(
-            weights_, [this](const auto& one) { return added(one) && tensors_->contains(one.name); })) {}
-
-  void load() {
-    for (std::size_t i = 0; i < weights_.size(); ++i) load(weights_[i], i < trainee_.parameters.size());
-    for (const auto& [name, entry] : tensors_->entries())
-      if (!used_.count(name) && !(before_surgery_ && trainee_.removed.count(name)))
-        throw UserError("it holds '" + name + "', which the model does not have");
-  }
-
- private:
-  // A new tensor with the name of a removed one says nothing about the file.
-  bool added(const SavedTensor& one) const {
-    return one.before.empty() && trainee_.removed.count(one.name) == 0;
-  }
-
-  void load(const SavedTensor& one, bool is_needed) {
-    const std::string name = names_.find(*tensors_, one, path_);
-    const bool is_new = before_surgery_ && one.before.empty();
-    if (name.empty()) {
-      if (is_needed && !is_new) throw UserError("it holds no tensor " + one.text() + ", which the model has");
-      return;
-    }
-    used_.insert(name);
-    if (one.constant) return;
-    if (is_new && one.shape() != at::IntArrayRef(tensors_->at(name).shape)) return;  // the removed one's
-    read_in(one, *tensors_, name, path_);
-  }
-
-  Trainee& trainee_;
-  const std::string& path_;
-  const PosixDisk disk_;
-  const std::unique_ptr<TensorSource> tensors_;
-  const std::vector<SavedTensor> weights_;
-  const SavedNames names_;
-  const bool before_surgery_;
-  std::set<std::string> used_;
-};
-
 // Checks memory for a rank's parameters and gradients. The system overcommits, and would kill the process
 // later.
 void require_memory(const Setting& section, Model& model, int pieces) {
@@ -138,19 +90,13 @@ void require_memory(const Setting& section, Model& model, int pieces) {
   section.fail(text.str());
 }
 
-void choose_loss(Model& model, const Setting& loss) try {
-  tutti::choose_loss(model, loss.text());
-} catch (const UserError& error) {
-  loss.fail(error);
-}
-
 void require_loss_that_ignores(const Setting& section) {
   const bool ignores = section.has("ignore_index") && section.at("ignore_index").integer() != kIgnoredTarget;
-  if (!ignores || !section.has("loss") || section.at("loss").text() == "soft_cross_entropy") return;
+  if (!ignores || !section.has("loss") || make_loss(section.at("loss"))->leaves_targets_out()) return;
+  const Setting& loss = section.at("loss");
   section.at("ignore_index")
-      .fail(section.at("loss").text() +
-            " leaves no target out: an ignored one belongs to no class; "
-            "soft_cross_entropy does");
+      .fail((loss.is_text() ? loss : loss.at("kind")).text() +
+            " leaves no target out: an ignored one belongs to no class; cross_entropy does");
 }
 
 // Names before surgery of the tensors that are in the model.
@@ -218,18 +164,11 @@ Optimizer::Kept list_tensors(Trainee& trainee, uint64_t seed) {
     if (before) view.grad = before->grad;
   }
   if (shared) cast(*trainee.model, trainee.precision);
+  trainee.model->prepare_loss(trainee.device.where);
   trainee.buffers.clear();
   for (const auto& one : buffers(*trainee.model))
     if (one.buffer->persistent) trainee.buffers.push_back(one);
   return kept;
-}
-
-void load_initial_weights(Trainee& trainee, const Setting& weights) try {
-  InitialWeights(trainee, weights.text()).load();
-} catch (const RunError& error) {
-  weights.fail(error);
-} catch (const std::exception& error) {
-  weights.fail(one_line(error));
 }
 
 }  // namespace
@@ -318,7 +257,7 @@ void build(Trainee& trainee, const Setting& recipe, const SampleSpec& spec, uint
   for (const std::string& name : names_before_surgery(*trainee.model)) trainee.removed.erase(name);
   require_positions(model, *trainee.model, spec);
   list_tensors(trainee, seed);
-  if (model.has("weights")) load_initial_weights(trainee, model.at("weights"));
+  if (model.has("weights")) trainee.weights_note = load_initial_weights(trainee, model, model.at("weights"));
   trainee.optimizer = make_optimizer(recipe.at("optimizer"), trainee.views);
 }
 

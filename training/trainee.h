@@ -51,6 +51,7 @@ struct Trainee {
   std::vector<ParamView> views;      // of the share, by parameter; gradients are set before each update
   std::unique_ptr<Optimizer> optimizer;
   std::set<std::string> removed;  // parameters and buffers that surgery in `build` took out of the model
+  std::string weights_note;       // what [model] weights had not or too much (load_initial_weights)
   int64_t surgeries = 0;          // how often follow_surgery found new parameters
   std::vector<RequiredAlgorithm> required_algorithms;  // of the run, for its checkpoints
   // Tensors of algorithms and callbacks (Stateful::state_tensors), which checkpoints save too:
@@ -68,8 +69,7 @@ std::shared_ptr<Model> build_model(const Setting& section, const SampleSpec& spe
 
 // Builds and initialises the model and optimizer of a resolved recipe, in the trainee's precision. `operate`
 // may change the model while its parameters are on the meta device, before there is an optimizer. [model]
-// weights are read as by restore_tensors, by the name after or before surgery. In a file of the model before
-// surgery, tensors that surgery added may be missing, and removed ones are ignored. Throws UserError.
+// weights are read then (training/initial_weights.h). Throws UserError.
 void build(Trainee& trainee, const Setting& recipe, const SampleSpec& spec, uint64_t seed,
            const ModelFactory& make_model = tutti::make_model, const std::function<void()>& operate = {});
 

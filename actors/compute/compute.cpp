@@ -94,6 +94,7 @@ Prepared Compute::prepare(const Prepare& start) {
     complete_algorithms(start);
     add_listeners();
     build_model();
+    if (start.checkpoint.empty() && !state_.weights_note.empty()) rank_zero_warning()(state_.weights_note);
     loop_.emplace(
         TrainingLoop::Parts{train_step_->parts(), *services_, run_log_, *train_step_, evaluations_});
     engine_->run_event(Event::kBeforeLoad);

@@ -12,6 +12,7 @@
 #include "runtime/error.h"
 #include "runtime/text.h"
 #include "tensors/torch_error.h"
+#include "training/saved_tensors.h"
 
 namespace tutti {
 namespace {
@@ -313,6 +314,7 @@ RunState TrainingLoop::saved_state() {
   saved.data_digest = with_.job.data_digest;
   saved.required_algorithms = state.required_algorithms;
   saved.recipe = with_.job.recipe_text;
+  saved.names_before_surgery = names_before_surgery(state);
   changed_duration_ = state.max_duration.text();
   if (changed_duration_ == begun_duration_) changed_duration_.clear();
   copy_parts(Save(), saved);

@@ -14,7 +14,7 @@ void require_images(const at::Tensor& input) {
 void require_dense_targets(const State& state, const std::string& remedy) {
   if (state.model->takes_dense_targets()) return;
   throw UserError("targets get a weight for each class, but the loss of " + std::string(state.model->kind()) +
-                  " takes class indices alone" + (remedy.empty() ? "" : "; " + remedy));
+                  " takes no such targets" + (remedy.empty() ? "" : "; " + remedy));
 }
 
 std::vector<int64_t> samples_of_ranks(const State& state) {

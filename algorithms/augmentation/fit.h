@@ -14,7 +14,7 @@ struct State;
 // Throws UserError for inputs other than [N, C, H, W].
 void require_images(const at::Tensor& input);
 
-// Throws UserError, which ends with the remedy, if the model's loss takes only class indices.
+// Throws UserError, which ends with the remedy, if the model's loss does not take such targets.
 void require_dense_targets(const State& state, const std::string& remedy = "");
 
 // The fewest and the most samples of a rank: in a full batch, and in the short batch at the epoch's end, if

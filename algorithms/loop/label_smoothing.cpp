@@ -4,6 +4,7 @@
 
 #include "algorithms/augmentation/fit.h"
 #include "models/losses.h"
+#include "runtime/error.h"
 #include "training/state.h"
 
 namespace tutti {
@@ -23,6 +24,8 @@ Batch without(const Batch& batch, const std::string& name) {
 
 at::Tensor smooth_labels(const at::Tensor& logits, const at::Tensor& target, double smoothing) {
   const double rest = smoothing / static_cast<double>(logits.size(1)), full = 1.0 - smoothing;
+  if (logits.size(1) == 1)
+    throw UserError("labels of a model with one score have no other class to share with");
   if (!holds_indices(logits, target)) {
     const at::Tensor dense = target.to(at::kFloat);
     const at::Tensor parts = target_masses(dense).clamp_max_(1.0).to(at::kFloat);

@@ -15,7 +15,7 @@ namespace tutti {
 // ...], negative for no class, or a weight for each class, in the shape of the logits [N, classes, ...].
 // Szegedy et al. 2015, arXiv:1512.00567; composer.functional.smooth_labels. As in PyTorch's cross_entropy,
 // ignored targets (kIgnoredTarget, or all weights 0) get no weights; targets whose weights sum to less than 1
-// are smoothed in proportion.
+// are smoothed in proportion. Throws UserError for a single class.
 at::Tensor smooth_labels(const at::Tensor& logits, const at::Tensor& target, double smoothing = 0.1);
 
 // Smooths the targets for the loss only: metrics and other algorithms see the original targets.

@@ -54,7 +54,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(RunState, run_name, seed, world,
                                                 max_duration, global_batch, data_digest, accumulation,
                                                 grad_scaler, plateau, best, lagging_rate, next_lr, listeners,
                                                 metrics, required_algorithms, weights_only, saved_without,
-                                                recipe)
+                                                recipe, names_before_surgery)
 
 // Adds values that older checkpoints lack, where a default would be wrong.
 static void add_missing(nlohmann::json& state) {
@@ -73,6 +73,7 @@ static void add_missing(nlohmann::json& state) {
 std::string RunState::to_json() const {
   nlohmann::json json = *this;
   tutti::to_json(json, time);
+  if (names_before_surgery.empty()) json.erase("names_before_surgery");
   return json.dump(1);
 }
 

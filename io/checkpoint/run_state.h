@@ -113,6 +113,8 @@ struct RunState {
   bool weights_only = false;                           // the checkpoint has only the model
   std::vector<std::string> saved_without;              // patterns of names that were not saved
   std::string recipe;                                  // resolved, as TOML
+  // Of tensors that have another name since surgery: "0.conv.weight" -> "0.weight".
+  std::map<std::string, std::string> names_before_surgery;
 
   std::string to_json() const;
   static RunState from_json(const std::string& text);  // throws OperatingError

@@ -9,20 +9,21 @@ namespace {
 
 constexpr std::string_view kState = "state/";  // Composer's
 
-bool fits(const std::string& pattern, const std::string& name) {
+}  // namespace
+
+StatePatterns::StatePatterns(std::vector<std::string> patterns, char separator)
+    : patterns_(std::move(patterns)), separator_(separator) {}
+
+bool StatePatterns::fits(const std::string& pattern, const std::string& name) const {
   const std::size_t skipped = pattern.starts_with(kState) ? kState.size() : 0;
   std::string part = name;
   for (;;) {
     if (fnmatch(pattern.c_str() + skipped, part.c_str(), 0) == 0) return true;
-    const std::size_t slash = part.rfind('/');
+    const std::size_t slash = part.rfind(separator_);
     if (slash == std::string::npos) return false;
     part.resize(slash);
   }
 }
-
-}  // namespace
-
-StatePatterns::StatePatterns(std::vector<std::string> patterns) : patterns_(std::move(patterns)) {}
 
 bool StatePatterns::fit(const std::string& name) const {
   return std::ranges::any_of(patterns_, [&](const std::string& pattern) { return fits(pattern, name); });

@@ -15,7 +15,8 @@ namespace tutti {
 class StatePatterns {
  public:
   StatePatterns() = default;
-  explicit StatePatterns(std::vector<std::string> patterns);
+  // `separator`: what stands between a name and the names below it.
+  explicit StatePatterns(std::vector<std::string> patterns, char separator = '/');
 
   bool empty() const { return patterns_.empty(); }
   const std::vector<std::string>& texts() const { return patterns_; }
@@ -25,7 +26,10 @@ class StatePatterns {
   std::vector<std::string> idle(const std::vector<std::string>& names) const;
 
  private:
+  bool fits(const std::string& pattern, const std::string& name) const;
+
   std::vector<std::string> patterns_;
+  char separator_ = '/';
 };
 
 }  // namespace tutti

@@ -1,5 +1,8 @@
 #include "io/formats/dtypes.h"
 
+#include <algorithm>
+#include <limits>
+
 #include "runtime/error.h"
 
 namespace tutti {
@@ -44,6 +47,17 @@ std::optional<at::ScalarType> dtype_of_safetensors(const std::string& name) {
     if (name == row.safetensors) return row.dtype;
   }
   return std::nullopt;
+}
+
+std::optional<uint64_t> contiguous_bytes(const Shape& shape, at::ScalarType dtype) {
+  uint64_t product = c10::elementSize(dtype);
+  for (const int64_t size : shape) {
+    if (size < 0) return std::nullopt;
+    if (size > 0 && __builtin_mul_overflow(product, static_cast<uint64_t>(size), &product))
+      return std::nullopt;
+  }
+  if (std::ranges::count(shape, 0) > 0) return 0;
+  return product <= uint64_t{std::numeric_limits<int64_t>::max()} ? std::optional(product) : std::nullopt;
 }
 
 }  // namespace tutti

@@ -5,31 +5,13 @@
 #include <nlohmann/json.hpp>
 #include <type_traits>
 
+#include "io/formats/json_setting.h"
 #include "recipe/key_check.h"
 
 namespace tutti {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-Json json_of(const Setting& value) {
-  return std::visit(
-      [](const auto& held) -> Json {
-        using Held = std::decay_t<decltype(held)>;
-        Json out;
-        if constexpr (std::is_same_v<Held, Setting::Array>) {
-          out = Json::array();
-          for (const auto& item : held) out.push_back(json_of(item));
-        } else if constexpr (std::is_same_v<Held, Setting::Table>) {
-          out = Json::object();
-          for (const auto& [name, member] : held) out[name] = json_of(member);
-        } else if constexpr (!std::is_same_v<Held, std::monostate>) {
-          out = held;
-        }
-        return out;
-      },
-      value.value);
-}
 
 Json number_schema(const Key& key, const char* type) {
   Json out = {{"type", type}};
@@ -65,10 +47,8 @@ Json list_of(Json items) { return {{"type", "array"}, {"items", std::move(items)
 
 Json one_or_list(const Json& one) { return {{"anyOf", {one, list_of(one)}}}; }
 
-Json texts_or_named_texts() {
-  const Json text = {{"type", "string"}};
-  const Json table = {{"type", "object"}, {"minProperties", 1}, {"additionalProperties", text}};
-  return {{"anyOf", {list_of(text), table}}};
+Json named_texts() {
+  return {{"type", "object"}, {"minProperties", 1}, {"additionalProperties", {{"type", "string"}}}};
 }
 
 Json step_pairs(const Key& key) {
@@ -88,6 +68,20 @@ Json choices_schema(const Key& key) {
 }
 
 std::string definition_of(const Catalog& tables) { return "#/definitions/" + tables.noun; }
+
+Json names_of(const Entry& entry) {
+  Json names = {entry.name};
+  if (!entry.origin.composer.empty()) names.push_back(entry.origin.composer);
+  return names;
+}
+
+Json names_of_kinds(const Catalog& catalog) {
+  Json names = Json::array();
+  for (const auto& entry : catalog.entries)
+    if (entry.refusal.empty())
+      for (const auto& name : names_of(entry)) names.push_back(name);
+  return {{"enum", names}};
+}
 
 Json type_schema(const Key& key) {
   if (!key.choices.empty()) {
@@ -123,10 +117,14 @@ Json type_schema(const Key& key) {
     case KeyType::kBooleanIntegerOrTexts:
       return {
           {"anyOf", {{{"type", "boolean"}}, number_schema(key, "integer"), list_of({{"type", "string"}})}}};
+    case KeyType::kNamedTexts:
+      return named_texts();
     case KeyType::kTextsOrNamedTexts:
-      return texts_or_named_texts();
+      return {{"anyOf", {list_of({{"type", "string"}}), named_texts()}}};
     case KeyType::kTable:
       return {{"$ref", definition_of(*key.tables)}};
+    case KeyType::kKindOrTable:
+      return {{"anyOf", {names_of_kinds(*key.tables), {{"$ref", definition_of(*key.tables)}}}}};
     case KeyType::kTables:
       return {{"type", "array"}, {"minItems", 1}, {"items", {{"$ref", definition_of(*key.tables)}}}};
     case KeyType::kAny:
@@ -141,12 +139,6 @@ Json key_schema(const Key& key) {
   out["description"] = key.doc + ": " + key.expects();
   if (!key.required() && !key.may_be_absent()) out["default"] = json_of(fallback_value(key, key.name, {}));
   return out;
-}
-
-Json names_of(const Entry& entry) {
-  Json names = {entry.name};
-  if (!entry.origin.composer.empty()) names.push_back(entry.origin.composer);
-  return names;
 }
 
 // The keys of a table under all their names.
@@ -227,14 +219,11 @@ Json kind_rule(const Catalog& catalog, const Entry& entry, const Json& shared) {
 }
 
 Json kind_schema(const Catalog& catalog) {
-  Json names = Json::array();
   std::string text = "the " + catalog.noun + ':';
-  for (const auto& entry : catalog.entries) {
-    if (!entry.refusal.empty()) continue;
-    for (const auto& name : names_of(entry)) names.push_back(name);
-    text += '\n' + entry.name + ": " + entry.doc;
-  }
-  Json out = {{"enum", names}, {"description", text}};
+  for (const auto& entry : catalog.entries)
+    if (entry.refusal.empty()) text += '\n' + entry.name + ": " + entry.doc;
+  Json out = names_of_kinds(catalog);
+  out["description"] = text;
   if (!catalog.default_kind.empty() && !catalog.may_be_absent()) out["default"] = catalog.default_kind;
   return out;
 }

@@ -6,7 +6,6 @@
 #include <array>
 #include <bit>
 #include <cstring>
-#include <optional>
 #include <set>
 #include <utility>
 
@@ -64,17 +63,6 @@ Json parse_header(const MappedFile& file, uint64_t length) {
   }
 }
 
-// Number of elements; nullopt if a dimension is negative or the product of the others than 0 overflows.
-std::optional<uint64_t> elements(const Shape& shape) {
-  uint64_t product = 1;
-  for (const int64_t size : shape) {
-    if (size < 0) return std::nullopt;
-    if (size > 0 && __builtin_mul_overflow(product, static_cast<uint64_t>(size), &product))
-      return std::nullopt;
-  }
-  return std::ranges::count(shape, 0) > 0 ? 0 : product;
-}
-
 class HeaderReader {
  public:
   explicit HeaderReader(const std::string& path) : file_(path), data_(kLengthBytes + header_length(file_)) {}
@@ -108,13 +96,13 @@ class HeaderReader {
     if (!dtype) fail_at(kLengthBytes, name, "unknown dtype " + value.at("dtype").dump());
     auto shape = value.at("shape").get<Shape>();
     const auto ends = value.at("data_offsets").get<std::array<uint64_t, 2>>();
-    check_extent(name, shape, c10::elementSize(*dtype), ends[0], ends[1]);
+    check_extent(name, shape, *dtype, ends[0], ends[1]);
     return {std::move(shape), *dtype, data_ + ends[0]};
   } catch (const Json::exception& error) {
     fail_at(kLengthBytes, name, "bad header entry: " + json_problem(error));
   }
 
-  void check_extent(const std::string& name, const Shape& shape, uint64_t item_bytes, uint64_t begin,
+  void check_extent(const std::string& name, const Shape& shape, at::ScalarType dtype, uint64_t begin,
                     uint64_t end) const {
     const uint64_t there = file_.bytes().size() - data_;
     if (begin > end || end > there) {
@@ -122,9 +110,7 @@ class HeaderReader {
               "its data [" + std::to_string(begin) + ", " + std::to_string(end) +
                   ") lies outside the file's " + std::to_string(there) + " bytes of data");
     }
-    const auto count = elements(shape);
-    uint64_t bytes = 0;
-    if (!count || __builtin_mul_overflow(*count, item_bytes, &bytes) || bytes != end - begin) {
+    if (contiguous_bytes(shape, dtype) != end - begin) {
       fail_at(data_ + begin, name, "its shape does not fit its " + std::to_string(end - begin) + " bytes");
     }
   }

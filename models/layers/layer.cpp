@@ -18,7 +18,7 @@ namespace {
 const ForwardContext kDefaultContext;
 
 std::string dotted(const std::string& path, const std::string& name) {
-  return path.empty() ? name : path + "." + name;
+  return path.empty() || name.empty() ? path + name : path + "." + name;
 }
 
 // The generator of tensor `name`: independent of all other tensors.

@@ -181,6 +181,7 @@ class Layer : public std::enable_shared_from_this<Layer> {
   // and optimizer state stay as they are. `name`: its new name within its layers; "" = as it is.
   Parameter& adopt(Parameter& parameter, std::string name = "");
   Buffer& adopt(Buffer& buffer, std::string name = "");
+  // `name`: "" gives the layer below the names of this one.
   Slot& add_slot(std::string name, std::shared_ptr<Layer> layer);
 
  private:

@@ -1,8 +1,10 @@
 #include "models/zoo/catalog.h"
 
+#include <memory>
 #include <string>
 #include <utility>
 
+#include "models/loss_options.h"
 #include "models/zoo/options.h"
 #include "recipe/catalog.h"
 #include "tensors/ignored_target.h"
@@ -14,20 +16,41 @@ using enum KeyType;
 Catalog model_catalog() {
   std::vector<Entry> entries = ModelKinds::entries();
   entries.push_back(plugin_entry("model"));
+  entries.push_back(
+      {"hf",
+       "The model of a folder of Hugging Face's transformers: config.json names it (gpt2: the kind gpt; "
+       "bert: "
+       "bert_mlm or bert_classification), and its weights are read. The recipe of the run has that kind.",
+       {Key{"path", kPath, "", "the folder"}.also_named({"pretrained_model_name_or_path"}),
+        Key{"head", kText, "none", "of a bert; as in config.json when absent"}.one_of(
+            {"mlm", "classification"}),
+        Key{"num_classes", kInteger, "none", "of a classification; as in config.json when absent"}.at_least(
+            1),
+        Key{"dropout", kNumber, "none", "of all layers; as in config.json when absent"}.at_least(0).less_than(
+            1)}});
   entries.push_back({"program", "The model that a C++ program passes to Trainer (commands/trainer.h)."});
   return {
       .section = "model",
       .noun = "model",
       .doc = "The model to train.",
-      .keys = {{"weights", kPath, "none",
-                "initial weights by parameter name: a .safetensors or .h5 file; drawn from the seed when "
-                "absent"},
-               Key{"loss", kText, "none",
-                   "of a classifier, by composer.loss's names; soft_cross_entropy when absent"}
-                   .one_of({"soft_cross_entropy", "binary_cross_entropy_with_logits"}),
-               {"ignore_index", kInteger, std::to_string(kIgnoredTarget),
-                "a target that counts in no loss and no metric; other numbers become -100 as the data are "
-                "read"}},
+      .keys =
+          {{"weights", kPath, "none",
+            "initial weights by parameter name, drawn from the seed when absent: a file (.safetensors, .h5, "
+            ".pt, .pth, .bin, .ckpt), an .index.json of such files, or a folder of Hugging Face's"},
+           {"weights_strict", kBoolean, "true",
+            "false: tensors that only the file or only the model has are ignored, with a warning"},
+           {"weights_ignore", kTexts, "[]",
+            "patterns of tensors that are not read, by their name in the file or in the model: "
+            "[\"fc\", \"*.bias\"]"},
+           {"weights_rename", kNamedTexts, "none",
+            "names in the file, and those of the model in their place; a * is the same text in both: "
+            "{ \"encoder.*\" = \"bert.encoder.*\" }"},
+           Key{"loss", kText, "none",
+               "of a classifier, by composer.loss's names; soft_cross_entropy when absent"}
+               .one_of({"soft_cross_entropy", "binary_cross_entropy_with_logits"}),
+           {"ignore_index", kInteger, std::to_string(kIgnoredTarget),
+            "a target that counts in no loss and no metric; other numbers become -100 as the data are "
+            "read"}},
       .entries = std::move(entries)};
 }
 

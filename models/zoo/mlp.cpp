@@ -8,6 +8,7 @@
 #include "models/layers/linear.h"
 #include "models/zoo/layer_text.h"
 #include "models/zoo/sample_checks.h"
+#include "models/zoo/targets.h"
 #include "runtime/error.h"
 #include "tensors/torch_error.h"
 
@@ -85,32 +86,29 @@ Shape SequentialNet::output_shape(const std::vector<std::string>& layers, const 
 
 ModelPtr MlpOptions::make(const Setting& section, const SampleSpec& samples) const {
   const int64_t values = value_count(section, value_input(section, samples));
-  require_class_target(section, samples);
   MlpOptions options = *this;
   options.in_features = agreed_size(section, "in_features", values, "values a sample");
-  options.num_classes = tutti::num_classes(section, samples);
+  const TargetPlan targets = plan_targets(section, samples);
+  options.num_classes = targets.outputs;
   for (const int64_t width : hidden)
     if (width < 1) section.at("hidden").fail("expected widths >= 1");
-  return std::make_shared<Mlp>(options);
+  auto model = std::make_shared<Mlp>(options);
+  model->set_labels(targets.has_labels);
+  return model;
 }
 
 ModelPtr SequentialOptions::make(const Setting& section, const SampleSpec& samples) const {
   const Shape& sample = value_input(section, samples);
-  require_class_target(section, samples);
   const Setting& key = section.at("layers");
   std::shared_ptr<SequentialNet> net;
-  Shape scores;
+  Shape outputs;
   try {
     net = std::make_shared<SequentialNet>(layers);
-    scores = SequentialNet::output_shape(layers, sample);
+    outputs = SequentialNet::output_shape(layers, sample);
   } catch (const std::exception& error) {
     key.fail(one_line(error));
   }
-  if (scores.size() != 1)
-    key.fail("they end in " + shape_text(scores) + " a sample, not in scores of classes");
-  if (samples.classes > scores[0])
-    key.fail("they end in " + std::to_string(scores[0]) + " scores a sample; the data has targets up to " +
-             std::to_string(samples.classes - 1));
+  net->set_labels(plan_targets(section, samples, outputs).has_labels);
   return net;
 }
 

@@ -26,7 +26,8 @@ Bound<Options> channels_option() {
 template <class Options>
 Bound<Options> classes_option() {
   return size_option<Options>("num_classes", &Options::num_classes,
-                              "number of classes; from the data when absent")
+                              "number of classes, or of targets a sample; from the data when absent")
+      .also_named({"num_labels", "num_outputs"})
       .may_be_absent();
 }
 
@@ -66,7 +67,7 @@ Kind<MlpOptions> MlpOptions::kind() {
   using Options = MlpOptions;
   return {
       "mlp",
-      "Fully connected layers with an activation between them, for classification.",
+      "Fully connected layers with an activation between them.",
       {option("hidden", &Options::hidden, "widths of the hidden layers").at_least(1).at_most(kWidest),
        size_option<Options>("in_features", &Options::in_features,
                             "width of a flattened sample; from the data when absent")
@@ -136,10 +137,31 @@ Kind<BertClassificationOptions> BertClassificationOptions::kind() {
                                   .less_than(1)})};
 }
 
+Kind<ExportedOptions> ExportedOptions::kind() {
+  using Options = ExportedOptions;
+  return {
+      "exported",
+      "A model written in Python: a program of torch.export (PyTorch 2.9 to 2.15), with its weights; "
+      "for classification.",
+      {option("path", &Options::path, "a .pt2 file of torch.export.save").as(KeyType::kPath).required(),
+       option("inputs", &Options::inputs,
+              "arrays of the data, in the order of forward's arguments; when absent \"input\" for one "
+              "argument, else those with the arguments' names"),
+       option("prediction", &Options::prediction,
+              "the output that has the scores: a key, or an index from \"0\"; when absent the only one, "
+              "or \"logits\"")
+           .may_be_absent(),
+       option(
+           "loss_output", &Options::loss_output,
+           "the output that is the mean loss of the samples, if the program computes it; when absent, loss "
+           "does")
+           .may_be_absent()}};
+}
+
 Kind<SequentialOptions> SequentialOptions::kind() {
   return {
       "sequential",
-      "Layers one after another, described as PyTorch prints them, for classification.",
+      "Layers one after another, described as PyTorch prints them.",
       {option("layers", &SequentialOptions::layers,
               "for example [\"Flatten()\", \"Linear(64, 32)\", \"ReLU()\", \"Linear(32, 10)\"]; there are "
               "Linear, "

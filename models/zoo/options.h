@@ -94,7 +94,17 @@ struct SequentialOptions {
   ModelPtr make(const Setting& section, const SampleSpec& samples) const;
 };
 
+struct ExportedOptions {
+  std::string path;                      // a file of torch.export.save
+  std::vector<std::string> inputs = {};  // arrays of a batch, in the order of forward's arguments
+  std::string prediction = {};           // the output with scores, by its name
+  std::string loss_output = {};          // the output that is the mean loss; "": [model] loss computes it
+
+  static Kind<ExportedOptions> kind();
+  ModelPtr make(const Setting& section, const SampleSpec& samples) const;
+};
+
 using ModelKinds = Kinds<MlpOptions, ResNetOptions, ResNetCifarOptions, GptOptions, BertMlmOptions,
-                         BertClassificationOptions, SequentialOptions>;
+                         BertClassificationOptions, SequentialOptions, ExportedOptions>;
 
 }  // namespace tutti

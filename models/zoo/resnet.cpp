@@ -10,6 +10,7 @@
 #include "models/layers/norm.h"
 #include "models/layers/pool.h"
 #include "models/zoo/sample_checks.h"
+#include "models/zoo/targets.h"
 #include "runtime/error.h"
 
 namespace tutti {
@@ -87,8 +88,11 @@ ModelPtr ResNetOptions::make(const Setting& section, const SampleSpec& samples) 
   options.in_channels = image_channels(section, samples);
   if (!ResNet::has_depth(depth)) section.at("depth").fail("expected 18, 34, 50 or 101");
   positive(section.at("width"));
-  options.num_classes = tutti::num_classes(section, samples);
-  return std::make_shared<ResNet>(options);
+  const TargetPlan targets = plan_targets(section, samples);
+  options.num_classes = targets.outputs;
+  auto model = std::make_shared<ResNet>(options);
+  model->set_labels(targets.has_labels);
+  return model;
 }
 
 }  // namespace tutti

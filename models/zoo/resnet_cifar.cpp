@@ -7,6 +7,7 @@
 #include "models/layers/norm.h"
 #include "models/layers/pool.h"
 #include "models/zoo/sample_checks.h"
+#include "models/zoo/targets.h"
 #include "runtime/error.h"
 
 namespace tutti {
@@ -53,8 +54,11 @@ ModelPtr ResNetCifarOptions::make(const Setting& section, const SampleSpec& samp
   options.in_channels = image_channels(section, samples);
   if (depth < 8 || depth % 6 != 2) section.at("depth").fail("expected 6 n + 2: 20, 32, 56, ...");
   positive(section.at("width"));
-  options.num_classes = tutti::num_classes(section, samples);
-  return std::make_shared<ResNetCifar>(options);
+  const TargetPlan targets = plan_targets(section, samples);
+  options.num_classes = targets.outputs;
+  auto model = std::make_shared<ResNetCifar>(options);
+  model->set_labels(targets.has_labels);
+  return model;
 }
 
 }  // namespace tutti

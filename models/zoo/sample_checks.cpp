@@ -76,10 +76,6 @@ void require_class(const Setting& section, const SampleSpec& samples, const std:
     refuse(section, samples, array, "a class index (an integer) a sample");
 }
 
-void require_class_target(const Setting& section, const SampleSpec& samples) {
-  require_class(section, samples, "target");
-}
-
 void require_vocabulary(const Setting& section, const SampleSpec& samples) {
   if (samples.classes > section.at("vocab_size").integer())
     section.at("vocab_size")
@@ -127,7 +123,6 @@ int64_t image_channels(const Setting& section, const SampleSpec& samples) {
   if (shape.size() != 3)
     section.at("kind").fail("expected images [channels, height, width]; the data's 'input' is " +
                             shape_text(shape));
-  require_class_target(section, samples);
   const bool square = shape[0] == shape[1];
   if (!section.has("in_channels") && square && may_be_channels(shape[2]) && !may_be_channels(shape[0]))
     section.at("kind").fail("the data's 'input' is " + shape_text(shape) +

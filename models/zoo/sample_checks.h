@@ -22,7 +22,7 @@ bool has_dtype(const SampleSpec& samples, const std::string& array, at::ScalarTy
 
 // Requires "input" to be float32 with at least one value per sample; returns its shape.
 const Shape& value_input(const Setting& section, const SampleSpec& samples);
-// Requires "input" to be images of float32 and "target" a class; returns the number of channels.
+// Requires "input" to be images of float32; returns the number of channels.
 int64_t image_channels(const Setting& section, const SampleSpec& samples);
 // Requires an array of int64 tokens, a sequence a sample; returns its shape.
 const Shape& token_sequence(const Setting& section, const SampleSpec& samples, const std::string& array);
@@ -31,7 +31,6 @@ void require_one_a_token(const Setting& section, const SampleSpec& samples, cons
                          const std::string& tokens);
 // Requires an int64 class index.
 void require_class(const Setting& section, const SampleSpec& samples, const std::string& array);
-void require_class_target(const Setting& section, const SampleSpec& samples);
 // Requires vocab_size to be above all tokens.
 void require_vocabulary(const Setting& section, const SampleSpec& samples);
 // Requires `heads` to divide the features, which the key `width` names.

@@ -74,6 +74,10 @@ TEST_F(Executable, OtherCommandsHandOverTheirOwn) {
   EXPECT_EQ(tutti("check " + recipe(), "OMPI_COMM_WORLD_SIZE=3").out,
             "check path=" + recipe() + " ranks=3 steps=2 data=0\n");
   EXPECT_EQ(tutti("inspect somewhere --digest").out, "inspect path=somewhere digest=1\n");
+  EXPECT_EQ(tutti("export somewhere --to a.safetensors --trained").out,
+            "export path=somewhere to=a.safetensors to_hf= trained=1\n");
+  EXPECT_EQ(tutti("export somewhere --to-hf folder").out,
+            "export path=somewhere to= to_hf=folder trained=0\n");
   EXPECT_EQ(tutti("replay somewhere --attempt 2 --until step=3 --on-cpu").out,
             "replay path=somewhere start=2 until=3 break_at=0 rank=-1 on_cpu=1\n");
   EXPECT_EQ(tutti("simulate " + recipe()).out,

@@ -36,6 +36,12 @@ int echo(const InspectOptions& options) {
   return 0;
 }
 
+int echo(const ExportOptions& options) {
+  print("export path=" + options.path + " to=" + options.to + " to_hf=" + options.to_hf +
+        " trained=" + std::to_string(options.trained));
+  return 0;
+}
+
 int echo(const ReplayOptions& options) {
   print("replay path=" + options.run_dir + " start=" + std::to_string(options.start) +
         " until=" + std::to_string(options.until.value_or(0)) +

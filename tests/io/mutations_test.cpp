@@ -10,7 +10,6 @@
 #include "data/readers/token_dataset.h"
 #include "io/checkpoint/checkpoint.h"
 #include "io/checkpoint/run_state.h"
-#include "io/checkpoint/weights.h"
 #include "io/formats/event_file.h"
 #include "io/formats/json_line.h"
 #include "io/formats/safetensors.h"
@@ -21,6 +20,7 @@
 #include "io/journal/journal_writer.h"
 #include "io/journal/recorded_run.h"
 #include "io/line_file.h"
+#include "io/weights/weights.h"
 #include "job/recipe_catalogs.h"
 #include "recipe/toml_reader.h"
 #include "runtime/hashes.h"
@@ -30,6 +30,7 @@
 #include "tests/io/checkpoint/whole_checkpoint.h"
 #include "tests/io/formats/gzipped.h"
 #include "tests/io/hdf5/chunked_file.h"
+#include "tests/io/weights/torch_archive.h"
 #include "tests/runtime/mutation.h"
 #include "tests/runtime/scratch.h"
 
@@ -107,6 +108,30 @@ TEST_F(MutationsTest, OfTheHeaderOfSafetensors) {
         length = header.size();
         return std::string(reinterpret_cast<const char*>(&length), 8) + header + rest;
       });
+}
+
+TEST_F(MutationsTest, OfATorchFile) {
+  const std::string path = scratch_.path("a.pt"), two = Pickled::number(2), one = Pickled::number(1);
+  const std::string tensor =
+      Pickled::tensor(Pickled::storage("FloatStorage", "0", 4), 0, two + two, one + two);
+  const std::string pickle = Pickled::whole(Pickled::dict(Pickled::text("w") + tensor));
+  write_torch_archive(path, pickle, {{"0", std::string(16, 'x')}});
+  read_mutated(path, [&] { read_small_weights(path); });
+  for (int i = 0; i < mutations(); ++i) {
+    write_torch_archive(path, Mutation(i).of(pickle), {{"0", std::string(16, 'x')}});
+    const std::string error = error_of([&] { read_small_weights(path); });
+    EXPECT_TRUE(error.empty() || error.starts_with(path)) << i << ": " << error;
+  }
+}
+
+TEST_F(MutationsTest, OfAnIndexOfWeights) {
+  const std::string path = scratch_.path("model.safetensors.index.json");
+  write_safetensors(disk_, scratch_.path("a.safetensors"), {sample_tensors(), {}});
+  std::string map;
+  for (const auto& [name, tensor] : sample_tensors())
+    map += (map.empty() ? "\"" : ", \"") + name + "\": \"a.safetensors\"";
+  write_text(path, R"({"metadata": {}, "weight_map": {)" + map + "}}");
+  read_mutated(path, [&] { read_small_weights(path); });
 }
 
 TEST_F(MutationsTest, OfACheckpointsManifest) {

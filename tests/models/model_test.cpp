@@ -29,13 +29,15 @@ TEST(Mlp, FlattensItsInput) {
   EXPECT_TRUE(scores(images).equal(scores(images.view({2, 12}))));
 }
 
+Setting named_loss(const std::string& name) { return Setting(name, "model.loss", {}); }
+
 const Batch kLabelled = TensorTree::Children{{"target", at::tensor({1, 0, 4}, at::kLong)}};
 
 TEST(Classifier, LossesOfSamplesAverageToItsLoss) {
   const at::Tensor scores = at::linspace(-2, 2, 15).view({3, 5});
   for (const char* name : {"soft_cross_entropy", "binary_cross_entropy_with_logits"}) {
     Mlp model = small_mlp();
-    choose_loss(model, name);
+    choose_loss(model, named_loss(name));
     const Batch dense = TensorTree::Children{{"target", at::softmax(scores.flip({1}), 1)}};
     for (const Batch& batch : {kLabelled, dense}) {
       const at::Tensor losses = model.losses(scores, batch);
@@ -49,11 +51,11 @@ TEST(Classifier, TrainsOnTheLossThatIsChosen) {
   const at::Tensor scores = at::linspace(-2, 2, 15).view({3, 5});
   Mlp model = small_mlp();
   EXPECT_TRUE(at::equal(model.loss(scores, kLabelled), soft_cross_entropy(scores, kLabelled["target"])));
-  choose_loss(model, "binary_cross_entropy_with_logits");
+  choose_loss(model, named_loss("binary_cross_entropy_with_logits"));
   EXPECT_TRUE(
       at::equal(model.loss(scores, kLabelled),
                 binary_cross_entropy_with_logits(scores, kLabelled["target"], BinaryCrossEntropyOptions())));
-  EXPECT_THROW(choose_loss(model, "l1"), UserError);
+  EXPECT_THROW(choose_loss(model, named_loss("l0")), UserError);
 }
 
 TEST(Classifier, WeighsItsLossByTheTargetsThatCount) {
@@ -64,13 +66,13 @@ TEST(Classifier, WeighsItsLossByTheTargetsThatCount) {
   const at::Tensor losses = model.losses(scores, some);
   EXPECT_EQ(losses[1].item<float>(), 0);
   EXPECT_TRUE(at::allclose(losses.sum() / 2, model.loss(scores, some)));
-  choose_loss(model, "binary_cross_entropy_with_logits");
+  choose_loss(model, named_loss("binary_cross_entropy_with_logits"));
   EXPECT_EQ(model.loss_weight(some), 3) << "one of no class";
 }
 
 TEST(Gpt, HasALossOfItsOwn) {
   Gpt model({.vocab_size = 17, .n_positions = 12, .n_embd = 16, .n_layer = 1, .n_head = 4});
-  EXPECT_THROW(choose_loss(model, "soft_cross_entropy"), UserError);
+  EXPECT_THROW(choose_loss(model, named_loss("soft_cross_entropy")), UserError);
 }
 
 TEST(Gpt, LossesOfSamplesAreMeansOverTheirTokens) {

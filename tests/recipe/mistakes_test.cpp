@@ -155,7 +155,8 @@ TEST(RecipeMistakes, AKeySaysWhereItBelongs) {
   EXPECT_THAT(in_train("compile_config = 1"), HasSubstr("Composer's compile_config: not carried over: "));
   EXPECT_THAT(said("train_dataloader = 3\n" + std::string(kRecipe)),
               HasSubstr("Composer's train_dataloader is [data.train]"));
-  EXPECT_THAT(said("path = 3\n" + std::string(kRecipe)), HasSubstr("it belongs in [data.train]"));
+  EXPECT_THAT(said("path = 3\n" + std::string(kRecipe)),
+              HasSubstr("it belongs in [model] of kind exported, [data.train]"));
   EXPECT_EQ(
       said(with_line("lr = 0.1", "learning_rate = 0.1")),
       "optimizer.learning_rate = 0.1: unknown key of optimizer sgd; PyTorch's learning_rate is [optimizer] "

@@ -1,5 +1,6 @@
 #include "recipe/resolve.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "recipe/key_check.h"
@@ -250,6 +251,30 @@ TEST(Resolve, TablesOfAKeyKeepToItsCatalog) {
   EXPECT_EQ(error_of(given(Setting::Array{}), trip), "r.toml:2: trip.walks = []: " + expected);
   EXPECT_EQ(error_of(given(Setting::Array{value(true, "trip.walks.0", 2)}), trip),
             "r.toml:2: trip.walks.0 = true: expected a table, [trip.walks.0] with its keys below");
+}
+
+TEST(Resolve, KindIsAskedForByItsNameOrByATable) {
+  const auto gaits = std::make_shared<const Catalog>(walk());
+  const Catalog trip{.section = "trip",
+                     .noun = "",
+                     .doc = "",
+                     .keys = {Key{"walk", kKindOrTable, "none", "how to get there"}.each(gaits)}};
+  const auto given = [](Setting walk) {
+    return recipe({{"trip", section("trip", 1, {{"walk", std::move(walk)}})}});
+  };
+  const auto walk_of = [&](Setting walk) {
+    return resolve(given(std::move(walk)), {&trip, 1}).at("trip").at("walk");
+  };
+  const Setting table = section("trip.walk", 3, {{"kind", text("trot", "trip.walk.kind", 4)}});
+  const std::string expected = "expected a name or a table with a kind: one of trot, gallop";
+  EXPECT_EQ(walk_of(text("trot", "trip.walk", 2)).text(), "trot");
+  EXPECT_EQ(walk_of(table).at("speed").number(), 1.5);
+  EXPECT_EQ(error_of(given(text("trott", "trip.walk", 2)), trip),
+            "r.toml:2: trip.walk = \"trott\": " + expected + "; did you mean \"trot\"?");
+  EXPECT_EQ(error_of(given(value(true, "trip.walk", 2)), trip), "r.toml:2: trip.walk = true: " + expected);
+  const Setting gallop = section("trip.walk", 3, {{"kind", text("gallop", "trip.walk.kind", 4)}});
+  EXPECT_THAT(error_of(given(gallop), trip), testing::HasSubstr("legs is missing"));
+  EXPECT_THAT(error_of(given(text("gallop", "trip.walk", 2)), trip), testing::HasSubstr("legs is missing"));
 }
 
 class ResolveAlternatives : public testing::Test {

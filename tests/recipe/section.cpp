@@ -21,6 +21,8 @@ Setting any_of(const Key& key) {
       const Setting table = smallest_table(*key.tables, key.tables->kinds()[0]);
       return setting(Setting::Array{table, table});
     }
+    case KeyType::kKindOrTable:
+      return setting(key.tables->kinds().front());
     case KeyType::kTime:
       return setting(std::string("1ep"));
     case KeyType::kTimes:

@@ -39,7 +39,7 @@ const std::vector<TidyRule>& tidy_rules() {
       {"NoCodeInComments", commented_out_code, one("io/a.cpp", "int a;\n  // return 3;\n")},
       {"NamesSaySomething", empty_names, one("io/string_utils.cpp", "")},
       {"HeadersArePragmaOnce", headers_without_pragma_once, one("io/a.h", "#ifndef A_H\n")},
-      {"IncludesFollowTheTable", forbidden_folders, one("models/a.cpp", kIncludesIo)},
+      {"IncludesFollowTheTable", forbidden_folders, one("collectives/a.cpp", kIncludesIo)},
       {"NoTwoFoldersIncludeEachOther", circles_of_folders,
        two("data/a.cpp", kIncludesIo, "io/a.cpp", "#include \"data/a.h\"\n")},
       {"NorDoSubfolders", circles_of_folders,

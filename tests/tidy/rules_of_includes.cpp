@@ -19,7 +19,7 @@ const std::map<std::string, Folders>& may_include() {
         {"recipe", {"runtime"}},
         {"tensors", {"runtime"}},
         {"io", {"runtime", "recipe", "tensors"}},
-        {"models", {"runtime", "recipe", "tensors"}},
+        {"models", {"runtime", "recipe", "tensors", "io"}},
         {"collectives", {"runtime", "recipe", "tensors"}},
         {"analysis", {"runtime", "recipe", "io"}},
         {"data", {"runtime", "recipe", "tensors", "io"}},
@@ -106,6 +106,7 @@ const std::vector<Home>& homes() {
     at_home("^(cuda|c10/cuda|ATen/cuda)", "^(collectives/nccl/|tensors/cuda/)");
     at_home("^(hdf5|H5[A-Za-z]*)\\.h|^nlohmann/", "^io/");
     at_home("^zlib\\.h", "^io/");
+    at_home("^caffe2/", "^io/");
     at_home("^toml\\+\\+/", "^recipe/");
     at_home("^spdlog/", "^runtime/log\\.cpp");
     at_home("^CLI/", "^cli/");

@@ -20,10 +20,10 @@ namespace {
 using testing::HasSubstr;
 using Tensors = std::map<std::string, at::Tensor>;
 
-const SampleSpec kImages{.shapes = {{"input", {2, 5, 5}}, {"target", {}}}, .classes = 8};
+const SampleSpec kFewImages{.shapes = {{"input", {2, 5, 5}}, {"target", {}}}, .classes = 8};
 
 // A convolution with 4 rows, a linear layer with 8, running statistics, and the optimizer's momentum.
-Setting recipe(const std::string& weights) {
+Setting recipe_of_rows(const std::string& weights) {
   std::vector<std::pair<std::string, Setting::Value>> model{
       {"kind", std::string("sequential")},
       {"layers", list_value({std::string("Conv2d(2, 4, 3)"), std::string("BatchNorm2d(4)"),
@@ -35,7 +35,7 @@ Setting recipe(const std::string& weights) {
 struct TrainedRows : Trainee {
   explicit TrainedRows(uint64_t seed, const Share& of = {}, const std::string& weights = "") {
     topology.share = of;
-    build(*this, recipe(weights), kImages, seed);
+    build(*this, recipe_of_rows(weights), kFewImages, seed);
   }
   Tensors saved() const {
     Tensors tensors;

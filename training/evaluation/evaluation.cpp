@@ -11,9 +11,11 @@
 
 #include "data/dataset.h"
 #include "models/layers/lent_zeros.h"
+#include "runtime/error.h"
 #include "tensors/out_of_memory.h"
 #include "tensors/torch_error.h"
 #include "training/metrics/factory.h"
+#include "training/metrics/logged_metrics.h"
 #include "training/metrics/loss_metrics.h"
 #include "training/work_in_parts.h"
 
@@ -128,12 +130,25 @@ bool evaluate_batch(State& state, Engine& engine, const Batch* batch, int64_t la
   }
 }
 
+// By measured_name() and part.
+LoggedMetrics logged_values(const std::vector<MetricPtr>& metrics) {
+  LoggedMetrics all;
+  for (const auto& metric : metrics) {
+    const std::vector<std::string> parts = metric->parts();
+    const std::vector<double> values = metric->values();
+    TUTTI_ASSERT(parts.size() == values.size(), metric->name() + " has other parts than values");
+    for (std::size_t i = 0; i < parts.size(); ++i)
+      all.emplace_back(metric->measured_name() + parts[i], values[i]);
+  }
+  return all;
+}
+
 void store_results(State& state, const std::vector<MetricPtr>& metrics, const Counts& counts) {
   state.eval_timestamp.sample = static_cast<int64_t>(counts.samples);
   state.eval_timestamp.token = static_cast<int64_t>(counts.tokens);
   state.eval_timestamp.total_wct = counts.seconds;
-  for (const auto& metric : metrics)
-    state.metric_values[state.dataloader_label + "/" + metric->measured_name()] = metric->compute();
+  for (const auto& [name, value] : logged_values(metrics))
+    state.metric_values[state.dataloader_label + "/" + name] = value;
 }
 
 }  // namespace
@@ -204,9 +219,8 @@ std::optional<LoggedMetrics> evaluate(State& state, Engine& engine, const Evalua
             std::to_string(state.topology.world) + " ranks with one sample at a time" + counts.failure);
   if (counts.stopped > 0) return std::nullopt;
   store_results(state, metrics, counts);
-  LoggedMetrics values;
-  for (const auto& metric : metrics)
-    values.emplace_back("metrics/" + evaluator.label + "/" + metric->measured_name(), metric->compute());
+  LoggedMetrics values = logged_values(metrics);
+  for (auto& [name, value] : values) name = "metrics/" + evaluator.label + "/" + name;
   run.run_event(engine, Event::kEvalEnd);
   return values;
 }

@@ -53,7 +53,8 @@ bool Evaluator::names_metrics() const { return section.has("metric_names") || se
 
 std::vector<std::string> Evaluator::metric_names(const Model& model) const {
   std::vector<std::string> names;
-  for (const auto& one : metrics(model, /*composer=*/false)) names.push_back(one->measured_name());
+  for (const auto& one : metrics(model, /*composer=*/false))
+    for (const std::string& part : one->parts()) names.push_back(one->measured_name() + part);
   return names;
 }
 

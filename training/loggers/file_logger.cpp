@@ -7,6 +7,7 @@
 
 #include "io/formats/json_line.h"
 #include "io/run_paths.h"
+#include "recipe/placeholders.h"
 #include "runtime/printable.h"
 
 namespace tutti {

@@ -32,17 +32,6 @@ bool are_plain_rows(const at::Tensor& outputs, const at::Tensor& target) {
          target.is_contiguous() && target.is_cpu() && target.scalar_type() == at::kLong;
 }
 
-// Other shapes may have the same number of rows, and would be compared with the wrong targets.
-void require_scores_of(const at::Tensor& target, const at::Tensor& outputs) {
-  const bool fits = target.dim() > 0 && outputs.dim() == target.dim() + 1 &&
-                    outputs.size(0) == target.size(0) && outputs.sizes().slice(2) == target.sizes().slice(1);
-  if (fits) return;
-  std::ostringstream message;
-  message << "MulticlassAccuracy: expected scores [N, classes, ...] of targets [N, ...], found "
-          << outputs.sizes() << " and " << target.sizes();
-  throw UserError(message.str());
-}
-
 }  // namespace
 
 // Labels that do not count fall behind the last class.
@@ -52,6 +41,16 @@ at::Tensor class_counts(const at::Tensor& labels, const at::Tensor& counted, int
   const at::Tensor places = at::where(known, flat, classes);
   const at::Tensor ones = at::ones_like(places, at::kDouble);
   return at::zeros({classes + 1}, ones.options()).scatter_add_(0, places, ones).narrow(0, 0, classes);
+}
+
+void require_scores_of(const std::string& metric, const at::Tensor& target, const at::Tensor& outputs) {
+  const bool fits = target.dim() > 0 && outputs.dim() == target.dim() + 1 &&
+                    outputs.size(0) == target.size(0) && outputs.sizes().slice(2) == target.sizes().slice(1);
+  if (fits) return;
+  std::ostringstream message;
+  message << metric << ": expected scores [N, classes, ...] of targets [N, ...], found " << outputs.sizes()
+          << " and " << target.sizes();
+  throw UserError(message.str());
 }
 
 void require_classes(const std::string& metric, const at::Tensor& outputs, int64_t classes) {
@@ -66,7 +65,7 @@ MulticlassAccuracy::MulticlassAccuracy(const Options& options)
       cells_(sums_.size() / 3) {}
 
 void MulticlassAccuracy::update(const at::Tensor& outputs, const at::Tensor& target) {
-  require_scores_of(target, outputs);
+  require_scores_of(name(), target, outputs);
   if (options_.num_classes > 0) require_classes(name(), outputs, options_.num_classes);
   if (!options_.macro && options_.top_k == 1 && are_plain_rows(outputs, target)) {
     count_rows(outputs, target);
@@ -124,18 +123,5 @@ void MaskedAccuracy::update(const at::Tensor& outputs, const at::Tensor& target)
   add(0, outputs.argmax(-1).eq(target).logical_and(counted).sum());
   add(1, counted.sum());
 }
-
-void BinaryF1Score::update(const at::Tensor& outputs, const at::Tensor& target) {
-  require_classes(name(), outputs, 2);
-  const at::Tensor guess = outputs.argmax(1);
-  const auto count = [&](size_t sum, int64_t guessed, int64_t wanted) {
-    add(sum, guess.eq(guessed).logical_and(target.eq(wanted)).sum());
-  };
-  count(0, 1, 1);
-  count(1, 0, 1);
-  count(2, 1, 0);
-}
-
-double BinaryF1Score::compute() const { return sums_[0] / (sums_[0] + 0.5 * (sums_[1] + sums_[2])); }
 
 }  // namespace tutti

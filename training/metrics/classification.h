@@ -14,6 +14,10 @@ namespace tutti {
 // Labels outside of [0, classes) are skipped. The host waits for no device.
 at::Tensor class_counts(const at::Tensor& labels, const at::Tensor& counted, int64_t classes);
 
+// Throws UserError unless the outputs are scores [N, classes, ...] of targets [N, ...]. Other shapes may have
+// the same number of rows, and would be compared with the wrong targets.
+void require_scores_of(const std::string& metric, const at::Tensor& target, const at::Tensor& outputs);
+
 // Throws UserError unless dim 1 of the outputs has size `classes` (the metric's num_classes).
 void require_classes(const std::string& metric, const at::Tensor& outputs, int64_t classes);
 
@@ -48,16 +52,6 @@ class MaskedAccuracy final : public Metric {
 
  private:
   int64_t ignore_index_;
-};
-
-// F1 of class 1: the harmonic mean of precision and recall, for scores [N, 2] and targets [N] of 0 and 1.
-// Sums: true positives, false negatives, false positives. composer.metrics.BinaryF1Score.
-class BinaryF1Score final : public Metric {
- public:
-  BinaryF1Score() : Metric(3) {}
-  std::string name() const override { return "BinaryF1Score"; }
-  void update(const at::Tensor& outputs, const at::Tensor& target) override;
-  double compute() const override;
 };
 
 }  // namespace tutti

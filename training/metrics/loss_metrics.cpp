@@ -12,9 +12,9 @@
 namespace tutti {
 
 void LossMetric::update(const at::Tensor& outputs, const at::Tensor& target) {
-  const double items = loss_.items(target);
+  const double items = loss_->items(target);
   if (items == 0) return;
-  add(0, loss_.mean(outputs, target).to(at::kDouble) * items);
+  add(0, loss_->mean(outputs, target).to(at::kDouble) * items);
   current()[1] += items;
 }
 
@@ -27,16 +27,6 @@ void ModelLoss::measure(Model& model, const Batch& batch, const Outputs& outputs
   if (weight == 0) return;
   add(0, model.loss(outputs, batch).to(at::kDouble) * weight);
   sums_[1] += weight;
-}
-
-void MeanSquaredError::update(const at::Tensor& outputs, const at::Tensor& target) {
-  add(0, (outputs - target.reshape(outputs.sizes())).square().sum(at::kDouble));
-  sums_[1] += static_cast<double>(target.numel());
-}
-
-double MeanSquaredError::compute() const {
-  const double mean = sums_[0] / sums_[1];
-  return squared_ ? mean : std::sqrt(mean);
 }
 
 void CrossEntropy::update(const at::Tensor& outputs, const at::Tensor& target) {

@@ -1,7 +1,8 @@
 #pragma once
 
-#include <functional>
+#include <utility>
 
+#include "models/loss.h"
 #include "models/metric.h"
 
 namespace tutti {
@@ -10,17 +11,12 @@ namespace tutti {
 // composer.metrics.LossMetric.
 class LossMetric final : public Metric {
  public:
-  struct Loss {
-    std::function<at::Tensor(const at::Tensor& outputs, const at::Tensor& target)> mean;  // a scalar
-    std::function<double(const at::Tensor& target)> items;  // terms of the mean; 0 = there is no mean
-  };
-
-  LossMetric(Loss loss, bool batch_means) : Metric(2, batch_means), loss_(std::move(loss)) {}
+  LossMetric(LossPtr loss, bool batch_means) : Metric(2, batch_means), loss_(std::move(loss)) {}
   std::string name() const override { return "LossMetric"; }
   void update(const at::Tensor& outputs, const at::Tensor& target) override;
 
  private:
-  Loss loss_;
+  LossPtr loss_;
 };
 
 // The mean of the model's own loss, weighed as in training. Needs the whole batch: Metric::measure.
@@ -31,19 +27,6 @@ class ModelLoss final : public Metric {
   std::string name() const override { return kName; }
   void update(const at::Tensor& outputs, const at::Tensor& target) override;
   void measure(Model& model, const Batch& batch, const Outputs& outputs) override;
-};
-
-// Mean squared difference of outputs and targets of one shape, over all elements; the square root if
-// `squared` is false. torchmetrics.MeanSquaredError.
-class MeanSquaredError final : public Metric {
- public:
-  explicit MeanSquaredError(bool squared) : squared_(squared) {}
-  std::string name() const override { return "MeanSquaredError"; }
-  void update(const at::Tensor& outputs, const at::Tensor& target) override;
-  double compute() const override;
-
- private:
-  bool squared_;
 };
 
 // Mean cross entropy in nats of scores [N, classes, ...] against class indices or probabilities, over all

@@ -1,5 +1,7 @@
 #include "training/metrics/options.h"
 
+#include "models/loss_options.h"
+
 namespace tutti {
 namespace {
 
@@ -39,10 +41,6 @@ Kind<CrossEntropyOptions> CrossEntropyOptions::kind() {
   return {"CrossEntropy",
           "Mean negative log-likelihood of the target class, in nats.",
           {ignored<Options>(), means_of_batches<Options>()}};
-}
-
-Kind<BinaryF1ScoreOptions> BinaryF1ScoreOptions::kind() {
-  return {"BinaryF1Score", "F1 of class 1 of two classes: the harmonic mean of precision and recall."};
 }
 
 Kind<MIoUOptions> MIoUOptions::kind() {
@@ -91,13 +89,26 @@ Kind<MeanSquaredErrorOptions> MeanSquaredErrorOptions::kind() {
           {option("squared", &MeanSquaredErrorOptions::squared, "false: the root mean square")}};
 }
 
+Kind<MeanAbsoluteErrorOptions> MeanAbsoluteErrorOptions::kind() {
+  return {"MeanAbsoluteError", "Mean absolute difference of outputs and targets."};
+}
+
+Kind<R2ScoreOptions> R2ScoreOptions::kind() {
+  using Options = R2ScoreOptions;
+  return {"R2Score",
+          "Coefficient of determination: the part of the targets' variance that the outputs explain.",
+          {option("num_outputs", &Options::num_outputs, "outputs a sample").at_least(1).at_most(kMostClasses),
+           option("multioutput", &Options::by_variance, "the mean over outputs, or weighted by variances",
+                  {{"uniform_average", false}, {"variance_weighted", true}})}};
+}
+
 Kind<LossMetricOptions> LossMetricOptions::kind() {
   using Options = LossMetricOptions;
   return {"LossMetric",
           "Mean of a loss of outputs and targets.",
           {option("loss", &Options::loss, "which loss")
-               .one_of({"mse", "l1", "smooth_l1", "bce_with_logits", "soft_cross_entropy",
-                        "binary_cross_entropy_with_logits", "dice"}),
+               .required()
+               .each(std::make_shared<const Catalog>(loss_catalog())),
            means_of_batches<Options>()}};
 }
 

@@ -7,6 +7,7 @@
 
 #include "recipe/options.h"
 #include "tensors/ignored_target.h"
+#include "training/metrics/score_options.h"
 
 // The metrics with their keys. Free of libtorch.
 namespace tutti {
@@ -29,11 +30,6 @@ struct CrossEntropyOptions {
   std::optional<bool> batch_means = {};  // default: as [compat] says
 
   static Kind<CrossEntropyOptions> kind();
-  MetricPtr make(const Setting& keys, bool composer) const;
-};
-
-struct BinaryF1ScoreOptions {
-  static Kind<BinaryF1ScoreOptions> kind();
   MetricPtr make(const Setting& keys, bool composer) const;
 };
 
@@ -81,17 +77,38 @@ struct MeanSquaredErrorOptions {
   MetricPtr make(const Setting& keys, bool composer) const;
 };
 
+struct MeanAbsoluteErrorOptions {
+  static Kind<MeanAbsoluteErrorOptions> kind();
+  MetricPtr make(const Setting& keys, bool composer) const;
+};
+
+struct R2ScoreOptions {
+  int64_t num_outputs = 1;
+  bool by_variance = false;
+
+  static Kind<R2ScoreOptions> kind();
+  MetricPtr make(const Setting& keys, bool composer) const;
+};
+
 struct LossMetricOptions {
-  std::string loss = "";
+  Setting loss = {};
   std::optional<bool> batch_means = {};
 
   static Kind<LossMetricOptions> kind();
   MetricPtr make(const Setting& keys, bool composer) const;
 };
 
-using MetricKinds = Kinds<MulticlassAccuracyOptions, CrossEntropyOptions, BinaryF1ScoreOptions, MIoUOptions,
-                          DiceOptions, LanguageCrossEntropyOptions, LanguagePerplexityOptions,
-                          MaskedAccuracyOptions, MeanSquaredErrorOptions, LossMetricOptions>;
+using MetricKinds =
+    Kinds<MulticlassAccuracyOptions, CrossEntropyOptions, BinaryScoreOptions<Score::kF1>,
+          BinaryScoreOptions<Score::kPrecision>, BinaryScoreOptions<Score::kRecall>,
+          BinaryAreaOptions<Area::kRoc>, BinaryAreaOptions<Area::kPrecisionRecall>,
+          MulticlassScoreOptions<Score::kF1>, MulticlassScoreOptions<Score::kPrecision>,
+          MulticlassScoreOptions<Score::kRecall>, MultilabelScoreOptions<Score::kF1>,
+          MultilabelScoreOptions<Score::kPrecision>, MultilabelScoreOptions<Score::kRecall>,
+          MultilabelAreaOptions<Area::kRoc>, MultilabelAreaOptions<Area::kPrecisionRecall>,
+          ConfusionMatrixOptions, RetrievalRecallOptions, MIoUOptions, DiceOptions,
+          LanguageCrossEntropyOptions, LanguagePerplexityOptions, MaskedAccuracyOptions,
+          MeanSquaredErrorOptions, MeanAbsoluteErrorOptions, R2ScoreOptions, LossMetricOptions>;
 
 // Not a section of the recipe. Shown by `tutti list metrics`.
 Catalog metric_catalog();

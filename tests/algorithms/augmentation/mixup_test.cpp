@@ -77,6 +77,26 @@ TEST(MixUpTest, MixingTargetsOrLossesIsTheSameForALinearLoss) {
   }
 }
 
+TEST(MixUpTest, SeveralLabelsAreMixedForLossesOfThem) {
+  for (const char* loss : {"bce_with_logits", "binary_cross_entropy_with_logits"}) {
+    std::vector<at::Tensor> losses;
+    for (const bool interpolate : {false, true}) {
+      State state = scored_state(1);
+      choose_loss(*state.model, Setting(std::string(loss), "model.loss", {}));
+      state.batch.set("target", at::arange(18).remainder(5).gt(2).view({6, 3}).to(at::kLong));
+      MixUp mixup(5.0, {.interpolate_loss = interpolate});
+      run(mixup, state, {kBeforeForward});
+      state.outputs = state.forward(state.batch);
+      if (!interpolate) run(mixup, state, {kBeforeLoss});
+      EXPECT_EQ(state.model->loss_weight(state.batch), 6);
+      state.loss = state.loss_of(state.outputs, state.batch);
+      if (interpolate) run(mixup, state, {kBeforeBackward});
+      losses.push_back(state.loss);
+    }
+    EXPECT_TRUE(at::allclose(losses[0], losses[1])) << loss << losses[0] << losses[1];
+  }
+}
+
 // The mix of PyTorch's losses of both targets, in which those of -100 do not count.
 TEST(MixUpTest, SmoothTargetsThatAreMixedAreSmoothInPart) {
   State state = scored_state(1);

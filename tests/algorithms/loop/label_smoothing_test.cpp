@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include "runtime/error.h"
 #include "tests/algorithms/batch_algorithms.h"
 
 namespace tutti {
@@ -25,6 +26,10 @@ TEST(LabelSmoothingTest, TargetsAreSmoothForTheLossAlone) {
   run(smoothing, state, {kAfterLoss});
   EXPECT_TRUE(state.batch["target"].is_same(labels));
   EXPECT_EQ(state.batch.children().size(), 2U);
+}
+
+TEST(LabelSmoothingTest, LabelsOfASingleScoreAreAUserError) {
+  EXPECT_THROW(smooth_labels(at::zeros({4, 1}), at::ones({4}, at::kLong)), UserError);
 }
 
 // A retry begins again at BEFORE_FORWARD, and an aborted attempt must have given back its memory.

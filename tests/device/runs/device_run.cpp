@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 
 #include <cstdlib>
+#include <map>
 #include <regex>
 
+#include "models/loss_options.h"
 #include "tensors/meter.h"
 #include "tests/device/test_device.h"
 #include "tests/runtime/scratch.h"
@@ -51,6 +53,22 @@ momentum = 0.9
 [train]
 eval_interval = '3ba'
 )";
+
+std::vector<std::pair<std::string, std::string>> small_mlps_by_loss() {
+  const std::string weights = " = [1, 2, 0.5, 1, 1, 1, 1, 1, 1, 3]";
+  const std::map<std::string, std::string> keys = {
+      {"cross_entropy", ", weight" + weights},
+      {"binary_cross_entropy_with_logits", ", pos_weight" + weights},
+      {"bce_with_logits", ", pos_weight = 2.0"},
+      {"dice", ", softmax = true"}};
+  std::vector<std::pair<std::string, std::string>> recipes;
+  for (const std::string& kind : loss_catalog().kinds()) {
+    const std::string loss =
+        "loss = { kind = '" + kind + "'" + (keys.contains(kind) ? keys.at(kind) : "") + " }\n";
+    recipes.emplace_back(kind, replaced(kSmallMlp, "kind = 'mlp'\n", "kind = 'mlp'\n" + loss));
+  }
+  return recipes;
+}
 
 std::string replaced(std::string text, const std::string& before, const std::string& after) {
   const std::size_t at = text.find(before);

@@ -4,6 +4,8 @@
 
 #include <functional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "tests/sharding/sharded_run.h"
 
@@ -36,6 +38,9 @@ class DeviceRunTest : public testing::Test {
 
 // Recipes of small models. [train] is the last section.
 extern const std::string kSmallMlp, kSmallGpt, kSmallResnet;
+
+// A small mlp for each loss of the catalog, by its name.
+std::vector<std::pair<std::string, std::string>> small_mlps_by_loss();
 
 // `text` with `before`, which occurs in it, replaced.
 std::string replaced(std::string text, const std::string& before, const std::string& after);

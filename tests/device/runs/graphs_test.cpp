@@ -70,6 +70,15 @@ TEST_P(GraphsOf, MicrobatchesHaveTheBitsOfTheCpu) {
   }
 }
 
+std::vector<GraphedRun> graphed_losses() {
+  static const auto recipes = small_mlps_by_loss();
+  std::vector<GraphedRun> all;
+  for (const auto& [loss, recipe] : recipes) all.push_back({loss.c_str(), recipe + steps(5) + kGraphs, 2});
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(OfTheLoss, GraphsOf, testing::ValuesIn(graphed_losses()),
+                         [](const auto& info) { return info.param.name; });
 INSTANTIATE_TEST_SUITE_P(All, GraphsOf, testing::ValuesIn(graphed_runs()),
                          [](const auto& info) { return info.param.name; });
 

@@ -110,6 +110,16 @@ TEST_F(HostCopies, AreNotOfMasks) {
   EXPECT_EQ(copies(kSmallGpt), copies(replaced(kSmallGpt, "dropout = 0.1\n", "")));
 }
 
+std::vector<CountedRun> counted_losses() {
+  static const auto recipes = small_mlps_by_loss();
+  std::vector<CountedRun> all;
+  for (const auto& [loss, recipe] : recipes)
+    all.push_back({loss.c_str(), quiet(recipe) + "grad_accum = 2\n"});
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(OfTheLoss, HostWaitsOf, testing::ValuesIn(counted_losses()),
+                         [](const auto& info) { return info.param.name; });
 INSTANTIATE_TEST_SUITE_P(Of, HostWaitsOf, testing::ValuesIn(counted_runs()),
                          [](const auto& info) { return info.param.name; });
 

@@ -93,6 +93,16 @@ TEST_P(TrainingOnTheDevice, HasTheBitsOfTheCpu) { expect_bits_of_the_cpu(GetPara
 INSTANTIATE_TEST_SUITE_P(Of, TrainingOnTheDevice, testing::ValuesIn(cases()),
                          [](const auto& info) { return info.param.name; });
 
+class LossOnTheDevice : public DeviceRunTest,
+                        public testing::WithParamInterface<std::pair<std::string, std::string>> {};
+
+TEST_P(LossOnTheDevice, HasTheBitsOfTheCpu) {
+  expect_bits_of_the_cpu({GetParam().second + steps(3) + "grad_accum = 2\n"});
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, LossOnTheDevice, testing::ValuesIn(small_mlps_by_loss()),
+                         [](const auto& info) { return info.param.first; });
+
 class DeviceRuns : public DeviceRunTest {};
 
 std::string hexadecimal(double value) {
@@ -215,6 +225,7 @@ TEST_F(DeviceRuns, CheckTriesTheModelOnTheDevice) {
 struct Measured {
   std::string metric;
   at::Tensor outputs, target;
+  std::string keys = "";
 };
 
 TEST_F(DeviceRuns, MetricsMeasureWhatTheyMeasureOnTheCpu) {
@@ -222,29 +233,38 @@ TEST_F(DeviceRuns, MetricsMeasureWhatTheyMeasureOnTheCpu) {
   const at::Tensor scores = at::randn({6, 3}), classes = at::randint(3, {6}), numbers = at::randn({6, 3});
   const at::Tensor pixels = at::randn({2, 3, 4, 4}), masks = at::randint(3, {2, 4, 4});
   const at::Tensor tokens = at::randn({2, 5, 7}), next = at::randint(7, {2, 5});
-  const at::Tensor pair = at::randn({6, 2}), either = at::randint(2, {6});
+  const at::Tensor pair = at::randn({6, 2}), either = at::randint(2, {6}), labels = at::randint(2, {6, 3});
   next[0][1] = -100;
-  const std::vector<Measured> all{
+  const std::string three = "num_classes = 3\n", of_labels = "num_labels = 3\n";
+  std::vector<Measured> all{
       {"MulticlassAccuracy", scores, classes},
       {"CrossEntropy", scores, classes},
-      {"BinaryF1Score", pair, either},
-      {"MIoU", pixels, masks},
-      {"Dice", pixels, masks},
+      {"ConfusionMatrix", scores, classes, three},
+      {"MIoU", pixels, masks, three},
+      {"Dice", pixels, masks, three},
       {"LanguageCrossEntropy", tokens, next},
       {"LanguagePerplexity", tokens, next},
       {"MaskedAccuracy", tokens, next},
       {"MeanSquaredError", numbers, scores},
-      {"LossMetric", numbers, scores},
+      {"MeanAbsoluteError", numbers, scores},
+      {"R2Score", numbers, scores, "num_outputs = 3\n"},
+      {"RetrievalRecall", numbers, labels, "top_k = 2\n"},
+      {"LossMetric", numbers, scores, "loss = 'mse'\n"},
   };
+  for (const char* kind : {"F1Score", "Precision", "Recall"}) {
+    all.push_back({std::string("Binary") + kind, pair, either});
+    all.push_back({std::string("Multiclass") + kind, pixels, masks, three});
+    all.push_back({std::string("Multilabel") + kind, numbers, labels, of_labels});
+  }
+  for (const char* kind : {"AUROC", "AveragePrecision"}) {
+    all.push_back({std::string("Binary") + kind, pair, either});
+    all.push_back({std::string("Multilabel") + kind, numbers, labels, of_labels});
+  }
   EXPECT_EQ(all.size(), metric_catalog().kinds().size());
   for (const Measured& one : all) {
     const auto sums = [&](const c10::Device& device) {
-      const bool classified = one.metric == "MIoU" || one.metric == "Dice";
-      const Setting setting =
-          parse_recipe("kind = '" + one.metric + "'\n" + (classified ? "num_classes = 3\n" : "") +
-                           (one.metric == "LossMetric" ? "loss = 'mse'\n" : ""),
-                       "metric");
-      const MetricPtr metric = make_metric(setting);
+      const MetricPtr metric =
+          make_metric(parse_recipe("kind = '" + one.metric + "'\n" + one.keys, "metric"));
       metric->update(one.outputs.to(device), one.target.to(device));
       return metric->sums();
     };

@@ -6,7 +6,7 @@
 #include <xxhash.h>
 
 #include "io/checkpoint/checkpoint_tensors.h"
-#include "io/checkpoint/weights.h"
+#include "io/weights/weights.h"
 #include "io/formats/safetensors.h"
 #include "runtime/error.h"
 #include "tests/io/checkpoint/counting_disk.h"

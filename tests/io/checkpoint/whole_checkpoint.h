@@ -8,7 +8,7 @@
 
 #include "io/checkpoint/checkpoint.h"
 #include "io/checkpoint/checkpoint_tensors.h"
-#include "io/checkpoint/weights.h"
+#include "io/weights/weights.h"
 #include "runtime/disk.h"
 
 namespace tutti {

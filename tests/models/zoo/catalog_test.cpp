@@ -20,11 +20,11 @@ TEST_P(CatalogModel, IsBuiltFromItsDefaults) {
   EXPECT_FALSE(parameters(*model).empty());
 }
 
-// All but those that a program or a plugin brings along, and that whose layers the recipe has to name.
+// All but those that a program or a plugin has, and those that need a file or layers of the recipe.
 std::vector<std::string> own_kinds() {
   auto kinds = model_catalog().kinds();
   std::erase_if(kinds, [](const std::string& kind) {
-    return kind == "program" || kind == "plugin" || kind == "sequential";
+    return kind == "program" || kind == "plugin" || kind == "sequential" || kind == "exported";
   });
   return kinds;
 }

@@ -7,6 +7,7 @@
 #include "data/readers/synthetic_dataset.h"
 #include "tensors/out_of_memory.h"
 #include "tests/actors/sleeping_world.h"
+#include "tests/recipe/section.h"
 #include "tests/training/scripted_services.h"
 
 namespace tutti {
@@ -109,6 +110,28 @@ TEST_F(EvaluationTest, CountsOfAllRanksAreThereAtItsEnd) {
   EXPECT_EQ(witness_->at_end.batch, 2);
   EXPECT_EQ(witness_->at_end.sample, 20);
   EXPECT_EQ(witness_->at_end.total_wct, 3.0);
+}
+
+TEST_F(EvaluationTest, MetricOfSeveralNumbersIsLoggedByTheirNames) {
+  Evaluator evaluator = two_batches();
+  Setting& section = evaluator.section;
+  Setting::Array matrix{
+      section_with({{"kind", std::string("ConfusionMatrix")}, {"num_classes", int64_t{10}}})};
+  section.table().emplace_back("metrics", Setting(std::move(matrix), "data.eval.metrics", {}));
+  section.table().emplace_back("loss", Setting(false, "data.eval.loss", {}));
+  BatchesOfTest batches([](int64_t) {
+    return Batch(TensorTree::Children{{"input", at::zeros({5, 3})}, {"target", at::ones({5}, at::kLong)}});
+  });
+  const LoggedMetrics values = evaluate(state_, *engine_, evaluator, batches).value();
+  const std::vector<std::string> names = evaluator.metric_names(*state_.model);
+  ASSERT_EQ(names.size(), 100U);
+  double of_class_1 = 0;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    EXPECT_EQ(values.at(i).first, "metrics/eval/" + names[i]);
+    EXPECT_EQ(state_.metric_values.at("eval/" + names[i]), values[i].second);
+    if (names[i].starts_with("ConfusionMatrix/1/")) of_class_1 += values[i].second;
+  }
+  EXPECT_EQ(of_class_1, 10);
 }
 
 TEST_F(EvaluationTest, IsAbortedOnAllRanksWhereOneIsAskedToStop) {

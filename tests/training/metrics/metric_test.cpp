@@ -242,8 +242,42 @@ TEST(Metric, MeanSquaredLossRefusesTargetsOfAnotherShape) {
                              at::rand(target));
   };
   EXPECT_EQ(refusal({4, 1}, {4, 1}), "");
-  EXPECT_THAT(refusal({4, 1}, {4}), testing::HasSubstr("[4, 1]; they are [4]"));
-  EXPECT_THAT(refusal({1, 1}, {1}), testing::HasSubstr("[1, 1]; they are [1]"));
+  EXPECT_EQ(refusal({4, 1}, {4}), "");
+  EXPECT_THAT(refusal({4, 2}, {4}),
+              testing::HasSubstr("a target of shape [4] does not fit outputs of shape [4, 2]"));
+  EXPECT_THAT(refusal({4}, {4, 1}), testing::HasSubstr("[4, 1] does not fit outputs of shape [4]"));
+}
+
+TEST(Metric, OfValuesTakesOneASampleAndRefusesOtherShapes) {
+  for (const char* kind : {"MeanSquaredError", "MeanAbsoluteError", "R2Score"}) {
+    EXPECT_EQ(message_of_update(make_metric(kind), at::rand({4, 1}), at::rand({4})), "") << kind;
+    EXPECT_THAT(message_of_update(make_metric(kind), at::rand({4, 2}), at::rand({4})),
+                testing::HasSubstr("does not fit outputs"))
+        << kind;
+  }
+  EXPECT_THAT(message_of_update(make_metric("R2Score"), at::rand({4, 2}), at::rand({4, 2})),
+              testing::HasSubstr("num_outputs is 1"));
+}
+
+TEST(Metric, OfLabelsRefusesTargetsOfOtherShapes) {
+  const auto refusal = [](const char* kind, at::IntArrayRef outputs, at::IntArrayRef target) {
+    return message_of_update(metric(kind, {"num_labels", int64_t{3}}), at::rand(outputs),
+                             at::ones(target, at::kLong));
+  };
+  for (const char* kind : {"MultilabelF1Score", "MultilabelAUROC"}) {
+    EXPECT_EQ(refusal(kind, {4, 3}, {4, 3}), "") << kind;
+    EXPECT_THAT(refusal(kind, {4, 3}, {4}), testing::HasSubstr("[4, 3] and [4]")) << kind;
+    EXPECT_THAT(refusal(kind, {4, 2}, {4, 2}), testing::HasSubstr("num_labels is 3")) << kind;
+  }
+  EXPECT_THAT(message_of_update(make_metric("BinaryRecall"), at::rand({4, 3}), at::ones({4}, at::kLong)),
+              testing::HasSubstr("[4, 3] and [4]"));
+}
+
+TEST(Metric, ConfusionMatrixHasANumberForEachPairOfClasses) {
+  const MetricPtr matrix = metric("ConfusionMatrix", {"num_classes", int64_t{2}});
+  matrix->update(at::eye(2).index_select(0, classes({0, 1, 1})), classes({0, 0, 1}));
+  EXPECT_EQ(matrix->parts(), (std::vector<std::string>{"/0/0", "/0/1", "/1/0", "/1/1"}));
+  EXPECT_EQ(matrix->values(), (std::vector<double>{1, 1, 0, 1}));
 }
 
 TEST(Metric, NameOfATableIsWhatItIsMeasuredUnder) {

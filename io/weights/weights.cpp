@@ -1,14 +1,17 @@
-#include "io/checkpoint/weights.h"
+#include "io/weights/weights.h"
 
 #include <c10/util/accumulate.h>
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 
 #include "io/checkpoint/checkpoint.h"
 #include "io/checkpoint/checkpoint_tensors.h"
 #include "io/formats/safetensors.h"
 #include "io/hdf5/hdf5.h"
+#include "io/weights/torch_file.h"
+#include "io/weights/weights_set.h"
 #include "runtime/error.h"
 
 namespace tutti {
@@ -84,14 +87,51 @@ std::unique_ptr<TensorSource> open_saved(const Disk& disk, const std::string& fo
   throw UserError(error.what());
 }
 
+bool has_extension(const std::string& path, std::initializer_list<const char*> extensions) {
+  return std::ranges::any_of(extensions, [&](const char* one) { return path.ends_with(one); });
+}
+
+std::unique_ptr<TensorSource> open_file(const Disk& disk, const std::string& path) {
+  if (!disk.exists(path)) throw UserError({path}, "there is no such file with weights");
+  if (has_extension(path, {".safetensors"})) return std::make_unique<SafetensorsWeights>(disk, path);
+  if (has_extension(path, {".h5", ".hdf5"})) return std::make_unique<Hdf5Weights>(disk, path);
+  if (has_extension(path, {".pt", ".pth", ".bin", ".ckpt"})) return open_torch_file(disk, path);
+  throw UserError(
+      {path},
+      "expected weights as .safetensors, .h5, .pt, .pth, .bin or .ckpt, an .index.json of such files, "
+      "a folder of Hugging Face, or a checkpoint's folder");
+}
+
+std::unique_ptr<TensorSource> open_set(const Disk& disk, const std::string& index) {
+  auto set = std::make_unique<WeightsSet>();
+  for (const auto& [file, names] : read_weights_index(disk, index)) {
+    const std::string path = index.substr(0, index.rfind('/') + 1) + file;
+    auto weights = open_file(disk, path);
+    for (const std::string& name : names)
+      if (!weights->contains(name))
+        throw UserError({path}, "it holds no tensor '" + name + "', which " + index + " expects there");
+    set->add(std::move(weights), names);
+  }
+  return set;
+}
+
+// The first of the names under which Hugging Face's programs save weights.
+std::unique_ptr<TensorSource> open_folder(const Disk& disk, const std::string& folder) {
+  for (const char* name : {"model.safetensors", "model.safetensors.index.json", "pytorch_model.bin",
+                           "pytorch_model.bin.index.json"})
+    if (const std::string path = folder + "/" + name; disk.exists(path)) return open_weights(disk, path);
+  throw UserError({folder},
+                  "expected a folder with model.safetensors or pytorch_model.bin, whole or with an "
+                  ".index.json, or a checkpoint's folder");
+}
+
 }  // namespace
 
 std::unique_ptr<TensorSource> open_weights(const Disk& disk, const std::string& path, const Share& part) {
   if (disk.exists(path + "/manifest.json")) return open_saved(disk, path, part);
-  if (!disk.exists(path)) throw UserError({path}, "there is no such file with weights");
-  if (path.ends_with(".safetensors")) return std::make_unique<SafetensorsWeights>(disk, path);
-  if (path.ends_with(".h5") || path.ends_with(".hdf5")) return std::make_unique<Hdf5Weights>(disk, path);
-  throw UserError({path}, "expected weights as .safetensors or .h5, or a checkpoint's folder");
+  if (std::filesystem::is_directory(path)) return open_folder(disk, path);
+  return has_extension(path, {".index.json"}) && disk.exists(path) ? open_set(disk, path)
+                                                                   : open_file(disk, path);
 }
 
 }  // namespace tutti

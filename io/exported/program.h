@@ -1,0 +1,85 @@
+#pragma once
+
+#include <ATen/core/ivalue.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tensors/param_view.h"
+
+// A program of torch.export (PyTorch 2.9 to 2.15), as its file describes it: models/model.json in the
+// archive.
+namespace tutti::exported {
+
+struct Graph;
+
+// An argument of a call, or an output of a graph.
+struct Operand {
+  enum class Kind { kConstant, kValue, kList, kDevice, kGraph };
+  Kind kind = Kind::kConstant;
+  c10::IValue constant;                     // kConstant
+  std::string value;                        // kValue: its name
+  std::vector<Operand> items;               // kList
+  std::shared_ptr<const Graph> graph = {};  // kGraph
+};
+
+// The module whose forward makes a call, with those around it, outermost first.
+struct Frame {
+  std::string call;  // unlike for two calls of a module
+  std::string path;  // "layer1.0.conv1"; "" is the whole
+  std::string type;  // "torch.nn.modules.conv.Conv2d"
+};
+
+struct Node {
+  std::string target;  // "aten.conv2d.default", "_operator.mul", "higher_order.wrap_with_autocast"
+  std::vector<std::pair<std::string, Operand>>
+      inputs;                        // by the name of the argument; "" for Python's functions
+  std::vector<std::string> outputs;  // names of the results; "" for one that nobody uses
+  bool makes_list = false;           // the outputs are the items of one list
+  bool makes_number = false;         // and no tensors
+  std::vector<Frame> frames;
+};
+
+struct Graph {
+  std::vector<std::string> inputs;  // names of values
+  std::vector<Node> nodes;
+  std::vector<Operand> outputs;
+};
+
+// A parameter, buffer or constant: an input of the graph that the file holds.
+struct StoredTensor {
+  enum class Kind { kParameter, kBuffer, kConstant };
+  Kind kind = Kind::kParameter;
+  std::string name;  // "layer1.0.conv1.weight"
+  bool persistent = true;
+  bool trained = true;
+  Shape shape;
+  at::ScalarType dtype = at::kFloat;
+};
+
+struct Program {
+  Graph graph;
+  std::map<std::string, StoredTensor> stored;  // by the name of the value
+  std::vector<std::string> stored_order;       // their values, as the file lists them
+  // Sizes of -1 are free.
+  struct Meta {
+    Shape sizes = {};
+    at::ScalarType dtype = at::kFloat;
+  };
+  std::map<std::string, Meta> metas;       // of tensors that go in or come out, by value
+  std::vector<std::string> user_inputs;    // names of values, in the order of forward's arguments
+  std::vector<std::string> output_names;   // of what forward returns: "logits", "0"; "" if it is one tensor
+  std::vector<std::size_t> output_places;  // in graph.outputs
+};
+
+// torch._export.serde.schema.ScalarType. Throws UserError.
+at::ScalarType dtype_of(int64_t number);
+
+// Throws UserError.
+Program parse_program(const std::string& json);
+
+}  // namespace tutti::exported

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <c10/core/ScalarType.h>
+
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "tensors/param_view.h"
+
+namespace tutti {
+
+struct PickledValue;
+
+// A list or a tuple.
+struct PickledList {
+  std::vector<PickledValue*> values;
+};
+
+// A dict, in the order of the file.
+struct PickledDict {
+  std::vector<std::pair<PickledValue*, PickledValue*>> entries;
+
+  const PickledValue* find(std::string_view key) const;  // the last of this name; null if there is none
+};
+
+// The Python object that a pickle names: "torch._utils._rebuild_tensor_v2".
+struct PickledGlobal {
+  std::string name;
+};
+
+// Numbers in a record of the file: "data/KEY" of a zip archive.
+struct PickledStorage {
+  std::string key;
+  at::ScalarType dtype = at::kByte;  // kByte also for storages without a dtype
+  int64_t numbers = 0;               // of the dtype
+};
+
+// A part of a storage.
+struct PickledTensor {
+  PickledStorage storage;  // with the tensor's dtype
+  int64_t offset = 0;      // the first number's place
+  Shape shape;
+  Shape strides;  // in numbers
+};
+
+// Monostate: None, a truth value, a float, and all else that no weights need.
+struct PickledValue {
+  std::variant<std::monostate, int64_t, std::string, PickledList, PickledDict, PickledGlobal, PickledStorage,
+               PickledTensor>
+      value;
+};
+
+// A pickle of a state dict, as torch.save writes it. Runs no code: only the Python objects that state dicts
+// use are known, each by a function here that makes plain values. Sizes are checked: a tensor lies within its
+// storage.
+class Pickle {
+ public:
+  // Throws UserError with the file, the offset in the pickle, and the Python object if one is not known.
+  Pickle(std::span<const std::byte> bytes, const std::string& path);
+
+  const PickledValue& root() const { return *root_; }
+
+ private:
+  std::deque<PickledValue> values_;  // values may contain each other, and themselves
+  const PickledValue* root_ = nullptr;
+};
+
+}  // namespace tutti

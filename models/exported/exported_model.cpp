@@ -1,0 +1,148 @@
+#include "models/exported/exported_model.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "models/zoo/targets.h"
+#include "runtime/error.h"
+
+namespace tutti {
+namespace {
+
+std::string listed(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "'" : ", '") + name + "'";
+  return text;
+}
+
+std::vector<std::string> arrays_of(const ExportedOptions& options, const exported::Program& program) {
+  if (options.inputs.empty())
+    return program.user_inputs.size() == 1 ? std::vector<std::string>{"input"} : program.user_inputs;
+  if (options.inputs.size() != program.user_inputs.size())
+    throw UserError("inputs: the program takes " + listed(program.user_inputs) + "; found " +
+                    std::to_string(options.inputs.size()) + " arrays");
+  return options.inputs;
+}
+
+exported::Program joined_program(const exported::Archive& archive) {
+  exported::Program program = exported::parse_program(archive.program());
+  exported::join_tied(program, archive);
+  return program;
+}
+
+std::size_t output_of(const std::string& wanted, const char* key, const exported::Program& program) {
+  const auto& names = program.output_names;
+  const auto found = std::ranges::find(names, wanted);
+  if (found == names.end())
+    throw UserError(std::string(key) + ": the program has no output '" + wanted + "'; it has " +
+                    listed(names));
+  return program.output_places.at(static_cast<std::size_t>(found - names.begin()));
+}
+
+std::size_t prediction_of(const ExportedOptions& options, const exported::Program& program) {
+  if (options.prediction.empty() && program.output_names.size() == 1) return program.output_places.at(0);
+  return output_of(options.prediction.empty() ? "logits" : options.prediction, "prediction", program);
+}
+
+Shape of_sample(const Shape& sizes) { return {sizes.begin() + (sizes.empty() ? 0 : 1), sizes.end()}; }
+
+bool fits(const Shape& wanted, const Shape& found) {
+  return std::ranges::equal(wanted, found,
+                            [](int64_t one, int64_t other) { return one == -1 || one == other; });
+}
+
+}  // namespace
+
+ModelPtr ExportedOptions::make(const Setting& section, const SampleSpec& samples) const {
+  std::shared_ptr<ExportedModel> model;
+  try {
+    model = std::make_shared<ExportedModel>(*this);
+  } catch (const UserError& error) {
+    section.at("path").fail(error);
+  }
+  model->fit(section, samples);
+  return model;
+}
+
+ExportedModel::ExportedModel(const ExportedOptions& options)
+    : ExportedModel(options, std::make_shared<const exported::Archive>(options.path)) {}
+
+ExportedModel::ExportedModel(const ExportedOptions& options,
+                             const std::shared_ptr<const exported::Archive>& archive)
+    : ExportedModel(options, joined_program(*archive), archive) {}
+
+ExportedModel::ExportedModel(const ExportedOptions& options, const exported::Program& program,
+                             const std::shared_ptr<const exported::Archive>& archive)
+    : PartLayer(exported::make_part(program, archive), archive),
+      prediction_(prediction_of(options, program)) {
+  const auto arrays = arrays_of(options, program);
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    const std::string& name = program.user_inputs[i];
+    const auto meta = program.metas.find(name);
+    inputs_.push_back({name, arrays[i], meta == program.metas.end() ? Meta() : meta->second});
+  }
+  if (!options.loss_output.empty()) loss_ = output_of(options.loss_output, "loss_output", program);
+  const auto meta = program.metas.find(program.graph.outputs.at(prediction_).value);
+  if (meta != program.metas.end()) prediction_meta_ = meta->second;
+}
+
+void ExportedModel::fit(const Setting& section, const SampleSpec& samples) {
+  const Setting& path = section.at("path");
+  try {
+    for (const Input& one : inputs_) require(one, samples);
+  } catch (const UserError& error) {
+    path.fail(error);
+  }
+  if (loss_) return;
+  Shape outputs = of_sample(prediction_meta_.sizes);
+  if (std::ranges::count(outputs, -1) > 0 || !samples.shapes.contains("target")) return;
+  const Shape& target = samples.shapes.at("target");
+  const auto scores = [&](auto first) {
+    return outputs.size() == target.size() + 1 && std::equal(target.begin(), target.end(), first);
+  };
+  classes_are_last_ = outputs.size() > 1 && scores(outputs.begin()) && !scores(outputs.begin() + 1);
+  if (classes_are_last_) std::ranges::rotate(outputs, outputs.end() - 1);
+  set_labels(plan_targets(section, samples, outputs).has_labels);
+}
+
+void ExportedModel::require(const Input& input, const SampleSpec& samples) const {
+  const Shape& found = samples.shapes.at(input.array);
+  if (!input.meta.sizes.empty() && input.meta.sizes[0] != -1)
+    throw UserError("it was exported for batches of " + std::to_string(input.meta.sizes[0]) +
+                    " samples alone; torch.export.export makes the batch free by dynamic_shapes");
+  const Shape wanted = of_sample(input.meta.sizes);
+  const auto dtype = samples.dtypes.find(input.array);
+  const bool has_dtype = dtype == samples.dtypes.end() || dtype->second == input.meta.dtype;
+  if (fits(wanted, found) && has_dtype) return;
+  throw UserError("its input '" + input.name + "' is " + std::string(c10::toString(input.meta.dtype)) + " " +
+                  shape_text(wanted) + " a sample; '" + input.array + "' of the data is " +
+                  samples.describe(input.array));
+}
+
+TensorTree ExportedModel::forward(const Batch& batch) {
+  exported::Values given;
+  for (const Input& one : inputs_) given.emplace_back(batch[one.array]);
+  const exported::Values found = run_part(std::move(given));
+  at::Tensor prediction = found.at(prediction_).toTensor();
+  if (classes_are_last_) prediction = prediction.movedim(-1, 1);
+  if (!loss_) return prediction;
+  return TensorTree::Children{{"prediction", prediction}, {"loss", found.at(*loss_).toTensor()}};
+}
+
+at::Tensor ExportedModel::loss(const Outputs& outputs, const Batch& batch) {
+  return loss_ ? outputs["loss"] : Classifier::loss(outputs, batch);
+}
+
+at::Tensor ExportedModel::losses(const Outputs& outputs, const Batch& batch) {
+  return loss_ ? at::Tensor() : Classifier::losses(outputs, batch);
+}
+
+double ExportedModel::loss_weight(const Batch& batch) const {
+  return loss_ ? Model::loss_weight(batch) : Classifier::loss_weight(batch);
+}
+
+void ExportedModel::update_metric(const Batch& batch, const Outputs& outputs, Metric& metric) {
+  Classifier::update_metric(batch, loss_ ? Outputs(outputs["prediction"]) : outputs, metric);
+}
+
+}  // namespace tutti

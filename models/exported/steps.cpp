@@ -1,0 +1,430 @@
+#include "models/exported/steps.h"
+
+#include <ATen/ScalarOps.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/softmax.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "models/exported/python_functions.h"
+#include "runtime/error.h"
+#include "tensors/autograd.h"
+#include "tensors/out_of_memory.h"
+
+namespace tutti::exported {
+namespace {
+
+std::string module_of(const Node& node) {
+  return node.frames.empty() || node.frames.back().path.empty() ? ""
+                                                                : " in '" + node.frames.back().path + "'";
+}
+
+at::Tensor wrapped_number(const at::Scalar& number) {
+  at::Tensor tensor = c10::scalar_to_tensor(number);
+  tensor.unsafeGetTensorImpl()->set_wrapped_number(true);
+  return tensor;
+}
+
+// Numbers of a program stand for the types that Python would make of them.
+c10::IValue as_type(c10::IValue value, const c10::TypePtr& type) {
+  if (value.isTensor()) return value;
+  if (type->kind() == c10::TypeKind::TensorType && value.isScalar()) return wrapped_number(value.toScalar());
+  if (const auto optional = type->cast<c10::OptionalType>())
+    return value.isNone() ? value : as_type(std::move(value), optional->getElementType());
+  if (type->kind() == c10::TypeKind::FloatType && value.isInt()) return static_cast<double>(value.toInt());
+  const auto list = type->cast<c10::ListType>();
+  if (!list || !value.isList()) return value;
+  const c10::TypePtr& item = list->getElementType();
+  const auto& given = value.toListRef();
+  if (item->kind() == c10::TypeKind::TensorType) {
+    c10::List<at::Tensor> tensors;
+    for (const c10::IValue& one : given) tensors.push_back(one.toTensor());
+    return tensors;
+  }
+  if (const auto optional = item->cast<c10::OptionalType>();
+      optional && optional->getElementType()->kind() == c10::TypeKind::TensorType) {
+    c10::List<std::optional<at::Tensor>> tensors;
+    for (const c10::IValue& one : given)
+      tensors.push_back(one.isNone() ? std::nullopt : std::optional(one.toTensor()));
+    return tensors;
+  }
+  if (item->kind() == c10::TypeKind::FloatType) {
+    c10::List<double> numbers;
+    for (const c10::IValue& one : given) numbers.push_back(one.toScalar().toDouble());
+    return numbers;
+  }
+  if (item->kind() == c10::TypeKind::BoolType) {
+    c10::List<bool> flags;
+    for (const c10::IValue& one : given) flags.push_back(one.toBool());
+    return flags;
+  }
+  if (item->kind() == c10::TypeKind::NumberType) return value;
+  c10::List<int64_t> numbers;
+  for (const c10::IValue& one : given) numbers.push_back(one.toInt());
+  return numbers;
+}
+
+class OperatorStep final : public Step {
+ public:
+  OperatorStep(const Node& node, const std::vector<Source>& inputs, std::vector<std::size_t> results)
+      : op_(operator_of(node)),
+        place_(node.target + module_of(node)),
+        results_(std::move(results)),
+        makes_list_(node.makes_list) {
+    for (const c10::Argument& argument : op_.schema().arguments()) {
+      const auto given =
+          std::ranges::find_if(node.inputs, [&](const auto& one) { return one.first == argument.name(); });
+      const bool is_given = given != node.inputs.end();
+      Source source = is_given ? inputs[static_cast<std::size_t>(given - node.inputs.begin())] : Source{};
+      if (!is_given) source.constant = argument.default_value().value_or(c10::IValue());
+      if (argument.type()->isSubtypeOf(*c10::getTypePtr<std::optional<c10::Device>>()) && !is_none(source))
+        source = {.kind = Source::Kind::kDevice};
+      arguments_.push_back(prepared(std::move(source), argument.type()));
+    }
+  }
+
+  void run(Run& run) const override {
+    torch::jit::Stack stack;
+    stack.reserve(arguments_.size());
+    try {
+      for (const auto& [source, type] : arguments_)
+        stack.push_back(type ? as_type(source.in(run), type) : source.in(run));
+      op_.callBoxed(stack);
+    } catch (const c10::Error& error) {
+      if (is_lack_of_memory(error)) throw;
+      throw UserError(place_ + ": " + error.what_without_backtrace());
+    }
+    if (makes_list_) {
+      const auto items = stack.front().toListRef();
+      for (std::size_t i = 0; i < results_.size(); ++i) run.values[results_[i]] = items[i];
+    } else {
+      for (std::size_t i = 0; i < std::min(results_.size(), stack.size()); ++i)
+        run.values[results_[i]] = std::move(stack[i]);
+    }
+  }
+
+ private:
+  static bool is_none(const Source& source) {
+    return source.kind == Source::Kind::kConstant && source.constant.isNone();
+  }
+
+  static c10::OperatorHandle operator_of(const Node& node) {
+    const std::size_t first = node.target.find('.'), last = node.target.rfind('.');
+    if (first != std::string::npos && first < last) {
+      std::string overload = node.target.substr(last + 1);
+      if (overload == "default") overload = "";
+      const std::string name =
+          node.target.substr(0, first) + "::" + node.target.substr(first + 1, last - first - 1);
+      if (const auto found = c10::Dispatcher::singleton().findSchema({name, overload})) return *found;
+    }
+    throw UserError("it calls '" + node.target + "'" + module_of(node) + ", which libtorch does not have");
+  }
+
+  struct Argument {
+    Source source;
+    c10::TypePtr type;  // null: the source has it already
+  };
+
+  static bool is_constant(const Source& source) {
+    return source.kind == Source::Kind::kConstant ||
+           (source.kind == Source::Kind::kList && std::ranges::all_of(source.items, is_constant));
+  }
+  static c10::IValue constant_of(const Source& source) {
+    if (source.kind == Source::Kind::kConstant) return source.constant;
+    c10::impl::GenericList list(c10::AnyType::get());
+    for (const Source& one : source.items) list.push_back(constant_of(one));
+    return list;
+  }
+  static Argument prepared(Source source, const c10::TypePtr& type) {
+    if (is_constant(source)) return {{.constant = as_type(constant_of(source), type)}, nullptr};
+    return {std::move(source), type};
+  }
+  c10::OperatorHandle op_;
+  std::string place_;  // for errors
+  std::vector<Argument> arguments_;
+  std::vector<std::size_t> results_;
+  bool makes_list_;
+};
+
+class PythonStep final : public Step {
+ public:
+  PythonStep(PythonFunction function, std::vector<Source> inputs, std::size_t result)
+      : function_(std::move(function)), inputs_(std::move(inputs)), result_(result) {}
+  void run(Run& run) const override {
+    Values given;
+    for (const Source& one : inputs_) given.push_back(one.in(run));
+    run.values[result_] = function_(given);
+  }
+
+ private:
+  PythonFunction function_;
+  std::vector<Source> inputs_;
+  std::size_t result_;
+};
+
+// aten.dropout, and with `whole_channels` aten.feature_dropout.
+class DropoutStep final : public Step {
+ public:
+  DropoutStep(Source input, double p, bool whole_channels, std::size_t result)
+      : input_(std::move(input)), p_(p), whole_channels_(whole_channels), result_(result) {}
+  void run(Run& run) const override {
+    const at::Tensor x = input_.in(run).toTensor();
+    if (p_ == 0.0 || !run.layer.context().training) {
+      run.values[result_] = x;
+      return;
+    }
+    at::Tensor like = x;
+    if (whole_channels_) like = x.flatten(2).select(2, 0).view(channels_of(x));
+    run.values[result_] =
+        x * (run.layer.context().kept(like, 1.0 - p_) * (1.0 / (1.0 - p_))).to(x.scalar_type());
+  }
+
+ private:
+  static Shape channels_of(const at::Tensor& x) {
+    Shape shape(static_cast<std::size_t>(x.dim()), 1);
+    shape[0] = x.size(0);
+    shape[1] = x.size(1);
+    return shape;
+  }
+
+  Source input_;
+  double p_;
+  bool whole_channels_;
+  std::size_t result_;
+};
+
+// aten.bernoulli_: of stochastic depth, whose numbers are a sample's. Outside of training the mean.
+class BernoulliStep final : public Step {
+ public:
+  BernoulliStep(Source input, double p, std::size_t result)
+      : input_(std::move(input)), p_(p), result_(result) {}
+  void run(Run& run) const override {
+    const at::Tensor x = input_.in(run).toTensor();
+    if (run.layer.context().training)
+      x.copy_(run.layer.context().kept(x, p_));
+    else
+      x.fill_(p_);
+    run.values[result_] = x;
+  }
+
+ private:
+  Source input_;
+  double p_;
+  std::size_t result_;
+};
+
+// aten.scaled_dot_product_attention with dropout: in training by its formula, with masks by sample.
+class AttentionStep final : public Step {
+ public:
+  AttentionStep(const Node& node, const std::vector<Source>& inputs, std::vector<std::size_t> results)
+      : whole_(without_dropout(node), inputs, results), result_(results.at(0)) {
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) named_[node.inputs[i].first] = inputs[i];
+  }
+  void run(Run& run) const override {
+    const c10::IValue given = in(run, "dropout_p");
+    const double p = given.isNone() ? 0.0 : given.toScalar().toDouble();
+    if (p == 0.0 || !run.layer.context().training) return whole_.run(run);
+    const at::Tensor q = in(run, "query").toTensor();
+    at::Tensor k = in(run, "key").toTensor(), v = in(run, "value").toTensor();
+    if (const auto gqa = in(run, "enable_gqa"); gqa.isBool() && gqa.toBool()) {
+      k = k.repeat_interleave(q.size(-3) / k.size(-3), -3);
+      v = v.repeat_interleave(q.size(-3) / v.size(-3), -3);
+    }
+    const AutocastScope off(std::nullopt, Device{q.device()});
+    const auto scale = in(run, "scale");
+    const double factor =
+        scale.isNone() ? 1.0 / std::sqrt(static_cast<double>(q.size(-1))) : scale.toDouble();
+    const at::ScalarType dtype = q.scalar_type(), wide = dtype == at::kDouble ? at::kDouble : at::kFloat;
+    at::Tensor scores = at::matmul(q.to(wide) * factor, k.to(wide).transpose(-2, -1));
+    scores = masked(scores, run);
+    const auto& context = run.layer.context();
+    const at::Tensor kept = at::softmax(scores, -1) * context.kept(scores, 1.0 - p);
+    run.values[result_] = at::matmul(kept, v.to(wide) * (1.0 / (1.0 - p))).to(dtype);
+  }
+
+ private:
+  static Node without_dropout(Node node) {
+    for (auto& [name, operand] : node.inputs)
+      if (name == "dropout_p") operand = {.constant = 0.0};
+    return node;
+  }
+  c10::IValue in(const Run& run, const std::string& name) const {
+    const auto found = named_.find(name);
+    return found == named_.end() ? c10::IValue() : found->second.in(run);
+  }
+  at::Tensor masked(const at::Tensor& scores, const Run& run) const {
+    const double lowest = -std::numeric_limits<double>::infinity();
+    const auto causal = in(run, "is_causal");
+    if (causal.isBool() && causal.toBool()) {
+      const at::Tensor seen =
+          at::ones({scores.size(-2), scores.size(-1)}, scores.options().dtype(at::kBool)).tril_();
+      return scores.masked_fill(seen.logical_not(), lowest);
+    }
+    const auto mask = in(run, "attn_mask");
+    if (mask.isNone()) return scores;
+    if (mask.toTensor().scalar_type() == at::kBool)
+      return scores.masked_fill(mask.toTensor().logical_not(), lowest);
+    return scores + mask.toTensor();
+  }
+
+  OperatorStep whole_;
+  std::map<std::string, Source> named_;
+  std::size_t result_;
+};
+
+class CallStep final : public Step {
+ public:
+  CallStep(std::size_t slot, std::vector<Source> inputs, std::vector<std::size_t> results,
+           std::vector<bool> numbers)
+      : slot_(slot), inputs_(std::move(inputs)), results_(std::move(results)), numbers_(std::move(numbers)) {}
+  void run(Run& run) const override {
+    Values given;
+    for (const Source& one : inputs_) given.push_back(one.in(run));
+    Values found = unpacked((*run.layer.slots()[slot_])(packed(given)), numbers_);
+    for (std::size_t i = 0; i < results_.size(); ++i) run.values[results_[i]] = std::move(found.at(i));
+  }
+
+ private:
+  std::size_t slot_;
+  std::vector<Source> inputs_;
+  std::vector<std::size_t> results_;
+  std::vector<bool> numbers_;  // of the results
+};
+
+class ModalStep final : public Step {
+ public:
+  ModalStep(const Mode& mode, Steps steps) : mode_(mode), steps_(std::move(steps)) {}
+  void run(Run& run) const override {
+    std::optional<AutocastScope> autocast;
+    std::optional<at::AutoGradMode> gradients;
+    if (mode_.autocast)
+      autocast.emplace(mode_.enabled ? std::optional(mode_.dtype) : std::nullopt, run.device);
+    else if (!mode_.enabled)  // never on where evaluation has it off
+      gradients.emplace(false);
+    run_steps(steps_, run);
+  }
+
+ private:
+  Mode mode_;
+  Steps steps_;
+};
+
+class CopiesStep final : public Step {
+ public:
+  CopiesStep(std::vector<Source> from, std::vector<std::size_t> to)
+      : from_(std::move(from)), to_(std::move(to)) {}
+  void run(Run& run) const override {
+    for (std::size_t i = 0; i < to_.size(); ++i) run.values[to_[i]] = from_[i].in(run);
+  }
+
+ private:
+  std::vector<Source> from_;
+  std::vector<std::size_t> to_;
+};
+
+double number_of(const Node& node, const std::string& name, double otherwise) {
+  for (const auto& [argument, operand] : node.inputs)
+    if (argument == name) return operand.constant.toScalar().toDouble();
+  return otherwise;
+}
+
+bool only_checks(const std::string& target) {
+  return target.starts_with("aten._assert") || target.starts_with("aten.sym_constrain") ||
+         target.starts_with("aten._assert_tensor_metadata");
+}
+
+}  // namespace
+
+c10::IValue Source::in(const Run& run) const {
+  using enum Kind;
+  switch (kind) {
+    case kConstant:
+      return constant;
+    case kValue:
+      return run.values[place];
+    case kParameter:
+      return run.layer.own_parameters()[place]->tensor;
+    case kBuffer:
+      return run.layer.own_buffers()[place]->tensor;
+    case kDevice:
+      return run.device.where;
+    case kList:
+      break;
+  }
+  c10::impl::GenericList list(c10::AnyType::get());
+  for (const Source& one : items) list.push_back(one.in(run));
+  return list;
+}
+
+void run_steps(const Steps& steps, Run& run) {
+  for (const auto& step : steps) {
+    step->run(run);
+    for (const std::size_t place : step->last_uses) run.values[place] = {};
+  }
+}
+
+std::unique_ptr<Step> make_step(const Node& node, const std::vector<Source>& inputs,
+                                std::vector<std::size_t> results, bool always) {
+  const std::string& target = node.target;
+  if (only_checks(target)) return nullptr;
+  const bool drops = target == "aten.dropout.default" || target == "aten.dropout_.default";
+  const bool drops_channels =
+      target == "aten.feature_dropout.default" || target == "aten.feature_dropout_.default";
+  if (drops || drops_channels) {
+    const double p = always || number_of(node, "train", 1) != 0 ? number_of(node, "p", 0.5) : 0.0;
+    return std::make_unique<DropoutStep>(inputs.at(0), p, drops_channels, results.at(0));
+  }
+  if (target == "aten.bernoulli_.float")
+    return std::make_unique<BernoulliStep>(inputs.at(0), number_of(node, "p", 0.5), results.at(0));
+  if (target == "aten.scaled_dot_product_attention.default")
+    return std::make_unique<AttentionStep>(node, inputs, std::move(results));
+  if (auto function = python_function(target))
+    return std::make_unique<PythonStep>(std::move(function), inputs, results.at(0));
+  return std::make_unique<OperatorStep>(node, inputs, std::move(results));
+}
+
+std::unique_ptr<Step> make_call(std::size_t slot, std::vector<Source> inputs,
+                                std::vector<std::size_t> results, std::vector<bool> numbers) {
+  return std::make_unique<CallStep>(slot, std::move(inputs), std::move(results), std::move(numbers));
+}
+
+std::unique_ptr<Step> make_modal(const Mode& mode, Steps steps) {
+  return std::make_unique<ModalStep>(mode, std::move(steps));
+}
+
+std::unique_ptr<Step> make_copies(std::vector<Source> from, std::vector<std::size_t> to) {
+  return std::make_unique<CopiesStep>(std::move(from), std::move(to));
+}
+
+TensorTree packed(const Values& values) {
+  const auto tensor = [](const c10::IValue& value) {
+    return value.isTensor() ? value.toTensor() : c10::scalar_to_tensor(value.toScalar());
+  };
+  if (values.size() == 1) return tensor(values.front());
+  std::vector<TensorTree> items;
+  for (const c10::IValue& one : values) items.emplace_back(tensor(one));
+  return TensorTree::list(std::move(items));
+}
+
+Values unpacked(const TensorTree& tree, const std::vector<bool>& numbers) {
+  Values values;
+  const auto add = [&](const at::Tensor& tensor) {
+    const bool is_number = numbers.at(values.size());
+    values.push_back(is_number ? c10::IValue(tensor.item()) : c10::IValue(tensor));
+  };
+  if (tree.is_leaf()) {
+    add(tree.tensor());
+  } else {
+    for (const auto& [name, child] : tree.children()) add(child.tensor());
+  }
+  return values;
+}
+
+}  // namespace tutti::exported

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+
+#include "models/model.h"
+#include "recipe/setting.h"
+#include "tensors/tree.h"
+
+namespace tutti {
+
+// What a classifier of the recipe needs for the samples' "target" and the loss of [model].
+struct TargetPlan {
+  int64_t outputs = 0;      // a sample: classes, labels or values
+  bool has_labels = false;  // see Classifier::set_labels
+};
+
+// The plan of a model with outputs [N, outputs]. Throws UserError if the loss does not take the targets, or
+// num_classes or the loss's weights are of another number.
+TargetPlan plan_targets(const Setting& section, const SampleSpec& samples);
+
+// The plan of consecutive layers, or of a program, with outputs of this shape a sample. Throws UserError with
+// the key "layers" or "path", also if the shape does not fit the targets.
+TargetPlan plan_targets(const Setting& section, const SampleSpec& samples, const Shape& outputs);
+
+}  // namespace tutti

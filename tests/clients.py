@@ -1,0 +1,157 @@
+"""Round trips of weights: a client's model is saved by the client, read by tutti by name, gives the same
+outputs, is trained for no step, exported, and loaded by the client without a missing key.
+
+tests/clients.sh runs this, with the clients' pinned versions.
+"""
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import h5py
+import torch
+import torchvision
+import transformers
+from safetensors.torch import load_file, save_file
+
+SOURCE = pathlib.Path(__file__).resolve().parents[1]
+TUTTI = pathlib.Path(os.environ.get("TUTTI_BUILD_DIR", SOURCE / "build")).resolve() / "tutti"
+transformers.utils.logging.disable_progress_bar()
+TOLERANCE = 1e-5  # of the outputs' size
+RECIPE = """
+seed = 3
+[model]
+{model}
+[data.train]
+kind = "hdf5"
+path = "data.h5"
+group = "train"
+batch_size = 4
+[data.eval]
+kind = "hdf5"
+path = "data.h5"
+group = "train"
+batch_size = 4
+[optimizer]
+kind = "sgd"
+lr = 0.0
+[train]
+max_duration = "1ba"
+"""
+GPT2 = dict(vocab_size=40, n_positions=16, n_embd=32, n_layer=2, n_head=4)
+BERT = dict(vocab_size=40, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=48,
+            max_position_embeddings=16)
+
+
+def shaken(model):
+    for parameter in model.parameters():
+        if parameter.dim() == 1:
+            parameter.data.add_(0.2 * torch.randn_like(parameter))
+    return model.eval()
+
+
+class RoundTrip(unittest.TestCase):
+    def setUp(self):
+        torch.manual_seed(0)
+        self.scratch = tempfile.TemporaryDirectory()
+        self.folder = pathlib.Path(self.scratch.name)
+        self.addCleanup(self.scratch.cleanup)
+
+    def tutti(self, *words):
+        done = subprocess.run([str(TUTTI), *map(str, words)], cwd=self.folder, text=True, capture_output=True)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def write_data(self, arrays):
+        with h5py.File(self.folder / "data.h5", "w") as file:
+            for name, array in arrays.items():
+                file[f"train/{name}"] = array.numpy()
+            if "target" in arrays and arrays["target"].dim() == 1:
+                file["train/target"].attrs["num_classes"] = 1000
+
+    def assert_close(self, got, wanted):
+        self.assertEqual(got.shape, wanted.shape)
+        self.assertLessEqual((got - wanted).abs().max().item(), TOLERANCE * wanted.abs().max().item())
+
+    def predicts(self, model, arrays, wanted):
+        """tutti's outputs are the client's; a run of it is left in run/."""
+        self.write_data(arrays)
+        (self.folder / "recipe.toml").write_text(RECIPE.format(model=model))
+        self.tutti("predict", "recipe.toml", "--out", "out.h5")
+        with h5py.File(self.folder / "out.h5") as file:
+            self.assert_close(torch.from_numpy(file["output"][:]), wanted)
+
+    def train(self):
+        self.tutti("train", "recipe.toml", "--run-dir", "run", "--local-ranks", "2")
+
+    def test_torchvisions_resnet18(self):
+        model = shaken(torchvision.models.resnet18())
+        images = torch.randn(4, 3, 64, 64)
+        with torch.no_grad():
+            wanted = model(images)
+        arrays = {"input": images, "target": torch.zeros(4, dtype=torch.long)}
+        torch.save(model.state_dict(), self.folder / "resnet.pth")
+        save_file(model.state_dict(), self.folder / "resnet.safetensors")
+        with h5py.File(self.folder / "resnet.h5", "w") as file:
+            for name, tensor in model.state_dict().items():
+                file[name] = tensor.numpy()
+        for name in ["resnet.h5", "resnet.safetensors", "resnet.pth"]:
+            sizes = f'kind = "resnet"\ndepth = 18\nnum_classes = 1000\nweights = "{name}"'
+            self.predicts(sizes, arrays, wanted)
+        self.train()
+        self.tutti("export", "run", "--to", "back.safetensors")
+        back = torchvision.models.resnet18()
+        back.load_state_dict(load_file(self.folder / "back.safetensors"), strict=True)
+        for name, parameter in model.named_parameters():
+            self.assertTrue(torch.equal(parameter, back.get_parameter(name)), name)
+
+    def goes_through_a_folder(self, model, arrays, wanted, ids, saved):
+        """`saved` saves the model into a folder in one of the client's ways."""
+        saved(self.folder / "hub")
+        self.predicts('kind = "hf"\npath = "hub"', arrays, wanted)
+        self.train()
+        self.tutti("export", "run", "--to-hf", "back")
+        back, loading = type(model).from_pretrained(self.folder / "back", output_loading_info=True)
+        for kind in ["missing_keys", "unexpected_keys", "mismatched_keys"]:
+            self.assertFalse(loading[kind], loading)
+        with torch.no_grad():
+            self.assert_close(back.eval()(ids).logits, wanted)
+
+    def saves(self, model):
+        def pickled(folder):
+            model.config.save_pretrained(folder)
+            torch.save(model.state_dict(), folder / "pytorch_model.bin")
+        return {"whole": model.save_pretrained,
+                "sharded": lambda folder: model.save_pretrained(folder, max_shard_size="20KB"),
+                "pickled": pickled}
+
+    def check_all_ways(self, model, arrays, ids):
+        with torch.no_grad():
+            wanted = model(ids).logits
+        for way, saved in self.saves(model).items():
+            with self.subTest(way), tempfile.TemporaryDirectory() as folder:
+                self.folder = pathlib.Path(folder)
+                self.goes_through_a_folder(model, arrays, wanted, ids, saved)
+
+    def test_transformers_gpt2(self):
+        ids = torch.randint(0, 40, (4, 12))
+        model = shaken(transformers.GPT2LMHeadModel(transformers.GPT2Config(**GPT2)))
+        self.check_all_ways(model, {"input": ids, "target": ids.roll(-1, 1)}, ids)
+
+    def test_transformers_bert(self):
+        ids = torch.randint(0, 40, (4, 12))
+        model = shaken(transformers.BertForMaskedLM(transformers.BertConfig(**BERT)))
+        self.check_all_ways(model, {"input_ids": ids, "labels": torch.randint(0, 40, (4, 12))}, ids)
+
+    def test_transformers_bert_for_classification(self):
+        ids = torch.randint(0, 40, (4, 12))
+        config = transformers.BertConfig(num_labels=3, **BERT)
+        model = shaken(transformers.BertForSequenceClassification(config))
+        self.check_all_ways(model, {"input_ids": ids, "labels": torch.tensor([0, 1, 2, 0])}, ids)
+
+
+if __name__ == "__main__":
+    print(f"torch {torch.__version__}, torchvision {torchvision.__version__}, transformers "
+          f"{transformers.__version__}", file=sys.stderr)
+    unittest.main()

@@ -1,0 +1,144 @@
+#include "commands/export.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "commands/local_train.h"
+#include "io/checkpoint/checkpoint.h"
+#include "io/checkpoint/checkpoint_tensors.h"
+#include "io/formats/json_setting.h"
+#include "job/recipe_catalogs.h"
+#include "recipe/toml_reader.h"
+#include "tests/actors/sleeping_world.h"
+#include "tests/io/checkpoint/whole_checkpoint.h"
+
+namespace tutti {
+namespace {
+
+using testing::HasSubstr;
+using Tensors = std::map<std::string, at::Tensor>;
+
+constexpr const char* kExportedImages = R"(
+[data.train]
+kind = "synthetic"
+samples = 8
+batch_size = 4
+shape = [3, 32, 32]
+[optimizer]
+kind = "sgd"
+lr = 0.1
+[train]
+max_duration = "3ba"
+)";
+constexpr const char* kExportedTokens = R"(
+[model]
+kind = "gpt"
+vocab_size = 40
+n_positions = 16
+n_embd = 16
+n_layer = 2
+n_head = 2
+[data.train]
+kind = "synthetic"
+targets = "sequence"
+vocab = 40
+samples = 8
+batch_size = 4
+shape = [12]
+[optimizer]
+kind = "sgd"
+lr = 0.1
+[train]
+max_duration = "3ba"
+)";
+
+class ExportTest : public testing::Test {
+ protected:
+  void train(const std::string& recipe, int ranks = 1) {
+    LocalRunOptions options;
+    options.quiet = true;
+    options.ranks = ranks;
+    options.run_dir = run_;
+    ASSERT_EQ(train_in_one_process(recipe_of(recipe), options).exit_code, 0);
+  }
+  Tensors exported(bool trained = false) {
+    text_ = export_text({.path = run_, .to = file_, .trained = trained});
+    return read_weights(file_);
+  }
+  std::string refused(const ExportOptions& options) {
+    return message_of<UserError>([&] { export_text(options); });
+  }
+
+  Scratch folder_;
+  PosixDisk disk_;
+  std::string run_ = folder_.path("run"), file_ = folder_.path("out/model.safetensors"), text_;
+};
+
+std::string resnet_with(const std::string& algorithms) {
+  return "[model]\nkind = \"resnet\"\ndepth = 18\nwidth = 2\n" + std::string(kExportedImages) + algorithms;
+}
+
+TEST_F(ExportTest, HasTheNamesBeforeSurgeryAndTheAverageThatEvaluationsUse) {
+  train(resnet_with("[[algorithms]]\nkind = \"blurpool\"\nmin_channels = 1\n[[algorithms]]\nkind = "
+                    "\"ema\"\nhalf_life = "
+                    "\"2ba\"\nupdate_interval = \"1ba\"\n"),
+        2);
+  const Checkpoint checkpoint = find_checkpoint(disk_, run_, {});
+  const CheckpointTensors saved(disk_, checkpoint);
+  ASSERT_TRUE(saved.contains("model/layer2.0.conv1.conv.weight")) << "BlurPool changes the name";
+  const Tensors averaged = exported(), trained = exported(true);
+  EXPECT_TRUE(trained.at("layer2.0.conv1.weight").equal(read_all(saved, "model/layer2.0.conv1.conv.weight")));
+  EXPECT_TRUE(averaged.at("layer2.0.conv1.weight")
+                  .equal(read_all(saved, "algorithms/EMA/layer2.0.conv1.conv.weight")));
+  EXPECT_FALSE(averaged.at("fc.weight").equal(trained.at("fc.weight")));
+  EXPECT_TRUE(trained.at("bn1.num_batches_tracked").equal(at::scalar_tensor(3, at::kLong)));
+  EXPECT_EQ(averaged.size(), trained.size());
+}
+
+TEST_F(ExportTest, GoesBackIntoTheModel) {
+  train(resnet_with(""));
+  const Tensors first = exported();
+  EXPECT_EQ(text_, "written to " + file_ + ": " + std::to_string(first.size()) + " tensors of " + run_ +
+                       "/checkpoints/ep1-ba3\n");
+  std::filesystem::rename(run_, folder_.path("earlier"));
+  train("[model]\nkind = \"resnet\"\ndepth = 18\nwidth = 2\nweights = \"" + file_ + "\"\n" +
+        std::string(kExportedImages) + "[checkpoint]\ninterval = \"0ba\"\n");
+}
+
+TEST_F(ExportTest, IsAFolderOfHuggingFaces) {
+  train(kExportedTokens);
+  const std::string out = folder_.path("hub");
+  export_text({.path = run_, .to_hf = out});
+  const Setting config = read_json_object(out + "/config.json");
+  EXPECT_EQ(config.at("model_type").text(), "gpt2");
+  EXPECT_EQ(config.at("n_embd").integer(), 16);
+  const CheckpointTensors saved(disk_, find_checkpoint(disk_, run_, {}), kModelPrefix);
+  const Tensors weights = read_weights(out + "/model.safetensors");
+  EXPECT_EQ(weights.size(), saved.entries().size());
+  for (const auto& [name, tensor] : weights) EXPECT_TRUE(tensor.equal(read_all(saved, name))) << name;
+}
+
+TEST_F(ExportTest, OfAModelThatTransformersDoNotHaveIsRefused) {
+  train(resnet_with(""));
+  EXPECT_THAT(refused({.path = run_, .to_hf = folder_.path("hub")}),
+              HasSubstr("transformers has no such model; it has those of gpt, bert_mlm and"));
+  EXPECT_FALSE(std::filesystem::exists(folder_.path("hub")));
+}
+
+TEST_F(ExportTest, OfAModelThatSurgeryChangedIsRefused) {
+  train(std::string(kExportedTokens) + "[[algorithms]]\nkind = \"alibi\"\nmax_sequence_length = 16\n");
+  EXPECT_THAT(refused({.path = run_, .to_hf = folder_.path("hub")}),
+              HasSubstr("the model was changed by Alibi, which transformers' models do not have"));
+}
+
+TEST_F(ExportTest, WrongNamesAreRefused) {
+  train(resnet_with(""));
+  EXPECT_THAT(refused({.path = run_, .to = folder_.path("model.pt")}),
+              HasSubstr("--to = \"" + folder_.path("model.pt") + "\": expected the name of a .safetensors"));
+  EXPECT_THAT(refused({.path = folder_.path("nowhere"), .to = file_}), HasSubstr("there is no such folder"));
+  EXPECT_THAT(refused({.path = run_}), HasSubstr("export needs --to FILE.safetensors or --to-hf DIR"));
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,81 @@
+#include "models/zoo/hub_config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "runtime/error.h"
+#include "tests/recipe/section.h"
+#include "tests/runtime/scratch.h"
+
+namespace tutti {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using Keys = std::vector<std::pair<std::string, Setting::Value>>;
+
+Keys gpt2(const Keys& others = {}) {
+  Keys keys{{"model_type", std::string("gpt2")},
+            {"vocab_size", int64_t{40}},
+            {"n_positions", int64_t{16}},
+            {"n_embd", int64_t{16}},
+            {"n_layer", int64_t{2}},
+            {"n_head", int64_t{2}},
+            {"resid_pdrop", 0.1}};
+  keys.insert(keys.end(), others.begin(), others.end());
+  return keys;
+}
+
+std::string refused_config(const Keys& config) {
+  return message_of<UserError>([&] { zoo_section(section_with(config), section_with({})); });
+}
+
+Setting section_for(const Keys& config, const Keys& asked = {}) {
+  return {zoo_section(section_with(config), section_with(asked)), "model", {}};
+}
+
+TEST(HubConfigTest, OfAnotherModelIsRefusedWithTheModelsThatAreThere) {
+  EXPECT_THAT(refused_config({{"model_type", std::string("llama")}}),
+              AllOf(HasSubstr("model_type = \"llama\""), HasSubstr("it has those of bert and gpt2")));
+  EXPECT_THAT(refused_config({}), HasSubstr("it has no model_type"));
+}
+
+TEST(HubConfigTest, OfWhatTheZoosModelDoesNotHaveIsRefused) {
+  const std::vector<std::pair<Keys, std::string>> refused = {
+      {{{"activation_function", std::string("relu")}}, "\"gelu_new\" alone"},
+      {{{"layer_norm_epsilon", 1e-6}}, "1e-05 alone"},
+      {{{"scale_attn_by_inverse_layer_idx", true}}, "false alone"},
+      {{{"tie_word_embeddings", false}}, "true alone"},
+      {{{"n_inner", int64_t{32}}}, "64 alone"},
+      {{{"attn_pdrop", 0.2}}, "tutti's gpt has one dropout"}};
+  for (const auto& [keys, words] : refused)
+    EXPECT_THAT(refused_config(gpt2(keys)), AllOf(HasSubstr(keys[0].first), HasSubstr(words)));
+  EXPECT_EQ(section_for(gpt2({{"n_inner", int64_t{64}}, {"attn_pdrop", 0.1}})).at("dropout").number(), 0.1);
+}
+
+TEST(HubConfigTest, TheRecipeMayAskForAnotherHeadAndDropout) {
+  const Keys bert{{"model_type", std::string("bert")},
+                  {"architectures", list_value({std::string("BertForMaskedLM")})},
+                  {"hidden_dropout_prob", 0.1}};
+  EXPECT_EQ(section_for(bert).at("kind").text(), "bert_mlm");
+  const Setting classifier = section_for(
+      bert, {{"head", std::string("classification")}, {"num_classes", int64_t{7}}, {"dropout", 0.0}});
+  EXPECT_EQ(classifier.at("kind").text(), "bert_classification");
+  EXPECT_EQ(classifier.at("num_classes").integer(), 7);
+  EXPECT_EQ(classifier.at("hidden_dropout_prob").number(), 0);
+  EXPECT_EQ(section_for(gpt2(), {{"dropout", 0.0}}).at("dropout").number(), 0);
+}
+
+TEST(HubConfigTest, OfAModelThatWasReadIsThatOfTheFile) {
+  const Setting config = hub_config(section_for(gpt2()), 0);
+  const Setting given = section_with(gpt2());
+  for (const auto& [key, value] : given.table()) EXPECT_EQ(config.at(key).toml(), value.toml()) << key;
+  EXPECT_TRUE(config.at("eos_token_id").is_none()) << "GPT-2's is beyond the vocabulary";
+  EXPECT_THAT(message_of<UserError>([] {
+                hub_config(section_with({{"kind", std::string("mlp")}}), 0);
+              }),
+              HasSubstr("transformers has no such model"));
+}
+
+}  // namespace
+}  // namespace tutti

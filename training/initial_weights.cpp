@@ -1,0 +1,233 @@
+#include "training/initial_weights.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/equal.h>
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include "io/formats/dtypes.h"
+#include "io/weights/weights.h"
+#include "models/weight_names.h"
+#include "runtime/error.h"
+#include "runtime/nearest_name.h"
+#include "tensors/torch_error.h"
+#include "training/named_weights.h"
+#include "training/saved_tensors.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::size_t kListed = 3;
+
+// "'a', 'b', 'c' and 4 more"
+std::string listed(const std::vector<std::string>& texts) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(texts.size(), kListed); ++i) text += (i > 0 ? ", " : "") + texts[i];
+  return texts.size() <= kListed ? text : text + " and " + std::to_string(texts.size() - kListed) + " more";
+}
+
+std::string in_quotes(const std::string& name) { return "'" + name + "'"; }
+
+std::set<std::string> names_of_all(const std::vector<SavedTensor>& weights) {
+  std::set<std::string> names;
+  for (const SavedTensor& one : weights) {
+    names.insert(one.name);
+    if (!one.before.empty()) names.insert(one.before);
+  }
+  return names;
+}
+
+// Weights [in, out], where other programs have those of linear layers, [out, in].
+std::set<std::string> weights_of_projections(Model& model) {
+  std::set<std::string> names;
+  for (const auto& [name, layer] : layers(model))
+    if (layer->kind() == std::string("Conv1D")) names.insert(name + "." + layer->own_parameters()[0]->name);
+  return names;
+}
+
+bool is_turned(at::IntArrayRef shape, const Shape& other) {
+  return shape.size() == 2 && other.size() == 2 && shape[0] == other[1] && shape[1] == other[0] &&
+         shape[0] != shape[1];
+}
+
+class InitialWeights {
+ public:
+  InitialWeights(Trainee& trainee, const std::string& path, const WeightsOptions& options)
+      : trainee_(trainee),
+        path_(path),
+        options_(options),
+        weights_(weights_of(trainee)),
+        projections_(weights_of_projections(*trainee.model)),
+        tensors_(open_weights(disk_, path, trainee.topology.share), path_, known(), options),
+        names_(weights_),
+        before_surgery_(std::ranges::none_of(
+            weights_, [this](const auto& one) { return added(one) && tensors_.contains(one.name); })) {}
+
+  std::string load() {
+    turned_ = std::ranges::any_of(weights_, [this](const auto& one) {
+      const std::string name = names_.find(tensors_, one, path_);
+      return projections_.contains(one.name) && !name.empty() &&
+             is_turned(one.shape(), tensors_.at(name).shape);
+    });
+    for (std::size_t i = 0; i < weights_.size(); ++i) load(weights_[i], i < trainee_.parameters.size());
+    for (const auto& [name, entry] : tensors_.entries())
+      if (!used_.count(name) && !(before_surgery_ && trainee_.removed.count(name)))
+        unused_.push_back(tensors_.name_in_file(name));
+    compare_tied();
+    if (options_.strict) require_all();
+    if (used_.empty())
+      throw UserError({path_}, "none of its " + std::to_string(tensors_.file().entries().size()) +
+                                   " tensors has a name that the model has" + beside());
+    return note();
+  }
+
+ private:
+  std::set<std::string> known() const {
+    std::set<std::string> names = names_of_all(weights_);
+    names.insert(trainee_.removed.begin(), trainee_.removed.end());
+    return names;
+  }
+
+  // A new tensor with the name of a removed one says nothing about the file.
+  bool added(const SavedTensor& one) const {
+    return one.before.empty() && trainee_.removed.count(one.name) == 0;
+  }
+
+  void load(const SavedTensor& one, bool is_parameter) {
+    const std::string name = names_.find(tensors_, one, path_);
+    const bool is_new = before_surgery_ && one.before.empty();
+    const bool is_ignored = options_.ignored.fit(one.name) || options_.ignored.fit(one.before);
+    if (name.empty() || is_ignored) {
+      if (is_ignored)
+        fresh_.push_back(in_quotes(one.name));
+      else if (!is_new && !one.constant && (is_parameter || !is_batch_count(one.name)))
+        missing_.push_back(one);
+      return;
+    }
+    used_.insert(name);
+    if (one.constant) return;
+    if (is_new && one.shape() != at::IntArrayRef(tensors_.at(name).shape)) return;  // the removed one's
+    read(one, name);
+  }
+
+  void read(const SavedTensor& one, const std::string& name) const {
+    const TensorSource::Entry& entry = tensors_.at(name);
+    const bool is_turned = turned_ && projections_.contains(one.name);
+    Shape shape = entry.shape;
+    if (is_turned) std::ranges::reverse(shape);
+    if (one.shape() != at::IntArrayRef(shape)) refuse(one, name, shape_text(shape), shape_text(one.shape()));
+    if (c10::isFloatingType(entry.dtype) != c10::isFloatingType(one.tensor.scalar_type()))
+      refuse(one, name, dtype_name(entry.dtype), dtype_name(one.tensor.scalar_type()));
+    if (!is_turned) return tensors_.read(name, one.rows(), one.tensor);
+    const at::Tensor whole = at::empty(entry.shape, one.tensor.scalar_type());
+    tensors_.read(name, {0, entry.shape[0]}, whole);
+    const at::NoGradGuard no_grad;
+    const Rows rows = one.rows();
+    at::Tensor(one.tensor).copy_(whole.t().narrow(0, rows.begin, rows.count()));
+  }
+
+  [[noreturn]] void refuse(const SavedTensor& one, const std::string& name, const std::string& theirs,
+                           const std::string& own) const {
+    const std::string& file_name = tensors_.name_in_file(name);
+    throw UserError({path_}, in_quotes(file_name) + " is " + theirs + ", the model's " +
+                                 (file_name == name ? "" : in_quotes(one.name) + " ") + "is " + own +
+                                 "; weights_ignore = [\"" + one.name + "\"] leaves it as it is initialised");
+  }
+
+  // Of what the file holds twice, the two are one in the model.
+  void compare_tied() {
+    for (const NamedWeights::Tied& tied : tensors_.tied())
+      for (const SavedTensor& one : weights_)
+        if (used_.contains(tied.name) && (one.name == tied.name || one.before == tied.name) &&
+            !holds(one, tied.file_name))
+          differing_.push_back(in_quotes(tied.file_name) + " is not '" + tensors_.name_in_file(tied.name) +
+                               "', to which the model ties it");
+  }
+
+  bool holds(const SavedTensor& one, const std::string& file_name) const {
+    const TensorSource& file = tensors_.file();
+    if (one.shape() != at::IntArrayRef(file.at(file_name).shape)) return false;
+    const at::Tensor other = at::empty_like(one.tensor);
+    file.read(file_name, one.rows(), other);
+    return at::equal(one.tensor, other);
+  }
+
+  void require_all() const {
+    if (!missing_.empty())
+      throw UserError({path_},
+                      "it holds no tensor " + listed(missing_texts()) + ", which the model has" + beside());
+    if (!unused_.empty())
+      throw UserError({path_},
+                      "it holds " + listed(unused_texts()) + ", which the model does not have; " + kRemedy);
+    if (!differing_.empty()) throw UserError({path_}, differing_[0] + "; " + kRemedy);
+  }
+
+  std::vector<std::string> missing_texts() const {
+    std::vector<std::string> texts;
+    for (const SavedTensor& one : missing_) texts.push_back(one.text());
+    return texts;
+  }
+
+  std::vector<std::string> unused_texts() const {
+    std::vector<std::string> texts;
+    for (const std::string& name : unused_) texts.push_back(in_quotes(name));
+    return texts;
+  }
+
+  // What the file has in place of what is missing.
+  std::string beside() const {
+    if (unused_.empty()) return std::string("; ") + kRemedy;
+    std::string near = missing_.empty() ? "" : nearest_name(missing_[0].name, unused_);
+    if (near.empty()) near = unused_[0];
+    std::string text = "; it holds " + in_quotes(near);
+    if (unused_.size() > 1) text += " and " + std::to_string(unused_.size() - 1) + " more";
+    return text + ", which the model does not have; " + kRemedy;
+  }
+
+  std::string note() const {
+    std::vector<std::string> fresh = missing_texts(), parts;
+    fresh.insert(fresh.end(), fresh_.begin(), fresh_.end());
+    if (!fresh.empty()) parts.push_back("not read, so as initialised: " + listed(fresh));
+    if (!unused_.empty()) parts.push_back("not used of the file: " + listed(unused_texts()));
+    if (!differing_.empty()) parts.push_back(listed(differing_));
+    for (const std::string& pattern : tensors_.idle_patterns())
+      parts.push_back("'" + pattern + "' of weights_ignore or weights_rename fits no name");
+    std::string text;
+    for (const std::string& part : parts) text += (text.empty() ? path_ + ": " : "; ") + part;
+    return text;
+  }
+
+  static constexpr const char* kRemedy =
+      "weights_rename, weights_ignore or weights_strict = false allow other names, fewer and more";
+
+  Trainee& trainee_;
+  const std::string& path_;
+  const WeightsOptions& options_;
+  const PosixDisk disk_;
+  const std::vector<SavedTensor> weights_;
+  const std::set<std::string> projections_;
+  const NamedWeights tensors_;
+  const SavedNames names_;
+  const bool before_surgery_;
+  bool turned_ = false;  // the file has the projections of linear layers
+  std::set<std::string> used_;
+  std::vector<SavedTensor> missing_;
+  std::vector<std::string> fresh_, unused_, differing_;
+};
+
+}  // namespace
+
+std::string load_initial_weights(Trainee& trainee, const Setting& model, const Setting& weights) try {
+  const WeightsOptions options = WeightsOptions::read(model);
+  return InitialWeights(trainee, weights.text(), options).load();
+} catch (const RunError& error) {
+  weights.fail(error);
+} catch (const std::exception& error) {
+  weights.fail(one_line(error));
+}
+
+}  // namespace tutti
