@@ -38,6 +38,7 @@ std::pair<std::string, const Json*> chosen(const Json& json) {
 Operand symbol(const Json& json) {
   const auto [kind, item] = chosen(json);
   if (kind == "as_name") return value(item->get<std::string>());
+  if (kind == "as_expr") return value(item->at("expr_str").get<std::string>());
   if (kind == "as_int") return constant(item->get<int64_t>());
   if (kind == "as_float") return constant(item->get<double>());
   if (kind == "as_bool") return constant(item->get<bool>());
