@@ -19,8 +19,8 @@ Catalog model_catalog() {
   entries.push_back(
       {"hf",
        "The model of a folder of Hugging Face's transformers: config.json names it (gpt2: the kind gpt; "
-       "bert: "
-       "bert_mlm or bert_classification), and its weights are read. The recipe of the run has that kind.",
+       "bert: bert_mlm or bert_classification), and its weights are read. The recipe of the run has that "
+       "kind.",
        {Key{"path", kPath, "", "the folder"}.also_named({"pretrained_model_name_or_path"}),
         Key{"head", kText, "none", "of a bert; as in config.json when absent"}.one_of(
             {"mlm", "classification"}),
@@ -45,9 +45,9 @@ Catalog model_catalog() {
            {"weights_rename", kNamedTexts, "none",
             "names in the file, and those of the model in their place; a * is the same text in both: "
             "{ \"encoder.*\" = \"bert.encoder.*\" }"},
-           Key{"loss", kText, "none",
-               "of a classifier, by composer.loss's names; soft_cross_entropy when absent"}
-               .one_of({"soft_cross_entropy", "binary_cross_entropy_with_logits"}),
+           Key{"loss", kKindOrTable, "none",
+               "of a model that is trained against 'target'; cross_entropy when absent"}
+               .each(std::make_shared<const Catalog>(loss_catalog())),
            {"ignore_index", kInteger, std::to_string(kIgnoredTarget),
             "a target that counts in no loss and no metric; other numbers become -100 as the data are "
             "read"}},

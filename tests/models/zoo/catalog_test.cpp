@@ -24,7 +24,8 @@ TEST_P(CatalogModel, IsBuiltFromItsDefaults) {
 std::vector<std::string> own_kinds() {
   auto kinds = model_catalog().kinds();
   std::erase_if(kinds, [](const std::string& kind) {
-    return kind == "program" || kind == "plugin" || kind == "sequential" || kind == "exported";
+    return kind == "program" || kind == "plugin" || kind == "sequential" || kind == "exported" ||
+           kind == "hf";
   });
   return kinds;
 }
