@@ -91,8 +91,9 @@ BatchReady Loader::load(const DataPosition& position) const try {
 } catch (const std::exception& error) {
   const std::string place = place_of(position, started_);
   if (is_lack_of_memory(error)) throw OutOfMemory(place + "a batch cannot be loaded", error);
-  if (!dynamic_cast<const c10::Error*>(&error)) throw;
-  throw OperatingError(place + "a batch cannot be loaded: " + one_line(error));
+  const bool is_torch = dynamic_cast<const c10::Error*>(&error);
+  throw OperatingError(place + "a batch cannot be loaded: " + one_line(error),
+                       is_torch ? EndKind::kOperatingError : end_by(error).kind);
 }
 
 Batch Loader::read(const std::vector<int64_t>& indices, const Epoch& epoch) const {

@@ -12,6 +12,8 @@
 #include "runtime/nearest_name.h"
 #include "runtime/process/this_process.h"
 #include "runtime/user_errors.h"
+#include "tensors/out_of_memory.h"
+#include "tensors/torch_error.h"
 
 namespace tutti {
 namespace {
@@ -54,6 +56,20 @@ const Setting* needs_library(const Setting& setting) {
       if (const Setting* found = needs_library(member)) return found;
   }
   return nullptr;
+}
+
+// What a maker of the library makes. Errors name the component, but for a lack of memory.
+template <class Make>
+auto made(const Setting& section, const Make& make) {
+  try {
+    if (auto component = make()) return component;
+  } catch (const RunError&) {
+    throw;
+  } catch (const std::exception& error) {
+    if (is_lack_of_memory(error)) throw;
+    section.at("name").fail("it cannot be made: " + one_line(error));
+  }
+  section.at("name").fail("it cannot be made: the library's function returns null");
 }
 
 // In place of a logger in a replay.
@@ -117,28 +133,35 @@ void PluginLibrary::resolve_options(Setting& recipe) const {
 }
 
 std::shared_ptr<Model> PluginLibrary::model(const Setting& section, const SampleSpec& samples) const {
-  return maker(plugin_.models, section, "model")(resolved_options(plugin_.keys.models, section), samples);
+  const auto& make = maker(plugin_.models, section, "model");
+  return made(section, [&] { return make(resolved_options(plugin_.keys.models, section), samples); });
 }
 
 DatasetPtr PluginLibrary::dataset(const Setting& section) const {
-  return maker(plugin_.datasets, section, "dataset")(resolved_options(plugin_.keys.datasets, section));
+  const auto& make = maker(plugin_.datasets, section, "dataset");
+  return made(section, [&] { return make(resolved_options(plugin_.keys.datasets, section)); });
 }
 
 std::shared_ptr<Algorithm> PluginLibrary::algorithm(const Setting& section) const {
-  return maker(plugin_.algorithms, section, "algorithm")(resolved_options(plugin_.keys.algorithms, section));
+  const auto& make = maker(plugin_.algorithms, section, "algorithm");
+  return made(section, [&] { return make(resolved_options(plugin_.keys.algorithms, section)); });
 }
 
 void PluginLibrary::add_listeners(const Setting& recipe, bool live, Engine::Options& listeners) const {
-  for (const auto& section : recipe.at("callbacks").array())
-    if (section.at("kind").text() == kPluginKind)
-      listeners.callbacks.push_back(
-          maker(plugin_.callbacks, section, "callback")(resolved_options(plugin_.keys.callbacks, section)));
-  for (const auto& section : recipe.at("loggers").array()) {
-    if (section.at("kind").text() != kPluginKind) continue;
-    auto logger = maker(plugin_.loggers, section, "logger")(resolved_options(plugin_.keys.loggers, section));
+  const auto make_all = [&](const auto& makers, const Plugin::Keys& keys, const char* list, const char* what,
+                            const auto& add) {
+    for (const auto& section : recipe.at(list).array()) {
+      if (section.at("kind").text() != kPluginKind) continue;
+      const auto& make = maker(makers, section, what);
+      add(made(section, [&] { return make(resolved_options(keys, section)); }));
+    }
+  };
+  make_all(plugin_.callbacks, plugin_.keys.callbacks, "callbacks", "callback",
+           [&](auto callback) { listeners.callbacks.push_back(std::move(callback)); });
+  make_all(plugin_.loggers, plugin_.keys.loggers, "loggers", "logger", [&](auto logger) {
     if (!live) logger = std::make_shared<SilentLogger>(*logger);
     listeners.destinations.push_back(std::move(logger));
-  }
+  });
 }
 
 PluginLibraryPtr load_plugin(Setting& recipe) {

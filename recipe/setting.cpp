@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "runtime/lack_of_memory.h"
 #include "runtime/printable.h"
 #include "runtime/text.h"
 
@@ -169,9 +170,10 @@ Setting* Setting::find(const std::string& key) {
 }
 
 const Setting& Setting::at(const std::string& key) const {
-  const Setting* member = find(key);
-  TUTTI_ASSERT(member, "no " + key + " in [" + path + "] of the resolved recipe");
-  return *member;
+  if (const Setting* member = find(key)) return *member;
+  std::string keys;
+  for (const auto& [name, member] : table()) keys += (keys.empty() ? "; it has " : ", ") + toml_key(name);
+  fail("it lacks the key " + toml_key(key) + keys);
 }
 
 bool Setting::has(const std::string& key) const {
@@ -197,7 +199,7 @@ void Setting::fail_key(const std::string& message) const {
 
 void Setting::fail(const std::exception& cause) const {
   const auto* known = dynamic_cast<const RunError*>(&cause);
-  if (!known) fail(std::string(cause.what()));
+  if (!known) fail(error_message(cause));
   fail(is_text() && known->position().file == text() ? known->message() : known->headline());
 }
 

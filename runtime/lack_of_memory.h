@@ -9,7 +9,8 @@ namespace tutti {
 // words of libraries too.
 bool found_no_memory(const std::exception& error);
 
-// The error's message: "out of memory" for std::bad_alloc.
+// The error's message: "out of memory" for std::bad_alloc. Errors of the standard library say what they mean:
+// its own words, such as "map::at", name no cause.
 std::string error_message(const std::exception& error);
 
 }  // namespace tutti

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <map>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -152,6 +153,8 @@ TEST(LoaderTest, AnErrorInAWorkerIsTheLoadersAsWithoutWorkers) {
   EXPECT_THAT(why(of_memory, nullptr), HasSubstr(": no memory for sample 17"));
   EXPECT_THAT(why([] { throw std::bad_alloc(); }, nullptr),
               HasSubstr("a batch cannot be loaded: out of memory"));
+  EXPECT_THAT(why([] { std::map<int, int>().at(17); }, nullptr),
+              HasSubstr("a batch cannot be loaded: a name or index is looked up that does not exist"));
   EXPECT_EQ(why(of_memory, start_workers(3)), why(of_memory, nullptr));
 }
 

@@ -55,6 +55,13 @@ TEST(Setting, AMessageHasNoControlCharactersAndCutsWhatIsLong) {
             "r.toml:3: a.\\x1b" + long_text.substr(0, 57) + "... = true: expected a number");
 }
 
+TEST(Setting, ANameThatIsAbsentIsNamedWithThoseThatExist) {
+  const Setting table = at_a_place(Setting::Table{{"x", at_a_place(int64_t{1})}, {"a b", Setting()}});
+  EXPECT_EQ(error_of([&] { table.at("width"); }),
+            "r.toml:3: [a.b]: it lacks the key width; it has x, \"a b\"");
+  EXPECT_EQ(error_of([] { at_a_place(Setting::Table{}).at("x"); }), "r.toml:3: [a.b]: it lacks the key x");
+}
+
 TEST(Setting, FindsMembersByName) {
   const Setting table = at_a_place(Setting::Table{{"x", at_a_place(int64_t{1})}, {"y", Setting()}});
   EXPECT_EQ(table.at("x").integer(), 1);

@@ -2,8 +2,16 @@
 
 #include <gtest/gtest.h>
 
+#include <any>
+#include <functional>
+#include <map>
 #include <memory>
+#include <optional>
+#include <stdexcept>
 #include <string>
+#include <variant>
+
+#include "runtime/lack_of_memory.h"
 
 namespace tutti {
 namespace {
@@ -59,6 +67,29 @@ TEST(ErrorTest, OfALongLineAPartIsShown) {
   const std::string shown = in_source(text, 1, {211, 3}).excerpt();
   EXPECT_EQ(shown,
             "\n    1 | ..." + std::string(27, 'x') + "\"; bad\n      |    " + std::string(30, ' ') + "^^^");
+}
+
+template <class Function>
+std::string message_of(Function function) try {
+  function();
+  return "no error";
+} catch (const std::exception& error) {
+  EXPECT_EQ(end_by(error).reason, error_message(error));
+  return error_message(error);
+}
+
+TEST(ErrorTest, ErrorsOfTheStandardLibrarySayWhatTheyMean) {
+  EXPECT_EQ(message_of([] { std::map<int, int>().at(3); }),
+            "a name or index is looked up that does not exist (map::at)");
+  EXPECT_EQ(message_of([] { (void)std::any_cast<bool>(std::any(3)); }),
+            "a value is read as a type that it does not have (bad any_cast)");
+  EXPECT_EQ(message_of([] { (void)std::get<bool>(std::variant<int, bool>(3)); }),
+            "a value is read as a type that it does not have (std::get: wrong index for variant)");
+  EXPECT_EQ(message_of([] { (void)std::optional<int>().value(); }),
+            "a value is read that is absent (bad optional access)");
+  EXPECT_EQ(message_of([] { std::function<void()>()(); }),
+            "a function is called that is not set (bad_function_call)");
+  EXPECT_EQ(message_of([] { throw std::runtime_error("own words"); }), "own words");
 }
 
 TEST(ErrorTest, FailedAssertionSaysWhatAndWhere) {

@@ -1,5 +1,7 @@
 #include "training/engine/engine.h"
 
+#include <c10/util/Exception.h>
+
 #include <algorithm>
 #include <iterator>
 #include <map>
@@ -7,6 +9,7 @@
 #include "data/dataset.h"
 #include "recipe/catalog.h"
 #include "runtime/error.h"
+#include "tensors/out_of_memory.h"
 #include "tensors/torch_error.h"
 #include "training/state.h"
 
@@ -34,6 +37,19 @@ void put_behind(Algorithms& algorithms) {
   }
 }
 
+// Errors that are not tutti's own do not say who caused them. A lack of memory is handled by its type.
+template <class Act>
+void act(const std::string& who, Event event, const Act& act) try {
+  act();
+} catch (const RunError&) {
+  throw;
+} catch (const std::exception& error) {
+  if (is_lack_of_memory(error)) throw;
+  const bool is_torch = dynamic_cast<const c10::Error*>(&error);
+  throw OperatingError(who + " at " + name(event) + ": " + own_words(error),
+                       is_torch ? EndKind::kOperatingError : end_by(error).kind);
+}
+
 }  // namespace
 
 void Algorithm::fail(const std::string& message) const {
@@ -57,7 +73,8 @@ std::vector<Trace> Engine::run_event(std::string_view event_name) {
 
 std::vector<Trace> Engine::run_event(Event event, const std::function<void()>& before_acting) {
   const auto notify_callbacks = [&] {
-    for (const auto& callback : options_.callbacks) callback->run_event(event, state_, logger_);
+    for (const auto& callback : options_.callbacks)
+      act(callback->name(), event, [&] { callback->run_event(event, state_, logger_); });
   };
   const auto run_algorithms = [&] {
     const Algorithms acting = matching(event);
@@ -91,7 +108,7 @@ std::vector<Trace> Engine::run(const Algorithms& acting, Event event) {
     const bool ran = position != acting.end();
     traces.push_back({one->name(), event, ran, ran ? static_cast<int>(position - acting.begin()) : -1});
   }
-  for (const auto& one : acting) one->apply(event, state_, logger_);
+  for (const auto& one : acting) act(one->name(), event, [&] { one->apply(event, state_, logger_); });
   if (options_.log_traces) log_traces(traces);
   return traces;
 }
