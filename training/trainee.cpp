@@ -13,6 +13,7 @@
 #include <sstream>
 #include <utility>
 
+#include "models/layers/layer_error.h"
 #include "models/layers/lent_zeros.h"
 #include "models/losses.h"
 #include "runtime/error.h"
@@ -173,9 +174,11 @@ Optimizer::Kept list_tensors(Trainee& trainee, uint64_t seed) {
 
 }  // namespace
 
-Outputs Trainee::forward(const Batch& batch) const {
+Outputs Trainee::forward(const Batch& batch) const try {
   const AutocastScope autocast(precision.autocast, device);
   return model->forward(batch);
+} catch (const std::exception& error) {
+  throw_from_model(model->kind(), error);
 }
 
 Outputs Trainee::try_forward(const Batch& batch) const {
@@ -191,9 +194,11 @@ Outputs Trainee::try_forward(const Batch& batch) const {
   }
 }
 
-at::Tensor Trainee::loss_of(const Outputs& outputs, const Batch& batch) const {
+at::Tensor Trainee::loss_of(const Outputs& outputs, const Batch& batch) const try {
   const AutocastScope autocast(precision.autocast, device);
   return model->loss(outputs, batch);
+} catch (const std::exception& error) {
+  throw_from_model(std::string("the loss of ") + model->kind(), error);
 }
 
 at::Tensor Trainee::losses_of(const Outputs& outputs, const Batch& batch) const {
@@ -201,14 +206,18 @@ at::Tensor Trainee::losses_of(const Outputs& outputs, const Batch& batch) const 
   return model->losses(outputs, batch);
 }
 
-Outputs Trainee::eval_forward(const Batch& batch, std::optional<Outputs> outputs) const {
+Outputs Trainee::eval_forward(const Batch& batch, std::optional<Outputs> outputs) const try {
   const AutocastScope autocast(precision.autocast, device);
   return model->eval_forward(batch, std::move(outputs));
+} catch (const std::exception& error) {
+  throw_from_model(std::string("eval_forward of ") + model->kind(), error);
 }
 
-void Trainee::update_metric(const Batch& batch, const Outputs& outputs, Metric& metric) const {
+void Trainee::update_metric(const Batch& batch, const Outputs& outputs, Metric& metric) const try {
   const AutocastScope autocast(precision.autocast, device);
   metric.measure(*model, batch, outputs);
+} catch (const std::exception& error) {
+  throw_from_model("the metric " + metric.measured_name(), error);
 }
 
 std::vector<Tokens> Trainee::generate(const std::vector<Prompt>& prompts,

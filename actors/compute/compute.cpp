@@ -9,6 +9,7 @@
 #include "job/algorithms.h"
 #include "job/evaluation_data.h"
 #include "job/resume.h"
+#include "models/layers/layer_error.h"
 #include "runtime/error.h"
 #include "runtime/text.h"
 #include "sharding/activation_checkpointing.h"
@@ -67,7 +68,8 @@ void Compute::receive(Context& context, Envelope& envelope) try {
 
 // An error in mid-run says at which step.
 void Compute::train(Context& context) try { loop_->run(context); } catch (const RunError& error) {
-  if (typeid(error) == typeid(UserError)) throw UserError(loop_->place() + error.what(), error.kind());
+  if (typeid(error) == typeid(UserError) || typeid(error) == typeid(LayerError))
+    throw UserError(loop_->place() + error.what(), error.kind());
   if (typeid(error) != typeid(OperatingError)) throw;  // of those that name the step, or are no errors
   throw OperatingError(loop_->place() + error.what(), error.kind());
 } catch (const c10::Error& error) {

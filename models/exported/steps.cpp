@@ -14,9 +14,11 @@
 #include <utility>
 
 #include "models/exported/python_functions.h"
+#include "models/layers/layer_error.h"
 #include "runtime/error.h"
 #include "tensors/autograd.h"
 #include "tensors/out_of_memory.h"
+#include "tensors/torch_error.h"
 
 namespace tutti::exported {
 namespace {
@@ -99,7 +101,7 @@ class OperatorStep final : public Step {
       op_.callBoxed(stack);
     } catch (const c10::Error& error) {
       if (is_lack_of_memory(error)) throw;
-      throw UserError(place_ + ": " + error.what_without_backtrace());
+      throw LayerError(place_ + ": " + own_words(error));
     }
     if (makes_list_) {
       const auto items = stack.front().toListRef();

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "models/layers/layer_error.h"
 #include "runtime/error.h"
 #include "runtime/random.h"
 
@@ -96,7 +97,11 @@ TensorTree Slot::operator()(const TensorTree& input) const { return call(input, 
 TensorTree Slot::call(const TensorTree& input, std::size_t first_hook) const {
   for (std::size_t h = first_hook; h < hooks_.size(); ++h)
     if (const Hook hook = hooks_[h].lock()) return (*hook)(input, Next(*this, h + 1));
-  return layer_->forward(input);
+  try {
+    return layer_->forward(input);
+  } catch (const std::exception& error) {
+    throw_from_slot(*this, error);
+  }
 }
 
 at::Tensor Slot::operator()(const at::Tensor& input) const { return (*this)(TensorTree(input)).tensor(); }

@@ -30,7 +30,7 @@ at::Tensor run_layer(const Slot& slot, std::size_t index, const at::Tensor& x) t
     throw UserError("expected [channels, height, width]");
   if (kind == "Conv3d" && x.dim() != 5) throw UserError("expected [channels, depth, height, width]");
   if (kind == "Conv1d" && x.dim() != 3) throw UserError("expected [channels, length]");
-  return slot(x);
+  return slot.layer().forward(x).tensor();
 } catch (const std::exception& error) {
   throw UserError(layer_prefix(index) + slot.layer().kind() + " does not accept " +
                   shape_text(x.sizes().slice(1)) + " a sample: " + one_line(error));
