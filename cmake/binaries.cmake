@@ -30,6 +30,8 @@ if(TARGET tutti)
   install(CODE "set(TUTTI_COMMAND [[$<TARGET_FILE:tutti>]])")
   install(SCRIPT ${CMAKE_SOURCE_DIR}/cmake/install_help.cmake)
 endif()
+install(DIRECTORY examples/ DESTINATION ${CMAKE_INSTALL_DATADIR}/tutti/examples
+        PATTERN "build*" EXCLUDE)
 set(folders runtime recipe tensors io analysis data collectives models training sharding algorithms job
             actors sim commands)
 install(CODE "set(SOURCE_DIR [[${CMAKE_SOURCE_DIR}]])\nset(FOLDERS ${folders})")

@@ -23,13 +23,11 @@ def call(*words, **options):
 class Install(tutti_run.RunTest):
     @classmethod
     def setUpClass(cls):
-        """The examples are built once, against the headers and libraries that were installed."""
+        """The installed examples are built once, against the headers and libraries that were installed."""
         cls.installed = cls.enterClassContext(tutti_run.scratch_folder()) / "installed"
-        cls.sources = cls.installed.parent / "sources"
+        cls.sources = cls.installed / "share/tutti/examples/cpp"
         cls.build = cls.sources / "build"
         call("cmake", "--install", BUILD, "--prefix", cls.installed)
-        shutil.copytree(SOURCE / "examples/cpp", cls.sources)
-        shutil.copy(SOURCE / "examples/data/digits.h5", cls.sources)
         launcher = shutil.which("ccache") or ""
         call("cmake", "-S", cls.sources, "-B", cls.build, f"-DCMAKE_PREFIX_PATH={cls.installed}",
              f"-DCMAKE_CXX_COMPILER_LAUNCHER={launcher}")
@@ -106,12 +104,29 @@ class Install(tutti_run.RunTest):
         for name, words in {"model.name=wide": wide, "plugins.library=none.so": "none.so",
                             "model.options.width=0": "model.options.width = 0: expected an integer >= 1",
                             "model.options.widht=3": "unknown key; did you mean width?",
-                            "model.options.width=25": "[data.eval]: the model cannot evaluate the first sample: Given "
-                            "normalized_shape=[24], expected"}.items():
+                            "model.options.width=25": "[data.eval]: the model cannot evaluate the first sample: in 1 "
+                            "(LayerNorm with weight [24]): Given normalized_shape=[24], expected"}.items():
             self.assertIn(words, self.refused(command, "check", recipe, "--set", name))
         bare = self.sources / "bare.toml"
         bare.write_text(recipe.read_text().replace("library =", "# library ="))
         self.assertIn("the recipe names no [plugins] library", self.refused(command, "check", bare))
+
+    def test_the_model_of_the_manual_trains(self):
+        shown = re.search(r"```cpp\n(.*?)```", (SOURCE / "docs/models.md").read_text(), re.S).group(1)
+        code = (self.sources / "own_model.cpp").read_text()
+        self.assertEqual(shown, code[code.index("namespace {"):])
+        recipe, run, command = self.sources / "own_model.toml", self.folder / "run", self.installed / "bin/tutti"
+        call(command, "train", recipe, "--run-dir", run)
+        self.assertGreater(last_accuracy(run), 0.8)
+        losses = [line["loss"] for line in tutti_run.metrics(run) if "lr" in line]
+        self.assertGreater(len(losses), 10)
+        sharded = self.folder / "sharded"
+        call(command, "train", recipe, "--run-dir", sharded, "--local-ranks", 2, "--set",
+             "sharding.strategy=full", "--set", "sharding.activation_checkpointing=true")
+        self.assertEqual([line["loss"] for line in tutti_run.metrics(sharded) if "lr" in line], losses,
+                         "dropout draws by the samples' places")
+        told = self.refused(command, "check", recipe, "--set", "model.options.blocks=none")
+        self.assertIn("model.options.blocks", told)
 
     def test_a_library_that_is_no_plugin_of_this_build_is_refused(self):
         recipe = SOURCE / "examples/cpp/plugin.toml"
