@@ -56,6 +56,15 @@ std::string other_images() {
                   "batch_size = 8\nshape = [3, 12, 12]\n[optimizer]");
 }
 
+// A program of torch.export.
+std::string exported(const std::string& train) {
+  return "seed = 5\n[model]\nkind = 'exported'\npath = '" TUTTI_SOURCE_DIR
+         "/examples/data/digits_net.pt2'\n[data.train]\nkind = 'synthetic'\nsamples = 48\nbatch_size = "
+         "16\nshape = "
+         "[1, 8, 8]\n[optimizer]\nkind = 'adamw'\nlr = 0.01\n[train]\n" +
+         train;
+}
+
 const std::vector<Case>& cases() {
   static const std::string half = "precision = 'amp_fp16'\n", brain = "precision = 'amp_bf16'\n";
   static const std::vector<Case> all{
@@ -81,6 +90,8 @@ const std::vector<Case>& cases() {
        {kSmallMlp + steps(3) + kMetrics + "[compat]\ncomposer = true\n", {.ranks = 2}}},
       {"RanksWithoutSamples", {short_batches(), {.ranks = 4}}},
       {"ImagesOfAnotherSize", {other_images()}},
+      {"Exported", {exported(steps(3) + "grad_accum = 2\n")}},
+      {"ExportedByGraphs", {exported(steps(6) + "cuda_graphs = true\n")}},
       {"DeterministicMode", {kSmallResnet + steps(3) + "deterministic_mode = true\n"}},
   };
   return all;

@@ -1,0 +1,121 @@
+#include "models/exported/exported_model.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "models/zoo/catalog.h"
+#include "models/zoo/factory.h"
+#include "tests/recipe/section.h"
+#include "tests/runtime/scratch.h"
+
+namespace tutti {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+
+std::string program(const std::string& name) {
+  return TUTTI_SOURCE_DIR "/tests/golden/exported/" + name + ".pt2";
+}
+
+SampleSpec images(const Shape& shape = {3, 6, 6}, at::ScalarType dtype = at::kFloat) {
+  return {{{"input", shape}, {"target", {}}}, 5, {{"input", dtype}, {"target", at::kLong}}};
+}
+
+std::shared_ptr<Model> made(const Setting& section, const SampleSpec& samples = images()) {
+  return make_model(section, samples);
+}
+
+Setting convnet(std::vector<std::pair<std::string, Setting::Value>> more = {}) {
+  more.insert(more.begin(), {{"kind", std::string("exported")}, {"path", program("convnet")}});
+  return section_with(more);
+}
+
+std::string refusal(const Setting& section, const SampleSpec& samples = images()) {
+  return message_of<UserError>([&] { made(section, samples); });
+}
+
+TEST(ExportedModel, HasTheModulesOfThePythonModel) {
+  const auto model = made(convnet());
+  std::map<std::string, std::string> kinds;
+  for (const auto& [name, layer] : layers(*model)) kinds[name] = layer->kind();
+  EXPECT_THAT(kinds, Contains(testing::Pair("stem.0", "Conv2d")));
+  EXPECT_THAT(kinds, Contains(testing::Pair("stem.1", "BatchNorm2d")));
+  EXPECT_THAT(kinds, Contains(testing::Pair("head", "Linear")));
+  std::vector<std::string> names;
+  for (const auto& one : buffers(*model))
+    if (one.buffer->persistent) names.push_back(one.name);
+  EXPECT_THAT(names, Contains("mean"));
+  EXPECT_THAT(names, Contains("block.norm.num_batches_tracked"));
+  EXPECT_THAT(names, testing::Not(Contains("unsaved")));
+}
+
+TEST(ExportedModel, KeepsTiedWeightsUnderTheFirstOfTheirNames) {
+  const ExportedModel model({.path = program("language")});
+  std::vector<std::string> names;
+  for (const auto& one : parameters(const_cast<ExportedModel&>(model))) names.push_back(one.name);
+  EXPECT_EQ(std::ranges::count(names, "tokens.weight"), 1);
+}
+
+TEST(ExportedModel, DrawsDropoutByThePlacesOfSamples) {
+  const auto model = std::make_shared<ExportedModel>(
+      ExportedOptions{.path = TUTTI_SOURCE_DIR "/examples/data/digits_net.pt2"});
+  materialise(*model, 1);
+  Batch batch;
+  batch.set("input", at::ones({8, 1, 8, 8}));
+  ForwardContext context;
+  context.source = [](std::string_view name, int64_t place) { return make_draws(5, {name, 0, place}); };
+  const auto outputs = [&](int64_t first, int64_t count) {
+    context.begin_pass(first);
+    set_context(*model, &context);
+    const at::Tensor found = model->forward(batch.narrow(first, count)).tensor().detach();
+    set_context(*model, nullptr);
+    return found;
+  };
+  const at::Tensor whole = outputs(0, 8);
+  EXPECT_FALSE(whole[0].equal(whole[1])) << "samples alike have the same masks";
+  EXPECT_TRUE(at::allclose(whole.narrow(0, 4, 4), outputs(4, 4), 1e-4, 1e-5));
+}
+
+TEST(ExportedModel, RefusesDataThatTheProgramDoesNotTake) {
+  EXPECT_THAT(
+      refusal(convnet(), images({1, 6, 6})),
+      HasSubstr("its input 'x' is Float [3, 6, 6] a sample; 'input' of the data is float32 [1, 6, 6]"));
+  EXPECT_THAT(refusal(convnet(), images({3, 6, 6}, at::kByte)), HasSubstr("is uint8 [3, 6, 6]"));
+  SampleSpec many = images();
+  many.classes = 7;
+  EXPECT_THAT(refusal(convnet(), many),
+              HasSubstr("they end in 5 scores a sample; the data has targets up to 6"));
+}
+
+TEST(ExportedModel, NamesTheOutputsAndInputsThatThereAre) {
+  EXPECT_THAT(refusal(convnet({{"prediction", std::string("scores")}})),
+              HasSubstr("prediction: the program has no output 'scores'; it has 'logits', 'features'"));
+  EXPECT_THAT(refusal(convnet({{"loss_output", std::string("loss")}})),
+              HasSubstr("loss_output: the program has no"));
+  EXPECT_THAT(message_of<UserError>([] {
+                ExportedModel({.path = program("convnet"), .inputs = {"a", "b"}});
+              }),
+              HasSubstr("inputs: the program takes 'x'; found 2 arrays"));
+}
+
+// A file that is cut off anywhere, or of another kind.
+TEST(ExportedModel, RefusesFilesThatAreNone) {
+  const Scratch folder;
+  std::ostringstream whole;
+  whole << std::ifstream(program("shared"), std::ios::binary).rdbuf();
+  const std::string bytes = whole.str(), path = folder.path("cut.pt2");
+  for (std::size_t size = 0; size < bytes.size(); size += bytes.size() / 50) {
+    std::ofstream(path, std::ios::binary) << bytes.substr(0, size);
+    EXPECT_THAT(message_of<UserError>([&] { ExportedModel({.path = path}); }),
+                HasSubstr(path + " is no whole file of torch.export.save"));
+  }
+  EXPECT_THAT(message_of<UserError>([&] { ExportedModel({.path = folder.path("none.pt2")}); }),
+              HasSubstr("there is no file"));
+}
+
+}  // namespace
+}  // namespace tutti
