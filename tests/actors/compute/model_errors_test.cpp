@@ -67,7 +67,7 @@ std::string error_of_run(MistakeIn where) {
 
 TEST(ModelErrors, NameTheStepTheLayerAndTheShapes) {
   const std::string text = error_of_run(MistakeIn::kLayer);
-  EXPECT_THAT(text, StartsWith("step 2: ")) << text;
+  EXPECT_THAT(text, StartsWith("step 2, Compute: in head "));
   EXPECT_THAT(text,
               EndsWith(": in head (Linear 3 -> 5): mat1 and mat2 shapes cannot be multiplied (4x6 and 3x5)"));
 }

@@ -346,7 +346,8 @@ TEST(OutOfMemoryTest, WordsOfALibraryAreInTheErrorIfOneSampleIsTooMany) {
       << error;
   appetite.words = "could not find a paper";
   const std::string other = hungry_world(appetite, 3).run("\"auto\"").error;
-  EXPECT_NE(other.find("step 1, Compute: could not find a paper"), std::string::npos) << other;
+  EXPECT_NE(other.find("step 1, Compute: in HungryModel: could not find a paper"), std::string::npos)
+      << other;
 }
 
 TEST(OutOfMemoryTest, NumberOfTheUsersIsNotChanged) {

@@ -231,7 +231,8 @@ TEST_F(EvaluationTest, ALossThatCannotBeMeasuredIsRefusedUnlessItIsLeftOut) {
   state_.model = std::make_shared<Decoding>(/*fails=*/true);
   EXPECT_THAT(
       refusal(""),
-      StartsWith("test.toml:12: [data.eval]: the model cannot evaluate the first sample: no such beam"));
+      StartsWith("test.toml:12: [data.eval]: the model cannot evaluate the first sample: in eval_forward of "
+                 "Decoding: no such beam"));
 }
 
 // In Composer's way the mean of a batch weighs as one, however the memory had it cut.
