@@ -46,7 +46,7 @@ class Setting {
   std::vector<double> numbers() const;
   std::vector<std::string> texts() const;
 
-  // A table's member. If absent, `find` returns null; `at` asserts (a resolved recipe has all keys).
+  // A table's member. If absent, `find` returns null; `at` throws UserError with the keys that there are.
   const Setting* find(const std::string& key) const;
   Setting* find(const std::string& key);
   const Setting& at(const std::string& key) const;

@@ -123,8 +123,10 @@ class Install(tutti_run.RunTest):
         sharded = self.folder / "sharded"
         call(command, "train", recipe, "--run-dir", sharded, "--local-ranks", 2, "--set",
              "sharding.strategy=full", "--set", "sharding.activation_checkpointing=true")
-        self.assertEqual([line["loss"] for line in tutti_run.metrics(sharded) if "lr" in line], losses,
-                         "dropout draws by the samples' places")
+        others = [line["loss"] for line in tutti_run.metrics(sharded) if "lr" in line]
+        self.assertEqual(len(others), len(losses))
+        for one, other in zip(losses, others):  # dropout draws by the samples' places
+            self.assertAlmostEqual(one, other, delta=1e-3)
         told = self.refused(command, "check", recipe, "--set", "model.options.blocks=none")
         self.assertIn("model.options.blocks", told)
 
