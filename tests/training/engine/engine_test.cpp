@@ -217,10 +217,10 @@ TEST_F(EngineTest, AnErrorThatIsNotTuttisNamesWhoActedAndKeepsItsKind) {
   };
   const RankEnd bare = error_when_acting([](State& state) { state.metric_values.at("none"); });
   EXPECT_EQ(bare.kind, EndKind::kProgramError);
-  EXPECT_EQ(bare.reason, "Scaler at BATCH_END: a name or index is looked up that does not exist (map::at)");
+  EXPECT_EQ(bare.reason, "Scaler at batch_end: a name or index is looked up that does not exist (map::at)");
   const RankEnd torch = error_when_acting([](State&) { TORCH_CHECK(false, "no such axis"); });
   EXPECT_EQ(torch.kind, EndKind::kOperatingError);
-  EXPECT_EQ(torch.reason, "Scaler at BATCH_END: no such axis");
+  EXPECT_EQ(torch.reason, "Scaler at batch_end: no such axis");
   const auto out_of_memory = [](State&) { throw c10::OutOfMemoryError({}, "no memory"); };
   EXPECT_THROW(error_when_acting(out_of_memory), c10::OutOfMemoryError);
   EXPECT_THROW(error_when_acting([](State&) { throw UserError("wrong"); }), UserError);
