@@ -1,6 +1,8 @@
 #!/bin/bash
 # tests/clients.sh BUILD: weights of torchvision's and transformers' models go through tutti and back
-# (clients.py), with the clients' pinned versions in an environment of their own, beside setup.sh's.
+# (clients.py), and programs of theirs, timm's, segmentation_models_pytorch's and diffusers' give what PyTorch
+# gives (tests/golden/make_exported.py), with the clients' pinned versions in an environment of their own,
+# beside setup.sh's.
 set -euo pipefail
 readonly root=$(dirname "$(dirname "$(readlink -f "$0")")")
 readonly cache=${XDG_CACHE_HOME:-$HOME/.cache}/tutti
@@ -14,7 +16,15 @@ if [ ! -e "$clients/complete" ]; then
   "$torch/bin/python" -c 'import site; print(site.getsitepackages()[0])' \
     > "$("$clients/bin/python" -c 'import site; print(site.getsitepackages()[0])')/torch.pth"
   "$clients/bin/python" -m pip --disable-pip-version-check install -q transformers==5.0.0 safetensors==0.8.0
-  "$clients/bin/python" -m pip --disable-pip-version-check install -q --no-deps torchvision==0.26.0
+  "$clients/bin/python" -m pip --disable-pip-version-check install -q h5py==3.16.0 importlib-metadata==9.0.0 \
+    requests==2.32.5 pillow==12.3.0
+  "$clients/bin/python" -m pip --disable-pip-version-check install -q --no-deps torchvision==0.26.0 \
+    timm==1.0.31 segmentation-models-pytorch==0.6.0 diffusers==0.42.1
   touch "$clients/complete"
 fi
-TUTTI_BUILD_DIR=$build exec "$clients/bin/python" "$root/tests/clients.py"
+TUTTI_BUILD_DIR=$build "$clients/bin/python" "$root/tests/clients.py"
+
+programs=$(mktemp -d)
+trap 'rm -rf "$programs"' EXIT
+"$clients/bin/python" "$root/tests/golden/make_exported.py" --clients --to "$programs"
+TUTTI_GOLDEN_DIR=$programs "$build/tests/golden_test" --gtest_filter='*ExportedGolden*'
