@@ -18,7 +18,7 @@ class HfCheckpointer final : public PeriodicCallback {
   // `key`: the callback's section, for errors; `model`: the resolved [model] section.
   HfCheckpointer(Disk& disk, const HfCheckpointerOptions& options, Setting key, Setting model);
 
-  std::string name() const override { return "HuggingFaceCheckpointer"; }
+  std::string name() const override { return "HfCheckpointer"; }
   // Throws UserError if transformers has no such model.
   void require(const State& state) const override;
   void fit_end(State& state, Logger&) override { interval_passed(state); }
