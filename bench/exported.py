@@ -111,7 +111,8 @@ def main():
                 own = tutti_step(args, recipe, folder / f"run{number}")
                 other = statistics.median(json.loads(peer(args, model))[args.warmup:])
                 ratios.append(own / other)
-                print(f"{model}: tutti {own:.1f} ms, eager {other:.1f} ms, ratio {own / other:.3f}", flush=True)
+                print(f"{model}: tutti {own:.1f} ms, eager {other:.1f} ms, ratio {own / other:.3f}",
+                      flush=True)
             print(f"{model}: median ratio {statistics.median(ratios):.3f}", flush=True)
 
 

@@ -234,6 +234,7 @@ ComposerNames of_callbacks() {
                                     {"ExportForInferenceCallback", "export_for_inference"},
                                     {"FreeOutputs", "free_outputs"},
                                     {"Generate", "generate"},
+                                    {"HuggingFaceCheckpointer", "hf_checkpointer"},
                                     {"ImageVisualizer", "image_visualizer"},
                                     {"LRMonitor", "lr_monitor"},
                                     {"MLPerfCallback", "mlperf_callback"},
