@@ -103,6 +103,30 @@ void add_export(CLI::App& app, Action& action) {
   command->callback([&action, options] { action = [=] { return run_in_library(*options); }; });
 }
 
+void add_generate(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand("generate", "Continue a text with a run's language model");
+  auto options = std::make_shared<ContinueOptions>();
+  command->add_option("PATH", options->path, "the checkpoint's or the run's folder")->required();
+  command
+      ->add_option("PROMPT", options->prompt,
+                   "the text; tokens, as in \"17 4 2\", if those of the model are no bytes")
+      ->required();
+  command->add_option("--length", options->length, "tokens to add (default: 200)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1'000'000));
+  command
+      ->add_option("--temperature", options->temperature,
+                   "of the softmax; 0: always the likeliest token (default: 0.8)")
+      ->type_name("R")
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--top-k", options->top_k, "only the N likeliest tokens (default: all)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1'000'000'000));
+  command->add_option("--seed", options->seed, "the same seed gives the same text (default: 0)")
+      ->type_name("N");
+  command->callback([&action, options] { action = [=] { return run_in_library(*options); }; });
+}
+
 void add_diff(CLI::App& app, Action& action) {
   auto* command =
       app.add_subcommand("diff", "Name the first step, rank and tensor where two recorded runs differ");

@@ -5,6 +5,7 @@
 
 #include "commands/check.h"
 #include "commands/export.h"
+#include "commands/generate.h"
 #include "commands/inspect.h"
 #include "commands/predict.h"
 #include "recipe/toml_reader.h"
@@ -28,7 +29,7 @@ struct Refusal {
 
 // A command and its options.
 using CommandOptions = std::variant<TrainOptions, EvalOptions, PredictOptions, CheckOptions, InspectOptions,
-                                    ExportOptions, ReplayOptions, SimulateOptions, Refusal>;
+                                    ExportOptions, ContinueOptions, ReplayOptions, SimulateOptions, Refusal>;
 
 }  // namespace tutti
 

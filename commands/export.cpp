@@ -4,7 +4,6 @@
 
 #include <filesystem>
 #include <map>
-#include <memory>
 #include <span>
 
 #include "commands/loaded_model.h"
@@ -12,14 +11,12 @@
 #include "io/checkpoint/run_state.h"
 #include "io/formats/json_setting.h"
 #include "io/formats/safetensors.h"
-#include "models/zoo/bert.h"
 #include "models/zoo/catalog.h"
-#include "models/zoo/gpt.h"
 #include "models/zoo/hub_config.h"
+#include "models/zoo/hub_model.h"
 #include "recipe/resolve.h"
 #include "recipe/toml_reader.h"
 #include "runtime/error.h"
-#include "tensors/tree.h"
 
 namespace tutti {
 namespace {
@@ -43,6 +40,11 @@ class ExportedWeights {
   const RunState& state() const { return state_; }
   bool is_averaged() const { return averaged_; }
   const std::map<std::string, std::string>& sources() const { return sources_; }
+  std::map<std::string, Shape> shapes() const {
+    std::map<std::string, Shape> shapes;
+    for (const auto& [name, source] : sources_) shapes[name] = entry(name).shape;
+    return shapes;
+  }
   const TensorSource::Entry& entry(const std::string& name) const { return tensors_.at(sources_.at(name)); }
 
   void write(Disk& disk, const std::string& path) const {
@@ -79,40 +81,12 @@ class ExportedWeights {
   std::map<std::string, std::string> sources_;  // by the exported name: the checkpoint's
 };
 
-// The zoo's model of a section, on the meta device; null if transformers has none like it.
-std::shared_ptr<Model> model_of(const Setting& section, int64_t classes) {
-  const std::string& kind = section.at("kind").text();
-  if (kind == "gpt") return std::make_shared<Gpt>(GptOptions::kind().read(section));
-  if (kind == "bert_mlm") return std::make_shared<BertForMaskedLm>(BertMlmOptions::kind().read(section));
-  if (kind != "bert_classification") return nullptr;
-  const auto options = BertClassificationOptions::kind().read(section);
-  return std::make_shared<BertForSequenceClassification>(options, classes, 0.0);
-}
-
-std::map<std::string, Shape> shapes_of(Model& model) {
-  std::map<std::string, Shape> shapes;
-  for (const auto& one : parameters(model)) shapes[one.name] = one.parameter->tensor.sizes().vec();
-  for (const auto& one : buffers(model)) shapes[one.name] = one.buffer->tensor.sizes().vec();
-  return shapes;
-}
-
 // Surgery changes what the model computes, also where names and shapes stay.
-void require_plain(const Setting& key, const ExportedWeights& weights, Model& model) {
+void require_plain(const Setting& key, const ExportedWeights& weights, const Setting& section) {
   for (const RequiredAlgorithm& one : weights.state().required_algorithms)
     key.fail("the model was changed by " + one.name +
              ", which transformers' models do not have; --to writes its weights alone");
-  const std::map<std::string, Shape> expected = shapes_of(model);
-  for (const auto& [name, source] : weights.sources()) {
-    const auto found = expected.find(name);
-    const Shape& shape = weights.entry(name).shape;
-    if (found == expected.end()) key.fail("transformers' model has no tensor '" + name + "', the run's has");
-    if (found->second != shape)
-      key.fail("'" + name + "' is " + shape_text(shape) + ", that of transformers' model " +
-               shape_text(found->second));
-  }
-  for (const auto& [name, shape] : expected)
-    if (!weights.sources().contains(name))
-      key.fail("the run's model has no tensor '" + name + "', transformers' has");
+  require_hub_model(key, section, weights.shapes());
 }
 
 Setting model_section(const RunState& state, const std::string& folder) {
@@ -120,11 +94,6 @@ Setting model_section(const RunState& state, const std::string& folder) {
   const Catalog catalog = model_catalog();
   Setting::Table model{{"model", recipe.at("model")}};
   return resolve(Setting(std::move(model), "", recipe.position), std::span(&catalog, 1)).at("model");
-}
-
-int64_t classes_of(const ExportedWeights& weights) {
-  constexpr const char* kHead = "classifier.weight";
-  return weights.sources().contains(kHead) ? weights.entry(kHead).shape.at(0) : 0;
 }
 
 void write_text(Disk& disk, const std::string& path, const std::string& text) {
@@ -137,9 +106,8 @@ void write_text(Disk& disk, const std::string& path, const std::string& text) {
 void write_folder(Disk& disk, const Setting& key, const Checkpoint& checkpoint,
                   const ExportedWeights& weights) {
   const Setting section = model_section(weights.state(), checkpoint.folder);
-  const int64_t classes = classes_of(weights);
-  const Setting config = hub_config(section, classes);
-  require_plain(key, weights, *model_of(section, classes));
+  const Setting config = hub_config(section, hub_classes(weights.shapes()));
+  require_plain(key, weights, section);
   disk.make_folders(key.text());
   write_text(disk, key.text() + "/config.json", json_object_text(config));
   weights.write(disk, key.text() + "/model.safetensors");

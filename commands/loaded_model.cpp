@@ -38,10 +38,12 @@ Checkpoint checkpoint_at(const Job& job, const std::string& path) {
   return newest_good_checkpoint(PosixDisk(), job.checkpoints, {warn_ignored}, job.settings.checkpoint.set);
 }
 
-Engine::Options algorithms_of(const Job& job, const Checkpoint& checkpoint, const LoadOptions& load) {
+Engine::Options algorithms_of(const Job& job, const Checkpoint& checkpoint, const LoadOptions& load,
+                              State& state) {
   Engine::Options options;
   options.algorithms = make_algorithms(job);
-  add_required_algorithms(options.algorithms, job, checkpoint, load, print_warning);
+  state.required_algorithms =
+      add_required_algorithms(options.algorithms, job, checkpoint, load, print_warning);
   options.warn = print_warning;
   return options;
 }
@@ -82,7 +84,7 @@ LoadedModel::LoadedModel(const Job& of_job, Checkpoint of_weights, const LoadOpt
     : job(of_job),
       key(std::move(of_user)),
       checkpoint(std::move(of_weights)),
-      engine(state, logger, blaming(key, [&] { return algorithms_of(job, checkpoint, options); })) {
+      engine(state, logger, blaming(key, [&] { return algorithms_of(job, checkpoint, options, state); })) {
   state.device = job.device(0);
   state.device.use();
   job.describe_to(state, 0);

@@ -7,6 +7,8 @@
 #include <sstream>
 
 #include "commands/loaded_model.h"
+#include "commands/prediction_job.h"
+#include "data/readers/class_names.h"
 #include "io/hdf5/hdf5_writer.h"
 #include "recipe/catalog.h"
 #include "tensors/torch_error.h"
@@ -39,6 +41,26 @@ Parts predictions(State& state, Engine& engine, const Evaluator& evaluator) {
   return parts;
 }
 
+std::vector<std::string> names_of_classes(const Setting& recipe, const PredictOptions& options) {
+  const Setting& data = recipe.at("data");
+  auto names = class_names(data.at("train"));
+  if (names.empty() && data.has("eval") && data.at("eval").at("label").text() == options.evaluator)
+    names = class_names(data.at("eval"));
+  for (const Setting& one : recipe.at("evaluators").array())
+    if (names.empty() && one.at("label").text() == options.evaluator) names = class_names(one);
+  return names;
+}
+
+// Outputs with a score for each class get the names, a line each.
+void name_classes(std::vector<Hdf5Array>& arrays, const std::vector<std::string>& names) {
+  std::string lines;
+  for (const std::string& name : names) lines += (lines.empty() ? "" : "\n") + name;
+  for (Hdf5Array& array : arrays) {
+    const bool has_scores = array.shape.size() > 1 && array.shape[1] == std::ssize(names);
+    if (has_scores && !names.empty()) array.attributes["class_names"] = lines;
+  }
+}
+
 std::vector<Hdf5Array> arrays_of(const Parts& parts) {
   std::vector<Hdf5Array> arrays;
   for (const auto& [name, tensors] : parts) {
@@ -56,15 +78,19 @@ void write(const PredictOptions& options, const std::vector<Hdf5Array>& arrays) 
   Setting(options.out, "--out", {"command line"}).fail(error);
 }
 
-std::string predicted(const Job& job, const PredictOptions& options) {
+std::string predicted(const Job& job, const PredictOptions& options,
+                      const std::vector<std::string>& classes) {
   const Evaluator& evaluator = evaluator_of(job, options.evaluator);
   LoadedModel model(job, options.checkpoint);
   const std::string weights = model.load();
-  const auto arrays = arrays_of(predictions(model.state, model.engine, evaluator));
+  auto arrays = arrays_of(predictions(model.state, model.engine, evaluator));
+  name_classes(arrays, classes);
   write(options, arrays);
   std::ostringstream out;
   out << weights << '\n';
-  for (const auto& array : arrays) out << array.path << ' ' << shape_text(array.shape) << '\n';
+  for (const auto& array : arrays)
+    out << array.path << ' ' << shape_text(array.shape)
+        << (array.attributes.empty() ? "" : ", with the names of the classes") << '\n';
   out << "written to " << options.out << '\n';
   return out.str();
 }
@@ -72,7 +98,9 @@ std::string predicted(const Job& job, const PredictOptions& options) {
 }  // namespace
 
 std::string predict_text(const Setting& recipe, const PredictOptions& options) {
-  return blame_recipe(recipe, [&] { return predicted(single_process_job(recipe, 1), options); });
+  return blame_recipe(recipe, [&] {
+    return predicted(prediction_job(recipe, options), options, names_of_classes(recipe, options));
+  });
 }
 
 }  // namespace tutti

@@ -138,7 +138,7 @@ ComposerNames of_interop() {
   ComposerNames names = all_with_note(
       "not yet: weights are exchanged as safetensors ([model] weights, "
       "[[callbacks]] kind = \"export_for_inference\")",
-      {"HuggingFaceModel", "hf_causal_lm", "hf_checkpointer"});
+      {"HuggingFaceModel", "hf_causal_lm"});
   names.push_back({"peft_config", "", "not yet: there is no LoRA"});
   return names;
 }
@@ -234,6 +234,7 @@ ComposerNames of_callbacks() {
                                     {"ExportForInferenceCallback", "export_for_inference"},
                                     {"FreeOutputs", "free_outputs"},
                                     {"Generate", "generate"},
+                                    {"HuggingFaceCheckpointer", "hf_checkpointer"},
                                     {"ImageVisualizer", "image_visualizer"},
                                     {"LRMonitor", "lr_monitor"},
                                     {"MLPerfCallback", "mlperf_callback"},

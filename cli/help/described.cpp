@@ -19,7 +19,8 @@ const std::map<std::string, Kind>& placeholders() {
       {"PATH", Kind::kPaths},       {"DATA", Kind::kPaths},     {"FILE", Kind::kFiles},
       {"COMMAND", Kind::kCommands}, {"KEY=VALUE", Kind::kKeys}, {"NAME", Kind::kNames},
       {"WHAT", Kind::kNouns},       {"N", Kind::kNothing},      {"R", Kind::kNothing},
-      {"LABEL", Kind::kNothing},    {"step=N", Kind::kNothing}, {"FIRST..LAST", Kind::kNothing}};
+      {"LABEL", Kind::kNothing},    {"step=N", Kind::kNothing}, {"FIRST..LAST", Kind::kNothing},
+      {"PROMPT", Kind::kNothing}};
   return kinds;
 }
 

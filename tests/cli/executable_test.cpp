@@ -74,6 +74,8 @@ TEST_F(Executable, OtherCommandsHandOverTheirOwn) {
   EXPECT_EQ(tutti("check " + recipe(), "OMPI_COMM_WORLD_SIZE=3").out,
             "check path=" + recipe() + " ranks=3 steps=2 data=0\n");
   EXPECT_EQ(tutti("inspect somewhere --digest").out, "inspect path=somewhere digest=1\n");
+  EXPECT_EQ(tutti("generate somewhere 'In the beginning' --length 7 --seed 3").out,
+            "generate path=somewhere prompt=In the beginning length=7 top_k=0 seed=3\n");
   EXPECT_EQ(tutti("export somewhere --to a.safetensors --trained").out,
             "export path=somewhere to=a.safetensors to_hf= trained=1\n");
   EXPECT_EQ(tutti("export somewhere --to-hf folder").out,

@@ -42,6 +42,13 @@ int echo(const ExportOptions& options) {
   return 0;
 }
 
+int echo(const ContinueOptions& options) {
+  print("generate path=" + options.path + " prompt=" + options.prompt +
+        " length=" + std::to_string(options.length) + " top_k=" + std::to_string(options.top_k) +
+        " seed=" + std::to_string(options.seed));
+  return 0;
+}
+
 int echo(const ReplayOptions& options) {
   print("replay path=" + options.run_dir + " start=" + std::to_string(options.start) +
         " until=" + std::to_string(options.until.value_or(0)) +

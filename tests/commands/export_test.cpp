@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "commands/check.h"
 #include "commands/local_train.h"
 #include "io/checkpoint/checkpoint.h"
 #include "io/checkpoint/checkpoint_tensors.h"
@@ -105,6 +106,47 @@ TEST_F(ExportTest, GoesBackIntoTheModel) {
   std::filesystem::rename(run_, folder_.path("earlier"));
   train("[model]\nkind = \"resnet\"\ndepth = 18\nwidth = 2\nweights = \"" + file_ + "\"\n" +
         std::string(kExportedImages) + "[checkpoint]\ninterval = \"0ba\"\n");
+}
+
+// The callback hf_checkpointer with these keys.
+std::string hub_callback(const std::string& keys) {
+  return "[[callbacks]]\nkind = \"hf_checkpointer\"\nsave_folder = \"hub\"\n" + keys;
+}
+
+TEST_F(ExportTest, OfTheCallbackIsTheCommands) {
+  train(kExportedTokens + hub_callback("save_interval = \"2ba\"\n"), 2);
+  const std::string out = folder_.path("hub"), written = run_ + "/hub/huggingface/ba";
+  export_text({.path = run_, .to_hf = out});
+  EXPECT_EQ(write_recipe(read_json_object(written + "3/config.json")),
+            write_recipe(read_json_object(out + "/config.json")));
+  const Tensors weights = read_weights(out + "/model.safetensors"),
+                half = read_weights(written + "2/model.safetensors");
+  const Tensors last = read_weights(written + "3/model.safetensors");
+  ASSERT_EQ(last.size(), weights.size());
+  ASSERT_EQ(half.size(), weights.size());
+  for (const auto& [name, tensor] : weights) EXPECT_TRUE(tensor.equal(last.at(name))) << name;
+  EXPECT_FALSE(half.at("transformer.wte.weight").equal(last.at("transformer.wte.weight")));
+}
+
+TEST_F(ExportTest, OfTheCallbackMayHaveHalfTheBits) {
+  train(kExportedTokens + hub_callback("save_interval = \"3ba\"\nprecision = \"bfloat16\"\n"));
+  const std::string written = run_ + "/hub/huggingface/ba3";
+  EXPECT_EQ(read_json_object(written + "/config.json").at("torch_dtype").text(), "bfloat16");
+  const Tensors whole = exported(), halves = read_weights(written + "/model.safetensors");
+  ASSERT_EQ(halves.size(), whole.size());
+  for (const auto& [name, tensor] : halves)
+    EXPECT_TRUE(tensor.equal(whole.at(name).to(at::kBFloat16))) << name;
+}
+
+TEST_F(ExportTest, OfTheCallbackNeedsAModelOfTransformers) {
+  const auto refusal = [](const std::string& recipe) {
+    return message_of<UserError>([&] { check_text(recipe_of(recipe), {.steps = 0}); });
+  };
+  const std::string callback = hub_callback("save_interval = \"1ep\"\n");
+  EXPECT_THAT(refusal(resnet_with(callback)), HasSubstr("transformers has no such model"));
+  EXPECT_THAT(
+      refusal(kExportedTokens + ("[[algorithms]]\nkind = \"alibi\"\nmax_sequence_length = 16\n" + callback)),
+      HasSubstr("hf_checkpointer"));
 }
 
 TEST_F(ExportTest, IsAFolderOfHuggingFaces) {

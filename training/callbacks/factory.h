@@ -11,6 +11,7 @@ namespace tutti {
 struct CallbackEnvironment {
   Disk& disk;          // for callbacks that write files
   Recorder& recorder;  // records what callbacks read from the disk
+  Setting model = {};  // the resolved [model]; make_callbacks adds that of its recipe
 };
 
 // Makes the profiler and the [[callbacks]] of a resolved recipe in order, without those of plugins. Throws

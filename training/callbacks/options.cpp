@@ -198,6 +198,29 @@ Kind<ExportForInferenceOptions> ExportForInferenceOptions::kind() {
            left_out("input_names", no_graph), left_out("output_names", no_graph)}};
 }
 
+Kind<HfCheckpointerOptions> HfCheckpointerOptions::kind() {
+  using Options = HfCheckpointerOptions;
+  const std::string no_registry = "tutti writes to file systems; register the folder with a program of yours";
+  return {
+      "hf_checkpointer",
+      "Writes a gpt or bert as a folder that from_pretrained of Hugging Face's transformers reads, at an "
+      "interval and at the end of training; llm-foundry's HuggingFaceCheckpointer.",
+      {option(
+           "save_folder", &Options::save_folder,
+           "the folder, relative to the run's folder; its huggingface/ has a folder each time; {run_name} is "
+           "replaced")
+           .required(),
+       option("save_interval", &Options::save_interval, "how often").required(),
+       option("huggingface_folder_name", &Options::huggingface_folder_name,
+              "name of a folder; {epoch} and {batch} are replaced"),
+       option("precision", &Options::precision, "of the floats in the file")
+           .one_of({"float32", "float16", "bfloat16"}),
+       left_out("overwrite", "a folder of the same name is overwritten"),
+       left_out("mlflow_registered_model_name", no_registry), left_out("mlflow_logging_config", no_registry),
+       left_out("flatten_imports", "there is no Python code to save"),
+       left_out("final_register_only", no_registry)}};
+}
+
 Kind<FreeOutputsOptions> FreeOutputsOptions::kind() {
   return {"free_outputs", "Releases the model's outputs before backward; Composer's FreeOutputs."};
 }

@@ -136,6 +136,18 @@ struct ExportForInferenceOptions {
   CallbackPtr make(const Setting& section, const CallbackEnvironment& environment) const;
 };
 
+struct HfCheckpointerOptions {
+  std::string save_folder = "";  // see file_name
+  Time save_interval = {};
+  std::string huggingface_folder_name = "ba{batch}";
+  std::string precision = "float32";  // of the floats in the file
+
+  static Kind<HfCheckpointerOptions> kind();
+  std::string path() const { return save_folder + "/huggingface/" + huggingface_folder_name; }
+  WrittenFile written() const { return {.key = "save_folder", .path = path(), .is_folder = true}; }
+  CallbackPtr make(const Setting& section, const CallbackEnvironment& environment) const;
+};
+
 struct FreeOutputsOptions {
   static Kind<FreeOutputsOptions> kind();
   CallbackPtr make(const Setting& section, const CallbackEnvironment& environment) const;
@@ -209,8 +221,8 @@ using CallbackKinds =
     Kinds<ActivationMonitorOptions, LrMonitorOptions, MemoryMonitorOptions, OptimizerMonitorOptions,
           RuntimeEstimatorOptions, SpeedMonitorOptions, SystemMetricsMonitorOptions, GenerateOptions,
           ImageVisualizerOptions, EarlyStopperOptions, NaNMonitorOptions, ThresholdStopperOptions,
-          ExportForInferenceOptions, FreeOutputsOptions, MemorySnapshotOptions, OomObserverOptions,
-          MLPerfOptions>;
+          ExportForInferenceOptions, HfCheckpointerOptions, FreeOutputsOptions, MemorySnapshotOptions,
+          OomObserverOptions, MLPerfOptions>;
 
 // The catalog of [[callbacks]].
 Catalog callback_catalog();

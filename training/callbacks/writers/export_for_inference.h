@@ -21,8 +21,6 @@ class ExportForInference final : public PeriodicCallback {
  private:
   void interval_passed(const State& state) override { write(state); }
   void write(const State& state);
-  void write_whole(const State& state);
-  static void exchange_views(const State& state);
 
   Disk& disk_;
   std::string save_path_;

@@ -1,0 +1,102 @@
+#include "commands/generate.h"
+
+#include <ATen/ATen.h>
+
+#include <sstream>
+
+#include "commands/loaded_model.h"
+#include "commands/prediction_job.h"
+#include "io/checkpoint/run_state.h"
+#include "job/recipe_catalogs.h"
+#include "recipe/catalog.h"
+#include "recipe/toml_reader.h"
+#include "runtime/text.h"
+
+namespace tutti {
+namespace {
+
+Setting word(const std::string& value) { return {value, "PROMPT", {"command line"}}; }
+
+[[noreturn]] void refuse_model(const Setting& prompt, const std::string& kind) {
+  prompt.fail("expected the run of a language model, like gpt; " + kind + " cannot generate text");
+}
+
+// One sample of tokens, each followed by the other, for a model that is built to fit its data.
+class OneSequence final : public Dataset {
+ public:
+  int64_t size() const override { return 1; }
+  SampleSpec spec() const override {
+    return {{{"input", {2}}, {"target", {2}}}, 0, {{"input", at::kLong}, {"target", at::kLong}}};
+  }
+  Batch get(std::span<const int64_t> indices, const Epoch&) const override {
+    const at::Tensor input = at::arange(2, at::kLong).repeat({std::ssize(indices), 1});
+    return TensorTree::Children{{"input", input}, {"target", 1 - input}};
+  }
+  uint64_t digest() const override { return 0; }
+};
+
+// Models of the zoo other than gpt cannot generate; those of a plugin may.
+void require_language_model(const Setting& prompt, const Setting& recipe) {
+  const std::string& kind = recipe.at("model").at("kind").text();
+  if (kind != "gpt" && kind != kPluginKind) refuse_model(prompt, kind);
+}
+
+Tokens bytes_in(const std::string& text) {
+  Tokens tokens;
+  for (const char c : text.empty() ? "\n" : text) tokens.push_back(static_cast<unsigned char>(c));
+  return tokens;
+}
+
+Tokens numbers_in(const std::string& text) {
+  Tokens tokens;
+  std::istringstream words(text);
+  for (int64_t token = 0; words >> token;) tokens.push_back(token);
+  if (tokens.empty() || !words.eof())
+    word(text).fail("expected tokens, as in \"17 4 2\": those of this model are no bytes");
+  return tokens;
+}
+
+std::string shown(const Tokens& tokens, bool are_bytes) {
+  std::string text;
+  for (const int64_t token : tokens)
+    text += are_bytes ? std::string(1, static_cast<char>(token))
+                      : (text.empty() ? "" : " ") + std::to_string(token);
+  return are_bytes ? as_utf8(text) : text;
+}
+
+std::string continued(LoadedModel& model, const ContinueOptions& options) {
+  const int64_t vocabulary = model.state.model->vocabulary();
+  if (vocabulary == 0) refuse_model(word(options.prompt), model.state.model->kind());
+  const bool are_bytes = tokens_are_bytes(vocabulary);
+  Tokens tokens = are_bytes ? bytes_in(options.prompt) : numbers_in(options.prompt);
+  for (const int64_t token : tokens)
+    if (token < 0 || token >= vocabulary)
+      word(options.prompt)
+          .fail("the model has tokens 0 to " + std::to_string(vocabulary - 1) + ", not " +
+                std::to_string(token));
+  GenerationOptions generation{.max_new_tokens = options.length, .top_k = options.top_k};
+  generation.do_sample = options.temperature > 0;
+  if (generation.do_sample) generation.temperature = options.temperature;
+  const Prompt prompt{tokens, RandomKey(options.seed, "text sample")};
+  const Tokens added = model.state.generate({prompt}, generation).front();
+  tokens.insert(tokens.end(), added.begin(), added.end());
+  return shown(tokens, are_bytes) + '\n';
+}
+
+}  // namespace
+
+std::string generate_text(const ContinueOptions& options) try {
+  const PosixDisk disk;
+  const Checkpoint checkpoint = find_checkpoint(disk, options.path, {warn_ignored});
+  const RunState saved = RunState::from_json(checkpoint.manifest.state);
+  const Setting recipe = resolve_recipe(parse_recipe(saved.recipe, checkpoint.folder));
+  require_language_model(word(options.prompt), recipe);
+  const Job job = job_with_data(recipe, std::make_shared<OneSequence>());
+  LoadedModel model(job, checkpoint.folder);
+  model.load();
+  return continued(model, options);
+} catch (const OperatingError& error) {
+  throw UserError(error.what());
+}
+
+}  // namespace tutti

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace tutti {
+
+struct ContinueOptions {
+  std::string path;          // of a checkpoint's or a run's folder
+  std::string prompt;        // a text; of a model whose tokens are no bytes, tokens: "17 4 2"
+  int64_t length = 200;      // tokens to add
+  double temperature = 0.8;  // of the softmax; 0 = always the likeliest token
+  int64_t top_k = 0;         // sample among the k likeliest tokens; 0 = all
+  uint64_t seed = 0;         // the same seed gives the same text
+};
+
+// `tutti generate`: continues the prompt with a checkpoint's language model, on one rank; "" stands for a
+// line break. Needs neither the recipe nor its data: the checkpoint has the recipe. Returns the prompt and
+// the tokens added to it; bytes that are no UTF-8 are shown as U+FFFD. Throws UserError.
+std::string generate_text(const ContinueOptions& options);
+
+}  // namespace tutti

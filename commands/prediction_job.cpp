@@ -1,0 +1,249 @@
+#include "commands/prediction_job.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "commands/loaded_model.h"
+#include "data/readers/options.h"
+#include "io/checkpoint/checkpoint_tensors.h"
+#include "io/checkpoint/run_state.h"
+#include "job/recipe_catalogs.h"
+#include "recipe/catalog.h"
+#include "training/trainee.h"
+
+namespace tutti {
+namespace {
+
+constexpr const char* kTarget = "target";
+constexpr int64_t kSomeClasses = 2;
+
+// Data in files that all ranks share, as a section's `kind` says; other data are made, or a program's.
+bool is_in_files(const Setting& section) {
+  const std::string& kind = section.at("kind").text();
+  const auto entries = DataKinds::entries();
+  const bool is_reader = std::ranges::any_of(entries, [&](const Entry& one) { return one.name == kind; });
+  return is_reader && kind != "synthetic" && section.at("sampling").text() != "own";
+}
+
+bool names_target(const Setting& section) {
+  if (section.at("kind").text() != "hdf5" || !section.has("arrays")) return false;
+  const Setting& arrays = section.at("arrays");
+  if (arrays.is_table()) return arrays.has(kTarget);
+  const auto names = arrays.texts();
+  return std::ranges::find(names, kTarget) != names.end();
+}
+
+Setting without_target(Setting section) {
+  Setting& arrays = *section.find("arrays");
+  if (arrays.is_table())
+    std::erase_if(arrays.table(), [](const auto& one) { return one.first == kTarget; });
+  else
+    std::erase_if(std::get<Setting::Array>(arrays.value),
+                  [](const Setting& one) { return one.text() == kTarget; });
+  return section;
+}
+
+// The data of a section, without "target" if that is missing.
+DatasetPtr open_without_labels(const Setting& section, int64_t ignore_index) try {
+  return make_dataset(section, 0, "", ignore_index);
+} catch (const UserError&) {
+  if (!names_target(section)) throw;
+  return make_dataset(without_target(section), 0, "", ignore_index);
+}
+
+// Samples that are said to be those of the training.
+class LikeTraining final : public Dataset {
+ public:
+  LikeTraining(DatasetPtr data, SampleSpec spec) : data_(std::move(data)), spec_(std::move(spec)) {}
+
+  int64_t size() const override { return data_->size(); }
+  SampleSpec spec() const override { return spec_; }
+  Batch get(std::span<const int64_t> indices, const Epoch& epoch) const override {
+    return data_->get(indices, epoch);
+  }
+  uint64_t digest() const override { return data_->digest(); }
+
+ private:
+  DatasetPtr data_;
+  SampleSpec spec_;
+};
+
+using Shapes = std::map<std::string, Shape>;
+
+// Of the model for such samples; nullopt if it does not take them.
+std::optional<Shapes> shapes_for(const Setting& model, const SampleSpec& samples) try {
+  const auto built = build_model(model, samples, make_model);
+  Shapes shapes;
+  for (const auto& one : parameters(*built)) shapes[one.name] = one.parameter->tensor.sizes().vec();
+  return shapes;
+} catch (const UserError&) {
+  return std::nullopt;
+}
+
+// The classes for which the model has a saved shape: shapes grow with the classes, by as much for each.
+std::optional<int64_t> classes_that_fit(const Shapes& few, const Shapes& more, int64_t classes,
+                                        const TensorSource& weights) {
+  for (const auto& [name, shape] : few) {
+    if (!weights.contains(name)) continue;
+    const Shape& saved = weights.at(name).shape;
+    const Shape& other = more.at(name);
+    for (std::size_t d = 0; d < shape.size() && saved.size() == shape.size(); ++d)
+      if (const int64_t slope = other[d] - shape[d]; slope > 0)
+        return classes + (saved[d] - shape[d]) / slope;
+  }
+  return std::nullopt;
+}
+
+// Kinds of targets that models take: a class, numbers, or a class for each token.
+class TargetGuess {
+ public:
+  TargetGuess(const Setting& model, SampleSpec samples, const TensorSource& weights)
+      : model_(model), samples_(std::move(samples)), weights_(weights) {}
+
+  std::optional<SampleSpec> spec() const {
+    if (samples_.shapes.contains(kTarget)) return fitting([this](int64_t n) { return of_classes(n); });
+    const auto with_class = [this](int64_t n) { return with(of_classes(n), {}, at::kLong); };
+    const auto with_numbers = [this](int64_t n) { return with(samples_, {n}, at::kFloat); };
+    const auto with_tokens = [this](int64_t n) {
+      return with(of_classes(n), samples_.shapes.at("input"), at::kLong);
+    };
+    if (auto found = fitting(with_class)) return found;
+    if (auto found = fitting(with_numbers)) return found;
+    return samples_.shapes.contains("input") ? fitting(with_tokens) : std::nullopt;
+  }
+
+ private:
+  SampleSpec of_classes(int64_t classes) const {
+    SampleSpec spec = samples_;
+    spec.classes = std::max(spec.classes, classes);
+    return spec;
+  }
+
+  static SampleSpec with(SampleSpec spec, Shape shape, at::ScalarType dtype) {
+    spec.shapes[kTarget] = std::move(shape);
+    spec.dtypes[kTarget] = dtype;
+    return spec;
+  }
+
+  // True if the weights have no other shape of a name.
+  bool fit(const Shapes& shapes) const {
+    return std::ranges::all_of(shapes, [this](const auto& one) {
+      return !weights_.contains(one.first) || weights_.at(one.first).shape == one.second;
+    });
+  }
+
+  template <class Make>
+  std::optional<SampleSpec> fitting(const Make& make) const {
+    const int64_t some = model_.has("num_classes") ? model_.at("num_classes").integer()
+                                                   : std::max(kSomeClasses, samples_.classes);
+    const auto few = shapes_for(model_, make(some)), more = shapes_for(model_, make(some + 1));
+    if (!few) return std::nullopt;
+    const auto spec = make(more ? classes_that_fit(*few, *more, some, weights_).value_or(some) : some);
+    const auto shapes = shapes_for(model_, spec);
+    return shapes && fit(*shapes) ? std::optional(spec) : std::nullopt;
+  }
+
+  const Setting& model_;
+  const SampleSpec samples_;
+  const TensorSource& weights_;
+};
+
+std::string checkpoints_folder(const RunSettings& settings) {
+  return settings.checkpoint.folder.value_or("runs/" + settings.run_name + "/checkpoints");
+}
+
+std::optional<SampleSpec> spec_of_weights(const Setting& recipe, const SampleSpec& samples,
+                                          const std::string& path) try {
+  const PosixDisk disk;
+  const RunSettings settings = RunSettings::read(recipe);
+  const bool is_named = !path.empty() && path != "auto";
+  const Checkpoint found = is_named ? find_checkpoint(disk, path, {warn_ignored})
+                                    : newest_good_checkpoint(disk, checkpoints_folder(settings),
+                                                             {warn_ignored}, settings.checkpoint.set);
+  if (found.folder.empty()) return std::nullopt;
+  return TargetGuess(recipe.at("model"), samples, CheckpointTensors(disk, found, kModelPrefix)).spec();
+} catch (const OperatingError&) {
+  return std::nullopt;
+}
+
+// The training's samples, by their data if those are there. Throws their error.
+SampleSpec trained_spec(const Setting& recipe, const SampleSpec& samples, const std::string& checkpoint) try {
+  const Setting& train = recipe.at("data").at("train");
+  return make_dataset(train, 0, "", recipe.at("model").at("ignore_index").integer())->spec();
+} catch (const UserError&) {
+  if (const auto spec = spec_of_weights(recipe, samples, checkpoint)) return *spec;
+  throw;
+}
+
+SampleSpec with_missing(SampleSpec samples, const SampleSpec& trained) {
+  for (const auto& [array, shape] : trained.shapes) {
+    if (samples.shapes.contains(array)) continue;
+    samples.shapes[array] = shape;
+    if (const auto dtype = trained.dtypes.find(array); dtype != trained.dtypes.end())
+      samples.dtypes[array] = dtype->second;
+    samples.classes = std::max(samples.classes, trained.classes);
+  }
+  return samples;
+}
+
+// The data of a section are given, and transformed already.
+void give_data(Setting& section, const DatasetPtr& data, UserComponents& components) {
+  const bool is_training = !section.has("label");
+  components.data[is_training ? "train" : section.at("label").text()] = data;
+  section.find("kind")->value = std::string("program");
+  section.find("sampling")->value = std::string("global");
+  for (const char* key : {"layout", "scale", "mean", "std", "transforms"})
+    if (Setting* found = section.find(key)) found->value = std::monostate();
+  section.find("drop_last")->value = false;
+  section.find("subset_num_batches")->value = int64_t{-1};
+}
+
+std::vector<Setting*> evaluator_sections(Setting& recipe) {
+  std::vector<Setting*> sections;
+  if (recipe.at("data").has("eval")) sections.push_back(recipe.find("data")->find("eval"));
+  for (Setting& one : std::get<Setting::Array>(recipe.find("evaluators")->value)) sections.push_back(&one);
+  return sections;
+}
+
+// Gives the job the data to predict in place of all other data in files.
+void give_data_to_predict(Setting& recipe, const PredictOptions& options, UserComponents& components) {
+  const auto sections = evaluator_sections(recipe);
+  const auto named = std::ranges::find_if(
+      sections, [&](const Setting* one) { return one->at("label").text() == options.evaluator; });
+  if (named == sections.end() || !is_in_files(**named)) return;
+  Setting& train = *recipe.find("data")->find("train");
+  const DatasetPtr data = open_without_labels(**named, recipe.at("model").at("ignore_index").integer());
+  const SampleSpec samples = data->spec();
+  const std::string& kind = train.at("kind").text();
+  if (kind == kPluginKind || kind == "program" || train.at("sampling").text() == "own") return;
+  const SampleSpec trained = trained_spec(recipe, samples, options.checkpoint);
+  const auto like_training = std::make_shared<LikeTraining>(data, with_missing(samples, trained));
+  for (Setting* one : sections)
+    if (is_in_files(*one)) give_data(*one, like_training, components);
+  if (is_in_files(train)) give_data(train, std::make_shared<LikeTraining>(data, trained), components);
+}
+
+}  // namespace
+
+Job prediction_job(const Setting& written, const PredictOptions& options) {
+  Setting recipe = resolve_recipe(written);
+  begin_process(RunSettings::read(recipe));
+  JobOptions job;
+  job.makes_folders = false;
+  give_data_to_predict(recipe, options, job.components);
+  return make_job(std::move(recipe), job);
+}
+
+Job job_with_data(Setting recipe, const DatasetPtr& data) {
+  begin_process(RunSettings::read(recipe));
+  JobOptions job;
+  job.makes_folders = false;
+  give_data(*recipe.find("data")->find("train"), data, job.components);
+  for (Setting* one : evaluator_sections(recipe)) give_data(*one, data, job.components);
+  return make_job(std::move(recipe), job);
+}
+
+}  // namespace tutti

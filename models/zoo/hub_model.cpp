@@ -1,0 +1,52 @@
+#include "models/zoo/hub_model.h"
+
+#include <memory>
+
+#include "models/zoo/bert.h"
+#include "models/zoo/gpt.h"
+#include "runtime/error.h"
+#include "tensors/tree.h"
+
+namespace tutti {
+namespace {
+
+using NamedShapes = std::map<std::string, Shape>;
+
+// The zoo's model of a section, on the meta device.
+std::shared_ptr<Model> hub_model(const Setting& section, int64_t classes) {
+  const std::string& kind = section.at("kind").text();
+  if (kind == "gpt") return std::make_shared<Gpt>(GptOptions::kind().read(section));
+  if (kind == "bert_mlm") return std::make_shared<BertForMaskedLm>(BertMlmOptions::kind().read(section));
+  TUTTI_ASSERT(kind == "bert_classification", kind);
+  const auto options = BertClassificationOptions::kind().read(section);
+  return std::make_shared<BertForSequenceClassification>(options, classes, 0.0);
+}
+
+NamedShapes shapes_of(Model& model) {
+  NamedShapes shapes;
+  for (const auto& one : parameters(model)) shapes[one.name] = one.parameter->tensor.sizes().vec();
+  for (const auto& one : buffers(model)) shapes[one.name] = one.buffer->tensor.sizes().vec();
+  return shapes;
+}
+
+}  // namespace
+
+int64_t hub_classes(const NamedShapes& tensors) {
+  const auto head = tensors.find("classifier.weight");
+  return head == tensors.end() ? 0 : head->second.at(0);
+}
+
+void require_hub_model(const Setting& key, const Setting& section, const NamedShapes& tensors) {
+  const NamedShapes expected = shapes_of(*hub_model(section, hub_classes(tensors)));
+  for (const auto& [name, shape] : tensors) {
+    const auto found = expected.find(name);
+    if (found == expected.end()) key.fail("transformers' model has no tensor '" + name + "', the run's has");
+    if (found->second != shape)
+      key.fail("'" + name + "' is " + shape_text(shape) + ", that of transformers' model " +
+               shape_text(found->second));
+  }
+  for (const auto& [name, shape] : expected)
+    if (!tensors.contains(name)) key.fail("the run's model has no tensor '" + name + "', transformers' has");
+}
+
+}  // namespace tutti

@@ -1,0 +1,93 @@
+#include "training/callbacks/writers/weights_file.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+
+#include <filesystem>
+#include <map>
+#include <optional>
+
+#include "io/formats/safetensors.h"
+#include "runtime/error.h"
+#include "training/callbacks/writers/file_names.h"
+#include "training/state.h"
+
+namespace tutti {
+
+namespace {
+
+// A rank has its rows alone of what inference uses: they go into the model to be gathered.
+void exchange_views(const State& state) {
+  const at::NoGradGuard no_grad;
+  for (const ParamView& view : state.views)
+    if (const auto found = state.inference_tensors.find(view.name); found != state.inference_tensors.end()) {
+      const at::Tensor trained = view.tensor.clone();
+      at::Tensor(view.tensor).copy_(found->second);
+      at::Tensor(found->second).copy_(trained);
+    }
+}
+
+// Writes under another name first, so that readers never see a partial file. Parameters are written as they
+// are visited; sharded ones have the values for inference in their views.
+void write_whole(const State& state, Disk& disk, const std::string& name,
+                 std::optional<at::ScalarType> precision) {
+  const bool sharded = state.topology.share.pieces > 1;
+  std::map<std::string, at::Tensor> others = state.inference_tensors;
+  for (const auto& one : state.buffers) others.emplace(one.name, one.buffer->tensor);
+  const auto stored = [&](const at::Tensor& tensor) {
+    const bool is_cast = precision && tensor.is_floating_point();
+    return is_cast ? tensor.to(*precision) : tensor;
+  };
+  for (auto& [one, tensor] : others) tensor = stored(tensor);
+  Safetensors layout{others, {{"format", "pt"}}};
+  for (std::size_t p = 0; p < state.parameters.size(); ++p) {
+    const NamedParameter& one = state.parameters[p];
+    if (!sharded && others.count(one.name) > 0) continue;
+    others.erase(one.name);
+    const at::Tensor& like = sharded ? state.views[p].tensor : one.parameter->tensor;
+    layout.tensors[one.name] =
+        at::empty(one.parameter->tensor.sizes(),
+                  at::TensorOptions(at::kMeta).dtype(precision ? *precision : like.scalar_type()));
+  }
+
+  std::optional<SafetensorsFile> file;  // none after an error
+  const auto attempt = [&](const auto& write) {
+    try {
+      write();
+    } catch (const OperatingError& error) {
+      file.reset();
+      warn_unwritten(error.what());
+    }
+  };
+  const std::filesystem::path path(name);
+  const std::string fresh = path.string() + ".new";
+  if (state.topology.rank == 0)
+    attempt([&] {
+      if (!disk.replaceable(path)) throw OperatingError(path.string() + ": not a regular file");
+      disk.make_folders(path.parent_path());
+      file.emplace(disk, fresh, layout);
+      for (const auto& [name, tensor] : others) file->put(name, tensor);
+    });
+  state.visit_parameters(state.topology.rank == 0, [&](std::size_t p) {
+    const NamedParameter& one = state.parameters[p];
+    if (file && others.count(one.name) == 0)
+      attempt([&] { file->put(one.name, stored(one.parameter->tensor)); });
+  });
+  if (!file) return;
+  attempt([&] {
+    file->finish();
+    disk.rename(fresh, path);
+  });
+}
+
+}  // namespace
+
+void write_weights_file(const State& state, Disk& disk, const std::string& path,
+                        std::optional<at::ScalarType> precision) {
+  const bool sharded = state.topology.share.pieces > 1;
+  if (sharded) exchange_views(state);
+  write_whole(state, disk, path, precision);
+  if (sharded) exchange_views(state);
+}
+
+}  // namespace tutti
