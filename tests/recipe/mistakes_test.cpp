@@ -143,7 +143,8 @@ TEST(RecipeMistakes, AKeySaysWhereItBelongs) {
             "unknown key; it belongs in [optimizer] of kind sgd or decoupled_sgdw");
   EXPECT_EQ(in_train("batch_size = 8"),
             "unknown key; it belongs in [data.train], [data.eval] or [[evaluators]]");
-  EXPECT_EQ(in_train("save_folder = \"x\""), "unknown key; it belongs in [checkpoint]");
+  EXPECT_EQ(in_train("save_folder = \"x\""),
+            "unknown key; it belongs in [checkpoint] or [[callbacks]] of kind hf_checkpointer");
   EXPECT_EQ(in_train("gradient_clip_val = 1.0"),
             "unknown key; Lightning's gradient_clip_val is [[algorithms]] kind = \"gradient_clipping\": "
             "clipping_type = \"norm\" or \"value\", and clipping_threshold");

@@ -118,8 +118,8 @@ TEST_F(GraphsWithLayers, RefusalsAreALine) {
   const auto outcome = world.run("1");
   EXPECT_EQ(outcome.error, "");
   EXPECT_THAT(outcome.warnings,
-              testing::ElementsAre("train.cuda_graphs has no effect: aten::_local_scalar_dense is not "
-                                   "permitted while a graph is recorded"));
+              testing::ElementsAre("train.cuda_graphs has no effect: in transformer.drop (LayerOf): "
+                                   "aten::_local_scalar_dense is not permitted while a graph is recorded"));
 }
 
 TEST_F(GraphsWithLayers, ListenersThatPreventThemAreNamed) {
