@@ -8,12 +8,12 @@ Needs a Python with torch and timm (--python).
 import argparse
 import json
 import statistics
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 from compare import default_python
+from gpu import run
 from measure import Failed
 
 HERE = Path(__file__).resolve().parent
@@ -76,13 +76,6 @@ def arguments():
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--threads", type=int, default=1)
     return parser.parse_args()
-
-
-def run(command):
-    finished = subprocess.run([str(word) for word in command], capture_output=True, text=True)
-    if finished.returncode != 0:
-        raise Failed(f"{command[0]}: {(finished.stderr or finished.stdout)[-500:]}")
-    return finished.stdout
 
 
 def peer(args, model, to="-"):

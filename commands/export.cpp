@@ -96,20 +96,13 @@ Setting model_section(const RunState& state, const std::string& folder) {
   return resolve(Setting(std::move(model), "", recipe.position), std::span(&catalog, 1)).at("model");
 }
 
-void write_text(Disk& disk, const std::string& path, const std::string& text) {
-  const auto file = disk.open(path, true);
-  file->append(std::as_bytes(std::span(text)));
-  file->sync();
-  file->close();
-}
-
 void write_folder(Disk& disk, const Setting& key, const Checkpoint& checkpoint,
                   const ExportedWeights& weights) {
   const Setting section = model_section(weights.state(), checkpoint.folder);
   const Setting config = hub_config(section, hub_classes(weights.shapes()));
   require_plain(key, weights, section);
   disk.make_folders(key.text());
-  write_text(disk, key.text() + "/config.json", json_object_text(config));
+  write_json_object(disk, key.text() + "/config.json", config);
   weights.write(disk, key.text() + "/model.safetensors");
 }
 

@@ -10,7 +10,7 @@
 #include "job/recipe_catalogs.h"
 #include "recipe/catalog.h"
 #include "recipe/toml_reader.h"
-#include "runtime/text.h"
+#include "training/callbacks/samples/generate.h"
 
 namespace tutti {
 namespace {
@@ -56,31 +56,19 @@ Tokens numbers_in(const std::string& text) {
   return tokens;
 }
 
-std::string shown(const Tokens& tokens, bool are_bytes) {
-  std::string text;
-  for (const int64_t token : tokens)
-    text += are_bytes ? std::string(1, static_cast<char>(token))
-                      : (text.empty() ? "" : " ") + std::to_string(token);
-  return are_bytes ? as_utf8(text) : text;
-}
-
 std::string continued(LoadedModel& model, const ContinueOptions& options) {
   const int64_t vocabulary = model.state.model->vocabulary();
   if (vocabulary == 0) refuse_model(word(options.prompt), model.state.model->kind());
   const bool are_bytes = tokens_are_bytes(vocabulary);
   Tokens tokens = are_bytes ? bytes_in(options.prompt) : numbers_in(options.prompt);
-  for (const int64_t token : tokens)
-    if (token < 0 || token >= vocabulary)
-      word(options.prompt)
-          .fail("the model has tokens 0 to " + std::to_string(vocabulary - 1) + ", not " +
-                std::to_string(token));
+  require_tokens(word(options.prompt), tokens, vocabulary);
   GenerationOptions generation{.max_new_tokens = options.length, .top_k = options.top_k};
   generation.do_sample = options.temperature > 0;
   if (generation.do_sample) generation.temperature = options.temperature;
   const Prompt prompt{tokens, RandomKey(options.seed, "text sample")};
   const Tokens added = model.state.generate({prompt}, generation).front();
   tokens.insert(tokens.end(), added.begin(), added.end());
-  return shown(tokens, are_bytes) + '\n';
+  return token_text(tokens, are_bytes) + '\n';
 }
 
 }  // namespace

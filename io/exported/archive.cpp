@@ -37,10 +37,8 @@ std::vector<int64_t> numbers_of(const Json& list) {
 class Archive::Contents {
  public:
   explicit Contents(const std::string& path) : reader_(path) {
-    for (const char* folder : {"data/weights/", "data/constants/"}) {
-      const std::string what =
-          std::string(folder).find("weights") == std::string::npos ? "constants" : "weights";
-      const std::string config = std::string(folder) + "model_" + what + "_config.json";
+    for (const std::string what : {"weights", "constants"}) {
+      const std::string folder = "data/" + what + "/", config = folder + "model_" + what + "_config.json";
       if (!reader_.hasRecord(config)) continue;
       const Json all = Json::parse(text(config));
       for (const auto& [name, one] : all.at("config").items()) add(folder, name, one);

@@ -105,7 +105,8 @@ std::vector<Frame> frames_of(const Json& metadata) {
   for (const std::string& one : split(found->get<std::string>(), ';')) {
     const auto parts = split(one, ',');
     if (parts.size() < 3) return {};
-    frames.push_back({parts[0], parts[1].substr(0, parts[1].find('@')), parts[2]});
+    frames.push_back(
+        {parts[0], parts[1].substr(0, parts[1].find('@')), parts[2].substr(parts[2].rfind('.') + 1)});
   }
   return frames;
 }

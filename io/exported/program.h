@@ -31,7 +31,7 @@ struct Operand {
 struct Frame {
   std::string call;  // unlike for two calls of a module
   std::string path;  // "layer1.0.conv1"; "" is the whole
-  std::string type;  // "torch.nn.modules.conv.Conv2d"
+  std::string type;  // its class: "Conv2d"
 };
 
 struct Node {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "recipe/setting.h"
+#include "runtime/disk.h"
 
 namespace tutti {
 
@@ -16,5 +17,8 @@ Setting read_json_object(const std::string& path);
 
 // A table as JSON, indented by two.
 std::string json_object_text(const Setting& table);
+
+// Replaces a file by that text: readers never see a part of it. Throws OperatingError.
+void write_json_object(Disk& disk, const std::string& path, const Setting& table);
 
 }  // namespace tutti

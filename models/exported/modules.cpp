@@ -29,14 +29,12 @@ class Finder {
 
   std::unique_ptr<Module> find() {
     auto whole = std::make_unique<Module>();
-    if (!nodes_.empty() && !nodes_[0].frames.empty()) whole->type = short_type(nodes_[0].frames[0].type);
+    if (!nodes_.empty() && !nodes_[0].frames.empty()) whole->type = nodes_[0].frames[0].type;
     fill(*whole, {0, nodes_.size(), 0});
     return whole;
   }
 
  private:
-  static std::string short_type(const std::string& type) { return type.substr(type.rfind('.') + 1); }
-
   const Frame* frame(std::size_t node, std::size_t depth) const {
     const auto& frames = nodes_[node].frames;
     return depth < frames.size() ? &frames[depth] : nullptr;
@@ -90,7 +88,7 @@ class Finder {
     } else {
       auto below = std::make_unique<Module>();
       below->path = path(part);
-      below->type = short_type(frame(part.begin, part.depth)->type);
+      below->type = frame(part.begin, part.depth)->type;
       below->caller = &module;
       fill(*below, part);
       module.items.push_back({nullptr, std::move(below)});

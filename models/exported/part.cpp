@@ -41,12 +41,6 @@ bool is_batch_norm(const Node& node) { return node.target == "aten.batch_norm.de
 
 bool is_wrap(const Node& node) { return node.target.starts_with("higher_order.wrap_with_"); }
 
-std::string short_type(const Node& node) {
-  if (node.frames.empty()) return "";
-  const std::string& type = node.frames.back().type;
-  return type.substr(type.rfind('.') + 1);
-}
-
 std::string below(const std::string& name, const std::string& path) {
   return path.empty() ? name : name.substr(std::min(name.size(), path.size() + 1));
 }
@@ -63,9 +57,7 @@ class Builder {
 
   Part whole() {
     const auto modules = find_modules(program_);
-    std::vector<std::string> inputs;
-    for (const std::string& name : program_.user_inputs) inputs.push_back(name);
-    return part(*modules, inputs, program_.graph.outputs);
+    return part(*modules, program_.user_inputs, program_.graph.outputs);
   }
 
  private:
@@ -255,7 +247,7 @@ class Builder {
                                    .eps = number(node, "eps"),
                                    .momentum = number(node, "momentum"),
                                    .affine = !value_of(node, "weight").empty()};
-    const std::string type = short_type(node), path = norm_path(node);
+    const std::string type = node.frames.empty() ? "" : node.frames.back().type, path = norm_path(node);
     std::shared_ptr<Layer> layer;
     if (type == "BatchNorm1d")
       layer = std::make_shared<BatchNorm1d>(options);

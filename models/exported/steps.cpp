@@ -338,8 +338,7 @@ double number_of(const Node& node, const std::string& name, double otherwise) {
 }
 
 bool only_checks(const std::string& target) {
-  return target.starts_with("aten._assert") || target.starts_with("aten.sym_constrain") ||
-         target.starts_with("aten._assert_tensor_metadata");
+  return target.starts_with("aten._assert") || target.starts_with("aten.sym_constrain");
 }
 
 }  // namespace

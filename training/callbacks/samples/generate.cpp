@@ -28,23 +28,26 @@ Tokens tokens_of(const Setting& prompt, int64_t vocabulary) {
   if (!prompt.is_text() && !prompt.is_array()) prompt.fail("expected a text, or a list of tokens");
   const Tokens tokens = prompt.is_text() ? bytes_of(prompt, vocabulary) : prompt.integers();
   if (tokens.empty()) prompt.fail("expected at least one token");
+  require_tokens(prompt, tokens, vocabulary);
+  return tokens;
+}
+
+}  // namespace
+
+void require_tokens(const Setting& prompt, const Tokens& tokens, int64_t vocabulary) {
   for (const int64_t token : tokens)
     if (token < 0 || token >= vocabulary)
       prompt.fail("the model has tokens 0 to " + std::to_string(vocabulary - 1) + ", not " +
                   std::to_string(token));
-  return tokens;
 }
 
-// Tokens in the form of their prompt.
-std::string format_tokens(const Tokens& tokens, bool as_text) {
+std::string token_text(const Tokens& tokens, bool are_bytes) {
   std::string text;
   for (const int64_t token : tokens)
-    text += as_text ? std::string(1, static_cast<char>(token))
-                    : (text.empty() ? "" : " ") + std::to_string(token);
-  return as_text ? as_utf8(text) : text;
+    text += are_bytes ? std::string(1, static_cast<char>(token))
+                      : (text.empty() ? "" : " ") + std::to_string(token);
+  return are_bytes ? as_utf8(text) : text;
 }
-
-}  // namespace
 
 void Generate::require(const State& state) const {
   const Setting& prompts = options_.prompts;
@@ -85,8 +88,8 @@ void Generate::log(const std::vector<Tokens>& found, Logger& logger) const {
   LoggedTable table{"generations", {"prompt", "generation"}, {}};
   for (std::size_t p = 0; p < found.size(); ++p) {
     const Setting& prompt = options_.prompts.array()[p];
-    const std::string given = prompt.is_text() ? prompt.text() : format_tokens(prompt.integers(), false);
-    table.rows.push_back({given, format_tokens(found[p], prompt.is_text())});
+    const std::string given = prompt.is_text() ? prompt.text() : token_text(prompt.integers(), false);
+    table.rows.push_back({given, token_text(found[p], prompt.is_text())});
   }
   logger.log_table(table);
 }

@@ -9,6 +9,12 @@
 
 namespace tutti {
 
+// Refuses a prompt with a token that is not below `vocabulary`.
+void require_tokens(const Setting& prompt, const Tokens& tokens, int64_t vocabulary);
+
+// Tokens that are bytes as text, with U+FFFD for invalid UTF-8; others as "17 4 2".
+std::string token_text(const Tokens& tokens, bool are_bytes);
+
 // Logs the model's continuations of the prompts every `interval` and at the end of training, as a table
 // "generations" with the columns "prompt" and "generation". A prompt is a text if the model's tokens are
 // bytes (tokens_are_bytes; invalid UTF-8 is shown as U+FFFD), or a list of token ids, shown as "17 4 2".

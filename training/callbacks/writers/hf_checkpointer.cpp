@@ -2,7 +2,6 @@
 
 #include <map>
 #include <optional>
-#include <span>
 #include <utility>
 
 #include "io/formats/json_setting.h"
@@ -59,13 +58,8 @@ void HfCheckpointer::write_config(const State& state, const std::string& folder)
   Setting config = hub_config(model_, hub_classes(shapes_in(state)));
   if (options_.precision != "float32")
     config.table().emplace_back("torch_dtype", Setting(options_.precision, "torch_dtype", {}));
-  const std::string text = json_object_text(config), path = folder + "/config.json";
   disk_.make_folders(folder);
-  const auto file = disk_.open(path + ".new", true);
-  file->append(std::as_bytes(std::span(text)));
-  file->sync();
-  file->close();
-  disk_.rename(path + ".new", path);
+  write_json_object(disk_, folder + "/config.json", config);
 }
 
 CallbackPtr HfCheckpointerOptions::make(const Setting& section,
