@@ -45,6 +45,7 @@
 #include "data/transforms/augmix.h"
 #include "data/transforms/randaugment.h"
 #include "models/layers/blocks.h"
+#include "models/layers/statistics_rows.h"
 #include "models/zoo/bert.h"
 #include "models/zoo/gpt.h"
 #include "models/zoo/layer_text.h"
@@ -167,7 +168,7 @@ Work pass_of(const Request& request) {
     const at::Tensor outputs = forward();
     auto results =
         torch::autograd::grad({outputs}, weights, {grad}, std::nullopt, false, /*allow_unused=*/true);
-    for (const RunningStatistics& one : *found) one.layer->apply_statistics(one);
+    for (const RunningStatistics& one : *found) apply(one);
     results.push_back(outputs);
     return results;
   };

@@ -35,6 +35,7 @@ function(tutti_cuda_library)
   add_library(tutti_cuda SHARED
     ${CMAKE_SOURCE_DIR}/collectives/nccl/communicator.cpp
     ${CMAKE_SOURCE_DIR}/collectives/nccl/entry.cpp
+    ${CMAKE_SOURCE_DIR}/tensors/cuda/cross_entropy.cu
     ${CMAKE_SOURCE_DIR}/tensors/cuda/device.cu
     ${CMAKE_SOURCE_DIR}/tensors/cuda/digests.cu
     ${CMAKE_SOURCE_DIR}/tensors/cuda/draws.cu

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "runtime/error.h"
+#include "tensors/cross_entropy.h"
 
 namespace tutti {
 namespace {
@@ -111,6 +112,11 @@ at::Tensor dense_target(const at::Tensor& scores, const at::Tensor& target) {
 
 at::Tensor index_cross_entropy(const at::Tensor& scores, const at::Tensor& target, LossReduction reduction,
                                const at::Tensor& weight, int64_t ignore_index) try {
+  if (!weight.defined() && has_cross_entropy_of_rows(scores, target)) {
+    const at::Tensor losses = cross_entropy_of_rows(scores, target, ignore_index);
+    if (reduction != LossReduction::kMean) return reduced(losses, reduction);
+    return losses.sum() / target.ne(ignore_index).sum();
+  }
   return at::cross_entropy_loss(scores, target, weight, static_cast<int64_t>(reduction), ignore_index);
 } catch (const c10::IndexError&) {
   require_known(target, scores.size(scores.dim() == 1 ? 0 : 1), ignore_index);

@@ -41,6 +41,7 @@ def arguments():
     parser.add_argument("--kind", choices=["gpu", "test"], default="gpu", help="the device")
     parser.add_argument("--only", type=int, nargs="+", choices=CHECKS, metavar="N", default=list(CHECKS),
                         help=", ".join(f"{number} {title}" for number, (title, _) in CHECKS.items()))
+    parser.add_argument("--keep-going", action="store_true", help="after a failure too")
     parser.add_argument("--tutti", default=shutil.which("tutti") or ROOT / "build/tutti")
     parser.add_argument("--python", help="one that has torch; default: this one, else that of tools/setup.sh")
     parser.add_argument("--steps", type=int, help="of most trainings, in place of each check's own number")
@@ -156,9 +157,15 @@ def main():
         folder.mkdir(parents=True, exist_ok=True)
         light = Light(args, folder.absolute())
         report = Report(light, args.out)
-        good = all(check(light, report, number) for number in args.only)
-    print(f"{args.out} has the figures" if good else "stopped at the first failure", flush=True)
-    return 0 if good else 1
+        failed = []
+        for number in args.only:
+            if not check(light, report, number):
+                failed.append(number)
+                if not args.keep_going:
+                    break
+    print(f"{args.out} has the figures" if not failed else f"failed: {failed}" if args.keep_going else
+          "stopped at the first failure", flush=True)
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

@@ -301,7 +301,7 @@ void Microbatches::use_sums(std::span<const double> sums, bool of_listeners_too)
 void Microbatches::apply_statistics(const at::Tensor& gathered) {
   if (state_.device.is_cpu()) return rows_.apply(gathered);
   const at::Tensor staged = staging_memory(gathered.sizes(), gathered.scalar_type(), state_.device);
-  rows_.apply(staged.copy_(gathered));
+  rows_.apply(staged.copy_(gathered), state_.device);
 }
 
 }  // namespace tutti

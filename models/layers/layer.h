@@ -18,6 +18,7 @@
 
 namespace tutti {
 
+class BufferUpdates;
 class Layer;
 
 // Fills a new tensor with initial values; draws only from the generator.
@@ -165,9 +166,9 @@ class Layer : public std::enable_shared_from_this<Layer> {
   // both in turn. Called before the commit, if the layer is called more than once in a microbatch. Default:
   // an assertion fails, since numbers would be lost.
   virtual void join_statistics(RunningStatistics& so_far, const RunningStatistics& next) const;
-  // Updates the buffers. Called after the commit, in rank and microbatch order; must not allocate memory,
-  // because a committed step cannot be aborted.
-  virtual void apply_statistics(const RunningStatistics&) {}
+  // Says how these change the buffers (models/layers/buffer_updates.h). Called after the commit, in rank and
+  // microbatch order; must not allocate memory, because a committed step cannot be aborted.
+  virtual void apply_statistics(const RunningStatistics&, BufferUpdates&) {}
 
   // The context of the current pass; `set_context` sets it on every layer of a model.
   const ForwardContext& context() const { return *context_; }

@@ -1,11 +1,11 @@
 #include "models/layers/norm.h"
 
-#include <ATen/core/grad_mode.h>
 #include <ATen/ops/group_norm.h>
 #include <ATen/ops/layer_norm.h>
 #include <ATen/ops/native_batch_norm.h>
 #include <ATen/ops/zeros.h>
 
+#include "models/layers/buffer_updates.h"
 #include "models/layers/linear.h"
 #include "runtime/error.h"
 
@@ -66,15 +66,13 @@ void BatchNorm::join_statistics(RunningStatistics& so_far, const RunningStatisti
   weight = static_cast<float>(both);
 }
 
-void BatchNorm::apply_statistics(const RunningStatistics& found) {
-  const at::NoGradGuard no_grad;
+void BatchNorm::apply_statistics(const RunningStatistics& found, BufferUpdates& updates) {
   const int64_t channels = options_.channels;
   const float rounded = found.numbers.const_data_ptr<float>()[2 * channels];
   const double weight = rounded == static_cast<float>(options_.momentum) ? options_.momentum : rounded;
-  const at::Tensor numbers = found.numbers.to(running_mean_.tensor.device(), /*non_blocking=*/true);
-  running_mean_.tensor.mul_(1.0 - weight).add_(numbers.narrow(0, 0, channels), weight);
-  running_var_.tensor.mul_(1.0 - weight).add_(numbers.narrow(0, channels, channels), weight);
-  batches_tracked_.tensor.add_(found.calls);
+  updates.average(running_mean_.tensor, found.numbers.narrow(0, 0, channels), weight);
+  updates.average(running_var_.tensor, found.numbers.narrow(0, channels, channels), weight);
+  updates.add(batches_tracked_.tensor, found.calls);
 }
 
 LayerNorm::LayerNorm(const LayerNormOptions& options)

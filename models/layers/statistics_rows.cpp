@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "models/layers/buffer_updates.h"
 #include "runtime/error.h"
 
 namespace tutti {
@@ -45,7 +46,7 @@ void StatisticsRows::add(const std::vector<RunningStatistics>& found, const at::
   std::vector<at::Tensor> all;
   for (const RunningStatistics& one : found) all.push_back(one.numbers);
   numbers.add(at::cat(all), [this, found = std::vector<RunningStatistics>(found), rows,
-                                index](std::span<const double> values) mutable {
+                             index](std::span<const double> values) mutable {
     const at::Tensor host = at::tensor(at::ArrayRef<double>(values.data(), values.size()), at::kFloat);
     int64_t first = 0;
     for (RunningStatistics& one : found) {
@@ -56,15 +57,24 @@ void StatisticsRows::add(const std::vector<RunningStatistics>& found, const at::
   });
 }
 
-void StatisticsRows::apply(const at::Tensor& rows) const {
+void StatisticsRows::apply(const at::Tensor& rows, const Device& device) const {
   const at::Tensor flat = rows.view({-1});
-  for (int64_t row = 0; row < flat.numel(); row += size_)
+  BufferUpdates updates(flat, flat.to(device.where, /*non_blocking=*/true));
+  for (int64_t row = 0; row < flat.numel(); row += size_) {
     for (const Place& place : places_) {
       const auto calls = static_cast<int64_t>(flat.const_data_ptr<float>()[row + place.first]);
       if (calls > 0)
-        place.layer->apply_statistics(
-            {place.layer, flat.narrow(0, row + place.first + 1, place.size), calls});
+        place.layer->apply_statistics({place.layer, flat.narrow(0, row + place.first + 1, place.size), calls},
+                                      updates);
     }
+    updates.run();
+  }
+}
+
+void apply(const RunningStatistics& found) {
+  BufferUpdates updates(found.numbers, found.numbers);
+  found.layer->apply_statistics(found, updates);
+  updates.run();
 }
 
 }  // namespace tutti

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "models/layers/layer.h"
+#include "tensors/device.h"
 #include "tensors/late_numbers.h"
 
 namespace tutti {
@@ -30,8 +31,9 @@ class StatisticsRows {
   // The same without a device.
   void add(const std::vector<RunningStatistics>& found, const at::Tensor& rows, int64_t index) const;
 
-  // Applies rows in order, each of them layer by layer in model order. Allocates no memory but for views.
-  void apply(const at::Tensor& rows) const;
+  // Applies rows of the host in order, each of them layer by layer in model order, to buffers that are on the
+  // device: in pinned memory the host does not wait for them. Allocates no memory of the CPU but for views.
+  void apply(const at::Tensor& rows, const Device& device = {}) const;
 
  private:
   struct Place {
@@ -45,5 +47,8 @@ class StatisticsRows {
   std::unordered_map<const Layer*, std::size_t> index_;
   int64_t size_ = 0;
 };
+
+// What one call found, for layers that are used outside of training.
+void apply(const RunningStatistics& found);
 
 }  // namespace tutti

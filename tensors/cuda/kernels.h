@@ -30,4 +30,15 @@ void add_digest_sums(uint64_t* sums, const uint8_t* bytes, const int64_t* begins
 void draw_bernoullis(bool* drawn, int64_t samples, int64_t size, const int64_t* key, int64_t of_batch,
                      int64_t first_place, uint64_t below, cudaStream_t stream);
 
+// Of scores [rows, classes], float, __half or __nv_bfloat16: as cross_entropy_of_rows
+// (tensors/cross_entropy.h).
+template <class Number>
+void sum_cross_entropies(float* losses, float* log_sums, const Number* scores, const int64_t* target,
+                         int64_t rows, int64_t classes, int64_t ignore_index, cudaStream_t stream);
+// Each row's times its factor.
+template <class Number>
+void write_cross_entropy_gradients(Number* gradients, const Number* scores, const int64_t* target,
+                                   const float* log_sums, const float* factors, int64_t rows, int64_t classes,
+                                   int64_t ignore_index, cudaStream_t stream);
+
 }  // namespace tutti

@@ -5,6 +5,8 @@
 #include <ATen/ops/zeros_like.h>
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAGuard.h>
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
 #include <torch/library.h>
 
 #include <optional>
@@ -57,6 +59,44 @@ at::Tensor& add_digest_sums_on_cuda(at::Tensor& sums, const at::Tensor& bytes, a
   return sums;
 }
 
+// Calls `of` with scores as CUDA's own type of numbers.
+template <class Function>
+void with_numbers(const at::Tensor& scores, const Function& of) {
+  const void* const numbers = scores.const_data_ptr();
+  if (scores.scalar_type() == at::kHalf)
+    of(static_cast<const __half*>(numbers));
+  else if (scores.scalar_type() == at::kBFloat16)
+    of(static_cast<const __nv_bfloat16*>(numbers));
+  else
+    of(scores.const_data_ptr<float>());
+}
+
+at::Tensor& cross_entropies_on_cuda(at::Tensor& losses, at::Tensor& log_sums, const at::Tensor& scores,
+                                    const at::Tensor& target, int64_t ignore_index) {
+  const c10::cuda::CUDAGuard guard(scores.device());
+  with_numbers(scores, [&](const auto* numbers) {
+    sum_cross_entropies(losses.mutable_data_ptr<float>(), log_sums.mutable_data_ptr<float>(), numbers,
+                        target.const_data_ptr<int64_t>(), scores.size(0), scores.size(1), ignore_index,
+                        stream());
+  });
+  C10_CUDA_CHECK(cudaGetLastError());
+  return losses;
+}
+
+at::Tensor& cross_entropy_gradients_on_cuda(at::Tensor& gradients, const at::Tensor& scores,
+                                            const at::Tensor& target, const at::Tensor& log_sums,
+                                            const at::Tensor& factors, int64_t ignore_index) {
+  const c10::cuda::CUDAGuard guard(scores.device());
+  with_numbers(scores, [&]<class Number>(const Number* numbers) {
+    write_cross_entropy_gradients(static_cast<Number*>(gradients.mutable_data_ptr()), numbers,
+                                  target.const_data_ptr<int64_t>(), log_sums.const_data_ptr<float>(),
+                                  factors.const_data_ptr<float>(), scores.size(0), scores.size(1),
+                                  ignore_index, stream());
+  });
+  C10_CUDA_CHECK(cudaGetLastError());
+  return gradients;
+}
+
 }  // namespace
 }  // namespace tutti
 
@@ -65,4 +105,6 @@ TORCH_LIBRARY_IMPL(tutti, CUDA, m) {
   m.impl("add_exactly_", tutti::add_exactly_on_cuda);
   m.impl("add_digest_sums_", tutti::add_digest_sums_on_cuda);
   m.impl("bernoullis_", tutti::draw_bernoullis_on_cuda);
+  m.impl("cross_entropy_", tutti::cross_entropies_on_cuda);
+  m.impl("cross_entropy_gradients_", tutti::cross_entropy_gradients_on_cuda);
 }

@@ -6,6 +6,7 @@
 
 #include <fstream>
 
+#include "models/layers/statistics_rows.h"
 #include "models/zoo/bert.h"
 #include "models/zoo/gpt.h"
 #include "models/zoo/mlp.h"
@@ -87,7 +88,7 @@ TEST_P(GoldenModel, GivesPyTorchsEvaluationOnceStatisticsAreApplied) {
   const ForwardContext training{.training = true, .statistics = &found};
   set_context(*model_, &training);
   model_->forward(batch_);
-  for (const RunningStatistics& statistics : found) statistics.layer->apply_statistics(statistics);
+  for (const RunningStatistics& statistics : found) apply(statistics);
   for (const NamedBuffer& named : buffers(*model_))
     case_.expect_close(named.buffer->tensor, "out/buffers/" + named.name);
   const ForwardContext evaluating{.training = false};

@@ -65,7 +65,7 @@ class HungryModel final : public Model {
   }
   const char* kind() const override { return "HungryModel"; }
   int64_t statistics_size() const override { return appetite_.fails_in_commit ? 1 : 0; }
-  void apply_statistics(const RunningStatistics&) override {
+  void apply_statistics(const RunningStatistics&, BufferUpdates&) override {
     TORCH_CHECK_WITH(OutOfMemoryError, false, "no room for statistics");
   }
 

@@ -6,6 +6,8 @@
 
 #include <cmath>
 
+#include "models/layers/statistics_rows.h"
+
 namespace tutti {
 namespace {
 
@@ -53,7 +55,7 @@ TEST(BatchNorm2d, TrainingLeavesItsStatisticsAndTouchesNoBuffer) {
 TEST(BatchNorm2d, OfOneValueAChannelKeepsItsBuffers) {
   Training<BatchNorm2d> training({.channels = 2});
   training.norm.forward(at::ones({1, 2, 1, 1}));
-  for (const auto& one : training.found) training.norm.apply_statistics(one);
+  for (const auto& one : training.found) apply(one);
   EXPECT_TRUE(training.variance().equal(at::ones({2})));
   EXPECT_EQ(training.tracked(), 0);
 }
@@ -63,7 +65,7 @@ TEST(BatchNorm3d, NormalisesChannelsOverAllElse) {
   const at::Tensor x = at::randn({5, 2, 3, 4, 2});
   const auto rows = [](const at::Tensor& all) { return all.transpose(0, 1).flatten(1); };
   EXPECT_TRUE(close(rows(training.norm.forward(x).tensor()), normalised(rows(x))));
-  training.norm.apply_statistics(training.found.at(0));
+  apply(training.found.at(0));
   EXPECT_TRUE(close(training.mean(), 0.1 * rows(x).mean(1)));
   EXPECT_TRUE(close(training.variance(), 0.9 + 0.1 * rows(x).var(1)));
   EXPECT_EQ(training.tracked(), 1);
@@ -75,7 +77,7 @@ TEST(BatchNorm1d, WithoutAffineHasBuffersOnly) {
   EXPECT_EQ(training.norm.weight(), nullptr);
   const at::Tensor x = at::randn({6, 3});
   EXPECT_TRUE(close(training.norm.forward(x).tensor(), normalised(x.t()).t()));
-  training.norm.apply_statistics(training.found.at(0));
+  apply(training.found.at(0));
   const ForwardContext evaluating{.training = false};
   set_context(training.norm, &evaluating);
   const at::Tensor want = (x - training.mean()) / (training.variance() + kEps).sqrt();
@@ -97,7 +99,7 @@ TEST(BatchNorm2d, JoinedStatisticsHaveTheEffectOfAllCallsInTurn) {
   for (std::size_t call = 1; call < training.found.size(); ++call)
     training.norm.join_statistics(joined, training.found[call]);
   joined.calls = 4;
-  training.norm.apply_statistics(joined);
+  apply(joined);
   EXPECT_TRUE(close(training.mean(), mean));
   EXPECT_TRUE(close(training.variance(), variance));
   EXPECT_EQ(training.tracked(), 4);
@@ -109,7 +111,7 @@ TEST(BatchNorm2d, UpdatesByTheMomentumOfTheCall) {
   const at::Tensor x = at::randn({4, 1, 3, 3});
   training.norm.forward(x);
   training.norm.set_momentum(0.8);
-  training.norm.apply_statistics(training.found.at(0));
+  apply(training.found.at(0));
   EXPECT_TRUE(close(training.mean(), 0.25 * x.mean().view({1})));
 }
 

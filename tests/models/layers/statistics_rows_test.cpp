@@ -29,7 +29,7 @@ class Largest final : public Layer {
     so_far.numbers[0].copy_(at::max(so_far.numbers[0], next.numbers[0]));
     so_far.numbers[1].add_(next.numbers[1]);
   }
-  void apply_statistics(const RunningStatistics& found) override {
+  void apply_statistics(const RunningStatistics& found, BufferUpdates&) override {
     history += std::to_string(found.calls) + " ";
     seen_.tensor[0].copy_(at::max(seen_.tensor[0], found.numbers[0]));
     seen_.tensor[1].add_(found.numbers[1]);

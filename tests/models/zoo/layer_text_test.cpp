@@ -7,6 +7,7 @@
 #include "models/layers/conv.h"
 #include "models/layers/norm.h"
 #include "models/layers/pool.h"
+#include "models/layers/statistics_rows.h"
 #include "models/zoo/factory.h"
 #include "models/zoo/mlp.h"
 #include "runtime/error.h"
@@ -63,7 +64,7 @@ TEST(LayerText, ArgumentsReachTheLayer) {
                    variance = at::full({3}, 1.0F);
   const at::Tensor want = at::batch_norm(image, {}, {}, mean, variance, true, 0.25, 0.5, false);
   EXPECT_TRUE(at::allclose(norm->forward(image).tensor(), want, 1e-5, 1e-6));
-  norm->apply_statistics(found.at(0));
+  apply(found.at(0));
   EXPECT_TRUE(at::allclose(norm->own_buffers()[0]->tensor, mean, 1e-5, 1e-6));
   EXPECT_TRUE(at::allclose(norm->own_buffers()[1]->tensor, variance, 1e-5, 1e-6));
 }

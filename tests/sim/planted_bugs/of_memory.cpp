@@ -7,6 +7,7 @@
 
 #include "models/layers/layer.h"
 #include "models/layers/norm.h"
+#include "models/layers/statistics_rows.h"
 #include "models/zoo/factory.h"
 #include "tests/sim/planted_bugs/broken_group.h"
 #include "tests/sim/planted_bugs/broken_listener.h"
@@ -57,7 +58,7 @@ class KeepsVoidStatistics final : public Algorithm {
       return;
     }
     if (event == Event::kAfterDataloader)  // of a second attempt, where there was a first
-      for (const auto& one : of_attempt_) one.layer->apply_statistics(one);
+      for (const auto& one : of_attempt_) apply(one);
     of_attempt_.clear();
   }
 

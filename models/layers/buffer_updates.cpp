@@ -1,0 +1,41 @@
+#include "models/layers/buffer_updates.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/_foreach_add.h>
+#include <ATen/ops/_foreach_mul.h>
+
+#include "runtime/error.h"
+
+namespace tutti {
+
+void BufferUpdates::average(const at::Tensor& buffer, const at::Tensor& x, double weight) {
+  const at::NoGradGuard no_grad;
+  if (buffer.is_cpu()) {
+    buffer.mul_(1.0 - weight).add_(x, weight);
+    return;
+  }
+  TUTTI_ASSERT(x.is_alias_of(numbers_), "numbers that are not on the device");
+  Averages& same = averages_[weight];
+  same.buffers.push_back(buffer);
+  same.numbers.push_back(on_device_.as_strided(x.sizes(), x.strides(), x.storage_offset()));
+}
+
+void BufferUpdates::add(const at::Tensor& buffer, int64_t number) {
+  if (buffer.is_cpu())
+    buffer.add_(number);
+  else
+    sums_[number].push_back(buffer);
+}
+
+void BufferUpdates::run() {
+  const at::NoGradGuard no_grad;
+  for (auto& [weight, same] : averages_) {
+    at::_foreach_mul_(same.buffers, 1.0 - weight);
+    at::_foreach_add_(same.buffers, same.numbers, weight);
+  }
+  for (auto& [number, buffers] : sums_) at::_foreach_add_(buffers, number);
+  averages_.clear();
+  sums_.clear();
+}
+
+}  // namespace tutti

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+namespace tutti {
+
+// Updates of buffers by what ranks have gathered on the host. The CPU's are made at once; those of a device
+// are kept, and made by `run` with a few launches for all layers together.
+class BufferUpdates {
+ public:
+  // For buffers on the CPU.
+  BufferUpdates() = default;
+  // `numbers`: of the host; `on_device`: a copy of them, where the buffers are.
+  BufferUpdates(const at::Tensor& numbers, const at::Tensor& on_device)
+      : numbers_(numbers), on_device_(on_device) {}
+
+  // buffer = (1 - weight) buffer + weight x. `x`: numbers of the host, part of those above if the buffer is
+  // on a device.
+  void average(const at::Tensor& buffer, const at::Tensor& x, double weight);
+  // buffer += number
+  void add(const at::Tensor& buffer, int64_t number);
+
+  // A buffer is updated once before this; then again.
+  void run();
+
+ private:
+  struct Averages {
+    std::vector<at::Tensor> buffers, numbers;
+  };
+
+  at::Tensor numbers_, on_device_;
+  std::map<double, Averages> averages_;              // by weight
+  std::map<int64_t, std::vector<at::Tensor>> sums_;  // by number
+};
+
+}  // namespace tutti
