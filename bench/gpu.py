@@ -9,6 +9,7 @@ H100 is expected to have: start-up and compiling take several times as long.
 """
 
 import argparse
+import importlib.util
 import json
 import re
 import statistics
@@ -36,6 +37,7 @@ class Case:
     has_mfu: bool = True
     precision: str = "amp_bf16"
     graphs: bool = False  # tutti's steps, by [train] cuda_graphs
+    recipe: str | None = None  # and the peer's workload; None: of the case's name
     options: list[str] = field(default_factory=list)  # of the peer
     aims: dict[str, float] = field(default_factory=dict)  # tutti's throughput / the peer's
 
@@ -49,6 +51,8 @@ CASES = {
     "gpt_1b3": Case("tokens", 2048, 15, aims={"compile": 0.95}),
     # Forward: 4.09e9 multiplications of a sample (torchvision's table); backward: twice as many.
     "resnet50": Case("images", 1, 36, 6 * 4.09e9, options=["--channels-last"], aims={"eager": 1.03}),
+    "resnet50_graphs": Case("images", 1, 36, 6 * 4.09e9, recipe="resnet50", graphs=True,
+                            options=["--channels-last"], aims={"eager": 1.03}),
 }
 DEFAULT = ["digits_mlp", "gpt2_124m", "gpt_1b3", "resnet50"]
 RUN_TAKES_S = 300  # at most, compiling included
@@ -63,11 +67,15 @@ class Slice:
     data_wait_ms: float | None = None
 
 
+def python_with_torch():
+    return sys.executable if importlib.util.find_spec("torch") else default_python()
+
+
 def arguments(argv=None):
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tutti", default=HERE.parent / "build/tutti")
-    parser.add_argument("--python", default=default_python(), help="one that has torch")
+    parser.add_argument("--python", default=python_with_torch(), help="one that has torch")
     parser.add_argument("--kind", choices=["gpu", "cpu", "test"], default="gpu",
                         help="tutti's device; the peers are on the CPU unless this is gpu")
     parser.add_argument("--workloads", nargs="+", choices=CASES, default=DEFAULT)
@@ -110,7 +118,7 @@ def run_tutti(args, workload, steps):
         settings.append(f"data.train.device_batch_size={args.batch}")
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "run"
-        command = [args.tutti, "train", HERE / "recipes" / f"{workload}.toml", "--run-dir", folder]
+        command = [args.tutti, "train", HERE / "recipes" / f"{recipe_of(workload)}.toml", "--run-dir", folder]
         said = run([*command, *(word for setting in settings for word in ("--set", setting))])
         lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     measured = [line for line in lines if "step_ms" in line][args.warmup:]
@@ -121,13 +129,17 @@ def run_tutti(args, workload, steps):
 
 
 def run_peer(args, workload, steps, options):
-    command = [args.python, HERE / "peer_train.py", workload, "--steps", steps, "--warmup", args.warmup,
+    command = [args.python, HERE / "peer_train.py", recipe_of(workload), "--steps", steps, "--warmup", args.warmup,
                "--device", "cuda" if args.kind == "gpu" else "cpu", "--fused", "--read-loss-every", 10,
                "--precision", precision(args, workload), *CASES[workload].options, *options]
     if args.batch:
         command += ["--batch", args.batch]
     told = json.loads(run(command).splitlines()[-1])
     return Slice(told["mean_ms"], told["parameters"], told["peak_mb"])
+
+
+def recipe_of(workload):
+    return CASES[workload].recipe or workload
 
 
 def peers_of(args, workload):
@@ -170,7 +182,7 @@ class Comparison:
         return self.batch() * self.case.units
 
     def batch(self):
-        recipe = (HERE / "recipes" / f"{self.workload}.toml").read_text()
+        recipe = (HERE / "recipes" / f"{recipe_of(self.workload)}.toml").read_text()
         return self.args.batch or int(re.search(r"device_batch_size = (\d+)", recipe)[1])
 
     def throughput(self, name):

@@ -40,6 +40,7 @@ function(tutti_cuda_library)
     ${CMAKE_SOURCE_DIR}/tensors/cuda/digests.cu
     ${CMAKE_SOURCE_DIR}/tensors/cuda/draws.cu
     ${CMAKE_SOURCE_DIR}/tensors/cuda/graph.cpp
+    ${CMAKE_SOURCE_DIR}/tensors/cuda/layer_norm.cu
     ${CMAKE_SOURCE_DIR}/tensors/cuda/norms.cu
     ${CMAKE_SOURCE_DIR}/tensors/cuda/operators.cpp)
   # Functions for kernels of all devices (tensors/kernels) are constexpr.

@@ -50,8 +50,8 @@ def arguments():
     parser.add_argument("--timeout", type=float, default=180, help="seconds that a training may take")
     parser.add_argument("--out", type=Path, default=Path("first_light.md"), help="the Markdown to write")
     parser.add_argument("--folder", type=Path, help="for runs, which stay there; else they are deleted")
-    parser.add_argument("--seconds", type=float, default=60, help="of measured steps in check 10, in all")
-    parser.add_argument("--workloads", nargs="+", choices=gpu.CASES, help="of check 10")
+    parser.add_argument("--seconds", type=float, default=60, help="of measured steps in check 13, in all")
+    parser.add_argument("--workloads", nargs="+", choices=gpu.CASES, help="of check 13")
     return parser.parse_args()
 
 

@@ -19,6 +19,7 @@ import algorithms  # noqa: E402
 import gpu  # noqa: E402
 from measure import Failed as NotMeasured  # noqa: E402
 
+EXPORTED = ROOT / "examples/exported_recipe.toml"
 NO_EVAL = ("train.eval_interval=0ep", "checkpoint.interval=0ep")
 LOADS_WITHIN_S = 30
 HALTS = re.compile(r"cuda\w*Synchronize|cuda(Memcpy|Malloc|Free)$")
@@ -26,6 +27,8 @@ HALTS = re.compile(r"cuda\w*Synchronize|cuda(Memcpy|Malloc|Free)$")
 DETERMINISTIC = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
 # A model that holds far more activations than weights: what forward keeps of a sample is the layers' inputs.
 DEEP = RECIPES / "digits_mlp.toml", f"model.hidden={[512] * 32}", *NO_EVAL
+# For the kernel of losses over many classes.
+MANY_CLASSES = "model.vocab_size=2047", "data.train.vocab=2047"
 NO_GRAPHS = "cuda_graphs has no effect"
 DEEP_BYTES = 32 * 512 * 4
 # Keys with which two algorithms act in three steps.
@@ -100,8 +103,7 @@ def learns_models(light):
     """3. A GPT and a ResNet."""
     steps, batch = light.steps(10, 2), 8 if light.is_gpu else 1
     small = duration(steps), f"data.train.device_batch_size={batch}"
-    many = "model.vocab_size=2048", "data.train.vocab=2048"  # for the kernel of many classes
-    gpt, _ = matches_cpu(light, "gpt_tiny", [*small, *many], 1e-5, 1e-3)
+    gpt, _ = matches_cpu(light, "gpt_tiny", [*small, *MANY_CLASSES], 1e-5, 1e-3)
     resnet, full = matches_cpu(light, "resnet20", small, 1e-4, 1e-2)
     half = light.runner.train("resnet-bf16", RECIPES / "resnet20.toml", *small, "train.precision=amp_bf16")
     found = require_close(half.losses(), full, 5e-2, "resnet20, bf16 beside fp32")
@@ -156,8 +158,13 @@ def touches_its_memory(light):
     sanitizer = program("compute-sanitizer", "/usr/local/cuda/bin", "/usr/local/cuda/compute-sanitizer")
     if not light.is_gpu or not sanitizer:
         raise Open("compute-sanitizer is not there" if light.is_gpu else "needs CUDA")
+    recipes = {"digits": [DIGITS], "gpt_tiny": [RECIPES / "gpt_tiny.toml", *MANY_CLASSES]}
+    return ", ".join(f"{name}: {sanitize(light, sanitizer, *recipe)}" for name, recipe in recipes.items())
+
+
+def sanitize(light, sanitizer, recipe, *settings):
     run = light.runner.new_folder("sanitized")
-    said = light.runner.try_train(run, DIGITS, duration(3), "train.hang_timeout=10m",
+    said = light.runner.try_train(run, recipe, *settings, duration(3), "train.hang_timeout=10m",
                                   launcher=[sanitizer, "--tool", "memcheck", "--report-api-errors", "no",
                                             "--error-exitcode", "9"],
                                   environment={"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"})
@@ -289,8 +296,44 @@ def waits_for_the_device(light):
     return f"a step: {found or 'none'}"
 
 
+def spends_less(light):
+    """10. Less memory or time with the bits of the plain run."""
+    settings = (duration(light.steps(6, 3)), "data.train.device_batch_size=2", "train.deterministic_mode=true",
+                *NO_EVAL)
+    variants = {"checkpointing": ["sharding.activation_checkpointing=true"],
+                "offload": ["sharding.offload=['optimizer']"],
+                "both": ["sharding.activation_checkpointing=2", "sharding.offload=['optimizer', 'activations']"],
+                "graphs": ["train.cuda_graphs=true"]}
+    plain, *others = [light.runner.train(name, RECIPES / "gpt_tiny.toml", *settings, *more,
+                                         environment=DETERMINISTIC)
+                      for name, more in {"plain": [], **variants}.items()]
+    for name, run in zip(variants, others):
+        light.runner.require_same_weights(plain, run, name)
+    peaks = ", ".join(f"{name} {run.peak_mb():.0f}" for name, run in zip(("plain", *variants), (plain, *others)))
+    return f"`gpt_tiny`: the same bits; peaks in MB: {peaks}"
+
+
+def replays(light):
+    """11. A recorded run again, on the device and on the CPU."""
+    run = light.runner.train("recorded", DIGITS, duration(light.steps(20, 8)), "data.eval.subset_num_batches=1")
+    for more in ([], ["--on-cpu"]):
+        said = light.runner.ask("replay", run.folder, *more)
+        if said.code != 0:
+            raise Failed(f"replay {' '.join(more)}: {said.end()}")
+    return f"{len(run.losses())} steps: on the device the same bits, on the CPU the same control"
+
+
+def trains_programs(light):
+    """12. A network of torch.export."""
+    settings = duration(light.steps(20, 4)), "data.eval.subset_num_batches=1"
+    cpu, run = (light.runner.train(f"exported-{kind}", EXPORTED, *settings, kind=kind)
+                for kind in ("cpu", light.args.kind))
+    found = require_close(run.losses(), cpu.losses(), light.tolerance(1e-3), "an exported net beside the CPU")
+    return f"losses of {len(run.losses())} steps {found:.1e} from the CPU's"
+
+
 def is_fast(light):
-    """10. Beside PyTorch. What is slower than aimed at is said, and is no failure."""
+    """13. Beside PyTorch. What is slower than aimed at is said, and is no failure."""
     chosen = light.args.workloads or (gpu.DEFAULT if light.is_gpu else ["digits_mlp"])
     options = ["--tutti", str(light.runner.tutti), "--python", str(light.python), "--kind", light.args.kind,
                "--seconds", str(light.args.seconds), "--card", light.card(), "--workloads", *chosen]
@@ -312,4 +355,5 @@ CHECKS = {1: ("loads", loads), 2: ("digits", learns_digits), 3: ("models", learn
           4: ("algorithms", runs_algorithms), 5: ("memcheck", touches_its_memory),
           6: ("out of memory", runs_out_of_memory), 7: ("two ranks", joins_ranks),
           8: ("kill and resume", resumes_after_a_kill), 9: ("host waits", waits_for_the_device),
-          10: ("throughput", is_fast)}
+          10: ("less memory or time", spends_less), 11: ("replay", replays),
+          12: ("exported net", trains_programs), 13: ("throughput", is_fast)}

@@ -79,6 +79,10 @@ at::Tensor Bottleneck::join(at::Tensor main, const at::Tensor& shortcut) {
 
 at::Tensor Bottleneck::skip(const at::Tensor& x) { return downsample_ ? relu_((*downsample_)(x)) : x; }
 
+std::shared_ptr<LayerNorm> norm_before_linear(int64_t features) {
+  return std::make_shared<LayerNorm>(LayerNormOptions{.shape = {features}, .before_linear = true});
+}
+
 GptMlp::GptMlp(int64_t features, double dropout, double output_deviation)
     : c_fc_(add_slot("c_fc", std::make_shared<Conv1D>(features, 4 * features))),
       act_(add_slot("act", std::make_shared<GELU>())),
@@ -88,9 +92,9 @@ GptMlp::GptMlp(int64_t features, double dropout, double output_deviation)
 TensorTree GptMlp::forward(const TensorTree& input) { return dropout_(c_proj_(act_(c_fc_(input)))); }
 
 GptBlock::GptBlock(const CausalSelfAttention::Options& options)
-    : ln_1_(add_slot("ln_1", std::make_shared<LayerNorm>(options.features))),
+    : ln_1_(add_slot("ln_1", norm_before_linear(options.features))),
       attn_(add_slot("attn", std::make_shared<CausalSelfAttention>(options))),
-      ln_2_(add_slot("ln_2", std::make_shared<LayerNorm>(options.features))),
+      ln_2_(add_slot("ln_2", norm_before_linear(options.features))),
       mlp_(add_slot("mlp",
                     std::make_shared<GptMlp>(options.features, options.dropout, options.output_deviation))) {}
 

@@ -6,6 +6,8 @@
 
 namespace tutti {
 
+class LayerNorm;
+
 // Layers one after another in slots "0", "1", ...; torch.nn.Sequential.
 class Sequential final : public Layer {
  public:
@@ -61,6 +63,9 @@ class Bottleneck final : public ResidualBlock {
   Slot& relu_;
   Slot* downsample_ = nullptr;
 };
+
+// Of a block's inputs, before linear layers: see LayerNormOptions.
+std::shared_ptr<LayerNorm> norm_before_linear(int64_t features);
 
 // GPT-2's feed-forward block: c_fc to 4 x features, GELU (tanh), c_proj back.
 class GptMlp final : public Layer {

@@ -8,16 +8,18 @@
 
 namespace tutti {
 
-void BufferUpdates::average(const at::Tensor& buffer, const at::Tensor& x, double weight) {
+void BufferUpdates::average(const at::Tensor& buffer, const at::Tensor& numbers, int64_t first,
+                            double weight) {
   const at::NoGradGuard no_grad;
   if (buffer.is_cpu()) {
-    buffer.mul_(1.0 - weight).add_(x, weight);
+    buffer.mul_(1.0 - weight).add_(numbers.narrow(0, first, buffer.numel()), weight);
     return;
   }
-  TUTTI_ASSERT(x.is_alias_of(numbers_), "numbers that are not on the device");
+  TUTTI_ASSERT(numbers.is_alias_of(numbers_), "numbers that are not on the device");
   Averages& same = averages_[weight];
   same.buffers.push_back(buffer);
-  same.numbers.push_back(on_device_.as_strided(x.sizes(), x.strides(), x.storage_offset()));
+  same.numbers.push_back(
+      on_device_.as_strided(buffer.sizes(), buffer.strides(), numbers.storage_offset() + first));
 }
 
 void BufferUpdates::add(const at::Tensor& buffer, int64_t number) {

@@ -18,9 +18,9 @@ class BufferUpdates {
   BufferUpdates(const at::Tensor& numbers, const at::Tensor& on_device)
       : numbers_(numbers), on_device_(on_device) {}
 
-  // buffer = (1 - weight) buffer + weight x. `x`: numbers of the host, part of those above if the buffer is
-  // on a device.
-  void average(const at::Tensor& buffer, const at::Tensor& x, double weight);
+  // buffer = (1 - weight) buffer + weight x, where x are the numbers from `first` on, as many as the
+  // buffer's, which is contiguous. `numbers`: of the host, part of those above if the buffer is on a device.
+  void average(const at::Tensor& buffer, const at::Tensor& numbers, int64_t first, double weight);
   // buffer += number
   void add(const at::Tensor& buffer, int64_t number);
 

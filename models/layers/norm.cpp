@@ -1,13 +1,14 @@
 #include "models/layers/norm.h"
 
+#include <ATen/ops/full.h>
 #include <ATen/ops/group_norm.h>
 #include <ATen/ops/layer_norm.h>
 #include <ATen/ops/native_batch_norm.h>
-#include <ATen/ops/zeros.h>
 
 #include "models/layers/buffer_updates.h"
 #include "models/layers/linear.h"
 #include "runtime/error.h"
+#include "tensors/layer_norm.h"
 
 namespace tutti {
 namespace {
@@ -43,8 +44,8 @@ TensorTree BatchNorm::forward(const TensorTree& input) {
 
 at::Tensor BatchNorm::normalise_and_measure(const at::Tensor& x, at::ScalarType dtype) {
   const int64_t channels = options_.channels;
-  const at::Tensor numbers = at::zeros({statistics_size()}, x.options().dtype(at::kFloat));
-  numbers.select(0, 2 * channels).fill_(options_.momentum);
+  // The last number stays; the others could be any that are finite.
+  const at::Tensor numbers = at::full({statistics_size()}, options_.momentum, x.options().dtype(at::kFloat));
   const at::Tensor measured = numbers.narrow(0, 0, 2 * channels);
   const at::Tensor found = dtype == at::kFloat ? measured : measured.to(dtype);
   at::Tensor normal = normalise(x, found.narrow(0, 0, channels), found.narrow(0, channels, channels), true);
@@ -70,8 +71,8 @@ void BatchNorm::apply_statistics(const RunningStatistics& found, BufferUpdates& 
   const int64_t channels = options_.channels;
   const float rounded = found.numbers.const_data_ptr<float>()[2 * channels];
   const double weight = rounded == static_cast<float>(options_.momentum) ? options_.momentum : rounded;
-  updates.average(running_mean_.tensor, found.numbers.narrow(0, 0, channels), weight);
-  updates.average(running_var_.tensor, found.numbers.narrow(0, channels, channels), weight);
+  updates.average(running_mean_.tensor, found.numbers, 0, weight);
+  updates.average(running_var_.tensor, found.numbers, channels, weight);
   updates.add(batches_tracked_.tensor, found.calls);
 }
 
@@ -82,6 +83,9 @@ LayerNorm::LayerNorm(const LayerNormOptions& options)
                                            : nullptr) {}
 
 TensorTree LayerNorm::forward(const TensorTree& input) {
+  if (options_.before_linear && weight_ && bias_ && options_.shape.size() == 1 &&
+      has_narrow_layer_norm(input.tensor(), weight_->tensor))
+    return narrow_layer_norm(input.tensor(), weight_->tensor, bias_->tensor, options_.eps);
   return at::layer_norm(input.tensor(), options_.shape, tensor_of(weight_), tensor_of(bias_), options_.eps);
 }
 

@@ -78,6 +78,8 @@ struct LayerNormOptions {
   double eps = 1e-5;
   bool affine = true;  // false: no weight and bias
   bool bias = true;    // false: no bias
+  // The output goes to linear layers alone, for which autocast casts it: devices write it with 16 bits then.
+  bool before_linear = false;
 };
 
 // Normalises over the last dimensions together; torch.nn.LayerNorm.

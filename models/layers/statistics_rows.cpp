@@ -3,8 +3,8 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/tensor.h>
 
+#include <algorithm>
 #include <string>
-#include <utility>
 
 #include "models/layers/buffer_updates.h"
 #include "runtime/error.h"
@@ -21,23 +21,38 @@ StatisticsRows::StatisticsRows(Layer& model) {
   }
 }
 
-void StatisticsRows::add(const std::vector<RunningStatistics>& found, const at::Tensor& rows,
-                         int64_t index) const {
-  for (const RunningStatistics& one : found) {
-    const auto known = index_.find(one.layer);
-    TUTTI_ASSERT(known != index_.end(),
-                 std::string(one.layer->kind()) +
-                     " found running statistics, but was not in the model, or had none, when training began");
-    const Place& place = places_[known->second];
-    const int64_t first = index * size_ + place.first;
-    float& calls = rows.data_ptr<float>()[first];
-    RunningStatistics so_far{place.layer, rows.narrow(0, first + 1, place.size), static_cast<int64_t>(calls)};
+const StatisticsRows::Place& StatisticsRows::place_of(const RunningStatistics& found) const {
+  const auto known = index_.find(found.layer);
+  TUTTI_ASSERT(known != index_.end(),
+               std::string(found.layer->kind()) +
+                   " found running statistics, but was not in the model, or had none, when training began");
+  return places_[known->second];
+}
+
+// `numbers`: of what the layer found, if it is not on the host.
+void StatisticsRows::add(const RunningStatistics& found, const at::Tensor& rows, int64_t index,
+                         std::span<const double> numbers) const {
+  const Place& place = place_of(found);
+  const int64_t first = index * size_ + place.first;
+  float* const row = rows.data_ptr<float>() + first;
+  if (row[0] == 0 && !numbers.empty()) {  // without tensor operations: a net has many layers
+    std::ranges::transform(numbers, row + 1, [](double number) { return static_cast<float>(number); });
+  } else {
+    RunningStatistics one = found, so_far{place.layer, rows.narrow(0, first + 1, place.size),
+                                          static_cast<int64_t>(row[0])};
+    if (!numbers.empty())
+      one.numbers = at::tensor(at::ArrayRef<double>(numbers.data(), numbers.size()), at::kFloat);
     if (so_far.calls == 0)
       so_far.numbers.copy_(one.numbers);
     else
       place.layer->join_statistics(so_far, one);
-    calls += static_cast<float>(one.calls);
   }
+  row[0] += static_cast<float>(found.calls);
+}
+
+void StatisticsRows::add(const std::vector<RunningStatistics>& found, const at::Tensor& rows,
+                         int64_t index) const {
+  for (const RunningStatistics& one : found) add(one, rows, index, {});
 }
 
 void StatisticsRows::add(const std::vector<RunningStatistics>& found, const at::Tensor& rows, int64_t index,
@@ -45,15 +60,12 @@ void StatisticsRows::add(const std::vector<RunningStatistics>& found, const at::
   if (found.empty() || found.front().numbers.is_cpu()) return add(found, rows, index);
   std::vector<at::Tensor> all;
   for (const RunningStatistics& one : found) all.push_back(one.numbers);
-  numbers.add(at::cat(all), [this, found = std::vector<RunningStatistics>(found), rows,
-                             index](std::span<const double> values) mutable {
-    const at::Tensor host = at::tensor(at::ArrayRef<double>(values.data(), values.size()), at::kFloat);
-    int64_t first = 0;
-    for (RunningStatistics& one : found) {
-      const int64_t size = one.numbers.numel();
-      one.numbers = host.narrow(0, std::exchange(first, first + size), size);
+  numbers.add(at::cat(all), [this, found, rows, index](std::span<const double> values) {
+    for (const RunningStatistics& one : found) {
+      const auto count = static_cast<std::size_t>(place_of(one).size);
+      add(one, rows, index, values.first(count));
+      values = values.subspan(count);
     }
-    add(found, rows, index);
   });
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -42,6 +43,10 @@ class StatisticsRows {
     int64_t first = 0;
     int64_t size = 0;  // of the numbers
   };
+
+  const Place& place_of(const RunningStatistics& found) const;
+  void add(const RunningStatistics& found, const at::Tensor& rows, int64_t index,
+           std::span<const double> numbers) const;
 
   std::vector<Place> places_;
   std::unordered_map<const Layer*, std::size_t> index_;

@@ -40,7 +40,7 @@ class Transformer final : public Layer {
         wpe_(add_slot("wpe", std::make_shared<LearnedPositions>(o.n_positions, o.n_embd, kDeviation))),
         drop_(add_slot("drop", std::make_shared<Dropout>(o.dropout))),
         h_(add_slot("h", blocks(o))),
-        ln_f_(add_slot("ln_f", std::make_shared<LayerNorm>(o.n_embd))) {}
+        ln_f_(add_slot("ln_f", norm_before_linear(o.n_embd))) {}
 
   TensorTree forward(const TensorTree& input) override {
     const at::Tensor& tokens = input.tensor();

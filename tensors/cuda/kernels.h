@@ -41,4 +41,16 @@ void write_cross_entropy_gradients(Number* gradients, const Number* scores, cons
                                    const float* log_sums, const float* factors, int64_t rows, int64_t classes,
                                    int64_t ignore_index, cudaStream_t stream);
 
+// Of x [rows, columns] with 16 bits in `out`, __half or __nv_bfloat16: as narrow_layer_norm
+// (tensors/layer_norm.h). Columns are a multiple of 4, and 4,096 at most; x, out, and what belongs to them
+// are aligned to 4 numbers.
+template <class Number>
+void normalise_rows(Number* out, float* means, float* scales, const float* x, const float* weight,
+                    const float* bias, int64_t rows, int64_t columns, double eps, cudaStream_t stream);
+// `partial`: [2, blocks, columns], whose sums over blocks are the gradients of weight and bias.
+template <class Number>
+void write_norm_gradients(float* dx, float* partial, int64_t blocks, const Number* gradients, const float* x,
+                          const float* means, const float* scales, const float* weight, int64_t rows,
+                          int64_t columns, cudaStream_t stream);
+
 }  // namespace tutti

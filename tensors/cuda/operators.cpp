@@ -2,6 +2,8 @@
 // loaded.
 
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/sum.h>
 #include <ATen/ops/zeros_like.h>
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAGuard.h>
@@ -9,7 +11,9 @@
 #include <cuda_fp16.h>
 #include <torch/library.h>
 
+#include <algorithm>
 #include <optional>
+#include <type_traits>
 
 #include "tensors/cuda/kernels.h"
 
@@ -97,6 +101,48 @@ at::Tensor& cross_entropy_gradients_on_cuda(at::Tensor& gradients, const at::Ten
   return gradients;
 }
 
+// Kernels read and write four numbers at once.
+at::Tensor aligned(const at::Tensor& tensor) {
+  const auto bytes = static_cast<uintptr_t>(4 * tensor.element_size());
+  return reinterpret_cast<uintptr_t>(tensor.const_data_ptr()) % bytes == 0 ? tensor : tensor.clone();
+}
+
+at::Tensor& layer_norm_on_cuda(at::Tensor& out, at::Tensor& means, at::Tensor& scales, const at::Tensor& x,
+                               const at::Tensor& weight, const at::Tensor& bias, double eps) {
+  const c10::cuda::CUDAGuard guard(x.device());
+  const at::Tensor from = aligned(x);
+  with_numbers(out, [&]<class Number>(const Number*) {
+    if constexpr (!std::is_same_v<Number, float>)
+      normalise_rows(static_cast<Number*>(out.mutable_data_ptr()), means.mutable_data_ptr<float>(),
+                     scales.mutable_data_ptr<float>(), from.const_data_ptr<float>(),
+                     weight.const_data_ptr<float>(), bias.const_data_ptr<float>(), x.size(0), x.size(1), eps,
+                     stream());
+  });
+  C10_CUDA_CHECK(cudaGetLastError());
+  return out;
+}
+
+constexpr int64_t kMostBlocks = 1024;  // about as many as a large GPU runs at once
+
+at::Tensor& layer_norm_gradients_on_cuda(at::Tensor& dx, at::Tensor& of_columns, const at::Tensor& gradients,
+                                         const at::Tensor& x, const at::Tensor& means,
+                                         const at::Tensor& scales, const at::Tensor& weight) {
+  const c10::cuda::CUDAGuard guard(x.device());
+  const int64_t blocks = std::min(kMostBlocks, x.size(0));
+  const at::Tensor partial = at::empty({2, blocks, x.size(1)}, x.options());
+  const at::Tensor from = aligned(x), given = aligned(gradients);
+  with_numbers(given, [&](const auto* numbers) {
+    if constexpr (!std::is_same_v<decltype(numbers), const float*>)
+      write_norm_gradients(dx.mutable_data_ptr<float>(), partial.mutable_data_ptr<float>(), blocks, numbers,
+                           from.const_data_ptr<float>(), means.const_data_ptr<float>(),
+                           scales.const_data_ptr<float>(), weight.const_data_ptr<float>(), x.size(0),
+                           x.size(1), stream());
+  });
+  C10_CUDA_CHECK(cudaGetLastError());
+  at::sum_out(of_columns, partial, 1);
+  return dx;
+}
+
 }  // namespace
 }  // namespace tutti
 
@@ -105,6 +151,8 @@ TORCH_LIBRARY_IMPL(tutti, CUDA, m) {
   m.impl("add_exactly_", tutti::add_exactly_on_cuda);
   m.impl("add_digest_sums_", tutti::add_digest_sums_on_cuda);
   m.impl("bernoullis_", tutti::draw_bernoullis_on_cuda);
+  m.impl("layer_norm_", tutti::layer_norm_on_cuda);
+  m.impl("layer_norm_gradients_", tutti::layer_norm_gradients_on_cuda);
   m.impl("cross_entropy_", tutti::cross_entropies_on_cuda);
   m.impl("cross_entropy_gradients_", tutti::cross_entropy_gradients_on_cuda);
 }

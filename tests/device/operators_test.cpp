@@ -5,6 +5,9 @@
 #include <functional>
 #include <vector>
 
+#include "tensors/autograd.h"
+#include "tensors/cross_entropy.h"
+#include "tensors/layer_norm.h"
 #include "tests/device/nets.h"
 #include "tests/device/streams_for_tests.h"
 
@@ -47,6 +50,33 @@ TEST_P(Operators, KeepValuesAndStrides) {
   expect_cpus([](const Tensor& x) { return at::huber_loss(x, x * 2); }, "huber_loss");
   expect_cpus([](const Tensor& x) { return at::binary_cross_entropy_with_logits(x, x * 2); }, "bce");
   expect_cpus([](const Tensor& x) { return at::conv1d(x, x.narrow(2, 0, 3)); }, "conv1d");
+}
+
+// The device runs the CPU's kernel. Losses of models do not use it here: their bits are to be the CPU's.
+TEST_P(Operators, CrossEntropiesOfRowsHaveGradients) {
+  at::manual_seed(2);
+  const Tensor here = at::randn({4, 2000}), target = at::tensor({5L, 1999L, -100L, 0L});
+  const auto gradient = [&](const Tensor& given, const Tensor& indices) {
+    const Tensor scores = given.detach().requires_grad_();
+    cross_entropy_of_rows(scores, indices, -100).sum().backward();
+    return scores.grad().cpu();
+  };
+  EXPECT_TRUE(gradient(here.to(device()), target.to(device())).equal(gradient(here, target)));
+  EXPECT_FALSE(has_cross_entropy_of_rows(here.to(device()), target.to(device())));
+}
+
+TEST_P(Operators, NarrowLayerNormsHaveGradients) {
+  at::manual_seed(2);
+  const Tensor here = at::randn({6, 8}), weight = at::randn({8}), bias = at::randn({8});
+  const auto gradient = [&](const c10::Device& where) {
+    const Tensor x = here.to(where).detach().requires_grad_(),
+                 scale = weight.to(where).detach().requires_grad_();
+    const AutocastScope autocast(at::kBFloat16, {where});
+    EXPECT_FALSE(has_narrow_layer_norm(x, scale));
+    narrow_layer_norm(x, scale, bias.to(where), 1e-5).to(at::kFloat).square().sum().backward();
+    return at::cat({x.grad().cpu().flatten(), scale.grad().cpu()});
+  };
+  EXPECT_TRUE(gradient(device()).equal(gradient(at::kCPU)));
 }
 
 // libtorch's kernel gives the output more memory for a while.

@@ -58,7 +58,7 @@ class KeepsVoidStatistics final : public Algorithm {
       return;
     }
     if (event == Event::kAfterDataloader)  // of a second attempt, where there was a first
-      for (const auto& one : of_attempt_) apply(one);
+      for (const auto& one : of_attempt_) tutti::apply(one);
     of_attempt_.clear();
   }
 

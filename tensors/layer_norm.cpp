@@ -1,0 +1,98 @@
+#include "tensors/layer_norm.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/native_layer_norm.h>
+#include <ATen/ops/native_layer_norm_backward.h>
+#include <c10/core/DispatchKeySet.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <tuple>
+
+#include "tensors/autograd.h"
+#include "tensors/kernels/operator.h"
+
+namespace tutti {
+namespace {
+
+constexpr int64_t kMostColumns = 4096;  // of the kernel, which has a row in its registers
+constexpr int64_t kColumnsAtOnce = 4;
+
+at::Tensor& norm_on_cpus(at::Tensor& out, at::Tensor& means, at::Tensor& scales, const at::Tensor& x,
+                         const at::Tensor& weight, const at::Tensor& bias, double eps) {
+  const auto [normal, mean, scale] = at::native_layer_norm(x, weight.sizes(), weight, bias, eps);
+  means.copy_(mean.flatten());
+  scales.copy_(scale.flatten());
+  return out.copy_(normal);
+}
+
+at::Tensor& norm_gradients_on_cpus(at::Tensor& dx, at::Tensor& of_columns, const at::Tensor& gradients,
+                                   const at::Tensor& x, const at::Tensor& means, const at::Tensor& scales,
+                                   const at::Tensor& weight) {
+  const auto [of_x, of_weight, of_bias] =
+      at::native_layer_norm_backward(gradients.to(at::kFloat), x, weight.sizes(), means.unsqueeze(1),
+                                     scales.unsqueeze(1), weight, at::empty_like(weight), {true, true, true});
+  of_columns[0].copy_(of_weight);
+  of_columns[1].copy_(of_bias);
+  return dx.copy_(of_x);
+}
+
+const auto& norm_operator() {
+  static const auto found = device_operator(
+      "layer_norm_",
+      "(Tensor(a!) out, Tensor(b!) means, Tensor(c!) scales, Tensor x, Tensor weight, Tensor bias, float "
+      "eps) -> Tensor(a!)",
+      norm_on_cpus);
+  return found;
+}
+
+const auto& gradients_operator() {
+  static const auto found = device_operator(
+      "layer_norm_gradients_",
+      "(Tensor(a!) dx, Tensor(b!) of_columns, Tensor gradients, Tensor x, Tensor means, Tensor scales, "
+      "Tensor weight) -> Tensor(a!)",
+      norm_gradients_on_cpus);
+  return found;
+}
+
+// `x`: [rows, C].
+class NarrowLayerNorm : public torch::autograd::Function<NarrowLayerNorm> {
+ public:
+  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x,
+                            const at::Tensor& weight, const at::Tensor& bias, double eps,
+                            at::ScalarType dtype) {
+    at::Tensor out = at::empty(x.sizes(), x.options().dtype(dtype));
+    at::Tensor means = at::empty({x.size(0)}, x.options()), scales = at::empty_like(means);
+    norm_operator().call(out, means, scales, x, weight, bias, eps);
+    context->save_for_backward({x, means, scales, weight});
+    return out;
+  }
+
+  static torch::autograd::tensor_list backward(torch::autograd::AutogradContext* context,
+                                               const torch::autograd::tensor_list& gradients) {
+    const auto saved = context->get_saved_variables();
+    const at::Tensor &x = saved[0], &weight = saved[3];
+    at::Tensor dx = at::empty_like(x), of_columns = at::empty({2, weight.numel()}, weight.options());
+    gradients_operator().call(dx, of_columns, gradients[0].contiguous(), x, saved[1], saved[2], weight);
+    return {dx, of_columns[0], of_columns[1], at::Tensor(), at::Tensor()};
+  }
+};
+
+}  // namespace
+
+bool has_narrow_layer_norm(const at::Tensor& x, const at::Tensor& weight) {
+  if (x.is_cpu() || x.scalar_type() != at::kFloat || weight.scalar_type() != at::kFloat || x.numel() == 0)
+    return false;
+  const int64_t columns = x.size(-1);
+  return AutocastScope::current({x.device()}) && columns <= kMostColumns && columns % kColumnsAtOnce == 0 &&
+         norm_operator().hasKernelForDispatchKey(c10::highestPriorityBackendTypeId(x.key_set()));
+}
+
+at::Tensor narrow_layer_norm(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+                             double eps) {
+  const auto dtype = AutocastScope::current({x.device()}).value_or(at::kBFloat16);
+  const at::Tensor rows = x.reshape({-1, x.size(-1)}).contiguous();
+  return NarrowLayerNorm::apply(rows, weight.contiguous(), bias.contiguous(), eps, dtype).view(x.sizes());
+}
+
+}  // namespace tutti

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "tensors/device.h"
+
+namespace tutti {
+
+// If narrow_layer_norm can be used: under autocast, on devices that have a kernel of it.
+bool has_narrow_layer_norm(const at::Tensor& x, const at::Tensor& weight);
+
+// Normalises x [..., C], float32, over its last dimension, with weight and bias [C], float32; the result has
+// the 16 bits of autocast, as if it were cast for a product. libtorch's layer_norm writes float32, which is
+// cast and read again, and so are gradients.
+at::Tensor narrow_layer_norm(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+                             double eps);
+
+}  // namespace tutti
