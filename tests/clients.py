@@ -106,6 +106,43 @@ class RoundTrip(unittest.TestCase):
         for name, parameter in model.named_parameters():
             self.assertTrue(torch.equal(parameter, back.get_parameter(name)), name)
 
+    def test_resnet18_after_blurpool(self):
+        """Its layers are wrapped; the client gets its own names back, and the filters beside them."""
+        model = shaken(torchvision.models.resnet18())
+        save_file(model.state_dict(), self.folder / "resnet.safetensors")
+        self.write_data({"input": torch.randn(4, 3, 64, 64), "target": torch.zeros(4, dtype=torch.long)})
+        self.train_with("blurpool", """kind = "resnet"
+depth = 18
+num_classes = 1000
+weights = "resnet.safetensors\"""")
+        self.tutti("export", "run", "--to", "back.safetensors")
+        back = torchvision.models.resnet18()
+        missing, more = back.load_state_dict(load_file(self.folder / "back.safetensors"), strict=False)
+        self.assertEqual(missing, [])
+        self.assertTrue(all(name.endswith(("blur_filter", "filt2d")) for name in more), more)
+        for name, parameter in model.named_parameters():
+            self.assertTrue(torch.equal(parameter, back.get_parameter(name)), name)
+
+    def test_gpt2_after_alibi(self):
+        """Positions are zeros then, and all else is what it was."""
+        model = shaken(transformers.GPT2LMHeadModel(transformers.GPT2Config(**GPT2)))
+        model.save_pretrained(self.folder / "hub")
+        ids = torch.randint(0, 40, (4, 12))
+        self.write_data({"input": ids, "target": ids.roll(-1, 1)})
+        self.train_with("alibi", 'kind = "hf"\npath = "hub"', "max_sequence_length = 16")
+        self.tutti("export", "run", "--to", "back.safetensors")
+        back = transformers.GPT2LMHeadModel(transformers.GPT2Config(**GPT2))
+        missing, more = back.load_state_dict(load_file(self.folder / "back.safetensors"), strict=False)
+        self.assertEqual((missing, more), (["lm_head.weight"], []))  # which is tied
+        for name, parameter in model.named_parameters():
+            wanted = torch.zeros_like(parameter) if "wpe" in name else parameter
+            self.assertTrue(torch.equal(wanted, back.get_parameter(name)), name)
+
+    def train_with(self, algorithm, model, options=""):
+        recipe = RECIPE.format(model=model) + f'[[algorithms]]\nkind = "{algorithm}"\n{options}\n'
+        (self.folder / "recipe.toml").write_text(recipe)
+        self.train()
+
     def goes_through_a_folder(self, model, arrays, wanted, ids, saved):
         """`saved` saves the model into a folder in one of the client's ways."""
         saved(self.folder / "hub")

@@ -1,6 +1,6 @@
 #!/bin/bash
 # tests/clients.sh BUILD: weights of torchvision's and transformers' models go through tutti and back
-# (clients.py), and programs of theirs, timm's, segmentation_models_pytorch's and diffusers' give what PyTorch
+# (clients.py), their networks train under all strategies (clients_trained.py), and programs of theirs, timm's, segmentation_models_pytorch's and diffusers' give what PyTorch
 # gives (tests/golden/make_exported.py), with the clients' pinned versions in an environment of their own,
 # beside setup.sh's.
 set -euo pipefail
@@ -22,7 +22,9 @@ if [ ! -e "$clients/complete" ]; then
     timm==1.0.31 segmentation-models-pytorch==0.6.0 diffusers==0.42.1
   touch "$clients/complete"
 fi
-TUTTI_BUILD_DIR=$build "$clients/bin/python" "$root/tests/clients.py"
+for tests in clients clients_trained; do
+  TUTTI_BUILD_DIR=$build "$clients/bin/python" "$root/tests/$tests.py"
+done
 
 programs=$(mktemp -d)
 trap 'rm -rf "$programs"' EXIT
