@@ -17,6 +17,9 @@ import transformers
 from safetensors.torch import load_file, save_file
 
 SOURCE = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(SOURCE / "tests/golden"))
+import make_exported  # noqa: E402
+
 TUTTI = pathlib.Path(os.environ.get("TUTTI_BUILD_DIR", SOURCE / "build")).resolve() / "tutti"
 transformers.utils.logging.disable_progress_bar()
 TOLERANCE = 1e-5  # of the outputs' size
@@ -82,8 +85,8 @@ class RoundTrip(unittest.TestCase):
         with h5py.File(self.folder / "out.h5") as file:
             self.assert_close(torch.from_numpy(file["output"][:]), wanted)
 
-    def train(self):
-        self.tutti("train", "recipe.toml", "--run-dir", "run", "--local-ranks", "2")
+    def train(self, run="run"):
+        self.tutti("train", "recipe.toml", "--run-dir", run, "--local-ranks", "2")
 
     def test_torchvisions_resnet18(self):
         model = shaken(torchvision.models.resnet18())
@@ -107,21 +110,25 @@ class RoundTrip(unittest.TestCase):
             self.assertTrue(torch.equal(parameter, back.get_parameter(name)), name)
 
     def test_resnet18_after_blurpool(self):
-        """Its layers are wrapped; the client gets its own names back, and the filters beside them."""
+        """Layers are wrapped; the client gets its own names back, and the filters beside them."""
         model = shaken(torchvision.models.resnet18())
         save_file(model.state_dict(), self.folder / "resnet.safetensors")
+        program = make_exported.export(model.train(), (torch.randn(2, 3, 64, 64),))
+        torch.export.save(program, self.folder / "model.pt2")
         self.write_data({"input": torch.randn(4, 3, 64, 64), "target": torch.zeros(4, dtype=torch.long)})
-        self.train_with("blurpool", """kind = "resnet"
+        for run, model_section in {"zoo": """kind = "resnet"
 depth = 18
 num_classes = 1000
-weights = "resnet.safetensors\"""")
-        self.tutti("export", "run", "--to", "back.safetensors")
-        back = torchvision.models.resnet18()
-        missing, more = back.load_state_dict(load_file(self.folder / "back.safetensors"), strict=False)
-        self.assertEqual(missing, [])
-        self.assertTrue(all(name.endswith(("blur_filter", "filt2d")) for name in more), more)
-        for name, parameter in model.named_parameters():
-            self.assertTrue(torch.equal(parameter, back.get_parameter(name)), name)
+weights = "resnet.safetensors\"""", "exported": 'kind = "exported"\npath = "model.pt2"'}.items():
+            self.train_with("blurpool", model_section, run=run)
+            self.tutti("export", run, "--to", f"{run}.safetensors")
+            back = torchvision.models.resnet18()
+            missing, more = back.load_state_dict(load_file(self.folder / f"{run}.safetensors"), strict=False)
+            self.assertEqual(missing, [])
+            self.assertEqual(len(more), 7, more)
+            self.assertTrue(all(name.endswith(("blur_filter", "filt2d")) for name in more), more)
+            for name, parameter in model.named_parameters():
+                self.assertTrue(torch.equal(parameter, back.get_parameter(name)), name)
 
     def test_gpt2_after_alibi(self):
         """Positions are zeros then, and all else is what it was."""
@@ -138,10 +145,10 @@ weights = "resnet.safetensors\"""")
             wanted = torch.zeros_like(parameter) if "wpe" in name else parameter
             self.assertTrue(torch.equal(wanted, back.get_parameter(name)), name)
 
-    def train_with(self, algorithm, model, options=""):
+    def train_with(self, algorithm, model, options="", run="run"):
         recipe = RECIPE.format(model=model) + f'[[algorithms]]\nkind = "{algorithm}"\n{options}\n'
         (self.folder / "recipe.toml").write_text(recipe)
-        self.train()
+        self.train(run)
 
     def goes_through_a_folder(self, model, arrays, wanted, ids, saved):
         """`saved` saves the model into a folder in one of the client's ways."""

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "models/exported/leaves.h"
 #include "models/exported/modules.h"
 #include "models/layers/norm.h"
 #include "runtime/error.h"
@@ -187,6 +188,7 @@ class Builder {
 
   std::shared_ptr<Layer> layer_of(const Module& module, const std::vector<std::string>& inputs,
                                   const std::vector<Operand>& outputs) {
+    if (auto leaf = make_leaf(module, inputs, program_, archive_, always_)) return leaf;
     const Node* norm = nullptr;
     for (const auto& item : module.items) {
       if (item.node && counts_batches(*item.node)) continue;

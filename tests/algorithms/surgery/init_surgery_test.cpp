@@ -12,6 +12,7 @@
 #include "algorithms/surgery/no_op_model.h"
 #include "algorithms/surgery/squeeze_excite.h"
 #include "algorithms/surgery/weight_standardization.h"
+#include "models/exported/exported_model.h"
 #include "models/layers/activation.h"
 #include "models/layers/blocks.h"
 #include "models/zoo/mlp.h"
@@ -233,6 +234,15 @@ TEST(OrderOfSurgery, AllSurgeryTogetherTrainsInAnyOrder) {
       EXPECT_EQ(is_kernel, one.name.ends_with("parametrizations.weight.original")) << one.name;
     }
   } while (std::ranges::next_permutation(order).found);
+}
+
+// Its convolutions are tutti's own layers.
+TEST(Surgery, ReachesExportedModels) {
+  ExportedModel model({.path = TUTTI_SOURCE_DIR "/tests/golden/exported/convnet.pt2"});
+  EXPECT_EQ(apply_weight_standardization(model), 2);
+  materialise(model, 1);
+  const Batch batch(TensorTree::Children{{"input", at::randn({2, 3, 6, 6})}});
+  EXPECT_EQ(model.forward(batch).tensor().size(1), 5);
 }
 
 }  // namespace

@@ -6,6 +6,10 @@
 #include <fstream>
 #include <sstream>
 
+#include "models/layers/activation.h"
+#include "models/layers/conv.h"
+#include "models/layers/linear.h"
+#include "models/layers/norm.h"
 #include "models/zoo/catalog.h"
 #include "models/zoo/factory.h"
 #include "tests/recipe/section.h"
@@ -51,6 +55,33 @@ TEST(ExportedModel, HasTheModulesOfThePythonModel) {
   EXPECT_THAT(names, Contains("mean"));
   EXPECT_THAT(names, Contains("block.norm.num_batches_tracked"));
   EXPECT_THAT(names, testing::Not(Contains("unsaved")));
+}
+
+template <class Kind>
+const Kind* find_layer(Model& model, const std::string& name) {
+  for (const auto& [path, layer] : layers(model))
+    if (path == name) return dynamic_cast<const Kind*>(layer);
+  return nullptr;
+}
+
+TEST(ExportedModel, HasLayersThatSurgeryKnows) {
+  const auto model = made(convnet());
+  const auto* const grouped = find_layer<Conv2d>(*model, "block.conv");
+  ASSERT_NE(grouped, nullptr);
+  EXPECT_EQ(grouped->options().in_channels, 6);
+  EXPECT_EQ(grouped->options().groups, 2);
+  EXPECT_EQ(grouped->options().padding, Extent2d(1));
+  EXPECT_NE(grouped->bias(), nullptr);
+  const auto* const stem = find_layer<Conv2d>(*model, "stem.0");
+  ASSERT_NE(stem, nullptr);
+  EXPECT_EQ(stem->bias(), nullptr);
+  const auto* const head = find_layer<Linear>(*model, "head");
+  ASSERT_NE(head, nullptr);
+  EXPECT_EQ(head->out_features(), 5);
+  ExportedModel language({.path = program("language")}), shared({.path = program("shared")});
+  EXPECT_NE(find_layer<LayerNorm>(language, "blocks.0.norm"), nullptr);
+  EXPECT_NE(find_layer<Dropout>(language, "drop"), nullptr);
+  EXPECT_EQ(find_layer<Linear>(shared, "twice.0"), nullptr) << "it is called twice";
 }
 
 TEST(ExportedModel, KeepsTiedWeightsUnderTheFirstOfTheirNames) {
