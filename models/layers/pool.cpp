@@ -1,5 +1,6 @@
 #include "models/layers/pool.h"
 
+#include <ATen/ops/adaptive_avg_pool2d.h>
 #include <ATen/ops/avg_pool2d.h>
 #include <ATen/ops/max_pool2d.h>
 #include <ATen/ops/mean.h>
@@ -7,7 +8,8 @@
 namespace tutti {
 
 TensorTree AdaptiveAvgPool2d::forward(const TensorTree& input) {
-  return at::mean(input.tensor(), {2, 3}, /*keepdim=*/true);
+  if (size_ == 1) return at::mean(input.tensor(), {2, 3}, /*keepdim=*/true);
+  return at::adaptive_avg_pool2d(input.tensor(), size_.dims());
 }
 
 TensorTree MaxPool2d::forward(const TensorTree& input) {

@@ -12,11 +12,15 @@ class Flatten final : public Layer {
   const char* kind() const override { return "Flatten"; }
 };
 
-// Mean of each channel: [N, C, H, W] to [N, C, 1, 1].
+// Means over windows of about one size, as many as asked for: [N, C, H, W] to [N, C, size].
 class AdaptiveAvgPool2d final : public Layer {
  public:
+  explicit AdaptiveAvgPool2d(Extent2d size = 1) : size_(size) {}
   TensorTree forward(const TensorTree& input) override;
   const char* kind() const override { return "AdaptiveAvgPool2d"; }
+
+ private:
+  Extent2d size_;
 };
 
 // torch.nn.MaxPool2d's arguments.

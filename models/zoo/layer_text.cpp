@@ -334,8 +334,7 @@ std::shared_ptr<Layer> avg_pool2d(const Arguments& args) {
 }
 
 std::shared_ptr<Layer> adaptive_avg_pool2d(const Arguments& args) {
-  require_value("output_size", "1", args.pair("output_size", {}, 1) == 1);
-  return std::make_shared<AdaptiveAvgPool2d>();
+  return std::make_shared<AdaptiveAvgPool2d>(args.pair("output_size", {}, 1));
 }
 
 std::shared_ptr<Layer> dropout(const Arguments& args) {

@@ -55,13 +55,15 @@ TEST(LayerText, ArgumentsReachTheLayer) {
   const at::Tensor x = at::randn({5, 3});
   EXPECT_TRUE(make_layer("GELU()")->forward(x).tensor().equal(at::gelu(x)));
   EXPECT_TRUE(make_layer("GELU(approximate='tanh')")->forward(x).tensor().equal(at::gelu(x, "tanh")));
+  const at::Tensor image = at::randn({4, 3, 5, 5});
+  const at::Tensor pooled = make_layer("AdaptiveAvgPool2d((4, 2))")->forward(image).tensor();
+  EXPECT_TRUE(pooled.equal(at::adaptive_avg_pool2d(image, {4, 2})));
   const auto norm = make_layer("BatchNorm2d(3, eps=0.5, momentum=0.25)");
   materialise(*norm, 1);
   std::vector<RunningStatistics> found;
   const ForwardContext training{.training = true, .statistics = &found};
   set_context(*norm, &training);
-  const at::Tensor image = at::randn({4, 3, 5, 5}), mean = at::full({3}, 0.0F),
-                   variance = at::full({3}, 1.0F);
+  const at::Tensor mean = at::full({3}, 0.0F), variance = at::full({3}, 1.0F);
   const at::Tensor want = at::batch_norm(image, {}, {}, mean, variance, true, 0.25, 0.5, false);
   EXPECT_TRUE(at::allclose(norm->forward(image).tensor(), want, 1e-5, 1e-6));
   apply(found.at(0));
