@@ -1,7 +1,7 @@
 #!/bin/bash
 # tests/libtorch_versions.sh BUILD [VERSION ...]: builds tutti against other libtorchs than that of
 # tools/setup.sh, and runs the tests that ctest labels "fast": against VERSIONs of PyPI's wheel, by default
-# the oldest that tutti takes and the newest there is. Each is installed beside setup.sh's own (8 GB of disk;
+# the oldest that tutti takes and the newest there is. BUILD reads programs that they export. Each is installed beside setup.sh's own (8 GB of disk;
 # older ones may be removed), and built in BUILD/torch-VERSION. The last lines say which failed, and in what;
 # then the exit code is 1.
 #   JOBS   compilers at a time; the number of cores by default
@@ -45,7 +45,17 @@ try() {
   cmake --build "$folder" --parallel "$jobs" --target tutti "${tests[@]}" ||
     { verdict="FAILED: does not compile"; return; }
   run_fast_tests "$folder" || { verdict="FAILED: $(failed_tests "$folder")"; return; }
-  verdict="built, and ${#tests[@]} test programs pass"
+  reads_programs "$version" || { verdict="FAILED: its exported programs are not read"; return; }
+  verdict="built, ${#tests[@]} test programs pass, and its exported programs are read"
+}
+
+reads_programs() {
+  local scratch good=0
+  scratch=$(mktemp -d)
+  "$cache/torch-$1/bin/python" "$root/tests/golden/make_exported.py" --to "$scratch" &&
+    TUTTI_GOLDEN_DIR=$scratch "$build/tests/golden_test" --gtest_filter='*ExportedGolden*' || good=1
+  rm -rf "$scratch"
+  return $good
 }
 
 [ $# != 0 ] || set -- "$oldest" "$(newest)"
