@@ -11,6 +11,7 @@
 #include "io/checkpoint/run_state.h"
 #include "io/formats/json_setting.h"
 #include "io/formats/safetensors.h"
+#include "models/exported/part.h"
 #include "models/zoo/catalog.h"
 #include "models/zoo/hub_config.h"
 #include "models/zoo/hub_model.h"
@@ -44,6 +45,11 @@ class ExportedWeights {
     std::map<std::string, Shape> shapes;
     for (const auto& [name, source] : sources_) shapes[name] = entry(name).shape;
     return shapes;
+  }
+  // Writes a weight under another name too.
+  void repeat(const std::string& name, const std::string& other) {
+    if (const auto found = sources_.find(name); found != sources_.end())
+      sources_.emplace(other, found->second);
   }
   const TensorSource::Entry& entry(const std::string& name) const { return tensors_.at(sources_.at(name)); }
 
@@ -106,6 +112,15 @@ void write_folder(Disk& disk, const Setting& key, const Checkpoint& checkpoint,
   weights.write(disk, key.text() + "/model.safetensors");
 }
 
+// A module of Python's wants its tied weights under all their names, which its program has.
+void repeat_tied(const Checkpoint& checkpoint, ExportedWeights& weights) {
+  const Setting section = model_section(weights.state(), checkpoint.folder);
+  if (section.at("kind").text() != "exported" || !std::filesystem::exists(section.at("path").text())) return;
+  const exported::Archive archive(section.at("path").text());
+  exported::Program program = exported::parse_program(archive.program());
+  for (const auto& [other, own] : exported::join_tied(program, archive)) weights.repeat(own, other);
+}
+
 void write_file(Disk& disk, const Setting& key, const ExportedWeights& weights) {
   if (!key.text().ends_with(".safetensors")) key.fail("expected the name of a .safetensors file");
   if (!disk.replaceable(key.text())) key.fail("it is not a regular file");
@@ -121,12 +136,14 @@ std::string export_text(const ExportOptions& options) try {
     throw UserError("export needs --to FILE.safetensors or --to-hf DIR, and not both");
   PosixDisk disk;
   const Checkpoint checkpoint = find_checkpoint(disk, options.path, {warn_ignored});
-  const ExportedWeights weights(disk, checkpoint, options.trained);
+  ExportedWeights weights(disk, checkpoint, options.trained);
   const Setting to = options.to.empty() ? key_of("--to-hf", options.to_hf) : key_of("--to", options.to);
-  if (options.to.empty())
+  if (options.to.empty()) {
     write_folder(disk, to, checkpoint, weights);
-  else
+  } else {
+    repeat_tied(checkpoint, weights);
     write_file(disk, to, weights);
+  }
   return "written to " + to.text() + ": " + std::to_string(weights.sources().size()) + " tensors of " +
          checkpoint.folder + (weights.is_averaged() ? ", averaged by EMA" : "") + '\n';
 } catch (const OperatingError& error) {

@@ -130,6 +130,20 @@ weights = "resnet.safetensors\"""", "exported": 'kind = "exported"\npath = "mode
             for name, parameter in model.named_parameters():
                 self.assertTrue(torch.equal(parameter, back.get_parameter(name)), name)
 
+    def test_an_exported_gpt2_has_its_tied_weights_back(self):
+        model = transformers.GPT2LMHeadModel(transformers.GPT2Config(use_cache=False, **GPT2))
+        ids = torch.randint(0, 40, (4, 12))
+        torch.export.save(make_exported.export(model.train(), (ids,)), self.folder / "model.pt2")
+        self.write_data({"input": ids, "target": ids.roll(-1, 1)})
+        section = 'kind = "exported"\npath = "model.pt2"\nprediction = "logits"'
+        (self.folder / "recipe.toml").write_text(RECIPE.format(model=section))
+        self.train()
+        self.tutti("export", "run", "--to", "back.safetensors")
+        back = transformers.GPT2LMHeadModel(transformers.GPT2Config(**GPT2))
+        back.load_state_dict(load_file(self.folder / "back.safetensors"), strict=True)
+        for name, parameter in model.named_parameters():
+            self.assertTrue(torch.equal(parameter, back.get_parameter(name)), name)
+
     def test_gpt2_after_alibi(self):
         """Positions are zeros then, and all else is what it was."""
         model = shaken(transformers.GPT2LMHeadModel(transformers.GPT2Config(**GPT2)))

@@ -340,14 +340,17 @@ class Builder {
 
 }  // namespace
 
-void join_tied(Program& program, const Archive& archive) {
+std::vector<TiedNames> join_tied(Program& program, const Archive& archive) {
   std::map<std::string, std::string> firsts, joined;  // by place; by value
+  std::vector<TiedNames> tied;
   for (const std::string& value : program.stored_order) {
     const StoredTensor& stored = program.stored.at(value);
     const std::string place = archive.place(stored.name);
     if (stored.kind != StoredTensor::Kind::kParameter || place.empty()) continue;
     const auto [first, is_new] = firsts.emplace(place, value);
-    if (!is_new) joined[value] = first->second;
+    if (is_new) continue;
+    joined[value] = first->second;
+    tied.push_back({stored.name, program.stored.at(first->second).name});
   }
   const std::function<void(Operand&)> rename = [&](Operand& operand) {
     if (const auto found = joined.find(operand.value); found != joined.end()) operand.value = found->second;
@@ -357,6 +360,7 @@ void join_tied(Program& program, const Archive& archive) {
     for (auto& [name, operand] : node.inputs) rename(operand);
   for (Operand& one : program.graph.outputs) rename(one);
   for (const auto& [value, first] : joined) program.stored.erase(value);
+  return tied;
 }
 
 Part make_part(const Program& program, const std::shared_ptr<const Archive>& archive) {

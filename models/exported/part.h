@@ -74,8 +74,13 @@ class PartLayer : public Base {
 
 using ExportedLayer = PartLayer<Layer>;
 
+// Two parameters that share their values: one that the model does not have, and the one that it has.
+struct TiedNames {
+  std::string other, own;
+};
+
 // Makes one of the parameters that share their values in the file: the first.
-void join_tied(Program& program, const Archive& archive);
+std::vector<TiedNames> join_tied(Program& program, const Archive& archive);
 
 // The whole program, whose inputs are the program's. Throws UserError for what cannot be run.
 Part make_part(const Program& program, const std::shared_ptr<const Archive>& archive);
