@@ -8,7 +8,7 @@ import tutti_run
 from tutti_run import digest, settings, start, train
 
 DISK_BYTES = 3 << 20
-RECIPE = {"train__max_duration": "80ep", "train__eval_interval": "20ep", "checkpoint__interval": "10ep",
+RECIPE = {"train__max_duration": "16ep", "train__eval_interval": "4ep", "checkpoint__interval": "2ep",
           "checkpoint__keep": -1, "model__hidden": "[256, 256]"}  # 0.7 MB a checkpoint
 
 
@@ -33,21 +33,21 @@ class FullDisk(tutti_run.RunTest):
     def test_training_continues_to_the_end_and_exits_with_3(self):
         finished = start(self.run, checkpoint__save_folder=self.disk, **RECIPE).wait()
         self.assertEqual(finished.code, 3, finished.text)
-        self.assertEqual(tutti_run.metrics(self.run)[-1]["step"], 1200)
+        self.assertEqual(tutti_run.metrics(self.run)[-1]["step"], 240)
         published = re.findall(r"checkpoint (\S+) is published", tutti_run.log(self.run))
         failed = re.findall(r"checkpoint (\S+) failed \((\d+) so far\), the last good one stays: .*No space",
                             finished.text)
         self.assertGreaterEqual(len(published), 1)
         counts = [int(count) for _, count in failed]
         self.assertEqual(counts, list(range(1, 9 - len(published))), finished.text)
-        self.assertEqual(failed[-1][0], "ep80-ba1200")
+        self.assertEqual(failed[-1][0], "ep16-ba240")
         self.assertEqual((self.disk / "latest").readlink().name, published[-1])
         self.assertEqual([path.name for path in self.disk.glob(".ep*")], [], "unfinished checkpoints stay")
         self.assert_goes_on_from(published[-1].rpartition("ba")[2])
 
     def assert_goes_on_from(self, step):
-        shutil.rmtree(self.disk / "ep10-ba150")  # makes room
-        room = {"checkpoint__save_folder": self.disk, "checkpoint__keep": 1, "checkpoint__interval": "80ep"}
+        shutil.rmtree(self.disk / "ep2-ba30")  # makes room
+        room = {"checkpoint__save_folder": self.disk, "checkpoint__keep": 1, "checkpoint__interval": "16ep"}
         resumed = train(self.run, "--resume", "auto", **{**RECIPE, **room})
         self.assertIn(f"resumes after step {step},", resumed.text)
         whole = self.folder / "whole"
@@ -69,16 +69,16 @@ class FullDisk(tutti_run.RunTest):
     def test_a_disk_that_is_full_for_a_while(self):
         self.fill(leave_bytes=100_000)
         running = start(self.run, checkpoint__save_folder=self.disk,
-                        **{**RECIPE, "train__max_duration": "200ep", "checkpoint__keep": 1})
+                        **{**RECIPE, "train__max_duration": "60ep", "checkpoint__keep": 1})
         running.wait_for(lambda: "failed (2 so far)" in running.text(), "the second failure")
         (self.disk / "ballast").unlink()
         finished = running.wait()
         self.assertEqual(finished.code, 0, finished.text)
-        self.assertRegex((self.disk / "latest").readlink().name, "ep200-ba3000")
+        self.assertRegex((self.disk / "latest").readlink().name, "ep60-ba900")
 
     def test_a_run_folder_on_a_full_disk(self):
         run = self.disk / "run"
-        running = start(run, **{**RECIPE, "train__max_duration": "400ep", "checkpoint__interval": "400ep"})
+        running = start(run, **{**RECIPE, "train__max_duration": "150ep", "checkpoint__interval": "150ep"})
         running.wait_for(lambda: (run / "metrics.jsonl").exists(), "the first step")
         self.fill()
         finished = running.wait()
