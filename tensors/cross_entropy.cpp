@@ -109,8 +109,13 @@ class CrossEntropy : public torch::autograd::Function<CrossEntropy> {
 }  // namespace
 
 bool has_cross_entropy_of_rows(const at::Tensor& scores, const at::Tensor& target) {
-  return !scores.is_cpu() && scores.dim() == 2 && scores.size(1) >= kFewestClasses && scores.numel() > 0 &&
-         scores.scalar_type() != at::kDouble && target.scalar_type() == at::kLong &&
+  const at::ScalarType type = scores.scalar_type();
+  if (scores.is_cpu() || scores.dim() != 2 || scores.size(1) < kFewestClasses || scores.numel() == 0 ||
+      (type != at::kFloat && type != at::kHalf && type != at::kBFloat16))
+    return false;
+  // Kernels read as many indices as there are rows, unasked: others are left to libtorch, which has errors.
+  return target.scalar_type() == at::kLong && target.dim() == 1 && target.size(0) == scores.size(0) &&
+         target.device() == scores.device() &&
          losses_operator().hasKernelForDispatchKey(c10::highestPriorityBackendTypeId(scores.key_set()));
 }
 

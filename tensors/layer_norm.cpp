@@ -84,6 +84,7 @@ bool has_narrow_layer_norm(const at::Tensor& x, const at::Tensor& weight) {
   if (x.is_cpu() || x.scalar_type() != at::kFloat || weight.scalar_type() != at::kFloat || x.numel() == 0)
     return false;
   const int64_t columns = x.size(-1);
+  if (weight.dim() != 1 || weight.size(0) != columns) return false;  // libtorch has an error for this
   return AutocastScope::current({x.device()}) && columns <= kMostColumns && columns % kColumnsAtOnce == 0 &&
          norm_operator().hasKernelForDispatchKey(c10::highestPriorityBackendTypeId(x.key_set()));
 }
