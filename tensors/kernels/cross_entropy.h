@@ -23,7 +23,7 @@ struct ExpSum {
   constexpr void add(const float (&numbers)[kCount]) {
     ExpSum own;
     for (const float x : numbers) own.largest = fmaxf(own.largest, x);
-    if (own.largest == -INFINITY) {  // of none, or fmaxf has passed over NaNs
+    if (own.largest == -INFINITY) {  // no number is larger, and fmaxf leaves NaNs out
       for (const float x : numbers) add(x);
       return;
     }

@@ -10,8 +10,8 @@
 #include "models/losses.h"
 #include "models/zoo/gpt.h"
 #include "tensors/autograd.h"
-#include "tensors/cross_entropy.h"
-#include "tensors/layer_norm.h"
+#include "tensors/fused/cross_entropy.h"
+#include "tensors/fused/layer_norm.h"
 #include "tests/device/fallback.h"
 #include "tests/device/streams_for_tests.h"
 

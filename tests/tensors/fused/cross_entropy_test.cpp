@@ -1,4 +1,4 @@
-#include "tensors/cross_entropy.h"
+#include "tensors/fused/cross_entropy.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
