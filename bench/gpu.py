@@ -79,7 +79,8 @@ def arguments(argv=None):
     parser.add_argument("--kind", choices=["gpu", "cpu", "test"], default="gpu",
                         help="tutti's device; the peers are on the CPU unless this is gpu")
     parser.add_argument("--workloads", nargs="+", choices=CASES, default=DEFAULT)
-    parser.add_argument("--peers", nargs="+", choices=PEERS, help="default: those that a workload has aims for")
+    parser.add_argument("--peers", nargs="+", choices=PEERS,
+                        help="default: those that a workload has aims for")
     parser.add_argument("--seconds", type=float, default=60, help="of measured steps in all, about")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--steps", type=int, help="measured steps of a run, in place of --seconds")
@@ -129,9 +130,10 @@ def run_tutti(args, workload, steps):
 
 
 def run_peer(args, workload, steps, options):
-    command = [args.python, HERE / "peer_train.py", recipe_of(workload), "--steps", steps, "--warmup", args.warmup,
-               "--device", "cuda" if args.kind == "gpu" else "cpu", "--fused", "--read-loss-every", 10,
-               "--precision", precision(args, workload), *CASES[workload].options, *options]
+    command = [args.python, HERE / "peer_train.py", recipe_of(workload), "--steps", steps,
+               "--warmup", args.warmup, "--device", "cuda" if args.kind == "gpu" else "cpu", "--fused",
+               "--read-loss-every", 10, "--precision", precision(args, workload), *CASES[workload].options,
+               *options]
     if args.batch:
         command += ["--batch", args.batch]
     told = json.loads(run(command).splitlines()[-1])

@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "runtime/error.h"
-#include "tensors/cross_entropy.h"
+#include "tensors/fused/cross_entropy.h"
 
 namespace tutti {
 namespace {

@@ -27,8 +27,6 @@ HALTS = re.compile(r"cuda\w*Synchronize|cuda(Memcpy|Malloc|Free)$")
 DETERMINISTIC = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
 # A model that holds far more activations than weights: what forward keeps of a sample is the layers' inputs.
 DEEP = RECIPES / "digits_mlp.toml", f"model.hidden={[512] * 32}", *NO_EVAL
-# For the kernel of losses over many classes.
-MANY_CLASSES = "model.vocab_size=2047", "data.train.vocab=2047"
 NO_GRAPHS = "cuda_graphs has no effect"
 DEEP_BYTES = 32 * 512 * 4
 # Keys with which two algorithms act in three steps.
@@ -39,6 +37,16 @@ IN_THREE_STEPS = {"gyro_dropout": {"sigma": 2, "tau": 1},
 
 def duration(steps):
     return f"train.max_duration={steps}ba"
+
+
+def classes(count):
+    """For the kernel of losses over many; a multiple of 8 is read in packs."""
+    return f"model.vocab_size={count}", f"data.train.vocab={count}"
+
+
+def require_graphs(run):
+    if NO_GRAPHS in run.text:
+        raise Failed(run.text[run.text.index(NO_GRAPHS):].splitlines()[0])
 
 
 def loads(light):
@@ -64,8 +72,7 @@ def learns_digits(light):
     found = require_close(one.losses(), cpu.losses(), light.tolerance(1e-4), "digits beside the CPU")
     light.runner.require_same(one, light.runner.train("digits", DIGITS, *settings), "digits twice")
     graphs = light.runner.train("digits-graphs", DIGITS, *settings, "train.cuda_graphs=true")
-    if NO_GRAPHS in graphs.text:
-        raise Failed(graphs.text[graphs.text.index(NO_GRAPHS):].splitlines()[0])
+    require_graphs(graphs)
     light.runner.require_same(one, graphs, "digits by graphs")
     return (f"losses of {len(one.losses())} steps differ from the CPU's by {found:.1e}; the same bits twice, "
             "and by graphs")
@@ -103,7 +110,9 @@ def learns_models(light):
     """3. A GPT and a ResNet."""
     steps, batch = light.steps(10, 2), 8 if light.is_gpu else 1
     small = duration(steps), f"data.train.device_batch_size={batch}"
-    gpt, _ = matches_cpu(light, "gpt_tiny", [*small, *MANY_CLASSES], 1e-5, 1e-3)
+    gpts = {count: matches_cpu(light, "gpt_tiny", [*small, *classes(count)], 1e-5, 1e-3)[0]
+            for count in (2047, 2048)}
+    gpt = ", ".join(f"{found} ({count} classes)" for count, found in gpts.items())
     resnet, full = matches_cpu(light, "resnet20", small, 1e-4, 1e-2)
     half = light.runner.train("resnet-bf16", RECIPES / "resnet20.toml", *small, "train.precision=amp_bf16")
     found = require_close(half.losses(), full, 5e-2, "resnet20, bf16 beside fp32")
@@ -158,7 +167,9 @@ def touches_its_memory(light):
     sanitizer = program("compute-sanitizer", "/usr/local/cuda/bin", "/usr/local/cuda/compute-sanitizer")
     if not light.is_gpu or not sanitizer:
         raise Open("compute-sanitizer is not there" if light.is_gpu else "needs CUDA")
-    recipes = {"digits": [DIGITS], "gpt_tiny": [RECIPES / "gpt_tiny.toml", *MANY_CLASSES]}
+    gpt = RECIPES / "gpt_tiny.toml"
+    recipes = {"digits": [DIGITS], "gpt_tiny": [gpt, *classes(2047)],
+               "gpt_tiny bf16": [gpt, *classes(2048), "train.precision=amp_bf16"]}
     return ", ".join(f"{name}: {sanitize(light, sanitizer, *recipe)}" for name, recipe in recipes.items())
 
 
@@ -298,24 +309,28 @@ def waits_for_the_device(light):
 
 def spends_less(light):
     """10. Less memory or time with the bits of the plain run."""
-    settings = (duration(light.steps(6, 3)), "data.train.device_batch_size=2", "train.deterministic_mode=true",
-                *NO_EVAL)
-    variants = {"checkpointing": ["sharding.activation_checkpointing=true"],
+    settings = [duration(light.steps(6, 6)), *classes(2048), "data.train.device_batch_size=2",
+                "train.deterministic_mode=true", *NO_EVAL]
+    variants = {"plain": [],
+                "checkpointing": ["sharding.activation_checkpointing=true"],
                 "offload": ["sharding.offload=['optimizer']"],
-                "both": ["sharding.activation_checkpointing=2", "sharding.offload=['optimizer', 'activations']"],
+                "both": ["sharding.activation_checkpointing=2",
+                         "sharding.offload=['optimizer', 'activations']"],
                 "graphs": ["train.cuda_graphs=true"]}
-    plain, *others = [light.runner.train(name, RECIPES / "gpt_tiny.toml", *settings, *more,
-                                         environment=DETERMINISTIC)
-                      for name, more in {"plain": [], **variants}.items()]
-    for name, run in zip(variants, others):
-        light.runner.require_same_weights(plain, run, name)
-    peaks = ", ".join(f"{name} {run.peak_mb():.0f}" for name, run in zip(("plain", *variants), (plain, *others)))
+    runs = {name: light.runner.train(name, RECIPES / "gpt_tiny.toml", *settings, *more,
+                                     environment=DETERMINISTIC)
+            for name, more in variants.items()}
+    require_graphs(runs["graphs"])
+    for name, run in runs.items():
+        light.runner.require_same_weights(runs["plain"], run, name)
+    peaks = ", ".join(f"{name} {run.peak_mb():.0f}" for name, run in runs.items())
     return f"`gpt_tiny`: the same bits; peaks in MB: {peaks}"
 
 
 def replays(light):
     """11. A recorded run again, on the device and on the CPU."""
-    run = light.runner.train("recorded", DIGITS, duration(light.steps(20, 8)), "data.eval.subset_num_batches=1")
+    run = light.runner.train("recorded", DIGITS, duration(light.steps(20, 8)),
+                             "data.eval.subset_num_batches=1")
     for more in ([], ["--on-cpu"]):
         said = light.runner.ask("replay", run.folder, *more)
         if said.code != 0:

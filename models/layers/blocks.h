@@ -64,7 +64,7 @@ class Bottleneck final : public ResidualBlock {
   Slot* downsample_ = nullptr;
 };
 
-// Of a block's inputs, before linear layers: see LayerNormOptions.
+// A norm whose output goes to linear layers alone: LayerNormOptions::before_linear.
 std::shared_ptr<LayerNorm> norm_before_linear(int64_t features);
 
 // GPT-2's feed-forward block: c_fc to 4 x features, GELU (tanh), c_proj back.

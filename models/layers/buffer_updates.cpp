@@ -12,14 +12,14 @@ void BufferUpdates::average(const at::Tensor& buffer, const at::Tensor& numbers,
                             double weight) {
   const at::NoGradGuard no_grad;
   if (buffer.is_cpu()) {
-    buffer.mul_(1.0 - weight).add_(numbers.narrow(0, first, buffer.numel()), weight);
+    buffer.mul_(1.0 - weight).add_(numbers.narrow(0, first, buffer.numel()).view(buffer.sizes()), weight);
     return;
   }
   TUTTI_ASSERT(numbers.is_alias_of(numbers_), "numbers that are not on the device");
+  const int64_t place = numbers.storage_offset() - numbers_.storage_offset() + first;
   Averages& same = averages_[weight];
   same.buffers.push_back(buffer);
-  same.numbers.push_back(
-      on_device_.as_strided(buffer.sizes(), buffer.strides(), numbers.storage_offset() + first));
+  same.numbers.push_back(on_device_.narrow(0, place, buffer.numel()).view(buffer.sizes()));
 }
 
 void BufferUpdates::add(const at::Tensor& buffer, int64_t number) {

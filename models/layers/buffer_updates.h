@@ -12,19 +12,17 @@ namespace tutti {
 // are kept, and made by `run` with a few launches for all layers together.
 class BufferUpdates {
  public:
-  // For buffers on the CPU.
-  BufferUpdates() = default;
-  // `numbers`: of the host; `on_device`: a copy of them, where the buffers are.
+  // `numbers`: of the host, with one dimension; `on_device`: a copy of them, where the buffers are.
   BufferUpdates(const at::Tensor& numbers, const at::Tensor& on_device)
       : numbers_(numbers), on_device_(on_device) {}
 
-  // buffer = (1 - weight) buffer + weight x, where x are the numbers from `first` on, as many as the
-  // buffer's, which is contiguous. `numbers`: of the host, part of those above if the buffer is on a device.
+  // buffer = (1 - weight) buffer + weight x, where x are the numbers from `first` on, as many as the buffer
+  // has. `numbers`: of the host, and part of the constructor's if the buffer is on a device.
   void average(const at::Tensor& buffer, const at::Tensor& numbers, int64_t first, double weight);
   // buffer += number
   void add(const at::Tensor& buffer, int64_t number);
 
-  // A buffer is updated once before this; then again.
+  // Makes the updates that are kept. Call before a buffer is updated for the second time.
   void run();
 
  private:

@@ -8,7 +8,7 @@
 #include "models/layers/buffer_updates.h"
 #include "models/layers/linear.h"
 #include "runtime/error.h"
-#include "tensors/layer_norm.h"
+#include "tensors/fused/layer_norm.h"
 
 namespace tutti {
 namespace {

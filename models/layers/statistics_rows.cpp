@@ -26,7 +26,11 @@ const StatisticsRows::Place& StatisticsRows::place_of(const RunningStatistics& f
   TUTTI_ASSERT(known != index_.end(),
                std::string(found.layer->kind()) +
                    " found running statistics, but was not in the model, or had none, when training began");
-  return places_[known->second];
+  const Place& place = places_[known->second];
+  TUTTI_ASSERT(found.numbers.numel() == place.size,
+               std::string(found.layer->kind()) + " found " + std::to_string(found.numbers.numel()) +
+                   " running statistics, but its statistics_size is " + std::to_string(place.size));
+  return place;
 }
 
 // `numbers`: of what the layer found, if it is not on the host.
@@ -71,12 +75,13 @@ void StatisticsRows::add(const std::vector<RunningStatistics>& found, const at::
 
 void StatisticsRows::apply(const at::Tensor& rows, const Device& device) const {
   const at::Tensor flat = rows.view({-1});
-  BufferUpdates updates(flat, flat.to(device.where, /*non_blocking=*/true));
-  for (int64_t row = 0; row < flat.numel(); row += size_) {
+  for (int64_t begin = 0; begin < flat.numel(); begin += size_) {
+    const at::Tensor row = flat.narrow(0, begin, size_);
+    BufferUpdates updates(row, row.to(device.where, /*non_blocking=*/true));
     for (const Place& place : places_) {
-      const auto calls = static_cast<int64_t>(flat.const_data_ptr<float>()[row + place.first]);
+      const auto calls = static_cast<int64_t>(row.const_data_ptr<float>()[place.first]);
       if (calls > 0)
-        place.layer->apply_statistics({place.layer, flat.narrow(0, row + place.first + 1, place.size), calls},
+        place.layer->apply_statistics({place.layer, row.narrow(0, place.first + 1, place.size), calls},
                                       updates);
     }
     updates.run();

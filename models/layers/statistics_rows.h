@@ -33,7 +33,8 @@ class StatisticsRows {
   void add(const std::vector<RunningStatistics>& found, const at::Tensor& rows, int64_t index) const;
 
   // Applies rows of the host in order, each of them layer by layer in model order, to buffers that are on the
-  // device: in pinned memory the host does not wait for them. Allocates no memory of the CPU but for views.
+  // device: in pinned memory the host does not wait for them. Allocates one row at a time on the device, and
+  // nothing but views on the CPU.
   void apply(const at::Tensor& rows, const Device& device = {}) const;
 
  private:

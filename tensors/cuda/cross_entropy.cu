@@ -23,18 +23,11 @@ __device__ bool in_packs(const Number* row, int64_t classes) {
   return classes % Pack<Number>::kCount == 0 && reinterpret_cast<uintptr_t>(row) % sizeof(Pack<Number>) == 0;
 }
 
-// One exp a number, and one more a pack.
 template <class Number>
 __device__ void add_pack(ExpSum& sum, const Pack<Number>& pack) {
   float scores[Pack<Number>::kCount];
-  ExpSum own;
-  for (int i = 0; i < Pack<Number>::kCount; ++i) {
-    scores[i] = static_cast<float>(pack.numbers[i]);
-    own.largest = fmaxf(own.largest, scores[i]);
-  }
-  if (own.largest == -INFINITY) return;
-  for (const float score : scores) own.sum += expf(score - own.largest);
-  sum.join(own);
+  for (int i = 0; i < Pack<Number>::kCount; ++i) scores[i] = static_cast<float>(pack.numbers[i]);
+  sum.add(scores);
 }
 
 __device__ ExpSum sum_of_warp(ExpSum sum) {

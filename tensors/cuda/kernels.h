@@ -31,7 +31,7 @@ void draw_bernoullis(bool* drawn, int64_t samples, int64_t size, const int64_t* 
                      int64_t first_place, uint64_t below, cudaStream_t stream);
 
 // Of scores [rows, classes], float, __half or __nv_bfloat16: as cross_entropy_of_rows
-// (tensors/cross_entropy.h).
+// (tensors/fused/cross_entropy.h).
 template <class Number>
 void sum_cross_entropies(float* losses, float* log_sums, const Number* scores, const int64_t* target,
                          int64_t rows, int64_t classes, int64_t ignore_index, cudaStream_t stream);
@@ -42,8 +42,8 @@ void write_cross_entropy_gradients(Number* gradients, const Number* scores, cons
                                    int64_t ignore_index, cudaStream_t stream);
 
 // Of x [rows, columns] with 16 bits in `out`, __half or __nv_bfloat16: as narrow_layer_norm
-// (tensors/layer_norm.h). Columns are a multiple of 4, and 4,096 at most; x, out, and what belongs to them
-// are aligned to 4 numbers.
+// (tensors/fused/layer_norm.h). Columns are a multiple of 4, and 4,096 at most; x, out, and the gradients of
+// both are aligned to 4 numbers.
 template <class Number>
 void normalise_rows(Number* out, float* means, float* scales, const float* x, const float* weight,
                     const float* bias, int64_t rows, int64_t columns, double eps, cudaStream_t stream);

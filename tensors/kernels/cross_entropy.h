@@ -18,6 +18,18 @@ struct ExpSum {
     largest = both;
   }
   constexpr void add(float x) { join({x, 1.0F}); }
+  // Each of them, with one exp a number and one more. What is not a number makes the sum none.
+  template <int kCount>
+  constexpr void add(const float (&numbers)[kCount]) {
+    ExpSum own;
+    for (const float x : numbers) own.largest = fmaxf(own.largest, x);
+    if (own.largest == -INFINITY) {  // no number is larger, and fmaxf leaves NaNs out
+      for (const float x : numbers) add(x);
+      return;
+    }
+    for (const float x : numbers) own.sum += expf(x - own.largest);
+    join(own);
+  }
   constexpr float log() const { return largest + logf(sum); }
 };
 

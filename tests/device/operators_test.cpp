@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "tensors/autograd.h"
-#include "tensors/cross_entropy.h"
-#include "tensors/layer_norm.h"
+#include "tensors/fused/cross_entropy.h"
+#include "tensors/fused/layer_norm.h"
 #include "tests/device/nets.h"
 #include "tests/device/streams_for_tests.h"
 

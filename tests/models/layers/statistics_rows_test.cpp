@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "models/layers/blocks.h"
+#include "models/layers/buffer_updates.h"
 #include "models/layers/norm.h"
 
 namespace tutti {
@@ -126,9 +127,21 @@ TEST_F(StatisticsRowsTest, NumbersThatHaveNoPlaceAreAnError) {
   const at::Tensor numbers = at::zeros({2});
   EXPECT_DEATH(rows_.add({{&late, numbers}}, zeros(1), 0),
                "Largest found running statistics, but was not in");
+  EXPECT_DEATH(rows_.add({{largest_.get(), at::zeros({3})}}, zeros(1), 0),
+               "Largest found 3 running statistics, but its statistics_size is 2");
   const StatisticsRows rows(alone);
   EXPECT_DEATH(rows.add({{&alone, numbers}, {&alone, numbers}}, at::zeros({3}), 0),
                "Largest is called more than once in a microbatch");
+}
+
+TEST(BufferUpdatesTest, NumbersTakeTheShapeOfTheBuffer) {
+  const at::Tensor buffer = at::ones({2, 2}), count = at::zeros({}, at::kLong);
+  const at::Tensor numbers = at::arange(6, at::kFloat);
+  BufferUpdates updates(numbers, numbers);
+  updates.average(buffer, numbers.narrow(0, 1, 5), 1, 0.25);
+  updates.add(count, 3);
+  EXPECT_TRUE(buffer.equal(at::tensor({1.25, 1.5, 1.75, 2.0}, at::kFloat).view({2, 2})));
+  EXPECT_EQ(count.item<int64_t>(), 3);
 }
 
 }  // namespace

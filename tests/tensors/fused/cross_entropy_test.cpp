@@ -1,8 +1,9 @@
-#include "tensors/cross_entropy.h"
+#include "tensors/fused/cross_entropy.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 #include <vector>
 
@@ -80,6 +81,24 @@ TEST(ExpSums, PartsJoinedAreTheWhole) {
   EXPECT_FLOAT_EQ(none.log(), all.log());
   EXPECT_FLOAT_EQ(all.log(), 88.0F + std::log1p(std::exp(-0.5F)));
   EXPECT_EQ(ExpSum().log(), -INFINITY);
+}
+
+// As kernels add what they read at once.
+TEST(ExpSums, SeveralNumbersAtOnceAreAsOneAfterTheOther) {
+  const float none = -INFINITY, no_number = std::numeric_limits<float>::quiet_NaN();
+  const auto log_of = [](const float(&numbers)[4]) {
+    ExpSum at_once, in_turn;
+    at_once.add(1.0F);
+    at_once.add(numbers);
+    for (const float x : {1.0F, numbers[0], numbers[1], numbers[2], numbers[3]}) in_turn.add(x);
+    EXPECT_TRUE(at_once.log() == in_turn.log() || std::isnan(in_turn.log()));
+    return at_once.log();
+  };
+  EXPECT_FLOAT_EQ(log_of({none, 89.0F, none, 88.0F}), 89.0F + std::log1p(std::exp(-1.0F)));
+  EXPECT_FLOAT_EQ(log_of({none, none, none, none}), 1.0F);
+  EXPECT_TRUE(std::isnan(log_of({2.0F, no_number, 3.0F, none})));
+  EXPECT_TRUE(std::isnan(log_of({no_number, none, no_number, none}))) << "where no number is finite";
+  EXPECT_TRUE(std::isnan(log_of({2.0F, INFINITY, 3.0F, none}))) << "as libtorch's";
 }
 
 }  // namespace

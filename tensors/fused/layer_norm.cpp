@@ -1,4 +1,4 @@
-#include "tensors/layer_norm.h"
+#include "tensors/fused/layer_norm.h"
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
@@ -46,7 +46,7 @@ const auto& norm_operator() {
   return found;
 }
 
-const auto& gradients_operator() {
+const auto& norm_gradients_operator() {
   static const auto found = device_operator(
       "layer_norm_gradients_",
       "(Tensor(a!) dx, Tensor(b!) of_columns, Tensor gradients, Tensor x, Tensor means, Tensor scales, "
@@ -73,7 +73,7 @@ class NarrowLayerNorm : public torch::autograd::Function<NarrowLayerNorm> {
     const auto saved = context->get_saved_variables();
     const at::Tensor &x = saved[0], &weight = saved[3];
     at::Tensor dx = at::empty_like(x), of_columns = at::empty({2, weight.numel()}, weight.options());
-    gradients_operator().call(dx, of_columns, gradients[0].contiguous(), x, saved[1], saved[2], weight);
+    norm_gradients_operator().call(dx, of_columns, gradients[0].contiguous(), x, saved[1], saved[2], weight);
     return {dx, of_columns[0], of_columns[1], at::Tensor(), at::Tensor()};
   }
 };
@@ -84,6 +84,7 @@ bool has_narrow_layer_norm(const at::Tensor& x, const at::Tensor& weight) {
   if (x.is_cpu() || x.scalar_type() != at::kFloat || weight.scalar_type() != at::kFloat || x.numel() == 0)
     return false;
   const int64_t columns = x.size(-1);
+  if (weight.dim() != 1 || weight.size(0) != columns) return false;  // libtorch has an error for this
   return AutocastScope::current({x.device()}) && columns <= kMostColumns && columns % kColumnsAtOnce == 0 &&
          norm_operator().hasKernelForDispatchKey(c10::highestPriorityBackendTypeId(x.key_set()));
 }

@@ -2,11 +2,10 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "tensors/device.h"
-
 namespace tutti {
 
-// If narrow_layer_norm can be used: under autocast, on devices that have a kernel of it.
+// True if narrow_layer_norm takes these tensors: under autocast, on devices that have a kernel of it, with C
+// a multiple of 4 and at most 4,096.
 bool has_narrow_layer_norm(const at::Tensor& x, const at::Tensor& weight);
 
 // Normalises x [..., C], float32, over its last dimension, with weight and bias [C], float32; the result has

@@ -1,4 +1,4 @@
-#include "tensors/layer_norm.h"
+#include "tensors/fused/layer_norm.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "tensors/cross_entropy.h"
+#include "tensors/fused/cross_entropy.h"
 
 #include <ATen/Dispatch.h>
 #include <ATen/Parallel.h>
@@ -75,7 +75,7 @@ const auto& losses_operator() {
   return found;
 }
 
-const auto& gradients_operator() {
+const auto& loss_gradients_operator() {
   static const auto found = device_operator("cross_entropy_gradients_",
                                             "(Tensor(a!) gradients, Tensor scores, Tensor target, Tensor "
                                             "log_sums, Tensor factors, int ignore_index) "
@@ -100,8 +100,8 @@ class CrossEntropy : public torch::autograd::Function<CrossEntropy> {
                                                const torch::autograd::tensor_list& factors) {
     const auto saved = context->get_saved_variables();
     at::Tensor gradients = at::empty_like(saved[0]);
-    gradients_operator().call(gradients, saved[0], saved[1], saved[2], factors[0].contiguous(),
-                              context->saved_data["ignore_index"].toInt());
+    loss_gradients_operator().call(gradients, saved[0], saved[1], saved[2], factors[0].contiguous(),
+                                   context->saved_data["ignore_index"].toInt());
     return {gradients, at::Tensor(), at::Tensor()};
   }
 };
@@ -109,8 +109,13 @@ class CrossEntropy : public torch::autograd::Function<CrossEntropy> {
 }  // namespace
 
 bool has_cross_entropy_of_rows(const at::Tensor& scores, const at::Tensor& target) {
-  return !scores.is_cpu() && scores.dim() == 2 && scores.size(1) >= kFewestClasses && scores.numel() > 0 &&
-         scores.scalar_type() != at::kDouble && target.scalar_type() == at::kLong &&
+  const at::ScalarType type = scores.scalar_type();
+  if (scores.is_cpu() || scores.dim() != 2 || scores.size(1) < kFewestClasses || scores.numel() == 0 ||
+      (type != at::kFloat && type != at::kHalf && type != at::kBFloat16))
+    return false;
+  // Kernels read as many indices as there are rows, unasked: others are left to libtorch, which has errors.
+  return target.scalar_type() == at::kLong && target.dim() == 1 && target.size(0) == scores.size(0) &&
+         target.device() == scores.device() &&
          losses_operator().hasKernelForDispatchKey(c10::highestPriorityBackendTypeId(scores.key_set()));
 }
 
