@@ -180,13 +180,27 @@ void add_input(const Json& spec, const Json& metas, Program& program) {
     throw UserError("it has an unknown kind of input: " + kind);
 }
 
-void add_meta(const std::string& value, const Json& metas, Program& program) {
+// "Symbol('s77', positive=True, integer=True)" or "s77": its largest value; 0: any.
+int64_t most_of(const std::string& symbol, const Json& ranges) {
+  const std::size_t quote = symbol.find('\'');
+  const std::string name = quote == std::string::npos
+                               ? symbol
+                               : symbol.substr(quote + 1, symbol.find('\'', quote + 1) - quote - 1);
+  const auto range = ranges.find(name);
+  if (range == ranges.end()) return 0;
+  const auto most = range->find("max_val");
+  return most != range->end() && most->is_number_integer() ? most->get<int64_t>() : 0;
+}
+
+void add_meta(const std::string& value, const Json& metas, const Json& ranges, Program& program) {
   const auto found = metas.find(value);
   if (found == metas.end()) return;
   Program::Meta meta{.dtype = dtype_of(found->at("dtype").get<int64_t>())};
   for (const Json& size : found->at("sizes")) {
     const Operand one = symbol(size);
-    meta.sizes.push_back(one.kind == Operand::Kind::kConstant ? one.constant.toInt() : -1);
+    const bool is_free = one.kind != Operand::Kind::kConstant;
+    if (is_free && meta.sizes.empty()) meta.most = most_of(one.value, ranges);
+    meta.sizes.push_back(is_free ? -1 : one.constant.toInt());
   }
   program.metas[value] = std::move(meta);
 }
@@ -246,8 +260,9 @@ Program parse_program(const std::string& text) try {
   const Json& metas = graph_module.at("graph").at("tensor_values");
   for (const Json& spec : graph_module.at("signature").at("input_specs")) add_input(spec, metas, program);
   read_outputs(graph_module, program);
-  for (const std::string& one : program.user_inputs) add_meta(one, metas, program);
-  for (const Operand& one : program.graph.outputs) add_meta(one.value, metas, program);
+  const Json ranges = json.value("range_constraints", Json::object());
+  for (const std::string& one : program.user_inputs) add_meta(one, metas, ranges, program);
+  for (const Operand& one : program.graph.outputs) add_meta(one.value, metas, ranges, program);
   return program;
 } catch (const Json::exception& error) {
   throw UserError(

@@ -69,6 +69,7 @@ struct Program {
   struct Meta {
     Shape sizes = {};
     at::ScalarType dtype = at::kFloat;
+    int64_t most = 0;  // of the first size, if it is free: torch.export.Dim's max; 0: any
   };
   std::map<std::string, Meta> metas;       // of tensors that go in or come out, by value
   std::vector<std::string> user_inputs;    // names of values, in the order of forward's arguments

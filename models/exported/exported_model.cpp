@@ -121,7 +121,14 @@ void ExportedModel::require(const Input& input, const SampleSpec& samples) const
 
 TensorTree ExportedModel::forward(const Batch& batch) {
   exported::Values given;
-  for (const Input& one : inputs_) given.emplace_back(batch[one.array]);
+  for (const Input& one : inputs_) {
+    const at::Tensor& array = batch[one.array];
+    if (one.meta.most > 0 && array.size(0) > one.meta.most)
+      throw UserError("the program was exported for at most " + std::to_string(one.meta.most) +
+                      " samples at once, and gets " + std::to_string(array.size(0)) +
+                      "; microbatches may be smaller (train.grad_accum), or torch.export.Dim's max larger");
+    given.emplace_back(array);
+  }
   const exported::Values found = run_part(std::move(given));
   at::Tensor prediction = found.at(prediction_).toTensor();
   if (classes_are_last_) prediction = prediction.movedim(-1, 1);

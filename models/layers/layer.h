@@ -167,7 +167,7 @@ class Layer : public std::enable_shared_from_this<Layer> {
   // an assertion fails, since numbers would be lost.
   virtual void join_statistics(RunningStatistics& so_far, const RunningStatistics& next) const;
   // Says how these change the buffers (models/layers/buffer_updates.h). Called after the commit, in rank and
-  // microbatch order; must not allocate memory, because a committed step cannot be aborted.
+  // microbatch order; must make no tensors of its own, because a committed step cannot be aborted.
   virtual void apply_statistics(const RunningStatistics&, BufferUpdates&) {}
 
   // The context of the current pass; `set_context` sets it on every layer of a model.

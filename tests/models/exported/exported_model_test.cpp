@@ -122,6 +122,17 @@ TEST(ExportedModel, RefusesDataThatTheProgramDoesNotTake) {
               HasSubstr("they end in 5 scores a sample; the data has targets up to 6"));
 }
 
+TEST(ExportedModel, RefusesMoreSamplesThanTheProgramTakes) {
+  ExportedModel model({.path = program("convnet")});  // of Dim(min=2, max=63)
+  materialise(model, 1);
+  const auto forward = [&](int64_t samples) {
+    model.forward(Batch(TensorTree::Children{{"input", at::zeros({samples, 3, 6, 6})}}));
+  };
+  EXPECT_NO_THROW(forward(63));
+  EXPECT_THAT(message_of<UserError>([&] { forward(64); }),
+              HasSubstr("was exported for at most 63 samples at once, and gets 64"));
+}
+
 TEST(ExportedModel, NamesTheOutputsAndInputsThatThereAre) {
   EXPECT_THAT(refusal(convnet({{"prediction", std::string("scores")}})),
               HasSubstr("prediction: the program has no output 'scores'; it has 'logits', 'features'"));
