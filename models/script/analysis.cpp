@@ -25,7 +25,8 @@ bool has_step(c10::Symbol kind) {
   const std::array known{prim::Constant,      prim::GetAttr,       prim::SetAttr,       prim::If,
                          prim::Loop,          prim::CallMethod,    prim::CallFunction,  prim::TupleConstruct,
                          prim::ListConstruct, prim::DictConstruct, prim::Uninitialized, prim::CreateObject,
-                         prim::isinstance,    prim::TupleSlice,    prim::Enter,         prim::Exit};
+                         prim::isinstance,    prim::TupleSlice,    prim::TupleUnpack,   prim::ListUnpack,
+                         prim::Enter,         prim::Exit};
   return std::ranges::find(known, kind) != known.end();
 }
 

@@ -235,6 +235,7 @@ class Runner {
     if (step.kind == prim::TupleConstruct) return make_tuple(step);
     if (step.kind == prim::ListConstruct) return make_list(step);
     if (step.kind == prim::DictConstruct) return make_dict(step);
+    if (step.kind == prim::TupleUnpack || step.kind == prim::ListUnpack) return unpack(step);
     if (step.kind == prim::Uninitialized) return set(step, c10::IValue::uninitialized());
     if (step.kind == prim::CreateObject) {
       const auto type = node.output()->type()->expect<c10::ClassType>();
@@ -264,6 +265,19 @@ class Runner {
     if (!enters) arguments.resize(4);
     set(step, codes_.run(object->type()->getMethod(enters ? "__enter__" : "__exit__"), std::move(arguments),
                          host_));
+  }
+
+  void unpack(const Step& step) {
+    const c10::IValue& value = in(step, 0);
+    Values items;
+    if (value.isTuple())
+      items.assign(value.toTupleRef().elements().begin(), value.toTupleRef().elements().end());
+    else
+      for (const c10::IValue& one : value.toList()) items.push_back(one);
+    if (items.size() != step.outputs.size())
+      throw LayerError(place_of(*step.node) + ": expected " + std::to_string(step.outputs.size()) +
+                       " items; found " + std::to_string(items.size()));
+    set_all(step, std::move(items));
   }
 
   void make_tuple(const Step& step) {

@@ -65,6 +65,22 @@ Script::Script(const std::string& path) : module(load(path)), stored(path, modul
 
 void Script::leave_tensors() { leave_tensors_of(module.toObject()); }
 
+// A number of batches for the script to count on, in a pass; the layer's own counts after the commit.
+class ScriptLayer::Counting {
+ public:
+  explicit Counting(ScriptLayer& layer) : layer_(layer), before_(layer.counted_) {
+    if (!layer.tracked_) return;
+    const at::Tensor& own = layer.tracked_->tensor;
+    layer.counted_ = (own.is_meta() ? layer.object_->getAttr(kTracked).toTensor() : own).clone();
+  }
+  ~Counting() { layer_.counted_ = before_; }
+  Counting(const Counting&) = delete;
+
+ private:
+  ScriptLayer& layer_;
+  const at::Tensor before_;
+};
+
 // The layer's modules and tensors, while a function of the layer runs.
 class ScriptLayer::Calls final : public Host {
  public:
@@ -150,14 +166,15 @@ void ScriptLayer::add_norm() {
     return found == own_buffers().end() ? nullptr : found->get();
   };
   Buffer *const mean = named(kMean), *const variance = named(kVariance);
-  if (mean && variance) norms_.add(*mean, *variance, named(kTracked));
+  if (!mean || !variance) return;
+  tracked_ = named(kTracked);
+  norms_.add(*mean, *variance, tracked_);
 }
 
 c10::IValue ScriptLayer::attribute(std::size_t slot) const {
   const Attribute& one = attributes_[slot];
   if (one.is_mode) return context().training && !stays_in_evaluation_;
-  if (one.buffer && one.buffer->name == kTracked && norms_.has(*one.buffer))  // counted after the commit
-    return (one.buffer->tensor.is_meta() ? object_->getSlot(slot).toTensor() : one.buffer->tensor).clone();
+  if (one.buffer && one.buffer == tracked_ && counted_.defined()) return counted_;
   if (one.parameter && !one.parameter->tensor.is_meta()) return one.parameter->tensor;
   if (one.buffer && !one.buffer->tensor.is_meta()) return one.buffer->tensor;
   return object_->getSlot(slot);
@@ -169,6 +186,7 @@ TensorTree ScriptLayer::forward(const TensorTree& input) {
   Calls calls(*script_, device_of(arguments));
   arguments.insert(arguments.begin(), object_);
   const auto before = versions();
+  const Counting counting(*this);
   OwnOperators operators(*this, norms_, script_->always);
   const c10::IValue found =
       script_->codes.run(object_->type()->getMethod("forward"), std::move(arguments), calls);

@@ -56,6 +56,7 @@ class ScriptLayer final : public Layer {
  private:
   friend class Analysis;
   class Calls;
+  class Counting;
   struct Attribute {  // of the module, by its place; null: as in the file
     Parameter* parameter = nullptr;
     Buffer* buffer = nullptr;
@@ -74,6 +75,8 @@ class ScriptLayer final : public Layer {
   std::vector<Attribute> attributes_;
   bool stays_in_evaluation_ = false;
   Norms norms_;
+  Buffer* tracked_ = nullptr;  // of the norm
+  at::Tensor counted_;         // in a pass
   std::vector<Layer*> reads_;
 };
 

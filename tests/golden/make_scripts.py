@@ -98,7 +98,7 @@ class WritesBuffer(nn.Module):
         self.register_buffer("seen", torch.zeros(1))
 
     def forward(self, x: torch.Tensor):
-        self.seen += 1
+        self.seen.add_(1)
         return self.fc(x)
 
 

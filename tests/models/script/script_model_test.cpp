@@ -114,7 +114,7 @@ TEST(ScriptModel, RefusesScriptsThatChangeWhatLasts) {
 }
 
 TEST(ScriptModel, RefusesWhatItCannotRun) {
-  EXPECT_THAT(refusal("forks", four_numbers()), HasSubstr("prim::fork is not known to tutti"));
+  EXPECT_THAT(refusal("forks", four_numbers()), testing::ContainsRegex("prim::fork .*is not known to tutti"));
   EXPECT_THAT(refusal("frozen", four_numbers()),
               HasSubstr("it has no parameters to train: torch.jit.freeze"));
   SampleSpec many = rgb_images();
