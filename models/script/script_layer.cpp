@@ -11,6 +11,7 @@
 #include "models/script/analysis.h"
 #include "models/torch/own_operators.h"
 #include "runtime/error.h"
+#include "tensors/device.h"
 
 namespace tutti::script {
 namespace {
@@ -216,7 +217,7 @@ c10::Device ScriptLayer::device_of(const Values& arguments) const {
     if (one.isTensor() && one.toTensor().defined()) return one.toTensor().device();
   for (const auto& [name, parameter] : parameters(*script_->layers.at(script_->module.toObject().get())))
     return parameter->tensor.device();
-  return c10::kCPU;
+  return Device().where;
 }
 
 }  // namespace tutti::script

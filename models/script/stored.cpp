@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "runtime/error.h"
+#include "tensors/device.h"
 #include "tensors/out_of_memory.h"
 #include "tensors/torch_error.h"
 #include "tensors/tree.h"
@@ -18,7 +19,7 @@ c10::IValue load(const std::string& path) {
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(path, ignored)) throw UserError("there is no file '" + path + "'");
   try {
-    return torch::jit::load(path, c10::Device(c10::kCPU))._ivalue();
+    return torch::jit::load(path, Device().where)._ivalue();
   } catch (const std::exception& error) {
     if (is_lack_of_memory(error)) throw;
     throw UserError(path + " is no whole file of torch.jit.save: " + own_words(error));

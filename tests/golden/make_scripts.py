@@ -1,5 +1,5 @@
-"""Computes scripts.h5, and scripts/*.pt: files of torch.jit.save, what they give in evaluation and in training,
-gradients and buffers by name.
+"""Computes scripts.h5, and scripts/*.pt: files of torch.jit.save, what they give in evaluation and in
+training, gradients and buffers by name.
 
 Run: python make_scripts.py [--to FOLDER]   (torch, numpy, h5py)
 """
