@@ -12,7 +12,6 @@
 #include <unordered_set>
 #include <utility>
 
-#include "models/layers/layer_error.h"
 #include "runtime/error.h"
 #include "tensors/out_of_memory.h"
 #include "tensors/torch_error.h"
@@ -179,10 +178,10 @@ class Runner {
       throw;
     } catch (const c10::Error& error) {
       if (is_lack_of_memory(error)) throw;
-      throw LayerError(place_of(*step.node) + ": " + own_words(error));
+      throw UserError(place_of(*step.node) + ": " + own_words(error));
     } catch (const std::runtime_error& error) {
       if (is_lack_of_memory(error)) throw;
-      throw LayerError(place_of(*step.node) + ": " + own_words(error));
+      throw UserError(place_of(*step.node) + ": " + own_words(error));
     }
     set_all(step, std::move(stack));
   }
@@ -275,8 +274,8 @@ class Runner {
     else
       for (const c10::IValue& one : value.toList()) items.push_back(one);
     if (items.size() != step.outputs.size())
-      throw LayerError(place_of(*step.node) + ": expected " + std::to_string(step.outputs.size()) +
-                       " items; found " + std::to_string(items.size()));
+      throw UserError(place_of(*step.node) + ": expected " + std::to_string(step.outputs.size()) +
+                      " items; found " + std::to_string(items.size()));
     set_all(step, std::move(items));
   }
 

@@ -38,7 +38,7 @@ class Codes {
   Codes();
   ~Codes();
 
-  // Throws LayerError with the operator and the line of the Python file.
+  // Throws UserError with the operator and the line of the Python file.
   c10::IValue run(torch::jit::Function& function, Values arguments, Host& host);
 
  private:

@@ -55,12 +55,12 @@ ScriptModel::ScriptModel(const ScriptOptions& options, const std::shared_ptr<scr
 }
 
 void ScriptModel::fit(const Setting& section, const SampleSpec& samples) {
+  const Setting& given = section.has("inputs") ? section.at("inputs") : section.at("path");
   Batch zeros;
-  for (const std::string& array : arrays_) {
-    Shape shape = samples.shapes.at(array);
-    shape.insert(shape.begin(), 2);
-    const auto dtype = samples.dtypes.find(array);
-    zeros.set(array, at::zeros(shape, dtype == samples.dtypes.end() ? at::kFloat : dtype->second));
+  try {
+    zeros = zero_samples(samples);
+  } catch (const UserError& error) {
+    given.fail(error);
   }
   std::optional<c10::IValue> found;
   try {
@@ -72,14 +72,26 @@ void ScriptModel::fit(const Setting& section, const SampleSpec& samples) {
   }
   script_->leave_tensors();
   if (!found) return;
+  at::Tensor prediction;
   try {
-    const at::Tensor prediction = prediction_in(*found);
+    prediction = prediction_in(*found);
     if (has_loss()) output(*found, loss_output_, "loss_output");
-    if (prediction.dim() > 0 && prediction.size(0) == 2)
-      plan(section, samples, prediction.sizes().slice(1).vec());
   } catch (const UserError& error) {
     section.at("path").fail(error);
   }
+  if (prediction.dim() > 0 && prediction.size(0) == 2)
+    plan(section, samples, prediction.sizes().slice(1).vec());
+}
+
+Batch ScriptModel::zero_samples(const SampleSpec& samples) const {
+  Batch zeros;
+  for (const std::string& array : arrays_) {
+    Shape shape = samples.shapes.at(array);
+    shape.insert(shape.begin(), 2);
+    const auto dtype = samples.dtypes.find(array);
+    zeros.set(array, at::zeros(shape, dtype == samples.dtypes.end() ? at::kFloat : dtype->second));
+  }
+  return zeros;
 }
 
 c10::IValue ScriptModel::run(const Batch& batch) {

@@ -33,6 +33,7 @@ class ScriptModel final : public ProgramModel {
 
  private:
   explicit ScriptModel(const ScriptOptions& options, const std::shared_ptr<script::Script>& script);
+  Batch zero_samples(const SampleSpec& samples) const;
   c10::IValue run(const Batch& batch);
   using Output = std::pair<std::string, at::Tensor>;
   static std::vector<Output> outputs_in(const c10::IValue& value);

@@ -147,6 +147,17 @@ TEST(ScriptModel, NamesTheOutputsAndInputsThatThereAre) {
               HasSubstr("inputs: forward takes 'x', 'mask'; found 3 arrays"));
 }
 
+TEST(ScriptModel, NamesTheModuleAndTheOperatorOfAMistake) {
+  ScriptModel model({.path = script_file("control_flow")});
+  materialise(model, 1);
+  Batch batch;
+  batch.set("input", at::ones({2, 3, 7}));
+  EXPECT_THAT(message_of<UserError>([&] { model.forward(batch); }),
+              testing::ContainsRegex("in cell.inner .Linear.*aten::linear .*cannot be multiplied"));
+  EXPECT_THAT(refusal("control_flow", rgb_images(), {{"inputs", list_value({std::string("pixels")})}}),
+              testing::AllOf(HasSubstr("inputs"), HasSubstr("no array 'pixels' in the samples")));
+}
+
 // A file that is cut off anywhere, or of another kind.
 TEST(ScriptModel, RefusesFilesThatAreNone) {
   const Scratch folder;
