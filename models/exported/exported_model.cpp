@@ -3,23 +3,16 @@
 #include <algorithm>
 #include <utility>
 
-#include "models/zoo/targets.h"
 #include "runtime/error.h"
 
 namespace tutti {
 namespace {
 
-std::string listed(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "'" : ", '") + name + "'";
-  return text;
-}
-
 std::vector<std::string> arrays_of(const ExportedOptions& options, const exported::Program& program) {
   if (options.inputs.empty())
     return program.user_inputs.size() == 1 ? std::vector<std::string>{"input"} : program.user_inputs;
   if (options.inputs.size() != program.user_inputs.size())
-    throw UserError("inputs: the program takes " + listed(program.user_inputs) + "; found " +
+    throw UserError("inputs: the program takes " + quoted_list(program.user_inputs) + "; found " +
                     std::to_string(options.inputs.size()) + " arrays");
   return options.inputs;
 }
@@ -35,7 +28,7 @@ std::size_t output_of(const std::string& wanted, const char* key, const exported
   const auto found = std::ranges::find(names, wanted);
   if (found == names.end())
     throw UserError(std::string(key) + ": the program has no output '" + wanted + "'; it has " +
-                    listed(names));
+                    quoted_list(names));
   return program.output_places.at(static_cast<std::size_t>(found - names.begin()));
 }
 
@@ -81,7 +74,10 @@ ExportedModel::ExportedModel(const ExportedOptions& options, const exported::Pro
     const auto meta = program.metas.find(name);
     inputs_.push_back({name, arrays[i], meta == program.metas.end() ? Meta() : meta->second});
   }
-  if (!options.loss_output.empty()) loss_ = output_of(options.loss_output, "loss_output", program);
+  if (!options.loss_output.empty()) {
+    loss_ = output_of(options.loss_output, "loss_output", program);
+    set_has_loss();
+  }
   const auto meta = program.metas.find(program.graph.outputs.at(prediction_).value);
   if (meta != program.metas.end()) prediction_meta_ = meta->second;
 }
@@ -93,16 +89,7 @@ void ExportedModel::fit(const Setting& section, const SampleSpec& samples) {
   } catch (const UserError& error) {
     path.fail(error);
   }
-  if (loss_) return;
-  Shape outputs = of_sample(prediction_meta_.sizes);
-  if (std::ranges::count(outputs, -1) > 0 || !samples.shapes.contains("target")) return;
-  const Shape& target = samples.shapes.at("target");
-  const auto scores = [&](auto first) {
-    return outputs.size() == target.size() + 1 && std::equal(target.begin(), target.end(), first);
-  };
-  classes_are_last_ = outputs.size() > 1 && scores(outputs.begin()) && !scores(outputs.begin() + 1);
-  if (classes_are_last_) std::ranges::rotate(outputs, outputs.end() - 1);
-  set_labels(plan_targets(section, samples, outputs).has_labels);
+  plan(section, samples, of_sample(prediction_meta_.sizes));
 }
 
 void ExportedModel::require(const Input& input, const SampleSpec& samples) const {
@@ -130,26 +117,7 @@ TensorTree ExportedModel::forward(const Batch& batch) {
     given.emplace_back(array);
   }
   const exported::Values found = run_part(std::move(given));
-  at::Tensor prediction = found.at(prediction_).toTensor();
-  if (classes_are_last_) prediction = prediction.movedim(-1, 1);
-  if (!loss_) return prediction;
-  return TensorTree::Children{{"prediction", prediction}, {"loss", found.at(*loss_).toTensor()}};
-}
-
-at::Tensor ExportedModel::loss(const Outputs& outputs, const Batch& batch) {
-  return loss_ ? outputs["loss"] : Classifier::loss(outputs, batch);
-}
-
-at::Tensor ExportedModel::losses(const Outputs& outputs, const Batch& batch) {
-  return loss_ ? at::Tensor() : Classifier::losses(outputs, batch);
-}
-
-double ExportedModel::loss_weight(const Batch& batch) const {
-  return loss_ ? Model::loss_weight(batch) : Classifier::loss_weight(batch);
-}
-
-void ExportedModel::update_metric(const Batch& batch, const Outputs& outputs, Metric& metric) {
-  Classifier::update_metric(batch, loss_ ? Outputs(outputs["prediction"]) : outputs, metric);
+  return outputs_of(found.at(prediction_).toTensor(), loss_ ? found.at(*loss_).toTensor() : at::Tensor());
 }
 
 }  // namespace tutti

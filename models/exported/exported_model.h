@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "models/exported/part.h"
-#include "models/model.h"
+#include "models/exported/program_model.h"
 #include "models/zoo/options.h"
 
 namespace tutti {
@@ -18,10 +18,7 @@ namespace tutti {
 // batch norm's statistics are tutti's own. A program exported in evaluation mode drops in training too, if it
 // has its dropout; one exported in training mode leaves batch norms alone that were in evaluation mode. All
 // other random numbers come from libtorch's generator. Forward may write no other buffer.
-//
-// Outputs are the prediction, [N, C, ...] with classes in dimension 1, where the program may have them in the
-// last; with a loss of the program's own they are "prediction" and "loss".
-class ExportedModel final : public exported::PartLayer<Classifier> {
+class ExportedModel final : public exported::PartLayer<ProgramModel> {
  public:
   // Throws UserError.
   explicit ExportedModel(const ExportedOptions& options);
@@ -31,11 +28,6 @@ class ExportedModel final : public exported::PartLayer<Classifier> {
 
   TensorTree forward(const Batch& batch) override;
   const char* kind() const override { return "Exported"; }
-  at::Tensor loss(const Outputs& outputs, const Batch& batch) override;
-  at::Tensor losses(const Outputs& outputs, const Batch& batch) override;
-  bool takes_dense_targets() const override { return !loss_ && Classifier::takes_dense_targets(); }
-  double loss_weight(const Batch& batch) const override;
-  void update_metric(const Batch& batch, const Outputs& outputs, Metric& metric) override;
 
  private:
   using Meta = exported::Program::Meta;
@@ -54,7 +46,6 @@ class ExportedModel final : public exported::PartLayer<Classifier> {
   std::size_t prediction_ = 0;       // which output
   std::optional<std::size_t> loss_;  // likewise
   Meta prediction_meta_;
-  bool classes_are_last_ = false;
 };
 
 }  // namespace tutti

@@ -3,17 +3,13 @@
 #include <ATen/ScalarOps.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/matmul.h>
-#include <ATen/ops/ones.h>
-#include <ATen/ops/softmax.h>
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <optional>
 #include <utility>
 
 #include "models/exported/python_functions.h"
+#include "models/layers/drops.h"
 #include "models/layers/layer_error.h"
 #include "runtime/error.h"
 #include "tensors/autograd.h"
@@ -177,25 +173,10 @@ class DropoutStep final : public Step {
   DropoutStep(Source input, double p, bool whole_channels, std::size_t result)
       : input_(std::move(input)), p_(p), whole_channels_(whole_channels), result_(result) {}
   void run(Run& run) const override {
-    const at::Tensor x = input_.in(run).toTensor();
-    if (p_ == 0.0 || !run.layer.context().training) {
-      run.values[result_] = x;
-      return;
-    }
-    at::Tensor like = x;
-    if (whole_channels_) like = x.flatten(2).select(2, 0).view(channels_of(x));
-    run.values[result_] =
-        x * (run.layer.context().kept(like, 1.0 - p_) * (1.0 / (1.0 - p_))).to(x.scalar_type());
+    run.values[result_] = dropped(run.layer.context(), input_.in(run).toTensor(), p_, whole_channels_);
   }
 
  private:
-  static Shape channels_of(const at::Tensor& x) {
-    Shape shape(static_cast<std::size_t>(x.dim()), 1);
-    shape[0] = x.size(0);
-    shape[1] = x.size(1);
-    return shape;
-  }
-
   Source input_;
   double p_;
   bool whole_channels_;
@@ -209,10 +190,7 @@ class BernoulliStep final : public Step {
       : input_(std::move(input)), p_(p), result_(result) {}
   void run(Run& run) const override {
     const at::Tensor x = input_.in(run).toTensor();
-    if (run.layer.context().training)
-      x.copy_(run.layer.context().kept(x, p_));
-    else
-      x.fill_(p_);
+    fill_bernoulli(run.layer.context(), x, p_);
     run.values[result_] = x;
   }
 
@@ -233,22 +211,15 @@ class AttentionStep final : public Step {
     const c10::IValue given = in(run, "dropout_p");
     const double p = given.isNone() ? 0.0 : given.toScalar().toDouble();
     if (p == 0.0 || !run.layer.context().training) return whole_.run(run);
-    const at::Tensor q = in(run, "query").toTensor();
-    at::Tensor k = in(run, "key").toTensor(), v = in(run, "value").toTensor();
-    if (const auto gqa = in(run, "enable_gqa"); gqa.isBool() && gqa.toBool()) {
-      k = k.repeat_interleave(q.size(-3) / k.size(-3), -3);
-      v = v.repeat_interleave(q.size(-3) / v.size(-3), -3);
-    }
-    const AutocastScope off(std::nullopt, Device{q.device()});
-    const auto scale = in(run, "scale");
-    const double factor =
-        scale.isNone() ? 1.0 / std::sqrt(static_cast<double>(q.size(-1))) : scale.toDouble();
-    const at::ScalarType dtype = q.scalar_type(), wide = dtype == at::kDouble ? at::kDouble : at::kFloat;
-    at::Tensor scores = at::matmul(q.to(wide) * factor, k.to(wide).transpose(-2, -1));
-    scores = masked(scores, run);
-    const auto& context = run.layer.context();
-    const at::Tensor kept = at::softmax(scores, -1) * context.kept(scores, 1.0 - p);
-    run.values[result_] = at::matmul(kept, v.to(wide) * (1.0 / (1.0 - p))).to(dtype);
+    AttentionArguments arguments{.query = in(run, "query").toTensor(),
+                                 .key = in(run, "key").toTensor(),
+                                 .value = in(run, "value").toTensor(),
+                                 .dropout = p};
+    if (const auto mask = in(run, "attn_mask"); mask.isTensor()) arguments.mask = mask.toTensor();
+    if (const auto scale = in(run, "scale"); !scale.isNone()) arguments.scale = scale.toDouble();
+    arguments.causal = is_true(run, "is_causal");
+    arguments.grouped_query = is_true(run, "enable_gqa");
+    run.values[result_] = attention_that_drops(run.layer.context(), arguments);
   }
 
  private:
@@ -261,19 +232,9 @@ class AttentionStep final : public Step {
     const auto found = named_.find(name);
     return found == named_.end() ? c10::IValue() : found->second.in(run);
   }
-  at::Tensor masked(const at::Tensor& scores, const Run& run) const {
-    const double lowest = -std::numeric_limits<double>::infinity();
-    const auto causal = in(run, "is_causal");
-    if (causal.isBool() && causal.toBool()) {
-      const at::Tensor seen =
-          at::ones({scores.size(-2), scores.size(-1)}, scores.options().dtype(at::kBool)).tril_();
-      return scores.masked_fill(seen.logical_not(), lowest);
-    }
-    const auto mask = in(run, "attn_mask");
-    if (mask.isNone()) return scores;
-    if (mask.toTensor().scalar_type() == at::kBool)
-      return scores.masked_fill(mask.toTensor().logical_not(), lowest);
-    return scores + mask.toTensor();
+  bool is_true(const Run& run, const std::string& name) const {
+    const auto found = in(run, name);
+    return found.isBool() && found.toBool();
   }
 
   OperatorStep whole_;

@@ -61,6 +61,22 @@ std::vector<Bound<Options>> of_bert() {
           .at_least(0)};
 }
 
+template <class Options>
+std::vector<Bound<Options>> of_program(const char* file) {
+  return {option<Options>("path", &Options::path, file).as(KeyType::kPath).required(),
+          option<Options>("inputs", &Options::inputs,
+                          "arrays of the data, in the order of forward's arguments; when absent \"input\" "
+                          "for one argument, else those with the arguments' names"),
+          option<Options>("prediction", &Options::prediction,
+                          "the output that has the scores: a key, or an index from \"0\"; when absent the "
+                          "only one, or \"logits\"")
+              .may_be_absent(),
+          option<Options>("loss_output", &Options::loss_output,
+                          "the output that is the mean loss of the samples, if the program computes it; when "
+                          "absent, loss does")
+              .may_be_absent()};
+}
+
 }  // namespace
 
 Kind<MlpOptions> MlpOptions::kind() {
@@ -139,23 +155,19 @@ Kind<BertClassificationOptions> BertClassificationOptions::kind() {
 
 Kind<ExportedOptions> ExportedOptions::kind() {
   using Options = ExportedOptions;
+  return {"exported",
+          "A model written in Python: a program of torch.export (PyTorch 2.9 to 2.15), with its weights; "
+          "for classification.",
+          of_program<Options>("a .pt2 file of torch.export.save")};
+}
+
+Kind<ScriptOptions> ScriptOptions::kind() {
+  using Options = ScriptOptions;
   return {
-      "exported",
-      "A model written in Python: a program of torch.export (PyTorch 2.9 to 2.15), with its weights; "
-      "for classification.",
-      {option("path", &Options::path, "a .pt2 file of torch.export.save").as(KeyType::kPath).required(),
-       option("inputs", &Options::inputs,
-              "arrays of the data, in the order of forward's arguments; when absent \"input\" for one "
-              "argument, else those with the arguments' names"),
-       option("prediction", &Options::prediction,
-              "the output that has the scores: a key, or an index from \"0\"; when absent the only one, "
-              "or \"logits\"")
-           .may_be_absent(),
-       option(
-           "loss_output", &Options::loss_output,
-           "the output that is the mean loss of the samples, if the program computes it; when absent, loss "
-           "does")
-           .may_be_absent()}};
+      "torchscript",
+      "A model written in Python: a module of TorchScript (torch.jit.script or torch.jit.trace), with its "
+      "weights; for classification.",
+      of_program<Options>("a file of torch.jit.save")};
 }
 
 Kind<SequentialOptions> SequentialOptions::kind() {

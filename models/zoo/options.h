@@ -104,7 +104,17 @@ struct ExportedOptions {
   ModelPtr make(const Setting& section, const SampleSpec& samples) const;
 };
 
+struct ScriptOptions {
+  std::string path;  // a file of torch.jit.save; the others as for ExportedOptions
+  std::vector<std::string> inputs = {};
+  std::string prediction = {};
+  std::string loss_output = {};
+
+  static Kind<ScriptOptions> kind();
+  ModelPtr make(const Setting& section, const SampleSpec& samples) const;
+};
+
 using ModelKinds = Kinds<MlpOptions, ResNetOptions, ResNetCifarOptions, GptOptions, BertMlmOptions,
-                         BertClassificationOptions, SequentialOptions, ExportedOptions>;
+                         BertClassificationOptions, SequentialOptions, ExportedOptions, ScriptOptions>;
 
 }  // namespace tutti

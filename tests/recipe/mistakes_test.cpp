@@ -157,7 +157,7 @@ TEST(RecipeMistakes, AKeySaysWhereItBelongs) {
   EXPECT_THAT(said("train_dataloader = 3\n" + std::string(kRecipe)),
               HasSubstr("Composer's train_dataloader is [data.train]"));
   EXPECT_THAT(said("path = 3\n" + std::string(kRecipe)),
-              HasSubstr("it belongs in [model] of kind exported or hf, [data.train]"));
+              HasSubstr("it belongs in [model] of kind exported, torchscript or hf, [data.train]"));
   EXPECT_EQ(
       said(with_line("lr = 0.1", "learning_rate = 0.1")),
       "optimizer.learning_rate = 0.1: unknown key of optimizer sgd; PyTorch's learning_rate is [optimizer] "

@@ -130,6 +130,21 @@ class Install(tutti_run.RunTest):
         told = self.refused(command, "check", recipe, "--set", "model.options.blocks=none")
         self.assertIn("model.options.blocks", told)
 
+    def test_a_module_of_libtorch_trains(self):
+        recipe, command = self.sources / "torch_module.toml", self.installed / "bin/tutti"
+        runs = []
+        for name, words in {"alone": [], "sharded": ["--local-ranks", 2, "--set", "sharding.strategy=full"]}.items():
+            run = self.folder / name
+            call(command, "train", recipe, "--run-dir", run, *words)
+            runs.append([line["loss"] for line in tutti_run.metrics(run) if "lr" in line])
+            self.assertGreater(last_accuracy(run), 0.8)
+        self.assertGreater(len(runs[0]), 10)
+        for one, other in zip(*runs, strict=True):  # ranks normalise their own samples
+            self.assertAlmostEqual(one, other, delta=0.3)
+        told = call(command, "inspect", self.folder / "alone")
+        self.assertIn("first.weight", told)
+        self.assertIn("replayed", call(command, "replay", self.folder / "sharded"))
+
     def test_a_library_that_is_no_plugin_of_this_build_is_refused(self):
         recipe = SOURCE / "examples/cpp/plugin.toml"
         other = 'const char* tutti_plugin_build_stamp() { return "tutti 0"; } void tutti_plugin(void* p) {}'

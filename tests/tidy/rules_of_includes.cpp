@@ -151,6 +151,7 @@ bool may_touch_memory(const SourceFile& file) {
       "models/layers/residual_block.cpp",
       "models/layers/statistics_rows.cpp",
       "models/losses.cpp",
+      "models/torch/norms.cpp",
       "sharding/gradient_buckets.cpp",
       "sharding/sharded_parameters.cpp",
       "sharding/unit_gradients.cpp",

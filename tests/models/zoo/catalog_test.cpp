@@ -25,7 +25,7 @@ std::vector<std::string> own_kinds() {
   auto kinds = model_catalog().kinds();
   std::erase_if(kinds, [](const std::string& kind) {
     return kind == "program" || kind == "plugin" || kind == "sequential" || kind == "exported" ||
-           kind == "hf";
+           kind == "torchscript" || kind == "hf";
   });
   return kinds;
 }

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <ATen/core/function.h>
+#include <ATen/core/ivalue.h>
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace torch::jit {
+struct Node;
+}
+
+// Runs the functions of TorchScript node by node by libtorch's operators, without its executors: no fused or
+// specialised kernels, so that runs have equal bits.
+namespace tutti::script {
+
+using Values = std::vector<c10::IValue>;
+using Object = c10::intrusive_ptr<c10::ivalue::Object>;
+
+// The modules that code uses.
+class Host {
+ public:
+  virtual ~Host() = default;
+  virtual c10::IValue attribute(const Object& module, std::size_t slot) = 0;
+  // Calls forward of a module that is a layer; nullopt: it is none, its code is to be run.
+  virtual std::optional<c10::IValue> call(const Object& module, const Values& arguments) = 0;
+  // Where constants go.
+  virtual c10::Device device() const = 0;
+};
+
+// Functions that are prepared on their first call. For one thread at a time.
+class Codes {
+ public:
+  Codes();
+  ~Codes();
+
+  // Throws UserError with the operator and the line of the Python file.
+  c10::IValue run(torch::jit::Function& function, Values arguments, Host& host);
+
+ private:
+  friend class Runner;
+  struct Code;
+  const Code& of(torch::jit::Function& function);
+  std::unordered_map<torch::jit::Function*, std::unique_ptr<Code>> codes_;
+};
+
+// "aten::linear (net.py:31)"
+std::string place_of(const torch::jit::Node& node);
+
+}  // namespace tutti::script

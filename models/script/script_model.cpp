@@ -1,0 +1,147 @@
+#include "models/script/script_model.h"
+
+#include <ATen/core/class_type.h>
+#include <ATen/core/function.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "runtime/error.h"
+#include "tensors/out_of_memory.h"
+
+namespace tutti {
+namespace {
+
+// Arguments of forward, without self; those that have a default may be left out.
+std::vector<std::string> arrays_of(const ScriptOptions& options, const script::Script& script) {
+  const auto& schema = script.module.toObjectRef().type()->getMethod("forward").getSchema();
+  std::vector<std::string> all, needed;
+  for (std::size_t i = 1; i < schema.arguments().size(); ++i) {
+    all.push_back(schema.arguments()[i].name());
+    if (!schema.arguments()[i].default_value()) needed.push_back(all.back());
+  }
+  if (options.inputs.empty()) return needed.size() == 1 ? std::vector<std::string>{"input"} : needed;
+  if (options.inputs.size() < needed.size() || options.inputs.size() > all.size())
+    throw UserError("inputs: forward takes " + quoted_list(all) + "; found " +
+                    std::to_string(options.inputs.size()) + " arrays");
+  return options.inputs;
+}
+
+}  // namespace
+
+ModelPtr ScriptOptions::make(const Setting& section, const SampleSpec& samples) const {
+  std::shared_ptr<ScriptModel> model;
+  try {
+    model = std::make_shared<ScriptModel>(*this);
+  } catch (const UserError& error) {
+    section.at("path").fail(error);
+  }
+  model->fit(section, samples);
+  return model;
+}
+
+ScriptModel::ScriptModel(const ScriptOptions& options)
+    : ScriptModel(options, std::make_shared<script::Script>(options.path)) {}
+
+ScriptModel::ScriptModel(const ScriptOptions& options, const std::shared_ptr<script::Script>& script)
+    : script_(script),
+      net_(add_slot("", script::ScriptLayer::root(script))),
+      arrays_(arrays_of(options, *script)),
+      prediction_(options.prediction),
+      loss_output_(options.loss_output) {
+  if (!loss_output_.empty()) set_has_loss();
+}
+
+void ScriptModel::fit(const Setting& section, const SampleSpec& samples) {
+  const Setting& given = section.has("inputs") ? section.at("inputs") : section.at("path");
+  Batch zeros;
+  try {
+    zeros = zero_samples(samples);
+  } catch (const UserError& error) {
+    given.fail(error);
+  }
+  std::optional<c10::IValue> found;
+  try {
+    const at::NoGradGuard no_gradients;
+    const EvaluationMode evaluation(*this);
+    found = run(zeros);
+  } catch (const std::exception& error) {  // zeros may be no sample; a real one fails with all words
+    if (is_lack_of_memory(error)) throw;
+  }
+  script_->leave_tensors();
+  if (!found) return;
+  at::Tensor prediction;
+  try {
+    prediction = prediction_in(*found);
+    if (has_loss()) output(*found, loss_output_, "loss_output");
+  } catch (const UserError& error) {
+    section.at("path").fail(error);
+  }
+  if (prediction.dim() > 0 && prediction.size(0) == 2)
+    plan(section, samples, prediction.sizes().slice(1).vec());
+}
+
+Batch ScriptModel::zero_samples(const SampleSpec& samples) const {
+  Batch zeros;
+  for (const std::string& array : arrays_) {
+    Shape shape = samples.shapes.at(array);
+    shape.insert(shape.begin(), 2);
+    const auto dtype = samples.dtypes.find(array);
+    zeros.set(array, at::zeros(shape, dtype == samples.dtypes.end() ? at::kFloat : dtype->second));
+  }
+  return zeros;
+}
+
+c10::IValue ScriptModel::run(const Batch& batch) {
+  script::Values given;
+  for (const std::string& array : arrays_) given.emplace_back(batch[array]);
+  return script_->packing.unpack(net_(script_->packing.pack(given))).at(0);
+}
+
+TensorTree ScriptModel::forward(const Batch& batch) {
+  const c10::IValue found = run(batch);
+  return outputs_of(prediction_in(found),
+                    has_loss() ? output(found, loss_output_, "loss_output") : at::Tensor());
+}
+
+std::vector<ScriptModel::Output> ScriptModel::outputs_in(const c10::IValue& value) {
+  std::vector<Output> found;
+  const auto add = [&](const std::string& name, const c10::IValue& one) {
+    if (one.isTensor() && one.toTensor().defined()) found.emplace_back(name, one.toTensor());
+  };
+  if (value.isGenericDict()) {
+    for (const auto& one : value.toGenericDict())
+      if (one.key().isString()) add(one.key().toStringRef(), one.value());
+  } else if (value.isTuple()) {
+    const auto type = value.type()->expect<c10::TupleType>();
+    const auto& items = value.toTupleRef().elements();
+    for (std::size_t i = 0; i < items.size(); ++i)
+      add(type->schema() ? type->schema()->arguments()[i].name() : std::to_string(i), items[i]);
+  } else if (value.isList()) {
+    const auto items = value.toListRef();
+    for (std::size_t i = 0; i < items.size(); ++i) add(std::to_string(i), items[i]);
+  } else {
+    add("0", value);
+  }
+  return found;
+}
+
+at::Tensor ScriptModel::output(const c10::IValue& value, const std::string& wanted, const char* key) const {
+  std::vector<std::string> names;
+  for (auto& [name, tensor] : outputs_in(value)) {
+    if (name == wanted) return tensor;
+    names.push_back(name);
+  }
+  throw UserError(std::string(key) + ": the script has no output '" + wanted + "'; it has " +
+                  quoted_list(names));
+}
+
+at::Tensor ScriptModel::prediction_in(const c10::IValue& value) const {
+  if (prediction_.empty())
+    if (const auto all = outputs_in(value); all.size() == 1) return all.front().second;
+  return output(value, prediction_.empty() ? "logits" : prediction_, "prediction");
+}
+
+}  // namespace tutti

@@ -1,0 +1,52 @@
+#include "models/script/stored.h"
+
+#include <ATen/core/class_type.h>
+#include <ATen/core/grad_mode.h>
+#include <torch/csrc/jit/api/module.h>
+#include <torch/csrc/jit/serialization/import.h>
+
+#include <filesystem>
+
+#include "runtime/error.h"
+#include "tensors/device.h"
+#include "tensors/out_of_memory.h"
+#include "tensors/torch_error.h"
+#include "tensors/tree.h"
+
+namespace tutti::script {
+
+c10::IValue load(const std::string& path) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored)) throw UserError("there is no file '" + path + "'");
+  try {
+    return torch::jit::load(path, Device().where)._ivalue();
+  } catch (const std::exception& error) {
+    if (is_lack_of_memory(error)) throw;
+    throw UserError(path + " is no whole file of torch.jit.save: " + own_words(error));
+  }
+}
+
+void Stored::collect(const c10::IValue& module, const std::string& prefix) {
+  const Object object = module.toObject();
+  for (std::size_t i = 0; i < object->type()->numAttributes(); ++i) {
+    const c10::IValue& value = object->getSlot(i);
+    const std::string name = prefix + object->type()->getAttributeName(i);
+    if (value.isTensor())
+      tensors_[name] = value.toTensor();
+    else if (value.isObject() && value.toObjectRef().type()->is_module())
+      collect(value, name + ".");
+  }
+}
+
+void Stored::read(const std::string& name, at::Tensor& to) {
+  const std::lock_guard lock(mutex_);
+  if (!tensors_.contains(name)) collect(load(path_), "");
+  const auto found = tensors_.find(name);
+  if (found == tensors_.end() || found->second.sizes() != to.sizes())
+    throw UserError(path_ + " has changed: it has no '" + name + "' " + shape_text(to.sizes()));
+  const at::NoGradGuard no_gradients;
+  to.copy_(found->second);
+  tensors_.erase(found);
+}
+
+}  // namespace tutti::script

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "models/layers/layer.h"
+
+namespace tutti {
+
+class BufferUpdates;
+
+// The batch norms that a layer's code calls by libtorch's operator, with buffers of the layer.
+class Norms {
+ public:
+  // `handle`: what the code has in place of the mean's buffer; undefined: the buffer's tensor. `tracked`: the
+  // number of batches, or null.
+  void add(Buffer& mean, Buffer& variance, Buffer* tracked, at::Tensor handle = {});
+  bool empty() const { return norms_.empty(); }
+  // The norm whose running mean this is; -1: none.
+  int find(const at::Tensor& running_mean) const;
+  // True for a buffer of a norm.
+  bool has(const Buffer& buffer) const;
+
+  // Numbers a pass of the layer: of each norm mean, unbiased variance, their weight in the update, and the
+  // number of calls; zeros if it was not called.
+  int64_t size() const { return size_; }
+  // What calls of a norm found, on their device: an empty tensor for the first.
+  at::Tensor joined(const at::Tensor& so_far, const at::Tensor& next) const;
+  // All numbers of a pass; those that are undefined were not called.
+  at::Tensor row(const std::vector<at::Tensor>& found) const;
+  void join(RunningStatistics& so_far, const RunningStatistics& next) const;
+  void apply(const RunningStatistics& found, BufferUpdates& updates) const;
+
+  std::size_t count() const { return norms_.size(); }
+
+ private:
+  struct Norm {
+    Buffer* mean;
+    Buffer* variance;
+    Buffer* tracked;
+    at::Tensor handle;
+    int64_t channels;
+    int64_t first;  // of its numbers
+  };
+  std::vector<Norm> norms_;
+  int64_t size_ = 0;
+};
+
+}  // namespace tutti

@@ -1,0 +1,154 @@
+#include "models/torch/own_operators.h"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/batch_norm.h>
+#include <ATen/ops/bernoulli.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/native_batch_norm.h>
+#include <ATen/ops/scaled_dot_product_attention.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <torch/library.h>
+
+#include <utility>
+
+#include "models/layers/drops.h"
+#include "runtime/error.h"
+
+namespace tutti {
+namespace {
+
+// A mode of libtorch's dispatcher that nothing else in a process uses: its name says that it is for tests of
+// what tutti does here.
+constexpr auto kMode = c10::DispatchKey::TESTING_ONLY_GenericMode;
+
+using Excluded = c10::impl::ExcludeDispatchKeyGuard;
+
+thread_local OwnOperators* current = nullptr;
+
+}  // namespace
+
+// The operators; friends of the pass that is under way.
+class OwnOperators::Pass {
+ public:
+  static at::Tensor dropout(const at::Tensor& x, double p, bool train) {
+    const Excluded off(kMode);
+    return drops(train) ? dropped(context(), x, p) : x;
+  }
+  static at::Tensor& dropout_(at::Tensor& x, double p, bool train) {
+    const Excluded off(kMode);
+    return drops(train) && p > 0 ? x.copy_(dropped(context(), x, p)) : x;
+  }
+  static at::Tensor feature_dropout(const at::Tensor& x, double p, bool train) {
+    const Excluded off(kMode);
+    return drops(train) ? dropped(context(), x, p, true) : x;
+  }
+  static at::Tensor& feature_dropout_(at::Tensor& x, double p, bool train) {
+    const Excluded off(kMode);
+    return drops(train) && p > 0 ? x.copy_(dropped(context(), x, p, true)) : x;
+  }
+  static at::Tensor& bernoulli_(at::Tensor& x, double p, std::optional<at::Generator> generator) {
+    const Excluded off(kMode);
+    if (generator) return x.bernoulli_(p, generator);
+    fill_bernoulli(context(), x, p);
+    return x;
+  }
+  static at::Tensor attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                              const std::optional<at::Tensor>& mask, double dropout, bool causal,
+                              std::optional<double> scale, bool grouped_query) {
+    const Excluded off(kMode);
+    if (dropout == 0 || !context().training)
+      return at::scaled_dot_product_attention(query, key, value, mask, 0.0, causal, scale, grouped_query);
+    return attention_that_drops(
+        context(), {query, key, value, mask.value_or(at::Tensor()), dropout, causal, scale, grouped_query});
+  }
+  static at::Tensor batch_norm(const at::Tensor& x, const std::optional<at::Tensor>& weight,
+                               const std::optional<at::Tensor>& bias, const std::optional<at::Tensor>& mean,
+                               const std::optional<at::Tensor>& variance, bool training, double momentum,
+                               double eps, bool cudnn) {
+    const Excluded off(kMode);
+    const int norm = mean && mean->defined() ? current->norms_.find(*mean) : -1;
+    if (norm < 0) return at::batch_norm(x, weight, bias, mean, variance, training, momentum, eps, cudnn);
+    if (!drops(training)) {
+      const auto dtype = weight && weight->defined() ? weight->scalar_type() : mean->scalar_type();
+      return at::batch_norm(x, weight, bias, mean->to(dtype), variance->to(dtype), false, momentum, eps,
+                            cudnn);
+    }
+    const bool has_variance = x.numel() > x.size(1);
+    if (!context().statistics || !has_variance)
+      return std::get<0>(at::native_batch_norm(x, weight, bias, {}, {}, true, 1.0, eps));
+    return measured(x, weight, bias, momentum, eps, current->found_[static_cast<std::size_t>(norm)]);
+  }
+  // Layers with a dropout of their own, between times and not samples.
+  static void as_it_is(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+    const Excluded off(kMode);
+    op.callBoxed(stack);
+  }
+
+ private:
+  static const ForwardContext& context() { return current->layer_.context(); }
+  static bool drops(bool training) { return context().training && (training || current->always_); }
+
+  // With momentum 1 the kernel writes the mean and the unbiased variance of this input.
+  static at::Tensor measured(const at::Tensor& x, const std::optional<at::Tensor>& weight,
+                             const std::optional<at::Tensor>& bias, double momentum, double eps,
+                             at::Tensor& found) {
+    const int64_t channels = x.size(1);
+    const at::Tensor numbers = at::full({2 * channels + 2}, momentum, x.options().dtype(at::kFloat));
+    numbers.narrow(0, 2 * channels + 1, 1).fill_(1);
+    const at::Tensor measured = numbers.narrow(0, 0, 2 * channels);
+    const auto dtype = weight && weight->defined() ? weight->scalar_type() : at::kFloat;
+    const at::Tensor written = dtype == at::kFloat ? measured : measured.to(dtype);
+    at::Tensor normal =
+        std::get<0>(at::native_batch_norm(x, weight, bias, written.narrow(0, 0, channels),
+                                          written.narrow(0, channels, channels), true, 1.0, eps));
+    const at::NoGradGuard no_gradients;
+    if (dtype != at::kFloat) measured.copy_(written);
+    found = current->norms_.joined(found, numbers);
+    return normal;
+  }
+};
+
+namespace {
+
+// Once a process, for the mode has one kernel an operator.
+void register_operators() {
+  using Pass = OwnOperators::Pass;
+  static const auto library = [] {
+    auto fallthrough = std::make_unique<torch::Library>(torch::Library::IMPL, "_", kMode, __FILE__, __LINE__);
+    fallthrough->fallback(torch::CppFunction::makeFallthrough());
+    auto own = std::make_unique<torch::Library>(torch::Library::IMPL, "aten", kMode, __FILE__, __LINE__);
+    own->impl("dropout", &Pass::dropout);
+    own->impl("dropout_", &Pass::dropout_);
+    own->impl("feature_dropout", &Pass::feature_dropout);
+    own->impl("feature_dropout_", &Pass::feature_dropout_);
+    own->impl("bernoulli_.float", &Pass::bernoulli_);
+    own->impl("scaled_dot_product_attention", &Pass::attention);
+    own->impl("batch_norm", &Pass::batch_norm);
+    for (const char* name : {"lstm.input", "lstm.data", "gru.input", "gru.data", "rnn_tanh.input",
+                             "rnn_tanh.data", "rnn_relu.input", "rnn_relu.data"})
+      own->impl(name, torch::CppFunction::makeFromBoxedFunction<&Pass::as_it_is>());
+    return std::pair{std::move(fallthrough), std::move(own)};
+  }();
+}
+
+}  // namespace
+
+OwnOperators::OwnOperators(Layer& layer, const Norms& norms, bool always)
+    : layer_(layer), norms_(norms), always_(always), found_(norms.count()), outer_(current) {
+  register_operators();
+  current = this;
+  c10::impl::tls_set_dispatch_key_included(kMode, true);
+}
+
+OwnOperators::~OwnOperators() {
+  current = outer_;
+  c10::impl::tls_set_dispatch_key_included(kMode, outer_ != nullptr);
+}
+
+void OwnOperators::finish() {
+  bool any = false;
+  for (const at::Tensor& one : found_) any = any || one.defined();
+  if (any) layer_.context().statistics->push_back({&layer_, norms_.row(found_)});
+}
+
+}  // namespace tutti

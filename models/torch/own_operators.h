@@ -1,0 +1,38 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+#include "models/layers/layer.h"
+#include "models/torch/norms.h"
+
+namespace tutti {
+
+// A pass through code that calls libtorch's operators, a script's or that of a torch::nn::Module. While the
+// object lives, some operators that this thread calls are tutti's:
+// - dropout, feature dropout, bernoulli_ and attention with dropout draw by the places of samples, and do so
+//   in training alone;
+// - batch norm with buffers of `norms` leaves its statistics to `finish` and writes no buffer.
+// Within LSTM, GRU and RNN all is libtorch's. Passes nest: of another layer, or of the same.
+class OwnOperators {
+ public:
+  // `always`: operators that say that they are in evaluation are in training too, with the layer.
+  OwnOperators(Layer& layer, const Norms& norms, bool always = false);
+  ~OwnOperators();
+  OwnOperators(const OwnOperators&) = delete;
+
+  // Puts the statistics of the pass into the layer's context.
+  void finish();
+
+  class Pass;
+
+ private:
+  Layer& layer_;
+  const Norms& norms_;
+  bool always_;
+  std::vector<at::Tensor> found_;  // a norm's
+  OwnOperators* outer_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,142 @@
+#include "models/torch/torch_module.h"
+
+#include <ATen/ops/empty.h>
+#include <torch/csrc/autograd/variable.h>
+#include <torch/nn/module.h>
+
+#include <map>
+#include <mutex>
+
+#include "models/torch/own_operators.h"
+#include "runtime/error.h"
+#include "tensors/process_state.h"
+
+namespace tutti {
+namespace {
+
+constexpr const char *kMean = "running_mean", *kVariance = "running_var", *kTracked = "num_batches_tracked";
+
+std::string last_of(const std::string& name) { return name.substr(name.rfind('.') + 1); }
+std::string before_last(const std::string& name) { return name.substr(0, name.rfind('.') + 1); }
+
+Init copy_of(const at::Tensor& value) {
+  return [value](at::Tensor& to, at::Generator) { to.copy_(value); };
+}
+
+// Makes `to` the same numbers as `from`, of the same storage.
+void show(const at::Tensor& to, const at::Tensor& from) {
+  to.detach_();
+  to.set_data(from);
+}
+
+}  // namespace
+
+struct TorchModule::Lent {
+  at::Tensor handle;  // the module's
+  Parameter* parameter = nullptr;
+  Buffer* buffer = nullptr;
+};
+
+// The module has the layer's tensors from here on. Each pass lends them again, since sharding and surgery
+// replace them; after the pass the module keeps them, for autograd has saved the module's own tensors.
+class TorchModule::Lending {
+ public:
+  explicit Lending(TorchModule& layer) : layer_(layer) {
+    for (const Lent& one : layer.parameters_) lend(one.handle, one.parameter->tensor);
+    const bool training = layer.context().training;
+    for (const Lent& one : layer.buffers_) {
+      const bool counts = last_of(one.buffer->name) == kTracked && layer.norms_.has(*one.buffer);
+      show(one.handle, counts && training ? one.buffer->tensor.clone() : one.buffer->tensor);
+      versions_.push_back(counts ? -1 : static_cast<int64_t>(one.handle._version()));
+    }
+  }
+
+  void require_unchanged() const {
+    for (std::size_t i = 0; i < versions_.size(); ++i)
+      if (versions_[i] >= 0 && static_cast<int64_t>(layer_.buffers_[i].handle._version()) != versions_[i])
+        throw UserError("forward writes the buffer '" + layer_.buffers_[i].buffer->name +
+                        "'; but for the statistics of batch norm it may write no buffer, since a step may be "
+                        "made again");
+  }
+
+ private:
+  // Gradients go to the layer's parameter by way of a view of it.
+  static void lend(const at::Tensor& handle, const at::Tensor& parameter) {
+    show(handle, parameter.detach());
+    if (!parameter.requires_grad() || !at::GradMode::is_enabled()) return;
+    const at::Tensor view = parameter.view_as(parameter);
+    torch::autograd::impl::set_gradient_edge(handle, torch::autograd::impl::gradient_edge(view));
+  }
+
+  TorchModule& layer_;
+  std::vector<int64_t> versions_;  // -1: may be written
+};
+
+TorchModule::TorchModule(std::shared_ptr<torch::nn::Module> module, Forward forward)
+    : module_(std::move(module)), forward_(std::move(forward)), kind_(module_->name()) {
+  if (const auto scope = kind_.rfind("::"); scope != std::string::npos) kind_ = kind_.substr(scope + 2);
+  own(module_);
+  for (const auto& one : module_->modules())
+    if (!one->is_training()) in_evaluation_.push_back(one.get());
+  if (in_evaluation_.size() == module_->modules().size()) in_evaluation_.clear();
+}
+
+TorchModule::~TorchModule() = default;
+
+// A parameter that has several names has the first.
+void TorchModule::own(const std::shared_ptr<torch::nn::Module>& module) {
+  std::map<at::TensorImpl*, bool> seen;
+  for (const auto& one : module->named_parameters()) {
+    at::Tensor handle = one.value();
+    if (!seen.emplace(handle.unsafeGetTensorImpl(), true).second) continue;
+    const at::Tensor value = handle.detach().clone();
+    Parameter& mine = add_parameter(one.key(), handle.sizes().vec(), copy_of(value), handle.scalar_type());
+    mine.trained = handle.requires_grad();
+    parameters_.push_back({handle, &mine, nullptr});
+  }
+  std::map<std::string, const Lent*> by_name;
+  const auto all = module->named_buffers();
+  buffers_.reserve(all.size());
+  for (const auto& one : all) {
+    at::Tensor handle = one.value();
+    if (!handle.defined()) continue;
+    const at::Tensor value = handle.detach().clone();
+    Buffer& mine = add_buffer(one.key(), handle.sizes().vec(), copy_of(value), handle.scalar_type());
+    buffers_.push_back({handle, nullptr, &mine});
+    by_name[one.key()] = &buffers_.back();
+  }
+  for (const auto& [name, mean] : by_name) {
+    if (last_of(name) != kMean) continue;
+    const auto variance = by_name.find(before_last(name) + kVariance),
+               tracked = by_name.find(before_last(name) + kTracked);
+    if (variance != by_name.end())
+      norms_.add(*mean->buffer, *variance->second->buffer,
+                 tracked == by_name.end() ? nullptr : tracked->second->buffer, mean->handle);
+  }
+}
+
+TensorTree TorchModule::forward(const TensorTree& input) {
+  module_->train(context().training);
+  for (torch::nn::Module* one : in_evaluation_) one->eval();
+  const Lending lent(*this);
+  OwnOperators operators(*this, norms_);
+  TensorTree output = forward_(input);
+  lent.require_unchanged();
+  operators.finish();
+  return output;
+}
+
+struct SeededConstruction::State {
+  std::unique_lock<std::mutex> alone;
+  DefaultGenerators before;
+};
+
+SeededConstruction::SeededConstruction(uint64_t seed) {
+  static std::mutex mutex;
+  state_ = std::make_unique<State>(State{std::unique_lock(mutex), DefaultGenerators()});
+  seed_default_generators(seed);
+}
+
+SeededConstruction::~SeededConstruction() { state_->before.restore(); }
+
+}  // namespace tutti
