@@ -5,6 +5,7 @@
 
 #include "models/zoo/targets.h"
 #include "runtime/error.h"
+#include "tensors/ignored_target.h"
 
 namespace tutti {
 namespace {
@@ -36,11 +37,12 @@ std::size_t output_of(const std::string& wanted, const char* key, const exported
   if (found == names.end())
     throw UserError(std::string(key) + ": the program has no output '" + wanted + "'; it has " +
                     listed(names));
-  return program.output_places.at(static_cast<std::size_t>(found - names.begin()));
+  return static_cast<std::size_t>(found - names.begin());
 }
 
 std::size_t prediction_of(const ExportedOptions& options, const exported::Program& program) {
-  if (options.prediction.empty() && program.output_names.size() == 1) return program.output_places.at(0);
+  const bool is_single = program.output_names.size() == 1;
+  if (options.prediction.empty() && (is_single || !options.losses.is_none())) return 0;
   return output_of(options.prediction.empty() ? "logits" : options.prediction, "prediction", program);
 }
 
@@ -75,15 +77,18 @@ ExportedModel::ExportedModel(const ExportedOptions& options, const exported::Pro
                              const std::shared_ptr<const exported::Archive>& archive)
     : PartLayer(exported::make_part(program, archive), archive),
       prediction_(prediction_of(options, program)) {
+  const auto meta_of = [&](const std::string& value) {
+    const auto meta = program.metas.find(value);
+    return meta == program.metas.end() ? Meta() : meta->second;
+  };
   const auto arrays = arrays_of(options, program);
-  for (std::size_t i = 0; i < arrays.size(); ++i) {
-    const std::string& name = program.user_inputs[i];
-    const auto meta = program.metas.find(name);
-    inputs_.push_back({name, arrays[i], meta == program.metas.end() ? Meta() : meta->second});
+  for (std::size_t i = 0; i < arrays.size(); ++i)
+    inputs_.push_back({program.user_inputs[i], arrays[i], meta_of(program.user_inputs[i])});
+  for (std::size_t i = 0; i < program.output_names.size(); ++i) {
+    const std::size_t place = program.output_places.at(i);
+    outputs_.push_back({program.output_names[i], place, meta_of(program.graph.outputs.at(place).value)});
   }
   if (!options.loss_output.empty()) loss_ = output_of(options.loss_output, "loss_output", program);
-  const auto meta = program.metas.find(program.graph.outputs.at(prediction_).value);
-  if (meta != program.metas.end()) prediction_meta_ = meta->second;
 }
 
 void ExportedModel::fit(const Setting& section, const SampleSpec& samples) {
@@ -93,8 +98,26 @@ void ExportedModel::fit(const Setting& section, const SampleSpec& samples) {
   } catch (const UserError& error) {
     path.fail(error);
   }
-  if (loss_) return;
-  Shape outputs = of_sample(prediction_meta_.sizes);
+  if (section.has("losses"))
+    fit_losses(section, samples);
+  else if (!loss_)
+    fit_prediction(section, samples);
+}
+
+void ExportedModel::fit_losses(const Setting& section, const SampleSpec& samples) {
+  for (const char* key : {"loss", "loss_output", "prediction"})
+    if (section.has(key)) section.at(key).fail("excludes losses, where each says its output and its loss");
+  exported::OutputLosses::Shapes shapes;
+  for (const Output& one : outputs_) shapes.emplace_back(one.name, of_sample(one.meta.sizes));
+  losses_.emplace(section.at("losses"), shapes, samples);
+  const bool ignores = section.has("ignore_index") && section.at("ignore_index").integer() != kIgnoredTarget;
+  if (ignores) losses_->require_ignoring(section.at("ignore_index"));
+  if (losses_->first_loss()) set_loss(losses_->first_loss());
+  set_labels(losses_->first_has_labels());
+}
+
+void ExportedModel::fit_prediction(const Setting& section, const SampleSpec& samples) {
+  Shape outputs = of_sample(outputs_.at(prediction_).meta.sizes);
   if (std::ranges::count(outputs, -1) > 0 || !samples.shapes.contains("target")) return;
   const Shape& target = samples.shapes.at("target");
   const auto scores = [&](auto first) {
@@ -123,26 +146,72 @@ TensorTree ExportedModel::forward(const Batch& batch) {
   exported::Values given;
   for (const Input& one : inputs_) given.emplace_back(batch[one.array]);
   const exported::Values found = run_part(std::move(given));
-  at::Tensor prediction = found.at(prediction_).toTensor();
+  if (losses_) return named(found);
+  at::Tensor prediction = found.at(outputs_.at(prediction_).place).toTensor();
   if (classes_are_last_) prediction = prediction.movedim(-1, 1);
   if (!loss_) return prediction;
-  return TensorTree::Children{{"prediction", prediction}, {"loss", found.at(*loss_).toTensor()}};
+  return TensorTree::Children{{"prediction", prediction},
+                              {"loss", found.at(outputs_.at(*loss_).place).toTensor()}};
+}
+
+TensorTree ExportedModel::named(const exported::Values& found) const {
+  if (outputs_.size() == 1 && outputs_[0].name.empty()) return found.at(outputs_[0].place).toTensor();
+  TensorTree::Children outputs;
+  for (const Output& one : outputs_)
+    if (const c10::IValue& value = found.at(one.place); value.isTensor())
+      outputs.emplace_back(one.name, value.toTensor());
+  return outputs;
 }
 
 at::Tensor ExportedModel::loss(const Outputs& outputs, const Batch& batch) {
+  if (losses_) return losses_->sum(outputs, batch);
   return loss_ ? outputs["loss"] : Classifier::loss(outputs, batch);
 }
 
 at::Tensor ExportedModel::losses(const Outputs& outputs, const Batch& batch) {
+  if (losses_) return losses_->of_samples(outputs, batch);
   return loss_ ? at::Tensor() : Classifier::losses(outputs, batch);
 }
 
+bool ExportedModel::takes_dense_targets() const {
+  return losses_ ? losses_->takes_dense_targets() : !loss_ && Classifier::takes_dense_targets();
+}
+
+void ExportedModel::prepare_loss(c10::Device where) {
+  losses_ ? losses_->prepare(where) : Classifier::prepare_loss(where);
+}
+
 double ExportedModel::loss_weight(const Batch& batch) const {
+  if (losses_) return losses_->weight(batch);
   return loss_ ? Model::loss_weight(batch) : Classifier::loss_weight(batch);
 }
 
+std::vector<std::string> ExportedModel::get_metrics(bool is_train) const {
+  const bool has_targets = !losses_ || losses_->first_loss();
+  return has_targets ? Classifier::get_metrics(is_train) : std::vector<std::string>();
+}
+
 void ExportedModel::update_metric(const Batch& batch, const Outputs& outputs, Metric& metric) {
-  Classifier::update_metric(batch, loss_ ? Outputs(outputs["prediction"]) : outputs, metric);
+  const auto [output, target] = compared(outputs, batch, "", "");
+  metric.update(output, target);
+}
+
+std::vector<LossParts::Part> ExportedModel::loss_parts() const {
+  return losses_ && losses_->is_sum() ? losses_->parts() : std::vector<Part>();
+}
+
+std::vector<at::Tensor> ExportedModel::part_means(const Outputs& outputs, const Batch& batch) const {
+  return losses_->means(outputs, batch);
+}
+
+LossParts::Compared ExportedModel::compared(const Outputs& outputs, const Batch& batch,
+                                            const std::string& output, const std::string& target) const {
+  if (losses_) return losses_->compared(outputs, batch, output, target);
+  const std::string& name = outputs_.at(prediction_).name;
+  if (!output.empty() && output != name)
+    throw UserError("the model's output is '" + name +
+                    "' alone; with [[model.losses]] it has all others too");
+  return {loss_ ? outputs["prediction"] : outputs.tensor(), batch[target.empty() ? "target" : target]};
 }
 
 }  // namespace tutti

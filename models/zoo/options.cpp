@@ -1,5 +1,9 @@
 #include "models/zoo/options.h"
 
+#include <memory>
+
+#include "models/loss_options.h"
+
 namespace tutti {
 namespace {
 
@@ -59,6 +63,28 @@ std::vector<Bound<Options>> of_bert() {
       option<Options>("pad_token_id", &Options::pad_token_id,
                       "token of padding, whose embedding is not trained by lookups")
           .at_least(0)};
+}
+
+Catalog output_losses() {
+  return {.section = "model.losses",
+          .noun = "output_loss",
+          .doc =
+              "The losses of a model with several outputs, whose weighted sum is trained. Each is logged as "
+              "loss/train/NAME and metrics/LABEL/loss/NAME, without its weight.",
+          .keys = {{"output", KeyType::kText, "none",
+                    "the output, by its key, or its index in a tuple from \"0\"; when absent the only one"},
+                   {"target", KeyType::kText, "none",
+                    "the array that it is compared with; when absent the one with the output's name, or "
+                    "\"target\" if there is none"},
+                   Key{"loss", KeyType::kKindOrTable, "none",
+                       "cross_entropy when absent; own: the output is the loss already, the mean of the "
+                       "samples or a number for each"}
+                       .each(std::make_shared<const Catalog>(loss_catalog()))
+                       .or_word("own"),
+                   {"weight", KeyType::kNumber, "1.0", "the factor of the loss in the sum"},
+                   {"name", KeyType::kText, "none",
+                    "NAME in the log; when absent the output's, with the loss's behind it if several losses "
+                    "are of one output"}}};
 }
 
 }  // namespace
@@ -142,7 +168,7 @@ Kind<ExportedOptions> ExportedOptions::kind() {
   return {
       "exported",
       "A model written in Python: a program of torch.export (PyTorch 2.9 to 2.15), with its weights; "
-      "for classification.",
+      "for classification, or with losses of its own.",
       {option("path", &Options::path, "a .pt2 file of torch.export.save").as(KeyType::kPath).required(),
        option("inputs", &Options::inputs,
               "arrays of the data, in the order of forward's arguments; when absent \"input\" for one "
@@ -155,7 +181,12 @@ Kind<ExportedOptions> ExportedOptions::kind() {
            "loss_output", &Options::loss_output,
            "the output that is the mean loss of the samples, if the program computes it; when absent, loss "
            "does")
-           .may_be_absent()}};
+           .may_be_absent(),
+       option("losses", &Options::losses,
+              "[[model.losses]]: of several outputs, each with a target, loss and weight, in place of "
+              "prediction, loss_output and loss")
+           .each(std::make_shared<const Catalog>(output_losses()))
+           .as(KeyType::kTables)}};
 }
 
 Kind<SequentialOptions> SequentialOptions::kind() {
