@@ -35,10 +35,11 @@ def write_pairs(file, digits, part, random):
     left, right = random.randint(0, len(numbers), (2, PAIRS[part]))
     difference = numbers[left] - numbers[right]
     arrays = {"left": images[left], "right": images[right],
-              "larger": np.sign(difference) + 1,             # 0: the right one, 1: they are equal, 2: the left one
+              "larger": np.sign(difference) + 1,  # 0: the right one, 1: they are equal, 2: the left one
               "difference": (difference / 10).astype("f4")}
     for name, values in arrays.items():
-        file.create_dataset(f"{part}/{name}", data=values, track_times=False, compression="gzip", shuffle=True)
+        file.create_dataset(f"{part}/{name}", data=values, track_times=False, compression="gzip",
+                            shuffle=True)
 
 
 def main():

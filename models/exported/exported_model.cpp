@@ -98,6 +98,7 @@ void ExportedModel::fit(const Setting& section, const SampleSpec& samples) {
   } catch (const UserError& error) {
     path.fail(error);
   }
+  has_target_ = samples.shapes.contains("target");
   if (section.has("losses"))
     fit_losses(section, samples);
   else if (!loss_)
@@ -187,7 +188,7 @@ double ExportedModel::loss_weight(const Batch& batch) const {
 }
 
 std::vector<std::string> ExportedModel::get_metrics(bool is_train) const {
-  const bool has_targets = !losses_ || losses_->first_loss();
+  const bool has_targets = losses_ ? losses_->first_loss() != nullptr : !loss_ || has_target_;
   return has_targets ? Classifier::get_metrics(is_train) : std::vector<std::string>();
 }
 

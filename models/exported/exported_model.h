@@ -74,6 +74,7 @@ class ExportedModel final : public exported::PartLayer<Classifier>, public LossP
   std::size_t prediction_ = 0;       // which output
   std::optional<std::size_t> loss_;  // likewise
   bool classes_are_last_ = false;
+  bool has_target_ = true;  // the data
   std::optional<exported::OutputLosses> losses_;
 };
 

@@ -118,7 +118,7 @@ void OutputLosses::name_parts() {
     const Setting& blamed = one.table.has("name") ? one.table.at("name") : one.table;
     if (one.name == kTotal) blamed.fail("the sum of all losses is logged as 'total'; name gives another");
     if (std::ranges::count(losses_, one.name, &One::name) > 1)
-      blamed.fail("several losses would be logged as '" + one.name + "'; name tells them apart");
+      blamed.fail("several losses would be logged as '" + one.name + "'; name gives another");
   }
 }
 

@@ -14,8 +14,8 @@
 namespace tutti::exported {
 
 // [[model.losses]]: the losses of a program's named outputs. A single one counts as [model] loss does. Of
-// several, each is the mean over the samples of a sample's loss: targets that do not count make a sample's
-// loss smaller, not its weight larger, since all parts of a sum have one divisor.
+// several, each is the mean over the samples of a sample's mean over its targets, since all parts of a sum
+// have one divisor: a sample without a target that counts has a loss of 0, and is a sample.
 class OutputLosses {
  public:
   // Of outputs that are tensors: their shapes a sample, by name; a size of -1 is free.
