@@ -124,8 +124,12 @@ std::string recipe_markdown(std::span<const Catalog> catalogs) {
     const Catalog& first = first_with_noun(catalogs, catalog);
     out += &first == &catalog ? kinds(catalog)
                               : "\nThe kinds and their keys are those of " + heading(first) + ".\n";
-    for (const auto& key : catalog.keys)
-      if (key.tables && nouns.insert(key.tables->noun).second) out += tables_of(catalog, key);
+    const auto add_tables_of = [&](const std::vector<Key>& keys) {
+      for (const auto& key : keys)
+        if (key.tables && nouns.insert(key.tables->noun).second) out += tables_of(catalog, key);
+    };
+    add_tables_of(catalog.keys);
+    for (const auto& entry : catalog.entries) add_tables_of(entry.keys);
   }
   return out;
 }

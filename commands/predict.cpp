@@ -34,6 +34,7 @@ Parts predictions(State& state, Engine& engine, const Evaluator& evaluator) {
   Parts parts;
   predict(state, engine, evaluator, [&parts](const Outputs& outputs) {
     for (const auto& [name, tensor] : outputs.leaves()) {
+      if (tensor.dim() == 0) continue;  // a loss of the program's own
       const bool narrow = tensor.is_floating_point() && tensor.element_size() < 4;
       parts[name].push_back(tensor.to(narrow ? at::kFloat : tensor.scalar_type()).contiguous().cpu());
     }

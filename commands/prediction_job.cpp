@@ -104,6 +104,7 @@ class TargetGuess {
       : model_(model), samples_(std::move(samples)), weights_(weights) {}
 
   std::optional<SampleSpec> spec() const {
+    if (model_.has("losses")) return samples_;  // of a program, whose outputs are what they are
     if (samples_.shapes.contains(kTarget)) return fitting([this](int64_t n) { return of_classes(n); });
     const auto with_class = [this](int64_t n) { return with(of_classes(n), {}, at::kLong); };
     const auto with_numbers = [this](int64_t n) { return with(samples_, {n}, at::kFloat); };

@@ -31,8 +31,8 @@ void require_known(const at::Tensor& target, int64_t classes, int64_t ignore_ind
   const at::Tensor known = target.ge(0).logical_and(target.lt(classes)).logical_or(target.eq(ignore_index));
   const at::Tensor unknown = target.masked_select(known.logical_not());
   if (unknown.numel() == 0) return;
-  throw UserError("the array 'target' has " + std::to_string(unknown[0].item<int64_t>()) +
-                  ", which is not in [0, " + std::to_string(classes) + "), the model's classes; " +
+  throw UserError("a target is " + std::to_string(unknown[0].item<int64_t>()) + ", which is not in [0, " +
+                  std::to_string(classes) + "), the model's classes; " +
                   "model.ignore_index is for targets that do not count");
 }
 

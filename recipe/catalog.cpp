@@ -97,9 +97,11 @@ std::string Key::expects() const {
   std::string text = choices.empty() ? type_text(type) : "one of " + joined(choices);
   if (choices.empty() && (type == KeyType::kTime || type == KeyType::kTimes)) text += units_text(units);
   for (const auto& [name, choice] : synonyms) text += ", " + name + " (" + choice + ')';
-  if (type == KeyType::kTables) text += ", each with a kind: one of " + joined(tables->kinds());
+  const bool have_kinds = tables && !tables->entries.empty();
+  if (type == KeyType::kTables && have_kinds) text += ", each with a kind: one of " + joined(tables->kinds());
   if (type == KeyType::kKindOrTable) text += ": one of " + joined(tables->kinds());
-  if (type == KeyType::kTable) text += " of " + members_text(*tables);
+  if (type == KeyType::kTable || (type == KeyType::kTables && !have_kinds))
+    text += " of " + members_text(*tables);
   if (const std::string bounds = range.text(); !bounds.empty()) text += ' ' + bounds;
   for (const auto& word : words) text += " or \"" + word + '"';
   return text;

@@ -197,6 +197,7 @@ class SectionResolver {
 
   // A name stays as it is, since earlier recipes are compared with this one.
   Setting with_kind_resolved(const Key& key, const Setting& given) const {
+    if (given.is_text() && std::ranges::count(key.words, given.text()) > 0) return given;
     const Setting table = given.is_text() ? table_of_kind(given) : given;
     const Setting resolved = resolve_table(*key.tables, table, {.folder = origin_.folder}, mistakes_);
     return given.is_text() ? given : resolved;

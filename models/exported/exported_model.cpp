@@ -29,11 +29,12 @@ std::size_t output_of(const std::string& wanted, const char* key, const exported
   if (found == names.end())
     throw UserError(std::string(key) + ": the program has no output '" + wanted + "'; it has " +
                     quoted_list(names));
-  return program.output_places.at(static_cast<std::size_t>(found - names.begin()));
+  return static_cast<std::size_t>(found - names.begin());
 }
 
 std::size_t prediction_of(const ExportedOptions& options, const exported::Program& program) {
-  if (options.prediction.empty() && program.output_names.size() == 1) return program.output_places.at(0);
+  const bool is_single = program.output_names.size() == 1;
+  if (options.prediction.empty() && (is_single || !options.losses.is_none())) return 0;
   return output_of(options.prediction.empty() ? "logits" : options.prediction, "prediction", program);
 }
 
@@ -68,18 +69,21 @@ ExportedModel::ExportedModel(const ExportedOptions& options, const exported::Pro
                              const std::shared_ptr<const exported::Archive>& archive)
     : PartLayer(exported::make_part(program, archive), archive),
       prediction_(prediction_of(options, program)) {
+  const auto meta_of = [&](const std::string& value) {
+    const auto meta = program.metas.find(value);
+    return meta == program.metas.end() ? Meta() : meta->second;
+  };
   const auto arrays = arrays_of(options, program);
-  for (std::size_t i = 0; i < arrays.size(); ++i) {
-    const std::string& name = program.user_inputs[i];
-    const auto meta = program.metas.find(name);
-    inputs_.push_back({name, arrays[i], meta == program.metas.end() ? Meta() : meta->second});
+  for (std::size_t i = 0; i < arrays.size(); ++i)
+    inputs_.push_back({program.user_inputs[i], arrays[i], meta_of(program.user_inputs[i])});
+  for (std::size_t i = 0; i < program.output_names.size(); ++i) {
+    const std::size_t place = program.output_places.at(i);
+    outputs_.push_back({program.output_names[i], place, meta_of(program.graph.outputs.at(place).value)});
   }
   if (!options.loss_output.empty()) {
     loss_ = output_of(options.loss_output, "loss_output", program);
     set_has_loss();
   }
-  const auto meta = program.metas.find(program.graph.outputs.at(prediction_).value);
-  if (meta != program.metas.end()) prediction_meta_ = meta->second;
 }
 
 void ExportedModel::fit(const Setting& section, const SampleSpec& samples) {
@@ -89,7 +93,9 @@ void ExportedModel::fit(const Setting& section, const SampleSpec& samples) {
   } catch (const UserError& error) {
     path.fail(error);
   }
-  plan(section, samples, of_sample(prediction_meta_.sizes));
+  exported::OutputLosses::Shapes shapes;
+  for (const Output& one : outputs_) shapes.emplace_back(one.name, of_sample(one.meta.sizes));
+  plan(section, samples, shapes, prediction_);
 }
 
 void ExportedModel::require(const Input& input, const SampleSpec& samples) const {
@@ -117,7 +123,13 @@ TensorTree ExportedModel::forward(const Batch& batch) {
     given.emplace_back(array);
   }
   const exported::Values found = run_part(std::move(given));
-  return outputs_of(found.at(prediction_).toTensor(), loss_ ? found.at(*loss_).toTensor() : at::Tensor());
+  const auto tensor = [&](std::size_t output) { return found.at(outputs_.at(output).place).toTensor(); };
+  if (!has_losses()) return outputs_of(tensor(prediction_), loss_ ? tensor(*loss_) : at::Tensor());
+  std::vector<std::pair<std::string, at::Tensor>> all;
+  for (const Output& one : outputs_)
+    if (const c10::IValue& value = found.at(one.place); value.isTensor())
+      all.emplace_back(one.name, value.toTensor());
+  return named(std::move(all));
 }
 
 }  // namespace tutti

@@ -23,7 +23,7 @@ class ExportedModel final : public exported::PartLayer<ProgramModel> {
   // Throws UserError.
   explicit ExportedModel(const ExportedOptions& options);
 
-  // Throws UserError if samples do not have what the program takes. Plans the targets for [model] loss.
+  // Throws UserError if samples do not have what the program takes. Plans the targets of losses.
   void fit(const Setting& section, const SampleSpec& samples);
 
   TensorTree forward(const Batch& batch) override;
@@ -36,6 +36,11 @@ class ExportedModel final : public exported::PartLayer<ProgramModel> {
     std::string array;  // of the batch
     Meta meta;
   };
+  struct Output {
+    std::string name;  // "" if the program returns a tensor
+    std::size_t place;
+    Meta meta;
+  };
 
   ExportedModel(const ExportedOptions& options, const std::shared_ptr<const exported::Archive>& archive);
   ExportedModel(const ExportedOptions& options, const exported::Program& program,
@@ -43,9 +48,9 @@ class ExportedModel final : public exported::PartLayer<ProgramModel> {
   void require(const Input& input, const SampleSpec& samples) const;
 
   std::vector<Input> inputs_;
+  std::vector<Output> outputs_;
   std::size_t prediction_ = 0;       // which output
   std::optional<std::size_t> loss_;  // likewise
-  Meta prediction_meta_;
 };
 
 }  // namespace tutti

@@ -1,9 +1,10 @@
 #include "models/exported/program_model.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "models/zoo/targets.h"
+#include "runtime/error.h"
+#include "tensors/ignored_target.h"
 
 namespace tutti {
 
@@ -13,9 +14,29 @@ std::string quoted_list(const std::vector<std::string>& names) {
   return text;
 }
 
-void ProgramModel::plan(const Setting& section, const SampleSpec& samples, Shape outputs) {
-  if (has_loss_) return;
-  if (std::ranges::count(outputs, -1) > 0 || !samples.shapes.contains("target")) return;
+void ProgramModel::plan(const Setting& section, const SampleSpec& samples,
+                        const exported::OutputLosses::Shapes& outputs, std::size_t prediction) {
+  has_target_ = samples.shapes.contains("target");
+  prediction_ = outputs.at(prediction).first;
+  if (section.has("losses"))
+    plan_losses(section, samples, outputs);
+  else if (!has_loss_)
+    plan_prediction(section, samples, outputs.at(prediction).second);
+}
+
+void ProgramModel::plan_losses(const Setting& section, const SampleSpec& samples,
+                               const exported::OutputLosses::Shapes& outputs) {
+  for (const char* key : {"loss", "loss_output", "prediction"})
+    if (section.has(key)) section.at(key).fail("excludes losses, where each says its output and its loss");
+  losses_.emplace(section.at("losses"), outputs, samples);
+  const bool ignores = section.has("ignore_index") && section.at("ignore_index").integer() != kIgnoredTarget;
+  if (ignores) losses_->require_ignoring(section.at("ignore_index"));
+  if (losses_->first_loss()) set_loss(losses_->first_loss());
+  set_labels(losses_->first_has_labels());
+}
+
+void ProgramModel::plan_prediction(const Setting& section, const SampleSpec& samples, Shape outputs) {
+  if (std::ranges::count(outputs, -1) > 0 || !has_target_) return;
   const Shape& target = samples.shapes.at("target");
   const auto scores = [&](auto first) {
     return outputs.size() == target.size() + 1 && std::equal(target.begin(), target.end(), first);
@@ -31,20 +52,61 @@ TensorTree ProgramModel::outputs_of(at::Tensor prediction, at::Tensor loss) cons
   return TensorTree::Children{{"prediction", std::move(prediction)}, {"loss", std::move(loss)}};
 }
 
+TensorTree ProgramModel::named(std::vector<std::pair<std::string, at::Tensor>> outputs) {
+  if (outputs.size() == 1 && outputs[0].first.empty()) return std::move(outputs[0].second);
+  TensorTree::Children children;
+  for (auto& [name, tensor] : outputs) children.emplace_back(name, std::move(tensor));
+  return children;
+}
+
 at::Tensor ProgramModel::loss(const Outputs& outputs, const Batch& batch) {
+  if (losses_) return losses_->sum(outputs, batch);
   return has_loss_ ? outputs["loss"] : Classifier::loss(outputs, batch);
 }
 
 at::Tensor ProgramModel::losses(const Outputs& outputs, const Batch& batch) {
+  if (losses_) return losses_->of_samples(outputs, batch);
   return has_loss_ ? at::Tensor() : Classifier::losses(outputs, batch);
 }
 
+bool ProgramModel::takes_dense_targets() const {
+  return losses_ ? losses_->takes_dense_targets() : !has_loss_ && Classifier::takes_dense_targets();
+}
+
+void ProgramModel::prepare_loss(c10::Device where) {
+  losses_ ? losses_->prepare(where) : Classifier::prepare_loss(where);
+}
+
 double ProgramModel::loss_weight(const Batch& batch) const {
+  if (losses_) return losses_->weight(batch);
   return has_loss_ ? Model::loss_weight(batch) : Classifier::loss_weight(batch);
 }
 
+std::vector<std::string> ProgramModel::get_metrics(bool is_train) const {
+  const bool has_targets = losses_ ? losses_->first_loss() != nullptr : !has_loss_ || has_target_;
+  return has_targets ? Classifier::get_metrics(is_train) : std::vector<std::string>();
+}
+
 void ProgramModel::update_metric(const Batch& batch, const Outputs& outputs, Metric& metric) {
-  Classifier::update_metric(batch, has_loss_ ? Outputs(outputs["prediction"]) : outputs, metric);
+  const auto [output, target] = compared(outputs, batch, "", "");
+  metric.update(output, target);
+}
+
+std::vector<LossParts::Part> ProgramModel::loss_parts() const {
+  return losses_ && losses_->is_sum() ? losses_->parts() : std::vector<Part>();
+}
+
+std::vector<at::Tensor> ProgramModel::part_means(const Outputs& outputs, const Batch& batch) const {
+  return losses_->means(outputs, batch);
+}
+
+LossParts::Compared ProgramModel::compared(const Outputs& outputs, const Batch& batch,
+                                           const std::string& output, const std::string& target) const {
+  if (losses_) return losses_->compared(outputs, batch, output, target);
+  if (!output.empty() && output != prediction_)
+    throw UserError("the model's output is '" + prediction_ +
+                    "' alone; with [[model.losses]] it has all others too");
+  return {has_loss_ ? outputs["prediction"] : outputs.tensor(), batch[target.empty() ? "target" : target]};
 }
 
 }  // namespace tutti

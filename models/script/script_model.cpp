@@ -50,7 +50,8 @@ ScriptModel::ScriptModel(const ScriptOptions& options, const std::shared_ptr<scr
       net_(add_slot("", script::ScriptLayer::root(script))),
       arrays_(arrays_of(options, *script)),
       prediction_(options.prediction),
-      loss_output_(options.loss_output) {
+      loss_output_(options.loss_output),
+      losses_are_given_(!options.losses.is_none()) {
   if (!loss_output_.empty()) set_has_loss();
 }
 
@@ -71,16 +72,29 @@ void ScriptModel::fit(const Setting& section, const SampleSpec& samples) {
     if (is_lack_of_memory(error)) throw;
   }
   script_->leave_tensors();
-  if (!found) return;
-  at::Tensor prediction;
+  if (!found && losses_are_given_)
+    section.at("path").fail(
+        "it fails on samples of zeros, so the shapes of its outputs, for losses, are not known");
+  if (found) plan_for(section, samples, outputs_in(*found));
+}
+
+// `outputs`: of two samples.
+void ScriptModel::plan_for(const Setting& section, const SampleSpec& samples, const NamedOutputs& outputs) {
+  exported::OutputLosses::Shapes shapes;
+  for (const auto& [name, tensor] : outputs) {
+    const bool of_samples = tensor.dim() > 0 && tensor.size(0) == 2;
+    shapes.emplace_back(name, of_samples ? tensor.sizes().slice(1).vec() : Shape());
+  }
+  std::size_t prediction = 0;
   try {
-    prediction = prediction_in(*found);
-    if (has_loss()) output(*found, loss_output_, "loss_output");
+    prediction = prediction_in(outputs);
+    if (has_loss()) place_of(outputs, loss_output_, "loss_output");
   } catch (const UserError& error) {
     section.at("path").fail(error);
   }
-  if (prediction.dim() > 0 && prediction.size(0) == 2)
-    plan(section, samples, prediction.sizes().slice(1).vec());
+  const at::Tensor& scores = outputs.at(prediction).second;
+  if (losses_are_given_ || (scores.dim() > 0 && scores.size(0) == 2))
+    plan(section, samples, shapes, prediction);
 }
 
 Batch ScriptModel::zero_samples(const SampleSpec& samples) const {
@@ -101,13 +115,15 @@ c10::IValue ScriptModel::run(const Batch& batch) {
 }
 
 TensorTree ScriptModel::forward(const Batch& batch) {
-  const c10::IValue found = run(batch);
-  return outputs_of(prediction_in(found),
-                    has_loss() ? output(found, loss_output_, "loss_output") : at::Tensor());
+  NamedOutputs found = outputs_in(run(batch));
+  if (has_losses()) return named(std::move(found));
+  const std::size_t prediction = prediction_in(found);
+  return outputs_of(found[prediction].second,
+                    has_loss() ? found[place_of(found, loss_output_, "loss_output")].second : at::Tensor());
 }
 
-std::vector<ScriptModel::Output> ScriptModel::outputs_in(const c10::IValue& value) {
-  std::vector<Output> found;
+ScriptModel::NamedOutputs ScriptModel::outputs_in(const c10::IValue& value) {
+  NamedOutputs found;
   const auto add = [&](const std::string& name, const c10::IValue& one) {
     if (one.isTensor() && one.toTensor().defined()) found.emplace_back(name, one.toTensor());
   };
@@ -128,20 +144,20 @@ std::vector<ScriptModel::Output> ScriptModel::outputs_in(const c10::IValue& valu
   return found;
 }
 
-at::Tensor ScriptModel::output(const c10::IValue& value, const std::string& wanted, const char* key) const {
+std::size_t ScriptModel::place_of(const NamedOutputs& outputs, const std::string& wanted,
+                                  const char* key) const {
   std::vector<std::string> names;
-  for (auto& [name, tensor] : outputs_in(value)) {
-    if (name == wanted) return tensor;
-    names.push_back(name);
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (outputs[i].first == wanted) return i;
+    names.push_back(outputs[i].first);
   }
   throw UserError(std::string(key) + ": the script has no output '" + wanted + "'; it has " +
                   quoted_list(names));
 }
 
-at::Tensor ScriptModel::prediction_in(const c10::IValue& value) const {
-  if (prediction_.empty())
-    if (const auto all = outputs_in(value); all.size() == 1) return all.front().second;
-  return output(value, prediction_.empty() ? "logits" : prediction_, "prediction");
+std::size_t ScriptModel::prediction_in(const NamedOutputs& outputs) const {
+  if (prediction_.empty() && !outputs.empty() && (outputs.size() == 1 || losses_are_given_)) return 0;
+  return place_of(outputs, prediction_.empty() ? "logits" : prediction_, "prediction");
 }
 
 }  // namespace tutti

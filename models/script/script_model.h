@@ -32,18 +32,20 @@ class ScriptModel final : public ProgramModel {
   const char* kind() const override { return "TorchScript"; }
 
  private:
+  using NamedOutputs = std::vector<std::pair<std::string, at::Tensor>>;
   explicit ScriptModel(const ScriptOptions& options, const std::shared_ptr<script::Script>& script);
+  void plan_for(const Setting& section, const SampleSpec& samples, const NamedOutputs& outputs);
   Batch zero_samples(const SampleSpec& samples) const;
   c10::IValue run(const Batch& batch);
-  using Output = std::pair<std::string, at::Tensor>;
-  static std::vector<Output> outputs_in(const c10::IValue& value);
-  at::Tensor output(const c10::IValue& value, const std::string& wanted, const char* key) const;
-  at::Tensor prediction_in(const c10::IValue& value) const;
+  static NamedOutputs outputs_in(const c10::IValue& value);
+  std::size_t place_of(const NamedOutputs& outputs, const std::string& wanted, const char* key) const;
+  std::size_t prediction_in(const NamedOutputs& outputs) const;
 
   std::shared_ptr<script::Script> script_;
   Slot& net_;
   std::vector<std::string> arrays_;
   std::string prediction_, loss_output_;
+  bool losses_are_given_;  // [[model.losses]]
 };
 
 }  // namespace tutti

@@ -1,5 +1,9 @@
 #include "models/zoo/options.h"
 
+#include <memory>
+
+#include "models/loss_options.h"
+
 namespace tutti {
 namespace {
 
@@ -61,20 +65,48 @@ std::vector<Bound<Options>> of_bert() {
           .at_least(0)};
 }
 
+Catalog output_losses() {
+  return {.section = "model.losses",
+          .noun = "output_loss",
+          .doc =
+              "The losses of a model with several outputs, whose weighted sum is trained. Each is logged as "
+              "loss/train/NAME and metrics/LABEL/loss/NAME, without its weight.",
+          .keys = {{"output", KeyType::kText, "none",
+                    "the output, by its key, or its index in a tuple from \"0\"; when absent the only one"},
+                   {"target", KeyType::kText, "none",
+                    "the array that it is compared with; when absent the one with the output's name, or "
+                    "\"target\" if there is none"},
+                   Key{"loss", KeyType::kKindOrTable, "none",
+                       "cross_entropy when absent; own: the output is the loss already, the mean of the "
+                       "samples or a number for each"}
+                       .each(std::make_shared<const Catalog>(loss_catalog()))
+                       .or_word("own"),
+                   {"weight", KeyType::kNumber, "1.0", "the factor of the loss in the sum"},
+                   {"name", KeyType::kText, "none",
+                    "NAME in the log; when absent the output's, with the loss's behind it if several losses "
+                    "are of one output"}}};
+}
+
 template <class Options>
 std::vector<Bound<Options>> of_program(const char* file) {
-  return {option<Options>("path", &Options::path, file).as(KeyType::kPath).required(),
-          option<Options>("inputs", &Options::inputs,
-                          "arrays of the data, in the order of forward's arguments; when absent \"input\" "
-                          "for one argument, else those with the arguments' names"),
-          option<Options>("prediction", &Options::prediction,
-                          "the output that has the scores: a key, or an index from \"0\"; when absent the "
-                          "only one, or \"logits\"")
-              .may_be_absent(),
-          option<Options>("loss_output", &Options::loss_output,
-                          "the output that is the mean loss of the samples, if the program computes it; when "
-                          "absent, loss does")
-              .may_be_absent()};
+  return {
+      option<Options>("path", &Options::path, file).as(KeyType::kPath).required(),
+      option<Options>("inputs", &Options::inputs,
+                      "arrays of the data, in the order of forward's arguments; when absent \"input\" "
+                      "for one argument, else those with the arguments' names"),
+      option<Options>("prediction", &Options::prediction,
+                      "the output that has the scores: a key, or an index from \"0\"; when absent the "
+                      "only one, or \"logits\"")
+          .may_be_absent(),
+      option<Options>("loss_output", &Options::loss_output,
+                      "the output that is the mean loss of the samples, if the program computes it; when "
+                      "absent, loss does")
+          .may_be_absent(),
+      option<Options>("losses", &Options::losses,
+                      "[[model.losses]]: of several outputs, each with a target, loss and weight, in place "
+                      "of prediction, loss_output and loss")
+          .each(std::make_shared<const Catalog>(output_losses()))
+          .as(KeyType::kTables)};
 }
 
 }  // namespace
@@ -157,7 +189,7 @@ Kind<ExportedOptions> ExportedOptions::kind() {
   using Options = ExportedOptions;
   return {"exported",
           "A model written in Python: a program of torch.export (PyTorch 2.9 to 2.15), with its weights; "
-          "for classification.",
+          "for classification, or with losses of its own.",
           of_program<Options>("a .pt2 file of torch.export.save")};
 }
 
@@ -166,7 +198,7 @@ Kind<ScriptOptions> ScriptOptions::kind() {
   return {
       "torchscript",
       "A model written in Python: a module of TorchScript (torch.jit.script or torch.jit.trace), with its "
-      "weights; for classification.",
+      "weights; for classification, or with losses of its own.",
       of_program<Options>("a file of torch.jit.save")};
 }
 

@@ -99,6 +99,7 @@ struct ExportedOptions {
   std::vector<std::string> inputs = {};  // arrays of a batch, in the order of forward's arguments
   std::string prediction = {};           // the output with scores, by its name
   std::string loss_output = {};          // the output that is the mean loss; "": [model] loss computes it
+  Setting losses = {};                   // of several outputs, in place of the two and of [model] loss
 
   static Kind<ExportedOptions> kind();
   ModelPtr make(const Setting& section, const SampleSpec& samples) const;
@@ -109,6 +110,7 @@ struct ScriptOptions {
   std::vector<std::string> inputs = {};
   std::string prediction = {};
   std::string loss_output = {};
+  Setting losses = {};
 
   static Kind<ScriptOptions> kind();
   ModelPtr make(const Setting& section, const SampleSpec& samples) const;

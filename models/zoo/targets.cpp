@@ -1,6 +1,7 @@
 #include "models/zoo/targets.h"
 
 #include <string>
+#include <utility>
 
 #include "models/loss.h"
 #include "models/zoo/sample_checks.h"
@@ -11,15 +12,26 @@ namespace {
 constexpr const char* kTarget = "target";
 constexpr int64_t kLabelValues = 2;  // 0 and 1
 
-// [model]'s loss and the targets of the data.
+// Integers; bytes too, but for "target", of which data make int64.
+bool holds_integers(const SampleSpec& samples, const std::string& array) {
+  if (has_dtype(samples, array, at::kLong)) return true;
+  return array != kTarget && at::isIntegralType(samples.dtypes.at(array), /*includeBool=*/true);
+}
+
+// The loss of [model], or of one of [[model.losses]], and its targets in the data.
 class Targets {
  public:
   Targets(const Setting& section, const SampleSpec& samples)
+      : Targets(section, section.has("kind") ? section.at("kind") : section, samples, kTarget) {}
+  // `blamed`: for errors about the data.
+  Targets(const Setting& section, const Setting& blamed, const SampleSpec& samples, std::string array)
       : section_(section),
+        blamed_(blamed),
         samples_(samples),
+        array_(std::move(array)),
         loss_(section.has("loss") ? make_loss(section.at("loss")) : default_loss()),
-        shape_(shape_of(section, samples, kTarget)),
-        are_integers_(has_dtype(samples, kTarget, at::kLong)) {}
+        shape_(samples.shapes.at(array_)),
+        are_integers_(holds_integers(samples, array_)) {}
 
   bool are_values() const { return loss_->targets() == LossTargets::kValues; }
   bool may_be_labels() const { return loss_->targets() == LossTargets::kLabels; }
@@ -32,8 +44,12 @@ class Targets {
   }
 
   [[noreturn]] void refuse_classes() const {
-    refuse(section_, samples_, kTarget, "a class index (an integer) a sample", other_way());
+    blamed_.fail("expected '" + array_ + "' as a class index (an integer) a sample; the data's is " +
+                 samples_.describe(array_) + " a sample" + other_way());
   }
+
+  // The data's number of classes; 0 = unknown.
+  int64_t classes() const { return array_ == kTarget ? samples_.classes : 0; }
 
   // For outputs of a model that are scores.
   void require_loss_of_scores() const {
@@ -42,9 +58,9 @@ class Targets {
   }
 
   void require_labels() const {
-    if (are_integers_ && samples_.classes > kLabelValues)
+    if (are_integers_ && classes() > kLabelValues)
       section_.at("loss").fail("expected targets of 0 and 1: the data has targets up to " +
-                               std::to_string(samples_.classes - 1));
+                               std::to_string(classes() - 1));
   }
 
   void require_weights(int64_t outputs) const {
@@ -55,14 +71,17 @@ class Targets {
   }
 
  private:
-  const char* other_way() const {
-    if (!are_integers_) return "; model.loss = \"mse\" takes values, \"bce_with_logits\" labels";
-    return shape_.size() == 1 ? "; model.loss = \"bce_with_logits\" takes several labels a sample"
+  std::string other_way() const {
+    const std::string loss = section_.has("kind") ? "; model.loss = " : "; loss = ";
+    if (!are_integers_) return loss + "\"mse\" takes values, \"bce_with_logits\" labels";
+    return shape_.size() == 1 ? loss + "\"bce_with_logits\" takes several labels a sample"
                               : "; model.kind = \"sequential\" takes a class for each pixel";
   }
 
   const Setting& section_;
+  const Setting& blamed_;
   const SampleSpec& samples_;
+  std::string array_;
   LossPtr loss_;
   const Shape& shape_;
   bool are_integers_;
@@ -88,9 +107,32 @@ std::string wanted_outputs(const Targets& targets) {
                                  : "scores of classes for each of " + shape_text(targets.shape());
 }
 
+// Errors are those of `key`, and begin with `subject`: "they end in ".
+TargetPlan plan_outputs(const Targets& targets, const Shape& outputs, const Setting& key,
+                        const std::string& subject) {
+  const bool is_single = outputs == with_one(targets.shape());
+  const bool has_indices = targets.are_indices() && has_scores_of(outputs, targets.shape()) &&
+                           !(is_single && targets.may_be_labels());
+  TargetPlan plan{.outputs = outputs.empty() ? 1 : outputs[0]};
+  if (has_indices && targets.classes() > plan.outputs)
+    key.fail(subject + std::to_string(plan.outputs) + " scores a sample; the data has targets up to " +
+             std::to_string(targets.classes() - 1));
+  if (!has_indices) {
+    if (!targets.are_indices()) targets.require_dense();
+    const bool is_alike = outputs == targets.shape() && (!outputs.empty() || targets.are_values());
+    if ((!is_single && !is_alike) || (targets.are_indices() && !targets.may_be_labels()))
+      key.fail(subject + shape_text(outputs) + " a sample, not in " + wanted_outputs(targets));
+    plan.has_labels = !targets.are_values();
+  }
+  if (plan.has_labels) targets.require_labels();
+  targets.require_weights(plan.outputs);
+  return plan;
+}
+
 }  // namespace
 
 TargetPlan plan_targets(const Setting& section, const SampleSpec& samples) {
+  shape_of(section, samples, kTarget);
   const Targets targets(section, samples);
   targets.require_loss_of_scores();
   const Shape& shape = targets.shape();
@@ -110,25 +152,15 @@ TargetPlan plan_targets(const Setting& section, const SampleSpec& samples) {
 }
 
 TargetPlan plan_targets(const Setting& section, const SampleSpec& samples, const Shape& outputs) {
-  const Targets targets(section, samples);
+  shape_of(section, samples, kTarget);
   const Setting& key = section.at(section.has("layers") ? "layers" : "path");
-  const bool is_single = outputs == with_one(targets.shape());
-  const bool has_indices = targets.are_indices() && has_scores_of(outputs, targets.shape()) &&
-                           !(is_single && targets.may_be_labels());
-  TargetPlan plan{.outputs = outputs.empty() ? 1 : outputs[0]};
-  if (has_indices && samples.classes > plan.outputs)
-    key.fail("they end in " + std::to_string(plan.outputs) + " scores a sample; the data has targets up to " +
-             std::to_string(samples.classes - 1));
-  if (!has_indices) {
-    if (!targets.are_indices()) targets.require_dense();
-    const bool fits = is_single || (outputs == targets.shape() && !outputs.empty());
-    if (!fits || (targets.are_indices() && !targets.may_be_labels()))
-      key.fail("they end in " + shape_text(outputs) + " a sample, not in " + wanted_outputs(targets));
-    plan.has_labels = !targets.are_values();
-  }
-  if (plan.has_labels) targets.require_labels();
-  targets.require_weights(plan.outputs);
-  return plan;
+  return plan_outputs(Targets(section, samples), outputs, key, "they end in ");
+}
+
+TargetPlan plan_targets(const Setting& losses, const SampleSpec& samples, const std::string& target,
+                        const Shape& outputs) {
+  const Setting& key = losses.has("output") ? losses.at("output") : losses;
+  return plan_outputs(Targets(losses, key, samples, target), outputs, key, "it ends in ");
 }
 
 }  // namespace tutti

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "models/model.h"
 #include "recipe/setting.h"
@@ -21,5 +22,10 @@ TargetPlan plan_targets(const Setting& section, const SampleSpec& samples);
 // The plan of consecutive layers, or of a program, with outputs of this shape a sample. Throws UserError with
 // the key "layers" or "path", also if the shape does not fit the targets.
 TargetPlan plan_targets(const Setting& section, const SampleSpec& samples, const Shape& outputs);
+
+// The plan of one output of several, which is compared with the array `target`. `losses`: a table of
+// [[model.losses]]. Throws UserError with its key "output", or the table.
+TargetPlan plan_targets(const Setting& losses, const SampleSpec& samples, const std::string& target,
+                        const Shape& outputs);
 
 }  // namespace tutti

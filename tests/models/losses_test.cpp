@@ -61,7 +61,7 @@ TEST(Loss, AnIndexThatIsNoClassIsNamedWithTheNumberOfClasses) {
     EXPECT_THAT(message_of<UserError>([&] {
                   index_cross_entropy(scores, at::tensor({int64_t{1}, bad, int64_t{-100}}));
                 }),
-                testing::HasSubstr("'target' has " + std::to_string(bad) + ", which is not in [0, 5)"));
+                testing::HasSubstr("a target is " + std::to_string(bad) + ", which is not in [0, 5)"));
   EXPECT_NO_THROW(index_cross_entropy(scores, at::tensor({1, -100, 4}, at::kLong)));
   EXPECT_NO_THROW(
       index_cross_entropy(scores, at::tensor({1, 255, 4}, at::kLong), LossReduction::kMean, {}, 255));

@@ -151,6 +151,11 @@ void store_results(State& state, const std::vector<MetricPtr>& metrics, const Co
     state.metric_values[state.dataloader_label + "/" + name] = value;
 }
 
+bool names_a_line(const std::exception& error) {
+  const auto* mistake = dynamic_cast<const UserError*>(&error);
+  return mistake && mistake->position().line > 0;
+}
+
 }  // namespace
 
 void try_metrics(State& state, const Evaluator& evaluator, const Dataset& data) {
@@ -170,7 +175,7 @@ void try_metrics(State& state, const Evaluator& evaluator, const Dataset& data) 
       state.update_metric(batch, outputs, *metric);
     }
   } catch (const std::exception& error) {
-    if (is_lack_of_memory(error)) throw;
+    if (is_lack_of_memory(error) || names_a_line(error)) throw;
     evaluator.section.fail(what + one_line(error) + way_out);
   }
 }

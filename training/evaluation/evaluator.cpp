@@ -15,6 +15,13 @@ std::vector<MetricPtr> metrics_named(const std::vector<std::string>& names, bool
   return made;
 }
 
+std::vector<std::string> names_of(const std::vector<MetricPtr>& metrics) {
+  std::vector<std::string> names;
+  for (const auto& one : metrics)
+    for (const std::string& part : one->parts()) names.push_back(one->measured_name() + part);
+  return names;
+}
+
 bool is_of_loss(const MetricPtr& metric) { return metric->measured_name() == ModelLoss::kName; }
 
 // True if the pattern matches a part of the metric's name, in any case, as in
@@ -27,12 +34,12 @@ bool matches(const Setting& text, const std::string& name) try {
 }
 
 // The metrics in `own` that match a text, then the metrics named by the other texts.
-std::vector<MetricPtr> chosen_metrics(const Setting::Array& texts, const std::vector<std::string>& own,
-                                      bool composer) {
+std::vector<MetricPtr> chosen_metrics(const Model& model, const Setting::Array& texts,
+                                      const std::vector<std::string>& own, bool composer) {
   std::vector<MetricPtr> made;
   for (const auto& name : own)
     if (std::ranges::any_of(texts, [&](const Setting& text) { return matches(text, name); }))
-      made.push_back(name == ModelLoss::kName ? std::make_unique<ModelLoss>() : make_metric(name, composer));
+      made.push_back(name == ModelLoss::kName ? loss_metric(model) : make_metric(name, composer));
   for (const auto& text : texts)
     if (std::ranges::none_of(own, [&](const std::string& name) { return matches(text, name); }))
       made.push_back(make_metric(text, composer));
@@ -52,10 +59,7 @@ Evaluator Evaluator::read(const Setting& section, const TrainSettings& train) {
 bool Evaluator::names_metrics() const { return section.has("metric_names") || section.has("metrics"); }
 
 std::vector<std::string> Evaluator::metric_names(const Model& model) const {
-  std::vector<std::string> names;
-  for (const auto& one : metrics(model, /*composer=*/false))
-    for (const std::string& part : one->parts()) names.push_back(one->measured_name() + part);
-  return names;
+  return names_of(metrics(model, /*composer=*/false));
 }
 
 std::vector<MetricPtr> Evaluator::metrics(const Model& model, bool composer) const {
@@ -65,22 +69,27 @@ std::vector<MetricPtr> Evaluator::metrics(const Model& model, bool composer) con
   if (section.has("metric_names")) {
     auto known = own;
     if (has_loss) known.emplace_back(ModelLoss::kName);
-    made = chosen_metrics(section.at("metric_names").array(), known, composer);
+    made = chosen_metrics(model, section.at("metric_names").array(), known, composer);
   }
   if (section.has("metrics"))
     for (const auto& one : section.at("metrics").array()) made.push_back(make_metric(one, composer));
   if (made.empty()) made = metrics_named(own, composer);
-  if (has_loss && std::ranges::none_of(made, is_of_loss)) made.push_back(std::make_unique<ModelLoss>());
+  if (has_loss && std::ranges::none_of(made, is_of_loss)) made.push_back(loss_metric(model));
   return made;
 }
 
 std::vector<MetricPtr> train_metrics(const Model& model, bool composer) {
-  return metrics_named(model.get_metrics(/*is_train=*/true), composer);
+  auto made = metrics_named(model.get_metrics(/*is_train=*/true), composer);
+  const auto* many = dynamic_cast<const LossParts*>(&model);
+  if (many && !many->loss_parts().empty())
+    made.push_back(std::make_unique<PartLosses>(many->loss_parts(), /*has_sum=*/false));
+  return made;
 }
 
 std::map<std::string, std::vector<std::string>> measured_metrics(const std::vector<Evaluator>& evaluators,
                                                                  const Model& model) {
-  std::map<std::string, std::vector<std::string>> names = {{"train", model.get_metrics(/*is_train=*/true)}};
+  std::map<std::string, std::vector<std::string>> names = {
+      {"train", names_of(train_metrics(model, /*composer=*/false))}};
   for (const auto& evaluator : evaluators) names[evaluator.label] = evaluator.metric_names(model);
   return names;
 }

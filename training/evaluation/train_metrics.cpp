@@ -34,7 +34,10 @@ void TrainMetrics::store_values(std::span<const double> sums, State& state) {
   for (auto& metric : metrics_) {
     TUTTI_ASSERT(sums.end() - from >= std::ssize(metric->sums()), "ranks keep other metrics");
     for (double& sum : metric->sums()) sum = *from++;
-    state.metric_values["train/" + metric->name()] = metric->compute();
+    const std::vector<std::string> parts = metric->parts();
+    const std::vector<double> values = metric->values();
+    for (std::size_t i = 0; i < parts.size(); ++i)
+      state.metric_values["train/" + metric->measured_name() + parts[i]] = values[i];
   }
 }
 

@@ -8,8 +8,9 @@
 
 namespace tutti {
 
-// The metrics of a model in training (Model::get_metrics), of each step's batch, from the outputs of the
-// training pass. As in Composer, they are reset every batch. Their sums over ranks are part of the verdict.
+// The metrics of a model in training (Model::get_metrics) and the parts of its loss, of each step's batch,
+// from the outputs of the training pass. As in Composer, they are reset every batch. Their sums over ranks
+// are part of the verdict.
 class TrainMetrics {
  public:
   explicit TrainMetrics(const State& state);
@@ -22,7 +23,7 @@ class TrainMetrics {
   // What devices have added is in the sums from numbers.read() on.
   void add_to(LateNumbers& numbers);
   std::vector<double> sums() const;
-  // Sets state.metric_values ("train/MulticlassAccuracy") from the sums over ranks.
+  // Sets state.metric_values ("train/MulticlassAccuracy", "train/loss/boxes") from the sums over ranks.
   void store_values(std::span<const double> sums, State& state);
 
  private:

@@ -19,7 +19,7 @@ class TrainerLog {
   void epoch_trained();  // after the last batch of an epoch is counted
   void fit_end();
 
-  LoggedMetrics train_metrics() const;  // "metrics/train/MulticlassAccuracy"
+  LoggedMetrics train_metrics() const;  // "metrics/train/MulticlassAccuracy", "loss/train/boxes"
 
  private:
   void log_times(bool has_tokens, bool epoch);

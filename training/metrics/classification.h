@@ -24,7 +24,7 @@ void require_classes(const std::string& metric, const at::Tensor& outputs, int64
 // Fraction of targets [N, ...] among the `top_k` highest scores in dim 1 of [N, classes, ...]: torchmetrics'
 // MulticlassAccuracy. Over all samples, or the mean over the classes that occur in targets or, with top_k 1,
 // in predictions. Throws UserError for other shapes.
-class MulticlassAccuracy final : public Metric {
+class MulticlassAccuracy : public Metric {
  public:
   using Options = MulticlassAccuracyOptions;
 
@@ -44,7 +44,7 @@ class MulticlassAccuracy final : public Metric {
 
 // Fraction of targets [...] with the highest score in [..., classes]; targets equal to `ignore_index` do not
 // count. Sums: correct, all. composer.metrics.MaskedAccuracy.
-class MaskedAccuracy final : public Metric {
+class MaskedAccuracy : public Metric {
  public:
   explicit MaskedAccuracy(int64_t ignore_index) : ignore_index_(ignore_index) {}
   std::string name() const override { return "MaskedAccuracy"; }

@@ -11,7 +11,7 @@ namespace tutti {
 // How often class p, of the highest score, is predicted for targets of class t: the number "/t/p". Scores [N,
 // classes, ...], class indices [N, ...]. Normalised over the predictions of a target, over the targets of a
 // prediction, or over all. torchmetrics.classification.MulticlassConfusionMatrix.
-class ConfusionMatrix final : public Metric {
+class ConfusionMatrix : public Metric {
  public:
   explicit ConfusionMatrix(const ConfusionMatrixOptions& options);
   std::string name() const override { return "ConfusionMatrix"; }
@@ -26,7 +26,7 @@ class ConfusionMatrix final : public Metric {
 
 // The part of a sample's labels that are among its `top_k` highest scores, the mean over samples; scores and
 // labels of 0 and 1 [N, labels]. torchmetrics.retrieval.RetrievalRecall with a query a sample.
-class RetrievalRecall final : public Metric {
+class RetrievalRecall : public Metric {
  public:
   explicit RetrievalRecall(const RetrievalRecallOptions& options) : options_(options) {}
   std::string name() const override { return "RetrievalRecall"; }

@@ -38,7 +38,7 @@ class BinnedArea : public Metric {
 };
 
 // For targets [N, ...] of 0 and 1; outputs as for binary_probability.
-class BinaryArea final : public BinnedArea {
+class BinaryArea : public BinnedArea {
  public:
   BinaryArea(std::string name, Area area, int64_t thresholds, int64_t ignore_index)
       : BinnedArea(std::move(name), area, Average::kMicro, 1, thresholds), ignore_index_(ignore_index) {}
@@ -49,7 +49,7 @@ class BinaryArea final : public BinnedArea {
 };
 
 // For scores and targets of 0 and 1 [N, labels, ...].
-class MultilabelArea final : public BinnedArea {
+class MultilabelArea : public BinnedArea {
  public:
   struct Options {
     Average average = Average::kMacro;

@@ -1,8 +1,12 @@
 #include "training/metrics/factory.h"
 
+#include <memory>
+#include <utility>
+
 #include "models/loss.h"
 #include "recipe/resolve.h"
 #include "runtime/error.h"
+#include "training/metrics/aimed.h"
 #include "training/metrics/classification.h"
 #include "training/metrics/confusion_matrix.h"
 #include "training/metrics/curves.h"
@@ -13,92 +17,101 @@
 #include "training/metrics/stat_scores.h"
 
 namespace tutti {
+namespace {
+
+template <class Made, class... Args>
+MetricPtr made(const Setting& keys, Args&&... args) {
+  Aim aim(keys);
+  if (!aim.given()) return std::make_unique<Made>(std::forward<Args>(args)...);
+  return std::make_unique<Aimed<Made>>(std::move(aim), std::forward<Args>(args)...);
+}
+
+}  // namespace
 
 MetricPtr MulticlassAccuracyOptions::make(const Setting& keys, bool) const {
   if (macro && num_classes == 0) keys.at("average").fail("a mean over classes needs num_classes");
-  return std::make_unique<MulticlassAccuracy>(*this);
+  return made<MulticlassAccuracy>(keys, *this);
 }
 
-MetricPtr CrossEntropyOptions::make(const Setting&, bool composer) const {
-  return std::make_unique<CrossEntropy>(ignore_index, batch_means.value_or(composer));
+MetricPtr CrossEntropyOptions::make(const Setting& keys, bool composer) const {
+  return made<CrossEntropy>(keys, ignore_index, batch_means.value_or(composer));
 }
 
-MetricPtr MIoUOptions::make(const Setting&, bool) const {
-  return std::make_unique<MIoU>(num_classes, ignore_index);
+MetricPtr MIoUOptions::make(const Setting& keys, bool) const {
+  return made<MIoU>(keys, num_classes, ignore_index);
 }
 
-MetricPtr DiceOptions::make(const Setting&, bool composer) const {
-  return std::make_unique<Dice>(num_classes, batch_means.value_or(composer));
+MetricPtr DiceOptions::make(const Setting& keys, bool composer) const {
+  return made<Dice>(keys, num_classes, batch_means.value_or(composer));
 }
 
-MetricPtr LanguageCrossEntropyOptions::make(const Setting&, bool) const {
-  return std::make_unique<LanguageCrossEntropy>(ignore_index);
+MetricPtr LanguageCrossEntropyOptions::make(const Setting& keys, bool) const {
+  return made<LanguageCrossEntropy>(keys, ignore_index);
 }
 
-MetricPtr LanguagePerplexityOptions::make(const Setting&, bool) const {
-  return std::make_unique<LanguagePerplexity>(ignore_index);
+MetricPtr LanguagePerplexityOptions::make(const Setting& keys, bool) const {
+  return made<LanguagePerplexity>(keys, ignore_index);
 }
 
-MetricPtr MaskedAccuracyOptions::make(const Setting&, bool) const {
-  return std::make_unique<MaskedAccuracy>(ignore_index);
+MetricPtr MaskedAccuracyOptions::make(const Setting& keys, bool) const {
+  return made<MaskedAccuracy>(keys, ignore_index);
 }
 
-MetricPtr MeanSquaredErrorOptions::make(const Setting&, bool) const {
-  return std::make_unique<MeanSquaredError>(squared);
+MetricPtr MeanSquaredErrorOptions::make(const Setting& keys, bool) const {
+  return made<MeanSquaredError>(keys, squared);
 }
 
-MetricPtr MeanAbsoluteErrorOptions::make(const Setting&, bool) const {
-  return std::make_unique<MeanAbsoluteError>();
+MetricPtr MeanAbsoluteErrorOptions::make(const Setting& keys, bool) const {
+  return made<MeanAbsoluteError>(keys);
 }
 
-MetricPtr R2ScoreOptions::make(const Setting&, bool) const {
-  return std::make_unique<R2Score>(num_outputs, by_variance);
+MetricPtr R2ScoreOptions::make(const Setting& keys, bool) const {
+  return made<R2Score>(keys, num_outputs, by_variance);
 }
 
-MetricPtr ConfusionMatrixOptions::make(const Setting&, bool) const {
-  return std::make_unique<ConfusionMatrix>(*this);
+MetricPtr ConfusionMatrixOptions::make(const Setting& keys, bool) const {
+  return made<ConfusionMatrix>(keys, *this);
 }
 
-MetricPtr RetrievalRecallOptions::make(const Setting&, bool) const {
-  return std::make_unique<RetrievalRecall>(*this);
+MetricPtr RetrievalRecallOptions::make(const Setting& keys, bool) const {
+  return made<RetrievalRecall>(keys, *this);
 }
 
 template <Score kScore>
 MetricPtr BinaryScoreOptions<kScore>::make(const Setting& keys, bool) const {
-  return std::make_unique<BinaryScore>(keys.at("kind").text(), kScore, threshold, ignore_index);
+  return made<BinaryScore>(keys, keys.at("kind").text(), kScore, threshold, ignore_index);
 }
 
 template <Score kScore>
 MetricPtr MulticlassScoreOptions<kScore>::make(const Setting& keys, bool) const {
-  return std::make_unique<MulticlassScore>(keys.at("kind").text(), kScore, average, num_classes,
-                                           ignore_index);
+  return made<MulticlassScore>(keys, keys.at("kind").text(), kScore, average, num_classes, ignore_index);
 }
 
 template <Score kScore>
 MetricPtr MultilabelScoreOptions<kScore>::make(const Setting& keys, bool) const {
-  return std::make_unique<MultilabelScore>(keys.at("kind").text(), kScore,
-                                           MultilabelScore::Options{.average = average,
-                                                                    .num_labels = num_labels,
-                                                                    .threshold = threshold,
-                                                                    .ignore_index = ignore_index});
+  return made<MultilabelScore>(keys, keys.at("kind").text(), kScore,
+                               MultilabelScore::Options{.average = average,
+                                                        .num_labels = num_labels,
+                                                        .threshold = threshold,
+                                                        .ignore_index = ignore_index});
 }
 
 template <Area kArea>
 MetricPtr BinaryAreaOptions<kArea>::make(const Setting& keys, bool) const {
-  return std::make_unique<BinaryArea>(keys.at("kind").text(), kArea, thresholds, ignore_index);
+  return made<BinaryArea>(keys, keys.at("kind").text(), kArea, thresholds, ignore_index);
 }
 
 template <Area kArea>
 MetricPtr MultilabelAreaOptions<kArea>::make(const Setting& keys, bool) const {
-  return std::make_unique<MultilabelArea>(keys.at("kind").text(), kArea,
-                                          MultilabelArea::Options{.average = average,
-                                                                  .num_labels = num_labels,
-                                                                  .thresholds = thresholds,
-                                                                  .ignore_index = ignore_index});
+  return made<MultilabelArea>(keys, keys.at("kind").text(), kArea,
+                              MultilabelArea::Options{.average = average,
+                                                      .num_labels = num_labels,
+                                                      .thresholds = thresholds,
+                                                      .ignore_index = ignore_index});
 }
 
-MetricPtr LossMetricOptions::make(const Setting&, bool composer) const {
-  return std::make_unique<LossMetric>(make_loss(loss), batch_means.value_or(composer));
+MetricPtr LossMetricOptions::make(const Setting& keys, bool composer) const {
+  return made<LossMetric>(keys, make_loss(loss), batch_means.value_or(composer));
 }
 
 MetricPtr make_metric(const Setting& setting, bool composer) {

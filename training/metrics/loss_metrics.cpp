@@ -29,6 +29,45 @@ void ModelLoss::measure(Model& model, const Batch& batch, const Outputs& outputs
   sums_[1] += weight;
 }
 
+void PartLosses::update(const at::Tensor&, const at::Tensor&) {
+  TUTTI_ASSERT(false, "the losses of a model are of its whole batch");
+}
+
+void PartLosses::measure(Model& model, const Batch& batch, const Outputs& outputs) {
+  const double weight = model.loss_weight(batch);
+  if (weight == 0) return;
+  const auto means = dynamic_cast<const LossParts&>(model).part_means(outputs, batch);
+  TUTTI_ASSERT(means.size() == parts_.size(), "the loss has other parts than before");
+  for (std::size_t i = 0; i < means.size(); ++i) add(i, means[i].to(at::kDouble) * weight);
+  sums_.back() += weight;
+}
+
+double PartLosses::compute() const {
+  double sum = 0.0;
+  for (std::size_t i = 0; i < parts_.size(); ++i) sum += parts_[i].weight * mean(i);
+  return sum;
+}
+
+std::vector<std::string> PartLosses::parts() const {
+  std::vector<std::string> names;
+  if (has_sum_) names.emplace_back();
+  for (const LossParts::Part& one : parts_) names.push_back("/" + one.name);
+  return names;
+}
+
+std::vector<double> PartLosses::values() const {
+  std::vector<double> values;
+  if (has_sum_) values.push_back(compute());
+  for (std::size_t i = 0; i < parts_.size(); ++i) values.push_back(mean(i));
+  return values;
+}
+
+MetricPtr loss_metric(const Model& model) {
+  const auto* many = dynamic_cast<const LossParts*>(&model);
+  if (!many || many->loss_parts().empty()) return std::make_unique<ModelLoss>();
+  return std::make_unique<PartLosses>(many->loss_parts(), /*has_sum=*/true);
+}
+
 void CrossEntropy::update(const at::Tensor& outputs, const at::Tensor& target) {
   const SoftCrossEntropyOptions options{
       .weight = {}, .ignore_index = ignore_index_, .reduction = LossReduction::kNone};

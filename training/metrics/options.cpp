@@ -114,9 +114,17 @@ Kind<LossMetricOptions> LossMetricOptions::kind() {
 
 Catalog metric_catalog() {
   std::vector<Entry> entries = MetricKinds::entries();
-  for (auto& entry : entries)
+  for (auto& entry : entries) {
+    entry.keys.push_back(
+        {"output", KeyType::kText, "none",
+         "of several outputs, the name of the one to measure; that of the model's first loss "
+         "when absent"});
+    entry.keys.push_back({"target", KeyType::kText, "none",
+                          "the array that it is compared with; that of the output's loss when absent, or "
+                          "\"target\""});
     entry.keys.push_back({"name", KeyType::kText, "none",
                           "NAME in metrics/LABEL/NAME, for several metrics of a kind; the kind when absent"});
+  }
   return {.section = "",
           .noun = "metric",
           .doc = "Metrics of evaluations; models have default metrics.",

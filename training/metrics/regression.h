@@ -9,7 +9,7 @@ namespace tutti {
 
 // Mean squared difference, over all elements; the square root if `squared` is false.
 // torchmetrics.MeanSquaredError.
-class MeanSquaredError final : public Metric {
+class MeanSquaredError : public Metric {
  public:
   explicit MeanSquaredError(bool squared) : squared_(squared) {}
   std::string name() const override { return "MeanSquaredError"; }
@@ -21,7 +21,7 @@ class MeanSquaredError final : public Metric {
 };
 
 // Mean absolute difference, over all elements. torchmetrics.MeanAbsoluteError.
-class MeanAbsoluteError final : public Metric {
+class MeanAbsoluteError : public Metric {
  public:
   std::string name() const override { return "MeanAbsoluteError"; }
   void update(const at::Tensor& outputs, const at::Tensor& target) override;
@@ -30,7 +30,7 @@ class MeanAbsoluteError final : public Metric {
 // Coefficient of determination of each output [N, outputs], averaged: 1 - the sum of squared differences over
 // the sum of squared deviations from the targets' mean. Sums for each output: targets, their squares, squared
 // differences; then the number of samples. torchmetrics.R2Score.
-class R2Score final : public Metric {
+class R2Score : public Metric {
  public:
   // `by_variance`: weighs the outputs by the variances of their targets.
   R2Score(int64_t outputs, bool by_variance)

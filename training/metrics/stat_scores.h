@@ -48,7 +48,7 @@ class StatScores : public Metric {
 };
 
 // Of class 1, for targets [N, ...] of 0 and 1; outputs as for binary_probability.
-class BinaryScore final : public StatScores {
+class BinaryScore : public StatScores {
  public:
   BinaryScore(std::string name, Score score, double threshold, int64_t ignore_index);
   void update(const at::Tensor& outputs, const at::Tensor& target) override;
@@ -59,7 +59,7 @@ class BinaryScore final : public StatScores {
 };
 
 // Of the class with the highest score, for scores [N, classes, ...] and class indices [N, ...].
-class MulticlassScore final : public StatScores {
+class MulticlassScore : public StatScores {
  public:
   MulticlassScore(std::string name, Score score, Average average, int64_t num_classes, int64_t ignore_index);
   void update(const at::Tensor& outputs, const at::Tensor& target) override;
@@ -70,7 +70,7 @@ class MulticlassScore final : public StatScores {
 };
 
 // Of several labels, for scores and targets of 0 and 1 [N, labels, ...].
-class MultilabelScore final : public StatScores {
+class MultilabelScore : public StatScores {
  public:
   struct Options {
     Average average = Average::kMacro;

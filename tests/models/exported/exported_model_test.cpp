@@ -144,6 +144,17 @@ TEST(ExportedModel, NamesTheOutputsAndInputsThatThereAre) {
               HasSubstr("inputs: the program takes 'x'; found 2 arrays"));
 }
 
+// Of a loss of the program's own, which needs no target.
+TEST(ExportedModel, MeasuresTargetsOnlyIfTheDataHasThem) {
+  const auto metrics = [](const SampleSpec& samples) {
+    return made(convnet({{"loss_output", std::string("features")}}), samples)->get_metrics(false);
+  };
+  SampleSpec unlabelled = images();
+  unlabelled.shapes.erase("target");
+  EXPECT_THAT(metrics(unlabelled), testing::IsEmpty());
+  EXPECT_THAT(metrics(images()), testing::SizeIs(2));
+}
+
 // A file that is cut off anywhere, or of another kind.
 TEST(ExportedModel, RefusesFilesThatAreNone) {
   const Scratch folder;

@@ -1,0 +1,243 @@
+#include "models/exported/output_losses.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "models/zoo/targets.h"
+#include "runtime/error.h"
+
+namespace tutti::exported {
+namespace {
+
+constexpr const char* kTarget = "target";
+constexpr const char* kTotal = "total";  // loss/train/total is the sum
+constexpr const char* kOwn = "own";
+
+std::string listed(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "'" : ", '") + name + "'";
+  return text;
+}
+
+std::vector<std::string> names_of(const auto& all) {
+  std::vector<std::string> names;
+  for (const auto& [name, one] : all) names.push_back(name);
+  return names;
+}
+
+std::string output_named(const Setting& table, const OutputLosses::Shapes& outputs) {
+  const std::vector<std::string> names = names_of(outputs);
+  if (!table.has("output")) {
+    if (names.size() == 1) return names[0];
+    table.fail("output is missing: the program has " + listed(names));
+  }
+  const Setting& output = table.at("output");
+  if (names.size() == 1 && names[0].empty() && output.text() == "0") return "";
+  if (std::ranges::count(names, output.text()) > 0) return output.text();
+  const bool has_names = names.size() > 1 || !names[0].empty();
+  output.fail(has_names ? "the program has no such output; it has " + listed(names)
+                        : "the program has one output without a name; leave this key out");
+}
+
+std::string kind_of(const Setting& table) {
+  if (!table.has("loss")) return "cross_entropy";
+  const Setting& loss = table.at("loss");
+  return (loss.is_text() ? loss : loss.at("kind")).text();
+}
+
+// An error of the work, at the line of the recipe.
+template <class Work>
+auto blaming(const Setting& table, const Work& work) try {
+  return work();
+} catch (const UserError& error) {
+  if (error.position().line > 0 || error.kind() != EndKind::kUserError) throw;
+  table.fail(error);
+}
+
+// Class indices and labels are int64, as "target" is; files may have bytes.
+at::Tensor as_target(const at::Tensor& array) {
+  const bool is_byte = array.scalar_type() == at::kByte || array.scalar_type() == at::kBool;
+  return is_byte ? array.to(at::kLong) : array;
+}
+
+// Classes are in dimension 1, or in the last one where only that fits.
+bool has_classes_last(const Shape& outputs, const Shape& target) {
+  const auto are_scores = [&](auto first) {
+    return outputs.size() == target.size() + 1 && std::equal(target.begin(), target.end(), first);
+  };
+  return outputs.size() > 1 && are_scores(outputs.begin()) && !are_scores(outputs.begin() + 1);
+}
+
+at::Tensor total_of(const std::vector<LossParts::Part>& parts, const std::vector<at::Tensor>& numbers) {
+  at::Tensor total;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const at::Tensor term = parts[i].weight == 1.0 ? numbers[i] : numbers[i] * parts[i].weight;
+    total = total.defined() ? total + term : term;
+  }
+  return total;
+}
+
+}  // namespace
+
+OutputLosses::OutputLosses(const Setting& losses, const Shapes& outputs, const SampleSpec& samples) {
+  for (const Setting& table : losses.array()) {
+    One one{.table = table, .output = output_named(table, outputs), .weight = table.at("weight").number()};
+    const bool is_own = table.has("loss") && kind_of(table) == kOwn;
+    if (is_own && table.has("target"))
+      table.at("target").fail("loss = \"own\" compares the output with no target");
+    if (!is_own) one.loss = table.has("loss") ? make_loss(table.at("loss")) : default_loss();
+    const std::string& name = samples.shapes.contains(one.output) ? one.output : kTarget;
+    if (!is_own) one.target = table.has("target") ? table.at("target").text() : name;
+    losses_.push_back(std::move(one));
+  }
+  name_parts();
+  const bool has_any = std::ranges::any_of(
+      losses_, [&](const One& one) { return one.loss && samples.shapes.contains(one.target); });
+  for (One& one : losses_)
+    if (has_any && one.loss) plan(one, outputs, samples);
+}
+
+// By the output, and where that would be ambiguous by the loss too.
+void OutputLosses::name_parts() {
+  const auto uses = [this](const std::string& output) {
+    return std::ranges::count(losses_, output, &One::output);
+  };
+  for (One& one : losses_) {
+    if (one.table.has("name")) {
+      one.name = one.table.at("name").text();
+      if (one.name.empty()) one.table.at("name").fail("expected a name that is not empty");
+    } else if (one.output.empty()) {
+      one.name = kind_of(one.table);
+    } else {
+      one.name = one.output + (uses(one.output) > 1 ? "_" + kind_of(one.table) : "");
+    }
+  }
+  for (const One& one : losses_) {
+    const Setting& blamed = one.table.has("name") ? one.table.at("name") : one.table;
+    if (one.name == kTotal) blamed.fail("the sum of all losses is logged as 'total'; name gives another");
+    if (std::ranges::count(losses_, one.name, &One::name) > 1)
+      blamed.fail("several losses would be logged as '" + one.name + "'; name gives another");
+  }
+}
+
+void OutputLosses::plan(One& one, const Shapes& outputs, const SampleSpec& samples) {
+  const Setting& table = one.table;
+  const auto target = samples.shapes.find(one.target);
+  if (target == samples.shapes.end()) {
+    const std::string what =
+        "the data has no array '" + one.target + "'; it has " + listed(names_of(samples.shapes));
+    table.has("target") ? table.at("target").fail(what)
+                        : table.fail(what + "; target names the one that the output is compared with");
+  }
+  Shape shape = std::ranges::find(outputs, one.output, &Shapes::value_type::first)->second;
+  if (std::ranges::count(shape, -1) > 0) return;
+  const auto [known, is_new] = classes_are_last_.try_emplace(one.output, false);
+  if (is_new) known->second = has_classes_last(shape, target->second);
+  if (known->second) std::ranges::rotate(shape, shape.end() - 1);
+  one.has_labels = plan_targets(table, samples, one.target, shape).has_labels;
+}
+
+std::vector<LossParts::Part> OutputLosses::parts() const {
+  std::vector<LossParts::Part> parts;
+  for (const One& one : losses_) parts.push_back({one.name, one.weight});
+  return parts;
+}
+
+at::Tensor OutputLosses::output_of(const Outputs& outputs, const std::string& name) const {
+  const auto& children = outputs.children();
+  const auto found = std::ranges::find(children, name, &Outputs::Children::value_type::first);
+  if (!outputs.is_leaf() && found == children.end())
+    throw UserError("the program has no output '" + name + "'; it has " + listed(names_of(children)));
+  const at::Tensor& output = outputs.is_leaf() ? outputs.tensor() : found->second.tensor();
+  const auto last = classes_are_last_.find(name);
+  return last != classes_are_last_.end() && last->second ? output.movedim(-1, 1) : output;
+}
+
+LossParts::Compared OutputLosses::compared(const One& one, const Outputs& outputs, const Batch& batch) const {
+  const at::Tensor& target = batch[one.target];
+  const bool are_values = one.loss->targets() == LossTargets::kValues;
+  return {output_of(outputs, one.output), are_values ? target : as_target(target)};
+}
+
+at::Tensor OutputLosses::mean(const One& one, const Outputs& outputs, const Batch& batch) const {
+  if (!one.loss) return output_of(outputs, one.output).mean();
+  return blaming(one.table, [&] {
+    const auto [output, target] = compared(one, outputs, batch);
+    const bool counts_by_samples = !is_sum() || !one.loss->leaves_targets_out();
+    return counts_by_samples ? one.loss->mean(output, target) : one.loss->of_samples(output, target).mean();
+  });
+}
+
+at::Tensor OutputLosses::of_samples(const One& one, const Outputs& outputs, const Batch& batch) const {
+  if (!one.loss) return output_of(outputs, one.output);
+  return blaming(one.table, [&] {
+    const auto [output, target] = compared(one, outputs, batch);
+    return one.loss->of_samples(output, target);
+  });
+}
+
+std::vector<at::Tensor> OutputLosses::means(const Outputs& outputs, const Batch& batch) const {
+  std::vector<at::Tensor> means;
+  for (const One& one : losses_) means.push_back(mean(one, outputs, batch));
+  return means;
+}
+
+at::Tensor OutputLosses::sum(const Outputs& outputs, const Batch& batch) const {
+  return total_of(parts(), means(outputs, batch));
+}
+
+at::Tensor OutputLosses::of_samples(const Outputs& outputs, const Batch& batch) const {
+  std::vector<at::Tensor> all;
+  for (const One& one : losses_) {
+    all.push_back(of_samples(one, outputs, batch));
+    if (all.back().dim() != 1 || all.back().size(0) != batch.samples()) return {};
+  }
+  return total_of(parts(), all);
+}
+
+double OutputLosses::weight(const Batch& batch) const {
+  const One& one = losses_.front();
+  if (is_sum() || !one.loss) return static_cast<double>(batch.samples());
+  return blaming(one.table, [&] { return one.loss->items(as_target(batch[one.target])); });
+}
+
+bool OutputLosses::takes_dense_targets() const {
+  const One& one = losses_.front();
+  return !is_sum() && one.loss && one.target == kTarget && one.loss->takes_dense_targets();
+}
+
+void OutputLosses::require_ignoring(const Setting& ignore_index) const {
+  for (const One& one : losses_) {
+    if (!one.loss) continue;
+    if (!one.loss->leaves_targets_out())
+      ignore_index.fail(kind_of(one.table) + " leaves no target out: an ignored one belongs to no class");
+    if (one.target != kTarget && one.target != "labels")
+      ignore_index.fail("it is of the arrays 'target' and 'labels'; in '" + one.target +
+                        "' the targets that do not count must be -100 in the data");
+  }
+}
+
+void OutputLosses::prepare(c10::Device where) const {
+  for (const One& one : losses_)
+    if (one.loss) one.loss->prepare(where);
+}
+
+LossParts::Compared OutputLosses::compared(const Outputs& outputs, const Batch& batch,
+                                           const std::string& output, const std::string& target) const {
+  const auto fits = [&](const One& one) {
+    return one.loss && (output.empty() || one.output == output) && (target.empty() || one.target == target);
+  };
+  const auto one = std::ranges::find_if(losses_, fits);
+  if (one != losses_.end() && target.empty()) return compared(*one, outputs, batch);
+  if (target.empty())
+    throw UserError("no loss compares " + (output.empty() ? "an output" : "the output '" + output + "'") +
+                    " with a target; target names an array");
+  const std::string& name = !output.empty()        ? output
+                            : one != losses_.end() ? one->output
+                                                   : losses_.front().output;
+  return {output_of(outputs, name), as_target(batch[target])};
+}
+
+}  // namespace tutti::exported
