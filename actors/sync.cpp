@@ -44,7 +44,7 @@ void Sync::handle(Context& context, Envelope& envelope) {
   } else if (auto* numbers = message.get_if<SumDoubles>()) {
     ++awaited_;
     const SumDoubles sum = *numbers;  // which moves with the envelope
-    const char* label = sum.group == GroupRole::kWorld ? "metrics" : "sum over shards";
+    const char* label = sum.group == GroupRole::kWorld ? "sum over ranks" : "sum over shards";
     post(context, sum.group, group(sum.group).all_reduce(sum.values, label),
          [this, sum, envelope = std::make_shared<Envelope>(std::move(envelope))](Context& c) {
            --awaited_;

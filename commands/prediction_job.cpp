@@ -10,6 +10,7 @@
 #include "data/readers/options.h"
 #include "io/checkpoint/checkpoint_tensors.h"
 #include "io/checkpoint/run_state.h"
+#include "job/plugin_library.h"
 #include "job/recipe_catalogs.h"
 #include "recipe/catalog.h"
 #include "training/trainee.h"
@@ -232,6 +233,7 @@ void give_data_to_predict(Setting& recipe, const PredictOptions& options, UserCo
 Job prediction_job(const Setting& written, const PredictOptions& options) {
   Setting recipe = resolve_recipe(written);
   begin_process(RunSettings::read(recipe));
+  load_plugin(recipe);  // for transforms of data that are opened here
   JobOptions job;
   job.makes_folders = false;
   give_data_to_predict(recipe, options, job.components);

@@ -17,6 +17,7 @@
 #include "io/checkpoint/checkpoint.h"
 #include "io/checkpoint/run_state.h"
 #include "io/journal/recorded_run.h"
+#include "job/accumulation.h"
 #include "job/copied_targets.h"
 #include "job/deepspeed.h"
 #include "job/evaluation_data.h"
@@ -274,6 +275,7 @@ std::shared_ptr<Model> open_training_data(Job& job, const UserComponents& compon
   require_batches(section, job.train_sampler(0));
   auto model = build_model(job.recipe.at("model"), job.spec(), job.make_model, pieces_of_memory(job));
   require_tokens(job.recipe, *model, job.spec());
+  require_accumulation(job, *model);
   require_names_of_steps(job.recipe, job.settings.checkpoint, *model, job.spec());
   return model;
 }
@@ -394,20 +396,6 @@ std::string Job::model_name() const {
   const bool of_plugin = model.has("name") && model.at("kind").text() == kPluginKind;
   return model.at(of_plugin ? "name" : "kind").text();
 }
-
-namespace {
-
-// Microbatches beyond the samples of a rank's full batch are empty, unless algorithms make more samples.
-std::string accumulation_advice(const Job& job) {
-  const int64_t samples = largest_part(std::min(job.global_batch, job.train_samples()), job.data_world());
-  const auto exceeds = [&](const auto& step) { return step.second > samples; };
-  if (std::ranges::none_of(job.settings.train.accumulation.steps, exceeds)) return {};
-  const Setting& key = job.recipe.at("train").at("grad_accum");
-  return key.position.text() + ": " + key.path + " = " + key.toml() + ": a rank has at most " +
-         std::to_string(samples) + " samples of a batch, and further microbatches are empty";
-}
-
-}  // namespace
 
 std::vector<std::string> Job::advice() const {
   std::vector<std::string> advice;

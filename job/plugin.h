@@ -7,12 +7,19 @@
 #include <vector>
 
 #include "data/dataset.h"
+#include "data/transforms/transform.h"
+#include "models/loss.h"
+#include "models/metric.h"
 #include "models/model.h"
 #include "recipe/catalog.h"
 #include "recipe/setting.h"
 #include "training/engine/algorithm.h"
 #include "training/engine/callback.h"
 #include "training/loggers/logger_destination.h"
+#include "training/metrics/options.h"
+#include "training/optimizers/optimizer.h"
+#include "training/optimizers/options.h"
+#include "training/schedules/schedule.h"
 
 namespace tutti {
 
@@ -24,15 +31,32 @@ namespace tutti {
 // process that checks, resumes or replays the run, loads the library. tutti ends without destroying static
 // objects, the library's too: what has to be written at the end is written in Callback::close.
 struct Plugin {
+  template <class Made, class... Arguments>
+  using MakersOf = std::map<std::string, std::function<Made(const Setting& options, Arguments...)>>;
   template <class Component, class... Arguments>
-  using Makers =
-      std::map<std::string, std::function<std::shared_ptr<Component>(const Setting& options, Arguments...)>>;
+  using Makers = MakersOf<std::shared_ptr<Component>, Arguments...>;
 
   Makers<Model, const SampleSpec&> models;
   Makers<const Dataset> datasets;
   Makers<Algorithm> algorithms;
   Makers<Callback> callbacks;
   Makers<LoggerDestination> loggers;  // may use the outside from open() on; replays never call open()
+
+  // Of [model] loss and the metric LossMetric.
+  MakersOf<LossPtr> losses;
+  // Of the `metrics` of [data.eval] and [[evaluators]], named by Metric::name, or the key measured_name.
+  MakersOf<MetricPtr> metrics;
+  // Of [[data.train.transforms]] and the like, for samples of this layout. Errors are TransformErrors with a
+  // key of the options.
+  MakersOf<TransformPtr, const SampleSpec&> transforms;
+  // Of [optimizer]. Views and no_decay are the first and part of the second argument of Optimizer's
+  // constructor; `lr` is an option like any other, which it gets as Common::lr. State is saved and restored
+  // by the names that it was added by (add_state).
+  MakersOf<OptimizerPtr, const std::vector<ParamView>& /*views*/,
+           const std::vector<std::string>& /*no_decay*/>
+      optimizers;
+  // Of [scheduler]. The schedule must depend on the time alone. ScheduleReader reads times of the options.
+  MakersOf<Schedule, const Horizon&> schedules;
 
   // The keys of the options of a component, by its name. Options are then checked and completed as other keys
   // of a recipe are, those of `--set` too. Without: as written.
@@ -42,6 +66,7 @@ struct Plugin {
   using Keys = std::map<std::string, std::vector<Key>>;
   struct {
     Keys models, datasets, algorithms, callbacks, loggers;
+    Keys losses, metrics, transforms, optimizers, schedules;
   } keys;
 };
 

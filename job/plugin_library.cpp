@@ -3,10 +3,13 @@
 #include <dlfcn.h>
 
 #include <filesystem>
+#include <functional>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "recipe/catalog.h"
+#include "recipe/plugin_maker.h"
 #include "recipe/resolve.h"
 #include "runtime/error.h"
 #include "runtime/nearest_name.h"
@@ -72,6 +75,25 @@ auto made(const Setting& section, const Make& make) {
   section.at("name").fail("it cannot be made: the library's function returns null");
 }
 
+// The maker of a section for this function of the library.
+template <class Made, class... Arguments>
+std::shared_ptr<const PluginMaker> plugin_maker(
+    const std::function<Made(const Setting& options, Arguments...)>& make) {
+  using Maker = PluginMakerOf<Made, std::remove_cvref_t<Arguments>...>;
+  return std::make_shared<const Maker>([make](const Setting& section, const auto&... arguments) {
+    return made(section, [&] { return make(section.at("options"), arguments...); });
+  });
+}
+
+// The tables of a list; none if there is no list.
+std::vector<Setting*> tables_in(Setting* list) {
+  std::vector<Setting*> tables;
+  if (list && list->is_array())
+    for (Setting& one : std::get<Setting::Array>(list->value))
+      if (one.is_table()) tables.push_back(&one);
+  return tables;
+}
+
 // In place of a logger in a replay.
 class SilentLogger final : public LoggerDestination {
  public:
@@ -90,7 +112,7 @@ class SilentLogger final : public LoggerDestination {
 }  // namespace
 
 PluginLibrary::PluginLibrary(const Setting& path, std::string recipe_folder)
-    : path_(path), folder_(std::move(recipe_folder)) {
+    : folder_(std::move(recipe_folder)) {
   void* library = dlopen(path.text().c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (!library) path.fail(dlerror());
   require_this_build(symbol<const char*()>(library, "tutti_plugin_build_stamp", path)(), path);
@@ -109,26 +131,37 @@ Setting PluginLibrary::resolved_options(const Plugin::Keys& keys, const Setting&
 
 void PluginLibrary::resolve_options(Setting& recipe) const {
   MistakeCollector mistakes;
-  const auto resolve_one = [&](const auto& makers, const Plugin::Keys& keys, Setting& section,
+  const auto resolve_one = [&](const auto& makers, const Plugin::Keys& keys, Setting* section,
                                const char* what) {
-    if (section.is_none() || section.at("kind").text() != kPluginKind) return;
+    if (!section || !section->is_table() || !is_of_plugin(*section)) return;
     mistakes.collect([&] {
-      maker(makers, section, what);
-      *section.find("options") = resolved_options(keys, section);
+      const auto& make = maker(makers, *section, what);
+      *section->find("options") = resolved_options(keys, *section);
+      section->find("kind")->maker = plugin_maker(make);
     });
   };
-  const auto resolve_all = [&](const auto& makers, const Plugin::Keys& keys, const char* list,
+  const auto resolve_all = [&](const auto& makers, const Plugin::Keys& keys, Setting* list,
                                const char* what) {
-    for (Setting& section : std::get<Setting::Array>(recipe.find(list)->value))
-      resolve_one(makers, keys, section, what);
+    for (Setting* section : tables_in(list)) resolve_one(makers, keys, section, what);
   };
-  resolve_one(plugin_.models, plugin_.keys.models, *recipe.find("model"), "model");
-  for (const char* part : {"train", "eval"})
-    resolve_one(plugin_.datasets, plugin_.keys.datasets, *recipe.find("data")->find(part), "dataset");
-  resolve_all(plugin_.datasets, plugin_.keys.datasets, "evaluators", "dataset");
-  resolve_all(plugin_.algorithms, plugin_.keys.algorithms, "algorithms", "algorithm");
-  resolve_all(plugin_.callbacks, plugin_.keys.callbacks, "callbacks", "callback");
-  resolve_all(plugin_.loggers, plugin_.keys.loggers, "loggers", "logger");
+  const auto resolve_data = [&](Setting* section) {
+    if (!section->is_table()) return;
+    resolve_one(plugin_.datasets, plugin_.keys.datasets, section, "dataset");
+    resolve_all(plugin_.transforms, plugin_.keys.transforms, section->find("transforms"), "transform");
+    resolve_all(plugin_.metrics, plugin_.keys.metrics, section->find("metrics"), "metric");
+    for (Setting* metric : tables_in(section->find("metrics")))
+      resolve_one(plugin_.losses, plugin_.keys.losses, metric->find("loss"), "loss");
+  };
+  Setting* const model = recipe.find("model");
+  resolve_one(plugin_.models, plugin_.keys.models, model, "model");
+  resolve_one(plugin_.losses, plugin_.keys.losses, model->find("loss"), "loss");
+  for (const char* part : {"train", "eval"}) resolve_data(recipe.find("data")->find(part));
+  for (Setting* evaluator : tables_in(recipe.find("evaluators"))) resolve_data(evaluator);
+  resolve_one(plugin_.optimizers, plugin_.keys.optimizers, recipe.find("optimizer"), "optimizer");
+  resolve_one(plugin_.schedules, plugin_.keys.schedules, recipe.find("scheduler"), "schedule");
+  resolve_all(plugin_.algorithms, plugin_.keys.algorithms, recipe.find("algorithms"), "algorithm");
+  resolve_all(plugin_.callbacks, plugin_.keys.callbacks, recipe.find("callbacks"), "callback");
+  resolve_all(plugin_.loggers, plugin_.keys.loggers, recipe.find("loggers"), "logger");
   mistakes.throw_all();
 }
 

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "job/plugin.h"
 #include "recipe/catalog.h"
@@ -15,9 +16,12 @@ class PluginLibrary {
  public:
   // Throws UserError with the key `path` if the library is not a plugin for this build.
   PluginLibrary(const Setting& path, std::string recipe_folder);
+  // Of components that are here already; for tests.
+  PluginLibrary(Plugin plugin, std::string recipe_folder)
+      : folder_(std::move(recipe_folder)), plugin_(std::move(plugin)) {}
 
-  // Resolves the options of all plugins in the recipe whose keys the library declares, in place. Throws
-  // UserErrors.
+  // Resolves the options of all plugins in the recipe whose keys the library declares, in place, and gives
+  // their sections makers (recipe/plugin_maker.h). Throws UserErrors.
   void resolve_options(Setting& recipe) const;
 
   std::shared_ptr<Model> model(const Setting& section, const SampleSpec& samples) const;
@@ -30,7 +34,6 @@ class PluginLibrary {
  private:
   Setting resolved_options(const Plugin::Keys& keys, const Setting& section) const;
 
-  Setting path_;
   std::string folder_;  // of the recipe
   Plugin plugin_;
 };

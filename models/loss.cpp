@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "models/losses.h"
+#include "recipe/plugin_maker.h"
 #include "recipe/resolve.h"
 #include "tensors/device.h"
 
@@ -237,7 +238,7 @@ LossPtr default_loss() { return std::make_shared<CrossEntropyLoss>(CrossEntropyL
 
 LossPtr make_loss(const Setting& chosen) {
   const Setting keys = resolve_section(loss_catalog(), chosen.is_text() ? table_of_kind(chosen) : chosen, {});
-  return LossKinds::made<LossPtr>(keys);
+  return is_of_plugin(keys) ? made_by_plugin<LossPtr>(keys) : LossKinds::made<LossPtr>(keys);
 }
 
 }  // namespace tutti

@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "models/all_ranks.h"
 #include "models/loss_options.h"
 #include "recipe/setting.h"
 
@@ -35,6 +36,10 @@ class Loss {
   // See Model::prepare_loss.
   virtual void prepare(c10::Device) const {}
 
+  // See Model::uses_all_ranks and Model::set_ranks.
+  virtual bool uses_all_ranks() const { return false; }
+  void set_ranks(AllRanks* ranks) const { ranks_.set(ranks); }
+
   // See Model::takes_dense_targets.
   bool takes_dense_targets() const { return targets() != LossTargets::kValues; }
   // True if class indices that are kIgnoredTarget do not count.
@@ -43,13 +48,19 @@ class Loss {
   virtual bool needs_probabilities() const { return false; }
   // The number of classes that the loss has weights of; 0 = any number.
   virtual int64_t classes() const { return 0; }
+
+ protected:
+  AllRanks& ranks() const { return ranks_.get(); }
+
+ private:
+  RanksOfPass ranks_;
 };
 
 // The cross entropy that classifiers have by default.
 LossPtr default_loss();
 
 // Makes a loss of the catalog from a name, with default keys, or from a table such as {kind = "focal",
-// gamma = 1.0}. Throws UserError for unknown names and keys.
+// gamma = 1.0}, or a plugin's. Throws UserError for unknown names and keys.
 LossPtr make_loss(const Setting& chosen);
 
 }  // namespace tutti

@@ -81,10 +81,12 @@ Kind<FocalLossOptions> FocalLossOptions::kind() {
 }
 
 Catalog loss_catalog() {
+  std::vector<Entry> entries = LossKinds::entries();
+  entries.push_back(plugin_entry("loss"));
   return {.section = "",
           .noun = "loss",
           .doc = "Losses of models that are trained against one target.",
-          .entries = LossKinds::entries()};
+          .entries = std::move(entries)};
 }
 
 }  // namespace tutti

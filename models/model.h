@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "models/all_ranks.h"
 #include "models/generation.h"
 #include "models/layers/layer.h"
 #include "models/loss.h"
@@ -44,6 +45,15 @@ class Model : public Layer {
   // Called before training: copies to the device what the loss needs there beside parameters and buffers.
   virtual void prepare_loss(c10::Device) {}
 
+  // True if `forward` or `loss` computes with the samples of all ranks: by sum_of_all and rows_of_all
+  // (models/all_ranks.h), with ranks(). Then a step cannot be tried again when memory runs out, which ends
+  // the run, and every rank needs as many microbatches of each batch: the last steps of an epoch may need
+  // drop_last.
+  virtual bool uses_all_ranks() const { return false; }
+  // Sets ranks(): all of the run in a pass of training; null: this rank alone, as in evaluations and
+  // predictions, where ranks do not wait for each other. Called by the trainer.
+  virtual void set_ranks(AllRanks* ranks) { ranks_.set(ranks); }
+
   // Tokens of a batch, for time in tokens.
   virtual int64_t tokens(const Batch&) const { return 0; }
 
@@ -56,6 +66,12 @@ class Model : public Layer {
   // The tokens added to each prompt. Prompts hold tokens below vocabulary(). Does not change gradients, mode
   // or the default generator.
   virtual std::vector<Tokens> generate(const std::vector<Prompt>& prompts, const GenerationOptions& options);
+
+ protected:
+  AllRanks& ranks() const { return ranks_.get(); }
+
+ private:
+  RanksOfPass ranks_;
 };
 
 // Outputs [N, C, ...] of batch["input"], trained against batch["target"] by a loss that the recipe chooses
@@ -66,6 +82,11 @@ class Classifier : public Model {
   at::Tensor losses(const Outputs& outputs, const Batch& batch) override;
   bool takes_dense_targets() const override { return loss_->takes_dense_targets(); }
   void prepare_loss(c10::Device where) override { loss_->prepare(where); }
+  bool uses_all_ranks() const override { return loss_->uses_all_ranks(); }
+  void set_ranks(AllRanks* ranks) override {
+    Model::set_ranks(ranks);
+    loss_->set_ranks(ranks);
+  }
   double loss_weight(const Batch& batch) const override;
   // Metrics of class indices, or of values; none where the targets are labels.
   std::vector<std::string> get_metrics(bool is_train) const override;

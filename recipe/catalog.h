@@ -140,7 +140,7 @@ std::string joined(const std::vector<std::string> &names);
 
 inline constexpr const char *kPluginKind = "plugin";
 
-// The kind for a model, dataset or listener of the library of [plugins]; see job/plugin.h.
+// The kind of what the library of [plugins] brings; see job/plugin.h.
 inline Entry plugin_entry(const std::string &noun) {
   return {kPluginKind,
           "What the library of [plugins] brings.",

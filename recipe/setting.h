@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <string>
 #include <utility>
 #include <variant>
@@ -10,6 +11,8 @@
 #include "runtime/error.h"
 
 namespace tutti {
+
+class PluginMaker;
 
 // The file name in the position of a value from `--set`.
 inline constexpr const char* kOverrideFile = "--set";
@@ -69,6 +72,8 @@ class Setting {
   Position position;
   std::string written = "";       // a path as it was written, where `value` is what it means; else ""
   std::string written_path = "";  // with another name of the key, if the user gave that; else ""
+  // Of kind = "plugin", once the library of [plugins] is loaded: see recipe/plugin_maker.h. Else null.
+  std::shared_ptr<const PluginMaker> maker = nullptr;
 };
 
 // The table of a kind of this name, without other keys.

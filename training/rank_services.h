@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "models/all_ranks.h"
 #include "runtime/log.h"
 
 namespace tutti {
@@ -16,18 +17,16 @@ namespace tutti {
 // with all parameters, for a loop of your own; in a run, ComputeServices implements them.
 //
 // Where not said otherwise, all ranks call alike: the ranks that share parameters wait for each other.
-class RankServices {
+class RankServices : public AllRanks {
  public:
   using Work = std::function<void()>;
   using Visit = std::function<void(std::size_t parameter)>;
 
-  virtual ~RankServices() = default;
-
   // True if the parameters are sharded: sums over shards and gathers take all ranks.
   virtual bool shards() const { return false; }
-  // Sums float64 numbers, flat, over the ranks that share the parameters (over all ranks), in place.
+  // Sums float64 numbers, flat, over the ranks that share the parameters, in place. AllRanks has the sum over
+  // all ranks, which models get in a pass of training (Model::ranks).
   virtual void sum_over_shards(const at::Tensor&) {}
-  virtual void sum_over_ranks(const at::Tensor&) {}
 
   // True if ranks evaluate every batch together, around at most so many forwards on each.
   virtual bool evaluates_together() const { return false; }

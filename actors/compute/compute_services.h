@@ -20,6 +20,8 @@ class ComputeServices final : public RankServices {
   // Before training, once the train step is set up. Until then the services are those of a single rank.
   void begin(Context& context, TrainStep& train_step);
 
+  int rank() const override { return context_ ? state_.topology.rank : 0; }
+  int world() const override { return context_ ? state_.topology.world : 1; }
   bool shards() const override { return context_ && state_.topology.share.pieces > 1; }
   bool evaluates_together() const override;
   void sum_over_shards(const at::Tensor& values) override;

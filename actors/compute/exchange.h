@@ -84,8 +84,8 @@ class Exchange {
   void take_gradients(double unused);
   const GradientSync& gradients() const { return *gradients_; }
 
-  // The sum over ranks of float64 `values`, outside of a pass: over all, or over those that share parameters
-  // (kReductions).
+  // The sum over ranks of `values`, in their memory: over all, or, outside of a pass, over those that share
+  // parameters (kReductions).
   at::Tensor sum(const at::Tensor& values, GroupRole group = GroupRole::kWorld) {
     return sync_ ? sync_->sum(values, group) : values;
   }

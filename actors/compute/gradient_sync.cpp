@@ -125,10 +125,13 @@ class BucketSync final : public GradientSync {
     return gradients;
   }
 
+  // Sums of the model come in backward too, on the same group, where a plan has no place for them.
+  bool waits_for_end() const { return group_ == GroupRole::kWorld && state_.model->uses_all_ranks(); }
+
   void full(int bucket) {
     const int place = places_[static_cast<std::size_t>(bucket)];
     sync_.record(TraceKind::kBucketFull, place);
-    sync_.run(first_ + place);
+    if (!waits_for_end()) sync_.run(first_ + place);
   }
 
   SyncClient& sync_;

@@ -7,11 +7,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "runtime/error.h"
 #include "runtime/random.h"
 #include "tensors/autograd.h"
 #include "tensors/memory_attempt.h"
 #include "tensors/out_of_memory.h"
 #include "tensors/process_state.h"
+#include "tensors/torch_error.h"
 
 namespace tutti {
 
@@ -21,6 +23,20 @@ namespace {
 at::Tensor wide(const at::Tensor& loss) {
   return at::isReducedFloatingType(loss.scalar_type()) ? loss.to(at::kFloat) : loss;
 }
+
+constexpr const char* kNoSecondTry =
+    "memory ran out; the model computes with the samples of all ranks, so the step is not tried again: ";
+
+// Gives the model all ranks for the lifetime of this object.
+class RanksScope {
+ public:
+  RanksScope(Model& model, AllRanks* ranks) : model_(model) { model.set_ranks(ranks); }
+  ~RanksScope() { model_.set_ranks(nullptr); }
+  RanksScope(const RanksScope&) = delete;
+
+ private:
+  Model& model_;
+};
 
 }  // namespace
 
@@ -51,6 +67,7 @@ void Microbatches::begin_attempt(const Batch& batch, int64_t first_sample, const
 
 MicrobatchResult& Microbatches::run(const Closure::Move& move) {
   begin_result();
+  const RanksScope ranks(*state_.model, state_.services.get());
   const int64_t held = Meter::held_by_scopes(state_.device.memory_slot);
   const bool first_pass = passes_++ == 0;
   {
@@ -78,6 +95,7 @@ MicrobatchResult& Microbatches::run(const Closure::Move& move) {
       if (first_pass) engine_.contribute(std::span(result_.verdict.sums).first(of_listeners));
     } catch (const std::exception& error) {
       if (!is_lack_of_memory(error)) throw;
+      if (is_met_by_others()) throw UserError(std::string(kNoSecondTry) + one_line(error));
       result_.failed_allocation = failure_of(error, scope);
     }
   }
@@ -88,6 +106,11 @@ MicrobatchResult& Microbatches::run(const Closure::Move& move) {
   Meter::give_back();  // for whoever else needs memory: libraries, other ranks
   result_.leftover_bytes = Meter::held_by_scopes(state_.device.memory_slot) - held;
   return result_;
+}
+
+// Other ranks wait in sums of the model, which this rank has left.
+bool Microbatches::is_met_by_others() const {
+  return state_.topology.world > 1 && state_.model->uses_all_ranks();
 }
 
 void Microbatches::begin_result() {
@@ -141,6 +164,11 @@ void Microbatches::seed_events(uint64_t pass) const {
 void Microbatches::begin_part(int64_t first_sample) {
   state_.first_sample = first_sample;
   context_.begin_pass(first_sample);
+}
+
+int64_t Microbatches::parts_of(int64_t samples) const {
+  const int64_t part = std::max<int64_t>(part_size(samples), 1);
+  return std::min<int64_t>(count_, (samples + part - 1) / part);
 }
 
 // Events may have added samples.

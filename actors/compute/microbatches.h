@@ -78,6 +78,8 @@ class Microbatches {
   void set_count(int count);
   // Parts of `samples` samples, at most `count` parts; 0: equal parts.
   void set_size(int64_t samples) { size_ = samples; }
+  // The number of parts that have samples, of a batch of so many.
+  int64_t parts_of(int64_t samples) const;
   int64_t statistics_size() const { return count_ * rows_.size(); }
   // Numbers of Verdict::sums.
   int64_t sums() const { return engine_.reductions() + std::ssize(metrics_.sums()); }
@@ -95,6 +97,7 @@ class Microbatches {
   void begin_again(const Closure::Move& move);
   void begin_part(int64_t first_sample);  // place of its first sample in the global batch
   int64_t part_size(int64_t samples) const;
+  bool is_met_by_others() const;
   void train_part(const Batch& whole, int64_t first, int64_t part, int microbatch);
   void compute_part(int microbatch);
   bool launch_part(int microbatch);

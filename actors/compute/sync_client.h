@@ -30,7 +30,8 @@ class SyncClient {
   // Runs the entries that are left, and waits for all. True if all results are finite.
   bool finish_pass();
 
-  // The sum over the ranks of a group (kWorld or kReductions) of float64 `values`, outside of a pass.
+  // The sum over the ranks of a group of `values`, in their memory: of kWorld, or outside of a pass of
+  // kReductions.
   at::Tensor sum(const at::Tensor& values, GroupRole group = GroupRole::kWorld);
 
   void record(TraceKind kind, int64_t number);

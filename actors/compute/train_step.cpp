@@ -146,6 +146,19 @@ class TrainStep::StepBefore {
   bool trained_ = false;
 };
 
+// A model that uses all ranks is run as often by each.
+void TrainStep::require_alike(int64_t global_samples) const {
+  const int world = state_.topology.data_world;
+  if (world == 1 || !state_.model->uses_all_ranks()) return;
+  const int64_t fewest = global_samples / world;
+  if (fewest > 0 &&
+      microbatches_->parts_of(fewest) == microbatches_->parts_of(largest_part(global_samples, world)))
+    return;
+  throw UserError("the model computes with the samples of all ranks, and a batch of " +
+                  std::to_string(global_samples) + " does not give each of " + std::to_string(world) +
+                  " ranks as many microbatches; data.train.drop_last = true leaves out short batches");
+}
+
 Verdict TrainStep::run(const BatchReady& ready, double lr) {
   if (state_.surgeries != surgeries_)
     throw UserError(step_text() +
@@ -158,6 +171,7 @@ Verdict TrainStep::run(const BatchReady& ready, double lr) {
   StepBefore before(state_);
   Meter::reset_peak(state_.device.memory_slot);
   use_accumulation();
+  require_alike(ready.global_samples);
   scale_losses(ready.batch);
   with_.step_log.begin_attempt();
   while (!attempt(ready, lr)) {

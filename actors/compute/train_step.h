@@ -103,6 +103,7 @@ class TrainStep {
   bool commit();
   void skip();
 
+  void require_alike(int64_t global_samples) const;
   void shrink_microbatches(const BatchReady& ready);
   OutOfMemoryReport memory_report(const MicrobatchResult& mine, const Batch& batch) const;
   void use_accumulation();

@@ -140,7 +140,7 @@ struct RunEntry {
   static constexpr const char* kName = "RunEntry";
   int index = 0;
   int64_t step = 0;
-  at::Tensor whole = {};  // in this pass, instead of PlanEntry::whole
+  at::Tensor whole = {};   // in this pass, instead of PlanEntry::whole
   StreamOrder ready = {};  // of what the entry reads and writes
 };
 // Asked -> EntryDone, when an entry that runs in this pass is done. The sender's rank counts as waiting.
@@ -165,7 +165,8 @@ struct PassDone {
   bool finite = true;  // the sums of the pass (Work::finite)
   StreamOrder done = {};
 };
-// Asked -> Summed: a float64 all-reduce outside a pass, for example of an evaluation's metrics.
+// Asked -> Summed: an all-reduce beside the plan, of float64 numbers (an evaluation's metrics), or of a model
+// that uses all ranks, in any dtype.
 struct SumDoubles {
   static constexpr const char* kName = "SumDoubles";
   at::Tensor values;  // of the host

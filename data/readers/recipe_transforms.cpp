@@ -5,6 +5,7 @@
 #include "data/readers/transformed_dataset.h"
 #include "data/transforms/options.h"
 #include "data/transforms/stored_images.h"
+#include "recipe/plugin_maker.h"
 #include "tensors/torch_error.h"
 
 namespace tutti {
@@ -19,6 +20,23 @@ std::vector<double> one_or_more(const Setting& section, const char* name) {
   if (!key.is_array()) return {key.number()};
   if (key.array().empty()) key.fail("expected a number for each channel, or one for all");
   return key.numbers();
+}
+
+// The name of the transform's random numbers.
+const std::string& draws_of(const Setting& section) {
+  return section.at(is_of_plugin(section) ? "name" : "kind").text();
+}
+
+TransformPtr make_transform(const Setting& section, const SampleSpec& samples) {
+  return is_of_plugin(section) ? made_by_plugin<TransformPtr>(section, samples)
+                               : TransformKinds::made<TransformPtr>(section, samples);
+}
+
+// The key that an error is to blame on; of a plugin one of its options.
+const Setting& blamed_key(const Setting& section, const std::string& option) {
+  if (!is_of_plugin(section)) return section.at(option);
+  const Setting& options = section.at("options");
+  return options.is_table() && options.has(option) ? options.at(option) : section.at("name");
 }
 
 // The transforms of a section, each with the key that errors name.
@@ -91,7 +109,7 @@ class SectionTransforms {
     samples_ = spec_after(made, samples_);
     for (std::size_t i = 0; i < made.size(); ++i) {
       transforms_.push_back(made[i]);
-      keys_.push_back(tables.array()[i].at("kind"));
+      keys_.push_back(blamed_key(tables.array()[i], "kind"));
     }
   }
 
@@ -141,10 +159,10 @@ Transforms make_transforms(const Setting& tables, SampleSpec samples) {
   Transforms transforms;
   for (const Setting& section : tables.array()) {
     try {
-      append(transforms, section.at("kind").text(), TransformKinds::made<TransformPtr>(section, samples));
+      append(transforms, draws_of(section), make_transform(section, samples));
       samples = transforms.back().transform->spec(samples);
     } catch (const TransformError& error) {
-      section.at(error.option).fail(error);
+      blamed_key(section, error.option).fail(error);
     }
   }
   return transforms;

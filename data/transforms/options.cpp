@@ -156,6 +156,8 @@ Kind<NextTokenOptions> NextTokenOptions::kind() {
 }
 
 Catalog transform_catalog() {
+  std::vector<Entry> entries = TransformKinds::entries();
+  entries.push_back(plugin_entry("transform"));
   return {
       .section = "data.train.transforms",
       .noun = "transform",
@@ -163,7 +165,7 @@ Catalog transform_catalog() {
           "What happens to each sample before it is put into a batch, in this order. Also of [data.eval] "
           "and [[evaluators]], which have transforms of their own. Random numbers are drawn by seed, epoch "
           "and sample.",
-      .entries = TransformKinds::entries(),
+      .entries = std::move(entries),
       .repeated = true};
 }
 

@@ -52,6 +52,12 @@ Setting smallest_section(const Catalog& catalog, const std::string& kind) {
   return catalog.repeated ? resolved.array().front() : resolved;
 }
 
+std::vector<std::string> own_kinds(const Catalog& catalog) {
+  std::vector<std::string> kinds = catalog.kinds();
+  std::erase(kinds, kPluginKind);
+  return kinds;
+}
+
 // GCC 12 takes a moved-from variant for uninitialised where settings are built in one expression.
 Setting::Value list_value(const std::vector<Setting::Value>& items) {
   Setting::Value value = Setting::Array();

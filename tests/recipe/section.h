@@ -13,6 +13,9 @@ namespace tutti {
 // its default.
 Setting smallest_section(const Catalog& catalog, const std::string& kind);
 
+// The kinds of the catalog but that of a plugin.
+std::vector<std::string> own_kinds(const Catalog& catalog);
+
 // A recipe's section as the reader would give it: {"lr", 0.1}, ...; list_value({1.0, 2.0}) is a list's value.
 Setting::Value list_value(const std::vector<Setting::Value>& items);
 Setting section_with(std::vector<std::pair<std::string, Setting::Value>> keys);

@@ -221,7 +221,7 @@ const BadInput kBadInputs[] = {
     {"NoPath", with_line(10, ""), "digits.toml:8: [data.train]: path is missing (the file: a path)"},
     {"NoKind", with_line(15, ""),
      "digits.toml:14: [optimizer]: kind is missing (one of sgd, decoupled_sgdw, adam, adamw, "
-     "decoupled_adamw)"},
+     "decoupled_adamw, plugin)"},
     {"NoMaxDuration", with_line(20, ""),
      "digits.toml:19: [train]: max_duration is missing (how long to train: a time in iter, ep, ba, sp, tok, "
      "sec)"},

@@ -111,6 +111,66 @@ class Install(tutti_run.RunTest):
         bare.write_text(recipe.read_text().replace("library =", "# library ="))
         self.assertIn("the recipe names no [plugins] library", self.refused(command, "check", bare))
 
+    def test_a_plugin_brings_what_a_training_is_made_of(self):
+        """Loss, metric, transform, optimizer and schedule: on one rank and two, resumed, replayed."""
+        recipe, command = self.sources / "own_training.toml", self.installed / "bin/tutti"
+        alone, run, resumed = self.folder / "alone", self.folder / "run", self.folder / "resumed"
+        call(command, "train", recipe, "--run-dir", alone)
+        self.on_two_ranks(command, "train", recipe, "--run-dir", run)
+        for trained in alone, run:
+            self.assertGreater(last_accuracy(trained), 0.9)
+            lines = tutti_run.metrics(trained)
+            margins = [line["metrics/eval/TopMargin"] for line in lines if "metrics/eval/TopMargin" in line]
+            self.assertEqual(len(margins), 6)
+            self.assertTrue(0 < margins[0] < margins[-1] < 1, margins)
+            rates = [line["lr"] for line in lines if "lr" in line]
+            for step in range(6):
+                self.assertAlmostEqual(rates[step], 0.01 * step / 5)
+            self.assertTrue(0 < rates[-1] < rates[45] < 0.01, rates)
+        self.assert_close_losses(alone, run, steps=5)
+        self.assertIn("/exp_avg", call(command, "inspect", run))
+        shutil.copytree(run, resumed, symlinks=True)
+        newest = max((resumed / "checkpoints").glob("ep*"), key=lambda path: path.name)
+        shutil.rmtree(newest)
+        told = self.on_two_ranks(command, "train", recipe, "--run-dir", resumed, "--resume", "auto")
+        self.assertIn("resumes after step 60,", told)
+        self.assert_learnt_the_same(resumed, run)
+        self.assertIn("all equal", call(command, "replay", run))
+        for name, words in {
+                "model.loss.name=margn": 'model.loss.name = "margn": the library of [plugins] has no such loss; '
+                "did you mean margin?",
+                "model.loss.options.margim=2": "model.loss.options.margim = 2: unknown key; did you mean margin?",
+                "optimizer.options.lr=-1": "optimizer.options.lr = -1: expected a number >= 0",
+                "optimizer.options.betas=[0.9]": "optimizer.options.betas = [0.9]: expected two numbers",
+                "scheduler.options.t_warmup=9ep": "expected a time before the end"}.items():
+            self.assertIn(words, self.refused(command, "check", recipe, "--set", name))
+
+    def test_a_loss_of_a_plugin_compares_the_samples_of_all_ranks(self):
+        recipe, command = self.sources / "contrastive.toml", self.installed / "bin/tutti"
+        margin = 'name = "margin", options = {margin = 3.0}'
+        text = (self.sources / "own_training.toml").read_text()
+        self.assertIn(margin, text)
+        recipe.write_text(text.replace(margin, 'name = "contrastive"'))
+        alone, run = self.folder / "alone", self.folder / "run"
+        short = ["--set", "train.max_duration=1ep", "--set", "optimizer={kind='sgd', lr=0.1}"]
+        call(command, "train", recipe, "--run-dir", alone, *short)
+        self.on_two_ranks(command, "train", recipe, "--run-dir", run, *short)
+        self.assert_close_losses(alone, run, steps=15)
+        self.assertIn("all equal", call(command, "replay", run))
+        told = self.refused(command, "check", recipe, "--ranks", 2, "--set", "train.grad_accum=auto")
+        self.assertIn('train.grad_accum = "auto": the model computes with the samples of all ranks', told)
+
+    def on_two_ranks(self, *words):
+        done = tutti_run.Running([tutti_run.MPIRUN, "-np", "2", *map(str, words)]).wait()
+        self.assertEqual(done.code, 0, done.text)
+        return done.text
+
+    def assert_close_losses(self, one, other, steps):
+        losses = [[line["loss"] for line in tutti_run.metrics(run) if "lr" in line][:steps] for run in (one, other)]
+        self.assertEqual([len(each) for each in losses], [steps, steps])
+        for a, b in zip(*losses):
+            self.assertAlmostEqual(a, b, delta=1e-3 * abs(a))
+
     def test_the_model_of_the_manual_trains(self):
         shown = re.search(r"```cpp\n(.*?)```", (SOURCE / "docs/models.md").read_text(), re.S).group(1)
         code = (self.sources / "own_model.cpp").read_text()

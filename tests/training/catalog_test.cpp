@@ -1,6 +1,4 @@
 
-#include "training/callbacks/options.h"
-
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -8,10 +6,11 @@
 
 #include "tests/recipe/section.h"
 #include "training/callbacks/factory.h"
-#include "training/metrics/options.h"
+#include "training/callbacks/options.h"
 #include "training/metrics/factory.h"
-#include "training/optimizers/options.h"
+#include "training/metrics/options.h"
 #include "training/optimizers/optimizer.h"
+#include "training/optimizers/options.h"
 #include "training/schedules/schedule.h"
 
 namespace tutti {
@@ -28,7 +27,7 @@ TEST_P(CatalogOptimizer, StepsWithItsDefaults) {
   EXPECT_TRUE(views[0].tensor.lt(1).all().item<bool>());
 }
 
-INSTANTIATE_TEST_SUITE_P(All, CatalogOptimizer, testing::ValuesIn(optimizer_catalog().kinds()), kName);
+INSTANTIATE_TEST_SUITE_P(All, CatalogOptimizer, testing::ValuesIn(own_kinds(optimizer_catalog())), kName);
 
 class CatalogSchedule : public testing::TestWithParam<std::string> {};
 
@@ -44,7 +43,7 @@ TEST_P(CatalogSchedule, StaysWithinZeroAndOneWithItsDefaults) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, CatalogSchedule, testing::ValuesIn(scheduler_catalog().kinds()), kName);
+INSTANTIATE_TEST_SUITE_P(All, CatalogSchedule, testing::ValuesIn(own_kinds(scheduler_catalog())), kName);
 
 class CatalogMetric : public testing::TestWithParam<std::string> {};
 
@@ -52,7 +51,7 @@ TEST_P(CatalogMetric, IsMadeUnderItsName) {
   EXPECT_EQ(make_metric(smallest_section(metric_catalog(), GetParam()))->name(), GetParam());
 }
 
-INSTANTIATE_TEST_SUITE_P(All, CatalogMetric, testing::ValuesIn(metric_catalog().kinds()), kName);
+INSTANTIATE_TEST_SUITE_P(All, CatalogMetric, testing::ValuesIn(own_kinds(metric_catalog())), kName);
 
 class CatalogCallback : public testing::TestWithParam<std::string> {};
 
@@ -68,15 +67,7 @@ TEST_P(CatalogCallback, IsMadeWithItsDefaults) {
   EXPECT_EQ(name, plain);
 }
 
-// All but those of a plugin, and those that are refused.
-std::vector<std::string> own_callbacks() {
-  std::vector<std::string> kinds;
-  for (const Entry& entry : callback_catalog().entries)
-    if (entry.name != "plugin" && entry.refusal.empty()) kinds.push_back(entry.name);
-  return kinds;
-}
-
-INSTANTIATE_TEST_SUITE_P(All, CatalogCallback, testing::ValuesIn(own_callbacks()), kName);
+INSTANTIATE_TEST_SUITE_P(All, CatalogCallback, testing::ValuesIn(own_kinds(callback_catalog())), kName);
 
 }  // namespace
 }  // namespace tutti

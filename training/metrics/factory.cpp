@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "models/loss.h"
+#include "recipe/plugin_maker.h"
 #include "recipe/resolve.h"
 #include "runtime/error.h"
 #include "training/metrics/aimed.h"
@@ -117,10 +118,12 @@ MetricPtr LossMetricOptions::make(const Setting& keys, bool composer) const {
 MetricPtr make_metric(const Setting& setting, bool composer) {
   const Setting keys =
       resolve_section(metric_catalog(), setting.is_text() ? table_of_kind(setting) : setting, {});
-  MetricPtr metric = MetricKinds::made<MetricPtr>(keys, composer);
-  if (!keys.has("name")) return metric;
-  if (keys.at("name").text().empty()) keys.at("name").fail("expected a name that is not empty");
-  metric->set_measured_name(keys.at("name").text());
+  const bool plugged = is_of_plugin(keys);
+  MetricPtr metric = plugged ? made_by_plugin<MetricPtr>(keys) : MetricKinds::made<MetricPtr>(keys, composer);
+  const char* const name = plugged ? "measured_name" : "name";  // a plugin's `name` is that of its metric
+  if (!keys.has(name)) return metric;
+  if (keys.at(name).text().empty()) keys.at(name).fail("expected a name that is not empty");
+  metric->set_measured_name(keys.at(name).text());
   return metric;
 }
 

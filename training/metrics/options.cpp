@@ -125,6 +125,9 @@ Catalog metric_catalog() {
     entry.keys.push_back({"name", KeyType::kText, "none",
                           "NAME in metrics/LABEL/NAME, for several metrics of a kind; the kind when absent"});
   }
+  entries.push_back(plugin_entry("metric"));
+  entries.back().keys.push_back({"measured_name", KeyType::kText, "none",
+                                 "NAME in metrics/LABEL/NAME; the metric's own name when absent"});
   return {.section = "",
           .noun = "metric",
           .doc = "Metrics of evaluations; models have default metrics.",

@@ -143,7 +143,7 @@ class Optimizer {
   StreamOrder staged_;  // the last update's state is on the host
 };
 
-// Makes the optimizer of [optimizer]: sgd, adam, adamw, decoupled_sgdw, decoupled_adamw.
+// Makes the optimizer of [optimizer]: sgd, adam, adamw, decoupled_sgdw, decoupled_adamw, or a plugin's.
 std::unique_ptr<Optimizer> make_optimizer(const Setting& section, const std::vector<ParamView>& views);
 
 // True if `name` matches `pattern`; * matches any characters.

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "recipe/plugin_maker.h"
 #include "training/optimizers/adam.h"
 #include "training/optimizers/options.h"
 #include "training/optimizers/sgd.h"
@@ -13,10 +14,13 @@ void require_not_negative(const Setting& section, std::initializer_list<const ch
     if (!(section.at(key).number() >= 0.0)) section.at(key).fail("expected a number >= 0");
 }
 
+std::vector<std::string> no_decay_of(const Setting& section) {
+  return section.has("no_decay") ? section.at("no_decay").texts() : std::vector<std::string>();
+}
+
 Optimizer::Common common_of(const Setting& section, double lr, double weight_decay) {
   require_not_negative(section, {"lr", "weight_decay"});
-  return {lr, weight_decay,
-          section.has("no_decay") ? section.at("no_decay").texts() : std::vector<std::string>()};
+  return {lr, weight_decay, no_decay_of(section)};
 }
 
 OptimizerPtr make_sgd(const SgdOptions& options, const Setting& section, const std::vector<ParamView>& views,
@@ -72,6 +76,7 @@ OptimizerPtr DecoupledAdamWOptions::make(const Setting& section, const std::vect
 
 std::unique_ptr<Optimizer> make_optimizer(const Setting& section, const std::vector<ParamView>& views) {
   require_matching_patterns(section, views);
+  if (is_of_plugin(section)) return made_by_plugin<OptimizerPtr>(section, views, no_decay_of(section));
   if (auto made = OptimizerKinds::made<OptimizerPtr>(section, views)) return made;
   section.at("kind").fail("there is no such optimizer");
 }

@@ -73,12 +73,14 @@ Kind<DecoupledAdamWOptions> DecoupledAdamWOptions::kind() {
 }
 
 Catalog optimizer_catalog() {
+  std::vector<Entry> entries = OptimizerKinds::entries();
+  entries.push_back(plugin_entry("optimizer"));
   return {.section = "optimizer",
           .noun = "optimizer",
           .doc = "The optimizer.",
           .keys = {{"no_decay", KeyType::kTexts, "[]",
                     "parameters without weight decay: name patterns like *.bias"}},
-          .entries = OptimizerKinds::entries()};
+          .entries = std::move(entries)};
 }
 
 }  // namespace tutti

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <utility>
 
+#include "recipe/plugin_maker.h"
+
 namespace tutti {
 
 Time convert_time(const Time& time, const Horizon& horizon, double ratio) {
@@ -20,6 +22,7 @@ Time convert_time(const Time& time, const Horizon& horizon, double ratio) {
 Catalog scheduler_catalog() {
   std::vector<Entry> entries = composer_schedulers();
   for (Entry& entry : pytorch_schedulers()) entries.push_back(std::move(entry));
+  entries.push_back(plugin_entry("scheduler"));
   return {.section = "scheduler",
           .noun = "scheduler",
           .doc =
@@ -30,6 +33,7 @@ Catalog scheduler_catalog() {
 }
 
 Schedule make_schedule(const Setting& section, const Horizon& horizon) {
+  if (is_of_plugin(section)) return made_by_plugin<Schedule>(section, horizon);
   if (Schedule schedule = make_composer_schedule(section, horizon)) return schedule;
   if (Schedule schedule = make_pytorch_schedule(section, horizon)) return schedule;
   section.at("kind").fail("there is no such scheduler");

@@ -30,8 +30,8 @@ Time convert_time(const Time& time, const Horizon& horizon, double ratio);
 // The catalog of [scheduler].
 Catalog scheduler_catalog();
 
-// Makes the schedule of [scheduler], Composer's or PyTorch's. Throws UserError if times do not fit each
-// other or the run.
+// Makes the schedule of [scheduler], Composer's, PyTorch's or a plugin's. Throws UserError if times do not
+// fit each other or the run.
 Schedule make_schedule(const Setting& section, const Horizon& horizon);
 
 // Reads the keys of a [scheduler] and converts its times. Section and horizon must outlive the reader.

@@ -63,6 +63,7 @@ std::vector<std::pair<std::string, std::string>> small_mlps_by_loss() {
       {"dice", ", softmax = true"}};
   std::vector<std::pair<std::string, std::string>> recipes;
   for (const std::string& kind : loss_catalog().kinds()) {
+    if (kind == kPluginKind) continue;
     const std::string loss =
         "loss = { kind = '" + kind + "'" + (keys.contains(kind) ? keys.at(kind) : "") + " }\n";
     recipes.emplace_back(kind, replaced(kSmallMlp, "kind = 'mlp'\n", "kind = 'mlp'\n" + loss));
