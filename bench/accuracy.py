@@ -26,8 +26,8 @@ with h5py.File(path) as file:
             for part in ("train", "test")}
 
 def segmentation():
-    return nn.Sequential(nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(), nn.Conv2d(16, 16, 3, padding=1), nn.ReLU(),
-                         nn.Conv2d(16, 2, 1))
+    return nn.Sequential(nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(),
+                         nn.Conv2d(16, 16, 3, padding=1), nn.ReLU(), nn.Conv2d(16, 2, 1))
 
 def regression():
     return nn.Sequential(nn.Linear(12, 32), nn.ReLU(), nn.Linear(32, 1))
@@ -76,16 +76,19 @@ def tutti_ends(args, task, seed, folder):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tutti", type=Path, default=ROOT / "build/tutti")
     parser.add_argument("--python", default=default_python(), help="one that has torch and h5py")
     parser.add_argument("--seeds", type=int, default=5)
     args = parser.parse_args()
     outside = []
     for task, (metric, _) in TASKS.items():
-        peers = json.loads(run([args.python, "-c", PEER, task, ROOT / "examples/data/targets.h5", args.seeds]))
+        data = ROOT / "examples/data/targets.h5"
+        peers = json.loads(run([args.python, "-c", PEER, task, data, args.seeds]))
         with tempfile.TemporaryDirectory() as scratch:
-            own = [tutti_ends(args, task, seed, Path(scratch) / str(seed)) for seed in range(1, args.seeds + 1)]
+            own = [tutti_ends(args, task, seed, Path(scratch) / str(seed))
+                   for seed in range(1, args.seeds + 1)]
         for name, found in (("tutti", own), ("PyTorch", peers)):
             print(f"{task}, {metric}: {name:8} mean {statistics.mean(found):.4g}, standard deviation "
                   f"{statistics.stdev(found):.2g}, from {min(found):.4g} to {max(found):.4g}", flush=True)

@@ -1,8 +1,9 @@
 #!/bin/bash
 # tests/clients.sh BUILD: weights of torchvision's and transformers' models go through tutti and back
-# (clients.py), their networks train under all strategies (clients_trained.py), and programs of theirs, timm's, segmentation_models_pytorch's and diffusers' give what PyTorch
-# gives (tests/golden/make_exported.py), with the clients' pinned versions in an environment of their own,
-# beside setup.sh's.
+# (clients.py), clients' networks train under all strategies (clients_trained.py), and programs of theirs,
+# timm's, segmentation_models_pytorch's and diffusers' give what PyTorch gives
+# (tests/golden/make_exported.py), with the clients' pinned versions in an environment of their own, beside
+# setup.sh's.
 set -euo pipefail
 readonly root=$(dirname "$(dirname "$(readlink -f "$0")")")
 readonly cache=${XDG_CACHE_HOME:-$HOME/.cache}/tutti

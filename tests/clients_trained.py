@@ -1,5 +1,5 @@
-"""Programs of timm's and transformers' models under ranks, strategies and accumulation, killed and resumed, and
-replayed: the bits that the same strategies promise for the zoo. tests/clients.sh runs this.
+"""Programs of timm's and transformers' models under ranks, strategies and accumulation, killed and resumed,
+and replayed: the bits that the same strategies promise for the zoo. tests/clients.sh runs this.
 """
 import os
 import pathlib

@@ -1,9 +1,9 @@
 #!/bin/bash
 # tests/libtorch_versions.sh BUILD [VERSION ...]: builds tutti against other libtorchs than that of
 # tools/setup.sh, and runs the tests that ctest labels "fast": against VERSIONs of PyPI's wheel, by default
-# the oldest that tutti takes and the newest there is. BUILD reads programs that they export. Each is installed
-# beside setup.sh's own (8 GB of disk; older ones may be removed), and built in BUILD/torch-VERSION. The last
-# lines say which failed, and in what; then the exit code is 1.
+# the oldest that tutti takes and the newest there is. BUILD reads programs that they export. Each is
+# installed beside setup.sh's own (8 GB of disk; older ones may be removed), and built in BUILD/torch-VERSION.
+# The last lines say which failed, and in what; then the exit code is 1.
 #   JOBS   compilers at a time; the number of cores by default
 set -euo pipefail
 readonly oldest=2.9.0  # cmake/torch.cmake refuses older ones

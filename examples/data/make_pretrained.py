@@ -1,6 +1,7 @@
-"""make_pretrained.py TUTTI: trains two small networks with tutti, for examples that train them on: bert_bytes/,
-a BERT that fills gaps in king_james.txt, as Hugging Face saves it, and resnet_digits.safetensors, which knows
-digits.h5. And writes verses.h5 (needs h5py): verses of Genesis and of 1 Samuel, as bytes."""
+"""make_pretrained.py TUTTI: trains two small networks with tutti, for examples that train them on:
+bert_bytes/, a BERT that fills gaps in king_james.txt, as Hugging Face saves it, and
+resnet_digits.safetensors, which knows digits.h5. And writes verses.h5 (needs h5py): verses of Genesis and
+of 1 Samuel, as bytes."""
 import pathlib
 import random
 import re
@@ -89,8 +90,8 @@ def write_verses():
     with h5py.File(HERE / "verses.h5", "w") as file:
         for part, rows in (("train", slice(VERSES // 5, None)), ("test", slice(VERSES // 5))):
             for name, values in (("input_ids", ids), ("attention_mask", mask), ("labels", labels)):
-                file.create_dataset(f"{part}/{name}", data=values[rows], track_times=False, compression="gzip",
-                                    shuffle=True)
+                file.create_dataset(f"{part}/{name}", data=values[rows], track_times=False,
+                                    compression="gzip", shuffle=True)
 
 
 if __name__ == "__main__":
