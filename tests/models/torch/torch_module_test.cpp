@@ -6,6 +6,7 @@
 #include "models/layers/statistics_rows.h"
 #include "tests/models/torch/adapted_nets.h"
 #include "tests/recipe/section.h"
+#include "tests/runtime/scratch.h"
 
 namespace tutti {
 namespace {
