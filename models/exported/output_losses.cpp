@@ -226,6 +226,7 @@ void OutputLosses::prepare(c10::Device where) const {
 
 LossParts::Compared OutputLosses::compared(const Outputs& outputs, const Batch& batch,
                                            const std::string& output, const std::string& target) const {
+  if (!output.empty()) output_of(outputs, output);  // names those that there are
   const auto fits = [&](const One& one) {
     return one.loss && (output.empty() || one.output == output) && (target.empty() || one.target == target);
   };

@@ -102,7 +102,8 @@ bool has_scores_of(const Shape& outputs, const Shape& target) {
 }
 
 std::string wanted_outputs(const Targets& targets) {
-  if (!targets.are_indices()) return "outputs " + shape_text(targets.shape()) + ", as the targets are";
+  const std::string alike = targets.shape().empty() ? "a number" : "outputs " + shape_text(targets.shape());
+  if (!targets.are_indices()) return alike + ", as the targets are";
   return targets.shape().empty() ? "scores of classes"
                                  : "scores of classes for each of " + shape_text(targets.shape());
 }

@@ -131,7 +131,8 @@ TEST(OutputLossesRun, RefuseAMetricOfAnOutputThatIsNotThere) {
   const std::string message = message_of<UserError>([&] {
     ShardedJob{recipe + "max_duration = '1ba'\n", folder.path()}.run({"none", 1});
   });
-  EXPECT_THAT(message, testing::HasSubstr("output = \"size\": no loss compares the output 'size'"));
+  EXPECT_THAT(message,
+              testing::HasSubstr("output = \"size\": the program has no output 'size'; it has 'larger'"));
 }
 
 }  // namespace
