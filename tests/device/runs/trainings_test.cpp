@@ -65,6 +65,14 @@ std::string exported(const std::string& train) {
          train;
 }
 
+// A file of TorchScript.
+std::string script(const std::string& name, const std::string& shape, const std::string& train) {
+  return "seed = 5\n[model]\nkind = 'torchscript'\npath = '" TUTTI_SOURCE_DIR "/tests/golden/scripts/" +
+         name +
+         ".pt'\n[data.train]\nkind = 'synthetic'\nsamples = 48\nbatch_size = 16\nclasses = 5\nshape = " +
+         shape + "\n[optimizer]\nkind = 'adamw'\nlr = 0.01\n[train]\n" + train;
+}
+
 const std::vector<Case>& cases() {
   static const std::string half = "precision = 'amp_fp16'\n", brain = "precision = 'amp_bf16'\n";
   static const std::vector<Case> all{
@@ -92,6 +100,9 @@ const std::vector<Case>& cases() {
       {"ImagesOfAnotherSize", {other_images()}},
       {"Exported", {exported(steps(3) + "grad_accum = 2\n")}},
       {"ExportedByGraphs", {exported(steps(6) + "cuda_graphs = true\n")}},
+      {"Script", {script("control_flow", "[3, 6]", steps(3) + "grad_accum = 2\n")}},
+      {"Trace", {script("traced", "[3, 6, 6]", steps(3))}},
+      {"TraceByGraphs", {script("traced", "[3, 6, 6]", steps(6) + "cuda_graphs = true\n")}},
       {"DeterministicMode", {kSmallResnet + steps(3) + "deterministic_mode = true\n"}},
   };
   return all;
