@@ -16,9 +16,11 @@ namespace {
 using testing::HasSubstr;
 
 // Of a program with the outputs 'logits' and 'features'. The keys begin in line 4.
-std::shared_ptr<Model> with_losses(const std::string& keys, const SampleSpec& samples) {
-  const std::string path = TUTTI_SOURCE_DIR "/tests/golden/exported/convnet.pt2";
-  const std::string recipe = "[model]\nkind = 'exported'\npath = '" + path + "'\n" + keys;
+std::shared_ptr<Model> with_losses(const std::string& keys, const SampleSpec& samples,
+                                   const std::string& kind = "exported",
+                                   const std::string& file = "exported/convnet.pt2") {
+  const std::string path = TUTTI_SOURCE_DIR "/tests/golden/" + file;
+  const std::string recipe = "[model]\nkind = '" + kind + "'\npath = '" + path + "'\n" + keys;
   const Setting written = parse_recipe(recipe, "r.toml");
   return make_model(resolve_section(model_catalog(), written.at("model"), {}), samples);
 }
@@ -69,6 +71,16 @@ std::string refused_losses(const std::string& keys, const SampleSpec& samples = 
 TEST_F(OutputLosses, AddUpByTheirWeightsOverAllSamples) {
   const double classes = cross_entropies().sum().item<double>() / kRows;
   EXPECT_NEAR(loss_of(kTwoLosses), classes + 0.5 * squares(), 1e-6);
+}
+
+TEST_F(OutputLosses, AreThoseOfScriptsToo) {
+  const auto model = with_losses(kTwoLosses, kNamedTargets, "torchscript", "scripts/traced.pt");
+  const double classes = cross_entropies().sum().item<double>() / kRows;
+  EXPECT_NEAR(model->loss(outputs, batch).item<double>(), classes + 0.5 * squares(), 1e-6);
+  materialise(*model, 1);
+  const Outputs found = model->forward(batch);
+  EXPECT_EQ(found["logits"].size(1), 5);
+  EXPECT_EQ(found["features"].size(1), 6);
 }
 
 // Each part has other numbers of targets that count.
