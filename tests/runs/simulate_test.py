@@ -48,14 +48,14 @@ class Simulate(tutti_run.RunTest):
             self.assertRegex(text, fr"fault +{label}: [1-9]")
 
     def test_ten_algorithms_at_once_survive_it_too(self):
-        text = self.simulate("--ranks", 4, "--seeds", f"1..{500 if IS_NIGHTLY else 24}", "--faults",
+        text = self.simulate("--ranks", 4, "--seeds", f"1..{500 if IS_NIGHTLY else 40}", "--faults",
                              FAULTS / "all.toml", recipe=TEN_ALGORITHMS, timeout=900)
         self.assertIn("failed     0", text)
 
     def test_sharded_ranks_survive_it_too(self):
         for strategy in ("optimizer", "gradients", "full", "hybrid"):
             more = settings(sharding__shard_size=2) if strategy == "hybrid" else []
-            self.simulate("--ranks", 4, "--seeds", f"1..{500 if IS_NIGHTLY else 18}", "--once", "--faults",
+            self.simulate("--ranks", 4, "--seeds", f"1..{500 if IS_NIGHTLY else 30}", "--once", "--faults",
                           FAULTS / "all.toml", *settings(sharding__strategy=strategy), *more)
 
     def test_sharded_ranks_run_out_of_memory_wherever_they_are(self):
