@@ -32,7 +32,7 @@ inline constexpr double kBytesPerMb = 1e6;
 class Meter {
  public:
   static constexpr int kMaxRanks = 1024;
-  static constexpr int64_t kCachedBytes = int64_t{1} << 20;
+  static constexpr int64_t kCachedBytes = int64_t{128} << 10;
   static constexpr int64_t kReserveBytes = int64_t{32} << 20;
 
   // Makes libtorch allocate all CPU tensors through the meter, within the limits of the system. Idempotent.
