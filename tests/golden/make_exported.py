@@ -162,15 +162,24 @@ def export(model, inputs):
     return torch.export.export(model, inputs, dynamic_shapes=shapes, strict=False)
 
 
-def add_case(file, folder, number, case):
-    name, model, inputs, prediction, in_training = case
+def shake(model):
+    """Of zeros and ones gradients say little."""
     without_dropout(model)
-    for parameter in model.parameters():  # of zeros and ones gradients say little
+    for parameter in model.parameters():
         if parameter.dim() < 2:
             parameter.data += 0.1 * torch.randn_like(parameter)
+
+
+def add_case(file, folder, number, case):
+    name, model, inputs, prediction, in_training = case
+    shake(model)
     program = export(model.train(in_training), inputs)
     torch.export.save(program, folder / f"{name}.pt2")
-    group = file.create_group(f"case_{number}")
+    write_numbers(file.create_group(f"case_{number}"), name, model, inputs, prediction)
+
+
+def write_numbers(group, name, model, inputs, prediction):
+    """What goes in, and what comes out in evaluation and in training."""
     group.attrs["title"] = name
     group.attrs["prediction"] = prediction or "None"
     for i, one in enumerate(inputs):
@@ -187,6 +196,8 @@ def add_case(file, folder, number, case):
     group["out/training"], gradients = trained(model, inputs, prediction, probe)
     for path, gradient in gradients.items():
         group[f"out/gradients/{path}"] = gradient
+
+
 def trained(model, inputs, prediction, probe):
     model.zero_grad()
     given = leaf(model(*inputs), prediction)

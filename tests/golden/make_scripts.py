@@ -13,7 +13,7 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-from make_exported import ConvNet, Language, Shared, leaf, trained, without_dropout
+from make_exported import ConvNet, Language, Shared, shake, write_numbers
 
 
 class Cell(nn.Module):
@@ -152,31 +152,13 @@ def save(script, path):
 
 def add_case(file, folder, number, case):
     name, model, inputs, prediction, in_training, script = case
-    without_dropout(model)
-    for parameter in model.parameters():  # of zeros and ones gradients say little
-        if parameter.dim() < 2:
-            parameter.data += 0.1 * torch.randn_like(parameter)
+    shake(model)
     state = {key: value.clone() for key, value in model.state_dict().items()}
     scripted = script(model.train(in_training))
     model.load_state_dict(state)  # a trace runs the model
     save(scripted, folder / f"{name}.pt")
     group = file.create_group(f"case_{number}")
-    group.attrs["title"] = name
-    group.attrs["prediction"] = prediction or "None"
-    for i, one in enumerate(inputs):
-        group[f"in/{i}"] = one.to(torch.uint8) if one.dtype == torch.bool else one
-    group.attrs["truth"] = [float(one.dtype == torch.bool) for one in inputs]
-    with torch.no_grad():
-        given = leaf(model.eval()(*inputs), prediction)
-    group["out/evaluation"] = given
-    probe = torch.randn_like(given) / given.numel()
-    group["in/probe"] = probe
-    for path, gradient in trained(model.eval(), inputs, prediction, probe)[1].items():
-        group[f"out/evaluation_gradients/{path}"] = gradient
-    model.train()
-    group["out/training"], gradients = trained(model, inputs, prediction, probe)
-    for path, gradient in gradients.items():
-        group[f"out/gradients/{path}"] = gradient
+    write_numbers(group, name, model, inputs, prediction)
     for path, buffer in model.named_buffers():
         group[f"out/buffers/{path}"] = buffer.float()
 
