@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "algorithms/catalog.h"
+#include "recipe/plugin_maker.h"
 #include "recipe/resolve.h"
 #include "recipe/toml_reader.h"
 #include "runtime/error.h"
@@ -45,7 +46,7 @@ std::shared_ptr<Algorithm> make_required(const RequiredAlgorithm& required, cons
   const Setting written = parse_recipe(required.settings, folder);
   const Setting section =
       resolve_section(algorithm_catalog(), written.at(kSection).array().at(0), {.folder = folder});
-  if (section.at("kind").text() == kPluginKind && !job.plugin)
+  if (is_of_plugin(section) && !job.plugin)
     throw UserError("it is of a plugin that the recipe does not name; add [plugins] with its library");
   return job.make_algorithm(section);
 } catch (const std::exception& error) {

@@ -23,6 +23,7 @@
 #include "job/evaluation_data.h"
 #include "job/token_times.h"
 #include "job/written_files.h"
+#include "recipe/plugin_maker.h"
 #include "recipe/toml_reader.h"
 #include "runtime/disk.h"
 #include "runtime/launcher.h"
@@ -184,7 +185,7 @@ DatasetPtr open_data(const Job& job, const JobOptions& options, const Setting& s
   const auto& data = options.components.data;
   const auto found = data.find(label);
   const bool is_given = is_from_program(section, found != data.end());
-  const bool is_plugged = section.at("kind").text() == kPluginKind;
+  const bool is_plugged = is_of_plugin(section);
   if ((is_given || is_plugged) && section.at("sampling").text() == "own")
     section.at("sampling").fail("per-rank datasets are files that path names by {rank} or {host}");
   const int64_t ignored = ignore_index(job);
@@ -265,7 +266,7 @@ int pieces_of_memory(const Job& job) {
 std::shared_ptr<Model> open_training_data(Job& job, const UserComponents& components) {
   if (is_from_program(job.recipe.at("model"), static_cast<bool>(components.make_model)))
     job.make_model = components.make_model;
-  if (job.recipe.at("model").at("kind").text() == kPluginKind)
+  if (is_of_plugin(job.recipe.at("model")))
     job.make_model = [plugin = job.plugin](const Setting& model, const SampleSpec& samples) {
       return plugin->model(model, samples);
     };
@@ -393,7 +394,7 @@ void Job::describe_to(State& state, int rank) const {
 
 std::string Job::model_name() const {
   const Setting& model = recipe.at("model");
-  const bool of_plugin = model.has("name") && model.at("kind").text() == kPluginKind;
+  const bool of_plugin = model.has("name") && is_of_plugin(model);
   return model.at(of_plugin ? "name" : "kind").text();
 }
 
@@ -446,7 +447,7 @@ Job make_job(Setting recipe, const JobOptions& options) {
   job.plugin = load_plugin(job.recipe);
   job.recipe_text = write_recipe(job.recipe);
   job.make_algorithm = [plugin = job.plugin](const Setting& section) {
-    const bool is_plugin = section.at("kind").text() == kPluginKind;
+    const bool is_plugin = is_of_plugin(section);
     auto made = is_plugin ? plugin->algorithm(section) : make_algorithm(section);
     made->set_section(section);
     return made;

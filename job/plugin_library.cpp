@@ -184,7 +184,7 @@ void PluginLibrary::add_listeners(const Setting& recipe, bool live, Engine::Opti
   const auto make_all = [&](const auto& makers, const Plugin::Keys& keys, const char* list, const char* what,
                             const auto& add) {
     for (const auto& section : recipe.at(list).array()) {
-      if (section.at("kind").text() != kPluginKind) continue;
+      if (!is_of_plugin(section)) continue;
       const auto& make = maker(makers, section, what);
       add(made(section, [&] { return make(resolved_options(keys, section)); }));
     }

@@ -163,8 +163,8 @@ def main():
                 failed.append(number)
                 if not args.keep_going:
                     break
-    print(f"{args.out} has the figures" if not failed else f"failed: {failed}" if args.keep_going else
-          "stopped at the first failure", flush=True)
+    failure = f"failed: {failed}" if args.keep_going else "stopped at the first failure"
+    print(failure if failed else f"{args.out} has the figures", flush=True)
     return 1 if failed else 0
 
 

@@ -12,7 +12,7 @@ std::vector<std::string> arrays_of(const ExportedOptions& options, const exporte
   if (options.inputs.empty())
     return program.user_inputs.size() == 1 ? std::vector<std::string>{"input"} : program.user_inputs;
   if (options.inputs.size() != program.user_inputs.size())
-    throw UserError("inputs: the program takes " + quoted_list(program.user_inputs) + "; found " +
+    throw UserError("inputs: the program takes " + exported::quoted_list(program.user_inputs) + "; found " +
                     std::to_string(options.inputs.size()) + " arrays");
   return options.inputs;
 }
@@ -28,7 +28,7 @@ std::size_t output_of(const std::string& wanted, const char* key, const exported
   const auto found = std::ranges::find(names, wanted);
   if (found == names.end())
     throw UserError(std::string(key) + ": the program has no output '" + wanted + "'; it has " +
-                    quoted_list(names));
+                    exported::quoted_list(names));
   return static_cast<std::size_t>(found - names.begin());
 }
 

@@ -15,12 +15,6 @@ constexpr const char* kTarget = "target";
 constexpr const char* kTotal = "total";  // loss/train/total is the sum
 constexpr const char* kOwn = "own";
 
-std::string listed(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "'" : ", '") + name + "'";
-  return text;
-}
-
 std::vector<std::string> names_of(const auto& all) {
   std::vector<std::string> names;
   for (const auto& [name, one] : all) names.push_back(name);
@@ -31,13 +25,13 @@ std::string output_named(const Setting& table, const OutputLosses::Shapes& outpu
   const std::vector<std::string> names = names_of(outputs);
   if (!table.has("output")) {
     if (names.size() == 1) return names[0];
-    table.fail("output is missing: the program has " + listed(names));
+    table.fail("output is missing: the program has " + quoted_list(names));
   }
   const Setting& output = table.at("output");
   if (names.size() == 1 && names[0].empty() && output.text() == "0") return "";
   if (std::ranges::count(names, output.text()) > 0) return output.text();
   const bool has_names = names.size() > 1 || !names[0].empty();
-  output.fail(has_names ? "the program has no such output; it has " + listed(names)
+  output.fail(has_names ? "the program has no such output; it has " + quoted_list(names)
                         : "the program has one output without a name; leave this key out");
 }
 
@@ -62,14 +56,6 @@ at::Tensor as_target(const at::Tensor& array) {
   return is_byte ? array.to(at::kLong) : array;
 }
 
-// Classes are in dimension 1, or in the last one where only that fits.
-bool has_classes_last(const Shape& outputs, const Shape& target) {
-  const auto are_scores = [&](auto first) {
-    return outputs.size() == target.size() + 1 && std::equal(target.begin(), target.end(), first);
-  };
-  return outputs.size() > 1 && are_scores(outputs.begin()) && !are_scores(outputs.begin() + 1);
-}
-
 at::Tensor total_of(const std::vector<LossParts::Part>& parts, const std::vector<at::Tensor>& numbers) {
   at::Tensor total;
   for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -80,6 +66,19 @@ at::Tensor total_of(const std::vector<LossParts::Part>& parts, const std::vector
 }
 
 }  // namespace
+
+std::string quoted_list(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "'" : ", '") + name + "'";
+  return text;
+}
+
+bool has_classes_last(const Shape& outputs, const Shape& target) {
+  const auto are_scores = [&](auto first) {
+    return outputs.size() == target.size() + 1 && std::equal(target.begin(), target.end(), first);
+  };
+  return outputs.size() > 1 && are_scores(outputs.begin()) && !are_scores(outputs.begin() + 1);
+}
 
 OutputLosses::OutputLosses(const Setting& losses, const Shapes& outputs, const SampleSpec& samples) {
   for (const Setting& table : losses.array()) {
@@ -127,7 +126,7 @@ void OutputLosses::plan(One& one, const Shapes& outputs, const SampleSpec& sampl
   const auto target = samples.shapes.find(one.target);
   if (target == samples.shapes.end()) {
     const std::string what =
-        "the data has no array '" + one.target + "'; it has " + listed(names_of(samples.shapes));
+        "the data has no array '" + one.target + "'; it has " + quoted_list(names_of(samples.shapes));
     table.has("target") ? table.at("target").fail(what)
                         : table.fail(what + "; target names the one that the output is compared with");
   }
@@ -149,7 +148,7 @@ at::Tensor OutputLosses::output_of(const Outputs& outputs, const std::string& na
   const auto& children = outputs.children();
   const auto found = std::ranges::find(children, name, &Outputs::Children::value_type::first);
   if (!outputs.is_leaf() && found == children.end())
-    throw UserError("the program has no output '" + name + "'; it has " + listed(names_of(children)));
+    throw UserError("the program has no output '" + name + "'; it has " + quoted_list(names_of(children)));
   const at::Tensor& output = outputs.is_leaf() ? outputs.tensor() : found->second.tensor();
   const auto last = classes_are_last_.find(name);
   return last != classes_are_last_.end() && last->second ? output.movedim(-1, 1) : output;

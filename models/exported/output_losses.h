@@ -13,6 +13,12 @@
 
 namespace tutti::exported {
 
+// "'a', 'b'"
+std::string quoted_list(const std::vector<std::string>& names);
+
+// True if only the last dimension of outputs, of these sizes a sample, may be that of classes: else it is 1.
+bool has_classes_last(const Shape& outputs, const Shape& target);
+
 // [[model.losses]]: the losses of a program's named outputs. A single one counts as [model] loss does. Of
 // several, each is the mean over the samples of a sample's mean over its targets, since all parts of a sum
 // have one divisor: a sample without a target that counts has a loss of 0, and is a sample.

@@ -8,12 +8,6 @@
 
 namespace tutti {
 
-std::string quoted_list(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "'" : ", '") + name + "'";
-  return text;
-}
-
 void ProgramModel::plan(const Setting& section, const SampleSpec& samples,
                         const exported::OutputLosses::Shapes& outputs, std::size_t prediction) {
   has_target_ = samples.shapes.contains("target");
@@ -37,11 +31,7 @@ void ProgramModel::plan_losses(const Setting& section, const SampleSpec& samples
 
 void ProgramModel::plan_prediction(const Setting& section, const SampleSpec& samples, Shape outputs) {
   if (std::ranges::count(outputs, -1) > 0 || !has_target_) return;
-  const Shape& target = samples.shapes.at("target");
-  const auto scores = [&](auto first) {
-    return outputs.size() == target.size() + 1 && std::equal(target.begin(), target.end(), first);
-  };
-  classes_are_last_ = outputs.size() > 1 && scores(outputs.begin()) && !scores(outputs.begin() + 1);
+  classes_are_last_ = exported::has_classes_last(outputs, samples.shapes.at("target"));
   if (classes_are_last_) std::ranges::rotate(outputs, outputs.end() - 1);
   set_labels(plan_targets(section, samples, outputs).has_labels);
 }

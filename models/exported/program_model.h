@@ -56,7 +56,4 @@ class ProgramModel : public Classifier, public LossParts {
   std::optional<exported::OutputLosses> losses_;
 };
 
-// "'a', 'b'"
-std::string quoted_list(const std::vector<std::string>& names);
-
 }  // namespace tutti

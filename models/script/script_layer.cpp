@@ -16,8 +16,7 @@
 namespace tutti::script {
 namespace {
 
-constexpr const char *kMean = "running_mean", *kVariance = "running_var", *kTracked = "num_batches_tracked",
-                     *kTraining = "training";
+constexpr const char* kTraining = "training";
 
 bool is_module(const c10::IValue& value) {
   return value.isObject() && value.toObjectRef().type()->is_module();
@@ -72,7 +71,7 @@ class ScriptLayer::Counting {
   explicit Counting(ScriptLayer& layer) : layer_(layer), before_(layer.counted_) {
     if (!layer.tracked_) return;
     const at::Tensor& own = layer.tracked_->tensor;
-    layer.counted_ = (own.is_meta() ? layer.object_->getAttr(kTracked).toTensor() : own).clone();
+    layer.counted_ = (own.is_meta() ? layer.object_->getAttr(Norms::kTracked).toTensor() : own).clone();
   }
   ~Counting() { layer_.counted_ = before_; }
   Counting(const Counting&) = delete;
@@ -166,9 +165,9 @@ void ScriptLayer::add_norm() {
         std::ranges::find_if(own_buffers(), [&](const auto& one) { return one->name == name; });
     return found == own_buffers().end() ? nullptr : found->get();
   };
-  Buffer *const mean = named(kMean), *const variance = named(kVariance);
+  Buffer *const mean = named(Norms::kMean), *const variance = named(Norms::kVariance);
   if (!mean || !variance) return;
-  tracked_ = named(kTracked);
+  tracked_ = named(Norms::kTracked);
   norms_.add(*mean, *variance, tracked_);
 }
 
@@ -206,10 +205,7 @@ std::vector<int64_t> ScriptLayer::versions() const {
 void ScriptLayer::require_unchanged(const std::vector<int64_t>& before) const {
   const auto after = versions();
   for (std::size_t i = 0; i < after.size(); ++i)
-    if (after[i] != before[i])
-      throw UserError("forward writes the buffer '" + own_buffers()[i]->name +
-                      "'; but for the statistics of batch norm it may write no buffer, since a step may be "
-                      "made again");
+    if (after[i] != before[i]) refuse_written(*own_buffers()[i]);
 }
 
 c10::Device ScriptLayer::device_of(const Values& arguments) const {

@@ -24,7 +24,7 @@ std::vector<std::string> arrays_of(const ScriptOptions& options, const script::S
   }
   if (options.inputs.empty()) return needed.size() == 1 ? std::vector<std::string>{"input"} : needed;
   if (options.inputs.size() < needed.size() || options.inputs.size() > all.size())
-    throw UserError("inputs: forward takes " + quoted_list(all) + "; found " +
+    throw UserError("inputs: forward takes " + exported::quoted_list(all) + "; found " +
                     std::to_string(options.inputs.size()) + " arrays");
   return options.inputs;
 }
@@ -152,7 +152,7 @@ std::size_t ScriptModel::place_of(const NamedOutputs& outputs, const std::string
     names.push_back(outputs[i].first);
   }
   throw UserError(std::string(key) + ": the script has no output '" + wanted + "'; it has " +
-                  quoted_list(names));
+                  exported::quoted_list(names));
 }
 
 std::size_t ScriptModel::prediction_in(const NamedOutputs& outputs) const {

@@ -14,6 +14,10 @@ class BufferUpdates;
 // The batch norms that a layer's code calls by libtorch's operator, with buffers of the layer.
 class Norms {
  public:
+  // The names of a norm's buffers.
+  static constexpr const char *kMean = "running_mean", *kVariance = "running_var",
+                              *kTracked = "num_batches_tracked";
+
   // `handle`: what the code has in place of the mean's buffer; undefined: the buffer's tensor. `tracked`: the
   // number of batches, or null.
   void add(Buffer& mean, Buffer& variance, Buffer* tracked, at::Tensor handle = {});

@@ -145,6 +145,12 @@ OwnOperators::~OwnOperators() {
   c10::impl::tls_set_dispatch_key_included(kMode, outer_ != nullptr);
 }
 
+void refuse_written(const Buffer& buffer) {
+  throw UserError("forward writes the buffer '" + buffer.name +
+                  "'; but for the statistics of batch norm it may write no buffer, since a step may be made "
+                  "again");
+}
+
 void OwnOperators::finish() {
   bool any = false;
   for (const at::Tensor& one : found_) any = any || one.defined();

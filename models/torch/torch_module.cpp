@@ -14,8 +14,6 @@
 namespace tutti {
 namespace {
 
-constexpr const char *kMean = "running_mean", *kVariance = "running_var", *kTracked = "num_batches_tracked";
-
 std::string last_of(const std::string& name) { return name.substr(name.rfind('.') + 1); }
 std::string before_last(const std::string& name) { return name.substr(0, name.rfind('.') + 1); }
 
@@ -45,7 +43,7 @@ class TorchModule::Lending {
     for (const Lent& one : layer.parameters_) lend(one.handle, one.parameter->tensor);
     const bool training = layer.context().training;
     for (const Lent& one : layer.buffers_) {
-      const bool counts = last_of(one.buffer->name) == kTracked && layer.norms_.has(*one.buffer);
+      const bool counts = last_of(one.buffer->name) == Norms::kTracked && layer.norms_.has(*one.buffer);
       show(one.handle, counts && training ? one.buffer->tensor.clone() : one.buffer->tensor);
       versions_.push_back(counts ? -1 : static_cast<int64_t>(one.handle._version()));
     }
@@ -54,9 +52,7 @@ class TorchModule::Lending {
   void require_unchanged() const {
     for (std::size_t i = 0; i < versions_.size(); ++i)
       if (versions_[i] >= 0 && static_cast<int64_t>(layer_.buffers_[i].handle._version()) != versions_[i])
-        throw UserError("forward writes the buffer '" + layer_.buffers_[i].buffer->name +
-                        "'; but for the statistics of batch norm it may write no buffer, since a step may be "
-                        "made again");
+        refuse_written(*layer_.buffers_[i].buffer);
   }
 
  private:
@@ -106,9 +102,9 @@ void TorchModule::own(const std::shared_ptr<torch::nn::Module>& module) {
     by_name[one.key()] = &buffers_.back();
   }
   for (const auto& [name, mean] : by_name) {
-    if (last_of(name) != kMean) continue;
-    const auto variance = by_name.find(before_last(name) + kVariance),
-               tracked = by_name.find(before_last(name) + kTracked);
+    if (last_of(name) != Norms::kMean) continue;
+    const auto variance = by_name.find(before_last(name) + Norms::kVariance),
+               tracked = by_name.find(before_last(name) + Norms::kTracked);
     if (variance != by_name.end())
       norms_.add(*mean->buffer, *variance->second->buffer,
                  tracked == by_name.end() ? nullptr : tracked->second->buffer, mean->handle);

@@ -51,10 +51,13 @@ class BlockSums {
   int calls_ = 0;
 };
 
+// The place in a row of a thread's quad `q`.
+__device__ int quad_of(int q) { return q * static_cast<int>(blockDim.x) + static_cast<int>(threadIdx.x); }
+
 template <int Quads>
 __device__ void load(float (&to)[Quads][4], const float* row, int quads) {
   for (int q = 0; q < Quads; ++q) {
-    const int quad = q * static_cast<int>(blockDim.x) + static_cast<int>(threadIdx.x);
+    const int quad = quad_of(q);
     const Quad loaded = quad < quads ? reinterpret_cast<const Quad*>(row)[quad] : Quad{};
     for (int i = 0; i < 4; ++i) to[q][i] = loaded.numbers[i];
   }
@@ -64,7 +67,7 @@ __device__ void load(float (&to)[Quads][4], const float* row, int quads) {
 template <int Quads>
 __device__ void load_columns(float (&to)[Quads][4], const float* columns, int quads) {
   for (int q = 0; q < Quads; ++q) {
-    const int quad = q * static_cast<int>(blockDim.x) + static_cast<int>(threadIdx.x);
+    const int quad = quad_of(q);
     for (int i = 0; i < 4; ++i) to[q][i] = quad < quads ? columns[4 * quad + i] : 0.0F;
   }
 }
@@ -84,7 +87,7 @@ __global__ void normalise(Number* out, float* means, float* scales, const float*
   const float mean = sum_of_block(own).first / static_cast<float>(columns);
   Sums squares;
   for (int q = 0; q < Quads; ++q) {
-    if (q * static_cast<int>(blockDim.x) + static_cast<int>(threadIdx.x) >= quads) continue;
+    if (quad_of(q) >= quads) continue;
     for (int i = 0; i < 4; ++i) squares.first += (numbers[q][i] - mean) * (numbers[q][i] - mean);
   }
   const float variance = sum_of_block(squares).first / static_cast<float>(columns);
@@ -94,7 +97,7 @@ __global__ void normalise(Number* out, float* means, float* scales, const float*
     scales[row] = scale;
   }
   for (int q = 0; q < Quads; ++q) {
-    const int quad = q * static_cast<int>(blockDim.x) + static_cast<int>(threadIdx.x);
+    const int quad = quad_of(q);
     if (quad >= quads) continue;
     NarrowQuad<Number> result;
     for (int i = 0; i < 4; ++i)
@@ -121,7 +124,7 @@ __global__ void write_gradients(float* dx, float* partial, const Number* gradien
     load(normal, x + row * columns, quads);
     Sums own;
     for (int q = 0; q < Quads; ++q) {
-      const int quad = q * static_cast<int>(blockDim.x) + static_cast<int>(threadIdx.x);
+      const int quad = quad_of(q);
       NarrowQuad<Number> loaded = {};
       if (quad < quads) loaded = reinterpret_cast<const NarrowQuad<Number>*>(gradients + row * columns)[quad];
       for (int i = 0; i < 4; ++i) {
@@ -138,7 +141,7 @@ __global__ void write_gradients(float* dx, float* partial, const Number* gradien
     const float mean_of_weighted = all.first / static_cast<float>(columns),
                 mean_of_product = all.second / static_cast<float>(columns);
     for (int q = 0; q < Quads; ++q) {
-      const int quad = q * static_cast<int>(blockDim.x) + static_cast<int>(threadIdx.x);
+      const int quad = quad_of(q);
       if (quad >= quads) continue;
       Quad result;
       for (int i = 0; i < 4; ++i)
@@ -149,7 +152,7 @@ __global__ void write_gradients(float* dx, float* partial, const Number* gradien
   float* const to_weight = partial + int64_t{blockIdx.x} * columns;
   float* const to_bias = to_weight + int64_t{gridDim.x} * columns;
   for (int q = 0; q < Quads; ++q) {
-    const int quad = q * static_cast<int>(blockDim.x) + static_cast<int>(threadIdx.x);
+    const int quad = quad_of(q);
     if (quad >= quads) continue;
     for (int i = 0; i < 4; ++i) {
       to_weight[4 * quad + i] = of_weight[q][i];

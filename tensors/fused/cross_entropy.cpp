@@ -4,7 +4,6 @@
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
-#include <c10/core/DispatchKeySet.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <string>
@@ -110,13 +109,12 @@ class CrossEntropy : public torch::autograd::Function<CrossEntropy> {
 
 bool has_cross_entropy_of_rows(const at::Tensor& scores, const at::Tensor& target) {
   const at::ScalarType type = scores.scalar_type();
-  if (scores.is_cpu() || scores.dim() != 2 || scores.size(1) < kFewestClasses || scores.numel() == 0 ||
+  if (scores.dim() != 2 || scores.size(1) < kFewestClasses || scores.numel() == 0 ||
       (type != at::kFloat && type != at::kHalf && type != at::kBFloat16))
     return false;
   // Kernels read as many indices as there are rows, unasked: others are left to libtorch, which has errors.
   return target.scalar_type() == at::kLong && target.dim() == 1 && target.size(0) == scores.size(0) &&
-         target.device() == scores.device() &&
-         losses_operator().hasKernelForDispatchKey(c10::highestPriorityBackendTypeId(scores.key_set()));
+         target.device() == scores.device() && has_kernel_of(losses_operator(), scores);
 }
 
 at::Tensor cross_entropy_of_rows(const at::Tensor& scores, const at::Tensor& target, int64_t ignore_index) {

@@ -4,7 +4,6 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/native_layer_norm.h>
 #include <ATen/ops/native_layer_norm_backward.h>
-#include <c10/core/DispatchKeySet.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <tuple>
@@ -81,12 +80,11 @@ class NarrowLayerNorm : public torch::autograd::Function<NarrowLayerNorm> {
 }  // namespace
 
 bool has_narrow_layer_norm(const at::Tensor& x, const at::Tensor& weight) {
-  if (x.is_cpu() || x.scalar_type() != at::kFloat || weight.scalar_type() != at::kFloat || x.numel() == 0)
-    return false;
+  if (x.scalar_type() != at::kFloat || weight.scalar_type() != at::kFloat || x.numel() == 0) return false;
   const int64_t columns = x.size(-1);
   if (weight.dim() != 1 || weight.size(0) != columns) return false;  // libtorch has an error for this
   return AutocastScope::current({x.device()}) && columns <= kMostColumns && columns % kColumnsAtOnce == 0 &&
-         norm_operator().hasKernelForDispatchKey(c10::highestPriorityBackendTypeId(x.key_set()));
+         has_kernel_of(norm_operator(), x);
 }
 
 at::Tensor narrow_layer_norm(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/core/DispatchKeySet.h>
 #include <torch/library.h>
 
 #include <string>
@@ -23,6 +25,11 @@ c10::TypedOperatorHandle<Function> device_operator(const std::string& name, cons
     library.impl(name.c_str(), torch::dispatch(c10::DispatchKey::CPU, on_cpus));
   }
   return dispatcher.findSchemaOrThrow(full.c_str(), "").template typed<Function>();
+}
+
+// True if the device of the tensor, not the CPU, has a kernel of its own of the operator.
+inline bool has_kernel_of(const c10::OperatorHandle& op, const at::Tensor& tensor) {
+  return !tensor.is_cpu() && op.hasKernelForDispatchKey(c10::highestPriorityBackendTypeId(tensor.key_set()));
 }
 
 }  // namespace tutti

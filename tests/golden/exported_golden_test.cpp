@@ -1,6 +1,5 @@
 // Programs of torch.export give what PyTorch gives (make_exported.py).
 
-#include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>
 
 #include "models/exported/exported_model.h"
@@ -19,22 +18,9 @@ class ExportedGolden : public ProgramGolden {
   }
 };
 
-TEST_P(ExportedGolden, GivesPyTorchsOutputs) {
-  const EvaluationMode evaluation(*model_);
-  const at::NoGradGuard no_grad;
-  expect_close(forward(), "out/evaluation", 1e-5);
-}
-
-TEST_P(ExportedGolden, GivesPyTorchsGradients) {
-  const at::Tensor given = forward();
-  expect_close(given.detach(), "out/training", 1e-5);
-  expect_gradients(given, "out/gradients");
-}
-
-TEST_P(ExportedGolden, GivesPyTorchsGradientsInEvaluation) {
-  const EvaluationMode evaluation(*model_);
-  expect_gradients(forward(), "out/evaluation_gradients");
-}
+TEST_P(ExportedGolden, GivesPyTorchsOutputs) { expect_outputs(); }
+TEST_P(ExportedGolden, GivesPyTorchsGradients) { expect_training(); }
+TEST_P(ExportedGolden, GivesPyTorchsGradientsInEvaluation) { expect_evaluation_gradients(); }
 
 // Of other programs by the environment's TUTTI_GOLDEN_DIR.
 INSTANTIATE_TEST_SUITE_P(Of, ExportedGolden, testing::ValuesIn(golden_cases(golden_path(kExported))),

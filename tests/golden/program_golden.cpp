@@ -28,6 +28,23 @@ void ProgramGolden::use(std::shared_ptr<Model> model) {
   at::set_num_threads(1);
 }
 
+void ProgramGolden::expect_outputs() {
+  const EvaluationMode evaluation(*model_);
+  const at::NoGradGuard no_grad;
+  expect_close(forward(), "out/evaluation", 1e-5);
+}
+
+void ProgramGolden::expect_training() {
+  const at::Tensor given = forward();
+  expect_close(given.detach(), "out/training", 1e-5);
+  expect_gradients(given, "out/gradients");
+}
+
+void ProgramGolden::expect_evaluation_gradients() {
+  const EvaluationMode evaluation(*model_);
+  expect_gradients(forward(), "out/evaluation_gradients");
+}
+
 double ProgramGolden::size_of(const std::string& dataset) const {
   return case_.tensor(dataset).abs().max().item<double>();
 }

@@ -29,6 +29,10 @@ class ProgramGolden : public testing::TestWithParam<std::string> {
   void use(std::shared_ptr<Model> model);
   at::Tensor forward() { return model_->forward(batch_).tensor(); }
 
+  void expect_outputs();  // in evaluation
+  void expect_training();
+  void expect_evaluation_gradients();
+
   double size_of(const std::string& dataset) const;
   // Within so much of the largest number, or of `least` where all are smaller.
   void expect_close(const at::Tensor& got, const std::string& dataset, double tolerance,

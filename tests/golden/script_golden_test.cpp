@@ -1,6 +1,5 @@
 // TorchScript gives what PyTorch gives (make_scripts.py).
 
-#include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>
 
 #include "models/layers/statistics_rows.h"
@@ -19,22 +18,9 @@ class ScriptGolden : public ProgramGolden {
   }
 };
 
-TEST_P(ScriptGolden, GivesPyTorchsOutputs) {
-  const EvaluationMode evaluation(*model_);
-  const at::NoGradGuard no_grad;
-  expect_close(forward(), "out/evaluation", 1e-5);
-}
-
-TEST_P(ScriptGolden, GivesPyTorchsGradients) {
-  const at::Tensor given = forward();
-  expect_close(given.detach(), "out/training", 1e-5);
-  expect_gradients(given, "out/gradients");
-}
-
-TEST_P(ScriptGolden, GivesPyTorchsGradientsInEvaluation) {
-  const EvaluationMode evaluation(*model_);
-  expect_gradients(forward(), "out/evaluation_gradients");
-}
+TEST_P(ScriptGolden, GivesPyTorchsOutputs) { expect_outputs(); }
+TEST_P(ScriptGolden, GivesPyTorchsGradients) { expect_training(); }
+TEST_P(ScriptGolden, GivesPyTorchsGradientsInEvaluation) { expect_evaluation_gradients(); }
 
 // The pass itself changes none; what it found does so later.
 TEST_P(ScriptGolden, GivesPyTorchsBuffersOnceTheStepCounts) {
