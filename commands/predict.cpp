@@ -3,6 +3,7 @@
 #include <ATen/ops/cat.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <sstream>
 
@@ -79,6 +80,20 @@ void write(const PredictOptions& options, const std::vector<Hdf5Array>& arrays) 
   Setting(options.out, "--out", {"command line"}).fail(error);
 }
 
+// Else the data that were read would be lost.
+void require_other_file(const Setting& recipe, const PredictOptions& options) {
+  const Setting& data = recipe.at("data");
+  std::vector<const Setting*> sections{&data.at("train")};
+  if (data.has("eval")) sections.push_back(&data.at("eval"));
+  for (const Setting& one : recipe.at("evaluators").array()) sections.push_back(&one);
+  for (const Setting* one : sections) {
+    std::error_code missing;
+    if (one->has("path") && one->at("path").is_text() &&
+        std::filesystem::equivalent(one->at("path").text(), options.out, missing))
+      Setting(options.out, "--out", {"command line"}).fail("it is the file of " + one->at("path").path);
+  }
+}
+
 std::string predicted(const Job& job, const PredictOptions& options,
                       const std::vector<std::string>& classes) {
   const Evaluator& evaluator = evaluator_of(job, options.evaluator);
@@ -100,6 +115,7 @@ std::string predicted(const Job& job, const PredictOptions& options,
 
 std::string predict_text(const Setting& recipe, const PredictOptions& options) {
   return blame_recipe(recipe, [&] {
+    require_other_file(recipe, options);
     return predicted(prediction_job(recipe, options), options, names_of_classes(recipe, options));
   });
 }

@@ -5,7 +5,7 @@
 namespace tutti {
 
 void require_accumulation(const Job& job, const Model& model) {
-  if (job.world == 1 || !model.uses_all_ranks() || !job.settings.train.accumulation.automatic()) return;
+  if (!model.uses_all_ranks() || !job.settings.train.accumulation.automatic()) return;
   job.recipe.at("train")
       .at("grad_accum")
       .fail(

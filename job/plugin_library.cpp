@@ -71,6 +71,8 @@ auto made(const Setting& section, const Make& make) {
   } catch (const std::exception& error) {
     if (is_lack_of_memory(error)) throw;
     section.at("name").fail("it cannot be made: " + one_line(error));
+  } catch (...) {
+    section.at("name").fail("it cannot be made: the library throws what is no std::exception");
   }
   section.at("name").fail("it cannot be made: the library's function returns null");
 }
@@ -144,17 +146,21 @@ void PluginLibrary::resolve_options(Setting& recipe) const {
                                const char* what) {
     for (Setting* section : tables_in(list)) resolve_one(makers, keys, section, what);
   };
+  const auto resolve_losses_of = [&](Setting* list) {
+    for (Setting* section : tables_in(list))
+      resolve_one(plugin_.losses, plugin_.keys.losses, section->find("loss"), "loss");
+  };
   const auto resolve_data = [&](Setting* section) {
     if (!section->is_table()) return;
     resolve_one(plugin_.datasets, plugin_.keys.datasets, section, "dataset");
     resolve_all(plugin_.transforms, plugin_.keys.transforms, section->find("transforms"), "transform");
     resolve_all(plugin_.metrics, plugin_.keys.metrics, section->find("metrics"), "metric");
-    for (Setting* metric : tables_in(section->find("metrics")))
-      resolve_one(plugin_.losses, plugin_.keys.losses, metric->find("loss"), "loss");
+    resolve_losses_of(section->find("metrics"));
   };
   Setting* const model = recipe.find("model");
   resolve_one(plugin_.models, plugin_.keys.models, model, "model");
   resolve_one(plugin_.losses, plugin_.keys.losses, model->find("loss"), "loss");
+  resolve_losses_of(model->find("losses"));
   for (const char* part : {"train", "eval"}) resolve_data(recipe.find("data")->find(part));
   for (Setting* evaluator : tables_in(recipe.find("evaluators"))) resolve_data(evaluator);
   resolve_one(plugin_.optimizers, plugin_.keys.optimizers, recipe.find("optimizer"), "optimizer");

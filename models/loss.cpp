@@ -67,6 +67,7 @@ class CrossEntropyLoss final : public Loss {
   double items(const at::Tensor& target) const override {
     if (!weight_.given() || target.is_floating_point()) return counted_targets(target);
     const at::Tensor counted = target.flatten().masked_select(target.flatten().ge(0));
+    if (counted.is_cpu()) require_known(counted, weight_.count(), kIgnoredTarget);
     return weight_.on(target.device()).index_select(0, counted).sum(at::kDouble).item<double>();
   }
 

@@ -26,16 +26,6 @@ at::Tensor one_hot_of(const at::Tensor& indices, int64_t classes) {
       .narrow(1, 0, classes);
 }
 
-// torch's own message names neither the array nor the number of classes.
-void require_known(const at::Tensor& target, int64_t classes, int64_t ignore_index) {
-  const at::Tensor known = target.ge(0).logical_and(target.lt(classes)).logical_or(target.eq(ignore_index));
-  const at::Tensor unknown = target.masked_select(known.logical_not());
-  if (unknown.numel() == 0) return;
-  throw UserError("a target is " + std::to_string(unknown[0].item<int64_t>()) + ", which is not in [0, " +
-                  std::to_string(classes) + "), the model's classes; " +
-                  "model.ignore_index is for targets that do not count");
-}
-
 at::Tensor dense_cross_entropy(const at::Tensor& scores, const at::Tensor& target,
                                const SoftCrossEntropyOptions& options) {
   at::Tensor parts = -(target * at::log_softmax(scores, 1));
@@ -56,6 +46,15 @@ at::Tensor dense_cross_entropy(const at::Tensor& scores, const at::Tensor& targe
 
 constexpr double kEpsilon = 1e-5;
 constexpr double kRounding = 1e-5;  // of a sum of float32 probabilities
+
+// -100 among values or labels: no loss of these leaves it out. The host waits for no device.
+void require_counted(const at::Tensor& target) {
+  if (target.is_floating_point() || !target.is_cpu() || target.numel() == 0) return;
+  const auto least = target.min().item<int64_t>();
+  if (least >= 0) return;
+  throw UserError("a target is " + std::to_string(least) +
+                  ", and only losses of class indices leave targets out; values below zero need floats");
+}
 
 at::Tensor predicted(const at::Tensor& scores, const DiceLossOptions& options) {
   if (options.sigmoid && options.softmax) throw UserError("dice loss: either sigmoid or softmax, not both");
@@ -87,6 +86,11 @@ at::Tensor reduced(const at::Tensor& losses, LossReduction reduction) {
   return reduction == LossReduction::kMean ? losses.mean() : losses.sum();
 }
 
+at::Tensor wide_indices(const at::Tensor& target) {
+  const bool are_bytes = target.scalar_type() == at::kByte || target.scalar_type() == at::kBool;
+  return are_bytes ? target.to(at::kLong) : target;
+}
+
 bool holds_indices(const at::Tensor& scores, const at::Tensor& target) {
   if (scores.sizes() == target.sizes()) return false;
   if (scores.dim() == target.dim() + 1) return true;
@@ -98,6 +102,7 @@ bool holds_indices(const at::Tensor& scores, const at::Tensor& target) {
 at::Tensor value_target(const at::Tensor& outputs, const at::Tensor& target) {
   const bool lacks_one = outputs.dim() == target.dim() + 1 && outputs.size(1) == 1;
   const at::Tensor values = lacks_one ? target.unsqueeze(1) : target;
+  require_counted(target);
   if (values.sizes() == outputs.sizes()) return values.is_floating_point() ? values : values.to(at::kFloat);
   std::ostringstream message;
   message << "a target of shape " << target.sizes() << " does not fit outputs of shape " << outputs.sizes();
@@ -107,7 +112,19 @@ at::Tensor value_target(const at::Tensor& outputs, const at::Tensor& target) {
 at::Tensor dense_target(const at::Tensor& scores, const at::Tensor& target) {
   if (target.dim() + 1 == scores.dim() && scores.size(1) == 1)
     return value_target(scores, target.is_floating_point() ? target : target.clamp_min(0)).to(at::kFloat);
-  return holds_indices(scores, target) ? one_hot_of(target, scores.size(1)) : target.to(at::kFloat);
+  if (holds_indices(scores, target)) return one_hot_of(target, scores.size(1));
+  require_counted(target);
+  return target.to(at::kFloat);
+}
+
+// torch's own message names neither the array nor the number of classes.
+void require_known(const at::Tensor& target, int64_t classes, int64_t ignore_index) {
+  const at::Tensor known = target.ge(0).logical_and(target.lt(classes)).logical_or(target.eq(ignore_index));
+  const at::Tensor unknown = target.masked_select(known.logical_not());
+  if (unknown.numel() == 0) return;
+  throw UserError("a target is " + std::to_string(unknown[0].item<int64_t>()) + ", which is not in [0, " +
+                  std::to_string(classes) + "), the model's classes; " +
+                  "model.ignore_index is for targets that do not count");
 }
 
 at::Tensor index_cross_entropy(const at::Tensor& scores, const at::Tensor& target, LossReduction reduction,

@@ -9,12 +9,15 @@ namespace tutti {
 
 at::Tensor reduced(const at::Tensor& losses, LossReduction reduction);
 
+// Class indices of bytes as int64, which losses and metrics take; other targets unchanged.
+at::Tensor wide_indices(const at::Tensor& target);
+
 // True if the target [N, ...] of scores [N, C, ...] holds class indices; false if it has the scores' shape.
 // Throws UserError for any other shape.
 bool holds_indices(const at::Tensor& scores, const at::Tensor& target);
 
 // The target as values of the outputs' shape: [N, ...] stands for [N, 1, ...]. Integers become float32.
-// Throws UserError for other shapes, which torch would broadcast.
+// Throws UserError for other shapes, which torch would broadcast, and for integers below 0.
 at::Tensor value_target(const at::Tensor& outputs, const at::Tensor& target);
 
 // A float32 value per class: one-hot for indices (a negative index gives zeros), else the target itself.
@@ -27,6 +30,9 @@ at::Tensor dense_target(const at::Tensor& scores, const at::Tensor& target);
 at::Tensor index_cross_entropy(const at::Tensor& scores, const at::Tensor& target,
                                LossReduction reduction = LossReduction::kMean, const at::Tensor& weight = {},
                                int64_t ignore_index = kIgnoredTarget);
+
+// Throws UserError with the first index that is neither in [0, classes) nor `ignore_index`.
+void require_known(const at::Tensor& target, int64_t classes, int64_t ignore_index);
 
 // The sums over classes [N, ...] of probabilities [N, C, ...]: 1, exactly, where they are but for rounding.
 at::Tensor target_masses(const at::Tensor& target);

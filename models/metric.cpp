@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "models/model.h"
+#include "runtime/error.h"
 
 namespace tutti {
 
@@ -13,6 +14,10 @@ void Metric::measure(Model& model, const Batch& batch, const Outputs& outputs) {
 }
 
 void Metric::add(std::size_t sum, const at::Tensor& numbers) {
+  const auto count = static_cast<std::size_t>(numbers.numel());
+  if (sum + count > size_)
+    throw UserError("the metric " + name() + " adds " + std::to_string(count) + " numbers to its sums from " +
+                    std::to_string(sum) + " on; it has " + std::to_string(size_));
   pending_.emplace_back(first_ + sum, numbers);
   if (!numbers.is_cpu()) return;
   LateNumbers at_once;

@@ -57,7 +57,7 @@ class Metric {
   explicit Metric(std::size_t sums = 2, bool batch_means = false)
       : sums_(sums, 0.0), size_(sums), batch_means_(batch_means) {}
   // Adds a scalar, or a flat tensor to as many sums from `sum` on, to the sums of the current update; of a
-  // device without waiting for it.
+  // device without waiting for it. Throws UserError if there are fewer sums.
   void add(std::size_t sum, const at::Tensor& numbers);
   // The sums that an update adds to.
   std::span<double> current() { return std::span(sums_).subspan(first_, size_); }

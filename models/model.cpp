@@ -27,6 +27,14 @@ at::Tensor Classifier::losses(const Outputs& outputs, const Batch& batch) {
   return loss_->of_samples(outputs.tensor(), batch["target"]);
 }
 
+at::Tensor mean_loss(Model& model, const Outputs& outputs, const Batch& batch) {
+  at::Tensor loss = model.loss(outputs, batch);
+  if (loss.defined() && loss.numel() == 1) return loss;
+  const std::string found = loss.defined() ? "has the shape " + shape_text(loss.sizes()) : "is undefined";
+  throw UserError(std::string("the loss of ") + model.kind() + ' ' + found +
+                  "; expected one number, the mean over the batch");
+}
+
 double Classifier::loss_weight(const Batch& batch) const { return loss_->items(batch["target"]); }
 
 void choose_loss(Model& model, const Setting& loss) {

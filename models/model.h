@@ -100,6 +100,10 @@ class Classifier : public Model {
   bool has_labels_ = false;
 };
 
+// Model::loss. Throws UserError unless it is one number: backward would take the sum of others, and logs the
+// first.
+at::Tensor mean_loss(Model& model, const Outputs& outputs, const Batch& batch);
+
 // Chooses a classifier's loss by make_loss. Throws UserError for other models, names and keys.
 void choose_loss(Model& model, const Setting& loss);
 

@@ -2,6 +2,7 @@
 
 #include <ATen/ops/empty_strided.h>
 
+#include <algorithm>
 #include <numeric>
 #include <ranges>
 
@@ -30,7 +31,7 @@ BucketPlan plan_buckets(const std::vector<at::Tensor>& parameters, const std::ve
     const at::Tensor& parameter = parameters[i];
     const at::ScalarType type = dtype.value_or(parameter.scalar_type());
     const auto item = static_cast<int64_t>(c10::elementSize(type));
-    const int64_t bytes = aligned(parameter.numel() * item);
+    const int64_t bytes = aligned(std::max<int64_t>(parameter.numel(), 1) * item);  // unlike places
     const bool opens = plan.buckets.empty() || plan.buckets.back().dtype != type ||
                        plan.buckets.back().bytes + bytes > bucket_bytes;
     if (opens) plan.buckets.push_back({type, 0, {}});

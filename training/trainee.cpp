@@ -196,7 +196,7 @@ Outputs Trainee::try_forward(const Batch& batch) const {
 
 at::Tensor Trainee::loss_of(const Outputs& outputs, const Batch& batch) const try {
   const AutocastScope autocast(precision.autocast, device);
-  return model->loss(outputs, batch);
+  return mean_loss(*model, outputs, batch);
 } catch (const std::exception& error) {
   throw_from_model(std::string("the loss of ") + model->kind(), error);
 }
@@ -300,7 +300,8 @@ std::vector<CheckpointPiece> checkpoint_pieces(const Trainee& trainee, int world
     const Share& share = trainee.topology.share;  // replicas save a part each of what they have in common
     const Rows rows =
         rows_of_piece(tensor, one.view ? share.replicas : world, one.view ? share.replica : rank);
-    if (rows.count() == 0) continue;
+    const bool is_empty = !piece.shape.empty() && piece.shape[0] == 0;  // one rank has it
+    if (rows.count() == 0 && !(is_empty && rank == 0)) continue;
     if (tensor.dim() > 0) {
       piece.offset[0] += rows.begin;
       piece.extent[0] = rows.count();

@@ -95,7 +95,8 @@ MicrobatchResult& Microbatches::run(const Closure::Move& move) {
       if (first_pass) engine_.contribute(std::span(result_.verdict.sums).first(of_listeners));
     } catch (const std::exception& error) {
       if (!is_lack_of_memory(error)) throw;
-      if (is_met_by_others()) throw UserError(std::string(kNoSecondTry) + one_line(error));
+      // Smaller microbatches would compare fewer samples, and other ranks wait in sums of the model.
+      if (state_.model->uses_all_ranks()) throw UserError(std::string(kNoSecondTry) + one_line(error));
       result_.failed_allocation = failure_of(error, scope);
     }
   }
@@ -106,11 +107,6 @@ MicrobatchResult& Microbatches::run(const Closure::Move& move) {
   Meter::give_back();  // for whoever else needs memory: libraries, other ranks
   result_.leftover_bytes = Meter::held_by_scopes(state_.device.memory_slot) - held;
   return result_;
-}
-
-// Other ranks wait in sums of the model, which this rank has left.
-bool Microbatches::is_met_by_others() const {
-  return state_.topology.world > 1 && state_.model->uses_all_ranks();
 }
 
 void Microbatches::begin_result() {

@@ -97,7 +97,6 @@ class Microbatches {
   void begin_again(const Closure::Move& move);
   void begin_part(int64_t first_sample);  // place of its first sample in the global batch
   int64_t part_size(int64_t samples) const;
-  bool is_met_by_others() const;
   void train_part(const Batch& whole, int64_t first, int64_t part, int microbatch);
   void compute_part(int microbatch);
   bool launch_part(int microbatch);

@@ -261,7 +261,8 @@ void check_labels(const Array& labels, int64_t classes, int64_t ignore_index) {
                    ? " is not a class"
                    : " is not in [0, " + std::to_string(classes) + "), the classes") +
               (may_ignore && looks_ignored(value[i])
-                   ? "; model.ignore_index = " + std::to_string(value[i]) + " leaves such targets out"
+                   ? "; model.ignore_index = " + std::to_string(value[i]) + " leaves such targets out" +
+                         (value[i] < 0 ? ", and values below zero need floats" : "")
                    : ""));
     }
   });

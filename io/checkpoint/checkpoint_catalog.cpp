@@ -6,17 +6,17 @@ namespace {
 using enum KeyType;
 
 std::shared_ptr<const Catalog> best() {
-  return std::make_shared<Catalog>(Catalog{
-      .section = "checkpoint.best",
-      .noun = "best",
-      .doc = "Which checkpoints are the best.",
-      .keys = {
-          {"metric", kText, "",
-           "a metric of an evaluation: metrics/eval/MulticlassAccuracy, or its name alone"},
-          Key{"mode", kText, "auto",
-              "which values are better; auto: min for a loss, error, perplexity or cross entropy, else max"}
-              .one_of({"auto", "max", "min"}),
-          Key{"keep", kInteger, "1", "how many"}.at_least(1).at_most(1e6)}});
+  return std::make_shared<Catalog>(
+      Catalog{.section = "checkpoint.best",
+              .noun = "best",
+              .doc = "Which checkpoints are the best.",
+              .keys = {{"metric", kText, "",
+                        "a metric of an evaluation: metrics/eval/MulticlassAccuracy, or its name alone"},
+                       Key{"mode", kText, "auto",
+                           "which values are better; auto, by its name: min for a loss, error, mse, mae, "
+                           "perplexity or cross entropy, else max"}
+                           .one_of({"auto", "max", "min"}),
+                       Key{"keep", kInteger, "1", "how many"}.at_least(1).at_most(1e6)}});
 }
 
 std::vector<Key> save_keys() {

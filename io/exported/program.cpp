@@ -173,7 +173,7 @@ void add_input(const Json& spec, const Json& metas, Program& program) {
   else if (kind == "buffer")
     add(kBuffer, "buffer_name", item->value("persistent", true));
   else if (kind == "tensor_constant")
-    add(kConstant, "tensor_constant_name");
+    add(kConstant, "tensor_constant_name", false);
   else if (kind == "user_input")
     program.user_inputs.push_back(operand(item->at("arg")).value);
   else if (kind != "constant_input")
@@ -223,6 +223,10 @@ void add_names(const Json& spec, const std::string& prefix, std::vector<std::str
 void read_outputs(const Json& graph_module, Program& program) {
   for (std::size_t i = 0; const Json& spec : graph_module.at("signature").at("output_specs")) {
     const auto [kind, item] = chosen(spec);
+    if (kind == "buffer_mutation" || kind == "parameter_mutation")
+      throw UserError(
+          "it was changed by run_decompositions, so that it returns what forward writes; save it as "
+          "torch.export.export made it");
     if (kind == "user_output") program.output_places.push_back(i);
     ++i;
   }

@@ -44,7 +44,8 @@ void set_step(const Json& line, RunMetrics& to) {
 bool less_is_better(const std::string& metric, bool composer) {
   const std::string name = lower_case(metric);
   const auto has = [&name](const char* part) { return name.find(part) != std::string::npos; };
-  return has("loss") || has("error") || has("perplexity") || (!composer && has("crossentropy"));
+  if (has("loss") || has("error") || has("perplexity")) return true;
+  return !composer && (has("crossentropy") || has("mse") || has("mae"));
 }
 
 // Only the last line of a step is parsed: there are many.

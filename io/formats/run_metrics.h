@@ -8,7 +8,8 @@
 
 namespace tutti {
 
-// True if a metric of this name is the better the less it is: a loss, an error, perplexity, cross entropy.
+// True if a metric of this name is the better the less it is: a loss, an error (also "mse", "rmse", "mae"),
+// perplexity, cross entropy.
 // Composer takes cross entropy for a metric to maximize.
 bool less_is_better(const std::string& metric, bool composer = false);
 

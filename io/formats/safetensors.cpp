@@ -7,7 +7,9 @@
 #include <bit>
 #include <cstring>
 #include <set>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include "io/formats/dtypes.h"
 #include "io/formats/json_text.h"
@@ -77,6 +79,7 @@ class HeaderReader {
         header.tensors.emplace(name, entry(name, value));
       }
     }
+    require_all_bytes(header);
     return header;
   }
 
@@ -113,6 +116,21 @@ class HeaderReader {
     if (contiguous_bytes(shape, dtype) != end - begin) {
       fail_at(data_ + begin, name, "its shape does not fit its " + std::to_string(end - begin) + " bytes");
     }
+  }
+
+  // The format's tensors lie one behind the other, from the first byte of the data to the last.
+  void require_all_bytes(const SafetensorsHeader& header) const {
+    std::vector<std::tuple<uint64_t, uint64_t, std::string>> places;
+    for (const auto& [name, one] : header.tensors)
+      places.emplace_back(one.at, one.at + contiguous_bytes(one.shape, one.dtype).value_or(0), name);
+    std::ranges::sort(places);
+    uint64_t end = data_;
+    for (const auto& [from, to, name] : places) {
+      if (from != end)
+        fail_at(from, name, from < end ? "it overlaps another tensor" : "bytes before it are no tensor's");
+      end = to;
+    }
+    if (end != file_.bytes().size()) fail(file_.path(), end, "bytes behind the last tensor are no tensor's");
   }
 
   MappedFile file_;

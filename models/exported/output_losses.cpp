@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "models/losses.h"
 #include "models/zoo/targets.h"
 #include "runtime/error.h"
 
@@ -48,12 +49,6 @@ auto blaming(const Setting& table, const Work& work) try {
 } catch (const UserError& error) {
   if (error.position().line > 0 || error.kind() != EndKind::kUserError) throw;
   table.fail(error);
-}
-
-// Class indices and labels are int64, as "target" is; files may have bytes.
-at::Tensor as_target(const at::Tensor& array) {
-  const bool is_byte = array.scalar_type() == at::kByte || array.scalar_type() == at::kBool;
-  return is_byte ? array.to(at::kLong) : array;
 }
 
 at::Tensor total_of(const std::vector<LossParts::Part>& parts, const std::vector<at::Tensor>& numbers) {
@@ -157,7 +152,7 @@ at::Tensor OutputLosses::output_of(const Outputs& outputs, const std::string& na
 LossParts::Compared OutputLosses::compared(const One& one, const Outputs& outputs, const Batch& batch) const {
   const at::Tensor& target = batch[one.target];
   const bool are_values = one.loss->targets() == LossTargets::kValues;
-  return {output_of(outputs, one.output), are_values ? target : as_target(target)};
+  return {output_of(outputs, one.output), are_values ? target : wide_indices(target)};
 }
 
 at::Tensor OutputLosses::mean(const One& one, const Outputs& outputs, const Batch& batch) const {
@@ -199,7 +194,7 @@ at::Tensor OutputLosses::of_samples(const Outputs& outputs, const Batch& batch) 
 double OutputLosses::weight(const Batch& batch) const {
   const One& one = losses_.front();
   if (is_sum() || !one.loss) return static_cast<double>(batch.samples());
-  return blaming(one.table, [&] { return one.loss->items(as_target(batch[one.target])); });
+  return blaming(one.table, [&] { return one.loss->items(wide_indices(batch[one.target])); });
 }
 
 bool OutputLosses::takes_dense_targets() const {
@@ -223,6 +218,15 @@ void OutputLosses::prepare(c10::Device where) const {
     if (one.loss) one.loss->prepare(where);
 }
 
+bool OutputLosses::uses_all_ranks() const {
+  return std::ranges::any_of(losses_, [](const One& one) { return one.loss && one.loss->uses_all_ranks(); });
+}
+
+void OutputLosses::set_ranks(AllRanks* ranks) const {
+  for (const One& one : losses_)
+    if (one.loss) one.loss->set_ranks(ranks);
+}
+
 LossParts::Compared OutputLosses::compared(const Outputs& outputs, const Batch& batch,
                                            const std::string& output, const std::string& target) const {
   if (!output.empty()) output_of(outputs, output);  // names those that there are
@@ -237,7 +241,7 @@ LossParts::Compared OutputLosses::compared(const Outputs& outputs, const Batch& 
   const std::string& name = !output.empty()        ? output
                             : one != losses_.end() ? one->output
                                                    : losses_.front().output;
-  return {output_of(outputs, name), as_target(batch[target])};
+  return {output_of(outputs, name), wide_indices(batch[target])};
 }
 
 }  // namespace tutti::exported

@@ -43,6 +43,8 @@ class OutputLosses {
   // Throws UserError if a loss has targets that `ignore_index` of [model] does not leave out.
   void require_ignoring(const Setting& ignore_index) const;
   void prepare(c10::Device where) const;
+  bool uses_all_ranks() const;
+  void set_ranks(AllRanks* ranks) const;
   LossParts::Compared compared(const Outputs& outputs, const Batch& batch, const std::string& output,
                                const std::string& target) const;
 

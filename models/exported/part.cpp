@@ -40,6 +40,8 @@ std::string value_of(const Node& node, const std::string& name) {
 
 bool is_batch_norm(const Node& node) { return node.target == "aten.batch_norm.default"; }
 
+bool adds(const Node& node) { return node.target.starts_with("aten.add"); }
+
 bool is_wrap(const Node& node) { return node.target.starts_with("higher_order.wrap_with_"); }
 
 std::string below(const std::string& name, const std::string& path) {
@@ -51,6 +53,7 @@ class Builder {
   Builder(const Program& program, std::shared_ptr<const Archive> archive)
       : program_(program), archive_(std::move(archive)) {
     find_numbers(program.graph);
+    find_counters();
     always_ = std::ranges::none_of(program.graph.nodes, [](const Node& one) {
       return is_true(one, "training") || is_true(one, "train");
     });
@@ -75,7 +78,7 @@ class Builder {
     }
     Source source(const Operand& operand) const {
       if (operand.kind == Operand::Kind::kDevice) return {.kind = Source::Kind::kDevice};
-      if (operand.kind == Operand::Kind::kValue) return known.at(prefix + operand.value);
+      if (operand.kind == Operand::Kind::kValue) return named(operand.value);
       if (operand.kind != Operand::Kind::kList) return {.constant = operand.constant};
       Source list{.kind = Source::Kind::kList};
       for (const Operand& one : operand.items) list.items.push_back(source(one));
@@ -83,8 +86,13 @@ class Builder {
     }
     std::vector<Source> sources(const std::vector<std::string>& names) const {
       std::vector<Source> found;
-      for (const std::string& name : names) found.push_back(known.at(prefix + name));
+      for (const std::string& name : names) found.push_back(named(name));
       return found;
+    }
+    const Source& named(const std::string& name) const {
+      const auto found = known.find(prefix + name);
+      if (found == known.end()) throw UserError("nothing in it computes the value '" + name + "'");
+      return found->second;
     }
     std::vector<std::size_t> places(const std::vector<std::string>& names) {
       std::vector<std::size_t> found;
@@ -99,6 +107,15 @@ class Builder {
       for (const auto& [name, operand] : node.inputs)
         if (operand.graph) find_numbers(*operand.graph);
     }
+  }
+
+  // A second call of a batch norm counts on from what the first made.
+  void find_counters() {
+    for (const auto& [value, stored] : program_.stored)
+      if (is_tracked(stored)) counters_.insert(value);
+    for (const Node& node : program_.graph.nodes)
+      if (adds(node) && counters_.contains(value_of(node, "self")))
+        counters_.insert(node.outputs.begin(), node.outputs.end());
   }
 
   Part part(const Module& module, const std::vector<std::string>& inputs,
@@ -232,9 +249,7 @@ class Builder {
   static bool is_tracked(const StoredTensor& stored) { return stored.name.ends_with(kTracked); }
 
   bool counts_batches(const Node& node) const {
-    if (!node.target.starts_with("aten.add")) return false;
-    const auto stored = program_.stored.find(value_of(node, "self"));
-    return stored != program_.stored.end() && is_tracked(stored->second);
+    return adds(node) && counters_.contains(value_of(node, "self"));
   }
 
   std::string norm_path(const Node& node) const {
@@ -243,8 +258,19 @@ class Builder {
     return dot == std::string::npos ? "" : name.substr(0, dot);
   }
 
+  // Of a stored tensor that a batch norm uses. Its layer has the tensors of the module that calls it.
+  const StoredTensor& own_of_norm(const Node& node, const std::string& name) const {
+    const std::string value = value_of(node, name), path = norm_path(node);
+    const auto stored = program_.stored.find(value);
+    const std::string expected = path.empty() ? name : path + "." + name;
+    if (stored != program_.stored.end() && stored->second.name == expected) return stored->second;
+    throw UserError("a batch norm" + module_of(node) + " has as " + name + " '" +
+                    (stored == program_.stored.end() ? value : stored->second.name) +
+                    "', where tutti needs a tensor of its own module's, of this name");
+  }
+
   std::shared_ptr<Layer> batch_norm(const Node& node) const {
-    const StoredTensor& mean = program_.stored.at(value_of(node, "running_mean"));
+    const StoredTensor& mean = own_of_norm(node, "running_mean");
     const BatchNormOptions options{.channels = mean.shape.at(0),
                                    .eps = number(node, "eps"),
                                    .momentum = number(node, "momentum"),
@@ -261,7 +287,10 @@ class Builder {
       return [archive = archive_, full = path.empty() ? name : path + "." + name](
                  at::Tensor& to, at::Generator) { archive->read(full, to); };
     };
-    for (const auto& one : layer->own_parameters()) one->init = init(one->name);
+    for (const auto& one : layer->own_parameters()) {
+      one->init = init(one->name);
+      one->trained = own_of_norm(node, one->name).trained;
+    }
     for (const auto& one : layer->own_buffers()) one->init = init(one->name);
     return layer;
   }
@@ -326,14 +355,13 @@ class Builder {
     if (dot == std::string::npos || node.target[dot - 1] != '_' || node.target.starts_with("_operator"))
       return;
     const auto stored = program_.stored.find(value_of(node, "self"));
-    if (stored != program_.stored.end())
-      throw UserError("forward writes '" + stored->second.name +
-                      "'; but for the statistics of batch norm it may write no buffer");
+    if (stored != program_.stored.end()) refuse_written_buffer(stored->second.name);
   }
 
   const Program& program_;
   std::shared_ptr<const Archive> archive_;
   std::set<std::string> numbers_;
+  std::set<std::string> counters_;  // numbers of batches of batch norms
   bool always_ = false;
   int wraps_ = 0;
 };

@@ -7,6 +7,7 @@
 
 #include "io/exported/archive.h"
 #include "models/exported/steps.h"
+#include "models/torch/written_tensors.h"
 
 namespace tutti::exported {
 
@@ -51,7 +52,9 @@ class PartLayer : public Base {
   Values run_part(Values given) const {
     Run run{*this, Values(part_.values), device_of(given)};
     for (std::size_t i = 0; i < given.size(); ++i) run.values[part_.inputs[i]] = std::move(given[i]);
+    const WrittenTensors written(*this);
     run_steps(part_.steps, run);
+    written.require_none();
     Values found;
     for (const Source& one : part_.outputs) found.push_back(one.in(run));
     return found;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "models/losses.h"
 #include "models/zoo/targets.h"
 #include "runtime/error.h"
 #include "tensors/ignored_target.h"
@@ -51,7 +52,7 @@ TensorTree ProgramModel::named(std::vector<std::pair<std::string, at::Tensor>> o
 
 at::Tensor ProgramModel::loss(const Outputs& outputs, const Batch& batch) {
   if (losses_) return losses_->sum(outputs, batch);
-  return has_loss_ ? outputs["loss"] : Classifier::loss(outputs, batch);
+  return has_loss_ ? outputs["loss"].mean() : Classifier::loss(outputs, batch);
 }
 
 at::Tensor ProgramModel::losses(const Outputs& outputs, const Batch& batch) {
@@ -65,6 +66,15 @@ bool ProgramModel::takes_dense_targets() const {
 
 void ProgramModel::prepare_loss(c10::Device where) {
   losses_ ? losses_->prepare(where) : Classifier::prepare_loss(where);
+}
+
+bool ProgramModel::uses_all_ranks() const {
+  return losses_ ? losses_->uses_all_ranks() : Classifier::uses_all_ranks();
+}
+
+void ProgramModel::set_ranks(AllRanks* ranks) {
+  Classifier::set_ranks(ranks);
+  if (losses_) losses_->set_ranks(ranks);
 }
 
 double ProgramModel::loss_weight(const Batch& batch) const {
@@ -94,9 +104,11 @@ LossParts::Compared ProgramModel::compared(const Outputs& outputs, const Batch& 
                                            const std::string& output, const std::string& target) const {
   if (losses_) return losses_->compared(outputs, batch, output, target);
   if (!output.empty() && output != prediction_)
-    throw UserError("the model's output is '" + prediction_ +
-                    "' alone; with [[model.losses]] it has all others too");
-  return {has_loss_ ? outputs["prediction"] : outputs.tensor(), batch[target.empty() ? "target" : target]};
+    throw UserError(prediction_.empty() ? "the program has one output without a name; leave this key out"
+                                        : "the model's output is '" + prediction_ +
+                                              "' alone; with [[model.losses]] it has all others too");
+  return {has_loss_ ? outputs["prediction"] : outputs.tensor(),
+          wide_indices(batch[target.empty() ? "target" : target])};
 }
 
 }  // namespace tutti

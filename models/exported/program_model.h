@@ -21,6 +21,8 @@ class ProgramModel : public Classifier, public LossParts {
   at::Tensor losses(const Outputs& outputs, const Batch& batch) override;
   bool takes_dense_targets() const override;
   void prepare_loss(c10::Device where) override;
+  bool uses_all_ranks() const override;
+  void set_ranks(AllRanks* ranks) override;
   double loss_weight(const Batch& batch) const override;
   std::vector<std::string> get_metrics(bool is_train) const override;
   void update_metric(const Batch& batch, const Outputs& outputs, Metric& metric) override;

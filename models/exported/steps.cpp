@@ -19,11 +19,6 @@
 namespace tutti::exported {
 namespace {
 
-std::string module_of(const Node& node) {
-  return node.frames.empty() || node.frames.back().path.empty() ? ""
-                                                                : " in '" + node.frames.back().path + "'";
-}
-
 at::Tensor wrapped_number(const at::Scalar& number) {
   at::Tensor tensor = c10::scalar_to_tensor(number);
   tensor.unsafeGetTensorImpl()->set_wrapped_number(true);
@@ -71,7 +66,9 @@ c10::IValue as_type(c10::IValue value, const c10::TypePtr& type) {
 
 class OperatorStep final : public Step {
  public:
-  OperatorStep(const Node& node, const std::vector<Source>& inputs, std::vector<std::size_t> results)
+  // `always`: the operator is in training with the layer, also if it was exported in evaluation mode.
+  OperatorStep(const Node& node, const std::vector<Source>& inputs, std::vector<std::size_t> results,
+               bool always)
       : op_(operator_of(node)),
         place_(node.target + module_of(node)),
         results_(std::move(results)),
@@ -84,6 +81,8 @@ class OperatorStep final : public Step {
       if (!is_given) source.constant = argument.default_value().value_or(c10::IValue());
       if (argument.type()->isSubtypeOf(*c10::getTypePtr<std::optional<c10::Device>>()) && !is_none(source))
         source = {.kind = Source::Kind::kDevice};
+      if (says_mode(node, argument.name()) && (always || is_true(source)))
+        source = {.kind = Source::Kind::kTraining};
       arguments_.push_back(prepared(std::move(source), argument.type()));
     }
   }
@@ -112,6 +111,13 @@ class OperatorStep final : public Step {
   static bool is_none(const Source& source) {
     return source.kind == Source::Kind::kConstant && source.constant.isNone();
   }
+  static bool is_true(const Source& source) {
+    return source.kind == Source::Kind::kConstant && source.constant.isBool() && source.constant.toBool();
+  }
+  // Not of a batch norm: one without running statistics is in training in evaluation too.
+  static bool says_mode(const Node& node, const std::string& argument) {
+    return (argument == "train" || argument == "training") && !node.target.starts_with("aten.batch_norm");
+  }
 
   static c10::OperatorHandle operator_of(const Node& node) {
     const std::size_t first = node.target.find('.'), last = node.target.rfind('.');
@@ -122,7 +128,9 @@ class OperatorStep final : public Step {
           node.target.substr(0, first) + "::" + node.target.substr(first + 1, last - first - 1);
       if (const auto found = c10::Dispatcher::singleton().findSchema({name, overload})) return *found;
     }
-    throw UserError("it calls '" + node.target + "'" + module_of(node) + ", which libtorch does not have");
+    throw UserError("it calls '" + node.target + "'" + module_of(node) +
+                    (node.target.starts_with("higher_order") ? ", which tutti does not know"
+                                                             : ", which libtorch does not have"));
   }
 
   struct Argument {
@@ -204,7 +212,7 @@ class BernoulliStep final : public Step {
 class AttentionStep final : public Step {
  public:
   AttentionStep(const Node& node, const std::vector<Source>& inputs, std::vector<std::size_t> results)
-      : whole_(without_dropout(node), inputs, results), result_(results.at(0)) {
+      : whole_(without_dropout(node), inputs, results, false), result_(results.at(0)) {
     for (std::size_t i = 0; i < node.inputs.size(); ++i) named_[node.inputs[i].first] = inputs[i];
   }
   void run(Run& run) const override {
@@ -304,6 +312,11 @@ bool only_checks(const std::string& target) {
 
 }  // namespace
 
+std::string module_of(const Node& node) {
+  return node.frames.empty() || node.frames.back().path.empty() ? ""
+                                                                : " in '" + node.frames.back().path + "'";
+}
+
 c10::IValue Source::in(const Run& run) const {
   using enum Kind;
   switch (kind) {
@@ -317,6 +330,8 @@ c10::IValue Source::in(const Run& run) const {
       return run.layer.own_buffers()[place]->tensor;
     case kDevice:
       return run.device.where;
+    case kTraining:
+      return run.layer.context().training;
     case kList:
       break;
   }
@@ -349,7 +364,7 @@ std::unique_ptr<Step> make_step(const Node& node, const std::vector<Source>& inp
     return std::make_unique<AttentionStep>(node, inputs, std::move(results));
   if (auto function = python_function(target))
     return std::make_unique<PythonStep>(std::move(function), inputs, results.at(0));
-  return std::make_unique<OperatorStep>(node, inputs, std::move(results));
+  return std::make_unique<OperatorStep>(node, inputs, std::move(results), always);
 }
 
 std::unique_ptr<Step> make_call(std::size_t slot, std::vector<Source> inputs,
@@ -377,6 +392,7 @@ TensorTree packed(const Values& values) {
 
 Values unpacked(const TensorTree& tree, const std::vector<bool>& numbers) {
   Values values;
+  if (numbers.empty()) return values;
   const auto add = [&](const at::Tensor& tensor) {
     const bool is_number = numbers.at(values.size());
     values.push_back(is_number ? c10::IValue(tensor.item()) : c10::IValue(tensor));

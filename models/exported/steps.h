@@ -24,7 +24,7 @@ struct Run {
 
 // Where a step finds an argument.
 struct Source {
-  enum class Kind { kConstant, kValue, kParameter, kBuffer, kList, kDevice };
+  enum class Kind { kConstant, kValue, kParameter, kBuffer, kList, kDevice, kTraining };
   Kind kind = Kind::kConstant;
   c10::IValue constant = {};
   std::size_t place = 0;  // of the value, or among the layer's own parameters or buffers
@@ -43,6 +43,9 @@ class Step {
 using Steps = std::vector<std::unique_ptr<Step>>;
 
 void run_steps(const Steps& steps, Run& run);
+
+// " in 'block.norm'", for errors; "" for the whole.
+std::string module_of(const Node& node);
 
 // Makes the step of a node: an operator of libtorch's, or a function of Python's on numbers. Null: the node
 // only checks numbers. `results`: places of the node's outputs. Dropout draws by the places of samples, and

@@ -18,6 +18,14 @@ namespace {
 
 const ForwardContext kDefaultContext;
 
+// Of a tensor that checkpoints have.
+void require_real(const std::string& name, at::ScalarType dtype) {
+  if (at::isComplexType(dtype))
+    throw UserError("'" + name +
+                    "' has complex numbers, which checkpoints do not hold; keep their real and "
+                    "imaginary parts (torch.view_as_real), or make it a buffer with persistent=False");
+}
+
 std::string dotted(const std::string& path, const std::string& name) {
   return path.empty() || name.empty() ? path + name : path + "." + name;
 }
@@ -123,6 +131,7 @@ Layer::Layer() : context_(&kDefaultContext) {}
 Layer::~Layer() = default;
 
 Parameter& Layer::add_parameter(std::string name, Shape shape, Init init, at::ScalarType dtype) {
+  require_real(name, dtype);
   auto fresh = std::make_shared<Parameter>();
   fresh->name = std::move(name);
   fresh->tensor = at::empty(shape, at::TensorOptions(at::kMeta).dtype(dtype));
@@ -132,6 +141,7 @@ Parameter& Layer::add_parameter(std::string name, Shape shape, Init init, at::Sc
 }
 
 Buffer& Layer::add_buffer(std::string name, Shape shape, Init init, at::ScalarType dtype, bool persistent) {
+  if (persistent) require_real(name, dtype);
   auto fresh = std::make_shared<Buffer>();
   fresh->name = std::move(name);
   fresh->tensor = at::empty(shape, at::TensorOptions(at::kMeta).dtype(dtype));

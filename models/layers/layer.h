@@ -175,6 +175,7 @@ class Layer : public std::enable_shared_from_this<Layer> {
 
  protected:
   Layer();
+  // Both throw UserError for complex numbers that checkpoints would have.
   Parameter& add_parameter(std::string name, Shape shape, Init init, at::ScalarType dtype = at::kFloat);
   Buffer& add_buffer(std::string name, Shape shape, Init init, at::ScalarType dtype = at::kFloat,
                      bool persistent = true);

@@ -12,6 +12,17 @@ namespace {
 constexpr std::size_t kMost = 1 << 16;
 constexpr const char* kStructure = "structure";
 
+bool has_undefined(const c10::IValue& value) {
+  if (value.isTensor()) return !value.toTensor().defined();
+  return value.isTuple() && std::ranges::any_of(value.toTupleRef().elements(), has_undefined);
+}
+
+// libtorch cannot tell that of a tuple with tensors that are undefined, as attention without weights returns
+// one; its name is lost.
+c10::TypePtr type_of(const c10::IValue& value) {
+  return has_undefined(value) ? c10::TupleType::create({}) : value.type();
+}
+
 }  // namespace
 
 Packing::Structure Packing::structure_of(const c10::IValue& value, Tensors& tensors) {
@@ -20,7 +31,7 @@ Packing::Structure Packing::structure_of(const c10::IValue& value, Tensors& tens
     return {.is_tensor = true};
   }
   if (!value.isTuple() && !value.isList() && !value.isGenericDict()) return {.plain = value};
-  Structure found{.type = value.type()};
+  Structure found{.type = type_of(value)};
   const auto add = [&](const c10::IValue& one) { found.items.push_back(structure_of(one, tensors)); };
   if (value.isTuple()) {
     for (const c10::IValue& one : value.toTupleRef().elements()) add(one);

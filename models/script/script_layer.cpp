@@ -10,6 +10,7 @@
 
 #include "models/script/analysis.h"
 #include "models/torch/own_operators.h"
+#include "models/torch/written_tensors.h"
 #include "runtime/error.h"
 #include "tensors/device.h"
 
@@ -134,7 +135,20 @@ ScriptLayer::ScriptLayer(Building& building, Object object, const std::string& p
     Slot& slot = add_slot(name, layer);
     script_->slots.emplace(child.get(), &slot);
   }
+  add_lists(building);
   add_norm();
+}
+
+// Of weights that a module has in a list too, as LSTM and GRU do.
+void ScriptLayer::add_lists(Building& building) {
+  for (std::size_t i = 0; i < attributes_.size(); ++i) {
+    const c10::IValue& value = object_->getSlot(i);
+    if (!value.isTensorList()) continue;
+    for (const at::Tensor& one : value.toTensorVector()) {
+      const auto known = building.tied.find(numbers_of(one));
+      attributes_[i].list.push_back(known == building.tied.end() ? nullptr : known->second.parameter);
+    }
+  }
 }
 
 void ScriptLayer::add_tensor(Building& building, std::size_t slot, const std::string& name,
@@ -177,7 +191,18 @@ c10::IValue ScriptLayer::attribute(std::size_t slot) const {
   if (one.buffer && one.buffer == tracked_ && counted_.defined()) return counted_;
   if (one.parameter && !one.parameter->tensor.is_meta()) return one.parameter->tensor;
   if (one.buffer && !one.buffer->tensor.is_meta()) return one.buffer->tensor;
-  return object_->getSlot(slot);
+  const c10::IValue& stored = object_->getSlot(slot);
+  if (one.buffer)
+    return stored.toTensor().clone();  // code that runs before the model has tensors may write it
+  return one.list.empty() ? stored : list_of(one, stored);
+}
+
+c10::IValue ScriptLayer::list_of(const Attribute& attribute, const c10::IValue& stored) {
+  c10::List<at::Tensor> list = stored.toTensorList().copy();
+  for (std::size_t i = 0; i < attribute.list.size(); ++i)
+    if (const Parameter* const one = attribute.list[i]; one && !one->tensor.is_meta())
+      list.set(i, one->tensor);
+  return list;
 }
 
 TensorTree ScriptLayer::forward(const TensorTree& input) {
@@ -185,27 +210,14 @@ TensorTree ScriptLayer::forward(const TensorTree& input) {
   Values arguments = script_->packing.unpack(input);
   Calls calls(*script_, device_of(arguments));
   arguments.insert(arguments.begin(), object_);
-  const auto before = versions();
+  const WrittenTensors written(*this);
   const Counting counting(*this);
   OwnOperators operators(*this, norms_, script_->always);
   const c10::IValue found =
       script_->codes.run(object_->type()->getMethod("forward"), std::move(arguments), calls);
-  require_unchanged(before);
+  written.require_none();
   operators.finish();
   return script_->packing.pack({found});
-}
-
-std::vector<int64_t> ScriptLayer::versions() const {
-  std::vector<int64_t> found;
-  for (const auto& one : own_buffers())
-    found.push_back(one->tensor.is_inference() ? 0 : static_cast<int64_t>(one->tensor._version()));
-  return found;
-}
-
-void ScriptLayer::require_unchanged(const std::vector<int64_t>& before) const {
-  const auto after = versions();
-  for (std::size_t i = 0; i < after.size(); ++i)
-    if (after[i] != before[i]) refuse_written(*own_buffers()[i]);
 }
 
 c10::Device ScriptLayer::device_of(const Values& arguments) const {

@@ -61,12 +61,13 @@ class ScriptLayer final : public Layer {
     Parameter* parameter = nullptr;
     Buffer* buffer = nullptr;
     bool is_mode = false;
+    std::vector<Parameter*> list = {};  // of a list of tensors; null: as in the file
   };
   void add_tensor(Building& building, std::size_t slot, const std::string& name, const std::string& prefix);
+  void add_lists(Building& building);
   void add_norm();
   c10::IValue attribute(std::size_t slot) const;
-  std::vector<int64_t> versions() const;
-  void require_unchanged(const std::vector<int64_t>& before) const;
+  static c10::IValue list_of(const Attribute& attribute, const c10::IValue& stored);
   c10::Device device_of(const Values& arguments) const;
 
   std::shared_ptr<Script> script_;

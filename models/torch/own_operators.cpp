@@ -67,7 +67,14 @@ class OwnOperators::Pass {
                                double eps, bool cudnn) {
     const Excluded off(kMode);
     const int norm = mean && mean->defined() ? current->norms_.find(*mean) : -1;
-    if (norm < 0) return at::batch_norm(x, weight, bias, mean, variance, training, momentum, eps, cudnn);
+    if (norm < 0) {
+      const bool is_read = mean && reads(*mean);
+      if (is_read && drops(training))
+        throw UserError(
+            "the batch norm is called by a module above its own; a trace does so with modules that "
+            "are called twice, torch.jit.script does not");
+      return at::batch_norm(x, weight, bias, mean, variance, training && !is_read, momentum, eps, cudnn);
+    }
     if (!drops(training)) {
       const auto dtype = weight && weight->defined() ? weight->scalar_type() : mean->scalar_type();
       return at::batch_norm(x, weight, bias, mean->to(dtype), variance->to(dtype), false, momentum, eps,
@@ -81,11 +88,32 @@ class OwnOperators::Pass {
   // Layers with a dropout of their own, between times and not samples.
   static void as_it_is(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
     const Excluded off(kMode);
+    set_mode(op, *stack);
     op.callBoxed(stack);
+  }
+  // Operators that call bernoulli_ in training.
+  static void by_others(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+    set_mode(op, *stack);
+    op.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kMode), stack);
   }
 
  private:
   static const ForwardContext& context() { return current->layer_.context(); }
+  static void set_mode(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
+    const auto& arguments = op.schema().arguments();
+    for (std::size_t i = 0; i < arguments.size(); ++i)
+      if (arguments[i].name() == "train" || arguments[i].name() == "training") {
+        c10::IValue& mode = torch::jit::peek(stack, i, arguments.size());
+        mode = drops(mode.toBool());
+      }
+  }
+  // True for a buffer of a layer whose tensors this one reads.
+  static bool reads(const at::Tensor& tensor) {
+    for (const Layer* const layer : current->layer_.reads())
+      for (const auto& buffer : layer->own_buffers())
+        if (buffer->tensor.is_same(tensor)) return true;
+    return false;
+  }
   static bool drops(bool training) { return context().training && (training || current->always_); }
 
   // With momentum 1 the kernel writes the mean and the unbiased variance of this input.
@@ -125,8 +153,11 @@ void register_operators() {
     own->impl("scaled_dot_product_attention", &Pass::attention);
     own->impl("batch_norm", &Pass::batch_norm);
     for (const char* name : {"lstm.input", "lstm.data", "gru.input", "gru.data", "rnn_tanh.input",
-                             "rnn_tanh.data", "rnn_relu.input", "rnn_relu.data"})
+                             "rnn_tanh.data", "rnn_relu.input", "rnn_relu.data", "rrelu", "rrelu_"})
       own->impl(name, torch::CppFunction::makeFromBoxedFunction<&Pass::as_it_is>());
+    for (const char* name :
+         {"alpha_dropout", "alpha_dropout_", "feature_alpha_dropout", "feature_alpha_dropout_"})
+      own->impl(name, torch::CppFunction::makeFromBoxedFunction<&Pass::by_others>());
     return std::pair{std::move(fallthrough), std::move(own)};
   }();
 }
@@ -143,12 +174,6 @@ OwnOperators::OwnOperators(Layer& layer, const Norms& norms, bool always)
 OwnOperators::~OwnOperators() {
   current = outer_;
   c10::impl::tls_set_dispatch_key_included(kMode, outer_ != nullptr);
-}
-
-void refuse_written(const Buffer& buffer) {
-  throw UserError("forward writes the buffer '" + buffer.name +
-                  "'; but for the statistics of batch norm it may write no buffer, since a step may be made "
-                  "again");
 }
 
 void OwnOperators::finish() {

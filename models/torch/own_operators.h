@@ -35,7 +35,4 @@ class OwnOperators {
   OwnOperators* outer_;
 };
 
-// For a layer whose forward has written a buffer that no norm has. Throws UserError.
-[[noreturn]] void refuse_written(const Buffer& buffer);
-
 }  // namespace tutti

@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "models/torch/own_operators.h"
+#include "models/torch/written_tensors.h"
 #include "runtime/error.h"
 #include "tensors/process_state.h"
 
@@ -52,7 +53,7 @@ class TorchModule::Lending {
   void require_unchanged() const {
     for (std::size_t i = 0; i < versions_.size(); ++i)
       if (versions_[i] >= 0 && static_cast<int64_t>(layer_.buffers_[i].handle._version()) != versions_[i])
-        refuse_written(*layer_.buffers_[i].buffer);
+        refuse_written_buffer(layer_.buffers_[i].buffer->name);
   }
 
  private:

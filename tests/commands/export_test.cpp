@@ -9,6 +9,7 @@
 #include "io/checkpoint/checkpoint.h"
 #include "io/checkpoint/checkpoint_tensors.h"
 #include "io/formats/json_setting.h"
+#include "io/hdf5/hdf5_writer.h"
 #include "job/recipe_catalogs.h"
 #include "recipe/toml_reader.h"
 #include "tests/actors/sleeping_world.h"
@@ -136,6 +137,34 @@ TEST_F(ExportTest, OfTheCallbackMayHaveHalfTheBits) {
   ASSERT_EQ(halves.size(), whole.size());
   for (const auto& [name, tensor] : halves)
     EXPECT_TRUE(tensor.equal(whole.at(name).to(at::kBFloat16))) << name;
+}
+
+// Of parts that ranks have, and of the average that evaluations use.
+TEST_F(ExportTest, OfTheCallbackIsTheCommandsForABertInPartsWithAnAverage) {
+  const std::string data = folder_.path("data.h5");
+  write_hdf5(disk_, data,
+             {hdf5_array("input_ids", at::arange(96, at::kLong).remainder(40).view({8, 12})),
+              hdf5_array("labels", at::arange(8, at::kLong).remainder(3))});
+  train(
+      "[model]\nkind = \"bert_classification\"\nvocab_size = 40\nhidden_size = 16\nnum_hidden_layers = 1\n"
+      "num_attention_heads = 2\nintermediate_size = 16\nmax_position_embeddings = 16\nnum_classes = 3\n"
+      "[data.train]\nkind = \"hdf5\"\nbatch_size = 4\npath = \"" +
+          data +
+          "\"\n[optimizer]\nkind = \"sgd\"\nlr = 0.1\n[train]\nmax_duration = \"3ba\"\n"
+          "[sharding]\nstrategy = \"full\"\n"
+          "[[algorithms]]\nkind = \"ema\"\nhalf_life = \"2ba\"\nupdate_interval = \"1ba\"\n" +
+          hub_callback("save_interval = \"3ba\"\n"),
+      2);
+  const std::string out = folder_.path("hub"), written = run_ + "/hub/huggingface/ba3";
+  export_text({.path = run_, .to_hf = out});
+  const Setting config = read_json_object(written + "/config.json");
+  EXPECT_EQ(config.at("id2label").table().size(), 3);
+  EXPECT_EQ(write_recipe(config), write_recipe(read_json_object(out + "/config.json")));
+  const Tensors expected = read_weights(out + "/model.safetensors"),
+                given = read_weights(written + "/model.safetensors"), trained = exported(true);
+  ASSERT_EQ(given.size(), expected.size());
+  for (const auto& [name, tensor] : expected) EXPECT_TRUE(tensor.equal(given.at(name))) << name;
+  EXPECT_FALSE(given.at("classifier.weight").equal(trained.at("classifier.weight")));
 }
 
 TEST_F(ExportTest, OfTheCallbackNeedsAModelOfTransformers) {

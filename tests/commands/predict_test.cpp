@@ -156,6 +156,16 @@ TEST_F(PredictFilesTest, AreBlamedWithoutACheckpoint) {
               testing::ThrowsMessage<UserError>(HasSubstr("data.train.path = ")));
 }
 
+TEST_F(PredictFilesTest, AreNotOverwritten) {
+  train(kPredictingMlp, classes_);
+  for (const std::string& path : {eval_, train_}) {
+    out_ = path;
+    EXPECT_THAT([&] { predicted(); }, testing::ThrowsMessage<UserError>(
+                                          HasSubstr("--out = \"" + path + "\": it is the file of data.")));
+  }
+  EXPECT_TRUE(Hdf5File(eval_).read("x").equal(inputs_));
+}
+
 TEST_F(PredictFilesTest, NameTheClasses) {
   names_["class_names"] = std::string("ant\nbee\ncat");
   train(kPredictingMlp, classes_);

@@ -93,12 +93,100 @@ class Shared(nn.Module):
         return self.head(torch.cat(torch.split(x, [2, 4], dim=1), dim=1)),
 
 
+class Places(nn.Module):
+    """Takes nothing."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Parameter(torch.randn(6))
+
+    def forward(self):
+        return torch.tanh(self.table)
+
+
+class Watcher(nn.Module):
+    """Gives nothing that is used."""
+
+    def __init__(self):
+        super().__init__()
+        self.probe = nn.Linear(6, 2)
+
+    def forward(self, x):
+        self.probe(x)
+
+
+class Odd(nn.Module):
+    """A batch norm that is called twice, one whose weights are not trained, modules that take or give
+    nothing, a tensor that is no buffer."""
+
+    def __init__(self):
+        super().__init__()
+        self.places, self.watcher = Places(), Watcher()
+        self.linear, self.norm, self.fixed = nn.Linear(6, 6), nn.BatchNorm1d(6), nn.BatchNorm1d(6)
+        self.fixed.requires_grad_(False)
+        self.head, self.order = nn.Linear(6, 2), torch.tensor([1, 0])
+
+    def forward(self, x):
+        x = self.norm(self.linear(x + self.places()))
+        self.watcher(x)
+        x = self.norm(self.linear(torch.tanh(x)))
+        return self.head(self.fixed(x))[:, self.order]
+
+
+class Modes(nn.Module):
+    """Operators with an argument that says that they are in training."""
+
+    def __init__(self):
+        super().__init__()
+        self.recurrent = nn.LSTM(4, 4, 2, dropout=0.5)
+        self.drop, self.leak, self.head = nn.AlphaDropout(0.5), nn.RReLU(), nn.Linear(4, 2)
+
+    def forward(self, x):
+        x = self.recurrent(x.unsqueeze(0))[0][0]
+        return self.head(self.leak(self.drop(x)))
+
+
+class Refused(nn.Module):
+    """What tutti does not run, of a kind."""
+
+    def __init__(self, kind):
+        super().__init__()
+        self.kind, self.linear = kind, nn.Linear(4, 2)
+        if kind == "complex":
+            self.turn = nn.Parameter(torch.ones(2, dtype=torch.cfloat))
+        if kind in ("writes_unseen", "foreign_norm"):
+            self.register_buffer("mean", torch.zeros(2))
+            self.register_buffer("variance", torch.ones(2))
+        self.norm = nn.BatchNorm1d(2) if kind == "decomposed" else nn.Identity()
+
+    def forward(self, x):
+        x = self.linear(x)
+        if self.kind == "complex":
+            x = (x * self.turn).real
+        if self.kind == "writes_unseen":
+            with torch.no_grad():
+                self.mean.mul_(0.9).add_(x.mean(0))
+        if self.kind == "foreign_norm":
+            x = F.batch_norm(x, self.mean, self.variance, training=True)
+        if self.kind == "branches":
+            x = torch.cond(x.sum() > 0, torch.sin, torch.cos, (x,))
+        return self.norm(x)
+
+
+def programs_without_numbers():
+    yield "modes", export(Modes().train(), (torch.randn(4, 4),))
+    for kind in ("complex", "writes_unseen", "foreign_norm", "branches", "decomposed"):
+        program = export(Refused(kind).train(), (torch.randn(4, 4),))
+        yield kind, program.run_decompositions() if kind == "decomposed" else program
+
+
 def own_models():
     ids = torch.randint(0, 11, (4, 12))
     yield "convnet", ConvNet(), (torch.randn(4, 3, 6, 6),), "logits", True
     yield "convnet_in_evaluation", ConvNet(), (torch.randn(4, 3, 6, 6),), "features", False
     yield "language", Language(), (ids, torch.rand(4, 12) > 0.3), None, True
     yield "shared", Shared(), (torch.randn(4, 6),), None, True
+    yield "odd", Odd(), (torch.randn(4, 6),), None, True
 
 
 def client_models():
@@ -162,6 +250,14 @@ def export(model, inputs):
     return torch.export.export(model, inputs, dynamic_shapes=shapes, strict=False)
 
 
+def save(program, path):
+    """Without the places of lines in Python files, which name folders of this machine."""
+    for module in program.graph_module.modules():
+        for node in module.graph.nodes if isinstance(module, torch.fx.GraphModule) else []:
+            node.meta.pop("stack_trace", None)
+    torch.export.save(program, path)
+
+
 def shake(model):
     """Of zeros and ones gradients say little."""
     without_dropout(model)
@@ -174,7 +270,7 @@ def add_case(file, folder, number, case):
     name, model, inputs, prediction, in_training = case
     shake(model)
     program = export(model.train(in_training), inputs)
-    torch.export.save(program, folder / f"{name}.pt2")
+    save(program, folder / f"{name}.pt2")
     write_numbers(file.create_group(f"case_{number}"), name, model, inputs, prediction)
 
 
@@ -223,6 +319,8 @@ def main():
                 continue
             print(case[0], flush=True)
             add_case(file, folder, number, case)
+    for name, program in [] if args.clients or args.only else programs_without_numbers():
+        save(program, folder / f"{name}.pt2")
 
 
 if __name__ == "__main__":

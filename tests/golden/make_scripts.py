@@ -13,7 +13,7 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-from make_exported import ConvNet, Language, Shared, shake, write_numbers
+from make_exported import ConvNet, Language, Modes, Shared, shake, write_numbers
 
 
 class Cell(nn.Module):
@@ -91,6 +91,20 @@ class Drops(nn.Module):
         return self.channels(self.drop(y).unsqueeze(-1)).flatten(1)
 
 
+class Recurrent(nn.Module):
+    """Weights that a module has in a list too, and attention that returns no weights."""
+
+    def __init__(self):
+        super().__init__()
+        self.tokens = nn.Embedding(7, 4)
+        self.recurrent = nn.LSTM(4, 4, 2, batch_first=True)
+        self.attention = nn.MultiheadAttention(4, 2, batch_first=True)
+
+    def forward(self, ids: torch.Tensor):
+        x = self.recurrent(self.tokens(ids))[0]
+        return self.attention(x, x, x, need_weights=False)[0].mean(1)
+
+
 class WritesBuffer(nn.Module):
     def __init__(self):
         super().__init__()
@@ -100,6 +114,22 @@ class WritesBuffer(nn.Module):
     def forward(self, x: torch.Tensor):
         self.seen.add_(1)
         return self.fc(x)
+
+
+class WritesParameter(WritesBuffer):
+    def forward(self, x: torch.Tensor):
+        with torch.no_grad():
+            self.fc.weight.clamp_(-0.1, 0.1)
+        return self.fc(x)
+
+
+class CallsNormTwice(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.BatchNorm1d(4)
+
+    def forward(self, x: torch.Tensor):
+        return self.norm(torch.tanh(self.norm(x)))
 
 
 class SetsAttribute(WritesBuffer):
@@ -122,10 +152,13 @@ class Returns(WritesBuffer):
 def small_scripts():
     yield "drops", torch.jit.script(Drops())
     yield "writes_buffer", torch.jit.script(WritesBuffer())
+    yield "writes_parameter", torch.jit.script(WritesParameter())
     yield "sets_attribute", torch.jit.script(SetsAttribute())
     yield "forks", torch.jit.script(Forks())
     yield "frozen", torch.jit.freeze(torch.jit.script(nn.Linear(4, 3)).eval())
     yield "own_loss", torch.jit.script(Returns())
+    yield "calls_norm_twice", torch.jit.trace(CallsNormTwice().train(), torch.randn(4, 4), check_trace=False)
+    yield "modes", torch.jit.trace(Modes().train(), torch.randn(4, 4), check_trace=False)
 
 
 def models():
@@ -137,6 +170,7 @@ def models():
     ids = torch.randint(0, 11, (4, 12))
     yield "language", Language(), (ids, torch.rand(4, 12) > 0.3), None, True, torch.jit.script
     yield "shared", Shared(), (torch.randn(4, 6),), None, True, torch.jit.script
+    yield "recurrent", Recurrent(), (torch.randint(0, 7, (4, 5)),), None, True, torch.jit.script
 
 
 def save(script, path):

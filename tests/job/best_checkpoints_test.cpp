@@ -34,6 +34,8 @@ std::string error_of(const std::function<void()>& work) {
 TEST(BestCheckpointsTest, TheNameSaysWhatIsBetterIfTheModeDoesNot) {
   EXPECT_FALSE(settings_of("{ metric = 'MulticlassAccuracy' }").less_is_better);
   EXPECT_TRUE(settings_of("{ metric = 'CrossEntropy' }").less_is_better);
+  for (const char* name : {"eval/rmse", "MSE", "loss/mae"})
+    EXPECT_TRUE(settings_of(std::string("{ metric = '") + name + "' }").less_is_better) << name;
   EXPECT_FALSE(settings_of("{ metric = 'CrossEntropy', mode = 'max' }").less_is_better);
 }
 

@@ -106,6 +106,15 @@ TEST(PluginLibrary, ErrorsOfItsFunctionsNameTheComponent) {
                 StartsWith(std::string(one.place) + " = \"broken\": it cannot be made: no luck\n"));
 }
 
+TEST(PluginLibrary, MayThrowWhatIsNoException) {
+  Plugin plugin;
+  bring(plugin, "odd", [](auto made, const Setting&) -> decltype(made) { throw 7; });
+  const Setting recipe = loaded(plugin, "odd");
+  for (const Kind& one : kinds())
+    EXPECT_THAT(message_of<UserError>([&] { one.make(recipe); }),
+                StartsWith(std::string(one.place) + " = \"odd\": it cannot be made: the library throws"));
+}
+
 TEST(PluginLibrary, UserErrorsOfItsFunctionsStayAsTheyAre) {
   Plugin plugin;
   bring(plugin, "picky", [](auto made, const Setting&) -> decltype(made) { throw UserError("not today"); });
@@ -138,6 +147,16 @@ Plugin whole() {
     return [base = horizon.base_lr](const Timestamp&) { return base; };
   };
   return plugin;
+}
+
+TEST(PluginLibrary, ItsLossesMayBeOfOneOutputOfSeveral) {
+  Setting recipe = recipe_of(
+      "seed = 1\n[plugins]\nlibrary = 'a.so'\n[model]\nkind = 'exported'\npath = 'm.pt2'\n[[model.losses]]\n"
+      "loss = {kind = 'plugin', name = 'a'}\n[data.train]\nkind = 'synthetic'\nbatch_size = 2\n[optimizer]\n"
+      "kind = 'sgd'\nlr = 1\n[train]\nmax_duration = '1ba'\n");
+  PluginLibrary(whole(), "/recipes").resolve_options(recipe);
+  const Setting& loss = recipe.at("model").at("losses").array()[0].at("loss");
+  EXPECT_EQ(make_loss(loss)->targets(), LossTargets::kClasses);
 }
 
 TEST(PluginLibrary, ItsComponentsAreMadeAsThoseOfTheCatalogs) {

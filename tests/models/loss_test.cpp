@@ -43,6 +43,23 @@ TEST(ChosenLoss, OfPixelsIsAMeanOverThoseThatCount) {
   EXPECT_TRUE(at::allclose((losses[0] * 4 + losses[1] * 2) / 6, loss->mean(scores, target)));
 }
 
+TEST(ChosenLoss, OfASampleWithoutTargetsThatCountIsNothing) {
+  const at::Tensor scores = at::linspace(-3, 3, 36).view({2, 3, 6});
+  at::Tensor target = at::ones({2, 6}, at::kLong);
+  target[1].fill_(-100);
+  EXPECT_EQ(loss_named("cross_entropy")->of_samples(scores, target)[1].item<double>(), 0.0);
+}
+
+TEST(ChosenLoss, OfPixelsOfProbabilitiesIsAMeanOverTheirSums) {
+  const at::Tensor scores = at::linspace(-3, 3, 36).view({2, 3, 6});
+  at::Tensor target = at::full({2, 3, 6}, 1.0F / 3);
+  target[0].narrow(1, 2, 4).zero_();  // two pixels of six count
+  const LossPtr loss = loss_named("cross_entropy");
+  EXPECT_EQ(loss->items(target), 8);
+  const at::Tensor losses = loss->of_samples(scores, target);
+  EXPECT_TRUE(at::allclose((losses[0] * 2 + losses[1] * 6) / 8, loss->mean(scores, target)));
+}
+
 TEST(ChosenLoss, OfClassesWithWeightsCountsTheirWeights) {
   const LossPtr loss = make_loss(
       section_with({{"kind", std::string("cross_entropy")}, {"weight", list_value({0.5, 2.0, 0.0})}}));
@@ -50,6 +67,28 @@ TEST(ChosenLoss, OfClassesWithWeightsCountsTheirWeights) {
   EXPECT_EQ(loss->classes(), 3);
   EXPECT_EQ(loss->items(at::full({4, 3}, 0.25)), 3) << "of probabilities it is their sum, as torch's and "
                                                        "Composer's means over samples";
+}
+
+TEST(ChosenLoss, OfClassesWithWeightsNamesATargetThatIsNoClass) {
+  const LossPtr loss = make_loss(
+      section_with({{"kind", std::string("cross_entropy")}, {"weight", list_value({0.5, 2.0, 0.0})}}));
+  EXPECT_THAT(message_of<UserError>([&] {
+                loss->items(at::tensor({0, 3, -100}, at::kLong));
+              }),
+              HasSubstr("a target is 3, which is not in [0, 3)"));
+}
+
+TEST(ChosenLoss, OfLabelsOrValuesRefusesIntegersBelowZero) {
+  const at::Tensor outputs = at::linspace(0.1, 0.9, 6).view({2, 3});
+  const at::Tensor target = at::tensor({0, 1, -100, 1, 1, 0}, at::kLong).view({2, 3});
+  for (const auto& kinds : {std::vector<const char*>(std::begin(kValueLosses), std::end(kValueLosses)),
+                            std::vector<const char*>(std::begin(kLabelLosses), std::end(kLabelLosses))})
+    for (const char* kind : kinds) {
+      EXPECT_THAT(message_of<UserError>([&] { loss_named(kind)->mean(outputs, target); }),
+                  HasSubstr("a target is -100"))
+          << kind;
+      EXPECT_TRUE(loss_named(kind)->mean(outputs, target.abs().clamp_max(1)).isfinite().item<bool>()) << kind;
+    }
 }
 
 TEST(ChosenLoss, OfValuesDoesNotBroadcast) {

@@ -1,4 +1,5 @@
 #include <ATen/ATen.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <map>
@@ -7,6 +8,7 @@
 #include "models/zoo/gpt.h"
 #include "models/zoo/mlp.h"
 #include "runtime/error.h"
+#include "tests/runtime/scratch.h"
 
 namespace tutti {
 namespace {
@@ -33,6 +35,25 @@ Setting named_loss(const std::string& name) { return Setting(name, "model.loss",
 
 const Batch kLabelled = TensorTree::Children{{"target", at::tensor({1, 0, 4}, at::kLong)}};
 
+// As models of plugins may be.
+struct Unreduced final : Model {
+  TensorTree forward(const Batch& batch) override { return batch["input"]; }
+  at::Tensor loss(const Outputs&, const Batch&) override { return found; }
+  const char* kind() const override { return "Unreduced"; }
+
+  at::Tensor found;
+};
+
+TEST(Model, LossThatIsNotOneNumberIsAUserError) {
+  Unreduced model;
+  EXPECT_THAT(message_of<UserError>([&] { mean_loss(model, {}, {}); }), testing::HasSubstr("is undefined"));
+  model.found = at::ones({2});
+  EXPECT_THAT(message_of<UserError>([&] { mean_loss(model, {}, {}); }),
+              testing::HasSubstr("the loss of Unreduced has the shape [2]; expected one number"));
+  model.found = at::ones({1});
+  EXPECT_TRUE(mean_loss(model, {}, {}).is_same(model.found));
+}
+
 TEST(Classifier, LossesOfSamplesAverageToItsLoss) {
   const at::Tensor scores = at::linspace(-2, 2, 15).view({3, 5});
   for (const char* name : {"soft_cross_entropy", "binary_cross_entropy_with_logits"}) {
@@ -45,6 +66,13 @@ TEST(Classifier, LossesOfSamplesAverageToItsLoss) {
       EXPECT_TRUE(at::allclose(losses.mean(), model.loss(scores, batch))) << name;
     }
   }
+}
+
+TEST(Classifier, OfLabelsHasNoMetricOfClasses) {
+  Mlp model = small_mlp();
+  EXPECT_EQ(model.get_metrics(/*is_train=*/false).size(), 2);
+  model.set_labels(true);
+  EXPECT_TRUE(model.get_metrics(/*is_train=*/false).empty());
 }
 
 TEST(Classifier, TrainsOnTheLossThatIsChosen) {

@@ -64,6 +64,30 @@ TEST_F(GradientBucketsTest, MicrobatchesAdd) {
   EXPECT_TRUE(at::allclose(buckets_.gradients()[0], reference(first_) + reference(second_), 1e-5, 1e-5));
 }
 
+class Pair final : public Layer {
+ public:
+  explicit Pair(const Shape& first) {
+    for (const auto& [name, shape] : {std::pair<const char*, Shape>{"first", first}, {"second", {2}}})
+      add_parameter(name, shape, {}).tensor = at::ones(shape).set_requires_grad(true);
+  }
+  TensorTree forward(const TensorTree& input) override { return input; }
+  const char* kind() const override { return "Pair"; }
+};
+
+TEST(GradientBucketsOfPairs, WaitForAllGradientsIfAParameterIsEmpty) {
+  Pair pair({0, 3});
+  std::vector<int> full;
+  GradientBuckets buckets(parameters(pair), 4096, [&](int bucket) { full.push_back(bucket); });
+  buckets.bind({at::zeros({buckets.plan().buckets.at(0).bytes}, at::kByte)});
+  buckets.begin_step();
+  buckets.begin_last_microbatch();
+  pair.own_parameters()[0]->tensor.sum().backward();
+  EXPECT_TRUE(full.empty()) << "the second has no gradient yet";
+  pair.own_parameters()[1]->tensor.sum().backward();
+  EXPECT_EQ(full.size(), 1);
+  buckets.end_step();
+}
+
 TEST_F(GradientBucketsTest, UnusedParameterCountsAsZero) {
   bind();
   for (int step = 0; step < 2; ++step) {

@@ -24,9 +24,10 @@ std::vector<Bound<Options>> watched(const std::vector<Bound<Options>>& more) {
            .as(KeyType::kText)
            .required(),
        option<Options>("dataloader_label", &Options::dataloader_label, "label of the metric's evaluator"),
-       option<Options>("comp", &Options::comp,
-                       "direction of improvement; when absent, less for a loss, error, perplexity or cross "
-                       "entropy")
+       option<Options>(
+           "comp", &Options::comp,
+           "direction of improvement; when absent, less for a loss, error, mse, mae, perplexity or cross "
+           "entropy")
            .may_be_absent()
            .one_of({"greater", "gt", "less", "lt"})},
       more);

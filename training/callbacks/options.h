@@ -102,7 +102,8 @@ struct ImageVisualizerOptions {
 struct WatchedMetricOptions {
   Setting monitor = {};  // "MulticlassAccuracy", or as logged: "metrics/eval/MulticlassAccuracy"
   std::string dataloader_label = "eval";  // the evaluator's
-  // "greater", "gt", "less", "lt"; "" = less for a loss, error, perplexity or cross entropy, else greater.
+  // "greater", "gt", "less", "lt"; "" = less for a loss, error, mse, mae, perplexity or cross entropy, else
+  // greater.
   std::string comp = "";
 };
 

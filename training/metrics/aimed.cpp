@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "models/losses.h"
 #include "models/model.h"
 #include "runtime/error.h"
 
@@ -22,7 +23,8 @@ LossParts::Compared Aim::compared(const Model& model, const Batch& batch, const 
     return many->compared(outputs, batch, output, target);
   if (!output.empty() && outputs.is_leaf())
     throw UserError("the model has one output, without a name; leave this key out");
-  return {output.empty() ? outputs.tensor() : outputs[output], batch[target.empty() ? kTarget : target]};
+  return {output.empty() ? outputs.tensor() : outputs[output],
+          wide_indices(batch[target.empty() ? kTarget : target])};
 } catch (const UserError& error) {
   if (error.position().line > 0 || error.kind() != EndKind::kUserError) throw;
   keys_.at(keys_.has("output") ? "output" : "target").fail(error);

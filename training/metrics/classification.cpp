@@ -53,6 +53,13 @@ void require_scores_of(const std::string& metric, const at::Tensor& target, cons
   throw UserError(message.str());
 }
 
+at::Tensor scores_of_tokens(const std::string& metric, const at::Tensor& target, const at::Tensor& outputs) {
+  if (outputs.dim() == target.dim() + 1 && outputs.sizes().slice(0, target.dim()) == target.sizes())
+    return outputs;
+  require_scores_of(metric, target, outputs);
+  return outputs.movedim(1, -1);
+}
+
 void require_classes(const std::string& metric, const at::Tensor& outputs, int64_t classes) {
   if (outputs.size(1) == classes) return;
   throw UserError(metric + ": num_classes is " + std::to_string(classes) + ", but the model has scores of " +
@@ -120,7 +127,7 @@ double MulticlassAccuracy::compute() const {
 
 void MaskedAccuracy::update(const at::Tensor& outputs, const at::Tensor& target) {
   const at::Tensor counted = target.ne(ignore_index_);
-  add(0, outputs.argmax(-1).eq(target).logical_and(counted).sum());
+  add(0, scores_of_tokens(name(), target, outputs).argmax(-1).eq(target).logical_and(counted).sum());
   add(1, counted.sum());
 }
 

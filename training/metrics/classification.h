@@ -18,6 +18,10 @@ at::Tensor class_counts(const at::Tensor& labels, const at::Tensor& counted, int
 // the same number of rows, and would be compared with the wrong targets.
 void require_scores_of(const std::string& metric, const at::Tensor& target, const at::Tensor& outputs);
 
+// The scores as [..., classes] of targets [...]. They come so from models of tokens; other models have
+// classes in dim 1, which counts where the last dimension does not fit. Throws UserError for other shapes.
+at::Tensor scores_of_tokens(const std::string& metric, const at::Tensor& target, const at::Tensor& outputs);
+
 // Throws UserError unless dim 1 of the outputs has size `classes` (the metric's num_classes).
 void require_classes(const std::string& metric, const at::Tensor& outputs, int64_t classes);
 
@@ -42,7 +46,7 @@ class MulticlassAccuracy : public Metric {
   size_t cells_;  // 1, or the number of classes; sums: correct, targets, predictions, of this size each
 };
 
-// Fraction of targets [...] with the highest score in [..., classes]; targets equal to `ignore_index` do not
+// Fraction of targets with the highest score, for scores_of_tokens; targets equal to `ignore_index` do not
 // count. Sums: correct, all. composer.metrics.MaskedAccuracy.
 class MaskedAccuracy : public Metric {
  public:

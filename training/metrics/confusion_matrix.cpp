@@ -20,7 +20,7 @@ void ConfusionMatrix::update(const at::Tensor& outputs, const at::Tensor& target
   require_classes(name(), outputs, classes);
   const at::Tensor counted =
       target.ne(options_.ignore_index).logical_and(target.ge(0)).logical_and(target.lt(classes));
-  add(0, class_counts(target * classes + outputs.argmax(1), counted, classes * classes));
+  add(0, class_counts(target.to(at::kLong) * classes + outputs.argmax(1), counted, classes * classes));
 }
 
 double ConfusionMatrix::compute() const {

@@ -31,6 +31,7 @@ class RetrievalRecall : public Metric {
   explicit RetrievalRecall(const RetrievalRecallOptions& options) : options_(options) {}
   std::string name() const override { return "RetrievalRecall"; }
   void update(const at::Tensor& outputs, const at::Tensor& target) override;
+  double compute() const override { return sums_[1] > 0 ? sums_[0] / sums_[1] : 0.0; }
 
  private:
   RetrievalRecallOptions options_;

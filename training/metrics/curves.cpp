@@ -42,7 +42,8 @@ BinnedArea::BinnedArea(std::string name, Area area, Average average, int64_t lab
 void BinnedArea::count(const at::Tensor& probability, const at::Tensor& truth, const at::Tensor& counted) {
   const auto labels = static_cast<int64_t>(labels_), bins = static_cast<int64_t>(thresholds_) + 1;
   const at::Tensor edges = at::linspace(0.0, 1.0, bins - 1, probability.options());
-  const at::Tensor bin = at::bucketize(probability, edges, /*out_int32=*/false, /*right=*/true);
+  const at::Tensor bin = at::bucketize(probability, edges, /*out_int32=*/false, /*right=*/true)
+                             .masked_fill_(probability.isnan(), 0);  // above no threshold
   const at::Tensor first = at::arange(labels, bin.options()).mul(bins);
   const at::Tensor place = bin + first + truth.logical_not().to(at::kLong).mul(labels * bins);
   add(0, class_counts(place, counted, 2 * labels * bins));

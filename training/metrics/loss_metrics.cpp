@@ -8,10 +8,14 @@
 #include "models/losses.h"
 #include "models/model.h"
 #include "runtime/error.h"
+#include "training/metrics/classification.h"
 
 namespace tutti {
 
 void LossMetric::update(const at::Tensor& outputs, const at::Tensor& target) {
+  if (loss_->classes() > 0 && outputs.dim() > 1 && outputs.size(1) != loss_->classes())
+    throw UserError("LossMetric: the loss has " + std::to_string(loss_->classes()) +
+                    " weights, but the model has " + std::to_string(outputs.size(1)) + " outputs a sample");
   const double items = loss_->items(target);
   if (items == 0) return;
   add(0, loss_->mean(outputs, target).to(at::kDouble) * items);
@@ -25,7 +29,7 @@ void ModelLoss::update(const at::Tensor&, const at::Tensor&) {
 void ModelLoss::measure(Model& model, const Batch& batch, const Outputs& outputs) {
   const double weight = model.loss_weight(batch);
   if (weight == 0) return;
-  add(0, model.loss(outputs, batch).to(at::kDouble) * weight);
+  add(0, mean_loss(model, outputs, batch).to(at::kDouble) * weight);
   sums_[1] += weight;
 }
 
@@ -77,7 +81,8 @@ void CrossEntropy::update(const at::Tensor& outputs, const at::Tensor& target) {
 }
 
 void LanguageCrossEntropy::update(const at::Tensor& outputs, const at::Tensor& target) {
-  const at::Tensor rows = outputs.reshape({-1, outputs.size(-1)});
+  const at::Tensor scores = scores_of_tokens(name(), target, outputs);
+  const at::Tensor rows = scores.reshape({-1, scores.size(-1)});
   const at::Tensor tokens = target.reshape(-1);
   add(0, index_cross_entropy(rows, tokens, LossReduction::kSum, {}, ignore_index_));
   add(1, tokens.ne(ignore_index_).sum());

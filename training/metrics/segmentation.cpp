@@ -37,6 +37,7 @@ MIoU::MIoU(int64_t num_classes, int64_t ignore_index)
     : Metric(area_count(num_classes)), num_classes_(num_classes), ignore_index_(ignore_index) {}
 
 void MIoU::update(const at::Tensor& outputs, const at::Tensor& target) {
+  require_scores_of(name(), target, outputs);
   require_classes(name(), outputs, num_classes_);
   add(0, areas(outputs.argmax(1), target, target.ne(ignore_index_), num_classes_));
 }
@@ -58,6 +59,7 @@ Dice::Dice(int64_t num_classes, bool batch_means)
     : Metric(area_count(num_classes), batch_means), num_classes_(num_classes) {}
 
 void Dice::update(const at::Tensor& outputs, const at::Tensor& target) {
+  require_scores_of(name(), target, outputs);
   require_classes(name(), outputs, num_classes_);
   add(0, areas(outputs.argmax(1), target, at::ones_like(target, at::kBool), num_classes_));
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "runtime/error.h"
 #include "training/schedules/schedule.h"
 
 namespace tutti {
@@ -87,6 +88,7 @@ LearningRate::LearningRate(const Setting& recipe, Horizon horizon, const std::ve
 
 double LearningRate::at(const Timestamp& now, const Schedule& schedule) const {
   const double alpha = lags_ ? lagging_ : schedule ? schedule(now) : 1.0;
+  if (!std::isfinite(alpha)) throw UserError("the schedule gives " + std::to_string(alpha));
   return base_ * alpha * (plateau_ ? plateau_->multiplier() : 1.0);
 }
 

@@ -149,27 +149,43 @@ TEST(AllRanks, AStepThatCannotBeMadeByAllAlikeIsRefused) {
   EXPECT_EQ(why_refused({.ranks = 2, .batch = 5}), "it was taken");
 }
 
-// In smaller microbatches, on one rank alone.
-TEST(AllRanks, StepsThatMayBeTriedAgainAreRefused) {
+std::string refused_accumulation(int world) {
   const Scratch folder;
   std::vector<int64_t> rows;
-  JobOptions options{.world = 2, .run_dir = folder.path("run"), .makes_folders = false};
+  JobOptions options{.world = world, .run_dir = folder.path("run"), .makes_folders = false};
   options.components.make_model = [&](const Setting&, const SampleSpec&) {
     return std::make_shared<Contrasting>(rows);
   };
   const Setting recipe = recipe_of(
       "seed = 5\n[model]\nkind = 'program'\n[data.train]\nkind = 'synthetic'\nshape = [6]\nbatch_size = "
       "8\n[optimizer]\nkind = 'sgd'\n[train]\nmax_duration = '1ep'\ngrad_accum = 'auto'\n");
-  EXPECT_THAT(
-      message_of<UserError>([&] { make_job(recipe, options); }),
-      AllOf(StartsWith("test.toml:12: train.grad_accum = \"auto\": the model computes with the samples "
-                       "of all ranks"),
-            HasSubstr("expected a number")));
+  return message_of<UserError>([&] { make_job(recipe, options); });
+}
+
+// In smaller microbatches, which compare fewer samples; and no rank can do so alone.
+TEST(AllRanks, StepsThatMayBeTriedAgainAreRefused) {
+  for (const int world : {1, 2})
+    EXPECT_THAT(refused_accumulation(world),
+                AllOf(StartsWith("test.toml:12: train.grad_accum = \"auto\": the model computes with the "
+                                 "samples of all ranks"),
+                      HasSubstr("expected a number")));
 }
 
 TEST(AllRanks, AStepThatRunsOutOfMemoryEndsTheRun) {
-  EXPECT_THAT(why_refused({.ranks = 2, .more = "[device]\nmemory_budget_mb = 0.0001\n"}),
-              HasSubstr("so the step is not tried again"));
+  for (const int ranks : {1, 2})
+    EXPECT_THAT(why_refused({.ranks = ranks, .more = "[device]\nmemory_budget_mb = 0.0001\n"}),
+                HasSubstr("so the step is not tried again"));
+}
+
+TEST(AllRanks, SumsOfHalfPrecisionAreComputedInFloat) {
+  struct Two final : AllRanks {
+    int world() const override { return 2; }
+    void sum_over_ranks(const at::Tensor& numbers) override {
+      EXPECT_EQ(numbers.scalar_type(), at::kFloat);
+      numbers.mul_(2);
+    }
+  } two;
+  EXPECT_TRUE(sum_of_all(two, at::ones({3}, at::kBFloat16)).equal(at::full({3}, 2, at::kBFloat16)));
 }
 
 TEST(AllRanks, OfARunOfOneRankAreThatRank) {

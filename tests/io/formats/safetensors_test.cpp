@@ -98,6 +98,19 @@ TEST_F(SafetensorsTest, BadFilesAreNamedWithTheOffset) {
   EXPECT_THAT(error_of(file_of(R"({"w":1,"w":2})", data)), HasSubstr("named twice"));
 }
 
+// As the format's own reader has it.
+TEST_F(SafetensorsTest, BytesBelongToOneTensorEach) {
+  const auto two = [](const std::string& first, const std::string& second) {
+    const auto entry = [](const std::string& ends) {
+      return R"({"dtype":"F32","shape":[2],"data_offsets":)" + ends + "}";
+    };
+    return file_of(R"({"v":)" + entry(first) + R"(,"w":)" + entry(second) + "}", std::string(20, '\0'));
+  };
+  EXPECT_THAT(error_of(two("[4,12]", "[0,8]")), HasSubstr("tensor 'v': it overlaps another"));
+  EXPECT_THAT(error_of(two("[0,8]", "[12,20]")), HasSubstr("tensor 'w': bytes before it are no tensor's"));
+  EXPECT_THAT(error_of(two("[0,8]", "[8,16]")), HasSubstr("bytes behind the last tensor"));
+}
+
 TEST_F(SafetensorsTest, AHeaderThatIsNestedTooDeeplyIsRefused) {
   const std::string deep = std::string(1'000'000, '[') + std::string(1'000'000, ']');
   EXPECT_THAT(error_of(file_of(R"({"w":)" + deep + "}", "")),

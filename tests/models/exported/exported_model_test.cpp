@@ -144,6 +144,44 @@ TEST(ExportedModel, NamesTheOutputsAndInputsThatThereAre) {
               HasSubstr("inputs: the program takes 'x'; found 2 arrays"));
 }
 
+// A module of Python's has no such key in its state dict.
+TEST(ExportedModel, DoesNotSaveTensorsThatAreNoBuffers) {
+  ExportedModel model({.path = program("odd")});
+  std::map<std::string, bool> saved;
+  for (const auto& one : buffers(model)) saved[one.name] = one.buffer->persistent;
+  EXPECT_THAT(saved, Contains(testing::Pair("order", false)));
+  EXPECT_THAT(saved, Contains(testing::Pair("norm.running_mean", true)));
+}
+
+TEST(ExportedModel, HasOperatorsInTheModeOfTheModel) {
+  ExportedModel model({.path = program("modes")});  // of an LSTM, AlphaDropout and RReLU
+  materialise(model, 1);
+  const Batch batch(TensorTree::Children{{"input", at::ones({6, 4})}});
+  const auto forward = [&] { return model.forward(batch).tensor().detach(); };
+  EXPECT_FALSE(forward().equal(forward()));
+  const EvaluationMode evaluation(model);
+  EXPECT_TRUE(forward().equal(forward()));
+}
+
+TEST(ExportedModel, RefusesWhatItDoesNotRun) {
+  const auto refusal_of = [](const std::string& name) {
+    return message_of<UserError>([&] { ExportedModel({.path = program(name)}); });
+  };
+  EXPECT_THAT(refusal_of("complex"), HasSubstr("'turn' has complex numbers, which checkpoints do not hold"));
+  EXPECT_THAT(refusal_of("foreign_norm"), HasSubstr("a batch norm has as running_mean 'mean'"));
+  EXPECT_THAT(refusal_of("branches"), HasSubstr("calls 'higher_order.cond', which tutti does not know"));
+  EXPECT_THAT(refusal_of("decomposed"), HasSubstr("it was changed by run_decompositions"));
+}
+
+TEST(ExportedModel, RefusesToWriteABufferAlsoWithoutGradients) {
+  ExportedModel model({.path = program("writes_unseen")});
+  materialise(model, 1);
+  EXPECT_THAT(message_of<UserError>([&] {
+                model.forward(Batch(TensorTree::Children{{"input", at::ones({6, 4})}}));
+              }),
+              HasSubstr("forward writes the buffer 'mean'"));
+}
+
 // Of a loss of the program's own, which needs no target.
 TEST(ExportedModel, MeasuresTargetsOnlyIfTheDataHasThem) {
   const auto metrics = [](const SampleSpec& samples) {

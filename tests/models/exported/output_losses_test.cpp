@@ -1,3 +1,5 @@
+#include "models/exported/output_losses.h"
+
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,6 +8,7 @@
 #include "models/losses.h"
 #include "models/zoo/catalog.h"
 #include "models/zoo/factory.h"
+#include "recipe/plugin_maker.h"
 #include "recipe/resolve.h"
 #include "recipe/toml_reader.h"
 #include "tests/runtime/scratch.h"
@@ -124,6 +127,34 @@ TEST_F(OutputLosses, HaveTheNamesOfTheirOutputs) {
       testing::ElementsAre("logits", "features_mse", "features_l1", "more"));
 }
 
+TEST_F(OutputLosses, TakeDenseTargetsIfThereIsOneOfTheTargets) {
+  EXPECT_FALSE(with_losses(kTwoLosses, kNamedTargets)->takes_dense_targets());
+  const auto of_bytes = with_losses("[[model.losses]]\noutput = 'logits'\ntarget = 'bytes'\n", kNamedTargets);
+  EXPECT_FALSE(of_bytes->takes_dense_targets()) << "MixUp makes 'target' dense, which is not compared";
+}
+
+TEST_F(OutputLosses, IgnoreAnIndexInTheTargetsAlone) {
+  EXPECT_THAT(refused_losses("ignore_index = 255\n[[model.losses]]\noutput = 'logits'\ntarget = 'bytes'\n"),
+              HasSubstr("in 'bytes' the targets that do not count must be -100 in the data"));
+}
+
+// As models of tokens give them.
+TEST_F(OutputLosses, MayHaveClassesLast) {
+  const SampleSpec tokens{{{"input", {4}}, {"target", {4}}}, 3, {{"target", at::kLong}}};
+  const Setting losses = resolve_section(
+      model_catalog(),
+      parse_recipe("[model]\nkind = 'exported'\npath = 'm.pt2'\n[[model.losses]]\n", "r.toml").at("model"),
+      {});
+  const exported::OutputLosses last(losses.at("losses"), {{"", {4, 3}}}, tokens),
+      second(losses.at("losses"), {{"", {3, 4}}}, tokens);
+  const at::Tensor scores = at::randn({kRows, 4, 3});
+  Batch of_tokens;
+  of_tokens.set("target", at::arange(kRows * 4).remainder(3).view({kRows, 4}));
+  const at::Tensor wanted = soft_cross_entropy(scores.movedim(-1, 1), of_tokens["target"]);
+  EXPECT_TRUE(last.sum(scores, of_tokens).equal(wanted));
+  EXPECT_TRUE(second.sum(scores.movedim(-1, 1), of_tokens).equal(wanted));
+}
+
 TEST_F(OutputLosses, TakeBytesAsClasses) {
   const auto with_target = [](const std::string& target) {
     return "[[model.losses]]\noutput = 'logits'\ntarget = '" + target + "'\n";
@@ -141,6 +172,45 @@ TEST_F(OutputLosses, MayBeComputedByTheProgram) {
   EXPECT_FALSE(with_losses(own, kNamedTargets)->losses(outputs, batch).defined());
   outputs.set("features", at::arange(kRows, at::kFloat));
   EXPECT_NEAR(loss_of(own), classes + 3.5, 1e-6) << "a number for each sample";
+}
+
+TEST_F(OutputLosses, OfTheProgramMayBeANumberForEachSample) {
+  const auto model = with_losses("prediction = 'logits'\nloss_output = 'features'\n", kNamedTargets);
+  const Outputs found(
+      TensorTree::Children{{"prediction", outputs["logits"]}, {"loss", at::arange(kRows, at::kFloat)}});
+  EXPECT_EQ(model->loss(found, batch).item<double>(), 3.5);
+}
+
+TEST_F(OutputLosses, UseAllRanksWhereOneOfThemDoes) {
+  struct OfAllRanks final : Loss {
+    LossTargets targets() const override { return LossTargets::kValues; }
+    bool uses_all_ranks() const override { return true; }
+    at::Tensor mean(const at::Tensor&, const at::Tensor&) const override {
+      return at::full({}, ranks().world(), at::kFloat);
+    }
+    at::Tensor of_samples(const at::Tensor&, const at::Tensor&) const override { return {}; }
+  };
+  struct Two final : AllRanks {
+    int world() const override { return 2; }
+  } two;
+  const std::string path = TUTTI_SOURCE_DIR "/tests/golden/exported/convnet.pt2";
+  Setting keys = resolve_section(
+      model_catalog(),
+      parse_recipe("[model]\nkind = 'exported'\npath = '" + path +
+                       "'\n[[model.losses]]\noutput = 'logits'\n[[model.losses]]\noutput = 'features'\n"
+                       "loss = {kind = 'plugin', name = 'a'}\n",
+                   "r.toml")
+          .at("model"),
+      {});
+  const auto make = [](const Setting&) -> LossPtr { return std::make_shared<OfAllRanks>(); };
+  Setting& second = std::get<Setting::Array>(keys.find("losses")->value)[1];
+  second.find("loss")->find("kind")->maker = std::make_shared<const PluginMakerOf<LossPtr>>(make);
+  const auto model = make_model(keys, kNamedTargets);
+  EXPECT_TRUE(model->uses_all_ranks());
+  EXPECT_FALSE(with_losses(kTwoLosses, kNamedTargets)->uses_all_ranks());
+  const double alone = model->loss(outputs, batch).item<double>();
+  model->set_ranks(&two);
+  EXPECT_NEAR(model->loss(outputs, batch).item<double>(), alone + 1, 1e-6);
 }
 
 TEST_F(OutputLosses, GiveMetricsTheirOutputAndTarget) {

@@ -81,6 +81,18 @@ TEST(ScriptModel, ReadsTheWeightsOfTheFileOnceItHasLeftThem) {
   }
 }
 
+// A trace updates them whatever the mode is, also in the pass by which losses are planned.
+TEST(ScriptModel, KeepsTheStatisticsOfTheFile) {
+  const auto planned = made("traced", rgb_images());
+  ScriptModel plain({.path = script_file("traced")});
+  materialise(*planned, 1);
+  materialise(plain, 1);
+  const auto given = buffers(*planned), expected = buffers(plain);
+  ASSERT_FALSE(expected.empty());
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    EXPECT_TRUE(given.at(i).buffer->tensor.equal(expected[i].buffer->tensor)) << expected[i].name;
+}
+
 TEST(ScriptModel, DrawsDropoutByThePlacesOfSamples) {
   ScriptModel model({.path = script_file("drops")});
   materialise(model, 1);
@@ -102,6 +114,18 @@ TEST(ScriptModel, DrawsDropoutByThePlacesOfSamples) {
   EXPECT_TRUE(plain[0].equal(plain[1]));
 }
 
+// A trace says of an LSTM, AlphaDropout and RReLU that they are in training.
+TEST(ScriptModel, HasOperatorsOfATraceInTheModeOfTheModel) {
+  ScriptModel model({.path = script_file("modes")});
+  materialise(model, 1);
+  Batch batch;
+  batch.set("input", at::ones({6, 4}));
+  const auto forward = [&] { return model.forward(batch).tensor().detach(); };
+  EXPECT_FALSE(forward().equal(forward()));
+  const EvaluationMode evaluation(model);
+  EXPECT_TRUE(forward().equal(forward()));
+}
+
 TEST(ScriptModel, RefusesScriptsThatChangeWhatLasts) {
   EXPECT_THAT(refusal("sets_attribute", four_numbers()),
               HasSubstr("sets the attribute 'seen' of a module; forward may change nothing that lasts"));
@@ -111,6 +135,24 @@ TEST(ScriptModel, RefusesScriptsThatChangeWhatLasts) {
   batch.set("input", at::ones({2, 4}));
   EXPECT_THAT(message_of<UserError>([&] { model->forward(batch); }),
               HasSubstr("forward writes the buffer 'seen'; but for the statistics of batch norm"));
+  const auto clamps = made("writes_parameter", four_numbers());
+  materialise(*clamps, 1);
+  EXPECT_THAT(message_of<UserError>([&] { clamps->forward(batch); }),
+              HasSubstr("forward writes the parameter 'weight'"));
+}
+
+TEST(ScriptModel, RefusesToTrainANormThatATraceCallsTwice) {
+  ScriptModel model({.path = script_file("calls_norm_twice")});
+  materialise(model, 1);
+  Batch batch;
+  batch.set("input", at::arange(24, at::kFloat).sin().view({6, 4}));
+  EXPECT_THAT(message_of<UserError>([&] { model.forward(batch); }),
+              HasSubstr("the batch norm is called by a module above its own"));
+  const EvaluationMode evaluation(model);
+  const auto forward = [&](int64_t samples) {
+    return model.forward(batch.narrow(0, samples)).tensor().detach().narrow(0, 0, 2);
+  };
+  EXPECT_TRUE(at::allclose(forward(6), forward(2))) << "by the batch's statistics";
 }
 
 TEST(ScriptModel, RefusesWhatItCannotRun) {

@@ -43,6 +43,24 @@ TEST_F(CallbackTest, EarlyStopperWaitsForItsPatience) {
   EXPECT_TRUE(stopped());
 }
 
+TEST_F(CallbackTest, EarlyStopperTakesANumberForBetterThanNone) {
+  EarlyStopper stopper(accuracy(), 0.0, Time(1, TimeUnit::kBatch));
+  for (const double value : {std::nan(""), 0.5, 0.6, 0.7}) {
+    measured(stopper, value);
+    EarlyStopper resumed(accuracy(), 0.0, Time(1, TimeUnit::kBatch));
+    resumed.restore(stopper.state());
+    EXPECT_EQ(resumed.state(), stopper.state());
+    batch(stopper, 1.0);
+  }
+  EXPECT_FALSE(stopped());
+  EarlyStopper without_numbers(accuracy(), 0.0, Time(1, TimeUnit::kBatch));
+  for (int i = 0; i < 4; ++i) {
+    measured(without_numbers, std::nan(""));
+    batch(without_numbers, 1.0);
+  }
+  EXPECT_TRUE(stopped());
+}
+
 TEST_F(CallbackTest, EarlyStopperTakesSmallGainsForNone) {
   EarlyStopper stopper(accuracy(), -0.1, Time(1, TimeUnit::kBatch));
   measured(stopper, 0.5);

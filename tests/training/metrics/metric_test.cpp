@@ -6,6 +6,7 @@
 
 #include "runtime/error.h"
 #include "tests/recipe/section.h"
+#include "tests/runtime/scratch.h"
 #include "training/metrics/factory.h"
 
 namespace tutti {
@@ -278,6 +279,172 @@ TEST(Metric, ConfusionMatrixHasANumberForEachPairOfClasses) {
   matrix->update(at::eye(2).index_select(0, classes({0, 1, 1})), classes({0, 0, 1}));
   EXPECT_EQ(matrix->parts(), (std::vector<std::string>{"/0/0", "/0/1", "/1/0", "/1/1"}));
   EXPECT_EQ(matrix->values(), (std::vector<double>{1, 1, 0, 1}));
+}
+
+TEST(Metric, ConfusionMatrixTakesBytes) {
+  const int64_t classes = 21;
+  const at::Tensor target = at::arange(classes, at::kLong);
+  const MetricPtr of_bytes = metric("ConfusionMatrix", {"num_classes", classes});
+  of_bytes->update(at::eye(classes), target.to(at::kByte));
+  EXPECT_EQ(of_bytes->compute(), 1.0);
+}
+
+// Of tokens: [N, T, classes], or with classes in dim 1.
+TEST(Metric, OfTokensTakesClassesInDimensionOneToo) {
+  const at::Tensor scores = at::linspace(-2, 3, 24).sin().view({2, 4, 3});
+  const at::Tensor target = at::tensor({0, 2, -100, 1, 1, 0, 2, 2}, at::kLong).view({2, 4});
+  for (const char* kind : {"MaskedAccuracy", "LanguageCrossEntropy", "LanguagePerplexity"}) {
+    const MetricPtr last = make_metric(kind), second = make_metric(kind);
+    last->update(scores, target);
+    second->update(scores.movedim(-1, 1), target);
+    EXPECT_EQ(last->compute(), second->compute()) << kind;
+    EXPECT_THAT(message_of_update(last, at::rand({4, 1}), at::ones({4, 1}, at::kLong)),
+                testing::HasSubstr("[4, 1] and [4, 1]"))
+        << kind << " does not broadcast";
+  }
+}
+
+TEST(Metric, OfPixelsNamesTheShapesThatDoNotFit) {
+  for (const char* kind : {"MIoU", "Dice"})
+    EXPECT_THAT(message_of_update(metric(kind, {"num_classes", int64_t{3}}), at::rand({1, 3, 2, 2}),
+                                  at::ones({1, 1, 2, 2}, at::kLong)),
+                testing::HasSubstr("[1, 3, 2, 2] and [1, 1, 2, 2]"))
+        << kind;
+}
+
+MetricPtr of_keys(const char* kind, std::vector<std::pair<std::string, Setting::Value>> keys) {
+  keys.emplace_back("kind", std::string(kind));
+  return make_metric(section_with(keys));
+}
+
+// An index that is a class, too.
+TEST(Metric, OfClassesLeavesOutTargetsOfTheIgnoredIndex) {
+  const at::Tensor scores = at::eye(3).index_select(0, classes({0, 1, 1, 2, 1})).view({5, 3, 1});
+  const at::Tensor target = classes({0, 1, 0, 1, 2}).view({5, 1});
+  const at::Tensor counted = classes({0, 2, 4});
+  for (const char* kind : {"ConfusionMatrix", "MulticlassPrecision", "MulticlassAccuracy"}) {
+    const auto made = [&](int64_t ignored) {
+      return of_keys(kind, {{"num_classes", int64_t{3}}, {"ignore_index", ignored}});
+    };
+    const MetricPtr all = made(1), rest = made(-100);
+    all->update(scores, target);
+    rest->update(scores.index_select(0, counted), target.index_select(0, counted));
+    EXPECT_EQ(all->values(), rest->values()) << kind;
+  }
+}
+
+TEST(Metric, OfLabelsLeavesOutTargetsOfTheIgnoredIndex) {
+  const at::Tensor scores = at::tensor({2.0F, -1.0F, 1.0F, 3.0F, -2.0F, 0.5F, -3.0F, -1.0F}).view({4, 2});
+  const at::Tensor target = classes({1, 0, 1, 0, 0, 1, -100, -100}).view({4, 2});
+  for (const char* kind :
+       {"MultilabelRecall", "MultilabelPrecision", "MultilabelAUROC", "MultilabelAveragePrecision"}) {
+    const MetricPtr all = of_keys(kind, {{"num_labels", int64_t{2}}}),
+                    rest = of_keys(kind, {{"num_labels", int64_t{2}}});
+    all->update(scores * classes({1, 1, 1, -1}).unsqueeze(1), target);
+    rest->update(scores.narrow(0, 0, 3), target.narrow(0, 0, 3));
+    EXPECT_EQ(all->compute(), rest->compute()) << kind;
+  }
+}
+
+// torchmetrics.classification.MulticlassAccuracy(4, average="macro", top_k=2): classes 0 and 1.
+TEST(Metric, MacroAccuracyOfSeveralHighestIsOfTheClassesThatAreTargets) {
+  const MetricPtr macro =
+      of_keys("MulticlassAccuracy",
+              {{"average", std::string("macro")}, {"num_classes", int64_t{4}}, {"top_k", int64_t{2}}});
+  macro->update(
+      at::tensor({0.5F, 0.3F, 0.2F, 0.0F, 0.5F, 0.3F, 0.2F, 0.0F, 0.1F, 0.2F, 0.3F, 0.4F}).view({3, 4}),
+      classes({0, 1, 0}));
+  EXPECT_DOUBLE_EQ(macro->compute(), (0.5 + 1.0) / 2);
+}
+
+TEST(Metric, AccuracyOfMoreHighestThanClassesIsWhole) {
+  const MetricPtr all = metric("MulticlassAccuracy", {"top_k", int64_t{9}});
+  all->update(rows(0, 3), classes({0, 1, 0}));
+  EXPECT_EQ(all->compute(), 1.0);
+}
+
+TEST(Metric, ConfusionMatrixIsLoggedAsAPartToo) {
+  const MetricPtr matrix = metric("ConfusionMatrix", {"num_classes", int64_t{3}});
+  matrix->update(at::eye(3).index_select(0, classes({0, 1, 2, 2})), classes({0, 1, 0, 2}));
+  EXPECT_DOUBLE_EQ(matrix->compute(), 0.75);
+}
+
+// torchmetrics' values: a probability that is a threshold is at or above it, and the curve of AUROC has no
+// point beyond the last threshold.
+TEST(Metric, AreasCountProbabilitiesAtThresholds) {
+  const auto area = [](const char* kind, int64_t thresholds, std::vector<float> scores) {
+    const MetricPtr made = metric(kind, {"thresholds", thresholds});
+    made->update(at::tensor(scores), classes({1, 0, 0}));
+    return made->compute();
+  };
+  EXPECT_DOUBLE_EQ(area("BinaryAUROC", 3, {0.0F, 0.0F, -2.0F}), 0.75);
+  EXPECT_DOUBLE_EQ(area("BinaryAveragePrecision", 3, {0.0F, -2.0F, 2.0F}), 0.5);
+  EXPECT_DOUBLE_EQ(area("BinaryAUROC", 5, {100.0F, 100.0F, -2.0F}), 0.5);
+}
+
+TEST(Metric, R2OfTargetsWithoutVarianceIsOneOrNothing) {
+  const auto r2 = [](double difference, double deviation) {
+    const MetricPtr made = make_metric("R2Score");
+    const at::Tensor target = at::tensor({1.0, 1.0 + deviation}, at::kDouble);
+    made->update(target + difference, target);
+    return made->compute();
+  };
+  EXPECT_EQ(r2(0, 0), 1.0);
+  EXPECT_EQ(r2(0, 2), 1.0);
+  EXPECT_EQ(r2(1, 0), 0.0);
+  EXPECT_EQ(r2(1, 1e-3), 0.0) << "a sum of squares of 5e-7 is none";
+  EXPECT_EQ(r2(1e-5, 1), 1.0) << "nor is one of 2e-10";
+  EXPECT_NEAR(r2(1, 2), 0.0, 1e-12);
+  EXPECT_NEAR(r2(0.5, 2), 0.75, 1e-12);
+}
+
+TEST(Metric, ProbabilitiesAreComputedInFloat) {
+  const at::Tensor scores = at::linspace(0.01, 0.99, 64).view({64, 1}).logit().to(at::kBFloat16);
+  const at::Tensor target = at::arange(64).remainder(2);
+  const MetricPtr half = make_metric("BinaryAUROC"), whole = make_metric("BinaryAUROC");
+  half->update(scores, target);
+  whole->update(scores.to(at::kFloat), target);
+  EXPECT_EQ(half->sums(), whole->sums());
+}
+
+TEST(Metric, RecallOfSkippedSamplesAloneIsNothing) {
+  const MetricPtr recall = make_metric(section_with({{"kind", std::string("RetrievalRecall")},
+                                                     {"top_k", int64_t{1}},
+                                                     {"empty_target_action", std::string("skip")}}));
+  recall->update(at::rand({2, 3}), at::zeros({2, 3}, at::kLong));
+  EXPECT_EQ(recall->compute(), 0.0);
+}
+
+// As where torchmetrics compares with each threshold.
+TEST(Metric, ScoresThatAreNoNumbersAreBelowAllThresholds) {
+  const at::Tensor scores = at::full({4, 1}, std::numeric_limits<float>::quiet_NaN());
+  for (const char* kind : {"BinaryAUROC", "BinaryAveragePrecision"}) {
+    const MetricPtr area = make_metric(kind);
+    area->update(scores, classes({1, 0, 1, 1}));
+    EXPECT_EQ(area->compute(), 0.0) << kind;
+  }
+}
+
+TEST(Metric, LossMetricRefusesWeightsOfOtherClasses) {
+  const Setting::Value loss =
+      section_with({{"kind", std::string("cross_entropy")}, {"weight", list_value({1.0, 2.0, 3.0})}}).value;
+  EXPECT_THAT(message_of_update(metric("LossMetric", {"loss", loss}), rows(0, 3), classes({0, 1, 0})),
+              testing::HasSubstr("the loss has 3 weights, but the model has 2 outputs"));
+}
+
+// As a metric of a plugin may be.
+struct Overflowing final : Metric {
+  std::string name() const override { return "Overflowing"; }
+  void update(const at::Tensor& outputs, const at::Tensor&) override { add(0, outputs.sum(1)); }
+};
+
+TEST(Metric, AnUpdateOfMoreNumbersThanItHasIsAUserError) {
+  Overflowing metric;
+  metric.update(rows(0, 2), classes({0, 0}));
+  EXPECT_THAT(message_of<UserError>([&] {
+                metric.update(rows(0, 3), classes({0, 0, 0}));
+              }),
+              testing::HasSubstr("the metric Overflowing adds 3 numbers to its sums from 0 on; it has 2"));
 }
 
 TEST(Metric, NameOfATableIsWhatItIsMeasuredUnder) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <sstream>
 
 #include "commands/local_train.h"
@@ -54,6 +55,14 @@ TEST(LearningRate, FallsWhenEvaluationsStopImproving) {
   std::fill(want.begin() + 9, want.end(), 0.05);
   std::fill(want.begin() + 15, want.end(), 0.025);
   EXPECT_EQ(rates(folder.path("run")), want);
+}
+
+// As a schedule of a plugin may be.
+TEST(LearningRate, AScheduleThatGivesNoNumberIsAUserError) {
+  const LearningRate rate(recipe_of(text_of("kind = 'constant'\n", "max_duration = '1ba'\n")),
+                          {.max_duration = Time(1, TimeUnit::kBatch)}, {});
+  EXPECT_THAT([&] { rate.at(Timestamp(), [](const Timestamp&) { return std::nan(""); }); },
+              ThrowsMessage<UserError>(HasSubstr("the schedule gives nan")));
 }
 
 TEST(LearningRate, ComposersSchedulesAreSteppedByEpochsWhereTheRecipeSaysSo) {

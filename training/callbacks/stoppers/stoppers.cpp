@@ -82,7 +82,9 @@ EarlyStopper::EarlyStopper(WatchedMetric metric, double min_delta, const Time& p
 
 void EarlyStopper::check(double value, State& state) {
   const Time now = state.timestamp.get(patience_.unit());
-  if (!best_ || (metric().better(value, best_->value, state) && std::abs(value - best_->value) > min_delta_))
+  const bool is_first = !best_ || (std::isnan(best_->value) && !std::isnan(value));
+  if (is_first ||
+      (metric().better(value, best_->value, state) && std::abs(value - best_->value) > min_delta_))
     best_ = {value, now};
   if (now - best_->at > patience_)
     state.stop_training(metric().text(value) + ", no better than " + number(best_->value) +
