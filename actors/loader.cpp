@@ -4,6 +4,10 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <atomic>
+#include <exception>
+#include <span>
+#include <utility>
 
 #include "data/readers/transformed_dataset.h"
 #include "runtime/error.h"
@@ -23,6 +27,18 @@ std::string place_of(const DataPosition& position, bool training) {
 
 constexpr int64_t kPartsOfAThread = 2;  // samples take unequal time
 
+// The error with the place of the batch, as what it is. Call while it is handled.
+[[noreturn]] void throw_with(const std::string& place) try { throw; } catch (const UserError& error) {
+  throw UserError(place + error.what(), error.kind());
+} catch (const RunError& error) {
+  throw OperatingError(place + error.what(), error.kind());
+} catch (const std::exception& error) {
+  if (is_lack_of_memory(error)) throw OutOfMemory(place + "a batch cannot be loaded", error);
+  const bool is_torch = dynamic_cast<const c10::Error*>(&error);
+  throw OperatingError(place + "a batch cannot be loaded: " + one_line(error),
+                       is_torch ? EndKind::kOperatingError : end_by(error).kind);
+}
+
 // The samples of all parts, which have the same arrays.
 Batch joined(const std::vector<Batch>& parts) {
   std::vector<std::vector<at::Tensor>> arrays;  // of each array, the parts
@@ -37,14 +53,52 @@ Batch joined(const std::vector<Batch>& parts) {
 
 }  // namespace
 
+// A batch that is read in parts, each by whichever thread takes it.
+struct Loader::Reading {
+  struct Part {
+    std::span<const int64_t> indices;
+    Batch batch = {};
+    std::exception_ptr error = nullptr;
+    ThreadTime took = {};
+  };
+
+  DataPosition position;
+  DatasetPtr dataset;
+  std::vector<int64_t> indices;
+  Epoch epoch;
+  std::vector<Part> parts = {};
+  std::atomic<int64_t> left = 0;  // parts that have not been read
+
+  void divide(int64_t into) {
+    const auto samples = std::ssize(indices);
+    for (int64_t part = 0; part < into; ++part) {
+      const auto first = static_cast<std::size_t>(samples * part / into);
+      const auto end = static_cast<std::size_t>(samples * (part + 1) / into);
+      parts.push_back({std::span(indices).subspan(first, end - first)});
+    }
+    left = into;
+  }
+
+  void read(Part& part) {
+    const ThreadTimer timer;
+    try {
+      part.batch = dataset->get(part.indices, epoch);
+    } catch (...) {
+      part.error = std::current_exception();
+    }
+    part.took = timer.elapsed();
+    --left;
+  }
+};
+
 Loader::Loader(DatasetPtr dataset, Sampler sampler, ActorId compute, Recorder& recorder,
                std::unique_ptr<Workers> workers, const Device& device)
     : dataset_(std::move(dataset)),
       sampler_(std::move(sampler)),
       compute_(compute),
       recorder_(recorder),
-      workers_(std::move(workers)),
-      device_(device) {}
+      device_(device),
+      workers_(std::move(workers)) {}
 
 void Loader::receive(Context& context, Envelope& envelope) {
   device_.use();
@@ -58,7 +112,7 @@ void Loader::receive(Context& context, Envelope& envelope) {
   } else if (auto* wanted = envelope.message.get_if<LoadBatch>()) {
     BatchReady ready;
     ready.stopped = stop_requested_;
-    context.reply(envelope, stop_requested_ ? std::move(ready) : load(wanted->position));
+    context.reply(envelope, stop_requested_ ? std::move(ready) : finish(*begin(wanted->position)));
   } else if (envelope.message.get_if<StopRequested>()) {
     stop_requested_ = true;
   } else if (envelope.message.get_if<Stop>()) {
@@ -70,44 +124,52 @@ void Loader::receive(Context& context, Envelope& envelope) {
 
 std::optional<TimePoint> Loader::idle(Context& context) {
   if (!started_ || credit_ == 0) return std::nullopt;
-  context.send(compute_, load(next_));
-  recorder_.record({context.now(), TraceKind::kBatchReady, next_.epoch, next_.batch});
+  for (const int ahead = workers_ ? credit_ : 1; std::ssize(readings_) < ahead; advance())
+    readings_.push_back(begin(next_));
+  const DataPosition position = readings_.front()->position;
+  context.send(compute_, finish(*readings_.front()));
+  recorder_.record({context.now(), TraceKind::kBatchReady, position.epoch, position.batch});
+  readings_.pop_front();
   --credit_;
-  advance();
   return context.now();
 }
 
-BatchReady Loader::load(const DataPosition& position) const try {
-  const auto indices = sampler_.indices(*dataset_, position.epoch, position.batch);
-  const bool last = position.batch + 1 == sampler_.batches();
-  BatchReady ready{position, sampler_.global_samples(position.batch), sampler_.first_sample(position.batch),
-                   last, read(indices, sampler_.epoch(position.epoch))};
-  ready.copy = copy_to_device(ready.batch, device_);
-  return ready;
-} catch (const UserError& error) {
-  throw UserError(place_of(position, started_) + error.what(), error.kind());
-} catch (const RunError& error) {
-  throw OperatingError(place_of(position, started_) + error.what(), error.kind());
-} catch (const std::exception& error) {
-  const std::string place = place_of(position, started_);
-  if (is_lack_of_memory(error)) throw OutOfMemory(place + "a batch cannot be loaded", error);
-  const bool is_torch = dynamic_cast<const c10::Error*>(&error);
-  throw OperatingError(place + "a batch cannot be loaded: " + one_line(error),
-                       is_torch ? EndKind::kOperatingError : end_by(error).kind);
+Loader::ReadingPtr Loader::begin(const DataPosition& position) try {
+  auto reading = std::make_shared<Reading>(position, dataset_,
+                                           sampler_.indices(*dataset_, position.epoch, position.batch),
+                                           sampler_.epoch(position.epoch));
+  const int64_t most = workers_ ? kPartsOfAThread * workers_->threads() : 1;
+  reading->divide(std::clamp<int64_t>(std::ssize(reading->indices), 1, most));
+  if (workers_)
+    for (auto& part : reading->parts) workers_->add([reading, &part] { reading->read(part); });
+  return reading;
+} catch (...) {
+  throw_with(place_of(position, started_));
 }
 
-Batch Loader::read(const std::vector<int64_t>& indices, const Epoch& epoch) const {
-  const auto samples = std::ssize(indices);
-  const int64_t parts = workers_ ? std::min<int64_t>(samples, kPartsOfAThread * workers_->threads()) : 1;
-  if (parts < 2) return dataset_->get(indices, epoch);
-  std::vector<Batch> read(static_cast<std::size_t>(parts));
-  workers_->run(static_cast<int>(parts), [&](int part) {
-    const auto first = static_cast<std::size_t>(samples * part / parts);
-    const auto end = static_cast<std::size_t>(samples * (part + 1) / parts);
-    read[static_cast<std::size_t>(part)] =
-        dataset_->get(std::span(indices).subspan(first, end - first), epoch);
-  });
-  return joined(read);
+BatchReady Loader::finish(Reading& reading) try {
+  const DataPosition& position = reading.position;
+  const bool last = position.batch + 1 == sampler_.batches();
+  BatchReady ready{position, sampler_.global_samples(position.batch), sampler_.first_sample(position.batch),
+                   last, read(reading)};
+  for (const auto& part : reading.parts) ready.took += part.took;
+  ready.copy = copy_to_device(ready.batch, device_);
+  return ready;
+} catch (...) {
+  throw_with(place_of(reading.position, started_));
+}
+
+Batch Loader::read(Reading& reading) {
+  if (workers_)
+    workers_->help_until([&reading] { return reading.left == 0; });
+  else
+    reading.read(reading.parts.front());
+  for (const auto& part : reading.parts)
+    if (part.error) std::rethrow_exception(part.error);
+  if (reading.parts.size() == 1) return std::move(reading.parts.front().batch);
+  std::vector<Batch> batches;
+  for (auto& part : reading.parts) batches.push_back(std::move(part.batch));
+  return joined(batches);
 }
 
 void Loader::advance() {

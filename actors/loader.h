@@ -1,5 +1,6 @@
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <vector>
 
@@ -15,8 +16,9 @@ namespace tutti {
 // evaluations replies to LoadBatch, until StopRequested.
 class Loader final : public Actor {
  public:
-  // `compute` receives the batches. `workers` share the samples of a batch; null: the Loader's thread reads
-  // all. The bits are the same. Batches are copied to `device`.
+  // `compute` receives the batches. `workers` read the batches of all credits at the same time, in parts;
+  // null: the Loader's thread reads one after the other. The bits are the same. Batches are copied to
+  // `device`.
   Loader(DatasetPtr dataset, Sampler sampler, ActorId compute, Recorder& recorder,
          std::unique_ptr<Workers> workers = nullptr, const Device& device = {});
 
@@ -24,20 +26,25 @@ class Loader final : public Actor {
   std::optional<TimePoint> idle(Context& context) override;
 
  private:
-  BatchReady load(const DataPosition& position) const;
-  Batch read(const std::vector<int64_t>& indices, const Epoch& epoch) const;
+  struct Reading;
+  using ReadingPtr = std::shared_ptr<Reading>;
+
+  ReadingPtr begin(const DataPosition& position);
+  BatchReady finish(Reading& reading);
+  Batch read(Reading& reading);
   void advance();
 
   DatasetPtr dataset_;
   Sampler sampler_;
   ActorId compute_;
   Recorder& recorder_;
-  std::unique_ptr<Workers> workers_;
   Device device_;
   DataPosition next_;
   int credit_ = 0;
+  std::deque<ReadingPtr> readings_;  // batches that have begun, the next one to send first
   bool started_ = false;
   bool stop_requested_ = false;
+  std::unique_ptr<Workers> workers_;  // last: their threads end before all else goes
 };
 
 }  // namespace tutti

@@ -9,6 +9,7 @@
 #include "actors/logging/log_writer.h"
 #include "actors/sync.h"
 #include "job/algorithms.h"
+#include "runtime/workers.h"
 #include "training/loggers/console_logger.h"
 #include "training/loggers/factory.h"
 #include "training/loggers/metrics_file.h"
@@ -27,6 +28,8 @@ Progress::Facts facts_of(const Job& job, const RankEnvironment& environment) {
   return {.model = job.model_name(),
           .device = name_of(job.device(environment.memory_slot)),
           .threads = job.settings.device.threads,
+          .num_workers = job.settings.train_data.num_workers,
+          .cores = usable_cores(),
           .hosts = environment.hosts,
           .seed = job.seed};
 }

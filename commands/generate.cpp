@@ -6,11 +6,13 @@
 
 #include "commands/loaded_model.h"
 #include "commands/prediction_job.h"
+#include "data/readers/make_dataset.h"
 #include "io/checkpoint/run_state.h"
 #include "job/recipe_catalogs.h"
 #include "recipe/catalog.h"
 #include "recipe/toml_reader.h"
 #include "training/callbacks/samples/generate.h"
+#include "training/token_text.h"
 
 namespace tutti {
 namespace {
@@ -41,26 +43,29 @@ void require_language_model(const Setting& prompt, const Setting& recipe) {
   if (kind != "gpt" && kind != kPluginKind) refuse_model(prompt, kind);
 }
 
-Tokens bytes_in(const std::string& text) {
-  Tokens tokens;
-  for (const char c : text.empty() ? "\n" : text) tokens.push_back(static_cast<unsigned char>(c));
-  return tokens;
-}
-
 Tokens numbers_in(const std::string& text) {
   Tokens tokens;
   std::istringstream words(text);
   for (int64_t token = 0; words >> token;) tokens.push_back(token);
   if (tokens.empty() || !words.eof())
-    word(text).fail("expected tokens, as in \"17 4 2\": those of this model are no bytes");
+    word(text).fail(
+        "expected tokens, as in \"17 4 2\": those of this model are no bytes, and its recipe names no "
+        "tokenizer");
   return tokens;
 }
 
-std::string continued(LoadedModel& model, const ContinueOptions& options) {
+// By the tokenizer of the training's data, or as bytes. Null: tokens are numbers.
+TokenTextPtr text_of(const Setting& recipe, int64_t vocabulary) {
+  const Setting& data = recipe.at("data").at("train");
+  if (data.has("tokenizer")) return tokenizer_as_text(read_tokenizer(data.at("tokenizer")));
+  return token_text_of(nullptr, vocabulary);
+}
+
+std::string continued(LoadedModel& model, const Setting& recipe, const ContinueOptions& options) {
   const int64_t vocabulary = model.state.model->vocabulary();
   if (vocabulary == 0) refuse_model(word(options.prompt), model.state.model->kind());
-  const bool are_bytes = tokens_are_bytes(vocabulary);
-  Tokens tokens = are_bytes ? bytes_in(options.prompt) : numbers_in(options.prompt);
+  const TokenTextPtr text = text_of(recipe, vocabulary);
+  Tokens tokens = text ? text->encode(options.prompt) : numbers_in(options.prompt);
   require_tokens(word(options.prompt), tokens, vocabulary);
   GenerationOptions generation{.max_new_tokens = options.length, .top_k = options.top_k};
   generation.do_sample = options.temperature > 0;
@@ -68,7 +73,7 @@ std::string continued(LoadedModel& model, const ContinueOptions& options) {
   const Prompt prompt{tokens, RandomKey(options.seed, "text sample")};
   const Tokens added = model.state.generate({prompt}, generation).front();
   tokens.insert(tokens.end(), added.begin(), added.end());
-  return token_text(tokens, are_bytes) + '\n';
+  return shown_tokens(tokens, text) + '\n';
 }
 
 }  // namespace
@@ -82,7 +87,7 @@ std::string generate_text(const ContinueOptions& options) try {
   const Job job = job_with_data(recipe, std::make_shared<OneSequence>());
   LoadedModel model(job, checkpoint.folder);
   model.load();
-  return continued(model, options);
+  return continued(model, recipe, options);
 } catch (const OperatingError& error) {
   throw UserError(error.what());
 }

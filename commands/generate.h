@@ -7,7 +7,7 @@ namespace tutti {
 
 struct ContinueOptions {
   std::string path;          // of a checkpoint's or a run's folder
-  std::string prompt;        // a text; of a model whose tokens are no bytes, tokens: "17 4 2"
+  std::string prompt;        // a text; of a model without a tokenizer whose tokens are no bytes, "17 4 2"
   int64_t length = 200;      // tokens to add
   double temperature = 0.8;  // of the softmax; 0 = always the likeliest token
   int64_t top_k = 0;         // sample among the k likeliest tokens; 0 = all
@@ -15,7 +15,8 @@ struct ContinueOptions {
 };
 
 // `tutti generate`: continues the prompt with a checkpoint's language model, on one rank; "" stands for a
-// line break. Needs neither the recipe nor its data: the checkpoint has the recipe. Returns the prompt and
+// line break. Needs neither the recipe nor its data, but for
+// the tokenizer: the checkpoint has the recipe. Returns the prompt and
 // the tokens added to it; bytes that are no UTF-8 are shown as U+FFFD. Throws UserError.
 std::string generate_text(const ContinueOptions& options);
 

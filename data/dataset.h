@@ -13,6 +13,8 @@
 
 namespace tutti {
 
+class Tokenizer;  // data/tokenizers/tokenizer.h
+
 // When a sample is read. Random transforms draw by (seed, epoch, sample): any number of ranks sees the same.
 struct Epoch {
   uint64_t seed = 0;   // of the run
@@ -44,6 +46,9 @@ class Dataset {
   // Advice to the user, if the way the data are stored costs time: one line. "" = none.
   virtual std::string advice() const { return {}; }
 
+  // What made tokens of texts; null: the data is no text, or each byte is a token.
+  virtual std::shared_ptr<const Tokenizer> tokenizer() const { return nullptr; }
+
   // This dataset with the transforms that algorithms add, at their place among its own. Null if it has no
   // transforms: see with_transforms (data/readers/transformed_dataset.h).
   virtual std::shared_ptr<const Dataset> with(const Transforms&) const { return nullptr; }
@@ -56,7 +61,7 @@ struct DataSettings {
   bool drop_last = false;
   int64_t max_batches = -1;  // of an epoch or an evaluation; -1 = all
   int prefetch = 2;          // batches loaded ahead
-  int num_workers = 0;       // threads that read a batch; 0 = the Loader's own
+  int num_workers = 0;       // threads that read batches; 0 = the Loader's own
 
   static DataSettings read(const Setting& section);
 };

@@ -60,6 +60,16 @@ at::Tensor context_tokens(const std::vector<Tokens>& rows, int64_t window) {
   return tokens;
 }
 
+class BytesAsText final : public TokenText {
+ public:
+  Tokens encode(const std::string& text) const override {
+    Tokens tokens;
+    for (const char c : text.empty() ? "\n" : text) tokens.push_back(static_cast<unsigned char>(c));
+    return tokens;
+  }
+  std::string decode(const Tokens& tokens) const override { return {tokens.begin(), tokens.end()}; }
+};
+
 }  // namespace
 
 bool tokens_are_bytes(int64_t vocabulary) { return vocabulary >= kAscii && vocabulary <= kBytes; }
@@ -88,22 +98,19 @@ std::vector<Tokens> generate_causally(Model& model, int64_t window, const std::v
   return rows;
 }
 
-std::string sample_text(Model& model, const std::string& prompt, const TextSampleOptions& options) {
-  TUTTI_ASSERT(model.vocabulary() <= kBytes, "the model's tokens are not bytes");
+TokenTextPtr bytes_as_text() { return std::make_shared<const BytesAsText>(); }
+
+std::string sample_text(Model& model, const TokenText& text, const std::string& prompt,
+                        const TextSampleOptions& options) {
   GenerationOptions generation{.max_new_tokens = options.length, .top_k = 0};
   generation.do_sample = options.temperature > 0.0;
   if (generation.do_sample) generation.temperature = options.temperature;
-  Prompt start{{}, RandomKey(options.seed, "text sample")};
-  for (const char c : prompt.empty() ? "\n" : prompt) start.tokens.push_back(static_cast<unsigned char>(c));
-  const Tokens tokens = model.generate({start}, generation).front();
-  std::string text;
-  for (const int64_t token : tokens) text += static_cast<char>(token);
-  return text;
+  const Prompt start{text.encode(prompt), RandomKey(options.seed, "text sample")};
+  return text.decode(model.generate({start}, generation).front());
 }
 
-std::string closing_text(Model& model, uint64_t seed) {
-  if (!tokens_are_bytes(model.vocabulary())) return "";
-  return sample_text(model, "\n", {kClosingTokens, kClosingTemperature, seed});
+std::string closing_text(Model& model, const TokenText& text, uint64_t seed) {
+  return sample_text(model, text, "", {kClosingTokens, kClosingTemperature, seed});
 }
 
 }  // namespace tutti

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,18 @@ struct GenerationOptions {
 // True if a vocabulary of this size (128 to 256) is taken for bytes, so that tokens are text.
 bool tokens_are_bytes(int64_t vocabulary);
 
+// How texts are tokens of a language model. Immutable; threads may share it.
+class TokenText {
+ public:
+  virtual ~TokenText() = default;
+  virtual Tokens encode(const std::string& text) const = 0;    // of "": what a text begins with
+  virtual std::string decode(const Tokens& tokens) const = 0;  // need not be UTF-8
+};
+using TokenTextPtr = std::shared_ptr<const TokenText>;
+
+// Each byte is a token; "" is a line break.
+TokenTextPtr bytes_as_text();
+
 // Returns the tokens that a causal model adds to each prompt. The model sees the last `window` tokens:
 // forward({"input": [N, T]}) returns the scores [N, T, vocabulary] of the next tokens. All prompts run as
 // one batch, one token at a time, without a cache: every token is a whole forward pass. Runs without
@@ -40,18 +53,19 @@ std::vector<Tokens> generate_causally(Model& model, int64_t window, const std::v
                                       const GenerationOptions& options);
 
 struct TextSampleOptions {
-  int64_t length = 200;      // bytes to add
-  double temperature = 1.0;  // of the softmax; 0 = always the likeliest byte
+  int64_t length = 200;      // tokens to add
+  double temperature = 1.0;  // of the softmax; 0 = always the likeliest token
   uint64_t seed = 0;
 };
 
-// Continues `prompt` byte by byte with a model trained on bytes, in evaluation mode; the model sees the last
-// bytes that its window has room for. "\n" stands for an empty prompt. The same seed gives the same text.
-std::string sample_text(Model& model, const std::string& prompt, const TextSampleOptions& options);
+// Continues `prompt` in evaluation mode; the model sees the last tokens that its window has room for. The
+// same seed gives the same text.
+std::string sample_text(Model& model, const TokenText& text, const std::string& prompt,
+                        const TextSampleOptions& options);
 
 // Forwards, at most, of closing_text.
 inline constexpr int64_t kClosingTokens = 400;
-// The sample of text to print at the end of a run; "" unless the model's tokens are bytes.
-std::string closing_text(Model& model, uint64_t seed);
+// The sample of text to print at the end of a run.
+std::string closing_text(Model& model, const TokenText& text, uint64_t seed);
 
 }  // namespace tutti

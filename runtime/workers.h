@@ -1,26 +1,49 @@
 #pragma once
 
+#include <condition_variable>
+#include <deque>
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
 
 namespace tutti {
 
-// Threads that share a piece of work.
+// Threads that take pieces of work in the order in which they are added: the thread that calls help_until,
+// and `threads` - 1 more. Those end with the object, once the pieces that they have begun are done; pieces
+// that nobody has begun are dropped.
 class Workers {
  public:
-  virtual ~Workers() = default;
+  // Throws std::system_error if there are too few threads.
+  explicit Workers(int threads);
+  ~Workers();
 
-  virtual int threads() const = 0;
+  int threads() const { return static_cast<int>(threads_.size()) + 1; }
 
-  // Calls work(0) to work(parts - 1), each once, in any order and on any of the threads, and returns when all
-  // calls have ended. Throws what the lowest part threw that threw. Called by one thread at a time.
-  virtual void run(int parts, const std::function<void(int part)>& work) = 0;
+  // Some thread calls `piece`, once. It must not throw.
+  void add(std::function<void()> piece);
+
+  // Takes pieces, too, until done() is true, which only the end of a piece makes it.
+  void help_until(const std::function<bool()>& done);
+
+ private:
+  void serve();
+  void do_next(std::unique_lock<std::mutex>& lock);
+  void end();
+
+  std::mutex mutex_;  // guards what follows, but not the pieces that run
+  std::condition_variable added_, ended_;
+  std::deque<std::function<void()>> pieces_;  // that no thread has taken
+  bool ends_ = false;
+  std::vector<std::jthread> threads_;  // last: joined before all else goes
 };
+
+// The cores that this process may run on.
+int usable_cores();
 
 // Makes Workers with this number of threads.
 using StartWorkers = std::function<std::unique_ptr<Workers>(int threads)>;
-
-// The thread that calls run(), and `threads` - 1 more, which end with the object.
 std::unique_ptr<Workers> start_workers(int threads);
 
 }  // namespace tutti

@@ -226,9 +226,9 @@ std::vector<Tokens> Trainee::generate(const std::vector<Prompt>& prompts,
   return model->generate(prompts, options);
 }
 
-std::string Trainee::closing_text(uint64_t seed) const {
+std::string Trainee::closing_text(const TokenText& text, uint64_t seed) const {
   const AutocastScope autocast(precision.autocast, device);
-  return tutti::closing_text(*model, seed);
+  return tutti::closing_text(*model, text, seed);
 }
 
 std::vector<at::Tensor> tensors_of(const Trainee& trainee) {

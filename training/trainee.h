@@ -34,7 +34,7 @@ struct Trainee {
   Outputs eval_forward(const Batch& batch, std::optional<Outputs> outputs = std::nullopt) const;
   void update_metric(const Batch& batch, const Outputs& outputs, Metric& metric) const;
   std::vector<Tokens> generate(const std::vector<Prompt>& prompts, const GenerationOptions& options) const;
-  std::string closing_text(uint64_t seed) const;  // of models/generation.h
+  std::string closing_text(const TokenText& text, uint64_t seed) const;  // of models/generation.h
   // The outputs in evaluation mode for a batch that algorithms have changed, before training. Throws
   // UserError if the batch has an empty array or the model rejects it.
   Outputs try_forward(const Batch& batch) const;

@@ -13,6 +13,7 @@
 #include "runtime/text.h"
 #include "tensors/torch_error.h"
 #include "training/saved_tensors.h"
+#include "training/token_text.h"
 
 namespace tutti {
 namespace {
@@ -128,7 +129,7 @@ void TrainingLoop::train_batch(Context& context) {
   state.to_next_batch(static_cast<int64_t>(verdict.samples), static_cast<int64_t>(verdict.tokens),
                       verdict.seconds - before.total_wct);
   with_.times.advance(before);
-  with_.run_log.step_done(before, verdict, lr, {context.now() - step_began_, data_wait});
+  with_.run_log.step_done(before, verdict, lr, {context.now() - step_began_, data_wait, ready.took});
   with_.train_step.grow_back();
   resume_ = {kAtBatchEnd, with_.evaluations.due_at_batch_end(before)};
   run_event(context, Event::kBatchEnd);
@@ -381,10 +382,11 @@ TrainingEnded TrainingLoop::ended(bool stopped) const {
 
 void TrainingLoop::write_text(Context& context) try {
   const State& state = with_.state;
-  if (!tokens_are_bytes(state.model->vocabulary())) return;
+  const TokenTextPtr text = token_text_of(state.dataset, state.model->vocabulary());
+  if (!text) return;
   const auto write = [&] {
     record(context, TraceKind::kWritesText);
-    with_.run_log.text_sample(context, state.closing_text(state.seed));
+    with_.run_log.text_sample(context, state.closing_text(*text, state.seed));
   };
   const auto failure =
       state.services->attempt([&] { state.with_model(state.topology.rank == 0, write, kClosingTokens); });

@@ -25,6 +25,8 @@ StepReport step_report(const State& state, const Verdict& verdict, double lr, co
   report.samples = verdict.samples;
   report.step_ms = milliseconds(took.all);
   report.data_wait_ms = milliseconds(took.data_wait);
+  report.data_read_ms = milliseconds(took.read.all);
+  report.data_disk_ms = milliseconds(took.read.blocked());
   if (report.step_ms > 0)
     report.samples_per_s = 1e3 * verdict.samples / report.step_ms;  // simulated time may stand still
   report.grad_accum = state.grad_accum;

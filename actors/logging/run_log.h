@@ -34,6 +34,7 @@ class RunLog {
   struct StepTimes {
     Nanoseconds all;
     Nanoseconds data_wait;  // for its batch
+    ThreadTime read;        // the batch was read in
   };
   // After the verdict, once the state's time includes the step. `before`: the time before.
   void step_done(const Timestamp& before, const Verdict& verdict, double lr, const StepTimes& took);

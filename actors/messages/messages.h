@@ -16,6 +16,7 @@
 #include "data/transforms/transform.h"
 #include "io/checkpoint/checkpoint.h"
 #include "runtime/error.h"
+#include "runtime/process/thread_time.h"
 #include "tensors/device.h"
 #include "tensors/tree.h"
 #include "training/loggers/logger_destination.h"
@@ -108,6 +109,7 @@ struct BatchReady {
   bool last_of_epoch = false;
   Batch batch;           // this rank's part; empty tensors of the right shape if the rank has no samples
   BatchCopy copy = {};   // of the batch, on the rank's device
+  ThreadTime took = {};  // to read it, of all threads together
   bool stopped = false;  // no batch: the run was asked to stop
 };
 // To a Loader, asked -> BatchReady: one batch by position, for evaluation; none after StopRequested.

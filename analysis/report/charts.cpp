@@ -31,6 +31,8 @@ constexpr std::array kKnown{
     Known{"samples_per_s", kRunning, "throughput", "samples/s"},
     Known{"step_ms", kRunning, "time of a step", "ms"},
     Known{"data_wait_ms", kRunning, "wait for data in a step", "ms"},
+    Known{"data_read_ms", kRunning, "reading of a batch, on one thread", "ms"},
+    Known{"data_disk_ms", kRunning, "wait for the disk in it", "ms"},
     Known{"memory_peak_mb", kRunning, "peak memory of a rank", "MB"},
     Known{"grad_accum", kRunning, "gradient accumulation", "microbatches", true},
 };

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "io/formats/file_head.h"
-#include "io/formats/token_type.h"
+#include "io/formats/token_file.h"
 #include "io/hdf5/hdf5_listing.h"
 #include "recipe/setting.h"
 #include "runtime/error.h"
@@ -26,8 +26,8 @@ constexpr int64_t kShortestSequence = 8;
 constexpr int64_t kSamplesWanted = 40;  // in a tenth of the file, which is evaluated on
 
 const std::set<std::string>& unread_endings() {
-  static const std::set<std::string> endings = {".npy", ".npz", ".pt",  ".pth",  ".csv", ".tsv", ".parquet",
-                                                ".png", ".jpg", ".zip", ".jpeg", ".tar", ".mds", ".pkl"};
+  static const std::set<std::string> endings = {".npz", ".pt",  ".pth",  ".csv", ".tsv", ".parquet", ".png",
+                                                ".jpg", ".zip", ".jpeg", ".tar", ".mds", ".pkl"};
   return endings;
 }
 
@@ -61,7 +61,7 @@ bool is_text(const std::vector<uint8_t>& head) { return std::ranges::count(head,
 constexpr std::size_t kUint16Values = std::size_t{1} << 16;
 
 template <class Token>
-std::size_t end_of(const std::vector<uint8_t>& bytes) {
+std::size_t end_of(std::span<const std::byte> bytes) {
   std::size_t largest = 0;
   for (std::size_t i = 0; i + sizeof(Token) <= bytes.size(); i += sizeof(Token)) {
     Token token;
@@ -73,27 +73,28 @@ std::size_t end_of(const std::vector<uint8_t>& bytes) {
 
 // The largest inspected token plus one, in steps of 64; all values of uint16 if the file is too long to be
 // inspected whole.
-int64_t vocabulary(const std::string& file, int64_t tokens, int64_t token_bytes) {
-  if (token_bytes == sizeof(uint16_t) && tokens > kMostTokensRead) return kUint16Values;
-  const int64_t looked_at = std::min(tokens, kMostTokensRead);
-  const std::vector<uint8_t> bytes = file_head(file, static_cast<std::size_t>(token_bytes * looked_at));
-  const std::size_t end = token_bytes == sizeof(uint16_t)   ? end_of<uint16_t>(bytes)
-                          : token_bytes == sizeof(uint32_t) ? end_of<uint32_t>(bytes)
-                                                            : end_of<uint64_t>(bytes);
+int64_t vocabulary(const TokenFile& file) {
+  const std::size_t token = token_bytes(file.format());
+  if (token == 1) return 256;
+  if (token == sizeof(uint16_t) && file.tokens() > kMostTokensRead) return kUint16Values;
+  const auto bytes =
+      file.bytes().first(token * static_cast<std::size_t>(std::min(file.tokens(), kMostTokensRead)));
+  const std::size_t end = token == sizeof(uint16_t)   ? end_of<uint16_t>(bytes)
+                          : token == sizeof(uint32_t) ? end_of<uint32_t>(bytes)
+                                                      : end_of<uint64_t>(bytes);
   return static_cast<int64_t>((end + 63) / 64 * 64);
 }
 
-FoundData binary_tokens(const std::string& file, const std::string& recipe_folder, int64_t size,
-                        const std::string& type) {
-  const int64_t token_bytes = type == "int64" ? 8 : type == "int32" ? 4 : 2;
-  if (size % token_bytes != 0)
-    throw UserError(
-        {file}, "neither HDF5, nor text, nor " + type + " tokens; `tutti list datasets` shows what is read");
-  const int64_t tokens = size / token_bytes, end = vocabulary(file, tokens, token_bytes);
-  FoundData data = tokens_data(file, recipe_folder, "tokens", tokens,
-                               std::to_string(tokens) + ' ' + type + " tokens, below " + std::to_string(end));
-  for (RecipeLines* lines : {&data.train, &data.eval})
-    lines->insert(lines->begin() + 2, {"dtype", toml_text(type), "of a token in the file"});
+FoundData tokens_in(const std::string& path, const std::string& recipe_folder) {
+  const TokenFile file(path, std::nullopt);
+  const std::string type = token_type_name(file.format());
+  const int64_t end = vocabulary(file);
+  FoundData data =
+      tokens_data(path, recipe_folder, "tokens", file.tokens(),
+                  std::to_string(file.tokens()) + ' ' + type + " tokens, below " + std::to_string(end));
+  if (!file.has_header())
+    for (RecipeLines* lines : {&data.train, &data.eval})
+      lines->insert(lines->begin() + 2, {"dtype", toml_text(type), "of a token in the file"});
   data.vocabulary = end;
   return data;
 }
@@ -103,6 +104,7 @@ FoundData look_into_file(const std::string& file, const std::string& recipe_fold
   if (!opened.problem().empty()) throw UserError({file}, opened.problem());
   const std::string ending = lower_case(fs::path(file).extension().string());
   if (is_hdf5(file)) return look_into_hdf5(file, recipe_folder);
+  if (ending == ".npy" || ending == ".idx") return tokens_in(file, recipe_folder);
   if (unread_endings().contains(ending))
     throw UserError({file},
                     ending + " files are not read; docs/data.md says how to write an HDF5 file with h5py");
@@ -116,7 +118,7 @@ FoundData look_into_file(const std::string& file, const std::string& recipe_fold
     data.vocabulary = 256;
     return data;
   }
-  return binary_tokens(file, recipe_folder, size, likely_token_type(head));
+  return tokens_in(file, recipe_folder);
 }
 
 }  // namespace

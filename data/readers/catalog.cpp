@@ -39,7 +39,7 @@ std::vector<Key> loading_keys(const char* absent) {
           .at_least(1)
           .at_most(1000),
       Key{"num_workers", kInteger, "0",
-          "threads of a rank that read and transform the samples of a batch; 0: the one that loads ahead. "
+          "threads of a rank that read and transform samples, of all batches that it loads ahead; 0: one. "
           "Any number gives the same bits"}
           .at_least(0)
           .at_most(256),

@@ -16,6 +16,9 @@ namespace tutti {
 DatasetPtr make_dataset(const Setting& section, uint64_t seed = 0, const std::string& owner = "",
                         int64_t ignore_index = kIgnoredTarget);
 
+// The tokenizer that a key names: a tokenizer.json, or the folder that has it. Throws UserError with the key.
+std::shared_ptr<const Tokenizer> read_tokenizer(const Setting& key);
+
 // The data of a section with sampling = "own": a dataset for each rank. Empty if the ranks share a dataset.
 struct PerRankData {
   std::vector<DatasetPtr> of_rank;  // null for ranks of other processes

@@ -1,7 +1,7 @@
 #pragma once
 
+#include "data/arrays/hdf5_dataset.h"
 #include "data/dataset.h"
-#include "data/readers/hdf5_dataset.h"
 #include "data/readers/token_dataset.h"
 #include "recipe/setting.h"
 

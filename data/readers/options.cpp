@@ -21,6 +21,15 @@ Bound<Options> classes_option(const char* doc) {
 }
 
 template <class Options>
+Bound<Options> arrays_option(const std::string& of) {
+  return option("arrays", &Options::arrays,
+                "the arrays to read: a list of names, or a table with a model's names for yours, { input = "
+                "\"images\", target = \"labels\" }; default: all of " +
+                    of)
+      .as(KeyType::kTextsOrNamedTexts);
+}
+
+template <class Options>
 Bound<Options> train_or_test() {
   return option<Options>("split", &Options::test, "the files to train on, or those to test on",
                          {{"train", false}, {"test", true}});
@@ -48,10 +57,7 @@ Kind<Hdf5Options> Hdf5Options::kind() {
       "hdf5",
       "Arrays of an HDF5 file, side by side: row i of each is sample i.",
       {path_option<Options>("the file"), option("group", &Options::group, "the group that holds the arrays"),
-       option("arrays", &Options::arrays,
-              "the arrays to read: a list of names, or a table with a model's names for yours, { input = "
-              "\"images\", target = \"labels\" }; default: all of the group")
-           .as(KeyType::kTextsOrNamedTexts),
+       arrays_option<Options>("the group"),
        option("cache_mb", &Options::cache_mb,
               "memory of each process for arrays in chunks (compressed ones), which are decoded once and "
               "kept; what does not fit is decoded again and again")
@@ -60,27 +66,79 @@ Kind<Hdf5Options> Hdf5Options::kind() {
        classes_option<Options>("integer targets are below; default: from the data")}};
 }
 
+Kind<NumpyOptions> NumpyOptions::kind() {
+  return {"numpy",
+          "Arrays that numpy saved, side by side: row i of each is sample i.",
+          {path_option<NumpyOptions>("an .npz file, or a folder of .npy files"),
+           arrays_option<NumpyOptions>("the file or folder"),
+           classes_option<NumpyOptions>("integer targets are below; default: from the data")}};
+}
+
 Kind<BytesOptions> BytesOptions::kind() {
   return {"bytes",
           "A text file as tokens of one byte, for a language model; a sample's target is the next byte.",
           with_keys<BytesOptions>({path_option<BytesOptions>("the file")}, of_sequences<BytesOptions>())};
 }
 
+Kind<TextOptions> TextOptions::kind() {
+  using Options = TextOptions;
+  return {
+      "text",
+      "Texts and a tokenizer, for a language model: JSON lines (.jsonl), or a document a file. They become "
+      "tokens once, which are kept.",
+      with_keys<Options>(
+          {path_option<Options>("a file, or several: \"texts/*.jsonl\""),
+           option("tokenizer", &Options::tokenizer,
+                  "Hugging Face's tokenizer.json, or the folder that has it")
+               .as(KeyType::kPath)
+               .required(),
+           option("text_field", &Options::text_field, "the member of a line that is the text; a.b is b in a"),
+           option(
+               "prompt_field", &Options::prompt_field,
+               "with response_field: the text of a line is both, and the prompt does not count in the loss")
+               .may_be_absent(),
+           option("response_field", &Options::response_field, "see prompt_field").may_be_absent(),
+           option("messages_field", &Options::messages_field,
+                  "a list of messages with role and content; only those of the assistant count in the loss")
+               .may_be_absent(),
+           option("turn", &Options::turn, "how a message is written, with {role} and {content}"),
+           option("packing", &Options::packing,
+                  "cut: one document behind the other, cut into samples; first_fit: whole documents beside "
+                  "each other in a sample, which do not see each other",
+                  {{"cut", TextPacking::kCut}, {"first_fit", TextPacking::kFirstFit}}),
+           option("add_bos_token", &Options::add_bos_token, "a token before each document"),
+           option("add_eos_token", &Options::add_eos_token, "a token behind each document"),
+           option("bos_token", &Options::bos_token, "default: as tokenizer_config.json says").may_be_absent(),
+           option("eos_token", &Options::eos_token, "default: as tokenizer_config.json says").may_be_absent(),
+           option("on_bad_sample", &Options::skip_bad, "a line that is no such JSON",
+                  {{"error", false}, {"skip", true}}),
+           option("cache", &Options::cache,
+                  "the folder that keeps tokens; default: $XDG_CACHE_HOME/tutti/tokens, or in ~/.cache")
+               .as(KeyType::kPath)
+               .may_be_absent()},
+          of_sequences<Options>())};
+}
+
 Kind<TokensOptions> TokensOptions::kind() {
   using Options = TokensOptions;
-  return {"tokens", "A file of little-endian tokens without a header, for a language model.",
-          with_keys<Options>(
-              {path_option<Options>("the file"),
-               option("dtype", &Options::dtype, "the type of a token in the file",
-                      {{"uint16", TokenFormat::kUint16},
-                       {"int32", TokenFormat::kInt32},
-                       {"uint32", TokenFormat::kUint32},
-                       {"int64", TokenFormat::kInt64}}),
-               option("vocab_size", &Options::vocab_size, "tokens are below; default: from the data")
-                   .may_be_absent()
-                   .at_least(1)
-                   .at_most(kMaxSampleSize)},
-              of_sequences<Options>())};
+  return {
+      "tokens",
+      "A file of tokens, for a language model: plain integers (nanoGPT's), numpy's .npy, llm.c's .bin, "
+      "or Megatron-LM's .idx and .bin.",
+      with_keys<Options>(
+          {path_option<Options>("the file"),
+           option("dtype", &Options::dtype,
+                  "the type of a token; auto: what the file's header says, else what its numbers look like",
+                  {{"auto", std::nullopt},
+                   {"uint16", TokenFormat::kUint16},
+                   {"int32", TokenFormat::kInt32},
+                   {"uint32", TokenFormat::kUint32},
+                   {"int64", TokenFormat::kInt64}}),
+           option("vocab_size", &Options::vocab_size, "tokens are below; default: from the data")
+               .may_be_absent()
+               .at_least(1)
+               .at_most(kMaxSampleSize)},
+          of_sequences<Options>())};
 }
 
 Kind<SyntheticOptions> SyntheticOptions::kind() {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "io/formats/token_type.h"
 #include "recipe/options.h"
 #include "recipe/setting.h"
 #include "tensors/ignored_target.h"
@@ -33,7 +34,15 @@ struct Hdf5Options {
   DatasetPtr make(const Setting& section, const DataEnvironment& environment) const;
 };
 
-enum class TokenFormat { kBytes, kUint16, kInt32, kUint32, kInt64 };  // a text file; little-endian integers
+struct NumpyOptions {
+  std::string path = "";
+  std::optional<Setting> arrays = {};  // as of Hdf5Options
+  int64_t num_classes = 0;             // 0: from the data
+
+  static Kind<NumpyOptions> kind();
+  DatasetPtr make(const Setting& section, const DataEnvironment& environment) const;
+};
+
 enum class TokenSplit { kAll, kTrain, kEval };
 
 struct SequenceOptions {
@@ -49,10 +58,28 @@ struct BytesOptions : SequenceOptions {
 };
 
 struct TokensOptions : SequenceOptions {
-  TokenFormat dtype = TokenFormat::kUint16;
-  int64_t vocab_size = 0;  // tokens are below; 0: the largest token + 1
+  std::optional<TokenFormat> dtype = {};  // of a file without a header; nullopt: as it looks
+  int64_t vocab_size = 0;                 // tokens are below; 0: the largest token + 1
 
   static Kind<TokensOptions> kind();
+  DatasetPtr make(const Setting& section, const DataEnvironment& environment) const;
+};
+
+enum class TextPacking { kCut, kFirstFit };
+
+struct TextOptions : SequenceOptions {
+  std::string tokenizer = "";       // tokenizer.json, or a folder with it
+  std::string text_field = "text";  // members of a line of JSON
+  std::string prompt_field = "", response_field = "";
+  std::string messages_field = "";
+  std::string turn = "<|im_start|>{role}\n{content}<|im_end|>\n";
+  TextPacking packing = TextPacking::kCut;
+  bool add_bos_token = false, add_eos_token = true;  // before and behind each document
+  std::string bos_token = "", eos_token = "";        // "": as the tokenizer says
+  bool skip_bad = false;                             // lines that are no such JSON are left out
+  std::string cache = "";                            // the folder of tokens; "": default_token_folder()
+
+  static Kind<TextOptions> kind();
   DatasetPtr make(const Setting& section, const DataEnvironment& environment) const;
 };
 
@@ -102,7 +129,7 @@ struct IdxOptions {
   DatasetPtr make(const Setting& section, const DataEnvironment& environment) const;
 };
 
-using DataKinds = Kinds<Hdf5Options, BytesOptions, TokensOptions, SyntheticOptions, Cifar10Options,
-                        Cifar100Options, MnistOptions, IdxOptions>;
+using DataKinds = Kinds<Hdf5Options, NumpyOptions, BytesOptions, TextOptions, TokensOptions, SyntheticOptions,
+                        Cifar10Options, Cifar100Options, MnistOptions, IdxOptions>;
 
 }  // namespace tutti

@@ -1,21 +1,15 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
 #include "data/dataset.h"
 #include "data/readers/options.h"
-#include "io/mapped_file.h"
-#include "runtime/error.h"
+#include "io/formats/token_file.h"
 
 namespace tutti {
-
-// The tokens of a file are of another type than the one they are read as.
-class WrongTokenType final : public UserError {
- public:
-  using UserError::UserError;
-};
 
 // A sequence of tokens, cut into samples for a language model. With L = sequence_length, sample i is
 // "input" = tokens [i L, i L + L) and "target" = tokens [i L + 1, i L + L + 1), both int64 [L].
@@ -26,15 +20,18 @@ class TokenDataset final : public Dataset {
 
   struct Options {
     std::string path;
-    Format format = Format::kBytes;
+    std::optional<Format> format = Format::kBytes;  // as in TokenFile
     int64_t sequence_length = 256;
     Split split = Split::kAll;
     double eval_fraction = 0.1;  // the part of the tokens, at the file's end, for kEval
     int64_t vocab_size = 0;      // not for kBytes: tokens are below; 0: the largest token + 1
+    std::string counts = "";  // a file with a byte for each token: 0 for targets that become -100; "": none
+    std::string advice = "";
+    std::shared_ptr<const Tokenizer> tokenizer = nullptr;
   };
 
-  // Throws WrongTokenType if the file seems to be of another format, UserError if the split has no sample or
-  // a token is out of range. Tokens are checked if there are at most kMaxCheckedTokens.
+  // Throws WrongTokenType if a file without a header seems to be of another format, UserError if the split
+  // has no sample or a token is out of range. Tokens are checked if there are at most kMaxCheckedTokens.
   explicit TokenDataset(const Options& options);
 
   static constexpr int64_t kMaxCheckedTokens = int64_t{256} << 20;
@@ -44,10 +41,13 @@ class TokenDataset final : public Dataset {
   Batch get(std::span<const int64_t> indices, const Epoch& epoch) const override;
   void scan() const override;
   uint64_t digest() const override;
+  std::string advice() const override { return options_.advice; }
+  std::shared_ptr<const Tokenizer> tokenizer() const override { return options_.tokenizer; }
 
  private:
-  int64_t item_bytes() const;
+  int64_t item_bytes() const { return static_cast<int64_t>(token_bytes(file_.format())); }
   const std::byte* item(int64_t token) const { return file_.bytes().data() + token * item_bytes(); }
+  void leave_out_targets(std::span<const int64_t> indices, int64_t* targets) const;
   // function(span of the split's tokens, of their type)
   template <class Function>
   auto on_tokens(Function function) const;
@@ -57,7 +57,8 @@ class TokenDataset final : public Dataset {
   void find_classes();
 
   Options options_;
-  MappedFile file_;
+  TokenFile file_;
+  std::unique_ptr<const MappedFile> counts_;
   int64_t first_ = 0;   // the split's first token in the file
   int64_t tokens_ = 0;  // of the split
   int64_t size_ = 0;

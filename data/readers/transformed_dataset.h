@@ -21,6 +21,7 @@ class TransformedDataset final : public Dataset {
   void scan() const override { below_->scan(); }
   uint64_t digest() const override;
   std::string advice() const override { return below_->advice(); }
+  std::shared_ptr<const Tokenizer> tokenizer() const override { return below_->tokenizer(); }
   DatasetPtr with(const Transforms& added) const override;
 
  private:

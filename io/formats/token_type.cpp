@@ -33,12 +33,23 @@ Halves largest_halves(std::span<const uint8_t> head) {
 
 }  // namespace
 
-std::string likely_token_type(std::span<const uint8_t> head) {
-  if (head.size() < kFewestBytes) return "uint16";
+std::string token_type_name(TokenFormat format) {
+  constexpr const char* kNames[] = {"uint8", "uint16", "int32", "uint32", "int64"};
+  return kNames[static_cast<int>(format)];
+}
+
+std::size_t token_bytes(TokenFormat format) {
+  constexpr std::size_t kBytes[] = {1, 2, 4, 4, 8};
+  return kBytes[static_cast<int>(format)];
+}
+
+TokenFormat likely_token_type(std::span<const uint8_t> head) {
+  if (head.size() < kFewestBytes) return TokenFormat::kUint16;
   const Halves of_int64 = largest_halves<4>(head), of_int32 = largest_halves<2>(head);
-  if (of_int64.lower > 0 && of_int64.upper == 0) return "int64";
+  if (of_int64.lower > 0 && of_int64.upper == 0) return TokenFormat::kInt64;
   const bool exceeds_uint16 = of_int32.upper <= kMostOfUpperHalf && of_int32.lower >= kLeastOfLowerHalf;
-  return of_int32.lower > 0 && (of_int32.upper == 0 || exceeds_uint16) ? "int32" : "uint16";
+  return of_int32.lower > 0 && (of_int32.upper == 0 || exceeds_uint16) ? TokenFormat::kInt32
+                                                                       : TokenFormat::kUint16;
 }
 
 }  // namespace tutti

@@ -91,12 +91,24 @@ std::optional<at::Tensor> CausalSelfAttention::biased_mask(const at::Tensor& que
   return (bias - bias.transpose(-2, -1)).add_(later).unsqueeze(0).to(queries.scalar_type());
 }
 
+// A mask has no key behind its query.
+std::optional<at::Tensor> CausalSelfAttention::added_to_scores(const at::Tensor& mask,
+                                                               const at::Tensor& queries) const {
+  const auto biased = biased_mask(queries);
+  if (!mask.defined()) return biased;
+  constexpr double kNever = -std::numeric_limits<double>::infinity();
+  const at::Tensor outside = mask.logical_not();
+  if (biased) return biased->masked_fill(outside, kNever);
+  return at::zeros(mask.sizes(), queries.options()).masked_fill_(outside, kNever);
+}
+
 // Splits queries, keys and values before the heads: backward then joins their gradients in one copy.
 TensorTree CausalSelfAttention::forward(const TensorTree& input) {
-  const at::Tensor& x = input.tensor();
+  const MaskedStates given = MaskedStates::of(input);
+  const at::Tensor& x = given.states;
   const auto parts = c_attn_(x).split(options_.features, -1);
   const at::Tensor queries = split_heads(parts[0], options_.heads);
-  const auto mask = biased_mask(queries);
+  const auto mask = added_to_scores(given.mask, queries);
   const at::Tensor mixed =
       attend(queries, split_heads(parts[1], options_.heads), split_heads(parts[2], options_.heads), mask,
              /*causal=*/!mask, options_.dropout);

@@ -40,8 +40,19 @@ class SelfAttention : public Layer {
   int64_t longest_ = 0;
 };
 
-// GPT-2's causal self-attention over [N, T, features]: one fused projection to queries, keys and values
-// (c_attn), heads of features / heads values, one projection back (c_proj).
+// Hidden states [N, T, features] and, if some keys do not count, a mask of the others: bool [N, 1, 1, T], or
+// [N, 1, T, T] for each query. The input of transformers' layers: a leaf, or a tree of "states" and "mask".
+struct MaskedStates {
+  at::Tensor states;
+  at::Tensor mask;  // undefined: all keys count
+
+  static MaskedStates of(const TensorTree& input);
+  TensorTree tree() const;
+};
+
+// GPT-2's causal self-attention over [N, T, features], or MaskedStates with a mask of the keys of each query:
+// one fused projection to queries, keys and values (c_attn), heads of features / heads values, one projection
+// back (c_proj). Returns [N, T, features].
 class CausalSelfAttention final : public SelfAttention {
  public:
   struct Options {
@@ -59,21 +70,12 @@ class CausalSelfAttention final : public SelfAttention {
 
  private:
   std::optional<at::Tensor> biased_mask(const at::Tensor& queries) const;
+  std::optional<at::Tensor> added_to_scores(const at::Tensor& mask, const at::Tensor& queries) const;
 
   Options options_;
   Slot& c_attn_;
   Slot& c_proj_;
   Slot& resid_dropout_;
-};
-
-// Hidden states [N, T, features] and, if some keys are padding, a mask of the others: bool [N, 1, 1, T]. The
-// input of BERT's layers: a leaf, or a tree of "states" and "mask".
-struct MaskedStates {
-  at::Tensor states;
-  at::Tensor mask;  // undefined: all keys count
-
-  static MaskedStates of(const TensorTree& input);
-  TensorTree tree() const;
 };
 
 // BERT's self-attention over MaskedStates: "query", "key" and "value" projections, no projection back. Masked

@@ -99,9 +99,9 @@ GptBlock::GptBlock(const CausalSelfAttention::Options& options)
                     std::make_shared<GptMlp>(options.features, options.dropout, options.output_deviation))) {}
 
 TensorTree GptBlock::forward(const TensorTree& input) {
-  const at::Tensor& x = input.tensor();
-  const at::Tensor attended = x + attn_(ln_1_(x));
-  return attended + mlp_(ln_2_(attended));
+  const auto [x, mask] = MaskedStates::of(input);
+  const at::Tensor attended = x + attn_(MaskedStates{ln_1_(x), mask}.tree()).tensor();
+  return MaskedStates{attended + mlp_(ln_2_(attended)), mask}.tree();
 }
 
 }  // namespace tutti

@@ -32,6 +32,12 @@ std::shared_ptr<Layer> blocks(const GptOptions& o) {
   return std::make_shared<Sequential>(std::move(chain));
 }
 
+// Keys that a query sees: those of its own document, up to itself. bool [N, 1, T, T].
+at::Tensor within_segments(const at::Tensor& segments) {
+  const at::Tensor same = segments.unsqueeze(2).eq(segments.unsqueeze(1));
+  return same.tril().unsqueeze(1);
+}
+
 // The part under "transformer."; returns scores, since the token table is both input and output layer.
 class Transformer final : public Layer {
  public:
@@ -42,12 +48,15 @@ class Transformer final : public Layer {
         h_(add_slot("h", blocks(o))),
         ln_f_(add_slot("ln_f", norm_before_linear(o.n_embd))) {}
 
+  // The tokens, or a tree of "input", "segments" and "positions".
   TensorTree forward(const TensorTree& input) override {
-    const at::Tensor& tokens = input.tensor();
+    const at::Tensor& tokens = input.is_leaf() ? input.tensor() : input["input"];
     const at::Tensor positions =
-        at::arange(tokens.size(1), at::TensorOptions(at::kLong).device(tokens.device()));
-    const at::Tensor x = drop_(wte_(tokens) + wpe_(positions));
-    return at::linear(ln_f_(h_(x)), table());
+        input.is_leaf() ? at::arange(tokens.size(1), at::TensorOptions(at::kLong).device(tokens.device()))
+                        : input["positions"];
+    const MaskedStates x{drop_(wte_(tokens) + wpe_(positions)),
+                         input.is_leaf() ? at::Tensor() : within_segments(input["segments"])};
+    return at::linear(ln_f_(MaskedStates::of(h_(x.tree())).states), table());
   }
 
   const char* kind() const override { return "Transformer"; }
@@ -71,7 +80,11 @@ Gpt::Gpt(const GptOptions& options)
     parameters_ += static_cast<double>(one.parameter->tensor.numel());
 }
 
-TensorTree Gpt::forward(const Batch& batch) { return transformer_(batch.at("input")); }
+TensorTree Gpt::forward(const Batch& batch) {
+  if (!batch.find("segments")) return transformer_(batch.at("input"));
+  return transformer_(TensorTree::Children{
+      {"input", batch["input"]}, {"segments", batch["segments"]}, {"positions", batch["positions"]}});
+}
 
 at::Tensor Gpt::loss(const Outputs& outputs, const Batch& batch) {
   const at::Tensor& scores = outputs.tensor();

@@ -13,6 +13,7 @@
 #include "runtime/actor/control_block.h"
 #include "runtime/actor/signal_stack.h"
 #include "runtime/error.h"
+#include "runtime/workers.h"
 
 namespace tutti {
 namespace {
@@ -364,16 +365,6 @@ void Scheduler::block(ControlBlock& self, Wait why, TimePoint until, Ready ready
   self.waits.store(Wait::kNothing, std::memory_order_relaxed);
 }
 
-namespace {
-
-size_t cores() {
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  return sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : 1;
-}
-
-}  // namespace
-
 TimePoint ThreadScheduler::now() const { return std::chrono::steady_clock::now(); }
 
 void ThreadScheduler::park(ControlBlock& self, TimePoint until) {
@@ -390,7 +381,7 @@ void ThreadScheduler::unpark(ControlBlock& block) { block.parker.unpark(); }
 void ThreadScheduler::enter(ControlBlock&) { prctl(PR_SET_TIMERSLACK, 1); }
 
 void ThreadScheduler::begin() {
-  if (cores() < blocks_.size()) spin_ = Nanoseconds(0);
+  if (usable_cores() < std::ssize(blocks_)) spin_ = Nanoseconds(0);
 }
 
 }  // namespace tutti

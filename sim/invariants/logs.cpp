@@ -11,10 +11,10 @@ namespace tutti {
 namespace {
 
 // Prefixes of the names of values that a clock or the memory in use decides.
-constexpr std::array<std::string_view, 15> kMeasured = {
-    "step_ms",     "data_wait_ms", "samples_per_s", "memory_peak_mb", "since_start_s",
-    "time/train",  "time/val",     "time/total",    "time/remaining", "throughput/",
-    "wall_clock/", "memory/",      "cpu_",          "disk_memory_",   "network_"};
+constexpr std::array<std::string_view, 17> kMeasured = {
+    "step_ms",       "data_wait_ms", "data_read_ms", "data_disk_ms", "samples_per_s",  "memory_peak_mb",
+    "since_start_s", "time/train",   "time/val",     "time/total",   "time/remaining", "throughput/",
+    "wall_clock/",   "memory/",      "cpu_",         "disk_memory_", "network_"};
 
 bool is_measured(const std::string& key) {
   return std::ranges::any_of(kMeasured, [&](std::string_view begin) { return key.starts_with(begin); });

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <condition_variable>
 #include <map>
 #include <mutex>
 #include <set>
@@ -50,14 +51,14 @@ DatasetPtr augmented_points() {
 
 // A Loader's batches for eight credits, two epochs; `before` is sent to it first.
 std::vector<Batch> loaded(const DatasetPtr& data, std::unique_ptr<Workers> workers,
-                          const std::optional<AddTransforms>& before = std::nullopt) {
+                          const std::optional<AddTransforms>& before = std::nullopt,
+                          const Sampler& sampler = loader_sampler(), ThreadTime* took = nullptr) {
   constexpr int kBatches = 8;
   ThreadScheduler scheduler;
   RingRecorder recorder;
   const ActorId loader = scheduler.reserve("loader", 0), consumer = scheduler.reserve("consumer", 0);
   std::vector<Batch> batches;
-  scheduler.install(loader,
-                    std::make_unique<Loader>(data, loader_sampler(), consumer, recorder, std::move(workers)));
+  scheduler.install(loader, std::make_unique<Loader>(data, sampler, consumer, recorder, std::move(workers)));
   play(scheduler, consumer,
        {.start =
             [&](Context& context) {
@@ -67,7 +68,9 @@ std::vector<Batch> loaded(const DatasetPtr& data, std::unique_ptr<Workers> worke
             },
         .receive =
             [&](Context& context, Envelope& envelope) {
-              batches.push_back(envelope.message.get_if<BatchReady>()->batch);
+              const auto* ready = envelope.message.get_if<BatchReady>();
+              batches.push_back(ready->batch);
+              if (took) *took += ready->took;
               if (batches.size() < kBatches) return;
               context.send(loader, Stop{});
               context.stop();
@@ -121,6 +124,46 @@ TEST(LoaderTest, WorkersShareABatch) {
   EXPECT_EQ(inline_data->readers.size(), 1u);
   loaded(shared, start_workers(3));
   EXPECT_EQ(shared->readers.size(), 3u);
+}
+
+// A part of a batch waits until parts of other batches have begun.
+class Meeting final : public Dataset {
+ public:
+  int64_t size() const override { return kSamples; }
+  SampleSpec spec() const override { return {{{"input", {1}}}, 0}; }
+  Batch get(std::span<const int64_t> indices, const Epoch&) const override {
+    std::unique_lock lock(mutex_);
+    ++here_;
+    came_.notify_all();
+    if (!came_.wait_for(lock, std::chrono::seconds(60), [&] { return here_ >= 3; })) met = false;
+    return TensorTree::Children{{"input", at::zeros({std::ssize(indices), 1})}};
+  }
+  uint64_t digest() const override { return 1; }
+
+  mutable std::atomic<bool> met = true;
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::condition_variable came_;
+  mutable int here_ = 0;
+};
+
+// Of one sample each: they have one part.
+TEST(LoaderTest, SeveralBatchesAreReadAtATime) {
+  const auto data = std::make_shared<Meeting>();
+  const Sampler singles({.samples = kSamples, .global_batch = 1, .seed = 3});
+  EXPECT_EQ(loaded(data, start_workers(3), std::nullopt, singles).size(), 8u);
+  EXPECT_TRUE(data->met);
+}
+
+TEST(LoaderTest, ABatchKnowsTheTimeItTook) {
+  ThreadTime alone, shared;
+  loaded(std::make_shared<Watched>(), nullptr, std::nullopt, loader_sampler(), &alone);
+  loaded(std::make_shared<Watched>(), start_workers(3), std::nullopt, loader_sampler(), &shared);
+  constexpr Nanoseconds kSleep = std::chrono::milliseconds(2);
+  EXPECT_GE(alone.all, 8 * kSleep) << "8 batches of a part";
+  EXPECT_GE(shared.all, 40 * kSleep) << "6 batches in 6 parts, 2 in 2";
+  EXPECT_GT(alone.blocked(), alone.all / 4) << "it sleeps nearly all the time";
 }
 
 // Cannot read a sample.

@@ -4,9 +4,11 @@
 
 #include <cstring>
 
+#include "data/arrays/hdf5_dataset.h"
+#include "data/readers/catalog.h"
 #include "data/readers/cifar.h"
-#include "data/readers/hdf5_dataset.h"
 #include "data/readers/idx.h"
+#include "data/readers/make_dataset.h"
 #include "data/readers/token_dataset.h"
 #include "io/checkpoint/checkpoint.h"
 #include "io/checkpoint/run_state.h"
@@ -22,6 +24,7 @@
 #include "io/line_file.h"
 #include "io/weights/weights.h"
 #include "job/recipe_catalogs.h"
+#include "recipe/resolve.h"
 #include "recipe/toml_reader.h"
 #include "runtime/hashes.h"
 #include "sim/faults/fault_plan.h"
@@ -202,6 +205,35 @@ TEST_F(MutationsTest, OfIdxImagesAndLabels) {
     read_mutated(path, [&] { open_idx({images, labels})->digest(); });
     write_text(path, good);
   }
+}
+
+std::string golden(const std::string& name) {
+  return read_text(TUTTI_SOURCE_DIR "/tests/golden/numpy/" + name);
+}
+
+TEST_F(MutationsTest, OfArraysOfNumpy) {
+  const std::string recipe = "[data.train]\nkind = 'numpy'\nbatch_size = 1\npath = '" +
+                             scratch_.path("a.npz") + "'\narrays = {input = 'wide', target = 'labels'}\n";
+  const Catalog catalog = train_data_catalog();
+  const Setting section =
+      resolve(parse_recipe(recipe, "r.toml"), std::span(&catalog, 1)).at("data").at("train");
+  for (const char* name : {"stored.npz", "deflated.npz"}) {
+    write_text(scratch_.path("a.npz"), golden(name));
+    read_mutated(scratch_.path("a.npz"), [&] { make_dataset(section)->scan(); });
+  }
+}
+
+TEST_F(MutationsTest, OfTokensWithAHeader) {
+  const std::string npy = scratch_.path("t.npy"), index = scratch_.path("t.idx");
+  write_text(npy, golden("tokens.npy"));
+  read_mutated(npy, [&] { TokenDataset({.path = npy, .format = {}, .sequence_length = 2}).scan(); });
+  std::string header("MMIDIDX\0\0\1\0\0\0\0\0\0\0\x08", 18);
+  for (const uint64_t count : {2, 3}) header.append(reinterpret_cast<const char*>(&count), 8);
+  for (const int32_t length : {5, 3}) header.append(reinterpret_cast<const char*>(&length), 4);
+  for (const int64_t number : {0, 10, 0, 1, 2}) header.append(reinterpret_cast<const char*>(&number), 8);
+  write_text(scratch_.path("t.bin"), std::string(16, 'x'));
+  write_text(index, header);
+  read_mutated(index, [&] { TokenDataset({.path = index, .format = {}, .sequence_length = 2}).scan(); });
 }
 
 void write_data(Disk& disk, const std::string& path) {

@@ -92,8 +92,8 @@ class RunFolder(tutti_run.RunTest):
         lines = self.steps()
         self.assertEqual([line["step"] for line in lines], list(range(1, 31)))
         self.assertEqual([line["epoch"] for line in lines], [1] * 15 + [2] * 15)
-        keys = {"step", "epoch", "loss", "lr", "step_ms", "data_wait_ms", "samples_per_s", "grad_accum",
-                "memory_peak_mb",
+        keys = {"step", "epoch", "loss", "lr", "step_ms", "data_wait_ms", "data_read_ms", "data_disk_ms",
+                "samples_per_s", "grad_accum", "memory_peak_mb",
                 "metrics/train/MulticlassAccuracy"}
         self.assertEqual(set(lines[0]), keys | {"since_start_s"})
         for line in lines[1:]:

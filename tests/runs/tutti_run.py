@@ -214,7 +214,8 @@ def metrics(run):
 def what_was_learnt(run):
     """All that must be the same bits in two runs of one recipe: the lines of metrics.jsonl without what a
     clock or the memory meter says, numbers as they are written, and the final weights."""
-    measured = {"step_ms", "data_wait_ms", "samples_per_s", "memory_peak_mb", "since_start_s"}
+    measured = {"step_ms", "data_wait_ms", "data_read_ms", "data_disk_ms", "samples_per_s",
+                "memory_peak_mb", "since_start_s"}
     lines = [json.loads(line, parse_float=str) for line in (run / "metrics.jsonl").read_text().splitlines()]
     return {"weights": digest(run),
             "lines": [{key: value for key, value in line.items() if key not in measured} for line in lines]}

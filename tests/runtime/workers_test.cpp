@@ -11,7 +11,6 @@
 #include <fstream>
 #include <mutex>
 #include <set>
-#include <stdexcept>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -46,51 +45,65 @@ TEST(Workers, TooFewThreadsAreAnError) {
   setrlimit(RLIMIT_AS, &before);
 }
 
-TEST(Workers, EachPartIsDoneOnce) {
+TEST(Workers, EachPieceIsDoneOnce) {
   for (const int threads : {1, 2, 5}) {
     const auto workers = start_workers(threads);
     EXPECT_EQ(workers->threads(), threads);
-    for (const int parts : {0, 1, 2, 7, 100}) {
-      std::vector<std::atomic<int>> done(static_cast<std::size_t>(parts));
-      workers->run(parts, [&](int part) { ++done[static_cast<std::size_t>(part)]; });
-      for (const auto& one : done) EXPECT_EQ(one, 1) << threads << " threads, " << parts << " parts";
+    for (const int pieces : {0, 1, 2, 7, 100}) {
+      std::vector<std::atomic<int>> done(static_cast<std::size_t>(pieces));
+      std::atomic<int> left = pieces;
+      for (auto& one : done)
+        workers->add([&one, &left] {
+          ++one;
+          --left;
+        });
+      workers->help_until([&] { return left == 0; });
+      for (const auto& one : done) EXPECT_EQ(one, 1) << threads << " threads, " << pieces << " pieces";
     }
   }
 }
 
-// Each part waits until all have begun.
-TEST(Workers, PartsRunAtTheSameTime) {
-  const auto workers = start_workers(3);
+// Each piece waits until all have begun.
+TEST(Workers, PiecesRunAtTheSameTime) {
   std::mutex mutex;
   std::condition_variable all_here;
   std::set<std::thread::id> here;
-  bool met = true;
-  workers->run(3, [&](int) {
-    std::unique_lock lock(mutex);
-    here.insert(std::this_thread::get_id());
-    all_here.notify_all();
-    met = all_here.wait_for(lock, std::chrono::seconds(60), [&] { return here.size() == 3; }) && met;
-  });
+  std::atomic<int> left = 3;
+  std::atomic<bool> met = true;
+  const auto workers = start_workers(3);
+  for (int piece = 0; piece < 3; ++piece)
+    workers->add([&] {
+      std::unique_lock lock(mutex);
+      here.insert(std::this_thread::get_id());
+      all_here.notify_all();
+      if (!all_here.wait_for(lock, std::chrono::seconds(60), [&] { return here.size() == 3; })) met = false;
+      --left;
+    });
+  workers->help_until([&] { return left == 0; });
   EXPECT_TRUE(met);
   EXPECT_TRUE(here.contains(std::this_thread::get_id())) << "the thread that calls has its share";
 }
 
-TEST(Workers, TheLowestPartsErrorIsThrownWhenAllHaveEnded) {
-  const auto workers = start_workers(2);
-  std::atomic<int> ended = 0;
-  try {
-    workers->run(8, [&](int part) {
-      if (part == 0) std::this_thread::sleep_for(std::chrono::milliseconds(20));
-      ++ended;
-      if (part == 2 || part == 5) throw std::runtime_error("part " + std::to_string(part));
-    });
-    FAIL() << "nothing was thrown";
-  } catch (const std::runtime_error& error) {
-    EXPECT_STREQ(error.what(), "part 2");
+TEST(Workers, PiecesAreTakenInTheirOrderAndOnlyUntilDone) {
+  const auto workers = start_workers(1);
+  std::vector<int> order;
+  for (int piece = 0; piece < 9; ++piece) workers->add([&order, piece] { order.push_back(piece); });
+  workers->help_until([&] { return order.size() == 4; });
+  EXPECT_EQ(order, (std::vector<int>{0, 1, 2, 3}));
+}
+
+TEST(Workers, PiecesThatHaveNotBegunAreDroppedAtTheEnd) {
+  std::atomic<int> begun = 0;
+  {
+    const auto workers = start_workers(2);
+    for (int piece = 0; piece < 1000; ++piece)
+      workers->add([&] {
+        ++begun;
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      });
+    while (begun == 0) std::this_thread::yield();
   }
-  EXPECT_EQ(ended, 8);
-  workers->run(2, [&](int) { ++ended; });
-  EXPECT_EQ(ended, 10) << "they work on";
+  EXPECT_LT(begun, 1000);
 }
 
 TEST(Workers, ThreadsEndWithTheObject) {

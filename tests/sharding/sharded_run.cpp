@@ -22,7 +22,8 @@ double largest_peak(const std::string& metrics) {
 
 std::string without_measured(const std::string& metrics) {
   static const std::regex kMeasured(
-      "\"(step_ms|data_wait_ms|samples_per_s|tokens_per_s|memory_peak_mb|since_start_s)\": [^,}]*");
+      "\"(step_ms|data_wait_ms|data_read_ms|data_disk_ms|samples_per_s|tokens_per_s|memory_peak_mb|since_"
+      "start_s)\": [^,}]*");
   return std::regex_replace(metrics, kMeasured, "");
 }
 

@@ -49,7 +49,7 @@ bool is_for_cli(const std::string& include) {
   static const Folders headers{
       "\"commands/entry.h\"",           "\"job/composer_names.h\"",    "\"job/foreign_names.h\"",
       "\"job/recipe_catalogs.h\"",      "\"io/run_paths.h\"",          "\"io/formats/file_head.h\"",
-      "\"io/formats/recipe_schema.h\"", "\"io/formats/token_type.h\"", "\"io/hdf5/hdf5_listing.h\""};
+      "\"io/formats/recipe_schema.h\"", "\"io/formats/token_file.h\"", "\"io/hdf5/hdf5_listing.h\""};
   return headers.count(include) > 0 || include.ends_with("catalog.h\"");
 }
 
@@ -107,6 +107,7 @@ const std::vector<Home>& homes() {
     at_home("^(hdf5|H5[A-Za-z]*)\\.h|^nlohmann/", "^io/");
     at_home("^zlib\\.h", "^io/");
     at_home("^caffe2/", "^io/");
+    at_home("^onig", "^data/tokenizers/");
     at_home("^toml\\+\\+/", "^recipe/");
     at_home("^spdlog/", "^runtime/log\\.cpp");
     at_home("^CLI/", "^cli/");

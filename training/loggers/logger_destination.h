@@ -66,6 +66,8 @@ struct StepReport {
   double lr = 0;
   double step_ms = 0;
   double data_wait_ms = 0;  // of step_ms, rank 0's wait for its batch
+  double data_read_ms = 0;  // threads of rank 0 took for the batch, one after the other
+  double data_disk_ms = 0;  // of data_read_ms, they were blocked: the disk
   double samples = 0;
   double samples_per_s = 0;
   int grad_accum = 1;

@@ -90,6 +90,8 @@ void MetricsFile::log_step(const StepReport& report, const LogTime& time) {
   add("lr", report.lr);
   add("step_ms", static_cast<float>(report.step_ms));
   add("data_wait_ms", static_cast<float>(report.data_wait_ms));
+  add("data_read_ms", static_cast<float>(report.data_read_ms));
+  add("data_disk_ms", static_cast<float>(report.data_disk_ms));
   add("samples_per_s", static_cast<float>(report.samples_per_s));
   add("grad_accum", static_cast<int64_t>(report.grad_accum));
   add("memory_peak_mb", static_cast<float>(report.memory_peak_mb));

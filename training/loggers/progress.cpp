@@ -14,7 +14,6 @@ namespace {
 
 constexpr Nanoseconds kShowEvery = std::chrono::seconds(2);
 constexpr Nanoseconds kShowEveryOnTerminal = std::chrono::milliseconds(100);
-constexpr double kFeltWait = 0.1;        // part of the time that waiting for data may take unmentioned
 constexpr std::size_t kMostChanges = 8;  // of the recipe, in the opening
 constexpr const char* kBetweenFields = "  ";
 
@@ -79,8 +78,7 @@ void Progress::log_step(const StepReport& report, const LogTime& time) {
   samples_ = static_cast<double>(time.at.sample) + report.samples;
   last_step_ = time.step;
   at_ = time.at;
-  step_ms_ += report.step_ms;
-  data_wait_ms_ += report.data_wait_ms;
+  data_wait_.add(report);
   const bool first = !result_.last;
   result_.last = report;
   if (first) first_step_ = clock_.now();
@@ -136,7 +134,7 @@ void Progress::show() {
   shown_step_ = last_step_;
   const auto columns = static_cast<std::size_t>(out_.columns());
   out_.print(columns > 0 ? line_within(columns - 1) : line() + "\n");
-  step_ms_ = data_wait_ms_ = 0;
+  data_wait_ = {};
 }
 
 // A field that does not fit is left out as a whole; a later one may still fit.
@@ -154,6 +152,7 @@ std::string Progress::line() const { return line_within(std::string::npos); }
 // The rate is not known before the second step.
 std::vector<std::string> Progress::fields() const {
   const StepReport& last = *result_.last;
+  const Facts& facts = options_.facts;
   const double done = std::min(1.0, last.progress), rate = samples_per_s();
   const double left = done > 0 ? seconds(shown_ - first_step_) * (1 - done) / done : 0;
   const auto number = [](const char* name, double value) {
@@ -165,8 +164,8 @@ std::vector<std::string> Progress::fields() const {
   if (rate > 0) fields.push_back(duration_text(left) + " left");
   if (rate > 0) fields.push_back(rate_text(rate) + " samples/s");
   fields.push_back(number("lr", last.lr));
-  if (data_wait_ms_ > kFeltWait * step_ms_)
-    fields.push_back(formatted("%ld%% waiting for data", std::lround(100 * data_wait_ms_ / step_ms_)));
+  if (const std::string wait = data_wait_.text(facts.num_workers, facts.cores); !wait.empty())
+    fields.push_back(wait);
   return fields;
 }
 

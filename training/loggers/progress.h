@@ -9,6 +9,7 @@
 #include "runtime/disk.h"
 #include "runtime/log.h"
 #include "runtime/terminal_output.h"
+#include "training/loggers/data_wait.h"
 #include "training/loggers/logger_destination.h"
 #include "training/loggers/run_result.h"
 
@@ -22,9 +23,11 @@ class Progress final : public LoggerDestination {
  public:
   // Facts that LogStart lacks.
   struct Facts {
-    std::string model;   // its kind
-    std::string device;  // "cpu"
-    int threads = 1;     // of each rank
+    std::string model;    // its kind
+    std::string device;   // "cpu"
+    int threads = 1;      // of each rank
+    int num_workers = 0;  // that read rank 0's batches
+    int cores = 1;        // that rank 0 may use
     int hosts = 1;
     uint64_t seed = 0;
   };
@@ -81,7 +84,7 @@ class Progress final : public LoggerDestination {
   int64_t last_step_ = 0;
   Timestamp at_;  // before the last step
   std::string closing_text_;
-  double step_ms_ = 0, data_wait_ms_ = 0;  // of the steps reported since a line was shown
+  DataWait data_wait_;  // in the steps reported since a line was shown
   TimePoint opened_, first_step_, shown_;
   int64_t shown_step_ = -1;
   double first_samples_ = 0, samples_ = 0;  // samples of the run, after the first and the last step

@@ -73,8 +73,14 @@ class MetricsFileTest : public testing::Test {
 TEST_F(MetricsFileTest, AStepItsEvaluationAndWhatWasLoggedAreALineEach) {
   write(disk_, 1, /*resumes=*/true, [](MetricsFile& file) {
     file.log_metrics({{"norm", 1}, {"other", 2}}, at(2));
-    StepReport report{
-        .loss = 0.1, .lr = 0.1, .step_ms = 8, .data_wait_ms = 2, .samples_per_s = 4000, .grad_accum = 2};
+    StepReport report{.loss = 0.1,
+                      .lr = 0.1,
+                      .step_ms = 8,
+                      .data_wait_ms = 2,
+                      .data_read_ms = 3,
+                      .data_disk_ms = 1,
+                      .samples_per_s = 4000,
+                      .grad_accum = 2};
     report.metrics = {{"metrics/train/a", 0.75}};
     file.log_step({}, at(1));
     file.log_step(report, at(2));
@@ -89,7 +95,8 @@ TEST_F(MetricsFileTest, AStepItsEvaluationAndWhatWasLoggedAreALineEach) {
   const std::string text = read_text(path_);
   EXPECT_EQ(text.substr(text.find('\n') + 1),
             "{\"step\": 2, \"epoch\": 1, \"loss\": 0.100000001, \"lr\": 0.10000000000000001, \"step_ms\": 8, "
-            "\"data_wait_ms\": 2, \"samples_per_s\": 4000, \"grad_accum\": 2, \"memory_peak_mb\": 0, "
+            "\"data_wait_ms\": 2, \"data_read_ms\": 3, \"data_disk_ms\": 1, \"samples_per_s\": 4000, "
+            "\"grad_accum\": 2, \"memory_peak_mb\": 0, "
             "\"metrics/train/a\": 0.75}\n"
             "{\"step\": 2, \"epoch\": 1, \"norm\": 4, \"other\": 2, \"third\": 3}\n"
             "{\"step\": 2, \"epoch\": 1, \"metrics/eval/a\": 0.5}\n"

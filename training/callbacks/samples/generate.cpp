@@ -6,27 +6,18 @@
 #include "runtime/text.h"
 #include "training/callbacks/options.h"
 #include "training/state.h"
+#include "training/token_text.h"
 #include "training/work_in_parts.h"
 
 namespace tutti {
 namespace {
 
-// Replaces an empty prompt, since a model needs one token; as in sample_text.
-constexpr int64_t kEmptyPrompt = '\n';
-
-Tokens bytes_of(const Setting& prompt, int64_t vocabulary) {
-  if (!tokens_are_bytes(vocabulary))
-    prompt.fail("expected a list of tokens, like [17, 4]: this model has " + std::to_string(vocabulary) +
-                " tokens, which are not bytes");
-  Tokens tokens;
-  for (const char c : prompt.text()) tokens.push_back(static_cast<unsigned char>(c));
-  if (tokens.empty()) tokens.push_back(kEmptyPrompt);
-  return tokens;
-}
-
-Tokens tokens_of(const Setting& prompt, int64_t vocabulary) {
+Tokens tokens_of(const Setting& prompt, int64_t vocabulary, const TokenTextPtr& text) {
   if (!prompt.is_text() && !prompt.is_array()) prompt.fail("expected a text, or a list of tokens");
-  const Tokens tokens = prompt.is_text() ? bytes_of(prompt, vocabulary) : prompt.integers();
+  if (prompt.is_text() && !text)
+    prompt.fail("expected a list of tokens, like [17, 4]: this model has " + std::to_string(vocabulary) +
+                " tokens, which are not bytes, and its data have no tokenizer");
+  const Tokens tokens = prompt.is_text() ? text->encode(prompt.text()) : prompt.integers();
   if (tokens.empty()) prompt.fail("expected at least one token");
   require_tokens(prompt, tokens, vocabulary);
   return tokens;
@@ -41,12 +32,11 @@ void require_tokens(const Setting& prompt, const Tokens& tokens, int64_t vocabul
                   std::to_string(token));
 }
 
-std::string token_text(const Tokens& tokens, bool are_bytes) {
-  std::string text;
-  for (const int64_t token : tokens)
-    text += are_bytes ? std::string(1, static_cast<char>(token))
-                      : (text.empty() ? "" : " ") + std::to_string(token);
-  return are_bytes ? as_utf8(text) : text;
+std::string shown_tokens(const Tokens& tokens, const TokenTextPtr& text) {
+  if (text) return as_utf8(text->decode(tokens));
+  std::string numbers;
+  for (const int64_t token : tokens) numbers += (numbers.empty() ? "" : " ") + std::to_string(token);
+  return numbers;
 }
 
 void Generate::require(const State& state) const {
@@ -57,7 +47,8 @@ void Generate::require(const State& state) const {
   if (vocabulary == 0)
     prompts.fail(std::string("expected a language model, like gpt; ") + state.model->kind() +
                  " cannot generate text");
-  for (const Setting& prompt : prompts.array()) tokens_of(prompt, vocabulary);
+  const TokenTextPtr text = token_text_of(state.dataset, vocabulary);
+  for (const Setting& prompt : prompts.array()) tokens_of(prompt, vocabulary, text);
 }
 
 void Generate::fit_end(State& state, Logger& logger) {
@@ -81,15 +72,16 @@ void Generate::log_if_due(State& state, Logger& logger) {
                  .part = batch_size(std::ssize(all)),
                  .forwards = options_.generation.max_new_tokens,
                  .work = generate});
-  if (!found.empty()) log(found, logger);
+  if (!found.empty()) log(state, found, logger);
 }
 
-void Generate::log(const std::vector<Tokens>& found, Logger& logger) const {
+void Generate::log(const State& state, const std::vector<Tokens>& found, Logger& logger) const {
+  const TokenTextPtr text = token_text_of(state.dataset, state.model->vocabulary());
   LoggedTable table{"generations", {"prompt", "generation"}, {}};
   for (std::size_t p = 0; p < found.size(); ++p) {
     const Setting& prompt = options_.prompts.array()[p];
-    const std::string given = prompt.is_text() ? prompt.text() : token_text(prompt.integers(), false);
-    table.rows.push_back({given, token_text(found[p], prompt.is_text())});
+    const std::string given = prompt.is_text() ? prompt.text() : shown_tokens(prompt.integers(), nullptr);
+    table.rows.push_back({given, shown_tokens(found[p], prompt.is_text() ? text : nullptr)});
   }
   logger.log_table(table);
 }
@@ -97,9 +89,11 @@ void Generate::log(const std::vector<Tokens>& found, Logger& logger) const {
 std::vector<Prompt> Generate::prompts(const State& state) const {
   const RandomKey draws =
       RandomKey(state.seed, "generations").fold_in(static_cast<uint64_t>(state.timestamp.batch));
+  const int64_t vocabulary = state.model->vocabulary();
+  const TokenTextPtr text = token_text_of(state.dataset, vocabulary);
   std::vector<Prompt> all;
   for (const Setting& prompt : options_.prompts.array())
-    all.push_back({tokens_of(prompt, state.model->vocabulary()), draws.fold_in(all.size())});
+    all.push_back({tokens_of(prompt, vocabulary, text), draws.fold_in(all.size())});
   return all;
 }
 

@@ -12,13 +12,13 @@ namespace tutti {
 // Refuses a prompt with a token that is not below `vocabulary`.
 void require_tokens(const Setting& prompt, const Tokens& tokens, int64_t vocabulary);
 
-// Tokens that are bytes as text, with U+FFFD for invalid UTF-8; others as "17 4 2".
-std::string token_text(const Tokens& tokens, bool are_bytes);
+// Tokens as text, with U+FFFD for what is no UTF-8; without `text` as "17 4 2".
+std::string shown_tokens(const Tokens& tokens, const TokenTextPtr& text);
 
 // Logs the model's continuations of the prompts every `interval` and at the end of training, as a table
-// "generations" with the columns "prompt" and "generation". A prompt is a text if the model's tokens are
-// bytes (tokens_are_bytes; invalid UTF-8 is shown as U+FFFD), or a list of token ids, shown as "17 4 2".
-// composer.callbacks.Generate, which uses a tokenizer.
+// "generations" with the columns "prompt" and "generation". A prompt is a text if the data have a tokenizer
+// or the model's tokens are bytes (token_text_of; invalid UTF-8 is shown as U+FFFD), or a list of token ids,
+// shown as "17 4 2". composer.callbacks.Generate.
 //
 // Only rank 0 generates, after due evaluations; other ranks wait. The progress of the run shows the table,
 // unless a console logger does. Sampling depends only on the run's seed, the batch and the index of the
@@ -48,7 +48,7 @@ class Generate final : public PeriodicCallback {
  private:
   void interval_passed(const State&) override { due_ = true; }
   void log_if_due(State& state, Logger& logger);
-  void log(const std::vector<Tokens>& found, Logger& logger) const;
+  void log(const State& state, const std::vector<Tokens>& found, Logger& logger) const;
   int64_t batch_size(int64_t prompts) const {
     return options_.batch_size > 0 ? options_.batch_size : prompts;
   }

@@ -1,12 +1,11 @@
 #pragma once
 
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "data/arrays/array_rows.h"
 #include "data/dataset.h"
-#include "data/readers/options.h"
 #include "data/transforms/ignore_index.h"
 #include "runtime/error.h"
 
@@ -23,27 +22,33 @@ class MissingArrays final : public UserError {
   std::string array;
 };
 
-// Arrays of an HDF5 file; row i of each is sample i. Contiguous arrays are read from the mapped file. Others,
-// in chunks, are decoded on the reading thread; as many as fit in `cache_bytes` are kept in memory. Floats
-// are read as float32, integers as int64; uint8 stays uint8, but for the target.
-class Hdf5Dataset final : public Dataset {
+// An array of a file, whose first dimension is the samples.
+struct StoredArray {
+  std::string name;   // in batches
+  std::string file;   // for errors, as `where`
+  std::string where;  // in the file: "array 'train/images'", "column 'price'"
+  at::ScalarType dtype = at::kFloat;
+  Shape shape;              // at least one dimension, and no empty rows
+  ArrayRowsPtr rows = {};   // of this dtype
+  int64_t num_classes = 0;  // that the file declares; 0: none
+};
+
+// Arrays side by side: row i of each is sample i. Floats are read as float32, integers as int64; uint8 and
+// bool stay, but for the target.
+class ArrayDataset : public Dataset {
  public:
   struct Options {
-    std::string path;
-    std::string group = "/";
-    std::vector<std::string> arrays = {};  // empty: all arrays of the group
-    // Names in the file of arrays that batches have by another name; from "/" on, or within the group.
-    std::map<std::string, std::string> stored_as = {};
-    // Of "target"; 0: its attribute num_classes, else 1 + the largest of "target" and "input" (tokens).
+    // Of "target"; 0: what its array declares, else 1 + the largest of "target" and "input" (tokens).
     int64_t num_classes = 0;
     int64_t ignore_index = kIgnoredTarget;  // a legal target, whatever num_classes is; kIgnoredTarget is, too
-    size_t cache_bytes = size_t{1} << 30;
+    std::string advice = {};
   };
 
   // Checks all labels (integer "target") and tokens (integer "input") if there are at most kMaxCheckedLabels:
-  // throws UserError "labels out of range" with file, array, row, value and number of classes.
-  explicit Hdf5Dataset(Options options);
-  ~Hdf5Dataset() override;
+  // throws UserError "labels out of range" with file, array, row, value and number of classes; also if arrays
+  // differ in length, or have no rows.
+  ArrayDataset(std::vector<StoredArray> arrays, const Options& options);
+  ~ArrayDataset() override;
 
   static constexpr int64_t kMaxCheckedLabels = int64_t{16} << 20;
 
@@ -52,20 +57,23 @@ class Hdf5Dataset final : public Dataset {
   Batch get(std::span<const int64_t> indices, const Epoch& epoch) const override;
   void scan() const override;  // checks labels, and that floats are finite
   uint64_t digest() const override;
-  std::string advice() const override { return advice_; }
+  std::string advice() const override { return options_.advice; }
 
  private:
   class Array;
-  class Cache;
-  void open_arrays(const Options& options);
   std::vector<const Array*> class_arrays() const;
-  void find_classes(const Options& options);
+  void find_classes();
 
   std::vector<std::unique_ptr<const Array>> arrays_;
+  Options options_;
   int64_t size_ = 0;
-  int64_t ignore_index_;
-  std::string advice_;
   SampleSpec spec_;
 };
+
+// Bytes of a row. The largest size_t if it is larger: headers may promise any size.
+size_t row_bytes(const Shape& shape, at::ScalarType dtype);
+
+// Throws UserError if `array` is a single number, or has empty rows.
+void require_rows(const StoredArray& array);
 
 }  // namespace tutti

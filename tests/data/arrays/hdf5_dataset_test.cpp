@@ -1,4 +1,4 @@
-#include "data/readers/hdf5_dataset.h"
+#include "data/arrays/hdf5_dataset.h"
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>

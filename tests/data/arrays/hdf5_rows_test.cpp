@@ -1,4 +1,4 @@
-#include "data/readers/hdf5_rows.h"
+#include "data/arrays/hdf5_rows.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -20,12 +20,12 @@ class Hdf5RowsTest : public testing::Test {
  protected:
   Hdf5RowsTest() { write_chunked(path_, "x", values_, {.chunk = {4, 30'000}, .gzip = true}); }
 
-  at::Tensor gathered(const Hdf5Rows& source, const std::vector<int64_t>& rows) const {
+  at::Tensor gathered(const ArrayRows& source, const std::vector<int64_t>& rows) const {
     at::Tensor read = at::empty({std::ssize(rows), 30'000}, at::kByte);
     source.gather(rows, static_cast<std::byte*>(read.mutable_data_ptr()));
     return read;
   }
-  bool reads_well(const Hdf5Rows& source, const std::vector<int64_t>& rows) const {
+  bool reads_well(const ArrayRows& source, const std::vector<int64_t>& rows) const {
     return at::equal(gathered(source, rows), values_.index_select(0, at::tensor(rows)));
   }
   void damage(int64_t row) { damage_chunk(path_, "x", row); }
@@ -39,7 +39,7 @@ class Hdf5RowsTest : public testing::Test {
 TEST_F(Hdf5RowsTest, RowsComeInTheOrderAskedFor) {
   const auto from = file();
   const Hdf5Entry& entry = from->at("x");
-  std::vector<Hdf5RowsPtr> sources;
+  std::vector<ArrayRowsPtr> sources;
   sources.push_back(kept_rows(from, entry));
   for (const size_t bytes : {0, 1 << 30}) sources.push_back(recent_rows(from, entry, bytes));
   for (const auto& source : sources) {
@@ -74,7 +74,7 @@ TEST_F(Hdf5RowsTest, TheLastChunksAreKeptWithinTheLimit) {
 TEST_F(Hdf5RowsTest, ManyThreadsReadTheSameRows) {
   const auto from = file();
   const Hdf5Entry& entry = from->at("x");
-  std::vector<Hdf5RowsPtr> sources;
+  std::vector<ArrayRowsPtr> sources;
   sources.push_back(kept_rows(from, entry));
   sources.push_back(recent_rows(from, entry, 3 * kChunkBytes));
   for (const auto& source : sources) {

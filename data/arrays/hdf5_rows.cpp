@@ -1,4 +1,4 @@
-#include "data/readers/hdf5_rows.h"
+#include "data/arrays/hdf5_rows.h"
 
 #include <ATen/ops/empty.h>
 
@@ -33,26 +33,6 @@ void require_row(const Hdf5Entry& entry, int64_t row) {
   TUTTI_ASSERT(row >= 0 && row < entry.shape[0], entry.path + ": row " + std::to_string(row));
 }
 
-class MappedRows final : public Hdf5Rows {
- public:
-  MappedRows(std::shared_ptr<const MappedFile> map, const Hdf5Entry& entry)
-      : map_(std::move(map)), entry_(entry), row_bytes_(row_bytes(entry)) {}
-
-  void gather(std::span<const int64_t> rows, std::byte* to) const override {
-    const std::byte* from = map_->bytes().data() + *entry_.file_offset;
-    for (const int64_t row : rows) {
-      require_row(entry_, row);
-      copy_row(from, row, row_bytes_, to);
-      to += row_bytes_;
-    }
-  }
-
- private:
-  std::shared_ptr<const MappedFile> map_;
-  Hdf5Entry entry_;
-  size_t row_bytes_;
-};
-
 // Rows [block * block_rows, ...) of a file, the last ones of which may be fewer.
 struct Blocks {
   std::shared_ptr<const Hdf5File> file;
@@ -76,11 +56,11 @@ struct Blocks {
 };
 
 Blocks blocks_of(std::shared_ptr<const Hdf5File> file, const Hdf5Entry& entry, int64_t chunks) {
-  return {std::move(file), entry, row_bytes(entry), chunks * rows_of_chunk(entry)};
+  return {std::move(file), entry, row_bytes(entry.shape, entry.dtype), chunks * rows_of_chunk(entry)};
 }
 
 // All rows lie in one piece of memory, as in a mapped file.
-class KeptRows final : public Hdf5Rows {
+class KeptRows final : public ArrayRows {
  public:
   explicit KeptRows(Blocks blocks)
       : blocks_(std::move(blocks)),
@@ -133,7 +113,7 @@ class KeptRows final : public Hdf5Rows {
   std::byte* rows_;
 };
 
-class RecentRows final : public Hdf5Rows {
+class RecentRows final : public ArrayRows {
  public:
   RecentRows(Blocks blocks, size_t most_bytes) : blocks_(std::move(blocks)), most_bytes_(most_bytes) {}
 
@@ -195,28 +175,22 @@ class RecentRows final : public Hdf5Rows {
 
 }  // namespace
 
-size_t row_bytes(const Hdf5Entry& entry) {
-  return std::accumulate(entry.shape.begin() + 1, entry.shape.end(), c10::elementSize(entry.dtype), product);
+size_t all_bytes(const Hdf5Entry& entry) {
+  return product(row_bytes(entry.shape, entry.dtype), entry.shape[0]);
 }
-
-size_t all_bytes(const Hdf5Entry& entry) { return product(row_bytes(entry), entry.shape[0]); }
 
 int64_t rows_of_chunk(const Hdf5Entry& entry) {
   const int64_t rows = entry.storage.chunk.empty() ? 1 : std::min(entry.storage.chunk[0], entry.shape[0]);
   return std::max<int64_t>(rows, 1);
 }
 
-Hdf5RowsPtr mapped_rows(std::shared_ptr<const MappedFile> map, const Hdf5Entry& entry) {
-  return std::make_unique<const MappedRows>(std::move(map), entry);
-}
-
-Hdf5RowsPtr kept_rows(std::shared_ptr<const Hdf5File> file, const Hdf5Entry& entry) {
-  const size_t chunk = row_bytes(entry) * static_cast<size_t>(rows_of_chunk(entry));
+ArrayRowsPtr kept_rows(std::shared_ptr<const Hdf5File> file, const Hdf5Entry& entry) {
+  const size_t chunk = row_bytes(entry.shape, entry.dtype) * static_cast<size_t>(rows_of_chunk(entry));
   const auto chunks = static_cast<int64_t>((kLeastBlockBytes + chunk - 1) / chunk);
   return std::make_unique<const KeptRows>(blocks_of(std::move(file), entry, chunks));
 }
 
-Hdf5RowsPtr recent_rows(std::shared_ptr<const Hdf5File> file, const Hdf5Entry& entry, size_t most_bytes) {
+ArrayRowsPtr recent_rows(std::shared_ptr<const Hdf5File> file, const Hdf5Entry& entry, size_t most_bytes) {
   return std::make_unique<const RecentRows>(blocks_of(std::move(file), entry, 1), most_bytes);
 }
 

@@ -1,0 +1,104 @@
+#include <glob.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/readers/make_dataset.h"
+#include "data/readers/opened.h"
+#include "data/readers/options.h"
+#include "data/readers/token_dataset.h"
+#include "data/texts/packed_texts.h"
+#include "data/texts/tokenized_texts.h"
+#include "runtime/error.h"
+#include "runtime/workers.h"
+
+namespace tutti {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> files_of(const Setting& path) {
+  std::vector<std::string> files;
+  glob_t found{};
+  if (glob(path.text().c_str(), 0, nullptr, &found) == 0)
+    files.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+  globfree(&found);
+  if (files.empty()) path.fail("no such file");
+  return files;
+}
+
+// The token before or behind documents.
+std::optional<uint32_t> token_of(const Setting& section, const char* key, bool is_added,
+                                 const Tokenizer& tokenizer, std::optional<uint32_t> usual) {
+  if (!is_added) return std::nullopt;
+  if (section.has(key)) {
+    if (const auto id = tokenizer.id_of(section.at(key).text())) return id;
+    section.at(key).fail("the tokenizer has no such token");
+  }
+  if (usual) return usual;
+  section.at(std::string("add_") + key)
+      .fail("no tokenizer_config.json beside the tokenizer says which token that is; give " +
+            std::string(key) + ", or false here");
+}
+
+// Documents before the part of the split, and in it.
+std::pair<int64_t, int64_t> documents_of(const TextOptions& options, int64_t all) {
+  const auto training = static_cast<int64_t>(static_cast<double>(all) * (1 - options.eval_fraction));
+  if (options.split == TokenSplit::kEval) return {training, all - training};
+  return {0, options.split == TokenSplit::kTrain ? training : all};
+}
+
+void require_fields(const Setting& section, const TextOptions& options) {
+  if (options.prompt_field.empty() != options.response_field.empty())
+    section.at(options.prompt_field.empty() ? "response_field" : "prompt_field")
+        .fail("prompt_field and response_field are given together");
+  if (options.turn.find("{content}") == std::string::npos)
+    section.at("turn").fail("expected {content} in it");
+}
+
+}  // namespace
+
+std::shared_ptr<const Tokenizer> read_tokenizer(const Setting& key) try {
+  const std::string& path = key.text();
+  return Tokenizer::read(fs::is_directory(path) ? path + "/tokenizer.json" : path);
+} catch (const UserError& error) {
+  key.fail(error);
+}
+
+DatasetPtr TextOptions::make(const Setting& section, const DataEnvironment&) const {
+  require_fields(section, *this);
+  const auto reader = read_tokenizer(section.at("tokenizer"));
+  const SpecialIds& special = reader->special_ids();
+  const Tokenization how{.files = files_of(section.at("path")),
+                         .format = {text_field, prompt_field, response_field, messages_field, turn},
+                         .tokenizer = reader,
+                         .begin = token_of(section, "bos_token", add_bos_token, *reader, special.begin),
+                         .end = token_of(section, "eos_token", add_eos_token, *reader, special.end),
+                         .skip_bad = skip_bad,
+                         .threads = usable_cores()};
+  return opened(section, [&]() -> DatasetPtr {
+    const TokenizedTexts texts = TokenizedTexts::open(how, cache.empty() ? default_token_folder() : cache);
+    if (packing == TextPacking::kCut)
+      return std::make_shared<const TokenDataset>(TokenDataset::Options{.path = texts.tokens().path(),
+                                                                        .format = std::nullopt,
+                                                                        .sequence_length = sequence_length,
+                                                                        .split = split,
+                                                                        .eval_fraction = eval_fraction,
+                                                                        .vocab_size = reader->vocab_size(),
+                                                                        .counts = texts.counts_path(),
+                                                                        .advice = texts.left_out(),
+                                                                        .tokenizer = reader});
+    const auto [first, documents] = documents_of(*this, texts.documents().size());
+    return std::make_shared<const PackedTexts>(
+        texts, PackedTexts::Options{.sequence_length = sequence_length,
+                                    .first_document = first,
+                                    .documents = documents,
+                                    .filling = special.pad.value_or(special.end.value_or(0)),
+                                    .tokenizer = reader});
+  });
+}
+
+}  // namespace tutti

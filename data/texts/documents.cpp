@@ -1,0 +1,76 @@
+#include "data/texts/documents.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <utility>
+
+#include "io/formats/json_document.h"
+#include "runtime/error.h"
+#include "runtime/text.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::string_view kRole = "{role}", kContent = "{content}", kBlanks = " \t\r\n";
+constexpr std::array<std::string_view, 2> kAssistants = {"assistant", "gpt"};
+
+bool has_lines(const std::string& file) {
+  const std::string ending = lower_case(std::filesystem::path(file).extension().string());
+  return ending == ".jsonl" || ending == ".ndjson" || ending == ".json";
+}
+
+void append(TextDocument& document, const std::string& text, bool counts) {
+  if (text.empty()) return;
+  if (document.empty() || document.back().counts != counts)
+    document.push_back({text, counts});
+  else
+    document.back().text += text;
+}
+
+std::string with_role(std::string_view turn, const std::string& role) {
+  std::string text(turn);
+  for (std::size_t at = text.find(kRole); at != std::string::npos; at = text.find(kRole, at + role.size()))
+    text.replace(at, kRole.size(), role);
+  return text;
+}
+
+}  // namespace
+
+TextDocument DocumentFormat::read(std::string_view line) const {
+  const JsonDocument json(line);
+  TextDocument document;
+  if (!messages.empty()) {
+    const std::size_t content = turn.find(kContent);
+    TUTTI_ASSERT(content != std::string::npos, turn);
+    const std::string_view before = std::string_view(turn).substr(0, content);
+    const std::string_view behind = std::string_view(turn).substr(content + kContent.size());
+    for (const auto& message : json.messages(messages)) {
+      const bool counts = std::ranges::find(kAssistants, message.role) != kAssistants.end();
+      append(document, with_role(before, message.role), false);
+      append(document, message.content + with_role(behind, message.role), counts);
+    }
+  } else if (!prompt.empty()) {
+    append(document, json.text(prompt), false);
+    append(document, json.text(response), true);
+  } else {
+    append(document, json.text(text), true);
+  }
+  return document;
+}
+
+void for_each_document(const MappedFile& file, const VisitDocument& visit) {
+  const std::string_view all(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
+  if (!has_lines(file.path())) return visit(all, false, file.path());
+  int64_t number = 0;
+  for (std::size_t begin = 0; begin < all.size();) {
+    const std::size_t end = std::min(all.find('\n', begin), all.size());
+    const std::string_view line = all.substr(begin, end - begin);
+    ++number;
+    if (line.find_first_not_of(kBlanks) != std::string_view::npos)
+      visit(line, true, file.path() + ':' + std::to_string(number));
+    begin = end + 1;
+  }
+}
+
+}  // namespace tutti

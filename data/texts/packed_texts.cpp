@@ -1,0 +1,128 @@
+#include "data/texts/packed_texts.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <deque>
+#include <utility>
+
+#include "data/transforms/ignore_index.h"
+#include "runtime/error.h"
+#include "runtime/hashes.h"
+
+namespace tutti {
+namespace {
+
+constexpr int64_t kSamplesInDigest = 16;
+
+struct OpenSample {
+  int64_t room;
+  int64_t sample;
+};
+
+}  // namespace
+
+// Rows of the four arrays; they advance by a sample.
+struct PackedTexts::Rows {
+  int64_t *input, *target, *segments, *positions;
+};
+
+PackedTexts::PackedTexts(TokenizedTexts texts, const Options& options)
+    : texts_(std::move(texts)), options_(options) {
+  pack(all_pieces());
+  if (size() == 0) throw UserError({texts_.tokens().path()}, "no document has two tokens");
+}
+
+std::vector<PackedTexts::Piece> PackedTexts::all_pieces() const {
+  std::vector<Piece> pieces;
+  for (int64_t d = options_.first_document; d < options_.first_document + options_.documents; ++d) {
+    const int64_t begin = texts_.documents().begin(d), inputs = texts_.documents().length(d) - 1;
+    for (int64_t at = 0; at < inputs; at += options_.sequence_length)
+      pieces.push_back({begin + at, std::min(options_.sequence_length, inputs - at)});
+  }
+  return pieces;
+}
+
+void PackedTexts::pack(const std::vector<Piece>& pieces) {
+  std::vector<int64_t> sample_of, pieces_of;  // of each piece; of each sample, how many
+  std::deque<OpenSample> open;
+  for (const Piece& piece : pieces) {
+    auto found = std::ranges::find_if(open, [&](const OpenSample& one) { return one.room >= piece.length; });
+    if (found == open.end()) {
+      if (open.size() == kOpenSamples) open.pop_front();
+      open.push_back({options_.sequence_length, std::ssize(pieces_of)});
+      pieces_of.push_back(0);
+      found = open.end() - 1;
+    }
+    sample_of.push_back(found->sample);
+    ++pieces_of[static_cast<std::size_t>(found->sample)];
+    if ((found->room -= piece.length) == 0) open.erase(found);
+  }
+  starts_.assign(1, 0);
+  for (const int64_t count : pieces_of) starts_.push_back(starts_.back() + count);
+  std::vector<int64_t> next(starts_.begin(), starts_.end() - 1);
+  pieces_.resize(pieces.size());
+  for (std::size_t i = 0; i < pieces.size(); ++i)
+    pieces_[static_cast<std::size_t>(next[static_cast<std::size_t>(sample_of[i])]++)] = pieces[i];
+}
+
+SampleSpec PackedTexts::spec() const {
+  SampleSpec spec{.classes = options_.tokenizer->vocab_size()};
+  for (const char* name : {"input", "target", "segments", "positions"}) {
+    spec.shapes[name] = {options_.sequence_length};
+    spec.dtypes[name] = at::kLong;
+  }
+  return spec;
+}
+
+template <class Token>
+void PackedTexts::fill(std::span<const int64_t> samples, const Token* tokens, Rows rows) const {
+  const uint8_t* counts = texts_.counts();
+  for (const int64_t sample : samples) {
+    TUTTI_ASSERT(sample >= 0 && sample < size(), "sample " + std::to_string(sample));
+    int64_t at = 0, segment = 0;
+    for (int64_t p = starts_[static_cast<std::size_t>(sample)];
+         p < starts_[static_cast<std::size_t>(sample) + 1]; ++p) {
+      const Piece& piece = pieces_[static_cast<std::size_t>(p)];
+      ++segment;
+      for (int64_t i = 0; i < piece.length; ++i, ++at) {
+        const int64_t token = piece.begin + i;
+        rows.input[at] = tokens[token];
+        if (!counts || counts[token + 1]) rows.target[at] = tokens[token + 1];
+        rows.segments[at] = segment;
+        rows.positions[at] = i;
+      }
+    }
+    for (int64_t* Rows::*row : {&Rows::input, &Rows::target, &Rows::segments, &Rows::positions})
+      rows.*row += options_.sequence_length;
+  }
+}
+
+Batch PackedTexts::get(std::span<const int64_t> indices, const Epoch&) const {
+  const Shape shape = {std::ssize(indices), options_.sequence_length};
+  const at::Tensor input = at::full(shape, options_.filling, at::kLong);
+  const at::Tensor target = at::full(shape, kIgnoredTarget, at::kLong);
+  const at::Tensor segments = at::zeros(shape, at::kLong), positions = at::zeros(shape, at::kLong);
+  const Rows rows{input.mutable_data_ptr<int64_t>(), target.mutable_data_ptr<int64_t>(),
+                  segments.mutable_data_ptr<int64_t>(), positions.mutable_data_ptr<int64_t>()};
+  const std::byte* tokens = texts_.tokens().bytes().data();
+  if (texts_.tokens().format() == TokenFormat::kUint16)
+    fill(indices, reinterpret_cast<const uint16_t*>(tokens), rows);
+  else
+    fill(indices, reinterpret_cast<const int32_t*>(tokens), rows);
+  return TensorTree::Children{
+      {"input", input}, {"target", target}, {"segments", segments}, {"positions", positions}};
+}
+
+uint64_t PackedTexts::digest() const {
+  std::vector<int64_t> samples;
+  for (int64_t i = 0; i < kSamplesInDigest; ++i) samples.push_back(i * (size() - 1) / (kSamplesInDigest - 1));
+  uint64_t digest = static_cast<uint64_t>(size());
+  for (const auto& [name, values] : get(samples, {}).leaves())
+    digest = XXH3_64bits_withSeed(values.const_data_ptr(), values.nbytes(), digest);
+  return digest;
+}
+
+}  // namespace tutti

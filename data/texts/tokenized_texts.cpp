@@ -1,0 +1,282 @@
+#include "data/texts/tokenized_texts.h"
+
+#include <sys/stat.h>
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <limits>
+#include <span>
+#include <thread>
+#include <utility>
+
+#include "runtime/disk.h"
+#include "runtime/error.h"
+#include "runtime/hashes.h"
+#include "runtime/text.h"
+#include "runtime/workers.h"
+
+namespace tutti {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kVersion = 1;                             // of what is in the folder
+constexpr std::size_t kBytesAtOnce = std::size_t{4} << 20;  // of texts that threads share
+constexpr uint64_t kMostLeftOutText = uint64_t{1} << 16;
+constexpr int64_t kUint16Values = int64_t{1} << 16;
+
+struct Text {
+  std::string_view text;
+  bool is_json = false;
+  std::string place;
+};
+
+struct Encoded {
+  std::vector<uint32_t> ids;
+  std::vector<uint8_t> counts;  // only if there are prompts
+  std::string problem;          // of a line that is left out
+  std::exception_ptr error = nullptr;
+};
+
+// Appends to a file in large pieces.
+class Output {
+ public:
+  Output(Disk& disk, const std::string& path) : file_(disk.open(path, true)) {}
+
+  template <class Number>
+  void add(std::span<const Number> numbers) {
+    const auto bytes = std::as_bytes(numbers);
+    buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
+    if (buffer_.size() >= kBytesAtOnce) flush();
+  }
+  void finish() {
+    flush();
+    file_->sync();
+    file_->close();
+  }
+
+ private:
+  void flush() {
+    file_->append(buffer_);
+    buffer_.clear();
+  }
+
+  std::unique_ptr<WritableFile> file_;
+  std::vector<std::byte> buffer_;
+};
+
+class Writer {
+ public:
+  Writer(const Tokenization& how, const std::string& folder)
+      : how_(how),
+        folder_(folder),
+        format_(how.tokenizer->vocab_size() <= kUint16Values ? TokenFormat::kUint16 : TokenFormat::kInt32),
+        tokens_(disk_, folder + "/tokens.bin"),
+        workers_(start_workers(how.threads)) {
+    if (how.format.has_prompts()) counts_.emplace(disk_, folder + "/counts.bin");
+  }
+
+  void write() {
+    for (const std::string& path : how_.files) {
+      const MappedFile file(path);
+      std::vector<Text> texts;
+      std::size_t bytes = 0;
+      const auto encode_all = [&] {
+        write(texts);
+        texts.clear();
+        bytes = 0;
+      };
+      for_each_document(file, [&](std::string_view text, bool is_json, const std::string& place) {
+        texts.push_back({text, is_json, place});
+        bytes += text.size();
+        if (bytes >= kBytesAtOnce) encode_all();
+      });
+      encode_all();
+    }
+    finish();
+  }
+
+ private:
+  void write(const std::vector<Text>& texts) {
+    std::vector<Encoded> encoded(texts.size());
+    std::atomic<std::size_t> next = 0;
+    std::atomic<int> left = workers_->threads();
+    for (int thread = 0; thread < workers_->threads(); ++thread)
+      workers_->add([&] {
+        for (std::size_t i = next++; i < texts.size(); i = next++) encoded[i] = encode(texts[i]);
+        --left;
+      });
+    workers_->help_until([&] { return left == 0; });
+    for (std::size_t i = 0; i < texts.size(); ++i) append(texts[i], encoded[i]);
+  }
+
+  Encoded encode(const Text& text) const {
+    Encoded encoded;
+    try {
+      if (how_.begin) add(encoded, {*how_.begin}, !how_.format.has_prompts());
+      if (!text.is_json) {
+        how_.tokenizer->encode(text.text, encoded.ids, false);
+      } else {
+        for (const TextPart& part : how_.format.read(text.text))
+          add(encoded, how_.tokenizer->encode(part.text, false), part.counts);
+      }
+      if (how_.end) add(encoded, {*how_.end}, true);
+    } catch (const UserError& error) {
+      encoded.problem = error.what();
+    } catch (...) {
+      encoded.error = std::current_exception();
+    }
+    return encoded;
+  }
+
+  void add(Encoded& encoded, const std::vector<uint32_t>& ids, bool counts) const {
+    encoded.ids.insert(encoded.ids.end(), ids.begin(), ids.end());
+    if (counts_) encoded.counts.resize(encoded.ids.size(), counts ? 1 : 0);
+  }
+
+  void append(const Text& text, Encoded& encoded) {
+    if (encoded.error) std::rethrow_exception(encoded.error);
+    if (!encoded.problem.empty()) {
+      const std::string what = text.place + ": " + encoded.problem;
+      if (!how_.skip_bad) throw UserError(what);
+      if (left_out_++ == 0) first_left_out_ = what;
+      return;
+    }
+    if (encoded.ids.empty()) return;
+    if (encoded.ids.size() > std::numeric_limits<int32_t>::max())
+      throw UserError(text.place + ": a document of more than 2 billion tokens");
+    lengths_.push_back(static_cast<int32_t>(encoded.ids.size()));
+    if (counts_) {
+      encoded.counts.resize(encoded.ids.size(), 1);
+      counts_->add(std::span<const uint8_t>(encoded.counts));
+    }
+    if (format_ == TokenFormat::kInt32) return tokens_.add(std::span<const uint32_t>(encoded.ids));
+    const std::vector<uint16_t> narrow(encoded.ids.begin(), encoded.ids.end());
+    tokens_.add(std::span<const uint16_t>(narrow));
+  }
+
+  void finish() {
+    tokens_.finish();
+    if (counts_) counts_->finish();
+    write_index();
+    if (left_out_ == 0) return;
+    Output text(disk_, folder_ + "/left_out.txt");
+    const std::string what = std::to_string(left_out_) + (left_out_ == 1 ? " line was" : " lines were") +
+                             " left out; the first: " + first_left_out_;
+    text.add(std::span(what.data(), std::min<std::size_t>(what.size(), kMostLeftOutText)));
+    text.finish();
+  }
+
+  void write_index() {
+    Output index(disk_, folder_ + "/tokens.idx");
+    const std::string header = megatron_header(format_, lengths_.size());
+    index.add(std::span(header.data(), header.size()));
+    index.add(std::span<const int32_t>(lengths_));
+    int64_t byte = 0;
+    for (const int32_t length : lengths_) {
+      index.add(std::span<const int64_t>(&byte, 1));
+      byte += length * static_cast<int64_t>(token_bytes(format_));
+    }
+    for (int64_t document = 0; document <= std::ssize(lengths_); ++document)
+      index.add(std::span<const int64_t>(&document, 1));
+    index.finish();
+  }
+
+  const Tokenization& how_;
+  std::string folder_;
+  PosixDisk disk_;
+  TokenFormat format_;
+  Output tokens_;
+  std::optional<Output> counts_;
+  std::vector<int32_t> lengths_;
+  int64_t left_out_ = 0;
+  std::string first_left_out_;
+  std::unique_ptr<Workers> workers_;
+};
+
+// Of all that the tokens depend on. Of files, size and time stand for the content.
+uint64_t digest_of(const Tokenization& how) {
+  StreamedHash hash;
+  const auto number = [&hash](uint64_t value) { hash.add(std::as_bytes(std::span(&value, 1))); };
+  const auto text = [&](const std::string& value) {
+    number(value.size());
+    hash.add(std::as_bytes(std::span(value)));
+  };
+  number(kVersion);
+  number(how.tokenizer->digest());
+  for (const auto& id : {how.begin, how.end}) number(id ? *id + uint64_t{1} : 0);
+  number(how.skip_bad ? 1 : 0);
+  const DocumentFormat& format = how.format;
+  for (const auto& key : {format.text, format.prompt, format.response, format.messages, format.turn})
+    text(key);
+  for (const std::string& file : how.files) {
+    struct stat status {};
+    if (stat(file.c_str(), &status) != 0)
+      throw UserError({file}, std::string("cannot be opened: ") + std::strerror(errno));
+    text(fs::absolute(file).lexically_normal().string());
+    for (const auto value : {status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec})
+      number(static_cast<uint64_t>(value));
+  }
+  return hash.value();
+}
+
+constexpr std::chrono::milliseconds kAskAgainAfter{50};
+
+// Holds the lock of the folder's name, or returns null once another process has written the folder.
+std::unique_ptr<DiskLock> lock_unless_written(Disk& disk, const std::string& whole) {
+  while (!disk.exists(whole)) {
+    if (auto lock = disk.lock(whole + ".lock", "tokenizes"))
+      return disk.exists(whole) ? nullptr : std::move(lock);
+    std::this_thread::sleep_for(kAskAgainAfter);
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+TokenizedTexts TokenizedTexts::open(const Tokenization& how, const std::string& folder) {
+  PosixDisk disk;
+  disk.make_folders(folder);
+  const std::string whole =
+      folder + '/' + formatted("%016llx", static_cast<unsigned long long>(digest_of(how)));
+  if (const auto lock = lock_unless_written(disk, whole)) {
+    const std::string part = whole + ".part";
+    disk.remove_all(part);
+    disk.make_folders(part);
+    tokenize(how, part);
+    disk.rename(part, whole);
+    disk.sync_folder(folder);
+  }
+  return TokenizedTexts(whole);
+}
+
+TokenizedTexts::TokenizedTexts(const std::string& folder)
+    : tokens_(std::make_shared<const TokenFile>(folder + "/tokens.idx", std::nullopt)) {
+  const PosixDisk disk;
+  if (disk.exists(folder + "/left_out.txt"))
+    left_out_ = disk.read_text(folder + "/left_out.txt", kMostLeftOutText);
+  if (!disk.exists(folder + "/counts.bin")) return;
+  counts_ = std::make_shared<const MappedFile>(folder + "/counts.bin");
+  if (std::ssize(counts_->bytes()) != tokens_->tokens())
+    throw UserError({counts_->path()},
+                    "not a byte for each of " + std::to_string(tokens_->tokens()) + " tokens");
+}
+
+const uint8_t* TokenizedTexts::counts() const {
+  return counts_ ? reinterpret_cast<const uint8_t*>(counts_->bytes().data()) : nullptr;
+}
+
+void tokenize(const Tokenization& how, const std::string& folder) { Writer(how, folder).write(); }
+
+std::string default_token_folder() {
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  const char* home = std::getenv("HOME");
+  const std::string root = cache && *cache ? cache : std::string(home ? home : "") + "/.cache";
+  return root + "/tutti/tokens";
+}
+
+}  // namespace tutti

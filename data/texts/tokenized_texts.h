@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data/texts/documents.h"
+#include "data/tokenizers/tokenizer.h"
+#include "io/formats/token_file.h"
+#include "io/mapped_file.h"
+
+namespace tutti {
+
+// How texts become tokens.
+struct Tokenization {
+  std::vector<std::string> files;
+  DocumentFormat format;
+  std::shared_ptr<const Tokenizer> tokenizer;
+  std::optional<uint32_t> begin, end;  // tokens before and behind each document
+  bool skip_bad = false;               // leave out lines that are no such JSON; else they are errors
+  int threads = 1;
+};
+
+// The tokens of texts, in a folder:
+//   tokens.bin, tokens.idx   as Megatron-LM has them (io/formats/megatron_index.h), of uint16, or int32
+//   counts.bin               a byte for each token: 1 if it counts in the loss; only if some do not
+//   left_out.txt             what was left out, and why the first of it; a line. Only if there is some
+class TokenizedTexts {
+ public:
+  // Reads `folder`/DIGEST, which is written first if it is not there: by one process of a host, while others
+  // wait. Throws UserError with file and line of a text that cannot be read, OperatingError if the folder
+  // cannot be written.
+  static TokenizedTexts open(const Tokenization& how, const std::string& folder);
+  // Reads such a folder. Throws UserError.
+  explicit TokenizedTexts(const std::string& folder);
+
+  const TokenFile& tokens() const { return *tokens_; }
+  const MegatronIndex& documents() const { return *tokens_->documents(); }
+  const uint8_t* counts() const;  // null: all tokens count
+  std::string counts_path() const { return counts_ ? counts_->path() : ""; }
+  const std::string& left_out() const { return left_out_; }
+
+ private:
+  std::shared_ptr<const TokenFile> tokens_;
+  std::shared_ptr<const MappedFile> counts_;
+  std::string left_out_;
+};
+
+// Writes the folder's files. It must exist.
+void tokenize(const Tokenization& how, const std::string& folder);
+
+// XDG_CACHE_HOME, or ~/.cache, and /tutti/tokens.
+std::string default_token_folder();
+
+}  // namespace tutti

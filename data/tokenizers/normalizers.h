@@ -1,0 +1,39 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/tokenizers/json_place.h"
+
+namespace tutti {
+
+// What a normalizer did. kStart: the text's first character is gone, too. (Metaspace's scheme "first" asks
+// where in the original text a piece begins.)
+enum class Change { kNone, kText, kStart };
+
+// One step of `normalizer` in a tokenizer.json. Immutable.
+class Normalizer {
+ public:
+  virtual ~Normalizer() = default;
+  // Writes the normalized text to `out`, which is empty; leaves it so if nothing changes. The texts are valid
+  // UTF-8.
+  virtual Change apply(std::string_view text, std::string& out) const = 0;
+};
+
+using Normalizers = std::vector<std::unique_ptr<const Normalizer>>;
+
+// BertNormalizer, ByteLevel, Lowercase, NFC, NFD, NFKC, NFKD, Nmt, Precompiled, Prepend, Replace, Strip and
+// StripAccents, and Sequence of them. Throws UserError with the place of what is wrong.
+void read_normalizers(const JsonPlace& place, Normalizers& to);
+
+// A normalized text; it lies in the original one or in a buffer.
+struct NormalizedText {
+  std::string_view text;
+  bool start_gone = false;  // a first character of the original text is gone
+};
+NormalizedText apply_normalizers(const Normalizers& normalizers, std::string_view text,
+                                 std::string (&buffers)[2]);
+
+}  // namespace tutti

@@ -1,0 +1,69 @@
+#include "io/formats/json_document.h"
+
+#include "io/formats/json_text.h"
+#include "runtime/error.h"
+#include "runtime/printable.h"
+
+namespace tutti {
+namespace {
+
+std::string members_of(const nlohmann::json& object) {
+  std::string names;
+  for (const auto& [name, value] : object.items()) names += (names.empty() ? "" : ", ") + printable(name);
+  return names.empty() ? "none" : names;
+}
+
+const nlohmann::json& member_of(const nlohmann::json& object, const std::string& path) {
+  const auto direct = object.find(path);
+  if (direct != object.end()) return *direct;
+  const std::size_t dot = path.find('.');
+  const auto outer = dot == std::string::npos ? object.end() : object.find(path.substr(0, dot));
+  if (outer == object.end() || !outer->is_object())
+    throw UserError("no member '" + printable(path) + "'; it has " + members_of(object));
+  return member_of(*outer, path.substr(dot + 1));
+}
+
+const std::string& text_of(const nlohmann::json& value, const std::string& what) {
+  if (!value.is_string()) throw UserError(what + " is no text");
+  return value.get_ref<const std::string&>();
+}
+
+// The first of two members that a message has.
+const nlohmann::json& either(const nlohmann::json& message, const char* usual, const char* other) {
+  const auto found = message.find(message.contains(usual) ? usual : other);
+  if (found == message.end()) throw UserError(std::string("a message lacks '") + usual + "'");
+  return *found;
+}
+
+}  // namespace
+
+struct JsonDocument::Parsed {
+  nlohmann::json object;
+};
+
+JsonDocument::JsonDocument(std::string_view json) try
+    : parsed_(std::make_unique<const Parsed>(parse_json(json))) {
+  if (!parsed_->object.is_object()) throw UserError("expected a JSON object");
+} catch (const nlohmann::json::exception& error) {
+  throw UserError("not JSON: " + json_problem(error));
+}
+
+JsonDocument::~JsonDocument() = default;
+
+std::string JsonDocument::text(const std::string& member) const {
+  return text_of(member_of(parsed_->object, member), "member '" + printable(member) + "'");
+}
+
+std::vector<JsonDocument::Message> JsonDocument::messages(const std::string& member) const {
+  const nlohmann::json& list = member_of(parsed_->object, member);
+  if (!list.is_array()) throw UserError("member '" + printable(member) + "' is no list of messages");
+  std::vector<Message> messages;
+  for (const nlohmann::json& one : list) {
+    if (!one.is_object()) throw UserError("member '" + printable(member) + "' is no list of messages");
+    messages.push_back({text_of(either(one, "role", "from"), "the role of a message"),
+                        text_of(either(one, "content", "value"), "the content of a message")});
+  }
+  return messages;
+}
+
+}  // namespace tutti

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tutti {
+
+// A JSON object with texts, such as a line of a JSON lines file. Throws UserError that says what is wrong,
+// without the file.
+class JsonDocument {
+ public:
+  explicit JsonDocument(std::string_view json);
+  ~JsonDocument();
+  JsonDocument(const JsonDocument&) = delete;
+  JsonDocument& operator=(const JsonDocument&) = delete;
+
+  // A member that is a text; members of objects within by dots: "meta.text".
+  std::string text(const std::string& member) const;
+
+  // A member that is a list of messages: {"role": "user", "content": "..."}, or ShareGPT's "from" and
+  // "value".
+  struct Message {
+    std::string role, content;
+  };
+  std::vector<Message> messages(const std::string& member) const;
+
+ private:
+  struct Parsed;
+  std::unique_ptr<const Parsed> parsed_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace tutti {
+
+// The header of an array that numpy saved: numpy.lib.format, versions 1 to 3.
+struct NpyHeader {
+  std::string type;  // numpy's: "<f4", "|u1"
+  std::vector<int64_t> shape;
+  size_t item_bytes = 0;
+  size_t at = 0;  // the byte where the numbers begin
+
+  size_t bytes() const;  // of all numbers; the largest size_t if it is larger
+};
+
+bool is_npy(std::span<const std::byte> file);
+
+// Reads the header of `file`, which `name` names in errors. Throws UserError if it is damaged, if numbers are
+// big-endian or are no numbers, if the array is column-major, or if the file is shorter than the header says.
+NpyHeader read_npy_header(std::span<const std::byte> file, const std::string& name);
+
+}  // namespace tutti

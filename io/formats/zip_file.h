@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "io/mapped_file.h"
+
+namespace tutti {
+
+// The members of a zip archive, as numpy.savez writes one: stored or deflated, also of more than 4 GiB.
+// PKWARE's APPNOTE.TXT describes the format.
+class ZipFile {
+ public:
+  struct Member {
+    std::string name;
+    uint64_t bytes = 0;             // uncompressed
+    uint64_t compressed_bytes = 0;  // in the file
+    uint64_t header = 0;            // the byte where its own header begins
+    uint32_t crc = 0;
+    bool deflated = false;
+  };
+
+  // Throws UserError if the directory is damaged, or if a member is encrypted or compressed by another
+  // method.
+  explicit ZipFile(const std::string& path);
+
+  const std::vector<Member>& members() const { return members_; }
+
+  // A member's bytes, and what keeps them: the mapped file, or memory if they were deflated. Checks the crc
+  // of deflated ones. Throws UserError with archive and member.
+  struct Content {
+    std::shared_ptr<const void> owner;
+    std::span<const std::byte> bytes;
+  };
+  Content read(const Member& member) const;
+
+ private:
+  std::span<const std::byte> stored(const Member& member) const;
+  [[noreturn]] void fail(const std::string& what) const;
+
+  std::shared_ptr<const MappedFile> file_;
+  std::vector<Member> members_;
+};
+
+}  // namespace tutti

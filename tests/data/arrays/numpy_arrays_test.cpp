@@ -1,0 +1,94 @@
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "data/readers/catalog.h"
+#include "data/readers/make_dataset.h"
+#include "data/readers/token_dataset.h"
+#include "io/formats/zip_file.h"
+#include "recipe/resolve.h"
+#include "recipe/toml_reader.h"
+#include "runtime/error.h"
+#include "tests/runtime/scratch.h"
+
+namespace tutti {
+namespace {
+
+using testing::HasSubstr;
+
+const std::string kSaved = TUTTI_SOURCE_DIR "/tests/golden/numpy/";
+const std::vector<int64_t> kAsked = {6, 0, 3, 3};
+
+class NumpyArraysTest : public testing::Test {
+ protected:
+  // The arrays of an archive as a folder of .npy files.
+  std::string unpacked() {
+    const ZipFile archive(kSaved + "stored.npz");
+    for (const auto& member : archive.members()) {
+      const auto content = archive.read(member);
+      std::ofstream(scratch_.path(member.name), std::ios::binary)
+          .write(reinterpret_cast<const char*>(content.bytes.data()),
+                 static_cast<std::streamsize>(content.bytes.size()));
+    }
+    return scratch_.path();
+  }
+  static DatasetPtr data(const std::string& keys) {
+    const Catalog catalog = train_data_catalog();
+    const std::string recipe = "[data.train]\nkind = 'numpy'\nbatch_size = 1\n" + keys;
+    return make_dataset(
+        resolve(parse_recipe(recipe, "r.toml"), std::span(&catalog, 1)).at("data").at("train"));
+  }
+  static std::string error_of(const std::string& keys) {
+    return message_of<UserError>([&] { data(keys); });
+  }
+
+  Scratch scratch_;
+};
+
+TEST_F(NumpyArraysTest, ArchivesAndFoldersGiveTheArraysThatNumpySaved) {
+  const at::Tensor rows = at::tensor(kAsked), twelve = at::arange(12).reshape({3, 4});
+  for (const std::string& path : {kSaved + "stored.npz", kSaved + "deflated.npz", unpacked()}) {
+    const DatasetPtr all = data("path = '" + path + "'\n");
+    EXPECT_EQ(all->size(), 7);
+    const Batch batch = all->get(kAsked, {});
+    EXPECT_TRUE(at::equal(batch["images"], (rows.reshape({4, 1, 1}) * 30 + twelve).to(at::kByte)));
+    EXPECT_TRUE(at::equal(batch["wide"],
+                          (at::stack({rows * 2, rows * 2 + 1}, 1).to(at::kDouble) / 3).to(at::kFloat)));
+    EXPECT_TRUE(at::equal(batch["narrow"], rows.to(at::kFloat) / 4));
+    EXPECT_TRUE(at::equal(batch["labels"], rows % 3));
+    EXPECT_TRUE(at::equal(batch["marks"], (rows % 2).eq(0)));
+    const DatasetPtr named = data("path = '" + path + "'\narrays = {input = 'wide', target = 'labels'}\n");
+    EXPECT_EQ(named->spec().classes, 3);
+    EXPECT_EQ(named->spec().describe("input"), "float32 [2]");
+    EXPECT_TRUE(at::equal(named->get(kAsked, {})["target"], rows % 3));
+  }
+}
+
+TEST_F(NumpyArraysTest, ErrorsNameFileAndArray) {
+  const std::string path = "path = '" + kSaved + "stored.npz'\n";
+  EXPECT_THAT(error_of(path + "arrays = {input = 'wid'}"),
+              HasSubstr("no array 'wid'; did you mean 'wide'? It has images, labels, marks, narrow, wide"));
+  EXPECT_THAT(error_of(path + "arrays = {input = 'wide', target = 'labels'}\nnum_classes = 2"),
+              HasSubstr("stored.npz\": array 'labels', row 2: labels out of range: 2 is not in [0, 2)"));
+  EXPECT_THAT(error_of("path = '" + std::filesystem::temp_directory_path().string() + "/no.npz'"),
+              HasSubstr("no.npz"));
+  EXPECT_THAT(error_of("path = '" + kSaved + "tokens.npy'"), HasSubstr("not a zip archive"));
+  const std::string folder = unpacked();
+  std::filesystem::resize_file(folder + "/wide.npy", 140);
+  EXPECT_THAT(error_of("path = '" + folder + "'"), HasSubstr("wide.npy: array 'wide': truncated"));
+  EXPECT_THAT(error_of("path = '" + kSaved + "..'"),
+              HasSubstr("no arrays of numpy: an .npz file, or .npy files"));
+}
+
+TEST_F(NumpyArraysTest, TokensMayBeAnArray) {
+  const TokenDataset data({.path = kSaved + "tokens.npy", .format = {}, .sequence_length = 4});
+  EXPECT_EQ(data.size(), 4);
+  EXPECT_EQ(data.spec().classes, 133'001);
+  EXPECT_TRUE(at::equal(data.get(std::vector<int64_t>{1}, {})["target"][0], at::arange(5, 9) * 7'000));
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,179 @@
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <numeric>
+#include <thread>
+
+#include "data/readers/catalog.h"
+#include "data/readers/make_dataset.h"
+#include "data/texts/packed_texts.h"
+#include "recipe/resolve.h"
+#include "recipe/toml_reader.h"
+#include "runtime/error.h"
+#include "tests/runtime/scratch.h"
+
+namespace tutti {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// Each byte is a word: "a" is 0, "b" is 1, ..., " " is 26; "<s>" and "</s>" are 27 and 28.
+std::string letters_tokenizer() {
+  std::string vocabulary;
+  for (int i = 0; i < 26; ++i)
+    vocabulary += std::string("\"") + static_cast<char>('a' + i) + "\": " + std::to_string(i) + ", ";
+  return R"({"added_tokens": [
+      {"id": 27, "content": "<s>", "single_word": false, "lstrip": false, "rstrip": false,
+       "normalized": false, "special": true},
+      {"id": 28, "content": "</s>", "single_word": false, "lstrip": false, "rstrip": false,
+       "normalized": false, "special": true}],
+    "normalizer": null, "pre_tokenizer": {"type": "Split", "pattern": {"String": ""}, "behavior": "Isolated",
+    "invert": false}, "post_processor": null, "decoder": {"type": "Fuse"},
+    "model": {"type": "BPE", "dropout": null, "unk_token": null, "continuing_subword_prefix": null,
+    "end_of_word_suffix": null, "fuse_unk": false, "byte_fallback": false, "ignore_merges": false,
+    "vocab": {)" +
+         vocabulary + R"(" ": 26}, "merges": []}})";
+}
+
+class TextsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    write_text(scratch_.path("tokenizer.json"), letters_tokenizer());
+    write_text(scratch_.path("tokenizer_config.json"), R"({"bos_token": "<s>", "eos_token": "</s>"})");
+  }
+
+  void lines(const std::string& text) const { write_text(scratch_.path("t.jsonl"), text); }
+
+  DatasetPtr data(const std::string& keys, const std::string& file = "t.jsonl") const {
+    const Catalog catalog = train_data_catalog();
+    const std::string recipe = "[data.train]\nkind = 'text'\nbatch_size = 1\npath = '" + scratch_.path(file) +
+                               "'\ntokenizer = '" + scratch_.path("tokenizer.json") + "'\ncache = '" +
+                               scratch_.path("cache") + "'\n" + keys;
+    return make_dataset(
+        resolve(parse_recipe(recipe, "r.toml"), std::span(&catalog, 1)).at("data").at("train"));
+  }
+  std::string error_of(const std::string& keys) const {
+    return message_of<UserError>([&] { data(keys); });
+  }
+  // Of all samples, as letters: "</s>" is '.', "<s>" is '^', what is ignored '-'.
+  static std::vector<std::string> shown(const DatasetPtr& data, const std::string& array) {
+    std::vector<int64_t> all(static_cast<std::size_t>(data->size()));
+    std::iota(all.begin(), all.end(), 0);
+    const at::Tensor values = data->get(all, {})[array].contiguous();
+    const bool is_number = array == "segments" || array == "positions";
+    std::vector<std::string> texts;
+    for (int64_t i = 0; i < values.size(0); ++i) {
+      texts.emplace_back();
+      for (int64_t t = 0; t < values.size(1); ++t) {
+        const auto value = values[i][t].item<int64_t>();
+        texts.back() += value < 0    ? '-'
+                        : is_number  ? static_cast<char>('0' + value)
+                        : value < 26 ? static_cast<char>('a' + value)
+                                     : " ^."[value - 26];
+      }
+    }
+    return texts;
+  }
+
+  Scratch scratch_;
+};
+
+TEST_F(TextsTest, DocumentsAreCutOneBehindTheOther) {
+  lines("{\"text\": \"abc\"}\n\n{\"text\": \"de fgh\", \"id\": 7}\n");
+  const DatasetPtr cut = data("sequence_length = 4\n");
+  EXPECT_THAT(shown(cut, "input"), ElementsAre("abc.", "de f"));
+  EXPECT_THAT(shown(cut, "target"), ElementsAre("bc.d", "e fg"));
+  EXPECT_EQ(cut->spec().classes, 29);
+  EXPECT_THAT(shown(data("sequence_length = 4\nadd_bos_token = true\nadd_eos_token = false\n"), "input"),
+              ElementsAre("^abc", "^de "));
+  EXPECT_THAT(shown(data("sequence_length = 4\neos_token = 'z'\n"), "input"), ElementsAre("abcz", "de f"));
+}
+
+TEST_F(TextsTest, OtherFilesAreADocumentEach) {
+  write_text(scratch_.path("1.txt"), "abcd");
+  write_text(scratch_.path("2.txt"), "ef");
+  EXPECT_THAT(shown(data("sequence_length = 7\n", "*.txt"), "input"), ElementsAre("abcd.ef"));
+}
+
+TEST_F(TextsTest, DocumentsThatArePackedDoNotSeeEachOther) {
+  lines("{\"text\": \"abcde\"}\n{\"text\": \"fghi\"}\n{\"text\": \"jk\"}\n{\"text\": \"lmnopqrst\"}\n");
+  const DatasetPtr packed = data("sequence_length = 7\npacking = 'first_fit'\n");
+  // Each but for its last token, which is a target alone: 5, 4, 2 and 7 + 2 tokens.
+  EXPECT_THAT(shown(packed, "input"), ElementsAre("abcdejk", "fghist.", "lmnopqr"));
+  EXPECT_THAT(shown(packed, "target"), ElementsAre("bcde.k.", "ghi.t.-", "mnopqrs"));
+  EXPECT_THAT(shown(packed, "segments"), ElementsAre("1111122", "1111220", "1111111"));
+  EXPECT_THAT(shown(packed, "positions"), ElementsAre("0123401", "0123010", "0123456"));
+}
+
+TEST_F(TextsTest, PromptsDoNotCountInTheLoss) {
+  lines("{\"question\": \"abc\", \"answer\": \"de\"}\n");
+  const std::string fields = "prompt_field = 'question'\nresponse_field = 'answer'\nsequence_length = 5\n";
+  EXPECT_THAT(shown(data(fields), "input"), ElementsAre("abcde"));
+  EXPECT_THAT(shown(data(fields), "target"), ElementsAre("--de."));
+  EXPECT_THAT(shown(data(fields + "packing = 'first_fit'\n"), "target"), ElementsAre("--de."));
+}
+
+TEST_F(TextsTest, OfChatsTheAssistantsMessagesCount) {
+  lines(R"({"chat": [{"role": "user", "content": "ab"}, {"role": "assistant", "content": "c"},)"
+        R"( {"from": "user", "value": "d"}, {"from": "gpt", "value": "ef"}]})");
+  const DatasetPtr chat =
+      data("messages_field = 'chat'\nturn = 'x{content} '\nsequence_length = 15\npacking = 'first_fit'\n");
+  EXPECT_THAT(shown(chat, "input"), ElementsAre("xab xc xd xef ."));
+  EXPECT_THAT(shown(chat, "target"), ElementsAre("----c ----ef .-"));
+}
+
+TEST_F(TextsTest, PartsForEvaluationAreTheLast) {
+  lines("{\"text\": \"abcd\"}\n{\"text\": \"efgh\"}\n{\"text\": \"ijkl\"}\n{\"text\": \"mnop\"}\n");
+  const std::string keys = "sequence_length = 4\neval_fraction = 0.5\npacking = 'first_fit'\n";
+  EXPECT_THAT(shown(data(keys + "split = 'train'\n"), "input"), ElementsAre("abcd", "efgh"));
+  EXPECT_THAT(shown(data(keys + "split = 'eval'\n"), "input"), ElementsAre("ijkl", "mnop"));
+}
+
+TEST_F(TextsTest, BadLinesAreNamedOrLeftOutAndCounted) {
+  lines("{\"text\": \"abcdef\"}\n{\"txt\": \"b\"}\n{\"text\": 3}\n{\"text\"\n");
+  EXPECT_THAT(error_of("sequence_length = 4\n"), HasSubstr("t.jsonl:2: no member 'text'; it has txt"));
+  const DatasetPtr rest = data("sequence_length = 4\non_bad_sample = 'skip'\n");
+  EXPECT_THAT(shown(rest, "input"), ElementsAre("abcd"));
+  EXPECT_THAT(rest->advice(), HasSubstr("3 lines were left out; the first: "));
+  EXPECT_THAT(rest->advice(), HasSubstr("t.jsonl:2: no member 'text'"));
+  lines("{\"text\": \"a\"}\n\xff\n");
+  EXPECT_THAT(error_of("sequence_length = 4\n"), HasSubstr("t.jsonl:2: not JSON"));
+}
+
+TEST_F(TextsTest, WrongKeysAreErrorsOfTheRecipe) {
+  lines("{\"text\": \"abcdefgh\"}\n");
+  EXPECT_THAT(error_of("eos_token = 'zz'\n"), HasSubstr("the tokenizer has no such token"));
+  EXPECT_THAT(error_of("prompt_field = 'a'\n"),
+              HasSubstr("prompt_field and response_field are given together"));
+  EXPECT_THAT(error_of("turn = 'a'\n"), HasSubstr("expected {content} in it"));
+  write_text(scratch_.path("tokenizer_config.json"), "{}");
+  EXPECT_THAT(error_of(""),
+              HasSubstr("no tokenizer_config.json beside the tokenizer says which token that is"));
+}
+
+// The time of the file is that of the kernel's last tick; a file that is made anew has another size here.
+TEST_F(TextsTest, TokensAreMadeOnceAndAnewForOtherTexts) {
+  lines("{\"text\": \"abcdefgh\"}\n");
+  const std::string keys = "sequence_length = 4\n";
+  std::vector<DatasetPtr> opened(4);
+  std::vector<std::thread> processes;
+  for (DatasetPtr& one : opened) processes.emplace_back([&] { one = data(keys); });
+  for (std::thread& one : processes) one.join();
+  for (const DatasetPtr& one : opened) EXPECT_EQ(one->digest(), opened[0]->digest());
+  const auto folders = [&] {
+    int count = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(scratch_.path("cache")))
+      count += entry.is_directory();
+    return count;
+  };
+  EXPECT_EQ(folders(), 1);
+  lines("{\"text\": \"abcdefghi\"}\n");
+  EXPECT_NE(data("sequence_length = 5\n")->digest(), opened[0]->digest());
+  EXPECT_EQ(folders(), 2);
+}
+
+}  // namespace
+}  // namespace tutti

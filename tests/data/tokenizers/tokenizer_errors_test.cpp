@@ -1,0 +1,105 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "data/tokenizers/tokenizer.h"
+#include "runtime/error.h"
+
+namespace tutti {
+namespace {
+
+using Json = nlohmann::json;
+using testing::AllOf;
+using testing::HasSubstr;
+
+// A tokenizer with a part that is written over, as in a damaged file.
+class TokenizerErrors : public testing::Test {
+ protected:
+  void SetUp() override {
+    file_ = Json::parse(R"({"version": "1.0", "added_tokens": [],
+        "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": [["a", "b"]]}})");
+  }
+  void TearDown() override { std::filesystem::remove(path_); }
+
+  std::shared_ptr<const Tokenizer> read() {
+    std::ofstream(path_) << file_;
+    return Tokenizer::read(path_);
+  }
+  // The error, without the file's name, which it must have.
+  std::string error_of(const std::function<void()>& action) {
+    try {
+      action();
+    } catch (const UserError& error) {
+      EXPECT_THAT(error.what(), HasSubstr(path_));
+      return error.message();
+    }
+    return "no error";
+  }
+  std::string error_with(const std::string& pointer, const Json& value) {
+    SetUp();
+    file_[Json::json_pointer(pointer)] = value;
+    return error_of([this] { read(); });
+  }
+
+  const std::string path_ = testing::TempDir() + "/tokenizer_errors.json";
+  Json file_;
+};
+
+TEST_F(TokenizerErrors, AnUnknownTypeIsNamedWithItsPlace) {
+  EXPECT_THAT(error_with("/normalizer", {{"type", "Sequence"}, {"normalizers", {{{"type", "NFX"}}}}}),
+              AllOf(HasSubstr("normalizer.normalizers[0].type"), HasSubstr("'NFX' is not known"),
+                    HasSubstr("did you mean 'NFC'?")));
+  EXPECT_THAT(error_with("/pre_tokenizer", {{"type", "UnicodeScripts"}}), HasSubstr("pre_tokenizer.type"));
+  EXPECT_THAT(error_with("/post_processor", {{"type", "Q"}}), HasSubstr("post_processor.type"));
+  EXPECT_THAT(error_with("/decoder", {{"type", "Q"}}), HasSubstr("decoder.type"));
+  EXPECT_THAT(error_with("/model/type", "Q"), AllOf(HasSubstr("model.type"), HasSubstr("Unigram")));
+}
+
+TEST_F(TokenizerErrors, DamagedValuesAreNamedWithTheirPlaces) {
+  EXPECT_THAT(error_with("/version", "2.0"), HasSubstr("version: expected \"1.0\""));
+  EXPECT_THAT(error_with("/model/vocab/a", -1), HasSubstr("model.vocab: token 'a'"));
+  EXPECT_THAT(error_with("/model/vocab/a", 4294967295U), HasSubstr("expected an id from 0 to 16777215"));
+  EXPECT_THAT(error_with("/model/merges/0", "a b c"), HasSubstr("model.merges[0]: expected two tokens"));
+  EXPECT_THAT(error_with("/model/merges/0", {"a", "c"}), HasSubstr("'c' is not in the vocabulary"));
+  EXPECT_THAT(error_with("/model/dropout", 0.1), HasSubstr("model.dropout: expected null or 0"));
+  EXPECT_THAT(error_with("/added_tokens", {{{"content", "x"}}}), HasSubstr("added_tokens[0]: \"special\""));
+  EXPECT_THAT(error_with("/pre_tokenizer",
+                         {{"type", "Split"}, {"pattern", {{"Regex", "(a"}}}, {"behavior", "Isolated"}}),
+              AllOf(HasSubstr("pre_tokenizer.pattern.Regex"), HasSubstr("(a")));
+  for (const char* table : {"!", "AAAA", "/////wAA", "CAAAAAAAAAAAAAAA/w=="})
+    EXPECT_THAT(error_with("/normalizer", {{"type", "Precompiled"}, {"precompiled_charsmap", table}}),
+                HasSubstr("normalizer.precompiled_charsmap"));
+}
+
+TEST_F(TokenizerErrors, TextsThatAreNoJsonAreRefused) {
+  std::ofstream(path_) << "{\"version\": ";
+  EXPECT_THAT(error_of([this] { Tokenizer::read(path_); }), HasSubstr("no JSON from byte"));
+  EXPECT_THROW(Tokenizer::read(testing::TempDir() + "/no_such_tokenizer.json"), UserError);
+}
+
+// All values of a file, one after another, become another one: no crash, and every error names the file.
+TEST_F(TokenizerErrors, ChangedFilesAreReadOrRefused) {
+  for (const char* kind : {"bert", "gpt2", "llama2", "llama3", "qwen2", "t5"}) {
+    std::ifstream in(TUTTI_SOURCE_DIR "/tests/golden/tokenizers/" + std::string(kind) + ".json");
+    Json whole = Json::parse(in);
+    for (const char* list : {"/model/vocab", "/model/merges"}) {  // the first ten will do
+      const Json::json_pointer at(list);
+      while (whole.contains(at) && whole[at].size() > 10) whole[at].erase(std::prev(whole[at].end()));
+    }
+    const Json values = whole.flatten();
+    for (const auto& [pointer, value] : values.items())
+      for (const Json& other :
+           {Json(nullptr), Json(-1), Json("x"), Json(true), Json::array({1}), Json(1e300)}) {
+        file_ = whole;
+        file_[Json::json_pointer(pointer)] = other;
+        error_of([&] { read()->encode(" <s>a[CLS]\xe2\x96\x81 '\xc3\xa9"); });
+      }
+  }
+}
+
+}  // namespace
+}  // namespace tutti
