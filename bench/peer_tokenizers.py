@@ -1,4 +1,5 @@
-"""Answers bench/tokenizers.py as tokenizer_bench does, with the `tokenizers` package, on one thread."""
+"""Answers bench/tokenizers.py as tokenizer_bench does, with the `tokenizers` package, on one thread. Run with
+`python -P`: beside this file, tokenizers.py is no package."""
 
 import json
 import sys

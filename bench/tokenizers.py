@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Compares tutti's tokenizers with the `tokenizers` package, on one thread: the same texts and ids.
 
-Requests alternate, so that both see the same machine. Each pair gives a ratio of processor times, tokenizers /
-tutti; prints MiB/s, and the median, lowest and highest ratio. Stops if the ids differ. Run on an idle machine.
-The tokenizers are trained here, as tests/golden/make_tokenizers.py has it, but with larger vocabularies.
+Requests alternate, so that both see the same machine. Each pair gives a ratio of processor times,
+tokenizers / tutti; prints MiB/s, and the median, lowest and highest ratio. Stops if the ids differ. Run on an
+idle machine. The tokenizers are trained here, as tests/golden/make_tokenizers.py has it, but with larger
+vocabularies.
 """
 
 import argparse
@@ -17,9 +18,11 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 TARGET = 10
-MIXED = """Größe, Straße, œuvre; ελεύθεροι και ίσοι στην αξιοπρέπεια; свободными и равными в своём достоинстве;
+MIXED = """Größe, Straße, œuvre; ελεύθεροι και ίσοι στην αξιοπρέπεια;
+свободными и равными в своём достоинстве;
 人人生而自由，在尊严和权利上一律平等。すべての人間は自由である。모든 인간은 자유로우며 그 존엄과 권리에 있어 동등하다.
-सभी मनुष्यों को गौरव और अधिकारों; يولد جميع الناس أحرارًا; כל בני אדם; 😀👩‍👧 price: 1,234.56 € (approx.), O(n²) x = [1, 2, 3]
+सभी मनुष्यों को गौरव और अधिकारों; يولد جميع الناس أحرارًا; כל בני אדם;
+😀👩‍👧 price: 1,234.56 € (approx.), O(n²) x = [1, 2, 3]
 """
 
 
@@ -55,8 +58,9 @@ class Contestant:
 
 
 def train(python, folder, kinds, size):
-    script = (f"import sys; sys.path.insert(0, {str(HERE.parent / 'tests/golden')!r}); import make_tokenizers as m\n"
-              f"m.SIZE = {size}\nfor kind in {kinds}: m.KINDS[kind]().save({str(folder)!r} + f'/{{kind}}.json')")
+    golden = str(HERE.parent / "tests/golden")
+    script = (f"import sys; sys.path.insert(0, {golden!r}); import make_tokenizers as m\nm.SIZE = {size}\n"
+              f"for kind in {kinds}: m.KINDS[kind]().save({str(folder)!r} + f'/{{kind}}.json')")
     subprocess.run([python, "-c", script], check=True)
 
 
@@ -79,7 +83,8 @@ def compare(ours, peer, args, request):
         (own, _), (other, _) = answers[ours], answers[peer]
         if (own["ids"], own["sum"]) != (other["ids"], other["sum"]):
             sys.exit(f"{request}: the ids differ")
-        rows.append([mib * repeats / (answer["ns"] / 1e9) for answer, repeats in (answers[ours], answers[peer])])
+        both = (answers[ours], answers[peer])
+        rows.append([mib * repeats / (answer["ns"] / 1e9) for answer, repeats in both])
     return rows
 
 
@@ -101,7 +106,7 @@ def main():
         if not args.files:
             train(args.python, folder, args.kinds, args.vocabulary)
         write_texts(folder)
-        ours, peer = Contestant(args.bench), Contestant(args.python, HERE / "peer_tokenizers.py")
+        ours, peer = Contestant(args.bench), Contestant(args.python, "-P", HERE / "peer_tokenizers.py")
         print(f"{args.pairs} pairs; aim: {TARGET} times the speed of tokenizers\n"
               f"{'kind, text':16} {'tutti':>9} {'tokenizers':>10}   ratio       (MiB/s)")
         for kind in args.kinds:

@@ -127,6 +127,34 @@ void add_generate(CLI::App& app, Action& action) {
   command->callback([&action, options] { action = [=] { return run_in_library(*options); }; });
 }
 
+void add_tokenize(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand("tokenize", "Write the tokens of texts to files, once for many runs");
+  auto options = std::make_shared<TokenizeOptions>();
+  command
+      ->add_option("TEXTS", options->texts,
+                   "JSON lines (.jsonl), or a document a file; several: \"texts/*.jsonl\"")
+      ->required();
+  command
+      ->add_option("--tokenizer", options->tokenizer,
+                   "Hugging Face's tokenizer.json, or the folder that has it")
+      ->type_name("FILE")
+      ->required();
+  command->add_option("--to", options->to, "writes NAME.bin and NAME.idx, which kind = \"tokens\" reads")
+      ->type_name("NAME")
+      ->required();
+  for (const char* key : {"text_field", "bos_token", "eos_token"})
+    command
+        ->add_option_function<std::string>(
+            "--" + std::string(key).replace(std::string(key).find('_'), 1, "-"),
+            [options, key](const std::string& value) { options->keys.emplace_back(key, value); },
+            std::string("as the key ") + key + " of kind = \"text\"")
+        ->type_name("TEXT");
+  command->add_flag("--add-bos-token", options->add_bos_token, "begin each document with a token");
+  command->add_flag("!--no-eos-token", options->add_eos_token, "do not end each document with a token");
+  command->add_flag("--skip-bad", options->skip_bad, "leave out lines that are no such JSON");
+  command->callback([&action, options] { action = [=] { return run_in_library(*options); }; });
+}
+
 void add_diff(CLI::App& app, Action& action) {
   auto* command =
       app.add_subcommand("diff", "Name the first step, rank and tensor where two recorded runs differ");

@@ -1,29 +1,31 @@
 #!/bin/bash
 # tests/clients.sh BUILD: weights of torchvision's and transformers' models go through tutti and back
-# (clients.py), clients' networks train under all strategies (clients_trained.py), and programs of theirs,
-# timm's, segmentation_models_pytorch's and diffusers' give what PyTorch gives
-# (tests/golden/make_exported.py), with the clients' pinned versions in an environment of their own, beside
-# setup.sh's.
+# (clients.py), clients' networks train under all strategies (clients_trained.py), tokenizers give the ids of
+# Hugging Face's (clients_tokenizers.py), and programs of theirs, timm's, segmentation_models_pytorch's and
+# diffusers' give what PyTorch gives (tests/golden/make_exported.py), with the clients' pinned versions in an
+# environment of their own, beside setup.sh's.
 set -euo pipefail
 readonly root=$(dirname "$(dirname "$(readlink -f "$0")")")
 readonly cache=${XDG_CACHE_HOME:-$HOME/.cache}/tutti
 readonly build=${1:?the build folder is missing}
 readonly torch=$cache/torch-2.11.0 clients=$cache/clients-2.11.0
 
-if [ ! -e "$clients/complete" ]; then
+# The name says what is in it: with tokenizers and sentencepiece.
+if [ ! -e "$clients/complete-2" ]; then
   rm -rf "$clients"
   "$torch/bin/python" -m venv "$clients"
   # The torch of setup.sh, not one more.
   "$torch/bin/python" -c 'import site; print(site.getsitepackages()[0])' \
     > "$("$clients/bin/python" -c 'import site; print(site.getsitepackages()[0])')/torch.pth"
-  "$clients/bin/python" -m pip --disable-pip-version-check install -q transformers==5.0.0 safetensors==0.8.0
+  "$clients/bin/python" -m pip --disable-pip-version-check install -q transformers==5.0.0 safetensors==0.8.0 \
+    tokenizers==0.22.2 sentencepiece==0.2.3 protobuf==7.36.2
   "$clients/bin/python" -m pip --disable-pip-version-check install -q h5py==3.16.0 importlib-metadata==9.0.0 \
     requests==2.32.5 pillow==12.3.0
   "$clients/bin/python" -m pip --disable-pip-version-check install -q --no-deps torchvision==0.26.0 \
     timm==1.0.31 segmentation-models-pytorch==0.6.0 diffusers==0.42.1
-  touch "$clients/complete"
+  touch "$clients/complete-2"
 fi
-for tests in clients clients_trained; do
+for tests in clients clients_trained clients_tokenizers; do
   TUTTI_BUILD_DIR=$build "$clients/bin/python" "$root/tests/$tests.py"
 done
 

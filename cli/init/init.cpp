@@ -17,6 +17,7 @@ namespace fs = std::filesystem;
 struct InitArguments {
   std::string data;
   std::string out = "recipe.toml";
+  std::string tokenizer;
   bool force = false;
 };
 
@@ -44,7 +45,8 @@ void write_new(const std::string& path, const std::string& text, bool force) {
 
 int init(const InitArguments& arguments) {
   const std::string folder = fs::absolute(arguments.out).parent_path();
-  const FoundData data = arguments.data.empty() ? random_data() : look_into(arguments.data, folder);
+  const FoundData data =
+      arguments.data.empty() ? random_data() : look_into(arguments.data, folder, arguments.tokenizer);
   const std::string recipe = draft_recipe(data, command_line(arguments), installed_schema());
   if (arguments.out == "-") {
     std::fputs(recipe.c_str(), stdout);
@@ -62,11 +64,16 @@ int init(const InitArguments& arguments) {
 void add_init(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("init", "Write a commented recipe for a data file, without questions");
   auto arguments = std::make_shared<InitArguments>();
-  command->add_option("DATA", arguments->data,
-                      "an HDF5 file, a text, a file of tokens, or a folder of CIFAR, MNIST or IDX files "
-                      "(default: random data)");
+  command->add_option(
+      "DATA", arguments->data,
+      "an HDF5 file, a text, JSON lines, a file of tokens, or a folder of CIFAR, MNIST or IDX files "
+      "(default: random data)");
   command
       ->add_option("--out", arguments->out, "the recipe to write; -: standard output (default: recipe.toml)")
+      ->type_name("FILE");
+  command
+      ->add_option("--tokenizer", arguments->tokenizer,
+                   "for texts: Hugging Face's tokenizer.json, or its folder (default: the one beside them)")
       ->type_name("FILE");
   command->add_flag("--force", arguments->force, "overwrite an existing file");
   command->callback([&action, arguments] { action = [=] { return init(*arguments); }; });

@@ -31,14 +31,6 @@ const std::set<std::string>& unread_endings() {
   return endings;
 }
 
-int64_t sequence_for(int64_t tokens, const std::string& file) {
-  int64_t length = kLongestSequence;
-  while (length > kShortestSequence && tokens / 10 < kSamplesWanted * length) length /= 2;
-  if (tokens / 10 <= length)
-    throw UserError({file}, "too short to train on: " + std::to_string(tokens) + " tokens");
-  return length;
-}
-
 FoundData tokens_data(const std::string& file, const std::string& recipe_folder, const std::string& kind,
                       int64_t tokens, const std::string& found) {
   FoundData data{.name = fs::path(file).stem(), .found = found, .samples = SampleKind::kTokens};
@@ -99,12 +91,24 @@ FoundData tokens_in(const std::string& path, const std::string& recipe_folder) {
   return data;
 }
 
-FoundData look_into_file(const std::string& file, const std::string& recipe_folder) {
+// The tokenizer for texts in `file`; "" if there is none.
+std::string tokenizer_for(const std::string& file, const std::string& given) {
+  if (!given.empty()) return given;
+  const fs::path beside = fs::path(file).parent_path() / "tokenizer.json";
+  std::error_code ignored;
+  return fs::exists(beside, ignored) ? beside.string() : "";
+}
+
+FoundData look_into_file(const std::string& file, const std::string& recipe_folder,
+                         const std::string& tokenizer) {
   const RegularFile opened(file);
   if (!opened.problem().empty()) throw UserError({file}, opened.problem());
   const std::string ending = lower_case(fs::path(file).extension().string());
   if (is_hdf5(file)) return look_into_hdf5(file, recipe_folder);
   if (ending == ".npy" || ending == ".idx") return tokens_in(file, recipe_folder);
+  const std::string reads = tokenizer_for(file, tokenizer);
+  if (ending == ".jsonl" || ending == ".ndjson" || !tokenizer.empty())
+    return look_into_texts(file, recipe_folder, reads);
   if (unread_endings().contains(ending))
     throw UserError({file},
                     ending + " files are not read; docs/data.md says how to write an HDF5 file with h5py");
@@ -112,6 +116,7 @@ FoundData look_into_file(const std::string& file, const std::string& recipe_fold
     throw UserError({file}, "not an HDF5 file, whatever it is called");
   const auto size = static_cast<int64_t>(opened.size());
   const std::vector<uint8_t> head = file_head(file, kLookedAt);
+  if (is_text(head) && !reads.empty()) return look_into_texts(file, recipe_folder, reads);
   if (is_text(head)) {
     FoundData data = tokens_data(file, recipe_folder, "bytes", size,
                                  "a text of " + std::to_string(size) + " bytes; every byte is a token");
@@ -122,6 +127,14 @@ FoundData look_into_file(const std::string& file, const std::string& recipe_fold
 }
 
 }  // namespace
+
+int64_t sequence_for(int64_t tokens, const std::string& file) {
+  int64_t length = kLongestSequence;
+  while (length > kShortestSequence && tokens / 10 < kSamplesWanted * length) length /= 2;
+  if (tokens / 10 <= length)
+    throw UserError({file}, "too short to train on: " + std::to_string(tokens) + " tokens");
+  return length;
+}
 
 std::string toml_text(const std::string& text) { return Setting(text, "", {}).toml(); }
 
@@ -171,10 +184,10 @@ FoundData random_data() {
           .values = 64};
 }
 
-FoundData look_into(const std::string& data, const std::string& recipe_folder) {
+FoundData look_into(const std::string& data, const std::string& recipe_folder, const std::string& tokenizer) {
   std::error_code ignored;
   if (!fs::exists(data, ignored)) throw UserError({data}, "no such file or folder");
-  if (!fs::is_directory(data, ignored)) return look_into_file(data, recipe_folder);
+  if (!fs::is_directory(data, ignored)) return look_into_file(data, recipe_folder, tokenizer);
   if (auto found = look_into_folder(data, recipe_folder)) return *found;
   throw UserError({data},
                   "a folder without data of a kind that is read here: CIFAR's binary files, MNIST's, or "

@@ -48,7 +48,10 @@ struct FoundData {
 
 // Looks into a file or folder; paths in the lines are relative to `recipe_folder`. Throws UserError if it is
 // of no kind that recipes know, or lacks what a model needs.
-FoundData look_into(const std::string& data, const std::string& recipe_folder);
+// `tokenizer`: a tokenizer.json, or the folder that has it, for texts; "": the one beside them, if there is
+// one.
+FoundData look_into(const std::string& data, const std::string& recipe_folder,
+                    const std::string& tokenizer = "");
 
 // The built-in random data.
 FoundData random_data();
@@ -56,6 +59,11 @@ FoundData random_data();
 // The parts of look_into: a folder (or none of a known kind), and an HDF5 file.
 std::optional<FoundData> look_into_folder(const std::string& folder, const std::string& recipe_folder);
 FoundData look_into_hdf5(const std::string& file, const std::string& recipe_folder);
+FoundData look_into_texts(const std::string& file, const std::string& recipe_folder,
+                          const std::string& tokenizer);
+
+// A length of samples that leaves enough of them in a tenth of the tokens. Throws UserError if there is none.
+int64_t sequence_for(int64_t tokens, const std::string& file);
 
 // A text as TOML.
 std::string toml_text(const std::string& text);

@@ -10,6 +10,8 @@
 
 namespace tutti {
 
+struct Tokenization;  // data/texts/tokenized_texts.h
+
 // Makes the dataset of a resolved [data.*] section, with its transforms. `seed`: the recipe's, for synthetic
 // data. `owner`, `ignore_index`: as with_recipe_transforms. Throws UserError with file:line, key and value,
 // also for errors found when opening the data file.
@@ -18,6 +20,10 @@ DatasetPtr make_dataset(const Setting& section, uint64_t seed = 0, const std::st
 
 // The tokenizer that a key names: a tokenizer.json, or the folder that has it. Throws UserError with the key.
 std::shared_ptr<const Tokenizer> read_tokenizer(const Setting& key);
+
+// How a section of kind "text" makes tokens: as options.h says, but keys other than path and tokenizer may be
+// missing. Throws UserError.
+Tokenization tokenization_of(const Setting& section);
 
 // The data of a section with sampling = "own": a dataset for each rank. Empty if the ranks share a dataset.
 struct PerRankData {

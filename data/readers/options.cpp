@@ -195,4 +195,34 @@ Kind<IdxOptions> IdxOptions::kind() {
            classes_option<Options>("labels are below; default: from the data")}};
 }
 
+Catalog source_catalog() {
+  return {
+      .section = "data.train.sources",
+      .noun = "dataset",
+      .doc = "One of the datasets of a mixture.",
+      .keys = {Key{"weight", KeyType::kNumber, "none", "its part of the samples, beside the others' weights"}
+                   .more_than(0),
+               Key{"tokens", KeyType::kInteger, "none",
+                   "its tokens in an epoch; of kinds with sequence_length"}
+                   .at_least(1)},
+      .entries = SourceKinds::entries(),
+      .alternatives = {{{"weight", "tokens"}}}};
+}
+
+Kind<MixtureOptions> MixtureOptions::kind() {
+  using Options = MixtureOptions;
+  return {
+      "mixture",
+      "Several datasets with the same arrays: each gives a number of samples to an epoch, by its weight or "
+      "its tokens, or all that it has.",
+      {Bound<Options>(Key{"sources", KeyType::kTables, "", "the datasets, each with its own keys"}.each(
+                          std::make_shared<const Catalog>(source_catalog())),
+                      [](Options& options, const Setting& key) { options.sources = key.array(); }),
+       option("samples", &Options::samples,
+              "of an epoch, where sources have weights; default: as many as they have together")
+           .may_be_absent()
+           .at_least(1)
+           .at_most(kMostSamples)}};
+}
+
 }  // namespace tutti

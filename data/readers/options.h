@@ -129,7 +129,22 @@ struct IdxOptions {
   DatasetPtr make(const Setting& section, const DataEnvironment& environment) const;
 };
 
+// Those of a mixture, each with the key "weight" or "tokens".
+Catalog source_catalog();
+
+using SourceKinds = Kinds<Hdf5Options, NumpyOptions, BytesOptions, TextOptions, TokensOptions,
+                          SyntheticOptions, Cifar10Options, Cifar100Options, MnistOptions, IdxOptions>;
+
+// A mixture of the others.
+struct MixtureOptions {
+  std::vector<Setting> sources = {};
+  int64_t samples = 0;  // of an epoch, where sources have weights; 0: as many as they have together
+
+  static Kind<MixtureOptions> kind();
+  DatasetPtr make(const Setting& section, const DataEnvironment& environment) const;
+};
+
 using DataKinds = Kinds<Hdf5Options, NumpyOptions, BytesOptions, TextOptions, TokensOptions, SyntheticOptions,
-                        Cifar10Options, Cifar100Options, MnistOptions, IdxOptions>;
+                        Cifar10Options, Cifar100Options, MnistOptions, IdxOptions, MixtureOptions>;
 
 }  // namespace tutti

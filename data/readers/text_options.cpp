@@ -39,7 +39,8 @@ std::optional<uint32_t> token_of(const Setting& section, const char* key, bool i
     section.at(key).fail("the tokenizer has no such token");
   }
   if (usual) return usual;
-  section.at(std::string("add_") + key)
+  const Setting* asked = section.find(std::string("add_") + key);
+  (asked ? *asked : section.at("tokenizer"))
       .fail("no tokenizer_config.json beside the tokenizer says which token that is; give " +
             std::string(key) + ", or false here");
 }
@@ -68,17 +69,25 @@ std::shared_ptr<const Tokenizer> read_tokenizer(const Setting& key) try {
   key.fail(error);
 }
 
-DatasetPtr TextOptions::make(const Setting& section, const DataEnvironment&) const {
-  require_fields(section, *this);
+Tokenization tokenization_of(const Setting& section) {
+  const TextOptions options = TextOptions::kind().read(section);
+  require_fields(section, options);
   const auto reader = read_tokenizer(section.at("tokenizer"));
   const SpecialIds& special = reader->special_ids();
-  const Tokenization how{.files = files_of(section.at("path")),
-                         .format = {text_field, prompt_field, response_field, messages_field, turn},
-                         .tokenizer = reader,
-                         .begin = token_of(section, "bos_token", add_bos_token, *reader, special.begin),
-                         .end = token_of(section, "eos_token", add_eos_token, *reader, special.end),
-                         .skip_bad = skip_bad,
-                         .threads = usable_cores()};
+  return {.files = files_of(section.at("path")),
+          .format = {options.text_field, options.prompt_field, options.response_field, options.messages_field,
+                     options.turn},
+          .tokenizer = reader,
+          .begin = token_of(section, "bos_token", options.add_bos_token, *reader, special.begin),
+          .end = token_of(section, "eos_token", options.add_eos_token, *reader, special.end),
+          .skip_bad = options.skip_bad,
+          .threads = usable_cores()};
+}
+
+DatasetPtr TextOptions::make(const Setting& section, const DataEnvironment&) const {
+  const Tokenization how = tokenization_of(section);
+  const auto& reader = how.tokenizer;
+  const SpecialIds& special = reader->special_ids();
   return opened(section, [&]() -> DatasetPtr {
     const TokenizedTexts texts = TokenizedTexts::open(how, cache.empty() ? default_token_folder() : cache);
     if (packing == TextPacking::kCut)

@@ -71,13 +71,13 @@ class Output {
 
 class Writer {
  public:
-  Writer(const Tokenization& how, const std::string& folder)
+  Writer(const Tokenization& how, const std::string& stem)
       : how_(how),
-        folder_(folder),
+        stem_(stem),
         format_(how.tokenizer->vocab_size() <= kUint16Values ? TokenFormat::kUint16 : TokenFormat::kInt32),
-        tokens_(disk_, folder + "/tokens.bin"),
+        tokens_(disk_, stem + ".bin"),
         workers_(start_workers(how.threads)) {
-    if (how.format.has_prompts()) counts_.emplace(disk_, folder + "/counts.bin");
+    if (how.format.has_prompts()) counts_.emplace(disk_, stem + ".counts");
   }
 
   void write() {
@@ -164,7 +164,7 @@ class Writer {
     if (counts_) counts_->finish();
     write_index();
     if (left_out_ == 0) return;
-    Output text(disk_, folder_ + "/left_out.txt");
+    Output text(disk_, stem_ + ".left_out");
     const std::string what = std::to_string(left_out_) + (left_out_ == 1 ? " line was" : " lines were") +
                              " left out; the first: " + first_left_out_;
     text.add(std::span(what.data(), std::min<std::size_t>(what.size(), kMostLeftOutText)));
@@ -172,7 +172,7 @@ class Writer {
   }
 
   void write_index() {
-    Output index(disk_, folder_ + "/tokens.idx");
+    Output index(disk_, stem_ + ".idx");
     const std::string header = megatron_header(format_, lengths_.size());
     index.add(std::span(header.data(), header.size()));
     index.add(std::span<const int32_t>(lengths_));
@@ -187,7 +187,7 @@ class Writer {
   }
 
   const Tokenization& how_;
-  std::string folder_;
+  std::string stem_;
   PosixDisk disk_;
   TokenFormat format_;
   Output tokens_;
@@ -247,20 +247,19 @@ TokenizedTexts TokenizedTexts::open(const Tokenization& how, const std::string& 
     const std::string part = whole + ".part";
     disk.remove_all(part);
     disk.make_folders(part);
-    tokenize(how, part);
+    tokenize(how, part + "/tokens");
     disk.rename(part, whole);
     disk.sync_folder(folder);
   }
-  return TokenizedTexts(whole);
+  return TokenizedTexts(whole + "/tokens");
 }
 
-TokenizedTexts::TokenizedTexts(const std::string& folder)
-    : tokens_(std::make_shared<const TokenFile>(folder + "/tokens.idx", std::nullopt)) {
+TokenizedTexts::TokenizedTexts(const std::string& stem)
+    : tokens_(std::make_shared<const TokenFile>(stem + ".idx", std::nullopt)) {
   const PosixDisk disk;
-  if (disk.exists(folder + "/left_out.txt"))
-    left_out_ = disk.read_text(folder + "/left_out.txt", kMostLeftOutText);
-  if (!disk.exists(folder + "/counts.bin")) return;
-  counts_ = std::make_shared<const MappedFile>(folder + "/counts.bin");
+  if (disk.exists(stem + ".left_out")) left_out_ = disk.read_text(stem + ".left_out", kMostLeftOutText);
+  if (!disk.exists(stem + ".counts")) return;
+  counts_ = std::make_shared<const MappedFile>(stem + ".counts");
   if (std::ssize(counts_->bytes()) != tokens_->tokens())
     throw UserError({counts_->path()},
                     "not a byte for each of " + std::to_string(tokens_->tokens()) + " tokens");
@@ -270,7 +269,7 @@ const uint8_t* TokenizedTexts::counts() const {
   return counts_ ? reinterpret_cast<const uint8_t*>(counts_->bytes().data()) : nullptr;
 }
 
-void tokenize(const Tokenization& how, const std::string& folder) { Writer(how, folder).write(); }
+void tokenize(const Tokenization& how, const std::string& stem) { Writer(how, stem).write(); }
 
 std::string default_token_folder() {
   const char* cache = std::getenv("XDG_CACHE_HOME");

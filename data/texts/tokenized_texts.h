@@ -23,18 +23,18 @@ struct Tokenization {
   int threads = 1;
 };
 
-// The tokens of texts, in a folder:
-//   tokens.bin, tokens.idx   as Megatron-LM has them (io/formats/megatron_index.h), of uint16, or int32
-//   counts.bin               a byte for each token: 1 if it counts in the loss; only if some do not
-//   left_out.txt             what was left out, and why the first of it; a line. Only if there is some
+// The tokens of texts, in files that begin alike:
+//   .bin, .idx   as Megatron-LM has them (io/formats/megatron_index.h), of uint16, or int32
+//   .counts      a byte for each token: 1 if it counts in the loss; only if some do not
+//   .left_out    what was left out, and why the first of it: a line; only if there is some
 class TokenizedTexts {
  public:
-  // Reads `folder`/DIGEST, which is written first if it is not there: by one process of a host, while others
-  // wait. Throws UserError with file and line of a text that cannot be read, OperatingError if the folder
-  // cannot be written.
+  // Reads those in the folder `folder`/DIGEST, which is written first if it is not there: by one process of a
+  // host, while others wait. Throws UserError with file and line of a text that cannot be read,
+  // OperatingError if the folder cannot be written.
   static TokenizedTexts open(const Tokenization& how, const std::string& folder);
-  // Reads such a folder. Throws UserError.
-  explicit TokenizedTexts(const std::string& folder);
+  // Reads `stem`.bin and the others. Throws UserError.
+  explicit TokenizedTexts(const std::string& stem);
 
   const TokenFile& tokens() const { return *tokens_; }
   const MegatronIndex& documents() const { return *tokens_->documents(); }
@@ -48,8 +48,8 @@ class TokenizedTexts {
   std::string left_out_;
 };
 
-// Writes the folder's files. It must exist.
-void tokenize(const Tokenization& how, const std::string& folder);
+// Writes `stem`.bin and the others. Throws as TokenizedTexts::open.
+void tokenize(const Tokenization& how, const std::string& stem);
 
 // XDG_CACHE_HOME, or ~/.cache, and /tutti/tokens.
 std::string default_token_folder();

@@ -60,20 +60,23 @@ Bpe::Bpe(const JsonPlace& place, bool writes_bytes)
       prefix_(place.text("continuing_subword_prefix", "")),
       suffix_(place.text("end_of_word_suffix", "")),
       merges_(place.at("merges").elements().size()),
-      byte_tokens_(byte_tokens(vocabulary())) {
+      byte_tokens_(byte_tokens(vocabulary())),
+      characters_(0x10000, kNoToken) {
   if (const auto dropout = place.find("dropout"); dropout && dropout->real() != 0)
     dropout->fail("expected null or 0: with dropout, a text has other ids each time");
   unknown_name_ = place.text("unk_token", "");
   marker_is_safe_ =
       vocabulary().id_of(kMarker).has_value() && prefix_.empty() && suffix_.empty() && !ignore_merges_;
   read_merges(place.at("merges"));
+  for (const auto& [token, id] : vocabulary().ids()) {
+    if (token.empty()) continue;
+    const CodePoint point = code_point_at(token.data());
+    if (point.bytes == token.size() && point.value < characters_.size()) characters_[point.value] = id;
+  }
   for (uint32_t byte = 0; byte < 256; ++byte) {
     std::string character;
-    if (writes_bytes_)
-      append_byte_character(character, static_cast<unsigned char>(byte));
-    else
-      append_utf8(character, byte);
-    first_tokens_[byte] = vocabulary().id_of(character).value_or(kNoToken);
+    append_byte_character(character, static_cast<unsigned char>(byte));
+    written_bytes_[byte] = characters_[code_point_at(character.data()).value];
   }
 }
 
@@ -136,9 +139,9 @@ void Bpe::add_unknown(std::string_view text, Symbols& symbols) const {
 
 void Bpe::add_character(std::string_view character, bool first, bool last, Symbols& symbols) const {
   std::optional<uint32_t> id;
-  if (prefix_.empty() && suffix_.empty() && character.size() == 1) {
-    const uint32_t token = first_tokens_[static_cast<unsigned char>(character[0])];
-    if (token != kNoToken) id = token;
+  const uint32_t code_point = code_point_at(character.data()).value;
+  if (prefix_.empty() && suffix_.empty() && code_point < characters_.size()) {
+    if (characters_[code_point] != kNoToken) id = characters_[code_point];
   } else {
     symbols.bytes = first ? "" : prefix_;
     symbols.bytes += character;
@@ -167,7 +170,7 @@ void Bpe::encode(std::string_view word, Workspace& workspace, std::vector<uint32
   auto& symbols = static_cast<Symbols&>(workspace);
   const bool all_bytes_known =
       writes_bytes_ && prefix_.empty() && suffix_.empty() && std::ranges::all_of(word, [this](char byte) {
-        return first_tokens_[static_cast<unsigned char>(byte)] != kNoToken;
+        return written_bytes_[static_cast<unsigned char>(byte)] != kNoToken;
       });
   if (writes_bytes_ && (ignore_merges_ || !all_bytes_known)) {
     symbols.text.clear();
@@ -179,7 +182,7 @@ void Bpe::encode(std::string_view word, Workspace& workspace, std::vector<uint32
   if (all_bytes_known) {
     symbols.ids.resize(word.size());
     for (std::size_t i = 0; i < word.size(); ++i)
-      symbols.ids[i] = first_tokens_[static_cast<unsigned char>(word[i])];
+      symbols.ids[i] = written_bytes_[static_cast<unsigned char>(word[i])];
   } else {
     find_symbols(written, symbols);
   }

@@ -71,8 +71,9 @@ class Bpe final : public TokenModel {
   std::string unknown_name_;     // "": unknown characters are left out
   std::string prefix_, suffix_;  // of characters that continue a word, and of its last one
   MergeTable merges_;
-  std::array<uint32_t, 256> byte_tokens_;   // of "<0x00>" to "<0xFF>"
-  std::array<uint32_t, 256> first_tokens_;  // of ASCII characters, or of bytes if words come as bytes
+  std::array<uint32_t, 256> byte_tokens_;    // of "<0x00>" to "<0xFF>"
+  std::array<uint32_t, 256> written_bytes_;  // of bytes as characters, if words come as bytes
+  std::vector<uint32_t> characters_;         // of the characters below U+10000
   bool marker_is_safe_;
 };
 

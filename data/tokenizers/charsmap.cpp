@@ -30,8 +30,12 @@ std::optional<std::string> from_base64(std::string_view text) {
   return bytes;
 }
 
-bool is_ascii(std::string_view text, std::size_t at) {
-  return at < text.size() && static_cast<unsigned char>(text[at]) < 0x80;
+// Whether a character below U+10000 makes no grapheme with another of this kind. Jamo of Hangul may.
+bool stands_alone_in_text(uint32_t c) {
+  const bool jamo = (c >= 0x1100 && c < 0x1200) || (c >= 0xa960 && c < 0xa980) || (c >= 0xd7b0 && c < 0xd800);
+  const bool surrogate = c >= 0xd800 && c < 0xe000;
+  constexpr uint32_t kJoining = kExtend | kSpacing | kPrepend | kAlone | kPictographic;
+  return !jamo && !surrogate && c != 0x200d && !unicode().has(c, kJoining);
 }
 
 // The bits of a unit of Darts-clone's array.
@@ -52,9 +56,13 @@ Charsmap::Charsmap(const JsonPlace& place) {
   std::memcpy(units_.data(), bytes->data() + sizeof trie_bytes, units_.size() * sizeof(uint32_t));
   replacements_ = bytes->substr(sizeof trie_bytes + units_.size() * sizeof(uint32_t));
   if (!is_utf8(replacements_)) place.fail("its replacements are not UTF-8");
-  for (char c = 1; c > 0 && c < 127; ++c) plain_[static_cast<int>(c)] = !replacement({&c, 1});
-  plain_[0] = true;
-  plain_['\r'] = false;  // a grapheme with a line feed behind it
+  plain_.resize(0x10000);
+  for (uint32_t c = 1; c < plain_.size(); ++c) {
+    if (!stands_alone_in_text(c)) continue;
+    std::string character;
+    append_utf8(character, c);
+    plain_[c] = !replacement(character);
+  }
 }
 
 // A damaged array may lead anywhere: such a place is the end of the walk.
@@ -79,11 +87,14 @@ std::optional<std::string_view> Charsmap::replacement(std::string_view part) con
 }
 
 void Charsmap::add_grapheme(std::string_view grapheme, std::string& out) const {
-  if (grapheme.size() <= kLongestWholeGrapheme)
-    if (const auto whole = replacement(grapheme)) {
-      out += *whole;
+  if (grapheme.size() <= kLongestWholeGrapheme) {
+    const auto whole = replacement(grapheme);
+    const bool single = code_point_at(grapheme.data()).bytes == grapheme.size();
+    if (whole || single) {
+      out += whole.value_or(grapheme);
       return;
     }
+  }
   while (!grapheme.empty()) {
     const std::string_view one = grapheme.substr(0, code_point_at(grapheme.data()).bytes);
     out += replacement(one).value_or(one);
@@ -91,16 +102,22 @@ void Charsmap::add_grapheme(std::string_view grapheme, std::string& out) const {
   }
 }
 
-// An ASCII character before another one is a grapheme.
+// A plain character is copied if the next one is plain too: then it is a grapheme.
 Change Charsmap::apply(std::string_view text, std::string& out) const {
+  const auto is_plain = [this](CodePoint point) {
+    return point.value < plain_.size() && plain_[point.value];
+  };
   std::size_t at = 0;
   while (at < text.size()) {
-    std::size_t end = at;
-    while (is_ascii(text, end) && plain_[static_cast<int>(text[end])] &&
-           (is_ascii(text, end + 1) || end + 1 == text.size()))
-      ++end;
-    out += text.substr(at, end - at);
-    at = end;
+    const std::size_t begin = at;
+    CodePoint next = code_point_at(text.data() + at);
+    for (bool plain = is_plain(next); plain;) {
+      const std::size_t behind = at + next.bytes;
+      if (behind < text.size()) next = code_point_at(text.data() + behind);
+      plain = behind < text.size() && is_plain(next);
+      if (plain || behind == text.size()) at = behind;
+    }
+    out += text.substr(begin, at - begin);
     if (at == text.size()) break;
     const std::size_t bytes = first_grapheme(text.substr(at));
     add_grapheme(text.substr(at, bytes), out);

@@ -26,7 +26,8 @@ class Charsmap final : public Normalizer {
 
   std::vector<uint32_t> units_;
   std::string replacements_;
-  bool plain_[128] = {};  // ASCII characters that are left as they are
+  // Of the characters below U+10000: whether one is neither replaced nor joined to one before or behind.
+  std::vector<bool> plain_;
 };
 
 }  // namespace tutti

@@ -61,7 +61,7 @@ class WordCache {
     return number;
   }
 
-  // With the number of bytes, tells words apart; the loads overlap.
+  // Differs for words of as many bytes; the loads overlap.
   static std::array<uint64_t, 3> key_of(std::string_view word) {
     const char* at = word.data();
     const std::size_t size = word.size();

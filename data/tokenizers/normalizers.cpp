@@ -12,50 +12,45 @@
 namespace tutti {
 namespace {
 
-// Goes through the characters of a text, and has add(out, c) append what becomes of each. ASCII characters
-// that `plain` names stay as they are.
-template <class Add>
-Change map_characters(std::string_view text, std::string& out, const bool (&plain)[128], Add add) {
-  std::size_t at = 0;
-  bool start_gone = false;
-  out.reserve(text.size() + text.size() / 8);
-  while (at < text.size()) {
-    std::size_t end = at;
-    while (end < text.size() && static_cast<unsigned char>(text[end]) < 0x80 && plain[+text[end]]) ++end;
-    out += text.substr(at, end - at);
-    if (end == text.size()) break;
-    const CodePoint point = code_point_at(text.data() + end);
-    const std::size_t before = out.size();
-    add(out, point.value);
-    start_gone = start_gone || (end == 0 && out.size() == before);
-    at = end + point.bytes;
-  }
-  if (start_gone) return Change::kStart;
-  if (out != text) return Change::kText;
-  out.clear();
-  return Change::kNone;
-}
-
-// By a function of single characters.
+// Has add(out, c) append what becomes of each character for which changes(flags, c) holds; the others stay.
+template <class Changes, class Add>
 class CharacterMap final : public Normalizer {
  public:
-  using Add = std::function<void(std::string& out, uint32_t c)>;
-
-  explicit CharacterMap(Add add) : add_(std::move(add)) {
-    for (uint32_t c = 0; c < 128; ++c) {
-      std::string image;
-      add_(image, c);
-      plain_[c] = image == std::string(1, static_cast<char>(c));
-    }
+  CharacterMap(Changes changes, Add add) : changes_(changes), add_(add) {
+    for (uint32_t c = 0; c < 128; ++c) ascii_changes_[c] = changes_(tables_.flags(c), c);
   }
+
   Change apply(std::string_view text, std::string& out) const override {
-    return map_characters(text, out, plain_, add_);
+    std::size_t copied = 0;
+    bool start_gone = false;
+    for (std::size_t at = 0; at < text.size();) {
+      const CodePoint point = code_point_at(text.data() + at);
+      const bool changes =
+          point.bytes == 1 ? ascii_changes_[point.value] : changes_(tables_.flags(point.value), point.value);
+      if (changes) {
+        out += text.substr(copied, at - copied);
+        add_(out, point.value);
+        copied = at + point.bytes;
+        start_gone = start_gone || (at == 0 && out.empty());
+      }
+      at += point.bytes;
+    }
+    if (copied == 0) return Change::kNone;
+    out += text.substr(copied);
+    return start_gone ? Change::kStart : Change::kText;
   }
 
  private:
+  const UnicodeTables& tables_ = unicode();
+  Changes changes_;
   Add add_;
-  bool plain_[128] = {};
+  bool ascii_changes_[128] = {};
 };
+
+template <class Changes, class Add>
+std::unique_ptr<const Normalizer> characters(Changes changes, Add add) {
+  return std::make_unique<CharacterMap<Changes, Add>>(changes, add);
+}
 
 class FormNormalizer final : public Normalizer {
  public:
@@ -137,42 +132,59 @@ bool is_chinese(uint32_t c) {
          (c >= 0xf900 && c <= 0xfaff) || (c >= 0x2f800 && c <= 0x2fa1f);
 }
 
-void add_cleaned(std::string& out, uint32_t c) {
-  const UnicodeTables& tables = unicode();
-  if (c == 0 || c == 0xfffd || tables.has(c, kControl)) return;
-  append_utf8(out, tables.has(c, kWhiteSpace) ? ' ' : c);
+std::unique_ptr<const Normalizer> clean_text() {
+  const auto goes = [](uint32_t flags, uint32_t c) { return c == 0 || c == 0xfffd || (flags & kControl); };
+  return characters(
+      [goes](uint32_t flags, uint32_t c) { return goes(flags, c) || ((flags & kWhiteSpace) && c != ' '); },
+      [goes](std::string& out, uint32_t c) {
+        if (!goes(unicode().flags(c), c)) out += ' ';
+      });
 }
 
-void add_spaced(std::string& out, uint32_t c) {
-  if (is_chinese(c)) out += ' ';
-  append_utf8(out, c);
-  if (is_chinese(c)) out += ' ';
+std::unique_ptr<const Normalizer> blanks_around_chinese() {
+  return characters([](uint32_t, uint32_t c) { return is_chinese(c); },
+                    [](std::string& out, uint32_t c) {
+                      out += ' ';
+                      append_utf8(out, c);
+                      out += ' ';
+                    });
 }
 
-void add_lower(std::string& out, uint32_t c) {
-  const UnicodeTables& tables = unicode();
-  if (!tables.has(c, kLowers)) return append_utf8(out, c);
-  for (const char32_t image : tables.lower(c)) append_utf8(out, image);
+std::unique_ptr<const Normalizer> lower_case_characters() {
+  return characters([](uint32_t flags, uint32_t) { return (flags & kLowers) != 0; },
+                    [](std::string& out, uint32_t c) {
+                      for (const char32_t image : unicode().lower(c)) append_utf8(out, image);
+                    });
 }
 
 // Of Moses, as in SentencePiece's nmt_nfkc.
-void add_nmt(std::string& out, uint32_t c) {
-  if ((c >= 0x1 && c <= 0x8) || c == 0xb || (c >= 0xe && c <= 0x1f) || c == 0x7f || c == 0x8f || c == 0x9f)
-    return;
-  const bool blank = c == 0x9 || c == 0xa || c == 0xc || c == 0xd || c == 0x1680 ||
-                     (c >= 0x200b && c <= 0x200f) || c == 0x2028 || c == 0x2029 || c == 0x2581 ||
-                     c == 0xfeff || c == 0xfffd;
-  append_utf8(out, blank ? ' ' : c);
-}
-
-std::unique_ptr<const Normalizer> characters(CharacterMap::Add add) {
-  return std::make_unique<CharacterMap>(std::move(add));
+std::unique_ptr<const Normalizer> nmt() {
+  const auto goes = [](uint32_t c) {
+    return (c >= 0x1 && c <= 0x8) || c == 0xb || (c >= 0xe && c <= 0x1f) || c == 0x7f || c == 0x8f ||
+           c == 0x9f;
+  };
+  const auto is_blank = [](uint32_t c) {
+    return c == 0x9 || c == 0xa || c == 0xc || c == 0xd || c == 0x1680 || (c >= 0x200b && c <= 0x200f) ||
+           c == 0x2028 || c == 0x2029 || c == 0x2581 || c == 0xfeff || c == 0xfffd;
+  };
+  return characters([=](uint32_t, uint32_t c) { return goes(c) || is_blank(c); },
+                    [=](std::string& out, uint32_t c) {
+                      if (is_blank(c)) out += ' ';
+                    });
 }
 
 std::unique_ptr<const Normalizer> without(CharFlag flag) {
-  return characters([flag](std::string& out, uint32_t c) {
-    if (!unicode().has(c, flag)) append_utf8(out, c);
-  });
+  return characters([flag](uint32_t flags, uint32_t) { return (flags & flag) != 0; },
+                    [](std::string&, uint32_t) {});
+}
+
+std::unique_ptr<const Normalizer> bytes_as_characters() {
+  return characters([](uint32_t, uint32_t c) { return c <= ' ' || c >= 0x7f; },
+                    [](std::string& out, uint32_t c) {
+                      std::string bytes;
+                      append_utf8(bytes, c);
+                      out += byte_characters(bytes);
+                    });
 }
 
 std::unique_ptr<const Normalizer> form(NormalForm which) { return std::make_unique<FormNormalizer>(which); }
@@ -180,19 +192,13 @@ std::unique_ptr<const Normalizer> form(NormalForm which) { return std::make_uniq
 void read_bert(const JsonPlace& place, Normalizers& to) {
   const bool lower = place.at("lowercase").boolean();
   const bool clean = place.at("clean_text").boolean(), chinese = place.at("handle_chinese_chars").boolean();
-  if (clean) to.push_back(characters(add_cleaned));
-  if (chinese) to.push_back(characters(add_spaced));
+  if (clean) to.push_back(clean_text());
+  if (chinese) to.push_back(blanks_around_chinese());
   if (place.boolean("strip_accents", lower)) {
     to.push_back(form(NormalForm::kNfd));
     to.push_back(without(kNonspacing));
   }
-  if (lower) to.push_back(characters(add_lower));
-}
-
-void add_bytes(std::string& out, uint32_t c) {
-  std::string bytes;
-  append_utf8(bytes, c);
-  out += byte_characters(bytes);
+  if (lower) to.push_back(lower_case_characters());
 }
 
 using ReadNormalizer = std::function<void(const JsonPlace& place, Normalizers& to)>;
@@ -208,13 +214,13 @@ const std::vector<std::pair<std::string, ReadNormalizer>>& known_normalizers() {
   };
   static const std::vector<std::pair<std::string, ReadNormalizer>> all{
       {"BertNormalizer", read_bert},
-      {"ByteLevel", adding_normalizer([](const auto&) { return characters(add_bytes); })},
-      {"Lowercase", adding_normalizer([](const auto&) { return characters(add_lower); })},
+      {"ByteLevel", adding_normalizer([](const auto&) { return bytes_as_characters(); })},
+      {"Lowercase", adding_normalizer([](const auto&) { return lower_case_characters(); })},
       {"NFC", of_form(NormalForm::kNfc)},
       {"NFD", of_form(NormalForm::kNfd)},
       {"NFKC", of_form(NormalForm::kNfkc)},
       {"NFKD", of_form(NormalForm::kNfkd)},
-      {"Nmt", adding_normalizer([](const auto&) { return characters(add_nmt); })},
+      {"Nmt", adding_normalizer([](const auto&) { return nmt(); })},
       {"Precompiled", adding_normalizer([](const JsonPlace& place) {
          return std::make_unique<Charsmap>(place.at("precompiled_charsmap"));
        })},

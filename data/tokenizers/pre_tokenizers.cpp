@@ -55,7 +55,7 @@ Step split_at(SplitBehavior behavior, IsMatch is_match) {
 }
 
 auto with_flag(CharFlag flag) {
-  return [flag](uint32_t c) { return unicode().has(c, flag); };
+  return [flag, &tables = unicode()](uint32_t c) { return tables.has(c, flag); };
 }
 
 SplitBehavior read_behavior(const JsonPlace& place) {
@@ -220,9 +220,11 @@ class Whitespace final : public PreTokenizer {
   }
 };
 
-// Splits at white space, which goes, and at punctuation, which stays.
-class BertSplit final : public PreTokenizer {
+// Splits at white space, which goes, and at characters with one of some flags, which stay.
+class SpaceSplit final : public PreTokenizer {
  public:
+  explicit SpaceSplit(uint32_t stay) : stay_(stay) {}
+
   void split(Piece piece, std::string&, PieceSink& sink) const override {
     const UnicodeTables& tables = unicode();
     const auto send = sender(piece, sink);
@@ -231,7 +233,7 @@ class BertSplit final : public PreTokenizer {
       const CodePoint point = code_point_at(piece.text.data() + at);
       const uint32_t flags = tables.flags(point.value);
       const std::size_t end = at + point.bytes;
-      if (flags & (kWhiteSpace | kPunctuation)) {
+      if (flags & (kWhiteSpace | stay_)) {
         if (begin < at) send({begin, at});
         if (!(flags & kWhiteSpace)) send({at, end});
         begin = end;
@@ -240,6 +242,9 @@ class BertSplit final : public PreTokenizer {
     }
     if (begin < piece.text.size()) send({begin, piece.text.size()});
   }
+
+ private:
+  uint32_t stay_;
 };
 
 class FixedLength final : public PreTokenizer {
@@ -293,14 +298,13 @@ void read_fixed_length(const JsonPlace& place, Steps& to) {
 
 using ReadStep = std::function<void(const JsonPlace& place, Steps& to)>;
 
-template <class Kind>
-ReadStep adding_step() {
-  return [](const JsonPlace&, Steps& to) { to.push_back(std::make_unique<Kind>()); };
+ReadStep splitting_at_space(uint32_t stay) {
+  return [stay](const JsonPlace&, Steps& to) { to.push_back(std::make_unique<SpaceSplit>(stay)); };
 }
 
 const std::vector<std::pair<std::string, ReadStep>>& known_pre_tokenizers() {
   static const std::vector<std::pair<std::string, ReadStep>> all{
-      {"BertPreTokenizer", adding_step<BertSplit>()},
+      {"BertPreTokenizer", splitting_at_space(kPunctuation)},
       {"ByteLevel", read_byte_level},
       {"CharDelimiterSplit", read_delimiter},
       {"Digits", read_digits},
@@ -313,11 +317,8 @@ const std::vector<std::pair<std::string, ReadStep>>& known_pre_tokenizers() {
          for (const JsonPlace& one : place.at("pretokenizers").elements()) read_steps(one, to);
        }},
       {"Split", [](const JsonPlace& place, Steps& to) { to.push_back(std::make_unique<Split>(place)); }},
-      {"Whitespace", adding_step<Whitespace>()},
-      {"WhitespaceSplit",
-       [](const JsonPlace&, Steps& to) {
-         to.push_back(split_at(SplitBehavior::kRemoved, with_flag(kWhiteSpace)));
-       }},
+      {"Whitespace", [](const JsonPlace&, Steps& to) { to.push_back(std::make_unique<Whitespace>()); }},
+      {"WhitespaceSplit", splitting_at_space(0)},
   };
   return all;
 }

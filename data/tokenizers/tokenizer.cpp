@@ -7,6 +7,7 @@
 #include "data/tokenizers/decoders.h"
 #include "data/tokenizers/encoder.h"
 #include "data/tokenizers/json_place.h"
+#include "runtime/error.h"
 #include "runtime/hashes.h"
 #include "runtime/printable.h"
 #include "runtime/text.h"
@@ -52,7 +53,7 @@ std::shared_ptr<const Tokenizer> Tokenizer::read(const std::string& path) {
 
 Tokenizer::~Tokenizer() = default;
 
-Tokenizer::Tokenizer(const std::string& path) : parts_(std::make_unique<Parts>()) {
+Tokenizer::Tokenizer(const std::string& path) : path_(path), parts_(std::make_unique<Parts>()) {
   const JsonFile file(path);
   digest_ = XXH3_64bits(file.bytes().data(), file.bytes().size());
   read_steps(file.root());
@@ -86,10 +87,14 @@ void Tokenizer::encode_words(std::string_view text, std::vector<uint32_t>& ids) 
     }
   }
   if (!encoder) encoder = std::make_unique<TokenEncoder>(parts_->steps);
-  if (is_ascii(text) || is_utf8(text))
-    encoder->encode(text, ids);
-  else
-    encoder->encode(as_utf8(text), ids);
+  try {
+    if (is_ascii(text) || is_utf8(text))
+      encoder->encode(text, ids);
+    else
+      encoder->encode(as_utf8(text), ids);
+  } catch (const UserError& error) {
+    throw UserError({path_}, error.message());
+  }
   const std::lock_guard lock(parts_->mutex);
   parts_->idle_encoders.push_back(std::move(encoder));
 }

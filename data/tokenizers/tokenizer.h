@@ -54,6 +54,7 @@ class Tokenizer {
   void encode_words(std::string_view text, std::vector<uint32_t>& ids) const;
 
   struct Parts;
+  std::string path_;
   std::unique_ptr<Parts> parts_;
   SpecialIds special_ids_;
   uint64_t digest_ = 0;

@@ -54,6 +54,20 @@ std::string JsonDocument::text(const std::string& member) const {
   return text_of(member_of(parsed_->object, member), "member '" + printable(member) + "'");
 }
 
+std::vector<std::string> JsonDocument::texts() const {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : parsed_->object.items())
+    if (value.is_string()) names.push_back(name);
+  return names;
+}
+
+std::vector<std::string> JsonDocument::lists() const {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : parsed_->object.items())
+    if (value.is_array()) names.push_back(name);
+  return names;
+}
+
 std::vector<JsonDocument::Message> JsonDocument::messages(const std::string& member) const {
   const nlohmann::json& list = member_of(parsed_->object, member);
   if (!list.is_array()) throw UserError("member '" + printable(member) + "' is no list of messages");

@@ -20,6 +20,10 @@ class JsonDocument {
   // A member that is a text; members of objects within by dots: "meta.text".
   std::string text(const std::string& member) const;
 
+  // The names of members that are texts, and of those that are lists, in alphabetical order.
+  std::vector<std::string> texts() const;
+  std::vector<std::string> lists() const;
+
   // A member that is a list of messages: {"role": "user", "content": "..."}, or ShareGPT's "from" and
   // "value".
   struct Message {

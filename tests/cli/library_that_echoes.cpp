@@ -49,6 +49,15 @@ int echo(const ContinueOptions& options) {
   return 0;
 }
 
+int echo(const TokenizeOptions& options) {
+  std::string keys;
+  for (const auto& [key, value] : options.keys) keys += ' ' + key + '=' + value;
+  print("tokenize texts=" + options.texts + " tokenizer=" + options.tokenizer + " to=" + options.to + keys +
+        " add_bos_token=" + std::to_string(options.add_bos_token) + " add_eos_token=" +
+        std::to_string(options.add_eos_token) + " skip_bad=" + std::to_string(options.skip_bad));
+  return 0;
+}
+
 int echo(const ReplayOptions& options) {
   print("replay path=" + options.run_dir + " start=" + std::to_string(options.start) +
         " until=" + std::to_string(options.until.value_or(0)) +

@@ -58,7 +58,7 @@ TEST_F(GenerateTest, ContinuesATextWithoutTheData) {
     const Job job = single_process_job(recipe, 1);
     LoadedModel model(job, run_);
     model.load();
-    expected = "In the " + sample_text(*model.state.model, "In the ", {30, 0.0, 0}) + '\n';
+    expected = "In the " + sample_text(*model.state.model, *bytes_as_text(), "In the ", {30, 0.0, 0}) + '\n';
   }
   std::filesystem::remove(text_);
   EXPECT_EQ(generate_text({.path = run_, .prompt = "In the ", .length = 30, .temperature = 0}), expected);

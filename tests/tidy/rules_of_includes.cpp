@@ -46,10 +46,17 @@ const std::map<std::string, Folders>& may_include() {
 // Includes of the thin executable beyond its folders, none of which needs libtorch: catalogs, the readers of
 // `init`, and the way into libtutti.so.
 bool is_for_cli(const std::string& include) {
-  static const Folders headers{
-      "\"commands/entry.h\"",           "\"job/composer_names.h\"",    "\"job/foreign_names.h\"",
-      "\"job/recipe_catalogs.h\"",      "\"io/run_paths.h\"",          "\"io/formats/file_head.h\"",
-      "\"io/formats/recipe_schema.h\"", "\"io/formats/token_file.h\"", "\"io/hdf5/hdf5_listing.h\""};
+  static const Folders headers{"\"commands/entry.h\"",
+                               "\"job/composer_names.h\"",
+                               "\"job/foreign_names.h\"",
+                               "\"job/recipe_catalogs.h\"",
+                               "\"io/run_paths.h\"",
+                               "\"io/formats/file_head.h\"",
+                               "\"io/formats/recipe_schema.h\"",
+                               "\"io/formats/token_file.h\"",
+                               "\"io/hdf5/hdf5_listing.h\"",
+                               "\"io/formats/json_document.h\"",
+                               "\"data/tokenizers/tokenizer.h\""};
   return headers.count(include) > 0 || include.ends_with("catalog.h\"");
 }
 

@@ -30,6 +30,12 @@ class Numbers {
   const char* end_;
 };
 
+uint32_t decimal(std::string_view text) {
+  uint32_t number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
 template <class Use>
 void for_each_run(std::string_view words, Use use) {
   Numbers numbers(words);
@@ -103,7 +109,7 @@ void UnicodeTables::read_line(std::string_view name, std::string_view words) {
   if (name == "canonical") return images_to(canonical_, kCanonical);
   if (name == "compatible") return images_to(compatible_, kCompatible);
   uint32_t flag = flag_of(name);
-  if (name.starts_with("class.")) flag = Numbers(name.substr(6)).next() << kClassShift;
+  if (name.starts_with("class.")) flag = decimal(name.substr(6)) << kClassShift;
   TUTTI_ASSERT(flag != 0, "unicode.txt has a line '" + std::string(name) + "'");
   for_each_run(words, [&](uint32_t c) { set(c, flag); });
 }

@@ -36,20 +36,8 @@ class Normalization {
     return (flags & kCanonical) != 0 || flags >> kClassShift != 0 || is_syllable(c);
   }
 
+  // Adds a character to the part, decomposed.
   void add(uint32_t c) {
-    if (!is_active(c)) finish_part();
-    decompose(c);
-  }
-
-  void finish_part() {
-    order();
-    if (composes_) compose();
-    for (const char32_t c : part_) append_utf8(out_, c);
-    part_.clear();
-  }
-
- private:
-  void decompose(uint32_t c) {
     const uint32_t flags = tables_.flags(c);
     if (compatible_ && (flags & kCompatible)) {
       part_ += tables_.compatible(c);
@@ -65,6 +53,14 @@ class Normalization {
     }
   }
 
+  void finish_part() {
+    order();
+    if (composes_) compose();
+    for (const char32_t c : part_) append_utf8(out_, c);
+    part_.clear();
+  }
+
+ private:
   void order() {
     const auto class_of = [this](char32_t c) { return tables_.combining_class(c); };
     for (std::size_t i = 0; i < part_.size();) {
@@ -103,8 +99,8 @@ class Normalization {
   std::u32string part_;
 };
 
-std::size_t first_active(const Normalization& work, std::string_view text) {
-  std::size_t at = 0;
+// Where the first character that may change is, from `at` on.
+std::size_t next_active(const Normalization& work, std::string_view text, std::size_t at) {
   while (at < text.size()) {
     if (static_cast<unsigned char>(text[at]) < 0x80) {
       ++at;
@@ -122,16 +118,21 @@ std::size_t first_active(const Normalization& work, std::string_view text) {
 bool normalize(NormalForm form, std::string_view text, std::string& out) {
   out.clear();
   Normalization work(form, out);
-  std::size_t at = first_active(work, text);
-  if (at == text.size()) return false;
-  if (at > 0) at -= code_point_before(text, at).bytes;
-  out.assign(text.substr(0, at));
-  while (at < text.size()) {
-    const CodePoint point = code_point_at(text.data() + at);
-    work.add(point.value);
-    at += point.bytes;
+  std::size_t done = 0;
+  for (std::size_t at = next_active(work, text, 0); at < text.size(); at = next_active(work, text, done)) {
+    if (at > done) at -= code_point_before(text, at).bytes;  // which the active one may join
+    out += text.substr(done, at - done);
+    CodePoint point = code_point_at(text.data() + at);
+    do {
+      work.add(point.value);
+      at += point.bytes;
+      if (at < text.size()) point = code_point_at(text.data() + at);
+    } while (at < text.size() && work.is_active(point.value));
+    work.finish_part();
+    done = at;
   }
-  work.finish_part();
+  if (done == 0) return false;
+  out += text.substr(done);
   return true;
 }
 

@@ -28,7 +28,7 @@ std::vector<std::size_t> ends_by_scanner(const WordScanner& scanner, const std::
   return ends;
 }
 
-// Characters between which the expressions tell apart, and letters of contractions.
+// Characters of all classes that the expressions know, and letters of contractions.
 std::string hard_text(uint64_t seed) {
   static const std::vector<std::string> characters{" ",
                                                    " ",

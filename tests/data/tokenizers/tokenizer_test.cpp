@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -30,7 +31,7 @@ TEST(Tokenizer, HasIdsOfTokensAndTheirNumber) {
   EXPECT_EQ(read_kind("gpt2")->vocab_size(), 901);  // 900 of the model, and <|endoftext|>
 }
 
-TEST(Tokenizer, TellsFilesApartByDigest) {
+TEST(Tokenizer, HasTheDigestOfItsFile) {
   EXPECT_EQ(read_kind("gpt2")->digest(), read_kind("gpt2")->digest());
   EXPECT_NE(read_kind("gpt2")->digest(), read_kind("qwen2")->digest());
 }
@@ -53,14 +54,29 @@ TEST(Tokenizer, ReadsBytesThatAreNotUtf8AsReplacementCharacters) {
   EXPECT_EQ(tokenizer->encode("a\xff\xe4\xba"), tokenizer->encode("a\xef\xbf\xbd\xef\xbf\xbd"));
 }
 
-// A word longer than the cache has room for, one that fits, and words that take its place.
+// A word of the digits of a number, as letters.
+std::string word_of(int number) {
+  std::string word = " ";
+  for (const char digit : std::to_string(number)) word += static_cast<char>(digit - '0' + 'a');
+  return word;
+}
+
+// More words than the cache has room for, and some again and again; and a word that is too long for it.
 TEST(Tokenizer, GivesAWordTheSameIdsAgain) {
   const auto tokenizer = read_kind("qwen2");
-  std::string text;
-  for (int i = 0; i < 40'000; ++i) text += " w" + std::to_string(i * 7919) + "x";
-  const auto first = tokenizer->encode(text);
-  EXPECT_EQ(first, tokenizer->encode(text));
-  EXPECT_EQ(tokenizer->decode(first), text);
+  std::string text = " antidisestablishmentarianism antidisestablishmentarianism";
+  for (int i = 0; i < 20'000; ++i) text += word_of(i * 7919) + word_of(i % 50 * 7919);
+  std::vector<uint32_t> one_by_one;
+  for (std::size_t begin = 0, end = 0; begin < text.size(); begin = end) {
+    end = std::min(text.find(' ', begin + 1), text.size());
+    read_kind("qwen2")->encode(text.substr(begin, end - begin), one_by_one);
+    if (end > 1'500) break;
+  }
+  std::vector<uint32_t> whole = tokenizer->encode(text);
+  EXPECT_EQ(tokenizer->decode(whole), text);
+  EXPECT_EQ(whole, tokenizer->encode(text));
+  whole.resize(one_by_one.size());
+  EXPECT_EQ(whole, one_by_one);
 }
 
 TEST(Tokenizer, IsSharedByThreads) {
