@@ -223,6 +223,7 @@ std::string summary(const Job& job, const State& trainee, const CheckOptions& op
 std::string checked(const Job& job, const CheckOptions& options) {
   for (const std::string& advice : job.advice()) print_warning(advice);
   if (options.scan_data) job.scan_data();
+  for (const std::string& replaced : job.replaced()) print_warning(replaced);
   const StartingPoint start = start_of(job);
   const bool starts = !start.checkpoint.folder.empty();
   LoadedModel model(job, start.checkpoint, start.options, start.key);

@@ -69,6 +69,7 @@ LocalRunResult train_in_one_process(const Setting& recipe, const LocalRunOptions
     log_last_events(ranks, scheduler.now());
     throw;
   }
+  for (const std::string& replaced : job.replaced()) ranks.environments()[0].log->warning(replaced);
   for (auto& rank : ranks.environments()) log_trouble(*rank.log, *rank.recorder);
   for (auto& rank : ranks.environments()) rank.recorder->end({rank.end});
   return {exit_code(ranks.environments()[0].end), scheduler.delivery_digest()};

@@ -126,6 +126,7 @@ Exit run_rank(const Job& job, RankEnvironment connected) {
     throw;
   }
   const EndKind end = environment.end;
+  for (const std::string& replaced : job.replaced()) environment.log->warning(replaced);
   if (!scheduler.abandoned().empty()) {
     warn_of_abandoned(*live, end);
     environment.groups.fill(nullptr);  // before MPI ends

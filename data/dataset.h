@@ -46,6 +46,10 @@ class Dataset {
   // Advice to the user, if the way the data are stored costs time: one line. "" = none.
   virtual std::string advice() const { return {}; }
 
+  // How many samples have been replaced or left out so far since they could not be read, and why the first: a
+  // line.
+  // "" = none.
+  virtual std::string replaced() const { return {}; }
   // What made tokens of texts; null: the data is no text, or each byte is a token.
   virtual std::shared_ptr<const Tokenizer> tokenizer() const { return nullptr; }
 

@@ -101,8 +101,16 @@ uint64_t Mixture::digest() const {
 }
 
 std::string Mixture::advice() const {
+  return first_text([](const Dataset& data) { return data.advice(); });
+}
+
+std::string Mixture::replaced() const {
+  return first_text([](const Dataset& data) { return data.replaced(); });
+}
+
+std::string Mixture::first_text(std::string (*text_of)(const Dataset&)) const {
   for (const Source& source : sources_)
-    if (std::string advice = source.data->advice(); !advice.empty()) return advice;
+    if (std::string text = text_of(*source.data); !text.empty()) return text;
   return {};
 }
 

@@ -30,12 +30,14 @@ class Mixture final : public Dataset {
   void scan() const override;
   uint64_t digest() const override;
   std::string advice() const override;
+  std::string replaced() const override;
   std::shared_ptr<const Tokenizer> tokenizer() const override { return sources_.front().data->tokenizer(); }
 
   int64_t first_index(std::size_t source) const { return begin_[source]; }
 
  private:
   std::size_t source_of(int64_t index) const;
+  std::string first_text(std::string (*text_of)(const Dataset&)) const;
 
   std::vector<Source> sources_;
   std::vector<int64_t>

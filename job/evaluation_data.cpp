@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <exception>
 
+#include "data/readers/class_names.h"
 #include "models/layers/attention.h"
 #include "models/zoo/factory.h"
 #include "tensors/torch_error.h"
@@ -25,6 +26,18 @@ std::string transforms_hint(const Setting& section, const SampleSpec& evaluated,
                      ".transforms]] with to_tensor makes float32 of it, and so do layout, " +
                      "scale, mean and std in [" + section.path + "]"
                : "";
+}
+
+// A folder that lacks a class would number those after it otherwise.
+void require_classes_of_training(const Setting& train, const Setting& section) {
+  const std::string& kind = section.at("kind").text();
+  if (kind != "image_folder" && kind != "webdataset") return;
+  const std::vector<std::string> trained = class_names(train), evaluated = class_names(section);
+  for (std::size_t i = 0; i < std::min(trained.size(), evaluated.size()); ++i)
+    if (trained[i] != evaluated[i])
+      section.at("path").fail("class " + std::to_string(i) + " is '" + evaluated[i] + "' here and '" +
+                              trained[i] + "' in training; classes_from = " + train.at("path").toml() +
+                              " numbers them alike");
 }
 
 // The key to name where the samples are not those of the training.
@@ -100,6 +113,7 @@ void require_known_classes(const Job& job, const Evaluator& evaluator, int piece
 int64_t ignore_index(const Job& job) { return job.recipe.at("model").at("ignore_index").integer(); }
 
 void require_suits_training(const Job& job, const Evaluator& evaluator, int pieces) {
+  require_classes_of_training(job.recipe.at("data").at("train"), evaluator.section);
   require_like_training(evaluator.section, job.spec(), evaluator.data->spec());
   require_known_classes(job, evaluator, pieces);
   require_no_ignore_index(job, evaluator);
@@ -113,6 +127,18 @@ void require_takes_samples(const State& state, const Job& job, const Evaluator& 
   const std::string why = why_rejected(state, evaluator, evaluated);
   if (!why.empty())
     key_of_shape(evaluator.section).fail(unlike_training(trained, evaluated, other->first) + ", and " + why);
+}
+
+std::vector<std::string> Job::replaced() const {
+  std::vector<std::string> lines;
+  const auto add = [&](const Setting& section, const DatasetPtr& shared, const PerRankData& own) {
+    for (const DatasetPtr& data : own.empty() ? std::vector{shared} : own.of_rank)
+      if (const std::string text = data ? data->replaced() : ""; !text.empty())
+        lines.push_back(section.path + ": " + text);
+  };
+  add(recipe.at("data").at("train"), train, per_rank_train);
+  for (const auto& evaluator : evaluators) add(evaluator.section, evaluator.data, evaluator.own);
+  return lines;
 }
 
 }  // namespace tutti

@@ -75,7 +75,9 @@ struct Job {
   void describe_to(State& state, int rank) const;  // sets all fields that need no model or device
   std::string model_name() const;                  // its kind, or its name in the plugin
   std::vector<std::string> advice() const;  // on slow data and keys without effect; a line each, for the user
-  void scan_data() const;                   // reads all data; throws UserError with the path's key
+  std::vector<std::string> replaced()
+      const;               // on samples that could not be read so far; a line each, or none
+  void scan_data() const;  // reads all data; throws UserError with the path's key
 };
 
 // The command line's part of a job.

@@ -74,9 +74,11 @@ class FactsOfArrays : public std::map<std::string, Fact> {
 
 // The layout of a dataset's samples; a model is built to fit the layout.
 struct SampleSpec {
-  FactsOfArrays<Shape> shapes = {};           // per array, without the sample dimension: "input" -> {1, 8, 8}
+  // Per array, without the sample dimension: "input" -> {1, 8, 8}. -1: of a size that differs among samples.
+  FactsOfArrays<Shape> shapes = {};
   int64_t classes = 0;                        // integer targets and tokens are below; 0 = unknown
   FactsOfArrays<at::ScalarType> dtypes = {};  // per array; unknown if missing
+  std::vector<std::string> boxes = {};        // arrays of boxes [n, 4] in an image's pixels: x1, y1, x2, y2
 
   // "uint8 [28, 28]", "int64 number"; the array must exist.
   std::string describe(const std::string& array) const;

@@ -1,9 +1,10 @@
 #!/bin/bash
 # tests/clients.sh BUILD: weights of torchvision's and transformers' models go through tutti and back
 # (clients.py), clients' networks train under all strategies (clients_trained.py), tokenizers give the ids of
-# Hugging Face's (clients_tokenizers.py), and programs of theirs, timm's, segmentation_models_pytorch's and
-# diffusers' give what PyTorch gives (tests/golden/make_exported.py), with the clients' pinned versions in an
-# environment of their own, beside setup.sh's.
+# Hugging Face's (clients_tokenizers.py), programs of theirs, timm's, segmentation_models_pytorch's and
+# diffusers' give what PyTorch gives (tests/golden/make_exported.py), and image files and transforms what
+# Pillow and torchvision give (make_images.py), with the clients' pinned versions in an environment of their
+# own, beside setup.sh's.
 set -euo pipefail
 readonly root=$(dirname "$(dirname "$(readlink -f "$0")")")
 readonly cache=${XDG_CACHE_HOME:-$HOME/.cache}/tutti
@@ -22,7 +23,8 @@ if [ ! -e "$clients/complete-2" ]; then
   "$clients/bin/python" -m pip --disable-pip-version-check install -q h5py==3.16.0 importlib-metadata==9.0.0 \
     requests==2.32.5 pillow==12.3.0
   "$clients/bin/python" -m pip --disable-pip-version-check install -q --no-deps torchvision==0.26.0 \
-    timm==1.0.31 segmentation-models-pytorch==0.6.0 diffusers==0.42.1
+    timm==1.0.31 segmentation-models-pytorch==0.6.0 diffusers==0.42.1 \
+    webdataset==1.0.2 braceexpand==0.1.7
   touch "$clients/complete-2"
 fi
 for tests in clients clients_trained clients_tokenizers; do
@@ -32,4 +34,5 @@ done
 programs=$(mktemp -d)
 trap 'rm -rf "$programs"' EXIT
 "$clients/bin/python" "$root/tests/golden/make_exported.py" --clients --to "$programs"
-TUTTI_GOLDEN_DIR=$programs "$build/tests/golden_test" --gtest_filter='*ExportedGolden*'
+"$clients/bin/python" "$root/tests/golden/make_images.py" --more --to "$programs"
+TUTTI_GOLDEN_DIR=$programs "$build/tests/golden_test" --gtest_filter='*ExportedGolden*:*ImagesGolden*'

@@ -59,6 +59,7 @@ TEST(ThirdParties, HaveOneHomeEach) {
   EXPECT_THAT(away(including("runtime/log.h", "<spdlog/spdlog.h>")), SizeIs(1));
   EXPECT_THAT(away(including("cli/main.cpp", "<CLI/CLI.hpp>")), IsEmpty());
   EXPECT_THAT(away(including("io/a.cpp", "<CLI/CLI.hpp>")), SizeIs(1));
+  EXPECT_THAT(away(including("data/readers/a.cpp", "<jpeglib.h>")), SizeIs(1));
   EXPECT_THAT(away(including("models/a.cpp", "<torch/torch.h>")), SizeIs(1));
   EXPECT_THAT(away(including("tests/models/a_test.cpp", "<torch/torch.h>")), SizeIs(1));
 }

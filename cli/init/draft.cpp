@@ -166,7 +166,24 @@ std::string next_token(const FoundData& data, const std::string& part) {
       {{"kind", "\"next_token\"", "a token's target is the next one; here it is the token itself"}});
 }
 
+// Of images of many sizes, which get one.
+std::string train_transforms_of_files(const FoundData& data) {
+  return section("[[data.train.transforms]]", {{"kind", "\"random_resized_crop\"",
+                                                "a drawn part of each image, resized; all get one size"},
+                                               {"size", std::to_string(data.height)}}) +
+         section("[[data.train.transforms]]", {{"kind", "\"flip\"", "half of the images are mirrored"}});
+}
+
+std::string eval_transforms_of_files(const FoundData& data) {
+  return section(
+             "[[data.eval.transforms]]",
+             {{"kind", "\"resize\""}, {"size", std::to_string(data.height * 8 / 7), "of the smaller edge"}}) +
+         section("[[data.eval.transforms]]",
+                 {{"kind", "\"center_crop\"", "its middle"}, {"size", std::to_string(data.height)}});
+}
+
 std::string transforms(const FoundData& data) {
+  if (data.files) return train_transforms_of_files(data);
   if (!data.may_flip) return next_token(data, "train");
   return section("[[data.train.transforms]]",
                  {{"kind", "\"random_crop\"", "a part of each image, at a drawn place"},
@@ -182,7 +199,8 @@ std::string eval_text(const FoundData& data) {
   RecipeLines lines = data.eval;
   for (const auto& line : number_lines(data)) lines.push_back({line.key, line.value, "as in training"});
   if (is_gpt(data)) lines.push_back({"subset_num_batches", "50", "an evaluation is at most so long"});
-  return section("[data.eval]", lines) + next_token(data, "eval");
+  return section("[data.eval]", lines) +
+         (data.files ? eval_transforms_of_files(data) : next_token(data, "eval"));
 }
 
 RecipeLines optimizer_lines(const FoundData& data) {

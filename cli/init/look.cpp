@@ -187,11 +187,14 @@ FoundData random_data() {
 FoundData look_into(const std::string& data, const std::string& recipe_folder, const std::string& tokenizer) {
   std::error_code ignored;
   if (!fs::exists(data, ignored)) throw UserError({data}, "no such file or folder");
+  if (auto found = look_into_images(data, recipe_folder)) return *found;
   if (!fs::is_directory(data, ignored)) return look_into_file(data, recipe_folder, tokenizer);
   if (auto found = look_into_folder(data, recipe_folder)) return *found;
-  throw UserError({data},
-                  "a folder without data of a kind that is read here: CIFAR's binary files, MNIST's, or "
-                  "two IDX files; of HDF5 and text, name the file");
+  throw UserError(
+      {data},
+      "a folder without data of a kind that is read here: folders of images, which are the classes, "
+      "WebDataset's tar files, CIFAR's binary files, MNIST's, or two IDX files; of HDF5 and text, name "
+      "the file");
 }
 
 }  // namespace tutti

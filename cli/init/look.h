@@ -44,6 +44,7 @@ struct FoundData {
   bool bytes = false;             // uint8
   std::vector<double> mean, std;  // of their channels, in [0, 1]
   bool may_flip = false;          // a mirrored image is of the same class
+  bool files = false;  // images are files of sizes of their own; height and width are the wanted ones
 };
 
 // Looks into a file or folder; paths in the lines are relative to `recipe_folder`. Throws UserError if it is
@@ -56,8 +57,10 @@ FoundData look_into(const std::string& data, const std::string& recipe_folder,
 // The built-in random data.
 FoundData random_data();
 
-// The parts of look_into: a folder (or none of a known kind), and an HDF5 file.
+// The parts of look_into: a folder (or none of a known kind), folders of image files or tar files of them (or
+// none), and an HDF5 file.
 std::optional<FoundData> look_into_folder(const std::string& folder, const std::string& recipe_folder);
+std::optional<FoundData> look_into_images(const std::string& path, const std::string& recipe_folder);
 FoundData look_into_hdf5(const std::string& file, const std::string& recipe_folder);
 FoundData look_into_texts(const std::string& file, const std::string& recipe_folder,
                           const std::string& tokenizer);

@@ -14,11 +14,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kLookedAt = 1 << 20;
+constexpr std::size_t kHeadBytes = 1 << 20;
 constexpr double kBytesOfToken = 4;  // where no text was looked at
 
 // Names of members, as datasets have them: a document, or a prompt and its response, or a chat.
-const std::vector<std::string> kTexts = {"text", "content", "body", "document", "story"};
+const std::vector<std::string> kTexts = {"text", "content", "body", "document"};
 const std::vector<std::pair<std::string, std::string>> kPrompts = {
     {"prompt", "response"}, {"prompt", "completion"}, {"instruction", "output"}, {"question", "answer"}};
 const std::vector<std::string> kChats = {"messages", "conversations"};
@@ -49,14 +49,14 @@ RecipeLines field_lines(const std::string& file, const std::string& line) try {
 }
 
 std::string first_line(const std::string& file) {
-  const std::vector<uint8_t> head = file_head(file, kLookedAt);
+  const std::vector<uint8_t> head = file_head(file, kHeadBytes);
   const auto end = std::ranges::find(head, '\n');
   return {head.begin(), end};
 }
 
 // About as many tokens as the file has, by those of its beginning.
 int64_t tokens_in(const std::string& file, const Tokenizer& tokenizer) {
-  const std::vector<uint8_t> head = file_head(file, kLookedAt);
+  const std::vector<uint8_t> head = file_head(file, kHeadBytes);
   const std::size_t tokens =
       tokenizer.encode({reinterpret_cast<const char*>(head.data()), head.size()}, false).size();
   const double bytes_of_token =

@@ -56,6 +56,10 @@ std::vector<Key> loading_keys(const char* absent) {
           .more_than(0),
       {"mean", kNumberOrNumbers, "none", "one number, or one for each channel; 0 when absent"},
       Key{"std", kNumberOrNumbers, "none", "one number, or one for each channel; 1 when absent"}.more_than(0),
+      {"boxes", kTexts, "none",
+       "arrays of boxes, float32 [n, 4] a sample: x1, y1, x2, y2 in pixels; crops, flips and resizes move "
+       "them "
+       "with the images, and arrays as large as the images, masks, in any case"},
       Key{"transforms", kTables, "none", "what happens to each sample, in this order"}.each(
           std::make_shared<const Catalog>(transform_catalog())),
   };

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "data/readers/image_folder.h"
 #include "data/readers/options.h"
 #include "io/hdf5/hdf5.h"
 #include "runtime/error.h"
@@ -54,6 +55,8 @@ std::vector<std::string> hdf5_names(const Hdf5Options& options) {
 std::vector<std::string> class_names(const Setting& section) try {
   const std::string& kind = section.at("kind").text();
   if (kind == "hdf5") return hdf5_names(Hdf5Options::kind().read(section));
+  if (kind == "image_folder") return image_folder_classes(ImageFolderOptions::kind().read(section));
+  if (kind == "webdataset") return given_classes(WebDatasetOptions::kind().read(section));
   if (kind == "cifar10")
     return cifar_names(section.at("path").text(), "cifar-10-batches-bin", "batches.meta.txt");
   if (kind != "cifar100") return {};

@@ -12,7 +12,7 @@ namespace tutti {
 namespace {
 
 // Keys that name files.
-constexpr const char* kFileKeys[] = {"path", "images", "labels"};
+constexpr const char* kFileKeys[] = {"path", "images", "labels", "list"};
 
 const std::vector<std::string> kPlaceholders = {"rank", "host"};
 

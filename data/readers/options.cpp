@@ -14,7 +14,7 @@ Bound<Options> path_option(const char* doc) {
 
 template <class Options>
 Bound<Options> classes_option(const char* doc) {
-  return option("num_classes", &Options::num_classes, doc)
+  return option<Options>("num_classes", &Options::num_classes, doc)
       .may_be_absent()
       .at_least(1)
       .at_most(kMaxSampleSize);
@@ -47,6 +47,26 @@ std::vector<Bound<Options>> of_sequences() {
           option<Options>("eval_fraction", &Options::eval_fraction, "the fraction of the file for evaluation")
               .more_than(0)
               .less_than(1)};
+}
+
+template <class Options>
+std::vector<Bound<Options>> of_image_files() {
+  return {
+      option<Options>("classes", &Options::classes, "names of the classes, in the order of their numbers")
+          .may_be_absent(),
+      option<Options>("classes_from", &Options::classes_from,
+                      "where these names are: a folder of class folders, such as the one trained on, or a "
+                      "file with a name a line")
+          .as(KeyType::kPath)
+          .may_be_absent(),
+      classes_option<Options>("targets are below; default: from the data"),
+      option<Options>("on_bad_sample", &Options::on_bad_sample,
+                      "what an image that cannot be read does; skip: the next one that can be read takes "
+                      "its place, and the run says how many at its end",
+                      {{"error", OnBadSample::kError}, {"skip", OnBadSample::kSkip}}),
+      option<Options>("scaled_decoding", &Options::scaled_decoding,
+                      "decode JPEGs at 1/2, 1/4 or 1/8 of their size where the first transform makes them "
+                      "smaller still: faster, and not quite the same pixels")};
 }
 
 }  // namespace
@@ -193,6 +213,33 @@ Kind<IdxOptions> IdxOptions::kind() {
                .required(),
            option("labels", &Options::labels, "the file of labels [samples]").as(KeyType::kPath).required(),
            classes_option<Options>("labels are below; default: from the data")}};
+}
+
+Kind<ImageFolderOptions> ImageFolderOptions::kind() {
+  using Options = ImageFolderOptions;
+  return {
+      "image_folder",
+      "JPEG, PNG and WebP files, RGB as Pillow's: images uint8 [height, width, 3] of their own sizes. "
+      "Folders are classes, sorted by name, as in torchvision's ImageFolder.",
+      with_keys<Options>(
+          {path_option<Options>("the folder of class folders, or that of the files in the list"),
+           option("list", &Options::list,
+                  "a file with a line for each image: its path, a tab or space, and its class, a name or a "
+                  "number")
+               .as(KeyType::kPath)
+               .may_be_absent()},
+          of_image_files<Options>())};
+}
+
+Kind<WebDatasetOptions> WebDatasetOptions::kind() {
+  using Options = WebDatasetOptions;
+  return {"webdataset",
+          "Tar files as WebDataset writes them: members with one base name are a sample, of an image (.jpg, "
+          ".jpeg, .png, .webp) and its class (.cls, or a field of .json). Images as image_folder's.",
+          with_keys<Options>(
+              {path_option<Options>("the tar file, or several: train-{000..012}.tar, train-*.tar, a folder"),
+               option("label_key", &Options::label_key, "the field of .json that is the class")},
+              of_image_files<Options>())};
 }
 
 Catalog source_catalog() {

@@ -129,11 +129,38 @@ struct IdxOptions {
   DatasetPtr make(const Setting& section, const DataEnvironment& environment) const;
 };
 
+enum class OnBadSample { kError, kSkip };
+
+// Of datasets whose samples are image files.
+struct ImageFileOptions {
+  std::string path = "";
+  std::vector<std::string> classes = {};  // the names, in the order of their numbers
+  std::string classes_from = "";  // where the names are: a folder of class folders, or lines of a file
+  int64_t num_classes = 0;        // 0: from the data
+  OnBadSample on_bad_sample = OnBadSample::kError;
+  bool scaled_decoding = true;  // JPEGs are decoded at 1/2, 1/4 or 1/8 where a transform makes them smaller
+};
+
+struct ImageFolderOptions : ImageFileOptions {
+  std::string list = "";  // lines of image and class; "": the folders of `path` are the classes
+
+  static Kind<ImageFolderOptions> kind();
+  DatasetPtr make(const Setting& section, const DataEnvironment& environment) const;
+};
+
+struct WebDatasetOptions : ImageFileOptions {
+  std::string label_key = "label";  // of samples with a .json and no .cls
+
+  static Kind<WebDatasetOptions> kind();
+  DatasetPtr make(const Setting& section, const DataEnvironment& environment) const;
+};
+
 // Those of a mixture, each with the key "weight" or "tokens".
 Catalog source_catalog();
 
-using SourceKinds = Kinds<Hdf5Options, NumpyOptions, BytesOptions, TextOptions, TokensOptions,
-                          SyntheticOptions, Cifar10Options, Cifar100Options, MnistOptions, IdxOptions>;
+using SourceKinds =
+    Kinds<Hdf5Options, NumpyOptions, BytesOptions, TextOptions, TokensOptions, SyntheticOptions,
+          Cifar10Options, Cifar100Options, MnistOptions, IdxOptions, ImageFolderOptions, WebDatasetOptions>;
 
 // A mixture of the others.
 struct MixtureOptions {
@@ -145,6 +172,7 @@ struct MixtureOptions {
 };
 
 using DataKinds = Kinds<Hdf5Options, NumpyOptions, BytesOptions, TextOptions, TokensOptions, SyntheticOptions,
-                        Cifar10Options, Cifar100Options, MnistOptions, IdxOptions, MixtureOptions>;
+                        Cifar10Options, Cifar100Options, MnistOptions, IdxOptions, ImageFolderOptions,
+                        WebDatasetOptions, MixtureOptions>;
 
 }  // namespace tutti

@@ -1,7 +1,9 @@
 #include "data/readers/recipe_transforms.h"
 
 #include <algorithm>
+#include <memory>
 
+#include "data/readers/image_files.h"
 #include "data/readers/transformed_dataset.h"
 #include "data/transforms/options.h"
 #include "data/transforms/stored_images.h"
@@ -44,6 +46,7 @@ class SectionTransforms {
  public:
   SectionTransforms(const Setting& section, const Dataset& dataset, int64_t ignore_index)
       : section_(section), dataset_(dataset), samples_(dataset.spec()) {
+    add_boxes();
     if (ignore_index != kIgnoredTarget) add_ignore_index(ignore_index);
     if (section.has("layout"))
       add_layout(section.at("layout").text(), section.at("layout"));
@@ -55,6 +58,7 @@ class SectionTransforms {
 
   bool empty() const { return transforms_.empty(); }
   const std::string& text() const { return text_; }
+  const SampleSpec& samples() const { return samples_; }  // after all transforms
 
   // Tries one sample, so that unfit samples are an error with the recipe's line now.
   void require_fit(const std::string& owner) const {
@@ -78,6 +82,22 @@ class SectionTransforms {
   }
 
  private:
+  // What the recipe says of arrays, for the transforms.
+  void add_boxes() {
+    if (!section_.has("boxes")) return;
+    const Setting& key = section_.at("boxes");
+    for (const std::string& name : key.texts()) {
+      const auto shape = samples_.shapes.find(name);
+      if (shape == samples_.shapes.end()) key.fail("the data has no array '" + name + "'");
+      const auto dtype = samples_.dtypes.find(name);
+      const bool is_float = dtype == samples_.dtypes.end() || at::isFloatingType(dtype->second);
+      if (shape->second.size() != 2 || shape->second[1] != 4 || !is_float)
+        key.fail("expected float32 [n, 4] a sample: x1, y1, x2, y2 in pixels; '" + name + "' is " +
+                 samples_.describe(name));
+      samples_.boxes.push_back(name);
+    }
+  }
+
   void add_ignore_index(int64_t ignore_index) {
     text_ += "ignore_index " + std::to_string(ignore_index) + '\n';
     add("ignore_index", ignore_index_transform(ignore_index), section_.at("kind"));
@@ -168,13 +188,33 @@ Transforms make_transforms(const Setting& tables, SampleSpec samples) {
   return transforms;
 }
 
+namespace {
+
+// The dataset if its images have one size; throws UserError for the section's transforms or kind.
+DatasetPtr of_one_size(const Setting& section, const DatasetPtr& dataset) {
+  const Setting& key = section.has("transforms") ? section.at("transforms") : section.at("kind");
+  const auto images = std::dynamic_pointer_cast<const ImageFiles>(dataset);
+  if (!images) key.fail("the samples have no one size, which a batch needs, after all transforms");
+  try {
+    return images->of_one_size();
+  } catch (const UserError& error) {
+    key.fail(error);
+  }
+}
+
+}  // namespace
+
 DatasetPtr with_recipe_transforms(const Setting& section, DatasetPtr dataset, const std::string& owner,
                                   int64_t ignore_index) {
-  const SectionTransforms transforms(section, *dataset, ignore_index);
-  if (transforms.empty()) return dataset;
-  transforms.require_fit(owner);
-  return std::make_shared<const TransformedDataset>(std::move(dataset), transforms.owned_by(owner),
-                                                    transforms.text());
+  auto transforms = std::make_unique<const SectionTransforms>(section, *dataset, ignore_index);
+  if (!has_one_size(transforms->samples())) {
+    dataset = of_one_size(section, dataset);
+    transforms = std::make_unique<const SectionTransforms>(section, *dataset, ignore_index);
+  }
+  if (transforms->empty()) return dataset;
+  transforms->require_fit(owner);
+  return std::make_shared<const TransformedDataset>(std::move(dataset), transforms->owned_by(owner),
+                                                    transforms->text());
 }
 
 }  // namespace tutti

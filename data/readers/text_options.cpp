@@ -98,7 +98,7 @@ DatasetPtr TextOptions::make(const Setting& section, const DataEnvironment&) con
                                                                         .eval_fraction = eval_fraction,
                                                                         .vocab_size = reader->vocab_size(),
                                                                         .counts = texts.counts_path(),
-                                                                        .advice = texts.left_out(),
+                                                                        .left_out = texts.left_out(),
                                                                         .tokenizer = reader});
     const auto [first, documents] = documents_of(*this, texts.documents().size());
     return std::make_shared<const PackedTexts>(

@@ -26,7 +26,7 @@ class TokenDataset final : public Dataset {
     double eval_fraction = 0.1;  // the part of the tokens, at the file's end, for kEval
     int64_t vocab_size = 0;      // not for kBytes: tokens are below; 0: the largest token + 1
     std::string counts = "";  // a file with a byte for each token: 0 for targets that become -100; "": none
-    std::string advice = "";
+    std::string left_out = "";   // see replaced()
     std::shared_ptr<const Tokenizer> tokenizer = nullptr;
   };
 
@@ -41,7 +41,7 @@ class TokenDataset final : public Dataset {
   Batch get(std::span<const int64_t> indices, const Epoch& epoch) const override;
   void scan() const override;
   uint64_t digest() const override;
-  std::string advice() const override { return options_.advice; }
+  std::string replaced() const override { return options_.left_out; }
   std::shared_ptr<const Tokenizer> tokenizer() const override { return options_.tokenizer; }
 
  private:

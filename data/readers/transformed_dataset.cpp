@@ -1,9 +1,12 @@
 #include "data/readers/transformed_dataset.h"
 
+#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 
+#include <algorithm>
 #include <utility>
 
+#include "data/transforms/geometry.h"
 #include "runtime/hashes.h"
 
 namespace tutti {
@@ -22,21 +25,92 @@ Batch no_samples(Batch batch, const SampleSpec& spec) {
   return batch;
 }
 
+// How many transforms lead to samples of one size; all if none does.
+std::size_t until_one_size(const Transforms& transforms, SampleSpec samples) {
+  std::size_t count = 0;
+  for (; count < transforms.size() && !has_one_size(samples); ++count)
+    samples = transforms[count].transform->spec(samples);
+  return count;
+}
+
+Batch stacked(const std::vector<Batch>& samples) {
+  TensorTree::Children arrays;
+  for (const auto& [name, array] : samples[0].children()) {
+    std::vector<at::Tensor> rows;
+    for (const Batch& sample : samples) rows.push_back(sample[name]);
+    arrays.emplace_back(name, at::cat(rows));
+  }
+  return arrays;
+}
+
+const GeometricTransform* geometric(const TransformPtr& transform) {
+  return dynamic_cast<const GeometricTransform*>(transform.get());
+}
+
 }  // namespace
+
+bool has_one_size(const SampleSpec& samples) {
+  return std::ranges::none_of(samples.shapes, [](const auto& array) {
+    return std::ranges::find(array.second, kUnknownSize) != array.second.end();
+  });
+}
 
 TransformedDataset::TransformedDataset(DatasetPtr below, Transforms transforms, std::string text)
     : below_(std::move(below)),
       transforms_(std::move(transforms)),
       text_(std::move(text)),
-      spec_(spec_after(transforms_, below_->spec())) {}
+      spec_(spec_after(transforms_, below_->spec())),
+      one_by_one_(until_one_size(transforms_, below_->spec())) {
+  const auto first = std::ranges::find_if(
+      transforms_, [](const NamedTransform& one) { return one.transform->changes_input(); });
+  if (first == transforms_.end() || !geometric(first->transform)) return;
+  decoding_ = static_cast<std::size_t>(first - transforms_.begin());
+  if (decoding_ < one_by_one_) images_ = dynamic_cast<const ImageFiles*>(below_.get());
+}
+
+RowDraws TransformedDataset::draws_of(const NamedTransform& one, std::span<const int64_t> indices,
+                                      const Epoch& epoch) const {
+  return [&one, indices, epoch](int64_t row) {
+    return make_draws(epoch.seed, {one.name, epoch.number, indices[static_cast<std::size_t>(row)]});
+  };
+}
+
+// The sample after transform `decoding_`.
+Batch TransformedDataset::decoded(int64_t index, const Epoch& epoch) const {
+  const GeometricTransform& transform = *geometric(transforms_[decoding_].transform);
+  const RowDraws draws = draws_of(transforms_[decoding_], std::span(&index, 1), epoch);
+  Geometry geometry;
+  Batch sample = images_->get_part(index, [&](const ImageSize& whole) {
+    geometry = transform.geometry(whole, *draws(0));
+    return needed_part(geometry, whole);
+  });
+  const at::Tensor part = sample[kInputArray][0];
+  sample.set(kInputArray, placed_part(part, geometry).unsqueeze(0));
+  return sample;
+}
+
+Batch TransformedDataset::one_sample(int64_t index, const Epoch& epoch) const {
+  const std::span one(&index, 1);
+  Batch sample = images_ ? decoded(index, epoch) : below_->get(one, epoch);
+  for (std::size_t i = 0; i < one_by_one_; ++i) {
+    if (images_ && i == decoding_) continue;
+    transforms_[i].transform->apply(sample, draws_of(transforms_[i], one, epoch));
+  }
+  return sample;
+}
 
 Batch TransformedDataset::get(std::span<const int64_t> indices, const Epoch& epoch) const {
-  Batch batch = below_->get(indices, epoch);
-  if (indices.empty()) return no_samples(std::move(batch), spec_);
-  for (const auto& [name, transform] : transforms_)
-    transform->apply(batch, [&](int64_t row) {
-      return make_draws(epoch.seed, {name, epoch.number, indices[static_cast<std::size_t>(row)]});
-    });
+  if (indices.empty()) return no_samples(below_->get(indices, epoch), spec_);
+  Batch batch;
+  if (one_by_one_ == 0) {
+    batch = below_->get(indices, epoch);
+  } else {
+    std::vector<Batch> samples;
+    for (const int64_t index : indices) samples.push_back(one_sample(index, epoch));
+    batch = stacked(samples);
+  }
+  for (std::size_t i = one_by_one_; i < transforms_.size(); ++i)
+    transforms_[i].transform->apply(batch, draws_of(transforms_[i], indices, epoch));
   return batch;
 }
 

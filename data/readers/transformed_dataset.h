@@ -3,10 +3,16 @@
 #include <string>
 
 #include "data/dataset.h"
+#include "data/readers/image_files.h"
 
 namespace tutti {
 
-// The samples of another dataset, transformed.
+// True if each array has the same size in all samples.
+bool has_one_size(const SampleSpec& samples);
+
+// The samples of another dataset, transformed. Those of differing sizes go one by one through the transforms
+// that lead to one size; only then they are a batch. If the first transform of the images takes a part of
+// each, ImageFiles decode that part alone.
 class TransformedDataset final : public Dataset {
  public:
   // `text`: what the transforms are, for the digest. Throws UserError if the samples do not suit a transform.
@@ -21,6 +27,7 @@ class TransformedDataset final : public Dataset {
   void scan() const override { below_->scan(); }
   uint64_t digest() const override;
   std::string advice() const override { return below_->advice(); }
+  std::string replaced() const override { return below_->replaced(); }
   std::shared_ptr<const Tokenizer> tokenizer() const override { return below_->tokenizer(); }
   DatasetPtr with(const Transforms& added) const override;
 
@@ -28,7 +35,16 @@ class TransformedDataset final : public Dataset {
   DatasetPtr below_;
   Transforms transforms_;
   std::string text_;
+  // Of one sample, the row of `index`.
+  RowDraws draws_of(const NamedTransform& one, std::span<const int64_t> indices, const Epoch& epoch) const;
+  // Sample `index` after the first `one_by_one_` transforms.
+  Batch one_sample(int64_t index, const Epoch& epoch) const;
+  Batch decoded(int64_t index, const Epoch& epoch) const;
+
   SampleSpec spec_;
+  std::size_t one_by_one_ = 0;          // transforms of samples of differing sizes
+  const ImageFiles* images_ = nullptr;  // `below_`, if it decodes what transform `decoding_` needs
+  std::size_t decoding_ = 0;
 };
 
 // The dataset with transforms that algorithms add (State::add_transform): before to_tensor, or at the end if

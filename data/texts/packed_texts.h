@@ -34,7 +34,7 @@ class PackedTexts final : public Dataset {
   SampleSpec spec() const override;
   Batch get(std::span<const int64_t> indices, const Epoch& epoch) const override;
   uint64_t digest() const override;
-  std::string advice() const override { return texts_.left_out(); }
+  std::string replaced() const override { return texts_.left_out(); }
   std::shared_ptr<const Tokenizer> tokenizer() const override { return options_.tokenizer; }
 
  private:

@@ -1,6 +1,7 @@
 #include "data/transforms/box.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace tutti {
@@ -24,6 +25,22 @@ Box draw_box(const at::Tensor& images, int64_t height, int64_t width, bool unifo
   const auto [top, bottom] = draw_edge(images.size(-2), height, uniform_sampling, draws);
   const auto [left, right] = draw_edge(images.size(-1), width, uniform_sampling, draws);
   return {top, left, bottom, right};
+}
+
+std::optional<Region> draw_rectangle(const ImageSize& image, const ImageSize& most,
+                                     const std::vector<double>& scale, const std::vector<double>& ratio,
+                                     Draws& draws) {
+  const auto area = static_cast<double>(image.height * image.width);
+  for (int attempt = 0; attempt < 10; ++attempt) {
+    const double part = area * draws.uniform(scale[0], scale[1]);
+    const double shape = std::exp(draws.uniform(std::log(ratio[0]), std::log(ratio[1])));
+    const ImageSize size{static_cast<int64_t>(std::nearbyint(std::sqrt(part / shape))),
+                         static_cast<int64_t>(std::nearbyint(std::sqrt(part * shape)))};
+    if (size.height < 1 || size.width < 1 || size.height > most.height || size.width > most.width) continue;
+    const int64_t top = draws.integer(0, image.height - size.height + 1);
+    return Region{top, draws.integer(0, image.width - size.width + 1), size};
+  }
+  return std::nullopt;
 }
 
 }  // namespace tutti

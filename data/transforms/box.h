@@ -3,7 +3,10 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <optional>
+#include <vector>
 
+#include "data/images/image_size.h"
 #include "tensors/draws.h"
 
 namespace tutti {
@@ -25,5 +28,12 @@ struct Box {
 // (rounded down) to either side, cut off at the edges. Centres lie within the image, or with
 // `uniform_sampling` far enough beyond its edges to cover every pixel alike.
 Box draw_box(const at::Tensor& images, int64_t height, int64_t width, bool uniform_sampling, Draws& draws);
+
+// Draws a rectangle of an image's pixels, no larger than `most`: its area, as a part of the image's, from the
+// range `scale`; the logarithm of width to height from that of `ratio`; up to ten times until it fits; then
+// its row and column. As torchvision's RandomResizedCrop and RandomErasing.
+std::optional<Region> draw_rectangle(const ImageSize& image, const ImageSize& most,
+                                     const std::vector<double>& scale, const std::vector<double>& ratio,
+                                     Draws& draws);
 
 }  // namespace tutti

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <numeric>
 #include <vector>
 
@@ -179,6 +180,45 @@ TUTTI_VECTORS void smooth(const uint8_t* __restrict in, int64_t row_bytes, int64
   }
 }
 
+// A pixel in Pillow's arithmetic (Convert.c).
+struct Hsv {
+  uint8_t hue, saturation, value;
+};
+
+Hsv to_hsv(const uint8_t* rgb) {
+  const int most = std::max({rgb[0], rgb[1], rgb[2]}), least = std::min({rgb[0], rgb[1], rgb[2]});
+  if (most == least) return {0, 0, static_cast<uint8_t>(most)};
+  const auto range = static_cast<float>(most - least);
+  const auto below = [&](int c) { return static_cast<float>(most - rgb[c]) / range; };
+  double hue = 0;
+  if (rgb[0] == most)
+    hue = below(2) - below(1);
+  else if (rgb[1] == most)
+    hue = static_cast<float>(2.0 + below(0) - below(2));
+  else
+    hue = static_cast<float>(4.0 + below(1) - below(0));
+  hue = static_cast<float>(std::fmod(hue / 6.0 + 1.0, 1.0));
+  const float saturation = range / static_cast<float>(most);
+  return {static_cast<uint8_t>(std::clamp(static_cast<int>(hue * 255.0), 0, 255)),
+          static_cast<uint8_t>(std::clamp(static_cast<int>(saturation * 255.0), 0, 255)),
+          static_cast<uint8_t>(most)};
+}
+
+void to_rgb(const Hsv& hsv, uint8_t* rgb) {
+  const auto value = static_cast<float>(hsv.value);
+  const float saturation = static_cast<float>(hsv.saturation) / 255.0F;
+  const float place = static_cast<float>(hsv.hue) * 6.0F / 255.0F;
+  const auto sector = static_cast<int>(std::floor(place));
+  const float rest = place - static_cast<float>(sector);
+  const auto scaled = [&](float by) {
+    return static_cast<uint8_t>(std::clamp(static_cast<int>(std::round(value * (1.0F - by))), 0, 255));
+  };
+  const uint8_t v = hsv.value, p = scaled(saturation), q = scaled(saturation * rest),
+                t = scaled(saturation * (1.0F - rest));
+  const uint8_t sectors[6][3] = {{v, t, p}, {q, v, p}, {p, v, t}, {p, q, v}, {t, p, v}, {v, p, q}};
+  std::copy_n(sectors[sector % 6], 3, rgb);
+}
+
 }  // namespace
 
 at::Tensor autocontrast(const at::Tensor& image) {
@@ -242,6 +282,18 @@ at::Tensor enhance_sharpness(const at::Tensor& image, double factor) {
     const int64_t first = y * row_bytes + retouch.channels;
     smooth(retouch.in + first, row_bytes, inner_bytes, retouch.channels, smoothed.data());
     blend(smoothed.data(), retouch.in + first, inner_bytes, static_cast<float>(factor), retouch.out + first);
+  }
+  return retouch.result;
+}
+
+at::Tensor adjust_hue(const at::Tensor& image, double factor) {
+  const Retouch retouch(image);
+  if (retouch.channels == 1) return retouch.image.clone();
+  const auto turn = static_cast<uint8_t>(static_cast<int>(factor * 255) & 255);
+  for (int64_t i = 0; i < 3 * retouch.pixels; i += 3) {
+    Hsv hsv = to_hsv(retouch.in + i);
+    hsv.hue = static_cast<uint8_t>(hsv.hue + turn);
+    to_rgb(hsv, retouch.out + i);
   }
   return retouch.result;
 }

@@ -29,4 +29,8 @@ at::Tensor enhance_brightness(const at::Tensor& image, double factor);  // black
 at::Tensor enhance_sharpness(const at::Tensor& image,
                              double factor);  // the image smoothed (ImageFilter.SMOOTH)
 
+// The image with its hues turned by `factor` of the circle of colors; gray stays. torchvision's adjust_hue on
+// PIL images, by way of Pillow's HSV in bytes.
+at::Tensor adjust_hue(const at::Tensor& image, double factor);
+
 }  // namespace tutti

@@ -21,4 +21,12 @@ at::Tensor cutout_batch(const at::Tensor& input, Draws& draws, const CutOutOptio
 // Cuts other holes out of each image.
 TransformPtr cutout_transform(const CutOutOptions& options);
 
+// With probability p sets a rectangle of the image (see image_transforms.h) to `value`, in a new tensor.
+// Draws the outcome; area, logarithm of the ratio, row and column of the rectangle, up to ten times until it
+// fits. torchvision.transforms.RandomErasing.
+at::Tensor random_erasing(const at::Tensor& image, const RandomErasingOptions& options, Draws& draws);
+
+// random_erasing of each image.
+TransformPtr random_erasing_transform(const RandomErasingOptions& options);
+
 }  // namespace tutti

@@ -32,6 +32,7 @@ class IgnoreIndex final : public Transform {
       batch.set(name, targets.masked_fill(targets.eq(index_), kIgnoredTarget));
     }
   }
+  bool changes_input() const override { return false; }
 
  private:
   int64_t index_;

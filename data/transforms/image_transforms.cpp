@@ -1,64 +1,30 @@
 #include "data/transforms/image_transforms.h"
 
-#include <ATen/ops/_upsample_bilinear2d_aa.h>
-#include <ATen/ops/constant_pad_nd.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/flip.h>
-
 #include <algorithm>
 #include <cmath>
+#include <utility>
+
+#include "data/transforms/box.h"
 
 namespace tutti {
 namespace {
 
 std::string size_text(const ImageSize& size) { return shape_text({size.height, size.width}); }
 
-// The places of an edge of `size` pixels with `before` and `after` more around, from which numpy.pad would
-// take values.
-at::Tensor padded_places(int64_t size, int64_t before, int64_t after, const std::string& mode) {
-  const at::Tensor places = at::empty({before + size + after}, at::kLong);
-  auto* place = places.mutable_data_ptr<int64_t>();
-  const int64_t mirrored = mode == "symmetric" ? 1 : 0;  // pixels at the edge are repeated
-  for (int64_t i = -before; i < size + after; ++i) {
-    int64_t from = i;
-    if (mode != "edge" && i < 0) from = -i - mirrored;
-    if (mode != "edge" && i >= size) from = 2 * (size - 1) - i + mirrored;
-    *place++ = std::clamp<int64_t>(from, 0, size - 1);
-  }
-  return places;
-}
-
-using Padding = std::array<int64_t, 4>;  // left, top, right, bottom
-
-at::Tensor padded(const at::Tensor& image, const Padding& padding, double fill, const std::string& mode) {
-  const auto [left, top, right, bottom] = padding;
-  const int64_t height = height_dim(image);
-  if (mode != "constant") {
-    const ImageSize size = image_size(image);
-    return image.index_select(height, padded_places(size.height, top, bottom, mode))
-        .index_select(height + 1, padded_places(size.width, left, right, mode));
-  }
-  std::vector<int64_t> sides{left, right, top, bottom};  // of the last dimensions first
-  if (height + 2 < image.dim()) sides.insert(sides.begin(), {0, 0});
-  return at::constant_pad_nd(image, sides, fill);
-}
-
-at::Tensor cropped(const at::Tensor& image, int64_t top, int64_t left, const ImageSize& size) {
-  const int64_t height = height_dim(image);
-  return image.narrow(height, top, size.height).narrow(height + 1, left, size.width);
-}
-
-// The padding of random_crop. Both sides get all missing pixels, as in torchvision.
-std::vector<Padding> paddings(ImageSize image, const RandomCropOptions& options) {
-  std::vector<Padding> all;
+// The borders of random_crop. Both sides get all missing pixels, as in torchvision.
+std::vector<Geometry::Border> borders(ImageSize image, const RandomCropOptions& options) {
+  std::vector<Geometry::Border> all;
+  const auto add = [&](const Padding& padding) {
+    all.push_back({padding, options.fill, options.padding_mode});
+  };
   if (options.padding) {
-    all.push_back(*options.padding);
-    image.width += all.back()[0] + all.back()[2];
-    image.height += all.back()[1] + all.back()[3];
+    add(*options.padding);
+    image.width += (*options.padding)[0] + (*options.padding)[2];
+    image.height += (*options.padding)[1] + (*options.padding)[3];
   }
   const int64_t columns = options.size.width - image.width, rows = options.size.height - image.height;
-  if (options.pad_if_needed && columns > 0) all.push_back({columns, 0, columns, 0});
-  if (options.pad_if_needed && rows > 0) all.push_back({0, rows, 0, rows});
+  if (options.pad_if_needed && columns > 0) add({columns, 0, columns, 0});
+  if (options.pad_if_needed && rows > 0) add({0, rows, 0, rows});
   return all;
 }
 
@@ -76,109 +42,171 @@ void require_mirror(const ImageSize& image, const Padding& padding, const std::s
                                            " has fewer than are added");
 }
 
-class RandomCrop final : public ImageTransform {
+// The size with all borders. Throws TransformError if it is less than that of the crop.
+ImageSize size_to_crop(const ImageSize& image, const RandomCropOptions& options) {
+  ImageSize all = image;
+  for (const Geometry::Border& one : borders(image, options)) {
+    require_mirror(all, one.padding, options.padding_mode);
+    all = added(all, one.padding);
+  }
+  if (all.height < options.size.height || all.width < options.size.width)
+    throw TransformError("size", "the images are " + size_text(image) +
+                                     (all == image ? "" : ", padded " + size_text(all)) +
+                                     "; expected at most that, or pad_if_needed = true");
+  return all;
+}
+
+Geometry random_crop_of(const ImageSize& image, const RandomCropOptions& options, Draws& draws) {
+  const ImageSize all = size_to_crop(image, options), size = options.size;
+  Geometry crop{.borders = borders(image, options), .part = {0, 0, size}, .result = size};
+  if (all == size) return crop;
+  crop.part.top = draws.integer(0, all.height - size.height + 1);
+  crop.part.left = draws.integer(0, all.width - size.width + 1);
+  return crop;
+}
+
+Geometry center_crop_of(const ImageSize& image, const ImageSize& size) {
+  Geometry crop{.part = {0, 0, size}, .result = size};
+  const int64_t rows = std::max<int64_t>(0, size.height - image.height);
+  const int64_t columns = std::max<int64_t>(0, size.width - image.width);
+  const Padding padding{columns / 2, rows / 2, (columns + 1) / 2, (rows + 1) / 2};
+  if (rows + columns > 0) crop.borders.push_back({padding});
+  const ImageSize all = added(image, padding);
+  const auto half = [](int64_t rest) {  // to even, as Python's round
+    return static_cast<int64_t>(std::nearbyint(static_cast<double>(rest) / 2));
+  };
+  crop.part.top = half(all.height - size.height);
+  crop.part.left = half(all.width - size.width);
+  return crop;
+}
+
+Geometry resize_of(const ImageSize& image, const ResizeOptions& options) {
+  return {.part = {0, 0, image}, .result = resized(image, options), .interpolation = options.interpolation};
+}
+
+class RandomCrop final : public GeometricTransform {
  public:
-  explicit RandomCrop(const RandomCropOptions& options) : options_(options) {}
+  RandomCrop(const RandomCropOptions& options, PixelArrays arrays)
+      : GeometricTransform(std::move(arrays)), options_(options) {}
+  Geometry geometry(const ImageSize& before, Draws& draws) const override {
+    return random_crop_of(before, options_, draws);
+  }
 
  protected:
-  at::Tensor image(const at::Tensor& image, Draws& draws) const override {
-    return random_crop(image, options_, draws);
-  }
   ImageSize size(const ImageSize& before) const override {
-    ImageSize all = before;
-    for (const Padding& one : paddings(before, options_)) {
-      require_mirror(all, one, options_.padding_mode);
-      all = added(all, one);
-    }
-    if (all.height < options_.size.height || all.width < options_.size.width)
-      throw TransformError("size", "the images are " + size_text(before) +
-                                       (all == before ? "" : ", padded " + size_text(all)) +
-                                       "; expected at most that, or pad_if_needed = true");
+    size_to_crop(before, options_);
     return options_.size;
   }
-  bool moves_pixels() const override { return options_.padding.has_value(); }
+  ImageSize common_size() const override { return options_.size; }
 
  private:
   RandomCropOptions options_;
 };
 
-class CenterCrop final : public ImageTransform {
+class CenterCrop final : public GeometricTransform {
  public:
-  explicit CenterCrop(const ImageSize& size) : size_(size) {}
+  CenterCrop(const ImageSize& size, PixelArrays arrays)
+      : GeometricTransform(std::move(arrays)), size_(size) {}
+  Geometry geometry(const ImageSize& before, Draws&) const override { return center_crop_of(before, size_); }
 
  protected:
-  at::Tensor image(const at::Tensor& image, Draws&) const override { return center_crop(image, size_); }
   ImageSize size(const ImageSize& before) const override {
     if (before.height < size_.height || before.width < size_.width)
       throw TransformError("size", "the images are " + size_text(before) + "; expected at most that");
     return size_;
   }
-  bool moves_pixels() const override { return false; }
+  ImageSize common_size() const override { return size_; }
 
  private:
   ImageSize size_;
 };
 
-class Flip final : public ImageTransform {
+class RandomResizedCrop final : public GeometricTransform {
  public:
-  explicit Flip(double p) : p_(p) {}
+  RandomResizedCrop(const RandomResizedCropOptions& options, PixelArrays arrays)
+      : GeometricTransform(std::move(arrays)), options_(options) {}
+  Geometry geometry(const ImageSize& before, Draws& draws) const override {
+    return {.part = draw_part(before, options_.scale, options_.ratio, draws),
+            .result = options_.size,
+            .interpolation = options_.interpolation};
+  }
 
  protected:
-  at::Tensor image(const at::Tensor& image, Draws& draws) const override { return flip(image, p_, draws); }
+  ImageSize size(const ImageSize&) const override { return options_.size; }
+  ImageSize common_size() const override { return options_.size; }
+
+ private:
+  RandomResizedCropOptions options_;
+};
+
+// Left to right, or upside down.
+class Flip final : public GeometricTransform {
+ public:
+  Flip(double p, bool of_rows, PixelArrays arrays)
+      : GeometricTransform(std::move(arrays)), p_(p), of_rows_(of_rows) {}
+  Geometry geometry(const ImageSize& before, Draws& draws) const override {
+    Geometry same = Geometry::same(before);
+    (of_rows_ ? same.mirrors_rows : same.mirrors_columns) = draws.bernoulli(p_);
+    return same;
+  }
+
+ protected:
+  ImageSize size(const ImageSize& before) const override { return before; }
 
  private:
   double p_;
+  bool of_rows_;
 };
 
-class Resize final : public ImageTransform {
+class Resize final : public GeometricTransform {
  public:
-  explicit Resize(const ResizeOptions& options) : options_(options) {}
+  Resize(const ResizeOptions& options, PixelArrays arrays)
+      : GeometricTransform(std::move(arrays)), options_(options) {}
+  Geometry geometry(const ImageSize& before, Draws&) const override {
+    size(before);
+    return resize_of(before, options_);
+  }
 
  protected:
-  at::Tensor image(const at::Tensor& image, Draws&) const override { return resize(image, options_); }
   ImageSize size(const ImageSize& before) const override {
     const ImageSize after = resized(before, options_);
     if (after.height > 0 && after.width > 0) return after;
     throw TransformError("max_size", "nothing is left of images of " + size_text(before));
   }
-  bool moves_pixels() const override { return false; }
+  ImageSize common_size() const override { return options_.size.value_or(kUnknownImageSize); }
 
  private:
   ResizeOptions options_;
 };
 
+// The largest part in the middle whose ratio is within the range.
+Region middle_part(const ImageSize& image, const std::vector<double>& ratio) {
+  const auto height = static_cast<double>(image.height), width = static_cast<double>(image.width);
+  ImageSize size = image;
+  if (width / height < ratio[0]) size.height = static_cast<int64_t>(std::nearbyint(width / ratio[0]));
+  if (width / height > ratio[1]) size.width = static_cast<int64_t>(std::nearbyint(height * ratio[1]));
+  return {(image.height - size.height) / 2, (image.width - size.width) / 2, size};
+}
+
+void require_range(const Setting& section, const char* key, const std::vector<double>& range) {
+  if (range.size() == 2 && range[0] <= range[1]) return;
+  section.at(key).fail("expected [lowest, highest]");
+}
+
 }  // namespace
 
 at::Tensor random_crop(const at::Tensor& image, const RandomCropOptions& options, Draws& draws) {
-  at::Tensor whole = image;
-  for (const Padding& one : paddings(image_size(image), options))
-    whole = padded(whole, one, options.fill, options.padding_mode);
-  const ImageSize size = image_size(whole);
-  if (size == options.size) return whole;
-  TUTTI_ASSERT(size.height >= options.size.height && size.width >= options.size.width,
-               "an image of " + size_text(size) + " has no crop of " + size_text(options.size));
-  const int64_t top = draws.integer(0, size.height - options.size.height + 1);
-  const int64_t left = draws.integer(0, size.width - options.size.width + 1);
-  return cropped(whole, top, left, options.size);
+  return placed(image, random_crop_of(image_size(image), options, draws));
 }
 
 at::Tensor center_crop(const at::Tensor& image, const ImageSize& size) {
-  const auto missing = [](int64_t wanted, int64_t has) { return std::max<int64_t>(0, wanted - has); };
-  const ImageSize has = image_size(image);
-  const int64_t rows = missing(size.height, has.height), columns = missing(size.width, has.width);
-  const at::Tensor whole =
-      rows + columns == 0
-          ? image
-          : padded(image, {columns / 2, rows / 2, (columns + 1) / 2, (rows + 1) / 2}, 0, "constant");
-  const ImageSize all = image_size(whole);
-  const auto half = [](int64_t rest) {  // to even, as Python's round
-    return static_cast<int64_t>(std::nearbyint(static_cast<double>(rest) / 2));
-  };
-  return cropped(whole, half(all.height - size.height), half(all.width - size.width), size);
+  return placed(image, center_crop_of(image_size(image), size));
 }
 
 at::Tensor flip(const at::Tensor& image, double p, Draws& draws) {
-  return draws.bernoulli(p) ? at::flip(image, {height_dim(image) + 1}) : image;
+  Geometry same = Geometry::same(image_size(image));
+  same.mirrors_columns = draws.bernoulli(p);
+  return placed(image, same);
 }
 
 ImageSize resized(const ImageSize& image, const ResizeOptions& options) {
@@ -195,43 +223,64 @@ ImageSize resized(const ImageSize& image, const ResizeOptions& options) {
 }
 
 at::Tensor resize(const at::Tensor& image, const ResizeOptions& options) {
-  const ImageSize size = resized(image_size(image), options);
-  if (size == image_size(image)) return image;
-  const bool bytes = image.scalar_type() == at::kByte;
-  at::Tensor planes = bytes && image.dim() == 3 ? image.permute({2, 0, 1}) : image;
-  if (planes.dim() == 2) planes = planes.unsqueeze(0);
-  const at::Tensor made = at::_upsample_bilinear2d_aa(planes.unsqueeze(0), {size.height, size.width},
-                                                      /*align_corners=*/false)
-                              .squeeze(0);
-  if (image.dim() == 2) return made.squeeze(0);
-  return bytes ? made.permute({1, 2, 0}) : made;
+  return placed(image, resize_of(image_size(image), options));
 }
 
-TransformPtr random_crop_transform(const RandomCropOptions& options) {
-  return std::make_shared<RandomCrop>(options);
+Region draw_part(const ImageSize& image, const std::vector<double>& scale, const std::vector<double>& ratio,
+                 Draws& draws) {
+  if (const auto drawn = draw_rectangle(image, image, scale, ratio, draws)) return *drawn;
+  return middle_part(image, ratio);
 }
-TransformPtr center_crop_transform(const ImageSize& size) { return std::make_shared<CenterCrop>(size); }
-TransformPtr flip_transform(double p) { return std::make_shared<Flip>(p); }
-TransformPtr resize_transform(const ResizeOptions& options) { return std::make_shared<Resize>(options); }
+
+TransformPtr random_crop_transform(const RandomCropOptions& options, PixelArrays arrays) {
+  return std::make_shared<RandomCrop>(options, std::move(arrays));
+}
+TransformPtr center_crop_transform(const ImageSize& size, PixelArrays arrays) {
+  return std::make_shared<CenterCrop>(size, std::move(arrays));
+}
+TransformPtr random_resized_crop_transform(const RandomResizedCropOptions& options, PixelArrays arrays) {
+  return std::make_shared<RandomResizedCrop>(options, std::move(arrays));
+}
+TransformPtr flip_transform(double p, PixelArrays arrays) {
+  return std::make_shared<Flip>(p, /*of_rows=*/false, std::move(arrays));
+}
+TransformPtr vertical_flip_transform(double p, PixelArrays arrays) {
+  return std::make_shared<Flip>(p, /*of_rows=*/true, std::move(arrays));
+}
+TransformPtr resize_transform(const ResizeOptions& options, PixelArrays arrays) {
+  return std::make_shared<Resize>(options, std::move(arrays));
+}
 
 TransformPtr RandomCropOptions::make(const Setting& section, const SampleSpec& samples) const {
   const bool is_byte = fill >= 0 && fill <= 255 && fill == std::trunc(fill);
   if (input_of(samples, at::kFloat).second == at::kByte && !is_byte)
     section.at("fill").fail("the images are uint8; expected an integer in [0, 255]");
-  return random_crop_transform(*this);
+  return random_crop_transform(*this, PixelArrays::of(samples));
 }
 
-TransformPtr CenterCropOptions::make(const Setting&, const SampleSpec&) const {
-  return center_crop_transform(size);
+TransformPtr CenterCropOptions::make(const Setting&, const SampleSpec& samples) const {
+  return center_crop_transform(size, PixelArrays::of(samples));
 }
 
-TransformPtr FlipOptions::make(const Setting&, const SampleSpec&) const { return flip_transform(p); }
+TransformPtr RandomResizedCropOptions::make(const Setting& section, const SampleSpec& samples) const {
+  require_range(section, "scale", scale);
+  require_range(section, "ratio", ratio);
+  return random_resized_crop_transform(*this, PixelArrays::of(samples));
+}
 
-TransformPtr ResizeOptions::make(const Setting& section, const SampleSpec&) const {
+TransformPtr FlipOptions::make(const Setting&, const SampleSpec& samples) const {
+  return flip_transform(p, PixelArrays::of(samples));
+}
+
+TransformPtr VerticalFlipOptions::make(const Setting&, const SampleSpec& samples) const {
+  return vertical_flip_transform(p, PixelArrays::of(samples));
+}
+
+TransformPtr ResizeOptions::make(const Setting& section, const SampleSpec& samples) const {
   if (max_size && size) section.at("max_size").fail("it needs a size of one number");
   if (max_size && *max_size <= smaller_edge)
     section.at("max_size").fail("expected more than size, " + std::to_string(smaller_edge));
-  return resize_transform(*this);
+  return resize_transform(*this, PixelArrays::of(samples));
 }
 
 }  // namespace tutti

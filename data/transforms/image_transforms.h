@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "data/transforms/geometry.h"
 #include "data/transforms/options.h"
 #include "data/transforms/transform.h"
 
@@ -24,15 +25,22 @@ at::Tensor center_crop(const at::Tensor& image, const ImageSize& size);
 // The image, with probability `p` mirrored left to right. torchvision.transforms.RandomHorizontalFlip.
 at::Tensor flip(const at::Tensor& image, double p, Draws& draws);
 
-// Bilinear interpolation with antialiasing: the triangle filter is as wide as the scale. As
+// Interpolation with antialiasing: bilinear is a triangle filter as wide as the scale. As
 // torchvision.transforms.Resize on tensors; bytes may differ by 1 from those on PIL images.
 at::Tensor resize(const at::Tensor& image, const ResizeOptions& options);
 ImageSize resized(const ImageSize& image, const ResizeOptions& options);
 
-// The same as transforms of samples.
-TransformPtr random_crop_transform(const RandomCropOptions& options);
-TransformPtr center_crop_transform(const ImageSize& size);
-TransformPtr flip_transform(double p);
-TransformPtr resize_transform(const ResizeOptions& options);
+// A part of the image: draw_rectangle (box.h), or the largest part in the middle if none fits.
+// torchvision.transforms.RandomResizedCrop.get_params.
+Region draw_part(const ImageSize& image, const std::vector<double>& scale, const std::vector<double>& ratio,
+                 Draws& draws);
+
+// The same as transforms of samples, and of the masks and boxes in `arrays`.
+TransformPtr random_crop_transform(const RandomCropOptions& options, PixelArrays arrays = {});
+TransformPtr center_crop_transform(const ImageSize& size, PixelArrays arrays = {});
+TransformPtr random_resized_crop_transform(const RandomResizedCropOptions& options, PixelArrays arrays = {});
+TransformPtr flip_transform(double p, PixelArrays arrays = {});
+TransformPtr vertical_flip_transform(double p, PixelArrays arrays = {});
+TransformPtr resize_transform(const ResizeOptions& options, PixelArrays arrays = {});
 
 }  // namespace tutti

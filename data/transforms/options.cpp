@@ -15,6 +15,32 @@ Bound<Options> edges(const std::string& doc) {
   return option("size", &Options::size, doc).at_least(1).at_most(kMostPixels);
 }
 
+template <class Options>
+Bound<Options> interpolation_key() {
+  return option("interpolation", &Options::interpolation, "how pixels are interpolated, with antialiasing",
+                {{"bilinear", Interpolation::kBilinear}, {"bicubic", Interpolation::kBicubic}});
+}
+
+template <class Options>
+Bound<Options> probability() {
+  return option("p", &Options::p, "probability of each image").at_least(0).at_most(1);
+}
+
+// A number, or two: a range.
+template <class Options>
+Bound<Options> numbers(const char* name, std::vector<double> Options::*member, const std::string& doc) {
+  Key key{name, KeyType::kNumberOrNumbers, "none", doc};
+  return {std::move(key), [member](Options& options, const Setting& setting) {
+            options.*member = setting.is_array() ? setting.numbers() : std::vector<double>{setting.number()};
+          }};
+}
+
+Bound<ColorJitterOptions> jitter(const char* name, std::vector<double> ColorJitterOptions::*member) {
+  return numbers(name, member,
+                 "factors of it are drawn from [1 - x, 1 + x], or from [low, high]; when absent, it stays")
+      .at_least(0);
+}
+
 }  // namespace
 
 ImageSize OptionType<ImageSize>::read(const Setting& key) {
@@ -89,13 +115,75 @@ Kind<CenterCropOptions> CenterCropOptions::kind() {
 Kind<FlipOptions> FlipOptions::kind() {
   return {"flip",
           "Mirrors images left to right at random; as torchvision's RandomHorizontalFlip.",
-          {option("p", &FlipOptions::p, "probability of each image").at_least(0).at_most(1)}};
+          {probability<FlipOptions>()}};
+}
+
+Kind<VerticalFlipOptions> VerticalFlipOptions::kind() {
+  return {"vertical_flip",
+          "Turns images upside down at random; as torchvision's RandomVerticalFlip.",
+          {probability<VerticalFlipOptions>()}};
+}
+
+Kind<RandomResizedCropOptions> RandomResizedCropOptions::kind() {
+  using Options = RandomResizedCropOptions;
+  return {
+      "random_resized_crop",
+      "A part of each image, of a size and at a place that are drawn, resized; as torchvision's "
+      "RandomResizedCrop.",
+      {edges<Options>("height and width of the result, or one number for both"),
+       option("scale", &Options::scale, "area of the part, of the image's: lowest and highest").more_than(0),
+       option("ratio", &Options::ratio, "width to height of the part: lowest and highest").more_than(0),
+       interpolation_key<Options>()}};
+}
+
+Kind<ColorJitterOptions> ColorJitterOptions::kind() {
+  using Options = ColorJitterOptions;
+  return {
+      "color_jitter",
+      "Changes brightness, contrast, saturation and hue of each image, in an order that is drawn; as "
+      "torchvision's ColorJitter on PIL images.",
+      {jitter("brightness", &Options::brightness), jitter("contrast", &Options::contrast),
+       jitter("saturation", &Options::saturation),
+       numbers("hue", &Options::hue,
+               "the turn of the colors' circle is drawn from [-x, x], or from [low, high]; when absent, it "
+               "stays")
+           .at_least(-0.5)
+           .at_most(0.5)}};
+}
+
+Kind<GaussianBlurOptions> GaussianBlurOptions::kind() {
+  using Options = GaussianBlurOptions;
+  return {"gaussian_blur",
+          "Blurs each image; as torchvision's GaussianBlur.",
+          {option("kernel_size", &Options::kernel_size,
+                  "height and width of the kernel in pixels, odd, or one number for both")
+               .as(KeyType::kIntegerOrIntegers)
+               .required()
+               .at_least(1)
+               .at_most(kMostPixels),
+           numbers("sigma", &Options::sigma,
+                   "of the kernel, in pixels: one number, or the range from which it is drawn; [0.1, 2] when "
+                   "absent")
+               .more_than(0)}};
+}
+
+Kind<RandomErasingOptions> RandomErasingOptions::kind() {
+  using Options = RandomErasingOptions;
+  return {
+      "random_erasing",
+      "Erases a rectangle of each image, at random; as torchvision's RandomErasing.",
+      {probability<Options>(),
+       option("scale", &Options::scale, "area of the rectangle, of the image's: lowest and highest")
+           .more_than(0),
+       option("ratio", &Options::ratio, "height to width of the rectangle: lowest and highest").more_than(0),
+       numbers("value", &Options::value,
+               "of the erased pixels: one number, or one for each channel; 0 when absent")}};
 }
 
 Kind<ResizeOptions> ResizeOptions::kind() {
   return {
       "resize",
-      "Images of another size, bilinear with antialiasing; as torchvision's Resize.",
+      "Images of another size, with antialiasing; as torchvision's Resize.",
       {Bound<ResizeOptions>({"size", KeyType::kIntegerOrIntegers, "",
                              "height and width, or one number: of the smaller edge, and the shape is kept"},
                             [](ResizeOptions& options, const Setting& key) {
@@ -108,7 +196,8 @@ Kind<ResizeOptions> ResizeOptions::kind() {
            .at_most(kMostPixels),
        option("max_size", &ResizeOptions::max_size, "of the larger edge, if size is one number")
            .at_least(1)
-           .at_most(kMostPixels)}};
+           .at_most(kMostPixels),
+       interpolation_key<ResizeOptions>()}};
 }
 
 Kind<ToTensorOptions> ToTensorOptions::kind() {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "data/images/image_size.h"
 #include "recipe/options.h"
 
 // The kinds of [[data.train.transforms]], [[data.eval.transforms]] and [[evaluators.transforms]], with
@@ -16,13 +17,6 @@ namespace tutti {
 struct SampleSpec;
 class Transform;
 using TransformPtr = std::shared_ptr<const Transform>;
-
-// Height and width of an image, in pixels.
-struct ImageSize {
-  int64_t height = 0;
-  int64_t width = 0;
-  friend bool operator==(const ImageSize&, const ImageSize&) = default;
-};
 
 using Padding = std::array<int64_t, 4>;  // pixels added left, top, right, bottom
 
@@ -85,6 +79,18 @@ struct CenterCropOptions {
   TransformPtr make(const Setting& section, const SampleSpec& samples) const;
 };
 
+enum class Interpolation { kBilinear, kBicubic };  // with antialiasing
+
+struct RandomResizedCropOptions {
+  ImageSize size = {};                          // of the result
+  std::vector<double> scale = {0.08, 1};        // area of the part, of the image's
+  std::vector<double> ratio = {0.75, 4.0 / 3};  // width to height of the part
+  Interpolation interpolation = Interpolation::kBilinear;
+
+  static Kind<RandomResizedCropOptions> kind();
+  TransformPtr make(const Setting& section, const SampleSpec& samples) const;
+};
+
 struct FlipOptions {
   double p = 0.5;
 
@@ -92,12 +98,49 @@ struct FlipOptions {
   TransformPtr make(const Setting& section, const SampleSpec& samples) const;
 };
 
+struct VerticalFlipOptions {
+  double p = 0.5;
+
+  static Kind<VerticalFlipOptions> kind();
+  TransformPtr make(const Setting& section, const SampleSpec& samples) const;
+};
+
 struct ResizeOptions {
   std::optional<ImageSize> size = {};    // of the result; else `smaller_edge`
   int64_t smaller_edge = 0;              // the height-to-width ratio is kept
   std::optional<int64_t> max_size = {};  // with smaller_edge: the larger edge has at most this many pixels
+  Interpolation interpolation = Interpolation::kBilinear;
 
   static Kind<ResizeOptions> kind();
+  TransformPtr make(const Setting& section, const SampleSpec& samples) const;
+};
+
+// Factors are drawn from [1 - x, 1 + x], or from [low, high]; hues from [-x, x]. None: not changed.
+struct ColorJitterOptions {
+  std::vector<double> brightness = {};
+  std::vector<double> contrast = {};
+  std::vector<double> saturation = {};
+  std::vector<double> hue = {};  // parts of the circle of colors: at most half of it to either side
+
+  static Kind<ColorJitterOptions> kind();
+  TransformPtr make(const Setting& section, const SampleSpec& samples) const;
+};
+
+struct GaussianBlurOptions {
+  ImageSize kernel_size = {};            // odd
+  std::vector<double> sigma = {0.1, 2};  // in pixels; one number, or the range to draw from
+
+  static Kind<GaussianBlurOptions> kind();
+  TransformPtr make(const Setting& section, const SampleSpec& samples) const;
+};
+
+struct RandomErasingOptions {
+  double p = 0.5;
+  std::vector<double> scale = {0.02, 0.33};  // area of the rectangle, of the image's
+  std::vector<double> ratio = {0.3, 3.3};    // height to width of the rectangle
+  std::vector<double> value = {0};           // of its pixels: one number, or one for each channel
+
+  static Kind<RandomErasingOptions> kind();
   TransformPtr make(const Setting& section, const SampleSpec& samples) const;
 };
 
@@ -129,9 +172,11 @@ struct NextTokenOptions {
   TransformPtr make(const Setting& section, const SampleSpec& samples) const;
 };
 
-using TransformKinds = Kinds<AugMixOptions, RandAugmentOptions, ColOutOptions, CutOutOptions,
-                             RandomCropOptions, CenterCropOptions, FlipOptions, ResizeOptions,
-                             ToTensorOptions, NormalizeOptions, MaskTokensOptions, NextTokenOptions>;
+using TransformKinds =
+    Kinds<AugMixOptions, RandAugmentOptions, ColOutOptions, CutOutOptions, RandomCropOptions,
+          CenterCropOptions, RandomResizedCropOptions, FlipOptions, VerticalFlipOptions, ResizeOptions,
+          ColorJitterOptions, GaussianBlurOptions, RandomErasingOptions, ToTensorOptions, NormalizeOptions,
+          MaskTokensOptions, NextTokenOptions>;
 
 Catalog transform_catalog();
 

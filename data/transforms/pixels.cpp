@@ -32,7 +32,8 @@ using DrawingFunction = std::function<at::Tensor(const at::Tensor& pixels, Draws
 
 class OnPixels final : public ImageTransform {
  public:
-  explicit OnPixels(DrawingFunction function) : function_(std::move(function)) {}
+  OnPixels(DrawingFunction function, bool moves_pixels)
+      : function_(std::move(function)), moves_pixels_(moves_pixels) {}
 
  protected:
   at::Tensor image(const at::Tensor& image, Draws& draws) const override {
@@ -41,15 +42,17 @@ class OnPixels final : public ImageTransform {
     if (image.is_floating_point()) require_unit_range(image);
     return map_pixels(image, changed).to(image.scalar_type());
   }
+  bool moves_pixels() const override { return moves_pixels_; }
 
  private:
   DrawingFunction function_;
+  bool moves_pixels_;
 };
 
 // OnPixels, of images in color or gray.
 class PixelTransform final : public Transform {
  public:
-  explicit PixelTransform(DrawingFunction function) : images_(std::move(function)) {}
+  PixelTransform(DrawingFunction function, bool moves_pixels) : images_(std::move(function), moves_pixels) {}
 
   SampleSpec spec(const SampleSpec& before) const override {
     SampleSpec after = images_.spec(before);
@@ -93,8 +96,9 @@ at::Tensor map_pixels(const at::Tensor& images, const PixelFunction& function) {
   return at::stack(mapped);
 }
 
-TransformPtr pixel_transform(std::function<at::Tensor(const at::Tensor& pixels, Draws& draws)> function) {
-  return std::make_shared<PixelTransform>(std::move(function));
+TransformPtr pixel_transform(std::function<at::Tensor(const at::Tensor& pixels, Draws& draws)> function,
+                             bool moves_pixels) {
+  return std::make_shared<PixelTransform>(std::move(function), moves_pixels);
 }
 
 }  // namespace tutti

@@ -26,7 +26,8 @@ using PixelFunction = std::function<at::Tensor(const at::Tensor& pixels)>;
 at::Tensor map_pixels(const at::Tensor& images, const PixelFunction& function);
 
 // A transform of each image by a function that keeps the size: uint8 [H, W, C] or [H, W], or floats
-// [C, H, W], C = 3 or 1. Throws UserError for floats outside of [0, 1].
-TransformPtr pixel_transform(std::function<at::Tensor(const at::Tensor& pixels, Draws& draws)> function);
+// [C, H, W], C = 3 or 1. Throws UserError for floats outside of [0, 1]. `moves_pixels`: of ImageTransform.
+TransformPtr pixel_transform(std::function<at::Tensor(const at::Tensor& pixels, Draws& draws)> function,
+                             bool moves_pixels = true);
 
 }  // namespace tutti

@@ -1,5 +1,7 @@
 #include "data/transforms/stored_images.h"
 
+#include <ATen/ops/arange.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/tensor.h>
 
 namespace tutti {
@@ -87,27 +89,60 @@ class PixelsToFloats final : public Transform {
   PixelNumbers numbers_;
 };
 
-}  // namespace
-
-at::Tensor pixels_to_floats(const at::Tensor& images, int64_t dims, const PixelNumbers& numbers) {
-  const bool bytes = images.scalar_type() == at::kByte;
-  at::Tensor planes = images;
-  if (is_byte_image(images.scalar_type(), static_cast<std::size_t>(dims))) {
-    const int64_t stacked = images.dim() - dims;
-    planes = dims == 2 ? images.unsqueeze(stacked) : images.movedim(-1, stacked);
-  }
+// (values * scale - mean) / std in place, for floats [..., channels, height, width], or any with one number.
+void scale_floats(at::Tensor& floats, const PixelNumbers& numbers, bool are_bytes) {
   const auto of_channels = [&](const std::vector<double>& one) {
     const at::Tensor values = at::tensor(one, at::kFloat);
     return one.size() == 1 ? values : values.view({-1, 1, 1});
   };
-  at::Tensor floats =
-      planes.to(at::kFloat, /*non_blocking=*/false, /*copy=*/true, at::MemoryFormat::Contiguous);
   if (!numbers.scale.empty())
     floats.mul_(of_channels(numbers.scale));
-  else if (bytes)
+  else if (are_bytes)
     floats.div_(kByteRange);
   if (!numbers.mean.empty()) floats.sub_(of_channels(numbers.mean));
   if (!numbers.std.empty()) floats.div_(of_channels(numbers.std));
+}
+
+// The float of each byte in each channel: [channels, 256].
+at::Tensor floats_of_bytes(int64_t channels, const PixelNumbers& numbers) {
+  at::Tensor floats = at::arange(256, at::kFloat).expand({channels, 1, 256}).contiguous();
+  scale_floats(floats, numbers, true);
+  return floats.squeeze(1);
+}
+
+// Bytes [n, pixels, channels] to floats [n, channels, pixels] by their tables.
+void look_up(const uint8_t* bytes, const Shape& sizes, const float* tables, float* floats) {
+  const int64_t images = sizes[0], pixels = sizes[1], channels = sizes[2];
+  for (int64_t i = 0; i < images; ++i, bytes += pixels * channels)
+    for (int64_t c = 0; c < channels; ++c) {
+      const float* const table = tables + 256 * c;
+      for (int64_t p = 0; p < pixels; ++p) *floats++ = table[bytes[p * channels + c]];
+    }
+}
+
+// uint8 images [n, height, width, channels].
+at::Tensor planes_of_bytes(const at::Tensor& images, const PixelNumbers& numbers) {
+  const at::Tensor bytes = images.contiguous();
+  const int64_t channels = bytes.size(3);
+  const at::Tensor tables = floats_of_bytes(channels, numbers);
+  const at::Tensor planes = at::empty({bytes.size(0), channels, bytes.size(1), bytes.size(2)}, at::kFloat);
+  look_up(bytes.const_data_ptr<uint8_t>(), {bytes.size(0), bytes.size(1) * bytes.size(2), channels},
+          tables.const_data_ptr<float>(), planes.mutable_data_ptr<float>());
+  return planes;
+}
+
+}  // namespace
+
+at::Tensor pixels_to_floats(const at::Tensor& images, int64_t dims, const PixelNumbers& numbers) {
+  if (is_byte_image(images.scalar_type(), static_cast<std::size_t>(dims))) {
+    const at::Tensor with_channels = dims == 2 ? images.unsqueeze(-1) : images;
+    const at::Tensor one_by_one = images.dim() == dims ? with_channels.unsqueeze(0) : with_channels;
+    const at::Tensor planes = planes_of_bytes(one_by_one, numbers);
+    return images.dim() == dims ? planes.squeeze(0) : planes;
+  }
+  at::Tensor floats =
+      images.to(at::kFloat, /*non_blocking=*/false, /*copy=*/true, at::MemoryFormat::Contiguous);
+  scale_floats(floats, numbers, images.scalar_type() == at::kByte);
   return floats;
 }
 

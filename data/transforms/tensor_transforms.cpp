@@ -2,18 +2,10 @@
 
 #include <ATen/ops/tensor.h>
 
+#include "data/transforms/stored_images.h"
+
 namespace tutti {
 namespace {
-
-constexpr double kMostOfAByte = 255;
-
-// `dims` of one image; images may be stacked.
-at::Tensor tensors_of(const at::Tensor& images, int64_t dims) {
-  const int64_t stacked = images.dim() - dims;
-  const at::Tensor planes = dims == 2 ? images.unsqueeze(stacked) : images.movedim(-1, stacked);
-  return planes.to(at::kFloat, /*non_blocking=*/false, /*copy=*/true, at::MemoryFormat::Contiguous)
-      .div_(kMostOfAByte);
-}
 
 class ToTensor final : public Transform {
  public:
@@ -30,7 +22,7 @@ class ToTensor final : public Transform {
   }
   void apply(Batch& batch, const RowDraws&) const override {
     const at::Tensor images = batch[kInputArray];
-    batch.set(kInputArray, tensors_of(images, images.dim() - 1));
+    batch.set(kInputArray, pixels_to_floats(images, images.dim() - 1, {}));
   }
   bool makes_tensors() const override { return true; }
 };
@@ -65,7 +57,7 @@ class Normalize final : public Transform {
 
 }  // namespace
 
-at::Tensor to_tensor(const at::Tensor& image) { return tensors_of(image, image.dim()); }
+at::Tensor to_tensor(const at::Tensor& image) { return pixels_to_floats(image, image.dim(), {}); }
 
 at::Tensor normalize(const at::Tensor& tensor, const std::vector<double>& mean,
                      const std::vector<double>& std) {

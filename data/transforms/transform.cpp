@@ -18,20 +18,9 @@ bool has_name(const Transforms& transforms, const std::string& name) {
 
 bool is_image(const Shape& shape, at::ScalarType dtype, bool needs_bytes) {
   const bool bytes = dtype == at::kByte;
-  if (std::ranges::any_of(shape, [](int64_t size) { return size < 1; })) return false;
+  if (std::ranges::any_of(shape, [](int64_t size) { return size < 1 && size != kUnknownSize; })) return false;
   if (!bytes) return !needs_bytes && at::isFloatingType(dtype) && shape.size() == 3;
   return shape.size() == 2 || (shape.size() == 3 && shape[2] <= kMostChannels);
-}
-
-// Images would no longer be those of their masks.
-void require_no_other_pixels(const SampleSpec& samples, const ImageSize& image) {
-  for (const auto& [name, shape] : samples.shapes)
-    if (name != kInputArray && is_of_pixels(shape, image))
-      throw TransformError("kind",
-                           "it moves the pixels of 'input' and not those of '" + name + "', which is " +
-                               samples.describe(name) +
-                               " a sample; store the data transformed, transform both in a dataset of "
-                               "your own, or leave out the transform or the array");
 }
 
 }  // namespace
@@ -91,19 +80,35 @@ std::pair<Shape, at::ScalarType> input_of(const SampleSpec& samples, at::ScalarT
   return {shape->second, dtype == samples.dtypes.end() ? unknown : dtype->second};
 }
 
-SampleSpec ImageTransform::spec(const SampleSpec& before) const {
-  auto [shape, dtype] = input_of(before, needs_bytes() ? at::kByte : at::kFloat);
-  if (!is_image(shape, dtype, needs_bytes()))
+ImagesOfSamples image_of(const SampleSpec& samples, bool needs_bytes) {
+  const auto [shape, dtype] = input_of(samples, needs_bytes ? at::kByte : at::kFloat);
+  if (!is_image(shape, dtype, needs_bytes))
     throw TransformError("kind", std::string("expected images, uint8 [height, width, channels]") +
-                                     (needs_bytes() ? "" : " or float32 [channels, height, width]") +
-                                     "; here 'input' is " + before.describe(kInputArray) + " a sample");
+                                     (needs_bytes ? "" : " or float32 [channels, height, width]") +
+                                     "; here 'input' is " + samples.describe(kInputArray) + " a sample");
   const auto height = static_cast<std::size_t>(height_dim(dtype, std::ssize(shape)));
-  const ImageSize image{shape[height], shape[height + 1]}, after = size(image);
+  return {height, {shape[height], shape[height + 1]}};
+}
+
+void require_no_other_pixels(const SampleSpec& samples, const ImageSize& image) {
+  const auto refuse = [&](const std::string& name) {
+    throw TransformError("kind", "it moves the pixels of 'input' and not those of '" + name + "', which is " +
+                                     samples.describe(name) +
+                                     " a sample; store the data transformed, transform both in a dataset of "
+                                     "your own, or leave out the transform or the array");
+  };
+  for (const auto& [name, shape] : samples.shapes)
+    if (name != kInputArray && is_of_pixels(shape, image)) refuse(name);
+  for (const std::string& name : samples.boxes) refuse(name);
+}
+
+SampleSpec ImageTransform::spec(const SampleSpec& before) const {
+  const auto [height, image] = image_of(before, needs_bytes());
+  const ImageSize after = image == kUnknownImageSize ? image : size(image);
   if (after != image || moves_pixels()) require_no_other_pixels(before, image);
-  shape[height] = after.height;
-  shape[height + 1] = after.width;
   SampleSpec samples = before;
-  samples.shapes[kInputArray] = shape;
+  samples.shapes[kInputArray][height] = after.height;
+  samples.shapes[kInputArray][height + 1] = after.width;
   return samples;
 }
 
@@ -113,7 +118,7 @@ void ImageTransform::apply(Batch& batch, const RowDraws& draws) const {
   changed.reserve(static_cast<std::size_t>(images.size(0)));
   for (int64_t row = 0; row < images.size(0); ++row)
     changed.push_back(image(images.select(0, row), *draws(row)));
-  batch.set(kInputArray, at::stack(changed));
+  batch.set(kInputArray, changed.size() == 1 ? changed[0].unsqueeze(0) : at::stack(changed));
 }
 
 }  // namespace tutti

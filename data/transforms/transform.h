@@ -42,6 +42,9 @@ class Transform {
   // tensors given, which may be the dataset's own.
   virtual void apply(Batch& batch, const RowDraws& draws) const = 0;
 
+  // True if "input" may be another one afterwards.
+  virtual bool changes_input() const { return true; }
+
   // True if uint8 images become tensors here: algorithms add their transforms of images before it.
   virtual bool makes_tensors() const { return false; }
 };
@@ -76,9 +79,20 @@ ImageSize image_size(const at::Tensor& image);
 // the line. An edge of 1 is none.
 bool is_of_pixels(at::IntArrayRef shape, const ImageSize& image);
 
-// A transform of each image "input" by itself: uint8 [height, width] or [height, width, channels] with at
-// most 4 channels, or floating-point [channels, height, width]. Other arrays stay unchanged, so `spec`
-// refuses arrays of pixels, such as masks, if the transform moves pixels.
+// The images "input" of samples: uint8 [height, width] or [height, width, channels] with at most 4 channels,
+// or floating-point [channels, height, width].
+struct ImagesOfSamples {
+  std::size_t height;  // the dimension that is the height; the next one is the width
+  ImageSize size;      // kUnknownImageSize if images differ
+};
+// Throws TransformError for other samples.
+ImagesOfSamples image_of(const SampleSpec& samples, bool needs_bytes);
+
+// Throws TransformError if the samples have masks or boxes, which would no longer be those of the images.
+void require_no_other_pixels(const SampleSpec& samples, const ImageSize& image);
+
+// A transform of each image "input" by itself. Other arrays stay unchanged, so `spec` refuses arrays of
+// pixels, such as masks, if the transform moves pixels.
 class ImageTransform : public Transform {
  public:
   SampleSpec spec(const SampleSpec& before) const final;

@@ -75,6 +75,14 @@ int64_t json_integer(const std::string& line, const std::string& key, int64_t fa
   return object[key].get<int64_t>();
 }
 
+std::optional<std::string> json_text_or_integer(const std::string& text, const std::string& key) {
+  const auto object = parse_json(text, nullptr, /*allow_exceptions=*/false);
+  if (!object.is_object() || !object.contains(key)) return std::nullopt;
+  const auto& member = object[key];
+  if (member.is_string()) return member.get<std::string>();
+  return member.is_number_integer() ? std::optional(member.dump()) : std::nullopt;
+}
+
 std::string json_without(const std::string& line,
                          const std::function<bool(const std::string& key)>& left_out) {
   const auto object = parse_json<nlohmann::ordered_json>(line, nullptr, /*allow_exceptions=*/false);

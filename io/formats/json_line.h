@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -25,6 +26,9 @@ std::string json_line(const JsonFields& fields);
 
 // The integer member `key` of a JSON object, or `fallback` if the text is no object with such a member.
 int64_t json_integer(const std::string& line, const std::string& key, int64_t fallback);
+
+// The member `key` of a JSON object if it is a text or an integer, as text.
+std::optional<std::string> json_text_or_integer(const std::string& text, const std::string& key);
 
 // Removes the members for which `left_out` is true. A text that is no JSON object is returned unchanged.
 std::string json_without(const std::string& line,

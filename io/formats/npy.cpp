@@ -65,7 +65,7 @@ class Dictionary {
   std::string_view text_;
 };
 
-std::string_view text_of(std::span<const std::byte> bytes) {
+std::string_view as_text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
@@ -105,11 +105,11 @@ size_t NpyHeader::bytes() const {
   return all;
 }
 
-bool is_npy(std::span<const std::byte> file) { return text_of(file).starts_with(kMagic); }
+bool is_npy(std::span<const std::byte> file) { return as_text(file).starts_with(kMagic); }
 
 NpyHeader read_npy_header(std::span<const std::byte> file, const std::string& name) {
   const auto fail = [&name](const std::string& what) { throw UserError({name}, what); };
-  const std::string_view text = text_of(file);
+  const std::string_view text = as_text(file);
   const auto place = is_npy(file) ? header_place(text) : std::nullopt;
   if (!place) fail("not an array of numpy (.npy), or its header is damaged");
   const Dictionary header(text.substr(place->begin, place->end - place->begin));

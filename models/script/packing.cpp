@@ -17,7 +17,7 @@ bool has_undefined(const c10::IValue& value) {
   return value.isTuple() && std::ranges::any_of(value.toTupleRef().elements(), has_undefined);
 }
 
-// libtorch cannot tell that of a tuple with tensors that are undefined, as attention without weights returns
+// libtorch does not know that of a tuple with tensors that are undefined, as attention without weights returns
 // one; its name is lost.
 c10::TypePtr type_of(const c10::IValue& value) {
   return has_undefined(value) ? c10::TupleType::create({}) : value.type();

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cmath>
+#include <filesystem>
 
 #include "data/readers/synthetic_dataset.h"
 #include "io/hdf5/hdf5_writer.h"
@@ -229,6 +230,22 @@ TEST_F(JobTest, EvaluationLabelsBeyondTheTrainedOnesNeedClassesInTheRecipe) {
   const std::string more = std::string(kPoints) + "\nclasses = 12";
   EXPECT_THAT(why_refused(with_data(kMlp, kPoints, more)), HasSubstr("its labels reach 11"));
   EXPECT_EQ(why_refused(with_data(std::string(kMlp) + "\nnum_classes = 12", kPoints, more)), "it was taken");
+}
+
+TEST_F(JobTest, FoldersThatNumberClassesOtherwiseThanTrainingAreRefused) {
+  const std::string image = TUTTI_SOURCE_DIR "/tests/golden/images/420_19x37.jpg";
+  for (const char* folder : {"train/ant", "train/bee", "eval/bee"}) {
+    std::filesystem::create_directories(folder_.path(folder));
+    std::filesystem::copy(image, folder_.path(folder));
+  }
+  const auto of = [&](const std::string& name) {
+    return "kind = 'image_folder'\nscale = 1\npath = '" + folder_.path(name) + "'\n";
+  };
+  EXPECT_THAT(why_refused(with_data(kMlp, of("train"), of("eval"))),
+              AllOf(HasSubstr("data.eval.path = "), HasSubstr("class 0 is 'bee' here and 'ant' in training"),
+                    HasSubstr("classes_from = \"" + folder_.path("train"))));
+  const std::string alike = of("eval") + "classes_from = '" + folder_.path("train") + "'";
+  EXPECT_EQ(why_refused(with_data(kMlp, of("train"), alike)), "it was taken");
 }
 
 TEST_F(JobTest, AModelThatMemoryCannotHoldIsRefused) {

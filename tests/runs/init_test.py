@@ -1,6 +1,7 @@
 """`tutti init` looks into data of each kind and writes a recipe that is good and trains at once."""
 import gzip
 import os
+import shutil
 import struct
 import subprocess
 import tomllib
@@ -64,8 +65,12 @@ FOUND = {  # file: model, keys of [data.train], whether there is data to evaluat
     "story.txt": ("gpt", {"kind": "bytes"}, True),
     "pair": ("mlp", {"kind": "idx"}, False),
     "cifar": ("resnet_cifar", {"kind": "cifar10"}, True),
+    "photos": ("resnet", {"kind": "image_folder", "path": "photos/train",
+                          "transforms": [{"kind": "random_resized_crop", "size": 224}, {"kind": "flip"}]}, True),
+    "shards": ("resnet", {"kind": "webdataset", "path": "shards/shard-*.tar"}, False),
     "mnist5k": ("resnet_cifar", {"kind": "mnist"}, True),
 }
+GOLDEN = EXAMPLES.parent / "tests/golden/images"
 TRAINED = ("flat.h5", "marked.h5", "parts.h5", "codes.h5", "copied.h5", "corpus32.bin")
 
 
@@ -97,6 +102,12 @@ class Init(tutti_run.RunTest):
         (self.folder / "cifar").mkdir()
         for name in [f"data_batch_{i}.bin" for i in range(1, 6)] + ["test_batch.bin"]:
             (self.folder / "cifar" / name).write_bytes(b"".join(bytes([i % 10]) * 3073 for i in range(20)))
+        for name, kind in (("train/cat", "420_19x37.jpg"), ("train/dog", "large_38x74.jpg"), ("val/dog", "rgb_19x37.png")):
+            (self.folder / "photos" / name).mkdir(parents=True)
+            shutil.copy(GOLDEN / kind, self.folder / "photos" / name)
+        (self.folder / "shards").mkdir()
+        for shard in GOLDEN.glob("*.tar"):
+            shutil.copy(shard, self.folder / "shards")
         os.symlink(EXAMPLES / "data/mnist5k", self.folder / "mnist5k")
 
     def test_recipes_for_every_kind_of_data_are_good(self):

@@ -56,7 +56,9 @@ bool is_for_cli(const std::string& include) {
                                "\"io/formats/token_file.h\"",
                                "\"io/hdf5/hdf5_listing.h\"",
                                "\"io/formats/json_document.h\"",
-                               "\"data/tokenizers/tokenizer.h\""};
+                               "\"data/tokenizers/tokenizer.h\"",
+                               "\"io/formats/tar.h\"",
+                               "\"io/mapped_file.h\""};
   return headers.count(include) > 0 || include.ends_with("catalog.h\"");
 }
 
@@ -113,6 +115,7 @@ const std::vector<Home>& homes() {
     at_home("^(cuda|c10/cuda|ATen/cuda)", "^(collectives/nccl/|tensors/cuda/)");
     at_home("^(hdf5|H5[A-Za-z]*)\\.h|^nlohmann/", "^io/");
     at_home("^zlib\\.h", "^io/");
+    at_home("^(jpeglib|jerror|png)\\.h|^webp/", "^data/images/");
     at_home("^caffe2/", "^io/");
     at_home("^onig", "^data/tokenizers/");
     at_home("^toml\\+\\+/", "^recipe/");

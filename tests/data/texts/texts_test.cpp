@@ -137,8 +137,8 @@ TEST_F(TextsTest, BadLinesAreNamedOrLeftOutAndCounted) {
   EXPECT_THAT(error_of("sequence_length = 4\n"), HasSubstr("t.jsonl:2: no member 'text'; it has txt"));
   const DatasetPtr rest = data("sequence_length = 4\non_bad_sample = 'skip'\n");
   EXPECT_THAT(shown(rest, "input"), ElementsAre("abcd"));
-  EXPECT_THAT(rest->advice(), HasSubstr("3 lines were left out; the first: "));
-  EXPECT_THAT(rest->advice(), HasSubstr("t.jsonl:2: no member 'text'"));
+  EXPECT_THAT(rest->replaced(), HasSubstr("3 lines were left out; the first: "));
+  EXPECT_THAT(rest->replaced(), HasSubstr("t.jsonl:2: no member 'text'"));
   lines("{\"text\": \"a\"}\n\xff\n");
   EXPECT_THAT(error_of("sequence_length = 4\n"), HasSubstr("t.jsonl:2: not JSON"));
 }

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstddef>
+#include <functional>
+#include <span>
+
+#include "data/images/image_size.h"
+
+// Images in files, as Pillow's Image.open(file).convert("RGB") has them: alpha is dropped, EXIF's orientation
+// is ignored, 16 bits become 8, gray, palettes and CMYK become RGB.
+namespace tutti {
+
+inline constexpr int64_t kMostPixelsOfAnImage = int64_t{1} << 28;
+
+// A part of an image, and the least size in pixels at which it is needed.
+struct NeededPart {
+  Region part;
+  ImageSize least;
+};
+// Chooses the part, by the size of the whole image.
+using ChoosePart = std::function<NeededPart(const ImageSize& whole)>;
+
+// The size in the header of a JPEG, PNG or WebP file. Throws UserError without the file's name: another
+// format, a damaged header, more than kMostPixelsOfAnImage pixels.
+ImageSize encoded_size(std::span<const std::byte> file);
+
+// The whole image: uint8 [height, width, 3]. Throws UserError, also for damaged and truncated files.
+at::Tensor decode_image(std::span<const std::byte> file);
+
+// The chosen part alone: uint8 [height, width, 3], equal to that part of decode_image. With `may_shrink` a
+// JPEG's part is decoded at 1/2, 1/4 or 1/8 of its size if that is not below part.least. Damage outside of
+// the part may go unseen.
+at::Tensor decode_part(std::span<const std::byte> file, const ChoosePart& choose, bool may_shrink);
+
+}  // namespace tutti

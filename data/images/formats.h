@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "data/images/image_size.h"
+
+// The decoders behind data/images/decoder.h. All throw UserError, without the file's name.
+namespace tutti {
+
+using FileBytes = std::span<const std::byte>;
+
+// A part of an image at 1 / `shrink` of its size. Its edges are those of the part, divided and rounded.
+struct ScaledPart {
+  Region part;         // of the whole image
+  int64_t shrink = 1;  // 1, 2, 4 or 8
+
+  Region scaled() const;  // of the image at 1 / shrink
+};
+
+ImageSize jpeg_size(FileBytes file);
+// Writes part.scaled() to `pixels`: uint8 [height, width, 3].
+void decode_jpeg(FileBytes file, const ScaledPart& part, uint8_t* pixels);
+
+ImageSize png_size(FileBytes file);
+void decode_png(FileBytes file, uint8_t* pixels);  // the whole image
+
+ImageSize webp_size(FileBytes file);
+void decode_webp(FileBytes file, const ImageSize& size, uint8_t* pixels);
+
+}  // namespace tutti

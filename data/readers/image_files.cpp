@@ -1,0 +1,140 @@
+#include "data/readers/image_files.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/stack.h>
+
+#include <algorithm>
+
+#include "data/transforms/transform.h"
+#include "runtime/error.h"
+
+namespace tutti {
+namespace {
+
+constexpr int64_t kMostReplaced = 100;  // in a row
+constexpr int64_t kComparedSizes = 64;  // images that of_one_size looks at
+constexpr int64_t kChannels = 3;
+
+NeededPart whole_image(const ImageSize& size) { return {{0, 0, size}, size}; }
+
+ImageSize size_of(const Batch& sample) {
+  const at::Tensor image = sample[kInputArray];
+  return {image.size(1), image.size(2)};
+}
+
+std::string size_text(const ImageSize& size) {
+  return std::to_string(size.width) + " x " + std::to_string(size.height);
+}
+
+}  // namespace
+
+ImageFiles::ImageFiles(ImageSourcePtr source, const ImageFileOptions& options, std::optional<ImageSize> size)
+    : source_(std::move(source)), options_(options), size_(size) {}
+
+SampleSpec ImageFiles::spec() const {
+  const ImageSize size = size_.value_or(kUnknownImageSize);
+  return {{{kInputArray, {size.height, size.width, kChannels}}, {kTargetArray, {}}},
+          source_->classes(),
+          {{kInputArray, at::kByte}, {kTargetArray, at::kLong}}};
+}
+
+std::string ImageFiles::describe(int64_t index) const {
+  const std::string place = source_->place(index);
+  return source_->name(index) + (place.empty() ? "" : ": " + place) + ": sample " + std::to_string(index);
+}
+
+bool ImageFiles::try_part(int64_t index, const ChoosePart& choose, Batch& sample) const {
+  const auto fail = [&](const UserError& error) {
+    throw UserError({source_->name(index)},
+                    describe(index).substr(source_->name(index).size() + 2) + ": " + error.message());
+  };
+  try {
+    std::vector<std::byte> buffer;
+    const at::Tensor image = decode_part(source_->read(index, buffer), choose, options_.scaled_decoding);
+    sample = TensorTree::Children{{kInputArray, image.unsqueeze(0)},
+                                  {kTargetArray, at::full({1}, source_->target(index), at::kLong)}};
+    return true;
+  } catch (const TransformError& error) {
+    fail(error);
+  } catch (const UserError& error) {
+    if (options_.on_bad_sample == OnBadSample::kError) fail(error);
+    note_replaced(describe(index) + ": " + error.message());
+  }
+  return false;
+}
+
+Batch ImageFiles::get_part(int64_t index, const ChoosePart& choose) const {
+  TUTTI_ASSERT(index >= 0 && index < size(), "sample " + std::to_string(index));
+  Batch sample;
+  for (int64_t i = 0; i < kMostReplaced; ++i)
+    if (try_part((index + i) % size(), choose, sample)) return sample;
+  throw UserError({source_->name(index)}, "sample " + std::to_string(index) + " and the " +
+                                              std::to_string(kMostReplaced - 1) +
+                                              " after it cannot be read: " + replaced());
+}
+
+void ImageFiles::note_replaced(const std::string& why) const {
+  const std::lock_guard lock(mutex_);
+  if (replaced_++ == 0) first_replaced_ = why;
+}
+
+std::string ImageFiles::replaced() const {
+  const std::lock_guard lock(mutex_);
+  if (replaced_ == 0) return "";
+  return std::to_string(replaced_) +
+         " times an image could not be read, and the next took its place; first " + first_replaced_;
+}
+
+Batch ImageFiles::get(std::span<const int64_t> indices, const Epoch&) const {
+  const ImageSize known = size_.value_or(ImageSize{0, 0});
+  if (indices.empty())
+    return TensorTree::Children{
+        {kInputArray, at::empty({0, known.height, known.width, kChannels}, at::kByte)},
+        {kTargetArray, at::empty({0}, at::kLong)}};
+  std::vector<at::Tensor> images, targets;
+  std::optional<ImageSize> first = size_;
+  for (const int64_t index : indices) {
+    const Batch sample = get_part(index, whole_image);
+    const ImageSize size = size_of(sample);
+    if (!first) first = size;
+    if (size != *first)
+      throw UserError({source_->name(index)},
+                      "sample " + std::to_string(index) + " is " + size_text(size) + ", and " +
+                          (size_ ? describe(0) : describe(indices[0])) + " is " + size_text(*first) +
+                          "; the transform resize or random_resized_crop makes them equal");
+    images.push_back(sample[kInputArray][0]);
+    targets.push_back(sample[kTargetArray][0]);
+  }
+  return TensorTree::Children{{kInputArray, at::stack(images)}, {kTargetArray, at::stack(targets)}};
+}
+
+void ImageFiles::scan() const {
+  Batch sample;
+  for (int64_t index = 0; index < size(); ++index) try_part(index, whole_image, sample);
+}
+
+std::shared_ptr<const ImageFiles> ImageFiles::of_one_size() const {
+  const int64_t first = 0;
+  const ImageSize size = size_of(get(std::span(&first, 1), {}));
+  const auto same = std::make_shared<const ImageFiles>(source_, options_, size);
+  const int64_t compared = std::min(kComparedSizes, this->size());
+  for (int64_t i = 0; i < compared; ++i) {
+    const int64_t index = i * this->size() / compared;
+    std::vector<std::byte> buffer;
+    ImageSize other = size;
+    try {
+      other = encoded_size(source_->read(index, buffer));
+    } catch (const UserError&) {
+      continue;  // an error of its own once the sample is read
+    }
+    if (other != size)
+      throw UserError(
+          describe(0) + " is " + size_text(size) + ", " + describe(index) + " is " + size_text(other) +
+          "; a batch needs images of one size: add random_resized_crop, resize = [height, width], "
+          "or resize and center_crop");
+  }
+  return same;
+}
+
+}  // namespace tutti

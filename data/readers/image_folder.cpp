@@ -1,0 +1,303 @@
+#include "data/readers/image_folder.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <set>
+
+#include "runtime/error.h"
+#include "runtime/hashes.h"
+#include "runtime/nearest_name.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::size_t kMostFileBytes = std::size_t{1} << 31;
+constexpr int kMostDepth = 32;  // of folders
+constexpr std::string_view kExtensions[] = {".jpg", ".jpeg", ".png", ".webp"};
+
+[[noreturn]] void fail_by_errno(const std::string& path, const std::string& what) {
+  throw UserError({path}, what + ": " + std::strerror(errno));
+}
+
+bool is_image_name(std::string_view name) {
+  return std::ranges::any_of(kExtensions, [&](std::string_view extension) {
+    return name.size() > extension.size() &&
+           std::ranges::equal(name.substr(name.size() - extension.size()), extension, [](char a, char b) {
+             return std::tolower(static_cast<unsigned char>(a)) == b;
+           });
+  });
+}
+
+struct Entries {
+  std::vector<std::string> folders, files;
+};
+
+// What is in a folder, sorted. Types are those in the folder: only links are looked up.
+Entries entries_of(const std::string& path) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir(path.c_str()), closedir);
+  if (!folder) fail_by_errno(path, "cannot be opened as a folder");
+  Entries found;
+  while (const dirent* entry = readdir(folder.get())) {
+    const std::string name = entry->d_name;
+    if (name.starts_with('.')) continue;
+    bool is_folder = entry->d_type == DT_DIR;
+    if (entry->d_type == DT_UNKNOWN || entry->d_type == DT_LNK) {
+      struct stat facts {};
+      is_folder = stat((path + '/' + name).c_str(), &facts) == 0 && S_ISDIR(facts.st_mode);
+    }
+    if (is_folder || is_image_name(name)) (is_folder ? found.folders : found.files).push_back(name);
+  }
+  std::ranges::sort(found.folders);
+  std::ranges::sort(found.files);
+  return found;
+}
+
+// Paths one after the other in one text: of a million files, 45 MB.
+class Paths {
+ public:
+  void add(const std::string& path) {
+    text_ += path;
+    ends_.push_back(text_.size());
+  }
+  int64_t size() const { return std::ssize(ends_); }
+  std::string operator[](int64_t index) const {
+    const auto i = static_cast<std::size_t>(index);
+    const std::size_t first = i == 0 ? 0 : ends_[i - 1];
+    return text_.substr(first, ends_[i] - first);
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+  std::vector<std::size_t> ends_;
+};
+
+class FolderSource final : public ImageSource {
+ public:
+  explicit FolderSource(std::string folder) : folder_(std::move(folder)) {}
+
+  int64_t size() const override { return paths_.size(); }
+  int64_t target(int64_t index) const override { return targets_[static_cast<std::size_t>(index)]; }
+  int64_t classes() const override { return count_; }
+  std::string name(int64_t index) const override {
+    const std::string path = paths_[index];
+    return path.starts_with('/') ? path : folder_ + '/' + path;
+  }
+
+  std::span<const std::byte> read(int64_t index, std::vector<std::byte>& buffer) const override {
+    const int file = open(name(index).c_str(), O_RDONLY | O_CLOEXEC);
+    if (file < 0) throw UserError(std::string("cannot be opened: ") + std::strerror(errno));
+    const bool is_read = read_all(file, buffer);
+    const int error = errno;
+    close(file);
+    if (!is_read) throw UserError(std::string("cannot be read: ") + std::strerror(error));
+    return buffer;
+  }
+
+  uint64_t digest() const override {
+    const uint64_t names = XXH3_64bits_withSeed(paths_.text().data(), paths_.text().size(), size_digest());
+    return XXH3_64bits_withSeed(targets_.data(), targets_.size() * sizeof(targets_[0]), names);
+  }
+
+  void add(const std::string& path, int64_t target) {
+    paths_.add(path);
+    targets_.push_back(static_cast<int32_t>(target));
+    count_ = std::max(count_, target + 1);
+  }
+  void set_classes(int64_t count) { count_ = std::max(count_, count); }
+
+ private:
+  static bool read_all(int file, std::vector<std::byte>& buffer) {
+    struct stat facts {};
+    if (fstat(file, &facts) != 0) return false;
+    if (static_cast<std::size_t>(facts.st_size) > kMostFileBytes) return errno = EFBIG, false;
+    buffer.resize(static_cast<std::size_t>(facts.st_size));
+    std::size_t done = 0;
+    while (done < buffer.size()) {
+      const ssize_t count = ::read(file, buffer.data() + done, buffer.size() - done);
+      if (count < 0 && errno == EINTR) continue;
+      if (count < 0) return false;
+      if (count == 0) buffer.resize(done);
+      done += static_cast<std::size_t>(count);
+    }
+    return true;
+  }
+
+  // Of a few files: to look at a million would take minutes.
+  uint64_t size_digest() const {
+    constexpr int64_t kLookedAt = 16;
+    auto digest = static_cast<uint64_t>(size());
+    for (int64_t i = 0; i < std::min(kLookedAt, size()); ++i) {
+      struct stat facts {};
+      if (stat(name(i * size() / kLookedAt).c_str(), &facts) != 0) continue;
+      const auto bytes = static_cast<uint64_t>(facts.st_size);
+      digest = XXH3_64bits_withSeed(&bytes, sizeof bytes, digest);
+    }
+    return digest;
+  }
+
+  std::string folder_;
+  Paths paths_;
+  std::vector<int32_t> targets_;
+  int64_t count_ = 0;
+};
+
+void add_folder(FolderSource& source, const std::string& root, const std::string& below, int64_t target,
+                int depth = 0) {
+  if (depth > kMostDepth) throw UserError({root + '/' + below}, "is too deep: does a link lead back?");
+  const Entries found = entries_of(root + '/' + below);
+  for (const std::string& file : found.files) source.add(below + '/' + file, target);
+  for (const std::string& folder : found.folders)
+    add_folder(source, root, below + '/' + folder, target, depth + 1);
+}
+
+std::string trimmed(std::string line) {
+  while (!line.empty() && std::isspace(static_cast<unsigned char>(line.back()))) line.pop_back();
+  return line;
+}
+
+template <class Use>
+void on_lines(const std::string& path, const Use& use) {
+  std::ifstream file(path);
+  if (!file) fail_by_errno(path, "cannot be opened");
+  int number = 0;
+  for (std::string line; std::getline(file, line);) {
+    ++number;
+    if (line = trimmed(line); !line.empty()) use(number, line);
+  }
+}
+
+struct ListedImage {
+  std::string path, of_class;
+};
+
+ListedImage listed(const std::string& list, int number, const std::string& line) {
+  const std::size_t tab = line.rfind('\t');
+  const std::size_t end = tab != std::string::npos ? tab : line.rfind(' ');
+  if (end == std::string::npos || trimmed(line.substr(0, end)).empty())
+    throw UserError({list, number}, "expected a path, a tab or a space, and a class; found '" + line + "'");
+  return {trimmed(line.substr(0, end)), line.substr(end + 1)};
+}
+
+std::optional<int64_t> number_in(const std::string& text) {
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || number < 0 || number > INT32_MAX - 1)
+    return {};
+  return number;
+}
+
+// The classes of a list, sorted; empty if all are numbers.
+std::vector<std::string> classes_in(const std::string& list) {
+  std::set<std::string> names;
+  bool are_numbers = true;
+  on_lines(list, [&](int number, const std::string& line) {
+    const std::string name = listed(list, number, line).of_class;
+    are_numbers = are_numbers && number_in(name);
+    names.insert(name);
+  });
+  return are_numbers ? std::vector<std::string>() : std::vector(names.begin(), names.end());
+}
+
+void add_list(FolderSource& source, const ImageFolderOptions& options, const ClassTable& classes) {
+  on_lines(options.list, [&](int number, const std::string& line) {
+    const auto [path, name] = listed(options.list, number, line);
+    try {
+      source.add(path, classes.number(name));
+    } catch (const UserError& error) {
+      throw UserError({options.list, number}, error.message());
+    }
+  });
+}
+
+void add_folders(FolderSource& source, const ImageFolderOptions& options, const ClassTable& classes) {
+  for (const std::string& folder : class_folders(options.path)) {
+    const std::string path = options.path + '/' + folder;
+    const int64_t before = source.size();
+    try {
+      add_folder(source, options.path, folder, classes.number_of_name(folder));
+    } catch (const UserError& error) {
+      throw error.position().file.empty() ? UserError({path}, error.message()) : error;
+    }
+    if (source.size() == before) throw UserError({path}, "holds no .jpg, .jpeg, .png or .webp");
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> given_classes(const ImageFileOptions& options) {
+  if (options.classes_from.empty()) return options.classes;
+  struct stat facts {};
+  if (stat(options.classes_from.c_str(), &facts) == 0 && S_ISDIR(facts.st_mode))
+    return class_folders(options.classes_from);
+  std::vector<std::string> names;
+  on_lines(options.classes_from, [&](int, const std::string& line) { names.push_back(line); });
+  return names;
+}
+
+ClassTable::ClassTable(std::vector<std::string> names) : names_(std::move(names)) {
+  for (const std::string& name : names_)
+    if (!numbers_.emplace(name, std::ssize(numbers_)).second)
+      throw UserError("two classes have the name '" + name + "'");
+}
+
+int64_t ClassTable::number_of_name(const std::string& name) const {
+  if (const auto found = numbers_.find(name); found != numbers_.end()) return found->second;
+  const std::string nearest = nearest_name(name, names_);
+  throw UserError("'" + name + "' is no class" + (nearest.empty() ? "" : "; did you mean " + nearest + "?"));
+}
+
+int64_t ClassTable::number(const std::string& name) const {
+  const auto number = number_in(name);
+  if (!number || numbers_.contains(name)) return number_of_name(name);
+  if (!names_.empty() && *number >= std::ssize(names_))
+    throw UserError("class " + name + " is not in [0, " + std::to_string(names_.size()) + ")");
+  return *number;
+}
+
+void require_classes(const ImageSource& images, const ImageFileOptions& options) {
+  if (options.num_classes == 0 || images.classes() <= options.num_classes) return;
+  throw UserError({options.path}, "has a class " + std::to_string(images.classes() - 1) +
+                                      ", which is not in [0, " + std::to_string(options.num_classes) + ")");
+}
+
+std::vector<std::string> class_folders(const std::string& path) {
+  std::vector<std::string> folders = entries_of(path).folders;
+  if (folders.empty())
+    throw UserError({path}, "has no folders, which would be the classes; of files in a list give list");
+  return folders;
+}
+
+std::vector<std::string> image_folder_classes(const ImageFolderOptions& options) {
+  if (std::vector<std::string> given = given_classes(options); !given.empty()) return given;
+  return options.list.empty() ? class_folders(options.path) : classes_in(options.list);
+}
+
+ImageSourcePtr open_image_folder(const ImageFolderOptions& options) {
+  const ClassTable classes(image_folder_classes(options));
+  const auto source = std::make_shared<FolderSource>(options.path);
+  if (options.list.empty())
+    add_folders(*source, options, classes);
+  else
+    add_list(*source, options, classes);
+  if (source->size() == 0) throw UserError({options.list}, "names no image");
+  require_classes(*source, options);
+  source->set_classes(std::max<int64_t>(std::ssize(classes.names()), options.num_classes));
+  return source;
+}
+
+DatasetPtr ImageFolderOptions::make(const Setting& section, const DataEnvironment&) const {
+  return open_image_files(section, *this, open_image_folder);
+}
+
+}  // namespace tutti

@@ -1,0 +1,234 @@
+#include "data/readers/tar_shards.h"
+
+#include <glob.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <set>
+
+#include "data/readers/image_folder.h"
+#include "io/formats/json_line.h"
+#include "io/formats/tar.h"
+#include "io/mapped_file.h"
+#include "runtime/error.h"
+#include "runtime/hashes.h"
+
+namespace tutti {
+namespace {
+
+using Bytes = std::span<const std::byte>;
+
+constexpr uint64_t kMostLabelBytes = 1 << 20;
+constexpr std::size_t kMostShards = 100'000;
+
+[[noreturn]] void fail_at(uint64_t byte, const std::string& what) {
+  throw UserError("byte " + std::to_string(byte) + ": " + what);
+}
+
+// The file name's part up to its first dot, with the folders before; and the rest, in lower case.
+struct SplitName {
+  std::string key, extension;
+};
+
+SplitName split(const std::string& name) {
+  const std::size_t slash = name.rfind('/');
+  const std::size_t dot = name.find('.', slash == std::string::npos ? 0 : slash + 1);
+  if (dot == std::string::npos) return {name, ""};
+  std::string extension = name.substr(dot + 1);
+  std::ranges::transform(extension, extension.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return {name.substr(0, dot), extension};
+}
+
+bool is_image(const std::string& extension) {
+  static const std::set<std::string> kImages = {"jpg", "jpeg", "png", "webp"};
+  return kImages.contains(extension);
+}
+
+class TarSource final : public ImageSource {
+ public:
+  struct Sample {
+    uint64_t first;
+    uint64_t bytes;
+    uint32_t shard;
+    int32_t target;
+  };
+
+  int64_t size() const override { return std::ssize(samples_); }
+  int64_t target(int64_t index) const override { return at(index).target; }
+  int64_t classes() const override { return classes_; }
+  std::string name(int64_t index) const override { return shards_[at(index).shard]->path(); }
+  std::string place(int64_t index) const override { return "byte " + std::to_string(at(index).first); }
+  Bytes read(int64_t index, std::vector<std::byte>&) const override {
+    return shards_[at(index).shard]->bytes().subspan(at(index).first, at(index).bytes);
+  }
+  uint64_t digest() const override {
+    uint64_t digest = XXH3_64bits_withSeed(samples_.data(), samples_.size() * sizeof(Sample), shards_.size());
+    for (const auto& shard : shards_) {
+      const auto bytes = static_cast<uint64_t>(shard->bytes().size());
+      digest = XXH3_64bits_withSeed(&bytes, sizeof bytes, digest);
+    }
+    return digest;
+  }
+
+  void add_shard(std::shared_ptr<const MappedFile> shard) { shards_.push_back(std::move(shard)); }
+  void add(const TarMember& image, int64_t target) {
+    samples_.push_back(
+        {image.first, image.bytes, static_cast<uint32_t>(shards_.size() - 1), static_cast<int32_t>(target)});
+    classes_ = std::max(classes_, target + 1);
+  }
+  void set_classes(int64_t count) { classes_ = std::max(classes_, count); }
+
+ private:
+  const Sample& at(int64_t index) const { return samples_[static_cast<std::size_t>(index)]; }
+
+  std::vector<std::shared_ptr<const MappedFile>> shards_;
+  std::vector<Sample> samples_;
+  int64_t classes_ = 0;
+};
+
+// Joins neighbouring members with one base name to samples.
+class Joined {
+ public:
+  Joined(TarSource& source, Bytes shard, const ClassTable& classes, const std::string& label_key)
+      : source_(source), shard_(shard), classes_(classes), label_key_(label_key) {}
+
+  void add(const TarMember& member) {
+    const auto [key, extension] = split(member.name);
+    if (key != key_) finish();
+    key_ = key;
+    if (is_image(extension)) image_ = member;
+    if (extension == "cls" || (extension == "json" && !label_)) label_ = text(member, extension == "json");
+  }
+
+  void finish() {
+    if (image_ && !label_)
+      fail_at(image_->first, image_->name + " has no class beside it: expected " + key_ + ".cls, or " + key_ +
+                                 ".json with a text or an integer '" + label_key_ + "'");
+    if (label_ && !image_) fail_at(at_, key_ + " has a class and no .jpg, .jpeg, .png or .webp");
+    if (image_) add_sample();
+    image_.reset();
+    label_.reset();
+  }
+
+ private:
+  std::optional<std::string> text(const TarMember& member, bool is_json) {
+    at_ = member.first;
+    const Bytes bytes = shard_.subspan(member.first, std::min(member.bytes, kMostLabelBytes));
+    const std::string whole(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    if (is_json) return json_text_or_integer(whole, label_key_);
+    const std::size_t first = whole.find_first_not_of(" \t\r\n");
+    return first == std::string::npos ? ""
+                                      : whole.substr(first, whole.find_last_not_of(" \t\r\n") + 1 - first);
+  }
+  void add_sample() {
+    try {
+      source_.add(*image_, classes_.number(*label_));
+    } catch (const UserError& error) {
+      fail_at(at_, "the class of " + image_->name + ": " + error.message() +
+                       (classes_.names().empty() ? "; of names give classes or classes_from" : ""));
+    }
+  }
+
+  TarSource& source_;
+  Bytes shard_;
+  const ClassTable& classes_;
+  const std::string& label_key_;
+  std::string key_;
+  uint64_t at_ = 0;  // of the class
+  std::optional<TarMember> image_;
+  std::optional<std::string> label_;
+};
+
+// The texts that {000..012} and {a,b} stand for.
+std::vector<std::string> in_braces(const std::string& inside) {
+  const std::size_t dots = inside.find("..");
+  if (dots != std::string::npos) {
+    const std::string low = inside.substr(0, dots), high = inside.substr(dots + 2);
+    const auto is_number = [](const std::string& text) {
+      return !text.empty() && text.size() < 10 && text.find_first_not_of("0123456789") == std::string::npos;
+    };
+    if (is_number(low) && is_number(high)) {
+      std::vector<std::string> numbers;
+      for (int64_t i = std::stoll(low); i <= std::stoll(high) && numbers.size() <= kMostShards; ++i) {
+        std::string text = std::to_string(i);
+        numbers.push_back(std::string(low.size() > text.size() ? low.size() - text.size() : 0, '0') + text);
+      }
+      return numbers;
+    }
+  }
+  std::vector<std::string> parts{""};
+  for (const char c : inside) {
+    if (c == ',')
+      parts.emplace_back();
+    else
+      parts.back() += c;
+  }
+  return parts;
+}
+
+std::vector<std::string> without_braces(const std::string& pattern) {
+  const std::size_t open = pattern.find('{'), close = pattern.find('}', open);
+  if (close == std::string::npos) return {pattern};
+  std::vector<std::string> all;
+  for (const std::string& part : in_braces(pattern.substr(open + 1, close - open - 1)))
+    for (const std::string& rest : without_braces(pattern.substr(close + 1))) {
+      if (all.size() >= kMostShards) throw UserError({pattern}, "names too many files");
+      all.push_back(pattern.substr(0, open) + part + rest);
+    }
+  return all;
+}
+
+std::vector<std::string> globbed(const std::string& pattern) {
+  if (pattern.find_first_of("*?[") == std::string::npos) return {pattern};
+  glob_t found{};
+  std::vector<std::string> paths;
+  if (glob(pattern.c_str(), 0, nullptr, &found) == 0)
+    paths.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+  globfree(&found);
+  return paths;
+}
+
+}  // namespace
+
+std::vector<std::string> shard_paths(const std::string& path) {
+  struct stat facts {};
+  std::string pattern = path;
+  if (stat(path.c_str(), &facts) == 0) {
+    if (!S_ISDIR(facts.st_mode)) return {path};
+    pattern += "/*.tar";
+  }
+  std::vector<std::string> paths;
+  for (const std::string& one : without_braces(pattern))
+    for (const std::string& file : globbed(one)) paths.push_back(file);
+  if (paths.empty()) throw UserError({path}, "there is no such tar file");
+  return paths;
+}
+
+ImageSourcePtr open_tar_shards(const WebDatasetOptions& options) {
+  const ClassTable classes(given_classes(options));
+  const auto source = std::make_shared<TarSource>();
+  for (const std::string& path : shard_paths(options.path)) {
+    const auto shard = std::make_shared<const MappedFile>(path);
+    source->add_shard(shard);
+    try {
+      Joined joined(*source, shard->bytes(), classes, options.label_key);
+      read_tar(shard->bytes(), [&](const TarMember& member) { joined.add(member); });
+      joined.finish();
+    } catch (const UserError& error) {
+      throw UserError({path}, error.message());
+    }
+  }
+  if (source->size() == 0) throw UserError({options.path}, "has no image with a class beside it");
+  require_classes(*source, options);
+  source->set_classes(std::max<int64_t>(std::ssize(classes.names()), options.num_classes));
+  return source;
+}
+
+DatasetPtr WebDatasetOptions::make(const Setting& section, const DataEnvironment&) const {
+  return open_image_files(section, *this, open_tar_shards);
+}
+
+}  // namespace tutti

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "data/readers/image_files.h"
+#include "data/readers/options.h"
+
+namespace tutti {
+
+// The files that a path means: one; several by {000..012}, {a,b}, * and ?; those that end in .tar in a
+// folder. Sorted, but braces keep their order. Throws UserError if there is none.
+std::vector<std::string> shard_paths(const std::string& path);
+
+// The samples of the shards, in their order. Every header is read now, and kept are 32 bytes a sample. Throws
+// UserError with the shard.
+ImageSourcePtr open_tar_shards(const WebDatasetOptions& options);
+
+}  // namespace tutti

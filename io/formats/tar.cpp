@@ -1,0 +1,130 @@
+#include "io/formats/tar.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <string_view>
+
+#include "runtime/error.h"
+
+namespace tutti {
+namespace {
+
+using TarBytes = std::span<const std::byte>;
+
+constexpr uint64_t kBlock = 512;
+constexpr uint64_t kMostName = 1 << 16;
+
+[[noreturn]] void fail_at(uint64_t byte, const std::string& what) {
+  throw UserError("byte " + std::to_string(byte) + ": " + what);
+}
+
+std::string_view text_of(TarBytes bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+// A header of 512 bytes (POSIX.1-1988 ustar).
+class TarHeader {
+ public:
+  TarHeader(TarBytes tar, uint64_t at) : at_(at), block_(tar.subspan(at, kBlock)) {}
+
+  bool is_zero() const {
+    return std::ranges::all_of(block_, [](std::byte byte) { return byte == std::byte{0}; });
+  }
+  char type() const { return static_cast<char>(block_[156]); }
+  std::string name() const {
+    const bool is_ustar = text_of(block_.subspan(257, 6)) == std::string_view("ustar\0", 6);
+    const std::string prefix = is_ustar ? field(345, 155) : "";
+    return prefix.empty() ? field(0, 100) : prefix + '/' + field(0, 100);
+  }
+  // Octal; or, of GNU's tar, of base 256.
+  uint64_t size() const {
+    if (static_cast<uint8_t>(block_[124]) != 0x80) return octal(124, 12, "size");
+    uint64_t size = 0;
+    for (std::size_t i = 128; i < 136; ++i) size = size << 8 | std::to_integer<uint64_t>(block_[i]);
+    return size;
+  }
+  void check() const {
+    uint64_t sum = 0;
+    for (std::size_t i = 0; i < kBlock; ++i)
+      sum += i >= 148 && i < 156 ? uint64_t{' '} : std::to_integer<uint64_t>(block_[i]);
+    if (octal(148, 8, "checksum") != sum)
+      fail_at(at_, "no header of a file in a tar file: its checksum is wrong");
+  }
+
+ private:
+  std::string field(std::size_t first, std::size_t most) const {
+    const std::string_view text = text_of(block_.subspan(first, most));
+    return std::string(text.substr(0, text.find('\0')));
+  }
+  uint64_t octal(std::size_t first, std::size_t most, const char* what) const {
+    std::string text = field(first, most);
+    text.erase(0, text.find_first_not_of(' '));
+    text.erase(std::min(text.find(' '), text.size()));
+    uint64_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, 8);
+    if (error != std::errc() || end != text.data() + text.size())
+      fail_at(at_ + first, std::string("no ") + what + " in octal digits");
+    return number;
+  }
+
+  uint64_t at_;
+  TarBytes block_;
+};
+
+// What a pax header or GNU's long name says of the next file.
+struct Overrides {
+  std::optional<std::string> name;
+  std::optional<uint64_t> size;
+};
+
+// Records "27 path=a/long/name\n", each with its length.
+void read_pax(std::string_view records, uint64_t at, Overrides& next) {
+  while (!records.empty()) {
+    std::size_t length = 0;
+    const auto [end, error] = std::from_chars(records.data(), records.data() + records.size(), length);
+    const auto digits = static_cast<std::size_t>(end - records.data());
+    if (error != std::errc() || length < digits + 2 || length > records.size())
+      fail_at(at, "a damaged pax header");
+    const std::string_view record = records.substr(digits + 1, length - digits - 2);
+    const std::size_t equals = record.find('=');
+    const std::string_view value = equals == std::string_view::npos ? "" : record.substr(equals + 1);
+    if (record.starts_with("path=")) next.name = value;
+    if (record.starts_with("size=")) {
+      uint64_t size = 0;
+      const auto read = std::from_chars(value.data(), value.data() + value.size(), size);
+      if (read.ec != std::errc()) fail_at(at, "a damaged pax header");
+      next.size = size;
+    }
+    records.remove_prefix(length);
+  }
+}
+
+}  // namespace
+
+void read_tar(TarBytes tar, const std::function<void(const TarMember&)>& use) {
+  Overrides next;
+  for (uint64_t at = 0; at + kBlock <= tar.size();) {
+    const TarHeader header(tar, at);
+    if (header.is_zero()) return;
+    header.check();
+    const char type = header.type();
+    const bool is_file = type == '0' || type == '\0' || type == '7';
+    const uint64_t size = is_file ? next.size.value_or(header.size()) : header.size();
+    const uint64_t first = at + kBlock;
+    if (size > tar.size() - first)
+      fail_at(first, "the file is truncated: " + header.name() + " has " + std::to_string(size) + " bytes");
+    const TarBytes data = tar.subspan(first, size);
+    if (is_file) {
+      use({next.name.value_or(header.name()), first, size});
+      next = {};
+    } else if (type == 'L' && size < kMostName) {
+      next.name = text_of(data).substr(0, text_of(data).find('\0'));
+    } else if (type == 'x' && size < kMostName) {
+      read_pax(text_of(data), first, next);
+    }
+    at = first + std::min((size + kBlock - 1) / kBlock * kBlock, tar.size() - first);
+  }
+}
+
+}  // namespace tutti

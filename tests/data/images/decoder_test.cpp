@@ -1,0 +1,127 @@
+#include "data/images/decoder.h"
+
+#include <ATen/ops/equal.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "runtime/error.h"
+#include "tests/data/readers/image_samples.h"
+#include "tests/runtime/mutation.h"
+#include "tests/runtime/scratch.h"
+
+namespace tutti {
+namespace {
+
+using testing::HasSubstr;
+
+at::Tensor decoded(const std::string& file) { return decode_image(bytes_of(file)); }
+
+at::Tensor part_of(const std::string& file, const Region& part, ImageSize least = {},
+                   bool may_shrink = false) {
+  return decode_part(
+      bytes_of(file),
+      [&](const ImageSize&) {
+        return NeededPart{part, least};
+      },
+      may_shrink);
+}
+
+std::string error_of(const std::string& file) {
+  return message_of<UserError>([&] { decoded(file); });
+}
+
+const std::vector<std::string> kFiles = {"420_19x37.jpg",         "422_19x37.jpg",      "444_19x37.jpg",
+                                         "progressive_19x37.jpg", "restarts_19x37.jpg", "cmyk_19x37.jpg",
+                                         "gray_19x37.jpg",        "rgb_19x37.png",      "lossy_19x37.webp"};
+
+TEST(Decoder, DecodesPartsAsTheyAreInTheWhole) {
+  for (const std::string& name : kFiles) {
+    const std::string file = encoded_sample(name);
+    const at::Tensor whole = decoded(file);
+    for (int64_t top = 0; top < 19; top += 3)
+      for (int64_t left = 0; left < 37; left += 5)
+        for (const ImageSize size : {ImageSize{1, 1}, {2, 11}, {19 - top, 37 - left}}) {
+          if (top + size.height > 19 || left + size.width > 37) continue;
+          const at::Tensor part = part_of(file, {top, left, size});
+          EXPECT_TRUE(at::equal(part, whole.narrow(0, top, size.height).narrow(1, left, size.width)))
+              << name << " at " << top << ", " << left << " of " << size.height << " x " << size.width;
+        }
+  }
+}
+
+TEST(Decoder, ShrinksJpegsThatAreNeededSmaller) {
+  const std::string file = encoded_sample("420_19x37.jpg");
+  const Region all{0, 0, {19, 37}};
+  EXPECT_EQ(part_of(file, all, {10, 18}, true).sizes(), (Shape{10, 19, 3}));
+  EXPECT_EQ(part_of(file, all, {5, 9}, true).sizes(), (Shape{5, 9, 3}));
+  EXPECT_EQ(part_of(file, all, {11, 18}, true).sizes(), (Shape{19, 37, 3}));
+  EXPECT_EQ(part_of(file, all, {1, 1}, false).sizes(), (Shape{19, 37, 3}));
+  EXPECT_EQ(part_of(file, {3, 8, {16, 16}}, {2, 2}, true).sizes(), (Shape{2, 2, 3}));
+}
+
+// The mean over 2 x 2 pixels is that of the frequencies that remain, but for those that are cut off.
+TEST(Decoder, ShrinksToAboutTheMeanOfPixels) {
+  const std::string file = encoded_sample("444_19x37.jpg");
+  const at::Tensor half = part_of(file, {0, 0, {16, 32}}, {8, 16}, true).to(at::kFloat);
+  const at::Tensor means =
+      decoded(file).narrow(0, 0, 16).narrow(1, 0, 32).to(at::kFloat).reshape({8, 2, 16, 2, 3}).mean({1, 3});
+  EXPECT_LT((half - means).abs().mean().item<double>(), 6);
+}
+
+TEST(Decoder, ReadsSizesFromHeaders) {
+  for (const std::string& name : kFiles)
+    EXPECT_EQ(encoded_size(bytes_of(encoded_sample(name))), (ImageSize{19, 37})) << name;
+}
+
+TEST(Decoder, SaysThatAFileIsTruncated) {
+  for (const std::string& name : kFiles) {
+    const std::string file = encoded_sample(name);
+    EXPECT_THAT(error_of(file.substr(0, file.size() * 2 / 3)), HasSubstr("the file is truncated")) << name;
+  }
+}
+
+TEST(Decoder, SaysThatAFileIsNoImage) {
+  EXPECT_THAT(error_of(""), HasSubstr("the file is empty"));
+  EXPECT_THAT(error_of("GIF89a"), HasSubstr("no JPEG, PNG or WebP image"));
+}
+
+TEST(Decoder, SaysWhatLibrariesSay) {
+  std::string file = encoded_sample("rgb_19x37.png");
+  file[file.size() - 13] ^= 1;  // of the last data
+  EXPECT_THAT(error_of(file), HasSubstr("CRC error"));
+  file = encoded_sample("420_19x37.jpg");
+  const auto frame = file.find("\xFF\xC0");
+  file[frame + 4] = 12;
+  EXPECT_THAT(error_of(file), HasSubstr("Unsupported JPEG data precision 12"));
+}
+
+TEST(Decoder, RefusesHugeImages) {
+  std::string file = encoded_sample("420_19x37.jpg");
+  const auto frame = file.find("\xFF\xC0");
+  file.replace(frame + 5, 4, "\x7F\xFF\x7F\xFF");
+  EXPECT_THAT(error_of(file), HasSubstr("the image is 32767 x 32767 by its header"));
+}
+
+// Files of all kinds, changed at random, are read or refused.
+TEST(Decoder, ReadsOrRefusesDamagedFiles) {
+  for (const std::string& name : kFiles) {
+    const std::string good = encoded_sample(name);
+    int refused = 0;
+    for (int i = 0; i < mutations(100); ++i) {
+      const std::string file = Mutation(i).of(good);
+      try {
+        const ImageSize size = encoded_size(bytes_of(file));
+        if (size.height * size.width > 1 << 20) continue;
+        part_of(file, {size.height / 3, size.width / 3, {(size.height + 1) / 2, (size.width + 1) / 2}},
+                {2, 2}, true);
+        decoded(file);
+      } catch (const UserError&) {
+        ++refused;
+      }
+    }
+    EXPECT_GT(refused, 0) << name;
+  }
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,112 @@
+#include "data/readers/tar_shards.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/data/readers/image_samples.h"
+#include "tests/runtime/mutation.h"
+#include "tests/runtime/scratch.h"
+
+namespace tutti {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+const std::string kShards = TUTTI_SOURCE_DIR "/tests/golden/images/shard-";
+
+WebDatasetOptions at_path(const std::string& path) {
+  WebDatasetOptions options;
+  options.path = path;
+  return options;
+}
+
+std::vector<int64_t> targets_of(const ImageSource& source) {
+  std::vector<int64_t> targets;
+  for (int64_t i = 0; i < source.size(); ++i) targets.push_back(source.target(i));
+  return targets;
+}
+
+at::Tensor image_of(const ImageSource& source, int64_t index) {
+  std::vector<std::byte> buffer;
+  return decode_image(source.read(index, buffer));
+}
+
+// make_images.py rolls the same image by one more row for each sample.
+TEST(TarShards, SamplesAreThoseThatWebdatasetWrote) {
+  const ImageSourcePtr source = open_tar_shards(at_path(kShards + "{000..001}.tar"));
+  EXPECT_THAT(targets_of(*source), ElementsAre(0, 2, 2, 1, 2, 3));
+  EXPECT_EQ(source->classes(), 4);
+  for (int64_t i = 1; i < source->size(); ++i)
+    EXPECT_TRUE(at::equal(image_of(*source, i), image_of(*source, 0).roll({i}, {0}))) << i;
+  EXPECT_EQ(source->name(4), kShards + "001.tar");
+}
+
+TEST(TarShards, PathsAreBracesPatternsAndFolders) {
+  const std::string folder = TUTTI_SOURCE_DIR "/tests/golden/images";
+  const auto both = ElementsAre(kShards + "000.tar", kShards + "001.tar");
+  EXPECT_THAT(shard_paths(kShards + "{000..001}.tar"), both);
+  EXPECT_THAT(shard_paths(kShards + "*.tar"), both);
+  EXPECT_THAT(shard_paths(folder), both);
+  EXPECT_THAT(shard_paths(kShards + "{001,000}.tar"), ElementsAre(kShards + "001.tar", kShards + "000.tar"));
+  EXPECT_THAT(shard_paths("a{08..10}{x,y}"), ElementsAre("a08x", "a08y", "a09x", "a09y", "a10x", "a10y"));
+  EXPECT_THAT(message_of<UserError>([&] { shard_paths(folder + "/none*"); }), HasSubstr("no such tar file"));
+}
+
+TEST(TarShards, ClassesMayHaveNames) {
+  WebDatasetOptions options = at_path(kShards + "000.tar");
+  options.classes = {"2", "1", "0"};
+  EXPECT_THAT(targets_of(*open_tar_shards(options)), ElementsAre(2, 0, 0));
+  options.classes = {"a", "b"};
+  EXPECT_THAT(message_of<UserError>([&] { open_tar_shards(options); }),
+              HasSubstr("class 2 is not in [0, 2)"));
+  options.classes.clear();
+  options.num_classes = 2;
+  EXPECT_THAT(message_of<UserError>([&] { open_tar_shards(options); }), HasSubstr("has a class 2"));
+  options = at_path(kShards + "000.tar");
+  options.label_key = "none";
+  EXPECT_THAT(message_of<UserError>([&] { open_tar_shards(options); }),
+              HasSubstr("0/sample1.png has no class beside it"));
+}
+
+class TarFile : public testing::Test {
+ protected:
+  std::string with(const std::string& bytes) const {
+    write_text(path_, bytes);
+    return message_of<UserError>([&] { open_tar_shards(at_path(path_)); });
+  }
+
+  Scratch scratch_;
+  std::string path_ = scratch_.path() + "/s.tar";
+  const std::string good_ = read_text(kShards + "000.tar");
+};
+
+TEST_F(TarFile, DamageIsAnErrorWithItsByte) {
+  std::string bytes = good_;
+  bytes[3] ^= 1;
+  EXPECT_THAT(with(bytes), HasSubstr("s.tar: byte 0: no header of a file in a tar file"));
+  const auto cut = good_.substr(0, 1700);
+  EXPECT_THAT(with(cut), HasSubstr("byte 1536: the file is truncated: 0/sample0.png has 206 bytes"));
+  EXPECT_THAT(with(std::string(1024, '\0')), HasSubstr("has no image"));
+}
+
+TEST_F(TarFile, ChangedFilesAreReadOrRefused) {
+  int refused = 0;
+  for (int i = 0; i < mutations(200); ++i) {
+    write_text(path_, Mutation(i).of(good_));
+    try {
+      const ImageSourcePtr source = open_tar_shards(at_path(path_));
+      for (int64_t s = 0; s < source->size(); ++s) {
+        std::vector<std::byte> buffer;
+        if (encoded_size(source->read(s, buffer)).height < 100) image_of(*source, s);
+      }
+    } catch (const UserError&) {
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, 0);
+}
+
+}  // namespace
+}  // namespace tutti
