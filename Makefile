@@ -28,9 +28,10 @@ test: build
 # Ten thousand seeds of everything that can go wrong, longer sweeps in the tests that have some, and
 # ten thousand damaged files of each kind that is read. Then weights of other programs there and back, the
 # bundle for GPUs in an empty environment, and the oldest and the newest libtorch.
+nightly: LONG_RUNS = runs_(simulate|real_memory|device|first_light)
 nightly: build
 	cd $(BUILD) && TUTTI_NIGHTLY=1 ctest \
-		-R 'runs_(simulate|real_memory|device|first_light)|(sim|actors|sharding|device_runs)_test|algorithm_table' \
+		-R '$(LONG_RUNS)|(sim|actors|commands|sharding|device_runs)_test|algorithm_table' \
 		--output-on-failure --no-tests=error
 	$(BUILD)/tutti simulate examples/faults/tiny.toml --ranks 4 --seeds 1..10000 \
 		--faults examples/faults/all.toml

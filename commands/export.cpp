@@ -7,6 +7,7 @@
 #include <span>
 
 #include "commands/loaded_model.h"
+#include "data/tokenizers/tokenizer_files.h"
 #include "io/checkpoint/checkpoint_tensors.h"
 #include "io/checkpoint/run_state.h"
 #include "io/formats/json_setting.h"
@@ -102,6 +103,14 @@ Setting model_section(const RunState& state, const std::string& folder) {
   return resolve(Setting(std::move(model), "", recipe.position), std::span(&catalog, 1)).at("model");
 }
 
+// That of the training's data, if its files are still there.
+void copy_tokenizer(Disk& disk, const RunState& state, const std::string& checkpoint,
+                    const std::string& folder) {
+  const Setting recipe = parse_recipe(state.recipe, checkpoint);
+  const Setting* named = recipe.at("data").at("train").find("tokenizer");
+  if (named && named->is_text()) copy_tokenizer_files(disk, named->text(), folder);
+}
+
 void write_folder(Disk& disk, const Setting& key, const Checkpoint& checkpoint,
                   const ExportedWeights& weights) {
   const Setting section = model_section(weights.state(), checkpoint.folder);
@@ -109,6 +118,7 @@ void write_folder(Disk& disk, const Setting& key, const Checkpoint& checkpoint,
   require_plain(key, weights, section);
   disk.make_folders(key.text());
   write_json_object(disk, key.text() + "/config.json", config);
+  copy_tokenizer(disk, weights.state(), checkpoint.folder, key.text());
   weights.write(disk, key.text() + "/model.safetensors");
 }
 

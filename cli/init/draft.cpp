@@ -110,6 +110,10 @@ RecipeLines bert_lines(const FoundData& data) {
 }
 
 RecipeLines network_lines(const FoundData& data) {
+  if (!data.program.empty())
+    return {{"kind", data.program.ends_with(".pt2\"") ? "\"exported\"" : "\"torchscript\"",
+             "written by Python: docs/your_model.md"},
+            {"path", data.program, "relative to this file"}};
   if (is_gpt(data)) return gpt_lines(data);
   if (is_bert(data)) return bert_lines(data);
   if (are_pictures(data))
@@ -204,7 +208,7 @@ std::string eval_text(const FoundData& data) {
 }
 
 RecipeLines optimizer_lines(const FoundData& data) {
-  if (is_resnet(data))
+  if (is_resnet(data) && data.program.empty())
     return {{"kind", "\"sgd\"", "`tutti list optimizers` shows others"},
             {"lr", number(0.1 * static_cast<double>(batch_size(data)) / kLargestBatch),
              "learning rate; goes with the batch size"},
@@ -213,7 +217,8 @@ RecipeLines optimizer_lines(const FoundData& data) {
   RecipeLines lines = {{"kind", "\"adamw\"", "`tutti list optimizers` shows others"},
                        {"lr", "1e-3", "learning rate: try other values of this key first"},
                        {"weight_decay", is_gpt(data) ? "0.1" : "0.01"}};
-  if (is_gpt(data)) lines.push_back({"no_decay", "[\"*.bias\", \"*.ln_*\", \"*wpe*\"]", "by name"});
+  if (is_gpt(data) && data.program.empty())
+    lines.push_back({"no_decay", "[\"*.bias\", \"*.ln_*\", \"*wpe*\"]", "by name"});
   return lines;
 }
 

@@ -59,7 +59,7 @@ std::optional<FoundData> image_folder(const fs::path& path, const std::string& r
   std::error_code ignored;
   const fs::path train = fs::is_directory(path / "train", ignored) ? path / "train" : path;
   const ClassFolders images = class_folders_of(train);
-  if (images.images == 0) return std::nullopt;
+  if (images.classes < 2) return std::nullopt;
   FoundData data = photographs(path, std::to_string(images.images) + " images in folders of " +
                                          std::to_string(images.classes) + " classes");
   data.count = images.images;

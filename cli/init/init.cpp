@@ -18,6 +18,7 @@ struct InitArguments {
   std::string data;
   std::string out = "recipe.toml";
   std::string tokenizer;
+  std::string program;
   bool force = false;
 };
 
@@ -43,10 +44,17 @@ void write_new(const std::string& path, const std::string& text, bool force) {
   if (!file) throw UserError({path}, "cannot be written");
 }
 
+std::string program_path(const std::string& path, const std::string& recipe_folder) {
+  std::error_code ignored;
+  if (!fs::is_regular_file(path, ignored)) throw UserError({path}, "no such file");
+  return recipe_path(path, recipe_folder);
+}
+
 int init(const InitArguments& arguments) {
   const std::string folder = fs::absolute(arguments.out).parent_path();
-  const FoundData data =
+  FoundData data =
       arguments.data.empty() ? random_data() : look_into(arguments.data, folder, arguments.tokenizer);
+  if (!arguments.program.empty()) data.program = program_path(arguments.program, folder);
   const std::string recipe = draft_recipe(data, command_line(arguments), installed_schema());
   if (arguments.out == "-") {
     std::fputs(recipe.c_str(), stdout);
@@ -74,6 +82,10 @@ void add_init(CLI::App& app, Action& action) {
   command
       ->add_option("--tokenizer", arguments->tokenizer,
                    "for texts: Hugging Face's tokenizer.json, or its folder (default: the one beside them)")
+      ->type_name("FILE");
+  command
+      ->add_option("--program", arguments->program,
+                   "a model written by Python: torch.export's .pt2, or a file of TorchScript")
       ->type_name("FILE");
   command->add_flag("--force", arguments->force, "overwrite an existing file");
   command->callback([&action, arguments] { action = [=] { return init(*arguments); }; });

@@ -43,6 +43,7 @@ struct FoundData {
   bool integers = false;          // the recipe turns them into floats
   bool bytes = false;             // uint8
   std::vector<double> mean, std;  // of their channels, in [0, 1]
+  std::string program;            // a model that a program in Python wrote, as TOML; "": one of tutti's own
   bool may_flip = false;          // a mirrored image is of the same class
   bool files = false;  // images are files of sizes of their own; height and width are the wanted ones
 };

@@ -1,7 +1,6 @@
 #include <glob.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,13 +11,12 @@
 #include "data/readers/token_dataset.h"
 #include "data/texts/packed_texts.h"
 #include "data/texts/tokenized_texts.h"
+#include "data/tokenizers/tokenizer_files.h"
 #include "runtime/error.h"
 #include "runtime/workers.h"
 
 namespace tutti {
 namespace {
-
-namespace fs = std::filesystem;
 
 std::vector<std::string> files_of(const Setting& path) {
   std::vector<std::string> files;
@@ -63,8 +61,7 @@ void require_fields(const Setting& section, const TextOptions& options) {
 }  // namespace
 
 std::shared_ptr<const Tokenizer> read_tokenizer(const Setting& key) try {
-  const std::string& path = key.text();
-  return Tokenizer::read(fs::is_directory(path) ? path + "/tokenizer.json" : path);
+  return Tokenizer::read(tokenizer_file(key.text()));
 } catch (const UserError& error) {
   key.fail(error);
 }

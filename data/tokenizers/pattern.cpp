@@ -1,5 +1,6 @@
 #include "data/tokenizers/pattern.h"
 
+#include <dlfcn.h>
 #include <oniguruma.h>
 
 #include <mutex>
@@ -13,35 +14,71 @@ namespace {
 
 const OnigUChar* bytes_of(const char* text) { return reinterpret_cast<const OnigUChar*>(text); }
 
-std::string problem_of(int code, OnigErrorInfo* info) {
-  OnigUChar text[ONIG_MAX_ERROR_MESSAGE_LEN];
-  const int length = info ? onig_error_code_to_str(text, code, info) : onig_error_code_to_str(text, code);
-  return {reinterpret_cast<const char*>(text), static_cast<std::size_t>(length)};
+constexpr const char* kLibrary = "libonig.so.5";
+
+// The library, opened where a tokenizer needs it and so that it alone sees its symbols: it has functions
+// named as POSIX's (regcomp, regexec), which would take the place of those of the C library.
+struct Library {
+  decltype(&onig_new) make;
+  decltype(&onig_free) free;
+  decltype(&onig_search) search;
+  decltype(&onig_region_new) make_region;
+  decltype(&onig_region_free) free_region;
+  decltype(&onig_error_code_to_str) text_of_error;
+  OnigEncoding utf8;
+  const OnigSyntaxType* syntax;
+  mutable std::mutex mutex;  // regular expressions are made one after another
+
+  Library() {
+    void* const file = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
+    if (!file)
+      throw UserError(
+          std::string("a regular expression of a tokenizer needs Oniguruma (Debian: libonig5): ") +
+          dlerror());
+    const auto find = [file]<class Symbol>(Symbol& symbol, const char* name) {
+      symbol = reinterpret_cast<Symbol>(dlsym(file, name));
+      TUTTI_ASSERT(symbol, name);
+    };
+    find(make, "onig_new");
+    find(free, "onig_free");
+    find(search, "onig_search");
+    find(make_region, "onig_region_new");
+    find(free_region, "onig_region_free");
+    find(text_of_error, "onig_error_code_to_str");
+    find(utf8, "OnigEncodingUTF8");
+    const OnigSyntaxType** usual = nullptr;
+    find(usual, "OnigDefaultSyntax");
+    syntax = *usual;
+    decltype(&onig_initialize) initialize = nullptr;
+    find(initialize, "onig_initialize");
+    TUTTI_ASSERT(initialize(&utf8, 1) == ONIG_NORMAL, "Oniguruma does not start");
+  }
+};
+
+const Library& library() {
+  static const Library library;
+  return library;
 }
 
-// The library's tables are made once; so are its regular expressions, one after another.
-std::mutex& library() {
-  static std::mutex mutex;
-  static const int ready = [] {
-    OnigEncoding encodings[] = {ONIG_ENCODING_UTF8};
-    return onig_initialize(encodings, 1);
-  }();
-  TUTTI_ASSERT(ready == ONIG_NORMAL, "Oniguruma does not start");
-  return mutex;
+std::string problem_of(int code, OnigErrorInfo* info) {
+  OnigUChar text[ONIG_MAX_ERROR_MESSAGE_LEN];
+  const auto text_of = library().text_of_error;
+  const int length = info ? text_of(text, code, info) : text_of(text, code);
+  return {reinterpret_cast<const char*>(text), static_cast<std::size_t>(length)};
 }
 
 }  // namespace
 
 Pattern::Pattern(const std::string& expression) {
-  const std::lock_guard lock(library());
+  const std::lock_guard lock(library().mutex);
   regex_t* regex = nullptr;
   OnigErrorInfo info{};
   const char* text = expression.c_str();
-  const int code = onig_new(&regex, bytes_of(text), bytes_of(text + expression.size()), ONIG_OPTION_NONE,
-                            ONIG_ENCODING_UTF8, ONIG_SYNTAX_DEFAULT, &info);
+  const int code = library().make(&regex, bytes_of(text), bytes_of(text + expression.size()),
+                                  ONIG_OPTION_NONE, library().utf8, library().syntax, &info);
   if (code != ONIG_NORMAL)
     throw UserError("the regular expression '" + shown(expression) + "': " + problem_of(code, &info));
-  regex_ = {regex, onig_free};
+  regex_ = {regex, library().free};
 }
 
 Pattern Pattern::of_text(const std::string& text) {
@@ -56,10 +93,11 @@ Pattern Pattern::of_text(const std::string& text) {
 
 bool Pattern::match_from(std::string_view text, std::size_t at, Match& match) const {
   const std::unique_ptr<OnigRegion, void (*)(OnigRegion*)> region(
-      onig_region_new(), [](OnigRegion* one) { onig_region_free(one, 1); });
+      library().make_region(), [](OnigRegion* one) { library().free_region(one, 1); });
   const OnigUChar* begin = bytes_of(text.data());
   const OnigUChar* end = begin + text.size();
-  const int code = onig_search(regex_.get(), begin, end, begin + at, end, region.get(), ONIG_OPTION_NONE);
+  const int code =
+      library().search(regex_.get(), begin, end, begin + at, end, region.get(), ONIG_OPTION_NONE);
   if (code == ONIG_MISMATCH) return false;
   if (code < 0) throw UserError("a regular expression of a tokenizer fails: " + problem_of(code, nullptr));
   match = {static_cast<std::size_t>(region->beg[0]), static_cast<std::size_t>(region->end[0])};

@@ -46,6 +46,7 @@ class Tokenizer {
   std::optional<uint32_t> id_of(std::string_view token) const;
   std::optional<std::string> token_of(uint32_t id) const;
   const SpecialIds& special_ids() const { return special_ids_; }
+  const std::string& path() const { return path_; }
   uint64_t digest() const { return digest_; }  // of the file's bytes
 
  private:

@@ -129,6 +129,26 @@ TEST_F(ExportTest, OfTheCallbackIsTheCommands) {
   EXPECT_FALSE(half.at("transformer.wte.weight").equal(last.at("transformer.wte.weight")));
 }
 
+TEST_F(ExportTest, AFolderHasTheTokenizerOfTheTexts) {
+  const std::string tokenizer = TUTTI_SOURCE_DIR "/tests/golden/tokenizers/gpt2.json";
+  std::string lines;
+  for (int i = 0; i < 20; ++i)
+    lines += "{\"text\": \"In the beginning God created " + std::to_string(i) + "\"}\n";
+  write_text(folder_.path("a.jsonl"), lines);
+  std::string recipe = kExportedTokens;
+  recipe.replace(recipe.find("vocab_size = 40"), 15, "vocab_size = 960");
+  const std::size_t data = recipe.find("[data.train]"), optimizer = recipe.find("[optimizer]");
+  recipe.replace(data, optimizer - data,
+                 "[data.train]\nkind = \"text\"\npath = \"" + folder_.path("a.jsonl") + "\"\ntokenizer = \"" +
+                     tokenizer +
+                     "\"\nadd_eos_token = false\nsequence_length = 12\nbatch_size = 4\ncache = \"" +
+                     folder_.path("cache") + "\"\n");
+  train(recipe + hub_callback("save_interval = \"3ba\"\n"));
+  export_text({.path = run_, .to_hf = folder_.path("hub")});
+  EXPECT_EQ(read_text(folder_.path("hub") + "/tokenizer.json"), read_text(tokenizer));
+  EXPECT_EQ(read_text(run_ + "/hub/huggingface/ba3/tokenizer.json"), read_text(tokenizer));
+}
+
 TEST_F(ExportTest, OfTheCallbackMayHaveHalfTheBits) {
   train(kExportedTokens + hub_callback("save_interval = \"3ba\"\nprecision = \"bfloat16\"\n"));
   const std::string written = run_ + "/hub/huggingface/ba3";

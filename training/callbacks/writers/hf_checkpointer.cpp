@@ -4,6 +4,9 @@
 #include <optional>
 #include <utility>
 
+#include "data/dataset.h"
+#include "data/tokenizers/tokenizer.h"
+#include "data/tokenizers/tokenizer_files.h"
 #include "io/formats/json_setting.h"
 #include "models/zoo/hub_config.h"
 #include "models/zoo/hub_model.h"
@@ -60,6 +63,8 @@ void HfCheckpointer::write_config(const State& state, const std::string& folder)
     config.table().emplace_back("torch_dtype", Setting(options_.precision, "torch_dtype", {}));
   disk_.make_folders(folder);
   write_json_object(disk_, folder + "/config.json", config);
+  if (const auto tokenizer = state.dataset ? state.dataset->tokenizer() : nullptr)
+    copy_tokenizer_files(disk_, tokenizer->path(), folder);
 }
 
 CallbackPtr HfCheckpointerOptions::make(const Setting& section,
