@@ -21,8 +21,12 @@ if(libraries)
   include(package)
 endif()
 include(cuda)
+include(parquet)
 
 if(TARGET tutti)
+  if(TARGET tutti_parquet)
+    add_dependencies(tutti tutti_parquet)  # opened at run time
+  endif()
   if(TARGET tutti_shared)
     add_dependencies(tutti tutti_shared)  # opened at run time
   endif()

@@ -13,14 +13,17 @@
 
 #include "commands/loaded_model.h"
 #include "commands/local_train.h"
+#include "commands/prediction_job.h"
 #include "io/formats/run_metrics.h"
 #include "io/run_paths.h"
 #include "job/evaluation_data.h"
 #include "job/job.h"
+#include "job/recipe_catalogs.h"
 #include "job/resume.h"
 #include "runtime/error.h"
 #include "runtime/printable.h"
 #include "runtime/text.h"
+#include "tensors/meter.h"
 #include "tensors/torch_error.h"
 #include "training/callbacks/factory.h"
 #include "training/engine/callback.h"
@@ -201,6 +204,14 @@ std::string parameters_text(const Trainee& trainee) {
   return share < all ? text + ", " + grouped(share) + " in the largest share of a rank" : text;
 }
 
+std::string memory_text(const Job& job) {
+  int64_t bytes = job.train->memory_bytes();
+  for (const auto& evaluator : job.evaluators) bytes += evaluator.data->memory_bytes();
+  if (bytes == 0) return "";
+  return row("data",
+             formatted("%.4g MB in the memory of each process", static_cast<double>(bytes) / kBytesPerMb));
+}
+
 // A summary of the checks.
 std::string summary(const Job& job, const State& trainee, const CheckOptions& options) {
   const int64_t steps = planned_steps(job);
@@ -208,8 +219,8 @@ std::string summary(const Job& job, const State& trainee, const CheckOptions& op
   text += row("batches", batch_identity(job)) +
           row("epoch", std::to_string(job.train_sampler(0).batches()) + " steps over " +
                            std::to_string(job.train_samples()) + " samples");
-  text += row("run", job.settings.train.max_duration.text() +
-                         (steps > 0 ? ", " + std::to_string(steps) + " steps" : ""));
+  text += memory_text(job) + row("run", job.settings.train.max_duration.text() +
+                                            (steps > 0 ? ", " + std::to_string(steps) + " steps" : ""));
   if (options.steps == 0) return text;
   const TriedStep step = try_steps(job.recipe, options.ranks, options.steps);
   if (!std::isfinite(step.loss)) print_warning("the loss of the tried steps is not finite");
@@ -265,7 +276,8 @@ std::string check_text(const Setting& recipe, const CheckOptions& options) {
 
 std::string eval_text(const Setting& recipe, const std::string& checkpoint) {
   return blame_recipe(recipe, [&] {
-    const Job job = single_process_job(recipe, 1);
+    const Setting resolved = resolve_recipe(recipe);
+    const Job job = single_process_job(resolved, 1, saved_fitted(resolved, checkpoint));
     if (job.evaluators.empty())
       throw UserError(recipe.position.file + ": there is no [data.eval] to evaluate on");
     return evaluated(job, checkpoint);

@@ -64,12 +64,13 @@ void restore(LoadedModel& model) {
 
 }  // namespace
 
-Job single_process_job(const Setting& written, int ranks) {
+Job single_process_job(const Setting& written, int ranks, const std::string& fitted) {
   const Setting recipe = resolve_recipe(written);
   begin_process(RunSettings::read(recipe));
   JobOptions options;
   options.world = ranks;
   options.makes_folders = false;
+  options.fitted = fitted;
   return make_job(recipe, options);
 }
 

@@ -10,6 +10,7 @@
 #include "commands/loaded_model.h"
 #include "commands/prediction_job.h"
 #include "data/readers/class_names.h"
+#include "data/tables/fitted_table.h"
 #include "io/hdf5/hdf5_writer.h"
 #include "recipe/catalog.h"
 #include "tensors/torch_error.h"
@@ -43,7 +44,9 @@ Parts predictions(State& state, Engine& engine, const Evaluator& evaluator) {
   return parts;
 }
 
-std::vector<std::string> names_of_classes(const Setting& recipe, const PredictOptions& options) {
+std::vector<std::string> names_of_classes(const Setting& recipe, const Job& job,
+                                          const PredictOptions& options) {
+  if (!job.fitted.empty()) return FittedTable::from_json(job.fitted).classes;
   const Setting& data = recipe.at("data");
   auto names = class_names(data.at("train"));
   if (names.empty() && data.has("eval") && data.at("eval").at("label").text() == options.evaluator)
@@ -116,7 +119,8 @@ std::string predicted(const Job& job, const PredictOptions& options,
 std::string predict_text(const Setting& recipe, const PredictOptions& options) {
   return blame_recipe(recipe, [&] {
     require_other_file(recipe, options);
-    return predicted(prediction_job(recipe, options), options, names_of_classes(recipe, options));
+    const Job job = prediction_job(recipe, options);
+    return predicted(job, options, names_of_classes(recipe, job, options));
   });
 }
 

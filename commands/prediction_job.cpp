@@ -8,6 +8,7 @@
 
 #include "commands/loaded_model.h"
 #include "data/readers/options.h"
+#include "data/tables/fitted_table.h"
 #include "io/checkpoint/checkpoint_tensors.h"
 #include "io/checkpoint/run_state.h"
 #include "job/plugin_library.h"
@@ -48,11 +49,11 @@ Setting without_target(Setting section) {
 }
 
 // The data of a section, without "target" if that is missing.
-DatasetPtr open_without_labels(const Setting& section, int64_t ignore_index) try {
-  return make_dataset(section, 0, "", ignore_index);
+DatasetPtr open_without_labels(const Setting& section, int64_t ignore_index, const std::string& fitted) try {
+  return make_dataset(section, 0, "", ignore_index, fitted);
 } catch (const UserError&) {
   if (!names_target(section)) throw;
-  return make_dataset(without_target(section), 0, "", ignore_index);
+  return make_dataset(without_target(section), 0, "", ignore_index, fitted);
 }
 
 // Samples that are said to be those of the training.
@@ -66,6 +67,7 @@ class LikeTraining final : public Dataset {
     return data_->get(indices, epoch);
   }
   uint64_t digest() const override { return data_->digest(); }
+  int64_t memory_bytes() const override { return data_->memory_bytes(); }
 
  private:
   DatasetPtr data_;
@@ -157,27 +159,24 @@ std::string checkpoints_folder(const RunSettings& settings) {
   return settings.checkpoint.folder.value_or("runs/" + settings.run_name + "/checkpoints");
 }
 
-std::optional<SampleSpec> spec_of_weights(const Setting& recipe, const SampleSpec& samples,
-                                          const std::string& path) try {
+// Without a folder if there is none that can be read.
+Checkpoint checkpoint_of(const Setting& recipe, const std::string& path) try {
   const PosixDisk disk;
   const RunSettings settings = RunSettings::read(recipe);
-  const bool is_named = !path.empty() && path != "auto";
-  const Checkpoint found = is_named ? find_checkpoint(disk, path, {warn_ignored})
-                                    : newest_good_checkpoint(disk, checkpoints_folder(settings),
-                                                             {warn_ignored}, settings.checkpoint.set);
-  if (found.folder.empty()) return std::nullopt;
-  return TargetGuess(recipe.at("model"), samples, CheckpointTensors(disk, found, kModelPrefix)).spec();
+  if (!path.empty() && path != "auto") return find_checkpoint(disk, path, {warn_ignored});
+  return newest_good_checkpoint(disk, checkpoints_folder(settings), {warn_ignored}, settings.checkpoint.set);
 } catch (const OperatingError&) {
-  return std::nullopt;
+  return {};
 }
 
-// The training's samples, by their data if those are there. Throws their error.
-SampleSpec trained_spec(const Setting& recipe, const SampleSpec& samples, const std::string& checkpoint) try {
-  const Setting& train = recipe.at("data").at("train");
-  return make_dataset(train, 0, "", recipe.at("model").at("ignore_index").integer())->spec();
-} catch (const UserError&) {
-  if (const auto spec = spec_of_weights(recipe, samples, checkpoint)) return *spec;
-  throw;
+std::optional<SampleSpec> spec_of_weights(const Setting& recipe, const SampleSpec& samples,
+                                          const std::string& path) try {
+  const Checkpoint found = checkpoint_of(recipe, path);
+  if (found.folder.empty()) return std::nullopt;
+  const CheckpointTensors weights(PosixDisk(), found, kModelPrefix);
+  return TargetGuess(recipe.at("model"), samples, weights).spec();
+} catch (const OperatingError&) {
+  return std::nullopt;
 }
 
 SampleSpec with_missing(SampleSpec samples, const SampleSpec& trained) {
@@ -189,6 +188,17 @@ SampleSpec with_missing(SampleSpec samples, const SampleSpec& trained) {
     samples.classes = std::max(samples.classes, trained.classes);
   }
   return samples;
+}
+
+// The training's samples, as its table determined, or by their data if those are there. Throws their error.
+SampleSpec trained_spec(const Setting& recipe, const SampleSpec& samples, const std::string& checkpoint,
+                        const std::string& fitted) try {
+  const Setting& train = recipe.at("data").at("train");
+  if (!fitted.empty()) return with_missing(samples, FittedTable::from_json(fitted).spec());
+  return make_dataset(train, 0, "", recipe.at("model").at("ignore_index").integer())->spec();
+} catch (const UserError&) {
+  if (const auto spec = spec_of_weights(recipe, samples, checkpoint)) return *spec;
+  throw;
 }
 
 // The data of a section are given, and transformed already.
@@ -211,24 +221,43 @@ std::vector<Setting*> evaluator_sections(Setting& recipe) {
 }
 
 // Gives the job the data to predict in place of all other data in files.
-void give_data_to_predict(Setting& recipe, const PredictOptions& options, UserComponents& components) {
+void give_data_to_predict(Setting& recipe, const PredictOptions& options, const std::string& fitted,
+                          UserComponents& components) {
   const auto sections = evaluator_sections(recipe);
   const auto named = std::ranges::find_if(
       sections, [&](const Setting* one) { return one->at("label").text() == options.evaluator; });
   if (named == sections.end() || !is_in_files(**named)) return;
   Setting& train = *recipe.find("data")->find("train");
-  const DatasetPtr data = open_without_labels(**named, recipe.at("model").at("ignore_index").integer());
+  const DatasetPtr data =
+      open_without_labels(**named, recipe.at("model").at("ignore_index").integer(), fitted);
   const SampleSpec samples = data->spec();
   const std::string& kind = train.at("kind").text();
   if (kind == kPluginKind || kind == "program" || train.at("sampling").text() == "own") return;
-  const SampleSpec trained = trained_spec(recipe, samples, options.checkpoint);
+  const SampleSpec trained = trained_spec(recipe, samples, options.checkpoint, fitted);
   const auto like_training = std::make_shared<LikeTraining>(data, with_missing(samples, trained));
   for (Setting* one : sections)
     if (is_in_files(*one)) give_data(*one, like_training, components);
   if (is_in_files(train)) give_data(train, std::make_shared<LikeTraining>(data, trained), components);
 }
 
+// Of the checkpoint; without one, of the training data if they are a table.
+std::string fitted_to_predict(const Setting& recipe, const std::string& checkpoint) {
+  const Setting& train = recipe.at("data").at("train");
+  std::string fitted = saved_fitted(recipe, checkpoint);
+  const bool is_table = train.at("kind").text() == "csv" || train.at("kind").text() == "parquet";
+  if (!fitted.empty() || !is_table) return fitted;
+  return make_dataset(train, 0, "", recipe.at("model").at("ignore_index").integer())->fitted();
+}
+
 }  // namespace
+
+std::string saved_fitted(const Setting& recipe, const std::string& checkpoint) try {
+  const Checkpoint found = checkpoint_of(recipe, checkpoint);
+  if (found.folder.empty() || found.manifest.state.empty()) return "";
+  return RunState::from_json(found.manifest.state).fitted;
+} catch (const OperatingError&) {
+  return "";  // as the weights will say
+}
 
 Job prediction_job(const Setting& written, const PredictOptions& options) {
   Setting recipe = resolve_recipe(written);
@@ -236,7 +265,8 @@ Job prediction_job(const Setting& written, const PredictOptions& options) {
   load_plugin(recipe);  // for transforms of data that are opened here
   JobOptions job;
   job.makes_folders = false;
-  give_data_to_predict(recipe, options, job.components);
+  job.fitted = fitted_to_predict(recipe, options.checkpoint);
+  give_data_to_predict(recipe, options, job.fitted, job.components);
   return make_job(std::move(recipe), job);
 }
 

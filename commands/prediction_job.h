@@ -11,6 +11,10 @@ namespace tutti {
 // data, if the weights do not show them either.
 Job prediction_job(const Setting& recipe, const PredictOptions& options);
 
+// RunState::fitted of a checkpoint (as PredictOptions name one) of the run of a resolved recipe; "" if there
+// is none that can be read.
+std::string saved_fitted(const Setting& recipe, const std::string& checkpoint);
+
 // The job of a resolved recipe with this dataset in place of all of its data; no folders are created. Throws
 // UserError.
 Job job_with_data(Setting recipe, const DatasetPtr& data);

@@ -53,6 +53,13 @@ class Dataset {
   // What made tokens of texts; null: the data is no text, or each byte is a token.
   virtual std::shared_ptr<const Tokenizer> tokenizer() const { return nullptr; }
 
+  // What training data determine for those of evaluations and predictions, which a checkpoint keeps: means,
+  // categories and classes of tables (data/tables/fitted_table.h), as JSON. "" = nothing.
+  virtual std::string fitted() const { return {}; }
+
+  // Of samples that each process holds, beside files that are mapped; 0 = few, or unknown.
+  virtual int64_t memory_bytes() const { return 0; }
+
   // This dataset with the transforms that algorithms add, at their place among its own. Null if it has no
   // transforms: see with_transforms (data/readers/transformed_dataset.h).
   virtual std::shared_ptr<const Dataset> with(const Transforms&) const { return nullptr; }

@@ -177,6 +177,11 @@ DatasetPtr open_per_rank(const Job& job, const JobOptions& options, const Settin
     own.of_rank[r] = make_per_rank_dataset(section, job.seed, {rank, host}, ignore_index(job));
     if (!first) first = own.of_rank[r];
   }
+  if (first && !first->fitted().empty())
+    section.at("sampling")
+        .fail(
+            "tables are of all ranks: the numbers of each would differ; path may name "
+            "several files");
   return first;
 }
 
@@ -191,8 +196,9 @@ DatasetPtr open_data(const Job& job, const JobOptions& options, const Setting& s
   const int64_t ignored = ignore_index(job);
   if (is_given) return with_recipe_transforms(section, found->second, "", ignored);
   if (is_plugged) return with_recipe_transforms(section, job.plugin->dataset(section), "", ignored);
-  return has_per_rank_data(section) ? open_per_rank(job, options, section, own)
-                                    : make_dataset(section, job.seed, "", ignored);
+  if (has_per_rank_data(section)) return open_per_rank(job, options, section, own);
+  const auto fitted = label == "train" ? std::nullopt : std::optional(job.fitted);
+  return make_dataset(section, job.seed, "", ignored, fitted);
 }
 
 // Each rank's facts about its per-rank datasets, a line for each dataset.
@@ -245,8 +251,10 @@ void add_evaluator(Job& job, const JobOptions& options, const Setting& section) 
 void open_all_data(Job& job, const JobOptions& options) {
   const Setting& data = job.recipe.at("data");
   MistakeCollector mistakes;
-  mistakes.collect(
-      [&] { job.train = open_data(job, options, data.at("train"), "train", job.per_rank_train); });
+  mistakes.collect([&] {
+    job.train = open_data(job, options, data.at("train"), "train", job.per_rank_train);
+    job.fitted = options.fitted.empty() ? job.train->fitted() : options.fitted;
+  });
   if (data.has("eval")) mistakes.collect([&] { add_evaluator(job, options, data.at("eval")); });
   for (const auto& section : job.recipe.at("evaluators").array())
     mistakes.collect([&] { add_evaluator(job, options, section); });

@@ -59,6 +59,7 @@ struct Job {
   int64_t tasks_done = 0;   // tasks that earlier runs of this program did
   int64_t global_batch = 0;
   uint64_t data_digest = 0;  // of the training data of all ranks
+  std::string fitted;        // Dataset::fitted of the training data, or as JobOptions says
 
   Sampler train_sampler(int rank) const;
   Sampler eval_sampler(const Evaluator& evaluator, int rank) const;
@@ -90,6 +91,8 @@ struct JobOptions {
   bool makes_folders = true;   // of the run and the checkpoints
   bool cpu_stands_in = false;  // for the device with which the job was recorded
   UserComponents components = {};
+  // Dataset::fitted of the data on which a checkpoint was trained, for its evaluations; "": the recipe's.
+  std::string fitted = {};
 
   // The rank of this process; -1: all ranks are in this process.
   int rank = -1;

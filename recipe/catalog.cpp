@@ -39,6 +39,8 @@ const char* type_text(KeyType type) {
       return "true, false, a list of texts, or an integer";
     case KeyType::kNamedTexts:
       return "a table of texts";
+    case KeyType::kTextOrTexts:
+      return "a text or a list of texts";
     case KeyType::kTextsOrNamedTexts:
       return "a list of texts or a table of texts";
     case KeyType::kTables:

@@ -23,7 +23,8 @@ enum class KeyType {
   kIntegerOrIntegers,
   kIntegerOrSteps,  // 2, or [[0, 1], [7, 2]]: from step 0 on 1, from step 7 on 2
   kBooleanIntegerOrTexts,
-  kNamedTexts,         // { name = "a", other = "b" }
+  kNamedTexts,  // { name = "a", other = "b" }
+  kTextOrTexts,
   kTextsOrNamedTexts,  // ["a", "b"], or { name = "a", other = "b" }
   kTables,             // [[section.key]]: tables, each with a kind
   kTable,              // { ... }, a table without a kind

@@ -170,6 +170,9 @@ Setting checked_type(const Key& key, const Setting& given) {
     case KeyType::kNamedTexts:
       if (!given.is_table()) reject(given);
       return checked_named_texts(given);
+    case KeyType::kTextOrTexts:
+      if (!given.is_array()) return checked_text(given);
+      return checked_list(given, [&](const Setting& item) { return checked_text(item); });
     case KeyType::kTextsOrNamedTexts:
       return given.is_table() ? checked_named_texts(given)
                               : checked_list(given, [&](const Setting& item) { return checked_text(item); });

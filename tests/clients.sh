@@ -1,7 +1,7 @@
 #!/bin/bash
 # tests/clients.sh BUILD: weights of torchvision's and transformers' models go through tutti and back
 # (clients.py), clients' networks train under all strategies (clients_trained.py), tokenizers give the ids of
-# Hugging Face's (clients_tokenizers.py), programs of theirs, timm's, segmentation_models_pytorch's and
+# Hugging Face's (clients_tokenizers.py), tables of pandas are read (clients_tables.py), programs of theirs, timm's, segmentation_models_pytorch's and
 # diffusers' give what PyTorch gives (tests/golden/make_exported.py), and image files and transforms what
 # Pillow and torchvision give (make_images.py), with the clients' pinned versions in an environment of their
 # own, beside setup.sh's.
@@ -27,7 +27,13 @@ if [ ! -e "$clients/complete-2" ]; then
     webdataset==1.0.2 braceexpand==0.1.7
   touch "$clients/complete-2"
 fi
-for tests in clients clients_trained clients_tokenizers; do
+# Added later than the others.
+if [ ! -e "$clients/tables" ]; then
+  "$clients/bin/python" -m pip --disable-pip-version-check install -q --no-deps pandas==3.1.1 \
+    pyarrow==26.0.1 python-dateutil==4.0.0 six==1.17.0
+  touch "$clients/tables"
+fi
+for tests in clients clients_trained clients_tokenizers clients_tables; do
   TUTTI_BUILD_DIR=$build "$clients/bin/python" "$root/tests/$tests.py"
 done
 

@@ -313,6 +313,7 @@ RunState TrainingLoop::saved_state() {
   saved.world = state.topology.world;
   saved.global_batch = state.global_batch;
   saved.data_digest = with_.job.data_digest;
+  saved.fitted = with_.job.fitted;
   saved.required_algorithms = state.required_algorithms;
   saved.recipe = with_.job.recipe_text;
   saved.names_before_surgery = names_before_surgery(state);

@@ -128,6 +128,7 @@ RecipeLines network_lines(const FoundData& data) {
 
 RecipeLines model_lines(const FoundData& data) {
   RecipeLines lines = network_lines(data);
+  if (data.regression) lines.push_back({"loss", "\"mse\"", "the target is a number"});
   if (data.ignored)
     lines.push_back({"ignore_index", std::to_string(*data.ignored), "targets with this label do not count"});
   return lines;

@@ -72,10 +72,11 @@ int init(const InitArguments& arguments) {
 void add_init(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("init", "Write a commented recipe for a data file, without questions");
   auto arguments = std::make_shared<InitArguments>();
-  command->add_option(
-      "DATA", arguments->data,
-      "an HDF5 file, a text, JSON lines, a file of tokens, or a folder of CIFAR, MNIST or IDX files "
-      "(default: random data)");
+  command->add_option("DATA", arguments->data,
+                      "an HDF5 file, a table (.csv, .tsv, .parquet), arrays of numpy, a text, JSON lines, a "
+                      "file of tokens, or a "
+                      "folder of images, tar files, CIFAR, MNIST or IDX files "
+                      "(default: random data)");
   command
       ->add_option("--out", arguments->out, "the recipe to write; -: standard output (default: recipe.toml)")
       ->type_name("FILE");

@@ -26,8 +26,8 @@ constexpr int64_t kShortestSequence = 8;
 constexpr int64_t kSamplesWanted = 40;  // in a tenth of the file, which is evaluated on
 
 const std::set<std::string>& unread_endings() {
-  static const std::set<std::string> endings = {".npz", ".pt",  ".pth",  ".csv", ".tsv", ".parquet", ".png",
-                                                ".jpg", ".zip", ".jpeg", ".tar", ".mds", ".pkl"};
+  static const std::set<std::string> endings = {".pt",  ".pth",  ".npz", ".png", ".jpg",
+                                                ".zip", ".jpeg", ".tar", ".mds", ".pkl"};
   return endings;
 }
 
@@ -104,7 +104,8 @@ FoundData look_into_file(const std::string& file, const std::string& recipe_fold
   const RegularFile opened(file);
   if (!opened.problem().empty()) throw UserError({file}, opened.problem());
   const std::string ending = lower_case(fs::path(file).extension().string());
-  if (is_hdf5(file)) return look_into_hdf5(file, recipe_folder);
+  if (is_hdf5(file) || is_numpy(file)) return look_into_arrays(file, recipe_folder);
+  if (is_table(file)) return look_into_table(file, recipe_folder);
   if (ending == ".npy" || ending == ".idx") return tokens_in(file, recipe_folder);
   const std::string reads = tokenizer_for(file, tokenizer);
   if (ending == ".jsonl" || ending == ".ndjson" || !tokenizer.empty())
@@ -190,11 +191,13 @@ FoundData look_into(const std::string& data, const std::string& recipe_folder, c
   if (auto found = look_into_images(data, recipe_folder)) return *found;
   if (!fs::is_directory(data, ignored)) return look_into_file(data, recipe_folder, tokenizer);
   if (auto found = look_into_folder(data, recipe_folder)) return *found;
+  if (is_numpy(data)) return look_into_arrays(data, recipe_folder);
   throw UserError(
       {data},
       "a folder without data of a kind that is read here: folders of images, which are the classes, "
-      "WebDataset's tar files, CIFAR's binary files, MNIST's, or two IDX files; of HDF5 and text, name "
-      "the file");
+      "WebDataset's tar files, CIFAR's binary files, MNIST's, two IDX files, or numpy's .npy; of HDF5, "
+      "tables "
+      "and text, name the file");
 }
 
 }  // namespace tutti

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "io/hdf5/hdf5_listing.h"
+
 namespace tutti {
 
 // A line of a recipe: key = value  # comment
@@ -44,6 +46,7 @@ struct FoundData {
   bool bytes = false;             // uint8
   std::vector<double> mean, std;  // of their channels, in [0, 1]
   std::string program;            // a model that a program in Python wrote, as TOML; "": one of tutti's own
+  bool regression = false;        // targets are numbers, not classes
   bool may_flip = false;          // a mirrored image is of the same class
   bool files = false;  // images are files of sizes of their own; height and width are the wanted ones
 };
@@ -59,12 +62,21 @@ FoundData look_into(const std::string& data, const std::string& recipe_folder,
 FoundData random_data();
 
 // The parts of look_into: a folder (or none of a known kind), folders of image files or tar files of them (or
-// none), and an HDF5 file.
+// none), a file or folder of arrays, a table, and texts.
 std::optional<FoundData> look_into_folder(const std::string& folder, const std::string& recipe_folder);
 std::optional<FoundData> look_into_images(const std::string& path, const std::string& recipe_folder);
-FoundData look_into_hdf5(const std::string& file, const std::string& recipe_folder);
+FoundData look_into_arrays(const std::string& file, const std::string& recipe_folder);
+FoundData look_into_table(const std::string& file, const std::string& recipe_folder);
 FoundData look_into_texts(const std::string& file, const std::string& recipe_folder,
                           const std::string& tokenizer);
+
+// True if the file's name is that of a table.
+bool is_table(const std::string& file);
+
+// As list_hdf5 and first_rows, of an .npz file or a folder of .npy files.
+bool is_numpy(const std::string& path);
+std::vector<ListedArray> list_numpy(const std::string& path);
+std::vector<double> first_numpy_rows(const std::string& path, const ListedArray& array, int64_t rows);
 
 // A length of samples that leaves enough of them in a tenth of the tokens. Throws UserError if there is none.
 int64_t sequence_for(int64_t tokens, const std::string& file);

@@ -72,9 +72,9 @@ DatasetPtr make_untransformed(const Setting& section, const DataEnvironment& env
 
 }  // namespace
 
-DatasetPtr make_dataset(const Setting& section, uint64_t seed, const std::string& owner,
-                        int64_t ignore_index) {
-  return with_recipe_transforms(section, make_untransformed(section, {seed, ignore_index}), owner,
+DatasetPtr make_dataset(const Setting& section, uint64_t seed, const std::string& owner, int64_t ignore_index,
+                        const std::optional<std::string>& fitted) {
+  return with_recipe_transforms(section, make_untransformed(section, {seed, ignore_index, fitted}), owner,
                                 ignore_index);
 }
 

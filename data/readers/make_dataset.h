@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,10 +14,12 @@ namespace tutti {
 struct Tokenization;  // data/texts/tokenized_texts.h
 
 // Makes the dataset of a resolved [data.*] section, with its transforms. `seed`: the recipe's, for synthetic
-// data. `owner`, `ignore_index`: as with_recipe_transforms. Throws UserError with file:line, key and value,
+// data. `owner`, `ignore_index`: as with_recipe_transforms. `fitted`: of the training data, for those to
+// evaluate on. Throws UserError with file:line, key and value,
 // also for errors found when opening the data file.
 DatasetPtr make_dataset(const Setting& section, uint64_t seed = 0, const std::string& owner = "",
-                        int64_t ignore_index = kIgnoredTarget);
+                        int64_t ignore_index = kIgnoredTarget,
+                        const std::optional<std::string>& fitted = std::nullopt);
 
 // The tokenizer that a key names: a tokenizer.json, or the folder that has it. Throws UserError with the key.
 std::shared_ptr<const Tokenizer> read_tokenizer(const Setting& key);

@@ -1,13 +1,22 @@
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "data/arrays/hdf5_dataset.h"
 #include "data/dataset.h"
 #include "data/readers/token_dataset.h"
+#include "data/tables/table_dataset.h"
 #include "recipe/setting.h"
 
 namespace tutti {
 
-// Runs `open`, and adds the recipe's line that names the file, or the missing group or arrays, to its errors.
+// The files that a path names, in order of their names; it may have *, ? and [...]. Throws UserError if there
+// is none.
+std::vector<std::string> files_of(const Setting& path);
+
+// Runs `open`, and adds the recipe's line that names the file, or the missing group, arrays or columns, to
+// its errors.
 template <class Open>
 DatasetPtr opened(const Setting& section, const Open& open) try {
   return open();
@@ -15,6 +24,8 @@ DatasetPtr opened(const Setting& section, const Open& open) try {
   const Setting& key = section.at(error.option);
   const Setting* named = key.is_table() ? key.find(error.array) : nullptr;
   (named ? *named : key).fail(section.at("path").as_written() + ": " + error.message());
+} catch (const WrongColumns& error) {
+  section.at(section.has(error.option) ? error.option : "path").fail(error.message());
 } catch (const WrongTokenType& error) {
   section.at("dtype").fail(error);
 } catch (const UserError& error) {

@@ -69,6 +69,35 @@ std::vector<Bound<Options>> of_image_files() {
                       "smaller still: faster, and not quite the same pixels")};
 }
 
+template <class Options>
+std::vector<Bound<Options>> of_tables() {
+  return {
+      option<Options>("inputs", &Options::inputs,
+                      "the columns of numbers to train on, by name; default: all but target and one_hot")
+          .may_be_absent(),
+      option<Options>("target", &Options::target,
+                      "the column to predict; or a list of columns of numbers: several values, or labels of "
+                      "0 and 1")
+          .as(KeyType::kTextOrTexts),
+      option<Options>("one_hot", &Options::one_hot,
+                      "columns of texts to train on: an input of 0 or 1 for each of the texts, sorted")
+          .may_be_absent(),
+      option<Options>(
+          "target_type", &Options::target_type,
+          "class: each value of target is a class, sorted; auto: so are texts, and whole numbers "
+          "from 0 without a gap, if they are below 1000",
+          {{"auto", TableTarget::kAuto}, {"class", TableTarget::kClass}, {"number", TableTarget::kNumber}}),
+      option<Options>("classes", &Options::classes,
+                      "the classes' names, in the order of their numbers; default: those of target, sorted")
+          .may_be_absent(),
+      option<Options>("normalize", &Options::normalize,
+                      "inputs that are numbers become (x - mean) / std of their column in [data.train]; "
+                      "checkpoints keep both, for evaluations and predictions"),
+      option<Options>("missing", &Options::fills_missing,
+                      "of an input without a number; mean: its column's in [data.train]",
+                      {{"error", false}, {"mean", true}})};
+}
+
 }  // namespace
 
 Kind<Hdf5Options> Hdf5Options::kind() {
@@ -240,6 +269,31 @@ Kind<WebDatasetOptions> WebDatasetOptions::kind() {
               {path_option<Options>("the tar file, or several: train-{000..012}.tar, train-*.tar, a folder"),
                option("label_key", &Options::label_key, "the field of .json that is the class")},
               of_image_files<Options>())};
+}
+
+Kind<CsvOptions> CsvOptions::kind() {
+  using Options = CsvOptions;
+  return {
+      "csv",
+      "A table in text (CSV, TSV), a sample a row; its numbers are float32 in the memory of each process. "
+      "Evaluations have the columns, numbers and classes of [data.train].",
+      with_keys<Options>(
+          {path_option<Options>("a file, or several, one behind the other: \"table-*.csv\""),
+           option("delimiter", &Options::delimiter,
+                  "the character between cells; default: a tab if the name ends in .tsv or .tab, else a "
+                  "comma")
+               .may_be_absent(),
+           option("header", &Options::header,
+                  "the first row has the columns' names; without, they are \"0\", \"1\", ...")},
+          of_tables<Options>())};
+}
+
+Kind<ParquetOptions> ParquetOptions::kind() {
+  using Options = ParquetOptions;
+  return {"parquet", "A table in Parquet, a sample a row; as csv.",
+          with_keys<Options>(
+              {path_option<Options>("a file, or several, one behind the other: \"table-*.parquet\"")},
+              of_tables<Options>())};
 }
 
 Catalog source_catalog() {

@@ -21,6 +21,8 @@ using DatasetPtr = std::shared_ptr<const Dataset>;
 struct DataEnvironment {
   uint64_t seed = 0;         // of the recipe, for synthetic data
   int64_t ignore_index = 0;  // a legal target, whatever num_classes is
+  // Dataset::fitted of the training data, for those to evaluate on; nullopt: these are the training's.
+  std::optional<std::string> fitted = {};
 };
 
 struct Hdf5Options {
@@ -155,6 +157,33 @@ struct WebDatasetOptions : ImageFileOptions {
   DatasetPtr make(const Setting& section, const DataEnvironment& environment) const;
 };
 
+enum class TableTarget { kAuto, kClass, kNumber };
+
+// Of tables. All but `path` are those of the training data, where an evaluation does not say them.
+struct TableOptions {
+  std::string path = "";
+  std::vector<std::string> inputs = {};
+  std::optional<Setting> target = {};  // a name, or a list
+  std::vector<std::string> one_hot = {};
+  TableTarget target_type = TableTarget::kAuto;
+  std::vector<std::string> classes = {};
+  bool normalize = false;
+  bool fills_missing = false;
+};
+
+struct CsvOptions : TableOptions {
+  std::string delimiter = "";  // "": by the ending
+  bool header = true;
+
+  static Kind<CsvOptions> kind();
+  DatasetPtr make(const Setting& section, const DataEnvironment& environment) const;
+};
+
+struct ParquetOptions : TableOptions {
+  static Kind<ParquetOptions> kind();
+  DatasetPtr make(const Setting& section, const DataEnvironment& environment) const;
+};
+
 // Those of a mixture, each with the key "weight" or "tokens".
 Catalog source_catalog();
 
@@ -173,6 +202,6 @@ struct MixtureOptions {
 
 using DataKinds = Kinds<Hdf5Options, NumpyOptions, BytesOptions, TextOptions, TokensOptions, SyntheticOptions,
                         Cifar10Options, Cifar100Options, MnistOptions, IdxOptions, ImageFolderOptions,
-                        WebDatasetOptions, MixtureOptions>;
+                        WebDatasetOptions, CsvOptions, ParquetOptions, MixtureOptions>;
 
 }  // namespace tutti

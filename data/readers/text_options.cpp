@@ -1,5 +1,3 @@
-#include <glob.h>
-
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -17,16 +15,6 @@
 
 namespace tutti {
 namespace {
-
-std::vector<std::string> files_of(const Setting& path) {
-  std::vector<std::string> files;
-  glob_t found{};
-  if (glob(path.text().c_str(), 0, nullptr, &found) == 0)
-    files.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
-  globfree(&found);
-  if (files.empty()) path.fail("no such file");
-  return files;
-}
 
 // The token before or behind documents.
 std::optional<uint32_t> token_of(const Setting& section, const char* key, bool is_added,

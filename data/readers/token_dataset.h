@@ -25,8 +25,8 @@ class TokenDataset final : public Dataset {
     Split split = Split::kAll;
     double eval_fraction = 0.1;  // the part of the tokens, at the file's end, for kEval
     int64_t vocab_size = 0;      // not for kBytes: tokens are below; 0: the largest token + 1
-    std::string counts = "";  // a file with a byte for each token: 0 for targets that become -100; "": none
-    std::string left_out = "";   // see replaced()
+    std::string counts = "";    // a file with a byte for each token: 0 for targets that become -100; "": none
+    std::string left_out = "";  // see replaced()
     std::shared_ptr<const Tokenizer> tokenizer = nullptr;
   };
 

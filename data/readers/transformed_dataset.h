@@ -29,6 +29,8 @@ class TransformedDataset final : public Dataset {
   std::string advice() const override { return below_->advice(); }
   std::string replaced() const override { return below_->replaced(); }
   std::shared_ptr<const Tokenizer> tokenizer() const override { return below_->tokenizer(); }
+  std::string fitted() const override { return below_->fitted(); }
+  int64_t memory_bytes() const override { return below_->memory_bytes(); }
   DatasetPtr with(const Transforms& added) const override;
 
  private:

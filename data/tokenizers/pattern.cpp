@@ -26,7 +26,7 @@ struct Library {
   decltype(&onig_region_free) free_region;
   decltype(&onig_error_code_to_str) text_of_error;
   OnigEncoding utf8;
-  const OnigSyntaxType* syntax;
+  OnigSyntaxType* syntax;
   mutable std::mutex mutex;  // regular expressions are made one after another
 
   Library() {
@@ -46,7 +46,7 @@ struct Library {
     find(free_region, "onig_region_free");
     find(text_of_error, "onig_error_code_to_str");
     find(utf8, "OnigEncodingUTF8");
-    const OnigSyntaxType** usual = nullptr;
+    OnigSyntaxType** usual = nullptr;
     find(usual, "OnigDefaultSyntax");
     syntax = *usual;
     decltype(&onig_initialize) initialize = nullptr;

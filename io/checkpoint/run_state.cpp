@@ -51,7 +51,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BestState, measured, value, best)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TasksState, done, after, until)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RequiredAlgorithm, name, settings)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(RunState, run_name, seed, world, last_step, rest, tasks,
-                                                max_duration, global_batch, data_digest, accumulation,
+                                                max_duration, global_batch, data_digest, fitted, accumulation,
                                                 grad_scaler, plateau, best, lagging_rate, next_lr, listeners,
                                                 metrics, required_algorithms, weights_only, saved_without,
                                                 recipe, names_before_surgery)

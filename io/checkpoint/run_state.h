@@ -101,6 +101,7 @@ struct RunState {
   std::string max_duration;  // if changed after FIT_START, else ""
   int64_t global_batch = 0;
   uint64_t data_digest = 0;
+  std::string fitted;  // Dataset::fitted of the training data
   AccumulationState accumulation;
   GradScalerState grad_scaler;
   PlateauState plateau;

@@ -119,6 +119,8 @@ Json type_schema(const Key& key) {
           {"anyOf", {{{"type", "boolean"}}, number_schema(key, "integer"), list_of({{"type", "string"}})}}};
     case KeyType::kNamedTexts:
       return named_texts();
+    case KeyType::kTextOrTexts:
+      return one_or_list({{"type", "string"}});
     case KeyType::kTextsOrNamedTexts:
       return {{"anyOf", {list_of({{"type", "string"}}), named_texts()}}};
     case KeyType::kTable:

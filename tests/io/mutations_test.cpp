@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <filesystem>
 
 #include "data/arrays/hdf5_dataset.h"
 #include "data/readers/catalog.h"
@@ -220,6 +221,21 @@ TEST_F(MutationsTest, OfArraysOfNumpy) {
   for (const char* name : {"stored.npz", "deflated.npz"}) {
     write_text(scratch_.path("a.npz"), golden(name));
     read_mutated(scratch_.path("a.npz"), [&] { make_dataset(section)->scan(); });
+  }
+}
+
+TEST_F(MutationsTest, OfTables) {
+  const Catalog catalog = train_data_catalog();
+  const bool has_parquet = std::filesystem::exists(TUTTI_BUILD_DIR "/libtutti_parquet.so");
+  for (const std::string name : {"holes.csv", "quoted.csv", "holes.parquet", "zstd.parquet"}) {
+    const std::string kind = name.substr(name.find('.') + 1), path = scratch_.path(name);
+    if (kind == "parquet" && !has_parquet) continue;
+    const std::string recipe = "[data.train]\nkind = '" + kind + "'\nbatch_size = 1\npath = '" + path +
+                               "'\ntarget = 'kind'\none_hot = ['city']\nmissing = 'mean'\n";
+    const Setting section =
+        resolve(parse_recipe(recipe, "r.toml"), std::span(&catalog, 1)).at("data").at("train");
+    write_text(path, read_text(TUTTI_SOURCE_DIR "/tests/golden/tables/" + name));
+    read_mutated(path, [&] { make_dataset(section)->scan(); });
   }
 }
 

@@ -41,6 +41,20 @@ file("copied.h5", train__input_ids=copied, train__attention_mask=np.ones_like(co
      train__labels=np.where(np.arange(16) > 2, copied, -100), eval__input_ids=copied[:40],
      eval__attention_mask=np.ones_like(copied[:40]), eval__labels=copied[:40])
 file("crafted.h5", x=rng.normal(size=(100, 3)), **{"y\\n[[loggers]]\\nkind = 'command' \\x1b[2J": labels(100)})
+np.savez("mine.npz", x_train=images(90, 20, 20, 3), y_train=labels(90), x_test=images(30, 20, 20, 3), y_test=labels(30))
+import os
+os.mkdir("saved")
+np.save("saved/features.npy", rng.normal(size=(90, 5)).astype("f2"))
+np.save("saved/labels.npy", labels(90).astype("u1"))
+with open("houses.csv", "w") as out:
+    out.write("area,city,note,price\\n")
+    for i in range(90):
+        out.write(f"{float(rng.normal())!r},{'abc'[i % 3]},note {i},{1e5 + i}\\n")
+for part in ("train", "test"):
+    with open(f"flowers_{part}.tsv", "w") as out:
+        out.write("class\\tlength\\twidth\\n")
+        for i in range(60):
+            out.write(f"{'xyz'[i % 3]}\\t{'' if i == 7 else i}\\t{i % 7}\\n")
 rng.integers(0, 700, 40000, dtype=np.uint16).tofile("corpus.bin")
 rng.integers(0, 700, 40000, dtype=np.int32).tofile("corpus32.bin")
 rng.integers(0, 100_000, 40000, dtype=np.int64).tofile("corpus64.bin")
@@ -63,6 +77,10 @@ FOUND = {  # file: model, keys of [data.train], whether there is data to evaluat
     "corpus32.bin": ("gpt", {"kind": "tokens", "dtype": "int32"}, True),
     "corpus64.bin": ("gpt", {"kind": "tokens", "dtype": "int64"}, True),
     "story.txt": ("gpt", {"kind": "bytes"}, True),
+    "mine.npz": ("resnet_cifar", {"kind": "numpy", "arrays": {"input": "x_train", "target": "y_train"}}, True),
+    "saved": ("mlp", {"kind": "numpy", "arrays": {"input": "features", "target": "labels"}}, False),
+    "houses.csv": ("mlp", {"kind": "csv", "target": "price", "target_type": "number", "one_hot": ["city"]}, False),
+    "flowers_train.tsv": ("mlp", {"kind": "csv", "target": "class", "missing": "mean"}, True),
     "pair": ("mlp", {"kind": "idx"}, False),
     "cifar": ("resnet_cifar", {"kind": "cifar10"}, True),
     "photos": ("resnet", {"kind": "image_folder", "path": "photos/train",
@@ -71,7 +89,8 @@ FOUND = {  # file: model, keys of [data.train], whether there is data to evaluat
     "mnist5k": ("resnet_cifar", {"kind": "mnist"}, True),
 }
 GOLDEN = EXAMPLES.parent / "tests/golden/images"
-TRAINED = ("flat.h5", "marked.h5", "parts.h5", "codes.h5", "copied.h5", "corpus32.bin")
+TRAINED = ("flat.h5", "marked.h5", "parts.h5", "codes.h5", "copied.h5", "corpus32.bin", "mine.npz", "houses.csv",
+           "flowers_train.tsv")
 
 
 def run(*words, folder):
@@ -132,7 +151,7 @@ class Init(tutti_run.RunTest):
         code, text = run("init", "regression.h5", folder=self.folder)
         self.assertEqual(code, 2)
         self.assertIn("there is x: float64 [50, 3]; y: float64 [50]", text)
-        (self.folder / "table.csv").write_text("a,b\n1,2\n")
+        (self.folder / "table.csv").write_text("a,b\n1,2\n2,\n")
         (self.folder / "pointer.h5").write_text("version https://git-lfs.github.com/spec/v1\n" * 200)
         for data in ("table.csv", "absent.h5", ".", "huge.h5", "pointer.h5", "crafted.h5"):
             code, text = run("init", data, folder=self.folder)

@@ -58,7 +58,11 @@ bool is_for_cli(const std::string& include) {
                                "\"io/formats/json_document.h\"",
                                "\"data/tokenizers/tokenizer.h\"",
                                "\"io/formats/tar.h\"",
-                               "\"io/mapped_file.h\""};
+                               "\"io/mapped_file.h\"",
+                               "\"io/formats/npy.h\"",
+                               "\"io/formats/zip_file.h\"",
+                               "\"io/tables/csv_file.h\"",
+                               "\"io/tables/parquet_file.h\""};
   return headers.count(include) > 0 || include.ends_with("catalog.h\"");
 }
 

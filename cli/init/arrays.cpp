@@ -38,6 +38,15 @@ struct Pair {
   bool copied = false;  // each token's label is the token itself, as for Hugging Face's causal models
 };
 
+// Of an HDF5 file, or of arrays of numpy.
+std::vector<ListedArray> list_arrays(const std::string& file) {
+  return is_numpy(file) ? list_numpy(file) : list_hdf5(file);
+}
+
+std::vector<double> first_numbers(const std::string& file, const ListedArray& array, int64_t rows) {
+  return is_numpy(file) ? first_numpy_rows(file, array, rows) : first_rows(file, array, rows);
+}
+
 Part part_of(const std::string& word) {
   static const WordSet train = {"train", "training"}, test = {"test", "testing"};
   static const WordSet eval = {"val", "valid", "validation", "eval", "evaluation", "dev"};
@@ -155,9 +164,9 @@ std::vector<std::string> names_of_bert(const std::vector<NamedArray>& arrays, co
 }
 
 // Group and names, unless models use them by default.
-RecipeLines array_lines(const std::vector<NamedArray>& arrays, const Pair& pair) {
-  const std::string group = group_of(pair.input->array.path);
-  const bool together = group == group_of(pair.target->array.path);
+RecipeLines array_lines(const std::vector<NamedArray>& arrays, const Pair& pair, bool has_groups) {
+  const std::string group = has_groups ? group_of(pair.input->array.path) : "";
+  const bool together = has_groups && group == group_of(pair.target->array.path);
   const std::size_t cut = together && !group.empty() ? group.size() + 1 : 0;
   const std::string input = pair.input->array.path.substr(cut), target = pair.target->array.path.substr(cut);
   RecipeLines lines;
@@ -182,9 +191,9 @@ std::string pair_text(const Pair& pair) {
 
 RecipeLines data_lines(const std::string& file, const std::string& recipe_folder,
                        const std::vector<NamedArray>& arrays, const Pair& pair) {
-  RecipeLines lines = {{"kind", "\"hdf5\"", pair_text(pair)},
+  RecipeLines lines = {{"kind", is_numpy(file) ? "\"numpy\"" : "\"hdf5\"", pair_text(pair)},
                        {"path", recipe_path(file, recipe_folder), "relative to this file"}};
-  for (auto& line : array_lines(arrays, pair)) lines.push_back(std::move(line));
+  for (auto& line : array_lines(arrays, pair, !is_numpy(file))) lines.push_back(std::move(line));
   return lines;
 }
 
@@ -210,7 +219,7 @@ void look_at_shape(FoundData& data, const ListedArray& input) {
 
 void look_at_pixels(FoundData& data, const std::string& file, const ListedArray& input) {
   const auto values =
-      first_rows(file, input, std::max<int64_t>(1, kMostPixels / std::max<int64_t>(1, data.values)));
+      first_numbers(file, input, std::max<int64_t>(1, kMostPixels / std::max<int64_t>(1, data.values)));
   std::vector<uint8_t> pixels;
   for (const double value : values) pixels.push_back(static_cast<uint8_t>(value));
   const int64_t plane = data.channels_last ? 0 : data.height * data.width;
@@ -219,7 +228,7 @@ void look_at_pixels(FoundData& data, const std::string& file, const ListedArray&
 
 int64_t classes_of(const std::string& file, const ListedArray& labels) {
   if (labels.num_classes > 0) return labels.num_classes;
-  const auto values = first_rows(file, labels, kMostLabels / std::max<int64_t>(1, labels.row_size()));
+  const auto values = first_numbers(file, labels, kMostLabels / std::max<int64_t>(1, labels.row_size()));
   return values.empty() ? 0 : static_cast<int64_t>(*std::ranges::max_element(values)) + 1;
 }
 
@@ -227,7 +236,7 @@ int64_t classes_of(const std::string& file, const ListedArray& labels) {
 void look_at_labels(FoundData& data, const std::string& file, const NamedArray& labels) {
   constexpr int64_t kMostClasses = 1'000'000;
   const auto values =
-      first_rows(file, labels.array, kMostLabels / std::max<int64_t>(1, labels.array.row_size()));
+      first_numbers(file, labels.array, kMostLabels / std::max<int64_t>(1, labels.array.row_size()));
   if (data.classes > kMostClasses)
     throw UserError({file}, labels.array.path + " has labels up to " + std::to_string(data.classes - 1) +
                                 ", too many for classes; labels count from 0");
@@ -238,7 +247,7 @@ void look_at_labels(FoundData& data, const std::string& file, const NamedArray& 
 
 std::vector<NamedArray> arrays_of(const std::string& file) {
   std::vector<NamedArray> arrays;
-  for (const auto& array : list_hdf5(file)) arrays.push_back(named(array));
+  for (const auto& array : list_arrays(file)) arrays.push_back(named(array));
   return arrays;
 }
 
@@ -250,7 +259,7 @@ std::string file_beside(const std::filesystem::path& file) {
   const std::size_t end = at + (name.compare(at, 8, "training") == 0 ? 8 : 5);
   for (const char* word : {"val", "valid", "validation", "eval", "dev", "test"}) {
     const std::filesystem::path other = file.parent_path() / (name.substr(0, at) + word + name.substr(end));
-    if (std::filesystem::exists(other) && is_hdf5(other)) return other;
+    if (std::filesystem::exists(other) && (is_hdf5(other) || is_numpy(other))) return other;
   }
   return "";
 }
@@ -270,7 +279,8 @@ RecipeLines eval_lines(const std::string& file, const std::string& recipe_folder
 bool are_copies(const std::string& file, const NamedArray& input, const NamedArray& target) {
   if (!are_tokens(input, target)) return false;
   const int64_t rows = kMostLabels / std::max<int64_t>(1, input.array.row_size());
-  const auto tokens = first_rows(file, input.array, rows), labels = first_rows(file, target.array, rows);
+  const auto tokens = first_numbers(file, input.array, rows),
+             labels = first_numbers(file, target.array, rows);
   std::size_t counted = 0, neighbors = 0, others = 0;
   for (std::size_t i = 0; i < labels.size(); ++i) {
     if (labels[i] == kIgnored) continue;
@@ -295,7 +305,7 @@ bool are_copies(const std::string& file, const NamedArray& input, const NamedArr
 
 }  // namespace
 
-FoundData look_into_hdf5(const std::string& file, const std::string& recipe_folder) {
+FoundData look_into_arrays(const std::string& file, const std::string& recipe_folder) {
   const std::vector<NamedArray> arrays = arrays_of(file);
   Pair pair = best_pair(arrays, Part::kTrain);
   if (!pair.input) pair = best_pair(arrays, Part::kWhole);

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "data/transforms/transform.h"
+
+namespace tutti {
+
+// What the table of the training determines for those of evaluations and predictions: columns, numbers,
+// categories and classes. A checkpoint keeps the text.
+struct FittedTable {
+  struct Texts {
+    std::string column;
+    std::vector<std::string> categories;  // sorted; one input each, 0 or 1
+  };
+  enum class Target {
+    kNone,     // not known yet
+    kNumber,   // float32 [samples]
+    kNumbers,  // float32 [samples, columns]
+    kClass,    // int64 [samples], as numbered in the file
+    kName      // int64 [samples], places in `classes`
+  };
+
+  std::vector<std::string> numbers;  // columns of numbers, the first inputs
+  std::vector<Texts> texts;          // the inputs behind
+  std::vector<double> missing;       // a number for each of `numbers` where one is missing; empty: an error
+  std::vector<double> mean, std;     // of each of `numbers`; empty: not normalized
+  std::vector<std::string> target;   // columns
+  Target target_is = Target::kNone;
+  std::vector<std::string> classes;  // names
+  int64_t num_classes = 0;           // 0: the targets are numbers
+
+  int64_t inputs() const;
+  SampleSpec spec() const;  // "input" and "target"
+
+  std::string to_json() const;
+  static FittedTable from_json(const std::string& text);  // throws OperatingError
+};
+
+}  // namespace tutti

@@ -1,0 +1,260 @@
+#include "data/tables/table_rows.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "data/tables/table_dataset.h"
+#include "io/tables/csv_file.h"
+#include "runtime/error.h"
+#include "runtime/printable.h"
+#include "runtime/text.h"
+#include "tensors/meter.h"
+
+namespace tutti {
+namespace {
+
+using Target = FittedTable::Target;
+
+// Sorts by value if all names are numbers.
+bool less_name(const std::string& one, const std::string& other, bool are_numbers) {
+  return are_numbers ? *table_number(one) < *table_number(other) : one < other;
+}
+
+void require_memory(const TableFile& file, int64_t rows, int64_t columns) {
+  const double bytes = static_cast<double>(rows) * static_cast<double>(columns) * sizeof(float);
+  const double most =
+      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  if (bytes > most)
+    throw UserError({file.path()}, "its numbers need " + formatted("%.4g MB", bytes / kBytesPerMb) +
+                                       " of memory, and this machine has " +
+                                       formatted("%.4g", most / kBytesPerMb));
+}
+
+}  // namespace
+
+TextNumbers::TextNumbers(const std::vector<std::string>& names) : names_(names), is_given_(!names.empty()) {
+  for (std::size_t i = 0; i < names.size(); ++i) numbers_.emplace(names[i], static_cast<int64_t>(i));
+}
+
+int64_t TextNumbers::number(std::string_view text, std::size_t most) {
+  if (const auto found = numbers_.find(text); found != numbers_.end()) return found->second;
+  if (is_given_ || names_.size() == most) return -1;
+  names_.emplace_back(text);
+  numbers_.emplace(text, std::ssize(names_) - 1);
+  return std::ssize(names_) - 1;
+}
+
+std::vector<int64_t> TextNumbers::sort() {
+  const bool are_numbers = std::ranges::all_of(names_, [](const std::string& name) {
+    const auto number = table_number(name);
+    return number && !std::isnan(*number);
+  });
+  std::vector<std::size_t> order(names_.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(
+      order, [&](std::size_t a, std::size_t b) { return less_name(names_[a], names_[b], are_numbers); });
+  std::vector<int64_t> sorted(order.size());
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    sorted[order[i]] = static_cast<int64_t>(i);
+    names.push_back(names_[order[i]]);
+  }
+  names_ = std::move(names);
+  return sorted;
+}
+
+TableRows::TableRows(FittedTable fitted, const Options& options)
+    : fitted_(std::move(fitted)), options_(options), width_(fitted_.numbers.size()), names_(fitted_.classes) {
+  for (const auto& one : fitted_.texts) texts_.emplace_back(one.categories);
+}
+
+void TableRows::read(TableFile& file, const std::vector<WantedColumn>& wanted) {
+  file_ = &file;
+  reserve(file);
+  file.read(wanted, [this](auto numbers, auto texts) { visit(numbers, texts); });
+}
+
+// Memory that is reserved is not used until it is written.
+void TableRows::reserve(const TableFile& file) {
+  require_memory(file, file.most_rows(), std::ssize(fitted_.numbers));
+  inputs.reserve(inputs.size() + static_cast<std::size_t>(file.most_rows()) * width_);
+}
+
+void TableRows::visit(std::span<const double> numbers, std::span<const std::string_view> texts) {
+  for (std::size_t c = 0; c < width_; ++c) {
+    const float value = static_cast<float>(numbers[c]);
+    if (!std::isfinite(value)) checked(numbers[c], fitted_.numbers[c]);
+    inputs.push_back(value);
+  }
+  for (std::size_t c = 0; c < texts_.size(); ++c)
+    text_numbers_.push_back(static_cast<int32_t>(
+        name_number(texts_[c], texts[c], fitted_.texts[c].column, TableDataset::kMostCategories)));
+  ++rows_;
+  if (!options_.with_target) return;
+  const auto behind = numbers.subspan(width_);
+  if (fitted_.target_is == Target::kName)
+    classes.push_back(name_number(names_, texts.back(), fitted_.target[0], TableDataset::kMostClasses));
+  else if (fitted_.target_is == Target::kClass)
+    classes.push_back(class_number(behind[0]));
+  else
+    for (std::size_t c = 0; c < behind.size(); ++c) {
+      if (std::isnan(behind[c])) fail(fitted_.target[c], "a missing value; each row needs its target");
+      targets.push_back(checked(behind[c], fitted_.target[c]));
+    }
+}
+
+float TableRows::checked(double value, const std::string& column) const {
+  const bool fills = options_.fits ? options_.fills_missing : !fitted_.missing.empty();
+  if (std::isnan(value) && !fills)
+    fail(column, "a missing value; missing = \"mean\" in the training data takes the column's mean");
+  const auto number = static_cast<float>(value);
+  if (std::isinf(number)) fail(column, formatted("%g does not fit into float32", value));
+  return number;
+}
+
+int64_t TableRows::class_number(double value) const {
+  const auto number = static_cast<int64_t>(value);
+  const bool is_ignored = number == kIgnoredTarget || number == options_.ignore_index;
+  const bool is_whole = std::abs(value) < 1e15 && static_cast<double>(number) == value;
+  if (!is_whole || (number < 0 && !is_ignored))
+    fail(fitted_.target[0], formatted("%g is not a class: those of the training are 0 to %lld", value,
+                                      static_cast<long long>(fitted_.num_classes - 1)));
+  return number;
+}
+
+int64_t TableRows::name_number(TextNumbers& names, std::string_view text, const std::string& column,
+                               std::size_t most) {
+  if (!text.data()) fail(column, "a missing value; texts have no mean");
+  const std::size_t known = names.names().size();
+  const int64_t number = names.number(text, most);
+  if (number < 0 && names.is_given())
+    fail(column, "'" + shown(text) + "' is none of the " + std::to_string(names.names().size()) +
+                     (options_.fits ? " classes" : " values in training"));
+  if (number < 0) fail(column, "more than " + std::to_string(most) + " different values");
+  if (names.names().size() > known) require_name(text, column, &names == &names_);
+  return number;
+}
+
+// The names of classes are kept as lines.
+void TableRows::require_name(std::string_view text, const std::string& column, bool is_class) const {
+  const bool has_lines = is_class && text.find_first_of("\r\n") != std::string_view::npos;
+  if (text.size() > TableDataset::kLongestName || !is_utf8(text) || has_lines)
+    fail(column, "'" + shown(text) + "' is no name: expected a line of UTF-8, of at most " +
+                     std::to_string(TableDataset::kLongestName) + " bytes");
+}
+
+void TableRows::fail(const std::string& column, const std::string& message) const {
+  throw UserError({file_->path()}, file_->place() + ", column '" + shown(column) + "': " + message);
+}
+
+void TableRows::finish() {
+  if (options_.fits) {
+    sort_names();
+    if (options_.may_guess_classes && fitted_.target_is == Target::kNumber) guess_classes();
+  }
+  fill_missing();
+  normalize();
+  add_texts();
+}
+
+void TableRows::sort_names() {
+  for (std::size_t c = 0; c < texts_.size(); ++c) {
+    const auto sorted = texts_[c].sort();
+    fitted_.texts[c].categories = texts_[c].names();
+    for (std::size_t i = c; i < text_numbers_.size(); i += texts_.size())
+      text_numbers_[i] = static_cast<int32_t>(sorted[static_cast<std::size_t>(text_numbers_[i])]);
+  }
+  if (fitted_.target_is != Target::kName) return;
+  if (!names_.is_given()) {
+    const auto sorted = names_.sort();
+    for (int64_t& number : classes) number = sorted[static_cast<std::size_t>(number)];
+  }
+  fitted_.classes = names_.names();
+  fitted_.num_classes = std::ssize(fitted_.classes);
+}
+
+// Whole numbers from 0 on without a gap are classes.
+void TableRows::guess_classes() {
+  std::vector<bool> seen;
+  for (const float value : targets) {
+    if (!(value >= 0 && value < TableDataset::kMostGuessedClasses) || value != std::floor(value)) return;
+    const auto number = static_cast<std::size_t>(value);
+    if (number >= seen.size()) seen.resize(number + 1);
+    seen[number] = true;
+  }
+  if (seen.size() < 2 || std::ranges::count(seen, false) > 0) return;
+  classes.assign(targets.begin(), targets.end());
+  targets.clear();
+  fitted_.target_is = Target::kClass;
+  fitted_.num_classes = std::ssize(seen);
+}
+
+void TableRows::fill_missing() {
+  if (options_.fits && options_.fills_missing) {
+    std::vector<double> sums(width_), counts(width_);
+    for (std::size_t i = 0; i < inputs.size(); i += width_)
+      for (std::size_t c = 0; c < width_; ++c)
+        if (!std::isnan(inputs[i + c])) sums[c] += inputs[i + c], counts[c] += 1;
+    for (std::size_t c = 0; c < width_; ++c) {
+      if (counts[c] == 0 && rows_ > 0)
+        throw UserError({file_->path()}, "column '" + shown(fitted_.numbers[c]) + "' has no numbers");
+      fitted_.missing.push_back(sums[c] / std::max(counts[c], 1.0));
+    }
+  }
+  if (fitted_.missing.empty()) return;
+  for (std::size_t i = 0; i < inputs.size(); i += width_)
+    for (std::size_t c = 0; c < width_; ++c)
+      if (std::isnan(inputs[i + c])) inputs[i + c] = static_cast<float>(fitted_.missing[c]);
+}
+
+// Deviations are of the population, as of sklearn's StandardScaler; that of a constant column is 1.
+void TableRows::normalize() {
+  if (options_.fits && options_.normalizes && rows_ > 0) {
+    const auto count = static_cast<double>(rows_);
+    std::vector<double> sums(width_), squares(width_);
+    std::vector<bool> varies(width_);
+    for (std::size_t i = 0; i < inputs.size(); i += width_)
+      for (std::size_t c = 0; c < width_; ++c) sums[c] += inputs[i + c];
+    for (std::size_t c = 0; c < width_; ++c) fitted_.mean.push_back(sums[c] / count);
+    for (std::size_t i = 0; i < inputs.size(); i += width_)
+      for (std::size_t c = 0; c < width_; ++c) {
+        const double off = inputs[i + c] - fitted_.mean[c];
+        squares[c] += off * off;
+        if (inputs[i + c] != inputs[c]) varies[c] = true;
+      }
+    for (std::size_t c = 0; c < width_; ++c) {
+      fitted_.std.push_back(varies[c] ? std::sqrt(squares[c] / count) : 1);
+      if (!varies[c]) fitted_.mean[c] = inputs[c];
+    }
+  }
+  if (fitted_.mean.empty()) return;
+  for (std::size_t i = 0; i < inputs.size(); i += width_)
+    for (std::size_t c = 0; c < width_; ++c)
+      inputs[i + c] = static_cast<float>((inputs[i + c] - fitted_.mean[c]) / fitted_.std[c]);
+}
+
+void TableRows::add_texts() {
+  if (texts_.empty()) return;
+  require_memory(*file_, rows_, fitted_.inputs());
+  const auto rows = static_cast<std::size_t>(rows_), all = static_cast<std::size_t>(fitted_.inputs());
+  std::vector<float> wide(rows * all);
+  for (std::size_t row = 0; row < rows; ++row) {
+    float* to = std::copy_n(inputs.data() + row * width_, width_, wide.data() + row * all);
+    for (std::size_t c = 0; c < texts_.size(); ++c) {
+      to[text_numbers_[row * texts_.size() + c]] = 1;
+      to += fitted_.texts[c].categories.size();
+    }
+  }
+  inputs = std::move(wide);
+}
+
+int64_t TableRows::bytes() const {
+  return static_cast<int64_t>((inputs.size() + targets.size()) * sizeof(float) +
+                              classes.size() * sizeof(int64_t));
+}
+
+}  // namespace tutti

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "data/tables/fitted_table.h"
+#include "io/tables/table_file.h"
+
+namespace tutti {
+
+// Numbers of texts, by their order of appearance until they are sorted, or as given.
+class TextNumbers {
+ public:
+  // With names, no others are known.
+  explicit TextNumbers(const std::vector<std::string>& names);
+
+  // -1: an unknown one, and no more are taken.
+  int64_t number(std::string_view text, std::size_t most);
+  const std::vector<std::string>& names() const { return names_; }
+  bool is_given() const { return is_given_; }
+  // Sorts the names, as numbers if all are. Returns the new number of each.
+  std::vector<int64_t> sort();
+
+ private:
+  struct Hash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+  };
+
+  std::vector<std::string> names_;
+  std::unordered_map<std::string, int64_t, Hash, std::equal_to<>> numbers_;
+  bool is_given_;
+};
+
+// The rows of tables as inputs and targets, in memory. Rows are read; then finish() fits and applies.
+class TableRows {
+ public:
+  struct Options {
+    bool fits = false;               // the table of the training: it determines what `fitted` lacks
+    bool normalizes = false;         // if it fits
+    bool fills_missing = false;      // if it fits
+    bool may_guess_classes = false;  // whole numbers from 0 without a gap are classes
+    bool with_target = true;
+    int64_t ignore_index = 0;
+  };
+
+  TableRows(FittedTable fitted, const Options& options);
+
+  // Columns in the order of the fitted table: numbers, texts, targets. Throws UserError with file, place,
+  // column and value.
+  void read(TableFile& file, const std::vector<WantedColumn>& wanted);
+  void finish();
+
+  const FittedTable& fitted() const { return fitted_; }
+  int64_t rows() const { return rows_; }
+  int64_t bytes() const;
+
+  std::vector<float> inputs;     // [rows, columns]
+  std::vector<float> targets;    // [rows, columns] of kNumber and kNumbers
+  std::vector<int64_t> classes;  // [rows] of kClass and kName
+
+ private:
+  using Column = std::vector<float>;
+
+  void visit(std::span<const double> numbers, std::span<const std::string_view> texts);
+  float checked(double value, const std::string& column) const;
+  int64_t class_number(double value) const;
+  int64_t name_number(TextNumbers& names, std::string_view text, const std::string& column, std::size_t most);
+  void require_name(std::string_view text, const std::string& column, bool is_class) const;
+  void reserve(const TableFile& file);
+  void fill_missing();
+  void normalize();
+  void sort_names();
+  void guess_classes();
+  void add_texts();
+  [[noreturn]] void fail(const std::string& column, const std::string& message) const;
+
+  FittedTable fitted_;
+  Options options_;
+  const TableFile* file_ = nullptr;  // being read
+  int64_t rows_ = 0;
+  std::size_t width_;                  // numbers of a row
+  std::vector<TextNumbers> texts_;     // of each column of texts
+  TextNumbers names_;                  // of classes
+  std::vector<int32_t> text_numbers_;  // [rows, columns of texts]
+};
+
+}  // namespace tutti

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/mapped_file.h"
+#include "io/tables/table_file.h"
+
+namespace tutti {
+
+// A number as tables have it: decimal, True and False are 1 and 0, blanks around it do not count. nullopt if
+// it is not one; NaN for what pandas takes for missing: an empty text, NA, N/A, NaN, nan, null, NULL, None.
+std::optional<double> table_number(std::string_view text);
+
+// Comma-separated values by RFC 4180: quoted cells hold delimiters, line breaks and doubled quotes. Rows end
+// by LF, CRLF or CR; blank lines count for nothing; a byte order mark is skipped. Mapped.
+class CsvFile final : public TableFile {
+ public:
+  struct Format {
+    char delimiter = ',';
+    bool header = true;  // without one, columns are named "0", "1", ...
+  };
+
+  // Reads the names of columns and kInspectedRows. Throws UserError with file, line, column and value, also
+  // of read: NUL bytes, names that occur twice or are not UTF-8, rows with more or fewer cells than the
+  // first.
+  CsvFile(const std::string& path, const Format& format);
+
+  const std::vector<TableColumn>& columns() const override { return columns_; }
+  int64_t most_rows() const override;
+  void read(const std::vector<WantedColumn>& wanted, const VisitRow& visit) override;
+  const std::string& path() const override { return file_.path(); }
+  std::string place() const override;
+
+ private:
+  class Row;
+
+  void require_text() const;
+  void find_columns(const Format& format);
+  void inspect();
+  int line_of(const char* place) const;
+  std::string column_text(std::size_t column) const;
+  [[noreturn]] void fail(const char* place, const std::string& message) const;
+
+  MappedFile file_;
+  std::string_view text_;
+  char delimiter_;
+  std::vector<TableColumn> columns_;
+  const char* first_row_ = nullptr;
+  const char* row_ = nullptr;  // being visited
+};
+
+}  // namespace tutti

@@ -1,0 +1,83 @@
+#include "io/tables/parquet_file.h"
+
+#include <dlfcn.h>
+
+#include <filesystem>
+#include <new>
+#include <set>
+#include <utility>
+
+#include "io/tables/parquet_entry.h"
+#include "runtime/error.h"
+#include "runtime/printable.h"
+#include "runtime/regular_file.h"
+
+namespace tutti {
+namespace {
+
+constexpr const char* kLibrary = "libtutti_parquet.so";
+
+// Beside this code or above it in a build tree, and in the folder of libraries of an installation.
+std::string library_path() {
+  Dl_info info{};
+  dladdr(reinterpret_cast<void*>(&library_path), &info);
+  const auto folder = std::filesystem::absolute(info.dli_fname).parent_path();
+  for (const char* place : {".", ".."})
+    if (const auto path = folder / place / kLibrary; std::filesystem::exists(path)) return path;
+  return folder / "../lib" / kLibrary;
+}
+
+using Open = decltype(tutti_open_parquet);
+
+Open* parquet_library() {
+  void* library = dlopen(library_path().c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  if (!library)
+    throw UserError(std::string("this tutti reads no Parquet: ") + dlerror() +
+                    "; built without pyarrow (make setup)? docs/data.md says how to convert");
+  return reinterpret_cast<Open*>(dlsym(library, "tutti_open_parquet"));
+}
+
+// Adds the path to the errors of the library.
+template <class Work>
+auto blaming(const std::string& path, const Work& work) try {
+  return work();
+} catch (const RunError&) {
+  throw;
+} catch (const std::bad_alloc&) {
+  throw UserError({path}, "damaged, or too large for this machine's memory");
+} catch (const std::exception& error) {
+  throw UserError({path}, shown(error.what()));
+}
+
+class ParquetFile final : public TableFile {
+ public:
+  explicit ParquetFile(const std::string& path)
+      : path_(path), table_(blaming(path, [&] { return parquet_library()(path.c_str()); })) {
+    std::set<std::string> names;
+    for (const TableColumn& column : columns())
+      if (!names.insert(column.name).second)
+        throw UserError({path}, "two columns are named '" + shown(column.name) + "'");
+  }
+
+  const std::vector<TableColumn>& columns() const override { return table_->columns(); }
+  int64_t most_rows() const override { return table_->most_rows(); }
+  const std::string& path() const override { return path_; }
+  std::string place() const override { return table_->place(); }
+  void read(const std::vector<WantedColumn>& wanted, const VisitRow& visit) override {
+    blaming(path_, [&] { table_->read(wanted, visit); });
+  }
+
+ private:
+  std::string path_;
+  std::unique_ptr<TableFile> table_;
+};
+
+}  // namespace
+
+std::unique_ptr<TableFile> open_parquet(const std::string& path) {
+  const RegularFile file(path);
+  if (!file.problem().empty()) throw UserError({path}, file.problem());
+  return std::make_unique<ParquetFile>(path);
+}
+
+}  // namespace tutti

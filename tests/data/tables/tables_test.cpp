@@ -1,0 +1,284 @@
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "data/readers/catalog.h"
+#include "data/readers/make_dataset.h"
+#include "data/tables/fitted_table.h"
+#include "recipe/resolve.h"
+#include "recipe/toml_reader.h"
+#include "runtime/error.h"
+#include "tests/runtime/scratch.h"
+
+namespace tutti {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+const std::string kGolden = TUTTI_SOURCE_DIR "/tests/golden/tables/";
+const bool kHasParquet = std::filesystem::exists(TUTTI_BUILD_DIR "/libtutti_parquet.so");
+const std::vector<int64_t> kAll = {0, 1, 2, 3, 4, 5, 6};
+
+Setting section_of(const std::string& keys) {
+  const Catalog catalog = train_data_catalog();
+  const std::string recipe = "[data.train]\nbatch_size = 1\n" + keys;
+  return resolve(parse_recipe(recipe, "r.toml"), std::span(&catalog, 1)).at("data").at("train");
+}
+
+DatasetPtr table(const std::string& keys, const std::optional<std::string>& fitted = std::nullopt) {
+  return make_dataset(section_of(keys), 0, "", kIgnoredTarget, fitted);
+}
+
+std::vector<int64_t> all_rows(const Dataset& data) {
+  std::vector<int64_t> rows;
+  for (int64_t i = 0; i < data.size(); ++i) rows.push_back(i);
+  return rows;
+}
+
+at::Tensor inputs(const DatasetPtr& data) { return data->get(all_rows(*data), {})["input"]; }
+at::Tensor targets(const DatasetPtr& data) { return data->get(all_rows(*data), {})["target"]; }
+
+class TablesTest : public testing::Test {
+ protected:
+  // A CSV file of this text.
+  std::string csv(const std::string& text, const std::string& name = "t.csv") {
+    write_text(scratch_.path(name), text);
+    return "kind = 'csv'\npath = '" + scratch_.path(name) + "'\n";
+  }
+  std::string error_of(const std::string& text, const std::string& keys,
+                       const std::optional<std::string>& fitted = std::nullopt) {
+    const std::string source = csv(text);
+    return message_of<UserError>([&] { table(source + keys, fitted); });
+  }
+
+  Scratch scratch_;
+};
+
+// The columns of make_tables.py as PyTorch computes them.
+struct Golden {
+  at::Tensor row = at::arange(7, at::kDouble);
+  at::Tensor age = (20 + 3 * row).to(at::kFloat), income = (row * 1000 / 3).to(at::kFloat);
+  at::Tensor member = at::remainder(row, 2).eq(0).to(at::kFloat), tiny = (row * -1e-30).to(at::kFloat);
+  at::Tensor price = (row * row - 2.5).to(at::kFloat);
+  at::Tensor kind = at::tensor({1, 0, 2, 1, 0, 2, 1}, at::kLong);
+};
+
+struct GoldenFile {
+  const char* name;
+  const char* keys;
+  bool has_holes = false;
+};
+
+std::vector<GoldenFile> golden_files() {
+  std::vector<GoldenFile> files = {
+      {"pandas.csv", "kind = 'csv'\n"},
+      {"with_index.csv", "kind = 'csv'\n"},
+      {"tabs.tsv", "kind = 'csv'\n"},
+      {"semicolons.csv", "kind = 'csv'\ndelimiter = ';'\n"},
+      {"quoted.csv", "kind = 'csv'\n"},
+      {"holes.csv", "kind = 'csv'\nmissing = 'mean'\n", true},
+      {"holes_na.csv", "kind = 'csv'\nmissing = 'mean'\n", true},
+  };
+  if (kHasParquet)
+    for (const GoldenFile& one :
+         std::initializer_list<GoldenFile>{{"pandas.parquet", "kind = 'parquet'\n"},
+                                           {"zstd.parquet", "kind = 'parquet'\n"},
+                                           {"holes.parquet", "kind = 'parquet'\nmissing = 'mean'\n", true}})
+      files.push_back(one);
+  return files;
+}
+
+TEST_F(TablesTest, FilesOfOtherProgramsHaveTheirCells) {
+  const Golden golden;
+  at::Tensor filled = golden.income.clone();
+  filled[3] = (golden.income.sum() - golden.income[3]) / 6;
+  for (const auto& [name, keys, has_holes] : golden_files()) {
+    SCOPED_TRACE(name);
+    const std::string source = std::string(keys) + "path = '" + kGolden + name + "'\n";
+    const DatasetPtr numbers = table(source + "target = 'price'\n");
+    const at::Tensor income = has_holes ? filled : golden.income;
+    EXPECT_TRUE(
+        at::allclose(inputs(numbers), at::stack({golden.age, income, golden.member, golden.tiny}, 1), 1e-7));
+    EXPECT_TRUE(at::equal(targets(numbers), golden.price));
+    EXPECT_EQ(numbers->spec().describe("target"), "float32 number");
+
+    const DatasetPtr classes = table(source + "inputs = ['age']\none_hot = ['city']\ntarget = 'kind'\n");
+    EXPECT_TRUE(at::equal(targets(classes), golden.kind));
+    EXPECT_EQ(classes->spec().classes, 3);
+    const FittedTable fitted = FittedTable::from_json(classes->fitted());
+    EXPECT_THAT(fitted.classes, ElementsAre("a", "b", "c"));
+    ASSERT_EQ(fitted.texts.size(), 1);
+    EXPECT_THAT(fitted.texts[0].categories,
+                ElementsAre(" x ", "S\xc3\xa3o Paulo, SP", "Z\xc3\xbcrich", "the \"Big\"\nApple"));
+    const at::Tensor places = at::tensor({2, 1, 3, 0, 2, 1, 3}, at::kLong);
+    EXPECT_TRUE(at::equal(inputs(classes).slice(1, 1), at::one_hot(places, 4).to(at::kFloat)));
+    EXPECT_TRUE(at::equal(inputs(classes).select(1, 0), golden.age));
+  }
+}
+
+TEST_F(TablesTest, ColumnsWithoutAHeaderHaveNumbers) {
+  const DatasetPtr data = table("kind = 'csv'\npath = '" + kGolden +
+                                "no_header.csv'\nheader = false\ninputs = ['4', '0']\ntarget = '5'\n");
+  const Golden golden;
+  EXPECT_TRUE(at::equal(inputs(data), at::stack({golden.tiny, golden.age}, 1)));
+  EXPECT_TRUE(at::equal(targets(data), golden.price));
+}
+
+TEST_F(TablesTest, SeveralFilesAreOneBehindTheOther) {
+  csv("y,x\n1.5,1\n2.5,2\n", "part-1.csv");
+  csv("x,z,y\n3,0,3.5", "part-2.csv");  // columns go by their names
+  const std::string source = "kind = 'csv'\npath = '" + scratch_.path("part-*.csv") + "'\n";
+  const DatasetPtr data = table(source + "inputs = ['x']\ntarget = 'y'\n");
+  EXPECT_TRUE(at::equal(inputs(data).flatten(), at::tensor({1.F, 2.F, 3.F})));
+  EXPECT_TRUE(at::equal(targets(data), at::tensor({1.5F, 2.5F, 3.5F})));
+  EXPECT_THAT(message_of<UserError>([&] { table(source + "inputs = ['z']\ntarget = 'y'\n"); }),
+              HasSubstr("no column 'z'"));
+}
+
+TEST_F(TablesTest, OddFormsOfRfc4180AreRead) {
+  for (const std::string text : {"x,y\n1,2\n3,4.5\n", "x,y\r\n1,2\r\n3,4.5", "x,y\r1,2\r3,4.5\r",
+                                 "\n\nx,y\n\n1,2\n\n\n3,4.5\n\n", "\"x\",\"y\"\n\"1\",2\n 3 ,\"4.5\"",
+                                 "\xef\xbb\xbfx,y\n+1,2e0\n3.,45E-1\n", "x,y\n1,2\n3.0000,004.5"}) {
+    const DatasetPtr data = table(csv(text) + "target = 'y'\n");
+    EXPECT_TRUE(at::equal(inputs(data).flatten(), at::tensor({1.F, 3.F}))) << text;
+    EXPECT_TRUE(at::equal(targets(data), at::tensor({2.F, 4.5F}))) << text;
+  }
+  // The longest cell is no matter, and a number below float32's range is 0.
+  const std::string longest = "x,note,y\n1e-400,\"" + std::string(1 << 20, '"') + "\",0.5\n";
+  EXPECT_TRUE(at::equal(inputs(table(csv(longest) + "target = 'y'\n")), at::zeros({1, 1})));
+}
+
+TEST_F(TablesTest, ErrorsNameFileLineColumnAndValue) {
+  const std::string y = "target = 'y'\n";
+  const auto expect = [&](const std::string& text, const std::string& keys, const std::string& message) {
+    const std::string error = error_of(text, keys);
+    EXPECT_THAT(error, HasSubstr(message)) << text.substr(0, 100);
+    const bool blames_key =
+        keys.find("inputs") != std::string::npos || keys.find("delimiter") != std::string::npos;
+    if (!blames_key) EXPECT_THAT(error, HasSubstr("t.csv"));
+    EXPECT_THAT(error, testing::StartsWith("r.toml:"));
+  };
+  std::string late = "x,note,y\n";
+  for (int i = 0; i < 1100; ++i) late += "1,\"a\nb\",2\n";
+  expect(late + "abc,d,1\n", y, "line 2202, column 'x': 'abc' is not a number");
+  expect("x,y\n1,2\ninf,3\n", "inputs = ['x']\n" + y, "line 3, column 'x': 'inf' is not a number");
+  expect("x,y\n1e39,3\n", y, "line 2, column 'x': 1e+39 does not fit into float32");
+  expect("x,y\n1e999,3\n", "inputs = ['x']\n" + y, "line 2, column 'x': '1e999' is not a number");
+  expect("x,y\n1,2\n,3\n", y, "line 3, column 'x': a missing value; missing = \"mean\"");
+  expect("x,y\n1,2\n2,nan\n", y, "line 3, column 'y': a missing value; each row needs its target");
+  expect("x,y\n1,2\n3\n", y, "line 3, a row of 1 cells; there are 2 columns");
+  expect("x,y\n1,2\n3,4,5\n", y, "line 3, more cells than the 2 columns");
+  expect("x,y\n1,2\n3,\"4\n\n", y, "line 3, a quoted cell that does not end");
+  expect("x,y\n1,2\n3,\"4\"5\n", y, "line 3, text behind the closing quote of a cell");
+  expect(std::string("x,y\n1,2\n3,\0", 11), y, "line 3, a NUL byte");
+  expect("x,x\n1,2\n", y, "line 1, two columns are named 'x'");
+  expect(
+      "\xff\xfe"
+      "x",
+      y, "UTF-16; save it as UTF-8");
+  expect("x\xff,y\n1,2\n", y, "line 1, the name of column 0 is not UTF-8");
+  expect("", y, "an empty table");
+  expect("x,y\n", y, "has no rows");
+  expect("x,price\n1,2\n", "target = 'prize'\n",
+         "has no column 'prize'; did you mean 'price'? It has x, price");
+  expect("x,y\n1,2\n", "target = 'y'\ninputs = ['x', 'y']\n", "'y' is named twice, or has another use");
+  expect("t,y\na,2\n", y, "no columns of numbers but the targets; one_hot takes texts");
+  expect("x,y\n1,a\n2,\n", y, "line 3, column 'y': a missing value");
+  expect("x,y\n1,\"" + std::string(300, 'a') + "\"\n", y,
+         "is no name: expected a line of UTF-8, of at most 256 bytes");
+  expect("x,y\n1,\xff\n", y, "is no name");
+  expect("x,y\n1,b\n", y + "classes = ['a']\n", "line 2, column 'y': 'b' is none of the 1 classes");
+  expect("x,y\n1,2\n", y + "delimiter = 'ab'\n", "data.train.delimiter = \"ab\": expected one character");
+  EXPECT_THAT(error_of("x,y\n1,2\n", ""), HasSubstr("expected target"));
+  if (!kHasParquet) GTEST_SKIP() << "built without pyarrow";
+  EXPECT_THAT(message_of<UserError>(
+                  [&] { table("kind = 'parquet'\ntarget = 'y'\npath = '" + kGolden + "pandas.csv'"); }),
+              HasSubstr("pandas.csv\": Parquet magic bytes not found"));
+  EXPECT_THAT(message_of<UserError>([&] {
+                table("kind = 'parquet'\ntarget = 'price'\ninputs = ['city']\npath = '" + kGolden +
+                      "pandas.parquet'");
+              }),
+              HasSubstr("column 'city': texts are not numbers"));
+}
+
+TEST_F(TablesTest, TargetsAreClassesOrNumbers) {
+  const auto of = [&](const std::string& column, const std::string& keys) {
+    std::string text = "x,y\n";
+    for (std::size_t i = 0; i < column.size(); i += 2) text += "0," + column.substr(i, 2) + '\n';
+    return table(csv(text) + "inputs = ['x']\n" + keys);
+  };
+  const auto is = [&](const DatasetPtr& data, const at::Tensor& wanted, int64_t classes) {
+    EXPECT_TRUE(targets(data).dtype() == wanted.dtype() && at::equal(targets(data), wanted)) << targets(data);
+    EXPECT_EQ(data->spec().classes, classes);
+  };
+  is(of("00020100", "target = 'y'\n"), at::tensor({0, 2, 1, 0}, at::kLong), 3);
+  is(of("00020400", "target = 'y'\n"), at::tensor({0.F, 2.F, 4.F, 0.F}), 0);  // a gap
+  is(of("10 9-110", "target = 'y'\ntarget_type = 'class'\n"), at::tensor({2, 1, 0, 2}, at::kLong), 3);
+  is(of("00020100", "target = 'y'\ntarget_type = 'number'\n"), at::tensor({0.F, 2.F, 1.F, 0.F}), 0);
+  is(of("00020100", "target = ['y']\n"), at::tensor({0.F, 2.F, 1.F, 0.F}).view({4, 1}), 0);
+  is(of("b1a1b1", "target = 'y'\nclasses = ['c1', 'b1', 'a1']\n"), at::tensor({1, 2, 1}, at::kLong), 3);
+  is(table(csv("x,y,z\n1,0,1\n2,1,0\n") + "target = ['z', 'y']\n"),
+     at::tensor({1.F, 0.F, 0.F, 1.F}).view({2, 2}), 0);
+}
+
+TEST_F(TablesTest, NormalizedInputsAreThoseOfStandardScaler) {
+  const std::string text = "x,constant,big,y\n1,0.1,1e6,0\n2,0.1,1000001,0\n4,0.1,,0\n";
+  const DatasetPtr data = table(csv(text) + "target = ['y']\nnormalize = true\nmissing = 'mean'\n");
+  const at::Tensor x = at::tensor({1., 2., 4.}, at::kDouble), big = at::tensor({0., 1., .5}, at::kDouble);
+  const auto scaled = [](const at::Tensor& values) {
+    return ((values - values.mean()) / values.std(/*unbiased=*/false)).to(at::kFloat);
+  };
+  EXPECT_TRUE(at::allclose(inputs(data), at::stack({scaled(x), at::zeros({3}), scaled(big)}, 1), 1e-6));
+  const FittedTable fitted = FittedTable::from_json(data->fitted());
+  EXPECT_DOUBLE_EQ(fitted.mean[0], 7. / 3);
+  EXPECT_EQ(fitted.std[1], 1);
+  EXPECT_EQ(data->memory_bytes(), 3 * 4 * 4);
+}
+
+TEST_F(TablesTest, EvaluationsHaveTheTrainingsNumbersCategoriesAndClasses) {
+  const std::string keys = "target = 'y'\none_hot = ['c']\nnormalize = true\n";
+  const DatasetPtr trained = table(csv("x,c,y\n1,red,no\n3,blue,yes\n") + keys);
+  const std::string fitted = trained->fitted();
+  const DatasetPtr eval = table(csv("y,c,x\nyes,blue,5\nyes,blue,2\n"), fitted);
+  EXPECT_TRUE(at::equal(inputs(eval), at::tensor({3.F, 1.F, 0.F, 0.F, 1.F, 0.F}).view({2, 3})));
+  EXPECT_TRUE(at::equal(targets(eval), at::tensor({1, 1}, at::kLong)));
+  EXPECT_EQ(eval->spec().classes, 2);
+  EXPECT_EQ(eval->fitted(), fitted);
+  const DatasetPtr unlabelled = table(csv("c,x\nred,3\n"), fitted);
+  EXPECT_FALSE(unlabelled->spec().shapes.contains("target"));
+  EXPECT_TRUE(at::equal(inputs(unlabelled), at::tensor({1.F, 0.F, 1.F}).view({1, 3})));
+  EXPECT_THAT(error_of("x,c,y\n1,green,no\n", "", fitted),
+              HasSubstr("line 2, column 'c': 'green' is none of the 2 values in training"));
+  EXPECT_THAT(error_of("x,c,y\n1,red,may\n", "", fitted),
+              HasSubstr("'may' is none of the 2 values in training"));
+  EXPECT_THAT(error_of("x,y\n1,no\n", "", fitted), HasSubstr("it has no column 'c'"));
+  EXPECT_THAT(error_of("x,c,y\n,red,no\n", "", fitted), HasSubstr("a missing value"));
+  EXPECT_THAT(error_of("x,c,y\n1,red,no\n", "inputs = ['c']\n", fitted),
+              HasSubstr("data.train.inputs = [\"c\"]: [data.train] has another"));
+  EXPECT_THAT(error_of("x,c,y\n1,red,no\n", "", ""), HasSubstr("expected [data.train] to be a table"));
+  const std::string numbered = table(csv("x,y\n1,0\n2,1\n") + "target = 'y'\n")->fitted();
+  EXPECT_EQ(targets(table(csv("x,y\n1,1\n"), numbered)).item<int64_t>(), 1);
+  EXPECT_THAT(error_of("x,y\n1,0.5\n", "", numbered),
+              HasSubstr("0.5 is not a class: those of the training are 0 to 1"));
+}
+
+TEST_F(TablesTest, TheDigestKnowsTheStatistics) {
+  const auto digest = [&](int changed, const std::string& keys) {
+    std::string text = "x,y\n";
+    for (int i = 0; i < 300; ++i) text += std::to_string(i == changed ? 7 : 8) + ",0.5\n";
+    return table(csv(text) + "target = 'y'\n" + keys)->digest();
+  };
+  EXPECT_EQ(digest(-1, ""), digest(-1, ""));
+  EXPECT_EQ(digest(-1, ""), digest(101, "")) << "row 101 is not in the digest: this proves nothing";
+  EXPECT_NE(digest(101, "normalize = true\n"), digest(-1, "normalize = true\n"));
+  const auto named = [&](const std::string& name) {
+    return table(csv("x,y\n1,a\n2," + name + "\n") + "target = 'y'\n")->digest();
+  };
+  EXPECT_NE(named("yes"), named("no"));  // of the same number
+}
+
+}  // namespace
+}  // namespace tutti
