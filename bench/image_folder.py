@@ -72,24 +72,29 @@ def pytorchs_pace(folder, workers):
     return samples / (time.perf_counter() - begin)
 
 
-def tuttis_pace(bench, folder, workers):
-    command = [bench, f"--benchmark_filter=files_decoded/workers:{workers}/", "--benchmark_format=json"]
-    done = subprocess.run(command, env={**os.environ, "TUTTI_BENCH_IMAGES": str(folder)},
-                          capture_output=True, text=True)
+def tuttis_pace(bench, benchmark, workers, **folders):
+    """Samples a second of a benchmark of loader_bench; `folders`: variables that name what it reads."""
+    command = [bench, f"--benchmark_filter={benchmark}/workers:{workers}/", "--benchmark_format=json"]
+    done = subprocess.run(command, env={**os.environ, **folders}, capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(done.stderr)
     return json.loads(done.stdout)["benchmarks"][0]["items_per_second"]
 
 
+def report(title, turns):
+    """Prints samples a second of pairs of turns, tutti's and the other's."""
+    own, peer = (statistics.median(column) for column in zip(*turns))
+    ratios = [tutti / other for tutti, other in turns]
+    missed = " below the aim" if statistics.median(ratios) < TARGET else ""
+    print(f"{title}: {own:7.0f} {peer:7.0f} samples/s   {statistics.median(ratios):5.2f} "
+          f"({min(ratios):.2f} - {max(ratios):.2f}){missed}", flush=True)
+
+
 def compare(args, folder):
     for workers in args.workers:
-        turns = [(tuttis_pace(args.bench, folder, workers), pytorchs_pace(folder, workers))
-                 for _ in range(args.turns)]
-        own, peer = (statistics.median(column) for column in zip(*turns))
-        ratios = [tutti / pytorch for tutti, pytorch in turns]
-        missed = " below the aim" if statistics.median(ratios) < TARGET else ""
-        print(f"{workers} workers: {own:7.0f} {peer:7.0f} images/s   {statistics.median(ratios):5.2f} "
-              f"({min(ratios):.2f} - {max(ratios):.2f}){missed}", flush=True)
+        turns = [(tuttis_pace(args.bench, "files_decoded", workers, TUTTI_BENCH_IMAGES=str(folder)),
+                  pytorchs_pace(folder, workers)) for _ in range(args.turns)]
+        report(f"{workers} workers", turns)
 
 
 def main():

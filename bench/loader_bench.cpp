@@ -1,6 +1,6 @@
 // Measures how fast batches are loaded: images that are cropped, flipped, resized and normalized, by the
 // number of workers. TUTTI_BENCH_IMAGES names an image folder, whose files are then decoded, too: see
-// image_folder.py.
+// image_folder.py; TUTTI_BENCH_MDS an MDS dataset of JPEGs ("image", "label") or of tokens: see mds.py.
 #include <ATen/ops/randint.h>
 #include <ATen/ops/zeros.h>
 #include <benchmark/benchmark.h>
@@ -13,6 +13,7 @@
 #include "actors/loader.h"
 #include "data/readers/image_files.h"
 #include "data/readers/image_folder.h"
+#include "data/readers/mds_dataset.h"
 #include "data/readers/synthetic_dataset.h"
 #include "data/readers/transformed_dataset.h"
 #include "data/transforms/image_transforms.h"
@@ -43,16 +44,31 @@ DatasetPtr augmented_images(int64_t edge) {
 }
 
 // What ImageNet's networks are trained with.
-DatasetPtr decoded_images(const std::string& folder) {
-  ImageFolderOptions options;
-  options.path = folder;
+DatasetPtr augmented(DatasetPtr images) {
   Transforms transforms;
   append(transforms, "random_resized_crop", random_resized_crop_transform({.size = {224, 224}}));
   append(transforms, "flip", flip_transform(0.5));
   append(transforms, "numbers",
          pixels_to_floats_transform({.mean = {0.485, 0.456, 0.406}, .std = {0.229, 0.224, 0.225}}));
-  return std::make_shared<const TransformedDataset>(
-      std::make_shared<const ImageFiles>(open_image_folder(options), options), std::move(transforms), "");
+  return std::make_shared<const TransformedDataset>(std::move(images), std::move(transforms), "");
+}
+
+DatasetPtr decoded_images(const std::string& folder) {
+  ImageFolderOptions options;
+  options.path = folder;
+  return augmented(std::make_shared<const ImageFiles>(open_image_folder(options), options));
+}
+
+DatasetPtr mds_samples(const std::string& folder, bool are_images) {
+  const auto text = [](const char* name) { return Setting(name, "", {}); };
+  Setting::Table columns = {{"input", text(are_images ? "image" : "tokens")}};
+  if (are_images) columns.emplace_back("target", text("label"));
+  MdsOptions options;
+  options.path = folder;
+  options.columns = Setting(columns, "", {});
+  options.num_classes = int64_t{1} << 20;
+  DatasetPtr samples = open_mds(options, kIgnoredTarget);
+  return are_images ? augmented(samples) : samples;
 }
 
 // Asks for batches, and ends both when it has them.
@@ -97,16 +113,28 @@ void batches_loaded(benchmark::State& state) {
 }
 BENCHMARK(batches_loaded)->ArgNames({"edge", "workers"})->ArgsProduct({{32, 224}, {0, 2}})->UseRealTime();
 
-void files_decoded(benchmark::State& state) {
-  const char* folder = std::getenv("TUTTI_BENCH_IMAGES");
-  if (!folder) return state.SkipWithError("TUTTI_BENCH_IMAGES is not set");
+// Loads an epoch of the dataset in the folder that a variable names.
+template <class Open>
+void epochs_loaded(benchmark::State& state, const char* variable, const Open& open) {
+  const char* folder = std::getenv(variable);
+  if (!folder) return state.SkipWithError("a folder's variable is not set");
   Meter::install();
   set_compute_threads(1);
-  const DatasetPtr data = decoded_images(folder);
+  const DatasetPtr data = open(folder);
   const int64_t batches = data->size() / kBatchSamples;
   for (auto _ : state) load(data, static_cast<int>(state.range(0)), batches);
   state.SetItemsProcessed(state.iterations() * batches * kBatchSamples);
 }
+
+void files_decoded(benchmark::State& state) { epochs_loaded(state, "TUTTI_BENCH_IMAGES", decoded_images); }
+void mds_tokens(benchmark::State& state) {
+  epochs_loaded(state, "TUTTI_BENCH_MDS", [](const char* folder) { return mds_samples(folder, false); });
+}
+void mds_images(benchmark::State& state) {
+  epochs_loaded(state, "TUTTI_BENCH_MDS", [](const char* folder) { return mds_samples(folder, true); });
+}
+BENCHMARK(mds_tokens)->ArgNames({"workers"})->Arg(1)->Arg(2)->UseRealTime();
+BENCHMARK(mds_images)->ArgNames({"workers"})->Arg(1)->Arg(2)->UseRealTime();
 BENCHMARK(files_decoded)->ArgNames({"workers"})->Arg(1)->Arg(2)->UseRealTime();
 
 }  // namespace

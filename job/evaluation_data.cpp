@@ -28,16 +28,17 @@ std::string transforms_hint(const Setting& section, const SampleSpec& evaluated,
                : "";
 }
 
-// A folder that lacks a class would number those after it otherwise.
+// A folder or dataset that lacks a class would number those after it otherwise.
 void require_classes_of_training(const Setting& train, const Setting& section) {
   const std::string& kind = section.at("kind").text();
-  if (kind != "image_folder" && kind != "webdataset") return;
+  if (kind != "image_folder" && kind != "webdataset" && kind != "mds") return;
+  const std::string remedy = kind == "mds" ? "classes, the same list in both sections,"
+                                           : "classes_from = " + train.at("path").toml();
   const std::vector<std::string> trained = class_names(train), evaluated = class_names(section);
   for (std::size_t i = 0; i < std::min(trained.size(), evaluated.size()); ++i)
     if (trained[i] != evaluated[i])
       section.at("path").fail("class " + std::to_string(i) + " is '" + evaluated[i] + "' here and '" +
-                              trained[i] + "' in training; classes_from = " + train.at("path").toml() +
-                              " numbers them alike");
+                              trained[i] + "' in training; " + remedy + " numbers them alike");
 }
 
 // The key to name where the samples are not those of the training.

@@ -1,10 +1,11 @@
 #!/bin/bash
 # tests/clients.sh BUILD: weights of torchvision's and transformers' models go through tutti and back
 # (clients.py), clients' networks train under all strategies (clients_trained.py), tokenizers give the ids of
-# Hugging Face's (clients_tokenizers.py), tables of pandas are read (clients_tables.py), programs of theirs, timm's, segmentation_models_pytorch's and
+# Hugging Face's (clients_tokenizers.py), tables of pandas and datasets of MosaicML Streaming are read
+# (clients_tables.py, clients_mds.py), programs of theirs, timm's, segmentation_models_pytorch's and
 # diffusers' give what PyTorch gives (tests/golden/make_exported.py), and image files and transforms what
-# Pillow and torchvision give (make_images.py), with the clients' pinned versions in an environment of their
-# own, beside setup.sh's.
+# Pillow and torchvision give (make_images.py), with the clients' pinned versions in an environment of their own, beside
+# setup.sh's.
 set -euo pipefail
 readonly root=$(dirname "$(dirname "$(readlink -f "$0")")")
 readonly cache=${XDG_CACHE_HOME:-$HOME/.cache}/tutti
@@ -33,7 +34,14 @@ if [ ! -e "$clients/tables" ]; then
     pyarrow==26.0.1 python-dateutil==4.0.0 six==1.17.0
   touch "$clients/tables"
 fi
-for tests in clients clients_trained clients_tokenizers clients_tables; do
+if [ ! -e "$clients/shards" ]; then
+  # Streaming asks for an older transformers than the one tested here; it runs with this one.
+  "$clients/bin/python" -m pip --disable-pip-version-check install -q --no-deps mosaicml-streaming==0.13.0
+  "$clients/bin/python" -m pip --disable-pip-version-check install -q brotli==1.2.1 \
+    catalogue==2.0.10 cramjam==2.14.0 filelock==4.3.1 python-snappy==0.7.3 xxhash==4.1.0 zstd==1.5.7.2
+  touch "$clients/shards"
+fi
+for tests in clients clients_trained clients_tokenizers clients_tables clients_mds; do
   TUTTI_BUILD_DIR=$build "$clients/bin/python" "$root/tests/$tests.py"
 done
 

@@ -42,26 +42,13 @@ ClassFolders class_folders_of(const fs::path& path) {
   return found;
 }
 
-// ImageNet's mean and standard deviation, which photographs' are near.
-FoundData photographs(const fs::path& path, const std::string& found) {
-  const fs::path whole = fs::absolute(path).lexically_normal();
-  FoundData data{.name = (whole.has_filename() ? whole : whole.parent_path()).stem(),
-                 .found = found,
-                 .samples = SampleKind::kImages};
-  data.height = data.width = kEdge;
-  data.bytes = data.integers = data.may_flip = data.files = true;
-  data.mean = {0.485, 0.456, 0.406};
-  data.std = {0.229, 0.224, 0.225};
-  return data;
-}
-
 std::optional<FoundData> image_folder(const fs::path& path, const std::string& recipe_folder) {
   std::error_code ignored;
   const fs::path train = fs::is_directory(path / "train", ignored) ? path / "train" : path;
   const ClassFolders images = class_folders_of(train);
   if (images.classes < 2) return std::nullopt;
-  FoundData data = photographs(path, std::to_string(images.images) + " images in folders of " +
-                                         std::to_string(images.classes) + " classes");
+  FoundData data = photographs_in(path, std::to_string(images.images) + " images in folders of " +
+                                            std::to_string(images.classes) + " classes");
   data.count = images.images;
   data.classes = images.classes;
   const std::string train_path = recipe_path(train, recipe_folder);
@@ -120,7 +107,7 @@ std::optional<FoundData> tar_shards(const fs::path& path, const std::string& rec
     throw UserError({train->second[0].string()},
                     "holds no .jpg, .jpeg, .png or .webp; tar files are read as WebDataset's");
   const auto files = std::ssize(train->second);
-  FoundData data = photographs(
+  FoundData data = photographs_in(
       path, std::to_string(files) + " tar files with " + std::to_string(in_first) + " images in the first");
   data.count = in_first * files;
   data.train = shard_lines(path, train->first, train->second, recipe_folder);
@@ -132,6 +119,18 @@ std::optional<FoundData> tar_shards(const fs::path& path, const std::string& rec
 }
 
 }  // namespace
+
+FoundData photographs_in(const std::string& place, const std::string& found) {
+  const fs::path whole = fs::absolute(place).lexically_normal();
+  FoundData data{.name = (whole.has_filename() ? whole : whole.parent_path()).stem(),
+                 .found = found,
+                 .samples = SampleKind::kImages};
+  data.height = data.width = kEdge;
+  data.bytes = data.integers = data.may_flip = data.files = true;
+  data.mean = {0.485, 0.456, 0.406};
+  data.std = {0.229, 0.224, 0.225};
+  return data;
+}
 
 std::optional<FoundData> look_into_images(const std::string& path, const std::string& recipe_folder) {
   if (auto found = tar_shards(path, recipe_folder)) return found;

@@ -7,8 +7,8 @@
 #include <set>
 
 #include "io/formats/file_head.h"
-#include "io/formats/token_file.h"
 #include "io/hdf5/hdf5_listing.h"
+#include "io/tokens/token_file.h"
 #include "recipe/setting.h"
 #include "runtime/error.h"
 #include "runtime/regular_file.h"
@@ -27,7 +27,7 @@ constexpr int64_t kSamplesWanted = 40;  // in a tenth of the file, which is eval
 
 const std::set<std::string>& unread_endings() {
   static const std::set<std::string> endings = {".pt",  ".pth",  ".npz", ".png", ".jpg",
-                                                ".zip", ".jpeg", ".tar", ".mds", ".pkl"};
+                                                ".zip", ".jpeg", ".tar", ".pkl"};
   return endings;
 }
 
@@ -104,6 +104,8 @@ FoundData look_into_file(const std::string& file, const std::string& recipe_fold
   const RegularFile opened(file);
   if (!opened.problem().empty()) throw UserError({file}, opened.problem());
   const std::string ending = lower_case(fs::path(file).extension().string());
+  if (ending == ".mds")
+    throw UserError({file}, "a shard of MosaicML Streaming; name its folder, which has index.json");
   if (is_hdf5(file) || is_numpy(file)) return look_into_arrays(file, recipe_folder);
   if (is_table(file)) return look_into_table(file, recipe_folder);
   if (ending == ".npy" || ending == ".idx") return tokens_in(file, recipe_folder);
@@ -188,6 +190,7 @@ FoundData random_data() {
 FoundData look_into(const std::string& data, const std::string& recipe_folder, const std::string& tokenizer) {
   std::error_code ignored;
   if (!fs::exists(data, ignored)) throw UserError({data}, "no such file or folder");
+  if (auto found = look_into_mds(data, recipe_folder)) return *found;
   if (auto found = look_into_images(data, recipe_folder)) return *found;
   if (!fs::is_directory(data, ignored)) return look_into_file(data, recipe_folder, tokenizer);
   if (auto found = look_into_folder(data, recipe_folder)) return *found;
@@ -195,7 +198,8 @@ FoundData look_into(const std::string& data, const std::string& recipe_folder, c
   throw UserError(
       {data},
       "a folder without data of a kind that is read here: folders of images, which are the classes, "
-      "WebDataset's tar files, CIFAR's binary files, MNIST's, two IDX files, or numpy's .npy; of HDF5, "
+      "WebDataset's tar files, index.json of MosaicML Streaming, CIFAR's binary files, MNIST's, two IDX "
+      "files, or numpy's .npy; of HDF5, "
       "tables "
       "and text, name the file");
 }

@@ -62,9 +62,10 @@ FoundData look_into(const std::string& data, const std::string& recipe_folder,
 FoundData random_data();
 
 // The parts of look_into: a folder (or none of a known kind), folders of image files or tar files of them (or
-// none), a file or folder of arrays, a table, and texts.
+// none), a dataset of MosaicML Streaming (or none), a file or folder of arrays, a table, and texts.
 std::optional<FoundData> look_into_folder(const std::string& folder, const std::string& recipe_folder);
 std::optional<FoundData> look_into_images(const std::string& path, const std::string& recipe_folder);
+std::optional<FoundData> look_into_mds(const std::string& path, const std::string& recipe_folder);
 FoundData look_into_arrays(const std::string& file, const std::string& recipe_folder);
 FoundData look_into_table(const std::string& file, const std::string& recipe_folder);
 FoundData look_into_texts(const std::string& file, const std::string& recipe_folder,
@@ -86,6 +87,10 @@ std::string toml_text(const std::string& text);
 
 // The path as a recipe in that folder writes it, as TOML. Throws UserError if it is not UTF-8.
 std::string recipe_path(const std::string& path, const std::string& recipe_folder);
+
+// Photographs of many sizes: with ImageNet's mean and standard deviation, which photographs' are near. Their
+// lines, count and classes are still to be set.
+FoundData photographs_in(const std::string& place, const std::string& found);
 
 // Sets mean and standard deviation of bytes, the channels of a pixel next to each other or in planes of
 // `plane` pixels (0: next to each other).

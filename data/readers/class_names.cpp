@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "data/readers/image_folder.h"
+#include "data/readers/mds_dataset.h"
 #include "data/readers/options.h"
 #include "io/hdf5/hdf5.h"
 #include "runtime/error.h"
@@ -57,6 +58,7 @@ std::vector<std::string> class_names(const Setting& section) try {
   if (kind == "hdf5") return hdf5_names(Hdf5Options::kind().read(section));
   if (kind == "image_folder") return image_folder_classes(ImageFolderOptions::kind().read(section));
   if (kind == "webdataset") return given_classes(WebDatasetOptions::kind().read(section));
+  if (kind == "mds") return mds_classes(MdsOptions::kind().read(section));
   if (kind == "cifar10")
     return cifar_names(section.at("path").text(), "cifar-10-batches-bin", "batches.meta.txt");
   if (kind != "cifar100") return {};

@@ -12,7 +12,6 @@
 namespace tutti {
 namespace {
 
-constexpr int64_t kMostReplaced = 100;  // in a row
 constexpr int64_t kComparedSizes = 64;  // images that of_one_size looks at
 constexpr int64_t kChannels = 3;
 
@@ -28,6 +27,28 @@ std::string size_text(const ImageSize& size) {
 }
 
 }  // namespace
+
+at::Tensor ImageSource::image(int64_t index, const ChoosePart& choose, bool may_shrink) const {
+  std::vector<std::byte> buffer;
+  return decode_part(read(index, buffer), choose, may_shrink);
+}
+
+ImageSize ImageSource::image_size(int64_t index) const {
+  std::vector<std::byte> buffer;
+  return encoded_size(read(index, buffer));
+}
+
+void ReplacedSamples::note(const std::string& why) const {
+  const std::lock_guard lock(mutex_);
+  if (count_++ == 0) first_ = why;
+}
+
+std::string ReplacedSamples::text() const {
+  const std::lock_guard lock(mutex_);
+  if (count_ == 0) return "";
+  return std::to_string(count_) + " times " + what_ +
+         " could not be read, and the next took its place; first " + first_;
+}
 
 ImageFiles::ImageFiles(ImageSourcePtr source, const ImageFileOptions& options, std::optional<ImageSize> size)
     : source_(std::move(source)), options_(options), size_(size) {}
@@ -50,8 +71,7 @@ bool ImageFiles::try_part(int64_t index, const ChoosePart& choose, Batch& sample
                     describe(index).substr(source_->name(index).size() + 2) + ": " + error.message());
   };
   try {
-    std::vector<std::byte> buffer;
-    const at::Tensor image = decode_part(source_->read(index, buffer), choose, options_.scaled_decoding);
+    const at::Tensor image = source_->image(index, choose, options_.scaled_decoding);
     sample = TensorTree::Children{{kInputArray, image.unsqueeze(0)},
                                   {kTargetArray, at::full({1}, source_->target(index), at::kLong)}};
     return true;
@@ -59,7 +79,7 @@ bool ImageFiles::try_part(int64_t index, const ChoosePart& choose, Batch& sample
     fail(error);
   } catch (const UserError& error) {
     if (options_.on_bad_sample == OnBadSample::kError) fail(error);
-    note_replaced(describe(index) + ": " + error.message());
+    replaced_.note(describe(index) + ": " + error.message());
   }
   return false;
 }
@@ -67,23 +87,16 @@ bool ImageFiles::try_part(int64_t index, const ChoosePart& choose, Batch& sample
 Batch ImageFiles::get_part(int64_t index, const ChoosePart& choose) const {
   TUTTI_ASSERT(index >= 0 && index < size(), "sample " + std::to_string(index));
   Batch sample;
-  for (int64_t i = 0; i < kMostReplaced; ++i)
+  for (int64_t i = 0; i < ReplacedSamples::kMost; ++i)
     if (try_part((index + i) % size(), choose, sample)) return sample;
   throw UserError({source_->name(index)}, "sample " + std::to_string(index) + " and the " +
-                                              std::to_string(kMostReplaced - 1) +
+                                              std::to_string(ReplacedSamples::kMost - 1) +
                                               " after it cannot be read: " + replaced());
 }
 
-void ImageFiles::note_replaced(const std::string& why) const {
-  const std::lock_guard lock(mutex_);
-  if (replaced_++ == 0) first_replaced_ = why;
-}
-
-std::string ImageFiles::replaced() const {
-  const std::lock_guard lock(mutex_);
-  if (replaced_ == 0) return "";
-  return std::to_string(replaced_) +
-         " times an image could not be read, and the next took its place; first " + first_replaced_;
+int64_t ImageFiles::order(uint64_t seed, int64_t epoch, int64_t position, bool shuffle) const {
+  const auto of_source = source_->order(seed, epoch, position, shuffle);
+  return of_source ? *of_source : Dataset::order(seed, epoch, position, shuffle);
 }
 
 Batch ImageFiles::get(std::span<const int64_t> indices, const Epoch&) const {
@@ -110,6 +123,7 @@ Batch ImageFiles::get(std::span<const int64_t> indices, const Epoch&) const {
 }
 
 void ImageFiles::scan() const {
+  source_->scan();
   Batch sample;
   for (int64_t index = 0; index < size(); ++index) try_part(index, whole_image, sample);
 }
@@ -121,10 +135,9 @@ std::shared_ptr<const ImageFiles> ImageFiles::of_one_size() const {
   const int64_t compared = std::min(kComparedSizes, this->size());
   for (int64_t i = 0; i < compared; ++i) {
     const int64_t index = i * this->size() / compared;
-    std::vector<std::byte> buffer;
     ImageSize other = size;
     try {
-      other = encoded_size(source_->read(index, buffer));
+      other = source_->image_size(index);
     } catch (const UserError&) {
       continue;  // an error of its own once the sample is read
     }

@@ -27,8 +27,32 @@ class ImageSource {
   // The image's file. `buffer`: may hold the bytes. Throws UserError without the file's name.
   virtual std::span<const std::byte> read(int64_t index, std::vector<std::byte>& buffer) const = 0;
   virtual uint64_t digest() const = 0;
+  // The image, as decode_part and encoded_size have it of the file. Throw UserError without the file's name.
+  virtual at::Tensor image(int64_t index, const ChoosePart& choose, bool may_shrink) const;
+  virtual ImageSize image_size(int64_t index) const;
+  // As of a Dataset: the order of an epoch, a check of all files, advice.
+  virtual std::optional<int64_t> order(uint64_t, int64_t, int64_t, bool) const { return std::nullopt; }
+  virtual void scan() const {}
+  virtual std::string advice() const { return {}; }
 };
 using ImageSourcePtr = std::shared_ptr<const ImageSource>;
+
+// Counts samples that could not be read and were replaced. Thread-safe.
+class ReplacedSamples {
+ public:
+  explicit ReplacedSamples(std::string what) : what_(std::move(what)) {}
+
+  static constexpr int64_t kMost = 100;  // in a row
+
+  void note(const std::string& why) const;
+  std::string text() const;  // of Dataset::replaced
+
+ private:
+  std::string what_;
+  mutable std::mutex mutex_;
+  mutable int64_t count_ = 0;
+  mutable std::string first_;
+};
 
 // Images in files of their own sizes: "input" uint8 [-1, -1, 3] RGB, "target" int64. An image that cannot be
 // read is an error with its file and index; or it is replaced by the next one that can, so that batches keep
@@ -45,7 +69,9 @@ class ImageFiles final : public Dataset {
   Batch get_part(int64_t index, const ChoosePart& choose) const;
   void scan() const override;
   uint64_t digest() const override { return source_->digest(); }
-  std::string replaced() const override;
+  std::string advice() const override { return source_->advice(); }
+  std::string replaced() const override { return replaced_.text(); }
+  int64_t order(uint64_t seed, int64_t epoch, int64_t position, bool shuffle) const override;
 
   std::string describe(int64_t index) const;  // "train/cat/1.jpg: sample 17"
   // The same images as a dataset of the first one's size. Throws UserError that names two images of which the
@@ -55,14 +81,11 @@ class ImageFiles final : public Dataset {
  private:
   // True if sample `index` could be read and has been replaced by none.
   bool try_part(int64_t index, const ChoosePart& choose, Batch& sample) const;
-  void note_replaced(const std::string& why) const;
 
   ImageSourcePtr source_;
   ImageFileOptions options_;
   std::optional<ImageSize> size_;
-  mutable std::mutex mutex_;
-  mutable int64_t replaced_ = 0;
-  mutable std::string first_replaced_;
+  ReplacedSamples replaced_{"an image"};
 };
 
 // The dataset of what `open_source` opens, for a kind's section; errors have the recipe's line.

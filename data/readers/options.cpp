@@ -271,6 +271,51 @@ Kind<WebDatasetOptions> WebDatasetOptions::kind() {
               of_image_files<Options>())};
 }
 
+Kind<MdsOptions> MdsOptions::kind() {
+  using Options = MdsOptions;
+  return {
+      "mds",
+      "Datasets of MosaicML Streaming (index.json and shards .mds, plain or compressed by zstd or gzip), "
+      "local or fetched by a command while the run reads. Images as image_folder's.",
+      with_keys<Options>(
+          {path_option<Options>("the folder with index.json; with remote, the folder for what is fetched"),
+           option("remote", &Options::remote,
+                  "where the dataset is, as your command names it: s3://bucket/folder")
+               .may_be_absent(),
+           option("fetch", &Options::fetch,
+                  "the command line that copies a file of it: \"aws s3 cp {source} {target}\"")
+               .may_be_absent(),
+           option("cache_mb", &Options::cache_mb,
+                  "shards that are kept in path, of those that can be fetched or uncompressed anew: the ones "
+                  "used last, and all in use; default: all")
+               .more_than(0)
+               .at_most(kMostCacheMb),
+           option(
+               "columns", &Options::columns,
+               "the columns to read: a list of names, or a table with a model's names for yours, { input = "
+               "\"image\", target = \"label\" }; default: all")
+               .as(KeyType::kTextsOrNamedTexts),
+           option("dtype", &Options::dtype,
+                  "of the numbers in columns of bytes that are no image files, as tokens often are",
+                  {{"int64", MdsNumber::kInt64},
+                   {"uint8", MdsNumber::kUint8},
+                   {"int8", MdsNumber::kInt8},
+                   {"uint16", MdsNumber::kUint16},
+                   {"int16", MdsNumber::kInt16},
+                   {"uint32", MdsNumber::kUint32},
+                   {"int32", MdsNumber::kInt32},
+                   {"uint64", MdsNumber::kUint64},
+                   {"float16", MdsNumber::kFloat16},
+                   {"float32", MdsNumber::kFloat32},
+                   {"float64", MdsNumber::kFloat64}}),
+           option("shuffle_block", &Options::shuffle_block,
+                  "samples that are shuffled among each other, of whole shards in an order drawn for each "
+                  "epoch; so few shards are needed at a time")
+               .at_least(1)
+               .at_most(kMostSamples)},
+          of_image_files<Options>())};
+}
+
 Kind<CsvOptions> CsvOptions::kind() {
   using Options = CsvOptions;
   return {

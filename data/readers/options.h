@@ -6,7 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "io/formats/token_type.h"
+#include "io/formats/mds_values.h"
+#include "io/tokens/token_type.h"
 #include "recipe/options.h"
 #include "recipe/setting.h"
 #include "tensors/ignored_target.h"
@@ -157,6 +158,18 @@ struct WebDatasetOptions : ImageFileOptions {
   DatasetPtr make(const Setting& section, const DataEnvironment& environment) const;
 };
 
+struct MdsOptions : ImageFileOptions {
+  std::string remote = "";  // "": all files are in `path`
+  std::string fetch = "";   // a command line with {source} and {target}
+  std::optional<double> cache_mb = {};
+  std::optional<Setting> columns = {};       // names, or a table with batches' names for the columns'
+  MdsNumber dtype = MdsNumber::kInt64;       // of what columns of bytes hold
+  int64_t shuffle_block = int64_t{1} << 18;  // samples
+
+  static Kind<MdsOptions> kind();
+  DatasetPtr make(const Setting& section, const DataEnvironment& environment) const;
+};
+
 enum class TableTarget { kAuto, kClass, kNumber };
 
 // Of tables. All but `path` are those of the training data, where an evaluation does not say them.
@@ -187,9 +200,9 @@ struct ParquetOptions : TableOptions {
 // Those of a mixture, each with the key "weight" or "tokens".
 Catalog source_catalog();
 
-using SourceKinds =
-    Kinds<Hdf5Options, NumpyOptions, BytesOptions, TextOptions, TokensOptions, SyntheticOptions,
-          Cifar10Options, Cifar100Options, MnistOptions, IdxOptions, ImageFolderOptions, WebDatasetOptions>;
+using SourceKinds = Kinds<Hdf5Options, NumpyOptions, BytesOptions, TextOptions, TokensOptions,
+                          SyntheticOptions, Cifar10Options, Cifar100Options, MnistOptions, IdxOptions,
+                          ImageFolderOptions, WebDatasetOptions, MdsOptions>;
 
 // A mixture of the others.
 struct MixtureOptions {
@@ -202,6 +215,6 @@ struct MixtureOptions {
 
 using DataKinds = Kinds<Hdf5Options, NumpyOptions, BytesOptions, TextOptions, TokensOptions, SyntheticOptions,
                         Cifar10Options, Cifar100Options, MnistOptions, IdxOptions, ImageFolderOptions,
-                        WebDatasetOptions, CsvOptions, ParquetOptions, MixtureOptions>;
+                        WebDatasetOptions, MdsOptions, CsvOptions, ParquetOptions, MixtureOptions>;
 
 }  // namespace tutti

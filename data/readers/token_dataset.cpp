@@ -8,7 +8,7 @@
 
 #include "data/readers/opened.h"
 #include "data/transforms/ignore_index.h"
-#include "io/formats/token_type.h"
+#include "io/tokens/token_type.h"
 #include "runtime/error.h"
 #include "runtime/hashes.h"
 

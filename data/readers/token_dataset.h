@@ -7,7 +7,7 @@
 
 #include "data/dataset.h"
 #include "data/readers/options.h"
-#include "io/formats/token_file.h"
+#include "io/tokens/token_file.h"
 
 namespace tutti {
 

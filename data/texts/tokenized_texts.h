@@ -8,8 +8,8 @@
 
 #include "data/texts/documents.h"
 #include "data/tokenizers/tokenizer.h"
-#include "io/formats/token_file.h"
 #include "io/mapped_file.h"
+#include "io/tokens/token_file.h"
 
 namespace tutti {
 
@@ -24,7 +24,7 @@ struct Tokenization {
 };
 
 // The tokens of texts, in files that begin alike:
-//   .bin, .idx   as Megatron-LM has them (io/formats/megatron_index.h), of uint16, or int32
+//   .bin, .idx   as Megatron-LM has them (io/tokens/megatron_index.h), of uint16, or int32
 //   .counts      a byte for each token: 1 if it counts in the loss; only if some do not
 //   .left_out    what was left out, and why the first of it: a line; only if there is some
 class TokenizedTexts {

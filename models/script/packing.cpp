@@ -17,8 +17,8 @@ bool has_undefined(const c10::IValue& value) {
   return value.isTuple() && std::ranges::any_of(value.toTupleRef().elements(), has_undefined);
 }
 
-// libtorch does not know that of a tuple with tensors that are undefined, as attention without weights returns
-// one; its name is lost.
+// libtorch does not know it of a tuple with undefined tensors, as attention without weights returns one; its
+// name is lost.
 c10::TypePtr type_of(const c10::IValue& value) {
   return has_undefined(value) ? c10::TupleType::create({}) : value.type();
 }

@@ -86,6 +86,7 @@ FOUND = {  # file: model, keys of [data.train], whether there is data to evaluat
     "photos": ("resnet", {"kind": "image_folder", "path": "photos/train",
                           "transforms": [{"kind": "random_resized_crop", "size": 224}, {"kind": "flip"}]}, True),
     "shards": ("resnet", {"kind": "webdataset", "path": "shards/shard-*.tar"}, False),
+    "streamed": ("resnet", {"kind": "mds", "columns": {"input": "png", "target": "label"}}, False),
     "mnist5k": ("resnet_cifar", {"kind": "mnist"}, True),
 }
 GOLDEN = EXAMPLES.parent / "tests/golden/images"
@@ -124,6 +125,7 @@ class Init(tutti_run.RunTest):
         for name, kind in (("train/cat", "420_19x37.jpg"), ("train/dog", "large_38x74.jpg"), ("val/dog", "rgb_19x37.png")):
             (self.folder / "photos" / name).mkdir(parents=True)
             shutil.copy(GOLDEN / kind, self.folder / "photos" / name)
+        shutil.copytree(GOLDEN.parent / "mds/zstd", self.folder / "streamed")
         (self.folder / "shards").mkdir()
         for shard in GOLDEN.glob("*.tar"):
             shutil.copy(shard, self.folder / "shards")

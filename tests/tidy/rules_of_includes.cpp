@@ -53,11 +53,12 @@ bool is_for_cli(const std::string& include) {
                                "\"io/run_paths.h\"",
                                "\"io/formats/file_head.h\"",
                                "\"io/formats/recipe_schema.h\"",
-                               "\"io/formats/token_file.h\"",
+                               "\"io/tokens/token_file.h\"",
                                "\"io/hdf5/hdf5_listing.h\"",
                                "\"io/formats/json_document.h\"",
                                "\"data/tokenizers/tokenizer.h\"",
                                "\"io/formats/tar.h\"",
+                               "\"io/formats/mds_values.h\"",
                                "\"io/mapped_file.h\"",
                                "\"io/formats/npy.h\"",
                                "\"io/formats/zip_file.h\"",
@@ -118,7 +119,7 @@ const std::vector<Home>& homes() {
     at_home("^nccl\\.h", "^collectives/nccl/");
     at_home("^(cuda|c10/cuda|ATen/cuda)", "^(collectives/nccl/|tensors/cuda/)");
     at_home("^(hdf5|H5[A-Za-z]*)\\.h|^nlohmann/", "^io/");
-    at_home("^zlib\\.h", "^io/");
+    at_home("^(zlib|zstd)\\.h", "^io/");
     at_home("^(jpeglib|jerror|png)\\.h|^webp/", "^data/images/");
     at_home("^caffe2/", "^io/");
     at_home("^onig", "^data/tokenizers/");

@@ -1,4 +1,4 @@
-#include "io/formats/token_file.h"
+#include "io/tokens/token_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

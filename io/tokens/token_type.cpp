@@ -1,4 +1,4 @@
-#include "io/formats/token_type.h"
+#include "io/tokens/token_type.h"
 
 #include <algorithm>
 #include <cstddef>

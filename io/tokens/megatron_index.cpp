@@ -1,4 +1,4 @@
-#include "io/formats/megatron_index.h"
+#include "io/tokens/megatron_index.h"
 
 #include <array>
 #include <cstring>

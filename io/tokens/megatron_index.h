@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string>
 
-#include "io/formats/token_type.h"
 #include "io/mapped_file.h"
+#include "io/tokens/token_type.h"
 
 namespace tutti {
 

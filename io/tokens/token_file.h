@@ -7,9 +7,9 @@
 #include <span>
 #include <string>
 
-#include "io/formats/megatron_index.h"
-#include "io/formats/token_type.h"
 #include "io/mapped_file.h"
+#include "io/tokens/megatron_index.h"
+#include "io/tokens/token_type.h"
 #include "runtime/error.h"
 
 namespace tutti {
@@ -27,7 +27,7 @@ class WrongTokenType final : public UserError {
 //   the
 //                       number of tokens), and the tokens: dev/data/data_common.py
 //   Megatron-LM         NAME.bin, and NAME.idx, which begins with "MMIDIDX":
-//   io/formats/megatron_index.h.
+//   io/tokens/megatron_index.h.
 //                       `path` is one of both, or NAME
 class TokenFile {
  public:

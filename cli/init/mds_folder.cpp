@@ -1,0 +1,189 @@
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <set>
+
+#include "cli/init/look.h"
+#include "io/formats/mds_values.h"
+#include "io/mapped_file.h"
+#include "runtime/error.h"
+#include "runtime/text.h"
+
+namespace tutti {
+namespace {
+
+namespace fs = std::filesystem;
+using Form = MdsEncoding::Form;
+
+constexpr int64_t kMostTokensSeen = int64_t{1} << 23;
+constexpr const char* kEvaluatedFolders[] = {"val", "valid", "validation", "eval", "test"};
+
+// A column that may be used; those pickled are not.
+struct Usable {
+  std::string name;
+  std::size_t place;
+  MdsEncoding encoding;
+};
+
+std::vector<Usable> usable_columns(const MdsIndex& index) {
+  std::vector<Usable> usable;
+  for (std::size_t i = 0; i < index.columns.size(); ++i) try {
+      usable.push_back({index.columns[i].name, i, MdsEncoding::parse(index.columns[i].encoding)});
+    } catch (const UserError&) {
+      continue;
+    }
+  return usable;
+}
+
+// The first column that has one of the names and suits, else the first that suits.
+template <class Suits>
+const Usable* best(const std::vector<Usable>& columns, const std::set<std::string>& names,
+                   const Suits& suits) {
+  const Usable* found = nullptr;
+  for (const Usable& column : columns) {
+    if (!suits(column)) continue;
+    if (names.contains(lower_case(column.name))) return &column;
+    if (!found) found = &column;
+  }
+  return found;
+}
+
+bool is_whole_number(const Usable& column) {
+  const MdsEncoding& encoding = column.encoding;
+  return encoding.form == Form::kTextInteger || (encoding.form == Form::kNumber && !is_float(*encoding.type));
+}
+
+std::string columns_line(const std::string& input, const std::string& target) {
+  return "{ input = " + toml_text(input) + ", target = " + toml_text(target) + " }";
+}
+
+RecipeLines mds_lines(const fs::path& folder, const std::string& columns, const std::string& recipe_folder) {
+  return {{"kind", "\"mds\""},
+          {"path", recipe_path(folder, recipe_folder), "relative to this file"},
+          {"columns", columns, "a model's names for those of the dataset"}};
+}
+
+// What the first shard has of a column, of at most so many samples; empty if it is compressed or not there.
+std::vector<MdsBytes> first_values(const MappedFile& shard, const MdsIndex& index, std::size_t column) {
+  std::vector<MdsBytes> values;
+  require_mds_shard(shard.bytes(), index.shards[0].samples);
+  for (int64_t i = 0; i < index.shards[0].samples; ++i) {
+    values.push_back(mds_value(shard.bytes(), index.columns, i, column));
+    if (static_cast<int64_t>(values.size() * std::max<std::size_t>(values[0].size(), 1)) > kMostTokensSeen)
+      break;
+  }
+  return values;
+}
+
+// The tokens of a value, as columns of bytes (int64) and arrays have them.
+struct Tokens {
+  MdsNumber type = MdsNumber::kInt64;
+  MdsBytes bytes;
+  int64_t count() const { return std::ssize(bytes) / bytes_of(type); }
+};
+
+Tokens tokens_of(const MdsEncoding& encoding, MdsBytes value) {
+  if (encoding.form == Form::kBytes) return {MdsNumber::kInt64, value};
+  const MdsArray array = mds_array(encoding, value);
+  return {array.type, array.bytes};
+}
+
+int64_t largest(const Tokens& tokens) {
+  int64_t found = 0;
+  const auto bytes = static_cast<std::size_t>(bytes_of(tokens.type));
+  for (std::size_t at = 0; at + bytes <= tokens.bytes.size(); at += bytes) {
+    int64_t token = 0;  // little-endian; those below 0 do not count
+    std::memcpy(&token, tokens.bytes.data() + at, bytes);
+    if (bytes < sizeof token || token >= 0) found = std::max(found, token);
+  }
+  return found;
+}
+
+FoundData mds_tokens(const fs::path& folder, const MdsIndex& index, const Usable& column,
+                     const std::string& recipe_folder) {
+  const std::string path = folder / index.shards[0].raw.name;
+  FoundData data{.samples = SampleKind::kTokens, .copied = true};
+  int64_t end = 0;
+  try {
+    const MappedFile shard(path);
+    for (const MdsBytes value : first_values(shard, index, column.place)) {
+      const Tokens tokens = tokens_of(column.encoding, value);
+      data.sequence_length = tokens.count();
+      end = std::max(end, largest(tokens) + 1);
+    }
+  } catch (const UserError& error) {
+    throw UserError({path}, error.message() +
+                                "; a recipe for tokens needs a look into the first shard, not "
+                                "compressed");
+  }
+  data.vocabulary = (end + 63) / 64 * 64;
+  data.found = std::to_string(index.samples()) + " samples of " + std::to_string(data.sequence_length) +
+               " tokens, column " + column.name;
+  data.train = mds_lines(folder, columns_line(column.name, column.name), recipe_folder);
+  data.train.push_back({"num_classes", std::to_string(data.vocabulary),
+                        "tokens are below, in the first shard; better the tokenizer's size"});
+  return data;
+}
+
+FoundData mds_images(const fs::path& folder, const MdsIndex& index, const Usable& image, const Usable& label,
+                     const std::string& recipe_folder) {
+  FoundData data = photographs_in(
+      folder, std::to_string(index.samples()) + " images, column " + image.name + ", and " + label.name);
+  data.train = mds_lines(folder, columns_line(image.name, label.name), recipe_folder);
+  return data;
+}
+
+FoundData look_into_columns(const fs::path& folder, const MdsIndex& index, const std::string& recipe_folder) {
+  static const std::set<std::string> kLabels = {"label", "labels", "class", "target", "y", "cls"};
+  static const std::set<std::string> kImages = {"image", "images", "img", "x", "input", "jpg", "png"};
+  static const std::set<std::string> kTokens = {"tokens", "input_ids", "ids"};
+  const std::vector<Usable> columns = usable_columns(index);
+  const Usable* image = best(columns, kImages, [](const Usable& one) {
+    const bool is_named = one.encoding.form == Form::kBytes && kImages.contains(lower_case(one.name));
+    return is_named || one.encoding.form == Form::kImageFile || one.encoding.form == Form::kPixels;
+  });
+  const Usable* label = best(columns, kLabels, [](const Usable& one) {
+    return is_whole_number(one) ||
+           (one.encoding.form == Form::kText && kLabels.contains(lower_case(one.name)));
+  });
+  if (image && label) return mds_images(folder, index, *image, *label, recipe_folder);
+  const Usable* tokens = best(columns, kTokens, [](const Usable& one) {
+    return one.encoding.form == Form::kBytes ||
+           (one.encoding.form == Form::kArray && !is_float(one.encoding.type.value_or(MdsNumber::kInt64)));
+  });
+  if (tokens) return mds_tokens(folder, index, *tokens, recipe_folder);
+  std::string names;
+  for (const MdsColumn& column : index.columns)
+    names += (names.empty() ? "" : ", ") + column.name + " (" + column.encoding + ')';
+  throw UserError({folder / kMdsIndexName},
+                  "has no column of images with one of labels, and none of tokens: " + names +
+                      "; docs/data.md shows a recipe for kind = \"mds\"");
+}
+
+bool has_index(const fs::path& folder) {
+  std::error_code ignored;
+  return fs::is_regular_file(folder / kMdsIndexName, ignored);
+}
+
+}  // namespace
+
+std::optional<FoundData> look_into_mds(const std::string& path, const std::string& recipe_folder) {
+  const fs::path whole = fs::absolute(path).lexically_normal();
+  const fs::path train = has_index(path) ? fs::path(path) : fs::path(path) / "train";
+  if (!has_index(train)) return std::nullopt;
+  const MdsIndex index = read_mds_index(train / kMdsIndexName);
+  FoundData data = look_into_columns(train, index, recipe_folder);
+  data.name = (whole.has_filename() ? whole : whole.parent_path()).stem();
+  data.count = index.samples();
+  data.train[0].comment = data.found;
+  for (const char* name : kEvaluatedFolders) {
+    const fs::path other = fs::path(path) / name;
+    if (train == fs::path(path) || !data.eval.empty() || !has_index(other)) continue;
+    data.eval = data.train;
+    data.eval[0].comment.clear();
+    data.eval[1].value = recipe_path(other, recipe_folder);
+  }
+  return data;
+}
+
+}  // namespace tutti
