@@ -148,7 +148,7 @@ void add_tokenize(CLI::App& app, Action& action) {
             "--" + std::string(key).replace(std::string(key).find('_'), 1, "-"),
             [options, key](const std::string& value) { options->keys.emplace_back(key, value); },
             std::string("as the key ") + key + " of kind = \"text\"")
-        ->type_name("TEXT");
+        ->type_name("VALUE");
   command->add_flag("--add-bos-token", options->add_bos_token, "begin each document with a token");
   command->add_flag("!--no-eos-token", options->add_eos_token, "do not end each document with a token");
   command->add_flag("--skip-bad", options->skip_bad, "leave out lines that are no such JSON");

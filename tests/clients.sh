@@ -4,8 +4,8 @@
 # Hugging Face's (clients_tokenizers.py), tables of pandas and datasets of MosaicML Streaming are read
 # (clients_tables.py, clients_mds.py), programs of theirs, timm's, segmentation_models_pytorch's and
 # diffusers' give what PyTorch gives (tests/golden/make_exported.py), and image files and transforms what
-# Pillow and torchvision give (make_images.py), with the clients' pinned versions in an environment of their own, beside
-# setup.sh's.
+# Pillow and torchvision give (make_images.py), with the clients' pinned versions in an environment of their
+# own, beside setup.sh's.
 set -euo pipefail
 readonly root=$(dirname "$(dirname "$(readlink -f "$0")")")
 readonly cache=${XDG_CACHE_HOME:-$HOME/.cache}/tutti

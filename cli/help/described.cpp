@@ -20,7 +20,7 @@ const std::map<std::string, Kind>& placeholders() {
       {"COMMAND", Kind::kCommands}, {"KEY=VALUE", Kind::kKeys}, {"NAME", Kind::kNames},
       {"WHAT", Kind::kNouns},       {"N", Kind::kNothing},      {"R", Kind::kNothing},
       {"LABEL", Kind::kNothing},    {"step=N", Kind::kNothing}, {"FIRST..LAST", Kind::kNothing},
-      {"PROMPT", Kind::kNothing}};
+      {"PROMPT", Kind::kNothing},   {"TEXTS", Kind::kFiles},    {"VALUE", Kind::kNothing}};
   return kinds;
 }
 

@@ -74,6 +74,7 @@ std::string RunState::to_json() const {
   nlohmann::json json = *this;
   tutti::to_json(json, time);
   if (names_before_surgery.empty()) json.erase("names_before_surgery");
+  if (fitted.empty()) json.erase("fitted");
   return json.dump(1);
 }
 

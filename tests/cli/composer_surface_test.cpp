@@ -120,7 +120,8 @@ bool is_there(const std::string& target) {
 TEST(ComposerSurface, EveryNameIsExplained) {
   const char* section = R"((^|is )\[\[?[a-z.]+\]\]?)";
   const char* other =
-      "(^section |^metric |^logger |^the top level|is the event |is the time unit |is tutti |is metric |"
+      "(^section |^metric |^logger |^dataset |^the top level|is the event |is the time unit |is tutti |is "
+      "metric |"
       "is seed|is [a-z_/]+\\.h)";
   for (const auto& one : surface()) {
     SCOPED_TRACE(one.name);

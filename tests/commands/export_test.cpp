@@ -8,11 +8,14 @@
 #include "commands/local_train.h"
 #include "io/checkpoint/checkpoint.h"
 #include "io/checkpoint/checkpoint_tensors.h"
+#include "io/checkpoint/run_state.h"
+#include "io/exported/archive.h"
 #include "io/formats/json_setting.h"
 #include "io/hdf5/hdf5_writer.h"
 #include "job/recipe_catalogs.h"
 #include "recipe/toml_reader.h"
 #include "tests/actors/sleeping_world.h"
+#include "tests/io/checkpoint/sample_checkpoint.h"
 #include "tests/io/checkpoint/whole_checkpoint.h"
 
 namespace tutti {
@@ -165,16 +168,15 @@ TEST_F(ExportTest, OfTheCallbackIsTheCommandsForABertInPartsWithAnAverage) {
   write_hdf5(disk_, data,
              {hdf5_array("input_ids", at::arange(96, at::kLong).remainder(40).view({8, 12})),
               hdf5_array("labels", at::arange(8, at::kLong).remainder(3))});
-  train(
+  const std::string recipe =
       "[model]\nkind = \"bert_classification\"\nvocab_size = 40\nhidden_size = 16\nnum_hidden_layers = 1\n"
       "num_attention_heads = 2\nintermediate_size = 16\nmax_position_embeddings = 16\nnum_classes = 3\n"
       "[data.train]\nkind = \"hdf5\"\nbatch_size = 4\npath = \"" +
-          data +
-          "\"\n[optimizer]\nkind = \"sgd\"\nlr = 0.1\n[train]\nmax_duration = \"3ba\"\n"
-          "[sharding]\nstrategy = \"full\"\n"
-          "[[algorithms]]\nkind = \"ema\"\nhalf_life = \"2ba\"\nupdate_interval = \"1ba\"\n" +
-          hub_callback("save_interval = \"3ba\"\n"),
-      2);
+      data +
+      "\"\n[optimizer]\nkind = \"sgd\"\nlr = 0.1\n[train]\nmax_duration = \"3ba\"\n"
+      "[sharding]\nstrategy = \"full\"\n"
+      "[[algorithms]]\nkind = \"ema\"\nhalf_life = \"2ba\"\nupdate_interval = \"1ba\"\n";
+  train(recipe + hub_callback("save_interval = \"3ba\"\n"), 2);
   const std::string out = folder_.path("hub"), written = run_ + "/hub/huggingface/ba3";
   export_text({.path = run_, .to_hf = out});
   const Setting config = read_json_object(written + "/config.json");
@@ -185,6 +187,38 @@ TEST_F(ExportTest, OfTheCallbackIsTheCommandsForABertInPartsWithAnAverage) {
   ASSERT_EQ(given.size(), expected.size());
   for (const auto& [name, tensor] : expected) EXPECT_TRUE(tensor.equal(given.at(name))) << name;
   EXPECT_FALSE(given.at("classifier.weight").equal(trained.at("classifier.weight")));
+  std::filesystem::rename(run_, folder_.path("with_callback"));
+  train(recipe, 2);
+  for (const auto& [name, tensor] : exported(true)) EXPECT_TRUE(tensor.equal(trained.at(name))) << name;
+}
+
+// The program has a weight under two names, and a layer that is not trained.
+TEST_F(ExportTest, OfAProgramHasTiedWeightsUnderAllTheirNames) {
+  const std::string program = TUTTI_SOURCE_DIR "/tests/golden/exported/tied.pt2";
+  train("[model]\nkind = \"exported\"\npath = \"" + program +
+        "\"\n[data.train]\nkind = \"synthetic\"\ntargets = \"sequence\"\nvocab = 7\nsamples = 8\n"
+        "batch_size = 4\nshape = [5]\n[optimizer]\nkind = \"sgd\"\nlr = 0.1\n[train]\nmax_duration = "
+        "\"3ba\"\n");
+  const Tensors weights = exported();
+  ASSERT_THAT(weights,
+              testing::UnorderedElementsAre(testing::Key("tokens.weight"), testing::Key("head.weight"),
+                                            testing::Key("fixed.weight"), testing::Key("fixed.bias")));
+  EXPECT_TRUE(weights.at("head.weight").equal(weights.at("tokens.weight")));
+  const auto stored = [&](const std::string& name) {
+    at::Tensor tensor = at::empty_like(weights.at(name));
+    exported::Archive(program).read(name, tensor);
+    return tensor;
+  };
+  EXPECT_FALSE(weights.at("tokens.weight").equal(stored("tokens.weight")));
+  EXPECT_TRUE(weights.at("fixed.weight").equal(stored("fixed.weight")));
+}
+
+TEST_F(ExportTest, OfTwoTensorsWithOneNameBeforeSurgeryIsRefused) {
+  RunState state;
+  state.names_before_surgery = {{"0.conv.weight", "0.weight"}};
+  write_checkpoint(disk_, run_, {{"model/0.weight", at::ones({2})}, {"model/0.conv.weight", at::ones({2})}},
+                   1, state.to_json());
+  EXPECT_THAT(refused({.path = run_, .to = file_}), HasSubstr("two tensors would have the name '0.weight'"));
 }
 
 TEST_F(ExportTest, OfTheCallbackNeedsAModelOfTransformers) {

@@ -17,7 +17,7 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-constexpr const char* kSmallGpt =
+constexpr const char* kGptOfBytes =
     "[model]\nkind = \"gpt\"\nn_positions = 16\nn_embd = 16\nn_layer = 1\nn_head = 2\n";
 constexpr const char* kShortTraining =
     "[optimizer]\nkind = \"adam\"\nlr = 0.01\n[train]\nmax_duration = \"3ba\"\n";
@@ -34,7 +34,7 @@ class GenerateTest : public testing::Test {
   }
   Setting train_on_bytes() {
     std::ofstream(text_) << std::string(400, 'a') << "In the beginning";
-    return train(kSmallGpt + ("[data.train]\nkind = \"bytes\"\npath = \"" + text_ +
+    return train(kGptOfBytes + ("[data.train]\nkind = \"bytes\"\npath = \"" + text_ +
                               "\"\nsequence_length = 16\nbatch_size = 4\n"));
   }
   void train_on_tokens() {

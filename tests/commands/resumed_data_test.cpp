@@ -82,10 +82,14 @@ void write_files(const Scratch& scratch) {
   write_text(scratch.path("a.txt"), std::string(500, 'a'));
   write_text(scratch.path("images"), idx_text({33, 2, 2}, std::string(132, 'x')));
   write_text(scratch.path("labels"), idx_text({33}, std::string(33, '\1')));
+  std::string rows = "x,y\n";
+  for (int i = 0; i < 37; ++i) rows += std::to_string(i * i) + ',' + std::to_string(i % 3) + '\n';
+  write_text(scratch.path("a.csv"), rows);
   std::string lines;
   for (int i = 0; i < 60; ++i)
     lines += "{\"text\": \"In the beginning, " + std::to_string(i * i * i) + "\"}\n";
   write_text(scratch.path("a.jsonl"), lines);
+  std::filesystem::copy(kGolden + "mds/zstd", scratch.path("mds"), std::filesystem::copy_options::recursive);
   for (const char* name : {"420_19x37.jpg", "gray_19x37.png", "lossy_19x37.webp", "large_38x74.jpg"})
     for (const char* part : {"1", "2", "3", "4", "5"}) {
       std::filesystem::create_directories(scratch.path("photos") + '/' + part);
@@ -114,6 +118,11 @@ const DataKind kKinds[] = {
     {"synthetic", kMlp, "kind = 'synthetic'\nsamples = 47\nshape = [2]\n"},
     {"image_folder", kMlp, "kind = 'image_folder'\npath = 'FOLDER/photos'\nscale = 1\n" + kOneSize},
     {"webdataset", kMlp, "kind = 'webdataset'\npath = '" + kGolden + "images'\nscale = 1\n" + kOneSize},
+    {"csv", kMlp, "kind = 'csv'\npath = 'FOLDER/a.csv'\ntarget = 'y'\nnormalize = true\n"},
+    {"mds", kMlp,
+     "kind = 'mds'\npath = 'FOLDER/mds'\nshuffle_block = 2\nscale = 1\ncolumns = { input = 'png', target = "
+     "'label' }\n" +
+         kOneSize},
     {"mixture", kMlp,
      "kind = 'mixture'\nsamples = 41\n"
      "[[data.train.sources]]\nkind = 'synthetic'\nsamples = 5\nshape = [2]\nweight = 2\n"

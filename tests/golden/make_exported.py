@@ -133,6 +133,19 @@ class Odd(nn.Module):
         return self.head(self.fixed(x))[:, self.order]
 
 
+class Tied(nn.Module):
+    """A table that the last layer has too, under another name, and a layer that is not trained."""
+
+    def __init__(self):
+        super().__init__()
+        self.tokens, self.fixed, self.head = nn.Embedding(7, 4), nn.Linear(4, 4), nn.Linear(4, 7, bias=False)
+        self.head.weight = self.tokens.weight
+        self.fixed.requires_grad_(False)
+
+    def forward(self, ids):
+        return self.head(self.fixed(self.tokens(ids)))
+
+
 class Modes(nn.Module):
     """Operators with an argument that says that they are in training."""
 
@@ -175,6 +188,7 @@ class Refused(nn.Module):
 
 def programs_without_numbers():
     yield "modes", export(Modes().train(), (torch.randn(4, 4),))
+    yield "tied", export(Tied().train(), (torch.randint(0, 7, (4, 5)),))
     for kind in ("complex", "writes_unseen", "foreign_norm", "branches", "decomposed"):
         program = export(Refused(kind).train(), (torch.randn(4, 4),))
         yield kind, program.run_decompositions() if kind == "decomposed" else program

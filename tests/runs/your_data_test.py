@@ -21,8 +21,9 @@ class YourData(first_hour_test.Page):
             folder = self.folder / "photos" / ("cat" if i % 2 else "dog")
             folder.mkdir(parents=True, exist_ok=True)
             shutil.copy(picture, folder / picture.name)
-        verses = (SOURCE / "examples/data/king_james.txt").read_text().splitlines()[:120]
-        (self.folder / "verses.jsonl").write_text("".join(json.dumps({"text": one}) + "\n" for one in verses if one))
+        lines = (SOURCE / "examples/data/king_james.txt").read_text().splitlines()[:120]
+        verses = [json.dumps({"text": line}) + "\n" for line in lines if len(line) > 40]  # no headings
+        (self.folder / "verses.jsonl").write_text("".join(verses))
         shutil.copy(GOLDEN / "tokenizers/gpt2.json", self.folder / "tokenizer.json")
         self.environment["XDG_CACHE_HOME"] = str(self.folder / "cache")
 

@@ -411,6 +411,20 @@ TEST(SharedTrainee, SavesWhatListenersHaveOfItsRows) {
   EXPECT_TRUE(third.listeners[1].second.equal(whole));
 }
 
+// As a plugin's may be.
+struct Unreduced final : Model {
+  TensorTree forward(const Batch& batch) override { return batch["input"]; }
+  at::Tensor loss(const Outputs&, const Batch&) override { return at::ones({2}); }
+  const char* kind() const override { return "Unreduced"; }
+};
+
+TEST(Trainee, RefusesALossThatIsNotOneNumber) {
+  Trainee trainee;
+  trainee.model = std::make_shared<Unreduced>();
+  EXPECT_THAT(message_of<UserError>([&] { trainee.loss_of(at::ones({2}), batch()); }),
+              HasSubstr("the loss of Unreduced has the shape [2]; expected one number"));
+}
+
 TEST(SharedTrainee, UpdatesItsRowsAsAWholeOneDoes) {
   Trained whole(7), shared(7, {}, "", {2, 1});
   whole.step();

@@ -91,6 +91,22 @@ TEST(ExportedModel, KeepsTiedWeightsUnderTheFirstOfTheirNames) {
   EXPECT_EQ(std::ranges::count(names, "tokens.weight"), 1);
 }
 
+TEST(ExportedModel, TrainsWhatTheProgramTrains) {
+  ExportedModel model({.path = program("tied")});  // whose file has the table as 'head.weight' too
+  std::map<std::string, bool> trained;
+  for (const auto& one : parameters(model)) trained[one.name] = one.parameter->trained;
+  EXPECT_THAT(trained, testing::UnorderedElementsAre(testing::Pair("tokens.weight", true),
+                                                     testing::Pair("fixed.weight", false),
+                                                     testing::Pair("fixed.bias", false)));
+  EXPECT_NE(find_layer<Linear>(model, "fixed"), nullptr);
+}
+
+TEST(ExportedModel, OfOneOutputHasNoNameForIt) {
+  const ExportedModel model({.path = program("tied")});
+  EXPECT_THAT(message_of<UserError>([&] { model.compared(at::ones({2}), {}, "logits", ""); }),
+              HasSubstr("the program has one output without a name; leave this key out"));
+}
+
 TEST(ExportedModel, DrawsDropoutByThePlacesOfSamples) {
   const auto model = std::make_shared<ExportedModel>(
       ExportedOptions{.path = TUTTI_SOURCE_DIR "/examples/data/digits_net.pt2"});

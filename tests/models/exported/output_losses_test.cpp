@@ -161,6 +161,18 @@ TEST_F(OutputLosses, TakeBytesAsClasses) {
   };
   batch.set("target", batch["bytes"].to(at::kLong));
   EXPECT_EQ(loss_of(with_target("bytes")), loss_of(with_target("target")));
+  const std::string weighted = "loss = {kind = 'cross_entropy', weight = [1.0, 2.0, 3.0, 4.0, 5.0]}\n";
+  EXPECT_EQ(with_losses(with_target("bytes") + weighted, kNamedTargets)->loss_weight(batch), 21);
+}
+
+TEST_F(OutputLosses, WhereThereAreNoneMetricsCompareThePrediction) {
+  const auto model = with_losses("prediction = 'logits'\n", kNamedTargets);
+  const auto& parts = dynamic_cast<LossParts&>(*model);
+  const auto found = parts.compared(outputs["logits"], batch, "logits", "bytes");
+  EXPECT_TRUE(found.output.equal(outputs["logits"]));
+  EXPECT_EQ(found.target.scalar_type(), at::kLong);
+  EXPECT_THAT(message_of<UserError>([&] { parts.compared(outputs["logits"], batch, "features", "target"); }),
+              HasSubstr("the model's output is 'logits' alone"));
 }
 
 TEST_F(OutputLosses, MayBeComputedByTheProgram) {
@@ -226,6 +238,7 @@ TEST_F(OutputLosses, GiveMetricsTheirOutputAndTarget) {
   expect_compared("features", "", "features", "features");
   expect_compared("", "features", "features", "features");
   expect_compared("features", "target", "features", "target");
+  EXPECT_EQ(parts.compared(outputs, batch, "logits", "bytes").target.scalar_type(), at::kLong);
   EXPECT_THAT(message_of<UserError>([&] { parts.compared(outputs, batch, "boxes", "target"); }),
               HasSubstr("the program has no output 'boxes'; it has 'logits', 'features'"));
 }

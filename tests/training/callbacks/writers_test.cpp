@@ -8,6 +8,7 @@
 #include "training/callbacks/writers/file_names.h"
 #include "training/callbacks/writers/memory_files.h"
 #include "training/callbacks/writers/profiler.h"
+#include "training/callbacks/writers/weights_file.h"
 
 namespace tutti {
 namespace {
@@ -105,6 +106,21 @@ TEST_F(Writing, WeightsAreExportedAtTheEndAndOnTheWay) {
   EXPECT_THAT(found, UnorderedElementsAre(testing::Key("bn.weight"), testing::Key("bn.running_mean")));
   EXPECT_TRUE(found.at("bn.weight").equal(weight->tensor));
   EXPECT_TRUE(found.at("bn.running_mean").equal(mean->tensor));
+}
+
+TEST_F(Writing, WeightsOfHalfTheBitsKeepTheirIntegers) {
+  const auto weight = std::make_shared<Parameter>();
+  const auto count = std::make_shared<Buffer>();
+  weight->tensor = at::full({2}, 257.0);
+  count->tensor = at::scalar_tensor(257, at::kLong);
+  state_.parameters = {{"bn.weight", weight}};
+  state_.buffers = {{"bn.num_batches_tracked", count}};
+  const std::string path = folder_.path("half.safetensors");
+  write_weights_file(state_, disk_, path, at::kBFloat16);
+  const auto found = read_weights(path);
+  ASSERT_EQ(found.at("bn.num_batches_tracked").scalar_type(), at::kLong);
+  EXPECT_EQ(found.at("bn.num_batches_tracked").item<int64_t>(), 257);
+  EXPECT_TRUE(found.at("bn.weight").equal(at::full({2}, 256.0, at::kBFloat16)));
 }
 
 TEST_F(Writing, WeightsAreExportedByRankZeroAlone) {

@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "models/model.h"
+#include "runtime/error.h"
+#include "tests/recipe/section.h"
+#include "training/metrics/factory.h"
 
 namespace tutti {
 namespace {
@@ -30,6 +33,10 @@ struct PartedByName final : Parted, LossParts {
   }
 };
 
+struct PartedWithoutMean final : Parted {
+  at::Tensor loss(const Outputs&, const Batch& batch) override { return batch["input"].mean(1); }
+};
+
 MetricPtr measured_in_two(Model& model, Batch batch) {
   MetricPtr metric = loss_metric(model);
   for (const auto& [first, count] : {std::pair{0, 4}, std::pair{4, 1}, std::pair{5, 1}}) {
@@ -49,6 +56,28 @@ TEST(LossMetrics, OfTheModelsLossWeighsBatchesByWhatCounts) {
   const MetricPtr found = measured_in_two(parts, batch);
   EXPECT_EQ(found->parts(), (std::vector<std::string>{"", "/a", "/b"}));
   EXPECT_EQ(found->values(), (std::vector<double>{3.5 + 3 * 5.5, 3.5, 5.5}));
+}
+
+TEST(LossMetrics, OfALossThatIsNotOneNumberIsAUserError) {
+  PartedWithoutMean model;
+  const Batch batch = TensorTree::Children{{"input", at::ones({2, 2})}, {"target", at::ones({2}, at::kLong)}};
+  EXPECT_THROW(loss_metric(model)->measure(model, batch, batch["input"]), UserError);
+}
+
+// At 156 a byte is -100.
+TEST(AimedMetric, TakesBytesAsClasses) {
+  const at::Tensor classes = at::tensor({0, 156, 3, 156}, at::kLong);
+  const at::Tensor outputs = at::one_hot(classes, 157).to(at::kFloat);
+  const Batch batch = TensorTree::Children{{"bytes", classes.to(at::kByte)}, {"classes", classes}};
+  Parted model;
+  for (const char* kind : {"CrossEntropy", "LanguageCrossEntropy", "MulticlassAccuracy"}) {
+    const auto found = [&](const std::string& target) {
+      const MetricPtr metric = make_metric(section_with({{"kind", std::string(kind)}, {"target", target}}));
+      metric->measure(model, batch, outputs);
+      return metric->sums();
+    };
+    EXPECT_EQ(found("bytes"), found("classes")) << kind;
+  }
 }
 
 }  // namespace
