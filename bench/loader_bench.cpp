@@ -15,6 +15,7 @@
 #include "data/readers/image_folder.h"
 #include "data/readers/mds_dataset.h"
 #include "data/readers/synthetic_dataset.h"
+#include "data/readers/token_dataset.h"
 #include "data/readers/transformed_dataset.h"
 #include "data/transforms/image_transforms.h"
 #include "data/transforms/stored_images.h"
@@ -130,9 +131,16 @@ void files_decoded(benchmark::State& state) { epochs_loaded(state, "TUTTI_BENCH_
 void mds_tokens(benchmark::State& state) {
   epochs_loaded(state, "TUTTI_BENCH_MDS", [](const char* folder) { return mds_samples(folder, false); });
 }
+void token_file(benchmark::State& state) {
+  epochs_loaded(state, "TUTTI_BENCH_TOKENS", [](const char* path) -> DatasetPtr {
+    return std::make_shared<const TokenDataset>(
+        TokenDataset::Options{.path = path, .format = TokenFormat::kUint16, .sequence_length = 1024});
+  });
+}
 void mds_images(benchmark::State& state) {
   epochs_loaded(state, "TUTTI_BENCH_MDS", [](const char* folder) { return mds_samples(folder, true); });
 }
+BENCHMARK(token_file)->ArgNames({"workers"})->Arg(1)->Arg(2)->UseRealTime();
 BENCHMARK(mds_tokens)->ArgNames({"workers"})->Arg(1)->Arg(2)->UseRealTime();
 BENCHMARK(mds_images)->ArgNames({"workers"})->Arg(1)->Arg(2)->UseRealTime();
 BENCHMARK(files_decoded)->ArgNames({"workers"})->Arg(1)->Arg(2)->UseRealTime();

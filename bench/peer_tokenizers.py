@@ -1,5 +1,4 @@
-"""Answers bench/tokenizers.py as tokenizer_bench does, with the `tokenizers` package, on one thread. Run with
-`python -P`: beside this file, tokenizers.py is no package."""
+"""Answers bench/tokenizer.py as tokenizer_bench does, with the `tokenizers` package, on one thread."""
 
 import json
 import sys

@@ -106,7 +106,7 @@ def main():
         if not args.files:
             train(args.python, folder, args.kinds, args.vocabulary)
         write_texts(folder)
-        ours, peer = Contestant(args.bench), Contestant(args.python, "-P", HERE / "peer_tokenizers.py")
+        ours, peer = Contestant(args.bench), Contestant(args.python, HERE / "peer_tokenizers.py")
         print(f"{args.pairs} pairs; aim: {TARGET} times the speed of tokenizers\n"
               f"{'kind, text':16} {'tutti':>9} {'tokenizers':>10}   ratio       (MiB/s)")
         for kind in args.kinds:
