@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/error.h"
+#include "runtime/hashes.h"
 #include "runtime/random.h"
 
 namespace tutti {
@@ -12,6 +13,16 @@ int64_t Dataset::order(uint64_t seed, int64_t epoch, int64_t position, bool shuf
   const RandomKey draw = RandomKey(seed, "order").fold_in(static_cast<uint64_t>(epoch));
   return static_cast<int64_t>(
       Permutation(static_cast<uint64_t>(size()), draw)(static_cast<uint64_t>(position)));
+}
+
+uint64_t digest_of_samples(const Dataset& data) {
+  constexpr int64_t kSamples = 16;
+  std::vector<int64_t> samples;
+  for (int64_t i = 0; i < kSamples; ++i) samples.push_back(i * (data.size() - 1) / (kSamples - 1));
+  auto digest = static_cast<uint64_t>(data.size());
+  for (const auto& [name, values] : data.get(samples, {}).leaves())
+    digest = XXH3_64bits_withSeed(values.const_data_ptr(), values.nbytes(), digest);
+  return digest;
 }
 
 DataSettings DataSettings::read(const Setting& section) {

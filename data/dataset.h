@@ -66,6 +66,9 @@ class Dataset {
 };
 using DatasetPtr = std::shared_ptr<const Dataset>;
 
+// A digest of the dataset's size and of 16 samples.
+uint64_t digest_of_samples(const Dataset& data);
+
 // How [data.train], [data.eval] or one of [[evaluators]] goes through its samples, whatever its kind.
 struct DataSettings {
   bool shuffle = false;

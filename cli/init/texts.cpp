@@ -4,6 +4,7 @@
 
 #include "cli/init/look.h"
 #include "data/tokenizers/tokenizer.h"
+#include "data/tokenizers/tokenizer_files.h"
 #include "io/formats/file_head.h"
 #include "io/formats/json_document.h"
 #include "runtime/error.h"
@@ -70,7 +71,7 @@ FoundData look_into_texts(const std::string& file, const std::string& recipe_fol
                           const std::string& tokenizer) {
   if (tokenizer.empty())
     throw UserError({file}, "texts in JSON lines need a tokenizer: --tokenizer tokenizer.json");
-  const std::string reads = fs::is_directory(tokenizer) ? tokenizer + "/tokenizer.json" : tokenizer;
+  const std::string reads = tokenizer_file(tokenizer);
   const auto reader = Tokenizer::read(reads);
   const int64_t tokens = tokens_in(file, *reader);
   const bool has_lines = fs::path(file).extension() != ".txt" && first_line(file).starts_with('{');

@@ -109,14 +109,13 @@ StoredArray stored_array(const ArrayFiles& files, const std::string& stored, con
 
 }  // namespace
 
-std::vector<StoredArray> open_numpy(const std::string& path, const std::vector<std::string>& names,
-                                    const std::map<std::string, std::string>& stored_as) {
+std::vector<StoredArray> open_numpy(const std::string& path,
+                                    const std::vector<std::pair<std::string, std::string>>& names) {
   const ArrayFiles files(path);
   std::vector<StoredArray> arrays;
-  for (const std::string& name : names.empty() ? files.names() : names) {
-    const auto other = stored_as.find(name);
-    arrays.push_back(stored_array(files, other == stored_as.end() ? name : other->second, name));
-  }
+  for (const auto& [name, stored] : names) arrays.push_back(stored_array(files, stored, name));
+  if (names.empty())
+    for (const std::string& name : files.names()) arrays.push_back(stored_array(files, name, name));
   return arrays;
 }
 

@@ -1,6 +1,6 @@
-#include <map>
+#include <memory>
+#include <optional>
 #include <string>
-#include <vector>
 
 #include "data/arrays/hdf5_dataset.h"
 #include "data/arrays/numpy_arrays.h"
@@ -11,19 +11,14 @@
 namespace tutti {
 namespace {
 
-// A table has batches' names for those of the file.
-void read_array_names(const Setting& arrays, std::vector<std::string>& names,
-                      std::map<std::string, std::string>& stored_as) {
-  if (!arrays.is_table()) {
-    names = arrays.texts();
-    return;
-  }
-  for (const auto& [name, stored] : arrays.table()) {
-    if (stored.text().find_first_not_of('/') == std::string::npos)
-      stored.fail("expected the name of an array");
-    names.push_back(name);
-    stored_as[name] = stored.text();
-  }
+// Of an array that lies in groups: "/" alone names none.
+ArrayNames stored_names(const std::optional<Setting>& arrays) {
+  if (!arrays) return {};
+  if (arrays->is_table())
+    for (const auto& [name, stored] : arrays->table())
+      if (stored.text().find_first_not_of('/') == std::string::npos)
+        stored.fail("expected the name of an array");
+  return array_names(*arrays);
 }
 
 }  // namespace
@@ -34,7 +29,10 @@ DatasetPtr Hdf5Options::make(const Setting& section, const DataEnvironment& envi
                                .num_classes = num_classes,
                                .ignore_index = environment.ignore_index,
                                .cache_bytes = static_cast<std::size_t>(cache_mb * kBytesPerMb)};
-  if (arrays) read_array_names(*arrays, options.arrays, options.stored_as);
+  for (const auto& [name, stored] : stored_names(arrays)) {
+    options.arrays.push_back(name);
+    options.stored_as[name] = stored;
+  }
   return opened(section, [&] {
     const auto dataset = std::make_shared<const Hdf5Dataset>(options);
     dataset->digest();  // reads some rows, so that an unreadable file is an error now
@@ -43,12 +41,10 @@ DatasetPtr Hdf5Options::make(const Setting& section, const DataEnvironment& envi
 }
 
 DatasetPtr NumpyOptions::make(const Setting& section, const DataEnvironment& environment) const {
-  std::vector<std::string> names;
-  std::map<std::string, std::string> stored_as;
-  if (arrays) read_array_names(*arrays, names, stored_as);
+  const ArrayNames names = stored_names(arrays);
   return opened(section, [&] {
     return std::make_shared<const ArrayDataset>(
-        open_numpy(path, names, stored_as),
+        open_numpy(path, names),
         ArrayDataset::Options{.num_classes = num_classes, .ignore_index = environment.ignore_index});
   });
 }

@@ -11,8 +11,6 @@
 namespace tutti {
 namespace {
 
-constexpr int64_t kImagesInDigest = 16;
-
 void check_byte_labels(const ImageDataset::Part& part, int64_t classes, int64_t ignore_index) {
   for (int64_t i = 0; i < part.samples; ++i) {
     const auto label = std::to_integer<int64_t>(*part.labels.at(i));
@@ -60,13 +58,6 @@ Batch ImageDataset::get(std::span<const int64_t> indices, const Epoch&) const {
   return TensorTree::Children{{"input", input}, {"target", targets}};
 }
 
-uint64_t ImageDataset::digest() const {
-  std::vector<int64_t> rows;
-  for (int64_t i = 0; i < kImagesInDigest; ++i) rows.push_back(i * (size() - 1) / (kImagesInDigest - 1));
-  auto digest = static_cast<uint64_t>(size());
-  for (const auto& [name, values] : get(rows, {}).leaves())
-    digest = XXH3_64bits_withSeed(values.const_data_ptr(), values.nbytes(), digest);
-  return digest;
-}
+uint64_t ImageDataset::digest() const { return digest_of_samples(*this); }
 
 }  // namespace tutti

@@ -265,8 +265,9 @@ int64_t ClassTable::number(const std::string& name) const {
   return *number;
 }
 
-void require_classes(const ImageSource& images, const ImageFileOptions& options) {
-  if (options.num_classes == 0 || images.classes() <= options.num_classes) return;
+int64_t least_classes(const ImageSource& images, const ClassTable& classes, const ImageFileOptions& options) {
+  if (options.num_classes == 0 || images.classes() <= options.num_classes)
+    return std::max<int64_t>(std::ssize(classes.names()), options.num_classes);
   throw UserError({options.path}, "has a class " + std::to_string(images.classes() - 1) +
                                       ", which is not in [0, " + std::to_string(options.num_classes) + ")");
 }
@@ -291,8 +292,7 @@ ImageSourcePtr open_image_folder(const ImageFolderOptions& options) {
   else
     add_list(*source, options, classes);
   if (source->size() == 0) throw UserError({options.list}, "names no image");
-  require_classes(*source, options);
-  source->set_classes(std::max<int64_t>(std::ssize(classes.names()), options.num_classes));
+  source->set_classes(least_classes(*source, classes, options));
   return source;
 }
 

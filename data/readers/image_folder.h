@@ -30,8 +30,9 @@ class ClassTable {
   std::unordered_map<std::string, int64_t> numbers_;
 };
 
-// Throws UserError if a class of the images is not below num_classes.
-void require_classes(const ImageSource& images, const ImageFileOptions& options);
+// Classes that the data have beside those of the images: as many as have names, or num_classes. Throws
+// UserError if a class of the images is not below num_classes.
+int64_t least_classes(const ImageSource& images, const ClassTable& classes, const ImageFileOptions& options);
 
 // The folders in a folder, sorted by name; without hidden ones. Throws UserError.
 std::vector<std::string> class_folders(const std::string& path);

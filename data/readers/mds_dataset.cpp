@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "data/readers/opened.h"
 #include "runtime/error.h"
 #include "runtime/printable.h"
 
@@ -87,15 +88,10 @@ void require_class(int64_t number, int64_t classes, int64_t ignore_index) {
 }
 
 // Names in batches for those of columns.
-std::vector<std::pair<std::string, std::string>> names_of(const MdsSamples& samples,
-                                                          const MdsOptions& options) {
-  std::vector<std::pair<std::string, std::string>> names;
-  if (!options.columns)
-    for (const MdsColumn& column : samples.columns()) names.emplace_back(column.name, column.name);
-  else if (options.columns->is_table())
-    for (const auto& [array, column] : options.columns->table()) names.emplace_back(array, column.text());
-  else
-    for (const std::string& name : options.columns->texts()) names.emplace_back(name, name);
+ArrayNames names_of(const MdsSamples& samples, const MdsOptions& options) {
+  if (options.columns) return array_names(*options.columns);
+  ArrayNames names;
+  for (const MdsColumn& column : samples.columns()) names.emplace_back(column.name, column.name);
   return names;
 }
 

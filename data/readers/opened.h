@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "data/arrays/hdf5_dataset.h"
@@ -11,9 +12,17 @@
 
 namespace tutti {
 
+// The files that exist by a pattern of glob(3), *, ? and [...], in order of their names.
+std::vector<std::string> globbed(const std::string& pattern);
+
 // The files that a path names, in order of their names; it may have *, ? and [...]. Throws UserError if there
 // is none.
 std::vector<std::string> files_of(const Setting& path);
+
+// Names that batches have for arrays or columns, and those names of theirs.
+using ArrayNames = std::vector<std::pair<std::string, std::string>>;
+// Reads a list of names, or a table with batches' names for those of the data.
+ArrayNames array_names(const Setting& key);
 
 // Runs `open`, and adds the recipe's line that names the file, or the missing group, arrays or columns, to
 // its errors.

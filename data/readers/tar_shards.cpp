@@ -1,6 +1,5 @@
 #include "data/readers/tar_shards.h"
 
-#include <glob.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 #include <set>
 
 #include "data/readers/image_folder.h"
+#include "data/readers/opened.h"
 #include "io/formats/json_line.h"
 #include "io/formats/tar.h"
 #include "io/mapped_file.h"
@@ -181,16 +181,6 @@ std::vector<std::string> without_braces(const std::string& pattern) {
   return all;
 }
 
-std::vector<std::string> globbed(const std::string& pattern) {
-  if (pattern.find_first_of("*?[") == std::string::npos) return {pattern};
-  glob_t found{};
-  std::vector<std::string> paths;
-  if (glob(pattern.c_str(), 0, nullptr, &found) == 0)
-    paths.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
-  globfree(&found);
-  return paths;
-}
-
 }  // namespace
 
 std::vector<std::string> shard_paths(const std::string& path) {
@@ -201,8 +191,10 @@ std::vector<std::string> shard_paths(const std::string& path) {
     pattern += "/*.tar";
   }
   std::vector<std::string> paths;
-  for (const std::string& one : without_braces(pattern))
-    for (const std::string& file : globbed(one)) paths.push_back(file);
+  for (const std::string& one : without_braces(pattern)) {
+    const bool is_pattern = one.find_first_of("*?[") != std::string::npos;
+    for (const std::string& file : is_pattern ? globbed(one) : std::vector{one}) paths.push_back(file);
+  }
   if (paths.empty()) throw UserError({path}, "there is no such tar file");
   return paths;
 }
@@ -222,8 +214,7 @@ ImageSourcePtr open_tar_shards(const WebDatasetOptions& options) {
     }
   }
   if (source->size() == 0) throw UserError({options.path}, "has no image with a class beside it");
-  require_classes(*source, options);
-  source->set_classes(std::max<int64_t>(std::ssize(classes.names()), options.num_classes));
+  source->set_classes(least_classes(*source, classes, options));
   return source;
 }
 

@@ -82,8 +82,7 @@ DatasetPtr TextOptions::make(const Setting& section, const DataEnvironment&) con
                                                                         .split = split,
                                                                         .eval_fraction = eval_fraction,
                                                                         .vocab_size = reader->vocab_size(),
-                                                                        .counts = texts.counts_path(),
-                                                                        .left_out = texts.left_out(),
+                                                                        .texts = texts,
                                                                         .tokenizer = reader});
     const auto [first, documents] = documents_of(*this, texts.documents().size());
     return std::make_shared<const PackedTexts>(

@@ -36,8 +36,11 @@ uint64_t largest(std::span<const Item> tokens) {
 
 }  // namespace
 
-TokenDataset::TokenDataset(const Options& options) : options_(options), file_(options.path, options.format) {
-  const int64_t all = file_.tokens();
+TokenDataset::TokenDataset(const Options& options)
+    : options_(options),
+      file_(options.texts ? options.texts->file()
+                          : std::make_shared<const TokenFile>(options.path, options.format)) {
+  const int64_t all = file_->tokens();
   const auto training = static_cast<int64_t>(static_cast<double>(all) * (1 - options.eval_fraction));
   first_ = options.split == Split::kEval ? training : 0;
   tokens_ = (options.split == Split::kTrain ? training : all) - first_;
@@ -46,9 +49,6 @@ TokenDataset::TokenDataset(const Options& options) : options_(options), file_(op
     throw UserError({options.path}, "has " + std::to_string(tokens_) + " tokens, but a sample needs " +
                                         std::to_string(options.sequence_length + 1));
   }
-  if (!options.counts.empty()) counts_ = std::make_unique<const MappedFile>(options.counts);
-  if (counts_ && std::ssize(counts_->bytes()) != all)
-    throw UserError({options.counts}, "not a byte for each of " + std::to_string(all) + " tokens");
   require_format();
   if (tokens_ <= kMaxCheckedTokens) scan();
   find_classes();
@@ -59,7 +59,7 @@ auto TokenDataset::on_tokens(Function function) const {
   const auto tokens_of = [this]<class Item>(Item) {
     return std::span<const Item>(reinterpret_cast<const Item*>(item(first_)), static_cast<size_t>(tokens_));
   };
-  switch (file_.format()) {
+  switch (file_->format()) {
     case Format::kBytes:
       return function(tokens_of(uint8_t{}));
     case Format::kUint16:
@@ -74,7 +74,7 @@ auto TokenDataset::on_tokens(Function function) const {
 }
 
 void TokenDataset::find_classes() {
-  classes_ = file_.format() == Format::kBytes ? kByteValues : options_.vocab_size;
+  classes_ = file_->format() == Format::kBytes ? kByteValues : options_.vocab_size;
   if (classes_ == 0 && tokens_ <= kMaxCheckedTokens)
     classes_ = on_tokens([](auto tokens) { return static_cast<int64_t>(largest(tokens)) + 1; });
 }
@@ -98,22 +98,23 @@ Batch TokenDataset::get(std::span<const int64_t> indices, const Epoch&) const {
       targets = std::copy_n(from + 1, length, targets);
     }
   });
-  if (counts_) leave_out_targets(indices, target.mutable_data_ptr<int64_t>());
+  if (options_.texts && options_.texts->counts())
+    leave_out_targets(indices, target.mutable_data_ptr<int64_t>());
   return TensorTree::Children{{"input", input}, {"target", target}};
 }
 
 void TokenDataset::leave_out_targets(std::span<const int64_t> indices, int64_t* targets) const {
   const int64_t length = options_.sequence_length;
   for (const int64_t index : indices) {
-    const std::byte* counts = counts_->bytes().data() + first_ + index * length + 1;
+    const uint8_t* counts = options_.texts->counts() + first_ + index * length + 1;
     for (int64_t i = 0; i < length; ++i)
-      if (counts[i] == std::byte{0}) targets[i] = kIgnoredTarget;
+      if (counts[i] == 0) targets[i] = kIgnoredTarget;
     targets += length;
   }
 }
 
 void TokenDataset::scan() const {
-  if (file_.format() == Format::kBytes || (file_.format() == Format::kUint16 && options_.vocab_size == 0))
+  if (file_->format() == Format::kBytes || (file_->format() == Format::kUint16 && options_.vocab_size == 0))
     return;
   const uint64_t end = options_.vocab_size > 0 ? static_cast<uint64_t>(options_.vocab_size) : kNoVocabulary;
   on_tokens([&](auto tokens) {
@@ -127,14 +128,14 @@ void TokenDataset::scan() const {
 }
 
 void TokenDataset::require_format() const {
-  if (file_.has_header() || file_.format() == Format::kBytes) return;
-  const auto bytes = file_.bytes().first(std::min<size_t>(file_.bytes().size(), kFormatBytes));
+  if (file_->has_header() || file_->format() == Format::kBytes) return;
+  const auto bytes = file_->bytes().first(std::min<size_t>(file_->bytes().size(), kFormatBytes));
   const Format likely = likely_token_type({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()});
-  if (likely == file_.format() || (likely == Format::kInt32 && item_bytes() == sizeof(int32_t))) return;
-  const bool wider = likely == Format::kInt64 || file_.format() == Format::kUint16;
+  if (likely == file_->format() || (likely == Format::kInt32 && item_bytes() == sizeof(int32_t))) return;
+  const bool wider = likely == Format::kInt64 || file_->format() == Format::kUint16;
   if (!wider && !is_beyond_vocabulary()) return;
   const std::string name = token_type_name(likely);
-  throw WrongTokenType({options_.path}, "the tokens are read as " + token_type_name(file_.format()) +
+  throw WrongTokenType({options_.path}, "the tokens are read as " + token_type_name(file_->format()) +
                                             " and look like " + name + "; expected dtype = \"" + name + '"');
 }
 

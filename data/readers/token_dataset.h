@@ -7,6 +7,7 @@
 
 #include "data/dataset.h"
 #include "data/readers/options.h"
+#include "data/texts/tokenized_texts.h"
 #include "io/tokens/token_file.h"
 
 namespace tutti {
@@ -23,10 +24,9 @@ class TokenDataset final : public Dataset {
     std::optional<Format> format = Format::kBytes;  // as in TokenFile
     int64_t sequence_length = 256;
     Split split = Split::kAll;
-    double eval_fraction = 0.1;  // the part of the tokens, at the file's end, for kEval
-    int64_t vocab_size = 0;      // not for kBytes: tokens are below; 0: the largest token + 1
-    std::string counts = "";    // a file with a byte for each token: 0 for targets that become -100; "": none
-    std::string left_out = "";  // see replaced()
+    double eval_fraction = 0.1;                // the part of the tokens, at the file's end, for kEval
+    int64_t vocab_size = 0;                    // not for kBytes: tokens are below; 0: the largest token + 1
+    std::optional<TokenizedTexts> texts = {};  // of which `path` is; targets that do not count become -100
     std::shared_ptr<const Tokenizer> tokenizer = nullptr;
   };
 
@@ -41,12 +41,12 @@ class TokenDataset final : public Dataset {
   Batch get(std::span<const int64_t> indices, const Epoch& epoch) const override;
   void scan() const override;
   uint64_t digest() const override;
-  std::string replaced() const override { return options_.left_out; }
+  std::string replaced() const override { return options_.texts ? options_.texts->left_out() : ""; }
   std::shared_ptr<const Tokenizer> tokenizer() const override { return options_.tokenizer; }
 
  private:
-  int64_t item_bytes() const { return static_cast<int64_t>(token_bytes(file_.format())); }
-  const std::byte* item(int64_t token) const { return file_.bytes().data() + token * item_bytes(); }
+  int64_t item_bytes() const { return static_cast<int64_t>(token_bytes(file_->format())); }
+  const std::byte* item(int64_t token) const { return file_->bytes().data() + token * item_bytes(); }
   void leave_out_targets(std::span<const int64_t> indices, int64_t* targets) const;
   // function(span of the split's tokens, of their type)
   template <class Function>
@@ -57,8 +57,7 @@ class TokenDataset final : public Dataset {
   void find_classes();
 
   Options options_;
-  TokenFile file_;
-  std::unique_ptr<const MappedFile> counts_;
+  std::shared_ptr<const TokenFile> file_;
   int64_t first_ = 0;   // the split's first token in the file
   int64_t tokens_ = 0;  // of the split
   int64_t size_ = 0;

@@ -15,8 +15,6 @@
 namespace tutti {
 namespace {
 
-constexpr int64_t kSamplesInDigest = 16;
-
 struct OpenSample {
   int64_t room;
   int64_t sample;
@@ -116,13 +114,6 @@ Batch PackedTexts::get(std::span<const int64_t> indices, const Epoch&) const {
       {"input", input}, {"target", target}, {"segments", segments}, {"positions", positions}};
 }
 
-uint64_t PackedTexts::digest() const {
-  std::vector<int64_t> samples;
-  for (int64_t i = 0; i < kSamplesInDigest; ++i) samples.push_back(i * (size() - 1) / (kSamplesInDigest - 1));
-  uint64_t digest = static_cast<uint64_t>(size());
-  for (const auto& [name, values] : get(samples, {}).leaves())
-    digest = XXH3_64bits_withSeed(values.const_data_ptr(), values.nbytes(), digest);
-  return digest;
-}
+uint64_t PackedTexts::digest() const { return digest_of_samples(*this); }
 
 }  // namespace tutti

@@ -36,10 +36,10 @@ class TokenizedTexts {
   // Reads `stem`.bin and the others. Throws UserError.
   explicit TokenizedTexts(const std::string& stem);
 
+  const std::shared_ptr<const TokenFile>& file() const { return tokens_; }
   const TokenFile& tokens() const { return *tokens_; }
   const MegatronIndex& documents() const { return *tokens_->documents(); }
   const uint8_t* counts() const;  // null: all tokens count
-  std::string counts_path() const { return counts_ ? counts_->path() : ""; }
   const std::string& left_out() const { return left_out_; }
 
  private:

@@ -3,9 +3,9 @@
 #include <zlib.h>
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
 
+#include "io/number_at.h"
 #include "runtime/error.h"
 #include "runtime/printable.h"
 
@@ -23,13 +23,6 @@ constexpr uint64_t kMostRatio = 1032;  // of deflate
 
 using Bytes = std::span<const std::byte>;
 
-template <class Number>
-Number at(Bytes bytes, std::size_t place) {
-  Number number;
-  std::memcpy(&number, bytes.data() + place, sizeof number);
-  return number;
-}
-
 std::optional<Bytes> part(Bytes bytes, uint64_t place, uint64_t count) {
   if (place > bytes.size() || count > bytes.size() - place) return std::nullopt;
   return bytes.subspan(place, count);
@@ -43,13 +36,15 @@ std::optional<Directory> directory_of(Bytes file) {
   if (file.size() < kEndBytes) return std::nullopt;
   const std::size_t last = file.size() - kEndBytes;
   for (std::size_t end = last + 1; end-- > last - std::min(last, kMostComment);) {
-    if (at<uint32_t>(file, end) != kEndMark) continue;
-    const Directory found{at<uint32_t>(file, end + 16), at<uint32_t>(file, end + 12),
-                          at<uint16_t>(file, end + 10)};
-    if (end < kLocator64Bytes || at<uint32_t>(file, end - kLocator64Bytes) != kLocator64Mark) return found;
-    const auto end64 = part(file, at<uint64_t>(file, end - kLocator64Bytes + 8), kEnd64Bytes);
-    if (!end64 || at<uint32_t>(*end64, 0) != kEnd64Mark) return std::nullopt;
-    return Directory{at<uint64_t>(*end64, 48), at<uint64_t>(*end64, 40), at<uint64_t>(*end64, 32)};
+    if (number_at<uint32_t>(file, end) != kEndMark) continue;
+    const Directory found{number_at<uint32_t>(file, end + 16), number_at<uint32_t>(file, end + 12),
+                          number_at<uint16_t>(file, end + 10)};
+    if (end < kLocator64Bytes || number_at<uint32_t>(file, end - kLocator64Bytes) != kLocator64Mark)
+      return found;
+    const auto end64 = part(file, number_at<uint64_t>(file, end - kLocator64Bytes + 8), kEnd64Bytes);
+    if (!end64 || number_at<uint32_t>(*end64, 0) != kEnd64Mark) return std::nullopt;
+    return Directory{number_at<uint64_t>(*end64, 48), number_at<uint64_t>(*end64, 40),
+                     number_at<uint64_t>(*end64, 32)};
   }
   return std::nullopt;
 }
@@ -57,12 +52,12 @@ std::optional<Directory> directory_of(Bytes file) {
 // Replaces numbers that do not fit in 32 bits by those of the extra field, in this order.
 void read_extra64(Bytes extra, std::initializer_list<uint64_t*> numbers) {
   while (extra.size() >= 4) {
-    const std::size_t bytes = std::min<std::size_t>(at<uint16_t>(extra, 2), extra.size() - 4);
-    if (at<uint16_t>(extra, 0) == kExtra64) {
+    const std::size_t bytes = std::min<std::size_t>(number_at<uint16_t>(extra, 2), extra.size() - 4);
+    if (number_at<uint16_t>(extra, 0) == kExtra64) {
       Bytes left = extra.subspan(4, bytes);
       for (uint64_t* number : numbers) {
         if (*number != kIn64 || left.size() < sizeof *number) continue;
-        *number = at<uint64_t>(left, 0);
+        *number = number_at<uint64_t>(left, 0);
         left = left.subspan(sizeof *number);
       }
     }
@@ -78,21 +73,21 @@ ZipFile::ZipFile(const std::string& path) : file_(std::make_shared<const MappedF
   if (!all) fail("not a zip archive, or truncated: its directory is missing");
   Bytes left = *all;
   for (uint64_t i = 0; i < directory->members; ++i) {
-    if (left.size() < kDirectoryBytes || at<uint32_t>(left, 0) != kDirectoryMark)
+    if (left.size() < kDirectoryBytes || number_at<uint32_t>(left, 0) != kDirectoryMark)
       fail("the directory of the archive is damaged");
-    const std::size_t name = at<uint16_t>(left, 28), extra = at<uint16_t>(left, 30);
-    const std::size_t whole = kDirectoryBytes + name + extra + at<uint16_t>(left, 32);
+    const std::size_t name = number_at<uint16_t>(left, 28), extra = number_at<uint16_t>(left, 30);
+    const std::size_t whole = kDirectoryBytes + name + extra + number_at<uint16_t>(left, 32);
     if (left.size() < whole) fail("the directory of the archive is damaged");
-    const uint16_t method = at<uint16_t>(left, 10);
+    const uint16_t method = number_at<uint16_t>(left, 10);
     Member member{.name = {reinterpret_cast<const char*>(left.data()) + kDirectoryBytes, name},
-                  .bytes = at<uint32_t>(left, 24),
-                  .compressed_bytes = at<uint32_t>(left, 20),
-                  .header = at<uint32_t>(left, 42),
-                  .crc = at<uint32_t>(left, 16),
+                  .bytes = number_at<uint32_t>(left, 24),
+                  .compressed_bytes = number_at<uint32_t>(left, 20),
+                  .header = number_at<uint32_t>(left, 42),
+                  .crc = number_at<uint32_t>(left, 16),
                   .deflated = method == 8};
     read_extra64(left.subspan(kDirectoryBytes + name, extra),
                  {&member.bytes, &member.compressed_bytes, &member.header});
-    if ((at<uint16_t>(left, 8) & 1) != 0) fail("'" + printable(member.name) + "' is encrypted");
+    if ((number_at<uint16_t>(left, 8) & 1) != 0) fail("'" + printable(member.name) + "' is encrypted");
     if (method != 0 && method != 8)
       fail("'" + printable(member.name) + "' is compressed by method " + std::to_string(method) +
            "; stored and deflated members are read");
@@ -103,9 +98,9 @@ ZipFile::ZipFile(const std::string& path) : file_(std::make_shared<const MappedF
 
 std::span<const std::byte> ZipFile::stored(const Member& member) const {
   const auto header = part(file_->bytes(), member.header, kMemberBytes);
-  if (header && at<uint32_t>(*header, 0) == kMemberMark) {
+  if (header && number_at<uint32_t>(*header, 0) == kMemberMark) {
     const uint64_t begin =
-        member.header + kMemberBytes + at<uint16_t>(*header, 26) + at<uint16_t>(*header, 28);
+        member.header + kMemberBytes + number_at<uint16_t>(*header, 26) + number_at<uint16_t>(*header, 28);
     if (const auto bytes = part(file_->bytes(), begin, member.compressed_bytes)) return *bytes;
   }
   fail("'" + printable(member.name) + "' is damaged or truncated");

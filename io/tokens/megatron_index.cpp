@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "io/number_at.h"
 #include "runtime/error.h"
 
 namespace tutti {
@@ -20,13 +21,6 @@ constexpr std::array<std::pair<uint8_t, TokenFormat>, 4> kCodes{{{1, TokenFormat
                                                                  {4, TokenFormat::kInt32},
                                                                  {5, TokenFormat::kInt64},
                                                                  {8, TokenFormat::kUint16}}};
-
-template <class Number>
-Number at(const MappedFile& file, std::size_t place) {
-  Number number;
-  std::memcpy(&number, file.bytes().data() + place, sizeof number);
-  return number;
-}
 
 std::optional<TokenFormat> format_of(uint8_t code) {
   for (const auto& [known, format] : kCodes)
@@ -49,12 +43,12 @@ bool MegatronIndex::is_index(const std::string& path) {
 MegatronIndex::MegatronIndex(const std::string& path) : file_(path) {
   const auto fail = [&path](const std::string& what) { throw UserError({path}, what); };
   const std::size_t bytes = file_.bytes().size();
-  if (bytes < kHeader || at<uint64_t>(file_, kIndexMagic.size()) != 1)
+  if (bytes < kHeader || number_at<uint64_t>(file_.bytes(), kIndexMagic.size()) != 1)
     fail("an index of Megatron-LM that is damaged, or not of version 1");
-  const auto format = format_of(at<uint8_t>(file_, kType));
+  const auto format = format_of(number_at<uint8_t>(file_.bytes(), kType));
   if (!format) fail("its tokens are of a type that is not read; uint8, uint16, int32 and int64 are");
   format_ = *format;
-  const auto sequences = at<uint64_t>(file_, kSequences);
+  const auto sequences = number_at<uint64_t>(file_.bytes(), kSequences);
   if (sequences > (bytes - kHeader) / kBytesOfEach)
     fail("truncated: it claims " + std::to_string(sequences) + " sequences");
   size_ = static_cast<int64_t>(sequences);
@@ -67,12 +61,13 @@ MegatronIndex::MegatronIndex(const std::string& path) : file_(path) {
 }
 
 int64_t MegatronIndex::length(int64_t document) const {
-  return at<int32_t>(file_, kHeader + static_cast<std::size_t>(document) * sizeof(int32_t));
+  return number_at<int32_t>(file_.bytes(), kHeader + static_cast<std::size_t>(document) * sizeof(int32_t));
 }
 
 int64_t MegatronIndex::begin(int64_t document) const {
   const std::size_t begins = kHeader + static_cast<std::size_t>(size_) * sizeof(int32_t);
-  const auto byte = at<int64_t>(file_, begins + static_cast<std::size_t>(document) * sizeof(int64_t));
+  const auto byte =
+      number_at<int64_t>(file_.bytes(), begins + static_cast<std::size_t>(document) * sizeof(int64_t));
   const auto token = static_cast<int64_t>(token_bytes(format_));
   return byte % token == 0 ? byte / token : -1;
 }

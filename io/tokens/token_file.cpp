@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "io/formats/npy.h"
+#include "io/number_at.h"
 #include "runtime/error.h"
 
 namespace tutti {
@@ -23,13 +24,6 @@ struct LlmC {
   static constexpr std::size_t kHeader = 256 * sizeof(int32_t);
 };
 constexpr std::array kLlmC{LlmC{20240520, 1, TokenFormat::kUint16}, LlmC{20240801, 7, TokenFormat::kUint32}};
-
-template <class Number>
-Number number_at(std::span<const std::byte> bytes, std::size_t at) {
-  Number number{};
-  if (at + sizeof number <= bytes.size()) std::memcpy(&number, bytes.data() + at, sizeof number);
-  return number;
-}
 
 std::optional<TokenFormat> format_of_numpy(std::string_view type) {
   constexpr std::array<std::pair<std::string_view, TokenFormat>, 6> kTypes{{{"|u1", TokenFormat::kBytes},
@@ -70,13 +64,13 @@ TokenFile::TokenFile(const std::string& path, std::optional<TokenFormat> format)
   const std::string index = index_of(path);
   file_ = std::make_unique<const MappedFile>(tokens_of(path, index));
   const auto all = file_->bytes();
-  const auto magic = number_at<uint32_t>(all, 0);
+  const uint32_t magic = all.size() >= LlmC::kHeader ? number_at<uint32_t>(all, 0) : 0;
   if (!index.empty()) {
     index_ = std::make_shared<const MegatronIndex>(index);
     set(index_->format(), 0, static_cast<uint64_t>(index_->tokens()) * token_bytes(index_->format()));
   } else if (is_npy(all)) {
     read_npy();
-  } else if (magic / 10000 == 2024 && all.size() >= LlmC::kHeader) {
+  } else if (magic / 10000 == 2024) {
     read_llm_c(magic);
   }
   if (!has_header_) {

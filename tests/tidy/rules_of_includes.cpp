@@ -57,6 +57,7 @@ bool is_for_cli(const std::string& include) {
                                "\"io/hdf5/hdf5_listing.h\"",
                                "\"io/formats/json_document.h\"",
                                "\"data/tokenizers/tokenizer.h\"",
+                               "\"data/tokenizers/tokenizer_files.h\"",
                                "\"io/formats/tar.h\"",
                                "\"io/formats/mds_values.h\"",
                                "\"io/mapped_file.h\"",
