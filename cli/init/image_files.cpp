@@ -4,6 +4,7 @@
 #include <set>
 
 #include "cli/init/look.h"
+#include "cli/init/split_folders.h"
 #include "io/formats/tar.h"
 #include "io/mapped_file.h"
 #include "runtime/error.h"
@@ -15,7 +16,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kEdge = 224;  // of the images that a network gets
-constexpr const char* kEvaluated[] = {"val", "valid", "validation", "eval", "test"};
 
 bool is_image(const fs::path& file) {
   static const std::set<std::string> kEndings = {".jpg", ".jpeg", ".png", ".webp"};
@@ -27,6 +27,7 @@ bool is_tar(const fs::path& file) { return lower_case(file.extension().string())
 // Images of a folder of class folders.
 struct ClassFolders {
   int64_t classes = 0, images = 0;
+  bool are_splits = true;  // all are called as parts of data are: "train", "val"
 };
 
 ClassFolders class_folders_of(const fs::path& path) {
@@ -37,28 +38,29 @@ ClassFolders class_folders_of(const fs::path& path) {
     const int64_t before = found.images;
     for (const auto& file : fs::recursive_directory_iterator(folder, ignored))
       found.images += is_image(file.path());
-    if (found.images > before) ++found.classes;
+    if (found.images == before) continue;
+    ++found.classes;
+    found.are_splits = found.are_splits && is_split_name(folder.path().filename().string());
   }
   return found;
 }
 
 std::optional<FoundData> image_folder(const fs::path& path, const std::string& recipe_folder) {
-  std::error_code ignored;
-  const fs::path train = fs::is_directory(path / "train", ignored) ? path / "train" : path;
+  const SplitFolders split = SplitFolders::of(path);
+  const bool is_split = !split.train.empty() && class_folders_of(split.train).classes > 1;
+  const fs::path train = is_split ? fs::path(split.train) : path;
   const ClassFolders images = class_folders_of(train);
-  if (images.classes < 2) return std::nullopt;
+  if (images.classes < 2 || images.are_splits) return std::nullopt;
   FoundData data = photographs_in(path, std::to_string(images.images) + " images in folders of " +
                                             std::to_string(images.classes) + " classes");
   data.count = images.images;
   data.classes = images.classes;
   const std::string train_path = recipe_path(train, recipe_folder);
   data.train = {{"kind", "\"image_folder\"", data.found}, {"path", train_path, "relative to this file"}};
-  for (const char* name : kEvaluated) {
-    if (train == path || !data.eval.empty() || class_folders_of(path / name).images == 0) continue;
+  if (is_split && !split.eval.empty() && class_folders_of(split.eval).images > 0)
     data.eval = {{"kind", "\"image_folder\""},
-                 {"path", recipe_path(path / name, recipe_folder)},
+                 {"path", recipe_path(split.eval, recipe_folder)},
                  {"classes_from", train_path, "the classes have the numbers of training"}};
-  }
   return data;
 }
 
@@ -98,8 +100,9 @@ RecipeLines shard_lines(const fs::path& path, const std::string& set, const std:
 std::optional<FoundData> tar_shards(const fs::path& path, const std::string& recipe_folder) {
   const auto sets = tar_sets(path);
   if (sets.empty()) return std::nullopt;
-  const auto named = [&](const std::string& name) {
-    return std::ranges::find_if(sets, [&](const auto& one) { return one.first.starts_with(name); });
+  const auto named = [&](std::string_view name) {
+    return std::ranges::find_if(sets,
+                                [&](const auto& one) { return lower_case(one.first).starts_with(name); });
   };
   const auto train = named("train") == sets.end() ? sets.begin() : named("train");
   const int64_t in_first = images_in(train->second[0]);
@@ -112,10 +115,23 @@ std::optional<FoundData> tar_shards(const fs::path& path, const std::string& rec
   data.count = in_first * files;
   data.train = shard_lines(path, train->first, train->second, recipe_folder);
   data.train[0].comment = data.found;
-  for (const char* name : kEvaluated)
+  for (const std::string_view name : evaluated_names())
     if (const auto set = named(name); data.eval.empty() && set != sets.end() && set != train)
       data.eval = shard_lines(path, set->first, set->second, recipe_folder);
   return data;
+}
+
+// Tar files in a folder to train on, and in one to evaluate on.
+std::optional<FoundData> tar_folders(const fs::path& path, const std::string& recipe_folder) {
+  const SplitFolders split = SplitFolders::of(path);
+  if (split.train.empty()) return std::nullopt;
+  auto found = tar_shards(split.train, recipe_folder);
+  if (found && !split.eval.empty())
+    if (const auto eval = tar_shards(split.eval, recipe_folder)) found->eval = eval->train;
+  if (!found) return std::nullopt;
+  found->name = photographs_in(path, "").name;
+  if (!found->eval.empty()) found->eval[0].comment.clear();
+  return found;
 }
 
 }  // namespace
@@ -134,6 +150,7 @@ FoundData photographs_in(const std::string& place, const std::string& found) {
 
 std::optional<FoundData> look_into_images(const std::string& path, const std::string& recipe_folder) {
   if (auto found = tar_shards(path, recipe_folder)) return found;
+  if (auto found = tar_folders(path, recipe_folder)) return found;
   std::error_code ignored;
   return fs::is_directory(path, ignored) ? image_folder(path, recipe_folder) : std::nullopt;
 }

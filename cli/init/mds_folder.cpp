@@ -4,6 +4,7 @@
 #include <set>
 
 #include "cli/init/look.h"
+#include "cli/init/split_folders.h"
 #include "io/formats/mds_values.h"
 #include "io/mapped_file.h"
 #include "runtime/error.h"
@@ -16,7 +17,6 @@ namespace fs = std::filesystem;
 using Form = MdsEncoding::Form;
 
 constexpr int64_t kMostTokensSeen = int64_t{1} << 23;
-constexpr const char* kEvaluatedFolders[] = {"val", "valid", "validation", "eval", "test"};
 
 // A column that may be used; those pickled are not.
 struct Usable {
@@ -169,19 +169,19 @@ bool has_index(const fs::path& folder) {
 
 std::optional<FoundData> look_into_mds(const std::string& path, const std::string& recipe_folder) {
   const fs::path whole = fs::absolute(path).lexically_normal();
-  const fs::path train = has_index(path) ? fs::path(path) : fs::path(path) / "train";
+  const SplitFolders split = SplitFolders::of(path);
+  const bool is_split = !has_index(path) && !split.train.empty();
+  const fs::path train = is_split ? split.train : path;
   if (!has_index(train)) return std::nullopt;
   const MdsIndex index = read_mds_index(train / kMdsIndexName);
   FoundData data = look_into_columns(train, index, recipe_folder);
   data.name = (whole.has_filename() ? whole : whole.parent_path()).stem();
   data.count = index.samples();
   data.train[0].comment = data.found;
-  for (const char* name : kEvaluatedFolders) {
-    const fs::path other = fs::path(path) / name;
-    if (train == fs::path(path) || !data.eval.empty() || !has_index(other)) continue;
+  if (is_split && !split.eval.empty() && has_index(split.eval)) {
     data.eval = data.train;
     data.eval[0].comment.clear();
-    data.eval[1].value = recipe_path(other, recipe_folder);
+    data.eval[1].value = recipe_path(split.eval, recipe_folder);
   }
   return data;
 }

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace tutti {
+
+// Names of the data to evaluate on, in lower case; of several, the first is taken.
+std::span<const std::string_view> evaluated_names();
+
+// True if the name, in any case, is that of a part of data, to train or to evaluate on: "Training", "val".
+bool is_split_name(const std::string& name);
+
+// The folders below one that are called so, in any case; "" where there is none.
+struct SplitFolders {
+  std::string train, eval;
+
+  static SplitFolders of(const std::string& folder);
+};
+
+}  // namespace tutti
