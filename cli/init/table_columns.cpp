@@ -5,6 +5,7 @@
 #include <set>
 
 #include "cli/init/look.h"
+#include "io/formats/file_head.h"
 #include "io/tables/csv_file.h"
 #include "io/tables/parquet_file.h"
 #include "runtime/error.h"
@@ -18,13 +19,23 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMostCategories = 50;  // of a column of texts that becomes an input
 constexpr std::size_t kMostClasses = 1000;
+constexpr std::size_t kMostNames = std::size_t{1} << 16;  // bytes of columns' names that are looked at
 
 std::string ending_of(const std::string& file) { return lower_case(fs::path(file).extension().string()); }
 
+// What separates the cells: a comma or tab by the file's name; a semicolon, as spreadsheets of many languages
+// write it, if the names have that alone.
+char delimiter_of(const std::string& file) {
+  if (ending_of(file) != ".csv") return '\t';
+  const std::vector<uint8_t> head = file_head(file, kMostNames);
+  const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
+  const std::string_view names = text.substr(0, text.find_first_of("\r\n"));
+  return names.find(',') == names.npos && names.find(';') != names.npos ? ';' : ',';
+}
+
 std::unique_ptr<TableFile> open_table(const std::string& file) {
-  const std::string ending = ending_of(file);
-  if (ending == ".parquet") return open_parquet(file);
-  return std::make_unique<CsvFile>(file, CsvFile::Format{.delimiter = ending == ".csv" ? ',' : '\t'});
+  if (ending_of(file) == ".parquet") return open_parquet(file);
+  return std::make_unique<CsvFile>(file, CsvFile::Format{.delimiter = delimiter_of(file)});
 }
 
 // What all rows of a column hold.
@@ -60,6 +71,7 @@ struct LookedAt {
 
 struct TableColumns {
   std::vector<LookedAt> all;
+  std::vector<std::string> others;  // dates, lists, ...
   std::size_t target = 0;
   bool is_named = false;  // by its name; else it is the last
   int64_t rows = 0;
@@ -71,8 +83,9 @@ TableColumns columns_of(const std::string& path) {
   std::vector<WantedColumn> wanted;
   std::vector<std::size_t> numbers, texts;
   for (std::size_t c = 0; c < file->columns().size(); ++c) {
-    const auto& [name, is_text] = file->columns()[c];
-    if (name.empty()) continue;
+    const auto& [name, is_text, is_other] = file->columns()[c];
+    if (is_other) columns.others.push_back(name);
+    if (name.empty() || is_other) continue;
     wanted.push_back({c, is_text ? CellType::kText : CellType::kNumber});
     (is_text ? texts : numbers).push_back(columns.all.size());
     columns.all.push_back({.name = name, .is_text = is_text});
@@ -114,13 +127,15 @@ std::string table_beside(const fs::path& file, const std::string& target) {
 
 RecipeLines table_lines(const FoundData& data, const std::string& file, const std::string& recipe_folder) {
   const bool is_parquet = ending_of(file) == ".parquet";
-  return {{"kind", is_parquet ? "\"parquet\"" : "\"csv\"", data.found},
-          {"path", recipe_path(file, recipe_folder), "relative to this file"}};
+  RecipeLines lines = {{"kind", is_parquet ? "\"parquet\"" : "\"csv\"", data.found},
+                       {"path", recipe_path(file, recipe_folder), "relative to this file"}};
+  if (!is_parquet && delimiter_of(file) == ';') lines.push_back({"delimiter", "\";\"", "between cells"});
+  return lines;
 }
 
 void add_column_lines(FoundData& data, const TableColumns& columns) {
   const LookedAt& target = columns.all[columns.target];
-  std::vector<std::string> one_hot, left_out;
+  std::vector<std::string> one_hot, left_out = columns.others;
   bool has_missing = false;
   for (const LookedAt& one : columns.all) {
     if (&one == &target) continue;
@@ -167,9 +182,10 @@ FoundData look_into_table(const std::string& file, const std::string& recipe_fol
   if (target.is_text && target.texts.size() > kMostClasses)
     throw UserError({file}, "column '" + shown(target.name) + "', the target, has more than " +
                                 std::to_string(kMostClasses) + " different texts: no classes");
-  data.found =
-      std::to_string(columns.rows) + " rows of " + std::to_string(columns.all.size()) + " columns, " +
-      (data.regression ? "a number to predict: " : std::to_string(data.classes) + " classes: ") + target.name;
+  data.found = std::to_string(columns.rows) + " rows of " +
+               std::to_string(columns.all.size() + columns.others.size()) + " columns, " +
+               (data.regression ? "a number to predict: " : std::to_string(data.classes) + " classes: ") +
+               target.name;
   data.train = table_lines(data, file, recipe_folder);
   add_column_lines(data, columns);
   if (const std::string other = table_beside(file, target.name); !other.empty()) {

@@ -1,5 +1,6 @@
 #include <arrow/api.h>
 #include <arrow/io/api.h>
+#include <arrow/util/float16.h>
 #include <parquet/arrow/reader.h>
 #include <parquet/arrow/schema.h>
 #include <parquet/exception.h>
@@ -44,22 +45,28 @@ class Cells {
 };
 
 template <class Array>
+auto value_at(const Array& array, int64_t row) {
+  if constexpr (std::is_same_v<Array, arrow::HalfFloatArray>)
+    return arrow::util::Float16::FromBits(array.Value(row)).ToFloat();
+  else
+    return array.Value(row);
+}
+
+template <class Array>
 class NumberCells final : public Cells {
  public:
   explicit NumberCells(std::shared_ptr<arrow::Array> array)
       : array_(std::static_pointer_cast<Array>(std::move(array))) {}
   double number(int64_t row) const override {
-    return array_->IsNull(row) ? kMissing : static_cast<double>(array_->Value(row));
+    return array_->IsNull(row) ? kMissing : static_cast<double>(value_at(*array_, row));
   }
   // A number as a class has a name.
   std::string_view text(int64_t row) override {
     if (array_->IsNull(row)) return {};
     if constexpr (std::is_same_v<Array, arrow::BooleanArray>) return array_->Value(row) ? "True" : "False";
     char* end = written_;
-    if constexpr (std::is_same_v<Array, arrow::FloatArray> || std::is_same_v<Array, arrow::DoubleArray>)
-      end = std::to_chars(written_, written_ + sizeof written_, array_->Value(row)).ptr;
-    else if constexpr (!std::is_same_v<Array, arrow::BooleanArray>)
-      end = std::to_chars(written_, written_ + sizeof written_, array_->Value(row)).ptr;
+    if constexpr (!std::is_same_v<Array, arrow::BooleanArray>)
+      end = std::to_chars(written_, written_ + sizeof written_, value_at(*array_, row)).ptr;
     return {written_, end};
   }
 
@@ -115,6 +122,7 @@ std::unique_ptr<Cells> cells_of(const std::shared_ptr<arrow::Array>& array) {
     TUTTI_NUMBERS(UINT16, UInt16Array)
     TUTTI_NUMBERS(UINT32, UInt32Array)
     TUTTI_NUMBERS(UINT64, UInt64Array)
+    TUTTI_NUMBERS(HALF_FLOAT, HalfFloatArray)
     TUTTI_NUMBERS(FLOAT, FloatArray)
     TUTTI_NUMBERS(DOUBLE, DoubleArray)
 #undef TUTTI_NUMBERS
@@ -141,7 +149,8 @@ class ParquetTable final : public TableFile {
     const auto status = reader_->GetSchema(&schema_);
     if (!status.ok()) throw std::runtime_error(status.message());
     for (const auto& field : schema_->fields())
-      columns_.push_back({field->name(), !is_number(*field->type())});
+      columns_.push_back({field->name(), !is_number(*field->type()),
+                          !is_number(*field->type()) && !is_text(*field->type())});
   }
 
   const std::vector<TableColumn>& columns() const override { return columns_; }

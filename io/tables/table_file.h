@@ -11,8 +11,9 @@
 namespace tutti {
 
 struct TableColumn {
-  std::string name;      // "" where the file has none
-  bool is_text = false;  // as its first rows look, if the file does not say
+  std::string name;       // "" where the file has none
+  bool is_text = false;   // as its first rows look, if the file does not say
+  bool is_other = false;  // dates, lists and others that are not read
 };
 
 enum class CellType { kNumber, kText };

@@ -121,5 +121,72 @@ TEST_F(InitTest, HeadersOfImagesThatCannotBeAreRefused) {
   }
 }
 
+class InitFoldersTest : public InitTest {
+ protected:
+  void add(const std::string& file) const {
+    const std::filesystem::path path = scratch_.path(file);
+    std::filesystem::create_directories(path.parent_path());
+    write_text(path, "no look into it");
+  }
+  std::string line(const RecipeLines& lines, const std::string& key) const {
+    for (const RecipeLine& one : lines)
+      if (one.key == key) return one.value;
+    return "";
+  }
+  FoundData found(const std::string& folder) const {
+    return look_into(scratch_.path(folder), scratch_.path());
+  }
+};
+
+// "Training" and "Testing" are no classes.
+TEST_F(InitFoldersTest, PartsOfDataAreKnownByTheirNamesInAnyCase) {
+  for (const auto& [train, eval] :
+       {std::pair("train", "val"), {"Train", "Valid"}, {"TRAINING", "Testing"}, {"training", "dev"}}) {
+    const std::string folder = std::string("of_") + train;
+    for (const std::string part : {train, eval})
+      for (const char* name : {"/cat/1.jpg", "/dog/1.jpg"}) add(folder + '/' + part + name);
+    const FoundData data = found(folder);
+    EXPECT_EQ(line(data.train, "path"), '"' + folder + '/' + train + '"');
+    EXPECT_EQ(line(data.eval, "path"), '"' + folder + '/' + eval + '"');
+    EXPECT_EQ(data.count, 2);
+  }
+}
+
+TEST_F(InitFoldersTest, ATrainMayBeAClassAndPartsMayNot) {
+  for (const char* name : {"car/1.jpg", "train/1.jpg", "train/2.jpg"}) add(std::string("vehicles/") + name);
+  EXPECT_EQ(found("vehicles").classes, 2);
+  EXPECT_EQ(line(found("vehicles").train, "path"), "\"vehicles\"");
+  for (const char* name : {"Train/1.jpg", "Test/1.jpg"}) add(std::string("unsorted/") + name);
+  EXPECT_THAT(message_of<UserError>([&] { found("unsorted"); }), HasSubstr("a folder without data"));
+}
+
+TEST_F(InitFoldersTest, TarFilesMayLieInPartsOfTheirOwn) {
+  for (const char* part : {"train", "val"}) {
+    add(std::string("tars/") + part + "/000.tar");
+    std::filesystem::copy(TUTTI_SOURCE_DIR "/tests/golden/images/shard-000.tar",
+                          scratch_.path(std::string("tars/") + part + "/000.tar"),
+                          std::filesystem::copy_options::overwrite_existing);
+  }
+  EXPECT_EQ(line(found("tars").train, "path"), "\"tars/train/000.tar\"");
+  EXPECT_EQ(line(found("tars").eval, "path"), "\"tars/val/000.tar\"");
+}
+
+TEST_F(InitFoldersTest, SemicolonsMaySeparateCells) {
+  write_text(scratch_.path("a.csv"), "age;price\n1;2.5\n2;3.5\n");
+  EXPECT_EQ(line(found("a.csv").train, "delimiter"), "\";\"");
+  EXPECT_EQ(found("a.csv").values, 1);
+  write_text(scratch_.path("b.csv"), "age,\"x;y\"\n1,2.5\n");
+  EXPECT_EQ(line(found("b.csv").train, "delimiter"), "");
+}
+
+TEST_F(InitFoldersTest, ColumnsOfDatesAreLeftOut) {
+  if (!std::filesystem::exists(TUTTI_BUILD_DIR "/libtutti_parquet.so"))
+    GTEST_SKIP() << "built without pyarrow";
+  const FoundData data = look_into(TUTTI_SOURCE_DIR "/tests/golden/tables/dates.parquet", scratch_.path());
+  EXPECT_EQ(line(data.train, "target"), "\"price\"");
+  EXPECT_EQ(data.values, 2);
+  EXPECT_THAT(draft_recipe(data, "", ""), HasSubstr("not read: [\"bought\", \"sizes\"]"));
+}
+
 }  // namespace
 }  // namespace tutti
