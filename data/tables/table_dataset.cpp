@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <optional>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "data/tables/table_rows.h"
@@ -92,12 +94,6 @@ FittedTable chosen_columns(const TableFile& file, const TableDataset::Options& o
   return fitted;
 }
 
-std::size_t place_of(const TableFile& file, const std::string& name) {
-  const TableColumn* column = column_named(file, name);
-  if (!column) throw UserError({file.path()}, "it has no column " + quoted(name));
-  return static_cast<std::size_t>(column - file.columns().data());
-}
-
 bool has_targets(const TableDataset::Files& files, const FittedTable& fitted) {
   return std::ranges::any_of(files, [&](const auto& file) {
     return std::ranges::any_of(fitted.target, [&](const auto& name) { return column_named(*file, name); });
@@ -105,12 +101,20 @@ bool has_targets(const TableDataset::Files& files, const FittedTable& fitted) {
 }
 
 std::vector<WantedColumn> wanted_columns(const TableFile& file, const FittedTable& fitted, bool with_target) {
+  std::unordered_map<std::string_view, std::size_t> places;  // there may be a hundred thousand columns
+  for (std::size_t c = 0; c < file.columns().size(); ++c)
+    if (!file.columns()[c].name.empty()) places.emplace(file.columns()[c].name, c);
+  const auto place_of = [&](const std::string& name) {
+    const auto found = places.find(name);
+    if (found == places.end()) throw UserError({file.path()}, "it has no column " + quoted(name));
+    return found->second;
+  };
   std::vector<WantedColumn> wanted;
-  for (const std::string& name : fitted.numbers) wanted.push_back({place_of(file, name), CellType::kNumber});
-  for (const auto& one : fitted.texts) wanted.push_back({place_of(file, one.column), CellType::kText});
+  for (const std::string& name : fitted.numbers) wanted.push_back({place_of(name), CellType::kNumber});
+  for (const auto& one : fitted.texts) wanted.push_back({place_of(one.column), CellType::kText});
   const bool is_name = fitted.target_is == FittedTable::Target::kName;
   for (const std::string& name : fitted.target)
-    if (with_target) wanted.push_back({place_of(file, name), is_name ? CellType::kText : CellType::kNumber});
+    if (with_target) wanted.push_back({place_of(name), is_name ? CellType::kText : CellType::kNumber});
   return wanted;
 }
 

@@ -119,6 +119,13 @@ TEST_F(TablesTest, FilesOfOtherProgramsHaveTheirCells) {
   }
 }
 
+TEST_F(TablesTest, FloatsOf16BitsAreReadAndDatesAreNot) {
+  if (!kHasParquet) GTEST_SKIP() << "built without pyarrow";
+  const DatasetPtr data =
+      table("kind = 'parquet'\ntarget = 'price'\npath = '" + kGolden + "dates.parquet'\n");
+  EXPECT_TRUE(at::equal(inputs(data), at::tensor({20.F, .25F, 30.F, -3.F, 40.F, 65504.F}).view({3, 2})));
+}
+
 TEST_F(TablesTest, ColumnsWithoutAHeaderHaveNumbers) {
   const DatasetPtr data = table("kind = 'csv'\npath = '" + kGolden +
                                 "no_header.csv'\nheader = false\ninputs = ['4', '0']\ntarget = '5'\n");
@@ -215,6 +222,7 @@ TEST_F(TablesTest, TargetsAreClassesOrNumbers) {
     EXPECT_EQ(data->spec().classes, classes);
   };
   is(of("00020100", "target = 'y'\n"), at::tensor({0, 2, 1, 0}, at::kLong), 3);
+  is(of("000000", "target = 'y'\n"), at::tensor({0.F, 0.F, 0.F}), 0);         // a single value
   is(of("00020400", "target = 'y'\n"), at::tensor({0.F, 2.F, 4.F, 0.F}), 0);  // a gap
   is(of("10 9-110", "target = 'y'\ntarget_type = 'class'\n"), at::tensor({2, 1, 0, 2}, at::kLong), 3);
   is(of("00020100", "target = 'y'\ntarget_type = 'number'\n"), at::tensor({0.F, 2.F, 1.F, 0.F}), 0);
@@ -222,6 +230,21 @@ TEST_F(TablesTest, TargetsAreClassesOrNumbers) {
   is(of("b1a1b1", "target = 'y'\nclasses = ['c1', 'b1', 'a1']\n"), at::tensor({1, 2, 1}, at::kLong), 3);
   is(table(csv("x,y,z\n1,0,1\n2,1,0\n") + "target = ['z', 'y']\n"),
      at::tensor({1.F, 0.F, 0.F, 1.F}).view({2, 2}), 0);
+}
+
+TEST_F(TablesTest, ColumnsOfTextsAreInputsSideBySide) {
+  const DatasetPtr data =
+      table(csv("a,x,b,y\nu,1,q,0.5\nv,2,p,1.5\nu,3,r,2.5\n") + "target = 'y'\none_hot = ['a', 'b']\n");
+  const std::vector<float> wanted = {1, 1, 0, 0, 1, 0, 2, 0, 1, 1, 0, 0, 3, 1, 0, 0, 0, 1};
+  EXPECT_TRUE(at::equal(inputs(data).flatten(), at::tensor(wanted)));
+}
+
+TEST_F(TablesTest, NamesMayBeQuoted) {
+  const auto classes = [&](const std::string& text) {
+    return FittedTable::from_json(table(csv(text) + "target = 'y'\n")->fitted()).classes;
+  };
+  EXPECT_THAT(classes("x,y\n1,\"NA\"\n2,b\n"), ElementsAre("NA", "b")) << "quoted, it is not missing";
+  EXPECT_THAT(error_of("x,y\n1,\"a\nb\"\n2,c\n", "target = 'y'\n"), HasSubstr("is no name"));
 }
 
 TEST_F(TablesTest, NormalizedInputsAreThoseOfStandardScaler) {
@@ -263,6 +286,9 @@ TEST_F(TablesTest, EvaluationsHaveTheTrainingsNumbersCategoriesAndClasses) {
   EXPECT_EQ(targets(table(csv("x,y\n1,1\n"), numbered)).item<int64_t>(), 1);
   EXPECT_THAT(error_of("x,y\n1,0.5\n", "", numbered),
               HasSubstr("0.5 is not a class: those of the training are 0 to 1"));
+  EXPECT_THAT(error_of("x,y\n1,-1\n", "", numbered), HasSubstr("-1 is not a class"));
+  EXPECT_EQ(targets(table(csv("x,y\n1,-100\n"), numbered)).item<int64_t>(), kIgnoredTarget);
+  EXPECT_THAT(error_of("x,y\n1,0\n", "target = 'x'\n", numbered), HasSubstr("[data.train] has another"));
 }
 
 TEST_F(TablesTest, TheDigestKnowsTheStatistics) {
