@@ -22,8 +22,13 @@ namespace {
 std::vector<std::string> data_lines(const Setting& recipe) {
   std::vector<std::string> lines;
   const Setting* train = recipe.find("data") ? recipe.find("data")->find("train") : nullptr;
-  for (const char* key : {"shuffle", "drop_last", "sampling"})
-    if (train && train->has(key)) lines.push_back(train->at(key).path + " = " + train->at(key).toml());
+  const auto add = [&lines](const Setting& section) {
+    for (const char* key : {"shuffle", "shuffle_block", "drop_last", "sampling"})
+      if (section.has(key)) lines.push_back(section.at(key).path + " = " + section.at(key).toml());
+  };
+  if (train) add(*train);
+  if (train && train->has("sources"))
+    for (const Setting& source : train->at("sources").array()) add(source);
   return lines;
 }
 

@@ -1,4 +1,5 @@
 #include <ATen/ATen.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -213,6 +214,35 @@ TEST_P(ResumedData, NoSampleIsLostOrRepeatedOverKillsAndOtherRanks) {
     }
     expect_all_once(shuffle);
   }
+}
+
+// Shards would be windowed anew in the middle of an epoch.
+TEST(ResumedOrder, OfAnotherBlockOfShardsIsRefused) {
+  const Scratch scratch;
+  write_files(scratch);
+  const std::string mds = "kind = 'mds'\npath = '" + scratch.path("mds") +
+                          "'\ncolumns = { input = 'int', target = 'label' }\nshuffle_block = ";
+  const auto train = [&](const std::string& data, const char* duration) {
+    LocalRunOptions options{.ranks = 1, .run_dir = scratch.path("run"), .resume = "auto"};
+    options.prepare = [](Job& job) {
+      job.make_model = [](const Setting&, const SampleSpec&) { return std::make_shared<Indifferent>(); };
+    };
+    train_in_one_process(
+        resolve_recipe(parse_recipe("[model]\nkind = 'mlp'\n[optimizer]\nkind = 'sgd'\n"
+                                    "[train]\nmax_duration = '" +
+                                        std::string(duration) + "'\n[data.train]\nbatch_size = 1\n" + data,
+                                    "r.toml")),
+        options);
+  };
+  train(mds + "2\n", "1ba");
+  EXPECT_THAT(message_of<UserError>([&] { train(mds + "3\n", "2ba"); }),
+              testing::HasSubstr("it was trained with data.train.shuffle_block = 2, which is not so"));
+  train(mds + "2\n", "2ba");
+  std::filesystem::remove_all(scratch.path("run"));
+  const std::string mixture = "kind = 'mixture'\n[[data.train.sources]]\n" + mds;
+  train(mixture + "2\n", "1ba");
+  EXPECT_THAT(message_of<UserError>([&] { train(mixture + "3\n", "2ba"); }),
+              testing::HasSubstr("shuffle_block = 2, which is not so"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Kind, ResumedData, testing::ValuesIn(kKinds),
