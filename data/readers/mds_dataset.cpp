@@ -101,6 +101,15 @@ SamplesPtr samples_of(const MdsOptions& options) {
       ShardFolder::Options{options.path, options.remote, options.fetch, most}, options.shuffle_block);
 }
 
+// An input of integers as many as its targets has their classes: both are tokens.
+void mark_tokens(MdsDataset::Layout& layout) {
+  const auto target = std::ranges::find(layout.columns, kTargetArray, &MdsDataset::Column::array);
+  const auto input = std::ranges::find(layout.columns, kInputArray, &MdsDataset::Column::array);
+  if (target == layout.columns.end() || input == layout.columns.end()) return;
+  const bool are_alike = !input->numbers.shape().empty() && input->numbers.shape() == target->numbers.shape();
+  input->has_classes = are_alike && input->numbers.dtype() == at::kLong && target->has_classes;
+}
+
 // The layout without its number of classes.
 MdsDataset::Layout layout_of(const MdsSamples& samples, const MdsOptions& options) {
   MdsDataset::Layout layout{.names = ClassTable(given_classes(options)),
@@ -117,10 +126,10 @@ MdsDataset::Layout layout_of(const MdsSamples& samples, const MdsOptions& option
     MdsArrayColumn numbers = reading(samples, 0, name, [&] {
       return MdsArrayColumn(encoding, first.value(place), {options.dtype, is_target});
     });
-    const bool are_tokens = array == kInputArray && !numbers.shape().empty();
-    const bool has_classes = numbers.dtype() == at::kLong && (is_target || are_tokens);
+    const bool has_classes = numbers.dtype() == at::kLong && is_target;
     layout.columns.push_back({array, place, std::move(numbers), has_classes});
   }
+  mark_tokens(layout);
   return layout;
 }
 

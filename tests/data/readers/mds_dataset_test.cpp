@@ -136,6 +136,29 @@ TEST(MdsDataset, TokensOfBytesHaveTheGivenDtype) {
   EXPECT_EQ(open_mds(options, kIgnoredTarget)->spec().shapes["x"], (Shape{5, 9, 3}));
 }
 
+// 8 tokens, and 7 classes beside them.
+TEST(MdsDataset, IntegersBesideAClassAreNoTokens) {
+  MdsOptions options = mds_at(kGolden + "all", {{"input", text("tokens")}, {"target", text("int32")}});
+  EXPECT_EQ(open_mds(options, kIgnoredTarget)->spec().classes, 7);
+  EXPECT_EQ(open_mds(options, 6)->spec().classes, 4) << "6 does not count";
+  options.num_classes = 7;
+  EXPECT_EQ(all_samples(*open_mds(options, kIgnoredTarget))["input"].max().item<int64_t>(), 7);
+}
+
+TEST(MdsDataset, IntegersHaveTheirSigns) {
+  const auto read = [](const char* encoding) {
+    const std::string bits = "\xfe\xff\xff\xff\xff\xff\xff\xff";
+    const MdsEncoding parsed = MdsEncoding::parse(encoding);
+    const std::string value = bits.substr(0, static_cast<std::size_t>(bytes_of(*parsed.type)));
+    int64_t number = 0;
+    MdsArrayColumn(parsed, bytes_of(value), {}).write(bytes_of(value), reinterpret_cast<std::byte*>(&number));
+    return number;
+  };
+  EXPECT_THAT((std::vector{read("uint8"), read("uint16"), read("uint32")}),
+              ElementsAre(254, 65534, 4294967294));
+  for (const char* encoding : {"int8", "int16", "int32", "int64"}) EXPECT_EQ(read(encoding), -2) << encoding;
+}
+
 TEST(MdsDataset, PixelsOfPillowAreCutAsFilesAre) {
   const MdsSamples samples({kGolden + "all"}, 10);
   const MdsEncoding encoding = MdsEncoding::parse("pil");
@@ -162,6 +185,8 @@ TEST(MdsDataset, ValuesOfAnotherShapeOrKindAreRefused) {
   EXPECT_EQ(refused("str_int", "12", "12a"), "is no integer of 64 bits: '12a'");
   EXPECT_EQ(refused("uint64", std::string(8, '\1'), std::string(8, '\xff')), "has an integer beyond int64");
   EXPECT_THAT(refused("ndarray:uint8:2,3", std::string(6, 'x'), "x"), HasSubstr("is truncated"));
+  EXPECT_THAT(refused("ndarray:uint8:2,3", std::string(6, 'x'), std::string(7, 'x')),
+              HasSubstr("is damaged: an array of 6 bytes in 7"));
 }
 
 TEST(MdsDataset, OrderKeepsShardsTogether) {
@@ -207,6 +232,54 @@ TEST_F(MdsFolder, OfDamagedShardsIsAnErrorWithTheSample) {
   EXPECT_TRUE(at::equal(all_samples(*more)["target"], at::tensor({0, 3, 0}, at::kLong)));
   EXPECT_THAT(more->replaced(), HasSubstr("1 times a sample could not be read"));
   EXPECT_THAT(message_of<UserError>([&] { open_mds(images, kIgnoredTarget)->scan(); }), HasSubstr("xxh64"));
+}
+
+TEST_F(MdsFolder, IsScannedByAllHashes) {
+  for (const char* name : {"all", "zstd", "gz"}) {
+    const std::string column = name == std::string("gz") ? "int32" : "int", path = copy(name);
+    open_mds(mds_at(path, {{"x", text(column)}}), kIgnoredTarget)->scan();
+  }
+  const std::string shard = scratch_.path("all") + "/shard.00000.mds";
+  std::string bytes = read_text(shard);
+  bytes[bytes.size() - 1] ^= 1;  // of a column that is not read
+  write_text(shard, bytes);
+  for (const Setting::Table& columns :
+       {Setting::Table{{"x", text("int")}}, {{"input", text("png")}, {"target", text("int32")}}})
+    EXPECT_THAT(message_of<UserError>(
+                    [&] { open_mds(mds_at(scratch_.path("all"), columns), kIgnoredTarget)->scan(); }),
+                HasSubstr("shard.00000.mds: is damaged: its xxh64"));
+}
+
+TEST_F(MdsFolder, FetchedCompressedIsKeptUncompressed) {
+  MdsOptions options = mds_at(scratch_.path("local"), {{"x", text("int")}});
+  options.remote = kGolden + "zstd";
+  options.fetch = "cp {source} {target}";
+  all_samples(*open_mds(options, kIgnoredTarget));
+  int shards = 0;
+  for (const auto& entry : fs::directory_iterator(options.path)) {
+    EXPECT_NE(entry.path().extension(), ".zstd");
+    shards += entry.path().extension() == ".mds";
+  }
+  EXPECT_GT(shards, 1);
+}
+
+TEST_F(MdsFolder, OfContradictingShardsIsRefused) {
+  const std::string path = copy("all"), index = path + "/index.json", good = read_text(index);
+  const auto with = [&](const std::string& last, const std::string& other) {
+    std::string bad = good;
+    bad.replace(bad.rfind(last), last.size(), other);
+    write_text(index, bad);
+    return mds_error(mds_at(path, {{"x", text("int")}}));
+  };
+  EXPECT_THAT(with("shard.00001.mds", "shard.00000.mds"),
+              HasSubstr("shard 1: has the file of another shard"));
+  EXPECT_THAT(with("\"label\"", "\"other\""), HasSubstr("shard 1: has other columns"));
+  write_text(index, good);
+  const std::string shard = path + "/shard.00000.mds";
+  std::string bytes = read_text(shard);
+  bytes.replace(4, 4, std::string(4, '\0'));  // where sample 0 begins
+  write_text(shard, bytes);
+  EXPECT_THAT(mds_error(mds_at(path, {{"x", text("int")}})), HasSubstr("its samples do not fill it"));
 }
 
 TEST_F(MdsFolder, ChangedAtRandomIsReadOrRefused) {

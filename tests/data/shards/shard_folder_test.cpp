@@ -117,6 +117,16 @@ TEST_F(RemoteShards, UsedLeastRecentlyAreEvicted) {
   EXPECT_EQ(fetches(name(1)), 2);
 }
 
+TEST_F(RemoteShards, UsedByAnotherReaderAreNotTheLeastRecent) {
+  for (const int i : {0, 1, 2, 0, 3}) {
+    expect_shard(ShardFolder(options(3 * kShardBytes)), i);
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  const ShardFolder folder(options());
+  EXPECT_TRUE(folder.is_there(0));
+  EXPECT_FALSE(folder.is_there(1));
+}
+
 TEST_F(RemoteShards, InUseStay) {
   const ShardFolder folder(options(2 * kShardBytes)), other(options(2 * kShardBytes));
   const OpenShardPtr held = other.open(0);

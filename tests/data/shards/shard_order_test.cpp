@@ -66,6 +66,16 @@ TEST(ShardOrder, NeedsTheShardsOfOneBlockAtATime) {
   }
 }
 
+// Two shards fill a block.
+TEST(ShardOrder, ABlockMayBeFull) {
+  const ShardOrder order({5, 5}, 10);
+  int changes = 0;
+  for (int64_t epoch = 0; epoch < 5; ++epoch)
+    for (int64_t i = 1; i < 10; ++i)
+      changes += (order.sample(1, epoch, i) < 5) != (order.sample(1, epoch, i - 1) < 5);
+  EXPECT_GT(changes, 5) << "one an epoch if the shards are not mixed";
+}
+
 TEST(ShardOrder, MixesSamplesOfShards) {
   const std::vector<int64_t> samples = whole_order(ShardOrder(kShardSamples, 1000), 3, 0);
   int changes = 0;
