@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -25,6 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kVersion = 1;                             // of what is in the folder
+constexpr int64_t kVersionOfPrompts = 2;                    // the same where texts have parts
 constexpr std::size_t kBytesAtOnce = std::size_t{4} << 20;  // of texts that threads share
 constexpr uint64_t kMostLeftOutText = uint64_t{1} << 16;
 constexpr int64_t kUint16Values = int64_t{1} << 16;
@@ -119,10 +121,11 @@ class Writer {
     try {
       if (how_.begin) add(encoded, {*how_.begin}, !how_.format.has_prompts());
       if (!text.is_json) {
+        if (!is_utf8(text.text))
+          throw UserError("no text in UTF-8; expand a compressed file, convert a text in another encoding");
         how_.tokenizer->encode(text.text, encoded.ids, false);
       } else {
-        for (const TextPart& part : how_.format.read(text.text))
-          add(encoded, how_.tokenizer->encode(part.text, false), part.counts);
+        add_parts(encoded, how_.format.read(text.text));
       }
       if (how_.end) add(encoded, {*how_.end}, true);
     } catch (const UserError& error) {
@@ -131,6 +134,23 @@ class Writer {
       encoded.error = std::current_exception();
     }
     return encoded;
+  }
+
+  // The tokens of the whole text; if one of them lay in two parts, those of each part.
+  void add_parts(Encoded& encoded, const TextDocument& parts) const {
+    std::string text;
+    std::vector<std::vector<uint32_t>> until;  // tokens of the text up to the end of each part
+    for (const TextPart& part : parts) until.push_back(how_.tokenizer->encode(text += part.text, false));
+    const bool are_apart = std::ranges::any_of(until, [&](const auto& ids) {
+      return ids.size() > until.back().size() ||
+             !std::ranges::equal(ids, std::span(until.back()).first(ids.size()));
+    });
+    std::size_t done = 0;
+    for (std::size_t i = 0; i < parts.size(); done = until[i++].size())
+      add(encoded,
+          are_apart ? how_.tokenizer->encode(parts[i].text, false)
+                    : std::vector(until[i].begin() + static_cast<std::ptrdiff_t>(done), until[i].end()),
+          parts[i].counts);
   }
 
   void add(Encoded& encoded, const std::vector<uint32_t>& ids, bool counts) const {
@@ -206,7 +226,7 @@ uint64_t digest_of(const Tokenization& how) {
     number(value.size());
     hash.add(std::as_bytes(std::span(value)));
   };
-  number(kVersion);
+  number(how.format.has_prompts() ? kVersionOfPrompts : kVersion);
   number(how.tokenizer->digest());
   for (const auto& id : {how.begin, how.end}) number(id ? *id + uint64_t{1} : 0);
   number(how.skip_bad ? 1 : 0);

@@ -98,6 +98,20 @@ TEST_F(TextsTest, OtherFilesAreADocumentEach) {
   EXPECT_THAT(shown(data("sequence_length = 7\n", "*.txt"), "input"), ElementsAre("abcd.ef"));
 }
 
+TEST_F(TextsTest, AFileThatIsNoTextIsRefusedOrLeftOut) {
+  for (const std::string no_text : {"\x1f\x8b\x08\x00 gzip", "caf\xe9 of Latin 1",
+                                    "\xff\xfe"
+                                    "a"}) {
+    write_text(scratch_.path("1.txt"), no_text);
+    EXPECT_THAT(message_of<UserError>([&] { data("sequence_length = 3\n", "*.txt"); }),
+                HasSubstr("1.txt: no text in UTF-8"));
+  }
+  write_text(scratch_.path("2.txt"), "abcd");
+  const DatasetPtr rest = data("sequence_length = 3\non_bad_sample = 'skip'\n", "*.txt");
+  EXPECT_THAT(shown(rest, "input"), ElementsAre("abc"));
+  EXPECT_THAT(rest->replaced(), HasSubstr("1 line was left out; the first: "));
+}
+
 TEST_F(TextsTest, DocumentsThatArePackedDoNotSeeEachOther) {
   lines("{\"text\": \"abcde\"}\n{\"text\": \"fghi\"}\n{\"text\": \"jk\"}\n{\"text\": \"lmnopqrst\"}\n");
   const DatasetPtr packed = data("sequence_length = 7\npacking = 'first_fit'\n");
@@ -114,6 +128,27 @@ TEST_F(TextsTest, PromptsDoNotCountInTheLoss) {
   EXPECT_THAT(shown(data(fields), "input"), ElementsAre("abcde"));
   EXPECT_THAT(shown(data(fields), "target"), ElementsAre("--de."));
   EXPECT_THAT(shown(data(fields + "packing = 'first_fit'\n"), "target"), ElementsAre("--de."));
+}
+
+// A blank at the begin of a text belongs to SentencePiece's first word, and is none of the response.
+TEST_F(TextsTest, ThePartsOfATextAreNoTextsOfTheirOwn) {
+  std::string tokenizer = letters_tokenizer();
+  tokenizer.replace(tokenizer.find("\"normalizer\": null"), 18,
+                    R"("normalizer": {"type": "Prepend", "prepend": " "})");
+  write_text(scratch_.path("tokenizer.json"), tokenizer);
+  lines(R"({"q": "ab", "a": "cd"})");
+  const std::string keys =
+      "prompt_field = 'q'\nresponse_field = 'a'\npacking = 'first_fit'\nsequence_length = 5\n";
+  EXPECT_THAT(shown(data(keys), "input"), ElementsAre(" abcd"));
+  EXPECT_THAT(shown(data(keys), "target"), ElementsAre("--cd."));
+  // "bc" would be a token of both.
+  tokenizer.replace(tokenizer.find(R"("z")"), 3, R"("bc")");
+  tokenizer.replace(tokenizer.find(R"("merges": [])"), 12, R"("merges": ["b c"])");
+  const std::size_t split = tokenizer.find(R"({"type": "Split")");
+  tokenizer.replace(split, tokenizer.find(R"("post_processor")") - split, "null, ");
+  write_text(scratch_.path("tokenizer.json"), tokenizer);
+  EXPECT_THAT(shown(data(keys + "add_eos_token = false\n"), "input"), ElementsAre(" ab c"));
+  EXPECT_THAT(shown(data(keys + "add_eos_token = false\n"), "target"), ElementsAre("-- cd"));
 }
 
 TEST_F(TextsTest, OfChatsTheAssistantsMessagesCount) {
