@@ -99,9 +99,11 @@ void TokenFile::read_npy() {
 
 void TokenFile::read_llm_c(uint32_t magic) {
   const auto version = number_at<uint32_t>(file_->bytes(), 4);
-  const auto found = std::ranges::find_if(
-      kLlmC, [&](const LlmC& one) { return one.magic == magic && one.version == version; });
+  const auto found = std::ranges::find(kLlmC, magic, &LlmC::magic);
   if (found == kLlmC.end()) return;
+  if (found->version != version)
+    throw UserError({path()}, "a file of llm.c of version " + std::to_string(version) + "; expected " +
+                                  std::to_string(found->version));
   set(found->format, LlmC::kHeader,
       uint64_t{number_at<uint32_t>(file_->bytes(), 8)} * token_bytes(found->format));
 }

@@ -105,6 +105,8 @@ TEST_F(TokenFileTest, FilesOfLlmCSayTheirType) {
   const std::vector<uint32_t> wide = {7, 128000};
   const TokenFile llama(write("b.bin", llm_c(20240801, 7, 2, bytes_of(wide))), TokenFormat::kUint32);
   EXPECT_EQ(numbers_in<uint32_t>(llama), wide);
+  EXPECT_THAT(error_of(write("d.bin", llm_c(20240520, 2, 3, bytes_of(tokens)))),
+              HasSubstr("a file of llm.c of version 2; expected 1"));
   EXPECT_THAT(error_of(write("c.bin", llm_c(20240520, 1, 4, bytes_of(tokens)))),
               HasSubstr("truncated: it claims 4 uint16 tokens and has 3"));
 }
