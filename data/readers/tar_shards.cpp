@@ -99,6 +99,8 @@ class Joined {
     const auto [key, extension] = split(member.name);
     if (key != key_) finish();
     key_ = key;
+    if (is_image(extension) && image_)
+      fail_at(member.first, member.name + " is a second image beside " + image_->name);
     if (is_image(extension)) image_ = member;
     if (extension == "cls" || (extension == "json" && !label_)) label_ = text(member, extension == "json");
   }

@@ -104,7 +104,8 @@ void read_pax(std::string_view records, uint64_t at, Overrides& next) {
 
 void read_tar(TarBytes tar, const std::function<void(const TarMember&)>& use) {
   Overrides next;
-  for (uint64_t at = 0; at + kBlock <= tar.size();) {
+  for (uint64_t at = 0; at < tar.size();) {
+    if (tar.size() - at < kBlock) fail_at(at, "the file is truncated within a header");
     const TarHeader header(tar, at);
     if (header.is_zero()) return;
     header.check();

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "runtime/text.h"
 #include "tests/data/readers/image_samples.h"
 #include "tests/runtime/mutation.h"
 #include "tests/runtime/scratch.h"
@@ -82,12 +83,56 @@ class TarFile : public testing::Test {
   const std::string good_ = read_text(kShards + "000.tar");
 };
 
+// A member, as it stands in a tar file.
+std::string member(const std::string& name, const std::string& data) {
+  std::string block(512, '\0');
+  block.replace(0, name.size(), name);
+  block.replace(124, 11, formatted("%011o", static_cast<unsigned>(data.size())));
+  block[156] = '0';
+  block.replace(148, 8, "        ");
+  unsigned sum = 0;
+  for (const char c : block) sum += static_cast<unsigned char>(c);
+  block.replace(148, 7, formatted("%06o", sum) + '\0');
+  return block + data + std::string((512 - data.size() % 512) % 512, '\0');
+}
+
+TEST_F(TarFile, MembersAreJoinedAsWebdatasetJoinsThem) {
+  const std::string png = encoded_sample("rgb_19x37.png");
+  const auto targets = [&](const std::string& tar) {
+    write_text(path_, tar);
+    return targets_of(*open_tar_shards(at_path(path_)));
+  };
+  EXPECT_THAT(targets(member("v1.0/a.PNG", png) + member("v1.0/a.CLS", " 2\n") + member("v1.0/b.png", png) +
+                      member("v1.0/b.cls", "1")),
+              ElementsAre(2, 1));
+  const std::string json = R"({"label": 0})";
+  EXPECT_THAT(targets(member("a.cls", "1") + member("a.json", json) + member("a.png", png)), ElementsAre(1));
+  EXPECT_THAT(targets(member("a.json", json) + member("a.cls", "1") + member("a.png", png)), ElementsAre(1));
+  EXPECT_THAT(targets(member("a.png", png) + member("a.mask.png", "x") + member("a.cls", "1")),
+              ElementsAre(1));
+  EXPECT_THAT(with(member("a.png", png) + member("a.cls", "1") + member("b.cls", "1")),
+              HasSubstr("b has a class and no .jpg"));
+  EXPECT_THAT(with(member("a.jpg", "x") + member("a.png", png) + member("a.cls", "1")),
+              HasSubstr("a.png is a second image beside a.jpg"));
+}
+
+TEST_F(TarFile, DigestIsOfClasses) {
+  const std::string png = encoded_sample("rgb_19x37.png");
+  const auto digest = [&](const char* number) {
+    write_text(path_, member("a.png", png) + member("a.cls", number));
+    return open_tar_shards(at_path(path_))->digest();
+  };
+  EXPECT_EQ(digest("1"), digest("1"));
+  EXPECT_NE(digest("1"), digest("2"));
+}
+
 TEST_F(TarFile, DamageIsAnErrorWithItsByte) {
   std::string bytes = good_;
   bytes[3] ^= 1;
   EXPECT_THAT(with(bytes), HasSubstr("s.tar: byte 0: no header of a file in a tar file"));
   const auto cut = good_.substr(0, 1700);
   EXPECT_THAT(with(cut), HasSubstr("byte 1536: the file is truncated: 0/sample0.png has 206 bytes"));
+  EXPECT_THAT(with(good_.substr(0, 2048) + "cut"), HasSubstr("byte 2048: the file is truncated within a"));
   EXPECT_THAT(with(std::string(1024, '\0')), HasSubstr("has no image"));
 }
 

@@ -4,32 +4,48 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace tutti {
 namespace {
 
 using testing::ElementsAre;
 
+std::string header(const std::string& name, char type, const std::string& size,
+                   const std::string& prefix = "") {
+  std::string block(512, '\0');
+  block.replace(0, name.size(), name);
+  block.replace(124, size.size(), size);
+  block[156] = type;
+  block.replace(257, 6, std::string("ustar\0", 6));
+  block.replace(345, prefix.size(), prefix);
+  block.replace(148, 8, "        ");
+  unsigned sum = 0;
+  for (const char c : block) sum += static_cast<unsigned char>(c);
+  char octal[8];
+  std::snprintf(octal, sizeof octal, "%06o", sum);
+  block.replace(148, 7, std::string(octal, 7));
+  return block;
+}
+
+std::string padded(std::string data) {
+  data.resize((data.size() + 511) / 512 * 512);
+  return data;
+}
+
+// The names and the contents.
+std::vector<std::pair<std::string, std::string>> members_of(const std::string& tar) {
+  std::vector<std::pair<std::string, std::string>> found;
+  read_tar(std::as_bytes(std::span(tar)), [&](const TarMember& member) {
+    found.emplace_back(member.name, tar.substr(member.first, member.bytes));
+  });
+  return found;
+}
+
 // A pax header with a name and a size, before a header that says otherwise; ended by GNU's size of base 256.
 TEST(Tar, LongNamesAndSizesAreThoseOfPaxAndGnu) {
-  const auto header = [](const std::string& name, char type, const std::string& size) {
-    std::string block(512, '\0');
-    block.replace(0, name.size(), name);
-    block.replace(124, size.size(), size);
-    block[156] = type;
-    block.replace(257, 6, std::string("ustar\0", 6));
-    block.replace(148, 8, "        ");
-    unsigned sum = 0;
-    for (const char c : block) sum += static_cast<unsigned char>(c);
-    char octal[8];
-    std::snprintf(octal, sizeof octal, "%06o", sum);
-    block.replace(148, 7, std::string(octal, 7));
-    return block;
-  };
-  const auto padded = [](std::string data) {
-    data.resize((data.size() + 511) / 512 * 512);
-    return data;
-  };
   std::string tar = header("pax", 'x', "00000000025") + padded("12 path=a/b\n9 size=3\n") +
                     header("short", '0', "00000000007") + padded("abcdefg");
   std::string binary(12, '\0');
@@ -37,11 +53,15 @@ TEST(Tar, LongNamesAndSizesAreThoseOfPaxAndGnu) {
   binary[11] = 4;
   tar += header("././@LongLink", 'L', "00000000005") + padded("long\n") + header("x", '0', binary) +
          padded("wxyz");
-  std::vector<std::pair<std::string, std::string>> found;
-  read_tar(std::as_bytes(std::span(tar)), [&](const TarMember& member) {
-    found.emplace_back(member.name, tar.substr(member.first, member.bytes));
-  });
-  EXPECT_THAT(found, ElementsAre(std::pair("a/b", "abc"), std::pair("long\n", "wxyz")));
+  EXPECT_THAT(members_of(tar), ElementsAre(std::pair("a/b", "abc"), std::pair("long\n", "wxyz")));
+}
+
+TEST(Tar, MembersFollowAtTheNextBlock) {
+  const std::string block(512, 'x');
+  const std::string tar = header("a", '0', "00000001000") + block + header("b", '0', "00000000000") +
+                          header("c", '0', "00000001001", "in/a") + padded(block + 'y');
+  EXPECT_THAT(members_of(tar),
+              ElementsAre(std::pair("a", block), std::pair("b", ""), std::pair("in/a/c", block + 'y')));
 }
 
 }  // namespace
