@@ -53,7 +53,8 @@ Entries entries_of(const std::string& path) {
     bool is_folder = entry->d_type == DT_DIR;
     if (entry->d_type == DT_UNKNOWN || entry->d_type == DT_LNK) {
       struct stat facts {};
-      is_folder = stat((path + '/' + name).c_str(), &facts) == 0 && S_ISDIR(facts.st_mode);
+      if (stat((path + '/' + name).c_str(), &facts) != 0) continue;  // a link to nowhere
+      is_folder = S_ISDIR(facts.st_mode);
     }
     if (is_folder || is_image_name(name)) (is_folder ? found.folders : found.files).push_back(name);
   }
@@ -135,11 +136,11 @@ class FolderSource final : public ImageSource {
 
   // Of a few files: to look at a million would take minutes.
   uint64_t size_digest() const {
-    constexpr int64_t kLookedAt = 16;
+    const int64_t looked_at = std::min<int64_t>(16, size());
     auto digest = static_cast<uint64_t>(size());
-    for (int64_t i = 0; i < std::min(kLookedAt, size()); ++i) {
+    for (int64_t i = 0; i < looked_at; ++i) {
       struct stat facts {};
-      if (stat(name(i * size() / kLookedAt).c_str(), &facts) != 0) continue;
+      if (stat(name(i * size() / looked_at).c_str(), &facts) != 0) continue;
       const auto bytes = static_cast<uint64_t>(facts.st_size);
       digest = XXH3_64bits_withSeed(&bytes, sizeof bytes, digest);
     }
@@ -181,20 +182,23 @@ struct ListedImage {
   std::string path, of_class;
 };
 
-ListedImage listed(const std::string& list, int number, const std::string& line) {
-  const std::size_t tab = line.rfind('\t');
-  const std::size_t end = tab != std::string::npos ? tab : line.rfind(' ');
-  if (end == std::string::npos || trimmed(line.substr(0, end)).empty())
-    throw UserError({list, number}, "expected a path, a tab or a space, and a class; found '" + line + "'");
-  return {trimmed(line.substr(0, end)), line.substr(end + 1)};
-}
-
 std::optional<int64_t> number_in(const std::string& text) {
   int64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size() || number < 0 || number > INT32_MAX - 1)
     return {};
   return number;
+}
+
+ListedImage listed(const std::string& list, int number, const std::string& line) {
+  const std::size_t tab = line.rfind('\t');
+  const std::size_t end = tab != std::string::npos ? tab : line.rfind(' ');
+  if (end == std::string::npos || trimmed(line.substr(0, end)).empty())
+    throw UserError({list, number}, "expected a path, a tab or a space, and a class; found '" + line + "'");
+  ListedImage image{trimmed(line.substr(0, end)), line.substr(end + 1)};
+  if (image.of_class.starts_with('-') && number_in(image.of_class.substr(1)))
+    throw UserError({list, number}, "class " + image.of_class + "; classes are names, or numbers from 0 on");
+  return image;
 }
 
 // The classes of a list, sorted; empty if all are numbers.

@@ -38,8 +38,9 @@ TEST(Decoder, DecodesPartsAsTheyAreInTheWhole) {
   for (const std::string& name : kFiles) {
     const std::string file = encoded_sample(name);
     const at::Tensor whole = decoded(file);
-    for (int64_t top = 0; top < 19; top += 3)
-      for (int64_t left = 0; left < 37; left += 5)
+    // Among them 16 and 32, where blocks begin.
+    for (int64_t top = 0; top < 19; top += 4)
+      for (int64_t left = 0; left < 37; left += 4)
         for (const ImageSize size : {ImageSize{1, 1}, {2, 11}, {19 - top, 37 - left}}) {
           if (top + size.height > 19 || left + size.width > 37) continue;
           const at::Tensor part = part_of(file, {top, left, size});
@@ -78,6 +79,20 @@ TEST(Decoder, SaysThatAFileIsTruncated) {
     const std::string file = encoded_sample(name);
     EXPECT_THAT(error_of(file.substr(0, file.size() * 2 / 3)), HasSubstr("the file is truncated")) << name;
   }
+}
+
+// As Pillow, which needs the mark at the end.
+TEST(Decoder, SaysThatAJpegLacksItsEnd) {
+  for (const char* name : {"420_19x37.jpg", "progressive_19x37.jpg"}) {
+    const std::string file = encoded_sample(name);
+    EXPECT_THAT(error_of(file.substr(0, file.size() - 2)), HasSubstr("the file is truncated")) << name;
+  }
+}
+
+TEST(Decoder, SaysThatAWebPIsAnAnimation) {
+  std::string file("RIFF\x16\0\0\0WEBPVP8X\x0a\0\0\0\x02\0\0\0", 24);
+  file += std::string("\x07\0\0\x07\0\0", 6);  // of 8 x 8 pixels
+  EXPECT_THAT(error_of(file), HasSubstr("it is an animation"));
 }
 
 TEST(Decoder, SaysThatAFileIsNoImage) {

@@ -33,6 +33,8 @@ class ImageFolder : public testing::Test {
     add("cat/d.JPG", encoded_sample("gray_19x37.jpg"));
     add("cat/notes.txt", "no image");
     add(".hidden/e.jpg", "no image");
+    add("cat/.hidden.jpg", "no image");
+    std::filesystem::create_symlink("/no/where", scratch_.path() + "/images/cat/e.jpg");
   }
 
   void add(const std::string& file, const std::string& bytes) const {
@@ -101,6 +103,9 @@ TEST_F(ImageFolder, AListNamesFilesAndClasses) {
   EXPECT_EQ(data(key + "\nnum_classes = 7")->spec().classes, 7);
   EXPECT_THAT(why(key + "\nnum_classes = 4"), HasSubstr("has a class 4"));
   EXPECT_THAT(why(key + "\nclasses = ['x', 'y']"), HasSubstr("list.txt:1: class 4 is not in [0, 2)"));
+  EXPECT_THAT(why(key + "\nclasses = ['w', 'x', 'y', 'z']"), HasSubstr("class 4 is not in [0, 4)"));
+  write_text(list, "dog/a.jpg 0\ncat/d.JPG -1\n");
+  EXPECT_THAT(why(key), HasSubstr("list.txt:2: class -1; classes are names, or numbers from 0 on"));
   write_text(list, "dog/a.jpg 4\ncat\n");
   EXPECT_THAT(why(key), HasSubstr("list.txt:2: expected a path"));
 }
@@ -150,7 +155,10 @@ TEST_F(ImageFolder, ADamagedImageCanBeReplacedByTheNext) {
   const auto images = data("on_bad_sample = 'skip'");
   const Batch batch = images->get(std::vector<int64_t>{0, 1, 2, 3}, {});
   EXPECT_TRUE(at::equal(batch["input"][1], batch["input"][2]));
-  EXPECT_TRUE(at::equal(batch["target"], at::tensor({0, 1, 1, 1})));
+  EXPECT_TRUE(at::equal(batch["target"], at::tensor({0, 1, 1, 1}))) << "of the image in its place";
+  add("dog/below/b.png", "no image");
+  const Batch last = data("on_bad_sample = 'skip'")->get(std::vector<int64_t>{3}, {});
+  EXPECT_TRUE(at::equal(last["input"][0], batch["input"][0])) << "the first follows the last";
   EXPECT_THAT(images->replaced(), AllOf(HasSubstr("1 times"), HasSubstr("d.JPG: sample 1: no JPEG")));
   EXPECT_EQ(data("")->replaced(), "");
 }
@@ -172,8 +180,34 @@ TEST_F(ImageFolder, AFolderWithoutImagesIsAnError) {
 TEST_F(ImageFolder, DigestIsOfNamesAndSizes) {
   const uint64_t before = data()->digest();
   EXPECT_EQ(data()->digest(), before);
+  add("cat/d.JPG", encoded_sample("gray_19x37.jpg") + ' ');
+  EXPECT_NE(data()->digest(), before);
+  add("cat/d.JPG", encoded_sample("gray_19x37.jpg"));
   add("cat/x.jpg", encoded_sample("420_19x37.jpg"));
   EXPECT_NE(data()->digest(), before);
+}
+
+TEST_F(ImageFolder, DigestIsOfClasses) {
+  const std::string list = scratch_.path() + "/list.txt", key = "list = '" + list + "'";
+  write_text(list, "dog/a.jpg 0\ncat/d.JPG 1\n");
+  const uint64_t before = data(key)->digest();
+  write_text(list, "dog/a.jpg 1\ncat/d.JPG 0\n");
+  EXPECT_NE(data(key)->digest(), before);
+}
+
+TEST_F(ImageFolder, ListsMayHaveAbsolutePaths) {
+  const std::string list = scratch_.path() + "/list.txt", elsewhere = scratch_.path("else where.png");
+  write_text(elsewhere, encoded_sample("rgb_19x37.png"));
+  write_text(list, elsewhere + "\t0\n" + elsewhere + " 1\n");
+  const Batch batch = data("list = '" + list + "'")->get(std::vector<int64_t>{0, 1}, {});
+  EXPECT_TRUE(at::equal(batch["input"][1], decoded_sample("rgb_19x37.png")));
+  EXPECT_TRUE(at::equal(batch["target"], at::tensor({0, 1})));
+}
+
+TEST_F(ImageFolder, ClassesMayBeLinks) {
+  std::filesystem::create_directory_symlink(scratch_.path() + "/images/dog", scratch_.path() + "/images/eel");
+  EXPECT_THAT(class_names(section("")), ElementsAre("cat", "dog", "eel"));
+  EXPECT_EQ(data()->size(), 6);
 }
 
 }  // namespace
