@@ -219,9 +219,9 @@ TEST_P(ResumedData, NoSampleIsLostOrRepeatedOverKillsAndOtherRanks) {
 // Shards would be windowed anew in the middle of an epoch.
 TEST(ResumedOrder, OfAnotherBlockOfShardsIsRefused) {
   const Scratch scratch;
-  write_files(scratch);
-  const std::string mds = "kind = 'mds'\npath = '" + scratch.path("mds") +
-                          "'\ncolumns = { input = 'int', target = 'label' }\nshuffle_block = ";
+  const std::string mds =
+      "kind = 'mds'\npath = '" + kGolden +
+      "mds/all'\ncolumns = { input = 'array_float16', target = 'label' }\nshuffle_block = ";
   const auto train = [&](const std::string& data, const char* duration) {
     LocalRunOptions options{.ranks = 1, .run_dir = scratch.path("run"), .resume = "auto"};
     options.prepare = [](Job& job) {
