@@ -26,8 +26,9 @@ test: build
 	cd $(BUILD) && ctest --parallel $$((2 * $(JOBS) + 1)) --output-on-failure --no-tests=error
 
 # Ten thousand seeds of everything that can go wrong, longer sweeps in the tests that have some, and
-# ten thousand damaged files of each kind that is read. Then weights of other programs there and back, the
-# bundle for GPUs in an empty environment, and the oldest and the newest libtorch.
+# ten thousand damaged files of each kind that is read; then libFuzzer, a minute for each reader. Then weights
+# of other programs there and back, the bundle for GPUs in an empty environment, and the oldest and the newest
+# libtorch.
 nightly: LONG_RUNS = runs_(simulate|real_memory|device|first_light)
 nightly: build
 	cd $(BUILD) && TUTTI_NIGHTLY=1 ctest \
@@ -37,6 +38,7 @@ nightly: build
 		--faults examples/faults/all.toml
 	TUTTI_MUTATIONS=10000 $(BUILD)/tests/mutations_test
 	TUTTI_MUTATIONS=10000 $(BUILD)/tests/run_folder_mutations_test
+	JOBS=$(JOBS) tests/fuzz.sh $(BUILD)
 	tests/clients.sh $(BUILD)
 	tests/gpu_bundle_rehearsal.sh $(BUILD)
 	JOBS=$(JOBS) tests/libtorch_versions.sh $(BUILD)

@@ -1,6 +1,8 @@
 #include "analysis/profiler_traces.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <map>
 #include <set>
 
@@ -52,8 +54,10 @@ ProfilerTrace read_trace(const std::vector<std::byte>& bytes) {
   };
   const Json rest = parse_json<Json>({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, keep);
   if (!rest.contains("tutti_rank")) return {};
-  trace.rank = rest.at("tutti_rank").get<int>();
-  trace.zero_ns = rest.at("tutti_clock").get<int64_t>() + rest.value("baseTimeNanoseconds", int64_t{0});
+  trace.rank = static_cast<int>(std::clamp<int64_t>(integer_member(rest, "tutti_rank", -1), -1, INT32_MAX));
+  const int64_t clock = integer_member(rest, "tutti_clock"),
+                base = integer_member(rest, "baseTimeNanoseconds");
+  if (__builtin_add_overflow(clock, base, &trace.zero_ns)) return {};
   return trace;
 }
 
@@ -70,10 +74,15 @@ std::string traces_folder(const Disk& disk, const std::string& run_dir) {
 
 int64_t draw(const ProfilerTrace& from, TimePoint zero, const ProfilerTrack& track,
              std::map<std::pair<int, std::string>, TraceFile::Track>& rows, TraceFile& trace) {
-  int64_t drawn = 0;
+  constexpr double kLongestUs = 1e15;  // 30 years
+  const int64_t zero_ns = std::chrono::duration_cast<Nanoseconds>(zero.time_since_epoch()).count();
+  int64_t offset_ns = 0, drawn = 0;
+  if (__builtin_sub_overflow(from.zero_ns, zero_ns, &offset_ns)) return 0;
   for (const Operation& one : from.operations) {
-    const Nanoseconds begin = Nanoseconds(from.zero_ns + std::llround(1e3 * one.begin_us)) -
-                              std::chrono::duration_cast<Nanoseconds>(zero.time_since_epoch());
+    const bool is_time = std::abs(one.begin_us) < kLongestUs && one.us >= 0 && one.us < kLongestUs;
+    int64_t begin_ns = 0;
+    if (!is_time || __builtin_add_overflow(offset_ns, std::llround(1e3 * one.begin_us), &begin_ns)) continue;
+    const Nanoseconds begin(begin_ns);
     if (begin < Nanoseconds(0)) continue;
     const auto [row, is_new] = rows.try_emplace({from.rank, one.row});
     if (is_new) {

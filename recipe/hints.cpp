@@ -245,8 +245,8 @@ std::string shortest_digits(double number) {
 // "1h30m" of 5400 seconds, "90000sec" from a day on.
 std::string clock_text(double seconds) {
   const double whole = std::round(seconds);
+  if (!(whole > 0 && whole < 86400)) return shortest_digits(whole) + "sec";
   const auto count = static_cast<int64_t>(whole);
-  if (whole >= 86400 || count <= 0) return shortest_digits(whole) + "sec";
   std::string text;
   for (const auto& [part, unit] :
        {std::pair<int64_t, char>{count / 3600, 'h'}, {count / 60 % 60, 'm'}, {count % 60, 's'}})

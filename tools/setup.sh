@@ -1,11 +1,15 @@
 #!/bin/bash
 # tools/setup.sh [VERSION]: installs what building and testing tutti need: the packages of packages.txt,
 # and libtorch from the wheel of that version on PyPI, in a virtual environment that all clones share.
-# Installs only missing packages.
+# Installs only missing packages. tools/setup.sh --fuzz: only those of packages_fuzz.txt, which tests/fuzz.sh
+# needs.
 #   TUTTI_TORCH_DIR   an existing libtorch (the folder with include/ and lib/): no wheel is installed
 #   XDG_CACHE_HOME    where the virtual environment goes, under tutti/; ~/.cache by default
 set -euo pipefail
-readonly torch=${1:-2.11.0}
+case ${1:-} in
+  ''|--fuzz) readonly torch=2.11.0 ;;
+  *) readonly torch=$1 ;;
+esac
 readonly wanted="torch==$torch numpy h5py tensorboard pyte jsonschema"
 readonly cache=${XDG_CACHE_HOME:-$HOME/.cache}/tutti
 readonly venv=$cache/torch-$torch
@@ -15,12 +19,13 @@ readonly here=$(dirname "$(readlink -f "$0")")
 say() { printf 'setup: %s\n' "$*" >&2; }
 die() { say "$@"; exit 1; }
 
+# missing_packages LIST
 missing_packages() {
   local package
   while read -r package; do
     [ "$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null)" = installed ] ||
       printf '%s ' "$package"
-  done < "$here/packages.txt"
+  done < "$here/$1"
 }
 
 as_root() {
@@ -33,13 +38,14 @@ as_root() {
   fi
 }
 
+# install_packages LIST
 install_packages() {
   if ! command -v dpkg-query >/dev/null; then
-    say "this is not Debian: install in your system's own way what $here/packages.txt lists"
+    say "this is not Debian: install in your system's own way what $here/$1 lists"
     return
   fi
   local missing
-  missing=$(missing_packages)
+  missing=$(missing_packages "$1")
   [ -n "$missing" ] || return 0
   say "installing Debian's packages: $missing"
   as_root apt-get update -q || die "'apt-get update' failed: is Debian's mirror within reach?"
@@ -95,6 +101,10 @@ provide_pyarrow() {
   fi
 }
 
-install_packages
+if [ "${1:-}" = --fuzz ]; then
+  install_packages packages_fuzz.txt
+  exit
+fi
+install_packages packages.txt
 provide_torch
 [ -n "${TUTTI_TORCH_DIR:-}" ] || provide_pyarrow

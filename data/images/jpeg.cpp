@@ -16,12 +16,14 @@ namespace tutti {
 namespace {
 
 constexpr int kInkChannels = 4;
-constexpr int64_t kMargin = 4;  // pixels around a part that smoothed chroma depends on
+constexpr int kMostScans = 500;  // libjpeg-turbo's own fuzzers allow as many; encoders write ten
+constexpr int64_t kMargin = 4;   // pixels around a part that smoothed chroma depends on
 
 struct JpegReader {
   jpeg_decompress_struct decompress;
   jpeg_error_mgr errors;
   jpeg_source_mgr source;
+  jpeg_progress_mgr progress;
   std::jmp_buf leave;
   char message[JMSG_LENGTH_MAX];
   ScaledPart part;
@@ -61,10 +63,18 @@ void skip_bytes(j_decompress_ptr decompress, long count) {
 
 void nothing(j_decompress_ptr) {}
 
+// Each scan of a few bytes costs as much time as the whole image.
+void limit_scans(j_common_ptr common) {
+  JpegReader& reader = reader_of(common);
+  if (reader.decompress.input_scan_number > kMostScans) leave_with(reader, "it has too many scans");
+}
+
 void read_header(JpegReader& reader) {
   jpeg_create_decompress(&reader.decompress);
   reader.decompress.client_data = &reader;
   reader.decompress.src = &reader.source;
+  reader.progress.progress_monitor = limit_scans;
+  reader.decompress.progress = &reader.progress;
   jpeg_read_header(&reader.decompress, TRUE);
   const int channels = reader.decompress.num_components;
   if (channels != 1 && channels != 3 && channels != kInkChannels)

@@ -117,9 +117,9 @@ float TableRows::checked(double value, const std::string& column) const {
 }
 
 int64_t TableRows::class_number(double value) const {
-  const auto number = static_cast<int64_t>(value);
+  const bool is_whole = std::abs(value) < 1e15 && value == std::trunc(value);
+  const int64_t number = is_whole ? static_cast<int64_t>(value) : 0;
   const bool is_ignored = number == kIgnoredTarget || number == options_.ignore_index;
-  const bool is_whole = std::abs(value) < 1e15 && static_cast<double>(number) == value;
   if (!is_whole || (number < 0 && !is_ignored))
     fail(fitted_.target[0], formatted("%g is not a class: those of the training are 0 to %lld", value,
                                       static_cast<long long>(fitted_.num_classes - 1)));

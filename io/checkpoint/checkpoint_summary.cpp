@@ -20,7 +20,8 @@ bool keep(int, nlohmann::json::parse_event_t event, nlohmann::json& parsed) {
 void read(const nlohmann::json& manifest, CheckpointSummary& to) {
   for (const auto& file : manifest.at("files")) {
     ++to.files;
-    to.bytes += std::clamp<int64_t>(file.at("bytes").get<int64_t>(), 0, kMostBytes - to.bytes);
+    const double bytes = std::clamp(file.at("bytes").get<double>(), 0.0, static_cast<double>(kMostBytes));
+    to.bytes = std::min(kMostBytes, to.bytes + static_cast<int64_t>(bytes));
   }
   const auto& state = manifest.at("state");
   if (!state.is_object()) return;

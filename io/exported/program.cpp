@@ -3,10 +3,13 @@
 #include <ATen/core/List.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
 
+#include "io/formats/dtypes.h"
+#include "io/formats/json_text.h"
 #include "runtime/error.h"
 
 namespace tutti::exported {
@@ -15,12 +18,29 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::string_view kPrefix = "torch.ops.";
+constexpr std::size_t kMostFrames = 200;  // modules within each other; readers of programs are recursive
 
 int64_t memory_format_of(int64_t number) {
   using enum at::MemoryFormat;
   const at::MemoryFormat formats[] = {Contiguous, ChannelsLast, ChannelsLast3d, Preserve};
   if (number < 1 || number > 4) throw UserError("it has an unknown memory format: " + std::to_string(number));
   return static_cast<int64_t>(formats[number - 1]);
+}
+
+// The library makes integers also of numbers that do not fit.
+int64_t integer(const Json& json) {
+  if (!json.is_number_integer()) throw UserError("it has a number that is not whole where one must be");
+  return json.get<int64_t>();
+}
+
+// JSON has no infinities, nor NaN: they are texts.
+double number(const Json& json) {
+  if (!json.is_string()) return json.get<double>();
+  const auto text = json.get<std::string>();
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  if (text.empty() || end != text.c_str() + text.size()) throw UserError("it has a text that is no number");
+  return value;
 }
 
 Operand constant(c10::IValue value) { return {.constant = std::move(value)}; }
@@ -39,8 +59,8 @@ Operand symbol(const Json& json) {
   const auto [kind, item] = chosen(json);
   if (kind == "as_name") return value(item->get<std::string>());
   if (kind == "as_expr") return value(item->at("expr_str").get<std::string>());
-  if (kind == "as_int") return constant(item->get<int64_t>());
-  if (kind == "as_float") return constant(item->get<double>());
+  if (kind == "as_int") return constant(integer(*item));
+  if (kind == "as_float") return constant(number(*item));
   if (kind == "as_bool") return constant(item->get<bool>());
   throw UserError("it has an unknown kind of number: " + kind);
 }
@@ -66,20 +86,19 @@ Operand operand(const Json& json) {
   if (kind == "as_tensors") return list(*item, tensor);
   if (kind == "as_optional_tensors") return list(*item, optional_tensor);
   if (kind == "as_optional_tensor") return optional_tensor(*item);
-  if (kind == "as_int") return constant(item->get<int64_t>());
-  if (kind == "as_float")
-    return constant(item->is_string() ? std::stod(item->get<std::string>()) : item->get<double>());
+  if (kind == "as_int") return constant(integer(*item));
+  if (kind == "as_float") return constant(number(*item));
   if (kind == "as_bool") return constant(item->get<bool>());
   if (kind == "as_string") return constant(item->get<std::string>());
   if (kind == "as_sym_int" || kind == "as_sym_float" || kind == "as_sym_bool") return symbol(*item);
   if (kind == "as_sym_ints" || kind == "as_sym_floats" || kind == "as_sym_bools") return list(*item, symbol);
-  if (kind == "as_ints") return list(*item, [](const Json& one) { return constant(one.get<int64_t>()); });
-  if (kind == "as_floats") return list(*item, [](const Json& one) { return constant(one.get<double>()); });
+  if (kind == "as_ints") return list(*item, [](const Json& one) { return constant(integer(one)); });
+  if (kind == "as_floats") return list(*item, [](const Json& one) { return constant(number(one)); });
   if (kind == "as_bools") return list(*item, [](const Json& one) { return constant(one.get<bool>()); });
   if (kind == "as_strings")
     return list(*item, [](const Json& one) { return constant(one.get<std::string>()); });
-  if (kind == "as_scalar_type") return constant(static_cast<int64_t>(dtype_of(item->get<int64_t>())));
-  if (kind == "as_memory_format") return constant(memory_format_of(item->get<int64_t>()));
+  if (kind == "as_scalar_type") return constant(static_cast<int64_t>(dtype_of(integer(*item))));
+  if (kind == "as_memory_format") return constant(memory_format_of(integer(*item)));
   if (kind == "as_layout") return constant(static_cast<int64_t>(at::kStrided));
   if (kind == "as_device") return {.kind = Operand::Kind::kDevice};
   if (kind == "as_graph")
@@ -103,6 +122,7 @@ std::vector<Frame> frames_of(const Json& metadata) {
   if (found == metadata.end() || found->get<std::string>().empty()) return {};
   std::vector<Frame> frames;
   for (const std::string& one : split(found->get<std::string>(), ';')) {
+    if (frames.size() == kMostFrames) throw UserError("it has modules that are nested too deeply");
     const auto parts = split(one, ',');
     if (parts.size() < 3) return {};
     frames.push_back(
@@ -148,14 +168,22 @@ Graph graph_of(const Json& json) {
   return graph;
 }
 
+// -1 is free.
+int64_t size_of(const Operand& size) {
+  if (size.kind != Operand::Kind::kConstant) return -1;
+  if (!size.constant.isInt() || size.constant.toInt() < 0)
+    throw UserError("it has a tensor with a size that is no whole number");
+  return size.constant.toInt();
+}
+
 StoredTensor stored(StoredTensor::Kind kind, std::string name, const Json& meta, bool persistent = true) {
   StoredTensor found{.kind = kind, .name = std::move(name), .persistent = persistent};
   for (const Json& size : meta.at("sizes")) {
-    const Operand one = symbol(size);
-    if (one.kind != Operand::Kind::kConstant) throw UserError(found.name + " has a size that is not fixed");
-    found.shape.push_back(one.constant.toInt());
+    found.shape.push_back(size_of(symbol(size)));
+    if (found.shape.back() < 0) throw UserError(found.name + " has a size that is not fixed");
   }
-  found.dtype = dtype_of(meta.at("dtype").get<int64_t>());
+  found.dtype = dtype_of(integer(meta.at("dtype")));
+  if (!contiguous_bytes(found.shape, found.dtype)) throw UserError(found.name + " is too large");
   found.trained = meta.at("requires_grad").get<bool>();
   return found;
 }
@@ -195,12 +223,12 @@ int64_t most_of(const std::string& symbol, const Json& ranges) {
 void add_meta(const std::string& value, const Json& metas, const Json& ranges, Program& program) {
   const auto found = metas.find(value);
   if (found == metas.end()) return;
-  Program::Meta meta{.dtype = dtype_of(found->at("dtype").get<int64_t>())};
+  Program::Meta meta{.dtype = dtype_of(integer(found->at("dtype")))};
   for (const Json& size : found->at("sizes")) {
     const Operand one = symbol(size);
-    const bool is_free = one.kind != Operand::Kind::kConstant;
-    if (is_free && meta.sizes.empty()) meta.most = most_of(one.value, ranges);
-    meta.sizes.push_back(is_free ? -1 : one.constant.toInt());
+    const int64_t one_size = size_of(one);
+    if (one_size < 0 && meta.sizes.empty()) meta.most = most_of(one.value, ranges);
+    meta.sizes.push_back(one_size);
   }
   program.metas[value] = std::move(meta);
 }
@@ -211,7 +239,7 @@ void add_names(const Json& spec, const std::string& prefix, std::vector<std::str
   const Json& children = spec.at("children_spec");
   Json keys;
   if (spec.at("context").is_string())
-    keys = Json::parse(spec.at("context").get<std::string>(), nullptr, false);
+    keys = parse_json(spec.at("context").get<std::string>(), nullptr, false);
   if (keys.is_array() && !keys.empty() && keys[0].is_array()) keys = Json(keys[0]);
   const bool named = keys.is_array() && keys.size() == children.size();
   for (std::size_t i = 0; i < children.size(); ++i) {
@@ -233,7 +261,7 @@ void read_outputs(const Json& graph_module, Program& program) {
   const Json& calls = graph_module.at("module_call_graph");
   const Json& signature = calls.at(0).at("signature");
   if (!signature.is_null()) {
-    const Json tree = Json::parse(signature.at("out_spec").get<std::string>(), nullptr, false);
+    const Json tree = parse_json(signature.at("out_spec").get<std::string>(), nullptr, false);
     if (tree.is_array() && tree.size() == 2) add_names(tree[1], "", program.output_names);
   }
   if (program.output_names.size() == program.output_places.size()) return;
@@ -257,7 +285,7 @@ at::ScalarType dtype_of(int64_t number) {
 }
 
 Program parse_program(const std::string& text) try {
-  const Json json = Json::parse(text);
+  const Json json = parse_json(text);
   const Json& graph_module = json.at("graph_module");
   Program program;
   program.graph = graph_of(graph_module.at("graph"));
@@ -271,7 +299,7 @@ Program parse_program(const std::string& text) try {
 } catch (const Json::exception& error) {
   throw UserError(
       std::string("its program has a form that tutti does not know (PyTorch 2.9 to 2.15 are read): ") +
-      error.what());
+      json_problem(error));
 }
 
 }  // namespace tutti::exported

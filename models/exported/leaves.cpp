@@ -10,6 +10,7 @@
 #include "models/layers/linear.h"
 #include "models/layers/norm.h"
 #include "models/layers/pool.h"
+#include "runtime/error.h"
 
 namespace tutti::exported {
 namespace {
@@ -25,6 +26,14 @@ class Call {
   const StoredTensor* weight(const char* name) const {
     const Operand* const given = find(name);
     return given && given->kind == Operand::Kind::kValue ? &program_.stored.at(given->value) : nullptr;
+  }
+  // Throws UserError if the shape of the weight has another number of sizes.
+  const Shape& shape_of_weight(std::size_t sizes) const {
+    const StoredTensor* const found = weight("weight");
+    if (!found || found->shape.size() != sizes)
+      throw UserError("'" + target() + "' in '" + module_.path + "' has no weight of " +
+                      std::to_string(sizes) + " dimensions");
+    return found->shape;
   }
   bool flag(const char* name, bool otherwise = false) const {
     const Operand* const given = find(name);
@@ -89,11 +98,13 @@ class Call {
 };
 
 std::shared_ptr<Layer> conv2d(const Call& call) {
-  const StoredTensor& weight = *call.weight("weight");
+  const Shape& weight = call.shape_of_weight(4);
   const int64_t groups = call.integer("groups", 1);
-  return std::make_shared<Conv2d>(Conv2dOptions{.in_channels = weight.shape[1] * groups,
-                                                .out_channels = weight.shape[0],
-                                                .kernel_size = {weight.shape[2], weight.shape[3]},
+  if (groups < 1 || groups > weight[0])
+    throw UserError("a convolution has " + std::to_string(groups) + " groups");
+  return std::make_shared<Conv2d>(Conv2dOptions{.in_channels = weight[1] * groups,
+                                                .out_channels = weight[0],
+                                                .kernel_size = {weight[2], weight[3]},
                                                 .stride = call.extent("stride", 1),
                                                 .padding = call.extent("padding", 0),
                                                 .dilation = call.extent("dilation", 1),
@@ -102,7 +113,7 @@ std::shared_ptr<Layer> conv2d(const Call& call) {
 }
 
 std::shared_ptr<Layer> linear(const Call& call) {
-  const Shape& weight = call.weight("weight")->shape;
+  const Shape& weight = call.shape_of_weight(2);
   return std::make_shared<Linear>(weight[1], weight[0], call.weight("bias") != nullptr);
 }
 
@@ -116,7 +127,7 @@ std::shared_ptr<Layer> layer_norm(const Call& call) {
 std::shared_ptr<Layer> group_norm(const Call& call) {
   if (!call.weight("weight") || !call.weight("bias")) return nullptr;  // its channels are not known
   return std::make_shared<GroupNorm>(GroupNormOptions{.groups = call.integer("num_groups", 1),
-                                                      .channels = call.weight("weight")->shape[0],
+                                                      .channels = call.shape_of_weight(1)[0],
                                                       .eps = call.number("eps", 1e-5)});
 }
 

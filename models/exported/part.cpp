@@ -10,6 +10,8 @@
 #include "models/exported/modules.h"
 #include "models/layers/norm.h"
 #include "runtime/error.h"
+#include "tensors/out_of_memory.h"
+#include "tensors/torch_error.h"
 
 namespace tutti::exported {
 namespace {
@@ -25,6 +27,12 @@ const Operand* find_input(const Node& node, const std::string& name) {
 bool is_true(const Node& node, const std::string& name) {
   const Operand* const found = find_input(node, name);
   return found && found->constant.isBool() && found->constant.toBool();
+}
+
+const Operand& required_input(const Node& node, const std::string& name) {
+  const Operand* const found = find_input(node, name);
+  if (!found) throw UserError("'" + node.target + "' has no argument '" + name + "'");
+  return *found;
 }
 
 double number(const Node& node, const std::string& name) {
@@ -306,7 +314,7 @@ class Builder {
       found = slots.end() - 1;
     }
     const auto slot = static_cast<std::size_t>(found - slots.begin());
-    std::vector<Source> input{names.source(*find_input(node, "input"))};
+    std::vector<Source> input{names.source(required_input(node, "input"))};
     return make_call(slot, std::move(input), names.places(node.outputs), {false});
   }
 
@@ -337,8 +345,7 @@ class Builder {
       if (is_batch_norm(one) && is_true(one, "training"))
         throw UserError("it has a batch norm within '" + node.target + "', which is not known");
       std::vector<Source> inputs;
-      for (const auto& [name, operand] : one.inputs)
-        if (!operand.graph) inputs.push_back(inner.source(operand));
+      for (const auto& [name, operand] : one.inputs) inputs.push_back(inner.source(operand));
       auto step =
           is_wrap(one) ? wrapped(one, inner) : make_step(one, inputs, inner.places(one.outputs), always_);
       if (step) steps.push_back(std::move(step));
@@ -391,8 +398,13 @@ std::vector<TiedNames> join_tied(Program& program, const Archive& archive) {
   return tied;
 }
 
-Part make_part(const Program& program, const std::shared_ptr<const Archive>& archive) {
+Part make_part(const Program& program, const std::shared_ptr<const Archive>& archive) try {
   return Builder(program, archive).whole();
+} catch (const RunError&) {
+  throw;
+} catch (const std::exception& error) {
+  if (is_lack_of_memory(error)) throw;
+  throw UserError("its program has a form that tutti does not know: " + one_line(error));
 }
 
 }  // namespace tutti::exported

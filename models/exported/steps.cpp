@@ -100,6 +100,9 @@ class OperatorStep final : public Step {
     }
     if (makes_list_) {
       const auto items = stack.front().toListRef();
+      if (items.size() < results_.size())
+        throw LayerError(place_ + ": it makes " + std::to_string(items.size()) + " tensors, and not " +
+                         std::to_string(results_.size()));
       for (std::size_t i = 0; i < results_.size(); ++i) run.values[results_[i]] = items[i];
     } else {
       for (std::size_t i = 0; i < std::min(results_.size(), stack.size()); ++i)
@@ -377,6 +380,9 @@ std::unique_ptr<Step> make_modal(const Mode& mode, Steps steps) {
 }
 
 std::unique_ptr<Step> make_copies(std::vector<Source> from, std::vector<std::size_t> to) {
+  if (from.size() < to.size())
+    throw UserError("a graph within its graph gets " + std::to_string(from.size()) + " values, and takes " +
+                    std::to_string(to.size()));
   return std::make_unique<CopiesStep>(std::move(from), std::move(to));
 }
 

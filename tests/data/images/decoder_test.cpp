@@ -118,6 +118,14 @@ TEST(Decoder, RefusesHugeImages) {
 }
 
 // Files of all kinds, changed at random, are read or refused.
+TEST(Decoder, RefusesJpegsOfManyScans) {
+  std::string file = encoded_sample("progressive_19x37.jpg");
+  const std::string end = file.substr(file.size() - 2), scan = file.substr(file.rfind("\xff\xda"));
+  file.resize(file.size() - end.size());
+  for (int i = 0; i < 600; ++i) file += scan.substr(0, scan.size() - end.size());
+  EXPECT_THAT(error_of(file + end), HasSubstr("it has too many scans"));
+}
+
 TEST(Decoder, ReadsOrRefusesDamagedFiles) {
   for (const std::string& name : kFiles) {
     const std::string good = encoded_sample(name);

@@ -284,6 +284,7 @@ TEST_F(TablesTest, EvaluationsHaveTheTrainingsNumbersCategoriesAndClasses) {
   EXPECT_THAT(error_of("x,c,y\n1,red,no\n", "", ""), HasSubstr("expected [data.train] to be a table"));
   const std::string numbered = table(csv("x,y\n1,0\n2,1\n") + "target = 'y'\n")->fitted();
   EXPECT_EQ(targets(table(csv("x,y\n1,1\n"), numbered)).item<int64_t>(), 1);
+  EXPECT_THAT(error_of("x,y\n1,1e300\n", "", numbered), HasSubstr("1e+300 is not a class"));
   EXPECT_THAT(error_of("x,y\n1,0.5\n", "", numbered),
               HasSubstr("0.5 is not a class: those of the training are 0 to 1"));
   EXPECT_THAT(error_of("x,y\n1,-1\n", "", numbered), HasSubstr("-1 is not a class"));

@@ -1,0 +1,49 @@
+#include <algorithm>
+
+#include "data/texts/documents.h"
+#include "data/texts/tokenized_texts.h"
+#include "data/tokenizers/tokenizer.h"
+#include "io/mapped_file.h"
+#include "tests/fuzz/file_in_memory.h"
+#include "tests/fuzz/targets.h"
+
+namespace tutti::fuzz {
+
+void texts(const std::string& bytes) {
+  static const auto tokenizer =
+      Tokenizer::read(write_file("gpt2.json", source_file("tests/golden/tokenizers/gpt2.json")));
+  const std::string path = write_file("a.jsonl", bytes);
+  static const DocumentFormat plain, pairs{.prompt = "prompt", .response = "response"},
+      chat{.messages = "messages"};
+  for (const DocumentFormat* format : {&plain, &pairs, &chat}) {
+    for (const bool skip_bad : {false, true}) {
+      read_or_refuse([&] {
+        tokenize(
+            {.files = {path}, .format = *format, .tokenizer = tokenizer, .begin = 1, .skip_bad = skip_bad},
+            folder() + "/tokenized");
+        TokenizedTexts(folder() + "/tokenized");
+      });
+    }
+  }
+}
+
+// A tokenizer.json, and behind the first zero byte the text to encode.
+void tokenizer(const std::string& bytes) {
+  const std::size_t end = std::min(bytes.find('\0'), bytes.size());
+  const std::string text = end < bytes.size() ? bytes.substr(end + 1) : "Hello, World! \xc3\xa9 1234  <s>";
+  const std::string path = write_file("tokenizer.json", bytes.substr(0, end));
+  read_or_refuse([&] {
+    const auto tokenizer = Tokenizer::read(path);
+    const auto ids = tokenizer->encode(text);
+    tokenizer->decode(ids);
+    read_or_refuse([&] { tokenizer->encode_pair(text, "b"); });
+    TokenStream stream(tokenizer, false);
+    for (const uint32_t id : ids) {
+      tokenizer->token_of(id);
+      stream.add(id);
+    }
+    stream.finish();
+  });
+}
+
+}  // namespace tutti::fuzz
