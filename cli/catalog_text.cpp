@@ -178,6 +178,10 @@ std::string translation(std::span<const Catalog> catalogs, const ComposerName& o
   return one.translation() + '\n' + place_text(catalogs, one.target);
 }
 
+std::string with_paragraph(const std::string& text, const std::string& more) {
+  return text + (text.empty() || more.empty() ? "" : "\n") + more;
+}
+
 }  // namespace
 
 std::string list_text(std::span<const Catalog> catalogs, const std::string& what) {
@@ -213,29 +217,34 @@ std::string place_text(std::span<const Catalog> catalogs, const std::string& pla
 }
 
 std::string explain_text(std::span<const Catalog> catalogs, const std::string& name) {
-  return explain_text(catalogs, {}, name);
+  return explain_text(catalogs, std::span<const ComposerName>{}, name);
 }
 
 std::string explain_text(std::span<const Catalog> catalogs, std::span<const ComposerName> composer,
-                         const std::string& name) {
+                         const std::string& name, std::span<const Guide> guides) {
   Findings findings;
   for (const auto& catalog : catalogs) {
     if (is_section(catalog, name)) findings.add("section " + catalog.section, section_text(catalog));
-    if (const Entry* entry = catalog.find_entry(name)) {
-      findings.add(catalog.noun + ' ' + name, kind_text(catalog, *entry));
-    }
+    for (const Entry& entry : catalog.entries)
+      if (entry.name == name) findings.add(catalog.noun + ' ' + name, kind_text(catalog, entry));
     add_keys(findings, catalog, name);
   }
   std::string text = findings.text();
   for (const auto& one : composer)
-    if (one.is_called(name)) text += (text.empty() ? "" : "\n") + translation(catalogs, one);
-  if (!text.empty()) {
-    const std::string also = see_also(catalogs, name);
-    return also.empty() ? text : text + '\n' + also;
-  }
-  text = topic_text(catalogs, name, WordMatch::kWhole);
+    if (one.is_called(name)) text = with_paragraph(text, translation(catalogs, one));
+  const Guide* guide = guide_for(guides, name);
+  const std::string guidance = guide ? guide_text(*guide) : "";
+  if (text.empty())
+    for (const auto& catalog : catalogs)
+      if (const Entry* entry = catalog.find_entry(name))
+        findings.add(catalog.noun + ' ' + entry->name, kind_text(catalog, *entry));
+  if (text.empty()) text = findings.text();
+  if (!text.empty()) return with_paragraph(with_paragraph(text, guidance), see_also(catalogs, name));
+  text = with_paragraph(guidance, topic_text(catalogs, name, WordMatch::kWhole));
   if (!text.empty()) return text;
-  const std::string near = nearest_name(name, every_name(catalogs, composer));
+  const std::string nearest = nearest_name(name, every_name(catalogs, composer));
+  // A name that is only a little alike would be an absurd answer: "progressive" for "regression".
+  const std::string near = similar_name(nearest, name) ? nearest : "";
   if (near.empty() || edit_distance(near, name) > kTypos)
     text = topic_text(catalogs, name, WordMatch::kBegun);
   if (!text.empty()) return text;

@@ -3,6 +3,7 @@
 #include <span>
 #include <string>
 
+#include "cli/guides.h"
 #include "job/composer_names.h"
 #include "recipe/catalog.h"
 
@@ -16,9 +17,9 @@ std::string list_text(std::span<const Catalog> catalogs, const std::string& what
 // topic. Throws UserError that suggests the nearest name.
 std::string explain_text(std::span<const Catalog> catalogs, const std::string& name);
 
-// The same, followed by the matching Composer names.
+// The same, followed by the matching Composer names; with the guide for the word, if there is one.
 std::string explain_text(std::span<const Catalog> catalogs, std::span<const ComposerName> composer,
-                         const std::string& name);
+                         const std::string& name, std::span<const Guide> guides = {});
 
 // The text of a place: "[train]", "[train] grad_accum", "[optimizer] kind = \"sgd\"", "metric MIoU", or
 // "seed" for the top level; "" if unknown.

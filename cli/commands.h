@@ -13,6 +13,7 @@ using Action = std::function<int()>;
 // Each adds a subcommand, which sets `action` when parsed. Its examples stand in help/examples.cpp, and
 // help/described.cpp says what shells offer for its placeholders.
 void add_init(CLI::App& app, Action& action);
+void add_convert(CLI::App& app, Action& action);
 void add_train(CLI::App& app, Action& action);
 void add_eval(CLI::App& app, Action& action);
 void add_predict(CLI::App& app, Action& action);

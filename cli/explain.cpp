@@ -26,7 +26,7 @@ struct ExplainArguments {
 std::string explanation(const ExplainArguments& arguments) {
   const std::string name = arguments.name();
   if (arguments.schema) return recipe_schema(recipe_catalogs());
-  if (!arguments.markdown) return explain_text(all_catalogs(), foreign_names(), name);
+  if (!arguments.markdown) return explain_text(all_catalogs(), foreign_names(), name, guides());
   return name == "algorithms" ? algorithms_markdown(algorithm_catalog()) : recipe_markdown(recipe_catalogs());
 }
 

@@ -56,7 +56,7 @@ ComposerNames of_data() {
        "use an algorithm that changes State::batch at BEFORE_FORWARD"},
       {"accumulate_train_batch_on_tokens", "models/model.h",
        "not needed: losses are weighted by Model::loss_weight, the tokens of a language model"},
-      {"StreamingDataset", "", "not yet: MosaicML's shards are not read"},
+      {"StreamingDataset", "[data.train] kind = \"mds\""},
   };
 }
 
@@ -135,12 +135,11 @@ ComposerNames of_cpp() {
 }
 
 ComposerNames of_interop() {
-  ComposerNames names = all_with_note(
-      "not yet: weights are exchanged as safetensors ([model] weights, "
-      "[[callbacks]] kind = \"export_for_inference\")",
-      {"HuggingFaceModel", "hf_causal_lm"});
-  names.push_back({"peft_config", "", "not yet: there is no LoRA"});
-  return names;
+  return {
+      {"HuggingFaceModel", "[model] kind = \"hf\"", "a folder with config.json and weights"},
+      {"hf_causal_lm", "[model] kind = \"hf\"", "a folder with config.json and weights"},
+      {"peft_config", "", "not yet: there is no LoRA"},
+  };
 }
 
 ComposerNames of_time() {

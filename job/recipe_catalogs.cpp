@@ -1,6 +1,7 @@
 #include "job/recipe_catalogs.h"
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 
 #include "algorithms/catalog.h"
@@ -15,6 +16,7 @@
 #include "models/zoo/catalog.h"
 #include "models/zoo/hub_config.h"
 #include "recipe/resolve.h"
+#include "runtime/nearest_name.h"
 #include "sharding/catalog.h"
 #include "training/callbacks/options.h"
 #include "training/catalog.h"
@@ -91,7 +93,7 @@ Setting with_automatic_accumulation(Setting written) {
 Setting with_hub_model(Setting written) {
   Setting* model = written.is_table() ? written.find("model") : nullptr;
   const Setting* kind = model && model->is_table() ? model->find("kind") : nullptr;
-  if (!kind || !kind->is_text() || kind->text() != "hf") return written;
+  if (!kind || !kind->is_text() || !same_name(kind->text(), "hf")) return written;
   const std::filesystem::path recipe = std::filesystem::absolute(written.position.file);
   const Setting asked = resolve_section(model_catalog(), *model, {.folder = recipe.parent_path()});
   const std::string config = asked.at("path").text() + "/config.json";
@@ -119,16 +121,31 @@ Setting with_hub_model(Setting written) {
   return written;
 }
 
+// Gives kinds the names of the classes that they are: "[[callbacks]] kind = "speed_monitor"" is SpeedMonitor.
+std::vector<Catalog> with_class_names(std::vector<Catalog> catalogs) {
+  for (Catalog& catalog : catalogs) {
+    const std::string place =
+        (catalog.repeated ? "[[" + catalog.section + "]]" : '[' + catalog.section + ']') + " kind = \"";
+    for (const ForeignName& one : foreign_names()) {
+      if (!one.target.starts_with(place) || !std::isupper(static_cast<unsigned char>(one.name[0]))) continue;
+      const std::string kind = one.target.substr(place.size(), one.target.size() - place.size() - 1);
+      const auto entry = std::ranges::find(catalog.entries, kind, &Entry::name);
+      if (entry != catalog.entries.end() && entry->origin.composer.empty()) entry->origin.composer = one.name;
+    }
+  }
+  return catalogs;
+}
+
 }  // namespace
 
 std::span<const Catalog> all_catalogs() {
-  static const std::vector<Catalog> catalogs = {
-      run_catalog(),        model_catalog(),     train_data_catalog(),  eval_catalog(),
-      evaluators_catalog(), optimizer_catalog(), scheduler_catalog(),   train_catalog(),
-      precision_catalog(),  device_catalog(),    collectives_catalog(), sharding_catalog(),
-      checkpoint_catalog(), journal_catalog(),   profiler_catalog(),    compat_catalog(),
-      deepspeed_catalog(),  plugins_catalog(),   algorithm_catalog(),   callback_catalog(),
-      logger_catalog(),     transform_catalog(), metric_catalog(),      loss_catalog()};
+  static const std::vector<Catalog> catalogs =
+      with_class_names({run_catalog(),        model_catalog(),     train_data_catalog(),  eval_catalog(),
+                        evaluators_catalog(), optimizer_catalog(), scheduler_catalog(),   train_catalog(),
+                        precision_catalog(),  device_catalog(),    collectives_catalog(), sharding_catalog(),
+                        checkpoint_catalog(), journal_catalog(),   profiler_catalog(),    compat_catalog(),
+                        deepspeed_catalog(),  plugins_catalog(),   algorithm_catalog(),   callback_catalog(),
+                        logger_catalog(),     transform_catalog(), metric_catalog(),      loss_catalog()});
   return catalogs;
 }
 

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <sstream>
 
+#include "runtime/nearest_name.h"
+
 namespace tutti {
 namespace {
 
@@ -183,10 +185,15 @@ Entry refused_entry(const std::string& name, const std::string& why) {
 }
 
 const Entry* Catalog::find_entry(const std::string& kind) const {
-  for (const auto& entry : entries) {
-    if (entry.name == kind || (!kind.empty() && entry.origin.composer == kind)) return &entry;
-  }
-  return nullptr;
+  if (kind.empty()) return nullptr;
+  const auto called = std::ranges::find_if(
+      entries, [&](const Entry& entry) { return entry.name == kind || entry.origin.composer == kind; });
+  if (called != entries.end()) return &*called;
+  const auto spelled = std::ranges::find_if(entries, [&](const Entry& entry) {
+    return same_name(entry.name, kind) || same_name(entry.name + noun, kind) ||
+           same_name(entry.origin.composer, kind);
+  });
+  return spelled == entries.end() ? nullptr : &*spelled;
 }
 
 std::vector<std::string> Catalog::kinds() const {

@@ -128,7 +128,9 @@ struct Catalog {
   std::vector<Alternatives> alternatives = {};
   bool repeated = false;  // [[section]]: any number of tables, each with a kind
 
-  const Entry *find_entry(const std::string &kind) const;  // by its name or Composer's; null if there is none
+  // By its name or Composer's, also in another spelling, and with the noun behind: "AdamW", "SpeedMonitor",
+  // "CosineAnnealingScheduler". Null if there is none.
+  const Entry *find_entry(const std::string &kind) const;
   std::vector<std::string> kinds() const;                  // that recipes may have
   std::vector<std::string> refused_kinds() const;          // see Entry::refusal
   bool may_be_absent() const { return default_kind == "none"; }

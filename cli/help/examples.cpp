@@ -15,6 +15,7 @@ const std::map<std::string, Lines>& examples() {
       {"init",
        {"tutti init                                 # trains on random data at once", "tutti init digits.h5",
         "tutti init cifar-10-batches-bin --out cifar.toml"}},
+      {"convert", {"tutti convert mpt-125m.yaml                # of MosaicML's llm-foundry"}},
       {"train",
        {"tutti train recipe.toml", "mpirun -np 4 tutti train recipe.toml       # four ranks",
         "tutti train recipe.toml --local-ranks 2    # two ranks in one process",

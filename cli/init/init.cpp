@@ -1,11 +1,11 @@
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 
 #include "cli/commands.h"
 #include "cli/init/draft.h"
 #include "cli/init/look.h"
+#include "cli/new_file.h"
 #include "runtime/error.h"
 #include "runtime/printable.h"
 
@@ -32,16 +32,6 @@ std::string installed_schema() {
 
 std::string command_line(const InitArguments& arguments) {
   return "tutti init" + (arguments.data.empty() ? "" : ' ' + arguments.data);
-}
-
-void write_new(const std::string& path, const std::string& text, bool force) {
-  std::error_code ignored;
-  if (!force && fs::exists(fs::symlink_status(path, ignored)))
-    throw UserError({path}, "exists already; --force overwrites it, --out names another file");
-  std::ofstream file(path);
-  file << text;
-  file.close();
-  if (!file) throw UserError({path}, "cannot be written");
 }
 
 std::string program_path(const std::string& path, const std::string& recipe_folder) {

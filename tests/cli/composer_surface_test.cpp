@@ -10,9 +10,11 @@
 
 #include "cli/catalog_text.h"
 #include "job/composer_names.h"
+#include "job/foreign_names.h"
 #include "job/recipe_catalogs.h"
 #include "recipe/key_check.h"
 #include "runtime/error.h"
+#include "runtime/nearest_name.h"
 #include "training/engine/event.h"
 
 namespace tutti {
@@ -190,6 +192,43 @@ TEST(ComposerSurface, EveryKindThatIsComposersIsInTheList) {
         ++kinds;
       }
   EXPECT_GT(kinds, 60);
+}
+
+// The catalog and kind of "[[callbacks]] kind = "speed_monitor"" and "metric BinaryF1Score".
+std::pair<const Catalog*, std::string> kind_of(std::span<const Catalog> catalogs, const std::string& target) {
+  const auto first = target.find('"');
+  for (const Catalog& catalog : catalogs) {
+    if (first != std::string::npos && target.find('[' + catalog.section + ']') < first)
+      return {&catalog, target.substr(first + 1, target.size() - first - 2)};
+    if (catalog.noun == "metric" && target.starts_with("metric "))
+      return {&catalog, target.substr(std::string("metric ").size())};
+  }
+  return {};
+}
+
+TEST(ComposerNames, OfClassesAreKindsInRecipes) {
+  const std::set<std::string> nouns = {"algorithm", "callback", "logger", "scheduler", "metric", "optimizer"};
+  const auto catalogs = all_catalogs();
+  int classes = 0;
+  for (const auto& one : foreign_names()) {
+    const auto [catalog, kind] = kind_of(catalogs, one.target);
+    const bool is_class =
+        std::isupper(static_cast<unsigned char>(one.name[0])) && one.name.find('.') == one.name.npos;
+    if (!catalog || !nouns.contains(catalog->noun) || !is_class || one.name == "SystemProfiler") continue;
+    const Entry* entry = catalog->find_entry(one.name);
+    EXPECT_TRUE(entry && entry->name == kind) << one.name << " in [" << catalog->section << ']';
+    ++classes;
+  }
+  EXPECT_GT(classes, 80);
+}
+
+TEST(ComposerNames, AKindHasNoOthersSpelling) {
+  for (const Catalog& catalog : all_catalogs())
+    for (const Entry& one : catalog.entries)
+      for (const Entry& other : catalog.entries)
+        EXPECT_TRUE(&one == &other ||
+                    !(same_name(one.name, other.name) || same_name(one.name + catalog.noun, other.name)))
+            << one.name << " and " << other.name;
 }
 
 TEST(ComposerNames, AreNamesThatExist) {

@@ -145,6 +145,16 @@ TEST(Resolve, UnknownSectionsSuggestTheNearestName) {
             "r.toml:5: [wlak]: unknown section; did you mean walk?");
 }
 
+TEST(Resolve, KindsMayBeSpelledAsClasses) {
+  const Catalog catalog = walk();
+  for (const char* kind : {"gallop", "Gallop", "GallopGait", "gallop_gait"}) {
+    const Setting given = recipe({{"walk", section("walk", 1,
+                                                   {{"kind", text(kind, "walk.kind", 2)},
+                                                    {"legs", value(int64_t{4}, "walk.legs", 3)}})}});
+    EXPECT_EQ(resolve(given, {&catalog, 1}).at("walk").at("kind").text(), "gallop") << kind;
+  }
+}
+
 TEST(Resolve, UnknownKindsSuggestTheNearestName) {
   const Setting given = recipe({{"walk", section("walk", 1, {{"kind", text("galop", "walk.kind", 2)}})}});
   EXPECT_EQ(error_of(given, walk()), "r.toml:2: walk.kind = \"galop\": unknown gait; did you mean gallop?");

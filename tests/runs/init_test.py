@@ -1,5 +1,7 @@
 """`tutti init` looks into data of each kind and writes a recipe that is good and trains at once."""
 import gzip
+import json
+import math
 import os
 import shutil
 import struct
@@ -104,6 +106,23 @@ def write_idx(path, shape, values):
         file.write(struct.pack(f">HBB{len(shape)}I", 0, 8, len(shape), *shape) + bytes(values))
 
 
+def write_gpt2(folder, vocabulary, positions, width):
+    """A folder of transformers, with a GPT-2 of one block whose weights are zeros."""
+    config = dict(model_type="gpt2", vocab_size=vocabulary, n_positions=positions, n_embd=width, n_layer=1, n_head=2)
+    (folder / "config.json").write_text(json.dumps(config))
+    shapes = {"wte.weight": [vocabulary, width], "wpe.weight": [positions, width]}
+    for norm in ("h.0.ln_1", "h.0.ln_2", "ln_f"):
+        shapes |= {f"{norm}.weight": [width], f"{norm}.bias": [width]}
+    for layer, outputs, inputs in (("attn.c_attn", 3, 1), ("attn.c_proj", 1, 1), ("mlp.c_fc", 4, 1), ("mlp.c_proj", 1, 4)):
+        shapes |= {f"h.0.{layer}.weight": [inputs * width, outputs * width], f"h.0.{layer}.bias": [outputs * width]}
+    header, size = {}, 0
+    for name, shape in shapes.items():
+        begin, size = size, size + 4 * math.prod(shape)
+        header[f"transformer.{name}"] = dict(dtype="F32", shape=shape, data_offsets=[begin, size])
+    text = json.dumps(header).encode()
+    (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + bytes(size))
+
+
 class Init(tutti_run.RunTest):
     def well(self, *words):
         code, text = run(*words, folder=self.folder)
@@ -161,6 +180,24 @@ class Init(tutti_run.RunTest):
             self.assertTrue(text.startswith(f"error: {data}: "), text)
             self.assertTrue(text.endswith("\n") and text[:-1].isprintable(), repr(text))
         self.assertFalse((self.folder / "recipe.toml").exists())
+
+    def test_settings_of_llm_foundry_become_good_recipes(self):
+        golden = EXAMPLES.parent / "tests/golden"
+        for part in ("train", "val"):
+            shutil.copytree(golden / "mds/all", self.folder / "my-copy-c4" / part)
+        (self.folder / "finetune_example").mkdir()
+        (self.folder / "finetune_example/train.jsonl").write_text('{"prompt": "Add 1 and 1.", "response": "2"}\n' * 90)
+        (self.folder / "gpt2").mkdir()
+        shutil.copy(golden / "tokenizers/gpt2.json", self.folder / "gpt2/tokenizer.json")
+        write_gpt2(self.folder / "gpt2", vocabulary=901, positions=512, width=8)
+        (self.folder / "gpt2/tokenizer_config.json").write_text('{"eos_token": "<|endoftext|>"}')
+        for name in ("mpt-125m", "gpt2-finetune"):
+            said = self.well("convert", golden / "foundry" / f"{name}.yaml", "--out", f"{name}.toml")
+            self.assertIn("# Left out:", said)
+            self.assertIn(f"Next: tutti check {name}.toml", said)
+            self.well("check", f"{name}.toml", "--set", "data.train.drop_last=false", "--steps", 0)
+        code, text = run("convert", "absent.yaml", folder=self.folder)
+        self.assertEqual((code, text), (2, "error: absent.yaml: cannot be read: No such file or directory\n"))
 
     def test_a_recipe_without_data_trains_on_built_in_data(self):
         self.well("init")

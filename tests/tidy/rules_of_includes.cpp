@@ -125,6 +125,7 @@ const std::vector<Home>& homes() {
     at_home("^caffe2/", "^io/");
     at_home("^onig", "^data/tokenizers/");
     at_home("^toml\\+\\+/", "^recipe/");
+    at_home("^yaml-cpp/", "^cli/convert/");
     at_home("^spdlog/", "^runtime/log\\.cpp");
     at_home("^CLI/", "^cli/");
     at_home("^(ATen|torch|c10)/", "^(?!runtime/|cli/)");

@@ -89,7 +89,8 @@ Kind<BinaryScoreOptions<kScore>> BinaryScoreOptions<kScore>::kind() {
   using Options = BinaryScoreOptions;
   return {score_name("Binary", kScore),
           score_doc(kScore) + ", of targets of 0 and 1; the model has one or two scores.",
-          {probability_threshold<Options>(), ignored_targets<Options>()}};
+          {probability_threshold<Options>(), ignored_targets<Options>()},
+          {.composer = kScore == Score::kF1 ? "BinaryF1" : ""}};
 }
 
 template <Score kScore>

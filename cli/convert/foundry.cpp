@@ -1,0 +1,378 @@
+#include "cli/convert/foundry.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+
+namespace tutti {
+namespace {
+
+using Reasons = std::map<std::string, std::string>;
+
+constexpr const char* kGptHas = "the kind gpt is GPT-2's network";
+
+// Settings that need no counterpart.
+const Reasons kNotNeeded = {
+    {"pin_memory", "batches are pinned where a GPU computes"},
+    {"persistent_workers", "threads read, and live as long as the run"},
+    {"timeout", "a reader that hangs is found by [train] hang_timeout"},
+    {"use_auth_token", "nothing is downloaded"},
+    {"trust_remote_code", "no Python code runs"},
+    {"init_device", "each rank initializes its own rows"},
+    {"attn_impl", "the fastest kernel for the sizes is taken"},
+    {"use_flash_attention_2", "the fastest kernel for the sizes is taken"},
+    {"attn_uses_sequence_id", "packing = \"first_fit\" keeps documents apart"},
+    {"verbose", "the log of a rank has every line"},
+    {"use_cache", "training keeps no keys and values"},
+    {"allow_pad_trimming", "samples are packed, and none is padded"},
+    {"max_seq_len", "samples have the length with which they were written"},
+    {"shuffle_seed", "the order is drawn from the seed of the run"},
+    {"predownload", "shards are fetched ahead of their use"},
+    {"download_timeout", "the command of fetch decides"},
+    {"validate_hash", "`tutti check --data` reads all hashes"},
+    {"keep_zip", "set cache_mb"},
+    {"eval_first", "`tutti eval` evaluates before a run"},
+    {"log_config", "the run folder keeps the recipe"},
+    {"expandable_segments", "see PYTORCH_CUDA_ALLOC_CONF"},
+    {"decoder_only_format", "a model that reads and writes texts apart is not among tutti's"},
+};
+
+const std::map<std::string, std::string> kSchedulers = {
+    {"cosine_with_warmup", "cosine_annealing_with_warmup"},
+    {"linear_decay_with_warmup", "linear_with_warmup"},
+    {"constant_with_warmup", "constant_with_warmup"}};
+
+bool is(const Setting* setting, bool value) {
+  return setting && std::holds_alternative<bool>(setting->value) && setting->boolean() == value;
+}
+
+std::string text_or(const Setting* setting, const std::string& otherwise) {
+  return setting && setting->is_text() ? setting->text() : otherwise;
+}
+
+// Goes through the keys of a YAML file.
+class Foundry {
+ public:
+  explicit Foundry(const Setting& yaml) : yaml_(yaml) {
+    for (const auto& [name, value] : yaml.table()) {
+      const auto known = sections().find(name);
+      if (value.is_none()) continue;
+      if (known == sections().end())
+        top(name, value);
+      else
+        (this->*known->second)(value);
+    }
+    finish();
+  }
+  RecipeDraft draft;
+
+ private:
+  using Section = void (Foundry::*)(const Setting&);
+  static const std::map<std::string, Section>& sections() {
+    static const std::map<std::string, Section> known = {{"variables", &Foundry::ignore},
+                                                         {"max_seq_len", &Foundry::ignore},
+                                                         {"model", &Foundry::model},
+                                                         {"tokenizer", &Foundry::tokenizer},
+                                                         {"train_loader", &Foundry::train_loader},
+                                                         {"eval_loader", &Foundry::eval_loader},
+                                                         {"optimizer", &Foundry::optimizer},
+                                                         {"scheduler", &Foundry::scheduler},
+                                                         {"algorithms", &Foundry::algorithms},
+                                                         {"callbacks", &Foundry::callbacks},
+                                                         {"loggers", &Foundry::loggers},
+                                                         {"fsdp_config", &Foundry::fsdp},
+                                                         {"global_train_batch_size", &Foundry::train_batch},
+                                                         {"device_eval_batch_size", &Foundry::eval_batch}};
+    return known;
+  }
+
+  void ignore(const Setting&) {}
+
+  void leave_out(const Setting& given) {
+    const auto why = kNotNeeded.find(given.path.substr(given.path.rfind('.') + 1));
+    why == kNotNeeded.end() ? draft.leave_out(given) : draft.leave_out(given, why->second);
+  }
+
+  // Settings of Composer's Trainer.
+  void top(const std::string& name, const Setting& value) {
+    if (name == "eval_first" && is(&value, false)) return;
+    for (const char* section : {"", "train", "checkpoint", "data.eval", "data.train"}) {
+      if (!draft.has_key(section, name)) continue;
+      if (std::string(section) == "data.eval" && !yaml_.has("eval_loader")) return;
+      return later_.push_back([this, section, name, value] { draft.put(section, name, value); });
+    }
+    leave_out(value);
+  }
+
+  void train_batch(const Setting& value) {
+    later_.push_back([this, value] { draft.put("data.train", "batch_size", value); });
+  }
+  void eval_batch(const Setting& value) {
+    later_.push_back([this, value] {
+      if (draft.has("data.eval", "kind")) draft.put("data.eval", "device_batch_size", value);
+    });
+  }
+
+  void model(const Setting& model) {
+    const std::string name = text_or(model.find("name"), "");
+    if (name == "mpt_causal_lm") return mpt(model);
+    if (name == "hf_causal_lm") return hub_model(model);
+    draft.leave_out(model, "tutti has no model like " + name + "; give [model] one of `tutti list models`");
+  }
+
+  void mpt(const Setting& model) {
+    static const std::map<std::string, std::string> names = {{"d_model", "n_embd"},
+                                                             {"n_heads", "n_head"},
+                                                             {"n_layers", "n_layer"},
+                                                             {"max_seq_len", "n_positions"},
+                                                             {"vocab_size", "vocab_size"}};
+    draft.put_kind("model", "gpt", {});
+    for (const auto& [name, value] : model.table()) {
+      const auto known = names.find(name);
+      if (known != names.end())
+        draft.put("model", known->second, value);
+      else if (name == "attn_config" && value.is_table())
+        attention(value);
+      else if (name.ends_with("_pdrop"))
+        dropout(value);
+      else if (name != "name" && !value.is_none())
+        of_mpt(name, value);
+    }
+  }
+
+  void of_mpt(const std::string& name, const Setting& value) {
+    static const Reasons reasons = {
+        {"expansion_ratio", "the feed-forward blocks of gpt are 4 times as wide"},
+        {"no_bias", "the layers of gpt have biases"},
+        {"tie_word_embeddings", "the output of gpt is tied to its embeddings"},
+        {"init_config", "gpt starts as GPT-2 does, with a deviation of 0.02"},
+        {"norm_type",
+         "gpt has LayerNorm; [[algorithms]] kind = \"low_precision_layernorm\" makes it as "
+         "low_precision_layernorm"}};
+    const bool as_gpt = (name == "expansion_ratio" && value.is_integer() && value.integer() == 4) ||
+                        (name == "no_bias" && is(&value, false)) ||
+                        (name == "tie_word_embeddings" && is(&value, true));
+    if (as_gpt) return;
+    if (name == "learned_pos_emb" && is(&value, true)) return;
+    if (const auto why = reasons.find(name); why != reasons.end()) return draft.leave_out(value, why->second);
+    kNotNeeded.contains(name) ? leave_out(value) : draft.leave_out(value, kGptHas);
+  }
+
+  void attention(const Setting& config) {
+    for (const auto& [name, value] : config.table()) {
+      if (name == "attn_pdrop")
+        dropout(value);
+      else if (name == "alibi" && is(&value, true))
+        add_alibi(value);
+      else if (kNotNeeded.contains(name))
+        leave_out(value);
+      else if (!value.is_none() && !is(&value, false))
+        draft.leave_out(value, kGptHas);
+    }
+  }
+
+  void add_alibi(const Setting& given) {
+    const Setting* longest = yaml_.find("max_seq_len");
+    Setting::Table options;
+    if (longest) options.emplace_back("max_sequence_length", *longest);
+    draft.add_table("algorithms", "alibi", Setting(std::move(options), given.path, given.position));
+  }
+
+  // gpt has one for all layers.
+  void dropout(const Setting& value) {
+    if (!draft.has("model", "dropout")) return draft.put("model", "dropout", value);
+    if (draft.recipe().at("model").at("dropout").number() != value.number())
+      draft.leave_out(value, "gpt has one dropout for all layers");
+  }
+
+  void hub_model(const Setting& model) {
+    const std::string name = text_or(model.find("pretrained_model_name_or_path"), "");
+    draft.put_kind("model", "hf", {});
+    draft.put("model", "path", Setting::Value(name));
+    draft.advice.push_back("the model's folder: huggingface-cli download " + name + " --local-dir " + name);
+    static const std::set<std::string> done = {"name", "pretrained_model_name_or_path"};
+    for (const auto& [key, value] : model.table()) {
+      if (done.contains(key) || value.is_none() || (key == "pretrained" && is(&value, true))) continue;
+      if (key == "pretrained")
+        draft.leave_out(value,
+                        "a folder with config.json and weights is read; for new weights choose a kind");
+      else if (key == "config_overrides")
+        draft.leave_out(value, "edit config.json in the folder");
+      else
+        leave_out(value);
+    }
+  }
+
+  void tokenizer(const Setting& given) {
+    tokenizer_ = text_or(given.find("name"), "");
+    const Setting* options = given.find("kwargs");
+    if (options && options->is_table())
+      for (const auto& [name, value] : options->table())
+        if (name != "model_max_length" && !value.is_none())
+          draft.leave_out(value, "tokenizer.json and tokenizer_config.json say it");
+  }
+
+  void train_loader(const Setting& given) { loader("data.train", given); }
+  void eval_loader(const Setting& given) {
+    if (!given.is_array()) return loader("data.eval", given);
+    for (std::size_t i = 0; i < given.array().size(); ++i)
+      i == 0 ? loader("data.eval", given.array()[i])
+             : draft.leave_out(given.array()[i], "write one of [[evaluators]] for each further one");
+  }
+
+  void loader(const std::string& section, const Setting& given) {
+    const Setting* dataset = given.find("dataset");
+    if (!dataset || !dataset->is_table()) return draft.leave_out(given, "it has no dataset");
+    later_.push_back([this, section, given, dataset = *dataset] {
+      text_or(given.find("name"), "") == "finetuning" ? prompts(section, dataset) : shards(section, dataset);
+      for (const auto& [name, value] : given.table()) {
+        if (name == "name" || name == "dataset" || value.is_none()) continue;
+        kNotNeeded.contains(name) ? leave_out(value) : draft.put(section, name, value);
+      }
+    });
+  }
+
+  // The rest of a dataset, once its own keys are done.
+  void others(const std::string& section, const Setting& dataset, const std::set<std::string>& done) {
+    for (const auto& [name, value] : dataset.table()) {
+      if (done.contains(name) || value.is_none()) continue;
+      kNotNeeded.contains(name) ? leave_out(value) : draft.put(section, name, value);
+    }
+  }
+
+  static std::string joined_path(const std::string& folder, const Setting* split) {
+    return split && split->is_text() ? folder + '/' + split->text() : folder;
+  }
+
+  // Shards of MosaicML Streaming, as scripts/data_prep writes them: tokens of samples of equal length.
+  void shards(const std::string& section, const Setting& dataset) {
+    const Setting* from = &dataset;
+    if (const Setting* streams = dataset.find("streams"); streams && streams->is_table()) {
+      from = &streams->table().front().second;
+      if (streams->table().size() > 1)
+        draft.leave_out(*streams, "the first one is taken; kind = \"mixture\" has several");
+    }
+    const Setting* split = from->find("split") ? from->find("split") : dataset.find("split");
+    draft.put_kind(section, "mds", {});
+    draft.put(section, "path", Setting::Value(joined_path(text_or(from->find("local"), "data"), split)));
+    if (const std::string remote = text_or(from->find("remote"), ""); !remote.empty()) {
+      draft.put(section, "remote", Setting::Value(joined_path(remote, split)));
+      draft.put(section, "fetch", Setting::Value("aws s3 cp {source} {target}"));
+      draft.advice.push_back('[' + section + "] fetch: the command that copies a file of the remote");
+    }
+    const Setting tokens(std::string("tokens"), section + ".columns", {});
+    draft.put(section, "columns", Setting::Table{{"input", tokens}, {"target", tokens}});
+    if (const Setting* model = yaml_.find("model"); model && model->is_table() && model->has("vocab_size"))
+      draft.put(section, "num_classes", model->at("vocab_size"));
+    draft.put(
+        section, "transforms",
+        Setting::Array{Setting(Setting::Table{{"kind", Setting("next_token", section, {})}}, section, {})});
+    others(section, dataset, {"local", "remote", "split", "streams"});
+  }
+
+  // Pairs of a prompt and a response.
+  void prompts(const std::string& section, const Setting& dataset) {
+    if (dataset.find("local") || dataset.find("streams"))
+      return draft.leave_out(dataset, "pairs are read from JSON lines; write the shards out as such");
+    draft.put_kind(section, "text", {});
+    draft.put(section, "path", Setting::Value(pairs_path(dataset)));
+    draft.put(section, "tokenizer", Setting::Value(tokenizer_));
+    draft.put(section, "prompt_field", Setting::Value("prompt"));
+    draft.put(section, "response_field", Setting::Value("response"));
+    draft.put(section, "packing", Setting::Value("first_fit"));
+    if (const Setting* longest = dataset.find("max_seq_len")) draft.put(section, "sequence_length", *longest);
+    if (const Setting* given = dataset.find("preprocessing_fn"); given && !given->is_none())
+      draft.leave_out(*given, "write lines with prompt and response, as the function gives them");
+    if (const Setting* format = dataset.find("decoder_only_format"); is(format, false)) leave_out(*format);
+    if (const Setting* ratio = dataset.find("packing_ratio"); ratio && !ratio->is_none())
+      draft.leave_out(*ratio, "as many documents as fit are packed into a sample");
+    others(section, dataset,
+           {"hf_name", "hf_kwargs", "split", "max_seq_len", "preprocessing_fn", "decoder_only_format",
+            "packing_ratio", "safe_load"});
+  }
+
+  std::string pairs_path(const Setting& dataset) {
+    const std::string name = text_or(dataset.find("hf_name"), "data");
+    const std::string split = text_or(dataset.find("split"), "train");
+    const Setting* options = dataset.find("hf_kwargs");
+    const bool is_json = name == "json" && options && options->is_table();
+    const std::string folder = is_json ? text_or(options->find("data_dir"), "data") : name;
+    const std::string path = folder + '/' + split + ".jsonl";
+    if (is_json)
+      draft.advice.push_back(path + ": JSON lines with the members prompt and response");
+    else
+      draft.advice.push_back(path + ": in Python, datasets.load_dataset(\"" + name + "\", split=\"" + split +
+                             "\").to_json(\"" + path + "\")");
+    return path;
+  }
+
+  void optimizer(const Setting& given) { kind_of("optimizer", given, text_or(given.find("name"), "")); }
+
+  void scheduler(const Setting& given) {
+    const std::string name = text_or(given.find("name"), "");
+    const auto known = kSchedulers.find(name);
+    kind_of("scheduler", given, known == kSchedulers.end() ? name : known->second);
+  }
+
+  void kind_of(const std::string& section, const Setting& given, const std::string& kind) {
+    if (!draft.has_kind(section, kind))
+      return draft.leave_out(given, "there is no " + section + " called " + kind);
+    draft.put_kind(section, kind, given);
+  }
+
+  void tables(const std::string& section, const Setting& given) {
+    if (!given.is_table()) return leave_out(given);
+    for (const auto& [name, options] : given.table()) draft.add_table(section, name, options);
+  }
+  void algorithms(const Setting& given) { tables("algorithms", given); }
+  void callbacks(const Setting& given) { tables("callbacks", given); }
+  void loggers(const Setting& given) { tables("loggers", given); }
+
+  void fsdp(const Setting& given) {
+    if (!given.is_table()) return leave_out(given);
+    for (const auto& [name, value] : given.table()) {
+      if (name == "sharding_strategy")
+        draft.put("sharding", "strategy", value);
+      else if (name == "mixed_precision")
+        mixed_precision(value);
+      else if (name == "activation_cpu_offload")
+        activation_offload(value);
+      else if (draft.has_key("sharding", name))
+        draft.put("sharding", name, value);
+      else if (!value.is_none() && !is(&value, false))
+        leave_out(value);
+    }
+  }
+
+  // FSDP's presets: what tutti does anyway is DEFAULT.
+  void mixed_precision(const Setting& value) {
+    const std::string preset = text_or(&value, "");
+    if (preset == "PURE") return draft.put("precision", "reduce_dtype", Setting::Value("bf16"));
+    if (preset != "DEFAULT")
+      draft.leave_out(value, "see [precision]: param_dtype, reduce_dtype, buffer_dtype");
+  }
+
+  void activation_offload(const Setting& value) {
+    if (!is(&value, true)) return;
+    draft.put("sharding", "offload",
+              Setting::Array{Setting("activations", "sharding.offload", value.position)});
+  }
+
+  void finish() {
+    for (const auto& one : later_) one();
+    if (!tokenizer_.empty() && draft.has("data.train", "tokenizer"))
+      draft.advice.push_back("the tokenizer: " + tokenizer_ +
+                             "/tokenizer.json, as downloaded with the model");
+  }
+
+  const Setting& yaml_;
+  std::string tokenizer_;
+  std::vector<std::function<void()>> later_;  // after the kinds of their sections
+};
+
+}  // namespace
+
+RecipeDraft recipe_of_foundry(const Setting& yaml) { return std::move(Foundry(yaml).draft); }
+
+}  // namespace tutti

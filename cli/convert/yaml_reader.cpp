@@ -1,0 +1,164 @@
+#include "cli/convert/yaml_reader.h"
+
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <regex>
+#include <utility>
+#include <vector>
+
+#include "runtime/error.h"
+#include "runtime/regular_file.h"
+
+namespace tutti {
+namespace {
+
+constexpr int kMostDepth = 64;
+
+template <class Number>
+std::optional<Number> number_of(const std::string& text) {
+  Number number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool all = error == std::errc() && end == text.data() + text.size();
+  return all ? std::optional(number) : std::nullopt;
+}
+
+// YAML 1.1, as PyYAML and OmegaConf read it; yet 1e-5 is a number, which for PyYAML is a text.
+Setting::Value plain_value(const std::string& text) {
+  static const std::regex yes("true|True|TRUE|yes|Yes|YES|on|On|ON"),
+      no("false|False|FALSE|no|No|NO|off|Off|OFF");
+  if (text.empty() || text == "~" || text == "null" || text == "Null" || text == "NULL") return {};
+  if (std::regex_match(text, yes)) return true;
+  if (std::regex_match(text, no)) return false;
+  if (const auto integer = number_of<int64_t>(text)) return *integer;
+  if (const auto number = number_of<double>(text); number && std::isfinite(*number)) return *number;
+  return text;
+}
+
+// Converts yaml-cpp's nodes to settings.
+class Reader {
+ public:
+  Reader(std::string file, std::shared_ptr<const std::string> source)
+      : file_(std::move(file)), source_(std::move(source)) {}
+
+  Setting read(const YAML::Node& node, const std::string& path, int depth = 0) const {
+    const Position at = position(node.Mark());
+    if (depth > kMostDepth) throw UserError(at, path + ": nested too deeply");
+    return Setting(value(node, path, depth), path, at);
+  }
+
+  Position position(const YAML::Mark& mark) const {
+    return {file_, mark.line + 1, {mark.column + 1, 1}, {}, source_};
+  }
+
+ private:
+  Setting::Value value(const YAML::Node& node, const std::string& path, int depth) const {
+    if (node.IsScalar()) return node.Tag() == "!" ? node.Scalar() : plain_value(node.Scalar());
+    if (node.IsSequence()) {
+      Setting::Array items;
+      for (const auto& item : node)
+        items.push_back(read(item, path_below(path, std::to_string(items.size())), depth + 1));
+      return items;
+    }
+    if (!node.IsMap()) return {};
+    Setting::Table members;
+    std::vector<YAML::Node> merged;
+    for (const auto& member : node) {
+      if (!member.first.IsScalar()) throw UserError(position(member.first.Mark()), "expected a name");
+      const std::string& name = member.first.Scalar();
+      if (name == "<<")
+        merged.push_back(member.second);
+      else
+        members.emplace_back(name, read(member.second, path_below(path, name), depth + 1));
+    }
+    for (const YAML::Node& one : merged) merge(members, one, path, depth + 1);
+    return members;
+  }
+
+  // YAML's <<: the members of another map, or of several, that the map does not have itself.
+  void merge(Setting::Table& members, const YAML::Node& other, const std::string& path, int depth) const {
+    if (other.IsSequence())
+      for (const auto& one : other) merge(members, one, path, depth);
+    if (!other.IsMap()) return;
+    Setting more = read(other, path, depth);
+    for (auto& member : more.table())
+      if (std::ranges::find(members, member.first, &Setting::Table::value_type::first) == members.end())
+        members.push_back(std::move(member));
+  }
+
+  std::string file_;
+  std::shared_ptr<const std::string> source_;
+};
+
+// Replaces OmegaConf's references to values of the file.
+class References {
+ public:
+  explicit References(const Setting& root) : root_(root) {}
+
+  Setting replaced(const Setting& setting, int depth = 0) const {
+    Setting out = setting;
+    if (out.is_text()) out.value = of_text(setting, depth);
+    if (out.is_array())
+      for (auto& item : std::get<Setting::Array>(out.value)) item = replaced(item, depth);
+    if (out.is_table())
+      for (auto& [name, member] : out.table()) member = replaced(member, depth);
+    return out;
+  }
+
+ private:
+  // A text that is one reference becomes the value; within a text, references become texts.
+  Setting::Value of_text(const Setting& setting, int depth) const {
+    static const std::regex reference(R"(\$\{([A-Za-z0-9_.]+)\})");
+    const std::string& text = setting.text();
+    if (depth > kMostDepth) setting.fail("the references go in a circle");
+    std::smatch found;
+    if (std::regex_match(text, found, reference)) return replaced(named(setting, found[1]), depth + 1).value;
+    std::string out;
+    std::string::const_iterator rest = text.begin();
+    for (std::sregex_iterator one(text.begin(), text.end(), reference), end; one != end; ++one) {
+      const Setting value = replaced(named(setting, (*one)[1]), depth + 1);
+      out.append(rest, (*one)[0].first);
+      if (!value.is_none()) out += value.is_text() ? value.text() : value.toml();
+      rest = (*one)[0].second;
+    }
+    return out.append(rest, text.end());
+  }
+
+  const Setting& named(const Setting& from, const std::string& path) const {
+    const Setting* at = &root_;
+    for (std::size_t begin = 0; at && begin <= path.size();) {
+      const std::size_t end = std::min(path.find('.', begin), path.size());
+      at = at->is_table() ? at->find(path.substr(begin, end - begin)) : nullptr;
+      begin = end + 1;
+    }
+    if (!at) from.fail("there is no " + path + " in this file");
+    return *at;
+  }
+
+  const Setting& root_;
+};
+
+}  // namespace
+
+Setting parse_yaml(const std::string& yaml, const std::string& file) {
+  const Reader reader(file, std::make_shared<const std::string>(yaml));
+  try {
+    const Setting read = reader.read(YAML::Load(yaml), "");
+    if (!read.is_table()) throw UserError({file}, "expected keys and values in YAML");
+    return References(read).replaced(read);
+  } catch (const YAML::Exception& error) {
+    throw UserError(reader.position(error.mark), "this is not YAML: " + error.msg);
+  }
+}
+
+Setting read_yaml(const std::string& path) {
+  const RegularFile file(path, kMostTextBytes);
+  if (!file.problem().empty()) throw UserError({path}, "cannot be read: " + file.problem());
+  return parse_yaml(file.text(), path);
+}
+
+}  // namespace tutti

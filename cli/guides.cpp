@@ -1,0 +1,282 @@
+#include "cli/guides.h"
+
+#include <algorithm>
+
+#include "runtime/nearest_name.h"
+
+namespace tutti {
+namespace {
+
+using Guides = std::vector<Guide>;
+
+constexpr const char* kModelOfPython = "docs/your_model.md";
+constexpr const char* kData = "docs/data.md";
+
+Guides of_models() {
+  return {
+      {{"vit", "vision transformer", "swin", "convnext", "efficientnet", "timm", "densenet", "mobilenet"},
+       "Write the model to a file by torch.export; tutti trains that.",
+       {"[model] kind = \"exported\"", kModelOfPython}},
+      {{"llama", "mistral", "qwen", "gemma", "phi", "t5", "opt", "falcon"},
+       "Write the model to a file by torch.export; tutti trains that.",
+       {"[model] kind = \"exported\"", kModelOfPython}},
+      {{"gpt2", "nanogpt", "mpt", "language model", "llm", "causal lm"},
+       "A language model of GPT-2's kind; [model] kind = \"hf\" reads a folder with its weights.",
+       {"[model] kind = \"gpt\"", "[model] kind = \"hf\"", "tutti convert"}},
+      {{"unet", "segmentation model", "deeplab", "diffusion", "ddpm", "diffusers", "stable diffusion"},
+       "Write the network to a file by torch.export; tutti trains that, with a target of any shape.",
+       {"[model] kind = \"exported\"", "loss mse", kModelOfPython}},
+      {{"lstm", "gru", "rnn", "recurrent"},
+       "Write the network to a file by torch.jit.script or torch.export; tutti trains that.",
+       {"[model] kind = \"torchscript\"", kModelOfPython}},
+      {{"cnn", "convolution", "conv net", "convolutional network"},
+       "Convolutions in a list of layers, or a residual network.",
+       {"[model] kind = \"sequential\"", "[model] kind = \"resnet\"", "[model] kind = \"resnet_cifar\""}},
+      {{"own model", "custom model", "my model", "nn module", "pytorch model", "python",
+        "bring your own model"},
+       "Of Python: write it to a file by torch.export, whatever its class. Of C++: a plugin.",
+       {"[model] kind = \"exported\"", kModelOfPython, "docs/models.md"}},
+      {{"onnx", "tensorrt", "serving", "deployment", "coreml"},
+       "A run leaves weights that PyTorch loads under the same names; its exporters do the rest.",
+       {"tutti export", "docs/hand_over.md"}},
+      {{"huggingface", "transformers", "from pretrained", "pretrained", "hub", "pretrained model"},
+       "A folder of Hugging Face's transformers is read as it is; other weights by name.",
+       {"[model] kind = \"hf\"", "[model] weights", "tutti export", "docs/your_model.md"}},
+      {{"fine tune", "fine tuning", "transfer learning", "transfer"},
+       "Start from weights of elsewhere, and leave out the head that does not fit.",
+       {"[model] weights", "[model] weights_ignore", "[model] kind = \"hf\"", kModelOfPython}},
+      {{"lora", "peft", "adapter", "adapters", "qlora", "dora"},
+       "Not there yet. A network whose adapters are written in Python is trained as any other.",
+       {"[model] kind = \"exported\"", kModelOfPython}},
+      {{"quantization", "int8", "int4", "gptq", "awq", "bitsandbytes"},
+       "Not there: tutti trains in 32 or 16 bits. Export the weights and quantize them afterwards.",
+       {"[train] precision", "tutti export"}},
+      {{"freeze", "frozen", "unfreeze", "freezing", "requires grad"},
+       "Layers stop training from the input on, from a part of the training that you give.",
+       {"[[algorithms]] kind = \"layer_freezing\""}},
+      {{"distillation", "teacher", "knowledge distillation"},
+       "Not there yet as a setting; a plugin's loss may call a teacher.",
+       {"docs/models.md"}},
+      {{"rope", "rotary", "positional encoding", "position embedding"},
+       "gpt has learned positions; ALiBi replaces them. Other positions come with an exported model.",
+       {"[[algorithms]] kind = \"alibi\"", "[model] kind = \"exported\""}},
+      {{"flash attention", "sdpa", "attention kernel"},
+       "Attention takes the fastest kernel that libtorch has for the sizes; nothing is to be set.",
+       {"[model] kind = \"gpt\""}},
+      {{"embedding", "embeddings", "retrieval", "contrastive", "simclr", "clip loss", "sentence embeddings"},
+       "A plugin's loss sees the samples of all ranks: docs/models.md has a contrastive one.",
+       {"metric RetrievalRecall", "docs/models.md"}},
+  };
+}
+
+Guides of_targets() {
+  return {
+      {{"regression", "regressor", "mse loss", "continuous target"},
+       "A target of numbers, and a loss of differences.",
+       {"loss mse", "loss smooth_l1", "metric MeanSquaredError"}},
+      {{"classification", "classifier"},
+       "The default: cross entropy of class numbers. Data of folders and tables name their classes.",
+       {"loss cross_entropy", "metric MulticlassAccuracy"}},
+      {{"segmentation", "semantic segmentation", "mask", "masks", "pixel labels"},
+       "A target of one class a pixel; crops and flips move image and mask alike.",
+       {"loss cross_entropy", "metric MIoU", kData}},
+      {{"detection", "object detection", "bounding boxes", "yolo", "bounding box"},
+       "Boxes follow crops and flips. Detectors and mean average precision are not there yet.",
+       {"[data.train] boxes"}},
+      {{"multilabel", "tags"},
+       "A target of zeros and ones for each class.",
+       {"loss bce_with_logits", "metric MultilabelF1Score"}},
+      {{"class weights", "class weight", "class imbalance", "imbalanced", "imbalance", "weighted loss"},
+       "Rare classes weigh more in the loss.",
+       {"loss cross_entropy", "loss bce_with_logits", "loss focal"}},
+      {{"custom loss", "own loss", "custom metric", "own metric", "custom dataset", "own dataset",
+        "custom optimizer", "own optimizer", "custom callback", "own callback", "extend"},
+       "A library of yours in C++ brings it, and recipes name it.",
+       {"[plugins]", "docs/models.md"}},
+      {{"auc", "roc", "auroc", "roc auc", "average precision", "map"},
+       "Areas under curves, of one class or of several labels.",
+       {"metric BinaryAUROC", "metric MultilabelAUROC", "metric BinaryAveragePrecision"}},
+      {{"iou", "intersection over union", "jaccard"}, "Of segmentations.", {"metric MIoU", "metric Dice"}},
+      {{"test set", "test", "holdout", "test split"},
+       "Each further set of data is an evaluator; `tutti eval` measures a checkpoint on it.",
+       {"[[evaluators]]", "tutti eval"}},
+  };
+}
+
+Guides of_data() {
+  return {
+      {{"tokenizer", "tokenizers", "bpe", "sentencepiece", "wordpiece", "unigram", "tiktoken", "vocab"},
+       "Hugging Face's tokenizer.json of any kind, beside the texts.",
+       {"[data.train] kind = \"text\"", "tutti tokenize", "docs/your_data.md"}},
+      {{"jpeg", "jpg", "png", "webp", "image", "images", "imagenet", "image folder", "pictures", "photos"},
+       "A folder with a folder for each class, or tar files. `tutti init FOLDER` writes a recipe.",
+       {"[data.train] kind = \"image_folder\"", "[data.train] kind = \"webdataset\"", "docs/your_data.md"}},
+      {{"pandas", "dataframe", "excel", "table", "tabular", "sql"},
+       "Write the table to CSV or Parquet; columns are named, numbers normalised, texts made classes.",
+       {"[data.train] kind = \"csv\"", "[data.train] kind = \"parquet\""}},
+      {{"npz", "npy", "arrays", "ndarray"},
+       "Arrays that numpy saved, side by side.",
+       {"[data.train] kind = \"numpy\"", "[data.train] kind = \"tokens\""}},
+      {{"json", "jsonl", "json lines", "text", "texts", "txt", "corpus"},
+       "A document a line, in a field that you name, or a document a file.",
+       {"[data.train] kind = \"text\"", "docs/your_data.md"}},
+      {{"s3", "gcs", "cloud storage", "object store", "remote data", "azure", "r2"},
+       "A command of yours fetches shards while the run reads; checkpoints go to file systems.",
+       {"[data.train] kind = \"mds\"", kData}},
+      {{"streaming", "streamingdataset", "mosaicml streaming", "shards"},
+       "Datasets of MosaicML Streaming are read as they are; tar shards, too.",
+       {"[data.train] kind = \"mds\"", "[data.train] kind = \"webdataset\""}},
+      {{"chat", "instruction tuning", "sft", "instructions", "chat template", "conversation", "prompt"},
+       "Prompts and messages of the user do not count in the loss.",
+       {"[data.train] messages_field", "[data.train] prompt_field", kData}},
+      {{"pin memory", "pinned memory", "persistent workers", "dataloader", "data loading"},
+       "Nothing to be set: threads read ahead, and batches are pinned where a GPU computes.",
+       {"[data.train] num_workers", "[data.train] prefetch"}},
+      {{"augmentation", "data augmentation", "augment", "augmentations"},
+       "Transforms of the data, or algorithms that also resume and report.",
+       {"[[data.train.transforms]]", "[[algorithms]] kind = \"randaugment\"",
+        "[[algorithms]] kind = \"augmix\""}},
+      {{"audio", "video", "speech", "point cloud", "time series"},
+       "As arrays in HDF5 or numpy, of any shape; there is no decoder for files of this kind.",
+       {"[data.train] kind = \"hdf5\"", "[data.train] kind = \"numpy\""}},
+  };
+}
+
+Guides of_runs() {
+  return {
+      {{"slurm", "sbatch", "srun", "pbs", "kubernetes", "cluster"},
+       "mpirun or srun starts a rank each: `srun tutti train recipe.toml` in a batch script.",
+       {"docs/running.md"}},
+      {{"torchrun", "launcher", "nproc per node", "mpirun", "world size", "rank", "ranks", "multi gpu",
+        "multi node", "nodes", "hosts", "num processes", "accelerate"},
+       "`mpirun -np 4 tutti train recipe.toml` trains on four ranks, a GPU each where there are GPUs.",
+       {"docs/running.md", "[collectives]"}},
+      {{"gloo", "nccl backend", "all reduce", "ring"},
+       "Gradients are summed by NCCL on GPUs, else by MPI, in one order.",
+       {"[collectives] backend", "[collectives] reduction"}},
+      {{"data parallel", "distributed", "dp", "distributed training"},
+       "The default: ranks share each batch, and sum gradients. [sharding] shares weights, too.",
+       {"[collectives]", "[sharding] strategy"}},
+      {{"zero 1", "zero 2", "zero 3", "stage 3", "zero stage"},
+       "ZeRO's stages 1, 2 and 3 are the strategies optimizer, gradients and full.",
+       {"[sharding] strategy", "[deepspeed]"}},
+      {{"tensor parallel", "pipeline parallel", "model parallel", "sequence parallel", "megatron", "tp", "pp",
+        "context parallel", "expert parallel", "moe", "mixture of experts"},
+       "Not there yet: ranks share data, and weights by rows.",
+       {"[sharding] strategy"}},
+      {{"simulator", "simulation", "deterministic simulation", "faults", "fault injection", "chaos"},
+       "`tutti simulate` runs all ranks of a job in one process, by seeds, with faults of a plan.",
+       {"tutti simulate", "docs/simulation.md"}},
+      {{"replay", "debug", "debugging", "reproduce a bug", "post mortem"},
+       "`tutti replay RUN` runs a recorded run again on one machine, and names the first other tensor.",
+       {"tutti replay", "tutti diff", "docs/journal.md"}},
+      {{"bit for bit", "bitwise", "same bits", "reproducibility", "reproducible", "determinism"},
+       "A run with a seed has the same bits each time, also after a kill and a resume.",
+       {"seed", "[train] deterministic_mode"}},
+      {{"crash", "kill", "preemption", "preempted", "spot instance", "restart", "requeue", "signal",
+        "sigterm"},
+       "A run that was cut off continues from its newest checkpoint; `tutti stop` ends one in good order.",
+       {"[checkpoint] autoresume", "[checkpoint] resume", "docs/checkpoints.md"}},
+      {{"hang", "deadlock", "stuck", "freeze up", "timeout", "nccl timeout"},
+       "A silent rank is named with its last action, and the run ends.",
+       {"[train] hang_timeout"}},
+      {{"profiling", "trace", "chrome trace", "nsight", "tracing"},
+       "`tutti timeline RUN` draws what each rank did; [profiler] records operators and kernels.",
+       {"tutti timeline", "[profiler]"}},
+      {{"mfu", "flops", "tokens per second", "samples per second", "speed", "performance"},
+       "Throughput and the use of the device are logged.",
+       {"[[callbacks]] kind = \"speed_monitor\""}},
+      {{"kv cache", "key value cache", "text generation", "decoding", "beam search"},
+       "`tutti generate` writes text from a run.",
+       {"tutti generate", "[[callbacks]] kind = \"generate\""}},
+      {{"compile", "torch compile", "jit", "inductor", "triton", "xla"},
+       "Nothing is compiled: C++ calls the kernels. For small models on a GPU there are graphs.",
+       {"[train] cuda_graphs"}},
+      {{"tpu", "mps", "apple", "rocm", "amd", "xpu"}, "Not there: CPUs, and NVIDIA's GPUs.", {"[device]"}},
+      {{"yaml", "hydra", "omegaconf", "llm foundry", "config file"},
+       "Recipes are TOML; `tutti convert` writes one from llm-foundry's YAML.",
+       {"tutti convert", "docs/recipe.md"}},
+      {{"sweep", "hyperparameter search", "optuna", "ray", "grid search", "tuning"},
+       "Not there: a loop in a shell with --set and --run-dir is one; `tutti report` compares the runs.",
+       {"tutti train", "tutti report"}},
+      {{"docker", "container", "conda", "pip", "install"},
+       "`make demo` builds; `cmake --install` puts it where you say.",
+       {"docs/running.md"}},
+  };
+}
+
+Guides of_training() {
+  return {
+      {{"param groups", "parameter groups", "layer wise lr decay", "discriminative lr"},
+       "Parameters without weight decay are named by patterns; groups with rates of their own: not yet.",
+       {"[optimizer] no_decay"}},
+      {{"wsd", "warmup stable decay", "trapezoidal"},
+       "Warm-up, a constant part and a decay: sequential_lr puts schedules one behind the other.",
+       {"[scheduler] kind = \"sequential_lr\""}},
+      {{"warmup", "linear warmup"},
+       "Schedules that begin low.",
+       {"[scheduler] kind = \"cosine_annealing_with_warmup\"", "[scheduler] kind = \"linear_with_warmup\"",
+        "[scheduler] kind = \"constant_with_warmup\""}},
+      {{"lion", "muon", "adafactor", "lamb", "adagrad", "rmsprop", "nadam", "shampoo", "sophia"},
+       "Not there yet; a plugin brings an optimizer.",
+       {"[optimizer] kind = \"adamw\"", "docs/models.md"}},
+      {{"gradient accumulation", "grad accumulation", "accumulate gradients", "microbatching"},
+       "A step is made in several parts; \"auto\" finds how many fit into memory.",
+       {"[train] grad_accum", "[train] device_train_microbatch_size"}},
+      {{"gradient clipping", "grad clipping", "clip grad norm", "grad norm", "clip"},
+       "By norm, by value, or by the weights' size.",
+       {"[[algorithms]] kind = \"gradient_clipping\""}},
+      {{"gradient checkpointing", "activation checkpointing", "rematerialization", "recomputation"},
+       "Blocks keep their input alone, and compute the rest again for backward.",
+       {"[sharding] activation_checkpointing"}},
+      {{"fp8", "float8", "transformer engine"}, "Not there yet.", {"[train] precision"}},
+      {{"loss scaling", "grad scaler", "loss scale"},
+       "amp_fp16 scales losses by itself.",
+       {"[train] precision", "[precision] init_scale"}},
+      {{"flip", "crop", "rotation", "padding", "transform"},
+       "Transforms of images, with masks and boxes.",
+       {"[[data.train.transforms]]", kData}},
+  };
+}
+
+// "torch.compile" as "torch compile".
+std::string without_signs(const std::string& word) {
+  std::string out = word;
+  std::ranges::replace_if(
+      out, [](char c) { return c == '.' || c == '/' || c == ':'; }, ' ');
+  return out;
+}
+
+}  // namespace
+
+const std::vector<Guide>& guides() {
+  static const Guides all = [] {
+    Guides joined;
+    for (const auto& part : {of_models(), of_targets(), of_data(), of_runs(), of_training()})
+      joined.insert(joined.end(), part.begin(), part.end());
+    return joined;
+  }();
+  return all;
+}
+
+const Guide* guide_for(std::span<const Guide> guides, const std::string& word) {
+  const std::string asked = without_signs(word);
+  const auto is_asked = [&](const std::string& one) { return same_name(one, asked); };
+  const auto found = std::ranges::find_if(
+      guides, [&](const Guide& guide) { return std::ranges::any_of(guide.words, is_asked); });
+  return found == guides.end() ? nullptr : &*found;
+}
+
+std::string guide_text(const Guide& guide) {
+  std::string out = guide.text + '\n';
+  for (const auto& place : guide.see)
+    out += "  " +
+           (place.starts_with('[') || place.starts_with("metric ") || place.starts_with("loss ") ||
+                    place == "seed"
+                ? "in a recipe: "
+                : std::string(place.starts_with("tutti ") ? "command: " : "to read: ")) +
+           place + '\n';
+  return out;
+}
+
+}  // namespace tutti

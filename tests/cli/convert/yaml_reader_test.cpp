@@ -1,0 +1,75 @@
+#include "cli/convert/yaml_reader.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "runtime/error.h"
+
+namespace tutti {
+namespace {
+
+using testing::HasSubstr;
+
+Setting read(const std::string& yaml) { return parse_yaml(yaml, "r.yaml"); }
+
+std::string error_of(const std::string& yaml) {
+  try {
+    read(yaml);
+  } catch (const UserError& error) {
+    return error.headline();
+  }
+  return "no error";
+}
+
+TEST(YamlReader, PlainTextsAreNumbersAndTruthsAndNone) {
+  const Setting yaml = read(
+      "whole: 17\nless: -3\nlr: 6.0e-4\nsmall: 1e-5\nyes: true\noff: off\nblank:\nnone: null\ntilde: ~\n"
+      "time: 100ba\nquoted: '17'\n");
+  EXPECT_EQ(yaml.at("whole").integer(), 17);
+  EXPECT_EQ(yaml.at("less").integer(), -3);
+  EXPECT_EQ(yaml.at("lr").number(), 6.0e-4);
+  EXPECT_EQ(yaml.at("small").number(), 1e-5);
+  EXPECT_TRUE(yaml.at("yes").boolean());
+  EXPECT_FALSE(yaml.at("off").boolean());
+  for (const char* none : {"blank", "none", "tilde"}) EXPECT_FALSE(yaml.has(none)) << none;
+  EXPECT_EQ(yaml.at("time").text(), "100ba");
+  EXPECT_EQ(yaml.at("quoted").text(), "17");
+}
+
+TEST(YamlReader, ValuesKnowTheirPathAndLine) {
+  const Setting yaml = read("# a comment\nmodel:\n  betas:\n  - 0.9\n  - 0.95\n");
+  const Setting& second = yaml.at("model").at("betas").array().at(1);
+  EXPECT_EQ(second.path, "model.betas.1");
+  EXPECT_EQ(second.position.line, 5);
+  EXPECT_EQ(second.number(), 0.95);
+}
+
+TEST(YamlReader, ReferencesAreTheValuesThatTheyName) {
+  const Setting yaml = read(
+      "variables:\n  length: 2048\n  name: a\n  run: ${variables.name}-${variables.length}\n"
+      "max_seq_len: ${variables.length}\nrun_name: runs/${variables.run}\nhome: ${oc.env:HOME}\n"
+      "loaders: [{length: '${max_seq_len}'}]\n");
+  EXPECT_EQ(yaml.at("max_seq_len").integer(), 2048);
+  EXPECT_EQ(yaml.at("run_name").text(), "runs/a-2048");
+  EXPECT_EQ(yaml.at("home").text(), "${oc.env:HOME}");
+  EXPECT_EQ(yaml.at("loaders").array().at(0).at("length").integer(), 2048);
+}
+
+TEST(YamlReader, MergedMapsGiveWhatAMapDoesNotHave) {
+  const Setting yaml = read("a: &a {x: 1, y: 2}\nb: {<<: *a, y: 3}\nc: {<<: [{z: 4}, *a]}\n");
+  EXPECT_EQ(yaml.at("b").toml(), "{y = 3, x = 1}");
+  EXPECT_EQ(yaml.at("c").toml(), "{z = 4, x = 1, y = 2}");
+}
+
+TEST(YamlReader, WrongFilesAreErrorsWithTheirLine) {
+  EXPECT_EQ(error_of("a: 1\nb: ${c.d}\n"), "r.yaml:2: b = \"${c.d}\": there is no c.d in this file");
+  EXPECT_THAT(error_of("a: ${b}\nb: ${a}\n"), HasSubstr("the references go in a circle"));
+  EXPECT_THAT(error_of("a: [1, 2\nb: 3\n"), HasSubstr("r.yaml:2: this is not YAML: "));
+  EXPECT_THAT(error_of("- 1\n"), HasSubstr("expected keys and values in YAML"));
+  EXPECT_THAT(error_of("a: " + std::string(100, '[') + std::string(100, ']')),
+              HasSubstr("nested too deeply"));
+  EXPECT_THROW(read_yaml("/nonexistent.yaml"), UserError);
+}
+
+}  // namespace
+}  // namespace tutti
