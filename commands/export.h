@@ -13,7 +13,7 @@ struct ExportOptions {
 
 // `tutti export`: writes a checkpoint's parameters and buffers, those that evaluations use, under the names
 // that they had before surgery. Needs no data, and memory for one tensor. For a folder of Hugging Face's, the
-// model must be one of transformers' (models/zoo/hub_config.h), without surgery. Returns the text to print.
+// model must be one of transformers' (models/hub/config.h), without surgery. Returns the text to print.
 // Throws UserError.
 std::string export_text(const ExportOptions& options);
 

@@ -20,7 +20,7 @@ namespace {
 Setting word(const std::string& value) { return {value, "PROMPT", {"command line"}}; }
 
 [[noreturn]] void refuse_model(const Setting& prompt, const std::string& kind) {
-  prompt.fail("expected the run of a language model, like gpt; " + kind + " cannot generate text");
+  prompt.fail("expected the run of a language model, like gpt or llama; " + kind + " cannot generate text");
 }
 
 // One sample of tokens, each followed by the other, for a model that is built to fit its data.
@@ -37,10 +37,10 @@ class OneSequence final : public Dataset {
   uint64_t digest() const override { return 0; }
 };
 
-// Models of the zoo other than gpt cannot generate; those of a plugin may.
+// Models of the zoo other than these cannot generate; those of a plugin may.
 void require_language_model(const Setting& prompt, const Setting& recipe) {
   const std::string& kind = recipe.at("model").at("kind").text();
-  if (kind != "gpt" && kind != kPluginKind) refuse_model(prompt, kind);
+  if (kind != "gpt" && kind != "llama" && kind != kPluginKind) refuse_model(prompt, kind);
 }
 
 Tokens numbers_in(const std::string& text) {

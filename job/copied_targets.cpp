@@ -62,31 +62,33 @@ void require_none_skipped(const Setting& section, const Tokens& tokens) {
         "the targets of this data are the next tokens already: leave next_token out");
 }
 
-void require_no_copies(const Setting& section, const Dataset& data, bool is_gpt) {
+void require_no_copies(const Setting& section, const Dataset& data, bool is_causal) {
   const SampleSpec samples = data.spec();
   TokenArrays arrays;
-  if (!is_gpt && samples.shapes.count("input_ids")) arrays.input = "input_ids";
-  if (!is_gpt && samples.shapes.count("labels")) arrays.target = "labels";
+  if (!is_causal && samples.shapes.count("input_ids")) arrays.input = "input_ids";
+  if (!is_causal && samples.shapes.count("labels")) arrays.target = "labels";
   const auto target = samples.shapes.find(arrays.target);
   if (target == samples.shapes.end() || target->second != samples.shapes.at(arrays.input)) return;
   const Batch batch = some_samples(data);
   const Tokens tokens{batch[arrays.input], batch[arrays.target]};
   require_none_skipped(section, tokens);
-  if (!are_copies(tokens, is_gpt ? 0.0 : 0.5)) return;
+  if (!are_copies(tokens, is_causal ? 0.0 : 0.5)) return;
   section.at(section.has("arrays") ? "arrays" : "kind")
       .fail("each target in '" + arrays.target + "' is the token of '" + arrays.input +
             "' at its own place, which a model learns to copy; the transform " +
-            (is_gpt ? "next_token shifts targets, as Hugging Face's models do" : "mask_tokens masks tokens"));
+            (is_causal ? "next_token shifts targets, as Hugging Face's models do"
+                       : "mask_tokens masks tokens"));
 }
 
 }  // namespace
 
 void require_no_copied_targets(const Job& job) {
   const std::string& kind = job.recipe.at("model").at("kind").text();
-  if (kind != "gpt" && kind != "bert_mlm") return;
-  require_no_copies(job.recipe.at("data").at("train"), *job.train, kind == "gpt");
+  const bool is_causal = kind == "gpt" || kind == "llama";
+  if (!is_causal && kind != "bert_mlm") return;
+  require_no_copies(job.recipe.at("data").at("train"), *job.train, is_causal);
   for (const Evaluator& evaluator : job.evaluators)
-    require_no_copies(evaluator.section, *evaluator.data, kind == "gpt");
+    require_no_copies(evaluator.section, *evaluator.data, is_causal);
 }
 
 }  // namespace tutti

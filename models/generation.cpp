@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "models/layers/key_cache.h"
 #include "models/model.h"
 #include "runtime/error.h"
 
@@ -60,6 +61,64 @@ at::Tensor context_tokens(const std::vector<Tokens>& rows, int64_t window) {
   return tokens;
 }
 
+// The scores of the next tokens, pass by pass.
+class Scorer {
+ public:
+  Scorer(Model& model, const CausalSight& sight, int64_t most_tokens)
+      : model_(model),
+        sight_(sight),
+        device_(device_of(model)),
+        most_tokens_(std::min(most_tokens, sight.cached)),
+        uses_cache_(sight.cached > 0),
+        scope_(model, context_) {}
+
+  // [N, vocabulary], after each row.
+  at::Tensor after(const std::vector<Tokens>& rows) {
+    uses_cache_ = uses_cache_ && fits(rows);
+    return uses_cache_ ? with_cache(rows) : without_cache(rows);
+  }
+
+ private:
+  bool fits(const std::vector<Tokens>& rows) const {
+    return std::ranges::all_of(rows, [&](const Tokens& row) { return std::ssize(row) <= sight_.cached; });
+  }
+
+  at::Tensor forward(const at::Tensor& tokens) {
+    return model_.forward(Batch(TensorTree::Children{{"input", device_.take(tokens)}})).tensor();
+  }
+
+  at::Tensor with_cache(const std::vector<Tokens>& rows) {
+    const bool is_first = !cache_;
+    if (is_first) cache_ = std::make_unique<KeyCache>(most_tokens_);
+    std::vector<int64_t> lengths;
+    for (const Tokens& row : rows) lengths.push_back(std::ssize(row));
+    cache_->begin_pass(std::move(lengths));
+    context_.cache = cache_.get();
+    at::Tensor scores = forward(context_tokens(rows, is_first ? sight_.cached : 1)).select(1, 0);
+    context_.cache = nullptr;
+    uses_cache_ = cache_->layers() == sight_.layers;
+    return scores;
+  }
+
+  at::Tensor without_cache(const std::vector<Tokens>& rows) {
+    cache_.reset();
+    const at::Tensor scores = forward(context_tokens(rows, sight_.window));
+    std::vector<at::Tensor> last;
+    for (std::size_t r = 0; r < rows.size(); ++r)
+      last.push_back(scores[static_cast<int64_t>(r)][context_length(rows[r], sight_.window) - 1]);
+    return at::stack(last);
+  }
+
+  Model& model_;
+  CausalSight sight_;
+  Device device_;
+  int64_t most_tokens_;
+  bool uses_cache_;
+  ForwardContext context_{.training = false};
+  ContextScope scope_;
+  std::unique_ptr<KeyCache> cache_;
+};
+
 class BytesAsText final : public TokenText {
  public:
   Tokens encode(const std::string& text) const override {
@@ -74,28 +133,32 @@ class BytesAsText final : public TokenText {
 
 bool tokens_are_bytes(int64_t vocabulary) { return vocabulary >= kAscii && vocabulary <= kBytes; }
 
-std::vector<Tokens> generate_causally(Model& model, int64_t window, const std::vector<Prompt>& prompts,
-                                      const GenerationOptions& options) {
+std::vector<Tokens> generate_causally(Model& model, const CausalSight& sight,
+                                      const std::vector<Prompt>& prompts, const GenerationOptions& options) {
   const at::NoGradGuard no_grad;
-  const EvaluationMode evaluating(model);
-  const Device device = device_of(model);
   std::vector<Tokens> rows;
+  int64_t longest = 0;
   for (const Prompt& prompt : prompts) {
     TUTTI_ASSERT(!prompt.tokens.empty(), "a prompt of no tokens");
     rows.push_back(prompt.tokens);
+    longest = std::max<int64_t>(longest, std::ssize(prompt.tokens));
   }
+  Scorer scorer(model, sight, longest + options.max_new_tokens);
   for (int64_t i = 0; i < options.max_new_tokens && !rows.empty(); ++i) {
     if (options.each_token) options.each_token();
-    const Batch batch = TensorTree::Children{{"input", device.take(context_tokens(rows, window))}};
-    const at::Tensor scores = model.forward(batch).tensor();
-    for (std::size_t r = 0; r < rows.size(); ++r) {
-      const at::Tensor next = scores[static_cast<int64_t>(r)][context_length(rows[r], window) - 1].cpu();
-      rows[r].push_back(draw_token(next, options, prompts[r].draws.uniform(static_cast<uint64_t>(i))));
-    }
+    const at::Tensor scores = scorer.after(rows).cpu();
+    for (std::size_t r = 0; r < rows.size(); ++r)
+      rows[r].push_back(draw_token(scores[static_cast<int64_t>(r)], options,
+                                   prompts[r].draws.uniform(static_cast<uint64_t>(i))));
   }
   for (std::size_t r = 0; r < rows.size(); ++r)
     rows[r].erase(rows[r].begin(), rows[r].begin() + std::ssize(prompts[r].tokens));
   return rows;
+}
+
+std::vector<Tokens> generate_causally(Model& model, int64_t window, const std::vector<Prompt>& prompts,
+                                      const GenerationOptions& options) {
+  return generate_causally(model, CausalSight{.window = window}, prompts, options);
 }
 
 TokenTextPtr bytes_as_text() { return std::make_shared<const BytesAsText>(); }

@@ -45,10 +45,23 @@ using TokenTextPtr = std::shared_ptr<const TokenText>;
 // Each byte is a token; "" is a line break.
 TokenTextPtr bytes_as_text();
 
-// Returns the tokens that a causal model adds to each prompt. The model sees the last `window` tokens:
-// forward({"input": [N, T]}) returns the scores [N, T, vocabulary] of the next tokens. All prompts run as
-// one batch, one token at a time, without a cache: every token is a whole forward pass. Runs without
-// gradients, in evaluation mode, and draws nothing from the default generator.
+// The tokens that a causal model sees.
+struct CausalSight {
+  int64_t window = 0;  // the last tokens of a text; at least one
+  // Texts of so many tokens, at most, may run with a KeyCache (models/layers/key_cache.h), which as many
+  // layers of attention have to use. 0: none.
+  int64_t cached = 0;
+  int64_t layers = 0;
+};
+
+// Returns the tokens that a causal model adds to each prompt: forward({"input": [N, T]}) returns the scores
+// [N, T, vocabulary] of the next tokens; with a cache in the context, those of each row's last token,
+// [N, 1, vocabulary]. All prompts run as one batch, one token at a time. With a cache, a pass runs over the
+// new tokens; else, and if layers do not use the cache, over the whole texts. There are never more passes
+// than tokens. Runs without gradients, in evaluation mode, and draws nothing from the default generator.
+std::vector<Tokens> generate_causally(Model& model, const CausalSight& sight,
+                                      const std::vector<Prompt>& prompts, const GenerationOptions& options);
+// The same, without a cache.
 std::vector<Tokens> generate_causally(Model& model, int64_t window, const std::vector<Prompt>& prompts,
                                       const GenerationOptions& options);
 

@@ -44,6 +44,13 @@ lr = 0.0
 max_duration = "1ba"
 """
 GPT2 = dict(vocab_size=40, n_positions=16, n_embd=32, n_layer=2, n_head=4)
+LLAMA = dict(vocab_size=40, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
+             num_key_value_heads=2, max_position_embeddings=64, initializer_range=0.3, eos_token_id=None)
+LLAMAS = {"Llama_2": {}, "Llama_3": dict(rope_parameters=dict(
+    rope_type="llama3", rope_theta=500.0, factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
+    original_max_position_embeddings=16)), "Mistral": dict(sliding_window=5),
+    "Qwen2": dict(tie_word_embeddings=True, use_sliding_window=True, sliding_window=4, max_window_layers=1),
+    "Qwen3": dict(head_dim=16)}
 BERT = dict(vocab_size=40, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=48,
             max_position_embeddings=16)
 
@@ -196,6 +203,35 @@ weights = "resnet.safetensors\"""", "exported": 'kind = "exported"\npath = "mode
         ids = torch.randint(0, 40, (4, 12))
         model = shaken(transformers.GPT2LMHeadModel(transformers.GPT2Config(**GPT2)))
         self.check_all_ways(model, {"input": ids, "target": ids.roll(-1, 1)}, ids)
+
+    def test_transformers_llamas(self):
+        """Llama 2 and 3, Mistral, Qwen 2 and 3, whole, in shards and pickled."""
+        ids = torch.randint(0, 40, (4, 12))
+        arrays = {"input": ids, "target": ids.roll(-1, 1)}
+        for name, options in LLAMAS.items():
+            with self.subTest(name):
+                family = name.split("_")[0]
+                config = getattr(transformers, f"{family}Config")(**LLAMA, **options)
+                model = shaken(getattr(transformers, f"{family}ForCausalLM")(config))
+                self.check_all_ways(model, arrays, ids)
+
+    def test_a_llama_writes_what_transformers_writes(self):
+        for name, options in LLAMAS.items():
+            with self.subTest(name):
+                family = name.split("_")[0]
+                config = getattr(transformers, f"{family}Config")(**LLAMA, **options)
+                model = shaken(getattr(transformers, f"{family}ForCausalLM")(config))
+                model.save_pretrained(self.folder / f"hub_{name}")
+                ids = torch.randint(0, 40, (4, 12))
+                self.write_data({"input": ids, "target": ids.roll(-1, 1)})
+                section = f'kind = "hf"\npath = "hub_{name}"'
+                (self.folder / "recipe.toml").write_text(RECIPE.format(model=section))
+                self.train(f"run_{name}")
+                wanted = model.generate(torch.tensor([[3, 1, 4, 1, 5]]), max_new_tokens=20, do_sample=False,
+                                        pad_token_id=0)[0].tolist()
+                got = subprocess.run([str(TUTTI), "generate", f"run_{name}", "3 1 4 1 5", "--length", "20",
+                                      "--temperature", "0"], cwd=self.folder, text=True, capture_output=True)
+                self.assertEqual([int(word) for word in got.stdout.split()], wanted, got.stderr)
 
     def test_transformers_bert(self):
         ids = torch.randint(0, 40, (4, 12))

@@ -20,10 +20,10 @@ at::Tensor alibi_bias(int64_t heads, int64_t length, bool causal, at::Device dev
 
 // Replaces a model's position embeddings by ALiBi. Every SelfAttention (models/layers/attention.h, which also
 // explains custom attention layers) gets a bias for at most `max_sequence_length` tokens. Every PositionTable
-// (models/layers/embedding.h) becomes an untrained table of zeros with that many rows. Sequences may then
-// have max_sequence_length tokens, whatever length the model was built for. Returns the number of attention
-// layers; if there is none, the model is left as it is. Call materialise afterwards.
-// composer.functional.apply_alibi.
+// (models/layers/embedding.h) becomes an untrained table of zeros with that many rows; LlamaAttention no
+// longer rotates. Sequences may then have max_sequence_length tokens, whatever length the model was built
+// for. Returns the number of attention layers; if there is none, the model is left as it is. Call materialise
+// afterwards. composer.functional.apply_alibi.
 int apply_alibi(Layer& model, int64_t max_sequence_length);
 
 // Cuts each sequence of a batch into shorter ones: tensors [N, T] become [N T / t, t], t = T x scaling

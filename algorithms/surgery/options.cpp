@@ -31,7 +31,8 @@ Kind<AlibiOptions> AlibiOptions::kind() {
            .header = "algorithms/surgery/alibi.h",
            .call = "apply_alibi(model, 2048);",
            .paper = "Press et al. 2021, arXiv:2108.12409",
-           .models = "transformers with learned positions: GPT, BERT",
+           .models = "transformers with learned positions (GPT, BERT) or rotary ones (Llama), which it "
+                     "replaces",
            .effect = "training on shorter sequences, evaluation on longer ones than were trained on",
            .example = "max_sequence_length = 2048"}};
 }

@@ -5,6 +5,7 @@
 #include <ATen/ops/relu.h>
 #include <ATen/ops/sigmoid.h>
 #include <ATen/ops/silu.h>
+#include <ATen/ops/softmax.h>
 #include <ATen/ops/tanh.h>
 
 namespace tutti {
@@ -26,6 +27,8 @@ TensorTree LeakyReLU::forward(const TensorTree& input) { return at::leaky_relu(i
 TensorTree Sigmoid::forward(const TensorTree& input) { return at::sigmoid(input.tensor()); }
 
 TensorTree SiLU::forward(const TensorTree& input) { return at::silu(input.tensor()); }
+
+TensorTree Softmax::forward(const TensorTree& input) { return at::softmax(input.tensor(), dim_); }
 
 std::shared_ptr<Layer> make_activation(const std::string& name) {
   if (name == "relu") return std::make_shared<ReLU>();

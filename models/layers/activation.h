@@ -59,6 +59,17 @@ class SiLU final : public Layer {
   const char* kind() const override { return "SiLU"; }
 };
 
+// exp(x) over its sum along a dimension.
+class Softmax final : public Layer {
+ public:
+  explicit Softmax(int64_t dim) : dim_(dim) {}
+  TensorTree forward(const TensorTree& input) override;
+  const char* kind() const override { return "Softmax"; }
+
+ private:
+  int64_t dim_;
+};
+
 class Identity final : public Layer {
  public:
   TensorTree forward(const TensorTree& input) override { return input; }

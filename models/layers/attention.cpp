@@ -34,6 +34,19 @@ at::Tensor later_tokens(int64_t length, const at::TensorOptions& options) {
   return at::full({length, length}, -std::numeric_limits<double>::infinity(), options).triu_(1);
 }
 
+// Each head for as many neighbouring ones as make `heads`.
+at::Tensor repeated_heads(const at::Tensor& x, int64_t heads) {
+  return x.repeat_interleave(heads / x.size(1), 1);
+}
+
+// Added to scores: minus infinity where the mask is false, else `added`.
+at::Tensor masked(const std::optional<at::Tensor>& added, const at::Tensor& mask, const at::Tensor& queries) {
+  constexpr double kNever = -std::numeric_limits<double>::infinity();
+  const at::Tensor outside = mask.logical_not();
+  if (added) return added->masked_fill(outside, kNever);
+  return at::zeros(mask.sizes(), queries.options()).masked_fill_(outside, kNever);
+}
+
 double lowest_of(at::ScalarType dtype) {
   if (dtype == at::kHalf) return std::numeric_limits<c10::Half>::lowest();
   if (dtype == at::kBFloat16) return std::numeric_limits<c10::BFloat16>::lowest();
@@ -60,18 +73,56 @@ at::Tensor SelfAttention::position_bias(int64_t length, at::Device device) const
 at::Tensor SelfAttention::attend(const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
                                  const std::optional<at::Tensor>& added_to_scores, bool causal,
                                  double dropout) const {
+  const bool grouped = keys.size(1) != queries.size(1);
   if (dropout == 0.0 || !context().training)
-    return at::scaled_dot_product_attention(queries, keys, values, added_to_scores, 0.0, causal);
+    return at::scaled_dot_product_attention(queries, keys, values, added_to_scores, 0.0, causal, std::nullopt,
+                                            grouped);
   const AutocastScope off(std::nullopt, Device{queries.device()});
   const double root = std::pow(static_cast<double>(queries.size(-1)), -0.25);
-  const auto wide = [](const at::Tensor& x) {
-    return x.to(x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat);
+  const auto wide = [&](const at::Tensor& x) {
+    const at::Tensor of_query = x.size(1) == queries.size(1) ? x : repeated_heads(x, queries.size(1));
+    return of_query.to(x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat);
   };
   at::Tensor scores = at::matmul(wide(queries) * root, (wide(keys) * root).transpose(-2, -1));
   if (added_to_scores) scores = scores + *added_to_scores;
   if (causal) scores = scores + later_tokens(queries.size(-2), scores.options());
   const at::Tensor probabilities = at::softmax(scores, -1) * context().kept(scores, 1.0 - dropout);
   return at::matmul(probabilities, wide(values) * (1.0 / (1.0 - dropout))).to(queries.scalar_type());
+}
+
+// The bias of a key minus the bias of the query's own position, which does not change the softmax: small
+// numbers near the diagonal are exact in 16 bits, too. Minus infinity for later keys.
+std::optional<at::Tensor> SelfAttention::causal_bias(const at::Tensor& queries) const {
+  const int64_t length = queries.size(-2);
+  const at::Tensor bias = position_bias(length, queries.device());
+  if (!bias.defined()) return std::nullopt;
+  const at::Tensor later = later_tokens(length, bias.options());
+  return (bias - bias.transpose(-2, -1)).add_(later).unsqueeze(0).to(queries.scalar_type());
+}
+
+// Each row's bias is against that of the longest row's token, which the softmax does not see.
+at::Tensor SelfAttention::attend_kept(const at::Tensor& queries, const KeyCache::Seen& seen) const {
+  const int64_t tokens = seen.keys.size(2);
+  const at::Tensor bias = position_bias(seen.first + tokens, queries.device());
+  std::optional<at::Tensor> added;
+  if (bias.defined()) {
+    const at::Tensor near = bias.narrow(-1, seen.first, tokens);
+    added = (near - near.narrow(-1, tokens - 1, 1)).unsqueeze(0).to(queries.scalar_type());
+  }
+  if (seen.mask.defined()) added = masked(added, seen.mask, queries);
+  return attend(queries, seen.keys, seen.values, added, /*causal=*/false, 0.0);
+}
+
+at::Tensor SelfAttention::attend_causally(const at::Tensor& queries, const at::Tensor& keys,
+                                          const at::Tensor& values, const at::Tensor& mask, double dropout,
+                                          int64_t window) const {
+  if (KeyCache* cache = context().cache) {
+    const KeyCache::Seen seen = cache->keep(keys, values, window);
+    if (!cache->is_first_pass()) return attend_kept(queries, seen);
+  }
+  std::optional<at::Tensor> added = causal_bias(queries);
+  if (mask.defined()) added = masked(added, mask, queries);
+  return attend(queries, keys, values, added, /*causal=*/!added, dropout);
 }
 
 CausalSelfAttention::CausalSelfAttention(const Options& options)
@@ -81,37 +132,14 @@ CausalSelfAttention::CausalSelfAttention(const Options& options)
           "c_proj", std::make_shared<Conv1D>(options.features, options.features, options.output_deviation))),
       resid_dropout_(add_slot("resid_dropout", std::make_shared<Dropout>(options.dropout))) {}
 
-// The bias of a key minus the bias of the query's own position, which does not change the softmax: small
-// numbers near the diagonal are exact in 16 bits, too. Minus infinity for later keys.
-std::optional<at::Tensor> CausalSelfAttention::biased_mask(const at::Tensor& queries) const {
-  const int64_t length = queries.size(-2);
-  const at::Tensor bias = position_bias(length, queries.device());
-  if (!bias.defined()) return std::nullopt;
-  const at::Tensor later = later_tokens(length, bias.options());
-  return (bias - bias.transpose(-2, -1)).add_(later).unsqueeze(0).to(queries.scalar_type());
-}
-
-// A mask has no key behind its query.
-std::optional<at::Tensor> CausalSelfAttention::added_to_scores(const at::Tensor& mask,
-                                                               const at::Tensor& queries) const {
-  const auto biased = biased_mask(queries);
-  if (!mask.defined()) return biased;
-  constexpr double kNever = -std::numeric_limits<double>::infinity();
-  const at::Tensor outside = mask.logical_not();
-  if (biased) return biased->masked_fill(outside, kNever);
-  return at::zeros(mask.sizes(), queries.options()).masked_fill_(outside, kNever);
-}
-
 // Splits queries, keys and values before the heads: backward then joins their gradients in one copy.
 TensorTree CausalSelfAttention::forward(const TensorTree& input) {
   const MaskedStates given = MaskedStates::of(input);
   const at::Tensor& x = given.states;
   const auto parts = c_attn_(x).split(options_.features, -1);
-  const at::Tensor queries = split_heads(parts[0], options_.heads);
-  const auto mask = added_to_scores(given.mask, queries);
   const at::Tensor mixed =
-      attend(queries, split_heads(parts[1], options_.heads), split_heads(parts[2], options_.heads), mask,
-             /*causal=*/!mask, options_.dropout);
+      attend_causally(split_heads(parts[0], options_.heads), split_heads(parts[1], options_.heads),
+                      split_heads(parts[2], options_.heads), given.mask, options_.dropout);
   return resid_dropout_(c_proj_(mixed.transpose(1, 2).reshape(x.sizes())));
 }
 
@@ -152,10 +180,10 @@ TensorTree BertSelfAttention::forward(const TensorTree& input) {
                              options_.dropout));
 }
 
-std::shared_ptr<Layer> normal_linear(int64_t in, int64_t out, double standard_deviation) {
-  auto linear = std::make_shared<Linear>(in, out);
-  linear->own_parameters()[0]->init = normal_init(standard_deviation);
-  linear->own_parameters()[1]->init = constant_init(0.0);
+std::shared_ptr<Layer> normal_linear(int64_t in, int64_t out, double standard_deviation, bool bias) {
+  auto linear = std::make_shared<Linear>(in, out, bias);
+  linear->weight().init = normal_init(standard_deviation);
+  if (bias) linear->bias()->init = constant_init(0.0);
   return linear;
 }
 

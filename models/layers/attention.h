@@ -3,6 +3,7 @@
 #include <functional>
 #include <optional>
 
+#include "models/layers/key_cache.h"
 #include "models/layers/layer.h"
 
 namespace tutti {
@@ -30,12 +31,23 @@ class SelfAttention : public Layer {
   // Undefined if no bias is set. Throws UserError for a sequence that is too long.
   at::Tensor position_bias(int64_t length, at::Device device) const;
 
-  // Scaled dot-product attention over [N, heads, T, features]. In training a probability is zeroed with
-  // probability `dropout`, and the others are scaled (ForwardContext::kept).
+  bool has_position_bias() const { return bias_ != nullptr; }
+
+  // Scaled dot-product attention over [N, heads, T, features]; of keys and values there may be fewer heads,
+  // each for as many neighbouring heads of queries. In training a probability is zeroed with probability
+  // `dropout`, and the others are scaled (ForwardContext::kept).
   at::Tensor attend(const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
                     const std::optional<at::Tensor>& added_to_scores, bool causal, double dropout) const;
+  // Causal attention, with the position bias. `mask`: MaskedStates', without keys behind their query;
+  // undefined: all before. In a pass of generation with a cache, tokens see those of earlier passes too, the
+  // last `window` of them (0: all).
+  at::Tensor attend_causally(const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
+                             const at::Tensor& mask, double dropout, int64_t window = 0) const;
 
  private:
+  std::optional<at::Tensor> causal_bias(const at::Tensor& queries) const;
+  at::Tensor attend_kept(const at::Tensor& queries, const KeyCache::Seen& seen) const;
+
   PositionBias bias_;
   int64_t longest_ = 0;
 };
@@ -69,9 +81,6 @@ class CausalSelfAttention final : public SelfAttention {
   bool causal() const override { return true; }
 
  private:
-  std::optional<at::Tensor> biased_mask(const at::Tensor& queries) const;
-  std::optional<at::Tensor> added_to_scores(const at::Tensor& mask, const at::Tensor& queries) const;
-
   Options options_;
   Slot& c_attn_;
   Slot& c_proj_;
@@ -104,8 +113,8 @@ class BertSelfAttention final : public SelfAttention {
   Slot& value_;
 };
 
-// A Linear that starts as BERT's do: weights normal with `standard_deviation`, biases zero.
-std::shared_ptr<Layer> normal_linear(int64_t in, int64_t out, double standard_deviation);
+// A Linear that starts as those of transformers do: weights normal with `standard_deviation`, biases zero.
+std::shared_ptr<Layer> normal_linear(int64_t in, int64_t out, double standard_deviation, bool bias = true);
 
 // The length of the longest sequence that all position tables and position biases of a model allow; 0 = any.
 int64_t longest_sequence(Layer& root);

@@ -1,6 +1,7 @@
 #include "models/layers/blocks.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/cat.h>
 
 #include "models/layers/activation.h"
 #include "models/layers/conv.h"
@@ -33,6 +34,20 @@ TensorTree Sequential::forward(const TensorTree& input) {
   TensorTree x = input;
   for (const auto& slot : slots()) x = (*slot)(x);
   return x;
+}
+
+ResidualLayers::ResidualLayers(std::shared_ptr<Layer> main, std::shared_ptr<Layer> shortcut)
+    : main_(add_slot("main", std::move(main))),
+      shortcut_(shortcut ? &add_slot("shortcut", std::move(shortcut)) : nullptr) {}
+
+Concat::Concat(std::vector<std::shared_ptr<Layer>> branches, int64_t dim) : dim_(dim) {
+  for (auto& branch : branches) add_slot(std::to_string(slots().size()), std::move(branch));
+}
+
+TensorTree Concat::forward(const TensorTree& input) {
+  std::vector<at::Tensor> outputs;
+  for (const auto& slot : slots()) outputs.push_back((*slot)(input.tensor()));
+  return at::cat(outputs, dim_);
 }
 
 BasicBlock::BasicBlock(int64_t in_channels, int64_t out_channels, int64_t stride)

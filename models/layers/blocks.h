@@ -16,6 +16,44 @@ class Sequential final : public Layer {
   const char* kind() const override { return "Sequential"; }
 };
 
+// main(x) + shortcut(x); the shortcut is x if there is none.
+class ResidualLayers final : public ResidualBlock {
+ public:
+  explicit ResidualLayers(std::shared_ptr<Layer> main, std::shared_ptr<Layer> shortcut = nullptr);
+  const char* kind() const override { return "Residual"; }
+
+ protected:
+  at::Tensor main(const at::Tensor& x) override { return main_(x); }
+  at::Tensor shortcut(const at::Tensor& x) override { return shortcut_ ? (*shortcut_)(x) : x; }
+
+ private:
+  Slot& main_;
+  Slot* shortcut_;
+};
+
+// The outputs of several layers for one input, joined along a dimension; slots "0", "1", ...
+class Concat final : public Layer {
+ public:
+  Concat(std::vector<std::shared_ptr<Layer>> branches, int64_t dim);
+  TensorTree forward(const TensorTree& input) override;
+  const char* kind() const override { return "Concat"; }
+
+ private:
+  int64_t dim_;
+};
+
+// The part of a tensor at an index of a dimension, as torch.select: Select(1, -1) of [N, T, features] is the
+// last step.
+class Select final : public Layer {
+ public:
+  Select(int64_t dim, int64_t index) : dim_(dim), index_(index) {}
+  TensorTree forward(const TensorTree& input) override { return input.tensor().select(dim_, index_); }
+  const char* kind() const override { return "Select"; }
+
+ private:
+  int64_t dim_, index_;
+};
+
 // torchvision's BasicBlock: relu(bn2(conv2(relu(bn1(conv1(x))))) + shortcut(x)). The shortcut is x or, if
 // the shape changes, a strided 1x1 convolution with a BatchNorm ("downsample.0", "downsample.1").
 class BasicBlock final : public ResidualBlock {

@@ -4,6 +4,7 @@
 #include <ATen/ops/conv1d.h>
 #include <ATen/ops/conv2d.h>
 #include <ATen/ops/conv3d.h>
+#include <ATen/ops/conv_transpose2d.h>
 
 #include <functional>
 #include <numeric>
@@ -87,6 +88,22 @@ TensorTree Conv2d::forward(const TensorTree& input) {
   const Extent2d stride = stride_first ? 1 : o.stride;
   return at::conv2d(images, kernel(), bias_or_none(), stride.dims(), o.padding.dims(), o.dilation.dims(),
                     o.groups);
+}
+
+ConvTranspose2d::ConvTranspose2d(const ConvTranspose2dOptions& o)
+    : options_(o),
+      weight_(add_parameter(
+          "weight", {o.in_channels, o.out_channels / o.groups, o.kernel_size.height, o.kernel_size.width},
+          kaiming_uniform_init(o.out_channels / o.groups * o.kernel_size.area()))),
+      bias_(o.bias ? &add_parameter("bias", {o.out_channels},
+                                    kaiming_uniform_init(o.out_channels / o.groups * o.kernel_size.area()))
+                   : nullptr) {}
+
+TensorTree ConvTranspose2d::forward(const TensorTree& input) {
+  const ConvTranspose2dOptions& o = options_;
+  return at::conv_transpose2d(input.tensor(), weight_.tensor, bias_ ? bias_->tensor : at::Tensor(),
+                              o.stride.dims(), o.padding.dims(), o.output_padding.dims(), o.groups,
+                              o.dilation.dims());
 }
 
 Conv1d::Conv1d(const Conv1dOptions& options)

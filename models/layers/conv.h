@@ -74,6 +74,35 @@ class Conv2d final : public Convolution {
   Conv2dOptions options_;
 };
 
+// torch.nn.ConvTranspose2d's arguments.
+struct ConvTranspose2dOptions {
+  int64_t in_channels = 0;
+  int64_t out_channels = 0;
+  Extent2d kernel_size = 1;
+  Extent2d stride = 1;
+  Extent2d padding = 0;         // of the convolution whose gradient this is
+  Extent2d output_padding = 0;  // rows and columns more, at the end of each dimension
+  Extent2d dilation = 1;
+  int64_t groups = 1;
+  bool bias = true;
+};
+
+// The gradient of a convolution, as a layer: [N, in, H, W] to [N, out, H', W'] with H' = (H - 1) stride - 2
+// padding + dilation (kernel - 1) + output_padding + 1. W [in, out / groups, kernel]; torch.nn's with its
+// initial values.
+class ConvTranspose2d final : public Layer {
+ public:
+  explicit ConvTranspose2d(const ConvTranspose2dOptions& options);
+  TensorTree forward(const TensorTree& input) override;
+  const char* kind() const override { return "ConvTranspose2d"; }
+  const ConvTranspose2dOptions& options() const { return options_; }
+
+ private:
+  ConvTranspose2dOptions options_;
+  Parameter& weight_;
+  Parameter* bias_;
+};
+
 // torch.nn.Conv1d's arguments.
 struct Conv1dOptions {
   int64_t in_channels = 0;

@@ -19,6 +19,7 @@
 namespace tutti {
 
 class BufferUpdates;
+class KeyCache;
 class Layer;
 
 // Fills a new tensor with initial values; draws only from the generator.
@@ -70,6 +71,8 @@ struct ForwardContext {
   // Set while a graph is recorded: where the device finds the key of a mask, as bernoullis takes it; it is
   // another in each step.
   std::function<at::Tensor(const std::string& name)> key_on_device = {};
+  KeyCache* cache =
+      nullptr;  // of a pass of generation that keeps keys and values (models/layers/key_cache.h)
 
   void begin_pass(int64_t at_sample) {
     first_sample = at_sample;

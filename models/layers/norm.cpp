@@ -9,6 +9,7 @@
 #include "models/layers/linear.h"
 #include "runtime/error.h"
 #include "tensors/fused/layer_norm.h"
+#include "tensors/fused/rms_norm.h"
 
 namespace tutti {
 namespace {
@@ -87,6 +88,13 @@ TensorTree LayerNorm::forward(const TensorTree& input) {
       has_narrow_layer_norm(input.tensor(), weight_->tensor))
     return narrow_layer_norm(input.tensor(), weight_->tensor, bias_->tensor, options_.eps);
   return at::layer_norm(input.tensor(), options_.shape, tensor_of(weight_), tensor_of(bias_), options_.eps);
+}
+
+RMSNorm::RMSNorm(int64_t features, double eps)
+    : weight_(add_parameter("weight", {features}, constant_init(1.0))), eps_(eps) {}
+
+TensorTree RMSNorm::forward(const TensorTree& input) {
+  return rms_normalised(input.tensor(), weight_.tensor, eps_);
 }
 
 GroupNorm::GroupNorm(const GroupNormOptions& options)

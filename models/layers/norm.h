@@ -100,6 +100,21 @@ class LayerNorm final : public Layer {
   Parameter* bias_;
 };
 
+// Divides by the root of the mean square over the last dimension, without a bias, in float32 (float64);
+// torch.nn.RMSNorm, and transformers' LlamaRMSNorm.
+class RMSNorm final : public Layer {
+ public:
+  explicit RMSNorm(int64_t features, double eps = 1e-6);
+  TensorTree forward(const TensorTree& input) override;
+  const char* kind() const override { return "RMSNorm"; }
+  double eps() const { return eps_; }
+  Parameter& weight() const { return weight_; }
+
+ private:
+  Parameter& weight_;
+  double eps_;
+};
+
 // torch.nn.GroupNorm's arguments.
 struct GroupNormOptions {
   int64_t groups = 1;  // divides the channels

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <array>
+#include <optional>
+
 #include "models/layers/conv.h"
 #include "models/layers/layer.h"
 
@@ -69,6 +72,26 @@ class AvgPool2d final : public Layer {
 
  private:
   AvgPool2dOptions options_;
+};
+
+// torch.nn.Upsample's arguments: a size, or factors of the input's.
+struct UpsampleOptions {
+  enum class Mode { kNearest, kBilinear, kBicubic };
+  std::optional<Extent2d> size = {};
+  std::optional<std::array<double, 2>> scale_factor = {};
+  Mode mode = Mode::kNearest;
+  bool align_corners = false;  // of bilinear and bicubic: pixels of the corners keep their values
+};
+
+// Enlarges images: [N, C, H, W] to [N, C, H', W'], with H' the size or floor(H scale_factor).
+class Upsample final : public Layer {
+ public:
+  explicit Upsample(const UpsampleOptions& options) : options_(options) {}
+  TensorTree forward(const TensorTree& input) override;
+  const char* kind() const override { return "Upsample"; }
+
+ private:
+  UpsampleOptions options_;
 };
 
 }  // namespace tutti

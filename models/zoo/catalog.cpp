@@ -19,7 +19,8 @@ Catalog model_catalog() {
   entries.push_back(
       {"hf",
        "The model of a folder of Hugging Face's transformers: config.json names it (gpt2: the kind gpt; "
-       "bert: bert_mlm or bert_classification), and its weights are read. The recipe of the run has that "
+       "llama, mistral, qwen2 and qwen3: llama; bert: bert_mlm or bert_classification), and its weights are "
+       "read. The recipe of the run has that "
        "kind.",
        {Key{"path", kPath, "", "the folder"}.also_named({"pretrained_model_name_or_path"}),
         Key{"head", kText, "none", "of a bert; as in config.json when absent"}.one_of(

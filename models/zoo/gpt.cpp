@@ -10,7 +10,6 @@
 #include "models/layers/embedding.h"
 #include "models/layers/linear.h"
 #include "models/layers/norm.h"
-#include "models/losses.h"
 #include "models/zoo/sample_checks.h"
 #include "runtime/error.h"
 
@@ -50,13 +49,12 @@ class Transformer final : public Layer {
 
   // The tokens, or a tree of "input", "segments" and "positions".
   TensorTree forward(const TensorTree& input) override {
+    const KeyCache* cache = context().cache;
     const at::Tensor& tokens = input.is_leaf() ? input.tensor() : input["input"];
-    const at::Tensor positions =
-        input.is_leaf() ? at::arange(tokens.size(1), at::TensorOptions(at::kLong).device(tokens.device()))
-                        : input["positions"];
-    const MaskedStates x{drop_(wte_(tokens) + wpe_(positions)),
+    const MaskedStates x{drop_(wte_(tokens) + wpe_(positions_of(input, cache))),
                          input.is_leaf() ? at::Tensor() : within_segments(input["segments"])};
-    return at::linear(ln_f_(MaskedStates::of(h_(x.tree())).states), table());
+    const at::Tensor states = MaskedStates::of(h_(x.tree())).states;
+    return at::linear(ln_f_(cache ? cache->last_of_rows(states) : states), table());
   }
 
   const char* kind() const override { return "Transformer"; }
@@ -80,34 +78,7 @@ Gpt::Gpt(const GptOptions& options)
     parameters_ += static_cast<double>(one.parameter->tensor.numel());
 }
 
-TensorTree Gpt::forward(const Batch& batch) {
-  if (!batch.find("segments")) return transformer_(batch.at("input"));
-  return transformer_(TensorTree::Children{
-      {"input", batch["input"]}, {"segments", batch["segments"]}, {"positions", batch["positions"]}});
-}
-
-at::Tensor Gpt::loss(const Outputs& outputs, const Batch& batch) {
-  const at::Tensor& scores = outputs.tensor();
-  return index_cross_entropy(scores.view({-1, scores.size(-1)}), batch["target"].reshape(-1));
-}
-
-at::Tensor Gpt::losses(const Outputs& outputs, const Batch& batch) {
-  const at::Tensor& target = batch["target"];
-  const at::Tensor losses =
-      index_cross_entropy(outputs.tensor().transpose(1, 2), target, LossReduction::kNone);
-  return losses.sum(1) / target.ne(kIgnoredTarget).sum(1).clamp_min(1);
-}
-
-double Gpt::loss_weight(const Batch& batch) const {
-  return batch["target"].ne(kIgnoredTarget).sum().item<double>();
-}
-
-// In training, LanguageCrossEntropy would repeat the loss.
-std::vector<std::string> Gpt::get_metrics(bool is_train) const {
-  return is_train ? std::vector<std::string>() : std::vector<std::string>{"LanguageCrossEntropy"};
-}
-
-int64_t Gpt::tokens(const Batch& batch) const { return batch["input"].numel(); }
+TensorTree Gpt::forward(const Batch& batch) { return transformer_(tokens_of(batch)); }
 
 double Gpt::flops_per_batch(const Batch& batch) const {
   const auto tokens = static_cast<double>(batch["input"].numel());
@@ -118,7 +89,8 @@ double Gpt::flops_per_batch(const Batch& batch) const {
 
 std::vector<Tokens> Gpt::generate(const std::vector<Prompt>& prompts, const GenerationOptions& options) {
   const int64_t longest = longest_sequence(*this);
-  return generate_causally(*this, longest > 0 ? longest : options_.n_positions, prompts, options);
+  const int64_t window = longest > 0 ? longest : options_.n_positions;
+  return generate_causally(*this, {window, /*cached=*/window, options_.n_layer}, prompts, options);
 }
 
 ModelPtr GptOptions::make(const Setting& section, const SampleSpec& samples) const {

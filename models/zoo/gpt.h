@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "models/model.h"
+#include "models/zoo/causal_lm.h"
 #include "models/zoo/options.h"
 
 namespace tutti {
@@ -14,19 +14,13 @@ namespace tutti {
 // limit (`longest_sequence`). Outputs: scores [N, T, vocab_size]. Target: batch["target"] [N, T], the next
 // token or kIgnoredTarget. With batch["segments"] and batch["positions"] [N, T] (data/texts/packed_texts.h) a
 // token sees those of its own document alone.
-class Gpt final : public Model {
+class Gpt final : public CausalLm {
  public:
   explicit Gpt(const GptOptions& options);
   TensorTree forward(const Batch& batch) override;
   const char* kind() const override { return "Gpt"; }
   const GptOptions& options() const { return options_; }  // as built, before surgery
 
-  // Mean cross entropy per token in nats, without ignored tokens.
-  at::Tensor loss(const Outputs& outputs, const Batch& batch) override;
-  at::Tensor losses(const Outputs& outputs, const Batch& batch) override;  // means over a sample's tokens
-  double loss_weight(const Batch& batch) const override;
-  std::vector<std::string> get_metrics(bool is_train) const override;
-  int64_t tokens(const Batch& batch) const override;
   // Per token: 6 per parameter, and 12 n_layer n_embd T for attention (Chowdhery et al., 2022, appendix B).
   double flops_per_batch(const Batch& batch) const override;
   int64_t vocabulary() const override { return options_.vocab_size; }

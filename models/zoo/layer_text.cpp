@@ -1,167 +1,32 @@
 #include "models/zoo/layer_text.h"
 
 #include <algorithm>
-#include <charconv>
+#include <limits>
 #include <map>
 #include <optional>
 #include <vector>
 
 #include "models/layers/activation.h"
+#include "models/layers/blocks.h"
 #include "models/layers/conv.h"
+#include "models/layers/embedding.h"
 #include "models/layers/linear.h"
 #include "models/layers/norm.h"
 #include "models/layers/pool.h"
+#include "models/layers/recurrent.h"
+#include "models/zoo/layer_arguments.h"
 #include "recipe/catalog.h"
 #include "runtime/error.h"
 
 namespace tutti {
 namespace {
 
-constexpr int64_t kWidestLayer = 1'000'000'000;
-
-std::string trimmed(const std::string& text) {
-  const auto first = text.find_first_not_of(" \t\n");
-  if (first == std::string::npos) return "";
-  return text.substr(first, text.find_last_not_of(" \t\n") - first + 1);
-}
-
-// Splits "a, (b, c), d" into "a", "(b, c)", "d".
-std::vector<std::string> split_arguments(const std::string& list) {
-  std::vector<std::string> parts(1);
-  int depth = 0;
-  for (const char c : list) {
-    depth += c == '(' ? 1 : c == ')' ? -1 : 0;
-    if (depth < 0) throw UserError("an extra ')'");
-    if (c == ',' && depth == 0)
-      parts.emplace_back();
-    else
-      parts.back() += c;
-  }
-  if (depth > 0) throw UserError("a ')' is missing");
-  for (std::string& part : parts) part = trimmed(part);
-  if (parts.back().empty()) parts.pop_back();  // Python allows a comma at the end
-  return parts;
-}
-
-// The arguments of a layer by name; `names` in torch's order.
-class Arguments {
- public:
-  Arguments(const std::string& list, std::vector<std::string> names) : names_(std::move(names)) {
-    std::size_t position = 0;
-    for (const std::string& part : split_arguments(list)) {
-      const auto equals = part.find('=');
-      if (equals == std::string::npos && given_.size() > position)
-        throw UserError("argument " + part + " has no name but follows a named argument");
-      if (equals == std::string::npos && position == names_.size())
-        throw UserError("more than " + std::to_string(names_.size()) + " arguments");
-      const std::string name =
-          equals == std::string::npos ? names_[position++] : trimmed(part.substr(0, equals));
-      if (std::find(names_.begin(), names_.end(), name) == names_.end())
-        throw UserError("there is no argument " + name + "; expected one of " + joined(names_));
-      const std::string value = equals == std::string::npos ? part : trimmed(part.substr(equals + 1));
-      if (!given_.emplace(name, value).second) throw UserError("argument " + name + " is given twice");
-    }
-  }
-
-  int64_t integer(const std::string& name, std::optional<int64_t> fallback, int64_t min) const {
-    if (!is_given(name, fallback.has_value())) return *fallback;
-    const int64_t value = to_integer(name, given_.at(name));
-    require_range(name, value, min);
-    return value;
-  }
-
-  // Reads 3 or, in parentheses, `dimensions` integers: (3, 5). One number stands for all.
-  Shape integers(const std::string& name, std::optional<int64_t> fallback, int64_t min,
-                 std::size_t dimensions) const {
-    if (!is_given(name, fallback.has_value())) return Shape(dimensions, *fallback);
-    Shape values = tuple(name);
-    if (values.size() != dimensions && !(values.size() == 1 && given_.at(name).front() != '('))
-      fail(name, std::to_string(dimensions) + " of them in parentheses");
-    values.resize(dimensions, values.front());
-    for (const int64_t value : values) require_range(name, value, min);
-    return values;
-  }
-
-  Extent2d pair(const std::string& name, std::optional<int64_t> fallback, int64_t min) const {
-    const Shape both = integers(name, fallback, min, 2);
-    return {both[0], both[1]};
-  }
-
-  // One or more integers: 3, (3,), (3, 5).
-  Shape shape(const std::string& name) const {
-    is_given(name, /*has_fallback=*/false);
-    Shape values = tuple(name);
-    for (const int64_t value : values) require_range(name, value, 1);
-    return values;
-  }
-
-  double number(const std::string& name, double fallback) const {
-    const auto found = given_.find(name);
-    if (found == given_.end()) return fallback;
-    double value = 0;
-    const char* const end = found->second.data() + found->second.size();
-    const auto [rest, error] = std::from_chars(found->second.data(), end, value);
-    if (error != std::errc() || rest != end) fail(name, "a number");
-    return value;
-  }
-
-  bool flag(const std::string& name, bool fallback) const {
-    const auto found = given_.find(name);
-    if (found == given_.end()) return fallback;
-    if (found->second != "True" && found->second != "False") fail(name, "True or False");
-    return found->second == "True";
-  }
-
-  std::string text(const std::string& name, const std::string& fallback) const {
-    const auto found = given_.find(name);
-    return found == given_.end() ? fallback : found->second;
-  }
-
- private:
-  // Throws if the argument is missing.
-  bool is_given(const std::string& name, bool has_fallback) const {
-    const bool given = given_.count(name) > 0;
-    if (!given && !has_fallback) throw UserError("argument " + name + " is missing");
-    return given;
-  }
-
-  Shape tuple(const std::string& name) const {
-    const std::string& text = given_.at(name);
-    const bool is_tuple = text.size() > 1 && text.front() == '(' && text.back() == ')';
-    if (!is_tuple) return {to_integer(name, text)};
-    Shape values;
-    for (const std::string& one : split_arguments(text.substr(1, text.size() - 2)))
-      values.push_back(to_integer(name, one));
-    if (values.empty()) fail(name, "at least one integer");
-    return values;
-  }
-
-  void require_range(const std::string& name, int64_t value, int64_t min) const {
-    if (value < min || value > kWidestLayer)
-      fail(name, "an integer from " + std::to_string(min) + " to " + std::to_string(kWidestLayer));
-  }
-
-  int64_t to_integer(const std::string& name, const std::string& text) const {
-    int64_t number = 0;
-    const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error != std::errc() || rest != text.data() + text.size()) fail(name, "an integer");
-    return number;
-  }
-
-  [[noreturn]] void fail(const std::string& name, const std::string& expected) const {
-    throw UserError("argument " + name + ": expected " + expected + ", found " + given_.at(name));
-  }
-
-  std::vector<std::string> names_;
-  std::map<std::string, std::string> given_;
-};
-
 // Throws UserError unless the argument has the only supported value.
 void require_value(const char* argument, const std::string& value, bool has_value) {
   if (!has_value) throw UserError(std::string("argument ") + argument + ": only " + value + " is supported");
 }
 
-std::shared_ptr<Layer> linear(const Arguments& args) {
+std::shared_ptr<Layer> linear(const LayerArguments& args) {
   return std::make_shared<Linear>(args.integer("in_features", {}, 1), args.integer("out_features", {}, 1),
                                   args.flag("bias", true));
 }
@@ -171,7 +36,8 @@ bool is_quoted(const std::string& text, const std::string& word) {
 }
 
 // Numbers, 'valid' (none), or 'same': the output is as large as the input.
-Shape padding_of(const Arguments& args, const Shape& kernel, const Shape& stride, const Shape& dilation) {
+Shape padding_of(const LayerArguments& args, const Shape& kernel, const Shape& stride,
+                 const Shape& dilation) {
   const std::string text = args.text("padding", "0");
   if (is_quoted(text, "valid")) return Shape(kernel.size(), 0);
   if (!is_quoted(text, "same")) return args.integers("padding", 0, 0, kernel.size());
@@ -191,7 +57,7 @@ struct Window {
 };
 
 template <class Options>
-void read_convolution(const Arguments& args, std::size_t dimensions, Options& options, Window& window) {
+void read_convolution(const LayerArguments& args, std::size_t dimensions, Options& options, Window& window) {
   if (!is_quoted(args.text("padding_mode", "'zeros'"), "zeros"))
     throw UserError("argument padding_mode: only 'zeros' is supported");
   options.in_channels = args.integer("in_channels", {}, 1);
@@ -206,7 +72,7 @@ void read_convolution(const Arguments& args, std::size_t dimensions, Options& op
   window.padding = padding_of(args, window.kernel_size, window.stride, window.dilation);
 }
 
-std::shared_ptr<Layer> conv1d(const Arguments& args) {
+std::shared_ptr<Layer> conv1d(const LayerArguments& args) {
   Conv1dOptions options;
   Window window;
   read_convolution(args, 1, options, window);
@@ -217,7 +83,7 @@ std::shared_ptr<Layer> conv1d(const Arguments& args) {
   return std::make_shared<Conv1d>(options);
 }
 
-std::shared_ptr<Layer> conv2d(const Arguments& args) {
+std::shared_ptr<Layer> conv2d(const LayerArguments& args) {
   Conv2dOptions options;
   Window window;
   read_convolution(args, 2, options, window);
@@ -229,7 +95,7 @@ std::shared_ptr<Layer> conv2d(const Arguments& args) {
   return std::make_shared<Conv2d>(options);
 }
 
-std::shared_ptr<Layer> conv3d(const Arguments& args) {
+std::shared_ptr<Layer> conv3d(const LayerArguments& args) {
   Conv3dOptions options;
   Window window;
   read_convolution(args, 3, options, window);
@@ -241,14 +107,14 @@ std::shared_ptr<Layer> conv3d(const Arguments& args) {
   return std::make_shared<Conv3d>(options);
 }
 
-double eps_of(const Arguments& args) {
+double eps_of(const LayerArguments& args) {
   const double eps = args.number("eps", 1e-5);
   if (!(eps > 0 && eps < 1)) throw UserError("argument eps: expected a number in (0, 1)");
   return eps;
 }
 
 template <class Norm>
-std::shared_ptr<Layer> batch_norm(const Arguments& args) {
+std::shared_ptr<Layer> batch_norm(const LayerArguments& args) {
   const BatchNormOptions options{.channels = args.integer("num_features", {}, 1),
                                  .eps = eps_of(args),
                                  .momentum = args.number("momentum", 0.1),
@@ -259,14 +125,14 @@ std::shared_ptr<Layer> batch_norm(const Arguments& args) {
   return std::make_shared<Norm>(options);
 }
 
-std::shared_ptr<Layer> layer_norm(const Arguments& args) {
+std::shared_ptr<Layer> layer_norm(const LayerArguments& args) {
   return std::make_shared<LayerNorm>(LayerNormOptions{.shape = args.shape("normalized_shape"),
                                                       .eps = eps_of(args),
                                                       .affine = args.flag("elementwise_affine", true),
                                                       .bias = args.flag("bias", true)});
 }
 
-std::shared_ptr<Layer> group_norm(const Arguments& args) {
+std::shared_ptr<Layer> group_norm(const LayerArguments& args) {
   const GroupNormOptions options{.groups = args.integer("num_groups", {}, 1),
                                  .channels = args.integer("num_channels", {}, 1),
                                  .eps = eps_of(args),
@@ -275,22 +141,22 @@ std::shared_ptr<Layer> group_norm(const Arguments& args) {
   return std::make_shared<GroupNorm>(options);
 }
 
-std::shared_ptr<Layer> relu(const Arguments& args) {
+std::shared_ptr<Layer> relu(const LayerArguments& args) {
   return std::make_shared<ReLU>(args.flag("inplace", false));
 }
 
 // `inplace` is accepted; the results are the same.
-std::shared_ptr<Layer> leaky_relu(const Arguments& args) {
+std::shared_ptr<Layer> leaky_relu(const LayerArguments& args) {
   args.flag("inplace", false);
   return std::make_shared<LeakyReLU>(args.number("negative_slope", 0.01));
 }
 
-std::shared_ptr<Layer> silu(const Arguments& args) {
+std::shared_ptr<Layer> silu(const LayerArguments& args) {
   args.flag("inplace", false);
   return std::make_shared<SiLU>();
 }
 
-std::shared_ptr<Layer> gelu(const Arguments& args) {
+std::shared_ptr<Layer> gelu(const LayerArguments& args) {
   const std::string approximate = args.text("approximate", "'none'");
   const bool tanh = is_quoted(approximate, "tanh"), none = is_quoted(approximate, "none");
   if (!tanh && !none)
@@ -298,7 +164,7 @@ std::shared_ptr<Layer> gelu(const Arguments& args) {
   return std::make_shared<GELU>(tanh ? GELU::Form::kTanh : GELU::Form::kExact);
 }
 
-std::shared_ptr<Layer> flatten(const Arguments& args) {
+std::shared_ptr<Layer> flatten(const LayerArguments& args) {
   require_value("start_dim", "1", args.text("start_dim", "1") == "1");
   require_value("end_dim", "-1", args.text("end_dim", "-1") == "-1");
   return std::make_shared<Flatten>();
@@ -306,7 +172,7 @@ std::shared_ptr<Layer> flatten(const Arguments& args) {
 
 // The common arguments of pools; torch's stride is the window's size by default.
 template <class Options>
-Options pool_options(const Arguments& args) {
+Options pool_options(const LayerArguments& args) {
   Options options;
   options.kernel_size = args.pair("kernel_size", {}, 1);
   const bool strides = args.text("stride", "None") != "None";
@@ -319,39 +185,168 @@ Options pool_options(const Arguments& args) {
   return options;
 }
 
-std::shared_ptr<Layer> max_pool2d(const Arguments& args) {
+std::shared_ptr<Layer> max_pool2d(const LayerArguments& args) {
   require_value("return_indices", "False", !args.flag("return_indices", false));
   auto options = pool_options<MaxPool2dOptions>(args);
   options.dilation = args.pair("dilation", 1, 1);
   return std::make_shared<MaxPool2d>(options);
 }
 
-std::shared_ptr<Layer> avg_pool2d(const Arguments& args) {
+std::shared_ptr<Layer> avg_pool2d(const LayerArguments& args) {
   require_value("divisor_override", "None", args.text("divisor_override", "None") == "None");
   auto options = pool_options<AvgPool2dOptions>(args);
   options.counts_padding = args.flag("count_include_pad", true);
   return std::make_shared<AvgPool2d>(options);
 }
 
-std::shared_ptr<Layer> adaptive_avg_pool2d(const Arguments& args) {
+std::shared_ptr<Layer> adaptive_avg_pool2d(const LayerArguments& args) {
   return std::make_shared<AdaptiveAvgPool2d>(args.pair("output_size", {}, 1));
 }
 
-std::shared_ptr<Layer> dropout(const Arguments& args) {
+std::shared_ptr<Layer> dropout(const LayerArguments& args) {
   require_value("inplace", "False", !args.flag("inplace", false));
   const double p = args.number("p", 0.5);
   if (!(p >= 0 && p < 1)) throw UserError("argument p: expected a number in [0, 1)");
   return std::make_shared<Dropout>(p);
 }
 
+std::shared_ptr<Layer> rms_norm(const LayerArguments& args) {
+  const Shape shape = args.shape("normalized_shape");
+  if (shape.size() != 1) throw UserError("argument normalized_shape: only one dimension is supported");
+  require_value("elementwise_affine", "True", args.flag("elementwise_affine", true));
+  // torch's default, the epsilon of float32.
+  const double eps = args.holds("eps") ? args.number("eps", 0) : std::numeric_limits<float>::epsilon();
+  return std::make_shared<RMSNorm>(shape[0], eps);
+}
+
+std::shared_ptr<Layer> conv_transpose2d(const LayerArguments& args) {
+  if (!is_quoted(args.text("padding_mode", "'zeros'"), "zeros"))
+    throw UserError("argument padding_mode: only 'zeros' is supported");
+  const ConvTranspose2dOptions options{.in_channels = args.integer("in_channels", {}, 1),
+                                       .out_channels = args.integer("out_channels", {}, 1),
+                                       .kernel_size = args.pair("kernel_size", {}, 1),
+                                       .stride = args.pair("stride", 1, 1),
+                                       .padding = args.pair("padding", 0, 0),
+                                       .output_padding = args.pair("output_padding", 0, 0),
+                                       .dilation = args.pair("dilation", 1, 1),
+                                       .groups = args.integer("groups", 1, 1),
+                                       .bias = args.flag("bias", true)};
+  if (options.in_channels % options.groups != 0 || options.out_channels % options.groups != 0)
+    throw UserError("groups do not divide the channels");
+  return std::make_shared<ConvTranspose2d>(options);
+}
+
+std::shared_ptr<Layer> upsample(const LayerArguments& args) {
+  using Mode = UpsampleOptions::Mode;
+  static const std::map<std::string, Mode> modes = {
+      {"nearest", Mode::kNearest}, {"bilinear", Mode::kBilinear}, {"bicubic", Mode::kBicubic}};
+  UpsampleOptions options;
+  const std::string mode = args.text("mode", "'nearest'");
+  const auto found = std::ranges::find_if(modes, [&](const auto& one) { return is_quoted(mode, one.first); });
+  if (found == modes.end())
+    throw UserError("argument mode: expected 'nearest', 'bilinear' or 'bicubic', found " + mode);
+  options.mode = found->second;
+  options.align_corners = args.holds("align_corners") && args.flag("align_corners", false);
+  if (args.holds("size") == args.holds("scale_factor"))
+    throw UserError("expected one of the arguments size and scale_factor");
+  if (args.holds("size"))
+    options.size = args.pair("size", {}, 1);
+  else
+    options.scale_factor = args.factors("scale_factor");
+  return std::make_shared<Upsample>(options);
+}
+
+std::shared_ptr<Layer> embedding(const LayerArguments& args) {
+  for (const char* other : {"max_norm", "norm_type", "scale_grad_by_freq", "sparse"})
+    require_value(other, "torch's default", !args.holds(other) || args.text(other, "") == "False");
+  const int64_t rows = args.integer("num_embeddings", {}, 1), features = args.integer("embedding_dim", {}, 1);
+  if (!args.holds("padding_idx")) return std::make_shared<Embedding>(rows, features, 1.0);
+  const int64_t padding = args.integer("padding_idx", {}, -rows);
+  if (padding >= rows) throw UserError("argument padding_idx: there is no such row");
+  return std::make_shared<TokenEmbedding>(rows, features, padding < 0 ? padding + rows : padding, 1.0);
+}
+
+template <class Kind>
+std::shared_ptr<Layer> recurrent(const LayerArguments& args) {
+  const RecurrentOptions options{.input_size = args.integer("input_size", {}, 1),
+                                 .hidden_size = args.integer("hidden_size", {}, 1),
+                                 .num_layers = args.integer("num_layers", 1, 1),
+                                 .bias = args.flag("bias", true),
+                                 .dropout = args.number("dropout", 0.0),
+                                 .bidirectional = args.flag("bidirectional", false)};
+  require_value("batch_first", "True", args.flag("batch_first", false));
+  require_value("proj_size", "0", args.text("proj_size", "0") == "0");
+  if (!(options.dropout >= 0 && options.dropout < 1))
+    throw UserError("argument dropout: expected a number in [0, 1)");
+  return std::make_shared<Kind>(options);
+}
+
+std::shared_ptr<Layer> softmax(const LayerArguments& args) {
+  return std::make_shared<Softmax>(args.integer("dim", -1, -8));
+}
+
+std::shared_ptr<Layer> select(const LayerArguments& args) {
+  return std::make_shared<Select>(args.integer("dim", {}, -8), args.integer("index", {}, -1'000'000'000));
+}
+
+// "Sequential(Linear(8, 8), ReLU())", and the same with arguments by name behind the layers.
+struct Nested {
+  std::vector<std::shared_ptr<Layer>> layers;
+  std::map<std::string, std::string> named;
+};
+
+bool is_named(const std::string& argument) { return argument.find('=') < argument.find('('); }
+
+Nested nested(const std::string& list, const std::vector<std::string>& names) {
+  Nested out;
+  for (const std::string& part : split_arguments(list)) {
+    if (!is_named(part)) {
+      if (!out.named.empty()) throw UserError("a layer follows a named argument");
+      out.layers.push_back(make_layer(part));
+      continue;
+    }
+    const auto equals = part.find('=');
+    const std::string name = without_blanks_around(part.substr(0, equals));
+    if (std::ranges::count(names, name) == 0)
+      throw UserError("there is no argument " + name +
+                      (names.empty() ? "" : "; expected one of " + joined(names)));
+    out.named[name] = without_blanks_around(part.substr(equals + 1));
+  }
+  if (out.layers.empty()) throw UserError("expected layers in the parentheses");
+  return out;
+}
+
+std::shared_ptr<Layer> chain(std::vector<std::shared_ptr<Layer>> layers) {
+  return layers.size() == 1 ? layers.front() : std::make_shared<Sequential>(std::move(layers));
+}
+
+constexpr const char* kNests[] = {"Sequential", "Residual", "Concat"};
+
+// A layer that is made of others.
+std::shared_ptr<Layer> made_of_layers(const std::string& kind, const std::string& list) {
+  if (kind == "Sequential") return std::make_shared<Sequential>(nested(list, {}).layers);
+  if (kind == "Residual") {
+    Nested parts = nested(list, {"shortcut"});
+    const auto shortcut = parts.named.find("shortcut");
+    return std::make_shared<ResidualLayers>(
+        chain(std::move(parts.layers)),
+        shortcut == parts.named.end() ? nullptr : make_layer(shortcut->second));
+  }
+  Nested parts = nested(list, {"dim"});
+  const auto dim = parts.named.find("dim");
+  const std::string given = dim == parts.named.end() ? "1" : dim->second;
+  return std::make_shared<Concat>(std::move(parts.layers),
+                                  LayerArguments(given, {"dim"}).integer("dim", 1, -8));
+}
+
 template <class Plain>
-std::shared_ptr<Layer> without_arguments(const Arguments&) {
+std::shared_ptr<Layer> without_arguments(const LayerArguments&) {
   return std::make_shared<Plain>();
 }
 
 struct LayerKind {
   std::vector<std::string> arguments;  // torch's, in torch's order
-  std::shared_ptr<Layer> (*make)(const Arguments& args);
+  std::shared_ptr<Layer> (*make)(const LayerArguments& args);
 };
 
 const std::map<std::string, LayerKind>& layer_kinds() {
@@ -360,6 +355,9 @@ const std::map<std::string, LayerKind>& layer_kinds() {
                                                        "groups",      "bias",         "padding_mode"};
   static const std::vector<std::string> batches = {"num_features", "eps", "momentum", "affine",
                                                    "track_running_stats"};
+  static const std::vector<std::string> recurrences = {"input_size",    "hidden_size", "num_layers",
+                                                       "bias",          "batch_first", "dropout",
+                                                       "bidirectional", "proj_size"};
   static const std::map<std::string, LayerKind> all = {
       {"Linear", {{"in_features", "out_features", "bias"}, linear}},
       {"Conv1d", {convolution, conv1d}},
@@ -384,27 +382,43 @@ const std::map<std::string, LayerKind>& layer_kinds() {
        {{"kernel_size", "stride", "padding", "ceil_mode", "count_include_pad", "divisor_override"},
         avg_pool2d}},
       {"AdaptiveAvgPool2d", {{"output_size"}, adaptive_avg_pool2d}},
-      {"Dropout", {{"p", "inplace"}, dropout}}};
+      {"Dropout", {{"p", "inplace"}, dropout}},
+      {"RMSNorm", {{"normalized_shape", "eps", "elementwise_affine"}, rms_norm}},
+      {"ConvTranspose2d",
+       {{"in_channels", "out_channels", "kernel_size", "stride", "padding", "output_padding", "groups",
+         "bias", "dilation", "padding_mode"},
+        conv_transpose2d}},
+      {"Upsample", {{"size", "scale_factor", "mode", "align_corners"}, upsample}},
+      {"Embedding",
+       {{"num_embeddings", "embedding_dim", "padding_idx", "max_norm", "norm_type", "scale_grad_by_freq",
+         "sparse"},
+        embedding}},
+      {"LSTM", {recurrences, recurrent<LSTM>}},
+      {"GRU", {recurrences, recurrent<GRU>}},
+      {"Softmax", {{"dim"}, softmax}},
+      {"Select", {{"dim", "index"}, select}}};
   return all;
 }
 
 }  // namespace
 
 std::shared_ptr<Layer> make_layer(const std::string& text) {
-  const std::string call = trimmed(text);
+  const std::string call = without_blanks_around(text);
   const auto open = call.find('(');
-  const std::string kind = trimmed(call.substr(0, open));
-  const auto found = layer_kinds().find(kind);
-  if (found == layer_kinds().end()) {
-    std::vector<std::string> kinds;
-    for (const auto& [name, ignored] : layer_kinds()) kinds.push_back(name);
-    throw UserError("there is no layer '" + kind + "'; expected one of " + joined(kinds));
-  }
+  const std::string kind = without_blanks_around(call.substr(0, open));
   if (open != std::string::npos && call.back() != ')')
     throw UserError(kind + ": a ')' is missing at the end");
   const std::string list = open == std::string::npos ? "" : call.substr(open + 1, call.size() - open - 2);
+  const auto found = layer_kinds().find(kind);
+  const bool is_nest = std::ranges::count(kNests, kind) > 0;
+  if (found == layer_kinds().end() && !is_nest) {
+    std::vector<std::string> kinds(std::begin(kNests), std::end(kNests));
+    for (const auto& [name, ignored] : layer_kinds()) kinds.push_back(name);
+    throw UserError("there is no layer '" + kind + "'; expected one of " + joined(kinds));
+  }
   try {
-    return found->second.make(Arguments(list, found->second.arguments));
+    if (is_nest) return made_of_layers(kind, list);
+    return found->second.make(LayerArguments(list, found->second.arguments));
   } catch (const UserError& error) {
     throw UserError(kind + ": " + error.what());
   }

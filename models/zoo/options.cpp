@@ -109,6 +109,36 @@ std::vector<Bound<Options>> of_program(const char* file) {
           .as(KeyType::kTables)};
 }
 
+Catalog rope_scalings() {
+  return {
+      .section = "model.rope_scaling",
+      .noun = "",
+      .doc =
+          "Rotary positions for sequences longer than those of the pretraining, as transformers scales "
+          "them.",
+      .keys = {
+          Key{"rope_type", KeyType::kText, "default", "the scaling"}.also_named({"type"}).one_of(
+              {"default", "linear", "dynamic", "llama3", "yarn"}),
+          Key{"rope_theta", KeyType::kNumber, "none", "in place of model.rope_theta"}.more_than(1),
+          Key{"factor", KeyType::kNumber, "none", "how much longer; of all types but the default"}.at_least(
+              1),
+          Key{"original_max_position_embeddings", KeyType::kInteger, "none",
+              "longest sequence of the pretraining, of llama3 and yarn; when absent "
+              "max_position_embeddings"}
+              .at_least(1),
+          Key{"low_freq_factor", KeyType::kNumber, "none", "of llama3"}.more_than(0),
+          Key{"high_freq_factor", KeyType::kNumber, "none", "of llama3"}.more_than(0),
+          Key{"attention_factor", KeyType::kNumber, "none",
+              "of yarn: of cosines and sines; by the factor when absent"}
+              .more_than(0),
+          Key{"beta_fast", KeyType::kNumber, "none", "of yarn; 32 when absent"}.more_than(0),
+          Key{"beta_slow", KeyType::kNumber, "none", "of yarn; 1 when absent"}.more_than(0),
+          Key{"mscale", KeyType::kNumber, "none", "of yarn"},
+          Key{"mscale_all_dim", KeyType::kNumber, "none", "of yarn"},
+          Key{"truncate", KeyType::kBoolean, "true", "of yarn: its range begins and ends at whole numbers"},
+      }};
+}
+
 }  // namespace
 
 Kind<MlpOptions> MlpOptions::kind() {
@@ -132,6 +162,9 @@ Kind<ResNetOptions> ResNetOptions::kind() {
            option("width", &Options::width, "channels of the stem; torchvision's networks have 64")
                .at_least(1)
                .at_most(1e5),
+           option("small_images", &Options::small_images,
+                  "a stem for images of 32 or 64 pixels: a 3x3 convolution that keeps their size, and no max "
+                  "pooling"),
            channels_option<Options>(), classes_option<Options>()}};
 }
 
@@ -142,6 +175,25 @@ Kind<ResNetCifarOptions> ResNetCifarOptions::kind() {
           {option("depth", &Options::depth, "layers").one_of({"20", "32", "44", "56", "110"}),
            size_option<Options>("width", &Options::width,
                                 "channels of the first stage; each next one has twice as many"),
+           channels_option<Options>(), classes_option<Options>()}};
+}
+
+Kind<VitOptions> VitOptions::kind() {
+  using Options = VitOptions;
+  return {"vit",
+          "The vision transformer of Dosovitskiy et al., 2020, as torchvision has it; by default ViT-B/16.",
+          {size_option<Options>("image_size", &Options::image_size,
+                                "pixels of a side of the images; from the data when absent")
+               .may_be_absent(),
+           size_option<Options>("patch_size", &Options::patch_size,
+                                "pixels of a side of a patch; a divisor of the images'"),
+           option("num_layers", &Options::num_layers, "blocks").at_least(1).at_most(kMostBlocks),
+           size_option<Options>("num_heads", &Options::num_heads, "attention heads; they divide hidden_dim"),
+           size_option<Options>("hidden_dim", &Options::hidden_dim, "width of the model"),
+           size_option<Options>("mlp_dim", &Options::mlp_dim, "width of the feed-forward blocks"),
+           probability<Options>("dropout", &Options::dropout, "dropout of residual branches"),
+           probability<Options>("attention_dropout", &Options::attention_dropout,
+                                "dropout of attention probabilities"),
            channels_option<Options>(), classes_option<Options>()}};
 }
 
@@ -163,6 +215,73 @@ Kind<GptOptions> GptOptions::kind() {
        size_option<Options>("n_head", &Options::n_head, "attention heads; they divide n_embd")
            .also_named({"n_heads"}),
        probability<Options>("dropout", &Options::dropout, "of embeddings, attention and residual branches")}};
+}
+
+Kind<LlamaOptions> LlamaOptions::kind() {
+  using Options = LlamaOptions;
+  return {
+      "llama",
+      "The Llama family: Llama 2 and 3, Mistral, Qwen 2 and 3, with transformers' names.",
+      {option("model_type", &Options::model_type,
+              "qwen2 has biases of queries, keys and values, qwen3 norms of queries and keys")
+           .one_of({"llama", "mistral", "qwen2", "qwen3"}),
+       size_option<Options>("vocab_size", &Options::vocab_size, "tokens in the vocabulary"),
+       size_option<Options>("hidden_size", &Options::hidden_size, "width of the model")
+           .also_named({"d_model"}),
+       size_option<Options>("intermediate_size", &Options::intermediate_size,
+                            "width of the feed-forward blocks"),
+       option("num_hidden_layers", &Options::num_hidden_layers, "blocks")
+           .also_named({"n_layers"})
+           .at_least(1)
+           .at_most(kMostBlocks),
+       size_option<Options>("num_attention_heads", &Options::num_attention_heads, "attention heads")
+           .also_named({"n_heads"}),
+       option("num_key_value_heads", &Options::num_key_value_heads,
+              "heads of keys and values, which divide the attention heads; when absent as many")
+           .at_least(1),
+       option("head_dim", &Options::head_dim,
+              "width of a head, even; hidden_size / num_attention_heads when absent")
+           .at_least(2)
+           .at_most(kWidest),
+       option("hidden_act", &Options::hidden_act,
+              "activation of the gate; gelu_new is the tanh approximation")
+           .one_of({"gelu", "gelu_new", "relu", "silu", "tanh"}),
+       size_option<Options>("max_position_embeddings", &Options::max_position_embeddings,
+                            "longest sequence of the pretraining; longer ones are not refused")
+           .also_named({"max_sequence_length", "max_seq_len"}),
+       option("initializer_range", &Options::initializer_range, "standard deviation of initial weights")
+           .at_least(0),
+       option("rms_norm_eps", &Options::rms_norm_eps, "added to mean squares").more_than(0),
+       option("tie_word_embeddings", &Options::tie_word_embeddings,
+              "the token embeddings are the output layer's weights, too"),
+       option("attention_bias", &Options::attention_bias,
+              "biases of all projections of attention (llama, qwen3)"),
+       probability<Options>("attention_dropout", &Options::attention_dropout,
+                            "dropout of attention probabilities"),
+       option("mlp_bias", &Options::mlp_bias, "biases of the feed-forward blocks (llama)"),
+       option("pad_token_id", &Options::pad_token_id,
+              "token of padding, whose embedding is not trained by lookups")
+           .at_least(0),
+       option("sliding_window", &Options::sliding_window,
+              "tokens that a token sees, itself included (mistral, qwen2, qwen3); all before it when absent")
+           .at_least(1),
+       option("layer_types", &Options::layer_types,
+              "\"full_attention\" or \"sliding_attention\" for each block; when absent all slide if there is "
+              "a sliding_window")
+           .may_be_absent(),
+       option("rope_theta", &Options::rope_theta, "longest wavelength of the rotary positions, over 2 pi")
+           .more_than(1),
+       option("rope_scaling", &Options::rope_scaling,
+              "{ rope_type = \"llama3\", factor = 8.0, ... }: scaled rotary positions")
+           .also_named({"rope_parameters"})
+           .each(std::make_shared<const Catalog>(rope_scalings()))
+           .as(KeyType::kTable)}};
+}
+
+int64_t LlamaOptions::window_of(int64_t layer) const {
+  if (!sliding_window) return 0;
+  if (layer_types.empty()) return *sliding_window;
+  return layer_types.at(static_cast<std::size_t>(layer)) == "sliding_attention" ? *sliding_window : 0;
 }
 
 Kind<BertMlmOptions> BertMlmOptions::kind() {
@@ -207,11 +326,12 @@ Kind<SequentialOptions> SequentialOptions::kind() {
       "sequential",
       "Layers one after another, described as PyTorch prints them.",
       {option("layers", &SequentialOptions::layers,
-              "for example [\"Flatten()\", \"Linear(64, 32)\", \"ReLU()\", \"Linear(32, 10)\"]; there are "
-              "Linear, "
-              "Conv1d, Conv2d, Conv3d, BatchNorm1d, BatchNorm2d, BatchNorm3d, LayerNorm, GroupNorm, ReLU, "
-              "LeakyReLU, GELU, SiLU, Sigmoid, Tanh, "
-              "Identity, Flatten, MaxPool2d, AvgPool2d, AdaptiveAvgPool2d, Dropout")
+              "for example [\"Flatten()\", \"Linear(28*28, 32)\", \"ReLU()\", \"Linear(32, 10)\"]; there are "
+              "Linear, Conv1d, Conv2d, Conv3d, ConvTranspose2d, BatchNorm1d, BatchNorm2d, BatchNorm3d, "
+              "LayerNorm, "
+              "GroupNorm, RMSNorm, ReLU, LeakyReLU, GELU, SiLU, Sigmoid, Tanh, Softmax, Identity, Flatten, "
+              "MaxPool2d, AvgPool2d, AdaptiveAvgPool2d, Upsample, Dropout, Embedding, LSTM, GRU, Select(dim, "
+              "index), and of layers Sequential(A, B), Residual(A, B, shortcut=C), Concat(A, B, dim=1)")
            .required()}};
 }
 

@@ -30,6 +30,7 @@ struct ResNetOptions {
   int64_t width = 64;  // channels of the stem; torchvision's is 64
   int64_t in_channels = 3;
   int64_t num_classes = 1000;
+  bool small_images = false;  // a 3x3 stem that keeps the size, and no max pooling
 
   static Kind<ResNetOptions> kind();
   ModelPtr make(const Setting& section, const SampleSpec& samples) const;
@@ -45,6 +46,23 @@ struct ResNetCifarOptions {
   ModelPtr make(const Setting& section, const SampleSpec& samples) const;
 };
 
+// Names and defaults of torchvision's VisionTransformer: ViT-B/16.
+struct VitOptions {
+  int64_t image_size = 224;
+  int64_t patch_size = 16;
+  int64_t num_layers = 12;
+  int64_t num_heads = 12;
+  int64_t hidden_dim = 768;
+  int64_t mlp_dim = 3072;
+  double dropout = 0.0;
+  double attention_dropout = 0.0;
+  int64_t in_channels = 3;
+  int64_t num_classes = 1000;
+
+  static Kind<VitOptions> kind();
+  ModelPtr make(const Setting& section, const SampleSpec& samples) const;
+};
+
 struct GptOptions {
   int64_t vocab_size = 256;
   int64_t n_positions = 256;
@@ -54,6 +72,39 @@ struct GptOptions {
   double dropout = 0.0;
 
   static Kind<GptOptions> kind();
+  ModelPtr make(const Setting& section, const SampleSpec& samples) const;
+};
+
+// Names and defaults of transformers' LlamaConfig, and of those of MistralConfig, Qwen2Config and
+// Qwen3Config.
+struct LlamaOptions {
+  std::string model_type = "llama";  // or "mistral", "qwen2", "qwen3"
+  int64_t vocab_size = 32000;
+  int64_t hidden_size = 4096;
+  int64_t intermediate_size = 11008;
+  int64_t num_hidden_layers = 32;
+  int64_t num_attention_heads = 32;
+  std::optional<int64_t> num_key_value_heads = {};  // default: num_attention_heads
+  std::optional<int64_t> head_dim = {};             // default: hidden_size / num_attention_heads
+  std::string hidden_act = "silu";                  // make_bert_activation (models/layers/bert_blocks.h)
+  int64_t max_position_embeddings = 2048;
+  double initializer_range = 0.02;
+  double rms_norm_eps = 1e-6;
+  bool tie_word_embeddings = false;
+  bool attention_bias = false;  // llama: of all projections; qwen3: too; qwen2 has biases of its own
+  double attention_dropout = 0.0;
+  bool mlp_bias = false;
+  std::optional<int64_t> pad_token_id = {};
+  std::optional<int64_t> sliding_window = {};
+  std::vector<std::string> layer_types = {};  // "full_attention" or "sliding_attention"; empty: see window_of
+  double rope_theta = 10000.0;
+  Setting rope_scaling = {};  // a table, or none
+
+  int64_t key_value_heads() const { return num_key_value_heads.value_or(num_attention_heads); }
+  int64_t head_features() const { return head_dim.value_or(hidden_size / num_attention_heads); }
+  int64_t window_of(int64_t layer) const;  // the sliding window of a layer; 0: none
+
+  static Kind<LlamaOptions> kind();
   ModelPtr make(const Setting& section, const SampleSpec& samples) const;
 };
 
@@ -116,7 +167,8 @@ struct ScriptOptions {
   ModelPtr make(const Setting& section, const SampleSpec& samples) const;
 };
 
-using ModelKinds = Kinds<MlpOptions, ResNetOptions, ResNetCifarOptions, GptOptions, BertMlmOptions,
-                         BertClassificationOptions, SequentialOptions, ExportedOptions, ScriptOptions>;
+using ModelKinds =
+    Kinds<MlpOptions, ResNetOptions, ResNetCifarOptions, VitOptions, GptOptions, LlamaOptions, BertMlmOptions,
+          BertClassificationOptions, SequentialOptions, ExportedOptions, ScriptOptions>;
 
 }  // namespace tutti

@@ -54,8 +54,16 @@ std::shared_ptr<Layer> stage(const Plan& plan, int64_t width, int64_t index) {
 }
 
 std::shared_ptr<Layer> stem(const ResNetOptions& o) {
-  return std::make_shared<Conv2d>(Conv2dOptions{
-      .in_channels = o.in_channels, .out_channels = o.width, .kernel_size = 7, .stride = 2, .padding = 3});
+  return std::make_shared<Conv2d>(Conv2dOptions{.in_channels = o.in_channels,
+                                                .out_channels = o.width,
+                                                .kernel_size = o.small_images ? 3 : 7,
+                                                .stride = o.small_images ? 1 : 2,
+                                                .padding = o.small_images ? 1 : 3});
+}
+
+std::shared_ptr<Layer> pooling(const ResNetOptions& o) {
+  if (o.small_images) return std::make_shared<Identity>();
+  return std::make_shared<MaxPool2d>(3, 2, 1);
 }
 
 }  // namespace
@@ -66,7 +74,7 @@ ResNet::ResNet(const ResNetOptions& options)
     : conv1_(add_slot("conv1", stem(options))),
       bn1_(add_slot("bn1", std::make_shared<BatchNorm2d>(options.width))),
       relu_(add_slot("relu", std::make_shared<ReLU>(/*in_place=*/true))),
-      maxpool_(add_slot("maxpool", std::make_shared<MaxPool2d>(3, 2, 1))) {
+      maxpool_(add_slot("maxpool", pooling(options))) {
   const Plan& plan = plan_of(options.depth);
   for (int64_t i = 0; i < kStages; ++i)
     stages_.push_back(&add_slot("layer" + std::to_string(i + 1), stage(plan, options.width, i)));

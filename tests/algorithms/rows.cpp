@@ -2,6 +2,7 @@
 
 #include "models/layers/norm.h"
 #include "models/zoo/resnet_cifar.h"
+#include "tests/runtime/nightly.h"
 
 namespace tutti {
 namespace {
@@ -58,6 +59,12 @@ const std::string kText =
     "/examples/data/king_james.txt'\nsequence_length = 32\nbatch_size = 8\nsubset_num_batches = 25\n"
     "shuffle = true\n[optimizer]\nkind = 'adamw'\nlr = 5e-3\neps = 1e-5\n";
 
+const std::string kLlama =
+    replaced(replaced(kText, "kind = 'gpt'\nn_layer = 1\nn_head = 2\nn_embd = 32\nn_positions = 32\n",
+                      "kind = 'llama'\nvocab_size = 256\nnum_hidden_layers = 1\nnum_attention_heads = 4\n"
+                      "num_key_value_heads = 2\nhidden_size = 32\nintermediate_size = 48\n"),
+             "lr = 5e-3", "lr = 3e-3");
+
 // Bytes of which some are hidden: the byte 0 occurs in no text.
 const std::string kHiddenText =
     "[model]\nkind = 'bert_mlm'\nvocab_size = 256\nhidden_size = 32\nnum_hidden_layers = 1\n"
@@ -111,6 +118,14 @@ std::vector<AlgorithmRow> augmentation_rows() {
 std::vector<AlgorithmRow> surgery_rows() {
   return {
       {"alibi", "max_sequence_length = 32\n", kText, {once(kInit), {kAfterDataloader, 0, 49}}},
+      {"alibi",
+       "max_sequence_length = 32\n",
+       kLlama,
+       {once(kInit), {kAfterDataloader, 0, 49}},
+       {},
+       "",
+       kRounding,
+       "OfLlama"},
       {"blurpool", "", kConvolutions, {once(kInit)}},
       {"channels_last", "", kConvolutions, {once(kInit)}},
       {"factorize",
@@ -190,12 +205,32 @@ std::vector<AlgorithmRow> loop_rows() {
   };
 }
 
+// Algorithms that suit any model, on a llama.
+std::vector<AlgorithmRow> llama_rows() {
+  const auto row = [](const char* kind, const char* options, std::vector<Acts> acts) {
+    return AlgorithmRow{kind, options, kLlama, std::move(acts), {}, "", kRounding, "OfLlama"};
+  };
+  std::vector<AlgorithmRow> rows = {
+      row("seq_length_warmup", "duration = 0.5\nmax_seq_length = 32\n", {{kAfterDataloader, 0, 49}})};
+  if (!is_nightly()) return rows;
+  rows.push_back(
+      row("ema", "half_life = '5ba'\nema_start = '10ba'\n",
+          {once(kBeforeLoad), {kBatchEnd, 10, 50}, {kEvalStart, 25, 50, 25}, {kEvalEnd, 25, 50, 25}}));
+  rows.push_back(row("gradient_clipping", "clipping_type = 'norm'\nclipping_threshold = 0.1\n",
+                     {{kAfterTrainBatch, 0, 49}}));
+  rows.push_back(row("sam", "rho = 0.1\ninterval = 2\n", {once(kAfterLoad)}));
+  rows.push_back(
+      row("swa", "swa_start = '20ba'\nswa_end = '40ba'\nupdate_interval = '5ba'\nschedule_swa_lr = true\n",
+          {once(kBeforeLoad), {kBatchEnd, 20, 40}}));
+  return rows;
+}
+
 }  // namespace
 
 const std::vector<AlgorithmRow>& algorithm_rows() {
   static const std::vector<AlgorithmRow> rows = [] {
     std::vector<AlgorithmRow> all;
-    for (auto& group : {augmentation_rows(), surgery_rows(), loop_rows()})
+    for (auto& group : {augmentation_rows(), surgery_rows(), loop_rows(), llama_rows()})
       all.insert(all.end(), group.begin(), group.end());
     return all;
   }();

@@ -248,7 +248,7 @@ TEST_F(ExportTest, IsAFolderOfHuggingFaces) {
 TEST_F(ExportTest, OfAModelThatTransformersDoNotHaveIsRefused) {
   train(resnet_with(""));
   EXPECT_THAT(refused({.path = run_, .to_hf = folder_.path("hub")}),
-              HasSubstr("transformers has no such model; it has those of gpt, bert_mlm and"));
+              HasSubstr("transformers has no such model; it has those of gpt, llama, bert_mlm and"));
   EXPECT_FALSE(std::filesystem::exists(folder_.path("hub")));
 }
 

@@ -9,6 +9,7 @@ import h5py
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
+import torchvision
 import torchvision.models.resnet as resnets
 import transformers
 
@@ -182,6 +183,47 @@ def write_berts(file):
     write(file, "bert_classification", classifier, x, torch.randint(0, 5, (3,)), arrays)
 
 
+LLAMA = dict(vocab_size=17, hidden_size=16, intermediate_size=20, num_hidden_layers=1, num_attention_heads=2,
+             num_key_value_heads=1, max_position_embeddings=12, initializer_range=0.3)
+
+
+def scaled(kind, theta=1000.0, factor=4.0, **more):
+    return dict(rope_parameters=dict(rope_type=kind, rope_theta=theta, factor=factor, **more))
+
+
+def write_llamas(file, x, y):
+    """Their configurations are in the file as transformers writes them."""
+    def case(title, name, **options):
+        config = getattr(transformers, f"{name}Config")(**{**LLAMA, **options}, attn_implementation="eager",
+                                                        use_cache=False)
+        model = getattr(transformers, f"{name}ForCausalLM")(config)
+        tied = ("lm_head.weight",) if config.tie_word_embeddings else ()
+        write(file, title, Logits(model), x, y, tied=tied, config=config.to_json_string(use_diff=True))
+
+    case("llama2", "Llama", num_hidden_layers=2, num_key_value_heads=2, rms_norm_eps=1e-5)
+    case("llama3", "Llama", attention_bias=True, mlp_bias=True, head_dim=12, num_attention_heads=4,
+         num_key_value_heads=2, **scaled("llama3", low_freq_factor=1.0, high_freq_factor=4.0,
+                                         original_max_position_embeddings=40))
+    case("llama_linear", "Llama", **scaled("linear"))
+    case("llama_dynamic", "Llama", **{**scaled("dynamic"), "max_position_embeddings": 6})
+    case("llama_yarn", "Llama", **scaled("yarn", original_max_position_embeddings=8, beta_fast=2.0,
+                                         beta_slow=0.5))
+    case("llama_yarn_with_mscale", "Llama", **scaled("yarn", original_max_position_embeddings=30, mscale=0.7,
+                                                     mscale_all_dim=0.4, truncate=False))
+    case("mistral", "Mistral", num_hidden_layers=2, sliding_window=4)
+    case("qwen2", "Qwen2", tie_word_embeddings=True, num_hidden_layers=2, use_sliding_window=True,
+         sliding_window=3, max_window_layers=1)
+    case("qwen3", "Qwen3", head_dim=12, pad_token_id=3)
+
+
+def write_vit(file):
+    model = torchvision.models.VisionTransformer(image_size=12, patch_size=4, num_layers=2, num_heads=2,
+                                                 hidden_dim=8, mlp_dim=12, num_classes=5)
+    for zeros in model.class_token, model.heads.head.weight:
+        nn.init.normal_(zeros, std=0.5)
+    write(file, "vit", model, torch.randn(3, 3, 12, 12), torch.randint(0, 5, (3,)))
+
+
 def write_resnet_names(path):
     lines = []
     for depth in 18, 34, 50, 101:
@@ -205,4 +247,6 @@ with h5py.File(here / "models.h5", "w") as f:
     deep = small_resnet(resnets.Bottleneck, [3, 4, 6, 3], 2, 5)
     write(f, "resnet50", deep, images, labels, noise=0.05, atol=5e-5)
     write_berts(f)
+    write_llamas(f, tokens, target)
+    write_vit(f)
 write_resnet_names(here / "resnet_names.txt")

@@ -6,13 +6,20 @@
 
 #include <fstream>
 
+#include "io/formats/json_setting.h"
+#include "models/hub/config.h"
 #include "models/layers/statistics_rows.h"
 #include "models/zoo/bert.h"
+#include "models/zoo/catalog.h"
 #include "models/zoo/gpt.h"
+#include "models/zoo/llama.h"
 #include "models/zoo/mlp.h"
 #include "models/zoo/resnet.h"
 #include "models/zoo/resnet_cifar.h"
+#include "models/zoo/vit.h"
+#include "recipe/resolve.h"
 #include "tests/golden/golden_file.h"
+#include "tests/runtime/scratch.h"
 
 namespace tutti {
 namespace {
@@ -27,7 +34,18 @@ const BertOptions kGoldenBert{.vocab_size = 17,
                               .max_position_embeddings = 12,
                               .type_vocab_size = 3};
 
-std::shared_ptr<Model> model_of(const std::string& title) {
+// The zoo's model of a config.json of transformers.
+std::shared_ptr<Model> configured(const std::string& json) {
+  const Scratch folder;
+  std::ofstream(folder.path("config.json")) << json;
+  const Setting asked(Setting::Table(), "model", {});
+  const Setting section(zoo_section(read_json_object(folder.path("config.json")), asked), "model", {});
+  return std::make_shared<Llama>(LlamaOptions::kind().read(resolve_section(model_catalog(), section, {})));
+}
+
+std::shared_ptr<Model> model_of(const GoldenCase& golden) {
+  const std::string title = golden.text("title");
+  if (golden.has("config")) return configured(golden.text("config"));
   if (title == "mlp")
     return std::make_shared<Mlp>(MlpOptions{.in_features = 12, .hidden = {9, 7}, .num_classes = 5});
   if (title == "resnet_cifar")
@@ -39,6 +57,14 @@ std::shared_ptr<Model> model_of(const std::string& title) {
   if (title == "bert_mlm") return std::make_shared<BertForMaskedLm>(kGoldenBert);
   if (title == "bert_classification")
     return std::make_shared<BertForSequenceClassification>(kGoldenBert, 5, /*classifier_dropout=*/0.0);
+  if (title == "vit")
+    return std::make_shared<Vit>(VitOptions{.image_size = 12,
+                                            .patch_size = 4,
+                                            .num_layers = 2,
+                                            .num_heads = 2,
+                                            .hidden_dim = 8,
+                                            .mlp_dim = 12,
+                                            .num_classes = 5});
   if (title != "gpt") throw std::logic_error("no test knows the model " + title);
   return std::make_shared<Gpt>(
       GptOptions{.vocab_size = 17, .n_positions = 12, .n_embd = 16, .n_layer = 2, .n_head = 4});
@@ -47,11 +73,12 @@ std::shared_ptr<Model> model_of(const std::string& title) {
 // A model with the weights, and the batch, of a case that PyTorch computed.
 class GoldenModel : public testing::TestWithParam<std::string> {
  protected:
-  GoldenModel() : case_(own_path("models.h5"), GetParam()), model_(model_of(case_.text("title"))) {
+  GoldenModel() : case_(own_path("models.h5"), GetParam()), model_(model_of(case_)) {
     materialise(*model_, 1);
     const at::NoGradGuard no_grad;
     for (const NamedParameter& named : parameters(*model_)) load(named.name, named.parameter->tensor);
-    for (const NamedBuffer& named : buffers(*model_)) load(named.name, named.buffer->tensor);
+    for (const NamedBuffer& named : buffers(*model_))
+      if (named.buffer->persistent) load(named.name, named.buffer->tensor);
     for (const char* array : {"input", "target", "attention_mask", "token_type_ids"})
       if (case_.holds(std::string("in/") + array))
         batch_.set(array, case_.tensor(std::string("in/") + array));
@@ -69,7 +96,8 @@ class GoldenModel : public testing::TestWithParam<std::string> {
 TEST_P(GoldenModel, HasPyTorchsNames) {
   std::vector<std::string> names;
   for (const NamedParameter& named : parameters(*model_)) names.push_back(named.name);
-  for (const NamedBuffer& named : buffers(*model_)) names.push_back(named.name);
+  for (const NamedBuffer& named : buffers(*model_))
+    if (named.buffer->persistent) names.push_back(named.name);
   EXPECT_THAT(names, testing::UnorderedElementsAreArray(case_.names("in/weights")));
 }
 
@@ -90,7 +118,7 @@ TEST_P(GoldenModel, GivesPyTorchsEvaluationOnceStatisticsAreApplied) {
   model_->forward(batch_);
   for (const RunningStatistics& statistics : found) apply(statistics);
   for (const NamedBuffer& named : buffers(*model_))
-    case_.expect_close(named.buffer->tensor, "out/buffers/" + named.name);
+    if (named.buffer->persistent) case_.expect_close(named.buffer->tensor, "out/buffers/" + named.name);
   const ForwardContext evaluating{.training = false};
   set_context(*model_, &evaluating);
   case_.expect_close(model_->eval_forward(batch_).tensor().detach(), "out/eval_outputs");

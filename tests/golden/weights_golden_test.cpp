@@ -13,6 +13,7 @@
 #include "tests/golden/golden_file.h"
 #include "tests/io/checkpoint/whole_checkpoint.h"
 #include "tests/recipe/section.h"
+#include "tests/runtime/scratch.h"
 #include "training/trainee.h"
 
 namespace tutti {

@@ -7,7 +7,11 @@
 #include <algorithm>
 #include <set>
 
+#include "models/layers/activation.h"
+#include "models/layers/attention.h"
 #include "models/zoo/gpt.h"
+#include "models/zoo/llama.h"
+#include "tests/recipe/section.h"
 
 namespace tutti {
 namespace {
@@ -95,6 +99,100 @@ TEST(GenerationTest, PromptsAtOnceComeToWhatEachComesToAlone) {
     for (std::size_t p = 0; p < prompts.size(); ++p)
       EXPECT_EQ(together[p], model.generate({prompts[p]}, options).front()) << p;
   }
+}
+
+// Tokens that the whole texts' scores call likeliest: what generation without a cache gives.
+std::vector<Tokens> recomputed(Model& model, int64_t window, const std::vector<Prompt>& prompts,
+                               int64_t count) {
+  return generate_causally(model, window, prompts, {.max_new_tokens = count});
+}
+
+const LlamaOptions kSmallLlama{.vocab_size = 40,
+                               .hidden_size = 16,
+                               .intermediate_size = 24,
+                               .num_hidden_layers = 2,
+                               .num_attention_heads = 4,
+                               .num_key_value_heads = 2,
+                               .max_position_embeddings = 12,
+                               .initializer_range = 0.5};
+
+LlamaOptions llama_with(const std::function<void(LlamaOptions&)>& change) {
+  LlamaOptions options = kSmallLlama;
+  change(options);
+  return options;
+}
+
+Setting scaling(const std::string& type) {
+  Setting table = section_with({{"rope_type", type}, {"factor", 2.0}});
+  return table;
+}
+
+// Models, and the tokens that a pass of each sees of longer texts.
+std::vector<std::pair<std::shared_ptr<Model>, int64_t>> causal_models() {
+  constexpr int64_t kAny = 1000;
+  const auto llama = [](const LlamaOptions& options) { return std::make_shared<Llama>(options); };
+  const GptOptions gpt{.vocab_size = 40, .n_positions = 30, .n_embd = 16, .n_layer = 2, .n_head = 4};
+  const auto with_bias = [](std::shared_ptr<Model> model) {
+    const auto by_place = [](int64_t length, at::Device) {
+      return at::arange(length, at::kFloat) * at::tensor({0.1, 0.3, 0.5, 0.9}, at::kFloat).view({4, 1, 1});
+    };
+    for (const auto& [name, layer] : layers(*model))
+      if (auto* attention = dynamic_cast<SelfAttention*>(layer)) attention->set_position_bias(by_place, 40);
+    return model;
+  };
+  return {{std::make_shared<Gpt>(gpt), 30},
+          {with_bias(std::make_shared<Gpt>(gpt)), 40},
+          {llama(kSmallLlama), kAny},
+          {llama(llama_with([](auto& o) { o.model_type = "qwen3"; })), kAny},
+          {llama(llama_with([](auto& o) { o.sliding_window = 3; })), kAny},
+          {llama(llama_with([](auto& o) { o.rope_scaling = scaling("dynamic"); })), kAny},
+          {with_bias(llama(kSmallLlama)), 40}};
+}
+
+std::vector<Prompt> prompts_of(const std::vector<Tokens>& texts) {
+  std::vector<Prompt> prompts;
+  for (const Tokens& tokens : texts)
+    prompts.push_back({tokens, RandomKey(3, "test").fold_in(prompts.size())});
+  return prompts;
+}
+
+TEST(GenerationTest, WithKeysAndValuesKeptTheSameTokensComeOut) {
+  for (const auto& texts :
+       {std::vector<Tokens>{{1, 2, 3}}, std::vector<Tokens>{{4}, {1, 2, 3, 4, 5, 6, 7, 8}, {9, 10}},
+        std::vector<Tokens>{{5, 6}, {7, 8}}})
+    for (const auto& [model, window] : causal_models()) {
+      materialise(*model, 5);
+      EXPECT_EQ(model->generate(prompts_of(texts), {.max_new_tokens = 25}),
+                recomputed(*model, window, prompts_of(texts), 25))
+          << model->kind() << ' ' << texts.size();
+    }
+}
+
+// Notes the tokens of each pass.
+std::vector<int64_t> passes_of(Model& model, const std::vector<Tokens>& texts, int64_t count) {
+  std::vector<int64_t> passes;
+  const auto hook = model.slots().front()->before(
+      [&](const TensorTree& input) { passes.push_back(input.tensor().size(1)); });
+  model.generate(prompts_of(texts), {.max_new_tokens = count});
+  return passes;
+}
+
+TEST(GenerationTest, APassRunsOverTheNewTokensAlone) {
+  Llama llama(kSmallLlama);
+  materialise(llama, 5);
+  EXPECT_THAT(passes_of(llama, {{1, 2, 3}, {1}}, 4), ElementsAre(3, 1, 1, 1));
+  Gpt gpt({.vocab_size = 40, .n_positions = 5, .n_embd = 16, .n_layer = 2, .n_head = 4});
+  materialise(gpt, 5);
+  EXPECT_THAT(passes_of(gpt, {{1, 2, 3}, {1}}, 5), ElementsAre(3, 1, 1, 5, 5)) << "positions move then";
+}
+
+TEST(GenerationTest, AnAttentionThatKeepsNothingRunsOverAllTokens) {
+  Gpt model({.vocab_size = 40, .n_positions = 8, .n_embd = 16, .n_layer = 2, .n_head = 4});
+  replace_layers(model, [](const NamedSlot& named) -> std::shared_ptr<Layer> {
+    return named.name == "transformer.h.0.attn" ? std::make_shared<Identity>() : nullptr;
+  });
+  materialise(model, 5);
+  EXPECT_THAT(passes_of(model, {{1, 2, 3}}, 3), ElementsAre(3, 4, 5));
 }
 
 TEST(GenerationTest, GeneratingLeavesNoTraces) {

@@ -11,10 +11,11 @@ namespace {
 class CatalogModel : public testing::TestWithParam<std::string> {};
 
 TEST_P(CatalogModel, IsBuiltFromItsDefaults) {
-  const bool text = GetParam() == "gpt" || GetParam().starts_with("bert");
-  const bool labels = GetParam() != "gpt" && GetParam() != "bert_mlm";
+  const bool causal = GetParam() == "gpt" || GetParam() == "llama";
+  const bool text = causal || GetParam().starts_with("bert");
+  const bool labels = !causal && GetParam() != "bert_mlm";
   const SampleSpec samples{
-      .shapes = {{"input", text ? Shape{32} : Shape{3, 8, 8}}, {"target", labels ? Shape{} : Shape{32}}},
+      .shapes = {{"input", text ? Shape{32} : Shape{3, 16, 16}}, {"target", labels ? Shape{} : Shape{32}}},
       .classes = text ? 256 : 10};
   const auto model = make_model(smallest_section(model_catalog(), GetParam()), samples);
   EXPECT_FALSE(parameters(*model).empty());

@@ -71,6 +71,48 @@ TEST(LayerText, ArgumentsReachTheLayer) {
   EXPECT_TRUE(at::allclose(norm->own_buffers()[1]->tensor, variance, 1e-5, 1e-6));
 }
 
+TEST(LayerText, SizesMayBeProducts) {
+  EXPECT_EQ(shapes_of("Linear(28*28, 2 * 3 * 4)"), (std::vector<Shape>{{24, 784}, {24}}));
+  for (const char* text :
+       {"Linear(28*, 3)", "Linear(*3, 3)", "Linear(3**2, 3)", "Linear(4000000000*4000000000, 3)"})
+    EXPECT_THROW(make_layer(text), UserError) << text;
+}
+
+TEST(LayerText, LayersMayStandInLayers) {
+  const auto layer =
+      make_layer("Residual(Linear(4, 4), Concat(Linear(4, 1), Linear(4, 3), dim=-1), shortcut=Linear(4, 4))");
+  std::vector<std::string> names;
+  for (const auto& one : parameters(*layer)) names.push_back(one.name);
+  EXPECT_THAT(names,
+              testing::ElementsAre("main.0.weight", "main.0.bias", "main.1.0.weight", "main.1.0.bias",
+                                   "main.1.1.weight", "main.1.1.bias", "shortcut.weight", "shortcut.bias"));
+  const auto fails = [](const char* text, const char* why) {
+    EXPECT_THAT([&] { make_layer(text); }, ThrowsMessage<UserError>(HasSubstr(why))) << text;
+  };
+  fails("Residual()", "Residual: expected layers in the parentheses");
+  fails("Concat(Linear(4, 1), side=2)", "there is no argument side; expected one of dim");
+  fails("Concat(dim=1, Linear(4, 1))", "a layer follows a named argument");
+  fails("Sequential(Linear(4, 1), Lineer(1, 1))", "there is no layer 'Lineer'");
+  fails("Residual(Linear(4, x))", "Residual: Linear: argument out_features: expected an integer, found x");
+}
+
+TEST(LayerText, ArgumentsThatNewLayersDoNotTakeAreRefused) {
+  const auto fails = [](const char* text, const char* why) {
+    EXPECT_THAT([&] { make_layer(text); }, ThrowsMessage<UserError>(HasSubstr(why))) << text;
+  };
+  fails("LSTM(4, 5)", "argument batch_first: only True is supported");
+  fails("LSTM(4, 5, batch_first=True, proj_size=2)", "argument proj_size: only 0 is supported");
+  fails("GRU(4, 5, batch_first=True, dropout=1.5)", "argument dropout: expected a number in [0, 1)");
+  fails("Upsample()", "expected one of the arguments size and scale_factor");
+  fails("Upsample(scale_factor=0)", "argument scale_factor: expected a number > 0");
+  fails("Upsample(2, mode='area')",
+        "argument mode: expected 'nearest', 'bilinear' or 'bicubic', found 'area'");
+  fails("Embedding(4, 2, padding_idx=4)", "argument padding_idx: there is no such row");
+  fails("Embedding(4, 2, sparse=True)", "argument sparse");
+  fails("RMSNorm((2, 3))", "only one dimension is supported");
+  fails("ConvTranspose2d(3, 4, 2, groups=2)", "groups do not divide the channels");
+}
+
 Extent2d extent(int64_t height, int64_t width) { return {height, width}; }
 
 TEST(LayerText, PairsReachTheLayer) {

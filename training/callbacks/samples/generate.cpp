@@ -45,7 +45,7 @@ void Generate::require(const State& state) const {
     prompts.fail("expected a list of texts, or of lists of tokens");
   const int64_t vocabulary = state.model->vocabulary();
   if (vocabulary == 0)
-    prompts.fail(std::string("expected a language model, like gpt; ") + state.model->kind() +
+    prompts.fail(std::string("expected a language model, like gpt or llama; ") + state.model->kind() +
                  " cannot generate text");
   const TokenTextPtr text = token_text_of(state.dataset, vocabulary);
   for (const Setting& prompt : prompts.array()) tokens_of(prompt, vocabulary, text);

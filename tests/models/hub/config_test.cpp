@@ -1,4 +1,4 @@
-#include "models/zoo/hub_config.h"
+#include "models/hub/config.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -35,8 +35,9 @@ Setting section_for(const Keys& config, const Keys& asked = {}) {
 }
 
 TEST(HubConfigTest, OfAnotherModelIsRefusedWithTheModelsThatAreThere) {
-  EXPECT_THAT(refused_config({{"model_type", std::string("llama")}}),
-              AllOf(HasSubstr("model_type = \"llama\""), HasSubstr("it has those of bert and gpt2")));
+  EXPECT_THAT(refused_config({{"model_type", std::string("gemma")}}),
+              AllOf(HasSubstr("model_type = \"gemma\""),
+                    HasSubstr("it has those of bert, gpt2, llama, mistral, qwen2 and qwen3")));
   EXPECT_THAT(refused_config({}), HasSubstr("it has no model_type"));
 }
 
@@ -64,6 +65,53 @@ TEST(HubConfigTest, TheRecipeMayAskForAnotherHeadAndDropout) {
   EXPECT_EQ(classifier.at("num_classes").integer(), 7);
   EXPECT_EQ(classifier.at("hidden_dropout_prob").number(), 0);
   EXPECT_EQ(section_for(gpt2(), {{"dropout", 0.0}}).at("dropout").number(), 0);
+}
+
+Keys llama(const std::string& type, const Keys& others = {}) {
+  Keys keys{{"model_type", type},
+            {"vocab_size", int64_t{40}},
+            {"hidden_size", int64_t{16}},
+            {"intermediate_size", int64_t{24}},
+            {"num_hidden_layers", int64_t{3}},
+            {"num_attention_heads", int64_t{32}},
+            {"rms_norm_eps", 1e-5}};
+  keys.insert(keys.end(), others.begin(), others.end());
+  return keys;
+}
+
+TEST(HubConfigTest, OfLlamasHasTheDefaultsOfItsType) {
+  EXPECT_FALSE(section_for(llama("llama")).has("num_key_value_heads")) << "as many as heads";
+  EXPECT_EQ(section_for(llama("mistral")).at("num_key_value_heads").integer(), 8);
+  EXPECT_EQ(section_for(llama("mistral")).at("sliding_window").integer(), 4096);
+  EXPECT_EQ(section_for(llama("qwen3")).at("head_dim").integer(), 128);
+  EXPECT_FALSE(section_for(llama("mistral", {{"sliding_window", std::monostate()}})).has("sliding_window"));
+  EXPECT_FALSE(section_for(llama("qwen2", {{"sliding_window", int64_t{5}}})).has("sliding_window"))
+      << "use_sliding_window is false";
+}
+
+TEST(HubConfigTest, OfAQwenThatSlidesSaysWhichBlocksDo) {
+  const Setting section = section_for(llama(
+      "qwen2",
+      {{"use_sliding_window", true}, {"sliding_window", int64_t{5}}, {"max_window_layers", int64_t{2}}}));
+  EXPECT_EQ(section.at("sliding_window").integer(), 5);
+  EXPECT_THAT(section.at("layer_types").texts(),
+              testing::ElementsAre("full_attention", "full_attention", "sliding_attention"));
+}
+
+TEST(HubConfigTest, RotaryPositionsAreReadInBothOfTransformersForms) {
+  const Setting scaling(section_with({{"type", std::string("linear")}, {"factor", 2.0}}));
+  const Setting before =
+      section_for(llama("llama", {{"rope_theta", 5e5}, {"rope_scaling", scaling.table()}}));
+  EXPECT_EQ(before.at("rope_theta").number(), 5e5);
+  EXPECT_EQ(before.at("rope_scaling").at("type").text(), "linear");
+  const Setting in_five(section_with({{"rope_type", std::string("default")}, {"rope_theta", 1e6}}));
+  const Setting now = section_for(llama("llama", {{"rope_parameters", in_five.table()}}));
+  EXPECT_EQ(now.at("rope_scaling").at("rope_theta").number(), 1e6);
+}
+
+TEST(HubConfigTest, OfALlamaWithPartOfTheFeaturesTurnedIsRefused) {
+  EXPECT_THAT(refused_config(llama("llama", {{"partial_rotary_factor", 0.5}})),
+              AllOf(HasSubstr("partial_rotary_factor"), HasSubstr("1.0 alone")));
 }
 
 TEST(HubConfigTest, OfAModelThatWasReadIsThatOfTheFile) {

@@ -1,9 +1,10 @@
-#include "models/zoo/hub_model.h"
+#include "models/hub/model.h"
 
 #include <memory>
 
 #include "models/zoo/bert.h"
 #include "models/zoo/gpt.h"
+#include "models/zoo/llama.h"
 #include "runtime/error.h"
 #include "tensors/tree.h"
 
@@ -17,6 +18,7 @@ std::shared_ptr<Model> hub_model(const Setting& section, int64_t classes) {
   const std::string& kind = section.at("kind").text();
   if (kind == "gpt") return std::make_shared<Gpt>(GptOptions::kind().read(section));
   if (kind == "bert_mlm") return std::make_shared<BertForMaskedLm>(BertMlmOptions::kind().read(section));
+  if (kind == "llama") return std::make_shared<Llama>(LlamaOptions::kind().read(section));
   TUTTI_ASSERT(kind == "bert_classification", kind);
   const auto options = BertClassificationOptions::kind().read(section);
   return std::make_shared<BertForSequenceClassification>(options, classes, 0.0);
@@ -25,7 +27,8 @@ std::shared_ptr<Model> hub_model(const Setting& section, int64_t classes) {
 NamedShapes shapes_of(Model& model) {
   NamedShapes shapes;
   for (const auto& one : parameters(model)) shapes[one.name] = one.parameter->tensor.sizes().vec();
-  for (const auto& one : buffers(model)) shapes[one.name] = one.buffer->tensor.sizes().vec();
+  for (const auto& one : buffers(model))
+    if (one.buffer->persistent) shapes[one.name] = one.buffer->tensor.sizes().vec();
   return shapes;
 }
 

@@ -1,8 +1,9 @@
-#include "models/zoo/hub_config.h"
+#include "models/hub/config.h"
 
 #include <algorithm>
 
-#include "recipe/catalog.h"
+#include "models/hub/llama.h"
+#include "models/hub/values.h"
 
 namespace tutti {
 namespace {
@@ -27,44 +28,17 @@ constexpr const char* kGptDropouts[] = {"resid_pdrop", "embd_pdrop", "attn_pdrop
 constexpr double kGptEps = 1e-5;
 constexpr int64_t kGptEnd = 50256;  // the last token of GPT-2, which ends a text
 
-void add(Table& table, const std::string& key, Setting::Value value) {
-  table.emplace_back(key, Setting(std::move(value), key, {}));
-}
-
-// The file's value under the zoo's key, if there is one.
-void copy(Table& to, const Setting& config, const std::string& key, const std::string& zoo_key) {
-  if (!config.has(key)) return;
-  Setting value = config.at(key);
-  value.path = path_below("model", zoo_key);
-  value.written_path = key;
-  to.emplace_back(zoo_key, std::move(value));
-}
-
-// The zoo's model is as the configuration says only with this value, which may be absent.
-void require(const Setting& config, const char* key, const Setting::Value& value) {
-  if (!config.has(key)) return;
-  const Setting& given = config.at(key);
-  Setting wanted = given;
-  wanted.value = value;
-  const bool is_number = !given.is_text() && !given.is_table() && !given.is_array() &&
-                         !std::holds_alternative<bool>(given.value);
-  const bool same = is_number && !std::holds_alternative<bool>(value) && !wanted.is_text()
-                        ? given.number() == wanted.number()
-                        : given.toml() == wanted.toml();
-  if (!same) given.fail("tutti's model has " + wanted.toml() + " alone");
-}
-
 Table gpt_section(const Setting& config, const Setting& asked) {
   Table section;
-  add(section, "kind", std::string("gpt"));
-  for (const char* key : kGptSizes) copy(section, config, key, key);
-  require(config, "activation_function", std::string("gelu_new"));
-  require(config, "layer_norm_epsilon", kGptEps);
-  require(config, "scale_attn_weights", true);
-  require(config, "scale_attn_by_inverse_layer_idx", false);
-  require(config, "add_cross_attention", false);
-  require(config, "tie_word_embeddings", true);
-  if (config.has("n_embd")) require(config, "n_inner", 4 * config.at("n_embd").integer());
+  add_value(section, "kind", std::string("gpt"));
+  for (const char* key : kGptSizes) copy_value(section, config, key, key);
+  require_value(config, "activation_function", std::string("gelu_new"));
+  require_value(config, "layer_norm_epsilon", kGptEps);
+  require_value(config, "scale_attn_weights", true);
+  require_value(config, "scale_attn_by_inverse_layer_idx", false);
+  require_value(config, "add_cross_attention", false);
+  require_value(config, "tie_word_embeddings", true);
+  if (config.has("n_embd")) require_value(config, "n_inner", 4 * config.at("n_embd").integer());
   if (asked.has("dropout")) {
     section.emplace_back("dropout", asked.at("dropout"));
     return section;
@@ -74,7 +48,7 @@ Table gpt_section(const Setting& config, const Setting& asked) {
         config.at(key).number() != config.at("resid_pdrop").number())
       config.at(key).fail("tutti's gpt has one dropout, and resid_pdrop = " +
                           config.at("resid_pdrop").toml() + "; model.dropout says which");
-  copy(section, config, "resid_pdrop", "dropout");
+  copy_value(section, config, "resid_pdrop", "dropout");
   return section;
 }
 
@@ -94,12 +68,12 @@ Table bert_section(const Setting& config, const Setting& asked) {
   const bool classifies = asked.has("head") ? asked.at("head").text() == "classification"
                                             : architecture == "BertForSequenceClassification";
   Table section;
-  add(section, "kind", std::string(classifies ? "bert_classification" : "bert_mlm"));
-  for (const char* key : kBertKeys) copy(section, config, key, key);
-  require(config, "position_embedding_type", std::string("absolute"));
-  require(config, "is_decoder", false);
-  require(config, "add_cross_attention", false);
-  if (!classifies) require(config, "tie_word_embeddings", true);
+  add_value(section, "kind", std::string(classifies ? "bert_classification" : "bert_mlm"));
+  for (const char* key : kBertKeys) copy_value(section, config, key, key);
+  require_value(config, "position_embedding_type", std::string("absolute"));
+  require_value(config, "is_decoder", false);
+  require_value(config, "add_cross_attention", false);
+  if (!classifies) require_value(config, "tie_word_embeddings", true);
   if (asked.has("dropout"))
     for (auto& [key, value] : section)
       if (key == "hidden_dropout_prob" || key == "attention_probs_dropout_prob") value = asked.at("dropout");
@@ -107,42 +81,42 @@ Table bert_section(const Setting& config, const Setting& asked) {
   if (asked.has("num_classes"))
     section.emplace_back("num_classes", asked.at("num_classes"));
   else
-    add(section, "num_classes", classes_of(config));
-  copy(section, config, "classifier_dropout", "classifier_dropout");
+    add_value(section, "num_classes", classes_of(config));
+  copy_value(section, config, "classifier_dropout", "classifier_dropout");
   return section;
 }
 
 Table gpt_config(const Setting& model) {
   Table config;
-  add(config, "architectures", Setting::Array{Setting(std::string("GPT2LMHeadModel"), "", {})});
-  add(config, "model_type", std::string("gpt2"));
-  add(config, "activation_function", std::string("gelu_new"));
+  add_value(config, "architectures", Setting::Array{Setting(std::string("GPT2LMHeadModel"), "", {})});
+  add_value(config, "model_type", std::string("gpt2"));
+  add_value(config, "activation_function", std::string("gelu_new"));
   for (const char* key : kGptSizes) config.emplace_back(key, model.at(key));
-  for (const char* key : kGptDropouts) add(config, key, model.at("dropout").number());
-  add(config, "layer_norm_epsilon", kGptEps);
-  add(config, "tie_word_embeddings", true);
+  for (const char* key : kGptDropouts) add_value(config, key, model.at("dropout").number());
+  add_value(config, "layer_norm_epsilon", kGptEps);
+  add_value(config, "tie_word_embeddings", true);
   if (model.at("vocab_size").integer() > kGptEnd) return config;
-  for (const char* key : {"bos_token_id", "eos_token_id"}) add(config, key, std::monostate());
+  for (const char* key : {"bos_token_id", "eos_token_id"}) add_value(config, key, std::monostate());
   return config;
 }
 
 Table bert_config(const Setting& model, int64_t classes) {
   const bool classifies = model.at("kind").text() == "bert_classification";
   Table config, names, numbers;
-  add(config, "architectures",
-      Setting::Array{
-          Setting(std::string(classifies ? "BertForSequenceClassification" : "BertForMaskedLM"), "", {})});
-  add(config, "model_type", std::string("bert"));
+  add_value(config, "architectures",
+            Setting::Array{Setting(
+                std::string(classifies ? "BertForSequenceClassification" : "BertForMaskedLM"), "", {})});
+  add_value(config, "model_type", std::string("bert"));
   for (const char* key : kBertKeys) config.emplace_back(key, model.at(key));
-  add(config, "tie_word_embeddings", true);
+  add_value(config, "tie_word_embeddings", true);
   if (!classifies) return config;
   for (int64_t i = 0; i < classes; ++i) {
     const std::string name = "LABEL_" + std::to_string(i);
-    add(names, std::to_string(i), name);
-    add(numbers, name, i);
+    add_value(names, std::to_string(i), name);
+    add_value(numbers, name, i);
   }
-  add(config, "id2label", std::move(names));
-  add(config, "label2id", std::move(numbers));
+  add_value(config, "id2label", std::move(names));
+  add_value(config, "label2id", std::move(numbers));
   if (model.has("classifier_dropout"))
     config.emplace_back("classifier_dropout", model.at("classifier_dropout"));
   return config;
@@ -155,7 +129,8 @@ Setting::Table zoo_section(const Setting& config, const Setting& asked) {
   const Setting& type = config.at("model_type");
   if (type.text() == "gpt2") return gpt_section(config, asked);
   if (type.text() == "bert") return bert_section(config, asked);
-  type.fail("tutti has no such model; it has those of bert and gpt2");
+  if (is_of_llama(type.text())) return llama_section(config, asked);
+  type.fail("tutti has no such model; it has those of bert, gpt2, llama, mistral, qwen2 and qwen3");
 }
 
 Setting hub_config(const Setting& model, int64_t classes) {
@@ -163,7 +138,8 @@ Setting hub_config(const Setting& model, int64_t classes) {
   if (kind.text() == "gpt") return {gpt_config(model), "", {}};
   if (kind.text() == "bert_mlm" || kind.text() == "bert_classification")
     return {bert_config(model, classes), "", {}};
-  kind.fail("transformers has no such model; it has those of gpt, bert_mlm and bert_classification");
+  if (kind.text() == "llama") return {llama_config(model), "", {}};
+  kind.fail("transformers has no such model; it has those of gpt, llama, bert_mlm and bert_classification");
 }
 
 }  // namespace tutti

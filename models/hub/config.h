@@ -6,7 +6,8 @@
 #include "recipe/setting.h"
 
 // Configurations of Hugging Face's transformers and the zoo's models: a config.json of "gpt2" is a gpt, one
-// of "bert" is a bert_mlm or bert_classification. Free of libtorch.
+// of "bert" is a bert_mlm or bert_classification, and those of "llama", "mistral", "qwen2" and "qwen3" are a
+// llama. Free of libtorch.
 namespace tutti {
 
 // Kind and sizes of [model] for a config.json (io/formats/json_setting.h). `asked`: the section with kind =

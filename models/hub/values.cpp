@@ -1,0 +1,35 @@
+#include "models/hub/values.h"
+
+#include <utility>
+
+#include "recipe/catalog.h"
+
+namespace tutti {
+
+void add_value(Setting::Table& table, const std::string& key, Setting::Value value) {
+  table.emplace_back(key, Setting(std::move(value), key, {}));
+}
+
+void copy_value(Setting::Table& to, const Setting& config, const std::string& key,
+                const std::string& zoo_key) {
+  if (!config.has(key)) return;
+  Setting value = config.at(key);
+  value.path = path_below("model", zoo_key);
+  value.written_path = key;
+  to.emplace_back(zoo_key, std::move(value));
+}
+
+void require_value(const Setting& config, const char* key, const Setting::Value& value) {
+  if (!config.has(key)) return;
+  const Setting& given = config.at(key);
+  Setting wanted = given;
+  wanted.value = value;
+  const bool is_number = !given.is_text() && !given.is_table() && !given.is_array() &&
+                         !std::holds_alternative<bool>(given.value);
+  const bool same = is_number && !std::holds_alternative<bool>(value) && !wanted.is_text()
+                        ? given.number() == wanted.number()
+                        : given.toml() == wanted.toml();
+  if (!same) given.fail("tutti's model has " + wanted.toml() + " alone");
+}
+
+}  // namespace tutti

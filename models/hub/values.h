@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+
+#include "recipe/setting.h"
+
+// Values of a config.json, and of a section of [model]. Free of libtorch.
+namespace tutti {
+
+void add_value(Setting::Table& table, const std::string& key, Setting::Value value);
+
+// Adds the file's value under the zoo's key, if there is one.
+void copy_value(Setting::Table& to, const Setting& config, const std::string& key,
+                const std::string& zoo_key);
+
+// The zoo's model is as the configuration says only with this value, which may be absent. Throws UserError
+// for another.
+void require_value(const Setting& config, const char* key, const Setting::Value& value);
+
+}  // namespace tutti

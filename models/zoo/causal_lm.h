@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "models/model.h"
+
+namespace tutti {
+
+// A language model that predicts the next tokens. Input: integers batch["input"] [N, T]. Outputs: scores [N,
+// T, vocabulary]. Target: batch["target"] [N, T], the next token or kIgnoredTarget.
+class CausalLm : public Model {
+ public:
+  // Mean cross entropy per token in nats, without ignored tokens.
+  at::Tensor loss(const Outputs& outputs, const Batch& batch) override;
+  at::Tensor losses(const Outputs& outputs, const Batch& batch) override;  // means over a sample's tokens
+  double loss_weight(const Batch& batch) const override;
+  std::vector<std::string> get_metrics(bool is_train) const override;
+  int64_t tokens(const Batch& batch) const override;
+
+ protected:
+  // The batch's input, a leaf; with its "segments" and "positions", a tree, if it has them.
+  static TensorTree tokens_of(const Batch& batch);
+};
+
+// The places of CausalLm::tokens_of in their rows or documents, int64 [T] or [N, T]; in a pass of generation
+// those that the cache says.
+at::Tensor positions_of(const TensorTree& tokens, const KeyCache* cache);
+
+}  // namespace tutti
