@@ -54,12 +54,23 @@ std::string first_difference(const std::string& theirs, const std::string& ours)
   return keys.empty() ? "they are written differently" : keys[0];
 }
 
-// Different recipes would give different bits.
-void require_same(const std::vector<std::string>& recipes) {
-  for (std::size_t r = 1; r < recipes.size(); ++r)
+// What the ranks must have alike: the data, by their digest, and the recipe.
+std::string common_text(const Job& job) { return std::to_string(job.data_digest) + '\n' + job.recipe_text; }
+
+// Different recipes, and different data, would give different bits.
+void require_same(const std::vector<std::string>& texts) {
+  std::vector<std::string> recipes;
+  for (const std::string& text : texts) recipes.push_back(text.substr(text.find('\n') + 1));
+  for (std::size_t r = 1; r < recipes.size(); ++r) {
+    if (recipes[r] == recipes[0] && texts[r] != texts[0])
+      throw UserError(
+          "rank " + std::to_string(r) +
+          " reads other data than rank 0 by the same [data.train]: is it the same file, and does a "
+          "command write the same each time?");
     if (recipes[r] != recipes[0])
       throw UserError("rank " + std::to_string(r) +
                       " was given another recipe than rank 0: " + first_difference(recipes[r], recipes[0]));
+  }
 }
 
 }  // namespace
@@ -81,7 +92,7 @@ StartRequest make_request(const RecipeSource& source, const LaunchOptions& optio
   return request;
 }
 
-// Three rounds: rank 0's nonce, facts about per-rank datasets, the resolved recipes.
+// Three rounds: rank 0's nonce, facts about per-rank datasets, the data's digest with the resolved recipes.
 Job agree_on_job(const StartRequest& request, Group& group) {
   StartAgreement agreement(group, request.timeout());
   const std::string nonce = agreement.round({.trouble = request.trouble, .text = fresh_nonce()})[0];
@@ -91,7 +102,7 @@ Job agree_on_job(const StartRequest& request, Group& group) {
     JobOptions options = job_options(request, group, nonce);
     options.all_gather = [&](const std::string& own) { return agreement.round({.text = own}); };
     job = make_job(request.recipe, options);
-    mine.text = job.recipe_text;
+    mine.text = common_text(job);
   } catch (const std::exception& error) {
     if (!agreement.agrees()) throw;
     mine.trouble = whole_text(error);

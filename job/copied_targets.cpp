@@ -17,10 +17,11 @@ struct TokenArrays {
   std::string input = kInputArray, target = kTargetArray;
 };
 
-Batch some_samples(const Dataset& data) {
+Batch some_samples(const Setting& section, const Dataset& data) {
   const int64_t count = std::min(kLookedAt, data.size());
+  const bool is_stream = section.has("command");  // of which the first are read anyway
   std::vector<int64_t> rows;
-  for (int64_t i = 0; i < count; ++i) rows.push_back(i * data.size() / count);
+  for (int64_t i = 0; i < count; ++i) rows.push_back(is_stream ? i : i * data.size() / count);
   return data.get(rows, {});
 }
 
@@ -69,7 +70,7 @@ void require_no_copies(const Setting& section, const Dataset& data, bool is_caus
   if (!is_causal && samples.shapes.count("labels")) arrays.target = "labels";
   const auto target = samples.shapes.find(arrays.target);
   if (target == samples.shapes.end() || target->second != samples.shapes.at(arrays.input)) return;
-  const Batch batch = some_samples(data);
+  const Batch batch = some_samples(section, data);
   const Tokens tokens{batch[arrays.input], batch[arrays.target]};
   require_none_skipped(section, tokens);
   if (!are_copies(tokens, is_causal ? 0.0 : 0.5)) return;

@@ -4,6 +4,7 @@
 #include <exception>
 
 #include "data/readers/class_names.h"
+#include "data/readers/opened.h"
 #include "models/layers/attention.h"
 #include "models/zoo/factory.h"
 #include "tensors/torch_error.h"
@@ -14,7 +15,7 @@ namespace {
 
 // The key of a data section that determines the shape of samples.
 const Setting& key_of_samples(const Setting& section) {
-  for (const char* key : {"transforms", "path", "images", "shape"})
+  for (const char* key : {"transforms", "path", "command", "images", "shape"})
     if (section.has(key)) return section.at(key);
   return section.at("kind");
 }
@@ -32,13 +33,14 @@ std::string transforms_hint(const Setting& section, const SampleSpec& evaluated,
 void require_classes_of_training(const Setting& train, const Setting& section) {
   const std::string& kind = section.at("kind").text();
   if (kind != "image_folder" && kind != "webdataset" && kind != "mds") return;
-  const std::string remedy = kind == "mds" ? "classes, the same list in both sections,"
-                                           : "classes_from = " + train.at("path").toml();
+  const bool lists = kind == "mds" || !train.has("path");
+  const std::string remedy =
+      lists ? "classes, the same list in both sections," : "classes_from = " + train.at("path").toml();
   const std::vector<std::string> trained = class_names(train), evaluated = class_names(section);
   for (std::size_t i = 0; i < std::min(trained.size(), evaluated.size()); ++i)
     if (trained[i] != evaluated[i])
-      section.at("path").fail("class " + std::to_string(i) + " is '" + evaluated[i] + "' here and '" +
-                              trained[i] + "' in training; " + remedy + " numbers them alike");
+      key_of_data(section).fail("class " + std::to_string(i) + " is '" + evaluated[i] + "' here and '" +
+                                trained[i] + "' in training; " + remedy + " numbers them alike");
 }
 
 // The key to name where the samples are not those of the training.
@@ -109,6 +111,14 @@ void require_known_classes(const Job& job, const Evaluator& evaluator, int piece
   }
 }
 
+// Reads data that ranks share once.
+void scan(const DatasetPtr& shared, const PerRankData& own, const Setting& section) try {
+  if (own.empty()) shared->scan();
+  for (const auto& dataset : own.of_rank) dataset->scan();
+} catch (const UserError& error) {
+  key_of_data(section).fail(error);
+}
+
 }  // namespace
 
 int64_t ignore_index(const Job& job) { return job.recipe.at("model").at("ignore_index").integer(); }
@@ -128,6 +138,11 @@ void require_takes_samples(const State& state, const Job& job, const Evaluator& 
   const std::string why = why_rejected(state, evaluator, evaluated);
   if (!why.empty())
     key_of_shape(evaluator.section).fail(unlike_training(trained, evaluated, other->first) + ", and " + why);
+}
+
+void Job::scan_data() const {
+  scan(train, per_rank_train, recipe.at("data").at("train"));
+  for (const auto& evaluator : evaluators) scan(evaluator.data, evaluator.own, evaluator.section);
 }
 
 std::vector<std::string> Job::replaced() const {

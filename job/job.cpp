@@ -13,6 +13,7 @@
 
 #include "algorithms/factory.h"
 #include "data/readers/make_dataset.h"
+#include "data/readers/opened.h"
 #include "data/readers/recipe_transforms.h"
 #include "io/checkpoint/checkpoint.h"
 #include "io/checkpoint/run_state.h"
@@ -165,6 +166,14 @@ bool is_from_program(const Setting& section, bool has) {
   return has;
 }
 
+// What a command writes is kept for the batches that are read at a time.
+Setting with_global_batch(const Job& job, Setting section) {
+  int64_t batch = global_batch(section, job.data_world(), false);
+  if (batch == 0) batch = global_batch(job.recipe.at("data").at("train"), job.data_world(), false);
+  if (Setting* size = section.find("batch_size")) size->value = batch;
+  return section;
+}
+
 // Opens the data of each rank in this process. Returns the first rank's.
 DatasetPtr open_per_rank(const Job& job, const JobOptions& options, const Setting& section,
                          PerRankData& own) {
@@ -198,7 +207,8 @@ DatasetPtr open_data(const Job& job, const JobOptions& options, const Setting& s
   if (is_plugged) return with_recipe_transforms(section, job.plugin->dataset(section), "", ignored);
   if (has_per_rank_data(section)) return open_per_rank(job, options, section, own);
   const auto fitted = label == "train" ? std::nullopt : std::optional(job.fitted);
-  return make_dataset(section, job.seed, "", ignored, fitted);
+  return make_dataset(section.has("command") ? with_global_batch(job, section) : section, job.seed, "",
+                      ignored, fitted);
 }
 
 // Each rank's facts about its per-rank datasets, a line for each dataset.
@@ -316,14 +326,6 @@ void complete(const Job& job, const Model& model, Evaluator& evaluator) {
   require_different_names(evaluator, model);
 }
 
-// Reads data that ranks share once.
-void scan(const DatasetPtr& shared, const PerRankData& own, const Setting& section) try {
-  if (own.empty()) shared->scan();
-  for (const auto& dataset : own.of_rank) dataset->scan();
-} catch (const UserError& error) {
-  section.at("path").fail(error);
-}
-
 // Early, so that the error names the folder's key, not the first file that cannot be written.
 void make_folder(const Setting& named, const std::string& folder) {
   try {
@@ -416,11 +418,6 @@ std::vector<std::string> Job::advice() const {
   for (const std::string& text : {accumulation_advice(*this), deepspeed_advice(recipe)})
     if (!text.empty()) advice.push_back(text);
   return advice;
-}
-
-void Job::scan_data() const {
-  scan(train, per_rank_train, recipe.at("data").at("train"));
-  for (const auto& evaluator : evaluators) scan(evaluator.data, evaluator.own, evaluator.section);
 }
 
 namespace {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "data/streams/sample_stream.h"
 #include "data/transforms/transform.h"
 #include "runtime/error.h"
 
@@ -75,6 +76,8 @@ bool ImageFiles::try_part(int64_t index, const ChoosePart& choose, Batch& sample
     sample = TensorTree::Children{{kInputArray, image.unsqueeze(0)},
                                   {kTargetArray, at::full({1}, source_->target(index), at::kLong)}};
     return true;
+  } catch (const StreamError&) {
+    throw;
   } catch (const TransformError& error) {
     fail(error);
   } catch (const UserError& error) {
@@ -85,13 +88,18 @@ bool ImageFiles::try_part(int64_t index, const ChoosePart& choose, Batch& sample
 }
 
 Batch ImageFiles::get_part(int64_t index, const ChoosePart& choose) const {
-  TUTTI_ASSERT(index >= 0 && index < size(), "sample " + std::to_string(index));
+  TUTTI_ASSERT(index >= 0 && (index < size() || source_->is_stream()), "sample " + std::to_string(index));
   Batch sample;
   for (int64_t i = 0; i < ReplacedSamples::kMost; ++i)
-    if (try_part((index + i) % size(), choose, sample)) return sample;
+    if (try_part(source_->is_stream() ? index + i : (index + i) % size(), choose, sample)) return sample;
   throw UserError({source_->name(index)}, "sample " + std::to_string(index) + " and the " +
                                               std::to_string(ReplacedSamples::kMost - 1) +
                                               " after it cannot be read: " + replaced());
+}
+
+std::string ImageFiles::replaced() const {
+  const std::string of_source = source_->replaced(), mine = replaced_.text();
+  return of_source + (of_source.empty() || mine.empty() ? "" : "; ") + mine;
 }
 
 int64_t ImageFiles::order(uint64_t seed, int64_t epoch, int64_t position, bool shuffle) const {
@@ -134,7 +142,7 @@ std::shared_ptr<const ImageFiles> ImageFiles::of_one_size() const {
   const auto same = std::make_shared<const ImageFiles>(source_, options_, size);
   const int64_t compared = std::min(kComparedSizes, this->size());
   for (int64_t i = 0; i < compared; ++i) {
-    const int64_t index = i * this->size() / compared;
+    const int64_t index = source_->is_stream() ? i : i * this->size() / compared;
     ImageSize other = size;
     try {
       other = source_->image_size(index);

@@ -34,6 +34,9 @@ class ImageSource {
   virtual std::optional<int64_t> order(uint64_t, int64_t, int64_t, bool) const { return std::nullopt; }
   virtual void scan() const {}
   virtual std::string advice() const { return {}; }
+  virtual std::string replaced() const { return {}; }
+  // True if samples follow beyond size(), and are best read in their order (data/streams/sample_stream.h).
+  virtual bool is_stream() const { return false; }
 };
 using ImageSourcePtr = std::shared_ptr<const ImageSource>;
 
@@ -70,7 +73,7 @@ class ImageFiles final : public Dataset {
   void scan() const override;
   uint64_t digest() const override { return source_->digest(); }
   std::string advice() const override { return source_->advice(); }
-  std::string replaced() const override { return replaced_.text(); }
+  std::string replaced() const override;
   int64_t order(uint64_t seed, int64_t epoch, int64_t position, bool shuffle) const override;
 
   std::string describe(int64_t index) const;  // "train/cat/1.jpg: sample 17"
@@ -88,12 +91,17 @@ class ImageFiles final : public Dataset {
   ReplacedSamples replaced_{"an image"};
 };
 
+// Throws UserError if the section gives the names of classes twice.
+inline void require_classes_once(const Setting& section, const ImageFileOptions& options) {
+  if (!options.classes.empty() && !options.classes_from.empty())
+    section.at("classes_from").fail("the names are given by classes, too");
+}
+
 // The dataset of what `open_source` opens, for a kind's section; errors have the recipe's line.
 template <class Options>
 DatasetPtr open_image_files(const Setting& section, const Options& options,
                             ImageSourcePtr (*open_source)(const Options&)) {
-  if (!options.classes.empty() && !options.classes_from.empty())
-    section.at("classes_from").fail("the names are given by classes, too");
+  require_classes_once(section, options);
   return opened(section, [&] { return std::make_shared<const ImageFiles>(open_source(options), options); });
 }
 

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "data/mixture.h"
+#include "data/readers/opened.h"
 #include "data/readers/options.h"
 #include "data/readers/recipe_transforms.h"
 #include "recipe/placeholders.h"
@@ -12,9 +13,6 @@
 
 namespace tutti {
 namespace {
-
-// Keys that name files.
-constexpr const char* kFileKeys[] = {"path", "images", "labels", "list"};
 
 const std::vector<std::string> kPlaceholders = {"rank", "host"};
 
@@ -35,12 +33,6 @@ Facts parsed(const std::string& text) {
   Facts facts;
   std::istringstream(text) >> facts.samples >> facts.classes >> facts.digest >> facts.layout;
   return facts;
-}
-
-const Setting& key_of_data(const Setting& section) {
-  for (const char* key : kFileKeys)
-    if (section.has(key)) return section.at(key);
-  return section.at("sampling");
 }
 
 void require_same_layout(const Setting& section, const std::vector<Facts>& ranks) {
@@ -100,7 +92,8 @@ bool has_per_rank_data(const Setting& section) {
   for (const char* key : kFileKeys) {
     if (!section.has(key)) continue;
     const Setting& path = section.at(key);
-    if (is_own) require_placeholders(path, kPlaceholders);
+    const bool is_command = key == std::string_view("command");  // braces are the shell's, too
+    if (is_own && !is_command) require_placeholders(path, kPlaceholders);
     for (const auto& name : kPlaceholders)
       if (!is_own && path.text().find('{' + name + '}') != std::string::npos)
         path.fail('{' + name + "} stands for a file of each rank's own; that is " +
@@ -165,6 +158,9 @@ DatasetPtr MixtureOptions::make(const Setting& section, const DataEnvironment& e
   double weights = 0;
   int64_t all = 0;
   for (const Setting& source : sources) {
+    if (source.has("command"))
+      source.at("command").fail(
+          "what a command writes is read in its order, and a mixture draws from all samples of its sources");
     const DatasetPtr data = SourceKinds::made<DatasetPtr>(source, environment);
     TUTTI_ASSERT(data, source.at("kind").text());
     made.push_back({source.path + " (" + source.at("kind").text() + ")", data, data->size()});

@@ -330,8 +330,7 @@ void MdsDataset::scan() const {
 }
 
 DatasetPtr MdsOptions::make(const Setting& section, const DataEnvironment& environment) const {
-  if (!classes.empty() && !classes_from.empty())
-    section.at("classes_from").fail("the names are given by classes, too");
+  require_classes_once(section, *this);
   if (remote.empty() != fetch.empty())
     section.at(remote.empty() ? "fetch" : "remote").fail("remote and fetch belong together");
   for (const char* field : {"{source}", "{target}"})

@@ -3,6 +3,16 @@
 #include <glob.h>
 
 namespace tutti {
+namespace {
+
+// Of a batch whose size is not known.
+constexpr int64_t kUsualBatch = 256;
+
+// Batches that are read beyond those loaded ahead: the one that is trained on, and that of another rank of
+// this process, which may be behind.
+constexpr int64_t kMoreBatches = 2;
+
+}  // namespace
 
 std::vector<std::string> globbed(const std::string& pattern) {
   std::vector<std::string> files;
@@ -17,6 +27,29 @@ std::vector<std::string> files_of(const Setting& path) {
   std::vector<std::string> files = globbed(path.text());
   if (files.empty()) path.fail("no such file");
   return files;
+}
+
+void require_one_source(const Setting& section) {
+  const bool has_path = section.has("path"), has_command = section.has("command");
+  if (has_path && has_command) section.at("command").fail_key("excludes path; keep one of the two");
+  if (!has_path && !has_command) section.at("kind").fail("expected path, or command in its place");
+}
+
+const Setting& key_of_data(const Setting& section) {
+  for (const char* key : kFileKeys)
+    if (section.has(key)) return section.at(key);
+  return section.at("sampling");
+}
+
+SampleStream::Options stream_of(const Setting& section, const StreamOptions& options) {
+  const DataSettings loading = DataSettings::read(section);
+  const int64_t batch = section.has("batch_size") ? section.at("batch_size").integer() : kUsualBatch;
+  // Of a block, any sample may be the next; a batch may begin in one and end in the next.
+  const int64_t blocks = loading.shuffle ? 2 * options.shuffle_buffer : 0;
+  return {.command = options.command,
+          .epoch_samples = options.epoch_samples,
+          .shuffle_buffer = options.shuffle_buffer,
+          .kept = blocks + (loading.prefetch + kMoreBatches) * batch};
 }
 
 ArrayNames array_names(const Setting& key) {

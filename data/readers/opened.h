@@ -6,7 +6,9 @@
 
 #include "data/arrays/hdf5_dataset.h"
 #include "data/dataset.h"
+#include "data/readers/options.h"
 #include "data/readers/token_dataset.h"
+#include "data/streams/sample_stream.h"
 #include "data/tables/table_dataset.h"
 #include "recipe/setting.h"
 
@@ -24,6 +26,17 @@ using ArrayNames = std::vector<std::pair<std::string, std::string>>;
 // Reads a list of names, or a table with batches' names for those of the data.
 ArrayNames array_names(const Setting& key);
 
+// Keys that name files, or the command that writes samples.
+inline constexpr const char* kFileKeys[] = {"path", "command", "images", "labels", "list"};
+// The first of these keys that the section has, else that of `sampling`.
+const Setting& key_of_data(const Setting& section);
+
+// Throws UserError unless the section has either path or command.
+void require_one_source(const Setting& section);
+
+// How a section reads what a command writes. Its batch_size is that of all ranks together.
+SampleStream::Options stream_of(const Setting& section, const StreamOptions& options);
+
 // Runs `open`, and adds the recipe's line that names the file, or the missing group, arrays or columns, to
 // its errors.
 template <class Open>
@@ -38,7 +51,7 @@ DatasetPtr opened(const Setting& section, const Open& open) try {
 } catch (const WrongTokenType& error) {
   section.at("dtype").fail(error);
 } catch (const UserError& error) {
-  section.at("path").fail(error);
+  section.at(section.has("command") ? "command" : "path").fail(error);
 }
 
 }  // namespace tutti

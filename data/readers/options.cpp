@@ -4,12 +4,32 @@ namespace tutti {
 namespace {
 
 constexpr double kMostSamples = 1e15;
+constexpr double kMostShuffled = 1e9;
 constexpr double kMostCacheMb = 1e9;
 constexpr double kMaxSampleSize = 1e9;  // numbers, tokens, classes
 
 template <class Options>
 Bound<Options> path_option(const char* doc) {
   return option<Options>("path", &Options::path, doc).as(KeyType::kPath).required();
+}
+
+template <class Options>
+std::vector<Bound<Options>> of_streams(const char* what) {
+  return {option<Options>("command", &Options::command,
+                          std::string("in place of path: the command line that writes ") + what +
+                              ", run by sh on each rank, and again when it has ended")
+              .may_be_absent(),
+          option<Options>("epoch_samples", &Options::epoch_samples,
+                          "with command: samples of an epoch; the next one continues in the output. When "
+                          "absent, the command is run once to count them")
+              .may_be_absent()
+              .at_least(1)
+              .at_most(kMostSamples),
+          option<Options>("shuffle_buffer", &Options::shuffle_buffer,
+                          "with command: shuffle draws an order of so many neighbouring samples, which are "
+                          "kept in memory")
+              .at_least(1)
+              .at_most(kMostShuffled)};
 }
 
 template <class Options>
@@ -136,11 +156,13 @@ Kind<TextOptions> TextOptions::kind() {
       "Texts and a tokenizer, for a language model: JSON lines (.jsonl), or a document a file. They become "
       "tokens once, which are kept.",
       with_keys<Options>(
-          {path_option<Options>("a file, or several: \"texts/*.jsonl\""),
+          {path_option<Options>("a file, or several: \"texts/*.jsonl\"; or give command").may_be_absent(),
            option("tokenizer", &Options::tokenizer,
                   "Hugging Face's tokenizer.json, or the folder that has it")
                .as(KeyType::kPath)
                .required(),
+           option("lines", &Options::json_lines, "with command: each line is a JSON object, or a text",
+                  {{"json", true}, {"text", false}}),
            option("text_field", &Options::text_field, "the member of a line that is the text; a.b is b in a"),
            option(
                "prompt_field", &Options::prompt_field,
@@ -165,7 +187,7 @@ Kind<TextOptions> TextOptions::kind() {
                   "the folder that keeps tokens; default: $XDG_CACHE_HOME/tutti/tokens, or in ~/.cache")
                .as(KeyType::kPath)
                .may_be_absent()},
-          of_sequences<Options>())};
+          with_keys<Options>(of_streams<Options>("the texts"), of_sequences<Options>()))};
 }
 
 Kind<TokensOptions> TokensOptions::kind() {
@@ -266,9 +288,12 @@ Kind<WebDatasetOptions> WebDatasetOptions::kind() {
           "Tar files as WebDataset writes them: members with one base name are a sample, of an image (.jpg, "
           ".jpeg, .png, .webp) and its class (.cls, or a field of .json). Images as image_folder's.",
           with_keys<Options>(
-              {path_option<Options>("the tar file, or several: train-{000..012}.tar, train-*.tar, a folder"),
+              {path_option<Options>(
+                   "the tar file, or several: train-{000..012}.tar, train-*.tar, a folder; or give command")
+                   .may_be_absent(),
                option("label_key", &Options::label_key, "the field of .json that is the class")},
-              of_image_files<Options>())};
+              with_keys<Options>(of_streams<Options>("a tar file, or several one behind the other"),
+                                 of_image_files<Options>()))};
 }
 
 Kind<MdsOptions> MdsOptions::kind() {

@@ -26,6 +26,13 @@ struct DataEnvironment {
   std::optional<std::string> fitted = {};
 };
 
+// Of kinds that read what a command writes to a pipe.
+struct StreamOptions {
+  std::string command = "";   // "": files
+  int64_t epoch_samples = 0;  // 0: as many as the command writes
+  int64_t shuffle_buffer = 1000;
+};
+
 struct Hdf5Options {
   std::string path = "";
   std::string group = "/";
@@ -70,8 +77,9 @@ struct TokensOptions : SequenceOptions {
 
 enum class TextPacking { kCut, kFirstFit };
 
-struct TextOptions : SequenceOptions {
+struct TextOptions : SequenceOptions, StreamOptions {
   std::string tokenizer = "";       // tokenizer.json, or a folder with it
+  bool json_lines = true;           // of a command; else each line is a text
   std::string text_field = "text";  // members of a line of JSON
   std::string prompt_field = "", response_field = "";
   std::string messages_field = "";
@@ -151,7 +159,7 @@ struct ImageFolderOptions : ImageFileOptions {
   DatasetPtr make(const Setting& section, const DataEnvironment& environment) const;
 };
 
-struct WebDatasetOptions : ImageFileOptions {
+struct WebDatasetOptions : ImageFileOptions, StreamOptions {
   std::string label_key = "label";  // of samples with a .json and no .cls
 
   static Kind<WebDatasetOptions> kind();

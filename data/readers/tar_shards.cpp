@@ -3,12 +3,15 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
 
 #include "data/readers/image_folder.h"
 #include "data/readers/opened.h"
+#include "data/streams/command_bytes.h"
 #include "io/formats/json_line.h"
 #include "io/formats/tar.h"
 #include "io/mapped_file.h"
@@ -92,52 +95,54 @@ class TarSource final : public ImageSource {
 // Joins neighbouring members with one base name to samples.
 class Joined {
  public:
-  Joined(TarSource& source, Bytes shard, const ClassTable& classes, const std::string& label_key)
-      : source_(source), shard_(shard), classes_(classes), label_key_(label_key) {}
+  using Use = std::function<void(const TarMember& image, int64_t target)>;
 
-  void add(const TarMember& member) {
+  Joined(const ClassTable& classes, const std::string& label_key, Use use)
+      : classes_(classes), label_key_(label_key), use_(std::move(use)) {}
+
+  void add(const TarMember& member, Bytes bytes) {
     const auto [key, extension] = split(member.name);
     if (key != key_) finish();
     key_ = key;
     if (is_image(extension) && image_)
       fail_at(member.first, member.name + " is a second image beside " + image_->name);
     if (is_image(extension)) image_ = member;
-    if (extension == "cls" || (extension == "json" && !label_)) label_ = text(member, extension == "json");
+    if (extension == "cls" || (extension == "json" && !label_))
+      label_ = text(member, bytes, extension == "json");
   }
 
   void finish() {
-    if (image_ && !label_)
-      fail_at(image_->first, image_->name + " has no class beside it: expected " + key_ + ".cls, or " + key_ +
-                                 ".json with a text or an integer '" + label_key_ + "'");
-    if (label_ && !image_) fail_at(at_, key_ + " has a class and no .jpg, .jpeg, .png or .webp");
-    if (image_) add_sample();
-    image_.reset();
-    label_.reset();
+    const auto image = std::exchange(image_, {});
+    const auto label = std::exchange(label_, {});
+    if (image && !label)
+      fail_at(image->first, image->name + " has no class beside it: expected " + key_ + ".cls, or " + key_ +
+                                ".json with a text or an integer '" + label_key_ + "'");
+    if (label && !image) fail_at(at_, key_ + " has a class and no .jpg, .jpeg, .png or .webp");
+    if (image) use_(*image, class_of(*image, *label));
   }
 
  private:
-  std::optional<std::string> text(const TarMember& member, bool is_json) {
+  std::optional<std::string> text(const TarMember& member, Bytes bytes, bool is_json) {
     at_ = member.first;
-    const Bytes bytes = shard_.subspan(member.first, std::min(member.bytes, kMostLabelBytes));
-    const std::string whole(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    const std::string whole(reinterpret_cast<const char*>(bytes.data()),
+                            std::min(bytes.size(), kMostLabelBytes));
     if (is_json) return json_text_or_integer(whole, label_key_);
     const std::size_t first = whole.find_first_not_of(" \t\r\n");
     return first == std::string::npos ? ""
                                       : whole.substr(first, whole.find_last_not_of(" \t\r\n") + 1 - first);
   }
-  void add_sample() {
+  int64_t class_of(const TarMember& image, const std::string& label) const {
     try {
-      source_.add(*image_, classes_.number(*label_));
+      return classes_.number(label);
     } catch (const UserError& error) {
-      fail_at(at_, "the class of " + image_->name + ": " + error.message() +
+      fail_at(at_, "the class of " + image.name + ": " + error.message() +
                        (classes_.names().empty() ? "; of names give classes or classes_from" : ""));
     }
   }
 
-  TarSource& source_;
-  Bytes shard_;
   const ClassTable& classes_;
   const std::string& label_key_;
+  Use use_;
   std::string key_;
   uint64_t at_ = 0;  // of the class
   std::optional<TarMember> image_;
@@ -208,8 +213,11 @@ ImageSourcePtr open_tar_shards(const WebDatasetOptions& options) {
     const auto shard = std::make_shared<const MappedFile>(path);
     source->add_shard(shard);
     try {
-      Joined joined(*source, shard->bytes(), classes, options.label_key);
-      read_tar(shard->bytes(), [&](const TarMember& member) { joined.add(member); });
+      Joined joined(classes, options.label_key,
+                    [&](const TarMember& image, int64_t target) { source->add(image, target); });
+      read_tar(shard->bytes(), [&](const TarMember& member) {
+        joined.add(member, shard->bytes().subspan(member.first, member.bytes));
+      });
       joined.finish();
     } catch (const UserError& error) {
       throw UserError({path}, error.message());
@@ -220,8 +228,151 @@ ImageSourcePtr open_tar_shards(const WebDatasetOptions& options) {
   return source;
 }
 
+namespace {
+
+struct StreamedImage final : StreamSample {
+  std::vector<std::byte> file;
+  int64_t target = 0;
+  std::string name;
+
+  void add_to(StreamedHash& hash) const override {
+    hash.add(file);
+    hash.add(std::as_bytes(std::span(&target, 1)));
+  }
+};
+using StreamedImagePtr = std::shared_ptr<StreamedImage>;
+
+// Shared by all passes of a command's output.
+struct ImagesOfCommand {
+  std::string command, label_key;
+  ClassTable classes;
+  int64_t count = 0;  // of classes
+  bool skip_bad = false;
+  LeftOutRecords left_out{"sample"};
+};
+
+class TarPass final : public SamplePass {
+ public:
+  explicit TarPass(ImagesOfCommand& images)
+      : images_(images),
+        bytes_(images.command),
+        reader_([this](uint64_t bytes) { return bytes_.take(bytes); }, /*joined=*/true),
+        joined_(images.classes, images.label_key,
+                [this](const TarMember& image, int64_t target) { use(image, target); }) {}
+
+  StreamSamplePtr next() override {
+    while (!ready_ && !ended_) advance();
+    return std::exchange(ready_, nullptr);
+  }
+
+ private:
+  // Reads a file of the tar file. Behind damage, no header would be found.
+  void advance() {
+    std::optional<TarMember> member;
+    try {
+      member = reader_.next();
+    } catch (const UserError& error) {
+      if (!error.position().file.empty()) throw;
+      throw UserError({images_.command}, error.message());
+    }
+    ended_ = !member;
+    if (member && is_image(split(member->name).extension))
+      files_[member->first].assign(reader_.data().begin(), reader_.data().end());
+    try {
+      if (member)
+        joined_.add(*member, reader_.data());
+      else
+        joined_.finish();
+    } catch (const UserError& error) {
+      leave_out(error.message());
+      if (member) joined_.add(*member, reader_.data());  // which begins another sample
+    }
+  }
+
+  void use(const TarMember& image, int64_t target) {
+    if (target >= images_.count)
+      fail_at(image.first, "class " + std::to_string(target) + " of " + image.name + " is not in [0, " +
+                               std::to_string(images_.count) + ")");
+    ++number_;
+    ready_ = std::make_shared<StreamedImage>();
+    ready_->file = std::move(files_[image.first]);
+    ready_->target = target;
+    ready_->name = image.name;
+    files_.erase(files_.begin(), files_.upper_bound(image.first));
+  }
+
+  void leave_out(const std::string& why) {
+    const std::string what = "sample " + std::to_string(number_) + ": " + why;
+    if (!images_.skip_bad) throw UserError({images_.command}, what);
+    images_.left_out.note(number_++, images_.command + ": " + what);
+  }
+
+  ImagesOfCommand& images_;
+  CommandBytes bytes_;
+  TarReader reader_;
+  std::map<uint64_t, std::vector<std::byte>> files_;  // images, by their first byte
+  Joined joined_;
+  int64_t number_ = 0;  // of samples, with those left out
+  StreamedImagePtr ready_;
+  bool ended_ = false;
+};
+
+class StreamedImages final : public ImageSource {
+ public:
+  StreamedImages(std::shared_ptr<ImagesOfCommand> images, const SampleStream::Options& stream)
+      : images_(std::move(images)),
+        stream_(stream, [of = images_] { return std::make_unique<TarPass>(*of); }) {}
+
+  int64_t size() const override { return stream_.size(); }
+  int64_t target(int64_t index) const override { return at(index)->target; }
+  int64_t classes() const override { return images_->count; }
+  std::string name(int64_t) const override { return images_->command; }
+  std::string place(int64_t index) const override { return at(index)->name; }
+  Bytes read(int64_t index, std::vector<std::byte>& buffer) const override {
+    return buffer = at(index)->file;
+  }
+  at::Tensor image(int64_t index, const ChoosePart& choose, bool may_shrink) const override {
+    return decode_part(at(index)->file, choose, may_shrink);
+  }
+  ImageSize image_size(int64_t index) const override { return encoded_size(at(index)->file); }
+  uint64_t digest() const override { return stream_.digest(); }
+  std::optional<int64_t> order(uint64_t seed, int64_t epoch, int64_t position, bool shuffle) const override {
+    return stream_.order(seed, epoch, position, shuffle);
+  }
+  std::string advice() const override { return stream_.advice(); }
+  std::string replaced() const override { return images_->left_out.text(); }
+  bool is_stream() const override { return true; }
+
+ private:
+  std::shared_ptr<const StreamedImage> at(int64_t index) const {
+    return std::static_pointer_cast<const StreamedImage>(stream_.get(index));
+  }
+
+  std::shared_ptr<ImagesOfCommand> images_;
+  SampleStream stream_;
+};
+
+}  // namespace
+
+ImageSourcePtr open_tar_stream(const WebDatasetOptions& options, const SampleStream::Options& stream) {
+  ClassTable classes(given_classes(options));
+  const int64_t count = std::max<int64_t>(std::ssize(classes.names()), options.num_classes);
+  if (count == 0)
+    throw UserError(
+        "the classes are not known before all is read: give num_classes, classes or classes_from");
+  const auto images = std::make_shared<ImagesOfCommand>(stream.command, options.label_key, std::move(classes),
+                                                        count, options.on_bad_sample == OnBadSample::kSkip);
+  return std::make_shared<const StreamedImages>(images, stream);
+}
+
 DatasetPtr WebDatasetOptions::make(const Setting& section, const DataEnvironment&) const {
-  return open_image_files(section, *this, open_tar_shards);
+  require_one_source(section);
+  if (command.empty()) return open_image_files(section, *this, open_tar_shards);
+  require_classes_once(section, *this);
+  return opened(section, [&] {
+    const auto stream = stream_of(section, *this);
+    return std::make_shared<const ImageFiles>(open_tar_stream(*this, stream), *this);
+  });
 }
 
 }  // namespace tutti

@@ -5,6 +5,7 @@
 
 #include "data/readers/image_files.h"
 #include "data/readers/options.h"
+#include "data/streams/sample_stream.h"
 
 namespace tutti {
 
@@ -15,5 +16,9 @@ std::vector<std::string> shard_paths(const std::string& path);
 // The samples of the shards, in their order. Every header is read now, and kept are 32 bytes a sample. Throws
 // UserError with the shard.
 ImageSourcePtr open_tar_shards(const WebDatasetOptions& options);
+
+// The samples of the tar files that a command writes one behind the other. An image without a class, or with
+// an unknown one, is an error with the command and the sample's number; or it is left out. Throws UserError.
+ImageSourcePtr open_tar_stream(const WebDatasetOptions& options, const SampleStream::Options& stream);
 
 }  // namespace tutti

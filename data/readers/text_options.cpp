@@ -7,6 +7,7 @@
 #include "data/readers/opened.h"
 #include "data/readers/options.h"
 #include "data/readers/token_dataset.h"
+#include "data/streams/text_stream.h"
 #include "data/texts/packed_texts.h"
 #include "data/texts/tokenized_texts.h"
 #include "data/tokenizers/tokenizer_files.h"
@@ -42,6 +43,12 @@ void require_fields(const Setting& section, const TextOptions& options) {
   if (options.prompt_field.empty() != options.response_field.empty())
     section.at(options.prompt_field.empty() ? "response_field" : "prompt_field")
         .fail("prompt_field and response_field are given together");
+  if (!options.command.empty())
+    for (const char* key : {"cache", "split"})
+      if (section.has(key) && section.at(key).text() != "all")
+        section.at(key).fail(
+            "what a command writes has no parts, and its tokens are not kept; expected path, or another "
+            "command");
   if (options.turn.find("{content}") == std::string::npos)
     section.at("turn").fail("expected {content} in it");
 }
@@ -59,7 +66,7 @@ Tokenization tokenization_of(const Setting& section) {
   require_fields(section, options);
   const auto reader = read_tokenizer(section.at("tokenizer"));
   const SpecialIds& special = reader->special_ids();
-  return {.files = files_of(section.at("path")),
+  return {.files = options.command.empty() ? files_of(section.at("path")) : std::vector<std::string>(),
           .format = {options.text_field, options.prompt_field, options.response_field, options.messages_field,
                      options.turn},
           .tokenizer = reader,
@@ -69,10 +76,34 @@ Tokenization tokenization_of(const Setting& section) {
           .threads = usable_cores()};
 }
 
+namespace {
+
+// The token where a packed sample has none.
+uint32_t filling_of(const Tokenizer& tokenizer) {
+  const SpecialIds& special = tokenizer.special_ids();
+  return special.pad.value_or(special.end.value_or(0));
+}
+
+DatasetPtr open_text_stream(const Setting& section, const TextOptions& options, Tokenization how) {
+  how.threads = std::max(1, static_cast<int>(section.at("num_workers").integer()));
+  return opened(section, [&] {
+    return std::make_shared<const TextStream>(
+        TextStream::Options{.how = how,
+                            .json_lines = options.json_lines,
+                            .sequence_length = options.sequence_length,
+                            .first_fit = options.packing == TextPacking::kFirstFit,
+                            .filling = static_cast<int32_t>(filling_of(*how.tokenizer))},
+        stream_of(section, options));
+  });
+}
+
+}  // namespace
+
 DatasetPtr TextOptions::make(const Setting& section, const DataEnvironment&) const {
+  require_one_source(section);
   const Tokenization how = tokenization_of(section);
+  if (!command.empty()) return open_text_stream(section, *this, how);
   const auto& reader = how.tokenizer;
-  const SpecialIds& special = reader->special_ids();
   return opened(section, [&]() -> DatasetPtr {
     const TokenizedTexts texts = TokenizedTexts::open(how, cache.empty() ? default_token_folder() : cache);
     if (packing == TextPacking::kCut)
@@ -85,12 +116,11 @@ DatasetPtr TextOptions::make(const Setting& section, const DataEnvironment&) con
                                                                         .texts = texts,
                                                                         .tokenizer = reader});
     const auto [first, documents] = documents_of(*this, texts.documents().size());
-    return std::make_shared<const PackedTexts>(
-        texts, PackedTexts::Options{.sequence_length = sequence_length,
-                                    .first_document = first,
-                                    .documents = documents,
-                                    .filling = special.pad.value_or(special.end.value_or(0)),
-                                    .tokenizer = reader});
+    return std::make_shared<const PackedTexts>(texts, PackedTexts::Options{.sequence_length = sequence_length,
+                                                                           .first_document = first,
+                                                                           .documents = documents,
+                                                                           .filling = filling_of(*reader),
+                                                                           .tokenizer = reader});
   });
 }
 

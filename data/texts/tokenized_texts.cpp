@@ -37,10 +37,8 @@ struct Text {
   std::string place;
 };
 
-struct Encoded {
-  std::vector<uint32_t> ids;
-  std::vector<uint8_t> counts;  // only if there are prompts
-  std::string problem;          // of a line that is left out
+struct Encoded : EncodedDocument {
+  std::string problem;  // of a line that is left out
   std::exception_ptr error = nullptr;
 };
 
@@ -119,43 +117,13 @@ class Writer {
   Encoded encode(const Text& text) const {
     Encoded encoded;
     try {
-      if (how_.begin) add(encoded, {*how_.begin}, !how_.format.has_prompts());
-      if (!text.is_json) {
-        if (!is_utf8(text.text))
-          throw UserError("no text in UTF-8; expand a compressed file, convert a text in another encoding");
-        how_.tokenizer->encode(text.text, encoded.ids, false);
-      } else {
-        add_parts(encoded, how_.format.read(text.text));
-      }
-      if (how_.end) add(encoded, {*how_.end}, true);
+      static_cast<EncodedDocument&>(encoded) = encode_document(how_, text.text, text.is_json);
     } catch (const UserError& error) {
       encoded.problem = error.what();
     } catch (...) {
       encoded.error = std::current_exception();
     }
     return encoded;
-  }
-
-  // The tokens of the whole text; if one of them lay in two parts, those of each part.
-  void add_parts(Encoded& encoded, const TextDocument& parts) const {
-    std::string text;
-    std::vector<std::vector<uint32_t>> until;  // tokens of the text up to the end of each part
-    for (const TextPart& part : parts) until.push_back(how_.tokenizer->encode(text += part.text, false));
-    const bool are_apart = std::ranges::any_of(until, [&](const auto& ids) {
-      return ids.size() > until.back().size() ||
-             !std::ranges::equal(ids, std::span(until.back()).first(ids.size()));
-    });
-    std::size_t done = 0;
-    for (std::size_t i = 0; i < parts.size(); done = until[i++].size())
-      add(encoded,
-          are_apart ? how_.tokenizer->encode(parts[i].text, false)
-                    : std::vector(until[i].begin() + static_cast<std::ptrdiff_t>(done), until[i].end()),
-          parts[i].counts);
-  }
-
-  void add(Encoded& encoded, const std::vector<uint32_t>& ids, bool counts) const {
-    encoded.ids.insert(encoded.ids.end(), ids.begin(), ids.end());
-    if (counts_) encoded.counts.resize(encoded.ids.size(), counts ? 1 : 0);
   }
 
   void append(const Text& text, Encoded& encoded) {
@@ -171,7 +139,6 @@ class Writer {
       throw UserError(text.place + ": a document of more than 2 billion tokens");
     lengths_.push_back(static_cast<int32_t>(encoded.ids.size()));
     if (counts_) {
-      encoded.counts.resize(encoded.ids.size(), 1);
       counts_->add(std::span<const uint8_t>(encoded.counts));
     }
     if (format_ == TokenFormat::kInt32) return tokens_.add(std::span<const uint32_t>(encoded.ids));
@@ -287,6 +254,57 @@ TokenizedTexts::TokenizedTexts(const std::string& stem)
 
 const uint8_t* TokenizedTexts::counts() const {
   return counts_ ? reinterpret_cast<const uint8_t*>(counts_->bytes().data()) : nullptr;
+}
+
+namespace {
+
+// Adds tokens to a document, with a byte for each where some do not count.
+class DocumentWriter {
+ public:
+  explicit DocumentWriter(const Tokenization& how) : how_(how) {}
+
+  void add(const std::vector<uint32_t>& ids, bool counts) {
+    document.ids.insert(document.ids.end(), ids.begin(), ids.end());
+    if (how_.format.has_prompts()) document.counts.resize(document.ids.size(), counts ? 1 : 0);
+  }
+
+  // The tokens of the whole text; if one of them lay in two parts, those of each part.
+  void add_parts(const TextDocument& parts) {
+    std::string text;
+    std::vector<std::vector<uint32_t>> until;  // tokens of the text up to the end of each part
+    for (const TextPart& part : parts) until.push_back(how_.tokenizer->encode(text += part.text, false));
+    const bool are_apart = std::ranges::any_of(until, [&](const auto& ids) {
+      return ids.size() > until.back().size() ||
+             !std::ranges::equal(ids, std::span(until.back()).first(ids.size()));
+    });
+    std::size_t done = 0;
+    for (std::size_t i = 0; i < parts.size(); done = until[i++].size())
+      add(are_apart ? how_.tokenizer->encode(parts[i].text, false)
+                    : std::vector(until[i].begin() + static_cast<std::ptrdiff_t>(done), until[i].end()),
+          parts[i].counts);
+  }
+
+  EncodedDocument document;
+
+ private:
+  const Tokenization& how_;
+};
+
+}  // namespace
+
+EncodedDocument encode_document(const Tokenization& how, std::string_view text, bool is_json) {
+  DocumentWriter out(how);
+  if (how.begin) out.add({*how.begin}, !how.format.has_prompts());
+  if (is_json) {
+    out.add_parts(how.format.read(text));
+  } else {
+    if (!is_utf8(text))
+      throw UserError("no text in UTF-8; expand a compressed file, convert a text in another encoding");
+    how.tokenizer->encode(text, out.document.ids, false);
+    out.add({}, true);
+  }
+  if (how.end) out.add({*how.end}, true);
+  return std::move(out.document);
 }
 
 void tokenize(const Tokenization& how, const std::string& stem) { Writer(how, stem).write(); }

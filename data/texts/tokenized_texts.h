@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "data/texts/documents.h"
@@ -22,6 +23,16 @@ struct Tokenization {
   bool skip_bad = false;               // leave out lines that are no such JSON; else they are errors
   int threads = 1;
 };
+
+// The tokens of a document; `counts` has a byte for each if the format has prompts: 1 if it counts in the
+// loss.
+struct EncodedDocument {
+  std::vector<uint32_t> ids;
+  std::vector<uint8_t> counts;
+};
+
+// Throws UserError that says what is wrong with a line of JSON, without the place.
+EncodedDocument encode_document(const Tokenization& how, std::string_view text, bool is_json);
 
 // The tokens of texts, in files that begin alike:
 //   .bin, .idx   as Megatron-LM has them (io/tokens/megatron_index.h), of uint16, or int32

@@ -26,7 +26,7 @@ std::string_view text_of(TarBytes bytes) {
 // A header of 512 bytes (POSIX.1-1988 ustar).
 class TarHeader {
  public:
-  TarHeader(TarBytes tar, uint64_t at) : at_(at), block_(tar.subspan(at, kBlock)) {}
+  TarHeader(TarBytes block, uint64_t at) : at_(at), block_(block) {}
 
   bool is_zero() const {
     return std::ranges::all_of(block_, [](std::byte byte) { return byte == std::byte{0}; });
@@ -72,14 +72,10 @@ class TarHeader {
   TarBytes block_;
 };
 
-// What a pax header or GNU's long name says of the next file.
-struct Overrides {
-  std::optional<std::string> name;
-  std::optional<uint64_t> size;
-};
+}  // namespace
 
 // Records "27 path=a/long/name\n", each with its length.
-void read_pax(std::string_view records, uint64_t at, Overrides& next) {
+void TarReader::read_pax(std::string_view records, uint64_t at, Overrides& next) {
   while (!records.empty()) {
     std::size_t length = 0;
     const auto [end, error] = std::from_chars(records.data(), records.data() + records.size(), length);
@@ -100,32 +96,48 @@ void read_pax(std::string_view records, uint64_t at, Overrides& next) {
   }
 }
 
-}  // namespace
+TarBytes TarReader::read(uint64_t bytes) {
+  const TarBytes found = read_(bytes);
+  at_ += found.size();
+  return found;
+}
 
-void read_tar(TarBytes tar, const std::function<void(const TarMember&)>& use) {
+std::optional<TarMember> TarReader::next() {
   Overrides next;
-  for (uint64_t at = 0; at < tar.size();) {
-    if (tar.size() - at < kBlock) fail_at(at, "the file is truncated within a header");
-    const TarHeader header(tar, at);
-    if (header.is_zero()) return;
+  for (;;) {
+    read(filling_);
+    filling_ = 0;
+    const uint64_t at = at_;
+    const TarBytes block = read(kBlock);
+    if (block.empty()) return std::nullopt;
+    if (block.size() < kBlock) fail_at(at, "the file is truncated within a header");
+    const TarHeader header(block, at);
+    if (header.is_zero() && joined_) continue;
+    if (header.is_zero()) return std::nullopt;
     header.check();
     const char type = header.type();
     const bool is_file = type == '0' || type == '\0' || type == '7';
     const uint64_t size = is_file ? next.size.value_or(header.size()) : header.size();
-    const uint64_t first = at + kBlock;
-    if (size > tar.size() - first)
-      fail_at(first, "the file is truncated: " + header.name() + " has " + std::to_string(size) + " bytes");
-    const TarBytes data = tar.subspan(first, size);
-    if (is_file) {
-      use({next.name.value_or(header.name()), first, size});
-      next = {};
-    } else if (type == 'L' && size < kMostName) {
-      next.name = text_of(data).substr(0, text_of(data).find('\0'));
-    } else if (type == 'x' && size < kMostName) {
-      read_pax(text_of(data), first, next);
-    }
-    at = first + std::min((size + kBlock - 1) / kBlock * kBlock, tar.size() - first);
+    const std::string name = header.name();  // its block goes with the next one
+    const uint64_t first = at_;
+    data_ = read(size);
+    if (data_.size() < size)
+      fail_at(first, "the file is truncated: " + name + " has " + std::to_string(size) + " bytes");
+    filling_ = (kBlock - size % kBlock) % kBlock;
+    if (is_file) return TarMember{next.name.value_or(name), first, size};
+    if (type == 'L' && size < kMostName) next.name = text_of(data_).substr(0, text_of(data_).find('\0'));
+    if (type == 'x' && size < kMostName) read_pax(text_of(data_), first, next);
   }
+}
+
+void read_tar(TarBytes tar, const std::function<void(const TarMember&)>& use) {
+  uint64_t at = 0;
+  TarReader reader([&](uint64_t bytes) {
+    const TarBytes found = tar.subspan(at, std::min<uint64_t>(bytes, tar.size() - at));
+    at += found.size();
+    return found;
+  });
+  while (const auto member = reader.next()) use(*member);
 }
 
 }  // namespace tutti

@@ -3,8 +3,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 
 namespace tutti {
 
@@ -14,8 +17,38 @@ struct TarMember {
   uint64_t first = 0, bytes = 0;
 };
 
-// Calls `use` for each file of a tar file (ustar, with GNU's and pax's long names and sizes), in their order.
-// Throws UserError, without the file's name, that names the byte at which the tar file is damaged or cut.
+// Reads the files of a tar file (ustar, with GNU's and pax's long names and sizes) one after the other.
+// Errors are UserErrors without the file's name, which name the byte at which the tar file is damaged or cut.
+class TarReader {
+ public:
+  // Returns the next bytes of the tar file, fewer at its end. They last until the next call.
+  using Read = std::function<std::span<const std::byte>(uint64_t bytes)>;
+
+  // `joined`: tar files one behind the other, which blocks of zeros part; else such a block is the end.
+  explicit TarReader(Read read, bool joined = false) : read_(std::move(read)), joined_(joined) {}
+
+  // The next file, nothing at the end.
+  std::optional<TarMember> next();
+  // Of that file; last until next() is called.
+  std::span<const std::byte> data() const { return data_; }
+
+ private:
+  // What a pax header or GNU's long name says of the next file.
+  struct Overrides {
+    std::optional<std::string> name;
+    std::optional<uint64_t> size;
+  };
+  static void read_pax(std::string_view records, uint64_t at, Overrides& next);
+  std::span<const std::byte> read(uint64_t bytes);
+
+  Read read_;
+  bool joined_;
+  uint64_t at_ = 0;
+  uint64_t filling_ = 0;  // bytes up to the next header
+  std::span<const std::byte> data_;
+};
+
+// Calls `use` for each file of a tar file, in their order.
 void read_tar(std::span<const std::byte> tar, const std::function<void(const TarMember& member)>& use);
 
 }  // namespace tutti

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,8 +12,7 @@
 
 #include "runtime/broken_pipe.h"
 #include "runtime/error.h"
-
-extern char** environ;
+#include "runtime/process/shell.h"
 
 namespace tutti {
 namespace {
@@ -41,11 +39,7 @@ class Child final : public ChildProcess {
     return status_.has_value();
   }
   bool succeeded() override { return ended() && WIFEXITED(*status_) && WEXITSTATUS(*status_) == 0; }
-  std::string outcome() override {
-    if (!ended()) return "";
-    if (WIFSIGNALED(*status_)) return "signal " + std::to_string(WTERMSIG(*status_));
-    return "exit code " + std::to_string(WEXITSTATUS(*status_));
-  }
+  std::string outcome() override { return ended() ? outcome_text(*status_) : ""; }
   void kill() override {
     if (!ended()) ::kill(-pid_, SIGKILL);
   }
@@ -54,43 +48,6 @@ class Child final : public ChildProcess {
   pid_t pid_;
   int input_;  // -1 if closed
   std::optional<int> status_;
-};
-
-// Opens the child's standard streams, closes all other files and unblocks all signals.
-class SpawnOptions {
- public:
-  SpawnOptions(int input, const std::string& output_path) {
-    posix_spawn_file_actions_init(&actions_);
-    posix_spawn_file_actions_adddup2(&actions_, input, STDIN_FILENO);
-    posix_spawn_file_actions_addopen(&actions_, STDOUT_FILENO, output_path.c_str(),
-                                     O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0666);
-    posix_spawn_file_actions_adddup2(&actions_, STDOUT_FILENO, STDERR_FILENO);
-    posix_spawn_file_actions_addclosefrom_np(&actions_, STDERR_FILENO + 1);
-    posix_spawnattr_init(&attributes_);
-    sigset_t none, all;
-    sigemptyset(&none);
-    sigfillset(&all);
-    posix_spawnattr_setsigmask(&attributes_, &none);
-    posix_spawnattr_setsigdefault(&attributes_, &all);
-    posix_spawnattr_setpgroup(&attributes_, 0);
-    posix_spawnattr_setflags(&attributes_,
-                             POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-  }
-  ~SpawnOptions() {
-    posix_spawn_file_actions_destroy(&actions_);
-    posix_spawnattr_destroy(&attributes_);
-  }
-  SpawnOptions(const SpawnOptions&) = delete;
-
-  int spawn(pid_t& pid, const std::string& command) {
-    std::string shell = "sh", option = "-c", text = command;
-    char* arguments[] = {shell.data(), option.data(), text.data(), nullptr};
-    return posix_spawn(&pid, "/bin/sh", &actions_, &attributes_, arguments, environ);
-  }
-
- private:
-  posix_spawn_file_actions_t actions_;
-  posix_spawnattr_t attributes_;
 };
 
 }  // namespace
@@ -102,12 +59,19 @@ std::unique_ptr<ChildProcess> start_child(const std::string& command, const std:
   if (pipe2(ends, O_CLOEXEC) != 0)
     throw OperatingError("cannot make a pipe: " + std::string(strerror(errno)));
   fcntl(ends[1], F_SETFL, O_NONBLOCK);
-  pid_t pid = 0;
-  const int error = SpawnOptions(ends[0], output_path).spawn(pid, command);
-  close(ends[0]);
-  if (error == 0) return std::make_unique<Child>(pid, ends[1]);
-  close(ends[1]);
-  throw OperatingError("cannot start '" + command + "': " + strerror(error));
+  ShellStart shell;
+  shell.use(STDIN_FILENO, ends[0]);
+  shell.open(STDOUT_FILENO, output_path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW);
+  shell.use(STDERR_FILENO, STDOUT_FILENO);
+  try {
+    const pid_t pid = shell.start(command);
+    close(ends[0]);
+    return std::make_unique<Child>(pid, ends[1]);
+  } catch (const OperatingError&) {
+    close(ends[0]);
+    close(ends[1]);
+    throw;
+  }
 }
 
 }  // namespace tutti

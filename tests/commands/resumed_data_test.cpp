@@ -101,6 +101,11 @@ void write_files(const Scratch& scratch) {
 const std::string kTexts =
     "kind = 'text'\npath = 'FOLDER/a.jsonl'\ntokenizer = '" + kGolden +
     "tokenizers/gpt2.json'\nadd_eos_token = false\ncache = 'FOLDER/cache'\nsequence_length = 8\n";
+std::string streamed_texts(const std::string& command) {
+  return "kind = 'text'\ncommand = \"" + command + "\"\ntokenizer = '" + kGolden +
+         "tokenizers/gpt2.json'\nadd_eos_token = false\nsequence_length = 8\nshuffle_buffer = 10\n";
+}
+const std::string kCounter = "i=0; while :; do echo It counts from the beginning to $i; i=$((i+1)); done";
 const std::string kOneSize = "[[data.train.transforms]]\nkind = 'random_resized_crop'\nsize = 8\n";
 
 constexpr const char* kMlp = "kind = 'mlp'\n";
@@ -115,6 +120,14 @@ const DataKind kKinds[] = {
     {"tokens", kGpt, "kind = 'tokens'\npath = 'FOLDER/a.txt'\ndtype = 'uint16'\nsequence_length = 6\n"},
     {"text", kGpt, kTexts},
     {"packed_text", kGpt, kTexts + "packing = 'first_fit'\n"},
+    {"counted_stream", kGpt, streamed_texts("cat FOLDER/a.jsonl")},
+    {"stream", kGpt, streamed_texts("cat FOLDER/a.jsonl") + "epoch_samples = 41\n"},
+    {"endless_stream", kGpt, streamed_texts(kCounter) + "epoch_samples = 41\nlines = 'text'\n"},
+    {"packed_stream", kGpt, streamed_texts("cat FOLDER/a.jsonl") + "packing = 'first_fit'\n"},
+    {"image_stream", kMlp,
+     "kind = 'webdataset'\ncommand = 'cat " + kGolden +
+         "images/shard-*.tar'\nepoch_samples = 20\nshuffle_buffer = 8\nnum_classes = 4\nscale = 1\n" +
+         kOneSize},
     {"idx", kMlp, "kind = 'idx'\nimages = 'FOLDER/images'\nlabels = 'FOLDER/labels'\nscale = 1\n"},
     {"synthetic", kMlp, "kind = 'synthetic'\nsamples = 47\nshape = [2]\n"},
     {"image_folder", kMlp, "kind = 'image_folder'\npath = 'FOLDER/photos'\nscale = 1\n" + kOneSize},

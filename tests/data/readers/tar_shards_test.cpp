@@ -71,6 +71,94 @@ TEST(TarShards, ClassesMayHaveNames) {
               HasSubstr("0/sample1.png has no class beside it"));
 }
 
+class TarStream : public testing::Test {
+ protected:
+  static ImageSourcePtr opened(const std::string& command, bool skip = false) {
+    WebDatasetOptions options;
+    options.command = command;
+    options.num_classes = 4;
+    if (skip) options.on_bad_sample = OnBadSample::kSkip;
+    return open_tar_stream(options, {.command = command});
+  }
+  static std::string error_of(const std::string& command) {
+    return message_of<UserError>([&] { opened(command); });
+  }
+
+  Scratch scratch_;
+  const std::string cat_ = "cat " + kShards + "000.tar " + kShards + "001.tar";
+};
+
+TEST_F(TarStream, SamplesAreThoseOfTheFiles) {
+  const ImageSourcePtr files = open_tar_shards(at_path(kShards + "{000..001}.tar")), stream = opened(cat_);
+  ASSERT_EQ(stream->size(), files->size());
+  EXPECT_EQ(stream->classes(), 4);
+  for (int64_t i = 0; i < 3 * stream->size(); ++i) {
+    EXPECT_EQ(stream->target(i), files->target(i % 6)) << i;
+    EXPECT_TRUE(at::equal(image_of(*stream, i), image_of(*files, i % 6))) << i;
+  }
+  EXPECT_EQ(stream->place(3), "1/sample0.png");
+}
+
+TEST_F(TarStream, AnEpochMayBeAPart) {
+  WebDatasetOptions options;
+  options.classes = {"0", "1", "2", "3"};
+  const ImageFiles images(open_tar_stream(options, {.command = cat_, .epoch_samples = 4}), options);
+  EXPECT_EQ(images.size(), 4);
+  EXPECT_EQ(images.order(1, 1, 3, false), 7);
+  images.scan();
+  const std::vector<int64_t> indices = {4, 5, 6, 7};
+  EXPECT_TRUE(at::equal(images.get(indices, {})["target"], at::tensor({2, 3, 0, 2}, at::kLong)));
+}
+
+TEST_F(TarStream, ClassesAreNotLookedFor) {
+  EXPECT_THAT(message_of<UserError>([&] { open_tar_stream(WebDatasetOptions{}, {.command = cat_}); }),
+              HasSubstr("give num_classes, classes or classes_from"));
+}
+
+// Sample 1 has its class in JSON, the others in files.
+TEST_F(TarStream, SamplesWithoutAClassAreNamedOrLeftOut) {
+  std::string bytes = read_text(kShards + "000.tar");
+  for (std::size_t at = bytes.find("\"label\""); at != std::string::npos; at = bytes.find("\"label\""))
+    bytes[at + 1] = 'L';
+  write_text(scratch_.path("s.tar"), bytes);
+  const std::string command = "cat " + scratch_.path("s.tar");
+  EXPECT_THAT(error_of(command), HasSubstr(command + ": sample 1: byte "));
+  EXPECT_THAT(error_of(command), HasSubstr("0/sample1.png has no class beside it"));
+  const ImageSourcePtr rest = opened(command, /*skip=*/true);
+  EXPECT_THAT(targets_of(*rest), ElementsAre(0, 2));
+  for (int64_t i = 0; i < 10; ++i) rest->target(i);
+  EXPECT_THAT(rest->replaced(), HasSubstr("1 sample was left out; the first: " + command + ": sample 1: "));
+}
+
+TEST_F(TarStream, DamageIsAnErrorWithTheCommandAndItsByte) {
+  std::string bytes = read_text(kShards + "000.tar");
+  write_text(scratch_.path("cut.tar"), bytes.substr(0, 1700));
+  bytes[3] ^= 1;
+  write_text(scratch_.path("s.tar"), bytes);
+  EXPECT_THAT(error_of("cat " + scratch_.path("s.tar")), HasSubstr("s.tar: byte 0: no header of a file"));
+  EXPECT_THAT(error_of("cat " + scratch_.path("cut.tar")), HasSubstr("byte 1536: the file is truncated"));
+  EXPECT_THAT(error_of("false"), HasSubstr("the command failed with exit code 1"));
+}
+
+TEST_F(TarStream, AnImageThatCannotBeReadIsReplacedByTheNext) {
+  std::string bytes = read_text(kShards + "000.tar");
+  bytes[bytes.find("PNG")] = 'X';
+  write_text(scratch_.path("s.tar"), bytes);
+  WebDatasetOptions options;
+  options.command = "cat " + scratch_.path("s.tar");
+  options.num_classes = 4;
+  const auto data = [&] {
+    return ImageFiles(open_tar_stream(options, {.command = options.command, .epoch_samples = 2}), options);
+  };
+  const std::vector<int64_t> indices = {2, 3};
+  EXPECT_THAT(message_of<UserError>([&] { data().get(indices, {}); }),
+              HasSubstr("0/sample0.png: sample 3: no JPEG"));
+  options.on_bad_sample = OnBadSample::kSkip;
+  const ImageFiles skipping = data();
+  EXPECT_TRUE(at::equal(skipping.get(indices, {})["target"], at::tensor({2, 2}, at::kLong)));
+  EXPECT_THAT(skipping.replaced(), HasSubstr("1 times an image could not be read"));
+}
+
 class TarFile : public testing::Test {
  protected:
   std::string with(const std::string& bytes) const {

@@ -1,0 +1,120 @@
+#include "runtime/process/command_output.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "runtime/error.h"
+#include "runtime/process/shell.h"
+
+namespace tutti {
+namespace {
+
+constexpr int kPipeBytes = 1 << 20;  // so that the command works ahead
+constexpr std::size_t kKeptErrors = 4096;
+constexpr int kLookMs = 10;
+
+// The two ends of a pipe, closed with the object unless they are released.
+struct Pipe {
+  int ends[2] = {-1, -1};
+
+  Pipe() {
+    if (pipe2(ends, O_CLOEXEC) != 0)
+      throw OperatingError(std::string("cannot make a pipe: ") + strerror(errno));
+  }
+  ~Pipe() {
+    for (const int end : ends)
+      if (end >= 0) close(end);
+  }
+  int release_reader() {
+    const int reader = ends[0];
+    ends[0] = -1;
+    return reader;
+  }
+};
+
+std::string last_line(const std::string& text) {
+  const std::size_t end = text.find_last_not_of(" \t\r\n");
+  if (end == std::string::npos) return "";
+  const std::size_t before = text.rfind('\n', end);
+  return text.substr(before == std::string::npos ? 0 : before + 1, end - (before + 1) + 1);
+}
+
+}  // namespace
+
+CommandOutput::CommandOutput(const std::string& command) {
+  Pipe output, errors;
+  ShellStart shell;
+  shell.open(STDIN_FILENO, "/dev/null", O_RDONLY);
+  shell.use(STDOUT_FILENO, output.ends[1]);
+  shell.use(STDERR_FILENO, errors.ends[1]);
+  pid_ = shell.start(command);
+  output_ = output.release_reader();
+  errors_ = errors.release_reader();
+  fcntl(output_, F_SETPIPE_SZ, kPipeBytes);
+  fcntl(errors_, F_SETFL, O_NONBLOCK);
+}
+
+CommandOutput::~CommandOutput() {
+  close(output_);
+  close(errors_);
+  if (status_) return;
+  ::kill(-pid_, SIGKILL);
+  wait(0);
+}
+
+std::size_t CommandOutput::read(std::span<char> bytes) {
+  for (;;) {
+    pollfd files[] = {{output_, POLLIN, 0}, {errors_, POLLIN, 0}};
+    if (::poll(files, errors_ < 0 ? 1 : 2, -1) < 0) continue;  // a signal
+    if (files[1].revents != 0) read_errors();
+    if (files[0].revents == 0) continue;
+    const ssize_t count = ::read(output_, bytes.data(), bytes.size());
+    if (count >= 0) return static_cast<std::size_t>(count);
+    if (errno != EINTR) throw OperatingError(std::string("cannot read from a pipe: ") + strerror(errno));
+  }
+}
+
+// Closes the pipe at its end, which poll would report again and again.
+void CommandOutput::read_errors() {
+  char bytes[kKeptErrors];
+  for (;;) {
+    const ssize_t count = errors_ < 0 ? -1 : ::read(errors_, bytes, sizeof bytes);
+    if (count == 0) {
+      close(errors_);
+      errors_ = -1;
+    }
+    if (count <= 0) return;
+    last_errors_.append(bytes, static_cast<std::size_t>(count));
+    if (last_errors_.size() > kKeptErrors) last_errors_.erase(0, last_errors_.size() - kKeptErrors);
+  }
+}
+
+bool CommandOutput::wait(int options) {
+  int status = 0;
+  pid_t ended = 0;
+  do ended = ::waitpid(pid_, &status, options);
+  while (ended < 0 && errno == EINTR);
+  if (ended == 0) return false;
+  status_ = ended == pid_ ? status : 0;
+  return true;
+}
+
+std::string CommandOutput::failure() {
+  while (!status_ && !wait(WNOHANG)) {
+    pollfd errors{errors_, POLLIN, 0};
+    ::poll(&errors, 1, kLookMs);
+    read_errors();
+  }
+  read_errors();
+  if (WIFEXITED(*status_) && WEXITSTATUS(*status_) == 0) return "";
+  const std::string last = last_line(last_errors_);
+  return outcome_text(*status_) + (last.empty() ? "" : ": " + last);
+}
+
+}  // namespace tutti
