@@ -5,7 +5,7 @@ JOBS ?= $(shell nproc)
 CMAKE_ARGS ?=
 export CMAKE_GENERATOR ?= Ninja
 
-.PHONY: build configure setup demo test nightly bench clean
+.PHONY: build configure setup demo test nightly sanitize bench clean
 
 build: configure
 	cmake --build $(BUILD) --parallel $(JOBS)
@@ -27,8 +27,8 @@ test: build
 
 # Ten thousand seeds of everything that can go wrong, longer sweeps in the tests that have some, and
 # ten thousand damaged files of each kind that is read; then libFuzzer, a minute for each reader. Then weights
-# of other programs there and back, the bundle for GPUs in an empty environment, and the oldest and the newest
-# libtorch.
+# of other programs there and back, the bundle for GPUs in an empty environment, the oldest and the newest
+# libtorch, and the sanitizers.
 nightly: LONG_RUNS = runs_(simulate|real_memory|device|first_light)
 nightly: build
 	cd $(BUILD) && TUTTI_NIGHTLY=1 ctest \
@@ -42,6 +42,13 @@ nightly: build
 	tests/clients.sh $(BUILD)
 	tests/gpu_bundle_rehearsal.sh $(BUILD)
 	JOBS=$(JOBS) tests/libtorch_versions.sh $(BUILD)
+	$(MAKE) sanitize
+
+# All tests with AddressSanitizer and UndefinedBehaviorSanitizer (cmake/sanitize.cmake).
+sanitize: setup
+	cmake -S . -B build-sanitize -DTUTTI_SANITIZE=address,undefined -DTUTTI_BENCH=OFF $(CMAKE_ARGS)
+	cmake --build build-sanitize --parallel $(JOBS)
+	cd build-sanitize && ctest --parallel $(JOBS) --output-on-failure --no-tests=error
 
 # Side by side with PyTorch; minutes.
 bench: build

@@ -4,6 +4,7 @@
 #include <c10/core/CPUAllocator.h>
 #include <c10/core/CachingDeviceAllocator.h>
 #include <malloc.h>
+#include <sanitizer/asan_interface.h>
 #include <sys/mman.h>
 
 #include <array>
@@ -117,6 +118,7 @@ void* mapped_block(std::size_t capacity) {
 }
 
 void free_block(void* block, std::size_t capacity, bool mapped) {
+  ASAN_UNPOISON_MEMORY_REGION(block, capacity);
   if (mapped)
     munmap(block, capacity);
   else
@@ -125,7 +127,7 @@ void free_block(void* block, std::size_t capacity, bool mapped) {
 
 constexpr std::size_t kMaxCachedBytes = std::size_t{1} << 30;
 
-// Freed large blocks, by capacity, for reuse. Thread-safe.
+// Freed large blocks, by capacity, for reuse. Poisoned for AddressSanitizer meanwhile. Thread-safe.
 class BlockCache {
  public:
   struct Block {
@@ -141,6 +143,7 @@ class BlockCache {
     const Block block = found->second.back();
     found->second.pop_back();
     bytes_ -= capacity;
+    ASAN_UNPOISON_MEMORY_REGION(block.data, capacity);
     return block;
   }
 
@@ -151,6 +154,7 @@ class BlockCache {
     if (bytes_ + capacity > kMaxCachedBytes) return false;
     blocks_[capacity].push_back(block);
     bytes_ += capacity;
+    ASAN_POISON_MEMORY_REGION(block.data, capacity);
     return true;
   } catch (const std::bad_alloc&) {
     return false;
@@ -196,7 +200,8 @@ class MeteredAllocator final : public c10::Allocator {
     new (block) Header{bytes, capacity, owner, scope != nullptr, mapped};
     accounts_[owner].add(static_cast<int64_t>(bytes));
     if (scope) accounts_[owner].scoped.fetch_add(static_cast<int64_t>(bytes));
-    void* data = static_cast<char*>(block) + kHeaderBytes;
+    char* data = static_cast<char*>(block) + kHeaderBytes;
+    ASAN_POISON_MEMORY_REGION(data + bytes, capacity - kHeaderBytes - bytes);
     return {data, data, &release, c10::Device(c10::DeviceType::CPU)};
   }
 

@@ -24,6 +24,10 @@ void* operator new(std::size_t bytes) {
   if (!data) throw std::bad_alloc();
   return data;
 }
+// AddressSanitizer's does not call the one above.
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  return memory_is_short ? nullptr : std::malloc(bytes);
+}
 void operator delete(void* data) noexcept { std::free(data); }
 void operator delete(void* data, std::size_t) noexcept { std::free(data); }
 
