@@ -195,12 +195,14 @@ std::string row(std::string label, const std::string& value) {
 
 // Uses the trainee of rank 0, whose share is the largest.
 std::string parameters_text(const Trainee& trainee) {
-  int64_t all = 0, share = 0;
+  int64_t all = 0, share = 0, frozen = 0;
   for (const auto& view : trainee.views) {
     all += c10::multiply_integers(view.shape);
     share += view.tensor.numel();
+    if (!view.trained) frozen += c10::multiply_integers(view.shape);
   }
-  const std::string text = grouped(all) + " parameters";
+  std::string text = grouped(all) + " parameters";
+  if (frozen > 0) text += ", " + grouped(all - frozen) + " trained and " + grouped(frozen) + " frozen";
   return share < all ? text + ", " + grouped(share) + " in the largest share of a rank" : text;
 }
 

@@ -1,6 +1,9 @@
 #include "commands/inspect.h"
 
+#include <c10/util/accumulate.h>
+
 #include <cstdio>
+#include <map>
 #include <sstream>
 
 #include "commands/loaded_model.h"
@@ -27,6 +30,21 @@ std::string sizes_text(const Shape& shape) {
   return text.empty() ? "scalar" : text;
 }
 
+// Parameters that are trained have optimizer state. Of a checkpoint of weights alone nothing is known.
+std::string trained_text(const std::map<std::string, TensorSource::Entry>& entries) {
+  int64_t trained = 0, others = 0;
+  bool has_optimizer = false;
+  for (const auto& [name, entry] : entries) {
+    has_optimizer = has_optimizer || name.starts_with(kOptimizersPrefix);
+    if (!name.starts_with(kModelPrefix)) continue;
+    const std::string step = std::string(kOptimizersPrefix) + name.substr(kModelPrefix.size()) + "/step";
+    (entries.count(step) > 0 ? trained : others) += c10::multiply_integers(entry.shape);
+  }
+  if (!has_optimizer) return "";
+  return "  " + std::to_string(trained) + " numbers of the model are trained, " + std::to_string(others) +
+         " are frozen parameters or buffers\n";
+}
+
 }  // namespace
 
 std::string inspect_text(const std::string& path) {
@@ -40,6 +58,7 @@ std::string inspect_text(const std::string& path) {
       << " tokens, " << time.total_wct << " s\n";
   const PosixDisk disk;
   const CheckpointTensors tensors(disk, checkpoint);
+  out << trained_text(tensors.entries());
   for (const auto& [name, entry] : tensors.entries())
     out << "  " << name << "  " << dtype_name(entry.dtype) << "  " << sizes_text(entry.shape) << '\n';
   for (const auto& [name, text] : state.listeners) out << "  " << name << "  state\n";

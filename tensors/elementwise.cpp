@@ -20,9 +20,6 @@ constexpr size_t kMostScratchBytes = size_t{1} << 15;
 constexpr size_t kCheapCopyBytes = 512;  // copying costs no more than a kernel's way to another tensor
 constexpr size_t kMostMade = 32;
 
-// The tests' device computes by the CPU's kernels.
-bool runs_cpu_kernels(const at::Tensor& tensor) { return tensor.is_cpu() || tensor.is_privateuseone(); }
-
 size_t padded(size_t bytes) { return (bytes + kVectorBytes - 1) / kVectorBytes * kVectorBytes; }
 
 char* bytes_of(const at::Tensor& tensor) { return static_cast<char*>(tensor.mutable_data_ptr()); }
@@ -64,6 +61,8 @@ std::vector<size_t> all_places(size_t count) {
 }
 
 }  // namespace
+
+bool runs_cpu_kernels(const at::Tensor& tensor) { return tensor.is_cpu() || tensor.is_privateuseone(); }
 
 Elementwise::Elementwise(size_t lists, const std::vector<at::Tensor>& tensors,
                          std::optional<c10::Device> where) {

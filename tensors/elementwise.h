@@ -12,6 +12,9 @@
 
 namespace tutti {
 
+// True of tensors on CPUs. The tests' device computes by the CPU's kernels, too.
+bool runs_cpu_kernels(const at::Tensor& tensor);
+
 // Runs elementwise kernels in place so that the result for a number is a function of the numbers at its
 // position in each list: it does not depend on where a tensor begins and ends, nor on threads. libtorch's
 // CPU kernels (fused Adam, AdamW and SGD; add with a factor in 16 bits) round the numbers behind the last

@@ -73,7 +73,8 @@ std::vector<SavedTensor> saved_tensors(const Trainee& trainee) {
     saved.push_back({.name = below(kOptimizersPrefix, one.view->name + state),
                      .before = below(kOptimizersPrefix, origin.empty() ? "" : origin + state),
                      .tensor = one.tensor,
-                     .view = one.tensor.dim() > 0 ? part_of(trainee, *one.view) : nullptr});
+                     .view = one.cut ? part_of(trainee, *one.view) : nullptr,
+                     .whole = one.shape});
   }
   const PartsByName parts = parts_of(trainee);
   for (const auto& [name, tensor] : trainee.listeners)

@@ -22,8 +22,11 @@ struct SavedTensor {
   bool constant = false;  // not read: the layer computes this buffer's values
   // The view of a part that only this rank has, under sharding; null: every rank has all.
   const ParamView* view = nullptr;
+  Shape whole = {};  // with a view, where its shape is another
 
-  at::IntArrayRef shape() const { return view ? at::IntArrayRef(view->shape) : tensor.sizes(); }
+  at::IntArrayRef shape() const {
+    return !view ? tensor.sizes() : at::IntArrayRef(whole.empty() ? view->shape : whole);
+  }
   Rows rows() const;  // this rank's rows of the whole tensor
 
   std::string text() const;  // with both names, for messages

@@ -100,6 +100,22 @@ void require_loss_that_ignores(const Setting& section) {
             " leaves no target out: an ignored one belongs to no class; cross_entropy does");
 }
 
+// New parameters of surgery are trained.
+void freeze(Model& model, const Setting& patterns) {
+  const auto all = parameters(model);
+  for (const Setting& pattern : patterns.array()) {
+    bool matches = false;
+    for (const auto& one : all) {
+      if (!matches_pattern(pattern.text(), one.name)) continue;
+      one.parameter->trained = false;
+      matches = true;
+    }
+    if (!matches) patterns.fail("no parameter matches " + pattern.text());
+  }
+  if (std::ranges::none_of(all, [](const auto& one) { return one.parameter->trained; }))
+    patterns.fail("no parameter is left to train");
+}
+
 // Names before surgery of the tensors that are in the model.
 std::set<std::string> names_before_surgery(Model& model) {
   std::set<std::string> names;
@@ -261,6 +277,7 @@ void build(Trainee& trainee, const Setting& recipe, const SampleSpec& spec, uint
   const Setting& model = recipe.at("model");
   trainee.model = build_model(model, spec, make_model, trainee.topology.share.pieces);
   note_names(*trainee.model);
+  if (model.has("freeze")) freeze(*trainee.model, model.at("freeze"));
   trainee.removed = names_before_surgery(*trainee.model);
   if (operate) operate();
   for (const std::string& name : names_before_surgery(*trainee.model)) trainee.removed.erase(name);
@@ -294,8 +311,8 @@ std::vector<CheckpointPiece> checkpoint_pieces(const Trainee& trainee, int world
         one.name, tensor.sizes().vec(), Shape(tensor.dim(), 0), tensor.sizes().vec(), tensor.scalar_type(),
         tensor};
     if (one.view) {
-      piece.shape = one.view->shape;
-      piece.offset = one.view->offset;
+      piece.shape = one.shape().vec();
+      piece.offset[0] = one.view->offset[0];
     }
     const Share& share = trainee.topology.share;  // replicas save a part each of what they have in common
     const Rows rows =

@@ -67,9 +67,10 @@ std::vector<std::string> names_of(const Trainee& trainee);   // of all parameter
 std::shared_ptr<Model> build_model(const Setting& section, const SampleSpec& spec,
                                    const ModelFactory& make_model, int pieces = 1);
 
-// Builds and initialises the model and optimizer of a resolved recipe, in the trainee's precision. `operate`
-// may change the model while its parameters are on the meta device, before there is an optimizer. [model]
-// weights are read then (training/initial_weights.h). Throws UserError.
+// Builds and initialises the model and optimizer of a resolved recipe, in the trainee's precision. Parameters
+// of [model] freeze are not trained. `operate` may then change the model while its parameters are on the meta
+// device, before there is an optimizer. [model] weights are read then (training/initial_weights.h). Throws
+// UserError.
 void build(Trainee& trainee, const Setting& recipe, const SampleSpec& spec, uint64_t seed,
            const ModelFactory& make_model = tutti::make_model, const std::function<void()>& operate = {});
 

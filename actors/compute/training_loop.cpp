@@ -252,6 +252,7 @@ void TrainingLoop::begin(Context& context) {
   with_.snapshots.digest_weights();
   with_.train_step.set_up(context);
   with_.services.begin(context, with_.train_step);
+  with_.state.optimizer->set_sum_over_shards(with_.state.sum_over_shards());
   step_began_ = context.now();
   with_.times.begin(step_began_, earlier_s_);
   first_step_ = with_.state.timestamp.batch;

@@ -46,6 +46,9 @@ Catalog model_catalog() {
            {"weights_rename", kNamedTexts, "none",
             "names in the file, and those of the model in their place; a * is the same text in both: "
             "{ \"encoder.*\" = \"bert.encoder.*\" }"},
+           {"freeze", kTexts, "none",
+            "patterns of parameters that are not trained: [\"embeddings.*\"]; running statistics still "
+            "change"},
            Key{"loss", kKindOrTable, "none",
                "of a model that is trained against 'target'; cross_entropy when absent"}
                .each(std::make_shared<const Catalog>(loss_catalog())),

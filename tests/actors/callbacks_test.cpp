@@ -36,6 +36,13 @@ TEST(CallbacksTest, CallbacksOfTheRecipeRunAndLog) {
   EXPECT_THAT(MemoryWorld{.recipe = recipe_with("")}.run("1").metrics, Not(HasSubstr(key)));
 }
 
+TEST(CallbacksTest, TheRateOfEachGroupIsLogged) {
+  const std::string groups = "[[optimizer.groups]]\nmatch = ['*.bias']\nlr = 0.25\n";
+  const std::string metrics = MemoryWorld{.recipe = with_callback("lr_monitor") + groups}.run("1").metrics;
+  EXPECT_THAT(metrics, HasSubstr("\"lr-SGD/group0\": 0.001"));
+  EXPECT_THAT(metrics, HasSubstr("\"lr-SGD/group1\": 0.25"));
+}
+
 // Kinds with an argument of Composer's.
 using Arguments = std::vector<std::pair<std::string, std::string>>;
 

@@ -349,6 +349,49 @@ TEST(Trainee, SavesParametersThatAreNotTrainedWithoutState) {
   EXPECT_TRUE(frozen["2.weight"].equal(Trained(7)["2.weight"]));
 }
 
+// Builds the trainee with [model] freeze, and surgery before training.
+struct Frozen : Trainee {
+  explicit Frozen(std::vector<Setting::Value> patterns, const Surgery& operate = {}) {
+    Setting::Table model = recipe("").at("model").table();
+    model.emplace_back("freeze", Setting(list_value(patterns), "model.freeze", {"test.toml", 1}));
+    const Setting with = section_with({{"model", model}, {"optimizer", momentum_sgd().value}});
+    build(*this, with, kImages, 7, make_model, [&] {
+      if (operate) operate(*this->model);
+    });
+  }
+  std::vector<std::string> trained() const {
+    std::vector<std::string> names;
+    for (const ParamView& view : views)
+      if (view.trained) names.push_back(view.name);
+    return names;
+  }
+};
+
+TEST(Trainee, FreezesParametersByName) {
+  Frozen frozen({std::string("0.*"), std::string("*.bias")});
+  EXPECT_THAT(frozen.trained(), ElementsAre("2.weight"));
+  for (const ParamView& view : frozen.views)
+    EXPECT_EQ(view.tensor.requires_grad(), view.trained) << view.name;
+  for (const OptimizerState& one : frozen.optimizer->state()) EXPECT_EQ(one.view->name, "2.weight");
+}
+
+// Adopted parameters stay frozen, new ones are trained.
+TEST(Trainee, FreezesWhatItHasBeforeSurgery) {
+  EXPECT_THAT(Frozen({std::string("2.*")}, scale).trained(), ElementsAre("0.weight", "0.bias", "2.scale"));
+  EXPECT_THAT(Frozen({std::string("2.weight")}, rename).trained(),
+              ElementsAre("0.weight", "0.bias", "2.bias"));
+}
+
+TEST(Trainee, FreezesNothingThatItHasNotAndNotAll) {
+  EXPECT_THAT(
+      [] {
+        Frozen({std::string("0.*"), std::string("3.*")});
+      },
+      testing::ThrowsMessage<UserError>(HasSubstr("no parameter matches 3.*")));
+  EXPECT_THAT([] { Frozen({std::string("*")}); },
+              testing::ThrowsMessage<UserError>(HasSubstr("no parameter is left to train")));
+}
+
 // The union of the ranks' pieces; asserts that no two have the same row.
 Tensors joined(const std::vector<std::vector<CheckpointPiece>>& ranks) {
   Tensors whole;

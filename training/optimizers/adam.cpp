@@ -42,11 +42,12 @@ const char* Adam::name() const {
 
 // AdamW's kernel shrinks weights by lr * weight_decay. Decoupled decay needs a factor of lr / base_lr; if
 // base_lr is 0, the weights are shrunk here.
-double Adam::kernel_weight_decay(double weight_decay, const std::vector<at::Tensor>& tensors,
-                                 const at::Tensor& found_inf) const {
-  if (options_.decay != Decay::kDecoupled) return weight_decay;
-  if (base_lr() != 0.0) return weight_decay / base_lr();
-  if (weight_decay != 0.0) shrink(tensors, 1.0 - weight_decay, found_inf);
+double Adam::kernel_weight_decay(const Call& call, const std::vector<at::Tensor>& tensors) const {
+  const double initial_lr = base_lr() * call.lr_scale;
+  if (options_.decay != Decay::kDecoupled) return call.weight_decay;
+  if (initial_lr != 0.0) return call.weight_decay / initial_lr;
+  if (call.weight_decay != 0.0)
+    shrink(tensors, 1.0 - (base_lr() != 0.0 ? lr() / base_lr() : 1.0) * call.weight_decay, call.found_inf);
   return 0.0;
 }
 
@@ -63,7 +64,7 @@ void Adam::update(Call call, const at::Tensor& grad_scale) {
     std::vector<at::Tensor> steps_of_each;
     steps_of_each.reserve(places.size());
     for (const size_t place : places) steps_of_each.push_back(steps_[member(place)]);
-    run_kernel(some, steps_of_each, call.weight_decay, grad_scale, call.found_inf);
+    run_kernel(some, steps_of_each, call, grad_scale);
   };
   const auto alike = [&](size_t one, size_t other) { return steps(member(one)) == steps(member(other)); };
   elementwise_.run(std::move(lists), kernel, alike);
@@ -84,14 +85,14 @@ void Adam::count_steps(const std::vector<size_t>& members) {
   }
 }
 
-void Adam::run_kernel(const Elementwise::Lists& lists, const std::vector<at::Tensor>& steps, double decay,
-                      const at::Tensor& grad_scale, const at::Tensor& found_inf) {
+void Adam::run_kernel(const Elementwise::Lists& lists, const std::vector<at::Tensor>& steps, const Call& call,
+                      const at::Tensor& grad_scale) {
   const auto maxima = lists.size() > 4 ? lists[4] : std::vector<at::Tensor>();
-  const double weight_decay = kernel_weight_decay(decay, lists[0], found_inf);
+  const double weight_decay = kernel_weight_decay(call, lists[0]);
   const auto kernel = [&](auto fused) {
-    fused(lists[0], lists[1], lists[2], lists[3], maxima, steps, lr(), options_.beta1, options_.beta2,
+    fused(lists[0], lists[1], lists[2], lists[3], maxima, steps, lr_of(call), options_.beta1, options_.beta2,
           weight_decay, options_.eps, options_.amsgrad, options_.maximize, given(grad_scale),
-          given(found_inf));
+          given(call.found_inf));
   };
   if (options_.decay == Decay::kGradient)
     kernel([](auto&&... args) { at::_fused_adam_(args...); });
@@ -102,8 +103,8 @@ void Adam::run_kernel(const Elementwise::Lists& lists, const std::vector<at::Ten
 // The fraction of a weight that decay removes in a step.
 double Adam::shrinkage(size_t view) const {
   if (options_.decay == Decay::kGradient) return 0.0;
-  const double decay = weight_decay_of(view);
-  if (options_.decay == Decay::kWeight) return lr() * decay;
+  const double decay = rates_of(view).weight_decay;
+  if (options_.decay == Decay::kWeight) return lr() * rates_of(view).lr_scale * decay;
   return base_lr() != 0.0 ? lr() / base_lr() * decay : decay;
 }
 
@@ -117,8 +118,8 @@ std::vector<std::pair<std::string, ExactSum>> Adam::squares(size_t index) const 
   const at::Tensor squares =
       in_update(view(index), max_exp_avg_sq_ ? (*max_exp_avg_sq_)[index] : exp_avg_sq_[index]);
   const at::Tensor parameter = in_update(view(index), view(index).tensor.detach());
-  const at::Tensor step =
-      moment / (squares.sqrt() / root + options_.eps) * (lr() / (1.0 - std::pow(options_.beta1, done)));
+  const at::Tensor step = moment / (squares.sqrt() / root + options_.eps) *
+                          (lr() * rates_of(index).lr_scale / (1.0 - std::pow(options_.beta1, done)));
   const double shrinks = shrinkage(index);
   const at::Tensor before = (parameter + step) / (1.0 - shrinks);
   return {{"moment", square_sum(moment)},

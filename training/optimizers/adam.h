@@ -28,11 +28,10 @@ class Adam final : public Optimizer {
  private:
   void update(Call call, const at::Tensor& grad_scale) override;
   void count_steps(const std::vector<size_t>& members);
-  void run_kernel(const Elementwise::Lists& lists, const std::vector<at::Tensor>& steps, double weight_decay,
-                  const at::Tensor& grad_scale, const at::Tensor& found_inf);
+  void run_kernel(const Elementwise::Lists& lists, const std::vector<at::Tensor>& steps, const Call& call,
+                  const at::Tensor& grad_scale);
   void views_changed() override;
-  double kernel_weight_decay(double weight_decay, const std::vector<at::Tensor>& tensors,
-                             const at::Tensor& found_inf) const;
+  double kernel_weight_decay(const Call& call, const std::vector<at::Tensor>& tensors) const;
   double shrinkage(size_t view) const;
 
   Options options_;

@@ -3,11 +3,15 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/_foreach_mul.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/full_like.h>
 #include <ATen/ops/zeros.h>
-#include <ATen/ops/zeros_like.h>
+#include <c10/util/accumulate.h>
+#include <c10/util/strides.h>
 
 #include <algorithm>
+#include <limits>
+#include <map>
 #include <utility>
 
 namespace tutti {
@@ -16,11 +20,6 @@ namespace {
 constexpr int64_t kStagedAlignment = 256;  // of CUDA's allocations; kernels load whole vectors
 
 bool is_set(const at::Tensor& flag) { return flag.defined() && flag.item<float>() != 0.0F; }
-
-bool matches_any(const std::vector<std::string>& patterns, const std::string& name) {
-  return std::any_of(patterns.begin(), patterns.end(),
-                     [&](const auto& p) { return matches_pattern(p, name); });
-}
 
 // Strides of dimensions of size 1 are ignored: the gradient of a 1x1 convolution may differ there.
 bool same_strides(const at::Tensor& one, const at::Tensor& other) {
@@ -37,81 +36,96 @@ int64_t padded_bytes(const at::Tensor& tensor) {
 // Also if other ranks have its rows.
 bool is_updated(const ParamView& view) { return view.trained && view.grad.defined(); }
 
-at::Tensor fresh_state(const ParamView& view) {
-  const at::Tensor& tensor = view.tensor;
-  if (!view.trained) return {};
-  if (!view.offloaded_from) return at::zeros_like(tensor.detach());
-  return staging_memory({tensor.numel()}, tensor.scalar_type(), {*view.offloaded_from})
-      .zero_()
-      .as_strided(tensor.sizes(), tensor.strides());
-}
-
-at::Tensor like_view(const at::Tensor& state, const ParamView& view) {
-  if (!state.defined()) return fresh_state(view);
-  if (same_strides(state, view.tensor) && state.scalar_type() == view.tensor.scalar_type()) return state;
-  return fresh_state(view).copy_(state);
+// Of a view whose rows are cut: of all its rows.
+Shape whole_shape(const at::Tensor& state, const ParamView& view, bool cut) {
+  Shape shape = state.sizes().vec();
+  if (cut && !shape.empty()) shape[0] = view.shape[0];
+  return shape;
 }
 
 }  // namespace
-
-bool matches_pattern(const std::string& pattern, const std::string& name) {
-  size_t p = 0, n = 0, after_star = std::string::npos, resume = 0;
-  while (n < name.size()) {
-    if (p < pattern.size() && pattern[p] == '*') {
-      after_star = ++p;
-      resume = n;
-    } else if (p < pattern.size() && pattern[p] == name[n]) {
-      ++p;
-      ++n;
-    } else if (after_star != std::string::npos) {
-      p = after_star;
-      n = ++resume;
-    } else {
-      return false;
-    }
-  }
-  return pattern.find_first_not_of('*', p) == std::string::npos;
-}
 
 Optimizer::Optimizer(const std::vector<ParamView>& views, Common common)
     : views_(views),
       common_(std::move(common)),
       lr_(common_.lr),
       steps_(at::zeros({std::ssize(views)}, at::kLong)) {
-  for (const ParamView& view : views) decays_.push_back(decays(view));
+  rates_ = tutti::rates_of(common_, views);
   make_groups();
 }
 
-bool Optimizer::decays(const ParamView& view) const {
-  return common_.weight_decay == 0.0 || !matches_any(common_.no_decay, view.name);
+// Kernels are called once for all parameters with equal hyperparameters.
+void Optimizer::make_groups() {
+  groups_.clear();
+  std::map<std::pair<size_t, double>, double> scales;  // by the order of group_lrs
+  for (size_t i = 0; i < views_.size(); ++i) {
+    const ParameterRates& rates = rates_[i];
+    auto group = std::ranges::find_if(groups_, [&](const Group& one) {
+      return one.weight_decay == rates.weight_decay && one.lr_scale == rates.lr_scale;
+    });
+    if (group == groups_.end())
+      group = groups_.insert(groups_.end(), {rates.weight_decay, {}, rates.lr_scale});
+    group->members.push_back(i);
+    const bool is_plain = rates.lr_scale == 1.0;
+    scales[{rates.group, is_plain ? -std::numeric_limits<double>::infinity() : -rates.lr_scale}] =
+        rates.lr_scale;
+  }
+  if (scales.empty()) scales[{0, 0.0}] = 1.0;
+  group_scales_.clear();
+  for (const auto& [place, scale] : scales) group_scales_.push_back(scale);
 }
 
-void Optimizer::make_groups() {
-  Group decayed{common_.weight_decay, {}};
-  Group plain{0.0, {}};
-  for (size_t i = 0; i < views_.size(); ++i) (decays_[i] ? decayed : plain).members.push_back(i);
-  groups_.clear();
-  for (Group* group : {&decayed, &plain})
-    if (!group->members.empty()) groups_.push_back(std::move(*group));
+void Optimizer::set_sum_over_shards(SumOverRanks sum) {
+  sum_over_shards_ = std::move(sum);
+  if (sum_over_shards_) views_changed();
+}
+
+std::vector<double> Optimizer::group_lrs() const {
+  std::vector<double> lrs;
+  for (const double scale : group_scales_) lrs.push_back(lr_ * scale);
+  return lrs;
+}
+
+// State of other sizes stays as it is.
+at::Tensor Optimizer::like_view(const at::Tensor& state, const ParamView& view) {
+  if (!state.defined() || state.sizes() != view.tensor.sizes()) return state;
+  if (same_strides(state, view.tensor) && state.scalar_type() == view.tensor.scalar_type()) return state;
+  return new_state(view, 0.0, std::nullopt).copy_(state);
+}
+
+at::Tensor Optimizer::fresh_state(const State& state, const ParamView& view) {
+  const auto own = state.sizes_of ? state.sizes_of(view) : StateSizes();
+  return view.trained && own ? new_state(view, state.value, own->sizes) : at::Tensor();
+}
+
+at::Tensor Optimizer::new_state(const ParamView& view, double value, const std::optional<Shape>& own) {
+  const at::Tensor like = view.tensor.detach();
+  if (!view.offloaded_from) return own ? at::full(*own, value, like.options()) : at::full_like(like, value);
+  const at::IntArrayRef sizes = own ? at::IntArrayRef(*own) : like.sizes();
+  return staging_memory({c10::multiply_integers(sizes)}, like.scalar_type(), {*view.offloaded_from})
+      .fill_(value)
+      .as_strided(sizes, own ? c10::contiguous_strides(sizes) : c10::DimVector(like.strides()));
 }
 
 void Optimizer::follow(const Kept& kept) {
   TUTTI_ASSERT(kept.size() == views_.size(), "the views are not those that the optimizer is to follow");
   const at::NoGradGuard no_grad;
   const at::Tensor steps = at::zeros({std::ssize(views_)}, at::kLong);
-  std::vector<bool> decayed;
+  std::vector<ParameterRates> rates = tutti::rates_of(common_, views_);
   for (size_t i = 0; i < kept.size(); ++i) {
-    if (kept[i]) steps.data_ptr<int64_t>()[i] = this->steps(*kept[i]);
-    decayed.push_back(kept[i] ? decays_[*kept[i]] : decays(views_[i]));
+    if (!kept[i]) continue;
+    steps.data_ptr<int64_t>()[i] = this->steps(*kept[i]);
+    rates[i] = rates_[*kept[i]];
   }
-  for (auto& [name, tensors] : states_) {
+  for (State& state : states_) {
     StateTensors followed;
     for (size_t i = 0; i < kept.size(); ++i)
-      followed.push_back(kept[i] ? like_view((*tensors)[*kept[i]], views_[i]) : fresh_state(views_[i]));
-    *tensors = std::move(followed);
+      followed.push_back(kept[i] ? like_view((*state.tensors)[*kept[i]], views_[i])
+                                 : fresh_state(state, views_[i]));
+    *state.tensors = std::move(followed);
   }
   steps_ = steps;
-  decays_ = std::move(decayed);
+  rates_ = std::move(rates);
   make_groups();
   make_staging();
   views_changed();
@@ -136,9 +150,10 @@ void Optimizer::step(const at::Tensor& grad_scale, const at::Tensor& found_inf) 
 // The tensors of a call that are not where it computes: of each state, then the parameters, by member.
 std::vector<std::vector<at::Tensor*>> Optimizer::kept_on_host(Call& call) {
   std::vector<std::vector<at::Tensor*>> kept;
-  for (auto& [name, tensors] : states_) {
+  for (const State& state : states_) {
     kept.emplace_back();
-    for (const size_t i : call.members) kept.back().push_back(&(*tensors)[i]);
+    for (const size_t i : call.members)
+      if ((*state.tensors)[i].defined()) kept.back().push_back(&(*state.tensors)[i]);
   }
   if (!call.tensors.front().is_cpu()) return kept;
   kept.emplace_back();
@@ -146,17 +161,24 @@ std::vector<std::vector<at::Tensor*>> Optimizer::kept_on_host(Call& call) {
   return kept;
 }
 
+// The parts of an update have so many bytes, of whole parameters if ranks have to make the same parts.
+int64_t Optimizer::staged_bytes(const ParamView& view) const {
+  if (!sums_over_shards()) return padded_bytes(view.tensor);
+  const auto bytes = c10::multiply_integers(view.shape) * static_cast<int64_t>(view.tensor.element_size());
+  return (bytes + kStagedAlignment - 1) / kStagedAlignment * kStagedAlignment;
+}
+
 // Subclasses see all of it on the device.
 void Optimizer::update_staged(const Call& all, const at::Tensor& grad_scale) {
   for (size_t next = 0; next < all.members.size();) {
-    Call part{all.weight_decay, {}, {}, {}, all.found_inf};
+    Call part{all.weight_decay, {}, {}, {}, all.found_inf, all.lr_scale};
     int64_t used = 0;
     do {
       part.members.push_back(all.members[next]);
       part.tensors.push_back(all.tensors[next]);
       part.grads.push_back(all.grads[next]);
-      used += padded_bytes(all.tensors[next++]);
-    } while (next < all.members.size() && used + padded_bytes(all.tensors[next]) <= kStagedBytes);
+      used += staged_bytes(views_[all.members[next++]]);
+    } while (next < all.members.size() && used + staged_bytes(views_[all.members[next]]) <= kStagedBytes);
     std::vector<std::pair<at::Tensor, at::Tensor>> staged;  // on the host, on the device
     const auto kept = kept_on_host(part);
     for (size_t k = 0; k < kept.size(); ++k) {
@@ -174,8 +196,9 @@ void Optimizer::update_staged(const Call& all, const at::Tensor& grad_scale) {
     update(std::move(part), grad_scale);
     auto one = staged.begin();
     for (const auto& [host, device] : staged) at::Tensor(host).copy_(device, /*non_blocking=*/true);
-    for (auto& [name, tensors] : states_)
-      for (const size_t i : members) (*tensors)[i] = (one++)->first;
+    for (const State& state : states_)
+      for (const size_t i : members)
+        if ((*state.tensors)[i].defined()) (*state.tensors)[i] = (one++)->first;
   }
   staged_ = StreamOrder::record({staging_.front().device()});
 }
@@ -210,12 +233,14 @@ void Optimizer::count(int64_t updates) {
 }
 
 Optimizer::Call Optimizer::call_of(const Group& group) const {
-  Call call{group.weight_decay, {}, {}, {}};
+  Call call{group.weight_decay, {}, {}, {}, {}, group.lr_scale};
   call.tensors.reserve(group.members.size());
   call.grads.reserve(group.members.size());
   for (const size_t i : group.members) {
     const ParamView& view = views_[i];
-    if (!is_updated(view) || view.tensor.numel() == 0) continue;
+    if (!is_updated(view) || (view.tensor.numel() == 0 && !sums_over_shards())) continue;
+    TUTTI_ASSERT(view.whole() || !sums_over_shards() || sum_over_shards_,
+                 std::string(name()) + " needs sums over the ranks that share a parameter");
     TUTTI_ASSERT(same_strides(view.grad, view.tensor),
                  view.name + ": gradient and parameter have different strides");
     call.members.push_back(i);
@@ -225,12 +250,12 @@ Optimizer::Call Optimizer::call_of(const Group& group) const {
   return call;
 }
 
-Optimizer::StateTensors& Optimizer::add_state(const std::string& name) {
-  auto tensors = std::make_unique<StateTensors>();
-  for (const ParamView& view : views_) tensors->push_back(fresh_state(view));
-  states_.emplace_back(name, std::move(tensors));
+Optimizer::StateTensors& Optimizer::add_state(const std::string& name, double value, SizesOf sizes_of) {
+  State& state =
+      states_.emplace_back(State{name, std::make_unique<StateTensors>(), value, std::move(sizes_of)});
+  for (const ParamView& view : views_) state.tensors->push_back(fresh_state(state, view));
   make_staging();
-  return *states_.back().second;
+  return *state.tensors;
 }
 
 Elementwise Optimizer::make_elementwise(size_t lists) const {
@@ -253,8 +278,6 @@ std::vector<at::Tensor> Optimizer::pick(const StateTensors& tensors, const std::
 
 std::vector<std::pair<std::string, ExactSum>> Optimizer::squares(size_t) const { return {}; }
 
-double Optimizer::weight_decay_of(size_t view) const { return decays_[view] ? common_.weight_decay : 0.0; }
-
 int64_t Optimizer::steps() const {
   const int64_t* steps = steps_.const_data_ptr<int64_t>();
   return views_.empty() ? 0 : *std::max_element(steps, steps + views_.size());
@@ -264,10 +287,15 @@ std::vector<OptimizerState> Optimizer::state() const {
   wait_for_host();
   std::vector<OptimizerState> all;
   for (size_t i = 0; i < views_.size(); ++i)
-    if (views_[i].trained) all.push_back({&views_[i], "step", steps_.select(0, static_cast<int64_t>(i))});
-  for (const auto& [name, tensors] : states_)
-    for (size_t i = 0; i < views_.size(); ++i)
-      if (views_[i].trained) all.push_back({&views_[i], name, (*tensors)[i]});
+    if (views_[i].trained) all.push_back({&views_[i], "step", steps_.select(0, static_cast<int64_t>(i)), {}});
+  for (const State& state : states_)
+    for (size_t i = 0; i < views_.size(); ++i) {
+      const at::Tensor& tensor = (*state.tensors)[i];
+      if (!tensor.defined()) continue;
+      const auto own = state.sizes_of ? state.sizes_of(views_[i]) : std::nullopt;
+      const bool cut = tensor.dim() > 0 && (!own || own->cut);
+      all.push_back({&views_[i], state.name, tensor, whole_shape(tensor, views_[i], cut), cut});
+    }
   return all;
 }
 

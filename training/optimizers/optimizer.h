@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,9 +12,10 @@
 #include "recipe/setting.h"
 #include "tensors/device.h"
 #include "tensors/elementwise.h"
-#include "tensors/exact_sum.h"
+#include "tensors/norms.h"
 #include "tensors/param_view.h"
 #include "training/optimizers/closure.h"
+#include "training/optimizers/parameter_groups.h"
 
 namespace tutti {
 
@@ -21,7 +23,9 @@ namespace tutti {
 struct OptimizerState {
   const ParamView* view = nullptr;  // the parameter of the state
   std::string name;                 // torch.optim's: "momentum_buffer", "exp_avg", "step"
-  at::Tensor tensor;                // shaped as the view; "step" is an int64 scalar
+  at::Tensor tensor;                // "step" is an int64 scalar
+  Shape shape;                      // of the state of the whole parameter
+  bool cut = false;                 // the tensor has the rows of the view; false: all of it
 };
 
 // Updates parameters with libtorch's fused kernels. What views keep on the host is copied to the
@@ -30,11 +34,7 @@ struct OptimizerState {
 // Not thread-safe.
 class Optimizer {
  public:
-  struct Common {
-    double lr = 0.1;
-    double weight_decay = 0.0;
-    std::vector<std::string> no_decay;  // name patterns ("*.bias") of parameters without weight decay
-  };
+  using Common = OptimizerCommon;
 
   static constexpr int64_t kStagedBytes = int64_t{64} << 20;
 
@@ -61,6 +61,13 @@ class Optimizer {
   double lr() const { return lr_; }
   double base_lr() const { return common_.lr; }
   void set_lr(double lr) { lr_ = lr; }
+  // The learning rate of each group of parameters, as of torch's param_groups: first that of parameters in no
+  // [[optimizer.groups]], then of these; with layer_decay one for each layer, from the last.
+  std::vector<double> group_lrs() const;
+
+  // Sums over the ranks that have rows of the same parameters; empty: every view is whole. Needed before the
+  // first step by optimizers that look at whole parameters. All ranks then step alike. Allocates memory.
+  void set_sum_over_shards(SumOverRanks sum);
 
   // Sums of squares of "moment", "param" and "update" (the change of the parameter) in the last step, over
   // the rows of a view; empty if the optimizer does not keep enough. The roots are Composer's
@@ -76,8 +83,8 @@ class Optimizer {
   std::vector<OptimizerState> state() const;
 
   // Call after surgery has replaced the views. `kept`: for each view the index of the earlier view of the
-  // same parameter, whose state and weight decay stay; nullopt: a new parameter, with new state. State gets
-  // the strides of the parameter. Allocates memory.
+  // same parameter, whose state, group and weight decay stay; nullopt: a new parameter, with new state. State
+  // gets the strides of the parameter. Allocates memory.
   using Kept = std::vector<std::optional<size_t>>;
   void follow(const Kept& kept);
 
@@ -86,6 +93,7 @@ class Optimizer {
   struct Group {
     double weight_decay = 0.0;
     std::vector<size_t> members;  // indices of views
+    double lr_scale = 1.0;
   };
   // Arguments of a kernel call: the members that have a gradient.
   struct Call {
@@ -95,25 +103,36 @@ class Optimizer {
     std::vector<at::Tensor> grads;
     // On the device: if not zero, the kernel must change nothing. May be undefined.
     at::Tensor found_inf = {};
+    double lr_scale = 1.0;  // of the members, by lr() and by base_lr()
   };
   using StateTensors = std::vector<at::Tensor>;  // one per view
+  struct StateSizes {
+    std::optional<Shape> sizes;  // on this rank; nullopt: the view's, in its order in memory
+    bool cut = true;             // as the view's rows; false: all ranks have all of it
+  };
+  // nullopt: the view has no such state.
+  using SizesOf = std::function<std::optional<StateSizes>(const ParamView& view)>;
 
   // The views must outlive the optimizer. Gradients are read from the views at each step.
   Optimizer(const std::vector<ParamView>& views, Common common);
 
-  // Adds zeros like each trained view's tensor; the reference stays valid.
-  StateTensors& add_state(const std::string& name);
+  // Adds a tensor of `value` for each trained view, by default like the view's; the reference stays valid.
+  StateTensors& add_state(const std::string& name, double value = 0.0, SizesOf sizes_of = {});
   // A view's parameter or state, where updates are computed.
   static at::Tensor in_update(const ParamView& view, const at::Tensor& tensor);
   // steps() already counts the current update.
   virtual void update(Call call, const at::Tensor& grad_scale) = 0;
-  // Called when the views were replaced, for subclasses with data per view.
+  // True if updates use sum_over_shards. All ranks then make the same calls, with members of no rows too.
+  virtual bool sums_over_shards() const { return false; }
+  const SumOverRanks& sum_over_shards() const { return sum_over_shards_; }
+  // Called when the views were replaced, or got sum_over_shards(), for subclasses with data per view.
   virtual void views_changed() {}
   const ParamView& view(size_t index) const { return views_[index]; }
   size_t view_count() const { return views_.size(); }
   // For updates with so many lists.
   Elementwise make_elementwise(size_t lists) const;
-  double weight_decay_of(size_t view) const;
+  double lr_of(const Call& call) const { return lr_ * call.lr_scale; }
+  const ParameterRates& rates_of(size_t view) const { return rates_[view]; }
   // Multiplies tensors by a factor, or by 1 if `found_inf` is defined and not zero.
   static void shrink(const std::vector<at::Tensor>& tensors, double factor, const at::Tensor& found_inf);
   // As an argument of a kernel.
@@ -124,20 +143,31 @@ class Optimizer {
 
  private:
   void count(int64_t updates);
+  struct State {
+    std::string name;
+    std::unique_ptr<StateTensors> tensors;
+    double value;
+    SizesOf sizes_of;
+  };
+  static at::Tensor new_state(const ParamView& view, double value, const std::optional<Shape>& sizes);
+  static at::Tensor like_view(const at::Tensor& state, const ParamView& view);
+  static at::Tensor fresh_state(const State& state, const ParamView& view);
   void update_staged(const Call& call, const at::Tensor& grad_scale);
+  int64_t staged_bytes(const ParamView& view) const;
   void make_staging();
   std::vector<std::vector<at::Tensor*>> kept_on_host(Call& call);
   Call call_of(const Group& group) const;
-  bool decays(const ParamView& view) const;
   void make_groups();
 
   const std::vector<ParamView>& views_;
   Common common_;
   double lr_;
-  at::Tensor steps_;          // [views] int64
-  std::vector<bool> decays_;  // by view
+  at::Tensor steps_;                   // [views] int64
+  std::vector<ParameterRates> rates_;  // by view
   std::vector<Group> groups_;
-  std::vector<std::pair<std::string, std::unique_ptr<StateTensors>>> states_;
+  std::vector<double> group_scales_;  // of group_lrs
+  std::vector<State> states_;
+  SumOverRanks sum_over_shards_;
   // On the device, of each state, last of parameters: uint8; empty if nothing is on the host.
   std::vector<at::Tensor> staging_;
   StreamOrder staged_;  // the last update's state is on the host
@@ -145,8 +175,5 @@ class Optimizer {
 
 // Makes the optimizer of [optimizer]: sgd, adam, adamw, decoupled_sgdw, decoupled_adamw, or a plugin's.
 std::unique_ptr<Optimizer> make_optimizer(const Setting& section, const std::vector<ParamView>& views);
-
-// True if `name` matches `pattern`; * matches any characters.
-bool matches_pattern(const std::string& pattern, const std::string& name);
 
 }  // namespace tutti

@@ -9,47 +9,38 @@ namespace tutti {
 namespace {
 
 // Without a recipe no catalog has checked the values; torch.optim checks them, too.
-void require_not_negative(const Setting& section, std::initializer_list<const char*> keys) {
-  for (const char* key : keys)
-    if (!(section.at(key).number() >= 0.0)) section.at(key).fail("expected a number >= 0");
-}
-
-std::vector<std::string> no_decay_of(const Setting& section) {
-  return section.has("no_decay") ? section.at("no_decay").texts() : std::vector<std::string>();
-}
-
-Optimizer::Common common_of(const Setting& section, double lr, double weight_decay) {
-  require_not_negative(section, {"lr", "weight_decay"});
-  return {lr, weight_decay, no_decay_of(section)};
+void require_not_negative(const Setting& section, const char* key) {
+  if (!(section.at(key).number() >= 0.0)) section.at(key).fail("expected a number >= 0");
 }
 
 OptimizerPtr make_sgd(const SgdOptions& options, const Setting& section, const std::vector<ParamView>& views,
                       bool decoupled) {
-  require_not_negative(section, {"momentum"});
+  require_not_negative(section, "momentum");
   if (options.nesterov && (options.momentum <= 0.0 || options.dampening != 0.0))
     section.at("nesterov").fail("Nesterov momentum needs momentum > 0 and dampening = 0");
   return std::make_unique<Sgd>(
-      views, common_of(section, options.lr, options.weight_decay),
+      views, common_of(section),
       Sgd::Options{options.momentum, options.dampening, options.nesterov, decoupled, options.maximize});
 }
 
 OptimizerPtr make_adam(const AdamOptions& options, const Setting& section,
                        const std::vector<ParamView>& views, Adam::Decay decay) {
+  require_betas(section);
   const std::vector<double>& betas = options.betas;
-  if (betas.size() != 2) section.at("betas").fail("expected two numbers");
-  for (const double beta : betas)
-    if (!(beta >= 0.0 && beta < 1.0)) section.at("betas").fail("expected numbers in [0, 1)");
-  require_not_negative(section, {"eps"});
+  require_not_negative(section, "eps");
   return std::make_unique<Adam>(
-      views, common_of(section, options.lr, options.weight_decay),
+      views, common_of(section),
       Adam::Options{betas[0], betas[1], options.eps, options.amsgrad, decay, options.maximize});
 }
 
-void require_matching_patterns(const Setting& section, const std::vector<ParamView>& views) {
-  if (!section.has("no_decay")) return;
-  for (const auto& pattern : section.at("no_decay").array())
-    if (std::ranges::none_of(views, [&](auto& view) { return matches_pattern(pattern.text(), view.name); }))
-      section.at("no_decay").fail("no parameter matches " + pattern.text());
+// Its library makes what groups it has of options of its own.
+OptimizerPtr made_by_library(const Setting& section, const std::vector<ParamView>& views) {
+  const char* why = "the optimizer of a plugin has no groups but those of its own options";
+  if (section.has("groups")) section.at("groups").fail(why);
+  if (section.has("layer_decay") && section.at("layer_decay").number() != 1.0)
+    section.at("layer_decay").fail(why);
+  const auto no_decay = section.has("no_decay") ? section.at("no_decay").texts() : std::vector<std::string>();
+  return made_by_plugin<OptimizerPtr>(section, views, no_decay);
 }
 
 }  // namespace
@@ -76,7 +67,7 @@ OptimizerPtr DecoupledAdamWOptions::make(const Setting& section, const std::vect
 
 std::unique_ptr<Optimizer> make_optimizer(const Setting& section, const std::vector<ParamView>& views) {
   require_matching_patterns(section, views);
-  if (is_of_plugin(section)) return made_by_plugin<OptimizerPtr>(section, views, no_decay_of(section));
+  if (is_of_plugin(section)) return made_by_library(section, views);
   if (auto made = OptimizerKinds::made<OptimizerPtr>(section, views)) return made;
   section.at("kind").fail("there is no such optimizer");
 }

@@ -35,7 +35,7 @@ void Sgd::update(Call call, const at::Tensor& grad_scale) {
   const auto firsts = std::count_if(call.members.begin(), call.members.end(), is_first);
   const bool all = firsts == std::ssize(call.members);
   if (firsts == 0 || all || options_.dampening == 0.0) return apply(std::move(call), grad_scale, all);
-  Call first{call.weight_decay, {}, {}, {}, call.found_inf}, later = first;
+  Call first{call.weight_decay, {}, {}, {}, call.found_inf, call.lr_scale}, later = first;
   for (size_t i = 0; i < call.members.size(); ++i) {
     Call& part = is_first(call.members[i]) ? first : later;
     part.members.push_back(call.members[i]);
@@ -59,7 +59,7 @@ void Sgd::apply_in_fp32(const Call& call, const at::Tensor& grad_scale, bool is_
       return is_narrow(one) ? room.as_strided(one.sizes(), one.strides()).copy_(one) : one;
     };
     const at::Tensor tensor = wide(call.tensors[i], wide_[0]), grad = wide(call.grads[i], wide_[1]);
-    const Call one{call.weight_decay, {call.members[i]}, {tensor}, {grad}};
+    const Call one{call.weight_decay, {call.members[i]}, {tensor}, {grad}, {}, call.lr_scale};
     std::vector<at::Tensor> buffers;
     if (momentum_buffers_) buffers.push_back(wide((*momentum_buffers_)[call.members[i]], wide_[2]));
     run_kernel(one, buffers, grad_scale, is_first_step);
@@ -81,9 +81,9 @@ void Sgd::run_kernel(Call call, std::vector<at::Tensor> buffers, const at::Tenso
     if (options_.decoupled && call.weight_decay != 0.0)
       shrink(some[0], 1.0 - lr_part * call.weight_decay, call.found_inf);
     at::_fused_sgd_(some[0], some[1], momentum_buffers_ ? some[2] : none,
-                    options_.decoupled ? 0.0 : call.weight_decay, options_.momentum, lr(), options_.dampening,
-                    options_.nesterov, options_.maximize, is_first_step, given(grad_scale),
-                    given(call.found_inf));
+                    options_.decoupled ? 0.0 : call.weight_decay, options_.momentum, lr_of(call),
+                    options_.dampening, options_.nesterov, options_.maximize, is_first_step,
+                    given(grad_scale), given(call.found_inf));
   });
 }
 

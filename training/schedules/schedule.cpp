@@ -22,6 +22,7 @@ Time convert_time(const Time& time, const Horizon& horizon, double ratio) {
 Catalog scheduler_catalog() {
   std::vector<Entry> entries = composer_schedulers();
   for (Entry& entry : pytorch_schedulers()) entries.push_back(std::move(entry));
+  entries.push_back(warmup_stable_decay());
   entries.push_back(plugin_entry("scheduler"));
   return {.section = "scheduler",
           .noun = "scheduler",
@@ -36,6 +37,7 @@ Schedule make_schedule(const Setting& section, const Horizon& horizon) {
   if (is_of_plugin(section)) return made_by_plugin<Schedule>(section, horizon);
   if (Schedule schedule = make_composer_schedule(section, horizon)) return schedule;
   if (Schedule schedule = make_pytorch_schedule(section, horizon)) return schedule;
+  if (Schedule schedule = make_warmup_stable_decay(section, horizon)) return schedule;
   section.at("kind").fail("there is no such scheduler");
 }
 

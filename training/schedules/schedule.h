@@ -30,8 +30,8 @@ Time convert_time(const Time& time, const Horizon& horizon, double ratio);
 // The catalog of [scheduler].
 Catalog scheduler_catalog();
 
-// Makes the schedule of [scheduler], Composer's, PyTorch's or a plugin's. Throws UserError if times do not
-// fit each other or the run.
+// Makes the schedule of [scheduler], Composer's, PyTorch's, transformers' or a plugin's. Throws UserError if
+// times do not fit each other or the run.
 Schedule make_schedule(const Setting& section, const Horizon& horizon);
 
 // Reads the keys of a [scheduler] and converts its times. Section and horizon must outlive the reader.
@@ -74,6 +74,10 @@ std::vector<Entry> composer_schedulers();
 
 // True if [scheduler] names a scheduler of Composer.
 bool is_composer_schedule(const Setting& section);
+
+// warmup_stable_decay. Empty for other kinds.
+Schedule make_warmup_stable_decay(const Setting& section, const Horizon& horizon);
+Entry warmup_stable_decay();
 
 // The schedulers of torch.optim.lr_scheduler, with their argument names, defaults and rates. Empty for other
 // kinds. reduce_lr_on_plateau is constant here: see Plateau.

@@ -2,7 +2,11 @@
 #include <gtest/gtest.h>
 
 #include "tensors/process_state.h"
+#include "training/optimizers/adagrad.h"
 #include "training/optimizers/adam.h"
+#include "training/optimizers/lion.h"
+#include "training/optimizers/nadam.h"
+#include "training/optimizers/rmsprop.h"
 #include "training/optimizers/sgd.h"
 
 namespace tutti {
@@ -24,6 +28,11 @@ std::map<std::string, Make> optimizers() {
       return std::make_unique<Adam>(views, Optimizer::Common{0.03, 0.07, {"*.1"}}, options);
     };
   };
+  const auto other = []<class Kind, class Options>(const Options& options) {
+    return [=](const Views& views) -> std::unique_ptr<Optimizer> {
+      return std::make_unique<Kind>(views, Optimizer::Common{0.03, 0.07, {"*.1"}}, options);
+    };
+  };
   using enum Adam::Decay;
   return {{"SGD", sgd({.momentum = 0.9, .dampening = 0.1})},
           {"SGD, plain", sgd({})},
@@ -32,7 +41,12 @@ std::map<std::string, Make> optimizers() {
           {"Adam", adam({.decay = kGradient})},
           {"Adam, amsgrad", adam({.amsgrad = true, .decay = kGradient, .maximize = true})},
           {"AdamW", adam({.decay = kWeight})},
-          {"DecoupledAdamW", adam({.amsgrad = true, .decay = kDecoupled})}};
+          {"DecoupledAdamW", adam({.amsgrad = true, .decay = kDecoupled})},
+          {"NAdam", other.operator()<NAdam>(NAdamOptions{.maximize = true})},
+          {"Adagrad", other.operator()<Adagrad>(AdagradOptions{.lr_decay = 0.1})},
+          {"RMSprop", other.operator()<RmsProp>(RmsPropOptions{.momentum = 0.9, .centered = true})},
+          {"RMSprop, plain", other.operator()<RmsProp>(RmsPropOptions())},
+          {"Lion", other.operator()<Lion>(LionOptions())}};
 }
 
 at::Tensor piece_of(const at::Tensor& whole, int pieces, int index) {

@@ -96,5 +96,41 @@ TEST(Schedule, PartOfATrainingIsCutAsComposerDoes) {
   EXPECT_EQ(convert_time(Time::parse("0.58dur"), horizon, 1.0).text(), "29ba");
 }
 
+Setting warmup_stable_decay_of(const char* rise, const char* fall, const char* t_decay = "0.5dur") {
+  return section_with({{"kind", std::string("warmup_stable_decay")},
+                       {"t_warmup", std::string("4ba")},
+                       {"t_decay", std::string(t_decay)},
+                       {"t_max", std::string("1dur")},
+                       {"warmup_type", std::string(rise)},
+                       {"decay_type", std::string(fall)},
+                       {"min_lr_ratio", 0.1},
+                       {"scale_warmup", false}});
+}
+
+// Of get_wsd_schedule (transformers 5.0.0) for 20 steps, at steps 0, 1, 3, 4, 9, 10, 12, 19 and 20.
+TEST(Schedule, WarmupStableDecayIsThatOfTransformers) {
+  const std::vector<std::pair<Setting, std::vector<double>>> cases = {
+      {warmup_stable_decay_of("linear", "cosine"),
+       {0.1, 0.325, 0.775, 1.0, 1.0, 1.0, 0.9140576474687263, 0.12202456766718092, 0.1}},
+      {warmup_stable_decay_of("cosine", "linear"),
+       {0.1, 0.2318019484660536, 0.8681980515339464, 1.0, 1.0, 1.0, 0.8200000000000001, 0.19, 0.1}},
+      {warmup_stable_decay_of("1-sqrt", "1-sqrt"),
+       {0.1, 0.22057713659400527, 0.55, 1.0, 1.0, 1.0, 0.5975077640500379, 0.14618503175453762, 0.1}},
+  };
+  for (const auto& [section, expected] : cases) {
+    const Schedule alpha = make_schedule(section, {Time::parse("20ba"), 10});
+    const std::vector<int64_t> batches = {0, 1, 3, 4, 9, 10, 12, 19, 20};
+    for (std::size_t i = 0; i < batches.size(); ++i)
+      EXPECT_NEAR(alpha({.batch = batches[i]}), expected[i], 1e-12) << batches[i];
+  }
+}
+
+TEST(Schedule, ADecayBeginsAfterTheWarmup) {
+  const Horizon horizon{Time::parse("20ba"), 10};
+  expect_refusal(warmup_stable_decay_of("linear", "linear", "17ba"), horizon, "t_decay");
+  expect_refusal(warmup_stable_decay_of("linear", "linear", "17sp"), horizon, "t_decay");
+  EXPECT_EQ(make_schedule(warmup_stable_decay_of("linear", "linear", "16ba"), horizon)({.batch = 4}), 1.0);
+}
+
 }  // namespace
 }  // namespace tutti

@@ -10,7 +10,11 @@
 namespace tutti {
 
 void LrMonitor::batch_end(State& state, Logger& logger) {
-  logger.log_metrics({{std::string("lr-") + state.optimizer->name() + "/group0", state.optimizer->lr()}});
+  LoggedMetrics rates;
+  for (const double lr : state.optimizer->group_lrs())
+    rates.emplace_back(std::string("lr-") + state.optimizer->name() + "/group" + std::to_string(rates.size()),
+                       lr);
+  logger.log_metrics(rates);
 }
 
 // Measured before the optimizer's step, which may change gradients.

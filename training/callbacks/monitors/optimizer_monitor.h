@@ -7,7 +7,8 @@
 
 namespace tutti {
 
-// Logs the learning rate of every step: "lr-SGD/group0". composer.callbacks.LRMonitor.
+// Logs the learning rates of every step, of each group of parameters (Optimizer::group_lrs): "lr-SGD/group0".
+// composer.callbacks.LRMonitor.
 class LrMonitor final : public Callback {
  public:
   std::string name() const override { return "LRMonitor"; }
