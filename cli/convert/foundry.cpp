@@ -307,7 +307,15 @@ class Foundry {
     return path;
   }
 
-  void optimizer(const Setting& given) { kind_of("optimizer", given, text_or(given.find("name"), "")); }
+  // DecoupledLionW's weights shrink by weight_decay * lr / initial lr, those of lion by weight_decay * lr.
+  void optimizer(const Setting& given) {
+    const std::string name = text_or(given.find("name"), "");
+    if (name != "decoupled_lionw") return kind_of("optimizer", given, name);
+    kind_of("optimizer", given, "lion");
+    const Setting *decay = given.find("weight_decay"), *lr = given.find("lr");
+    if (decay && lr && !decay->is_none() && !lr->is_none() && lr->number() > 0)
+      draft.put("optimizer", "weight_decay", Setting::Value(decay->number() / lr->number()));
+  }
 
   void scheduler(const Setting& given) {
     const std::string name = text_or(given.find("name"), "");

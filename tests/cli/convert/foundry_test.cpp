@@ -131,6 +131,16 @@ TEST(Foundry, OtherNetworksAreNotTakenForAGpt) {
               Contains(Pair("model", HasSubstr("no model like hf_t5"))));
 }
 
+TEST(Foundry, LionsWeightDecayIsOfTheLearningRate) {
+  const Setting optimizer =
+      converted("optimizer: {name: decoupled_lionw, lr: 0.0001, betas: [0.9, 0.95], weight_decay: 1.0e-05}\n")
+          .recipe()
+          .at("optimizer");
+  EXPECT_EQ(optimizer.at("kind").text(), "lion");
+  EXPECT_DOUBLE_EQ(optimizer.at("weight_decay").number(), 0.1);
+  EXPECT_THAT(optimizer.at("betas").numbers(), ElementsAre(0.9, 0.95));
+}
+
 TEST(Foundry, AlibiIsAnAlgorithm) {
   const RecipeDraft draft =
       converted("max_seq_len: 64\nmodel: {name: mpt_causal_lm, attn_config: {alibi: true}}\n");
