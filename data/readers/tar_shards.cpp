@@ -294,6 +294,7 @@ class TarPass final : public SamplePass {
       fail_at(image.first, "class " + std::to_string(target) + " of " + image.name + " is not in [0, " +
                                std::to_string(images_.count) + ")");
     ++number_;
+    bad_ = 0;
     ready_ = std::make_shared<StreamedImage>();
     ready_->file = std::move(files_[image.first]);
     ready_->target = target;
@@ -304,6 +305,8 @@ class TarPass final : public SamplePass {
   void leave_out(const std::string& why) {
     const std::string what = "sample " + std::to_string(number_) + ": " + why;
     if (!images_.skip_bad) throw UserError({images_.command}, what);
+    if (++bad_ > LeftOutRecords::kMost)
+      throw UserError({images_.command}, "so many samples in a row cannot be read: " + what);
     images_.left_out.note(number_++, images_.command + ": " + what);
   }
 
@@ -313,6 +316,7 @@ class TarPass final : public SamplePass {
   std::map<uint64_t, std::vector<std::byte>> files_;  // images, by their first byte
   Joined joined_;
   int64_t number_ = 0;  // of samples, with those left out
+  int64_t bad_ = 0;     // in a row
   StreamedImagePtr ready_;
   bool ended_ = false;
 };

@@ -41,6 +41,8 @@ class LeftOutRecords {
  public:
   explicit LeftOutRecords(std::string what) : what_(std::move(what)) {}
 
+  static constexpr int64_t kMost = 1000;  // in a row: a command may never end
+
   void note(int64_t record, const std::string& why);
   std::string text() const;  // of Dataset::replaced
 

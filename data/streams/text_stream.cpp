@@ -100,9 +100,14 @@ class TextPass final : public SamplePass {
 
   void add(const Line& line) {
     if (line.error) std::rethrow_exception(line.error);
-    if (line.problem.empty()) return packing_->add(line.document);
+    if (line.problem.empty()) {
+      bad_ = 0;
+      return packing_->add(line.document);
+    }
     const std::string what = "line " + std::to_string(line.number) + ": " + line.problem;
     if (!options_.how.skip_bad) throw UserError({command_}, what);
+    if (++bad_ > LeftOutRecords::kMost)
+      throw UserError({command_}, "so many lines in a row cannot be read: " + what);
     left_out_->note(line.number, command_ + ": " + what);
   }
 
@@ -112,6 +117,7 @@ class TextPass final : public SamplePass {
   CommandBytes bytes_;
   std::unique_ptr<TextPacking> packing_;
   int64_t number_ = 0;  // of lines read
+  int64_t bad_ = 0;     // lines in a row
   std::deque<Line> lines_;
   bool finished_ = false;
   std::unique_ptr<Workers> workers_;  // last: their threads end before all else goes

@@ -105,6 +105,11 @@ TEST_F(TextStreamTest, BadLinesAreNamedOrLeftOutAndCountedOnce) {
                                         HasSubstr("line 41: no member 'text'")));
 }
 
+TEST_F(TextStreamTest, ACommandThatWritesBadLinesAloneIsNotReadForEver) {
+  EXPECT_THAT(error_of("while :; do echo '{}'; done", "on_bad_sample = 'skip'\n"),
+              HasSubstr("so many lines in a row cannot be read: line 1001: no member 'text'"));
+}
+
 TEST_F(TextStreamTest, AFailedCommandIsNamedWithWhatItSaid) {
   EXPECT_THAT(error_of("no-such-program"),
               AllOf(HasSubstr("data.train.command = "), HasSubstr("the command failed with exit code 127: "),
