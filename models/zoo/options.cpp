@@ -112,7 +112,7 @@ std::vector<Bound<Options>> of_program(const char* file) {
 Catalog rope_scalings() {
   return {
       .section = "model.rope_scaling",
-      .noun = "",
+      .noun = "rope_scaling",
       .doc =
           "Rotary positions for sequences longer than those of the pretraining, as transformers scales "
           "them.",
