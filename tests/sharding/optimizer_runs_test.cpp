@@ -26,15 +26,15 @@ n_head = 3
 const std::string kGroups =
     "layer_decay = 0.7\n[[optimizer.groups]]\nmatch = ['*.ln_*']\nlr = 0.01\nweight_decay = 0.0\n";
 
-ShardedRun trained(const std::string& recipe, const Sharded& sharded) {
+ShardedRun outcome(const std::string& recipe, const Sharded& sharded) {
   const Scratch folder;
   return ShardedJob{recipe, folder.path()}.run(sharded);
 }
 
 void expect_bits_of_none(const std::string& recipe, int ranks, const std::vector<std::string>& strategies) {
-  const ShardedRun none = trained(recipe, {"none", ranks});
+  const ShardedRun none = outcome(recipe, {"none", ranks});
   for (const std::string& strategy : strategies) {
-    const ShardedRun other = trained(recipe, {strategy, ranks});
+    const ShardedRun other = outcome(recipe, {strategy, ranks});
     EXPECT_EQ(other.digest, none.digest) << strategy << " on " << ranks << recipe;
     EXPECT_TRUE(other.metrics == none.metrics) << strategy << " on " << ranks << recipe;
   }
@@ -81,7 +81,7 @@ TEST_P(OptimizerRuns, ResumeWhereTheyEnded) {
   EXPECT_ANY_THROW(begun.run({"full"}));
   ShardedJob rest{whole + "[checkpoint]\ninterval = '2ba'\n", folder.path()};
   rest.resume = "auto";
-  EXPECT_EQ(rest.run({"full"}).digest, trained(whole, {"full"}).digest);
+  EXPECT_EQ(rest.run({"full"}).digest, outcome(whole, {"full"}).digest);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, OptimizerRuns,
@@ -98,7 +98,7 @@ std::string frozen(const std::string& recipe) {
 // Whole units, and parts of units.
 TEST(FrozenParameters, ChangeNothingUnderAnyStrategy) {
   const std::string recipe = frozen(trained_by("adamw")) + steps(4);
-  EXPECT_NE(trained(recipe, {"none"}).digest, trained(trained_by("adamw") + steps(4), {"none"}).digest);
+  EXPECT_NE(outcome(recipe, {"none"}).digest, outcome(trained_by("adamw") + steps(4), {"none"}).digest);
   expect_bits_of_none(recipe, 2, {"optimizer", "gradients", "full"});
   expect_bits_of_none(recipe, 3, {"full"});
   expect_bits_of_none(frozen(trained_by("lamb")) + steps(3), 2, {"full"});
