@@ -93,7 +93,7 @@ at::Tensor Optimizer::like_view(const at::Tensor& state, const ParamView& view) 
   return new_state(view, 0.0, std::nullopt).copy_(state);
 }
 
-at::Tensor Optimizer::fresh_state(const State& state, const ParamView& view) {
+at::Tensor Optimizer::fresh_state(const NamedState& state, const ParamView& view) {
   const auto own = state.sizes_of ? state.sizes_of(view) : StateSizes();
   return view.trained && own ? new_state(view, state.value, own->sizes) : at::Tensor();
 }
@@ -117,7 +117,7 @@ void Optimizer::follow(const Kept& kept) {
     steps.data_ptr<int64_t>()[i] = this->steps(*kept[i]);
     rates[i] = rates_[*kept[i]];
   }
-  for (State& state : states_) {
+  for (NamedState& state : states_) {
     StateTensors followed;
     for (size_t i = 0; i < kept.size(); ++i)
       followed.push_back(kept[i] ? like_view((*state.tensors)[*kept[i]], views_[i])
@@ -150,7 +150,7 @@ void Optimizer::step(const at::Tensor& grad_scale, const at::Tensor& found_inf) 
 // The tensors of a call that are not where it computes: of each state, then the parameters, by member.
 std::vector<std::vector<at::Tensor*>> Optimizer::kept_on_host(Call& call) {
   std::vector<std::vector<at::Tensor*>> kept;
-  for (const State& state : states_) {
+  for (const NamedState& state : states_) {
     kept.emplace_back();
     for (const size_t i : call.members)
       if ((*state.tensors)[i].defined()) kept.back().push_back(&(*state.tensors)[i]);
@@ -196,7 +196,7 @@ void Optimizer::update_staged(const Call& all, const at::Tensor& grad_scale) {
     update(std::move(part), grad_scale);
     auto one = staged.begin();
     for (const auto& [host, device] : staged) at::Tensor(host).copy_(device, /*non_blocking=*/true);
-    for (const State& state : states_)
+    for (const NamedState& state : states_)
       for (const size_t i : members)
         if ((*state.tensors)[i].defined()) (*state.tensors)[i] = (one++)->first;
   }
@@ -251,8 +251,8 @@ Optimizer::Call Optimizer::call_of(const Group& group) const {
 }
 
 Optimizer::StateTensors& Optimizer::add_state(const std::string& name, double value, SizesOf sizes_of) {
-  State& state =
-      states_.emplace_back(State{name, std::make_unique<StateTensors>(), value, std::move(sizes_of)});
+  NamedState& state =
+      states_.emplace_back(NamedState{name, std::make_unique<StateTensors>(), value, std::move(sizes_of)});
   for (const ParamView& view : views_) state.tensors->push_back(fresh_state(state, view));
   make_staging();
   return *state.tensors;
@@ -288,7 +288,7 @@ std::vector<OptimizerState> Optimizer::state() const {
   std::vector<OptimizerState> all;
   for (size_t i = 0; i < views_.size(); ++i)
     if (views_[i].trained) all.push_back({&views_[i], "step", steps_.select(0, static_cast<int64_t>(i)), {}});
-  for (const State& state : states_)
+  for (const NamedState& state : states_)
     for (size_t i = 0; i < views_.size(); ++i) {
       const at::Tensor& tensor = (*state.tensors)[i];
       if (!tensor.defined()) continue;

@@ -143,7 +143,7 @@ class Optimizer {
 
  private:
   void count(int64_t updates);
-  struct State {
+  struct NamedState {
     std::string name;
     std::unique_ptr<StateTensors> tensors;
     double value;
@@ -151,7 +151,7 @@ class Optimizer {
   };
   static at::Tensor new_state(const ParamView& view, double value, const std::optional<Shape>& sizes);
   static at::Tensor like_view(const at::Tensor& state, const ParamView& view);
-  static at::Tensor fresh_state(const State& state, const ParamView& view);
+  static at::Tensor fresh_state(const NamedState& state, const ParamView& view);
   void update_staged(const Call& call, const at::Tensor& grad_scale);
   int64_t staged_bytes(const ParamView& view) const;
   void make_staging();
@@ -166,7 +166,7 @@ class Optimizer {
   std::vector<ParameterRates> rates_;  // by view
   std::vector<Group> groups_;
   std::vector<double> group_scales_;  // of group_lrs
-  std::vector<State> states_;
+  std::vector<NamedState> states_;
   SumOverRanks sum_over_shards_;
   // On the device, of each state, last of parameters: uint8; empty if nothing is on the host.
   std::vector<at::Tensor> staging_;
