@@ -18,13 +18,19 @@ namespace {
 // Ends the second call: all tensors are there.
 struct AllAreThere {};
 
+// A layer that changes its input in place makes the input part of its graph, which owns the call: the call
+// must not own the graph.
+at::Tensor without_graph(const at::Tensor& tensor) {
+  return tensor.detach().set_requires_grad(tensor.requires_grad());
+}
+
 // A call of a slot that can be made again. Autograd's graph of the first call owns it, by its Placeholders.
 class RepeatableCall : public std::enable_shared_from_this<RepeatableCall> {
  public:
   RepeatableCall(const Slot& slot, std::string name, const TensorTree& input, const Slot::Next& next)
       : layer_(slot.layer()),
         name_(std::move(name)),
-        input_(input),
+        input_(input.map(without_graph)),
         next_(next),
         context_(slot.layer().context()),
         device_(Device::of(input)),
@@ -33,7 +39,7 @@ class RepeatableCall : public std::enable_shared_from_this<RepeatableCall> {
     for (const auto& [leaf, tensor] : input.leaves()) versions_.push_back(tensor._version());
   }
 
-  TensorTree first();
+  TensorTree first(const TensorTree& input);
   // Call after `first`: the device forgets the input.
   void offload_input();
 
@@ -111,9 +117,9 @@ class Keeper final : public SavedTensorsScope::Hooks {
   RepeatableCall& call_;
 };
 
-TensorTree RepeatableCall::first() {
+TensorTree RepeatableCall::first(const TensorTree& input) {
   const SavedTensorsScope scope([call = shared_from_this()] { return std::make_unique<Placeholder>(call); });
-  return next_(input_);
+  return next_(input);
 }
 
 void RepeatableCall::offload_input() {
@@ -182,7 +188,7 @@ Slot::Hook checkpoint_activations(Slot& slot, const std::string& name, bool offl
   return slot.around([&slot, name, offload](const TensorTree& input, const Slot::Next& next) {
     if (!at::GradMode::is_enabled() || SavedTensorsScope::active()) return next(input);
     const auto call = std::make_shared<RepeatableCall>(slot, name, input, next);
-    TensorTree output = call->first();
+    TensorTree output = call->first(input);
     if (offload && !Device::of(input).is_cpu()) call->offload_input();
     return output;
   });
