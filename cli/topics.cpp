@@ -12,7 +12,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-constexpr std::size_t kShown = 12, kWordOfATopic = 5;
+constexpr std::size_t kShown = 14, kWordOfATopic = 5;
 constexpr int kOfName = 8, kOfSynonym = 7, kOfText = 3, kOfWholeName = 6, kOfSection = 2;
 
 // Other words for a topic: words of names in the catalogs.

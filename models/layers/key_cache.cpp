@@ -2,7 +2,6 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
@@ -72,8 +71,9 @@ at::Tensor KeyCache::mask(int64_t first, int64_t window, at::Device device) {
 KeyCache::Seen KeyCache::keep(const at::Tensor& keys, const at::Tensor& values, int64_t window) {
   if (next_ == kept_.size()) {
     TUTTI_ASSERT(is_first_pass(), "an attention that was not called in the first pass");
+    // Not empty: places that a mask leaves out count as 0 times their number, which must not be NaN.
     const auto room = [&](const at::Tensor& like) {
-      return at::empty({like.size(0), like.size(1), capacity_, like.size(3)}, like.options());
+      return at::zeros({like.size(0), like.size(1), capacity_, like.size(3)}, like.options());
     };
     kept_.push_back({room(keys), room(values)});
   }

@@ -44,4 +44,5 @@ pq.write_table(pa.Table.from_pandas(TABLE.astype({"age": "float32"}), preserve_i
 # Columns that are not read beside some that are.
 pq.write_table(pa.table({"age": [20, 30, 40], "bought": pd.date_range("2026-01-01", periods=3),
                          "sizes": [[1, 2], [3], []],
-                         "half": pa.array([0.25, -3, 65504], pa.float16()), "price": [0.5, 1.5, 2.5]}), HERE / "dates.parquet")
+                         "half": pa.array([0.25, -3, 65504], pa.float16()), "price": [0.5, 1.5, 2.5]}),
+               HERE / "dates.parquet")

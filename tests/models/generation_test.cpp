@@ -132,6 +132,8 @@ std::vector<std::pair<std::shared_ptr<Model>, int64_t>> causal_models() {
   constexpr int64_t kAny = 1000;
   const auto llama = [](const LlamaOptions& options) { return std::make_shared<Llama>(options); };
   const GptOptions gpt{.vocab_size = 40, .n_positions = 30, .n_embd = 16, .n_layer = 2, .n_head = 4};
+  GptOptions long_gpt = gpt;
+  long_gpt.n_positions = 40;
   const auto with_bias = [](std::shared_ptr<Model> model) {
     const auto by_place = [](int64_t length, at::Device) {
       return at::arange(length, at::kFloat) * at::tensor({0.1, 0.3, 0.5, 0.9}, at::kFloat).view({4, 1, 1});
@@ -141,7 +143,7 @@ std::vector<std::pair<std::shared_ptr<Model>, int64_t>> causal_models() {
     return model;
   };
   return {{std::make_shared<Gpt>(gpt), 30},
-          {with_bias(std::make_shared<Gpt>(gpt)), 40},
+          {with_bias(std::make_shared<Gpt>(long_gpt)), 40},
           {llama(kSmallLlama), kAny},
           {llama(llama_with([](auto& o) { o.model_type = "qwen3"; })), kAny},
           {llama(llama_with([](auto& o) { o.sliding_window = 3; })), kAny},

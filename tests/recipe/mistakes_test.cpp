@@ -139,7 +139,7 @@ TEST(RecipeMistakes, AKeySaysWhereItBelongs) {
     const std::string text = said(with_first("[train]", line));
     return text.substr(text.find("unknown key"));
   };
-  EXPECT_EQ(in_train("momentum = 0.9"),
+  EXPECT_EQ(in_train("dampening = 0.9"),
             "unknown key; it belongs in [optimizer] of kind sgd or decoupled_sgdw");
   EXPECT_EQ(in_train("batch_size = 8"),
             "unknown key; it belongs in [data.train], [data.eval] or [[evaluators]]");

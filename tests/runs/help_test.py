@@ -110,7 +110,7 @@ class Completion(tutti_run.RunTest):
         self.assertEqual(self.offered("train", "mine.toml", ""), [])
 
     def test_bash_knows_keys_and_names(self):
-        self.assertEqual(self.offered("train", "--set", "optimizer.mom"), ["optimizer.momentum="])
+        self.assertEqual(self.offered("train", "--set", "optimizer.nest"), ["optimizer.nesterov="])
         self.assertEqual(self.offered("train", "--set", "train.max_d"), ["train.max_duration="])
         self.assertEqual(self.offered("train", "--set", "=", "model.kin"), ["model.kind="])
         self.assertEqual(self.offered("explain", "SpeedM"), ["SpeedMonitor"])
@@ -132,7 +132,7 @@ class Completion(tutti_run.RunTest):
         self.assertEqual(ask("tutti train --lo"), ["--local-ranks"])
         self.assertEqual(ask("tutti train m"), ["mine.toml"])
         self.assertEqual(ask("tutti stop ru"), ["runs/"])
-        self.assertEqual(ask("tutti train --set optimizer.mom"), ["optimizer.momentum="])
+        self.assertEqual(ask("tutti train --set optimizer.nest"), ["optimizer.nesterov="])
         self.assertEqual(ask("tutti completion z"), ["zsh"])
         self.assertIn("auto", ask("tutti train mine.toml --resume a"))
         self.assertEqual(ask("tutti train --run-dir=ru"), ["--run-dir=runs/"])
@@ -148,7 +148,7 @@ class Completion(tutti_run.RunTest):
                                  "tutti train --lo": "tutti train --local-ranks=",
                                  "tutti train m": "tutti train mine.toml ",
                                  "tutti stop r": "tutti stop runs/",
-                                 "tutti train --set optimizer.mom": "tutti train --set optimizer.momentum=",
+                                 "tutti train --set optimizer.nest": "tutti train --set optimizer.nesterov=",
                                  "tutti train mine.toml --resume au": "tutti train mine.toml --resume auto ",
                                  "tutti list opt": "tutti list optimizers ",
                                  "tutti completion z": "tutti completion zsh ",

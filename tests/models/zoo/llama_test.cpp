@@ -114,7 +114,7 @@ std::string refused(Keys keys) {
       [&] { make_model(resolve_section(model_catalog(), section_with(keys), {}), samples); });
 }
 
-TEST(Llama, WhatItDoesNotHaveIsRefusedByName) {
+TEST(Llama, OptionsOfOtherNetworksAreRefusedByName) {
   const auto scaled = [](const Keys& keys) { return Setting::Value(section_with(keys).table()); };
   const std::vector<std::pair<Keys, std::string>> all = {
       {{{"num_key_value_heads", int64_t{5}}},
