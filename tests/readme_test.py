@@ -81,7 +81,7 @@ def main(source, build):
     if len(runnable) < 8 or not any(shown for _, shown in runnable):
         sys.exit(f"found only {len(runnable)} commands, or no output: the README is not read rightly")
     with tempfile.TemporaryDirectory() as folder:
-        for name in ("examples", "tools", "docs"):
+        for name in ("examples", "tools", "docs", "tests"):
             os.symlink(os.path.join(source, name), os.path.join(folder, name))
         os.symlink(build, os.path.join(folder, "build"))
         with open(os.path.join(folder, "shown.toml"), "w") as file:

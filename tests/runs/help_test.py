@@ -114,7 +114,7 @@ class Completion(tutti_run.RunTest):
         self.assertEqual(self.offered("train", "--set", "train.max_d"), ["train.max_duration="])
         self.assertEqual(self.offered("train", "--set", "=", "model.kin"), ["model.kind="])
         self.assertEqual(self.offered("explain", "SpeedM"), ["SpeedMonitor"])
-        self.assertEqual(self.offered("explain", "learning", "momen"), ["momentum"])
+        self.assertEqual(self.offered("explain", "learning", "dampe"), ["dampening"])
         self.assertEqual(self.offered("list", "opt"), ["optimizers"])
 
     def test_fish(self):
