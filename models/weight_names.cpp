@@ -13,13 +13,14 @@ namespace {
 constexpr std::string_view kInnerWrappers[] = {"_orig_mod.", "_fsdp_wrapped_module.",
                                                "_checkpoint_wrapped_module."};
 constexpr std::string_view kOuterWrappers[] = {"module.", "model."};
-constexpr std::string_view kTrunks[] = {"transformer.", "bert."};
+constexpr std::string_view kTrunks[] = {"transformer.", "bert.", "model."};
 
 struct Names {
   std::string_view other, own;
 };
 constexpr Names kLayerNorm[] = {{".gamma", ".weight"}, {".beta", ".bias"}};
 constexpr Names kTied[] = {{"lm_head.weight", "transformer.wte.weight"},
+                           {"lm_head.weight", "model.embed_tokens.weight"},
                            {"cls.predictions.decoder.weight", "bert.embeddings.word_embeddings.weight"},
                            {"cls.predictions.decoder.bias", "cls.predictions.bias"}};
 

@@ -33,6 +33,8 @@ TEST(NamesInModels, AreThoseOfTransformersWithAndWithoutAHead) {
   EXPECT_THAT(names_in_models("module.bert.embeddings.LayerNorm.beta"),
               Contains("bert.embeddings.LayerNorm.bias"));
   EXPECT_THAT(names_in_models("module.lm_head.weight"), Contains("transformer.wte.weight"));
+  EXPECT_THAT(names_in_models("lm_head.weight"), Contains("model.embed_tokens.weight"));
+  EXPECT_THAT(names_in_models("layers.0.mlp.up_proj.weight"), Contains("model.layers.0.mlp.up_proj.weight"));
   EXPECT_THAT(names_in_models("cls.predictions.decoder.weight"),
               Contains("bert.embeddings.word_embeddings.weight"));
   EXPECT_THAT(names_in_models("cls.predictions.decoder.bias"), Contains("cls.predictions.bias"));
