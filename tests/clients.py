@@ -116,6 +116,21 @@ class RoundTrip(unittest.TestCase):
         for name, parameter in model.named_parameters():
             self.assertTrue(torch.equal(parameter, back.get_parameter(name)), name)
 
+    def test_torchvisions_vit(self):
+        sizes = dict(patch_size=8, num_layers=2, num_heads=4, hidden_dim=16, mlp_dim=24)
+        client = lambda: torchvision.models.VisionTransformer(image_size=32, num_classes=1000, **sizes)
+        model = shaken(client())
+        images = torch.randn(4, 3, 32, 32)
+        with torch.no_grad():
+            wanted = model(images)
+        torch.save(model.state_dict(), self.folder / "vit.pth")
+        keys = "".join(f"\n{name} = {value}" for name, value in sizes.items())
+        arrays = {"input": images, "target": torch.zeros(4, dtype=torch.long)}
+        self.predicts(f'kind = "vit"\nnum_classes = 1000\nweights = "vit.pth"{keys}', arrays, wanted)
+        self.train()
+        self.tutti("export", "run", "--to", "back.safetensors")
+        client().load_state_dict(load_file(self.folder / "back.safetensors"), strict=True)
+
     def test_resnet18_after_blurpool(self):
         """Layers are wrapped; the client gets its own names back, and the filters beside them."""
         model = shaken(torchvision.models.resnet18())
