@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "tests/fuzz/file_in_memory.h"
 #include "tests/fuzz/targets.h"
 
 namespace {
@@ -13,6 +14,7 @@ void (*read_bytes)(const std::string& bytes) = nullptr;
 
 extern "C" int LLVMFuzzerInitialize(int*, char***) {
   const char* const wanted = std::getenv("TUTTI_FUZZ_TARGET");
+  tutti::fuzz::ignore_words();
   for (const auto& [name, read] : tutti::fuzz::targets())
     if (wanted != nullptr && std::strcmp(name, wanted) == 0) read_bytes = read;
   if (read_bytes != nullptr) return 0;

@@ -25,6 +25,8 @@ struct Folder {
   std::string path;
 };
 
+bool words_count = true;
+
 }  // namespace
 
 const std::string& folder() {
@@ -44,7 +46,10 @@ std::string source_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+void ignore_words() { words_count = false; }
+
 void require_plain(const std::string& error) {
+  if (!words_count) return;
   for (const char* raw : {"json.exception", "filesystem error", "Exception raised from", "basic_string::"})
     if (error.find(raw) != std::string::npos) throw std::logic_error("an error of a library: " + error);
 }
