@@ -7,8 +7,8 @@ namespace tutti {
 
 // The names under which a model may have a tensor that a file calls `name`, the likeliest first: as it is;
 // without the wrappers of DDP, FSDP, torch.compile and Lightning ("module.", "_orig_mod.", "model.");
-// LayerNorm's weight and bias as "gamma" and "beta"; with and without "transformer.", "bert." and "model.", which
-// transformers' models without a head do not have; tied weights under the name of the other.
+// LayerNorm's weight and bias as "gamma" and "beta"; with and without "transformer.", "bert." and "model.",
+// which transformers' models without a head do not have; tied weights under the name of the other.
 std::vector<std::string> names_in_models(const std::string& name);
 
 // True for a weight of an output layer that is tied to another tensor: "lm_head.weight",
