@@ -20,7 +20,7 @@ Catalog algorithm_catalog() {
           .noun = "algorithm",
           .doc =
               "Algorithms that change the data, the model or the training loop. Names and meanings are "
-              "Composer's.",
+              "Composer's, those of LoRA PEFT's.",
           .entries = std::move(entries),
           .repeated = true};
 }

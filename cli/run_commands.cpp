@@ -93,11 +93,18 @@ void add_export(CLI::App& app, Action& action) {
   auto options = std::make_shared<ExportOptions>();
   command->add_option("PATH", options->path, "the checkpoint's or the run's folder")->required();
   auto* file = command->add_option("--to", options->to, "a .safetensors file to write")->type_name("FILE");
+  auto* folder = command
+                     ->add_option("--to-hf", options->to_hf,
+                                  "a folder to write for Hugging Face's transformers: config.json and "
+                                  "model.safetensors")
+                     ->type_name("DIR")
+                     ->excludes(file);
   command
-      ->add_option("--to-hf", options->to_hf,
-                   "a folder to write for Hugging Face's transformers: config.json and model.safetensors")
+      ->add_option("--to-peft", options->to_peft,
+                   "a folder to write for PEFT: the adapters of LoRA alone; the others merge them")
       ->type_name("DIR")
-      ->excludes(file);
+      ->excludes(file)
+      ->excludes(folder);
   command->add_flag("--trained", options->trained,
                     "the weights that are trained, not the average that EMA keeps of them");
   command->callback([&action, options] { action = [=] { return run_in_library(*options); }; });

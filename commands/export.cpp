@@ -1,17 +1,14 @@
 #include "commands/export.h"
 
-#include <ATen/ops/empty.h>
-
 #include <filesystem>
-#include <map>
 #include <span>
 
+#include "algorithms/surgery/lora.h"
+#include "commands/exported_weights.h"
 #include "commands/loaded_model.h"
 #include "data/tokenizers/tokenizer_files.h"
-#include "io/checkpoint/checkpoint_tensors.h"
 #include "io/checkpoint/run_state.h"
 #include "io/formats/json_setting.h"
-#include "io/formats/safetensors.h"
 #include "models/exported/part.h"
 #include "models/hub/config.h"
 #include "models/hub/model.h"
@@ -23,76 +20,14 @@
 namespace tutti {
 namespace {
 
-constexpr const char* kAverage = "algorithms/EMA";
-
 Setting key_of(const char* name, const std::string& value) { return {value, name, {"command line"}}; }
-
-// A checkpoint's weights, and the names under which they are exported.
-class ExportedWeights {
- public:
-  ExportedWeights(const Disk& disk, const Checkpoint& checkpoint, bool trained)
-      : state_(RunState::from_json(checkpoint.manifest.state)), tensors_(disk, checkpoint) {
-    const auto average = state_.listeners.find(kAverage);
-    averaged_ = !trained && average != state_.listeners.end() && !average->second.empty();
-    for (const auto& [name, entry] : tensors_.entries())
-      if (name.starts_with(kModelPrefix)) add(checkpoint, name.substr(kModelPrefix.size()));
-    if (sources_.empty()) throw UserError({checkpoint.folder}, "it holds no weights");
-  }
-
-  const RunState& state() const { return state_; }
-  bool is_averaged() const { return averaged_; }
-  const std::map<std::string, std::string>& sources() const { return sources_; }
-  std::map<std::string, Shape> shapes() const {
-    std::map<std::string, Shape> shapes;
-    for (const auto& [name, source] : sources_) shapes[name] = entry(name).shape;
-    return shapes;
-  }
-  // Writes a weight under another name too.
-  void repeat(const std::string& name, const std::string& other) {
-    if (const auto found = sources_.find(name); found != sources_.end())
-      sources_.emplace(other, found->second);
-  }
-  const TensorSource::Entry& entry(const std::string& name) const { return tensors_.at(sources_.at(name)); }
-
-  void write(Disk& disk, const std::string& path) const {
-    const std::string fresh = path + ".new";
-    Safetensors layout{{}, {{"format", "pt"}}};
-    for (const auto& [name, source] : sources_)
-      layout.tensors[name] =
-          at::empty(entry(name).shape, at::TensorOptions(at::kMeta).dtype(entry(name).dtype));
-    SafetensorsFile file(disk, fresh, layout);
-    for (const auto& [name, source] : sources_) {
-      const at::Tensor whole = at::empty(entry(name).shape, entry(name).dtype);
-      const bool is_scalar = entry(name).shape.empty();
-      tensors_.read(source, {0, is_scalar ? 1 : whole.size(0)}, whole);
-      file.put(name, whole);
-    }
-    file.finish();
-    disk.rename(fresh, path);
-  }
-
- private:
-  void add(const Checkpoint& checkpoint, const std::string& name) {
-    const auto before = state_.names_before_surgery.find(name);
-    const std::string& exported = before == state_.names_before_surgery.end() ? name : before->second;
-    const std::string average = std::string(kAverage) + '/' + name;
-    const bool uses_average = averaged_ && tensors_.contains(average);
-    const auto [there, is_new] =
-        sources_.emplace(exported, uses_average ? average : std::string(kModelPrefix) + name);
-    if (!is_new) throw UserError({checkpoint.folder}, "two tensors would have the name '" + exported + "'");
-  }
-
-  const RunState state_;
-  const CheckpointTensors tensors_;
-  bool averaged_ = false;
-  std::map<std::string, std::string> sources_;  // by the exported name: the checkpoint's
-};
 
 // Surgery changes what the model computes, also where names and shapes stay.
 void require_plain(const Setting& key, const ExportedWeights& weights, const Setting& section) {
   for (const RequiredAlgorithm& one : weights.state().required_algorithms)
-    key.fail("the model was changed by " + one.name +
-             ", which transformers' models do not have; --to writes its weights alone");
+    if (one.name != Lora::kLora)
+      key.fail("the model was changed by " + one.name +
+               ", which transformers' models do not have; --to writes its weights alone");
   require_hub_model(key, section, weights.shapes());
 }
 
@@ -142,20 +77,24 @@ void write_file(Disk& disk, const Setting& key, const ExportedWeights& weights) 
 }  // namespace
 
 std::string export_text(const ExportOptions& options) try {
-  if (options.to.empty() == options.to_hf.empty())
-    throw UserError("export needs --to FILE.safetensors or --to-hf DIR, and not both");
+  const int given = !options.to.empty() + !options.to_hf.empty() + !options.to_peft.empty();
+  if (given != 1) throw UserError("export needs one of --to FILE.safetensors, --to-hf DIR and --to-peft DIR");
   PosixDisk disk;
   const Checkpoint checkpoint = find_checkpoint(disk, options.path, {warn_ignored});
   ExportedWeights weights(disk, checkpoint, options.trained);
-  const Setting to = options.to.empty() ? key_of("--to-hf", options.to_hf) : key_of("--to", options.to);
-  if (options.to.empty()) {
-    write_folder(disk, to, checkpoint, weights);
+  const std::string to = options.to + options.to_hf + options.to_peft;
+  std::size_t count = weights.size();
+  if (!options.to_peft.empty()) {
+    count = weights.write_adapter(disk, options.to_peft);
+  } else if (!options.to_hf.empty()) {
+    write_folder(disk, key_of("--to-hf", to), checkpoint, weights);
   } else {
     repeat_tied(checkpoint, weights);
-    write_file(disk, to, weights);
+    count = weights.size();
+    write_file(disk, key_of("--to", to), weights);
   }
-  return "written to " + to.text() + ": " + std::to_string(weights.sources().size()) + " tensors of " +
-         checkpoint.folder + (weights.is_averaged() ? ", averaged by EMA" : "") + '\n';
+  return "written to " + to + ": " + std::to_string(count) + " tensors of " + checkpoint.folder +
+         (weights.is_averaged() ? ", averaged by EMA" : "") + '\n';
 } catch (const OperatingError& error) {
   throw UserError(error.what());
 }

@@ -138,7 +138,7 @@ ComposerNames of_interop() {
   return {
       {"HuggingFaceModel", "[model] kind = \"hf\"", "a folder with config.json and weights"},
       {"hf_causal_lm", "[model] kind = \"hf\"", "a folder with config.json and weights"},
-      {"peft_config", "", "not yet: there is no LoRA"},
+      {"peft_config", "[[algorithms]] kind = \"lora\"", "with peft_type LORA"},
   };
 }
 

@@ -1,11 +1,11 @@
 #!/bin/bash
 # tests/clients.sh BUILD: weights of torchvision's and transformers' models go through tutti and back
-# (clients.py), clients' networks train under all strategies (clients_trained.py), tokenizers give the ids of
-# Hugging Face's (clients_tokenizers.py), tables of pandas and datasets of MosaicML Streaming are read
-# (clients_tables.py, clients_mds.py), programs of theirs, timm's, segmentation_models_pytorch's and
-# diffusers' give what PyTorch gives (tests/golden/make_exported.py), and image files and transforms what
-# Pillow and torchvision give (make_images.py), with the clients' pinned versions in an environment of their
-# own, beside setup.sh's.
+# (clients.py), clients' networks train under all strategies (clients_trained.py), tokenizers give the ids
+# of Hugging Face's (clients_tokenizers.py), tables of pandas and datasets of MosaicML Streaming are read
+# (clients_tables.py, clients_mds.py), adapters of PEFT's go in and out (clients_lora.py), programs of
+# theirs, timm's, segmentation_models_pytorch's and diffusers' give what PyTorch gives
+# (tests/golden/make_exported.py), and image files and transforms what Pillow and torchvision give
+# (make_images.py), with the clients' pinned versions in an environment of their own, beside setup.sh's.
 set -euo pipefail
 readonly root=$(dirname "$(dirname "$(readlink -f "$0")")")
 readonly cache=${XDG_CACHE_HOME:-$HOME/.cache}/tutti
@@ -41,7 +41,12 @@ if [ ! -e "$clients/shards" ]; then
     catalogue==2.0.10 cramjam==2.14.0 filelock==4.3.1 python-snappy==0.7.3 xxhash==4.1.0 zstd==1.5.7.2
   touch "$clients/shards"
 fi
-for tests in clients clients_trained clients_tokenizers clients_tables clients_mds; do
+if [ ! -e "$clients/lora" ]; then
+  "$clients/bin/python" -m pip --disable-pip-version-check install -q --no-deps peft==0.18.1 \
+    accelerate==1.12.0 psutil==7.2.2
+  touch "$clients/lora"
+fi
+for tests in clients clients_trained clients_tokenizers clients_tables clients_mds clients_lora; do
   TUTTI_BUILD_DIR=$build "$clients/bin/python" "$root/tests/$tests.py"
 done
 

@@ -1,9 +1,12 @@
 #include "algorithms/surgery/options.h"
 
+#include <cmath>
+
 namespace tutti {
 namespace {
 
 constexpr double kMostMasks = 1e6;
+constexpr double kMostRanks = 1e6;  // of adapters
 
 template <class Options>
 Bound<Options> apply_at_option() {
@@ -148,6 +151,42 @@ Kind<GyroDropoutOptions> GyroDropoutOptions::kind() {
            .paper = "Lee et al. 2022, MLSys",
            .models = "those with Dropout",
            .effect = "better generalisation than by Dropout"}};
+}
+
+double LoraOptions::scaling() const {
+  const auto rank = static_cast<double>(r);
+  return alpha / (use_rslora ? std::sqrt(rank) : rank);
+}
+
+Kind<LoraOptions> LoraOptions::kind() {
+  using Options = LoraOptions;
+  return {
+      "lora",
+      "Trains small adapters of frozen Linear and Conv1D layers; as PEFT's LoraConfig.",
+      {option("r", &Options::r, "rank of the adapters").at_least(1).at_most(kMostRanks),
+       option("alpha", &Options::alpha, "adapters are scaled by alpha / r")
+           .also_named({"lora_alpha"})
+           .more_than(0),
+       option("dropout", &Options::dropout, "part of an adapter's input that is dropped")
+           .also_named({"lora_dropout"})
+           .at_least(0)
+           .less_than(1),
+       option("targets", &Options::targets,
+              "the layers: ends of their names, names with *, or all-linear; default: those that PEFT "
+              "takes, q_proj and v_proj, c_attn, or query and value")
+           .also_named({"target_modules"}),
+       option("use_rslora", &Options::use_rslora, "scale by alpha / sqrt(r)"),
+       option("modules_to_save", &Options::modules_to_save,
+              "layers that are trained as a whole, as a new head is: ends of their names, or names with *"),
+       option("adapter", &Options::adapter, "a folder of PEFT's with an adapter to start from")
+           .as(KeyType::kPath)},
+      {.functions = {"apply_lora"},
+       .header = "algorithms/surgery/lora.h",
+       .call = "apply_lora(model, {.r = 16, .alpha = 32});",
+       .paper = "Hu et al. 2021, arXiv:2106.09685",
+       .models = "pretrained transformers",
+       .effect = "fine-tuning with the gradients and optimizer state of few weights; `tutti export` writes "
+                 "the adapter, or the weights with it merged in"}};
 }
 
 Kind<LowPrecisionGroupNormOptions> LowPrecisionGroupNormOptions::kind() {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "recipe/options.h"
 #include "recipe/time/time.h"
@@ -80,6 +81,22 @@ struct GyroDropoutOptions {
   AlgorithmPtr make(const Setting& section) const;
 };
 
+// PEFT's LoraConfig, with its defaults.
+struct LoraOptions {
+  int64_t r = 8;
+  double alpha = 8;
+  double dropout = 0;
+  std::vector<std::string> targets = {};  // empty: PEFT's for the model
+  bool use_rslora = false;
+  std::vector<std::string> modules_to_save = {};
+  std::optional<std::string> adapter = {};  // a folder of PEFT's to start from
+
+  double scaling() const;  // alpha / r, or with use_rslora alpha / sqrt(r)
+
+  static Kind<LoraOptions> kind();
+  AlgorithmPtr make(const Setting& section) const;
+};
+
 struct LowPrecisionGroupNormOptions {
   Event apply_at = Event::kInit;
 
@@ -132,7 +149,7 @@ struct WeightStandardizationOptions {
 };
 
 using SurgeryKinds = Kinds<AlibiOptions, BlurPoolOptions, ChannelsLastOptions, FactorizeAlgorithm,
-                           GatedLinearUnitsOptions, GhostBatchNormOptions, GyroDropoutOptions,
+                           GatedLinearUnitsOptions, GhostBatchNormOptions, GyroDropoutOptions, LoraOptions,
                            LowPrecisionGroupNormOptions, LowPrecisionLayerNormOptions, NoOpModelOptions,
                            SqueezeExciteOptions, StochasticDepthAlgorithm, WeightStandardizationOptions>;
 

@@ -134,6 +134,8 @@ class Foundry {
         draft.put("model", known->second, value);
       else if (name == "attn_config" && value.is_table())
         attention(value);
+      else if (name == "peft_config" && value.is_table())
+        adapters(value, /*is_of_mpt=*/true);
       else if (name.ends_with("_pdrop"))
         dropout(value);
       else if (name != "name" && !value.is_none())
@@ -179,6 +181,26 @@ class Foundry {
     draft.add_table("algorithms", "alibi", Setting(std::move(options), given.path, given.position));
   }
 
+  // LoRA. PEFT's task_type follows from the model; layers of MPT have other names than those of gpt.
+  void adapters(const Setting& config, bool is_of_mpt) {
+    static const std::set<std::string> done = {"peft_type", "task_type", "inference_mode"};
+    if (text_or(config.find("peft_type"), "") != "LORA")
+      return draft.leave_out(config, "of PEFT's methods tutti has LORA");
+    Setting::Table options;
+    for (const auto& [name, value] : config.table()) {
+      const bool is_target = name == "target_modules";
+      if (done.contains(name) || value.is_none() || (name == "bias" && text_or(&value, "") == "none"))
+        continue;
+      if (is_target && is_of_mpt)
+        draft.leave_out(value, "the layers of gpt are c_attn, which is the default, c_proj and c_fc");
+      else if (is_target && value.is_text())
+        options.emplace_back(name, Setting(Setting::Array{value}, value.path, value.position));
+      else
+        options.emplace_back(name, value);
+    }
+    draft.add_table("algorithms", "lora", Setting(std::move(options), config.path, config.position));
+  }
+
   // gpt has one for all layers.
   void dropout(const Setting& value) {
     if (!draft.has("model", "dropout")) return draft.put("model", "dropout", value);
@@ -194,7 +216,9 @@ class Foundry {
     static const std::set<std::string> done = {"name", "pretrained_model_name_or_path"};
     for (const auto& [key, value] : model.table()) {
       if (done.contains(key) || value.is_none() || (key == "pretrained" && is(&value, true))) continue;
-      if (key == "pretrained")
+      if (key == "peft_config" && value.is_table())
+        adapters(value, /*is_of_mpt=*/false);
+      else if (key == "pretrained")
         draft.leave_out(value,
                         "a folder with config.json and weights is read; for new weights choose a kind");
       else if (key == "config_overrides")

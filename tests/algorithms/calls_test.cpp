@@ -24,6 +24,7 @@
 #include "algorithms/surgery/gated_linear_units.h"
 #include "algorithms/surgery/ghost_batchnorm.h"
 #include "algorithms/surgery/gyro_dropout.h"
+#include "algorithms/surgery/lora.h"
 #include "algorithms/surgery/low_precision_norms.h"
 #include "algorithms/surgery/squeeze_excite.h"
 #include "algorithms/surgery/stochastic_depth.h"
@@ -103,6 +104,7 @@ TEST(CallsOfTheDocs, CompileForModels) {
     Gpt model({.vocab_size = 8, .n_positions = 4, .n_embd = 8, .n_layer = 1, .n_head = 1});
     apply_alibi(model, 2048);
     apply_gated_linear_units(model);
+    apply_lora(model, {.r = 16, .alpha = 32});
     apply_ghost_batchnorm(model, 32);
     apply_stochastic_depth(model, {.target_layer_name = "ResNetBottleneck"});
     apply_factorization(model);

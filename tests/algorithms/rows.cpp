@@ -139,6 +139,10 @@ std::vector<AlgorithmRow> surgery_rows() {
        {once(kInit)},
        {.in_microbatches = "a microbatch of 6 samples is cut into ghost batches of 3, not of 4"}},
       {"gyro_dropout", "p = 0.3\nsigma = 8\ntau = 4\n", kDropout, {once(kFitStart)}},
+      {"lora",
+       "alpha = 16\ndropout = 0.1\ntargets = ['all-linear']\nmodules_to_save = ['wte']\n",
+       kText,
+       {once(kInit)}},
       {"low_precision_groupnorm", "", kSlowConvolutions, {once(kInit)}, {}, kAmp, kRoundingOfBfloat16},
       {"low_precision_layernorm",
        "apply_at = 'after_load'\n",
@@ -218,6 +222,7 @@ std::vector<AlgorithmRow> llama_rows() {
           {once(kBeforeLoad), {kBatchEnd, 10, 50}, {kEvalStart, 25, 50, 25}, {kEvalEnd, 25, 50, 25}}));
   rows.push_back(row("gradient_clipping", "clipping_type = 'norm'\nclipping_threshold = 0.1\n",
                      {{kAfterTrainBatch, 0, 49}}));
+  rows.push_back(row("lora", "modules_to_save = ['embed_tokens', 'lm_head']\n", {once(kInit)}));
   rows.push_back(row("sam", "rho = 0.1\ninterval = 2\n", {once(kAfterLoad)}));
   rows.push_back(
       row("swa", "swa_start = '20ba'\nswa_end = '40ba'\nupdate_interval = '5ba'\nschedule_swa_lr = true\n",

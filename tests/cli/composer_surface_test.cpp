@@ -248,7 +248,9 @@ TEST(ComposerNames, AreExplainedByTheCatalogsOwnText) {
   EXPECT_THAT(monitor, HasSubstr("\nwindow_size = 100 "));
   EXPECT_THAT(explained("LinearLR"), StartsWith("PyTorch's LinearLR is [scheduler] kind = \"linear_lr\"\n"));
   EXPECT_THAT(explained("Trainer.predict"), StartsWith("Composer's Trainer.predict is tutti predict: "));
-  EXPECT_THAT(explained("peft_config"), StartsWith("Composer's peft_config\nnot yet: "));
+  EXPECT_THAT(explained("peft_config"),
+              StartsWith("Composer's peft_config is [[algorithms]] kind = \"lora\""));
+  EXPECT_THAT(explained("MAP"), StartsWith("Composer's MAP\nnot yet: "));
   EXPECT_THAT(explained("WandBLogger"), HasSubstr("\n# Not carried over: "));
 }
 

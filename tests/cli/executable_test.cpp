@@ -80,9 +80,9 @@ TEST_F(Executable, OtherCommandsHandOverTheirOwn) {
             "tokenize texts=a.jsonl tokenizer=t.json to=b text_field=body add_bos_token=0 add_eos_token=0 "
             "skip_bad=0\n");
   EXPECT_EQ(tutti("export somewhere --to a.safetensors --trained").out,
-            "export path=somewhere to=a.safetensors to_hf= trained=1\n");
+            "export path=somewhere to=a.safetensors to_hf= to_peft= trained=1\n");
   EXPECT_EQ(tutti("export somewhere --to-hf folder").out,
-            "export path=somewhere to= to_hf=folder trained=0\n");
+            "export path=somewhere to= to_hf=folder to_peft= trained=0\n");
   EXPECT_EQ(tutti("replay somewhere --attempt 2 --until step=3 --on-cpu").out,
             "replay path=somewhere start=2 until=3 break_at=0 rank=-1 on_cpu=1\n");
   EXPECT_EQ(tutti("simulate " + recipe()).out,

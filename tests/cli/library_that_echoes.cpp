@@ -38,7 +38,7 @@ int echo(const InspectOptions& options) {
 
 int echo(const ExportOptions& options) {
   print("export path=" + options.path + " to=" + options.to + " to_hf=" + options.to_hf +
-        " trained=" + std::to_string(options.trained));
+        " to_peft=" + options.to_peft + " trained=" + std::to_string(options.trained));
   return 0;
 }
 

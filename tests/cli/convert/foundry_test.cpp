@@ -149,6 +149,36 @@ TEST(Foundry, AlibiIsAnAlgorithm) {
   EXPECT_EQ(alibi.at("max_sequence_length").integer(), 64);
 }
 
+TEST(Foundry, AdaptersAreAnAlgorithm) {
+  const std::string config =
+      "  peft_config: {peft_type: LORA, task_type: CAUSAL_LM, r: 16, lora_alpha: 32, lora_dropout: 0.05, "
+      "bias: none, target_modules: ";
+  const RecipeDraft draft = converted("model:\n  name: hf_causal_lm\n  pretrained_model_name_or_path: m\n" +
+                                      config + "[q_proj, v_proj]}\n");
+  EXPECT_THAT(left_out(draft), IsEmpty());
+  const Setting lora = draft.recipe().at("algorithms").array().at(0);
+  EXPECT_EQ(lora.at("kind").text(), "lora");
+  EXPECT_EQ(lora.at("r").integer(), 16);
+  EXPECT_EQ(lora.at("alpha").number(), 32);
+  EXPECT_EQ(lora.at("dropout").number(), 0.05);
+  EXPECT_THAT(lora.at("targets").texts(), ElementsAre("q_proj", "v_proj"));
+  const RecipeDraft all = converted("model:\n  name: hf_causal_lm\n  pretrained_model_name_or_path: m\n" +
+                                    config + "all-linear}\n");
+  EXPECT_THAT(all.recipe().at("algorithms").array().at(0).at("targets").texts(), ElementsAre("all-linear"));
+}
+
+TEST(Foundry, AdaptersOfMptAreThoseOfGpt) {
+  const RecipeDraft draft = converted(
+      "model:\n  name: mpt_causal_lm\n  peft_config: {peft_type: LORA, r: 4, target_modules: [Wqkv]}\n");
+  const Setting lora = draft.recipe().at("algorithms").array().at(0);
+  EXPECT_EQ(lora.at("r").integer(), 4);
+  EXPECT_FALSE(lora.has("targets"));
+  EXPECT_THAT(left_out(draft), Contains(Key("model.peft_config.target_modules")));
+  const RecipeDraft other = converted("model:\n  name: mpt_causal_lm\n  peft_config: {peft_type: IA3}\n");
+  EXPECT_THAT(left_out(other), Contains(Key("model.peft_config")));
+  EXPECT_FALSE(other.recipe().has("algorithms"));
+}
+
 TEST(Foundry, SecondsAreTimesAndAddressesOfStoresNoPaths) {
   const RecipeDraft draft = converted("dist_timeout: 600\nload_path: s3://bucket/ep1\nsave_folder: runs\n");
   EXPECT_EQ(draft.recipe().at("train").at("hang_timeout").text(), "600sec");

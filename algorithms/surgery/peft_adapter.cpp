@@ -1,0 +1,123 @@
+#include "algorithms/surgery/peft_adapter.h"
+
+#include <cmath>
+#include <filesystem>
+#include <set>
+
+#include "algorithms/surgery/lora.h"
+#include "io/formats/json_setting.h"
+#include "io/weights/weights.h"
+#include "models/hub/values.h"
+#include "runtime/error.h"
+#include "training/state.h"
+
+namespace tutti {
+namespace {
+
+// A number, as PEFT writes whole ones.
+Setting::Value number_value(double value) {
+  const auto whole = static_cast<int64_t>(value);
+  if (static_cast<double>(whole) == value) return whole;
+  return value;
+}
+
+Setting::Value texts_value(const std::vector<std::string>& texts) {
+  Setting::Array items;
+  for (const std::string& text : texts) items.emplace_back(text, "", Position{});
+  return items;
+}
+
+Setting::Value text_or_null(const std::string& text) {
+  if (text.empty()) return std::monostate();
+  return text;
+}
+
+void require_equal(const Setting& config, const char* key, double value, const char* own_key) {
+  const double theirs = config.at(key).number();
+  if (theirs != value)
+    config.at(key).fail("the recipe has " + std::string(own_key) + " = " + option_text(value) +
+                        "; give it this value");
+}
+
+// What changes the meaning of the weights must be as here.
+void require_config(const Setting& config, const LoraOptions& options) {
+  if (config.at("peft_type").text() != "LORA") config.at("peft_type").fail("expected LORA");
+  require_equal(config, "r", static_cast<double>(options.r), "r");
+  require_equal(config, "lora_alpha", options.alpha, "alpha");
+  const bool rank_stabilised = config.has("use_rslora") && config.at("use_rslora").boolean();
+  if (rank_stabilised != options.use_rslora)
+    config.fail(std::string("it has use_rslora = ") + (rank_stabilised ? "true" : "false") +
+                ", the recipe has not");
+  for (const char* key : {"use_dora", "use_qalora", "lora_bias"})
+    if (config.has(key) && config.at(key).boolean()) config.at(key).fail("tutti's adapters do not have this");
+  if (config.has("bias") && config.at("bias").text() != "none") config.at("bias").fail("expected none");
+  for (const char* key : {"rank_pattern", "alpha_pattern"})
+    if (config.has(key) && !config.at(key).table().empty())
+      config.at(key).fail("tutti's adapters have one rank and one alpha");
+}
+
+std::string weights_in(const std::string& folder) {
+  for (const char* name : {kAdapterWeights, "adapter_model.bin"})
+    if (std::filesystem::exists(std::filesystem::path(folder) / name)) return folder + '/' + name;
+  throw UserError({folder}, std::string("there is no ") + kAdapterWeights);
+}
+
+Rows rows_of(const ParamView& view) {
+  if (view.shape.empty()) return {0, 1};
+  return {view.offset[0], view.offset[0] + view.extent[0]};
+}
+
+void read_weights(State& state, const std::string& folder) {
+  const PosixDisk disk;
+  const std::string file = weights_in(folder);
+  const auto source = open_weights(disk, file);
+  std::set<std::string> used;
+  for (const ParamView& view : state.views) {
+    const std::string name = kAdapterPrefix + view.name;
+    if (!view.trained) continue;
+    if (!source->contains(name)) {
+      if (is_of_adapter(view.name))
+        throw UserError({file}, "there is no '" + name + "', which the recipe's targets need");
+      continue;
+    }
+    if (source->at(name).shape != view.shape)
+      throw UserError({file}, "'" + name + "' is " + shape_text(source->at(name).shape) +
+                                  ", the model's is " + shape_text(view.shape));
+    source->read(name, rows_of(view), view.tensor.detach());
+    used.insert(name);
+  }
+  for (const auto& [name, entry] : source->entries())
+    if (!used.contains(name))
+      throw UserError({file}, "'" + name + "' is of no layer among the recipe's targets and modules_to_save");
+}
+
+}  // namespace
+
+void read_adapter(State& state, const LoraOptions& options) try {
+  const std::string& folder = *options.adapter;
+  require_config(read_json_object(folder + '/' + kAdapterConfig), options);
+  read_weights(state, folder);
+} catch (const OperatingError& error) {
+  throw UserError(error.what());
+}
+
+Setting adapter_config(const LoraOptions& options, const AdapterSites& sites) {
+  Setting::Table config;
+  add_value(config, "peft_type", std::string("LORA"));
+  add_value(config, "task_type", text_or_null(sites.task_type));
+  add_value(config, "base_model_name_or_path", text_or_null(sites.base_model));
+  add_value(config, "r", options.r);
+  add_value(config, "lora_alpha", number_value(options.alpha));
+  add_value(config, "lora_dropout", options.dropout);
+  add_value(config, "target_modules", texts_value(sites.target_modules));
+  add_value(config, "modules_to_save",
+            sites.modules_to_save.empty() ? Setting::Value() : texts_value(sites.modules_to_save));
+  add_value(config, "fan_in_fan_out", sites.fan_in_fan_out);
+  add_value(config, "use_rslora", options.use_rslora);
+  add_value(config, "bias", std::string("none"));
+  add_value(config, "init_lora_weights", true);
+  add_value(config, "inference_mode", true);
+  return {std::move(config), "", {}};
+}
+
+}  // namespace tutti

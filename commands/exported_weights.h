@@ -1,0 +1,65 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "algorithms/surgery/peft_adapter.h"
+#include "io/checkpoint/checkpoint.h"
+#include "io/checkpoint/checkpoint_tensors.h"
+#include "io/checkpoint/run_state.h"
+#include "tensors/param_view.h"
+
+namespace tutti {
+
+// A checkpoint's weights, those that evaluations use, under the names that they had before surgery. Adapters
+// of LoRA are merged into the weights of their layers, W + scaling * B A, or written by themselves.
+class ExportedWeights {
+ public:
+  // `trained`: the weights that are trained, also if evaluations use an average of EMA's. Throws UserError.
+  ExportedWeights(const Disk& disk, const Checkpoint& checkpoint, bool trained);
+
+  const RunState& state() const { return state_; }
+  bool is_averaged() const { return averaged_; }
+  std::size_t size() const { return sources_.size(); }
+  std::map<std::string, Shape> shapes() const;
+
+  // Writes a weight under another name too.
+  void repeat(const std::string& name, const std::string& other);
+  // Needs memory for one tensor, and for adapters of one layer. Throws OperatingError.
+  void write(Disk& disk, const std::string& path) const;
+
+  // Writes PEFT's folder (algorithms/surgery/peft_adapter.h): adapters, and what else LoRA trains as a whole.
+  // Returns the number of tensors. Throws UserError if there is no LoRA.
+  std::size_t write_adapter(Disk& disk, const std::string& folder) const;
+
+ private:
+  using Sources = std::map<std::string, std::string>;  // by the exported name: the checkpoint's
+
+  // The adapter of a layer: names of the checkpoint's tensors.
+  struct Adapter {
+    std::string module, a, b;
+  };
+
+  std::string exported_name(const std::string& name) const;
+  std::string source_of(const std::string& name) const;
+  void read_lora(const Checkpoint& checkpoint);
+  void add(const Checkpoint& checkpoint, const std::string& name);
+  bool find_fan_in_fan_out(const Checkpoint& checkpoint) const;
+  AdapterSites sites(const Sources& saved) const;
+  const TensorSource::Entry& entry(const std::string& name) const { return tensors_.at(sources_.at(name)); }
+  at::Tensor read(const std::string& source) const;
+  at::Tensor merged(const std::string& name, const at::Tensor& weight) const;
+  void write(Disk& disk, const std::string& path, const Sources& sources, bool merges) const;
+
+  const RunState state_;
+  const CheckpointTensors tensors_;
+  bool averaged_ = false;
+  std::optional<LoraOptions> lora_;
+  bool fan_in_fan_out_ = false;
+  Sources sources_;
+  std::map<std::string, Adapter> adapters_;  // by the exported name of the weight
+};
+
+}  // namespace tutti
