@@ -10,6 +10,7 @@ if(TUTTI_FUZZ)
   endif()
   # A float that does not fit into an integer is checked by UndefinedBehaviorSanitizer only if asked.
   add_compile_options(-O1 -g1 -fno-omit-frame-pointer -fno-sanitize-recover=all
-                      -fsanitize=fuzzer-no-link,address,undefined,float-cast-overflow)
+                      -fsanitize=fuzzer-no-link,address,undefined,float-cast-overflow
+                      -fsanitize-ignorelist=${CMAKE_SOURCE_DIR}/cmake/fuzz_ignored.txt)
   add_link_options(-fsanitize=address,undefined)
 endif()

@@ -35,7 +35,7 @@ int64_t channels_of(const std::string& mode) {
 
 ImageSize size_of(const MdsPixels& pixels) {
   const int64_t channels = channels_of(pixels.mode);
-  if (pixels.width < 1 || pixels.height < 1 || pixels.width * pixels.height > kMostPixelsOfAnImage)
+  if (pixels.width < 1 || pixels.height < 1 || pixels.width > kMostPixelsOfAnImage / pixels.height)
     throw UserError("is damaged: an image of " + std::to_string(pixels.width) + " x " +
                     std::to_string(pixels.height) + " pixels");
   const int64_t row = pixels.mode == "1" ? (pixels.width + 7) / 8 : channels * pixels.width;
