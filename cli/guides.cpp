@@ -203,6 +203,33 @@ Guides of_runs() {
       {{"compile", "torch compile", "jit", "inductor", "triton", "xla"},
        "Nothing is compiled: C++ calls the kernels. For small models on a GPU there are graphs.",
        {"[train] cuda_graphs"}},
+  };
+}
+
+Guides of_others() {
+  return {
+      {{"dpo", "rlhf", "ppo", "reward model", "grpo", "preference"},
+       "Not there: a language model is trained on texts, with prompts left out of the loss.",
+       {"[data.train] prompt_field", kData}},
+      {{"gan", "adversarial", "vae", "autoencoder"},
+       "One loss is trained. Several outputs with losses and weights: [[model.losses]]; two networks in "
+       "turn: not there.",
+       {"[model] kind = \"exported\"", "docs/models.md"}},
+      {{"state dict", "load state dict", "save model", "torch save"},
+       "Checkpoints are HDF5, and their weights go out as safetensors; files of weights come in by name.",
+       {"[model] weights", "tutti export", "docs/checkpoints.md"}},
+      {{"lightning", "pytorch lightning", "ignite", "fastai", "keras", "jax", "tensorflow"},
+       "A recipe says what a Trainer's arguments say; `tutti explain` knows many of their names.",
+       {"docs/recipe.md", "docs/compat.md"}},
+      {{"loss function", "objective"},
+       "Losses by name, with weights and several targets; of your own in C++.",
+       {"[model] loss", "docs/models.md"}},
+      {{"serve", "server", "api", "speculative decoding", "vllm"},
+       "tutti trains; it hands weights over in the layouts of those who serve.",
+       {"tutti export", "docs/hand_over.md"}},
+      {{"epochs", "num epochs", "number of epochs", "how long"},
+       "As in max_duration = \"20ep\"; steps are \"500ba\".",
+       {"[train] max_duration"}},
       {{"tpu", "mps", "apple", "rocm", "amd", "xpu"}, "Not there: CPUs, and NVIDIA's GPUs.", {"[device]"}},
       {{"yaml", "hydra", "omegaconf", "llm foundry", "config file"},
        "Recipes are TOML; `tutti convert` writes one from llm-foundry's YAML.",
@@ -263,7 +290,7 @@ std::string without_signs(const std::string& word) {
 const std::vector<Guide>& guides() {
   static const Guides all = [] {
     Guides joined;
-    for (const auto& part : {of_models(), of_targets(), of_data(), of_runs(), of_training()})
+    for (const auto& part : {of_models(), of_targets(), of_data(), of_runs(), of_others(), of_training()})
       joined.insert(joined.end(), part.begin(), part.end());
     return joined;
   }();

@@ -102,9 +102,9 @@ void require_saved_modules(Layer& model, const LoraOptions& options) {
 
 void freeze_others(Layer& model, const LoraOptions& options) {
   for (const NamedParameter& one : parameters(model)) {
-    if (is_of_adapter(one.name) || is_of_saved_module(options, one.name)) continue;
-    one.parameter->trained = false;
-    one.parameter->tensor.set_requires_grad(false);
+    if (is_of_adapter(one.name)) continue;
+    one.parameter->trained = is_of_saved_module(options, one.name);  // also if [model] freeze names it
+    if (!one.parameter->trained) one.parameter->tensor.set_requires_grad(false);
   }
 }
 

@@ -1,9 +1,12 @@
 #include "cli/convert/foundry.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <map>
 #include <set>
+
+#include "runtime/error.h"
 
 namespace tutti {
 namespace {
@@ -97,6 +100,7 @@ class Foundry {
   // Settings of Composer's Trainer.
   void top(const std::string& name, const Setting& value) {
     if (name == "eval_first" && is(&value, false)) return;
+    if (name.starts_with("load_") && name != "load_path") return loads_.push_back({name, value});
     for (const char* section : {"", "train", "checkpoint", "data.eval", "data.train"}) {
       if (!draft.has_key(section, name)) continue;
       if (std::string(section) == "data.eval" && !yaml_.has("eval_loader")) return;
@@ -210,6 +214,7 @@ class Foundry {
 
   void hub_model(const Setting& model) {
     const std::string name = text_or(model.find("pretrained_model_name_or_path"), "");
+    if (name.empty()) return draft.leave_out(model, "it does not say which model");
     draft.put_kind("model", "hf", {});
     draft.put("model", "path", Setting::Value(name));
     draft.advice.push_back("the model's folder: huggingface-cli download " + name + " --local-dir " + name);
@@ -338,7 +343,8 @@ class Foundry {
     kind_of("optimizer", given, "lion");
     const Setting *decay = given.find("weight_decay"), *lr = given.find("lr");
     if (decay && lr && !decay->is_none() && !lr->is_none() && lr->number() > 0)
-      draft.put("optimizer", "weight_decay", Setting::Value(decay->number() / lr->number()));
+      draft.put("optimizer", "weight_decay",
+                Setting::Value(std::round(1e9 * decay->number() / lr->number()) / 1e9));
   }
 
   void scheduler(const Setting& given) {
@@ -393,6 +399,9 @@ class Foundry {
 
   void finish() {
     for (const auto& one : later_) one();
+    for (const auto& [name, value] : loads_)
+      draft.has("checkpoint", "resume") ? draft.put("checkpoint", name, value)
+                                        : draft.leave_out(value, "there is no load_path");
     if (!tokenizer_.empty() && draft.has("data.train", "tokenizer"))
       draft.advice.push_back("the tokenizer: " + tokenizer_ +
                              "/tokenizer.json, as downloaded with the model");
@@ -400,11 +409,18 @@ class Foundry {
 
   const Setting& yaml_;
   std::string tokenizer_;
-  std::vector<std::function<void()>> later_;  // after the kinds of their sections
+  std::vector<std::function<void()>> later_;            // after the kinds of their sections
+  std::vector<std::pair<std::string, Setting>> loads_;  // options of load_path
 };
 
 }  // namespace
 
-RecipeDraft recipe_of_foundry(const Setting& yaml) { return std::move(Foundry(yaml).draft); }
+RecipeDraft recipe_of_foundry(const Setting& yaml) {
+  const Setting* parameters = yaml.find("parameters");  // of a run on MosaicML's platform
+  const Setting& root = parameters && parameters->is_table() ? *parameters : yaml;
+  if (!root.find("model") && !root.find("train_loader") && !root.find("optimizer"))
+    throw UserError({yaml.position.file}, "no YAML that llm-foundry trains by: it has no model and no data");
+  return std::move(Foundry(root).draft);
+}
 
 }  // namespace tutti

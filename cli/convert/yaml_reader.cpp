@@ -47,7 +47,7 @@ class Reader {
 
   Setting read(const YAML::Node& node, const std::string& path, int depth = 0) const {
     const Position at = position(node.Mark());
-    if (depth > kMostDepth) throw UserError(at, path + ": nested too deeply");
+    if (depth > kMostDepth) throw UserError(at, "nested too deeply");
     return Setting(value(node, path, depth), path, at);
   }
 
@@ -116,27 +116,37 @@ class References {
     const std::string& text = setting.text();
     if (depth > kMostDepth) setting.fail("the references go in a circle");
     std::smatch found;
-    if (std::regex_match(text, found, reference)) return replaced(named(setting, found[1]), depth + 1).value;
+    if (std::regex_match(text, found, reference)) {
+      const Setting* value = named(found[1]);
+      return value ? replaced(*value, depth + 1).value : setting.value;
+    }
     std::string out;
     std::string::const_iterator rest = text.begin();
     for (std::sregex_iterator one(text.begin(), text.end(), reference), end; one != end; ++one) {
-      const Setting value = replaced(named(setting, (*one)[1]), depth + 1);
       out.append(rest, (*one)[0].first);
+      const Setting* there = named((*one)[1]);
+      const Setting value = there ? replaced(*there, depth + 1) : Setting((*one)[0].str(), "", {});
       if (!value.is_none()) out += value.is_text() ? value.text() : value.toml();
       rest = (*one)[0].second;
     }
     return out.append(rest, text.end());
   }
 
-  const Setting& named(const Setting& from, const std::string& path) const {
-    const Setting* at = &root_;
+  // The value in the file, or below `parameters` as MosaicML's platform has them; null if there is none.
+  const Setting* named(const std::string& path) const {
+    const Setting* found = below(root_, path);
+    const Setting* parameters = root_.find("parameters");
+    return found || !parameters ? found : below(*parameters, path);
+  }
+
+  static const Setting* below(const Setting& root, const std::string& path) {
+    const Setting* at = &root;
     for (std::size_t begin = 0; at && begin <= path.size();) {
       const std::size_t end = std::min(path.find('.', begin), path.size());
       at = at->is_table() ? at->find(path.substr(begin, end - begin)) : nullptr;
       begin = end + 1;
     }
-    if (!at) from.fail("there is no " + path + " in this file");
-    return *at;
+    return at;
   }
 
   const Setting& root_;

@@ -8,8 +8,8 @@ namespace tutti {
 
 // Reads a YAML file with the line of every value. A plain text that is a number, true or false is one; an
 // empty one or null is none. References of OmegaConf, ${a.b}, are replaced by the values that they name; of
-// others (${oc.env:HOME}) the text stays. Throws UserError if the file cannot be read, is no YAML, or a
-// reference leads nowhere or in a circle.
+// others (${oc.env:HOME}), and of those that name nothing, the text stays. Throws UserError if the file
+// cannot be read, is no YAML, or references go in a circle.
 Setting read_yaml(const std::string& path);
 
 // The same from text; `file` is the name in errors.

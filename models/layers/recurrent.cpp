@@ -8,6 +8,8 @@
 
 #include "models/layers/drops.h"
 #include "models/layers/linear.h"
+#include "runtime/error.h"
+#include "tensors/tree.h"
 
 namespace tutti {
 
@@ -29,6 +31,10 @@ Recurrent::Recurrent(const RecurrentOptions& options, int64_t gates) : options_(
 
 TensorTree Recurrent::forward(const TensorTree& input) {
   at::Tensor x = input.tensor();
+  // oneDNN's kernels check no sizes.
+  if (x.dim() != 3 || x.size(2) != options_.input_size)
+    throw UserError("expected an input [N, T, " + std::to_string(options_.input_size) + "], found " +
+                    shape_text(x.sizes()));
   const auto& all = own_parameters();
   const std::size_t weights_of_layer = all.size() / static_cast<std::size_t>(options_.num_layers);
   const at::Tensor state =

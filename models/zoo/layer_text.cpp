@@ -247,6 +247,8 @@ std::shared_ptr<Layer> upsample(const LayerArguments& args) {
     throw UserError("argument mode: expected 'nearest', 'bilinear' or 'bicubic', found " + mode);
   options.mode = found->second;
   options.align_corners = args.holds("align_corners") && args.flag("align_corners", false);
+  require_value("align_corners", "None of 'nearest'",
+                options.mode != Mode::kNearest || !args.holds("align_corners"));
   if (args.holds("size") == args.holds("scale_factor"))
     throw UserError("expected one of the arguments size and scale_factor");
   if (args.holds("size"))
@@ -403,6 +405,10 @@ const std::map<std::string, LayerKind>& layer_kinds() {
 }  // namespace
 
 std::shared_ptr<Layer> make_layer(const std::string& text) {
+  constexpr int kMostDepth = 64;
+  int depth = 0;
+  for (const char c : text)
+    if ((depth += c == '(' ? 1 : c == ')' ? -1 : 0) > kMostDepth) throw UserError("layers nested too deeply");
   const std::string call = without_blanks_around(text);
   const auto open = call.find('(');
   const std::string kind = without_blanks_around(call.substr(0, open));

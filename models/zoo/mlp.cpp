@@ -69,7 +69,8 @@ TensorTree SequentialNet::forward(const Batch& batch) {
   return x;
 }
 
-Shape SequentialNet::output_shape(const std::vector<std::string>& layers, const Shape& sample) {
+Shape SequentialNet::output_shape(const std::vector<std::string>& layers, const Shape& sample,
+                                  at::ScalarType dtype) {
   const at::NoGradGuard no_grad;
   SequentialNet net(layers);
   if (parameters(net).empty()) throw UserError("there is nothing to train: no layer has parameters");
@@ -79,7 +80,7 @@ Shape SequentialNet::output_shape(const std::vector<std::string>& layers, const 
   const EvaluationMode evaluating(net);
   Shape sizes{1};
   sizes.insert(sizes.end(), sample.begin(), sample.end());
-  at::Tensor x = at::zeros(sizes);
+  at::Tensor x = at::zeros(sizes, dtype);
   for (std::size_t i = 0; i < layers.size(); ++i) x = run_layer(*net.slots()[i], i, x);
   return x.sizes().slice(1).vec();
 }
@@ -98,13 +99,14 @@ ModelPtr MlpOptions::make(const Setting& section, const SampleSpec& samples) con
 }
 
 ModelPtr SequentialOptions::make(const Setting& section, const SampleSpec& samples) const {
-  const Shape& sample = value_input(section, samples);
+  const bool tokens = !layers.empty() && layers.front().find("Embedding(") != std::string::npos;
+  const Shape& sample = tokens ? token_sequence(section, samples, "input") : value_input(section, samples);
   const Setting& key = section.at("layers");
   std::shared_ptr<SequentialNet> net;
   Shape outputs;
   try {
     net = std::make_shared<SequentialNet>(layers);
-    outputs = SequentialNet::output_shape(layers, sample);
+    outputs = SequentialNet::output_shape(layers, sample, tokens ? at::kLong : at::kFloat);
   } catch (const std::exception& error) {
     key.fail(one_line(error));
   }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <c10/core/ScalarType.h>
+
 #include "models/model.h"
 #include "models/zoo/options.h"
 #include "tensors/tree.h"
@@ -26,7 +28,8 @@ class SequentialNet final : public Classifier {
 
   // Output shape for a sample of the given shape, found by a forward pass on a separate net. Throws
   // UserError that names the layer which rejects its input.
-  static Shape output_shape(const std::vector<std::string>& layers, const Shape& sample);
+  static Shape output_shape(const std::vector<std::string>& layers, const Shape& sample,
+                            at::ScalarType dtype = at::kFloat);
 };
 
 }  // namespace tutti

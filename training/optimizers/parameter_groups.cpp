@@ -88,6 +88,13 @@ void require_matches(const Setting& key, const std::vector<ParamView>& views) {
       key.fail("no parameter matches " + pattern.text());
 }
 
+void require_trained_matches(const Setting& key, const std::vector<ParamView>& views) {
+  for (const auto& pattern : key.array())
+    if (std::ranges::none_of(
+            views, [&](auto& view) { return view.trained && matches_pattern(pattern.text(), view.name); }))
+      key.fail("no trained parameter matches " + pattern.text());
+}
+
 void require_betas(const Setting& section) {
   if (!section.has("betas")) return;
   const Setting& betas = section.at("betas");
@@ -99,7 +106,8 @@ void require_betas(const Setting& section) {
 void require_matching_patterns(const Setting& section, const std::vector<ParamView>& views) {
   if (section.has("no_decay")) require_matches(section.at("no_decay"), views);
   if (section.has("groups"))
-    for (const Setting& group : section.at("groups").array()) require_matches(group.at("match"), views);
+    for (const Setting& group : section.at("groups").array())
+      require_trained_matches(group.at("match"), views);
   if (number_of(section, "layer_decay").value_or(1.0) != 1.0 && layers_of(views).empty())
     section.at("layer_decay").fail("no blocks of the model repeat by number, as \"h.0\" and \"h.1\" would");
 }

@@ -150,6 +150,13 @@ TEST(LoraTest, OnlyAdaptersAndSavedModulesAreTrained) {
   EXPECT_TRUE(tensor_of(model, "lm_head.weight").requires_grad());
 }
 
+TEST(LoraTest, SavedModulesAreTrainedEvenIfTheyAreFrozen) {
+  Llama model = llama_of_two_blocks();
+  for (const NamedParameter& one : parameters(model)) one.parameter->trained = false;
+  apply_lora(model, {.targets = {"*.0.self_attn.q_proj"}, .modules_to_save = {"lm_head"}});
+  EXPECT_THAT(trained(model), AllOf(Contains("lm_head.weight"), SizeIs(2 + 1)));
+}
+
 TEST(LoraTest, NamesThatNothingHasAreErrors) {
   Gpt gpt = gpt_of_two_blocks();
   const auto refused = [&](const LoraOptions& options) {

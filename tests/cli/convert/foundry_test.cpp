@@ -8,6 +8,7 @@
 #include "cli/convert/yaml_reader.h"
 #include "job/recipe_catalogs.h"
 #include "recipe/toml_reader.h"
+#include "runtime/error.h"
 
 namespace tutti {
 namespace {
@@ -131,6 +132,24 @@ TEST(Foundry, OtherNetworksAreNotTakenForAGpt) {
               Contains(Pair("model", HasSubstr("no model like hf_t5"))));
 }
 
+TEST(Foundry, FilesOfOtherProgramsAreRefused) {
+  EXPECT_THROW(converted("jobs: {build: {steps: []}}\n"), UserError);
+  EXPECT_EQ(converted("parameters: {max_duration: 7ba, optimizer: {name: adamw}}\n")
+                .recipe()
+                .at("train")
+                .at("max_duration")
+                .text(),
+            "7ba");
+}
+
+TEST(Foundry, OptionsOfLoadingNeedAPath) {
+  const RecipeDraft draft =
+      converted("optimizer: {name: adamw}\nload_weights_only: true\nload_path: s3://b/x\n");
+  EXPECT_FALSE(draft.has("checkpoint", "load_weights_only"));
+  EXPECT_TRUE(converted("optimizer: {name: adamw}\nload_weights_only: true\nload_path: x\n")
+                  .has("checkpoint", "load_weights_only"));
+}
+
 TEST(Foundry, LionsWeightDecayIsOfTheLearningRate) {
   const Setting optimizer =
       converted("optimizer: {name: decoupled_lionw, lr: 0.0001, betas: [0.9, 0.95], weight_decay: 1.0e-05}\n")
@@ -180,7 +199,8 @@ TEST(Foundry, AdaptersOfMptAreThoseOfGpt) {
 }
 
 TEST(Foundry, SecondsAreTimesAndAddressesOfStoresNoPaths) {
-  const RecipeDraft draft = converted("dist_timeout: 600\nload_path: s3://bucket/ep1\nsave_folder: runs\n");
+  const RecipeDraft draft = converted(
+      "optimizer: {name: adamw}\ndist_timeout: 600\nload_path: s3://bucket/ep1\nsave_folder: runs\n");
   EXPECT_EQ(draft.recipe().at("train").at("hang_timeout").text(), "600sec");
   EXPECT_EQ(draft.recipe().at("checkpoint").at("save_folder").text(), "runs");
   EXPECT_THAT(left_out(draft), ElementsAre(Pair("load_path", HasSubstr("copy it"))));

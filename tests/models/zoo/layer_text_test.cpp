@@ -8,8 +8,10 @@
 #include "models/layers/norm.h"
 #include "models/layers/pool.h"
 #include "models/layers/statistics_rows.h"
+#include "models/zoo/catalog.h"
 #include "models/zoo/factory.h"
 #include "models/zoo/mlp.h"
+#include "recipe/resolve.h"
 #include "runtime/error.h"
 #include "tests/recipe/section.h"
 
@@ -94,6 +96,38 @@ TEST(LayerText, LayersMayStandInLayers) {
   fails("Concat(dim=1, Linear(4, 1))", "a layer follows a named argument");
   fails("Sequential(Linear(4, 1), Lineer(1, 1))", "there is no layer 'Lineer'");
   fails("Residual(Linear(4, x))", "Residual: Linear: argument out_features: expected an integer, found x");
+}
+
+TEST(LayerText, RecurrentLayersRefuseInputsOfOtherSizes) {
+  for (const char* text : {"LSTM(8, 4, batch_first=True)", "GRU(8, 4, batch_first=True)"}) {
+    const auto layer = make_layer(text);
+    materialise(*layer, 1);
+    EXPECT_EQ(layer->forward(at::zeros({2, 5, 8})).tensor().sizes(), (Shape{2, 5, 4}));
+    for (const Shape& shape : {Shape{2, 8}, Shape{2, 5, 9}, Shape{2, 5, 4}, Shape{2, 1, 5, 8}})
+      EXPECT_THROW(layer->forward(at::zeros(shape)), UserError) << text << ' ' << shape.size();
+  }
+}
+
+TEST(LayerText, DeepNestingIsRefused) {
+  std::string text = "ReLU()";
+  for (int i = 0; i < 20000; ++i) text = "Sequential(" + text + ")";
+  EXPECT_THAT([&] { make_layer(text); }, ThrowsMessage<UserError>(HasSubstr("nested too deeply")));
+}
+
+TEST(LayerText, AFirstEmbeddingReadsTokens) {
+  const Setting section =
+      section_with({{"kind", std::string("sequential")},
+                    {"layers", Setting::Array{{std::string("Embedding(20, 6)"), "", {}},
+                                              {std::string("LSTM(6, 4, batch_first=True)"), "", {}},
+                                              {std::string("Select(1, -1)"), "", {}},
+                                              {std::string("Linear(4, 3)"), "", {}}}}});
+  SampleSpec samples{.shapes = {{"input", {7}}, {"target", {}}}, .classes = 3};
+  samples.dtypes = {{"input", at::kLong}, {"target", at::kLong}};
+  const auto model = make_model(resolve_section(model_catalog(), section, {}), samples);
+  materialise(*model, 1);
+  Batch batch;
+  batch.set("input", at::arange(14).view({2, 7}));
+  EXPECT_EQ(model->forward(batch).tensor().sizes(), (Shape{2, 3}));
 }
 
 TEST(LayerText, ArgumentsThatNewLayersDoNotTakeAreRefused) {

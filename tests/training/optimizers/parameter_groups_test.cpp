@@ -96,11 +96,22 @@ TEST(ParameterGroups, EveryKindHasThem) {
   }
 }
 
+TEST(ParameterGroups, OfFrozenParametersAloneAreRefused) {
+  std::vector<ParamView> views = views_of({"x.weight", "z"});
+  views[1].trained = false;
+  EXPECT_THAT(
+      [&] {
+        make_optimizer(optimizer(std::string(kSgd) + "[[optimizer.groups]]\nmatch = ['z']\nlr = 0.1\n"),
+                       views);
+      },
+      ThrowsMessage<UserError>(HasSubstr("no trained parameter matches z")));
+}
+
 TEST(ParameterGroups, AreRefusedWhereNoParameterFits) {
   const std::vector<ParamView> views = views_of({"x.weight", "z"});
   const auto make = [&](const std::string& keys) { make_optimizer(optimizer(kSgd + keys), views); };
   EXPECT_THAT([&] { make("[[optimizer.groups]]\nmatch = ['x.*', 'w.*']\n"); },
-              ThrowsMessage<UserError>(HasSubstr("no parameter matches w.*")));
+              ThrowsMessage<UserError>(HasSubstr("no trained parameter matches w.*")));
   EXPECT_THAT([&] { make("layer_decay = 0.5\n"); }, ThrowsMessage<UserError>(HasSubstr("layer_decay")));
   EXPECT_THAT(
       [&] {
