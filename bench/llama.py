@@ -14,6 +14,7 @@ import tempfile
 from pathlib import Path
 
 from compare import default_python
+from exported import tutti_step
 from gpu import run
 from measure import Failed
 
@@ -91,20 +92,14 @@ def arguments():
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--batch", type=int, default=8)
     parser.add_argument("--length", type=int, default=256)
-    return parser.parse_args()
+    args = parser.parse_args()
+    args.tutti = args.build / "tutti"
+    return args
 
 
 def peer(args, what, folder, steps, batch, length):
     words = [args.python, "-c", PEER, what, folder / "hub", steps, batch, length, args.threads]
     return statistics.median(json.loads(run(words))[min(args.warmup, steps - 1):])
-
-
-def tutti_step(args, folder, number):
-    run_dir = folder / f"run{number}"
-    run([args.build / "tutti", "train", folder / "recipe.toml", "--run-dir", run_dir, "--set",
-         f"device.threads={args.threads}"])
-    lines = [json.loads(line) for line in (run_dir / "metrics.jsonl").read_text().splitlines()]
-    return statistics.median([line["step_ms"] for line in lines if "step_ms" in line][args.warmup:])
 
 
 def report(name, own, other, ratios):
@@ -117,7 +112,7 @@ def train(args, what, folder):
                                                       steps=args.steps))
     ratios = []
     for number in range(args.rounds):
-        report(what, tutti_step(args, folder, f"{what}{number}"),
+        report(what, tutti_step(args, folder / "recipe.toml", folder / f"run{what}{number}"),
                peer(args, what, folder, args.steps, args.batch, args.length), ratios)
     print(f"{what}: median ratio {statistics.median(ratios):.3f}", flush=True)
 

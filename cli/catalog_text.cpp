@@ -178,6 +178,15 @@ std::string translation(std::span<const Catalog> catalogs, const ComposerName& o
   return one.translation() + '\n' + place_text(catalogs, one.target);
 }
 
+// Of kinds that have the name in another spelling.
+std::string spelled_kinds_text(std::span<const Catalog> catalogs, const std::string& name) {
+  Findings findings;
+  for (const auto& catalog : catalogs)
+    if (const Entry* entry = catalog.find_entry(name))
+      findings.add(catalog.noun + ' ' + entry->name, kind_text(catalog, *entry));
+  return findings.text();
+}
+
 std::string with_paragraph(const std::string& text, const std::string& more) {
   return text + (text.empty() || more.empty() ? "" : "\n") + more;
 }
@@ -234,11 +243,7 @@ std::string explain_text(std::span<const Catalog> catalogs, std::span<const Comp
     if (one.is_called(name)) text = with_paragraph(text, translation(catalogs, one));
   const Guide* guide = guide_for(guides, name);
   const std::string guidance = guide ? guide_text(*guide) : "";
-  if (text.empty())
-    for (const auto& catalog : catalogs)
-      if (const Entry* entry = catalog.find_entry(name))
-        findings.add(catalog.noun + ' ' + entry->name, kind_text(catalog, *entry));
-  if (text.empty()) text = findings.text();
+  if (text.empty()) text = spelled_kinds_text(catalogs, name);
   if (!text.empty()) return with_paragraph(with_paragraph(text, guidance), see_also(catalogs, name));
   text = with_paragraph(guidance, topic_text(catalogs, name, WordMatch::kWhole));
   if (!text.empty()) return text;

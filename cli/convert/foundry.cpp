@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "cli/convert/dotted_path.h"
 #include "runtime/error.h"
 
 namespace tutti {
@@ -93,7 +94,7 @@ class Foundry {
   void ignore(const Setting&) {}
 
   void leave_out(const Setting& given) {
-    const auto why = kNotNeeded.find(given.path.substr(given.path.rfind('.') + 1));
+    const auto why = kNotNeeded.find(last_part(given.path));
     why == kNotNeeded.end() ? draft.leave_out(given) : draft.leave_out(given, why->second);
   }
 

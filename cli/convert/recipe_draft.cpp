@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cli/convert/dotted_path.h"
 #include "job/foreign_names.h"
 #include "job/recipe_catalogs.h"
 #include "recipe/key_check.h"
@@ -23,8 +24,6 @@ bool has_name(const Key& key, const std::string& name) {
 std::string without(const std::string& text, const std::string& beginning) {
   return text.starts_with(beginning) ? text.substr(beginning.size()) : text;
 }
-
-std::string last_part(const std::string& path) { return path.substr(path.rfind('.') + 1); }  // npos + 1 is 0
 
 }  // namespace
 
@@ -82,12 +81,7 @@ Setting* RecipeDraft::table_of(const std::string& section) {
 }
 
 bool RecipeDraft::has(const std::string& section, const std::string& key) const {
-  const Setting* at = &recipe_;
-  for (std::size_t begin = 0; at && begin < section.size();) {
-    const std::size_t end = std::min(section.find('.', begin), section.size());
-    at = at->find(section.substr(begin, end - begin));
-    begin = end + 1;
-  }
+  const Setting* at = setting_at(recipe_, section);
   return at && at->has(key);
 }
 

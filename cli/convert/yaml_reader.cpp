@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/convert/dotted_path.h"
 #include "runtime/error.h"
 #include "runtime/regular_file.h"
 
@@ -134,19 +135,9 @@ class References {
 
   // The value in the file, or below `parameters` as MosaicML's platform has them; null if there is none.
   const Setting* named(const std::string& path) const {
-    const Setting* found = below(root_, path);
+    const Setting* found = setting_at(root_, path);
     const Setting* parameters = root_.find("parameters");
-    return found || !parameters ? found : below(*parameters, path);
-  }
-
-  static const Setting* below(const Setting& root, const std::string& path) {
-    const Setting* at = &root;
-    for (std::size_t begin = 0; at && begin <= path.size();) {
-      const std::size_t end = std::min(path.find('.', begin), path.size());
-      at = at->is_table() ? at->find(path.substr(begin, end - begin)) : nullptr;
-      begin = end + 1;
-    }
-    return at;
+    return found || !parameters ? found : setting_at(*parameters, path);
   }
 
   const Setting& root_;

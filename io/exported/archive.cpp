@@ -30,14 +30,9 @@ struct Stored {
   int64_t offset = 0;  // in elements
 };
 
-int64_t number_of(const Json& number) {
-  if (!number.is_number_integer()) throw UserError("it has a number that is not whole where one must be");
-  return number.get<int64_t>();
-}
-
 std::vector<int64_t> numbers_of(const Json& list) {
   std::vector<int64_t> numbers;
-  for (const Json& one : list) numbers.push_back(number_of(one.at("as_int")));
+  for (const Json& one : list) numbers.push_back(whole_number(one.at("as_int")));
   return numbers;
 }
 
@@ -108,9 +103,9 @@ class Archive::Contents {
   void add(const std::string& folder, const std::string& name, const Json& one) {
     if (one.value("use_pickle", false)) return;  // a tensor of a Python class
     const Json& meta = one.at("tensor_meta");
-    stored_[name] = {folder + one.at("path_name").get<std::string>(), dtype_of(number_of(meta.at("dtype"))),
-                     numbers_of(meta.at("sizes")), numbers_of(meta.at("strides")),
-                     number_of(meta.at("storage_offset").at("as_int"))};
+    stored_[name] = {folder + one.at("path_name").get<std::string>(),
+                     dtype_of(whole_number(meta.at("dtype"))), numbers_of(meta.at("sizes")),
+                     numbers_of(meta.at("strides")), whole_number(meta.at("storage_offset").at("as_int"))};
   }
 
   caffe2::serialize::PyTorchStreamReader reader_;

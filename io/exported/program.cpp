@@ -27,12 +27,6 @@ int64_t memory_format_of(int64_t number) {
   return static_cast<int64_t>(formats[number - 1]);
 }
 
-// The library makes integers also of numbers that do not fit.
-int64_t integer(const Json& json) {
-  if (!json.is_number_integer()) throw UserError("it has a number that is not whole where one must be");
-  return json.get<int64_t>();
-}
-
 // JSON has no infinities, nor NaN: they are texts.
 double number(const Json& json) {
   if (!json.is_string()) return json.get<double>();
@@ -59,7 +53,7 @@ Operand symbol(const Json& json) {
   const auto [kind, item] = chosen(json);
   if (kind == "as_name") return value(item->get<std::string>());
   if (kind == "as_expr") return value(item->at("expr_str").get<std::string>());
-  if (kind == "as_int") return constant(integer(*item));
+  if (kind == "as_int") return constant(whole_number(*item));
   if (kind == "as_float") return constant(number(*item));
   if (kind == "as_bool") return constant(item->get<bool>());
   throw UserError("it has an unknown kind of number: " + kind);
@@ -86,19 +80,19 @@ Operand operand(const Json& json) {
   if (kind == "as_tensors") return list(*item, tensor);
   if (kind == "as_optional_tensors") return list(*item, optional_tensor);
   if (kind == "as_optional_tensor") return optional_tensor(*item);
-  if (kind == "as_int") return constant(integer(*item));
+  if (kind == "as_int") return constant(whole_number(*item));
   if (kind == "as_float") return constant(number(*item));
   if (kind == "as_bool") return constant(item->get<bool>());
   if (kind == "as_string") return constant(item->get<std::string>());
   if (kind == "as_sym_int" || kind == "as_sym_float" || kind == "as_sym_bool") return symbol(*item);
   if (kind == "as_sym_ints" || kind == "as_sym_floats" || kind == "as_sym_bools") return list(*item, symbol);
-  if (kind == "as_ints") return list(*item, [](const Json& one) { return constant(integer(one)); });
+  if (kind == "as_ints") return list(*item, [](const Json& one) { return constant(whole_number(one)); });
   if (kind == "as_floats") return list(*item, [](const Json& one) { return constant(number(one)); });
   if (kind == "as_bools") return list(*item, [](const Json& one) { return constant(one.get<bool>()); });
   if (kind == "as_strings")
     return list(*item, [](const Json& one) { return constant(one.get<std::string>()); });
-  if (kind == "as_scalar_type") return constant(static_cast<int64_t>(dtype_of(integer(*item))));
-  if (kind == "as_memory_format") return constant(memory_format_of(integer(*item)));
+  if (kind == "as_scalar_type") return constant(static_cast<int64_t>(dtype_of(whole_number(*item))));
+  if (kind == "as_memory_format") return constant(memory_format_of(whole_number(*item)));
   if (kind == "as_layout") return constant(static_cast<int64_t>(at::kStrided));
   if (kind == "as_device") return {.kind = Operand::Kind::kDevice};
   if (kind == "as_graph")
@@ -182,7 +176,7 @@ StoredTensor stored(StoredTensor::Kind kind, std::string name, const Json& meta,
     found.shape.push_back(size_of(symbol(size)));
     if (found.shape.back() < 0) throw UserError(found.name + " has a size that is not fixed");
   }
-  found.dtype = dtype_of(integer(meta.at("dtype")));
+  found.dtype = dtype_of(whole_number(meta.at("dtype")));
   if (!contiguous_bytes(found.shape, found.dtype)) throw UserError(found.name + " is too large");
   found.trained = meta.at("requires_grad").get<bool>();
   return found;
@@ -223,7 +217,7 @@ int64_t most_of(const std::string& symbol, const Json& ranges) {
 void add_meta(const std::string& value, const Json& metas, const Json& ranges, Program& program) {
   const auto found = metas.find(value);
   if (found == metas.end()) return;
-  Program::Meta meta{.dtype = dtype_of(integer(found->at("dtype")))};
+  Program::Meta meta{.dtype = dtype_of(whole_number(found->at("dtype")))};
   for (const Json& size : found->at("sizes")) {
     const Operand one = symbol(size);
     const int64_t one_size = size_of(one);

@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "runtime/error.h"
+
 namespace tutti {
 
 // The largest depth of arrays and objects in a JSON text. Copying and writing a value are recursive; no file
@@ -40,6 +42,13 @@ std::string without_raw_controls(const std::string& json);
 
 // Describes, in plain words, an error in a JSON text or in one of its values.
 std::string json_problem(const nlohmann::json::exception& error);
+
+// A number that must be whole; the library makes integers also of numbers that do not fit. Throws UserError.
+template <class Json>
+int64_t whole_number(const Json& json) {
+  if (!json.is_number_integer()) throw UserError("it has a number that is not whole where one must be");
+  return json.template get<int64_t>();
+}
 
 // The member of an object; the fallback if `object` is no object, or the member is absent or of another type.
 template <class Json>

@@ -82,17 +82,12 @@ OptimizerCommon common_of(const Setting& section) {
   return common;
 }
 
-void require_matches(const Setting& key, const std::vector<ParamView>& views) {
+void require_matches(const Setting& key, const std::vector<ParamView>& views, bool trained) {
   for (const auto& pattern : key.array())
-    if (std::ranges::none_of(views, [&](auto& view) { return matches_pattern(pattern.text(), view.name); }))
-      key.fail("no parameter matches " + pattern.text());
-}
-
-void require_trained_matches(const Setting& key, const std::vector<ParamView>& views) {
-  for (const auto& pattern : key.array())
-    if (std::ranges::none_of(
-            views, [&](auto& view) { return view.trained && matches_pattern(pattern.text(), view.name); }))
-      key.fail("no trained parameter matches " + pattern.text());
+    if (std::ranges::none_of(views, [&](auto& view) {
+          return (view.trained || !trained) && matches_pattern(pattern.text(), view.name);
+        }))
+      key.fail(std::string("no ") + (trained ? "trained " : "") + "parameter matches " + pattern.text());
 }
 
 void require_betas(const Setting& section) {
@@ -107,7 +102,7 @@ void require_matching_patterns(const Setting& section, const std::vector<ParamVi
   if (section.has("no_decay")) require_matches(section.at("no_decay"), views);
   if (section.has("groups"))
     for (const Setting& group : section.at("groups").array())
-      require_trained_matches(group.at("match"), views);
+      require_matches(group.at("match"), views, /*trained=*/true);
   if (number_of(section, "layer_decay").value_or(1.0) != 1.0 && layers_of(views).empty())
     section.at("layer_decay").fail("no blocks of the model repeat by number, as \"h.0\" and \"h.1\" would");
 }

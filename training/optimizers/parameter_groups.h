@@ -37,8 +37,9 @@ OptimizerCommon common_of(const Setting& section);
 // layer_decay.
 void require_matching_patterns(const Setting& section, const std::vector<ParamView>& views);
 
-// Throws UserError if a pattern of the list matches no view; unless betas are two numbers in [0, 1).
-void require_matches(const Setting& patterns, const std::vector<ParamView>& views);
+// Throws UserError if a pattern of the list matches no view, or with `trained` none that is trained; unless
+// betas are two numbers in [0, 1).
+void require_matches(const Setting& patterns, const std::vector<ParamView>& views, bool trained = false);
 void require_betas(const Setting& section);
 
 // Hyperparameters of a parameter.
