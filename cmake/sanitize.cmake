@@ -26,7 +26,8 @@ set(TUTTI_LEFT_OUT runs_real_memory MeterTest.OperatorNewEmptiesTheCache)
 # The program reports signals, and a lack of memory; tests preload libraries, before that of the sanitizer.
 string(JOIN ":" TUTTI_ASAN_OPTIONS
   exitcode=99 handle_segv=0 handle_sigbus=0 handle_sigfpe=0 use_sigaltstack=0 allocator_may_return_null=1
-  verify_asan_link_order=0 quarantine_size_mb=64)
+  verify_asan_link_order=0 quarantine_size_mb=64
+  suppressions=${CMAKE_SOURCE_DIR}/cmake/foreign.supp)
 set(TUTTI_LSAN_OPTIONS "suppressions=${CMAKE_SOURCE_DIR}/cmake/leaks.supp:print_suppressions=0")
 
 # tutti_sanitized(test): the sanitizers' options for this test, or DISABLED if it is left out.

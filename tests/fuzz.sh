@@ -48,7 +48,7 @@ fuzz() {
   seed "$target" "$folder/seeds"
   local code=0
   TMPDIR=$TMPDIR/$target TUTTI_FUZZ_TARGET=$target OMP_NUM_THREADS=1 \
-    ASAN_OPTIONS=alloc_dealloc_mismatch=0:allocator_may_return_null=1:detect_leaks=1 \
+    ASAN_OPTIONS=alloc_dealloc_mismatch=0:allocator_may_return_null=1:suppressions=$here/cmake/foreign.supp \
     LSAN_OPTIONS=suppressions=$here/cmake/leaks.supp:print_suppressions=0 \
     ASAN_SYMBOLIZER_PATH=$(command -v llvm-symbolizer-16 || true) \
     "$program" "$folder/corpus" "$folder/seeds" -max_total_time="$seconds" -timeout=5 -rss_limit_mb=2048 \

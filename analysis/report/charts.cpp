@@ -133,7 +133,7 @@ constexpr std::size_t kMostNotFinite = 200;
 // Collects values of one bucket after the other.
 class Buckets {
  public:
-  explicit Buckets(std::vector<Bucket>& out) : out_(out) {}
+  explicit Buckets(std::vector<ChartPoint>& out) : out_(out) {}
 
   void add(int64_t bucket, int64_t step, double value) {
     if (bucket != open_) {
@@ -141,7 +141,7 @@ class Buckets {
       open_ = bucket;
       out_.push_back({step, step, 0, value, value});
     }
-    Bucket& one = out_.back();
+    ChartPoint& one = out_.back();
     one.last = step;
     one.low = std::min(one.low, value);
     one.high = std::max(one.high, value);
@@ -150,7 +150,7 @@ class Buckets {
   void close() { count_ = 0; }
 
  private:
-  std::vector<Bucket>& out_;
+  std::vector<ChartPoint>& out_;
   int64_t open_ = -1, count_ = 0;
 };
 

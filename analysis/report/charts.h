@@ -30,14 +30,14 @@ struct Chart {
 std::vector<Chart> charts_of(const std::vector<const MetricsTable*>& runs);
 
 // Values of neighbouring steps, drawn as one point.
-struct Bucket {
+struct ChartPoint {
   int64_t first = 0, last = 0;  // steps
   double mean = 0, low = 0, high = 0;
 };
 
 // A column small enough to be drawn.
 struct Series {
-  std::vector<Bucket> buckets;                         // finite values, in the order of steps
+  std::vector<ChartPoint> buckets;                     // finite values, in the order of steps
   std::vector<std::pair<int64_t, double>> not_finite;  // steps and values, the first of them
   int64_t not_finite_count = 0;                        // of all
 };

@@ -57,11 +57,11 @@ JsonText texts(const std::vector<std::string>& all) {
   return {json.substr(5, json.size() - 6)};
 }
 
-JsonText buckets(const Series& series, double Bucket::*of) {
-  return list(series.buckets, [of](const Bucket& one) { return number(one.*of); });
+JsonText buckets(const Series& series, double ChartPoint::*of) {
+  return list(series.buckets, [of](const ChartPoint& one) { return number(one.*of); });
 }
-JsonText steps(const Series& series, int64_t Bucket::*of) {
-  return list(series.buckets, [of](const Bucket& one) { return std::to_string(one.*of); });
+JsonText steps(const Series& series, int64_t ChartPoint::*of) {
+  return list(series.buckets, [of](const ChartPoint& one) { return std::to_string(one.*of); });
 }
 
 std::string not_finite(const std::pair<int64_t, double>& one) {
@@ -72,13 +72,13 @@ std::string not_finite(const std::pair<int64_t, double>& one) {
 // x: the first step of each point; to, low and high: its last step and its range, if a point has several.
 std::string series_json(const MetricsColumn& column, int64_t most) {
   const Series series = thin(column, most);
-  JsonFields fields{{"x", steps(series, &Bucket::first)}, {"y", buckets(series, &Bucket::mean)}};
+  JsonFields fields{{"x", steps(series, &ChartPoint::first)}, {"y", buckets(series, &ChartPoint::mean)}};
   const bool thinned =
-      std::ranges::any_of(series.buckets, [](const Bucket& one) { return one.first != one.last; });
+      std::ranges::any_of(series.buckets, [](const ChartPoint& one) { return one.first != one.last; });
   if (thinned) {
-    fields.emplace_back("to", steps(series, &Bucket::last));
-    fields.emplace_back("low", buckets(series, &Bucket::low));
-    fields.emplace_back("high", buckets(series, &Bucket::high));
+    fields.emplace_back("to", steps(series, &ChartPoint::last));
+    fields.emplace_back("low", buckets(series, &ChartPoint::low));
+    fields.emplace_back("high", buckets(series, &ChartPoint::high));
   }
   if (series.not_finite_count > 0) {
     fields.emplace_back("bad", list(series.not_finite, not_finite));

@@ -176,7 +176,7 @@ Kind<TextOptions> TextOptions::kind() {
            option("packing", &Options::packing,
                   "cut: one document behind the other, cut into samples; first_fit: whole documents beside "
                   "each other in a sample, which do not see each other",
-                  {{"cut", TextPacking::kCut}, {"first_fit", TextPacking::kFirstFit}}),
+                  {{"cut", TextPackingKind::kCut}, {"first_fit", TextPackingKind::kFirstFit}}),
            option("add_bos_token", &Options::add_bos_token, "a token before each document"),
            option("add_eos_token", &Options::add_eos_token, "a token behind each document"),
            option("bos_token", &Options::bos_token, "default: as tokenizer_config.json says").may_be_absent(),

@@ -75,7 +75,7 @@ struct TokensOptions : SequenceOptions {
   DatasetPtr make(const Setting& section, const DataEnvironment& environment) const;
 };
 
-enum class TextPacking { kCut, kFirstFit };
+enum class TextPackingKind { kCut, kFirstFit };
 
 struct TextOptions : SequenceOptions, StreamOptions {
   std::string tokenizer = "";       // tokenizer.json, or a folder with it
@@ -84,7 +84,7 @@ struct TextOptions : SequenceOptions, StreamOptions {
   std::string prompt_field = "", response_field = "";
   std::string messages_field = "";
   std::string turn = "<|im_start|>{role}\n{content}<|im_end|>\n";
-  TextPacking packing = TextPacking::kCut;
+  TextPackingKind packing = TextPackingKind::kCut;
   bool add_bos_token = false, add_eos_token = true;  // before and behind each document
   std::string bos_token = "", eos_token = "";        // "": as the tokenizer says
   bool skip_bad = false;                             // lines that are no such JSON are left out

@@ -91,7 +91,7 @@ DatasetPtr open_text_stream(const Setting& section, const TextOptions& options, 
         TextStream::Options{.how = how,
                             .json_lines = options.json_lines,
                             .sequence_length = options.sequence_length,
-                            .first_fit = options.packing == TextPacking::kFirstFit,
+                            .first_fit = options.packing == TextPackingKind::kFirstFit,
                             .filling = static_cast<int32_t>(filling_of(*how.tokenizer))},
         stream_of(section, options));
   });
@@ -106,7 +106,7 @@ DatasetPtr TextOptions::make(const Setting& section, const DataEnvironment&) con
   const auto& reader = how.tokenizer;
   return opened(section, [&]() -> DatasetPtr {
     const TokenizedTexts texts = TokenizedTexts::open(how, cache.empty() ? default_token_folder() : cache);
-    if (packing == TextPacking::kCut)
+    if (packing == TextPackingKind::kCut)
       return std::make_shared<const TokenDataset>(TokenDataset::Options{.path = texts.tokens().path(),
                                                                         .format = std::nullopt,
                                                                         .sequence_length = sequence_length,

@@ -169,7 +169,7 @@ class ReplaceDecoder final : public TokenDecoder {
     for (std::string& token : tokens) {
       std::string replaced;
       std::size_t at = 0;
-      pattern_.for_each_match(token, [&](TextPart match) {
+      pattern_.for_each_match(token, [&](TextSpan match) {
         replaced += token.substr(at, match.begin - at) + content_;
         at = match.end;
       });

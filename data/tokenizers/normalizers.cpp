@@ -108,7 +108,7 @@ class Replace final : public Normalizer {
   Change apply(std::string_view text, std::string& out) const override {
     std::size_t at = 0;
     bool start_gone = false, found = false;
-    pattern_.for_each_match(text, [&](TextPart match) {
+    pattern_.for_each_match(text, [&](TextSpan match) {
       found = true;
       if (match.begin == 0 && match.end > 0)
         start_gone = content_.empty() || code_point_at(text.data()).bytes != match.end;

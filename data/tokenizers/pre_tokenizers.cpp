@@ -15,7 +15,7 @@ using Steps = std::vector<Step>;
 
 // The part of a piece, sent on.
 auto sender(Piece piece, PieceSink& sink) {
-  return [piece, &sink](TextPart part) {
+  return [piece, &sink](TextSpan part) {
     sink.add({piece.text.substr(part.begin, part.end - part.begin), piece.first && part.begin == 0});
   };
 }
@@ -82,7 +82,7 @@ class Split final : public PreTokenizer {
         behavior_ == SplitBehavior::kIsolated || (behavior_ == SplitBehavior::kRemoved && invert_);
     if (pattern_.scanner() && keeps_all) return send_words(*pattern_.scanner(), piece, sink);
     Splitting splitting(behavior_, invert_, sender(piece, sink));
-    pattern_.for_each_match(piece.text, [&](TextPart match) { splitting.add_match(match); });
+    pattern_.for_each_match(piece.text, [&](TextSpan match) { splitting.add_match(match); });
     splitting.finish(piece.text.size());
   }
 

@@ -10,11 +10,11 @@ namespace tutti {
 enum class SplitBehavior { kRemoved, kIsolated, kMergedWithPrevious, kMergedWithNext, kContiguous };
 
 // A part of a text.
-struct TextPart {
+struct TextSpan {
   std::size_t begin = 0, end = 0;
 };
 
-// Makes parts of a text out of its matches, which are added from left to right, and calls emit(TextPart) for
+// Makes parts of a text out of its matches, which are added from left to right, and calls emit(TextSpan) for
 // each part that is not empty.
 template <class Emit>
 class Splitting {
@@ -22,7 +22,7 @@ class Splitting {
   Splitting(SplitBehavior behavior, bool invert, Emit emit)
       : behavior_(behavior), invert_(invert), emit_(std::move(emit)) {}
 
-  void add_match(TextPart match) {
+  void add_match(TextSpan match) {
     if (match.begin != end_) add({end_, match.begin}, false);
     add(match, true);
     end_ = match.end;
@@ -34,7 +34,7 @@ class Splitting {
   }
 
  private:
-  void add(TextPart part, bool is_match) {
+  void add(TextSpan part, bool is_match) {
     if (invert_) is_match = !is_match;
     switch (behavior_) {
       case SplitBehavior::kRemoved:
@@ -66,7 +66,7 @@ class Splitting {
     pending_ = false;
   }
 
-  void emit(TextPart part) {
+  void emit(TextSpan part) {
     if (part.begin != part.end) emit_(part);
   }
 
@@ -74,7 +74,7 @@ class Splitting {
   bool invert_;
   Emit emit_;
   std::size_t end_ = 0;  // of the last match
-  TextPart last_;
+  TextSpan last_;
   bool pending_ = false, last_is_match_ = false;
 };
 

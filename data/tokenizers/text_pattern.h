@@ -18,19 +18,19 @@ class TextPattern {
   // Throws UserError with the place of what is wrong.
   explicit TextPattern(const JsonPlace& place);
 
-  // Calls use(TextPart) for the matches in a text, from left to right.
+  // Calls use(TextSpan) for the matches in a text, from left to right.
   template <class Use>
   void for_each_match(std::string_view text, Use use) const {
     if (scanner_) {
       for (std::size_t at = 0, bytes = 0; at < text.size(); at += bytes) {
         bytes = scanner_->first_word(text.substr(at));
-        use(TextPart{at, at + bytes});
+        use(TextSpan{at, at + bytes});
       }
     } else if (pattern_) {
-      pattern_->for_each_match(text, [&](Pattern::Match match) { use(TextPart{match.begin, match.end}); });
+      pattern_->for_each_match(text, [&](Pattern::Match match) { use(TextSpan{match.begin, match.end}); });
     } else {
       for (std::size_t at = text.find(text_); at != text.npos; at = text.find(text_, at + text_.size()))
-        use(TextPart{at, at + text_.size()});
+        use(TextSpan{at, at + text_.size()});
     }
   }
 

@@ -1,5 +1,6 @@
 #include "models/layers/statistics_rows.h"
 
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/tensor.h>
 
@@ -36,6 +37,7 @@ const StatisticsRows::Place& StatisticsRows::place_of(const RunningStatistics& f
 // `numbers`: of what the layer found, if it is not on the host.
 void StatisticsRows::add(const RunningStatistics& found, const at::Tensor& rows, int64_t index,
                          std::span<const double> numbers) const {
+  const at::NoGradGuard no_grad;  // rows that kept the pass's graph would be part of it, and never be freed
   const Place& place = place_of(found);
   const int64_t first = index * size_ + place.first;
   float* const row = rows.data_ptr<float>() + first;

@@ -39,6 +39,8 @@ const std::vector<TidyRule>& tidy_rules() {
       {"NoCodeInComments", commented_out_code, one("io/a.cpp", "int a;\n  // return 3;\n")},
       {"NamesSaySomething", empty_names, one("io/string_utils.cpp", "")},
       {"HeadersArePragmaOnce", headers_without_pragma_once, one("io/a.h", "#ifndef A_H\n")},
+      {"TypesHaveNamesOfTheirOwn", types_of_one_name,
+       two("data/a.h", "struct A {\n};\n", "io/a.h", "class A final : public B {\n};\n")},
       {"IncludesFollowTheTable", forbidden_folders, one("collectives/a.cpp", kIncludesIo)},
       {"NoTwoFoldersIncludeEachOther", circles_of_folders,
        two("data/a.cpp", kIncludesIo, "io/a.cpp", "#include \"data/a.h\"\n")},

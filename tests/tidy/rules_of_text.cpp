@@ -1,4 +1,5 @@
 #include <filesystem>
+#include <map>
 #include <regex>
 #include <set>
 
@@ -118,6 +119,23 @@ Findings headers_without_pragma_once(const SourceTree& tree) {
     if (!file.is_header()) continue;
     if (file.lines.empty() || file.lines[0] != "#pragma once")
       findings.push_back(finding(file, 1, "no #pragma once"));
+  }
+  return findings;
+}
+
+// Two types of one name in one program are one to the linker: it keeps the member functions of either.
+Findings types_of_one_name(const SourceTree& tree) {
+  static const std::regex type(R"(^(?:struct|class|enum class) (\w+)(?: final)?(?: : .*)?(?: \{.*|,|)$)");
+  std::map<std::string, std::string> headers;  // by the type's name
+  Findings findings;
+  for (const SourceFile& file : tree) {
+    if (!file.is_header()) continue;
+    for (std::size_t i = 0; i < file.code.size(); ++i) {
+      std::smatch name;
+      if (!std::regex_search(file.code[i], name, type)) continue;
+      const auto [known, is_new] = headers.emplace(name[1], file.path);
+      if (!is_new) findings.push_back(finding(file, i + 1, known->second + " has a type of this name too"));
+    }
   }
   return findings;
 }

@@ -95,6 +95,7 @@ TEST_F(StatisticsRowsTest, RowsAreAppliedInOrderAndEmptyOnesLeftOut) {
   pass(at::randn({5, 3}), rows, 0);
   pass(at::randn({5, 3}), rows, 2);
   pass(at::randn({5, 3}), rows, 2);
+  EXPECT_FALSE(rows.requires_grad());  // of what Largest found
   rows_.apply(rows.view({3, -1}));
   EXPECT_EQ(largest_->history, "1 2 ");
 }
