@@ -125,15 +125,18 @@ Findings headers_without_pragma_once(const SourceTree& tree) {
 
 // Two types of one name in one program are one to the linker: it keeps the member functions of either.
 Findings types_of_one_name(const SourceTree& tree) {
-  static const std::regex type(R"(^(?:struct|class|enum class) (\w+)(?: final)?(?: : .*)?(?: \{.*|,|)$)");
-  std::map<std::string, std::string> headers;  // by the type's name
+  static const std::regex space(R"(^namespace (\S+) \{)");
+  static const std::regex type(R"(^(?:struct|class) (\w+)(?: final)?(?: : .*)?(?: \{.*|,|)$)");
+  std::map<std::string, std::string> headers;  // by the type's name, with its namespaces
   Findings findings;
   for (const SourceFile& file : tree) {
     if (!file.is_header()) continue;
+    std::string spaces;
     for (std::size_t i = 0; i < file.code.size(); ++i) {
       std::smatch name;
+      if (std::regex_search(file.code[i], name, space)) spaces += name.str(1) + "::";
       if (!std::regex_search(file.code[i], name, type)) continue;
-      const auto [known, is_new] = headers.emplace(name[1], file.path);
+      const auto [known, is_new] = headers.emplace(spaces + name.str(1), file.path);
       if (!is_new) findings.push_back(finding(file, i + 1, known->second + " has a type of this name too"));
     }
   }
