@@ -244,7 +244,7 @@ std::string explain_text(std::span<const Catalog> catalogs, std::span<const Comp
   const Guide* guide = guide_for(guides, name);
   const std::string guidance = guide ? guide_text(*guide) : "";
   if (text.empty()) text = spelled_kinds_text(catalogs, name);
-  if (!text.empty()) return with_paragraph(with_paragraph(text, guidance), see_also(catalogs, name));
+  if (!text.empty()) return with_paragraph(with_paragraph(guidance, text), see_also(catalogs, name));
   text = with_paragraph(guidance, topic_text(catalogs, name, WordMatch::kWhole));
   if (!text.empty()) return text;
   const std::string nearest = nearest_name(name, every_name(catalogs, composer));

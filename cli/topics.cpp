@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "recipe/dotted_path.h"
 #include "runtime/text.h"
 
 namespace tutti {
@@ -133,7 +134,7 @@ std::vector<Subject> subjects(std::span<const Catalog> catalogs) {
 
 // "eval" stands for the section data.eval, too.
 bool stands_for(const Words& names, const Subject& subject) {
-  const std::string last = subject.own.substr(subject.own.rfind('.') + 1);  // npos + 1 is 0
+  const std::string last = last_part(subject.own);
   return std::ranges::count(names, last) > 0 || std::ranges::count(names, subject.own) > 0;
 }
 

@@ -3,13 +3,13 @@
 #include <filesystem>
 #include <span>
 
-#include "algorithms/surgery/lora.h"
 #include "commands/exported_weights.h"
 #include "commands/loaded_model.h"
 #include "data/tokenizers/tokenizer_files.h"
 #include "io/checkpoint/run_state.h"
 #include "io/formats/json_setting.h"
 #include "models/exported/part.h"
+#include "models/hub/adapter.h"
 #include "models/hub/config.h"
 #include "models/hub/model.h"
 #include "models/zoo/catalog.h"
@@ -25,7 +25,7 @@ Setting key_of(const char* name, const std::string& value) { return {value, name
 // Surgery changes what the model computes, also where names and shapes stay.
 void require_plain(const Setting& key, const ExportedWeights& weights, const Setting& section) {
   for (const RequiredAlgorithm& one : weights.state().required_algorithms)
-    if (one.name != Lora::kLora)
+    if (one.name != kLora)
       key.fail("the model was changed by " + one.name +
                ", which transformers' models do not have; --to writes its weights alone");
   require_hub_model(key, section, weights.shapes());

@@ -25,10 +25,6 @@ std::string without_end(const std::string& name, std::string_view end) {
   return name.substr(0, name.size() - end.size());
 }
 
-std::string last_part(const std::string& name) { return name.substr(name.rfind('.') + 1); }
-
-std::vector<std::string> sorted(const std::set<std::string>& names) { return {names.begin(), names.end()}; }
-
 }  // namespace
 
 ExportedWeights::ExportedWeights(const Disk& disk, const Checkpoint& checkpoint, bool trained)
@@ -39,16 +35,17 @@ ExportedWeights::ExportedWeights(const Disk& disk, const Checkpoint& checkpoint,
   for (const auto& [name, entry] : tensors_.entries())
     if (name.starts_with(kModelPrefix)) add(checkpoint, name.substr(kModelPrefix.size()));
   if (sources_.empty()) throw UserError({checkpoint.folder}, "it holds no weights");
-  fan_in_fan_out_ = find_fan_in_fan_out(checkpoint);
+  fan_in_fan_out_ = has_fan_in_fan_out(model_shapes(), model_section());
 }
 
 void ExportedWeights::read_lora(const Checkpoint& checkpoint) {
   for (const RequiredAlgorithm& one : state_.required_algorithms) {
-    if (one.name != Lora::kLora) continue;
+    if (one.name != kLora) continue;
     if (one.settings.empty())
       throw UserError({checkpoint.folder}, "LoRA is of a program; its r and alpha are not known");
     const Setting written = parse_recipe(one.settings, checkpoint.folder);
-    lora_ = LoraOptions::kind().read(written.at("algorithms").array().at(0));
+    lora_table_ = written.at("algorithms").array().at(0);
+    lora_ = LoraOptions::kind().read(lora_table_);
   }
 }
 
@@ -66,7 +63,7 @@ void ExportedWeights::add(const Checkpoint& checkpoint, const std::string& name)
   if (lora_ && is_of_adapter(name)) {
     if (!name.ends_with(kA)) return;
     const std::string module = without_end(name, kA);
-    adapters_[exported_name(module + kWeight)] = {module, source_of(name), source_of(module + kB)};
+    adapters_[exported_name(module + kWeight)] = {source_of(name), source_of(module + kB)};
     return;
   }
   const std::string exported = exported_name(name);
@@ -74,14 +71,13 @@ void ExportedWeights::add(const Checkpoint& checkpoint, const std::string& name)
     throw UserError({checkpoint.folder}, "two tensors would have the name '" + exported + "'");
 }
 
-// True if the adapters' layers have weights [in, out]. Square ones do not show this.
-bool ExportedWeights::find_fan_in_fan_out(const Checkpoint& checkpoint) const {
-  for (const auto& [name, adapter] : adapters_) {
-    const int64_t in = tensors_.at(adapter.a).shape.at(1), out = tensors_.at(adapter.b).shape.at(0);
-    if (in != out && sources_.contains(name)) return entry(name).shape.at(0) == in;
-  }
-  const Setting recipe = parse_recipe(state_.recipe, checkpoint.folder);
-  return recipe.at("model").at("kind").text() == "gpt";
+Setting ExportedWeights::model_section() const { return parse_recipe(state_.recipe, "").at("model"); }
+
+NamedShapes ExportedWeights::model_shapes() const {
+  NamedShapes shapes;
+  for (const auto& [name, entry] : tensors_.entries())
+    if (name.starts_with(kModelPrefix)) shapes[name.substr(kModelPrefix.size())] = entry.shape;
+  return shapes;
 }
 
 std::map<std::string, Shape> ExportedWeights::shapes() const {
@@ -127,42 +123,19 @@ void ExportedWeights::write(Disk& disk, const std::string& path) const { write(d
 
 std::size_t ExportedWeights::write_adapter(Disk& disk, const std::string& folder) const {
   if (!lora_) throw UserError({folder}, "the run has no LoRA, whose adapters PEFT reads");
-  Sources adapters, saved;
-  for (const auto& [name, adapter] : adapters_) {
-    adapters[kAdapterPrefix + adapter.module + kA] = adapter.a;
-    adapters[kAdapterPrefix + adapter.module + kB] = adapter.b;
+  const NamedShapes shapes = model_shapes();
+  Sources adapters;
+  std::set<std::string> saved;
+  for (const auto& [name, shape] : shapes) {
+    if (!is_of_adapter(name) && !is_of_saved_module(*lora_, name)) continue;
+    adapters[kAdapterPrefix + name] = source_of(name);
+    if (!is_of_adapter(name)) saved.insert(name);
   }
-  for (const auto& [name, source] : sources_)
-    if (is_of_saved_module(*lora_, name)) saved[name] = source;
   disk.make_folders(folder);
-  write_json_object(disk, folder + '/' + kAdapterConfig, adapter_config(*lora_, sites(saved)));
-  for (const auto& [name, source] : saved) adapters[kAdapterPrefix + name] = source;
+  write_json_object(disk, folder + '/' + kAdapterConfig,
+                    adapter_config(lora_table_, model_section(), shapes, saved));
   write(disk, folder + '/' + kAdapterWeights, adapters, false);
   return adapters.size();
-}
-
-// Targets are named by the ends of their names, unless other matrices have such names too.
-AdapterSites ExportedWeights::sites(const Sources& saved) const {
-  std::set<std::string> modules, ends, saved_modules;
-  for (const auto& [name, adapter] : adapters_) {
-    modules.insert(adapter.module);
-    ends.insert(last_part(adapter.module));
-  }
-  const bool has_others = std::ranges::any_of(sources_, [&](const auto& one) {
-    return one.first.ends_with(kWeight) && !adapters_.contains(one.first) &&
-           ends.contains(last_part(without_end(one.first, kWeight)));
-  });
-  for (const auto& [name, source] : saved) saved_modules.insert(name.substr(0, name.rfind('.')));
-  AdapterSites sites{.target_modules = sorted(has_others ? modules : ends),
-                     .modules_to_save = sorted(saved_modules),
-                     .fan_in_fan_out = fan_in_fan_out_};
-  const Setting recipe = parse_recipe(state_.recipe, "");
-  const Setting& model = recipe.at("model");
-  const std::string& kind = model.at("kind").text();
-  if (kind == "gpt" || kind == "llama") sites.task_type = "CAUSAL_LM";
-  if (model.has("weights") && std::filesystem::is_directory(model.at("weights").text()))
-    sites.base_model = model.at("weights").text();
-  return sites;
 }
 
 }  // namespace tutti

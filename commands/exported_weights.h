@@ -5,10 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "algorithms/surgery/peft_adapter.h"
+#include "algorithms/surgery/options.h"
 #include "io/checkpoint/checkpoint.h"
 #include "io/checkpoint/checkpoint_tensors.h"
 #include "io/checkpoint/run_state.h"
+#include "models/hub/adapter.h"
+#include "recipe/setting.h"
 #include "tensors/param_view.h"
 
 namespace tutti {
@@ -30,7 +32,7 @@ class ExportedWeights {
   // Needs memory for one tensor, and for adapters of one layer. Throws OperatingError.
   void write(Disk& disk, const std::string& path) const;
 
-  // Writes PEFT's folder (algorithms/surgery/peft_adapter.h): adapters, and what else LoRA trains as a whole.
+  // Writes PEFT's folder (models/hub/adapter.h): adapters, and what else LoRA trains as a whole.
   // Returns the number of tensors. Throws UserError if there is no LoRA.
   std::size_t write_adapter(Disk& disk, const std::string& folder) const;
 
@@ -39,15 +41,15 @@ class ExportedWeights {
 
   // The adapter of a layer: names of the checkpoint's tensors.
   struct Adapter {
-    std::string module, a, b;
+    std::string a, b;
   };
 
   std::string exported_name(const std::string& name) const;
   std::string source_of(const std::string& name) const;
   void read_lora(const Checkpoint& checkpoint);
   void add(const Checkpoint& checkpoint, const std::string& name);
-  bool find_fan_in_fan_out(const Checkpoint& checkpoint) const;
-  AdapterSites sites(const Sources& saved) const;
+  Setting model_section() const;
+  NamedShapes model_shapes() const;  // with adapters, by the model's names
   const TensorSource::Entry& entry(const std::string& name) const { return tensors_.at(sources_.at(name)); }
   at::Tensor read(const std::string& source) const;
   at::Tensor merged(const std::string& name, const at::Tensor& weight) const;
@@ -57,6 +59,7 @@ class ExportedWeights {
   const CheckpointTensors tensors_;
   bool averaged_ = false;
   std::optional<LoraOptions> lora_;
+  Setting lora_table_;
   bool fan_in_fan_out_ = false;
   Sources sources_;
   std::map<std::string, Adapter> adapters_;  // by the exported name of the weight

@@ -105,11 +105,13 @@ Setting with_hub_model(Setting written) {
   } catch (const UserError& error) {
     asked.at("path").fail(error);
   }
+  const Position of_config{config};
   for (auto& [key, value] : section)
     if (value.position.file.empty()) {
       value.path = path_below("model", key);
-      value.position = kind->position;
+      value.position = key == "kind" ? kind->position : of_config;
     }
+  model->position = of_config;  // and of the defaults
   if (!model->find("weights")) {
     section.emplace_back("weights", asked.at("path"));
     section.back().second.path = "model.weights";

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "recipe/dotted_path.h"
 #include "runtime/nearest_name.h"
 #include "runtime/printable.h"
 #include "runtime/text.h"
@@ -86,9 +87,6 @@ std::string similar_in(const Names& names, const std::string& name) {
 }
 
 bool is_of_recipe(const ForeignName& one) { return one.target.empty() || one.target.starts_with('['); }
-
-// "AdamW" of "torch.optim.AdamW".
-std::string last_part(const std::string& name) { return name.substr(name.find_last_of('.') + 1); }
 
 }  // namespace
 

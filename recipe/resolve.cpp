@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "recipe/dotted_path.h"
 #include "recipe/hints.h"
 #include "recipe/key_check.h"
 #include "runtime/nearest_name.h"
@@ -316,19 +317,8 @@ class RecipeResolver {
     member.fail_key("unknown key" + hint.text);
   }
 
-  const Setting* find(const std::string& section) const {
-    const Setting* at = &recipe_;
-    for (std::size_t begin = 0; at && begin <= section.size();) {
-      if (!at->is_table()) return nullptr;
-      const std::size_t end = std::min(section.find('.', begin), section.size());
-      at = at->find(section.substr(begin, end - begin));
-      begin = end + 1;
-    }
-    return at;
-  }
-
   Setting section(const Catalog& catalog) const {
-    const Setting* given = find(catalog.section);
+    const Setting* given = setting_at(recipe_, catalog.section);
     if (catalog.repeated) return repeated(catalog, given);
     if (given && !given->is_none()) return resolve_table(catalog, *given, {.folder = folder_}, mistakes_);
     if (catalog.may_be_absent()) return Setting({}, catalog.section, recipe_.position);

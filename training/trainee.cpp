@@ -112,7 +112,10 @@ void freeze(Model& model, const Setting& patterns) {
     }
     if (!matches) patterns.fail("no parameter matches " + pattern.text());
   }
-  if (std::ranges::none_of(all, [](const auto& one) { return one.parameter->trained; }))
+}
+
+void require_trained(Model& model, const Setting& patterns) {
+  if (std::ranges::none_of(parameters(model), [](const auto& one) { return one.parameter->trained; }))
     patterns.fail("no parameter is left to train");
 }
 
@@ -280,6 +283,7 @@ void build(Trainee& trainee, const Setting& recipe, const SampleSpec& spec, uint
   if (model.has("freeze")) freeze(*trainee.model, model.at("freeze"));
   trainee.removed = names_before_surgery(*trainee.model);
   if (operate) operate();
+  if (model.has("freeze")) require_trained(*trainee.model, model.at("freeze"));
   for (const std::string& name : names_before_surgery(*trainee.model)) trainee.removed.erase(name);
   require_positions(model, *trainee.model, spec);
   list_tensors(trainee, seed);

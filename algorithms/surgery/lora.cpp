@@ -10,6 +10,7 @@
 #include "models/layers/activation.h"
 #include "models/layers/linear.h"
 #include "recipe/catalog.h"
+#include "recipe/dotted_path.h"
 #include "runtime/error.h"
 #include "training/optimizers/parameter_groups.h"
 #include "training/state.h"
@@ -37,8 +38,6 @@ Widths widths_of(const Layer& layer) {
 std::shared_ptr<Linear> adapter_half(int64_t in, int64_t out) {
   return std::make_shared<Linear>(in, out, /*bias=*/false);
 }
-
-std::string last_part(const std::string& name) { return name.substr(name.rfind('.') + 1); }
 
 bool fits(const std::string& pattern, const std::string& name) {
   if (pattern.find('*') != std::string::npos) return matches_pattern(pattern, name);
@@ -122,10 +121,6 @@ LoraLayer::LoraLayer(const std::shared_ptr<Layer>& base, const LoraOptions& opti
 TensorTree LoraLayer::forward(const TensorTree& input) {
   const at::Tensor& x = input.tensor();
   return base_(x) + lora_B_(lora_A_(dropout_(x))) * scaling_;
-}
-
-bool is_of_adapter(const std::string& name) {
-  return name.ends_with("lora_A.weight") || name.ends_with("lora_B.weight");
 }
 
 bool is_of_saved_module(const LoraOptions& options, const std::string& parameter) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "algorithms/surgery/options.h"
+#include "models/hub/adapter.h"
 #include "models/layers/layer.h"
 #include "training/engine/algorithm.h"
 
@@ -27,9 +28,6 @@ class LoraLayer final : public Layer {
   Slot& lora_A_;
   Slot& lora_B_;
 };
-
-// True for the name of an adapter's parameter: "model.layers.0.self_attn.q_proj.lora_A.weight".
-bool is_of_adapter(const std::string& name);
 
 // True if a parameter is of a layer that `modules_to_save` names.
 bool is_of_saved_module(const LoraOptions& options, const std::string& parameter);
@@ -53,8 +51,6 @@ class Lora final : public Algorithm {
     return event == Event::kInit || (event == Event::kBeforeLoad && options_.adapter);
   }
   void apply(Event event, State& state, Logger& logger) override;
-
-  static constexpr const char* kLora = "LoRA";
 
  private:
   const LoraOptions options_;

@@ -1,36 +1,17 @@
 #include "algorithms/surgery/peft_adapter.h"
 
-#include <cmath>
 #include <filesystem>
 #include <set>
 
 #include "algorithms/surgery/lora.h"
 #include "io/formats/json_setting.h"
 #include "io/weights/weights.h"
-#include "models/hub/values.h"
+#include "models/hub/adapter.h"
 #include "runtime/error.h"
 #include "training/state.h"
 
 namespace tutti {
 namespace {
-
-// A number, as PEFT writes whole ones.
-Setting::Value number_value(double value) {
-  const auto whole = static_cast<int64_t>(value);
-  if (static_cast<double>(whole) == value) return whole;
-  return value;
-}
-
-Setting::Value texts_value(const std::vector<std::string>& texts) {
-  Setting::Array items;
-  for (const std::string& text : texts) items.emplace_back(text, "", Position{});
-  return items;
-}
-
-Setting::Value text_or_null(const std::string& text) {
-  if (text.empty()) return std::monostate();
-  return text;
-}
 
 void require_equal(const Setting& config, const char* key, double value, const char* own_key) {
   const double theirs = config.at(key).number();
@@ -99,25 +80,6 @@ void read_adapter(State& state, const LoraOptions& options) try {
   read_weights(state, folder);
 } catch (const OperatingError& error) {
   throw UserError(error.what());
-}
-
-Setting adapter_config(const LoraOptions& options, const AdapterSites& sites) {
-  Setting::Table config;
-  add_value(config, "peft_type", std::string("LORA"));
-  add_value(config, "task_type", text_or_null(sites.task_type));
-  add_value(config, "base_model_name_or_path", text_or_null(sites.base_model));
-  add_value(config, "r", options.r);
-  add_value(config, "lora_alpha", number_value(options.alpha));
-  add_value(config, "lora_dropout", options.dropout);
-  add_value(config, "target_modules", texts_value(sites.target_modules));
-  add_value(config, "modules_to_save",
-            sites.modules_to_save.empty() ? Setting::Value() : texts_value(sites.modules_to_save));
-  add_value(config, "fan_in_fan_out", sites.fan_in_fan_out);
-  add_value(config, "use_rslora", options.use_rslora);
-  add_value(config, "bias", std::string("none"));
-  add_value(config, "init_lora_weights", true);
-  add_value(config, "inference_mode", true);
-  return {std::move(config), "", {}};
 }
 
 }  // namespace tutti

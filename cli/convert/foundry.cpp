@@ -1,12 +1,11 @@
 #include "cli/convert/foundry.h"
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <map>
 #include <set>
 
-#include "cli/convert/dotted_path.h"
+#include "recipe/dotted_path.h"
 #include "runtime/error.h"
 
 namespace tutti {
@@ -337,16 +336,7 @@ class Foundry {
     return path;
   }
 
-  // DecoupledLionW's weights shrink by weight_decay * lr / initial lr, those of lion by weight_decay * lr.
-  void optimizer(const Setting& given) {
-    const std::string name = text_or(given.find("name"), "");
-    if (name != "decoupled_lionw") return kind_of("optimizer", given, name);
-    kind_of("optimizer", given, "lion");
-    const Setting *decay = given.find("weight_decay"), *lr = given.find("lr");
-    if (decay && lr && !decay->is_none() && !lr->is_none() && lr->number() > 0)
-      draft.put("optimizer", "weight_decay",
-                Setting::Value(std::round(1e9 * decay->number() / lr->number()) / 1e9));
-  }
+  void optimizer(const Setting& given) { kind_of("optimizer", given, text_or(given.find("name"), "")); }
 
   void scheduler(const Setting& given) {
     const std::string name = text_or(given.find("name"), "");

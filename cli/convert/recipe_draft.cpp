@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "cli/convert/dotted_path.h"
 #include "job/foreign_names.h"
 #include "job/recipe_catalogs.h"
+#include "recipe/dotted_path.h"
 #include "recipe/key_check.h"
 #include "runtime/error.h"
 

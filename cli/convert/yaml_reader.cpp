@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "cli/convert/dotted_path.h"
+#include "recipe/dotted_path.h"
 #include "runtime/error.h"
 #include "runtime/regular_file.h"
 

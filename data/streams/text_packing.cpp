@@ -47,37 +47,33 @@ void FirstFitPacking::add(const EncodedDocument& document) {
 }
 
 void FirstFitPacking::place(const EncodedDocument& document, std::size_t begin, int64_t inputs) {
-  const auto open = begun_.end() - static_cast<std::ptrdiff_t>(std::min(kOpenSamples, begun_.size()));
-  auto found =
-      std::find_if(open, begun_.end(), [&](const Begun& one) { return length_ - one.used >= inputs; });
-  if (found == begun_.end()) {
+  const FirstFit::Place place = fit_.place(inputs);
+  if (popped_ + std::ssize(begun_) < fit_.begun()) {
     const auto length = static_cast<std::size_t>(length_);
     const auto sample = std::make_shared<TextSample>();
     sample->input.assign(length, filling_);
     sample->target.assign(length, static_cast<int32_t>(kIgnoredTarget));
     sample->segments.assign(length, 0);
     sample->positions.assign(length, 0);
-    begun_.push_back({sample});
-    found = begun_.end() - 1;
+    begun_.push_back(sample);
   }
-  TextSample& sample = *found->sample;
-  ++found->segments;
+  TextSample& sample = *begun_[static_cast<std::size_t>(place.sample - popped_)];
+  const int32_t before = place.begin == 0 ? 0 : sample.segments[static_cast<std::size_t>(place.begin - 1)];
   for (std::size_t i = 0; i < static_cast<std::size_t>(inputs); ++i) {
-    const auto at = static_cast<std::size_t>(found->used) + i;
+    const auto at = static_cast<std::size_t>(place.begin) + i;
     sample.input[at] = static_cast<int32_t>(document.ids[begin + i]);
     sample.target[at] = counted_target(document, begin + i + 1);
-    sample.segments[at] = found->segments;
+    sample.segments[at] = before + 1;
     sample.positions[at] = static_cast<int32_t>(i);
   }
-  found->used += inputs;
 }
 
 TextSamplePtr FirstFitPacking::pop() {
   if (begun_.empty()) return nullptr;
-  const Begun& first = begun_.front();
-  if (first.used < length_ && begun_.size() <= kOpenSamples && !ended_) return nullptr;
-  const TextSamplePtr sample = first.sample;
+  if (!fit_.is_complete(popped_) && !ended_) return nullptr;
+  const TextSamplePtr sample = begun_.front();
   begun_.pop_front();
+  ++popped_;
   return sample;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "data/streams/sample_stream.h"
+#include "data/texts/first_fit.h"
 #include "data/texts/tokenized_texts.h"
 
 namespace tutti {
@@ -51,23 +52,21 @@ class FirstFitPacking final : public TextPacking {
  public:
   static constexpr std::size_t kOpenSamples = 256;
 
-  FirstFitPacking(int64_t length, int32_t filling) : length_(length), filling_(filling) {}
+  FirstFitPacking(int64_t length, int32_t filling)
+      : length_(length), filling_(filling), fit_(length, kOpenSamples) {}
 
   void add(const EncodedDocument& document) override;
   void finish() override { ended_ = true; }
   TextSamplePtr pop() override;
 
  private:
-  struct Begun {
-    TextSamplePtr sample;
-    int64_t used = 0;
-    int32_t segments = 0;
-  };
   void place(const EncodedDocument& document, std::size_t begin, int64_t inputs);
 
   int64_t length_;
   int32_t filling_;
-  std::deque<Begun> begun_;  // that have not been popped
+  FirstFit fit_;
+  int64_t popped_ = 0;
+  std::deque<TextSamplePtr> begun_;  // that have not been popped
   bool ended_ = false;
 };
 

@@ -5,23 +5,14 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
-#include <deque>
 #include <utility>
 
+#include "data/texts/first_fit.h"
 #include "data/transforms/ignore_index.h"
 #include "runtime/error.h"
 #include "runtime/hashes.h"
 
 namespace tutti {
-namespace {
-
-struct OpenSample {
-  int64_t room;
-  int64_t sample;
-};
-
-}  // namespace
-
 // Rows of the four arrays; they advance by a sample.
 struct PackedTexts::Rows {
   int64_t *input, *target, *segments, *positions;
@@ -45,18 +36,11 @@ std::vector<PackedTexts::Piece> PackedTexts::all_pieces() const {
 
 void PackedTexts::pack(const std::vector<Piece>& pieces) {
   std::vector<int64_t> sample_of, pieces_of;  // of each piece; of each sample, how many
-  std::deque<OpenSample> open;
+  FirstFit fit(options_.sequence_length, kOpenSamples);
   for (const Piece& piece : pieces) {
-    auto found = std::ranges::find_if(open, [&](const OpenSample& one) { return one.room >= piece.length; });
-    if (found == open.end()) {
-      if (open.size() == kOpenSamples) open.pop_front();
-      open.push_back({options_.sequence_length, std::ssize(pieces_of)});
-      pieces_of.push_back(0);
-      found = open.end() - 1;
-    }
-    sample_of.push_back(found->sample);
-    ++pieces_of[static_cast<std::size_t>(found->sample)];
-    if ((found->room -= piece.length) == 0) open.erase(found);
+    sample_of.push_back(fit.place(piece.length).sample);
+    pieces_of.resize(static_cast<std::size_t>(fit.begun()));
+    ++pieces_of[static_cast<std::size_t>(sample_of.back())];
   }
   starts_.assign(1, 0);
   for (const int64_t count : pieces_of) starts_.push_back(starts_.back() + count);

@@ -14,6 +14,7 @@
 #include <thread>
 #include <utility>
 
+#include "data/texts/tokens_of_parts.h"
 #include "runtime/disk.h"
 #include "runtime/error.h"
 #include "runtime/hashes.h"
@@ -268,20 +269,9 @@ class DocumentWriter {
     if (how_.format.has_prompts()) document.counts.resize(document.ids.size(), counts ? 1 : 0);
   }
 
-  // The tokens of the whole text; if one of them lay in two parts, those of each part.
   void add_parts(const TextDocument& parts) {
-    std::string text;
-    std::vector<std::vector<uint32_t>> until;  // tokens of the text up to the end of each part
-    for (const TextPart& part : parts) until.push_back(how_.tokenizer->encode(text += part.text, false));
-    const bool are_apart = std::ranges::any_of(until, [&](const auto& ids) {
-      return ids.size() > until.back().size() ||
-             !std::ranges::equal(ids, std::span(until.back()).first(ids.size()));
-    });
-    std::size_t done = 0;
-    for (std::size_t i = 0; i < parts.size(); done = until[i++].size())
-      add(are_apart ? how_.tokenizer->encode(parts[i].text, false)
-                    : std::vector(until[i].begin() + static_cast<std::ptrdiff_t>(done), until[i].end()),
-          parts[i].counts);
+    const auto tokens = tokens_of_parts(*how_.tokenizer, parts);
+    for (std::size_t i = 0; i < parts.size(); ++i) add(tokens[i], parts[i].counts);
   }
 
   EncodedDocument document;

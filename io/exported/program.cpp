@@ -10,6 +10,7 @@
 
 #include "io/formats/dtypes.h"
 #include "io/formats/json_text.h"
+#include "recipe/dotted_path.h"
 #include "runtime/error.h"
 
 namespace tutti::exported {
@@ -119,8 +120,7 @@ std::vector<Frame> frames_of(const Json& metadata) {
     if (frames.size() == kMostFrames) throw UserError("it has modules that are nested too deeply");
     const auto parts = split(one, ',');
     if (parts.size() < 3) return {};
-    frames.push_back(
-        {parts[0], parts[1].substr(0, parts[1].find('@')), parts[2].substr(parts[2].rfind('.') + 1)});
+    frames.push_back({parts[0], parts[1].substr(0, parts[1].find('@')), last_part(parts[2])});
   }
   return frames;
 }

@@ -70,6 +70,7 @@ Table bert_section(const Setting& config, const Setting& asked) {
   Table section;
   add_value(section, "kind", std::string(classifies ? "bert_classification" : "bert_mlm"));
   for (const char* key : kBertKeys) copy_value(section, config, key, key);
+  count_pad_token(section);
   require_value(config, "position_embedding_type", std::string("absolute"));
   require_value(config, "is_decoder", false);
   require_value(config, "add_cross_attention", false);

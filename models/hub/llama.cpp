@@ -162,6 +162,7 @@ Setting::Table llama_section(const Setting& config, const Setting& asked) {
   add_default(section, config, "max_position_embeddings", defaults.positions);
   add_default(section, config, "vocab_size", defaults.vocabulary);
   add_default(section, config, "intermediate_size", defaults.intermediate);
+  count_pad_token(section);
   copy_activation(section, config);
   copy_rotary(section, config);
   copy_window(section, config, type);

@@ -11,8 +11,6 @@
 namespace tutti {
 namespace {
 
-using NamedShapes = std::map<std::string, Shape>;
-
 // The zoo's model of a section, on the meta device.
 std::shared_ptr<Model> hub_model(const Setting& section, int64_t classes) {
   const std::string& kind = section.at("kind").text();

@@ -1,5 +1,6 @@
 #include "models/hub/values.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "recipe/catalog.h"
@@ -17,6 +18,15 @@ void copy_value(Setting::Table& to, const Setting& config, const std::string& ke
   value.path = path_below("model", zoo_key);
   value.written_path = key;
   to.emplace_back(zoo_key, std::move(value));
+}
+
+void count_pad_token(Setting::Table& section) {
+  const auto find = [&](const char* key) {
+    return std::ranges::find(section, key, [](const auto& one) { return one.first; });
+  };
+  const auto token = find("pad_token_id"), vocabulary = find("vocab_size");
+  if (token == section.end() || vocabulary == section.end() || token->second.integer() >= 0) return;
+  token->second.value = token->second.integer() + vocabulary->second.integer();
 }
 
 void require_value(const Setting& config, const char* key, const Setting::Value& value) {

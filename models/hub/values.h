@@ -13,6 +13,9 @@ void add_value(Setting::Table& table, const std::string& key, Setting::Value val
 void copy_value(Setting::Table& to, const Setting& config, const std::string& key,
                 const std::string& zoo_key);
 
+// Counts a negative pad_token_id from the end of the vocabulary, as padding_idx of torch.nn.Embedding.
+void count_pad_token(Setting::Table& section);
+
 // The zoo's model is as the configuration says only with this value, which may be absent. Throws UserError
 // for another.
 void require_value(const Setting& config, const char* key, const Setting::Value& value);

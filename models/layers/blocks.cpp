@@ -26,8 +26,8 @@ std::shared_ptr<Layer> projection(int64_t in_channels, int64_t out_channels, int
 
 }  // namespace
 
-Sequential::Sequential(std::vector<std::shared_ptr<Layer>> layers) {
-  for (auto& layer : layers) add_slot(std::to_string(slots().size()), std::move(layer));
+Sequential::Sequential(std::vector<std::shared_ptr<Layer>> layers, const std::string& slot_prefix) {
+  for (auto& layer : layers) add_slot(slot_prefix + std::to_string(slots().size()), std::move(layer));
 }
 
 TensorTree Sequential::forward(const TensorTree& input) {

@@ -1,5 +1,9 @@
 #pragma once
 
+#include <memory>
+#include <string>
+#include <vector>
+
 #include "models/layers/attention.h"
 #include "models/layers/layer.h"
 #include "models/layers/residual_block.h"
@@ -8,10 +12,10 @@ namespace tutti {
 
 class LayerNorm;
 
-// Layers one after another in slots "0", "1", ...; torch.nn.Sequential.
+// Layers one after another in slots "0", "1", ..., behind a prefix; torch.nn.Sequential.
 class Sequential final : public Layer {
  public:
-  explicit Sequential(std::vector<std::shared_ptr<Layer>> layers);
+  explicit Sequential(std::vector<std::shared_ptr<Layer>> layers, const std::string& slot_prefix = "");
   TensorTree forward(const TensorTree& input) override;
   const char* kind() const override { return "Sequential"; }
 };

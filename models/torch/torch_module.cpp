@@ -9,14 +9,17 @@
 
 #include "models/torch/own_operators.h"
 #include "models/torch/written_tensors.h"
+#include "recipe/dotted_path.h"
 #include "runtime/error.h"
 #include "tensors/process_state.h"
 
 namespace tutti {
 namespace {
 
-std::string last_of(const std::string& name) { return name.substr(name.rfind('.') + 1); }
-std::string before_last(const std::string& name) { return name.substr(0, name.rfind('.') + 1); }
+// The tensor of the same module that is called so.
+std::string sibling_of(const std::string& name, const char* called) {
+  return name.substr(0, name.size() - last_part(name).size()) + called;
+}
 
 Init copy_of(const at::Tensor& value) {
   return [value](at::Tensor& to, at::Generator) { to.copy_(value); };
@@ -44,7 +47,7 @@ class TorchModule::Lending {
     for (const Lent& one : layer.parameters_) lend(one.handle, one.parameter->tensor);
     const bool training = layer.context().training;
     for (const Lent& one : layer.buffers_) {
-      const bool counts = last_of(one.buffer->name) == Norms::kTracked && layer.norms_.has(*one.buffer);
+      const bool counts = last_part(one.buffer->name) == Norms::kTracked && layer.norms_.has(*one.buffer);
       show(one.handle, counts && training ? one.buffer->tensor.clone() : one.buffer->tensor);
       versions_.push_back(counts ? -1 : static_cast<int64_t>(one.handle._version()));
     }
@@ -103,9 +106,9 @@ void TorchModule::own(const std::shared_ptr<torch::nn::Module>& module) {
     by_name[one.key()] = &buffers_.back();
   }
   for (const auto& [name, mean] : by_name) {
-    if (last_of(name) != Norms::kMean) continue;
-    const auto variance = by_name.find(before_last(name) + Norms::kVariance),
-               tracked = by_name.find(before_last(name) + Norms::kTracked);
+    if (last_part(name) != Norms::kMean) continue;
+    const auto variance = by_name.find(sibling_of(name, Norms::kVariance)),
+               tracked = by_name.find(sibling_of(name, Norms::kTracked));
     if (variance != by_name.end())
       norms_.add(*mean->buffer, *variance->second->buffer,
                  tracked == by_name.end() ? nullptr : tracked->second->buffer, mean->handle);

@@ -155,13 +155,22 @@ double Llama::flops_per_batch(const Batch& batch) const {
   return static_cast<double>(batch["input"].numel()) * (6.0 * multiplied_ + 12.0 * attention);
 }
 
-// The angles of "dynamic" change with the length of longer sequences, and so would keys that are kept.
+// The angles of "dynamic" change with the length of a pass's longest sequence, if it is longer than
+// max_position_embeddings; and so would keys that are kept.
 std::vector<Tokens> Llama::generate(const std::vector<Prompt>& prompts, const GenerationOptions& options) {
-  const int64_t longest = longest_sequence(*this);
+  const int64_t longest = longest_sequence(*this), most = options_.max_position_embeddings;
   const int64_t window = longest > 0 ? longest : std::numeric_limits<int64_t>::max();
   const bool is_dynamic = rotary_options(options_).type == "dynamic";
-  const int64_t cached = is_dynamic ? std::min(window, options_.max_position_embeddings) : window;
-  return generate_causally(*this, {window, cached, options_.num_hidden_layers}, prompts, options);
+  const CausalSight sight{window, is_dynamic ? std::min(window, most) : window, options_.num_hidden_layers};
+  const auto becomes_long = [&](const Prompt& prompt) {
+    return std::ssize(prompt.tokens) + options.max_new_tokens - 1 > most;
+  };
+  if (!is_dynamic || std::ranges::none_of(prompts, becomes_long))
+    return generate_causally(*this, sight, prompts, options);
+  std::vector<Tokens> texts;
+  for (const Prompt& prompt : prompts)
+    texts.push_back(generate_causally(*this, sight, {prompt}, options).front());
+  return texts;
 }
 
 namespace {

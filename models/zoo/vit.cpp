@@ -36,32 +36,23 @@ std::shared_ptr<Layer> patches(const VitOptions& o) {
   return conv;
 }
 
-// Slots "encoder_layer_0", ..., as torchvision calls them.
-class EncoderLayers final : public Layer {
- public:
-  explicit EncoderLayers(const VitOptions& o) {
-    const VitBlockOptions block{.hidden_dim = o.hidden_dim,
-                                .num_heads = o.num_heads,
-                                .mlp_dim = o.mlp_dim,
-                                .dropout = o.dropout,
-                                .attention_dropout = o.attention_dropout};
-    for (int64_t i = 0; i < o.num_layers; ++i)
-      add_slot("encoder_layer_" + std::to_string(i), std::make_shared<VitBlock>(block));
-  }
-  TensorTree forward(const TensorTree& input) override {
-    TensorTree x = input;
-    for (const auto& slot : slots()) x = (*slot)(x);
-    return x;
-  }
-  const char* kind() const override { return "EncoderLayers"; }
-};
+std::shared_ptr<Layer> encoder_layers(const VitOptions& o) {
+  const VitBlockOptions block{.hidden_dim = o.hidden_dim,
+                              .num_heads = o.num_heads,
+                              .mlp_dim = o.mlp_dim,
+                              .dropout = o.dropout,
+                              .attention_dropout = o.attention_dropout};
+  std::vector<std::shared_ptr<Layer>> chain;
+  for (int64_t i = 0; i < o.num_layers; ++i) chain.push_back(std::make_shared<VitBlock>(block));
+  return std::make_shared<Sequential>(std::move(chain), "encoder_layer_");
+}
 
 class Encoder final : public Layer {
  public:
   explicit Encoder(const VitOptions& o)
       : pos_embedding_(add_parameter("pos_embedding", {1, tokens_of(o), o.hidden_dim}, normal_init(0.02))),
         dropout_(add_slot("dropout", std::make_shared<Dropout>(o.dropout))),
-        layers_(add_slot("layers", std::make_shared<EncoderLayers>(o))),
+        layers_(add_slot("layers", encoder_layers(o))),
         ln_(add_slot("ln", std::make_shared<LayerNorm>(o.hidden_dim, kEps))) {}
   TensorTree forward(const TensorTree& input) override {
     return ln_(layers_(dropout_(input.tensor() + pos_embedding_.tensor)));

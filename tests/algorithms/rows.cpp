@@ -2,18 +2,14 @@
 
 #include "models/layers/norm.h"
 #include "models/zoo/resnet_cifar.h"
-#include "tests/runtime/nightly.h"
 
 namespace tutti {
 namespace {
 
 using enum Event;
 
-// 25 steps an epoch.
-const std::string kImages =
-    "[model]\nkind = 'mlp'\nhidden = [16]\n[data.train]\nkind = 'hdf5'\npath = '" TUTTI_SOURCE_DIR
-    "/examples/data/digits.h5'\ngroup = 'train'\nbatch_size = 24\nsubset_num_batches = 25\nshuffle = true\n"
-    "[optimizer]\nkind = 'sgd'\nlr = 0.1\nmomentum = 0.9\n";
+const std::string kImages = "[model]\nkind = 'mlp'\nhidden = [16]\n" + std::string(kDigitsData) +
+                            "[optimizer]\nkind = 'sgd'\nlr = 0.1\nmomentum = 0.9\n";
 
 // `text` with `before`, which occurs in it, replaced.
 std::string replaced(std::string text, const std::string& before, const std::string& after) {
@@ -53,38 +49,20 @@ const std::string kDropout =
 constexpr double kRoundingOfBfloat16 = 0.02;
 const std::string kAmp = "precision = 'amp_bf16'\n";
 
-const std::string kText =
-    "[model]\nkind = 'gpt'\nn_layer = 1\nn_head = 2\nn_embd = 32\nn_positions = 32\n[data.train]\n"
-    "kind = 'bytes'\npath = '" TUTTI_SOURCE_DIR
-    "/examples/data/king_james.txt'\nsequence_length = 32\nbatch_size = 8\nsubset_num_batches = 25\n"
-    "shuffle = true\n[optimizer]\nkind = 'adamw'\nlr = 5e-3\neps = 1e-5\n";
-
-const std::string kLlama =
-    replaced(replaced(kText, "kind = 'gpt'\nn_layer = 1\nn_head = 2\nn_embd = 32\nn_positions = 32\n",
-                      "kind = 'llama'\nvocab_size = 256\nnum_hidden_layers = 1\nnum_attention_heads = 4\n"
-                      "num_key_value_heads = 2\nhidden_size = 32\nintermediate_size = 48\n"),
-             "lr = 5e-3", "lr = 3e-3");
+const std::string kText = "[model]\nkind = 'gpt'\nn_layer = 1\nn_head = 2\nn_embd = 32\nn_positions = 32\n" +
+                          std::string(kTextData) + "[optimizer]\nkind = 'adamw'\nlr = 5e-3\neps = 1e-5\n";
 
 // Bytes of which some are hidden: the byte 0 occurs in no text.
 const std::string kHiddenText =
     "[model]\nkind = 'bert_mlm'\nvocab_size = 256\nhidden_size = 32\nnum_hidden_layers = 1\n"
-    "num_attention_heads = 2\nintermediate_size = 64\nmax_position_embeddings = 32\n"
-    "[data.train]\n"
-    "kind = 'bytes'\npath = '" TUTTI_SOURCE_DIR
-    "/examples/data/king_james.txt'\nsequence_length = 32\nbatch_size = 8\nsubset_num_batches = 25\n"
-    "shuffle = true\n[[data.train.transforms]]\nkind = 'mask_tokens'\nmask_token_id = 0\n"
+    "num_attention_heads = 2\nintermediate_size = 64\nmax_position_embeddings = 32\n" +
+    std::string(kTextData) +
+    "[[data.train.transforms]]\nkind = 'mask_tokens'\nmask_token_id = 0\n"
     "[optimizer]\nkind = 'adamw'\nlr = 5e-3\neps = 1e-5\n";
-
-Acts once(Event event) { return {event, 0, 0}; }
 
 const Differs kNormalisedInParts = {
     .in_microbatches = "BatchNorm takes the statistics of a microbatch",
     .on_ranks = "BatchNorm takes the statistics of a rank's part of the batch",
-};
-
-const Differs kMixedInParts = {
-    .in_microbatches = "a sample's partner is of its microbatch, as in Composer",
-    .on_ranks = "a sample's partner is of its rank's part of the batch, as in Composer",
 };
 
 // kResidual with three blocks, which are fewer than a recipe can ask for.
@@ -118,14 +96,6 @@ std::vector<AlgorithmRow> augmentation_rows() {
 std::vector<AlgorithmRow> surgery_rows() {
   return {
       {"alibi", "max_sequence_length = 32\n", kText, {once(kInit), {kAfterDataloader, 0, 49}}},
-      {"alibi",
-       "max_sequence_length = 32\n",
-       kLlama,
-       {once(kInit), {kAfterDataloader, 0, 49}},
-       {},
-       "",
-       kRounding,
-       "OfLlama"},
       {"blurpool", "", kConvolutions, {once(kInit)}},
       {"channels_last", "", kConvolutions, {once(kInit)}},
       {"factorize",
@@ -209,33 +179,12 @@ std::vector<AlgorithmRow> loop_rows() {
   };
 }
 
-// Algorithms that suit any model, on a llama.
-std::vector<AlgorithmRow> llama_rows() {
-  const auto row = [](const char* kind, const char* options, std::vector<Acts> acts) {
-    return AlgorithmRow{kind, options, kLlama, std::move(acts), {}, "", kRounding, "OfLlama"};
-  };
-  std::vector<AlgorithmRow> rows = {
-      row("seq_length_warmup", "duration = 0.5\nmax_seq_length = 32\n", {{kAfterDataloader, 0, 49}})};
-  if (!is_nightly()) return rows;
-  rows.push_back(
-      row("ema", "half_life = '5ba'\nema_start = '10ba'\n",
-          {once(kBeforeLoad), {kBatchEnd, 10, 50}, {kEvalStart, 25, 50, 25}, {kEvalEnd, 25, 50, 25}}));
-  rows.push_back(row("gradient_clipping", "clipping_type = 'norm'\nclipping_threshold = 0.1\n",
-                     {{kAfterTrainBatch, 0, 49}}));
-  rows.push_back(row("lora", "modules_to_save = ['embed_tokens', 'lm_head']\n", {once(kInit)}));
-  rows.push_back(row("sam", "rho = 0.1\ninterval = 2\n", {once(kAfterLoad)}));
-  rows.push_back(
-      row("swa", "swa_start = '20ba'\nswa_end = '40ba'\nupdate_interval = '5ba'\nschedule_swa_lr = true\n",
-          {once(kBeforeLoad), {kBatchEnd, 20, 40}}));
-  return rows;
-}
-
 }  // namespace
 
 const std::vector<AlgorithmRow>& algorithm_rows() {
   static const std::vector<AlgorithmRow> rows = [] {
     std::vector<AlgorithmRow> all;
-    for (auto& group : {augmentation_rows(), surgery_rows(), loop_rows(), llama_rows()})
+    for (auto& group : {augmentation_rows(), surgery_rows(), loop_rows(), zoo_rows()})
       all.insert(all.end(), group.begin(), group.end());
     return all;
   }();

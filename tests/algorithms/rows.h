@@ -45,6 +45,23 @@ inline void PrintTo(const AlgorithmRow& row, std::ostream* out) { *out << name_o
 
 constexpr int kSteps = 50;
 const std::vector<AlgorithmRow>& algorithm_rows();
+// Of the zoo's newer models (a few, and all of them nightly).
+std::vector<AlgorithmRow> zoo_rows();
+
+// Data of 25 steps an epoch.
+inline constexpr const char* kDigitsData =
+    "[data.train]\nkind = 'hdf5'\npath = '" TUTTI_SOURCE_DIR
+    "/examples/data/digits.h5'\ngroup = 'train'\nbatch_size = 24\nsubset_num_batches = 25\nshuffle = true\n";
+inline constexpr const char* kTextData =
+    "[data.train]\nkind = 'bytes'\npath = '" TUTTI_SOURCE_DIR
+    "/examples/data/king_james.txt'\nsequence_length = 32\nbatch_size = 8\nsubset_num_batches = 25\n"
+    "shuffle = true\n";
+
+inline Acts once(Event event) { return {event, 0, 0}; }
+inline const Differs kMixedInParts = {
+    .in_microbatches = "a sample's partner is of its microbatch, as in Composer",
+    .on_ranks = "a sample's partner is of its rank's part of the batch, as in Composer",
+};
 
 // A recipe of kSteps steps. `more`: lines of [train], and further sections.
 std::string recipe_text(const AlgorithmRow& row, bool with_algorithm, const std::string& more);

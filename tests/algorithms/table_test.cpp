@@ -16,8 +16,10 @@
 #include "job/recipe_catalogs.h"
 #include "recipe/toml_reader.h"
 #include "runtime/error.h"
+#include "sim/replay/replay.h"
 #include "sim/simulate/simulation.h"
 #include "tests/algorithms/rows.h"
+#include "tests/runtime/nightly.h"
 #include "tests/runtime/scratch.h"
 
 namespace tutti {
@@ -63,9 +65,11 @@ std::vector<std::string> lines_of(const std::string& text) {
 using Prepare = std::function<void(Job&)>;
 
 Trained train(const AlgorithmRow& row, const Setting& recipe, const Prepare& prepare = {},
-              const std::string& run_dir = Scratch().path(), const std::string& resume = "") {
+              const std::string& run_dir = Scratch().path(), const std::string& resume = "",
+              bool is_recorded = false) {
   Trained trained;
-  LocalRunOptions options{.ranks = 1, .run_dir = run_dir, .resume = resume, .quiet = true};
+  LocalRunOptions options{
+      .ranks = 1, .run_dir = run_dir, .resume = resume, .live = is_recorded, .quiet = true};
   options.prepare = [&](Job& job) {
     if (row.make_model) job.make_model = row.make_model;
     if (prepare) prepare(job);
@@ -165,7 +169,7 @@ struct Whole {
 Whole train_whole(const AlgorithmRow& row) {
   Whole whole;
   UnwrittenBatches batches;
-  const Setting entry = recipe(row, true).at("algorithms").array()[0];
+  const Setting entry = recipe(row, true).at("algorithms").array().back();
   whole.trained = train(row, recipe(row, false, whole_run(row)), [&](Job& job) {
     job.before_step = [&](int, int64_t, const Trainee&, const Batch& batch) { batches.begin(batch); };
     job.listeners = [&](int) {
@@ -258,7 +262,7 @@ class Breaking final : public Callback {
   int64_t step_;
 };
 
-TEST_P(AlgorithmTable, ResumesToTheSameBitsFromAnyPhase) {
+TEST_P(AlgorithmTable, ResumesToTheSameBitsFromAnyPhaseAndIsReplayed) {
   const Setting of_row = recipe(row_, true, whole_run(row_));
   for (const int step : {8, 23, 37}) {
     const auto breaking = [step](Job& job) {
@@ -268,9 +272,12 @@ TEST_P(AlgorithmTable, ResumesToTheSameBitsFromAnyPhase) {
     };
     EXPECT_THROW(train(row_, of_row, breaking, folder_.path(), "auto"), OperatingError);
   }
-  const Trained resumed = train(row_, of_row, {}, folder_.path(), "auto");
+  const Trained resumed = train(row_, of_row, {}, folder_.path(), "auto", /*is_recorded=*/true);
   EXPECT_EQ(resumed.digest, whole().trained.digest);
   EXPECT_EQ(resumed.losses, whole().trained.losses);
+  if (row_.make_model) return;  // which a recorded recipe does not have
+  const ReplayResult replayed = replay({.run_dir = folder_.path()});
+  EXPECT_TRUE(replayed.same) << replayed.text;
 }
 
 constexpr const char* kRunsOutOfMemoryTwice =
@@ -311,6 +318,20 @@ TEST_P(AlgorithmTable, ShardedRanksHaveTheBitsOfOthersAndRunOutOfMemoryWithoutHa
   EXPECT_EQ(sharded.weights, others.weights);
   EXPECT_EQ(sharded.logged, others.logged);
   expect_no_harm(simulation);
+}
+
+// Four ranks, and all kinds of shares.
+TEST_P(AlgorithmTable, EveryStrategyTrainsToTheSameBits) {
+  if (!is_nightly() || row_.make_model) return;
+  std::set<std::string> digests;
+  for (const std::string strategy : {"none", "optimizer", "gradients", "full", "hybrid"}) {
+    const std::string sharding =
+        "[sharding]\nstrategy = '" + strategy + "'\n" + (strategy == "hybrid" ? "shard_size = 2\n" : "");
+    const std::string run = folder_.path(strategy);
+    train_in_one_process(recipe(row_, true, sharding), {.ranks = 4, .run_dir = run, .quiet = true});
+    digests.insert(inspect_digest(run));
+  }
+  EXPECT_EQ(digests.size(), 1U);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, AlgorithmTable, testing::ValuesIn(algorithm_rows()),

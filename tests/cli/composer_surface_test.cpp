@@ -181,8 +181,17 @@ bool is_listed(const Catalog& catalog, const Entry& entry) {
 
 TEST(ComposerSurface, EveryKindThatIsComposersIsInTheList) {
   const std::set<std::string> nouns = {"callback", "logger", "scheduler", "metric", "optimizer"};
-  const std::set<std::string> of_others = {"plugin",    "command", "nadam", "adagrad", "rmsprop",
-                                           "adafactor", "lion",    "lamb",  "muon",    "warmup_stable_decay"};
+  const std::set<std::string> of_others = {"plugin",
+                                           "command",
+                                           "nadam",
+                                           "adagrad",
+                                           "rmsprop",
+                                           "adafactor",
+                                           "lion",
+                                           "lamb",
+                                           "muon",
+                                           "decoupled_lionw",
+                                           "warmup_stable_decay"};
   const std::set<std::string> points_elsewhere = {"progress_bar", "checkpoint_saver", "load_checkpoint"};
   int kinds = 0;
   for (const auto& catalog : all_catalogs())

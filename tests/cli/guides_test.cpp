@@ -70,6 +70,14 @@ TEST(Guides, AreFoundInAnyCaseAndWithAnySigns) {
   EXPECT_EQ(guide_for(guides(), "no such word"), nullptr);
 }
 
+TEST(Guides, StandBeforeKeysThatAreCalledSo) {
+  for (const char* word : {"warmup", "padding", "temperature"}) {
+    const std::string text = answer_to(word);
+    EXPECT_TRUE(text.starts_with(guide_for(guides(), word)->text)) << text;
+    EXPECT_THAT(text, HasSubstr(std::string(word) + " = ")) << "the keys";
+  }
+}
+
 TEST(Guides, AWordThatIsOnlyALittleAlikeIsNotSuggested) {
   EXPECT_EQ(answer_to("teachers"), "nothing is called teachers; `tutti list` shows what there is");
   EXPECT_EQ(answer_to("max_duratoin"), "nothing is called max_duratoin; did you mean max_duration?");

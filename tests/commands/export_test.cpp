@@ -232,6 +232,23 @@ TEST_F(ExportTest, OfTheCallbackNeedsAModelOfTransformers) {
       HasSubstr("hf_checkpointer"));
 }
 
+TEST_F(ExportTest, AConfigIsBlamedForItsValuesAndForDefaults) {
+  const std::string config = folder_.path("config.json"), begin = kExportedTokens;
+  const std::string recipe = "[model]\nkind = \"hf\"\npath = \"" + folder_.path() + "\"\n" +
+                             begin.substr(begin.find("[data.train]"));
+  const auto refusal = [&](const std::string& keys) {
+    write_text(config, "{\"hidden_size\": 16, \"num_hidden_layers\": 1, \"vocab_size\": 40, " + keys + "}");
+    return message_of<UserError>([&] { check_text(recipe_of(recipe), {.steps = 0}); });
+  };
+  EXPECT_THAT(refusal("\"model_type\": \"llama\", \"num_attention_heads\": 3"),
+              HasSubstr(config + ": num_attention_heads = 3: "));
+  EXPECT_THAT(refusal("\"model_type\": \"qwen2\", \"num_attention_heads\": 4"),
+              HasSubstr(config + ": model.num_key_value_heads = 32: "))
+      << "transformers' default";
+  EXPECT_THAT(refusal("\"model_type\": \"bert\""), HasSubstr(config + ": model.num_attention_heads = 12: "))
+      << "the recipe's default";
+}
+
 TEST_F(ExportTest, IsAFolderOfHuggingFaces) {
   train(kExportedTokens);
   const std::string out = folder_.path("hub");

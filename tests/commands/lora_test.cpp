@@ -103,6 +103,23 @@ TEST_P(LoraRun, GoesBackAsItCameAndIsMergedAsPeftDoes) {
   EXPECT_EQ(weights(folder_.path("hub/model.safetensors")).size(), base.size());
 }
 
+// From parts that ranks have, and of the average that evaluations use.
+TEST_P(LoraRun, TheCallbackWritesTheAdapterThatTheCommandDoes) {
+  train(text(of_adapter(),
+             "[sharding]\nstrategy = 'full'\n[[algorithms]]\nkind = 'ema'\nhalf_life = '2ba'\n"
+             "update_interval = '1ba'\n[[callbacks]]\nkind = 'hf_checkpointer'\nsave_folder = 'hub'\n"
+             "save_interval = '5ba'\n"),
+        run_, 2);
+  const std::string expected = folder_.path("adapter"), written = run_ + "/hub/huggingface/ba5";
+  export_text({.path = run_, .to_peft = expected});
+  EXPECT_EQ(read_text(written + "/adapter_config.json"), read_text(expected + "/adapter_config.json"));
+  const Tensors wanted = weights(expected + "/adapter_model.safetensors");
+  const Tensors found = weights(written + "/adapter_model.safetensors");
+  ASSERT_EQ(found.size(), wanted.size());
+  for (const auto& [name, tensor] : wanted) EXPECT_TRUE(tensor.equal(found.at(name))) << name;
+  EXPECT_FALSE(std::filesystem::exists(written + "/config.json"));
+}
+
 TEST_P(LoraRun, TrainsAdaptersAloneAndTheBaseStaysAsItIs) {
   train(text(of_adapter()), run_);
   const Checkpoint checkpoint = find_checkpoint(disk_, run_, {});

@@ -101,10 +101,14 @@ TEST(GenerationTest, PromptsAtOnceComeToWhatEachComesToAlone) {
   }
 }
 
-// Tokens that the whole texts' scores call likeliest: what generation without a cache gives.
+// Tokens that the scores of a text alone call likeliest: what generation without a cache and without other
+// prompts gives.
 std::vector<Tokens> recomputed(Model& model, int64_t window, const std::vector<Prompt>& prompts,
                                int64_t count) {
-  return generate_causally(model, window, prompts, {.max_new_tokens = count});
+  std::vector<Tokens> texts;
+  for (const Prompt& prompt : prompts)
+    texts.push_back(generate_causally(model, window, {prompt}, {.max_new_tokens = count}).front());
+  return texts;
 }
 
 const LlamaOptions kSmallLlama{.vocab_size = 40,
@@ -158,10 +162,10 @@ std::vector<Prompt> prompts_of(const std::vector<Tokens>& texts) {
   return prompts;
 }
 
-TEST(GenerationTest, WithKeysAndValuesKeptTheSameTokensComeOut) {
+TEST(GenerationTest, WithKeysAndValuesKeptAndOtherPromptsTheSameTokensComeOut) {
   for (const auto& texts :
        {std::vector<Tokens>{{1, 2, 3}}, std::vector<Tokens>{{4}, {1, 2, 3, 4, 5, 6, 7, 8}, {9, 10}},
-        std::vector<Tokens>{{5, 6}, {7, 8}}})
+        std::vector<Tokens>{{5, 6}, {7, 8}}, std::vector<Tokens>{{1, 2, 3}, Tokens(200, 7), {9, 10, 11}}})
     for (const auto& [model, window] : causal_models()) {
       materialise(*model, 5);
       EXPECT_EQ(model->generate(prompts_of(texts), {.max_new_tokens = 25}),

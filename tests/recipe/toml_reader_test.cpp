@@ -195,7 +195,7 @@ const BadInput kBadInputs[] = {
      "digits.toml:5: model.kind = \"mlpp\": unknown model; did you mean mlp?"},
     {"KeyOfAnotherKind", with_line(17, "betas = [0.9, 0.99]"),
      "digits.toml:17: optimizer.betas = [0.9, 0.99]: unknown key of optimizer sgd; it is a key of adam, "
-     "adamw, decoupled_adamw, nadam, lion or lamb"},
+     "adamw, decoupled_adamw, nadam, lion, decoupled_lionw or lamb"},
     {"NotATime", with_line(20, "max_duration = \"20xp\""),
      "digits.toml:20: train.max_duration = \"20xp\": expected a time in iter, ep, ba, sp, tok, "
      "sec"},
@@ -220,7 +220,7 @@ const BadInput kBadInputs[] = {
     {"NoPath", with_line(10, ""), "digits.toml:8: [data.train]: path is missing (the file: a path)"},
     {"NoKind", with_line(15, ""),
      "digits.toml:14: [optimizer]: kind is missing (one of sgd, decoupled_sgdw, adam, adamw, "
-     "decoupled_adamw, nadam, adagrad, rmsprop, adafactor, lion, lamb, muon, plugin)"},
+     "decoupled_adamw, nadam, adagrad, rmsprop, adafactor, lion, decoupled_lionw, lamb, muon, plugin)"},
     {"NoMaxDuration", with_line(20, ""),
      "digits.toml:19: [train]: max_duration is missing (how long to train: a time in iter, ep, ba, sp, tok, "
      "sec)"},

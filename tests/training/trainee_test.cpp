@@ -382,6 +382,10 @@ TEST(Trainee, FreezesWhatItHasBeforeSurgery) {
               ElementsAre("0.weight", "0.bias", "2.bias"));
 }
 
+TEST(Trainee, MayFreezeAllThatSurgeryAddsTo) {
+  EXPECT_THAT(Frozen({std::string("*")}, scale).trained(), ElementsAre("2.scale"));
+}
+
 TEST(Trainee, FreezesNothingThatItHasNotAndNotAll) {
   EXPECT_THAT(
       [] {

@@ -204,9 +204,10 @@ Kind<HfCheckpointerOptions> HfCheckpointerOptions::kind() {
   const std::string no_registry = "tutti writes to file systems; register the folder with a program of yours";
   return {
       "hf_checkpointer",
-      "Writes a gpt, llama or bert as a folder that from_pretrained of Hugging Face's transformers reads, at "
-      "an "
-      "interval and at the end of training; llm-foundry's HuggingFaceCheckpointer.",
+      "Writes a gpt, llama or bert as a folder that from_pretrained of Hugging Face's transformers reads "
+      "(with "
+      "LoRA: the adapters, for PEFT), at an interval and at the end of training; llm-foundry's "
+      "HuggingFaceCheckpointer.",
       {option(
            "save_folder", &Options::save_folder,
            "the folder, relative to the run's folder; its huggingface/ has a folder each time; {run_name} is "

@@ -17,9 +17,6 @@ namespace {
 
 constexpr int64_t kCachedPart = 8192;              // numbers: five lists and scratch fit 256 KiB
 constexpr int64_t kDevicePart = int64_t{1} << 22;  // kernels of devices want more
-constexpr int64_t kWholeVectors = 32;              // two vectors of float32, which ATen's loops take at once
-
-int64_t with_padding(int64_t count) { return (count + kWholeVectors - 1) / kWholeVectors * kWholeVectors; }
 
 // Without the dispatcher, which takes as long as a kernel.
 at::Tensor flat_part(const at::Tensor& tensor, int64_t begin, int64_t count) {
@@ -55,12 +52,12 @@ InParts::InParts(size_t lists, size_t scratch, const std::vector<at::Tensor>& te
   int64_t largest = 0;
   bool narrow = false;
   for (const at::Tensor& tensor : tensors) {
-    largest = std::max(largest, with_padding(tensor.numel()));
+    largest = std::max(largest, tensor.numel());
     if (tensor.scalar_type() == at::kDouble) dtype_ = at::kDouble;
     narrow = narrow || tensor.scalar_type() != tensors.front().scalar_type() || tensor.element_size() < 4;
   }
   most_ = std::min(on_cpu ? kCachedPart : kDevicePart, largest);
-  const size_t count = scratch + (on_cpu || narrow ? lists : 0);
+  const size_t count = scratch + (narrow ? lists : 0);
   sets_.resize(options.device().is_cpu() ? std::max(1, at::get_num_threads()) : 1);
   for (auto& set : sets_)
     for (size_t s = 0; s < count; ++s) set.push_back(at::zeros({most_}, options.dtype(dtype_)));
@@ -76,9 +73,7 @@ void InParts::add_pieces(const at::Tensor& tensor, size_t place, std::vector<Pie
       }
     return;
   }
-  int64_t rows = most_ / std::max<int64_t>(1, columns);
-  if (rows > kWholeVectors) rows -= rows % kWholeVectors;
-  const int64_t each = rows * columns;
+  const int64_t each = most_ / std::max<int64_t>(1, columns) * columns;
   for (int64_t begin = 0; begin < tensor.numel(); begin += each)
     pieces.push_back({place, begin, std::min(each, tensor.numel() - begin), columns});
 }
@@ -97,22 +92,20 @@ void InParts::run(const Lists& lists, const Kernel& kernel) {
 
 void InParts::run_piece(size_t set, const Lists& lists, const Piece& piece, const Kernel& kernel) const {
   const std::vector<at::Tensor>& own = sets_[set];
-  const bool is_whole = piece.count % kWholeVectors == 0 || !runs_cpu_kernels(lists.front()[piece.place]);
-  const int64_t size = is_whole ? piece.count : with_padding(piece.count);
   Part part{{}, {}, piece.place, piece.begin, piece.count, piece.columns};
-  for (size_t s = 0; s < scratch_count_; ++s) part.scratch.push_back(flat_part(own[s], 0, size));
+  for (size_t s = 0; s < scratch_count_; ++s) part.scratch.push_back(flat_part(own[s], 0, piece.count));
   for (size_t l = 0; l < lists.size(); ++l) {
     const at::Tensor& tensor = lists[l][piece.place];
     const at::Tensor numbers = flat_part(tensor, piece.begin, piece.count);
-    const bool in_place = is_whole && tensor.scalar_type() == dtype_;
-    part.lists.push_back(in_place ? numbers : flat_part(own[scratch_count_ + l], 0, size));
-    if (!in_place) copy_flat(flat_part(part.lists.back(), 0, piece.count), numbers);
+    const bool in_place = tensor.scalar_type() == dtype_;
+    part.lists.push_back(in_place ? numbers : flat_part(own[scratch_count_ + l], 0, piece.count));
+    if (!in_place) copy_flat(part.lists.back(), numbers);
   }
   kernel(part);
   for (size_t l = 0; l < lists.size(); ++l) {
     const at::Tensor& tensor = lists[l][piece.place];
-    if (is_whole && tensor.scalar_type() == dtype_) continue;
-    copy_flat(flat_part(tensor, piece.begin, piece.count), flat_part(part.lists[l], 0, piece.count));
+    if (tensor.scalar_type() == dtype_) continue;
+    copy_flat(flat_part(tensor, piece.begin, piece.count), part.lists[l]);
   }
 }
 

@@ -15,8 +15,9 @@ namespace tutti {
 // of the same size, in float32 (float64 if any tensor is). Tensors in 16 bits are converted part by part.
 //
 // A number's result is a function of the numbers at its position in each list: it does not depend on where a
-// tensor begins and ends, nor on threads. ATen's CPU kernels round numbers behind the last whole vector
-// otherwise, so parts that are no whole vectors are computed in padded scratch.
+// tensor begins and ends, nor on threads. So kernels use operators that round numbers behind the last whole
+// vector as ATen's CPU kernels round those of vectors: arithmetic, square roots, lerp, addcmul and addcdiv,
+// but not pow, exp or log.
 //
 // All memory is allocated in the constructor. Not thread-safe; calls the kernel from several threads.
 class InParts {
@@ -28,7 +29,7 @@ class InParts {
     std::vector<at::Tensor> scratch;  // of the same size
     size_t place = 0;                 // of the tensors in the lists
     int64_t begin = 0;                // of the part in the tensors, in numbers
-    int64_t count = 0;                // of numbers; those behind are padding
+    int64_t count = 0;                // of numbers
     int64_t columns = 1;              // whole rows of so many numbers, or a piece of a row
     // What counts of a tensor of the part: [rows, columns].
     at::Tensor rows(const at::Tensor& of) const;

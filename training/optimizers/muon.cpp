@@ -131,7 +131,7 @@ void Muon::update_matrix(const Call& one, const at::Tensor& grad_scale) {
       at::lerp_out(step, part.lists[1], momentum, options_.momentum);
     else
       step.copy_(momentum);
-    own_.narrow(0, part.begin, part.count).copy_(step.narrow(0, 0, part.count));
+    own_.narrow(0, part.begin, part.count).copy_(step);
   });
   const at::Tensor own = own_.as_strided(tensor.sizes(), tensor.strides());
   gather(matrix, own);

@@ -51,6 +51,12 @@ std::vector<Bound<Options>> of_adam(const char* decay_doc) {
       option<Options>("amsgrad", &Options::amsgrad, "divide by the largest running mean of squares so far")};
 }
 
+template <class Options>
+std::vector<Bound<Options>> of_lion(const char* decay_doc) {
+  return {learning_rate<Options>(), two_betas<Options>("of the mean whose sign is stepped by, of exp_avg"),
+          decay<Options>(decay_doc)};
+}
+
 std::shared_ptr<const Catalog> group_catalog() {
   const auto own = [](const char* name, const char* doc) {
     return Key{name, KeyType::kNumber, "none", doc}.at_least(0);
@@ -152,11 +158,13 @@ Kind<AdafactorOptions> AdafactorOptions::kind() {
 }
 
 Kind<LionOptions> LionOptions::kind() {
-  return {"lion",
-          "Steps by the sign of the momentum (Chen et al., 2023); as lion_pytorch's Lion.",
-          {learning_rate<LionOptions>(),
-           two_betas<LionOptions>("of the mean whose sign is stepped by, of exp_avg"),
-           decay<LionOptions>(kShrinking)}};
+  return {"lion", "Steps by the sign of the momentum (Chen et al., 2023); as lion_pytorch's Lion.",
+          of_lion<LionOptions>(kShrinking)};
+}
+
+Kind<DecoupledLionWOptions> DecoupledLionWOptions::kind() {
+  return {"decoupled_lionw", "Lion with decoupled weight decay; as llm-foundry's DecoupledLionW.",
+          of_lion<DecoupledLionWOptions>(kDecoupled)};
 }
 
 Kind<LambOptions> LambOptions::kind() {

@@ -119,6 +119,12 @@ struct LionOptions {
   OptimizerPtr make(const Setting& section, const std::vector<ParamView>& views) const;
 };
 
+// llm-foundry's.
+struct DecoupledLionWOptions : LionOptions {
+  static Kind<DecoupledLionWOptions> kind();
+  OptimizerPtr make(const Setting& section, const std::vector<ParamView>& views) const;
+};
+
 // timm's.
 struct LambOptions {
   double lr = 0.001;
@@ -155,9 +161,9 @@ struct MuonOptions {
   OptimizerPtr make(const Setting& section, const std::vector<ParamView>& views) const;
 };
 
-using OptimizerKinds =
-    Kinds<SgdOptions, DecoupledSgdwOptions, AdamOptions, AdamWOptions, DecoupledAdamWOptions, NAdamOptions,
-          AdagradOptions, RmsPropOptions, AdafactorOptions, LionOptions, LambOptions, MuonOptions>;
+using OptimizerKinds = Kinds<SgdOptions, DecoupledSgdwOptions, AdamOptions, AdamWOptions,
+                             DecoupledAdamWOptions, NAdamOptions, AdagradOptions, RmsPropOptions,
+                             AdafactorOptions, LionOptions, DecoupledLionWOptions, LambOptions, MuonOptions>;
 
 // The catalog of [optimizer].
 Catalog optimizer_catalog();

@@ -150,13 +150,13 @@ TEST(Foundry, OptionsOfLoadingNeedAPath) {
                   .has("checkpoint", "load_weights_only"));
 }
 
-TEST(Foundry, LionsWeightDecayIsOfTheLearningRate) {
+TEST(Foundry, LionHasTheWeightDecayOfTheFile) {
   const Setting optimizer =
       converted("optimizer: {name: decoupled_lionw, lr: 0.0001, betas: [0.9, 0.95], weight_decay: 1.0e-05}\n")
           .recipe()
           .at("optimizer");
-  EXPECT_EQ(optimizer.at("kind").text(), "lion");
-  EXPECT_DOUBLE_EQ(optimizer.at("weight_decay").number(), 0.1);
+  EXPECT_EQ(optimizer.at("kind").text(), "decoupled_lionw");
+  EXPECT_DOUBLE_EQ(optimizer.at("weight_decay").number(), 1e-5);
   EXPECT_THAT(optimizer.at("betas").numbers(), ElementsAre(0.9, 0.95));
 }
 

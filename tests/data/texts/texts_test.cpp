@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <ctime>
 #include <filesystem>
 #include <numeric>
 #include <thread>
@@ -9,6 +10,7 @@
 #include "data/readers/catalog.h"
 #include "data/readers/make_dataset.h"
 #include "data/texts/packed_texts.h"
+#include "data/texts/tokenized_texts.h"
 #include "recipe/resolve.h"
 #include "recipe/toml_reader.h"
 #include "runtime/error.h"
@@ -158,6 +160,75 @@ TEST_F(TextsTest, OfChatsTheAssistantsMessagesCount) {
       data("messages_field = 'chat'\nturn = 'x{content} '\nsequence_length = 15\npacking = 'first_fit'\n");
   EXPECT_THAT(shown(chat, "input"), ElementsAre("xab xc xd xef ."));
   EXPECT_THAT(shown(chat, "target"), ElementsAre("----c ----ef .-"));
+}
+
+Tokenization chats_by(const std::string& tokenizer) {
+  return {.format = {.messages = "chat"},
+          .tokenizer = Tokenizer::read(TUTTI_SOURCE_DIR "/tests/golden/tokenizers/" + tokenizer)};
+}
+
+std::string chat_of(const std::vector<std::string>& contents) {
+  std::string line;
+  for (std::size_t i = 0; i < contents.size(); ++i)
+    line += std::string(i == 0 ? R"({"chat": [)" : ", ") + R"({"role": ")" +
+            (i % 2 == 0 ? "user" : "assistant") + R"(", "content": ")" + contents[i] + "\"}";
+  return line + "]}";
+}
+
+// What a chat's tokens are by their definition: those of the whole text, unless one lies in two parts.
+EncodedDocument chat_tokens(const Tokenization& how, const std::string& line) {
+  EncodedDocument expected;
+  std::string text;
+  std::vector<std::vector<uint32_t>> until;
+  const TextDocument parts = how.format.read(line);
+  for (const TextPart& part : parts) until.push_back(how.tokenizer->encode(text += part.text, false));
+  const auto begins_whole = [&](const auto& ids) {
+    return ids.size() <= until.back().size() && std::equal(ids.begin(), ids.end(), until.back().begin());
+  };
+  const bool are_apart = !std::ranges::all_of(until, begins_whole);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const auto alone = how.tokenizer->encode(parts[i].text, false);
+    if (are_apart) expected.ids.insert(expected.ids.end(), alone.begin(), alone.end());
+    expected.counts.resize(are_apart ? expected.ids.size() : until[i].size(), parts[i].counts);
+  }
+  if (!are_apart) expected.ids = until.back();
+  return expected;
+}
+
+TEST_F(TextsTest, TheTokensOfAChatAreThoseOfItsTextUnlessOneLiesInTwoParts) {
+  const std::vector<std::vector<std::string>> chats = {
+      {"Who is it?", "A man."},
+      {"say", " two", "x", "y", "go  ", "z", "\\n", " "},
+      {"a", "b", "c", "d", "e", "f", "g", "h"},
+      {"a", "\\n\\n b", "\\n", "\\td", "e ", "  f", "", "h"}};
+  const std::string plain = "{role}: {content}\n", bare = "{content}", marked = DocumentFormat().turn;
+  for (const char* file : {"gpt2.json", "llama2.json", "llama3.json", "bert.json", "t5.json"})
+    for (const std::string& turn : {plain, bare, marked})
+      for (const auto& contents : chats) {
+        Tokenization how = chats_by(file);
+        how.format.turn = turn;
+        const std::string line = chat_of(contents);
+        const EncodedDocument found = encode_document(how, line, true), expected = chat_tokens(how, line);
+        EXPECT_EQ(found.ids, expected.ids) << file << ' ' << turn << line;
+        EXPECT_EQ(found.counts, expected.counts) << file << ' ' << turn << line;
+      }
+}
+
+double seconds_of(const std::function<void()>& work) {
+  const std::clock_t begin = std::clock();
+  work();
+  return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+}
+
+TEST_F(TextsTest, ALongChatTakesAsLongAsItsText) {
+  for (const char* file : {"gpt2.json", "llama2.json"}) {
+    const Tokenization how = chats_by(file);
+    const std::string line = chat_of(std::vector<std::string>(3000, "In the beginning God created it."));
+    std::string text;
+    for (const TextPart& part : how.format.read(line)) text += part.text;
+    const double alone = seconds_of([&] { how.tokenizer->encode(text, false); });
+    EXPECT_LT(seconds_of([&] { encode_document(how, line, true); }), 100 * alone) << "thousands by each part";
+  }
 }
 
 TEST_F(TextsTest, PartsForEvaluationAreTheLast) {

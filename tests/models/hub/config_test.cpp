@@ -89,6 +89,14 @@ TEST(HubConfigTest, OfLlamasHasTheDefaultsOfItsType) {
       << "use_sliding_window is false";
 }
 
+TEST(HubConfigTest, APadTokenBelowZeroCountsFromTheEndOfTheVocabulary) {
+  EXPECT_EQ(section_for(llama("llama", {{"pad_token_id", int64_t{-1}}})).at("pad_token_id").integer(), 39);
+  EXPECT_EQ(section_for(llama("llama", {{"pad_token_id", int64_t{3}}})).at("pad_token_id").integer(), 3);
+  const Setting bert = section_for(
+      {{"model_type", std::string("bert")}, {"vocab_size", int64_t{40}}, {"pad_token_id", int64_t{-2}}});
+  EXPECT_EQ(bert.at("pad_token_id").integer(), 38);
+}
+
 TEST(HubConfigTest, OfAQwenThatSlidesSaysWhichBlocksDo) {
   const Setting section = section_for(llama(
       "qwen2",

@@ -22,8 +22,8 @@ Setting sgd(double lr, double momentum, double weight_decay) {
 }
 
 const std::vector<const char*> kAllKinds = {
-    "sgd",     "decoupled_sgdw", "adam", "adamw", "decoupled_adamw", "nadam",
-    "adagrad", "rmsprop",        "lion", "lamb",  "adafactor",       "muon"};
+    "sgd",  "decoupled_sgdw", "adam",      "adamw", "decoupled_adamw", "nadam", "adagrad", "rmsprop",
+    "lion", "lamb",           "adafactor", "muon",  "decoupled_lionw"};
 
 struct Keys {
   double lr, weight_decay, momentum, dampening;
@@ -61,13 +61,24 @@ TEST(Optimizer, PatternsKeepParametersFromDecay) {
 
 // Composer divides by the first learning rate, and by nothing where that is 0.
 TEST(Optimizer, DecoupledDecayIsWholeWhereTheFirstRateIsZero) {
-  for (const char* kind : {"decoupled_adamw", "decoupled_sgdw"}) {
+  for (const char* kind : {"decoupled_adamw", "decoupled_sgdw", "decoupled_lionw"}) {
     std::vector<ParamView> views = pair_of_ones();
     const Setting section =
         any_kind(kind, {.lr = 0.0, .weight_decay = 0.25, .momentum = 0.0, .dampening = 0.0});
     make_optimizer(section, views)->step();
     EXPECT_TRUE(views[0].tensor.equal(at::full({2, 2}, 0.75))) << kind;
   }
+}
+
+// llm-foundry's formula, with the rates of two steps.
+TEST(Optimizer, DecoupledLionShrinksByThePartOfTheFirstRate) {
+  std::vector<ParamView> views = pair_of_ones();
+  const auto lion = make_optimizer(any_kind("decoupled_lionw", {.lr = 0.5, .weight_decay = 0.25}), views);
+  lion->step();
+  lion->set_lr(0.125);
+  lion->step();
+  const double first = 1.0 * (1 - 0.25) - 0.5, second = first * (1 - 0.25 * 0.125 / 0.5) - 0.125;
+  EXPECT_TRUE(views[0].tensor.equal(at::full({2, 2}, second)));
 }
 
 // As torch.optim: the gradient turns, weight decay does not.

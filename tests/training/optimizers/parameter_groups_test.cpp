@@ -77,7 +77,7 @@ TEST(ParameterGroups, StayWithTheirParameterThroughSurgery) {
 
 TEST(ParameterGroups, EveryKindHasThem) {
   for (const char* kind : {"sgd", "decoupled_sgdw", "adam", "adamw", "decoupled_adamw", "nadam", "adagrad",
-                           "rmsprop", "adafactor", "lion", "lamb", "muon"}) {
+                           "rmsprop", "adafactor", "lion", "decoupled_lionw", "lamb", "muon"}) {
     const std::string keys = std::string("kind = '") + kind + "'\nlr = 0.1\nweight_decay = 0.2\n";
     const std::string group = "[[optimizer.groups]]\nmatch = ['x']\nlr = 0.03\nweight_decay = 0.4\n";
     std::vector<ParamView> views = views_of({"x", "y"}), alone = views_of({"x"}), other = views_of({"y"});

@@ -1,15 +1,18 @@
 #include "training/callbacks/writers/hf_checkpointer.h"
 
-#include <map>
+#include <algorithm>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "data/dataset.h"
 #include "data/tokenizers/tokenizer.h"
 #include "data/tokenizers/tokenizer_files.h"
 #include "io/formats/json_setting.h"
+#include "models/hub/adapter.h"
 #include "models/hub/config.h"
 #include "models/hub/model.h"
+#include "recipe/toml_reader.h"
 #include "training/callbacks/factory.h"
 #include "training/callbacks/writers/file_names.h"
 #include "training/callbacks/writers/weights_file.h"
@@ -18,11 +21,30 @@
 namespace tutti {
 namespace {
 
-std::map<std::string, Shape> shapes_in(const State& state) {
-  std::map<std::string, Shape> shapes;
+NamedShapes shapes_in(const State& state) {
+  NamedShapes shapes;
   for (const auto& one : state.parameters) shapes[one.name] = one.parameter->tensor.sizes().vec();
   for (const auto& one : state.buffers) shapes[one.name] = one.buffer->tensor.sizes().vec();
   return shapes;
+}
+
+NamedShapes without_adapters(NamedShapes shapes) {
+  std::erase_if(shapes, [](const auto& one) { return is_of_adapter(one.first); });
+  return shapes;
+}
+
+const RequiredAlgorithm* lora_of(const State& state) {
+  const auto& all = state.required_algorithms;
+  const auto found = std::ranges::find(all, kLora, &RequiredAlgorithm::name);
+  return found == all.end() ? nullptr : &*found;
+}
+
+// Those that are trained beside the adapters.
+std::set<std::string> saved_parameters(const State& state) {
+  std::set<std::string> names;
+  for (const auto& one : state.parameters)
+    if (one.parameter->trained && !is_of_adapter(one.name)) names.insert(one.name);
+  return names;
 }
 
 std::optional<at::ScalarType> dtype_of(const std::string& precision) {
@@ -45,24 +67,44 @@ void HfCheckpointer::require(const State& state) const {
   } catch (const UserError& error) {
     key_.at("kind").fail(error);
   }
-  for (const RequiredAlgorithm& one : state.required_algorithms)
-    key_.at("kind").fail("the model is changed by " + one.name + ", which transformers' models do not have");
-  require_hub_model(key_.at("kind"), model_, shapes_in(state));
+  for (const RequiredAlgorithm& one : state.required_algorithms) {
+    if (one.name != kLora)
+      key_.at("kind").fail("the model is changed by " + one.name +
+                           ", which transformers' models do not have");
+    if (one.settings.empty()) key_.at("kind").fail("LoRA is of a program; its r and alpha are not known");
+  }
+  require_hub_model(key_.at("kind"), model_, without_adapters(shapes_in(state)));
 }
 
 void HfCheckpointer::interval_passed(const State& state) {
   if (std::exchange(last_batch_, state.timestamp.batch) == state.timestamp.batch) return;
   const std::string folder = file_name(state, options_.path());
-  write_weights_file(state, disk_, folder + "/model.safetensors", dtype_of(options_.precision));
+  const auto dtype = dtype_of(options_.precision);
+  if (lora_of(state)) {
+    const auto saved = saved_parameters(state);
+    write_weights_file(state, disk_, folder + '/' + kAdapterWeights, dtype, [&](const std::string& name) {
+      return is_of_adapter(name) || saved.contains(name) ? kAdapterPrefix + name : "";
+    });
+  } else {
+    write_weights_file(state, disk_, folder + "/model.safetensors", dtype);
+  }
   if (state.topology.rank == 0) warn_if_unwritten([&] { write_config(state, folder); });
 }
 
 void HfCheckpointer::write_config(const State& state, const std::string& folder) const {
-  Setting config = hub_config(model_, hub_classes(shapes_in(state)));
-  if (options_.precision != "float32")
-    config.table().emplace_back("torch_dtype", Setting(options_.precision, "torch_dtype", {}));
   disk_.make_folders(folder);
-  write_json_object(disk_, folder + "/config.json", config);
+  const NamedShapes shapes = shapes_in(state);
+  if (const RequiredAlgorithm* lora = lora_of(state)) {
+    const Setting written = parse_recipe(lora->settings, kLora);
+    const Setting& table = written.at("algorithms").array().at(0);
+    write_json_object(disk_, folder + '/' + kAdapterConfig,
+                      adapter_config(table, model_, shapes, saved_parameters(state)));
+  } else {
+    Setting config = hub_config(model_, hub_classes(shapes));
+    if (options_.precision != "float32")
+      config.table().emplace_back("torch_dtype", Setting(options_.precision, "torch_dtype", {}));
+    write_json_object(disk_, folder + "/config.json", config);
+  }
   if (const auto tokenizer = state.dataset ? state.dataset->tokenizer() : nullptr)
     copy_tokenizer_files(disk_, tokenizer->path(), folder);
 }

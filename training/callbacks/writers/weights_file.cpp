@@ -30,22 +30,24 @@ void exchange_views(const State& state) {
 // Writes under another name first, so that readers never see a partial file. Parameters are written as they
 // are visited; sharded ones have the values for inference in their views.
 void write_whole(const State& state, Disk& disk, const std::string& name,
-                 std::optional<at::ScalarType> precision) {
+                 std::optional<at::ScalarType> precision, const NameInFile& name_in_file) {
   const bool sharded = state.topology.share.pieces > 1;
+  const auto in_file = [&](const std::string& one) { return name_in_file ? name_in_file(one) : one; };
   std::map<std::string, at::Tensor> others = state.inference_tensors;
   for (const auto& one : state.buffers) others.emplace(one.name, one.buffer->tensor);
+  std::erase_if(others, [&](const auto& one) { return in_file(one.first).empty(); });
   const auto stored = [&](const at::Tensor& tensor) {
     const bool is_cast = precision && tensor.is_floating_point();
     return is_cast ? tensor.to(*precision) : tensor;
   };
-  for (auto& [one, tensor] : others) tensor = stored(tensor);
-  Safetensors layout{others, {{"format", "pt"}}};
+  Safetensors layout{{}, {{"format", "pt"}}};
+  for (auto& [one, tensor] : others) layout.tensors[in_file(one)] = tensor = stored(tensor);
   for (std::size_t p = 0; p < state.parameters.size(); ++p) {
     const NamedParameter& one = state.parameters[p];
-    if (!sharded && others.count(one.name) > 0) continue;
+    if ((!sharded && others.count(one.name) > 0) || in_file(one.name).empty()) continue;
     others.erase(one.name);
     const at::Tensor& like = sharded ? state.views[p].tensor : one.parameter->tensor;
-    layout.tensors[one.name] =
+    layout.tensors[in_file(one.name)] =
         at::empty(one.parameter->tensor.sizes(),
                   at::TensorOptions(at::kMeta).dtype(precision ? *precision : like.scalar_type()));
   }
@@ -66,12 +68,12 @@ void write_whole(const State& state, Disk& disk, const std::string& name,
       if (!disk.replaceable(path)) throw OperatingError(path.string() + ": not a regular file");
       disk.make_folders(path.parent_path());
       file.emplace(disk, fresh, layout);
-      for (const auto& [name, tensor] : others) file->put(name, tensor);
+      for (const auto& [name, tensor] : others) file->put(in_file(name), tensor);
     });
   state.visit_parameters(state.topology.rank == 0, [&](std::size_t p) {
     const NamedParameter& one = state.parameters[p];
-    if (file && others.count(one.name) == 0)
-      attempt([&] { file->put(one.name, stored(one.parameter->tensor)); });
+    if (file && others.count(one.name) == 0 && !in_file(one.name).empty())
+      attempt([&] { file->put(in_file(one.name), stored(one.parameter->tensor)); });
   });
   if (!file) return;
   attempt([&] {
@@ -83,10 +85,10 @@ void write_whole(const State& state, Disk& disk, const std::string& name,
 }  // namespace
 
 void write_weights_file(const State& state, Disk& disk, const std::string& path,
-                        std::optional<at::ScalarType> precision) {
+                        std::optional<at::ScalarType> precision, const NameInFile& name_in_file) {
   const bool sharded = state.topology.share.pieces > 1;
   if (sharded) exchange_views(state);
-  write_whole(state, disk, path, precision);
+  write_whole(state, disk, path, precision, name_in_file);
   if (sharded) exchange_views(state);
 }
 

@@ -1,4 +1,4 @@
-#include "cli/convert/dotted_path.h"
+#include "recipe/dotted_path.h"
 
 #include <algorithm>
 
