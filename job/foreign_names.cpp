@@ -32,6 +32,9 @@ Foreign of_scripts() {
   names.push_back({"loss_fn", "[model] loss", "", kOfScripts});
   names.push_back({"criterion", "[model] loss", "", kOfScripts});
   names.push_back({"log_interval", "[train] progress_interval", "", kOfScripts});
+  names.push_back({"encoder_weights", "[model] weights",
+                   "a file; docs/checkpoints.md says how torchvision's ResNets go into a unet",
+                   "segmentation_models_pytorch's"});
   names.push_back({"nproc_per_node", "",
                    "not carried over: `mpirun -np 4 tutti train RECIPE` says how many ranks", kOfScripts});
   return names;

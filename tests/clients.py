@@ -3,6 +3,7 @@ outputs, is trained for no step, exported, and loaded by the client without a mi
 
 tests/clients.sh runs this, with the clients' pinned versions.
 """
+import json
 import os
 import pathlib
 import subprocess
@@ -11,6 +12,7 @@ import tempfile
 import unittest
 
 import h5py
+import segmentation_models_pytorch as smp
 import torch
 import torchvision
 import transformers
@@ -51,6 +53,8 @@ LLAMAS = {"Llama_2": {}, "Llama_3": dict(rope_parameters=dict(
     original_max_position_embeddings=16)), "Mistral": dict(sliding_window=5),
     "Qwen2": dict(tie_word_embeddings=True, use_sliding_window=True, sliding_window=4, max_window_layers=1),
     "Qwen3": dict(head_dim=16)}
+MASKS = dict(encoder_depth=3, decoder_channels=(32, 16, 8), in_channels=1)
+UNETS = {"resnet34": dict(classes=4), "resnet18": MASKS, "resnet50": MASKS}
 BERT = dict(vocab_size=40, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=48,
             max_position_embeddings=16)
 
@@ -130,6 +134,48 @@ class RoundTrip(unittest.TestCase):
         self.train()
         self.tutti("export", "run", "--to", "back.safetensors")
         client().load_state_dict(load_file(self.folder / "back.safetensors"), strict=True)
+
+    def test_segmentation_models_pytorchs_unets(self):
+        for encoder, options in UNETS.items():
+            with self.subTest(encoder):
+                self.goes_through_a_unet(f"run_{encoder}", dict(encoder_name=encoder, **options))
+
+    def goes_through_a_unet(self, run, options):
+        client = lambda: smp.Unet(encoder_weights=None, **options)
+        model = shaken(client())
+        images = torch.randn(4, options.get("in_channels", 3), 64, 32)
+        with torch.no_grad():
+            wanted = model(images)
+        arrays = {"input": images, "target": torch.randint(0, options.get("classes", 2), (4, 64, 32))}
+        keys = {"classes": 1, **options}
+        section = 'kind = "Unet"\nloss = "focal"\n' + "".join(
+            f"{name} = {json.dumps(value)}\n" for name, value in keys.items())
+        torch.save(model.state_dict(), self.folder / "unet.pt")
+        save_file(model.state_dict(), self.folder / "unet.safetensors")
+        for name in "unet.safetensors", "unet.pt":
+            self.predicts(f'{section}weights = "{name}"', arrays, wanted)
+        self.train(run)
+        self.tutti("export", run, "--to", "back.safetensors")
+        back = client()
+        back.load_state_dict(load_file(self.folder / "back.safetensors"), strict=True)
+        for name, parameter in model.named_parameters():
+            self.assertTrue(torch.equal(parameter, back.get_parameter(name)), name)
+
+    def test_torchvisions_resnet34_goes_into_a_unet(self):
+        resnet, model = shaken(torchvision.models.resnet34()), smp.Unet(encoder_weights=None, classes=2)
+        torch.save(resnet.state_dict(), self.folder / "resnet34.pth")
+        self.write_data({"input": torch.randn(4, 3, 32, 32), "target": torch.randint(0, 2, (4, 32, 32))})
+        keys = """kind = "unet"
+weights = "resnet34.pth"
+weights_rename = { "*" = "encoder.*" }
+weights_ignore = ["fc.*", "decoder.*", "segmentation_head.*"]"""
+        (self.folder / "recipe.toml").write_text(RECIPE.format(model=keys))
+        self.train()
+        self.tutti("export", "run", "--to", "back.safetensors")
+        model.load_state_dict(load_file(self.folder / "back.safetensors"), strict=True)
+        for name, parameter in resnet.named_parameters():
+            if not name.startswith("fc."):
+                self.assertTrue(torch.equal(parameter, model.encoder.get_parameter(name)), name)
 
     def test_resnet18_after_blurpool(self):
         """Layers are wrapped; the client gets its own names back, and the filters beside them."""

@@ -118,7 +118,7 @@ RecipeLines network_lines(const FoundData& data) {
   if (is_bert(data)) return bert_lines(data);
   if (are_pictures(data))
     return {{"kind", "\"resnet\"", "for large images; channels and classes come from the data"},
-            {"depth", "18", "layers: 18, 34, 50 or 101"}};
+            {"depth", "18", "layers: 18, 34, 50, 101 or 152"}};
   if (is_resnet(data))
     return {{"kind", "\"resnet_cifar\"", "for small images; channels and classes come from the data"},
             {"depth", "20", "layers: 20, 32, 44, 56 or 110"}};

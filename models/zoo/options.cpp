@@ -158,7 +158,7 @@ Kind<ResNetOptions> ResNetOptions::kind() {
   using Options = ResNetOptions;
   return {"resnet",
           "The residual networks for large images of He et al., 2015, as torchvision has them.",
-          {option("depth", &Options::depth, "layers").one_of({"18", "34", "50", "101"}),
+          {option("depth", &Options::depth, "layers").one_of({"18", "34", "50", "101", "152"}),
            option("width", &Options::width, "channels of the stem; torchvision's networks have 64")
                .at_least(1)
                .at_most(1e5),
@@ -195,6 +195,33 @@ Kind<VitOptions> VitOptions::kind() {
            probability<Options>("attention_dropout", &Options::attention_dropout,
                                 "dropout of attention probabilities"),
            channels_option<Options>(), classes_option<Options>()}};
+}
+
+Kind<UnetOptions> UnetOptions::kind() {
+  using Options = UnetOptions;
+  return {
+      "unet",
+      "The U-Net of segmentation_models_pytorch over a ResNet: a class, or a label, for each pixel.",
+      {option("encoder_name", &Options::encoder_name, "the ResNet")
+           .one_of({"resnet18", "resnet34", "resnet50", "resnet101", "resnet152"}),
+       option("encoder_width", &Options::encoder_width,
+              "channels of the ResNet's stem; torchvision's networks have 64")
+           .at_least(1)
+           .at_most(1e5),
+       option("encoder_depth", &Options::encoder_depth,
+              "how often the ResNet halves the image; 2^encoder_depth divides height and width")
+           .at_least(3)
+           .at_most(5),
+       option("decoder_channels", &Options::decoder_channels,
+              "channels of the decoder's blocks, as many as encoder_depth, the smallest image first")
+           .at_least(1)
+           .at_most(1e5),
+       channels_option<Options>(),
+       size_option<Options>("classes", &Options::classes,
+                            "classes or labels of a pixel; from the data when absent; 1: a mask of zeros and "
+                            "ones, for a loss of labels")
+           .also_named({"num_classes", "num_labels"})
+           .may_be_absent()}};
 }
 
 Kind<GptOptions> GptOptions::kind() {

@@ -26,7 +26,7 @@ struct MlpOptions {
 };
 
 struct ResNetOptions {
-  int64_t depth = 50;  // 18, 34, 50 or 101
+  int64_t depth = 50;  // 18, 34, 50, 101 or 152
   int64_t width = 64;  // channels of the stem; torchvision's is 64
   int64_t in_channels = 3;
   int64_t num_classes = 1000;
@@ -60,6 +60,19 @@ struct VitOptions {
   int64_t num_classes = 1000;
 
   static Kind<VitOptions> kind();
+  ModelPtr make(const Setting& section, const SampleSpec& samples) const;
+};
+
+// Names and defaults of segmentation_models_pytorch's Unet over its ResNets.
+struct UnetOptions {
+  std::string encoder_name = "resnet34";  // or "resnet18", "resnet50", "resnet101", "resnet152"
+  int64_t encoder_width = 64;             // ResNetOptions::width
+  int64_t encoder_depth = 5;              // halvings of the image
+  std::vector<int64_t> decoder_channels = {256, 128, 64, 32, 16};
+  int64_t in_channels = 3;
+  int64_t classes = 1;
+
+  static Kind<UnetOptions> kind();
   ModelPtr make(const Setting& section, const SampleSpec& samples) const;
 };
 
@@ -168,7 +181,7 @@ struct ScriptOptions {
 };
 
 using ModelKinds =
-    Kinds<MlpOptions, ResNetOptions, ResNetCifarOptions, VitOptions, GptOptions, LlamaOptions, BertMlmOptions,
-          BertClassificationOptions, SequentialOptions, ExportedOptions, ScriptOptions>;
+    Kinds<MlpOptions, ResNetOptions, ResNetCifarOptions, VitOptions, UnetOptions, GptOptions, LlamaOptions,
+          BertMlmOptions, BertClassificationOptions, SequentialOptions, ExportedOptions, ScriptOptions>;
 
 }  // namespace tutti

@@ -75,7 +75,7 @@ class Targets {
     const std::string loss = section_.has("kind") ? "; model.loss = " : "; loss = ";
     if (!are_integers_) return loss + "\"mse\" takes values, \"bce_with_logits\" labels";
     return shape_.size() == 1 ? loss + "\"bce_with_logits\" takes several labels a sample"
-                              : "; model.kind = \"sequential\" takes a class for each pixel";
+                              : "; model.kind = \"unet\" takes a class for each pixel";
   }
 
   const Setting& section_;
@@ -130,7 +130,25 @@ TargetPlan plan_outputs(const Targets& targets, const Shape& outputs, const Sett
   return plan;
 }
 
+int64_t classes_of_pixels(const Setting& section, const Targets& targets) {
+  if (section.has("classes")) return positive(section.at("classes"));
+  const Shape& shape = targets.shape();
+  if (shape.size() > 2) return shape[0];
+  if (!targets.are_indices()) return 1;
+  if (targets.classes() == 0) section.fail("classes is needed: the data has no number of classes");
+  return targets.classes();
+}
+
 }  // namespace
+
+TargetPlan plan_pixels(const Setting& section, const SampleSpec& samples) {
+  shape_of(section, samples, kTarget);
+  const Targets targets(section, samples);
+  targets.require_loss_of_scores();
+  const Shape& image = shape_of(section, samples, "input");
+  return plan_outputs(targets, {classes_of_pixels(section, targets), image[1], image[2]},
+                      section.at(section.has("classes") ? "classes" : "kind"), "it ends in ");
+}
 
 TargetPlan plan_targets(const Setting& section, const SampleSpec& samples) {
   shape_of(section, samples, kTarget);

@@ -19,6 +19,10 @@ struct TargetPlan {
 // num_classes or the loss's weights are of another number.
 TargetPlan plan_targets(const Setting& section, const SampleSpec& samples);
 
+// The plan of a model with scores [N, classes, height, width] for the pixels of "input". `classes` is the
+// recipe's, or else the targets'.
+TargetPlan plan_pixels(const Setting& section, const SampleSpec& samples);
+
 // The plan of consecutive layers, or of a program, with outputs of this shape a sample. Throws UserError with
 // the key "layers" or "path", also if the shape does not fit the targets.
 TargetPlan plan_targets(const Setting& section, const SampleSpec& samples, const Shape& outputs);

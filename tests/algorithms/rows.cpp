@@ -1,7 +1,9 @@
 #include "tests/algorithms/rows.h"
 
 #include "models/layers/norm.h"
+#include "models/zoo/factory.h"
 #include "models/zoo/resnet_cifar.h"
+#include "tests/runtime/nightly.h"
 
 namespace tutti {
 namespace {
@@ -52,6 +54,13 @@ const std::string kAmp = "precision = 'amp_bf16'\n";
 const std::string kText = "[model]\nkind = 'gpt'\nn_layer = 1\nn_head = 2\nn_embd = 32\nn_positions = 32\n" +
                           std::string(kTextData) + "[optimizer]\nkind = 'adamw'\nlr = 5e-3\neps = 1e-5\n";
 
+// Of 8x8 pixels, so that progressive resizing gives sizes that 8 does not divide.
+const std::string kUnet =
+    "[model]\nkind = 'unet'\nencoder_name = 'resnet18'\nencoder_width = 4\nencoder_depth = 3\n"
+    "decoder_channels = [8, 8, 8]\n[data.train]\nkind = 'hdf5'\npath = '" TUTTI_SOURCE_DIR
+    "/examples/data/targets.h5'\ngroup = 'masks/train'\nbatch_size = 12\nsubset_num_batches = 25\n"
+    "shuffle = true\n[optimizer]\nkind = 'sgd'\nlr = 0.05\nmomentum = 0.9\n";
+
 // Bytes of which some are hidden: the byte 0 occurs in no text.
 const std::string kHiddenText =
     "[model]\nkind = 'bert_mlm'\nvocab_size = 256\nhidden_size = 32\nnum_hidden_layers = 1\n"
@@ -71,14 +80,21 @@ std::shared_ptr<Model> three_blocks(const Setting&, const SampleSpec&) {
       ResNetCifarOptions{.depth = 8, .width = 4, .in_channels = 1, .num_classes = 10});
 }
 
-std::shared_ptr<Model> three_blocks_with_group_norms(const Setting& section, const SampleSpec& samples) {
-  std::shared_ptr<Model> model = three_blocks(section, samples);
+std::shared_ptr<Model> with_group_norms(std::shared_ptr<Model> model) {
   replace_layers(*model, [](const NamedSlot& named) -> std::shared_ptr<Layer> {
     const auto* norm = dynamic_cast<const BatchNorm*>(&named.slot->layer());
     if (!norm) return nullptr;
     return std::make_shared<GroupNorm>(GroupNormOptions{.channels = norm->options().channels});
   });
   return model;
+}
+
+std::shared_ptr<Model> three_blocks_with_group_norms(const Setting& section, const SampleSpec& samples) {
+  return with_group_norms(three_blocks(section, samples));
+}
+
+std::shared_ptr<Model> unet_with_group_norms(const Setting& section, const SampleSpec& samples) {
+  return with_group_norms(make_model(section, samples));
 }
 
 std::vector<AlgorithmRow> augmentation_rows() {
@@ -179,12 +195,59 @@ std::vector<AlgorithmRow> loop_rows() {
   };
 }
 
+// Algorithms that suit a U-Net: not those that move pixels of the images and not of their masks.
+std::vector<AlgorithmRow> unet_rows() {
+  const auto row = [](const char* kind, const char* options, std::vector<Acts> acts, Differs differs = {}) {
+    return AlgorithmRow{kind, options,   kUnet,    std::move(acts),      std::move(differs),
+                        "",   kRounding, "OfUnet", unet_with_group_norms};
+  };
+  std::vector<AlgorithmRow> rows = {row("blurpool", "", {once(kInit)})};
+  if (!is_nightly()) return rows;
+  rows.push_back(row("progressive_resizing", "delay_fraction = 0.2\nresize_targets = true\n",
+                     {{kAfterDataloader, 0, 49}}));
+  const std::vector<Acts> mixing = {{kBeforeForward, 0, 49}, {kBeforeLoss, 0, 49}};
+  rows.push_back(row("channels_last", "", {once(kInit)}));
+  rows.push_back(row("colout", "p_row = 0.3\np_col = 0.3\n", {{kAfterDataloader, 0, 49}}));
+  rows.push_back(row("cutmix", "", mixing, kMixedInParts));
+  rows.push_back(row("cutout", "", {{kAfterDataloader, 0, 49}}));
+  rows.push_back(row("mixup", "alpha = 0.5\n", mixing, kMixedInParts));
+  rows.push_back(row("factorize", "min_channels = 8\nlatent_channels = 0.5\n", {once(kInit)}));
+  rows.push_back(row("ghost_batchnorm", "ghost_batch_size = 3\n", {once(kInit)}));
+  rows.back().make_model = {};
+  // Norms over three pixels would magnify rounding.
+  rows.back().training =
+      replaced(kUnet, "[optimizer]", "[[data.train.transforms]]\nkind = 'resize'\nsize = 16\n[optimizer]");
+  rows.push_back(row("low_precision_groupnorm", "", {once(kInit)}));
+  rows.back().train = kAmp;
+  rows.back().rounding = kRoundingOfBfloat16;
+  rows.push_back(row("no_op_model", "", {once(kInit)}));
+  rows.push_back(row("squeeze_excite", "min_channels = 8\nlatent_channels = 0.25\n", {once(kInit)}));
+  rows.push_back(row("stochastic_depth", "target_layer_name = 'BasicBlock'\nstochastic_method = 'sample'\n",
+                     {once(kInit)}));
+  rows.push_back(row("weight_standardization", "", {once(kInit)}));
+  rows.push_back(
+      row("ema", "half_life = '5ba'\nema_start = '10ba'\n",
+          {once(kBeforeLoad), {kBatchEnd, 10, 50}, {kEvalStart, 25, 50, 25}, {kEvalEnd, 25, 50, 25}}));
+  rows.push_back(row("gradient_clipping", "clipping_type = 'norm'\nclipping_threshold = 0.1\n",
+                     {{kAfterTrainBatch, 0, 49}}));
+  rows.push_back(row("label_smoothing", "", {{kBeforeLoss, 0, 49}, {kAfterLoss, 0, 49}}));
+  rows.push_back(row("layer_freezing", "freeze_start = 0.0\n", {{kEpochEnd, 25, 50, 25}}));
+  rows.push_back(row("sam", "rho = 0.1\ninterval = 2\n", {once(kAfterLoad)}));
+  rows.push_back(row(
+      "selective_backprop", "start = 0.1\n", {{kAfterDataloader, 6, 24, 2}, {kAfterDataloader, 25, 43, 2}},
+      {.on_ranks = "a rank chooses among the samples of its part of the batch, as in Composer"}));
+  rows.push_back(
+      row("swa", "swa_start = '20ba'\nswa_end = '40ba'\nupdate_interval = '5ba'\nschedule_swa_lr = true\n",
+          {once(kBeforeLoad), {kBatchEnd, 20, 40}}));
+  return rows;
+}
+
 }  // namespace
 
 const std::vector<AlgorithmRow>& algorithm_rows() {
   static const std::vector<AlgorithmRow> rows = [] {
     std::vector<AlgorithmRow> all;
-    for (auto& group : {augmentation_rows(), surgery_rows(), loop_rows(), zoo_rows()})
+    for (auto& group : {augmentation_rows(), surgery_rows(), loop_rows(), zoo_rows(), unet_rows()})
       all.insert(all.end(), group.begin(), group.end());
     return all;
   }();

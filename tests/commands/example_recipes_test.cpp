@@ -16,13 +16,12 @@ namespace {
 
 const std::filesystem::path kExamples = TUTTI_SOURCE_DIR "/examples";
 
-// The examples that use Composer's algorithms, and Composer's own: *_recipe.toml, composer/*.toml.
+// All but those of cpp/, whose programs tests/runs/install_test.py builds.
 std::vector<std::string> example_recipes() {
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(kExamples))
-    if (entry.path().stem().string().ends_with("_recipe")) names.push_back(entry.path().filename());
-  for (const auto& entry : std::filesystem::directory_iterator(kExamples / "composer"))
-    if (entry.path().extension() == ".toml") names.push_back("composer" / entry.path().filename());
+  for (const std::filesystem::path folder : {"", "composer"})
+    for (const auto& entry : std::filesystem::directory_iterator(kExamples / folder))
+      if (entry.path().extension() == ".toml") names.push_back(folder / entry.path().filename());
   std::ranges::sort(names);
   return names;
 }

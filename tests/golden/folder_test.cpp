@@ -57,7 +57,7 @@ std::set<std::string> data_files() {
   // PyTorch's and Pillow's values, which are read from this folder whatever another one has.
   for (const char* file :
        {"exported.h5", "images.h5", "models.h5", "scripts.h5", "sequential.h5", "torch_losses.h5",
-        "torch_metrics.h5", "torch_optimizers.h5", "torch_schedulers.h5"})
+        "torch_metrics.h5", "torch_optimizers.h5", "torch_schedulers.h5", "unets.h5"})
     found.erase(file);
   return found;
 }

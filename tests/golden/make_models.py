@@ -226,7 +226,7 @@ def write_vit(file):
 
 def write_resnet_names(path):
     lines = []
-    for depth in 18, 34, 50, 101:
+    for depth in 18, 34, 50, 101, 152:
         lines.append(f"resnet{depth}")
         for name, value in getattr(resnets, f"resnet{depth}")().state_dict().items():
             lines.append(f"  {name} {list(value.shape)}")

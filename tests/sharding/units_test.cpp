@@ -1,5 +1,6 @@
 #include "sharding/units.h"
 
+#include <ATen/ops/ones.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,6 +8,7 @@
 #include "models/layers/blocks.h"
 #include "models/layers/linear.h"
 #include "models/zoo/gpt.h"
+#include "models/zoo/unet.h"
 #include "runtime/error.h"
 
 namespace tutti {
@@ -51,6 +53,23 @@ TEST(Units, AreFoundWithinContainers) {
   Sequential chain({linear(4, 4), std::make_shared<Sequential>(std::vector{linear(4, 5), linear(5, 4)}),
                     std::make_shared<Sequential>(std::vector{linear(4, 6)})});
   EXPECT_THAT(names_of(find_units(chain)), ElementsAre("model", "1.0", "1.1"));
+}
+
+// Stages that are not called are left to the root.
+TEST(Units, OfAUnetAreTheBlocksOfBothItsSides) {
+  Unet unet({.encoder_name = "resnet18",
+             .encoder_width = 2,
+             .encoder_depth = 3,
+             .decoder_channels = {4, 3, 2},
+             .in_channels = 1});
+  materialise(unet, 1);
+  Batch batch;
+  batch.set("input", at::ones({2, 1, 8, 8}));
+  const auto units = find_units(unet, {}, [&] { unet.forward(batch); });
+  EXPECT_THAT(names_of(units),
+              ElementsAre("model", "encoder.layer1.0", "encoder.layer1.1", "encoder.layer2.0",
+                          "encoder.layer2.1", "decoder.blocks.0", "decoder.blocks.1", "decoder.blocks.2"));
+  expect_partition(unet, units);
 }
 
 TEST(Units, AreChosenByKindByPatternOrBySize) {

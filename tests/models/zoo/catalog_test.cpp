@@ -14,9 +14,10 @@ TEST_P(CatalogModel, IsBuiltFromItsDefaults) {
   const bool causal = GetParam() == "gpt" || GetParam() == "llama";
   const bool text = causal || GetParam().starts_with("bert");
   const bool labels = !causal && GetParam() != "bert_mlm";
-  const SampleSpec samples{
-      .shapes = {{"input", text ? Shape{32} : Shape{3, 16, 16}}, {"target", labels ? Shape{} : Shape{32}}},
+  SampleSpec samples{
+      .shapes = {{"input", text ? Shape{32} : Shape{3, 32, 32}}, {"target", labels ? Shape{} : Shape{32}}},
       .classes = text ? 256 : 10};
+  if (GetParam() == "unet") samples.shapes["target"] = {32, 32};
   const auto model = make_model(smallest_section(model_catalog(), GetParam()), samples);
   EXPECT_FALSE(parameters(*model).empty());
 }

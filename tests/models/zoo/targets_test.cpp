@@ -91,7 +91,7 @@ TEST(Targets, OfAnotherLossAreAUserErrorThatNamesIt) {
   EXPECT_THAT(refusal(model_with(""), targets({5}, at::kLong, 2)),
               HasSubstr("model.loss = \"bce_with_logits\" takes several labels"));
   EXPECT_THAT(refusal(model_with(""), targets({4, 4}, at::kLong, 3)),
-              HasSubstr("int64 [4, 4] a sample; model.kind = \"sequential\" takes a class for each pixel"));
+              HasSubstr("int64 [4, 4] a sample; model.kind = \"unet\" takes a class for each pixel"));
 }
 
 TEST(Targets, OfPixelsNeedScoresForEach) {

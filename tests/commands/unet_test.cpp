@@ -1,0 +1,84 @@
+// U-Nets in whole runs.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "commands/export.h"
+#include "commands/inspect.h"
+#include "commands/local_train.h"
+#include "tests/actors/sleeping_world.h"
+#include "tests/io/checkpoint/whole_checkpoint.h"
+
+namespace tutti {
+namespace {
+
+class UnetRun : public testing::Test {
+ protected:
+  static std::string text(const std::string& model, const std::string& group, const std::string& more) {
+    return "seed = 3\n[model]\n" + model +
+           "[data.train]\nkind = 'hdf5'\npath = '" TUTTI_SOURCE_DIR "/examples/data/targets.h5'\ngroup = '" +
+           group + "/train'\nbatch_size = 16\n[optimizer]\nkind = 'adam'\nlr = 0.01\n" + more;
+  }
+  static std::string unet(const std::string& name, const std::string& more) {
+    return text("kind = '" + name +
+                    "'\nencoder_name = 'resnet18'\nencoder_width = 2\nencoder_depth = 3\n"
+                    "decoder_channels = [8, 6, 4]\n" +
+                    more,
+                "masks", "[train]\nmax_duration = '3ba'\n");
+  }
+  // The digest of the weights that the recipe ends with.
+  std::string trained(const std::string& recipe, int ranks = 1) {
+    run_ = folder_.path(std::to_string(++runs_));
+    LocalRunOptions options{.ranks = ranks, .run_dir = run_, .quiet = true};
+    EXPECT_EQ(train_in_one_process(recipe_of(recipe), options).exit_code, 0);
+    return inspect_digest(run_);
+  }
+  std::map<std::string, at::Tensor> exported(const std::string& file) const {
+    export_text({.path = run_, .to = folder_.path(file)});
+    return read_weights(folder_.path(file));
+  }
+
+  Scratch folder_;
+  std::string run_;  // the newest
+  int runs_ = 0;
+};
+
+TEST_F(UnetRun, TrainsByTheNameOfItsClass) {
+  EXPECT_EQ(trained(unet("Unet", "")), trained(unet("unet", "")));
+}
+
+TEST_F(UnetRun, EveryStrategyTrainsToTheSameBitsWithCheckpointedBlocks) {
+  for (const std::string precision : {"fp32", "amp_bf16"}) {
+    std::set<std::string> digests;
+    for (const std::string strategy : {"none", "optimizer", "gradients", "full", "hybrid"}) {
+      const std::string checkpointing = strategy == "none" ? "" : "activation_checkpointing = true\n";
+      const std::string shards = strategy == "hybrid" ? "shard_size = 2\n" : "";
+      digests.insert(trained(unet("unet", "") + "precision = '" + precision + "'\n[sharding]\nstrategy = '" +
+                                 strategy + "'\n" + shards + checkpointing,
+                             4));
+    }
+    EXPECT_EQ(digests.size(), 1U) << precision;
+  }
+}
+
+TEST_F(UnetRun, TakesAResNetsWeightsIntoItsEncoder) {
+  trained(text("kind = 'resnet'\ndepth = 18\nwidth = 2\nloss = 'bce_with_logits'\n", "labels",
+               "[train]\nmax_duration = '1ba'\n"));
+  const auto resnet = exported("resnet.safetensors");
+  trained(unet("unet", "weights = '" + folder_.path("resnet.safetensors") +
+                           "'\nweights_rename = { '*' = 'encoder.*' }\nfreeze = ['encoder.*']\n"
+                           "weights_ignore = ['fc.*', 'decoder.*', 'segmentation_head.*']\n"));
+  const auto unet = exported("unet.safetensors");
+  int read = 0;
+  for (const auto& [name, tensor] : resnet) {
+    if (name.starts_with("fc.") || !name.ends_with("weight")) continue;
+    EXPECT_TRUE(tensor.equal(unet.at("encoder." + name))) << name;
+    ++read;
+  }
+  EXPECT_EQ(read, 20 + 20) << "convolutions and norms";
+}
+
+}  // namespace
+}  // namespace tutti
