@@ -12,6 +12,23 @@ using Guides = std::vector<Guide>;
 constexpr const char* kModelOfPython = "docs/your_model.md";
 constexpr const char* kData = "docs/data.md";
 
+Guides of_unets() {
+  return {
+      {{"diffusion", "diffusion model", "ddpm", "ddim", "diffusers", "denoising diffusion",
+        "image generation"},
+       "diffusers' UNet2DModel, trained by the noise of DDPM; `tutti generate` draws images by DDPM or DDIM.",
+       {"[model] kind = \"diffusion_unet\"", "tutti generate", "docs/diffusion.md"}},
+      {{"stable diffusion", "latent diffusion", "sdxl", "text to image"},
+       "Conditioned networks are not in the zoo: write one with its noise and loss to a file by "
+       "torch.export, "
+       "with loss_output; the zoo's diffusion model draws images without a text.",
+       {"[model] kind = \"exported\"", "[model] kind = \"diffusion_unet\"", kModelOfPython}},
+      {{"unet", "segmentation model", "deeplab"},
+       "Write the network to a file by torch.export; tutti trains that, with a target of any shape. "
+       "diffusers' UNet2DModel is in the zoo.",
+       {"[model] kind = \"exported\"", "loss mse", "[model] kind = \"diffusion_unet\"", kModelOfPython}}};
+}
+
 Guides of_models() {
   return {
       {{"vision transformer", "image transformer", "deit"},
@@ -30,7 +47,7 @@ Guides of_models() {
       {{"gpt2", "nanogpt", "mpt", "language model", "llm", "causal lm"},
        "A language model of GPT-2's kind; [model] kind = \"hf\" reads a folder with its weights.",
        {"[model] kind = \"gpt\"", "[model] kind = \"hf\"", "tutti convert"}},
-      {{"deeplab", "fpn", "diffusion", "ddpm", "diffusers", "stable diffusion"},
+      {{"deeplab", "fpn"},
        "Write the network to a file by torch.export; tutti trains that, with a target of any shape.",
        {"[model] kind = \"exported\"", "loss mse", kModelOfPython}},
       {{"lstm", "gru", "recurrent", "recurrent network"},
@@ -303,7 +320,8 @@ std::string without_signs(const std::string& word) {
 const std::vector<Guide>& guides() {
   static const Guides all = [] {
     Guides joined;
-    for (const auto& part : {of_models(), of_targets(), of_data(), of_runs(), of_others(), of_training()})
+    for (const auto& part :
+         {of_models(), of_unets(), of_targets(), of_data(), of_runs(), of_others(), of_training()})
       joined.insert(joined.end(), part.begin(), part.end());
     return joined;
   }();

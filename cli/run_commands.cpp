@@ -110,28 +110,62 @@ void add_export(CLI::App& app, Action& action) {
   command->callback([&action, options] { action = [=] { return run_in_library(*options); }; });
 }
 
+namespace {
+
+// Of images; returns --output, which the others need.
+CLI::Option* add_image_options(CLI::App& command, SampleImagesOptions& images) {
+  auto* output =
+      command.add_option("--output", images.output, "writes images: a grid as .png, or numbers as .h5")
+          ->type_name("FILE");
+  command.add_option("--samples", images.samples, "images (default: 64)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1'000'000))
+      ->needs(output);
+  command.add_option("--steps", images.steps, "of the sampler (default: 50)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1'000'000))
+      ->needs(output);
+  command.add_option("--sampler", images.sampler, "ddim or ddpm (default: ddim)")
+      ->type_name("VALUE")
+      ->check(CLI::IsMember({"ddim", "ddpm"}))
+      ->needs(output);
+  return output;
+}
+
+}  // namespace
+
 void add_generate(CLI::App& app, Action& action) {
-  auto* command = app.add_subcommand("generate", "Continue a text with a run's language model");
+  auto* command = app.add_subcommand(
+      "generate", "Continue a text with a run's language model, or draw images with its diffusion model");
   auto options = std::make_shared<ContinueOptions>();
+  auto images = std::make_shared<SampleImagesOptions>();
   command->add_option("PATH", options->path, "the checkpoint's or the run's folder")->required();
-  command
-      ->add_option("PROMPT", options->prompt,
-                   "the text; tokens, as in \"17 4 2\", if those of the model are no bytes")
-      ->required();
-  command->add_option("--length", options->length, "tokens to add (default: 200)")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1'000'000));
-  command
-      ->add_option("--temperature", options->temperature,
-                   "of the softmax; 0: always the likeliest token (default: 0.8)")
-      ->type_name("R")
-      ->check(CLI::NonNegativeNumber);
-  command->add_option("--top-k", options->top_k, "only the N likeliest tokens (default: all)")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1'000'000'000));
-  command->add_option("--seed", options->seed, "the same seed gives the same text (default: 0)")
+  auto* prompt = command->add_option(
+      "PROMPT", options->prompt, "the text; tokens, as in \"17 4 2\", if those of the model are no bytes");
+  std::vector<CLI::Option*> of_text = {prompt};
+  of_text.push_back(command->add_option("--length", options->length, "tokens to add (default: 200)")
+                        ->type_name("N")
+                        ->check(CLI::Range(1, 1'000'000)));
+  of_text.push_back(command
+                        ->add_option("--temperature", options->temperature,
+                                     "of the softmax; 0: always the likeliest token (default: 0.8)")
+                        ->type_name("R")
+                        ->check(CLI::NonNegativeNumber));
+  of_text.push_back(
+      command->add_option("--top-k", options->top_k, "only the N likeliest tokens (default: all)")
+          ->type_name("N")
+          ->check(CLI::Range(1, 1'000'000'000)));
+  command->add_option("--seed", options->seed, "the same seed gives the same text or images (default: 0)")
       ->type_name("N");
-  command->callback([&action, options] { action = [=] { return run_in_library(*options); }; });
+  auto* output = add_image_options(*command, *images);
+  for (CLI::Option* one : of_text) output->excludes(one);
+  command->callback([&action, options, images, prompt, output] {
+    if (output->count() == 0 && prompt->count() == 0)
+      throw CLI::RequiredError("PROMPT, or --output FILE for images,");
+    images->path = options->path;
+    images->seed = options->seed;
+    action = [=] { return output->count() > 0 ? run_in_library(*images) : run_in_library(*options); };
+  });
 }
 
 void add_tokenize(CLI::App& app, Action& action) {

@@ -52,6 +52,7 @@ int run(const InspectOptions& options) {
 int run(const ExportOptions& options) { return print(export_text(options)); }
 
 int run(const ContinueOptions& options) { return print(generate_text(options)); }
+int run(const SampleImagesOptions& options) { return print(sample_images(options)); }
 int run(const TokenizeOptions& options) { return print(tokenize_texts(options)); }
 
 int run(const ReplayOptions& options) {

@@ -8,6 +8,7 @@
 #include "commands/generate.h"
 #include "commands/inspect.h"
 #include "commands/predict.h"
+#include "commands/sample_images.h"
 #include "commands/tokenize.h"
 #include "recipe/toml_reader.h"
 #include "sim/replay/replay.h"
@@ -29,9 +30,9 @@ struct Refusal {
 };
 
 // A command and its options.
-using CommandOptions =
-    std::variant<TrainOptions, EvalOptions, PredictOptions, CheckOptions, InspectOptions, ExportOptions,
-                 ContinueOptions, TokenizeOptions, ReplayOptions, SimulateOptions, Refusal>;
+using CommandOptions = std::variant<TrainOptions, EvalOptions, PredictOptions, CheckOptions, InspectOptions,
+                                    ExportOptions, ContinueOptions, SampleImagesOptions, TokenizeOptions,
+                                    ReplayOptions, SimulateOptions, Refusal>;
 
 }  // namespace tutti
 

@@ -7,7 +7,6 @@
 #include "commands/loaded_model.h"
 #include "data/tokenizers/tokenizer_files.h"
 #include "io/checkpoint/run_state.h"
-#include "io/formats/json_setting.h"
 #include "models/exported/part.h"
 #include "models/hub/adapter.h"
 #include "models/hub/config.h"
@@ -27,7 +26,7 @@ void require_plain(const Setting& key, const ExportedWeights& weights, const Set
   for (const RequiredAlgorithm& one : weights.state().required_algorithms)
     if (one.name != kLora)
       key.fail("the model was changed by " + one.name +
-               ", which transformers' models do not have; --to writes its weights alone");
+               ", which the hub's models do not have; --to writes its weights alone");
   require_hub_model(key, section, weights.shapes());
 }
 
@@ -49,12 +48,12 @@ void copy_tokenizer(Disk& disk, const RunState& state, const std::string& checkp
 void write_folder(Disk& disk, const Setting& key, const Checkpoint& checkpoint,
                   const ExportedWeights& weights) {
   const Setting section = model_section(weights.state(), checkpoint.folder);
-  const Setting config = hub_config(section, hub_classes(weights.shapes()));
+  const HubFolder folder = hub_folder(section, hub_width(weights.shapes()));
   require_plain(key, weights, section);
   disk.make_folders(key.text());
-  write_json_object(disk, key.text() + "/config.json", config);
+  folder.write_configs(disk, key.text());
   copy_tokenizer(disk, weights.state(), checkpoint.folder, key.text());
-  weights.write(disk, key.text() + "/model.safetensors");
+  weights.write(disk, key.text() + '/' + folder.weights);
 }
 
 // A module of Python's wants its tied weights under all their names, which its program has.

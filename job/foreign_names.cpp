@@ -9,6 +9,7 @@ using Foreign = std::vector<ForeignName>;
 
 constexpr const char* kOfScripts = "PyTorch's";
 constexpr const char* kOfLightning = "Lightning's";
+constexpr const char* kOfDiffusers = "diffusers'";
 
 // Arguments of PyTorch's usual scripts and of Hugging Face's.
 Foreign of_scripts() {
@@ -70,12 +71,23 @@ Foreign of_lightning() {
   };
 }
 
+Foreign of_diffusers() {
+  return {
+      {"UNet2DModel", "[model] kind = \"diffusion_unet\"", "", kOfDiffusers},
+      {"DDPMScheduler", "[model] kind = \"diffusion_unet\"", "its options are keys of the model",
+       kOfDiffusers},
+      {"DDPMPipeline", "[model] kind = \"hf\"", "a folder that save_pretrained wrote", kOfDiffusers},
+      {"DDIMScheduler", "tutti generate", "draws images by it, with --output FILE", kOfDiffusers},
+  };
+}
+
 }  // namespace
 
 const std::vector<ForeignName>& foreign_names() {
   static const Foreign names = [] {
     Foreign all = composer_names();
-    for (const auto& part : {of_scripts(), of_lightning()}) all.insert(all.end(), part.begin(), part.end());
+    for (const auto& part : {of_scripts(), of_lightning(), of_diffusers()})
+      all.insert(all.end(), part.begin(), part.end());
     return all;
   }();
   return names;

@@ -13,6 +13,7 @@
 #include "job/deepspeed.h"
 #include "job/foreign_names.h"
 #include "models/hub/config.h"
+#include "models/hub/diffusers.h"
 #include "models/loss_options.h"
 #include "models/zoo/catalog.h"
 #include "recipe/resolve.h"
@@ -89,6 +90,13 @@ Setting with_automatic_accumulation(Setting written) {
   return written;
 }
 
+// The folder itself, or that of the network in a folder of diffusers' pipeline.
+std::string hub_model_folder(const Setting& path) {
+  for (const std::string& folder : {path.text(), path.text() + "/unet"})
+    if (std::filesystem::exists(folder + "/config.json")) return folder;
+  path.fail("it has no config.json, as folders of Hugging Face's transformers and diffusers have");
+}
+
 // kind = "hf": the model of a folder of Hugging Face's, by the zoo's name for it, with the folder's weights.
 Setting with_hub_model(Setting written) {
   Setting* model = written.is_table() ? written.find("model") : nullptr;
@@ -96,12 +104,13 @@ Setting with_hub_model(Setting written) {
   if (!kind || !kind->is_text() || !same_name(kind->text(), "hf")) return written;
   const std::filesystem::path recipe = std::filesystem::absolute(written.position.file);
   const Setting asked = resolve_section(model_catalog(), *model, {.folder = recipe.parent_path()});
-  const std::string config = asked.at("path").text() + "/config.json";
-  if (!std::filesystem::exists(config))
-    asked.at("path").fail("it has no config.json, as folders of Hugging Face's transformers have");
+  const std::string folder = hub_model_folder(asked.at("path"));
   Setting::Table section;
   try {
-    section = zoo_section(read_json_object(config), asked);
+    section = zoo_section(read_json_object(folder + "/config.json"), asked);
+    for (const char* scheduler : {"/scheduler_config.json", "/../scheduler/scheduler_config.json"})
+      if (const std::string file = folder + scheduler; std::filesystem::exists(file))
+        for (auto& one : noise_section(read_json_object(file))) section.push_back(std::move(one));
   } catch (const UserError& error) {
     asked.at("path").fail(error);
   }
@@ -114,6 +123,7 @@ Setting with_hub_model(Setting written) {
   model->position = of_config;  // and of the defaults
   if (!model->find("weights")) {
     section.emplace_back("weights", asked.at("path"));
+    section.back().second.value = folder;
     section.back().second.path = "model.weights";
   }
   for (const auto& [key, value] : model->table())

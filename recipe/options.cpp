@@ -29,7 +29,9 @@ std::string OptionType<std::vector<double>>::text(const std::vector<double>& val
 }
 
 std::string OptionType<std::vector<std::string>>::text(const std::vector<std::string>& values) {
-  return list_text(values);
+  std::string text;
+  for (const std::string& value : values) text += (text.empty() ? "" : ", ") + value;
+  return '[' + text + ']';
 }
 
 }  // namespace tutti

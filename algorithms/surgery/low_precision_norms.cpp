@@ -76,7 +76,8 @@ TensorTree LPGroupNorm::forward(const TensorTree& input) {
   const auto dtype = low_precision(input.tensor(), on_cpus_);
   const at::Tensor x = lowered(input.tensor(), dtype);
   const AutocastScope off(std::nullopt, Device{x.device()});
-  return at::group_norm(x, options_.groups, lowered(weight_, dtype), lowered(bias_, dtype), options_.eps);
+  return at::group_norm(for_group_norm(x), options_.groups, lowered(weight_, dtype), lowered(bias_, dtype),
+                        options_.eps);
 }
 
 int apply_low_precision_layernorm(Layer& model, const Precision& precision, bool on_cpus) {

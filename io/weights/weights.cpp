@@ -118,11 +118,13 @@ std::unique_ptr<TensorSource> open_set(const Disk& disk, const std::string& inde
 // The first of the names under which Hugging Face's programs save weights.
 std::unique_ptr<TensorSource> open_folder(const Disk& disk, const std::string& folder) {
   for (const char* name : {"model.safetensors", "model.safetensors.index.json", "pytorch_model.bin",
-                           "pytorch_model.bin.index.json"})
+                           "pytorch_model.bin.index.json", "diffusion_pytorch_model.safetensors",
+                           "diffusion_pytorch_model.safetensors.index.json", "diffusion_pytorch_model.bin"})
     if (const std::string path = folder + "/" + name; disk.exists(path)) return open_weights(disk, path);
-  throw UserError({folder},
-                  "expected a folder with model.safetensors or pytorch_model.bin, whole or with an "
-                  ".index.json, or a checkpoint's folder");
+  throw UserError(
+      {folder},
+      "expected a folder with model.safetensors or pytorch_model.bin (diffusers': "
+      "diffusion_pytorch_model.safetensors), whole or with an .index.json, or a checkpoint's folder");
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "io/formats/json_setting.h"
+#include "models/hub/diffusers.h"
 #include "models/hub/llama.h"
 #include "models/hub/values.h"
 
@@ -126,6 +128,7 @@ Table bert_config(const Setting& model, int64_t classes) {
 }  // namespace
 
 Setting::Table zoo_section(const Setting& config, const Setting& asked) {
+  if (is_of_diffusers(config)) return unet_section(config, asked);
   if (!config.has("model_type")) config.fail("it has no model_type, which says what model it is of");
   const Setting& type = config.at("model_type");
   if (type.text() == "gpt2") return gpt_section(config, asked);
@@ -134,13 +137,31 @@ Setting::Table zoo_section(const Setting& config, const Setting& asked) {
   type.fail("tutti has no such model; it has those of bert, gpt2, llama, mistral, qwen2 and qwen3");
 }
 
-Setting hub_config(const Setting& model, int64_t classes) {
+HubFolder hub_folder(const Setting& model, int64_t width) {
   const Setting& kind = model.at("kind");
-  if (kind.text() == "gpt") return {gpt_config(model), "", {}};
+  const auto of_transformers = [](Table config) {
+    return HubFolder{{{"config.json", Setting(std::move(config), "", {})}}, "model.safetensors"};
+  };
+  if (kind.text() == "gpt") return of_transformers(gpt_config(model));
   if (kind.text() == "bert_mlm" || kind.text() == "bert_classification")
-    return {bert_config(model, classes), "", {}};
-  if (kind.text() == "llama") return {llama_config(model), "", {}};
-  kind.fail("transformers has no such model; it has those of gpt, llama, bert_mlm and bert_classification");
+    return of_transformers(bert_config(model, width));
+  if (kind.text() == "llama") return of_transformers(llama_config(model));
+  if (kind.text() == "diffusion_unet")
+    return {{{"model_index.json", Setting(pipeline_config(), "", {})},
+             {"scheduler/scheduler_config.json", Setting(scheduler_config(model), "", {})},
+             {"unet/config.json", Setting(unet_config(model, width), "", {})}},
+            "unet/diffusion_pytorch_model.safetensors"};
+  kind.fail(
+      "transformers and diffusers have no such model; they have those of gpt, llama, bert_mlm, "
+      "bert_classification and diffusion_unet");
+}
+
+void HubFolder::write_configs(Disk& disk, const std::string& folder) const {
+  for (const auto& [path, config] : configs) {
+    const std::string file = folder + '/' + path;
+    disk.make_folders(file.substr(0, file.rfind('/')));
+    write_json_object(disk, file, config);
+  }
 }
 
 }  // namespace tutti

@@ -2,21 +2,34 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "recipe/setting.h"
 
-// Configurations of Hugging Face's transformers and the zoo's models: a config.json of "gpt2" is a gpt, one
-// of "bert" is a bert_mlm or bert_classification, and those of "llama", "mistral", "qwen2" and "qwen3" are a
-// llama. Free of libtorch.
+// Configurations of Hugging Face's transformers and diffusers, and the zoo's models: a config.json of "gpt2"
+// is a gpt, one of "bert" is a bert_mlm or bert_classification, those of "llama", "mistral", "qwen2" and
+// "qwen3" are a llama, and one of diffusers' UNet2DModel is a diffusion_unet. Free of libtorch.
 namespace tutti {
+
+class Disk;
 
 // Kind and sizes of [model] for a config.json (io/formats/json_setting.h). `asked`: the section with kind =
 // "hf", of which `head`, `num_classes` and `dropout` count before the file. Throws UserError for other
 // models, and for options that the zoo's model does not have.
 Setting::Table zoo_section(const Setting& config, const Setting& asked);
 
-// The config.json of a resolved [model] section with one of these kinds; `classes`: of a classifier. Throws
-// UserError for other kinds.
-Setting hub_config(const Setting& model, int64_t classes);
+// What a folder of transformers', or of diffusers' pipeline, has: configurations and a file of weights, with
+// paths in the folder.
+struct HubFolder {
+  std::vector<std::pair<std::string, Setting>> configs;
+  std::string weights;
+
+  void write_configs(Disk& disk, const std::string& folder) const;
+};
+
+// The folder of a resolved [model] section with one of these kinds; `width`: classes of a classifier,
+// channels of a diffusion model's images (hub_width). Throws UserError for other kinds.
+HubFolder hub_folder(const Setting& model, int64_t width);
 
 }  // namespace tutti

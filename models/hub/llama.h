@@ -11,7 +11,7 @@ namespace tutti {
 // True for the model_type of a config.json of which the zoo's llama is.
 bool is_of_llama(const std::string& model_type);
 
-// As zoo_section and hub_config (models/hub/config.h).
+// As zoo_section and hub_folder (models/hub/config.h).
 Setting::Table llama_section(const Setting& config, const Setting& asked);
 Setting::Table llama_config(const Setting& model);
 

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "models/zoo/bert.h"
+#include "models/zoo/diffusion_unet.h"
 #include "models/zoo/gpt.h"
 #include "models/zoo/llama.h"
 #include "runtime/error.h"
@@ -12,14 +13,19 @@ namespace tutti {
 namespace {
 
 // The zoo's model of a section, on the meta device.
-std::shared_ptr<Model> hub_model(const Setting& section, int64_t classes) {
+std::shared_ptr<Model> hub_model(const Setting& section, int64_t width) {
   const std::string& kind = section.at("kind").text();
   if (kind == "gpt") return std::make_shared<Gpt>(GptOptions::kind().read(section));
   if (kind == "bert_mlm") return std::make_shared<BertForMaskedLm>(BertMlmOptions::kind().read(section));
   if (kind == "llama") return std::make_shared<Llama>(LlamaOptions::kind().read(section));
+  if (kind == "diffusion_unet") {
+    auto options = DiffusionUnetOptions::kind().read(section);
+    options.in_channels = width;
+    return std::make_shared<DiffusionUnet>(options);
+  }
   TUTTI_ASSERT(kind == "bert_classification", kind);
   const auto options = BertClassificationOptions::kind().read(section);
-  return std::make_shared<BertForSequenceClassification>(options, classes, 0.0);
+  return std::make_shared<BertForSequenceClassification>(options, width, 0.0);
 }
 
 NamedShapes shapes_of(Model& model) {
@@ -32,22 +38,23 @@ NamedShapes shapes_of(Model& model) {
 
 }  // namespace
 
-int64_t hub_classes(const NamedShapes& tensors) {
-  const auto head = tensors.find("classifier.weight");
-  return head == tensors.end() ? 0 : head->second.at(0);
+int64_t hub_width(const NamedShapes& tensors) {
+  for (const char* head : {"classifier.weight", "conv_out.weight"})
+    if (const auto found = tensors.find(head); found != tensors.end()) return found->second.at(0);
+  return 0;
 }
 
 void require_hub_model(const Setting& key, const Setting& section, const NamedShapes& tensors) {
-  const NamedShapes expected = shapes_of(*hub_model(section, hub_classes(tensors)));
+  const NamedShapes expected = shapes_of(*hub_model(section, hub_width(tensors)));
   for (const auto& [name, shape] : tensors) {
     const auto found = expected.find(name);
-    if (found == expected.end()) key.fail("transformers' model has no tensor '" + name + "', the run's has");
+    if (found == expected.end()) key.fail("the hub's model has no tensor '" + name + "', the run's has");
     if (found->second != shape)
-      key.fail("'" + name + "' is " + shape_text(shape) + ", that of transformers' model " +
+      key.fail("'" + name + "' is " + shape_text(shape) + ", that of the hub's model " +
                shape_text(found->second));
   }
   for (const auto& [name, shape] : expected)
-    if (!tensors.contains(name)) key.fail("the run's model has no tensor '" + name + "', transformers' has");
+    if (!tensors.contains(name)) key.fail("the run's model has no tensor '" + name + "', the hub's has");
 }
 
 }  // namespace tutti

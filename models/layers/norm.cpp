@@ -1,5 +1,6 @@
 #include "models/layers/norm.h"
 
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/group_norm.h>
 #include <ATen/ops/layer_norm.h>
@@ -105,8 +106,13 @@ GroupNorm::GroupNorm(const GroupNormOptions& options)
                "the groups do not divide the channels");
 }
 
+at::Tensor for_group_norm(const at::Tensor& x) {
+  return x.is_cpu() && !x.requires_grad() && at::GradMode::is_enabled() ? x.contiguous() : x;
+}
+
 TensorTree GroupNorm::forward(const TensorTree& input) {
-  return at::group_norm(input.tensor(), options_.groups, tensor_of(weight_), tensor_of(bias_), options_.eps);
+  return at::group_norm(for_group_norm(input.tensor()), options_.groups, tensor_of(weight_), tensor_of(bias_),
+                        options_.eps);
 }
 
 }  // namespace tutti

@@ -115,6 +115,10 @@ class RMSNorm final : public Layer {
   double eps_;
 };
 
+// x, for libtorch's group norm. Its backward on CPUs (2.11) writes a gradient for an input in channels-last
+// order though the input wants none, and ends the process: such an input is copied to the usual order.
+at::Tensor for_group_norm(const at::Tensor& x);
+
 // torch.nn.GroupNorm's arguments.
 struct GroupNormOptions {
   int64_t groups = 1;  // divides the channels

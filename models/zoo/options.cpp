@@ -331,6 +331,55 @@ Kind<BertClassificationOptions> BertClassificationOptions::kind() {
                                   .less_than(1)})};
 }
 
+Kind<DiffusionUnetOptions> DiffusionUnetOptions::kind() {
+  using Options = DiffusionUnetOptions;
+  return {
+      "diffusion_unet",
+      "A diffusion model (Ho et al., 2020): diffusers' UNet2DModel, trained to take away the noise of its "
+      "DDPMScheduler. Images are scaled to [-1, 1]; `tutti generate` draws new ones.",
+      with_keys<Options>(
+          {size_option<Options>("sample_size", &Options::sample_size, "pixels of a side of the images")
+               .required(),
+           channels_option<Options>(),
+           option("out_channels", &Options::out_channels, "as in_channels").at_least(1).at_most(kWidest),
+           option("block_out_channels", &Options::block_out_channels, "channels of each size of the images")
+               .at_least(1)
+               .at_most(kWidest),
+           option("down_block_types", &Options::down_block_types,
+                  "of each size: DownBlock2D, or AttnDownBlock2D with attention"),
+           option("up_block_types", &Options::up_block_types,
+                  "of each size, the smallest first: UpBlock2D, or AttnUpBlock2D with attention"),
+           option("layers_per_block", &Options::layers_per_block, "residual blocks of each size")
+               .at_least(1)
+               .at_most(kMostBlocks),
+           option("add_attention", &Options::add_attention, "attention in the middle block"),
+           option("attention_head_dim", &Options::attention_head_dim, "features of a head; 0: one head")
+               .at_least(0)
+               .at_most(kWidest),
+           size_option<Options>("norm_num_groups", &Options::norm_num_groups,
+                                "groups of group norm; they divide the channels"),
+           option("norm_eps", &Options::norm_eps, "added to variances").more_than(0),
+           option("act_fn", &Options::act_fn, "activation").one_of({"silu", "swish", "gelu", "relu"}),
+           probability<Options>("dropout", &Options::dropout, "dropout of residual branches"),
+           option("resnet_time_scale_shift", &Options::resnet_time_scale_shift,
+                  "how the timestep acts in residual blocks: it is added, or scales and shifts")
+               .one_of({"default", "scale_shift"}),
+           option("mid_block_scale_factor", &Options::mid_block_scale_factor,
+                  "outputs in the middle block are divided by this")
+               .more_than(0)
+               .written("1.0"),
+           option("downsample_padding", &Options::downsample_padding,
+                  "zeros around what is halved; 0: at the ends alone")
+               .at_least(0)
+               .at_most(1),
+           option("flip_sin_to_cos", &Options::flip_sin_to_cos, "the timestep's cosines come first"),
+           option("freq_shift", &Options::freq_shift, "taken from the number of the timestep's frequencies")
+               .at_least(0),
+           option("center_input_sample", &Options::center_input_sample,
+                  "noisy images become 2 x - 1 before they are looked at")},
+          noise_keys<Options>())};
+}
+
 Kind<ExportedOptions> ExportedOptions::kind() {
   using Options = ExportedOptions;
   return {"exported",

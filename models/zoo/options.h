@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "models/diffusion/noise_options.h"
 #include "recipe/options.h"
 
 // The kinds of [model]. `make` takes sizes that a recipe leaves out from the samples. Free of libtorch.
@@ -151,6 +152,33 @@ struct BertClassificationOptions : BertOptions {
   ModelPtr make(const Setting& section, const SampleSpec& samples) const;
 };
 
+// Names and defaults of diffusers' UNet2DModel, and those of the noise that it is trained to take away.
+struct DiffusionUnetOptions : NoiseOptions {
+  int64_t sample_size = 0;
+  int64_t in_channels = 3;
+  std::optional<int64_t> out_channels = {};  // as in_channels
+  bool center_input_sample = false;
+  bool flip_sin_to_cos = true;
+  double freq_shift = 0;
+  std::vector<std::string> down_block_types = {"DownBlock2D", "AttnDownBlock2D", "AttnDownBlock2D",
+                                               "AttnDownBlock2D"};
+  std::vector<std::string> up_block_types = {"AttnUpBlock2D", "AttnUpBlock2D", "AttnUpBlock2D", "UpBlock2D"};
+  std::vector<int64_t> block_out_channels = {224, 448, 672, 896};
+  int64_t layers_per_block = 2;
+  double mid_block_scale_factor = 1.0;
+  int64_t downsample_padding = 1;
+  double dropout = 0.0;
+  std::string act_fn = "silu";
+  int64_t attention_head_dim = 8;  // 0: one head
+  int64_t norm_num_groups = 32;
+  double norm_eps = 1e-5;
+  std::string resnet_time_scale_shift = "default";  // or "scale_shift"
+  bool add_attention = true;
+
+  static Kind<DiffusionUnetOptions> kind();
+  ModelPtr make(const Setting& section, const SampleSpec& samples) const;
+};
+
 struct SequentialOptions {
   std::vector<std::string> layers = {};  // models/zoo/layer_text.h
 
@@ -180,8 +208,8 @@ struct ScriptOptions {
   ModelPtr make(const Setting& section, const SampleSpec& samples) const;
 };
 
-using ModelKinds =
-    Kinds<MlpOptions, ResNetOptions, ResNetCifarOptions, VitOptions, UnetOptions, GptOptions, LlamaOptions,
-          BertMlmOptions, BertClassificationOptions, SequentialOptions, ExportedOptions, ScriptOptions>;
+using ModelKinds = Kinds<MlpOptions, ResNetOptions, ResNetCifarOptions, VitOptions, UnetOptions, GptOptions,
+                         LlamaOptions, BertMlmOptions, BertClassificationOptions, DiffusionUnetOptions,
+                         SequentialOptions, ExportedOptions, ScriptOptions>;
 
 }  // namespace tutti

@@ -69,6 +69,24 @@ const std::string kHiddenText =
     "[[data.train.transforms]]\nkind = 'mask_tokens'\nmask_token_id = 0\n"
     "[optimizer]\nkind = 'adamw'\nlr = 5e-3\neps = 1e-5\n";
 
+// Images alone, without targets.
+const std::string kDiffusion =
+    replaced(replaced(replaced(kImages, kMlp,
+                               "kind = 'diffusion_unet'\nsample_size = 8\nblock_out_channels = [8, 16]\n"
+                               "down_block_types = ['DownBlock2D', 'AttnDownBlock2D']\n"
+                               "up_block_types = ['AttnUpBlock2D', 'UpBlock2D']\nlayers_per_block = 1\n"
+                               "norm_num_groups = 4\n"),
+                      "shuffle = true\n",
+                      "shuffle = true\narrays = ['input']\n[[data.train.transforms]]\nkind = 'normalize'\n"
+                      "mean = [0.5]\nstd = [0.5]\n"),
+             "kind = 'sgd'\nlr = 0.1\nmomentum = 0.9\n", "kind = 'adamw'\nlr = 3e-3\neps = 1e-5\n");
+
+// As kDiffusion, of one size.
+const std::string kSmallDiffusion =
+    replaced(replaced(replaced(kDiffusion, "[8, 16]", "[8]"), "['DownBlock2D', 'AttnDownBlock2D']",
+                      "['AttnDownBlock2D']\nadd_attention = false"),
+             "['AttnUpBlock2D', 'UpBlock2D']", "['UpBlock2D']");
+
 const Differs kNormalisedInParts = {
     .in_microbatches = "BatchNorm takes the statistics of a microbatch",
     .on_ranks = "BatchNorm takes the statistics of a rank's part of the batch",
@@ -242,12 +260,40 @@ std::vector<AlgorithmRow> unet_rows() {
   return rows;
 }
 
+// Algorithms that suit a diffusion model.
+std::vector<AlgorithmRow> diffusion_rows() {
+  const auto row = [](const char* kind, const char* options, std::vector<Acts> acts) {
+    return AlgorithmRow{kind, options, kDiffusion, std::move(acts), {}, "", kRounding, "OfDiffusion"};
+  };
+  std::vector<AlgorithmRow> rows = {
+      row("ema", "half_life = '5ba'\nema_start = '10ba'\n",
+          {once(kBeforeLoad), {kBatchEnd, 10, 50}, {kEvalStart, 25, 50, 25}, {kEvalEnd, 25, 50, 25}})};
+  rows.back().training = kSmallDiffusion;
+  if (!is_nightly()) return rows;
+  rows.push_back(row("channels_last", "", {once(kInit)}));
+  rows.push_back(
+      row("factorize", "min_channels = 16\nmin_features = 16\nlatent_features = 4\n", {once(kInit)}));
+  rows.push_back(row("weight_standardization", "", {once(kInit)}));
+  rows.push_back(row("gradient_clipping", "clipping_type = 'norm'\nclipping_threshold = 0.1\n",
+                     {{kAfterTrainBatch, 0, 49}}));
+  rows.push_back(row("layer_freezing", "freeze_start = 0.0\n", {{kEpochEnd, 25, 50, 25}}));
+  rows.push_back(row("sam", "rho = 0.1\ninterval = 2\n", {once(kAfterLoad)}));
+  rows.push_back(
+      row("swa", "swa_start = '20ba'\nswa_end = '40ba'\nupdate_interval = '5ba'\nschedule_swa_lr = true\n",
+          {once(kBeforeLoad), {kBatchEnd, 20, 40}}));
+  rows.push_back(row("low_precision_groupnorm", "", {once(kInit)}));
+  rows.back().train = kAmp;
+  rows.back().rounding = kRoundingOfBfloat16;
+  return rows;
+}
+
 }  // namespace
 
 const std::vector<AlgorithmRow>& algorithm_rows() {
   static const std::vector<AlgorithmRow> rows = [] {
     std::vector<AlgorithmRow> all;
-    for (auto& group : {augmentation_rows(), surgery_rows(), loop_rows(), zoo_rows(), unet_rows()})
+    for (auto& group :
+         {augmentation_rows(), surgery_rows(), loop_rows(), zoo_rows(), unet_rows(), diffusion_rows()})
       all.insert(all.end(), group.begin(), group.end());
     return all;
   }();

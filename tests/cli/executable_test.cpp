@@ -76,6 +76,8 @@ TEST_F(Executable, OtherCommandsHandOverTheirOwn) {
   EXPECT_EQ(tutti("inspect somewhere --digest").out, "inspect path=somewhere digest=1\n");
   EXPECT_EQ(tutti("generate somewhere 'In the beginning' --length 7 --seed 3").out,
             "generate path=somewhere prompt=In the beginning length=7 top_k=0 seed=3\n");
+  EXPECT_EQ(tutti("generate somewhere --output a.png --samples 4 --sampler ddpm --seed 3").out,
+            "generate path=somewhere output=a.png samples=4 steps=50 sampler=ddpm seed=3\n");
   EXPECT_EQ(tutti("tokenize a.jsonl --tokenizer t.json --to b --text-field body --no-eos-token").out,
             "tokenize texts=a.jsonl tokenizer=t.json to=b text_field=body add_bos_token=0 add_eos_token=0 "
             "skip_bad=0\n");

@@ -49,6 +49,13 @@ int echo(const ContinueOptions& options) {
   return 0;
 }
 
+int echo(const SampleImagesOptions& options) {
+  print("generate path=" + options.path + " output=" + options.output +
+        " samples=" + std::to_string(options.samples) + " steps=" + std::to_string(options.steps) +
+        " sampler=" + options.sampler + " seed=" + std::to_string(options.seed));
+  return 0;
+}
+
 int echo(const TokenizeOptions& options) {
   std::string keys;
   for (const auto& [key, value] : options.keys) keys += ' ' + key + '=' + value;

@@ -226,7 +226,7 @@ TEST_F(ExportTest, OfTheCallbackNeedsAModelOfTransformers) {
     return message_of<UserError>([&] { check_text(recipe_of(recipe), {.steps = 0}); });
   };
   const std::string callback = hub_callback("save_interval = \"1ep\"\n");
-  EXPECT_THAT(refusal(resnet_with(callback)), HasSubstr("transformers has no such model"));
+  EXPECT_THAT(refusal(resnet_with(callback)), HasSubstr("have no such model"));
   EXPECT_THAT(
       refusal(kExportedTokens + ("[[algorithms]]\nkind = \"alibi\"\nmax_sequence_length = 16\n" + callback)),
       HasSubstr("hf_checkpointer"));
@@ -265,14 +265,14 @@ TEST_F(ExportTest, IsAFolderOfHuggingFaces) {
 TEST_F(ExportTest, OfAModelThatTransformersDoNotHaveIsRefused) {
   train(resnet_with(""));
   EXPECT_THAT(refused({.path = run_, .to_hf = folder_.path("hub")}),
-              HasSubstr("transformers has no such model; it has those of gpt, llama, bert_mlm and"));
+              HasSubstr("have no such model; they have those of gpt, llama, bert_mlm,"));
   EXPECT_FALSE(std::filesystem::exists(folder_.path("hub")));
 }
 
 TEST_F(ExportTest, OfAModelThatSurgeryChangedIsRefused) {
   train(std::string(kExportedTokens) + "[[algorithms]]\nkind = \"alibi\"\nmax_sequence_length = 16\n");
   EXPECT_THAT(refused({.path = run_, .to_hf = folder_.path("hub")}),
-              HasSubstr("the model was changed by Alibi, which transformers' models do not have"));
+              HasSubstr("the model was changed by Alibi, which the hub's models do not have"));
 }
 
 TEST_F(ExportTest, WrongNamesAreRefused) {

@@ -123,14 +123,14 @@ TEST(HubConfigTest, OfALlamaWithPartOfTheFeaturesTurnedIsRefused) {
 }
 
 TEST(HubConfigTest, OfAModelThatWasReadIsThatOfTheFile) {
-  const Setting config = hub_config(section_for(gpt2()), 0);
+  const Setting config = hub_folder(section_for(gpt2()), 0).configs.at(0).second;
   const Setting given = section_with(gpt2());
   for (const auto& [key, value] : given.table()) EXPECT_EQ(config.at(key).toml(), value.toml()) << key;
   EXPECT_TRUE(config.at("eos_token_id").is_none()) << "GPT-2's is beyond the vocabulary";
   EXPECT_THAT(message_of<UserError>([] {
-                hub_config(section_with({{"kind", std::string("mlp")}}), 0);
+                hub_folder(section_with({{"kind", std::string("mlp")}}), 0);
               }),
-              HasSubstr("transformers has no such model"));
+              HasSubstr("have no such model"));
 }
 
 }  // namespace

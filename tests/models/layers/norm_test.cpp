@@ -149,6 +149,18 @@ TEST(GroupNorm, NormalisesGroupsOfChannelsOfEachSample) {
   EXPECT_TRUE(close(norm.forward(x).tensor(), want));
 }
 
+// libtorch's kernel would end the process.
+TEST(GroupNorm, TrainsOnChannelsLastInputsWithoutGradient) {
+  GroupNorm norm({.groups = 2, .channels = 4, .eps = kEps});
+  materialise(norm, 1);
+  const at::Tensor x = at::rand({3, 4, 5, 5});
+  norm.forward(x.contiguous(at::MemoryFormat::ChannelsLast)).tensor().square().sum().backward();
+  const at::Tensor gradient = norm.weight()->tensor.grad().clone();
+  norm.weight()->tensor.mutable_grad().zero_();
+  norm.forward(x).tensor().square().sum().backward();
+  EXPECT_TRUE(at::allclose(norm.weight()->tensor.grad(), gradient));
+}
+
 TEST(GroupNorm, WithoutAffineHasNoParameters) {
   GroupNorm norm({.groups = 2, .channels = 4, .eps = kEps, .affine = false});
   const at::Tensor x = at::randn({3, 4, 5});

@@ -63,14 +63,13 @@ HfCheckpointer::HfCheckpointer(Disk& disk, const HfCheckpointerOptions& options,
 
 void HfCheckpointer::require(const State& state) const {
   try {
-    hub_config(model_, hub_classes(shapes_in(state)));
+    hub_folder(model_, hub_width(shapes_in(state)));
   } catch (const UserError& error) {
     key_.at("kind").fail(error);
   }
   for (const RequiredAlgorithm& one : state.required_algorithms) {
     if (one.name != kLora)
-      key_.at("kind").fail("the model is changed by " + one.name +
-                           ", which transformers' models do not have");
+      key_.at("kind").fail("the model is changed by " + one.name + ", which the hub's models do not have");
     if (one.settings.empty()) key_.at("kind").fail("LoRA is of a program; its r and alpha are not known");
   }
   require_hub_model(key_.at("kind"), model_, without_adapters(shapes_in(state)));
@@ -86,12 +85,13 @@ void HfCheckpointer::interval_passed(const State& state) {
       return is_of_adapter(name) || saved.contains(name) ? kAdapterPrefix + name : "";
     });
   } else {
-    write_weights_file(state, disk_, folder + "/model.safetensors", dtype);
+    const HubFolder of_hub = hub_folder(model_, hub_width(shapes_in(state)));
+    write_weights_file(state, disk_, folder + '/' + of_hub.weights, dtype);
   }
-  if (state.topology.rank == 0) warn_if_unwritten([&] { write_config(state, folder); });
+  if (state.topology.rank == 0) warn_if_unwritten([&] { write_configs(state, folder); });
 }
 
-void HfCheckpointer::write_config(const State& state, const std::string& folder) const {
+void HfCheckpointer::write_configs(const State& state, const std::string& folder) const {
   disk_.make_folders(folder);
   const NamedShapes shapes = shapes_in(state);
   if (const RequiredAlgorithm* lora = lora_of(state)) {
@@ -100,10 +100,11 @@ void HfCheckpointer::write_config(const State& state, const std::string& folder)
     write_json_object(disk_, folder + '/' + kAdapterConfig,
                       adapter_config(table, model_, shapes, saved_parameters(state)));
   } else {
-    Setting config = hub_config(model_, hub_classes(shapes));
-    if (options_.precision != "float32")
-      config.table().emplace_back("torch_dtype", Setting(options_.precision, "torch_dtype", {}));
-    write_json_object(disk_, folder + "/config.json", config);
+    HubFolder of_hub = hub_folder(model_, hub_width(shapes));
+    for (auto& [path, config] : of_hub.configs)
+      if (options_.precision != "float32" && path.ends_with("config.json"))
+        config.table().emplace_back("torch_dtype", Setting(options_.precision, "torch_dtype", {}));
+    of_hub.write_configs(disk_, folder);
   }
   if (const auto tokenizer = state.dataset ? state.dataset->tokenizer() : nullptr)
     copy_tokenizer_files(disk_, tokenizer->path(), folder);

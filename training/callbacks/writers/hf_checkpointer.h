@@ -12,7 +12,7 @@ namespace tutti {
 
 // Writes config.json and model.safetensors, as from_pretrained of transformers reads them, into a folder at
 // every interval and at the end of training: the weights that evaluations use. Rank 0 only. For models of
-// hub_config (models/hub/config.h) without surgery. With LoRA, the adapters alone, as
+// hub_folder (models/hub/config.h) without surgery. With LoRA, the adapters alone, as
 // PeftModel.from_pretrained reads them (models/hub/adapter.h). llmfoundry.callbacks.HuggingFaceCheckpointer.
 class HfCheckpointer final : public PeriodicCallback {
  public:
@@ -20,13 +20,13 @@ class HfCheckpointer final : public PeriodicCallback {
   HfCheckpointer(Disk& disk, const HfCheckpointerOptions& options, Setting key, Setting model);
 
   std::string name() const override { return "HfCheckpointer"; }
-  // Throws UserError if transformers has no such model.
+  // Throws UserError if the hub has no such model.
   void require(const State& state) const override;
   void fit_end(State& state, Logger&) override { interval_passed(state); }
 
  private:
   void interval_passed(const State& state) override;
-  void write_config(const State& state, const std::string& folder) const;
+  void write_configs(const State& state, const std::string& folder) const;
 
   Disk& disk_;
   const HfCheckpointerOptions options_;

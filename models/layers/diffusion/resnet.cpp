@@ -1,0 +1,67 @@
+#include "models/layers/diffusion/resnet.h"
+
+#include <ATen/TensorOperators.h>
+
+#include "models/layers/activation.h"
+#include "models/layers/linear.h"
+#include "models/layers/norm.h"
+#include "runtime/error.h"
+
+namespace tutti {
+namespace {
+
+std::shared_ptr<Layer> norm_of(int64_t channels, const UnetBlockOptions& o) {
+  return std::make_shared<GroupNorm>(
+      GroupNormOptions{.groups = o.groups, .channels = channels, .eps = o.eps});
+}
+
+}  // namespace
+
+std::shared_ptr<Conv2d> unet_convolution(int64_t in, int64_t out, int64_t kernel, int64_t stride,
+                                         int64_t padding) {
+  auto conv = std::make_shared<Conv2d>(Conv2dOptions{.in_channels = in,
+                                                     .out_channels = out,
+                                                     .kernel_size = kernel,
+                                                     .stride = stride,
+                                                     .padding = padding < 0 ? kernel / 2 : padding,
+                                                     .bias = true});
+  conv->weight().init = kaiming_uniform_init(in * kernel * kernel);
+  return conv;
+}
+
+std::shared_ptr<Layer> unet_activation(const std::string& name) {
+  if (name == "silu" || name == "swish") return std::make_shared<SiLU>();
+  if (name == "gelu") return std::make_shared<GELU>(GELU::Form::kExact);
+  TUTTI_ASSERT(name == "relu", name);
+  return std::make_shared<ReLU>();
+}
+
+ResnetBlock2D::ResnetBlock2D(int64_t in, int64_t out, const UnetBlockOptions& o)
+    : scale_shift_(o.scale_shift),
+      output_scale_(o.output_scale),
+      nonlinearity_(add_slot("nonlinearity", unet_activation(o.act_fn))),
+      norm1_(add_slot("norm1", norm_of(in, o))),
+      conv1_(add_slot("conv1", unet_convolution(in, out, 3))),
+      time_emb_proj_(add_slot("time_emb_proj",
+                              std::make_shared<Linear>(o.time_features, o.scale_shift ? 2 * out : out))),
+      norm2_(add_slot("norm2", norm_of(out, o))),
+      dropout_(add_slot("dropout", std::make_shared<Dropout>(o.dropout))),
+      conv2_(add_slot("conv2", unet_convolution(out, out, 3))),
+      conv_shortcut_(in == out ? nullptr : &add_slot("conv_shortcut", unet_convolution(in, out, 1))) {}
+
+at::Tensor ResnetBlock2D::with_time(const at::Tensor& x, const at::Tensor& time) const {
+  const at::Tensor of_time = time_emb_proj_(nonlinearity_(time)).unsqueeze(-1).unsqueeze(-1);
+  if (!scale_shift_) return norm2_(x + of_time);
+  const auto parts = of_time.chunk(2, 1);
+  return norm2_(x) * (parts[0] + 1) + parts[1];
+}
+
+TensorTree ResnetBlock2D::forward(const TensorTree& input) {
+  const auto [x, time] = TimedStates::of(input);
+  const at::Tensor inner = with_time(conv1_(nonlinearity_(norm1_(x))), time);
+  const at::Tensor branch = conv2_(dropout_(nonlinearity_(inner)));
+  const at::Tensor sum = (conv_shortcut_ ? (*conv_shortcut_)(x) : x) + branch;
+  return output_scale_ == 1.0 ? sum : sum / output_scale_;
+}
+
+}  // namespace tutti
