@@ -82,18 +82,12 @@ Guides of_models() {
       {{"freeze", "frozen", "unfreeze", "freezing", "requires grad", "linear probe"},
        "Parameters that match patterns are not trained; or layers stop training one after another.",
        {"[model] freeze", "[[algorithms]] kind = \"layer_freezing\""}},
-      {{"distillation", "teacher", "knowledge distillation"},
-       "Not there yet as a setting; a plugin's loss may call a teacher.",
-       {"docs/models.md"}},
       {{"rope", "rotary", "positional encoding", "position embedding"},
        "llama has rotary positions, gpt learned ones, which ALiBi may replace.",
        {"[model] kind = \"llama\"", "[[algorithms]] kind = \"alibi\""}},
       {{"flash attention", "sdpa", "attention kernel"},
        "Attention takes the fastest kernel that libtorch has for the sizes; nothing is to be set.",
        {"[model] kind = \"gpt\""}},
-      {{"embedding", "embeddings", "retrieval", "contrastive", "simclr", "clip loss", "sentence embeddings"},
-       "A plugin's loss sees the samples of all ranks: docs/models.md has a contrastive one.",
-       {"metric RetrievalRecall", "docs/models.md"}},
   };
 }
 
@@ -271,6 +265,19 @@ Guides of_others() {
 
 Guides of_training() {
   return {
+      {{"embedding", "embeddings", "sentence embeddings", "sentence transformers", "sbert", "simcse",
+        "contrastive", "contrastive learning", "contrastive loss", "info nce", "multiple negatives ranking",
+        "grad cache", "in batch negatives", "bi encoder", "dual encoder"},
+       "A BERT trained by pairs of texts, whose negatives are the whole batch, of all ranks and "
+       "microbatches.",
+       {"[model] kind = \"bert_contrastive\"", "docs/embeddings.md", "docs/models.md"}},
+      {{"retrieval", "simclr", "clip loss", "image text"},
+       "A loss over all samples of a step, in C++; within a microbatch, of Python.",
+       {"metric RetrievalRecall", "docs/models.md", kModelOfPython}},
+      {{"distillation", "distill", "knowledge distillation", "teacher", "student", "teacher model",
+        "distilbert"},
+       "A checkpoint of another run is the teacher of a smaller model.",
+       {"[[algorithms]] kind = \"distillation\"", "docs/algorithms.md"}},
       {{"param groups", "parameter groups", "layer wise lr decay", "discriminative lr"},
        "Learning rates and weight decay by patterns of names; a factor from block to block.",
        {"[optimizer] groups", "[optimizer] layer_decay", "[optimizer] no_decay"}},

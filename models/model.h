@@ -45,14 +45,20 @@ class Model : public Layer {
   // Called before training: copies to the device what the loss needs there beside parameters and buffers.
   virtual void prepare_loss(c10::Device) {}
 
-  // True if `forward` or `loss` computes with the samples of all ranks: by sum_of_all and rows_of_all
-  // (models/all_ranks.h), with ranks(). Then a step cannot be tried again when memory runs out, which ends
-  // the run, and every rank needs as many microbatches of each batch: the last steps of an epoch may need
-  // drop_last.
+  // True if `forward` or `loss` computes with the samples that all ranks have in one microbatch: by
+  // sum_of_all and rows_of_all (models/all_ranks.h), with ranks(). Then a step cannot be tried again when
+  // memory runs out, which ends the run, and every rank needs as many microbatches of each batch: the last
+  // steps of an epoch may need drop_last. Comparisons over whole steps are simpler by compares_step.
   virtual bool uses_all_ranks() const { return false; }
   // Sets ranks(): all of the run in a pass of training; null: this rank alone, as in evaluations and
   // predictions, where ranks do not wait for each other. Called by the trainer.
   virtual void set_ranks(AllRanks* ranks) { ranks_.set(ranks); }
+
+  // True if `loss` compares the samples of a whole step, those of all microbatches and ranks (contrastive
+  // losses), by their rows: models/step_rows.h. Then the step does not depend on ranks and microbatches.
+  virtual bool compares_step() const { return false; }
+  // What samples are compared by: float32 [N, numbers] of the outputs.
+  virtual at::Tensor rows(const Outputs&) { return {}; }
 
   // Tokens of a batch, for time in tokens.
   virtual int64_t tokens(const Batch&) const { return 0; }

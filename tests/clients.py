@@ -305,6 +305,32 @@ weights = "resnet.safetensors\"""", "exported": 'kind = "exported"\npath = "mode
         model = shaken(transformers.BertForSequenceClassification(config))
         self.check_all_ways(model, {"input_ids": ids, "labels": torch.tensor([0, 1, 2, 0])}, ids)
 
+    def test_transformers_bert_as_an_encoder_of_pairs(self):
+        """Embeddings, and the loss of sentence-transformers' MultipleNegativesRankingLoss with scale 20."""
+        model = shaken(transformers.BertModel(transformers.BertConfig(**BERT), add_pooling_layer=False))
+        model.save_pretrained(self.folder / "encoder")
+        texts = {name: torch.randint(1, 40, (4, length)) for name, length in (("", 12), ("positive_", 9))}
+        masks = {name: (torch.arange(ids.shape[1]) < torch.tensor([[3], [9], [5], [7]])).long()
+                 for name, ids in texts.items()}
+        embedded = []
+        for name, ids in texts.items():
+            with torch.no_grad():
+                states = model(ids, attention_mask=masks[name]).last_hidden_state
+            counted = masks[name].unsqueeze(-1)
+            embedded.append(torch.nn.functional.normalize((states * counted).sum(1) / counted.sum(1), dim=-1))
+        arrays = {"input_ids": texts[""], "attention_mask": masks[""], "positive_ids": texts["positive_"],
+                  "positive_attention_mask": masks["positive_"]}
+        section = 'kind = "hf"\npath = "encoder"\nhead = "contrastive"\ndropout = 0.0'
+        self.predicts(section, arrays, torch.stack(embedded, 1))
+        self.train()
+        loss = torch.nn.functional.cross_entropy(20 * embedded[0] @ embedded[1].T, torch.arange(4))
+        logged = json.loads((self.folder / "run/metrics.jsonl").read_text().splitlines()[0])
+        self.assertAlmostEqual(logged["loss"], loss.item(), delta=1e-4)
+        self.tutti("export", "run", "--to-hf", "back")
+        back = transformers.BertModel.from_pretrained(self.folder / "back", add_pooling_layer=False)
+        for name, parameter in model.named_parameters():
+            self.assertTrue(torch.equal(parameter, back.get_parameter(name)), name)
+
 
 if __name__ == "__main__":
     print(f"torch {torch.__version__}, torchvision {torchvision.__version__}, transformers "

@@ -67,7 +67,8 @@ std::vector<SavedTensor> saved_tensors(const Trainee& trainee) {
     one.name = below(kModelPrefix, one.name);
     one.before = below(kModelPrefix, one.before);
   }
-  for (const auto& one : trainee.optimizer->state()) {
+  const auto of_optimizer = trainee.optimizer ? trainee.optimizer->state() : std::vector<OptimizerState>();
+  for (const auto& one : of_optimizer) {
     const std::string& origin = trainee.parameters.at(one.view - trainee.views.data()).parameter->origin;
     const std::string state = "/" + one.name;
     saved.push_back({.name = below(kOptimizersPrefix, one.view->name + state),

@@ -101,6 +101,12 @@ void Exchange::unshard() {
   unsharding_->begin_pass();
 }
 
+void Exchange::end_forwards() {
+  if (!unsharding_) return;
+  if (has_other_plan_) set_training_plan();
+  unsharding_->end_forwards();
+}
+
 void Exchange::begin_microbatch(int64_t microbatch, bool last) {
   if (unsharding_) unsharding_->begin_microbatch(microbatch);
   gradients_->begin_microbatch(microbatch, last);

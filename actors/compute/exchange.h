@@ -62,6 +62,9 @@ class Exchange {
   void begin_pass() { gradients_->begin_pass(); }
   // Call when this rank's share of the parameters has its values for the pass.
   void unshard();
+  // Ends the forwards before the microbatches (PassShape::forwards), where ranks then wait for each other:
+  // call before that. Also after an exception, even one before `unshard`.
+  void end_forwards();
   // `last`: of the pass.
   void begin_microbatch(int64_t microbatch, bool last);
   void end_microbatch();

@@ -47,6 +47,7 @@ Microbatches::Microbatches(State& state, Engine& engine, Exchange& exchange, int
       mark_(std::move(mark)),
       rows_(*state.model),
       metrics_(state) {
+  if (state.model->compares_step()) rows_of_step_.emplace(state);
   context_.statistics = &found_;
   context_.source = [&state](std::string_view name, int64_t place) { return state.draws(name, place); };
   set_count(count);
@@ -84,9 +85,10 @@ MicrobatchResult& Microbatches::run(const Closure::Move& move) {
       const Batch whole = state_.batch;
       const int64_t part = state_.device_train_microbatch_size = part_size(whole.samples());
       store_statistics(0);  // of listeners' own passes
+      const bool trains = !rows_of_step_ || find_rows(whole, part);
       for (int m = 0; m < count_; ++m) {
         exchange_.begin_microbatch(m, m + 1 == count_);
-        train_part(whole, m * part, part, m);
+        if (trains) train_part(whole, m * part, part, m);
         exchange_.end_microbatch();
       }
       exchange_.end_pass();
@@ -118,6 +120,7 @@ void Microbatches::begin_result() {
   numbers_.drop();
   losses_.clear();
   metrics_.reset();
+  if (rows_of_step_) rows_of_step_->begin_pass();
   result_.verdict.sums.assign(static_cast<std::size_t>(sums()), 0.0);
 }
 
@@ -186,12 +189,17 @@ void Microbatches::abandon() {
   for (const auto& one : state_.parameters)
     if (const at::Tensor& grad = one.parameter->tensor.grad(); grad.defined())
       result_.gradient_bytes += static_cast<int64_t>(grad.nbytes());
+  if (rows_of_step_ && !rows_of_step_->gathered()) {  // other ranks wait
+    exchange_.end_forwards();
+    rows_of_step_->gather(/*out_of_memory=*/true);
+  }
   exchange_.abandon_pass();
   end_step();
 }
 
 void Microbatches::end_step() {
   batch_ = {};
+  if (rows_of_step_) rows_of_step_->drop();
   host_ = {};
   if (!exchange_.gradients().owns_gradients()) return;
   drop_gradients();
@@ -203,14 +211,31 @@ void Microbatches::drop_gradients() {
   for (auto& one : state_.parameters) one.parameter->tensor.mutable_grad() = at::Tensor();
 }
 
-void Microbatches::train_part(const Batch& whole, int64_t first, int64_t part, int microbatch) {
-  const int64_t size = std::min(part, whole.samples() - first);
-  if (size <= 0) return;
+// False if memory has run out on another rank.
+bool Microbatches::find_rows(const Batch& whole, int64_t part) {
+  const at::NoGradGuard no_grad;
+  for (int64_t first = 0; first < whole.samples(); first += part) {
+    begin_forward(whole, first, std::min(part, whole.samples() - first), static_cast<int>(first / part));
+    rows_of_step_->add(state_.model->rows(state_.forward(state_.batch)), loss_weight());
+    found_.clear();
+  }
+  exchange_.end_forwards();
+  return rows_of_step_->gather(/*out_of_memory=*/false);
+}
+
+void Microbatches::begin_forward(const Batch& whole, int64_t first, int64_t size, int microbatch) {
   mark_(TraceKind::kMicrobatch, microbatch);
   MemoryScope::pass_place();
   begin_part(first_sample_ + first);
   state_.batch = count_ == 1 ? whole : whole.narrow(first, size);
   seed_part();
+}
+
+void Microbatches::train_part(const Batch& whole, int64_t first, int64_t part, int microbatch) {
+  const int64_t size = std::min(part, whole.samples() - first);
+  if (size <= 0) return;
+  begin_forward(whole, first, size, microbatch);
+  if (rows_of_step_) state_.batch = rows_of_step_->add_to(state_.batch, first);
   if (!launch_part(microbatch)) compute_part(microbatch);
   store_statistics(microbatch);
 }
@@ -223,7 +248,7 @@ void Microbatches::compute_part(int microbatch) {
   note_loss(weight);
   if (!engine_.listens()) state_.outputs = {};  // no listener uses them any more
   const at::Tensor root = wide(state_.loss);
-  root.backward(at::full_like(root, weight * state_.loss_scale));
+  root.backward(at::full_like(root, backward_weight(weight) * state_.loss_scale));
   engine_.run_event(Event::kAfterBackward);
 }
 
@@ -243,7 +268,7 @@ bool Microbatches::launch_part(int microbatch) {
     const at::Tensor root = wide(state_.loss);
     root.backward(factor(root));
   };
-  if (!graph_->run(weight * state_.loss_scale, count_ == 1, work)) return false;
+  if (!graph_->run(backward_weight(weight) * state_.loss_scale, count_ == 1, work)) return false;
   begin_backward(microbatch);
   if (metrics_.any()) metrics_.update(state_, state_.batch, state_.outputs);
   note_loss(weight);

@@ -7,6 +7,7 @@
 
 #include "actors/compute/exchange.h"
 #include "actors/compute/part_graph.h"
+#include "actors/compute/step_rows.h"
 #include "actors/messages/verdict.h"
 #include "models/layers/statistics_rows.h"
 #include "tensors/autograd.h"
@@ -34,10 +35,12 @@ struct MicrobatchResult {
 
 // Forward and backward of a rank's batch in `count` parts, with the events from AFTER_DATALOADER to
 // AFTER_BACKWARD. Gradients are sums: the mean loss of a part is weighted by its number of samples or tokens.
-// The optimizer divides them by the weight of the global batch.
+// The optimizer divides them by the weight of the global batch. Where each part has the loss of the whole
+// step (Model::compares_step), its gradients are weighted as those of the whole.
 class Microbatches {
  public:
-  // Called at the start of a microbatch (kMicrobatch) and of its backward (kBackward).
+  // Called at the start of a microbatch (kMicrobatch), also of those of find_rows, and of its backward
+  // (kBackward).
   using Mark = std::function<void(TraceKind, int64_t microbatch)>;
 
   // Memory is limited by the budget of the state's memory slot. All references must outlive this.
@@ -97,6 +100,8 @@ class Microbatches {
   void begin_again(const Closure::Move& move);
   void begin_part(int64_t first_sample);  // place of its first sample in the global batch
   int64_t part_size(int64_t samples) const;
+  bool find_rows(const Batch& whole, int64_t part);
+  void begin_forward(const Batch& whole, int64_t first, int64_t size, int microbatch);
   void train_part(const Batch& whole, int64_t first, int64_t part, int microbatch);
   void compute_part(int microbatch);
   bool launch_part(int microbatch);
@@ -110,6 +115,9 @@ class Microbatches {
   void clear_state();
   void abandon();
   double loss_weight() const;
+  double backward_weight(double loss_weight) const {
+    return rows_of_step_ ? rows_of_step_->loss_weight() : loss_weight;
+  }
   void store_statistics(int microbatch);
 
   State& state_;
@@ -123,6 +131,7 @@ class Microbatches {
   int64_t first_sample_ = 0;
   int passes_ = 0;  // begun in the attempt
   StatisticsRows rows_;
+  std::optional<StepRows> rows_of_step_;  // none: the model does not compare samples of a whole step
   at::Tensor statistics_;
   std::vector<RunningStatistics> found_;
   ForwardContext context_;

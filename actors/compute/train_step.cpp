@@ -71,8 +71,9 @@ void TrainStep::use_graphs() {
 }
 
 void TrainStep::plan() {
-  exchange_->plan({with_.engine.forwards(), microbatches_->count(), microbatches_->statistics_size(),
-                   microbatches_->sums()});
+  const int64_t of_rows = state_.model->compares_step() ? microbatches_->count() : 0;
+  exchange_->plan({with_.engine.forwards() + of_rows, microbatches_->count(),
+                   microbatches_->statistics_size(), microbatches_->sums()});
 }
 
 // Thrown, through closures, if the step must not be committed.

@@ -261,12 +261,17 @@ class UnshardByUnit final : public Unsharding {
   }
   void serve_pass() override { parameters_.cast_parts(); }
 
+  void end_forwards() override {
+    if (!active_) next_ = 0;
+    Unsharding::end_forwards();
+    free_later_than(0);
+    skip_to(first_of(0));
+  }
+
   void begin_microbatch(int64_t microbatch) override {
     Unsharding::begin_microbatch(microbatch);
     free_later_than(0);
-    std::size_t first = next_;
-    while (first < uses_.size() && uses_[first].microbatch < microbatch) ++first;
-    skip_to(first);
+    skip_to(first_of(microbatch));
     prefetch(Phase::kForward);
   }
   void end_microbatch() override {
@@ -363,6 +368,13 @@ class UnshardByUnit final : public Unsharding {
 
   void free_later_than(std::size_t unit) {
     for (std::size_t u = unit + 1; u < units_.size(); ++u) free(u);
+  }
+
+  // The next use of the microbatch, or of a later one.
+  std::size_t first_of(int64_t microbatch) const {
+    std::size_t first = next_;
+    while (first < uses_.size() && uses_[first].microbatch < microbatch) ++first;
+    return first;
   }
 
   bool is_held(std::size_t unit) const {

@@ -47,6 +47,10 @@ class Unsharding {
   virtual void begin_pass() = 0;
   // In place of begin_pass, on a rank that only serves.
   virtual void serve_pass() = 0;
+  // Serves what is left of the forwards before the microbatches, of a pass that may not have begun.
+  virtual void end_forwards() {
+    if (!active_) serve_pass();
+  }
   virtual void begin_microbatch(int64_t microbatch);
   // Serves the remaining gathers of the microbatch.
   virtual void end_microbatch() { microbatch_ = kNone; }

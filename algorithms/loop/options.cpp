@@ -4,6 +4,26 @@
 
 namespace tutti {
 
+Kind<DistillationOptions> DistillationOptions::kind() {
+  using Options = DistillationOptions;
+  return {"distillation",
+          "Trains on the scores of another run's model too, the teacher, of the same classes or tokens. Each "
+          "rank holds all of the teacher.",
+          {option("teacher", &Options::teacher, "a checkpoint's or a run's folder; of that run the newest")
+               .as(KeyType::kPath)
+               .required(),
+           option("temperature", &Options::temperature, "divides the scores of both").more_than(0),
+           fraction<Options>("weight", &Options::weight,
+                             "of the teacher; 1 - weight is that of the model's own loss")},
+          {.functions = {"distillation_loss"},
+           .header = "algorithms/loop/distillation.h",
+           .call = "const at::Tensor divergence = distillation_loss(scores, of_teacher, counted, 2.0);",
+           .paper = "Hinton et al. 2015, arXiv:1503.02531",
+           .models = "classifiers and language models",
+           .effect = "a small model that is nearly as good as a large one",
+           .example = "teacher = \"runs/large\"\ntemperature = 2.0\nweight = 0.5"}};
+}
+
 Kind<EMAOptions> EMAOptions::kind() {
   using Options = EMAOptions;
   return {

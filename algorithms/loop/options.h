@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "data/batch_key.h"
 #include "recipe/options.h"
@@ -14,6 +15,15 @@ namespace tutti {
 
 class Algorithm;
 using AlgorithmPtr = std::shared_ptr<Algorithm>;
+
+struct DistillationOptions {
+  std::string teacher = "";  // a checkpoint's or a run's folder
+  double temperature = 2.0;
+  double weight = 0.5;  // of the divergence; that of the model's own loss is the rest
+
+  static Kind<DistillationOptions> kind();
+  AlgorithmPtr make(const Setting& section) const;
+};
 
 struct EMAOptions {
   std::optional<Time> half_life = {};    // in batches or epochs; either this or smoothing
@@ -108,7 +118,8 @@ struct SWAOptions {
   AlgorithmPtr make(const Setting& section) const;
 };
 
-using LoopKinds = Kinds<EMAOptions, GradientClippingOptions, LabelSmoothingOptions, LayerFreezingOptions,
-                        SAMOptions, SelectiveBackpropOptions, SeqLengthWarmupOptions, SWAOptions>;
+using LoopKinds =
+    Kinds<DistillationOptions, EMAOptions, GradientClippingOptions, LabelSmoothingOptions,
+          LayerFreezingOptions, SAMOptions, SelectiveBackpropOptions, SeqLengthWarmupOptions, SWAOptions>;
 
 }  // namespace tutti

@@ -26,6 +26,7 @@ constexpr const char* kBertKeys[] = {"vocab_size",
                                      "initializer_range",
                                      "layer_norm_eps",
                                      "pad_token_id"};
+constexpr const char* kContrastiveKeys[] = {"pooling", "temperature", "symmetric", "simcse"};
 constexpr const char* kGptDropouts[] = {"resid_pdrop", "embd_pdrop", "attn_pdrop"};
 constexpr double kGptEps = 1e-5;
 constexpr int64_t kGptEnd = 50256;  // the last token of GPT-2, which ends a text
@@ -67,19 +68,27 @@ int64_t classes_of(const Setting& config) {
 
 Table bert_section(const Setting& config, const Setting& asked) {
   const std::string architecture = architecture_of(config);
-  const bool classifies = asked.has("head") ? asked.at("head").text() == "classification"
-                                            : architecture == "BertForSequenceClassification";
+  const std::string head = asked.has("head") ? asked.at("head").text() : "";
+  const bool classifies =
+      head == "classification" || (head.empty() && architecture == "BertForSequenceClassification");
+  const bool contrasts = head == "contrastive";
   Table section;
-  add_value(section, "kind", std::string(classifies ? "bert_classification" : "bert_mlm"));
+  add_value(section, "kind",
+            std::string(classifies  ? "bert_classification"
+                        : contrasts ? "bert_contrastive"
+                                    : "bert_mlm"));
   for (const char* key : kBertKeys) copy_value(section, config, key, key);
   count_pad_token(section);
   require_value(config, "position_embedding_type", std::string("absolute"));
   require_value(config, "is_decoder", false);
   require_value(config, "add_cross_attention", false);
-  if (!classifies) require_value(config, "tie_word_embeddings", true);
+  if (!classifies && !contrasts) require_value(config, "tie_word_embeddings", true);
   if (asked.has("dropout"))
     for (auto& [key, value] : section)
       if (key == "hidden_dropout_prob" || key == "attention_probs_dropout_prob") value = asked.at("dropout");
+  if (contrasts)
+    for (const char* key : kContrastiveKeys)
+      if (asked.has(key)) section.emplace_back(key, asked.at(key));
   if (!classifies) return section;
   if (asked.has("num_classes"))
     section.emplace_back("num_classes", asked.at("num_classes"));
@@ -104,11 +113,13 @@ Table gpt_config(const Setting& model) {
 }
 
 Table bert_config(const Setting& model, int64_t classes) {
-  const bool classifies = model.at("kind").text() == "bert_classification";
+  const std::string& kind = model.at("kind").text();
+  const bool classifies = kind == "bert_classification";
+  const std::string architecture = classifies                   ? "BertForSequenceClassification"
+                                   : kind == "bert_contrastive" ? "BertModel"
+                                                                : "BertForMaskedLM";
   Table config, names, numbers;
-  add_value(config, "architectures",
-            Setting::Array{Setting(
-                std::string(classifies ? "BertForSequenceClassification" : "BertForMaskedLM"), "", {})});
+  add_value(config, "architectures", Setting::Array{Setting(architecture, "", {})});
   add_value(config, "model_type", std::string("bert"));
   for (const char* key : kBertKeys) config.emplace_back(key, model.at(key));
   add_value(config, "tie_word_embeddings", true);
@@ -143,8 +154,8 @@ HubFolder hub_folder(const Setting& model, int64_t width) {
     return HubFolder{{{"config.json", Setting(std::move(config), "", {})}}, "model.safetensors"};
   };
   if (kind.text() == "gpt") return of_transformers(gpt_config(model));
-  if (kind.text() == "bert_mlm" || kind.text() == "bert_classification")
-    return of_transformers(bert_config(model, width));
+  for (const char* bert : {"bert_mlm", "bert_classification", "bert_contrastive"})
+    if (kind.text() == bert) return of_transformers(bert_config(model, width));
   if (kind.text() == "llama") return of_transformers(llama_config(model));
   if (kind.text() == "diffusion_unet")
     return {{{"model_index.json", Setting(pipeline_config(), "", {})},
@@ -153,7 +164,7 @@ HubFolder hub_folder(const Setting& model, int64_t width) {
             "unet/diffusion_pytorch_model.safetensors"};
   kind.fail(
       "transformers and diffusers have no such model; they have those of gpt, llama, bert_mlm, "
-      "bert_classification and diffusion_unet");
+      "bert_classification, bert_contrastive and diffusion_unet");
 }
 
 void HubFolder::write_configs(Disk& disk, const std::string& folder) const {

@@ -8,15 +8,16 @@
 #include "recipe/setting.h"
 
 // Configurations of Hugging Face's transformers and diffusers, and the zoo's models: a config.json of "gpt2"
-// is a gpt, one of "bert" is a bert_mlm or bert_classification, those of "llama", "mistral", "qwen2" and
-// "qwen3" are a llama, and one of diffusers' UNet2DModel is a diffusion_unet. Free of libtorch.
+// is a gpt, one of "bert" is a bert_mlm, bert_classification or bert_contrastive, those of "llama",
+// "mistral", "qwen2" and "qwen3" are a llama, and one of diffusers' UNet2DModel is a diffusion_unet. Free of
+// libtorch.
 namespace tutti {
 
 class Disk;
 
 // Kind and sizes of [model] for a config.json (io/formats/json_setting.h). `asked`: the section with kind =
-// "hf", of which `head`, `num_classes` and `dropout` count before the file. Throws UserError for other
-// models, and for options that the zoo's model does not have.
+// "hf", of which `head`, `num_classes`, `dropout` and what a contrastive head has count before the file.
+// Throws UserError for other models, and for options that the zoo's model does not have.
 Setting::Table zoo_section(const Setting& config, const Setting& asked);
 
 // What a folder of transformers', or of diffusers' pipeline, has: configurations and a file of weights, with

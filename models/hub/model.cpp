@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "models/zoo/bert.h"
+#include "models/zoo/bert_contrastive.h"
 #include "models/zoo/diffusion_unet.h"
 #include "models/zoo/gpt.h"
 #include "models/zoo/llama.h"
@@ -23,6 +24,8 @@ std::shared_ptr<Model> hub_model(const Setting& section, int64_t width) {
     options.in_channels = width;
     return std::make_shared<DiffusionUnet>(options);
   }
+  if (kind == "bert_contrastive")
+    return std::make_shared<BertForContrast>(BertContrastiveOptions::kind().read(section));
   TUTTI_ASSERT(kind == "bert_classification", kind);
   const auto options = BertClassificationOptions::kind().read(section);
   return std::make_shared<BertForSequenceClassification>(options, width, 0.0);

@@ -96,8 +96,12 @@ std::unique_ptr<Draws> ForwardContext::draws(std::string_view name, int64_t plac
 at::Tensor ForwardContext::kept(const at::Tensor& x, double probability) const {
   if (x.numel() == 0) return at::empty(x.sizes(), x.options().dtype(at::kBool));
   const std::string name = "Dropout " + std::to_string(source ? masks++ : 0);
-  if (key_on_device) return bernoullis(key_on_device(name), x.sizes(), probability);
-  return bernoullis(draws(name)->key_of_batch(), first_sample, x.sizes(), probability, x.device());
+  const int64_t samples = x.size(0) / rows_of_sample;
+  const Shape sizes = {samples, x.numel() / samples};
+  const at::Tensor kept =
+      key_on_device ? bernoullis(key_on_device(name), sizes, probability)
+                    : bernoullis(draws(name)->key_of_batch(), first_sample, sizes, probability, x.device());
+  return kept.view(x.sizes());
 }
 
 TensorTree Slot::operator()(const TensorTree& input) const { return call(input, 0); }

@@ -67,7 +67,8 @@ struct ForwardContext {
   // `probability`. A sample's depend on its place in the global batch and on the number of masks drawn
   // earlier in the pass.
   at::Tensor kept(const at::Tensor& x, double probability) const;
-  mutable int64_t masks = 0;  // drawn in this pass
+  mutable int64_t masks = 0;   // drawn in this pass
+  int64_t rows_of_sample = 1;  // of `x`, one behind the other: the texts of a pair
   // Set while a graph is recorded: where the device finds the key of a mask, as bernoullis takes it; it is
   // another in each step.
   std::function<at::Tensor(const std::string& name)> key_on_device = {};

@@ -170,6 +170,10 @@ class MaskedLmHead final : public Layer {
 
 }  // namespace
 
+std::shared_ptr<Layer> bert_trunk(const BertOptions& options, bool has_pooler) {
+  return std::make_shared<Trunk>(options, std::make_shared<Embeddings>(options), has_pooler);
+}
+
 Bert::Bert(const BertOptions& options) : options_(options) {}
 
 void Bert::count_parameters() {
@@ -200,8 +204,9 @@ void Bert::update_metric(const Batch& batch, const Outputs& outputs, Metric& met
 
 int64_t Bert::tokens(const Batch& batch) const { return tokens_of(batch).numel(); }
 
-double Bert::flops_per_batch(const Batch& batch) const {
-  const at::Tensor& tokens = tokens_of(batch);
+double Bert::flops_per_batch(const Batch& batch) const { return flops_of(tokens_of(batch)); }
+
+double Bert::flops_of(const at::Tensor& tokens) const {
   const auto attention = static_cast<double>(options_.num_hidden_layers * options_.hidden_size);
   return static_cast<double>(tokens.numel()) *
          (6.0 * parameters_ + 12.0 * attention * static_cast<double>(tokens.size(1)));
@@ -226,8 +231,7 @@ BertForSequenceClassification::BertForSequenceClassification(const BertOptions& 
                                                              double classifier_dropout)
     : Bert(options),
       num_labels_(num_labels),
-      bert_(add_slot("bert", std::make_shared<Trunk>(options, std::make_shared<Embeddings>(options),
-                                                     /*has_pooler=*/true))),
+      bert_(add_slot("bert", bert_trunk(options, /*has_pooler=*/true))),
       dropout_(add_slot("dropout", std::make_shared<Dropout>(classifier_dropout))),
       classifier_(
           add_slot("classifier", normal_linear(options.hidden_size, num_labels, options.initializer_range))) {
@@ -251,15 +255,23 @@ std::string present(const SampleSpec& samples, const char* name, const char* oth
   return samples.shapes.count(name) ? name : other;
 }
 
-// Requires tokens and, where they are, "attention_mask" and "token_type_ids" of the same shape; returns the
-// name of the tokens.
+// Requires tokens and, where there are any, "attention_mask" and "token_type_ids" of the same shape; returns
+// the name of the tokens.
 std::string bert_tokens(const Setting& section, const SampleSpec& samples) {
   const std::string tokens = present(samples, "input_ids", "input");
-  const Shape& shape = token_sequence(section, samples, tokens);
+  token_sequence(section, samples, tokens);
   for (const char* array : {"attention_mask", "token_type_ids"})
-    if (samples.shapes.count(array) && samples.shapes.at(array) != shape)
-      refuse(section, samples, array, shape_text(shape) + ", as '" + tokens + "'");
+    require_mask(section, samples, array, tokens);
   return tokens;
+}
+
+}  // namespace
+
+void require_mask(const Setting& section, const SampleSpec& samples, const std::string& mask,
+                  const std::string& tokens) {
+  const Shape& shape = samples.shapes.at(tokens);
+  if (samples.shapes.count(mask) && samples.shapes.at(mask) != shape)
+    refuse(section, samples, mask, shape_text(shape) + ", as '" + tokens + "'");
 }
 
 void require_sizes(const Setting& section, const BertOptions& options) {
@@ -271,8 +283,6 @@ void require_sizes(const Setting& section, const BertOptions& options) {
     section.at("pad_token_id")
         .fail("expected a token below vocab_size, in [0, " + std::to_string(options.vocab_size) + ')');
 }
-
-}  // namespace
 
 ModelPtr BertMlmOptions::make(const Setting& section, const SampleSpec& samples) const {
   require_one_a_token(section, samples, present(samples, "labels", "target"), bert_tokens(section, samples));

@@ -32,11 +32,15 @@ class Bert : public Model {
  protected:
   explicit Bert(const BertOptions& options);
   void count_parameters();  // for flops_per_batch; to be called once all layers are there
+  double flops_of(const at::Tensor& tokens) const;  // [N, T]
 
  private:
   BertOptions options_;
   double parameters_ = 0;
 };
+
+// The layers under "bert.", from a batch to states [N, T, hidden_size]; `has_pooler`: to [N, hidden_size].
+std::shared_ptr<Layer> bert_trunk(const BertOptions& options, bool has_pooler);
 
 // Scores [N, T, vocab_size] of the token at each place; labels [N, T]. The decoder's weights are the token
 // embeddings, its bias is "cls.predictions.bias"; "cls.predictions.decoder" has no entries of its own.
@@ -67,5 +71,11 @@ class BertForSequenceClassification final : public Bert {
   Slot& dropout_;
   Slot& classifier_;
 };
+
+// Checks for `make`. They throw UserErrors with the recipe's line.
+// Requires an int64 mask of the shape of `tokens`, if the samples have it.
+void require_mask(const Setting& section, const SampleSpec& samples, const std::string& mask,
+                  const std::string& tokens);
+void require_sizes(const Setting& section, const BertOptions& options);
 
 }  // namespace tutti

@@ -19,14 +19,20 @@ Catalog model_catalog() {
   entries.push_back(
       {"hf",
        "The model of a folder of Hugging Face's transformers: config.json names it (gpt2: the kind gpt; "
-       "llama, mistral, qwen2 and qwen3: llama; bert: bert_mlm or bert_classification), and its weights are "
+       "llama, mistral, qwen2 and qwen3: llama; bert: bert_mlm, bert_classification or "
+       "bert_contrastive), and its weights are "
        "read; or of diffusers: a UNet2DModel or the pipeline with one. The recipe of the run has that "
        "kind.",
        {Key{"path", kPath, "", "the folder"}.also_named({"pretrained_model_name_or_path"}),
         Key{"head", kText, "none", "of a bert; as in config.json when absent"}.one_of(
-            {"mlm", "classification"}),
+            {"mlm", "classification", "contrastive"}),
         Key{"num_classes", kInteger, "none", "of a classification; as in config.json when absent"}.at_least(
             1),
+        Key{"pooling", kText, "none", "of head = \"contrastive\": the embedding of a text"}.one_of(
+            {"mean", "cls"}),
+        Key{"temperature", kNumber, "none", "of head = \"contrastive\""}.more_than(0),
+        {"symmetric", kBoolean, "none", "of head = \"contrastive\""},
+        {"simcse", kBoolean, "none", "of head = \"contrastive\""},
         Key{"dropout", kNumber, "none", "of all layers; as in config.json when absent"}.at_least(0).less_than(
             1)}});
   entries.push_back({"program", "The model that a C++ program passes to Trainer (commands/trainer.h)."});

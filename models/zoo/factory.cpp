@@ -17,7 +17,7 @@ std::shared_ptr<Model> make_model(const Setting& section, const SampleSpec& samp
 
 int64_t overlong_sequences(Layer& model, const SampleSpec& samples) {
   const int64_t longest = longest_sequence(model);
-  for (const char* array : {"input_ids", "input"}) {
+  for (const char* array : {"input_ids", "input", "positive_ids", "negative_ids"}) {
     const auto found = samples.shapes.find(array);
     const bool tokens =
         found != samples.shapes.end() && found->second.size() == 1 && has_dtype(samples, array, at::kLong);

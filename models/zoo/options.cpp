@@ -331,6 +331,30 @@ Kind<BertClassificationOptions> BertClassificationOptions::kind() {
                                   .less_than(1)})};
 }
 
+Kind<BertContrastiveOptions> BertContrastiveOptions::kind() {
+  using Options = BertContrastiveOptions;
+  return {
+      "bert_contrastive",
+      "BERT as an encoder of texts, trained to find the 'positive_ids' of each 'input_ids' among those of "
+      "the "
+      "whole batch, of all ranks and microbatches; arrays 'negative_ids', 'attention_mask', "
+      "'positive_attention_mask' and 'negative_attention_mask' may be there too.",
+      with_keys<Options>(
+          of_bert<Options>(),
+          {option("pooling", &Options::pooling,
+                  "the embedding of a text, whose length is 1: of the mean of its tokens' states, or of that "
+                  "of the first token",
+                  {{"mean", BertPooling::kMean}, {"cls", BertPooling::kCls}}),
+           option("temperature", &Options::temperature,
+                  "divides the similarities (cosines); 1 / scale of sentence-transformers")
+               .more_than(0),
+           option("symmetric", &Options::symmetric,
+                  "true: the mean of two losses, the other one of finding the text of each positive"),
+           option("simcse", &Options::simcse,
+                  "true: each text is its own positive, encoded twice under dropout; there are no "
+                  "'positive_ids'")})};
+}
+
 Kind<DiffusionUnetOptions> DiffusionUnetOptions::kind() {
   using Options = DiffusionUnetOptions;
   return {

@@ -152,6 +152,19 @@ struct BertClassificationOptions : BertOptions {
   ModelPtr make(const Setting& section, const SampleSpec& samples) const;
 };
 
+enum class BertPooling { kMean, kCls };
+
+// Defaults of sentence-transformers' MultipleNegativesRankingLoss.
+struct BertContrastiveOptions : BertOptions {
+  BertPooling pooling = BertPooling::kMean;
+  double temperature = 0.05;
+  bool symmetric = false;
+  bool simcse = false;  // each text is its own positive, by other masks of dropout
+
+  static Kind<BertContrastiveOptions> kind();
+  ModelPtr make(const Setting& section, const SampleSpec& samples) const;
+};
+
 // Names and defaults of diffusers' UNet2DModel, and those of the noise that it is trained to take away.
 struct DiffusionUnetOptions : NoiseOptions {
   int64_t sample_size = 0;
@@ -209,7 +222,7 @@ struct ScriptOptions {
 };
 
 using ModelKinds = Kinds<MlpOptions, ResNetOptions, ResNetCifarOptions, VitOptions, UnetOptions, GptOptions,
-                         LlamaOptions, BertMlmOptions, BertClassificationOptions, DiffusionUnetOptions,
-                         SequentialOptions, ExportedOptions, ScriptOptions>;
+                         LlamaOptions, BertMlmOptions, BertClassificationOptions, BertContrastiveOptions,
+                         DiffusionUnetOptions, SequentialOptions, ExportedOptions, ScriptOptions>;
 
 }  // namespace tutti

@@ -11,6 +11,7 @@
 #include "algorithms/augmentation/progressive_resizing.h"
 #include "algorithms/augmentation/randaugment.h"
 #include "algorithms/catalog.h"
+#include "algorithms/loop/distillation.h"
 #include "algorithms/loop/ema.h"
 #include "algorithms/loop/gradient_clipping.h"
 #include "algorithms/loop/label_smoothing.h"
@@ -82,6 +83,11 @@ TEST(CallsOfTheDocs, CompileForData) {
 
 TEST(CallsOfTheDocs, CompileForTheLoop) {
   const at::Tensor logits = at::rand({4, 10}), targets = at::tensor({1, 2, 3, 4}, at::kLong);
+  const at::Tensor scores = logits, of_teacher = at::rand({4, 10}), counted = at::ones({4});
+  {
+    const at::Tensor divergence = distillation_loss(scores, of_teacher, counted, 2.0);
+    EXPECT_GT(divergence.item<double>(), 0);
+  }
   {
     const at::Tensor smoothed = smooth_labels(logits, targets, 0.1);
     EXPECT_EQ(smoothed.sizes(), logits.sizes());

@@ -1,9 +1,13 @@
 #include "tests/algorithms/rows.h"
 
+#include "commands/local_train.h"
+#include "job/recipe_catalogs.h"
 #include "models/layers/norm.h"
 #include "models/zoo/factory.h"
 #include "models/zoo/resnet_cifar.h"
+#include "recipe/toml_reader.h"
 #include "tests/runtime/nightly.h"
+#include "tests/runtime/scratch.h"
 
 namespace tutti {
 namespace {
@@ -179,8 +183,25 @@ std::vector<AlgorithmRow> surgery_rows() {
   };
 }
 
+// The folder of a run that other runs have as their teacher.
+std::string teacher_run() {
+  static const Scratch folder;
+  [[maybe_unused]] static const bool trained = [] {
+    const std::string recipe =
+        "seed = 5\n" + replaced(kImages, "[16]", "[32]") + "[train]\nmax_duration = '25ba'\n";
+    train_in_one_process(resolve_recipe(parse_recipe(recipe, "teacher.toml")),
+                         {.ranks = 1, .run_dir = folder.path(), .quiet = true});
+    return true;
+  }();
+  return folder.path();
+}
+
 std::vector<AlgorithmRow> loop_rows() {
   return {
+      {"distillation",
+       "teacher = '" + teacher_run() + "'\n",
+       kImages,
+       {once(kFitStart), {kBeforeBackward, 0, 49}}},
       {"ema",
        "half_life = '5ba'\nema_start = '10ba'\n",
        kImages,

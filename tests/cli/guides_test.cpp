@@ -79,7 +79,7 @@ TEST(Guides, StandBeforeKeysThatAreCalledSo) {
 }
 
 TEST(Guides, AWordThatIsOnlyALittleAlikeIsNotSuggested) {
-  EXPECT_EQ(answer_to("teachers"), "nothing is called teachers; `tutti list` shows what there is");
+  EXPECT_EQ(answer_to("bleachers"), "nothing is called bleachers; `tutti list` shows what there is");
   EXPECT_EQ(answer_to("max_duratoin"), "nothing is called max_duratoin; did you mean max_duration?");
 }
 

@@ -18,6 +18,7 @@ TEST_P(CatalogModel, IsBuiltFromItsDefaults) {
       .shapes = {{"input", text ? Shape{32} : Shape{3, 32, 32}}, {"target", labels ? Shape{} : Shape{32}}},
       .classes = text ? 256 : 10};
   if (GetParam() == "unet") samples.shapes["target"] = {32, 32};
+  if (GetParam() == "bert_contrastive") samples.shapes["positive_ids"] = Shape{24};
   const auto model = make_model(smallest_section(model_catalog(), GetParam()), samples);
   EXPECT_FALSE(parameters(*model).empty());
 }

@@ -1,0 +1,90 @@
+#include "algorithms/loop/distillation.h"
+
+#include <ATen/ATen.h>
+
+#include <utility>
+
+#include "models/losses.h"
+#include "models/model.h"
+#include "runtime/error.h"
+#include "training/state.h"
+
+namespace tutti {
+namespace {
+
+// Scores with their classes last.
+at::Tensor classes_last(const Model& model, const at::Tensor& outputs) {
+  return dynamic_cast<const Classifier*>(&model) ? outputs.movedim(1, -1) : outputs;
+}
+
+// The weight of each item: 0 for an ignored target, of probabilities their sum. Batches without targets: 1.
+at::Tensor counted_items(const Batch& batch, const at::Tensor& outputs, const at::Tensor& scores) {
+  const auto items = scores.sizes().slice(0, scores.dim() - 1);
+  const TensorTree* found = batch.find("labels");
+  if (!found) found = batch.find("target");
+  if (!found) return at::ones(items, scores.options().dtype(at::kFloat));
+  const at::Tensor& target = found->tensor();
+  if (target.sizes() == outputs.sizes()) return target_masses(target.to(at::kFloat)).to(at::kFloat);
+  return target.ne(kIgnoredTarget).view(items).to(at::kFloat);
+}
+
+}  // namespace
+
+at::Tensor distillation_loss(const at::Tensor& scores, const at::Tensor& of_teacher,
+                             const at::Tensor& counted, double temperature) {
+  const at::Tensor mine = at::log_softmax(scores.to(at::kFloat) / temperature, -1),
+                   wanted = at::softmax(of_teacher.to(at::kFloat) / temperature, -1);
+  const at::Tensor divergences = at::kl_div(mine, wanted, at::Reduction::None).sum(-1);
+  return (divergences * counted).sum() / counted.sum() * (temperature * temperature);
+}
+
+Distillation::Distillation(DistillationOptions options, Setting key)
+    : options_(std::move(options)), key_(std::move(key)) {}
+
+Teacher& Distillation::teacher(const State& state) const {
+  if (!teacher_) teacher_ = std::make_shared<Teacher>(options_.teacher, state);
+  return *teacher_;
+}
+
+void Distillation::require(const State& state) const {
+  const auto* classifier = dynamic_cast<const Classifier*>(state.model.get());
+  if (state.model->compares_step() || (classifier && !classifier->takes_dense_targets()))
+    fail("the model has no scores of classes, which a teacher could have too");
+  try {
+    teacher(state);
+  } catch (const std::exception& error) {
+    key_.fail(error);
+  }
+}
+
+bool Distillation::try_on(const State& state, Batch& sample) const {
+  const at::Tensor wanted = teacher(state).try_forward(sample).tensor(),
+                   mine = state.try_forward(sample).tensor();
+  if (mine.sizes() != wanted.sizes())
+    throw UserError("the teacher's outputs are " + shape_text(wanted.sizes()) +
+                    " for a sample, the model's " + shape_text(mine.sizes()) +
+                    "; expected the same classes or tokens");
+  return false;
+}
+
+bool Distillation::match(Event event, const State&) const {
+  return event == Event::kFitStart || event == Event::kBeforeBackward;
+}
+
+void Distillation::apply(Event event, State& state, Logger&) {
+  if (event == Event::kFitStart) {
+    if (!std::exchange(loaded_, true)) teacher(state).load();
+    return;
+  }
+  const at::Tensor outputs = state.outputs.tensor(), scores = classes_last(*state.model, outputs);
+  const at::Tensor of_teacher = classes_last(*state.model, teacher_->forward(state.batch).tensor());
+  const at::Tensor divergence = distillation_loss(
+      scores, of_teacher, counted_items(state.batch, outputs, scores), options_.temperature);
+  state.loss = state.loss * (1.0 - options_.weight) + divergence * options_.weight;
+}
+
+AlgorithmPtr DistillationOptions::make(const Setting& section) const {
+  return std::make_shared<Distillation>(*this, section.at("teacher"));
+}
+
+}  // namespace tutti

@@ -1,0 +1,92 @@
+#include "algorithms/loop/teacher.h"
+
+#include <ATen/core/grad_mode.h>
+
+#include <memory>
+
+#include "algorithms/surgery/options.h"
+#include "data/dataset.h"
+#include "io/checkpoint/checkpoint_tensors.h"
+#include "models/zoo/catalog.h"
+#include "recipe/resolve.h"
+#include "recipe/toml_reader.h"
+#include "runtime/error.h"
+#include "tensors/torch_error.h"
+#include "training/engine/engine.h"
+#include "training/state.h"
+
+namespace tutti {
+namespace {
+
+Checkpoint checkpoint_of(const std::string& path, const State& run) {
+  return find_checkpoint(PosixDisk(), path,
+                         {[&run](const std::string& bad) { run.warn_on_rank_zero("ignored: " + bad); }});
+}
+
+// Of the teacher's run, without what was only for its training.
+Setting model_section(const RunState& saved, const std::string& folder) {
+  const Setting recipe = parse_recipe(saved.recipe, folder);
+  Setting section = resolve_section(model_catalog(), recipe.at("model"), {.folder = folder});
+  const std::string& kind = section.at("kind").text();
+  if (kind == "program" || kind == kPluginKind)
+    throw UserError({folder}, "its model is that of a " + kind + ", and cannot be a teacher");
+  return section;
+}
+
+std::shared_ptr<Algorithm> make_required(const RequiredAlgorithm& required, const std::string& folder) {
+  const Catalog surgery{.section = "algorithms",
+                        .noun = "algorithm",
+                        .doc = "",
+                        .entries = SurgeryKinds::entries(),
+                        .repeated = true};
+  if (required.settings.empty())
+    throw UserError({folder}, "its weights need the algorithm " + required.name + " of a program");
+  const Setting written = parse_recipe(required.settings, folder);
+  const Setting section =
+      resolve_section(surgery, written.at("algorithms").array().at(0), {.folder = folder});
+  auto made = SurgeryKinds::made<AlgorithmPtr>(section);
+  if (!made) throw UserError({folder}, "its weights need the algorithm " + required.name + " of a plugin");
+  return made;
+}
+
+// As LoadedModel does.
+void operate(Trainee& teacher, const RunState& saved, const std::string& folder) {
+  State state;
+  static_cast<Trainee&>(state) = std::move(teacher);
+  Engine::Options options;
+  for (const auto& one : saved.required_algorithms) options.algorithms.push_back(make_required(one, folder));
+  Logger logger;
+  Engine(state, logger, options).run_event(Event::kInit);
+  teacher = std::move(static_cast<Trainee&>(state));
+}
+
+}  // namespace
+
+Teacher::Teacher(const std::string& path, const State& run)
+    : checkpoint_(checkpoint_of(path, run)), saved_(RunState::from_json(checkpoint_.manifest.state)) {
+  model_.device = run.device;
+  model_.precision = run.precision;
+  const SampleSpec samples = run.dataset ? run.dataset->spec() : SampleSpec();
+  try {
+    model_.model = build_model(model_section(saved_, checkpoint_.folder), samples, make_model);
+    note_names(*model_.model);
+    operate(model_, saved_, checkpoint_.folder);
+  } catch (const std::exception& error) {
+    throw UserError({checkpoint_.folder}, one_line(error));
+  }
+  for (const auto& one : parameters(*model_.model)) one.parameter->trained = false;
+}
+
+void Teacher::load() {
+  follow_surgery(model_, saved_.seed);
+  const PosixDisk disk;
+  restore_model(model_, CheckpointTensors(disk, checkpoint_), checkpoint_.folder);
+}
+
+Outputs Teacher::forward(const Batch& batch) const {
+  const at::NoGradGuard no_grad;
+  const EvaluationMode evaluating(*model_.model);
+  return model_.forward(batch);
+}
+
+}  // namespace tutti

@@ -1,0 +1,134 @@
+// Students of a checkpoint of another run.
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include "commands/check.h"
+#include "commands/inspect.h"
+#include "commands/local_train.h"
+#include "io/hdf5/hdf5.h"
+#include "models/zoo/factory.h"
+#include "tests/actors/sleeping_world.h"
+#include "tests/io/checkpoint/whole_checkpoint.h"
+#include "tests/runtime/scratch.h"
+
+namespace tutti {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+const std::string kDigits = TUTTI_SOURCE_DIR "/examples/data/digits.h5";
+constexpr double kRate = 0.1;
+
+std::string recipe(const std::string& model, int steps, const std::string& more = "") {
+  return "seed = 5\n[model]\n" + model + "[data.train]\nkind = 'hdf5'\npath = '" + kDigits +
+         "'\ngroup = 'train'\nbatch_size = 24\n[optimizer]\nkind = 'sgd'\nlr = 0.1\n[train]\nmax_duration = "
+         "'" +
+         std::to_string(steps) + "ba'\n" + more;
+}
+std::string mlp(const std::string& hidden) { return "kind = 'mlp'\nhidden = " + hidden + "\n"; }
+
+class Distilled : public testing::Test {
+ protected:
+  void train(const std::string& text, const std::string& name, int ranks = 1,
+             const std::string& resume = "") const {
+    LocalRunOptions options;
+    options.ranks = ranks;
+    options.run_dir = folder_.path(name);
+    options.resume = resume;
+    options.quiet = true;
+    train_in_one_process(recipe_of(text), options);
+  }
+  std::string by_teacher(const std::string& name, const std::string& more = "") const {
+    return "[[algorithms]]\nkind = 'distillation'\nteacher = '" + folder_.path(name) + "'\n" + more;
+  }
+  std::map<std::string, at::Tensor> weights(const std::string& name) const {
+    return newest_checkpoint(folder_.path(name)).tensors;
+  }
+  std::string refused(const std::string& text) const {
+    return message_of<UserError>([&] { check_text(recipe_of(text), {}); });
+  }
+
+  Scratch folder_;
+};
+
+// relu(x W0 + b0) W1 + b1
+at::Tensor scores_of(const std::vector<at::Tensor>& weights, const at::Tensor& images) {
+  return at::linear(at::linear(images.flatten(1), weights[0], weights[1]).relu(), weights[2], weights[3]);
+}
+
+std::vector<at::Tensor> in_order(const std::map<std::string, at::Tensor>& tensors, Model& model) {
+  std::vector<at::Tensor> weights;
+  for (const auto& one : parameters(model)) weights.push_back(tensors.at("model/" + one.name));
+  return weights;
+}
+
+std::shared_ptr<Model> model_of(const std::string& text) {
+  const SampleSpec digits{.shapes = {{"input", {1, 8, 8}}, {"target", {}}}, .classes = 10};
+  return make_model(recipe_of(text).at("model"), digits);
+}
+
+// (1 - w) cross entropy + w T^2 KL, in plain tensors, beside a run on two ranks in two parts.
+TEST_F(Distilled, TrainsByHintonsFormula) {
+  const std::string student = recipe(mlp("[8]"), 10, "grad_accum = 2\n"), teacher = recipe(mlp("[32]"), 40);
+  train(teacher, "teacher");
+  const at::Tensor images = Hdf5File(kDigits).read_range("train/input", 0, 240),
+                   labels = Hdf5File(kDigits).read_range("train/target", 0, 240);
+  const auto large = model_of(teacher), small = model_of(student);
+  const std::vector<at::Tensor> wise = in_order(weights("teacher"), *large);
+  materialise(*small, 5);
+  std::vector<at::Tensor> mine;
+  for (const auto& one : parameters(*small)) mine.push_back(one.parameter->tensor);
+  for (int step = 0; step < 10; ++step) {
+    const at::Tensor x = images.narrow(0, 24 * step, 24), y = labels.narrow(0, 24 * step, 24);
+    const at::Tensor scores = scores_of(mine, x), p = at::softmax(scores_of(wise, x) / 3.0, 1);
+    const at::Tensor divergence = (p * (p.log() - at::log_softmax(scores / 3.0, 1))).sum(1).mean() * 9.0;
+    const at::Tensor own = -at::log_softmax(scores, 1).gather(1, y.unsqueeze(1)).mean();
+    const auto gradients = torch::autograd::grad({own * 0.3 + divergence * 0.7}, mine);
+    const at::NoGradGuard no_grad;
+    for (std::size_t i = 0; i < mine.size(); ++i) mine[i].sub_(gradients[i], kRate);
+  }
+  train(student + by_teacher("teacher", "temperature = 3.0\nweight = 0.7\n"), "student", 2);
+  const auto found = weights("student");
+  const auto trained = in_order(found, *small);
+  for (std::size_t i = 0; i < mine.size(); ++i)
+    EXPECT_LT((trained[i] - mine[i]).abs().max().item<double>(), 1e-5) << i;
+  train(student, "alone", 2);
+  EXPECT_EQ(found.size(), weights("alone").size()) << "a checkpoint has nothing of the teacher";
+}
+
+TEST_F(Distilled, ResumesWithTheSameBits) {
+  train(recipe(mlp("[32]"), 5), "teacher");
+  const std::string more = by_teacher("teacher");
+  train(recipe(mlp("[8]"), 6, more), "whole");
+  train(recipe(mlp("[8]"), 3, more), "halves");
+  train(recipe(mlp("[8]"), 6, more), "halves", 1, "auto");
+  EXPECT_EQ(inspect_digest(folder_.path("halves")), inspect_digest(folder_.path("whole")));
+}
+
+TEST_F(Distilled, BySurgeryThatTheTeachersWeightsNeed) {
+  const std::string layers =
+      "kind = 'sequential'\nlayers = ['Conv2d(1, 8, 3)', 'MaxPool2d(2)', 'Flatten()', 'Linear(72, 10)']\n";
+  train(recipe(layers, 2, "[[algorithms]]\nkind = 'blurpool'\n"), "teacher");
+  train(recipe(mlp("[8]"), 2, by_teacher("teacher/checkpoints/latest")), "student");
+  train(recipe(mlp("[8]"), 2), "alone");
+  EXPECT_NE(inspect_digest(folder_.path("student")), inspect_digest(folder_.path("alone")));
+}
+
+TEST_F(Distilled, SaysWhatDoesNotFit) {
+  train(recipe(mlp("[32]"), 1), "teacher");
+  EXPECT_THAT(refused(recipe(mlp("[8]") + "num_classes = 12\n", 2, by_teacher("teacher"))),
+              AllOf(HasSubstr("the teacher's outputs are [1, 10] for a sample, the model's [1, 12]"),
+                    HasSubstr("test.toml:")));
+  EXPECT_THAT(refused(recipe(mlp("[8]"), 2, by_teacher("nobody"))),
+              AllOf(HasSubstr("teacher = "), HasSubstr("nobody")));
+  EXPECT_THAT(refused(recipe(mlp("[8]") + "loss = 'mse'\n", 2, by_teacher("teacher"))),
+              HasSubstr("no scores of classes"));
+}
+
+}  // namespace
+}  // namespace tutti
