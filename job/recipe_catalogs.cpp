@@ -105,9 +105,10 @@ Setting with_hub_model(Setting written) {
   const std::filesystem::path recipe = std::filesystem::absolute(written.position.file);
   const Setting asked = resolve_section(model_catalog(), *model, {.folder = recipe.parent_path()});
   const std::string folder = hub_model_folder(asked.at("path"));
+  const std::string config = folder + "/config.json";
   Setting::Table section;
   try {
-    section = zoo_section(read_json_object(folder + "/config.json"), asked);
+    section = zoo_section(read_json_object(config), asked);
     for (const char* scheduler : {"/scheduler_config.json", "/../scheduler/scheduler_config.json"})
       if (const std::string file = folder + scheduler; std::filesystem::exists(file))
         for (auto& one : noise_section(read_json_object(file))) section.push_back(std::move(one));

@@ -20,12 +20,12 @@ namespace {
 using testing::HasSubstr;
 using Given = std::vector<std::pair<std::string, Setting::Value>>;
 
-const UnetOptions kSmall{.encoder_name = "resnet18",
-                         .encoder_width = 2,
-                         .encoder_depth = 3,
-                         .decoder_channels = {5, 4, 3},
-                         .in_channels = 1,
-                         .classes = 3};
+const UnetOptions kSmallUnet{.encoder_name = "resnet18",
+                             .encoder_width = 2,
+                             .encoder_depth = 3,
+                             .decoder_channels = {5, 4, 3},
+                             .in_channels = 1,
+                             .classes = 3};
 
 SampleSpec masks(const Shape& image, const Shape& mask, at::ScalarType dtype, int64_t classes = 0) {
   return {{{"input", image}, {"target", mask}}, classes, {{"input", at::kFloat}, {"target", dtype}}};
@@ -61,7 +61,7 @@ TEST(UnetTest, HasTheClientsSizesByDefault) {
 
 // The client's initial values, in bounds and deviation: uniform numbers in [-b, b) deviate by b / sqrt(3).
 TEST(UnetTest, StartsAsTheClientDoes) {
-  UnetOptions options = kSmall;
+  UnetOptions options = kSmallUnet;
   options.decoder_channels = {32, 24, 16};
   Unet model(options);
   materialise(model, 1);
@@ -82,7 +82,7 @@ TEST(UnetTest, StartsAsTheClientDoes) {
 }
 
 TEST(UnetTest, LeavesStagesThatItDoesNotCallAsTheyAre) {
-  Unet model(kSmall);
+  Unet model(kSmallUnet);
   materialise(model, 1);
   Batch batch;
   batch.set("input", at::randn({2, 1, 16, 8}));
