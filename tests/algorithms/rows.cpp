@@ -56,7 +56,7 @@ constexpr double kRoundingOfBfloat16 = 0.02;
 const std::string kAmp = "precision = 'amp_bf16'\n";
 
 const std::string kText = "[model]\nkind = 'gpt'\nn_layer = 1\nn_head = 2\nn_embd = 32\nn_positions = 32\n" +
-                          std::string(kTextData) + "[optimizer]\nkind = 'adamw'\nlr = 5e-3\neps = 1e-5\n";
+                          std::string(kBytesData) + "[optimizer]\nkind = 'adamw'\nlr = 5e-3\neps = 1e-5\n";
 
 // Of 8x8 pixels, so that progressive resizing gives sizes that 8 does not divide.
 const std::string kUnet =
@@ -69,7 +69,7 @@ const std::string kUnet =
 const std::string kHiddenText =
     "[model]\nkind = 'bert_mlm'\nvocab_size = 256\nhidden_size = 32\nnum_hidden_layers = 1\n"
     "num_attention_heads = 2\nintermediate_size = 64\nmax_position_embeddings = 32\n" +
-    std::string(kTextData) +
+    std::string(kBytesData) +
     "[[data.train.transforms]]\nkind = 'mask_tokens'\nmask_token_id = 0\n"
     "[optimizer]\nkind = 'adamw'\nlr = 5e-3\neps = 1e-5\n";
 

@@ -52,7 +52,7 @@ std::vector<AlgorithmRow> zoo_rows();
 inline constexpr const char* kDigitsData =
     "[data.train]\nkind = 'hdf5'\npath = '" TUTTI_SOURCE_DIR
     "/examples/data/digits.h5'\ngroup = 'train'\nbatch_size = 24\nsubset_num_batches = 25\nshuffle = true\n";
-inline constexpr const char* kTextData =
+inline constexpr const char* kBytesData =
     "[data.train]\nkind = 'bytes'\npath = '" TUTTI_SOURCE_DIR
     "/examples/data/king_james.txt'\nsequence_length = 32\nbatch_size = 8\nsubset_num_batches = 25\n"
     "shuffle = true\n";

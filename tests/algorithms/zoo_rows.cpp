@@ -13,7 +13,7 @@ using RowList = std::vector<AlgorithmRow>;
 const std::string kLlama =
     "[model]\nkind = 'llama'\nvocab_size = 256\nnum_hidden_layers = 1\nnum_attention_heads = 4\n"
     "num_key_value_heads = 2\nhidden_size = 32\nintermediate_size = 48\n" +
-    std::string(kTextData) + "[optimizer]\nkind = 'adamw'\nlr = 3e-3\neps = 1e-5\n";
+    std::string(kBytesData) + "[optimizer]\nkind = 'adamw'\nlr = 3e-3\neps = 1e-5\n";
 
 const std::string kVit =
     "[model]\nkind = 'vit'\npatch_size = 4\nnum_layers = 1\nnum_heads = 2\nhidden_dim = 16\nmlp_dim = 32\n" +
