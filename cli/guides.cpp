@@ -22,11 +22,7 @@ Guides of_unets() {
        "Conditioned networks are not in the zoo: write one with its noise and loss to a file by "
        "torch.export, "
        "with loss_output; the zoo's diffusion model draws images without a text.",
-       {"[model] kind = \"exported\"", "[model] kind = \"diffusion_unet\"", kModelOfPython}},
-      {{"unet", "segmentation model", "deeplab"},
-       "Write the network to a file by torch.export; tutti trains that, with a target of any shape. "
-       "diffusers' UNet2DModel is in the zoo.",
-       {"[model] kind = \"exported\"", "loss mse", "[model] kind = \"diffusion_unet\"", kModelOfPython}}};
+       {"[model] kind = \"exported\"", "[model] kind = \"diffusion_unet\"", kModelOfPython}}};
 }
 
 Guides of_models() {
