@@ -20,7 +20,7 @@ add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:${flags}>")
 add_link_options($<$<LINK_LANGUAGE:CXX>:-fsanitize=${TUTTI_SANITIZE}>)
 
 # Tests, and cases of tests, that cannot run so: AddressSanitizer reserves 20 TB of addresses, which count for
-# `ulimit -v`, its operator new calls no std::new_handler and throws no std::bad_alloc, and start takes longer.
+# `ulimit -v`, its operator new calls no std::new_handler and throws no std::bad_alloc; and start takes long.
 set(TUTTI_LEFT_OUT runs_real_memory MeterTest.OperatorNewEmptiesTheCache
   Executable.PrintsItsHelpAndCatalogsWithinATenthOfASecond)
 
