@@ -3,8 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <initializer_list>
 #include <regex>
 #include <set>
+#include <vector>
 
 #include "tests/algorithms/rows.h"
 #include "tests/device/runs/device_run.h"
@@ -43,8 +46,22 @@ DeviceRun run_of(const AlgorithmRow& row, int ranks) {
 
 class AlgorithmOnTheDevice : public DeviceRunTest, public testing::WithParamInterface<AlgorithmRow> {};
 
-// CPUs have kernels of tutti's own for RMSNorm and rotary positions, which round otherwise.
-bool rounds_as_the_cpu(const AlgorithmRow& row) { return !name_of(row).ends_with("_OfLlama"); }
+bool is_of(const AlgorithmRow& row, std::initializer_list<const char*> models) {
+  return std::ranges::any_of(models, [&](const char* model) { return name_of(row).ends_with(model); });
+}
+
+// CPUs have kernels of tutti's own for RMSNorm and rotary positions, which round otherwise; a diffusion model
+// differs by one rounding after some steps.
+bool rounds_as_the_cpu(const AlgorithmRow& row) {
+  return !is_of(row, {"_OfLlama", "_BesideLora", "_OfDiffusion"});
+}
+
+// All but those of recurrent layers, whose fused cells CUDA has and this device has not.
+std::vector<AlgorithmRow> rows_for_the_device() {
+  std::vector<AlgorithmRow> rows = algorithm_rows();
+  std::erase_if(rows, [](const AlgorithmRow& row) { return is_of(row, {"_OfLstm", "_OfGru"}); });
+  return rows;
+}
 
 std::vector<double> losses_of(const std::string& metrics) {
   static const std::regex loss("\"loss\": ([0-9.eE+-]+)");
@@ -82,7 +99,7 @@ TEST_P(AlgorithmOnTheDevice, HasThemOnTwoRanks) {
   if (is_nightly()) expect_bits_of_the_cpu(run_of(GetParam(), 2), Where::kEager);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, AlgorithmOnTheDevice, testing::ValuesIn(algorithm_rows()),
+INSTANTIATE_TEST_SUITE_P(All, AlgorithmOnTheDevice, testing::ValuesIn(rows_for_the_device()),
                          [](const auto& info) { return name_of(info.param); });
 
 class AdaptiveClippingOnTheDevice : public DeviceRunTest {};
