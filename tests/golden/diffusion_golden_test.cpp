@@ -34,9 +34,9 @@ std::string title_of(const std::string& file, const std::string& name) {
   return GoldenCase(own_path(file), name).text("title");
 }
 
-class GoldenUnet : public testing::TestWithParam<std::string> {
+class GoldenDiffusionUnet : public testing::TestWithParam<std::string> {
  protected:
-  GoldenUnet()
+  GoldenDiffusionUnet()
       : case_(own_path("diffusion_unets.h5"), GetParam()),
         model_(
             options_of(zoo_section(json_in(case_.text("config")), Setting(Setting::Table(), "model", {})))) {
@@ -50,14 +50,14 @@ class GoldenUnet : public testing::TestWithParam<std::string> {
   DiffusionUnet model_;
 };
 
-TEST_P(GoldenUnet, HasDiffusersNames) {
+TEST_P(GoldenDiffusionUnet, HasDiffusersNames) {
   std::vector<std::string> names;
   for (const NamedParameter& named : parameters(model_)) names.push_back(named.name);
   EXPECT_THAT(names, testing::UnorderedElementsAreArray(case_.names("in/weights")));
   EXPECT_TRUE(buffers(model_).empty());
 }
 
-TEST_P(GoldenUnet, GivesDiffusersOutputsAndGradients) {
+TEST_P(GoldenDiffusionUnet, GivesDiffusersOutputsAndGradients) {
   const at::Tensor outputs = model_.predict(case_.tensor("in/images"), case_.tensor("in/timesteps"));
   case_.expect_close(outputs.detach(), "out/outputs");
   const Outputs both = TensorTree::Children{{"prediction", outputs}, {"target", case_.tensor("in/target")}};
@@ -66,7 +66,8 @@ TEST_P(GoldenUnet, GivesDiffusersOutputsAndGradients) {
     case_.expect_close(named.parameter->tensor.grad(), "out/grads/" + named.name);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, GoldenUnet, testing::ValuesIn(golden_cases(own_path("diffusion_unets.h5"))),
+INSTANTIATE_TEST_SUITE_P(All, GoldenDiffusionUnet,
+                         testing::ValuesIn(golden_cases(own_path("diffusion_unets.h5"))),
                          [](const auto& info) { return title_of("diffusion_unets.h5", info.param); });
 
 class GoldenNoise : public testing::TestWithParam<std::string> {
