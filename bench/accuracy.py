@@ -6,16 +6,14 @@ spreads over seeds are compared: the means must be less than two standard deviat
 
 import argparse
 import json
-import statistics
 import sys
 import tempfile
 from pathlib import Path
 
 from compare import default_python
+from ends import ROOT, are_apart, last_value, print_ends, train
 from gpu import run
 from measure import Failed
-
-ROOT = Path(__file__).resolve().parent.parent
 
 PEER = """
 import json, sys, h5py, torch, torch.nn as nn, torch.nn.functional as F
@@ -68,11 +66,8 @@ TASKS = {"segmentation": ("metrics/eval/MIoU", []), "regression": ("metrics/eval
 
 def tutti_ends(args, task, seed, folder):
     metric, settings = TASKS[task]
-    words = [f"seed={seed}", "device.threads=1", *settings]
-    run([args.tutti, "train", ROOT / f"examples/{task}_recipe.toml", "--run-dir", folder,
-         *(word for setting in words for word in ("--set", setting))])
-    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-    return [line[metric] for line in lines if metric in line][-1]
+    train(args.tutti, f"{task}_recipe", folder, [f"seed={seed}", *settings])
+    return last_value(folder, metric)
 
 
 def main():
@@ -89,10 +84,8 @@ def main():
         with tempfile.TemporaryDirectory() as scratch:
             own = [tutti_ends(args, task, seed, Path(scratch) / str(seed))
                    for seed in range(1, args.seeds + 1)]
-        for name, found in (("tutti", own), ("PyTorch", peers)):
-            print(f"{task}, {metric}: {name:8} mean {statistics.mean(found):.4g}, standard deviation "
-                  f"{statistics.stdev(found):.2g}, from {min(found):.4g} to {max(found):.4g}", flush=True)
-        if abs(statistics.mean(own) - statistics.mean(peers)) > 2 * statistics.stdev(peers):
+        print_ends(f"{task}, {metric}", {"tutti": own, "PyTorch": peers})
+        if are_apart(own, peers):
             outside.append(task)
     sys.exit(f"outside of PyTorch's spread: {', '.join(outside)}" if outside else 0)
 

@@ -9,16 +9,14 @@ Needs a Python with torch, torchvision, transformers and h5py (--python).
 
 import argparse
 import json
-import statistics
 import sys
 import tempfile
 from pathlib import Path
 
 from compare import default_python
+from ends import ROOT, are_apart, last_value, print_ends, train
 from gpu import run
 from measure import Failed
-
-ROOT = Path(__file__).resolve().parent.parent
 
 PEER = """
 import fnmatch, json, math, sys, h5py, numpy, torch, torch.nn as nn, torch.nn.functional as F
@@ -92,13 +90,9 @@ TASKS = {"digits": ("digits_vit", 300, {"accuracy": "MulticlassAccuracy", "loss"
 
 def ends_of_tutti(args, task, seed, folder):
     recipe, steps, metrics = TASKS[task]
-    settings = [f"seed={seed}", "device.threads=1", f'train.max_duration="{steps}ba"',
-                f'train.eval_interval="{steps}ba"', "journal.level=off"]
-    run([args.tutti, "train", ROOT / f"examples/{recipe}.toml", "--run-dir", folder,
-         *(word for setting in settings for word in ("--set", setting))])
-    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-    evaluation = [line for line in lines if "metrics/eval/loss" in line][-1]
-    return {name: evaluation[f"metrics/eval/{own}"] for name, own in metrics.items()}
+    train(args.tutti, recipe, folder, [f"seed={seed}", f'train.max_duration="{steps}ba"',
+                                       f'train.eval_interval="{steps}ba"', "journal.level=off"])
+    return {name: last_value(folder, f"metrics/eval/{own}") for name, own in metrics.items()}
 
 
 def main():
@@ -119,12 +113,8 @@ def main():
                 found["tutti"].append(ends_of_tutti(args, task, seed, Path(scratch) / "run"))
         for metric in TASKS[task][2]:
             ends = {name: [one[metric] for one in runs] for name, runs in found.items()}
-            for name, values in ends.items():
-                print(f"{task}, {metric}: {name:6} mean {statistics.mean(values):.4f}, standard deviation "
-                      f"{statistics.stdev(values):.2g}, from {min(values):.4f} to {max(values):.4f}",
-                      flush=True)
-            apart = abs(statistics.mean(ends["tutti"]) - statistics.mean(ends["client"]))
-            if apart > 2 * statistics.stdev(ends["client"]):
+            print_ends(f"{task}, {metric}", ends)
+            if are_apart(ends["tutti"], ends["client"]):
                 outside.append(f"{task}, {metric}")
     sys.exit(f"outside of the client's spread: {'; '.join(outside)}" if outside else 0)
 

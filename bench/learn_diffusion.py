@@ -6,16 +6,15 @@ for each image. PyTorch draws other weights, orders and noise, so the spreads ov
 
 import argparse
 import json
-import statistics
 import sys
 import tempfile
 from pathlib import Path
 
 from compare import default_python
+from ends import ROOT, are_apart, print_ends, train
 from gpu import run
 from measure import Failed
 
-ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT / "examples/data/digits.h5"
 
 COMMON = """
@@ -66,9 +65,8 @@ print(measured(average.module))
 
 
 def tutti_ends(args, seed, folder):
-    settings = [f"seed={seed}", "device.threads=1", f"train.max_duration={args.epochs}ep"]
-    run([args.tutti, "train", ROOT / "examples/digits_diffusion.toml", "--run-dir", folder / "run",
-         *(word for setting in settings for word in ("--set", setting))])
+    train(args.tutti, "digits_diffusion", folder / "run",
+          [f"seed={seed}", f"train.max_duration={args.epochs}ep"])
     run([args.tutti, "export", folder / "run", "--to-hf", folder / "exported"])
     return float(run([args.python, "-c", MEASURE, DATA, folder / "exported"]))
 
@@ -95,12 +93,9 @@ def main():
             with tempfile.TemporaryDirectory() as scratch:
                 found[name].append(tutti_ends(args, seed, Path(scratch)))
         print(json.dumps({"seed": seed, **{name: ends[-1] for name, ends in found.items()}}), flush=True)
-    for name, ends in found.items():
-        print(f"{name:10} mean {statistics.mean(ends):.5f}, standard deviation {statistics.stdev(ends):.5f}, "
-              f"from {min(ends):.5f} to {max(ends):.5f}")
+    print_ends("error of the noise", found)
     if len(found) == 2:
-        apart = abs(statistics.mean(found["tutti"]) - statistics.mean(found["diffusers"]))
-        sys.exit("outside of PyTorch's spread" if apart > 2 * statistics.stdev(found["diffusers"]) else 0)
+        sys.exit("outside of PyTorch's spread" if are_apart(found["tutti"], found["diffusers"]) else 0)
 
 
 if __name__ == "__main__":

@@ -20,8 +20,7 @@ Guides of_unets() {
        {"[model] kind = \"diffusion_unet\"", "tutti generate", "docs/diffusion.md"}},
       {{"stable diffusion", "latent diffusion", "sdxl", "text to image"},
        "Conditioned networks are not in the zoo: write one with its noise and loss to a file by "
-       "torch.export, "
-       "with loss_output; the zoo's diffusion model draws images without a text.",
+       "torch.export, with loss_output; the zoo's diffusion model draws images without a text.",
        {"[model] kind = \"exported\"", "[model] kind = \"diffusion_unet\"", kModelOfPython}}};
 }
 

@@ -17,13 +17,6 @@ namespace tutti {
 namespace {
 
 constexpr const char* kAverage = "algorithms/EMA";
-constexpr const char* kWeight = ".weight";
-constexpr const char* kA = ".lora_A.weight";
-constexpr const char* kB = ".lora_B.weight";
-
-std::string without_end(const std::string& name, std::string_view end) {
-  return name.substr(0, name.size() - end.size());
-}
 
 }  // namespace
 
@@ -43,8 +36,7 @@ void ExportedWeights::read_lora(const Checkpoint& checkpoint) {
     if (one.name != kLora) continue;
     if (one.settings.empty())
       throw UserError({checkpoint.folder}, "LoRA is of a program; its r and alpha are not known");
-    const Setting written = parse_recipe(one.settings, checkpoint.folder);
-    lora_table_ = written.at("algorithms").array().at(0);
+    lora_table_ = one.section(checkpoint.folder);
     lora_ = LoraOptions::kind().read(lora_table_);
   }
 }
@@ -61,9 +53,9 @@ std::string ExportedWeights::source_of(const std::string& name) const {
 
 void ExportedWeights::add(const Checkpoint& checkpoint, const std::string& name) {
   if (lora_ && is_of_adapter(name)) {
-    if (!name.ends_with(kA)) return;
-    const std::string module = without_end(name, kA);
-    adapters_[exported_name(module + kWeight)] = {source_of(name), source_of(module + kB)};
+    if (!name.ends_with(kLoraAEnd)) return;
+    const std::string module = without_end(name, kLoraAEnd);
+    adapters_[exported_name(module + kWeightEnd)] = {source_of(name), source_of(module + kLoraBEnd)};
     return;
   }
   const std::string exported = exported_name(name);

@@ -7,10 +7,7 @@
 #include "commands/loaded_model.h"
 #include "commands/prediction_job.h"
 #include "data/readers/make_dataset.h"
-#include "io/checkpoint/run_state.h"
-#include "job/recipe_catalogs.h"
 #include "recipe/catalog.h"
-#include "recipe/toml_reader.h"
 #include "training/callbacks/samples/generate.h"
 #include "training/token_text.h"
 
@@ -79,10 +76,7 @@ std::string continued(LoadedModel& model, const Setting& recipe, const ContinueO
 }  // namespace
 
 std::string generate_text(const ContinueOptions& options) try {
-  const PosixDisk disk;
-  const Checkpoint checkpoint = find_checkpoint(disk, options.path, {warn_ignored});
-  const RunState saved = RunState::from_json(checkpoint.manifest.state);
-  const Setting recipe = resolve_recipe(parse_recipe(saved.recipe, checkpoint.folder));
+  const auto [checkpoint, recipe] = find_saved_run(options.path);
   require_language_model(word(options.prompt), recipe);
   const Job job = job_with_data(recipe, std::make_shared<OneSequence>());
   LoadedModel model(job, checkpoint.folder);

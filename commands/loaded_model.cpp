@@ -9,6 +9,7 @@
 #include "job/algorithms.h"
 #include "job/recipe_catalogs.h"
 #include "job/resume.h"
+#include "recipe/toml_reader.h"
 #include "runtime/printable.h"
 #include "tensors/torch_error.h"
 
@@ -72,6 +73,13 @@ Job single_process_job(const Setting& written, int ranks, const std::string& fit
   options.makes_folders = false;
   options.fitted = fitted;
   return make_job(recipe, options);
+}
+
+SavedRun find_saved_run(const std::string& path) {
+  Checkpoint checkpoint = find_checkpoint(PosixDisk(), path, {warn_ignored});
+  const RunState saved = RunState::from_json(checkpoint.manifest.state);
+  Setting recipe = resolve_recipe(parse_recipe(saved.recipe, checkpoint.folder));
+  return {std::move(checkpoint), std::move(recipe)};
 }
 
 void warn_ignored(const std::string& what) { std::fprintf(stderr, "ignored: %s\n", printable(what).c_str()); }

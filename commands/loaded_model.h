@@ -37,6 +37,14 @@ struct LoadedModel {
   Engine engine;
 };
 
+struct SavedRun {
+  Checkpoint checkpoint;
+  Setting recipe;  // resolved
+};
+
+// `path`: a checkpoint's or a run's folder. Prints ignored checkpoints. Throws OperatingError or UserError.
+SavedRun find_saved_run(const std::string& path);
+
 // Runs a command. Other exceptions become UserErrors that name the recipe's file.
 std::string blame_recipe(const Setting& recipe, const std::function<std::string()>& command);
 

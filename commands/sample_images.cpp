@@ -8,13 +8,11 @@
 #include "commands/loaded_model.h"
 #include "commands/prediction_job.h"
 #include "io/checkpoint/checkpoint_tensors.h"
-#include "io/checkpoint/run_state.h"
 #include "io/formats/png.h"
 #include "io/hdf5/hdf5_writer.h"
-#include "job/recipe_catalogs.h"
+#include "io/replaced_file.h"
 #include "models/diffusion/sampler.h"
 #include "models/zoo/diffusion_unet.h"
-#include "recipe/toml_reader.h"
 #include "tensors/autograd.h"
 
 namespace tutti {
@@ -40,9 +38,10 @@ class OneImage final : public Dataset {
 };
 
 // Of the recipe's images; their channels may be known by the weights alone.
-Shape image_shape(const Setting& model, const Disk& disk, const Checkpoint& checkpoint) {
+Shape image_shape(const Setting& model, const Checkpoint& checkpoint) {
   const int64_t side = model.at("sample_size").integer();
   if (model.has("in_channels")) return {model.at("in_channels").integer(), side, side};
+  const PosixDisk disk;
   const CheckpointTensors tensors(disk, checkpoint, kModelPrefix);
   for (const char* name : {"conv_out.bias", "conv_out.conv.bias"})
     if (tensors.contains(name)) return {tensors.at(name).shape.at(0), side, side};
@@ -87,13 +86,7 @@ void write(const SampleImagesOptions& options, const at::Tensor& images) try {
   }
   const at::Tensor grid = grid_of(images);
   const std::span pixels(grid.const_data_ptr<uint8_t>(), static_cast<std::size_t>(grid.numel()));
-  const std::string bytes = png(pixels, grid.size(0), grid.size(1), grid.size(2));
-  const std::string fresh = options.output + ".new";
-  const auto file = disk.open(fresh, true);
-  file->append(std::as_bytes(std::span(bytes)));
-  file->sync();
-  file->close();
-  disk.rename(fresh, options.output);
+  replace_file(disk, options.output, png(pixels, grid.size(0), grid.size(1), grid.size(2)));
 } catch (const OperatingError& error) {
   option_key("--output", options.output).fail(error);
 }
@@ -124,16 +117,13 @@ at::Tensor images_of(LoadedModel& loaded, const SampleImagesOptions& options, co
 }  // namespace
 
 std::string sample_images(const SampleImagesOptions& options) try {
-  const PosixDisk disk;
-  const Checkpoint checkpoint = find_checkpoint(disk, options.path, {warn_ignored});
-  const RunState saved = RunState::from_json(checkpoint.manifest.state);
-  const Setting recipe = resolve_recipe(parse_recipe(saved.recipe, checkpoint.folder));
+  const auto [checkpoint, recipe] = find_saved_run(options.path);
   const Setting& model = recipe.at("model");
   if (model.at("kind").text() != "diffusion_unet")
     option_key("--output", options.output)
         .fail("expected the run of a diffusion_unet; " + model.at("kind").text() +
               " draws no images, and of a language model a PROMPT is continued");
-  const Shape shape = image_shape(model, disk, checkpoint);
+  const Shape shape = image_shape(model, checkpoint);
   require_output(options, shape);
   const Job job = job_with_data(recipe, std::make_shared<OneImage>(shape));
   LoadedModel loaded(job, checkpoint.folder);

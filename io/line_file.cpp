@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <span>
 #include <sstream>
 
+#include "io/replaced_file.h"
 #include "runtime/error.h"
 
 namespace tutti {
@@ -11,16 +13,6 @@ namespace {
 
 constexpr std::size_t kFlushBytes = 1 << 16;
 constexpr std::size_t kMostUnwrittenText = 1 << 20;
-
-// Replaces the file atomically, since the process may be killed at any time.
-void replace_file(Disk& disk, const std::string& path, const std::string& text) {
-  const std::string fresh = path + ".new";
-  const auto file = disk.open(fresh, /*truncate=*/true);
-  file->append(std::as_bytes(std::span(text)));
-  file->sync();
-  file->close();
-  disk.rename(fresh, path);
-}
 
 }  // namespace
 

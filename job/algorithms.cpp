@@ -43,9 +43,7 @@ std::vector<Known> known_algorithms(const Algorithms& algorithms, const Setting&
 std::shared_ptr<Algorithm> make_required(const RequiredAlgorithm& required, const Job& job,
                                          const std::string& folder) try {
   if (required.settings.empty()) throw UserError("the program of that run has it");
-  const Setting written = parse_recipe(required.settings, folder);
-  const Setting section =
-      resolve_section(algorithm_catalog(), written.at(kSection).array().at(0), {.folder = folder});
+  const Setting section = resolve_section(algorithm_catalog(), required.section(folder), {.folder = folder});
   if (is_of_plugin(section) && !job.plugin)
     throw UserError("it is of a plugin that the recipe does not name; add [plugins] with its library");
   return job.make_algorithm(section);

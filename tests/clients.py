@@ -4,7 +4,6 @@ outputs, is trained for no step, exported, and loaded by the client without a mi
 tests/clients.sh runs this, with the clients' pinned versions.
 """
 import json
-import os
 import pathlib
 import subprocess
 import sys
@@ -18,13 +17,12 @@ import torchvision
 import transformers
 from safetensors.torch import load_file, save_file
 
-SOURCE = pathlib.Path(__file__).resolve().parents[1]
+from client_case import SOURCE, TUTTI, ClientCase, shaken
+
 sys.path.insert(0, str(SOURCE / "tests/golden"))
 import make_exported  # noqa: E402
 
-TUTTI = pathlib.Path(os.environ.get("TUTTI_BUILD_DIR", SOURCE / "build")).resolve() / "tutti"
 transformers.utils.logging.disable_progress_bar()
-TOLERANCE = 1e-5  # of the outputs' size
 RECIPE = """
 seed = 3
 [model]
@@ -59,34 +57,13 @@ BERT = dict(vocab_size=40, hidden_size=32, num_hidden_layers=2, num_attention_he
             max_position_embeddings=16)
 
 
-def shaken(model):
-    for parameter in model.parameters():
-        if parameter.dim() == 1:
-            parameter.data.add_(0.2 * torch.randn_like(parameter))
-    return model.eval()
-
-
-class RoundTrip(unittest.TestCase):
-    def setUp(self):
-        torch.manual_seed(0)
-        self.scratch = tempfile.TemporaryDirectory()
-        self.folder = pathlib.Path(self.scratch.name)
-        self.addCleanup(self.scratch.cleanup)
-
-    def tutti(self, *words):
-        done = subprocess.run([str(TUTTI), *map(str, words)], cwd=self.folder, text=True, capture_output=True)
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-
+class RoundTrip(ClientCase, unittest.TestCase):
     def write_data(self, arrays):
         with h5py.File(self.folder / "data.h5", "w") as file:
             for name, array in arrays.items():
                 file[f"train/{name}"] = array.numpy()
             if "target" in arrays and arrays["target"].dim() == 1:
                 file["train/target"].attrs["num_classes"] = 1000
-
-    def assert_close(self, got, wanted):
-        self.assertEqual(got.shape, wanted.shape)
-        self.assertLessEqual((got - wanted).abs().max().item(), TOLERANCE * wanted.abs().max().item())
 
     def predicts(self, model, arrays, wanted):
         """tutti's outputs are the client's; a run of it is left in run/."""

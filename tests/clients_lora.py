@@ -3,11 +3,7 @@ loads what tutti exports: the adapter alone, and the weights with it merged in.
 
 tests/clients.sh runs this, with the clients' pinned versions.
 """
-import os
-import pathlib
-import subprocess
 import sys
-import tempfile
 import unittest
 
 import h5py
@@ -16,13 +12,12 @@ import transformers
 from peft import LoraConfig, PeftModel, get_peft_model
 from safetensors.torch import load_file
 
-SOURCE = pathlib.Path(__file__).resolve().parents[1]
+from client_case import SOURCE, TOLERANCE, ClientCase
+
 sys.path.insert(0, str(SOURCE / "tests/golden"))
 import make_exported  # noqa: E402
 
-TUTTI = pathlib.Path(os.environ.get("TUTTI_BUILD_DIR", SOURCE / "build")).resolve() / "tutti"
 transformers.utils.logging.disable_progress_bar()
-TOLERANCE = 1e-5  # of the outputs' size
 RECIPE = """
 seed = 3
 [model]
@@ -56,22 +51,7 @@ BERT = dict(vocab_size=VOCABULARY, hidden_size=32, num_hidden_layers=2, num_atte
             intermediate_size=48, max_position_embeddings=16, num_labels=3)
 
 
-class Lora(unittest.TestCase):
-    def setUp(self):
-        torch.manual_seed(0)
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.folder = pathlib.Path(scratch.name)
-
-    def tutti(self, *words):
-        done = subprocess.run([str(TUTTI), *map(str, words)], cwd=self.folder, text=True, capture_output=True)
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        return done.stdout
-
-    def assert_close(self, got, wanted):
-        self.assertEqual(got.shape, wanted.shape)
-        self.assertLessEqual((got - wanted).abs().max().item(), TOLERANCE * wanted.abs().max().item())
-
+class Lora(ClientCase, unittest.TestCase):
     def predicted(self, *words):
         self.tutti("predict", "recipe.toml", "--out", "out.h5", *words)
         with h5py.File(self.folder / "out.h5") as file:

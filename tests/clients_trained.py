@@ -2,12 +2,10 @@
 and replayed: the bits that the same strategies promise for the zoo. tests/clients.sh runs this.
 """
 import os
-import pathlib
 import re
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 
@@ -15,8 +13,8 @@ import timm
 import torch
 import transformers as hf
 
-SOURCE = pathlib.Path(__file__).resolve().parents[1]
-TUTTI = pathlib.Path(os.environ.get("TUTTI_BUILD_DIR", SOURCE / "build")).resolve() / "tutti"
+from client_case import SOURCE, TUTTI, ClientCase
+
 MPIRUN = SOURCE / "tools/mpirun.sh"
 sys.path.insert(0, str(SOURCE / "tests/golden"))
 import make_exported  # noqa: E402
@@ -69,23 +67,14 @@ def llama():
     return hf.LlamaForCausalLM(config), LOGITS, TOKENS
 
 
-class Trained:
+class Trained(ClientCase):
     def setUp(self):
-        torch.manual_seed(0)
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.folder = pathlib.Path(scratch.name)
+        super().setUp()
         model, prediction, data = self.make()
         images = data is IMAGES
         inputs = torch.randn(2, 3, 32, 32) if images else torch.randint(0, 100, (2, 16))
         torch.export.save(make_exported.export(model.train(), (inputs,)), self.folder / "model.pt2")
         (self.folder / "recipe.toml").write_text(RECIPE.format(prediction=prediction, data=data))
-
-    def tutti(self, *words, launcher=()):
-        done = subprocess.run([*map(str, launcher), str(TUTTI), *map(str, words)], cwd=self.folder, text=True,
-                              capture_output=True)
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        return done.stdout
 
     def train(self, name, ranks, *settings, more=()):
         words = [word for one in settings for word in ("--set", one)]

@@ -41,9 +41,7 @@ std::shared_ptr<Algorithm> make_required(const RequiredAlgorithm& required, cons
                         .repeated = true};
   if (required.settings.empty())
     throw UserError({folder}, "its weights need the algorithm " + required.name + " of a program");
-  const Setting written = parse_recipe(required.settings, folder);
-  const Setting section =
-      resolve_section(surgery, written.at("algorithms").array().at(0), {.folder = folder});
+  const Setting section = resolve_section(surgery, required.section(folder), {.folder = folder});
   auto made = SurgeryKinds::made<AlgorithmPtr>(section);
   if (!made) throw UserError({folder}, "its weights need the algorithm " + required.name + " of a plugin");
   return made;

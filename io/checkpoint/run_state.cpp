@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "io/formats/json_text.h"
+#include "recipe/toml_reader.h"
 #include "runtime/error.h"
 
 namespace tutti {
@@ -88,6 +89,10 @@ RunState RunState::from_json(const std::string& text) {
   } catch (const nlohmann::json::exception& error) {
     throw OperatingError("the checkpoint's state cannot be read: " + json_problem(error));
   }
+}
+
+Setting RequiredAlgorithm::section(const std::string& file) const {
+  return parse_recipe(settings, file).at("algorithms").array().at(0);
 }
 
 }  // namespace tutti

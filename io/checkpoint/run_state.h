@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "recipe/setting.h"
 #include "recipe/time/timestamp.h"
 
 namespace tutti {
@@ -84,6 +85,9 @@ struct TasksState {
 struct RequiredAlgorithm {
   std::string name;      // "BlurPool"
   std::string settings;  // a recipe with its [[algorithms]] section alone; "": of a program
+
+  // The section of `settings`, which are not ""; errors are of `file`.
+  Setting section(const std::string& file) const;
 
   friend bool operator==(const RequiredAlgorithm&, const RequiredAlgorithm&) = default;
 };

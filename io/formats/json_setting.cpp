@@ -1,8 +1,7 @@
 #include "io/formats/json_setting.h"
 
-#include <span>
-
 #include "io/formats/json_text.h"
+#include "io/replaced_file.h"
 #include "runtime/disk.h"
 #include "runtime/error.h"
 
@@ -67,12 +66,7 @@ Setting read_json_object(const std::string& path) try {
 std::string json_object_text(const Setting& table) { return json_of(table).dump(2) + '\n'; }
 
 void write_json_object(Disk& disk, const std::string& path, const Setting& table) {
-  const std::string text = json_object_text(table), fresh = path + ".new";
-  const auto file = disk.open(fresh, true);
-  file->append(std::as_bytes(std::span(text)));
-  file->sync();
-  file->close();
-  disk.rename(fresh, path);
+  replace_file(disk, path, json_object_text(table));
 }
 
 }  // namespace tutti

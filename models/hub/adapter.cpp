@@ -13,18 +13,10 @@ namespace {
 
 using Names = std::set<std::string>;
 
-constexpr std::string_view kWeight = ".weight", kA = ".lora_A.weight", kB = ".lora_B.weight";
-
-std::string without_end(const std::string& name, std::string_view end) {
-  return name.substr(0, name.size() - end.size());
-}
-
-std::string joined_name(const std::string& module, std::string_view end) { return module + std::string(end); }
-
 Names adapted_modules(const NamedShapes& tensors) {
   Names modules;
   for (const auto& [name, shape] : tensors)
-    if (name.ends_with(kA)) modules.insert(without_end(name, kA));
+    if (name.ends_with(kLoraAEnd)) modules.insert(without_end(name, kLoraAEnd));
   return modules;
 }
 
@@ -34,8 +26,8 @@ Names target_modules(const NamedShapes& tensors) {
   Names ends;
   for (const std::string& module : modules) ends.insert(last_part(module));
   const bool has_others = std::ranges::any_of(tensors, [&](const auto& one) {
-    if (!one.first.ends_with(kWeight) || is_of_adapter(one.first)) return false;
-    const std::string module = without_end(one.first, kWeight);
+    if (!one.first.ends_with(kWeightEnd) || is_of_adapter(one.first)) return false;
+    const std::string module = without_end(one.first, kWeightEnd);
     return !modules.contains(module) && ends.contains(last_part(module));
   });
   return has_others ? modules : ends;
@@ -78,13 +70,16 @@ std::string base_of(const Setting& model) {
 
 }  // namespace
 
-bool is_of_adapter(const std::string& name) { return name.ends_with(kA) || name.ends_with(kB); }
+std::string without_end(const std::string& name, std::string_view end) {
+  return name.substr(0, name.size() - end.size());
+}
+
+bool is_of_adapter(const std::string& name) { return name.ends_with(kLoraAEnd) || name.ends_with(kLoraBEnd); }
 
 bool has_fan_in_fan_out(const NamedShapes& tensors, const Setting& model) {
   for (const std::string& module : adapted_modules(tensors)) {
-    const int64_t in = tensors.at(joined_name(module, kA)).at(1),
-                  out = tensors.at(joined_name(module, kB)).at(0);
-    const auto weight = tensors.find(joined_name(module, kWeight));
+    const int64_t in = tensors.at(module + kLoraAEnd).at(1), out = tensors.at(module + kLoraBEnd).at(0);
+    const auto weight = tensors.find(module + kWeightEnd);
     if (in != out && weight != tensors.end()) return weight->second.at(0) == in;
   }
   return model.at("kind").text() == "gpt";

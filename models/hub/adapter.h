@@ -2,6 +2,7 @@
 
 #include <set>
 #include <string>
+#include <string_view>
 
 #include "models/hub/model.h"
 #include "recipe/setting.h"
@@ -14,6 +15,12 @@ inline constexpr const char* kLora = "LoRA";  // the algorithm
 inline constexpr const char* kAdapterPrefix = "base_model.model.";
 inline constexpr const char* kAdapterConfig = "adapter_config.json";
 inline constexpr const char* kAdapterWeights = "adapter_model.safetensors";
+
+// Ends of the names of a layer's parameters: its own, and those of its adapter.
+inline constexpr const char* kWeightEnd = ".weight";
+inline constexpr const char *kLoraAEnd = ".lora_A.weight", *kLoraBEnd = ".lora_B.weight";
+
+std::string without_end(const std::string& name, std::string_view end);  // which it has
 
 // True for the name of an adapter's parameter: "model.layers.0.self_attn.q_proj.lora_A.weight".
 bool is_of_adapter(const std::string& name);

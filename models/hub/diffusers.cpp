@@ -58,10 +58,7 @@ Setting::Table unet_section(const Setting& config, const Setting& asked) {
   for (const char* key :
        {"time_embedding_dim", "attn_norm_num_groups", "class_embed_type", "num_class_embeds"})
     require_none(config, key);
-  if (asked.has("dropout"))
-    section.emplace_back("dropout", asked.at("dropout"));
-  else
-    copy_value(section, config, "dropout", "dropout");
+  copy_dropout(section, config, asked, "dropout");
   return section;
 }
 

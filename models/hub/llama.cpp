@@ -166,10 +166,7 @@ Setting::Table llama_section(const Setting& config, const Setting& asked) {
   copy_activation(section, config);
   copy_rotary(section, config);
   copy_window(section, config, type);
-  if (asked.has("dropout"))
-    section.emplace_back("attention_dropout", asked.at("dropout"));
-  else
-    copy_value(section, config, "attention_dropout", "attention_dropout");
+  copy_dropout(section, config, asked, "attention_dropout");
   return section;
 }
 

@@ -20,6 +20,13 @@ void copy_value(Setting::Table& to, const Setting& config, const std::string& ke
   to.emplace_back(zoo_key, std::move(value));
 }
 
+void copy_dropout(Setting::Table& section, const Setting& config, const Setting& asked, const char* key) {
+  if (asked.has("dropout"))
+    section.emplace_back(key, asked.at("dropout"));
+  else
+    copy_value(section, config, key, key);
+}
+
 void count_pad_token(Setting::Table& section) {
   const auto find = [&](const char* key) {
     return std::ranges::find(section, key, [](const auto& one) { return one.first; });

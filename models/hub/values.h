@@ -13,6 +13,9 @@ void add_value(Setting::Table& table, const std::string& key, Setting::Value val
 void copy_value(Setting::Table& to, const Setting& config, const std::string& key,
                 const std::string& zoo_key);
 
+// The section's dropout `key`: what the recipe asks, or else the config's, if it has one.
+void copy_dropout(Setting::Table& section, const Setting& config, const Setting& asked, const char* key);
+
 // Counts a negative pad_token_id from the end of the vocabulary, as padding_idx of torch.nn.Embedding.
 void count_pad_token(Setting::Table& section);
 

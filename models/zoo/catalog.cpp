@@ -19,10 +19,9 @@ Catalog model_catalog() {
   entries.push_back(
       {"hf",
        "The model of a folder of Hugging Face's transformers: config.json names it (gpt2: the kind gpt; "
-       "llama, mistral, qwen2 and qwen3: llama; bert: bert_mlm, bert_classification or "
-       "bert_contrastive), and its weights are "
-       "read; or of diffusers: a UNet2DModel or the pipeline with one. The recipe of the run has that "
-       "kind.",
+       "llama, mistral, qwen2 and qwen3: llama; bert: bert_mlm, bert_classification or bert_contrastive), "
+       "and its weights are read; or of diffusers: a UNet2DModel or the pipeline with one. The recipe of the "
+       "run has that kind.",
        {Key{"path", kPath, "", "the folder"}.also_named({"pretrained_model_name_or_path"}),
         Key{"head", kText, "none", "of a bert; as in config.json when absent"}.one_of(
             {"mlm", "classification", "contrastive"}),

@@ -8,7 +8,6 @@
 #include "models/layers/activation.h"
 #include "models/layers/diffusion/blocks.h"
 #include "models/layers/diffusion/time_embedding.h"
-#include "models/layers/norm.h"
 #include "models/zoo/sample_checks.h"
 #include "tensors/device.h"
 
@@ -45,9 +44,7 @@ class Unet2D final : public Layer {
         "mid_block", std::make_shared<UnetMidBlock2D>(o.block_out_channels.back(), o.add_attention, middle));
     add_up_blocks();
     const int64_t channels = o.block_out_channels.front();
-    conv_norm_out_ = &add_slot("conv_norm_out",
-                               std::make_shared<GroupNorm>(GroupNormOptions{
-                                   .groups = o.norm_num_groups, .channels = channels, .eps = o.norm_eps}));
+    conv_norm_out_ = &add_slot("conv_norm_out", unet_norm(channels, block_options(o)));
     conv_act_ = &add_slot("conv_act", std::make_shared<SiLU>());
     conv_out_ = &add_slot("conv_out", unet_convolution(channels, o.in_channels, 3));
   }

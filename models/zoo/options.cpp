@@ -336,8 +336,7 @@ Kind<BertContrastiveOptions> BertContrastiveOptions::kind() {
   return {
       "bert_contrastive",
       "BERT as an encoder of texts, trained to find the 'positive_ids' of each 'input_ids' among those of "
-      "the "
-      "whole batch, of all ranks and microbatches; arrays 'negative_ids', 'attention_mask', "
+      "the whole batch, of all ranks and microbatches; arrays 'negative_ids', 'attention_mask', "
       "'positive_attention_mask' and 'negative_attention_mask' may be there too.",
       with_keys<Options>(
           of_bert<Options>(),

@@ -3,10 +3,8 @@
 #include "commands/local_train.h"
 #include "job/recipe_catalogs.h"
 #include "models/layers/norm.h"
-#include "models/zoo/factory.h"
 #include "models/zoo/resnet_cifar.h"
 #include "recipe/toml_reader.h"
-#include "tests/runtime/nightly.h"
 #include "tests/runtime/scratch.h"
 
 namespace tutti {
@@ -52,18 +50,8 @@ const std::string kDropout =
              "kind = 'sequential'\nlayers = ['Flatten()', 'Linear(64, 32)', 'ReLU()', 'Dropout(p=0.5)', "
              "'Linear(32, 10)']\n");
 
-constexpr double kRoundingOfBfloat16 = 0.02;
-const std::string kAmp = "precision = 'amp_bf16'\n";
-
 const std::string kText = "[model]\nkind = 'gpt'\nn_layer = 1\nn_head = 2\nn_embd = 32\nn_positions = 32\n" +
                           std::string(kBytesData) + "[optimizer]\nkind = 'adamw'\nlr = 5e-3\neps = 1e-5\n";
-
-// Of 8x8 pixels, so that progressive resizing gives sizes that 8 does not divide.
-const std::string kUnet =
-    "[model]\nkind = 'unet'\nencoder_name = 'resnet18'\nencoder_width = 4\nencoder_depth = 3\n"
-    "decoder_channels = [8, 8, 8]\n[data.train]\nkind = 'hdf5'\npath = '" TUTTI_SOURCE_DIR
-    "/examples/data/targets.h5'\ngroup = 'masks/train'\nbatch_size = 12\nsubset_num_batches = 25\n"
-    "shuffle = true\n[optimizer]\nkind = 'sgd'\nlr = 0.05\nmomentum = 0.9\n";
 
 // Bytes of which some are hidden: the byte 0 occurs in no text.
 const std::string kHiddenText =
@@ -72,24 +60,6 @@ const std::string kHiddenText =
     std::string(kBytesData) +
     "[[data.train.transforms]]\nkind = 'mask_tokens'\nmask_token_id = 0\n"
     "[optimizer]\nkind = 'adamw'\nlr = 5e-3\neps = 1e-5\n";
-
-// Images alone, without targets.
-const std::string kDiffusion =
-    replaced(replaced(replaced(kImages, kMlp,
-                               "kind = 'diffusion_unet'\nsample_size = 8\nblock_out_channels = [8, 16]\n"
-                               "down_block_types = ['DownBlock2D', 'AttnDownBlock2D']\n"
-                               "up_block_types = ['AttnUpBlock2D', 'UpBlock2D']\nlayers_per_block = 1\n"
-                               "norm_num_groups = 4\n"),
-                      "shuffle = true\n",
-                      "shuffle = true\narrays = ['input']\n[[data.train.transforms]]\nkind = 'normalize'\n"
-                      "mean = [0.5]\nstd = [0.5]\n"),
-             "kind = 'sgd'\nlr = 0.1\nmomentum = 0.9\n", "kind = 'adamw'\nlr = 3e-3\neps = 1e-5\n");
-
-// As kDiffusion, of one size.
-const std::string kSmallDiffusion =
-    replaced(replaced(replaced(kDiffusion, "[8, 16]", "[8]"), "['DownBlock2D', 'AttnDownBlock2D']",
-                      "['AttnDownBlock2D']\nadd_attention = false"),
-             "['AttnUpBlock2D', 'UpBlock2D']", "['UpBlock2D']");
 
 const Differs kNormalisedInParts = {
     .in_microbatches = "BatchNorm takes the statistics of a microbatch",
@@ -102,21 +72,8 @@ std::shared_ptr<Model> three_blocks(const Setting&, const SampleSpec&) {
       ResNetCifarOptions{.depth = 8, .width = 4, .in_channels = 1, .num_classes = 10});
 }
 
-std::shared_ptr<Model> with_group_norms(std::shared_ptr<Model> model) {
-  replace_layers(*model, [](const NamedSlot& named) -> std::shared_ptr<Layer> {
-    const auto* norm = dynamic_cast<const BatchNorm*>(&named.slot->layer());
-    if (!norm) return nullptr;
-    return std::make_shared<GroupNorm>(GroupNormOptions{.channels = norm->options().channels});
-  });
-  return model;
-}
-
 std::shared_ptr<Model> three_blocks_with_group_norms(const Setting& section, const SampleSpec& samples) {
   return with_group_norms(three_blocks(section, samples));
-}
-
-std::shared_ptr<Model> unet_with_group_norms(const Setting& section, const SampleSpec& samples) {
-  return with_group_norms(make_model(section, samples));
 }
 
 std::vector<AlgorithmRow> augmentation_rows() {
@@ -183,7 +140,7 @@ std::vector<AlgorithmRow> surgery_rows() {
   };
 }
 
-// The folder of a run that other runs have as their teacher.
+constexpr const char* kTeacher = "TEACHER";  // in options: the folder of a run, trained when it is needed
 std::string teacher_run() {
   static const Scratch folder;
   [[maybe_unused]] static const bool trained = [] {
@@ -199,7 +156,7 @@ std::string teacher_run() {
 std::vector<AlgorithmRow> loop_rows() {
   return {
       {"distillation",
-       "teacher = '" + teacher_run() + "'\n",
+       std::string("teacher = '") + kTeacher + "'\n",
        kImages,
        {once(kFitStart), {kBeforeBackward, 0, 49}}},
       {"ema",
@@ -234,98 +191,33 @@ std::vector<AlgorithmRow> loop_rows() {
   };
 }
 
-// Algorithms that suit a U-Net: not those that move pixels of the images and not of their masks.
-std::vector<AlgorithmRow> unet_rows() {
-  const auto row = [](const char* kind, const char* options, std::vector<Acts> acts, Differs differs = {}) {
-    return AlgorithmRow{kind, options,   kUnet,    std::move(acts),      std::move(differs),
-                        "",   kRounding, "OfUnet", unet_with_group_norms};
-  };
-  std::vector<AlgorithmRow> rows = {row("blurpool", "", {once(kInit)})};
-  if (!is_nightly()) return rows;
-  rows.push_back(row("progressive_resizing", "delay_fraction = 0.2\nresize_targets = true\n",
-                     {{kAfterDataloader, 0, 49}}));
-  const std::vector<Acts> mixing = {{kBeforeForward, 0, 49}, {kBeforeLoss, 0, 49}};
-  rows.push_back(row("channels_last", "", {once(kInit)}));
-  rows.push_back(row("colout", "p_row = 0.3\np_col = 0.3\n", {{kAfterDataloader, 0, 49}}));
-  rows.push_back(row("cutmix", "", mixing, kMixedInParts));
-  rows.push_back(row("cutout", "", {{kAfterDataloader, 0, 49}}));
-  rows.push_back(row("mixup", "alpha = 0.5\n", mixing, kMixedInParts));
-  rows.push_back(row("factorize", "min_channels = 8\nlatent_channels = 0.5\n", {once(kInit)}));
-  rows.push_back(row("ghost_batchnorm", "ghost_batch_size = 3\n", {once(kInit)}));
-  rows.back().make_model = {};
-  // Norms over three pixels would magnify rounding.
-  rows.back().training =
-      replaced(kUnet, "[optimizer]", "[[data.train.transforms]]\nkind = 'resize'\nsize = 16\n[optimizer]");
-  rows.push_back(row("low_precision_groupnorm", "", {once(kInit)}));
-  rows.back().train = kAmp;
-  rows.back().rounding = kRoundingOfBfloat16;
-  rows.push_back(row("no_op_model", "", {once(kInit)}));
-  rows.push_back(row("squeeze_excite", "min_channels = 8\nlatent_channels = 0.25\n", {once(kInit)}));
-  rows.push_back(row("stochastic_depth", "target_layer_name = 'BasicBlock'\nstochastic_method = 'sample'\n",
-                     {once(kInit)}));
-  rows.push_back(row("weight_standardization", "", {once(kInit)}));
-  rows.push_back(
-      row("ema", "half_life = '5ba'\nema_start = '10ba'\n",
-          {once(kBeforeLoad), {kBatchEnd, 10, 50}, {kEvalStart, 25, 50, 25}, {kEvalEnd, 25, 50, 25}}));
-  rows.push_back(row("gradient_clipping", "clipping_type = 'norm'\nclipping_threshold = 0.1\n",
-                     {{kAfterTrainBatch, 0, 49}}));
-  rows.push_back(row("label_smoothing", "", {{kBeforeLoss, 0, 49}, {kAfterLoss, 0, 49}}));
-  rows.push_back(row("layer_freezing", "freeze_start = 0.0\n", {{kEpochEnd, 25, 50, 25}}));
-  rows.push_back(row("sam", "rho = 0.1\ninterval = 2\n", {once(kAfterLoad)}));
-  rows.push_back(row(
-      "selective_backprop", "start = 0.1\n", {{kAfterDataloader, 6, 24, 2}, {kAfterDataloader, 25, 43, 2}},
-      {.on_ranks = "a rank chooses among the samples of its part of the batch, as in Composer"}));
-  rows.push_back(
-      row("swa", "swa_start = '20ba'\nswa_end = '40ba'\nupdate_interval = '5ba'\nschedule_swa_lr = true\n",
-          {once(kBeforeLoad), {kBatchEnd, 20, 40}}));
-  return rows;
-}
-
-// Algorithms that suit a diffusion model.
-std::vector<AlgorithmRow> diffusion_rows() {
-  const auto row = [](const char* kind, const char* options, std::vector<Acts> acts) {
-    return AlgorithmRow{kind, options, kDiffusion, std::move(acts), {}, "", kRounding, "OfDiffusion"};
-  };
-  std::vector<AlgorithmRow> rows = {
-      row("ema", "half_life = '5ba'\nema_start = '10ba'\n",
-          {once(kBeforeLoad), {kBatchEnd, 10, 50}, {kEvalStart, 25, 50, 25}, {kEvalEnd, 25, 50, 25}})};
-  rows.back().training = kSmallDiffusion;
-  if (!is_nightly()) return rows;
-  rows.push_back(row("channels_last", "", {once(kInit)}));
-  rows.push_back(
-      row("factorize", "min_channels = 16\nmin_features = 16\nlatent_features = 4\n", {once(kInit)}));
-  rows.push_back(row("weight_standardization", "", {once(kInit)}));
-  rows.push_back(row("gradient_clipping", "clipping_type = 'norm'\nclipping_threshold = 0.1\n",
-                     {{kAfterTrainBatch, 0, 49}}));
-  rows.push_back(row("layer_freezing", "freeze_start = 0.0\n", {{kEpochEnd, 25, 50, 25}}));
-  rows.push_back(row("sam", "rho = 0.1\ninterval = 2\n", {once(kAfterLoad)}));
-  rows.push_back(
-      row("swa", "swa_start = '20ba'\nswa_end = '40ba'\nupdate_interval = '5ba'\nschedule_swa_lr = true\n",
-          {once(kBeforeLoad), {kBatchEnd, 20, 40}}));
-  rows.push_back(row("low_precision_groupnorm", "", {once(kInit)}));
-  rows.back().train = kAmp;
-  rows.back().rounding = kRoundingOfBfloat16;
-  return rows;
-}
-
 }  // namespace
 
 const std::vector<AlgorithmRow>& algorithm_rows() {
   static const std::vector<AlgorithmRow> rows = [] {
     std::vector<AlgorithmRow> all;
-    for (auto& group :
-         {augmentation_rows(), surgery_rows(), loop_rows(), zoo_rows(), unet_rows(), diffusion_rows()})
+    for (auto& group : {augmentation_rows(), surgery_rows(), loop_rows(), zoo_rows()})
       all.insert(all.end(), group.begin(), group.end());
     return all;
   }();
   return rows;
 }
 
+std::shared_ptr<Model> with_group_norms(std::shared_ptr<Model> model) {
+  replace_layers(*model, [](const NamedSlot& named) -> std::shared_ptr<Layer> {
+    const auto* norm = dynamic_cast<const BatchNorm*>(&named.slot->layer());
+    if (!norm) return nullptr;
+    return std::make_shared<GroupNorm>(GroupNormOptions{.channels = norm->options().channels});
+  });
+  return model;
+}
+
 std::string recipe_text(const AlgorithmRow& row, bool with_algorithm, const std::string& more) {
   std::string text = "seed = 5\n" + row.training + "[train]\nmax_duration = '" + std::to_string(kSteps) +
                      "ba'\n" + row.train + more;
-  if (with_algorithm) text += "[[algorithms]]\nkind = '" + row.kind + "'\n" + row.options;
-  return text;
+  if (!with_algorithm) return text;
+  text += "[[algorithms]]\nkind = '" + row.kind + "'\n" + row.options;
+  return row.options.find(kTeacher) == std::string::npos ? text : replaced(text, kTeacher, teacher_run());
 }
 
 std::string evaluated(const AlgorithmRow& row) {

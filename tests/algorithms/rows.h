@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -24,6 +25,8 @@ struct Differs {
 };
 
 constexpr double kRounding = 1e-4;  // of float32
+constexpr double kRoundingOfBfloat16 = 0.02;
+inline constexpr const char* kAmp = "precision = 'amp_bf16'\n";  // lines of [train]
 
 // An algorithm, and a training that suits it.
 struct AlgorithmRow {
@@ -62,6 +65,9 @@ inline const Differs kMixedInParts = {
     .in_microbatches = "a sample's partner is of its microbatch, as in Composer",
     .on_ranks = "a sample's partner is of its rank's part of the batch, as in Composer",
 };
+
+// The model with GroupNorm in place of batch norms, which take the statistics of a microbatch.
+std::shared_ptr<Model> with_group_norms(std::shared_ptr<Model> model);
 
 // A recipe of kSteps steps. `more`: lines of [train], and further sections.
 std::string recipe_text(const AlgorithmRow& row, bool with_algorithm, const std::string& more);

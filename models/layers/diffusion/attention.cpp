@@ -4,23 +4,14 @@
 #include <ATen/ops/scaled_dot_product_attention.h>
 
 #include "models/layers/linear.h"
-#include "models/layers/norm.h"
 #include "runtime/error.h"
 
 namespace tutti {
-namespace {
-
-std::shared_ptr<Layer> norm_of_pixels(int64_t channels, const UnetBlockOptions& o) {
-  return std::make_shared<GroupNorm>(
-      GroupNormOptions{.groups = o.groups, .channels = channels, .eps = o.eps});
-}
-
-}  // namespace
 
 ImageAttention::ImageAttention(int64_t channels, const UnetBlockOptions& o)
     : heads_(o.head_features > 0 ? channels / o.head_features : 1),
       output_scale_(o.output_scale),
-      group_norm_(o.attention_norm ? &add_slot("group_norm", norm_of_pixels(channels, o)) : nullptr),
+      group_norm_(o.attention_norm ? &add_slot("group_norm", unet_norm(channels, o)) : nullptr),
       to_q_(add_slot("to_q", std::make_shared<Linear>(channels, channels))),
       to_k_(add_slot("to_k", std::make_shared<Linear>(channels, channels))),
       to_v_(add_slot("to_v", std::make_shared<Linear>(channels, channels))),

@@ -8,14 +8,11 @@
 #include "runtime/error.h"
 
 namespace tutti {
-namespace {
 
-std::shared_ptr<Layer> norm_of(int64_t channels, const UnetBlockOptions& o) {
+std::shared_ptr<Layer> unet_norm(int64_t channels, const UnetBlockOptions& o) {
   return std::make_shared<GroupNorm>(
       GroupNormOptions{.groups = o.groups, .channels = channels, .eps = o.eps});
 }
-
-}  // namespace
 
 std::shared_ptr<Conv2d> unet_convolution(int64_t in, int64_t out, int64_t kernel, int64_t stride,
                                          int64_t padding) {
@@ -40,11 +37,11 @@ ResnetBlock2D::ResnetBlock2D(int64_t in, int64_t out, const UnetBlockOptions& o)
     : scale_shift_(o.scale_shift),
       output_scale_(o.output_scale),
       nonlinearity_(add_slot("nonlinearity", unet_activation(o.act_fn))),
-      norm1_(add_slot("norm1", norm_of(in, o))),
+      norm1_(add_slot("norm1", unet_norm(in, o))),
       conv1_(add_slot("conv1", unet_convolution(in, out, 3))),
       time_emb_proj_(add_slot("time_emb_proj",
                               std::make_shared<Linear>(o.time_features, o.scale_shift ? 2 * out : out))),
-      norm2_(add_slot("norm2", norm_of(out, o))),
+      norm2_(add_slot("norm2", unet_norm(out, o))),
       dropout_(add_slot("dropout", std::make_shared<Dropout>(o.dropout))),
       conv2_(add_slot("conv2", unet_convolution(out, out, 3))),
       conv_shortcut_(in == out ? nullptr : &add_slot("conv_shortcut", unet_convolution(in, out, 1))) {}

@@ -33,6 +33,8 @@ struct TimedStates {
   TensorTree tree() const { return TensorTree::Children{{"states", states}, {"time", time}}; }
 };
 
+std::shared_ptr<Layer> unet_norm(int64_t channels, const UnetBlockOptions& options);
+
 // A convolution that keeps the size, or halves it with stride 2, with a bias and torch.nn's initial values.
 std::shared_ptr<Conv2d> unet_convolution(int64_t in, int64_t out, int64_t kernel, int64_t stride = 1,
                                          int64_t padding = -1);

@@ -12,7 +12,6 @@
 #include "models/hub/adapter.h"
 #include "models/hub/config.h"
 #include "models/hub/model.h"
-#include "recipe/toml_reader.h"
 #include "training/callbacks/factory.h"
 #include "training/callbacks/writers/file_names.h"
 #include "training/callbacks/writers/weights_file.h"
@@ -95,10 +94,8 @@ void HfCheckpointer::write_configs(const State& state, const std::string& folder
   disk_.make_folders(folder);
   const NamedShapes shapes = shapes_in(state);
   if (const RequiredAlgorithm* lora = lora_of(state)) {
-    const Setting written = parse_recipe(lora->settings, kLora);
-    const Setting& table = written.at("algorithms").array().at(0);
     write_json_object(disk_, folder + '/' + kAdapterConfig,
-                      adapter_config(table, model_, shapes, saved_parameters(state)));
+                      adapter_config(lora->section(kLora), model_, shapes, saved_parameters(state)));
   } else {
     HubFolder of_hub = hub_folder(model_, hub_width(shapes));
     for (auto& [path, config] : of_hub.configs)
