@@ -9,7 +9,7 @@ if(TUTTI_FUZZ)
                         "  cmake -DCMAKE_C_COMPILER=clang-16 -DCMAKE_CXX_COMPILER=clang++-16 ...")
   endif()
   # A float that does not fit into an integer is checked by UndefinedBehaviorSanitizer only if asked.
-  add_compile_options(-O1 -g1 -fno-omit-frame-pointer -fno-sanitize-recover=all
+  add_compile_options(-O1 -g1 -D_GLIBCXX_ASSERTIONS -fno-omit-frame-pointer -fno-sanitize-recover=all
                       -fsanitize=fuzzer-no-link,address,undefined,float-cast-overflow
                       -fsanitize-ignorelist=${CMAKE_SOURCE_DIR}/cmake/fuzz_ignored.txt)
   add_link_options(-fsanitize=address,undefined)

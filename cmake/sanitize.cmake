@@ -15,7 +15,8 @@ set(TUTTI_LOOPS -O1)  # gcc 12 crashes on -O3 after headers that were precompile
 
 # gcc's manual: under sanitizers it may warn of variables that are set.
 set(CMAKE_CXX_FLAGS_RELEASE "-O1 -g1 -Wno-maybe-uninitialized")
-set(flags -fno-omit-frame-pointer -fsanitize=${TUTTI_SANITIZE} -fno-sanitize-recover=undefined)
+set(flags -D_GLIBCXX_ASSERTIONS -fno-omit-frame-pointer
+  -fsanitize=${TUTTI_SANITIZE} -fno-sanitize-recover=undefined)
 add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:${flags}>")
 add_link_options($<$<LINK_LANGUAGE:CXX>:-fsanitize=${TUTTI_SANITIZE}>)
 

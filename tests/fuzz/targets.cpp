@@ -5,6 +5,10 @@ namespace tutti::fuzz {
 std::span<const Target> targets() {
   static const Target all[] = {{"recipe", recipe},
                                {"time_text", time_text},
+                               {"hub_config", hub_config},
+                               {"noise_config", noise_config},
+                               {"foundry", foundry},
+                               {"fitted_table", fitted_table},
                                {"safetensors", safetensors},
                                {"torch_file", torch_file},
                                {"pickle", pickle},

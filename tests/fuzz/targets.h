@@ -9,6 +9,10 @@ namespace tutti::fuzz {
 
 void recipe(const std::string& bytes);
 void time_text(const std::string& bytes);
+void hub_config(const std::string& bytes);
+void noise_config(const std::string& bytes);
+void foundry(const std::string& bytes);
+void fitted_table(const std::string& bytes);
 void safetensors(const std::string& bytes);
 void torch_file(const std::string& bytes);
 void pickle(const std::string& bytes);

@@ -44,6 +44,18 @@ TEST(MappedFileDeathTest, AFileTruncatedWhileReadIsNamed) {
   EXPECT_EXIT(read_on(), testing::ExitedWithCode(1), "error: .*data.bin: it was cut short while it was read");
 }
 
+#ifdef __SANITIZE_ADDRESS__
+TEST(MappedFileDeathTest, AddressSanitizerSeesAReadBehindTheEnd) {
+  const Scratch folder;
+  const auto read_on = [&folder] {
+    const MappedFile file(write_file(folder, 5000));
+    volatile auto next = *(file.bytes().data() + 5000);
+    static_cast<void>(next);
+  };
+  EXPECT_DEATH(read_on(), "use-after-poison");
+}
+#endif
+
 // In a process of its own, which has mapped nothing before.
 TEST(MappedFileDeathTest, AForeignBusErrorGoesToThePreviousHandler) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
