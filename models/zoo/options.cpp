@@ -209,7 +209,7 @@ Kind<UnetOptions> UnetOptions::kind() {
            .at_least(1)
            .at_most(1e5),
        option("encoder_depth", &Options::encoder_depth,
-              "how often the ResNet halves the image; 2^encoder_depth divides height and width")
+              "how often the ResNet halves the image, whose sizes are rounded up")
            .at_least(3)
            .at_most(5),
        option("decoder_channels", &Options::decoder_channels,

@@ -18,15 +18,6 @@ UnetEncoderOptions encoder_of(const UnetOptions& o) {
           .depth = o.encoder_depth};
 }
 
-void require_halvings(const Setting& section, const SampleSpec& samples, int64_t halvings) {
-  const int64_t smallest = int64_t{1} << halvings;
-  const Shape& image = shape_of(section, samples, "input");
-  if (image[1] % smallest == 0 && image[2] % smallest == 0) return;
-  const std::string divisor = std::to_string(smallest);
-  refuse(section, samples, "input", "images with multiples of " + divisor + " pixels a side",
-         "; crop or resize them, or have less than encoder_depth = " + std::to_string(halvings));
-}
-
 }  // namespace
 
 Unet::Unet(const UnetOptions& options)
@@ -48,7 +39,6 @@ ModelPtr UnetOptions::make(const Setting& section, const SampleSpec& samples) co
   if (static_cast<int64_t>(decoder_channels.size()) != encoder_depth)
     section.at("decoder_channels")
         .fail("expected " + std::to_string(encoder_depth) + " numbers, as encoder_depth says");
-  require_halvings(section, samples, encoder_depth);
   const TargetPlan targets = plan_pixels(section, samples);
   options.classes = targets.outputs;
   auto model = std::make_shared<Unet>(options);
