@@ -68,7 +68,9 @@ std::string continued(LoadedModel& model, const Setting& recipe, const ContinueO
   generation.do_sample = options.temperature > 0;
   if (generation.do_sample) generation.temperature = options.temperature;
   const Prompt prompt{tokens, RandomKey(options.seed, "text sample")};
+  model.engine.run_event(Event::kPredictStart);
   const Tokens added = model.state.generate({prompt}, generation).front();
+  model.engine.run_event(Event::kPredictEnd);
   tokens.insert(tokens.end(), added.begin(), added.end());
   return shown_tokens(tokens, text) + '\n';
 }

@@ -14,10 +14,10 @@ struct ContinueOptions {
   uint64_t seed = 0;         // the same seed gives the same text
 };
 
-// `tutti generate`: continues the prompt with a checkpoint's language model, on one rank; "" stands for a
-// line break. Needs neither the recipe nor its data, but for
-// the tokenizer: the checkpoint has the recipe. Returns the prompt and
-// the tokens added to it; bytes that are no UTF-8 are shown as U+FFFD. Throws UserError.
+// `tutti generate`: continues the prompt with a checkpoint's language model, on one rank, by the weights that
+// evaluations use; "" stands for a line break. Needs neither the recipe nor its data, but for the tokenizer:
+// the checkpoint has the recipe. Returns the prompt and the tokens added to it; bytes that are no UTF-8 are
+// shown as U+FFFD. Throws UserError.
 std::string generate_text(const ContinueOptions& options);
 
 }  // namespace tutti

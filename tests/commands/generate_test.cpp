@@ -32,10 +32,10 @@ class GenerateTest : public testing::Test {
     EXPECT_EQ(train_in_one_process(resolved, options).exit_code, 0);
     return resolved;
   }
-  Setting train_on_bytes() {
+  Setting train_on_bytes(const std::string& algorithms = "") {
     std::ofstream(text_) << std::string(400, 'a') << "In the beginning";
-    return train(kGptOfBytes + ("[data.train]\nkind = \"bytes\"\npath = \"" + text_ +
-                                "\"\nsequence_length = 16\nbatch_size = 4\n"));
+    return train(algorithms + kGptOfBytes + "[data.train]\nkind = \"bytes\"\npath = \"" + text_ +
+                 "\"\nsequence_length = 16\nbatch_size = 4\n");
   }
   void train_on_tokens() {
     train(
@@ -63,6 +63,15 @@ TEST_F(GenerateTest, ContinuesATextWithoutTheData) {
   std::filesystem::remove(text_);
   EXPECT_EQ(generate_text({.path = run_, .prompt = "In the ", .length = 30, .temperature = 0}), expected);
   EXPECT_THAT(expected, HasSubstr("aaaa")) << "the model has learned nothing: this proves nothing";
+}
+
+TEST_F(GenerateTest, UsesTheAveragesThatEvaluationsUse) {
+  const auto text = [&] { return generate_text({.path = run_, .prompt = "a", .length = 12, .seed = 1}); };
+  train_on_bytes("[[algorithms]]\nkind = 'ema'\nhalf_life = '1000ba'\nupdate_interval = '1ba'\n");
+  const std::string averaged = text();
+  std::filesystem::remove_all(run_);
+  train_on_bytes();
+  EXPECT_NE(text(), averaged);
 }
 
 TEST_F(GenerateTest, DependsOnTheSeed) {
