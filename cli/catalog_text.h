@@ -4,7 +4,7 @@
 #include <string>
 
 #include "cli/guides.h"
-#include "job/composer_names.h"
+#include "job/names/composer_names.h"
 #include "recipe/catalog.h"
 
 namespace tutti {

@@ -5,7 +5,7 @@
 #include "cli/commands.h"
 #include "cli/recipe_markdown.h"
 #include "io/formats/recipe_schema.h"
-#include "job/foreign_names.h"
+#include "job/names/foreign_names.h"
 #include "job/recipe_catalogs.h"
 #include "runtime/error.h"
 

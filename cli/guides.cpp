@@ -29,7 +29,7 @@ Guides of_models() {
       {{"vision transformer", "image transformer", "deit"},
        "torchvision's ViT, with its names: its weights load as they are.",
        {"[model] kind = \"vit\"", "[model] weights"}},
-      {{"swin", "convnext", "efficientnet", "timm", "densenet", "mobilenet", "vgg"},
+      {{"swin", "convnext", "efficientnet", "timm", "densenet", "mobilenet", "vgg", "whisper", "wav2vec"},
        "Write the model to a file by torch.export; tutti trains that.",
        {"[model] kind = \"exported\"", kModelOfPython}},
       {{"mistral", "qwen", "llama 2", "llama 3", "qwen 2", "qwen 3", "rms norm", "grouped query attention",
@@ -125,6 +125,10 @@ Guides of_targets() {
 
 Guides of_data() {
   return {
+      {{"zarr", "lmdb", "tfrecord", "arrow", "feather", "hugging face datasets", "load dataset", "ffcv"},
+       "Not read: write the data to Parquet, HDF5 or tar files, which Python does in a few lines.",
+       {"[data.train] kind = \"parquet\"", "[data.train] kind = \"webdataset\"",
+        "[data.train] kind = \"hdf5\"", kData}},
       {{"tokenizer", "tokenizers", "bpe", "sentencepiece", "wordpiece", "unigram", "tiktoken", "vocab"},
        "Hugging Face's tokenizer.json of any kind, beside the texts.",
        {"[data.train] kind = \"text\"", "tutti tokenize", "docs/your_data.md"}},
@@ -137,7 +141,8 @@ Guides of_data() {
       {{"npz", "npy", "arrays", "ndarray"},
        "Arrays that numpy saved, side by side.",
        {"[data.train] kind = \"numpy\"", "[data.train] kind = \"tokens\""}},
-      {{"json", "jsonl", "json lines", "text", "texts", "txt", "corpus"},
+      {{"json", "jsonl", "json lines", "text", "texts", "txt", "corpus", "nlp", "wikitext", "c4", "the pile",
+        "openwebtext", "fineweb"},
        "A document a line, in a field that you name, or a document a file.",
        {"[data.train] kind = \"text\"", "docs/your_data.md"}},
       {{"s3", "gcs", "cloud storage", "object store", "remote data", "azure", "r2"},
@@ -146,13 +151,14 @@ Guides of_data() {
       {{"streaming", "streamingdataset", "mosaicml streaming", "shards"},
        "Datasets of MosaicML Streaming are read as they are; tar shards, too.",
        {"[data.train] kind = \"mds\"", "[data.train] kind = \"webdataset\""}},
-      {{"chat", "instruction tuning", "sft", "instructions", "chat template", "conversation", "prompt"},
+      {{"chat", "instruction tuning", "sft", "instructions", "chat template", "conversation", "prompt", "trl",
+        "axolotl", "unsloth"},
        "Prompts and messages of the user do not count in the loss.",
        {"[data.train] messages_field", "[data.train] prompt_field", kData}},
       {{"pin memory", "pinned memory", "persistent workers", "dataloader", "data loading"},
        "Nothing to be set: threads read ahead, and batches are pinned where a GPU computes.",
        {"[data.train] num_workers", "[data.train] prefetch"}},
-      {{"augmentation", "data augmentation", "augment", "augmentations"},
+      {{"augmentation", "data augmentation", "augment", "augmentations", "autoaugment", "trivial augment"},
        "Transforms of the data, or algorithms that also resume and report.",
        {"[[data.train.transforms]]", "[[algorithms]] kind = \"randaugment\"",
         "[[algorithms]] kind = \"augmix\""}},
@@ -162,13 +168,43 @@ Guides of_data() {
   };
 }
 
+Guides of_hosts() {
+  return {
+      {{"infiniband", "rdma", "roce", "ucx", "efa", "interconnect", "network"},
+       "MPI and NCCL find the network; their own settings choose another.",
+       {"docs/running.md", "[collectives] backend"}},
+      {{"master addr", "master port", "rendezvous", "init method", "rdzv", "init process group"},
+       "Nothing to be set: mpirun and srun connect the ranks.",
+       {"docs/running.md"}},
+      {{"cuda visible devices", "gpus per node", "gpu ids", "device ids"},
+       "A rank takes the GPU of its number on the host, among those that CUDA_VISIBLE_DEVICES shows.",
+       {"[device]", "docs/running.md"}},
+      {{"omp num threads", "cpu threads", "intra op", "set num threads", "numa", "affinity", "cpu affinity",
+        "pinning", "cpus per task"},
+       "Threads of a rank; mpirun and srun bind ranks to cores.",
+       {"[device] threads", "docs/running.md"}},
+      {{"async checkpoint", "asynchronous checkpoint", "background checkpoint", "async save"},
+       "Always: training continues while a checkpoint is written, and waits if the disk is slower.",
+       {"[checkpoint] interval", "docs/checkpoints.md"}},
+      {{"save best", "best model", "top k checkpoints", "keep last", "save top k"},
+       "The newest ones are kept, and the best by a metric.",
+       {"[checkpoint] best", "[checkpoint] keep"}},
+      {{"memory usage", "gpu memory", "peak memory", "memory profiler", "gpu utilization"},
+       "What a step takes is logged; `tutti check` measures it before a run.",
+       {"[[callbacks]] kind = \"memory_monitor\"", "[[callbacks]] kind = \"speed_monitor\"", "tutti check"}},
+      {{"exit code", "exit status", "return code"},
+       "0: done; 1: it failed; 2: something given is wrong; 3: the last checkpoint was not written.",
+       {"docs/running.md"}},
+  };
+}
+
 Guides of_runs() {
   return {
       {{"slurm", "sbatch", "srun", "pbs", "kubernetes", "cluster"},
        "mpirun or srun starts a rank each: `srun tutti train recipe.toml` in a batch script.",
        {"docs/running.md"}},
       {{"torchrun", "launcher", "nproc per node", "mpirun", "world size", "rank", "ranks", "multi gpu",
-        "multi node", "nodes", "hosts", "num processes", "accelerate"},
+        "multi node", "nodes", "hosts", "num processes", "accelerate", "hostfile", "machinefile", "ssh"},
        "`mpirun -np 4 tutti train recipe.toml` trains on four ranks, a GPU each where there are GPUs.",
        {"docs/running.md", "[collectives]"}},
       {{"gloo", "nccl backend", "all reduce", "ring"},
@@ -193,9 +229,10 @@ Guides of_runs() {
       {{"bit for bit", "bitwise", "same bits", "reproducibility", "reproducible", "determinism"},
        "A run with a seed has the same bits each time, also after a kill and a resume.",
        {"seed", "[train] deterministic_mode"}},
-      {{"crash", "kill", "preemption", "preempted", "spot instance", "restart", "requeue", "signal",
-        "sigterm"},
-       "A run that was cut off continues from its newest checkpoint; `tutti stop` ends one in good order.",
+      {{"crash", "kill", "fault tolerance", "preemption", "preempted", "spot instance", "restart", "requeue",
+        "signal", "sigterm", "elastic", "elastic training", "torchelastic"},
+       "A run that was cut off continues from its newest checkpoint, on any number of ranks; `tutti stop` "
+       "ends one in good order.",
        {"[checkpoint] autoresume", "[checkpoint] resume", "docs/checkpoints.md"}},
       {{"hang", "deadlock", "stuck", "freeze up", "timeout", "nccl timeout"},
        "A silent rank is named with its last action, and the run ends.",
@@ -223,6 +260,15 @@ Guides of_runs() {
 
 Guides of_others() {
   return {
+      {{"pruning", "sparsity", "sparse"},
+       "Not there: weights are dense. Mixtures of smaller matrices are an algorithm.",
+       {"[[algorithms]] kind = \"factorize\""}},
+      {{"summary", "model summary", "torchinfo", "parameter count", "number of parameters", "print model"},
+       "`tutti check` says how many parameters a model has, `tutti inspect` what a checkpoint holds.",
+       {"tutti check", "tutti inspect"}},
+      {{"dry run", "fast dev run", "overfit one batch", "smoke test", "sanity check"},
+       "`tutti check` tries two steps; of the data a part may be taken.",
+       {"tutti check", "[data.train] subset_num_batches"}},
       {{"dpo", "rlhf", "ppo", "reward model", "grpo", "preference"},
        "Not there: a language model is trained on texts, with prompts left out of the loss.",
        {"[data.train] prompt_field", kData}},
@@ -230,7 +276,7 @@ Guides of_others() {
        "One loss is trained. Several outputs with losses and weights: [[model.losses]]; two networks in "
        "turn: not there.",
        {"[model] kind = \"exported\"", "docs/models.md"}},
-      {{"state dict", "load state dict", "save model", "torch save"},
+      {{"state dict", "load state dict", "save model", "torch save", "gguf"},
        "Checkpoints are HDF5, and their weights go out as safetensors; files of weights come in by name.",
        {"[model] weights", "tutti export", "docs/checkpoints.md"}},
       {{"lightning", "pytorch lightning", "ignite", "fastai", "keras", "jax", "tensorflow"},
@@ -249,17 +295,66 @@ Guides of_others() {
       {{"yaml", "hydra", "omegaconf", "llm foundry", "config file"},
        "Recipes are TOML; `tutti convert` writes one from llm-foundry's YAML.",
        {"tutti convert", "docs/recipe.md"}},
-      {{"sweep", "hyperparameter search", "optuna", "ray", "grid search", "tuning"},
+      {{"sweep", "hyperparameter search", "optuna", "ray", "grid search", "tuning", "lr finder",
+        "cross validation", "k fold"},
        "Not there: a loop in a shell with --set and --run-dir is one; `tutti report` compares the runs.",
        {"tutti train", "tutti report"}},
-      {{"docker", "container", "conda", "pip", "install"},
+      {{"docker", "container", "singularity", "apptainer", "conda", "pip", "install", "spack"},
        "`make demo` builds; `cmake --install` puts it where you say.",
        {"docs/running.md"}},
   };
 }
 
+Guides of_tasks() {
+  return {
+      {{"text classification", "sentiment", "glue", "sequence classification"},
+       "A BERT with a head of classes; its data are arrays of tokens, as a tokenizer of transformers gives "
+       "them.",
+       {"[model] kind = \"bert_classification\"", "[data.train] kind = \"hdf5\"", "docs/your_model.md"}},
+      {{"token classification", "ner", "question answering", "squad", "summarization", "translation",
+        "seq2seq", "encoder decoder"},
+       "The zoo has no such head: write the model to a file by torch.export; tutti trains that, with a "
+       "target of any shape.",
+       {"[model] kind = \"exported\"", kModelOfPython}},
+      {{"bleu", "rouge", "wer", "exact match"},
+       "Not there: `tutti generate` and `tutti predict` write what a script may measure.",
+       {"tutti generate", "tutti predict"}},
+      {{"computer vision", "cv", "image classification"},
+       "A folder with a folder for each class, and a network of torchvision's names.",
+       {"[data.train] kind = \"image_folder\"", "[model] kind = \"resnet\"", "[model] kind = \"vit\"",
+        "docs/your_data.md"}},
+      {{"top 5", "top 5 accuracy", "accuracy at 5"},
+       "top_k = 5 counts a class among the five highest scores.",
+       {"metric MulticlassAccuracy"}},
+      {{"class names", "label map", "id2label", "class to idx"},
+       "Names of folders, and texts of a table's target, are classes; checkpoints keep them.",
+       {"[data.train] kind = \"image_folder\"", "[data.train] kind = \"csv\"", kData}},
+      {{"validation split", "val split", "train test split", "train val split", "split", "splits"},
+       "Evaluations have data of their own; of one file of texts, the end may be for them.",
+       {"[data.eval]", kData}},
+  };
+}
+
 Guides of_training() {
   return {
+      {{"bf16", "fp16", "float16", "bfloat16", "half", "half precision", "16 bit", "16 bits"},
+       "Parameters stay in 32 bits, and kernels compute in 16 where that is safe.",
+       {"[train] precision", "[precision]"}},
+      {{"batch norm", "batch normalization", "sync batch norm", "sync bn", "synchronized batch norm"},
+       "Each rank normalises by its part of the batch; running statistics move by all parts, in order.",
+       {"[[algorithms]] kind = \"ghost_batchnorm\"", "docs/models.md"}},
+      {{"initialization", "weight init", "xavier", "kaiming", "glorot", "he init"},
+       "Weights begin as those of torch's and the clients' models, drawn from the seed.",
+       {"[model] weights", "seed"}},
+      {{"weight averaging", "polyak", "moving average", "model averaging", "model soup"},
+       "Averages of weights, for evaluations and exports.",
+       {"[[algorithms]] kind = \"ema\"", "[[algorithms]] kind = \"swa\""}},
+      {{"weight tying", "tied weights", "tie weights", "tied embeddings"},
+       "gpt and bert tie the output to the embedding; llama by its option.",
+       {"[model] tie_word_embeddings"}},
+      {{"histogram", "histograms", "gradient norms", "activation statistics", "wandb watch"},
+       "Norms of gradients, weights and moments, and statistics of activations, are logged.",
+       {"[[callbacks]] kind = \"optimizer_monitor\"", "[[callbacks]] kind = \"activation_monitor\""}},
       {{"embedding", "embeddings", "sentence embeddings", "sentence transformers", "sbert", "simcse",
         "contrastive", "contrastive learning", "contrastive loss", "info nce", "multiple negatives ranking",
         "grad cache", "in batch negatives", "bi encoder", "dual encoder"},
@@ -289,7 +384,8 @@ Guides of_training() {
       {{"gradient accumulation", "grad accumulation", "accumulate gradients", "microbatching"},
        "A step is made in several parts; \"auto\" finds how many fit into memory.",
        {"[train] grad_accum", "[train] device_train_microbatch_size"}},
-      {{"gradient clipping", "grad clipping", "clip grad norm", "grad norm", "clip"},
+      {{"gradient clipping", "grad clipping", "clip grad norm", "grad norm", "clip", "loss spike",
+        "exploding gradients", "divergence"},
        "By norm, by value, or by the weights' size.",
        {"[[algorithms]] kind = \"gradient_clipping\""}},
       {{"gradient checkpointing", "activation checkpointing", "rematerialization", "recomputation"},
@@ -322,8 +418,8 @@ std::string without_signs(const std::string& word) {
 const std::vector<Guide>& guides() {
   static const Guides all = [] {
     Guides joined;
-    for (const auto& part :
-         {of_models(), of_unets(), of_targets(), of_data(), of_runs(), of_others(), of_training()})
+    for (const auto& part : {of_models(), of_unets(), of_targets(), of_tasks(), of_data(), of_runs(),
+                             of_hosts(), of_others(), of_training()})
       joined.insert(joined.end(), part.begin(), part.end());
     return joined;
   }();

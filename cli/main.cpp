@@ -12,7 +12,7 @@
 
 #include "cli/command_line.h"
 #include "cli/library_command.h"
-#include "job/foreign_names.h"
+#include "job/names/foreign_names.h"
 #include "job/recipe_catalogs.h"
 #include "recipe/hints.h"
 #include "runtime/error.h"

@@ -11,7 +11,7 @@
 #include "io/checkpoint/checkpoint_catalog.h"
 #include "io/formats/json_setting.h"
 #include "job/deepspeed.h"
-#include "job/foreign_names.h"
+#include "job/names/foreign_names.h"
 #include "models/hub/config.h"
 #include "models/hub/diffusers.h"
 #include "models/loss_options.h"

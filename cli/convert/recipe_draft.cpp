@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "job/foreign_names.h"
+#include "job/names/foreign_names.h"
 #include "job/recipe_catalogs.h"
 #include "recipe/dotted_path.h"
 #include "recipe/key_check.h"

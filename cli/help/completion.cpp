@@ -7,7 +7,7 @@
 
 #include "cli/command_line.h"
 #include "cli/help/described.h"
-#include "job/composer_names.h"
+#include "job/names/composer_names.h"
 #include "job/recipe_catalogs.h"
 #include "runtime/error.h"
 

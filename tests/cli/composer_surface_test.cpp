@@ -9,8 +9,8 @@
 #include <sstream>
 
 #include "cli/catalog_text.h"
-#include "job/composer_names.h"
-#include "job/foreign_names.h"
+#include "job/names/composer_names.h"
+#include "job/names/foreign_names.h"
 #include "job/recipe_catalogs.h"
 #include "recipe/key_check.h"
 #include "runtime/error.h"

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "cli/catalog_text.h"
-#include "job/foreign_names.h"
+#include "job/names/foreign_names.h"
 #include "job/recipe_catalogs.h"
 #include "runtime/error.h"
 #include "runtime/nearest_name.h"
@@ -42,6 +42,15 @@ TEST(Guides, WordsThatUsersBringAreAnswered) {
     EXPECT_THAT(answer_to(line.substr(0, bar)), HasSubstr(line.substr(bar + 3))) << line;
   }
   EXPECT_GE(words, 200);
+}
+
+// Fields of TrainingArguments of transformers 5.0.0, some of versions before, and those of PEFT's LoraConfig.
+TEST(Guides, ArgumentsOfTransformersAreAnswered) {
+  std::ifstream file(kRoot + "/tests/cli/transformers_names.txt");
+  int names = 0;
+  for (std::string name; file >> name; ++names)
+    EXPECT_THAT(answer_to(name), Not(HasSubstr("nothing is called"))) << name;
+  EXPECT_GE(names, 130);
 }
 
 bool exists(const std::string& place) {

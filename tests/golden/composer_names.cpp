@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-#include "job/composer_names.h"
+#include "job/names/composer_names.h"
 
 namespace tutti {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "job/foreign_names.h"
+#include "job/names/foreign_names.h"
 #include "job/recipe_catalogs.h"
 #include "recipe/toml_reader.h"
 #include "runtime/user_errors.h"
@@ -178,8 +178,7 @@ TEST(RecipeMistakes, AKindMayBeSomebodyElsesName) {
   EXPECT_EQ(kind_said("[scheduler]", "cosine"), "unknown scheduler; did you mean cosine_annealing?");
   EXPECT_EQ(kind_said("[scheduler]", "LambdaLR"),
             "unknown scheduler; PyTorch's LambdaLR: not carried over: needs a Python function");
-  EXPECT_THAT(kind_said("[[loggers]]", "WandBLogger"),
-              HasSubstr("ot carried over: "));
+  EXPECT_THAT(kind_said("[[loggers]]", "WandBLogger"), HasSubstr("ot carried over: "));
   EXPECT_EQ(kind_said("[[loggers]]", "ProgressBarLogger"),
             "Not a section: [train] progress_bar shows or hides it.");
   EXPECT_THAT(kind_said("[[callbacks]]", "CheckpointSaver"), HasSubstr("[checkpoint]"));

@@ -47,8 +47,8 @@ const std::map<std::string, Folders>& may_include() {
 // `init`, and the way into libtutti.so.
 bool is_for_cli(const std::string& include) {
   static const Folders headers{"\"commands/entry.h\"",
-                               "\"job/composer_names.h\"",
-                               "\"job/foreign_names.h\"",
+                               "\"job/names/composer_names.h\"",
+                               "\"job/names/foreign_names.h\"",
                                "\"job/recipe_catalogs.h\"",
                                "\"io/run_paths.h\"",
                                "\"io/formats/file_head.h\"",

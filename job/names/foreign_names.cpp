@@ -1,6 +1,7 @@
-#include "job/foreign_names.h"
+#include "job/names/foreign_names.h"
 
-#include "job/composer_names.h"
+#include "job/names/composer_names.h"
+#include "job/names/transformers_names.h"
 
 namespace tutti {
 namespace {
@@ -86,7 +87,7 @@ Foreign of_diffusers() {
 const std::vector<ForeignName>& foreign_names() {
   static const Foreign names = [] {
     Foreign all = composer_names();
-    for (const auto& part : {of_scripts(), of_lightning(), of_diffusers()})
+    for (const auto& part : {of_scripts(), of_lightning(), transformers_names(), of_diffusers()})
       all.insert(all.end(), part.begin(), part.end());
     return all;
   }();

@@ -1,4 +1,4 @@
-#include "job/fsdp_names.h"
+#include "job/names/fsdp_names.h"
 
 #include <string>
 

@@ -1,4 +1,4 @@
-#include "job/composer_names.h"
+#include "job/names/composer_names.h"
 
 #include <algorithm>
 #include <array>
@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "algorithms/catalog.h"
-#include "job/fsdp_names.h"
+#include "job/names/fsdp_names.h"
 #include "recipe/catalog.h"
 #include "runtime/text.h"
 
