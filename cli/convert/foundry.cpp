@@ -5,41 +5,24 @@
 #include <map>
 #include <set>
 
-#include "recipe/dotted_path.h"
+#include "job/names/foundry_names.h"
 #include "runtime/error.h"
 
 namespace tutti {
 namespace {
 
-using Reasons = std::map<std::string, std::string>;
-
 constexpr const char* kGptHas = "the kind gpt is GPT-2's network";
 
-// Settings that need no counterpart.
-const Reasons kNotNeeded = {
-    {"pin_memory", "batches are pinned where a GPU computes"},
-    {"persistent_workers", "threads read, and live as long as the run"},
-    {"timeout", "a reader that hangs is found by [train] hang_timeout"},
-    {"use_auth_token", "nothing is downloaded"},
-    {"trust_remote_code", "no Python code runs"},
-    {"init_device", "each rank initializes its own rows"},
-    {"attn_impl", "the fastest kernel for the sizes is taken"},
-    {"use_flash_attention_2", "the fastest kernel for the sizes is taken"},
-    {"attn_uses_sequence_id", "packing = \"first_fit\" keeps documents apart"},
-    {"verbose", "the log of a rank has every line"},
-    {"use_cache", "training keeps no keys and values"},
-    {"allow_pad_trimming", "samples are packed, and none is padded"},
-    {"max_seq_len", "samples have the length with which they were written"},
-    {"shuffle_seed", "the order is drawn from the seed of the run"},
-    {"predownload", "shards are fetched ahead of their use"},
-    {"download_timeout", "the command of fetch decides"},
-    {"validate_hash", "`tutti check --data` reads all hashes"},
-    {"keep_zip", "set cache_mb"},
-    {"eval_first", "`tutti eval` evaluates before a run"},
-    {"log_config", "the run folder keeps the recipe"},
-    {"expandable_segments", "see PYTORCH_CUDA_ALLOC_CONF"},
-    {"decoder_only_format", "a model that reads and writes texts apart is not among tutti's"},
-};
+const ForeignName* name_of_foundry(const std::string& name) {
+  const auto& names = foundry_names();
+  const auto found = std::ranges::find_if(names, [&](const ForeignName& one) { return one.is_called(name); });
+  return found == names.end() ? nullptr : &*found;
+}
+
+bool is_without_counterpart(const std::string& name) {
+  const ForeignName* known = name_of_foundry(name);
+  return known && known->target.empty();
+}
 
 const std::map<std::string, std::string> kSchedulers = {
     {"cosine_with_warmup", "cosine_annealing_with_warmup"},
@@ -92,11 +75,6 @@ class Foundry {
 
   void ignore(const Setting&) {}
 
-  void leave_out(const Setting& given) {
-    const auto why = kNotNeeded.find(last_part(given.path));
-    why == kNotNeeded.end() ? draft.leave_out(given) : draft.leave_out(given, why->second);
-  }
-
   // Settings of Composer's Trainer.
   void top(const std::string& name, const Setting& value) {
     if (name == "eval_first" && is(&value, false)) return;
@@ -106,7 +84,7 @@ class Foundry {
       if (std::string(section) == "data.eval" && !yaml_.has("eval_loader")) return;
       return later_.push_back([this, section, name, value] { draft.put(section, name, value); });
     }
-    leave_out(value);
+    draft.leave_out(value);
   }
 
   void train_batch(const Setting& value) {
@@ -148,21 +126,12 @@ class Foundry {
   }
 
   void of_mpt(const std::string& name, const Setting& value) {
-    static const Reasons reasons = {
-        {"expansion_ratio", "the feed-forward blocks of gpt are 4 times as wide"},
-        {"no_bias", "the layers of gpt have biases"},
-        {"tie_word_embeddings", "the output of gpt is tied to its embeddings"},
-        {"init_config", "gpt starts as GPT-2 does, with a deviation of 0.02"},
-        {"norm_type",
-         "gpt has LayerNorm; [[algorithms]] kind = \"low_precision_layernorm\" makes it as "
-         "low_precision_layernorm"}};
     const bool as_gpt = (name == "expansion_ratio" && value.is_integer() && value.integer() == 4) ||
                         (name == "no_bias" && is(&value, false)) ||
                         (name == "tie_word_embeddings" && is(&value, true));
     if (as_gpt) return;
     if (name == "learned_pos_emb" && is(&value, true)) return;
-    if (const auto why = reasons.find(name); why != reasons.end()) return draft.leave_out(value, why->second);
-    kNotNeeded.contains(name) ? leave_out(value) : draft.leave_out(value, kGptHas);
+    name_of_foundry(name) ? draft.leave_out(value) : draft.leave_out(value, kGptHas);
   }
 
   void attention(const Setting& config) {
@@ -171,8 +140,8 @@ class Foundry {
         dropout(value);
       else if (name == "alibi" && is(&value, true))
         add_alibi(value);
-      else if (kNotNeeded.contains(name))
-        leave_out(value);
+      else if (is_without_counterpart(name))
+        draft.leave_out(value);
       else if (!value.is_none() && !is(&value, false))
         draft.leave_out(value, kGptHas);
     }
@@ -229,7 +198,7 @@ class Foundry {
       else if (key == "config_overrides")
         draft.leave_out(value, "edit config.json in the folder");
       else
-        leave_out(value);
+        draft.leave_out(value);
     }
   }
 
@@ -257,7 +226,7 @@ class Foundry {
       text_or(given.find("name"), "") == "finetuning" ? prompts(section, dataset) : shards(section, dataset);
       for (const auto& [name, value] : given.table()) {
         if (name == "name" || name == "dataset" || value.is_none()) continue;
-        kNotNeeded.contains(name) ? leave_out(value) : draft.put(section, name, value);
+        is_without_counterpart(name) ? draft.leave_out(value) : draft.put(section, name, value);
       }
     });
   }
@@ -266,7 +235,7 @@ class Foundry {
   void others(const std::string& section, const Setting& dataset, const std::set<std::string>& done) {
     for (const auto& [name, value] : dataset.table()) {
       if (done.contains(name) || value.is_none()) continue;
-      kNotNeeded.contains(name) ? leave_out(value) : draft.put(section, name, value);
+      is_without_counterpart(name) ? draft.leave_out(value) : draft.put(section, name, value);
     }
   }
 
@@ -313,7 +282,8 @@ class Foundry {
     if (const Setting* longest = dataset.find("max_seq_len")) draft.put(section, "sequence_length", *longest);
     if (const Setting* given = dataset.find("preprocessing_fn"); given && !given->is_none())
       draft.leave_out(*given, "write lines with prompt and response, as the function gives them");
-    if (const Setting* format = dataset.find("decoder_only_format"); is(format, false)) leave_out(*format);
+    if (const Setting* format = dataset.find("decoder_only_format"); is(format, false))
+      draft.leave_out(*format);
     if (const Setting* ratio = dataset.find("packing_ratio"); ratio && !ratio->is_none())
       draft.leave_out(*ratio, "as many documents as fit are packed into a sample");
     others(section, dataset,
@@ -351,7 +321,7 @@ class Foundry {
   }
 
   void tables(const std::string& section, const Setting& given) {
-    if (!given.is_table()) return leave_out(given);
+    if (!given.is_table()) return draft.leave_out(given);
     for (const auto& [name, options] : given.table()) draft.add_table(section, name, options);
   }
   void algorithms(const Setting& given) { tables("algorithms", given); }
@@ -359,7 +329,7 @@ class Foundry {
   void loggers(const Setting& given) { tables("loggers", given); }
 
   void fsdp(const Setting& given) {
-    if (!given.is_table()) return leave_out(given);
+    if (!given.is_table()) return draft.leave_out(given);
     for (const auto& [name, value] : given.table()) {
       if (name == "sharding_strategy")
         draft.put("sharding", "strategy", value);
@@ -370,7 +340,7 @@ class Foundry {
       else if (draft.has_key("sharding", name))
         draft.put("sharding", name, value);
       else if (!value.is_none() && !is(&value, false))
-        leave_out(value);
+        draft.leave_out(value);
     }
   }
 

@@ -1,6 +1,7 @@
 #include "job/names/foreign_names.h"
 
 #include "job/names/composer_names.h"
+#include "job/names/foundry_names.h"
 #include "job/names/transformers_names.h"
 
 namespace tutti {
@@ -87,7 +88,8 @@ Foreign of_diffusers() {
 const std::vector<ForeignName>& foreign_names() {
   static const Foreign names = [] {
     Foreign all = composer_names();
-    for (const auto& part : {of_scripts(), of_lightning(), transformers_names(), of_diffusers()})
+    for (const auto& part :
+         {of_scripts(), of_lightning(), foundry_names(), transformers_names(), of_diffusers()})
       all.insert(all.end(), part.begin(), part.end());
     return all;
   }();

@@ -6,8 +6,8 @@
 
 namespace tutti {
 
-// composer_names(), transformers_names(), and arguments of PyTorch's usual scripts and of Lightning's
-// Trainer.
+// composer_names(), foundry_names(), transformers_names(), and arguments of PyTorch's usual scripts and of
+// Lightning's Trainer.
 const std::vector<ForeignName>& foreign_names();
 
 }  // namespace tutti

@@ -1,29 +1,11 @@
 #include "job/names/transformers_names.h"
 
-#include <initializer_list>
-#include <string>
+#include "job/names/name_list.h"
 
 namespace tutti {
 namespace {
 
-class Names {
- public:
-  // One after the other in `recipe`, a place; the note counts for all.
-  Names& add(std::initializer_list<const char*> names, const std::string& place,
-             const std::string& note = "") {
-    for (const char* name : names) all_.push_back({name, place, note, "transformers'"});
-    return *this;
-  }
-  Names& leave_out(std::initializer_list<const char*> names, const std::string& why) {
-    return add(names, "", "not carried over: " + why);
-  }
-  std::vector<ForeignName> all() && { return std::move(all_); }
-
- private:
-  std::vector<ForeignName> all_;
-};
-
-void add_training(Names& names) {
+void add_training(NameList& names) {
   names
       .add({"per_device_train_batch_size", "per_gpu_train_batch_size"}, "[data.train] batch_size",
            "that of all ranks together; [train] device_train_microbatch_size is what a rank computes at once")
@@ -49,7 +31,7 @@ void add_training(Names& names) {
                  "texts are packed to one length ([data.train] packing)");
 }
 
-void add_evaluations_and_logs(Names& names) {
+void add_evaluations_and_logs(NameList& names) {
   names
       .add({"eval_strategy", "evaluation_strategy", "eval_steps"}, "[train] eval_interval",
            "as in eval_interval = \"1ep\"; steps are \"500ba\"")
@@ -78,7 +60,7 @@ void add_evaluations_and_logs(Names& names) {
       .leave_out({"debug"}, "the journal of a run is always there: `tutti replay`, `tutti diff`");
 }
 
-void add_checkpoints(Names& names) {
+void add_checkpoints(NameList& names) {
   names
       .add({"save_strategy", "save_steps"}, "[checkpoint] interval",
            "as in interval = \"1ep\"; steps are \"500ba\"")
@@ -96,7 +78,22 @@ void add_checkpoints(Names& names) {
                  "tutti needs no network; `tutti export --to-hf` writes a folder that you may push");
 }
 
-void add_machines(Names& names) {
+// Of config.json.
+void add_models(NameList& names) {
+  names.add({"embd_pdrop"}, "[model] dropout", "gpt has one for all layers")
+      .add({"activation_function"}, "[model] kind = \"gpt\"", "with gelu_new")
+      .add({"layer_norm_epsilon"}, "[model] layer_norm_eps")
+      .add({"bos_token_id"}, "[data.train] bos_token", "by its text")
+      .add({"eos_token_id"}, "[data.train] eos_token", "by its text")
+      .add({"use_sliding_window", "max_window_layers"}, "[model] sliding_window")
+      .leave_out({"n_inner"}, "the feed-forward blocks of gpt are 4 times as wide")
+      .leave_out({"reorder_and_upcast_attn", "scale_attn_by_inverse_layer_idx", "scale_attn_weights",
+                  "add_cross_attention", "pretraining_tp", "summary_activation", "summary_first_dropout",
+                  "summary_proj_to_labels", "summary_type", "summary_use_proj"},
+                 "the zoo's models have no such variants; a config.json that asks for one is refused");
+}
+
+void add_machines(NameList& names) {
   names
       .add({"bf16", "fp16", "bf16_full_eval", "fp16_full_eval"}, "[train] precision",
            "\"amp_bf16\" or \"amp_fp16\"")
@@ -133,12 +130,13 @@ void add_machines(Names& names) {
 
 const std::vector<ForeignName>& transformers_names() {
   static const std::vector<ForeignName> all = [] {
-    Names names;
+    NameList names("transformers'");
     add_training(names);
     add_evaluations_and_logs(names);
     add_checkpoints(names);
+    add_models(names);
     add_machines(names);
-    return std::move(names).all();
+    return names.all();
   }();
   return all;
 }

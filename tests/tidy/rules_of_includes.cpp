@@ -49,6 +49,7 @@ bool is_for_cli(const std::string& include) {
   static const Folders headers{"\"commands/entry.h\"",
                                "\"job/names/composer_names.h\"",
                                "\"job/names/foreign_names.h\"",
+                               "\"job/names/foundry_names.h\"",
                                "\"job/recipe_catalogs.h\"",
                                "\"io/run_paths.h\"",
                                "\"io/formats/file_head.h\"",
