@@ -7,7 +7,8 @@ namespace tutti {
 Kind<DistillationOptions> DistillationOptions::kind() {
   using Options = DistillationOptions;
   return {"distillation",
-          "Trains on the scores of another run's model too, the teacher, of the same classes or tokens. Each "
+          "Trains on the scores of another run's model too, the teacher, of the same classes or tokens: with "
+          "the weights that its evaluations use. Each "
           "rank holds all of the teacher.",
           {option("teacher", &Options::teacher, "a checkpoint's or a run's folder; of that run the newest")
                .as(KeyType::kPath)

@@ -2,7 +2,9 @@
 
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
 #include <memory>
+#include <span>
 
 #include "algorithms/surgery/options.h"
 #include "data/dataset.h"
@@ -58,6 +60,21 @@ void operate(Trainee& teacher, const RunState& saved, const std::string& folder)
   teacher = std::move(static_cast<Trainee&>(state));
 }
 
+// A checkpoint's tensors, with the averages that evaluations of its run use in place of its weights.
+class EvaluatedTensors final : public TensorSource {
+ public:
+  explicit EvaluatedTensors(const TensorSource& saved) : saved_(saved) { entries_ = saved.entries(); }
+  void read_numbers(const std::string& name, int64_t first, std::span<std::byte> to) const override {
+    const std::string average = kAverages + name.substr(std::min(name.size(), kModelPrefix.size()));
+    const bool is_averaged = name.starts_with(kModelPrefix) && saved_.contains(average);
+    saved_.read_numbers(is_averaged ? average : name, first, to);
+  }
+
+ private:
+  static inline const std::string kAverages = "algorithms/EMA/";
+  const TensorSource& saved_;
+};
+
 }  // namespace
 
 Teacher::Teacher(const std::string& path, const State& run)
@@ -78,7 +95,8 @@ Teacher::Teacher(const std::string& path, const State& run)
 void Teacher::load() {
   follow_surgery(model_, saved_.seed);
   const PosixDisk disk;
-  restore_model(model_, CheckpointTensors(disk, checkpoint_), checkpoint_.folder);
+  const CheckpointTensors tensors(disk, checkpoint_);
+  restore_model(model_, EvaluatedTensors(tensors), checkpoint_.folder);
 }
 
 Outputs Teacher::forward(const Batch& batch) const {

@@ -12,8 +12,8 @@ namespace tutti {
 
 struct State;
 
-// The model of a checkpoint, which another run asks and does not train. In evaluation mode, without
-// gradients, whole on this rank, in the run's precision.
+// The model of a checkpoint, which another run asks and does not train: in evaluation mode, with the averages
+// of EMA if there are some, without gradients, whole on this rank, in the run's precision.
 class Teacher {
  public:
   // `path`: a checkpoint's or a run's folder. Builds the model for the samples of `run`, on the meta device,

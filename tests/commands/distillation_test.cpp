@@ -119,6 +119,15 @@ TEST_F(Distilled, BySurgeryThatTheTeachersWeightsNeed) {
   EXPECT_NE(inspect_digest(folder_.path("student")), inspect_digest(folder_.path("alone")));
 }
 
+TEST_F(Distilled, ByTheAveragesThatTheTeachersEvaluationsUse) {
+  const std::string ema = "[[algorithms]]\nkind = 'ema'\nhalf_life = '1000ba'\nupdate_interval = '1ba'\n";
+  train(recipe(mlp("[32]"), 20), "last");
+  train(recipe(mlp("[32]"), 20, ema), "averaged");
+  train(recipe(mlp("[8]"), 2, by_teacher("last")), "of last");
+  train(recipe(mlp("[8]"), 2, by_teacher("averaged")), "of averaged");
+  EXPECT_NE(inspect_digest(folder_.path("of averaged")), inspect_digest(folder_.path("of last")));
+}
+
 TEST_F(Distilled, SaysWhatDoesNotFit) {
   train(recipe(mlp("[32]"), 1), "teacher");
   EXPECT_THAT(refused(recipe(mlp("[8]") + "num_classes = 12\n", 2, by_teacher("teacher"))),
