@@ -28,7 +28,7 @@ class GyroDropoutLayer final : public Layer {
 
  private:
   void choose_masks(int64_t features);
-  at::Tensor masks_of(int64_t samples) const;
+  at::Tensor masks_of(int64_t rows) const;
   std::unique_ptr<Draws> draws(const std::string& what, int64_t step) const;
   int64_t batch_samples(int64_t here) const;
 

@@ -201,6 +201,29 @@ RowList diffusion_rows() {
   return rows;
 }
 
+// Each text is its own positive, encoded twice. `temperature`: of the loss, which magnifies rounding by 1 /
+// it.
+std::string contrast(const std::string& temperature) {
+  return "[model]\nkind = 'bert_contrastive'\nsimcse = true\nvocab_size = 256\nhidden_size = 32\n"
+         "num_hidden_layers = 1\nnum_attention_heads = 4\nintermediate_size = 48\nmax_position_embeddings = "
+         "32\ntemperature = " +
+         temperature + '\n' + kBytesData + "[optimizer]\nkind = 'adamw'\nlr = 3e-3\neps = 1e-5\n";
+}
+
+RowList contrastive_rows() {
+  return RowsOf("OfContrast", contrast("0.05"))
+      .add("alibi", "max_sequence_length = 32\n", {once(kInit), {kAfterDataloader, 0, 49}})
+      .add_small_factors()
+      .add("gated_linear_units", "", {once(kInit)})
+      .add_gyro_dropout()
+      .add("lora", "modules_to_save = ['embeddings']\n", {once(kInit)})
+      .in_16_bits("low_precision_layernorm", "apply_at = 'after_load'\n", {once(kAfterLoad)})
+      .by(contrast("1.0"))
+      .add("seq_length_warmup", "duration = 0.5\nmax_seq_length = 32\n", {{kAfterDataloader, 0, 49}})
+      .add_loop()
+      .rows;
+}
+
 // In every suite; a row takes two seconds.
 const std::set<std::string>& rows_of_each_suite() {
   static const std::set<std::string> names = {"alibi_OfLlama",
@@ -213,7 +236,8 @@ const std::set<std::string>& rows_of_each_suite() {
                                               "layer_freezing_OfLstm",
                                               "gradient_clipping_OfGru",
                                               "blurpool_OfUnet",
-                                              "ema_OfDiffusion"};
+                                              "ema_OfDiffusion",
+                                              "gyro_dropout_OfContrast"};
   return names;
 }
 
@@ -221,8 +245,8 @@ const std::set<std::string>& rows_of_each_suite() {
 
 std::vector<AlgorithmRow> zoo_rows() {
   RowList all;
-  for (auto& group :
-       {llama_rows(), llama_rows_with_lora(), vit_rows(), recurrent_rows(), unet_rows(), diffusion_rows()})
+  for (auto& group : {llama_rows(), llama_rows_with_lora(), vit_rows(), recurrent_rows(), unet_rows(),
+                      diffusion_rows(), contrastive_rows()})
     all.insert(all.end(), group.begin(), group.end());
   if (!is_nightly())
     std::erase_if(all, [](const AlgorithmRow& row) { return !rows_of_each_suite().contains(name_of(row)); });
