@@ -192,6 +192,9 @@ Guides of_hosts() {
       {{"memory usage", "gpu memory", "peak memory", "memory profiler", "gpu utilization"},
        "What a step takes is logged; `tutti check` measures it before a run.",
        {"[[callbacks]] kind = \"memory_monitor\"", "[[callbacks]] kind = \"speed_monitor\"", "tutti check"}},
+      {{"nfs", "lustre", "shared filesystem", "scratch", "local disk", "file system"},
+       "Recipe, data and run folder have the same paths on all hosts; shards may be cached on each.",
+       {"docs/running.md", "[checkpoint] save_folder", "[data.train] kind = \"mds\""}},
       {{"exit code", "exit status", "return code"},
        "0: done; 1: it failed; 2: something given is wrong; 3: the last checkpoint was not written.",
        {"docs/running.md"}},
@@ -200,7 +203,10 @@ Guides of_hosts() {
 
 Guides of_runs() {
   return {
-      {{"slurm", "sbatch", "srun", "pbs", "kubernetes", "cluster"},
+      {{"slurm",      "sbatch",          "srun", "pbs",           "kubernetes",   "cluster",
+        "ntasks",     "ntasks per node", "gres", "gpus per task", "partition",    "walltime",
+        "time limit", "job array",       "pmix", "slurm procid",  "slurm ntasks", "scancel",
+        "squeue",     "node failure"},
        "mpirun or srun starts a rank each: `srun tutti train recipe.toml` in a batch script.",
        {"docs/running.md"}},
       {{"torchrun", "launcher", "nproc per node", "mpirun", "world size", "rank", "ranks", "multi gpu",

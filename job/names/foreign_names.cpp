@@ -2,6 +2,7 @@
 
 #include "job/names/composer_names.h"
 #include "job/names/foundry_names.h"
+#include "job/names/name_list.h"
 #include "job/names/transformers_names.h"
 
 namespace tutti {
@@ -43,8 +44,25 @@ Foreign of_scripts() {
   return names;
 }
 
+Foreign of_pytorch() {
+  return NameList(kOfScripts)
+      .add({"DistributedDataParallel", "DDP"}, "[collectives]", "nothing is wrapped")
+      .add({"FullyShardedDataParallel", "FSDP", "fully_shard"}, "[sharding]", "as strategy = \"full\"")
+      .add({"nn.Sequential", "nn.Linear", "nn.Conv2d", "nn.LSTM"}, "[model] kind = \"sequential\"")
+      .add({"random_split"}, "[data.eval]", "evaluations have data of their own")
+      .add({"MDSWriter"}, "[data.train] kind = \"mds\"", "reads what it wrote")
+      .add({"DistributedSampler"}, "[data.train] shuffle", "ranks take their parts of each batch")
+      .leave_out({"WeightedRandomSampler"}, "losses have weights of classes instead")
+      .leave_out({"zero_grad", "no_grad", "loss.backward", "optimizer.step", "set_epoch"},
+                 "the trainer does it")
+      .all();
+}
+
 Foreign of_lightning() {
   const char* clipping = "clipping_type = \"norm\" or \"value\", and clipping_threshold";
+  const char* python =
+      "not carried over: torch.export writes a model of Python to a file (docs/your_model.md); what else a "
+      "module does is in the recipe, or in a plugin in C++ (docs/models.md)";
   const char* ranks = "not carried over: `mpirun -np 4 tutti train RECIPE` says how many ranks train";
   return {
       {"max_epochs", "[train] max_duration", "as in max_duration = \"20ep\"", kOfLightning},
@@ -69,6 +87,14 @@ Foreign of_lightning() {
       {"devices", "", ranks, kOfLightning},
       {"num_nodes", "", ranks, kOfLightning},
       {"val_dataloaders", "[data.eval]", "each further one is one of [[evaluators]]", kOfLightning},
+      {"EarlyStopping", "[[callbacks]]", "as kind = \"early_stopper\"", kOfLightning},
+      {"LearningRateMonitor", "[[callbacks]]", "as kind = \"lr_monitor\"", kOfLightning},
+      {"TQDMProgressBar", "[train] progress_bar", "", kOfLightning},
+      {"configure_optimizers", "[optimizer]", "", kOfLightning},
+      {"LightningModule", "", python, kOfLightning},
+      {"training_step", "", python, kOfLightning},
+      {"on_train_epoch_end", "", python, kOfLightning},
+      {"on_train_batch_end", "", python, kOfLightning},
       {"limit_train_batches", "[data.train] subset_num_batches", "", kOfLightning},
   };
 }
@@ -89,7 +115,7 @@ const std::vector<ForeignName>& foreign_names() {
   static const Foreign names = [] {
     Foreign all = composer_names();
     for (const auto& part :
-         {of_scripts(), of_lightning(), foundry_names(), transformers_names(), of_diffusers()})
+         {of_scripts(), of_pytorch(), of_lightning(), foundry_names(), transformers_names(), of_diffusers()})
       all.insert(all.end(), part.begin(), part.end());
     return all;
   }();

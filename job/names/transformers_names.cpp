@@ -78,6 +78,30 @@ void add_checkpoints(NameList& names) {
                  "tutti needs no network; `tutti export --to-hf` writes a folder that you may push");
 }
 
+void add_classes(NameList& names) {
+  names
+      .add({"AutoModel", "AutoModelForCausalLM", "AutoModelForMaskedLM", "AutoModelForSequenceClassification",
+            "AutoConfig"},
+           "[model] kind = \"hf\"", "with the path of a folder")
+      .add({"BertForSequenceClassification"}, "[model] kind = \"bert_classification\"")
+      .add({"BertForMaskedLM"}, "[model] kind = \"bert_mlm\"")
+      .add({"GPT2LMHeadModel"}, "[model] kind = \"gpt\"")
+      .add({"LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM"},
+           "[model] kind = \"llama\"")
+      .add({"ViTForImageClassification", "ViTModel"}, "[model] kind = \"vit\"",
+           "of torchvision's names; transformers' is kind = \"exported\"")
+      .add({"AutoTokenizer", "PreTrainedTokenizerFast"}, "[data.train] tokenizer",
+           "a folder's tokenizer.json")
+      .add({"LoraConfig"}, "[[algorithms]] kind = \"lora\"")
+      .add({"PeftModel", "get_peft_model"}, "[[algorithms]]", "as kind = \"lora\"")
+      .add({"SFTTrainer", "SFTConfig"}, "[data.train] messages_field")
+      .add({"TrainingArguments", "Seq2SeqTrainingArguments", "Seq2SeqTrainer"}, "[train]",
+           "`tutti explain` knows the arguments one by one")
+      .add({"EarlyStoppingCallback"}, "[[callbacks]]", "as kind = \"early_stopper\"")
+      .leave_out({"DataCollatorWithPadding", "DataCollatorForLanguageModeling", "DataCollatorForSeq2Seq"},
+                 "samples of a dataset are of one size; the transform mask_tokens masks");
+}
+
 // Of config.json.
 void add_models(NameList& names) {
   names.add({"embd_pdrop"}, "[model] dropout", "gpt has one for all layers")
@@ -134,6 +158,7 @@ const std::vector<ForeignName>& transformers_names() {
     add_training(names);
     add_evaluations_and_logs(names);
     add_checkpoints(names);
+    add_classes(names);
     add_models(names);
     add_machines(names);
     return names.all();
