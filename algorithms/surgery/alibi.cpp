@@ -130,7 +130,8 @@ void Alibi::cut_batch(State& state) const try {
 
 void Alibi::require_divisible(const State& state) const {
   if (!state.dataset || state.global_batch == 0) return;
-  for (const auto& [name, shape] : state.dataset->spec().shapes) {
+  const auto shapes = state.dataset->spec().shapes;
+  for (const auto& [name, shape] : shapes) {
     if (shape.size() != 1)
       scaling_.fail("the data's '" + name + "' is " + shape_text(shape) +
                     " a sample, and no sequence to be cut into shorter ones; 1 leaves batches as they are");
@@ -138,6 +139,11 @@ void Alibi::require_divisible(const State& state) const {
     const auto fits = [&](int64_t samples) { return shorter > 0 && samples * length % shorter == 0; };
     const auto parts = samples_of_ranks(state);
     if (!std::all_of(parts.begin(), parts.end(), fits)) scaling_.fail(why_not_cut(length, shorter));
+    const auto& [other, same] = *shapes.begin();  // a sequence, since the loop has passed this array
+    if (length * cut_length(same[0], scaling_.number()) != same[0] * shorter)
+      scaling_.fail("the data's '" + other + "' has " + std::to_string(same[0]) + " tokens a sample and '" +
+                    name + "' " + std::to_string(length) +
+                    ", which are not cut into as many sequences; 1 leaves batches as they are");
   }
 }
 

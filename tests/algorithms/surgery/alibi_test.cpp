@@ -192,7 +192,7 @@ TEST(AlibiTest, ArraysThatAreNoSequencesAreRefused) {
 
 // Checks the samples when a run begins: a batch that could not be cut later is an error at once.
 struct AlibiBeginning {
-  explicit AlibiBeginning(const SyntheticDataset& data) {
+  explicit AlibiBeginning(const Dataset& data) {
     state.model = std::make_shared<Gpt>(kSmallGpt);
     state.dataset = &data;
     state.train_samples = data.size();
@@ -239,6 +239,34 @@ TEST(AlibiTest, SamplesThatCannotBeCutAreRefusedAtTheBeginning) {
       [&] { run.init(Alibi(12)); },
       ThrowsMessage<UserError>(AllOf(HasSubstr("'target'"), HasSubstr("1 leaves batches as they are"))));
   EXPECT_NO_THROW(run.init(Alibi(12, 1.0)));
+}
+
+// Samples of a text of 8 tokens and one of `length`.
+class Pairs final : public Dataset {
+ public:
+  explicit Pairs(int64_t length) : length_(length) {}
+  int64_t size() const override { return 12; }
+  SampleSpec spec() const override { return {.shapes = {{"input_ids", {8}}, {"positive_ids", {length_}}}}; }
+  Batch get(std::span<const int64_t>, const Epoch&) const override { return {}; }
+  uint64_t digest() const override { return 0; }
+
+ private:
+  int64_t length_;
+};
+
+TEST(AlibiTest, ArraysThatGiveDifferentNumbersOfSequencesAreRefusedAtTheBeginning) {
+  const auto beginning = [](int64_t length, double scaling) {
+    return [=] {
+      const Pairs data(length);
+      AlibiBeginning(data).init(Alibi(16, scaling));
+    };
+  };
+  EXPECT_NO_THROW(beginning(8, 0.25)());
+  EXPECT_NO_THROW(beginning(12, 0.25)()) << "both are four";
+  EXPECT_NO_THROW(beginning(5, 1.0)());
+  EXPECT_THAT(beginning(5, 0.25),
+              ThrowsMessage<UserError>(AllOf(HasSubstr("train_sequence_length_scaling = 0.25"),
+                                             HasSubstr("'input_ids' has 8"), HasSubstr("'positive_ids' 5"))));
 }
 
 TEST(AlibiTest, AModelWithoutAttentionIsAWarning) {
