@@ -71,6 +71,22 @@ TEST(GyroDropoutTest, ASampleHasTheMaskOfItsPlace) {
     EXPECT_TRUE(masks_at(20, first, samples).equal(whole.narrow(0, first, samples))) << first;
 }
 
+// Two texts a sample: their masks go with the sample, and are those of neighbouring parts.
+TEST(GyroDropoutTest, TheTextsOfAPairHaveTheMasksOfTheirPlace) {
+  const State state = gyro_state(20);
+  Sequential net({std::make_shared<Dropout>(0.5)});
+  apply_gyro_dropout(net, 5, 8, kGyro, &state);
+  const auto masks_of = [&](int64_t first, int64_t samples) {
+    const ForwardContext context{.first_sample = first, .rows_of_sample = 2};
+    const ContextScope scope(net, context);
+    return net.forward(at::ones({2 * samples, kFeatures})).tensor().unflatten(0, {samples, 2});
+  };
+  const at::Tensor pairs = masks_of(0, kBatch), single = masks_at(20);
+  EXPECT_TRUE(pairs.select(1, 0).equal(single));
+  EXPECT_TRUE(pairs.select(1, 1).equal(single.roll(-4, 0))) << "a part is 4 samples";
+  EXPECT_TRUE(masks_of(5, 7).equal(pairs.narrow(0, 5, 7)));
+}
+
 // The fifth batch of an epoch has 6 samples.
 TEST(GyroDropoutTest, ASmallerBatchHasThemToo) {
   const at::Tensor y = masks_at(4, 0, 6), full = masks_at(3);
