@@ -31,16 +31,17 @@ std::shared_ptr<Layer> linear(const LayerArguments& args) {
                                   args.flag("bias", true));
 }
 
-bool is_quoted(const std::string& text, const std::string& word) {
-  return text == "'" + word + "'" || text == "\"" + word + "\"";
+// As one writes a word, or as PyTorch prints one: Conv2d(3, 4, kernel_size=(3, 3), padding=same).
+bool is_word(const std::string& text, const std::string& word) {
+  return text == "'" + word + "'" || text == "\"" + word + "\"" || text == word;
 }
 
 // Numbers, 'valid' (none), or 'same': the output is as large as the input.
 Shape padding_of(const LayerArguments& args, const Shape& kernel, const Shape& stride,
                  const Shape& dilation) {
   const std::string text = args.text("padding", "0");
-  if (is_quoted(text, "valid")) return Shape(kernel.size(), 0);
-  if (!is_quoted(text, "same")) return args.integers("padding", 0, 0, kernel.size());
+  if (is_word(text, "valid")) return Shape(kernel.size(), 0);
+  if (!is_word(text, "same")) return args.integers("padding", 0, 0, kernel.size());
   Shape padding;
   for (std::size_t d = 0; d < kernel.size(); ++d) {
     const int64_t both_sides = dilation[d] * (kernel[d] - 1);
@@ -58,7 +59,7 @@ struct Window {
 
 template <class Options>
 void read_convolution(const LayerArguments& args, std::size_t dimensions, Options& options, Window& window) {
-  if (!is_quoted(args.text("padding_mode", "'zeros'"), "zeros"))
+  if (!is_word(args.text("padding_mode", "'zeros'"), "zeros"))
     throw UserError("argument padding_mode: only 'zeros' is supported");
   options.in_channels = args.integer("in_channels", {}, 1);
   options.out_channels = args.integer("out_channels", {}, 1);
@@ -158,7 +159,7 @@ std::shared_ptr<Layer> silu(const LayerArguments& args) {
 
 std::shared_ptr<Layer> gelu(const LayerArguments& args) {
   const std::string approximate = args.text("approximate", "'none'");
-  const bool tanh = is_quoted(approximate, "tanh"), none = is_quoted(approximate, "none");
+  const bool tanh = is_word(approximate, "tanh"), none = is_word(approximate, "none");
   if (!tanh && !none)
     throw UserError("argument approximate: expected 'none' or 'tanh', found " + approximate);
   return std::make_shared<GELU>(tanh ? GELU::Form::kTanh : GELU::Form::kExact);
@@ -220,7 +221,7 @@ std::shared_ptr<Layer> rms_norm(const LayerArguments& args) {
 }
 
 std::shared_ptr<Layer> conv_transpose2d(const LayerArguments& args) {
-  if (!is_quoted(args.text("padding_mode", "'zeros'"), "zeros"))
+  if (!is_word(args.text("padding_mode", "'zeros'"), "zeros"))
     throw UserError("argument padding_mode: only 'zeros' is supported");
   const ConvTranspose2dOptions options{.in_channels = args.integer("in_channels", {}, 1),
                                        .out_channels = args.integer("out_channels", {}, 1),
@@ -242,7 +243,7 @@ std::shared_ptr<Layer> upsample(const LayerArguments& args) {
       {"nearest", Mode::kNearest}, {"bilinear", Mode::kBilinear}, {"bicubic", Mode::kBicubic}};
   UpsampleOptions options;
   const std::string mode = args.text("mode", "'nearest'");
-  const auto found = std::ranges::find_if(modes, [&](const auto& one) { return is_quoted(mode, one.first); });
+  const auto found = std::ranges::find_if(modes, [&](const auto& one) { return is_word(mode, one.first); });
   if (found == modes.end())
     throw UserError("argument mode: expected 'nearest', 'bilinear' or 'bicubic', found " + mode);
   options.mode = found->second;

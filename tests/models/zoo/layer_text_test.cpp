@@ -160,6 +160,7 @@ TEST(LayerText, PairsReachTheLayer) {
   EXPECT_EQ(conv.padding, extent(0, 2));
   EXPECT_EQ(conv.dilation, extent(3, 4));
   EXPECT_EQ(conv_of("Conv2d(1, 1, (3, 5), padding='same', dilation=(1, 2))").padding, extent(1, 4));
+  EXPECT_EQ(conv_of("Conv2d(1, 1, kernel_size=(3, 5), stride=(1, 1), padding=same)").padding, extent(1, 2));
   EXPECT_EQ(conv_of("Conv2d(1, 1, 3, padding='valid', padding_mode='zeros')").padding, 0);
   const auto pool = make_layer("MaxPool2d((3, 2), padding=(1, 0), dilation=(1, 2), ceil_mode=True)");
   const MaxPool2dOptions& of_pool = dynamic_cast<const MaxPool2d&>(*pool).options();
