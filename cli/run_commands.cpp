@@ -150,7 +150,7 @@ void add_generate(CLI::App& app, Action& action) {
                         ->add_option("--temperature", options->temperature,
                                      "of the softmax; 0: always the likeliest token (default: 0.8)")
                         ->type_name("R")
-                        ->check(CLI::NonNegativeNumber));
+                        ->check(CLI::Range(0.0, 1e6)));
   of_text.push_back(
       command->add_option("--top-k", options->top_k, "only the N likeliest tokens (default: all)")
           ->type_name("N")
