@@ -1,12 +1,12 @@
 #!/bin/bash
 # tests/clients.sh BUILD: weights of torchvision's and transformers' models go through tutti and back
-# (clients.py), clients' networks train under all strategies (clients_trained.py), tokenizers give the ids
-# of Hugging Face's (clients_tokenizers.py), tables of pandas and datasets of MosaicML Streaming are read
-# (clients_tables.py, clients_mds.py), adapters of PEFT's go in and out (clients_lora.py), so do UNets of
-# diffusers' (clients_diffusion.py), programs of theirs, timm's, segmentation_models_pytorch's and diffusers'
-# give what PyTorch gives (tests/golden/make_exported.py), and image files and transforms what Pillow and
-# torchvision give (make_images.py), with the clients' pinned versions in an environment of their own, beside
-# setup.sh's.
+# (clients.py), its gradients are the clients' (clients_gradients.py), clients' networks train under all
+# strategies (clients_trained.py), tokenizers give the ids of Hugging Face's (clients_tokenizers.py), tables
+# of pandas and datasets of MosaicML Streaming are read (clients_tables.py, clients_mds.py), adapters of
+# PEFT's go in and out (clients_lora.py), so do UNets of diffusers' (clients_diffusion.py), programs of
+# theirs, timm's, segmentation_models_pytorch's and diffusers' give what PyTorch gives
+# (tests/golden/make_exported.py), and image files and transforms what Pillow and torchvision give
+# (make_images.py), with the clients' pinned versions in an environment of their own, beside setup.sh's.
 set -euo pipefail
 readonly root=$(dirname "$(dirname "$(readlink -f "$0")")")
 readonly cache=${XDG_CACHE_HOME:-$HOME/.cache}/tutti
@@ -47,8 +47,8 @@ if [ ! -e "$clients/lora" ]; then
     accelerate==1.12.0 psutil==7.2.2
   touch "$clients/lora"
 fi
-for tests in clients clients_trained clients_tokenizers clients_tables clients_mds clients_lora \
-             clients_diffusion; do
+for tests in clients clients_gradients clients_trained clients_tokenizers clients_tables clients_mds \
+             clients_lora clients_diffusion; do
   TUTTI_BUILD_DIR=$build "$clients/bin/python" "$root/tests/$tests.py"
 done
 
