@@ -11,12 +11,11 @@
 
 #include "models/layers/statistics_rows.h"
 #include "models/zoo/unet.h"
+#include "tests/golden/expect_near.h"
 #include "tests/golden/golden_file.h"
 
 namespace tutti {
 namespace {
-
-constexpr double kOfOutputs = 1e-5, kOfGradients = 1e-4;  // of the largest number
 
 // By name.
 using Tensors = std::map<std::string, at::Tensor>;
@@ -32,11 +31,6 @@ UnetOptions options_of(const GoldenCase& golden) {
   for (const double channels : golden.numbers("decoder_channels"))
     o.decoder_channels.push_back(static_cast<int64_t>(channels));
   return o;
-}
-
-void expect_near(const at::Tensor& got, const at::Tensor& wanted, double tolerance, const std::string& what) {
-  ASSERT_EQ(got.sizes(), wanted.sizes()) << what;
-  EXPECT_LE((got - wanted).abs().max().item<double>(), tolerance * wanted.abs().max().item<double>()) << what;
 }
 
 // A model with the weights, and the batch, of a case.
