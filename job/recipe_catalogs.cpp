@@ -115,6 +115,7 @@ Setting with_hub_model(Setting written) {
   } catch (const UserError& error) {
     asked.at("path").fail(error);
   }
+  require_taken(asked, Setting(section, "model", {}).at("kind").text());
   const Position of_config{config};
   for (auto& [key, value] : section)
     if (value.position.file.empty()) {

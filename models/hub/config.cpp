@@ -148,6 +148,16 @@ Setting::Table zoo_section(const Setting& config, const Setting& asked) {
   type.fail("tutti has no such model; it has those of bert, gpt2, llama, mistral, qwen2 and qwen3");
 }
 
+void require_taken(const Setting& asked, const std::string& kind) {
+  const auto refuse = [&](const char* key, const std::string& model) {
+    if (asked.has(key)) asked.at(key).fail("it is of " + model + "; the folder's model is of kind " + kind);
+  };
+  if (!kind.starts_with("bert_")) refuse("head", "a bert");
+  if (kind != "bert_classification") refuse("num_classes", "a bert with head = \"classification\"");
+  if (kind == "bert_contrastive") return;
+  for (const char* key : kContrastiveKeys) refuse(key, "a bert with head = \"contrastive\"");
+}
+
 HubFolder hub_folder(const Setting& model, int64_t width) {
   const Setting& kind = model.at("kind");
   const auto of_transformers = [](Table config) {

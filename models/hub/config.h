@@ -19,6 +19,8 @@ class Disk;
 // "hf", of which `head`, `num_classes`, `dropout` and what a contrastive head has count before the file.
 // Throws UserError for other models, and for options that the zoo's model does not have.
 Setting::Table zoo_section(const Setting& config, const Setting& asked);
+// Throws UserError for a key of the recipe's section that the zoo's model of this kind does not take.
+void require_taken(const Setting& asked, const std::string& kind);
 
 // What a folder of transformers', or of diffusers' pipeline, has: configurations and a file of weights, with
 // paths in the folder.

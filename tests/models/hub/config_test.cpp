@@ -79,6 +79,21 @@ Keys llama(const std::string& type, const Keys& others = {}) {
   return keys;
 }
 
+TEST(HubConfigTest, KeysThatTheFoldersModelDoesNotTakeAreRefused) {
+  const auto refused = [](const std::string& kind, const Keys& asked) {
+    return message_of<UserError>([&] { require_taken(section_with(asked), kind); });
+  };
+  const Keys head{{"head", std::string("contrastive")}}, classes{{"num_classes", int64_t{3}}},
+      pooling{{"pooling", std::string("cls")}};
+  EXPECT_THAT(refused("llama", head), AllOf(HasSubstr("head = \"contrastive\""), HasSubstr("kind llama")));
+  EXPECT_THAT(refused("bert_mlm", classes), HasSubstr("head = \"classification\""));
+  EXPECT_THAT(refused("bert_classification", pooling), HasSubstr("pooling = \"cls\""));
+  EXPECT_NO_THROW(require_taken(section_with(head), "bert_contrastive"));
+  EXPECT_NO_THROW(require_taken(section_with(pooling), "bert_contrastive"));
+  EXPECT_NO_THROW(require_taken(section_with(classes), "bert_classification"));
+  EXPECT_NO_THROW(require_taken(section_with({{"dropout", 0.1}}), "llama"));
+}
+
 TEST(HubConfigTest, OfLlamasHasTheDefaultsOfItsType) {
   EXPECT_FALSE(section_for(llama("llama")).has("num_key_value_heads")) << "as many as heads";
   EXPECT_EQ(section_for(llama("mistral")).at("num_key_value_heads").integer(), 8);
