@@ -13,6 +13,7 @@
 #include "models/zoo/mlp.h"
 #include "recipe/resolve.h"
 #include "runtime/error.h"
+#include "tensors/autograd.h"
 #include "tests/recipe/section.h"
 
 namespace tutti {
@@ -105,6 +106,21 @@ TEST(LayerText, RecurrentLayersRefuseInputsOfOtherSizes) {
     EXPECT_EQ(layer->forward(at::zeros({2, 5, 8})).tensor().sizes(), (Shape{2, 5, 4}));
     for (const Shape& shape : {Shape{2, 8}, Shape{2, 5, 9}, Shape{2, 5, 4}, Shape{2, 1, 5, 8}})
       EXPECT_THROW(layer->forward(at::zeros(shape)), UserError) << text << ' ' << shape.size();
+  }
+}
+
+TEST(LayerText, RecurrentLayersTrainInLowPrecision) {
+  const at::Tensor x = at::linspace(-1, 1, 2 * 5 * 8).view({2, 5, 8});
+  for (const char* text : {"LSTM(8, 4, batch_first=True)", "GRU(8, 4, 2, batch_first=True)"}) {
+    const auto layer = make_layer(text);
+    materialise(*layer, 1);
+    const at::Tensor exact = layer->forward(x).tensor();
+    for (const at::ScalarType dtype : {at::kBFloat16, at::kHalf}) {
+      const AutocastScope scope(dtype);
+      const at::Tensor found = layer->forward(x).tensor();
+      EXPECT_TRUE(at::allclose(found.to(at::kFloat), exact, 0.02, 0.02)) << text << ' ' << dtype;
+      found.to(at::kFloat).sum().backward();
+    }
   }
 }
 
