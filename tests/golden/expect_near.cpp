@@ -20,7 +20,7 @@ void expect_near(const at::Tensor& got, const at::Tensor& wanted, double toleran
 }
 
 void expect_gradients_near(Layer& model, const GoldenCase& golden) {
-  constexpr double kRounding = 1e-3;
+  constexpr double kRounding = 1e-2;
   const auto wanted = [&](const NamedParameter& one) { return golden.tensor("out/grads/" + one.name); };
   const auto all = parameters(model);
   double largest = 0;

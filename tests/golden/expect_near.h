@@ -17,7 +17,7 @@ inline constexpr double kOfOutputs = 1e-5, kOfGradients = 1e-4;
 void expect_near(const at::Tensor& got, const at::Tensor& wanted, double tolerance, const std::string& what);
 
 // Asserts (gtest) the gradients "out/grads/NAME" of a case, to kOfGradients. Tensors whose gradients are a
-// thousandth of the model's largest are compared as if they had that size: rounding alone gives some of them.
+// hundredth of the model's largest are compared as if they had that size: rounding alone gives some of them.
 void expect_gradients_near(Layer& model, const GoldenCase& golden);
 
 }  // namespace tutti

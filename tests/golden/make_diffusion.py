@@ -20,7 +20,7 @@ UNETS = {
                       down_block_types=["DownBlock2D", "AttnDownBlock2D"],
                       up_block_types=["AttnUpBlock2D", "UpBlock2D"]),
     # As the models of the DDPM paper are configured.
-    "ddpm": dict(layers_per_block=1, block_out_channels=[2, 4, 4], norm_num_groups=2, attention_head_dim=None,
+    "ddpm": dict(layers_per_block=1, block_out_channels=[4, 4, 4], norm_num_groups=2, attention_head_dim=None,
                  downsample_padding=0, flip_sin_to_cos=False, freq_shift=1, norm_eps=1e-6,
                  down_block_types=["DownBlock2D", "AttnDownBlock2D", "DownBlock2D"],
                  up_block_types=["UpBlock2D", "AttnUpBlock2D", "UpBlock2D"]),
