@@ -97,6 +97,8 @@ TEST(HubConfigTest, KeysThatTheFoldersModelDoesNotTakeAreRefused) {
 TEST(HubConfigTest, OfLlamasHasTheDefaultsOfItsType) {
   EXPECT_FALSE(section_for(llama("llama")).has("num_key_value_heads")) << "as many as heads";
   EXPECT_EQ(section_for(llama("mistral")).at("num_key_value_heads").integer(), 8);
+  for (const char* qwen : {"qwen2", "qwen3"})
+    EXPECT_EQ(section_for(llama(qwen)).at("num_key_value_heads").integer(), 32) << qwen;
   EXPECT_EQ(section_for(llama("mistral")).at("sliding_window").integer(), 4096);
   EXPECT_EQ(section_for(llama("qwen3")).at("head_dim").integer(), 128);
   EXPECT_FALSE(section_for(llama("mistral", {{"sliding_window", std::monostate()}})).has("sliding_window"));

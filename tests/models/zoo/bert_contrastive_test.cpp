@@ -81,6 +81,24 @@ TEST(BertForContrast, PaddingChangesNothing) {
   EXPECT_TRUE(at::allclose(embeddings(model, padded), embeddings(model, pairs()), 1e-5, 1e-6));
 }
 
+TEST(BertForContrast, EachTextHasItsOwnPadding) {
+  BertForContrast model(small());
+  materialise(model, 1);
+  Batch three = pairs(), padded = pairs();
+  three.set("negative_ids", some_texts(9));
+  padded.set("negative_ids", at::constant_pad_nd(some_texts(9), {0, 2}, 7));
+  padded.set("negative_attention_mask", at::constant_pad_nd(at::ones({3, 4}, at::kLong), {0, 2}));
+  EXPECT_TRUE(at::allclose(embeddings(model, padded), embeddings(model, three), 1e-5, 1e-6));
+}
+
+TEST(BertForContrast, OfSimcseEncodesATextOnceInEvaluations) {
+  auto options = small();
+  options.simcse = true;
+  BertForContrast model(options);
+  materialise(model, 1);
+  EXPECT_EQ(embeddings(model, TensorTree::Children{{"input_ids", some_texts(0)}}).sizes(), (Shape{3, 8}));
+}
+
 TEST(BertForContrast, FindsTextsAmongPositivesAndNegatives) {
   auto options = small();
   options.temperature = 0.5;

@@ -109,6 +109,24 @@ TEST(LayerText, RecurrentLayersRefuseInputsOfOtherSizes) {
   }
 }
 
+TEST(LayerText, AnEmbeddingStartsAsTorchsDoes) {
+  const auto layer = make_layer("Embedding(100, 50)");
+  materialise(*layer, 1);
+  EXPECT_NEAR(parameters(*layer)[0].parameter->tensor.std().item<double>(), 1.0, 0.05);
+}
+
+TEST(LayerText, TheLastRecurrentLayerDropsNothing) {
+  const at::Tensor x = at::linspace(-1, 1, 2 * 5 * 8).view({2, 5, 8});
+  for (const std::string kind : {"LSTM", "GRU"}) {
+    const auto one = make_layer(kind + "(8, 4, batch_first=True, dropout=0.5)");
+    const auto two = make_layer(kind + "(8, 4, 2, batch_first=True, dropout=0.5)");
+    materialise(*one, 1);
+    materialise(*two, 1);
+    EXPECT_TRUE(one->forward(x).tensor().ne(0).all().item<bool>()) << kind;
+    EXPECT_FALSE(two->forward(x).tensor().equal(two->forward(x).tensor())) << kind << " drops between";
+  }
+}
+
 TEST(LayerText, RecurrentLayersTrainInLowPrecision) {
   const at::Tensor x = at::linspace(-1, 1, 2 * 5 * 8).view({2, 5, 8});
   for (const char* text : {"LSTM(8, 4, batch_first=True)", "GRU(8, 4, 2, batch_first=True)"}) {
