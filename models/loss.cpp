@@ -48,6 +48,7 @@ class CrossEntropyLoss final : public Loss {
   LossTargets targets() const override { return LossTargets::kClasses; }
   bool leaves_targets_out() const override { return true; }
   int64_t classes() const override { return weight_.count(); }
+  at::Tensor class_weights(c10::Device where) const override { return weight_.on(where); }
   void prepare(c10::Device where) const override { weight_.on(where); }
 
   at::Tensor mean(const at::Tensor& outputs, const at::Tensor& target) const override {

@@ -48,6 +48,8 @@ class Loss {
   virtual bool needs_probabilities() const { return false; }
   // The number of classes that the loss has weights of; 0 = any number.
   virtual int64_t classes() const { return 0; }
+  // The weights of the classes in `items`, [classes()]; undefined: all are 1.
+  virtual at::Tensor class_weights(c10::Device) const { return {}; }
 
  protected:
   AllRanks& ranks() const { return ranks_.get(); }

@@ -100,6 +100,9 @@ class Classifier : public Model {
   // `has_labels`: the targets are a number for each class, [N, C, ...], and not class indices.
   void set_loss(LossPtr loss) { loss_ = std::move(loss); }
   void set_labels(bool has_labels) { has_labels_ = has_labels; }
+  const Loss& chosen_loss() const { return *loss_; }
+  // True if an item may belong to several classes, or to none.
+  bool has_several_labels() const { return has_labels_ && loss_->targets() == LossTargets::kLabels; }
 
  private:
   LossPtr loss_ = default_loss();

@@ -17,15 +17,22 @@ at::Tensor classes_last(const Model& model, const at::Tensor& outputs) {
   return dynamic_cast<const Classifier*>(&model) ? outputs.movedim(1, -1) : outputs;
 }
 
-// The weight of each item: 0 for an ignored target, of probabilities their sum. Batches without targets: 1.
-at::Tensor counted_items(const Batch& batch, const at::Tensor& outputs, const at::Tensor& scores) {
+// The weight of each item, as in the mean of the model's own loss: that of its class, 0 for an ignored
+// target, of probabilities their sum. Batches without targets: 1.
+at::Tensor counted_items(const Model& model, const Batch& batch, const at::Tensor& outputs,
+                         const at::Tensor& scores) {
   const auto items = scores.sizes().slice(0, scores.dim() - 1);
   const TensorTree* found = batch.find("labels");
   if (!found) found = batch.find("target");
   if (!found) return at::ones(items, scores.options().dtype(at::kFloat));
   const at::Tensor& target = found->tensor();
   if (target.sizes() == outputs.sizes()) return target_masses(target.to(at::kFloat)).to(at::kFloat);
-  return target.ne(kIgnoredTarget).view(items).to(at::kFloat);
+  const at::Tensor counted = target.ne(kIgnoredTarget).view(items).to(at::kFloat);
+  const auto* classifier = dynamic_cast<const Classifier*>(&model);
+  const at::Tensor weights =
+      classifier ? classifier->chosen_loss().class_weights(target.device()) : at::Tensor();
+  if (!weights.defined()) return counted;
+  return counted * weights.index_select(0, target.clamp_min(0).flatten()).view(items);
 }
 
 }  // namespace
@@ -50,6 +57,8 @@ void Distillation::require(const State& state) const {
   const auto* classifier = dynamic_cast<const Classifier*>(state.model.get());
   if (state.model->compares_step() || (classifier && !classifier->takes_dense_targets()))
     fail("the model has no scores of classes, which a teacher could have too");
+  if (classifier && classifier->has_several_labels())
+    fail("an item of the model may have several labels; a teacher's scores are of one class among all");
   try {
     teacher(state);
   } catch (const std::exception& error) {
@@ -68,7 +77,7 @@ bool Distillation::try_on(const State& state, Batch& sample) const {
 }
 
 bool Distillation::match(Event event, const State&) const {
-  return event == Event::kFitStart || event == Event::kBeforeBackward;
+  return event == Event::kFitStart || event == Event::kBeforeLoss || event == Event::kBeforeBackward;
 }
 
 void Distillation::apply(Event event, State& state, Logger&) {
@@ -77,9 +86,12 @@ void Distillation::apply(Event event, State& state, Logger&) {
     return;
   }
   const at::Tensor outputs = state.outputs.tensor(), scores = classes_last(*state.model, outputs);
+  if (event == Event::kBeforeLoss) {  // of the targets that the loss has: algorithms change them for it alone
+    counted_ = counted_items(*state.model, state.batch, outputs, scores);
+    return;
+  }
   const at::Tensor of_teacher = classes_last(*state.model, teacher_->forward(state.batch).tensor());
-  const at::Tensor divergence = distillation_loss(
-      scores, of_teacher, counted_items(state.batch, outputs, scores), options_.temperature);
+  const at::Tensor divergence = distillation_loss(scores, of_teacher, counted_, options_.temperature);
   state.loss = state.loss * (1.0 - options_.weight) + divergence * options_.weight;
 }
 
