@@ -20,6 +20,18 @@ void require_equal(const Setting& config, const char* key, double value, const c
                         "; give it this value");
 }
 
+// Some ways to start an adapter take its first product from the weights of the base, and PEFT takes it from
+// them again wherever it reads the adapter.
+void require_weights_of_base(const Setting& config) {
+  if (!config.has("init_lora_weights") || !config.at("init_lora_weights").is_text()) return;
+  const Setting& start = config.at("init_lora_weights");
+  for (const char* changing : {"pissa", "olora", "corda", "loftq"})
+    if (start.text().starts_with(changing))
+      start.fail(
+          "the adapter is of other weights than the base's; expected one that PEFT converted: "
+          "save_pretrained with path_initial_model_for_weight_conversion");
+}
+
 // What changes the meaning of the weights must be as here.
 void require_config(const Setting& config, const LoraOptions& options) {
   if (config.at("peft_type").text() != "LORA") config.at("peft_type").fail("expected LORA");
@@ -32,6 +44,9 @@ void require_config(const Setting& config, const LoraOptions& options) {
   for (const char* key : {"use_dora", "use_qalora", "lora_bias"})
     if (config.has(key) && config.at(key).boolean()) config.at(key).fail("tutti's adapters do not have this");
   if (config.has("bias") && config.at("bias").text() != "none") config.at("bias").fail("expected none");
+  if (config.has("alora_invocation_tokens"))
+    config.at("alora_invocation_tokens").fail("tutti's adapters act on all tokens");
+  require_weights_of_base(config);
   for (const char* key : {"rank_pattern", "alpha_pattern"})
     if (config.has(key) && !config.at(key).table().empty())
       config.at(key).fail("tutti's adapters have one rank and one alpha");

@@ -186,6 +186,25 @@ TEST_P(LoraRun, AnotherRecipeThanTheAdaptersIsAnError) {
   EXPECT_THAT(refused(more), HasSubstr("which the recipe's targets need"));
 }
 
+TEST_P(LoraRun, AnAdapterOfOtherWeightsThanTheBasesIsAnError) {
+  const std::string adapter = folder_.path("adapter");
+  std::filesystem::copy(golden("adapter"), adapter);
+  const std::string config = read_text(adapter + "/adapter_config.json");
+  const auto predict_with = [&](const std::string& key, const std::string& was, const std::string& is) {
+    std::string changed = config;
+    changed.replace(changed.find(key + was), key.size() + was.size(), key + is);
+    write_text(adapter + "/adapter_config.json", changed);
+    predicted(text(client_.options + "adapter = '" + adapter + "'\n"));
+  };
+  const std::string start = "\"init_lora_weights\": ", tokens = "\"alora_invocation_tokens\": ";
+  for (const char* way : {"\"pissa_niter_4\"", "\"olora\"", "\"corda\"", "\"loftq\""})
+    EXPECT_THAT(message_of<UserError>([&] { predict_with(start, "true", way); }),
+                HasSubstr(std::string("init_lora_weights = ") + way));
+  predict_with(start, "true", "\"gaussian\"");
+  EXPECT_THAT(message_of<UserError>([&] { predict_with(tokens, "null", "[5]"); }),
+              HasSubstr("act on all tokens"));
+}
+
 INSTANTIATE_TEST_SUITE_P(Clients, LoraRun, testing::Values(kGpt2, kLlama),
                          [](const auto& info) { return info.param.name; });
 
