@@ -286,6 +286,10 @@ class Foundry {
       draft.leave_out(*format);
     if (const Setting* ratio = dataset.find("packing_ratio"); ratio && !ratio->is_none())
       draft.leave_out(*ratio, "as many documents as fit are packed into a sample");
+    else
+      draft.leave_out(dataset,
+                      "llm-foundry pads each document to a sample of its own; here as many as fit are "
+                      "packed into one, so an epoch has fewer steps: lower batch_size to have more");
     others(section, dataset,
            {"hf_name", "hf_kwargs", "split", "max_seq_len", "preprocessing_fn", "decoder_only_format",
             "packing_ratio", "safe_load"});

@@ -107,13 +107,14 @@ Setting RecipeDraft::accepted(const Catalog& catalog, const std::string& kind, c
 }
 
 void RecipeDraft::put(const std::string& section, const std::string& key, const Setting& value) {
-  const Setting* kind = table_of(section)->find("kind");
+  const Setting* there = setting_at(recipe_, section);
+  const Setting* kind = there ? there->find("kind") : nullptr;
   Setting good = accepted(*catalog_of(section), kind ? kind->text() : "", key, value);
   if (good.is_none()) return;
   const std::string name = last_part(good.path);
   Setting* table = table_of(section);
-  if (Setting* there = table->find(name))
-    *there = std::move(good);
+  if (Setting* before = table->find(name))
+    *before = std::move(good);
   else
     table->table().emplace_back(name, std::move(good));
 }

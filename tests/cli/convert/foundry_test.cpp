@@ -104,6 +104,7 @@ TEST(Foundry, FineTuningReadsPairsAndAFolderOfTransformers) {
   EXPECT_FALSE(recipe.at("data").has("eval"));
   EXPECT_THAT(left_out(draft), AllOf(Contains(Pair("train_loader.dataset.preprocessing_fn",
                                                    HasSubstr("lines with prompt and response"))),
+                                     Contains(Pair("train_loader.dataset", HasSubstr("fewer steps"))),
                                      Contains(Pair("loggers.wandb", HasSubstr("Weights & Biases")))));
   EXPECT_THAT(draft.advice, Contains(HasSubstr("huggingface-cli download gpt2")));
 }
@@ -146,6 +147,7 @@ TEST(Foundry, OptionsOfLoadingNeedAPath) {
   const RecipeDraft draft =
       converted("optimizer: {name: adamw}\nload_weights_only: true\nload_path: s3://b/x\n");
   EXPECT_FALSE(draft.has("checkpoint", "load_weights_only"));
+  EXPECT_FALSE(draft.recipe().has("checkpoint")) << "no empty section";
   EXPECT_TRUE(converted("optimizer: {name: adamw}\nload_weights_only: true\nload_path: x\n")
                   .has("checkpoint", "load_weights_only"));
 }
