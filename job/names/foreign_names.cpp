@@ -32,6 +32,8 @@ Foreign of_scripts() {
        {"gradient_checkpointing", "gradient_checkpointing_enable", "checkpoint_activations"})
     names.push_back(
         {name, "[sharding] activation_checkpointing", "true: of every block of the model", kOfScripts});
+  for (const char* name : {"Adadelta", "Adamax", "ASGD", "LBFGS", "RAdam", "Rprop", "SparseAdam"})
+    names.push_back({name, "", "not carried over: a plugin brings an optimizer", kOfScripts});
   names.push_back({"lr_scheduler", "[scheduler]", "", kOfScripts});
   names.push_back({"loss_fn", "[model] loss", "", kOfScripts});
   names.push_back({"criterion", "[model] loss", "", kOfScripts});

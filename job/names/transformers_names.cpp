@@ -17,6 +17,18 @@ void add_training(NameList& names) {
       .add({"optim", "optim_args"}, "[optimizer]", "kind = \"adamw\" is the default of transformers")
       .add({"lr_scheduler_type", "lr_scheduler_kwargs"}, "[scheduler]",
            "\"linear\" is kind = \"linear_with_warmup\", \"cosine\" is \"cosine_annealing_with_warmup\"")
+      .add({"cosine_with_warmup", "get_cosine_schedule_with_warmup", "cosine_with_min_lr"},
+           "[scheduler] kind = \"cosine_annealing_with_warmup\"", "alpha_f is the least multiplier")
+      .add({"linear_decay_with_warmup", "get_linear_schedule_with_warmup"},
+           "[scheduler] kind = \"linear_with_warmup\"", "with alpha_f = 0.0")
+      .add({"get_polynomial_decay_schedule_with_warmup"}, "[scheduler] kind = \"polynomial_with_warmup\"")
+      .add({"cosine_with_restarts"}, "[scheduler] kind = \"cosine_annealing_warm_restarts\"",
+           "which has no warm-up")
+      .add({"adamw_torch", "adamw_torch_fused", "adamw_hf"}, "[optimizer] kind = \"adamw\"")
+      .leave_out({"inverse_sqrt", "inv_sqrt_with_warmup"},
+                 "a plugin brings a scheduler; warmup_stable_decay, too, holds a rate for as long as wanted")
+      .leave_out({"adamw_8bit", "adamw_bnb_8bit", "paged_adamw_8bit", "AdamW8bit"},
+                 "[sharding] shares the state of an optimizer, and offload keeps it on the host")
       .add({"warmup_ratio", "warmup_steps"}, "[scheduler] t_warmup",
            "as in t_warmup = \"0.1dur\"; steps are \"500ba\"")
       .add({"label_smoothing_factor"}, "[[algorithms]] kind = \"label_smoothing\"")

@@ -178,6 +178,11 @@ TEST(RecipeMistakes, AKindMayBeSomebodyElsesName) {
   EXPECT_EQ(kind_said("[scheduler]", "cosine"), "unknown scheduler; did you mean cosine_annealing?");
   EXPECT_EQ(kind_said("[scheduler]", "LambdaLR"),
             "unknown scheduler; PyTorch's LambdaLR: not carried over: needs a Python function");
+  EXPECT_THAT(message_of(kRecipe + std::string("[scheduler]\nkind = \"cosine_with_warmup\"\n")),
+              HasSubstr("unknown scheduler; did you mean cosine_annealing_with_warmup?"));
+  EXPECT_EQ(said(with_line("kind = \"sgd\"", "kind = \"RAdam\"")),
+            "optimizer.kind = \"RAdam\": unknown optimizer; PyTorch's RAdam: not carried over: a plugin "
+            "brings an optimizer");
   EXPECT_THAT(kind_said("[[loggers]]", "WandBLogger"), HasSubstr("ot carried over: "));
   EXPECT_EQ(kind_said("[[loggers]]", "ProgressBarLogger"),
             "Not a section: [train] progress_bar shows or hides it.");
