@@ -171,7 +171,7 @@ Kind<LambOptions> LambOptions::kind() {
   using O = LambOptions;
   return {"lamb",
           "Adam with a rate for each parameter by its norm, for large batches (You et al., 2019); as timm's "
-          "Lamb.",
+          "Lamb, without its clipping of gradients (max_grad_norm).",
           {learning_rate<O>(),
            option("bias_correction", &O::bias_correction, "correct the running means of the first steps"),
            two_betas<O>(), epsilon<O>(), decay<O>("weight_decay * weight is added to the step"),

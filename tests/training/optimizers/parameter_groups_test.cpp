@@ -153,5 +153,12 @@ TEST(LayerDecay, FallsFromTheHeadToTheEmbeddings) {
   EXPECT_THAT(sgd->group_lrs(), Pointwise(DoubleEq(), {0.1, 0.05, 0.025, 0.0125}));
 }
 
+TEST(LayerDecay, ScalesTheRatesOfGroups) {
+  std::vector<ParamView> views = views_of({"wte.weight", "h.0.weight", "h.1.weight", "head.weight"});
+  const std::string group = "[[optimizer.groups]]\nmatch = ['h.*', 'head.*']\nlr = 0.4\n";
+  make_optimizer(optimizer(kSgd + ("layer_decay = 0.5\n" + group)), views)->step();
+  EXPECT_THAT(moved(views), Pointwise(testing::FloatNear(1e-6F), {0.0125, 0.1, 0.2, 0.4}));
+}
+
 }  // namespace
 }  // namespace tutti
