@@ -242,15 +242,21 @@ TEST_F(LoraExport, WholeModulesAreBesideTheAdapters) {
                 "max_position_embeddings = 8\n[data.train]\nkind = 'hdf5'\nbatch_size = 4\npath = '" +
                 data +
                 "'\n[optimizer]\nkind = 'adamw'\nlr = 0.1\n[train]\nmax_duration = '2ba'\n[[algorithms]]\n"
-                "kind = 'lora'\nr = 2\nmodules_to_save = ['classifier']\n"),
+                "kind = 'lora'\nr = 2\ntargets = ['dense']\nmodules_to_save = ['pooler', 'classifier']\n"),
       options);
   const std::string adapter = folder_.path("adapter");
   export_text({.path = options.run_dir, .to_peft = adapter});
   const auto tensors = read_weights(adapter + "/adapter_model.safetensors");
-  EXPECT_EQ(tensors.size(), 4U + 2U);
+  EXPECT_EQ(tensors.size(), 6U + 4U);
   EXPECT_TRUE(tensors.contains("base_model.model.classifier.weight"));
   const Setting config = read_json_object(adapter + "/adapter_config.json");
-  EXPECT_EQ(config.at("modules_to_save").texts(), std::vector<std::string>{"classifier"});
+  EXPECT_THAT(config.at("modules_to_save").texts(),
+              testing::UnorderedElementsAre("bert.pooler.dense", "classifier"));
+  const std::string layer = "bert.encoder.layer.0.";
+  EXPECT_THAT(config.at("target_modules").texts(),
+              testing::UnorderedElementsAre(layer + "attention.output.dense", layer + "intermediate.dense",
+                                            layer + "output.dense"))
+      << "whole names: that of the pooler ends in dense, too";
   EXPECT_FALSE(config.has("task_type"));
 }
 
