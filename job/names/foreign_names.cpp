@@ -51,6 +51,8 @@ Foreign of_pytorch() {
       .add({"DistributedDataParallel", "DDP"}, "[collectives]", "nothing is wrapped")
       .add({"FullyShardedDataParallel", "FSDP", "fully_shard"}, "[sharding]", "as strategy = \"full\"")
       .add({"nn.Sequential", "nn.Linear", "nn.Conv2d", "nn.LSTM"}, "[model] kind = \"sequential\"")
+      .add({"VisionTransformer"}, "[model] kind = \"vit\"")
+      .add({"lstm", "gru"}, "[model] kind = \"sequential\"", "a layer of its list")
       .add({"random_split"}, "[data.eval]", "evaluations have data of their own")
       .add({"MDSWriter"}, "[data.train] kind = \"mds\"", "reads what it wrote")
       .add({"DistributedSampler"}, "[data.train] shuffle", "ranks take their parts of each batch")

@@ -98,7 +98,8 @@ void add_classes(NameList& names) {
       .add({"BertForSequenceClassification"}, "[model] kind = \"bert_classification\"")
       .add({"BertForMaskedLM"}, "[model] kind = \"bert_mlm\"")
       .add({"GPT2LMHeadModel"}, "[model] kind = \"gpt\"")
-      .add({"LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM"},
+      .add({"LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM",
+            "mistral", "qwen2", "qwen3"},
            "[model] kind = \"llama\"")
       .add({"ViTForImageClassification", "ViTModel"}, "[model] kind = \"vit\"",
            "of torchvision's names; transformers' is kind = \"exported\"")
