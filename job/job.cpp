@@ -16,11 +16,11 @@
 #include "data/readers/opened.h"
 #include "data/readers/recipe_transforms.h"
 #include "io/checkpoint/checkpoint.h"
-#include "io/checkpoint/run_state.h"
 #include "io/journal/recorded_run.h"
 #include "job/accumulation.h"
 #include "job/copied_targets.h"
 #include "job/deepspeed.h"
+#include "job/earlier_run.h"
 #include "job/evaluation_data.h"
 #include "job/token_times.h"
 #include "job/written_files.h"
@@ -79,33 +79,6 @@ void require_batches(const Setting& data, const Sampler& sampler) {
         .fail("an epoch has no batch: the data is shorter than one, and short ones are dropped");
 }
 
-// The seed of the first readable checkpoint. Unreadable ones are reported when the run restores.
-std::optional<uint64_t> first_seed(const std::vector<std::string>& folders) {
-  const PosixDisk disk;
-  for (const std::string& folder : folders) {
-    try {
-      return RunState::from_json(read_manifest(disk, folder).state).seed;
-    } catch (const OperatingError&) {
-    }
-  }
-  return std::nullopt;
-}
-
-// The seed of the run to resume, if readable.
-std::optional<uint64_t> earlier_seed(const Job& job) {
-  const PosixDisk disk;
-  std::optional<uint64_t> seed;
-  if (!job.from.autoresume.is_none()) {
-    auto own = published_checkpoints(disk, job.checkpoints, job.settings.checkpoint.set.names);
-    for (auto& name : own) name = job.checkpoints + "/" + name;
-    seed = first_seed({own.rbegin(), own.rend()});
-  }
-  const bool takes_seed = !job.from.options.weights_only && !job.from.options.ignored.fit("rank_zero_seed");
-  if (!seed && !job.from.load_path.is_none() && takes_seed)
-    seed = first_seed(checkpoints_at(disk, job.from.load_path.text()));
-  return seed;
-}
-
 Setting option(const std::string& name, const std::string& value) {
   return Setting(value, name, {"command line"});
 }
@@ -148,13 +121,6 @@ void require_whole_shard_groups(const Job& job) {
   if (size.integer() >= job.world)
     size.fail("expected fewer than " + ranks + "; sharding.strategy = \"full\" shares one copy among all");
   if (job.world % size.integer() != 0) size.fail("expected a divisor of " + ranks);
-}
-
-// A recipe without a seed gets one, written into the resolved recipe.
-void choose_seed(Job& job, uint64_t fresh) {
-  Setting& seed = *job.recipe.find("seed");
-  if (seed.is_none()) seed.value = static_cast<int64_t>(earlier_seed(job).value_or(fresh));
-  job.seed = static_cast<uint64_t>(seed.integer());
 }
 
 // True if the program has the component. Throws UserError if the recipe names another.
@@ -449,6 +415,7 @@ Job make_job(Setting recipe, const JobOptions& options) {
   job.resume = options.resume;
   require_consistent_recipe(job);
   choose_seed(job, options.fresh_seed);
+  choose_teachers(job);
   job.plugin = load_plugin(job.recipe);
   job.recipe_text = write_recipe(job.recipe);
   job.make_algorithm = [plugin = job.plugin](const Setting& section) {

@@ -10,7 +10,8 @@ Kind<DistillationOptions> DistillationOptions::kind() {
           "Trains on the scores of another run's model too, the teacher, of the same classes or tokens: with "
           "the weights that its evaluations use. Each "
           "rank holds all of the teacher.",
-          {option("teacher", &Options::teacher, "a checkpoint's or a run's folder; of that run the newest")
+          {option("teacher", &Options::teacher,
+                  "a checkpoint's folder, or a run's: its newest when this run first begins")
                .as(KeyType::kPath)
                .required(),
            option("temperature", &Options::temperature, "divides the scores of both").more_than(0),

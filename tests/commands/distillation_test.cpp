@@ -13,6 +13,7 @@
 #include "io/hdf5/hdf5_writer.h"
 #include "models/losses.h"
 #include "models/zoo/factory.h"
+#include "runtime/regular_file.h"
 #include "tests/actors/sleeping_world.h"
 #include "tests/io/checkpoint/whole_checkpoint.h"
 #include "tests/runtime/scratch.h"
@@ -198,6 +199,19 @@ TEST_F(Distilled, ByATeacherWithoutDropout) {
   train(recipe(mlp("[8]"), 2, by_teacher("plain")), "of plain");
   train(recipe(mlp("[8]"), 2, by_teacher("dropping")), "of dropping");
   EXPECT_EQ(inspect_digest(folder_.path("of dropping")), inspect_digest(folder_.path("of plain")));
+}
+
+TEST_F(Distilled, KeepsItsTeacherThoughTheTeachersRunContinues) {
+  train(recipe(mlp("[32]"), 5), "teacher");
+  const std::string more = by_teacher("teacher");
+  train(recipe(mlp("[8]"), 6, more), "whole");
+  train(recipe(mlp("[8]"), 3, more), "halves");
+  train(recipe(mlp("[32]"), 10), "teacher", 1, "auto");
+  train(recipe(mlp("[8]"), 6, more), "halves", 1, "auto");
+  EXPECT_EQ(inspect_digest(folder_.path("halves")), inspect_digest(folder_.path("whole")));
+  train(recipe(mlp("[8]"), 6, more), "later");
+  EXPECT_NE(inspect_digest(folder_.path("later")), inspect_digest(folder_.path("whole")));
+  EXPECT_THAT(text_of_file(folder_.path("whole") + "/recipe.toml"), HasSubstr("/checkpoints/ep0-ba5\""));
 }
 
 TEST_F(Distilled, ResumesWithTheSameBits) {
