@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <set>
 
+#include "algorithms/loop/ema.h"
 #include "algorithms/surgery/lora.h"
 #include "io/formats/json_setting.h"
 #include "io/formats/safetensors.h"
@@ -14,15 +15,10 @@
 #include "runtime/error.h"
 
 namespace tutti {
-namespace {
-
-constexpr const char* kAverage = "algorithms/EMA";
-
-}  // namespace
 
 ExportedWeights::ExportedWeights(const Disk& disk, const Checkpoint& checkpoint, bool trained)
     : state_(RunState::from_json(checkpoint.manifest.state)), tensors_(disk, checkpoint) {
-  const auto average = state_.listeners.find(kAverage);
+  const auto average = state_.listeners.find(kSavedEma);
   averaged_ = !trained && average != state_.listeners.end() && !average->second.empty();
   read_lora(checkpoint);
   for (const auto& [name, entry] : tensors_.entries())
@@ -47,8 +43,7 @@ std::string ExportedWeights::exported_name(const std::string& name) const {
 }
 
 std::string ExportedWeights::source_of(const std::string& name) const {
-  const std::string average = std::string(kAverage) + '/' + name;
-  return averaged_ && tensors_.contains(average) ? average : std::string(kModelPrefix) + name;
+  return averaged_ ? evaluated_name(tensors_, name) : std::string(kModelPrefix) + name;
 }
 
 void ExportedWeights::add(const Checkpoint& checkpoint, const std::string& name) {

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "algorithms/loop/lasting_tensors.h"
+#include "io/checkpoint/checkpoint.h"
 #include "runtime/error.h"
 #include "training/state.h"
 
@@ -32,6 +33,11 @@ double smoothing_of(const EMA::Options& options, const Time& interval) {
 }
 
 }  // namespace
+
+std::string evaluated_name(const TensorSource& saved, const std::string& name) {
+  const std::string average = std::string(kSavedEma) + '/' + name;
+  return saved.contains(average) ? average : std::string(kModelPrefix) + name;
+}
 
 void compute_ema(const std::vector<at::Tensor>& weights, const std::vector<at::Tensor>& averages,
                  double smoothing) {

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "algorithms/loop/options.h"
+#include "io/checkpoint/tensor_source.h"
 #include "recipe/time/time.h"
 #include "training/engine/algorithm.h"
 
@@ -13,6 +15,13 @@ namespace tutti {
 // and dtypes; integers are averaged in float32 and truncated. composer.functional.compute_ema.
 void compute_ema(const std::vector<at::Tensor>& weights, const std::vector<at::Tensor>& averages,
                  double smoothing = 0.99);
+
+// In checkpoints: of EMA's state, and before the names of averages.
+inline constexpr const char* kSavedEma = "algorithms/EMA";
+
+// The name in a checkpoint of what evaluations of its run use for the model's tensor `name`: the average, if
+// there is one, else the tensor.
+std::string evaluated_name(const TensorSource& saved, const std::string& name);
 
 // Keeps an exponential moving average of parameters and buffers. Evaluations, predictions and exports use the
 // averages; checkpoints hold both. composer.algorithms.EMA.

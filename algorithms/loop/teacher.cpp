@@ -2,10 +2,10 @@
 
 #include <ATen/core/grad_mode.h>
 
-#include <algorithm>
 #include <memory>
 #include <span>
 
+#include "algorithms/loop/ema.h"
 #include "algorithms/surgery/options.h"
 #include "data/dataset.h"
 #include "io/checkpoint/checkpoint_tensors.h"
@@ -65,13 +65,12 @@ class EvaluatedTensors final : public TensorSource {
  public:
   explicit EvaluatedTensors(const TensorSource& saved) : saved_(saved) { entries_ = saved.entries(); }
   void read_numbers(const std::string& name, int64_t first, std::span<std::byte> to) const override {
-    const std::string average = kAverages + name.substr(std::min(name.size(), kModelPrefix.size()));
-    const bool is_averaged = name.starts_with(kModelPrefix) && saved_.contains(average);
-    saved_.read_numbers(is_averaged ? average : name, first, to);
+    const bool is_of_model = name.starts_with(kModelPrefix);
+    saved_.read_numbers(is_of_model ? evaluated_name(saved_, name.substr(kModelPrefix.size())) : name, first,
+                        to);
   }
 
  private:
-  static inline const std::string kAverages = "algorithms/EMA/";
   const TensorSource& saved_;
 };
 
