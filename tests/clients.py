@@ -57,6 +57,13 @@ BERT = dict(vocab_size=40, hidden_size=32, num_hidden_layers=2, num_attention_he
             max_position_embeddings=16)
 
 
+def llama(name):
+    """The model of LLAMAS of this name."""
+    family = name.split("_")[0]
+    config = getattr(transformers, f"{family}Config")(**LLAMA, **LLAMAS[name])
+    return shaken(getattr(transformers, f"{family}ForCausalLM")(config))
+
+
 class RoundTrip(ClientCase, unittest.TestCase):
     def write_data(self, arrays):
         with h5py.File(self.folder / "data.h5", "w") as file:
@@ -246,19 +253,15 @@ weights = "resnet.safetensors\"""", "exported": 'kind = "exported"\npath = "mode
         """Llama 2 and 3, Mistral, Qwen 2 and 3, whole, in shards and pickled."""
         ids = torch.randint(0, 40, (4, 12))
         arrays = {"input": ids, "target": ids.roll(-1, 1)}
-        for name, options in LLAMAS.items():
+        for name in LLAMAS:
             with self.subTest(name):
-                family = name.split("_")[0]
-                config = getattr(transformers, f"{family}Config")(**LLAMA, **options)
-                model = shaken(getattr(transformers, f"{family}ForCausalLM")(config))
+                model = llama(name)
                 self.check_all_ways(model, arrays, ids)
 
     def test_a_llama_writes_what_transformers_writes(self):
-        for name, options in LLAMAS.items():
+        for name in LLAMAS:
             with self.subTest(name):
-                family = name.split("_")[0]
-                config = getattr(transformers, f"{family}Config")(**LLAMA, **options)
-                model = shaken(getattr(transformers, f"{family}ForCausalLM")(config))
+                model = llama(name)
                 model.save_pretrained(self.folder / f"hub_{name}")
                 ids = torch.randint(0, 40, (4, 12))
                 self.write_data({"input": ids, "target": ids.roll(-1, 1)})

@@ -16,7 +16,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from client_case import ClientCase, shaken
-from clients import LLAMA, LLAMAS
+from clients import LLAMAS, llama
 
 RATE = 1000.0  # so that a weight's rounding is little of its change
 OF_GRADIENTS, ROUNDING = 1e-4, 1e-2  # as tests/golden/expect_near.h
@@ -85,11 +85,9 @@ class Gradients(ClientCase, unittest.TestCase):
 
     def test_transformers_llamas(self):
         ids = torch.randint(0, 40, (4, 12))
-        for name, options in LLAMAS.items():
+        for name in LLAMAS:
             with self.subTest(name):
-                family = name.split("_")[0]
-                config = getattr(transformers, f"{family}Config")(**LLAMA, **options)
-                model = shaken(getattr(transformers, f"{family}ForCausalLM")(config))
+                model = llama(name)
                 model.save_pretrained(self.folder / f"hub_{name}")
                 self.check(f'kind = "hf"\npath = "hub_{name}"', model, ids, ids.roll(-1, 1), 40,
                            lambda net, x: net(x).logits)

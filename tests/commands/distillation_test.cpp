@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <functional>
+
 #include "commands/check.h"
 #include "commands/inspect.h"
 #include "commands/local_train.h"
@@ -54,6 +56,15 @@ class Distilled : public testing::Test {
   }
   std::map<std::string, at::Tensor> weights(const std::string& name) const {
     return newest_checkpoint(folder_.path(name)).tensors;
+  }
+  // A student of "teacher" that is trained at once, and one that is resumed, with `between` before that.
+  void expect_same_bits_in_halves(const std::function<void()>& between) const {
+    const std::string more = by_teacher("teacher");
+    train(recipe(mlp("[8]"), 6, more), "whole");
+    train(recipe(mlp("[8]"), 3, more), "halves");
+    between();
+    train(recipe(mlp("[8]"), 6, more), "halves", 1, "auto");
+    EXPECT_EQ(inspect_digest(folder_.path("halves")), inspect_digest(folder_.path("whole")));
   }
   std::string refused(const std::string& text) const {
     return message_of<UserError>([&] { check_text(recipe_of(text), {}); });
@@ -201,26 +212,17 @@ TEST_F(Distilled, ByATeacherWithoutDropout) {
   EXPECT_EQ(inspect_digest(folder_.path("of dropping")), inspect_digest(folder_.path("of plain")));
 }
 
-TEST_F(Distilled, KeepsItsTeacherThoughTheTeachersRunContinues) {
-  train(recipe(mlp("[32]"), 5), "teacher");
-  const std::string more = by_teacher("teacher");
-  train(recipe(mlp("[8]"), 6, more), "whole");
-  train(recipe(mlp("[8]"), 3, more), "halves");
-  train(recipe(mlp("[32]"), 10), "teacher", 1, "auto");
-  train(recipe(mlp("[8]"), 6, more), "halves", 1, "auto");
-  EXPECT_EQ(inspect_digest(folder_.path("halves")), inspect_digest(folder_.path("whole")));
-  train(recipe(mlp("[8]"), 6, more), "later");
-  EXPECT_NE(inspect_digest(folder_.path("later")), inspect_digest(folder_.path("whole")));
-  EXPECT_THAT(text_of_file(folder_.path("whole") + "/recipe.toml"), HasSubstr("/checkpoints/ep0-ba5\""));
-}
-
 TEST_F(Distilled, ResumesWithTheSameBits) {
   train(recipe(mlp("[32]"), 5), "teacher");
-  const std::string more = by_teacher("teacher");
-  train(recipe(mlp("[8]"), 6, more), "whole");
-  train(recipe(mlp("[8]"), 3, more), "halves");
-  train(recipe(mlp("[8]"), 6, more), "halves", 1, "auto");
-  EXPECT_EQ(inspect_digest(folder_.path("halves")), inspect_digest(folder_.path("whole")));
+  expect_same_bits_in_halves([] {});
+}
+
+TEST_F(Distilled, KeepsItsTeacherThoughTheTeachersRunContinues) {
+  train(recipe(mlp("[32]"), 5), "teacher");
+  expect_same_bits_in_halves([this] { train(recipe(mlp("[32]"), 10), "teacher", 1, "auto"); });
+  train(recipe(mlp("[8]"), 6, by_teacher("teacher")), "later");
+  EXPECT_NE(inspect_digest(folder_.path("later")), inspect_digest(folder_.path("whole")));
+  EXPECT_THAT(text_of_file(folder_.path("whole") + "/recipe.toml"), HasSubstr("/checkpoints/ep0-ba5\""));
 }
 
 TEST_F(Distilled, BySurgeryThatTheTeachersWeightsNeed) {
