@@ -7,7 +7,6 @@
 
 #include "actors/compute/exchange.h"
 #include "actors/compute/part_graph.h"
-#include "actors/compute/step_rows.h"
 #include "actors/messages/verdict.h"
 #include "models/layers/statistics_rows.h"
 #include "tensors/autograd.h"
@@ -18,6 +17,7 @@
 #include "training/evaluation/train_metrics.h"
 #include "training/optimizers/closure.h"
 #include "training/state.h"
+#include "training/step_rows.h"
 
 namespace tutti {
 

@@ -54,10 +54,6 @@ at::Tensor mean_state(const at::Tensor& states, const TensorTree* mask) {
   return (states * counted).sum(1) / counted.sum(1).clamp_min(kLeast);
 }
 
-at::Tensor places_of(const at::Tensor& scores) {
-  return at::arange(scores.size(0), scores.options().dtype(at::kLong));
-}
-
 }  // namespace
 
 BertForContrast::BertForContrast(const BertContrastiveOptions& options)
@@ -96,18 +92,23 @@ TensorTree BertForContrast::forward(const Batch& batch) {
   return count == 1 ? embeddings : embeddings.unflatten(0, {-1, count});
 }
 
-// [samples, positives and negatives]; a single text is its own positive.
-at::Tensor BertForContrast::scores_of(const at::Tensor& rows) const {
-  const at::Tensor embeddings = rows.unflatten(1, {-1, options().hidden_size});
-  const auto texts = embeddings.unbind(1);
-  std::vector<at::Tensor> others(texts.begin() + (texts.size() > 1 ? 1 : 0), texts.end());
-  return at::matmul(texts[0], at::cat(others).t()) / temperature_;
+// Of each text of a sample: [N, hidden_size].
+std::vector<at::Tensor> BertForContrast::embeddings_of(const at::Tensor& rows) const {
+  return rows.unflatten(1, {-1, options().hidden_size}).unbind(1);
+}
+
+// Of the samples `mine`: [N, positives and negatives of `rows`]. A single text is its own positive.
+at::Tensor BertForContrast::scores_of(const at::Tensor& mine, const at::Tensor& rows) const {
+  const AutocastScope off(std::nullopt, Device{rows.device()});
+  auto others = embeddings_of(rows);
+  if (others.size() > 1) others.erase(others.begin());
+  return at::matmul(embeddings_of(mine)[0], at::cat(others).t()) / temperature_;
 }
 
 at::Tensor BertForContrast::loss(const Outputs& outputs, const Batch& batch) {
   const AutocastScope off(std::nullopt, Device{outputs.tensor().device()});
-  const at::Tensor scores = scores_of(rows_of_step(batch, rows(outputs)));
-  const at::Tensor places = places_of(scores), found = index_cross_entropy(scores, places);
+  const at::Tensor all = rows_of_step(batch, rows(outputs)), scores = scores_of(all, all);
+  const at::Tensor places = places_in_step({}, all), found = index_cross_entropy(scores, places);
   if (!symmetric_) return found;
   return (found + index_cross_entropy(scores.narrow(1, 0, scores.size(0)).t(), places)) / 2;
 }
@@ -117,9 +118,9 @@ std::vector<std::string> BertForContrast::get_metrics(bool is_train) const {
   return {"MulticlassAccuracy"};
 }
 
-void BertForContrast::update_metric(const Batch&, const Outputs& outputs, Metric& metric) {
-  const at::Tensor scores = scores_of(rows(outputs));
-  metric.update(scores, places_of(scores));
+void BertForContrast::update_metric(const Batch& batch, const Outputs& outputs, Metric& metric) {
+  const at::Tensor mine = rows(outputs);
+  metric.update(scores_of(mine, rows_of_step(batch, mine)), places_in_step(batch, mine));
 }
 
 int64_t BertForContrast::tokens(const Batch& batch) const {

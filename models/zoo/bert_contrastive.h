@@ -32,7 +32,7 @@ class BertForContrast final : public Bert {
   bool compares_step() const override { return true; }
   at::Tensor rows(const Outputs& outputs) override { return outputs.tensor().flatten(1); }
 
-  // In evaluations texts are found among those of a rank's part of the batch. MulticlassAccuracy is recall@1.
+  // Of each text of the batch, found among those of the step: MulticlassAccuracy is recall@1.
   std::vector<std::string> get_metrics(bool is_train) const override;
   void update_metric(const Batch& batch, const Outputs& outputs, Metric& metric) override;
 
@@ -41,7 +41,8 @@ class BertForContrast final : public Bert {
 
  private:
   std::vector<std::string> texts_of(const Batch& batch) const;
-  at::Tensor scores_of(const at::Tensor& rows) const;
+  std::vector<at::Tensor> embeddings_of(const at::Tensor& rows) const;
+  at::Tensor scores_of(const at::Tensor& mine, const at::Tensor& rows) const;
 
   BertPooling pooling_;
   double temperature_;

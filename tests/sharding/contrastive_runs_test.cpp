@@ -1,5 +1,5 @@
 // A loss over the pairs of a whole step is the same on any number of ranks, under any strategy and in any
-// number of microbatches.
+// number of microbatches. So are the losses and metrics of evaluations.
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
@@ -7,6 +7,8 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <array>
+#include <iterator>
 #include <map>
 #include <regex>
 
@@ -24,6 +26,7 @@ namespace {
 
 constexpr int64_t kPairs = 26, kTokens = 31, kWidth = 8;
 constexpr double kRate = 0.2;
+constexpr std::array<std::pair<int64_t, int64_t>, 3> kBatches = {{{0, 12}, {12, 12}, {24, 2}}};
 const std::string kTrain = "[train]\n";
 
 std::string in_parts(std::string recipe, int count) {
@@ -61,11 +64,11 @@ BertContrastiveOptions small_encoder(double dropout) {
   return options;
 }
 
-// The last batch of an epoch has 2 pairs, fewer than there are ranks.
+// The last batch of an epoch, and of an evaluation, has 2 pairs, fewer than there are ranks.
 class ContrastiveRuns : public testing::Test {
  protected:
   struct Trained {
-    std::vector<double> losses;
+    std::vector<double> losses, evaluations;
     std::map<std::string, at::Tensor> tensors;
   };
 
@@ -83,6 +86,7 @@ class ContrastiveRuns : public testing::Test {
            "hidden_dropout_prob = " +
            dropout + "\nattention_probs_dropout_prob = " + dropout + "\n" + of_model +
            "[data.train]\nkind = 'hdf5'\npath = '" + folder_.path("pairs.h5") +
+           "'\nbatch_size = 12\n[data.eval]\nkind = 'hdf5'\npath = '" + folder_.path("pairs.h5") +
            "'\nbatch_size = 12\n[optimizer]\nkind = 'sgd'\nlr = 0.2\n[collectives]\nbucket_mb = 0.002\n"
            "[train]\nmax_duration = '5ba'\n";
   }
@@ -90,17 +94,24 @@ class ContrastiveRuns : public testing::Test {
   Trained trained(const std::string& recipe, const Sharded& sharded) const {
     const std::string run = folder_.path("run" + std::to_string(runs_++));
     const std::string metrics = ShardedJob{recipe, run}.run(sharded).metrics;
-    static const std::regex kLoss("\"loss\": ([0-9.e+-]+)");
-    Trained result{{}, newest_checkpoint(run).tensors};
-    for (std::sregex_iterator found(metrics.begin(), metrics.end(), kLoss), end; found != end; ++found)
-      result.losses.push_back(std::stod((*found)[1]));
-    return result;
+    return {numbers("\"loss", metrics), numbers("metrics/eval/\\w+", metrics),
+            newest_checkpoint(run).tensors};
+  }
+
+  static std::vector<double> numbers(const std::string& names, const std::string& metrics) {
+    const std::regex number(names + "\": ([0-9.e+-]+)");
+    std::vector<double> all;
+    for (std::sregex_iterator found(metrics.begin(), metrics.end(), number), end; found != end; ++found)
+      all.push_back(std::stod((*found)[1]));
+    return all;
   }
 
   static void expect_near(const Trained& found, const Trained& wanted, double tolerance = 3e-5) {
-    ASSERT_EQ(found.losses.size(), wanted.losses.size());
-    for (std::size_t i = 0; i < wanted.losses.size(); ++i)
-      EXPECT_NEAR(found.losses[i], wanted.losses[i], tolerance * wanted.losses[i]) << i;
+    for (const auto numbers : {&Trained::losses, &Trained::evaluations}) {
+      ASSERT_EQ((found.*numbers).size(), (wanted.*numbers).size());
+      for (std::size_t i = 0; i < (wanted.*numbers).size(); ++i)
+        EXPECT_NEAR((found.*numbers)[i], (wanted.*numbers)[i], tolerance * (wanted.*numbers)[i]) << i;
+    }
     for (const auto& [name, tensor] : wanted.tensors) {
       if (!name.starts_with("model/")) continue;
       EXPECT_LT((found.tensors.at(name) - tensor).abs().max().item<double>(), tolerance) << name;
@@ -125,20 +136,39 @@ at::Tensor info_nce(const at::Tensor& scores) {
   return (all.diagonal() / all.sum(1)).log().neg().mean();
 }
 
+at::Tensor both_ways(const at::Tensor& scores) { return (info_nce(scores) + info_nce(scores.t())) / 2; }
+
+at::Tensor scores_of(BertForContrast& model, int64_t first, int64_t count) {
+  const at::Tensor texts = model.forward(all_pairs().narrow(first, count)).tensor();
+  return texts.select(1, 0).matmul(texts.select(1, 1).t()) / 0.2;
+}
+
+// Of the model as it is, the accuracy and the loss over all pairs, in batches as in training.
+std::vector<double> evaluated(BertForContrast& model) {
+  const at::NoGradGuard no_grad;
+  double found = 0, loss = 0;
+  for (const auto& [first, count] : kBatches) {
+    const at::Tensor scores = scores_of(model, first, count);
+    found += scores.argmax(1).eq(at::arange(count)).sum().item<double>();
+    loss += both_ways(scores).item<double>() * static_cast<double>(count);
+  }
+  return {found / kPairs, loss / kPairs};
+}
+
 TEST_F(ContrastiveRuns, AreThoseOfThePlainFormula) {
   BertForContrast model(small_encoder(0.0));
   materialise(model, 5);
   std::vector<at::Tensor> weights;
   for (const auto& one : parameters(model)) weights.push_back(one.parameter->tensor);
   Trained wanted;
-  for (const auto& [first, count] : {std::pair{0, 12}, {12, 12}, {24, 2}, {0, 12}, {12, 12}}) {
-    const at::Tensor texts = model.forward(all_pairs().narrow(first, count)).tensor();
-    const at::Tensor scores = texts.select(1, 0).matmul(texts.select(1, 1).t()) / 0.2;
-    const at::Tensor loss = (info_nce(scores) + info_nce(scores.t())) / 2;
+  for (int64_t step = 0; step < 5; ++step) {
+    const auto& [first, count] = kBatches[step % 3];
+    const at::Tensor loss = both_ways(scores_of(model, first, count));
     wanted.losses.push_back(loss.item<double>());
     const auto gradients = torch::autograd::grad({loss}, weights);
     const at::NoGradGuard no_grad;
     for (std::size_t i = 0; i < weights.size(); ++i) weights[i].sub_(gradients[i], kRate);
+    if (step == 2 || step == 4) std::ranges::copy(evaluated(model), std::back_inserter(wanted.evaluations));
   }
   for (const auto& one : parameters(model)) wanted.tensors["model/" + one.name] = one.parameter->tensor;
   EXPECT_LT(wanted.losses.back(), wanted.losses.front());
@@ -173,6 +203,19 @@ TEST_F(ContrastiveRuns, AreTheSameWithExtraPasses) {
   expect_alike(recipe("0.1") + "[[algorithms]]\nkind = 'sam'\ninterval = 2\n", {{{"full", 2}, 3}});
 }
 
+TEST_F(ContrastiveRuns, AreEvaluatedAlikeInPartsOfAnySize) {
+  const std::string part = "[data.eval]\ndevice_eval_microbatch_size = ";
+  const auto in_parts_of = [&](const std::string& size) {
+    return std::regex_replace(recipe("0.1"), std::regex("\\[data.eval\\]"), part + size);
+  };
+  const Trained whole = trained(recipe("0.1"), {"none", 1});
+  for (const char* strategy : {"none", "full"})
+    for (const char* size : {"1", "4"}) {
+      SCOPED_TRACE(std::string(strategy) + " in parts of " + size);
+      expect_near(trained(in_parts_of(size), {strategy, 2}), whole);
+    }
+}
+
 // Float16 skips steps until it has found its scale.
 TEST_F(ContrastiveRuns, AreTheSameInLowPrecision) {
   const double first = trained(recipe("0.1"), {"none", 1}).losses[0];
@@ -194,13 +237,39 @@ TEST_F(ContrastiveRuns, OfSimcseHaveOneTextAPair) {
   EXPECT_GT(trained(simcse, {"none", 1}).losses[0], 0.01) << "without dropout a text is its own copy";
 }
 
+// Allocations after those of the one step are those of the evaluation.
+TEST_F(ContrastiveRuns, AreEvaluatedAlikeWhereverMemoryRunsOut) {
+  MemoryWorld world;
+  for (const char* strategy : {"none", "full"}) {
+    world.recipe = std::regex_replace(recipe("0.1"), std::regex("5ba"), "1ba") + "[sharding]\nstrategy = '" +
+                   strategy + "'\n";
+    world.failures.clear();
+    const auto clean = world.run("\"auto\"");
+    const auto wanted = numbers("metrics/eval/\\w+", clean.metrics);
+    ASSERT_EQ(wanted.size(), 2U);
+    const int64_t stride = is_nightly() ? 3 : 43;
+    int in_evaluations = 0;
+    for (int64_t ordinal = 1; ordinal <= clean.allocations[1]; ordinal += stride) {
+      SCOPED_TRACE(std::string(strategy) + ", allocation " + std::to_string(ordinal));
+      world.failures = {{1, {ordinal}}};
+      const auto found = world.run("\"auto\"");
+      ASSERT_EQ(found.error, "");
+      in_evaluations += found.counts.back() == 1;
+      const auto values = numbers("metrics/eval/\\w+", found.metrics);
+      ASSERT_EQ(values.size(), wanted.size());
+      for (std::size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(values[i], wanted[i], 1e-5) << i;
+    }
+    EXPECT_GT(in_evaluations, 5);
+  }
+}
+
 // Wherever memory runs out, before the rows are gathered or after that.
 TEST_F(ContrastiveRuns, AreTheSameWhenMemoryRunsOut) {
   MemoryWorld world;
   const std::string whole_batches =
       std::regex_replace(recipe("0.1"), std::regex("batch_size = 12"), "batch_size = 12\ndrop_last = true");
   for (const char* strategy : {"none", "full"}) {
-    world.recipe = whole_batches + "[sharding]\nstrategy = '" + strategy + "'\n";
+    world.recipe = whole_batches + "eval_interval = '0ba'\n[sharding]\nstrategy = '" + strategy + "'\n";
     world.failures.clear();
     const auto clean = world.run("\"auto\"");
     ASSERT_EQ(clean.schedule(), "[[0, 1]]");

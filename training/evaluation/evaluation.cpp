@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "data/dataset.h"
@@ -17,6 +18,7 @@
 #include "training/metrics/factory.h"
 #include "training/metrics/logged_metrics.h"
 #include "training/metrics/loss_metrics.h"
+#include "training/step_rows.h"
 #include "training/work_in_parts.h"
 
 namespace tutti {
@@ -59,76 +61,126 @@ Sums sums_of(const std::vector<MetricPtr>& metrics) {
 struct Cut {
   int64_t planned = 0;  // samples of a part, by the recipe
   int64_t fits = 0;     // samples that fit into memory; parts are split further
+
+  // Forwards of a batch of `samples`.
+  int64_t forwards_of(int64_t samples) const {
+    const auto parts = [&](int64_t part) { return part == 0 ? 0 : (part - 1) / fits + 1; };
+    return samples / planned * parts(std::min(samples, planned)) + parts(samples % planned);
+  }
 };
 
-void evaluate_part(State& state, Engine& engine, const Batch& part, const Cut& cut,
-                   std::vector<MetricPtr>& metrics) {
-  for (int64_t begin = 0; begin < part.samples(); begin += cut.fits) {
-    const int64_t size = std::min(cut.fits, part.samples() - begin);
-    const bool whole = size == part.samples();
-    state.batch = whole ? part : part.narrow(begin, size);
-    engine.run_event(Event::kEvalBeforeForward);
-    state.outputs = state.eval_forward(state.batch);
-    engine.run_event(Event::kEvalAfterForward);
-    for (auto& metric : metrics) state.update_metric(state.batch, state.outputs, *metric);
+// Evaluates batches, each in parts. Where no rank has the whole model, all ranks take the same number of
+// forwards of each batch. Where a model compares the samples of a step, parts are measured when the ranks
+// have gathered the rows of all.
+class BatchEvaluation {
+ public:
+  BatchEvaluation(State& state, Engine& engine, const Evaluator& evaluator, std::vector<MetricPtr>& metrics)
+      : state_(state),
+        engine_(engine),
+        metrics_(metrics),
+        cut_{evaluator.microbatch, evaluator.microbatch},
+        largest_(largest_part(evaluator.global_batch, state.topology.data_world)),
+        together_(state.services->evaluates_together()) {
+    if (state.model->compares_step()) rows_.emplace(state);
   }
-}
 
-void evaluate_parts(State& state, Engine& engine, const Batch& batch, const Cut& cut,
-                    std::vector<MetricPtr>& metrics) {
-  state.batch = batch;
-  engine.run_event(Event::kEvalBatchStart);
-  const Batch whole = state.batch;
-  for (int64_t begin = 0; begin < whole.samples(); begin += cut.planned) {
-    const int64_t size = std::min(cut.planned, whole.samples() - begin);
-    const bool one = size == whole.samples();
-    evaluate_part(state, engine, one ? whole : whole.narrow(begin, size), cut, metrics);
+  // `batch`: null if this rank was asked to stop, empty if it has no samples. If memory runs out, on any of
+  // the ranks that wait for each other, repeats the batch in smaller parts, as later batches; metrics are
+  // sums, so a rank that evaluates alone need not say so. False if the evaluation ends, for the counts of
+  // ranks that stop or fail.
+  bool run(const Batch* batch, Counts& counts) {
+    const bool alone = !together_ && !rows_;
+    const Sums before = sums_of(metrics_);
+    const Timestamp began = state_.eval_timestamp;
+    const int64_t samples = batch ? batch->samples() : 0;
+    if (batch && samples == 0 && alone) return true;
+    for (;;) {
+      const auto failure = attempt(samples > 0 ? *batch : Batch());
+      const at::Tensor flags = at::tensor({batch ? 0.0 : 1.0, failure ? 1.0 : 0.0}, at::kDouble);
+      if (!alone) state_.services->sum_over_ranks(flags);
+      counts.stopped = flags[0].item<double>() > 0 ? 1 : 0;
+      if (counts.stopped > 0) return false;
+      if (flags[1].item<double>() == 0) return true;
+      state_.eval_timestamp = began;
+      for (std::size_t m = 0; m < metrics_.size(); ++m) metrics_[m]->sums() = before[m];
+      const int64_t part = std::min({cut_.fits, cut_.planned, alone ? samples : largest_});
+      cut_.fits = (part + 1) / 2;
+      if (part > 1) continue;
+      counts.too_large = failure ? 1 : 0;
+      if (failure) counts.failure = ": " + reason_of_lack(*failure);
+      return false;
+    }
   }
-  state.eval_timestamp.to_next_batch(0, 0, 0.0);
-  engine.run_event(Event::kEvalBatchEnd);
-}
 
-// Forwards of a batch of `samples`.
-int64_t forwards_of(int64_t samples, const Cut& cut) {
-  const auto parts = [&](int64_t part) { return part == 0 ? 0 : (part - 1) / cut.fits + 1; };
-  return samples / cut.planned * parts(std::min(samples, cut.planned)) + parts(samples % cut.planned);
-}
-
-// Evaluates a batch; where no rank has the whole model, on all ranks together, with the same number of
-// forwards on each. If memory runs out, on any of the ranks that evaluate together, repeats the batch in
-// smaller parts, as later batches; metrics are sums, so a rank that evaluates alone need not say so. `batch`:
-// null if this rank was asked to stop, empty if it has no samples. `largest`: the most samples on any rank.
-// False if the evaluation ends, for the counts of ranks that stop or fail.
-bool evaluate_batch(State& state, Engine& engine, const Batch* batch, int64_t largest, Cut& cut,
-                    std::vector<MetricPtr>& metrics, Counts& counts) {
-  RankServices& services = *state.services;
-  const bool together = services.evaluates_together();
-  const Sums before = sums_of(metrics);
-  const Timestamp began = state.eval_timestamp;
-  const int64_t samples = batch ? batch->samples() : 0;
-  const auto evaluate = [&] {
-    if (samples > 0) evaluate_parts(state, engine, *batch, cut, metrics);
-  };
-  if (batch && samples == 0 && !together) return true;
-  for (;;) {
-    const auto failure = services.attempt(
-        [&] { together ? services.with_model(true, evaluate, forwards_of(largest, cut)) : evaluate(); });
-    state.batch = state.outputs = {};
-    const at::Tensor flags = at::tensor({batch ? 0.0 : 1.0, failure ? 1.0 : 0.0}, at::kDouble);
-    if (together) services.sum_over_ranks(flags);
-    counts.stopped = flags[0].item<double>() > 0 ? 1 : 0;
-    if (counts.stopped > 0) return false;
-    if (flags[1].item<double>() == 0) return true;
-    state.eval_timestamp = began;
-    for (std::size_t m = 0; m < metrics.size(); ++m) metrics[m]->sums() = before[m];
-    const int64_t part = std::min({cut.fits, cut.planned, together ? largest : samples});
-    cut.fits = (part + 1) / 2;
-    if (part > 1) continue;
-    counts.too_large = failure ? 1 : 0;
-    if (failure) counts.failure = ": " + reason_of_lack(*failure);
-    return false;
+ private:
+  // Of a batch that may be empty. Returns the error if memory ran out on this rank.
+  std::optional<std::string> attempt(const Batch& batch) {
+    if (rows_) rows_->begin_pass();
+    auto failure = state_.services->attempt([&] {
+      const auto work = [&] { forward_parts(batch); };
+      together_ ? state_.with_model(true, work, cut_.forwards_of(largest_)) : work();
+      if (rows_ && !rows_->gather(/*out_of_memory=*/false)) return;
+      if (batch.samples() > 0) end_batch();
+    });
+    if (rows_ && !rows_->gathered()) rows_->gather(/*out_of_memory=*/true);  // other ranks wait
+    if (rows_) rows_->drop();
+    compared_.clear();
+    state_.batch = state_.outputs = {};
+    return failure;
   }
-}
+
+  void forward_parts(const Batch& batch) {
+    if (batch.samples() == 0) return;
+    state_.batch = batch;
+    engine_.run_event(Event::kEvalBatchStart);
+    const Batch whole = state_.batch;
+    for (int64_t begin = 0; begin < whole.samples(); begin += cut_.planned)
+      forward_planned(part_of(whole, begin, cut_.planned));
+  }
+
+  void forward_planned(const Batch& planned) {
+    for (int64_t begin = 0; begin < planned.samples(); begin += cut_.fits) {
+      state_.batch = part_of(planned, begin, cut_.fits);
+      engine_.run_event(Event::kEvalBeforeForward);
+      state_.outputs = state_.eval_forward(state_.batch);
+      engine_.run_event(Event::kEvalAfterForward);
+      if (!rows_) {
+        measure(state_.batch, state_.outputs);
+        continue;
+      }
+      rows_->add(state_.model->rows(state_.outputs), /*loss_weight=*/0);
+      compared_.emplace_back(state_.batch, state_.outputs);
+    }
+  }
+
+  void end_batch() {
+    int64_t first = 0;
+    for (const auto& [batch, outputs] : compared_) {
+      measure(rows_->add_to(batch, first), outputs);
+      first += batch.samples();
+    }
+    state_.eval_timestamp.to_next_batch(0, 0, 0.0);
+    engine_.run_event(Event::kEvalBatchEnd);
+  }
+
+  void measure(const Batch& batch, const Outputs& outputs) {
+    for (auto& metric : metrics_) state_.update_metric(batch, outputs, *metric);
+  }
+
+  static Batch part_of(const Batch& batch, int64_t begin, int64_t most) {
+    const int64_t size = std::min(most, batch.samples() - begin);
+    return size == batch.samples() ? batch : batch.narrow(begin, size);
+  }
+
+  State& state_;
+  Engine& engine_;
+  std::vector<MetricPtr>& metrics_;
+  Cut cut_;
+  const int64_t largest_;  // the most samples of a batch on any rank
+  const bool together_;
+  std::optional<StepRows> rows_;                     // none: the model does not compare samples of a step
+  std::vector<std::pair<Batch, Outputs>> compared_;  // parts that wait for the rows
+};
 
 // By measured_name() and part.
 LoggedMetrics logged_values(const std::vector<MetricPtr>& metrics) {
@@ -193,13 +245,12 @@ std::optional<LoggedMetrics> evaluate(State& state, Engine& engine, const Evalua
     for (auto& metric : metrics) metric->begin_batch(index, evaluator.batches);
   };
   begin_batch(0);  // ranks that stop have as many sums
-  Cut cut{evaluator.microbatch, evaluator.microbatch};
   Counts counts;
   run.run_event(engine, Event::kEvalStart);
   RankServices& services = *state.services;
   const bool together = services.evaluates_together();
   if (!together) services.hold_model(true, 0);
-  const int64_t largest = largest_part(evaluator.global_batch, state.topology.data_world);
+  BatchEvaluation evaluation(state, engine, evaluator, metrics);
   bool goes_on = true;
   for (int64_t b = 0; b < evaluator.batches && goes_on; ++b) {
     const auto batch = run.fetch(b);
@@ -208,7 +259,7 @@ std::optional<LoggedMetrics> evaluate(State& state, Engine& engine, const Evalua
       counts.samples += static_cast<double>(batch->samples());
       counts.tokens += static_cast<double>(model.tokens(*batch));
     }
-    goes_on = evaluate_batch(state, engine, batch ? &*batch : nullptr, largest, cut, metrics, counts);
+    goes_on = evaluation.run(batch ? &*batch : nullptr, counts);
   }
   evaluating.reset();
   if (!together) services.free_model();

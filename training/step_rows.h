@@ -10,7 +10,8 @@
 
 namespace tutti {
 
-// Gathers the rows of a step that its samples are compared by (models/step_rows.h).
+// Gathers the rows that the samples of a step, or of a batch of an evaluation, are compared by
+// (models/step_rows.h).
 class StepRows {
  public:
   explicit StepRows(State& state) : state_(state) {}

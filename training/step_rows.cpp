@@ -1,4 +1,4 @@
-#include "actors/compute/step_rows.h"
+#include "training/step_rows.h"
 
 #include <ATen/ops/cat.h>
 #include <ATen/ops/tensor.h>
