@@ -212,10 +212,10 @@ Guides of_hosts() {
 
 Guides of_runs() {
   return {
-      {{"slurm", "sbatch", "srun", "pbs", "kubernetes", "cluster", "ntasks", "ntasks per node", "gres",
-        "gpus per task", "partition", "walltime", "time limit", "job array", "array job", "pmix",
-        "slurm procid", "slurm ntasks", "salloc", "scancel", "squeue", "nodelist", "mem per cpu",
-        "node failure"},
+      {{"slurm",      "sbatch",          "srun",      "pbs",           "kubernetes",   "cluster",
+        "ntasks",     "ntasks per node", "gres",      "gpus per task", "partition",    "walltime",
+        "time limit", "job array",       "array job", "pmix",          "slurm procid", "slurm ntasks",
+        "salloc",     "scancel",         "squeue",    "nodelist",      "mem per cpu",  "node failure"},
        "mpirun or srun starts a rank each: `srun tutti train recipe.toml` in a batch script.",
        {"docs/running.md"}},
       {{"torchrun", "launcher", "nproc per node", "mpirun", "world size", "rank", "ranks", "multi gpu",
@@ -323,10 +323,10 @@ Guides of_others() {
 
 Guides of_tasks() {
   return {
-      {{"text classification", "sentiment", "glue", "sequence classification"},
-       "A BERT with a head of classes; its data are arrays of tokens, as a tokenizer of transformers gives "
-       "them.",
-       {"[model] kind = \"bert_classification\"", "[data.train] kind = \"hdf5\"", "docs/your_model.md"}},
+      {{"text classification", "sentiment", "glue", "sequence classification", "sst2", "mnli", "imdb",
+        "sentence pairs", "text pairs", "nli", "tokenize function", "labelled texts", "labeled texts"},
+       "A BERT with a head of classes; its data are columns of texts in CSV, Parquet or JSON lines.",
+       {"[model] kind = \"bert_classification\"", "[data.train] kind = \"text_table\"", kData}},
       {{"token classification", "ner", "question answering", "squad", "summarization", "translation",
         "seq2seq", "encoder decoder"},
        "The zoo has no such head: write the model to a file by torch.export; tutti trains that, with a "

@@ -107,7 +107,7 @@ FoundData look_into_file(const std::string& file, const std::string& recipe_fold
   if (ending == ".mds")
     throw UserError({file}, "a shard of MosaicML Streaming; name its folder, which has index.json");
   if (is_hdf5(file) || is_numpy(file)) return look_into_arrays(file, recipe_folder);
-  if (is_table(file)) return look_into_table(file, recipe_folder);
+  if (is_table(file)) return look_into_table(file, recipe_folder, tokenizer_for(file, tokenizer));
   if (ending == ".npy" || ending == ".idx") return tokens_in(file, recipe_folder);
   const std::string reads = tokenizer_for(file, tokenizer);
   if (ending == ".jsonl" || ending == ".ndjson" || !tokenizer.empty())

@@ -67,7 +67,8 @@ std::optional<FoundData> look_into_folder(const std::string& folder, const std::
 std::optional<FoundData> look_into_images(const std::string& path, const std::string& recipe_folder);
 std::optional<FoundData> look_into_mds(const std::string& path, const std::string& recipe_folder);
 FoundData look_into_arrays(const std::string& file, const std::string& recipe_folder);
-FoundData look_into_table(const std::string& file, const std::string& recipe_folder);
+FoundData look_into_table(const std::string& file, const std::string& recipe_folder,
+                          const std::string& tokenizer);
 FoundData look_into_texts(const std::string& file, const std::string& recipe_folder,
                           const std::string& tokenizer);
 

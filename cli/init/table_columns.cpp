@@ -5,6 +5,8 @@
 #include <set>
 
 #include "cli/init/look.h"
+#include "data/tokenizers/tokenizer.h"
+#include "data/tokenizers/tokenizer_files.h"
 #include "io/formats/file_head.h"
 #include "io/tables/csv_file.h"
 #include "io/tables/parquet_file.h"
@@ -19,6 +21,7 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMostCategories = 50;  // of a column of texts that becomes an input
 constexpr std::size_t kMostClasses = 1000;
+constexpr int64_t kLongestText = 128;                     // tokens that a recipe begins with
 constexpr std::size_t kMostNames = std::size_t{1} << 16;  // bytes of columns' names that are looked at
 
 std::string ending_of(const std::string& file) { return lower_case(fs::path(file).extension().string()); }
@@ -127,10 +130,47 @@ std::string table_beside(const fs::path& file, const std::string& target) {
 
 RecipeLines table_lines(const FoundData& data, const std::string& file, const std::string& recipe_folder) {
   const bool is_parquet = ending_of(file) == ".parquet";
-  RecipeLines lines = {{"kind", is_parquet ? "\"parquet\"" : "\"csv\"", data.found},
+  const char* kind = data.samples == SampleKind::kTextClasses ? "\"text_table\""
+                     : is_parquet                             ? "\"parquet\""
+                                                              : "\"csv\"";
+  RecipeLines lines = {{"kind", kind, data.found},
                        {"path", recipe_path(file, recipe_folder), "relative to this file"}};
   if (!is_parquet && delimiter_of(file) == ';') lines.push_back({"delimiter", "\";\"", "between cells"});
   return lines;
+}
+
+// The column of texts to be classified: by its name, or the only one, where there is no other input. Null if
+// there is none.
+const LookedAt* texts_in(const TableColumns& columns) {
+  static const std::set<std::string> kNames = {"text",    "sentence", "review", "comment",
+                                               "content", "document", "tweet",  "question",
+                                               "title",   "body",     "message"};
+  std::vector<const LookedAt*> texts;
+  bool has_inputs = false;
+  for (const LookedAt& one : columns.all) {
+    if (&one == &columns.all[columns.target]) continue;
+    const bool is_long = one.is_text && one.texts.size() > kMostCategories;
+    if (is_long && kNames.contains(lower_case(one.name))) return &one;
+    if (is_long) texts.push_back(&one);
+    has_inputs = has_inputs || !one.is_text || !one.has_missing;
+  }
+  return texts.size() == 1 && !has_inputs ? texts[0] : nullptr;
+}
+
+// Those of the texts that were looked at, in steps of 8.
+int64_t longest_of(const LookedAt& column, const Tokenizer& tokenizer) {
+  int64_t longest = 1;
+  for (const std::string& text : column.texts)
+    longest = std::max(longest, std::ssize(tokenizer.encode(text)));
+  return std::min((longest + 7) / 8 * 8, kLongestText);
+}
+
+RecipeLines text_lines(const FoundData& data, const LookedAt& texts, const std::string& tokenizer,
+                       const std::string& recipe_folder) {
+  return {
+      {"tokenizer", recipe_path(tokenizer, recipe_folder), "of Hugging Face's"},
+      {"text", toml_text(texts.name), "the column of texts"},
+      {"sequence_length", std::to_string(data.sequence_length), "tokens of a sample; longer texts are cut"}};
 }
 
 void add_column_lines(FoundData& data, const TableColumns& columns) {
@@ -161,7 +201,9 @@ void add_column_lines(FoundData& data, const TableColumns& columns) {
   if (has_missing)
     data.train.push_back({"missing", "\"mean\"", "some inputs are missing; their column's mean"});
   if (data.values == 0 && one_hot.empty())
-    throw UserError({data.name}, "found no inputs: columns of numbers, or of a few texts");
+    throw UserError({data.name},
+                    "found no inputs: columns of numbers, or of a few texts; texts to be classified need a "
+                    "tokenizer, and classes: --tokenizer tokenizer.json");
 }
 
 }  // namespace
@@ -171,7 +213,8 @@ bool is_table(const std::string& file) {
   return ending == ".csv" || ending == ".tsv" || ending == ".parquet";
 }
 
-FoundData look_into_table(const std::string& file, const std::string& recipe_folder) {
+FoundData look_into_table(const std::string& file, const std::string& recipe_folder,
+                          const std::string& tokenizer) {
   const TableColumns columns = columns_of(file);
   const LookedAt& target = columns.all[columns.target];
   if (target.has_missing)
@@ -186,11 +229,27 @@ FoundData look_into_table(const std::string& file, const std::string& recipe_fol
                std::to_string(columns.all.size() + columns.others.size()) + " columns, " +
                (data.regression ? "a number to predict: " : std::to_string(data.classes) + " classes: ") +
                target.name;
+  const LookedAt* texts = data.classes > 0 && !tokenizer.empty() ? texts_in(columns) : nullptr;
+  RecipeLines more;
+  if (texts) {
+    const std::string reads = tokenizer_file(tokenizer);
+    const auto reader = Tokenizer::read(reads);
+    data.samples = SampleKind::kTextClasses;
+    data.vocabulary = (reader->vocab_size() + 63) / 64 * 64;
+    data.sequence_length = longest_of(*texts, *reader);
+    more = text_lines(data, *texts, reads, recipe_folder);
+  }
   data.train = table_lines(data, file, recipe_folder);
-  add_column_lines(data, columns);
+  if (texts) {
+    data.train.insert(data.train.end(), more.begin(), more.end());
+    data.train.push_back({"target", toml_text(target.name), "its values are classes"});
+  } else {
+    add_column_lines(data, columns);
+  }
   if (const std::string other = table_beside(file, target.name); !other.empty()) {
     data.eval = table_lines(data, other, recipe_folder);
     data.eval[0].comment = "columns, numbers and classes are those of [data.train]";
+    data.eval.insert(data.eval.end(), more.begin(), more.end());
   }
   return data;
 }

@@ -90,18 +90,12 @@ std::vector<Bound<Options>> of_image_files() {
 }
 
 template <class Options>
-std::vector<Bound<Options>> of_tables() {
+std::vector<Bound<Options>> of_targets() {
   return {
-      option<Options>("inputs", &Options::inputs,
-                      "the columns of numbers to train on, by name; default: all but target and one_hot")
-          .may_be_absent(),
       option<Options>("target", &Options::target,
                       "the column to predict; or a list of columns of numbers: several values, or labels of "
                       "0 and 1")
           .as(KeyType::kTextOrTexts),
-      option<Options>("one_hot", &Options::one_hot,
-                      "columns of texts to train on: an input of 0 or 1 for each of the texts, sorted")
-          .may_be_absent(),
       option<Options>(
           "target_type", &Options::target_type,
           "class: each value of target is a class, sorted; auto: so are texts, and whole numbers "
@@ -109,13 +103,33 @@ std::vector<Bound<Options>> of_tables() {
           {{"auto", TableTarget::kAuto}, {"class", TableTarget::kClass}, {"number", TableTarget::kNumber}}),
       option<Options>("classes", &Options::classes,
                       "the classes' names, in the order of their numbers; default: those of target, sorted")
-          .may_be_absent(),
-      option<Options>("normalize", &Options::normalize,
-                      "inputs that are numbers become (x - mean) / std of their column in [data.train]; "
-                      "checkpoints keep both, for evaluations and predictions"),
-      option<Options>("missing", &Options::fills_missing,
-                      "of an input without a number; mean: its column's in [data.train]",
-                      {{"error", false}, {"mean", true}})};
+          .may_be_absent()};
+}
+
+template <class Options>
+std::vector<Bound<Options>> of_text_files() {
+  return {option<Options>("delimiter", &Options::delimiter,
+                          "the character between cells; default: a tab if the name ends in .tsv or .tab, "
+                          "else a comma")
+              .may_be_absent(),
+          option<Options>("header", &Options::header,
+                          "the first row has the columns' names; without, they are \"0\", \"1\", ...")};
+}
+
+template <class Options>
+std::vector<Bound<Options>> of_tables() {
+  return {option<Options>("inputs", &Options::inputs,
+                          "the columns of numbers to train on, by name; default: all but target and one_hot")
+              .may_be_absent(),
+          option<Options>("one_hot", &Options::one_hot,
+                          "columns of texts to train on: an input of 0 or 1 for each of the texts, sorted")
+              .may_be_absent(),
+          option<Options>("normalize", &Options::normalize,
+                          "inputs that are numbers become (x - mean) / std of their column in [data.train]; "
+                          "checkpoints keep both, for evaluations and predictions"),
+          option<Options>("missing", &Options::fills_missing,
+                          "of an input without a number; mean: its column's in [data.train]",
+                          {{"error", false}, {"mean", true}})};
 }
 
 }  // namespace
@@ -348,14 +362,9 @@ Kind<CsvOptions> CsvOptions::kind() {
       "A table in text (CSV, TSV), a sample a row; its numbers are float32 in the memory of each process. "
       "Evaluations have the columns, numbers and classes of [data.train].",
       with_keys<Options>(
-          {path_option<Options>("a file, or several, one behind the other: \"table-*.csv\""),
-           option("delimiter", &Options::delimiter,
-                  "the character between cells; default: a tab if the name ends in .tsv or .tab, else a "
-                  "comma")
-               .may_be_absent(),
-           option("header", &Options::header,
-                  "the first row has the columns' names; without, they are \"0\", \"1\", ...")},
-          of_tables<Options>())};
+          {path_option<Options>("a file, or several, one behind the other: \"table-*.csv\"")},
+          with_keys<Options>(of_text_files<Options>(),
+                             with_keys<Options>(of_targets<Options>(), of_tables<Options>())))};
 }
 
 Kind<ParquetOptions> ParquetOptions::kind() {
@@ -363,7 +372,38 @@ Kind<ParquetOptions> ParquetOptions::kind() {
   return {"parquet", "A table in Parquet, a sample a row; as csv.",
           with_keys<Options>(
               {path_option<Options>("a file, or several, one behind the other: \"table-*.parquet\"")},
-              of_tables<Options>())};
+              with_keys<Options>(of_targets<Options>(), of_tables<Options>()))};
+}
+
+Kind<TextTableOptions> TextTableOptions::kind() {
+  using Options = TextTableOptions;
+  const auto column = [](const char* key, std::string Options::*member, const char* doc) {
+    return option(key, member, doc).may_be_absent();
+  };
+  return {
+      "text_table",
+      "A table of texts, a sample a row, for models of whole texts such as BERT: columns of texts become "
+      "tokens, in the memory of each process. Evaluations have the target and the classes of [data.train].",
+      with_keys<Options>(
+          {path_option<Options>("CSV or TSV, .parquet, or JSON lines (.jsonl); or several, one behind the "
+                                "other: \"texts-*.csv\""),
+           option("tokenizer", &Options::tokenizer,
+                  "Hugging Face's tokenizer.json, or the folder that has it")
+               .as(KeyType::kPath)
+               .required(),
+           option("sequence_length", &Options::sequence_length,
+                  "tokens of a sample, special ones included; longer texts are cut, shorter ones filled")
+               .also_named({"max_length", "max_sequence_length", "max_seq_len", "max_seq_length"})
+               .at_least(1)
+               .at_most(kMaxSampleSize),
+           option("text", &Options::text, "the column of texts"),
+           column("text_pair", &Options::text_pair,
+                  "a second text behind it, with token_type_ids; of both the longer one is cut first"),
+           column("positive", &Options::positive, "for bert_contrastive: texts that belong to them"),
+           column("negative", &Options::negative, "for bert_contrastive: texts that do not"),
+           option("array", &Options::array, "the batch's name for the tokens of text",
+                  {{"input_ids", "input_ids"}, {"input", "input"}})},
+          with_keys<Options>(of_text_files<Options>(), of_targets<Options>()))};
 }
 
 Catalog source_catalog() {

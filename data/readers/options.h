@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "data/tables/table_target.h"
 #include "io/formats/mds_values.h"
 #include "io/tokens/token_type.h"
 #include "recipe/options.h"
@@ -178,16 +179,18 @@ struct MdsOptions : ImageFileOptions {
   DatasetPtr make(const Setting& section, const DataEnvironment& environment) const;
 };
 
-enum class TableTarget { kAuto, kClass, kNumber };
-
-// Of tables. All but `path` are those of the training data, where an evaluation does not say them.
-struct TableOptions {
-  std::string path = "";
-  std::vector<std::string> inputs = {};
+// Of datasets whose targets are columns of a table. In an evaluation those of the training's.
+struct TargetOptions {
   std::optional<Setting> target = {};  // a name, or a list
-  std::vector<std::string> one_hot = {};
   TableTarget target_type = TableTarget::kAuto;
   std::vector<std::string> classes = {};
+};
+
+// Of tables. All but `path` are those of the training data, where an evaluation does not say them.
+struct TableOptions : TargetOptions {
+  std::string path = "";
+  std::vector<std::string> inputs = {};
+  std::vector<std::string> one_hot = {};
   bool normalize = false;
   bool fills_missing = false;
 };
@@ -197,6 +200,20 @@ struct CsvOptions : TableOptions {
   bool header = true;
 
   static Kind<CsvOptions> kind();
+  DatasetPtr make(const Setting& section, const DataEnvironment& environment) const;
+};
+
+// A table of texts, in a file of any of the three forms.
+struct TextTableOptions : TargetOptions {
+  std::string path = "";
+  std::string tokenizer = "";  // tokenizer.json, or a folder with it
+  int64_t sequence_length = 128;
+  std::string text = "text", text_pair = "", positive = "", negative = "";  // columns
+  std::string array = "input_ids";
+  std::string delimiter = "";  // of a table in text, as of CsvOptions
+  bool header = true;
+
+  static Kind<TextTableOptions> kind();
   DatasetPtr make(const Setting& section, const DataEnvironment& environment) const;
 };
 
@@ -221,8 +238,9 @@ struct MixtureOptions {
   DatasetPtr make(const Setting& section, const DataEnvironment& environment) const;
 };
 
-using DataKinds = Kinds<Hdf5Options, NumpyOptions, BytesOptions, TextOptions, TokensOptions, SyntheticOptions,
-                        Cifar10Options, Cifar100Options, MnistOptions, IdxOptions, ImageFolderOptions,
-                        WebDatasetOptions, MdsOptions, CsvOptions, ParquetOptions, MixtureOptions>;
+using DataKinds =
+    Kinds<Hdf5Options, NumpyOptions, BytesOptions, TextOptions, TokensOptions, SyntheticOptions,
+          Cifar10Options, Cifar100Options, MnistOptions, IdxOptions, ImageFolderOptions, WebDatasetOptions,
+          MdsOptions, CsvOptions, ParquetOptions, TextTableOptions, MixtureOptions>;
 
 }  // namespace tutti

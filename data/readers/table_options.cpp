@@ -1,12 +1,16 @@
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "data/readers/make_dataset.h"
 #include "data/readers/opened.h"
 #include "data/readers/options.h"
 #include "data/tables/table_dataset.h"
+#include "data/tables/text_table.h"
 #include "io/tables/csv_file.h"
+#include "io/tables/json_lines_file.h"
 #include "io/tables/parquet_file.h"
 #include "runtime/text.h"
 
@@ -17,39 +21,46 @@ std::vector<std::string> target_names(const Setting& target) {
   return target.is_text() ? std::vector{target.text()} : target.texts();
 }
 
+TableTargets targets_of(const TargetOptions& options, int64_t ignore_index) {
+  TableTargets targets{.type = options.target_type, .classes = options.classes, .ignore_index = ignore_index};
+  if (!options.target) return targets;
+  targets.columns = target_names(*options.target);
+  targets.is_list = !options.target->is_text();
+  return targets;
+}
+
 TableDataset::Options table_options(const TableOptions& options, const Setting& section,
                                     int64_t ignore_index) {
   if (!options.target)
     section.fail_key("expected target: the name of the column to predict, or a list of names");
-  using enum TableDataset::TargetType;
-  const bool is_class = options.target_type == TableTarget::kClass;
   TableDataset::Options table{.inputs = options.inputs,
                               .one_hot = options.one_hot,
-                              .targets = target_names(*options.target),
-                              .is_list = !options.target->is_text(),
-                              .target_type = is_class                                      ? kClass
-                                             : options.target_type == TableTarget::kNumber ? kNumber
-                                                                                           : kAuto,
-                              .classes = options.classes,
+                              .targets = targets_of(options, ignore_index),
                               .normalize = options.normalize,
-                              .fills_missing = options.fills_missing,
-                              .ignore_index = ignore_index};
-  if (table.targets.empty()) options.target->fail("expected the name of a column");
+                              .fills_missing = options.fills_missing};
+  if (table.targets.columns.empty()) options.target->fail("expected the name of a column");
   return table;
 }
 
 // What an evaluation says must be what the training has.
+void require_same(const Setting& section, const char* key, bool is_same) {
+  if (!is_same)
+    section.at(key).fail("[data.train] has another; evaluations have that, and may leave the key out");
+}
+
+void require_targets_of_training(const TargetOptions& options, const Setting& section,
+                                 const FittedTable& fitted) {
+  require_same(section, "target", !options.target || target_names(*options.target) == fitted.target);
+  require_same(section, "classes", options.classes.empty() || options.classes == fitted.classes);
+}
+
 void require_like_training(const TableOptions& options, const Setting& section, const FittedTable& fitted) {
-  const auto require = [&](const char* key, bool is_same) {
-    if (!is_same)
-      section.at(key).fail("[data.train] has another; evaluations have that, and may leave the key out");
-  };
+  const auto require = [&](const char* key, bool is_same) { require_same(section, key, is_same); };
   std::vector<std::string> one_hot;
   for (const auto& one : fitted.texts) one_hot.push_back(one.column);
   require("inputs", options.inputs.empty() || options.inputs == fitted.numbers);
   require("one_hot", options.one_hot.empty() || options.one_hot == one_hot);
-  require("target", !options.target || target_names(*options.target) == fitted.target);
-  require("classes", options.classes.empty() || options.classes == fitted.classes);
+  require_targets_of_training(options, section, fitted);
   require("normalize", !options.normalize || !fitted.mean.empty());
   require("missing", !options.fills_missing || !fitted.missing.empty());
 }
@@ -62,17 +73,21 @@ FittedTable fitted_table(const TableOptions& options, const Setting& section, co
   return table;
 }
 
-void require_delimiter(const CsvOptions& options, const Setting& section) {
+void require_delimiter(const std::string& text, const Setting& section) {
   constexpr std::string_view kPossible = ",;\t|:!#$%&*/@^~";
-  const std::string& text = options.delimiter;
   if (!text.empty() && (text.size() != 1 || kPossible.find(text) == std::string_view::npos))
     section.at("delimiter").fail("expected one character: \",\", \";\", \"\\t\", \"|\", ...");
 }
 
-char delimiter_of(const CsvOptions& options, const std::string& file) {
-  if (!options.delimiter.empty()) return options.delimiter[0];
+char delimiter_of(const std::string& delimiter, const std::string& file) {
+  if (!delimiter.empty()) return delimiter[0];
   const std::string ending = lower_case(std::filesystem::path(file).extension().string());
   return ending == ".tsv" || ending == ".tab" ? '\t' : ',';
+}
+
+std::unique_ptr<TableFile> open_csv(const std::string& path, const std::string& delimiter, bool header) {
+  const CsvFile::Format format{.delimiter = delimiter_of(delimiter, path), .header = header};
+  return std::make_unique<CsvFile>(path, format);
 }
 
 template <class OpenFile>
@@ -81,7 +96,7 @@ DatasetPtr opened_table(const TableOptions& options, const Setting& section,
   const auto paths = files_of(section.at("path"));
   const auto open = [&](const auto&... how) {
     return opened(section, [&] {
-      TableDataset::Files files;
+      TableFiles files;
       for (const std::string& path : paths) files.push_back(open_file(path));
       return std::make_shared<const TableDataset>(files, how...);
     });
@@ -94,16 +109,53 @@ DatasetPtr opened_table(const TableOptions& options, const Setting& section,
 }  // namespace
 
 DatasetPtr CsvOptions::make(const Setting& section, const DataEnvironment& environment) const {
-  require_delimiter(*this, section);
-  return opened_table(*this, section, environment, [&](const std::string& path) {
-    const CsvFile::Format format{.delimiter = delimiter_of(*this, path), .header = header};
-    return std::make_unique<CsvFile>(path, format);
-  });
+  require_delimiter(delimiter, section);
+  return opened_table(*this, section, environment,
+                      [&](const std::string& path) { return open_csv(path, delimiter, header); });
 }
 
 DatasetPtr ParquetOptions::make(const Setting& section, const DataEnvironment& environment) const {
   return opened_table(*this, section, environment,
                       [](const std::string& path) { return open_parquet(path); });
+}
+
+namespace {
+
+std::unique_ptr<TableFile> open_by_ending(const std::string& path, const TextTableOptions& options) {
+  if (has_json_lines(path)) return std::make_unique<JsonLinesFile>(path);
+  if (lower_case(std::filesystem::path(path).extension().string()) == ".parquet") return open_parquet(path);
+  return open_csv(path, options.delimiter, options.header);
+}
+
+// The targets of the training's table; nullopt if it has none.
+std::optional<FittedTable> fitted_targets(const TextTableOptions& options, const Setting& section,
+                                          const std::optional<std::string>& fitted) {
+  if (!fitted || fitted->empty()) return std::nullopt;
+  auto table = FittedTable::from_json(*fitted);
+  require_targets_of_training(options, section, table);
+  return table;
+}
+
+}  // namespace
+
+DatasetPtr TextTableOptions::make(const Setting& section, const DataEnvironment& environment) const {
+  require_delimiter(delimiter, section);
+  const TextTable::Options table{.tokenizer = read_tokenizer(section.at("tokenizer")),
+                                 .sequence_length = sequence_length,
+                                 .text = text,
+                                 .text_pair = text_pair,
+                                 .positive = positive,
+                                 .negative = negative,
+                                 .array = array,
+                                 .targets = targets_of(*this, environment.ignore_index)};
+  const auto paths = files_of(section.at("path"));
+  const auto fitted = fitted_targets(*this, section, environment.fitted);
+  return opened(section, [&]() -> DatasetPtr {
+    TableFiles files;
+    for (const std::string& path : paths) files.push_back(open_by_ending(path, *this));
+    if (fitted) return std::make_shared<const TextTable>(files, table, *fitted);
+    return std::make_shared<const TextTable>(files, table);
+  });
 }
 
 }  // namespace tutti

@@ -7,6 +7,7 @@
 #include <limits>
 #include <numeric>
 
+#include "data/tables/table_columns.h"
 #include "data/tables/table_dataset.h"
 #include "io/tables/csv_file.h"
 #include "runtime/error.h"
@@ -72,10 +73,13 @@ TableRows::TableRows(FittedTable fitted, const Options& options)
   for (const auto& one : fitted_.texts) texts_.emplace_back(one.categories);
 }
 
-void TableRows::read(TableFile& file, const std::vector<WantedColumn>& wanted) {
+void TableRows::read(TableFile& file, const std::vector<WantedColumn>& wanted, const VisitRow& also) {
   file_ = &file;
   reserve(file);
-  file.read(wanted, [this](auto numbers, auto texts) { visit(numbers, texts); });
+  file.read(wanted, [&](auto numbers, auto texts) {
+    if (also) also(numbers, texts);
+    visit(numbers, texts);
+  });
 }
 
 // Memory that is reserved is not used until it is written.
@@ -250,6 +254,18 @@ void TableRows::add_texts() {
     }
   }
   inputs = std::move(wide);
+}
+
+std::optional<StoredArray> TableRows::take_target(const std::string& file) {
+  if (!classes.empty()) {
+    auto array = array_in_memory("target", file, std::move(classes), {rows_});
+    array.num_classes = fitted_.num_classes;
+    return array;
+  }
+  if (targets.empty()) return std::nullopt;
+  const bool is_list = fitted_.target_is == Target::kNumbers;
+  return array_in_memory("target", file, std::move(targets),
+                         is_list ? Shape{rows_, std::ssize(fitted_.target)} : Shape{rows_});
 }
 
 int64_t TableRows::bytes() const {

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "data/arrays/array_dataset.h"
 #include "data/tables/fitted_table.h"
 #include "io/tables/table_file.h"
 
@@ -51,8 +53,11 @@ class TableRows {
 
   // Columns in the order of the fitted table: numbers, texts, targets. Throws UserError with file, place,
   // column and value.
-  void read(TableFile& file, const std::vector<WantedColumn>& wanted);
+  // `also`: sees each row first; its texts may stand before those of the fitted table.
+  void read(TableFile& file, const std::vector<WantedColumn>& wanted, const VisitRow& also = {});
   void finish();
+  // The array "target"; nullopt if the rows have none. `file`: for errors.
+  std::optional<StoredArray> take_target(const std::string& file);
 
   const FittedTable& fitted() const { return fitted_; }
   int64_t rows() const { return rows_; }

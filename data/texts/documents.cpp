@@ -2,23 +2,17 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <utility>
 
 #include "io/formats/json_document.h"
+#include "io/tables/json_lines_file.h"
 #include "runtime/error.h"
-#include "runtime/text.h"
 
 namespace tutti {
 namespace {
 
 constexpr std::string_view kRole = "{role}", kContent = "{content}", kBlanks = " \t\r\n";
 constexpr std::array<std::string_view, 2> kAssistants = {"assistant", "gpt"};
-
-bool has_lines(const std::string& file) {
-  const std::string ending = lower_case(std::filesystem::path(file).extension().string());
-  return ending == ".jsonl" || ending == ".ndjson" || ending == ".json";
-}
 
 void append(TextDocument& document, const std::string& text, bool counts) {
   if (text.empty()) return;
@@ -61,7 +55,7 @@ TextDocument DocumentFormat::read(std::string_view line) const {
 
 void for_each_document(const MappedFile& file, const VisitDocument& visit) {
   const std::string_view all(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
-  if (!has_lines(file.path())) return visit(all, false, file.path());
+  if (!has_json_lines(file.path())) return visit(all, false, file.path());
   int64_t number = 0;
   for (std::size_t begin = 0; begin < all.size();) {
     const std::size_t end = std::min(all.find('\n', begin), all.size());

@@ -114,6 +114,8 @@ std::vector<uint32_t> Tokenizer::encode(std::string_view text, bool special) con
   return ids;
 }
 
+const TokenTemplate& Tokenizer::around() const { return parts_->around; }
+
 EncodedPair Tokenizer::encode_pair(std::string_view first, std::string_view second, bool special) const {
   return parts_->around.pair(encode(first, /*special=*/false), encode(second, /*special=*/false), special);
 }

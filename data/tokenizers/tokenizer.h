@@ -39,6 +39,9 @@ class Tokenizer {
   std::vector<uint32_t> encode(std::string_view text, bool special = true) const;
   EncodedPair encode_pair(std::string_view first, std::string_view second, bool special = true) const;
 
+  // What the file has around the ids of texts.
+  const TokenTemplate& around() const;
+
   // The text of ids; ids without a token are left out. With `skip_special`, so are special tokens.
   std::string decode(std::span<const uint32_t> ids, bool skip_special = true) const;
 

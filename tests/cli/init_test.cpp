@@ -179,6 +179,26 @@ TEST_F(InitFoldersTest, SemicolonsMaySeparateCells) {
   EXPECT_EQ(line(found("b.csv").train, "delimiter"), "");
 }
 
+TEST_F(InitFoldersTest, AColumnOfTextsIsClassifiedWhereThereIsATokenizer) {
+  std::string rows = "id,sentence,label\n";
+  for (int i = 0; i < 60; ++i)
+    rows += std::to_string(i) + ",he said it " + std::to_string(i) + (i % 2 ? ",yes\n" : ",no\n");
+  write_text(scratch_.path("train.csv"), rows);
+  write_text(scratch_.path("dev.csv"), rows);
+  EXPECT_EQ(line(found("train.csv").train, "kind"), "\"csv\"");
+  std::filesystem::copy(TUTTI_SOURCE_DIR "/tests/golden/tokenizers/bert.json",
+                        scratch_.path("tokenizer.json"));
+  const FoundData data = found("train.csv");
+  for (const RecipeLines* lines : {&data.train, &data.eval}) {
+    EXPECT_EQ(line(*lines, "kind"), "\"text_table\"");
+    EXPECT_EQ(line(*lines, "tokenizer"), "\"tokenizer.json\"");
+    EXPECT_EQ(line(*lines, "text"), "\"sentence\"");
+  }
+  EXPECT_EQ(line(data.train, "target"), "\"label\"");
+  EXPECT_EQ(data.classes, 2);
+  EXPECT_THAT(draft_recipe(data, "", ""), HasSubstr("bert_classification"));
+}
+
 TEST_F(InitFoldersTest, ColumnsOfDatesAreLeftOut) {
   if (!std::filesystem::exists(TUTTI_BUILD_DIR "/libtutti_parquet.so"))
     GTEST_SKIP() << "built without pyarrow";

@@ -101,6 +101,18 @@ void csv(const std::string& bytes) {
   look_at(path);
 }
 
+void text_table(const std::string& bytes) {
+  static const std::string tokenizer =
+      write_file("bert.json", source_file("tests/golden/tokenizers/bert.json"));
+  const std::string keys =
+      "kind = 'text_table'\npath = 'a.jsonl'\ntokenizer = '" + tokenizer + "'\nsequence_length = 9\n";
+  static const Setting plain = train_section(keys + "target = 'mood'\n");
+  static const Setting pair = train_section(keys + "text_pair = 'other'\ntarget = ['stars', 'more']\n");
+  write_file("a.jsonl", bytes);
+  read_dataset(plain);
+  read_dataset(pair);
+}
+
 void hdf5_data(const std::string& bytes) {
   const std::string path = write_file("data.h5", bytes);
   for (const size_t cache_bytes : {size_t{1} << 20, size_t{0}}) {

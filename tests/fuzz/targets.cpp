@@ -29,6 +29,7 @@ std::span<const Target> targets() {
                                {"cifar", cifar},
                                {"numpy", numpy},
                                {"csv", csv},
+                               {"text_table", text_table},
                                {"texts", texts},
                                {"tokenizer", tokenizer},
                                {"tokens", tokens},

@@ -33,6 +33,7 @@ void idx_labels(const std::string& bytes);
 void cifar(const std::string& bytes);
 void numpy(const std::string& bytes);
 void csv(const std::string& bytes);
+void text_table(const std::string& bytes);
 void texts(const std::string& bytes);
 void tokenizer(const std::string& bytes);
 void tokens(const std::string& bytes);

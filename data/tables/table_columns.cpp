@@ -1,0 +1,76 @@
+#include "data/tables/table_columns.h"
+
+#include <algorithm>
+
+#include "runtime/error.h"
+#include "runtime/nearest_name.h"
+#include "runtime/printable.h"
+
+namespace tutti {
+namespace {
+
+std::string quoted(const std::string& name) { return "'" + shown(name) + "'"; }
+
+}  // namespace
+
+const TableColumn* column_named(const TableFile& file, const std::string& name) {
+  const auto found = std::ranges::find(file.columns(), name, &TableColumn::name);
+  return found == file.columns().end() || name.empty() ? nullptr : &*found;
+}
+
+const TableColumn& require_column(const TableFile& file, const std::string& name, const char* option) {
+  if (const TableColumn* column = column_named(file, name)) return *column;
+  std::vector<std::string> names;
+  std::string all;
+  for (const auto& one : file.columns()) {
+    names.push_back(one.name);
+    if (names.size() <= 20) all += (all.empty() ? "" : ", ") + shown(one.name);
+  }
+  const std::string near = nearest_name(name, names);
+  throw WrongColumns(option,
+                     file.path() + " has no column " + quoted(name) +
+                         (near.empty() ? "; it has " : "; did you mean " + quoted(near) + "? It has ") + all +
+                         (names.size() > 20 ? ", ..." : ""));
+}
+
+FittedTable::Target TableTargets::found_in(const TableFile& file) const {
+  for (const std::string& name : columns) require_column(file, name, "target");
+  if (columns.empty()) return FittedTable::Target::kNone;
+  const bool is_text = require_column(file, columns[0], "target").is_text;
+  const bool are_names =
+      type == TableTarget::kClass || !classes.empty() || (type == TableTarget::kAuto && is_text);
+  if (!is_list && are_names) return FittedTable::Target::kName;
+  if (is_list && type == TableTarget::kClass)
+    throw WrongColumns("target_type", "a list of targets are numbers; a class is one column");
+  return is_list ? FittedTable::Target::kNumbers : FittedTable::Target::kNumber;
+}
+
+bool has_targets(const TableFiles& files, const FittedTable& fitted) {
+  return std::ranges::any_of(files, [&](const auto& file) {
+    return std::ranges::any_of(fitted.target, [&](const auto& name) { return column_named(*file, name); });
+  });
+}
+
+void ColumnUses::add(const char* option, const std::vector<std::string>& names) {
+  for (const std::string& name : names)
+    if (!seen_.insert(name).second)
+      throw WrongColumns(option, quoted(name) + " is named twice, or has another use");
+}
+
+ColumnChoice::ColumnChoice(const TableFile& file) : file_(file) {
+  for (std::size_t c = 0; c < file.columns().size(); ++c)
+    if (!file.columns()[c].name.empty()) places_.emplace(file.columns()[c].name, c);
+}
+
+void ColumnChoice::add(const std::string& name, CellType type) {
+  const auto found = places_.find(name);
+  if (found == places_.end()) throw UserError({file_.path()}, "it has no column " + quoted(name));
+  wanted_.push_back({found->second, type});
+}
+
+void ColumnChoice::add_targets(const FittedTable& fitted) {
+  const bool is_name = fitted.target_is == FittedTable::Target::kName;
+  for (const std::string& name : fitted.target) add(name, is_name ? CellType::kText : CellType::kNumber);
+}
+
+}  // namespace tutti

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "data/arrays/array_dataset.h"
+#include "data/tables/fitted_table.h"
+#include "data/tables/table_target.h"
+#include "io/tables/table_file.h"
+
+namespace tutti {
+
+// A mistake in the recipe's choice of columns, or of what becomes of them. `option` is the key.
+class WrongColumns final : public UserError {
+ public:
+  WrongColumns(std::string option, const std::string& message)
+      : UserError(message), option(std::move(option)) {}
+  std::string option;
+};
+
+using TableFiles = std::vector<std::unique_ptr<TableFile>>;  // one behind the other
+
+// What a recipe says of the targets of a training table.
+struct TableTargets {
+  std::vector<std::string> columns = {};
+  bool is_list = false;  // a sample's is [columns]
+  TableTarget type = TableTarget::kAuto;
+  std::vector<std::string> classes = {};  // names; empty: from the data, sorted
+  int64_t ignore_index = kIgnoredTarget;
+
+  // Throws WrongColumns.
+  FittedTable::Target found_in(const TableFile& file) const;
+};
+
+// Null if there is none.
+const TableColumn* column_named(const TableFile& file, const std::string& name);
+// Throws WrongColumns.
+const TableColumn& require_column(const TableFile& file, const std::string& name, const char* option);
+bool has_targets(const TableFiles& files, const FittedTable& fitted);
+
+// Names that have one use each.
+class ColumnUses {
+ public:
+  void add(const char* option, const std::vector<std::string>& names);  // throws WrongColumns
+
+ private:
+  std::set<std::string> seen_;
+};
+
+// Chooses columns of a file to read, by name; there may be a hundred thousand.
+class ColumnChoice {
+ public:
+  explicit ColumnChoice(const TableFile& file);
+
+  // Throws UserError if the file lacks it.
+  void add(const std::string& name, CellType type);
+  void add_targets(const FittedTable& fitted);
+  const std::vector<WantedColumn>& wanted() const { return wanted_; }
+
+ private:
+  const TableFile& file_;
+  std::unordered_map<std::string_view, std::size_t> places_;
+  std::vector<WantedColumn> wanted_;
+};
+
+// Rows [shape[0], ...] in memory.
+template <class Value>
+StoredArray array_in_memory(const std::string& name, const std::string& file, std::vector<Value> values,
+                            Shape shape) {
+  const auto owner = std::make_shared<const std::vector<Value>>(std::move(values));
+  const int64_t rows = shape[0];
+  return {.name = name,
+          .file = file,
+          .where = "'" + name + "'",
+          .dtype = c10::CppTypeToScalarType<Value>::value,
+          .shape = std::move(shape),
+          .rows = contiguous_rows(owner, std::as_bytes(std::span(*owner)), rows)};
+}
+
+}  // namespace tutti

@@ -1,0 +1,114 @@
+#include "io/tables/json_lines_file.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+
+#include "io/formats/json_text.h"
+#include "io/tables/csv_file.h"
+#include "runtime/error.h"
+#include "runtime/printable.h"
+#include "runtime/text.h"
+
+namespace tutti {
+namespace {
+
+constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();
+const nlohmann::json kNull;
+
+const nlohmann::json& member(const nlohmann::json& object, const std::string& name) {
+  const auto found = object.find(name);
+  return found == object.end() ? kNull : *found;
+}
+
+std::string of_column(const std::string& column) { return ", column '" + shown(column) + "': "; }
+
+}  // namespace
+
+bool has_json_lines(const std::string& path) {
+  const std::string ending = lower_case(std::filesystem::path(path).extension().string());
+  return ending == ".jsonl" || ending == ".ndjson" || ending == ".json";
+}
+
+JsonLinesFile::JsonLinesFile(const std::string& path)
+    : file_(path), text_(reinterpret_cast<const char*>(file_.bytes().data()), file_.bytes().size()) {
+  int64_t rows = 0;
+  for_each_line([&](const nlohmann::json& object) {
+    for (const auto& [name, value] : object.items()) {
+      auto column = std::ranges::find(columns_, name, &TableColumn::name);
+      if (column == columns_.end()) column = columns_.insert(columns_.end(), {.name = name});
+      column->is_text = column->is_text || value.is_string();
+      column->is_other = column->is_other || value.is_structured();
+    }
+    return ++rows < kInspectedRows;
+  });
+  if (rows == 0) throw UserError({path}, "an empty table");
+}
+
+template <class Visit>
+void JsonLinesFile::for_each_line(const Visit& visit) {
+  line_ = 0;
+  for (std::size_t begin = 0; begin < text_.size();) {
+    const std::size_t end = std::min(text_.find('\n', begin), text_.size());
+    const std::string_view line = text_.substr(begin, end - begin);
+    ++line_;
+    begin = end + 1;
+    if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
+    nlohmann::json object;
+    try {
+      object = parse_json(line);
+    } catch (const nlohmann::json::exception& error) {
+      fail(": not JSON: " + json_problem(error));
+    }
+    if (!object.is_object()) fail(": expected a JSON object in each line");
+    if (!visit(object)) return;
+  }
+}
+
+int64_t JsonLinesFile::most_rows() const { return std::ranges::count(text_, '\n') + 1; }
+
+void JsonLinesFile::read(const std::vector<WantedColumn>& wanted, const VisitRow& visit) {
+  std::vector<double> numbers;
+  std::vector<std::string_view> texts;
+  std::vector<std::string> scratch(wanted.size());
+  for_each_line([&](const nlohmann::json& object) {
+    numbers.clear();
+    texts.clear();
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      const std::string& column = columns_[wanted[i].column].name;
+      const nlohmann::json& value = member(object, column);
+      if (wanted[i].type == CellType::kText)
+        texts.push_back(text_of(value, column, scratch[i]));
+      else
+        numbers.push_back(number_of(value, column));
+    }
+    visit(numbers, texts);
+    return true;
+  });
+}
+
+template <class Json>
+double JsonLinesFile::number_of(const Json& value, const std::string& column) const {
+  if (value.is_null()) return kMissing;
+  if (value.is_boolean()) return value.template get<bool>() ? 1 : 0;
+  if (value.is_number()) return value.template get<double>();
+  const auto number =
+      value.is_string() ? table_number(value.template get_ref<const std::string&>()) : std::nullopt;
+  if (!number) fail(of_column(column) + "'" + shown(value.dump()) + "' is not a number");
+  return *number;
+}
+
+template <class Json>
+std::string_view JsonLinesFile::text_of(const Json& value, const std::string& column,
+                                        std::string& scratch) const {
+  if (value.is_null()) return {};
+  if (value.is_structured()) fail(of_column(column) + "a list or an object; expected a text");
+  if (value.is_string()) return value.template get_ref<const std::string&>();
+  return scratch = value.dump();
+}
+
+void JsonLinesFile::fail(const std::string& message) const {
+  throw UserError({file_.path()}, place() + message);
+}
+
+}  // namespace tutti
