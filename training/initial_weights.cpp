@@ -73,7 +73,12 @@ class InitialWeights {
       return projections_.contains(one.name) && !name.empty() &&
              is_turned(one.shape(), tensors_.at(name).shape);
     });
-    for (std::size_t i = 0; i < weights_.size(); ++i) load(weights_[i], i < trainee_.parameters.size());
+    for (std::size_t i = 0; i < weights_.size(); ++i) {
+      const bool is_parameter = i < trainee_.parameters.size();
+      const bool is_lacking = !load(weights_[i], is_parameter);
+      if (is_lacking && is_parameter && !trainee_.parameters[i].parameter->trained)
+        untrained_.push_back(weights_[i].text());
+    }
     for (const auto& [name, entry] : tensors_.entries())
       if (!used_.count(name) && !(before_surgery_ && trainee_.removed.count(name)))
         unused_.push_back(tensors_.name_in_file(name));
@@ -97,7 +102,8 @@ class InitialWeights {
     return one.before.empty() && trainee_.removed.count(one.name) == 0;
   }
 
-  void load(const SavedTensor& one, bool is_parameter) {
+  // False if the file should have it, and it stays as initialised.
+  bool load(const SavedTensor& one, bool is_parameter) {
     const std::string name = names_.find(tensors_, one, path_);
     const bool is_new = before_surgery_ && one.before.empty();
     const bool is_ignored = options_.ignored.fit(one.name) || options_.ignored.fit(one.before);
@@ -106,12 +112,13 @@ class InitialWeights {
         fresh_.push_back(in_quotes(one.name));
       else if (!is_new && !one.constant && (is_parameter || !is_batch_count(one.name)))
         missing_.push_back(one);
-      return;
+      return is_new || one.constant;
     }
     used_.insert(name);
-    if (one.constant) return;
-    if (is_new && one.shape() != at::IntArrayRef(tensors_.at(name).shape)) return;  // the removed one's
+    if (one.constant) return true;
+    if (is_new && one.shape() != at::IntArrayRef(tensors_.at(name).shape)) return true;  // the removed one's
     read(one, name);
+    return true;
   }
 
   void read(const SavedTensor& one, const std::string& name) const {
@@ -192,6 +199,8 @@ class InitialWeights {
     std::vector<std::string> fresh = missing_texts(), parts;
     fresh.insert(fresh.end(), fresh_.begin(), fresh_.end());
     if (!fresh.empty()) parts.push_back("not read, so as initialised: " + listed(fresh));
+    if (!untrained_.empty())
+      parts.push_back("neither read nor trained (freeze, or modules_to_save of lora): " + listed(untrained_));
     if (!unused_.empty()) parts.push_back("not used of the file: " + listed(unused_texts()));
     if (!differing_.empty()) parts.push_back(listed(differing_));
     for (const std::string& pattern : tensors_.idle_patterns())
@@ -216,7 +225,7 @@ class InitialWeights {
   bool turned_ = false;  // the file has the projections of linear layers
   std::set<std::string> used_;
   std::vector<SavedTensor> missing_;
-  std::vector<std::string> fresh_, unused_, differing_;
+  std::vector<std::string> fresh_, untrained_, unused_, differing_;
 };
 
 }  // namespace

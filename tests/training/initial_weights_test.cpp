@@ -132,6 +132,14 @@ TEST_F(WeightsByName, WithoutStrictnessWhatIsMissingOrUnusedIsNoted) {
   EXPECT_TRUE(loaded["2.weight"].equal(fresh["2.weight"]));
 }
 
+TEST_F(WeightsByName, WhatIsNeitherReadNorTrainedIsNoted) {
+  good_.erase("2.weight");
+  const Keys keys = flat(good_, {{"weights_strict", false}, {"freeze", texts({"0.*", "2.weight"})}});
+  EXPECT_EQ(Loaded(keys, kFlat).weights_note,
+            path_ + ": not read, so as initialised: '2.weight'; neither read nor trained (freeze, or "
+                    "modules_to_save of lora): '2.weight'");
+}
+
 TEST_F(WeightsByName, WithoutStrictnessAFileOfOtherNamesIsStillAnError) {
   EXPECT_THAT(refused(flat({{"other", at::ones({1})}}, {{"weights_strict", false}})),
               HasSubstr("none of its 1 tensors has a name that the model has"));
