@@ -34,6 +34,9 @@ class RankServices : public AllRanks {
   // all, as often as they like. Sharded parameters are gathered for it.
   virtual void hold_model(bool /*works*/, int64_t /*forwards*/) {}
   virtual void free_model() {}
+  // Between the two, where ranks then wait for each other: this rank runs the model no more, and serves the
+  // forwards that others still have. Parameters held for all forwards stay.
+  virtual void end_forwards() {}
   // Holds the model while `work` runs, on the ranks for which `works`.
   void with_model(bool works, const Work& work, int64_t forwards);
 

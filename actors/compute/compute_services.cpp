@@ -29,6 +29,10 @@ void ComputeServices::free_model() {
   if (context_) train_step_->exchange().reshard_model();
 }
 
+void ComputeServices::end_forwards() {
+  if (context_) train_step_->exchange().end_held_forwards();
+}
+
 void ComputeServices::visit_parameters(std::size_t parameters, bool works, const Visit& visit) {
   if (!shards()) return RankServices::visit_parameters(parameters, works, visit);
   train_step_->exchange().visit_parameters(works ? visit : Visit());

@@ -28,6 +28,7 @@ class ComputeServices final : public RankServices {
   void sum_over_ranks(const at::Tensor& values) override;
   void hold_model(bool works, int64_t forwards) override;
   void free_model() override;
+  void end_forwards() override;
   void visit_parameters(std::size_t parameters, bool works, const Visit& visit) override;
   std::optional<std::string> attempt(const Work& work) override;
   void still_at_work() override;

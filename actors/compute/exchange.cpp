@@ -200,6 +200,10 @@ void Exchange::unshard_model(bool wanted, int64_t forwards) {
     unsharding_->serve_pass();
 }
 
+void Exchange::end_held_forwards() {
+  if (unsharding_) unsharding_->end_forwards();
+}
+
 void Exchange::reshard_model() {
   if (!unsharding_) return;
   unsharding_->end_pass();

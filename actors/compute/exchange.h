@@ -98,6 +98,8 @@ class Exchange {
   // memory for the whole model.
   void unshard_model(bool wanted, int64_t forwards);
   void reshard_model();
+  // Between the two: serves what is left of the forwards, where ranks then wait for each other.
+  void end_held_forwards();
   // As State::visit_parameters, of sharded parameters; without `visit` this rank only serves.
   void visit_parameters(const RankServices::Visit& visit);
 

@@ -1,6 +1,12 @@
+#include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>
 
+#include "models/layers/blocks.h"
+#include "models/layers/linear.h"
+#include "models/losses.h"
+#include "models/model.h"
+#include "models/step_rows.h"
 #include "tests/runtime/scratch.h"
 #include "tests/sharding/sharded_run.h"
 #include "training/state.h"
@@ -73,6 +79,69 @@ TEST(ParameterAccess, IsAllowedWhereParametersAreWhole) {
   run_reading({"none"}, Event::kBatchEnd, false);
   for (const char* strategy : {"optimizer", "gradients"})
     for (const Event at : {Event::kAfterForward, Event::kAfterBackward}) run_reading({strategy}, at, false);
+}
+
+std::shared_ptr<Layer> linear_layers() {
+  std::vector<std::shared_ptr<Layer>> layers;
+  for (int i = 0; i < 3; ++i) layers.push_back(std::make_shared<Linear>(12, 12));
+  return std::make_shared<Sequential>(layers);
+}
+
+// Finds samples among themselves or among those of the step; its frozen scale is of the root unit.
+class Scaled final : public Model {
+ public:
+  explicit Scaled(bool compares)
+      : compares_(compares),
+        layers_(add_slot("layers", linear_layers())),
+        scale_(add_parameter("scale", {1}, constant_init(3.0))) {
+    scale_.trained = false;
+  }
+  TensorTree forward(const Batch& batch) override { return layers_(batch["input"]); }
+  at::Tensor loss(const Outputs& outputs, const Batch& batch) override {
+    const at::Tensor all = rows_of_step(batch, rows(outputs));
+    return index_cross_entropy(scores_of(all, all), places_in_step({}, all));
+  }
+  bool compares_step() const override { return compares_; }
+  at::Tensor rows(const Outputs& outputs) override { return outputs.tensor(); }
+  std::vector<std::string> get_metrics(bool) const override { return {"MulticlassAccuracy"}; }
+  void update_metric(const Batch& batch, const Outputs& outputs, Metric& metric) override {
+    const at::Tensor mine = rows(outputs);
+    metric.update(scores_of(mine, rows_of_step(batch, mine)), places_in_step(batch, mine));
+  }
+  const char* kind() const override { return "Scaled"; }
+
+ private:
+  at::Tensor scores_of(const at::Tensor& mine, const at::Tensor& all) const {
+    return mine.matmul(all.t()) * scale_.tensor;
+  }
+
+  bool compares_;
+  Slot& layers_;
+  Parameter& scale_;
+};
+
+class ReadsScale final : public Callback {
+ public:
+  std::string name() const override { return "ReadsScale"; }
+  void eval_batch_end(State& state, Logger&) override {
+    EXPECT_EQ(state.parameters.front().parameter->tensor.item<float>(), 3);
+  }
+};
+
+TEST(ParameterAccess, OfTheRootUnitIsAllowedToTheEndOfAnEvaluatedBatch) {
+  const auto metrics_of = [](bool compares, const char* strategy) {
+    const Scratch folder;
+    ShardedJob job{kSyntheticMlp + "max_duration = '1ba'\n", folder.path()};
+    job.prepare = [compares](Job& of) {
+      of.make_model = [compares](const Setting&, const SampleSpec&) {
+        return std::make_shared<Scaled>(compares);
+      };
+      of.listeners = [](int) { return Engine::Options{.callbacks = {std::make_shared<ReadsScale>()}}; };
+    };
+    return job.run({strategy}).metrics;
+  };
+  for (const bool compares : {false, true})
+    EXPECT_EQ(metrics_of(compares, "full"), metrics_of(compares, "none"));
 }
 
 }  // namespace

@@ -117,10 +117,8 @@ class BatchEvaluation {
   std::optional<std::string> attempt(const Batch& batch) {
     if (rows_) rows_->begin_pass();
     auto failure = state_.services->attempt([&] {
-      const auto work = [&] { forward_parts(batch); };
+      const auto work = [&] { evaluate_batch(batch); };
       together_ ? state_.with_model(true, work, cut_.forwards_of(largest_)) : work();
-      if (rows_ && !rows_->gather(/*out_of_memory=*/false)) return;
-      if (batch.samples() > 0) end_batch();
     });
     if (rows_ && !rows_->gathered()) rows_->gather(/*out_of_memory=*/true);  // other ranks wait
     if (rows_) rows_->drop();
@@ -129,8 +127,19 @@ class BatchEvaluation {
     return failure;
   }
 
+  void evaluate_batch(const Batch& batch) {
+    if (batch.samples() > 0) forward_parts(batch);
+    if (rows_ && !gather()) return;
+    if (batch.samples() > 0) end_batch();
+  }
+
+  // False if memory has run out on another rank.
+  bool gather() {
+    state_.services->end_forwards();
+    return rows_->gather(/*out_of_memory=*/false);
+  }
+
   void forward_parts(const Batch& batch) {
-    if (batch.samples() == 0) return;
     state_.batch = batch;
     engine_.run_event(Event::kEvalBatchStart);
     const Batch whole = state_.batch;
