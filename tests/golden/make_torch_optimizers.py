@@ -106,6 +106,8 @@ def adafactors(file):
     plain(file, "adafactor", torch.optim.Adafactor, eps)
     plain(file, "adafactor", torch.optim.Adafactor, eps, lr=0.1, beta2_decay=-0.5, eps1=1e-4, eps2=0.5, d=1.1,
           weight_decay=0.1, maximize=True, falls=True)
+    # Rates, weights and gradients where each bound holds.
+    plain(file, "adafactor", torch.optim.Adafactor, eps, lr=0.5, eps1=0.9, eps2=1.2)
 
 
 def of_others(file):
@@ -148,10 +150,10 @@ def muons(file):
     muon(0.001, adamw)
     muon(0.02, adamw, momentum=0.8, nesterov=False, weight_decay=0.0, adjust_lr_fn="match_rms_adamw",
          falls=True)
-    muon(0.02, dict(lr=0.01, betas=(0.8, 0.98), eps=1e-6, weight_decay=0.3), ns_steps=3, eps=1e-5,
+    muon(0.02, dict(lr=0.01, betas=(0.8, 0.98), eps=0.1, weight_decay=0.3), ns_steps=3, eps=1e-5,
          ns_coefficients=(3.0, -4.0, 2.0), of_muon=("wide",),
          more=dict(adamw_match=["a.weight", "*.conv", "embed*"], adamw_lr=0.01, adamw_betas=(0.8, 0.98),
-                   adamw_eps=1e-6, adamw_weight_decay=0.3))
+                   adamw_eps=0.1, adamw_weight_decay=0.3))
 
 
 def groups(file):

@@ -132,7 +132,7 @@ TEST_F(WeightsByName, WithoutStrictnessWhatIsMissingOrUnusedIsNoted) {
   EXPECT_TRUE(loaded["2.weight"].equal(fresh["2.weight"]));
 }
 
-TEST_F(WeightsByName, WhatIsNeitherReadNorTrainedIsNoted) {
+TEST_F(WeightsByName, WeightsNeitherReadNorTrainedAreNoted) {
   good_.erase("2.weight");
   const Keys keys = flat(good_, {{"weights_strict", false}, {"freeze", texts({"0.*", "2.weight"})}});
   EXPECT_EQ(Loaded(keys, kFlat).weights_note,

@@ -281,7 +281,8 @@ std::optional<LoggedMetrics> evaluate(State& state, Engine& engine, const Evalua
         EndKind::kOutOfMemoryInEvaluation,
         "evaluation '" + evaluator.label + "' after step " + std::to_string(state.timestamp.batch) +
             ": out of memory on " + std::to_string(static_cast<int>(counts.too_large)) + " of " +
-            std::to_string(state.topology.world) + " ranks with one sample at a time" + counts.failure);
+            std::to_string(state.topology.world) + " ranks with one sample at a time" +
+            (state.model->compares_step() ? ", compared with its whole batch" : "") + counts.failure);
   if (counts.stopped > 0) return std::nullopt;
   store_results(state, metrics, counts);
   LoggedMetrics values = logged_values(metrics);
