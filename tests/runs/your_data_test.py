@@ -24,6 +24,9 @@ class YourData(first_hour_test.Page):
         lines = (SOURCE / "examples/data/king_james.txt").read_text().splitlines()[:120]
         verses = [json.dumps({"text": line}) + "\n" for line in lines if len(line) > 40]  # no headings
         (self.folder / "verses.jsonl").write_text("".join(verses))
+        rows = [f'"{line}",{"god" if "God" in line else "other"}\n' for line in lines if '"' not in line and line]
+        for name, part in {"train": rows[:90], "dev": rows[90:]}.items():
+            (self.folder / f"verses-{name}.csv").write_text("".join(["text,label\n", *part]))
         shutil.copy(GOLDEN / "tokenizers/gpt2.json", self.folder / "tokenizer.json")
         self.environment["XDG_CACHE_HOME"] = str(self.folder / "cache")
 
