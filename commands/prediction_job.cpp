@@ -244,7 +244,8 @@ void give_data_to_predict(Setting& recipe, const PredictOptions& options, const 
 std::string fitted_to_predict(const Setting& recipe, const std::string& checkpoint) {
   const Setting& train = recipe.at("data").at("train");
   std::string fitted = saved_fitted(recipe, checkpoint);
-  const bool is_table = train.at("kind").text() == "csv" || train.at("kind").text() == "parquet";
+  const std::string& kind = train.at("kind").text();
+  const bool is_table = kind == "csv" || kind == "parquet" || kind == "text_table";
   if (!fitted.empty() || !is_table) return fitted;
   return make_dataset(train, 0, "", recipe.at("model").at("ignore_index").integer())->fitted();
 }

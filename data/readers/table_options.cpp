@@ -132,8 +132,18 @@ std::optional<FittedTable> fitted_targets(const TextTableOptions& options, const
                                           const std::optional<std::string>& fitted) {
   if (!fitted || fitted->empty()) return std::nullopt;
   auto table = FittedTable::from_json(*fitted);
+  if (table.inputs() > 0)
+    section.at("kind").fail("expected a table of numbers, as [data.train] is: csv or parquet");
   require_targets_of_training(options, section, table);
   return table;
+}
+
+// Names of classes are numbered as those of the training, or as `classes` says.
+void require_numbered(const Dataset& data, const TextTableOptions& options, const Setting& section) {
+  if (data.fitted().empty() || !options.classes.empty()) return;
+  if (FittedTable::from_json(data.fitted()).target_is == FittedTable::Target::kName)
+    section.at("target").fail(
+        "[data.train] has no names of classes; classes = [...] lists them in its order");
 }
 
 }  // namespace
@@ -150,12 +160,14 @@ DatasetPtr TextTableOptions::make(const Setting& section, const DataEnvironment&
                                  .targets = targets_of(*this, environment.ignore_index)};
   const auto paths = files_of(section.at("path"));
   const auto fitted = fitted_targets(*this, section, environment.fitted);
-  return opened(section, [&]() -> DatasetPtr {
+  DatasetPtr data = opened(section, [&] {
     TableFiles files;
     for (const std::string& path : paths) files.push_back(open_by_ending(path, *this));
-    if (fitted) return std::make_shared<const TextTable>(files, table, *fitted);
-    return std::make_shared<const TextTable>(files, table);
+    return fitted ? std::make_shared<const TextTable>(files, table, *fitted)
+                  : std::make_shared<const TextTable>(files, table);
   });
+  if (environment.fitted && !fitted) require_numbered(*data, *this, section);
+  return data;
 }
 
 }  // namespace tutti

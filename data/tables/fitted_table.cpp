@@ -23,8 +23,10 @@ int64_t FittedTable::inputs() const {
 SampleSpec FittedTable::spec() const {
   const bool are_numbers = target_is == Target::kNumber || target_is == Target::kNumbers;
   SampleSpec spec;
-  spec.shapes["input"] = {inputs()};
-  spec.dtypes["input"] = at::kFloat;
+  if (inputs() > 0) {
+    spec.shapes["input"] = {inputs()};
+    spec.dtypes["input"] = at::kFloat;
+  }
   spec.shapes["target"] = target_is == Target::kNumbers ? Shape{std::ssize(target)} : Shape{};
   spec.dtypes["target"] = are_numbers ? at::kFloat : at::kLong;
   spec.classes = num_classes;

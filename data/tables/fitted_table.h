@@ -32,7 +32,7 @@ struct FittedTable {
   int64_t num_classes = 0;           // 0: the targets are numbers
 
   int64_t inputs() const;
-  SampleSpec spec() const;  // "input" and "target"
+  SampleSpec spec() const;  // "input", if there are inputs, and "target"
 
   std::string to_json() const;
   static FittedTable from_json(const std::string& text);  // throws OperatingError

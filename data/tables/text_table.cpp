@@ -49,6 +49,7 @@ std::vector<TextColumns> arrays_of(const TextTable::Options& options) {
 }
 
 FittedTable chosen_targets(const TableFile& file, const TextTable::Options& options) {
+  ColumnUses().add("classes", options.targets.classes);
   return {.target = options.targets.columns,
           .target_is = options.targets.found_in(file),
           .classes = options.targets.classes};
@@ -104,7 +105,8 @@ TextTable::TextTable(Read read, const Options& options)
 
 SampleSpec TextTable::spec() const {
   SampleSpec spec = ArrayDataset::spec();
-  if (!spec.shapes.count("target")) spec.classes = tokenizer_->vocab_size();
+  if (spec.shapes.count("target")) return spec;
+  spec.classes = fitted_.target.empty() ? tokenizer_->vocab_size() : fitted_.num_classes;
   return spec;
 }
 

@@ -16,8 +16,8 @@ namespace tutti {
 //   "token_type_ids"  int64 [sequence_length], with `text_pair`: 0, and 1 in the second text
 //   "positive_ids", "positive_attention_mask" with `positive`, and so "negative_..." with `negative`
 //   "target"          by FittedTable::Target, if there are targets
-// What transformers' tokenizer gives, filled at the end. Without targets the classes of the layout are the
-// tokenizer's tokens. All tokens are in memory.
+// What transformers' tokenizer gives, filled at the end. If the training has no targets, the classes of the
+// layout are the tokenizer's tokens. All tokens are in memory.
 class TextTable final : public ArrayDataset {
  public:
   struct Options {

@@ -128,11 +128,28 @@ TEST_F(TextTableTest, EvaluationsHaveTheTrainingsClasses) {
   const auto eval = texts(file(sad, "e.jsonl"), fitted);
   EXPECT_TRUE(batch_of(eval)["target"].equal(at::tensor({1}, at::kLong)));
   EXPECT_EQ(eval->spec().classes, 2);
-  EXPECT_FALSE(batch_of(texts(file(R"({"text": "be"})", "p.jsonl"), fitted)).find("target"));
+  const auto predicted = texts(file(R"({"text": "be"})", "p.jsonl"), fitted);
+  EXPECT_FALSE(batch_of(predicted).find("target"));
+  EXPECT_EQ(predicted->spec().classes, 2);
+  EXPECT_EQ(FittedTable::from_json(fitted).spec().shapes.count("input"), 0U);
   EXPECT_THAT(message_of<UserError>([&] { texts(file(odd, "e.jsonl"), fitted); }),
               HasSubstr("line 1, column 'mood': 'odd' is none of the 2 values in training"));
   EXPECT_THAT(message_of<UserError>([&] { texts(file(sad, "e.jsonl") + "target = 'text'\n", fitted); }),
               HasSubstr("[data.train] has another"));
+}
+
+TEST_F(TextTableTest, EvaluationsOfOtherTrainingsNeedNumberedClasses) {
+  const FittedTable numbers{
+      .numbers = {"stars"}, .target = {"mood"}, .target_is = FittedTable::Target::kName, .classes = {"sad"}};
+  const std::string sad = file(R"({"text": "be", "mood": "sad"})");
+  EXPECT_THAT(message_of<UserError>([&] { texts(sad, numbers.to_json()); }),
+              HasSubstr("kind = \"text_table\": expected a table of numbers, as [data.train] is"));
+  EXPECT_THAT(message_of<UserError>([&] { texts(sad + "target = 'mood'\n", ""); }),
+              HasSubstr("target = \"mood\": [data.train] has no names of classes"));
+  const auto listed = texts(sad + "target = 'mood'\nclasses = ['glad', 'sad']\n", "");
+  EXPECT_TRUE(batch_of(listed)["target"].equal(at::tensor({1}, at::kLong)));
+  EXPECT_TRUE(batch_of(texts(file(kMoods) + "target = 'fun'\n", ""))["target"].equal(
+      at::tensor({1, 0, 1}, at::kLong)));
 }
 
 TEST_F(TextTableTest, PositivesAndNegativesAreArraysOfTheirOwn) {
@@ -172,6 +189,8 @@ TEST_F(TextTableTest, ErrorsNameFileLineColumnAndValue) {
   EXPECT_THAT(error_of(kMoods, "text = 'txt'\n"), HasSubstr("did you mean 'text'?"));
   EXPECT_THAT(error_of(kMoods, "text_pair = 'text'\n"), HasSubstr("'text' is named twice"));
   EXPECT_THAT(error_of(kMoods, "target = 'text'\n"), HasSubstr("'text' is named twice"));
+  EXPECT_THAT(error_of(kMoods, "target = 'mood'\nclasses = ['sad', 'glad', 'sad']\n"),
+              HasSubstr("'sad' is named twice"));
   const std::string source = file(kMoods);
   const std::string short_ones = std::string(source).replace(source.find("= 8"), 3, "= 2");
   EXPECT_THAT(message_of<UserError>([&] { texts(short_ones); }),
