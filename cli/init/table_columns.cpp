@@ -151,8 +151,10 @@ const LookedAt* texts_in(const TableColumns& columns) {
     if (&one == &columns.all[columns.target]) continue;
     const bool is_long = one.is_text && one.texts.size() > kMostCategories;
     if (is_long && kNames.contains(lower_case(one.name))) return &one;
-    if (is_long) texts.push_back(&one);
-    has_inputs = has_inputs || !one.is_text || !one.has_missing;
+    if (is_long)
+      texts.push_back(&one);
+    else
+      has_inputs = has_inputs || !one.is_text || !one.has_missing;
   }
   return texts.size() == 1 && !has_inputs ? texts[0] : nullptr;
 }

@@ -199,6 +199,21 @@ TEST_F(InitFoldersTest, AColumnOfTextsIsClassifiedWhereThereIsATokenizer) {
   EXPECT_THAT(draft_recipe(data, "", ""), HasSubstr("bert_classification"));
 }
 
+TEST_F(InitFoldersTest, TheOnlyInputIsClassifiedIfItIsAColumnOfTextsOfAnyName) {
+  std::string rows = "utterance,label\n", numbered = "utterance,score,label\n";
+  for (int i = 0; i < 60; ++i) {
+    const std::string text = "he said it " + std::to_string(i), label = i % 2 ? ",yes\n" : ",no\n";
+    rows += text + label;
+    numbered += text + "," + std::to_string(i) + label;
+  }
+  write_text(scratch_.path("train.csv"), rows);
+  write_text(scratch_.path("numbered.csv"), numbered);
+  std::filesystem::copy(TUTTI_SOURCE_DIR "/tests/golden/tokenizers/bert.json",
+                        scratch_.path("tokenizer.json"));
+  EXPECT_EQ(line(found("train.csv").train, "text"), "\"utterance\"");
+  EXPECT_EQ(line(found("numbered.csv").train, "kind"), "\"csv\"");
+}
+
 TEST_F(InitFoldersTest, ColumnsOfDatesAreLeftOut) {
   if (!std::filesystem::exists(TUTTI_BUILD_DIR "/libtutti_parquet.so"))
     GTEST_SKIP() << "built without pyarrow";
