@@ -127,5 +127,26 @@ TEST_F(TableRunsTest, CheckSaysHowMuchMemory) {
   EXPECT_THAT(check_text(recipe(), {}), HasSubstr("data     0.003024 MB in the memory of each process"));
 }
 
+TEST(TextTableRuns, PredictTextsWithoutTargets) {
+  const Scratch folder;
+  const std::string train = folder.path("train.csv"), texts = folder.path("texts.jsonl");
+  write_text(train, "text,mood\nbe glad,glad\nbe sad,sad\nso so,so\nlord,so\n");
+  write_text(texts, R"({"text": "be glad"})");
+  const std::string text_table = "kind = 'text_table'\ntokenizer = '" TUTTI_SOURCE_DIR
+                                 "/tests/golden/tokenizers/bert.json'\n"
+                                 "sequence_length = 8\n";
+  const Setting recipe = recipe_of(
+      "seed = 5\n[model]\nkind = 'bert_classification'\nvocab_size = 960\nhidden_size = 8\n"
+      "num_hidden_layers = 1\nnum_attention_heads = 1\nintermediate_size = 8\nmax_position_embeddings = 8\n"
+      "num_classes = 3\n[optimizer]\nkind = 'adam'\n[train]\nmax_duration = '2ba'\n[data.train]\n" +
+      text_table + "path = '" + train + "'\ntarget = 'mood'\nbatch_size = 2\n[data.eval]\n" + text_table +
+      "path = '" + texts + "'\n");
+  const std::string out = folder.path("out.h5");
+  predict_text(recipe, {.out = out});
+  const Hdf5File file(out);
+  EXPECT_EQ(file.read("output").sizes(), (Shape{1, 3}));
+  EXPECT_EQ(std::get<std::string>(file.at("output").attributes.at("class_names")), "glad\nsad\nso");
+}
+
 }  // namespace
 }  // namespace tutti
