@@ -26,7 +26,7 @@ void cut_pair(std::vector<uint32_t>& first, std::vector<uint32_t>& second, std::
   const bool is_first_shorter = first.size() <= second.size();
   auto& shorter = is_first_shorter ? first : second;
   auto& longer = is_first_shorter ? second : first;
-  shorter.resize(std::min(shorter.size(), std::max(room / 2, room - std::min(room, longer.size()))));
+  shorter.resize(std::min(shorter.size(), room / 2));
   longer.resize(std::min(longer.size(), room - shorter.size()));
 }
 

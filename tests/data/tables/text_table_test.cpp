@@ -152,6 +152,54 @@ TEST_F(TextTableTest, EvaluationsOfOtherTrainingsNeedNumberedClasses) {
       at::tensor({1, 0, 1}, at::kLong)));
 }
 
+TEST_F(TextTableTest, EvaluationsHaveTheOrderOfTheTrainingsClasses) {
+  const std::string source = file(kMoods) + "target = 'mood'\n", listed = "classes = ['sad', 'glad']\n";
+  const auto sorted = texts(source);
+  EXPECT_THAT(message_of<UserError>([&] { texts(source + listed, sorted->fitted()); }),
+              HasSubstr("[data.train] has another"));
+  const std::string renamed =
+      file(R"({"text": "be", "mood": "a"})", "a.jsonl") + "target = 'mood'\nclasses = ['a', ";
+  EXPECT_NE(texts(renamed + "'b']\n")->digest(), texts(renamed + "'c']\n")->digest());
+}
+
+TEST_F(TextTableTest, AreFilledWithThePaddingOfTheConfig) {
+  std::filesystem::copy(kBert, scratch_.path("tokenizer.json"));
+  write_text(scratch_.path("tokenizer_config.json"), R"({"pad_token": "[MASK]"})");
+  write_text(scratch_.path("t.csv"), "text\nlord\n");
+  const auto data =
+      texts(of_file(scratch_.path("t.csv"), scratch_.path("tokenizer.json")) + "sequence_length = 5\n");
+  const int64_t mask = *data->tokenizer()->special_ids().mask;
+  EXPECT_TRUE(batch_of(data)["input_ids"].slice(1, 3).eq(mask).all().item<bool>());
+}
+
+TEST_F(TextTableTest, OfManyBytesAreEncodedInParts) {
+  const std::string large = R"({"text": ")" + std::string(std::size_t{5} << 20, 'a') + "\"}\n";
+  const std::string small = R"({"text": "be glad"})";
+  const at::Tensor tokens = batch_of(texts(file(large + large + small)))["input_ids"];
+  const at::Tensor alone = batch_of(texts(file(small)))["input_ids"];
+  EXPECT_TRUE(tokens.slice(0, 2).equal(alone));
+  EXPECT_TRUE(tokens[0].equal(tokens[1]));
+  EXPECT_FALSE(tokens[0].equal(alone[0]));
+}
+
+TEST_F(TextTableTest, ATextThatTheTokenizerDoesNotKnowIsNamedByItsRow) {
+  std::ifstream in(kBert);
+  auto json = nlohmann::json::parse(in);
+  json["model"]["unk_token"] = "[NONE]";
+  write_text(scratch_.path("tokenizer.json"), json.dump());
+  write_text(scratch_.path("t-1.csv"), "text\nlord\n");
+  write_text(scratch_.path("t-2.csv"), "text\nlord\n\u0e01\n");
+  EXPECT_THAT(message_of<UserError>(
+                  [&] { texts(of_file(scratch_.path("t-*.csv"), scratch_.path("tokenizer.json"))); }),
+              HasSubstr("t-2.csv: row 2: "));
+}
+
+TEST_F(TextTableTest, ColumnsMayComeLaterThanTheFirstLine) {
+  const std::string source = file("{\"q\": null}\n{\"q\": \"a\", \"text\": \"b\"}\n");
+  EXPECT_THAT(message_of<UserError>([&] { texts(source); }),
+              HasSubstr("line 1, column 'text': a missing text"));
+}
+
 TEST_F(TextTableTest, PositivesAndNegativesAreArraysOfTheirOwn) {
   const std::string line = R"({"q": "who", "a": "god", "wrong": "a man of the earth"})";
   const Batch batch = batch_of(texts(file(line) + "text = 'q'\npositive = 'a'\nnegative = 'wrong'\n"));
