@@ -18,11 +18,9 @@ struct Use {
 };
 
 std::vector<Use> uses_of(const TextTable::Options& options) {
-  std::vector<Use> uses;
-  for (const Use& one : {Use{"text", options.text},
-                         {"text_pair", options.text_pair},
-                         {"positive", options.positive},
-                         {"negative", options.negative}})
+  std::vector<Use> uses = {{"text", options.text}};
+  for (const Use& one :
+       {Use{"text_pair", options.text_pair}, {"positive", options.positive}, {"negative", options.negative}})
     if (!one.column.empty()) uses.push_back(one);
   return uses;
 }

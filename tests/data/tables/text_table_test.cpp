@@ -235,6 +235,7 @@ TEST_F(TextTableTest, ErrorsNameFileLineColumnAndValue) {
               HasSubstr("line 1, column 'n': '\"x\"' is not a number"));
   EXPECT_THAT(error_of(""), HasSubstr("an empty table"));
   EXPECT_THAT(error_of(kMoods, "text = 'txt'\n"), HasSubstr("did you mean 'text'?"));
+  EXPECT_THAT(error_of(kMoods, "text = ''\ntarget = 'mood'\n"), HasSubstr("has no column ''"));
   EXPECT_THAT(error_of(kMoods, "text_pair = 'text'\n"), HasSubstr("'text' is named twice"));
   EXPECT_THAT(error_of(kMoods, "target = 'text'\n"), HasSubstr("'text' is named twice"));
   EXPECT_THAT(error_of(kMoods, "target = 'mood'\nclasses = ['sad', 'glad', 'sad']\n"),
