@@ -16,7 +16,9 @@ class TokenizerAsText final : public TokenText {
     const SpecialIds& special = tokenizer_->special_ids();
     if (text.empty() && special.begin) return {*special.begin};
     if (text.empty() && special.end) return {*special.end};
-    const std::vector<uint32_t> ids = tokenizer_->encode(text.empty() ? "\n" : text, false);
+    std::vector<uint32_t> ids = tokenizer_->encode(text.empty() ? "\n" : text, false);
+    if (ids.empty())
+      ids.push_back(special.classify.value_or(0));  // BERT's normalizer leaves nothing of blanks
     return {ids.begin(), ids.end()};
   }
   std::string decode(const Tokens& tokens) const override {

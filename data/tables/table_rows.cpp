@@ -25,6 +25,8 @@ bool less_name(const std::string& one, const std::string& other, bool are_number
   return are_numbers ? *table_number(one) < *table_number(other) : one < other;
 }
 
+}  // namespace
+
 void require_memory(const TableFile& file, int64_t rows, int64_t columns) {
   const double bytes = static_cast<double>(rows) * static_cast<double>(columns) * sizeof(float);
   const double most =
@@ -34,8 +36,6 @@ void require_memory(const TableFile& file, int64_t rows, int64_t columns) {
                                        " of memory, and this machine has " +
                                        formatted("%.4g", most / kBytesPerMb));
 }
-
-}  // namespace
 
 TextNumbers::TextNumbers(const std::vector<std::string>& names) : names_(names), is_given_(!names.empty()) {
   for (std::size_t i = 0; i < names.size(); ++i) numbers_.emplace(names[i], static_cast<int64_t>(i));

@@ -13,6 +13,9 @@
 
 namespace tutti {
 
+// Throws UserError if so many float32, or tokens, are more than the machine's memory.
+void require_memory(const TableFile& file, int64_t rows, int64_t columns);
+
 // Numbers of texts, by their order of appearance until they are sorted, or as given.
 class TextNumbers {
  public:

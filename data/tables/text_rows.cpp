@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "data/tables/table_columns.h"
+#include "data/tables/table_rows.h"
 #include "runtime/error.h"
 #include "runtime/printable.h"
 #include "runtime/text.h"
@@ -57,7 +58,8 @@ void TextRows::add(const TableFile& file, std::span<const std::string_view> text
       const auto fail = [&](const std::string& message) {
         throw UserError({file.path()}, file.place() + ", column '" + shown(column) + "': " + message);
       };
-      if (!text.data()) fail("a missing text; one that is empty, NA, None, nan or null stands in quotes");
+      if (!text.data())
+        fail("a missing text; in CSV one that is empty, NA, None, nan or null stands in quotes");
       if (!is_utf8(text)) fail("not UTF-8");
       row.texts.emplace_back(text);
       waiting_bytes_ += text.size();
@@ -70,7 +72,9 @@ void TextRows::finish() { encode_waiting(); }
 
 void TextRows::encode_waiting() {
   const int64_t first = rows_;
+  if (waiting_.empty()) return;
   rows_ += std::ssize(waiting_);
+  require_memory(*file_, rows_, sequence_length_ * std::ssize(arrays_));
   const auto numbers = static_cast<std::size_t>(rows_ * sequence_length_);
   for (Sequences& one : arrays_) {
     one.tokens.resize(numbers, filling_);

@@ -246,5 +246,13 @@ TEST_F(TextTableTest, ErrorsNameFileLineColumnAndValue) {
               HasSubstr("sequence_length = 2: expected more than the 2 special tokens around a text"));
 }
 
+TEST_F(TextTableTest, TokensThatNoMachineHasRoomForAreRefused) {
+  std::string rows;
+  for (int i = 0; i < 1000; ++i) rows += kMoods;
+  std::string keys = file(rows);
+  keys.replace(keys.find("= 8"), 3, "= 1_000_000_000");
+  EXPECT_THAT(message_of<UserError>([&] { texts(keys); }), HasSubstr("of memory, and this machine has"));
+}
+
 }  // namespace
 }  // namespace tutti
