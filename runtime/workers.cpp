@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include <atomic>
 #include <utility>
 
 #include "runtime/error.h"
@@ -39,6 +40,17 @@ void Workers::help_until(const std::function<bool()>& done) {
     else
       do_next(lock);
   }
+}
+
+void Workers::for_each(std::size_t count, const std::function<void(std::size_t)>& work) {
+  std::atomic<std::size_t> next = 0;
+  std::atomic<int> left = threads();
+  for (int thread = 0; thread < threads(); ++thread)
+    add([&] {
+      for (std::size_t i = next++; i < count; i = next++) work(i);
+      --left;
+    });
+  help_until([&] { return left == 0; });
 }
 
 void Workers::serve() {

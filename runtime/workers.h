@@ -1,6 +1,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstddef>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -26,6 +27,9 @@ class Workers {
 
   // Takes pieces, too, until done() is true, which only the end of a piece makes it.
   void help_until(const std::function<bool()>& done);
+
+  // Calls work(i), which must not throw, for each i below `count`, on all threads; returns when all are done.
+  void for_each(std::size_t count, const std::function<void(std::size_t)>& work);
 
  private:
   void serve();

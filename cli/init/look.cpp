@@ -74,7 +74,7 @@ int64_t vocabulary(const TokenFile& file) {
   const std::size_t end = token == sizeof(uint16_t)   ? end_of<uint16_t>(bytes)
                           : token == sizeof(uint32_t) ? end_of<uint32_t>(bytes)
                                                       : end_of<uint64_t>(bytes);
-  return static_cast<int64_t>((end + 63) / 64 * 64);
+  return vocabulary_for(static_cast<int64_t>(end));
 }
 
 FoundData tokens_in(const std::string& path, const std::string& recipe_folder) {

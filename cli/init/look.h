@@ -83,6 +83,9 @@ std::vector<double> first_numpy_rows(const std::string& path, const ListedArray&
 // A length of samples that leaves enough of them in a tenth of the tokens. Throws UserError if there is none.
 int64_t sequence_for(int64_t tokens, const std::string& file);
 
+// A vocabulary for tokens below `end`: in steps of 64, for fast matrix products.
+inline int64_t vocabulary_for(int64_t end) { return (end + 63) / 64 * 64; }
+
 // A text as TOML.
 std::string toml_text(const std::string& text);
 

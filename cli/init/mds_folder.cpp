@@ -116,7 +116,7 @@ FoundData mds_tokens(const fs::path& folder, const MdsIndex& index, const Usable
                                 "; a recipe for tokens needs a look into the first shard, not "
                                 "compressed");
   }
-  data.vocabulary = (end + 63) / 64 * 64;
+  data.vocabulary = vocabulary_for(end);
   data.found = std::to_string(index.samples()) + " samples of " + std::to_string(data.sequence_length) +
                " tokens, column " + column.name;
   data.train = mds_lines(folder, columns_line(column.name, column.name), recipe_folder);

@@ -237,7 +237,7 @@ FoundData look_into_table(const std::string& file, const std::string& recipe_fol
     const std::string reads = tokenizer_file(tokenizer);
     const auto reader = Tokenizer::read(reads);
     data.samples = SampleKind::kTextClasses;
-    data.vocabulary = (reader->vocab_size() + 63) / 64 * 64;
+    data.vocabulary = vocabulary_for(reader->vocab_size());
     data.sequence_length = longest_of(*texts, *reader);
     more = text_lines(data, *texts, reads, recipe_folder);
   }

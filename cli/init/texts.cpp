@@ -81,7 +81,7 @@ FoundData look_into_texts(const std::string& file, const std::string& recipe_fol
       .samples = SampleKind::kTokens};
   data.sequence_length = sequence_for(tokens, file);
   data.count = tokens * 9 / 10 / data.sequence_length;
-  data.vocabulary = (reader->vocab_size() + 63) / 64 * 64;
+  data.vocabulary = vocabulary_for(reader->vocab_size());
   RecipeLines lines = {
       {"kind", "\"text\"", data.found},
       {"path", recipe_path(file, recipe_folder), "relative to this file"},

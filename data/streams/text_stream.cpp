@@ -3,7 +3,6 @@
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
-#include <atomic>
 #include <deque>
 #include <exception>
 #include <numeric>
@@ -78,14 +77,7 @@ class TextPass final : public SamplePass {
   }
 
   void encode() {
-    std::atomic<std::size_t> next = 0;
-    std::atomic<int> left = workers_->threads();
-    const auto work = [&] {
-      for (std::size_t i = next++; i < lines_.size(); i = next++) encode(lines_[i]);
-      --left;
-    };
-    for (int thread = 0; thread < workers_->threads(); ++thread) workers_->add(work);
-    workers_->help_until([&] { return left == 0; });
+    workers_->for_each(lines_.size(), [this](std::size_t i) { encode(lines_[i]); });
   }
 
   void encode(Line& line) const {

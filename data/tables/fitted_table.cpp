@@ -2,6 +2,7 @@
 
 #include "io/formats/json_text.h"
 #include "runtime/error.h"
+#include "runtime/hashes.h"
 
 namespace tutti {
 
@@ -31,6 +32,11 @@ SampleSpec FittedTable::spec() const {
   spec.dtypes["target"] = are_numbers ? at::kFloat : at::kLong;
   spec.classes = num_classes;
   return spec;
+}
+
+uint64_t FittedTable::digest(uint64_t of_rows) const {
+  const std::string text = to_json();
+  return XXH3_64bits_withSeed(text.data(), text.size(), of_rows);
 }
 
 std::string FittedTable::to_json() const { return nlohmann::json(*this).dump(); }

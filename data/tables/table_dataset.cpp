@@ -7,7 +7,6 @@
 
 #include "data/tables/table_rows.h"
 #include "runtime/error.h"
-#include "runtime/hashes.h"
 #include "runtime/printable.h"
 
 namespace tutti {
@@ -105,8 +104,7 @@ TableDataset::TableDataset(Read read, int64_t ignore_index)
       bytes_(read.bytes) {}
 
 uint64_t TableDataset::digest() const {
-  const std::string text = fitted_.to_json();
-  return XXH3_64bits_withSeed(text.data(), text.size(), ArrayDataset::digest());
+  return fitted_.digest(ArrayDataset::digest());
 }
 
 }  // namespace tutti

@@ -1,7 +1,6 @@
 #include "data/tables/text_rows.h"
 
 #include <algorithm>
-#include <atomic>
 #include <exception>
 #include <utility>
 
@@ -44,24 +43,27 @@ TextRows::TextRows(std::shared_ptr<const Tokenizer> tokenizer, int64_t sequence_
     if (special >= sequence_length)
       throw WrongColumns("sequence_length", "expected more than the " + std::to_string(special) +
                                                 " special tokens around a text");
-    arrays_.push_back({.of = std::move(one), .tokens = {}, .mask = {}, .types = {}});
+    arrays_.push_back({.of = std::move(one), .special = special, .tokens = {}, .mask = {}, .types = {}});
   }
 }
 
 void TextRows::add(const TableFile& file, std::span<const std::string_view> texts) {
-  if (file_ != &file) row_of_file_ = 0;
-  file_ = &file;
-  Waiting row{.path = file.path(), .row = ++row_of_file_, .texts = {}};
+  if (file_ != &file) {
+    encode_waiting();
+    file_ = &file;
+    rows_of_file_ = 0;
+  }
+  std::vector<std::string> row;
   for (const auto& array : arrays_)
     for (const std::string& column : array.of.columns) {
-      const std::string_view text = texts[row.texts.size()];
+      const std::string_view text = texts[row.size()];
       const auto fail = [&](const std::string& message) {
         throw UserError({file.path()}, file.place() + ", column '" + shown(column) + "': " + message);
       };
       if (!text.data())
         fail("a missing text; in CSV one that is empty, NA, None, nan or null stands in quotes");
       if (!is_utf8(text)) fail("not UTF-8");
-      row.texts.emplace_back(text);
+      row.emplace_back(text);
       waiting_bytes_ += text.size();
     }
   waiting_.push_back(std::move(row));
@@ -83,43 +85,37 @@ void TextRows::encode_waiting() {
   }
   std::vector<std::exception_ptr> errors(waiting_.size());
   std::vector<int64_t> lengths(waiting_.size() * arrays_.size());
-  std::atomic<std::size_t> next = 0;
-  std::atomic<int> left = workers_->threads();
-  const auto encode_row = [&](std::size_t i) {
-    std::span<const std::string> texts = waiting_[i].texts;
-    for (std::size_t a = 0; a < arrays_.size(); ++a) {
-      const std::size_t count = arrays_[a].of.columns.size();
-      lengths[i * arrays_.size() + a] =
-          encode(texts.first(count), first + static_cast<int64_t>(i), arrays_[a]);
-      texts = texts.subspan(count);
+  workers_->for_each(waiting_.size(), [&](std::size_t i) {
+    try {
+      std::span<const std::string> texts = waiting_[i];
+      for (std::size_t a = 0; a < arrays_.size(); ++a) {
+        const std::size_t count = arrays_[a].of.columns.size();
+        lengths[i * arrays_.size() + a] =
+            encode(texts.first(count), first + static_cast<int64_t>(i), arrays_[a]);
+        texts = texts.subspan(count);
+      }
+    } catch (...) {
+      errors[i] = std::current_exception();
     }
-  };
-  for (int thread = 0; thread < workers_->threads(); ++thread)
-    workers_->add([&] {
-      for (std::size_t i = next++; i < waiting_.size(); i = next++) try {
-          encode_row(i);
-        } catch (...) {
-          errors[i] = std::current_exception();
-        }
-      --left;
-    });
-  workers_->help_until([&] { return left == 0; });
+  });
   for (std::size_t i = 0; i < waiting_.size(); ++i) try {
       if (errors[i]) std::rethrow_exception(errors[i]);
     } catch (const UserError& error) {
-      throw UserError({waiting_[i].path}, "row " + std::to_string(waiting_[i].row) + ": " + error.message());
+      throw UserError({file_->path()}, "row " + std::to_string(rows_of_file_ + static_cast<int64_t>(i) + 1) +
+                                           ": " + error.message());
     }
   for (const int64_t length : lengths) {
     longest_ = std::max(longest_, length);
     cut_ += length > sequence_length_;
   }
+  rows_of_file_ += std::ssize(waiting_);
   waiting_.clear();
   waiting_bytes_ = 0;
 }
 
 int64_t TextRows::encode(std::span<const std::string> texts, int64_t row, Sequences& to) const {
-  int64_t length = 0;
-  const EncodedPair encoded = encode(texts, length);
+  int64_t length = to.special;
+  const EncodedPair encoded = encode(texts, static_cast<std::size_t>(sequence_length_ - to.special), length);
   const auto at = row * sequence_length_;
   std::ranges::copy(encoded.ids, to.tokens.begin() + at);
   std::fill_n(to.mask.begin() + at, encoded.ids.size(), int8_t{1});
@@ -127,18 +123,15 @@ int64_t TextRows::encode(std::span<const std::string> texts, int64_t row, Sequen
   return length;
 }
 
-EncodedPair TextRows::encode(std::span<const std::string> texts, int64_t& length) const {
-  const bool is_pair = texts.size() > 1;
-  const int64_t special = special_tokens(*tokenizer_, is_pair);
-  const auto room = static_cast<std::size_t>(sequence_length_ - special);
+EncodedPair TextRows::encode(std::span<const std::string> texts, std::size_t room, int64_t& length) const {
   std::vector<uint32_t> first = tokenizer_->encode(texts[0], /*special=*/false);
-  if (is_pair) {
+  if (texts.size() > 1) {
     std::vector<uint32_t> second = tokenizer_->encode(texts[1], /*special=*/false);
-    length = special + std::ssize(first) + std::ssize(second);
+    length += std::ssize(first) + std::ssize(second);
     cut_pair(first, second, room);
     return tokenizer_->around().pair(first, second, /*special=*/true);
   }
-  length = special + std::ssize(first);
+  length += std::ssize(first);
   first.resize(std::min(first.size(), room));
   const auto& around = tokenizer_->around().around();
   first.insert(first.begin(), around.before.begin(), around.before.end());

@@ -33,7 +33,6 @@ class TextRows {
   // Encodes what was added. Throws UserError with a row that cannot be encoded.
   void finish();
 
-  int64_t rows() const { return rows_; }
   int64_t bytes() const;
   // Each int64 [rows, sequence_length] in batches. `file`: for errors.
   std::vector<StoredArray> take_arrays(const std::string& file);
@@ -43,29 +42,25 @@ class TextRows {
  private:
   struct Sequences {
     TextColumns of;
+    int64_t special = 0;  // tokens around a text or pair
     std::vector<int32_t> tokens;
     std::vector<int8_t> mask, types;
   };
-  struct Waiting {
-    std::string path;
-    int64_t row = 0;  // of the file, from 1
-    std::vector<std::string> texts;
-  };
-
   void encode_waiting();
   // Returns the length before it was cut.
   int64_t encode(std::span<const std::string> texts, int64_t row, Sequences& to) const;
-  EncodedPair encode(std::span<const std::string> texts, int64_t& length) const;
+  // `room`: of texts without special tokens; adds their length before they were cut.
+  EncodedPair encode(std::span<const std::string> texts, std::size_t room, int64_t& length) const;
 
   std::shared_ptr<const Tokenizer> tokenizer_;
   int64_t sequence_length_;
   int32_t filling_;
   std::vector<Sequences> arrays_;
-  std::vector<Waiting> waiting_;
+  std::vector<std::vector<std::string>> waiting_;  // texts of rows of one file
   std::size_t waiting_bytes_ = 0;
   const TableFile* file_ = nullptr;
-  int64_t rows_ = 0, row_of_file_ = 0;
-  int64_t longest_ = 0, cut_ = 0;  // tokens; texts
+  int64_t rows_ = 0, rows_of_file_ = 0;  // encoded
+  int64_t longest_ = 0, cut_ = 0;        // tokens; texts
   std::unique_ptr<Workers> workers_;
 };
 

@@ -7,7 +7,6 @@
 #include "data/tables/table_rows.h"
 #include "data/tables/text_rows.h"
 #include "runtime/error.h"
-#include "runtime/hashes.h"
 
 namespace tutti {
 namespace {
@@ -109,8 +108,7 @@ SampleSpec TextTable::spec() const {
 }
 
 uint64_t TextTable::digest() const {
-  const std::string text = fitted_.to_json();
-  return XXH3_64bits_withSeed(text.data(), text.size(), ArrayDataset::digest());
+  return fitted_.digest(ArrayDataset::digest());
 }
 
 }  // namespace tutti

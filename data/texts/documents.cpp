@@ -11,7 +11,7 @@
 namespace tutti {
 namespace {
 
-constexpr std::string_view kRole = "{role}", kContent = "{content}", kBlanks = " \t\r\n";
+constexpr std::string_view kRole = "{role}", kContent = "{content}";
 constexpr std::array<std::string_view, 2> kAssistants = {"assistant", "gpt"};
 
 void append(TextDocument& document, const std::string& text, bool counts) {
@@ -56,15 +56,10 @@ TextDocument DocumentFormat::read(std::string_view line) const {
 void for_each_document(const MappedFile& file, const VisitDocument& visit) {
   const std::string_view all(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
   if (!has_json_lines(file.path())) return visit(all, false, file.path());
-  int64_t number = 0;
-  for (std::size_t begin = 0; begin < all.size();) {
-    const std::size_t end = std::min(all.find('\n', begin), all.size());
-    const std::string_view line = all.substr(begin, end - begin);
-    ++number;
-    if (line.find_first_not_of(kBlanks) != std::string_view::npos)
-      visit(line, true, file.path() + ':' + std::to_string(number));
-    begin = end + 1;
-  }
+  for_each_filled_line(all, [&](std::string_view line, int64_t number) {
+    visit(line, true, file.path() + ':' + std::to_string(number));
+    return true;
+  });
 }
 
 }  // namespace tutti

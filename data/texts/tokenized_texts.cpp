@@ -3,7 +3,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
@@ -104,14 +103,7 @@ class Writer {
  private:
   void write(const std::vector<Text>& texts) {
     std::vector<Encoded> encoded(texts.size());
-    std::atomic<std::size_t> next = 0;
-    std::atomic<int> left = workers_->threads();
-    for (int thread = 0; thread < workers_->threads(); ++thread)
-      workers_->add([&] {
-        for (std::size_t i = next++; i < texts.size(); i = next++) encoded[i] = encode(texts[i]);
-        --left;
-      });
-    workers_->help_until([&] { return left == 0; });
+    workers_->for_each(texts.size(), [&](std::size_t i) { encoded[i] = encode(texts[i]); });
     for (std::size_t i = 0; i < texts.size(); ++i) append(texts[i], encoded[i]);
   }
 

@@ -30,10 +30,21 @@ bool has_json_lines(const std::string& path) {
   return ending == ".jsonl" || ending == ".ndjson" || ending == ".json";
 }
 
+void for_each_filled_line(std::string_view text, const VisitLine& visit) {
+  int64_t number = 0;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string_view line = text.substr(begin, end - begin);
+    ++number;
+    begin = end + 1;
+    if (line.find_first_not_of(" \t\r") != std::string_view::npos && !visit(line, number)) return;
+  }
+}
+
 JsonLinesFile::JsonLinesFile(const std::string& path)
     : file_(path), text_(reinterpret_cast<const char*>(file_.bytes().data()), file_.bytes().size()) {
   int64_t rows = 0;
-  for_each_line([&](const nlohmann::json& object) {
+  for_each_object([&](const nlohmann::json& object) {
     for (const auto& [name, value] : object.items()) {
       auto column = std::ranges::find(columns_, name, &TableColumn::name);
       if (column == columns_.end()) column = columns_.insert(columns_.end(), {.name = name});
@@ -46,14 +57,9 @@ JsonLinesFile::JsonLinesFile(const std::string& path)
 }
 
 template <class Visit>
-void JsonLinesFile::for_each_line(const Visit& visit) {
-  line_ = 0;
-  for (std::size_t begin = 0; begin < text_.size();) {
-    const std::size_t end = std::min(text_.find('\n', begin), text_.size());
-    const std::string_view line = text_.substr(begin, end - begin);
-    ++line_;
-    begin = end + 1;
-    if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
+void JsonLinesFile::for_each_object(const Visit& visit) {
+  for_each_filled_line(text_, [&](std::string_view line, int64_t number) {
+    line_ = number;
     nlohmann::json object;
     try {
       object = parse_json(line);
@@ -61,8 +67,8 @@ void JsonLinesFile::for_each_line(const Visit& visit) {
       fail(": not JSON: " + json_problem(error));
     }
     if (!object.is_object()) fail(": expected a JSON object in each line");
-    if (!visit(object)) return;
-  }
+    return visit(object);
+  });
 }
 
 int64_t JsonLinesFile::most_rows() const { return std::ranges::count(text_, '\n') + 1; }
@@ -71,7 +77,7 @@ void JsonLinesFile::read(const std::vector<WantedColumn>& wanted, const VisitRow
   std::vector<double> numbers;
   std::vector<std::string_view> texts;
   std::vector<std::string> scratch(wanted.size());
-  for_each_line([&](const nlohmann::json& object) {
+  for_each_object([&](const nlohmann::json& object) {
     numbers.clear();
     texts.clear();
     for (std::size_t i = 0; i < wanted.size(); ++i) {

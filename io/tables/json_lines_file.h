@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +13,10 @@ namespace tutti {
 
 // By the ending: .jsonl, .ndjson, .json.
 bool has_json_lines(const std::string& path);
+
+// Calls visit with each line that is not of blanks, and its number from 1, until it returns false.
+using VisitLine = std::function<bool(std::string_view line, int64_t number)>;
+void for_each_filled_line(std::string_view text, const VisitLine& visit);
 
 // JSON lines: an object in each line, whose members are cells; columns are named as the members of the first
 // kInspectedRows. True and false are 1 and 0, null and what an object lacks are missing. Mapped.
@@ -27,9 +32,9 @@ class JsonLinesFile final : public TableFile {
   std::string place() const override { return "line " + std::to_string(line_); }
 
  private:
-  // Calls visit with each line that is not of blanks, until it returns false.
+  // Calls visit with the object of each line, until it returns false.
   template <class Visit>
-  void for_each_line(const Visit& visit);
+  void for_each_object(const Visit& visit);
   template <class Json>
   double number_of(const Json& value, const std::string& column) const;
   template <class Json>
