@@ -11,6 +11,19 @@
 #include "tensors/out_of_memory.h"
 
 namespace tutti {
+namespace {
+
+// libtorch says where in its own source it found a value that it takes for impossible, and asks for a report.
+std::string without_assertion(const std::string& text) {
+  constexpr std::string_view kMark = "INTERNAL ASSERT FAILED", kRequest = "please report a bug to PyTorch.";
+  if (text.find(kMark) == text.npos) return text;
+  const std::size_t request = text.find(kRequest);
+  const std::size_t words =
+      request == text.npos ? text.npos : text.find_first_not_of(' ', request + kRequest.size());
+  return words == text.npos ? "libtorch finds a value that cannot be" : text.substr(words);
+}
+
+}  // namespace
 
 std::string own_words(const std::exception& error) {
   const auto* torch = dynamic_cast<const c10::Error*>(&error);
@@ -19,6 +32,7 @@ std::string own_words(const std::exception& error) {
                      : known ? known->headline()
                              : error_message(error);
   std::replace(text.begin(), text.end(), '\n', ' ');
+  text = without_assertion(text);
   return text.substr(0, text.find_last_not_of(' ') + 1);
 }
 

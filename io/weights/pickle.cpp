@@ -16,8 +16,9 @@ static_assert(std::endian::native == std::endian::little, "pickles hold little-e
 // The pickle machine of Python's pickletools, as far as state dicts use it.
 class Machine {
  public:
-  Machine(std::span<const std::byte> bytes, const std::string& path, std::deque<PickledValue>& values)
-      : bytes_(bytes), path_(path), values_(values) {}
+  Machine(std::span<const std::byte> bytes, const std::string& path, const PickledObjects& objects,
+          std::deque<PickledValue>& values)
+      : bytes_(bytes), path_(path), objects_(objects), values_(values) {}
 
   const PickledValue* run() {
     for (;;) {
@@ -252,11 +253,18 @@ class Machine {
       case '\x81':
         return call(pop(2));
       case 'b':
-        pop();
-        return true;  // attributes, such as a state dict's _metadata
+        return set_attributes(*pop(2).front());
       default:
         return false;
     }
+  }
+
+  // Such as a state dict's _metadata, or those of a module. libtorch takes a number here for a function.
+  bool set_attributes(PickledValue& object) {
+    if (std::holds_alternative<PickledGlobal>(object.value) || std::holds_alternative<int64_t>(object.value))
+      fail("attributes of what is no object");
+    stack_.push_back(&object);
+    return true;
   }
 
   template <class Function>
@@ -270,10 +278,7 @@ class Machine {
 
   bool name(const std::string& module, const std::string& object) {
     const std::string global = module + "." + object;
-    if (!is_known_to_pickles(global))
-      fail(
-          "it wants to run '" + global +
-          "' of Python, which no state dict needs; tutti runs none of it: torch.save the state_dict() alone");
+    if (!objects_.has(global)) fail("it wants to run '" + global + "' of Python, " + objects_.others);
     return push({PickledGlobal{global}});
   }
 
@@ -290,7 +295,7 @@ class Machine {
     if (!global || !arguments) fail("a call of what is no Python object");
     return push(checked([&]() -> PickledValue {
       try {
-        return called(global->name, arguments->values);
+        return objects_.called(global->name, arguments->values);
       } catch (const std::invalid_argument& error) {
         throw std::invalid_argument(global->name + ": " + error.what());
       }
@@ -299,6 +304,7 @@ class Machine {
 
   std::span<const std::byte> bytes_;
   const std::string& path_;
+  const PickledObjects& objects_;
   std::deque<PickledValue>& values_;
   uint64_t at_ = 0;
   uint64_t opcode_at_ = 0;
@@ -318,7 +324,7 @@ const PickledValue* PickledDict::find(std::string_view key) const {
   return found;
 }
 
-Pickle::Pickle(std::span<const std::byte> bytes, const std::string& path)
-    : root_(Machine(bytes, path, values_).run()) {}
+Pickle::Pickle(std::span<const std::byte> bytes, const std::string& path, const PickledObjects& objects)
+    : root_(Machine(bytes, path, objects, values_).run()) {}
 
 }  // namespace tutti

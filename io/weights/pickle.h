@@ -56,15 +56,26 @@ struct PickledValue {
       value;
 };
 
-// A pickle of a state dict, as torch.save writes it. Runs no code: only the Python objects that state dicts
-// use are known, each by a function here that makes plain values. Sizes are checked: a tensor lies within its
-// storage.
+// The Python objects that pickles of a kind name.
+struct PickledObjects {
+  bool (*has)(const std::string& global);
+  // What calling the global with these arguments gives. Throws std::invalid_argument, with what is wrong, if
+  // it takes no such arguments or cannot be called.
+  PickledValue (*called)(const std::string& global, const std::vector<PickledValue*>& arguments);
+  const char* others;  // what is said of others, behind the name
+};
+extern const PickledObjects kObjectsOfStateDicts;
+
+// A pickle as torch.save and torch.jit.save write it. Runs no code: only the Python objects that these use
+// are known, each by a function that makes plain values. Sizes are checked: a tensor lies within its storage.
 class Pickle {
  public:
   // Throws UserError with the file, the offset in the pickle, and the Python object if one is not known.
-  Pickle(std::span<const std::byte> bytes, const std::string& path);
+  Pickle(std::span<const std::byte> bytes, const std::string& path,
+         const PickledObjects& objects = kObjectsOfStateDicts);
 
   const PickledValue& root() const { return *root_; }
+  const std::deque<PickledValue>& values() const { return values_; }
 
  private:
   std::deque<PickledValue> values_;  // values may contain each other, and themselves

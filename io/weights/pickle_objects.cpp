@@ -23,13 +23,19 @@ const Kind& argument(const Arguments& arguments, std::size_t index, const char* 
 }
 
 std::optional<at::ScalarType> dtype_of_storage(const std::string& global) {
-  static const std::map<std::string, at::ScalarType> types{
-      {"torch.FloatStorage", at::kFloat},         {"torch.DoubleStorage", at::kDouble},
-      {"torch.HalfStorage", at::kHalf},           {"torch.BFloat16Storage", at::kBFloat16},
-      {"torch.LongStorage", at::kLong},           {"torch.IntStorage", at::kInt},
-      {"torch.ShortStorage", at::kShort},         {"torch.CharStorage", at::kChar},
-      {"torch.ByteStorage", at::kByte},           {"torch.BoolStorage", at::kBool},
-      {"torch.storage.UntypedStorage", at::kByte}};
+  static const std::map<std::string, at::ScalarType> types{{"torch.FloatStorage", at::kFloat},
+                                                           {"torch.DoubleStorage", at::kDouble},
+                                                           {"torch.HalfStorage", at::kHalf},
+                                                           {"torch.BFloat16Storage", at::kBFloat16},
+                                                           {"torch.LongStorage", at::kLong},
+                                                           {"torch.IntStorage", at::kInt},
+                                                           {"torch.ShortStorage", at::kShort},
+                                                           {"torch.CharStorage", at::kChar},
+                                                           {"torch.ComplexFloatStorage", at::kComplexFloat},
+                                                           {"torch.ComplexDoubleStorage", at::kComplexDouble},
+                                                           {"torch.ByteStorage", at::kByte},
+                                                           {"torch.BoolStorage", at::kBool},
+                                                           {"torch.storage.UntypedStorage", at::kByte}};
   const auto found = types.find(global);
   return found == types.end() ? std::nullopt : std::optional(found->second);
 }
@@ -136,17 +142,21 @@ const std::map<std::string, Function>& functions() {
   return all;
 }
 
-}  // namespace
-
-bool is_known_to_pickles(const std::string& global) {
+bool is_of_state_dict(const std::string& global) {
   return functions().contains(global) || dtype_of_storage(global) || dtype_of_global(global);
 }
 
-PickledValue called(const std::string& global, const std::vector<PickledValue*>& arguments) {
+PickledValue called_by_state_dict(const std::string& global, const Arguments& arguments) {
   const auto found = functions().find(global);
   if (found == functions().end()) refuse("it cannot be called");
   return found->second(arguments);
 }
+
+}  // namespace
+
+const PickledObjects kObjectsOfStateDicts{
+    is_of_state_dict, called_by_state_dict,
+    "which no state dict needs; tutti runs none of it: torch.save the state_dict() alone"};
 
 PickledValue storage_of(const PickledValue& id) {
   const auto* parts = std::get_if<PickledList>(&id.value);

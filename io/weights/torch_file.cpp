@@ -184,6 +184,8 @@ class TorchFile final : public TensorSource {
   };
 
   void add(const Archive& archive, const std::string& name, const PickledTensor& tensor) {
+    if (at::isComplexType(tensor.storage.dtype))
+      archive.fail("'" + name + "' has complex numbers, which tutti does not read");
     const uint64_t item = c10::elementSize(tensor.storage.dtype);
     const auto [at, bytes] = archive.place("data/" + tensor.storage.key);
     if (bytes < tensor.storage.numbers * item)

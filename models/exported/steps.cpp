@@ -11,6 +11,7 @@
 #include "models/exported/python_functions.h"
 #include "models/layers/drops.h"
 #include "models/layers/layer_error.h"
+#include "models/torch/known_operators.h"
 #include "runtime/error.h"
 #include "tensors/autograd.h"
 #include "tensors/out_of_memory.h"
@@ -69,8 +70,9 @@ class OperatorStep final : public Step {
   // `always`: the operator is in training with the layer, also if it was exported in evaluation mode.
   OperatorStep(const Node& node, const std::vector<Source>& inputs, std::vector<std::size_t> results,
                bool always)
-      : op_(operator_of(node)),
-        place_(node.target + module_of(node)),
+      : place_(node.target + module_of(node)),
+        op_(operator_of(node, place_)),
+        kinds_(op_.schema()),
         results_(std::move(results)),
         makes_list_(node.makes_list) {
     for (const c10::Argument& argument : op_.schema().arguments()) {
@@ -93,6 +95,8 @@ class OperatorStep final : public Step {
     try {
       for (const auto& [source, type] : arguments_)
         stack.push_back(type ? as_type(source.in(run), type) : source.in(run));
+      if (const std::string problem = kinds_.problem(stack); !problem.empty())
+        throw LayerError(place_ + ": " + problem);
       op_.callBoxed(stack);
     } catch (const c10::Error& error) {
       if (is_lack_of_memory(error)) throw;
@@ -122,14 +126,17 @@ class OperatorStep final : public Step {
     return (argument == "train" || argument == "training") && !node.target.starts_with("aten.batch_norm");
   }
 
-  static c10::OperatorHandle operator_of(const Node& node) {
+  static c10::OperatorHandle operator_of(const Node& node, const std::string& place) {
     const std::size_t first = node.target.find('.'), last = node.target.rfind('.');
     if (first != std::string::npos && first < last) {
       std::string overload = node.target.substr(last + 1);
       if (overload == "default") overload = "";
       const std::string name =
           node.target.substr(0, first) + "::" + node.target.substr(first + 1, last - first - 1);
-      if (const auto found = c10::Dispatcher::singleton().findSchema({name, overload})) return *found;
+      if (const auto found = c10::Dispatcher::singleton().findSchema({name, overload})) {
+        require_known(found->schema(), place);
+        return *found;
+      }
     }
     throw UserError("it calls '" + node.target + "'" + module_of(node) +
                     (node.target.starts_with("higher_order") ? ", which tutti does not know"
@@ -155,8 +162,10 @@ class OperatorStep final : public Step {
     if (is_constant(source)) return {{.constant = as_type(constant_of(source), type)}, nullptr};
     return {std::move(source), type};
   }
-  c10::OperatorHandle op_;
+
   std::string place_;  // for errors
+  c10::OperatorHandle op_;
+  KindArguments kinds_;
   std::vector<Argument> arguments_;
   std::vector<std::size_t> results_;
   bool makes_list_;

@@ -43,7 +43,8 @@ class Analysis::Walk {
 
   // A method of `self`, or a function if it is null, as part of the layer's forward.
   void function(ScriptLayer& layer, const Object& self, jit::Function& function) {
-    if (!function.isGraphFunction() || !seen_.emplace(&layer, self.get(), &function).second) return;
+    require_known(function);
+    if (!seen_.emplace(&layer, self.get(), &function).second) return;
     const auto graph = jit::toGraphFunction(function).graph();
     std::unordered_map<const jit::Value*, Object> known;
     if (self && !graph->inputs().empty()) known[graph->inputs()[0]] = self;
@@ -79,6 +80,7 @@ class Analysis::Walk {
     if (has_step(kind)) return;
     if (!node.maybeOperator() || kind.toQualString() == std::string("prim::fork"))
       throw UserError(place_of(node) + " is not known to tutti; torch.export may write the model without it");
+    require_known(node);
     note_mode(node);
   }
 

@@ -12,6 +12,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "models/torch/known_operators.h"
 #include "runtime/error.h"
 #include "tensors/out_of_memory.h"
 #include "tensors/torch_error.h"
@@ -38,7 +39,8 @@ struct Step {
   std::vector<Place> last_uses;                     // values that nobody uses after the step
   mutable std::optional<jit::Operation> operation;  // of an operator; libtorch calls it as if it changed
   bool counts_inputs = false;                       // the operator takes their number
-  c10::IValue constant;                             // or null
+  std::optional<KindArguments> kinds;
+  c10::IValue constant;  // or null
   jit::Function* function = nullptr;
   std::string name;      // of an attribute or a method
   std::size_t slot = 0;  // of the attribute
@@ -81,11 +83,18 @@ class Preparer {
       step.name = node.s(c10::attr::name);
     } else if (step.kind == prim::CallFunction) {
       step.function = node.input(0)->type()->expect<c10::FunctionType>()->function();
+    } else if (prints(step.kind)) {
+      step.operation = [](jit::Stack& stack) { stack.clear(); };
     } else if (node.maybeOperator()) {
+      require_known(node);
       step.operation = node.getOperation();
       step.counts_inputs = node.getOperator().schema().is_vararg();
+      step.kinds.emplace(node.getOperator().schema());
     }
   }
+
+  // A file may print nothing: its texts could have a terminal do other things.
+  static bool prints(c10::Symbol kind) { return kind == prim::Print || kind == c10::aten::warn; }
 
   static void add_used(const jit::Node& node, std::vector<const jit::Value*>& used) {
     used.insert(used.end(), node.inputs().begin(), node.inputs().end());
@@ -115,12 +124,23 @@ class Preparer {
 }  // namespace
 
 std::string place_of(const jit::Node& node) {
-  std::string text = node.kind().toQualString();
-  if (const auto line = node.sourceRange().file_line_col()) {
+  const std::string text = node.kind().toQualString();
+  try {
+    const auto line = node.sourceRange().file_line_col();
+    if (!line) return text;
     const auto& [file, number, column] = *line;
-    text += " (" + file.substr(file.rfind('/') + 1) + ":" + std::to_string(number) + ")";
+    return text + " (" + file.substr(file.rfind('/') + 1) + ":" + std::to_string(number) + ")";
+  } catch (const c10::Error&) {  // the file's record of lines is damaged
+    return text;
   }
-  return text;
+}
+
+void require_known(const jit::Node& node) {
+  tutti::require_known(node.getOperator().schema(), place_of(node));
+}
+
+void require_known(const jit::Function& function) {
+  if (!function.isGraphFunction()) refuse_operator(function.qualname().qualifiedName());
 }
 
 struct Codes::Code {
@@ -155,7 +175,14 @@ class Runner {
     for (std::size_t i = 0; i < step.outputs.size(); ++i) values_[step.outputs[i]] = std::move(found.at(i));
   }
 
-  void run(const Step& step) {
+  void run(const Step& step) try {
+    act(step);
+  } catch (const c10::Error& error) {  // a value that is not of the type that the code says
+    if (is_lack_of_memory(error)) throw;
+    throw UserError(place_of(*step.node) + ": " + own_words(error));
+  }
+
+  void act(const Step& step) {
     if (step.operation) return operate(step);
     if (step.kind == prim::Constant) return set(step, constant(step.constant));
     if (step.kind == prim::GetAttr) return get_attribute(step);
@@ -173,12 +200,11 @@ class Runner {
       if (std::ranges::find(step.inputs, one) != step.inputs.end()) values_[one] = {};
     if (step.counts_inputs) stack.emplace_back(static_cast<int64_t>(step.inputs.size()));
     try {
+      if (const std::string problem = step.kinds ? step.kinds->problem(stack) : ""; !problem.empty())
+        throw UserError(place_of(*step.node) + ": " + problem);
       (*step.operation)(stack);
     } catch (const UserError&) {
       throw;
-    } catch (const c10::Error& error) {
-      if (is_lack_of_memory(error)) throw;
-      throw UserError(place_of(*step.node) + ": " + own_words(error));
     } catch (const std::runtime_error& error) {
       if (is_lack_of_memory(error)) throw;
       throw UserError(place_of(*step.node) + ": " + own_words(error));
@@ -318,10 +344,7 @@ const Codes::Code& Codes::of(torch::jit::Function& function) {
 }
 
 c10::IValue Codes::run(torch::jit::Function& function, Values arguments, Host& host) {
-  if (!function.isGraphFunction()) {
-    function.run(arguments);
-    return arguments.at(0);
-  }
+  require_known(function);
   const Code& code = of(function);
   for (std::size_t i = arguments.size(); i < code.steps.inputs.size(); ++i)
     arguments.push_back(function.getSchema().arguments().at(i).default_value().value_or(c10::IValue()));

@@ -50,5 +50,8 @@ class Codes {
 
 // "aten::linear (net.py:31)"
 std::string place_of(const torch::jit::Node& node);
+// Throws UserError for an operator, or a method of a class of libtorch's, that a file may not call.
+void require_known(const torch::jit::Node& node);
+void require_known(const torch::jit::Function& function);
 
 }  // namespace tutti::script

@@ -7,6 +7,7 @@
 
 #include <filesystem>
 
+#include "models/script/archive_check.h"
 #include "runtime/error.h"
 #include "tensors/device.h"
 #include "tensors/out_of_memory.h"
@@ -14,15 +15,27 @@
 #include "tensors/tree.h"
 
 namespace tutti::script {
+namespace {
+
+// libtorch shows the code around an error too.
+std::string first_sentence(const std::string& words) {
+  constexpr std::string_view kCode = ":   File \"";
+  return words.substr(0, words.find(kCode));
+}
+
+}  // namespace
 
 c10::IValue load(const std::string& path) {
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(path, ignored)) throw UserError("there is no file '" + path + "'");
   try {
+    require_plain_archive(path);
     return torch::jit::load(path, Device().where)._ivalue();
+  } catch (const UserError& error) {
+    throw UserError({path}, error.message());
   } catch (const std::exception& error) {
     if (is_lack_of_memory(error)) throw;
-    throw UserError(path + " is no whole file of torch.jit.save: " + own_words(error));
+    throw UserError(path + " is no whole file of torch.jit.save: " + first_sentence(own_words(error)));
   }
 }
 
