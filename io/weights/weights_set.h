@@ -1,10 +1,13 @@
 #pragma once
 
+#include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "io/checkpoint/tensor_source.h"
+#include "runtime/disk.h"
 
 namespace tutti {
 

@@ -93,7 +93,7 @@ class Preparer {
     }
   }
 
-  // A file may print nothing: its texts could have a terminal do other things.
+  // A file may print nothing, since a terminal obeys some characters.
   static bool prints(c10::Symbol kind) { return kind == prim::Print || kind == c10::aten::warn; }
 
   static void add_used(const jit::Node& node, std::vector<const jit::Value*>& used) {

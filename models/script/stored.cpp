@@ -7,7 +7,8 @@
 
 #include <filesystem>
 
-#include "models/script/archive_check.h"
+#include "io/weights/script_file.h"
+#include "models/script/code_check.h"
 #include "runtime/error.h"
 #include "tensors/device.h"
 #include "tensors/out_of_memory.h"
@@ -29,13 +30,13 @@ c10::IValue load(const std::string& path) {
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(path, ignored)) throw UserError("there is no file '" + path + "'");
   try {
-    require_plain_archive(path);
+    for (const ScriptCode& one : read_script_code(path)) require_plain(one);
     return torch::jit::load(path, Device().where)._ivalue();
   } catch (const UserError& error) {
     throw UserError({path}, error.message());
   } catch (const std::exception& error) {
     if (is_lack_of_memory(error)) throw;
-    throw UserError(path + " is no whole file of torch.jit.save: " + first_sentence(own_words(error)));
+    throw UserError({path}, "it is no whole file of torch.jit.save: " + first_sentence(own_words(error)));
   }
 }
 

@@ -50,7 +50,8 @@ void ignore_words() { words_count = false; }
 
 void require_plain(const std::string& error) {
   if (!words_count) return;
-  for (const char* raw : {"json.exception", "filesystem error", "Exception raised from", "basic_string::"})
+  for (const char* raw :
+       {"json.exception", "filesystem error", "Exception raised from", "basic_string::", "INTERNAL ASSERT"})
     if (error.find(raw) != std::string::npos) throw std::logic_error("an error of a library: " + error);
 }
 

@@ -43,7 +43,10 @@ std::span<const Target> targets() {
                                {"png", png},
                                {"webp", webp},
                                {"exported_archive", exported_archive},
-                               {"exported_program", exported_program}};
+                               {"exported_program", exported_program},
+                               {"program_operators", program_operators},
+                               {"script", script},
+                               {"script_objects", script_objects}};
   return all;
 }
 

@@ -48,6 +48,9 @@ void png(const std::string& bytes);
 void webp(const std::string& bytes);
 void exported_archive(const std::string& bytes);
 void exported_program(const std::string& bytes);
+void program_operators(const std::string& bytes);  // what a program calls
+void script(const std::string& bytes);
+void script_objects(const std::string& bytes);
 
 struct Target {
   const char* name;

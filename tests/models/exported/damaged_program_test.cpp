@@ -1,5 +1,6 @@
 // Files of torch.export.save with an entry that is changed.
 #include <ATen/ops/empty.h>
+#include <ATen/ops/ones.h>
 #include <caffe2/serialize/inline_container.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,6 +18,7 @@ namespace tutti {
 namespace {
 
 using Json = nlohmann::json;
+using testing::AllOf;
 using testing::HasSubstr;
 
 class DamagedProgram : public testing::Test {
@@ -96,10 +98,9 @@ TEST_F(DamagedProgram, NumbersThatAreTextsAreRefused) {
 }
 
 TEST_F(DamagedProgram, ArgumentsThatAreMissingAreRefused) {
-  EXPECT_THAT(refusal([](Json& graph) {
-                node(graph, "batch_norm.default", "block.norm")["inputs"].erase(0);
-              }),
-              testing::Not(""));
+  EXPECT_THAT(
+      refusal([](Json& graph) { node(graph, "batch_norm.default", "block.norm")["inputs"].erase(0); }),
+      testing::Not(""));
 }
 
 TEST_F(DamagedProgram, DeepNestingIsRefused) {
@@ -134,6 +135,32 @@ TEST_F(DamagedProgram, TensorsOutsideOfTheirRecordAreRefused) {
               }),
               HasSubstr("cut off"));
   EXPECT_THAT(refusal([](Json& meta) { meta["sizes"][0] = {{"as_int", 5}}; }), HasSubstr("another shape"));
+}
+
+TEST_F(DamagedProgram, OperatorsThatDoMoreThanComputeAreRefusedByName) {
+  for (const std::string name :
+       {"aten.from_file.default", "aten.set_.source_Tensor", "aten.resize_.default",
+        "aten._unsafe_view.default", "aten._reshape_alias.default", "aten.embedding_dense_backward.default",
+        "aten._print.default", "quantized.linear.default", "profiler._record_function_enter.default"})
+    EXPECT_THAT(
+        refusal([&](Json& graph) { node(graph, "reshape.default", "")["target"] = "torch.ops." + name; }),
+        AllOf(HasSubstr(name + " is refused"), HasSubstr("may call those that compute")))
+        << name;
+  EXPECT_THAT(
+      refusal([&](Json& graph) { node(graph, "reshape.default", "")["target"] = "torch.ops.aten.add.out"; }),
+      HasSubstr("has an argument 'out'"));
+}
+
+TEST_F(DamagedProgram, TypesThatAreNoneAreRefused) {
+  const Change change = [](Json& json) {
+    Json& mean = node(json["graph_module"]["graph"], "mean.dim", "");
+    mean["inputs"].push_back({{"name", "dtype"}, {"arg", {{"as_int", 99}}}, {"kind", 2}});
+  };
+  ExportedModel model({.path = file("models/model.json", change)});
+  materialise(model, 1);
+  Batch batch;
+  batch.set("input", at::ones({4, 3, 6, 6}));
+  EXPECT_THAT(message_of<UserError>([&] { model.forward(batch); }), HasSubstr("argument 4 is 99"));
 }
 
 }  // namespace

@@ -209,7 +209,7 @@ TEST(ScriptModel, RefusesFilesThatAreNone) {
   for (std::size_t size = 0; size < bytes.size(); size += bytes.size() / 20) {
     std::ofstream(path, std::ios::binary) << bytes.substr(0, size);
     EXPECT_THAT(message_of<UserError>([&] { ScriptModel({.path = path}); }),
-                HasSubstr(path + " is no whole file of torch.jit.save"));
+                HasSubstr(path + ": it is no whole file of torch.jit.save"));
   }
   EXPECT_THAT(message_of<UserError>([&] { ScriptModel({.path = folder.path("none.pt")}); }),
               HasSubstr("there is no file"));

@@ -15,7 +15,7 @@ namespace {
 
 using testing::HasSubstr;
 
-DiffusionUnetOptions small() {
+DiffusionUnetOptions small_unet() {
   DiffusionUnetOptions options;
   options.sample_size = 4;
   options.in_channels = 1;
@@ -30,7 +30,7 @@ DiffusionUnetOptions small() {
 
 class DiffusionUnetTest : public testing::Test {
  protected:
-  DiffusionUnetTest() : model_(small()) { materialise(model_, 1); }
+  DiffusionUnetTest() : model_(small_unet()) { materialise(model_, 1); }
 
   Outputs trained(const at::Tensor& images, int64_t step, int64_t first_sample) {
     ForwardContext context;

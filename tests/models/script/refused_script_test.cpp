@@ -1,0 +1,172 @@
+// Files of torch.jit.save with a record that is changed, so that loading or running them would do more than
+// compute.
+#include <ATen/ops/ones.h>
+#include <caffe2/serialize/inline_container.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <functional>
+
+#include "models/script/script_model.h"
+#include "tests/recipe/section.h"
+#include "tests/runtime/scratch.h"
+
+namespace tutti {
+namespace {
+
+using testing::AllOf;
+using testing::EndsWith;
+using testing::HasSubstr;
+
+const std::string kCall = "torch.linear(input, weight, bias)";
+
+std::string with(std::string text, const std::string& old, const std::string& fresh) {
+  const std::size_t at = text.find(old);
+  if (at == text.npos) throw std::logic_error("the record has no '" + old + "'");
+  return text.replace(at, old.size(), fresh);
+}
+
+// writes_buffer.pt, whose modules are a Linear and the one that calls it.
+class RefusedScript : public testing::Test {
+ protected:
+  std::string file(const std::string& record, const std::string& old, const std::string& fresh) const {
+    caffe2::serialize::PyTorchStreamReader reader(TUTTI_SOURCE_DIR "/tests/golden/scripts/writes_buffer.pt");
+    const std::string path = scratch_.path("net.pt");
+    caffe2::serialize::PyTorchStreamWriter writer(path);
+    for (const std::string& name : reader.getAllRecords()) {
+      if (name.starts_with(".data/") || name == "version" || name == "byteorder") continue;
+      const auto [data, bytes] = reader.getRecord(name);
+      std::string text(static_cast<const char*>(data.get()), bytes);
+      if (name == record) text = with(text, old, fresh);
+      writer.writeRecord(name, text.data(), text.size());
+    }
+    writer.writeEndOfFile();
+    return path;
+  }
+  std::string refusal(const std::string& record, const std::string& old, const std::string& fresh) const {
+    const std::string path = file(record, old, fresh);
+    return message_of<UserError>([&] { ScriptModel model({.path = path}); });
+  }
+  // Of a file with another expression in forward of its Linear.
+  std::string refusal_of_call(const std::string& call) const { return refusal(kLinear, kCall, call); }
+  // Of a file with another line before it.
+  std::string refusal_of_line(const std::string& line) const {
+    return refusal(kLinear, "    return torch", "    " + line + "\n    return torch");
+  }
+  std::string beside(const std::string& name) const { return scratch_.path(name); }
+
+  static constexpr const char* kLinear = "code/__torch__/torch/nn/modules/linear/___torch_mangle_28.py";
+  Scratch scratch_;
+};
+
+TEST_F(RefusedScript, IsReadWithoutAChange) {
+  EXPECT_NO_THROW(ScriptModel({.path = file(kLinear, kCall, kCall)}));
+}
+
+TEST_F(RefusedScript, OperatorsThatDoMoreThanComputeAreRefusedByName) {
+  const std::pair<const char*, const char*> calls[] = {
+      {"torch.set_(input, weight)", "aten::set_"},
+      {"torch.resize_(input, [9, 9])", "aten::resize_"},
+      {"torch.resize_as_(input, weight)", "aten::resize_as_"},
+      {"input.resize_([9, 9])", "aten::resize_"},
+      {"torch.as_strided_(input, [9], [1])", "aten::as_strided_"},
+      {"torch._unsafe_view(input, [4])", "aten::_unsafe_view"},
+      {"torch._reshape_alias(input, [99], [1])", "aten::_reshape_alias"},
+      {"torch._sparse_coo_tensor_unsafe(input, weight, [4])", "aten::_sparse_coo_tensor_unsafe"},
+      {"torch._fft_c2r(input, [0], 0, 99)", "aten::_fft_c2r"},
+      {"torch.embedding_dense_backward(input, input, 3, -1, False)", "aten::embedding_dense_backward"},
+      {"torch.quantize_per_tensor(input, 0.1, 0, 13)", "aten::quantize_per_tensor"},
+      {"ops.quantized.batch_norm(input, None, None, input, input, 1., 1., 1)", "quantized::batch_norm"}};
+  for (const auto& [call, name] : calls)
+    EXPECT_THAT(refusal_of_call(call),
+                AllOf(HasSubstr(name), HasSubstr("is refused: of libtorch's operators")))
+        << call;
+}
+
+TEST_F(RefusedScript, StatementsThatChangeAProcessAreRefused) {
+  const std::pair<std::string, const char*> lines[] = {
+      {"torch.save(input, \"" + beside("saved") + "\")", "aten::save"},
+      {"torch.manual_seed(7)", "aten::manual_seed"},
+      {"_0 = torch.from_file(\"" + beside("made") + "\", True, 4)", "aten::from_file"},
+      {"torch._print(\"\\033]0;title\\007\")", "aten::_print"},
+      {"\"title\"._print()", "aten::_print"},
+      {"ops.aten._print(\"title\")", "aten::_print"},
+      {"ops.prim.AddStatValue(\"a\", 1)", "prim::AddStatValue"},
+      {"_0 = ops.profiler._record_function_enter_new(\"a\")", "profiler::_record_function_enter_new"}};
+  for (const auto& [line, name] : lines)
+    EXPECT_THAT(refusal_of_line(line), AllOf(HasSubstr(name), HasSubstr("is refused"))) << line;
+  EXPECT_FALSE(std::filesystem::exists(beside("saved")));
+  EXPECT_FALSE(std::filesystem::exists(beside("made")));
+}
+
+TEST_F(RefusedScript, CodeThatRunsWhenTheFileIsLoadedIsRefused) {
+  const std::string made = "torch.from_file(\"" + beside("made") + "\", True, 4)";
+  EXPECT_THAT(refusal(kLinear, "input: Tensor)", "input: Tensor, other: Tensor=torch.zeros([1]))"),
+              HasSubstr("the default of an argument"));
+  EXPECT_THAT(refusal(kLinear, "input: Tensor)", "input: Tensor, other: Tensor=" + made + ")"),
+              HasSubstr("the default of an argument"));
+  EXPECT_THAT(refusal(kLinear, "out_features : Final[int] = 3", "out_features : Final[int] = torch.len([1])"),
+              HasSubstr("a constant of a class"));
+  EXPECT_THAT(refusal(kLinear, "  def forward",
+                      "  def __setstate__(self, state: int) -> NoneType:\n    return None\n  def forward"),
+              HasSubstr("__setstate__"));
+  EXPECT_FALSE(std::filesystem::exists(beside("made")));
+}
+
+TEST_F(RefusedScript, ClassesOfLibtorchAreRefused) {
+  EXPECT_THAT(refusal_of_line("_0 = __torch__.torch.classes.quantized.LinearPackedParamsBase.__new__()"),
+              HasSubstr("a class of libtorch's"));
+  EXPECT_THAT(refusal("data.pkl", "c__torch__\n", "c__torch__.torch.classes.quantized\n"),
+              AllOf(HasSubstr("it wants to run '__torch__.torch.classes.quantized."),
+                    EndsWith("which no script needs")));
+  EXPECT_THAT(refusal("data.pkl", "_rebuild_tensor_v2", "_rebuild_qtensor"), HasSubstr("_rebuild_qtensor"));
+}
+
+TEST_F(RefusedScript, TensorsOutsideOfTheirRecordsAreRefused) {
+  const std::string numbers = "K\x0ctQ", sizes = "(K\x03K\x04t", strides = "(K\x04K\x01t";
+  EXPECT_THAT(refusal("data.pkl", sizes, "(K\x09K\x04t"), HasSubstr("lies outside its storage"));
+  EXPECT_THAT(refusal("data.pkl", strides, "(K\x09K\x01t"), HasSubstr("lies outside its storage"));
+  EXPECT_THAT(refusal("data.pkl", numbers, "K\xf0tQ"), HasSubstr("has 48 bytes, 960 are expected"));
+}
+
+// Libtorch takes a number here for a function, by the order in which functions were named.
+TEST_F(RefusedScript, NumbersInPlaceOfFunctionsAreRefused) {
+  EXPECT_THAT(refusal("data.pkl", "c__torch__\nWritesBuffer\nq", "K\x01q"),
+              HasSubstr("a call of what is no Python object"));
+  EXPECT_THAT(refusal("data.pkl", ")\x81}", "}"), HasSubstr("attributes of what is no object"));
+}
+
+TEST_F(RefusedScript, ArgumentsThatAreNoTypesAreRefused) {
+  ScriptModel model({.path = file(kLinear, kCall, "torch.to(torch.linear(input, weight, bias), 99)")});
+  Batch batch;
+  batch.set("input", at::ones({2, 4}));
+  materialise(model, 1);
+  EXPECT_THAT(message_of<UserError>([&] { model.forward(batch); }),
+              HasSubstr("argument 2 is 99, which is no type or layout of tensors that tutti knows"));
+}
+
+TEST_F(RefusedScript, TextsOfAFileReachNoTerminal) {
+  for (const char* line : {"print(\"title\")", "torch.warn(\"title\")"}) {
+    ScriptModel model(
+        {.path = file(kLinear, "    return torch", std::string("    ") + line + "\n    return torch")});
+    materialise(model, 1);
+    Batch batch;
+    batch.set("input", at::ones({2, 4}));
+    testing::internal::CaptureStdout();
+    testing::internal::CaptureStderr();
+    EXPECT_THAT(message_of<UserError>([&] { model.forward(batch); }), HasSubstr("writes the buffer"));
+    EXPECT_EQ(testing::internal::GetCapturedStdout() + testing::internal::GetCapturedStderr(), "") << line;
+  }
+}
+
+TEST_F(RefusedScript, DamagedCodeIsDescribedInPlainWords) {
+  const std::string words = refusal_of_call("torch.linear(input, ");
+  EXPECT_THAT(words, HasSubstr("is no whole file of torch.jit.save"));
+  EXPECT_THAT(words, testing::Not(HasSubstr("HERE")));
+  EXPECT_THAT(refusal_of_call("torch.linear(" + std::string(1000, '(')), HasSubstr("nested too deeply"));
+  EXPECT_THAT(refusal("data.pkl", "q", "\x01"), HasSubstr("of its pickle"));
+}
+
+}  // namespace
+}  // namespace tutti
