@@ -3,6 +3,7 @@
 #include <ATen/core/class_type.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
+#include <c10/util/Exception.h>
 
 #include <algorithm>
 #include <tuple>
@@ -13,6 +14,8 @@
 #include "models/torch/written_tensors.h"
 #include "runtime/error.h"
 #include "tensors/device.h"
+#include "tensors/out_of_memory.h"
+#include "tensors/torch_error.h"
 
 namespace tutti::script {
 namespace {
@@ -103,7 +106,7 @@ class ScriptLayer::Calls final : public Host {
   c10::Device device_;
 };
 
-std::shared_ptr<ScriptLayer> ScriptLayer::root(const std::shared_ptr<Script>& script) {
+std::shared_ptr<ScriptLayer> ScriptLayer::root(const std::shared_ptr<Script>& script) try {
   const Object object = script->module.toObject();
   Building building{script, has_training(object)};
   auto root = std::make_shared<ScriptLayer>(building, object, "");
@@ -113,6 +116,9 @@ std::shared_ptr<ScriptLayer> ScriptLayer::root(const std::shared_ptr<Script>& sc
         "constants");
   Analysis(*script).run(*root);
   return root;
+} catch (const c10::Error& error) {
+  if (is_lack_of_memory(error)) throw;
+  throw UserError("its objects do not fit its code: " + own_words(error));
 }
 
 ScriptLayer::ScriptLayer(Building& building, Object object, const std::string& prefix)

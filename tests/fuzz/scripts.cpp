@@ -53,7 +53,7 @@ void program_operators(const std::string& bytes) {
   read_or_refuse([&] { ScriptModel model({.path = script}); });
 
   const std::string program =
-      file_with("exported/branches.pt2", "models/model.json", [&](const std::string& text) {
+      file_with("exported/tied.pt2", "models/model.json", [&](const std::string& text) {
         auto json = nlohmann::json::parse(text);
         for (auto& node : json["graph_module"]["graph"]["nodes"]) node["target"] = "torch.ops." + bytes;
         return json.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
