@@ -292,10 +292,11 @@ class Machine {
   bool call(const std::vector<PickledValue*>& two) {
     const auto* global = std::get_if<PickledGlobal>(&two[0]->value);
     const auto* arguments = std::get_if<PickledList>(&two[1]->value);
-    if (!global || !arguments) fail("a call of what is no Python object");
+    if (!global) fail("a call of what is no Python object");
+    const std::vector<PickledValue*> alone{two[1]};  // the value of an enumeration
     return push(checked([&]() -> PickledValue {
       try {
-        return objects_.called(global->name, arguments->values);
+        return objects_.called(global->name, arguments ? arguments->values : alone);
       } catch (const std::invalid_argument& error) {
         throw std::invalid_argument(global->name + ": " + error.what());
       }

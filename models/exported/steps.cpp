@@ -72,7 +72,7 @@ class OperatorStep final : public Step {
                bool always)
       : place_(node.target + module_of(node)),
         op_(operator_of(node, place_)),
-        kinds_(op_.schema()),
+        checked_(op_.schema()),
         results_(std::move(results)),
         makes_list_(node.makes_list) {
     for (const c10::Argument& argument : op_.schema().arguments()) {
@@ -95,7 +95,7 @@ class OperatorStep final : public Step {
     try {
       for (const auto& [source, type] : arguments_)
         stack.push_back(type ? as_type(source.in(run), type) : source.in(run));
-      if (const std::string problem = kinds_.problem(stack); !problem.empty())
+      if (const std::string problem = checked_.problem(stack); !problem.empty())
         throw LayerError(place_ + ": " + problem);
       op_.callBoxed(stack);
     } catch (const c10::Error& error) {
@@ -165,7 +165,7 @@ class OperatorStep final : public Step {
 
   std::string place_;  // for errors
   c10::OperatorHandle op_;
-  KindArguments kinds_;
+  CheckedArguments checked_;
   std::vector<Argument> arguments_;
   std::vector<std::size_t> results_;
   bool makes_list_;

@@ -39,7 +39,7 @@ struct Step {
   std::vector<Place> last_uses;                     // values that nobody uses after the step
   mutable std::optional<jit::Operation> operation;  // of an operator; libtorch calls it as if it changed
   bool counts_inputs = false;                       // the operator takes their number
-  std::optional<KindArguments> kinds;
+  std::optional<CheckedArguments> checked;
   c10::IValue constant;  // or null
   jit::Function* function = nullptr;
   std::string name;      // of an attribute or a method
@@ -89,7 +89,7 @@ class Preparer {
       require_known(node);
       step.operation = node.getOperation();
       step.counts_inputs = node.getOperator().schema().is_vararg();
-      step.kinds.emplace(node.getOperator().schema());
+      step.checked.emplace(node.getOperator().schema());
     }
   }
 
@@ -200,7 +200,7 @@ class Runner {
       if (std::ranges::find(step.inputs, one) != step.inputs.end()) values_[one] = {};
     if (step.counts_inputs) stack.emplace_back(static_cast<int64_t>(step.inputs.size()));
     try {
-      if (const std::string problem = step.kinds ? step.kinds->problem(stack) : ""; !problem.empty())
+      if (const std::string problem = step.checked ? step.checked->problem(stack) : ""; !problem.empty())
         throw UserError(place_of(*step.node) + ": " + problem);
       (*step.operation)(stack);
     } catch (const UserError&) {

@@ -5,6 +5,7 @@
 #include <c10/core/MemoryFormat.h>
 #include <c10/core/ScalarType.h>
 
+#include <algorithm>
 #include <sstream>
 #include <unordered_set>
 
@@ -189,16 +190,16 @@ void refuse_operator(const std::string& place) {
 
 void require_known(const c10::FunctionSchema& schema, const std::string& place) {
   if (!is_known_operator(schema.name())) refuse_operator(place);
-  for (const c10::Argument& one : schema.arguments())
-    if (one.is_out()) throw UserError(place + " has an argument 'out', which tutti does not know");
 }
 
-KindArguments::KindArguments(const c10::FunctionSchema& schema) {
+CheckedArguments::CheckedArguments(const c10::FunctionSchema& schema)
+    : has_out_(std::ranges::any_of(schema.arguments(), &c10::Argument::is_out)) {
   for (std::size_t i = 0; i < schema.arguments().size(); ++i)
     if (const Check check = check_of(schema.arguments()[i])) checked_.emplace_back(i, check);
 }
 
-std::string KindArguments::problem(const torch::jit::Stack& arguments) const {
+std::string CheckedArguments::problem(const torch::jit::Stack& arguments) const {
+  if (has_out_) return "it has an argument 'out', which a program in a file may not write";
   for (const auto& [index, check] : checked_) {
     if (index >= arguments.size() || !arguments[index].isInt()) continue;
     const int64_t number = arguments[index].toInt();

@@ -21,19 +21,20 @@ bool is_known_operator(const std::string& name);
 // Throws UserError. `place`: the operator, and where it is called.
 [[noreturn]] void refuse_operator(const std::string& place);
 
-// Throws UserError for an operator that is not known, or that writes to an argument `out`, which it resizes.
+// Throws UserError for an operator that is not known.
 void require_known(const c10::FunctionSchema& schema, const std::string& place);
 
-// The arguments of an operator that are numbers of types, layouts and memory formats. libtorch finds
-// functions by these numbers, and does not look whether there are any.
-class KindArguments {
+// The arguments of an operator that a call may not have. Types, layouts and memory formats are numbers, by
+// which libtorch finds functions without a look whether there are any. An argument `out` is resized.
+class CheckedArguments {
  public:
-  explicit KindArguments(const c10::FunctionSchema& schema);
-  // Which argument is a number that stands for nothing; "" if none is.
+  explicit CheckedArguments(const c10::FunctionSchema& schema);
+  // What is wrong with them; "" for nothing.
   std::string problem(const torch::jit::Stack& arguments) const;
 
  private:
   using Check = bool (*)(int64_t number);
+  bool has_out_;
   std::vector<std::pair<std::size_t, Check>> checked_;
 };
 

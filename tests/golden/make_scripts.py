@@ -4,6 +4,7 @@ training, gradients and buffers by name.
 Run: python make_scripts.py [--to FOLDER]   (torch, numpy, h5py)
 """
 import argparse
+import enum
 import pathlib
 import zipfile
 from typing import Dict, List, Optional
@@ -149,6 +150,25 @@ class Returns(WritesBuffer):
         return scores, F.cross_entropy(scores, target)
 
 
+class Axis(enum.Enum):
+    ROWS = 0
+    COLUMNS = 1
+
+
+class HasNames(WritesBuffer):
+    """Has what libtorch has by name: an enumeration, a function with an argument `out`, texts that it shows."""
+
+    def __init__(self):
+        super().__init__()
+        self.axis = Axis.COLUMNS
+
+    def forward(self, x: torch.Tensor):
+        print("forward \033[31m")
+        if self.axis == Axis.COLUMNS:
+            x = F.normalize(x, dim=1)
+        return self.fc(x)
+
+
 def small_scripts():
     yield "drops", torch.jit.script(Drops())
     yield "writes_buffer", torch.jit.script(WritesBuffer())
@@ -159,6 +179,7 @@ def small_scripts():
     yield "own_loss", torch.jit.script(Returns())
     yield "calls_norm_twice", torch.jit.trace(CallsNormTwice().train(), torch.randn(4, 4), check_trace=False)
     yield "modes", torch.jit.trace(Modes().train(), torch.randn(4, 4), check_trace=False)
+    yield "names", torch.jit.script(HasNames())
 
 
 def models():

@@ -146,6 +146,16 @@ TEST_F(RefusedScript, ArgumentsThatAreNoTypesAreRefused) {
               HasSubstr("argument 2 is 99, which is no type or layout of tensors that tutti knows"));
 }
 
+// As F.normalize has them, in a branch that does not run.
+TEST_F(RefusedScript, OutputsInAnArgumentAreRefusedOnceTheyAreWritten) {
+  EXPECT_NO_THROW(ScriptModel({.path = TUTTI_SOURCE_DIR "/tests/golden/scripts/names.pt"}));
+  ScriptModel model({.path = file(kLinear, kCall, "torch.add(input, input, alpha=1, out=input)")});
+  materialise(model, 1);
+  Batch batch;
+  batch.set("input", at::ones({2, 4}));
+  EXPECT_THAT(message_of<UserError>([&] { model.forward(batch); }), HasSubstr("it has an argument 'out'"));
+}
+
 TEST_F(RefusedScript, TextsOfAFileReachNoTerminal) {
   for (const char* line : {"print(\"title\")", "torch.warn(\"title\")"}) {
     ScriptModel model(
