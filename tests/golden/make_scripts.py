@@ -156,7 +156,7 @@ class Axis(enum.Enum):
 
 
 class HasNames(WritesBuffer):
-    """Has what libtorch has by name: an enumeration, a function with an argument `out`, texts that it shows."""
+    """An enumeration, a function with an argument `out`, and a text that is printed."""
 
     def __init__(self):
         super().__init__()
