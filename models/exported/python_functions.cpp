@@ -4,6 +4,8 @@
 #include <cmath>
 #include <map>
 
+#include "runtime/error.h"
+
 namespace tutti::exported {
 namespace {
 
@@ -17,6 +19,9 @@ int64_t whole(const c10::IValue& value) { return value.toScalar().toLong(); }
 
 // Toward minus infinity, as Python's //.
 int64_t floor_divided(int64_t a, int64_t b) {
+  if (b == 0) throw UserError("its numbers are divided by zero");
+  if (b == -1)
+    return static_cast<int64_t>(-static_cast<uint64_t>(a));  // the processor stops at the least one
   const int64_t quotient = a / b;
   return a % b != 0 && (a < 0) != (b < 0) ? quotient - 1 : quotient;
 }

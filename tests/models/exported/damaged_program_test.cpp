@@ -11,6 +11,7 @@
 #include "io/exported/archive.h"
 #include "io/exported/program.h"
 #include "models/exported/exported_model.h"
+#include "models/exported/python_functions.h"
 #include "runtime/error.h"
 #include "tests/runtime/scratch.h"
 
@@ -146,6 +147,17 @@ TEST_F(DamagedProgram, OperatorsThatDoMoreThanComputeAreRefusedByName) {
         refusal([&](Json& graph) { node(graph, "reshape.default", "")["target"] = "torch.ops." + name; }),
         AllOf(HasSubstr(name + " is refused"), HasSubstr("may call those that compute")))
         << name;
+}
+
+TEST_F(DamagedProgram, NumbersDividedByZeroAreRefused) {
+  for (const char* name : {"_operator.floordiv", "_operator.mod"}) {
+    const auto function = exported::python_function(name);
+    EXPECT_THAT(message_of<UserError>([&] {
+                  function({int64_t{4}, int64_t{0}});
+                }),
+                HasSubstr("divided by zero"));
+    EXPECT_NO_THROW(function({INT64_MIN, int64_t{-1}}));
+  }
 }
 
 TEST_F(DamagedProgram, ArgumentsThatLibtorchTakesAsTheyAreAreRefused) {
