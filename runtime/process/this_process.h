@@ -26,6 +26,10 @@ void share_reports(const std::string& file, const std::string& attempt, int rank
 bool first_to_report();
 const char* reporting_rank();  // "rank 2: ", "" without share_reports. Async-signal-safe.
 
+// True for the first living process of this user that takes the name (of at most 100 bytes), and keeps it to
+// its end; and where names do not work, as under a name that another user has taken.
+bool take_name(const std::string& name);
+
 // Prints an error before ranks share reports. Of a launcher's ranks on this host the first one prints, and
 // each lingers: the first is known by a name that ends with its process.
 void report_unshared(const std::string& error);
