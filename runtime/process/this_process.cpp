@@ -51,11 +51,11 @@ std::string shell_word(const std::string& word) {
 
 }  // namespace
 
-std::string command_line() {
+std::string command_line(const std::function<std::string(const std::string& word)>& shown) {
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
   std::string line;
   for (std::string word; std::getline(file, word, '\0');)
-    line += (line.empty() ? "" : " ") + shell_word(word);
+    line += (line.empty() ? "" : " ") + shell_word(shown(word));
   return as_utf8(line);
 }
 
