@@ -73,6 +73,11 @@ void add_replay(CLI::App& app, Action& action) {
       ->add_option("--break-at", options->break_at,
                    "write the state of every rank before this step to HDF5 files, and end")
       ->transform(step());
+  command
+      ->add_option("--set", options->overrides,
+                   "a command of the recipe, of which the run has the first word")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
   command->add_option("--rank", options->rank, "compare this rank only")->type_name("R");
   command->add_flag("--on-cpu", options->on_cpu,
                     "on the CPU, also if this machine has the device of the run");

@@ -148,7 +148,7 @@ Exit run_agreed(const StartRequest& request, Group& group, const std::function<E
   } catch (const UserError& error) {
     if (group.rank() == 0) print_error(error.what());
     agree(group, {});
-    return {exit_code(error.kind())};
+    return {exit_code(stop_asked() ? EndKind::kInterrupted : error.kind())};
   } catch (const std::exception& error) {
     report_unshared(one_line(error));
     end_with(1);

@@ -24,6 +24,7 @@
 #include "job/evaluation_data.h"
 #include "job/token_times.h"
 #include "job/written_files.h"
+#include "recipe/command_keys.h"
 #include "recipe/plugin_maker.h"
 #include "recipe/toml_reader.h"
 #include "runtime/disk.h"
@@ -417,7 +418,7 @@ Job make_job(Setting recipe, const JobOptions& options) {
   choose_seed(job, options.fresh_seed);
   choose_teachers(job);
   job.plugin = load_plugin(job.recipe);
-  job.recipe_text = write_recipe(job.recipe);
+  job.recipe_text = write_recipe(with_command_names(job.recipe));
   job.make_algorithm = [plugin = job.plugin](const Setting& section) {
     const bool is_plugin = is_of_plugin(section);
     auto made = is_plugin ? plugin->algorithm(section) : make_algorithm(section);

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "io/journal/journal_writer.h"
+#include "recipe/command_keys.h"
 #include "runtime/clock.h"
 #include "runtime/disk.h"
 #include "runtime/process/this_process.h"
@@ -31,7 +32,7 @@ RecordedJob head_of(const Job& job, int rank, const std::string& host) {
   head.data_digest = job.data_digest;
   head.unix_ms = SystemClock().unix_ms();
   head.own_listeners = job.listeners || !job.tasks.empty();
-  head.command = command_line();
+  head.command = command_line(with_command_name);
   head.digests = kDigestKind;
   return head;
 }

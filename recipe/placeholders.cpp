@@ -35,6 +35,12 @@ void refuse_placeholder(const std::string& placeholder, const std::vector<std::s
                   (near.empty() ? "; there are " + all : "; did you mean " + braced(near) + "?"));
 }
 
+bool is_plain_word(const std::string& text) {
+  return !text.empty() && text.find_first_not_of(
+                              "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                              "0123456789._+/@=-") == std::string::npos;
+}
+
 void require_placeholders(const Setting& text, const std::vector<std::string>& known) try {
   for (const auto& [before, placeholder] : parts_of_pattern(text.text()))
     if (placeholder && std::ranges::count(known, *placeholder) == 0) refuse_placeholder(*placeholder, known);

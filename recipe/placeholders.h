@@ -23,6 +23,11 @@ std::vector<PatternPart> parts_of_pattern(const std::string& pattern);
 // Throws UserError for an unknown placeholder; suggests the nearest of `known`.
 [[noreturn]] void refuse_placeholder(const std::string& placeholder, const std::vector<std::string>& known);
 
+// True for a text that means itself wherever it stands in a command line: letters, digits and . _ + / @ = -.
+// Whoever wrote a name in a data set is not to write a program.
+bool is_plain_word(const std::string& text);
+inline constexpr const char* kPlainCharacters = "only letters, digits and . _ + / @ = - are taken";
+
 // Throws UserError for this key if the text has a placeholder that is not in `known`.
 void require_placeholders(const Setting& text, const std::vector<std::string>& known);
 

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "recipe/command_keys.h"
 #include "runtime/lack_of_memory.h"
 #include "runtime/printable.h"
 #include "runtime/text.h"
@@ -110,7 +111,7 @@ std::string value_at(const std::vector<Value>& values, const std::string& path) 
 
 template <class Text>
 std::vector<std::string> differences(const Setting& a, const Setting& b, Text text) {
-  const auto ours = values_of(a), theirs = values_of(b);
+  const auto ours = values_of(with_command_names(a)), theirs = values_of(with_command_names(b));
   std::vector<std::string> different;
   const auto note = [&](const std::string& path, const std::string& one, const std::string& other) {
     if (one != other) different.push_back(text(path, one, other));
@@ -185,22 +186,32 @@ namespace {
 
 std::string told(const Setting& setting, const std::string& message) {
   if (setting.is_table()) return setting.path.empty() ? message : '[' + shown(setting.path) + "]: " + message;
-  const std::string value = setting.written.empty() ? setting.toml() : quoted(setting.written);
+  const std::string value =
+      setting.written.empty() ? with_command_names(setting).toml() : quoted(setting.written);
   return shown(setting.path_as_written()) + (setting.is_none() ? "" : " = " + shown(value)) + ": " + message;
+}
+
+// The line of a command is not shown: docs/running.md says what commands may have in them.
+Position shown_position(const Setting& setting, Position position) {
+  if (names_command(setting.path)) position.source = nullptr;
+  return position;
 }
 
 }  // namespace
 
-void Setting::fail(const std::string& message) const { throw UserError(position, told(*this, message)); }
+void Setting::fail(const std::string& message) const {
+  throw UserError(shown_position(*this, position), told(*this, message));
+}
 
 void Setting::fail_key(const std::string& message) const {
-  throw UserError(position.of_key(), told(*this, message));
+  throw UserError(shown_position(*this, position.of_key()), told(*this, message));
 }
 
 void Setting::fail(const std::exception& cause) const {
   const auto* known = dynamic_cast<const RunError*>(&cause);
   if (!known) fail(error_message(cause));
-  fail(is_text() && known->position().file == text() ? known->message() : known->headline());
+  const std::string own = is_text() ? with_command_names(*this).text() : "";
+  fail(is_text() && known->position().file == own ? known->message() : known->headline());
 }
 
 std::string Setting::toml() const { return std::visit(AsToml{}, value); }

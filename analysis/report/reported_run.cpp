@@ -11,6 +11,7 @@
 #include "io/formats/json_text.h"
 #include "io/journal/journal_reader.h"
 #include "io/run_paths.h"
+#include "recipe/command_keys.h"
 #include "recipe/toml_reader.h"
 #include "runtime/error.h"
 #include "runtime/text.h"
@@ -373,7 +374,7 @@ ReportedRun read_run(const Disk& disk, const std::string& run_dir, uint64_t imag
 
 std::map<std::string, std::string> recipe_values(const Setting& recipe) {
   std::map<std::string, std::string> values;
-  collect(recipe, values);
+  collect(with_command_names(recipe), values);
   return values;
 }
 

@@ -8,7 +8,9 @@
 #include "data/readers/opened.h"
 #include "data/readers/options.h"
 #include "data/readers/recipe_transforms.h"
+#include "recipe/command_keys.h"
 #include "recipe/placeholders.h"
+#include "runtime/printable.h"
 #include "runtime/random.h"
 
 namespace tutti {
@@ -92,8 +94,8 @@ bool has_per_rank_data(const Setting& section) {
   for (const char* key : kFileKeys) {
     if (!section.has(key)) continue;
     const Setting& path = section.at(key);
-    const bool is_command = key == std::string_view("command");  // braces are the shell's, too
-    if (is_own && !is_command) require_placeholders(path, kPlaceholders);
+    const bool has_braces = names_command(path.path);  // of the shell
+    if (is_own && !has_braces) require_placeholders(path, kPlaceholders);
     for (const auto& name : kPlaceholders)
       if (!is_own && path.text().find('{' + name + '}') != std::string::npos)
         path.fail('{' + name + "} stands for a file of each rank's own; that is " +
@@ -102,12 +104,23 @@ bool has_per_rank_data(const Setting& section) {
   return is_own;
 }
 
+namespace {
+
+// The shell would run what a name of another form has in it.
+void require_plain_host(const Setting& command, const std::string& host) {
+  if (!is_plain_word(host) && command.text().find("{host}") != std::string::npos)
+    command.fail("{host} is " + shown(host) + "; of what stands in a command, " + kPlainCharacters);
+}
+
+}  // namespace
+
 DatasetPtr make_per_rank_dataset(const Setting& section, uint64_t seed, const DataPlace& place,
                                  int64_t ignore_index) {
   Setting own = section;
   for (const char* key : kFileKeys) {
     if (!own.has(key)) continue;
     Setting& named = *own.find(key);
+    if (names_command(named.path)) require_plain_host(named, place.host);
     for (std::string* path : {&std::get<std::string>(named.value), &named.written}) {
       replace_all(*path, "{rank}", std::to_string(place.rank));
       replace_all(*path, "{host}", place.host);

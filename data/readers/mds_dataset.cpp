@@ -6,6 +6,7 @@
 #include <set>
 
 #include "data/readers/opened.h"
+#include "data/shards/fetch_command.h"
 #include "runtime/error.h"
 #include "runtime/printable.h"
 
@@ -333,10 +334,11 @@ DatasetPtr MdsOptions::make(const Setting& section, const DataEnvironment& envir
   require_classes_once(section, *this);
   if (remote.empty() != fetch.empty())
     section.at(remote.empty() ? "fetch" : "remote").fail("remote and fetch belong together");
-  for (const char* field : {"{source}", "{target}"})
-    if (!fetch.empty() && fetch.find(field) == std::string::npos)
-      section.at("fetch").fail(
-          std::string("expected a command line with {source} and {target}; there is no ") + field);
+  if (!fetch.empty()) try {
+      require_fetch_command(fetch);
+    } catch (const UserError& error) {
+      section.at("fetch").fail(error);
+    }
   return opened(section, [&] { return open_mds(*this, environment.ignore_index); });
 }
 

@@ -2,6 +2,8 @@
 
 #include <glob.h>
 
+#include "recipe/command_keys.h"
+
 namespace tutti {
 namespace {
 
@@ -42,6 +44,7 @@ const Setting& key_of_data(const Setting& section) {
 }
 
 SampleStream::Options stream_of(const Setting& section, const StreamOptions& options) {
+  require_whole_command(section.at("command"));
   const DataSettings loading = DataSettings::read(section);
   const int64_t batch = section.has("batch_size") ? section.at("batch_size").integer() : kUsualBatch;
   // Of a block, any sample may be the next; a batch may begin in one and end in the next.

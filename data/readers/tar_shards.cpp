@@ -15,6 +15,7 @@
 #include "io/formats/json_line.h"
 #include "io/formats/tar.h"
 #include "io/mapped_file.h"
+#include "recipe/command_keys.h"
 #include "runtime/error.h"
 #include "runtime/hashes.h"
 
@@ -244,7 +245,7 @@ using StreamedImagePtr = std::shared_ptr<StreamedImage>;
 
 // Shared by all passes of a command's output.
 struct ImagesOfCommand {
-  std::string command, label_key;
+  std::string command, name, label_key;  // name: of the command, in errors
   ClassTable classes;
   int64_t count = 0;  // of classes
   bool skip_bad = false;
@@ -273,9 +274,12 @@ class TarPass final : public SamplePass {
       member = reader_.next();
     } catch (const UserError& error) {
       if (!error.position().file.empty()) throw;
-      throw UserError({images_.command}, error.message());
+      throw UserError({images_.name}, error.message());
     }
     ended_ = !member;
+    if (member && ++fruitless_ > kMostFruitless)
+      throw UserError({images_.name},
+                      "more than " + std::to_string(kMostFruitless) + " files in a row make no sample");
     if (member && is_image(split(member->name).extension))
       files_[member->first].assign(reader_.data().begin(), reader_.data().end());
     try {
@@ -294,7 +298,7 @@ class TarPass final : public SamplePass {
       fail_at(image.first, "class " + std::to_string(target) + " of " + image.name + " is not in [0, " +
                                std::to_string(images_.count) + ")");
     ++number_;
-    bad_ = 0;
+    bad_ = fruitless_ = 0;
     ready_ = std::make_shared<StreamedImage>();
     ready_->file = std::move(files_[image.first]);
     ready_->target = target;
@@ -304,10 +308,10 @@ class TarPass final : public SamplePass {
 
   void leave_out(const std::string& why) {
     const std::string what = "sample " + std::to_string(number_) + ": " + why;
-    if (!images_.skip_bad) throw UserError({images_.command}, what);
+    if (!images_.skip_bad) throw UserError({images_.name}, what);
     if (++bad_ > LeftOutRecords::kMost)
-      throw UserError({images_.command}, "so many samples in a row cannot be read: " + what);
-    images_.left_out.note(number_++, images_.command + ": " + what);
+      throw UserError({images_.name}, "so many samples in a row cannot be read: " + what);
+    images_.left_out.note(number_++, images_.name + ": " + what);
   }
 
   ImagesOfCommand& images_;
@@ -315,8 +319,8 @@ class TarPass final : public SamplePass {
   TarReader reader_;
   std::map<uint64_t, std::vector<std::byte>> files_;  // images, by their first byte
   Joined joined_;
-  int64_t number_ = 0;  // of samples, with those left out
-  int64_t bad_ = 0;     // in a row
+  int64_t number_ = 0;               // of samples, with those left out
+  int64_t bad_ = 0, fruitless_ = 0;  // samples and files in a row
   StreamedImagePtr ready_;
   bool ended_ = false;
 };
@@ -330,7 +334,7 @@ class StreamedImages final : public ImageSource {
   int64_t size() const override { return stream_.size(); }
   int64_t target(int64_t index) const override { return at(index)->target; }
   int64_t classes() const override { return images_->count; }
-  std::string name(int64_t) const override { return images_->command; }
+  std::string name(int64_t) const override { return images_->name; }
   std::string place(int64_t index) const override { return at(index)->name; }
   Bytes read(int64_t index, std::vector<std::byte>& buffer) const override {
     return buffer = at(index)->file;
@@ -364,8 +368,9 @@ ImageSourcePtr open_tar_stream(const WebDatasetOptions& options, const SampleStr
   if (count == 0)
     throw UserError(
         "the classes are not known before all is read: give num_classes, classes or classes_from");
-  const auto images = std::make_shared<ImagesOfCommand>(stream.command, options.label_key, std::move(classes),
-                                                        count, options.on_bad_sample == OnBadSample::kSkip);
+  const auto images = std::make_shared<ImagesOfCommand>(stream.command, command_name(stream.command),
+                                                        options.label_key, std::move(classes), count,
+                                                        options.on_bad_sample == OnBadSample::kSkip);
   return std::make_shared<const StreamedImages>(images, stream);
 }
 

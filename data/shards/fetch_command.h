@@ -4,9 +4,14 @@
 
 namespace tutti {
 
+// Throws UserError unless the command line has {source} and {target}, both outside of quotes, in which sh
+// would take apart the names that they stand for. The name of a command (recipe/command_keys.h) is none.
+void require_fetch_command(const std::string& command);
+
 // Copies the file `source` to the local file `target` by a command line of the user, in which {source} and
-// {target} stand for them; both are quoted for the shell. Waits for its end. Throws OperatingError with the
-// command, its exit code and the last line that it wrote to standard error. `target` is made by the command.
+// {target} stand for them, as words that sh does not look into. Waits for its end. Throws OperatingError with
+// the command's name, the source, the exit code and the last line that it wrote to standard error. `target`
+// is made by the command.
 void fetch_file(const std::string& command, const std::string& source, const std::string& target);
 
 }  // namespace tutti

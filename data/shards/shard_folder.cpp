@@ -11,7 +11,9 @@
 #include "data/shards/fetch_command.h"
 #include "io/formats/compressed_file.h"
 #include "io/formats/mds_values.h"
+#include "recipe/placeholders.h"
 #include "runtime/error.h"
+#include "runtime/printable.h"
 
 namespace tutti {
 namespace {
@@ -76,6 +78,19 @@ void rename_file(const std::string& from, const std::string& to) {
   if (error) throw OperatingError({to}, "cannot be made: " + error.message());
 }
 
+// Names become parts of a command line, of a dataset that may be a stranger's.
+void require_plain_names(const MdsIndex& index, const std::string& path) {
+  const auto require = [&](const MdsFile& file) {
+    if (!is_plain_word(file.name))
+      throw UserError({path}, "names a file " + shown(file.name) +
+                                  "; of names that are fetched by a command, " + kPlainCharacters);
+  };
+  for (const MdsShard& shard : index.shards) {
+    require(shard.raw);
+    if (shard.compressed) require(*shard.compressed);
+  }
+}
+
 // Removes the file at the end of its scope, unless it has been renamed.
 struct PartFile {
   std::string path;
@@ -87,6 +102,7 @@ struct PartFile {
 ShardFolder::ShardFolder(const Options& options) : options_(options) {
   if (has_remote()) fetch_index();
   index_ = read_mds_index(below(kMdsIndexName));
+  if (has_remote()) require_plain_names(index_, below(kMdsIndexName));
 }
 
 std::string ShardFolder::path(int64_t number) const { return below(shard(number).raw.name); }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "recipe/command_keys.h"
 #include "runtime/error.h"
 
 namespace tutti {
@@ -11,7 +12,7 @@ constexpr std::size_t kReadBytes = std::size_t{256} << 10;
 
 }  // namespace
 
-CommandBytes::CommandBytes(const std::string& command) : command_(command), output_(command) {}
+CommandBytes::CommandBytes(const std::string& command) : name_(command_name(command)), output_(command) {}
 
 std::size_t CommandBytes::line_end() const {
   const std::size_t end = unread().find('\n', searched_);
@@ -30,7 +31,7 @@ bool CommandBytes::fill() {
   if (count > 0) return true;
   ended_ = true;
   if (const std::string failure = output_.failure(); !failure.empty())
-    throw UserError({command_}, "the command failed with " + failure);
+    throw UserError({name_}, "the command failed with " + failure);
   return false;
 }
 
@@ -39,7 +40,7 @@ std::optional<std::string_view> CommandBytes::line() {
   while (end == std::string_view::npos && fill()) {
     end = line_end();
     if (end == std::string_view::npos && unread().size() > kMostLine)
-      throw UserError({command_}, "wrote a line of more than 256 MiB");
+      throw UserError({name_}, "wrote a line of more than 256 MiB");
   }
   std::string_view found = unread().substr(0, end);
   if (end == std::string_view::npos && found.empty()) return std::nullopt;

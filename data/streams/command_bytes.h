@@ -13,7 +13,7 @@
 namespace tutti {
 
 // What a command writes, from its start to its end, as lines or as bytes. Errors are UserErrors with the
-// command: it failed, or a line is too long.
+// command's name: it failed, or a line is too long.
 class CommandBytes {
  public:
   static constexpr std::size_t kMostLine = std::size_t{256} << 20;
@@ -33,7 +33,7 @@ class CommandBytes {
   // False at the end of a command that has not failed.
   bool fill();
 
-  std::string command_;
+  std::string name_;  // in errors
   CommandOutput output_;
   std::string buffer_;
   std::size_t begin_ = 0;             // of what has not been taken

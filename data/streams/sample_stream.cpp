@@ -1,12 +1,12 @@
 #include "data/streams/sample_stream.h"
 
-#include <signal.h>
-
 #include <algorithm>
 #include <bit>
 #include <chrono>
 #include <utility>
 
+#include "recipe/command_keys.h"
+#include "runtime/process/process_watch.h"
 #include "runtime/random.h"
 #include "runtime/text.h"
 
@@ -14,18 +14,9 @@ namespace tutti {
 namespace {
 
 constexpr int64_t kOfDigest = 16;  // samples, a power of two
-constexpr int64_t kSignalInterval = 1024;
 
 std::size_t mark_of(int64_t samples) {
   return static_cast<std::size_t>(std::countr_zero(static_cast<uint64_t>(samples)));
-}
-
-// A run that has not begun holds these signals back (runtime/process/process_watch.h).
-void require_no_stop() {
-  sigset_t pending;
-  sigpending(&pending);
-  if (sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1)
-    throw OperatingError("stopped while the samples of a command were counted");
 }
 
 }  // namespace
@@ -45,7 +36,7 @@ std::string LeftOutRecords::text() const {
 }
 
 SampleStream::SampleStream(const Options& options, StartPass start)
-    : options_(options), start_(std::move(start)) {
+    : options_(options), name_(command_name(options.command)), start_(std::move(start)) {
   options_.kept = std::max(options.kept, kOfDigest);  // those read now will be asked for
   size_ = options.epoch_samples;
   if (size_ > 0) {
@@ -62,10 +53,7 @@ SampleStream::SampleStream(const Options& options, StartPass start)
 }
 
 void SampleStream::count() const {
-  while (pass_size_ < 0) {
-    if (end() % kSignalInterval == 0) require_no_stop();
-    advance();
-  }
+  while (pass_size_ < 0) advance();
 }
 
 int64_t SampleStream::order(uint64_t seed, int64_t epoch, int64_t position, bool shuffle) const {
@@ -97,12 +85,18 @@ StreamSamplePtr SampleStream::get(int64_t index) const {
   return window_[static_cast<std::size_t>(index - first_)];
 }
 
+// A resumed run may be stopped while it looks for its place, since it has trained nothing that would be lost.
 void SampleStream::read_to(int64_t index) const {
   if (index < first_) seek(index);
+  const bool resumes = !resumed_ && index - end() > options_.kept;
   while (index >= end()) {
     if (pass_size_ > 0 && index - end() > index % pass_size_) seek(index);
+    if (resumes && stop_asked())
+      throw OperatingError("stopped while the samples before those of the resumed run were read",
+                           EndKind::kInterrupted);
     advance();
   }
+  resumed_ |= resumes;
 }
 
 void SampleStream::seek(int64_t index) const {
@@ -132,7 +126,7 @@ void SampleStream::advance() const {
 void SampleStream::require_same(std::size_t place, uint64_t hash) const {
   if (place == hashes_.size()) hashes_.push_back(hash);
   if (hashes_[place] != hash)
-    throw UserError({options_.command},
+    throw UserError({name_},
                     "the command's output changed: of its first " + std::to_string(int64_t{1} << place) +
                         " samples some are not those of an earlier run; it must write the same each time");
 }
@@ -141,16 +135,15 @@ void SampleStream::end_pass() const {
   const int64_t samples = end() - pass_first_;
   const uint64_t hash = hash_->value();
   pass_.reset();
-  if (samples == 0) throw UserError({options_.command}, "the command wrote no sample");
+  if (samples == 0) throw UserError({name_}, "the command wrote no sample");
   if (pass_size_ < 0) {
     pass_size_ = samples;
     hash_of_all_ = hash;
   }
   if (samples != pass_size_ || hash != hash_of_all_)
-    throw UserError({options_.command}, "the command's output changed: " + std::to_string(samples) +
-                                            " samples, and " + std::to_string(pass_size_) +
-                                            (samples == pass_size_ ? " others" : "") +
-                                            " in an earlier run; it must write the same each time");
+    throw UserError({name_}, "the command's output changed: " + std::to_string(samples) + " samples, and " +
+                                 std::to_string(pass_size_) + (samples == pass_size_ ? " others" : "") +
+                                 " in an earlier run; it must write the same each time");
 }
 
 uint64_t SampleStream::digest() const {

@@ -26,7 +26,7 @@ using StreamSamplePtr = std::shared_ptr<const StreamSample>;
 class SamplePass {
  public:
   virtual ~SamplePass() = default;
-  // The next one; null at the end. Throws UserError with the command.
+  // The next one; null at the end. Throws UserError with the command's name.
   virtual StreamSamplePtr next() = 0;
 };
 using StartPass = std::function<std::unique_ptr<SamplePass>()>;
@@ -35,6 +35,10 @@ using StartPass = std::function<std::unique_ptr<SamplePass>()>;
 struct StreamError : UserError {
   using UserError::UserError;
 };
+
+// A command may never end: more records in a row that are part of no sample, such as blank lines, are an
+// error.
+inline constexpr int64_t kMostFruitless = 1'000'000;
 
 // Counts records that are left out, each once however often the command is started. Thread-safe.
 class LeftOutRecords {
@@ -70,7 +74,6 @@ class SampleStream {
   // Starts the command and reads the first samples, all of them to count them. Throws UserError.
   SampleStream(const Options& options, StartPass start);
 
-  const std::string& command() const { return options_.command; }
   int64_t size() const { return size_; }  // of an epoch
   // Epoch e has the samples from e * size() on, in blocks of shuffle_buffer samples that are shuffled.
   int64_t order(uint64_t seed, int64_t epoch, int64_t position, bool shuffle) const;
@@ -91,6 +94,7 @@ class SampleStream {
   int64_t end() const { return first_ + static_cast<int64_t>(window_.size()); }
 
   Options options_;
+  std::string name_;  // of the command, in errors
   StartPass start_;
   int64_t size_ = 0;
   std::string advice_;
@@ -101,7 +105,8 @@ class SampleStream {
   mutable int64_t pass_first_ = 0;              // its first sample
   mutable int64_t pass_size_ = -1;              // -1: not known yet
   mutable int64_t starts_ = 0;
-  mutable int64_t first_ = 0;  // sample of the window
+  mutable bool resumed_ = false;  // the samples before those of a resumed run are read
+  mutable int64_t first_ = 0;     // sample of the window
   mutable std::deque<StreamSamplePtr> window_;
   // Hashes after 1, 2, 4, 8, ... samples of the passes so far, and of a whole one.
   mutable std::vector<uint64_t> hashes_;

@@ -12,6 +12,7 @@
 #include "data/streams/command_bytes.h"
 #include "data/streams/text_packing.h"
 #include "data/tokenizers/tokenizer.h"
+#include "recipe/command_keys.h"
 #include "runtime/error.h"
 #include "runtime/hashes.h"
 #include "runtime/workers.h"
@@ -41,10 +42,11 @@ class TextPass final : public SamplePass {
   TextPass(const TextStream::Options& options, const std::string& command,
            std::shared_ptr<LeftOutRecords> left_out)
       : options_(options),
-        command_(command),
+        name_(command_name(command)),
         left_out_(std::move(left_out)),
         bytes_(command),
         packing_(packing_of(options)),
+        least_tokens_(options.first_fit ? 2 : 1),  // a single one has no target in its sample
         workers_(start_workers(options.how.threads)) {}
 
   StreamSamplePtr next() override {
@@ -71,6 +73,8 @@ class TextPass final : public SamplePass {
       bytes += text->size();
       if (text->find_first_not_of(kSpaces) != std::string_view::npos)
         lines_.push_back({std::string(*text), number_});
+      else
+        note_fruitless();
     } while (lines_.empty() || (bytes < kLineBytes && bytes_.has_line()));
     encode();
     return !lines_.empty();
@@ -94,22 +98,32 @@ class TextPass final : public SamplePass {
     if (line.error) std::rethrow_exception(line.error);
     if (line.problem.empty()) {
       bad_ = 0;
+      if (line.document.ids.size() < least_tokens_) return note_fruitless();
+      fruitless_ = 0;
       return packing_->add(line.document);
     }
     const std::string what = "line " + std::to_string(line.number) + ": " + line.problem;
-    if (!options_.how.skip_bad) throw UserError({command_}, what);
+    if (!options_.how.skip_bad) throw UserError({name_}, what);
     if (++bad_ > LeftOutRecords::kMost)
-      throw UserError({command_}, "so many lines in a row cannot be read: " + what);
-    left_out_->note(line.number, command_ + ": " + what);
+      throw UserError({name_}, "so many lines in a row cannot be read: " + what);
+    left_out_->note(line.number, name_ + ": " + what);
+  }
+
+  void note_fruitless() {
+    if (++fruitless_ > kMostFruitless)
+      throw UserError({name_}, "line " + std::to_string(number_) + ": more than " +
+                                   std::to_string(kMostFruitless) +
+                                   " lines in a row are blank or have too few tokens for a sample");
   }
 
   const TextStream::Options& options_;
-  std::string command_;
+  std::string name_;
   std::shared_ptr<LeftOutRecords> left_out_;
   CommandBytes bytes_;
   std::unique_ptr<TextPacking> packing_;
-  int64_t number_ = 0;  // of lines read
-  int64_t bad_ = 0;     // lines in a row
+  std::size_t least_tokens_;         // of a document that is part of a sample
+  int64_t number_ = 0;               // of lines read
+  int64_t bad_ = 0, fruitless_ = 0;  // lines in a row
   std::deque<Line> lines_;
   bool finished_ = false;
   std::unique_ptr<Workers> workers_;  // last: their threads end before all else goes

@@ -17,6 +17,7 @@
 #include "runtime/disk.h"
 #include "runtime/error.h"
 #include "runtime/hashes.h"
+#include "runtime/process/process_watch.h"
 #include "runtime/text.h"
 #include "runtime/workers.h"
 
@@ -102,6 +103,7 @@ class Writer {
 
  private:
   void write(const std::vector<Text>& texts) {
+    require_no_held_stop("texts became tokens");
     std::vector<Encoded> encoded(texts.size());
     workers_->for_each(texts.size(), [&](std::size_t i) { encoded[i] = encode(texts[i]); });
     for (std::size_t i = 0; i < texts.size(); ++i) append(texts[i], encoded[i]);
@@ -211,6 +213,7 @@ std::unique_ptr<DiskLock> lock_unless_written(Disk& disk, const std::string& who
   while (!disk.exists(whole)) {
     if (auto lock = disk.lock(whole + ".lock", "tokenizes"))
       return disk.exists(whole) ? nullptr : std::move(lock);
+    require_no_held_stop("another process made tokens of the texts");
     std::this_thread::sleep_for(kAskAgainAfter);
   }
   return nullptr;

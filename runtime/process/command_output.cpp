@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "runtime/error.h"
+#include "runtime/process/process_watch.h"
 #include "runtime/process/shell.h"
 
 namespace tutti {
@@ -18,6 +19,7 @@ namespace {
 constexpr int kPipeBytes = 1 << 20;  // so that the command works ahead
 constexpr std::size_t kKeptErrors = 4096;
 constexpr int kLookMs = 10;
+constexpr int kWaitMs = 50;
 
 // The two ends of a pipe, closed with the object unless they are released.
 struct Pipe {
@@ -70,8 +72,9 @@ CommandOutput::~CommandOutput() {
 
 std::size_t CommandOutput::read(std::span<char> bytes) {
   for (;;) {
+    require_no_held_stop("a command was read");
     pollfd files[] = {{output_, POLLIN, 0}, {errors_, POLLIN, 0}};
-    if (::poll(files, errors_ < 0 ? 1 : 2, -1) < 0) continue;  // a signal
+    if (::poll(files, errors_ < 0 ? 1 : 2, kWaitMs) <= 0) continue;
     if (files[1].revents != 0) read_errors();
     if (files[0].revents == 0) continue;
     const ssize_t count = ::read(output_, bytes.data(), bytes.size());
@@ -107,6 +110,7 @@ bool CommandOutput::wait(int options) {
 
 std::string CommandOutput::failure() {
   while (!status_ && !wait(WNOHANG)) {
+    require_no_held_stop("the end of a command was awaited");
     pollfd errors{errors_, POLLIN, 0};
     ::poll(&errors, 1, kLookMs);
     read_errors();

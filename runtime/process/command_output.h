@@ -19,7 +19,8 @@ class CommandOutput {
   CommandOutput(const CommandOutput&) = delete;
   CommandOutput& operator=(const CommandOutput&) = delete;
 
-  // Waits for bytes; returns how many were read, 0 at the end of the output.
+  // Waits for bytes; returns how many were read, 0 at the end of the output. Throws OperatingError if a run
+  // that has not begun is asked to stop (runtime/process/process_watch.h).
   std::size_t read(std::span<char> bytes);
 
   // After the end of the output: waits for the command's end. "" if its exit code is 0; else the exit code,

@@ -11,9 +11,9 @@ namespace tutti {
 // Writes the recorder's last trace events when a signal ends the process: to the log at `path`, or to
 // standard error if the log cannot be opened. Then the previous handler of the signal runs, so the process
 // ends as without the report. Handles SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGABRT (also raised by an uncaught
-// exception); and SIGHUP, SIGQUIT, SIGUSR1, SIGXCPU and others that end a process, unless they were ignored
-// or handled when the first CrashReport was made. ProcessWatch has SIGTERM and SIGINT. A process may have up
-// to 64 reports. A thread whose stack overflows needs a SignalStack to report.
+// exception); and SIGQUIT, SIGALRM and others that end a process, unless they were ignored or handled when
+// the first CrashReport was made, or are held for a ProcessWatch. A process may have up to 64 reports. A
+// thread whose stack overflows needs a SignalStack to report.
 class CrashReport {
  public:
   CrashReport(const Recorder& recorder, int rank, const std::string& path);

@@ -10,6 +10,8 @@
 #include <thread>
 #include <utility>
 
+#include "runtime/error.h"
+
 namespace tutti {
 
 bool run_with_timeout(Nanoseconds limit, std::function<void()> work) {
@@ -57,15 +59,50 @@ namespace {
 
 constexpr timespec kPollInterval{0, 50'000'000};
 
+bool is_ignored(int signal) {
+  struct sigaction action {};
+  ::sigaction(signal, nullptr, &action);
+  return !(action.sa_flags & SA_SIGINFO) && action.sa_handler == SIG_IGN;
+}
+
+// A blocked signal is pending even where it is ignored.
 sigset_t watched_signals() {
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGTERM);
   sigaddset(&set, SIGINT);
+  for (const int signal : {SIGHUP, SIGUSR1, SIGUSR2, SIGXCPU})
+    if (!is_ignored(signal)) sigaddset(&set, signal);
   return set;
 }
 
+// Of the process, as its signals are.
+struct StopSignals {
+  std::atomic<int> watches{0};  // that receive them
+  std::atomic<bool> received{false};
+};
+
+StopSignals& stop_signals() {
+  static StopSignals all;
+  return all;
+}
+
+bool holds_stop() {
+  if (stop_signals().watches > 0) return false;
+  sigset_t pending, both;
+  const sigset_t watched = watched_signals();
+  sigpending(&pending);
+  sigandset(&both, &pending, &watched);
+  return !sigisemptyset(&both);
+}
+
 }  // namespace
+
+bool stop_asked() { return stop_signals().watches > 0 ? stop_signals().received.load() : holds_stop(); }
+
+void require_no_held_stop(const std::string& doing) {
+  if (holds_stop()) throw OperatingError("stopped while " + doing, EndKind::kInterrupted);
+}
 
 void hold_stop_signals() {
   const sigset_t set = watched_signals();
@@ -76,12 +113,14 @@ void hold_stop_signals() {
 
 ProcessWatch::ProcessWatch(Scheduler& scheduler, int rank, Calls calls)
     : scheduler_(scheduler), rank_(rank), calls_(std::move(calls)) {
+  if (stop_signals().watches++ == 0) stop_signals().received = false;
   thread_ = std::thread([this] { watch(); });
 }
 
 ProcessWatch::~ProcessWatch() {
   over_ = true;
   thread_.join();
+  --stop_signals().watches;
   if (reporting_.joinable()) reporting_.join();
 }
 
@@ -123,7 +162,8 @@ void ProcessWatch::handle_signal(int signal) {
     scheduler_.abort({EndKind::kInterrupted, "interrupted twice"});
     return;
   }
-  if (signal == SIGTERM && stop_asked_at_ == kNever) stop_asked_at_ = std::chrono::steady_clock::now();
+  stop_signals().received = true;
+  if (signal != SIGINT && stop_asked_at_ == kNever) stop_asked_at_ = std::chrono::steady_clock::now();
   calls_.stop();
 }
 

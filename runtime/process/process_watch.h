@@ -32,15 +32,25 @@ class StartWatchdog {
   std::thread thread_;
 };
 
-// Blocks SIGTERM and SIGINT for a ProcessWatch, and ignores SIGPIPE and SIGXFSZ, so that the write fails
-// instead. Call before any thread starts, also Open MPI's: the signal mask is inherited.
+// Blocks the signals that stop a run, for a ProcessWatch: SIGTERM, SIGINT, and unless they are ignored
+// (nohup) SIGHUP of a terminal that is closed, and SIGUSR1, SIGUSR2 and SIGXCPU, by which batch systems
+// announce the end. Ignores SIGPIPE and SIGXFSZ, so that the write fails instead. Call before any thread
+// starts, also Open MPI's: the signal mask is inherited.
 void hold_stop_signals();
 
+// True if a run that has not begun holds such a signal back, or a ProcessWatch has received one. Thread-safe.
+bool stop_asked();
+
+// Throws OperatingError of kInterrupted if a run that has not begun holds such a signal back: "stopped while
+// " + what was done. For work before the first step that may take long; a run that has begun ends by itself.
+void require_no_held_stop(const std::string& doing);
+
 // Handles signals and hangs while the actors of a process run, on its own thread:
-// - SIGTERM or SIGINT: calls `stop`. A second SIGINT aborts the run.
+// - A signal that stops (hold_stop_signals): calls `stop`. A second SIGINT aborts the run.
 // - The threads of an aborted run do not end within kGrace (stuck in a kernel, in MPI): calls `report`, for
 //   kReportTimeout at most, then ends the process.
-// - The process still runs kStopGrace after a SIGTERM: calls `report`. When a rank dies, mpirun sends SIGTERM
+// - The process still runs kStopGrace after another signal than SIGINT: calls `report`. When a rank dies,
+// mpirun sends SIGTERM
 //   to all ranks and kills them a second or two later.
 class ProcessWatch {
  public:
@@ -65,7 +75,7 @@ class ProcessWatch {
   int rank_;
   Calls calls_;
   int interrupts_ = 0;
-  TimePoint stop_asked_at_ = kNever;  // by SIGTERM
+  TimePoint stop_asked_at_ = kNever;  // by another signal than SIGINT
   std::thread reporting_;
   std::atomic<bool> over_{false};
   std::thread thread_;

@@ -42,7 +42,7 @@ pid_t ShellStart::start(const std::string& command) {
   char* arguments[] = {shell.data(), option.data(), text.data(), nullptr};
   pid_t pid = 0;
   const int error = posix_spawn(&pid, "/bin/sh", &actions_, &attributes_, arguments, environ);
-  if (error != 0) throw OperatingError("cannot start '" + command + "': " + strerror(error));
+  if (error != 0) throw OperatingError(std::string("cannot start sh for a command: ") + strerror(error));
   return pid;
 }
 

@@ -51,11 +51,11 @@ std::string shell_word(const std::string& word) {
 
 }  // namespace
 
-std::string command_line() {
+std::string command_line(const std::function<std::string(const std::string& word)>& shown) {
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
   std::string line;
   for (std::string word; std::getline(file, word, '\0');)
-    line += (line.empty() ? "" : " ") + shell_word(word);
+    line += (line.empty() ? "" : " ") + shell_word(shown(word));
   return as_utf8(line);
 }
 
@@ -88,19 +88,49 @@ int open_reports() {
   return ::openat(all.folder, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
 }
 
-// By a name that only one living process can have, and that goes with the process.
-bool bind_name_of_launcher() {
+// An address in the abstract namespace, which has no file and goes with the process.
+struct AbstractName {
   sockaddr_un name{};
-  name.sun_family = AF_UNIX;
-  const std::string text = "tutti reports of " + std::to_string(::getppid());
-  text.copy(name.sun_path + 1, sizeof name.sun_path - 1);  // after a 0: no file
-  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
-  const int socket = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);  // stays open until the process ends
-  return socket < 0 || ::bind(socket, reinterpret_cast<const sockaddr*>(&name), size) == 0 ||
-         errno != EADDRINUSE;
+  socklen_t size = 0;
+
+  explicit AbstractName(const std::string& text) {
+    name.sun_family = AF_UNIX;
+    const std::size_t length = text.copy(name.sun_path + 1, sizeof name.sun_path - 1);  // after a 0
+    size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length);
+  }
+  const sockaddr* address() const { return reinterpret_cast<const sockaddr*>(&name); }
+};
+
+int name_socket() { return ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); }
+
+// True if a process of this user listens under the name: any user may bind it.
+bool is_held_by_user(const AbstractName& name) {
+  const int socket = name_socket();
+  ucred holder{};
+  socklen_t size = sizeof holder;
+  const bool known = ::connect(socket, name.address(), name.size) == 0 &&
+                     ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &holder, &size) == 0;
+  ::close(socket);
+  return known && holder.uid == ::geteuid();
 }
 
 }  // namespace
+
+bool take_name(const std::string& text) {
+  constexpr int kMostWaiting = 4096, kTries = 20;  // another process may have bound it, and not listen yet
+  const AbstractName name(text);
+  const int socket = name_socket();  // stays open until the process ends
+  if (socket < 0) return true;
+  if (::bind(socket, name.address(), name.size) == 0) {
+    ::listen(socket, kMostWaiting);  // without success the others report too
+    return true;
+  }
+  if (errno != EADDRINUSE) return true;
+  ::close(socket);
+  for (int i = 0; i < kTries; ++i, sleep_ms(5))
+    if (is_held_by_user(name)) return false;
+  return true;
+}
 
 void share_reports(const std::string& file, const std::string& attempt, int rank) {
   Reports& all = reports();
@@ -137,7 +167,8 @@ bool first_to_report() {
 void report_unshared(const std::string& error) {
   const auto rank = launched_rank();
   if (!rank) return print_error(error);
-  static const bool first = bind_name_of_launcher();
+  static const bool first =
+      take_name("tutti reports of " + std::to_string(::getppid()) + ", user " + std::to_string(::geteuid()));
   if (first) print_error(rank_message(*rank, error));
   linger();
 }

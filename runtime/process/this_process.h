@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 
 namespace tutti {
@@ -14,8 +15,9 @@ std::string build_and_commit(const std::string& elsewhere);
 
 std::string host_name();
 
-// The command that started this process, as a shell would read it: "tutti train 'my recipe.toml'".
-std::string command_line();
+// The command that started this process, as a shell would read it: "tutti train 'my recipe.toml'". `shown`:
+// what is to be seen of each word.
+std::string command_line(const std::function<std::string(const std::string& word)>& shown);
 
 // The ranks of a run that fail agree by locks on a shared file who reports it, so that no message is needed
 // and a signal handler can report too. Called once a run by rank `rank`; `attempt` is the run's nonce.
@@ -25,6 +27,10 @@ void share_reports(const std::string& file, const std::string& attempt, int rank
 // True for the first rank of the attempt that asks, and if the file cannot be locked. Async-signal-safe.
 bool first_to_report();
 const char* reporting_rank();  // "rank 2: ", "" without share_reports. Async-signal-safe.
+
+// True for the first living process of this user that takes the name (of at most 100 bytes), and keeps it to
+// its end; and where names do not work, as under a name that another user has taken.
+bool take_name(const std::string& name);
 
 // Prints an error before ranks share reports. Of a launcher's ranks on this host the first one prints, and
 // each lingers: the first is known by a name that ends with its process.

@@ -136,7 +136,7 @@ Job Replay::job() {
     throw UserError(options_.run_dir +
                     ": a program trained it with algorithms or callbacks of its own, which a replay does not "
                     "have");
-  const Setting recipe = parse_recipe(head.recipe, options_.run_dir + "/recipe.toml");
+  const Setting recipe = parse_recipe(head.recipe, options_.run_dir + "/recipe.toml", options_.overrides);
   JobOptions options;
   options.world = record_.world();
   options.run_dir = options_.run_dir;

@@ -2,16 +2,18 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace tutti {
 
 struct ReplayOptions {
-  std::string run_dir;              // of the recorded run
-  int64_t start = 0;                // number of the attempt (recorded_start); 0: the newest
-  std::optional<int64_t> until;     // the last step to replay, from 1
-  std::optional<int64_t> break_at;  // write the state of every rank before this step to HDF5 files
-  int rank = -1;                    // the rank with digests to compare; -1: all
-  bool on_cpu = false;              // in the place of the device that the run was recorded on
+  std::string run_dir;                      // of the recorded run
+  int64_t start = 0;                        // number of the attempt (recorded_start); 0: the newest
+  std::optional<int64_t> until;             // the last step to replay, from 1
+  std::optional<int64_t> break_at;          // write the state of every rank before this step to HDF5 files
+  int rank = -1;                            // the rank with digests to compare; -1: all
+  std::vector<std::string> overrides = {};  // of the recorded recipe, whose commands are names: "a.b=v" each
+  bool on_cpu = false;                      // in the place of the device that the run was recorded on
 };
 
 struct ReplayResult {

@@ -1,5 +1,7 @@
 """A run that is asked to stop, in whatever way, finishes its step, writes a checkpoint and exits with 0;
 resumed, it learns the same bits as one that never stopped."""
+import os
+import pty
 import signal
 
 import tutti_run
@@ -51,14 +53,51 @@ class Stops(tutti_run.RunTest):
     def test_sigterm_to_two_ranks_in_one_process(self):
         self.stop(lambda running, _: running.process.send_signal(signal.SIGTERM), "--local-ranks", 2, ranks=1)
 
+    def test_sighup_to_all_ranks(self):
+        self.stop(lambda running, _: running.signal_ranks(signal.SIGHUP))
+
+    def test_warnings_of_batch_systems(self):
+        for number in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGXCPU):
+            with self.subTest(number.name):
+                run = self.folder / number.name
+                running = start(run, ranks=1, **{**FOREVER, "checkpoint__interval": "0ep"})
+                running.wait_for(lambda: steps(run) > 20, "a step")
+                running.process.send_signal(number)
+                self.assert_saved(run, running.wait().code)
+
+    def test_a_terminal_that_is_closed(self):
+        """The kernel sends SIGHUP, and there is nothing more to print to."""
+        run = self.folder / "run"
+        words = [tutti_run.TUTTI, "train", str(tutti_run.DIGITS), "--run-dir", str(run),
+                 *tutti_run.settings(**{**FOREVER, "checkpoint__interval": "0ep"})]
+        process, terminal = pty.fork()
+        if process == 0:
+            os.execv(words[0], words)
+        while steps(run) < 20:
+            os.read(terminal, 1 << 16)
+        os.close(terminal)
+        self.assert_saved(run, os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]))
+
+    def test_nohup(self):
+        run = self.folder / "run"
+        running = tutti_run.Running(["nohup", tutti_run.TUTTI, "train", str(tutti_run.DIGITS), "--run-dir", str(run),
+                                     *tutti_run.settings(train__max_duration="60ep")])
+        running.wait_for(lambda: steps(run) > 20, "a step")
+        running.process.send_signal(signal.SIGHUP)
+        self.assertEqual(running.wait().code, 0)
+        self.assertEqual(tutti_run.metrics(run)[-1]["epoch"], 60)
+
+    def assert_saved(self, run, code):
+        self.assertEqual(code, 0)
+        last = tutti_run.metrics(run)[-1]["step"]
+        self.assertRegex((run / "checkpoints" / "latest").readlink().name, f"-ba{last}$")
+
     def test_a_run_without_checkpoints_saves_where_it_stops(self):
         run = self.folder / "run"
         running = start(run, **{**FOREVER, "checkpoint__interval": "0ep"})
         running.wait_for(lambda: steps(run) > 20, "a step")
         running.signal_ranks(signal.SIGTERM)
-        self.assertEqual(running.wait().code, 0)
-        last = tutti_run.metrics(run)[-1]["step"]
-        self.assertRegex((run / "checkpoints" / "latest").readlink().name, f"-ba{last}$")
+        self.assert_saved(run, running.wait().code)
 
     def test_sigint_to_mpirun(self):
         """Which gives its ranks two seconds, and says that it was interrupted."""

@@ -1,7 +1,9 @@
 """Trains on what a command writes, over kills, in replays and by the executable's other commands."""
 import gzip
 import json
+import os
 import pathlib
+import re
 import signal
 
 import tutti_run
@@ -86,8 +88,90 @@ class Streams(tutti_run.RunTest):
         self.assert_learnt_the_same(self.folder / "mpirun", self.folder / "local")
         train(self.folder / "workers", recipe=self.recipe, data__train__num_workers=3)
         self.assert_learnt_the_same(self.folder / "mpirun", self.folder / "workers")
-        replayed = tutti("replay", self.folder / "mpirun").wait()
+        replayed = tutti("replay", self.folder / "mpirun", *self.commands()).wait()
         self.assertEqual(replayed.code, 0, replayed.text)
+
+    def commands(self):
+        """Those of the recipe, of which a run keeps the first word."""
+        found = re.findall(r'(?s)\[(data\.\w+)\][^\[]*?command = "(.*?)"', self.recipe.read_text())
+        return [word for section, command in found for word in ("--set", f"{section}.command={command}")]
+
+    def test_a_secret_is_written_nowhere(self):
+        """That of a command, nor that of the environment."""
+        os.environ["PARTS_OF_TEXT"] = str(self.folder / "v3ryhidden")
+        (self.folder / "v3ryhidden").symlink_to(self.folder)
+        self.recipe.write_text(self.recipe.read_text().replace(f"zcat {self.folder}/*", "zcat ${PARTS_OF_TEXT}/*") +
+                               '[[loggers]]\nkind = "command"\ncommand = "cat > /dev/null # v3ryhidden"\n'
+                               '[[loggers]]\nkind = "jsonl"\n')
+        run, report = self.folder / "run", self.folder / "report.html"
+        hidden = f"'zcat {self.folder}/0.* # v3ryhidden'"
+        told = train(run, recipe=self.recipe, ranks=1, data__eval__command=hidden).text
+        told += tutti("report", run, "--out", report).wait().text + tutti("inspect", run).wait().text
+        self.assertNotIn("v3ryhidden", told + report.read_text())
+        files = [path for path in run.rglob("*") if path.is_file() and not path.is_symlink()]
+        self.assertGreater(len(files), 10)
+        self.assertEqual([path for path in files if b"v3ryhidden" in path.read_bytes()], [])
+        self.assertIn('command = "zcat ..."', (run / "recipe.toml").read_text())
+        replayed = tutti("replay", run).wait()
+        self.assertEqual(replayed.code, 2, replayed.text)
+        self.assertIn("give the whole: --set data.train.command='...'", replayed.text)
+        resumed = train(run, "--resume", "auto", recipe=self.recipe, ranks=1, train__max_duration="70ba",
+                        data__eval__command=hidden)
+        self.assertNotIn("train.command", resumed.text)
+
+    def test_a_run_that_waits_for_a_command_can_be_stopped(self):
+        whole = self.recipe.read_text()
+        for name, command in (("silent", "exec sleep 1000"), ("endless", "yes 'in the beginning'")):
+            for ranks in (1, 2):
+                with self.subTest(name, ranks=ranks):
+                    self.recipe.write_text(re.sub('command = "zcat[^\n]*\n', f'command = "{command}"\nlines = "text"\n',
+                                                  whole.replace("epoch_samples = 100\n", ""), count=1))
+                    running = start(self.folder / "run", recipe=self.recipe, ranks=ranks)
+                    running.wait_for(lambda: len(commands_of(running, ranks)) == ranks, "its command")
+                    for rank in ranks_of(running, ranks):
+                        os.kill(rank, signal.SIGTERM)
+                    finished = running.wait(timeout=60)
+                    self.assertEqual(finished.code, 1, finished.text)
+                    self.assertEqual(finished.errors(), ["error: stopped while a command was read"])
+
+    def test_a_run_that_waits_for_a_file_can_be_stopped(self):
+        """Which a command fetches, so slowly as never."""
+        recipe = self.folder / "fetch.toml"
+        recipe.write_text(f"""
+[model]
+kind = "mlp"
+[data.train]
+kind = "mds"
+path = "{self.folder}/cache"
+remote = "s3://bucket"
+fetch = "true {{source}} {{target}}; exec sleep 1000"
+batch_size = 4
+[optimizer]
+kind = "sgd"
+lr = 0.1
+[train]
+max_duration = "1ep"
+""")
+        running = start(self.folder / "run", recipe=recipe, ranks=1)
+        running.wait_for(lambda: commands_of(running, 1), "its command")
+        running.process.send_signal(signal.SIGTERM)
+        finished = running.wait(timeout=60)
+        self.assertEqual(finished.code, 1, finished.text)
+        self.assertEqual(finished.errors(), ["error: stopped while a file was fetched"])
+
+    def test_samples_are_passed_over_until_a_stop(self):
+        """Of a slow command. Nothing was trained, and nothing is lost."""
+        run = self.folder / "run"
+        train(run, recipe=self.recipe, ranks=1, train__max_duration="30ba")
+        slow = f"zcat {self.folder}/*.jsonl.gz | while read -r line; do echo \"$line\"; sleep 0.1; done"
+        running = start(run, "--resume", "auto", "--set", f"data.train.command={slow}", recipe=self.recipe, ranks=1)
+        running.wait_for(lambda: "resumes after step 30" in running.text(), "its start")
+        running.process.send_signal(signal.SIGTERM)
+        finished = running.wait(timeout=20)
+        self.assertEqual(finished.code, 1, finished.text)
+        self.assertIn("stopped while the samples before those of the resumed run were read",
+                      finished.errors()[0])
+        self.assertEqual((run / "checkpoints" / "latest").readlink().name.split("-ba")[1], "30")
 
     def test_simulated_faults_lose_no_sample(self):
         finished = tutti("simulate", self.recipe, "--ranks", "2", "--seeds", "3",
@@ -105,6 +189,15 @@ class Streams(tutti_run.RunTest):
         checked = tutti("check", self.recipe, "--data", *tutti_run.settings(data__train__epoch_samples="100")).wait()
         self.assertEqual(checked.code, 0, checked.text)
         self.assertRegex(checked.text, r"data.eval: the command was run once to count its samples, \d+, ")
+
+
+def ranks_of(running, ranks):
+    return list(running.ranks().values()) if ranks > 1 else [running.process.pid]
+
+
+def commands_of(running, ranks):
+    """Children of its ranks."""
+    return [child for rank in ranks_of(running, ranks) for child in tutti_run.children(rank)]
 
 
 if __name__ == "__main__":

@@ -1,8 +1,11 @@
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <filesystem>
 #include <string>
 
@@ -41,6 +44,67 @@ class OtherRank {
   pid_t process_ = -1;
   char first_ = 0;
 };
+
+// A process of another user that takes a name.
+class OtherUser {
+ public:
+  static constexpr uid_t kNobody = 65534;
+
+  OtherUser(const std::string& name, bool listens) {
+    int ready[2];
+    EXPECT_EQ(::pipe(ready), 0);
+    process_ = ::fork();
+    if (process_ == 0) {
+      char done = ::setuid(kNobody) == 0 ? 'y' : 'n';
+      if (!listens) bind_silently(name);
+      if (listens && !take_name(name)) done = 'n';
+      if (::write(ready[1], &done, 1) == 1) ::pause();
+      ::_exit(0);
+    }
+    char done = 0;
+    EXPECT_EQ(::read(ready[0], &done, 1), 1);
+    EXPECT_EQ(done, 'y');
+    ::close(ready[0]);
+    ::close(ready[1]);
+  }
+  ~OtherUser() {
+    ::kill(process_, SIGKILL);
+    ::waitpid(process_, nullptr, 0);
+  }
+  OtherUser(const OtherUser&) = delete;
+
+ private:
+  static void bind_silently(const std::string& name) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    name.copy(address.sun_path + 1, sizeof address.sun_path - 1);
+    const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+    EXPECT_EQ(::bind(::socket(AF_UNIX, SOCK_STREAM, 0), reinterpret_cast<const sockaddr*>(&address), size),
+              0);
+  }
+
+  pid_t process_ = -1;
+};
+
+std::string own_name(const std::string& what) {
+  return "tutti reports_test " + std::to_string(::getpid()) + what;
+}
+
+TEST(TakenName, IsItsFirstTakers) {
+  const std::string name = own_name("first");
+  EXPECT_TRUE(take_name(name));
+  EXPECT_FALSE(take_name(name));
+  EXPECT_TRUE(take_name(own_name("another")));
+}
+
+TEST(TakenName, OfAnotherUserStopsNoReport) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs the right to become another user";
+  for (const bool listens : {true, false}) {
+    const std::string name = own_name(listens ? "listens" : "silent");
+    const OtherUser other(name, listens);
+    EXPECT_TRUE(take_name(name)) << listens;
+  }
+}
 
 class Reports : public testing::Test {
  protected:

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "io/formats/json_line.h"
+#include "recipe/command_keys.h"
 
 namespace tutti {
 namespace {
@@ -88,6 +89,8 @@ bool CommandLogger::finish(bool late) {
   return true;
 }
 
-void CommandLogger::report(const std::string& what) { warn_("logger '" + command_ + "' " + what); }
+void CommandLogger::report(const std::string& what) {
+  warn_("logger '" + command_name(command_) + "' " + what);
+}
 
 }  // namespace tutti

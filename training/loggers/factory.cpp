@@ -1,5 +1,6 @@
 #include "training/loggers/factory.h"
 
+#include "recipe/command_keys.h"
 #include "recipe/placeholders.h"
 #include "training/loggers/command_logger.h"
 #include "training/loggers/console_logger.h"
@@ -49,7 +50,8 @@ DestinationPtr TensorboardLoggerOptions::make(const Setting&, const LoggerSeams&
   return std::make_shared<TensorboardLogger>(seams.disk, seams.clock, *this, warn_to(seams));
 }
 
-DestinationPtr CommandLoggerOptions::make(const Setting&, const LoggerSeams& seams) const {
+DestinationPtr CommandLoggerOptions::make(const Setting& section, const LoggerSeams& seams) const {
+  if (seams.start_child) require_whole_command(section.at("command"));
   return std::make_shared<CommandLogger>(command, rank_zero_only, seams.start_child, warn_to(seams));
 }
 

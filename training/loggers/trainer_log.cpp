@@ -1,5 +1,7 @@
 #include "training/loggers/trainer_log.h"
 
+#include "recipe/command_keys.h"
+
 namespace tutti {
 namespace {
 
@@ -37,7 +39,7 @@ void TrainerLog::start(const Setting* recipe) {
   if (!log_.has_destinations()) return;
   LoggedHyperparameters all = {{"rank_zero_seed", static_cast<int64_t>(state_.seed)}};
   if (recipe) {
-    for (const auto& [key, section] : recipe->table())
+    for (const auto& [key, section] : with_command_names(*recipe).table())
       if (is_repeated(section))
         add_repeated(section, key, all);
       else

@@ -129,5 +129,18 @@ TEST_F(OwnDataTest, AMissingFileIsNamedAsTheRankSeesIt) {
   EXPECT_THAT(why, HasSubstr("part-7-there"));
 }
 
+TEST_F(OwnDataTest, AHostsNameIsNoPartOfAProgram) {
+  Setting parts = section(folder_.path("part-{rank}-{host}"), "own");
+  Setting& named = *parts.find("path");
+  const auto why = [&](const std::string& host) {
+    return message_of<UserError>([&] { make_per_rank_dataset(parts, 1, {0, host}); });
+  };
+  EXPECT_THAT(why("$(touch made)"), HasSubstr("part-0-$(touch made)")) << "a path is read by no shell";
+  named.path = "section.command";
+  EXPECT_THAT(why("$(touch made)"),
+              HasSubstr("{host} is $(touch made); of what stands in a command, only letters"));
+  EXPECT_NO_THROW(make_per_rank_dataset(parts, 1, {0, "here"}));
+}
+
 }  // namespace
 }  // namespace tutti

@@ -8,13 +8,16 @@
 #include <thread>
 
 #include "data/shards/fetch_command.h"
+#include "recipe/placeholders.h"
 #include "runtime/error.h"
 #include "runtime/hashes.h"
+#include "runtime/printable.h"
 #include "tests/runtime/scratch.h"
 
 namespace tutti {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 namespace fs = std::filesystem;
 
@@ -183,13 +186,72 @@ TEST_F(RemoteShards, ErrorsOfTheCommandAreNamed) {
   fs::remove(remote_ + '/' + name(0));
   const std::string error = message_of<OperatingError>([&] { folder.open(0); });
   EXPECT_THAT(error, HasSubstr("failed with exit code 1: cp: cannot stat"));
-  EXPECT_THAT(error, HasSubstr("it'\\''s remote/shard.0.mds"));
+  EXPECT_THAT(error,
+              HasSubstr("echo ..., which fetches " + on_one_line(remote_ + "/shard.0.mds") + ", failed"));
   EXPECT_THAT(message_of<OperatingError>([&] { fetch_file("true {source}", "a", local_ + "/b"); }),
               HasSubstr("has not made its {target}"));
   EXPECT_THAT(message_of<OperatingError>([&] {
                 fetch_file("echo first >&2; echo the last >&2; echo out; exit 7", "a", local_ + "/b");
               }),
               HasSubstr("failed with exit code 7: the last"));
+}
+
+// Names of an index.json that a stranger has written, of files that are there.
+constexpr const char* kPrograms[] = {"$(touch shell_was_here).mds",
+                                     "`touch shell_was_here`.mds",
+                                     "'; touch shell_was_here; '.mds",
+                                     "a;touch shell_was_here#.mds",
+                                     "a\ntouch shell_was_here\n.mds",
+                                     "{target}.mds",
+                                     "a b.mds",
+                                     "*.mds",
+                                     "~.mds"};
+
+TEST_F(RemoteShards, ANameThatAShellWouldReadIsRefused) {
+  const std::string index = read_text(remote_ + "/index.json");
+  for (const std::string named : kPrograms) {
+    std::string escaped = named;
+    replace_all(escaped, "\n", "\\n");
+    std::string other = index;
+    replace_all(other, name(2), escaped);
+    write_text(remote_ + "/index.json", other);
+    fs::remove_all(local_);
+    EXPECT_THAT(
+        message_of<UserError>([&] { ShardFolder folder(options()); }),
+        AllOf(HasSubstr("index.json: names a file " + shown(named)), HasSubstr("only letters, digits")));
+    const ShardFolder::Options in_place{remote_};
+    EXPECT_NO_THROW(ShardFolder folder(in_place)) << "no command is run";
+  }
+}
+
+// Also where the command gives them on to another shell.
+TEST_F(RemoteShards, NamesAreArgumentsOfTheCommand) {
+  const std::string odd = scratch_.path("$(touch shell_was_here) \"'`touch shell_was_here`"),
+                    to = scratch_.path("to");
+  write_text(odd, "bytes");
+  for (const char* command :
+       {"cp {source} {target}", "cat < {source} > {target}", "cp \\\n {source}  {target}; true",
+        "sh -c 'cp \"$0\" \"$1\"' {source} {target}", "(cat {source}) >{target}"}) {
+    EXPECT_NO_THROW(require_fetch_command(command)) << command;
+    fetch_file(command, odd, to);
+    EXPECT_EQ(read_text(to), "bytes") << command;
+    fs::remove(to);
+  }
+  EXPECT_FALSE(fs::exists("shell_was_here"));
+}
+
+TEST_F(RemoteShards, ACommandWithNamesInQuotesIsRefused) {
+  for (const char* command :
+       {"cp '{source}' {target}", "cp \"{source}\" {target}", "cp {source} \"a {target}\"",
+        "cp \\{source} {target}", "sh -c 'cp {source} {target}'", "ssh host \"cat '{source}'\" > {target}",
+        "echo \"\\\"\" '{source}' {target}"})
+    EXPECT_THAT(message_of<UserError>([&] { require_fetch_command(command); }), HasSubstr("stands in quotes"))
+        << command;
+  for (const char* command :
+       {"cp 'a' {source} \"b\" {target}", "echo \\\" {source} \\' {target}", "cp {source} {target} '"})
+    EXPECT_NO_THROW(require_fetch_command(command)) << command;
+  EXPECT_THAT(message_of<UserError>([&] { require_fetch_command("cp {source} x"); }),
+              HasSubstr("there is no {target}"));
 }
 
 TEST_F(RemoteShards, LocalFilesAreNeverRemoved) {

@@ -98,10 +98,10 @@ TEST_F(TextStreamTest, BadLinesAreNamedOrLeftOutAndCountedOnce) {
   const std::string bad = scratch_.path("bad.jsonl");
   write_text(bad, lines_ + "{\"txt\": 1}\n" + lines_ + "{\n");
   EXPECT_THAT(error_of("cat " + bad),
-              HasSubstr("data.train.command = \"cat " + bad + "\": line 41: no member 'text'"));
+              HasSubstr("data.train.command = \"cat ...\": line 41: no member 'text'"));
   const DatasetPtr stream = of_command("cat " + bad, "on_bad_sample = 'skip'\n");
   for (int64_t i = 0; i < 3 * stream->size(); i += 5) stream->get({&i, 1}, {});
-  EXPECT_THAT(stream->replaced(), AllOf(HasSubstr("2 lines were left out; the first: cat "),
+  EXPECT_THAT(stream->replaced(), AllOf(HasSubstr("2 lines were left out; the first: cat ...: "),
                                         HasSubstr("line 41: no member 'text'")));
 }
 
@@ -126,6 +126,14 @@ TEST_F(TextStreamTest, KeysThatDoNotSuitAreErrorsOfTheRecipe) {
   EXPECT_THAT(error_of(cat(), "path = 'x'\n"), HasSubstr("keep one of the two"));
   EXPECT_THAT(message_of<UserError>([&] { data("", ""); }),
               HasSubstr("expected path, or command in its place"));
+}
+
+// A command that never ends, and whose records are part of no sample.
+TEST_F(TextStreamTest, RecordsThatGiveNothingAreBounded) {
+  const std::string many = ": more than 1000000 lines in a row are blank or have too few tokens for a sample";
+  EXPECT_THAT(error_of("yes ''"), HasSubstr("\"yes ...\": line 1000001" + many));
+  EXPECT_THAT(error_of(R"(yes '{"text": ""}')", "epoch_samples = 4"), HasSubstr(many));
+  EXPECT_THAT(error_of("yes I", "epoch_samples = 4\nlines = 'text'\npacking = 'first_fit'"), HasSubstr(many));
 }
 
 }  // namespace
