@@ -217,6 +217,23 @@ TEST_F(InitFoldersTest, TheOnlyInputIsClassifiedIfItIsAColumnOfTextsOfAnyName) {
   EXPECT_EQ(line(found("numbered.csv").train, "kind"), "\"csv\"");
 }
 
+TEST_F(InitFoldersTest, LabelsFrom1OnAreNumberedFrom0) {
+  const auto npy = [&](const std::string& name, const std::string& facts, const std::string& bytes) {
+    std::string header = "{'descr': '|u1', 'fortran_order': False, 'shape': " + facts + ", }";
+    header += std::string(117 - header.size(), ' ') + '\n';
+    write_text(scratch_.path(name), "\x93NUMPY\x01" + std::string(1, '\0') +
+                                        static_cast<char>(header.size()) + std::string(1, '\0') + header +
+                                        bytes);
+  };
+  npy("images.npy", "(4, 8, 8)", std::string(256, 'x'));
+  npy("labels.npy", "(4,)", "\x01\x03\x02\x01");
+  const FoundData data = found("");
+  EXPECT_EQ(line(data.train, "first_class"), "1");
+  EXPECT_EQ(data.classes, 3);
+  npy("labels.npy", "(4,)", std::string("\x01\x03\x02\x00", 4));
+  EXPECT_EQ(line(found("").train, "first_class"), "");
+}
+
 TEST_F(InitFoldersTest, ColumnsThatAreNotReadAreNamedWithTheirCell) {
   std::string rows = "noise,price,label\n";
   for (int i = 0; i < 60; ++i)
