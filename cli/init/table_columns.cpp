@@ -54,6 +54,11 @@ struct LookedAt {
   std::set<std::string> texts = {};  // at most kMostClasses + 1
   std::set<int64_t> numbers = {};
 
+  // Whole numbers from 1 without a gap, which may be classes or values.
+  bool count_from_1() const {
+    return !column.is_text && are_classes && numbers.size() > 1 && *numbers.begin() == 1 &&
+           *numbers.rbegin() == std::ssize(numbers);
+  }
   bool has_gaps() const { return numbers.empty() || *numbers.rbegin() + 1 != std::ssize(numbers); }
   // As a target.
   std::size_t classes() const {
@@ -97,6 +102,7 @@ bool is_unread(const TableColumn& column) {
 struct TableColumns {
   std::vector<LookedAt> all;
   std::vector<TableColumn> others;
+  std::string advice;  // the file's
   std::size_t target = 0;
   bool is_named = false;  // by its name; else it is the last
   int64_t rows = 0;
@@ -117,7 +123,7 @@ void require_columns(const std::string& path, const TableColumns& columns) {
 
 TableColumns columns_of(const std::string& path) {
   const auto file = open_table(path).file;
-  TableColumns columns;
+  TableColumns columns{.advice = file->advice()};
   std::vector<WantedColumn> wanted;
   std::vector<std::size_t> numbers, texts;
   for (std::size_t c = 0; c < file->columns().size(); ++c) {
@@ -246,7 +252,8 @@ void add_column_lines(FoundData& data, const TableColumns& columns) {
   if (data.values == 0 && one_hot.empty())
     throw UserError({data.name},
                     "found no inputs: columns of numbers, or of a few texts; texts to be classified need a "
-                    "tokenizer, and classes: --tokenizer tokenizer.json");
+                    "tokenizer, and classes: --tokenizer tokenizer.json; not read: " +
+                        reasons_text(left_out));
 }
 
 }  // namespace
@@ -270,6 +277,11 @@ FoundData look_into_table(const std::string& file, const std::string& recipe_fol
   if (target.column.is_text && target.texts.size() > kMostClasses)
     throw UserError({file}, "column '" + shown(name) + "', the target, has more than " +
                                 std::to_string(kMostClasses) + " different texts: no classes" + mixed);
+  if (!columns.advice.empty()) data.notes.push_back(file + ": " + columns.advice);
+  if (target.count_from_1())
+    data.notes.push_back("the target '" + shown(name) + "' has the whole numbers 1 to " +
+                         std::to_string(target.numbers.size()) +
+                         ", taken for values; target_type = \"class\" if they are classes");
   if (!mixed.empty())
     data.notes.push_back("the target '" + shown(name) + "' is taken for names of classes" + mixed);
   data.found = std::to_string(columns.rows) + " rows of " +

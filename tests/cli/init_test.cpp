@@ -254,6 +254,8 @@ TEST_F(InitFoldersTest, ErrorsOfTablesNameLineColumnAndType) {
   };
   EXPECT_THAT(error_of("a,b,label\n1,2,0\n3,4,\n5,6,1\n"),
               HasSubstr("line 3, column 'label', the target: a missing value"));
+  EXPECT_THAT(error_of("a,b,label\n1,2,0\n3,4,1\na,b,label\n"),
+              HasSubstr("not read: a (line 4 is 'a'; 2 of"));
   EXPECT_THAT(error_of("a,city,label\n1,K\xf6ln,0\n"),
               HasSubstr("line 2, column 'city': not UTF-8 (Latin-1?"));
 }
@@ -264,6 +266,14 @@ TEST_F(InitFoldersTest, AFirstRowOfNumbersIsARow) {
   EXPECT_EQ(data.count, 3);
   EXPECT_EQ(line(data.train, "header"), "false");
   EXPECT_EQ(line(data.train, "target"), "\"2\"");
+  EXPECT_THAT(data.notes, testing::ElementsAre(HasSubstr("t.csv: its first line has nothing but numbers")));
+}
+
+TEST_F(InitFoldersTest, TargetsFrom1OnAreSaid) {
+  write_text(scratch_.path("t.csv"), "x,label\n0.5,1\n0.5,3\n0.5,2\n");
+  EXPECT_THAT(found("t.csv").notes, testing::ElementsAre(HasSubstr("'label' has the whole numbers 1 to 3")));
+  write_text(scratch_.path("t.csv"), "x,label\n0.5,1\n0.5,4\n0.5,2\n");
+  EXPECT_THAT(found("t.csv").notes, testing::IsEmpty());
 }
 
 TEST_F(InitFoldersTest, IndexOfPandasIsNeitherInputNorTarget) {
