@@ -123,7 +123,8 @@ void require_columns(const std::string& path, const TableColumns& columns) {
 
 TableColumns columns_of(const std::string& path) {
   const auto file = open_table(path).file;
-  TableColumns columns{.advice = file->advice()};
+  TableColumns columns;
+  columns.advice = file->advice();
   std::vector<WantedColumn> wanted;
   std::vector<std::size_t> numbers, texts;
   for (std::size_t c = 0; c < file->columns().size(); ++c) {

@@ -67,7 +67,7 @@ struct ClassRange {
   int64_t smallest = INT64_MAX, largest = -1;
 };
 
-ClassRange range_of(const MdsSamples& samples, const MdsDataset::Column& column, int64_t ignore_index) {
+ClassRange class_range_of(const MdsSamples& samples, const MdsDataset::Column& column, int64_t ignore_index) {
   const auto count = static_cast<int64_t>(column.numbers.row_bytes() / sizeof(int64_t));
   if (samples.is_remote()) fail_unknown_classes(samples, "num_classes", "are fetched one by one");
   if (count * samples.size() > kMostScanned) fail_unknown_classes(samples, "num_classes", "takes long");
@@ -152,7 +152,7 @@ void count_classes(const MdsSamples& samples, const MdsOptions& options, MdsData
   const bool are_tokens = std::ranges::count_if(layout.columns, has_classes) > 1;
   for (const MdsDataset::Column& column : layout.columns) {
     if (!column.has_classes) continue;
-    const ClassRange range = range_of(samples, column, layout.ignore_index);
+    const ClassRange range = class_range_of(samples, column, layout.ignore_index);
     layout.classes = std::max(layout.classes, range.largest + 1);
     if (!are_tokens && range.largest >= 0) layout.first_class = range.smallest;
   }
