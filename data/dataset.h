@@ -43,7 +43,7 @@ class Dataset {
   // A cheap hash of the content (sizes, names, a few samples), which identifies the dataset in a checkpoint.
   virtual uint64_t digest() const = 0;
 
-  // Advice to the user, if the way the data are stored costs time: one line. "" = none.
+  // Advice to the user, if storage costs time, or data may be meant otherwise: lines. "" = none.
   virtual std::string advice() const { return {}; }
 
   // How many samples have been replaced or left out so far since they could not be read, and why the first: a
@@ -52,6 +52,9 @@ class Dataset {
   virtual std::string replaced() const { return {}; }
   // What made tokens of texts; null: the data is no text, or each byte is a token.
   virtual std::shared_ptr<const Tokenizer> tokenizer() const { return nullptr; }
+
+  // The smallest label, where integer labels that are no tokens are classes; 0 also if it is not known.
+  virtual int64_t first_class() const { return 0; }
 
   // What training data determine for those of evaluations and predictions, which a checkpoint keeps: means,
   // categories and classes of tables (data/tables/fitted_table.h), as JSON. "" = nothing.

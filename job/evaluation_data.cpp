@@ -43,6 +43,15 @@ void require_classes_of_training(const Setting& train, const Setting& section) {
                                 trained[i] + "' in training; " + remedy + " numbers them alike");
 }
 
+void require_first_class_of_training(const Setting& train, const Setting& section) {
+  const auto first = [](const Setting& one) {
+    return one.has("first_class") ? one.at("first_class").integer() : 0;
+  };
+  if (first(train) == first(section)) return;
+  section.at(section.has("first_class") ? "first_class" : "kind")
+      .fail("expected first_class = " + std::to_string(first(train)) + ", as [data.train] has it");
+}
+
 // The key to name where the samples are not those of the training.
 const Setting& key_of_shape(const Setting& section) {
   return section.has("sequence_length") ? section.at("sequence_length") : key_of_samples(section);
@@ -125,6 +134,7 @@ int64_t ignore_index(const Job& job) { return job.recipe.at("model").at("ignore_
 
 void require_suits_training(const Job& job, const Evaluator& evaluator, int pieces) {
   require_classes_of_training(job.recipe.at("data").at("train"), evaluator.section);
+  require_first_class_of_training(job.recipe.at("data").at("train"), evaluator.section);
   require_like_training(evaluator.section, job.spec(), evaluator.data->spec());
   require_known_classes(job, evaluator, pieces);
   require_no_ignore_index(job, evaluator);

@@ -378,9 +378,15 @@ std::string Job::model_name() const {
 std::vector<std::string> Job::advice() const {
   std::vector<std::string> advice;
   const auto add = [&](const Setting& section, const Dataset& data) {
-    if (const std::string text = data.advice(); !text.empty()) advice.push_back(section.path + ": " + text);
+    std::istringstream lines(data.advice());
+    for (std::string line; std::getline(lines, line);) advice.push_back(section.path + ": " + line);
   };
-  add(recipe.at("data").at("train"), *train);
+  const Setting& data = recipe.at("data").at("train");
+  add(data, *train);
+  if (const int64_t first = train->first_class(); first > 0 && !data.has("first_class"))
+    advice.push_back(data.path + ": its smallest label is " + std::to_string(first) +
+                     ", so class 0 has no samples; first_class = " + std::to_string(first) +
+                     ", here and in evaluations, numbers classes from 0");
   for (const auto& evaluator : evaluators) add(evaluator.section, *evaluator.data);
   for (const std::string& text : {accumulation_advice(*this), deepspeed_advice(recipe)})
     if (!text.empty()) advice.push_back(text);

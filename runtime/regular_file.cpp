@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -21,6 +22,15 @@ RegularFile good_file(const std::string& path, uint64_t most_bytes = UINT64_MAX)
   return file;
 }
 
+// What Git leaves in the place of a large file; below 1024 bytes, as its specification says.
+bool is_lfs_pointer(int descriptor, uint64_t size) {
+  constexpr std::string_view kBegin = "version https://git-lfs.github.com/spec/";
+  std::array<char, kBegin.size()> head{};
+  return size >= head.size() && size < 1024 &&
+         ::pread(descriptor, head.data(), head.size(), 0) == static_cast<ssize_t>(head.size()) &&
+         std::string_view(head.data(), head.size()) == kBegin;
+}
+
 }  // namespace
 
 // O_NONBLOCK: without it, opening a pipe waits for a writer.
@@ -34,6 +44,8 @@ RegularFile::RegularFile(const std::string& path, uint64_t most_bytes)
     problem_ = error != 0 ? std::strerror(error) : no_file(facts.st_mode);
   size_ = static_cast<uint64_t>(facts.st_size);
   if (problem_.empty()) problem_ = too_many_bytes(size_, most_bytes);
+  if (problem_.empty() && is_lfs_pointer(descriptor_, size_))
+    problem_ = "is a pointer of Git LFS, and not the file: git lfs pull brings it";
 }
 
 RegularFile::~RegularFile() {

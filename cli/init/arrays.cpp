@@ -232,17 +232,20 @@ int64_t classes_of(const std::string& file, const ListedArray& labels) {
   return values.empty() ? 0 : static_cast<int64_t>(*std::ranges::max_element(values)) + 1;
 }
 
-// A label below 0 is taken for the mark of targets that do not count.
-void look_at_labels(FoundData& data, const std::string& file, const NamedArray& labels) {
+// A label below 0 is taken for the mark of targets that do not count. Returns the smallest label if there is
+// none, and all are looked at; else 0.
+int64_t look_at_labels(FoundData& data, const std::string& file, const NamedArray& labels) {
   constexpr int64_t kMostClasses = 1'000'000;
   const auto values =
       first_numbers(file, labels.array, kMostLabels / std::max<int64_t>(1, labels.array.row_size()));
   if (data.classes > kMostClasses)
     throw UserError({file}, labels.array.path + " has labels up to " + std::to_string(data.classes - 1) +
                                 ", too many for classes; labels count from 0");
-  if (values.empty()) return;
-  if (const auto least = static_cast<int64_t>(*std::ranges::min_element(values)); least < 0)
-    data.ignored = least;
+  if (values.empty()) return 0;
+  const auto least = static_cast<int64_t>(*std::ranges::min_element(values));
+  if (least < 0) data.ignored = least;
+  const bool are_all = std::ssize(values) == labels.array.rows() * labels.array.row_size();
+  return are_all ? std::max<int64_t>(least, 0) : 0;
 }
 
 std::vector<NamedArray> arrays_of(const std::string& file) {
@@ -313,6 +316,7 @@ FoundData look_into_arrays(const std::string& file, const std::string& recipe_fo
   pair.copied = are_copies(file, *pair.input, *pair.target);
   const ListedArray &input = pair.input->array, &target = pair.target->array;
   FoundData data{.name = std::filesystem::path(file).stem(), .count = input.rows()};
+  int64_t first_class = 0;
   data.classes = classes_of(file, target);
   if (!names_of_bert(arrays, pair).empty()) {
     data.samples = target.shape.size() == 1 ? SampleKind::kTextClasses : SampleKind::kMaskedTokens;
@@ -326,7 +330,8 @@ FoundData look_into_arrays(const std::string& file, const std::string& recipe_fo
     data.vocabulary = std::max(data.classes, classes_of(file, input));
   } else {
     look_at_shape(data, input);
-    look_at_labels(data, file, *pair.target);
+    first_class = look_at_labels(data, file, *pair.target);
+    data.classes -= first_class;
     if (data.bytes && data.samples == SampleKind::kImages) look_at_pixels(data, file, input);
   }
   const bool of_tokens = target.shape.size() > 1;
@@ -336,6 +341,10 @@ FoundData look_into_arrays(const std::string& file, const std::string& recipe_fo
                                     : " classes");
   data.train = data_lines(file, recipe_folder, arrays, pair);
   data.eval = eval_lines(file, recipe_folder, arrays, pair);
+  for (RecipeLines* lines : {&data.train, &data.eval})
+    if (first_class > 0 && !lines->empty())
+      lines->push_back(
+          {"first_class", std::to_string(first_class), "the smallest label, which becomes class 0"});
   return data;
 }
 

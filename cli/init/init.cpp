@@ -44,6 +44,7 @@ int init(const InitArguments& arguments) {
   const std::string folder = fs::absolute(arguments.out).parent_path();
   FoundData data =
       arguments.data.empty() ? random_data() : look_into(arguments.data, folder, arguments.tokenizer);
+  for (const std::string& note : data.notes) print_warning(note);
   if (!arguments.program.empty()) data.program = program_path(arguments.program, folder);
   const std::string recipe = draft_recipe(data, command_line(arguments), installed_schema());
   if (arguments.out == "-") {

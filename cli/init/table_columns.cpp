@@ -7,7 +7,7 @@
 #include "cli/init/look.h"
 #include "data/tokenizers/tokenizer.h"
 #include "data/tokenizers/tokenizer_files.h"
-#include "io/formats/file_head.h"
+#include "io/tables/column_reasons.h"
 #include "io/tables/csv_file.h"
 #include "io/tables/parquet_file.h"
 #include "runtime/error.h"
@@ -21,89 +21,133 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMostCategories = 50;  // of a column of texts that becomes an input
 constexpr std::size_t kMostClasses = 1000;
-constexpr int64_t kLongestText = 128;                     // tokens that a recipe begins with
-constexpr std::size_t kMostNames = std::size_t{1} << 16;  // bytes of columns' names that are looked at
+constexpr int64_t kLongestText = 128;  // tokens that a recipe begins with
 
 std::string ending_of(const std::string& file) { return lower_case(fs::path(file).extension().string()); }
 
-// What separates the cells: a comma or tab by the file's name; a semicolon, as spreadsheets of many languages
-// write it, if the names have that alone.
-char delimiter_of(const std::string& file) {
-  if (ending_of(file) != ".csv") return '\t';
-  const std::vector<uint8_t> head = file_head(file, kMostNames);
-  const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
-  const std::string_view names = text.substr(0, text.find_first_of("\r\n"));
-  return names.find(',') == names.npos && names.find(';') != names.npos ? ';' : ',';
-}
+// A table, and what the recipe says of how to read it.
+struct OpenTable {
+  std::unique_ptr<TableFile> file;
+  RecipeLines lines = {};
+};
 
-std::unique_ptr<TableFile> open_table(const std::string& file) {
-  if (ending_of(file) == ".parquet") return open_parquet(file);
-  return std::make_unique<CsvFile>(file, CsvFile::Format{.delimiter = delimiter_of(file)});
+// Cells are separated by a comma or tab by the file's name, or else by what makes several columns.
+OpenTable open_table(const std::string& path) {
+  if (ending_of(path) == ".parquet") return {open_parquet(path)};
+  auto file =
+      std::make_unique<CsvFile>(path, CsvFile::Format{.delimiter = ending_of(path) == ".csv" ? ',' : '\t'});
+  RecipeLines lines;
+  if (const auto other = file->other_delimiter()) {
+    file = std::make_unique<CsvFile>(path, CsvFile::Format{.delimiter = *other});
+    lines.push_back({"delimiter", toml_text({*other}), "between cells"});
+  }
+  if (!file->advice().empty())
+    lines.push_back({"header", file->has_header() ? "true" : "false", file->advice()});
+  return {std::move(file), std::move(lines)};
 }
 
 // What all rows of a column hold.
 struct LookedAt {
-  std::string name;
-  bool is_text = false;
-  bool has_missing = false;
+  TableColumn column;
+  std::string missing = {};          // the place of the first missing cell
   bool are_classes = true;           // whole numbers from 0 on
   std::set<std::string> texts = {};  // at most kMostClasses + 1
   std::set<int64_t> numbers = {};
 
+  // Whole numbers from 1 without a gap, which may be classes or values.
+  bool count_from_1() const {
+    return !column.is_text && are_classes && numbers.size() > 1 && *numbers.begin() == 1 &&
+           *numbers.rbegin() == std::ssize(numbers);
+  }
   bool has_gaps() const { return numbers.empty() || *numbers.rbegin() + 1 != std::ssize(numbers); }
   // As a target.
   std::size_t classes() const {
-    if (is_text) return texts.size();
+    if (column.is_text) return texts.size();
     return are_classes && !has_gaps() && numbers.size() > 1 ? numbers.size() : 0;
   }
-  void add(std::string_view text) {
+  // `place`: gives that of the row.
+  template <class Place>
+  void add(std::string_view text, const Place& place) {
     if (!text.data())
-      has_missing = true;
+      add_missing(place);
     else if (texts.size() <= kMostClasses)
       texts.emplace(text);
   }
-  void add(double number) {
+  template <class Place>
+  void add(double number, const Place& place) {
     if (std::isnan(number))
-      has_missing = true;
+      add_missing(place);
     else if (number < 0 || number >= kMostClasses || number != std::floor(number))
       are_classes = false;
     else
       numbers.insert(static_cast<int64_t>(number));
   }
+  template <class Place>
+  void add_missing(const Place& place) {
+    if (missing.empty()) missing = place();
+  }
 };
+
+const std::set<std::string>& target_names() {
+  static const std::set<std::string> names = {"target", "label", "labels", "class", "y"};
+  return names;
+}
+
+// Dates, lists, and numbers of rows.
+bool is_unread(const TableColumn& column) {
+  return column.is_other || column.name.empty() ||
+         (is_row_number(column) && !target_names().contains(lower_case(column.name)));
+}
 
 struct TableColumns {
   std::vector<LookedAt> all;
-  std::vector<std::string> others;  // dates, lists, ...
+  std::vector<TableColumn> others;
+  std::string advice;  // the file's
   std::size_t target = 0;
   bool is_named = false;  // by its name; else it is the last
   int64_t rows = 0;
 };
 
+void require_columns(const std::string& path, const TableColumns& columns) {
+  std::vector<const TableColumn*> unread;
+  for (const TableColumn& other : columns.others) {
+    if (target_names().contains(lower_case(other.name)))
+      throw UserError({path}, "column '" + shown(other.name) + "', by its name the target, is " +
+                                  other.reason + ", which is not read");
+    unread.push_back(&other);
+  }
+  if (columns.all.size() < 2 || columns.rows == 0)
+    throw UserError({path}, "expected two columns at least, an input and a target, and rows" +
+                                (unread.empty() ? "" : "; not read: " + reasons_text(unread)));
+}
+
 TableColumns columns_of(const std::string& path) {
-  const auto file = open_table(path);
+  const auto file = open_table(path).file;
   TableColumns columns;
+  columns.advice = file->advice();
   std::vector<WantedColumn> wanted;
   std::vector<std::size_t> numbers, texts;
   for (std::size_t c = 0; c < file->columns().size(); ++c) {
-    const auto& [name, is_text, is_other] = file->columns()[c];
-    if (is_other) columns.others.push_back(name);
-    if (name.empty() || is_other) continue;
-    wanted.push_back({c, is_text ? CellType::kText : CellType::kNumber});
-    (is_text ? texts : numbers).push_back(columns.all.size());
-    columns.all.push_back({.name = name, .is_text = is_text});
+    const TableColumn& column = file->columns()[c];
+    if (is_unread(column)) {
+      columns.others.push_back(column);
+      continue;
+    }
+    wanted.push_back({c, column.is_text ? CellType::kText : CellType::kNumber});
+    (column.is_text ? texts : numbers).push_back(columns.all.size());
+    columns.all.push_back({.column = column});
   }
+  const auto place = [&] { return file->place(); };
   file->read(wanted, [&](auto number_cells, auto text_cells) {
-    for (std::size_t c = 0; c < numbers.size(); ++c) columns.all[numbers[c]].add(number_cells[c]);
-    for (std::size_t c = 0; c < texts.size(); ++c) columns.all[texts[c]].add(text_cells[c]);
+    for (std::size_t c = 0; c < numbers.size(); ++c) columns.all[numbers[c]].add(number_cells[c], place);
+    for (std::size_t c = 0; c < texts.size(); ++c) columns.all[texts[c]].add(text_cells[c], place);
     ++columns.rows;
   });
-  if (columns.all.size() < 2 || columns.rows == 0)
-    throw UserError({path}, "expected two columns at least, an input and a target, and rows");
+  require_columns(path, columns);
   columns.target = columns.all.size() - 1;
   for (const char* name : {"target", "label", "labels", "class", "y"})
     for (std::size_t c = 0; c < columns.all.size() && !columns.is_named; ++c)
-      if (lower_case(columns.all[c].name) == name) columns.target = c, columns.is_named = true;
+      if (lower_case(columns.all[c].column.name) == name) columns.target = c, columns.is_named = true;
   return columns;
 }
 
@@ -123,7 +167,7 @@ std::string table_beside(const fs::path& file, const std::string& target) {
     std::error_code ignored;
     if (!fs::is_regular_file(other, ignored)) continue;
     const auto table = open_table(other);
-    if (std::ranges::count(table->columns(), target, &TableColumn::name) > 0) return other;
+    if (std::ranges::count(table.file->columns(), target, &TableColumn::name) > 0) return other;
   }
   return "";
 }
@@ -135,7 +179,7 @@ RecipeLines table_lines(const FoundData& data, const std::string& file, const st
                                                               : "\"csv\"";
   RecipeLines lines = {{"kind", kind, data.found},
                        {"path", recipe_path(file, recipe_folder), "relative to this file"}};
-  if (!is_parquet && delimiter_of(file) == ';') lines.push_back({"delimiter", "\";\"", "between cells"});
+  for (RecipeLine& line : open_table(file).lines) lines.push_back(std::move(line));
   return lines;
 }
 
@@ -149,12 +193,12 @@ const LookedAt* texts_in(const TableColumns& columns) {
   bool has_inputs = false;
   for (const LookedAt& one : columns.all) {
     if (&one == &columns.all[columns.target]) continue;
-    const bool is_long = one.is_text && one.texts.size() > kMostCategories;
-    if (is_long && kNames.contains(lower_case(one.name))) return &one;
+    const bool is_long = one.column.is_text && one.texts.size() > kMostCategories;
+    if (is_long && kNames.contains(lower_case(one.column.name))) return &one;
     if (is_long)
       texts.push_back(&one);
     else
-      has_inputs = has_inputs || !one.is_text || !one.has_missing;
+      has_inputs = has_inputs || !one.column.is_text || one.missing.empty();
   }
   return texts.size() == 1 && !has_inputs ? texts[0] : nullptr;
 }
@@ -171,24 +215,26 @@ RecipeLines text_lines(const FoundData& data, const LookedAt& texts, const std::
                        const std::string& recipe_folder) {
   return {
       {"tokenizer", recipe_path(tokenizer, recipe_folder), "of Hugging Face's"},
-      {"text", toml_text(texts.name), "the column of texts"},
+      {"text", toml_text(texts.column.name), "the column of texts"},
       {"sequence_length", std::to_string(data.sequence_length), "tokens of a sample; longer texts are cut"}};
 }
 
 void add_column_lines(FoundData& data, const TableColumns& columns) {
   const LookedAt& target = columns.all[columns.target];
-  std::vector<std::string> one_hot, left_out = columns.others;
+  std::vector<std::string> one_hot;
+  std::vector<const TableColumn*> left_out;
+  for (const TableColumn& other : columns.others) left_out.push_back(&other);
   bool has_missing = false;
   for (const LookedAt& one : columns.all) {
     if (&one == &target) continue;
-    if (!one.is_text)
-      ++data.values, has_missing = has_missing || one.has_missing;
-    else if (one.texts.size() <= kMostCategories && !one.has_missing)
-      one_hot.push_back(one.name);
+    if (!one.column.is_text)
+      ++data.values, has_missing = has_missing || !one.missing.empty();
+    else if (one.texts.size() <= kMostCategories && one.missing.empty() && !is_mixed(one.column))
+      one_hot.push_back(one.column.name);
     else
-      left_out.push_back(one.name);
+      left_out.push_back(&one.column);
   }
-  data.train.push_back({"target", toml_text(target.name),
+  data.train.push_back({"target", toml_text(target.column.name),
                         std::string(columns.is_named ? "as its name says" : "assumed, since it is the last") +
                             (data.regression ? "; its numbers are values" : "; its values are classes") +
                             "; every other column of numbers is an input"});
@@ -196,16 +242,19 @@ void add_column_lines(FoundData& data, const TableColumns& columns) {
       {"target_type", data.regression ? "\"number\"" : "\"auto\"",
        data.regression ? "or class, if each number is one" : "or number, if they are values"});
   if (!one_hot.empty()) data.train.push_back({"one_hot", list_text(one_hot), "texts: an input for each"});
-  if (!left_out.empty())
-    data.train.back().comment +=
-        (data.train.back().comment.empty() ? "" : "; ") + std::string("not read: ") + list_text(left_out);
+  if (!left_out.empty()) {
+    const std::string unread = "not read: " + reasons_text(left_out);
+    data.train.back().comment += (data.train.back().comment.empty() ? "" : "; ") + unread;
+    data.notes.push_back(unread);
+  }
   data.train.push_back({"normalize", "true", "inputs become (x - mean) / std of their column"});
   if (has_missing)
     data.train.push_back({"missing", "\"mean\"", "some inputs are missing; their column's mean"});
   if (data.values == 0 && one_hot.empty())
     throw UserError({data.name},
                     "found no inputs: columns of numbers, or of a few texts; texts to be classified need a "
-                    "tokenizer, and classes: --tokenizer tokenizer.json");
+                    "tokenizer, and classes: --tokenizer tokenizer.json; not read: " +
+                        reasons_text(left_out));
 }
 
 }  // namespace
@@ -219,18 +268,27 @@ FoundData look_into_table(const std::string& file, const std::string& recipe_fol
                           const std::string& tokenizer) {
   const TableColumns columns = columns_of(file);
   const LookedAt& target = columns.all[columns.target];
-  if (target.has_missing)
-    throw UserError({file}, "column '" + shown(target.name) + "', the target, lacks values");
+  const std::string& name = target.column.name;
+  if (!target.missing.empty())
+    throw UserError({file}, target.missing + ", column '" + shown(name) + "', the target: a missing value");
   FoundData data{.name = fs::path(file).stem(), .count = columns.rows};
   data.classes = static_cast<int64_t>(target.classes());
   data.regression = data.classes == 0;
-  if (target.is_text && target.texts.size() > kMostClasses)
-    throw UserError({file}, "column '" + shown(target.name) + "', the target, has more than " +
-                                std::to_string(kMostClasses) + " different texts: no classes");
+  const std::string mixed = is_mixed(target.column) ? ": " + no_input_reason(target.column) : "";
+  if (target.column.is_text && target.texts.size() > kMostClasses)
+    throw UserError({file}, "column '" + shown(name) + "', the target, has more than " +
+                                std::to_string(kMostClasses) + " different texts: no classes" + mixed);
+  if (!columns.advice.empty()) data.notes.push_back(file + ": " + columns.advice);
+  if (target.count_from_1())
+    data.notes.push_back("the target '" + shown(name) + "' has the whole numbers 1 to " +
+                         std::to_string(target.numbers.size()) +
+                         ", taken for values; target_type = \"class\" if they are classes");
+  if (!mixed.empty())
+    data.notes.push_back("the target '" + shown(name) + "' is taken for names of classes" + mixed);
   data.found = std::to_string(columns.rows) + " rows of " +
                std::to_string(columns.all.size() + columns.others.size()) + " columns, " +
                (data.regression ? "a number to predict: " : std::to_string(data.classes) + " classes: ") +
-               target.name;
+               name;
   const LookedAt* texts = data.classes > 0 && !tokenizer.empty() ? texts_in(columns) : nullptr;
   RecipeLines more;
   if (texts) {
@@ -244,11 +302,11 @@ FoundData look_into_table(const std::string& file, const std::string& recipe_fol
   data.train = table_lines(data, file, recipe_folder);
   if (texts) {
     data.train.insert(data.train.end(), more.begin(), more.end());
-    data.train.push_back({"target", toml_text(target.name), "its values are classes"});
+    data.train.push_back({"target", toml_text(name), "its values are classes"});
   } else {
     add_column_lines(data, columns);
   }
-  if (const std::string other = table_beside(file, target.name); !other.empty()) {
+  if (const std::string other = table_beside(file, name); !other.empty()) {
     data.eval = table_lines(data, other, recipe_folder);
     data.eval[0].comment = "columns, numbers and classes are those of [data.train]";
     data.eval.insert(data.eval.end(), more.begin(), more.end());

@@ -19,7 +19,8 @@ constexpr int64_t kMaxInferredClasses = int64_t{1} << 24;
 constexpr int64_t kRowsAtOnce = 4096;
 constexpr int64_t kRowsInDigest = 16;
 
-at::ScalarType yielded_as(const std::string& name, at::ScalarType stored) {
+at::ScalarType yielded_as(const std::string& name, at::ScalarType stored, bool keeps_float64) {
+  if (stored == at::kDouble && keeps_float64 && name == kInput) return stored;
   if (at::isFloatingType(stored)) return at::kFloat;
   const bool as_is = name != kTarget && (stored == at::kByte || stored == at::kBool);
   return as_is ? stored : at::kLong;
@@ -35,9 +36,9 @@ std::vector<int64_t> rows_between(int64_t begin, int64_t end) {
 
 class ArrayDataset::Array {
  public:
-  explicit Array(StoredArray stored)
+  Array(StoredArray stored, bool keeps_float64)
       : stored_(std::move(stored)),
-        dtype_(yielded_as(stored_.name, stored_.dtype)),
+        dtype_(yielded_as(stored_.name, stored_.dtype, keeps_float64)),
         row_shape_(stored_.shape.begin() + 1, stored_.shape.end()) {}
 
   const std::string& name() const { return stored_.name; }
@@ -105,21 +106,30 @@ void check_labels(const Array& labels, int64_t classes, int64_t ignore_index) {
   });
 }
 
+struct LabelRange {
+  int64_t smallest = kMaxInferredClasses, largest = -1;
+};
+
 template <class Array>
-int64_t largest_label(const Array& labels, int64_t ignore_index) {
-  int64_t largest = -1;
+LabelRange range_of(const Array& labels, int64_t ignore_index) {
+  LabelRange range;
+  const bool may_ignore = labels.name() == kTarget;
   labels.for_all([&](const at::Tensor& values, int64_t) {
-    const at::Tensor counted =
-        labels.name() == kTarget ? values.masked_fill(values.eq(ignore_index), -1) : values;
-    largest = std::max(largest, counted.max().item<int64_t>());
+    const int64_t* value = values.const_data_ptr<int64_t>();
+    for (int64_t i = 0; i < values.numel(); ++i) {
+      if (value[i] < 0 || (may_ignore && value[i] == ignore_index)) continue;
+      range.smallest = std::min(range.smallest, value[i]);
+      range.largest = std::max(range.largest, value[i]);
+    }
   });
-  return largest;
+  return range;
 }
 
 template <class Array>
 void check_finite(const Array& array) {
   array.for_all([&](const at::Tensor& values, int64_t first_row) {
-    const float* value = values.const_data_ptr<float>();
+    const at::Tensor floats = values.to(at::kFloat);
+    const float* value = floats.const_data_ptr<float>();
     for (int64_t i = 0; i < values.numel(); ++i) {
       if (std::isfinite(value[i])) continue;
       throw UserError({array.path()}, array.where() + ", row " + std::to_string(array.row_of(first_row, i)) +
@@ -137,7 +147,7 @@ ArrayDataset::ArrayDataset(std::vector<StoredArray> arrays, const Options& optio
     if (stored.shape[0] != size_)
       throw UserError({stored.file}, stored.where + " has " + std::to_string(stored.shape[0]) + " rows, '" +
                                          arrays_[0]->name() + "' has " + std::to_string(size_));
-    arrays_.push_back(std::make_unique<Array>(std::move(stored)));
+    arrays_.push_back(std::make_unique<Array>(std::move(stored), options.keeps_float64));
     spec_.shapes[arrays_.back()->name()] = arrays_.back()->row_shape();
     spec_.dtypes[arrays_.back()->name()] = arrays_.back()->dtype();
   }
@@ -162,12 +172,15 @@ std::vector<const ArrayDataset::Array*> ArrayDataset::class_arrays() const {
 
 void ArrayDataset::find_classes() {
   int64_t found = 0;
-  for (const Array* array : class_arrays()) {
+  const auto arrays = class_arrays();
+  for (const Array* array : arrays) {
     if (array->name() == kTarget)
       spec_.classes = options_.num_classes > 0 ? options_.num_classes : array->num_classes();
     if (array->elements() > kMaxCheckedLabels) continue;
     check_labels(*array, spec_.classes > 0 ? spec_.classes : kMaxInferredClasses, options_.ignore_index);
-    if (spec_.classes == 0) found = std::max(found, largest_label(*array, options_.ignore_index) + 1);
+    const LabelRange range = range_of(*array, options_.ignore_index);
+    found = std::max(found, range.largest + 1);
+    if (arrays.size() == 1 && range.largest >= 0) first_class_ = range.smallest;
   }
   if (spec_.classes == 0) spec_.classes = found;
 }
@@ -181,7 +194,7 @@ Batch ArrayDataset::get(std::span<const int64_t> indices, const Epoch&) const {
 
 void ArrayDataset::scan() const {
   for (const auto& array : arrays_)
-    if (array->dtype() == at::kFloat) check_finite(*array);
+    if (at::isFloatingType(array->dtype())) check_finite(*array);
   if (spec_.classes == 0) return;
   for (const Array* array : class_arrays()) check_labels(*array, spec_.classes, options_.ignore_index);
 }

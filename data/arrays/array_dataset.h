@@ -33,14 +33,15 @@ struct StoredArray {
   int64_t num_classes = 0;  // that the file declares; 0: none
 };
 
-// Arrays side by side: row i of each is sample i. Floats are read as float32, integers as int64; uint8 and
-// bool stay, but for the target.
+// Arrays side by side: row i of each is sample i. Floats are read as float32 (see keeps_float64), integers as
+// int64; uint8 and bool stay, but for the target.
 class ArrayDataset : public Dataset {
  public:
   struct Options {
     // Of "target"; 0: what its array declares, else 1 + the largest of "target" and "input" (tokens).
     int64_t num_classes = 0;
     int64_t ignore_index = kIgnoredTarget;  // a legal target, whatever num_classes is; kIgnoredTarget is, too
+    bool keeps_float64 = false;             // in "input", for what makes float32 of it
     std::string advice = {};
   };
 
@@ -58,6 +59,7 @@ class ArrayDataset : public Dataset {
   void scan() const override;  // checks labels, and that floats are finite
   uint64_t digest() const override;
   std::string advice() const override { return options_.advice; }
+  int64_t first_class() const override { return first_class_; }
 
  private:
   class Array;
@@ -66,7 +68,7 @@ class ArrayDataset : public Dataset {
 
   std::vector<std::unique_ptr<const Array>> arrays_;
   Options options_;
-  int64_t size_ = 0;
+  int64_t size_ = 0, first_class_ = 0;
   SampleSpec spec_;
 };
 

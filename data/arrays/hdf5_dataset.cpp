@@ -179,7 +179,9 @@ struct Hdf5Dataset::Opened {
   ArrayDataset::Options options;
 
   explicit Opened(const Hdf5Dataset::Options& from)
-      : options{.num_classes = from.num_classes, .ignore_index = from.ignore_index} {
+      : options{.num_classes = from.num_classes,
+                .ignore_index = from.ignore_index,
+                .keeps_float64 = from.keeps_float64} {
     const auto file = std::make_shared<const Hdf5File>(from.path);
     const std::string prefix = prefix_of(from.group);
     std::vector<Found> found;

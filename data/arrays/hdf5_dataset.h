@@ -22,6 +22,7 @@ class Hdf5Dataset final : public ArrayDataset {
     std::map<std::string, std::string> stored_as = {};
     int64_t num_classes = 0;  // as in ArrayDataset; "target" declares it by an attribute num_classes
     int64_t ignore_index = kIgnoredTarget;
+    bool keeps_float64 = false;  // as in ArrayDataset
     size_t cache_bytes = size_t{1} << 30;
   };
 

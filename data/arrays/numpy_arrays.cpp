@@ -25,6 +25,8 @@ using Content = ZipFile::Content;
 class ArrayFiles {
  public:
   explicit ArrayFiles(const std::string& path) : path_(path) {
+    if (fs::path(path).extension() == kEnding)
+      throw UserError({path}, "a single .npy file; path is a folder of them, or an .npz file");
     if (!fs::is_directory(path)) {
       archive_.emplace(path);
       for (const ZipFile::Member& member : archive_->members())

@@ -21,6 +21,11 @@ ArrayNames stored_names(const std::optional<Setting>& arrays) {
   return array_names(*arrays);
 }
 
+// True if the section normalizes "input", and nothing stands between.
+bool normalizes(const Setting& section) {
+  return !section.has("transforms") && (section.has("mean") || section.has("std") || section.has("scale"));
+}
+
 }  // namespace
 
 DatasetPtr Hdf5Options::make(const Setting& section, const DataEnvironment& environment) const {
@@ -28,6 +33,7 @@ DatasetPtr Hdf5Options::make(const Setting& section, const DataEnvironment& envi
                                .group = group,
                                .num_classes = num_classes,
                                .ignore_index = environment.ignore_index,
+                               .keeps_float64 = normalizes(section),
                                .cache_bytes = static_cast<std::size_t>(cache_mb * kBytesPerMb)};
   for (const auto& [name, stored] : stored_names(arrays)) {
     options.arrays.push_back(name);
@@ -44,8 +50,9 @@ DatasetPtr NumpyOptions::make(const Setting& section, const DataEnvironment& env
   const ArrayNames names = stored_names(arrays);
   return opened(section, [&] {
     return std::make_shared<const ArrayDataset>(
-        open_numpy(path, names),
-        ArrayDataset::Options{.num_classes = num_classes, .ignore_index = environment.ignore_index});
+        open_numpy(path, names), ArrayDataset::Options{.num_classes = num_classes,
+                                                       .ignore_index = environment.ignore_index,
+                                                       .keeps_float64 = normalizes(section)});
   });
 }
 

@@ -43,6 +43,9 @@ std::vector<Key> loading_keys(const char* absent) {
           "Any number gives the same bits"}
           .at_least(0)
           .at_most(256),
+      Key{"first_class", kInteger, "none",
+          "the smallest label in the data, which becomes class 0: 1 for labels from 1 on; 0 when absent"}
+          .at_least(0),
       Key{"layout", kText, "none",
           "dimensions of 'input' in the file, with N samples: it becomes float32 NCHW, as models take it; "
           "when absent, "

@@ -90,6 +90,7 @@ class FolderSource final : public ImageSource {
   int64_t size() const override { return paths_.size(); }
   int64_t target(int64_t index) const override { return targets_[static_cast<std::size_t>(index)]; }
   int64_t classes() const override { return count_; }
+  int64_t first_class() const override { return are_numbers_ ? *std::ranges::min_element(targets_) : 0; }
   std::string name(int64_t index) const override {
     const std::string path = paths_[index];
     return path.starts_with('/') ? path : folder_ + '/' + path;
@@ -115,7 +116,10 @@ class FolderSource final : public ImageSource {
     targets_.push_back(static_cast<int32_t>(target));
     count_ = std::max(count_, target + 1);
   }
-  void set_classes(int64_t count) { count_ = std::max(count_, count); }
+  void set_classes(int64_t count, bool are_numbers) {
+    count_ = std::max(count_, count);
+    are_numbers_ = are_numbers;
+  }
 
  private:
   static bool read_all(int file, std::vector<std::byte>& buffer) {
@@ -151,6 +155,7 @@ class FolderSource final : public ImageSource {
   Paths paths_;
   std::vector<int32_t> targets_;
   int64_t count_ = 0;
+  bool are_numbers_ = false;  // in the list
 };
 
 void add_folder(FolderSource& source, const std::string& root, const std::string& below, int64_t target,
@@ -174,6 +179,7 @@ void on_lines(const std::string& path, const Use& use) {
   int number = 0;
   for (std::string line; std::getline(file, line);) {
     ++number;
+    if (number == 1 && line.starts_with("\xef\xbb\xbf")) line.erase(0, 3);  // a byte order mark
     if (line = trimmed(line); !line.empty()) use(number, line);
   }
 }
@@ -296,7 +302,7 @@ ImageSourcePtr open_image_folder(const ImageFolderOptions& options) {
   else
     add_list(*source, options, classes);
   if (source->size() == 0) throw UserError({options.list}, "names no image");
-  source->set_classes(least_classes(*source, classes, options));
+  source->set_classes(least_classes(*source, classes, options), classes.names().empty());
   return source;
 }
 

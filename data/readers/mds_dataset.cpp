@@ -64,21 +64,27 @@ std::vector<std::string> texts_of(const MdsSamples& samples, std::size_t column)
   return {texts.begin(), texts.end()};
 }
 
-int64_t largest_of(const MdsSamples& samples, const MdsDataset::Column& column, int64_t ignore_index) {
+struct ClassRange {
+  int64_t smallest = INT64_MAX, largest = -1;
+};
+
+ClassRange class_range_of(const MdsSamples& samples, const MdsDataset::Column& column, int64_t ignore_index) {
   const auto count = static_cast<int64_t>(column.numbers.row_bytes() / sizeof(int64_t));
   if (samples.is_remote()) fail_unknown_classes(samples, "num_classes", "are fetched one by one");
   if (count * samples.size() > kMostScanned) fail_unknown_classes(samples, "num_classes", "takes long");
   std::vector<int64_t> row(static_cast<std::size_t>(count));
-  int64_t largest = -1;
+  ClassRange range;
   on_values(samples, column.place, [&](MdsBytes value) {
     column.numbers.write(value, reinterpret_cast<std::byte*>(row.data()));
     for (const int64_t number : row) {
       if (number < 0 && number != kIgnoredTarget && number != ignore_index)
         throw UserError("has " + std::to_string(number) + ", which is no class");
-      if (number != ignore_index) largest = std::max(largest, number);
+      if (number < 0 || number == ignore_index) continue;
+      range.smallest = std::min(range.smallest, number);
+      range.largest = std::max(range.largest, number);
     }
   });
-  return largest;
+  return range;
 }
 
 void require_class(int64_t number, int64_t classes, int64_t ignore_index) {
@@ -143,9 +149,14 @@ void count_classes(const MdsSamples& samples, const MdsOptions& options, MdsData
                                         std::to_string(options.num_classes));
   layout.classes = std::max<int64_t>(named, options.num_classes);
   if (layout.classes > 0) return;
-  for (const MdsDataset::Column& column : layout.columns)
-    if (column.has_classes)
-      layout.classes = std::max(layout.classes, largest_of(samples, column, layout.ignore_index) + 1);
+  const auto has_classes = [](const MdsDataset::Column& column) { return column.has_classes; };
+  const bool are_tokens = std::ranges::count_if(layout.columns, has_classes) > 1;
+  for (const MdsDataset::Column& column : layout.columns) {
+    if (!column.has_classes) continue;
+    const ClassRange range = class_range_of(samples, column, layout.ignore_index);
+    layout.classes = std::max(layout.classes, range.largest + 1);
+    if (!are_tokens && range.largest >= 0) layout.first_class = range.smallest;
+  }
 }
 
 // Images and their classes, for ImageFiles.
@@ -159,6 +170,7 @@ class MdsImages final : public ImageSource {
 
   int64_t size() const override { return samples_->size(); }
   int64_t classes() const override { return layout_.classes; }
+  int64_t first_class() const override { return layout_.first_class; }
   std::string name(int64_t index) const override { return samples_->path(index); }
   std::string place(int64_t index) const override { return samples_->place(index); }
   uint64_t digest() const override { return samples_->digest(); }

@@ -113,7 +113,9 @@ std::vector<Bound<Options>> of_text_files() {
                           "else a comma")
               .may_be_absent(),
           option<Options>("header", &Options::header,
-                          "the first row has the columns' names; without, they are \"0\", \"1\", ...")};
+                          "the first row has the columns' names; without, they are \"0\", \"1\", ...; "
+                          "default: it has, unless it is of numbers alone")
+              .may_be_absent()};
 }
 
 template <class Options>

@@ -196,8 +196,8 @@ struct TableOptions : TargetOptions {
 };
 
 struct CsvOptions : TableOptions {
-  std::string delimiter = "";  // "": by the ending
-  bool header = true;
+  std::string delimiter = "";       // "": by the ending
+  std::optional<bool> header = {};  // as CsvFile::Format
 
   static Kind<CsvOptions> kind();
   DatasetPtr make(const Setting& section, const DataEnvironment& environment) const;
@@ -211,7 +211,7 @@ struct TextTableOptions : TargetOptions {
   std::string text = "text", text_pair = "", positive = "", negative = "";  // columns
   std::string array = "input_ids";
   std::string delimiter = "";  // of a table in text, as of CsvOptions
-  bool header = true;
+  std::optional<bool> header = {};
 
   static Kind<TextTableOptions> kind();
   DatasetPtr make(const Setting& section, const DataEnvironment& environment) const;

@@ -48,6 +48,7 @@ class SectionTransforms {
       : section_(section), dataset_(dataset), samples_(dataset.spec()) {
     add_boxes();
     if (ignore_index != kIgnoredTarget) add_ignore_index(ignore_index);
+    if (section.has("first_class")) add_first_class(section.at("first_class"));
     if (section.has("layout"))
       add_layout(section.at("layout").text(), section.at("layout"));
     else if (converts() && are_planes())
@@ -101,6 +102,11 @@ class SectionTransforms {
   void add_ignore_index(int64_t ignore_index) {
     text_ += "ignore_index " + std::to_string(ignore_index) + '\n';
     add("ignore_index", ignore_index_transform(ignore_index), section_.at("kind"));
+  }
+
+  void add_first_class(const Setting& key) {
+    text_ += "first_class " + key.toml() + '\n';
+    add("first_class", first_class_transform(key.integer()), key);
   }
 
   void add_layout(const std::string& layout, const Setting& key) {

@@ -85,7 +85,8 @@ char delimiter_of(const std::string& delimiter, const std::string& file) {
   return ending == ".tsv" || ending == ".tab" ? '\t' : ',';
 }
 
-std::unique_ptr<TableFile> open_csv(const std::string& path, const std::string& delimiter, bool header) {
+std::unique_ptr<TableFile> open_csv(const std::string& path, const std::string& delimiter,
+                                    std::optional<bool> header) {
   const CsvFile::Format format{.delimiter = delimiter_of(delimiter, path), .header = header};
   return std::make_unique<CsvFile>(path, format);
 }

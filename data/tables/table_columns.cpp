@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "io/tables/column_reasons.h"
 #include "runtime/error.h"
 #include "runtime/nearest_name.h"
 #include "runtime/printable.h"
@@ -27,10 +28,10 @@ const TableColumn& require_column(const TableFile& file, const std::string& name
     if (names.size() <= 20) all += (all.empty() ? "" : ", ") + shown(one.name);
   }
   const std::string near = nearest_name(name, names);
-  throw WrongColumns(option,
-                     file.path() + " has no column " + quoted(name) +
-                         (near.empty() ? "; it has " : "; did you mean " + quoted(near) + "? It has ") + all +
-                         (names.size() > 20 ? ", ..." : ""));
+  throw WrongColumns(
+      option, file.path() + " has no column " + quoted(name) +
+                  (near.empty() ? "; it has " : "; did you mean " + quoted(near) + "? It has ") + all +
+                  (names.size() > 20 ? ", ..." : "") + (file.advice().empty() ? "" : "; " + file.advice()));
 }
 
 FittedTable::Target TableTargets::found_in(const TableFile& file) const {
@@ -43,6 +44,25 @@ FittedTable::Target TableTargets::found_in(const TableFile& file) const {
   if (is_list && type == TableTarget::kClass)
     throw WrongColumns("target_type", "a list of targets are numbers; a class is one column");
   return is_list ? FittedTable::Target::kNumbers : FittedTable::Target::kNumber;
+}
+
+std::string TableTargets::advice(const TableFile& file, FittedTable::Target found) const {
+  if (found != FittedTable::Target::kName || type != TableTarget::kAuto || !classes.empty()) return "";
+  const TableColumn& column = require_column(file, columns[0], "target");
+  if (!is_mixed(column)) return "";
+  return "the target " + quoted(column.name) + " is taken for names of classes: " + no_input_reason(column) +
+         "; target_type = \"number\" takes numbers alone, \"class\" is sure of this";
+}
+
+std::string advice_lines(const TableFiles& files, const std::vector<std::string>& texts) {
+  std::string lines;
+  const auto add = [&](const std::string& text) {
+    if (!text.empty()) lines += (lines.empty() ? "" : "\n") + text;
+  };
+  for (const auto& file : files)
+    if (!file->advice().empty()) add(file->path() + ": " + file->advice());
+  for (const std::string& text : texts) add(text);
+  return lines;
 }
 
 bool has_targets(const TableFiles& files, const FittedTable& fitted) {

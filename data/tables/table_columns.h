@@ -38,6 +38,8 @@ struct TableTargets {
 
   // Throws WrongColumns.
   FittedTable::Target found_in(const TableFile& file) const;
+  // If cells that are no numbers make classes of a column of numbers: a line. "" = none.
+  std::string advice(const TableFile& file, FittedTable::Target found) const;
 };
 
 // Null if there is none.
@@ -45,6 +47,8 @@ const TableColumn* column_named(const TableFile& file, const std::string& name);
 // Throws WrongColumns.
 const TableColumn& require_column(const TableFile& file, const std::string& name, const char* option);
 bool has_targets(const TableFiles& files, const FittedTable& fitted);
+// The files' own advice, and those texts that are not empty, as lines.
+std::string advice_lines(const TableFiles& files, const std::vector<std::string>& texts);
 
 // Names that have one use each.
 class ColumnUses {

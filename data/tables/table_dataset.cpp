@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "data/tables/table_rows.h"
+#include "io/tables/column_reasons.h"
 #include "runtime/error.h"
 #include "runtime/printable.h"
 
@@ -25,16 +26,32 @@ void require_once(const TableDataset::Options& options) {
   uses.add("one_hot", options.one_hot);
 }
 
-std::vector<std::string> number_columns(const TableFile& file, const TableDataset::Options& options) {
+// The inputs where the recipe names none, and what they leave out.
+struct DefaultInputs {
   std::vector<std::string> names;
-  for (const auto& column : file.columns())
-    if (!column.is_text && !column.name.empty() && !has(options.targets.columns, column.name) &&
-        !has(options.one_hot, column.name))
-      names.push_back(column.name);
-  return names;
+  std::vector<const TableColumn*> left_out;
+
+  DefaultInputs(const TableFiles& files, const TableDataset::Options& options) {
+    for (const TableColumn& column : files[0]->columns()) {
+      if (has(options.targets.columns, column.name) || has(options.one_hot, column.name)) continue;
+      if (no_input_reason(column).empty())
+        names.push_back(column.name);
+      else
+        left_out.push_back(&column);
+    }
+  }
+};
+
+std::string advice_on_inputs(const TableFiles& files, const TableDataset::Options& options) {
+  if (!options.inputs.empty()) return "";
+  const auto left_out = DefaultInputs(files, options).left_out;
+  if (left_out.empty()) return "";
+  return "no inputs are " + reasons_text(left_out) +
+         "; inputs = [...] names the columns of numbers to read, one_hot = [...] those of texts";
 }
 
-FittedTable chosen_columns(const TableFile& file, const TableDataset::Options& options) {
+FittedTable chosen_columns(const TableFiles& files, const TableDataset::Options& options) {
+  const TableFile& file = *files.at(0);
   require_once(options);
   FittedTable fitted{
       .numbers = options.inputs, .target = options.targets.columns, .classes = options.targets.classes};
@@ -44,10 +61,13 @@ FittedTable chosen_columns(const TableFile& file, const TableDataset::Options& o
     require_column(file, name, "one_hot");
     fitted.texts.push_back({name, {}});
   }
-  if (fitted.numbers.empty()) fitted.numbers = number_columns(file, options);
+  if (!fitted.numbers.empty()) return fitted;
+  const DefaultInputs inputs(files, options);
+  fitted.numbers = inputs.names;
   if (fitted.numbers.empty() && fitted.texts.empty())
-    throw WrongColumns("inputs",
-                       file.path() + " has no columns of numbers but the targets; one_hot takes texts");
+    throw WrongColumns("inputs", file.path() +
+                                     " has no columns of numbers but the targets; one_hot takes texts: " +
+                                     reasons_text(inputs.left_out));
   return fitted;
 }
 
@@ -65,6 +85,7 @@ struct TableDataset::Read {
   FittedTable fitted;
   std::vector<StoredArray> arrays;
   int64_t bytes = 0;
+  std::string advice;
 
   // `options` only for the table of the training.
   static Read all(const TableFiles& files, FittedTable fitted, const Options* options, int64_t ignore_index) {
@@ -78,6 +99,10 @@ struct TableDataset::Read {
     for (const auto& file : files) rows.read(*file, wanted_columns(*file, fitted, with_target));
     rows.finish();
     Read read{.fitted = rows.fitted()};
+    read.advice =
+        options ? advice_lines(files, {advice_on_inputs(files, *options),
+                                       options->targets.advice(*files[0], fitted.target_is), rows.advice()})
+                : advice_lines(files, {});
     read.add(rows, files[0]->path());
     return read;
   }
@@ -91,20 +116,17 @@ struct TableDataset::Read {
 };
 
 TableDataset::TableDataset(const TableFiles& files, const Options& options)
-    : TableDataset(
-          Read::all(files, chosen_columns(*files.at(0), options), &options, options.targets.ignore_index),
-          options.targets.ignore_index) {}
+    : TableDataset(Read::all(files, chosen_columns(files, options), &options, options.targets.ignore_index),
+                   options.targets.ignore_index) {}
 
 TableDataset::TableDataset(const TableFiles& files, const FittedTable& fitted, int64_t ignore_index)
     : TableDataset(Read::all(files, fitted, nullptr, ignore_index), ignore_index) {}
 
 TableDataset::TableDataset(Read read, int64_t ignore_index)
-    : ArrayDataset(std::move(read.arrays), {.ignore_index = ignore_index}),
+    : ArrayDataset(std::move(read.arrays), {.ignore_index = ignore_index, .advice = std::move(read.advice)}),
       fitted_(std::move(read.fitted)),
       bytes_(read.bytes) {}
 
-uint64_t TableDataset::digest() const {
-  return fitted_.digest(ArrayDataset::digest());
-}
+uint64_t TableDataset::digest() const { return fitted_.digest(ArrayDataset::digest()); }
 
 }  // namespace tutti

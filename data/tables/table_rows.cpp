@@ -69,7 +69,12 @@ std::vector<int64_t> TextNumbers::sort() {
 }
 
 TableRows::TableRows(FittedTable fitted, const Options& options)
-    : fitted_(std::move(fitted)), options_(options), width_(fitted_.numbers.size()), names_(fitted_.classes) {
+    : fitted_(std::move(fitted)),
+      options_(options),
+      width_(fitted_.numbers.size()),
+      waits_(options.fits && (options.normalizes || options.fills_missing) && width_ > 0),
+      rounding_(width_ + fitted_.target.size()),
+      names_(fitted_.classes) {
   for (const auto& one : fitted_.texts) texts_.emplace_back(one.categories);
 }
 
@@ -84,40 +89,63 @@ void TableRows::read(TableFile& file, const std::vector<WantedColumn>& wanted, c
 
 // Memory that is reserved is not used until it is written.
 void TableRows::reserve(const TableFile& file) {
-  require_memory(file, file.most_rows(), std::ssize(fitted_.numbers));
-  inputs.reserve(inputs.size() + static_cast<std::size_t>(file.most_rows()) * width_);
+  require_memory(file, file.most_rows(), std::ssize(fitted_.numbers) * (waits_ ? 2 : 1));
+  if (!waits_) inputs.reserve(inputs.size() + static_cast<std::size_t>(file.most_rows()) * width_);
 }
 
 void TableRows::visit(std::span<const double> numbers, std::span<const std::string_view> texts) {
-  for (std::size_t c = 0; c < width_; ++c) {
-    const float value = static_cast<float>(numbers[c]);
-    if (!std::isfinite(value)) checked(numbers[c], fitted_.numbers[c]);
-    inputs.push_back(value);
+  const auto cells = numbers.first(width_);
+  for (std::size_t c = 0; c < width_; ++c)
+    if (!std::isfinite(static_cast<float>(cells[c]))) require_number(cells[c], fitted_.numbers[c]);
+  if (waits_) {
+    auto& block = block_with_room();
+    block.insert(block.end(), cells.begin(), cells.end());
+  } else {
+    for (std::size_t c = 0; c < width_; ++c) inputs.push_back(input_of(cells[c], c));
   }
+  if (options_.fits && !options_.normalizes)
+    for (std::size_t c = 0; c < width_; ++c) rounding_[c].add(cells[c]);
   for (std::size_t c = 0; c < texts_.size(); ++c)
     text_numbers_.push_back(static_cast<int32_t>(
         name_number(texts_[c], texts[c], fitted_.texts[c].column, TableDataset::kMostCategories)));
   ++rows_;
-  if (!options_.with_target) return;
-  const auto behind = numbers.subspan(width_);
+  if (options_.with_target) add_target(numbers.subspan(width_), texts);
+}
+
+void TableRows::add_target(std::span<const double> numbers, std::span<const std::string_view> texts) {
   if (fitted_.target_is == Target::kName)
     classes.push_back(name_number(names_, texts.back(), fitted_.target[0], TableDataset::kMostClasses));
   else if (fitted_.target_is == Target::kClass)
-    classes.push_back(class_number(behind[0]));
+    classes.push_back(class_number(numbers[0]));
   else
-    for (std::size_t c = 0; c < behind.size(); ++c) {
-      if (std::isnan(behind[c])) fail(fitted_.target[c], "a missing value; each row needs its target");
-      targets.push_back(checked(behind[c], fitted_.target[c]));
+    for (std::size_t c = 0; c < numbers.size(); ++c) {
+      if (std::isnan(numbers[c])) fail(fitted_.target[c], "a missing value; each row needs its target");
+      require_number(numbers[c], fitted_.target[c]);
+      targets.push_back(static_cast<float>(numbers[c]));
+      if (options_.fits) rounding_[width_ + c].add(numbers[c]);
     }
 }
 
-float TableRows::checked(double value, const std::string& column) const {
+// Large blocks go back to the system when they are freed.
+std::vector<double>& TableRows::block_with_room() {
+  constexpr std::size_t kNumbers = std::size_t{1} << 19;
+  if (waiting_.empty() || waiting_.back().size() + width_ > waiting_.back().capacity())
+    waiting_.emplace_back().reserve(std::max(kNumbers, width_));
+  return waiting_.back();
+}
+
+void TableRows::require_number(double value, const std::string& column) const {
   const bool fills = options_.fits ? options_.fills_missing : !fitted_.missing.empty();
   if (std::isnan(value) && !fills)
     fail(column, "a missing value; missing = \"mean\" in the training data takes the column's mean");
-  const auto number = static_cast<float>(value);
-  if (std::isinf(number)) fail(column, formatted("%g does not fit into float32", value));
-  return number;
+  if (std::isinf(static_cast<float>(value))) fail(column, formatted("%g does not fit into float32", value));
+}
+
+// Float64 until it is normalized: float32 has 64 neighbours of a time in seconds in one number.
+float TableRows::input_of(double value, std::size_t column) const {
+  if (std::isnan(value)) value = fitted_.missing[column];
+  if (!fitted_.mean.empty()) value = (value - fitted_.mean[column]) / fitted_.std[column];
+  return static_cast<float>(value);
 }
 
 int64_t TableRows::class_number(double value) const {
@@ -160,8 +188,7 @@ void TableRows::finish() {
     sort_names();
     if (options_.may_guess_classes && fitted_.target_is == Target::kNumber) guess_classes();
   }
-  fill_missing();
-  normalize();
+  if (waits_ && rows_ > 0) add_waiting();
   add_texts();
 }
 
@@ -197,48 +224,71 @@ void TableRows::guess_classes() {
   fitted_.num_classes = std::ssize(seen);
 }
 
-void TableRows::fill_missing() {
-  if (options_.fits && options_.fills_missing) {
-    std::vector<double> sums(width_), counts(width_);
-    for (std::size_t i = 0; i < inputs.size(); i += width_)
-      for (std::size_t c = 0; c < width_; ++c)
-        if (!std::isnan(inputs[i + c])) sums[c] += inputs[i + c], counts[c] += 1;
-    for (std::size_t c = 0; c < width_; ++c) {
-      if (counts[c] == 0 && rows_ > 0)
-        throw UserError({file_->path()}, "column '" + shown(fitted_.numbers[c]) + "' has no numbers");
-      fitted_.missing.push_back(sums[c] / std::max(counts[c], 1.0));
-    }
+// Calls visit with each number and its column.
+template <class Visit>
+void TableRows::for_each_waiting(const Visit& visit) {
+  for (auto& block : waiting_)
+    for (std::size_t i = 0; i < block.size(); i += width_)
+      for (std::size_t c = 0; c < width_; ++c) visit(block[i + c], c);
+}
+
+void TableRows::add_waiting() {
+  if (options_.fills_missing) fit_missing();
+  if (options_.normalizes) fit_mean();
+  inputs.reserve(static_cast<std::size_t>(rows_) * width_);
+  for (auto& block : waiting_) {
+    for (std::size_t i = 0; i < block.size(); i += width_)
+      for (std::size_t c = 0; c < width_; ++c) inputs.push_back(input_of(block[i + c], c));
+    block = {};
   }
-  if (fitted_.missing.empty()) return;
-  for (std::size_t i = 0; i < inputs.size(); i += width_)
-    for (std::size_t c = 0; c < width_; ++c)
-      if (std::isnan(inputs[i + c])) inputs[i + c] = static_cast<float>(fitted_.missing[c]);
+}
+
+void TableRows::fit_missing() {
+  std::vector<double> sums(width_), counts(width_);
+  for_each_waiting([&](double value, std::size_t c) {
+    if (!std::isnan(value)) sums[c] += value, counts[c] += 1;
+  });
+  for (std::size_t c = 0; c < width_; ++c) {
+    if (counts[c] == 0)
+      throw UserError({file_->path()}, "column '" + shown(fitted_.numbers[c]) + "' has no numbers");
+    fitted_.missing.push_back(sums[c] / counts[c]);
+  }
+  for_each_waiting([&](double& value, std::size_t c) {
+    if (std::isnan(value)) value = fitted_.missing[c];
+  });
 }
 
 // Deviations are of the population, as of sklearn's StandardScaler; that of a constant column is 1.
-void TableRows::normalize() {
-  if (options_.fits && options_.normalizes && rows_ > 0) {
-    const auto count = static_cast<double>(rows_);
-    std::vector<double> sums(width_), squares(width_);
-    std::vector<bool> varies(width_);
-    for (std::size_t i = 0; i < inputs.size(); i += width_)
-      for (std::size_t c = 0; c < width_; ++c) sums[c] += inputs[i + c];
-    for (std::size_t c = 0; c < width_; ++c) fitted_.mean.push_back(sums[c] / count);
-    for (std::size_t i = 0; i < inputs.size(); i += width_)
-      for (std::size_t c = 0; c < width_; ++c) {
-        const double off = inputs[i + c] - fitted_.mean[c];
-        squares[c] += off * off;
-        if (inputs[i + c] != inputs[c]) varies[c] = true;
-      }
-    for (std::size_t c = 0; c < width_; ++c) {
-      fitted_.std.push_back(varies[c] ? std::sqrt(squares[c] / count) : 1);
-      if (!varies[c]) fitted_.mean[c] = inputs[c];
-    }
+void TableRows::fit_mean() {
+  const auto count = static_cast<double>(rows_);
+  const std::vector<double> first(waiting_[0].begin(), waiting_[0].begin() + std::ssize(fitted_.numbers));
+  std::vector<double> mean(width_), squares(width_);
+  for_each_waiting([&](double value, std::size_t c) { mean[c] += value - first[c]; });
+  for (std::size_t c = 0; c < width_; ++c) mean[c] = first[c] + mean[c] / count;
+  for_each_waiting([&](double value, std::size_t c) { squares[c] += (value - mean[c]) * (value - mean[c]); });
+  for (const double sum : squares) fitted_.std.push_back(sum > 0 ? std::sqrt(sum / count) : 1);
+  fitted_.mean = std::move(mean);
+}
+
+std::string Rounding::text() const {
+  constexpr double kMostOfRange = 1e-3;
+  const double range = most_ - least_;
+  if (!(range > 0) || largest_ <= kMostOfRange * range) return "";
+  return formatted("within %.3g, of a range of %.6g", largest_, range);
+}
+
+std::string TableRows::advice() const {
+  std::string lines;
+  for (std::size_t c = 0; c < rounding_.size(); ++c) {
+    const bool is_input = c < width_;
+    const std::string& column = is_input ? fitted_.numbers[c] : fitted_.target[c - width_];
+    const std::string text = rounding_[c].text();
+    if (text.empty()) continue;
+    lines += (lines.empty() ? "" : "\n") + std::string("float32 keeps the numbers of column '") +
+             shown(column) + "' " + text +
+             (is_input ? "; normalize = true subtracts the mean before" : "; subtract an offset in the file");
   }
-  if (fitted_.mean.empty()) return;
-  for (std::size_t i = 0; i < inputs.size(); i += width_)
-    for (std::size_t c = 0; c < width_; ++c)
-      inputs[i + c] = static_cast<float>((inputs[i + c] - fitted_.mean[c]) / fitted_.std[c]);
+  return lines;
 }
 
 void TableRows::add_texts() {

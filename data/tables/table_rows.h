@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,6 +17,22 @@ namespace tutti {
 
 // Throws UserError if so many float32, or tokens, are more than the machine's memory.
 void require_memory(const TableFile& file, int64_t rows, int64_t columns);
+
+// What float32 keeps of a column.
+class Rounding {
+ public:
+  void add(double value) {
+    if (value < least_) least_ = value;
+    if (value > most_) most_ = value;
+    const double error = std::abs(value - static_cast<double>(static_cast<float>(value)));
+    if (error > largest_) largest_ = error;
+  }
+  // "within 64, of a range of 1400", if values that differ become equal or nearly so; else "".
+  std::string text() const;
+
+ private:
+  double least_ = std::numeric_limits<double>::infinity(), most_ = -least_, largest_ = 0;
+};
 
 // Numbers of texts, by their order of appearance until they are sorted, or as given.
 class TextNumbers {
@@ -65,22 +83,28 @@ class TableRows {
   const FittedTable& fitted() const { return fitted_; }
   int64_t rows() const { return rows_; }
   int64_t bytes() const;
+  // On columns of which float32 keeps too little; lines, "" = none.
+  std::string advice() const;
 
   std::vector<float> inputs;     // [rows, columns]
   std::vector<float> targets;    // [rows, columns] of kNumber and kNumbers
   std::vector<int64_t> classes;  // [rows] of kClass and kName
 
  private:
-  using Column = std::vector<float>;
-
   void visit(std::span<const double> numbers, std::span<const std::string_view> texts);
-  float checked(double value, const std::string& column) const;
+  void add_target(std::span<const double> numbers, std::span<const std::string_view> texts);
+  void require_number(double value, const std::string& column) const;
+  float input_of(double value, std::size_t column) const;
+  std::vector<double>& block_with_room();
+  template <class Visit>
+  void for_each_waiting(const Visit& visit);
   int64_t class_number(double value) const;
   int64_t name_number(TextNumbers& names, std::string_view text, const std::string& column, std::size_t most);
   void require_name(std::string_view text, const std::string& column, bool is_class) const;
   void reserve(const TableFile& file);
-  void fill_missing();
-  void normalize();
+  void fit_missing();
+  void fit_mean();
+  void add_waiting();
   void sort_names();
   void guess_classes();
   void add_texts();
@@ -90,10 +114,13 @@ class TableRows {
   Options options_;
   const TableFile* file_ = nullptr;  // being read
   int64_t rows_ = 0;
-  std::size_t width_;                  // numbers of a row
-  std::vector<TextNumbers> texts_;     // of each column of texts
-  TextNumbers names_;                  // of classes
-  std::vector<int32_t> text_numbers_;  // [rows, columns of texts]
+  std::size_t width_;                         // numbers of a row
+  bool waits_;                                // for all rows, since means are not known before
+  std::vector<std::vector<double>> waiting_;  // numbers of whole rows, which are no inputs yet
+  std::vector<Rounding> rounding_;            // of each column of numbers, then of each target
+  std::vector<TextNumbers> texts_;            // of each column of texts
+  TextNumbers names_;                         // of classes
+  std::vector<int32_t> text_numbers_;         // [rows, columns of texts]
 };
 
 }  // namespace tutti

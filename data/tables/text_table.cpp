@@ -79,7 +79,9 @@ struct TextTable::Read {
     Read read{.fitted = rows.fitted(),
               .arrays = {},
               .bytes = rows.bytes() + texts.bytes(),
-              .advice = texts.advice()};
+              .advice = advice_lines(
+                  files, {fits && with_target ? options.targets.advice(*files[0], fitted.target_is) : "",
+                          rows.advice(), texts.advice()})};
     const std::string& path = files.at(0)->path();
     read.arrays = texts.take_arrays(path);
     if (auto target = rows.take_target(path)) read.arrays.push_back(*std::move(target));
@@ -107,8 +109,6 @@ SampleSpec TextTable::spec() const {
   return spec;
 }
 
-uint64_t TextTable::digest() const {
-  return fitted_.digest(ArrayDataset::digest());
-}
+uint64_t TextTable::digest() const { return fitted_.digest(ArrayDataset::digest()); }
 
 }  // namespace tutti

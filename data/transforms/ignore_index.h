@@ -9,4 +9,8 @@ namespace tutti {
 // are refused.
 TransformPtr ignore_index_transform(int64_t index);
 
+// Numbers integer targets from 0 that the data number from `first`; those equal to kIgnoredTarget stay.
+// Throws UserError for one between.
+TransformPtr first_class_transform(int64_t first);
+
 }  // namespace tutti

@@ -92,7 +92,7 @@ class PixelsToFloats final : public Transform {
 // (values * scale - mean) / std in place, for floats [..., channels, height, width], or any with one number.
 void scale_floats(at::Tensor& floats, const PixelNumbers& numbers, bool are_bytes) {
   const auto of_channels = [&](const std::vector<double>& one) {
-    const at::Tensor values = at::tensor(one, at::kFloat);
+    const at::Tensor values = at::tensor(one, floats.scalar_type());
     return one.size() == 1 ? values : values.view({-1, 1, 1});
   };
   if (!numbers.scale.empty())
@@ -140,10 +140,12 @@ at::Tensor pixels_to_floats(const at::Tensor& images, int64_t dims, const PixelN
     const at::Tensor planes = planes_of_bytes(one_by_one, numbers);
     return images.dim() == dims ? planes.squeeze(0) : planes;
   }
-  at::Tensor floats =
-      images.to(at::kFloat, /*non_blocking=*/false, /*copy=*/true, at::MemoryFormat::Contiguous);
-  scale_floats(floats, numbers, images.scalar_type() == at::kByte);
-  return floats;
+  const at::ScalarType stored = images.scalar_type();
+  const bool fits_float = stored == at::kByte || (at::isFloatingType(stored) && stored != at::kDouble);
+  at::Tensor floats = images.to(fits_float ? at::kFloat : at::kDouble, /*non_blocking=*/false, /*copy=*/true,
+                                at::MemoryFormat::Contiguous);
+  scale_floats(floats, numbers, stored == at::kByte);
+  return floats.to(at::kFloat);
 }
 
 TransformPtr layout_transform(ImageLayout layout) { return std::make_shared<Layout>(layout); }

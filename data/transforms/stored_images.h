@@ -20,7 +20,8 @@ struct PixelNumbers {
   std::vector<double> std = {};    // 1
 };
 
-// (input * scale - mean) / std in float32: torchvision's ToTensor and Normalize. Of uint8 images [...,
+// (input * scale - mean) / std as float32: torchvision's ToTensor and Normalize. Float64, and integers but
+// uint8, are float64 until then. Of uint8 images [...,
 // height, width, channels], [..., channels, height, width] is returned; `dims` of them are an image's. Other
 // inputs keep their shape.
 at::Tensor pixels_to_floats(const at::Tensor& images, int64_t dims, const PixelNumbers& numbers);

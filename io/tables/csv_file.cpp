@@ -9,6 +9,7 @@
 #include <limits>
 #include <set>
 
+#include "io/tables/column_reasons.h"
 #include "runtime/error.h"
 #include "runtime/printable.h"
 #include "runtime/text.h"
@@ -25,9 +26,27 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
+// The words of pandas.read_csv.
 bool is_missing(std::string_view text) {
-  constexpr std::array<std::string_view, 8> kNames = {"", "NA", "N/A", "NaN", "nan", "null", "NULL", "None"};
+  constexpr std::array<std::string_view, 19> kNames = {
+      "",     "#N/A", "#N/A N/A", "#NA",  "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN",
+      "<NA>", "N/A",  "NA",       "NULL", "NaN",     "None",     "n/a",  "nan",  "null"};
   return std::ranges::find(kNames, text) != kNames.end();
+}
+
+// For a text that is not UTF-8.
+constexpr const char* kNotUtf8 = "not UTF-8 (Latin-1? iconv -f latin1 -t utf-8 converts it)";
+
+bool is_number(std::string_view text) {
+  const auto number = table_number(text);
+  return number && !std::isnan(*number);
+}
+
+// The names that pandas gives columns without any: 0, 1, 2, ...
+bool are_places(const std::vector<std::string>& names) {
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (names[i] != std::to_string(i)) return false;
+  return true;
 }
 
 // Numbers too small for a double are 0, as for strtod.
@@ -111,10 +130,11 @@ class CsvFile::Row {
     return value;
   }
 
-  std::string_view text(const char*& at, std::string& scratch) const {
+  std::string_view text(const char*& at, std::size_t column, std::string& scratch) const {
     const char* begin = at;
     at = end_of_cell(at);
     const std::string_view found = content(begin, at, scratch);
+    if (!is_utf8(found)) file_.fail(begin, file_.column_text(column) + ": " + kNotUtf8);
     const bool is_quoted = begin < at && *begin == '"';
     return !is_quoted && is_missing(trimmed(found)) ? std::string_view() : found;
   }
@@ -209,26 +229,60 @@ void CsvFile::find_columns(const Format& format) {
   const Row row(*this);
   const char* at = first_row_ = row.skip_blank_lines(text_.data());
   if (at == text_.data() + text_.size()) throw UserError({file_.path()}, "an empty table");
-  std::set<std::string> names;
-  for (std::string& name : row.texts(at)) {
-    if (!format.header) name = std::to_string(columns_.size());
+  const std::vector<std::string> first = row.texts(at);
+  const auto numbers = std::ranges::count_if(first, is_number);
+  has_header_ = format.header.value_or(numbers < std::ssize(first) || are_places(first));
+  name_columns(first, has_header_);
+  if (has_header_) first_row_ = at;
+  if (!format.header) advice_ = advice_on_header(first, has_header_);
+  if (const auto other = other_delimiter())
+    advice_ = "there is one column; delimiter = " +
+              (*other == '\t' ? "\"\\t\"" : '"' + std::string(1, *other) + '"') + " makes several of it";
+}
+
+// Columns may be named by numbers, as years are.
+std::string CsvFile::advice_on_header(const std::vector<std::string>& first, bool has_names) {
+  const auto number = std::ranges::find_if(first, is_number);
+  if (number == first.end() || are_places(first)) return "";
+  if (!has_names)
+    return "its first line has nothing but numbers, so it is a row, and columns are named \"0\", \"1\", ...; "
+           "header = true takes it for names";
+  return "its first line has numbers (" + shown(*number) +
+         ") and is taken for names; header = false takes it for a row";
+}
+
+std::optional<char> CsvFile::other_delimiter() const {
+  if (columns_.size() != 1) return std::nullopt;
+  for (const char delimiter : {'\t', ';', '|', ','})
+    if (columns_[0].name.find(delimiter) != std::string::npos) return delimiter;
+  return std::nullopt;
+}
+
+void CsvFile::name_columns(std::vector<std::string> names, bool are_given) {
+  std::set<std::string> seen;
+  for (std::string& name : names) {
+    if (!are_given) name = std::to_string(columns_.size());
     if (!is_utf8(name))
-      fail(first_row_, "the name of column " + std::to_string(columns_.size()) + " is not UTF-8");
-    if (!name.empty() && !names.insert(name).second)
+      fail(first_row_, "the name of column " + std::to_string(columns_.size()) + " is " + kNotUtf8);
+    if (!name.empty() && !seen.insert(name).second)
       fail(first_row_, "two columns are named '" + shown(name) + "'");
-    columns_.push_back({std::move(name)});
+    columns_.push_back({.name = std::move(name)});
   }
-  if (format.header) first_row_ = at;
 }
 
 // A column is of texts if one of its first cells is.
 void CsvFile::inspect() {
   const Row row(*this);
   const char *at = row.skip_blank_lines(first_row_), *end = text_.data() + text_.size();
-  for (int64_t i = 0; i < kInspectedRows && at < end; ++i, at = row.skip_blank_lines(at)) {
+  int line = line_of(at);
+  for (int64_t i = 0; i < kInspectedRows && at < end; ++i) {
+    const std::string place = "line " + std::to_string(line);
+    const char* const begin = at;
     const auto cells = row.texts(at);
     for (std::size_t c = 0; c < std::min(cells.size(), columns_.size()); ++c)
-      columns_[c].is_text = columns_[c].is_text || !table_number(cells[c]);
+      look_at_cell(columns_[c], table_number(cells[c]), cells[c], place);
+    at = row.skip_blank_lines(at);
+    line += line_breaks(begin, at);
   }
 }
 
@@ -261,7 +315,8 @@ void CsvFile::read(const std::vector<WantedColumn>& wanted, const VisitRow& visi
       if (const int to = uses[column].number; to != kSkipped)
         numbers[static_cast<std::size_t>(to)] = row.number(at, column);
       else if (const int place = uses[column].text; place != kSkipped)
-        texts[static_cast<std::size_t>(place)] = row.text(at, scratch[static_cast<std::size_t>(place)]);
+        texts[static_cast<std::size_t>(place)] =
+            row.text(at, column, scratch[static_cast<std::size_t>(place)]);
       else
         at = row.end_of_cell(at);
       if (at < end && *at == delimiter_) continue;
@@ -277,12 +332,15 @@ void CsvFile::read(const std::vector<WantedColumn>& wanted, const VisitRow& visi
 
 std::string CsvFile::place() const { return "line " + std::to_string(line_of(row_)); }
 
+int CsvFile::line_breaks(const char* from, const char* to) const {
+  int breaks = 0;
+  for (const char* at = from; at < to; ++at)
+    breaks += *at == '\n' || (*at == '\r' && (at + 1 == text_.data() + text_.size() || at[1] != '\n'));
+  return breaks;
+}
+
 int CsvFile::line_of(const char* place) const {
-  const auto* begin = reinterpret_cast<const char*>(file_.bytes().data());
-  int line = 1;
-  for (const char* at = begin; at < place; ++at)
-    line += *at == '\n' || (*at == '\r' && (at + 1 == text_.data() + text_.size() || at[1] != '\n'));
-  return line;
+  return 1 + line_breaks(reinterpret_cast<const char*>(file_.bytes().data()), place);
 }
 
 std::string CsvFile::column_text(std::size_t column) const {

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "io/formats/json_text.h"
+#include "io/tables/column_reasons.h"
 #include "io/tables/csv_file.h"
 #include "runtime/error.h"
 #include "runtime/printable.h"
@@ -13,12 +14,23 @@
 namespace tutti {
 namespace {
 
-constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();
+constexpr double kMissingNumber = std::numeric_limits<double>::quiet_NaN();
 const nlohmann::json kNull;
 
 const nlohmann::json& member(const nlohmann::json& object, const std::string& name) {
   const auto found = object.find(name);
   return found == object.end() ? kNull : *found;
+}
+
+void look_at(TableColumn& column, const nlohmann::json& value, const std::string& place) {
+  if (value.is_structured()) {
+    column.is_other = true;
+    column.reason = place + " is a list or an object";
+  } else if (value.is_string()) {
+    look_at_cell(column, std::nullopt, value.get_ref<const std::string&>(), place);
+  } else {
+    look_at_cell(column, value.is_null() ? kMissingNumber : 0, "", place);
+  }
 }
 
 std::string of_column(const std::string& column) { return ", column '" + shown(column) + "': "; }
@@ -48,8 +60,7 @@ JsonLinesFile::JsonLinesFile(const std::string& path)
     for (const auto& [name, value] : object.items()) {
       auto column = std::ranges::find(columns_, name, &TableColumn::name);
       if (column == columns_.end()) column = columns_.insert(columns_.end(), {.name = name});
-      column->is_text = column->is_text || value.is_string();
-      column->is_other = column->is_other || value.is_structured();
+      look_at(*column, value, place());
     }
     return ++rows < kInspectedRows;
   });
@@ -95,7 +106,7 @@ void JsonLinesFile::read(const std::vector<WantedColumn>& wanted, const VisitRow
 
 template <class Json>
 double JsonLinesFile::number_of(const Json& value, const std::string& column) const {
-  if (value.is_null()) return kMissing;
+  if (value.is_null()) return kMissingNumber;
   if (value.is_boolean()) return value.template get<bool>() ? 1 : 0;
   if (value.is_number()) return value.template get<double>();
   const auto number =

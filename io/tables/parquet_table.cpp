@@ -10,6 +10,8 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
 #include <stdexcept>
 #include <string>
 
@@ -29,11 +31,23 @@ Value required(arrow::Result<Value> result) {
 
 bool is_text(const arrow::DataType& type) {
   return type.id() == arrow::Type::STRING || type.id() == arrow::Type::LARGE_STRING ||
-         type.id() == arrow::Type::DICTIONARY;
+         type.id() == arrow::Type::STRING_VIEW || type.id() == arrow::Type::DICTIONARY;
 }
 
 bool is_number(const arrow::DataType& type) {
   return arrow::is_integer(type.id()) || arrow::is_floating(type.id()) || type.id() == arrow::Type::BOOL;
+}
+
+// The columns that are a frame's index, by what pandas says in the file. An index that is a range is an
+// object there, and no column.
+std::set<std::string> index_columns(const arrow::Schema& schema) {
+  std::set<std::string> names;
+  const auto text = schema.metadata() ? schema.metadata()->Get("pandas") : arrow::Result<std::string>("");
+  const auto pandas = nlohmann::json::parse(text.ValueOr(""), nullptr, /*allow_exceptions=*/false);
+  if (!pandas.is_object() || !pandas.contains("index_columns")) return names;
+  for (const auto& one : pandas["index_columns"])
+    if (one.is_string()) names.insert(one.get<std::string>());
+  return names;
 }
 
 // Cells of one column of a batch of rows.
@@ -130,6 +144,8 @@ std::unique_ptr<Cells> cells_of(const std::shared_ptr<arrow::Array>& array) {
       return std::make_unique<TextCells<arrow::StringArray>>(array);
     case arrow::Type::LARGE_STRING:
       return std::make_unique<TextCells<arrow::LargeStringArray>>(array);
+    case arrow::Type::STRING_VIEW:
+      return std::make_unique<TextCells<arrow::StringViewArray>>(array);
     case arrow::Type::DICTIONARY: {
       auto coded = std::static_pointer_cast<arrow::DictionaryArray>(array);
       auto values = cells_of(coded->dictionary());
@@ -148,9 +164,15 @@ class ParquetTable final : public TableFile {
     reader_->set_use_threads(false);
     const auto status = reader_->GetSchema(&schema_);
     if (!status.ok()) throw std::runtime_error(status.message());
-    for (const auto& field : schema_->fields())
-      columns_.push_back({field->name(), !is_number(*field->type()),
-                          !is_number(*field->type()) && !is_text(*field->type())});
+    const std::set<std::string> index = index_columns(*schema_);
+    for (const auto& field : schema_->fields()) {
+      const arrow::DataType& type = *field->type();
+      columns_.push_back({.name = field->name(),
+                          .is_text = !is_number(type),
+                          .is_other = !is_number(type) && !is_text(type),
+                          .is_index = index.contains(field->name()),
+                          .reason = is_number(type) ? "" : type.ToString()});
+    }
   }
 
   const std::vector<TableColumn>& columns() const override { return columns_; }

@@ -14,6 +14,10 @@ struct TableColumn {
   std::string name;       // "" where the file has none
   bool is_text = false;   // as its first rows look, if the file does not say
   bool is_other = false;  // dates, lists and others that are not read
+  bool is_index = false;  // pandas' numbers of the rows, as the file says
+  // If it is not of numbers: the file's type, or the first cell that is none: "line 9 is '1,007'".
+  std::string reason = {};
+  int64_t numbers = 0, cells = 0;  // among the rows looked at; missing cells do not count
 };
 
 enum class CellType { kNumber, kText };
@@ -43,6 +47,8 @@ class TableFile {
   virtual const std::string& path() const = 0;
   // The row being visited, for errors: "line 17", "row 16".
   virtual std::string place() const = 0;
+  // If the file may be meant otherwise than it is read: what follows its name. "" = none.
+  virtual std::string advice() const { return {}; }
 };
 
 }  // namespace tutti

@@ -73,7 +73,10 @@ class Targets {
  private:
   std::string other_way() const {
     const std::string loss = section_.has("kind") ? "; model.loss = " : "; loss = ";
-    if (!are_integers_) return loss + "\"mse\" takes values, \"bce_with_logits\" labels";
+    if (!are_integers_)
+      return loss +
+             "\"mse\" takes values, \"bce_with_logits\" labels; "
+             "target_type = \"class\", of a table, makes classes of its numbers";
     return shape_.size() == 1 ? loss + "\"bce_with_logits\" takes several labels a sample"
                               : "; model.kind = \"unet\" takes a class for each pixel";
   }

@@ -46,3 +46,11 @@ pq.write_table(pa.table({"age": [20, 30, 40], "bought": pd.date_range("2026-01-0
                          "sizes": [[1, 2], [3], []],
                          "half": pa.array([0.25, -3, 65504], pa.float16()), "price": [0.5, 1.5, 2.5]}),
                HERE / "dates.parquet")
+# What pandas writes of a frame whose index is no range: a column, and its name in the metadata.
+SHUFFLED = TABLE[["age", "price"]].iloc[[3, 1, 0, 6, 2, 5, 4]]
+SHUFFLED.to_parquet(HERE / "index.parquet", engine="pyarrow")
+SHUFFLED.rename_axis("number").to_parquet(HERE / "named_index.parquet", engine="pyarrow")
+# Types beside numbers and strings.
+pq.write_table(pa.table({"cost": pa.array([1, 2, 3], pa.decimal128(5, 2)), "nothing": pa.nulls(3),
+                         "age": [20, 30, 40], "kind": pa.array(["p", "q", "p"], pa.string_view())}),
+               HERE / "types.parquet")

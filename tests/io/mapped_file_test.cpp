@@ -56,6 +56,17 @@ TEST(MappedFileDeathTest, AddressSanitizerSeesAReadBehindTheEnd) {
 }
 #endif
 
+TEST(MappedFileTest, PointersOfGitLfsAreNoFiles) {
+  const Scratch folder;
+  const std::string path = folder.path("weights.safetensors");
+  const std::string pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 123456\n";
+  write_text(path, pointer);
+  EXPECT_THAT(message_of<UserError>([&] { MappedFile file(path); }),
+              testing::HasSubstr("is a pointer of Git LFS, and not the file: git lfs pull brings it"));
+  write_text(path, pointer + std::string(1024, '.'));  // pointers are shorter
+  EXPECT_NO_THROW(MappedFile file(path));
+}
+
 // In a process of its own, which has mapped nothing before.
 TEST(MappedFileDeathTest, AForeignBusErrorGoesToThePreviousHandler) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");

@@ -232,6 +232,31 @@ TEST_F(JobTest, EvaluationLabelsBeyondTheTrainedOnesNeedClassesInTheRecipe) {
   EXPECT_EQ(why_refused(with_data(std::string(kMlp) + "\nnum_classes = 12", kPoints, more)), "it was taken");
 }
 
+TEST_F(JobTest, LabelsFrom1OnAreSaid) {
+  const at::Tensor labels = at::tensor({3, 1, 2, 1}, at::kLong);
+  const auto file = [&](const std::string& name, const at::Tensor& target) {
+    return hdf5(name, {hdf5_array("input", at::rand({4, 2})), hdf5_array("target", target)});
+  };
+  const std::string from_1 = file("a.h5", labels), from_0 = file("b.h5", labels - 1);
+  const auto said = [&](const std::string& train, const std::string& eval) {
+    JobOptions options;
+    options.run_dir = folder_.path("run");
+    return make_job(recipe_of(with_data(kMlp, train, eval)), options).advice();
+  };
+  EXPECT_THAT(said(from_1, from_1),
+              ElementsAre("data.train: its smallest label is 1, so class 0 has no samples; "
+                          "first_class = 1, here and in evaluations, numbers classes from 0"));
+  const std::string numbered = from_1 + "\nfirst_class = 1";
+  EXPECT_THAT(said(numbered, numbered), IsEmpty());
+  EXPECT_THAT(said(from_0, from_0), IsEmpty());
+  const std::string ignored = file("c.h5", labels.masked_fill(labels.eq(1), -100));
+  EXPECT_THAT(said(ignored, ignored), ElementsAre(HasSubstr("its smallest label is 2")));
+  EXPECT_THAT(why_refused(with_data(kMlp, numbered, from_1)),
+              HasSubstr("expected first_class = 1, as [data.train] has it"));
+  EXPECT_THAT(why_refused(with_data(kMlp, from_0, numbered)),
+              HasSubstr("data.eval.first_class = 1: expected first_class = 0"));
+}
+
 TEST_F(JobTest, FoldersThatNumberClassesOtherwiseThanTrainingAreRefused) {
   const std::string image = TUTTI_SOURCE_DIR "/tests/golden/images/420_19x37.jpg";
   for (const char* folder : {"train/ant", "train/bee", "eval/bee"}) {

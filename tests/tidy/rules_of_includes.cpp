@@ -64,6 +64,7 @@ bool is_for_cli(const std::string& include) {
                                "\"io/mapped_file.h\"",
                                "\"io/formats/npy.h\"",
                                "\"io/formats/zip_file.h\"",
+                               "\"io/tables/column_reasons.h\"",
                                "\"io/tables/csv_file.h\"",
                                "\"io/tables/parquet_file.h\""};
   return headers.count(include) > 0 || include.ends_with("catalog.h\"");

@@ -67,6 +67,22 @@ TEST_F(NumpyArraysTest, ArchivesAndFoldersGiveTheArraysThatNumpySaved) {
   }
 }
 
+TEST_F(NumpyArraysTest, NumbersAreFloat64UntilTheyAreNormalized) {
+  const double times[] = {1.7e9, 1.7e9 + 7, 1.7e9 + 14};
+  std::string header = "{'descr': '<f8', 'fortran_order': False, 'shape': (3, 1), }";
+  header += std::string(117 - header.size(), ' ') + '\n';
+  write_text(scratch_.path("input.npy"), "\x93NUMPY\x01" + std::string(1, '\0') +
+                                             static_cast<char>(header.size()) + std::string(1, '\0') +
+                                             header +
+                                             std::string(reinterpret_cast<const char*>(times), sizeof times));
+  const std::string path = "path = '" + scratch_.path() + "'\n";
+  const DatasetPtr normalized = data(path + "mean = 1.7e9\nstd = 7.0\n");
+  EXPECT_TRUE(at::equal(normalized->get(std::vector<int64_t>{0, 1, 2}, {})["input"].flatten(),
+                        at::tensor({0.F, 1.F, 2.F})));
+  normalized->scan();
+  EXPECT_EQ(data(path)->spec().describe("input"), "float32 [1]");
+}
+
 TEST_F(NumpyArraysTest, ErrorsNameFileAndArray) {
   const std::string path = "path = '" + kSaved + "stored.npz'\n";
   EXPECT_THAT(error_of(path + "arrays = {input = 'wid'}"),
@@ -75,7 +91,8 @@ TEST_F(NumpyArraysTest, ErrorsNameFileAndArray) {
               HasSubstr("stored.npz\": array 'labels', row 2: labels out of range: 2 is not in [0, 2)"));
   EXPECT_THAT(error_of("path = '" + std::filesystem::temp_directory_path().string() + "/no.npz'"),
               HasSubstr("no.npz"));
-  EXPECT_THAT(error_of("path = '" + kSaved + "tokens.npy'"), HasSubstr("not a zip archive"));
+  EXPECT_THAT(error_of("path = '" + kSaved + "tokens.npy'"),
+              HasSubstr("a single .npy file; path is a folder of them"));
   const std::string folder = unpacked();
   std::filesystem::resize_file(folder + "/wide.npy", 140);
   EXPECT_THAT(error_of("path = '" + folder + "'"), HasSubstr("wide.npy: array 'wide': truncated"));

@@ -94,7 +94,9 @@ TEST_F(ImageFolder, ClassesCanBeThoseOfAnotherFolder) {
 TEST_F(ImageFolder, AListNamesFilesAndClasses) {
   const std::string list = scratch_.path() + "/list.txt";
   const std::string key = "list = '" + list + "'";
-  write_text(list, "dog/a.jpg dog\n\ncat/c.webp\tcat\ndog/below/b.png dog\ncat/d.JPG cat\n");
+  write_text(list,
+             "\xef\xbb\xbf"
+             "dog/a.jpg dog\n\ncat/c.webp\tcat\ndog/below/b.png dog\ncat/d.JPG cat\n");
   EXPECT_TRUE(at::equal(targets(data(key)), at::tensor({1, 0, 1, 0})));
   EXPECT_THAT(class_names(section(key)), ElementsAre("cat", "dog"));
   write_text(list, "dog/a.jpg 4\ncat/c.webp 0\ndog/below/b.png 4\ncat/d.JPG 1\n");

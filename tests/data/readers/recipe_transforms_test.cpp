@@ -58,6 +58,34 @@ TEST(RecipeTransforms, LayoutComesFirstAndNumbersLast) {
   }
 }
 
+TEST(RecipeTransforms, Float64AndIntegersAreFloat32WhenTheyAreNormalized) {
+  const at::Tensor times = 1'700'000'000 + 7 * at::arange(4).view({4, 1});
+  for (const at::Tensor& stored : {times, times.to(at::kDouble)}) {
+    const DatasetPtr data = data_of(stored, "mean = 1.7e9\nstd = 7.0\n");
+    EXPECT_EQ(data->spec().describe("input"), "float32 [1]");
+    EXPECT_TRUE(at::equal(third(data)["input"], at::full({1, 1}, 2.F)));
+  }
+}
+
+TEST(RecipeTransforms, LabelsFromFirstClassOnAreNumberedFrom0) {
+  const at::Tensor labels = at::tensor({1, 3, -100, 255}, at::kLong);
+  const auto of = [](const at::Tensor& target, int64_t classes, int64_t ignore_index = kIgnoredTarget) {
+    const TensorTree::Children arrays = {{"input", kPixels}, {"target", target}};
+    return with_recipe_transforms(section_of("first_class = 1\n"),
+                                  std::make_shared<const TensorDataset>(arrays, classes), "", ignore_index);
+  };
+  const DatasetPtr data = of(labels, 4, 255);
+  EXPECT_EQ(data->spec().classes, 3);
+  const std::vector<int64_t> all = {0, 1, 2, 3};
+  EXPECT_TRUE(at::equal(data->get(all, {})["target"], at::tensor({0, 2, -100, -100}, at::kLong)));
+  const auto error = [&](const at::Tensor& target, int64_t classes) {
+    return message_of<UserError>([&] { of(target, classes); });
+  };
+  EXPECT_THAT(error(kTargets, 256), HasSubstr("first_class = 1: a label below first_class = 1"));
+  EXPECT_THAT(error(labels, 1), HasSubstr("first_class = 1: the labels are below 1"));
+  EXPECT_THAT(error(at::rand({4}), 0), HasSubstr("targets to number from 0 are integers"));
+}
+
 TEST(RecipeTransforms, BytesOfAGivenLayoutBecomeFloats) {
   EXPECT_TRUE(at::equal(third(data_of(kPixels, "layout = 'NHWC'\n"))["input"][0], to_tensor(kPixels[2])));
   const auto once = data_of(kPixels, std::string("layout = 'NHWC'\n") + kToTensor);

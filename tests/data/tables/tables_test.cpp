@@ -126,6 +126,93 @@ TEST_F(TablesTest, FloatsOf16BitsAreReadAndDatesAreNot) {
   EXPECT_TRUE(at::equal(inputs(data), at::tensor({20.F, .25F, 30.F, -3.F, 40.F, 65504.F}).view({3, 2})));
 }
 
+TEST_F(TablesTest, IndexOfPandasIsNoInput) {
+  const auto expect_one_input = [](const DatasetPtr& data, const std::string& left_out) {
+    EXPECT_EQ(data->spec().shapes.at("input"), Shape{1});
+    EXPECT_THAT(data->advice(), HasSubstr("no inputs are " + left_out + "; inputs = [...]"));
+  };
+  for (const std::string name : {"", "Unnamed: 0", "__index_level_0__"})
+    expect_one_input(table(csv(name + ",age,price\n7,20,0.5\n8,30,1.5\n") + "target = 'price'\n"),
+                     (name.empty() ? "a column without a name" : name) + " (pandas' index)");
+  if (!kHasParquet) GTEST_SKIP() << "built without pyarrow";
+  const auto golden = [](const std::string& name) {
+    return "kind = 'parquet'\ntarget = 'price'\npath = '" + kGolden + name + ".parquet'\n";
+  };
+  expect_one_input(table(golden("index")), "__index_level_0__ (pandas' index)");
+  expect_one_input(table(golden("named_index")), "number (pandas' index)");
+  const DatasetPtr named = table(golden("named_index") + "inputs = ['number']\n");
+  EXPECT_TRUE(at::equal(inputs(named).flatten(), at::tensor({3.F, 1.F, 0.F, 6.F, 2.F, 5.F, 4.F})));
+  EXPECT_EQ(named->advice(), "");
+}
+
+TEST_F(TablesTest, ColumnsThatTheDefaultLeavesOutAreNamedWithTheirCell) {
+  const auto advice = [&](const std::string& cell, const std::string& keys = "") {
+    const std::string text = "noise,price,y\n1,1006,0\n2,NA,1\n3," + cell + ",0\n4,1009,1\n";
+    return table(csv(text) + "target = 'y'\nmissing = 'mean'\n" + keys)->advice();
+  };
+  for (const std::string cell : {"1,007", "inf", "12%", "unknown", "price", "1.007,5"})
+    EXPECT_EQ(advice('"' + cell + '"'),
+              "no inputs are price (line 4 is '" + cell +
+                  "'; 2 of its first 3 cells are numbers); inputs = "
+                  "[...] names the columns of numbers to read, one_hot = [...] those of texts");
+  EXPECT_EQ(advice("1007"), "");
+  EXPECT_EQ(advice("inf", "inputs = ['noise']\n"), "") << "as the recipe says";
+  EXPECT_THAT(error_of("price,y\n1,0\ninf,1\n", "target = 'y'\n"), HasSubstr("price (line 3 is 'inf'"));
+
+  std::string text = "t0,n,y", row;
+  for (int i = 1; i < 30; ++i) text += ",t" + std::to_string(i), row += ",a";
+  const std::string many =
+      table(csv(text + "\nb,1,0" + row + "\n2,3,1" + row + '\n') + "target = 'y'\n")->advice();
+  EXPECT_THAT(many,
+              testing::StartsWith("no inputs are t0 (line 2 is 'b'; 1 of its first 2 cells are numbers), "
+                                  "t1 (line 2 is 'a'), t2"));
+  EXPECT_THAT(many, HasSubstr("t19 (line 2 is 'a'), and 10 more; inputs"));
+}
+
+TEST_F(TablesTest, ColumnsOfParquetThatAreLeftOutAreNamedWithTheirType) {
+  if (!kHasParquet) GTEST_SKIP() << "built without pyarrow";
+  const auto golden = [](const std::string& name, const std::string& target) {
+    return table("kind = 'parquet'\ntarget = '" + target + "'\npath = '" + kGolden + name + ".parquet'\n");
+  };
+  const DatasetPtr data = golden("types", "kind");
+  EXPECT_THAT(data->advice(), HasSubstr("no inputs are cost (decimal128(5, 2)), nothing (null); inputs"));
+  EXPECT_TRUE(at::equal(targets(data), at::tensor({0, 1, 0}, at::kLong))) << "views of strings";
+  EXPECT_THAT(golden("dates", "price")->advice(), HasSubstr("bought (timestamp["));
+}
+
+TEST_F(TablesTest, WordsOfPandasForMissingAreMissing) {
+  std::string text = "x,y\n1,0\n";
+  for (const char* word : {"#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND",
+                           "1.#QNAN", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null", ""})
+    text += std::string(word) + ",1\n";
+  const DatasetPtr data = table(csv(text) + "target = 'y'\nmissing = 'mean'\n");
+  EXPECT_TRUE(at::equal(inputs(data), at::ones({20, 1})));
+  EXPECT_EQ(data->advice(), "");
+}
+
+TEST_F(TablesTest, TargetsOfNumbersAndTextsAreNamedWithTheirCell) {
+  const std::string text = "x,y\n1,5\n2,n.a.\n3,7\n";
+  EXPECT_THAT(
+      table(csv(text) + "target = 'y'\n")->advice(),
+      HasSubstr("the target 'y' is taken for names of classes: line 3 is 'n.a.'; 2 of its first 3 cells"));
+  EXPECT_EQ(table(csv(text) + "target = 'y'\ntarget_type = 'class'\n")->advice(), "");
+  EXPECT_EQ(table(csv("x,y\n1,no\n2,yes\n") + "target = 'y'\n")->advice(), "");
+}
+
+TEST_F(TablesTest, AFirstRowOfNumbersIsARow) {
+  const std::string numbers = "1.5,2,0\n2.5,3,1\n";
+  const DatasetPtr data = table(csv(numbers) + "target = '2'\n");
+  EXPECT_TRUE(at::equal(inputs(data), at::tensor({1.5F, 2.F, 2.5F, 3.F}).view({2, 2})));
+  EXPECT_THAT(data->advice(), HasSubstr("t.csv: its first line has nothing but numbers, so it is a row"));
+  EXPECT_EQ(table(csv(numbers) + "target = '2'\nheader = false\n")->advice(), "");
+  EXPECT_EQ(table(csv(numbers) + "target = '0'\nheader = true\n")->size(), 1) << "as the recipe says";
+  EXPECT_EQ(table(csv("1,1,1\n2,3,1\n2,3,0\n") + "target = '2'\n")->size(), 3) << "no two equal names";
+  EXPECT_EQ(table(csv("0,1,2\n5,6,7\n") + "target = '2'\n")->size(), 1) << "pandas' names";
+  EXPECT_THAT(error_of(numbers, "target = '1.5'\n"), HasSubstr("header = true takes it for names"));
+  const DatasetPtr years = table(csv("city,1990,1991\n1,2,3\n") + "target = '1991'\n");
+  EXPECT_THAT(years->advice(), HasSubstr("has numbers (1990) and is taken for names; header = false"));
+}
+
 TEST_F(TablesTest, ColumnsWithoutAHeaderHaveNumbers) {
   const DatasetPtr data = table("kind = 'csv'\npath = '" + kGolden +
                                 "no_header.csv'\nheader = false\ninputs = ['4', '0']\ntarget = '5'\n");
@@ -196,7 +283,8 @@ TEST_F(TablesTest, ErrorsNameFileLineColumnAndValue) {
   expect("x,y\n1,a\n2,\n", y, "line 3, column 'y': a missing value");
   expect("x,y\n1,\"" + std::string(300, 'a') + "\"\n", y,
          "is no name: expected a line of UTF-8, of at most 256 bytes");
-  expect("x,y\n1,\xff\n", y, "is no name");
+  expect("x,y\n1,\xff\n", y, "line 2, column 'y': not UTF-8 (Latin-1? iconv -f latin1");
+  expect("a\ty\n1\t2\n", y, "It has a\\x09y; there is one column; delimiter = \"\\t\" makes several");
   expect("x,y\n1,b\n", y + "classes = ['a']\n", "line 2, column 'y': 'b' is none of the 1 classes");
   expect("x,y\n1,2\n", y + "delimiter = 'ab'\n", "data.train.delimiter = \"ab\": expected one character");
   EXPECT_THAT(error_of("x,y\n1,2\n", ""), HasSubstr("expected target"));
@@ -259,6 +347,49 @@ TEST_F(TablesTest, NormalizedInputsAreThoseOfStandardScaler) {
   EXPECT_DOUBLE_EQ(fitted.mean[0], 7. / 3);
   EXPECT_EQ(fitted.std[1], 1);
   EXPECT_EQ(data->memory_bytes(), 3 * 4 * 4);
+}
+
+// Unix times, 7 s apart, of which float32 has one number for 18.
+TEST_F(TablesTest, NumbersAreFloat64UntilTheyAreNormalized) {
+  const at::Tensor times = 1.7e9 + 7 * at::arange(200, at::kDouble);
+  const auto csv_of = [&](const std::string& name) {
+    std::string text = "when,y\n";
+    for (int i = 0; i < 200; ++i) text += std::to_string(1'700'000'000 + 7 * i) + ",0.5\n";
+    return csv(text, name);
+  };
+  const at::Tensor wanted = ((times - times.mean()) / times.std(/*unbiased=*/false)).to(at::kFloat);
+  const auto expect_normalized = [&](const DatasetPtr& data) {
+    EXPECT_TRUE(at::allclose(inputs(data).flatten(), wanted, 0, 1e-6));
+    EXPECT_EQ(data->advice(), "");
+  };
+  const DatasetPtr trained = table(csv_of("t.csv") + "target = 'y'\nnormalize = true\n");
+  expect_normalized(trained);
+  expect_normalized(table(csv_of("eval.csv"), trained->fitted()));
+  expect_normalized(table(csv_of("t.csv") + "target = 'y'\nnormalize = true\nmissing = 'mean'\n"));
+  EXPECT_EQ(trained->memory_bytes(), 200 * 2 * 4);
+}
+
+TEST_F(TablesTest, ColumnsThatFloat32RoundsAreNamed) {
+  const std::string text = "when,x,y\n1700000000,0.1,0.5\n1700000090,0.7,0.2\n1700001000,0.3,-1e9\n";
+  EXPECT_EQ(
+      table(csv(text) + "target = 'y'\n")->advice(),
+      "float32 keeps the numbers of column 'when' within 38, of a range of 1000; normalize = true subtracts "
+      "the mean before");
+  EXPECT_EQ(table(csv(text) + "target = 'y'\nnormalize = true\n")->advice(), "");
+  EXPECT_THAT(table(csv(text) + "inputs = ['x']\ntarget = ['y', 'when']\n")->advice(),
+              HasSubstr("of column 'when' within 38, of a range of 1000; subtract an offset in the file"));
+}
+
+TEST_F(TablesTest, LargeTablesAreNormalizedInParts) {
+  std::string text = "a,b,c,y\n";
+  const int rows = 400'000;  // more than one block of numbers
+  for (int i = 0; i < rows; ++i) text += std::to_string(i) + ",1," + std::to_string(i % 2) + ",0.5\n";
+  const DatasetPtr data = table(csv(text) + "target = 'y'\nnormalize = true\n");
+  const at::Tensor found = inputs(data), row = at::arange(rows, at::kDouble);
+  const at::Tensor wanted = ((row - row.mean()) / row.std(/*unbiased=*/false)).to(at::kFloat);
+  EXPECT_TRUE(at::allclose(found.select(1, 0), wanted, 0, 1e-6));
+  EXPECT_TRUE(at::equal(found.select(1, 1), at::zeros({rows})));
+  EXPECT_TRUE(at::equal(found.select(1, 2), at::remainder(row, 2).mul(2).sub(1).to(at::kFloat)));
 }
 
 TEST_F(TablesTest, EvaluationsHaveTheTrainingsNumbersCategoriesAndClasses) {

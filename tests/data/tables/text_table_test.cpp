@@ -223,6 +223,14 @@ TEST_F(TextTableTest, SaysWhatIsCutAndWhatIsFilled) {
             "the longest text has 3 of sequence_length = 8 tokens; the rest is filled, and computed");
 }
 
+TEST_F(TextTableTest, TargetsOfNumbersAndTextsAreNamedWithTheirCell) {
+  const std::string lines = R"({"text": "a", "y": 1}
+{"text": "b", "y": "1,007"})";
+  EXPECT_THAT(
+      texts(file(lines) + "target = 'y'\n")->advice(),
+      HasSubstr("the target 'y' is taken for names of classes: line 2 is '1,007'; 1 of its first 2 cells"));
+}
+
 TEST_F(TextTableTest, ErrorsNameFileLineColumnAndValue) {
   EXPECT_THAT(error_of("{\"text\": \"a\"}\n{\"text\": \"b\"\n"), HasSubstr("line 2: not JSON"));
   EXPECT_THAT(error_of("{\"text\": \"a\"}\n[1]\n"), HasSubstr("line 2: expected a JSON object in each line"));
