@@ -223,6 +223,15 @@ TEST_F(TextsTest, AJsonArrayIsReadAsLinesAre) {
               HasSubstr("a.json: object 2: no member 'text'"));
 }
 
+TEST_F(TextsTest, MaskingKnowsTheTokenizersSpecialTokens) {
+  lines("{\"text\": \"abc\"}\n{\"text\": \"d\"}\n");
+  const std::string keys =
+      "sequence_length = 4\n[[data.train.transforms]]\nkind = 'mask_tokens'\nmlm_probability = 1\n";
+  EXPECT_THAT(error_of(keys), HasSubstr("give mask_token_id"));
+  write_text(scratch_.path("tokenizer_config.json"), R"({"eos_token": "</s>", "mask_token": "<s>"})");
+  EXPECT_THAT(shown(data(keys), "target"), ElementsAre("abc-")) << "the end of a document is special";
+}
+
 TEST_F(TextsTest, TokensThatAreCutOffAreNoFile) {
   lines("{\"text\": \"ab\"}\n{\"text\"\n");
   Tokenization how{.files = {scratch_.path("t.jsonl")},
