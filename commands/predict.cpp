@@ -12,6 +12,7 @@
 #include "data/readers/class_names.h"
 #include "data/tables/fitted_table.h"
 #include "io/hdf5/hdf5_writer.h"
+#include "io/replaced_file.h"
 #include "recipe/catalog.h"
 #include "tensors/torch_error.h"
 #include "training/evaluation/evaluation.h"
@@ -78,7 +79,9 @@ std::vector<Hdf5Array> arrays_of(const Parts& parts) {
 
 void write(const PredictOptions& options, const std::vector<Hdf5Array>& arrays) try {
   PosixDisk disk;
-  write_hdf5(disk, options.out, arrays);
+  FreshFile fresh(disk, options.out);
+  write_hdf5(disk, fresh.name(), arrays);
+  fresh.commit();
 } catch (const OperatingError& error) {
   Setting(options.out, "--out", {"command line"}).fail(error);
 }

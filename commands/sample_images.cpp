@@ -81,7 +81,9 @@ at::Tensor grid_of(const at::Tensor& images) {
 void write(const SampleImagesOptions& options, const at::Tensor& images) try {
   PosixDisk disk;
   if (!is_png(options.output)) {
-    write_hdf5(disk, options.output, {hdf5_array("images", images)});
+    FreshFile fresh(disk, options.output);
+    write_hdf5(disk, fresh.name(), {hdf5_array("images", images)});
+    fresh.commit();
     return;
   }
   const at::Tensor grid = grid_of(images);

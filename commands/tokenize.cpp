@@ -17,7 +17,7 @@ Setting section_of(const TokenizeOptions& options) {
   add("path", options.texts);
   add("tokenizer", options.tokenizer);
   add("add_bos_token", options.add_bos_token);
-  add("add_eos_token", options.add_eos_token);
+  if (!options.add_eos_token) add("add_eos_token", false);
   for (const auto& [key, value] : options.keys) add(key, value);
   return Setting(keys, "", Position{"command line"});
 }

@@ -1,6 +1,8 @@
 #include "io/replaced_file.h"
 
+#include <exception>
 #include <span>
+#include <utility>
 
 namespace tutti {
 
@@ -11,6 +13,22 @@ void replace_file(Disk& disk, const std::string& path, std::string_view bytes) {
   file->sync();
   file->close();
   disk.rename(fresh, path);
+}
+
+FreshFile::FreshFile(Disk& disk, std::string path)
+    : disk_(disk), path_(std::move(path)), name_(disk.replaceable(path_) ? path_ + ".new" : path_) {}
+
+FreshFile::~FreshFile() {
+  if (committed_ || name_ == path_) return;
+  try {
+    disk_.remove_all(name_);
+  } catch (const std::exception&) {  // the error that led here is the one to tell
+  }
+}
+
+void FreshFile::commit() {
+  if (name_ != path_) disk_.rename(name_, path_);
+  committed_ = true;
 }
 
 }  // namespace tutti

@@ -3,7 +3,9 @@
 #include <ATen/ops/full.h>
 
 #include "algorithms/augmentation/fit.h"
+#include "models/loss.h"
 #include "models/losses.h"
+#include "models/model.h"
 #include "runtime/error.h"
 #include "training/state.h"
 
@@ -18,6 +20,16 @@ Batch without(const Batch& batch, const std::string& name) {
   Batch::Children kept = batch.children();
   std::erase_if(kept, [&](const auto& child) { return child.first == name; });
   return kept;
+}
+
+// The mean over class indices is over their classes' weights, that over smoothed ones over their number. As
+// in PyTorch's cross_entropy, smoothing does not change the divisor.
+void divide_by_weights(State& state, const at::Tensor& target) {
+  const auto* classifier = dynamic_cast<const Classifier*>(state.model.get());
+  if (!classifier || target.is_floating_point()) return;
+  if (!classifier->chosen_loss().class_weights(target.device()).defined()) return;
+  const double weights = classifier->chosen_loss().items(target);
+  if (weights > 0) state.loss = state.loss * (counted_targets(target) / weights);
 }
 
 }  // namespace
@@ -56,8 +68,10 @@ void LabelSmoothing::apply(Event event, State& state, Logger&) {
     target_key_.set(batch, smooth_labels(state.outputs.tensor(), target, smoothing_));
     batch.set(kOriginal, target);
   } else {
-    target_key_.set(batch, batch[kOriginal]);
+    const at::Tensor original = batch[kOriginal];
+    target_key_.set(batch, original);
     batch = without(batch, kOriginal);
+    divide_by_weights(state, original);
   }
 }
 

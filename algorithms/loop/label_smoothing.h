@@ -18,7 +18,9 @@ namespace tutti {
 // are smoothed in proportion. Throws UserError for a single class.
 at::Tensor smooth_labels(const at::Tensor& logits, const at::Tensor& target, double smoothing = 0.1);
 
-// Smooths the targets for the loss only: metrics and other algorithms see the original targets.
+// Smooths the targets for the loss only: metrics and other algorithms see the original targets. With class
+// weights the loss is divided by the weights of the targets' classes, as PyTorch's cross_entropy does with
+// label_smoothing; Composer divides by their number.
 // composer.algorithms.LabelSmoothing.
 class LabelSmoothing final : public Algorithm {
  public:

@@ -7,6 +7,7 @@
 #include "analysis/report/report_data.h"
 #include "analysis/report/reported_run.h"
 #include "io/journal/recorded_run.h"
+#include "io/replaced_file.h"
 #include "runtime/error.h"
 #include "runtime/text.h"
 
@@ -70,9 +71,11 @@ std::string page_of(const std::vector<ReportedRun>& runs) {
 }
 
 void write(Disk& disk, const std::string& path, const std::string& text) try {
-  const auto file = disk.open(path, /*truncate=*/true);
+  FreshFile fresh(disk, path);
+  const auto file = disk.open(fresh.name(), /*truncate=*/true);
   file->append(std::as_bytes(std::span(text)));
   file->close();
+  fresh.commit();
 } catch (const OperatingError& error) {
   throw UserError(error.what());
 }

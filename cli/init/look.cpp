@@ -5,8 +5,12 @@
 #include <cstring>
 #include <filesystem>
 #include <set>
+#include <type_traits>
+#include <utility>
 
 #include "io/formats/file_head.h"
+#include "io/formats/json_document.h"
+#include "io/formats/json_rows.h"
 #include "io/hdf5/hdf5_listing.h"
 #include "io/tokens/token_file.h"
 #include "recipe/setting.h"
@@ -20,6 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kLookedAt = 1 << 16;
+constexpr std::size_t kLongestCharacter = 4;  // bytes
 constexpr int64_t kMostTokensRead = int64_t{1} << 23;
 constexpr int64_t kLongestSequence = 128;
 constexpr int64_t kShortestSequence = 8;
@@ -53,14 +58,17 @@ bool is_text(const std::vector<uint8_t>& head) { return std::ranges::count(head,
 constexpr std::size_t kUint16Values = std::size_t{1} << 16;
 
 template <class Token>
-std::size_t end_of(std::span<const std::byte> bytes) {
-  std::size_t largest = 0;
+std::size_t end_of(const std::string& file, std::span<const std::byte> bytes) {
+  Token largest = 0;
   for (std::size_t i = 0; i + sizeof(Token) <= bytes.size(); i += sizeof(Token)) {
     Token token;
     std::memcpy(&token, &bytes[i], sizeof token);
-    largest = std::max<std::size_t>(largest, token);
+    if (std::is_signed_v<Token> && token < Token{0})
+      throw UserError({file}, "token " + std::to_string(i / sizeof(Token)) + " is " + std::to_string(token) +
+                                  "; tokens are at least 0");
+    largest = std::max(largest, token);
   }
-  return largest + 1;
+  return static_cast<std::size_t>(largest) + 1;
 }
 
 // The largest inspected token plus one, in steps of 64; all values of uint16 if the file is too long to be
@@ -71,9 +79,11 @@ int64_t vocabulary(const TokenFile& file) {
   if (token == sizeof(uint16_t) && file.tokens() > kMostTokensRead) return kUint16Values;
   const auto bytes =
       file.bytes().first(token * static_cast<std::size_t>(std::min(file.tokens(), kMostTokensRead)));
-  const std::size_t end = token == sizeof(uint16_t)   ? end_of<uint16_t>(bytes)
-                          : token == sizeof(uint32_t) ? end_of<uint32_t>(bytes)
-                                                      : end_of<uint64_t>(bytes);
+  const bool is_unsigned = file.format() == TokenFormat::kUint32;
+  const std::size_t end = token == sizeof(uint16_t)  ? end_of<uint16_t>(file.path(), bytes)
+                          : is_unsigned              ? end_of<uint32_t>(file.path(), bytes)
+                          : token == sizeof(int32_t) ? end_of<int32_t>(file.path(), bytes)
+                                                     : end_of<int64_t>(file.path(), bytes);
   return vocabulary_for(static_cast<int64_t>(end));
 }
 
@@ -89,6 +99,65 @@ FoundData tokens_in(const std::string& path, const std::string& recipe_folder) {
       lines->insert(lines->begin() + 2, {"dtype", toml_text(type), "of a token in the file"});
   data.vocabulary = end;
   return data;
+}
+
+// What files begin with that are neither texts nor tokens.
+constexpr std::pair<std::string_view, const char*> kSignatures[] = {
+    {"%PDF", "a PDF file"},
+    {"\x89PNG", "a picture"},
+    {"\xff\xd8\xff", "a picture"},
+    {"GIF8", "a picture"},
+    {"II*", "a picture"},
+    {std::string_view("MM\0*", 4), "a picture"},
+    {"RIFF", "a picture, or sound"},
+    {"\x1f\x8b", "a file compressed by gzip"},
+    {"\x28\xb5\x2f\xfd", "a file compressed by zstd"},
+    {"BZh", "a file compressed by bzip2"},
+    {"\xfd"
+     "7zXZ",
+     "a file compressed by xz"},
+    {"PK\x03\x04", "a zip archive"},
+    {"PAR1", "a Parquet file without its ending .parquet"},
+    {"ARROW1", "an Arrow file"},
+    {"Obj\x01", "an Avro file"},
+    {"SQLite format 3", "a database of SQLite"},
+    {"\x7f"
+     "ELF",
+     "a program"},
+    {"\x80\x02", "a pickle of Python"},
+    {"\x80\x03", "a pickle of Python"},
+    {"\x80\x04", "a pickle of Python"},
+    {"\x80\x05", "a pickle of Python"},
+    {"\xff\xfe", "a text in UTF-16"},
+    {"\xfe\xff", "a text in UTF-16"},
+    {"OggS", "sound"},
+    {"ID3", "sound"}};
+
+// True of a text in UTF-8 that may be cut off within a character.
+bool begins_utf8(std::string_view bytes) {
+  for (std::size_t cut = 0; cut < kLongestCharacter && cut <= bytes.size(); ++cut)
+    if (is_utf8(bytes.substr(0, bytes.size() - cut))) return true;
+  return false;
+}
+
+// What a file of no known ending looks like, if that is nothing to train on; "" for texts and tokens.
+std::string unread_kind(const std::string& file, const std::vector<uint8_t>& head) {
+  const std::string_view bytes(reinterpret_cast<const char*>(head.data()), head.size());
+  const bool may_be_tokens = lower_case(fs::path(file).extension().string()) == ".bin";
+  for (const auto& [signature, kind] : kSignatures) {
+    const bool is_doubtful = may_be_tokens && signature.size() < 2 * sizeof(uint16_t);  // such a token may be
+    if (!is_doubtful && bytes.starts_with(signature)) return kind;
+  }
+  if (!is_text(head)) return "";
+  if (!begins_utf8(bytes)) return "neither a text in UTF-8 nor tokens; kind = \"bytes\" reads any file";
+  try {
+    JsonRows rows(file, bytes);
+    const auto first = rows.next();
+    if (first && first->find('"') != std::string_view::npos && !JsonDocument(*first).texts().empty())
+      return rows.is_array() ? "an array of JSON; call it .json" : "JSON lines; call it .jsonl";
+  } catch (const UserError&) {  // no JSON
+  }
+  return "";
 }
 
 // The tokenizer for texts in `file`; "" if there is none.
@@ -110,8 +179,7 @@ FoundData look_into_file(const std::string& file, const std::string& recipe_fold
   if (is_table(file)) return look_into_table(file, recipe_folder, tokenizer_for(file, tokenizer));
   if (ending == ".npy" || ending == ".idx") return tokens_in(file, recipe_folder);
   const std::string reads = tokenizer_for(file, tokenizer);
-  if (ending == ".jsonl" || ending == ".ndjson" || !tokenizer.empty())
-    return look_into_texts(file, recipe_folder, reads);
+  if (has_json_rows(file) || !tokenizer.empty()) return look_into_texts(file, recipe_folder, reads);
   if (unread_endings().contains(ending))
     throw UserError({file},
                     ending + " files are not read; docs/data.md says how to write an HDF5 file with h5py");
@@ -119,6 +187,8 @@ FoundData look_into_file(const std::string& file, const std::string& recipe_fold
     throw UserError({file}, "not an HDF5 file, whatever it is called");
   const auto size = static_cast<int64_t>(opened.size());
   const std::vector<uint8_t> head = file_head(file, kLookedAt);
+  if (const std::string kind = unread_kind(file, head); !kind.empty())
+    throw UserError({file}, "looks like " + kind);
   if (is_text(head) && !reads.empty()) return look_into_texts(file, recipe_folder, reads);
   if (is_text(head)) {
     FoundData data = tokens_data(file, recipe_folder, "bytes", size,

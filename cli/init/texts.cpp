@@ -7,6 +7,7 @@
 #include "data/tokenizers/tokenizer_files.h"
 #include "io/formats/file_head.h"
 #include "io/formats/json_document.h"
+#include "io/formats/json_rows.h"
 #include "runtime/error.h"
 #include "runtime/text.h"
 
@@ -36,6 +37,11 @@ RecipeLines field_lines(const std::string& file, const std::string& line) try {
     if (has(lists, chat))
       return {{"messages_field", toml_text(chat), "a chat; the assistant's messages count in the loss"},
               {"packing", "\"first_fit\"", "whole documents beside each other"}};
+  if (has(texts, "instruction") && has(texts, "input") && has(texts, "output"))
+    return {{"prompt_field", "[\"instruction\", \"input\"]",
+             "a line each, if not empty; does not count in the loss"},
+            {"response_field", "\"output\""},
+            {"packing", "\"first_fit\"", "whole documents beside each other"}};
   for (const auto& [prompt, response] : kPrompts)
     if (has(texts, prompt) && has(texts, response))
       return {{"prompt_field", toml_text(prompt), "does not count in the loss"},
@@ -46,13 +52,16 @@ RecipeLines field_lines(const std::string& file, const std::string& line) try {
   if (texts.empty()) throw UserError("its members are no texts");
   return {{"text_field", toml_text(texts.front()), "the member that is the text; one of its texts"}};
 } catch (const UserError& error) {
-  throw UserError({file}, "line 1: " + error.message());
+  throw UserError({file}, "its first object: " + error.message() +
+                              "; expected JSON objects, one a line, or an array of them");
 }
 
-std::string first_line(const std::string& file) {
+// The first object of lines of JSON, or of a JSON array; "" of other files.
+std::string first_object(const std::string& file) {
+  if (!has_json_rows(file)) return "";
   const std::vector<uint8_t> head = file_head(file, kHeadBytes);
-  const auto end = std::ranges::find(head, '\n');
-  return {head.begin(), end};
+  JsonRows rows(file, {reinterpret_cast<const char*>(head.data()), head.size()});
+  return std::string(rows.next().value_or(""));
 }
 
 // About as many tokens as the file has, by those of its beginning.
@@ -70,15 +79,16 @@ int64_t tokens_in(const std::string& file, const Tokenizer& tokenizer) {
 FoundData look_into_texts(const std::string& file, const std::string& recipe_folder,
                           const std::string& tokenizer) {
   if (tokenizer.empty())
-    throw UserError({file}, "texts in JSON lines need a tokenizer: --tokenizer tokenizer.json");
+    throw UserError({file}, "texts in JSON need a tokenizer: --tokenizer tokenizer.json");
   const std::string reads = tokenizer_file(tokenizer);
   const auto reader = Tokenizer::read(reads);
   const int64_t tokens = tokens_in(file, *reader);
-  const bool has_lines = fs::path(file).extension() != ".txt" && first_line(file).starts_with('{');
-  FoundData data{
-      .name = fs::path(file).stem(),
-      .found = std::string(has_lines ? "JSON lines" : "a text") + " of about " + grouped(tokens) + " tokens",
-      .samples = SampleKind::kTokens};
+  const std::string first = first_object(file);
+  const bool has_lines = !first.empty();
+  FoundData data{.name = fs::path(file).stem(),
+                 .found = std::string(has_lines ? "JSON objects" : "a text") + " of about " +
+                          grouped(tokens) + " tokens",
+                 .samples = SampleKind::kTokens};
   data.sequence_length = sequence_for(tokens, file);
   data.count = tokens * 9 / 10 / data.sequence_length;
   data.vocabulary = vocabulary_for(reader->vocab_size());
@@ -87,7 +97,7 @@ FoundData look_into_texts(const std::string& file, const std::string& recipe_fol
       {"path", recipe_path(file, recipe_folder), "relative to this file"},
       {"tokenizer", recipe_path(reads, recipe_folder), std::to_string(reader->vocab_size()) + " tokens"}};
   if (has_lines)
-    for (RecipeLine& line : field_lines(file, first_line(file))) lines.push_back(std::move(line));
+    for (RecipeLine& line : field_lines(file, first)) lines.push_back(std::move(line));
   if (!reader->special_ids().end)
     lines.push_back({"add_eos_token", "false", "the tokenizer does not say which token ends a document"});
   lines.push_back({"sequence_length", std::to_string(data.sequence_length), "tokens of a sample"});

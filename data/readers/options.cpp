@@ -182,19 +182,28 @@ Kind<TextOptions> TextOptions::kind() {
            option("text_field", &Options::text_field, "the member of a line that is the text; a.b is b in a"),
            option(
                "prompt_field", &Options::prompt_field,
-               "with response_field: the text of a line is both, and the prompt does not count in the loss")
+               "with response_field: the text of a line is both, and the prompt does not count in the loss; "
+               "of several, [\"instruction\", \"input\"], each that is not empty is a line of the prompt")
+               .as(KeyType::kTextOrTexts)
                .may_be_absent(),
            option("response_field", &Options::response_field, "see prompt_field").may_be_absent(),
            option("messages_field", &Options::messages_field,
                   "a list of messages with role and content; only those of the assistant count in the loss")
                .may_be_absent(),
-           option("turn", &Options::turn, "how a message is written, with {role} and {content}"),
+           option("turn", &Options::turn,
+                  "how a message is written, with {role} and {content}; default: as the tokenizer's chat "
+                  "template says, and without one \"<|im_start|>{role}\\n{content}<|im_end|>\\n\"")
+               .may_be_absent(),
            option("packing", &Options::packing,
                   "cut: one document behind the other, cut into samples; first_fit: whole documents beside "
                   "each other in a sample, which do not see each other",
                   {{"cut", TextPackingKind::kCut}, {"first_fit", TextPackingKind::kFirstFit}}),
            option("add_bos_token", &Options::add_bos_token, "a token before each document"),
-           option("add_eos_token", &Options::add_eos_token, "a token behind each document"),
+           option(
+               "add_eos_token", &Options::add_eos_token,
+               "a token behind each document; default: true, and false where the tokenizer's chat template "
+               "writes it")
+               .may_be_absent(),
            option("bos_token", &Options::bos_token, "default: as tokenizer_config.json says").may_be_absent(),
            option("eos_token", &Options::eos_token, "default: as tokenizer_config.json says").may_be_absent(),
            option("on_bad_sample", &Options::skip_bad, "a line that is no such JSON",

@@ -79,14 +79,15 @@ struct TokensOptions : SequenceOptions {
 enum class TextPackingKind { kCut, kFirstFit };
 
 struct TextOptions : SequenceOptions, StreamOptions {
-  std::string tokenizer = "";       // tokenizer.json, or a folder with it
-  bool json_lines = true;           // of a command; else each line is a text
-  std::string text_field = "text";  // members of a line of JSON
-  std::string prompt_field = "", response_field = "";
+  std::string tokenizer = "";                // tokenizer.json, or a folder with it
+  bool json_lines = true;                    // of a command; else each line is a text
+  std::string text_field = "text";           // members of a line of JSON
+  std::optional<Setting> prompt_field = {};  // a member, or several
+  std::string response_field = "";
   std::string messages_field = "";
-  std::string turn = "<|im_start|>{role}\n{content}<|im_end|>\n";
+  std::string turn = "";  // "": as the tokenizer's chat template says, else as ChatML
   TextPackingKind packing = TextPackingKind::kCut;
-  bool add_bos_token = false, add_eos_token = true;  // before and behind each document
+  bool add_bos_token = false, add_eos_token = true;  // before and behind each document, but see kind()
   std::string bos_token = "", eos_token = "";        // "": as the tokenizer says
   bool skip_bad = false;                             // lines that are no such JSON are left out
   std::string cache = "";                            // the folder of tokens; "": default_token_folder()

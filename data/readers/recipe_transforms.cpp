@@ -5,6 +5,7 @@
 
 #include "data/readers/image_files.h"
 #include "data/readers/transformed_dataset.h"
+#include "data/tokenizers/tokenizer.h"
 #include "data/transforms/options.h"
 #include "data/transforms/stored_images.h"
 #include "recipe/plugin_maker.h"
@@ -39,6 +40,28 @@ const Setting& blamed_key(const Setting& section, const std::string& option) {
   if (!is_of_plugin(section)) return section.at(option);
   const Setting& options = section.at("options");
   return options.is_table() && options.has(option) ? options.at(option) : section.at("name");
+}
+
+// The tables of transforms, with the special tokens of the data's tokenizer where mask_tokens does not say
+// them.
+Setting with_special_tokens(Setting tables, const Tokenizer* tokenizer) {
+  if (!tokenizer) return tables;
+  const SpecialIds& ids = tokenizer->special_ids();
+  const auto number = [](uint32_t id) { return static_cast<int64_t>(id); };
+  for (Setting& one : std::get<Setting::Array>(tables.value)) {
+    if (!one.is_table() || !one.has("kind") || one.at("kind").text() != "mask_tokens") continue;
+    const auto fill = [&](const char* key, const Setting::Value& value) {
+      if (one.has(key)) return;
+      std::erase_if(one.table(), [&](const auto& member) { return member.first == key; });
+      one.table().emplace_back(key, Setting(value, path_below(one.path, key), one.position));
+    };
+    if (ids.mask) fill("mask_token_id", number(*ids.mask));
+    Setting::Array special;
+    for (const auto& id : {ids.begin, ids.end, ids.pad, ids.unknown, ids.mask, ids.classify, ids.separate})
+      if (id) special.emplace_back(number(*id), path_below(one.path, "special_token_ids"), one.position);
+    if (!special.empty()) fill("special_token_ids", special);
+  }
+  return tables;
 }
 
 // The transforms of a section, each with the key that errors name.
@@ -129,7 +152,8 @@ class SectionTransforms {
     return shape->second.size() == 3 && shape->second[0] <= kMostPlanes && shape->second[2] > kMostPlanes;
   }
 
-  void add_tables(const Setting& tables) {
+  void add_tables(const Setting& given) {
+    const Setting tables = with_special_tokens(given, dataset_.tokenizer().get());
     text_ += tables.toml();
     const Transforms made = make_transforms(tables, samples_);
     samples_ = spec_after(made, samples_);

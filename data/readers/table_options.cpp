@@ -10,6 +10,7 @@
 #include "data/tables/table_dataset.h"
 #include "data/tables/text_table.h"
 #include "io/tables/csv_file.h"
+#include "io/formats/json_rows.h"
 #include "io/tables/json_lines_file.h"
 #include "io/tables/parquet_file.h"
 #include "runtime/text.h"
@@ -123,7 +124,7 @@ DatasetPtr ParquetOptions::make(const Setting& section, const DataEnvironment& e
 namespace {
 
 std::unique_ptr<TableFile> open_by_ending(const std::string& path, const TextTableOptions& options) {
-  if (has_json_lines(path)) return std::make_unique<JsonLinesFile>(path);
+  if (has_json_rows(path)) return std::make_unique<JsonLinesFile>(path);
   if (lower_case(std::filesystem::path(path).extension().string()) == ".parquet") return open_parquet(path);
   return open_csv(path, options.delimiter, options.header);
 }

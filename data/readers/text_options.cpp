@@ -40,8 +40,8 @@ std::pair<int64_t, int64_t> documents_of(const TextOptions& options, int64_t all
 }
 
 void require_fields(const Setting& section, const TextOptions& options) {
-  if (options.prompt_field.empty() != options.response_field.empty())
-    section.at(options.prompt_field.empty() ? "response_field" : "prompt_field")
+  if (options.prompt_field.has_value() == options.response_field.empty())
+    section.at(options.prompt_field ? "prompt_field" : "response_field")
         .fail("prompt_field and response_field are given together");
   if (!options.command.empty())
     for (const char* key : {"cache", "split"})
@@ -49,8 +49,27 @@ void require_fields(const Setting& section, const TextOptions& options) {
         section.at(key).fail(
             "what a command writes has no parts, and its tokens are not kept; expected path, or another "
             "command");
-  if (options.turn.find("{content}") == std::string::npos)
+  if (section.has("turn") && options.turn.find("{content}") == std::string::npos)
     section.at("turn").fail("expected {content} in it");
+}
+
+// How documents stand in lines of JSON. A chat is written as the recipe says, else as the tokenizer does.
+DocumentFormat document_format(const Setting& section, const TextOptions& options,
+                               const Tokenizer& tokenizer) {
+  DocumentFormat format{
+      .text = options.text_field, .response = options.response_field, .messages = options.messages_field};
+  if (const auto& prompt = options.prompt_field)
+    format.prompt = prompt->is_array() ? prompt->texts() : std::vector<std::string>{prompt->text()};
+  if (!options.turn.empty()) {
+    format.turn = options.turn;
+  } else if (!format.messages.empty()) {
+    try {
+      format.chat_template = ChatTemplate::beside(tokenizer);
+    } catch (const UserError& error) {
+      section.at("tokenizer").fail(error);
+    }
+  }
+  return format;
 }
 
 }  // namespace
@@ -66,12 +85,13 @@ Tokenization tokenization_of(const Setting& section) {
   require_fields(section, options);
   const auto reader = read_tokenizer(section.at("tokenizer"));
   const SpecialIds& special = reader->special_ids();
+  const DocumentFormat format = document_format(section, options, *reader);
+  const bool adds_end = options.add_eos_token && (section.has("add_eos_token") || !format.chat_template);
   return {.files = options.command.empty() ? files_of(section.at("path")) : std::vector<std::string>(),
-          .format = {options.text_field, options.prompt_field, options.response_field, options.messages_field,
-                     options.turn},
+          .format = format,
           .tokenizer = reader,
           .begin = token_of(section, "bos_token", options.add_bos_token, *reader, special.begin),
-          .end = token_of(section, "eos_token", options.add_eos_token, *reader, special.end),
+          .end = token_of(section, "eos_token", adds_end, *reader, special.end),
           .skip_bad = options.skip_bad,
           .threads = usable_cores()};
 }
@@ -114,13 +134,15 @@ DatasetPtr TextOptions::make(const Setting& section, const DataEnvironment&) con
                                                                         .eval_fraction = eval_fraction,
                                                                         .vocab_size = reader->vocab_size(),
                                                                         .texts = texts,
-                                                                        .tokenizer = reader});
+                                                                        .tokenizer = reader,
+                                                                        .advice = how.advice()});
     const auto [first, documents] = documents_of(*this, texts.documents().size());
     return std::make_shared<const PackedTexts>(texts, PackedTexts::Options{.sequence_length = sequence_length,
                                                                            .first_document = first,
                                                                            .documents = documents,
                                                                            .filling = filling_of(*reader),
-                                                                           .tokenizer = reader});
+                                                                           .tokenizer = reader,
+                                                                           .advice = how.advice()});
   });
 }
 

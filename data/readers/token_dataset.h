@@ -28,6 +28,7 @@ class TokenDataset final : public Dataset {
     int64_t vocab_size = 0;                    // not for kBytes: tokens are below; 0: the largest token + 1
     std::optional<TokenizedTexts> texts = {};  // of which `path` is; targets that do not count become -100
     std::shared_ptr<const Tokenizer> tokenizer = nullptr;
+    std::string advice = "";
   };
 
   // Throws WrongTokenType if a file without a header seems to be of another format, UserError if the split
@@ -41,6 +42,7 @@ class TokenDataset final : public Dataset {
   Batch get(std::span<const int64_t> indices, const Epoch& epoch) const override;
   void scan() const override;
   uint64_t digest() const override;
+  std::string advice() const override { return options_.advice; }
   std::string replaced() const override { return options_.texts ? options_.texts->left_out() : ""; }
   std::shared_ptr<const Tokenizer> tokenizer() const override { return options_.tokenizer; }
 

@@ -96,14 +96,16 @@ class TextPass final : public SamplePass {
 
   void add(const Line& line) {
     if (line.error) std::rethrow_exception(line.error);
-    if (line.problem.empty()) {
+    const bool teaches_nothing = line.document.teaches_nothing();
+    if (line.problem.empty() && !teaches_nothing) {
       bad_ = 0;
       if (line.document.ids.size() < least_tokens_) return note_fruitless();
       fruitless_ = 0;
       return packing_->add(line.document);
     }
-    const std::string what = "line " + std::to_string(line.number) + ": " + line.problem;
-    if (!options_.how.skip_bad) throw UserError({name_}, what);
+    const std::string what =
+        "line " + std::to_string(line.number) + ": " + (teaches_nothing ? kTeachesNothing : line.problem);
+    if (!options_.how.skip_bad && !teaches_nothing) throw UserError({name_}, what);
     if (++bad_ > LeftOutRecords::kMost)
       throw UserError({name_}, "so many lines in a row cannot be read: " + what);
     left_out_->note(line.number, name_ + ": " + what);

@@ -33,7 +33,10 @@ class TextStream final : public Dataset {
   }
   void scan() const override;
   uint64_t digest() const override { return stream_.digest(); }
-  std::string advice() const override { return stream_.advice(); }
+  std::string advice() const override {
+    const std::string of_chats = options_.how.advice();
+    return of_chats.empty() ? stream_.advice() : of_chats;
+  }
   std::string replaced() const override { return left_out_->text(); }
   std::shared_ptr<const Tokenizer> tokenizer() const override { return options_.how.tokenizer; }
   int64_t memory_bytes() const override;

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "io/formats/json_document.h"
-#include "io/tables/json_lines_file.h"
+#include "io/formats/json_rows.h"
 #include "runtime/error.h"
 
 namespace tutti {
@@ -34,7 +34,9 @@ std::string with_role(std::string_view turn, const std::string& role) {
 TextDocument DocumentFormat::read(std::string_view line) const {
   const JsonDocument json(line);
   TextDocument document;
-  if (!messages.empty()) {
+  if (!messages.empty() && chat_template) {
+    return chat_template->write(json.elements(messages), json.written("tools"));
+  } else if (!messages.empty()) {
     const std::size_t content = turn.find(kContent);
     TUTTI_ASSERT(content != std::string::npos, turn);
     const std::string_view before = std::string_view(turn).substr(0, content);
@@ -45,7 +47,10 @@ TextDocument DocumentFormat::read(std::string_view line) const {
       append(document, message.content + with_role(behind, message.role), counts);
     }
   } else if (!prompt.empty()) {
-    append(document, json.text(prompt), false);
+    for (const std::string& one : prompt) {
+      const std::string text = json.text(one);
+      append(document, prompt.size() > 1 && !text.empty() ? text + '\n' : text, false);
+    }
     append(document, json.text(response), true);
   } else {
     append(document, json.text(text), true);
@@ -55,11 +60,11 @@ TextDocument DocumentFormat::read(std::string_view line) const {
 
 void for_each_document(const MappedFile& file, const VisitDocument& visit) {
   const std::string_view all(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
-  if (!has_json_lines(file.path())) return visit(all, false, file.path());
-  for_each_filled_line(all, [&](std::string_view line, int64_t number) {
-    visit(line, true, file.path() + ':' + std::to_string(number));
-    return true;
-  });
+  if (!has_json_rows(file.path())) return visit(all, false, file.path());
+  JsonRows rows(file.path(), all);
+  while (const auto row = rows.next())
+    visit(*row, true,
+          file.path() + (rows.is_array() ? ": " + rows.place() : ':' + std::to_string(rows.number())));
 }
 
 }  // namespace tutti

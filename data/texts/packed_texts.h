@@ -25,6 +25,7 @@ class PackedTexts final : public Dataset {
     int64_t first_document = 0, documents = 0;  // those that are read
     int64_t filling = 0;
     std::shared_ptr<const Tokenizer> tokenizer;
+    std::string advice = "";
   };
 
   // Throws UserError if no document has two tokens.
@@ -34,6 +35,7 @@ class PackedTexts final : public Dataset {
   SampleSpec spec() const override;
   Batch get(std::span<const int64_t> indices, const Epoch& epoch) const override;
   uint64_t digest() const override;
+  std::string advice() const override { return options_.advice; }
   std::string replaced() const override { return texts_.left_out(); }
   std::shared_ptr<const Tokenizer> tokenizer() const override { return options_.tokenizer; }
 

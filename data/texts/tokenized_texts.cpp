@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "data/texts/tokens_of_parts.h"
+#include "io/replaced_file.h"
 #include "runtime/disk.h"
 #include "runtime/error.h"
 #include "runtime/hashes.h"
@@ -27,7 +28,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kVersion = 1;                             // of what is in the folder
-constexpr int64_t kVersionOfPrompts = 2;                    // the same where texts have parts
+constexpr int64_t kVersionOfPrompts = 3;                    // the same where texts have parts
 constexpr std::size_t kBytesAtOnce = std::size_t{4} << 20;  // of texts that threads share
 constexpr uint64_t kMostLeftOutText = uint64_t{1} << 16;
 constexpr int64_t kUint16Values = int64_t{1} << 16;
@@ -46,7 +47,7 @@ struct Encoded : EncodedDocument {
 // Appends to a file in large pieces.
 class Output {
  public:
-  Output(Disk& disk, const std::string& path) : file_(disk.open(path, true)) {}
+  Output(Disk& disk, const std::string& path) : fresh_(disk, path), file_(disk.open(fresh_.name(), true)) {}
 
   template <class Number>
   void add(std::span<const Number> numbers) {
@@ -59,6 +60,7 @@ class Output {
     file_->sync();
     file_->close();
   }
+  void commit() { fresh_.commit(); }
 
  private:
   void flush() {
@@ -66,6 +68,7 @@ class Output {
     buffer_.clear();
   }
 
+  FreshFile fresh_;
   std::unique_ptr<WritableFile> file_;
   std::vector<std::byte> buffer_;
 };
@@ -123,9 +126,10 @@ class Writer {
 
   void append(const Text& text, Encoded& encoded) {
     if (encoded.error) std::rethrow_exception(encoded.error);
+    if (encoded.teaches_nothing()) encoded.problem = kTeachesNothing;
     if (!encoded.problem.empty()) {
       const std::string what = text.place + ": " + encoded.problem;
-      if (!how_.skip_bad) throw UserError(what);
+      if (!how_.skip_bad && !encoded.teaches_nothing()) throw UserError(what);
       if (left_out_++ == 0) first_left_out_ = what;
       return;
     }
@@ -142,15 +146,26 @@ class Writer {
   }
 
   void finish() {
+    if (lengths_.empty() && left_out_ > 0)
+      throw UserError("every text was left out; the first: " + first_left_out_);
     tokens_.finish();
     if (counts_) counts_->finish();
+    // Tokens without the rest are never there: they would train as other tokens, or all of them.
+    for (const char* ending : {".bin", ".idx", ".counts", ".left_out"}) disk_.remove_all(stem_ + ending);
+    if (counts_) counts_->commit();
+    write_left_out();
     write_index();
+    tokens_.commit();
+  }
+
+  void write_left_out() {
     if (left_out_ == 0) return;
     Output text(disk_, stem_ + ".left_out");
     const std::string what = std::to_string(left_out_) + (left_out_ == 1 ? " line was" : " lines were") +
                              " left out; the first: " + first_left_out_;
     text.add(std::span(what.data(), std::min<std::size_t>(what.size(), kMostLeftOutText)));
     text.finish();
+    text.commit();
   }
 
   void write_index() {
@@ -166,6 +181,7 @@ class Writer {
     for (int64_t document = 0; document <= std::ssize(lengths_); ++document)
       index.add(std::span<const int64_t>(&document, 1));
     index.finish();
+    index.commit();
   }
 
   const Tokenization& how_;
@@ -193,8 +209,10 @@ uint64_t digest_of(const Tokenization& how) {
   for (const auto& id : {how.begin, how.end}) number(id ? *id + uint64_t{1} : 0);
   number(how.skip_bad ? 1 : 0);
   const DocumentFormat& format = how.format;
-  for (const auto& key : {format.text, format.prompt, format.response, format.messages, format.turn})
-    text(key);
+  const std::string turn = format.chat_template ? format.chat_template->source() : format.turn;
+  for (const auto& key : {format.text, format.response, format.messages, turn}) text(key);
+  number(format.chat_template ? 1 : 0);
+  for (const auto& key : format.prompt) text(key);
   for (const std::string& file : how.files) {
     struct stat status {};
     if (stat(file.c_str(), &status) != 0)
@@ -267,9 +285,11 @@ class DocumentWriter {
   void add_parts(const TextDocument& parts) {
     const auto tokens = tokens_of_parts(*how_.tokenizer, parts);
     for (std::size_t i = 0; i < parts.size(); ++i) add(tokens[i], parts[i].counts);
+    if (!how_.format.messages.empty()) ends_counting = !parts.empty() && parts.back().counts;
   }
 
   EncodedDocument document;
+  bool ends_counting = true;
 
  private:
   const Tokenization& how_;
@@ -288,8 +308,29 @@ EncodedDocument encode_document(const Tokenization& how, std::string_view text, 
     how.tokenizer->encode(text, out.document.ids, false);
     out.add({}, true);
   }
-  if (how.end) out.add({*how.end}, true);
+  if (how.end) out.add({*how.end}, out.ends_counting);
   return std::move(out.document);
+}
+
+bool EncodedDocument::teaches_nothing() const {
+  return !counts.empty() && std::ranges::count(counts, 0) == std::ssize(counts);
+}
+
+std::string Tokenization::advice() const {
+  if (format.messages.empty() || format.chat_template) return "";
+  const std::string_view turn = format.turn;
+  for (std::size_t i = turn.find_first_of("<["); i != std::string_view::npos;
+       i = turn.find_first_of("<[", i + 1)) {
+    const std::size_t end = turn.find_first_of(turn[i] == '<' ? "> \n" : "] \n", i);
+    if (end == std::string_view::npos || turn[end] == ' ' || turn[end] == '\n') continue;
+    const std::string marker(turn.substr(i, end + 1 - i));
+    if (const auto ids = tokenizer->encode(marker, false); ids.size() != 1)
+      return "the marker " + marker + " of turn is " + std::to_string(ids.size()) +
+             " tokens of this tokenizer, and no token of its own; a tokenizer made for chats has such "
+             "tokens, or "
+             "a chat template";
+  }
+  return "";
 }
 
 void tokenize(const Tokenization& how, const std::string& stem) { Writer(how, stem).write(); }

@@ -22,6 +22,9 @@ struct Tokenization {
   std::optional<uint32_t> begin, end;  // tokens before and behind each document
   bool skip_bad = false;               // leave out lines that are no such JSON; else they are errors
   int threads = 1;
+
+  // About markers of `turn` that are no tokens of their own; "": there are none.
+  std::string advice() const;
 };
 
 // The tokens of a document; `counts` has a byte for each if the format has prompts: 1 if it counts in the
@@ -29,9 +32,14 @@ struct Tokenization {
 struct EncodedDocument {
   std::vector<uint32_t> ids;
   std::vector<uint8_t> counts;
-};
 
-// Throws UserError that says what is wrong with a line of JSON, without the place.
+  // True of a chat without an answer, which is left out.
+  bool teaches_nothing() const;
+};
+inline constexpr const char* kTeachesNothing = "no answer: nothing in it counts in the loss";
+
+// The token behind the document counts if what it ends does. Throws UserError that says what is wrong with a
+// line of JSON, without the place.
 EncodedDocument encode_document(const Tokenization& how, std::string_view text, bool is_json);
 
 // The tokens of texts, in files that begin alike:

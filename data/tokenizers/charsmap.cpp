@@ -122,6 +122,7 @@ Change Charsmap::apply(std::string_view text, std::string& out) const {
     const std::size_t bytes = first_grapheme(text.substr(at));
     add_grapheme(text.substr(at, bytes), out);
     at += bytes;
+    require_growth(text.size(), out.size());
   }
   if (out != text) return Change::kText;
   out.clear();

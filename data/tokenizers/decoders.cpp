@@ -6,6 +6,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "data/tokenizers/normalizers.h"
 #include "data/tokenizers/text_pattern.h"
 #include "data/tokenizers/unicode/byte_characters.h"
 #include "data/tokenizers/unicode/code_points.h"
@@ -166,14 +167,18 @@ class ReplaceDecoder final : public TokenDecoder {
       : pattern_(place.at("pattern")), content_(place.at("content").text()) {}
 
   void apply(Tokens& tokens) const override {
+    std::size_t before = 0, after = 0;
+    for (const std::string& token : tokens) before += token.size();
     for (std::string& token : tokens) {
       std::string replaced;
       std::size_t at = 0;
       pattern_.for_each_match(token, [&](TextSpan match) {
         replaced += token.substr(at, match.begin - at) + content_;
         at = match.end;
+        require_growth(before, after + replaced.size());
       });
       token = replaced + token.substr(at);
+      after += token.size();
     }
   }
 

@@ -8,6 +8,7 @@
 #include "data/tokenizers/unicode/byte_characters.h"
 #include "data/tokenizers/unicode/code_points.h"
 #include "data/tokenizers/unicode/normal_form.h"
+#include "runtime/error.h"
 
 namespace tutti {
 namespace {
@@ -115,6 +116,7 @@ class Replace final : public Normalizer {
       out += text.substr(at, match.begin - at);
       out += content_;
       at = match.end;
+      require_growth(text.size(), out.size());
     });
     if (!found) return Change::kNone;
     out += text.substr(at);
@@ -246,6 +248,12 @@ void read_normalizers(const JsonPlace& place, Normalizers& to) {
   kind_at(place, known_normalizers()).second(place, to);
 }
 
+void require_growth(std::size_t from, std::size_t bytes) {
+  if (bytes > kMostGrowth * from + kGrowthAnyway)
+    throw UserError("the tokenizer makes more than " + std::to_string(bytes) + " bytes of a text of " +
+                    std::to_string(from) + "; its normalizers or decoders are damaged, or meant to do harm");
+}
+
 NormalizedText apply_normalizers(const Normalizers& normalizers, std::string_view text,
                                  std::string (&buffers)[2]) {
   NormalizedText normalized{text};
@@ -254,6 +262,7 @@ NormalizedText apply_normalizers(const Normalizers& normalizers, std::string_vie
     buffers[next].clear();
     const Change change = normalizer->apply(normalized.text, buffers[next]);
     if (change == Change::kNone) continue;
+    require_growth(text.size(), buffers[next].size());
     normalized.text = buffers[next];
     normalized.start_gone = normalized.start_gone || change == Change::kStart;
     next = 1 - next;

@@ -13,6 +13,11 @@ namespace tutti {
 // where in the original text a piece begins.)
 enum class Change { kNone, kText, kStart };
 
+// What a file may make of a text: NFKD makes 18 characters of one.
+inline constexpr std::size_t kMostGrowth = 64, kGrowthAnyway = std::size_t{1} << 20;
+// Throws UserError if `bytes` are more than a text of `from` bytes may become.
+void require_growth(std::size_t from, std::size_t bytes);
+
 // One step of `normalizer` in a tokenizer.json. Immutable.
 class Normalizer {
  public:
@@ -29,6 +34,7 @@ using Normalizers = std::vector<std::unique_ptr<const Normalizer>>;
 void read_normalizers(const JsonPlace& place, Normalizers& to);
 
 // A normalized text; it lies in the original one or in a buffer.
+// Throws UserError if the text grows to more than kMostGrowth times its length and kGrowthAnyway bytes.
 struct NormalizedText {
   std::string_view text;
   bool start_gone = false;  // a first character of the original text is gone

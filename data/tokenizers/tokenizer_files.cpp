@@ -24,7 +24,7 @@ void copy_tokenizer_files(Disk& disk, const std::string& tokenizer, const std::s
     file->close();
   };
   copy(from, kFile);
-  for (const char* beside : {"tokenizer_config.json", "special_tokens_map.json"})
+  for (const char* beside : {"tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja"})
     copy(from.parent_path() / beside, beside);
 }
 

@@ -9,8 +9,8 @@ namespace tutti {
 // The tokenizer.json that a recipe's `tokenizer` names: it, or the folder that has it.
 std::string tokenizer_file(const std::string& tokenizer);
 
-// Copies tokenizer.json, and tokenizer_config.json and special_tokens_map.json beside it, into `folder`:
-// those that are there. Throws OperatingError.
+// Copies tokenizer.json, and tokenizer_config.json, special_tokens_map.json and chat_template.jinja beside
+// it, into `folder`: those that are there. Throws OperatingError.
 void copy_tokenizer_files(Disk& disk, const std::string& tokenizer, const std::string& folder);
 
 }  // namespace tutti

@@ -220,15 +220,19 @@ Kind<MaskTokensOptions> MaskTokensOptions::kind() {
       "Masks tokens for masked language modelling: of those chosen, 80 % become the mask, 10 % random "
       "tokens, "
       "10 % stay; as transformers' DataCollatorForLanguageModeling.",
-      {option("mask_token_id", &MaskTokensOptions::mask_token_id, "the mask")
-           .required()
+      {option("mask_token_id", &MaskTokensOptions::mask_token_id,
+              "the mask; default: as the data's tokenizer says")
+           .may_be_absent()
            .at_least(0)
            .at_most(kMostTokens),
        option("vocab_size", &MaskTokensOptions::vocab_size, "random tokens are below; default: from the data")
            .may_be_absent()
            .at_least(1)
            .at_most(kMostTokens),
-       option("special_token_ids", &MaskTokensOptions::special_token_ids, "tokens that are never chosen")
+       option("special_token_ids", &MaskTokensOptions::special_token_ids,
+              "tokens that are never chosen, as are those whose attention_mask is 0; default: the special "
+              "tokens of "
+              "the data's tokenizer, if it is known")
            .may_be_absent()
            .at_least(0)
            .at_most(kMostTokens),

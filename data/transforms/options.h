@@ -158,9 +158,9 @@ struct NormalizeOptions {
 };
 
 struct MaskTokensOptions {
-  int64_t mask_token_id = 0;
+  int64_t mask_token_id = -1;                   // -1: as the data's tokenizer says
   int64_t vocab_size = 0;                       // random tokens are below
-  std::vector<int64_t> special_token_ids = {};  // never masked: padding, beginning and end, ...
+  std::vector<int64_t> special_token_ids = {};  // never chosen; absent: the tokenizer's
   double mlm_probability = 0.15;                // of a token to be chosen
 
   static Kind<MaskTokensOptions> kind();

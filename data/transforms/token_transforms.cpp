@@ -39,8 +39,14 @@ class MaskTokens final : public Transform {
   void apply(Batch& batch, const RowDraws& draws) const override {
     const at::Tensor tokens = batch[kInputArray];
     std::vector<at::Tensor> inputs, targets;
+    const TensorTree* mask = nullptr;
+    for (const char* array : {"attention_mask", "segments"})
+      if (!mask) mask = batch.find(array);
+    const at::Tensor filled =
+        mask && mask->tensor().sizes() == tokens.sizes() ? mask->tensor().ne(0) : at::Tensor();
     for (int64_t row = 0; row < tokens.size(0); ++row) {
-      MaskedTokens masked = mask_tokens(tokens.select(0, row), options_, *draws(row));
+      MaskedTokens masked = mask_tokens(tokens.select(0, row), options_, *draws(row),
+                                        filled.defined() ? filled.select(0, row) : filled);
       inputs.push_back(std::move(masked.input));
       targets.push_back(std::move(masked.target));
     }
@@ -54,11 +60,13 @@ class MaskTokens final : public Transform {
 
 }  // namespace
 
-MaskedTokens mask_tokens(const at::Tensor& tokens, const MaskTokensOptions& options, Draws& draws) {
+MaskedTokens mask_tokens(const at::Tensor& tokens, const MaskTokensOptions& options, Draws& draws,
+                         const at::Tensor& filled) {
   const auto uniforms = [&] { return draws.uniforms(tokens.sizes().vec()); };
   at::Tensor chosen = uniforms().lt(options.mlm_probability);
   if (!options.special_token_ids.empty())
     chosen = chosen.logical_and(at::isin(tokens, at::tensor(options.special_token_ids)).logical_not());
+  if (filled.defined()) chosen = chosen.logical_and(filled);
   const at::Tensor masked = uniforms().lt(kMasked).logical_and(chosen);
   const at::Tensor random =
       uniforms().lt(kRandomOfRest).logical_and(chosen).logical_and(masked.logical_not());
@@ -73,6 +81,8 @@ TransformPtr mask_tokens_transform(const MaskTokensOptions& options) {
 
 TransformPtr MaskTokensOptions::make(const Setting& section, const SampleSpec& samples) const {
   MaskTokensOptions options = *this;
+  if (options.mask_token_id < 0)
+    section.at("kind").fail("the data does not say which token is the mask; give mask_token_id");
   const Setting& given = section.at("vocab_size");
   if (given.is_none()) options.vocab_size = samples.classes;
   if (options.vocab_size < std::max<int64_t>(samples.classes, 1))

@@ -14,10 +14,13 @@ struct MaskedTokens {
 
 // Masks tokens, int64 of any shape, for masked language modelling (Devlin et al. 2018, section 3.1); as
 // transformers.DataCollatorForLanguageModeling. Draws four uniform numbers a token: whether it is chosen, is
-// masked, is random, and which random token.
-MaskedTokens mask_tokens(const at::Tensor& tokens, const MaskTokensOptions& options, Draws& draws);
+// masked, is random, and which random token. `filled`: false for tokens that are never chosen; undefined: all
+// are true.
+MaskedTokens mask_tokens(const at::Tensor& tokens, const MaskTokensOptions& options, Draws& draws,
+                         const at::Tensor& filled = {});
 
-// The same as a transform of samples' "input"; "target" becomes the tokens to predict.
+// The same as a transform of samples' "input"; "target" becomes the tokens to predict. Tokens whose
+// "attention_mask" or "segments" is 0 only fill the sample up, and are never chosen.
 TransformPtr mask_tokens_transform(const MaskTokensOptions& options);
 
 // Targets [N, L] moved one place to the left: the target of a token is the next token, the last target is

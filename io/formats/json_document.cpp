@@ -1,5 +1,7 @@
 #include "io/formats/json_document.h"
 
+#include <algorithm>
+
 #include "io/formats/json_text.h"
 #include "runtime/error.h"
 #include "runtime/printable.h"
@@ -7,13 +9,15 @@
 namespace tutti {
 namespace {
 
-std::string members_of(const nlohmann::json& object) {
+using Json = nlohmann::ordered_json;
+
+std::string members_of(const Json& object) {
   std::string names;
   for (const auto& [name, value] : object.items()) names += (names.empty() ? "" : ", ") + printable(name);
   return names.empty() ? "none" : names;
 }
 
-const nlohmann::json& member_of(const nlohmann::json& object, const std::string& path) {
+const Json& member_of(const Json& object, const std::string& path) {
   const auto direct = object.find(path);
   if (direct != object.end()) return *direct;
   const std::size_t dot = path.find('.');
@@ -23,13 +27,13 @@ const nlohmann::json& member_of(const nlohmann::json& object, const std::string&
   return member_of(*outer, path.substr(dot + 1));
 }
 
-const std::string& text_of(const nlohmann::json& value, const std::string& what) {
+const std::string& text_of(const Json& value, const std::string& what) {
   if (!value.is_string()) throw UserError(what + " is no text");
   return value.get_ref<const std::string&>();
 }
 
 // The first of two members that a message has.
-const nlohmann::json& either(const nlohmann::json& message, const char* usual, const char* other) {
+const Json& either(const Json& message, const char* usual, const char* other) {
   const auto found = message.find(message.contains(usual) ? usual : other);
   if (found == message.end()) throw UserError(std::string("a message lacks '") + usual + "'");
   return *found;
@@ -38,11 +42,11 @@ const nlohmann::json& either(const nlohmann::json& message, const char* usual, c
 }  // namespace
 
 struct JsonDocument::Parsed {
-  nlohmann::json object;
+  Json object;
 };
 
 JsonDocument::JsonDocument(std::string_view json) try
-    : parsed_(std::make_unique<const Parsed>(parse_json(json))) {
+    : parsed_(std::make_unique<const Parsed>(parse_json<Json>(json))) {
   if (!parsed_->object.is_object()) throw UserError("expected a JSON object");
 } catch (const nlohmann::json::exception& error) {
   throw UserError("not JSON: " + json_problem(error));
@@ -54,25 +58,41 @@ std::string JsonDocument::text(const std::string& member) const {
   return text_of(member_of(parsed_->object, member), "member '" + printable(member) + "'");
 }
 
-std::vector<std::string> JsonDocument::texts() const {
+std::vector<std::string> JsonDocument::elements(const std::string& member) const {
+  const Json& list = member_of(parsed_->object, member);
+  if (!list.is_array()) throw UserError("member '" + printable(member) + "' is no list");
+  std::vector<std::string> all;
+  for (const Json& one : list) all.push_back(one.dump());
+  return all;
+}
+
+std::string JsonDocument::written(const std::string& member) const {
+  const auto found = parsed_->object.find(member);
+  return found == parsed_->object.end() || found->is_null() ? "" : found->dump();
+}
+
+template <class Is>
+std::vector<std::string> JsonDocument::names_of(const Is& is) const {
   std::vector<std::string> names;
   for (const auto& [name, value] : parsed_->object.items())
-    if (value.is_string()) names.push_back(name);
+    if (is(value)) names.push_back(name);
+  std::ranges::sort(names);
   return names;
+}
+
+std::vector<std::string> JsonDocument::texts() const {
+  return names_of([](const Json& value) { return value.is_string(); });
 }
 
 std::vector<std::string> JsonDocument::lists() const {
-  std::vector<std::string> names;
-  for (const auto& [name, value] : parsed_->object.items())
-    if (value.is_array()) names.push_back(name);
-  return names;
+  return names_of([](const Json& value) { return value.is_array(); });
 }
 
 std::vector<JsonDocument::Message> JsonDocument::messages(const std::string& member) const {
-  const nlohmann::json& list = member_of(parsed_->object, member);
+  const Json& list = member_of(parsed_->object, member);
   if (!list.is_array()) throw UserError("member '" + printable(member) + "' is no list of messages");
   std::vector<Message> messages;
-  for (const nlohmann::json& one : list) {
+  for (const Json& one : list) {
     if (!one.is_object()) throw UserError("member '" + printable(member) + "' is no list of messages");
     messages.push_back({text_of(either(one, "role", "from"), "the role of a message"),
                         text_of(either(one, "content", "value"), "the content of a message")});

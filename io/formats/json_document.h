@@ -20,6 +20,11 @@ class JsonDocument {
   // A member that is a text; members of objects within by dots: "meta.text".
   std::string text(const std::string& member) const;
 
+  // The elements of a list, each as JSON.
+  std::vector<std::string> elements(const std::string& member) const;
+  // The member as JSON; "" if there is none, or null.
+  std::string written(const std::string& member) const;
+
   // The names of members that are texts, and of those that are lists, in alphabetical order.
   std::vector<std::string> texts() const;
   std::vector<std::string> lists() const;
@@ -32,6 +37,9 @@ class JsonDocument {
   std::vector<Message> messages(const std::string& member) const;
 
  private:
+  template <class Is>
+  std::vector<std::string> names_of(const Is& is) const;
+
   struct Parsed;
   std::unique_ptr<const Parsed> parsed_;
 };

@@ -17,7 +17,8 @@ bool is_plain(char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; }
 
 }  // namespace
 
-TraceFile::TraceFile(Disk& disk, const std::string& path) : file_(disk.open(path, /*truncate=*/true)) {
+TraceFile::TraceFile(Disk& disk, const std::string& path)
+    : fresh_(std::make_unique<FreshFile>(disk, path)), file_(disk.open(fresh_->name(), /*truncate=*/true)) {
   buffer_ = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[";
 }
 
@@ -77,6 +78,7 @@ void TraceFile::close() {
   buffer_ += "\n]}\n";
   flush();
   file_->close();
+  fresh_->commit();
 }
 
 void TraceFile::open_event(char phase, Track track) {

@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "io/replaced_file.h"
 #include "runtime/clock.h"
 #include "runtime/disk.h"
 
@@ -23,7 +24,7 @@ class TraceFile {
   };
   using Args = std::vector<std::pair<std::string_view, std::variant<int64_t, std::string_view>>>;
 
-  // Replaces the file at `path`. All methods that write throw OperatingError.
+  // Replaces the file at `path` when it is closed. All methods that write throw OperatingError.
   TraceFile(Disk& disk, const std::string& path);
 
   void name_process(int64_t pid, const std::string& name);
@@ -44,7 +45,7 @@ class TraceFile {
   void leave(Track from, std::string_view name, Nanoseconds time, int64_t arrow);
   void arrive(Track to, std::string_view name, Nanoseconds time, int64_t arrow);
 
-  void close();  // must be the last call; otherwise the file is incomplete
+  void close();  // must be the last call; otherwise there is no file
 
  private:
   void open_event(char phase, Track track);
@@ -58,6 +59,7 @@ class TraceFile {
   void close_event();
   void flush();
 
+  std::unique_ptr<FreshFile> fresh_;
   std::unique_ptr<WritableFile> file_;
   std::string buffer_;
   bool first_ = true;

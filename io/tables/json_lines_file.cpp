@@ -1,15 +1,14 @@
 #include "io/tables/json_lines_file.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <limits>
 
+#include "io/formats/json_rows.h"
 #include "io/formats/json_text.h"
 #include "io/tables/column_reasons.h"
 #include "io/tables/csv_file.h"
 #include "runtime/error.h"
 #include "runtime/printable.h"
-#include "runtime/text.h"
 
 namespace tutti {
 namespace {
@@ -37,22 +36,6 @@ std::string of_column(const std::string& column) { return ", column '" + shown(c
 
 }  // namespace
 
-bool has_json_lines(const std::string& path) {
-  const std::string ending = lower_case(std::filesystem::path(path).extension().string());
-  return ending == ".jsonl" || ending == ".ndjson" || ending == ".json";
-}
-
-void for_each_filled_line(std::string_view text, const VisitLine& visit) {
-  int64_t number = 0;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    const std::string_view line = text.substr(begin, end - begin);
-    ++number;
-    begin = end + 1;
-    if (line.find_first_not_of(" \t\r") != std::string_view::npos && !visit(line, number)) return;
-  }
-}
-
 JsonLinesFile::JsonLinesFile(const std::string& path)
     : file_(path), text_(reinterpret_cast<const char*>(file_.bytes().data()), file_.bytes().size()) {
   int64_t rows = 0;
@@ -69,20 +52,24 @@ JsonLinesFile::JsonLinesFile(const std::string& path)
 
 template <class Visit>
 void JsonLinesFile::for_each_object(const Visit& visit) {
-  for_each_filled_line(text_, [&](std::string_view line, int64_t number) {
-    line_ = number;
+  JsonRows rows(file_.path(), text_);
+  while (const auto row = rows.next()) {
+    place_ = rows.place();
     nlohmann::json object;
     try {
-      object = parse_json(line);
+      object = parse_json(*row);
     } catch (const nlohmann::json::exception& error) {
       fail(": not JSON: " + json_problem(error));
     }
-    if (!object.is_object()) fail(": expected a JSON object in each line");
-    return visit(object);
-  });
+    if (!object.is_object())
+      fail(rows.is_array() ? ": expected a JSON object" : ": expected a JSON object in each line");
+    if (!visit(object)) return;
+  }
 }
 
-int64_t JsonLinesFile::most_rows() const { return std::ranges::count(text_, '\n') + 1; }
+int64_t JsonLinesFile::most_rows() const {
+  return std::ranges::count(text_, JsonRows(path(), text_).is_array() ? ',' : '\n') + 1;
+}
 
 void JsonLinesFile::read(const std::vector<WantedColumn>& wanted, const VisitRow& visit) {
   std::vector<double> numbers;

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,14 +10,8 @@
 
 namespace tutti {
 
-// By the ending: .jsonl, .ndjson, .json.
-bool has_json_lines(const std::string& path);
-
-// Calls visit with each line that is not of blanks, and its number from 1, until it returns false.
-using VisitLine = std::function<bool(std::string_view line, int64_t number)>;
-void for_each_filled_line(std::string_view text, const VisitLine& visit);
-
-// JSON lines: an object in each line, whose members are cells; columns are named as the members of the first
+// JSON: an object in each line, or an array of objects, whose members are cells; columns are named as the
+// members of the first
 // kInspectedRows. True and false are 1 and 0, null and what an object lacks are missing. Mapped.
 class JsonLinesFile final : public TableFile {
  public:
@@ -29,10 +22,10 @@ class JsonLinesFile final : public TableFile {
   int64_t most_rows() const override;
   void read(const std::vector<WantedColumn>& wanted, const VisitRow& visit) override;
   const std::string& path() const override { return file_.path(); }
-  std::string place() const override { return "line " + std::to_string(line_); }
+  std::string place() const override { return place_; }
 
  private:
-  // Calls visit with the object of each line, until it returns false.
+  // Calls visit with each object, until it returns false.
   template <class Visit>
   void for_each_object(const Visit& visit);
   template <class Json>
@@ -44,7 +37,7 @@ class JsonLinesFile final : public TableFile {
   MappedFile file_;
   std::string_view text_;
   std::vector<TableColumn> columns_;
-  int64_t line_ = 0;  // being visited
+  std::string place_;  // of the object being visited
 };
 
 }  // namespace tutti

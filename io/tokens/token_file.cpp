@@ -53,9 +53,12 @@ std::string tokens_of(const std::string& path, const std::string& index) {
   return index.empty() ? path : fs::path(index).replace_extension(".bin").string();
 }
 
-TokenFormat likely_type(std::span<const std::byte> file) {
-  const auto head = file.first(std::min(file.size(), kHeadBytes));
-  return likely_token_type({reinterpret_cast<const uint8_t*>(head.data()), head.size()});
+TokenFormat likely_type(const MappedFile& file) {
+  const std::span head(reinterpret_cast<const uint8_t*>(file.bytes().data()),
+                       std::min(file.bytes().size(), kHeadBytes));
+  if (const std::string other = other_numbers(head); !other.empty())
+    throw WrongTokenType({file.path()}, "looks like " + other + "; dtype says if it is something else");
+  return likely_token_type(head);
 }
 
 }  // namespace
@@ -74,7 +77,7 @@ TokenFile::TokenFile(const std::string& path, std::optional<TokenFormat> format)
     read_llm_c(magic);
   }
   if (!has_header_) {
-    format_ = format ? *format : likely_type(all);
+    format_ = format ? *format : likely_type(*file_);
     if (all.size() % token_bytes(format_) != 0)
       throw UserError({path}, std::to_string(all.size()) + " bytes are not a whole number of " +
                                   token_type_name(format_) + " tokens");

@@ -1,18 +1,21 @@
 #include "io/tokens/token_type.h"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <cstddef>
+#include <cstring>
+#include <vector>
 
 namespace tutti {
 namespace {
 
-constexpr std::size_t kFewestBytes = 64;          // that are enough for a guess
+constexpr std::size_t kFewestBytes = 64;       // that are enough for a guess
+constexpr std::size_t kFewestForDoubt = 4096;  // that are enough to say that these are no tokens
+constexpr std::size_t kFewestForHistograms = 1 << 15;
 constexpr uint32_t kMostOfUpperHalf = 31;         // of a vocabulary of two million
-constexpr uint32_t kLeastOfLowerHalf = 1u << 15;  // some token has it, if the vocabulary exceeds uint16
-
-struct Halves {
-  uint32_t lower = 0, upper = 0;  // the largest of all numbers
-};
+constexpr uint32_t kLeastOfLowerHalf = 1u << 15;  // many tokens have it, if the vocabulary exceeds uint16
+constexpr std::size_t kFew = 10;                  // one of so many numbers may be an odd one
 
 template <int kBytes>
 uint32_t little_endian(const uint8_t* bytes) {
@@ -21,13 +24,67 @@ uint32_t little_endian(const uint8_t* bytes) {
   return value;
 }
 
+// Numbers by their halves. A number below 0, such as -100, has an upper half of ones.
+struct Halves {
+  std::size_t all = 0;
+  std::size_t filled = 0;  // lower halves that are not 0
+  std::size_t large = 0;   // lower halves of at least kLeastOfLowerHalf
+  std::size_t beyond = 0;  // upper halves other than 0, and not of a number below 0
+  std::size_t far = 0;     // the same above kMostOfUpperHalf
+};
+
 template <int kBytes>
-Halves largest_halves(std::span<const uint8_t> head) {
-  Halves most;
+Halves halves_of(std::span<const uint8_t> head) {
+  constexpr uint32_t kOnes = kBytes == 4 ? ~uint32_t{0} : 0xffff;
+  Halves halves;
   for (std::size_t i = 0; i + 2 * kBytes <= head.size(); i += 2 * kBytes) {
-    most.lower = std::max(most.lower, little_endian<kBytes>(&head[i]));
-    most.upper = std::max(most.upper, little_endian<kBytes>(&head[i + kBytes]));
+    const uint32_t lower = little_endian<kBytes>(&head[i]), upper = little_endian<kBytes>(&head[i + kBytes]);
+    const bool is_negative = upper == kOnes && lower > kOnes / 2;
+    ++halves.all;
+    halves.filled += lower != 0;
+    halves.large += lower >= kLeastOfLowerHalf && !is_negative;
+    halves.beyond += upper != 0 && !is_negative;
+    halves.far += upper > kMostOfUpperHalf && !is_negative;
   }
+  return halves;
+}
+
+// In most numbers of `halves` the upper half is as it would be in numbers of this width.
+bool are_numbers(const Halves& halves, std::size_t odd) {
+  return halves.filled > 0 && kFew * odd < halves.filled;
+}
+
+// Whole numbers as floating point: numpy's default after arithmetic, or torch's after `.float()`.
+bool are_floats(std::span<const uint8_t> head) {
+  std::size_t all = 0, whole = 0, filled = 0;
+  for (std::size_t i = 0; i + sizeof(float) <= head.size(); i += sizeof(float), ++all) {
+    float value = 0;
+    std::memcpy(&value, &head[i], sizeof value);
+    const float most = 1 << 24;
+    whole += value >= 0 && value < most && std::trunc(value) == value;
+    filled += value >= 1 && value < most;
+  }
+  return kFew * (all - whole) < all && 2 * filled > all;
+}
+
+// How often each value of the first or the second of two bytes is there.
+std::array<double, 256> histogram(std::span<const uint8_t> head, std::size_t first) {
+  std::array<double, 256> counts{};
+  const double one = 2.0 / static_cast<double>(head.size());
+  for (std::size_t i = first; i < head.size(); i += 2) counts[head[i]] += one;
+  return counts;
+}
+
+double distance(const std::array<double, 256>& a, const std::array<double, 256>& b) {
+  double sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) sum += std::abs(a[i] - b[i]);
+  return sum / 2;
+}
+
+// Above it, a byte is not used.
+std::size_t largest(const std::array<double, 256>& counts) {
+  std::size_t most = 255;
+  while (most > 0 && counts[most] == 0) --most;
   return most;
 }
 
@@ -45,11 +102,38 @@ std::size_t token_bytes(TokenFormat format) {
 
 TokenFormat likely_token_type(std::span<const uint8_t> head) {
   if (head.size() < kFewestBytes) return TokenFormat::kUint16;
-  const Halves of_int64 = largest_halves<4>(head), of_int32 = largest_halves<2>(head);
-  if (of_int64.lower > 0 && of_int64.upper == 0) return TokenFormat::kInt64;
-  const bool exceeds_uint16 = of_int32.upper <= kMostOfUpperHalf && of_int32.lower >= kLeastOfLowerHalf;
-  return of_int32.lower > 0 && (of_int32.upper == 0 || exceeds_uint16) ? TokenFormat::kInt32
-                                                                       : TokenFormat::kUint16;
+  const Halves of_int64 = halves_of<4>(head), of_int32 = halves_of<2>(head);
+  if (are_numbers(of_int64, of_int64.beyond)) return TokenFormat::kInt64;
+  const bool exceeds_uint16 =
+      are_numbers(of_int32, of_int32.far) && kFew * kFew * of_int32.large >= of_int32.all;
+  return are_numbers(of_int32, of_int32.beyond) || exceeds_uint16 ? TokenFormat::kInt32
+                                                                  : TokenFormat::kUint16;
+}
+
+std::string other_numbers(std::span<const uint8_t> head) {
+  head = head.first(head.size() / 8 * 8);
+  if (head.size() < kFewestForDoubt) return "";
+  if (are_floats(head))
+    return "float32 numbers; expected whole ones: numpy's tokens.astype(\"int32\").tofile(...)";
+  if (likely_token_type(head) != TokenFormat::kUint16) return "";
+  std::array<double, 256> even_spread;
+  even_spread.fill(1.0 / 256);
+  const auto first = histogram(head, 0), second = histogram(head, 1);
+  const std::size_t upper = largest(first), lower = largest(second);
+  constexpr std::size_t kMostUpper = 200, kLeastLower = 250;  // of the bytes of a vocabulary of 50,000
+  const char* const swapped = "; expected little-endian ones: numpy's tokens.astype(\"<i4\").tofile(...)";
+  std::vector<uint8_t> turned(head.begin(), head.end());
+  for (std::size_t i = 0; i < turned.size(); i += 4)
+    std::reverse(turned.begin() + std::ptrdiff_t(i), turned.begin() + std::ptrdiff_t(i) + 4);
+  if (likely_token_type(turned) == TokenFormat::kInt32)
+    return std::string("big-endian int32 numbers") + swapped;
+  if ((upper == 0 && lower > 0) || (upper < kMostUpper && lower >= kLeastLower))
+    return std::string("big-endian numbers of two bytes") + swapped;
+  constexpr double kAlike = 0.1, kUneven = 0.2;
+  if (head.size() >= kFewestForHistograms && distance(first, second) < kAlike &&
+      distance(first, even_spread) > kUneven)
+    return "uint8 numbers, a byte a token; expected kind = \"bytes\"";
+  return "";
 }
 
 }  // namespace tutti

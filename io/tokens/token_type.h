@@ -13,7 +13,11 @@ std::string token_type_name(TokenFormat format);  // "uint8", "uint16", ...
 std::size_t token_bytes(TokenFormat format);
 
 // Guesses the type of the tokens of a file without a header from its first bytes: kInt64 or kInt32 if the
-// upper halves of such numbers fit tokens, else kUint16.
+// upper halves of nearly all such numbers fit tokens, else kUint16.
 TokenFormat likely_token_type(std::span<const uint8_t> head);
+
+// Says what the numbers of such a file look like, and what to do, if they are of no type that is guessed:
+// float32, big-endian or uint8. "" otherwise.
+std::string other_numbers(std::span<const uint8_t> head);
 
 }  // namespace tutti

@@ -82,6 +82,42 @@ TEST_F(InitTest, NamesOfArraysAddNothingToTheRecipe) {
   expect_harmless(write("data.h5", "train/images \"''' # \\n", "train/labels = 1 # \\"));
 }
 
+TEST_F(InitTest, AFileThatIsNotReadIsNamed) {
+  const auto error = [&](const std::string& name, const std::string& bytes) {
+    write_text(scratch_.path(name), bytes + std::string(5000, 'x'));
+    return message_of<UserError>([&] { look_into(scratch_.path(name), scratch_.path()); });
+  };
+  EXPECT_THAT(error("a.dat", "%PDF-1.7"), HasSubstr("looks like a PDF file"));
+  EXPECT_THAT(error("a.gz", "\x1f\x8b"), HasSubstr("looks like a file compressed by gzip"));
+  EXPECT_THAT(error("a.txt", std::string("\xff\xfeh\0i\0", 6)), HasSubstr("looks like a text in UTF-16"));
+  EXPECT_THAT(error("a.txt", "caf\xe9"), HasSubstr("neither a text in UTF-8 nor tokens"));
+  EXPECT_THAT(error("a.txt", "{\"text\": \"b\"}\n"), HasSubstr("JSON lines; call it .jsonl"));
+  EXPECT_THAT(error("a.txt", "[\n{\"text\": \"b\"},"), HasSubstr("an array of JSON; call it .json"));
+  EXPECT_THAT(error("a.json", "[\n{\"text\": \"b\"},"), HasSubstr("texts in JSON need a tokenizer"));
+  std::string text = "in the beginning";
+  for (int i = 0; i < 13; ++i) text += text;
+  write_text(scratch_.path("t.txt"), text + "\xc3");
+  EXPECT_THAT(look_into(scratch_.path("t.txt"), scratch_.path()).found, HasSubstr("every byte is a token"));
+}
+
+TEST_F(InitTest, AnArrayOfInstructionsIsRead) {
+  std::string array;
+  for (int i = 0; i < 400; ++i)
+    array += (i == 0 ? "[" : ",\n") +
+             std::string(R"({"instruction": "Say this:", "input": "word", "output": "word"})");
+  write_text(scratch_.path("alpaca.json"), array + "]");
+  const FoundData found = look_into(scratch_.path("alpaca.json"), scratch_.path(),
+                                    TUTTI_SOURCE_DIR "/tests/golden/tokenizers/gpt2.json");
+  const auto value = [&](const std::string& key) {
+    for (const RecipeLine& line : found.train)
+      if (line.key == key) return line.value;
+    return std::string();
+  };
+  EXPECT_EQ(value("kind"), "\"text\"");
+  EXPECT_EQ(value("prompt_field"), "[\"instruction\", \"input\"]");
+  EXPECT_EQ(value("response_field"), "\"output\"");
+}
+
 TEST_F(InitTest, PathsAddNothingToTheRecipe) {
   expect_harmless(write(std::string("data") + kCommand + ".h5", "images", "labels"));
   expect_harmless(write(std::string("a\r\nb\"'''/train") + kCommand + ".h5", "images", "labels"));

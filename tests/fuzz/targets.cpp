@@ -31,6 +31,8 @@ std::span<const Target> targets() {
                                {"csv", csv},
                                {"text_table", text_table},
                                {"texts", texts},
+                               {"json_array", json_array},
+                               {"chat_template", chat_template},
                                {"tokenizer", tokenizer},
                                {"tokens", tokens},
                                {"megatron", megatron},

@@ -1,9 +1,12 @@
 #include <algorithm>
 
+#include "cli/init/look.h"
+#include "data/chats/chat_template.h"
 #include "data/texts/documents.h"
 #include "data/texts/tokenized_texts.h"
 #include "data/tokenizers/tokenizer.h"
 #include "io/mapped_file.h"
+#include "io/tables/json_lines_file.h"
 #include "tests/fuzz/file_in_memory.h"
 #include "tests/fuzz/targets.h"
 
@@ -13,7 +16,7 @@ void texts(const std::string& bytes) {
   static const auto tokenizer =
       Tokenizer::read(write_file("gpt2.json", source_file("tests/golden/tokenizers/gpt2.json")));
   const std::string path = write_file("a.jsonl", bytes);
-  static const DocumentFormat plain, pairs{.prompt = "prompt", .response = "response"},
+  static const DocumentFormat plain, pairs{.prompt = {"prompt", "more"}, .response = "response"},
       chat{.messages = "messages"};
   for (const DocumentFormat* format : {&plain, &pairs, &chat}) {
     for (const bool skip_bad : {false, true}) {
@@ -25,6 +28,34 @@ void texts(const std::string& bytes) {
       });
     }
   }
+}
+
+void json_array(const std::string& bytes) {
+  static const auto tokenizer =
+      Tokenizer::read(write_file("gpt2.json", source_file("tests/golden/tokenizers/gpt2.json")));
+  const std::string path = write_file("a.json", bytes);
+  static const DocumentFormat fields{.prompt = {"instruction", "input"}, .response = "output"};
+  read_or_refuse([&] {
+    tokenize({.files = {path}, .format = fields, .tokenizer = tokenizer, .skip_bad = true},
+             folder() + "/tokenized");
+  });
+  read_or_refuse([&] {
+    JsonLinesFile table(path);
+    std::vector<WantedColumn> wanted;
+    for (std::size_t i = 0; i < table.columns().size(); ++i) wanted.push_back({i, CellType::kText});
+    table.read(wanted, [](auto, auto) {});
+  });
+  read_or_refuse([&] { look_into(path, folder(), folder() + "/gpt2.json"); });
+}
+
+void chat_template(const std::string& bytes) {
+  static const auto tokenizer =
+      Tokenizer::read(write_file("gpt2.json", source_file("tests/golden/tokenizers/gpt2.json")));
+  const std::size_t end = std::min(bytes.find('\0'), bytes.size());
+  std::vector<std::string> chat = {R"({"role": "user", "content": "a b\u00e9"})",
+                                   R"({"role": "assistant", "content": "c", "tool_calls": [{"name": "f"}]})"};
+  if (end < bytes.size()) chat.push_back(bytes.substr(end + 1));
+  read_or_refuse([&] { ChatTemplate(bytes.substr(0, end), *tokenizer).write(chat, "[{}]"); });
 }
 
 // A tokenizer.json, and behind the first zero byte the text to encode.

@@ -3,8 +3,11 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include "models/loss.h"
+#include "models/model.h"
 #include "runtime/error.h"
 #include "tests/algorithms/batch_algorithms.h"
+#include "tests/recipe/section.h"
 
 namespace tutti {
 namespace {
@@ -26,6 +29,33 @@ TEST(LabelSmoothingTest, TargetsAreSmoothForTheLossAlone) {
   run(smoothing, state, {kAfterLoss});
   EXPECT_TRUE(state.batch["target"].is_same(labels));
   EXPECT_EQ(state.batch.children().size(), 2U);
+}
+
+class WeightedClassifier final : public Classifier {
+ public:
+  WeightedClassifier() {
+    set_loss(make_loss(
+        section_with({{"kind", std::string("cross_entropy")}, {"weight", list_value({0.2, 3.0, 1.0})}})));
+  }
+  TensorTree forward(const Batch& batch) override { return batch["input"]; }
+  const char* kind() const override { return "WeightedClassifier"; }
+};
+
+TEST(LabelSmoothingTest, ClassWeightsDivideAsInPyTorchsCrossEntropy) {
+  State state = image_state();
+  const at::Tensor scores = at::arange(18, at::kFloat).sin().view({6, 3});
+  const at::Tensor target = at::tensor({0, 1, 2, 0, 0, -100}, at::kLong),
+                   weight = at::tensor({0.2F, 3.0F, 1.0F});
+  state.batch.set("target", target);
+  state.outputs = scores;
+  state.model = std::make_shared<WeightedClassifier>();
+  LabelSmoothing smoothing(0.3);
+  run(smoothing, state, {kBeforeLoss});
+  state.loss = state.model->loss(state.outputs, state.batch);
+  run(smoothing, state, {kAfterLoss});
+  EXPECT_NEAR(state.loss.item<double>(),
+              at::cross_entropy_loss(scores, target, weight, at::Reduction::Mean, -100, 0.3).item<double>(),
+              1e-6);
 }
 
 TEST(LabelSmoothingTest, LabelsOfASingleScoreAreAUserError) {

@@ -19,6 +19,7 @@
 namespace tutti {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -160,6 +161,92 @@ TEST_F(TextsTest, OfChatsTheAssistantsMessagesCount) {
       data("messages_field = 'chat'\nturn = 'x{content} '\nsequence_length = 15\npacking = 'first_fit'\n");
   EXPECT_THAT(shown(chat, "input"), ElementsAre("xab xc xd xef ."));
   EXPECT_THAT(shown(chat, "target"), ElementsAre("----c ----ef .-"));
+}
+
+constexpr const char* kTemplate =
+    R"({"bos_token": "<s>", "eos_token": "</s>", "chat_template": "{% for m in messages %})"
+    R"({{ 'x' if m.role == 'user' )"
+    R"(else 'y' }}{{ m.content }}{{ eos_token if m.role != 'user' }}{% endfor %}"})";
+constexpr const char* kChat = "messages_field = 'chat'\npacking = 'first_fit'\n";
+
+TEST_F(TextsTest, AChatIsWrittenAsTheTokenizersTemplateSays) {
+  write_text(scratch_.path("tokenizer_config.json"), kTemplate);
+  lines(R"({"chat": [{"role": "user", "content": "ab"}, {"role": "assistant", "content": "cd"}]})");
+  const DatasetPtr chat = data(std::string(kChat) + "sequence_length = 8\n");
+  EXPECT_THAT(shown(chat, "input"), ElementsAre("xabycd.."));
+  EXPECT_THAT(shown(chat, "target"), ElementsAre("---cd.--")) << "the template ends the chat";
+  EXPECT_EQ(chat->advice(), "");
+  EXPECT_THAT(shown(data(std::string(kChat) + "sequence_length = 8\nadd_eos_token = true\n"), "target"),
+              ElementsAre("---cd..-"));
+  EXPECT_THAT(shown(data(std::string(kChat) + "sequence_length = 8\nturn = 'z{content}'\n"), "input"),
+              ElementsAre("zabzcd.."));
+  write_text(scratch_.path("tokenizer_config.json"),
+             R"({"eos_token": "</s>", "chat_template": "{{ 1 | shuffle }}"})");
+  EXPECT_THAT(error_of(kChat),
+              AllOf(HasSubstr("r.toml:5"), HasSubstr("the filter 'shuffle'"), HasSubstr("give turn")));
+}
+
+TEST_F(TextsTest, AChatWithoutAnAnswerHasNoTargets) {
+  const std::string unanswered = R"({"chat": [{"role": "user", "content": "ab"}]})";
+  const std::string keys = std::string(kChat) + "turn = '{content}'\nsequence_length = 6\n";
+  lines(unanswered);
+  EXPECT_THAT(error_of(keys), AllOf(HasSubstr("every text was left out"), HasSubstr("t.jsonl:1: no answer")));
+  lines(unanswered + R"(
+{"chat": [{"role": "assistant", "content": "c"}, {"role": "user", "content": "de"}]}
+{"chat": [{"role": "user", "content": "f"}, {"role": "assistant", "content": "g"}]})");
+  const DatasetPtr chats = data(keys);
+  EXPECT_THAT(shown(chats, "input"), ElementsAre("cdefg."));
+  EXPECT_THAT(shown(chats, "target"), ElementsAre("---g.-")) << "the end behind a user's words is no target";
+  EXPECT_THAT(chats->replaced(), HasSubstr("1 line was left out; the first: "));
+}
+
+TEST_F(TextsTest, MarkersThatAreNoTokensAreSaid) {
+  lines(R"({"chat": [{"role": "user", "content": "ab"}, {"role": "assistant", "content": "c"}]})");
+  EXPECT_THAT(data(std::string(kChat) + "turn = '[ab]{content}'\n")->advice(),
+              HasSubstr("the marker [ab] of turn is 2 tokens of this tokenizer"));
+  EXPECT_EQ(data(std::string(kChat) + "turn = '<s>{content}</s>'\n")->advice(), "");
+}
+
+TEST_F(TextsTest, AJsonArrayIsReadAsLinesAre) {
+  write_text(scratch_.path("a.json"),
+             "[\n {\"instruction\": \"ab\",\n \"input\": \"c\", \"output\": \"d\"},\n"
+             " {\"instruction\": \"e\", \"input\": \"\", \"output\": \"f\"}]\n");
+  const std::string keys = "response_field = 'output'\nsequence_length = 4\npacking = 'first_fit'\n";
+  EXPECT_THAT(shown(data(keys + "prompt_field = 'instruction'\n", "a.json"), "input"),
+              ElementsAre("abd.", "ef.."));
+  const std::string both = keys + "prompt_field = ['instruction', 'input']\n";
+  EXPECT_THAT(shown(data(both, "a.json"), "input"), ElementsAre("abcd", "ef.."))
+      << "no token is a line's end";
+  EXPECT_THAT(shown(data(both, "a.json"), "target"), ElementsAre("--d.", "f.--"));
+  write_text(scratch_.path("a.json"), R"([{"text": "abcdef"}, {"txt": "b"}])");
+  EXPECT_THAT(message_of<UserError>([&] { data("sequence_length = 4\n", "a.json"); }),
+              HasSubstr("a.json: object 2: no member 'text'"));
+}
+
+TEST_F(TextsTest, MaskingKnowsTheTokenizersSpecialTokens) {
+  lines("{\"text\": \"abc\"}\n{\"text\": \"d\"}\n");
+  const std::string keys =
+      "sequence_length = 4\n[[data.train.transforms]]\nkind = 'mask_tokens'\nmlm_probability = 1\n";
+  EXPECT_THAT(error_of(keys), HasSubstr("give mask_token_id"));
+  write_text(scratch_.path("tokenizer_config.json"), R"({"eos_token": "</s>", "mask_token": "<s>"})");
+  EXPECT_THAT(shown(data(keys), "target"), ElementsAre("abc-")) << "the end of a document is special";
+}
+
+TEST_F(TextsTest, TokensThatAreCutOffAreNoFile) {
+  lines("{\"text\": \"ab\"}\n{\"text\"\n");
+  Tokenization how{.files = {scratch_.path("t.jsonl")},
+                   .tokenizer = Tokenizer::read(scratch_.path("tokenizer.json"))};
+  std::filesystem::create_directory(scratch_.path("out"));
+  const std::string stem = scratch_.path("out/tokens");
+  EXPECT_THROW(tokenize(how, stem), UserError);
+  EXPECT_TRUE(std::filesystem::is_empty(scratch_.path("out")));
+  how.skip_bad = true;
+  tokenize(how, stem);
+  EXPECT_EQ(TokenizedTexts(stem).tokens().tokens(), 2);
+  lines("{\"text\": \"abc\"}\n");
+  tokenize(how, stem);
+  EXPECT_EQ(TokenizedTexts(stem).tokens().tokens(), 3);
+  EXPECT_EQ(TokenizedTexts(stem).left_out(), "") << "what was left out of other texts";
 }
 
 Tokenization chats_by(const std::string& tokenizer) {

@@ -49,6 +49,19 @@ class TokenizerErrors : public testing::Test {
   Json file_;
 };
 
+TEST_F(TokenizerErrors, ATextDoesNotGrowWithoutBound) {
+  const Json longer = {
+      {"type", "Replace"}, {"pattern", {{"String", "a"}}}, {"content", std::string(1000, 'a')}};
+  const Json often(5, longer);
+  file_["normalizer"] = {{"type", "Sequence"}, {"normalizers", often}};
+  EXPECT_THAT(error_of([this] { read()->encode(std::string(40, 'a')); }), HasSubstr("bytes of a text of"));
+  file_["normalizer"] = nullptr;
+  file_["decoder"] = {{"type", "Sequence"}, {"decoders", often}};
+  const auto tokenizer = read();
+  const std::vector<uint32_t> ids(40, 0);
+  EXPECT_THROW(tokenizer->decode(ids), UserError);
+}
+
 TEST_F(TokenizerErrors, AnUnknownTypeIsNamedWithItsPlace) {
   EXPECT_THAT(error_with("/normalizer", {{"type", "Sequence"}, {"normalizers", {{{"type", "NFX"}}}}}),
               AllOf(HasSubstr("normalizer.normalizers[0].type"), HasSubstr("'NFX' is not known"),

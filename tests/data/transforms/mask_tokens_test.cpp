@@ -35,6 +35,19 @@ TEST(MaskTokens, SpecialTokensAreNeverChosen) {
   for (const int64_t place : {0, 2, 3}) EXPECT_TRUE(at::equal(masked.input[place], tokens[place]));
 }
 
+TEST(MaskTokens, FillingIsNeverChosen) {
+  const at::Tensor tokens = at::full({2, 4}, 7, at::kLong),
+                   filled = at::tensor({1, 1, 0, 1, 1, 0, 0, 0}).view({2, 4});
+  MaskTokensOptions options = options_of_bert();
+  options.mlm_probability = 1;
+  for (const char* array : {"attention_mask", "segments"}) {
+    Batch batch = TensorTree::Children{{"input", tokens}, {array, filled}};
+    mask_tokens_transform(options)->apply(batch, [](int64_t row) { return make_draws(1, {"mask", 0, row}); });
+    EXPECT_TRUE(at::equal(batch["target"].ne(-100), filled.ne(0))) << array;
+    EXPECT_TRUE(at::equal(batch["input"].masked_select(filled.eq(0)), at::full({4}, 7, at::kLong))) << array;
+  }
+}
+
 // Standard deviations are below 0.0013.
 TEST(MaskTokens, MasksAsBertDoes) {
   const int64_t count = 1'000'000;

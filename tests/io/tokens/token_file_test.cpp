@@ -62,6 +62,61 @@ class TokenFileTest : public testing::Test {
   Scratch scratch_;
 };
 
+template <class Number>
+std::vector<Number> some_tokens(std::size_t count, uint32_t end) {
+  std::vector<Number> tokens;
+  uint32_t state = 1;  // Zipf's law, roughly: small ones are frequent
+  for (std::size_t i = 0; i < count; ++i) {
+    state = state * 1664525 + 1013904223;
+    const double part = (state >> 8) / double{1 << 24};
+    tokens.push_back(static_cast<Number>(static_cast<uint32_t>(part * part * end)));
+  }
+  return tokens;
+}
+
+TEST_F(TokenFileTest, AFewOddNumbersDoNotHideTheType) {
+  for (const uint32_t end : {90U, 50'257U, 128'256U, 256'000U}) {
+    auto narrow = some_tokens<int32_t>(4000, end);
+    narrow[7] = -1;
+    narrow[70] = 900'000'000;
+    EXPECT_EQ(TokenFile(write("a.bin", bytes_of(narrow)), {}).format(), TokenFormat::kInt32) << end;
+    for (std::size_t i = 0; i < narrow.size(); i += 2) narrow[i] = -100;
+    EXPECT_EQ(TokenFile(write("a.bin", bytes_of(narrow)), {}).format(), TokenFormat::kInt32) << end;
+    auto wide = some_tokens<int64_t>(4000, end);
+    wide[7] = -100;
+    EXPECT_EQ(TokenFile(write("a.bin", bytes_of(wide)), {}).format(), TokenFormat::kInt64) << end;
+  }
+  auto padded = some_tokens<uint16_t>(4000, 50'257);
+  for (std::size_t i = 0; i < padded.size(); ++i)
+    if (i % 19 > 1) padded[i] = 0;
+  EXPECT_EQ(TokenFile(write("a.bin", bytes_of(padded)), {}).format(), TokenFormat::kUint16);
+  padded[7] = 65535;
+  EXPECT_EQ(TokenFile(write("a.bin", bytes_of(padded)), {}).format(), TokenFormat::kUint16);
+}
+
+template <class Number>
+std::string turned(const std::vector<Number>& numbers) {
+  std::string bytes = bytes_of(numbers);
+  for (std::size_t i = 0; i < bytes.size(); i += sizeof(Number))
+    std::reverse(bytes.begin() + static_cast<std::ptrdiff_t>(i),
+                 bytes.begin() + static_cast<std::ptrdiff_t>(i + sizeof(Number)));
+  return bytes;
+}
+
+TEST_F(TokenFileTest, OtherNumbersThanTokensAreNamed) {
+  for (const uint32_t end : {90U, 50'257U}) {
+    const auto error = [&](const std::string& bytes) { return error_of(write("a.bin", bytes)); };
+    EXPECT_THAT(error(bytes_of(some_tokens<float>(4000, end))), HasSubstr("looks like float32 numbers"));
+    EXPECT_THAT(error(turned(some_tokens<int32_t>(4000, end))), HasSubstr("looks like big-endian int32"));
+    EXPECT_THAT(error(turned(some_tokens<uint16_t>(4000, end))),
+                HasSubstr("looks like big-endian numbers of two"));
+    EXPECT_NO_THROW(TokenFile(write("a.bin", bytes_of(some_tokens<uint16_t>(4000, end))), {})) << end;
+  }
+  const std::string bytes = bytes_of(some_tokens<uint8_t>(80'000, 90));
+  EXPECT_THAT(error_of(write("a.bin", bytes)), HasSubstr("looks like uint8 numbers"));
+  EXPECT_NO_THROW(TokenFile(write("a.bin", bytes), TokenFormat::kUint16)) << "as the user says";
+}
+
 TEST_F(TokenFileTest, ArraysOfNumpySayTheirType) {
   const std::vector<uint32_t> tokens = {7, 100000, 3};
   const TokenFile file(

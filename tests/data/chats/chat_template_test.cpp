@@ -1,0 +1,228 @@
+#include "data/chats/chat_template.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "runtime/error.h"
+#include "tests/runtime/scratch.h"
+
+namespace tutti {
+namespace {
+
+using nlohmann::ordered_json;
+using testing::HasSubstr;
+
+// What counts is in brackets.
+std::string shown(const TextDocument& document, bool marks = true) {
+  std::string text;
+  for (const TextPart& part : document) text += part.counts && marks ? '[' + part.text + ']' : part.text;
+  return text;
+}
+
+class ChatTemplateTest : public testing::Test {
+ protected:
+  ChatTemplateTest() {
+    write_text(scratch_.path("tokenizer.json"),
+               R"({"added_tokens": [{"id": 0, "content": "<s>", "special": true, "single_word": false,
+        "lstrip": false, "rstrip": false, "normalized": false}, {"id": 1, "content": "</s>", "special": true,
+        "single_word": false, "lstrip": false, "rstrip": false, "normalized": false}], "model":
+        {"type": "WordLevel",
+        "vocab": {"a": 2}, "unk_token": "a"}})");
+    configure(ordered_json::object());
+  }
+
+  void configure(const ordered_json& more) const {
+    ordered_json config = {{"bos_token", "<s>"}, {"eos_token", "</s>"}};
+    config.update(more);
+    write_text(scratch_.path("tokenizer_config.json"), config.dump());
+  }
+  std::shared_ptr<const Tokenizer> tokenizer() const {
+    return Tokenizer::read(scratch_.path("tokenizer.json"));
+  }
+
+  std::string written(const std::string& source, const ordered_json& messages, bool marks = true,
+                      const std::string& tools = "") const {
+    std::vector<std::string> all;
+    for (const auto& one : messages) all.push_back(one.dump());
+    return shown(ChatTemplate(source, *tokenizer()).write(all, tools), marks);
+  }
+  std::string error_of(const std::string& source, const ordered_json& messages = kTwo) const {
+    return message_of<UserError>([&] { written(source, messages); });
+  }
+
+  static ordered_json say(const char* role, const char* content) {
+    return {{"role", role}, {"content", content}};
+  }
+  static inline const ordered_json kTwo = {say("user", "Hello"), say("assistant", "Good day")};
+  static inline const std::string kAll = "{% for m in messages %}{{ m.content }}{% endfor %}";
+
+  Scratch scratch_;
+};
+
+ordered_json golden_chats() {
+  std::ifstream in(TUTTI_SOURCE_DIR "/tests/golden/chats/chats.json");
+  return ordered_json::parse(in);
+}
+
+// Null: jinja2 refuses. A list written as a text is Python's, and refused here.
+TEST_F(ChatTemplateTest, TemplatesOfKnownModelsAreWrittenAsByJinja2) {
+  const ordered_json golden = golden_chats();
+  int texts = 0;
+  for (const auto& row : golden["texts"]) {
+    const ordered_json& chat = golden["chats"][row["chat"].get<std::size_t>()];
+    const std::string name = row["template"], source = golden["templates"][name];
+    const std::string tools = chat.contains("tools") ? chat["tools"].dump() : "";
+    SCOPED_TRACE(name + " " + row["chat"].dump());
+    const bool is_python =
+        row["text"].is_string() && row["text"].get<std::string>().find("[{'") != std::string::npos;
+    if (row["text"].is_null() || is_python) {
+      EXPECT_THROW(written(source, chat["messages"], false, tools), UserError);
+      continue;
+    }
+    EXPECT_EQ(written(source, chat["messages"], false, tools), row["text"].get<std::string>());
+    ++texts;
+  }
+  EXPECT_GT(texts, 70);
+}
+
+TEST_F(ChatTemplateTest, AnAssistantsWordsCountAndWhatItsTurnHasBehindThem) {
+  const ordered_json golden = golden_chats();
+  const auto by = [&](const char* name) {
+    return written(golden["templates"][name],
+                   {say("user", "Hi"), say("assistant", "Yes"), say("user", "So?"), say("assistant", "No")});
+  };
+  EXPECT_EQ(by("chatml"),
+            "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n[Yes<|im_end|>\n]<|im_start|>user\nSo?"
+            "<|im_end|>\n<|im_start|>assistant\n[No<|im_end|>\n]");
+  EXPECT_EQ(by("llama2"), "<s>[INST] Hi [/INST][ Yes </s>]<s>[INST] So? [/INST][ No </s>]");
+  EXPECT_EQ(by("mistral"), "<s>[INST] Hi [/INST][Yes</s>][INST] So? [/INST][No</s>]");
+  EXPECT_EQ(by("gemma"),
+            "<s><start_of_turn>user\nHi<end_of_turn>\n<start_of_turn>model\n[Yes<end_of_turn>\n]"
+            "<start_of_turn>user\nSo?<end_of_turn>\n<start_of_turn>model\n[No<end_of_turn>\n]");
+  EXPECT_EQ(by("phi3"),
+            "<|user|>\nHi<|end|>\n<|assistant|>\n[Yes<|end|>\n]<|user|>\nSo?<|end|>\n<|assistant|>\n[No"
+            "<|end|>\n]</s>");
+  EXPECT_EQ(by("zephyr"),
+            "<|user|>\nHi</s>\n<|assistant|>\n[Yes</s>\n]<|user|>\nSo?</s>\n<|assistant|>\n[No</s>\n]");
+}
+
+TEST_F(ChatTemplateTest, TheTagGenerationSaysWhatCounts) {
+  EXPECT_EQ(
+      written(
+          "{% for m in messages %}{{ m.role }}:{% if m.role == 'assistant' %}{% generation %}{{ m.content }}"
+          "{% endgeneration %}{% else %}{{ m.content }}{% endif %};{% endfor %}",
+          kTwo),
+      "user:Hello;assistant:[Good day];");
+}
+
+TEST_F(ChatTemplateTest, ShareGptsNamesAreThoseOfTemplates) {
+  const ordered_json chat = {{{"from", "human"}, {"value", "a"}}, {{"from", "gpt"}, {"value", "b"}}};
+  EXPECT_EQ(written("{% for m in messages %}{{ m.role }}={{ m.content }} {% endfor %}", chat),
+            "user=a assistant=[b ]");
+}
+
+TEST_F(ChatTemplateTest, TheTemplateIsThatBesideTheTokenizer) {
+  EXPECT_EQ(ChatTemplate::beside(*tokenizer()), nullptr);
+  configure({{"chat_template", kAll + "1"}});
+  EXPECT_EQ(ChatTemplate::beside(*tokenizer())->source(), kAll + "1");
+  configure({{"chat_template",
+              {{{"name", "rag"}, {"template", "x"}}, {{"name", "default"}, {"template", kAll + "2"}}}}});
+  EXPECT_EQ(ChatTemplate::beside(*tokenizer())->source(), kAll + "2");
+  write_text(scratch_.path("chat_template.jinja"), kAll + "3");
+  EXPECT_EQ(ChatTemplate::beside(*tokenizer())->source(), kAll + "3");
+}
+
+TEST_F(ChatTemplateTest, AnUnknownConstructIsNamedWithItsLine) {
+  EXPECT_THAT(error_of("\n{% include 'x' %}"), HasSubstr("line 2: the tag 'include'"));
+  EXPECT_THAT(error_of("{{ 1 }}\n\n{{ messages | shuffle }}"),
+              HasSubstr("line 3: the filter 'shuffle' is not known here"));
+  EXPECT_THAT(error_of("{{ open('/etc/passwd') }}"), HasSubstr("the function 'open' is not known here"));
+  EXPECT_THAT(error_of("{{ messages.__class__.__mro__ }}"), HasSubstr("'__class__' is undefined"));
+  EXPECT_THAT(error_of("{{ ''.format(1) }}"), HasSubstr("the method 'format' of a text is not known here"));
+  EXPECT_THAT(error_of("{% if messages is callable %}{% endif %}"),
+              HasSubstr("the test 'callable' is not known"));
+  EXPECT_THAT(error_of("{% for m in messages %}{{ loop.depth }}{% endfor %}"),
+              HasSubstr("loop.depth is not known"));
+  configure({{"chat_template", "{{ 1 | shuffle }}"}});
+  EXPECT_THAT(
+      message_of<UserError>([&] { ChatTemplate::beside(*tokenizer()); }),
+      testing::AllOf(HasSubstr("tokenizer_config.json"), HasSubstr("shuffle"), HasSubstr("give turn")));
+}
+
+TEST_F(ChatTemplateTest, ATemplateWithoutTheAssistantIsRefused) {
+  EXPECT_THAT(error_of("{{ messages[0].content }}"), HasSubstr("does not write what an assistant says"));
+}
+
+TEST_F(ChatTemplateTest, ABrokenTemplateIsRefused) {
+  for (const char* source : {"{{",
+                             "{% for %}",
+                             "{% if 1 %}",
+                             "{% endif %}",
+                             "{{ 1 + }}",
+                             "{# ",
+                             "{{ 'a }}",
+                             "{{ a.b( }}",
+                             "{% for a in b %}{% else %}",
+                             "{{ [1 }}",
+                             "{{ {1: 2} }}",
+                             "{% set %}",
+                             "{% break %}",
+                             "{% %}",
+                             "{{ 'a' + 1 }}",
+                             "{{ 1 / 0 }}",
+                             "{{ 9223372036854775807 + 1 }}",
+                             "{{ missing.x }}",
+                             "{{ 99999999999999999999 }}",
+                             "{{ messages[0][::0] }}",
+                             "{{ range(1, 9, 0) }}",
+                             "{{ 1 < 2 < 3 }}"})
+    EXPECT_NE(error_of(source), "") << source;
+}
+
+TEST_F(ChatTemplateTest, WorkMemoryAndDepthAreBounded) {
+  const std::string deep = std::string(100'000, '(') + '1' + std::string(100'000, ')') + " }}";
+  EXPECT_THAT(error_of("{{ " + deep), HasSubstr("nested too deeply"));
+  std::string tags;
+  for (int i = 0; i < 100'000; ++i) tags += "{% if 1 %}";
+  EXPECT_THAT(error_of(tags), HasSubstr("nested too deeply"));
+  const std::string steps = "takes too many steps, or writes too much";
+  EXPECT_THAT(error_of("{% for a in range(9999) %}{% for b in range(9999) %}{% endfor %}{% endfor %}"),
+              HasSubstr(steps));
+  EXPECT_THAT(
+      error_of(
+          "{% set n = namespace(x='aaaaaaaaaaaaaaaa') %}{% for a in range(99) %}{% set n.x = n.x + n.x %}"
+          "{% endfor %}"),
+      HasSubstr(steps));
+  EXPECT_THAT(error_of("{% set n = namespace(x='aaaaaaaaaa') %}{% for a in range(99) %}"
+                       "{% set n.x = n.x.replace('a', n.x) %}{% endfor %}"),
+              HasSubstr(steps));
+  EXPECT_THAT(error_of("{% set n = namespace(x=[1, 2, 3]) %}{% for a in range(99) %}{% set n.x = n.x + n.x "
+                       "%}{% endfor %}"),
+              HasSubstr(steps));
+  EXPECT_THAT(error_of("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}"), HasSubstr("too deeply"));
+  EXPECT_THAT(error_of("{{ range(1000000000000) }}"), HasSubstr("too long"));
+  const std::string nested = "lists and maps that lie too deep in each other";
+  EXPECT_THAT(error_of("{% set n = namespace() %}{% set n.x = [n] %}{{ n | tojson }}"), HasSubstr(nested));
+  EXPECT_THAT(
+      error_of("{% set n = namespace(x=[]) %}{% for a in range(9999) %}{% set n.x = [n.x] %}{% endfor %}"),
+      HasSubstr(nested));
+  EXPECT_THAT(
+      error_of(
+          "{% set n = namespace(x=1) %}{% for a in range(9999) %}{% set n.x = {'a': n.x} %}{% endfor %}"),
+      HasSubstr(nested));
+}
+
+TEST_F(ChatTemplateTest, ALongChatIsWritten) {
+  ordered_json chat;
+  for (int i = 0; i < 5000; ++i)
+    chat.push_back(say(i % 2 == 0 ? "user" : "assistant", "In the beginning God created it."));
+  const ordered_json golden = golden_chats();
+  for (const char* name : {"qwen3", "mistral3", "llama3.1", "gemma3"})
+    EXPECT_GT(written(golden["templates"][name], chat).size(), 5000 * 33) << name;
+}
+
+}  // namespace
+}  // namespace tutti
