@@ -8,6 +8,7 @@ std::span<const Target> targets() {
                                {"hub_config", hub_config},
                                {"noise_config", noise_config},
                                {"foundry", foundry},
+                               {"yaml", yaml},
                                {"fitted_table", fitted_table},
                                {"safetensors", safetensors},
                                {"torch_file", torch_file},
@@ -42,6 +43,10 @@ std::span<const Target> targets() {
                                {"jpeg", jpeg},
                                {"png", png},
                                {"webp", webp},
+                               {"bmp", bmp},
+                               {"gif", gif},
+                               {"tiff", tiff},
+                               {"pnm", pnm},
                                {"exported_archive", exported_archive},
                                {"exported_program", exported_program}};
   return all;
