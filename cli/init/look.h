@@ -28,8 +28,9 @@ enum class SampleKind {
 
 // The contents of a data file or folder, and the recipe's keys for it.
 struct FoundData {
-  std::string name;         // of the run
-  std::string found;        // a line for the reader: "images: uint8 [60000, 28, 28], labels: 10 classes"
+  std::string name;   // of the run
+  std::string found;  // a line for the reader: "images: uint8 [60000, 28, 28], labels: 10 classes"
+  std::vector<std::string> notes = {};  // warnings: files that are left out, ...
   RecipeLines train, eval;  // which data, without batch sizes; no `eval`: there is nothing to evaluate on
   SampleKind samples = SampleKind::kVectors;
   int64_t count = 0;               // samples to train on
