@@ -26,6 +26,8 @@ class ArrayFiles {
  public:
   explicit ArrayFiles(const std::string& path) : path_(path) {
     if (!fs::is_directory(path)) {
+      if (is_npy(MappedFile(path).bytes()))
+        throw UserError({path}, "a single array (.npy): path is an .npz file, or a folder of .npy files");
       archive_.emplace(path);
       for (const ZipFile::Member& member : archive_->members())
         if (member.name.ends_with(kEnding)) names_.push_back(stem(member.name));
@@ -45,6 +47,7 @@ class ArrayFiles {
     return archive_ ? path_ : (fs::path(path_) / (name + std::string(kEnding))).string();
   }
 
+  // Throws UserError, too, if a member of an archive is much longer than its array.
   Content read(const std::string& name) const {
     if (!archive_) {
       const auto file = std::make_shared<const MappedFile>(file_of(name));
@@ -52,6 +55,7 @@ class ArrayFiles {
     }
     const auto found =
         std::ranges::find(archive_->members(), name + std::string(kEnding), &ZipFile::Member::name);
+    read_npy_header(*archive_, *found, path_ + ": array '" + name + "'");
     return archive_->read(*found);
   }
 

@@ -21,7 +21,8 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "safetensors holds little-endian numbers");
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::json;  // ordered_json looks through all names for each
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr uint64_t kLengthBytes = 8;
 constexpr uint64_t kMaxHeaderBytes = 100'000'000;  // the reference implementation's limit
@@ -138,7 +139,7 @@ class HeaderReader {
 };
 
 std::string header_of(const Safetensors& content) {
-  Json header = Json::object();
+  OrderedJson header = OrderedJson::object();
   if (!content.metadata.empty()) header[kMetadataName] = content.metadata;
   uint64_t offset = 0;
   for (const auto& [name, tensor] : content.tensors) {
