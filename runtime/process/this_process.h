@@ -14,6 +14,9 @@ std::string build_and_commit(const std::string& elsewhere);
 
 std::string host_name();
 
+// The executable or library that has this code, however it was found.
+std::string path_of_code(const void* code);
+
 // The command that started this process, as a shell would read it: "tutti train 'my recipe.toml'".
 std::string command_line();
 
