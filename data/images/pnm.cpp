@@ -9,6 +9,7 @@ namespace tutti {
 namespace {
 
 constexpr int kMostDeep = 65535;
+constexpr int kMostDigits = 9;
 
 [[noreturn]] void fail_pnm(const std::string& why) {
   throw UserError("no readable PPM, PGM or PBM file: " + why);
@@ -61,10 +62,11 @@ class Pnm {
     skip_spaces();
     int64_t value = 0;
     int digits = 0;
-    for (; at_ < file_.size() && std::isdigit(static_cast<int>(file_[at_])); ++digits)
+    for (; digits <= kMostDigits && at_ < file_.size() && std::isdigit(static_cast<int>(file_[at_]));
+         ++digits)
       value = 10 * value + (next() - '0');
     if (digits == 0 && at_ >= file_.size()) fail_pnm("the file is truncated");
-    if (digits == 0 || digits > 9) fail_pnm("expected a number at byte " + std::to_string(at_));
+    if (digits == 0 || digits > kMostDigits) fail_pnm("expected a number at byte " + std::to_string(at_));
     return value;
   }
   int64_t text_value() {

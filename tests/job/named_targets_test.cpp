@@ -68,9 +68,10 @@ TEST_F(NamedTargets, TextsOfATableAreNoValues) {
 }
 
 TEST_F(NamedTargets, MixturesOfNamedClassesAreNoValues) {
-  const std::string source = "[[data.train.sources]]\nweight = 1.0\nkind = 'image_folder'\npath = '" +
-                             folder_.path("data") + "'\nmean = 0.5\nstd = 0.5\n";
-  EXPECT_THAT(why("kind = 'mixture'\n" + source + source), HasSubstr("such as 'masks'"));
+  const std::string source =
+      "[[data.train.sources]]\nweight = 1.0\nkind = 'image_folder'\npath = '" + folder_.path("data") + "'\n";
+  EXPECT_THAT(why("kind = 'mixture'\nmean = 0.5\nstd = 0.5\n" + source + source),
+              HasSubstr("such as 'masks'"));
 }
 
 }  // namespace
