@@ -115,18 +115,19 @@ def bmp(rows, bits, height, width, colors=b"", packing=0, masks=b"", header=40, 
     data = rows if packing in (1, 2) else b"".join(row + bytes(-len(row) % 4) for row in rows)
     first = 14 + header + len(masks) + len(colors)
     size = struct.pack("<ii", width, -height if downward else height)
-    info = struct.pack("<I", header) + size + struct.pack("<HHIIIIII", 1, bits, packing, len(data), 0, 0, 0, 0)
+    rest = struct.pack("<HHIIIIII", 1, bits, packing, len(data), 0, 0, 0, 0)
+    info = struct.pack("<I", header) + size + rest
     return b"BM" + struct.pack("<IHHI", first + len(data), 0, 0, first) + info + masks + colors + data
 
 
 def runs(indices, nibbles):
-    """Rows of indices as run lengths of BMP: runs of one color, and the first four pixels of a row as they are."""
+    """Rows of indices as run lengths of BMP: the first four pixels of a row as they are, then runs of one."""
     out = b""
     for row in indices[::-1]:
         literal, rest = row[:4].tolist(), row[4:].tolist()
         if len(literal) == 4:
-            out += bytes([0, 4]) + (bytes([literal[0] << 4 | literal[1], literal[2] << 4 | literal[3]]) if nibbles
-                                    else bytes(literal))
+            pairs = [literal[0] << 4 | literal[1], literal[2] << 4 | literal[3]]
+            out += bytes([0, 4]) + bytes(pairs if nibbles else literal)
         else:
             rest = literal + rest
         for value in rest:
@@ -159,7 +160,8 @@ def gifs(rgb):
     yield "interlaced", saved(image.quantize(100), "GIF", interlace=1)
     yield "gray", saved(image.convert("L"), "GIF")
     yield "transparent", saved(image.quantize(40), "GIF", transparency=3)
-    yield "frames", saved(image.quantize(40), "GIF", save_all=True, append_images=[image.rotate(180).quantize(7)])
+    second = image.rotate(180).quantize(7)
+    yield "frames", saved(image.quantize(40), "GIF", save_all=True, append_images=[second])
     file = bytearray(saved(image.quantize(60), "GIF", interlace=0))  # on a canvas two pixels larger
     file[6:10] = struct.pack("<HH", rgb.shape[1] + 2, rgb.shape[0] + 2)
     yield "canvas", bytes(file)
@@ -195,7 +197,8 @@ def pnms(rgb):
 
 def image_files(height, width, seed):
     rgb = picture(height, width, 3, seed)
-    kinds = (("jpg", jpegs), ("png", pngs), ("webp", webps), ("bmp", bmps), ("gif", gifs), ("tif", tiffs), ("ppm", pnms))
+    kinds = (("jpg", jpegs), ("png", pngs), ("webp", webps), ("bmp", bmps), ("gif", gifs), ("tif", tiffs),
+             ("ppm", pnms))
     for kind, files in kinds:
         for name, data in files(rgb):
             yield f"{name}_{height}x{width}.{kind}", data

@@ -149,7 +149,7 @@ TEST(Decoder, TheMostPixelsOfAnImageAreChosen) {
   }
 }
 
-// A PNG of a pixel, of which the data go on behind it.
+// A PNG of a pixel, and more data behind it.
 TEST(Decoder, DataBehindThePixelsAreNotInflated) {
   const auto chunk = [](const std::string& name, const std::string& data) {
     const auto sum =
