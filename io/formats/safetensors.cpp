@@ -57,7 +57,6 @@ class RepeatedName final : public Json::json_sax_t {
     return std::move(found_);
   }
 
- private:
   bool null() override { return true; }
   bool boolean(bool) override { return true; }
   bool number_integer(number_integer_t) override { return true; }
@@ -77,6 +76,7 @@ class RepeatedName final : public Json::json_sax_t {
     return false;
   }
 
+ private:
   int depth_ = 0;
   std::unordered_set<std::string> names_;
   std::optional<std::string> found_;
