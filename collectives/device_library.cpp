@@ -18,9 +18,8 @@ namespace {
 constexpr const char* kForGpus = "libtutti_cuda.so";
 
 std::string path_beside_this_code(const std::string& name) {
-  Dl_info info{};
-  dladdr(reinterpret_cast<void*>(&path_beside_this_code), &info);
-  return std::filesystem::absolute(info.dli_fname).parent_path() / name;
+  const std::string here = path_of_code(reinterpret_cast<void*>(&path_beside_this_code));
+  return std::filesystem::path(here).parent_path() / name;
 }
 
 std::string path_of(const std::string& kind) {

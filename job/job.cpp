@@ -22,6 +22,7 @@
 #include "job/deepspeed.h"
 #include "job/earlier_run.h"
 #include "job/evaluation_data.h"
+#include "job/named_targets.h"
 #include "job/token_times.h"
 #include "job/written_files.h"
 #include "recipe/command_keys.h"
@@ -438,6 +439,7 @@ Job make_job(Setting recipe, const JobOptions& options) {
   const auto model = open_training_data(job, options.components);
   for (auto& evaluator : job.evaluators) complete(job, *model, evaluator);
   require_no_copied_targets(job);
+  require_no_names_as_values(job);
   check_tasks(job.tasks, job.evaluators, counts_tokens(*model, job.spec()));
   if (options.makes_folders) make_folders(job, options);
   return job;

@@ -1,7 +1,9 @@
 #include "runtime/regular_file.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -31,6 +33,15 @@ bool is_lfs_pointer(int descriptor, uint64_t size) {
          std::string_view(head.data(), head.size()) == kBegin;
 }
 
+// Files of the kernel call themselves regular, but may have no end, or wait: /proc/kmsg.
+bool is_of_kernel(int descriptor) {
+  struct statfs facts {};
+  if (descriptor < 0 || ::fstatfs(descriptor, &facts) != 0) return false;
+  for (const auto magic : {PROC_SUPER_MAGIC, SYSFS_MAGIC, DEBUGFS_MAGIC, TRACEFS_MAGIC})
+    if (facts.f_type == magic) return true;
+  return false;
+}
+
 }  // namespace
 
 // O_NONBLOCK: without it, opening a pipe waits for a writer.
@@ -42,6 +53,8 @@ RegularFile::RegularFile(const std::string& path, uint64_t most_bytes)
     problem_ = no_file(facts.st_mode);
   else
     problem_ = error != 0 ? std::strerror(error) : no_file(facts.st_mode);
+  if (problem_.empty() && is_of_kernel(descriptor_))
+    problem_ = "is a file of the kernel, and no file of data";
   size_ = static_cast<uint64_t>(facts.st_size);
   if (problem_.empty()) problem_ = too_many_bytes(size_, most_bytes);
   if (problem_.empty() && is_lfs_pointer(descriptor_, size_))

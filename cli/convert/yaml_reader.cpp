@@ -7,18 +7,25 @@
 #include <cmath>
 #include <memory>
 #include <optional>
-#include <regex>
+#include <set>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "recipe/dotted_path.h"
 #include "runtime/error.h"
 #include "runtime/regular_file.h"
+#include "runtime/text.h"
 
 namespace tutti {
 namespace {
 
 constexpr int kMostDepth = 64;
+constexpr int64_t kMostValues = 100'000;  // with those that aliases and references stand for
+
+std::string too_many_values(const std::string& what) {
+  return "the file has more than " + grouped(kMostValues) + " values, with those that " + what + " stand for";
+}
 
 template <class Number>
 std::optional<Number> number_of(const std::string& text) {
@@ -30,11 +37,13 @@ std::optional<Number> number_of(const std::string& text) {
 
 // YAML 1.1, as PyYAML and OmegaConf read it; yet 1e-5 is a number, which for PyYAML is a text.
 Setting::Value plain_value(const std::string& text) {
-  static const std::regex yes("true|True|TRUE|yes|Yes|YES|on|On|ON"),
-      no("false|False|FALSE|no|No|NO|off|Off|OFF");
+  static const std::set<std::string, std::less<>> yes = {"true", "True", "TRUE", "yes", "Yes",
+                                                         "YES",  "on",   "On",   "ON"},
+                                                  no = {"false", "False", "FALSE", "no", "No",
+                                                        "NO",    "off",   "Off",   "OFF"};
   if (text.empty() || text == "~" || text == "null" || text == "Null" || text == "NULL") return {};
-  if (std::regex_match(text, yes)) return true;
-  if (std::regex_match(text, no)) return false;
+  if (yes.contains(text)) return true;
+  if (no.contains(text)) return false;
   if (const auto integer = number_of<int64_t>(text)) return *integer;
   if (const auto number = number_of<double>(text); number && std::isfinite(*number)) return *number;
   return text;
@@ -48,6 +57,7 @@ class Reader {
 
   Setting read(const YAML::Node& node, const std::string& path, int depth = 0) const {
     const Position at = position(node.Mark());
+    if (++values_ > kMostValues) throw UserError(at, too_many_values("aliases"));
     if (depth > kMostDepth) throw UserError(at, "nested too deeply");
     return Setting(value(node, path, depth), path, at);
   }
@@ -93,6 +103,27 @@ class Reader {
 
   std::string file_;
   std::shared_ptr<const std::string> source_;
+  mutable int64_t values_ = 0;  // read so far
+};
+
+// The place of a reference in a text, and of the name in it: ${name}
+struct Reference {
+  std::size_t begin, end;
+  std::string_view name;
+
+  static std::optional<Reference> next(std::string_view text, std::size_t from) {
+    constexpr std::string_view kOpen = "${";
+    for (std::size_t at = from; (at = text.find(kOpen, at)) != text.npos; at += kOpen.size()) {
+      const std::size_t first = at + kOpen.size(),
+                        end = std::min(text.find_first_not_of(kNameCharacters, first), text.size());
+      if (end > first && end < text.size() && text[end] == '}')
+        return Reference{at, end + 1, text.substr(first, end - first)};
+    }
+    return std::nullopt;
+  }
+
+  static constexpr std::string_view kNameCharacters =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.";
 };
 
 // Replaces OmegaConf's references to values of the file.
@@ -101,6 +132,7 @@ class References {
   explicit References(const Setting& root) : root_(root) {}
 
   Setting replaced(const Setting& setting, int depth = 0) const {
+    if (++values_ > kMostValues) setting.fail(too_many_values("references"));
     Setting out = setting;
     if (out.is_text()) out.value = of_text(setting, depth);
     if (out.is_array())
@@ -113,24 +145,21 @@ class References {
  private:
   // A text that is one reference becomes the value; within a text, references become texts.
   Setting::Value of_text(const Setting& setting, int depth) const {
-    static const std::regex reference(R"(\$\{([A-Za-z0-9_.]+)\})");
     const std::string& text = setting.text();
     if (depth > kMostDepth) setting.fail("the references go in a circle");
-    std::smatch found;
-    if (std::regex_match(text, found, reference)) {
-      const Setting* value = named(found[1]);
-      return value ? replaced(*value, depth + 1).value : setting.value;
-    }
     std::string out;
-    std::string::const_iterator rest = text.begin();
-    for (std::sregex_iterator one(text.begin(), text.end(), reference), end; one != end; ++one) {
-      out.append(rest, (*one)[0].first);
-      const Setting* there = named((*one)[1]);
-      const Setting value = there ? replaced(*there, depth + 1) : Setting((*one)[0].str(), "", {});
+    std::size_t rest = 0;
+    for (auto one = Reference::next(text, 0); one; one = Reference::next(text, rest)) {
+      const Setting* there = named(std::string(one->name));
+      if (there && one->begin == 0 && one->end == text.size()) return replaced(*there, depth + 1).value;
+      out.append(text, rest, one->begin - rest);
+      const Setting value = there ? replaced(*there, depth + 1)
+                                  : Setting(text.substr(one->begin, one->end - one->begin), "", {});
       if (!value.is_none()) out += value.is_text() ? value.text() : value.toml();
-      rest = (*one)[0].second;
+      if (out.size() > kMostTextBytes) setting.fail("the references in it stand for too long a text");
+      rest = one->end;
     }
-    return out.append(rest, text.end());
+    return out.append(text, rest);
   }
 
   // The value in the file, or below `parameters` as MosaicML's platform has them; null if there is none.
@@ -141,6 +170,7 @@ class References {
   }
 
   const Setting& root_;
+  mutable int64_t values_ = 0;  // replaced so far
 };
 
 }  // namespace

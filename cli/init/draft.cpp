@@ -171,20 +171,27 @@ std::string next_token(const FoundData& data, const std::string& part) {
       {{"kind", "\"next_token\"", "a token's target is the next one; here it is the token itself"}});
 }
 
+// One number for a square.
+std::string image_size(int64_t height, int64_t width) {
+  const std::string rows = std::to_string(height);
+  return height == width ? rows : '[' + rows + ", " + std::to_string(width) + ']';
+}
+
 // Of images of many sizes, which get one.
 std::string train_transforms_of_files(const FoundData& data) {
   return section("[[data.train.transforms]]", {{"kind", "\"random_resized_crop\"",
                                                 "a drawn part of each image, resized; all get one size"},
-                                               {"size", std::to_string(data.height)}}) +
+                                               {"size", image_size(data.height, data.width)}}) +
          section("[[data.train.transforms]]", {{"kind", "\"flip\"", "half of the images are mirrored"}});
 }
 
 std::string eval_transforms_of_files(const FoundData& data) {
   return section(
              "[[data.eval.transforms]]",
-             {{"kind", "\"resize\""}, {"size", std::to_string(data.height * 8 / 7), "of the smaller edge"}}) +
+             {{"kind", "\"resize\""},
+              {"size", std::to_string(std::max(data.height, data.width) * 8 / 7), "of the smaller edge"}}) +
          section("[[data.eval.transforms]]",
-                 {{"kind", "\"center_crop\"", "its middle"}, {"size", std::to_string(data.height)}});
+                 {{"kind", "\"center_crop\"", "its middle"}, {"size", image_size(data.height, data.width)}});
 }
 
 std::string transforms(const FoundData& data) {

@@ -1,11 +1,14 @@
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <map>
 #include <set>
+#include <span>
 
 #include "cli/init/look.h"
 #include "cli/init/split_folders.h"
 #include "io/formats/tar.h"
+#include "io/image_folders.h"
 #include "io/mapped_file.h"
 #include "runtime/error.h"
 #include "runtime/text.h"
@@ -17,44 +20,117 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kEdge = 224;  // of the images that a network gets
 
-bool is_image(const fs::path& file) {
-  static const std::set<std::string> kEndings = {".jpg", ".jpeg", ".png", ".webp"};
-  return kEndings.contains(lower_case(file.extension().string()));
-}
-
 bool is_tar(const fs::path& file) { return lower_case(file.extension().string()) == ".tar"; }
+
+// True if names differ by numbers, most of them: "img_1", "img_2".
+bool are_counted(const std::set<std::string>& names) {
+  std::set<std::string> without;
+  for (std::string name : names) {
+    std::erase_if(name, [](unsigned char c) { return std::isdigit(c); });
+    without.insert(name);
+  }
+  return without.size() < 2 || 2 * without.size() <= names.size();
+}
 
 // Images of a folder of class folders.
 struct ClassFolders {
-  int64_t classes = 0, images = 0;
-  bool are_splits = true;  // all are called as parts of data are: "train", "val"
+  int64_t images = 0;
+  bool are_splits = true;           // all are called as parts of data are: "train", "val"
+  std::vector<std::string> names;   // of folders with images
+  std::vector<std::string> others;  // of other folders
+  std::string no_image;             // in the first of those
+  bool are_alike = true;            // each has files of the same names, but for their endings
+  std::set<std::string> stems;      // those of the first
+  LeftOutFiles left_out;
+
+  int64_t classes() const { return std::ssize(names); }
 };
+
+void add_class_folder(ClassFolders& found, const fs::path& path, const std::string& folder) {
+  std::set<std::string> stems;
+  const int64_t before = found.images;
+  const LeftOutFiles others = for_each_image(path, folder, [&](const std::string& image) {
+    ++found.images;
+    if (found.are_alike) stems.insert(fs::path(image).stem());
+  });
+  found.left_out.add(others);
+  if (found.images == before) {
+    if (found.others.empty()) found.no_image = no_image_text(others);
+    found.others.push_back(folder);
+    return;
+  }
+  if (found.names.empty()) found.stems = stems;
+  found.are_alike = found.are_alike && found.stems == stems;
+  found.names.push_back(folder);
+  found.are_splits = found.are_splits && is_split_name(folder);
+}
 
 ClassFolders class_folders_of(const fs::path& path) {
   ClassFolders found;
-  std::error_code ignored;
-  for (const auto& folder : fs::directory_iterator(path, ignored)) {
-    if (!folder.is_directory(ignored) || folder.path().filename().string().starts_with('.')) continue;
-    const int64_t before = found.images;
-    for (const auto& file : fs::recursive_directory_iterator(folder, ignored))
-      found.images += is_image(file.path());
-    if (found.images == before) continue;
-    ++found.classes;
-    found.are_splits = found.are_splits && is_split_name(folder.path().filename().string());
-  }
+  const FolderEntries entries = entries_of_folder(path);
+  for (const std::string& image : entries.images) found.left_out.add(image);
+  for (const std::string& folder : entries.folders) add_class_folder(found, path, folder);
   return found;
+}
+
+bool has_word(const std::string& name, std::span<const std::string_view> words) {
+  constexpr std::size_t kShort = 3;  // letters of a word that is not looked for within others
+  const std::string lower = lower_case(name);
+  return std::ranges::any_of(words, [&](std::string_view word) {
+    return word.size() > kShort ? lower.find(word) != std::string::npos : lower == word;
+  });
+}
+
+// Folders of pictures beside one of their masks or annotations are no classes, by their names.
+void require_no_masks(const fs::path& path, const ClassFolders& found) {
+  constexpr std::string_view kPictures[] = {"image", "img", "imgs",  "picture", "photo",
+                                            "input", "rgb", "frame", "color"};
+  constexpr std::string_view kMasks[] = {"mask", "label",  "annot",  "segment", "truth", "target", "depth",
+                                         "gt",   "gtfine", "output", "matte",   "ann",   "seg",    "anns"};
+  std::string pictures, masks;
+  for (const auto* names : {&found.names, &found.others})
+    for (const std::string& name : *names) {
+      if (has_word(name, kMasks))
+        masks = name;
+      else if (has_word(name, kPictures))
+        pictures = name;
+    }
+  if (pictures.empty() || masks.empty() || found.images == 0) return;
+  throw UserError({path.string()},
+                  "folders of images are read as classes, and '" + pictures + "' and '" + masks +
+                      "' look like pictures and their masks or labels: arrays or MDS have a target for each "
+                      "picture or pixel (docs/data.md); if they are classes, give them other names");
+}
+
+void require_all_classes(const fs::path& path, const ClassFolders& found) {
+  if (found.others.empty()) return;
+  throw UserError({(path / found.others[0]).string()},
+                  found.no_image + "; each folder beside '" + found.names[0] + "' and '" + found.names[1] +
+                      "' is a class with images of its own: move the others away");
+}
+
+std::vector<std::string> notes_on(const fs::path& path, const ClassFolders& found) {
+  std::vector<std::string> notes;
+  if (!found.left_out.empty()) notes.push_back(path.string() + ": " + found.left_out.text());
+  if (found.are_alike && !are_counted(found.stems))
+    notes.push_back(path.string() + ": its folders have files of the same names, such as '" +
+                    *found.stems.begin() + "': are they classes, or parts of one sample?");
+  return notes;
 }
 
 std::optional<FoundData> image_folder(const fs::path& path, const std::string& recipe_folder) {
   const SplitFolders split = SplitFolders::of(path);
-  const bool is_split = !split.train.empty() && class_folders_of(split.train).classes > 1;
+  const bool is_split = !split.train.empty() && class_folders_of(split.train).classes() > 1;
   const fs::path train = is_split ? fs::path(split.train) : path;
   const ClassFolders images = class_folders_of(train);
-  if (images.classes < 2 || images.are_splits) return std::nullopt;
+  require_no_masks(train, images);
+  if (images.classes() < 2 || images.are_splits) return std::nullopt;
+  require_all_classes(train, images);
   FoundData data = photographs_in(path, std::to_string(images.images) + " images in folders of " +
-                                            std::to_string(images.classes) + " classes");
+                                            std::to_string(images.classes()) + " classes");
   data.count = images.images;
-  data.classes = images.classes;
+  data.classes = images.classes();
+  data.notes = notes_on(train, images);
   const std::string train_path = recipe_path(train, recipe_folder);
   data.train = {{"kind", "\"image_folder\"", data.found}, {"path", train_path, "relative to this file"}};
   if (is_split && !split.eval.empty() && class_folders_of(split.eval).images > 0)
@@ -69,7 +145,7 @@ int64_t images_in(const fs::path& tar) {
   const MappedFile file(tar.string());
   int64_t images = 0;
   try {
-    read_tar(file.bytes(), [&](const TarMember& member) { images += is_image(member.name); });
+    read_tar(file.bytes(), [&](const TarMember& member) { images += is_image_name(member.name); });
   } catch (const UserError& error) {
     throw UserError({tar.string()}, error.message());
   }
@@ -107,8 +183,7 @@ std::optional<FoundData> tar_shards(const fs::path& path, const std::string& rec
   const auto train = named("train") == sets.end() ? sets.begin() : named("train");
   const int64_t in_first = images_in(train->second[0]);
   if (in_first == 0)
-    throw UserError({train->second[0].string()},
-                    "holds no .jpg, .jpeg, .png or .webp; tar files are read as WebDataset's");
+    throw UserError({train->second[0].string()}, no_image_text() + "; tar files are read as WebDataset's");
   const auto files = std::ssize(train->second);
   FoundData data = photographs_in(
       path, std::to_string(files) + " tar files with " + std::to_string(in_first) + " images in the first");

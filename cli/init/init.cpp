@@ -6,6 +6,7 @@
 #include "cli/init/draft.h"
 #include "cli/init/look.h"
 #include "cli/new_file.h"
+#include "io/exported/input_sizes.h"
 #include "runtime/error.h"
 #include "runtime/printable.h"
 
@@ -40,12 +41,21 @@ std::string program_path(const std::string& path, const std::string& recipe_fold
   return recipe_path(path, recipe_folder);
 }
 
+// Pictures get the size that the program takes.
+void use_program(FoundData& data, const std::string& path, const std::string& recipe_folder) {
+  data.program = program_path(path, recipe_folder);
+  const std::vector<int64_t> sizes = exported::input_sizes(path);
+  if (!data.files || sizes.size() != 4) return;
+  if (sizes[2] > 0) data.height = sizes[2];
+  if (sizes[3] > 0) data.width = sizes[3];
+}
+
 int init(const InitArguments& arguments) {
   const std::string folder = fs::absolute(arguments.out).parent_path();
   FoundData data =
       arguments.data.empty() ? random_data() : look_into(arguments.data, folder, arguments.tokenizer);
   for (const std::string& note : data.notes) print_warning(note);
-  if (!arguments.program.empty()) data.program = program_path(arguments.program, folder);
+  if (!arguments.program.empty()) use_program(data, arguments.program, folder);
   const std::string recipe = draft_recipe(data, command_line(arguments), installed_schema());
   if (arguments.out == "-") {
     std::fputs(recipe.c_str(), stdout);

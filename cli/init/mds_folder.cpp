@@ -1,10 +1,13 @@
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 #include <set>
 
 #include "cli/init/look.h"
 #include "cli/init/split_folders.h"
+#include "io/formats/compressed_file.h"
 #include "io/formats/mds_values.h"
 #include "io/mapped_file.h"
 #include "runtime/error.h"
@@ -63,7 +66,26 @@ RecipeLines mds_lines(const fs::path& folder, const std::string& columns, const 
           {"columns", columns, "a model's names for those of the dataset"}};
 }
 
-// What the first shard has of a column, of at most so many samples; empty if it is compressed or not there.
+// The first shard; if it is there compressed only, uncompressed in a folder of the system's, which is
+// removed.
+MappedFile first_shard(const fs::path& folder, const MdsShard& shard) {
+  const fs::path raw = folder / shard.raw.name;
+  std::error_code ignored;
+  if (!shard.compressed || fs::exists(raw, ignored)) return MappedFile(raw);
+  std::string scratch = fs::temp_directory_path() / "tutti-init-XXXXXX";
+  if (!mkdtemp(scratch.data())) throw UserError({scratch}, "cannot be made");
+  const auto remove = [](const std::string* path) { fs::remove_all(*path); };
+  const std::unique_ptr<std::string, decltype(remove)> removed(&scratch, remove);
+  const fs::path file = folder / shard.compressed->name;
+  try {
+    uncompress_file(file, shard.compression, shard.raw.bytes, scratch + "/shard");
+  } catch (const UserError& error) {
+    throw error.position().file.empty() ? UserError({file.string()}, error.message()) : error;
+  }
+  return MappedFile(scratch + "/shard");
+}
+
+// What the shard has of a column, of at most so many samples.
 std::vector<MdsBytes> first_values(const MappedFile& shard, const MdsIndex& index, std::size_t column) {
   std::vector<MdsBytes> values;
   require_mds_shard(shard.bytes(), index.shards[0].samples);
@@ -101,20 +123,17 @@ int64_t largest(const Tokens& tokens) {
 
 FoundData mds_tokens(const fs::path& folder, const MdsIndex& index, const Usable& column,
                      const std::string& recipe_folder) {
-  const std::string path = folder / index.shards[0].raw.name;
   FoundData data{.samples = SampleKind::kTokens, .copied = true};
   int64_t end = 0;
+  const MappedFile shard = first_shard(folder, index.shards[0]);
   try {
-    const MappedFile shard(path);
     for (const MdsBytes value : first_values(shard, index, column.place)) {
       const Tokens tokens = tokens_of(column.encoding, value);
       data.sequence_length = tokens.count();
       end = std::max(end, largest(tokens) + 1);
     }
   } catch (const UserError& error) {
-    throw UserError({path}, error.message() +
-                                "; a recipe for tokens needs a look into the first shard, not "
-                                "compressed");
+    throw UserError({(folder / index.shards[0].raw.name).string()}, error.message());
   }
   data.vocabulary = vocabulary_for(end);
   data.found = std::to_string(index.samples()) + " samples of " + std::to_string(data.sequence_length) +

@@ -16,7 +16,11 @@ namespace fs = std::filesystem;
 
 constexpr const char* kEnding = ".npy";
 
-// Calls visit(name, content) for each array.
+std::string array_place(const std::string& path, const std::string& name) {
+  return path + ": array '" + name + "'";
+}
+
+// Calls visit(name, header, content) for each array; content() reads its file.
 template <class Visit>
 void for_each_array(const std::string& path, const Visit& visit) {
   if (fs::is_directory(path)) {
@@ -26,14 +30,20 @@ void for_each_array(const std::string& path, const Visit& visit) {
     std::ranges::sort(files);
     for (const fs::path& file : files) {
       const auto mapped = std::make_shared<const MappedFile>(file.string());
-      visit(file.stem().string(), ZipFile::Content{mapped, mapped->bytes()});
+      const std::string name = file.stem().string();
+      visit(name, read_npy_header(mapped->bytes(), array_place(path, name)), [&] {
+        return ZipFile::Content{mapped, mapped->bytes()};
+      });
     }
     return;
   }
   const ZipFile archive(path);
-  for (const auto& member : archive.members())
-    if (member.name.ends_with(kEnding))
-      visit(member.name.substr(0, member.name.size() - std::strlen(kEnding)), archive.read(member));
+  for (const auto& member : archive.members()) {
+    if (!member.name.ends_with(kEnding)) continue;
+    const std::string name = member.name.substr(0, member.name.size() - std::strlen(kEnding));
+    visit(name, read_npy_header(archive, member, array_place(path, name)),
+          [&] { return archive.read(member); });
+  }
 }
 
 ListedArray listed(const std::string& name, const NpyHeader& header) {
@@ -74,17 +84,17 @@ bool is_numpy(const std::string& path) {
 
 std::vector<ListedArray> list_numpy(const std::string& path) {
   std::vector<ListedArray> arrays;
-  for_each_array(path, [&](const std::string& name, const ZipFile::Content& content) {
-    arrays.push_back(listed(name, read_npy_header(content.bytes, path + ": array '" + name + "'")));
+  for_each_array(path, [&](const std::string& name, const NpyHeader& header, const auto&) {
+    arrays.push_back(listed(name, header));
   });
   return arrays;
 }
 
 std::vector<double> first_numpy_rows(const std::string& path, const ListedArray& array, int64_t rows) {
   std::vector<double> numbers;
-  for_each_array(path, [&](const std::string& name, const ZipFile::Content& content) {
+  for_each_array(path, [&](const std::string& name, const NpyHeader& header, const auto& read) {
     if (name != array.path) return;
-    const NpyHeader header = read_npy_header(content.bytes, path + ": array '" + name + "'");
+    const ZipFile::Content content = read();
     const int64_t count = std::min(rows, array.rows()) * array.row_size();
     for (int64_t i = 0; i < count; ++i)
       numbers.push_back(number_of(

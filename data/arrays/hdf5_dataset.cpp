@@ -34,6 +34,26 @@ std::string contents(const Hdf5File& file) {
   return text.empty() ? "no arrays of numbers" : text;
 }
 
+// Names of arrays that models read, and of those of Hugging Face's tokenizers.
+constexpr std::string_view kReadArrays[] = {kInputArray,      kTargetArray, "input_ids",
+                                            "attention_mask", "labels",     "token_type_ids"};
+
+// The arrays of a group that are not read. Throws UserError if a model would look for one by its name.
+std::string left_out_text(const Hdf5File& file, const std::string& prefix) {
+  std::vector<std::string> names;
+  for (const std::string& path : file.others()) {
+    if (!path.starts_with(prefix)) continue;
+    const std::string name = path.substr(prefix.size());
+    if (std::ranges::find(kReadArrays, name) != std::end(kReadArrays))
+      throw UserError({file.path()}, "array '" + path + "' " + file.why_not_listed(path));
+    if (name.find('/') == std::string::npos) names.push_back(path);
+  }
+  if (names.empty()) return "";
+  return file.path() + ": " + std::to_string(names.size()) +
+         (names.size() == 1 ? " array is" : " arrays are") + " left out: '" + names[0] + "' " +
+         file.why_not_listed(names[0]) + (names.size() > 1 ? "; ..." : "");
+}
+
 std::vector<std::string> arrays_of(const Hdf5File& file, const std::string& prefix) {
   std::vector<std::string> names;
   for (const Hdf5Entry& entry : file.datasets()) {
@@ -182,14 +202,16 @@ struct Hdf5Dataset::Opened {
       : options{.num_classes = from.num_classes,
                 .ignore_index = from.ignore_index,
                 .keeps_float64 = from.keeps_float64} {
-    const auto file = std::make_shared<const Hdf5File>(from.path);
+    const auto file = std::make_shared<const Hdf5File>(from.path, SoftLinks::kFollowed);
     const std::string prefix = prefix_of(from.group);
+    const std::string left_out = from.arrays.empty() ? left_out_text(*file, prefix) : "";
     std::vector<Found> found;
     for (const std::string& name : from.arrays.empty() ? arrays_of(*file, prefix) : from.arrays)
       found.push_back(found_array(*file, prefix, stored_path(from, prefix, name), name));
     Cache cache(file, from.cache_bytes);
     cache.serve(found);
     options.advice = cache.advice();
+    if (options.advice.empty()) options.advice = left_out;
     for (Found& one : found) arrays.push_back(std::move(one.stored));
   }
 };

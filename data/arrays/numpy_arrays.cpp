@@ -28,6 +28,8 @@ class ArrayFiles {
     if (fs::path(path).extension() == kEnding)
       throw UserError({path}, "a single .npy file; path is a folder of them, or an .npz file");
     if (!fs::is_directory(path)) {
+      if (is_npy(MappedFile(path).bytes()))
+        throw UserError({path}, "a single array (.npy): path is an .npz file, or a folder of .npy files");
       archive_.emplace(path);
       for (const ZipFile::Member& member : archive_->members())
         if (member.name.ends_with(kEnding)) names_.push_back(stem(member.name));
@@ -47,6 +49,7 @@ class ArrayFiles {
     return archive_ ? path_ : (fs::path(path_) / (name + std::string(kEnding))).string();
   }
 
+  // Throws UserError, too, if a member of an archive is much longer than its array.
   Content read(const std::string& name) const {
     if (!archive_) {
       const auto file = std::make_shared<const MappedFile>(file_of(name));
@@ -54,6 +57,7 @@ class ArrayFiles {
     }
     const auto found =
         std::ranges::find(archive_->members(), name + std::string(kEnding), &ZipFile::Member::name);
+    read_npy_header(*archive_, *found, path_ + ": array '" + name + "'");
     return archive_->read(*found);
   }
 

@@ -2,7 +2,10 @@
 
 #include <ATen/ops/empty.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cstring>
+#include <iterator>
 #include <string>
 #include <string_view>
 
@@ -12,30 +15,68 @@
 namespace tutti {
 namespace {
 
-enum class ImageFormat { kJpeg, kPng, kWebp };
+struct ImageFormat {
+  const char* name;
+  bool (*begins)(FileBytes file);
+  ImageSize (*size)(FileBytes file);
+  void (*decode)(FileBytes file, const ImageSize& size, uint8_t* pixels);  // null: in parts, as JPEGs
+};
 
-ImageFormat format_of(FileBytes file) {
-  const auto has = [&](std::size_t at, std::string_view magic) {
-    return file.size() >= at + magic.size() && std::memcmp(file.data() + at, magic.data(), magic.size()) == 0;
-  };
-  if (has(0, "\xFF\xD8")) return ImageFormat::kJpeg;
-  if (has(0, "\x89PNG\r\n\x1A\n")) return ImageFormat::kPng;
-  if (has(0, "RIFF") && has(8, "WEBP")) return ImageFormat::kWebp;
-  if (file.empty()) throw UserError("the file is empty; expected a JPEG, PNG or WebP image");
-  throw UserError("no JPEG, PNG or WebP image: it begins as none of them");
+bool has(FileBytes file, std::size_t at, std::string_view magic) {
+  return file.size() >= at + magic.size() && std::memcmp(file.data() + at, magic.data(), magic.size()) == 0;
 }
 
-ImageSize checked(const ImageSize& size) {
+// The sizes of the headers that BMP has.
+bool begins_as_bmp(FileBytes file) {
+  constexpr std::size_t kHeader = 14;
+  return has(file, 0, "BM") && file.size() > kHeader + 3 && file[kHeader] != std::byte{0} &&
+         std::ranges::all_of(file.subspan(kHeader + 1, 3), [](std::byte b) { return b == std::byte{0}; });
+}
+
+bool begins_as_pnm(FileBytes file) {
+  const auto at = [&](std::size_t i) { return static_cast<unsigned char>(file[i]); };
+  return file.size() > 2 && at(0) == 'P' && at(1) >= '1' && at(1) <= '6' &&
+         (std::isspace(at(2)) || at(2) == '#');
+}
+
+constexpr ImageFormat kFormats[] = {
+    {"JPEG", [](FileBytes file) { return has(file, 0, "\xFF\xD8\xFF"); }, jpeg_size, nullptr},
+    {"PNG", [](FileBytes file) { return has(file, 0, "\x89PNG\r\n\x1A\n"); }, png_size, decode_png},
+    {"WebP", [](FileBytes file) { return has(file, 0, "RIFF") && has(file, 8, "WEBP"); }, webp_size,
+     decode_webp},
+    {"GIF", [](FileBytes file) { return has(file, 0, "GIF87a") || has(file, 0, "GIF89a"); }, gif_size,
+     decode_gif},
+    {"TIFF",
+     [](FileBytes file) {
+       return has(file, 0, {"II*\0", 4}) || has(file, 0, {"MM\0*", 4}) || has(file, 0, {"II+\0", 4}) ||
+              has(file, 0, {"MM\0+", 4});
+     },
+     tiff_size, decode_tiff},
+    {"BMP", begins_as_bmp, bmp_size, decode_bmp},
+    {"PPM", begins_as_pnm, pnm_size, decode_pnm}};
+
+const ImageFormat* find_format(FileBytes file) {
+  const auto* found =
+      std::ranges::find_if(kFormats, [&](const ImageFormat& one) { return one.begins(file); });
+  return found == std::end(kFormats) ? nullptr : found;
+}
+
+const ImageFormat& format_of(FileBytes file) {
+  if (const ImageFormat* found = find_format(file)) return *found;
+  std::string names;
+  for (const ImageFormat& one : kFormats) names += (names.empty() ? "" : ", ") + std::string(one.name);
+  throw UserError(file.empty() ? "the file is empty; expected an image"
+                               : "no image of a kind that is read: it begins as none of " + names);
+}
+
+ImageSize size_of(FileBytes file, const ImageFormat& format, int64_t most_pixels) {
+  const ImageSize size = format.size(file);
   if (size.height < 1 || size.width < 1) throw UserError("the image has no pixels");
-  if (size.height > kMostPixelsOfAnImage / size.width)
+  if (size.height > most_pixels / size.width)
     throw UserError("the image is " + std::to_string(size.width) + " x " + std::to_string(size.height) +
-                    " by its header; at most " + std::to_string(kMostPixelsOfAnImage) + " pixels are read");
+                    " by its header; at most " + std::to_string(most_pixels) +
+                    " pixels are read (max_image_pixels)");
   return size;
-}
-
-ImageSize size_of(FileBytes file, ImageFormat format) {
-  if (format == ImageFormat::kJpeg) return checked(jpeg_size(file));
-  return checked(format == ImageFormat::kPng ? png_size(file) : webp_size(file));
 }
 
 at::Tensor empty_image(const ImageSize& size) { return at::empty({size.height, size.width, 3}, at::kByte); }
@@ -50,34 +91,29 @@ int64_t largest_shrink(const NeededPart& needed) {
 
 }  // namespace
 
-ImageSize encoded_size(std::span<const std::byte> file) { return size_of(file, format_of(file)); }
+bool begins_as_image(std::span<const std::byte> file) { return !begins_as_pnm(file) && find_format(file); }
 
-at::Tensor decode_image(std::span<const std::byte> file) {
-  return decode_part(
-      file,
-      [](const ImageSize& whole) {
-        return NeededPart{{0, 0, whole}, whole};
-      },
-      false);
+ImageSize encoded_size(std::span<const std::byte> file, int64_t most_pixels) {
+  return size_of(file, format_of(file), most_pixels);
 }
 
-at::Tensor decode_part(std::span<const std::byte> file, const ChoosePart& choose, bool may_shrink) {
-  const ImageFormat format = format_of(file);
-  const ImageSize whole = size_of(file, format);
+at::Tensor decode_image(std::span<const std::byte> file) {
+  return decode_part(file, [](const ImageSize& whole) { return NeededPart{{0, 0, whole}, whole}; }, {});
+}
+
+at::Tensor decode_part(std::span<const std::byte> file, const ChoosePart& choose, const Decoding& decoding) {
+  const ImageFormat& format = format_of(file);
+  const ImageSize whole = size_of(file, format, decoding.most_pixels);
   const NeededPart needed = choose(whole);
   const auto& [top, left, size] = needed.part;
-  if (format == ImageFormat::kJpeg) {
-    const ScaledPart part{needed.part, may_shrink ? largest_shrink(needed) : 1};
+  if (!format.decode) {
+    const ScaledPart part{needed.part, decoding.may_shrink ? largest_shrink(needed) : 1};
     const at::Tensor image = empty_image(part.scaled().size);
     decode_jpeg(file, part, image.mutable_data_ptr<uint8_t>());
     return image;
   }
   const at::Tensor image = empty_image(whole);
-  auto* pixels = image.mutable_data_ptr<uint8_t>();
-  if (format == ImageFormat::kPng)
-    decode_png(file, pixels);
-  else
-    decode_webp(file, whole, pixels);
+  format.decode(file, whole, image.mutable_data_ptr<uint8_t>());
   return image.narrow(0, top, size.height).narrow(1, left, size.width);
 }
 

@@ -24,9 +24,24 @@ ImageSize jpeg_size(FileBytes file);
 void decode_jpeg(FileBytes file, const ScaledPart& part, uint8_t* pixels);
 
 ImageSize png_size(FileBytes file);
-void decode_png(FileBytes file, uint8_t* pixels);  // the whole image
+// This and the following write the whole image of `size`: uint8 [height, width, 3].
+void decode_png(FileBytes file, const ImageSize& size, uint8_t* pixels);
 
 ImageSize webp_size(FileBytes file);
 void decode_webp(FileBytes file, const ImageSize& size, uint8_t* pixels);
+
+ImageSize bmp_size(FileBytes file);
+void decode_bmp(FileBytes file, const ImageSize& size, uint8_t* pixels);
+
+ImageSize gif_size(FileBytes file);
+void decode_gif(FileBytes file, const ImageSize& size, uint8_t* pixels);  // the first frame on its canvas
+
+// Of 8 bits a sample, as seen: turned as the file says.
+ImageSize tiff_size(FileBytes file);
+void decode_tiff(FileBytes file, const ImageSize& size, uint8_t* pixels);
+
+// PPM, PGM and PBM.
+ImageSize pnm_size(FileBytes file);
+void decode_pnm(FileBytes file, const ImageSize& size, uint8_t* pixels);
 
 }  // namespace tutti

@@ -1,5 +1,6 @@
 #include <png.h>
 
+#include <algorithm>
 #include <csetjmp>
 #include <cstdio>
 #include <cstring>
@@ -14,13 +15,30 @@ namespace tutti {
 namespace {
 
 constexpr std::size_t kMostMessage = 200;
+constexpr std::size_t kMostLeft = 1 << 16;  // compressed bytes behind the rows
+
+// The end of the last chunk of pixels, as far as chunks can be followed.
+const std::byte* end_of_pixels(FileBytes file) {
+  constexpr std::size_t kSignature = 8, kAround = 12;  // a chunk's length, name and sum
+  std::size_t end = 0;
+  for (std::size_t at = kSignature; at + kAround <= file.size();) {
+    const auto byte = [&](std::size_t i) { return static_cast<std::size_t>(file[at + i]); };
+    const std::size_t bytes = kAround + (byte(0) << 24 | byte(1) << 16 | byte(2) << 8 | byte(3));
+    const bool has_pixels = std::memcmp(file.data() + at + 4, "IDAT", 4) == 0;
+    at += std::min(bytes, file.size() - at);
+    if (has_pixels) end = at;
+  }
+  return file.data() + end;
+}
 
 struct PngReader {
   png_structp png;
   png_infop info;
   const std::byte* next;
   std::size_t left;
-  png_bytep* rows;  // null: the header alone is read
+  const std::byte* end_of_data;  // of the last IDAT
+  std::size_t data_left;         // bytes that may be read before it
+  png_bytep* rows;               // null: the header alone is read
   bool is_truncated;
   char message[kMostMessage];
 };
@@ -39,6 +57,10 @@ void read_bytes(png_structp png, png_bytep to, std::size_t count) {
   if (count > reader.left) {
     reader.is_truncated = true;
     png_error(png, "truncated");
+  }
+  if (reader.next < reader.end_of_data) {
+    if (count > reader.data_left) png_error(png, "its data are more than its pixels");
+    reader.data_left -= count;
   }
   std::memcpy(to, reader.next, count);
   reader.next += count;
@@ -68,9 +90,16 @@ void read_rows(PngReader& reader) {
     png_set_gray_to_rgb(reader.png);
   }
   png_set_strip_alpha(reader.png);
-  png_set_interlace_handling(reader.png);
+  const int passes = png_set_interlace_handling(reader.png);
   png_read_update_info(reader.png, reader.info);
-  png_read_image(reader.png, reader.rows);
+  const png_uint_32 height = png_get_image_height(reader.png, reader.info);
+  for (int pass = 1; pass <= passes; ++pass)
+    for (png_uint_32 y = 0; y < height; ++y) {
+      // With the last row libpng inflates what is left, however much.
+      if (pass == passes && y + 1 == height)
+        reader.data_left = kMostLeft + 2 * png_get_rowbytes(reader.png, reader.info);
+      png_read_row(reader.png, reader.rows[y], nullptr);
+    }
   png_read_end(reader.png, nullptr);
 }
 
@@ -88,6 +117,8 @@ class OpenPng {
                 .info = nullptr,
                 .next = file.data(),
                 .left = file.size(),
+                .end_of_data = end_of_pixels(file),
+                .data_left = SIZE_MAX,
                 .rows = nullptr,
                 .is_truncated = false,
                 .message = ""} {
@@ -135,6 +166,6 @@ class OpenPng {
 
 ImageSize png_size(FileBytes file) { return OpenPng(file).size(); }
 
-void decode_png(FileBytes file, uint8_t* pixels) { OpenPng(file).decode(pixels); }
+void decode_png(FileBytes file, const ImageSize&, uint8_t* pixels) { OpenPng(file).decode(pixels); }
 
 }  // namespace tutti

@@ -1,7 +1,6 @@
 #include "data/readers/class_names.h"
 
 #include <filesystem>
-#include <fstream>
 #include <sstream>
 
 #include "data/readers/image_folder.h"
@@ -9,6 +8,7 @@
 #include "data/readers/options.h"
 #include "io/hdf5/hdf5.h"
 #include "runtime/error.h"
+#include "runtime/regular_file.h"
 
 namespace tutti {
 namespace {
@@ -28,7 +28,10 @@ std::vector<std::string> cifar_names(const std::string& path, const std::string&
   std::error_code ignored;
   const fs::path folder = fs::is_directory(path, ignored) ? fs::path(path) : fs::path(path).parent_path();
   for (const fs::path& one : {folder / archive / file, folder / file})
-    if (std::ifstream text(one); text) return lines_of(text);
+    if (const RegularFile file(one, kMostTextBytes); file.problem().empty()) {
+      std::istringstream text(file.text());
+      return lines_of(text);
+    }
   return {};
 }
 
@@ -42,7 +45,7 @@ std::string target_path(const Hdf5Options& options) {
 }
 
 std::vector<std::string> hdf5_names(const Hdf5Options& options) {
-  const Hdf5File file(options.path);
+  const Hdf5File file(options.path, SoftLinks::kFollowed);
   const Hdf5Entry* target = file.find(target_path(options));
   if (!target || !target->attributes.contains("class_names")) return {};
   const auto* names = std::get_if<std::string>(&target->attributes.at("class_names"));

@@ -29,14 +29,14 @@ std::string size_text(const ImageSize& size) {
 
 }  // namespace
 
-at::Tensor ImageSource::image(int64_t index, const ChoosePart& choose, bool may_shrink) const {
+at::Tensor ImageSource::image(int64_t index, const ChoosePart& choose, const Decoding& decoding) const {
   std::vector<std::byte> buffer;
-  return decode_part(read(index, buffer), choose, may_shrink);
+  return decode_part(read(index, buffer), choose, decoding);
 }
 
-ImageSize ImageSource::image_size(int64_t index) const {
+ImageSize ImageSource::image_size(int64_t index, int64_t most_pixels) const {
   std::vector<std::byte> buffer;
-  return encoded_size(read(index, buffer));
+  return encoded_size(read(index, buffer), most_pixels);
 }
 
 void ReplacedSamples::note(const std::string& why) const {
@@ -72,7 +72,8 @@ bool ImageFiles::try_part(int64_t index, const ChoosePart& choose, Batch& sample
                     describe(index).substr(source_->name(index).size() + 2) + ": " + error.message());
   };
   try {
-    const at::Tensor image = source_->image(index, choose, options_.scaled_decoding);
+    const at::Tensor image =
+        source_->image(index, choose, {options_.scaled_decoding, options_.max_image_pixels});
     sample = TensorTree::Children{{kInputArray, image.unsqueeze(0)},
                                   {kTargetArray, at::full({1}, source_->target(index), at::kLong)}};
     return true;
@@ -145,7 +146,7 @@ std::shared_ptr<const ImageFiles> ImageFiles::of_one_size() const {
     const int64_t index = source_->is_stream() ? i : i * this->size() / compared;
     ImageSize other = size;
     try {
-      other = source_->image_size(index);
+      other = source_->image_size(index, options_.max_image_pixels);
     } catch (const UserError&) {
       continue;  // an error of its own once the sample is read
     }

@@ -29,8 +29,8 @@ class ImageSource {
   virtual std::span<const std::byte> read(int64_t index, std::vector<std::byte>& buffer) const = 0;
   virtual uint64_t digest() const = 0;
   // The image, as decode_part and encoded_size have it of the file. Throw UserError without the file's name.
-  virtual at::Tensor image(int64_t index, const ChoosePart& choose, bool may_shrink) const;
-  virtual ImageSize image_size(int64_t index) const;
+  virtual at::Tensor image(int64_t index, const ChoosePart& choose, const Decoding& decoding) const;
+  virtual ImageSize image_size(int64_t index, int64_t most_pixels) const;
   // As of a Dataset: the order of an epoch, a check of all files, advice.
   virtual std::optional<int64_t> order(uint64_t, int64_t, int64_t, bool) const { return std::nullopt; }
   virtual void scan() const {}

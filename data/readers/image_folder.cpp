@@ -1,67 +1,26 @@
 #include "data/readers/image_folder.h"
 
-#include <dirent.h>
-#include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
-#include <cstring>
-#include <fstream>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <set>
+#include <sstream>
 
+#include "io/image_folders.h"
 #include "runtime/error.h"
 #include "runtime/hashes.h"
 #include "runtime/nearest_name.h"
+#include "runtime/regular_file.h"
 
 namespace tutti {
 namespace {
 
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 constexpr std::size_t kMostFileBytes = std::size_t{1} << 31;
-constexpr int kMostDepth = 32;  // of folders
-constexpr std::string_view kExtensions[] = {".jpg", ".jpeg", ".png", ".webp"};
-
-[[noreturn]] void fail_by_errno(const std::string& path, const std::string& what) {
-  throw UserError({path}, what + ": " + std::strerror(errno));
-}
-
-bool is_image_name(std::string_view name) {
-  return std::ranges::any_of(kExtensions, [&](std::string_view extension) {
-    return name.size() > extension.size() &&
-           std::ranges::equal(name.substr(name.size() - extension.size()), extension, [](char a, char b) {
-             return std::tolower(static_cast<unsigned char>(a)) == b;
-           });
-  });
-}
-
-struct Entries {
-  std::vector<std::string> folders, files;
-};
-
-// What is in a folder, sorted. Types are those in the folder: only links are looked up.
-Entries entries_of(const std::string& path) {
-  const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir(path.c_str()), closedir);
-  if (!folder) fail_by_errno(path, "cannot be opened as a folder");
-  Entries found;
-  while (const dirent* entry = readdir(folder.get())) {
-    const std::string name = entry->d_name;
-    if (name.starts_with('.')) continue;
-    bool is_folder = entry->d_type == DT_DIR;
-    if (entry->d_type == DT_UNKNOWN || entry->d_type == DT_LNK) {
-      struct stat facts {};
-      if (stat((path + '/' + name).c_str(), &facts) != 0) continue;  // a link to nowhere
-      is_folder = S_ISDIR(facts.st_mode);
-    }
-    if (is_folder || is_image_name(name)) (is_folder ? found.folders : found.files).push_back(name);
-  }
-  std::ranges::sort(found.folders);
-  std::ranges::sort(found.files);
-  return found;
-}
 
 // Paths one after the other in one text: of a million files, 45 MB.
 class Paths {
@@ -97,15 +56,21 @@ class FolderSource final : public ImageSource {
   }
 
   std::span<const std::byte> read(int64_t index, std::vector<std::byte>& buffer) const override {
-    const int file = open(name(index).c_str(), O_RDONLY | O_CLOEXEC);
-    if (file < 0) throw UserError(std::string("cannot be opened: ") + std::strerror(errno));
-    const bool is_read = read_all(file, buffer);
-    const int error = errno;
-    close(file);
-    if (!is_read) throw UserError(std::string("cannot be read: ") + std::strerror(error));
+    const RegularFile file(name(index), kMostFileBytes);
+    if (!file.problem().empty()) throw UserError(file.problem());
+    buffer.resize(file.size());
+    try {
+      std::size_t done = 0, count = 1;
+      for (; done < buffer.size() && count > 0; done += count)
+        count = file.read(reinterpret_cast<char*>(buffer.data()) + done, buffer.size() - done);
+      buffer.resize(done);
+    } catch (const OperatingError& error) {
+      throw UserError(error.message());
+    }
     return buffer;
   }
 
+  std::string advice() const override { return advice_; }
   uint64_t digest() const override {
     const uint64_t names = XXH3_64bits_withSeed(paths_.text().data(), paths_.text().size(), size_digest());
     return XXH3_64bits_withSeed(targets_.data(), targets_.size() * sizeof(targets_[0]), names);
@@ -120,24 +85,9 @@ class FolderSource final : public ImageSource {
     count_ = std::max(count_, count);
     are_numbers_ = are_numbers;
   }
+  void set_advice(const std::string& advice) { advice_ = advice; }
 
  private:
-  static bool read_all(int file, std::vector<std::byte>& buffer) {
-    struct stat facts {};
-    if (fstat(file, &facts) != 0) return false;
-    if (static_cast<std::size_t>(facts.st_size) > kMostFileBytes) return errno = EFBIG, false;
-    buffer.resize(static_cast<std::size_t>(facts.st_size));
-    std::size_t done = 0;
-    while (done < buffer.size()) {
-      const ssize_t count = ::read(file, buffer.data() + done, buffer.size() - done);
-      if (count < 0 && errno == EINTR) continue;
-      if (count < 0) return false;
-      if (count == 0) buffer.resize(done);
-      done += static_cast<std::size_t>(count);
-    }
-    return true;
-  }
-
   // Of a few files: to look at a million would take minutes.
   uint64_t size_digest() const {
     const int64_t looked_at = std::min<int64_t>(16, size());
@@ -156,16 +106,8 @@ class FolderSource final : public ImageSource {
   std::vector<int32_t> targets_;
   int64_t count_ = 0;
   bool are_numbers_ = false;  // in the list
+  std::string advice_;
 };
-
-void add_folder(FolderSource& source, const std::string& root, const std::string& below, int64_t target,
-                int depth = 0) {
-  if (depth > kMostDepth) throw UserError({root + '/' + below}, "is too deep: does a link lead back?");
-  const Entries found = entries_of(root + '/' + below);
-  for (const std::string& file : found.files) source.add(below + '/' + file, target);
-  for (const std::string& folder : found.folders)
-    add_folder(source, root, below + '/' + folder, target, depth + 1);
-}
 
 std::string trimmed(std::string line) {
   while (!line.empty() && std::isspace(static_cast<unsigned char>(line.back()))) line.pop_back();
@@ -174,12 +116,12 @@ std::string trimmed(std::string line) {
 
 template <class Use>
 void on_lines(const std::string& path, const Use& use) {
-  std::ifstream file(path);
-  if (!file) fail_by_errno(path, "cannot be opened");
+  const RegularFile file(path);
+  if (!file.problem().empty()) throw UserError({path}, file.problem());
+  std::istringstream lines(file.text());
   int number = 0;
-  for (std::string line; std::getline(file, line);) {
-    ++number;
-    if (number == 1 && line.starts_with("\xef\xbb\xbf")) line.erase(0, 3);  // a byte order mark
+  for (std::string line; std::getline(lines, line);) {
+    if (++number == 1 && line.starts_with(kByteOrderMark)) line.erase(0, kByteOrderMark.size());
     if (line = trimmed(line); !line.empty()) use(number, line);
   }
 }
@@ -207,15 +149,30 @@ ListedImage listed(const std::string& list, int number, const std::string& line)
   return image;
 }
 
-// The classes of a list, sorted; empty if all are numbers.
+bool is_decimal(const std::string& text) {
+  char* end = nullptr;
+  std::strtod(text.c_str(), &end);
+  return !text.empty() && *end == '\0';
+}
+
+// The classes of a list, sorted; empty if all are whole numbers.
 std::vector<std::string> classes_in(const std::string& list) {
   std::set<std::string> names;
-  bool are_numbers = true;
+  bool are_numbers = true, are_decimals = true;
+  std::pair<int, std::string> decimal;  // the first, with its line
   on_lines(list, [&](int number, const std::string& line) {
     const std::string name = listed(list, number, line).of_class;
-    are_numbers = are_numbers && number_in(name);
+    const bool is_number = number_in(name).has_value();
+    are_numbers = are_numbers && is_number;
+    are_decimals = are_decimals && is_decimal(name);
+    if (!is_number && decimal.first == 0) decimal = {number, name};
     names.insert(name);
   });
+  if (are_decimals && !are_numbers)
+    throw UserError({list, decimal.first},
+                    "class " + decimal.second +
+                        "; classes are names, or whole numbers from 0 on: numbers to predict are read from "
+                        "arrays, tables and MDS (docs/data.md)");
   return are_numbers ? std::vector<std::string>() : std::vector(names.begin(), names.end());
 }
 
@@ -230,17 +187,26 @@ void add_list(FolderSource& source, const ImageFolderOptions& options, const Cla
   });
 }
 
+LeftOutFiles add_folder(FolderSource& source, const std::string& root, const std::string& folder,
+                        int64_t target) {
+  const int64_t before = source.size();
+  const LeftOutFiles others =
+      for_each_image(root, folder, [&](const std::string& path) { source.add(path, target); });
+  if (source.size() == before) throw UserError({root + '/' + folder}, no_image_text(others));
+  return others;
+}
+
 void add_folders(FolderSource& source, const ImageFolderOptions& options, const ClassTable& classes) {
+  LeftOutFiles others;
   for (const std::string& folder : class_folders(options.path)) {
-    const std::string path = options.path + '/' + folder;
-    const int64_t before = source.size();
     try {
-      add_folder(source, options.path, folder, classes.number_of_name(folder));
+      others.add(add_folder(source, options.path, folder, classes.number_of_name(folder)));
     } catch (const UserError& error) {
-      throw error.position().file.empty() ? UserError({path}, error.message()) : error;
+      throw error.position().file.empty() ? UserError({options.path + '/' + folder}, error.message()) : error;
     }
-    if (source.size() == before) throw UserError({path}, "holds no .jpg, .jpeg, .png or .webp");
   }
+  for (const std::string& image : entries_of_folder(options.path).images) others.add(image);
+  if (!others.empty()) source.set_advice(options.path + ": " + others.text());
 }
 
 }  // namespace
@@ -283,7 +249,7 @@ int64_t least_classes(const ImageSource& images, const ClassTable& classes, cons
 }
 
 std::vector<std::string> class_folders(const std::string& path) {
-  std::vector<std::string> folders = entries_of(path).folders;
+  std::vector<std::string> folders = entries_of_folder(path).folders;
   if (folders.empty())
     throw UserError({path}, "has no folders, which would be the classes; of files in a list give list");
   return folders;

@@ -15,15 +15,6 @@ namespace {
 
 using Form = MdsEncoding::Form;
 
-// The first bytes of JPEG, PNG and WebP files.
-bool is_image_file(MdsBytes value) {
-  const auto begins = [&](const char* magic, std::size_t at, std::size_t bytes) {
-    return value.size() >= at + bytes && std::memcmp(value.data() + at, magic, bytes) == 0;
-  };
-  return begins("\xff\xd8\xff", 0, 3) || begins("\x89PNG\r\n\x1a\n", 0, 8) ||
-         (begins("RIFF", 0, 4) && begins("WEBP", 8, 4));
-}
-
 int64_t channels_of(const std::string& mode) {
   if (mode == "1" || mode == "L") return 1;
   if (mode == "LA") return 2;
@@ -33,11 +24,11 @@ int64_t channels_of(const std::string& mode) {
                   "'; read are 1, L, LA, RGB, RGBA and CMYK");
 }
 
-ImageSize size_of(const MdsPixels& pixels) {
+ImageSize size_of(const MdsPixels& pixels, int64_t most_pixels) {
   const int64_t channels = channels_of(pixels.mode);
-  if (pixels.width < 1 || pixels.height < 1 || pixels.width > kMostPixelsOfAnImage / pixels.height)
-    throw UserError("is damaged: an image of " + std::to_string(pixels.width) + " x " +
-                    std::to_string(pixels.height) + " pixels");
+  if (pixels.width < 1 || pixels.height < 1 || pixels.width > most_pixels / pixels.height)
+    throw UserError("is damaged, or too large: an image of " + std::to_string(pixels.width) + " x " +
+                    std::to_string(pixels.height) + " pixels (max_image_pixels)");
   const int64_t row = pixels.mode == "1" ? (pixels.width + 7) / 8 : channels * pixels.width;
   if (row * pixels.height != std::ssize(pixels.bytes))
     throw UserError("is damaged: an image of " + std::to_string(pixels.width) + " x " +
@@ -72,8 +63,8 @@ at::Tensor cmyk_to_rgb(const at::Tensor& cmyk) {
       .to(at::kByte);
 }
 
-at::Tensor rgb_of(const MdsPixels& pixels) {
-  const ImageSize size = size_of(pixels);
+at::Tensor rgb_of(const MdsPixels& pixels, int64_t most_pixels) {
+  const ImageSize size = size_of(pixels, most_pixels);
   if (pixels.mode == "1") return bits_to_bytes(pixels).expand({-1, -1, 3}).contiguous();
   const at::Tensor image = bytes_tensor(pixels.bytes, {size.height, size.width, channels_of(pixels.mode)});
   if (pixels.mode == "CMYK") return cmyk_to_rgb(image);
@@ -133,28 +124,29 @@ void convert_to(MdsNumber type, const std::byte* from, std::size_t count, std::b
 
 bool is_image(const MdsEncoding& encoding, MdsBytes value) {
   return encoding.form == Form::kImageFile || encoding.form == Form::kPixels ||
-         (encoding.form == Form::kBytes && is_image_file(value));
+         (encoding.form == Form::kBytes && begins_as_image(value));
 }
 
-at::Tensor mds_image(const MdsEncoding& encoding, MdsBytes value, const ChoosePart& choose, bool may_shrink) {
+at::Tensor mds_image(const MdsEncoding& encoding, MdsBytes value, const ChoosePart& choose,
+                     const Decoding& decoding) {
   if (encoding.form != Form::kPixels && encoding.form != Form::kPixelsList)
-    return decode_part(value, choose, may_shrink);
-  const at::Tensor whole = rgb_of(mds_pixels(value));
+    return decode_part(value, choose, decoding);
+  const at::Tensor whole = rgb_of(mds_pixels(value), decoding.most_pixels);
   const Region part = choose({whole.size(0), whole.size(1)}).part;
   return whole.narrow(0, part.top, part.size.height).narrow(1, part.left, part.size.width).contiguous();
 }
 
-at::Tensor mds_image(const MdsEncoding& encoding, MdsBytes value) {
-  return mds_image(
-      encoding, value,
-      [](const ImageSize& size) {
-        return NeededPart{{0, 0, size}, size};
-      },
-      false);
+at::Tensor mds_image(const MdsEncoding& encoding, MdsBytes value, int64_t most_pixels) {
+  return mds_image(encoding, value,
+                   [](const ImageSize& size) {
+                     return NeededPart{{0, 0, size}, size};
+                   },
+                   {.most_pixels = most_pixels});
 }
 
-ImageSize mds_image_size(const MdsEncoding& encoding, MdsBytes value) {
-  return encoding.form == Form::kPixels ? size_of(mds_pixels(value)) : encoded_size(value);
+ImageSize mds_image_size(const MdsEncoding& encoding, MdsBytes value, int64_t most_pixels) {
+  return encoding.form == Form::kPixels ? size_of(mds_pixels(value), most_pixels)
+                                        : encoded_size(value, most_pixels);
 }
 
 struct MdsArrayColumn::Numbers {
@@ -187,7 +179,7 @@ std::size_t MdsArrayColumn::row_bytes() const {
 MdsArrayColumn::Numbers MdsArrayColumn::images(MdsBytes value) const {
   std::vector<at::Tensor> images;
   for (const MdsBytes one : mds_list(encoding_, value)) {
-    images.push_back(mds_image(encoding_, one));
+    images.push_back(mds_image(encoding_, one, use_.most_pixels));
     if (!images[0].sizes().equals(images.back().sizes()))
       throw UserError("its images differ in size, which lists of images must not");
   }
@@ -198,7 +190,7 @@ MdsArrayColumn::Numbers MdsArrayColumn::images(MdsBytes value) const {
 
 MdsArrayColumn::Numbers MdsArrayColumn::numbers(MdsBytes value) const {
   if (is_image_) {
-    at::Tensor image = mds_image(encoding_, value);
+    at::Tensor image = mds_image(encoding_, value, use_.most_pixels);
     return Numbers::of(MdsNumber::kUint8, image.sizes().vec(), image);
   }
   switch (encoding_.form) {

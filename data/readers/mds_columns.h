@@ -14,18 +14,21 @@ namespace tutti {
 // True for a value that is an image, so far as its form says; values of `bytes` are looked into.
 bool is_image(const MdsEncoding& encoding, MdsBytes value);
 
-// An image as RGB: uint8 [height, width, 3], of a JPEG, PNG or WebP file, or of Pillow's pixels (modes 1, L,
+// An image as RGB: uint8 [height, width, 3], of an image file, or of Pillow's pixels (modes 1, L,
 // LA, RGB, RGBA, CMYK). `choose`: as of decode_part. Throw UserError without a file's name.
-at::Tensor mds_image(const MdsEncoding& encoding, MdsBytes value, const ChoosePart& choose, bool may_shrink);
-at::Tensor mds_image(const MdsEncoding& encoding, MdsBytes value);
-ImageSize mds_image_size(const MdsEncoding& encoding, MdsBytes value);
+at::Tensor mds_image(const MdsEncoding& encoding, MdsBytes value, const ChoosePart& choose,
+                     const Decoding& decoding);
+at::Tensor mds_image(const MdsEncoding& encoding, MdsBytes value, int64_t most_pixels = kMostPixelsOfAnImage);
+ImageSize mds_image_size(const MdsEncoding& encoding, MdsBytes value,
+                         int64_t most_pixels = kMostPixelsOfAnImage);
 
 // A column of numbers or images as an array of samples: uint8, int64 or float32, as of an HDF5 file.
 class MdsArrayColumn {
  public:
   struct Use {
-    MdsNumber bytes_are = MdsNumber::kInt64;  // of an encoding `bytes` that is no image
-    bool is_target = false;                   // uint8 becomes int64
+    MdsNumber bytes_are = MdsNumber::kInt64;     // of an encoding `bytes` that is no image
+    bool is_target = false;                      // uint8 becomes int64
+    int64_t most_pixels = kMostPixelsOfAnImage;  // of an image
   };
 
   // Shape and dtype are those of `first`. Throws UserError if its values are no numbers.

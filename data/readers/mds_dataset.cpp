@@ -131,7 +131,8 @@ MdsDataset::Layout layout_of(const MdsSamples& samples, const MdsOptions& option
       continue;
     }
     MdsArrayColumn numbers = reading(samples, 0, name, [&] {
-      return MdsArrayColumn(encoding, first.value(place), {options.dtype, is_target});
+      return MdsArrayColumn(encoding, first.value(place),
+                            {options.dtype, is_target, options.max_image_pixels});
     });
     const bool has_classes = numbers.dtype() == at::kLong && is_target;
     layout.columns.push_back({array, place, std::move(numbers), has_classes});
@@ -195,14 +196,14 @@ class MdsImages final : public ImageSource {
     buffer.assign(bytes.begin(), bytes.end());
     return buffer;
   }
-  at::Tensor image(int64_t index, const ChoosePart& choose, bool may_shrink) const override {
+  at::Tensor image(int64_t index, const ChoosePart& choose, const Decoding& decoding) const override {
     const auto sample = samples_->sample(index);
-    return mds_image(encoding_, sample.value(image_), choose, may_shrink);
+    return mds_image(encoding_, sample.value(image_), choose, decoding);
   }
-  ImageSize image_size(int64_t index) const override {
+  ImageSize image_size(int64_t index, int64_t most_pixels) const override {
     if (!samples_->is_there(index)) throw UserError("has not been fetched");
     const auto sample = samples_->sample(index);
-    return mds_image_size(encoding_, sample.value(image_));
+    return mds_image_size(encoding_, sample.value(image_), most_pixels);
   }
 
  private:

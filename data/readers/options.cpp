@@ -6,6 +6,7 @@ namespace {
 constexpr double kMostSamples = 1e15;
 constexpr double kMostShuffled = 1e9;
 constexpr double kMostCacheMb = 1e9;
+constexpr double kMostPixelsOfFiles = 1 << 30;
 constexpr double kMaxSampleSize = 1e9;  // numbers, tokens, classes
 
 template <class Options>
@@ -84,6 +85,11 @@ std::vector<Bound<Options>> of_image_files() {
                       "what an image that cannot be read does; skip: the next one that can be read takes "
                       "its place, and the run says how many at its end",
                       {{"error", OnBadSample::kError}, {"skip", OnBadSample::kSkip}}),
+      option<Options>("max_image_pixels", &Options::max_image_pixels,
+                      "an image with more pixels, by its header, is one that cannot be read; each worker may "
+                      "take 8 bytes for each of them")
+          .at_least(1)
+          .at_most(kMostPixelsOfFiles),
       option<Options>("scaled_decoding", &Options::scaled_decoding,
                       "decode JPEGs at 1/2, 1/4 or 1/8 of their size where the first transform makes them "
                       "smaller still: faster, and not quite the same pixels")};
@@ -295,7 +301,8 @@ Kind<ImageFolderOptions> ImageFolderOptions::kind() {
   using Options = ImageFolderOptions;
   return {
       "image_folder",
-      "JPEG, PNG and WebP files, RGB as Pillow's: images uint8 [height, width, 3] of their own sizes. "
+      "JPEG, PNG, WebP, BMP, GIF, TIFF and PPM files, RGB as Pillow's: images uint8 [height, width, 3] of "
+      "their own sizes. "
       "Folders are classes, sorted by name, as in torchvision's ImageFolder.",
       with_keys<Options>(
           {path_option<Options>("the folder of class folders, or that of the files in the list"),
@@ -311,7 +318,7 @@ Kind<WebDatasetOptions> WebDatasetOptions::kind() {
   using Options = WebDatasetOptions;
   return {"webdataset",
           "Tar files as WebDataset writes them: members with one base name are a sample, of an image (.jpg, "
-          ".jpeg, .png, .webp) and its class (.cls, or a field of .json). Images as image_folder's.",
+          ".jpeg, .png, ...) and its class (.cls, or a field of .json). Images as image_folder's.",
           with_keys<Options>(
               {path_option<Options>(
                    "the tar file, or several: train-{000..012}.tar, train-*.tar, a folder; or give command")

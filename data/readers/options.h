@@ -151,6 +151,7 @@ struct ImageFileOptions {
   std::string classes_from = "";  // where the names are: a folder of class folders, or lines of a file
   int64_t num_classes = 0;        // 0: from the data
   OnBadSample on_bad_sample = OnBadSample::kError;
+  int64_t max_image_pixels = 89'478'485;  // kMostPixelsOfAnImage (data/images/decoder.h)
   bool scaled_decoding = true;  // JPEGs are decoded at 1/2, 1/4 or 1/8 where a transform makes them smaller
 };
 

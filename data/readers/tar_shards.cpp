@@ -14,6 +14,7 @@
 #include "data/streams/command_bytes.h"
 #include "io/formats/json_line.h"
 #include "io/formats/tar.h"
+#include "io/image_folders.h"
 #include "io/mapped_file.h"
 #include "recipe/command_keys.h"
 #include "runtime/error.h"
@@ -47,8 +48,7 @@ SplitName split(const std::string& name) {
 }
 
 bool is_image(const std::string& extension) {
-  static const std::set<std::string> kImages = {"jpg", "jpeg", "png", "webp"};
-  return kImages.contains(extension);
+  return extension.find('.') == std::string::npos && is_image_name("x." + extension);
 }
 
 class TarSource final : public ImageSource {
@@ -118,7 +118,7 @@ class Joined {
     if (image && !label)
       fail_at(image->first, image->name + " has no class beside it: expected " + key_ + ".cls, or " + key_ +
                                 ".json with a text or an integer '" + label_key_ + "'");
-    if (label && !image) fail_at(at_, key_ + " has a class and no .jpg, .jpeg, .png or .webp");
+    if (label && !image) fail_at(at_, key_ + " has a class and no image; it " + no_image_text());
     if (image) use_(*image, class_of(*image, *label));
   }
 
@@ -189,6 +189,10 @@ std::vector<std::string> without_braces(const std::string& pattern) {
   return all;
 }
 
+void finish(Joined& joined, bool has_end) try { joined.finish(); } catch (const UserError& error) {
+  throw UserError(error.message() + (has_end ? "" : "; the tar file lacks the mark of its end: cut off?"));
+}
+
 }  // namespace
 
 std::vector<std::string> shard_paths(const std::string& path) {
@@ -216,10 +220,10 @@ ImageSourcePtr open_tar_shards(const WebDatasetOptions& options) {
     try {
       Joined joined(classes, options.label_key,
                     [&](const TarMember& image, int64_t target) { source->add(image, target); });
-      read_tar(shard->bytes(), [&](const TarMember& member) {
+      const bool has_end = read_tar(shard->bytes(), [&](const TarMember& member) {
         joined.add(member, shard->bytes().subspan(member.first, member.bytes));
       });
-      joined.finish();
+      finish(joined, has_end);
     } catch (const UserError& error) {
       throw UserError({path}, error.message());
     }
@@ -339,10 +343,12 @@ class StreamedImages final : public ImageSource {
   Bytes read(int64_t index, std::vector<std::byte>& buffer) const override {
     return buffer = at(index)->file;
   }
-  at::Tensor image(int64_t index, const ChoosePart& choose, bool may_shrink) const override {
-    return decode_part(at(index)->file, choose, may_shrink);
+  at::Tensor image(int64_t index, const ChoosePart& choose, const Decoding& decoding) const override {
+    return decode_part(at(index)->file, choose, decoding);
   }
-  ImageSize image_size(int64_t index) const override { return encoded_size(at(index)->file); }
+  ImageSize image_size(int64_t index, int64_t most_pixels) const override {
+    return encoded_size(at(index)->file, most_pixels);
+  }
   uint64_t digest() const override { return stream_.digest(); }
   std::optional<int64_t> order(uint64_t seed, int64_t epoch, int64_t position, bool shuffle) const override {
     return stream_.order(seed, epoch, position, shuffle);

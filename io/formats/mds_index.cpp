@@ -82,7 +82,7 @@ MdsShard shard_of(const IndexJson& json) {
     if (shard.compressed->name == shard.raw.name) refuse_index("has one name for two files");
   }
   shard.samples = integer_member(json, "samples", -1);
-  if (shard.samples < 1 || kBytesOfPlace * shard.samples > static_cast<int64_t>(shard.raw.bytes))
+  if (shard.samples < 1 || shard.samples > static_cast<int64_t>(shard.raw.bytes) / kBytesOfPlace)
     refuse_index("has no count of samples that " + std::to_string(shard.raw.bytes) + " bytes can hold");
   return shard;
 }

@@ -8,12 +8,14 @@
 
 #include "runtime/error.h"
 #include "runtime/printable.h"
+#include "runtime/text.h"
 
 namespace tutti {
 namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
-constexpr std::size_t kBeforeLength = kMagic.size() + 2;  // with the version
+constexpr uint64_t kMostHeader = 1 << 20, kMostBehind = 1 << 20;  // bytes of members of archives
+constexpr std::size_t kBeforeLength = kMagic.size() + 2;          // with the version
 
 // The header's text is a Python dictionary: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }
 class Dictionary {
@@ -107,10 +109,13 @@ size_t NpyHeader::bytes() const {
 
 bool is_npy(std::span<const std::byte> file) { return as_text(file).starts_with(kMagic); }
 
-NpyHeader read_npy_header(std::span<const std::byte> file, const std::string& name) {
+namespace {
+
+// `bytes`: of the whole file, of which `head` is the beginning.
+NpyHeader header_of(std::span<const std::byte> head, uint64_t bytes, const std::string& name) {
   const auto fail = [&name](const std::string& what) { throw UserError({name}, what); };
-  const std::string_view text = as_text(file);
-  const auto place = is_npy(file) ? header_place(text) : std::nullopt;
+  const std::string_view text = as_text(head);
+  const auto place = is_npy(head) ? header_place(text) : std::nullopt;
   if (!place) fail("not an array of numpy (.npy), or its header is damaged");
   const Dictionary header(text.substr(place->begin, place->end - place->begin));
   const auto type = header.text("descr");
@@ -126,11 +131,26 @@ NpyHeader read_npy_header(std::span<const std::byte> file, const std::string& na
                                  : "integers, floats and booleans are"));
   if (order->starts_with("True") && shape->size() > 1)
     fail("the array is stored column by column; save numpy.ascontiguousarray(a)");
-  if (found.bytes() > file.size() - found.at)
+  if (found.bytes() > bytes - found.at)
     fail("truncated: the array has " +
          (found.bytes() == SIZE_MAX ? "more bytes than fit" : std::to_string(found.bytes()) + " bytes") +
-         ", the file " + std::to_string(file.size() - found.at) + " behind its header");
+         ", the file " + std::to_string(bytes - found.at) + " behind its header");
   return found;
+}
+
+}  // namespace
+
+NpyHeader read_npy_header(std::span<const std::byte> file, const std::string& name) {
+  return header_of(file, file.size(), name);
+}
+
+NpyHeader read_npy_header(const ZipFile& archive, const ZipFile::Member& member, const std::string& name) {
+  const NpyHeader header = header_of(archive.head(member, kMostHeader).bytes, member.bytes, name);
+  if (member.bytes - header.at - header.bytes() > kMostBehind)
+    throw UserError({name}, "the array has " + grouped(static_cast<int64_t>(header.bytes())) +
+                                " bytes, and the archive " + grouped(static_cast<int64_t>(member.bytes)) +
+                                " under its name: damaged");
+  return header;
 }
 
 }  // namespace tutti

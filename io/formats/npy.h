@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "io/formats/zip_file.h"
+
 namespace tutti {
 
 // The header of an array that numpy saved: numpy.lib.format, versions 1 to 3.
@@ -23,5 +25,9 @@ bool is_npy(std::span<const std::byte> file);
 // Reads the header of `file`, which `name` names in errors. Throws UserError if it is damaged, if numbers are
 // big-endian or are no numbers, if the array is column-major, or if the file is shorter than the header says.
 NpyHeader read_npy_header(std::span<const std::byte> file, const std::string& name);
+
+// The same of a member of an archive, of which no more is inflated. Throws UserError, too, if the member is
+// much longer than its array.
+NpyHeader read_npy_header(const ZipFile& archive, const ZipFile::Member& member, const std::string& name);
 
 }  // namespace tutti

@@ -6,8 +6,10 @@
 #include <array>
 #include <bit>
 #include <cstring>
-#include <set>
+#include <optional>
+#include <string_view>
 #include <tuple>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -21,7 +23,8 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "safetensors holds little-endian numbers");
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::json;  // ordered_json looks through all names for each
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr uint64_t kLengthBytes = 8;
 constexpr uint64_t kMaxHeaderBytes = 100'000'000;  // the reference implementation's limit
@@ -45,18 +48,46 @@ uint64_t header_length(const MappedFile& file) {
   return length;
 }
 
-// Rejects duplicate names: JSON readers keep only the last member of a name.
+// Finds the first name that the outermost object has twice: JSON readers keep only the last member of a name.
+// By a pass of its own, since the library's callbacks look through all members at the end of each.
+class RepeatedName final : public Json::json_sax_t {
+ public:
+  std::optional<std::string> in(std::string_view text) && {
+    Json::sax_parse(text, this);
+    return std::move(found_);
+  }
+
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool start_object(std::size_t) override { return ++depth_ > 0; }
+  bool end_object() override { return --depth_ >= 0; }
+  bool start_array(std::size_t) override { return ++depth_ > 0; }
+  bool end_array() override { return --depth_ >= 0; }
+  bool key(string_t& name) override {
+    if (depth_ == 1 && !names_.insert(name).second) found_ = name;
+    return !found_;
+  }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override {
+    return false;
+  }
+
+ private:
+  int depth_ = 0;
+  std::unordered_set<std::string> names_;
+  std::optional<std::string> found_;
+};
+
 Json parse_header(const MappedFile& file, uint64_t length) {
   const auto* text = reinterpret_cast<const char*>(file.bytes().data()) + kLengthBytes;
-  std::set<std::string> names;
-  const auto refuse_twice = [&](int depth, Json::parse_event_t event, Json& value) {
-    if (depth == 1 && event == Json::parse_event_t::key && !names.insert(value.get<std::string>()).second) {
-      fail(file.path(), kLengthBytes, "tensor '" + value.get<std::string>() + "' is named twice");
-    }
-    return true;
-  };
   try {
-    Json header = parse_json<Json>({text, length}, refuse_twice);
+    Json header = parse_json<Json>({text, length});
+    if (const auto name = RepeatedName().in({text, length}))
+      fail(file.path(), kLengthBytes, "tensor '" + *name + "' is named twice");
     if (!header.is_object()) fail(file.path(), kLengthBytes, "the header is not a JSON object");
     return header;
   } catch (const Json::parse_error& error) {
@@ -138,7 +169,7 @@ class HeaderReader {
 };
 
 std::string header_of(const Safetensors& content) {
-  Json header = Json::object();
+  OrderedJson header = OrderedJson::object();
   if (!content.metadata.empty()) header[kMetadataName] = content.metadata;
   uint64_t offset = 0;
   for (const auto& [name, tensor] : content.tensors) {

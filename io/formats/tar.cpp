@@ -23,6 +23,20 @@ std::string_view text_of(TarBytes bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
+// What a file is that begins so, if it is a compressed tar file.
+void refuse_compressed(TarBytes begin) {
+  constexpr std::pair<std::string_view, const char*> kKinds[] = {{"\x1f\x8b", "gzip"},
+                                                                 {"\x28\xb5\x2f\xfd", "zstd"},
+                                                                 {"BZh", "bzip2"},
+                                                                 {"\xfd"
+                                                                  "7zXZ",
+                                                                  "xz"}};
+  for (const auto& [magic, kind] : kKinds)
+    if (text_of(begin).starts_with(magic))
+      throw UserError(std::string("compressed by ") + kind + ": uncompress it, or give command = \"" + kind +
+                      " -dc FILE\" in place of path");
+}
+
 // A header of 512 bytes (POSIX.1-1988 ustar).
 class TarHeader {
  public:
@@ -105,12 +119,14 @@ TarBytes TarReader::read(uint64_t bytes) {
 std::optional<TarMember> TarReader::next() {
   Overrides next;
   for (;;) {
-    read(filling_);
+    if (read(filling_).size() < filling_) fail_at(at_, "the file ends here, within " + last_ + ": cut off");
     filling_ = 0;
     const uint64_t at = at_;
     const TarBytes block = read(kBlock);
-    if (block.empty()) return std::nullopt;
-    if (block.size() < kBlock) fail_at(at, "the file is truncated within a header");
+    if (at == 0) refuse_compressed(block);
+    has_end_ = !block.empty();
+    if (!has_end_) return std::nullopt;
+    if (block.size() < kBlock) fail_at(at_, "the file ends here, within a header: cut off");
     const TarHeader header(block, at);
     if (header.is_zero() && joined_) continue;
     if (header.is_zero()) return std::nullopt;
@@ -122,7 +138,9 @@ std::optional<TarMember> TarReader::next() {
     const uint64_t first = at_;
     data_ = read(size);
     if (data_.size() < size)
-      fail_at(first, "the file is truncated: " + name + " has " + std::to_string(size) + " bytes");
+      fail_at(at_, "the file ends here, within " + name + ", which has " + std::to_string(size) +
+                       " bytes: cut off");
+    last_ = name;
     filling_ = (kBlock - size % kBlock) % kBlock;
     if (is_file) return TarMember{next.name.value_or(name), first, size};
     if (type == 'L' && size < kMostName) next.name = text_of(data_).substr(0, text_of(data_).find('\0'));
@@ -130,7 +148,7 @@ std::optional<TarMember> TarReader::next() {
   }
 }
 
-void read_tar(TarBytes tar, const std::function<void(const TarMember&)>& use) {
+bool read_tar(TarBytes tar, const std::function<void(const TarMember&)>& use) {
   uint64_t at = 0;
   TarReader reader([&](uint64_t bytes) {
     const TarBytes found = tar.subspan(at, std::min<uint64_t>(bytes, tar.size() - at));
@@ -138,6 +156,7 @@ void read_tar(TarBytes tar, const std::function<void(const TarMember&)>& use) {
     return found;
   });
   while (const auto member = reader.next()) use(*member);
+  return reader.has_end();
 }
 
 }  // namespace tutti

@@ -29,6 +29,8 @@ class TarReader {
 
   // The next file, nothing at the end.
   std::optional<TarMember> next();
+  // False behind the end of a tar file without the blocks of zeros that mark it.
+  bool has_end() const { return has_end_; }
   // Of that file; last until next() is called.
   std::span<const std::byte> data() const { return data_; }
 
@@ -45,10 +47,12 @@ class TarReader {
   bool joined_;
   uint64_t at_ = 0;
   uint64_t filling_ = 0;  // bytes up to the next header
+  bool has_end_ = true;
+  std::string last_;  // name of the last file
   std::span<const std::byte> data_;
 };
 
-// Calls `use` for each file of a tar file, in their order.
-void read_tar(std::span<const std::byte> tar, const std::function<void(const TarMember& member)>& use);
+// Calls `use` for each file of a tar file, in their order. False if the mark of its end is missing.
+bool read_tar(std::span<const std::byte> tar, const std::function<void(const TarMember& member)>& use);
 
 }  // namespace tutti

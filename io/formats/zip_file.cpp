@@ -106,12 +106,17 @@ std::span<const std::byte> ZipFile::stored(const Member& member) const {
   fail("'" + printable(member.name) + "' is damaged or truncated");
 }
 
-ZipFile::Content ZipFile::read(const Member& member) const {
+struct ZipFile::Inflated {
+  std::shared_ptr<std::vector<std::byte>> bytes;
+  bool is_whole = false;
+};
+
+// At most the first bytes of a deflated member.
+ZipFile::Inflated ZipFile::inflated(const Member& member, uint64_t most_bytes) const {
   const auto bytes = stored(member);
-  if (!member.deflated) return {file_, bytes};
   if (member.bytes > kMostRatio * bytes.size() + kMostRatio)
     fail("'" + printable(member.name) + "' claims more bytes than it can hold");
-  auto whole = std::make_shared<std::vector<std::byte>>(member.bytes);
+  const auto all = std::make_shared<std::vector<std::byte>>(std::min(member.bytes, most_bytes));
   z_stream stream{};
   inflateInit2(&stream, -MAX_WBITS);
   // Deflate's counts have 32 bits.
@@ -119,19 +124,33 @@ ZipFile::Content ZipFile::read(const Member& member) const {
   int status = Z_OK;
   uint64_t taken = 0, given = 0;
   while (status == Z_OK) {
-    const uint64_t in = std::min(kAtOnce, bytes.size() - taken),
-                   out = std::min(kAtOnce, whole->size() - given);
+    const uint64_t in = std::min(kAtOnce, bytes.size() - taken), out = std::min(kAtOnce, all->size() - given);
     stream.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(bytes.data() + taken));
     stream.avail_in = static_cast<uInt>(in);
-    stream.next_out = reinterpret_cast<Bytef*>(whole->data() + given);
+    stream.next_out = reinterpret_cast<Bytef*>(all->data() + given);
     stream.avail_out = static_cast<uInt>(out);
     status = inflate(&stream, Z_NO_FLUSH);
     taken += in - stream.avail_in;
     given += out - stream.avail_out;
   }
   inflateEnd(&stream);
-  if (status != Z_STREAM_END || given != whole->size())
-    fail("'" + printable(member.name) + "' is damaged: it does not inflate");
+  if (given != all->size()) fail("'" + printable(member.name) + "' is damaged: it does not inflate");
+  return {all, status == Z_STREAM_END};
+}
+
+ZipFile::Content ZipFile::head(const Member& member, uint64_t most_bytes) const {
+  if (!member.deflated) {
+    const auto bytes = stored(member);
+    return {file_, bytes.first(std::min<uint64_t>(bytes.size(), most_bytes))};
+  }
+  const auto bytes = inflated(member, most_bytes).bytes;
+  return {bytes, *bytes};
+}
+
+ZipFile::Content ZipFile::read(const Member& member) const {
+  if (!member.deflated) return {file_, stored(member)};
+  const auto [whole, is_whole] = inflated(member, UINT64_MAX);
+  if (!is_whole) fail("'" + printable(member.name) + "' is damaged: it does not inflate");
   if (crc32_z(0, reinterpret_cast<const Bytef*>(whole->data()), whole->size()) != member.crc)
     fail("'" + printable(member.name) + "' is damaged: its checksum is another");
   return {whole, *whole};

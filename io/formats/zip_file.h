@@ -38,7 +38,12 @@ class ZipFile {
   };
   Content read(const Member& member) const;
 
+  // The first bytes of a member, at most so many, unchecked.
+  Content head(const Member& member, uint64_t most_bytes) const;
+
  private:
+  struct Inflated;
+  Inflated inflated(const Member& member, uint64_t most_bytes) const;
   std::span<const std::byte> stored(const Member& member) const;
   [[noreturn]] void fail(const std::string& what) const;
 

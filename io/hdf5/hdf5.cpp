@@ -69,6 +69,8 @@ herr_t add_attribute(hid_t dataset, const char* name, const H5A_info_t*, void* a
 // False for another byte order, for example.
 bool has_same_bytes(hid_t type, at::ScalarType dtype) {
   const Hdf5Handle memory_type = hdf5_type(dtype);
+  if (H5Tget_class(type) == H5T_ENUM && dtype != at::kBool)
+    return has_same_bytes(Hdf5Handle(H5Tget_super(type), H5Tclose), dtype);
   return H5Tequal(type, memory_type) > 0;
 }
 
@@ -86,18 +88,28 @@ std::optional<uint64_t> plain_offset(hid_t dataset, unsigned long file) {
   return offset == HADDR_UNDEF ? std::nullopt : std::optional<uint64_t>(offset);
 }
 
-void add_dataset(hid_t dataset, const std::string& path, unsigned long file,
+void name_values(hid_t type, Hdf5Attributes& attributes) {
+  const std::string names = names_of_values(type);
+  if (names.empty()) return;
+  attributes.emplace("class_names", names);
+  attributes.emplace("num_classes", int64_t{H5Tget_nmembers(type)});
+}
+
+// False if it has no numbers.
+bool add_dataset(hid_t dataset, const std::string& path, unsigned long file,
                  std::vector<Hdf5Entry>& datasets) {
   const Hdf5Handle type(H5Dget_type(dataset), H5Tclose), space(H5Dget_space(dataset), H5Sclose);
   const auto dtype = dtype_of_hdf5(type);
-  if (!dtype) return;
+  if (!dtype) return false;
   const bool same_bytes = has_same_bytes(type, *dtype);
   Hdf5Entry found{path, shape_of_hdf5(space), *dtype,
                   same_bytes ? plain_offset(dataset, file) : std::nullopt};
   found.storage = storage_of(dataset, found.shape, c10::elementSize(*dtype));
   found.same_bytes = same_bytes;
   H5Aiterate2(dataset, H5_INDEX_NAME, H5_ITER_INC, nullptr, add_attribute, &found.attributes);
+  name_values(type, found.attributes);
   datasets.push_back(std::move(found));
+  return true;
 }
 
 // "; did you mean digits.h5?"
@@ -163,14 +175,16 @@ struct Hdf5File::Opened {
   }
 };
 
-Hdf5File::Hdf5File(const std::string& path) : path_(path), opened_(std::make_unique<Opened>()) {
+Hdf5File::Hdf5File(const std::string& path, SoftLinks links)
+    : path_(path), opened_(std::make_unique<Opened>()) {
   const Hdf5Session session;
   opened_->file = open_hdf5(path);
   if (!opened_->file.good()) throw UserError({path}, why_not_opened(path));
   const Hdf5Handle root(H5Gopen2(opened_->file, "/", H5P_DEFAULT), H5Gclose);
   const unsigned long file = file_number(root);
-  visit_datasets(opened_->file, [&](const std::string& name, hid_t dataset) {
-    if (dataset >= 0 && is_printable(name)) add_dataset(dataset, name, file, datasets_);
+  visit_datasets(opened_->file, links, [&](const std::string& name, hid_t dataset) {
+    if (!is_printable(name)) return;
+    if (dataset < 0 || !add_dataset(dataset, name, file, datasets_)) others_.push_back(name);
   });
 }
 
@@ -203,10 +217,15 @@ std::string Hdf5File::why_not_listed(const std::string& dataset) const {
   const auto arrays = list_hdf5(path_);
   const auto found = std::ranges::find(arrays, dataset, &ListedArray::path);
   if (found == arrays.end()) return "";
+  {
+    const Hdf5Session session;
+    if (const std::string link = dead_link_text(opened_->file, dataset); !link.empty()) return "is " + link;
+  }
   if (found->dtype == ListedArray::kUnreadable)
     return "cannot be opened by HDF5 " + hdf5_version() +
            ": a link that leads nowhere, or written for newer releases (h5py's libver = \"latest\")";
-  return "is " + found->description() + ", and only integers, floats and booleans are read";
+  return "is " + found->description() + ", and only integers, floats and booleans are read" +
+         (found->dtype == "text" ? ": write classes as integers, or as an enumeration" : "");
 }
 
 void Hdf5File::require_sound(const std::string& dataset) const {

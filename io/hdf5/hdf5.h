@@ -14,8 +14,9 @@
 
 namespace tutti {
 
-// A numeric dataset of an HDF5 file. Other datasets (text, compounds) are not listed, nor are those with
-// names that are not UTF-8 or have control characters.
+// A numeric dataset of an HDF5 file. An enumeration is its integers, with the attributes num_classes and
+// class_names. Other datasets (text, compounds) are not listed, nor are those with names that are not UTF-8
+// or have control characters.
 struct Hdf5Entry {
   std::string path;  // "train/input"
   Shape shape;
@@ -31,13 +32,13 @@ struct Hdf5Entry {
 // call throws UserError with the file and the dataset.
 class Hdf5File {
  public:
-  explicit Hdf5File(const std::string& path);
+  explicit Hdf5File(const std::string& path, SoftLinks links = SoftLinks::kIgnored);
   ~Hdf5File();
   Hdf5File(const Hdf5File&) = delete;
   Hdf5File& operator=(const Hdf5File&) = delete;
 
   const std::string& path() const { return path_; }
-  const std::vector<Hdf5Entry>& datasets() const { return datasets_; }  // by name; ignores soft links
+  const std::vector<Hdf5Entry>& datasets() const { return datasets_; }  // by name
   std::string names() const;                                            // the first few, for messages
   const Hdf5Entry* find(const std::string& dataset) const;
   const Hdf5Entry& at(const std::string& dataset) const;  // the error lists the existing datasets
@@ -46,6 +47,8 @@ class Hdf5File {
   // Checked before a dataset is first read, too.
   void require_sound(const std::string& dataset) const;
 
+  // Names of datasets of the file that are not listed, printable.
+  const std::vector<std::string>& others() const { return others_; }
   // The reason why a dataset of the file is not listed: "is text [130], ..."; "" if there is no such dataset.
   std::string why_not_listed(const std::string& dataset) const;
 
@@ -64,6 +67,7 @@ class Hdf5File {
   std::string path_;
   std::unique_ptr<Opened> opened_;
   std::vector<Hdf5Entry> datasets_;
+  std::vector<std::string> others_;
 };
 
 }  // namespace tutti

@@ -87,18 +87,23 @@ std::string link_name(hid_t group, hsize_t index) {
   return name;
 }
 
-void visit_group(hid_t group, const std::string& prefix, int depth, int& groups, const Hdf5Visit& visit) {
+// A group behind a soft link may be one that is being visited: in it no soft links are followed.
+void visit_group(hid_t group, const std::string& prefix, int depth, int& groups, SoftLinks links,
+                 const Hdf5Visit& visit) {
   H5G_info_t info{};
   if (depth > kMaxGroupDepth || ++groups > kMostGroups || H5Gget_info(group, &info) < 0) return;
   for (hsize_t i = 0; i < info.nlinks; ++i) {
     const std::string name = link_name(group, i);
     H5L_info_t link{};
-    if (H5Lget_info(group, name.c_str(), &link, H5P_DEFAULT) < 0 || link.type == H5L_TYPE_SOFT) continue;
+    if (H5Lget_info(group, name.c_str(), &link, H5P_DEFAULT) < 0) continue;
+    const bool is_soft = link.type == H5L_TYPE_SOFT;
+    if (is_soft && links == SoftLinks::kIgnored) continue;
     const Hdf5Handle object(H5Oopen(group, name.c_str(), H5P_DEFAULT), H5Oclose);
     const H5I_type_t kind = object.good() ? H5Iget_type(object) : H5I_BADID;
     if (kind == H5I_BADID || kind == H5I_DATASET) visit(prefix + name, object);
-    if (kind == H5I_GROUP && link.type == H5L_TYPE_HARD)
-      visit_group(object, prefix + name + '/', depth + 1, groups, visit);
+    if (kind == H5I_GROUP && link.type != H5L_TYPE_EXTERNAL)
+      visit_group(object, prefix + name + '/', depth + 1, groups, is_soft ? SoftLinks::kIgnored : links,
+                  visit);
   }
 }
 
@@ -180,11 +185,26 @@ Hdf5Handle open_hdf5(const std::string& path) {
   return Hdf5Handle(H5Fopen(path.c_str(), H5F_ACC_RDONLY, read_access()), H5Fclose);
 }
 
-void visit_datasets(hid_t file, const Hdf5Visit& visit) {
+void visit_datasets(hid_t file, SoftLinks links, const Hdf5Visit& visit) {
   const Hdf5Handle root(H5Gopen2(file, "/", H5P_DEFAULT), H5Gclose);
   const DivisionGuard guard(name_of_file(file));
   int groups = 0;
-  visit_group(root, "", 0, groups, visit);
+  visit_group(root, "", 0, groups, links, visit);
+}
+
+std::string dead_link_text(hid_t file, const std::string& path) {
+  H5L_info_t link{};
+  if (H5Lget_info(file, path.c_str(), &link, H5P_DEFAULT) < 0) return "";
+  if (link.type != H5L_TYPE_SOFT && link.type != H5L_TYPE_EXTERNAL) return "";
+  if (const Hdf5Handle object(H5Oopen(file, path.c_str(), H5P_DEFAULT), H5Oclose); object.good()) return "";
+  std::string value(link.u.val_size + 1, '\0');
+  if (H5Lget_val(file, path.c_str(), value.data(), link.u.val_size, H5P_DEFAULT) < 0) return "a damaged link";
+  if (link.type == H5L_TYPE_SOFT)
+    return "a link to " + on_one_line(value.c_str()) + ", which is not in the file";
+  const char *of_file = nullptr, *object = nullptr;
+  if (H5Lunpack_elink_val(value.data(), link.u.val_size, nullptr, &of_file, &object) < 0)
+    return "a damaged link";
+  return "a link to " + on_one_line(object) + " in " + on_one_line(of_file) + ", which is not there";
 }
 
 }  // namespace tutti

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "io/hdf5/hdf5_listing.h"
+
 // For the sources in io/hdf5 only. Without libtorch.
 namespace tutti {
 
@@ -74,9 +76,13 @@ std::vector<int64_t> shape_of_hdf5(hid_t space);
 // fails.
 Hdf5Handle open_hdf5(const std::string& path);
 
-// Calls visit(path, object) for the datasets of a file by name, but not for those behind soft links. The
-// object is not good() if libhdf5 cannot open it.
+// Calls visit(path, object) for the datasets of a file by name; if soft links are followed, also for those
+// behind them, and in groups behind them. The object is not good() if libhdf5 cannot open it.
 using Hdf5Visit = std::function<void(const std::string& path, hid_t object)>;
-void visit_datasets(hid_t file, const Hdf5Visit& visit);
+void visit_datasets(hid_t file, SoftLinks links, const Hdf5Visit& visit);
+
+// Where a link leads: "a link to x.h5, which cannot be opened", "a link to /y, which leads nowhere". "" if it
+// leads to an object, or there is none.
+std::string dead_link_text(hid_t file, const std::string& path);
 
 }  // namespace tutti

@@ -17,6 +17,23 @@
 namespace tutti {
 namespace {
 
+std::string member_name(hid_t type, unsigned index) {
+  char* const name = H5Tget_member_name(type, index);
+  const std::string copy = name == nullptr ? "" : name;
+  H5free_memory(name);
+  return copy;
+}
+
+// As h5py writes them.
+bool is_boolean(hid_t type) {
+  return H5Tget_nmembers(type) == 2 && H5Tget_size(type) == 1 && member_name(type, 0) == "FALSE" &&
+         member_name(type, 1) == "TRUE";
+}
+
+bool is_complex(hid_t type) {
+  return H5Tget_nmembers(type) == 2 && member_name(type, 0) == "r" && member_name(type, 1) == "i";
+}
+
 void read_type(hid_t type, ListedArray& array) {
   const std::size_t bytes = H5Tget_size(type);
   const std::string bits = std::to_string(8 * bytes);
@@ -31,8 +48,8 @@ void read_type(hid_t type, ListedArray& array) {
       array.dtype = "float" + bits;
       return;
     case H5T_ENUM:
-      array.dtype = "enum";
-      if (H5Tget_nmembers(type) != 2 || H5Tget_size(type) != 1) return;
+      read_type(Hdf5Handle(H5Tget_super(type), H5Tclose), array);
+      if (!is_boolean(type)) return;
       array.numbers = ListedArray::Numbers::kBooleans;
       array.dtype = "bool";
       return;
@@ -40,7 +57,7 @@ void read_type(hid_t type, ListedArray& array) {
       array.dtype = "text";
       return;
     case H5T_COMPOUND:
-      array.dtype = "compound";
+      array.dtype = is_complex(type) ? "complex numbers" : "compound";
       return;
     case H5T_VLEN:
       array.dtype = "rows of different lengths";
@@ -124,7 +141,7 @@ std::vector<ListedArray> list_hdf5(const std::string& path) {
   const Hdf5Session session;
   const Hdf5Handle file = open_file(path);
   std::vector<ListedArray> arrays;
-  visit_datasets(file,
+  visit_datasets(file, SoftLinks::kFollowed,
                  [&](const std::string& name, hid_t object) { arrays.push_back(listed(name, object)); });
   return arrays;
 }

@@ -7,6 +7,9 @@
 
 namespace tutti {
 
+// Checkpoints have soft links as further names of their own datasets, which need not be read twice.
+enum class SoftLinks { kIgnored, kFollowed };
+
 // The layout of a dataset in its file.
 struct Hdf5Storage {
   std::vector<int64_t> chunk = {};        // empty: not in chunks
@@ -35,7 +38,7 @@ struct ListedArray {
 // True if the file begins as HDF5 files do.
 bool is_hdf5(const std::string& path);
 
-// All datasets by name, without those behind soft links. Throws UserError if the file cannot be read.
+// All datasets by name, with those behind soft links. Throws UserError if the file cannot be read.
 std::vector<ListedArray> list_hdf5(const std::string& path);
 
 // The first rows of an array of numbers, flattened. Throws UserError if they cannot be read, or if the array

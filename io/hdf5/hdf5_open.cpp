@@ -97,7 +97,8 @@ class Claims {
 
   // libhdf5 converts numbers as their type says.
   bool are_numbers_sound() const {
-    const Hdf5Handle type(H5Dget_type(dataset_), H5Tclose);
+    Hdf5Handle type(H5Dget_type(dataset_), H5Tclose);
+    if (H5Tget_class(type) == H5T_ENUM) type = Hdf5Handle(H5Tget_super(type), H5Tclose);
     const H5T_class_t kind = H5Tget_class(type);
     if (kind != H5T_INTEGER && kind != H5T_FLOAT) return true;
     const std::size_t bits = 8 * item_, precision = H5Tget_precision(type);

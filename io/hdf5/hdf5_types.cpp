@@ -1,9 +1,14 @@
 #include "io/hdf5/hdf5_types.h"
 
+#include <algorithm>
+#include <cstring>
+#include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "runtime/error.h"
+#include "runtime/printable.h"
 
 namespace tutti {
 namespace {
@@ -100,10 +105,38 @@ std::optional<at::ScalarType> dtype_of_hdf5(hid_t type) {
     case H5T_FLOAT:
       return float_dtype(type);
     case H5T_ENUM:
-      return is_boolean(type) ? std::optional(at::kBool) : std::nullopt;
+      return is_boolean(type) ? std::optional(at::kBool)
+                              : dtype_of_hdf5(Hdf5Handle(H5Tget_super(type), H5Tclose));
     default:
       return std::nullopt;
   }
+}
+
+std::string names_of_values(hid_t type) {
+  if (H5Tget_class(type) != H5T_ENUM || is_boolean(type)) return "";
+  const int count = H5Tget_nmembers(type);
+  std::map<int64_t, std::string> names;
+  for (int i = 0; i < count; ++i) {
+    // Room for an integer of the file, which becomes one of 64 bits in place.
+    std::vector<std::byte> value(std::max(H5Tget_size(type), sizeof(int64_t)));
+    int64_t number = -1;
+    const Hdf5Handle integer(H5Tget_super(type), H5Tclose);
+    const auto index = static_cast<unsigned>(i);
+    if (H5Tget_member_value(type, index, value.data()) < 0 ||
+        H5Tconvert(integer, H5T_NATIVE_INT64, 1, value.data(), nullptr, H5P_DEFAULT) < 0)
+      return "";
+    std::memcpy(&number, value.data(), sizeof number);
+    char* const name = H5Tget_member_name(type, index);
+    names[number] = name == nullptr ? "" : name;
+    H5free_memory(name);
+  }
+  std::string lines;
+  for (int64_t i = 0; i < count; ++i) {
+    const auto found = names.find(i);
+    if (found == names.end() || !is_printable(found->second) || found->second.empty()) return "";
+    lines += (i == 0 ? "" : "\n") + found->second;
+  }
+  return lines;
 }
 
 }  // namespace tutti

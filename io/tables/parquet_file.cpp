@@ -10,6 +10,7 @@
 #include "io/tables/parquet_entry.h"
 #include "runtime/error.h"
 #include "runtime/printable.h"
+#include "runtime/process/this_process.h"
 #include "runtime/regular_file.h"
 
 namespace tutti {
@@ -19,9 +20,8 @@ constexpr const char* kLibrary = "libtutti_parquet.so";
 
 // Beside this code or above it in a build tree, and in the folder of libraries of an installation.
 std::string library_path() {
-  Dl_info info{};
-  dladdr(reinterpret_cast<void*>(&library_path), &info);
-  const auto folder = std::filesystem::absolute(info.dli_fname).parent_path();
+  const auto folder =
+      std::filesystem::path(path_of_code(reinterpret_cast<void*>(&library_path))).parent_path();
   for (const char* place : {".", ".."})
     if (const auto path = folder / place / kLibrary; std::filesystem::exists(path)) return path;
   return folder / "../lib" / kLibrary;

@@ -1,6 +1,8 @@
 #include "runtime/process/this_process.h"
 
+#include <dlfcn.h>
 #include <fcntl.h>
+#include <link.h>
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -11,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <filesystem>
 #include <fstream>
 
 #include "runtime/error.h"
@@ -36,6 +39,16 @@ std::string host_name() {
   char name[256] = {};
   gethostname(name, sizeof name - 1);
   return name;
+}
+
+// Of a program the loader knows only the word it was started with, which need not be a path.
+std::string path_of_code(const void* code) {
+  Dl_info info{};
+  link_map* object = nullptr;
+  const bool is_known = dladdr1(code, &info, reinterpret_cast<void**>(&object), RTLD_DL_LINKMAP) != 0;
+  const bool is_library = is_known && object && *object->l_name != '\0';
+  return is_library ? std::filesystem::absolute(object->l_name).string()
+                    : std::filesystem::read_symlink("/proc/self/exe").string();
 }
 
 namespace {

@@ -18,6 +18,9 @@ std::string host_name();
 // The command that started this process, as a shell would read it: "tutti train 'my recipe.toml'". `shown`:
 // what is to be seen of each word.
 std::string command_line(const std::function<std::string(const std::string& word)>& shown);
+// The executable or library that has this code, however it was found.
+std::string path_of_code(const void* code);
+
 
 // The ranks of a run that fail agree by locks on a shared file who reports it, so that no message is needed
 // and a signal handler can report too. Called once a run by rank `rank`; `attempt` is the run's nonce.

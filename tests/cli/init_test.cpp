@@ -21,7 +21,9 @@ namespace tutti {
 namespace {
 
 using testing::AllOf;
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::Not;
 
 constexpr const char* kCommand =
@@ -196,6 +198,47 @@ TEST_F(InitFoldersTest, ATrainMayBeAClassAndPartsMayNot) {
   EXPECT_THAT(message_of<UserError>([&] { found("unsorted"); }), HasSubstr("a folder without data"));
 }
 
+TEST_F(InitFoldersTest, PicturesBesideTheirMasksAreNoClasses) {
+  for (const auto& [pictures, masks] : {std::pair("images", "masks"),
+                                        {"JPEGImages", "SegmentationClass"},
+                                        {"rgb", "depth"},
+                                        {"train/img", "train/labels"}}) {
+    const std::string folder = std::string("of_") + masks;
+    for (const char* name : {"/1.png", "/2.png"}) {
+      add(folder + '/' + pictures + name);
+      add(folder + '/' + masks + (masks == std::string("labels") ? "/1.txt" : name));
+    }
+    EXPECT_THAT(message_of<UserError>([&] { found(folder); }),
+                AllOf(HasSubstr("look like pictures and their masks or labels"),
+                      HasSubstr(std::filesystem::path(masks).filename())))
+        << masks;
+  }
+  for (const char* name : {"with_mask/a.png", "without_mask/b.png"}) add(std::string("faces/") + name);
+  EXPECT_EQ(found("faces").classes, 2);
+}
+
+TEST_F(InitFoldersTest, FoldersOfFilesOfTheSameNamesAreAskedAbout) {
+  for (const char* folder : {"high", "low"})
+    for (const char* name : {"/sea.png", "/town.png"}) add(std::string("light/") + folder + name);
+  EXPECT_THAT(found("light").notes,
+              ElementsAre(HasSubstr("files of the same names, such as 'sea': are they classes")));
+  for (const char* folder : {"high", "low"})
+    for (const char* name : {"/a_01.png", "/a_02.png"}) add(std::string("counted/") + folder + name);
+  EXPECT_THAT(found("counted").notes, IsEmpty());
+}
+
+TEST_F(InitFoldersTest, AClassWithoutImagesIsRefusedAndFilesLeftOutAreCounted) {
+  for (const char* name : {"cat/1.bmp", "dog/1.jfif", "dog/2.xml", "dog/3.xml", "cow/1.TIF"})
+    add(std::string("pets/") + name);
+  EXPECT_EQ(found("pets").classes, 3);
+  EXPECT_EQ(found("pets").count, 3);
+  EXPECT_THAT(found("pets").notes, ElementsAre(HasSubstr("pets: 2 files are left out: 2 .xml")));
+  add("pets/eel/1.heic");
+  EXPECT_THAT(
+      message_of<UserError>([&] { found("pets"); }),
+      AllOf(HasSubstr("pets/eel: holds no .jpg"), HasSubstr("1 .heic"), HasSubstr("move the others away")));
+}
+
 TEST_F(InitFoldersTest, TarFilesMayLieInPartsOfTheirOwn) {
   for (const char* part : {"train", "val"}) {
     add(std::string("tars/") + part + "/000.tar");
@@ -205,6 +248,18 @@ TEST_F(InitFoldersTest, TarFilesMayLieInPartsOfTheirOwn) {
   }
   EXPECT_EQ(line(found("tars").train, "path"), "\"tars/train/000.tar\"");
   EXPECT_EQ(line(found("tars").eval, "path"), "\"tars/val/000.tar\"");
+}
+
+TEST_F(InitFoldersTest, TokensOfCompressedShardsAreLookedAt) {
+  const std::string golden = TUTTI_SOURCE_DIR "/tests/golden/mds/";
+  std::filesystem::copy(golden + "gz", scratch_.path("gz"));
+  const FoundData data = found("gz");
+  EXPECT_EQ(data.samples, SampleKind::kTokens);
+  EXPECT_GT(data.sequence_length, 0);
+  EXPECT_GT(data.vocabulary, 0);
+  EXPECT_FALSE(std::filesystem::exists(scratch_.path("gz/shard.00000.mds"))) << "the folder is as it was";
+  write_text(scratch_.path("gz/shard.00000.mds.gz"), "no gzip");
+  EXPECT_THAT(message_of<UserError>([&] { found("gz"); }), HasSubstr("shard.00000.mds.gz"));
 }
 
 TEST_F(InitFoldersTest, OtherCharactersMaySeparateCells) {

@@ -22,7 +22,7 @@ void decode(const std::string& bytes) {
       return NeededPart{{whole.height / 3, whole.width / 3, half}, {1, 1}};
     };
     for (const bool may_shrink : {false, true})
-      read_or_refuse([&] { decode_part(file, middle, may_shrink); });
+      read_or_refuse([&] { decode_part(file, middle, {.may_shrink = may_shrink}); });
   });
 }
 
@@ -31,5 +31,9 @@ void decode(const std::string& bytes) {
 void jpeg(const std::string& bytes) { decode(bytes); }
 void png(const std::string& bytes) { decode(bytes); }
 void webp(const std::string& bytes) { decode(bytes); }
+void bmp(const std::string& bytes) { decode(bytes); }
+void gif(const std::string& bytes) { decode(bytes); }
+void tiff(const std::string& bytes) { decode(bytes); }
+void pnm(const std::string& bytes) { decode(bytes); }
 
 }  // namespace tutti::fuzz

@@ -12,6 +12,7 @@ void time_text(const std::string& bytes);
 void hub_config(const std::string& bytes);
 void noise_config(const std::string& bytes);
 void foundry(const std::string& bytes);
+void yaml(const std::string& bytes);
 void fitted_table(const std::string& bytes);
 void safetensors(const std::string& bytes);
 void torch_file(const std::string& bytes);
@@ -48,6 +49,10 @@ void compressed(const std::string& bytes);
 void jpeg(const std::string& bytes);
 void png(const std::string& bytes);
 void webp(const std::string& bytes);
+void bmp(const std::string& bytes);
+void gif(const std::string& bytes);
+void tiff(const std::string& bytes);
+void pnm(const std::string& bytes);
 void exported_archive(const std::string& bytes);
 void exported_program(const std::string& bytes);
 void program_operators(const std::string& bytes);  // what a program calls

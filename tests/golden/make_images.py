@@ -110,10 +110,97 @@ def webps(rgb):
     yield "lossless_alpha", saved(alpha, "WEBP", lossless=True, exact=True)
 
 
+def bmp(rows, bits, height, width, colors=b"", packing=0, masks=b"", header=40, downward=False):
+    """What Pillow does not write: run lengths, 4 and 16 bits, rows from above. `rows`: bytes, from below."""
+    data = rows if packing in (1, 2) else b"".join(row + bytes(-len(row) % 4) for row in rows)
+    first = 14 + header + len(masks) + len(colors)
+    size = struct.pack("<ii", width, -height if downward else height)
+    rest = struct.pack("<HHIIIIII", 1, bits, packing, len(data), 0, 0, 0, 0)
+    info = struct.pack("<I", header) + size + rest
+    return b"BM" + struct.pack("<IHHI", first + len(data), 0, 0, first) + info + masks + colors + data
+
+
+def runs(indices, nibbles):
+    """Rows of indices as run lengths of BMP: the first four pixels of a row as they are, then runs of one."""
+    out = b""
+    for row in indices[::-1]:
+        literal, rest = row[:4].tolist(), row[4:].tolist()
+        if len(literal) == 4:
+            pairs = [literal[0] << 4 | literal[1], literal[2] << 4 | literal[3]]
+            out += bytes([0, 4]) + bytes(pairs if nibbles else literal)
+        else:
+            rest = literal + rest
+        for value in rest:
+            out += bytes([1, value << 4 if nibbles else value])
+        out += b"\0\0"
+    return out + b"\0\1"
+
+
+def bmps(rgb):
+    image, (height, width) = Image.fromarray(rgb), rgb.shape[:2]
+    colors = b"".join(bytes([7 * i, 250 - 9 * i, 11 * i, 0]) for i in range(16))
+    few = rgb[..., 0] // 16
+    deep = [row.astype("<u2").tobytes() for row in (rgb.astype(int) @ [256, 8, 1])[::-1] % 32768]
+    yield "rgb", saved(image, "BMP")
+    yield "rgba", saved(Image.fromarray(np.dstack([rgb, rgb[..., 0]])), "BMP")
+    yield "gray", saved(image.convert("L"), "BMP")
+    yield "bit", saved(image.convert("1"), "BMP")
+    yield "palette", saved(image.quantize(13), "BMP")
+    yield "deep", bmp(deep, 16, height, width)
+    yield "masks", bmp(deep, 16, height, width, packing=3, masks=struct.pack("<III", 0xF800, 0x7E0, 0x1F))
+    yield "downward", bmp([row[:, ::-1].tobytes() for row in rgb], 24, height, width, downward=True)
+    yield "runs8", bmp(runs(few, False), 8, height, width, colors + bytes(4 * 240), packing=1)
+    yield "runs4", bmp(runs(few, True), 4, height, width, colors, packing=2)
+
+
+def gifs(rgb):
+    image = Image.fromarray(rgb)
+    yield "palette", saved(image.quantize(200), "GIF")
+    yield "few", saved(image.quantize(5), "GIF", interlace=0)
+    yield "interlaced", saved(image.quantize(100), "GIF", interlace=1)
+    yield "gray", saved(image.convert("L"), "GIF")
+    yield "transparent", saved(image.quantize(40), "GIF", transparency=3)
+    second = image.rotate(180).quantize(7)
+    yield "frames", saved(image.quantize(40), "GIF", save_all=True, append_images=[second])
+    file = bytearray(saved(image.quantize(60), "GIF", interlace=0))  # on a canvas two pixels larger
+    file[6:10] = struct.pack("<HH", rgb.shape[1] + 2, rgb.shape[0] + 2)
+    yield "canvas", bytes(file)
+
+
+def tiffs(rgb):
+    image = Image.fromarray(rgb)
+    alpha = Image.fromarray(np.dstack([rgb, rgb[..., 0]]))
+    yield "rgb", saved(image, "TIFF")
+    for packing in ("tiff_lzw", "tiff_adobe_deflate", "packbits"):
+        yield packing, saved(image, "TIFF", compression=packing)
+    yield "rgba", saved(alpha, "TIFF")
+    yield "gray", saved(image.convert("L"), "TIFF", compression="tiff_lzw")
+    yield "bit", saved(image.convert("1"), "TIFF", compression="group4")
+    yield "palette", saved(image.quantize(200), "TIFF")
+    for orientation in range(2, 9):
+        yield f"turned{orientation}", saved(image, "TIFF", tiffinfo={274: orientation})
+
+
+def pnms(rgb):
+    image, (height, width) = Image.fromarray(rgb), rgb.shape[:2]
+    words = lambda values: " ".join(map(str, values.reshape(-1).tolist())).encode()
+    head = lambda kind, *rest: b"\n".join([kind, b"# a comment", f"{width} {height}".encode(), *rest]) + b"\n"
+    yield "color", saved(image, "PPM")
+    yield "gray", saved(image.convert("L"), "PPM")
+    yield "bit", saved(image.convert("1"), "PPM")
+    yield "color100", head(b"P6", b"100") + (rgb % 101).tobytes()
+    yield "color16", head(b"P6", b"1000") + (rgb.astype(int) * 3).astype(">u2").tobytes()
+    yield "color_text", head(b"P3", b"255") + words(rgb)
+    yield "gray_text", head(b"P2", b"77") + words(rgb[..., 0] % 78)
+    yield "bit_text", head(b"P1") + words(rgb[..., 0] % 2)
+
+
 def image_files(height, width, seed):
     rgb = picture(height, width, 3, seed)
-    for kind, files in (("jpg", jpegs(rgb)), ("png", pngs(rgb)), ("webp", webps(rgb))):
-        for name, data in files:
+    kinds = (("jpg", jpegs), ("png", pngs), ("webp", webps), ("bmp", bmps), ("gif", gifs), ("tif", tiffs),
+             ("ppm", pnms))
+    for kind, files in kinds:
+        for name, data in files(rgb):
             yield f"{name}_{height}x{width}.{kind}", data
 
 

@@ -32,6 +32,14 @@ TEST(MappedFileTest, MissingFileIsNamed) {
               testing::ThrowsMessage<UserError>(testing::HasSubstr("/no/such/file: cannot be read")));
 }
 
+// /proc/kmsg, of which the kernel says that it is a regular file too, waits for the kernel to speak.
+TEST(MappedFileTest, FilesOfTheKernelAreRefused) {
+  for (const char* path : {"/proc/self/status", "/sys/kernel/mm/transparent_hugepage/enabled"})
+    if (std::filesystem::exists(path))
+      EXPECT_THAT([&] { MappedFile{path}; }, testing::ThrowsMessage<UserError>(
+                                                 testing::HasSubstr("is a file of the kernel, and no file")));
+}
+
 TEST(MappedFileDeathTest, AFileTruncatedWhileReadIsNamed) {
   const Scratch folder;
   const std::string path = write_file(folder, 1 << 20);

@@ -181,6 +181,22 @@ class Init(tutti_run.RunTest):
             self.assertTrue(text.endswith("\n") and text[:-1].isprintable(), repr(text))
         self.assertFalse((self.folder / "recipe.toml").exists())
 
+    def test_pictures_get_the_size_of_the_program(self):
+        for name in ("cat", "dog"):
+            (self.folder / "photos" / name).mkdir(parents=True)
+            shutil.copy(GOLDEN / "420_19x37.jpg", self.folder / "photos" / name)
+        self.well("init", "photos", "--program", GOLDEN.parent / "exported/convnet.pt2")
+        transforms = tomllib.loads((self.folder / "recipe.toml").read_text())["data"]["train"]["transforms"]
+        self.assertEqual(transforms[0], {"kind": "random_resized_crop", "size": 6})
+
+    def test_tables_of_parquet_are_read_by_a_program_of_the_path(self):
+        if not (tutti_run.BUILD / "libtutti_parquet.so").exists():
+            self.skipTest("built without pyarrow")
+        table = EXAMPLES.parent / "tests/golden/tables/dates.parquet"
+        done = subprocess.run(["tutti", "init", table], capture_output=True, text=True, cwd=self.folder, timeout=200,
+                              env={**os.environ, "PATH": f"{tutti_run.BUILD}:{os.environ['PATH']}"})
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
     def test_settings_of_llm_foundry_become_good_recipes(self):
         golden = EXAMPLES.parent / "tests/golden"
         for part in ("train", "val"):

@@ -64,6 +64,9 @@ bool is_for_cli(const std::string& include) {
                                "\"io/formats/tar.h\"",
                                "\"io/formats/mds_values.h\"",
                                "\"io/mapped_file.h\"",
+                               "\"io/exported/input_sizes.h\"",
+                               "\"io/formats/compressed_file.h\"",
+                               "\"io/image_folders.h\"",
                                "\"io/formats/npy.h\"",
                                "\"io/formats/zip_file.h\"",
                                "\"io/tables/column_reasons.h\"",
@@ -125,7 +128,7 @@ const std::vector<Home>& homes() {
     at_home("^(cuda|c10/cuda|ATen/cuda)", "^(collectives/nccl/|tensors/cuda/)");
     at_home("^(hdf5|H5[A-Za-z]*)\\.h|^nlohmann/", "^io/");
     at_home("^(zlib|zstd)\\.h", "^io/");
-    at_home("^(jpeglib|jerror|png)\\.h|^webp/", "^data/images/");
+    at_home("^(jpeglib|jerror|png|tiffio)\\.h|^webp/", "^data/images/");
     at_home("^caffe2/", "^io/");
     at_home("^onig", "^data/tokenizers/");
     at_home("^toml\\+\\+/", "^recipe/");

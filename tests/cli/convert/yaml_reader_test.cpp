@@ -36,6 +36,35 @@ TEST(YamlReader, PlainTextsAreNumbersAndTruthsAndNone) {
   EXPECT_EQ(yaml.at("quoted").text(), "17");
 }
 
+TEST(YamlReader, AliasesAndReferencesStandForSoManyValues) {
+  std::string aliases = "a: &a [1, 2]\n", references = "v0: xxxxxxxxxx\n", lists = "v0: [1, 2]\n";
+  for (int i = 0; i < 20; ++i) {
+    const std::string name(1, static_cast<char>('b' + i)), before(1, static_cast<char>('a' + i));
+    aliases += name + ": &" + name + " [";
+    references += "v" + std::to_string(i + 1) + ": ";
+    lists += "v" + std::to_string(i + 1) + ": [";
+    for (int k = 0; k < 9; ++k) {
+      aliases += (k == 0 ? "*" : ", *") + before;
+      references += "${v" + std::to_string(i) + "}";
+      lists += (k == 0 ? "" : ", ") + ("'${v" + std::to_string(i) + "}'");
+    }
+    aliases += "]\n", references += "\n", lists += "]\n";
+  }
+  EXPECT_THAT(error_of(aliases), HasSubstr("more than 100,000 values, with those that aliases stand for"));
+  EXPECT_THAT(error_of(references), HasSubstr("with those that references stand for"));
+  EXPECT_THAT(error_of(lists), HasSubstr("with those that references stand for"));
+  const std::string large(1 << 20, 'x');
+  EXPECT_THAT(error_of("a: " + large + "\nb: ${a}${a}${a}${a}\nc: ${b}${b}${b}${b}${b}\n"),
+              HasSubstr("the references in it stand for too long a text"));
+}
+
+// Longer than regular expressions are matched on the stack.
+TEST(YamlReader, NamesOfReferencesMayBeLong) {
+  const std::string name(1 << 20, 'a');
+  EXPECT_EQ(read("x: 1\ny: ${" + name + "}").at("y").text(), "${" + name + "}");
+  EXPECT_EQ(read("x: 1\ny: a ${x}${ ${x} ${x").at("y").text(), "a 1${ 1 ${x");
+}
+
 TEST(YamlReader, ValuesKnowTheirPathAndLine) {
   const Setting yaml = read("# a comment\nmodel:\n  betas:\n  - 0.9\n  - 0.95\n");
   const Setting& second = yaml.at("model").at("betas").array().at(1);

@@ -1,6 +1,7 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <zlib.h>
 
 #include <filesystem>
 #include <fstream>
@@ -92,12 +93,42 @@ TEST_F(NumpyArraysTest, ErrorsNameFileAndArray) {
   EXPECT_THAT(error_of("path = '" + std::filesystem::temp_directory_path().string() + "/no.npz'"),
               HasSubstr("no.npz"));
   EXPECT_THAT(error_of("path = '" + kSaved + "tokens.npy'"),
-              HasSubstr("a single .npy file; path is a folder of them"));
+              HasSubstr("a single array (.npy): path is an .npz"));
   const std::string folder = unpacked();
   std::filesystem::resize_file(folder + "/wide.npy", 140);
   EXPECT_THAT(error_of("path = '" + folder + "'"), HasSubstr("wide.npy: array 'wide': truncated"));
   EXPECT_THAT(error_of("path = '" + kSaved + "..'"),
               HasSubstr("no arrays of numpy: an .npz file, or .npy files"));
+}
+
+// An archive with one member, which has more bytes than its array: 256 MB, deflated to 256 kB.
+TEST_F(NumpyArraysTest, AMemberOfAnArchiveIsAsLongAsItsArray) {
+  constexpr std::size_t kBytes = std::size_t{1} << 28;
+  const std::string array = read_text(kSaved + "tokens.npy");
+  z_stream stream{};
+  ASSERT_EQ(deflateInit2(&stream, 1, Z_DEFLATED, -MAX_WBITS, 9, Z_DEFAULT_STRATEGY), Z_OK);
+  std::string all = array, data(std::size_t{1} << 21, '\0');
+  all.resize(kBytes);
+  stream.next_in = reinterpret_cast<Bytef*>(all.data()), stream.avail_in = static_cast<uInt>(all.size());
+  stream.next_out = reinterpret_cast<Bytef*>(data.data()), stream.avail_out = static_cast<uInt>(data.size());
+  ASSERT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
+  data.resize(stream.total_out);
+  deflateEnd(&stream);
+  const auto number = [](uint64_t value, int bytes) {
+    return std::string(reinterpret_cast<const char*>(&value), static_cast<std::size_t>(bytes));
+  };
+  const std::string sizes =
+      number(0, 4) + number(data.size(), 4) + number(kBytes, 4) + number(9, 2) + number(0, 2);
+  const std::string member =
+      "PK\3\4" + number(20, 2) + number(0, 2) + number(8, 2) + number(0, 4) + sizes + "input.npy" + data;
+  const std::string directory = "PK\1\2" + number(20, 2) + number(20, 2) + number(0, 2) + number(8, 2) +
+                                number(0, 4) + sizes + number(0, 6) + number(0, 8) + "input.npy";
+  const std::string end = "PK\5\6" + number(0, 4) + number(1, 2) + number(1, 2) +
+                          number(directory.size(), 4) + number(member.size(), 4) + number(0, 2);
+  write_text(scratch_.path("a.npz"), member + directory + end);
+  const std::string error = error_of("path = '" + scratch_.path("a.npz") + "'");
+  EXPECT_THAT(error, HasSubstr("a.npz: array 'input': the array has "));
+  EXPECT_THAT(error, HasSubstr(", and the archive 268,435,456 under its name: damaged"));
 }
 
 TEST_F(NumpyArraysTest, TokensMayBeAnArray) {

@@ -3,6 +3,7 @@
 #include <ATen/ops/equal.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <zlib.h>
 
 #include "runtime/error.h"
 #include "tests/data/readers/image_samples.h"
@@ -18,21 +19,39 @@ at::Tensor decoded(const std::string& file) { return decode_image(bytes_of(file)
 
 at::Tensor part_of(const std::string& file, const Region& part, ImageSize least = {},
                    bool may_shrink = false) {
-  return decode_part(
-      bytes_of(file),
-      [&](const ImageSize&) {
-        return NeededPart{part, least};
-      },
-      may_shrink);
+  return decode_part(bytes_of(file),
+                     [&](const ImageSize&) {
+                       return NeededPart{part, least};
+                     },
+                     {.may_shrink = may_shrink});
+}
+
+std::string big_endian(std::size_t number) {
+  std::string text;
+  for (const int shift : {24, 16, 8, 0}) text += static_cast<char>(number >> shift);
+  return text;
+}
+
+// So many zeros, compressed.
+std::string deflated(std::size_t bytes) {
+  const std::string zeros(bytes, '\0');
+  std::string text(compressBound(bytes), '\0');
+  uLongf size = text.size();
+  EXPECT_EQ(compress(reinterpret_cast<Bytef*>(text.data()), &size,
+                     reinterpret_cast<const Bytef*>(zeros.data()), bytes),
+            Z_OK);
+  return text.substr(0, size);
 }
 
 std::string error_of(const std::string& file) {
   return message_of<UserError>([&] { decoded(file); });
 }
 
-const std::vector<std::string> kFiles = {"420_19x37.jpg",         "422_19x37.jpg",      "444_19x37.jpg",
-                                         "progressive_19x37.jpg", "restarts_19x37.jpg", "cmyk_19x37.jpg",
-                                         "gray_19x37.jpg",        "rgb_19x37.png",      "lossy_19x37.webp"};
+const std::vector<std::string> kFiles = {
+    "420_19x37.jpg",      "422_19x37.jpg",  "444_19x37.jpg",   "progressive_19x37.jpg",
+    "restarts_19x37.jpg", "cmyk_19x37.jpg", "gray_19x37.jpg",  "rgb_19x37.png",
+    "lossy_19x37.webp",   "rgb_19x37.bmp",  "runs8_19x37.bmp", "interlaced_19x37.gif",
+    "tiff_lzw_19x37.tif", "color_19x37.ppm"};
 
 TEST(Decoder, DecodesPartsAsTheyAreInTheWhole) {
   for (const std::string& name : kFiles) {
@@ -97,7 +116,8 @@ TEST(Decoder, SaysThatAWebPIsAnAnimation) {
 
 TEST(Decoder, SaysThatAFileIsNoImage) {
   EXPECT_THAT(error_of(""), HasSubstr("the file is empty"));
-  EXPECT_THAT(error_of("GIF89a"), HasSubstr("no JPEG, PNG or WebP image"));
+  EXPECT_THAT(error_of("PK\3\4"),
+              HasSubstr("no image of a kind that is read: it begins as none of JPEG, PNG"));
 }
 
 TEST(Decoder, SaysWhatLibrariesSay) {
@@ -115,6 +135,41 @@ TEST(Decoder, RefusesHugeImages) {
   const auto frame = file.find("\xFF\xC0");
   file.replace(frame + 5, 4, "\x7F\xFF\x7F\xFF");
   EXPECT_THAT(error_of(file), HasSubstr("the image is 32767 x 32767 by its header"));
+}
+
+// 34 bytes of WebP's header are enough for 16383 x 16383 pixels.
+TEST(Decoder, TheMostPixelsOfAnImageAreChosen) {
+  const std::string file("RIFF\x1a\0\0\0WEBPVP8L\x0d\0\0\0\x2f\xfe\xbf\xff\x0f\x88\x88\x08\0\0\0\0\0\0", 34);
+  EXPECT_THAT(error_of(file), HasSubstr("the image is 16383 x 16383 by its header; at most 89478485"));
+  for (const std::string& name : kFiles) {
+    const std::string image = encoded_sample(name);
+    EXPECT_EQ(encoded_size(bytes_of(image), 19 * 37), (ImageSize{19, 37}));
+    EXPECT_THAT(message_of<UserError>([&] { encoded_size(bytes_of(image), 19 * 37 - 1); }),
+                HasSubstr("at most 702 pixels are read (max_image_pixels)"));
+  }
+}
+
+// A PNG of a pixel, and more data behind it.
+TEST(Decoder, DataBehindThePixelsAreNotInflated) {
+  const auto chunk = [](const std::string& name, const std::string& data) {
+    const auto sum =
+        crc32(0, reinterpret_cast<const Bytef*>((name + data).data()), static_cast<uInt>(4 + data.size()));
+    return big_endian(data.size()) + name + data + big_endian(sum);
+  };
+  const std::string header = big_endian(1) + big_endian(1) + std::string("\x08\0\0\0\0", 5);
+  for (const auto& [pixels, is_read] :
+       {std::pair(std::size_t{2}, true), {std::size_t{1} << 20, true}, {std::size_t{1} << 27, false}}) {
+    const std::string file =
+        "\x89PNG\r\n\x1a\n" + chunk("IHDR", header) + chunk("IDAT", deflated(pixels)) + chunk("IEND", "");
+    if (is_read)
+      EXPECT_EQ(decoded(file).sizes(), (Shape{1, 1, 3})) << pixels;
+    else
+      EXPECT_THAT(error_of(file), HasSubstr("its data are more than its pixels"));
+  }
+}
+
+TEST(Decoder, GrayOfSixteenBitsIsRefusedWherePillowClipsIt) {
+  EXPECT_THAT(error_of("P5 2 1 65535 abcd"), HasSubstr("it has 16 bits of gray"));
 }
 
 // Files of all kinds, changed at random, are read or refused.

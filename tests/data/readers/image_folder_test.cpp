@@ -161,7 +161,7 @@ TEST_F(ImageFolder, ADamagedImageCanBeReplacedByTheNext) {
   add("dog/below/b.png", "no image");
   const Batch last = data("on_bad_sample = 'skip'")->get(std::vector<int64_t>{3}, {});
   EXPECT_TRUE(at::equal(last["input"][0], batch["input"][0])) << "the first follows the last";
-  EXPECT_THAT(images->replaced(), AllOf(HasSubstr("1 times"), HasSubstr("d.JPG: sample 1: no JPEG")));
+  EXPECT_THAT(images->replaced(), AllOf(HasSubstr("1 times"), HasSubstr("d.JPG: sample 1: no image")));
   EXPECT_EQ(data("")->replaced(), "");
 }
 
@@ -204,6 +204,48 @@ TEST_F(ImageFolder, ListsMayHaveAbsolutePaths) {
   const Batch batch = data("list = '" + list + "'")->get(std::vector<int64_t>{0, 1}, {});
   EXPECT_TRUE(at::equal(batch["input"][1], decoded_sample("rgb_19x37.png")));
   EXPECT_TRUE(at::equal(batch["target"], at::tensor({0, 1})));
+}
+
+TEST_F(ImageFolder, FilesLeftOutAreCounted) {
+  add("cat/notes2.TXT", "no image");
+  add("dog/below/x.heic", "no image");
+  add("dog/Makefile", "no image");
+  add("z.png", "beside the classes");
+  EXPECT_EQ(data()->advice(),
+            scratch_.path() + "/images: 5 files are left out: 2 .txt, 1 .heic, 1 .png, 1 of other names");
+  add("eel/a.heic", "no image");
+  EXPECT_THAT(why(""),
+              AllOf(HasSubstr("images/eel: holds no .jpg"), HasSubstr("; 1 file is left out: 1 .heic")));
+}
+
+TEST_F(ImageFolder, FilesOfAllKindsAreRead) {
+  std::filesystem::remove_all(scratch_.path() + "/images");
+  const std::vector<std::string> names = {"downward_19x37.bmp", "palette_19x37.gif", "420_19x37.jpg",
+                                          "rgb_19x37.tif", "color_19x37.ppm"};
+  for (std::size_t i = 0; i < names.size(); ++i)
+    add("cat/" + std::to_string(i) + (i == 2 ? ".JFIF" : names[i].substr(names[i].rfind('.'))),
+        encoded_sample(names[i]));
+  ASSERT_EQ(data()->size(), std::ssize(names));
+  EXPECT_EQ(data()->advice(), "");
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const std::vector<int64_t> row{static_cast<int64_t>(i)};
+    EXPECT_TRUE(at::equal(data()->get(row, {})["input"][0], decoded_sample(names[i]))) << names[i];
+  }
+}
+
+TEST_F(ImageFolder, TheMostPixelsAreAKeyOfTheRecipe) {
+  EXPECT_EQ(data("max_image_pixels = 703")->size(), 4);
+  EXPECT_THAT(why("max_image_pixels = 702"), HasSubstr("at most 702 pixels are read"));
+}
+
+TEST_F(ImageFolder, NumbersThatAreNotWholeAreNoClasses) {
+  const std::string list = scratch_.path() + "/list.txt", key = "list = '" + list + "'";
+  write_text(list,
+             "\xef\xbb\xbf"
+             "dog/a.jpg 3\ncat/d.JPG 0.25\n");
+  EXPECT_THAT(why(key), HasSubstr("list.txt:2: class 0.25; classes are names, or whole numbers from 0 on"));
+  write_text(list, "dog/a.jpg 3\ncat/d.JPG v0.25\n");
+  EXPECT_THAT(class_names(section(key)), ElementsAre("3", "v0.25"));
 }
 
 TEST_F(ImageFolder, ClassesMayBeLinks) {

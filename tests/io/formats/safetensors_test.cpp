@@ -47,6 +47,17 @@ TEST_F(SafetensorsTest, ReadsAFileByHand) {
   EXPECT_TRUE(at::equal(content.tensors.at("w"), at::tensor({1.0f, 2.5f, -3.0f}).reshape({3, 1})));
 }
 
+// Without looking through all names for each, which would take minutes.
+TEST_F(SafetensorsTest, ManyTensorsAreReadInTime) {
+  constexpr int kTensors = 300'000;
+  std::string header = "{";
+  for (int i = 0; i < kTensors; ++i)
+    header += (i == 0 ? "\"t" : ",\"t") + std::to_string(i) +
+              R"(":{"dtype":"F32","shape":[0],"data_offsets":[0,0]})";
+  write_text(path_, file_of(header + "}", ""));
+  EXPECT_EQ(read_safetensors_header(path_).tensors.size(), std::size_t{kTensors});
+}
+
 TEST_F(SafetensorsTest, WritesTheFormat) {
   write_safetensors(disk_, path_, {{{"w", at::tensor({1.0f})}}, {}});
   const std::string bytes = read_text(path_),

@@ -8,10 +8,14 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/error.h"
+#include "tests/runtime/scratch.h"
+
 namespace tutti {
 namespace {
 
 using testing::ElementsAre;
+using testing::HasSubstr;
 
 std::string header(const std::string& name, char type, const std::string& size,
                    const std::string& prefix = "") {
@@ -62,6 +66,25 @@ TEST(Tar, MembersFollowAtTheNextBlock) {
                           header("c", '0', "00000001001", "in/a") + padded(block + 'y');
   EXPECT_THAT(members_of(tar),
               ElementsAre(std::pair("a", block), std::pair("b", ""), std::pair("in/a/c", block + 'y')));
+}
+
+TEST(Tar, AFileThatEndsWithinAMemberOrItsBlockIsCutOff) {
+  const std::string whole = header("a", '0', "00000000007") + padded("abcdefg") + std::string(1024, '\0');
+  const auto cut_at = [&](std::size_t bytes) {
+    return message_of<UserError>([&] { members_of(whole.substr(0, bytes)); });
+  };
+  EXPECT_EQ(cut_at(515), "byte 515: the file ends here, within a, which has 7 bytes: cut off");
+  EXPECT_EQ(cut_at(600), "byte 600: the file ends here, within a: cut off");
+  EXPECT_EQ(cut_at(30), "byte 30: the file ends here, within a header: cut off");
+  EXPECT_TRUE(read_tar(std::as_bytes(std::span(whole)), [](const TarMember&) {}));
+  EXPECT_FALSE(read_tar(std::as_bytes(std::span(whole)).first(1024), [](const TarMember&) {}));
+}
+
+TEST(Tar, ACompressedFileIsCalledSo) {
+  for (const auto& [begin, kind] :
+       {std::pair(std::string("\x1f\x8b\x08"), "gzip"), {std::string("\x28\xb5\x2f\xfd"), "zstd"}})
+    EXPECT_THAT(message_of<UserError>([&, text = padded(begin)] { members_of(text); }),
+                HasSubstr(std::string("compressed by ") + kind + ": uncompress it"));
 }
 
 }  // namespace

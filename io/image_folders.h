@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tutti {
+
+// The endings of names of image files that are read: those of torchvision's ImageFolder, and more.
+inline constexpr std::string_view kImageEndings[] = {".jpg", ".jpeg", ".jfif", ".png", ".webp", ".bmp",
+                                                     ".gif", ".tif",  ".tiff", ".ppm", ".pgm",  ".pbm"};
+
+// True if the name ends so, in any case; a name that is but an ending is none.
+bool is_image_name(std::string_view name);
+// Counts files that are left out, by the endings of their names.
+class LeftOutFiles {
+ public:
+  void add(std::string_view name);
+  void add(const LeftOutFiles& others);
+  bool empty() const { return count_ == 0; }
+  // "9 files are left out: 5 .heic, 4 .txt"; "" if there are none.
+  std::string text() const;
+
+ private:
+  int64_t count_ = 0;
+  std::map<std::string, int64_t, std::less<>> by_ending_;
+};
+
+// "holds no .jpg, .jpeg, ... or .pbm; 3 files are left out: 3 .heic"
+std::string no_image_text(const LeftOutFiles& others = {});
+
+struct FolderEntries {
+  std::vector<std::string> folders, images;  // names, sorted; without hidden ones and links to nowhere
+  LeftOutFiles others;
+};
+// What is in a folder. Throws UserError.
+FolderEntries entries_of_folder(const std::string& path);
+
+// Calls use(path) for the images of root/below and of the folders in it, sorted within each. `path` is
+// relative to `root`. Returns the other files. Throws UserError.
+LeftOutFiles for_each_image(const std::string& root, const std::string& below,
+                            const std::function<void(const std::string& path)>& use);
+
+}  // namespace tutti

@@ -1,0 +1,54 @@
+#include "job/named_targets.h"
+
+#include "data/readers/class_names.h"
+#include "data/tables/fitted_table.h"
+#include "models/loss.h"
+#include "runtime/printable.h"
+
+namespace tutti {
+namespace {
+
+// Of the targets of a data section, if they are classes with names.
+std::vector<std::string> names_of_targets(const Setting& section) {
+  if (!section.has("sources")) return class_names(section);
+  for (const Setting& source : section.at("sources").array())
+    if (auto names = class_names(source); !names.empty()) return names;
+  return {};
+}
+
+std::vector<std::string> names_of_targets(const Job& job) {
+  if (job.fitted.empty()) return names_of_targets(job.recipe.at("data").at("train"));
+  const FittedTable table = FittedTable::from_json(job.fitted);
+  return table.target_is == FittedTable::Target::kName ? table.classes : std::vector<std::string>();
+}
+
+bool is_of_values(const Setting& loss) {
+  const bool is_own = loss.is_text() && loss.text() == "own";
+  return !is_own && make_loss(loss)->targets() == LossTargets::kValues;
+}
+
+// The keys of losses of the data's "target" that take values.
+std::vector<const Setting*> losses_of_values(const Setting& model) {
+  std::vector<const Setting*> losses;
+  if (model.has("loss") && is_of_values(model.at("loss"))) losses.push_back(&model.at("loss"));
+  if (!model.has("losses")) return losses;
+  for (const Setting& table : model.at("losses").array()) {
+    const bool is_of_target = !table.has("target") || table.at("target").text() == kTargetArray;
+    if (is_of_target && table.has("loss") && is_of_values(table.at("loss")))
+      losses.push_back(&table.at("loss"));
+  }
+  return losses;
+}
+
+}  // namespace
+
+void require_no_names_as_values(const Job& job) {
+  for (const Setting* loss : losses_of_values(job.recipe.at("model")))
+    if (const auto names = names_of_targets(job); !names.empty())
+      loss->fail("takes numbers, and the targets of data.train are classes with names, such as '" +
+                 shown(names.back()) + "', of which it would see the place, " +
+                 std::to_string(names.size() - 1) +
+                 ": numbers to predict are read from arrays, tables and MDS (docs/data.md)");
+}
+
+}  // namespace tutti

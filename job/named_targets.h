@@ -1,0 +1,11 @@
+#pragma once
+
+#include "job/job.h"
+
+namespace tutti {
+
+// Throws UserError with the recipe's line if a loss of values, such as mse, is given the names of classes as
+// targets: it would be trained on their places in the order of names.
+void require_no_names_as_values(const Job& job);
+
+}  // namespace tutti
