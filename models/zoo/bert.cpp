@@ -127,7 +127,7 @@ class Transform final : public Layer {
  public:
   explicit Transform(const BertOptions& o)
       : dense_(add_slot("dense", normal_linear(o.hidden_size, o.hidden_size, o.initializer_range))),
-        act_(add_slot("transform_act_fn", make_bert_activation(o.hidden_act))),
+        act_(add_slot("transform_act_fn", make_activation(o.hidden_act))),
         norm_(add_slot("LayerNorm", std::make_shared<LayerNorm>(o.hidden_size, o.layer_norm_eps))) {}
   TensorTree forward(const TensorTree& input) override { return norm_(act_(dense_(input))); }
   const char* kind() const override { return "BertPredictionHeadTransform"; }
