@@ -212,8 +212,8 @@ LoggedMetrics logged_values(const std::vector<MetricPtr>& metrics) {
 void tell_notes(const State& state, const std::vector<MetricPtr>& metrics) {
   for (const auto& metric : metrics)
     if (const std::string note = metric->note();
-        !note.empty() &&
-        !state.metric_values.contains(state.dataloader_label + "/" + metric->measured_name()))
+        !note.empty() && !state.metric_values.contains(state.dataloader_label + "/" +
+                                                       metric->measured_name() + metric->parts()[0]))
       state.warn_on_rank_zero("evaluation '" + state.dataloader_label + "': " + note);
 }
 

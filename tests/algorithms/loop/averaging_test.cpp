@@ -140,10 +140,9 @@ TEST_F(AveragingTest, ASwaThatIsNotAtItsEndEndsWithTheTraining) {
 // The rate moves to swa_lr within two updates, and stays there between updates and while the schedule moves.
 // EMA's average is 0.75 x 8 + 0.25 x 4 when SWA ends with the mean of 8 and 4.
 TEST_F(AveragingTest, EvaluationsAfterSwaUseTheAveragesThatItsOptionNames) {
-  for (const auto& [replaces, evaluated, warnings] :
-       {std::tuple<std::optional<bool>, double, std::size_t>{true, 6, 0},
-        {false, 7, 0},
-        {std::nullopt, 7, 1}}) {
+  const std::tuple<std::optional<bool>, double, std::size_t> cases[] = {
+      {true, 6.0, 0U}, {false, 7.0, 0U}, {std::nullopt, 7.0, 1U}};
+  for (const auto& [replaces, evaluated, warnings] : cases) {
     std::vector<std::string> said;
     state_.services->on_warning = [&](const std::string& what) { said.push_back(what); };
     state_.timestamp = {};

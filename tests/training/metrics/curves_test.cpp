@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -146,7 +147,7 @@ TEST(AreaUnderCurve, OfTooManyScoresIsSaidToBeBinnedAndNear) {
   EXPECT_EQ(made->note(), "");
   made->update(scores, truth.to(at::kLong));
   EXPECT_THAT(made->note(), testing::HasSubstr("BinaryAUROC is not exact"));
-  EXPECT_NEAR(made->compute(), 0.5 * std::erfc(-0.5), 2e-3);
+  EXPECT_NEAR(made->compute(), 0.5 * std::erfc(-0.5), 6e-3);
 }
 
 TEST(AreaUnderCurve, InTrainingKeepsTheNumberOfItsSums) {
