@@ -32,7 +32,7 @@ test: build
 nightly: LONG_RUNS = runs_(simulate|real_memory|device|first_light)
 nightly: build
 	cd $(BUILD) && TUTTI_NIGHTLY=1 ctest \
-		-R '$(LONG_RUNS)|(sim|actors|commands|sharding|device_runs)_test|algorithm_table' \
+		-R '$(LONG_RUNS)|(sim|actors|commands|golden|sharding|device_runs)_test|algorithm_table' \
 		--output-on-failure --no-tests=error
 	$(BUILD)/tutti simulate examples/faults/tiny.toml --ranks 4 --seeds 1..10000 \
 		--faults examples/faults/all.toml

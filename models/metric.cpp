@@ -18,7 +18,11 @@ void Metric::add(std::size_t sum, const at::Tensor& numbers) {
   if (sum + count > size_)
     throw UserError("the metric " + name() + " adds " + std::to_string(count) + " numbers to its sums from " +
                     std::to_string(sum) + " on; it has " + std::to_string(size_));
-  pending_.emplace_back(first_ + sum, numbers);
+  add_late(first_ + sum, numbers);
+}
+
+void Metric::add_late(std::size_t sum, const at::Tensor& numbers) {
+  pending_.emplace_back(sum, numbers);
   if (!numbers.is_cpu()) return;
   LateNumbers at_once;
   add_to(at_once);
@@ -26,9 +30,11 @@ void Metric::add(std::size_t sum, const at::Tensor& numbers) {
 
 void Metric::add_to(LateNumbers& numbers) {
   for (const auto& [sum, added] : std::exchange(pending_, {}))
-    numbers.add(added, [this, sum = sum](std::span<const double> all) {
-      for (std::size_t i = 0; i < all.size(); ++i) sums_[sum + i] += all[i];
-    });
+    numbers.add(added, [this, sum = sum](std::span<const double> all) { take(sum, all); });
+}
+
+void Metric::take(std::size_t sum, std::span<const double> all) {
+  for (std::size_t i = 0; i < all.size(); ++i) sums_[sum + i] += all[i];
 }
 
 void Metric::begin_batch(int64_t index, int64_t batches) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tensors/late_numbers.h"
+#include "tensors/norms.h"
 #include "tensors/tree.h"
 
 namespace tutti {
@@ -17,7 +18,8 @@ namespace tutti {
 class Model;
 
 // A quantity over all samples of an evaluation or an epoch. The whole state is a vector of sums: adding the
-// sums of all ranks gives the state over all ranks. Default: two sums, a numerator and a denominator.
+// sums of all ranks, after `gather` on each, gives the state over all ranks. Default: two sums, a numerator
+// and a denominator.
 class Metric {
  public:
   virtual ~Metric() = default;
@@ -48,10 +50,18 @@ class Metric {
   // batch, so that its parts, on any rank, give the value of the whole. Without a call all updates are of one
   // batch.
   void begin_batch(int64_t index, int64_t batches);
-  void reset() {
+  virtual void reset() {
     std::fill(sums_.begin(), sums_.end(), 0.0);
     pending_.clear();
   }
+  // From now on the number of sums stays as it is, without `gather`: for sums of every step.
+  virtual void fix_size() {}
+  // For a metric that keeps what it has measured: brings the sums of all `world` ranks to one size, each
+  // rank's numbers at places of their own. Called by all ranks alike; `sum` sums over them, and is empty for
+  // one.
+  virtual void gather(const SumOverRanks& /*sum*/, int /*rank*/, int /*world*/) {}
+  // What is to be known of the value; "" mostly.
+  virtual std::string note() const { return ""; }
 
  protected:
   explicit Metric(std::size_t sums = 2, bool batch_means = false)
@@ -59,6 +69,10 @@ class Metric {
   // Adds a scalar, or a flat tensor to as many sums from `sum` on, to the sums of the current update; of a
   // device without waiting for it. Throws UserError if there are fewer sums.
   void add(std::size_t sum, const at::Tensor& numbers);
+  // Hands flat numbers to `take`, of a device later on.
+  void add_late(std::size_t sum, const at::Tensor& numbers);
+  // Adds numbers to the sums from `sum` on.
+  virtual void take(std::size_t sum, std::span<const double> all);
   // The sums that an update adds to.
   std::span<double> current() { return std::span(sums_).subspan(first_, size_); }
   // The value that the sums of a batch stand for, with batch means.

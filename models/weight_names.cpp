@@ -19,9 +19,10 @@ struct Names {
   std::string_view other, own;
 };
 constexpr Names kLayerNorm[] = {{".gamma", ".weight"}, {".beta", ".bias"}};
+constexpr Names kDecoder = {"cls.predictions.decoder.weight", "bert.embeddings.word_embeddings.weight"};
 constexpr Names kTied[] = {{"lm_head.weight", "transformer.wte.weight"},
                            {"lm_head.weight", "model.embed_tokens.weight"},
-                           {"cls.predictions.decoder.weight", "bert.embeddings.word_embeddings.weight"},
+                           kDecoder,
                            {"cls.predictions.decoder.bias", "cls.predictions.bias"}};
 
 void add(std::vector<std::string>& names, std::string name) {
@@ -80,6 +81,10 @@ std::vector<std::string> names_in_models(const std::string& name) {
 bool is_tied_weight(const std::string& name) {
   const std::string own = without_wrappers(name);
   return std::ranges::any_of(kTied, [&](const Names& tied) { return own == tied.other; });
+}
+
+std::string copied_from(const std::string& name) {
+  return name == kDecoder.other ? std::string(kDecoder.own) : "";
 }
 
 bool is_saved_constant(const std::string& name) {

@@ -15,6 +15,10 @@ std::vector<std::string> names_in_models(const std::string& name);
 // "cls.predictions.decoder.bias". Files may hold it, twice then.
 bool is_tied_weight(const std::string& name);
 
+// The tensor that `name` is a copy of in a model that has both, where a file has one: the token embeddings,
+// of the weights of BERT's decoder; else "".
+std::string copied_from(const std::string& name);
+
 // True for a constant that some models save: masks of attention, positions.
 bool is_saved_constant(const std::string& name);
 

@@ -43,6 +43,9 @@ NamedWeights::NamedWeights(std::unique_ptr<TensorSource> file, const std::string
     names.insert(names.end(), {file_name, name});
     if (!options.ignored.fit(file_name) && !options.ignored.fit(name)) add(file_name, name, known);
   }
+  for (const std::string& name : known)
+    if (const auto source = homes_.find(copied_from(name)); source != homes_.end())
+      homes_.emplace(name, source->second);
   std::erase_if(homes_, [&](const auto& one) { return options.ignored.fit(one.first); });
   for (const auto& [name, home] : homes_) entries_[name] = file_->at(home.file_name);
   idle_ = options.ignored.idle(names);

@@ -326,9 +326,12 @@ double Microbatches::forward() {
 }
 
 double Microbatches::loss_weight() const {
-  const Model& model = *state_.model;
-  if (state_.device.is_cpu()) return model.loss_weight(state_.batch);
-  return model.loss_weight(host_.of(state_.batch));
+  return loss_weight_of(state_.device.is_cpu() ? state_.batch : host_.of(state_.batch));
+}
+
+double Microbatches::loss_weight_of(const Batch& on_host) const {
+  const double weight = state_.model->loss_weight(on_host);
+  return state_.composer && weight > 0 ? static_cast<double>(on_host.samples()) : weight;
 }
 
 void Microbatches::store_statistics(int microbatch) {

@@ -85,6 +85,8 @@ class Microbatches {
   int64_t parts_of(int64_t samples) const;
   int64_t statistics_size() const { return count_ * rows_.size(); }
   // Numbers of Verdict::sums.
+  // The weight of the mean loss of a batch: what counts in it; in Composer its samples.
+  double loss_weight_of(const Batch& on_host) const;
   int64_t sums() const { return engine_.reductions() + std::ssize(metrics_.sums()); }
 
   // `sums`: Verdict::sums over all ranks. Sets state.metric_values, then calls listeners.
@@ -114,7 +116,7 @@ class Microbatches {
   void drop_gradients();
   void clear_state();
   void abandon();
-  double loss_weight() const;
+  double loss_weight() const;  // of the microbatch
   double backward_weight(double loss_weight) const {
     return rows_of_step_ ? rows_of_step_->loss_weight() : loss_weight;
   }

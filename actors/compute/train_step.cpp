@@ -352,10 +352,8 @@ bool TrainStep::commit() try {
 
 double TrainStep::extra_pass(const Closure::Move& move) {
   record(TraceKind::kExtraPass, sum_.passes);
-  {
-    const KeptWeights kept(*this);
-    if (!pass(move)) throw StepAborted{/*out_of_memory=*/true};
-  }
+  const KeptWeights kept(*this);  // AFTER_TRAIN_BATCH sees the weights of the gradients
+  if (!pass(move)) throw StepAborted{/*out_of_memory=*/true};
   take_gradients();
   return last_.loss_sum / last_.loss_weight;
 }
@@ -429,7 +427,7 @@ void TrainStep::scale_losses(const Batch& batch) {
   if (!scaler_) return;
   if (scaler_->usual_weight() == 0) {
     const bool any = batch.samples() > 0;
-    const double mine = any ? state_.model->loss_weight(batch) : 0.0;
+    const double mine = any ? microbatches_->loss_weight_of(batch) : 0.0;
     const at::Tensor sum = at::full({1}, mine, at::kDouble);
     scaler_->set_usual_weight(exchange_->sum(sum).item<double>() / state_.topology.data_world);
   }

@@ -34,6 +34,7 @@ void SampleMixing::apply(Event event, State& state, Logger&) {
     Mixed mixed = mix(state, input, copy_to_device(partners, input.device()));
     share_ = mixed.share;
     options_.input_key.set(state.batch, std::move(mixed.input));
+    if (state.composer) state.batch.set(kept_targets(), options_.target_key.get(state.batch));
   } else if (event == Event::kBeforeLoss) {
     const at::Tensor& target = options_.target_key.get(state.batch);
     options_.target_key.set(state.batch, mix_targets(state, target, partner_target(state)));
@@ -45,7 +46,8 @@ void SampleMixing::apply(Event event, State& state, Logger&) {
 }
 
 at::Tensor SampleMixing::partner_target(const State& state) const {
-  const at::Tensor& target = options_.target_key.get(state.batch);
+  const TensorTree* kept = state.batch.find(kept_targets());
+  const at::Tensor& target = kept ? kept->tensor() : options_.target_key.get(state.batch);
   return target.index_select(0, copy_to_device(at::tensor(partners_, at::kLong), target.device()));
 }
 

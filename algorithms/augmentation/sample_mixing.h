@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "algorithms/augmentation/options.h"
@@ -13,7 +14,8 @@ namespace tutti {
 // The common part of MixUp and CutMix. At BEFORE_FORWARD every sample of a microbatch is mixed with a
 // partner, another sample of the microbatch. Then either targets are mixed at BEFORE_LOSS (one-hot or dense),
 // or losses at BEFORE_BACKWARD: the loss against the sample's target and the loss against the partner's.
-// LabelSmoothing does not change the partner's target.
+// The partner's target is what other algorithms have made of it by then; Composer's is that of
+// BEFORE_FORWARD.
 class SampleMixing : public Algorithm {
  public:
   explicit SampleMixing(SampleMixingOptions options) : options_(std::move(options)) {}
@@ -36,6 +38,7 @@ class SampleMixing : public Algorithm {
   const SampleMixingOptions& options() const { return options_; }
 
  private:
+  std::string kept_targets() const { return name() + "/targets"; }
   at::Tensor partner_target(const State& state) const;
 
   SampleMixingOptions options_;

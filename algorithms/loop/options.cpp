@@ -197,7 +197,11 @@ Kind<SWAOptions> SWAOptions::kind() {
               {{"linear", AnnealStrategy::kLinear}, {"cos", AnnealStrategy::kCosine}}),
        option("anneal_steps", &Options::anneal_steps, "updates in which the learning rate moves").at_least(1),
        option("swa_lr", &Options::swa_lr, "the schedule's rate when averaging begins when absent")
-           .at_least(0)},
+           .at_least(0),
+       option(
+           "replace_ema", &Options::replace_ema,
+           "at swa_end EMA's averages, which evaluations and exports use, become SWA's too; false: they stay "
+           "of weights from before; when absent they stay, with a warning")},
       {.composer = "SWA",
        .header = "algorithms/loop/swa.h",
        .paper = "Izmailov et al. 2018, arXiv:1803.05407",

@@ -112,7 +112,8 @@ struct SWAOptions {
   bool schedule_swa_lr = false;
   AnnealStrategy anneal_strategy = AnnealStrategy::kLinear;
   int64_t anneal_steps = 10;
-  std::optional<double> swa_lr = {};  // default: the schedule's rate when averaging begins
+  std::optional<double> swa_lr = {};     // default: the schedule's rate when averaging begins
+  std::optional<bool> replace_ema = {};  // default: false, with a warning where there is an EMA
 
   static Kind<SWAOptions> kind();
   AlgorithmPtr make(const Setting& section) const;

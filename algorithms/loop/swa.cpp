@@ -106,6 +106,21 @@ void SWA::set_rate(State& state) const {
 void SWA::complete(State& state) {
   copy_tensors(lasting_tensors(state), averages_);
   completed_ = true;
+  if (!state.inference_tensors.empty()) serve(state);
+}
+
+// What evaluations use in place of the weights, EMA's averages, is of weights from before.
+void SWA::serve(State& state) const {
+  if (!options_.replace_ema)
+    return state.warn_on_rank_zero(
+        "SWA: its averages are the weights now, but evaluations and exports use EMA's averages, which are of "
+        "weights "
+        "from before; replace_ema = true starts EMA's afresh from SWA's, false leaves them as they are");
+  if (!*options_.replace_ema) return;
+  const at::NoGradGuard no_grad;
+  for (const auto& [name, average] : averages_)
+    if (const auto served = state.inference_tensors.find(name); served != state.inference_tensors.end())
+      served->second.copy_(average);
 }
 
 std::string SWA::state() const {

@@ -39,6 +39,7 @@ class SWA final : public Algorithm {
   void average(const State& state);
   void set_rate(State& state) const;
   void complete(State& state);
+  void serve(State& state) const;
 
   Options options_;
   Event update_event_;

@@ -91,6 +91,11 @@ int apply_alibi(Layer& model, int64_t max_sequence_length) {
   return changed;
 }
 
+void untie_outputs(Layer& model) {
+  for (const auto& [name, layer] : layers(model))
+    if (auto* tied = dynamic_cast<TiedOutput*>(layer)) tied->untie();
+}
+
 Batch cut_sequences(const Batch& batch, double scaling) {
   return batch.map([scaling](const at::Tensor& rows) { return cut(rows, scaling); });
 }
@@ -113,6 +118,7 @@ void Alibi::apply(Event event, State& state, Logger&) {
   if (event == Event::kInit) {
     const int changed = apply_alibi(*state.model, max_sequence_length_);
     has_effect_ = changed > 0;
+    if (has_effect_ && state.composer) untie_outputs(*state.model);
     if (has_effect_ && cuts) require_divisible(state);
     warn_without_effect(state, changed, name(),
                         "attention that takes a position bias (SelfAttention in models/layers/attention.h)");

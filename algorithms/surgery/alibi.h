@@ -26,13 +26,19 @@ at::Tensor alibi_bias(int64_t heads, int64_t length, bool causal, at::Device dev
 // afterwards. composer.functional.apply_alibi.
 int apply_alibi(Layer& model, int64_t max_sequence_length);
 
+// Gives BERT's decoder weights of its own, which start as the token embeddings do and are not trained.
+// Composer's surgery does so: it copies the embeddings, and its optimizer gets the copies. Call materialise
+// afterwards.
+void untie_outputs(Layer& model);
+
 // Cuts each sequence of a batch into shorter ones: tensors [N, T] become [N T / t, t], t = T x scaling
 // rounded down, row by row, as views where possible. Throws UserError if a tensor is no [N, T], or t does not
 // divide N T.
 Batch cut_sequences(const Batch& batch, double scaling);
 
-// composer.algorithms.Alibi. INIT: apply_alibi. AFTER_DATALOADER: cut_sequences of the training batches, so
-// that training sequences are shorter than those of evaluations; a scaling of 1 changes nothing.
+// composer.algorithms.Alibi. INIT: apply_alibi, and untie_outputs in Composer's mode. AFTER_DATALOADER:
+// cut_sequences of the training batches, so that training sequences are shorter than those of evaluations; a
+// scaling of 1 changes nothing.
 class Alibi final : public Algorithm {
  public:
   explicit Alibi(int64_t max_sequence_length, double train_sequence_length_scaling = 0.25)

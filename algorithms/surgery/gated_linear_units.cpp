@@ -68,8 +68,8 @@ void GatedLinearUnits::apply(Event, State& state, Logger&) {
 }
 
 AlgorithmPtr GatedLinearUnitsOptions::make(const Setting&) const {
-  return std::make_shared<GatedLinearUnits>(act_fn ? make_bert_activation(*act_fn) : nullptr,
-                                            gated_layer_bias, non_gated_layer_bias);
+  return std::make_shared<GatedLinearUnits>(act_fn ? make_activation(*act_fn) : nullptr, gated_layer_bias,
+                                            non_gated_layer_bias);
 }
 
 }  // namespace tutti

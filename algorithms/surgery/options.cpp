@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "models/zoo/activation_names.h"
+
 namespace tutti {
 namespace {
 
@@ -106,7 +108,7 @@ Kind<GatedLinearUnitsOptions> GatedLinearUnitsOptions::kind() {
   return {"gated_linear_units",
           "Gated feed-forward blocks in BERT; Composer's GatedLinearUnits.",
           {option("act_fn", &Options::act_fn, "of the gates; default: that of the blocks before")
-               .one_of({"gelu", "gelu_new", "relu", "silu", "tanh"}),
+               .one_of(activation_names()),
            option("gated_layer_bias", &Options::gated_layer_bias, "the gated layer has a bias"),
            option("non_gated_layer_bias", &Options::non_gated_layer_bias, "the other layer has a bias")},
           {.composer = "GatedLinearUnits",

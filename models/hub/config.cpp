@@ -18,7 +18,6 @@ constexpr const char* kBertKeys[] = {"vocab_size",
                                      "num_hidden_layers",
                                      "num_attention_heads",
                                      "intermediate_size",
-                                     "hidden_act",
                                      "hidden_dropout_prob",
                                      "attention_probs_dropout_prob",
                                      "max_position_embeddings",
@@ -78,6 +77,7 @@ Table bert_section(const Setting& config, const Setting& asked) {
                         : contrasts ? "bert_contrastive"
                                     : "bert_mlm"));
   for (const char* key : kBertKeys) copy_value(section, config, key, key);
+  copy_activation(section, config);
   count_pad_token(section);
   require_value(config, "position_embedding_type", std::string("absolute"));
   require_value(config, "is_decoder", false);
@@ -122,6 +122,7 @@ Table bert_config(const Setting& model, int64_t classes) {
   add_value(config, "architectures", Setting::Array{Setting(architecture, "", {})});
   add_value(config, "model_type", std::string("bert"));
   for (const char* key : kBertKeys) config.emplace_back(key, model.at(key));
+  add_value(config, "hidden_act", transformers_activation(model.at("hidden_act").text()));
   add_value(config, "tie_word_embeddings", true);
   if (!classifies) return config;
   for (int64_t i = 0; i < classes; ++i) {

@@ -52,14 +52,6 @@ void add_default(Table& section, const Setting& config, const char* key, int64_t
   if (value != 0 && !config.find(key)) add_value(section, key, value);
 }
 
-// The names of transformers' activations, and the recipe's.
-void copy_activation(Table& section, const Setting& config) {
-  if (config.has("hidden_act") && config.at("hidden_act").text() == "gelu_pytorch_tanh")
-    add_value(section, "hidden_act", std::string("gelu_new"));
-  else
-    copy_value(section, config, "hidden_act", "hidden_act");
-}
-
 // transformers 5 has one table, and earlier versions rope_theta beside a table of the scaling.
 void copy_rotary(Table& section, const Setting& config) {
   require_value(config, "partial_rotary_factor", 1.0);
@@ -180,8 +172,7 @@ Setting::Table llama_config(const Setting& model) {
   const LlamaOptions options = LlamaOptions::kind().read(model);
   if (!options.num_key_value_heads) add_value(config, "num_key_value_heads", options.key_value_heads());
   if (!options.head_dim) add_value(config, "head_dim", options.head_features());
-  const std::string& activation = model.at("hidden_act").text();
-  add_value(config, "hidden_act", activation);
+  add_value(config, "hidden_act", transformers_activation(model.at("hidden_act").text()));
   config.emplace_back("attention_dropout", model.at("attention_dropout"));
   add_rotary(config, model);
   add_window(config, model);

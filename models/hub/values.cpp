@@ -49,4 +49,15 @@ void require_value(const Setting& config, const char* key, const Setting::Value&
   if (!same) given.fail("tutti's model has " + wanted.toml() + " alone");
 }
 
+void copy_activation(Setting::Table& to, const Setting& config) {
+  if (config.has("hidden_act") && config.at("hidden_act").text() == "gelu_pytorch_tanh")
+    add_value(to, "hidden_act", std::string("gelu_tanh"));
+  else
+    copy_value(to, config, "hidden_act", "hidden_act");
+}
+
+std::string transformers_activation(const std::string& name) {
+  return name == "gelu_tanh" ? "gelu_new" : name == "swish" ? "silu" : name;
+}
+
 }  // namespace tutti

@@ -23,4 +23,10 @@ void count_pad_token(Setting::Table& section);
 // for another.
 void require_value(const Setting& config, const char* key, const Setting::Value& value);
 
+// "hidden_act" of a config, whose "gelu_pytorch_tanh" is the recipe's gelu_tanh.
+void copy_activation(Setting::Table& to, const Setting& config);
+
+// transformers' name of a recipe's activation.
+std::string transformers_activation(const std::string& name);
+
 }  // namespace tutti

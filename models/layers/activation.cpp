@@ -32,7 +32,9 @@ TensorTree Softmax::forward(const TensorTree& input) { return at::softmax(input.
 
 std::shared_ptr<Layer> make_activation(const std::string& name) {
   if (name == "relu") return std::make_shared<ReLU>();
-  if (name == "gelu") return std::make_shared<GELU>();
+  if (name == "gelu") return std::make_shared<GELU>(GELU::Form::kExact);
+  if (name == "gelu_tanh" || name == "gelu_new") return std::make_shared<GELU>(GELU::Form::kTanh);
+  if (name == "silu" || name == "swish") return std::make_shared<SiLU>();
   if (name == "tanh") return std::make_shared<Tanh>();
   return nullptr;
 }

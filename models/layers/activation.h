@@ -21,7 +21,7 @@ class ReLU final : public Layer {
 class GELU final : public Layer {
  public:
   enum class Form { kExact, kTanh };
-  explicit GELU(Form form = Form::kTanh) : form_(form) {}
+  explicit GELU(Form form = Form::kExact) : form_(form) {}
   TensorTree forward(const TensorTree& input) override;
   const char* kind() const override { return "GELU"; }
 
@@ -76,7 +76,8 @@ class Identity final : public Layer {
   const char* kind() const override { return "Identity"; }
 };
 
-// Makes "relu", "gelu" or "tanh"; null for any other name.
+// Makes one of activation_names() (models/zoo/activation_names.h); null for any other name. "gelu" is exact,
+// "gelu_tanh" and transformers' "gelu_new" its tanh approximation; "silu" and "swish" are one.
 std::shared_ptr<Layer> make_activation(const std::string& name);
 
 // In training, zeroes values with probability p and scales the others by 1 / (1 - p): ForwardContext::kept.

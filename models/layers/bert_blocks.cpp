@@ -8,15 +8,6 @@
 
 namespace tutti {
 
-std::shared_ptr<Layer> make_bert_activation(const std::string& name) {
-  if (name == "gelu") return std::make_shared<GELU>(GELU::Form::kExact);
-  if (name == "gelu_new") return std::make_shared<GELU>(GELU::Form::kTanh);
-  if (name == "silu") return std::make_shared<SiLU>();
-  if (name == "relu") return std::make_shared<ReLU>();
-  if (name == "tanh") return std::make_shared<Tanh>();
-  return nullptr;
-}
-
 Residual Residual::of(const TensorTree& input) { return {input["output"], input["residual"]}; }
 
 TensorTree Residual::tree() const { return TensorTree::Children{{"output", output}, {"residual", residual}}; }
@@ -32,7 +23,7 @@ TensorTree BertResidualOutput::forward(const TensorTree& input) {
 }
 
 BertIntermediate::BertIntermediate(const BertBlockOptions& options)
-    : activation_(make_bert_activation(options.activation)),
+    : activation_(make_activation(options.activation)),
       dense_(add_slot("dense", normal_linear(options.features, options.intermediate, options.deviation))),
       act_(add_slot("intermediate_act_fn", activation_)) {
   TUTTI_ASSERT(activation_, "unknown activation");

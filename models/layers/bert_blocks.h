@@ -10,15 +10,12 @@ struct BertBlockOptions {
   int64_t features = 0;
   int64_t heads = 0;
   int64_t intermediate = 0;         // width of the feed-forward block
-  std::string activation = "gelu";  // transformers' hidden_act, as make_bert_activation reads it
+  std::string activation = "gelu";  // transformers' hidden_act, as make_activation reads it
   double dropout = 0.0;
   double attention_dropout = 0.0;
   double norm_eps = 1e-12;
   double deviation = 0.02;  // of initial weights
 };
-
-// Makes transformers' "gelu" (exact), "gelu_new" (tanh), "relu", "silu" or "tanh"; null for any other name.
-std::shared_ptr<Layer> make_bert_activation(const std::string& name);
 
 // A block's output [N, T, features], and the block's input that is added to it.
 struct Residual {

@@ -100,7 +100,7 @@ std::shared_ptr<LayerNorm> norm_before_linear(int64_t features) {
 
 GptMlp::GptMlp(int64_t features, double dropout, double output_deviation)
     : c_fc_(add_slot("c_fc", std::make_shared<Conv1D>(features, 4 * features))),
-      act_(add_slot("act", std::make_shared<GELU>())),
+      act_(add_slot("act", std::make_shared<GELU>(GELU::Form::kTanh))),
       c_proj_(add_slot("c_proj", std::make_shared<Conv1D>(4 * features, features, output_deviation))),
       dropout_(add_slot("dropout", std::make_shared<Dropout>(dropout))) {}
 

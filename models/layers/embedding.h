@@ -56,4 +56,12 @@ class ZeroPositions final : public PositionTable {
   Buffer& weight_;
 };
 
+// An output layer whose weights are a table of embeddings.
+class TiedOutput : public Layer {
+ public:
+  // Gives the layer weights of its own, which start as the table does and are not trained. Call materialise
+  // afterwards.
+  virtual void untie() = 0;
+};
+
 }  // namespace tutti

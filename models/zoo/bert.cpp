@@ -61,7 +61,7 @@ class Embeddings final : public Layer {
 
   const char* kind() const override { return "BertEmbeddings"; }
   Layer& table() const { return words_.layer(); }
-  const at::Tensor& words() const { return table().own_parameters().front()->tensor; }
+  const Parameter& words() const { return *table().own_parameters().front(); }
 
  private:
   Slot& words_;
@@ -127,7 +127,7 @@ class Transform final : public Layer {
  public:
   explicit Transform(const BertOptions& o)
       : dense_(add_slot("dense", normal_linear(o.hidden_size, o.hidden_size, o.initializer_range))),
-        act_(add_slot("transform_act_fn", make_bert_activation(o.hidden_act))),
+        act_(add_slot("transform_act_fn", make_activation(o.hidden_act))),
         norm_(add_slot("LayerNorm", std::make_shared<LayerNorm>(o.hidden_size, o.layer_norm_eps))) {}
   TensorTree forward(const TensorTree& input) override { return norm_(act_(dense_(input))); }
   const char* kind() const override { return "BertPredictionHeadTransform"; }
@@ -139,22 +139,32 @@ class Transform final : public Layer {
 };
 
 // "cls.predictions": hidden states to scores; the weights are the token embeddings.
-class Predictions final : public Layer {
+class Predictions final : public TiedOutput {
  public:
   Predictions(const BertOptions& o, std::shared_ptr<const Embeddings> embeddings)
       : bias_(add_parameter("bias", {o.vocab_size}, constant_init(0.0))),
         transform_(add_slot("transform", std::make_shared<Transform>(o))),
         embeddings_(std::move(embeddings)) {}
   TensorTree forward(const TensorTree& input) override {
-    return at::linear(transform_(input).tensor(), embeddings_->words(), bias_.tensor);
+    return at::linear(transform_(input).tensor(), (own_ ? *own_ : embeddings_->words()).tensor, bias_.tensor);
   }
   const char* kind() const override { return "BertLMPredictionHead"; }
-  std::vector<Layer*> reads() const override { return {&embeddings_->table()}; }
+  std::vector<Layer*> reads() const override {
+    return own_ ? std::vector<Layer*>() : std::vector<Layer*>{&embeddings_->table()};
+  }
+  void untie() override {
+    if (own_) return;
+    const Parameter& table = embeddings_->words();
+    own_ = &add_parameter("decoder.weight", table.tensor.sizes().vec(), table.init);
+    own_->origin = table.origin;
+    own_->trained = false;
+  }
 
  private:
   Parameter& bias_;
   Slot& transform_;
   std::shared_ptr<const Embeddings> embeddings_;
+  Parameter* own_ = nullptr;  // weights, once untied
 };
 
 class MaskedLmHead final : public Layer {

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "models/loss_options.h"
+#include "models/zoo/activation_names.h"
 
 namespace tutti {
 namespace {
@@ -47,8 +48,9 @@ std::vector<Bound<Options>> of_bert() {
                            "attention heads; they divide hidden_size"),
       size_option<Options>("intermediate_size", &Options::intermediate_size,
                            "width of the feed-forward blocks"),
-      option<Options>("hidden_act", &Options::hidden_act, "activation; gelu_new is the tanh approximation")
-          .one_of({"gelu", "gelu_new", "relu", "silu", "tanh"}),
+      option<Options>("hidden_act", &Options::hidden_act,
+                      "activation; gelu is exact, gelu_tanh (or gelu_new) its approximation")
+          .one_of(activation_names()),
       probability<Options>("hidden_dropout_prob", &Options::hidden_dropout_prob,
                            "dropout of embeddings and residual branches"),
       probability<Options>("attention_probs_dropout_prob", &Options::attention_probs_dropout_prob,
@@ -143,15 +145,16 @@ Catalog rope_scalings() {
 
 Kind<MlpOptions> MlpOptions::kind() {
   using Options = MlpOptions;
-  return {
-      "mlp",
-      "Fully connected layers with an activation between them.",
-      {option("hidden", &Options::hidden, "widths of the hidden layers").at_least(1).at_most(kWidest),
-       size_option<Options>("in_features", &Options::in_features,
-                            "width of a flattened sample; from the data when absent")
-           .may_be_absent(),
-       classes_option<Options>(),
-       option("activation", &Options::activation, "between the layers").one_of({"relu", "gelu", "tanh"})}};
+  return {"mlp",
+          "Fully connected layers with an activation between them.",
+          {option("hidden", &Options::hidden, "widths of the hidden layers").at_least(1).at_most(kWidest),
+           size_option<Options>("in_features", &Options::in_features,
+                                "width of a flattened sample; from the data when absent")
+               .may_be_absent(),
+           classes_option<Options>(),
+           option("activation", &Options::activation,
+                  "between the layers; gelu is exact, gelu_tanh (or gelu_new) its approximation")
+               .one_of(activation_names())}};
 }
 
 Kind<ResNetOptions> ResNetOptions::kind() {
@@ -271,8 +274,8 @@ Kind<LlamaOptions> LlamaOptions::kind() {
            .at_least(2)
            .at_most(kWidest),
        option("hidden_act", &Options::hidden_act,
-              "activation of the gate; gelu_new is the tanh approximation")
-           .one_of({"gelu", "gelu_new", "relu", "silu", "tanh"}),
+              "activation of the gate; gelu is exact, gelu_tanh (or gelu_new) its approximation")
+           .one_of(activation_names()),
        size_option<Options>("max_position_embeddings", &Options::max_position_embeddings,
                             "longest sequence of the pretraining; longer ones are not refused")
            .also_named({"max_sequence_length", "max_seq_len"}),

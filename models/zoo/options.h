@@ -100,7 +100,7 @@ struct LlamaOptions {
   int64_t num_attention_heads = 32;
   std::optional<int64_t> num_key_value_heads = {};  // default: num_attention_heads
   std::optional<int64_t> head_dim = {};             // default: hidden_size / num_attention_heads
-  std::string hidden_act = "silu";                  // make_bert_activation (models/layers/bert_blocks.h)
+  std::string hidden_act = "silu";                  // make_activation (models/layers/activation.h)
   int64_t max_position_embeddings = 2048;
   double initializer_range = 0.02;
   double rms_norm_eps = 1e-6;
@@ -129,7 +129,7 @@ struct BertOptions {
   int64_t num_hidden_layers = 12;
   int64_t num_attention_heads = 12;
   int64_t intermediate_size = 3072;
-  std::string hidden_act = "gelu";  // make_bert_activation (models/layers/bert_blocks.h)
+  std::string hidden_act = "gelu";  // make_activation (models/layers/activation.h)
   double hidden_dropout_prob = 0.1;
   double attention_probs_dropout_prob = 0.1;
   int64_t max_position_embeddings = 512;

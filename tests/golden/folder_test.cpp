@@ -55,9 +55,10 @@ std::set<std::string> data_files() {
     if (kind == ".h5" || kind == ".json") found.insert(entry.path().filename());
   }
   // PyTorch's and Pillow's values, which are read from this folder whatever another one has.
-  for (const char* file : {"diffusion_noise.h5", "diffusion_unets.h5", "exported.h5", "images.h5",
-                           "models.h5", "scripts.h5", "sequential.h5", "torch_losses.h5", "torch_metrics.h5",
-                           "torch_optimizers.h5", "torch_schedulers.h5", "unets.h5"})
+  for (const char* file :
+       {"diffusion_noise.h5", "diffusion_unets.h5", "exported.h5", "images.h5", "interactions.h5",
+        "interactions_text.h5", "models.h5", "scripts.h5", "sequential.h5", "torch_losses.h5",
+        "torch_metrics.h5", "torch_optimizers.h5", "torch_schedulers.h5", "unets.h5"})
     found.erase(file);
   return found;
 }

@@ -40,10 +40,13 @@ class GoldenCase {
   // Expects (gtest) no expected values (datasets and groups of "out") but these.
   void expect_only_outputs(const std::set<std::string>& outputs) const;
 
-  // Asserts (gtest) |got - out| <= atol + rtol |out| elementwise, with the tolerances of the case.
+  // Asserts (gtest) |got - out| <= atol + rtol |out| elementwise, with the tolerances of the case; of its
+  // weights weights_atol, where it has one.
   void expect_close(const at::Tensor& got, const std::string& dataset) const;
 
  private:
+  double atol_of(const std::string& dataset) const;
+
   int64_t file_ = -1;
   int64_t group_ = -1;
   std::string title_;

@@ -129,7 +129,8 @@ void expect_nothing_else(const GoldenCase& c) {
                                       "scale_schedule_ratio",
                                       "swa.completed",
                                       "swa.n_averaged",
-                                      "step_schedulers_every_batch"};
+                                      "step_schedulers_every_batch",
+                                      "weights_atol"};
   for (const std::string& name : c.attributes())
     if (name.starts_with("opt.") || name.starts_with("sched.") || name.starts_with("algo"))
       parameters.insert(name);

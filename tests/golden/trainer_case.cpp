@@ -50,20 +50,6 @@ std::string first_checkpoint(const std::string& checkpoints) {
   throw std::runtime_error("the first batch left no checkpoint in " + checkpoints);
 }
 
-std::map<std::string, std::vector<double>> series_of(const std::string& run) {
-  std::map<std::string, std::vector<double>> series;
-  std::istringstream lines(read_text(run + "/metrics.jsonl"));
-  for (std::string line; std::getline(lines, line);) {
-    const auto fields = nlohmann::json::parse(line);
-    for (const auto* names : {&kTrainSeries, &kEvalSeries})
-      for (const auto& [own, golden] : *names)
-        if (fields.contains(own)) series[golden].push_back(fields[own].get<double>());
-    if (fields.contains("metrics/eval/CrossEntropy"))
-      series["eval_batch"].push_back(fields["step"].get<double>());
-  }
-  return series;
-}
-
 // The state of averaging algorithms in the last checkpoint.
 void expect_averages(const GoldenCase& c, const std::string& checkpoint) {
   const WholeCheckpoint last = read_checkpoint(PosixDisk(), checkpoint);
@@ -125,6 +111,20 @@ CaseFiles::CaseFiles(const GoldenCase& c, Manner manner) {
   write_text(recipe(), recipe_text(c, data_, weights_, manner));
 }
 
+std::map<std::string, std::vector<double>> series_of(const std::string& run) {
+  std::map<std::string, std::vector<double>> series;
+  std::istringstream lines(read_text(run + "/metrics.jsonl"));
+  for (std::string line; std::getline(lines, line);) {
+    const auto fields = nlohmann::json::parse(line);
+    for (const auto* names : {&kTrainSeries, &kEvalSeries})
+      for (const auto& [own, golden] : *names)
+        if (fields.contains(own)) series[golden].push_back(fields[own].get<double>());
+    if (fields.contains("metrics/eval/loss"))
+      series["eval_batch"].push_back(fields["step"].get<double>());
+  }
+  return series;
+}
+
 void expect_golden(const GoldenCase& c, const std::string& run) {
   c.expect_only_outputs({"loss", "lr", "train_accuracy", "eval_accuracy", "eval_cross_entropy", "eval_batch",
                          "weights", "weights_batch1", "ema"});
@@ -152,6 +152,29 @@ bool waits_for_algorithms(const GoldenCase& c) {
   for (int i = 0; i < count; ++i)
     waits |= is_not_built("algorithm " + c.text("algo" + std::to_string(i) + ".name"));
   return waits;
+}
+
+void resume_here(const GoldenCase& c, Manner manner) {
+  const CaseFiles files(c, manner);
+  const auto train = [&](const std::string& name, const std::string& checkpoint) {
+    LocalRunOptions options;
+    options.ranks = 1;
+    options.quiet = true;
+    options.run_dir = files.run(name);
+    options.resume = checkpoint;
+    train_in_one_process(recipe_of(read_text(files.recipe())), options);
+    return series_of(options.run_dir);
+  };
+  const auto whole = train("whole", "");
+  const std::string checkpoints = files.run("whole") + "/checkpoints";
+  const std::vector<std::string> published = published_checkpoints(PosixDisk(), checkpoints);
+  const auto rest = train("resumed", checkpoints + "/" + published.at(published.size() / 2));
+  ASSERT_FALSE(rest.at("loss").empty()) << c.title();
+  for (const auto& [name, values] : rest) {
+    const std::vector<double>& all = whole.at(name);
+    ASSERT_GE(all.size(), values.size()) << c.title() << ": " << name;
+    EXPECT_EQ(values, std::vector(all.end() - std::ssize(values), all.end())) << c.title() << ": " << name;
+  }
 }
 
 void train_here(const GoldenCase& c, Manner manner, int ranks) {

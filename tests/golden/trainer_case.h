@@ -1,6 +1,8 @@
 #pragma once
 
+#include <map>
 #include <string>
+#include <vector>
 
 #include "tests/golden/golden_file.h"
 #include "tests/golden/golden_recipe.h"
@@ -30,10 +32,17 @@ class CaseFiles {
 // Expects (gtest) what the case has under "out" of the run in the folder `run`.
 void expect_golden(const GoldenCase& c, const std::string& run);
 
+// What the run in the folder has measured, by the names under "out": "loss", "eval_accuracy".
+std::map<std::string, std::vector<double>> series_of(const std::string& run);
+
 // True if it trains with algorithms that are not built yet.
 bool waits_for_algorithms(const GoldenCase& c);
 
 // Trains the case in this process, with its own draws, and expects its values, or its error.
 void train_here(const GoldenCase& c, Manner manner, int ranks);
+
+// Trains a case without draws, then again from a checkpoint of the middle, and expects the same numbers, bit
+// for bit.
+void resume_here(const GoldenCase& c, Manner manner);
 
 }  // namespace tutti

@@ -48,7 +48,10 @@ INSTANTIATE_TEST_SUITE_P(All, CatalogSchedule, testing::ValuesIn(own_kinds(sched
 class CatalogMetric : public testing::TestWithParam<std::string> {};
 
 TEST_P(CatalogMetric, IsMadeUnderItsName) {
-  EXPECT_EQ(make_metric(smallest_section(metric_catalog(), GetParam()))->name(), GetParam());
+  EXPECT_EQ(make_metric(smallest_section(metric_catalog(), GetParam()), /*composer=*/false,
+                        {.classes = 3, .labels = 3})
+                ->name(),
+            GetParam());
 }
 
 INSTANTIATE_TEST_SUITE_P(All, CatalogMetric, testing::ValuesIn(own_kinds(metric_catalog())), kName);

@@ -17,8 +17,9 @@ std::vector<Key> evaluator_keys() {
       {"metric_names", kTexts, "none",
        "parts of names of the model's metrics, as regular expressions in any case, or other metrics with the "
        "defaults; what the model says when absent"},
-      Key{"metrics", kTables, "none", "what to measure, each with its own keys"}.each(
-          std::make_shared<const Catalog>(metric_catalog())),
+      Key{"metrics", kTables, "none",
+          "what to measure beside the model's metrics, or those of metric_names; each with its own keys"}
+          .each(std::make_shared<const Catalog>(metric_catalog())),
       {"loss", kBoolean, "true",
        "measures the model's loss too; false where its loss does not take what its eval_forward gives"},
       {"eval_interval", kTime, "none", "how often; as [train] says when absent"},
@@ -34,7 +35,6 @@ std::vector<Key> evaluator_keys() {
 Catalog with_evaluator_keys(Catalog catalog, Key label) {
   catalog.keys.insert(catalog.keys.begin(), std::move(label));
   for (auto& key : evaluator_keys()) catalog.keys.push_back(std::move(key));
-  catalog.alternatives.push_back({{"metric_names", "metrics"}});
   return catalog;
 }
 

@@ -34,7 +34,11 @@ struct Counts {
   std::string failure;   // this rank's lack of memory for a single sample
 };
 
-void sum_over_ranks(RankServices& services, std::vector<MetricPtr>& metrics, Counts& counts) {
+void sum_over_ranks(const State& state, std::vector<MetricPtr>& metrics, Counts& counts) {
+  RankServices& services = *state.services;
+  for (auto& metric : metrics)
+    metric->gather([&](const at::Tensor& numbers) { services.sum_over_ranks(numbers); }, state.topology.rank,
+                   state.topology.world);
   std::vector<double> all{counts.samples, counts.tokens, counts.seconds, counts.stopped, counts.too_large};
   for (auto& metric : metrics) all.insert(all.end(), metric->sums().begin(), metric->sums().end());
   at::Tensor values = at::zeros({static_cast<int64_t>(all.size())}, at::kDouble);
@@ -204,6 +208,15 @@ LoggedMetrics logged_values(const std::vector<MetricPtr>& metrics) {
   return all;
 }
 
+// Said at the first evaluation.
+void tell_notes(const State& state, const std::vector<MetricPtr>& metrics) {
+  for (const auto& metric : metrics)
+    if (const std::string note = metric->note();
+        !note.empty() && !state.metric_values.contains(state.dataloader_label + "/" +
+                                                       metric->measured_name() + metric->parts()[0]))
+      state.warn_on_rank_zero("evaluation '" + state.dataloader_label + "': " + note);
+}
+
 void store_results(State& state, const std::vector<MetricPtr>& metrics, const Counts& counts) {
   state.eval_timestamp.sample = static_cast<int64_t>(counts.samples);
   state.eval_timestamp.token = static_cast<int64_t>(counts.tokens);
@@ -273,7 +286,7 @@ std::optional<LoggedMetrics> evaluate(State& state, Engine& engine, const Evalua
   evaluating.reset();
   if (!together) services.free_model();
   counts.seconds = run.seconds();
-  sum_over_ranks(services, metrics, counts);
+  sum_over_ranks(state, metrics, counts);
   state.evaluation_cut = counts.too_large > 0 || counts.stopped > 0;
   if (state.evaluation_cut) run.run_event(engine, Event::kEvalEnd);
   if (counts.too_large > 0)
@@ -284,6 +297,7 @@ std::optional<LoggedMetrics> evaluate(State& state, Engine& engine, const Evalua
             std::to_string(state.topology.world) + " ranks with one sample at a time" +
             (state.model->compares_step() ? ", compared with its whole batch" : "") + counts.failure);
   if (counts.stopped > 0) return std::nullopt;
+  tell_notes(state, metrics);
   store_results(state, metrics, counts);
   LoggedMetrics values = logged_values(metrics);
   for (auto& [name, value] : values) name = "metrics/" + evaluator.label + "/" + name;

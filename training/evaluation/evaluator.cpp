@@ -1,6 +1,7 @@
 #include "training/evaluation/evaluator.h"
 
 #include <algorithm>
+#include <iterator>
 #include <regex>
 
 #include "training/metrics/factory.h"
@@ -9,10 +10,22 @@
 namespace tutti {
 namespace {
 
-std::vector<MetricPtr> metrics_named(const std::vector<std::string>& names, bool composer) {
+std::vector<MetricPtr> metrics_named(const std::vector<std::string>& names, bool composer,
+                                     const DataCounts& counts = {}) {
   std::vector<MetricPtr> made;
-  for (const auto& name : names) made.push_back(make_metric(name, composer));
+  for (const auto& name : names) made.push_back(make_metric(name, composer, counts));
   return made;
+}
+
+// `target`: the array that a metric names, or "".
+DataCounts counts_of(const SampleSpec& samples, const std::string& target) {
+  DataCounts counts{.classes = samples.classes};
+  for (const std::string& name : {target, std::string("target"), std::string("labels")})
+    if (const auto found = samples.shapes.find(name); found != samples.shapes.end()) {
+      if (!found->second.empty()) counts.labels = std::max<int64_t>(found->second[0], 0);
+      return counts;
+    }
+  return counts;
 }
 
 std::vector<std::string> names_of(const std::vector<MetricPtr>& metrics) {
@@ -35,15 +48,31 @@ bool matches(const Setting& text, const std::string& name) try {
 
 // The metrics in `own` that match a text, then the metrics named by the other texts.
 std::vector<MetricPtr> chosen_metrics(const Model& model, const Setting::Array& texts,
-                                      const std::vector<std::string>& own, bool composer) {
+                                      const std::vector<std::string>& own, bool composer,
+                                      const DataCounts& counts) {
   std::vector<MetricPtr> made;
   for (const auto& name : own)
     if (std::ranges::any_of(texts, [&](const Setting& text) { return matches(text, name); }))
-      made.push_back(name == ModelLoss::kName ? loss_metric(model) : make_metric(name, composer));
+      made.push_back(name == ModelLoss::kName ? loss_metric(model) : make_metric(name, composer, counts));
   for (const auto& text : texts)
     if (std::ranges::none_of(own, [&](const std::string& name) { return matches(text, name); }))
-      made.push_back(make_metric(text, composer));
+      made.push_back(make_metric(text, composer, counts));
   return made;
+}
+
+// Adds metrics of tables, in place of others of their names.
+void add_metrics(std::vector<MetricPtr>& made, const Setting::Array& tables, bool composer,
+                 const SampleSpec& samples) {
+  std::vector<MetricPtr> added;
+  for (const Setting& one : tables) {
+    const std::string target = one.is_table() && one.has("target") ? one.at("target").text() : "";
+    added.push_back(make_metric(one, composer, counts_of(samples, target)));
+  }
+  std::erase_if(made, [&](const MetricPtr& old) {
+    return std::ranges::any_of(added,
+                               [&](const auto& one) { return one->measured_name() == old->measured_name(); });
+  });
+  std::ranges::move(added, std::back_inserter(made));
 }
 
 }  // namespace
@@ -63,17 +92,17 @@ std::vector<std::string> Evaluator::metric_names(const Model& model) const {
 }
 
 std::vector<MetricPtr> Evaluator::metrics(const Model& model, bool composer) const {
+  const SampleSpec samples = data ? data->spec() : SampleSpec();
   const std::vector<std::string> own = model.get_metrics(/*is_train=*/false);
   const bool has_loss = !section.has("loss") || section.at("loss").boolean();
   std::vector<MetricPtr> made;
   if (section.has("metric_names")) {
     auto known = own;
     if (has_loss) known.emplace_back(ModelLoss::kName);
-    made = chosen_metrics(model, section.at("metric_names").array(), known, composer);
+    made = chosen_metrics(model, section.at("metric_names").array(), known, composer, counts_of(samples, ""));
   }
-  if (section.has("metrics"))
-    for (const auto& one : section.at("metrics").array()) made.push_back(make_metric(one, composer));
-  if (made.empty()) made = metrics_named(own, composer);
+  if (made.empty()) made = metrics_named(own, composer, counts_of(samples, ""));
+  if (section.has("metrics")) add_metrics(made, section.at("metrics").array(), composer, samples);
   if (has_loss && std::ranges::none_of(made, is_of_loss)) made.push_back(loss_metric(model));
   return made;
 }

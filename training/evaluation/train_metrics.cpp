@@ -7,7 +7,9 @@
 
 namespace tutti {
 
-TrainMetrics::TrainMetrics(const State& state) : metrics_(train_metrics(*state.model, state.composer)) {}
+TrainMetrics::TrainMetrics(const State& state) : metrics_(train_metrics(*state.model, state.composer)) {
+  for (auto& metric : metrics_) metric->fix_size();
+}
 
 void TrainMetrics::reset() {
   for (auto& metric : metrics_) metric->reset();

@@ -1,6 +1,10 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "models/metric.h"
@@ -8,63 +12,104 @@
 
 namespace tutti {
 
+// What is counted for an area under curves.
+struct AreaOptions {
+  Area area = Area::kRoc;
+  Average average = Average::kMicro;
+  int64_t labels = 1;
+  int64_t thresholds = 0;  // 0: the curve through all scores
+};
+
 // The area under the curve of each label: of true against false positive rates, or of precision against
-// recall (average precision). torchmetrics' with `thresholds`: the curve's points are those of equally spaced
-// thresholds of the probability, so that sums describe it, on any number of ranks. Sums: for each label the
-// number of positive targets between two thresholds, then of negative ones. A label without positive targets
-// has an area of 0.
-class BinnedArea : public Metric {
+// recall (average precision). torchmetrics' areas. A label without positive targets has an area of 0; the
+// macro mean of average precision leaves such labels out.
+//
+// Without thresholds the curve goes through all scores, which `gather` collects; equal scores are one point.
+// Where there are more than kMostScores, each label's scores are counted in bins of floating-point numbers,
+// 256 to 65,536 of them, which are the points then. Sums: 0, and for each score a code (1 + truth + 2 label,
+// or 0) and the score; or a number above 0, and for each bin the number of positive, then of negative
+// targets.
+//
+// With thresholds the points are those of equally spaced probabilities. Sums: for each label the number of
+// positive targets between two thresholds, then of negative ones.
+class AreaUnderCurve : public Metric {
  public:
+  static constexpr int64_t kMostScores = 1 << 20;  // of all labels and ranks
+
   std::string name() const override { return name_; }
   double compute() const override;
   std::vector<std::string> parts() const override;
   std::vector<double> values() const override;
+  void reset() override;
+  void fix_size() override;
+  void gather(const SumOverRanks& sum, int rank, int world) override;
+  std::string note() const override;
 
  protected:
-  BinnedArea(std::string name, Area area, Average average, int64_t labels, int64_t thresholds);
-  // `probability` and the others: [..., labels].
-  void count(const at::Tensor& probability, const at::Tensor& truth, const at::Tensor& counted);
+  AreaUnderCurve(std::string name, const AreaOptions& options);
+  // `scores`, of which the higher are likelier true, and the others: [..., labels].
+  void count(const at::Tensor& scores, const at::Tensor& truth, const at::Tensor& counted);
+  void take(std::size_t sum, std::span<const double> all) override;
 
  private:
-  // Numbers of targets of a label by their bins: with as many thresholds at or below the probability.
-  std::vector<double> bins(size_t label, bool positive) const;
-  double area_of(const std::vector<double>& positive, const std::vector<double>& negative) const;
+  // The targets of a label at equal scores, or between two thresholds.
+  struct Point {
+    double positive = 0.0, negative = 0.0;
+  };
+  // Of a label, from the highest scores on, and the number of all its targets.
+  struct Curve {
+    std::vector<Point> points;
+    Point all;
+  };
+
+  bool by_rank() const { return options_.thresholds == 0; }
+  bool is_binned() const { return !by_rank() || is_fixed_ || sums_[0] > 0; }
+  std::size_t bins() const;
+  void add_score(std::size_t label, bool truth, double score);
+  void fold();  // scores into bins
+  Curve curve(std::span<const double> positive, std::span<const double> negative) const;
+  std::vector<Curve> curves_of_bins() const;
+  std::vector<Curve> curves_of_scores(bool together) const;
+  std::vector<Curve> curves() const;
+  double area_of(const Curve& curve) const;
 
   std::string name_;
-  Area area_;
-  Average average_;
-  size_t labels_;
-  size_t thresholds_;
+  AreaOptions options_;
+  bool is_fixed_ = false;  // the number of sums
 };
 
-// For targets [N, ...] of 0 and 1; outputs as for binary_probability.
-class BinaryArea : public BinnedArea {
+// For targets [N, ...] of 0 and 1; outputs as for binary_scores.
+class BinaryArea : public AreaUnderCurve {
  public:
   BinaryArea(std::string name, Area area, int64_t thresholds, int64_t ignore_index)
-      : BinnedArea(std::move(name), area, Average::kMicro, 1, thresholds), ignore_index_(ignore_index) {}
+      : AreaUnderCurve(std::move(name), {.area = area, .thresholds = thresholds}),
+        ignore_index_(ignore_index) {}
   void update(const at::Tensor& outputs, const at::Tensor& target) override;
 
  private:
   int64_t ignore_index_;
 };
 
-// For scores and targets of 0 and 1 [N, labels, ...].
-class MultilabelArea : public BinnedArea {
+// For scores [N, classes, ...] and classes [N, ...]: each class against all others, by its probability.
+class MulticlassArea : public AreaUnderCurve {
  public:
-  struct Options {
-    Average average = Average::kMacro;
-    int64_t num_labels = 0;
-    int64_t thresholds = 200;
-    int64_t ignore_index = kIgnoredTarget;
-  };
-
-  MultilabelArea(std::string name, Area area, const Options& options)
-      : BinnedArea(std::move(name), area, options.average, options.num_labels, options.thresholds),
-        options_(options) {}
+  MulticlassArea(std::string name, const AreaOptions& options, int64_t ignore_index)
+      : AreaUnderCurve(std::move(name), options), classes_(options.labels), ignore_index_(ignore_index) {}
   void update(const at::Tensor& outputs, const at::Tensor& target) override;
 
  private:
-  Options options_;
+  int64_t classes_, ignore_index_;
+};
+
+// For scores and targets of 0 and 1 [N, labels, ...].
+class MultilabelArea : public AreaUnderCurve {
+ public:
+  MultilabelArea(std::string name, const AreaOptions& options, int64_t ignore_index)
+      : AreaUnderCurve(std::move(name), options), labels_(options.labels), ignore_index_(ignore_index) {}
+  void update(const at::Tensor& outputs, const at::Tensor& target) override;
+
+ private:
+  int64_t labels_, ignore_index_;
 };
 
 }  // namespace tutti

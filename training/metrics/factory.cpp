@@ -1,5 +1,6 @@
 #include "training/metrics/factory.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -27,6 +28,33 @@ MetricPtr made(const Setting& keys, Args&&... args) {
   return std::make_unique<Aimed<Made>>(std::move(aim), std::forward<Args>(args)...);
 }
 
+// A number that the recipe may leave to the data.
+int64_t known(const Setting& keys, const char* key, int64_t number) {
+  if (number == 0)
+    keys.fail(std::string("expected ") + key + ", since the data do not say how many there are");
+  return number;
+}
+
+bool declares(const Setting& keys, const std::string& key) {
+  const Catalog catalog = metric_catalog();
+  const auto declared = catalog.keys_of(catalog.find_entry(keys.at("kind").text()));
+  return std::ranges::any_of(declared, [&](const Key& one) { return one.name == key; });
+}
+
+// Of accuracies only the mean over classes needs their number.
+bool needs_counts(const Setting& keys) {
+  return keys.at("kind").text() != "MulticlassAccuracy" || keys.at("average").text() == "macro";
+}
+
+void fill_in(Setting& keys, const char* key, int64_t number) {
+  if (number == 0 || keys.has(key) || !declares(keys, key)) return;
+  const Setting of_data(number, keys.path + "." + key, keys.position);
+  if (Setting* none = keys.find(key))
+    *none = of_data;
+  else
+    keys.table().emplace_back(key, of_data);
+}
+
 }  // namespace
 
 MetricPtr MulticlassAccuracyOptions::make(const Setting& keys, bool) const {
@@ -39,11 +67,11 @@ MetricPtr CrossEntropyOptions::make(const Setting& keys, bool composer) const {
 }
 
 MetricPtr MIoUOptions::make(const Setting& keys, bool) const {
-  return made<MIoU>(keys, num_classes, ignore_index);
+  return made<MIoU>(keys, known(keys, "num_classes", num_classes), ignore_index);
 }
 
 MetricPtr DiceOptions::make(const Setting& keys, bool composer) const {
-  return made<Dice>(keys, num_classes, batch_means.value_or(composer));
+  return made<Dice>(keys, known(keys, "num_classes", num_classes), batch_means.value_or(composer));
 }
 
 MetricPtr LanguageCrossEntropyOptions::make(const Setting& keys, bool) const {
@@ -71,6 +99,7 @@ MetricPtr R2ScoreOptions::make(const Setting& keys, bool) const {
 }
 
 MetricPtr ConfusionMatrixOptions::make(const Setting& keys, bool) const {
+  known(keys, "num_classes", num_classes);
   return made<ConfusionMatrix>(keys, *this);
 }
 
@@ -85,14 +114,15 @@ MetricPtr BinaryScoreOptions<kScore>::make(const Setting& keys, bool) const {
 
 template <Score kScore>
 MetricPtr MulticlassScoreOptions<kScore>::make(const Setting& keys, bool) const {
-  return made<MulticlassScore>(keys, keys.at("kind").text(), kScore, average, num_classes, ignore_index);
+  return made<MulticlassScore>(keys, keys.at("kind").text(), kScore, average,
+                               known(keys, "num_classes", num_classes), ignore_index);
 }
 
 template <Score kScore>
 MetricPtr MultilabelScoreOptions<kScore>::make(const Setting& keys, bool) const {
   return made<MultilabelScore>(keys, keys.at("kind").text(), kScore,
                                MultilabelScore::Options{.average = average,
-                                                        .num_labels = num_labels,
+                                                        .num_labels = known(keys, "num_labels", num_labels),
                                                         .threshold = threshold,
                                                         .ignore_index = ignore_index});
 }
@@ -103,22 +133,28 @@ MetricPtr BinaryAreaOptions<kArea>::make(const Setting& keys, bool) const {
 }
 
 template <Area kArea>
+MetricPtr MulticlassAreaOptions<kArea>::make(const Setting& keys, bool) const {
+  const AreaOptions options{kArea, average, known(keys, "num_classes", num_classes), thresholds};
+  return made<MulticlassArea>(keys, keys.at("kind").text(), options, ignore_index);
+}
+
+template <Area kArea>
 MetricPtr MultilabelAreaOptions<kArea>::make(const Setting& keys, bool) const {
-  return made<MultilabelArea>(keys, keys.at("kind").text(), kArea,
-                              MultilabelArea::Options{.average = average,
-                                                      .num_labels = num_labels,
-                                                      .thresholds = thresholds,
-                                                      .ignore_index = ignore_index});
+  const AreaOptions options{kArea, average, known(keys, "num_labels", num_labels), thresholds};
+  return made<MultilabelArea>(keys, keys.at("kind").text(), options, ignore_index);
 }
 
 MetricPtr LossMetricOptions::make(const Setting& keys, bool composer) const {
   return made<LossMetric>(keys, make_loss(loss), batch_means.value_or(composer));
 }
 
-MetricPtr make_metric(const Setting& setting, bool composer) {
-  const Setting keys =
-      resolve_section(metric_catalog(), setting.is_text() ? table_of_kind(setting) : setting, {});
+MetricPtr make_metric(const Setting& setting, bool composer, const DataCounts& counts) {
+  Setting keys = resolve_section(metric_catalog(), setting.is_text() ? table_of_kind(setting) : setting, {});
   const bool plugged = is_of_plugin(keys);
+  if (!plugged && needs_counts(keys)) {
+    fill_in(keys, "num_classes", counts.classes);
+    fill_in(keys, "num_labels", counts.labels);
+  }
   MetricPtr metric = plugged ? made_by_plugin<MetricPtr>(keys) : MetricKinds::made<MetricPtr>(keys, composer);
   const char* const name = plugged ? "measured_name" : "name";  // a plugin's `name` is that of its metric
   if (!keys.has(name)) return metric;
@@ -127,8 +163,8 @@ MetricPtr make_metric(const Setting& setting, bool composer) {
   return metric;
 }
 
-MetricPtr make_metric(const std::string& name, bool composer) {
-  return make_metric(Setting(name, "metric", {}), composer);
+MetricPtr make_metric(const std::string& name, bool composer, const DataCounts& counts) {
+  return make_metric(Setting(name, "metric", {}), composer, counts);
 }
 
 }  // namespace tutti

@@ -24,7 +24,7 @@ Kind<MulticlassAccuracyOptions> MulticlassAccuracyOptions::kind() {
   using Options = MulticlassAccuracyOptions;
   return {"MulticlassAccuracy",
           "Fraction of samples with the highest score at the target.",
-          {option("num_classes", &Options::num_classes, "number of classes")
+          {option("num_classes", &Options::num_classes, "number of classes; from the data when absent")
                .may_be_absent()
                .at_least(1)
                .at_most(kMostClasses),
@@ -47,8 +47,8 @@ Kind<MIoUOptions> MIoUOptions::kind() {
   using Options = MIoUOptions;
   return {"MIoU",
           "Mean over classes of intersection over union, in percent.",
-          {option("num_classes", &Options::num_classes, "number of classes")
-               .required()
+          {option("num_classes", &Options::num_classes, "number of classes; from the data when absent")
+               .may_be_absent()
                .at_least(1)
                .at_most(kMostClasses),
            ignored<Options>()}};
@@ -58,8 +58,9 @@ Kind<DiceOptions> DiceOptions::kind() {
   using Options = DiceOptions;
   return {"Dice",
           "Mean over classes but 0, the background, of Dice's coefficient, in percent.",
-          {option("num_classes", &Options::num_classes, "number of classes, with the background")
-               .required()
+          {option("num_classes", &Options::num_classes,
+                  "number of classes, with the background; from the data when absent")
+               .may_be_absent()
                .at_least(2)
                .at_most(kMostClasses),
            means_of_batches<Options>()}};

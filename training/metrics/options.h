@@ -105,6 +105,7 @@ using MetricKinds =
           MulticlassScoreOptions<Score::kF1>, MulticlassScoreOptions<Score::kPrecision>,
           MulticlassScoreOptions<Score::kRecall>, MultilabelScoreOptions<Score::kF1>,
           MultilabelScoreOptions<Score::kPrecision>, MultilabelScoreOptions<Score::kRecall>,
+          MulticlassAreaOptions<Area::kRoc>, MulticlassAreaOptions<Area::kPrecisionRecall>,
           MultilabelAreaOptions<Area::kRoc>, MultilabelAreaOptions<Area::kPrecisionRecall>,
           ConfusionMatrixOptions, RetrievalRecallOptions, MIoUOptions, DiceOptions,
           LanguageCrossEntropyOptions, LanguagePerplexityOptions, MaskedAccuracyOptions,

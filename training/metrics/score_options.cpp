@@ -53,16 +53,16 @@ Bound<Options> averaged(const char* of) {
 
 template <class Options>
 Bound<Options> class_count() {
-  return option("num_classes", &Options::num_classes, "number of classes")
-      .required()
+  return option("num_classes", &Options::num_classes, "number of classes; from the data when absent")
+      .may_be_absent()
       .at_least(1)
       .at_most(kMostScores);
 }
 
 template <class Options>
 Bound<Options> label_count() {
-  return option("num_labels", &Options::num_labels, "number of labels")
-      .required()
+  return option("num_labels", &Options::num_labels, "number of labels; from the data when absent")
+      .may_be_absent()
       .at_least(1)
       .at_most(kMostScores);
 }
@@ -70,8 +70,10 @@ Bound<Options> label_count() {
 template <class Options>
 Bound<Options> curve_thresholds() {
   return option("thresholds", &Options::thresholds,
-                "points of the curve, equally spaced from 0 to 1; torchmetrics' exact curve is no sum over "
-                "ranks")
+                "points of the curve: probabilities, equally spaced from 0 to 1; when absent the curve goes "
+                "through all scores of an evaluation, or, of more than 1,048,576 scores or in training, "
+                "through bins of scores")
+      .may_be_absent()
       .at_least(2)
       .at_most(kMostThresholds);
 }
@@ -119,6 +121,15 @@ Kind<BinaryAreaOptions<kArea>> BinaryAreaOptions<kArea>::kind() {
 }
 
 template <Area kArea>
+Kind<MulticlassAreaOptions<kArea>> MulticlassAreaOptions<kArea>::kind() {
+  using Options = MulticlassAreaOptions;
+  return {area_name("Multiclass", kArea),
+          area_doc(kArea) + ", of each class against the others.",
+          {class_count<Options>(), curve_thresholds<Options>(), averaged<Options>("classes"),
+           ignored_targets<Options>()}};
+}
+
+template <Area kArea>
 Kind<MultilabelAreaOptions<kArea>> MultilabelAreaOptions<kArea>::kind() {
   using Options = MultilabelAreaOptions;
   return {area_name("Multilabel", kArea),
@@ -131,8 +142,8 @@ Kind<ConfusionMatrixOptions> ConfusionMatrixOptions::kind() {
   using Options = ConfusionMatrixOptions;
   return {"ConfusionMatrix",
           "How often targets of class t are predicted as class p: the number ConfusionMatrix/t/p.",
-          {option("num_classes", &Options::num_classes, "number of classes")
-               .required()
+          {option("num_classes", &Options::num_classes, "number of classes; from the data when absent")
+               .may_be_absent()
                .at_least(1)
                .at_most(kMostCells),
            option("normalize", &Options::normalize,
@@ -164,6 +175,9 @@ template Kind<MultilabelScoreOptions<Score::kPrecision>> MultilabelScoreOptions<
 template Kind<MultilabelScoreOptions<Score::kRecall>> MultilabelScoreOptions<Score::kRecall>::kind();
 template Kind<BinaryAreaOptions<Area::kRoc>> BinaryAreaOptions<Area::kRoc>::kind();
 template Kind<BinaryAreaOptions<Area::kPrecisionRecall>> BinaryAreaOptions<Area::kPrecisionRecall>::kind();
+template Kind<MulticlassAreaOptions<Area::kRoc>> MulticlassAreaOptions<Area::kRoc>::kind();
+template Kind<MulticlassAreaOptions<Area::kPrecisionRecall>>
+MulticlassAreaOptions<Area::kPrecisionRecall>::kind();
 template Kind<MultilabelAreaOptions<Area::kRoc>> MultilabelAreaOptions<Area::kRoc>::kind();
 template Kind<MultilabelAreaOptions<Area::kPrecisionRecall>>
 MultilabelAreaOptions<Area::kPrecisionRecall>::kind();

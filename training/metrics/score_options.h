@@ -54,7 +54,7 @@ struct MultilabelScoreOptions {
 
 template <Area kArea>
 struct BinaryAreaOptions {
-  int64_t thresholds = 200;
+  int64_t thresholds = 0;  // 0 = the curve through all scores
   int64_t ignore_index = kIgnoredTarget;
 
   static Kind<BinaryAreaOptions> kind();
@@ -62,9 +62,20 @@ struct BinaryAreaOptions {
 };
 
 template <Area kArea>
+struct MulticlassAreaOptions {
+  int64_t num_classes = 0;
+  int64_t thresholds = 0;
+  Average average = Average::kMacro;
+  int64_t ignore_index = kIgnoredTarget;
+
+  static Kind<MulticlassAreaOptions> kind();
+  MetricPtr make(const Setting& keys, bool composer) const;
+};
+
+template <Area kArea>
 struct MultilabelAreaOptions {
   int64_t num_labels = 0;
-  int64_t thresholds = 200;
+  int64_t thresholds = 0;
   Average average = Average::kMacro;
   int64_t ignore_index = kIgnoredTarget;
 

@@ -23,8 +23,6 @@ double safe_quotient(double numerator, double denominator) {
   throw UserError(message.str());
 }
 
-at::Tensor wide_sigmoid(const at::Tensor& scores) { return scores.to(at::kFloat).sigmoid(); }
-
 std::vector<int64_t> dims_but_labels(const at::Tensor& outputs) {
   std::vector<int64_t> dims{0};
   for (int64_t dim = 2; dim < outputs.dim(); ++dim) dims.push_back(dim);
@@ -33,24 +31,24 @@ std::vector<int64_t> dims_but_labels(const at::Tensor& outputs) {
 
 }  // namespace
 
-at::Tensor binary_probability(const std::string& metric, const at::Tensor& outputs,
-                              const at::Tensor& target) {
-  if (outputs.sizes() == target.sizes()) return wide_sigmoid(outputs);
+at::Tensor binary_scores(const std::string& metric, const at::Tensor& outputs, const at::Tensor& target) {
+  if (outputs.sizes() == target.sizes()) return outputs.to(at::kFloat);
   const bool has_classes = outputs.dim() == target.dim() + 1 && outputs.size(0) == target.size(0) &&
                            outputs.sizes().slice(2) == target.sizes().slice(1);
-  if (has_classes && outputs.size(1) == 1) return wide_sigmoid(outputs.select(1, 0));
-  if (has_classes && outputs.size(1) == 2) return wide_sigmoid(outputs.select(1, 1) - outputs.select(1, 0));
+  if (has_classes && outputs.size(1) == 1) return outputs.select(1, 0).to(at::kFloat);
+  if (has_classes && outputs.size(1) == 2)
+    return (outputs.select(1, 1) - outputs.select(1, 0)).to(at::kFloat);
   refuse_shapes(metric, "a score of each target, or [N, 2, ...] of targets [N, ...]", outputs, target);
 }
 
-at::Tensor label_probabilities(const std::string& metric, const at::Tensor& outputs, const at::Tensor& target,
-                               int64_t labels) {
+at::Tensor label_scores(const std::string& metric, const at::Tensor& outputs, const at::Tensor& target,
+                        int64_t labels) {
   if (outputs.sizes() != target.sizes() || outputs.dim() < 2)
     refuse_shapes(metric, "scores and targets [N, labels, ...]", outputs, target);
   if (outputs.size(1) != labels)
     throw UserError(metric + ": num_labels is " + std::to_string(labels) + ", but the model has " +
                     std::to_string(outputs.size(1)) + " labels");
-  return wide_sigmoid(outputs);
+  return outputs.to(at::kFloat);
 }
 
 StatScores::StatScores(std::string name, Score score, Average average, int64_t cells, bool skips_absent)
@@ -118,7 +116,7 @@ BinaryScore::BinaryScore(std::string name, Score score, double threshold, int64_
       ignore_index_(ignore_index) {}
 
 void BinaryScore::update(const at::Tensor& outputs, const at::Tensor& target) {
-  const at::Tensor guess = binary_probability(name(), outputs, target).gt(threshold_);
+  const at::Tensor guess = binary_scores(name(), outputs, target).sigmoid().gt(threshold_);
   const at::Tensor counted = target.ne(ignore_index_), truth = target.gt(0).logical_and(counted);
   const at::Tensor lie = counted.logical_and(truth.logical_not());
   add_counts(guess.logical_and(truth).sum(), guess.logical_and(lie).sum(),
@@ -146,7 +144,7 @@ MultilabelScore::MultilabelScore(std::string name, Score score, const Options& o
 
 void MultilabelScore::update(const at::Tensor& outputs, const at::Tensor& target) {
   const at::Tensor guess =
-      label_probabilities(name(), outputs, target, options_.num_labels).gt(options_.threshold);
+      label_scores(name(), outputs, target, options_.num_labels).sigmoid().gt(options_.threshold);
   const at::Tensor counted = target.ne(options_.ignore_index), truth = target.gt(0).logical_and(counted);
   const at::Tensor lie = counted.logical_and(truth.logical_not());
   const std::vector<int64_t> dims = dims_but_labels(outputs);

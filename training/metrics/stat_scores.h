@@ -8,14 +8,14 @@
 
 namespace tutti {
 
-// The probability of class 1 of each binary target: the sigmoid of scores of the targets' shape or [N, 1,
-// ...], or of the difference of the scores [N, 2, ...]. Float32, of the targets' shape. Throws UserError for
-// other shapes.
-at::Tensor binary_probability(const std::string& metric, const at::Tensor& outputs, const at::Tensor& target);
+// The score of class 1 of each binary target, whose sigmoid is the probability: scores of the targets' shape
+// or [N, 1, ...], or the difference of the scores [N, 2, ...]. Float32, of the targets' shape. Throws
+// UserError for other shapes.
+at::Tensor binary_scores(const std::string& metric, const at::Tensor& outputs, const at::Tensor& target);
 
-// The sigmoid of scores [N, labels, ...], float32. Throws UserError unless the targets have their shape.
-at::Tensor label_probabilities(const std::string& metric, const at::Tensor& outputs, const at::Tensor& target,
-                               int64_t labels);
+// Scores [N, labels, ...], float32. Throws UserError unless the targets have their shape.
+at::Tensor label_scores(const std::string& metric, const at::Tensor& outputs, const at::Tensor& target,
+                        int64_t labels);
 
 // F1, precision or recall from counts of true positives, false positives and false negatives, the sums, for
 // each class or label. A quotient of zeros is 0. torchmetrics', where an average over classes skips those
@@ -47,7 +47,7 @@ class StatScores : public Metric {
   bool skips_absent_;
 };
 
-// Of class 1, for targets [N, ...] of 0 and 1; outputs as for binary_probability.
+// Of class 1, for targets [N, ...] of 0 and 1; outputs as for binary_scores.
 class BinaryScore : public StatScores {
  public:
   BinaryScore(std::string name, Score score, double threshold, int64_t ignore_index);

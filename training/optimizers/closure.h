@@ -18,9 +18,9 @@ class Closure {
   virtual ~Closure() = default;
 
   // Makes another pass over the batch at the weights that `move` sets. Runs the events from
-  // BEFORE_TRAIN_BATCH to AFTER_TRAIN_BATCH, with the same random numbers per microbatch. Afterwards the
-  // weights are restored bit for bit; gradients and State::grad_scale belong to this pass. Returns the mean
-  // loss over all ranks. Memory used by `move` counts for the pass.
+  // BEFORE_TRAIN_BATCH to AFTER_TRAIN_BATCH, with the same random numbers per microbatch and the weights of
+  // `move`. Afterwards the weights are restored bit for bit; gradients and State::grad_scale belong to this
+  // pass. Returns the mean loss over all ranks. Memory used by `move` counts for the pass.
   virtual double pass(const Move& move) = 0;
 
   // Updates the weights with the gradients of the last pass. Call once.

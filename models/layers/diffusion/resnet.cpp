@@ -26,17 +26,10 @@ std::shared_ptr<Conv2d> unet_convolution(int64_t in, int64_t out, int64_t kernel
   return conv;
 }
 
-std::shared_ptr<Layer> unet_activation(const std::string& name) {
-  if (name == "silu" || name == "swish") return std::make_shared<SiLU>();
-  if (name == "gelu") return std::make_shared<GELU>(GELU::Form::kExact);
-  TUTTI_ASSERT(name == "relu", name);
-  return std::make_shared<ReLU>();
-}
-
 ResnetBlock2D::ResnetBlock2D(int64_t in, int64_t out, const UnetBlockOptions& o)
     : scale_shift_(o.scale_shift),
       output_scale_(o.output_scale),
-      nonlinearity_(add_slot("nonlinearity", unet_activation(o.act_fn))),
+      nonlinearity_(add_slot("nonlinearity", make_activation(o.act_fn))),
       norm1_(add_slot("norm1", unet_norm(in, o))),
       conv1_(add_slot("conv1", unet_convolution(in, out, 3))),
       time_emb_proj_(add_slot("time_emb_proj",

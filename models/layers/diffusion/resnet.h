@@ -39,9 +39,6 @@ std::shared_ptr<Layer> unet_norm(int64_t channels, const UnetBlockOptions& optio
 std::shared_ptr<Conv2d> unet_convolution(int64_t in, int64_t out, int64_t kernel, int64_t stride = 1,
                                          int64_t padding = -1);
 
-// Makes "silu" (or "swish"), "gelu" or "relu".
-std::shared_ptr<Layer> unet_activation(const std::string& name);
-
 // diffusers' ResnetBlock2D over TimedStates: norm1, activation, conv1, the time, norm2, activation, dropout,
 // conv2, and the input, by a 1x1 convolution if channels change. Returns [N, out, H, W].
 class ResnetBlock2D final : public Layer {

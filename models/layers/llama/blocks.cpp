@@ -22,7 +22,7 @@ LlamaMlp::LlamaMlp(const LlamaBlockOptions& o)
     : gate_proj_(add_slot("gate_proj", projection_of(o, o.attention.features, o.intermediate))),
       up_proj_(add_slot("up_proj", projection_of(o, o.attention.features, o.intermediate))),
       down_proj_(add_slot("down_proj", projection_of(o, o.intermediate, o.attention.features))),
-      act_fn_(add_slot("act_fn", make_bert_activation(o.activation))) {}
+      act_fn_(add_slot("act_fn", make_activation(o.activation))) {}
 
 TensorTree LlamaMlp::forward(const TensorTree& input) {
   const at::Tensor& x = input.tensor();

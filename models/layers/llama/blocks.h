@@ -11,7 +11,7 @@ namespace tutti {
 struct LlamaBlockOptions {
   LlamaAttention::Options attention;
   int64_t intermediate = 0;         // width of the feed-forward block
-  std::string activation = "silu";  // make_bert_activation's (models/layers/bert_blocks.h)
+  std::string activation = "silu";  // make_activation's (models/layers/activation.h)
   bool mlp_bias = false;
 };
 

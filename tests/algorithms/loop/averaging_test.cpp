@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
+#include <tuple>
+
 #include "algorithms/loop/ema.h"
 #include "algorithms/loop/swa.h"
 #include "runtime/error.h"
@@ -135,6 +138,30 @@ TEST_F(AveragingTest, ASwaThatIsNotAtItsEndEndsWithTheTraining) {
 }
 
 // The rate moves to swa_lr within two updates, and stays there between updates and while the schedule moves.
+// EMA's average is 0.75 x 8 + 0.25 x 4 when SWA ends with the mean of 8 and 4.
+TEST_F(AveragingTest, EvaluationsAfterSwaUseTheAveragesThatItsOptionNames) {
+  const std::tuple<std::optional<bool>, double, std::size_t> cases[] = {
+      {true, 6.0, 0U}, {false, 7.0, 0U}, {std::nullopt, 7.0, 1U}};
+  for (const auto& [replaces, evaluated, warnings] : cases) {
+    std::vector<std::string> said;
+    state_.services->on_warning = [&](const std::string& what) { said.push_back(what); };
+    state_.timestamp = {};
+    EMA ema({.smoothing = 0.75});
+    SWA swa({.swa_start = ba(1), .swa_end = ba(2), .update_interval = ba(1), .replace_ema = replaces});
+    run(ema, Event::kBeforeLoad);
+    run(swa, Event::kBeforeLoad);
+    for (const double weight : {8.0, 4.0}) {
+      step(ema, weight);
+      run(swa, Event::kBatchEnd);
+    }
+    EXPECT_EQ(weight(), 6);
+    run(ema, Event::kEvalStart);
+    EXPECT_EQ(weight(), evaluated);
+    EXPECT_EQ(said.size(), warnings);
+    for (const std::string& what : said) EXPECT_THAT(what, HasSubstr("replace_ema = true"));
+  }
+}
+
 TEST_F(AveragingTest, SwaMovesTheRate) {
   SWA swa({.swa_start = ba(2),
            .swa_end = ba(9),

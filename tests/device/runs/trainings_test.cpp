@@ -280,6 +280,7 @@ TEST_F(DeviceRuns, MetricsMeasureWhatTheyMeasureOnTheCpu) {
   }
   for (const char* kind : {"AUROC", "AveragePrecision"}) {
     all.push_back({std::string("Binary") + kind, pair, either});
+    all.push_back({std::string("Multiclass") + kind, pixels, masks, three});
     all.push_back({std::string("Multilabel") + kind, numbers, labels, of_labels});
   }
   EXPECT_EQ(all.size(), metric_catalog().kinds().size() - 1) << "all but a plugin's";

@@ -20,7 +20,7 @@ constexpr const char* kGatedFile = "gated_linear_units.h5";
 std::shared_ptr<Layer> activation_of(const GoldenCase& c) {
   if (!c.has("act_fn")) return nullptr;
   const std::string name = c.text("act_fn");
-  std::shared_ptr<Layer> made = name == "sigmoid" ? std::make_shared<Sigmoid>() : make_bert_activation(name);
+  std::shared_ptr<Layer> made = name == "sigmoid" ? std::make_shared<Sigmoid>() : make_activation(name);
   if (!made) throw std::logic_error("no test knows the activation " + name);
   return made;
 }
