@@ -1,5 +1,5 @@
-"""The pages of docs/ that lead through a task: their commands are typed, as first_hour_test.py does with its page,
-and the keys, kinds and messages that they name must be tutti's."""
+"""The pages of docs/ that lead through a task: their commands are typed, as first_hour_test.py does with its
+page, and the keys, kinds and messages that they name must be tutti's."""
 import functools
 import re
 import shutil
@@ -11,10 +11,12 @@ import first_hour_test
 import tutti_run
 from tutti_run import SOURCE, TUTTI
 
-PAGES = ["from_composer.md"]
-SECTIONS = ("data", "train", "model", "optimizer", "scheduler", "evaluators", "algorithms", "callbacks", "loggers",
-            "checkpoint", "sharding", "precision", "device", "collectives", "compat", "deepspeed", "journal",
-            "profiler", "plugins")
+PAGES = ["from_composer.md", "large_model.md", "precision.md", "evaluation.md", "combining.md", "trouble.md"]
+SECTIONS = ("data", "train", "model", "optimizer", "scheduler", "evaluators", "algorithms", "callbacks",
+            "loggers", "checkpoint", "sharding", "precision", "device", "collectives", "compat", "deepspeed",
+            "journal", "profiler", "plugins")
+SOURCES = ("runtime", "recipe", "tensors", "io", "data", "collectives", "models", "training", "sharding",
+           "algorithms", "job", "actors", "commands", "cli")
 ARGUMENTS = 54  # of Composer's Trainer
 
 
@@ -44,11 +46,13 @@ def is_kind(name):
 def leaves(table, path=()):
     """The keys of a recipe as `explain` knows them, section.key, and their values."""
     for key, value in table.items():
+        name = ".".join([*path, key])
         tables = [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, dict)]
-        if not tables:
-            yield ".".join([*path, key]), value
-        for one in tables:
-            yield from leaves(one, (*path, key))
+        if not tables or is_key(name):
+            yield name, value
+        else:
+            for one in tables:
+                yield from leaves(one, (*path, key))
 
 
 class Guides(unittest.TestCase):
@@ -56,6 +60,7 @@ class Guides(unittest.TestCase):
         dotted = re.compile(rf"((?:{'|'.join(SECTIONS)})(?:\.[a-z_]+)+)(?: = .*)?$")
         for name in PAGES:
             keys = {found[1] for span in spans(page(name)) if (found := dotted.match(span))}
+            keys = {key for key in keys if not key.endswith(".kind")}
             self.assertTrue(keys, name)
             for key in sorted(keys):
                 self.assertTrue(is_key(key), f"{name}: {key}")
@@ -66,7 +71,8 @@ class Guides(unittest.TestCase):
             for span in spans(page(name)):
                 if found := named.match(span):
                     section, kind = found.groups()
-                    self.assertIn(f"[{section}]", explained(section), f"{name}: {span}")
+                    known = is_key(section) or f"[{section}]" in explained(section)
+                    self.assertTrue(known, f"{name}: {span}")
                     self.assertTrue(kind is None or is_kind(kind), f"{name}: {span}")
 
     def test_keys_of_shown_recipes_are_known(self):
@@ -85,9 +91,8 @@ class Guides(unittest.TestCase):
         part = page("from_composer.md").split("## The 54 arguments")[1].split("\n## ")[0]
         rows = re.findall(r"^\| `(\w+)` \|", part, flags=re.M)
         self.assertEqual((len(rows), len(set(rows))), (ARGUMENTS, ARGUMENTS))
-        surface = {line.split()[0] for line in (SOURCE / "tests/composer_surface.txt").read_text().splitlines()
-                   if line.strip() and not line.startswith("#")}
-        self.assertEqual(set(rows) - surface, set())
+        surface = re.findall(r"^(\w+) \|", (SOURCE / "tests/composer_surface.txt").read_text(), flags=re.M)
+        self.assertEqual(set(rows) - set(surface), set())
 
     def test_every_key_of_fsdp_has_its_row(self):
         part = page("from_composer.md").split("## FSDPConfig")[1].split("\n## ")[0]
@@ -95,6 +100,25 @@ class Guides(unittest.TestCase):
         for line in (SOURCE / "tests/composer_surface.txt").read_text().splitlines():
             if found := re.match(r"FSDP2?Config\.(\w+)", line):
                 self.assertIn(found[1], named)
+
+    def test_every_kind_has_its_place(self):
+        for name, noun in (("combining.md", "algorithms"), ("evaluation.md", "callbacks")):
+            listed = subprocess.run([TUTTI, "list", noun], capture_output=True, text=True).stdout
+            kinds = set(re.findall(r"^(\w+) ", listed, flags=re.M)) - {"plugin"}
+            self.assertGreater(len(kinds), 15)
+            self.assertEqual(kinds - set(spans(page(name))), set(), name)
+
+    def test_messages_are_those_of_the_sources(self):
+        """... stands for words left out, N and NAME for what differs."""
+        files = [path for folder in SOURCES for path in (SOURCE / folder).rglob("*.cpp")]
+        sources = "".join(path.read_text() for path in files)
+        sources = re.sub(r'"\s*\n\s*"', "", sources).replace('\\"', '"')
+        cells = re.findall(r"^\| (`[^|]+) \|", page("trouble.md"), flags=re.M)
+        messages = [message for cell in cells for message in spans(cell)]
+        self.assertGreater(len(messages), 40)
+        for message in messages:
+            for piece in re.split(r"\.\.\.|\b(?:N|NAME)\b", message):
+                self.assertTrue(piece.strip(" :;,()") in sources, f"{message}: {piece}")
 
 
 class Typed(first_hour_test.Page):
@@ -112,6 +136,21 @@ class Typed(first_hour_test.Page):
 
     def test_commands_of_from_composer(self):
         self.type("from_composer.md")
+
+    def test_commands_of_large_model(self):
+        self.type("large_model.md")
+
+    def test_commands_of_precision(self):
+        self.type("precision.md")
+
+    def test_commands_of_evaluation(self):
+        self.type("evaluation.md")
+
+    def test_commands_of_combining(self):
+        self.type("combining.md")
+
+    def test_commands_of_trouble(self):
+        self.type("trouble.md")
 
 
 if __name__ == "__main__":
