@@ -101,6 +101,11 @@ class Guides(unittest.TestCase):
             if found := re.match(r"FSDP2?Config\.(\w+)", line):
                 self.assertIn(found[1], named)
 
+    def test_every_key_of_deepspeed_has_its_row(self):
+        keys = set(re.findall(r"^(\w+) = ", explained("deepspeed"), flags=re.M))
+        self.assertGreater(len(keys), 5)
+        self.assertEqual(keys - set(spans(page("from_composer.md").split("## DeepSpeed")[1])), set())
+
     def test_every_kind_has_its_place(self):
         for name, noun in (("combining.md", "algorithms"), ("evaluation.md", "callbacks")):
             listed = subprocess.run([TUTTI, "list", noun], capture_output=True, text=True).stdout
