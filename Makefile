@@ -25,6 +25,10 @@ demo: configure
 test: build
 	cd $(BUILD) && ctest --parallel $$((2 * $(JOBS) + 1)) --output-on-failure --no-tests=error
 
+# The suite as on processors with fewer vector instructions.
+AVX2 = ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2 MKL_ENABLE_INSTRUCTIONS=AVX2
+NO_VECTORS = ATEN_CPU_CAPABILITY=default
+
 # Ten thousand seeds of everything that can go wrong, longer sweeps in the tests that have some, and
 # ten thousand damaged files of each kind that is read; then libFuzzer, a minute for each reader. Then weights
 # of other programs there and back, the bundle for GPUs in an empty environment, the oldest and the newest
@@ -34,6 +38,8 @@ nightly: build
 	cd $(BUILD) && TUTTI_NIGHTLY=1 ctest \
 		-R '$(LONG_RUNS)|(sim|actors|commands|golden|sharding|device_runs)_test|algorithm_table' \
 		--output-on-failure --no-tests=error
+	for isa in "$(AVX2)" "$(NO_VECTORS)"; do (cd $(BUILD) && env $$isa ctest \
+		--parallel $$((2 * $(JOBS) + 1)) --output-on-failure --no-tests=error) || exit 1; done
 	$(BUILD)/tutti simulate examples/faults/tiny.toml --ranks 4 --seeds 1..10000 \
 		--faults examples/faults/all.toml
 	TUTTI_MUTATIONS=10000 $(BUILD)/tests/mutations_test

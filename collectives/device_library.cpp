@@ -63,7 +63,8 @@ DeviceLibrary::DeviceLibrary(const std::string& path) : path_(path) {
   handle_ = dlopen(path_.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (handle_ == nullptr) {
     throw UserError(std::string("no such device can be used: ") + dlerror() +
-                    " (built with -DTUTTI_CUDA=OFF, or without nvcc?)");
+                    (is_gpu() ? " (built with -DTUTTI_CUDA=OFF, or without nvcc?)"
+                              : " (the tests' device: it is built with the tests)"));
   }
   const std::string theirs = symbol<decltype(tutti_device_build_stamp)>("tutti_device_build_stamp")();
   const std::string ours = build_stamp(theirs);

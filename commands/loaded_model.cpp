@@ -98,6 +98,7 @@ LoadedModel::LoadedModel(const Job& of_job, Checkpoint of_weights, const LoadOpt
   state.device.use();
   job.describe_to(state, 0);
   build(state, job.recipe, job.spec(), job.seed, job.make_model, [this] { engine.run_event(Event::kInit); });
+  if (!state.precision_note.empty()) print_warning(state.precision_note);
 }
 
 std::string LoadedModel::load() {

@@ -22,15 +22,76 @@ constexpr int64_t kUsualScalePower = 16;
 constexpr int64_t kMaxZeroStage = 3;
 constexpr double kBytesPerMib = int64_t{1} << 20;
 
+// Keys that stand for something elsewhere in a recipe, or for nothing.
+std::vector<Key> keys_elsewhere(std::initializer_list<std::pair<const char*, const char*>> all) {
+  std::vector<Key> keys;
+  for (const auto& [name, where] : all) keys.push_back(Key{name, kAny, "none", ""}.not_carried_over(where));
+  return keys;
+}
+
+std::vector<Key> operator+(std::vector<Key> keys, std::vector<Key> more) {
+  std::ranges::move(more, std::back_inserter(keys));
+  return keys;
+}
+
+std::vector<Key> keys_of_fp16_elsewhere() {
+  constexpr const char* kOneByOne = "a scale is halved at the first overflow, as torch's GradScaler does";
+  return keys_elsewhere({{"loss_scale_window", "[precision] growth_interval"},
+                         {"hysteresis", kOneByOne},
+                         {"consecutive_hysteresis", kOneByOne},
+                         {"min_loss_scale", "a scale has no lower bound"},
+                         {"auto_cast", "inputs are cast where a layer computes in 16 bits"},
+                         {"fp16_master_weights_and_grads", "weights are float32"}});
+}
+
+std::vector<Key> keys_of_runs_elsewhere() {
+  constexpr const char* kProfiler = "[profiler] says where the time of a step goes";
+  constexpr const char* kLoggers = "[[loggers]]";
+  constexpr const char* kCompute = "the reduction has the dtype of [precision] reduce_dtype";
+  return keys_elsewhere(
+      {{"optimizer", "[optimizer] kind, lr, ..."},
+       {"scheduler", "[scheduler] kind, t_warmup, ..."},
+       {"zero_allow_untested_optimizer", "every optimizer may be sharded"},
+       {"zero_force_ds_cpu_optimizer", "[sharding] offload keeps the optimizer's state on the host"},
+       {"communication_data_type", kCompute},
+       {"prescale_gradients", "gradients are weighted by the samples behind them"},
+       {"gradient_predivide_factor", "gradients are weighted by the samples behind them"},
+       {"sparse_gradients", "gradients of embeddings are dense"},
+       {"wall_clock_breakdown", "tutti timeline RUN and tutti report RUN, from the journal"},
+       {"memory_breakdown", "the callback memory_monitor"},
+       {"flops_profiler", kProfiler},
+       {"comms_logger", kProfiler},
+       {"dump_state", "tutti inspect RUN"},
+       {"amp", "[train] precision = \"amp_fp16\""},
+       {"data_types", "[train] precision and [precision] of the recipe"},
+       {"tensorboard", kLoggers},
+       {"wandb", kLoggers},
+       {"csv_monitor", kLoggers},
+       {"comet", kLoggers},
+       {"checkpoint", "[checkpoint]"},
+       {"autotuning", "[train] grad_accum = \"auto\" finds the microbatch"},
+       {"elasticity", "a run resumes on another number of ranks with --resume auto"},
+       {"curriculum_learning", "[[algorithms]] kind = \"seq_length_warmup\""},
+       {"data_efficiency", "[[algorithms]] kind = \"seq_length_warmup\""},
+       {"aio", "nothing is offloaded to a disk"},
+       {"sparse_attention", "attention is dense"},
+       {"compression_training", "nothing is compressed"},
+       {"tensor_parallel", "ranks share parameters by [sharding]"},
+       {"pipeline", "ranks share parameters by [sharding]"}});
+}
+
 Catalog fp16_catalog() {
   return {.section = "deepspeed.fp16",
           .noun = "",
           .doc = "",
-          .keys = {{"enabled", kBoolean, "false", "train.precision = \"amp_fp16\""},
-                   Key{"loss_scale", kNumber, "0", "of losses; 0: it finds itself"}.at_least(0).at_most(1e30),
-                   Key{"initial_scale_power", kInteger, "16", "it begins at 2 to the power of this"}
-                       .at_least(0)
-                       .at_most(64)}};
+          .keys =
+              std::vector<Key>{
+                  {"enabled", kBoolean, "false", "train.precision = \"amp_fp16\""},
+                  Key{"loss_scale", kNumber, "0", "of losses; 0: it finds itself"}.at_least(0).at_most(1e30),
+                  Key{"initial_scale_power", kInteger, "16", "it begins at 2 to the power of this"}
+                      .at_least(0)
+                      .at_most(64)} +
+              keys_of_fp16_elsewhere()};
 }
 
 Catalog bf16_catalog() {
@@ -348,20 +409,23 @@ Catalog deepspeed_catalog() {
       .doc =
           "A configuration of DeepSpeed's, put into the keys that it stands for; what it leaves out is what "
           "they say, and the section may be empty. batch = micro batch x accumulation x ranks.",
-      .keys = {count("train_batch_size", "data.train.batch_size"),
-               count("train_micro_batch_size_per_gpu", "train.device_train_microbatch_size"),
-               count("gradient_accumulation_steps", "train.grad_accum"),
-               {"fp16", kAny, "none",
-                "{enabled, loss_scale, initial_scale_power}: train.precision = \"amp_fp16\" and [precision]"},
-               {"bf16", kAny, "none", "{enabled}: train.precision = \"amp_bf16\""},
-               Key{"gradient_clipping", kNumber, "none",
-                   "the algorithm gradient_clipping of this norm; 0: none"}
-                   .at_least(0),
-               {kZero, kAny, "none",
-                "{stage, reduce_bucket_size, offload_optimizer, offload_param}: sharding.strategy, "
-                "collectives.bucket_mb and sharding.offload"},
-               {kActivations, kAny, "none", "a table, or {}: sharding.activation_checkpointing = true"},
-               count("steps_per_print", "train.progress_interval, in steps")},
+      .keys =
+          std::vector<Key>{
+              count("train_batch_size", "data.train.batch_size"),
+              count("train_micro_batch_size_per_gpu", "train.device_train_microbatch_size"),
+              count("gradient_accumulation_steps", "train.grad_accum"),
+              {"fp16", kAny, "none",
+               "{enabled, loss_scale, initial_scale_power}: train.precision = \"amp_fp16\" and [precision]"},
+              {"bf16", kAny, "none", "{enabled}: train.precision = \"amp_bf16\""},
+              Key{"gradient_clipping", kNumber, "none",
+                  "the algorithm gradient_clipping of this norm; 0: none"}
+                  .at_least(0),
+              {kZero, kAny, "none",
+               "{stage, reduce_bucket_size, offload_optimizer, offload_param}: sharding.strategy, "
+               "collectives.bucket_mb and sharding.offload"},
+              {kActivations, kAny, "none", "a table, or {}: sharding.activation_checkpointing = true"},
+              count("steps_per_print", "train.progress_interval, in steps")} +
+          keys_of_runs_elsewhere(),
       .default_kind = "none"};
 }
 

@@ -142,6 +142,8 @@ NameHint NameHints::for_key(const Catalog& catalog, const Entry* entry, const st
   };
   const std::string near = nearest_name(name, known);
   if (same_name(near, name)) return own(near);
+  if (const ForeignName* here = foreign(path_below(path, name)))
+    return {"; " + here->translation(), meant_by(here->target)};
   const Names kinds = entry ? kinds_with(catalog, name) : Names();
   if (!kinds.empty()) return {"; it is a key of " + either(kinds)};
   const ForeignName* one = foreign(name);

@@ -23,20 +23,25 @@ enum class EndKind : uint8_t {
   kInterrupted,   // by the user, twice
   kStuck,         // the scheduler found that no actor can continue
   kProgramError,  // an exception of any other type
+  kSkipping,      // trained to the end, but the last steps were all skipped: nothing finite to train on
 };
 
 struct RankEnd {
   EndKind kind = EndKind::kDone;
   std::string reason = {};  // the error message; "" if no error ended the run
 
-  bool well() const { return kind == EndKind::kDone || kind == EndKind::kStopped; }
+  // The training loop came to its end.
+  bool well() const {
+    return kind == EndKind::kDone || kind == EndKind::kStopped || kind == EndKind::kSkipping;
+  }
 };
 
 // The exit code of the rank's process.
 inline int exit_code(EndKind kind) {
   if (kind == EndKind::kDone || kind == EndKind::kStopped) return 0;
   if (kind == EndKind::kRefused || kind == EndKind::kUserError) return 2;
-  return kind == EndKind::kNoLastCheckpoint ? 3 : 1;
+  if (kind == EndKind::kNoLastCheckpoint) return 3;
+  return kind == EndKind::kSkipping ? 4 : 1;
 }
 
 }  // namespace tutti

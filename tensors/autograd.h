@@ -14,6 +14,8 @@ namespace tutti {
 // object's lifetime; nullopt disables autocast.
 //
 // Autocast's cache of cast weights is disabled: it is shared by the process, and so by ranks of one process.
+//
+// On CPUs an LSTM without kernels of that dtype computes in float32, whoever calls aten::lstm.
 class AutocastScope {
  public:
   explicit AutocastScope(std::optional<at::ScalarType> dtype, const Device& device = {});
@@ -29,6 +31,10 @@ class AutocastScope {
   bool enabled_, cached_;
   at::ScalarType dtype_;
 };
+
+// True if LSTMs on CPUs compute in `dtype` under autocast: oneDNN has none of float16, and of bfloat16 on
+// processors with AVX512 alone.
+bool has_lstm_on_cpus(at::ScalarType dtype);
 
 // Calls a function each time that backward has accumulated the gradient of a leaf; null: no more.
 void set_gradient_hook(const at::Tensor& leaf, std::function<void()> on_gradient);

@@ -36,8 +36,8 @@ copy() {  # files to a folder of the bundle
 rm -rf "$folder"
 copy bin "$build/tutti" "$(readlink -f "$(command -v mpirun)")" "$(command -v orted)"
 mv "$folder/bin/orterun" "$folder/bin/mpirun"
-copy lib "$build"/libtutti*.so
-[ -e "$folder/lib/libtutti_cuda.so" ] || die "$build has no libtutti_cuda.so: cmake says what it lacks"
+[ -e "$build/libtutti_cuda.so" ] || die "$build has no libtutti_cuda.so: cmake says what it lacks"
+copy lib "$build/libtutti.so" "$build/libtutti_cuda.so"  # no Parquet: libarrow is larger than all else
 # Of Open MPI what ranks of one machine use; plugins for networks bring libraries that are larger than tutti.
 mapfile -t plugins < <(find "/usr/$mpi" -name 'mca_*.so' |
   grep -vE '_(ofi|ucx|openib|psm2?|cm)\.so|_(fcoll|fs|io|sharedfp|fbtl)_')

@@ -13,6 +13,7 @@
 #include <sstream>
 #include <utility>
 
+#include "io/formats/dtypes.h"
 #include "models/layers/layer_error.h"
 #include "models/layers/lent_zeros.h"
 #include "models/losses.h"
@@ -191,6 +192,15 @@ Optimizer::Kept list_tensors(Trainee& trainee, uint64_t seed) {
   return kept;
 }
 
+std::string precision_note_of(const Trainee& trainee) {
+  const auto& dtype = trainee.precision.autocast;
+  if (!dtype || !trainee.device.where.is_cpu() || has_lstm_on_cpus(*dtype)) return "";
+  for (const auto& [name, layer] : layers(*trainee.model))
+    if (std::string_view(layer->kind()).ends_with("LSTM"))
+      return "LSTMs compute in float32: this processor has none of " + dtype_name(*dtype);
+  return "";
+}
+
 }  // namespace
 
 Outputs Trainee::forward(const Batch& batch) const try {
@@ -287,6 +297,7 @@ void build(Trainee& trainee, const Setting& recipe, const SampleSpec& spec, uint
   for (const std::string& name : names_before_surgery(*trainee.model)) trainee.removed.erase(name);
   require_positions(model, *trainee.model, spec);
   list_tensors(trainee, seed);
+  trainee.precision_note = precision_note_of(trainee);
   if (model.has("weights")) trainee.weights_note = load_initial_weights(trainee, model, model.at("weights"));
   trainee.optimizer = make_optimizer(recipe.at("optimizer"), trainee.views);
 }

@@ -52,6 +52,7 @@ struct Trainee {
   std::unique_ptr<Optimizer> optimizer;
   std::set<std::string> removed;  // parameters and buffers that surgery in `build` took out of the model
   std::string weights_note;       // what [model] weights had not or too much (load_initial_weights)
+  std::string precision_note;     // which layers compute in another precision than autocast's
   int64_t surgeries = 0;          // how often follow_surgery found new parameters
   std::vector<RequiredAlgorithm> required_algorithms;  // of the run, for its checkpoints
   // Tensors of algorithms and callbacks (Stateful::state_tensors), which checkpoints save too:

@@ -96,6 +96,7 @@ Prepared Compute::prepare(const Prepare& start) {
     complete_algorithms(start);
     add_listeners();
     build_model();
+    if (!state_.precision_note.empty()) rank_zero_warning()(state_.precision_note);
     if (start.checkpoint.empty() && !state_.weights_note.empty()) rank_zero_warning()(state_.weights_note);
     loop_.emplace(
         TrainingLoop::Parts{train_step_->parts(), *services_, run_log_, *train_step_, evaluations_});

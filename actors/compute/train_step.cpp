@@ -343,6 +343,7 @@ bool TrainStep::commit() try {
   if (state_.offloads_parameters) state_.optimizer->wait_for_host();
   update_scale(/*overflowed=*/false);
   for (const at::Tensor& of_pass : sum_.statistics) microbatches_->apply_statistics(of_pass);
+  skipped_in_a_row_ = 0;
   record(TraceKind::kCommitted);
   return true;
 } catch (const StepAborted& step) {
@@ -403,6 +404,7 @@ void TrainStep::take_results() {
 void TrainStep::skip() {
   record(TraceKind::kSkipped);
   ++skipped_;
+  ++skipped_in_a_row_;
   if (last_.loss_weight == 0)
     return log_.warning(step_text() + "nothing in the batch counts; the step is skipped");
   update_scale(/*overflowed=*/true);

@@ -58,7 +58,8 @@ class TrainStep {
   // Collective: allocates buckets. Called after all ranks have agreed to start.
   void set_up(Context& context);
 
-  int64_t skipped() const { return skipped_; }  // steps, by this process
+  int64_t skipped() const { return skipped_; }                    // steps, by this process
+  int64_t skipped_in_a_row() const { return skipped_in_a_row_; }  // up to the last step
 
   // The bytes of copies for checkpoints, for reports of out of memory.
   void count_copies(int64_t bytes) { copies_bytes_ = bytes; }
@@ -134,7 +135,7 @@ class TrainStep {
   Sum sum_;                           // of the step
   at::Tensor grad_scale_;             // allocated beforehand, so that the update allocates nothing
   std::vector<at::Tensor> kept_;      // copies of the weights during extra passes; empty before the first one
-  int64_t skipped_ = 0;
+  int64_t skipped_ = 0, skipped_in_a_row_ = 0;
   int64_t copies_bytes_ = 0;
   bool stop_requested_ = false;
   int64_t surgeries_ = 0;  // State::surgeries when the buckets were allocated

@@ -20,6 +20,8 @@ namespace {
 
 using enum ResumePoint::Place;
 
+constexpr int64_t kSkippedForGood = 10;  // steps in a row
+
 // True if the pending work of the step changes no saved state. Algorithms may change saved state.
 bool is_whole(const ResumePoint& resume, const Engine& engine) {
   return !resume.any() || resume.at == kAtFitEnd || engine.algorithms().empty();
@@ -356,7 +358,8 @@ void TrainingLoop::train_on(Context& context) {
 }
 
 void TrainingLoop::finish(Context& context, bool stopped) {
-  with_.run_log.training_ended(ended(stopped));
+  const TrainingEnded end = ended(stopped);
+  with_.run_log.training_ended(end);
   with_.run_log.end_step(context);
   with_.run_log.end(context);
   const bool save = !with_.snapshots.is_saved();
@@ -365,7 +368,7 @@ void TrainingLoop::finish(Context& context, bool stopped) {
   with_.snapshots.wait_for_copy(context);
   with_.engine.close();
   record(context, TraceKind::kDone);
-  context.send(with_.actors.supervisor, TrainingDone{stopped, save});
+  context.send(with_.actors.supervisor, TrainingDone{stopped, save, .skipping = end.skipped_at_end > 0});
 }
 
 TrainingEnded TrainingLoop::ended(bool stopped) const {
@@ -379,6 +382,9 @@ TrainingEnded TrainingLoop::ended(bool stopped) const {
   } else if (first_step_ > 0 && state.timestamp.batch == first_step_) {
     ended.why = TrainingEnd::kNothingLeft;
   }
+  const int64_t in_a_row = with_.train_step.skipped_in_a_row();
+  if (!stopped && in_a_row > 0 && in_a_row >= std::min(kSkippedForGood, state.timestamp.batch))
+    ended.skipped_at_end = in_a_row;
   return ended;
 }
 

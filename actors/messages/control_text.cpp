@@ -34,7 +34,7 @@ std::string end_order(const std::string& verb, const RankEnd& end) {
 
 RankEnd parse_end(const ControlText& text) {
   const int kind = std::stoi(text.field(1));
-  TUTTI_ASSERT(kind >= 0 && kind <= static_cast<int>(EndKind::kProgramError), text.text());
+  TUTTI_ASSERT(kind >= 0 && kind <= static_cast<int>(EndKind::kSkipping), text.text());
   return {static_cast<EndKind>(kind), text.field(2)};
 }
 

@@ -313,6 +313,7 @@ struct TrainingDone {
   bool checkpoint_follows = false;             // the last checkpoint is not concluded yet
   std::optional<OperatingError> failure = {};  // why training cannot continue
   int64_t checkpoints = 0;  // with a failure: checkpoints of this attempt, all to be concluded first
+  bool skipping = false;    // the last steps were all skipped: EndKind::kSkipping
   bool alone = false;       // only this rank knows the failure; else all ranks
 };
 

@@ -244,7 +244,9 @@ void Supervisor::finish_if_ready(Context& context) {
 
 void Supervisor::finish(Context& context, EndKind kind) {
   stage_ = Stage::kFinished;
-  end_ = kind == EndKind::kDone && done_->stopped ? EndKind::kStopped : kind;
+  end_ = kind;
+  if (kind == EndKind::kDone && done_->stopped) end_ = EndKind::kStopped;
+  if (kind == EndKind::kDone && done_->skipping) end_ = EndKind::kSkipping;
   context.send(actors_.loader, Stop{});
   for (const ActorId loader : actors_.eval_loaders) context.send(loader, Stop{});
   for (const auto& log : actors_.logs) context.send(log.writer, FinishLog{});

@@ -33,9 +33,9 @@ DatasetPtr digits(const Hdf5File& file, const std::string& group) {
 }
 
 int train(int argc, char** argv) {
-  const Hdf5File file(argc > 2 ? argv[2] : "examples/data/digits.h5");
+  const Hdf5File file(argc > 2 ? argv[2] : EXAMPLES "/data/digits.h5");
   Trainer trainer(
-      {.recipe = argc > 1 ? argv[1] : "examples/cpp/train_digits.toml",
+      {.recipe = argc > 1 ? argv[1] : EXAMPLES "/cpp/train_digits.toml",
        .model = [](const SampleSpec&) { return std::make_shared<Net>(); },
        .data = {{"train", digits(file, "train")}, {"eval", digits(file, "test")}},
        .listeners = [](int) { return Engine::Options{.callbacks = {std::make_shared<Printer>()}}; }});

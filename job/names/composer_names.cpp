@@ -103,6 +103,7 @@ ComposerNames of_trainer() {
       {"Trainer.fit.reset_time", "[checkpoint] load_ignore_keys",
        "with load_path, [\"timestamp\"] loads the weights and counts time from 0"},
       {"Trainer.eval", "tutti eval", "in a C++ program: the task evaluate_on (job/task.h)"},
+      {"eval_standalone", "tutti eval", "its events are EVAL_STANDALONE_START and EVAL_STANDALONE_END"},
       {"Trainer.predict", "tutti predict", "in a C++ program: the task predict_on (job/task.h)"},
       {"Trainer.save_checkpoint", "[checkpoint] interval",
        "a run is also saved at its end and on `tutti stop`; in a C++ program: Trainer::save_checkpoint; in a "
@@ -114,6 +115,9 @@ ComposerNames of_trainer() {
 ComposerNames of_cpp() {
   return {
       {"ComposerModel", "models/model.h"},
+      {"validate", "tutti eval", "a model's own validation step is Model::eval_forward (models/model.h)"},
+      {"closure", "training/optimizers/closure.h",
+       "State::closure_step: what an optimizer calls to compute loss and gradients again, as SAM does"},
       {"eval_forward", "models/model.h"},
       {"update_metric", "models/model.h"},
       {"get_metrics", "models/model.h"},
@@ -136,6 +140,9 @@ ComposerNames of_cpp() {
 
 ComposerNames of_interop() {
   return {
+      {"ComposerClassifier", "[model] kind = \"exported\"",
+       "a network of torch.export's, with cross entropy unless [model] loss says otherwise"},
+      {"composer_resnet", "[model] kind = \"resnet\"", "depth = 50; resnet_cifar for composer_resnet_cifar"},
       {"HuggingFaceModel", "[model] kind = \"hf\"", "a folder with config.json and weights"},
       {"hf_causal_lm", "[model] kind = \"hf\"", "a folder with config.json and weights"},
       {"peft_config", "[[algorithms]] kind = \"lora\"", "with peft_type LORA"},

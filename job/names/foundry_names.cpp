@@ -11,6 +11,11 @@ constexpr const char* kGptHas = "the kind gpt is GPT-2's network";
 
 std::vector<ForeignName> of_models() {
   return NameList(kFoundry)
+      .add({"model.name"}, "[model] kind", "gpt for mpt_causal_lm, hf for hf_causal_lm")
+      .add({"model.pretrained"}, "[model] kind = \"hf\"",
+           "with the path of a folder, whose weights are read; without them they are drawn")
+      .add({"optimizer.name"}, "[optimizer] kind")
+      .add({"scheduler.name"}, "[scheduler] kind")
       .add({"mpt_causal_lm"}, "[model] kind = \"gpt\"")
       .add({"hf_causal_lm", "pretrained_model_name_or_path"}, "[model] kind = \"hf\"",
            "with the path of a folder")

@@ -4,26 +4,14 @@
 #include <ATen/ops/lstm.h>
 #include <ATen/ops/zeros.h>
 
-#include <optional>
 #include <string>
 
 #include "models/layers/drops.h"
 #include "models/layers/linear.h"
 #include "runtime/error.h"
-#include "tensors/autograd.h"
 #include "tensors/tree.h"
 
 namespace tutti {
-namespace {
-
-// Autocast's, except that oneDNN has no LSTM of float16.
-std::optional<at::ScalarType> dtype_of_lstm(const Device& device) {
-  const auto dtype = AutocastScope::current(device);
-  return device.where.is_cpu() && dtype == at::kHalf ? std::nullopt : dtype;
-}
-
-}  // namespace
-
 Recurrent::Recurrent(const RecurrentOptions& options, int64_t gates) : options_(options) {
   const int64_t hidden = options.hidden_size, rows = gates * hidden;
   const Init init = kaiming_uniform_init(hidden);
@@ -62,8 +50,6 @@ TensorTree Recurrent::forward(const TensorTree& input) {
 
 at::Tensor LSTM::one_layer(const at::Tensor& x, const at::Tensor& state,
                            const std::vector<at::Tensor>& weights) const {
-  const Device device{x.device()};
-  const AutocastScope scope(dtype_of_lstm(device), device);
   return std::get<0>(at::lstm(x, {state, state}, weights, options().bias, /*num_layers=*/1, /*dropout=*/0.0,
                               context().training, options().bidirectional, /*batch_first=*/true));
 }

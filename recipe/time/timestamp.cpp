@@ -63,6 +63,7 @@ bool reached(const Timestamp& now, const Time& max_duration) {
 }
 
 double elapsed(const Timestamp& now, const Time& max_duration) {
+  if (max_duration.value() == 0) return 1;
   return (now.get(max_duration.unit()) / max_duration).value();
 }
 

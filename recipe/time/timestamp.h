@@ -34,7 +34,7 @@ struct Timestamp {
 // True if a training of length `max_duration` has ended.
 bool reached(const Timestamp& now, const Time& max_duration);
 
-// The fraction of `max_duration` that has passed, 0 at the start, 1 at the end.
+// The fraction of `max_duration` that has passed, 0 at the start, 1 at the end, and of no duration.
 double elapsed(const Timestamp& now, const Time& max_duration);
 
 // "Every N units", for evaluations, checkpoints and callbacks. Fires when a multiple of N was reached or

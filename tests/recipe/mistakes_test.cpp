@@ -166,6 +166,16 @@ TEST(RecipeMistakes, AKeySaysWhereItBelongs) {
             "train.bathc_size = 8: unknown key; did you mean [data.train] batch_size?");
 }
 
+// A block of llm-foundry's, as TOML.
+TEST(RecipeMistakes, AKeyOfOneSectionMayBeSomebodyElses) {
+  EXPECT_THAT(said(with_first("[model]", "pretrained = true")),
+              HasSubstr("llm-foundry's model.pretrained is [model] kind = \"hf\""));
+  EXPECT_THAT(said(with_first("[model]", "name = \"hf_causal_lm\"")),
+              HasSubstr("llm-foundry's model.name is [model] kind"));
+  EXPECT_THAT(said(with_first("[optimizer]", "name = \"adamw\"")),
+              HasSubstr("llm-foundry's optimizer.name is [optimizer] kind"));
+}
+
 std::string kind_said(const std::string& section, const std::string& kind) {
   const std::string text = said(kRecipe + section + "\nkind = \"" + kind + "\"\n");
   return text.substr(text.find(": ") + 2);

@@ -104,6 +104,7 @@ class Simulate(tutti_run.RunTest):
         plan.write_text('[[fault]]\nkind = "death"\nphase = "commit"\nstep = 1000000\n')
         text = self.simulate("--jobs", 1, "--seeds", "1..4", "--faults", plan, code=1)
         self.assertIn("death: never happened", text)
+        self.assertRegex(text, r"failed +0; a fault of the plan did not happen in any seed, so the exit code is 1\n$")
 
     def test_a_rule_that_never_happens_is_a_failure(self):
         plan = self.folder / "plan.toml"

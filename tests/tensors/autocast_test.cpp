@@ -23,6 +23,23 @@ TEST(AutocastTest, ProductsAreInTheDtypeAskedForAndLossesInFloat32) {
   }
 }
 
+// As a script or an exported program calls it, behind a layer of 16 bits. No processor has one of float16.
+TEST(AutocastTest, AnLSTMWithoutKernelsComputesInFloat32) {
+  const at::Tensor x = at::linspace(-1, 1, 24).view({2, 3, 4}), state = at::zeros({1, 2, 5});
+  std::vector<at::Tensor> weights = {at::full({20, 4}, 0.1), at::full({20, 5}, 0.1), at::zeros({20}),
+                                     at::zeros({20})};
+  for (at::Tensor& weight : weights) weight.requires_grad_();
+  const auto outputs = [&](const at::Tensor& input) {
+    return std::get<0>(at::lstm(input, {state, state}, weights, true, 1, 0.0, true, false, true));
+  };
+  const at::Tensor exact = outputs(x.to(at::kHalf).to(at::kFloat));
+  const AutocastScope scope(at::kHalf);
+  const at::Tensor found = outputs(x.to(at::kHalf));
+  EXPECT_TRUE(at::equal(found, exact));
+  found.sum().backward();
+  EXPECT_EQ(weights[0].grad().scalar_type(), at::kFloat);
+}
+
 TEST(AutocastTest, EndsWithItsScope) {
   const auto before = at::autocast::get_autocast_dtype(at::kCPU);
   {

@@ -55,9 +55,10 @@ enum class TrainingEnd : uint8_t {
 // The end of training, without an error.
 struct TrainingEnded {
   TrainingEnd why = TrainingEnd::kMaxDuration;
-  std::string stop_reason;    // of kStopTraining; "" = not said
-  int64_t skipped_steps = 0;  // in this process, for lack of finite losses or gradients
-  Time max_duration;          // at the end
+  std::string stop_reason;     // of kStopTraining; "" = not said
+  int64_t skipped_steps = 0;   // in this process, for lack of finite losses or gradients
+  Time max_duration;           // at the end
+  int64_t skipped_at_end = 0;  // in a row, if the run ends in nothing but skipped steps (EndKind::kSkipping)
 };
 
 // Figures of a step over all ranks.

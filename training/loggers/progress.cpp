@@ -42,6 +42,22 @@ std::string changes_text(const std::vector<std::string>& changes) {
   return text + "\n";
 }
 
+// Fields of one line, or of several lines where a terminal has too few columns; 0: no terminal. Later lines
+// are indented.
+std::string wrapped(const std::vector<std::string>& fields, int columns) {
+  std::string text, line;
+  for (const std::string& field : fields) {
+    const std::string more = (line.empty() ? "" : kBetweenFields) + field;
+    if (columns == 0 || line.empty() || line.size() + more.size() < static_cast<std::size_t>(columns)) {
+      line += more;
+    } else {
+      text += line + "\n";
+      line = "    " + field;
+    }
+  }
+  return text + line;
+}
+
 }  // namespace
 
 Progress::Progress(Options options, const Clock& clock)
@@ -83,6 +99,7 @@ void Progress::log_step(const StepReport& report, const LogTime& time) {
   result_.last = report;
   if (first) first_step_ = clock_.now();
   if (first) first_samples_ = samples_;
+  if (first) first_progress_ = report.progress;
   if (first || should_show()) show();
 }
 
@@ -93,12 +110,13 @@ void Progress::log_evaluation(const LoggedMetrics& metrics, const LogTime& time)
     result_.metrics.add_evaluation(names.back(), value, time.at.batch);
   }
   if (!options_.lines) return;
-  std::ostringstream line;
-  line << (result_.last ? place() : "evaluation");
-  for (std::size_t i = 0; i < names.size(); ++i)
-    line << kBetweenFields << printable(display_name(names[i], names)) << ' '
-         << without_nan_sign(metrics[i].second);
-  out_.print(styled(colors_, TextStyle::kGreen, line.str()) + "\n");
+  std::vector<std::string> fields = {result_.last ? place() : "evaluation"};
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    std::ostringstream field;
+    field << printable(display_name(names[i], names)) << ' ' << without_nan_sign(metrics[i].second);
+    fields.push_back(field.str());
+  }
+  out_.print(styled(colors_, TextStyle::kGreen, wrapped(fields, out_.columns())) + "\n");
 }
 
 void Progress::log_table(const LoggedTable& table, const LogTime&) {
@@ -128,6 +146,12 @@ double Progress::samples_per_s() const {
   return elapsed > 0 ? (samples_ - first_samples_) / elapsed : 0;
 }
 
+// By the speed since this process's first step.
+double Progress::left_s() const {
+  const double done = std::min(1.0, result_.last->progress), so_far = done - first_progress_;
+  return so_far > 0 ? seconds(shown_ - first_step_) * (1 - done) / so_far : 0;
+}
+
 void Progress::show() {
   shown_ = clock_.now();
   if (!out_.shown() || !options_.lines) return;
@@ -154,14 +178,13 @@ std::vector<std::string> Progress::fields() const {
   const StepReport& last = *result_.last;
   const Facts& facts = options_.facts;
   const double done = std::min(1.0, last.progress), rate = samples_per_s();
-  const double left = done > 0 ? seconds(shown_ - first_step_) * (1 - done) / done : 0;
   const auto number = [](const char* name, double value) {
     return formatted("%s %g", name, static_cast<double>(static_cast<float>(value)));
   };
   std::vector<std::string> fields = place_fields();
   fields.push_back(formatted("%ld%%", std::lround(100 * done)));
   fields.push_back(number("loss", without_nan_sign(last.loss)));
-  if (rate > 0) fields.push_back(duration_text(left) + " left");
+  if (rate > 0) fields.push_back(duration_text(left_s()) + " left");
   if (rate > 0) fields.push_back(rate_text(rate) + " samples/s");
   fields.push_back(number("lr", last.lr));
   if (const std::string wait = data_wait_.text(facts.num_workers, facts.cores); !wait.empty())

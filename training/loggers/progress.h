@@ -72,6 +72,7 @@ class Progress final : public LoggerDestination {
   std::vector<std::string> fields() const;  // of a line, the most important first
   std::string line() const;
   std::string line_within(std::size_t columns) const;
+  double left_s() const;
   void show_result();
   void write_result(const std::string& json);
   double samples_per_s() const;
@@ -88,6 +89,7 @@ class Progress final : public LoggerDestination {
   TimePoint opened_, first_step_, shown_;
   int64_t shown_step_ = -1;
   double first_samples_ = 0, samples_ = 0;  // samples of the run, after the first and the last step
+  double first_progress_ = 0;               // after the first step
   bool finishing_ = false;
 };
 

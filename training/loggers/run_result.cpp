@@ -94,6 +94,9 @@ std::string RunResult::ending() const {
 
 std::string RunResult::reason() const {
   const int64_t steps = at.batch - start.step;
+  if (ended.skipped_at_end > 0)
+    return ending() + "; the last " + std::to_string(ended.skipped_at_end) +
+           " steps were all skipped: nothing finite to train on; exit code 4";
   if (2 * ended.skipped_steps <= steps) return ending();
   return ending() + "; " + std::to_string(ended.skipped_steps) + " of " + std::to_string(steps) +
          " steps were skipped: nothing finite to train on";

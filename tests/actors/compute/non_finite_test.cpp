@@ -1,6 +1,8 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "commands/local_train.h"
 #include "io/checkpoint/checkpoint.h"
 #include "io/hdf5/hdf5_writer.h"
@@ -117,6 +119,33 @@ TEST(NonFiniteTest, ABatchInWhichNothingCountsChangesNothing) {
     for (const auto& [name, tensor] : all) EXPECT_TRUE(all_finite(tensor)) << name;
     EXPECT_EQ(all.at("optimizers/transformer.wte.weight/step").item<int64_t>(), 2) << ranks;
   }
+}
+
+// Numbers so large that every gradient overflows, from step `from` on.
+int exit_code_of(int64_t from, int64_t steps) {
+  const Scratch folder;
+  LocalRunOptions options;
+  options.ranks = 2;
+  options.run_dir = folder.path("run");
+  options.quiet = true;
+  options.prepare = [&](Job& job) {
+    job.before_step = [from](int, int64_t step, const Trainee&, const Batch& batch) {
+      if (step >= from) batch["input"].fill_(INFINITY);
+    };
+  };
+  const std::string recipe =
+      "seed = 1\n[model]\nkind = 'mlp'\nhidden = [4]\n[data.train]\nkind = 'synthetic'\nshape = [6]\n"
+      "samples = 48\nbatch_size = 24\n[optimizer]\nkind = 'sgd'\n[train]\nmax_duration = '" +
+      std::to_string(steps) + "ba'\n";
+  const int code = train_in_one_process(recipe_of(recipe), options).exit_code;
+  EXPECT_FALSE(newest_checkpoint(options.run_dir).tensors.empty());
+  return code;
+}
+
+TEST(NonFiniteTest, ARunThatEndsInSkippedStepsHasAnExitCodeOfItsOwn) {
+  EXPECT_EQ(exit_code_of(/*from=*/1, /*steps=*/3), 4) << "nothing was trained";
+  EXPECT_EQ(exit_code_of(/*from=*/6, /*steps=*/15), 4) << "ten in a row";
+  EXPECT_EQ(exit_code_of(/*from=*/7, /*steps=*/15), 0);
 }
 
 }  // namespace

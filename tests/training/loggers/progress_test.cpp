@@ -208,6 +208,39 @@ TEST_F(ProgressTest, ATerminalHasOneLineThatFitsAndEvaluationsThatStay) {
   EXPECT_THAT(terminal.read(), HasSubstr("lr 0\r\n")) << "the last line stays, and is whole";
 }
 
+TEST_F(ProgressTest, EvaluationsAreBrokenBetweenFields) {
+  const Terminal terminal(40);
+  std::string text;
+  show(
+      [&](Progress& progress) {
+        steps(progress, 5, 5);
+        terminal.read();
+        progress.log_evaluation({{"metrics/eval/first", 0.5}, {"metrics/eval/second", 0.25}}, during(5));
+        text = terminal.read();
+      },
+      terminal.out);
+  EXPECT_THAT(text, HasSubstr("epoch 1/2  step 5/10  first 0.5\r\n    second 0.25\r\n"));
+}
+
+// Half of the run is done, and one of its twenty steps took this process a second.
+TEST_F(ProgressTest, TheTimeLeftOfAResumedRunIsByTheSpeedOfThisProcess) {
+  const Terminal terminal(80);
+  std::string text;
+  show(
+      [&](Progress& progress) {
+        for (int64_t step = 10; step <= 11; ++step) {
+          progress.log_step(
+              {.samples = 8, .max_duration = kTwoEpochs, .progress = 0.05 * static_cast<double>(step)},
+              during(step));
+          clock_.time += std::chrono::seconds(1);
+        }
+        progress.log_step({.samples = 8, .max_duration = kTwoEpochs, .progress = 0.6}, during(12));
+        text = terminal.read();
+      },
+      terminal.out);
+  EXPECT_THAT(text, HasSubstr("  0:08 left"));
+}
+
 TEST_F(ProgressTest, ATerminalShowsNoPartOfANumber) {
   const std::string most = "epoch 1/2  step 5/10  50%  loss 2.30564  0:04 left  8 samples/s";
   const std::string whole = most + "  lr 7.70667e-05";
@@ -223,7 +256,7 @@ TEST_F(ProgressTest, ATerminalShowsNoPartOfANumber) {
                                .lr = 7.70667e-05,
                                .samples = 8,
                                .max_duration = kTwoEpochs,
-                               .progress = 0.5},
+                               .progress = 0.1 * static_cast<double>(step)},
                               during(step));
           }
           text = terminal.read();
