@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <optional>
+#include <utility>
 
 #include "data/chats/jinja.h"
+#include "data/chats/jinja_functions.h"
 #include "data/tokenizers/json_place.h"
 #include "io/formats/json_text.h"
 #include "io/mapped_file.h"
@@ -18,6 +20,8 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 constexpr int64_t kMostWork = 2'000'000, kWorkOfByte = 200;
+constexpr int64_t kPrompts = 8;  // what the prompts in a chat may take, in the work of the whole chat
+constexpr std::size_t kMostMessages = 64;  // of a chat whose prompts are written
 constexpr std::size_t kLongestTemplate = std::size_t{1} << 20;
 
 jinja::Value value_of(const Json& json, char mark) {
@@ -73,21 +77,130 @@ jinja::Value message_of(const std::string& json) {
   return map;
 }
 
-TextDocument parts_of(const jinja::MarkedText& text) {
-  const bool is_marked = text.marks.find(jinja::kGenerated) != std::string::npos;
-  std::string counts(text.chars.size(), '\0');
-  for (std::size_t i = 0; i < counts.size(); ++i)
-    counts[i] = text.mark(i) == (is_marked ? jinja::kGenerated : jinja::kAssistants);
+// With maps of its own: a template may set members of those that it is given.
+jinja::Value copy_of(const jinja::Value& value) {
+  if (const jinja::List* list = value.list()) {
+    jinja::List copy;
+    for (const jinja::Value& one : *list) copy.push_back(copy_of(one));
+    return copy;
+  }
+  if (const jinja::Map* map = value.map()) {
+    jinja::Map copy;
+    for (const auto& [key, one] : *map) copy.emplace_back(key, copy_of(one));
+    return copy;
+  }
+  return value;
+}
+
+TextDocument parts_of(const std::string& text, std::string counts) {
   for (std::size_t i = counts.size(); i-- > 1;)  // such a blank is mostly a part of the first word's token
-    if (counts[i] && text.chars[i - 1] == ' ') counts[i - 1] = 1;
+    if (counts[i] && text[i - 1] == ' ') counts[i - 1] = 1;
   TextDocument parts;
   for (std::size_t begin = 0; begin < counts.size();) {
     const std::size_t end = std::min(counts.find_first_not_of(counts[begin], begin), counts.size());
-    parts.push_back({text.chars.substr(begin, end - begin), counts[begin] != 0});
+    parts.push_back({text.substr(begin, end - begin), counts[begin] != 0});
     begin = end;
   }
   return parts;
 }
+
+// A chat that a template writes.
+class Chat {
+ public:
+  Chat(const jinja::Node& program, jinja::Map variables, const std::vector<std::string>& messages,
+       const std::string& tools)
+      : program_(program), variables_(std::move(variables)) {
+    std::size_t bytes = tools.size();
+    for (const std::string& one : messages) {
+      messages_.push_back(message_of(one));
+      bytes += one.size();
+    }
+    work_ = kMostWork + kWorkOfByte * static_cast<int64_t>(bytes);
+    variables_.emplace_back(
+        "tools", tools.empty() ? jinja::Value(nullptr) : value_of(json_of(tools), jinja::kTemplates));
+    variables_.emplace_back("documents", nullptr);
+  }
+
+  TextDocument parts() const {
+    jinja::Work work{work_};
+    const jinja::MarkedText whole = rendered(messages_.size(), false, work);
+    const bool is_generated = whole.marks.find(jinja::kGenerated) != std::string::npos;
+    std::string counts(whole.chars.size(), '\0');
+    for (std::size_t i = 0; i < counts.size(); ++i)
+      counts[i] = whole.mark(i) == (is_generated ? jinja::kGenerated : jinja::kAssistants);
+    if (!is_generated) {
+      count_end(whole, counts);
+      if (messages_.size() <= kMostMessages) count_beyond_prompts(whole.chars, counts);
+    }
+    return parts_of(whole.chars, std::move(counts));
+  }
+
+ private:
+  bool is_assistants(std::size_t i) const {
+    return messages_[i].member("role")->text()->chars == "assistant";
+  }
+
+  // The first `count` messages.
+  jinja::MarkedText rendered(std::size_t count, bool with_prompt, jinja::Work& work) const {
+    jinja::Map variables;
+    for (const auto& [name, value] : variables_) variables.emplace_back(name, copy_of(value));
+    jinja::List messages;
+    for (std::size_t i = 0; i < count; ++i) messages.push_back(copy_of(messages_[i]));
+    variables.emplace_back("messages", std::move(messages));
+    variables.emplace_back("add_generation_prompt", with_prompt);
+    return jinja::render(program_, variables, work);
+  }
+
+  // What stands behind the last message counts with it.
+  void count_end(const jinja::MarkedText& whole, std::string& counts) const {
+    if (messages_.empty() || !is_assistants(messages_.size() - 1)) return;
+    const std::size_t last = whole.marks.find_last_not_of(jinja::kTemplates);
+    if (last != std::string::npos && whole.marks[last] == jinja::kAssistants)
+      std::fill(counts.begin() + static_cast<std::ptrdiff_t>(last), counts.end(), '\1');
+  }
+
+  // Beside messages whose prompt is not known, counts stay as they are.
+  void count_beyond_prompts(const std::string& whole, std::string& counts) const {
+    jinja::Work work{kPrompts * work_};
+    std::size_t known = 0;
+    bool stays = false;
+    const auto fill = [&](std::size_t begin, std::size_t end, char value) {
+      if (begin < end) std::fill_n(counts.begin() + static_cast<std::ptrdiff_t>(begin), end - begin, value);
+    };
+    for (std::size_t i = 0; i < messages_.size(); ++i) {
+      if (!is_assistants(i)) continue;
+      const auto said = beyond_prompt(i, whole, work);
+      if (said) {
+        if (!stays) fill(known, said->first, '\0');
+        fill(said->first, said->second, '\1');
+        known = std::max(known, said->second);
+      }
+      stays = !said;
+    }
+    if (!stays) fill(known, counts.size(), '\0');
+  }
+
+  // Where a message of the assistant begins and ends in the whole chat, if the template writes what comes
+  // before alike without the rest.
+  std::optional<std::pair<std::size_t, std::size_t>> beyond_prompt(std::size_t i, const std::string& whole,
+                                                                   jinja::Work& work) const {
+    try {
+      const std::string prompt = rendered(i, true, work).chars;
+      if (!whole.starts_with(prompt)) return std::nullopt;
+      const bool is_last = i + 1 == messages_.size();
+      const std::string said = is_last ? whole : rendered(i + 1, false, work).chars;
+      if (said.size() < prompt.size() || !whole.starts_with(said)) return std::nullopt;
+      return std::pair(prompt.size(), said.size());
+    } catch (const UserError&) {  // no chat to the template, or too much work
+      return std::nullopt;
+    }
+  }
+
+  const jinja::Node& program_;
+  jinja::Map variables_;
+  jinja::List messages_;
+  int64_t work_ = 0;  // that writing the chat may take
+};
 
 // The template of a tokenizer_config.json: a text, or the one called "default" of several.
 std::optional<std::string> template_in(const JsonPlace& config) {
@@ -140,29 +253,21 @@ ChatTemplate::ChatTemplate(const std::string& source, const Tokenizer& tokenizer
 }
 
 // The least chat that all templates write.
-void ChatTemplate::try_out() const {
+void ChatTemplate::try_out() {
   const TextDocument parts =
       write({R"({"role": "user", "content": "question"})", R"({"role": "assistant", "content": "answer"})"});
-  const auto says = [](const TextPart& part) {
-    return part.counts && part.text.find("answer") != std::string::npos;
-  };
-  if (!std::ranges::any_of(parts, says)) throw UserError("it does not write what an assistant says");
+  const std::string answer = "answer";
+  bool says = false;
+  for (const TextPart& part : parts) {
+    const std::size_t at = part.counts ? part.text.rfind(answer) : std::string::npos;
+    if (at != std::string::npos) behind_answer_ = part.text.substr(at + answer.size());
+    says |= at != std::string::npos;
+  }
+  if (!says) throw UserError("it does not write what an assistant says");
 }
 
 TextDocument ChatTemplate::write(const std::vector<std::string>& messages, const std::string& tools) const {
-  jinja::Map variables = special_;
-  jinja::List list;
-  std::size_t bytes = tools.size();
-  for (const std::string& one : messages) {
-    list.push_back(message_of(one));
-    bytes += one.size();
-  }
-  variables.emplace_back("messages", std::move(list));
-  variables.emplace_back("tools",
-                         tools.empty() ? jinja::Value(nullptr) : value_of(json_of(tools), jinja::kTemplates));
-  variables.emplace_back("documents", nullptr);
-  variables.emplace_back("add_generation_prompt", false);
-  return parts_of(jinja::render(*program_, variables, kMostWork + kWorkOfByte * static_cast<int64_t>(bytes)));
+  return Chat(*program_, special_, messages, tools).parts();
 }
 
 }  // namespace tutti

@@ -16,7 +16,7 @@ struct Node;
 }
 
 // How a tokenizer says that chats are written: a template in Jinja, as transformers' apply_chat_template
-// renders it (without a generation prompt). A part of Jinja is known (data/chats/jinja_functions.cpp); a
+// renders it. A part of Jinja is known (data/chats/jinja_functions.cpp); a
 // template has no files, no clock and a largest number of steps.
 class ChatTemplate {
  public:
@@ -27,19 +27,24 @@ class ChatTemplate {
   ChatTemplate(const std::string& source, const Tokenizer& tokenizer);
 
   // A chat, of messages as JSON objects: role and content, or ShareGPT's from and value. `tools`: functions
-  // as JSON; none: "". What counts is the content of an assistant's messages and what the same turn of the
-  // template's loop has behind it, with blanks before; in a template with {% generation %} what stands there.
-  // Throws UserError.
+  // as JSON; none: "". What counts is what the chat up to an assistant's message has beyond the prompt for it
+  // (the chat before it with add_generation_prompt), and in a template with {% generation %} what stands
+  // there. Where the prompt does not begin the chat, or in a chat of more than 64 messages, it is the content
+  // of the message and what the same turn of the template's loop has behind it; of the last message all
+  // behind it. Throws UserError.
   TextDocument write(const std::vector<std::string>& messages, const std::string& tools = "") const;
 
   const std::string& source() const { return source_; }
+  // What counts behind the last answer of a chat.
+  const std::string& behind_answer() const { return behind_answer_; }
 
  private:
-  void try_out() const;
+  void try_out();
 
   std::string source_;
   std::shared_ptr<const jinja::Node> program_;
   jinja::Map special_;  // bos_token, ...
+  std::string behind_answer_;
 };
 
 }  // namespace tutti

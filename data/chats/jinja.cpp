@@ -23,7 +23,7 @@ enum class Flow { kNext, kBreak, kContinue };
 
 class Renderer {
  public:
-  Renderer(const Map& variables, int64_t most_work) : work_{most_work} {
+  Renderer(const Map& variables, Work& work) : work_(work) {
     scopes_.emplace_back();
     for (const auto& [name, value] : variables) scopes_.back()[name] = value;
   }
@@ -179,8 +179,11 @@ class Renderer {
                                    {"nextitem", neighbour(i + 1)}};
       set_names(node.names, all[i]);
       const std::size_t begin = out_.chars.size();
+      const int64_t before = turns_of_messages_;
       flow = run(node.parts[2]);
-      if (loops_ == 1) mark_behind_words(begin);
+      const bool is_message = all[i].member("role");
+      if (is_message) ++turns_of_messages_;
+      if (is_message || (loops_ == 1 && turns_of_messages_ == before)) mark_behind_words(begin);
       scopes_.pop_back();
     }
     --loops_;
@@ -375,17 +378,18 @@ class Renderer {
     return result;
   }
 
-  Work work_;
+  Work& work_;
   MarkedText out_;
   std::vector<Scope> scopes_;
   std::map<std::string, const Node*> macros_;
   int loops_ = 0, calls_ = 0;
+  int64_t turns_of_messages_ = 0;
 };
 
 }  // namespace
 
-MarkedText render(const Node& program, const Map& variables, int64_t most_work) {
-  return Renderer(variables, most_work).whole(program);
+MarkedText render(const Node& program, const Map& variables, Work& work) {
+  return Renderer(variables, work).whole(program);
 }
 
 }  // namespace tutti::jinja

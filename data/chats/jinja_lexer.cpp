@@ -41,8 +41,8 @@ class TemplateLexer {
 
  private:
   std::size_t next_tag() const {
-    for (std::size_t i = text_.find('{', at_); i + 1 < text_.size(); i = text_.find('{', i + 1))
-      if (text_[i + 1] == '{' || text_[i + 1] == '%' || text_[i + 1] == '#') return i;
+    for (std::size_t i = text_.find('{', at_); i < text_.size(); i = text_.find('{', i + 1))
+      if (at(i + 1) == '{' || at(i + 1) == '%' || at(i + 1) == '#') return i;
     return text_.size();
   }
 

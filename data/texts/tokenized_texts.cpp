@@ -28,7 +28,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kVersion = 1;                             // of what is in the folder
-constexpr int64_t kVersionOfPrompts = 3;                    // the same where texts have parts
+constexpr int64_t kVersionOfPrompts = 4;                    // the same where texts have parts
 constexpr std::size_t kBytesAtOnce = std::size_t{4} << 20;  // of texts that threads share
 constexpr uint64_t kMostLeftOutText = uint64_t{1} << 16;
 constexpr int64_t kUint16Values = int64_t{1} << 16;
@@ -316,8 +316,21 @@ bool EncodedDocument::teaches_nothing() const {
   return !counts.empty() && std::ranges::count(counts, 0) == std::ssize(counts);
 }
 
+namespace {
+
+// Of a template whose answers end with no token by which a model could stop.
+std::string template_advice(const ChatTemplate& used, const Tokenizer& tokenizer) {
+  const auto ids = tokenizer.encode(used.behind_answer(), false);
+  if (tokenizer.decode(ids, true) != tokenizer.decode(ids, false)) return "";
+  return "no special token of this tokenizer counts behind an answer that its chat template writes: a model "
+         "does not learn where to stop; give add_eos_token = true, or turn";
+}
+
+}  // namespace
+
 std::string Tokenization::advice() const {
-  if (format.messages.empty() || format.chat_template) return "";
+  if (format.messages.empty()) return "";
+  if (format.chat_template) return end ? "" : template_advice(*format.chat_template, *tokenizer);
   const std::string_view turn = format.turn;
   for (std::size_t i = turn.find_first_of("<["); i != std::string_view::npos;
        i = turn.find_first_of("<[", i + 1)) {

@@ -104,9 +104,95 @@ TEST_F(ChatTemplateTest, AnAssistantsWordsCountAndWhatItsTurnHasBehindThem) {
             "<start_of_turn>user\nSo?<end_of_turn>\n<start_of_turn>model\n[No<end_of_turn>\n]");
   EXPECT_EQ(by("phi3"),
             "<|user|>\nHi<|end|>\n<|assistant|>\n[Yes<|end|>\n]<|user|>\nSo?<|end|>\n<|assistant|>\n[No"
-            "<|end|>\n]</s>");
+            "<|end|>\n</s>]");
   EXPECT_EQ(by("zephyr"),
             "<|user|>\nHi</s>\n<|assistant|>\n[Yes</s>\n]<|user|>\nSo?</s>\n<|assistant|>\n[No</s>\n]");
+}
+
+TEST_F(ChatTemplateTest, TextBeforeAnAssistantsWordsCountsUnlessThePromptHasIt) {
+  const std::string calls =
+      "{% for m in messages %}{% if m.role == 'user' %}<u>{{ m.content }}</u>{% elif m.role == 'tool' %}<r>"
+      "{{ m.content }}</r>{% elif m.tool_calls is defined %}<call> {{ m.tool_calls[0].function | tojson }}"
+      "{{ eos_token }}{% else %} {{ m.content }}{{ eos_token }}{% endif %}{% endfor %}";
+  ordered_json call = say("assistant", "");
+  call["tool_calls"] = {{{"function", {{"name", "add"}}}}};
+  EXPECT_EQ(written(calls, {say("user", "1+2"), call, say("tool", "3"), say("assistant", "It is 3")}),
+            "<u>1+2</u>[<call> {\"name\": \"add\"}</s>]<r>3</r>[ It is 3</s>]");
+  const std::string thinks =
+      "{% for m in messages %}<{{ m.role }}>{% if m.role == 'assistant' and loop.last %}<think></think>"
+      "{% endif %}{{ m.content }}<end>{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}";
+  EXPECT_EQ(written(thinks, kTwo), "<user>Hello<end><assistant>[<think></think>Good day<end>]");
+  EXPECT_EQ(
+      written(thinks, {say("user", "a"), say("assistant", "b"), say("user", "c"), say("assistant", "d")}),
+      "<user>a<end><assistant>[b<end>]<user>c<end><assistant>[<think></think>d<end>]");
+}
+
+TEST_F(ChatTemplateTest, BeginningsOfKnownModelsCallsCount) {
+  const ordered_json golden = golden_chats();
+  const ordered_json& chat = golden["chats"][5];
+  const auto counted = [&](const char* name) {
+    std::vector<std::string> all;
+    for (const auto& one : chat["messages"]) all.push_back(one.dump());
+    std::string text;
+    for (const TextPart& part : ChatTemplate(golden["templates"][name], *tokenizer()).write(all, ""))
+      if (part.counts) text += '[' + part.text + ']';
+    return text;
+  };
+  const std::string arguments = R"({"z": 1, "a": [2.5, "é\n\""]})";
+  EXPECT_EQ(counted("mistral3"), R"([[TOOL_CALLS] [{"name": "add", "arguments": )" + arguments +
+                                     R"(, "id": "abcdefghi"}]</s>][ It is 3</s>])");
+  EXPECT_EQ(counted("qwen2.5"), "[<tool_call>\n{\"name\": \"add\", \"arguments\": " + arguments +
+                                    "}\n</tool_call><|im_end|>\n][It is 3<|im_end|>\n]");
+  EXPECT_EQ(counted("llama3.1"),
+            R"([{"name": "add", "parameters": )" + arguments + "}<|eot_id|>][It is 3<|eot_id|>]");
+}
+
+TEST_F(ChatTemplateTest, BehindTheLastAnswerAllCounts) {
+  const ordered_json four = {say("user", "a"), say("assistant", "b"), say("user", "c"),
+                             say("assistant", "d")};
+  const std::string loop = "{% for m in messages %}<{{ m.role[0] }}>{{ m.content }};{% endfor %}";
+  const std::string prompt = "{% if add_generation_prompt %}<a>{% endif %}";
+  EXPECT_EQ(written(loop + "{% if add_generation_prompt %}<a>{% else %}{{ eos_token }}{% endif %}", four),
+            "<u>a;<a>[b;]<u>c;<a>[d;</s>]");
+  EXPECT_EQ(written(loop + "{{ eos_token }}", four), "<u>a;<a>[b;]<u>c;<a>[d;</s>]");
+  const std::string built =
+      "{% set n = namespace(t='') %}{% for m in messages %}{% set n.t = n.t + '<' + m.role[0] + '>' + "
+      "m.content + ';' %}{% endfor %}{{ n.t }}";
+  EXPECT_EQ(written(built + prompt, four), "<u>a;<a>[b;]<u>c;<a>[d;]");
+  EXPECT_EQ(written(built + "{{ eos_token }}", kTwo), "<u>Hello;<a>[Good day;</s>]");
+  EXPECT_EQ(written(loop + "{{ eos_token }}", {say("assistant", "b"), say("user", "c")}), "<a>[b;]<u>c;</s>");
+}
+
+TEST_F(ChatTemplateTest, HeadersOfOthersInALoopWithinALoopDoNotCount) {
+  const ordered_json four = {say("user", "a"), say("assistant", "b"), say("user", "c"),
+                             say("assistant", "d")};
+  const std::string nested =
+      "{% for g in [messages] %}{% for m in g %}<{{ m.role[0] }}>{{ m.content }};{% endfor %}{% endfor %}";
+  EXPECT_EQ(written(nested + "{% if add_generation_prompt %}<a>{% endif %}", four),
+            "<u>a;<a>[b;]<u>c;<a>[d;]");
+  const std::string alternates =
+      "{% if messages | length < 2 %}{{ raise_exception('no') }}{% endif %}";  // marks serve
+  EXPECT_EQ(written(alternates + nested, kTwo), "<u>Hello;<a>[Good day;]");
+  EXPECT_EQ(written("{% if messages | length is odd %}{{ raise_exception('no') }}{% endif %}" + nested, four),
+            "<u>a;<a>[b;]<u>c;<a>[d;]");
+}
+
+TEST_F(ChatTemplateTest, PromptsOfALongChatAreNotWritten) {
+  ordered_json chat;
+  for (int i = 0; i < 64; ++i) chat.push_back(say(i % 2 == 0 ? "user" : "assistant", "x"));
+  const std::string source = "{% for m in messages %}<{{ m.role[0] }}>{{ m.content }}{% endfor %}";
+  std::string all, marked;
+  for (int i = 0; i < 32; ++i) all += "<u>x[<a>x]", marked += "<u>x<a>[x]";
+  EXPECT_EQ(written(source, chat), all);
+  chat.push_back(say("user", "y"));
+  EXPECT_EQ(written(source, chat), marked + "<u>y");
+}
+
+TEST_F(ChatTemplateTest, MembersThatATemplateSetsAreNotThoseOfTheNextText) {
+  EXPECT_EQ(written("{% for m in messages %}{% set m.content = m.content + '!' %}<{{ m.role[0] }}>"
+                    "{{ m.content }}{% endfor %}{% if add_generation_prompt %}<a>{% endif %}",
+                    kTwo),
+            "<u>Hello!<a>[Good day!]");
 }
 
 TEST_F(ChatTemplateTest, TheTagGenerationSaysWhatCounts) {
@@ -121,7 +207,8 @@ TEST_F(ChatTemplateTest, TheTagGenerationSaysWhatCounts) {
 TEST_F(ChatTemplateTest, ShareGptsNamesAreThoseOfTemplates) {
   const ordered_json chat = {{{"from", "human"}, {"value", "a"}}, {{"from", "gpt"}, {"value", "b"}}};
   EXPECT_EQ(written("{% for m in messages %}{{ m.role }}={{ m.content }} {% endfor %}", chat),
-            "user=a assistant=[b ]");
+            "user=a[ assistant=b ]")
+      << "without a prompt the role is the assistant's to write";
 }
 
 TEST_F(ChatTemplateTest, TheTemplateIsThatBesideTheTokenizer) {

@@ -166,7 +166,8 @@ TEST_F(TextsTest, OfChatsTheAssistantsMessagesCount) {
 constexpr const char* kTemplate =
     R"({"bos_token": "<s>", "eos_token": "</s>", "chat_template": "{% for m in messages %})"
     R"({{ 'x' if m.role == 'user' )"
-    R"(else 'y' }}{{ m.content }}{{ eos_token if m.role != 'user' }}{% endfor %}"})";
+    R"(else 'y' }}{{ m.content }}{{ eos_token if m.role != 'user' }}{% endfor %})"
+    R"({% if add_generation_prompt %}y{% endif %}"})";
 constexpr const char* kChat = "messages_field = 'chat'\npacking = 'first_fit'\n";
 
 TEST_F(TextsTest, AChatIsWrittenAsTheTokenizersTemplateSays) {
@@ -184,6 +185,17 @@ TEST_F(TextsTest, AChatIsWrittenAsTheTokenizersTemplateSays) {
              R"({"eos_token": "</s>", "chat_template": "{{ 1 | shuffle }}"})");
   EXPECT_THAT(error_of(kChat),
               AllOf(HasSubstr("r.toml:5"), HasSubstr("the filter 'shuffle'"), HasSubstr("give turn")));
+}
+
+TEST_F(TextsTest, ATemplateWhoseAnswersHaveNoEndIsSaid) {
+  write_text(
+      scratch_.path("tokenizer_config.json"),
+      R"({"eos_token": "</s>", "chat_template": "{% for m in messages %}x{{ m.content }}{% endfor %}"})");
+  lines(R"({"chat": [{"role": "user", "content": "ab"}, {"role": "assistant", "content": "cd"}]})");
+  const DatasetPtr chat = data(std::string(kChat) + "sequence_length = 6\n");
+  EXPECT_THAT(shown(chat, "input"), ElementsAre("xabxcd"));
+  EXPECT_THAT(chat->advice(), HasSubstr("no special token of this tokenizer counts behind an answer"));
+  EXPECT_EQ(data(std::string(kChat) + "sequence_length = 8\nadd_eos_token = true\n")->advice(), "");
 }
 
 TEST_F(TextsTest, AChatWithoutAnAnswerHasNoTargets) {
