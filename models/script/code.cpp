@@ -222,6 +222,8 @@ class Runner {
 
   void get_attribute(const Step& step) {
     const Object object = in(step, 0).toObject();
+    if (step.slot >= object->slots().size())  // of another class than the code says
+      throw UserError(place_of(*step.node) + ": the object has no such member");
     set(step, object->type()->is_module() ? host_.attribute(object, step.slot) : object->getSlot(step.slot));
   }
 

@@ -157,6 +157,8 @@ bool is_dtype(int64_t number) {
 
 // Null for a type of which values need no look.
 bool (*check_of(const c10::Argument& argument))(int64_t) {
+  if (argument.name() == "num_head" || argument.name() == "num_heads")
+    return [](int64_t number) { return number > 0; };
   c10::TypePtr type = argument.real_type();
   if (const auto optional = type->cast<c10::OptionalType>()) type = optional->getElementType();
   switch (type->kind()) {
@@ -193,7 +195,8 @@ void require_known(const c10::FunctionSchema& schema, const std::string& place) 
 }
 
 CheckedArguments::CheckedArguments(const c10::FunctionSchema& schema)
-    : has_out_(std::ranges::any_of(schema.arguments(), &c10::Argument::is_out)) {
+    : has_out_(std::ranges::any_of(schema.arguments(), &c10::Argument::is_out)),
+      rule_(argument_rule(schema.name())) {
   for (std::size_t i = 0; i < schema.arguments().size(); ++i)
     if (const Check check = check_of(schema.arguments()[i])) checked_.emplace_back(i, check);
 }
@@ -205,9 +208,9 @@ std::string CheckedArguments::problem(const torch::jit::Stack& arguments) const 
     const int64_t number = arguments[index].toInt();
     if (!check(number))
       return "argument " + std::to_string(index + 1) + " is " + std::to_string(number) +
-             ", which is no type or layout of tensors that tutti knows";
+             ", which no such argument may be";
   }
-  return "";
+  return rule_ ? rule_(arguments) : "";
 }
 
 }  // namespace tutti

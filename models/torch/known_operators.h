@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "models/torch/argument_rules.h"
+
 namespace tutti {
 
 // The operators of libtorch that a program in a file may call: those that compute tensors and numbers from
@@ -25,7 +27,8 @@ bool is_known_operator(const std::string& name);
 void require_known(const c10::FunctionSchema& schema, const std::string& place);
 
 // The arguments of an operator that a call may not have. Types, layouts and memory formats are numbers, by
-// which libtorch finds functions without a look whether there are any. An argument `out` is resized.
+// which libtorch finds functions without a look whether there are any. An argument `out` is resized. Some
+// operators have rules of their own (models/torch/argument_rules.h).
 class CheckedArguments {
  public:
   explicit CheckedArguments(const c10::FunctionSchema& schema);
@@ -35,6 +38,7 @@ class CheckedArguments {
  private:
   using Check = bool (*)(int64_t number);
   bool has_out_;
+  ArgumentRule rule_;
   std::vector<std::pair<std::size_t, Check>> checked_;
 };
 

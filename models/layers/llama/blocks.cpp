@@ -2,6 +2,7 @@
 
 #include <ATen/TensorOperators.h>
 
+#include "models/layers/activation.h"
 #include "models/layers/bert_blocks.h"
 #include "models/layers/norm.h"
 
