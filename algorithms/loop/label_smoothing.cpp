@@ -71,7 +71,7 @@ void LabelSmoothing::apply(Event event, State& state, Logger&) {
     const at::Tensor original = batch[kOriginal];
     target_key_.set(batch, original);
     batch = without(batch, kOriginal);
-    divide_by_weights(state, original);
+    if (!state.composer) divide_by_weights(state, original);
   }
 }
 

@@ -155,6 +155,20 @@ TEST(IgnoredTargets, SmoothTargetsTrainAsInPyTorchOverAnyParts) {
   }
 }
 
+TEST(IgnoredTargets, SmoothTargetsWithClassWeightsTrainAsInPyTorchOverAnyParts) {
+  const at::Tensor of_classes = at::tensor({1.0, 5.0, 0.2, 3.0, 0.5});
+  const auto loss = [&](const at::Tensor& scores) {
+    return at::cross_entropy_loss(scores, given_indices(), of_classes, at::Reduction::Mean, -100, kSmoothing);
+  };
+  const std::string more =
+      "[model.loss]\nkind = 'cross_entropy'\nweight = [1.0, 5.0, 0.2, 3.0, 0.5]\n[[algorithms]]\n"
+      "kind = 'label_smoothing'\nsmoothing = 0.1\n";
+  for (const Cutting& parts : all_cuttings()) {
+    SCOPED_TRACE(testing::Message() << parts.ranks << " ranks x " << parts.grad_accum);
+    expect_losses(lines_of_run(parts, given_indices(), more), descended(loss, 2).first);
+  }
+}
+
 TEST(IgnoredTargets, DenseTargetsCountByTheirSumOverAnyParts) {
   const auto [losses, weight] = descended(mean_over_masses, 2);
   const double mean = mean_over_masses(given_inputs().matmul(weight)).item<double>();
