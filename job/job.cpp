@@ -384,7 +384,8 @@ std::vector<std::string> Job::advice() const {
   };
   const Setting& data = recipe.at("data").at("train");
   add(data, *train);
-  if (const int64_t first = train->first_class(); first > 0 && !data.has("first_class"))
+  const int64_t first = train->first_class();
+  if (first > 0 && !data.has("first_class") && !has_loss_of_values(*this))
     advice.push_back(data.path + ": its smallest label is " + std::to_string(first) +
                      ", so class 0 has no samples; first_class = " + std::to_string(first) +
                      ", here and in evaluations, numbers classes from 0");

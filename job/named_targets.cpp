@@ -42,6 +42,8 @@ std::vector<const Setting*> losses_of_values(const Setting& model) {
 
 }  // namespace
 
+bool has_loss_of_values(const Job& job) { return !losses_of_values(job.recipe.at("model")).empty(); }
+
 void require_no_names_as_values(const Job& job) {
   for (const Setting* loss : losses_of_values(job.recipe.at("model")))
     if (const auto names = names_of_targets(job); !names.empty())

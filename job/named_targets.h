@@ -8,4 +8,7 @@ namespace tutti {
 // targets: it would be trained on their places in the order of names.
 void require_no_names_as_values(const Job& job);
 
+// True if a loss of values compares the data's targets with outputs: they are then no classes.
+bool has_loss_of_values(const Job& job);
+
 }  // namespace tutti

@@ -8,10 +8,9 @@
 #include <type_traits>
 #include <utility>
 
-#include "io/formats/file_head.h"
 #include "io/formats/json_document.h"
-#include "io/formats/json_rows.h"
 #include "io/hdf5/hdf5_listing.h"
+#include "io/json_rows.h"
 #include "io/tokens/token_file.h"
 #include "recipe/setting.h"
 #include "runtime/error.h"
@@ -119,6 +118,11 @@ constexpr std::pair<std::string_view, const char*> kSignatures[] = {
     {"PK\x03\x04", "a zip archive"},
     {"PAR1", "a Parquet file without its ending .parquet"},
     {"ARROW1", "an Arrow file"},
+    {std::string_view("GGUF\2\0\0\0", 8), "a GGUF file, a model's weights"},
+    {std::string_view("GGUF\3\0\0\0", 8), "a GGUF file, a model's weights"},
+    {"7z\xbc\xaf\x27\x1c", "a 7z archive"},
+    {"Rar!\x1a\x07", "a RAR archive"},
+    {"MATLAB 5.0 MAT-file", "a MAT-file of MATLAB"},
     {"Obj\x01", "an Avro file"},
     {"SQLite format 3", "a database of SQLite"},
     {"\x7f"
@@ -132,6 +136,34 @@ constexpr std::pair<std::string_view, const char*> kSignatures[] = {
     {"\xfe\xff", "a text in UTF-16"},
     {"OggS", "sound"},
     {"ID3", "sound"}};
+
+constexpr std::size_t kArrowPrefix = 12;  // bytes: ones, the length of the metadata, the place of its table
+
+// In Arrow's format for streams: metadata in whole steps of 8 bytes.
+bool is_arrow_stream(std::string_view bytes) {
+  if (bytes.size() < kArrowPrefix || !bytes.starts_with("\xff\xff\xff\xff")) return false;
+  uint32_t length = 0, table = 0;
+  std::memcpy(&length, &bytes[4], sizeof length);
+  std::memcpy(&table, &bytes[8], sizeof table);
+  return length > 0 && length < kLookedAt && length % 8 == 0 && table > 0 && table < length;
+}
+
+bool is_mp4(std::string_view bytes) { return bytes.size() >= 8 && bytes.substr(4, 4) == "ftyp"; }
+
+// By the method, the only one there is, and flags: no tokens begin so.
+bool is_gzipped(const std::vector<uint8_t>& head) {
+  return head.size() > 3 && head[0] == 0x1f && head[1] == 0x8b && head[2] == 8 && head[3] < 0x20;
+}
+
+// The first bytes of a file as they are, compressed or not.
+std::vector<uint8_t> raw_head(const RegularFile& file) {
+  std::vector<uint8_t> head(kLookedAt);
+  std::size_t count = 0;
+  for (std::size_t more = 1; more > 0 && count < head.size(); count += more)
+    more = file.read(reinterpret_cast<char*>(head.data()) + count, head.size() - count);
+  head.resize(count);
+  return head;
+}
 
 // True of a text in UTF-8 that may be cut off within a character.
 bool begins_utf8(std::string_view bytes) {
@@ -148,6 +180,8 @@ std::string unread_kind(const std::string& file, const std::vector<uint8_t>& hea
     const bool is_doubtful = may_be_tokens && signature.size() < 2 * sizeof(uint16_t);  // such a token may be
     if (!is_doubtful && bytes.starts_with(signature)) return kind;
   }
+  if (is_arrow_stream(bytes)) return "a stream of Arrow";
+  if (is_mp4(bytes)) return "a video or picture in MP4's container";
   if (!is_text(head)) return "";
   if (!begins_utf8(bytes)) return "neither a text in UTF-8 nor tokens; kind = \"bytes\" reads any file";
   try {
@@ -175,6 +209,11 @@ FoundData look_into_file(const std::string& file, const std::string& recipe_fold
   const std::string ending = lower_case(fs::path(file).extension().string());
   if (ending == ".mds")
     throw UserError({file}, "a shard of MosaicML Streaming; name its folder, which has index.json");
+  const std::vector<uint8_t> head = raw_head(opened);
+  if (is_gzipped(head))
+    throw UserError({file},
+                    "looks like a file compressed by gzip: unpack it by gunzip; of MNIST's files, name the "
+                    "folder");
   if (is_hdf5(file) || is_numpy(file)) return look_into_arrays(file, recipe_folder);
   if (is_table(file)) return look_into_table(file, recipe_folder, tokenizer_for(file, tokenizer));
   if (ending == ".npy" || ending == ".idx") return tokens_in(file, recipe_folder);
@@ -186,7 +225,6 @@ FoundData look_into_file(const std::string& file, const std::string& recipe_fold
   if (ending == ".h5" || ending == ".hdf5" || ending == ".hdf")
     throw UserError({file}, "not an HDF5 file, whatever it is called");
   const auto size = static_cast<int64_t>(opened.size());
-  const std::vector<uint8_t> head = file_head(file, kLookedAt);
   if (const std::string kind = unread_kind(file, head); !kind.empty())
     throw UserError({file}, "looks like " + kind);
   if (is_text(head) && !reads.empty()) return look_into_texts(file, recipe_folder, reads);

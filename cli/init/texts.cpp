@@ -7,8 +7,9 @@
 #include "data/tokenizers/tokenizer_files.h"
 #include "io/formats/file_head.h"
 #include "io/formats/json_document.h"
-#include "io/formats/json_rows.h"
+#include "io/json_rows.h"
 #include "runtime/error.h"
+#include "runtime/printable.h"
 #include "runtime/text.h"
 
 namespace tutti {
@@ -22,38 +23,103 @@ constexpr double kBytesOfToken = 4;  // where no text was looked at
 // Names of members, as datasets have them: a document, or a prompt and its response, or a chat.
 const std::vector<std::string> kTexts = {"text", "content", "body", "document"};
 const std::vector<std::pair<std::string, std::string>> kPrompts = {
-    {"prompt", "response"}, {"prompt", "completion"}, {"instruction", "output"}, {"question", "answer"}};
+    {"prompt", "response"}, {"prompt", "completion"}, {"instruction", "output"}, {"instruction", "response"},
+    {"question", "answer"}, {"question", "response"}, {"query", "response"},     {"input", "output"}};
+const std::vector<std::string> kBehindInstructions = {"input", "context"};
 const std::vector<std::string> kChats = {"messages", "conversations"};
 
 bool has(const std::vector<std::string>& names, const std::string& name) {
   return std::ranges::count(names, name) > 0;
 }
 
-// The recipe's lines about the members of a line of JSON.
-RecipeLines field_lines(const std::string& file, const std::string& line) try {
-  const JsonDocument document(line);
-  const std::vector<std::string> texts = document.texts(), lists = document.lists();
-  for (const std::string& chat : kChats)
-    if (has(lists, chat))
-      return {{"messages_field", toml_text(chat), "a chat; the assistant's messages count in the loss"},
-              {"packing", "\"first_fit\"", "whole documents beside each other"}};
-  if (has(texts, "instruction") && has(texts, "input") && has(texts, "output"))
-    return {{"prompt_field", "[\"instruction\", \"input\"]",
-             "a line each, if not empty; does not count in the loss"},
-            {"response_field", "\"output\""},
-            {"packing", "\"first_fit\"", "whole documents beside each other"}};
-  for (const auto& [prompt, response] : kPrompts)
-    if (has(texts, prompt) && has(texts, response))
-      return {{"prompt_field", toml_text(prompt), "does not count in the loss"},
-              {"response_field", toml_text(response)},
-              {"packing", "\"first_fit\"", "whole documents beside each other"}};
-  for (const std::string& text : kTexts)
-    if (has(texts, text)) return {{"text_field", toml_text(text), "the member that is the text"}};
-  if (texts.empty()) throw UserError("its members are no texts");
-  return {{"text_field", toml_text(texts.front()), "the member that is the text; one of its texts"}};
+constexpr const char* kExpectedObjects = "; expected JSON objects, one a line, or an array of them";
+
+// Names of an object's members.
+struct MemberNames {
+  std::vector<std::string> texts, lists;
+};
+
+MemberNames member_names(const std::string& file, const std::string& object) try {
+  const JsonDocument document(object);
+  return {document.texts(), document.lists()};
 } catch (const UserError& error) {
-  throw UserError({file}, "its first object: " + error.message() +
-                              "; expected JSON objects, one a line, or an array of them");
+  throw UserError({file}, "its first object: " + error.message() + kExpectedObjects);
+}
+
+// "'a', 'b'"
+std::string quoted_names(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "'" : ", '") + shown(name) + '\'';
+  return text;
+}
+
+// The recipe's lines about members, and which members these are.
+struct ReadMembers {
+  RecipeLines lines;
+  std::vector<std::string> names;
+};
+
+ReadMembers read_pair(const std::vector<std::string>& prompts, const std::string& response) {
+  ReadMembers read;
+  std::string list;
+  for (const std::string& prompt : prompts) list += (list.empty() ? "" : ", ") + toml_text(prompt);
+  if (prompts.size() == 1)
+    read.lines.push_back({"prompt_field", list, "does not count in the loss"});
+  else
+    read.lines.push_back(
+        {"prompt_field", '[' + list + ']', "a line each, if not empty; does not count in the loss"});
+  read.lines.push_back({"response_field", toml_text(response)});
+  read.lines.push_back({"packing", "\"first_fit\"", "whole documents beside each other"});
+  read.names = prompts;
+  read.names.push_back(response);
+  return read;
+}
+
+// A prompt and its response by names that are known.
+std::optional<ReadMembers> known_pair(const std::vector<std::string>& texts) {
+  for (const auto& [prompt, response] : kPrompts) {
+    if (!has(texts, prompt) || !has(texts, response)) continue;
+    std::vector<std::string> prompts = {prompt};
+    if (prompt == "instruction")
+      for (const std::string& more : kBehindInstructions)
+        if (has(texts, more)) prompts.push_back(more);
+    return read_pair(prompts, response);
+  }
+  return std::nullopt;
+}
+
+ReadMembers members_to_read(const std::string& file, const MemberNames& members) {
+  ReadMembers read;
+  for (const std::string& chat : kChats) {
+    if (!has(members.lists, chat)) continue;
+    read.lines.push_back(
+        {"messages_field", toml_text(chat), "a chat; the assistant's messages count in the loss"});
+    read.lines.push_back({"packing", "\"first_fit\"", "whole documents beside each other"});
+    read.names = {chat};
+    return read;
+  }
+  if (const auto pair = known_pair(members.texts)) return *pair;
+  for (const std::string& text : kTexts)
+    if (read.names.empty() && has(members.texts, text)) read.names = {text};
+  if (members.texts.empty())
+    throw UserError({file}, std::string("its first object: its members are no texts") + kExpectedObjects);
+  if (read.names.empty() && members.texts.size() > 1)
+    throw UserError({file},
+                    "its first object has several texts, of no known names: " + quoted_names(members.texts) +
+                        "; a recipe's text_field says which to read, or prompt_field and "
+                        "response_field (docs/data.md)");
+  if (read.names.empty()) read.names = members.texts;
+  read.lines.push_back({"text_field", toml_text(read.names.front()), "the member that is the text"});
+  return read;
+}
+
+// "" if every text and list is read.
+std::string unread_members(const MemberNames& members, const ReadMembers& read) {
+  std::vector<std::string> left_out;
+  for (const auto* names : {&members.texts, &members.lists})
+    for (const std::string& name : *names)
+      if (!has(read.names, name)) left_out.push_back(name);
+  return left_out.empty() ? "" : "members that are not read: " + quoted_names(left_out);
 }
 
 // The first object of lines of JSON, or of a JSON array; "" of other files.
@@ -96,8 +162,13 @@ FoundData look_into_texts(const std::string& file, const std::string& recipe_fol
       {"kind", "\"text\"", data.found},
       {"path", recipe_path(file, recipe_folder), "relative to this file"},
       {"tokenizer", recipe_path(reads, recipe_folder), std::to_string(reader->vocab_size()) + " tokens"}};
-  if (has_lines)
-    for (RecipeLine& line : field_lines(file, first)) lines.push_back(std::move(line));
+  if (has_lines) {
+    const MemberNames members = member_names(file, first);
+    const ReadMembers read = members_to_read(file, members);
+    lines.insert(lines.end(), read.lines.begin(), read.lines.end());
+    if (const std::string unread = unread_members(members, read); !unread.empty())
+      data.notes.push_back(file + ": " + unread);
+  }
   if (!reader->special_ids().end)
     lines.push_back({"add_eos_token", "false", "the tokenizer does not say which token ends a document"});
   lines.push_back({"sequence_length", std::to_string(data.sequence_length), "tokens of a sample"});

@@ -19,6 +19,13 @@ bool is_numbered(std::string_view name, std::string_view before, std::string_vie
   return name.find_first_not_of("0123456789") == name.npos;
 }
 
+// pandas' name of its index, and of a second one: "Unnamed: 0", "Unnamed: 0.1".
+bool is_unnamed(std::string_view name) {
+  const std::size_t dot = std::min(name.find('.'), name.size());
+  return is_numbered(name.substr(0, dot), "Unnamed: ", "") &&
+         (dot == name.size() || is_numbered(name.substr(dot), ".", ""));
+}
+
 }  // namespace
 
 void look_at_cell(TableColumn& column, std::optional<double> number, std::string_view written,
@@ -31,7 +38,7 @@ void look_at_cell(TableColumn& column, std::optional<double> number, std::string
 }
 
 bool is_row_number(const TableColumn& column) {
-  return column.name.empty() || column.is_index || is_numbered(column.name, "Unnamed: ", "") ||
+  return column.name.empty() || column.is_index || is_unnamed(column.name) ||
          is_numbered(column.name, "__index_level_", "__");
 }
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstddef>
-#include <cstring>
 #include <vector>
 
 namespace tutti {
@@ -16,6 +16,8 @@ constexpr std::size_t kFewestForHistograms = 1 << 15;
 constexpr uint32_t kMostOfUpperHalf = 31;         // of a vocabulary of two million
 constexpr uint32_t kLeastOfLowerHalf = 1u << 15;  // many tokens have it, if the vocabulary exceeds uint16
 constexpr std::size_t kFew = 10;                  // one of so many numbers may be an odd one
+constexpr uint32_t kMiddle = 1u << 15;            // of uint16
+constexpr uint32_t kNearEnd = 64'000;             // of uint16
 
 template <int kBytes>
 uint32_t little_endian(const uint8_t* bytes) {
@@ -54,17 +56,53 @@ bool are_numbers(const Halves& halves, std::size_t odd) {
   return halves.filled > 0 && kFew * odd < halves.filled;
 }
 
+double from_float16(uint64_t bits) {
+  const auto exponent = static_cast<int>(bits >> 10 & 31);
+  const auto fraction = static_cast<double>(bits & 1023);
+  if (exponent == 31) return HUGE_VAL;  // or no number
+  const double value = exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(1024 + fraction, exponent - 25);
+  return (bits >> 15) != 0 ? -value : value;
+}
+
+// A number of floating point of 2, 4 or 8 bytes.
+double float_at(const uint8_t* bytes, std::size_t size, bool is_big_endian) {
+  uint64_t bits = 0;
+  for (std::size_t i = 0; i < size; ++i) bits |= uint64_t{bytes[is_big_endian ? size - 1 - i : i]} << 8 * i;
+  if (size == sizeof(double)) return std::bit_cast<double>(bits);
+  if (size == sizeof(float)) return std::bit_cast<float>(static_cast<uint32_t>(bits));
+  return from_float16(bits);
+}
+
 // Whole numbers as floating point: numpy's default after arithmetic, or torch's after `.float()`.
-bool are_floats(std::span<const uint8_t> head) {
+bool are_floats(std::span<const uint8_t> head, std::size_t size, bool is_big_endian) {
+  constexpr double kMost = 1 << 24;
   std::size_t all = 0, whole = 0, filled = 0;
-  for (std::size_t i = 0; i + sizeof(float) <= head.size(); i += sizeof(float), ++all) {
-    float value = 0;
-    std::memcpy(&value, &head[i], sizeof value);
-    const float most = 1 << 24;
-    whole += value >= 0 && value < most && std::trunc(value) == value;
-    filled += value >= 1 && value < most;
+  for (std::size_t i = 0; i + size <= head.size(); i += size, ++all) {
+    const double value = float_at(&head[i], size, is_big_endian);
+    whole += value >= 0 && value < kMost && std::trunc(value) == value;
+    filled += value >= 1 && value < kMost;
   }
   return kFew * (all - whole) < all && 2 * filled > all;
+}
+
+std::string float_numbers(std::span<const uint8_t> head, std::size_t size) {
+  for (const bool is_big_endian : {false, true})
+    if (are_floats(head, size, is_big_endian))
+      return std::string(is_big_endian ? "big-endian " : "") + "float" + std::to_string(8 * size) +
+             " numbers; expected whole ones: numpy's tokens.astype(\"int32\").tofile(...)";
+  return "";
+}
+
+// Compressed or random bytes as uint16. Most tokens are of the lower half of a vocabulary.
+bool are_spread(std::span<const uint8_t> head) {
+  std::size_t all = 0, upper = 0;
+  uint32_t most = 0;
+  for (std::size_t i = 0; i + 2 <= head.size(); i += 2, ++all) {
+    const uint32_t value = little_endian<2>(&head[i]);
+    upper += value >= kMiddle;
+    most = std::max(most, value);
+  }
+  return most >= kNearEnd && 5 * upper > all;
 }
 
 // How often each value of the first or the second of two bytes is there.
@@ -113,9 +151,10 @@ TokenFormat likely_token_type(std::span<const uint8_t> head) {
 std::string other_numbers(std::span<const uint8_t> head) {
   head = head.first(head.size() / 8 * 8);
   if (head.size() < kFewestForDoubt) return "";
-  if (are_floats(head))
-    return "float32 numbers; expected whole ones: numpy's tokens.astype(\"int32\").tofile(...)";
+  for (const std::size_t size : {sizeof(float), sizeof(double)})
+    if (std::string floats = float_numbers(head, size); !floats.empty()) return floats;
   if (likely_token_type(head) != TokenFormat::kUint16) return "";
+  if (std::string floats = float_numbers(head, 2); !floats.empty()) return floats;
   std::array<double, 256> even_spread;
   even_spread.fill(1.0 / 256);
   const auto first = histogram(head, 0), second = histogram(head, 1);
@@ -133,6 +172,9 @@ std::string other_numbers(std::span<const uint8_t> head) {
   if (head.size() >= kFewestForHistograms && distance(first, second) < kAlike &&
       distance(first, even_spread) > kUneven)
     return "uint8 numbers, a byte a token; expected kind = \"bytes\"";
+  if (are_spread(head))
+    return "no tokens: read as uint16, they are spread over all values up to 65535, as random or compressed "
+           "bytes are";
   return "";
 }
 

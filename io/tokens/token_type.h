@@ -17,7 +17,7 @@ std::size_t token_bytes(TokenFormat format);
 TokenFormat likely_token_type(std::span<const uint8_t> head);
 
 // Says what the numbers of such a file look like, and what to do, if they are of no type that is guessed:
-// float32, big-endian or uint8. "" otherwise.
+// floating point, big-endian, uint8, or bytes that are no numbers. "" otherwise.
 std::string other_numbers(std::span<const uint8_t> head);
 
 }  // namespace tutti

@@ -92,6 +92,14 @@ TEST_F(InitTest, AFileThatIsNotReadIsNamed) {
   EXPECT_THAT(error("a.dat", "%PDF-1.7"), HasSubstr("looks like a PDF file"));
   EXPECT_THAT(error("a.gz", "\x1f\x8b"), HasSubstr("looks like a file compressed by gzip"));
   EXPECT_THAT(error("a.txt", std::string("\xff\xfeh\0i\0", 6)), HasSubstr("looks like a text in UTF-16"));
+  EXPECT_THAT(error("a.gguf", std::string("GGUF\3\0\0\0", 8)), HasSubstr("looks like a GGUF file"));
+  EXPECT_THAT(error("a.7z", "7z\xbc\xaf\x27\x1c"), HasSubstr("looks like a 7z archive"));
+  EXPECT_THAT(error("a.bin", "Rar!\x1a\x07"), HasSubstr("looks like a RAR archive"));
+  EXPECT_THAT(error("a.arrow", "ARROW1"), HasSubstr("looks like an Arrow file"));
+  EXPECT_THAT(error("a.bin", std::string("\xff\xff\xff\xff\x78\0\0\0\x10\0\0\0", 12)),
+              HasSubstr("looks like a stream of Arrow"));
+  EXPECT_THAT(error("a.mp4", std::string("\0\0\0 ftypisom", 12)), HasSubstr("in MP4's container"));
+  EXPECT_THAT(error("a.mat", "MATLAB 5.0 MAT-file, Platform"), HasSubstr("looks like a MAT-file"));
   EXPECT_THAT(error("a.txt", "caf\xe9"), HasSubstr("neither a text in UTF-8 nor tokens"));
   EXPECT_THAT(error("a.txt", "{\"text\": \"b\"}\n"), HasSubstr("JSON lines; call it .jsonl"));
   EXPECT_THAT(error("a.txt", "[\n{\"text\": \"b\"},"), HasSubstr("an array of JSON; call it .json"));
@@ -100,6 +108,27 @@ TEST_F(InitTest, AFileThatIsNotReadIsNamed) {
   for (int i = 0; i < 13; ++i) text += text;
   write_text(scratch_.path("t.txt"), text + "\xc3");
   EXPECT_THAT(look_into(scratch_.path("t.txt"), scratch_.path()).found, HasSubstr("every byte is a token"));
+}
+
+TEST_F(InitTest, FilesOfGzipAreNamedWhateverTheyAreCalled) {
+  for (const char* name : {"a.csv.gz", "a.gz", "a.jsonl.gz", "a.bin", "a.jsonl", "a.csv"}) {
+    std::filesystem::copy(TUTTI_SOURCE_DIR "/tests/golden/mds/gz/shard.00000.mds.gz", scratch_.path(name));
+    for (const char* tokenizer : {"", TUTTI_SOURCE_DIR "/tests/golden/tokenizers/gpt2.json"})
+      EXPECT_THAT(message_of<UserError>([&] { look_into(scratch_.path(name), scratch_.path(), tokenizer); }),
+                  HasSubstr(std::string(name) + ": looks like a file compressed by gzip: unpack it"));
+  }
+}
+
+TEST_F(InitTest, RandomBytesAreNoTokens) {
+  std::string bytes;
+  uint32_t state = 1;
+  for (int i = 0; i < 80'000; ++i) {
+    state = state * 1664525 + 1013904223;
+    bytes += static_cast<char>(state >> 24);
+  }
+  write_text(scratch_.path("a.dat"), bytes);
+  EXPECT_THAT(message_of<UserError>([&] { look_into(scratch_.path("a.dat"), scratch_.path()); }),
+              AllOf(HasSubstr("a.dat: looks like no tokens"), HasSubstr("dtype says if")));
 }
 
 TEST_F(InitTest, AnArrayOfInstructionsIsRead) {
@@ -175,6 +204,52 @@ class InitFoldersTest : public InitTest {
     return look_into(scratch_.path(folder), scratch_.path());
   }
 };
+
+class InitTextsTest : public InitFoldersTest {
+ protected:
+  FoundData of_objects(const std::string& object) const {
+    std::string rows;
+    for (int i = 0; i < 400; ++i) rows += object + '\n';
+    write_text(scratch_.path("t.jsonl"), rows);
+    return look_into(scratch_.path("t.jsonl"), scratch_.path(),
+                     TUTTI_SOURCE_DIR "/tests/golden/tokenizers/gpt2.json");
+  }
+};
+
+TEST_F(InitTextsTest, PromptsAndResponsesAreKnownByTheirNames) {
+  for (const auto& [prompt, response] : {std::pair("prompt", "completion"),
+                                         {"instruction", "response"},
+                                         {"question", "answer"},
+                                         {"query", "response"},
+                                         {"input", "output"}}) {
+    const FoundData data = of_objects("{\"" + std::string(prompt) + "\": \"Say a word, please\", \"" +
+                                      response + "\": \"a word, and another word\"}");
+    EXPECT_EQ(line(data.train, "prompt_field"), '"' + std::string(prompt) + '"');
+    EXPECT_EQ(line(data.train, "response_field"), '"' + std::string(response) + '"');
+    EXPECT_THAT(data.notes, IsEmpty());
+  }
+}
+
+TEST_F(InitTextsTest, MembersThatAreNotReadAreNamed) {
+  const FoundData with_context = of_objects(
+      R"({"instruction": "Say this:", "context": "a word", "response": "a word", "category": "words"})");
+  EXPECT_EQ(line(with_context.train, "prompt_field"), "[\"instruction\", \"context\"]");
+  EXPECT_THAT(with_context.notes, ElementsAre(HasSubstr("t.jsonl: members that are not read: 'category'")));
+  const FoundData chat = of_objects(
+      R"({"system": "Be brief.", "conversations": [{"from": "human", "value": "Hello"}], "history": []})");
+  EXPECT_EQ(line(chat.train, "messages_field"), "\"conversations\"");
+  EXPECT_THAT(chat.notes, ElementsAre(HasSubstr("not read: 'system', 'history'")));
+}
+
+TEST_F(InitTextsTest, TextsOfNoKnownNameAreAskedAbout) {
+  EXPECT_EQ(
+      line(of_objects(R"({"tale": "Once there was a word, and another", "n": 1})").train, "text_field"),
+      "\"tale\"");
+  EXPECT_THAT(
+      message_of<UserError>([&] { of_objects(R"({"tale": "Once there was a word", "by": "someone"})"); }),
+      AllOf(HasSubstr("t.jsonl: its first object has several texts, of no known names: 'by', 'tale'"),
+            HasSubstr("text_field"), HasSubstr("prompt_field")));
+}
 
 // "Training" and "Testing" are no classes.
 TEST_F(InitFoldersTest, PartsOfDataAreKnownByTheirNamesInAnyCase) {

@@ -144,12 +144,33 @@ TEST(DeepSpeed, AnyOtherKeyIsAnError) {
 
 // All keys of DeepSpeed's documented configuration that tutti does not translate.
 TEST(DeepSpeed, KeysThatStandElsewhereSayWhere) {
-  for (const char* key :
-       {"optimizer", "scheduler", "communication_data_type", "prescale_gradients", "gradient_predivide_factor",
-        "sparse_gradients", "wall_clock_breakdown", "memory_breakdown", "flops_profiler", "comms_logger",
-        "dump_state", "amp", "data_types", "tensorboard", "wandb", "csv_monitor", "comet", "checkpoint",
-        "autotuning", "elasticity", "curriculum_learning", "data_efficiency", "aio", "sparse_attention",
-        "compression_training", "zero_allow_untested_optimizer", "zero_force_ds_cpu_optimizer"})
+  for (const char* key : {"optimizer",
+                          "scheduler",
+                          "communication_data_type",
+                          "prescale_gradients",
+                          "gradient_predivide_factor",
+                          "sparse_gradients",
+                          "wall_clock_breakdown",
+                          "memory_breakdown",
+                          "flops_profiler",
+                          "comms_logger",
+                          "dump_state",
+                          "amp",
+                          "data_types",
+                          "tensorboard",
+                          "wandb",
+                          "csv_monitor",
+                          "comet",
+                          "checkpoint",
+                          "autotuning",
+                          "elasticity",
+                          "curriculum_learning",
+                          "data_efficiency",
+                          "aio",
+                          "sparse_attention",
+                          "compression_training",
+                          "zero_allow_untested_optimizer",
+                          "zero_force_ds_cpu_optimizer"})
     EXPECT_THAT(why(key + std::string(" = true"), "batch_size = 8"), HasSubstr("not carried over: ")) << key;
   for (const char* key : {"loss_scale_window", "hysteresis", "consecutive_hysteresis", "min_loss_scale",
                           "auto_cast", "fp16_master_weights_and_grads"})

@@ -257,6 +257,15 @@ TEST_F(JobTest, LabelsFrom1OnAreSaid) {
               HasSubstr("data.eval.first_class = 1: expected first_class = 0"));
 }
 
+TEST_F(JobTest, ValuesFrom1OnAreNoClasses) {
+  const std::string data = hdf5("a.h5", {hdf5_array("input", at::rand({4, 2})),
+                                         hdf5_array("target", at::tensor({3, 1, 2, 1}, at::kLong))});
+  JobOptions options;
+  options.run_dir = folder_.path("run");
+  const std::string model = std::string(kMlp) + "\nloss = 'mse'";
+  EXPECT_THAT(make_job(recipe_of(with_data(model, data, data)), options).advice(), IsEmpty());
+}
+
 TEST_F(JobTest, FoldersThatNumberClassesOtherwiseThanTrainingAreRefused) {
   const std::string image = TUTTI_SOURCE_DIR "/tests/golden/images/420_19x37.jpg";
   for (const char* folder : {"train/ant", "train/bee", "eval/bee"}) {

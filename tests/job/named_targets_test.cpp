@@ -70,7 +70,8 @@ TEST_F(NamedTargets, TextsOfATableAreNoValues) {
 TEST_F(NamedTargets, MixturesOfNamedClassesAreNoValues) {
   const std::string source =
       "[[data.train.sources]]\nweight = 1.0\nkind = 'image_folder'\npath = '" + folder_.path("data") + "'\n";
-  EXPECT_THAT(why("kind = 'mixture'\nmean = 0.5\nstd = 0.5\n" + source + source),
+  EXPECT_THAT(why("kind = 'mixture'\nmean = 0.5\nstd = 0.5\n" + source + source +
+                  "[[data.train.transforms]]\nkind = 'resize'\nsize = [8, 8]\n"),
               HasSubstr("such as 'masks'"));
 }
 

@@ -131,7 +131,7 @@ TEST_F(TablesTest, IndexOfPandasIsNoInput) {
     EXPECT_EQ(data->spec().shapes.at("input"), Shape{1});
     EXPECT_THAT(data->advice(), HasSubstr("no inputs are " + left_out + "; inputs = [...]"));
   };
-  for (const std::string name : {"", "Unnamed: 0", "__index_level_0__"})
+  for (const std::string name : {"", "Unnamed: 0", "Unnamed: 0.1", "__index_level_0__"})
     expect_one_input(table(csv(name + ",age,price\n7,20,0.5\n8,30,1.5\n") + "target = 'price'\n"),
                      (name.empty() ? "a column without a name" : name) + " (pandas' index)");
   if (!kHasParquet) GTEST_SKIP() << "built without pyarrow";

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -15,6 +17,7 @@
 namespace tutti {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 
 const std::string kNpy = std::string("\x93NUMPY\x01", 7) + std::string(1, '\0');
@@ -115,6 +118,49 @@ TEST_F(TokenFileTest, OtherNumbersThanTokensAreNamed) {
   const std::string bytes = bytes_of(some_tokens<uint8_t>(80'000, 90));
   EXPECT_THAT(error_of(write("a.bin", bytes)), HasSubstr("looks like uint8 numbers"));
   EXPECT_NO_THROW(TokenFile(write("a.bin", bytes), TokenFormat::kUint16)) << "as the user says";
+}
+
+std::string float16_of(const std::vector<float>& numbers) {
+  std::vector<uint16_t> halves;
+  for (const float number : numbers) {
+    int exponent = 0;
+    const float part = std::frexp(number, &exponent);  // number = part * 2^exponent, part in [0.5, 1)
+    halves.push_back(
+        number == 0 ? uint16_t{0}
+                    : static_cast<uint16_t>((exponent + 14) << 10 | (static_cast<int>(part * 2048) - 1024)));
+  }
+  return bytes_of(halves);
+}
+
+TEST_F(TokenFileTest, FloatsOfEachSizeAndOrderAreNamed) {
+  for (const uint32_t end : {90U, 50'257U}) {
+    const auto error = [&](const std::string& bytes) { return error_of(write("a.bin", bytes)); };
+    const auto narrow = some_tokens<float>(4000, end);
+    const auto wide = some_tokens<double>(4000, end);
+    EXPECT_THAT(error(bytes_of(wide)), HasSubstr("looks like float64 numbers")) << end;
+    EXPECT_THAT(error(turned(wide)), HasSubstr("looks like big-endian float64 numbers")) << end;
+    EXPECT_THAT(error(turned(narrow)), HasSubstr("looks like big-endian float32 numbers")) << end;
+    const std::string half = float16_of(narrow);
+    EXPECT_THAT(error(half), HasSubstr("looks like float16 numbers")) << end;
+    std::vector<uint16_t> halves(half.size() / 2);
+    std::memcpy(halves.data(), half.data(), half.size());
+    EXPECT_THAT(error(turned(halves)), HasSubstr("looks like big-endian float16 numbers")) << end;
+  }
+}
+
+TEST_F(TokenFileTest, RandomBytesAreNoTokensUnlessTheUserSaysSo) {
+  std::string bytes;
+  uint32_t state = 1;
+  for (int i = 0; i < 80'000; ++i) {
+    state = state * 1664525 + 1013904223;
+    bytes += static_cast<char>(state >> 24);
+  }
+  EXPECT_THAT(error_of(write("a.bin", bytes)),
+              AllOf(HasSubstr("looks like no tokens"), HasSubstr("dtype says if it is something else")));
+  EXPECT_NO_THROW(TokenFile(write("a.bin", bytes), TokenFormat::kUint16));
+  std::vector<uint16_t> all = some_tokens<uint16_t>(4000, 30'000);
+  for (std::size_t i = 0; i < all.size(); i += 10) all[i] = 65'000;
+  EXPECT_NO_THROW(TokenFile(write("a.bin", bytes_of(all)), {})) << "a vocabulary of 65,536";
 }
 
 TEST_F(TokenFileTest, ArraysOfNumpySayTheirType) {
