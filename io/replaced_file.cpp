@@ -1,6 +1,7 @@
 #include "io/replaced_file.h"
 
 #include <exception>
+#include <filesystem>
 #include <span>
 #include <utility>
 
@@ -16,13 +17,15 @@ void replace_file(Disk& disk, const std::string& path, std::string_view bytes) {
 }
 
 FreshFile::FreshFile(Disk& disk, std::string path)
-    : disk_(disk), path_(std::move(path)), name_(disk.replaceable(path_) ? path_ + ".new" : path_) {}
+    : disk_(disk), path_(std::move(path)), name_(path_) {
+  if (disk.replaceable(path_) && !std::filesystem::is_symlink(path_)) name_ += ".new";
+}
 
 FreshFile::~FreshFile() {
   if (committed_ || name_ == path_) return;
   try {
     disk_.remove_all(name_);
-  } catch (const std::exception&) {  // the error that led here is the one to tell
+  } catch (const std::exception&) {  // the error that led here is the one to report
   }
 }
 

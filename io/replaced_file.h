@@ -13,7 +13,7 @@ void replace_file(Disk& disk, const std::string& path, std::string_view bytes);
 
 // A file that is written under a name of its own, and gets its path when all is written: what is cut off
 // never has the path. What is not committed is removed. A path that cannot be replaced, such as a device's,
-// is written in place.
+// is written in place; a link is refused.
 class FreshFile {
  public:
   FreshFile(Disk& disk, std::string path);

@@ -74,7 +74,7 @@ std::string own_name(const Catalog& catalog, const std::string& name) {
 
 // "[optimizer]", "[scheduler] of kind one_cycle_lr"; "" = the section has no such key.
 std::string place_with(const Catalog& catalog, const std::string& name) {
-  if (key_called(catalog.keys, name)) return heading(catalog);
+  if (const Key* key = key_called(catalog.keys, name); key && key->refusal.empty()) return heading(catalog);
   const Names kinds = kinds_with(catalog, name);
   if (kinds.empty()) return "";
   const bool few = kinds.size() < catalog.entries.size() && kinds.size() <= kMostPlaces;
@@ -126,7 +126,8 @@ NameHint NameHints::nearly_elsewhere(const std::string& name) const {
   if (name.size() < kLeast) return {};
   for (const Catalog& catalog : catalogs_) {
     Names names;
-    for (const Key& key : catalog.keys) names.push_back(key.name);
+    for (const Key& key : catalog.keys)
+      if (key.refusal.empty()) names.push_back(key.name);
     const std::string near = similar_in(names, name);
     if (!near.empty())
       return {did_you_mean(heading(catalog) + ' ' + near), path_below(catalog.section, near)};

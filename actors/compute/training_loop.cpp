@@ -368,7 +368,9 @@ void TrainingLoop::finish(Context& context, bool stopped) {
   with_.snapshots.wait_for_copy(context);
   with_.engine.close();
   record(context, TraceKind::kDone);
-  context.send(with_.actors.supervisor, TrainingDone{stopped, save, .skipping = end.skipped_at_end > 0});
+  context.send(
+      with_.actors.supervisor,
+      TrainingDone{.stopped = stopped, .checkpoint_follows = save, .skipping = end.skipped_at_end > 0});
 }
 
 TrainingEnded TrainingLoop::ended(bool stopped) const {

@@ -25,8 +25,6 @@ using Content = ZipFile::Content;
 class ArrayFiles {
  public:
   explicit ArrayFiles(const std::string& path) : path_(path) {
-    if (fs::path(path).extension() == kEnding)
-      throw UserError({path}, "a single .npy file; path is a folder of them, or an .npz file");
     if (!fs::is_directory(path)) {
       if (is_npy(MappedFile(path).bytes()))
         throw UserError({path}, "a single array (.npy): path is an .npz file, or a folder of .npy files");

@@ -28,7 +28,7 @@ std::string quoted(const std::string& text) {
 std::string command_line(std::string command, const std::string& source, const std::string& target) {
   replace_all(command, kSourceField, "\"$1\"");
   replace_all(command, kTargetField, "\"$2\"");
-  return "set -- " + quoted(source) + ' ' + quoted(target) + "\n{ " + command + "\n} > /dev/null";
+  return "set -- " + quoted(source) + ' ' + quoted(target) + "\nexec > /dev/null\n" + command;
 }
 
 // The quote that is open before this place, or 0.

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "io/formats/json_document.h"
-#include "io/formats/json_rows.h"
+#include "io/json_rows.h"
 #include "runtime/error.h"
 
 namespace tutti {

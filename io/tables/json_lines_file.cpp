@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "io/formats/json_rows.h"
 #include "io/formats/json_text.h"
+#include "io/json_rows.h"
 #include "io/tables/column_reasons.h"
 #include "io/tables/csv_file.h"
 #include "runtime/error.h"

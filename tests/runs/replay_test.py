@@ -195,7 +195,7 @@ class Replay(tutti_run.RunTest):
 
     def test_losses_that_are_no_numbers(self):
         run = self.folder / "run"
-        train(run, train__max_duration="1ep", collectives__reduction="native", optimizer__lr="1e30")
+        start(run, train__max_duration="1ep", collectives__reduction="native", optimizer__lr="1e30").wait()
         self.assertRegex(self.replay(run), r"30 losses, all equal to a tolerance\nnative reduction promises no bits")
 
     def test_a_language_model_on_four_ranks(self):

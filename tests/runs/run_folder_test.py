@@ -345,12 +345,14 @@ class RunFolder(tutti_run.RunTest):
 
     def test_a_loss_that_is_not_finite_is_skipped_and_reported(self):
         run = self.folder / "run"
-        finished = train(run, train__max_duration="30ba", optimizer__lr=1e30)
+        finished = start(run, train__max_duration="30ba", optimizer__lr=1e30).wait()
+        self.assertEqual(finished.code, 4)
         self.assertIn("the loss is not finite; the step is skipped", finished.text)
         self.assertEqual(len(self.steps(run)), 30)
         for line in (run / "metrics.jsonl").read_text().splitlines():
             json.loads(line, parse_constant=self.fail)
-        reason = r"max_duration of 30ba is reached; \d\d of 30 steps were skipped: nothing finite to train on"
+        reason = (r"max_duration of 30ba is reached; the last \d\d steps were all skipped: nothing finite to train on; "
+                  "exit code 4")
         self.assertRegex(finished.text, fr"\n  ended +{reason}\n")
         self.assertRegex(tutti("status", run).wait().text, fr"ended, {reason}\n")
 

@@ -58,7 +58,7 @@ bool is_for_cli(const std::string& include) {
                                "\"io/tokens/token_file.h\"",
                                "\"io/hdf5/hdf5_listing.h\"",
                                "\"io/formats/json_document.h\"",
-                               "\"io/formats/json_rows.h\"",
+                               "\"io/json_rows.h\"",
                                "\"data/tokenizers/tokenizer.h\"",
                                "\"data/tokenizers/tokenizer_files.h\"",
                                "\"io/formats/tar.h\"",

@@ -39,7 +39,8 @@ void TrainerLog::start(const Setting* recipe) {
   if (!log_.has_destinations()) return;
   LoggedHyperparameters all = {{"rank_zero_seed", static_cast<int64_t>(state_.seed)}};
   if (recipe) {
-    for (const auto& [key, section] : with_command_names(*recipe).table())
+    const Setting shown = with_command_names(*recipe);
+    for (const auto& [key, section] : shown.table())
       if (is_repeated(section))
         add_repeated(section, key, all);
       else

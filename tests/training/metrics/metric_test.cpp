@@ -473,7 +473,7 @@ TEST(Metric, UnknownKeyIsAUserErrorThatSuggestsTheNearest) {
 
 TEST(Metric, MissingKeyIsNamed) {
   EXPECT_THAT([] { make_metric("MIoU"); },
-              testing::ThrowsMessage<UserError>(testing::HasSubstr("num_classes is missing")));
+              testing::ThrowsMessage<UserError>(testing::HasSubstr("expected num_classes")));
 }
 
 TEST(Metric, UnknownNameIsAUserErrorThatSuggestsTheNearest) {

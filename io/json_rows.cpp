@@ -1,4 +1,4 @@
-#include "io/formats/json_rows.h"
+#include "io/json_rows.h"
 
 #include <algorithm>
 #include <filesystem>
