@@ -77,7 +77,7 @@ bool Distillation::try_on(const State& state, Batch& sample) const {
 }
 
 bool Distillation::match(Event event, const State&) const {
-  return event == Event::kFitStart || event == Event::kBeforeLoss || event == Event::kBeforeBackward;
+  return event == Event::kFitStart || event == Event::kBeforeBackward;
 }
 
 void Distillation::apply(Event event, State& state, Logger&) {
@@ -86,12 +86,9 @@ void Distillation::apply(Event event, State& state, Logger&) {
     return;
   }
   const at::Tensor outputs = state.outputs.tensor(), scores = classes_last(*state.model, outputs);
-  if (event == Event::kBeforeLoss) {  // of the targets that the loss has: algorithms change them for it alone
-    counted_ = counted_items(*state.model, state.batch, outputs, scores);
-    return;
-  }
+  const at::Tensor counted = counted_items(*state.model, state.batch, outputs, scores);
   const at::Tensor of_teacher = classes_last(*state.model, teacher_->forward(state.batch).tensor());
-  const at::Tensor divergence = distillation_loss(scores, of_teacher, counted_, options_.temperature);
+  const at::Tensor divergence = distillation_loss(scores, of_teacher, counted, options_.temperature);
   state.loss = state.loss * (1.0 - options_.weight) + divergence * options_.weight;
 }
 

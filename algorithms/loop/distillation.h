@@ -38,7 +38,6 @@ class Distillation final : public Algorithm {
   Setting key_;
   mutable std::shared_ptr<Teacher> teacher_;  // as soon as it is asked for
   bool loaded_ = false;
-  at::Tensor counted_;  // of the microbatch
 };
 
 }  // namespace tutti

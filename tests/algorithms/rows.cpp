@@ -158,7 +158,7 @@ std::vector<AlgorithmRow> loop_rows() {
       {"distillation",
        std::string("teacher = '") + kTeacher + "'\n",
        kImages,
-       {once(kFitStart), {kBeforeLoss, 0, 49}, {kBeforeBackward, 0, 49}}},
+       {once(kFitStart), {kBeforeBackward, 0, 49}}},
       {"ema",
        "half_life = '5ba'\nema_start = '10ba'\n",
        kImages,

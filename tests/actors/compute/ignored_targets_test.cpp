@@ -156,7 +156,7 @@ TEST(IgnoredTargets, SmoothTargetsTrainAsInPyTorchOverAnyParts) {
 }
 
 TEST(IgnoredTargets, SmoothTargetsWithClassWeightsTrainAsInPyTorchOverAnyParts) {
-  const at::Tensor of_classes = at::tensor({1.0, 5.0, 0.2, 3.0, 0.5});
+  const at::Tensor of_classes = at::tensor({1.0F, 5.0F, 0.2F, 3.0F, 0.5F});
   const auto loss = [&](const at::Tensor& scores) {
     return at::cross_entropy_loss(scores, given_indices(), of_classes, at::Reduction::Mean, -100, kSmoothing);
   };
