@@ -44,11 +44,6 @@ TEST(Topics, ANameThatIsExactIsExplainedInstead) {
   EXPECT_THAT(about("bf16"), HasSubstr("\nSee also train.precision, precision"));
 }
 
-TEST(Topics, NamesOfComposersDocumentsAreKnown) {
-  for (const char* name : {"validate", "composer_resnet", "closure", "ComposerClassifier", "eval_standalone"})
-    EXPECT_THAT(about(name), HasSubstr("Composer's ")) << name;
-}
-
 TEST(Topics, EveryLineBeginsWithANameThatIsExplained) {
   for (const char* topic : {"learning rate", "accuracy", "memory", "checkpoint names", "image"}) {
     std::istringstream lines(about(topic));

@@ -193,7 +193,7 @@ TEST_F(TextsTest, ATemplateWhoseAnswersHaveNoEndIsSaid) {
       R"({"eos_token": "</s>", "chat_template": "{% for m in messages %}x{{ m.content }}{% endfor %}"})");
   lines(R"({"chat": [{"role": "user", "content": "ab"}, {"role": "assistant", "content": "cd"}]})");
   const DatasetPtr chat = data(std::string(kChat) + "sequence_length = 6\n");
-  EXPECT_THAT(shown(chat, "input"), ElementsAre("xabxcd"));
+  EXPECT_THAT(shown(chat, "input"), ElementsAre("xabxc."));
   EXPECT_THAT(chat->advice(), HasSubstr("no special token of this tokenizer counts behind an answer"));
   EXPECT_EQ(data(std::string(kChat) + "sequence_length = 8\nadd_eos_token = true\n")->advice(), "");
 }
