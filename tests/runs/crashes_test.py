@@ -58,8 +58,8 @@ class Crashes(tutti_run.RunTest):
         finished = running.wait(timeout=30)  # half of hang_timeout, after which they would end too
         self.assertEqual(len(finished.errors()), 1, finished.text)
         self.assertRegex(finished.errors()[0], r"^error: rank [0-2]: rank 3 is gone: its process ended while ")
-        for rank in (0, 1, 2):
-            self.assertRegex(log(run, rank), r"rank 3 is gone[^\n]*\n(.*\n)*.*the last that was done:")
+        for rank in (0, 1, 2):  # a late one may find another gone, which ended because of rank 3
+            self.assertRegex(log(run, rank), r"rank [0-3] is gone[^\n]*\n(.*\n)*.*the last that was done:")
 
     def test_alone_its_exit_status_is_that_of_the_signal(self):
         for number in (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT):
