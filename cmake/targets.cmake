@@ -71,9 +71,10 @@ endfunction()
 
 # tutti_register(name labels command...): a test for ctest; exit code 77 means skipped. `make test` gives
 # ctest two slots for each core and one more. A test takes PROCESSORS 2 slots if it computes, 1 if it waits
-# for half of the time, 4 if it computes on two cores.
+# for half of the time, 4 if it computes on two cores. Threads of OpenMP that wait leave the cores to others.
 function(tutti_register name labels)
   add_test(NAME ${name} COMMAND ${ARGN})
   set_tests_properties(${name} PROPERTIES LABELS "${labels}" TIMEOUT 600 SKIP_RETURN_CODE 77 PROCESSORS 2)
+  set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT_MODIFICATION OMP_WAIT_POLICY=set:passive)
   tutti_sanitized(${name})
 endfunction()

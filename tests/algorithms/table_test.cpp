@@ -301,12 +301,13 @@ void expect_no_harm(const Simulation& simulation) {
   EXPECT_EQ(result.faults.size(), 2U);
 }
 
+// The faults by night alone: the ranks of the next test have them, too.
 TEST_P(AlgorithmTable, TwoRanksTrainAsOneAndRunOutOfMemoryWithoutHarm) {
   const Simulation simulation = simulation_of(row_);
   two_ranks()[name_of(row_)] = simulation.fault_free();
   const std::vector<double> losses = losses_in(simulation.fault_free().logged.at("metrics.jsonl"));
   expect_alike(largest_difference(losses, whole().trained.losses), row_.rounding, row_.differs.on_ranks);
-  expect_no_harm(simulation);
+  if (is_nightly()) expect_no_harm(simulation);
 }
 
 // Each rank has its rows of every parameter, and gathers the rest.

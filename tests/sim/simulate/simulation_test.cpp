@@ -35,7 +35,7 @@ std::string joined(const std::vector<std::string>& lines) {
 }
 
 // So many by night, and half of them in `make test`.
-uint64_t seeds(uint64_t count) { return is_nightly() ? count : count / 2; }
+uint64_t seeds(uint64_t count) { return is_nightly() ? count : count / 4; }
 
 TEST(SimulationTest, ARunWithoutFaultsKeepsEveryInvariant) {
   const Simulation simulation(small_job(), 3, {});
