@@ -26,6 +26,8 @@ SMALL_GPT = {"model__n_layer": 1, "model__n_head": 2, "model__n_embd": 16}  # wh
 PATIENCE_S = 240  # far beyond what any of these runs takes
 SKIPPED = 77      # ctest's code
 
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it, and so would the runs
+
 
 class Running:
     """A command under way; what it says goes into a file."""
