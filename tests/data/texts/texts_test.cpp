@@ -242,6 +242,17 @@ TEST_F(TextsTest, MaskingKnowsTheTokenizersSpecialTokens) {
   EXPECT_THAT(error_of(keys), HasSubstr("give mask_token_id"));
   write_text(scratch_.path("tokenizer_config.json"), R"({"eos_token": "</s>", "mask_token": "<s>"})");
   EXPECT_THAT(shown(data(keys), "target"), ElementsAre("abc-")) << "the end of a document is special";
+  lines("{\"text\": \"a</s><s>e\"}\n{\"text\": \"bcd\"}\n");
+  const std::string mask = "mask_token_id = 7\n";
+  write_text(scratch_.path("tokenizer_config.json"), "{}");
+  EXPECT_THAT(shown(data("add_eos_token = false\n" + keys + mask), "target"), ElementsAre("a--e"))
+      << "tokenizer.json says which are special";
+  write_text(scratch_.path("tokenizer_config.json"),
+             R"({"additional_special_tokens": ["a", {"content": "b"}], "extra_special_tokens": {"x": "e"}})");
+  lines("{\"text\": \"abcdef\"}\n");
+  EXPECT_THAT(shown(data("add_eos_token = false\n" + keys + mask), "target"), ElementsAre("--cd"));
+  lines("{\"text\": \"ecdef\"}\n");
+  EXPECT_THAT(shown(data("add_eos_token = false\n" + keys + mask), "target"), ElementsAre("-cd-"));
 }
 
 TEST_F(TextsTest, TokensThatAreCutOffAreNoFile) {
