@@ -32,10 +32,9 @@ const std::string& text_of(const Json& value, const std::string& what) {
   return value.get_ref<const std::string&>();
 }
 
-// The first of two members that a message has.
-const Json& either(const Json& message, const char* usual, const char* other) {
-  const auto found = message.find(message.contains(usual) ? usual : other);
-  if (found == message.end()) throw UserError(std::string("a message lacks '") + usual + "'");
+const Json& content_of(const Json& message) {
+  const auto found = message.find(message.contains("content") ? "content" : "value");
+  if (found == message.end()) throw UserError("a message lacks 'content'");
   return *found;
 }
 
@@ -94,8 +93,7 @@ std::vector<JsonDocument::Message> JsonDocument::messages(const std::string& mem
   std::vector<Message> messages;
   for (const Json& one : list) {
     if (!one.is_object()) throw UserError("member '" + printable(member) + "' is no list of messages");
-    messages.push_back({text_of(either(one, "role", "from"), "the role of a message"),
-                        text_of(either(one, "content", "value"), "the content of a message")});
+    messages.push_back({speaker_of(one), text_of(content_of(one), "the content of a message")});
   }
   return messages;
 }

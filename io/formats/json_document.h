@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "io/formats/chat_message.h"
+
 namespace tutti {
 
 // A JSON object with texts, such as a line of a JSON lines file. Throws UserError that says what is wrong,
@@ -32,7 +34,8 @@ class JsonDocument {
   // A member that is a list of messages: {"role": "user", "content": "..."}, or ShareGPT's "from" and
   // "value".
   struct Message {
-    std::string role, content;
+    ChatSpeaker speaker;
+    std::string content;
   };
   std::vector<Message> messages(const std::string& member) const;
 
