@@ -4,7 +4,8 @@ Run: python make_rounding.py   (needs mosaicml 0.32.1 and h5py; changes interact
 
 In the fifth batch of case_15 one value before the second ReLU is 1.7e-9 in exact arithmetic and is made of
 values of about 0.1, so the rounding of their sum decides if the gradient passes; a rate of 0.4 makes of this
-2.5e-3 in the weights. Composer itself moves by as much if its first weights change by one rounding. case_46
+2.5e-3 in the weights. Composer itself moves by as much if its first weights change by one rounding, and then
+agrees with tutti to 1e-5. case_46
 is the same run from weights that differ by up to 1/1000: no value before a ReLU is nearer to 0 than 3e-6.
 """
 
@@ -144,7 +145,7 @@ def main():
         for seed in range(6):
             out = train(case, moved(first, ROUNDING, seed))
             compare(f"case_46 from weights changed by one rounding ({seed})", shifted, out)
-        case.attrs.update(rtol=0.0, atol=1e-4, weights_atol=3e-3)
+        case.attrs.update(rtol=0.0, atol=2e-4, weights_atol=3e-3)
         case.attrs["note"] = "the rounding of one sum decides: make_rounding.py"
 
 
