@@ -2,11 +2,11 @@
 
 Run: python make_rounding.py   (needs mosaicml 0.32.1 and h5py; changes interactions.h5 beside this file)
 
-In the fifth batch of case_15 one value before the second ReLU is 1.7e-9 in exact arithmetic and is made of
-values of about 0.1, so the rounding of their sum decides if the gradient passes; a rate of 0.4 makes of this
-2.5e-3 in the weights. Composer itself moves by as much if its first weights change by one rounding, and then
-agrees with tutti to 1e-5. case_46
-is the same run from weights that differ by up to 1/1000: no value before a ReLU is nearer to 0 than 3e-6.
+In the fifth batch of case_15 one value before the second ReLU is 1.7e-9 in exact arithmetic and is a sum of
+values of about 0.1, so its rounding decides if the gradient passes; a rate of 0.4 makes of this 2.5e-3 in the
+weights. Composer itself moves by as much if its first weights change by one rounding, and then agrees with
+tutti to 1e-5. case_46 is the same run from weights that differ by up to 1/1000: no value before a ReLU is
+nearer to 0 than 3e-6.
 """
 
 import logging
