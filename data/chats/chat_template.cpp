@@ -8,7 +8,7 @@
 #include "data/chats/jinja.h"
 #include "data/chats/jinja_functions.h"
 #include "data/tokenizers/json_place.h"
-#include "io/formats/chat_message.h"
+#include "io/formats/json_document.h"
 #include "io/formats/json_text.h"
 #include "io/mapped_file.h"
 #include "runtime/error.h"
