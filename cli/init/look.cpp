@@ -227,6 +227,7 @@ FoundData look_into_file(const std::string& file, const std::string& recipe_fold
   const auto size = static_cast<int64_t>(opened.size());
   if (const std::string kind = unread_kind(file, head); !kind.empty())
     throw UserError({file}, "looks like " + kind);
+  if (is_text(head) && sniff_table(file)) return look_into_table(file, recipe_folder, reads);
   if (is_text(head) && !reads.empty()) return look_into_texts(file, recipe_folder, reads);
   if (is_text(head)) {
     FoundData data = tokens_data(file, recipe_folder, "bytes", size,

@@ -76,6 +76,14 @@ FoundData look_into_texts(const std::string& file, const std::string& recipe_fol
 // True if the file's name is that of a table.
 bool is_table(const std::string& file);
 
+// A text of any name as a table: most of its lines have as many cells, which are mostly numbers.
+struct SniffedTable {
+  char delimiter = ',';
+  bool first_is_row = false;  // and has no names
+};
+// Nullopt: it is none. Throws UserError of a table that needs another form.
+std::optional<SniffedTable> sniff_table(const std::string& file);
+
 // As list_hdf5 and first_rows, of an .npz file or a folder of .npy files.
 bool is_numpy(const std::string& path);
 std::vector<ListedArray> list_numpy(const std::string& path);

@@ -10,6 +10,7 @@
 #include "io/tables/column_reasons.h"
 #include "io/tables/csv_file.h"
 #include "io/tables/parquet_file.h"
+#include "io/tables/row_numbers.h"
 #include "runtime/error.h"
 #include "runtime/printable.h"
 #include "runtime/text.h"
@@ -31,15 +32,30 @@ struct OpenTable {
   RecipeLines lines = {};
 };
 
+RecipeLine delimiter_line(char delimiter) { return {"delimiter", toml_text({delimiter}), "between cells"}; }
+
+OpenTable open_sniffed_table(const std::string& path, const SniffedTable& sniffed) {
+  CsvFile::Format format{.delimiter = sniffed.delimiter};
+  RecipeLines lines;
+  if (sniffed.delimiter != ',') lines.push_back(delimiter_line(sniffed.delimiter));
+  if (sniffed.first_is_row) {
+    format.header = false;
+    lines.push_back({"header", "false", "its first line looks like the next; columns are \"0\", \"1\", ..."});
+  }
+  return {std::make_unique<CsvFile>(path, format), std::move(lines)};
+}
+
 // Cells are separated by a comma or tab by the file's name, or else by what makes several columns.
 OpenTable open_table(const std::string& path) {
   if (ending_of(path) == ".parquet") return {open_parquet(path)};
+  if (!is_table(path))
+    if (const auto sniffed = sniff_table(path)) return open_sniffed_table(path, *sniffed);
   auto file =
       std::make_unique<CsvFile>(path, CsvFile::Format{.delimiter = ending_of(path) == ".csv" ? ',' : '\t'});
   RecipeLines lines;
   if (const auto other = file->other_delimiter()) {
     file = std::make_unique<CsvFile>(path, CsvFile::Format{.delimiter = *other});
-    lines.push_back({"delimiter", toml_text({*other}), "between cells"});
+    lines.push_back(delimiter_line(*other));
   }
   if (!file->advice().empty())
     lines.push_back({"header", file->has_header() ? "true" : "false", file->advice()});
@@ -102,7 +118,8 @@ bool is_unread(const TableColumn& column) {
 struct TableColumns {
   std::vector<LookedAt> all;
   std::vector<TableColumn> others;
-  std::string advice;  // the file's
+  std::string advice;                    // the file's
+  std::vector<std::string> row_numbers;  // columns that count the rows
   std::size_t target = 0;
   bool is_named = false;  // by its name; else it is the last
   int64_t rows = 0;
@@ -138,12 +155,17 @@ TableColumns columns_of(const std::string& path) {
     columns.all.push_back({.column = column});
   }
   const auto place = [&] { return file->place(); };
+  RowNumbers row_numbers(numbers.size());
   file->read(wanted, [&](auto number_cells, auto text_cells) {
+    row_numbers.add(number_cells);
     for (std::size_t c = 0; c < numbers.size(); ++c) columns.all[numbers[c]].add(number_cells[c], place);
     for (std::size_t c = 0; c < texts.size(); ++c) columns.all[texts[c]].add(text_cells[c], place);
     ++columns.rows;
   });
   require_columns(path, columns);
+  std::vector<std::string> names;
+  for (const std::size_t c : numbers) names.push_back(columns.all[c].column.name);
+  columns.row_numbers = row_numbers.among(names);
   columns.target = columns.all.size() - 1;
   for (const char* name : {"target", "label", "labels", "class", "y"})
     for (std::size_t c = 0; c < columns.all.size() && !columns.is_named; ++c)
@@ -247,6 +269,9 @@ void add_column_lines(FoundData& data, const TableColumns& columns) {
     data.train.back().comment += (data.train.back().comment.empty() ? "" : "; ") + unread;
     data.notes.push_back(unread);
   }
+  std::vector<std::string> row_numbers = columns.row_numbers;
+  std::erase(row_numbers, target.column.name);
+  if (const std::string text = row_numbers_text(row_numbers); !text.empty()) data.notes.push_back(text);
   data.train.push_back({"normalize", "true", "inputs become (x - mean) / std of their column"});
   if (has_missing)
     data.train.push_back({"missing", "\"mean\"", "some inputs are missing; their column's mean"});
@@ -275,6 +300,9 @@ FoundData look_into_table(const std::string& file, const std::string& recipe_fol
   data.classes = static_cast<int64_t>(target.classes());
   data.regression = data.classes == 0;
   const std::string mixed = is_mixed(target.column) ? ": " + no_input_reason(target.column) : "";
+  if (target.column.with_commas > 0 && target.column.with_commas == target.column.cells)
+    throw UserError({file}, "column '" + shown(name) + "', the target: " + no_input_reason(target.column) +
+                                ": write numbers with points");
   if (target.column.is_text && target.texts.size() > kMostClasses)
     throw UserError({file}, "column '" + shown(name) + "', the target, has more than " +
                                 std::to_string(kMostClasses) + " different texts: no classes" + mixed);

@@ -8,9 +8,11 @@
 #include "data/chats/jinja.h"
 #include "data/chats/jinja_functions.h"
 #include "data/tokenizers/json_place.h"
+#include "io/formats/json_document.h"
 #include "io/formats/json_text.h"
 #include "io/mapped_file.h"
 #include "runtime/error.h"
+#include "runtime/printable.h"
 #include "runtime/text.h"
 
 namespace tutti {
@@ -64,17 +66,20 @@ std::string usual_role(const std::string& role) {
   return role == "human" ? "user" : role == "gpt" ? "assistant" : role;
 }
 
-jinja::Value message_of(const std::string& json) {
+struct Message {
+  jinja::Value value;
+  bool is_learned = false;
+};
+
+Message message_of(const std::string& json) {
   const Json message = json_of(json);
-  const auto role = message.find(message.contains("role") ? "role" : "from");
-  if (role == message.end() || !role->is_string()) throw UserError("a message lacks 'role'");
-  const std::string name = usual_role(role->get<std::string>());
-  jinja::Map map{{"role", jinja::Value::text(name)}};
+  const ChatSpeaker speaker = speaker_of(message);
+  jinja::Map map{{"role", jinja::Value::text(usual_role(speaker.role))}};
   for (const auto& [key, value] : message.items())
-    if (&value != &*role)
+    if (key != (message.contains("role") ? "role" : "from"))
       map.emplace_back(key == "value" && !message.contains("content") ? "content" : key,
-                       value_of(value, name == "assistant" ? jinja::kAssistants : jinja::kOthers));
-  return map;
+                       value_of(value, speaker.is_learned ? jinja::kAssistants : jinja::kOthers));
+  return {map, speaker.is_learned};
 }
 
 // With maps of its own: a template may set members of those that it is given.
@@ -136,16 +141,12 @@ class Chat {
   }
 
  private:
-  bool is_assistants(std::size_t i) const {
-    return messages_[i].member("role")->text()->chars == "assistant";
-  }
-
   // The first `count` messages.
   jinja::MarkedText rendered(std::size_t count, bool with_prompt, jinja::Work& work) const {
     jinja::Map variables;
     for (const auto& [name, value] : variables_) variables.emplace_back(name, copy_of(value));
     jinja::List messages;
-    for (std::size_t i = 0; i < count; ++i) messages.push_back(copy_of(messages_[i]));
+    for (std::size_t i = 0; i < count; ++i) messages.push_back(copy_of(messages_[i].value));
     variables.emplace_back("messages", std::move(messages));
     variables.emplace_back("add_generation_prompt", with_prompt);
     return jinja::render(program_, variables, work);
@@ -153,7 +154,7 @@ class Chat {
 
   // What stands behind the last message counts with it.
   void count_end(const jinja::MarkedText& whole, std::string& counts) const {
-    if (messages_.empty() || !is_assistants(messages_.size() - 1)) return;
+    if (messages_.empty() || !messages_.back().is_learned) return;
     const std::size_t last = whole.marks.find_last_not_of(jinja::kTemplates);
     if (last != std::string::npos && whole.marks[last] == jinja::kAssistants)
       std::fill(counts.begin() + static_cast<std::ptrdiff_t>(last), counts.end(), '\1');
@@ -168,7 +169,7 @@ class Chat {
       if (begin < end) std::fill_n(counts.begin() + static_cast<std::ptrdiff_t>(begin), end - begin, value);
     };
     for (std::size_t i = 0; i < messages_.size(); ++i) {
-      if (!is_assistants(i)) continue;
+      if (!messages_[i].is_learned) continue;
       const auto said = beyond_prompt(i, whole, work);
       if (said) {
         if (!stays) fill(known, said->first, '\0');
@@ -198,7 +199,7 @@ class Chat {
 
   const jinja::Node& program_;
   jinja::Map variables_;
-  jinja::List messages_;
+  std::vector<Message> messages_;
   int64_t work_ = 0;  // that writing the chat may take
 };
 
@@ -207,9 +208,16 @@ std::optional<std::string> template_in(const JsonPlace& config) {
   const auto found = config.find("chat_template");
   if (!found) return std::nullopt;
   if (!found->json().is_array()) return found->text();
-  for (const JsonPlace& one : found->elements())
-    if (one.at("name").text() == "default") return one.at("template").text();
-  return std::nullopt;
+  std::string names;
+  for (const JsonPlace& one : found->elements()) {
+    const std::string name = one.at("name").text();
+    if (name == "default") return one.at("template").text();
+    names += (names.empty() ? "" : ", ") + shown(name);
+  }
+  found->fail(
+      "of its templates (" + names +
+      ") none is called default, so none is that of chats; call one so, or give turn, which says how a "
+      "message is written");
 }
 
 std::string text_of_file(const std::string& path) {

@@ -1,7 +1,9 @@
 #include "data/chats/jinja.h"
 
+#include <algorithm>
 #include <map>
 #include <optional>
+#include <string_view>
 
 #include "data/chats/jinja_functions.h"
 #include "runtime/error.h"
@@ -102,8 +104,11 @@ class Renderer {
   Flow generation(const Node& node) {
     const std::size_t begin = out_.chars.size();
     const Flow flow = run(node.parts[0]);
-    out_.marks.resize(begin, kTemplates);
-    out_.marks.resize(out_.chars.size(), kGenerated);
+    out_.marks.resize(out_.chars.size(), kTemplates);
+    const std::string_view words = std::string_view(out_.marks).substr(begin);
+    if (words.find(kOthers) == words.npos || words.find(kAssistants) != words.npos)
+      std::ranges::fill(out_.marks.begin() + static_cast<std::ptrdiff_t>(begin), out_.marks.end(),
+                        kGenerated);
     return flow;
   }
 

@@ -95,15 +95,18 @@ Value or_default(const Call& call) {
   return other ? *other : Value::text("");
 }
 
+// transformers' filter, whose order of arguments is not jinja2's.
 Value to_json(const Call& call) {
-  const Value* indent = call.find(0, "indent");
+  const Value* is_ascii = call.find(0, "ensure_ascii");
+  const Value* indent = call.find(1, "indent");
+  if (call.arguments.size() > 2) throw UserError("tojson's arguments behind indent are not known here");
   for (const auto& [name, value] : call.keywords)
     if (name != "indent" && name != "ensure_ascii")
       throw UserError("tojson's argument '" + shown(name) + "' is not known here");
   const bool is_given = indent && !indent->is_none();
   const int64_t blanks = is_given ? integer_of(*indent) : -1;
   if (blanks > kMostIndent) throw UserError("tojson with an indent above " + std::to_string(kMostIndent));
-  return as_json(call.subject, static_cast<int>(blanks));
+  return as_json(call.subject, static_cast<int>(blanks), is_ascii && is_ascii->is_true());
 }
 
 Value to_integer(const Call& call) {

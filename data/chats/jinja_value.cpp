@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "io/formats/json_text.h"
 #include "runtime/error.h"
 #include "runtime/text.h"
 
@@ -17,25 +18,10 @@ std::string float_text(double value) {
   return text;
 }
 
-std::string quoted(const std::string& chars) {
-  std::string out = "\"";
-  for (const char c : chars) {
-    constexpr std::string_view kNamed = "\"\\\n\r\t\b\f", kLetters = "\"\\nrtbf";
-    const std::size_t named = kNamed.find(c);
-    if (named != std::string_view::npos)
-      (out += '\\') += kLetters[named];
-    else if (static_cast<unsigned char>(c) < ' ')
-      out += formatted("\\u%04x", c);
-    else
-      out += c;
-  }
-  return out + '"';
-}
-
 // Writes JSON; what is made of marked texts is marked as a whole.
 class JsonWriter {
  public:
-  explicit JsonWriter(int indent) : indent_(indent) {}
+  JsonWriter(int indent, bool is_ascii) : indent_(indent), is_ascii_(is_ascii) {}
 
   void write(const Value& value, int depth) {
     if (const MarkedText* text = value.text()) {
@@ -82,7 +68,12 @@ class JsonWriter {
     out_ += brackets[1];
   }
 
+  std::string quoted(const std::string& chars) const {
+    return nlohmann::json(chars).dump(-1, ' ', is_ascii_, nlohmann::json::error_handler_t::replace);
+  }
+
   int indent_;
+  bool is_ascii_;
   std::string out_;
   char mark_ = kTemplates;
 };
@@ -170,8 +161,8 @@ MarkedText written(const Value& value) {
   throw UserError(std::string(value.type()) + " is written as a text, which is not known here");
 }
 
-MarkedText as_json(const Value& value, int indent) {
-  JsonWriter writer(indent);
+MarkedText as_json(const Value& value, int indent, bool is_ascii) {
+  JsonWriter writer(indent, is_ascii);
   writer.write(value, 0);
   return writer.finish();
 }

@@ -61,8 +61,8 @@ bool operator==(const Value& left, const Value& right);
 // As Python's str(). Throws UserError for lists and maps.
 MarkedText written(const Value& value);
 
-// As json.dumps(value, ensure_ascii=False); `indent` below 0: on one line. Throws UserError for what JSON
+// As json.dumps(value, ensure_ascii=is_ascii); `indent` below 0: on one line. Throws UserError for what JSON
 // lacks.
-MarkedText as_json(const Value& value, int indent = -1);
+MarkedText as_json(const Value& value, int indent = -1, bool is_ascii = false);
 
 }  // namespace tutti::jinja

@@ -82,6 +82,7 @@ class OpenTiff {
   }
 
   void decode(const ImageSize& size, uint8_t* pixels) {
+    require_colors();
     require_bits();
     drop_alpha();
     const ImageSize stored = is_turned() ? ImageSize{size.width, size.height} : size;
@@ -123,6 +124,16 @@ class OpenTiff {
   }
   bool is_turned() { return orientation() >= ORIENTATION_LEFTTOP; }
 
+  // Spaces whose colors libtiff and Pillow make alike.
+  void require_colors() {
+    static constexpr int kRead[] = {PHOTOMETRIC_MINISWHITE, PHOTOMETRIC_MINISBLACK, PHOTOMETRIC_RGB,
+                                    PHOTOMETRIC_PALETTE,    PHOTOMETRIC_SEPARATED,  PHOTOMETRIC_YCBCR};
+    const int space = field(TIFFTAG_PHOTOMETRIC);
+    if (std::ranges::find(kRead, space) == std::end(kRead))
+      fail("its color space is number " + std::to_string(space) +
+           (space == PHOTOMETRIC_CIELAB ? ", CIELAB" : "") +
+           "; read are gray, RGB, palettes, CMYK and YCbCr: convert it");
+  }
   void require_bits() {
     const int bits = field(TIFFTAG_BITSPERSAMPLE), samples = field(TIFFTAG_SAMPLESPERPIXEL);
     const bool is_deep_color = bits == 16 && samples >= 3;

@@ -57,8 +57,8 @@ Setting with_special_tokens(Setting tables, const Tokenizer* tokenizer) {
     };
     if (ids.mask) fill("mask_token_id", number(*ids.mask));
     Setting::Array special;
-    for (const auto& id : {ids.begin, ids.end, ids.pad, ids.unknown, ids.mask, ids.classify, ids.separate})
-      if (id) special.emplace_back(number(*id), path_below(one.path, "special_token_ids"), one.position);
+    for (const uint32_t id : ids.all)
+      special.emplace_back(number(id), path_below(one.path, "special_token_ids"), one.position);
     if (!special.empty()) fill("special_token_ids", special);
   }
   return tables;

@@ -99,10 +99,13 @@ struct TableDataset::Read {
     for (const auto& file : files) rows.read(*file, wanted_columns(*file, fitted, with_target));
     rows.finish();
     Read read{.fitted = rows.fitted()};
-    read.advice =
-        options ? advice_lines(files, {advice_on_inputs(files, *options),
-                                       options->targets.advice(*files[0], fitted.target_is), rows.advice()})
-                : advice_lines(files, {});
+    if (options)
+      read.advice = advice_lines(
+          files, {advice_on_inputs(files, *options),
+                  options->inputs.empty() ? row_numbers_text(rows.row_numbers.among(fitted.numbers)) : "",
+                  options->targets.advice(*files[0], fitted.target_is), rows.advice()});
+    else
+      read.advice = advice_lines(files, {});
     read.add(rows, files[0]->path());
     return read;
   }

@@ -69,7 +69,8 @@ std::vector<int64_t> TextNumbers::sort() {
 }
 
 TableRows::TableRows(FittedTable fitted, const Options& options)
-    : fitted_(std::move(fitted)),
+    : row_numbers(options.fits ? fitted.numbers.size() : 0),
+      fitted_(std::move(fitted)),
       options_(options),
       width_(fitted_.numbers.size()),
       waits_(options.fits && (options.normalizes || options.fills_missing) && width_ > 0),
@@ -80,6 +81,7 @@ TableRows::TableRows(FittedTable fitted, const Options& options)
 
 void TableRows::read(TableFile& file, const std::vector<WantedColumn>& wanted, const VisitRow& also) {
   file_ = &file;
+  row_numbers.begin_file();
   reserve(file);
   file.read(wanted, [&](auto numbers, auto texts) {
     if (also) also(numbers, texts);
@@ -97,6 +99,7 @@ void TableRows::visit(std::span<const double> numbers, std::span<const std::stri
   const auto cells = numbers.first(width_);
   for (std::size_t c = 0; c < width_; ++c)
     if (!std::isfinite(static_cast<float>(cells[c]))) require_number(cells[c], fitted_.numbers[c]);
+  row_numbers.add(cells);
   if (waits_) {
     auto& block = block_with_room();
     block.insert(block.end(), cells.begin(), cells.end());

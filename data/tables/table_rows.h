@@ -11,6 +11,7 @@
 
 #include "data/arrays/array_dataset.h"
 #include "data/tables/fitted_table.h"
+#include "io/tables/row_numbers.h"
 #include "io/tables/table_file.h"
 
 namespace tutti {
@@ -86,6 +87,7 @@ class TableRows {
   // On columns of which float32 keeps too little; lines, "" = none.
   std::string advice() const;
 
+  RowNumbers row_numbers;        // among the columns of numbers, if it fits
   std::vector<float> inputs;     // [rows, columns]
   std::vector<float> targets;    // [rows, columns] of kNumber and kNumbers
   std::vector<int64_t> classes;  // [rows] of kClass and kName

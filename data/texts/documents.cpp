@@ -1,7 +1,5 @@
 #include "data/texts/documents.h"
 
-#include <algorithm>
-#include <array>
 #include <utility>
 
 #include "io/formats/json_document.h"
@@ -12,7 +10,6 @@ namespace tutti {
 namespace {
 
 constexpr std::string_view kRole = "{role}", kContent = "{content}";
-constexpr std::array<std::string_view, 2> kAssistants = {"assistant", "gpt"};
 
 void append(TextDocument& document, const std::string& text, bool counts) {
   if (text.empty()) return;
@@ -41,10 +38,9 @@ TextDocument DocumentFormat::read(std::string_view line) const {
     TUTTI_ASSERT(content != std::string::npos, turn);
     const std::string_view before = std::string_view(turn).substr(0, content);
     const std::string_view behind = std::string_view(turn).substr(content + kContent.size());
-    for (const auto& message : json.messages(messages)) {
-      const bool counts = std::ranges::find(kAssistants, message.role) != kAssistants.end();
-      append(document, with_role(before, message.role), false);
-      append(document, message.content + with_role(behind, message.role), counts);
+    for (const auto& [speaker, words] : json.messages(messages)) {
+      append(document, with_role(before, speaker.role), false);
+      append(document, words + with_role(behind, speaker.role), speaker.is_learned);
     }
   } else if (!prompt.empty()) {
     for (const std::string& one : prompt) {

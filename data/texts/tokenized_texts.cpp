@@ -28,7 +28,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kVersion = 1;                             // of what is in the folder
-constexpr int64_t kVersionOfPrompts = 4;                    // the same where texts have parts
+constexpr int64_t kVersionOfPrompts = 5;                    // the same where texts have parts
 constexpr std::size_t kBytesAtOnce = std::size_t{4} << 20;  // of texts that threads share
 constexpr uint64_t kMostLeftOutText = uint64_t{1} << 16;
 constexpr int64_t kUint16Values = int64_t{1} << 16;
@@ -288,6 +288,17 @@ class DocumentWriter {
     if (!how_.format.messages.empty()) ends_counting = !parts.empty() && parts.back().counts;
   }
 
+  // The token before and behind the document, unless its chat template has written that itself.
+  void add_around() {
+    auto& [ids, counts] = document;
+    const bool may_have = how_.format.chat_template != nullptr && !ids.empty();
+    if (how_.begin && !(may_have && ids.front() == *how_.begin)) {
+      ids.insert(ids.begin(), *how_.begin);
+      if (how_.format.has_prompts()) counts.insert(counts.begin(), 0);
+    }
+    if (how_.end && !(may_have && ids.back() == *how_.end)) add({*how_.end}, ends_counting);
+  }
+
   EncodedDocument document;
   bool ends_counting = true;
 
@@ -299,7 +310,6 @@ class DocumentWriter {
 
 EncodedDocument encode_document(const Tokenization& how, std::string_view text, bool is_json) {
   DocumentWriter out(how);
-  if (how.begin) out.add({*how.begin}, !how.format.has_prompts());
   if (is_json) {
     out.add_parts(how.format.read(text));
   } else {
@@ -308,7 +318,7 @@ EncodedDocument encode_document(const Tokenization& how, std::string_view text, 
     how.tokenizer->encode(text, out.document.ids, false);
     out.add({}, true);
   }
-  if (how.end) out.add({*how.end}, out.ends_counting);
+  out.add_around();
   return std::move(out.document);
 }
 

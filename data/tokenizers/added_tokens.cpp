@@ -119,4 +119,10 @@ AddedTokens::AddedTokens(const JsonPlace& place, const Vocabulary& vocabulary,
   in_normalized_ = AddedTokenFinder(std::move(in_normalized));
 }
 
+std::vector<uint32_t> AddedTokens::special_ids() const {
+  std::vector<uint32_t> ids;
+  for (const std::string& token : special_) ids.push_back(*vocabulary_.id_of(token));
+  return ids;
+}
+
 }  // namespace tutti

@@ -71,6 +71,7 @@ class AddedTokens {
 
   const Vocabulary& vocabulary() const { return vocabulary_; }
   bool is_special(std::string_view content) const { return special_.contains(std::string(content)); }
+  std::vector<uint32_t> special_ids() const;
 
  private:
   Vocabulary vocabulary_;

@@ -7,7 +7,16 @@
 
 namespace tutti {
 
+namespace {
+
+// A value in memory takes up to 20 bytes for each in the file; the largest tokenizers known have 40 MB.
+constexpr std::size_t kMostBytes = std::size_t{128} << 20;
+
+}  // namespace
+
 JsonFile::JsonFile(const std::string& path) : file_(path) {
+  if (file_.bytes().size() > kMostBytes)
+    throw UserError({path}, "more than the 128 MiB that are read of a tokenizer's files");
   const auto* begin = reinterpret_cast<const char*>(file_.bytes().data());
   try {
     json_ = parse_json<JsonPlace::Json>({begin, file_.bytes().size()});

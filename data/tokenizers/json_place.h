@@ -44,7 +44,7 @@ class JsonPlace {
   std::string file_, place_;
 };
 
-// A JSON file. Throws UserError if it cannot be read or is no JSON.
+// A JSON file of a tokenizer. Throws UserError if it cannot be read, is larger than 128 MiB or no JSON.
 class JsonFile {
  public:
   explicit JsonFile(const std::string& path);

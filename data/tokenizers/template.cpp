@@ -8,11 +8,11 @@ namespace {
 
 uint32_t read_type(const JsonPlace& piece) { return piece.at("type_id").number(0xffffffff); }
 
-std::vector<uint32_t> read_special_ids(const JsonPlace& tokens, const JsonPlace& name) {
-  const auto token = tokens.find(name.text());
-  if (!token) name.fail("'" + shown(name.text()) + "' is not among the special_tokens of the template");
+constexpr std::size_t kMostIds = std::size_t{1} << 16;  // that a template has around texts
+
+std::vector<uint32_t> read_ids(const JsonPlace& token) {
   std::vector<uint32_t> ids;
-  for (const JsonPlace& id : token->at("ids").elements()) ids.push_back(id.number(kMostTokenId));
+  for (const JsonPlace& id : token.at("ids").elements()) ids.push_back(id.number(kMostTokenId));
   return ids;
 }
 
@@ -45,21 +45,31 @@ void TokenTemplate::read(const JsonPlace& place) {
 }
 
 void TokenTemplate::read_template(const JsonPlace& place) {
-  const JsonPlace tokens = place.at("special_tokens");
+  const JsonPlace special = place.at("special_tokens");
+  SpecialTokens tokens;
+  for (const auto& [name, token] : special.object().items())
+    if (const auto found = special.find(name)) tokens.emplace(name, read_ids(*found));
   single_ = read_parts(place.at("single"), tokens);
   pair_ = read_parts(place.at("pair"), tokens);
 }
 
-TokenTemplate::Parts TokenTemplate::read_parts(const JsonPlace& place, const JsonPlace& tokens) const {
+TokenTemplate::Parts TokenTemplate::read_parts(const JsonPlace& place, const SpecialTokens& tokens) {
   Parts parts;
+  std::size_t ids = 0;
   for (const JsonPlace& piece : place.elements()) {
     if (const auto sequence = piece.find("Sequence")) {
       const std::string id = sequence->at("id").text();
       if (id != "A" && id != "B") sequence->at("id").fail("expected A or B");
       parts.push_back({.sequence = id == "A" ? 0 : 1, .type = read_type(*sequence)});
     } else {
-      const JsonPlace special = piece.at("SpecialToken");
-      parts.push_back({.ids = read_special_ids(tokens, special.at("id")), .type = read_type(special)});
+      const JsonPlace special = piece.at("SpecialToken"), name = special.at("id");
+      const auto token = tokens.find(name.text());
+      if (token == tokens.end())
+        name.fail("'" + shown(name.text()) + "' is not among the special_tokens of the template");
+      ids += token->second.size();
+      if (ids > kMostIds)
+        name.fail("the template has more than " + std::to_string(kMostIds) + " special tokens");
+      parts.push_back({.ids = token->second, .type = read_type(special)});
     }
   }
   return parts;

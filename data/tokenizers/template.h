@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "data/tokenizers/json_place.h"
@@ -41,7 +43,8 @@ class TokenTemplate {
   void read(const JsonPlace& place);
   void read_template(const JsonPlace& place);
   void read_bert(const JsonPlace& place, bool roberta);
-  Parts read_parts(const JsonPlace& place, const JsonPlace& tokens) const;
+  using SpecialTokens = std::map<std::string, std::vector<uint32_t>>;
+  static Parts read_parts(const JsonPlace& place, const SpecialTokens& tokens);
   void find_around(const JsonPlace& place);
 
   bool adds_tokens_ = false;

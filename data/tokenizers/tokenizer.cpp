@@ -57,7 +57,8 @@ Tokenizer::Tokenizer(const std::string& path) : path_(path), parts_(std::make_un
   const JsonFile file(path);
   digest_ = XXH3_64bits(file.bytes().data(), file.bytes().size());
   read_steps(file.root());
-  special_ids_ = read_special_ids(path, [this](std::string_view token) { return id_of(token); });
+  special_ids_ = read_special_ids(
+      path, [this](std::string_view token) { return id_of(token); }, parts_->steps.added.special_ids());
 }
 
 void Tokenizer::read_steps(const JsonPlace& file) {

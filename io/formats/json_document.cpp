@@ -32,14 +32,30 @@ const std::string& text_of(const Json& value, const std::string& what) {
   return value.get_ref<const std::string&>();
 }
 
-// The first of two members that a message has.
-const Json& either(const Json& message, const char* usual, const char* other) {
-  const auto found = message.find(message.contains(usual) ? usual : other);
-  if (found == message.end()) throw UserError(std::string("a message lacks '") + usual + "'");
+const Json& content_of(const Json& message) {
+  const auto found = message.find(message.contains("content") ? "content" : "value");
+  if (found == message.end()) throw UserError("a message lacks 'content'");
   return *found;
 }
 
 }  // namespace
+
+ChatSpeaker speaker_of(const nlohmann::ordered_json& message) {
+  if (!message.is_object()) throw UserError("a message is no JSON object");
+  const auto role = message.find(message.contains("role") ? "role" : "from");
+  if (role == message.end()) throw UserError("a message lacks 'role'");
+  if (!role->is_string()) throw UserError("the role of a message is no text");
+  ChatSpeaker speaker{.role = role->get<std::string>()};
+  speaker.is_learned = speaker.role == "assistant" || speaker.role == "gpt";
+  const auto weight = message.find("weight");
+  if (weight == message.end() || weight->is_null()) return speaker;
+  if (!weight->is_number() || (*weight != 0 && *weight != 1))
+    throw UserError("the weight of a message is " + shown(weight->dump()) + "; expected 0 or 1");
+  if (*weight == 1 && !speaker.is_learned)
+    throw UserError("a message of '" + shown(speaker.role) + "' has weight 1; only an assistant's counts");
+  speaker.is_learned = *weight == 1;
+  return speaker;
+}
 
 struct JsonDocument::Parsed {
   Json object;
@@ -94,8 +110,7 @@ std::vector<JsonDocument::Message> JsonDocument::messages(const std::string& mem
   std::vector<Message> messages;
   for (const Json& one : list) {
     if (!one.is_object()) throw UserError("member '" + printable(member) + "' is no list of messages");
-    messages.push_back({text_of(either(one, "role", "from"), "the role of a message"),
-                        text_of(either(one, "content", "value"), "the content of a message")});
+    messages.push_back({speaker_of(one), text_of(content_of(one), "the content of a message")});
   }
   return messages;
 }

@@ -1,12 +1,23 @@
 #pragma once
 
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace tutti {
+
+// Who says a message of a chat, and if a model is to learn it: an assistant's, unless OpenAI's member
+// `weight` is 0.
+struct ChatSpeaker {
+  std::string role;  // as it stands under "role", or ShareGPT's "from"
+  bool is_learned = false;
+};
+
+// Throws UserError that says what is wrong, without the place.
+ChatSpeaker speaker_of(const nlohmann::ordered_json& message);
 
 // A JSON object with texts, such as a line of a JSON lines file. Throws UserError that says what is wrong,
 // without the file.
@@ -32,7 +43,8 @@ class JsonDocument {
   // A member that is a list of messages: {"role": "user", "content": "..."}, or ShareGPT's "from" and
   // "value".
   struct Message {
-    std::string role, content;
+    ChatSpeaker speaker;
+    std::string content;
   };
   std::vector<Message> messages(const std::string& member) const;
 

@@ -24,6 +24,18 @@ herr_t keep_first(unsigned n, const H5E_error2_t* error, void* text) {
   return 0;
 }
 
+herr_t find_too_many_links(unsigned, const H5E_error2_t* error, void* found) {
+  if (error->min_num == H5E_NLINKS) *static_cast<bool*>(found) = true;
+  return 0;
+}
+
+// True if the call that failed last followed links in a circle.
+bool met_too_many_links() {
+  bool found = false;
+  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, find_too_many_links, &found);
+  return found;
+}
+
 // Hard links can make cycles of groups, and any number of paths to one group.
 constexpr int kMaxGroupDepth = 32, kMostGroups = 10'000;
 
@@ -197,14 +209,17 @@ std::string dead_link_text(hid_t file, const std::string& path) {
   if (H5Lget_info(file, path.c_str(), &link, H5P_DEFAULT) < 0) return "";
   if (link.type != H5L_TYPE_SOFT && link.type != H5L_TYPE_EXTERNAL) return "";
   if (const Hdf5Handle object(H5Oopen(file, path.c_str(), H5P_DEFAULT), H5Oclose); object.good()) return "";
+  const bool is_circular = met_too_many_links();
   std::string value(link.u.val_size + 1, '\0');
   if (H5Lget_val(file, path.c_str(), value.data(), link.u.val_size, H5P_DEFAULT) < 0) return "a damaged link";
   if (link.type == H5L_TYPE_SOFT)
-    return "a link to " + on_one_line(value.c_str()) + ", which is not in the file";
+    return "a link to " + on_one_line(value.c_str()) +
+           (is_circular ? ", which leads back to it: the links are circular" : ", which is not in the file");
   const char *of_file = nullptr, *object = nullptr;
   if (H5Lunpack_elink_val(value.data(), link.u.val_size, nullptr, &of_file, &object) < 0)
     return "a damaged link";
-  return "a link to " + on_one_line(object) + " in " + on_one_line(of_file) + ", which is not there";
+  return "a link to " + on_one_line(object) + " in " + on_one_line(of_file) +
+         (is_circular ? ", which leads back to it: the links are circular" : ", which is not there");
 }
 
 }  // namespace tutti

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "io/tables/csv_file.h"
 #include "runtime/printable.h"
 #include "runtime/text.h"
 
@@ -26,6 +27,25 @@ bool is_unnamed(std::string_view name) {
          (dot == name.size() || is_numbered(name.substr(dot), ".", ""));
 }
 
+// "3,14", "1,234,567": no number here, but one to who wrote it.
+bool is_number_with_commas(std::string_view text) {
+  constexpr std::size_t kLongestNumber = 64;
+  const std::size_t comma = text.find(',');
+  if (comma == 0 || comma == text.npos || text.size() > kLongestNumber) return false;
+  std::string plain(text);
+  if (text.find(',', comma + 1) == text.npos) {
+    plain[comma] = '.';
+    return table_number(plain).has_value();
+  }
+  for (std::size_t at = comma; at < text.size() && text[at] == ',';) {
+    const std::size_t group = at + 1;
+    at = std::min(text.find_first_not_of("0123456789", group), text.size());
+    if (at != group + 3) return false;
+  }
+  std::erase(plain, ',');
+  return table_number(plain).has_value();
+}
+
 }  // namespace
 
 void look_at_cell(TableColumn& column, std::optional<double> number, std::string_view written,
@@ -33,6 +53,7 @@ void look_at_cell(TableColumn& column, std::optional<double> number, std::string
   if (number && std::isnan(*number)) return;
   ++column.cells;
   if (number) ++column.numbers;
+  if (!number && is_number_with_commas(written)) ++column.with_commas;
   if (!number && column.reason.empty()) column.reason = place + " is '" + shown(written) + "'";
   column.is_text = column.is_text || !number;
 }
@@ -42,13 +63,17 @@ bool is_row_number(const TableColumn& column) {
          is_numbered(column.name, "__index_level_", "__");
 }
 
-bool is_mixed(const TableColumn& column) { return column.is_text && column.numbers > 0; }
+bool is_mixed(const TableColumn& column) {
+  return column.is_text && (column.numbers > 0 || column.with_commas > 0);
+}
 
 std::string no_input_reason(const TableColumn& column) {
   if (is_row_number(column)) return "pandas' index";
   if (!is_mixed(column)) return column.reason;
-  return column.reason + "; " + grouped(column.numbers) + " of its first " + grouped(column.cells) +
-         " cells are numbers";
+  const bool has_numbers = column.numbers > 0;
+  return column.reason + "; " + grouped(has_numbers ? column.numbers : column.with_commas) +
+         " of its first " + grouped(column.cells) + " cells are numbers" +
+         (has_numbers ? "" : " with commas, and points are read");
 }
 
 std::string reasons_text(const std::vector<const TableColumn*>& columns) {

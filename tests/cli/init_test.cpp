@@ -14,8 +14,8 @@
 #include "recipe/toml_reader.h"
 #include "runtime/error.h"
 #include "runtime/printable.h"
+#include "tests/cli/init_case.h"
 #include "tests/data/readers/idx_text.h"
-#include "tests/runtime/scratch.h"
 
 namespace tutti {
 namespace {
@@ -29,7 +29,7 @@ using testing::Not;
 constexpr const char* kCommand =
     "\n[[loggers]]\nkind = \"command\"\ncommand = \"touch PWNED\"\n[x]\ny = \"\x1b[2J\xc2\x9b\xe2\x80\xae";
 
-class InitTest : public testing::Test {
+class InitTest : public InitCase {
  protected:
   // Images and labels by these names.
   std::string write(const std::string& file, const std::string& images, const std::string& labels) const {
@@ -69,8 +69,6 @@ class InitTest : public testing::Test {
         << text;
     resolve_recipe(recipe);
   }
-
-  Scratch scratch_;
 };
 
 TEST_F(InitTest, NamesOfArraysAddNothingToTheRecipe) {
@@ -195,14 +193,6 @@ class InitFoldersTest : public InitTest {
     std::filesystem::create_directories(path.parent_path());
     write_text(path, "no look into it");
   }
-  std::string line(const RecipeLines& lines, const std::string& key) const {
-    for (const RecipeLine& one : lines)
-      if (one.key == key) return one.value;
-    return "";
-  }
-  FoundData found(const std::string& folder) const {
-    return look_into(scratch_.path(folder), scratch_.path());
-  }
 };
 
 class InitTextsTest : public InitFoldersTest {
@@ -242,9 +232,8 @@ TEST_F(InitTextsTest, MembersThatAreNotReadAreNamed) {
 }
 
 TEST_F(InitTextsTest, TextsOfNoKnownNameAreAskedAbout) {
-  EXPECT_EQ(
-      line(of_objects(R"({"tale": "Once there was a word, and another", "n": 1})").train, "text_field"),
-      "\"tale\"");
+  EXPECT_EQ(line(of_objects(R"({"tale": "Once there was a word, and another", "n": 1})").train, "text_field"),
+            "\"tale\"");
   EXPECT_THAT(
       message_of<UserError>([&] { of_objects(R"({"tale": "Once there was a word", "by": "someone"})"); }),
       AllOf(HasSubstr("t.jsonl: its first object has several texts, of no known names: 'by', 'tale'"),
@@ -337,52 +326,6 @@ TEST_F(InitFoldersTest, TokensOfCompressedShardsAreLookedAt) {
   EXPECT_THAT(message_of<UserError>([&] { found("gz"); }), HasSubstr("shard.00000.mds.gz"));
 }
 
-TEST_F(InitFoldersTest, OtherCharactersMaySeparateCells) {
-  write_text(scratch_.path("a.csv"), "age;price\n1;2.5\n2;3.5\n");
-  EXPECT_EQ(line(found("a.csv").train, "delimiter"), "\";\"");
-  EXPECT_EQ(found("a.csv").values, 1);
-  write_text(scratch_.path("tab.csv"), "a\tb\tlabel\n1\t2\t0\n3\t4\t1\n");
-  EXPECT_EQ(line(found("tab.csv").train, "delimiter"), "\"\\t\"");
-  EXPECT_EQ(line(found("tab.csv").train, "target"), "\"label\"");
-  write_text(scratch_.path("b.csv"), "age,\"x;y\"\n1,2.5\n");
-  EXPECT_EQ(line(found("b.csv").train, "delimiter"), "");
-}
-
-TEST_F(InitFoldersTest, AColumnOfTextsIsClassifiedWhereThereIsATokenizer) {
-  std::string rows = "id,sentence,label\n";
-  for (int i = 0; i < 60; ++i)
-    rows += std::to_string(i) + ",he said it " + std::to_string(i) + (i % 2 ? ",yes\n" : ",no\n");
-  write_text(scratch_.path("train.csv"), rows);
-  write_text(scratch_.path("dev.csv"), rows);
-  EXPECT_EQ(line(found("train.csv").train, "kind"), "\"csv\"");
-  std::filesystem::copy(TUTTI_SOURCE_DIR "/tests/golden/tokenizers/bert.json",
-                        scratch_.path("tokenizer.json"));
-  const FoundData data = found("train.csv");
-  for (const RecipeLines* lines : {&data.train, &data.eval}) {
-    EXPECT_EQ(line(*lines, "kind"), "\"text_table\"");
-    EXPECT_EQ(line(*lines, "tokenizer"), "\"tokenizer.json\"");
-    EXPECT_EQ(line(*lines, "text"), "\"sentence\"");
-  }
-  EXPECT_EQ(line(data.train, "target"), "\"label\"");
-  EXPECT_EQ(data.classes, 2);
-  EXPECT_THAT(draft_recipe(data, "", ""), HasSubstr("bert_classification"));
-}
-
-TEST_F(InitFoldersTest, TheOnlyInputIsClassifiedIfItIsAColumnOfTextsOfAnyName) {
-  std::string rows = "utterance,label\n", numbered = "utterance,score,label\n";
-  for (int i = 0; i < 60; ++i) {
-    const std::string text = "he said it " + std::to_string(i), label = i % 2 ? ",yes\n" : ",no\n";
-    rows += text + label;
-    numbered += text + "," + std::to_string(i) + label;
-  }
-  write_text(scratch_.path("train.csv"), rows);
-  write_text(scratch_.path("numbered.csv"), numbered);
-  std::filesystem::copy(TUTTI_SOURCE_DIR "/tests/golden/tokenizers/bert.json",
-                        scratch_.path("tokenizer.json"));
-  EXPECT_EQ(line(found("train.csv").train, "text"), "\"utterance\"");
-  EXPECT_EQ(line(found("numbered.csv").train, "kind"), "\"csv\"");
-}
-
 TEST_F(InitFoldersTest, LabelsFrom1OnAreNumberedFrom0) {
   const auto npy = [&](const std::string& name, const std::string& facts, const std::string& bytes) {
     std::string header = "{'descr': '|u1', 'fortran_order': False, 'shape': " + facts + ", }";
@@ -398,66 +341,6 @@ TEST_F(InitFoldersTest, LabelsFrom1OnAreNumberedFrom0) {
   EXPECT_EQ(data.classes, 3);
   npy("labels.npy", "(4,)", std::string("\x01\x03\x02\x00", 4));
   EXPECT_EQ(line(found("").train, "first_class"), "");
-}
-
-TEST_F(InitFoldersTest, ColumnsThatAreNotReadAreNamedWithTheirCell) {
-  std::string rows = "noise,price,label\n";
-  for (int i = 0; i < 60; ++i)
-    rows += "0.5," + (i == 7 ? "\"1,007\"" : std::to_string(i)) + "," + std::to_string(i % 2) + "\n";
-  write_text(scratch_.path("t.csv"), rows);
-  const FoundData data = found("t.csv");
-  const std::string said = "not read: price (line 9 is '1,007'; 59 of its first 60 cells are numbers)";
-  EXPECT_THAT(data.notes, testing::ElementsAre(said));
-  EXPECT_THAT(draft_recipe(data, "", ""), HasSubstr(said));
-  EXPECT_EQ(data.values, 1);
-  EXPECT_EQ(line(data.train, "one_hot"), "");
-}
-
-TEST_F(InitFoldersTest, ErrorsOfTablesNameLineColumnAndType) {
-  const auto error_of = [&](const std::string& text) {
-    write_text(scratch_.path("t.csv"), text);
-    return message_of<UserError>([&] { found("t.csv"); });
-  };
-  EXPECT_THAT(error_of("a,b,label\n1,2,0\n3,4,\n5,6,1\n"),
-              HasSubstr("line 3, column 'label', the target: a missing value"));
-  EXPECT_THAT(error_of("a,b,label\n1,2,0\n3,4,1\na,b,label\n"),
-              HasSubstr("not read: a (line 4 is 'a'; 2 of"));
-  EXPECT_THAT(error_of("a,city,label\n1,K\xf6ln,0\n"),
-              HasSubstr("line 2, column 'city': not UTF-8 (Latin-1?"));
-}
-
-TEST_F(InitFoldersTest, AFirstRowOfNumbersIsARow) {
-  write_text(scratch_.path("t.csv"), "1.5,2,0\n2.5,3,1\n3.5,3,1\n");
-  const FoundData data = found("t.csv");
-  EXPECT_EQ(data.count, 3);
-  EXPECT_EQ(line(data.train, "header"), "false");
-  EXPECT_EQ(line(data.train, "target"), "\"2\"");
-  EXPECT_THAT(data.notes, testing::ElementsAre(HasSubstr("t.csv: its first line has nothing but numbers")));
-}
-
-TEST_F(InitFoldersTest, TargetsFrom1OnAreSaid) {
-  write_text(scratch_.path("t.csv"), "x,label\n0.5,1\n0.5,3\n0.5,2\n");
-  EXPECT_THAT(found("t.csv").notes, testing::ElementsAre(HasSubstr("'label' has the whole numbers 1 to 3")));
-  write_text(scratch_.path("t.csv"), "x,label\n0.5,1\n0.5,4\n0.5,2\n");
-  EXPECT_THAT(found("t.csv").notes, testing::IsEmpty());
-}
-
-TEST_F(InitFoldersTest, IndexOfPandasIsNeitherInputNorTarget) {
-  if (!std::filesystem::exists(TUTTI_BUILD_DIR "/libtutti_parquet.so"))
-    GTEST_SKIP() << "built without pyarrow";
-  const FoundData data = look_into(TUTTI_SOURCE_DIR "/tests/golden/tables/index.parquet", scratch_.path());
-  EXPECT_EQ(line(data.train, "target"), "\"price\"");
-  EXPECT_EQ(data.values, 1);
-  EXPECT_THAT(data.notes, testing::ElementsAre("not read: __index_level_0__ (pandas' index)"));
-}
-
-TEST_F(InitFoldersTest, ColumnsOfDatesAreLeftOut) {
-  if (!std::filesystem::exists(TUTTI_BUILD_DIR "/libtutti_parquet.so"))
-    GTEST_SKIP() << "built without pyarrow";
-  const FoundData data = look_into(TUTTI_SOURCE_DIR "/tests/golden/tables/dates.parquet", scratch_.path());
-  EXPECT_EQ(line(data.train, "target"), "\"price\"");
-  EXPECT_EQ(data.values, 2);
-  EXPECT_THAT(draft_recipe(data, "", ""), HasSubstr("not read: bought (timestamp["));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-"""Makes chats/chats.json: chat templates as the tokenizers of known models have them, and what jinja2 writes.
+"""Makes chats/chats.json: chats, and what jinja2 makes of them by chats/*.jinja, templates of known models.
 
 Run: python make_chats.py (jinja2 3.1.6), which reads chats/*.jinja and writes chats/chats.json beside it.
 The environment is that of transformers' apply_chat_template without strftime_now, which is another text each
@@ -97,7 +97,9 @@ def main():
     environment = ImmutableSandboxedEnvironment(
         trim_blocks=True, lstrip_blocks=True, extensions=[Generation, loopcontrols]
     )
-    environment.filters["tojson"] = lambda x, indent=None: json.dumps(x, ensure_ascii=False, indent=indent)
+    environment.filters["tojson"] = lambda x, ensure_ascii=False, indent=None: json.dumps(
+        x, ensure_ascii=ensure_ascii, indent=indent
+    )
     environment.globals["raise_exception"] = raise_exception
     rows = []
     for name, source in TEMPLATES.items():
@@ -115,7 +117,7 @@ def main():
             except Exception as error:
                 text = None
             rows.append({"template": name, "chat": CHATS.index(chat), "text": text})
-    out = {"templates": TEMPLATES, "chats": CHATS, "texts": rows}
+    out = {"chats": CHATS, "texts": rows}
     path = pathlib.Path(__file__).resolve().parent / "chats/chats.json"
     path.write_text(json.dumps(out, ensure_ascii=False, indent=0) + "\n")
 

@@ -26,6 +26,12 @@ from transformers import BertConfig, BertForMaskedLM, GPT2Config, GPT2LMHeadMode
 torch.set_num_threads(1)
 TOKENS, LENGTH, SAMPLES, TRAINED, BATCH = 40, 16, 60, 48, 12
 HIDDEN, LAYERS, HEADS, INNER = 24, 2, 4, 36
+PARTS = {"train": slice(0, TRAINED), "eval": slice(TRAINED, SAMPLES)}
+USUAL = dict(  # of what a case has under "more"
+    max_duration="4ep",
+    eval_interval="1ep",
+    scheduler=(O.LinearWithWarmupScheduler, dict(t_warmup="3ba")),
+)
 
 WARMUP = dict(duration=0.5, min_seq_length=4, max_seq_length=16, step_size=4)
 CASES = [  # title, model, algorithms, more
@@ -230,17 +236,16 @@ def table(head, kind, keys):
 
 
 def recipe_of(kind, algorithms, more):
-    scheduler, keys = more.get("scheduler", (O.LinearWithWarmupScheduler, dict(t_warmup="3ba")))
+    scheduler, keys = more["scheduler"]
     text = "seed = 1\n[compat]\ncomposer = true\n[model]\n" + MODEL_TEXT[kind]
     text += "weights = '{weights}'\nweights_strict = false\n"
-    for group in ("train", "eval"):
+    for group in PARTS:
         text += (
             f"[data.{group}]\nkind = 'hdf5'\npath = '{{data}}'\ngroup = '{group}'\nbatch_size = {BATCH}\n"
         )
     text += "[optimizer]\nkind = 'adamw'\nlr = 0.01\nweight_decay = 0.05\n"
     text += table("[scheduler]", kind_of(scheduler.__name__.removesuffix("Scheduler")), keys)
-    text += f"[train]\nmax_duration = '{more.get('max_duration', '4ep')}'\n"
-    text += f"eval_interval = '{more.get('eval_interval', '1ep')}'\n"
+    text += f"[train]\nmax_duration = '{more['max_duration']}'\neval_interval = '{more['eval_interval']}'\n"
     if "microbatch" in more:
         text += f"device_train_microbatch_size = {more['microbatch']}\n"
     if "grad_accum" in more:  # Composer's microbatches have as many rows as a batch before Alibi
@@ -251,15 +256,16 @@ def recipe_of(kind, algorithms, more):
 
 
 def train(kind, arrays, algorithms, more):
-    def loader(part):
-        samples = [{k: torch.tensor(v[i]) for k, v in arrays.items()} for i in part]
+    def loader(group):
+        parts = {k: torch.tensor(v[PARTS[group]]) for k, v in arrays.items()}
+        samples = [dict(zip(parts, values)) for values in zip(*parts.values())]
         return torch.utils.data.DataLoader(samples, batch_size=BATCH)
 
     from composer import DataSpec
 
     model, recorder = Model(model_of(kind)), Recorder()
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.01, weight_decay=0.05)
-    scheduler, keys = more.get("scheduler", (O.LinearWithWarmupScheduler, dict(t_warmup="3ba")))
+    scheduler, keys = more["scheduler"]
     trainer = Trainer(
         model=model,
         device="cpu",
@@ -268,11 +274,11 @@ def train(kind, arrays, algorithms, more):
         auto_log_hparams=False,
         optimizers=optimizer,
         train_dataloader=DataSpec(
-            loader(range(TRAINED)), get_num_tokens_in_batch=lambda b: b["input_ids"].numel()
+            loader("train"), get_num_tokens_in_batch=lambda b: b["input_ids"].numel()
         ),
-        eval_dataloader=loader(range(TRAINED, SAMPLES)),
-        max_duration=more.get("max_duration", "4ep"),
-        eval_interval=more.get("eval_interval", "1ep"),
+        eval_dataloader=loader("eval"),
+        max_duration=more["max_duration"],
+        eval_interval=more["eval_interval"],
         schedulers=scheduler(**keys),
         algorithms=[a(**k) for a, k in algorithms],
         callbacks=[recorder],
@@ -298,6 +304,7 @@ def main():
     ) as file:
         for i, (title, kind, algorithms, more) in enumerate(CASES):
             torch.manual_seed(i)
+            more = USUAL | more
             arrays = arrays_of(kind, rows, random)
             weights, recorder = train(kind, arrays, algorithms, more)
             case = file.create_group(f"case_{i}")
@@ -311,7 +318,7 @@ def main():
             )
             for name, array in arrays.items():
                 name = NAMES.get(name, name) if kind == "gpt" else name
-                for group, part in (("train", slice(0, TRAINED)), ("eval", slice(TRAINED, SAMPLES))):
+                for group, part in PARTS.items():
                     case.create_dataset(f"in/{group}/{name}", data=array[part].astype(np.int16))
             for name, value in weights.items():
                 case.create_dataset(f"in/weights/{name}", data=value.numpy())

@@ -71,6 +71,7 @@ bool is_for_cli(const std::string& include) {
                                "\"io/formats/zip_file.h\"",
                                "\"io/tables/column_reasons.h\"",
                                "\"io/tables/csv_file.h\"",
+                               "\"io/tables/row_numbers.h\"",
                                "\"io/tables/parquet_file.h\""};
   return headers.count(include) > 0 || include.ends_with("catalog.h\"");
 }

@@ -154,6 +154,21 @@ TEST_F(Hdf5DatasetTest, ArraysThatAreNotReadAreSaid) {
   EXPECT_THAT(error_of({.path = path_}), HasSubstr("array 'input' is a link to /nothing, which is not in"));
 }
 
+TEST_F(Hdf5DatasetTest, CircularLinksAreSaid) {
+  const std::string name = std::filesystem::path(write({hdf5_array("target", labels_)})).filename();
+  const hid_t file = H5Fopen(path_.c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
+  H5Lcreate_soft("/input", file, "input", H5P_DEFAULT, H5P_DEFAULT);
+  H5Lcreate_soft("/b", file, "a", H5P_DEFAULT, H5P_DEFAULT);
+  H5Lcreate_soft("/a", file, "b", H5P_DEFAULT, H5P_DEFAULT);
+  H5Lcreate_external(name.c_str(), "/far", file, "far", H5P_DEFAULT, H5P_DEFAULT);
+  H5Fclose(file);
+  const std::string circular = ", which leads back to it: the links are circular";
+  EXPECT_THAT(error_of({.path = path_}), HasSubstr("array 'input' is a link to /input" + circular));
+  EXPECT_THAT(error_of({.path = path_, .arrays = {"a"}}), HasSubstr("array 'a' is a link to /b" + circular));
+  EXPECT_THAT(error_of({.path = path_, .arrays = {"far"}}),
+              HasSubstr("array 'far' is a link to /far in " + name + circular));
+}
+
 TEST_F(Hdf5DatasetTest, NamesACompressionThatIsNotRead) {
   const hid_t file = H5Fcreate(path_.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
   const hsize_t rows = 3;

@@ -62,6 +62,10 @@ class ChatTemplateTest : public testing::Test {
   Scratch scratch_;
 };
 
+std::string golden_template(const std::string& name) {
+  return read_text(TUTTI_SOURCE_DIR "/tests/golden/chats/" + name + ".jinja");
+}
+
 ordered_json golden_chats() {
   std::ifstream in(TUTTI_SOURCE_DIR "/tests/golden/chats/chats.json");
   return ordered_json::parse(in);
@@ -73,7 +77,7 @@ TEST_F(ChatTemplateTest, TemplatesOfKnownModelsAreWrittenAsByJinja2) {
   int texts = 0;
   for (const auto& row : golden["texts"]) {
     const ordered_json& chat = golden["chats"][row["chat"].get<std::size_t>()];
-    const std::string name = row["template"], source = golden["templates"][name];
+    const std::string name = row["template"], source = golden_template(name);
     const std::string tools = chat.contains("tools") ? chat["tools"].dump() : "";
     SCOPED_TRACE(name + " " + row["chat"].dump());
     const bool is_python =
@@ -89,9 +93,8 @@ TEST_F(ChatTemplateTest, TemplatesOfKnownModelsAreWrittenAsByJinja2) {
 }
 
 TEST_F(ChatTemplateTest, AnAssistantsWordsCountAndWhatItsTurnHasBehindThem) {
-  const ordered_json golden = golden_chats();
   const auto by = [&](const char* name) {
-    return written(golden["templates"][name],
+    return written(golden_template(name),
                    {say("user", "Hi"), say("assistant", "Yes"), say("user", "So?"), say("assistant", "No")});
   };
   EXPECT_EQ(by("chatml"),
@@ -134,7 +137,7 @@ TEST_F(ChatTemplateTest, BeginningsOfKnownModelsCallsCount) {
     std::vector<std::string> all;
     for (const auto& one : chat["messages"]) all.push_back(one.dump());
     std::string text;
-    for (const TextPart& part : ChatTemplate(golden["templates"][name], *tokenizer()).write(all, ""))
+    for (const TextPart& part : ChatTemplate(golden_template(name), *tokenizer()).write(all, ""))
       if (part.counts) text += '[' + part.text + ']';
     return text;
   };
@@ -204,6 +207,25 @@ TEST_F(ChatTemplateTest, TheTagGenerationSaysWhatCounts) {
       "user:Hello;assistant:[Good day];");
 }
 
+TEST_F(ChatTemplateTest, AMessageOfWeight0DoesNotCountInGeneration) {
+  ordered_json four = {say("user", "a"), say("assistant", "b"), say("user", "c"), say("assistant", "d")};
+  four[1]["weight"] = 0;
+  EXPECT_EQ(written("{% for m in messages %}{% if m.role == 'assistant' %}{% generation %}<{{ m.content }}>"
+                    "{% endgeneration %}{% else %}{{ m.content }}{% endif %}{% endfor %}",
+                    four),
+            "a<b>c[<d>]");
+}
+
+TEST_F(ChatTemplateTest, JsonIsWrittenInAsciiOnDemand) {
+  const ordered_json chat = {say("user", "\u00e9\U0001f600\x7f"), say("assistant", "b")};
+  const auto by = [&](const std::string& filter) {
+    return written("{{ messages[0].content | " + filter + " }}{{ messages[-1].content }}", chat, false);
+  };
+  EXPECT_EQ(by("tojson"), "\"\u00e9\U0001f600\x7f\"b");
+  EXPECT_EQ(by("tojson(ensure_ascii=true)"), R"("\u00e9\ud83d\ude00\u007f"b)");
+  EXPECT_EQ(by("tojson(true, 2)"), by("tojson(ensure_ascii=true)"));
+}
+
 TEST_F(ChatTemplateTest, ShareGptsNamesAreThoseOfTemplates) {
   const ordered_json chat = {{{"from", "human"}, {"value", "a"}}, {{"from", "gpt"}, {"value", "b"}}};
   EXPECT_EQ(written("{% for m in messages %}{{ m.role }}={{ m.content }} {% endfor %}", chat),
@@ -218,6 +240,10 @@ TEST_F(ChatTemplateTest, TheTemplateIsThatBesideTheTokenizer) {
   configure({{"chat_template",
               {{{"name", "rag"}, {"template", "x"}}, {{"name", "default"}, {"template", kAll + "2"}}}}});
   EXPECT_EQ(ChatTemplate::beside(*tokenizer())->source(), kAll + "2");
+  configure(
+      {{"chat_template", {{{"name", "rag"}, {"template", kAll}}, {{"name", "tools"}, {"template", kAll}}}}});
+  EXPECT_THAT(message_of<UserError>([&] { ChatTemplate::beside(*tokenizer()); }),
+              HasSubstr("chat_template: of its templates (rag, tools) none is called default"));
   write_text(scratch_.path("chat_template.jinja"), kAll + "3");
   EXPECT_EQ(ChatTemplate::beside(*tokenizer())->source(), kAll + "3");
 }
@@ -306,9 +332,8 @@ TEST_F(ChatTemplateTest, ALongChatIsWritten) {
   ordered_json chat;
   for (int i = 0; i < 5000; ++i)
     chat.push_back(say(i % 2 == 0 ? "user" : "assistant", "In the beginning God created it."));
-  const ordered_json golden = golden_chats();
   for (const char* name : {"qwen3", "mistral3", "llama3.1", "gemma3"})
-    EXPECT_GT(written(golden["templates"][name], chat).size(), 5000 * 33) << name;
+    EXPECT_GT(written(golden_template(name), chat).size(), 5000 * 33) << name;
 }
 
 }  // namespace

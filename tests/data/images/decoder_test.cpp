@@ -100,6 +100,19 @@ TEST(Decoder, SaysThatAFileIsTruncated) {
   }
 }
 
+// libtiff makes other colors of CIELAB than Pillow; 32803 is a raw camera's.
+TEST(Decoder, ColorSpacesOfTiffThatAreNotReadAreNamed) {
+  std::string file = encoded_sample("tiff_lzw_19x37.tif");
+  const std::string rgb("\x06\x01\x03\0\x01\0\0\0\x02\0", 10);
+  const std::size_t space = file.find(rgb) + rgb.size() - 2;
+  ASSERT_GT(space, rgb.size());
+  file[space] = 8;
+  EXPECT_THAT(error_of(file),
+              HasSubstr("no readable TIFF file: its color space is number 8, CIELAB; read are"));
+  file[space] = '\x23', file[space + 1] = '\x80';
+  EXPECT_THAT(error_of(file), HasSubstr("its color space is number 32803; read are"));
+}
+
 // As Pillow, which needs the mark at the end.
 TEST(Decoder, SaysThatAJpegLacksItsEnd) {
   for (const char* name : {"420_19x37.jpg", "progressive_19x37.jpg"}) {

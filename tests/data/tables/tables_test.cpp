@@ -145,6 +145,34 @@ TEST_F(TablesTest, IndexOfPandasIsNoInput) {
   EXPECT_EQ(named->advice(), "");
 }
 
+TEST_F(TablesTest, InputsThatCountTheRowsAreSaid) {
+  const auto advice = [&](int first, int rows, const std::string& keys = "") {
+    std::string text = "id,x,year,y\n";
+    for (int i = 0; i < rows; ++i)
+      text += std::to_string(i + first) + "," + std::to_string(i * 7 % 5) + "," + std::to_string(2000 + i) +
+              "," + std::to_string(i % 2) + "\n";
+    return table(csv(text) + "target = 'y'\n" + keys)->advice();
+  };
+  for (const char* keys : {"", "normalize = true\n"})
+    for (const int first : {0, 1})
+      EXPECT_EQ(advice(first, 30, keys),
+                "inputs that count the rows (0, 1, 2, ...), as an index does that was written with the data: "
+                "'id'; inputs = [...] names the columns to read");
+  EXPECT_EQ(advice(2, 30), "");
+  EXPECT_EQ(advice(0, 10), "") << "too few to be sure";
+  EXPECT_EQ(advice(0, 30, "inputs = ['id', 'x']\n"), "") << "as the recipe says";
+}
+
+TEST_F(TablesTest, NumbersWithCommasAreNoNamesOfClassesInSilence) {
+  for (const std::string cell : {"3,14", "-0,5e3", "1,007", "1,234,567"})
+    EXPECT_THAT(table(csv("x;y\n1;" + cell + "\n2;2,7\n") + "target = 'y'\ndelimiter = ';'\n")->advice(),
+                HasSubstr("the target 'y' is taken for names of classes: line 2 is '" + cell +
+                          "'; 2 of its first 2 cells are numbers with commas"));
+  for (const std::string cell : {"a,b", ",5", "1,2,3", "1,234,56", "1,2345,678"})
+    EXPECT_EQ(table(csv("x;y\n1;" + cell + "\n2;no\n") + "target = 'y'\ndelimiter = ';'\n")->advice(), "")
+        << cell;
+}
+
 TEST_F(TablesTest, ColumnsThatTheDefaultLeavesOutAreNamedWithTheirCell) {
   const auto advice = [&](const std::string& cell, const std::string& keys = "") {
     const std::string text = "noise,price,y\n1,1006,0\n2,NA,1\n3," + cell + ",0\n4,1009,1\n";

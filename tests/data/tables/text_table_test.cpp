@@ -168,7 +168,7 @@ TEST_F(TextTableTest, AreFilledWithThePaddingOfTheConfig) {
   write_text(scratch_.path("t.csv"), "text\nlord\n");
   const auto data =
       texts(of_file(scratch_.path("t.csv"), scratch_.path("tokenizer.json")) + "sequence_length = 5\n");
-  const int64_t mask = *data->tokenizer()->special_ids().mask;
+  const int64_t mask = *data->tokenizer()->id_of("[MASK]");
   EXPECT_TRUE(batch_of(data)["input_ids"].slice(1, 3).eq(mask).all().item<bool>());
 }
 

@@ -178,13 +178,56 @@ TEST_F(TextsTest, AChatIsWrittenAsTheTokenizersTemplateSays) {
   EXPECT_THAT(shown(chat, "target"), ElementsAre("---cd.--")) << "the template ends the chat";
   EXPECT_EQ(chat->advice(), "");
   EXPECT_THAT(shown(data(std::string(kChat) + "sequence_length = 8\nadd_eos_token = true\n"), "target"),
-              ElementsAre("---cd..-"));
+              ElementsAre("---cd.--"))
+      << "what the template wrote is not written again";
   EXPECT_THAT(shown(data(std::string(kChat) + "sequence_length = 8\nturn = 'z{content}'\n"), "input"),
               ElementsAre("zabzcd.."));
   write_text(scratch_.path("tokenizer_config.json"),
              R"({"eos_token": "</s>", "chat_template": "{{ 1 | shuffle }}"})");
   EXPECT_THAT(error_of(kChat),
               AllOf(HasSubstr("r.toml:5"), HasSubstr("the filter 'shuffle'"), HasSubstr("give turn")));
+}
+
+TEST_F(TextsTest, AChatsTemplateAndTheRecipeWriteOneBegin) {
+  const auto with_begin = [&](const std::string& begin) {
+    write_text(scratch_.path("tokenizer_config.json"),
+               R"({"bos_token": "<s>", "eos_token": "</s>", "chat_template": ")" + begin +
+                   R"({% for m in messages %}{{ m.content }}{% endfor %}"})");
+    const DatasetPtr chat =
+        data(std::string(kChat) + "sequence_length = 7\nadd_bos_token = true\nadd_eos_token = true\n");
+    EXPECT_THAT(shown(chat, "target"), ElementsAre("--cd.--"));
+    return shown(chat, "input")[0];
+  };
+  lines(R"({"chat": [{"role": "user", "content": "ab"}, {"role": "assistant", "content": "cd"}]})");
+  EXPECT_EQ(with_begin("{{ bos_token }}"), "^abcd..");
+  EXPECT_EQ(with_begin(""), "^abcd..");
+}
+
+TEST_F(TextsTest, AnAnswerOfWeight0IsNoTarget) {
+  const auto chat_with = [&](const std::string& user, const std::string& assistant) {
+    lines(R"({"chat": [{"role": "user", "content": "a")" + user +
+          R"(}, {"role": "assistant", "content": "bc", "weight": )" + assistant +
+          R"(}, {"role": "user", "content": "d"}, {"role": "assistant", "content": "ef", "weight": 1}]})");
+  };
+  chat_with(R"(, "weight": 0)", "0");
+  for (const char* prompt : {"", "{% if add_generation_prompt %}y{% endif %}"}) {
+    write_text(scratch_.path("tokenizer_config.json"),
+               std::string(R"({"eos_token": "</s>", "chat_template": "{% for m in messages %})") +
+                   R"({{ 'x' if m.role == 'user' else 'y' }}{{ m.content }}{{ eos_token }}{% endfor %})" +
+                   prompt + "\"}");
+    const DatasetPtr chat = data(std::string(kChat) + "sequence_length = 14\n");
+    EXPECT_THAT(shown(chat, "input"), ElementsAre("xa.ybc.xd.yef."));
+    EXPECT_THAT(shown(chat, "target"), ElementsAre(*prompt ? "----------ef.-" : "---------yef.-"));
+  }
+  EXPECT_THAT(shown(data(std::string(kChat) + "turn = '{content} '\nsequence_length = 10\n"), "target"),
+              ElementsAre("------ef ."));
+  for (const char* turn : {"", "turn = '{content}'\n"}) {
+    chat_with("", "0.5");
+    EXPECT_THAT(error_of(kChat + std::string(turn)),
+                HasSubstr("t.jsonl:1: the weight of a message is 0.5; expected 0 or 1"));
+    chat_with(R"(, "weight": 1)", "1");
+    EXPECT_THAT(error_of(kChat + std::string(turn)), HasSubstr("a message of 'user' has weight 1"));
+  }
 }
 
 TEST_F(TextsTest, ATemplateWhoseAnswersHaveNoEndIsSaid) {
@@ -242,6 +285,17 @@ TEST_F(TextsTest, MaskingKnowsTheTokenizersSpecialTokens) {
   EXPECT_THAT(error_of(keys), HasSubstr("give mask_token_id"));
   write_text(scratch_.path("tokenizer_config.json"), R"({"eos_token": "</s>", "mask_token": "<s>"})");
   EXPECT_THAT(shown(data(keys), "target"), ElementsAre("abc-")) << "the end of a document is special";
+  lines("{\"text\": \"a</s><s>e\"}\n{\"text\": \"bcd\"}\n");
+  const std::string mask = "mask_token_id = 7\n";
+  write_text(scratch_.path("tokenizer_config.json"), "{}");
+  EXPECT_THAT(shown(data("add_eos_token = false\n" + keys + mask), "target"), ElementsAre("a--e"))
+      << "tokenizer.json says which are special";
+  write_text(scratch_.path("tokenizer_config.json"),
+             R"({"additional_special_tokens": ["a", {"content": "b"}], "extra_special_tokens": {"x": "e"}})");
+  lines("{\"text\": \"abcdef\"}\n");
+  EXPECT_THAT(shown(data("add_eos_token = false\n" + keys + mask), "target"), ElementsAre("--cd"));
+  lines("{\"text\": \"ecdef\"}\n");
+  EXPECT_THAT(shown(data("add_eos_token = false\n" + keys + mask), "target"), ElementsAre("-cd-"));
 }
 
 TEST_F(TextsTest, TokensThatAreCutOffAreNoFile) {

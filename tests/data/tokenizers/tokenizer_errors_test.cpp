@@ -62,6 +62,30 @@ TEST_F(TokenizerErrors, ATextDoesNotGrowWithoutBound) {
   EXPECT_THROW(tokenizer->decode(ids), UserError);
 }
 
+TEST_F(TokenizerErrors, ATemplatesTokensAreBounded) {
+  const Json text = {{"Sequence", {{"id", "A"}, {"type_id", 0}}}},
+             token = {{"SpecialToken", {{"id", "x"}, {"type_id", 0}}}};
+  Json single = {text};
+  for (int i = 0; i < 4096; ++i) single.push_back(token);
+  const auto with_ids = [&](std::size_t count) {
+    return error_with("/post_processor",
+                      {{"type", "TemplateProcessing"},
+                       {"single", single},
+                       {"pair", {text}},
+                       {"special_tokens", {{"x", {{"ids", std::vector<int>(count, 1)}}}}}});
+  };
+  EXPECT_EQ(with_ids(16), "no error");
+  EXPECT_EQ(read()->encode("a").size(), 1 + 4096 * 16);
+  EXPECT_THAT(with_ids(17), AllOf(HasSubstr("post_processor.single["),
+                                  HasSubstr("].SpecialToken.id: the template has more than 65536")));
+}
+
+TEST_F(TokenizerErrors, AHugeFileIsRefusedBeforeItIsRead) {
+  std::ofstream(path_) << "{";
+  std::filesystem::resize_file(path_, (std::uintmax_t{128} << 20) + 1);
+  EXPECT_THAT(error_of([this] { Tokenizer::read(path_); }), HasSubstr("more than the 128 MiB"));
+}
+
 TEST_F(TokenizerErrors, AnUnknownTypeIsNamedWithItsPlace) {
   EXPECT_THAT(error_with("/normalizer", {{"type", "Sequence"}, {"normalizers", {{{"type", "NFX"}}}}}),
               AllOf(HasSubstr("normalizer.normalizers[0].type"), HasSubstr("'NFX' is not known"),

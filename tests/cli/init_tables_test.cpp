@@ -1,0 +1,191 @@
+// `tutti init` on tables.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+
+#include "cli/init/draft.h"
+#include "cli/init/look.h"
+#include "runtime/error.h"
+#include "tests/cli/init_case.h"
+
+namespace tutti {
+namespace {
+
+using testing::HasSubstr;
+
+class InitTablesTest : public InitCase {};
+
+TEST_F(InitTablesTest, OtherCharactersMaySeparateCells) {
+  write_text(scratch_.path("a.csv"), "age;price\n1;2.5\n2;3.5\n");
+  EXPECT_EQ(line(found("a.csv").train, "delimiter"), "\";\"");
+  EXPECT_EQ(found("a.csv").values, 1);
+  write_text(scratch_.path("tab.csv"), "a\tb\tlabel\n1\t2\t0\n3\t4\t1\n");
+  EXPECT_EQ(line(found("tab.csv").train, "delimiter"), "\"\\t\"");
+  EXPECT_EQ(line(found("tab.csv").train, "target"), "\"label\"");
+  write_text(scratch_.path("b.csv"), "age,\"x;y\"\n1,2.5\n");
+  EXPECT_EQ(line(found("b.csv").train, "delimiter"), "");
+}
+
+TEST_F(InitTablesTest, AColumnOfTextsIsClassifiedWhereThereIsATokenizer) {
+  std::string rows = "id,sentence,label\n";
+  for (int i = 0; i < 60; ++i)
+    rows += std::to_string(i) + ",he said it " + std::to_string(i) + (i % 2 ? ",yes\n" : ",no\n");
+  write_text(scratch_.path("train.csv"), rows);
+  write_text(scratch_.path("dev.csv"), rows);
+  EXPECT_EQ(line(found("train.csv").train, "kind"), "\"csv\"");
+  std::filesystem::copy(TUTTI_SOURCE_DIR "/tests/golden/tokenizers/bert.json",
+                        scratch_.path("tokenizer.json"));
+  const FoundData data = found("train.csv");
+  for (const RecipeLines* lines : {&data.train, &data.eval}) {
+    EXPECT_EQ(line(*lines, "kind"), "\"text_table\"");
+    EXPECT_EQ(line(*lines, "tokenizer"), "\"tokenizer.json\"");
+    EXPECT_EQ(line(*lines, "text"), "\"sentence\"");
+  }
+  EXPECT_EQ(line(data.train, "target"), "\"label\"");
+  EXPECT_EQ(data.classes, 2);
+  EXPECT_THAT(draft_recipe(data, "", ""), HasSubstr("bert_classification"));
+}
+
+TEST_F(InitTablesTest, TheOnlyInputIsClassifiedIfItIsAColumnOfTextsOfAnyName) {
+  std::string rows = "utterance,label\n", numbered = "utterance,score,label\n";
+  for (int i = 0; i < 60; ++i) {
+    const std::string text = "he said it " + std::to_string(i), label = i % 2 ? ",yes\n" : ",no\n";
+    rows += text + label;
+    numbered += text + "," + std::to_string(i) + label;
+  }
+  write_text(scratch_.path("train.csv"), rows);
+  write_text(scratch_.path("numbered.csv"), numbered);
+  std::filesystem::copy(TUTTI_SOURCE_DIR "/tests/golden/tokenizers/bert.json",
+                        scratch_.path("tokenizer.json"));
+  EXPECT_EQ(line(found("train.csv").train, "text"), "\"utterance\"");
+  EXPECT_EQ(line(found("numbered.csv").train, "kind"), "\"csv\"");
+}
+
+TEST_F(InitTablesTest, ColumnsThatAreNotReadAreNamedWithTheirCell) {
+  std::string rows = "noise,price,label\n";
+  for (int i = 0; i < 60; ++i)
+    rows += "0.5," + (i == 7 ? "\"1,007\"" : std::to_string(i)) + "," + std::to_string(i % 2) + "\n";
+  write_text(scratch_.path("t.csv"), rows);
+  const FoundData data = found("t.csv");
+  const std::string said = "not read: price (line 9 is '1,007'; 59 of its first 60 cells are numbers)";
+  EXPECT_THAT(data.notes, testing::ElementsAre(said));
+  EXPECT_THAT(draft_recipe(data, "", ""), HasSubstr(said));
+  EXPECT_EQ(data.values, 1);
+  EXPECT_EQ(line(data.train, "one_hot"), "");
+}
+
+TEST_F(InitTablesTest, ErrorsOfTablesNameLineColumnAndType) {
+  const auto error_of = [&](const std::string& text) {
+    write_text(scratch_.path("t.csv"), text);
+    return message_of<UserError>([&] { found("t.csv"); });
+  };
+  EXPECT_THAT(error_of("a,b,label\n1,2,0\n3,4,\n5,6,1\n"),
+              HasSubstr("line 3, column 'label', the target: a missing value"));
+  EXPECT_THAT(error_of("a,b,label\n1,2,0\n3,4,1\na,b,label\n"),
+              HasSubstr("not read: a (line 4 is 'a'; 2 of"));
+  EXPECT_THAT(error_of("a,city,label\n1,K\xf6ln,0\n"),
+              HasSubstr("line 2, column 'city': not UTF-8 (Latin-1?"));
+}
+
+TEST_F(InitTablesTest, ATableIsATableWhateverItIsCalled) {
+  const auto rows = [](const std::string& names, const std::string& between, const std::string& last) {
+    std::string text = names;
+    for (int i = 0; i < 30; ++i)
+      text += std::to_string(i * 7 % 9) + ".5" + between + "0." + std::to_string(i % 9) + between + last +
+              std::to_string(i % 3) + "\n";
+    return text;
+  };
+  write_text(scratch_.path("iris.data"), rows("", ",", "Iris-") + "\n");
+  FoundData data = found("iris.data");
+  EXPECT_EQ(data.count, 30);
+  EXPECT_EQ(data.classes, 3);
+  EXPECT_EQ(line(data.train, "header"), "false");
+  EXPECT_EQ(line(data.train, "delimiter"), "");
+  for (const std::string name : {"a.tsv.txt", "a.dat", "a"}) {
+    write_text(scratch_.path(name), rows("x\tz\tkind\n", "\t", "k"));
+    data = found(name);
+    EXPECT_EQ(data.count, 30);
+    EXPECT_EQ(line(data.train, "kind"), "\"csv\"");
+    EXPECT_EQ(line(data.train, "delimiter"), "\"\\t\"");
+    EXPECT_EQ(line(data.train, "header"), "");
+    EXPECT_EQ(line(data.train, "target"), "\"kind\"");
+  }
+  write_text(scratch_.path("a.txt"), rows("x;z;y\n", ";", "0,"));
+  EXPECT_THAT(message_of<UserError>([&] { found("a.txt"); }), HasSubstr("column 'y', the target: line 2 is"));
+  std::string letters;
+  for (int i = 0; i < 30; ++i) letters += i % 2 ? "p,x,s,n\n" : "e,x,y,w\n";
+  write_text(scratch_.path("mushroom.data"), letters);
+  EXPECT_EQ(found("mushroom.data").count, 29) << "the first line may have names";
+  write_text(scratch_.path("a.txt"), rows("", "   ", ""));
+  EXPECT_THAT(message_of<UserError>([&] { found("a.txt"); }),
+              HasSubstr("a table whose cells blanks separate"));
+}
+
+TEST_F(InitTablesTest, AProseOfManyCommasIsAText) {
+  std::string text;
+  for (int i = 0; i < 400; ++i)
+    text += i % 3 ? "And in the year " + std::to_string(i) + ", it came to pass;\n"
+                  : "so it was, he said, and 7.\n";
+  write_text(scratch_.path("a.txt"), text);
+  EXPECT_THAT(found("a.txt").found, HasSubstr("every byte is a token"));
+}
+
+TEST_F(InitTablesTest, NumbersWithCommasAreNoTextsOfAFewValues) {
+  std::string rows = "x;price;label\n";
+  for (int i = 0; i < 30; ++i)
+    rows += std::to_string(i % 7) + ";3," + std::to_string(i % 5) + ";" + std::to_string(i % 2) + "\n";
+  write_text(scratch_.path("t.csv"), rows);
+  const FoundData data = found("t.csv");
+  EXPECT_EQ(line(data.train, "one_hot"), "");
+  EXPECT_THAT(data.notes,
+              testing::Contains("not read: price (line 2 is '3,0'; 30 of its first 30 cells are numbers with "
+                                "commas, and points are read)"));
+}
+
+TEST_F(InitTablesTest, InputsThatCountTheRowsAreSaid) {
+  std::string rows = "id,x,label\n";
+  for (int i = 0; i < 30; ++i)
+    rows += std::to_string(i) + "," + std::to_string(i % 7) + "," + std::to_string(i % 2) + "\n";
+  write_text(scratch_.path("t.csv"), rows);
+  EXPECT_THAT(found("t.csv").notes,
+              testing::ElementsAre(HasSubstr("inputs that count the rows (0, 1, 2, ...), as an index does")));
+}
+
+TEST_F(InitTablesTest, AFirstRowOfNumbersIsARow) {
+  write_text(scratch_.path("t.csv"), "1.5,2,0\n2.5,3,1\n3.5,3,1\n");
+  const FoundData data = found("t.csv");
+  EXPECT_EQ(data.count, 3);
+  EXPECT_EQ(line(data.train, "header"), "false");
+  EXPECT_EQ(line(data.train, "target"), "\"2\"");
+  EXPECT_THAT(data.notes, testing::ElementsAre(HasSubstr("t.csv: its first line has nothing but numbers")));
+}
+
+TEST_F(InitTablesTest, TargetsFrom1OnAreSaid) {
+  write_text(scratch_.path("t.csv"), "x,label\n0.5,1\n0.5,3\n0.5,2\n");
+  EXPECT_THAT(found("t.csv").notes, testing::ElementsAre(HasSubstr("'label' has the whole numbers 1 to 3")));
+  write_text(scratch_.path("t.csv"), "x,label\n0.5,1\n0.5,4\n0.5,2\n");
+  EXPECT_THAT(found("t.csv").notes, testing::IsEmpty());
+}
+
+TEST_F(InitTablesTest, IndexOfPandasIsNeitherInputNorTarget) {
+  if (!std::filesystem::exists(TUTTI_BUILD_DIR "/libtutti_parquet.so"))
+    GTEST_SKIP() << "built without pyarrow";
+  const FoundData data = look_into(TUTTI_SOURCE_DIR "/tests/golden/tables/index.parquet", scratch_.path());
+  EXPECT_EQ(line(data.train, "target"), "\"price\"");
+  EXPECT_EQ(data.values, 1);
+  EXPECT_THAT(data.notes, testing::ElementsAre("not read: __index_level_0__ (pandas' index)"));
+}
+
+TEST_F(InitTablesTest, ColumnsOfDatesAreLeftOut) {
+  if (!std::filesystem::exists(TUTTI_BUILD_DIR "/libtutti_parquet.so"))
+    GTEST_SKIP() << "built without pyarrow";
+  const FoundData data = look_into(TUTTI_SOURCE_DIR "/tests/golden/tables/dates.parquet", scratch_.path());
+  EXPECT_EQ(line(data.train, "target"), "\"price\"");
+  EXPECT_EQ(data.values, 2);
+  EXPECT_THAT(draft_recipe(data, "", ""), HasSubstr("not read: bought (timestamp["));
+}
+
+}  // namespace
+}  // namespace tutti
