@@ -44,8 +44,10 @@ Cells cells_of(std::string_view line, char delimiter) {
 
 // As "-1.5e3", " 3,14" or "?", which is often written for a missing one.
 bool is_numberlike(std::string_view cell) {
+  while (cell.starts_with(' ')) cell.remove_prefix(1);
+  while (cell.ends_with(' ')) cell.remove_suffix(1);
   const bool has_digit = cell.find_first_of("0123456789") != cell.npos;
-  return (has_digit || cell == "?") && cell.find_first_not_of("0123456789+-.,eE ?") == cell.npos;
+  return cell == "?" || (has_digit && cell.find_first_not_of("0123456789+-.,eE") == cell.npos);
 }
 
 // Lines in cells by a delimiter.

@@ -118,9 +118,11 @@ TEST_F(InitTablesTest, ATableIsATableWhateverItIsCalled) {
   for (int i = 0; i < 30; ++i) letters += i % 2 ? "p,x,s,n\n" : "e,x,y,w\n";
   write_text(scratch_.path("mushroom.data"), letters);
   EXPECT_EQ(found("mushroom.data").count, 29) << "the first line may have names";
-  write_text(scratch_.path("a.txt"), rows("", "   ", ""));
-  EXPECT_THAT(message_of<UserError>([&] { found("a.txt"); }),
-              HasSubstr("a table whose cells blanks separate"));
+  for (const char* last : {"", "9\t\"a car\""}) {
+    write_text(scratch_.path("a.txt"), rows("", "   ", last));
+    EXPECT_THAT(message_of<UserError>([&] { found("a.txt"); }),
+                HasSubstr("a table whose cells blanks separate"));
+  }
 }
 
 TEST_F(InitTablesTest, AProseOfManyCommasIsAText) {
