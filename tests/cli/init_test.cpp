@@ -242,9 +242,8 @@ TEST_F(InitTextsTest, MembersThatAreNotReadAreNamed) {
 }
 
 TEST_F(InitTextsTest, TextsOfNoKnownNameAreAskedAbout) {
-  EXPECT_EQ(
-      line(of_objects(R"({"tale": "Once there was a word, and another", "n": 1})").train, "text_field"),
-      "\"tale\"");
+  EXPECT_EQ(line(of_objects(R"({"tale": "Once there was a word, and another", "n": 1})").train, "text_field"),
+            "\"tale\"");
   EXPECT_THAT(
       message_of<UserError>([&] { of_objects(R"({"tale": "Once there was a word", "by": "someone"})"); }),
       AllOf(HasSubstr("t.jsonl: its first object has several texts, of no known names: 'by', 'tale'"),
@@ -366,6 +365,20 @@ TEST_F(InitFoldersTest, AColumnOfTextsIsClassifiedWhereThereIsATokenizer) {
   EXPECT_EQ(line(data.train, "target"), "\"label\"");
   EXPECT_EQ(data.classes, 2);
   EXPECT_THAT(draft_recipe(data, "", ""), HasSubstr("bert_classification"));
+}
+
+TEST_F(InitFoldersTest, TextsWithANumberAreGivenItWhereThereIsATokenizer) {
+  std::string rows = "sentence,score\n";
+  for (int i = 0; i < 60; ++i) rows += "he said it " + std::to_string(i) + "," + std::to_string(i) + ".5\n";
+  write_text(scratch_.path("train.csv"), rows);
+  std::filesystem::copy(TUTTI_SOURCE_DIR "/tests/golden/tokenizers/bert.json",
+                        scratch_.path("tokenizer.json"));
+  const FoundData data = found("train.csv");
+  EXPECT_EQ(line(data.train, "kind"), "\"text_table\"");
+  EXPECT_EQ(line(data.train, "target_type"), "\"number\"");
+  const std::string recipe = draft_recipe(data, "", "");
+  EXPECT_THAT(recipe, AllOf(HasSubstr("bert_classification"), HasSubstr("loss = \"mse\"")));
+  EXPECT_THAT(recipe, testing::Not(HasSubstr("num_classes")));
 }
 
 TEST_F(InitFoldersTest, TheOnlyInputIsClassifiedIfItIsAColumnOfTextsOfAnyName) {
