@@ -382,7 +382,7 @@ Guides of_training() {
        {"metric RetrievalRecall", "docs/models.md", kModelOfPython}},
       {{"distillation", "distill", "knowledge distillation", "teacher", "student", "teacher model",
         "distilbert"},
-       "A checkpoint of another run is the teacher of a smaller model.",
+       "Another run, a program of PyTorch or a folder of Hugging Face's is the teacher of a smaller model.",
        {"[[algorithms]] kind = \"distillation\"", "docs/algorithms.md"}},
       {{"param groups", "parameter groups", "layer wise lr decay", "discriminative lr", "llrd",
         "discriminative learning rates"},

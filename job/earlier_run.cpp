@@ -37,11 +37,12 @@ std::optional<RunState> loaded_state(const Job& job) {
   return first_state(checkpoints_at(PosixDisk(), job.from.load_path.text()));
 }
 
-// Calls visit(the setting `teacher`) for each distillation of a resolved recipe.
+// Calls visit(the setting `teacher`) for each distillation of a resolved recipe whose teacher is a path.
 template <class Visit>
 void for_each_teacher(Setting& recipe, const Visit& visit) {
   for (Setting& one : std::get<Setting::Array>(recipe.find("algorithms")->value))
-    if (one.at("kind").text() == "distillation") visit(*one.find("teacher"));
+    if (Setting* teacher = one.find("teacher"); one.at("kind").text() == "distillation" && teacher->is_text())
+      visit(*teacher);
 }
 
 std::vector<std::string> teachers_of(const std::optional<RunState>& state) {

@@ -13,7 +13,7 @@ namespace tutti {
 void choose_seed(Job& job, uint64_t fresh);
 
 // The checkpoint that a teacher is, where the recipe has the folder of a run: that of the run that is
-// resumed, or else the newest. Paths without one stay; the algorithm refuses them.
+// resumed, or else the newest. What is no run's stays as it is.
 void choose_teachers(Job& job);
 
 }  // namespace tutti

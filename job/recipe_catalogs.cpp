@@ -9,15 +9,12 @@
 #include "data/readers/catalog.h"
 #include "data/transforms/options.h"
 #include "io/checkpoint/checkpoint_catalog.h"
-#include "io/formats/json_setting.h"
 #include "job/deepspeed.h"
 #include "job/names/foreign_names.h"
-#include "models/hub/config.h"
-#include "models/hub/diffusers.h"
+#include "models/hub/section.h"
 #include "models/loss_options.h"
 #include "models/zoo/catalog.h"
 #include "recipe/resolve.h"
-#include "runtime/nearest_name.h"
 #include "sharding/catalog.h"
 #include "training/callbacks/options.h"
 #include "training/catalog.h"
@@ -90,48 +87,10 @@ Setting with_automatic_accumulation(Setting written) {
   return written;
 }
 
-// The folder itself, or that of the network in a folder of diffusers' pipeline.
-std::string hub_model_folder(const Setting& path) {
-  for (const std::string& folder : {path.text(), path.text() + "/unet"})
-    if (std::filesystem::exists(folder + "/config.json")) return folder;
-  path.fail("it has no config.json, as folders of Hugging Face's transformers and diffusers have");
-}
-
-// kind = "hf": the model of a folder of Hugging Face's, by the zoo's name for it, with the folder's weights.
+// The zoo's model for one of kind = "hf".
 Setting with_hub_model(Setting written) {
   Setting* model = written.is_table() ? written.find("model") : nullptr;
-  const Setting* kind = model && model->is_table() ? model->find("kind") : nullptr;
-  if (!kind || !kind->is_text() || !same_name(kind->text(), "hf")) return written;
-  const std::filesystem::path recipe = std::filesystem::absolute(written.position.file);
-  const Setting asked = resolve_section(model_catalog(), *model, {.folder = recipe.parent_path()});
-  const std::string folder = hub_model_folder(asked.at("path"));
-  const std::string config = folder + "/config.json";
-  Setting::Table section;
-  try {
-    section = zoo_section(read_json_object(config), asked);
-    for (const char* scheduler : {"/scheduler_config.json", "/../scheduler/scheduler_config.json"})
-      if (const std::string file = folder + scheduler; std::filesystem::exists(file))
-        for (auto& one : noise_section(read_json_object(file))) section.push_back(std::move(one));
-  } catch (const UserError& error) {
-    asked.at("path").fail(error);
-  }
-  require_taken(asked, Setting(section, "model", {}).at("kind").text());
-  const Position of_config{config};
-  for (auto& [key, value] : section)
-    if (value.position.file.empty()) {
-      value.path = path_below("model", key);
-      value.position = key == "kind" ? kind->position : of_config;
-    }
-  model->position = of_config;  // and of the defaults
-  if (!model->find("weights")) {
-    section.emplace_back("weights", asked.at("path"));
-    section.back().second.value = folder;
-    section.back().second.path = "model.weights";
-  }
-  for (const auto& [key, value] : model->table())
-    if (std::ranges::any_of(model_catalog().keys, [&](const Key& one) { return one.name == key; }))
-      section.emplace_back(key, value);
-  model->value = std::move(section);
+  if (model) *model = zoo_model(*model, std::filesystem::absolute(written.position.file).parent_path());
   return written;
 }
 

@@ -103,6 +103,7 @@ std::string Key::expects() const {
   for (const auto& [name, choice] : synonyms) text += ", " + name + " (" + choice + ')';
   const bool have_kinds = tables && !tables->entries.empty();
   if (type == KeyType::kTables && have_kinds) text += ", each with a kind: one of " + joined(tables->kinds());
+  if (type == KeyType::kPath && tables) text += " or a table with the keys of [" + tables->section + ']';
   if (type == KeyType::kKindOrTable) text += ": one of " + joined(tables->kinds());
   if (type == KeyType::kTable || (type == KeyType::kTables && !have_kinds))
     text += " of " + members_text(*tables);

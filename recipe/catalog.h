@@ -60,7 +60,7 @@ struct Key {
   std::vector<std::string> words = {};  // texts allowed beside the type: "auto"
   std::vector<std::string> units = {};  // of a time; empty = any
   Range range = {};
-  std::shared_ptr<const Catalog> tables = nullptr;  // for kTables, kTable, kKindOrTable: the tables' catalog
+  std::shared_ptr<const Catalog> tables = nullptr;  // of kTables, kTable, kKindOrTable; kPath: or a table
   std::string refusal = "";  // why tutti refuses this argument of Composer's; "" = allowed
 
   bool required() const { return fallback.empty(); }

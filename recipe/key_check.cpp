@@ -146,7 +146,7 @@ Setting checked_type(const Key& key, const Setting& given) {
     case KeyType::kText:
       return checked_text(given);
     case KeyType::kPath:
-      return checked_path(given);
+      return key.tables && given.is_table() ? given : checked_path(given);
     case KeyType::kTime:
       return checked_time(key, given);
     case KeyType::kIntegers:

@@ -160,9 +160,9 @@ class SectionResolver {
     Setting value = checked(key, *given);
     value.path = path_below(given_.path, key.name);
     if (given_name != key.name) value.written_path = path_below(given_.path, given_name);
-    if (key.type == KeyType::kPath) value = as_absolute(key, std::move(value));
+    if (key.type == KeyType::kPath && value.is_text()) value = as_absolute(key, std::move(value));
     if (key.type == KeyType::kTables) value = with_tables_resolved(key, value);
-    if (key.type == KeyType::kTable)
+    if (value.is_table() && (key.type == KeyType::kTable || key.type == KeyType::kPath))
       value = resolve_table(*key.tables, value, {.folder = origin_.folder}, mistakes_);
     if (key.type == KeyType::kKindOrTable) value = with_kind_resolved(key, value);
     return value;

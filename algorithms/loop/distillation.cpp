@@ -45,9 +45,6 @@ at::Tensor distillation_loss(const at::Tensor& scores, const at::Tensor& of_teac
   return (divergences * counted).sum() / counted.sum() * (temperature * temperature);
 }
 
-Distillation::Distillation(DistillationOptions options, Setting key)
-    : options_(std::move(options)), key_(std::move(key)) {}
-
 Teacher& Distillation::teacher(const State& state) const {
   if (!teacher_) teacher_ = std::make_shared<Teacher>(options_.teacher, state);
   return *teacher_;
@@ -61,8 +58,12 @@ void Distillation::require(const State& state) const {
     fail("an item of the model may have several labels; a teacher's scores are of one class among all");
   try {
     teacher(state);
+  } catch (const UserError& error) {
+    const Setting& key = options_.teacher;
+    if (error.position().file == key.position.file) throw;  // of a key of the teacher's own
+    key.fail(error);
   } catch (const std::exception& error) {
-    key_.fail(error);
+    options_.teacher.fail(error);
   }
 }
 
@@ -82,7 +83,7 @@ bool Distillation::match(Event event, const State&) const {
 
 void Distillation::apply(Event event, State& state, Logger&) {
   if (event == Event::kFitStart) {
-    if (!std::exchange(loaded_, true)) teacher(state).load();
+    if (!std::exchange(loaded_, true)) teacher(state).load(state);
     return;
   }
   const at::Tensor outputs = state.outputs.tensor(), scores = classes_last(*state.model, outputs);
@@ -92,8 +93,6 @@ void Distillation::apply(Event event, State& state, Logger&) {
   state.loss = state.loss * (1.0 - options_.weight) + divergence * options_.weight;
 }
 
-AlgorithmPtr DistillationOptions::make(const Setting& section) const {
-  return std::make_shared<Distillation>(*this, section.at("teacher"));
-}
+AlgorithmPtr DistillationOptions::make(const Setting&) const { return std::make_shared<Distillation>(*this); }
 
 }  // namespace tutti

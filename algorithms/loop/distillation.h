@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "algorithms/loop/options.h"
 #include "algorithms/loop/teacher.h"
@@ -21,8 +22,7 @@ at::Tensor distillation_loss(const at::Tensor& scores, const at::Tensor& of_teac
 // batch, as other algorithms have changed it. Targets that are ignored do not count in either.
 class Distillation final : public Algorithm {
  public:
-  // `key`: of the teacher, for errors.
-  Distillation(DistillationOptions options, Setting key);
+  explicit Distillation(DistillationOptions options) : options_(std::move(options)) {}
 
   std::string name() const override { return "Distillation"; }
   Needs needs() const override { return {.last = true}; }
@@ -35,7 +35,6 @@ class Distillation final : public Algorithm {
   Teacher& teacher(const State& state) const;
 
   DistillationOptions options_;
-  Setting key_;
   mutable std::shared_ptr<Teacher> teacher_;  // as soon as it is asked for
   bool loaded_ = false;
 };

@@ -1,17 +1,22 @@
 #include "algorithms/loop/options.h"
 
+#include <memory>
+
 #include "algorithms/augmentation/shared_options.h"
+#include "models/zoo/catalog.h"
 
 namespace tutti {
 
 Kind<DistillationOptions> DistillationOptions::kind() {
   using Options = DistillationOptions;
   return {"distillation",
-          "Trains on the scores of another run's model too, the teacher, of the same classes or tokens: with "
-          "the weights that its evaluations use. Each "
-          "rank holds all of the teacher.",
+          "Trains on the scores of another model too, the teacher, of the same classes or tokens: with the "
+          "weights and running statistics that evaluations use. Each rank holds all of the teacher.",
           {option("teacher", &Options::teacher,
-                  "a checkpoint's folder, or a run's: its newest when this run first begins")
+                  "a checkpoint's folder, or a run's: its newest when this run first begins; a folder of "
+                  "Hugging Face's; a program of torch.export or TorchScript; or { kind = \"resnet\", depth = "
+                  "50, weights = \"resnet50.pth\" }")
+               .each(std::make_shared<const Catalog>(model_catalog()))
                .as(KeyType::kPath)
                .required(),
            option("temperature", &Options::temperature, "divides the scores of both").more_than(0),

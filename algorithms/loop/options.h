@@ -7,6 +7,7 @@
 
 #include "data/batch_key.h"
 #include "recipe/options.h"
+#include "recipe/setting.h"
 #include "recipe/time/time.h"
 
 // The kinds of [[algorithms]] that change the training loop, with Composer's names and defaults. Free of
@@ -17,7 +18,7 @@ class Algorithm;
 using AlgorithmPtr = std::shared_ptr<Algorithm>;
 
 struct DistillationOptions {
-  std::string teacher = "";  // a checkpoint's or a run's folder
+  Setting teacher = {};  // a path, or a table of [model]: algorithms/loop/teacher_model.h
   double temperature = 2.0;
   double weight = 0.5;  // of the divergence; that of the model's own loss is the rest
 

@@ -9,31 +9,15 @@
 #include "algorithms/surgery/options.h"
 #include "data/dataset.h"
 #include "io/checkpoint/checkpoint_tensors.h"
-#include "models/zoo/catalog.h"
 #include "recipe/resolve.h"
-#include "recipe/toml_reader.h"
 #include "runtime/error.h"
 #include "tensors/torch_error.h"
 #include "training/engine/engine.h"
+#include "training/initial_weights.h"
 #include "training/state.h"
 
 namespace tutti {
 namespace {
-
-Checkpoint checkpoint_of(const std::string& path, const State& run) {
-  return find_checkpoint(PosixDisk(), path,
-                         {[&run](const std::string& bad) { run.warn_on_rank_zero("ignored: " + bad); }});
-}
-
-// Of the teacher's run, without what was only for its training.
-Setting model_section(const RunState& saved, const std::string& folder) {
-  const Setting recipe = parse_recipe(saved.recipe, folder);
-  Setting section = resolve_section(model_catalog(), recipe.at("model"), {.folder = folder});
-  const std::string& kind = section.at("kind").text();
-  if (kind == "program" || kind == kPluginKind)
-    throw UserError({folder}, "its model is that of a " + kind + ", and cannot be a teacher");
-  return section;
-}
 
 std::shared_ptr<Algorithm> make_required(const RequiredAlgorithm& required, const std::string& folder) {
   const Catalog surgery{.section = "algorithms",
@@ -76,26 +60,32 @@ class EvaluatedTensors final : public TensorSource {
 
 }  // namespace
 
-Teacher::Teacher(const std::string& path, const State& run)
-    : checkpoint_(checkpoint_of(path, run)), saved_(RunState::from_json(checkpoint_.manifest.state)) {
+Teacher::Teacher(const Setting& teacher, const State& run) : source_(find_teacher(teacher, run)) {
+  const std::string& folder = source_.checkpoint.folder;
   model_.device = run.device;
   model_.precision = run.precision;
   const SampleSpec samples = run.dataset ? run.dataset->spec() : SampleSpec();
   try {
-    model_.model = build_model(model_section(saved_, checkpoint_.folder), samples, make_model);
+    model_.model = build_model(source_.section, samples, make_model);
     note_names(*model_.model);
-    operate(model_, saved_, checkpoint_.folder);
+    operate(model_, source_.saved, folder);
   } catch (const std::exception& error) {
-    throw UserError({checkpoint_.folder}, one_line(error));
+    if (folder.empty()) throw;
+    throw UserError({folder}, one_line(error));
   }
   for (const auto& one : parameters(*model_.model)) one.parameter->trained = false;
 }
 
-void Teacher::load() {
-  follow_surgery(model_, saved_.seed);
-  const PosixDisk disk;
-  const CheckpointTensors tensors(disk, checkpoint_);
-  restore_model(model_, EvaluatedTensors(tensors), checkpoint_.folder);
+void Teacher::load(const State& run) {
+  follow_surgery(model_, source_.saved.seed);
+  if (!source_.checkpoint.folder.empty()) {
+    const PosixDisk disk;
+    const CheckpointTensors tensors(disk, source_.checkpoint);
+    restore_model(model_, EvaluatedTensors(tensors), source_.checkpoint.folder);
+  } else if (const Setting& section = source_.section; section.has("weights")) {
+    const std::string note = load_initial_weights(model_, section, section.at("weights"));
+    if (!note.empty()) run.warn_on_rank_zero("the teacher's weights: " + note);
+  }
 }
 
 Outputs Teacher::forward(const Batch& batch) const {

@@ -1,10 +1,8 @@
 #pragma once
 
-#include <string>
-
-#include "io/checkpoint/checkpoint.h"
-#include "io/checkpoint/run_state.h"
+#include "algorithms/loop/teacher_model.h"
 #include "models/layers/layer.h"
+#include "recipe/setting.h"
 #include "tensors/tree.h"
 #include "training/trainee.h"
 
@@ -12,23 +10,22 @@ namespace tutti {
 
 struct State;
 
-// The model of a checkpoint, which another run asks and does not train: in evaluation mode, with the averages
-// of EMA if there are some, without gradients, whole on this rank, in the run's precision.
+// A model that a run asks and does not train: in evaluation mode, with the averages of EMA if it is that of
+// another run with some, without gradients, whole on this rank, in the run's precision.
 class Teacher {
  public:
-  // `path`: a checkpoint's or a run's folder. Builds the model for the samples of `run`, on the meta device,
-  // with the surgery that its weights need. Throws UserError, with the folder.
-  Teacher(const std::string& path, const State& run);
+  // `teacher`: as of find_teacher (algorithms/loop/teacher_model.h). Builds the model for the samples of
+  // `run`, on the meta device, with the surgery that its weights need. Throws UserError.
+  Teacher(const Setting& teacher, const State& run);
 
   // The outputs for a batch, before `load`: only their shapes count. Throws UserError.
   Outputs try_forward(const Batch& batch) const { return model_.try_forward(batch); }
-  // Reads the weights.
-  void load();
+  // Reads the weights. Warns of those that are not in the model or not in their file.
+  void load(const State& run);
   Outputs forward(const Batch& batch) const;
 
  private:
-  Checkpoint checkpoint_;
-  RunState saved_;
+  TeacherModel source_;
   Trainee model_;
 };
 

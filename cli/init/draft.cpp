@@ -98,14 +98,17 @@ RecipeLines bert_lines(const FoundData& data) {
   const bool classes = data.samples == SampleKind::kTextClasses;
   RecipeLines lines = {
       {"kind", classes ? "\"bert_classification\"" : "\"bert_mlm\"",
-       classes ? "a class for each sequence" : "masked tokens, which labels of -100 are not"},
+       !classes          ? "masked tokens, which labels of -100 are not"
+       : data.regression ? "a number for each sequence"
+                         : "a class for each sequence"},
       {"num_hidden_layers", "4", "blocks; BERT has 12"},
       {"hidden_size", "128", "width; BERT has 768"},
       {"num_attention_heads", "4", "attention heads; they divide hidden_size"},
       {"intermediate_size", "512", "width of the feed-forward blocks"},
       {"max_position_embeddings", std::to_string(data.sequence_length), "longest sequence: that of the data"},
       vocabulary_line(data)};
-  if (classes) lines.push_back({"num_classes", std::to_string(data.classes), "labels of the data are below"});
+  if (classes && !data.regression)
+    lines.push_back({"num_classes", std::to_string(data.classes), "labels of the data are below"});
   return lines;
 }
 

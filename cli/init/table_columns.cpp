@@ -241,6 +241,16 @@ RecipeLines text_lines(const FoundData& data, const LookedAt& texts, const std::
       {"sequence_length", std::to_string(data.sequence_length), "tokens of a sample; longer texts are cut"}};
 }
 
+void add_target_lines(FoundData& data, const TableColumns& columns, const std::string& others = "") {
+  data.train.push_back({"target", toml_text(columns.all[columns.target].column.name),
+                        std::string(columns.is_named ? "as its name says" : "assumed, since it is the last") +
+                            (data.regression ? "; its numbers are values" : "; its values are classes") +
+                            others});
+  data.train.push_back(
+      {"target_type", data.regression ? "\"number\"" : "\"auto\"",
+       data.regression ? "or class, if each number is one" : "or number, if they are values"});
+}
+
 void add_column_lines(FoundData& data, const TableColumns& columns) {
   const LookedAt& target = columns.all[columns.target];
   std::vector<std::string> one_hot;
@@ -256,13 +266,7 @@ void add_column_lines(FoundData& data, const TableColumns& columns) {
     else
       left_out.push_back(&one.column);
   }
-  data.train.push_back({"target", toml_text(target.column.name),
-                        std::string(columns.is_named ? "as its name says" : "assumed, since it is the last") +
-                            (data.regression ? "; its numbers are values" : "; its values are classes") +
-                            "; every other column of numbers is an input"});
-  data.train.push_back(
-      {"target_type", data.regression ? "\"number\"" : "\"auto\"",
-       data.regression ? "or class, if each number is one" : "or number, if they are values"});
+  add_target_lines(data, columns, "; every other column of numbers is an input");
   if (!one_hot.empty()) data.train.push_back({"one_hot", list_text(one_hot), "texts: an input for each"});
   if (!left_out.empty()) {
     const std::string unread = "not read: " + reasons_text(left_out);
@@ -277,8 +281,8 @@ void add_column_lines(FoundData& data, const TableColumns& columns) {
     data.train.push_back({"missing", "\"mean\"", "some inputs are missing; their column's mean"});
   if (data.values == 0 && one_hot.empty())
     throw UserError({data.name},
-                    "found no inputs: columns of numbers, or of a few texts; texts to be classified need a "
-                    "tokenizer, and classes: --tokenizer tokenizer.json; not read: " +
+                    "found no inputs: columns of numbers, or of a few texts; long texts need a tokenizer: "
+                    "--tokenizer tokenizer.json; not read: " +
                         reasons_text(left_out));
 }
 
@@ -317,7 +321,7 @@ FoundData look_into_table(const std::string& file, const std::string& recipe_fol
                std::to_string(columns.all.size() + columns.others.size()) + " columns, " +
                (data.regression ? "a number to predict: " : std::to_string(data.classes) + " classes: ") +
                name;
-  const LookedAt* texts = data.classes > 0 && !tokenizer.empty() ? texts_in(columns) : nullptr;
+  const LookedAt* texts = tokenizer.empty() ? nullptr : texts_in(columns);
   RecipeLines more;
   if (texts) {
     const std::string reads = tokenizer_file(tokenizer);
@@ -330,7 +334,7 @@ FoundData look_into_table(const std::string& file, const std::string& recipe_fol
   data.train = table_lines(data, file, recipe_folder);
   if (texts) {
     data.train.insert(data.train.end(), more.begin(), more.end());
-    data.train.push_back({"target", toml_text(name), "its values are classes"});
+    add_target_lines(data, columns);
   } else {
     add_column_lines(data, columns);
   }

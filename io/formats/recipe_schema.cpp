@@ -96,8 +96,10 @@ Json type_schema(const Key& key) {
     case KeyType::kNumber:
       return number_schema(key, "number");
     case KeyType::kText:
-    case KeyType::kPath:
       return {{"type", "string"}};
+    case KeyType::kPath:
+      if (!key.tables) return {{"type", "string"}};
+      return {{"anyOf", {{{"type", "string"}}, {{"$ref", definition_of(*key.tables)}}}}};
     case KeyType::kTime:
       return time_schema(key);
     case KeyType::kIntegers:

@@ -25,6 +25,13 @@ constexpr const char* kBertKeys[] = {"vocab_size",
                                      "initializer_range",
                                      "layer_norm_eps",
                                      "pad_token_id"};
+// The losses of transformers' problem types.
+struct Problem {
+  const char *type, *loss;
+};
+constexpr Problem kProblems[] = {{"single_label_classification", "cross_entropy"},
+                                 {"multi_label_classification", "bce_with_logits"},
+                                 {"regression", "mse"}};
 constexpr const char* kContrastiveKeys[] = {"pooling", "temperature", "symmetric", "simcse"};
 constexpr const char* kGptDropouts[] = {"resid_pdrop", "embd_pdrop", "attn_pdrop"};
 constexpr double kGptEps = 1e-5;
@@ -65,6 +72,25 @@ int64_t classes_of(const Setting& config) {
   return config.has("id2label") ? static_cast<int64_t>(config.at("id2label").table().size()) : 2;
 }
 
+// As transformers, which takes a single label for a value if nobody says what it is.
+std::string loss_of_problem(const Setting& config, int64_t classes) {
+  if (!config.has("problem_type")) return classes == 1 ? "mse" : "";
+  const Setting& type = config.at("problem_type");
+  for (const Problem& one : kProblems)
+    if (type.text() == one.type) return one.loss;
+  type.fail("expected single_label_classification, multi_label_classification or regression");
+}
+
+// The problem type of a recipe's loss; "" if transformers has none.
+std::string problem_of_loss(const Setting& model) {
+  if (!model.has("loss")) return "";
+  const Setting& loss = model.at("loss");
+  const std::string& kind = (loss.is_text() ? loss : loss.at("kind")).text();
+  for (const Problem& one : kProblems)
+    if (kind == one.loss) return one.type;
+  return "";
+}
+
 Table bert_section(const Setting& config, const Setting& asked) {
   const std::string architecture = architecture_of(config);
   const std::string head = asked.has("head") ? asked.at("head").text() : "";
@@ -94,6 +120,9 @@ Table bert_section(const Setting& config, const Setting& asked) {
     section.emplace_back("num_classes", asked.at("num_classes"));
   else
     add_value(section, "num_classes", classes_of(config));
+  const int64_t classes = section.back().second.integer();
+  const std::string loss = asked.has("loss") ? "" : loss_of_problem(config, classes);
+  if (!loss.empty()) add_value(section, "loss", loss);
   copy_value(section, config, "classifier_dropout", "classifier_dropout");
   return section;
 }
@@ -132,6 +161,7 @@ Table bert_config(const Setting& model, int64_t classes) {
   }
   add_value(config, "id2label", std::move(names));
   add_value(config, "label2id", std::move(numbers));
+  if (const std::string type = problem_of_loss(model); !type.empty()) add_value(config, "problem_type", type);
   if (model.has("classifier_dropout"))
     config.emplace_back("classifier_dropout", model.at("classifier_dropout"));
   return config;

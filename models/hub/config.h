@@ -16,7 +16,8 @@ namespace tutti {
 class Disk;
 
 // Kind and sizes of [model] for a config.json (io/formats/json_setting.h). `asked`: the section with kind =
-// "hf", of which `head`, `num_classes`, `dropout` and what a contrastive head has count before the file.
+// "hf", of which `head`, `num_classes`, `loss`, `dropout` and what a contrastive head has count before the
+// file.
 // Throws UserError for other models, and for options that the zoo's model does not have.
 Setting::Table zoo_section(const Setting& config, const Setting& asked);
 // Throws UserError for a key of the recipe's section that the zoo's model of this kind does not take.

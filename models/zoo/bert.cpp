@@ -5,6 +5,8 @@
 #include <ATen/ops/linear.h>
 #include <ATen/ops/zeros_like.h>
 
+#include <algorithm>
+
 #include "models/layers/activation.h"
 #include "models/layers/bert_blocks.h"
 #include "models/layers/embedding.h"
@@ -12,9 +14,13 @@
 #include "models/layers/norm.h"
 #include "models/losses.h"
 #include "models/zoo/sample_checks.h"
+#include "models/zoo/targets.h"
 
 namespace tutti {
 namespace {
+
+constexpr const char* kAccuracy = "MulticlassAccuracy";
+constexpr int64_t kFewestClasses = 2;  // where nobody says how many
 
 // The array by its name in transformers, or else in tutti.
 const at::Tensor& array_of(const Batch& batch, const char* name, const char* other) {
@@ -184,45 +190,33 @@ std::shared_ptr<Layer> bert_trunk(const BertOptions& options, bool has_pooler) {
   return std::make_shared<Trunk>(options, std::make_shared<Embeddings>(options), has_pooler);
 }
 
-Bert::Bert(const BertOptions& options) : options_(options) {}
-
-void Bert::count_parameters() {
+template <class Base>
+void Bert<Base>::count_parameters() {
   for (const auto& one : tutti::parameters(*this))
     parameters_ += static_cast<double>(one.parameter->tensor.numel());
 }
 
-at::Tensor Bert::loss(const Outputs& outputs, const Batch& batch) {
-  const at::Tensor& scores = outputs.tensor();
-  return index_cross_entropy(scores.reshape({-1, scores.size(-1)}), labels_of(batch).reshape(-1));
+template <class Base>
+int64_t Bert<Base>::tokens(const Batch& batch) const {
+  return tokens_of(batch).numel();
 }
 
-at::Tensor Bert::losses(const Outputs& outputs, const Batch& batch) {
-  const at::Tensor& scores = outputs.tensor();  // [N, T, tokens] or [N, classes]
-  const at::Tensor labels = labels_of(batch).reshape(scores.sizes().slice(0, scores.dim() - 1));
-  const at::Tensor losses = index_cross_entropy(scores.transpose(1, -1), labels, LossReduction::kNone);
-  const at::Tensor counts = labels.ne(kIgnoredTarget).view({labels.size(0), -1}).sum(1);
-  return losses.reshape({labels.size(0), -1}).sum(1) / counts.clamp_min(1);
+template <class Base>
+double Bert<Base>::flops_per_batch(const Batch& batch) const {
+  return flops_of(tokens_of(batch));
 }
 
-double Bert::loss_weight(const Batch& batch) const {
-  return labels_of(batch).ne(kIgnoredTarget).sum().item<double>();
-}
-
-void Bert::update_metric(const Batch& batch, const Outputs& outputs, Metric& metric) {
-  metric.update(outputs.tensor(), labels_of(batch));
-}
-
-int64_t Bert::tokens(const Batch& batch) const { return tokens_of(batch).numel(); }
-
-double Bert::flops_per_batch(const Batch& batch) const { return flops_of(tokens_of(batch)); }
-
-double Bert::flops_of(const at::Tensor& tokens) const {
+template <class Base>
+double Bert<Base>::flops_of(const at::Tensor& tokens) const {
   const auto attention = static_cast<double>(options_.num_hidden_layers * options_.hidden_size);
   return static_cast<double>(tokens.numel()) *
          (6.0 * parameters_ + 12.0 * attention * static_cast<double>(tokens.size(1)));
 }
 
-BertForMaskedLm::BertForMaskedLm(const BertOptions& options) : Bert(options) {
+template class Bert<Model>;
+template class Bert<Classifier>;
+
+BertForMaskedLm::BertForMaskedLm(const BertOptions& options) : Bert<Model>(options) {
   const auto embeddings = std::make_shared<Embeddings>(options);
   bert_ = &add_slot("bert", std::make_shared<Trunk>(options, embeddings, /*has_pooler=*/false));
   cls_ = &add_slot("cls", std::make_shared<MaskedLmHead>(options, embeddings));
@@ -230,6 +224,26 @@ BertForMaskedLm::BertForMaskedLm(const BertOptions& options) : Bert(options) {
 }
 
 TensorTree BertForMaskedLm::forward(const Batch& batch) { return (*cls_)((*bert_)(batch)); }
+
+at::Tensor BertForMaskedLm::loss(const Outputs& outputs, const Batch& batch) {
+  const at::Tensor& scores = outputs.tensor();
+  return index_cross_entropy(scores.reshape({-1, scores.size(-1)}), labels_of(batch).reshape(-1));
+}
+
+at::Tensor BertForMaskedLm::losses(const Outputs& outputs, const Batch& batch) {
+  const at::Tensor& scores = outputs.tensor();
+  const at::Tensor& labels = labels_of(batch);
+  const at::Tensor losses = index_cross_entropy(scores.transpose(1, 2), labels, LossReduction::kNone);
+  return losses.sum(1) / labels.ne(kIgnoredTarget).sum(1).clamp_min(1);
+}
+
+double BertForMaskedLm::loss_weight(const Batch& batch) const {
+  return labels_of(batch).ne(kIgnoredTarget).sum().item<double>();
+}
+
+void BertForMaskedLm::update_metric(const Batch& batch, const Outputs& outputs, Metric& metric) {
+  metric.update(outputs.tensor(), labels_of(batch));
+}
 
 // In training, LanguageCrossEntropy would repeat the loss.
 std::vector<std::string> BertForMaskedLm::get_metrics(bool is_train) const {
@@ -239,7 +253,7 @@ std::vector<std::string> BertForMaskedLm::get_metrics(bool is_train) const {
 
 BertForSequenceClassification::BertForSequenceClassification(const BertOptions& options, int64_t num_labels,
                                                              double classifier_dropout)
-    : Bert(options),
+    : Bert<Classifier>(options),
       num_labels_(num_labels),
       bert_(add_slot("bert", bert_trunk(options, /*has_pooler=*/true))),
       dropout_(add_slot("dropout", std::make_shared<Dropout>(classifier_dropout))),
@@ -252,8 +266,28 @@ TensorTree BertForSequenceClassification::forward(const Batch& batch) {
   return classifier_(dropout_(bert_(batch)));
 }
 
-std::vector<std::string> BertForSequenceClassification::get_metrics(bool) const {
-  std::vector<std::string> names = {"MulticlassAccuracy"};
+at::Tensor BertForSequenceClassification::loss(const Outputs& outputs, const Batch& batch) {
+  return chosen_loss().mean(outputs.tensor(), wide_indices(labels_of(batch)));
+}
+
+at::Tensor BertForSequenceClassification::losses(const Outputs& outputs, const Batch& batch) {
+  return chosen_loss().of_samples(outputs.tensor(), wide_indices(labels_of(batch)));
+}
+
+double BertForSequenceClassification::loss_weight(const Batch& batch) const {
+  return chosen_loss().items(wide_indices(labels_of(batch)));
+}
+
+void BertForSequenceClassification::update_metric(const Batch& batch, const Outputs& outputs,
+                                                  Metric& metric) {
+  metric.update(outputs.tensor(), wide_indices(labels_of(batch)));
+}
+
+// Of classes Composer's.
+std::vector<std::string> BertForSequenceClassification::get_metrics(bool is_train) const {
+  const std::vector<std::string> of_loss = Classifier::get_metrics(is_train);
+  if (of_loss.empty() || of_loss[0] != kAccuracy) return of_loss;
+  std::vector<std::string> names = {kAccuracy};
   if (num_labels_ == 2) names.emplace_back("BinaryF1Score");
   return names;
 }
@@ -302,13 +336,15 @@ ModelPtr BertMlmOptions::make(const Setting& section, const SampleSpec& samples)
 }
 
 ModelPtr BertClassificationOptions::make(const Setting& section, const SampleSpec& samples) const {
-  const bool counts_labels = bert_tokens(section, samples) != "input";  // the classes of "input" are tokens
-  require_class(section, samples, present(samples, "labels", "target"));
+  SampleSpec known = samples;
+  if (bert_tokens(section, samples) == "input") known.classes = 0;  // those of "input" are tokens
+  if (!section.has("num_classes")) known.classes = std::max(known.classes, kFewestClasses);
+  const TargetPlan targets = plan_targets_in(present(samples, "labels", "target"), section, known);
   require_sizes(section, *this);
-  const int64_t classes =
-      counts_labels ? tutti::num_classes(section, samples) : positive(section.at("num_classes"));
-  return std::make_shared<BertForSequenceClassification>(*this, classes,
-                                                         classifier_dropout.value_or(hidden_dropout_prob));
+  auto model = std::make_shared<BertForSequenceClassification>(
+      *this, targets.outputs, classifier_dropout.value_or(hidden_dropout_prob));
+  model->set_labels(targets.has_labels);
+  return model;
 }
 
 }  // namespace tutti

@@ -57,7 +57,7 @@ at::Tensor mean_state(const at::Tensor& states, const TensorTree* mask) {
 }  // namespace
 
 BertForContrast::BertForContrast(const BertContrastiveOptions& options)
-    : Bert(options),
+    : Bert<Model>(options),
       pooling_(options.pooling),
       temperature_(options.temperature),
       symmetric_(options.symmetric),

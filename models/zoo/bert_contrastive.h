@@ -20,15 +20,13 @@ namespace tutti {
 //
 // The loss is the mean over all texts of a step (models/step_rows.h) of the cross entropy of the text's own
 // positive, among all positives and negatives. Each microbatch computes all similarities of the step.
-class BertForContrast final : public Bert {
+class BertForContrast final : public Bert<Model> {
  public:
   explicit BertForContrast(const BertContrastiveOptions& options);
   TensorTree forward(const Batch& batch) override;
   const char* kind() const override { return "BertForContrast"; }
 
   at::Tensor loss(const Outputs& outputs, const Batch& batch) override;
-  at::Tensor losses(const Outputs&, const Batch&) override { return {}; }
-  double loss_weight(const Batch& batch) const override { return static_cast<double>(batch.samples()); }
   bool compares_step() const override { return true; }
   at::Tensor rows(const Outputs& outputs) override { return outputs.tensor().flatten(1); }
 

@@ -25,8 +25,9 @@ Catalog model_catalog() {
        {Key{"path", kPath, "", "the folder"}.also_named({"pretrained_model_name_or_path"}),
         Key{"head", kText, "none", "of a bert; as in config.json when absent"}.one_of(
             {"mlm", "classification", "contrastive"}),
-        Key{"num_classes", kInteger, "none", "of a classification; as in config.json when absent"}.at_least(
-            1),
+        Key{"num_classes", kInteger, "none",
+            "of a classification; as in config.json when absent, as its loss (problem_type)"}
+            .at_least(1),
         Key{"pooling", kText, "none", "of head = \"contrastive\": the embedding of a text"}.one_of(
             {"mean", "cls"}),
         Key{"temperature", kNumber, "none", "of head = \"contrastive\""}.more_than(0),

@@ -324,10 +324,14 @@ Kind<BertMlmOptions> BertMlmOptions::kind() {
 Kind<BertClassificationOptions> BertClassificationOptions::kind() {
   using Options = BertClassificationOptions;
   return {"bert_classification",
-          "BERT for classification of sequences: reads the arrays of bert_mlm, and classes as labels.",
+          "BERT for whole sequences: reads the arrays of bert_mlm, and as labels a class, or what the loss "
+          "takes, several labels or values.",
           with_keys<Options>(of_bert<Options>(),
-                             {size_option<Options>("num_classes", &Options::num_classes, "number of classes")
-                                  .also_named({"num_labels"}),
+                             {size_option<Options>("num_classes", &Options::num_classes,
+                                                   "number of classes, or of targets a sample; when absent "
+                                                   "from the data, or 2")
+                                  .also_named({"num_labels"})
+                                  .may_be_absent(),
                               option("classifier_dropout", &Options::classifier_dropout,
                                      "before the classifier; default: hidden_dropout_prob")
                                   .at_least(0)

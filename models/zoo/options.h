@@ -145,7 +145,7 @@ struct BertMlmOptions : BertOptions {
 };
 
 struct BertClassificationOptions : BertOptions {
-  int64_t num_classes = 2;
+  int64_t num_classes = 0;
   std::optional<double> classifier_dropout = {};  // default: hidden_dropout_prob
 
   static Kind<BertClassificationOptions> kind();

@@ -71,11 +71,6 @@ void require_one_a_token(const Setting& section, const SampleSpec& samples, cons
            "int64 tokens " + shape_text(shape) + ", one for each of '" + tokens + "'");
 }
 
-void require_class(const Setting& section, const SampleSpec& samples, const std::string& array) {
-  if (!shape_of(section, samples, array).empty() || !has_dtype(samples, array, at::kLong))
-    refuse(section, samples, array, "a class index (an integer) a sample");
-}
-
 void require_vocabulary(const Setting& section, const SampleSpec& samples) {
   if (samples.classes > section.at("vocab_size").integer())
     section.at("vocab_size")

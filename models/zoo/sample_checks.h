@@ -29,8 +29,6 @@ const Shape& token_sequence(const Setting& section, const SampleSpec& samples, c
 // Requires `array` to have a number for each token of `tokens`.
 void require_one_a_token(const Setting& section, const SampleSpec& samples, const std::string& array,
                          const std::string& tokens);
-// Requires an int64 class index.
-void require_class(const Setting& section, const SampleSpec& samples, const std::string& array);
 // Requires vocab_size to be above all tokens.
 void require_vocabulary(const Setting& section, const SampleSpec& samples);
 // Requires `heads` to divide the features, which the key `width` names.

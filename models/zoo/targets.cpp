@@ -21,8 +21,8 @@ bool holds_integers(const SampleSpec& samples, const std::string& array) {
 // The loss of [model], or of one of [[model.losses]], and its targets in the data.
 class Targets {
  public:
-  Targets(const Setting& section, const SampleSpec& samples)
-      : Targets(section, section.has("kind") ? section.at("kind") : section, samples, kTarget) {}
+  Targets(const Setting& section, const SampleSpec& samples, const std::string& array = kTarget)
+      : Targets(section, section.has("kind") ? section.at("kind") : section, samples, array) {}
   // `blamed`: for errors about the data.
   Targets(const Setting& section, const Setting& blamed, const SampleSpec& samples, std::string array)
       : section_(section),
@@ -154,8 +154,12 @@ TargetPlan plan_pixels(const Setting& section, const SampleSpec& samples) {
 }
 
 TargetPlan plan_targets(const Setting& section, const SampleSpec& samples) {
-  shape_of(section, samples, kTarget);
-  const Targets targets(section, samples);
+  return plan_targets_in(kTarget, section, samples);
+}
+
+TargetPlan plan_targets_in(const std::string& array, const Setting& section, const SampleSpec& samples) {
+  shape_of(section, samples, array);
+  const Targets targets(section, samples, array);
   targets.require_loss_of_scores();
   const Shape& shape = targets.shape();
   TargetPlan plan;
@@ -164,7 +168,7 @@ TargetPlan plan_targets(const Setting& section, const SampleSpec& samples) {
   } else {
     targets.require_dense();
     if (shape.size() > 1)
-      refuse(section, samples, kTarget, "a number, or a list of numbers; model \"sequential\" takes others");
+      refuse(section, samples, array, "a number, or a list of numbers; model \"sequential\" takes others");
     plan.outputs = agreed_size(section, "num_classes", shape.empty() ? 1 : shape[0], "targets a sample");
     plan.has_labels = !targets.are_values();
   }

@@ -18,6 +18,8 @@ struct TargetPlan {
 // The plan of a model with outputs [N, outputs]. Throws UserError if the loss does not take the targets, or
 // num_classes or the loss's weights are of another number.
 TargetPlan plan_targets(const Setting& section, const SampleSpec& samples);
+// The same for targets in this array.
+TargetPlan plan_targets_in(const std::string& array, const Setting& section, const SampleSpec& samples);
 
 // The plan of a model with scores [N, classes, height, width] for the pixels of "input". `classes` is the
 // recipe's, or else the targets'.

@@ -13,6 +13,7 @@
 namespace tutti {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 
 class InitTablesTest : public InitCase {};
@@ -46,6 +47,20 @@ TEST_F(InitTablesTest, AColumnOfTextsIsClassifiedWhereThereIsATokenizer) {
   EXPECT_EQ(line(data.train, "target"), "\"label\"");
   EXPECT_EQ(data.classes, 2);
   EXPECT_THAT(draft_recipe(data, "", ""), HasSubstr("bert_classification"));
+}
+
+TEST_F(InitTablesTest, TextsWithANumberAreGivenItWhereThereIsATokenizer) {
+  std::string rows = "sentence,score\n";
+  for (int i = 0; i < 60; ++i) rows += "he said it " + std::to_string(i) + "," + std::to_string(i) + ".5\n";
+  write_text(scratch_.path("train.csv"), rows);
+  std::filesystem::copy(TUTTI_SOURCE_DIR "/tests/golden/tokenizers/bert.json",
+                        scratch_.path("tokenizer.json"));
+  const FoundData data = found("train.csv");
+  EXPECT_EQ(line(data.train, "kind"), "\"text_table\"");
+  EXPECT_EQ(line(data.train, "target_type"), "\"number\"");
+  const std::string recipe = draft_recipe(data, "", "");
+  EXPECT_THAT(recipe, AllOf(HasSubstr("bert_classification"), HasSubstr("loss = \"mse\"")));
+  EXPECT_THAT(recipe, testing::Not(HasSubstr("num_classes")));
 }
 
 TEST_F(InitTablesTest, TheOnlyInputIsClassifiedIfItIsAColumnOfTextsOfAnyName) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <functional>
 
 #include "commands/check.h"
 #include "commands/local_train.h"
@@ -127,25 +128,65 @@ TEST_F(TableRunsTest, CheckSaysHowMuchMemory) {
   EXPECT_THAT(check_text(recipe(), {}), HasSubstr("data     0.003024 MB in the memory of each process"));
 }
 
-TEST(TextTableRuns, PredictTextsWithoutTargets) {
-  const Scratch folder;
-  const std::string train = folder.path("train.csv"), texts = folder.path("texts.jsonl");
-  write_text(train, "text,mood\nbe glad,glad\nbe sad,sad\nso so,so\nlord,so\n");
-  write_text(texts, R"({"text": "be glad"})");
-  const std::string text_table = "kind = 'text_table'\ntokenizer = '" TUTTI_SOURCE_DIR
-                                 "/tests/golden/tokenizers/bert.json'\n"
-                                 "sequence_length = 8\n";
-  const Setting recipe = recipe_of(
-      "seed = 5\n[model]\nkind = 'bert_classification'\nvocab_size = 960\nhidden_size = 8\n"
-      "num_hidden_layers = 1\nnum_attention_heads = 1\nintermediate_size = 8\nmax_position_embeddings = 8\n"
-      "num_classes = 3\n[optimizer]\nkind = 'adam'\n[train]\nmax_duration = '2ba'\n[data.train]\n" +
-      text_table + "path = '" + train + "'\ntarget = 'mood'\nbatch_size = 2\n[data.eval]\n" + text_table +
-      "path = '" + texts + "'\n");
-  const std::string out = folder.path("out.h5");
-  predict_text(recipe, {.out = out});
+// Recipes of a small BERT on tables of texts, evaluated on another table.
+class TextTableRuns : public testing::Test {
+ protected:
+  Setting recipe(const std::string& model, const std::string& train, const std::string& eval) const {
+    const std::string text_table = "kind = 'text_table'\ntokenizer = '" TUTTI_SOURCE_DIR
+                                   "/tests/golden/tokenizers/bert.json'\n"
+                                   "sequence_length = 8\n";
+    return recipe_of(
+        "seed = 5\n[model]\nkind = 'bert_classification'\nvocab_size = 960\nhidden_size = 8\n"
+        "num_hidden_layers = 1\nnum_attention_heads = 1\nintermediate_size = 8\nmax_position_embeddings = 8\n"
+        "hidden_dropout_prob = 0.0\nattention_probs_dropout_prob = 0.0\n" +
+        model + "[optimizer]\nkind = 'adam'\nlr = 0.03\n[train]\nmax_duration = '4ba'\n[data.train]\n" +
+        text_table + train + "batch_size = 2\n[data.eval]\n" + text_table + eval);
+  }
+  void write(const std::string& name, const std::string& text) const { write_text(folder_.path(name), text); }
+  std::string path(const std::string& name) const { return "path = '" + folder_.path(name) + "'\n"; }
+
+  Scratch folder_;
+};
+
+TEST_F(TextTableRuns, PredictTextsWithoutTargets) {
+  write("train.csv", "text,mood\nbe glad,glad\nbe sad,sad\nso so,so\nlord,so\n");
+  write("texts.jsonl", R"({"text": "be glad"})");
+  const std::string out = folder_.path("out.h5");
+  predict_text(recipe("", path("train.csv") + "target = 'mood'\n", path("texts.jsonl")), {.out = out});
   const Hdf5File file(out);
   EXPECT_EQ(file.read("output").sizes(), (Shape{1, 3}));
   EXPECT_EQ(std::get<std::string>(file.at("output").attributes.at("class_names")), "glad\nsad\nso");
+}
+
+TEST_F(TextTableRuns, PredictAndMeasureValuesAndSeveralLabels) {
+  write("train.csv", "text,a,b,c\nbe glad,0.5,1,0\nbe sad,-1.25,0,1\nso so,0.125,1,0\nlord,2.75,1,1\n");
+  const std::string out = folder_.path("out.h5"), run = folder_.path("run");
+  const auto expect = [&](const std::string& loss, const std::string& target, const std::string& measure,
+                          const std::function<at::Tensor(const at::Tensor&)>& formula) {
+    const Setting all =
+        recipe("loss = '" + loss + "'\n", path("train.csv") + "target = " + target + "\n", path("train.csv"));
+    std::filesystem::remove_all(run);
+    train_in_one_process(all, {.ranks = 2, .run_dir = run, .quiet = true});
+    predict_text(all, {.checkpoint = run, .out = out});
+    const std::string measured = eval_text(all, run);
+    const auto found = measured.find(measure + " ");
+    ASSERT_NE(found, std::string::npos) << measured;
+    EXPECT_NEAR(std::stod(measured.substr(found + measure.size())),
+                formula(Hdf5File(out).read("output")).item<double>(), 1e-3)
+        << measured;
+  };
+  const at::Tensor a = at::tensor({0.5F, -1.25F, 0.125F, 2.75F}).view({4, 1}),
+                   b = at::tensor({1.0F, 0.0F, 1.0F, 1.0F}).view({4, 1}),
+                   c = at::tensor({0.0F, 1.0F, 0.0F, 1.0F}).view({4, 1});
+  const auto squares = [](const at::Tensor& apart) { return apart.square().mean(); };
+  expect("mse", "'a'", "MeanSquaredError", [&](const at::Tensor& found) { return squares(found - a); });
+  expect("smooth_l1", "['a', 'b']", "MeanSquaredError", [&](const at::Tensor& found) {
+    return squares(found - at::cat({a, b}, 1));
+  });
+  expect("bce_with_logits", "['b', 'c']", "loss", [&](const at::Tensor& found) {
+    const at::Tensor ones = at::cat({b, c}, 1);
+    return -(ones * found.sigmoid().log() + (1 - ones) * (-found).sigmoid().log()).mean();
+  });
 }
 
 }  // namespace

@@ -287,6 +287,29 @@ TEST(Resolve, KindIsAskedForByItsNameOrByATable) {
   EXPECT_THAT(error_of(given(text("gallop", "trip.walk", 2)), trip), testing::HasSubstr("legs is missing"));
 }
 
+TEST(Resolve, PathsMayHaveATableInTheirPlace) {
+  const Catalog trip{
+      .section = "trip",
+      .noun = "",
+      .doc = "",
+      .keys = {Key{"way", kPath, "none", "a map"}.each(std::make_shared<const Catalog>(walk()))}};
+  const auto given = [](Setting way) {
+    return recipe({{"trip", section("trip", 1, {{"way", std::move(way)}})}});
+  };
+  const auto way_of = [&](Setting way) {
+    return resolve(given(std::move(way)), {&trip, 1}).at("trip").at("way");
+  };
+  EXPECT_TRUE(way_of(text("maps/alps", "trip.way", 2)).text().ends_with("/maps/alps"));
+  const Setting table = section("trip.way", 3, {{"kind", text("trot", "trip.way.kind", 4)}});
+  EXPECT_EQ(way_of(table).at("speed").number(), 1.5);
+  const Setting again = resolve(given(way_of(table)), {&trip, 1}).at("trip").at("way");
+  EXPECT_EQ(again.toml(), way_of(table).toml());
+  EXPECT_THAT(error_of(given(value(true, "trip.way", 2)), trip),
+              testing::HasSubstr("expected a path or a table with the keys of [walk]"));
+  const Setting gallop = section("trip.way", 3, {{"kind", text("gallop", "trip.way.kind", 4)}});
+  EXPECT_THAT(error_of(given(gallop), trip), testing::HasSubstr("legs is missing"));
+}
+
 class ResolveAlternatives : public testing::Test {
  protected:
   ResolveAlternatives() { catalog_.alternatives = {{{"feet", "metres"}, true}}; }

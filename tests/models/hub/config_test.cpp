@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "models/zoo/catalog.h"
 #include "runtime/error.h"
 #include "tests/recipe/section.h"
 #include "tests/runtime/scratch.h"
@@ -65,6 +66,33 @@ TEST(HubConfigTest, TheRecipeMayAskForAnotherHeadAndDropout) {
   EXPECT_EQ(classifier.at("num_classes").integer(), 7);
   EXPECT_EQ(classifier.at("hidden_dropout_prob").number(), 0);
   EXPECT_EQ(section_for(gpt2(), {{"dropout", 0.0}}).at("dropout").number(), 0);
+}
+
+TEST(HubConfigTest, ProblemTypesAreTheLossesThatTransformersGivesThem) {
+  const auto section = [](const Keys& keys, const Keys& asked = {}) {
+    Keys config{{"model_type", std::string("bert")},
+                {"architectures", list_value({std::string("BertForSequenceClassification")})}};
+    config.insert(config.end(), keys.begin(), keys.end());
+    return section_for(config, asked);
+  };
+  const std::vector<std::pair<std::string, std::string>> losses = {
+      {"single_label_classification", "cross_entropy"},
+      {"multi_label_classification", "bce_with_logits"},
+      {"regression", "mse"}};
+  for (const auto& [type, loss] : losses) {
+    EXPECT_EQ(section({{"problem_type", type}}).at("loss").text(), loss);
+    EXPECT_FALSE(section({{"problem_type", type}}, {{"loss", std::string("l1")}}).has("loss"))
+        << "the recipe's is kept";
+    Setting model = smallest_section(model_catalog(), "bert_classification");
+    model.find("loss")->value = loss;
+    EXPECT_EQ(hub_folder(model, 3).configs.at(0).second.at("problem_type").text(), type);
+  }
+  EXPECT_EQ(section({{"num_labels", int64_t{1}}}).at("loss").text(), "mse");
+  EXPECT_FALSE(section({{"num_labels", int64_t{3}}, {"problem_type", std::monostate()}}).has("loss"));
+  EXPECT_THAT(message_of<UserError>([&] {
+                section({{"problem_type", std::string("ranking")}});
+              }),
+              AllOf(HasSubstr("problem_type = \"ranking\""), HasSubstr("or regression")));
 }
 
 Keys llama(const std::string& type, const Keys& others = {}) {

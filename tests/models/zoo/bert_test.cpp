@@ -6,6 +6,9 @@
 
 #include <map>
 
+#include "runtime/error.h"
+#include "tests/recipe/section.h"
+
 namespace tutti {
 namespace {
 
@@ -135,6 +138,70 @@ TEST(Bert, IsMeasuredAsComposersIs) {
               ElementsAre("MulticlassAccuracy"));
   EXPECT_THAT(BertForSequenceClassification(kSmallBert, 2, 0.1).get_metrics(false),
               ElementsAre("MulticlassAccuracy", "BinaryF1Score"));
+}
+
+using LossKeys = std::vector<std::pair<std::string, Setting::Value>>;
+
+// Of outputs [4, outputs], by the loss of these keys, of a target under either name.
+void expect_loss(const LossKeys& loss, const at::Tensor& outputs, const at::Tensor& target,
+                 const at::Tensor& expected, double weight = 4) {
+  BertForSequenceClassification model(kSmallBert, outputs.size(1), 0.0);
+  choose_loss(model, section_with(loss));
+  model.set_labels(target.sizes() == outputs.sizes());
+  for (const char* name : {"labels", "target"}) {
+    const Batch batch = TensorTree::Children{{name, target}};
+    EXPECT_NEAR(model.loss(outputs, batch).item<double>(), expected.item<double>(), 1e-6) << name;
+    EXPECT_EQ(model.loss_weight(batch), weight) << name;
+    EXPECT_EQ(model.losses(outputs, batch).sizes(), at::IntArrayRef({4})) << name;
+  }
+}
+
+TEST(BertForSequences, HasTorchsLossOfWeightedClasses) {
+  const at::Tensor scores = at::linspace(-2, 3, 12).sin().mul(2).view({4, 3});
+  const at::Tensor target = at::tensor({2, 0, -100, 1}, at::kLong);
+  const at::Tensor logs = at::log_softmax(scores, 1);
+  const at::Tensor weighed = 0.5 * logs[0][2] + 2.0 * logs[1][0] + 1.0 * logs[3][1];
+  expect_loss({{"kind", std::string("cross_entropy")}, {"weight", list_value({2.0, 1.0, 0.5})}}, scores,
+              target, -weighed / 3.5, 3.5);
+}
+
+TEST(BertForSequences, HasTorchsLossOfSeveralLabels) {
+  const at::Tensor scores = at::linspace(-2, 3, 12).sin().mul(2).view({4, 3});
+  const at::Tensor labels = at::arange(12).remainder(5).lt(2).view({4, 3});
+  const at::Tensor pos_weight = at::tensor({1.0F, 3.0F, 0.5F}), ones = labels.to(at::kFloat);
+  const at::Tensor losses =
+      -(pos_weight * ones * scores.sigmoid().log() + (1 - ones) * (-scores).sigmoid().log());
+  const LossKeys keys{{"kind", std::string("bce_with_logits")}, {"pos_weight", list_value({1.0, 3.0, 0.5})}};
+  for (const at::ScalarType dtype : {at::kFloat, at::kLong, at::kByte})
+    expect_loss(keys, scores, labels.to(dtype), losses.mean());
+}
+
+TEST(BertForSequences, HasTorchsLossesOfValues) {
+  const at::Tensor one = at::linspace(-2, 3, 4).view({4, 1}), several = at::linspace(-2, 3, 12).view({4, 3});
+  for (const at::Tensor& outputs : {one, several}) {
+    const at::Tensor values = outputs.mul(3).cos().mul(2).squeeze(1), wide = values.view_as(outputs);
+    const at::Tensor apart = (outputs - wide).abs();
+    expect_loss({{"kind", std::string("mse")}}, outputs, values, apart.square().mean());
+    expect_loss({{"kind", std::string("l1")}}, outputs, values, apart.mean());
+    expect_loss({{"kind", std::string("smooth_l1")}}, outputs, values,
+                at::where(apart.lt(1), 0.5 * apart.square(), apart - 0.5).mean());
+  }
+}
+
+TEST(BertForSequences, AreMeasuredByTheirLoss) {
+  BertForSequenceClassification model(kSmallBert, 2, 0.0);
+  choose_loss(model, section_with({{"kind", std::string("mse")}}));
+  EXPECT_THAT(model.get_metrics(false), ElementsAre("MeanSquaredError"));
+  EXPECT_THAT(model.get_metrics(true), ElementsAre());
+  choose_loss(model, section_with({{"kind", std::string("bce_with_logits")}}));
+  EXPECT_THAT(model.get_metrics(false), ElementsAre("MulticlassAccuracy", "BinaryF1Score"));
+  model.set_labels(true);
+  EXPECT_THAT(model.get_metrics(false), ElementsAre());
+}
+
+TEST(BertForMaskedLm, HasALossOfItsOwn) {
+  BertForMaskedLm model(kSmallBert);
+  EXPECT_THROW(choose_loss(model, section_with({{"kind", std::string("mse")}})), UserError);
 }
 
 }  // namespace

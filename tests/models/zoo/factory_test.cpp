@@ -183,10 +183,34 @@ TEST(Factory, BertReadsTokensAndLabelsByTransformersNamesOrByTuttis) {
   labelled.classes = 0;
   EXPECT_NO_THROW(make_model(bert("bert_classification", {}), labelled));
   labelled.classes = 3;
-  refuses("bert_classification", labelled,
-          "num_classes = 2: expected at least 3: the data has targets up to 2");
+  EXPECT_THAT(
+      [&] {
+        make_model(bert("bert_classification", {{"num_classes", int64_t{2}}}), labelled);
+      },
+      ThrowsMessage<UserError>(
+          HasSubstr("num_classes = 2: expected at least 3: the data has targets up to 2")));
   EXPECT_NO_THROW(make_model(bert("bert_classification", {}), with(kText, "target", {}, at::kLong)))
       << "the classes of 'input' are tokens";
+}
+
+TEST(Factory, BertHasAnOutputForEachTargetThatItsLossTakes) {
+  const auto outputs = [](const std::string& loss, const SampleSpec& spec) {
+    const auto model = make_model(bert("bert_classification", {{"loss", loss}}), spec);
+    return parameters(*model).back().parameter->tensor.size(0);
+  };
+  const SampleSpec classes = with(kMasked, "labels", {}, at::kLong);
+  EXPECT_EQ(outputs("cross_entropy", with({.shapes = kMasked.shapes}, "labels", {}, at::kLong)), 2);
+  EXPECT_EQ(outputs("cross_entropy", classes), 256);
+  for (const char* name : {"labels", "target"}) {
+    SampleSpec texts{{{"input_ids", {64}}}, 0, {{"input_ids", at::kLong}}};
+    EXPECT_EQ(outputs("mse", with(texts, name, {}, at::kFloat)), 1);
+    EXPECT_EQ(outputs("smooth_l1", with(texts, name, {5}, at::kFloat)), 5);
+    EXPECT_EQ(outputs("bce_with_logits", with(texts, name, {5}, at::kFloat)), 5);
+    EXPECT_EQ(outputs("bce_with_logits", with(texts, name, {5}, at::kLong)), 5);
+    EXPECT_THAT([&] { outputs("cross_entropy", with(texts, name, {}, at::kFloat)); },
+                ThrowsMessage<UserError>(AllOf(HasSubstr(std::string("expected '") + name + "' as a class"),
+                                               HasSubstr("\"mse\" takes values"))));
+  }
 }
 
 TEST(Factory, BertsKeysFitOneAnother) {
