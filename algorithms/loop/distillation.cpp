@@ -7,6 +7,7 @@
 #include "models/losses.h"
 #include "models/model.h"
 #include "runtime/error.h"
+#include "tensors/torch_error.h"
 #include "training/state.h"
 
 namespace tutti {
@@ -62,7 +63,7 @@ void Distillation::require(const State& state) const {
   try {
     teacher(state);
   } catch (const std::exception& error) {
-    key_.fail(error);
+    key_.fail(run_error(error));
   }
 }
 

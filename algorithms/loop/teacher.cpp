@@ -86,7 +86,7 @@ Teacher::Teacher(const std::string& path, const State& run)
     note_names(*model_.model);
     operate(model_, saved_, checkpoint_.folder);
   } catch (const std::exception& error) {
-    throw UserError({checkpoint_.folder}, one_line(error));
+    throw_run_error(error, checkpoint_.folder + ": ");
   }
   for (const auto& one : parameters(*model_.model)) one.parameter->trained = false;
 }
