@@ -27,7 +27,7 @@ test: build
 
 # The suite as on processors with fewer vector instructions.
 AVX2 = ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2 MKL_ENABLE_INSTRUCTIONS=AVX2
-NO_VECTORS = ATEN_CPU_CAPABILITY=default
+NO_VECTORS = ONEDNN_MAX_CPU_ISA=SSE41 ATEN_CPU_CAPABILITY=default MKL_ENABLE_INSTRUCTIONS=SSE4_2
 
 # Ten thousand seeds of everything that can go wrong, longer sweeps in the tests that have some, and
 # ten thousand damaged files of each kind that is read; then libFuzzer, a minute for each reader. Then weights

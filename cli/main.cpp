@@ -21,11 +21,11 @@
 #include "runtime/nearest_name.h"
 #include "runtime/printable.h"
 #include "runtime/process/this_process.h"
+#include "runtime/rank_end.h"
 
 namespace tutti {
 namespace {
 
-constexpr int kUserError = 2;
 constexpr int kFailure = 1;
 
 int rank() { return launched_rank().value_or(0); }
@@ -129,7 +129,7 @@ int run_to_an_exit_code(int argc, char** argv) {
     return run(argc, argv);
   } catch (const UserError& error) {
     print_error(error.what());
-    return kUserError;
+    return exit_code(error.kind());
   } catch (const std::filesystem::filesystem_error& error) {
     return fail(error.path1().string() + ": " + error.code().message());
   } catch (const std::exception& error) {

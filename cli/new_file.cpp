@@ -1,7 +1,6 @@
 #include "cli/new_file.h"
 
 #include <filesystem>
-#include <span>
 
 #include "io/replaced_file.h"
 #include "runtime/disk.h"
@@ -15,11 +14,7 @@ void write_new(const std::string& path, const std::string& text, bool overwrite)
     throw UserError({path}, "exists already; --force overwrites it, --out names another file");
   try {
     PosixDisk disk;
-    FreshFile fresh(disk, path);
-    const auto file = disk.open(fresh.name(), /*truncate=*/true);
-    file->append(std::as_bytes(std::span(text)));
-    file->close();
-    fresh.commit();
+    replace_file(disk, path, text);
   } catch (const OperatingError& error) {
     throw UserError(error.what());
   }

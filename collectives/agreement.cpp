@@ -12,6 +12,17 @@ namespace {
 
 constexpr char kText = '+';
 constexpr char kTrouble = '!';
+constexpr char kLackOfMemory = '#';
+
+std::string packed(const Statement& mine) {
+  if (mine.trouble.empty()) return kText + mine.text;
+  return (mine.lacks_memory ? kLackOfMemory : kTrouble) + mine.trouble;
+}
+
+Statement unpacked(const std::string& received) {
+  if (received[0] == kText) return {.text = received.substr(1)};
+  return {.trouble = received.substr(1), .lacks_memory = received[0] == kLackOfMemory};
+}
 
 [[noreturn]] void throw_timeout(const Group& group, Nanoseconds timeout) {
   std::string who;
@@ -24,7 +35,7 @@ constexpr char kTrouble = '!';
 
 AgreementRound::AgreementRound(Group& group, const Statement& mine)
     : group_(group),
-      mine_(mine.trouble.empty() ? kText + mine.text : kTrouble + mine.trouble),
+      mine_(packed(mine)),
       received_(group.size()) {
   post_part();
 }
@@ -58,9 +69,7 @@ void AgreementRound::receive_part() {
 
 std::vector<Statement> AgreementRound::statements() const {
   std::vector<Statement> all;
-  for (const std::string& received : received_)
-    all.push_back(received[0] == kTrouble ? Statement{.trouble = received.substr(1)}
-                                          : Statement{.text = received.substr(1)});
+  for (const std::string& received : received_) all.push_back(unpacked(received));
   return all;
 }
 
@@ -70,7 +79,8 @@ std::vector<std::string> agreed_texts(const std::vector<Statement>& statements) 
     if (!one.trouble.empty()) {
       const bool own = statements[0].trouble != one.trouble;
       const int rank = static_cast<int>(texts.size());
-      throw UserError(own ? rank_message(rank, one.trouble) : one.trouble, EndKind::kRefused);
+      throw UserError(own ? rank_message(rank, one.trouble) : one.trouble,
+                      one.lacks_memory ? EndKind::kOutOfMemoryElsewhere : EndKind::kRefused);
     }
     texts.push_back(one.text);
   }

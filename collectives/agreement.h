@@ -15,6 +15,7 @@ namespace tutti {
 struct Statement {
   std::string trouble = {};  // the error that stops the rank, or ""
   std::string text = {};
+  bool lacks_memory = false;  // the trouble
 };
 
 // One exchange between all ranks before they train: every rank sends a statement, of any length and without

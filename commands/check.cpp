@@ -124,10 +124,8 @@ struct StartingPoint {
 
 void blame(const Setting& key, const std::function<void()>& work) try {
   work();
-} catch (const RunError& error) {
-  key.fail(error);
 } catch (const std::exception& error) {
-  key.fail(one_line(error));
+  key.fail(run_error(error));
 }
 
 StartingPoint start_of(const Job& job) {

@@ -25,12 +25,9 @@ template <class Function>
 auto blaming(const Setting& key, const Function& function) {
   try {
     return function();
-  } catch (const RunError& error) {
-    if (key.is_none()) throw;
-    key.fail(error);
   } catch (const std::exception& error) {
     if (key.is_none()) throw;
-    key.fail(one_line(error));
+    key.fail(run_error(error));
   }
 }
 
@@ -120,7 +117,7 @@ std::string blame_recipe(const Setting& recipe, const std::function<std::string(
 } catch (const UserError&) {
   throw;
 } catch (const std::exception& error) {
-  throw UserError(recipe.position.file + ": " + one_line(error));
+  throw_run_error(error, recipe.position.file + ": ");
 }
 
 }  // namespace tutti

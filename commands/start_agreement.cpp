@@ -9,6 +9,7 @@
 #include "runtime/launcher.h"
 #include "runtime/process/this_process.h"
 #include "runtime/random.h"
+#include "tensors/out_of_memory.h"
 #include "tensors/torch_error.h"
 
 namespace tutti {
@@ -105,7 +106,7 @@ Job agree_on_job(const StartRequest& request, Group& group) {
     mine.text = common_text(job);
   } catch (const std::exception& error) {
     if (!agreement.agrees()) throw;
-    mine.trouble = whole_text(error);
+    mine = {.trouble = whole_text(error), .lacks_memory = tells_lack_of_memory(error)};
   }
   if (agreement.rounds() == 1) agreement.round(mine);  // throws: the job was not made
   require_same(agreement.round(mine));

@@ -119,6 +119,8 @@ MappedFile::MappedFile(const std::string& path) : path_(path), printable_path_(p
   size_ = static_cast<size_t>(file.size());
   if (size_ == 0) return;  // an empty mapping is an error
   void* data = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, file.descriptor(), 0);
+  if (data == MAP_FAILED && errno == ENOMEM)
+    throw RunError(EndKind::kOutOfMemoryElsewhere, {path}, "cannot be read: out of memory");
   if (data == MAP_FAILED) fail(path, std::strerror(errno));
   data_ = static_cast<const std::byte*>(data);
   ASAN_POISON_MEMORY_REGION(behind_end(bytes()).data(), behind_end(bytes()).size());

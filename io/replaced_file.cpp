@@ -7,22 +7,12 @@
 
 namespace tutti {
 
-void replace_file(Disk& disk, const std::string& path, std::string_view bytes) {
-  const std::string fresh = path + ".new";
-  const auto file = disk.open(fresh, /*truncate=*/true);
-  file->append(std::as_bytes(std::span(bytes)));
-  file->sync();
-  file->close();
-  disk.rename(fresh, path);
-}
-
-FreshFile::FreshFile(Disk& disk, std::string path)
-    : disk_(disk), path_(std::move(path)), name_(path_) {
+FreshFile::FreshFile(Disk& disk, std::string path) : disk_(disk), path_(std::move(path)), name_(path_) {
   if (disk.replaceable(path_) && !std::filesystem::is_symlink(path_)) name_ += ".new";
 }
 
 FreshFile::~FreshFile() {
-  if (committed_ || name_ == path_) return;
+  if (committed_ || is_in_place()) return;
   try {
     disk_.remove_all(name_);
   } catch (const std::exception&) {  // the error that led here is the one to report
@@ -30,8 +20,17 @@ FreshFile::~FreshFile() {
 }
 
 void FreshFile::commit() {
-  if (name_ != path_) disk_.rename(name_, path_);
+  if (!is_in_place()) disk_.rename(name_, path_);
   committed_ = true;
+}
+
+void replace_file(Disk& disk, const std::string& path, std::string_view bytes) {
+  FreshFile fresh(disk, path);
+  const auto file = disk.open(fresh.name(), /*truncate=*/true);
+  file->append(std::as_bytes(std::span(bytes)));
+  if (!fresh.is_in_place()) file->sync();
+  file->close();
+  fresh.commit();
 }
 
 }  // namespace tutti

@@ -48,8 +48,8 @@ std::shared_ptr<Algorithm> make_required(const RequiredAlgorithm& required, cons
     throw UserError("it is of a plugin that the recipe does not name; add [plugins] with its library");
   return job.make_algorithm(section);
 } catch (const std::exception& error) {
-  throw UserError(folder + ": the weights need the algorithm " + required.name +
-                  ", which cannot be applied: " + one_line(error));
+  throw_run_error(error, folder + ": the weights need the algorithm " + required.name +
+                             ", which cannot be applied: ");
 }
 
 std::string added_text(const RequiredAlgorithm& required, const std::string& folder) {

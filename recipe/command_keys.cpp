@@ -4,10 +4,14 @@
 #include <cctype>
 #include <string_view>
 
+#include "runtime/nearest_name.h"
+#include "runtime/text.h"
+
 namespace tutti {
 namespace {
 
 constexpr std::string_view kMore = "...";
+constexpr const char* kKeys[] = {"command", "fetch"};
 constexpr std::string_view kBlanks = " \t\r\n";
 
 bool is_of_variable(char c) { return c == '_' || std::isalnum(static_cast<unsigned char>(c)) != 0; }
@@ -24,11 +28,53 @@ bool sets_plain_variable(std::string_view word) {
          word.find_first_of("'\"\\`$(") == std::string_view::npos;
 }
 
+bool is_of_key(char c) { return std::string_view("=[]{},#\n").find(c) == std::string_view::npos; }
+
+// What stands before an equals sign.
+std::string key_before(std::string_view text) {
+  std::size_t begin = text.size();
+  while (begin > 0 && is_of_key(text[begin - 1])) --begin;
+  return std::string(text.substr(begin));
+}
+
+// The end of the last line of a value, which may have several.
+std::size_t end_of_value(std::string_view text) {
+  std::size_t at = std::min(text.find_first_not_of(" \t"), text.size());
+  for (const char* quotes : {"\"\"\"", "'''"})
+    if (text.substr(at).starts_with(quotes)) at = std::min(text.find(quotes, at + 3), text.size());
+  if (text.substr(at).starts_with('['))
+    for (int depth = 0; at < text.size() && (depth > 0 || text[at] != '\n'); ++at)
+      depth += (text[at] == '[') - (text[at] == ']');
+  return std::min(text.find('\n', at), text.size());
+}
+
 }  // namespace
 
 bool names_command(const std::string& path) {
-  const std::string key = path.substr(path.rfind('.') + 1);
-  return (key == "command" || key == "fetch") && path.find(".options.") == std::string::npos;
+  if (path.find(".options.") != std::string::npos) return false;
+  const std::size_t end = path.find_last_not_of(".0123456789") + 1;
+  const std::string key = lower_case(path.substr(0, end).substr(path.substr(0, end).rfind('.') + 1));
+  return std::ranges::any_of(
+      kKeys, [&](const char* one) { return key.find(one) != std::string::npos || similar_name(key, one); });
+}
+
+std::string without_commands(std::string_view toml) {
+  std::string shown;
+  while (!toml.empty()) {
+    const std::size_t equals = toml.find('=');
+    const std::string_view before = toml.substr(0, equals);
+    shown += before;
+    if (equals == toml.npos) break;
+    toml.remove_prefix(before.size() + 1);
+    shown += '=';
+    const std::string_view value = toml.substr(0, end_of_value(toml));
+    if (value.find_first_not_of(kBlanks) == value.npos || !names_command(key_before(before))) continue;
+    shown += value.substr(0, value.find_first_not_of(" \t"));
+    shown += kMore;
+    shown.append(static_cast<std::size_t>(std::ranges::count(value, '\n')), '\n');
+    toml.remove_prefix(value.size());
+  }
+  return shown;
 }
 
 std::string command_name(const std::string& command) {
@@ -44,15 +90,16 @@ std::string command_name(const std::string& command) {
   return std::string(word) + (is_all ? "" : ' ' + std::string(kMore));
 }
 
-bool is_command_name(const std::string& text) {
-  return text == kMore || text.ends_with(' ' + std::string(kMore));
-}
+bool is_command_name(const std::string& text) { return text.ends_with(kMore) && text == command_name(text); }
 
 Setting with_command_names(Setting recipe) {
   if (recipe.is_text()) {
-    if (names_command(recipe.path)) recipe.value = command_name(recipe.text());
+    const bool is_item = recipe.path.find_last_of("0123456789") + 1 == recipe.path.size();  // of a list
+    if (names_command(recipe.path)) recipe.value = is_item ? std::string(kMore) : command_name(recipe.text());
   } else if (recipe.is_table()) {
     for (auto& [key, member] : recipe.table()) member = with_command_names(std::move(member));
+  } else if (recipe.is_array() && names_command(recipe.path)) {
+    recipe.value = std::string(kMore);
   } else if (recipe.is_array()) {
     for (Setting& item : std::get<Setting::Array>(recipe.value)) item = with_command_names(std::move(item));
   }

@@ -191,27 +191,23 @@ std::string told(const Setting& setting, const std::string& message) {
   return shown(setting.path_as_written()) + (setting.is_none() ? "" : " = " + shown(value)) + ": " + message;
 }
 
-// The line of a command is not shown: docs/running.md says what commands may have in them.
-Position shown_position(const Setting& setting, Position position) {
-  if (names_command(setting.path)) position.source = nullptr;
-  return position;
-}
-
 }  // namespace
 
-void Setting::fail(const std::string& message) const {
-  throw UserError(shown_position(*this, position), told(*this, message));
-}
+void Setting::fail(const std::string& message) const { throw UserError(position, told(*this, message)); }
 
 void Setting::fail_key(const std::string& message) const {
-  throw UserError(shown_position(*this, position.of_key()), told(*this, message));
+  throw UserError(position.of_key(), told(*this, message));
 }
 
 void Setting::fail(const std::exception& cause) const {
   const auto* known = dynamic_cast<const RunError*>(&cause);
-  if (!known) fail(error_message(cause));
-  const std::string own = is_text() ? with_command_names(*this).text() : "";
-  fail(is_text() && known->position().file == own ? known->message() : known->headline());
+  const bool names_own = known && is_text() && known->position().file == with_command_names(*this).text();
+  const std::string message = !known      ? error_message(cause)
+                              : names_own ? known->message()
+                                          : known->headline();
+  if (const EndKind kind = end_by(cause).kind; lacks_memory(kind))
+    throw RunError(kind, position, told(*this, message));
+  fail(message);
 }
 
 std::string Setting::toml() const { return std::visit(AsToml{}, value); }

@@ -13,6 +13,7 @@
 #include <sstream>
 #include <string_view>
 
+#include "recipe/command_keys.h"
 #include "recipe/hints.h"
 #include "runtime/nearest_name.h"
 #include "runtime/printable.h"
@@ -148,10 +149,10 @@ UserError toml_error(const toml::parse_error& error, const std::string& file, co
 class Override {
  public:
   explicit Override(const std::string& text)
-      : text_(text), source_(std::make_shared<const std::string>(kBefore + text)) {
+      : text_(text), source_(std::make_shared<const std::string>(kBefore + without_commands(text))) {
     const std::size_t equals = text.find('=');
     if (equals == std::string::npos || equals == 0)
-      fail(0, text.size(), shown(text) + ": expected key=value, like train.max_duration=20ep");
+      fail(0, text.size(), told() + ": expected key=value, like train.max_duration=20ep");
     path_ = text.substr(0, equals);
     value_ = text.substr(equals + 1);
   }
@@ -163,7 +164,7 @@ class Override {
     for (std::size_t begin = 0; begin <= path_.size();) {
       const std::size_t end = std::min(path_.find('.', begin), path_.size());
       Setting* next = end > begin ? step_into(*at, begin, end) : nullptr;
-      if (!next) fail(begin, end, shown(text_) + ": there is no " + shown(path_) + " to set");
+      if (!next) fail(begin, end, told() + ": there is no " + shown(path_) + " to set");
       at = next;
       last = begin;
       begin = end + 1;
@@ -174,6 +175,8 @@ class Override {
 
  private:
   static constexpr const char* kBefore = "--set ";
+
+  std::string told() const { return shown(without_commands(text_)); }
 
   // Bytes of the text, as columns of what is shown.
   Columns columns(std::size_t begin, std::size_t end) const {
@@ -273,7 +276,7 @@ Setting parse_recipe(const std::string& toml, const std::string& file,
                      std::span<const std::string> overrides) {
   Setting recipe;
   refuse_deep_keys(toml, {file, 0});
-  const auto source = std::make_shared<const std::string>(toml);
+  const auto source = std::make_shared<const std::string>(without_commands(toml));  // for errors
   try {
     recipe = Reader(file, source).read(toml::parse(toml), "");
   } catch (const toml::parse_error& error) {

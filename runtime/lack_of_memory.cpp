@@ -17,6 +17,11 @@ bool found_no_memory(const std::exception& error) {
                     system->code() == std::errc::resource_unavailable_try_again);
 }
 
+bool lacks_memory(EndKind end) {
+  return end == EndKind::kOutOfMemoryInStep || end == EndKind::kOutOfMemoryInEvaluation ||
+         end == EndKind::kOutOfMemoryElsewhere;
+}
+
 namespace {
 
 std::string meaning(const std::exception& error) {

@@ -89,6 +89,10 @@ bool is_lack_of_memory(const std::exception& error) {
          std::ranges::any_of(kWordsOfOneDnn, [&](std::string_view one) { return text.ends_with(one); });
 }
 
+bool tells_lack_of_memory(const std::exception& error) {
+  return is_lack_of_memory(error) || lacks_memory(end_by(error).kind);
+}
+
 at::Tensor report_row(const OutOfMemoryReport& mine, int rank, int world) {
   at::Tensor table = at::zeros({world * kRow}, at::kDouble);
   double* at = table.data_ptr<double>() + rank * kRow;

@@ -17,6 +17,9 @@ namespace tutti {
 // for tutti's own errors, which have been reported already.
 bool is_lack_of_memory(const std::exception& error);
 
+// The same, and true for tutti's own errors that report one: no mistake of the user's.
+bool tells_lack_of_memory(const std::exception& error);
+
 // A rank's lack of memory, and the use of its memory; in bytes.
 struct OutOfMemoryReport {
   double ranks = 0;  // 1 if this rank ran out of memory

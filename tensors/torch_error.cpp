@@ -48,6 +48,18 @@ std::string reason_of_lack(const std::string& line) {
   return line.starts_with(kSaid) ? line.substr(kSaid.size()) : line;
 }
 
+RunError run_error(const std::exception& error, const std::string& before) {
+  const auto* known = dynamic_cast<const RunError*>(&error);
+  if (known && before.empty()) return *known;
+  const EndKind kind = tells_lack_of_memory(error) ? EndKind::kOutOfMemoryElsewhere : EndKind::kUserError;
+  return {kind, before + one_line(error)};
+}
+
+void throw_run_error(const std::exception& error, const std::string& before) {
+  if (!tells_lack_of_memory(error)) throw UserError(before + one_line(error));
+  throw RunError(EndKind::kOutOfMemoryElsewhere, before + one_line(error));
+}
+
 std::string whole_text(const std::exception& error) {
   return dynamic_cast<const RunError*>(&error) ? error.what() : one_line(error);
 }

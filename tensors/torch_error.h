@@ -3,6 +3,8 @@
 #include <exception>
 #include <string>
 
+#include "runtime/error.h"
+
 namespace tutti {
 
 // The error's own words on one line, without libtorch's stack trace, and without the line of the user's file.
@@ -13,6 +15,13 @@ std::string one_line(const std::exception& error);
 
 // The same without a leading "out of memory", for a message that says so itself; "" if nothing else is left.
 std::string reason_of_lack(const std::string& line);
+
+// The error as one of tutti's, for Setting::fail: one_line behind `before`, or an error of tutti's unchanged
+// if that is empty. A lack of memory has its own kind, any other is the user's mistake.
+RunError run_error(const std::exception& error, const std::string& before = "");
+
+// Throws one_line behind `before` as a UserError; of a lack of memory, as a RunError of its kind.
+[[noreturn]] void throw_run_error(const std::exception& error, const std::string& before);
 
 // The whole message of tutti's own errors, else one_line.
 std::string whole_text(const std::exception& error);

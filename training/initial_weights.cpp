@@ -233,10 +233,8 @@ class InitialWeights {
 std::string load_initial_weights(Trainee& trainee, const Setting& model, const Setting& weights) try {
   const WeightsOptions options = WeightsOptions::read(model);
   return InitialWeights(trainee, weights.text(), options).load();
-} catch (const RunError& error) {
-  weights.fail(error);
 } catch (const std::exception& error) {
-  weights.fail(one_line(error));
+  weights.fail(run_error(error));
 }
 
 }  // namespace tutti

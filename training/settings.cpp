@@ -31,6 +31,13 @@ void read_duration(const Setting& train, TrainSettings& settings) {
 
 int64_t count_of(const Setting& time) { return time.is_none() ? 0 : Time::parse(time).count(); }
 
+// A run of 0ba trains no step; its schedules are those of a run of one. (0ep is the length of a run without
+// end, too.)
+Time length_of_schedule(const Time& duration) {
+  const bool is_none = duration.value() == 0.0 && duration.unit() == TimeUnit::kBatch;
+  return is_none ? Time(1, TimeUnit::kBatch) : duration;
+}
+
 }  // namespace
 
 TrainSettings TrainSettings::read(const Setting& recipe) {
@@ -58,12 +65,12 @@ Time TrainSettings::interval(const Setting& setting) const {
 }
 
 Horizon TrainSettings::horizon(const Time& duration, int64_t batches_per_epoch, double base_lr) const {
-  return {.max_duration = duration,
+  return {.max_duration = length_of_schedule(duration),
           .batches_per_epoch = batches_per_epoch,
           .scale_schedule_ratio = scale_schedule_ratio,
           .composer = composer,
           .base_lr = base_lr,
-          .unscaled_duration = max_duration};
+          .unscaled_duration = length_of_schedule(max_duration)};
 }
 
 }  // namespace tutti

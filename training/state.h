@@ -49,6 +49,7 @@ struct State : Trainee {
   Batch batch;                // this rank's batch; from BEFORE_FORWARD to AFTER_BACKWARD the microbatch
   Outputs outputs;            // of the microbatch
   at::Tensor loss;            // mean loss of the microbatch, a scalar
+  double loss_weight = 0.0;   // of `loss` among the microbatches': what the mean is over; 0: not known yet
   double loss_scale = 1.0;    // factor of the losses before backward
   int grad_accum = 1;         // before FIT_START the largest in the recipe
   bool composer = false;      // [compat]: Composer's behaviour where tutti's differs

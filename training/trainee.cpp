@@ -1,7 +1,6 @@
 #include "training/trainee.h"
 
 #include <ATen/core/grad_mode.h>
-#include <c10/util/Exception.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -219,7 +218,7 @@ Outputs Trainee::try_forward(const Batch& batch) const {
   try {
     return forward(device.take(batch));
   } catch (const std::exception& error) {
-    throw UserError("the model rejects such a batch: " + one_line(error));
+    throw_run_error(error, "the model rejects such a batch: ");
   }
 }
 
@@ -279,10 +278,10 @@ std::shared_ptr<Model> build_model(const Setting& section, const SampleSpec& spe
   require_loss_that_ignores(section);
   require_memory(section, *model, pieces);
   return model;
-} catch (const c10::Error& error) {
-  section.fail("it cannot be built: " + one_line(error));
-} catch (const std::bad_alloc& error) {
-  section.fail("it cannot be built: " + one_line(error));
+} catch (const RunError&) {
+  throw;
+} catch (const std::exception& error) {
+  section.fail(run_error(error, "it cannot be built: "));
 }
 
 void build(Trainee& trainee, const Setting& recipe, const SampleSpec& spec, uint64_t seed,

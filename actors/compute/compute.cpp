@@ -14,6 +14,7 @@
 #include "runtime/text.h"
 #include "sharding/activation_checkpointing.h"
 #include "sharding/units.h"
+#include "tensors/out_of_memory.h"
 #include "tensors/torch_error.h"
 #include "training/callbacks/factory.h"
 #include "training/evaluation/evaluation.h"
@@ -107,7 +108,7 @@ Prepared Compute::prepare(const Prepare& start) {
     engine_->run_event(Event::kAfterLoad);
     follow_surgery(state_, job_.seed);
   } catch (const std::exception& error) {
-    return {whole_text(error), {}, 0};
+    return {.error = whole_text(error), .lacks_memory = tells_lack_of_memory(error)};
   }
   const Timestamp& time = state_.timestamp;
   return {"",

@@ -19,12 +19,6 @@ namespace tutti {
 
 namespace {
 
-bool has_same_tensors(const Batch& one, const Batch& other) {
-  return std::ranges::equal(one.leaves(), other.leaves(), [](const auto& a, const auto& b) {
-    return a.first == b.first && a.second.is_same(b.second);
-  });
-}
-
 // 16 bits have too little range and precision for a loss times its weight.
 at::Tensor wide(const at::Tensor& loss) {
   return at::isReducedFloatingType(loss.scalar_type()) ? loss.to(at::kFloat) : loss;
@@ -156,6 +150,7 @@ void Microbatches::begin_again(const Closure::Move& move) {
 void Microbatches::clear_state() {
   state_.outputs = {};
   state_.loss = at::Tensor();
+  state_.loss_weight = 0;
   state_.batch = {};
 }
 
@@ -316,7 +311,8 @@ void Microbatches::note_loss(double weight) {
 
 // Returns the weight of the loss; 0: nothing counts, and the loss, a mean over nothing, is not a number.
 double Microbatches::forward() {
-  double weight = loss_weight();
+  double& weight = state_.loss_weight;
+  weight = loss_weight();
   if (weight == 0) return 0;
   const Batch given = metrics_.any() ? state_.batch : Batch();
   engine_.run_event(Event::kBeforeForward);
@@ -326,11 +322,8 @@ double Microbatches::forward() {
   engine_.run_event(Event::kBeforeLoss);
   if (engine_.listens()) weight = loss_weight();  // algorithms may have changed targets
   if (weight == 0) return 0;
-  const Batch measured = engine_.listens() ? state_.batch : Batch();
   state_.loss = state_.loss_of(state_.outputs, state_.batch);
-  engine_.run_event(Event::kAfterLoss);
-  // A loss over smoothed targets is a mean by the weights of the targets that stand there again.
-  if (engine_.listens() && !has_same_tensors(measured, state_.batch)) weight = loss_weight();
+  engine_.run_event(Event::kAfterLoss);  // may change the loss and its weight
   return weight;
 }
 

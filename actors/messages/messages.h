@@ -70,6 +70,7 @@ struct Prepared {
   std::string error;  // a user's error, or ""
   DataPosition position;
   int64_t step = 0;
+  bool lacks_memory = false;  // the error
 };
 // To Loader and Compute: training begins.
 struct Start {

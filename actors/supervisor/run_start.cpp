@@ -5,12 +5,17 @@
 
 #include "actors/messages/control_text.h"
 #include "runtime/error.h"
+#include "tensors/out_of_memory.h"
 
 namespace tutti {
 namespace {
 
 constexpr const char* kOwn = "own";
 constexpr const char* kDamaged = "damaged";
+
+Statement trouble_of(const std::exception& error) {
+  return {.trouble = error.what(), .lacks_memory = tells_lack_of_memory(error)};
+}
 
 }  // namespace
 
@@ -29,7 +34,7 @@ Statement RunStart::opening(Context& context) {
   try {
     folder_.open(context, host_, log_);
   } catch (const std::exception& error) {
-    return {.trouble = error.what()};
+    return trouble_of(error);
   }
   return naming();
 }
@@ -42,7 +47,7 @@ Statement RunStart::naming() {
     wrote_nonce_ = true;
     return {.text = ControlText({chosen.folder, chosen.own ? kOwn : ""}).text()};
   } catch (const std::exception& error) {
-    return {.trouble = error.what()};
+    return trouble_of(error);
   }
 }
 
@@ -87,7 +92,7 @@ bool RunStart::good(const std::vector<Statement>& statements) {
 Statement RunStart::restoring(Prepared prepared) {
   if (trouble_.empty()) trouble_ = prepared.error;
   prepared_ = std::move(prepared);
-  return {.trouble = trouble_};
+  return {.trouble = trouble_, .lacks_memory = prepared_.lacks_memory};
 }
 
 Start RunStart::begin(const std::vector<Statement>& statements) {

@@ -7,6 +7,7 @@
 #include "models/losses.h"
 #include "models/model.h"
 #include "runtime/error.h"
+#include "tensors/torch_error.h"
 #include "training/state.h"
 
 namespace tutti {
@@ -63,7 +64,7 @@ void Distillation::require(const State& state) const {
     if (error.position().file == key.position.file) throw;  // of a key of the teacher's own
     key.fail(error);
   } catch (const std::exception& error) {
-    options_.teacher.fail(error);
+    options_.teacher.fail(run_error(error));
   }
 }
 

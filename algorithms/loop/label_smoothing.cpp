@@ -22,14 +22,12 @@ Batch without(const Batch& batch, const std::string& name) {
   return kept;
 }
 
-// The mean over class indices is over their classes' weights, that over smoothed ones over their number. As
-// in PyTorch's cross_entropy, smoothing does not change the divisor.
-void divide_by_weights(State& state, const at::Tensor& target) {
-  const auto* classifier = dynamic_cast<const Classifier*>(state.model.get());
-  if (!classifier || target.is_floating_point()) return;
-  if (!classifier->chosen_loss().class_weights(target.device()).defined()) return;
-  const double weights = classifier->chosen_loss().items(target);
-  if (weights > 0) state.loss = state.loss * (counted_targets(target) / weights);
+// A mean over class indices is over their classes' weights, that over smoothed ones over their number. As in
+// PyTorch's cross_entropy, smoothing does not change what the mean is over. `smoothed`: the loss's weight.
+void mean_over_batch(State& state, const at::Tensor& target, double smoothed) {
+  state.loss_weight = state.model->loss_weight(state.batch);
+  if (!target.is_floating_point() && state.loss_weight > 0 && state.loss_weight != smoothed)
+    state.loss = state.loss * (smoothed / state.loss_weight);
 }
 
 }  // namespace
@@ -68,10 +66,11 @@ void LabelSmoothing::apply(Event event, State& state, Logger&) {
     target_key_.set(batch, smooth_labels(state.outputs.tensor(), target, smoothing_));
     batch.set(kOriginal, target);
   } else {
+    const double known = state.loss_weight, smoothed = known > 0 ? known : state.model->loss_weight(batch);
     const at::Tensor original = batch[kOriginal];
     target_key_.set(batch, original);
     batch = without(batch, kOriginal);
-    if (!state.composer) divide_by_weights(state, original);
+    if (!state.composer) mean_over_batch(state, original, smoothed);
   }
 }
 

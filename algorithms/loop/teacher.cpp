@@ -71,7 +71,7 @@ Teacher::Teacher(const Setting& teacher, const State& run) : source_(find_teache
     operate(model_, source_.saved, folder);
   } catch (const std::exception& error) {
     if (folder.empty()) throw;
-    throw UserError({folder}, one_line(error));
+    throw_run_error(error, folder + ": ");
   }
   for (const auto& one : parameters(*model_.model)) one.parameter->trained = false;
 }

@@ -1,7 +1,6 @@
 #include "analysis/report/report_page.h"
 
 #include <ctime>
-#include <span>
 #include <string_view>
 
 #include "analysis/report/report_data.h"
@@ -71,11 +70,7 @@ std::string page_of(const std::vector<ReportedRun>& runs) {
 }
 
 void write(Disk& disk, const std::string& path, const std::string& text) try {
-  FreshFile fresh(disk, path);
-  const auto file = disk.open(fresh.name(), /*truncate=*/true);
-  file->append(std::as_bytes(std::span(text)));
-  file->close();
-  fresh.commit();
+  replace_file(disk, path, text);
 } catch (const OperatingError& error) {
   throw UserError(error.what());
 }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "runtime/error.h"
+#include "tensors/torch_error.h"
 
 namespace tutti {
 namespace {
@@ -47,8 +48,7 @@ struct Blocks {
   at::Tensor memory(size_t size) const try {
     return at::empty({static_cast<int64_t>(size)}, at::kByte);
   } catch (const c10::Error& error) {
-    throw UserError({file->path()},
-                    "dataset '" + entry.path + "' cannot be read: " + error.what_without_backtrace());
+    throw_run_error(error, file->path() + ": dataset '" + entry.path + "' cannot be read: ");
   }
   void read(int64_t block, std::byte* to) const {
     file->read_rows_into(entry.path, first(block), rows(block), to);

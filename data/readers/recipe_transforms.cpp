@@ -94,7 +94,7 @@ class SectionTransforms {
         transforms_[i].transform->apply(
             sample, [&](int64_t) { return make_draws(0, {owner + transforms_[i].name}); });
       } catch (const std::exception& error) {
-        keys_[i].fail(one_line(error));
+        keys_[i].fail(run_error(error));
       }
     }
   }

@@ -117,7 +117,8 @@ Archive::Archive(std::string path) : path_(std::move(path)) {
   if (!std::filesystem::is_regular_file(path_)) throw UserError("there is no file " + path_);
   try {
     contents_ = std::make_unique<Contents>(path_);
-  } catch (const std::exception&) {
+  } catch (const std::exception& error) {
+    if (is_lack_of_memory(error)) throw;
     throw UserError(path_ + " is no whole file of torch.export.save");
   }
   if (!contents_->has_program())
@@ -140,7 +141,8 @@ void Archive::read(const std::string& name, at::Tensor& to) const try {
   contents_->read(name, to);
 } catch (const UserError& error) {
   throw UserError(path_ + ": " + error.what());
-} catch (const std::exception&) {
+} catch (const std::exception& error) {
+  if (is_lack_of_memory(error)) throw;
   throw UserError(path_ + ": '" + name + "' cannot be read");
 }
 

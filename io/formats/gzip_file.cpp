@@ -98,7 +98,8 @@ GzipFile::GzipFile(const std::string& path, const MostBytes& most_bytes) : path_
     uncompressed_ = inflater.uncompressed();
     is_cut_ = inflater.is_cut();
   } catch (const std::bad_alloc&) {
-    throw UserError({path}, "there is not enough memory for its uncompressed contents");
+    throw RunError(EndKind::kOutOfMemoryElsewhere, {path},
+                   "there is not enough memory for its uncompressed contents");
   }
   map_.reset();
 }

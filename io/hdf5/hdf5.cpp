@@ -16,6 +16,7 @@
 #include "runtime/nearest_name.h"
 #include "runtime/printable.h"
 #include "runtime/regular_file.h"
+#include "tensors/torch_error.h"
 
 namespace tutti {
 namespace {
@@ -147,7 +148,7 @@ void select_rows(hid_t space, const Shape& shape, int64_t first, int64_t count) 
 at::Tensor empty_tensor(const std::string& path, const Hdf5Entry& dataset, const Shape& shape) try {
   return at::empty(shape, dataset.dtype);
 } catch (const c10::Error& error) {
-  throw UserError({path}, "dataset '" + dataset.path + "' cannot be read: " + error.what_without_backtrace());
+  throw_run_error(error, path + ": dataset '" + dataset.path + "' cannot be read: ");
 }
 
 size_t row_numbers(const Shape& shape) {

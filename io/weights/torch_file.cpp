@@ -16,6 +16,7 @@
 #include "io/mapped_file.h"
 #include "io/weights/pickle.h"
 #include "runtime/error.h"
+#include "tensors/out_of_memory.h"
 #include "tensors/torch_error.h"
 
 namespace tutti {
@@ -98,6 +99,7 @@ class Archive {
   auto guarded(const Function& function) const -> decltype(function()) try {
     return function();
   } catch (const c10::Error& error) {
+    if (is_lack_of_memory(error)) throw;
     fail("its zip archive is damaged: " + one_line(error));
   }
 

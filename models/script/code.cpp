@@ -7,6 +7,7 @@
 #include <torch/csrc/jit/ir/ir.h>
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <tuple>
 #include <unordered_set>
@@ -14,6 +15,8 @@
 
 #include "models/torch/known_operators.h"
 #include "runtime/error.h"
+#include "runtime/printable.h"
+#include "runtime/text.h"
 #include "tensors/out_of_memory.h"
 #include "tensors/torch_error.h"
 
@@ -83,6 +86,7 @@ class Preparer {
       step.name = node.s(c10::attr::name);
     } else if (step.kind == prim::CallFunction) {
       step.function = node.input(0)->type()->expect<c10::FunctionType>()->function();
+    } else if (step.kind == prim::RaiseException) {  // libtorch's operator has no line
     } else if (prints(step.kind)) {
       step.operation = [](jit::Stack& stack) { stack.clear(); };
     } else if (node.maybeOperator()) {
@@ -143,6 +147,16 @@ void require_known(const jit::Function& function) {
   if (!function.isGraphFunction()) refuse_operator(function.qualname().qualifiedName());
 }
 
+class DepthScope {
+ public:
+  explicit DepthScope(int& depth) : depth_(depth) { ++depth_; }
+  ~DepthScope() { --depth_; }
+  DepthScope(const DepthScope&) = delete;
+
+ private:
+  int& depth_;
+};
+
 struct Codes::Code {
   Steps steps;
   std::size_t values = 0;
@@ -176,6 +190,7 @@ class Runner {
   }
 
   void run(const Step& step) try {
+    codes_.count(*step.node, 1);
     act(step);
   } catch (const c10::Error& error) {  // a value that is not of the type that the code says
     if (is_lack_of_memory(error)) throw;
@@ -198,6 +213,9 @@ class Runner {
     jit::Stack stack = of(step.inputs);
     for (const Place one : step.last_uses)
       if (std::ranges::find(step.inputs, one) != step.inputs.end()) values_[one] = {};
+    const c10::IValue self = stack.empty() || !stack.front().isList() ? c10::IValue() : stack.front();
+    int64_t items = 0;
+    for (std::size_t i = 1; i < stack.size(); ++i) items += items_of(stack[i]);  // may be added to the first
     if (step.counts_inputs) stack.emplace_back(static_cast<int64_t>(step.inputs.size()));
     try {
       if (const std::string problem = step.checked ? step.checked->problem(stack) : ""; !problem.empty())
@@ -209,7 +227,21 @@ class Runner {
       if (is_lack_of_memory(error)) throw;
       throw UserError(place_of(*step.node) + ": " + own_words(error));
     }
+    for (const c10::IValue& one : stack) items += one.is(self) ? 0 : items_of(one);
+    codes_.count(*step.node, items);
     set_all(step, std::move(stack));
+  }
+
+  static int64_t items_of(const c10::IValue& value) {
+    if (value.isString()) return std::ssize(value.toStringRef());
+    if (value.isGenericDict()) return static_cast<int64_t>(value.toGenericDict().size());
+    if (!value.isList()) return 0;
+    const auto list = value.toListRef();
+    if (list.empty() || !(list.front().isList() || list.front().isString())) return std::ssize(list);
+    int64_t items = 0;  // a list may be an item of another many times
+    for (auto one = list.begin(); one != list.end() && items <= Codes::kMostSteps; ++one)
+      items += 1 + items_of(*one);
+    return items;
   }
 
   // Of a file that was written on another device.
@@ -233,6 +265,7 @@ class Runner {
     Values carried;
     for (std::size_t i = 2; i < step.inputs.size(); ++i) carried.push_back(in(step, i));
     for (int64_t i = 0; i < most && goes_on; ++i) {
+      codes_.count(*step.node, 1);
       carried.insert(carried.begin(), i);
       carried = run(step.blocks[0], std::move(carried));
       goes_on = carried.front().toBool();
@@ -280,8 +313,17 @@ class Runner {
       return set(step, c10::ivalue::Tuple::create(Values(items.begin() + node.i(c10::attr::beg),
                                                          items.begin() + node.i(c10::attr::end))));
     }
+    if (step.kind == prim::RaiseException) raise(step);
     if (step.kind == prim::Enter || step.kind == prim::Exit) return call_context(step);
     throw UserError(place_of(node) + " is not known to tutti");
+  }
+
+  // `raise` and `assert`, with the name of the Python class, if there is one.
+  [[noreturn]] void raise(const Step& step) const {
+    std::string kind = step.inputs.size() > 1 && in(step, 1).isString() ? in(step, 1).toStringRef() : "";
+    kind.erase(0, kind.rfind('.') + 1);
+    throw UserError(place_of(*step.node) + ": " + (kind.empty() ? "" : shown(kind) + ": ") +
+                    shown(in(step, 0).toStringRef()));
   }
 
   // `with`: libtorch's executor calls both methods too.
@@ -345,8 +387,17 @@ const Codes::Code& Codes::of(torch::jit::Function& function) {
   return *code;
 }
 
+void Codes::count(const jit::Node& node, int64_t steps) {
+  steps_ += steps;
+  if (steps_ > kMostSteps)
+    throw UserError(place_of(node) + ": the program does not end within " + grouped(kMostSteps) +
+                    " steps, of which each item of its lists and texts is one");
+}
+
 c10::IValue Codes::run(torch::jit::Function& function, Values arguments, Host& host) {
   require_known(function);
+  if (depth_ == 0) steps_ = 0;
+  const DepthScope deeper(depth_);
   const Code& code = of(function);
   for (std::size_t i = arguments.size(); i < code.steps.inputs.size(); ++i)
     arguments.push_back(function.getSchema().arguments().at(i).default_value().value_or(c10::IValue()));

@@ -4,6 +4,7 @@
 #include <ATen/core/ivalue.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -38,6 +39,10 @@ class Codes {
   Codes();
   ~Codes();
 
+  // A run, with all that it calls, takes so many steps at most; each item of a list or a text, in which a
+  // step results, is a step more.
+  static constexpr int64_t kMostSteps = 10'000'000;
+
   // Throws UserError with the operator and the line of the Python file.
   c10::IValue run(torch::jit::Function& function, Values arguments, Host& host);
 
@@ -45,6 +50,10 @@ class Codes {
   friend class Runner;
   struct Code;
   const Code& of(torch::jit::Function& function);
+  void count(const torch::jit::Node& node, int64_t steps);
+
+  int depth_ = 0;  // of calls
+  int64_t steps_ = 0;
   std::unordered_map<torch::jit::Function*, std::unique_ptr<Code>> codes_;
 };
 

@@ -4,6 +4,7 @@
 #include <ATen/ops/eq.h>
 #include <ATen/ops/scalar_tensor.h>
 
+#include <algorithm>
 #include <limits>
 #include <map>
 #include <vector>
@@ -123,6 +124,65 @@ std::string pattern(const Arguments& given) {
   return is_empty ? "it looks for an empty text" : "";
 }
 
+constexpr double kMostItems = 1e7;
+
+std::string of_items(double items) {
+  return items > kMostItems ? "it makes a list or a text of more than 10,000,000 items" : "";
+}
+
+double size_of(const c10::IValue& value) {
+  if (value.isList()) return static_cast<double>(value.toListRef().size());
+  return value.isString() ? static_cast<double>(value.toStringRef().size()) : 0.0;
+}
+
+double number_of(const Arguments& given, std::size_t index) {
+  return index < given.size() && given[index].isInt() ? static_cast<double>(given[index].toInt()) : 0.0;
+}
+
+// A list, or a text, so many times.
+std::string product(const Arguments& given) {
+  if (given.size() < 2) return "";
+  return of_items(std::max(size_of(given[0]) * number_of(given, 1), size_of(given[1]) * number_of(given, 0)));
+}
+
+std::string length(const Arguments& given) { return of_items(number_of(given, 0)); }
+
+// join(self, values)
+std::string join(const Arguments& given) {
+  double items = 0.0;
+  if (given.size() > 1 && given[1].isList())
+    for (const c10::IValue& one : given[1].toListRef()) items += size_of(one) + size_of(given[0]);
+  return of_items(items);
+}
+
+// A tensor without memory may have any number of items.
+std::string items_of_tensor(const Arguments& given) {
+  return given.at(0).isTensor() ? of_items(static_cast<double>(given[0].toTensor().numel())) : "";
+}
+
+double size_along(const Arguments& given, std::size_t argument) {
+  const auto dim = static_cast<int64_t>(number_of(given, argument));
+  if (!given.at(0).isTensor() || given[0].toTensor().dim() == 0) return 0.0;
+  const at::Tensor& tensor = given[0].toTensor();
+  return dim < -tensor.dim() || dim >= tensor.dim() ? 0.0 : static_cast<double>(tensor.size(dim));
+}
+
+// unbind(self, dim)
+std::string unbind(const Arguments& given) { return of_items(size_along(given, 1)); }
+
+// split(self, split_size, dim)
+std::string split(const Arguments& given) {
+  return of_items(size_along(given, 2) / std::max(number_of(given, 1), 1.0));
+}
+
+// chunk(self, chunks, dim)
+std::string chunk(const Arguments& given) {
+  return of_items(std::min(size_along(given, 2), number_of(given, 1)));
+}
+
+// tensor_split(self, sections, dim), of which some are empty.
+std::string tensor_split(const Arguments& given) { return of_items(number_of(given, 1)); }
+
 }  // namespace
 
 ArgumentRule argument_rule(const std::string& name) {
@@ -136,8 +196,16 @@ ArgumentRule argument_rule(const std::string& name) {
       {"aten::remainder", division_of_numbers},
       {"aten::__round_to_zero_floordiv", division_of_numbers},
       {"aten::divmod", division_of_numbers},
-      {"aten::replace", pattern},
-      {"aten::count", pattern}};
+      {"aten::count", pattern},
+      {"aten::mul", product},
+      {"prim::rangelist", length},
+      {"aten::join", join},
+      {"aten::_tensor_to_list", items_of_tensor},
+      {"prim::tolist", items_of_tensor},
+      {"aten::unbind", unbind},
+      {"aten::split", split},
+      {"aten::chunk", chunk},
+      {"aten::tensor_split", tensor_split}};
   const bool in_place = name.ends_with('_') && !name.ends_with("__");
   const auto found = rules.find(in_place ? name.substr(0, name.size() - 1) : name);
   return found == rules.end() ? nullptr : found->second;

@@ -10,7 +10,8 @@ namespace tutti {
 using ArgumentRule = std::string (*)(const torch::jit::Stack& arguments);
 
 // The rule of an operator ("aten::ctc_loss") whose kernel trusts what it gets: it would read and write memory
-// outside of its tensors, divide by zero, or never end. Null: there is none.
+// outside of its tensors, divide by zero, never end, or make a list or a text of any length. Null: there is
+// none.
 ArgumentRule argument_rule(const std::string& name);
 
 }  // namespace tutti

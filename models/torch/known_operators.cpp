@@ -17,8 +17,9 @@ namespace {
 // In libtorch's namespace "aten", with which `name_` belongs to `name`. Reviewed name by name for libtorch
 // 2.9 to 2.11. Not here: files (from_file, save), another place of a tensor's numbers (set_, resize_,
 // _reshape_alias, as_strided_), what trusts its sizes or indices (_unsafe_*, *_backward, native norms,
-// sparse and quantized tensors, lu_solve, fractional pools), the generator's seed, backward, and other
-// devices' libraries.
+// sparse and quantized tensors, lu_solve, fractional pools), the generator's seed, backward, other devices'
+// libraries, and what makes a text of any length, or counts to any number, of constants alone: libtorch calls
+// it as it reads a file (ljust, replace, factorial).
 constexpr const char* kAten =
     // Making, copying and asking tensors.
     "_cast_Byte _cast_Char _cast_Double _cast_Float _cast_Half _cast_Int _cast_Long _cast_Short "
@@ -122,12 +123,12 @@ constexpr const char* kAten =
     "Bool Complex ComplexImplicit Delete Float FloatImplicit Int IntImplicit ScalarImplicit Size __and__ "
     "__contains__ __derive_index __getitem__ __iand__ __ilshift__ __ior__ __irshift__ __is__ __isnot__ "
     "__ixor__ __lshift__ __not__ __or__ __range_length __round_to_zero_floordiv __rshift__ __xor__ "
-    "_list_to_tensor _set_item _tensor_to_list _unwrap_optional append bin capitalize center chr clear "
-    "count degrees dict divmod endswith expandtabs extend fabs factorial find floordiv format gamma get "
+    "_list_to_tensor _set_item _tensor_to_list _unwrap_optional append bin capitalize chr clear "
+    "count degrees dict divmod endswith extend fabs find floordiv format gamma get "
     "hash hex insert isalnum isalpha isdecimal isdigit isidentifier islower isnumeric isprintable isspace "
-    "istitle isupper items join keys len list ljust lower lstrip mathremainder modf oct ord partition "
-    "percentFormat pop popitem radians remove replace reverse rfind rindex rjust rpartition rsplit rstrip "
-    "setdefault sorted splitlines startswith str strip swapcase title update upper values warn zfill ";
+    "istitle isupper items join keys len list lower lstrip mathremainder modf oct ord partition "
+    "percentFormat pop popitem radians remove reverse rfind rindex rpartition rsplit rstrip "
+    "setdefault sorted splitlines startswith str strip swapcase title update upper values warn ";
 
 // In the namespace "prim": of the language of TorchScript.
 constexpr const char* kPrim =

@@ -32,8 +32,8 @@ at::Tensor run_layer(const Slot& slot, std::size_t index, const at::Tensor& x) t
   if (kind == "Conv1d" && x.dim() != 3) throw UserError("expected [channels, length]");
   return slot.layer().forward(x).tensor();
 } catch (const std::exception& error) {
-  throw UserError(layer_prefix(index) + slot.layer().kind() + " does not accept " +
-                  shape_text(x.sizes().slice(1)) + " a sample: " + one_line(error));
+  throw_run_error(error, layer_prefix(index) + slot.layer().kind() + " does not accept " +
+                             shape_text(x.sizes().slice(1)) + " a sample: ");
 }
 
 }  // namespace
@@ -108,7 +108,7 @@ ModelPtr SequentialOptions::make(const Setting& section, const SampleSpec& sampl
     net = std::make_shared<SequentialNet>(layers);
     outputs = SequentialNet::output_shape(layers, sample, tokens ? at::kLong : at::kFloat);
   } catch (const std::exception& error) {
-    key.fail(one_line(error));
+    key.fail(run_error(error));
   }
   net->set_labels(plan_targets(section, samples, outputs).has_labels);
   return net;

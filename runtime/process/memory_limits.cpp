@@ -214,7 +214,8 @@ void MemoryLimits::require_start(int threads) const {
   if (fit(0, bytes, Place::kMapped)) return;
   throw OperatingError(
       formatted("too little memory to start a rank, which takes %.0f MB: the system has a %s",
-                static_cast<double>(bytes) / kMb, text().c_str()));
+                static_cast<double>(bytes) / kMb, text().c_str()),
+      EndKind::kOutOfMemoryElsewhere);
 }
 
 std::string MemoryLimits::text() const {

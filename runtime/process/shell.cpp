@@ -33,7 +33,7 @@ ShellStart::~ShellStart() {
 void ShellStart::use(int stream, int file) { posix_spawn_file_actions_adddup2(&actions_, file, stream); }
 
 void ShellStart::open(int stream, const std::string& path, int flags) {
-  posix_spawn_file_actions_addopen(&actions_, stream, path.c_str(), flags, 0666);
+  posix_spawn_file_actions_addopen(&actions_, stream, path.c_str(), flags, 0600);
 }
 
 pid_t ShellStart::start(const std::string& command) {

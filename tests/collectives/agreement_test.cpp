@@ -58,6 +58,21 @@ TEST(AgreementTest, TroubleIsDistinguishedFromText) {
   }
 }
 
+TEST(AgreementTest, ALackOfMemoryIsNoMistakeOfTheUser) {
+  const auto kind = [](const Statement& trouble) {
+    try {
+      agreed_texts(heard({{.text = "fine"}, trouble})[0]);
+    } catch (const UserError& error) {
+      EXPECT_STREQ(error.what(), "rank 1: no room");
+      return error.kind();
+    }
+    return EndKind::kDone;
+  };
+  EXPECT_EQ(kind({.trouble = "no room"}), EndKind::kRefused);
+  EXPECT_EQ(kind({.trouble = "no room", .lacks_memory = true}), EndKind::kOutOfMemoryElsewhere);
+  EXPECT_EQ(exit_code(EndKind::kOutOfMemoryElsewhere), 1);
+}
+
 TEST(AgreementTest, AShortRoundIsOneCollective) {
   const auto group = LocalFabric::make(1)->group(0);
   agree(*group, {.text = text_of(AgreementRound::kPartBytes - 2)});

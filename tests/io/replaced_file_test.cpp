@@ -1,9 +1,12 @@
 #include "io/replaced_file.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <span>
 
+#include "runtime/error.h"
 #include "tests/runtime/scratch.h"
 
 namespace tutti {
@@ -32,6 +35,22 @@ TEST(FreshFileTest, AnUnfinishedFileNeverHasThePath) {
   }
   EXPECT_EQ(disk.read_text(scratch.path("a"), 9), "new");
   EXPECT_EQ(disk.list(scratch.path()), std::vector<std::string>{"a"});
+}
+
+TEST(ReplaceFile, WritesAFileWholeOrNotAtAll) {
+  Scratch scratch;
+  PosixDisk disk;
+  replace_file(disk, scratch.path("a"), "old");
+  replace_file(disk, scratch.path("a"), "new");
+  EXPECT_EQ(disk.read_text(scratch.path("a"), 9), "new");
+  append_text(disk, scratch.path("other"), "kept");
+  std::filesystem::create_symlink(scratch.path("other"), scratch.path("link"));
+  EXPECT_THROW(replace_file(disk, scratch.path("link"), "new"), OperatingError);
+  EXPECT_EQ(disk.read_text(scratch.path("other"), 9), "kept");
+  std::filesystem::create_directory(scratch.path("folder"));
+  EXPECT_THROW(replace_file(disk, scratch.path("folder"), "new"), OperatingError);
+  EXPECT_THAT(disk.list(scratch.path()), testing::UnorderedElementsAre("a", "folder", "link", "other"));
+  EXPECT_NO_THROW(replace_file(disk, "/dev/null", "new"));
 }
 
 TEST(FreshFileTest, ADeviceIsWrittenInPlace) {

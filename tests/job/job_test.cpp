@@ -36,7 +36,7 @@ class JobTest : public testing::Test {
   std::string why_refused(const std::string& recipe, const JobOptions& options) const {
     try {
       make_job(recipe_of(recipe), options);
-    } catch (const UserError& error) {
+    } catch (const RunError& error) {
       return error.what();
     }
     return "it was taken";

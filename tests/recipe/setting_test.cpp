@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <functional>
+#include <new>
 
 #include "recipe/toml_reader.h"
 
@@ -88,6 +89,24 @@ TEST(Setting, TextsAsTomlAreEscaped) {
   const std::string turned = "a\u202e\u061c\u2069\u05d0";
   EXPECT_EQ(at_a_place(turned).toml(), "\"a\\u202E\\u061C\\u2069\u05d0\"");
   EXPECT_EQ(parse_recipe("a = " + at_a_place(turned).toml(), "r.toml").at("a").text(), turned);
+}
+
+TEST(Setting, ALackOfMemoryIsNoMistakeOfTheUser) {
+  const Setting recipe = parse_recipe("a = 1", "r.toml");
+  const auto end = [&](const std::exception& cause) {
+    try {
+      recipe.at("a").fail(cause);
+    } catch (const RunError& error) {
+      EXPECT_TRUE(error.headline().starts_with("r.toml:1: a = 1: ")) << error.headline();
+      EXPECT_EQ(dynamic_cast<const UserError*>(&error) == nullptr, exit_code(error.kind()) == 1);
+      return exit_code(error.kind());
+    }
+    return 0;
+  };
+  EXPECT_EQ(end(std::bad_alloc()), 1);
+  EXPECT_EQ(end(RunError(EndKind::kOutOfMemoryElsewhere, "no room")), 1);
+  EXPECT_EQ(end(UserError("no number")), 2);
+  EXPECT_EQ(end(OperatingError("no disk")), 2);
 }
 
 TEST(Setting, TablesAsTomlLeaveOutWhatIsNone) {

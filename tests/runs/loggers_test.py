@@ -4,13 +4,14 @@ import csv
 import json
 import os
 import pathlib
+import re
 import signal
 import struct
 import subprocess
 import zlib
 
 import tutti_run
-from tutti_run import DIGITS, start, train
+from tutti_run import DIGITS, TUTTI, Running, start, train
 
 PYTHON = os.environ.get("TUTTI_TORCH_PYTHON", "")
 READ_EVENTS = """
@@ -208,6 +209,16 @@ class Loggers(tutti_run.RunTest):
             self.assertEqual(text.splitlines()[:2], ["| prompt | generation |", "| --- | --- |"])
             self.assertIn("\n| In the | ", text)
             self.assertIn("\n| a\\|b | ", text)
+
+    def test_bytes_of_a_model_reach_no_terminal_raw(self):
+        run = self.folder / "run"
+        shown = train(run, recipe=self.write_recipe(WRITING.replace("max_new_tokens = 5", "max_new_tokens = 100"))).text
+        told = Running([TUTTI, "generate", run, "a\x1b[2J\x07b", "--temperature", "100"]).wait()
+        self.assertEqual(told.code, 0, told.text)
+        self.assertTrue(told.text.startswith("a\\x1b[2J\\x07b"), told.text)
+        for text in shown, told.text:
+            self.assertRegex(text, r"\\x[01][0-9a-f]|\\u00[01][0-9a-f]", "the model wrote control characters")
+            self.assertEqual(set(re.findall(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", text)), set())
 
     def assert_close(self, found, wanted):
         self.assertEqual(found.keys(), wanted.keys())

@@ -210,11 +210,11 @@ LoggedMetrics logged_values(const std::vector<MetricPtr>& metrics) {
 
 // Said at the first evaluation.
 void tell_notes(const State& state, const std::vector<MetricPtr>& metrics) {
-  for (const auto& metric : metrics)
-    if (const std::string note = metric->note();
-        !note.empty() && !state.metric_values.contains(state.dataloader_label + "/" +
-                                                       metric->measured_name() + metric->parts()[0]))
-      state.warn_on_rank_zero("evaluation '" + state.dataloader_label + "': " + note);
+  for (const auto& metric : metrics) {
+    const std::string first = state.dataloader_label + "/" + metric->measured_name() + metric->parts()[0];
+    const std::string note = state.metric_values.contains(first) ? "" : metric->note();
+    if (!note.empty()) state.warn_on_rank_zero("evaluation '" + state.dataloader_label + "': " + note);
+  }
 }
 
 void store_results(State& state, const std::vector<MetricPtr>& metrics, const Counts& counts) {

@@ -13,6 +13,7 @@
 namespace tutti {
 namespace {
 
+constexpr int64_t kMostNamed = 10;                                 // labels in a note
 constexpr int kFinestBins = 16, kCoarsestBins = 8, kAllBins = 20;  // powers of 2
 
 double rate(double part, double whole) { return whole == 0.0 ? 0.0 : part / whole; }
@@ -127,9 +128,42 @@ void AreaUnderCurve::gather(const SumOverRanks& sum, int rank, int world) {
 }
 
 std::string AreaUnderCurve::note() const {
-  if (!by_rank() || !is_binned()) return "";
+  const std::string undefined = undefined_note();
+  if (!by_rank() || !is_binned()) return undefined;
   return measured_name() + " is not exact: of more than " + std::to_string(kMostScores) +
-         " scores those are equal that share one of " + std::to_string(bins() - 1) + " bins";
+         " scores those are equal that share one of " + std::to_string(bins() - 1) + " bins" +
+         (undefined.empty() ? "" : "; ") + undefined;
+}
+
+// Without positives a label has no curve, and that of rates needs negatives too.
+std::string AreaUnderCurve::undefined_note() const {
+  const bool needs_both = options_.area == Area::kRoc;
+  const std::vector<Curve> all = curves();
+  std::string labels;
+  int64_t undefined = 0;
+  for (std::size_t label = 0; label < all.size(); ++label) {
+    const Point& targets = all[label].all;
+    const bool is_defined = targets.positive > 0.0 && (!needs_both || targets.negative > 0.0);
+    if (is_defined || (options_.average != Average::kNone && weight_of(all[label]) == 0.0 && !leaves_out()))
+      continue;
+    if (++undefined <= kMostNamed) labels += (labels.empty() ? " " : ", ") + std::to_string(label);
+  }
+  if (undefined == 0) return "";
+  const std::string why = needs_both ? "the targets are all alike" : "no target is positive";
+  if (all.size() == 1) return measured_name() + " is 0: " + why;
+  if (undefined > kMostNamed) labels += " and " + std::to_string(undefined - kMostNamed) + " others";
+  return measured_name() + (leaves_out() ? " leaves out" : " counts 0 for") +
+         (undefined == 1 ? " label" : " labels") + labels + ", of which " + why;
+}
+
+// torchmetrics' mean leaves out labels without positives if the curve goes through all scores.
+bool AreaUnderCurve::leaves_out() const {
+  return by_rank() && options_.area == Area::kPrecisionRecall && options_.average != Average::kNone;
+}
+
+double AreaUnderCurve::weight_of(const Curve& curve) const {
+  if (options_.average == Average::kWeighted) return curve.all.positive;
+  return leaves_out() && curve.all.positive == 0.0 ? 0.0 : 1.0;
 }
 
 AreaUnderCurve::Curve AreaUnderCurve::curve(std::span<const double> positive,
@@ -210,14 +244,9 @@ double AreaUnderCurve::area_of(const Curve& curve) const {
 
 double AreaUnderCurve::compute() const {
   double sum = 0.0, weights = 0.0;
-  const bool needs_positives = by_rank() && options_.area == Area::kPrecisionRecall;
   for (const Curve& curve : curves()) {
-    const bool is_left_out = needs_positives && curve.all.positive == 0.0;
-    const double weight = options_.average == Average::kWeighted ? curve.all.positive
-                          : is_left_out                          ? 0.0
-                                                                 : 1.0;
-    sum += weight * area_of(curve);
-    weights += weight;
+    sum += weight_of(curve) * area_of(curve);
+    weights += weight_of(curve);
   }
   return rate(sum, weights);
 }

@@ -21,8 +21,9 @@ struct AreaOptions {
 };
 
 // The area under the curve of each label: of true against false positive rates, or of precision against
-// recall (average precision). torchmetrics' areas. A label without positive targets has an area of 0; the
-// macro mean of average precision leaves such labels out.
+// recall (average precision). torchmetrics' areas. A label without positive targets has an area of 0, and
+// that of rates one without negative ones; the macro mean of average precision leaves such labels out. `note`
+// names them.
 //
 // Without thresholds the curve goes through all scores, which `gather` collects; equal scores are one point.
 // Where there are more than kMostScores, each label's scores are counted in bins of floating-point numbers,
@@ -72,6 +73,9 @@ class AreaUnderCurve : public Metric {
   std::vector<Curve> curves_of_scores(bool together) const;
   std::vector<Curve> curves() const;
   double area_of(const Curve& curve) const;
+  bool leaves_out() const;
+  double weight_of(const Curve& curve) const;  // in the mean
+  std::string undefined_note() const;
 
   std::string name_;
   AreaOptions options_;

@@ -50,10 +50,6 @@ Time ScheduleReader::parsed(const Setting& setting) {
 
 Time ScheduleReader::positive_time(const char* key) const {
   const Time found = time(key);
-  // A part of 0ba, a run that trains no step. (0ep is the length of a run without end, too.)
-  const Time& whole = horizon_.max_duration;
-  if (found.value() == 0.0 && whole.value() == 0.0 && whole.unit() == TimeUnit::kBatch)
-    return {1, TimeUnit::kBatch};
   if (found.value() <= 0.0) fail(key, "expected a time longer than " + found.text());
   return found;
 }

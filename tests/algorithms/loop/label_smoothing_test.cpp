@@ -18,19 +18,6 @@ TEST(LabelSmoothingTest, ActsAroundTheLoss) {
   EXPECT_EQ(events_of(LabelSmoothing()), (std::set{kBeforeLoss, kAfterLoss}));
 }
 
-// With 3 classes and smoothing 0.3 every class has 0.1, and the target's 0.7 more.
-TEST(LabelSmoothingTest, TargetsAreSmoothForTheLossAlone) {
-  State state = image_state();
-  const at::Tensor labels = state.batch["target"];
-  state.outputs = at::zeros({6, 3});
-  LabelSmoothing smoothing(0.3);
-  run(smoothing, state, {kBeforeLoss});
-  EXPECT_TRUE(at::allclose(state.batch["target"], at::one_hot(labels, 3) * 0.7 + 0.1));
-  run(smoothing, state, {kAfterLoss});
-  EXPECT_TRUE(state.batch["target"].is_same(labels));
-  EXPECT_EQ(state.batch.children().size(), 2U);
-}
-
 class WeightedClassifier final : public Classifier {
  public:
   WeightedClassifier() {
@@ -40,6 +27,21 @@ class WeightedClassifier final : public Classifier {
   TensorTree forward(const Batch& batch) override { return batch["input"]; }
   const char* kind() const override { return "WeightedClassifier"; }
 };
+
+// With 3 classes and smoothing 0.3 every class has 0.1, and the target's 0.7 more.
+TEST(LabelSmoothingTest, TargetsAreSmoothForTheLossAlone) {
+  State state = image_state();
+  const at::Tensor labels = state.batch["target"];
+  state.outputs = at::zeros({6, 3});
+  state.model = std::make_shared<WeightedClassifier>();
+  LabelSmoothing smoothing(0.3);
+  run(smoothing, state, {kBeforeLoss});
+  EXPECT_TRUE(at::allclose(state.batch["target"], at::one_hot(labels, 3) * 0.7 + 0.1));
+  state.loss = at::ones({});
+  run(smoothing, state, {kAfterLoss});
+  EXPECT_TRUE(state.batch["target"].is_same(labels));
+  EXPECT_EQ(state.batch.children().size(), 2U);
+}
 
 TEST(LabelSmoothingTest, ClassWeightsDivideAsInPyTorchsCrossEntropy) {
   State state = image_state();
@@ -56,6 +58,7 @@ TEST(LabelSmoothingTest, ClassWeightsDivideAsInPyTorchsCrossEntropy) {
   EXPECT_NEAR(state.loss.item<double>(),
               at::cross_entropy_loss(scores, target, weight, at::Reduction::Mean, -100, 0.3).item<double>(),
               1e-6);
+  EXPECT_NEAR(state.loss_weight, 3 * 0.2 + 3.0 + 1.0, 1e-6) << "what the mean is over";
 }
 
 TEST(LabelSmoothingTest, LabelsOfASingleScoreAreAUserError) {

@@ -54,6 +54,14 @@ class RefusedScript : public testing::Test {
   std::string refusal_of_line(const std::string& line) const {
     return refusal(kLinear, "    return torch", "    " + line + "\n    return torch");
   }
+  // Of a run of a file with another line before it.
+  std::string error_of(const std::string& line) const {
+    ScriptModel model({.path = file(kLinear, "    return torch", "    " + line + "\n    return torch")});
+    materialise(model, 1);
+    Batch batch;
+    batch.set("input", at::ones({2, 4}));
+    return message_of<UserError>([&] { model.forward(batch); });
+  }
   std::string beside(const std::string& name) const { return scratch_.path(name); }
 
   static constexpr const char* kLinear = "code/__torch__/torch/nn/modules/linear/___torch_mangle_28.py";
@@ -138,11 +146,7 @@ TEST_F(RefusedScript, NumbersInPlaceOfFunctionsAreRefused) {
 }
 
 TEST_F(RefusedScript, ArgumentsThatAreNoTypesAreRefused) {
-  ScriptModel model({.path = file(kLinear, kCall, "torch.to(torch.linear(input, weight, bias), 99)")});
-  Batch batch;
-  batch.set("input", at::ones({2, 4}));
-  materialise(model, 1);
-  EXPECT_THAT(message_of<UserError>([&] { model.forward(batch); }),
+  EXPECT_THAT(error_of("_0 = torch.sub_(torch.to(input, 99), 1)"),
               HasSubstr("argument 2 is 99, which no such argument may be"));
 }
 
@@ -158,16 +162,60 @@ TEST_F(RefusedScript, OutputsInAnArgumentAreRefusedOnceTheyAreWritten) {
 
 TEST_F(RefusedScript, TextsOfAFileReachNoTerminal) {
   for (const char* line : {"print(\"title\")", "torch.warn(\"title\")"}) {
-    ScriptModel model(
-        {.path = file(kLinear, "    return torch", std::string("    ") + line + "\n    return torch")});
-    materialise(model, 1);
-    Batch batch;
-    batch.set("input", at::ones({2, 4}));
     testing::internal::CaptureStdout();
     testing::internal::CaptureStderr();
-    EXPECT_THAT(message_of<UserError>([&] { model.forward(batch); }), HasSubstr("writes the buffer"));
+    EXPECT_THAT(error_of(line), HasSubstr("writes the buffer"));
     EXPECT_EQ(testing::internal::GetCapturedStdout() + testing::internal::GetCapturedStderr(), "") << line;
   }
+}
+
+// libtorch leaves out what nobody uses.
+std::string uses(const std::string& number) {
+  return "if torch.eq(" + number + ", -1):\n      ops.prim.RaiseException(\"\")\n    else:\n      pass";
+}
+
+TEST_F(RefusedScript, LoopsWithoutEndAreEnded) {
+  const std::string forever = "_0 = True\n    while _0:\n      ";
+  const auto grows = [&](const std::string& x, const std::string& step) {
+    return "x = " + x + "\n    " + forever + step + "\n    " + uses("torch.len(x)");
+  };
+  for (const std::string& line :
+       {forever + "_0 = True", "x = 0\n    for i in range(1000000000000):\n      x = i\n    " + uses("x"),
+        grows("[1]", "x = torch.add(x, x)"), grows("[1]", "torch.extend(x, x)"),
+        grows("[1]", "_1 = torch.append(x, 1)"), grows("[[1]]", "x = torch.add(x, x)"),
+        grows("[[0]]", "_1 = torch.append(x, torch.mul([1], 1000000))"),
+        grows("\"a\"", "x = torch.add(x, x)")})
+    EXPECT_THAT(error_of(line),
+                AllOf(HasSubstr(".py:"), HasSubstr("the program does not end within 10,000,000 steps")))
+        << line;
+}
+
+TEST_F(RefusedScript, ListsAndTextsOfAnyLengthAreRefused) {
+  const std::string many = "1000000000000", none = "torch.expand(torch.zeros([1]), [" + many + "])";
+  for (const std::string& call :
+       {"torch.mul([1], " + many + ")", "torch.mul(" + many + ", [1])", "ops.prim.rangelist(" + many + ")",
+        "torch.unbind(" + none + ")", "torch.split(" + none + ", 2)", "torch.chunk(" + none + ", 100000000)",
+        "torch.tensor_split(input, " + many + ")"})
+    EXPECT_THAT(error_of(uses("torch.len(" + call + ")")),
+                HasSubstr("it makes a list or a text of more than"))
+        << call;
+}
+
+// Libtorch computes with constants as it reads them.
+TEST_F(RefusedScript, TextsOfAnyLengthAreRefusedBeforeTheFileIsLoaded) {
+  for (const char* call : {"ljust(\"a\", 1000000000000)", "rjust(\"a\", 1000000000000)",
+                           "center(\"a\", 1000000000000)", "zfill(\"a\", 1000000000000)",
+                           "expandtabs(\"\\t\", 1000000000000)", "replace(\"aa\", \"a\", \"aa\")"})
+    EXPECT_THAT(refusal_of_line(uses("torch.len(torch." + std::string(call) + ")")), HasSubstr("is refused"))
+        << call;
+  EXPECT_THAT(refusal_of_line(uses("torch.factorial(1000000000000)")), HasSubstr("is refused"));
+}
+
+TEST_F(RefusedScript, TextsThatTheProgramRaisesAreShown) {
+  EXPECT_THAT(error_of("ops.prim.RaiseException(\"two \033[2J dims\", \"builtins.ValueError\")"),
+              HasSubstr(": ValueError: two \\x1b[2J dims"));
+  EXPECT_THAT(error_of("ops.prim.RaiseException(\"" + std::string(1000, 'a') + "\")"),
+              AllOf(HasSubstr(": aaa"), HasSubstr("..."), testing::Not(HasSubstr(std::string(100, 'a')))));
 }
 
 TEST_F(RefusedScript, DamagedCodeIsDescribedInPlainWords) {

@@ -364,7 +364,7 @@ TEST(SequentialNet, ALayerThatDoesNotFitIsNamed) {
         make_model(sequential({"Flatten", "Linear(64, 1000000000)", "Linear(1000000000, 1000000000)"}),
                    kDigits);
       },
-      ThrowsMessage<UserError>(HasSubstr("layers = ")));
+      ThrowsMessage<RunError>(HasSubstr("layers = ")));
   EXPECT_THAT([] { make_model(sequential({"Conv2d(1, 8, 3)"}), kDigits); },
               ThrowsMessage<UserError>(HasSubstr("they end in [8, 6, 6] a sample")));
 }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <functional>
 #include <sstream>
 #include <thread>
@@ -62,6 +63,17 @@ class CommandLoggerTest : public testing::Test {
 };
 
 constexpr std::chrono::milliseconds kLong = std::chrono::seconds(20);
+
+// A program may quote the command, and so secrets, when it fails.
+TEST_F(CommandLoggerTest, TheProgramsOutputIsTheUsersAlone) {
+  auto one = logger("echo said >&2; cat > /dev/null");
+  one.open(start());
+  finish(one, kLong);
+  namespace fs = std::filesystem;
+  const std::string log = scratch_.path("log/command-rank-0.log");
+  EXPECT_EQ(read_text(log), "said\n");
+  EXPECT_EQ(fs::status(log).permissions(), fs::perms::owner_read | fs::perms::owner_write);
+}
 
 TEST_F(CommandLoggerTest, TheProgramReadsALineForEachRecord) {
   auto one = logger("cat > " + scratch_.path("read"));

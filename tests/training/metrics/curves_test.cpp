@@ -150,6 +150,38 @@ TEST(AreaUnderCurve, OfTooManyScoresIsSaidToBeBinnedAndNear) {
   EXPECT_NEAR(made->compute(), 0.5 * std::erfc(-0.5), 6e-3);
 }
 
+TEST(AreaUnderCurve, OfALabelWithoutACurveIsNoted) {
+  const at::Tensor scores = rare_scores({100, 4}), two = at::arange(100).remainder(2),
+                   one = at::zeros({100}, at::kLong);
+  const auto note = [&](const char* kind, const char* average, const at::Tensor& target,
+                        int64_t thresholds = 0) {
+    Keys keys{{"num_classes", int64_t{4}}, {"average", std::string(average)}};
+    if (thresholds > 0) keys.emplace_back("thresholds", thresholds);
+    const MetricPtr made = area(kind, keys);
+    made->update(scores, target);
+    return made->note();
+  };
+  const std::string alike = ", of which the targets are all alike", none = ", of which no target is positive";
+  EXPECT_EQ(note("MulticlassAUROC", "macro", two), "MulticlassAUROC counts 0 for labels 2, 3" + alike);
+  EXPECT_EQ(note("MulticlassAUROC", "none", two), "MulticlassAUROC counts 0 for labels 2, 3" + alike);
+  EXPECT_EQ(note("MulticlassAUROC", "macro", one), "MulticlassAUROC counts 0 for labels 0, 1, 2, 3" + alike);
+  EXPECT_EQ(note("MulticlassAUROC", "macro", one, 50),
+            "MulticlassAUROC counts 0 for labels 0, 1, 2, 3" + alike);
+  EXPECT_EQ(note("MulticlassAUROC", "weighted", two), "");
+  EXPECT_EQ(note("MulticlassAUROC", "weighted", one), "MulticlassAUROC counts 0 for label 0" + alike);
+  EXPECT_EQ(note("MulticlassAUROC", "macro", at::arange(100).remainder(4)), "");
+  EXPECT_EQ(note("MulticlassAveragePrecision", "macro", two),
+            "MulticlassAveragePrecision leaves out labels 2, 3" + none);
+  EXPECT_EQ(note("MulticlassAveragePrecision", "macro", two, 50),
+            "MulticlassAveragePrecision counts 0 for labels 2, 3" + none);
+  for (const auto& [kind, words] : {std::pair("BinaryAUROC", " is 0: the targets are all alike"),
+                                    std::pair("BinaryAveragePrecision", " is 0: no target is positive")}) {
+    const MetricPtr made = area(kind);
+    made->update(rare_scores({400}), at::zeros({400}, at::kLong));
+    EXPECT_EQ(made->note(), std::string(kind) + words);
+  }
+}
+
 TEST(AreaUnderCurve, InTrainingKeepsTheNumberOfItsSums) {
   const MetricPtr made = area("BinaryAveragePrecision");
   made->fix_size();

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/recipe/section.h"
+#include "training/settings.h"
 
 namespace tutti {
 namespace {
@@ -57,6 +58,19 @@ TEST(Schedule, AWarmupThatTheRatioStretchesIsLeftAtItsTop) {
   EXPECT_DOUBLE_EQ(alpha("linear_with_warmup", true, 6), 1.0) << "half way up";
   EXPECT_DOUBLE_EQ(alpha("cosine_annealing_with_warmup", false, 26), 0.5);
   EXPECT_DOUBLE_EQ(alpha("constant_with_warmup", false, 11), 0.5 * 11 / 12);
+}
+
+TEST(Schedule, OfARunWithoutStepsIsThatOfOne) {
+  TrainSettings settings;
+  settings.max_duration = Time::parse("0ba");
+  for (const bool composer : {false, true}) {
+    settings.composer = composer;
+    const Horizon horizon = settings.horizon(settings.max_duration, 10, 0.1);
+    EXPECT_EQ(horizon.unscaled_duration.text(), "1ba");
+    for (const char* kind : {"linear", "cosine_annealing"})
+      EXPECT_EQ(make_schedule(section(kind, "0ba", "1dur"), horizon)({}), 1.0) << kind;
+    expect_refusal(section("linear", "0ba", "0ba"), horizon, "t_max");
+  }
 }
 
 TEST(Schedule, WithoutAWayToGoIsRefused) {

@@ -1,11 +1,13 @@
 #include "training/callbacks/writers/profiler.h"
 
 #include <ATen/record_function.h>
+#include <kineto/libkineto.h>
 #include <torch/csrc/autograd/profiler_kineto.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <set>
 #include <utility>
@@ -37,6 +39,13 @@ ProfilerConfig config_of(const ProfilerOptions& options) {
 std::set<ActivityType> activities(bool on_device) {
   if (on_device) return {ActivityType::CPU, ActivityType::CUDA};
   return {ActivityType::CPU};
+}
+
+// Kineto reports as errors that another thread profiles than the one that loaded libtorch, and that a machine
+// has no device.
+void quiet_kineto(bool on_device) {
+  libkineto::api().registerClient(libkineto::api().client());
+  if (!on_device) setenv("KINETO_LOG_LEVEL", "5", /*replace=*/0);  // nothing
 }
 
 // From Kineto's clock to the journal's: what to add to nanoseconds since 1970.
@@ -89,8 +98,10 @@ void Profiler::batch_start(State& state, Logger&) {
   if (!has_turn_) return;
   const ProfilerAction action = action_at(options_, state.timestamp.batch_in_epoch - resumed_in_epoch_);
   if (action == ProfilerAction::kSkip) return;
-  if (!std::exchange(prepared_, true))
+  if (!std::exchange(prepared_, true)) {
+    quiet_kineto(on_device_);
     torch::autograd::profiler::prepareProfiler(config_of(options_), activities(on_device_));
+  }
   if (action == ProfilerAction::kWarmUp) return;
   record();
   step_ = std::make_unique<at::RecordFunction>(at::RecordScope::USER_SCOPE);
