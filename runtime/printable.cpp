@@ -67,7 +67,7 @@ std::string in_colours(std::string_view text) {
 
 }  // namespace
 
-// The marks are those of Unicode's property Bidi_Control.
+// The marks are those of Unicode's property Bidi_Control, and its ends of lines and paragraphs.
 Control control_at(std::string_view text, std::size_t at) {
   const std::string_view rest = text.substr(at);
   const auto first = static_cast<unsigned char>(rest[0]);
@@ -80,7 +80,7 @@ Control control_at(std::string_view text, std::size_t at) {
     code = code << 6 | (static_cast<unsigned char>(rest[i]) & 0x3f);
   }
   const bool is_c1 = code < 0xa0, turns = code == 0x061c || code == 0x200e || code == 0x200f ||
-                                          (code >= 0x202a && code <= 0x202e) ||
+                                          (code >= 0x2028 && code <= 0x202e) ||
                                           (code >= 0x2066 && code <= 0x2069);
   return is_c1 || turns ? Control{code, bytes} : Control{};
 }

@@ -42,12 +42,13 @@ void Workers::help_until(const std::function<bool()>& done) {
   }
 }
 
-void Workers::for_each(std::size_t count, const std::function<void(std::size_t)>& work) {
+void Workers::for_each(std::size_t count, const std::function<bool(std::size_t)>& work) {
   std::atomic<std::size_t> next = 0;
   std::atomic<int> left = threads();
   for (int thread = 0; thread < threads(); ++thread)
     add([&] {
-      for (std::size_t i = next++; i < count; i = next++) work(i);
+      for (std::size_t i = next++; i < count; i = next++)
+        if (!work(i)) next = count;
       --left;
     });
   help_until([&] { return left == 0; });

@@ -29,7 +29,8 @@ class Workers {
   void help_until(const std::function<bool()>& done);
 
   // Calls work(i), which must not throw, for each i below `count`, on all threads; returns when all are done.
-  void for_each(std::size_t count, const std::function<void(std::size_t)>& work);
+  // If work(i) is false, some of those behind i are left out, and none before.
+  void for_each(std::size_t count, const std::function<bool(std::size_t)>& work);
 
  private:
   void serve();

@@ -23,6 +23,13 @@ std::string without_assertion(const std::string& text) {
   return words == text.npos ? "libtorch finds a value that cannot be" : text.substr(words);
 }
 
+// And for a file that caffe2 reads, where in caffe2's source: "[enforce fail at FILE:LINE] . what".
+std::string without_place(const std::string& text) {
+  constexpr std::string_view kStart = "[enforce fail at ", kEnd = "] . ";
+  const std::size_t start = text.find(kStart), end = start == text.npos ? start : text.find(kEnd, start);
+  return end == text.npos ? text : text.substr(0, start) + text.substr(end + kEnd.size());
+}
+
 }  // namespace
 
 std::string own_words(const std::exception& error) {
@@ -32,7 +39,7 @@ std::string own_words(const std::exception& error) {
                      : known ? known->headline()
                              : error_message(error);
   std::replace(text.begin(), text.end(), '\n', ' ');
-  text = without_assertion(text);
+  text = without_place(without_assertion(text));
   return text.substr(0, text.find_last_not_of(' ') + 1);
 }
 

@@ -47,7 +47,7 @@ class Renderer {
     } catch (const PlacedError&) {
       throw;
     } catch (const UserError& error) {
-      throw PlacedError("line " + std::to_string(node.line) + ": " + error.message());
+      throw PlacedError("line " + std::to_string(node.line) + " of the chat template: " + error.message());
     }
   }
 

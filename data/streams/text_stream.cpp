@@ -81,7 +81,10 @@ class TextPass final : public SamplePass {
   }
 
   void encode() {
-    workers_->for_each(lines_.size(), [this](std::size_t i) { encode(lines_[i]); });
+    workers_->for_each(lines_.size(), [this](std::size_t i) {
+      encode(lines_[i]);
+      return !lines_[i].error && (options_.how.skip_bad || lines_[i].problem.empty());
+    });
   }
 
   void encode(Line& line) const {

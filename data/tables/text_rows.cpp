@@ -97,6 +97,7 @@ void TextRows::encode_waiting() {
     } catch (...) {
       errors[i] = std::current_exception();
     }
+    return !errors[i];
   });
   for (std::size_t i = 0; i < waiting_.size(); ++i) try {
       if (errors[i]) std::rethrow_exception(errors[i]);

@@ -108,7 +108,10 @@ class Writer {
   void write(const std::vector<Text>& texts) {
     require_no_held_stop("texts became tokens");
     std::vector<Encoded> encoded(texts.size());
-    workers_->for_each(texts.size(), [&](std::size_t i) { encoded[i] = encode(texts[i]); });
+    workers_->for_each(texts.size(), [&](std::size_t i) {
+      encoded[i] = encode(texts[i]);
+      return !encoded[i].error && (how_.skip_bad || encoded[i].problem.empty());
+    });
     for (std::size_t i = 0; i < texts.size(); ++i) append(texts[i], encoded[i]);
   }
 

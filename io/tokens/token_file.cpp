@@ -36,17 +36,22 @@ std::optional<TokenFormat> format_of_numpy(std::string_view type) {
   return found == kTypes.end() ? std::nullopt : std::optional(found->second);
 }
 
+std::string require_index(const std::string& path) {
+  if (MegatronIndex::is_index(path)) return path;
+  throw UserError({path}, "expected an index of Megatron-LM, which begins with MMIDIDX, beside tokens");
+}
+
 // NAME.idx of NAME.idx, NAME.bin or NAME. "" if there is none.
 std::string index_of(const std::string& path) {
   const std::string ending = fs::path(path).extension().string();
-  if (ending == ".idx") return MegatronIndex::is_index(path) ? path : "";
+  if (ending == ".idx") return require_index(path);
   std::error_code ignored;
   std::string index = path + ".idx";
   if (ending == ".bin")
     index = fs::path(path).replace_extension(".idx").string();
   else if (fs::exists(path, ignored))
     return "";
-  return MegatronIndex::is_index(index) ? index : "";
+  return fs::exists(index, ignored) ? require_index(index) : "";
 }
 
 std::string tokens_of(const std::string& path, const std::string& index) {

@@ -14,11 +14,15 @@ TEST(Printable, EscapesControlCharactersButLineBreaks) {
             "e \xef\xbf\xbd");
 }
 
+TEST(Printable, EscapesEndsOfLinesAndParagraphs) {
+  EXPECT_EQ(printable("a\u2028b\u2029c"), "a\\u2028b\\u2029c");
+}
+
 // U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069, and their neighbours.
 TEST(Printable, EscapesMarksThatTurnTheDirectionOfText) {
   EXPECT_EQ(printable("a\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069z"),
             "a\\u061c\\u200e\\u200f\\u202a\\u202b\\u202c\\u202d\\u202e\\u2066\\u2067\\u2068\\u2069z");
-  const std::string shown = "\u061b\u061d\u065c\u200d\u2010\u2029\u202f\u2065\u206a\u214e\U0001f600\u05d0";
+  const std::string shown = "\u061b\u061d\u065c\u200d\u2010\u2027\u202f\u2065\u206a\u214e\U0001f600\u05d0";
   EXPECT_EQ(printable(shown), shown);
   EXPECT_EQ(printable(std::string_view("\u202e").substr(0, 2)), "\xef\xbf\xbd");
   EXPECT_FALSE(is_printable("a\u202eb"));

@@ -31,6 +31,19 @@ bool has_threads(int wanted) {
   return threads_here() == wanted;
 }
 
+TEST(Workers, WorkBehindOneThatIsFalseIsLeftOutAndNoneBefore) {
+  for (const int threads : {1, 4}) {
+    Workers workers(threads);
+    std::vector<std::atomic<int>> done(1000);
+    workers.for_each(done.size(), [&](std::size_t i) {
+      ++done[i];
+      return i != 100;
+    });
+    for (std::size_t i = 0; i <= 100; ++i) EXPECT_EQ(done[i], 1) << i << " of " << threads;
+    if (threads == 1) EXPECT_EQ(done[101], 0);
+  }
+}
+
 // Those that were started must end; their addresses are what is short.
 TEST(Workers, TooFewThreadsAreAnError) {
   rlimit before{};

@@ -24,6 +24,7 @@ TEST(TorchError, OtherErrorsKeepTheirWords) {
   EXPECT_EQ(one_line(std::bad_alloc()), "out of memory");
   EXPECT_EQ(one_line(std::runtime_error("could not create a primitive")),
             "out of memory (could not create a primitive)");
+  EXPECT_EQ(one_line(std::runtime_error("[enforce fail at inline.cc:180] . it is torn")), "it is torn");
 }
 
 }  // namespace

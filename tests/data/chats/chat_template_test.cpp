@@ -253,7 +253,8 @@ TEST_F(ChatTemplateTest, AnUnknownConstructIsNamedWithItsLine) {
   EXPECT_THAT(error_of("{{ 1 }}\n\n{{ messages | shuffle }}"),
               HasSubstr("line 3: the filter 'shuffle' is not known here"));
   EXPECT_THAT(error_of("{{ open('/etc/passwd') }}"), HasSubstr("the function 'open' is not known here"));
-  EXPECT_THAT(error_of("{{ messages.__class__.__mro__ }}"), HasSubstr("'__class__' is undefined"));
+  EXPECT_THAT(error_of("{{ messages.__class__.__mro__ }}"),
+              HasSubstr("line 1 of the chat template: '__class__' is undefined"));
   EXPECT_THAT(error_of("{{ ''.format(1) }}"), HasSubstr("the method 'format' of a text is not known here"));
   EXPECT_THAT(error_of("{% if messages is callable %}{% endif %}"),
               HasSubstr("the test 'callable' is not known"));

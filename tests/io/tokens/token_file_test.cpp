@@ -230,6 +230,9 @@ TEST_F(TokenFileTest, MegatronsIndexIsFoundByEitherName) {
   EXPECT_THAT(error_of(scratch_.path("text")), HasSubstr("of a type that is not read"));
   write("text.idx", index_of(4, {3, 1}, {0, 12}).substr(0, 40));
   EXPECT_THAT(error_of(scratch_.path("text")), HasSubstr("truncated: it claims 2 sequences"));
+  write("text.idx", "MMIDIDY");
+  for (const char* name : {"text.idx", "text.bin", "text"})
+    EXPECT_THAT(error_of(scratch_.path(name)), HasSubstr("text.idx: expected an index of Megatron-LM")) << name;
 }
 
 TEST_F(TokenFileTest, WithoutAHeaderTheNumbersShowTheType) {
