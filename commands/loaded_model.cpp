@@ -114,8 +114,9 @@ std::string LoadedModel::load() {
 
 std::string blame_recipe(const Setting& recipe, const std::function<std::string()>& command) try {
   return command();
-} catch (const UserError&) {
-  throw;
+} catch (const RunError& error) {
+  if (dynamic_cast<const UserError*>(&error) || !error.position().file.empty()) throw;
+  throw_run_error(error, recipe.position.file + ": ");
 } catch (const std::exception& error) {
   throw_run_error(error, recipe.position.file + ": ");
 }

@@ -3,12 +3,20 @@
 #include <exception>
 #include <filesystem>
 #include <span>
+#include <system_error>
 #include <utility>
+
+#include "runtime/error.h"
 
 namespace tutti {
 
 FreshFile::FreshFile(Disk& disk, std::string path) : disk_(disk), path_(std::move(path)), name_(path_) {
-  if (disk.replaceable(path_) && !std::filesystem::is_symlink(path_)) name_ += ".new";
+  std::error_code unknown;
+  if (!disk.replaceable(path_) || std::filesystem::is_symlink(path_, unknown)) return;
+  name_ += ".new";
+  const auto there = std::filesystem::symlink_status(name_, unknown);
+  if (std::filesystem::exists(there) && !std::filesystem::is_regular_file(there))
+    throw OperatingError(name_ + ": cannot create: something else than a file has this name");
 }
 
 FreshFile::~FreshFile() {
@@ -20,6 +28,10 @@ FreshFile::~FreshFile() {
 }
 
 void FreshFile::commit() {
+  std::error_code unknown;
+  const std::filesystem::file_status before = std::filesystem::status(path_, unknown);
+  if (!is_in_place() && std::filesystem::is_regular_file(before))
+    std::filesystem::permissions(name_, before.permissions(), unknown);
   if (!is_in_place()) disk_.rename(name_, path_);
   committed_ = true;
 }

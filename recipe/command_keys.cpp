@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::string_view kMore = "...";
 constexpr const char* kKeys[] = {"command", "fetch"};
+constexpr const char* kSimilarKeys[] = {"cmd", "shell"};  // that others have for these
 constexpr std::string_view kBlanks = " \t\r\n";
 
 bool is_of_variable(char c) { return c == '_' || std::isalnum(static_cast<unsigned char>(c)) != 0; }
@@ -37,14 +38,25 @@ std::string key_before(std::string_view text) {
   return std::string(text.substr(begin));
 }
 
+// The closing quote of a text that opens at `at`.
+std::size_t end_of_text(std::string_view text, std::size_t at) {
+  for (std::size_t i = at + 1; i < text.size(); ++i) {
+    if (text[i] == text[at]) return i;
+    if (text[i] == '\\' && text[at] == '"') ++i;
+  }
+  return text.size();
+}
+
 // The end of the last line of a value, which may have several.
 std::size_t end_of_value(std::string_view text) {
   std::size_t at = std::min(text.find_first_not_of(" \t"), text.size());
   for (const char* quotes : {"\"\"\"", "'''"})
     if (text.substr(at).starts_with(quotes)) at = std::min(text.find(quotes, at + 3), text.size());
   if (text.substr(at).starts_with('['))
-    for (int depth = 0; at < text.size() && (depth > 0 || text[at] != '\n'); ++at)
-      depth += (text[at] == '[') - (text[at] == ']');
+    for (int depth = 0; at < text.size() && (depth > 0 || text[at] != '\n'); ++at) {
+      if (text[at] == '"' || text[at] == '\'') at = end_of_text(text, at);
+      if (at < text.size()) depth += (text[at] == '[') - (text[at] == ']');
+    }
   return std::min(text.find('\n', at), text.size());
 }
 
@@ -54,8 +66,16 @@ bool names_command(const std::string& path) {
   if (path.find(".options.") != std::string::npos) return false;
   const std::size_t end = path.find_last_not_of(".0123456789") + 1;
   const std::string key = lower_case(path.substr(0, end).substr(path.substr(0, end).rfind('.') + 1));
-  return std::ranges::any_of(
-      kKeys, [&](const char* one) { return key.find(one) != std::string::npos || similar_name(key, one); });
+  const auto is_in_key = [&](const char* one) { return key.find(one) != std::string::npos; };
+  return std::ranges::any_of(kKeys,
+                             [&](const char* one) { return is_in_key(one) || similar_name(key, one); }) ||
+         std::ranges::any_of(kSimilarKeys, is_in_key);
+}
+
+bool mentions_command(const std::string& text) {
+  const std::string lower = lower_case(text);
+  const auto is_there = [&](const char* one) { return lower.find(one) != std::string::npos; };
+  return std::ranges::any_of(kKeys, is_there) || std::ranges::any_of(kSimilarKeys, is_there);
 }
 
 std::string without_commands(std::string_view toml) {

@@ -15,6 +15,9 @@ namespace tutti {
 // holds.
 bool names_command(const std::string& path);
 
+// True if the key of a command, or of what others call one, stands somewhere in the text.
+bool mentions_command(const std::string& text);
+
 // The text of a recipe, line by line, or of an option, without what stands behind the keys of commands.
 std::string without_commands(std::string_view toml);
 

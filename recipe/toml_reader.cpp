@@ -138,10 +138,19 @@ void refuse_deep_keys(const std::string& toml, Position position) {
   }
 }
 
+// False where a command may stand in the line, though not in TOML's way, so that it was not taken out.
+bool may_show(const std::string& source, int line) {
+  std::istringstream lines(source);
+  std::string text;
+  for (int i = 0; i < line && std::getline(lines, text); ++i) {
+  }
+  return !mentions_command(source) || text.find("...") != text.npos;
+}
+
 UserError toml_error(const toml::parse_error& error, const std::string& file, const Source& source) {
   const auto& at = error.source().begin;
   const int line = static_cast<int>(at.line);
-  return UserError({file, line, {column(at.column)}, {}, source},
+  return UserError({file, line, {column(at.column)}, {}, may_show(*source, line) ? source : nullptr},
                    "this is not TOML: " + std::string(error.description()) + toml_hint(*source, line));
 }
 

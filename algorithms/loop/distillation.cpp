@@ -66,6 +66,9 @@ void Distillation::require(const State& state) const {
   } catch (const std::exception& error) {
     options_.teacher.fail(run_error(error));
   }
+  const auto* taught_by = dynamic_cast<const Classifier*>(&teacher(state).model());
+  if (taught_by && (!taught_by->takes_dense_targets() || taught_by->has_several_labels()))
+    options_.teacher.fail("its outputs are no scores of one class among all: it has another loss");
 }
 
 bool Distillation::try_on(const State& state, Batch& sample) const {

@@ -18,6 +18,7 @@ class Teacher {
   // `run`, on the meta device, with the surgery that its weights need. Throws UserError.
   Teacher(const Setting& teacher, const State& run);
 
+  const Model& model() const { return *model_.model; }
   // The outputs for a batch, before `load`: only their shapes count. Throws UserError.
   Outputs try_forward(const Batch& batch) const { return model_.try_forward(batch); }
   // Reads the weights. Warns of those that are not in the model or not in their file.

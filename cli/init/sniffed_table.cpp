@@ -9,7 +9,7 @@ namespace tutti {
 namespace {
 
 constexpr std::size_t kSniffedBytes = 1 << 16, kMostLines = 200, kLeastLines = 5;
-constexpr std::size_t kSurelyLines = 20, kSurelyCells = 4;  // that make a table of any cells
+constexpr std::size_t kSurelyLines = 20, kSurelyCells = 4;  // that make a table with a number a line
 constexpr double kMostOfThem = 0.9;
 
 using Cells = std::vector<std::string_view>;
@@ -70,7 +70,8 @@ class Split {
 
   bool is_table() const {
     if (cells_ < 2 || static_cast<double>(alike_) < kMostOfThem * static_cast<double>(lines_)) return false;
-    const bool is_sure = alike_ == lines_ && lines_ >= kSurelyLines && cells_ >= kSurelyCells;
+    const bool is_sure = alike_ == lines_ && lines_ >= kSurelyLines && cells_ >= kSurelyCells &&
+                         static_cast<std::size_t>(numbers_) >= alike_ - 1;
     return is_sure || is_of_numbers();
   }
   bool is_of_numbers() const { return 2 * static_cast<std::size_t>(numbers_) >= (alike_ - 1) * cells_; }

@@ -41,6 +41,8 @@ OpenTable open_sniffed_table(const std::string& path, const SniffedTable& sniffe
   if (sniffed.first_is_row) {
     format.header = false;
     lines.push_back({"header", "false", "its first line looks like the next; columns are \"0\", \"1\", ..."});
+  } else {
+    lines.push_back({"header", "true", "its first line is taken for the names of the columns"});
   }
   return {std::make_unique<CsvFile>(path, format), std::move(lines)};
 }

@@ -44,7 +44,7 @@ auto blaming(const std::string& path, const Work& work) try {
 } catch (const RunError&) {
   throw;
 } catch (const std::bad_alloc&) {
-  throw UserError({path}, "damaged, or too large for this machine's memory");
+  throw RunError(EndKind::kOutOfMemoryElsewhere, {path}, "too large for this machine's memory, or damaged");
 } catch (const std::exception& error) {
   throw UserError({path}, shown(error.what()));
 }

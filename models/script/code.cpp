@@ -162,6 +162,13 @@ struct Codes::Code {
   std::size_t values = 0;
 };
 
+// True of operators whose time grows with their first argument.
+bool passes_over_first(const c10::Symbol& name) {
+  static const std::unordered_set<c10::Symbol> others{aten::__getitem__, aten::len, aten::append,
+                                                      aten::_set_item, aten::select};
+  return !others.contains(name);
+}
+
 // A call of a function.
 class Runner {
  public:
@@ -214,8 +221,8 @@ class Runner {
     for (const Place one : step.last_uses)
       if (std::ranges::find(step.inputs, one) != step.inputs.end()) values_[one] = {};
     const c10::IValue self = stack.empty() || !stack.front().isList() ? c10::IValue() : stack.front();
-    int64_t items = 0;
-    for (std::size_t i = 1; i < stack.size(); ++i) items += items_of(stack[i]);  // may be added to the first
+    for (std::size_t i = passes_over_first(step.node->kind()) ? 0 : 1; i < stack.size(); ++i)
+      codes_.count(*step.node, items_of(stack[i]));
     if (step.counts_inputs) stack.emplace_back(static_cast<int64_t>(step.inputs.size()));
     try {
       if (const std::string problem = step.checked ? step.checked->problem(stack) : ""; !problem.empty())
@@ -227,6 +234,7 @@ class Runner {
       if (is_lack_of_memory(error)) throw;
       throw UserError(place_of(*step.node) + ": " + own_words(error));
     }
+    int64_t items = 0;
     for (const c10::IValue& one : stack) items += one.is(self) ? 0 : items_of(one);
     codes_.count(*step.node, items);
     set_all(step, std::move(stack));
@@ -398,6 +406,8 @@ c10::IValue Codes::run(torch::jit::Function& function, Values arguments, Host& h
   require_known(function);
   if (depth_ == 0) steps_ = 0;
   const DepthScope deeper(depth_);
+  if (depth_ > kMostCalls)
+    throw UserError(function.name() + ": more than " + grouped(kMostCalls) + " calls within each other");
   const Code& code = of(function);
   for (std::size_t i = arguments.size(); i < code.steps.inputs.size(); ++i)
     arguments.push_back(function.getSchema().arguments().at(i).default_value().value_or(c10::IValue()));

@@ -39,9 +39,10 @@ class Codes {
   Codes();
   ~Codes();
 
-  // A run, with all that it calls, takes so many steps at most; each item of a list or a text, in which a
-  // step results, is a step more.
+  // A run, with all that it calls, takes so many steps at most; each item of a list or a text, which a
+  // step takes or in which it results, is a step more.
   static constexpr int64_t kMostSteps = 10'000'000;
+  static constexpr int kMostCalls = 1'000;  // within each other
 
   // Throws UserError with the operator and the line of the Python file.
   c10::IValue run(torch::jit::Function& function, Values arguments, Host& host);

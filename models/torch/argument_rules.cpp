@@ -124,7 +124,7 @@ std::string pattern(const Arguments& given) {
   return is_empty ? "it looks for an empty text" : "";
 }
 
-constexpr double kMostItems = 1e7;
+constexpr double kMostItems = 1e7, kMostTensors = 1e6;
 
 std::string of_items(double items) {
   return items > kMostItems ? "it makes a list or a text of more than 10,000,000 items" : "";
@@ -160,6 +160,29 @@ std::string items_of_tensor(const Arguments& given) {
   return given.at(0).isTensor() ? of_items(static_cast<double>(given[0].toTensor().numel())) : "";
 }
 
+// The parts of a list, however deep, and the numbers of its tensors; beyond the bound it is not counted on.
+double printed_size(const c10::IValue& value) {
+  if (value.isTensor()) return static_cast<double>(value.toTensor().numel());
+  double size = std::max(size_of(value), 1.0);
+  if (value.isList())
+    for (const c10::IValue& one : value.toListRef())
+      if (size <= kMostItems) size += printed_size(one);
+  return size;
+}
+
+// str(self), format(self, ...), percentFormat(self, ...)
+std::string printed(const Arguments& given) {
+  double size = 0.0;
+  for (const c10::IValue& one : given)
+    if (size <= kMostItems) size += printed_size(one);
+  return of_items(size);
+}
+
+// A tensor takes some hundreds of bytes, however few numbers it has.
+std::string of_tensors(double count) {
+  return count > kMostTensors ? "it makes more than 1,000,000 tensors" : "";
+}
+
 double size_along(const Arguments& given, std::size_t argument) {
   const auto dim = static_cast<int64_t>(number_of(given, argument));
   if (!given.at(0).isTensor() || given[0].toTensor().dim() == 0) return 0.0;
@@ -168,20 +191,20 @@ double size_along(const Arguments& given, std::size_t argument) {
 }
 
 // unbind(self, dim)
-std::string unbind(const Arguments& given) { return of_items(size_along(given, 1)); }
+std::string unbind(const Arguments& given) { return of_tensors(size_along(given, 1)); }
 
 // split(self, split_size, dim)
 std::string split(const Arguments& given) {
-  return of_items(size_along(given, 2) / std::max(number_of(given, 1), 1.0));
+  return of_tensors(size_along(given, 2) / std::max(number_of(given, 1), 1.0));
 }
 
 // chunk(self, chunks, dim)
 std::string chunk(const Arguments& given) {
-  return of_items(std::min(size_along(given, 2), number_of(given, 1)));
+  return of_tensors(std::min(size_along(given, 2), number_of(given, 1)));
 }
 
-// tensor_split(self, sections, dim), of which some are empty.
-std::string tensor_split(const Arguments& given) { return of_items(number_of(given, 1)); }
+// tensor_split(self, sections, dim), of which some are empty; hsplit(self, sections) and its kin
+std::string tensor_split(const Arguments& given) { return of_tensors(number_of(given, 1)); }
 
 }  // namespace
 
@@ -205,7 +228,13 @@ ArgumentRule argument_rule(const std::string& name) {
       {"aten::unbind", unbind},
       {"aten::split", split},
       {"aten::chunk", chunk},
-      {"aten::tensor_split", tensor_split}};
+      {"aten::tensor_split", tensor_split},
+      {"aten::hsplit", tensor_split},
+      {"aten::vsplit", tensor_split},
+      {"aten::dsplit", tensor_split},
+      {"aten::str", printed},
+      {"aten::format", printed},
+      {"aten::percentFormat", printed}};
   const bool in_place = name.ends_with('_') && !name.ends_with("__");
   const auto found = rules.find(in_place ? name.substr(0, name.size() - 1) : name);
   return found == rules.end() ? nullptr : found->second;

@@ -339,7 +339,14 @@ ModelPtr BertClassificationOptions::make(const Setting& section, const SampleSpe
   SampleSpec known = samples;
   if (bert_tokens(section, samples) == "input") known.classes = 0;  // those of "input" are tokens
   if (!section.has("num_classes")) known.classes = std::max(known.classes, kFewestClasses);
-  const TargetPlan targets = plan_targets_in(present(samples, "labels", "target"), section, known);
+  const std::string array = present(samples, "labels", "target");
+  const auto dtype = samples.dtypes.find(array);
+  const bool are_floats = dtype != samples.dtypes.end() && at::isFloatingType(dtype->second);
+  if (!section.has("loss") && are_floats && !samples.shapes.at(array).empty())
+    section.fail("expected '" + array +
+                 "' as a class index (an integer) a sample; of several numbers, loss = " +
+                 "\"bce_with_logits\" takes labels, \"mse\" values, \"cross_entropy\" probabilities");
+  const TargetPlan targets = plan_targets_in(array, section, known);
   require_sizes(section, *this);
   auto model = std::make_shared<BertForSequenceClassification>(
       *this, targets.outputs, classifier_dropout.value_or(hidden_dropout_prob));

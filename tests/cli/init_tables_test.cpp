@@ -149,6 +149,19 @@ TEST_F(InitTablesTest, AProseOfManyCommasIsAText) {
   EXPECT_THAT(found("a.txt").found, HasSubstr("every byte is a token"));
 }
 
+TEST_F(InitTablesTest, LinesOfJsonOrOfCodeAreNoTable) {
+  std::string chats, code;
+  for (int i = 0; i < 60; ++i) {
+    chats += R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]})"
+             "\n";
+    code += "  call(a, b, c, d);\n";
+  }
+  write_text(scratch_.path("chats.txt"), chats);
+  EXPECT_THAT(message_of<UserError>([&] { found("chats.txt"); }), HasSubstr("JSON lines; call it .jsonl"));
+  write_text(scratch_.path("code.txt"), code);
+  EXPECT_THAT(found("code.txt").found, HasSubstr("every byte is a token"));
+}
+
 TEST_F(InitTablesTest, NumbersWithCommasAreNoTextsOfAFewValues) {
   std::string rows = "x;price;label\n";
   for (int i = 0; i < 30; ++i)

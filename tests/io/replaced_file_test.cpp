@@ -53,6 +53,20 @@ TEST(ReplaceFile, WritesAFileWholeOrNotAtAll) {
   EXPECT_NO_THROW(replace_file(disk, "/dev/null", "new"));
 }
 
+TEST(ReplaceFile, LeavesAFolderOfTheNewNameAndTheFilesMode) {
+  Scratch scratch;
+  PosixDisk disk;
+  std::filesystem::create_directories(scratch.path("a.new/inner"));
+  EXPECT_THROW(replace_file(disk, scratch.path("a"), "new"), OperatingError);
+  EXPECT_TRUE(std::filesystem::exists(scratch.path("a.new/inner")));
+  append_text(disk, scratch.path("secret"), "old");
+  const auto mode = std::filesystem::perms::owner_read | std::filesystem::perms::owner_write;
+  std::filesystem::permissions(scratch.path("secret"), mode);
+  replace_file(disk, scratch.path("secret"), "new");
+  EXPECT_EQ(std::filesystem::status(scratch.path("secret")).permissions(), mode);
+  EXPECT_THROW(replace_file(disk, scratch.path(std::string(300, 'x')), "new"), OperatingError);
+}
+
 TEST(FreshFileTest, ADeviceIsWrittenInPlace) {
   PosixDisk disk;
   FreshFile fresh(disk, "/dev/null");

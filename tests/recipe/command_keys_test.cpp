@@ -123,15 +123,19 @@ TEST(CommandKey, IsNamedInErrorsOfEachForm) {
         "data.fetch=\"\"\"curl [ s3cret\n s3cret\"\"\"\nother = 1",
         "train = { command = \"curl s3cret\", batch_sise = 3 }",
         "[[loggers]]\nkind = \"command\"\ncommands = \"curl s3cret\"",
+        "loggers = [{kind=\"command\", command = [\"]\",\n\"s3cret\"], kind2 = 4}]",
+        "[[loggers]]\nkind = \"command\"\ncmd = \"curl s3cret\"", "shell = \"curl s3cret\"",
         "loggers = [\n{kind = \"jsonl\"},\n{cammand = [\"curl\", \"s3cret\"], kind = 3}]"})
     for (const std::string& error : errors_on(parse_recipe(form, "r.toml")))
       EXPECT_THAT(error, Not(HasSubstr("s3cret"))) << form;
 }
 
 TEST(CommandKey, IsNotShownWhereTheTomlIsWrong) {
-  for (const char* form : {"command = \"curl s3cret", "command = curl s3cret", "fetch = \"curl\" s3cret",
-                           "a = 1\ncommand = 'a s3cret\nb = 2", "x = { command = \"s3cret y\", b c }",
-                           "command = \"\"\"\ncurl s3cret", "command = [\"a\",\n\"b\" s3cret]\n"}) {
+  for (const char* form :
+       {"command = \"curl s3cret", "command = curl s3cret", "fetch = \"curl\" s3cret",
+        "a = 1\ncommand = 'a s3cret\nb = 2", "x = { command = \"s3cret y\", b c }",
+        "command = \"\"\"\ncurl s3cret", "command = [\"a\",\n\"b\" s3cret]\n", "command: curl s3cret",
+        "command \"curl s3cret\"", "command = [\"x]\",\n\"s3cret\" oops]"}) {
     const std::string error = message_of<UserError>([&] { parse_recipe(form, "r.toml"); });
     EXPECT_THAT(error, AllOf(HasSubstr("this is not TOML"), Not(HasSubstr("s3cret")))) << form;
   }

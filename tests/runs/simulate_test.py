@@ -48,20 +48,20 @@ class Simulate(tutti_run.RunTest):
             self.assertRegex(text, fr"fault +{label}: [1-9]")
 
     def test_ten_algorithms_at_once_survive_it_too(self):
-        text = self.simulate("--ranks", 4, "--seeds", f"1..{500 if IS_NIGHTLY else 20}", "--faults",
+        text = self.simulate("--ranks", 4, "--seeds", f"1..{500 if IS_NIGHTLY else 40}", "--faults",
                              FAULTS / "all.toml", recipe=TEN_ALGORITHMS, timeout=900)
         self.assertIn("failed     0", text)
 
     def test_sharded_ranks_survive_it_too(self):
         for strategy in ("optimizer", "gradients", "full", "hybrid"):
             more = settings(sharding__shard_size=2) if strategy == "hybrid" else []
-            self.simulate("--ranks", 4, "--seeds", f"1..{500 if IS_NIGHTLY else 15}", "--once", "--faults",
+            self.simulate("--ranks", 4, "--seeds", f"1..{500 if IS_NIGHTLY else 30}", "--once", "--faults",
                           FAULTS / "all.toml", *settings(sharding__strategy=strategy), *more)
 
     def test_sharded_ranks_run_out_of_memory_wherever_they_are(self):
         for ranks, more in ((4, settings(sharding__strategy="full")),
                             (8, settings(sharding__strategy="hybrid", sharding__shard_size=4))):
-            self.simulate("--ranks", ranks, "--seeds", f"1..{300 if IS_NIGHTLY else 5}", "--once", "--faults",
+            self.simulate("--ranks", ranks, "--seeds", f"1..{300 if IS_NIGHTLY else 10}", "--once", "--faults",
                           MEMORY, *more, recipe=SHARDED)
 
     def test_a_rank_with_less_memory_than_the_others(self):
@@ -71,7 +71,7 @@ class Simulate(tutti_run.RunTest):
         peak = max(line.get("memory_peak_mb", 0) for line in metrics(self.folder / "run"))
         scarce = ["--ranks", 3, *settings(**wide, device__memory_budget_mb=[1, 1, 0.8 * peak])]
         self.assertRegex(self.simulate(*scarce, "--seeds", "1..10"), r"fault +memory_budget: 10\n")
-        self.simulate(*scarce, "--seeds", f"1..{400 if IS_NIGHTLY else 20}", "--once", "--faults", FAULTS / "all.toml")
+        self.simulate(*scarce, "--seeds", seeds(400), "--once", "--faults", FAULTS / "all.toml")
 
     def test_every_plan_is_one(self):
         usual = ["--ranks", 3, "--seeds", seeds(40)]

@@ -251,7 +251,7 @@ TEST_F(ChatTemplateTest, TheTemplateIsThatBesideTheTokenizer) {
 TEST_F(ChatTemplateTest, AnUnknownConstructIsNamedWithItsLine) {
   EXPECT_THAT(error_of("\n{% include 'x' %}"), HasSubstr("line 2: the tag 'include'"));
   EXPECT_THAT(error_of("{{ 1 }}\n\n{{ messages | shuffle }}"),
-              HasSubstr("line 3: the filter 'shuffle' is not known here"));
+              HasSubstr("line 3 of the chat template: the filter 'shuffle' is not known here"));
   EXPECT_THAT(error_of("{{ open('/etc/passwd') }}"), HasSubstr("the function 'open' is not known here"));
   EXPECT_THAT(error_of("{{ messages.__class__.__mro__ }}"),
               HasSubstr("line 1 of the chat template: '__class__' is undefined"));

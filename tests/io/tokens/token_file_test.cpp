@@ -232,7 +232,8 @@ TEST_F(TokenFileTest, MegatronsIndexIsFoundByEitherName) {
   EXPECT_THAT(error_of(scratch_.path("text")), HasSubstr("truncated: it claims 2 sequences"));
   write("text.idx", "MMIDIDY");
   for (const char* name : {"text.idx", "text.bin", "text"})
-    EXPECT_THAT(error_of(scratch_.path(name)), HasSubstr("text.idx: expected an index of Megatron-LM")) << name;
+    EXPECT_THAT(error_of(scratch_.path(name)), HasSubstr("text.idx: expected an index of Megatron-LM"))
+        << name;
 }
 
 TEST_F(TokenFileTest, WithoutAHeaderTheNumbersShowTheType) {

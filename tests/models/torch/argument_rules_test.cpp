@@ -73,5 +73,16 @@ TEST(ArgumentRules, TextsToLookForAreNotEmpty) {
   EXPECT_THAT(problem("aten::count", {"aaa", "a", 0, 3}), IsEmpty());
 }
 
+TEST(ArgumentRules, TextsOfTensorsAndListsOfTensorsAreBounded) {
+  const at::Tensor large = at::zeros({1}).expand({200'000'000}), small = at::zeros({3});
+  for (const char* name : {"aten::str", "aten::format", "aten::percentFormat"}) {
+    EXPECT_THAT(problem(name, {large}), HasSubstr("10,000,000 items")) << name;
+    EXPECT_THAT(problem(name, {small}), IsEmpty()) << name;
+  }
+  for (const char* name : {"aten::hsplit", "aten::vsplit", "aten::dsplit", "aten::tensor_split"})
+    EXPECT_THAT(problem(name, {large, 2'000'000}), HasSubstr("1,000,000 tensors")) << name;
+  EXPECT_THAT(problem("aten::unbind", {large, 0}), HasSubstr("1,000,000 tensors"));
+}
+
 }  // namespace
 }  // namespace tutti
