@@ -35,7 +35,7 @@ std::string joined(const std::vector<std::string>& lines) {
 }
 
 // So many by night, and half of them in `make test`.
-uint64_t seeds(uint64_t count) { return is_nightly() ? count : count / 4; }
+uint64_t seeds(uint64_t count) { return is_nightly() ? count : count / 2; }
 
 TEST(SimulationTest, ARunWithoutFaultsKeepsEveryInvariant) {
   const Simulation simulation(small_job(), 3, {});
@@ -404,7 +404,7 @@ TEST(SimulationTest, EvaluationsThatAreCutAreMadeUpFor) {
   for (const char* kind : {"sigterm", "death", "reorder"}) {
     const Simulation simulation(job, kRanks,
                                 plan_of("[[fault]]\nkind = '" + std::string(kind) + "'\n", kRanks));
-    for (uint64_t seed = 0; seed < seeds(30); ++seed) {
+    for (uint64_t seed = 0; seed < (is_nightly() ? 30U : 8U); ++seed) {
       const SeedResult result = simulation.run_twice(seed);
       EXPECT_THAT(result.findings, IsEmpty()) << kind << " seed " << seed << "\n" << joined(result.summary);
     }
