@@ -164,9 +164,9 @@ struct Codes::Code {
 
 // True of operators whose time grows with their first argument.
 bool passes_over_first(const c10::Symbol& name) {
-  static const std::unordered_set<c10::Symbol> others{aten::__getitem__, aten::len, aten::append,
-                                                      aten::_set_item, aten::select};
-  return !others.contains(name);
+  const c10::Symbol others[] = {c10::aten::__getitem__, c10::aten::len, c10::aten::append,
+                                c10::aten::_set_item, c10::aten::select};
+  return std::ranges::find(others, name) == std::end(others);
 }
 
 // A call of a function.
