@@ -187,8 +187,10 @@ std::string unread_kind(const std::string& file, const std::vector<uint8_t>& hea
   try {
     JsonRows rows(file, bytes);
     const auto first = rows.next();
-    if (first && first->find('"') != std::string_view::npos)
+    if (first && first->starts_with('{')) {
+      const JsonDocument whole(*first);
       return rows.is_array() ? "an array of JSON; call it .json" : "JSON lines; call it .jsonl";
+    }
   } catch (const UserError&) {  // no JSON
   }
   return "";

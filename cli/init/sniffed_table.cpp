@@ -9,7 +9,7 @@ namespace tutti {
 namespace {
 
 constexpr std::size_t kSniffedBytes = 1 << 16, kMostLines = 200, kLeastLines = 5;
-constexpr std::size_t kSurelyLines = 20, kSurelyCells = 4;  // that make a table with a number a line
+constexpr std::size_t kSurelyLines = 20, kSurelyCells = 4;  // that make a table of any cells
 constexpr double kMostOfThem = 0.9;
 
 using Cells = std::vector<std::string_view>;
@@ -63,7 +63,10 @@ class Split {
     for (const auto& [cells, count] : counts)
       if (count > alike_) cells_ = cells, alike_ = count;
     for (std::size_t i = 1; i < all.size(); ++i)
-      if (all[i].size() == cells_) numbers_ += std::ranges::count_if(all[i], is_numberlike);
+      if (all[i].size() == cells_) {
+        has_tight_cells_ &= std::ranges::none_of(all[i], [](auto cell) { return cell.starts_with(' '); });
+        numbers_ += std::ranges::count_if(all[i], is_numberlike);
+      }
     first_is_row_ = std::ranges::equal(all[0], all[1], {}, is_numberlike, is_numberlike) &&
                     std::ranges::count_if(all[0], is_numberlike) > 0;
   }
@@ -71,7 +74,7 @@ class Split {
   bool is_table() const {
     if (cells_ < 2 || static_cast<double>(alike_) < kMostOfThem * static_cast<double>(lines_)) return false;
     const bool is_sure = alike_ == lines_ && lines_ >= kSurelyLines && cells_ >= kSurelyCells &&
-                         static_cast<std::size_t>(numbers_) >= alike_ - 1;
+                         (has_tight_cells_ || static_cast<std::size_t>(numbers_) >= alike_ - 1);
     return is_sure || is_of_numbers();
   }
   bool is_of_numbers() const { return 2 * static_cast<std::size_t>(numbers_) >= (alike_ - 1) * cells_; }
@@ -82,6 +85,7 @@ class Split {
   std::size_t lines_, cells_ = 0, alike_ = 0;  // most lines have `cells_`
   int64_t numbers_ = 0;                        // behind the first line
   bool first_is_row_ = false;
+  bool has_tight_cells_ = true;  // as those of a sentence or of code, behind ", ", are not
 };
 
 }  // namespace

@@ -124,7 +124,7 @@ TEST_F(InitTablesTest, ATableIsATableWhateverItIsCalled) {
     EXPECT_EQ(data.count, 30);
     EXPECT_EQ(line(data.train, "kind"), "\"csv\"");
     EXPECT_EQ(line(data.train, "delimiter"), "\"\\t\"");
-    EXPECT_EQ(line(data.train, "header"), "");
+    EXPECT_EQ(line(data.train, "header"), "true") << "which is said";
     EXPECT_EQ(line(data.train, "target"), "\"kind\"");
   }
   write_text(scratch_.path("a.txt"), rows("x;z;y\n", ";", "0,"));
