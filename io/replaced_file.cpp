@@ -28,11 +28,12 @@ FreshFile::~FreshFile() {
 }
 
 void FreshFile::commit() {
+  if (is_in_place()) return;
   std::error_code unknown;
   const std::filesystem::file_status before = std::filesystem::status(path_, unknown);
-  if (!is_in_place() && std::filesystem::is_regular_file(before))
+  if (std::filesystem::is_regular_file(before))
     std::filesystem::permissions(name_, before.permissions(), unknown);
-  if (!is_in_place()) disk_.rename(name_, path_);
+  disk_.rename(name_, path_);
   committed_ = true;
 }
 

@@ -9,6 +9,7 @@
 #include "cli/init/look.h"
 #include "runtime/error.h"
 #include "tests/cli/init_case.h"
+#include "tests/io/reads_parquet.h"
 
 namespace tutti {
 namespace {
@@ -200,8 +201,7 @@ TEST_F(InitTablesTest, TargetsFrom1OnAreSaid) {
 }
 
 TEST_F(InitTablesTest, IndexOfPandasIsNeitherInputNorTarget) {
-  if (!std::filesystem::exists(TUTTI_BUILD_DIR "/libtutti_parquet.so"))
-    GTEST_SKIP() << "built without pyarrow";
+  if (!reads_parquet()) GTEST_SKIP() << "built without pyarrow";
   const FoundData data = look_into(TUTTI_SOURCE_DIR "/tests/golden/tables/index.parquet", scratch_.path());
   EXPECT_EQ(line(data.train, "target"), "\"price\"");
   EXPECT_EQ(data.values, 1);
@@ -209,8 +209,7 @@ TEST_F(InitTablesTest, IndexOfPandasIsNeitherInputNorTarget) {
 }
 
 TEST_F(InitTablesTest, ColumnsOfDatesAreLeftOut) {
-  if (!std::filesystem::exists(TUTTI_BUILD_DIR "/libtutti_parquet.so"))
-    GTEST_SKIP() << "built without pyarrow";
+  if (!reads_parquet()) GTEST_SKIP() << "built without pyarrow";
   const FoundData data = look_into(TUTTI_SOURCE_DIR "/tests/golden/tables/dates.parquet", scratch_.path());
   EXPECT_EQ(line(data.train, "target"), "\"price\"");
   EXPECT_EQ(data.values, 2);

@@ -16,6 +16,7 @@
 #include "runtime/printable.h"
 #include "tests/cli/init_case.h"
 #include "tests/data/readers/idx_text.h"
+#include "tests/io/tokens/random_bytes.h"
 
 namespace tutti {
 namespace {
@@ -118,13 +119,7 @@ TEST_F(InitTest, FilesOfGzipAreNamedWhateverTheyAreCalled) {
 }
 
 TEST_F(InitTest, RandomBytesAreNoTokens) {
-  std::string bytes;
-  uint32_t state = 1;
-  for (int i = 0; i < 80'000; ++i) {
-    state = state * 1664525 + 1013904223;
-    bytes += static_cast<char>(state >> 24);
-  }
-  write_text(scratch_.path("a.dat"), bytes);
+  write_text(scratch_.path("a.dat"), random_bytes(80'000));
   EXPECT_THAT(message_of<UserError>([&] { look_into(scratch_.path("a.dat"), scratch_.path()); }),
               AllOf(HasSubstr("a.dat: looks like no tokens"), HasSubstr("dtype says if")));
 }

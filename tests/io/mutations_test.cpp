@@ -34,6 +34,7 @@
 #include "tests/io/checkpoint/whole_checkpoint.h"
 #include "tests/io/formats/gzipped.h"
 #include "tests/io/hdf5/chunked_file.h"
+#include "tests/io/reads_parquet.h"
 #include "tests/io/weights/torch_archive.h"
 #include "tests/runtime/mutation.h"
 #include "tests/runtime/scratch.h"
@@ -226,10 +227,9 @@ TEST_F(MutationsTest, OfArraysOfNumpy) {
 
 TEST_F(MutationsTest, OfTables) {
   const Catalog catalog = train_data_catalog();
-  const bool has_parquet = std::filesystem::exists(TUTTI_BUILD_DIR "/libtutti_parquet.so");
   for (const std::string name : {"holes.csv", "quoted.csv", "holes.parquet", "zstd.parquet"}) {
     const std::string kind = name.substr(name.find('.') + 1), path = scratch_.path(name);
-    if (kind == "parquet" && !has_parquet) continue;
+    if (kind == "parquet" && !reads_parquet()) continue;
     const std::string recipe = "[data.train]\nkind = '" + kind + "'\nbatch_size = 1\npath = '" + path +
                                "'\ntarget = 'kind'\none_hot = ['city']\nmissing = 'mean'\n";
     const Setting section =

@@ -2,14 +2,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
-
 #include "data/readers/catalog.h"
 #include "data/readers/make_dataset.h"
 #include "data/tables/fitted_table.h"
 #include "recipe/resolve.h"
 #include "recipe/toml_reader.h"
 #include "runtime/error.h"
+#include "tests/io/reads_parquet.h"
 #include "tests/runtime/scratch.h"
 
 namespace tutti {
@@ -19,7 +18,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 const std::string kGolden = TUTTI_SOURCE_DIR "/tests/golden/tables/";
-const bool kHasParquet = std::filesystem::exists(TUTTI_BUILD_DIR "/libtutti_parquet.so");
 const std::vector<int64_t> kAll = {0, 1, 2, 3, 4, 5, 6};
 
 Setting section_of(const std::string& keys) {
@@ -82,7 +80,7 @@ std::vector<GoldenFile> golden_files() {
       {"holes.csv", "kind = 'csv'\nmissing = 'mean'\n", true},
       {"holes_na.csv", "kind = 'csv'\nmissing = 'mean'\n", true},
   };
-  if (kHasParquet)
+  if (reads_parquet())
     for (const GoldenFile& one :
          std::initializer_list<GoldenFile>{{"pandas.parquet", "kind = 'parquet'\n"},
                                            {"zstd.parquet", "kind = 'parquet'\n"},
@@ -120,7 +118,7 @@ TEST_F(TablesTest, FilesOfOtherProgramsHaveTheirCells) {
 }
 
 TEST_F(TablesTest, FloatsOf16BitsAreReadAndDatesAreNot) {
-  if (!kHasParquet) GTEST_SKIP() << "built without pyarrow";
+  if (!reads_parquet()) GTEST_SKIP() << "built without pyarrow";
   const DatasetPtr data =
       table("kind = 'parquet'\ntarget = 'price'\npath = '" + kGolden + "dates.parquet'\n");
   EXPECT_TRUE(at::equal(inputs(data), at::tensor({20.F, .25F, 30.F, -3.F, 40.F, 65504.F}).view({3, 2})));
@@ -134,7 +132,7 @@ TEST_F(TablesTest, IndexOfPandasIsNoInput) {
   for (const std::string name : {"", "Unnamed: 0", "Unnamed: 0.1", "__index_level_0__"})
     expect_one_input(table(csv(name + ",age,price\n7,20,0.5\n8,30,1.5\n") + "target = 'price'\n"),
                      (name.empty() ? "a column without a name" : name) + " (pandas' index)");
-  if (!kHasParquet) GTEST_SKIP() << "built without pyarrow";
+  if (!reads_parquet()) GTEST_SKIP() << "built without pyarrow";
   const auto golden = [](const std::string& name) {
     return "kind = 'parquet'\ntarget = 'price'\npath = '" + kGolden + name + ".parquet'\n";
   };
@@ -198,7 +196,7 @@ TEST_F(TablesTest, ColumnsThatTheDefaultLeavesOutAreNamedWithTheirCell) {
 }
 
 TEST_F(TablesTest, ColumnsOfParquetThatAreLeftOutAreNamedWithTheirType) {
-  if (!kHasParquet) GTEST_SKIP() << "built without pyarrow";
+  if (!reads_parquet()) GTEST_SKIP() << "built without pyarrow";
   const auto golden = [](const std::string& name, const std::string& target) {
     return table("kind = 'parquet'\ntarget = '" + target + "'\npath = '" + kGolden + name + ".parquet'\n");
   };
@@ -316,7 +314,7 @@ TEST_F(TablesTest, ErrorsNameFileLineColumnAndValue) {
   expect("x,y\n1,b\n", y + "classes = ['a']\n", "line 2, column 'y': 'b' is none of the 1 classes");
   expect("x,y\n1,2\n", y + "delimiter = 'ab'\n", "data.train.delimiter = \"ab\": expected one character");
   EXPECT_THAT(error_of("x,y\n1,2\n", ""), HasSubstr("expected target"));
-  if (!kHasParquet) GTEST_SKIP() << "built without pyarrow";
+  if (!reads_parquet()) GTEST_SKIP() << "built without pyarrow";
   EXPECT_THAT(message_of<UserError>(
                   [&] { table("kind = 'parquet'\ntarget = 'y'\npath = '" + kGolden + "pandas.csv'"); }),
               HasSubstr("pandas.csv\": Parquet magic bytes not found"));

@@ -12,6 +12,7 @@
 #include "recipe/resolve.h"
 #include "recipe/toml_reader.h"
 #include "runtime/error.h"
+#include "tests/io/reads_parquet.h"
 #include "tests/runtime/scratch.h"
 
 namespace tutti {
@@ -22,7 +23,6 @@ using testing::HasSubstr;
 
 const std::string kGoldenTexts = TUTTI_SOURCE_DIR "/tests/golden/";
 const std::string kBert = kGoldenTexts + "tokenizers/bert.json";
-const bool kReadsParquet = std::filesystem::exists(TUTTI_BUILD_DIR "/libtutti_parquet.so");
 
 DatasetPtr texts(const std::string& keys, const std::optional<std::string>& fitted = std::nullopt) {
   const Catalog catalog = train_data_catalog();
@@ -66,7 +66,7 @@ class TextTables : public testing::TestWithParam<std::string> {};
 
 TEST_P(TextTables, HaveTheSamplesOfTransformers) {
   const std::string ending = GetParam();
-  if (ending == "parquet" && !kReadsParquet) GTEST_SKIP() << "built without pyarrow";
+  if (ending == "parquet" && !reads_parquet()) GTEST_SKIP() << "built without pyarrow";
   std::ifstream in(kGoldenTexts + "text_tables/answers.json");
   const auto answers = nlohmann::json::parse(in);
   for (const auto& [name, of_lengths] : answers.items()) {

@@ -12,6 +12,7 @@
 
 #include "io/formats/npy.h"
 #include "runtime/error.h"
+#include "tests/io/tokens/random_bytes.h"
 #include "tests/runtime/scratch.h"
 
 namespace tutti {
@@ -149,12 +150,7 @@ TEST_F(TokenFileTest, FloatsOfEachSizeAndOrderAreNamed) {
 }
 
 TEST_F(TokenFileTest, RandomBytesAreNoTokensUnlessTheUserSaysSo) {
-  std::string bytes;
-  uint32_t state = 1;
-  for (int i = 0; i < 80'000; ++i) {
-    state = state * 1664525 + 1013904223;
-    bytes += static_cast<char>(state >> 24);
-  }
+  const std::string bytes = random_bytes(80'000);
   EXPECT_THAT(error_of(write("a.bin", bytes)),
               AllOf(HasSubstr("looks like no tokens"), HasSubstr("dtype says if it is something else")));
   EXPECT_NO_THROW(TokenFile(write("a.bin", bytes), TokenFormat::kUint16));
