@@ -137,6 +137,7 @@ void Progress::log_training_end(const TrainingEnded& ended, const LogTime& time)
 
 bool Progress::should_show() const {
   const bool terminal = out_.on_terminal();
+  if (!terminal && result_.last->progress >= 1) return false;  // at the end, below the last evaluation
   if (!terminal && options_.show_every_steps > 0) return last_step_ % options_.show_every_steps == 0;
   return clock_.now() - shown_ >= (terminal ? kShowEveryOnTerminal : kShowEvery);
 }

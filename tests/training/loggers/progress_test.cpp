@@ -118,6 +118,16 @@ TEST_F(ProgressTest, LastStepIsShownOnce) {
   EXPECT_EQ(text.find(last), text.rfind(last)) << text;
 }
 
+TEST_F(ProgressTest, LastStepIsShownBelowItsEvaluationHoweverSlow) {
+  const std::string text = shown([&](Progress& progress) {
+    progress.log_step({.samples = 8, .max_duration = kTwoEpochs}, during(19));
+    clock_.time += std::chrono::minutes(1);
+    progress.log_step({.samples = 8, .max_duration = kTwoEpochs, .progress = 1}, during(20));
+    progress.log_evaluation({{"metrics/eval/a", 0.5}}, during(20));
+  });
+  EXPECT_LT(text.find("step 20/10  a 0.5"), text.find("step 20/10  100%")) << text;
+}
+
 TEST_F(ProgressTest, AnEvaluationIsALineOfItsOwn) {
   const std::string text = shown([](Progress& progress) {
     steps(progress, 1, 3);
