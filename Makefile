@@ -21,9 +21,9 @@ demo: configure
 	cmake --build $(BUILD) --parallel $(JOBS) --target tutti
 	tools/mpirun.sh -np 2 $(BUILD)/tutti train examples/digits.toml
 
-# Two slots for each core, and one for a test that waits: cmake/targets.cmake says how many a test takes.
+# Three slots for each core, and one for a test that waits: cmake/targets.cmake says how many a test takes.
 test: build
-	cd $(BUILD) && ctest --parallel $$((2 * $(JOBS) + 1)) --output-on-failure --no-tests=error
+	cd $(BUILD) && ctest --parallel $$((3 * $(JOBS) + 1)) --output-on-failure --no-tests=error
 
 # The suite as on processors with fewer vector instructions.
 AVX2 = ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2 MKL_ENABLE_INSTRUCTIONS=AVX2
@@ -39,7 +39,7 @@ nightly: build
 		-R '$(LONG_RUNS)|(sim|actors|commands|golden|sharding|device_runs)_test|algorithm_table' \
 		--output-on-failure --no-tests=error
 	for isa in "$(AVX2)" "$(NO_VECTORS)"; do (cd $(BUILD) && env $$isa ctest \
-		--parallel $$((2 * $(JOBS) + 1)) --output-on-failure --no-tests=error) || exit 1; done
+		--parallel $$((3 * $(JOBS) + 1)) --output-on-failure --no-tests=error) || exit 1; done
 	$(BUILD)/tutti simulate examples/faults/tiny.toml --ranks 4 --seeds 1..10000 \
 		--faults examples/faults/all.toml
 	TUTTI_MUTATIONS=10000 $(BUILD)/tests/mutations_test

@@ -53,6 +53,7 @@ function(tutti_test name)
   if(arg_SLOTS)
     set_tests_properties(${registered} PROPERTIES PROCESSORS ${arg_SLOTS})
   endif()
+  set_property(TEST ${registered} APPEND PROPERTY ENVIRONMENT_MODIFICATION OMP_NUM_THREADS=set:1)
   string(JOIN ":" without ${arg_ALONE} ${TUTTI_LEFT_OUT})
   if(without)
     set_property(TEST ${registered} APPEND PROPERTY ENVIRONMENT GTEST_FILTER=-${without})
@@ -70,11 +71,12 @@ function(tutti_compile_as_test target)
 endfunction()
 
 # tutti_register(name labels command...): a test for ctest; exit code 77 means skipped. `make test` gives
-# ctest two slots for each core and one more. A test takes PROCESSORS 2 slots if it computes, 1 if it waits
-# for half of the time, 4 if it computes on two cores. Threads of OpenMP that wait leave the cores to others.
+# ctest three slots for each core and one more. A test takes PROCESSORS 3 slots if it computes, 1 if it waits
+# for most of the time, 6 if it computes on two cores. Threads of OpenMP that wait leave the cores to others;
+# programs of googletest have one, and more where a test asks for them.
 function(tutti_register name labels)
   add_test(NAME ${name} COMMAND ${ARGN})
-  set_tests_properties(${name} PROPERTIES LABELS "${labels}" TIMEOUT 600 SKIP_RETURN_CODE 77 PROCESSORS 2)
+  set_tests_properties(${name} PROPERTIES LABELS "${labels}" TIMEOUT 600 SKIP_RETURN_CODE 77 PROCESSORS 3)
   set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT_MODIFICATION OMP_WAIT_POLICY=set:passive)
   tutti_sanitized(${name})
 endfunction()
