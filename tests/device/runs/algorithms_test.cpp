@@ -31,8 +31,11 @@ std::string shortened(const std::string& recipe) {
 }
 
 // Of a GroupNorm in channels-last, libtorch sums gradients in another order on all but CPUs.
+bool sums_otherwise(const AlgorithmRow& row) { return name_of(row) == "channels_last_OfUnet"; }
+
 std::string with_equal_sums(const AlgorithmRow& row, const std::string& recipe) {
-  return row.kind == "channels_last" ? replaced(recipe, "'GroupNorm(4, 16)', ", "") : recipe;
+  if (row.kind != "channels_last" || sums_otherwise(row)) return recipe;
+  return replaced(recipe, "'GroupNorm(4, 16)', ", "");
 }
 
 DeviceRun run_of(const AlgorithmRow& row, int ranks) {
@@ -53,8 +56,11 @@ bool is_of(const AlgorithmRow& row, std::initializer_list<const char*> models) {
 // CPUs have kernels of tutti's own for RMSNorm and rotary positions, which round otherwise; a diffusion model
 // differs by one rounding after some steps.
 bool rounds_as_the_cpu(const AlgorithmRow& row) {
-  return !is_of(row, {"_OfLlama", "_BesideLora", "_OfDiffusion"});
+  return !is_of(row, {"_OfLlama", "_BesideLora", "_OfDiffusion"}) && !sums_otherwise(row);
 }
+
+// Of a loss near 1: a rounding of 16 bits where a norm has them.
+double rounding_of(const AlgorithmRow& row) { return row.kind.starts_with("low_precision_") ? 1e-3 : 1e-5; }
 
 // All but those of recurrent layers, whose fused cells CUDA has and this device has not.
 std::vector<AlgorithmRow> rows_for_the_device() {
@@ -76,7 +82,7 @@ TEST_P(AlgorithmOnTheDevice, HasTheBitsOfTheCpu) {
   const DeviceRun run = run_of(GetParam(), 1);
   const auto cpu = losses_of(run.run(Where::kCpu).metrics), device = losses_of(run.run(Where::kLate).metrics);
   EXPECT_GT(cpu.size(), 3U);
-  EXPECT_THAT(device, testing::Pointwise(testing::DoubleNear(1e-5), cpu));
+  EXPECT_THAT(device, testing::Pointwise(testing::DoubleNear(rounding_of(GetParam())), cpu));
 }
 
 TEST_P(AlgorithmOnTheDevice, HasThemWhereMicrobatchesAreGraphs) {
