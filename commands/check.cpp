@@ -106,7 +106,7 @@ TriedStep try_steps(Setting recipe, int ranks, int steps) {
   };
   train_in_one_process(recipe, options);
   const RunMetrics metrics = RunMetrics::read(folder.path() + '/' + kMetricsFile);
-  return {.steps = steps,
+  return {.steps = metrics.step,
           .loss = metrics.figure("loss"),
           .ms = metrics.figure("step_ms") / ranks,
           .memory_mb = metrics.figure("memory_peak_mb"),
@@ -180,6 +180,7 @@ int64_t planned_steps(const Job& job) {
 }
 
 std::string step_text(const TriedStep& step, int ranks) {
+  if (step.steps == 0) return "none: the run ends before its first";
   std::string text = formatted("%.4g ms, %.4g MB at its peak, of", step.ms, step.memory_mb);
   text += ranks > 1 ? " each rank, without communication" : " the one rank";
   if (step.grad_accum > 1) text += ", in " + std::to_string(step.grad_accum) + " microbatches";
@@ -223,7 +224,7 @@ std::string summary(const Job& job, const State& trainee, const CheckOptions& op
                                             (steps > 0 ? ", " + std::to_string(steps) + " steps" : ""));
   if (options.steps == 0) return text;
   const TriedStep step = try_steps(job.recipe, options.ranks, options.steps);
-  if (!std::isfinite(step.loss)) print_warning("the loss of the tried steps is not finite");
+  if (step.steps > 0 && !std::isfinite(step.loss)) print_warning("the loss of the tried steps is not finite");
   text += row("step", step_text(step, options.ranks));
   if (steps > 0)
     text += row("all", "about " + duration_text(static_cast<double>(steps) * step.ms / 1e3) +

@@ -10,7 +10,7 @@ namespace tutti {
 
 // Time and memory of the last tried step.
 struct TriedStep {
-  int steps = 0;           // tried
+  int64_t steps = 0;       // tried; fewer than asked for if the run has fewer
   double loss = 0;         // mean over all ranks
   double ms = 0;           // of a rank; all ranks computed one after the other
   double memory_mb = 0;    // at the peak, of the largest rank

@@ -9,6 +9,7 @@
 
 #include "algorithms/loop/ema.h"
 #include "algorithms/surgery/lora.h"
+#include "io/checkpoint/saved_state.h"
 #include "io/formats/json_setting.h"
 #include "io/formats/safetensors.h"
 #include "recipe/toml_reader.h"
@@ -17,7 +18,7 @@
 namespace tutti {
 
 ExportedWeights::ExportedWeights(const Disk& disk, const Checkpoint& checkpoint, bool trained)
-    : state_(RunState::from_json(checkpoint.manifest.state)), tensors_(disk, checkpoint) {
+    : state_(state_of(checkpoint)), tensors_(disk, checkpoint) {
   const auto average = state_.listeners.find(kSavedEma);
   averaged_ = !trained && average != state_.listeners.end() && !average->second.empty();
   read_lora(checkpoint);

@@ -10,6 +10,7 @@
 #include "io/checkpoint/checkpoint.h"
 #include "io/checkpoint/checkpoint_tensors.h"
 #include "io/checkpoint/run_state.h"
+#include "io/checkpoint/saved_state.h"
 #include "io/checkpoint/state_patterns.h"
 #include "io/formats/dtypes.h"
 #include "job/checkpoint_options.h"
@@ -49,7 +50,7 @@ std::string trained_text(const std::map<std::string, TensorSource::Entry>& entri
 
 std::string inspect_text(const std::string& path) {
   const Checkpoint checkpoint = newest_at(path);
-  const RunState state = RunState::from_json(checkpoint.manifest.state);
+  const RunState state = state_of(checkpoint);
   const Timestamp& time = state.time;
   std::ostringstream out;
   out << checkpoint.folder << "\n  run " << state.run_name << ", seed " << state.seed << ", written by "

@@ -6,6 +6,7 @@
 #include "io/checkpoint/checkpoint.h"
 #include "io/checkpoint/checkpoint_tensors.h"
 #include "io/checkpoint/run_state.h"
+#include "io/checkpoint/saved_state.h"
 #include "job/algorithms.h"
 #include "job/recipe_catalogs.h"
 #include "job/resume.h"
@@ -55,9 +56,11 @@ void restore(LoadedModel& model) {
   const PosixDisk disk;
   restore_tensors(model.state, CheckpointTensors(disk, checkpoint), checkpoint.folder, of_training);
   if (checkpoint.manifest.state.empty()) return;
-  const RunState saved = RunState::from_json(checkpoint.manifest.state);
-  model.engine.restore(saved.listeners);
-  copy_time(Restore(), saved, model.state);
+  const RunState saved = state_of(checkpoint);
+  use_state(checkpoint.folder, [&] {
+    model.engine.restore(saved.listeners);
+    copy_time(Restore(), saved, model.state);
+  });
 }
 
 }  // namespace
@@ -74,7 +77,7 @@ Job single_process_job(const Setting& written, int ranks, const std::string& fit
 
 SavedRun find_saved_run(const std::string& path) {
   Checkpoint checkpoint = find_checkpoint(PosixDisk(), path, {warn_ignored});
-  const RunState saved = RunState::from_json(checkpoint.manifest.state);
+  const RunState saved = state_of(checkpoint);
   Setting recipe = resolve_recipe(parse_recipe(saved.recipe, checkpoint.folder));
   return {std::move(checkpoint), std::move(recipe)};
 }

@@ -1,9 +1,7 @@
 #include "io/replaced_file.h"
 
 #include <exception>
-#include <filesystem>
 #include <span>
-#include <system_error>
 #include <utility>
 
 #include "runtime/error.h"
@@ -11,11 +9,9 @@
 namespace tutti {
 
 FreshFile::FreshFile(Disk& disk, std::string path) : disk_(disk), path_(std::move(path)), name_(path_) {
-  std::error_code unknown;
-  if (!disk.replaceable(path_) || std::filesystem::is_symlink(path_, unknown)) return;
+  if (!disk.replaceable(path_) || disk.is_link(path_)) return;
   name_ += ".new";
-  const auto there = std::filesystem::symlink_status(name_, unknown);
-  if (std::filesystem::exists(there) && !std::filesystem::is_regular_file(there))
+  if (!disk.replaceable(name_) || disk.is_link(name_))
     throw OperatingError(name_ + ": cannot create: something else than a file has this name");
 }
 
@@ -29,10 +25,6 @@ FreshFile::~FreshFile() {
 
 void FreshFile::commit() {
   if (is_in_place()) return;
-  std::error_code unknown;
-  const std::filesystem::file_status before = std::filesystem::status(path_, unknown);
-  if (std::filesystem::is_regular_file(before))
-    std::filesystem::permissions(name_, before.permissions(), unknown);
   disk_.rename(name_, path_);
   committed_ = true;
 }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "algorithms/catalog.h"
+#include "io/checkpoint/saved_state.h"
 #include "recipe/plugin_maker.h"
 #include "recipe/resolve.h"
 #include "recipe/toml_reader.h"
@@ -48,8 +49,8 @@ std::shared_ptr<Algorithm> make_required(const RequiredAlgorithm& required, cons
     throw UserError("it is of a plugin that the recipe does not name; add [plugins] with its library");
   return job.make_algorithm(section);
 } catch (const std::exception& error) {
-  throw_run_error(error, folder + ": the weights need the algorithm " + required.name +
-                             ", which cannot be applied: ");
+  throw_run_error(
+      error, folder + ": the weights need the algorithm " + required.name + ", which cannot be applied: ");
 }
 
 std::string added_text(const RequiredAlgorithm& required, const std::string& folder) {
@@ -92,7 +93,7 @@ std::vector<RequiredAlgorithm> add_required_algorithms(Algorithms& algorithms, c
                                                        const Warn& warn) {
   std::vector<Known> known = known_algorithms(algorithms, job.recipe);
   std::vector<RequiredAlgorithm> recorded;
-  if (!from.manifest.state.empty()) recorded = RunState::from_json(from.manifest.state).required_algorithms;
+  if (!from.manifest.state.empty()) recorded = state_of(from).required_algorithms;
   auto next = known.size();  // the place of the algorithm that comes after
   std::vector<std::string> warnings;
   for (auto one = recorded.rbegin(); one != recorded.rend(); ++one) {

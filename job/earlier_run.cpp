@@ -7,6 +7,7 @@
 
 #include "io/checkpoint/checkpoint.h"
 #include "io/checkpoint/run_state.h"
+#include "io/checkpoint/saved_state.h"
 #include "recipe/toml_reader.h"
 #include "runtime/error.h"
 
@@ -18,7 +19,7 @@ std::optional<RunState> first_state(const std::vector<std::string>& folders) {
   const PosixDisk disk;
   for (const std::string& folder : folders) {
     try {
-      return RunState::from_json(read_manifest(disk, folder).state);
+      return state_in(disk, folder);
     } catch (const OperatingError&) {
     }
   }

@@ -7,6 +7,7 @@
 
 #include "io/checkpoint/checkpoint.h"
 #include "io/checkpoint/checkpoint_tensors.h"
+#include "io/checkpoint/saved_state.h"
 #include "recipe/toml_reader.h"
 #include "runtime/error.h"
 
@@ -79,7 +80,7 @@ class Resumption {
 
   RunState weights() const {
     RunState of_model;
-    of_model.required_algorithms = RunState::from_json(checkpoint_.manifest.state).required_algorithms;
+    of_model.required_algorithms = state_of(checkpoint_).required_algorithms;
     warn_of_unused_patterns(of_model);
     restore_model(trainee_, tensors_, checkpoint_.folder, restore_filter());
     return RunState();
@@ -171,7 +172,7 @@ RunState resume(Trainee& trainee, const Disk& disk, const Checkpoint& checkpoint
                 const LoadOptions& load, const Warn& warn) {
   const Resumption resumption(trainee, disk, checkpoint, load, warn);
   if (load.weights_only) return resumption.weights();
-  return resumption.whole(RunState::from_json(checkpoint.manifest.state), job);
+  return resumption.whole(state_of(checkpoint), job);
 }
 
 void add_listener_tensors(Trainee& trainee, const Engine& engine) {

@@ -204,6 +204,11 @@ bool PosixDisk::replaceable(const std::string& path) const {
   return ::stat(path.c_str(), &status) != 0 || S_ISREG(status.st_mode);
 }
 
+bool PosixDisk::is_link(const std::string& path) const {
+  std::error_code unknown;
+  return fs::is_symlink(path, unknown);
+}
+
 std::vector<std::string> PosixDisk::list(const std::string& folder) const {
   if (!exists(folder)) return {};
   std::error_code error;
@@ -229,6 +234,10 @@ void PosixDisk::make_folders(const std::string& path) {
 }
 
 void PosixDisk::rename(const std::string& from, const std::string& to) {
+  std::error_code unknown;
+  const fs::file_status replaced = fs::symlink_status(to, unknown);
+  if (fs::is_regular_file(replaced) && fs::is_regular_file(fs::symlink_status(from, unknown)))
+    fs::permissions(from, replaced.permissions(), unknown);
   if (::rename(from.c_str(), to.c_str()) != 0) fail(from, ("rename to " + to).c_str(), errno);
 }
 

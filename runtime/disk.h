@@ -45,9 +45,11 @@ class Disk {
   virtual bool exists(const std::string& path) const = 0;
   // True if a file may be renamed to this path: the path is a regular file or does not exist.
   virtual bool replaceable(const std::string&) const { return true; }
+  virtual bool is_link(const std::string&) const { return false; }  // whatever the link leads to
   // Sorted names; empty if the folder does not exist.
   virtual std::vector<std::string> list(const std::string& folder) const = 0;
   virtual void make_folders(const std::string& path) = 0;  // durable, with all parents
+  // A file takes the mode of the file that it replaces.
   virtual void rename(const std::string& from, const std::string& to) = 0;
   virtual void remove_all(const std::string& path) = 0;
   // Replaces `link` atomically. A folder of this name (from a copy that followed links) becomes `link`-aside.
@@ -76,6 +78,7 @@ class PosixDisk : public Disk {
   uint64_t size(const std::string& path) const override;
   bool exists(const std::string& path) const override;
   bool replaceable(const std::string& path) const override;
+  bool is_link(const std::string& path) const override;
   std::vector<std::string> list(const std::string& folder) const override;
   void make_folders(const std::string& path) override;
   void rename(const std::string& from, const std::string& to) override;

@@ -71,7 +71,8 @@ void Compute::receive(Context& context, Envelope& envelope) try {
 void Compute::train(Context& context) try { loop_->run(context); } catch (const RunError& error) {
   if (typeid(error) == typeid(UserError) || typeid(error) == typeid(LayerError))
     throw UserError(loop_->place() + error.what(), error.kind());
-  if (typeid(error) != typeid(OperatingError)) throw;  // of those that name the step, or are no errors
+  if (typeid(error) != typeid(OperatingError) && typeid(error) != typeid(RunError))
+    throw;  // of those that name the step, or are no errors
   throw OperatingError(loop_->place() + error.what(), error.kind());
 } catch (const c10::Error& error) {
   throw OperatingError(loop_->place() + one_line(error));
@@ -108,6 +109,7 @@ Prepared Compute::prepare(const Prepare& start) {
     engine_->run_event(Event::kAfterLoad);
     follow_surgery(state_, job_.seed);
   } catch (const std::exception& error) {
+    if (end_by(error).kind == EndKind::kInterrupted) throw;
     return {.error = whole_text(error), .lacks_memory = tells_lack_of_memory(error)};
   }
   const Timestamp& time = state_.timestamp;

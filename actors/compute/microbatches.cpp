@@ -98,7 +98,8 @@ MicrobatchResult& Microbatches::run(const Closure::Move& move) {
     } catch (const std::exception& error) {
       if (!is_lack_of_memory(error)) throw;
       // Smaller microbatches would compare fewer samples, and other ranks wait in sums of the model.
-      if (state_.model->uses_all_ranks()) throw UserError(std::string(kNoSecondTry) + one_line(error));
+      if (state_.model->uses_all_ranks())
+        throw OperatingError(kNoSecondTry + one_line(error), EndKind::kOutOfMemoryElsewhere);
       result_.failed_allocation = failure_of(error, scope);
     }
   }

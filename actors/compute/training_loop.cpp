@@ -7,6 +7,7 @@
 #include <sstream>
 #include <utility>
 
+#include "io/checkpoint/saved_state.h"
 #include "job/resume.h"
 #include "recipe/toml_reader.h"
 #include "runtime/error.h"
@@ -340,7 +341,7 @@ void TrainingLoop::restore(RunState saved, const std::string& folder) {
   if (!follows || (!own && (saved.tasks.done > 0 || over))) saved.max_duration.clear();
   if (!own) saved.tasks = {};
   if (!own) saved.best = {};
-  copy_parts(Restore(), std::as_const(saved));
+  use_state(folder, [&] { copy_parts(Restore(), std::as_const(saved)); });
   earlier_s_ = time.total_wct;
   resumed_ = {folder, own && time.batch > 0, changes_since(saved, with_.job.recipe)};
   if (time.batch > 0 && own && is_whole(resume_, with_.engine)) with_.snapshots.mark_saved();

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "io/checkpoint/checkpoint_summary.h"
+#include "io/checkpoint/saved_state.h"
 #include "runtime/error.h"
 
 namespace tutti {
@@ -23,7 +24,7 @@ std::string run_name_of(const Disk& disk, const std::string& folder) try {
 
 // An unreadable checkpoint has no measured values.
 BestState best_state_of(const Disk& disk, const std::string& folder) try {
-  return RunState::from_json(read_manifest(disk, folder).state).best;
+  return state_in(disk, folder).best;
 } catch (const OperatingError&) {
   return {};
 }

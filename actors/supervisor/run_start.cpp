@@ -95,16 +95,14 @@ Statement RunStart::restoring(Prepared prepared) {
   return {.trouble = trouble_, .lacks_memory = prepared_.lacks_memory};
 }
 
-Start RunStart::begin(const std::vector<Statement>& statements) {
+void RunStart::begin(const std::vector<Statement>& statements) {
   agreed(statements);
-  if (rank_ == 0) {
-    folder_.remove_nonce();
-    store_.begin(prepared_.step > 0 ? prepare_.checkpoint : "");
-    folder_.write_recipe(job_.recipe_text);
-    if (const int keep = job_.settings.journal.keep; keep > 0) folder_.prune_journals(keep);
-    log_.info(begin_text());
-  }
-  return {prepared_.position, job_.nonce};
+  if (rank_ != 0) return;
+  folder_.remove_nonce();
+  store_.begin(prepared_.step > 0 ? prepare_.checkpoint : "");
+  folder_.write_recipe(job_.recipe_text);
+  if (const int keep = job_.settings.journal.keep; keep > 0) folder_.prune_journals(keep);
+  log_.info(begin_text());
 }
 
 // Without the nonce, if there is trouble.

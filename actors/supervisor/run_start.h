@@ -14,8 +14,8 @@ namespace tutti {
 
 // The agreement of the Supervisors before training, in rounds of statements. First rank 0 opens the run
 // folder and names a checkpoint to start from. Then each rank reports the state of its part of the files; if
-// a file is damaged, rank 0 names the previous checkpoint, and so on. At last every rank reports whether it
-// could build and restore its model.
+// a file is damaged, rank 0 names the previous checkpoint, and so on. Then every rank reports whether it
+// could build and restore its model. At last rank 0 has made the folders, in which any rank may write then.
 class RunStart {
  public:
   // All references must outlive this object.
@@ -31,7 +31,8 @@ class RunStart {
   Statement naming();
   const Prepare& preparation() const { return prepare_; }
   Statement restoring(Prepared prepared);
-  Start begin(const std::vector<Statement>& statements);
+  void begin(const std::vector<Statement>& statements);
+  Start start() const { return {prepared_.position, job_.nonce}; }
 
  private:
   std::vector<std::string> agreed(const std::vector<Statement>& statements);

@@ -103,7 +103,12 @@ void Supervisor::agreed(Context& context, const std::vector<Statement>& statemen
     stage_ = Stage::kOpening;
     return context.send(actors_.sync, Agree{start_.naming()});
   }
-  const Start start = start_.begin(statements);
+  if (stage_ == Stage::kPreparing) {
+    start_.begin(statements);
+    stage_ = Stage::kBeginning;
+    return context.send(actors_.sync, Agree{});
+  }
+  const Start start = start_.start();
   stage_ = Stage::kTraining;
   context.send(actors_.checkpointer, start);
   context.send(actors_.compute, start);

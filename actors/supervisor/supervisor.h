@@ -94,7 +94,7 @@ class Supervisor final : public Actor {
   std::optional<TimePoint> idle(Context& context) override;
 
  private:
-  enum class Stage { kOpening, kVerifying, kPreparing, kTraining, kFinished };
+  enum class Stage { kOpening, kVerifying, kPreparing, kBeginning, kTraining, kFinished };
 
   void agreed(Context& context, const std::vector<Statement>& statements);
   void verify_or_prepare(Context& context, Verify next);

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "io/checkpoint/saved_state.h"
 #include "io/formats/file_head.h"
 #include "io/formats/zip_file.h"
 #include "io/weights/weights.h"
@@ -105,7 +106,7 @@ TeacherModel model_of_run(const std::string& path, const State& run) {
   TeacherModel found;
   found.checkpoint = find_checkpoint(
       PosixDisk(), path, {[&run](const std::string& bad) { run.warn_on_rank_zero("ignored: " + bad); }});
-  found.saved = RunState::from_json(found.checkpoint.manifest.state);
+  found.saved = state_of(found.checkpoint);
   const std::string& folder = found.checkpoint.folder;
   const Setting recipe = parse_recipe(found.saved.recipe, folder);
   found.section = resolve_section(model_catalog(), recipe.at("model"), {.folder = folder});

@@ -9,12 +9,14 @@
 #include "data/transforms/options.h"
 #include "data/transforms/stored_images.h"
 #include "recipe/plugin_maker.h"
+#include "runtime/text.h"
 #include "tensors/torch_error.h"
 
 namespace tutti {
 namespace {
 
 constexpr int64_t kMostPlanes = 4;
+constexpr std::size_t kMostTransforms = 1000;
 constexpr const char* kNumberKeys[] = {"scale", "mean", "std"};
 
 std::vector<double> one_or_more(const Setting& section, const char* name) {
@@ -207,6 +209,8 @@ class SectionTransforms {
 
 Transforms make_transforms(const Setting& tables, SampleSpec samples) {
   Transforms transforms;
+  if (tables.array().size() > kMostTransforms)
+    tables.fail("expected at most " + grouped(kMostTransforms) + " transforms");
   for (const Setting& section : tables.array()) {
     try {
       append(transforms, draws_of(section), make_transform(section, samples));

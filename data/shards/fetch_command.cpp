@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <filesystem>
-#include <fstream>
 #include <thread>
 
 #include "recipe/command_keys.h"
@@ -46,14 +45,6 @@ char open_quote(const std::string& command, std::size_t place) {
   return quote;
 }
 
-std::string last_line(const std::string& path) {
-  std::ifstream file(path);
-  std::string line, last;
-  while (std::getline(file, line))
-    if (line.find_first_not_of(" \t\r") != std::string::npos) last = line;
-  return last;
-}
-
 void wait_for(ChildProcess& child) {
   while (!child.ended()) try {
       require_no_held_stop("a file was fetched");
@@ -86,14 +77,16 @@ void fetch_file(const std::string& command, const std::string& source, const std
                          "it, a run keeps its first word; give the whole, like --set data.train.fetch='...'");
   const std::string did = command_name(command) + ", which fetches " + on_one_line(source) + ',';
   const std::string log = target + ".log";
+  std::error_code ignored;
+  std::filesystem::remove(log, ignored);
   const auto child = start_child(command_line(command, source, target), log);
   child->end_input();
   wait_for(*child);
-  const std::string last = child->succeeded() ? "" : last_line(log);
-  std::error_code ignored;
-  std::filesystem::remove(log, ignored);
+  const bool printed = !child->succeeded() && !std::filesystem::is_empty(log, ignored);
+  if (!printed) std::filesystem::remove(log, ignored);
   if (!child->succeeded())
-    throw OperatingError(did + " failed with " + child->outcome() + (last.empty() ? "" : ": " + last));
+    throw OperatingError(did + " failed with " + child->outcome() +
+                         (printed ? "; what it printed is in " + log : ""));
   if (!std::filesystem::is_regular_file(target, ignored))
     throw OperatingError(did + " ended well, and has not made its {target}");
 }

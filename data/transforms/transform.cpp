@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <numeric>
+#include <string_view>
+#include <unordered_set>
 
 #include "tensors/tree.h"
 
@@ -26,8 +28,10 @@ bool is_image(const Shape& shape, at::ScalarType dtype, bool needs_bytes) {
 }  // namespace
 
 void append(Transforms& transforms, const std::string& name, TransformPtr transform) {
+  std::unordered_set<std::string_view> taken;
+  for (const NamedTransform& one : transforms) taken.insert(one.name);
   std::string unique = name;
-  for (int i = 1; has_name(transforms, unique); ++i) unique = name + "/" + std::to_string(i);
+  for (int i = 1; taken.contains(unique); ++i) unique = name + "/" + std::to_string(i);
   transforms.push_back({unique, std::move(transform)});
 }
 

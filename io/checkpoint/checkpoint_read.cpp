@@ -5,6 +5,7 @@
 #include "io/checkpoint/checkpoint.h"
 #include "io/checkpoint/checkpoint_summary.h"
 #include "io/checkpoint/checkpoint_tensors.h"
+#include "io/checkpoint/saved_state.h"
 #include "recipe/toml_reader.h"
 #include "runtime/error.h"
 #include "runtime/hashes.h"
@@ -53,7 +54,7 @@ void prefer_latest(const Disk& disk, const std::string& checkpoints, const std::
 
 // The step of a checkpoint; -1 if its manifest cannot be read.
 int64_t step_of(const Disk& disk, const std::string& folder) try {
-  return RunState::from_json(read_manifest(disk, folder).state).time.batch;
+  return state_in(disk, folder).time.batch;
 } catch (const OperatingError&) {
   return -1;
 }

@@ -16,6 +16,7 @@
 #include "models/torch/known_operators.h"
 #include "runtime/error.h"
 #include "runtime/printable.h"
+#include "runtime/process/process_watch.h"
 #include "runtime/text.h"
 #include "tensors/out_of_memory.h"
 #include "tensors/torch_error.h"
@@ -25,6 +26,8 @@ namespace {
 
 namespace jit = torch::jit;
 namespace prim = c10::prim;
+
+constexpr int kLookSteps = 16;  // between looks at a request to stop, which ask the system
 
 using Place = std::size_t;  // of a value
 
@@ -400,6 +403,8 @@ void Codes::count(const jit::Node& node, int64_t steps) {
   if (steps_ > kMostSteps)
     throw UserError(place_of(node) + ": the program does not end within " + grouped(kMostSteps) +
                     " steps, of which each item of its lists and texts is one");
+  if (is_trial_ && ++looks_ % kLookSteps == 0 && stop_asked())
+    throw OperatingError("stopped while a program was tried", EndKind::kInterrupted);
 }
 
 c10::IValue Codes::run(torch::jit::Function& function, Values arguments, Host& host) {

@@ -44,8 +44,12 @@ class Codes {
   static constexpr int64_t kMostSteps = 10'000'000;
   static constexpr int kMostCalls = 1'000;  // within each other
 
-  // Throws UserError with the operator and the line of the Python file.
+  // Throws UserError with the operator and the line of the Python file; of a trial, OperatingError if the
+  // process is asked to stop.
   c10::IValue run(torch::jit::Function& function, Values arguments, Host& host);
+
+  // A trial is a run before a training: nothing is lost if a request to stop ends it.
+  void set_trial(bool is_trial) { is_trial_ = is_trial; }
 
  private:
   friend class Runner;
@@ -55,6 +59,8 @@ class Codes {
 
   int depth_ = 0;  // of calls
   int64_t steps_ = 0;
+  bool is_trial_ = false;
+  int64_t looks_ = 0;
   std::unordered_map<torch::jit::Function*, std::unique_ptr<Code>> codes_;
 };
 

@@ -29,6 +29,16 @@ std::vector<std::string> arrays_of(const ScriptOptions& options, const script::S
   return options.inputs;
 }
 
+class TrialScope {
+ public:
+  explicit TrialScope(script::Codes& codes) : codes_(codes) { codes_.set_trial(true); }
+  ~TrialScope() { codes_.set_trial(false); }
+  TrialScope(const TrialScope&) = delete;
+
+ private:
+  script::Codes& codes_;
+};
+
 }  // namespace
 
 ModelPtr ScriptOptions::make(const Setting& section, const SampleSpec& samples) const {
@@ -67,7 +77,10 @@ void ScriptModel::fit(const Setting& section, const SampleSpec& samples) {
   try {
     const at::NoGradGuard no_gradients;
     const EvaluationMode evaluation(*this);
+    const TrialScope trial(script_->codes);
     found = run(zeros);
+  } catch (const OperatingError&) {
+    throw;
   } catch (const std::exception& error) {  // zeros may be no sample; a real one fails with all words
     if (is_lack_of_memory(error)) throw;
   }

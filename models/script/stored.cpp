@@ -9,6 +9,7 @@
 
 #include "io/weights/script_file.h"
 #include "models/script/code_check.h"
+#include "models/script/load_scope.h"
 #include "runtime/error.h"
 #include "tensors/device.h"
 #include "tensors/out_of_memory.h"
@@ -31,6 +32,7 @@ c10::IValue load(const std::string& path) {
   if (!std::filesystem::is_regular_file(path, ignored)) throw UserError("there is no file '" + path + "'");
   try {
     for (const ScriptCode& one : read_script_code(path)) require_plain(one);
+    const LoadScope bounded;
     return torch::jit::load(path, Device().where)._ivalue();
   } catch (const UserError& error) {
     throw UserError({path}, error.message());

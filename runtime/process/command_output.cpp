@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 
 #include "runtime/error.h"
 #include "runtime/process/process_watch.h"
@@ -40,11 +42,15 @@ struct Pipe {
   }
 };
 
-std::string last_line(const std::string& text) {
-  const std::size_t end = text.find_last_not_of(" \t\r\n");
-  if (end == std::string::npos) return "";
-  const std::size_t before = text.rfind('\n', end);
-  return text.substr(before == std::string::npos ? 0 : before + 1, end - (before + 1) + 1);
+// Writes the text to a new file that its user alone can read; "" if there can be none.
+std::string kept(const std::string& text) {
+  std::error_code unknown;
+  std::string path = std::filesystem::temp_directory_path(unknown) / "tutti-command-XXXXXX";
+  const int file = mkostemp(path.data(), O_CLOEXEC);
+  if (file < 0) return "";
+  const bool whole = ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  close(file);
+  return whole ? path : "";
 }
 
 }  // namespace
@@ -117,8 +123,8 @@ std::string CommandOutput::failure() {
   }
   read_errors();
   if (WIFEXITED(*status_) && WEXITSTATUS(*status_) == 0) return "";
-  const std::string last = last_line(last_errors_);
-  return outcome_text(*status_) + (last.empty() ? "" : ": " + last);
+  const std::string path = last_errors_.empty() ? "" : kept(last_errors_);
+  return outcome_text(*status_) + (path.empty() ? "" : "; what it printed last is in " + path);
 }
 
 }  // namespace tutti

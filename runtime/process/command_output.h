@@ -24,7 +24,8 @@ class CommandOutput {
   std::size_t read(std::span<char> bytes);
 
   // After the end of the output: waits for the command's end. "" if its exit code is 0; else the exit code,
-  // and the last line that it wrote to standard error: "exit code 1: gzip: a.gz: not in gzip format".
+  // and the new file that has the end of its standard error, in which secrets may be: "exit code 1; what it
+  // printed last is in /tmp/tutti-command-RHOYpq".
   std::string failure();
 
  private:

@@ -76,6 +76,16 @@ class SimDisk::View final : public Disk {
     return disk_.tree_.find(path) != nullptr || (!disk_.mirrors(path) && real_.exists(path));
   }
 
+  bool replaceable(const std::string& path) const override {
+    const DiskNodePtr node = disk_.tree_.find(path);
+    return node ? node->kind == DiskNode::Kind::kFile : disk_.mirrors(path) || real_.replaceable(path);
+  }
+
+  bool is_link(const std::string& path) const override {
+    const DiskNodePtr node = disk_.tree_.find(path, /*follow=*/false);
+    return node ? node->kind == DiskNode::Kind::kLink : !disk_.mirrors(path) && real_.is_link(path);
+  }
+
   std::vector<std::string> list(const std::string& folder) const override {
     const DiskNodePtr node = disk_.tree_.find(folder);
     std::vector<std::string> names;
@@ -146,7 +156,9 @@ class SimDisk::View final : public Disk {
   }
 
   DiskNodePtr node_to_write(const std::string& path, bool make) {
-    DiskNodePtr node = disk_.tree_.find(path);
+    DiskNodePtr node = disk_.tree_.find(path, /*follow=*/false);
+    if (node && node->kind == DiskNode::Kind::kLink)
+      throw OperatingError({path}, "is a link, and nothing is written through links");
     if (is_folder(node)) fail(path, "open", EISDIR);
     if (node) return node;
     if (!make) fail(path, "open", ENOENT);

@@ -8,6 +8,7 @@
 #include "io/checkpoint/checkpoint.h"
 #include "io/checkpoint/checkpoint_tensors.h"
 #include "io/checkpoint/run_state.h"
+#include "io/checkpoint/saved_state.h"
 #include "runtime/error.h"
 #include "runtime/random.h"
 #include "training/engine/event.h"
@@ -57,7 +58,7 @@ SavedBits bits_of(const TensorSource& tensors, RunState state) {
 KnownCheckpoint parsed(const Disk& disk, const std::string& folder) try {
   const Checkpoint checkpoint = open_checkpoint(disk, folder);
   verify_files(disk, checkpoint);
-  const RunState state = RunState::from_json(checkpoint.manifest.state);
+  const RunState state = state_of(checkpoint);
   return {"", state.time.batch, bits_of(CheckpointTensors(disk, checkpoint), state)};
 } catch (const OperatingError& error) {
   return {error.what()};

@@ -15,7 +15,8 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/error.h"
+#include "runtime/lack_of_memory.h"
+#include "tensors/torch_error.h"
 
 namespace tutti {
 namespace {
@@ -24,7 +25,7 @@ constexpr char kField = '\t';
 constexpr char kItem = '\x1e';
 constexpr const char* kBegin = "tutti-seed-begins";
 constexpr const char* kHeartbeatLine = "tutti-seed-heartbeat";
-constexpr const char* kRefusal = "tutti-seeds-refused";
+constexpr const char *kRefusal = "tutti-seeds-refused", *kNoMemory = "tutti-seeds-lack-memory";
 constexpr const char* kResult = "tutti-seed-result";
 constexpr std::size_t kFields = 10;
 
@@ -75,14 +76,16 @@ std::optional<uint64_t> parse_begin_line(const std::string& line) {
   return std::stoull(fields[1]);
 }
 
-std::string refusal_line(const std::string& why) {
-  return std::string(kRefusal) + kField + join({why}, kItem);
+std::string refusal_line(const RunError& why) {
+  return (lacks_memory(why.kind()) ? kNoMemory : kRefusal) + (kField + join({why.headline()}, kItem));
 }
 
-std::optional<std::string> parse_refusal_line(const std::string& line) {
+std::optional<RunError> parse_refusal_line(const std::string& line) {
   const auto fields = split(line, kField);
-  if (fields[0] != kRefusal || fields.size() != 2 || !fields[1].ends_with(kItem)) return std::nullopt;
-  return items(fields[1]).front();
+  if (fields.size() != 2 || !fields[1].ends_with(kItem)) return std::nullopt;
+  if (fields[0] != kRefusal && fields[0] != kNoMemory) return std::nullopt;
+  return RunError(fields[0] == kNoMemory ? EndKind::kOutOfMemoryElsewhere : EndKind::kUserError,
+                  items(fields[1]).front());
 }
 
 std::string result_line(const SeedResult& result) {
@@ -188,8 +191,8 @@ class Worker {
         on_result_(*result);
       else
         last_result_ = result;  // completed by the exit of the process
-    } else if (const auto reason = parse_refusal_line(text)) {
-      throw UserError(*reason);
+    } else if (const auto why = parse_refusal_line(text)) {
+      throw_run_error(*why, "");
     }
   }
 

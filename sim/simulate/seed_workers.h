@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/clock.h"
+#include "runtime/error.h"
 #include "sim/simulate/simulation.h"
 
 namespace tutti {
@@ -22,9 +23,9 @@ std::optional<SeedResult> parse_result_line(const std::string& line);
 std::string begin_line(uint64_t seed);
 std::optional<uint64_t> parse_begin_line(const std::string& line);
 
-// Printed in place of all seeds: why the job cannot start.
-std::string refusal_line(const std::string& why);
-std::optional<std::string> parse_refusal_line(const std::string& line);
+// Printed in place of all seeds: why the job cannot start, a mistake of the user's or a lack of memory.
+std::string refusal_line(const RunError& why);
+std::optional<RunError> parse_refusal_line(const std::string& line);
 
 // Printed every few seconds while a seed, or the run without faults, makes progress.
 std::string heartbeat_line();
@@ -49,7 +50,7 @@ std::vector<int> allowed_cores();
 // A worker that crashes, or is killed because it printed nothing for `timeout`, is a finding of the seed that
 // it simulated; else of its next seed, or of its last one if all were done. Another worker continues after
 // that seed. Throws OperatingError if a worker cannot be started, or if two workers in a row end before a
-// seed begins; UserError if a worker prints a refusal_line.
+// seed begins; UserError, or RunError of a lack of memory, if a worker prints a refusal_line.
 void simulate_seeds(uint64_t first, uint64_t last, int jobs,
                     const std::function<std::vector<std::string>(const SeedShare&)>& command,
                     const std::function<void(const SeedResult&)>& on_result,

@@ -11,6 +11,7 @@
 #include "io/journal/recorded_run.h"
 #include "runtime/disk.h"
 #include "runtime/error.h"
+#include "runtime/lack_of_memory.h"
 #include "runtime/printable.h"
 #include "runtime/process/this_process.h"
 #include "runtime/text.h"
@@ -50,8 +51,9 @@ std::unique_ptr<Simulation> begin_share(const Setting& recipe, const SimulateOpt
   auto simulation = std::make_unique<Simulation>(recipe, options.ranks, plan_of(options), seams, seams);
   simulation->keep_journals(options.run_dir);
   return simulation;
-} catch (const UserError& error) {
-  print_line(refusal_line(error.headline()));
+} catch (const RunError& error) {
+  if (exit_code(error.kind()) != 2 && !lacks_memory(error.kind())) throw;
+  print_line(refusal_line(error));
   return nullptr;
 }
 

@@ -6,6 +6,8 @@
 
 #include "io/checkpoint/checkpoint.h"
 #include "runtime/error.h"
+#include "runtime/lack_of_memory.h"
+#include "tensors/torch_error.h"
 
 namespace tutti {
 namespace {
@@ -54,8 +56,11 @@ std::string summary_of(const SimAttempt& attempt) {
 void require_trains(const SimAttempt& attempt) {
   if (attempt.resumed_at >= 0 || attempt.well() || !attempt.stuck.empty()) return;
   const RankEnd& first = attempt.ends.front();
-  throw UserError(first.kind == EndKind::kRefused ? first.reason
-                                                  : "the run cannot start: " + attempt.end_text());
+  const auto lacking =
+      std::ranges::find_if(attempt.ends, [](const RankEnd& end) { return lacks_memory(end.kind); });
+  const std::string why =
+      first.kind == EndKind::kRefused ? first.reason : "the run cannot start: " + attempt.end_text();
+  throw_run_error(RunError(lacking == attempt.ends.end() ? EndKind::kUserError : lacking->kind, why), "");
 }
 
 SeedResult result_of(uint64_t seed, const SimRun& run) {

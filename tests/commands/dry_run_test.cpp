@@ -10,6 +10,7 @@
 namespace tutti {
 namespace {
 
+using testing::AllOf;
 using testing::ContainsRegex;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -71,6 +72,22 @@ TEST(DryRunTest, CheckSaysWhatAStepAndTheRunTake) {
   EXPECT_THAT(text, ContainsRegex("\n  step     [0-9.e-]+ ms, [0-9.e-]+ MB at its peak, of the one rank"));
   EXPECT_THAT(text, HasSubstr("\n  all      about 0:0"));
   EXPECT_THAT(text, Not(HasSubstr("[optimizer]"))) << "only with `all`";
+}
+
+TEST(DryRunTest, NoMoreStepsAreTriedThanTheRunHas) {
+  const Scratch scratch;
+  Setting recipe = long_recipe(scratch.path());
+  const auto checked = [&](const char* duration) {
+    recipe.find("train")->find("max_duration")->value = std::string(duration);
+    testing::internal::CaptureStderr();
+    const std::string text = check_text(recipe, {.steps = 3});
+    EXPECT_EQ(testing::internal::GetCapturedStderr(), "") << duration;
+    return text;
+  };
+  EXPECT_THAT(checked("1ba"), HasSubstr("(the last of 1 that were tried)\n"));
+  EXPECT_THAT(checked("0ba"), AllOf(HasSubstr("\n  run      0ba\n"),
+                                    HasSubstr("\n  step     none: the run ends before its first\n"),
+                                    Not(HasSubstr("nan")), Not(HasSubstr("\n  all "))));
 }
 
 // Of 6 x 8 + 8 + 8 x 10 + 10 numbers a third of the rows, rounded up.

@@ -182,7 +182,11 @@ max_duration = "1ep"
         finished = start(self.folder / "run", recipe=self.recipe, ranks=1, data__train__epoch_samples=10000,
                          data__train__command=f"'zcat {self.folder}/0.jsonl.gz; echo torn >&2; exit 3'").wait()
         self.assertEqual(finished.code, 2, finished.text)
-        self.assertRegex(finished.text, "Loader: zcat .*: the command failed with exit code 3: torn")
+        said = re.search(r"Loader: zcat .*: the command failed with exit code 3; what it printed last is in (\S+)",
+                         finished.text)
+        self.assertTrue(said, finished.text)
+        self.assertEqual(pathlib.Path(said[1]).read_text(), "torn\n")
+        pathlib.Path(said[1]).unlink()
         self.assertIn("epoch 1, step ", log(self.folder / "run"))
 
     def test_samples_that_were_counted_are_told(self):

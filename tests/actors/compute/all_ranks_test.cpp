@@ -172,9 +172,13 @@ TEST(AllRanks, StepsThatMayBeTriedAgainAreRefused) {
 }
 
 TEST(AllRanks, AStepThatRunsOutOfMemoryEndsTheRun) {
-  for (const int ranks : {1, 2})
-    EXPECT_THAT(why_refused({.ranks = ranks, .more = "[device]\nmemory_budget_mb = 0.0001\n"}),
-                HasSubstr("so the step is not tried again"));
+  for (const int ranks : {1, 2}) try {
+      trained({.ranks = ranks, .more = "[device]\nmemory_budget_mb = 0.0001\n"});
+      ADD_FAILURE() << "it was taken";
+    } catch (const std::exception& error) {
+      EXPECT_THAT(error.what(), AllOf(HasSubstr("step 1, "), HasSubstr("so the step is not tried again")));
+      EXPECT_EQ(end_by(error).kind, EndKind::kOutOfMemoryElsewhere) << "no mistake of the user's";
+    }
 }
 
 TEST(AllRanks, SumsOfHalfPrecisionAreComputedInFloat) {

@@ -18,7 +18,9 @@ namespace tutti {
 namespace {
 
 using testing::AllOf;
+using testing::EndsWith;
 using testing::HasSubstr;
+using testing::Not;
 namespace fs = std::filesystem;
 
 constexpr int kRemoteShards = 12;
@@ -185,15 +187,31 @@ TEST_F(RemoteShards, ErrorsOfTheCommandAreNamed) {
   const ShardFolder folder(bad);
   fs::remove(remote_ + '/' + name(0));
   const std::string error = message_of<OperatingError>([&] { folder.open(0); });
-  EXPECT_THAT(error, HasSubstr("failed with exit code 1: cp: cannot stat"));
+  EXPECT_THAT(error,
+              AllOf(HasSubstr("failed with exit code 1; what it printed is in " + local_ + "/shard.0.mds."),
+                    EndsWith(".part.log"), Not(HasSubstr("cannot stat"))));
   EXPECT_THAT(error,
               HasSubstr("echo ..., which fetches " + on_one_line(remote_ + "/shard.0.mds") + ", failed"));
   EXPECT_THAT(message_of<OperatingError>([&] { fetch_file("true {source}", "a", local_ + "/b"); }),
               HasSubstr("has not made its {target}"));
-  EXPECT_THAT(message_of<OperatingError>([&] {
-                fetch_file("echo first >&2; echo the last >&2; echo out; exit 7", "a", local_ + "/b");
-              }),
-              HasSubstr("failed with exit code 7: the last"));
+  EXPECT_THAT(message_of<OperatingError>([&] { fetch_file("exit 7", "a", local_ + "/b"); }),
+              EndsWith("failed with exit code 7"));
+}
+
+// As a signed address.
+TEST_F(RemoteShards, TheOutputOfAFailedCommandIsForItsUserAlone) {
+  const std::string log = scratch_.path("b.log");
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    EXPECT_THAT(message_of<OperatingError>([&] {
+                  fetch_file("echo first >&2; echo '?sig=secret' >&2; echo out; exit 7", "a",
+                             scratch_.path("b"));
+                }),
+                EndsWith("failed with exit code 7; what it printed is in " + log));
+    EXPECT_EQ(read_text(log), "first\n?sig=secret\n");
+    EXPECT_EQ(fs::status(log).permissions(), fs::perms::owner_read | fs::perms::owner_write);
+  }
+  fetch_file("echo done >&2; cp {source} {target}", log, scratch_.path("b"));
+  EXPECT_FALSE(fs::exists(log)) << "nothing failed";
 }
 
 // Names of an index.json that a stranger has written, of files that are there.

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "data/readers/catalog.h"
 #include "data/readers/make_dataset.h"
 #include "data/tokenizers/tokenizer.h"
@@ -15,6 +17,7 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 class TextStreamTest : public testing::Test {
  protected:
@@ -110,11 +113,19 @@ TEST_F(TextStreamTest, ACommandThatWritesBadLinesAloneIsNotReadForEver) {
               HasSubstr("so many lines in a row cannot be read: line 1001: no member 'text'"));
 }
 
-TEST_F(TextStreamTest, AFailedCommandIsNamedWithWhatItSaid) {
+// What it printed may be a signed address.
+TEST_F(TextStreamTest, AFailedCommandIsNamedWithTheFileOfWhatItPrinted) {
+  setenv("TMPDIR", scratch_.path().c_str(), 1);
   EXPECT_THAT(error_of("no-such-program"),
-              AllOf(HasSubstr("data.train.command = "), HasSubstr("the command failed with exit code 127: "),
-                    HasSubstr("not found")));
-  EXPECT_THAT(error_of(cat() + "; echo torn >&2; exit 4"), HasSubstr("exit code 4: torn"));
+              AllOf(HasSubstr("data.train.command = "), HasSubstr("the command failed with exit code 127; "),
+                    Not(HasSubstr("not found"))));
+  const std::string error = error_of(cat() + "; echo '?sig=secret' >&2; exit 4"),
+                    before = "printed last is in ";
+  EXPECT_THAT(error, AllOf(HasSubstr("exit code 4; what it " + before), Not(HasSubstr("secret"))));
+  const std::string words = error.substr(error.find(before) + before.size());
+  EXPECT_EQ(read_text(words.substr(0, words.find('\n'))), "?sig=secret\n");
+  EXPECT_THAT(error_of("exit 5"), AllOf(HasSubstr("exit code 5"), Not(HasSubstr("printed"))));
+  unsetenv("TMPDIR");
   EXPECT_THAT(error_of("true"), HasSubstr("the command wrote no sample"));
   EXPECT_THAT(error_of("true", "epoch_samples = 5\n"), HasSubstr("the command wrote no sample"));
 }

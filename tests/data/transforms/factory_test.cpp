@@ -59,6 +59,14 @@ TEST(MakeTransforms, EveryKindOfTheCatalogIsMade) {
   }
 }
 
+TEST(MakeTransforms, TransformsOfAKindHaveNumbersAndMoreThanAThousandAreRefused) {
+  std::string many;
+  for (int i = 0; i < 1000; ++i) many += table("kind = 'flip'");
+  EXPECT_EQ(make_transforms(tables_of(many), spec_of({8, 8, 3})).back().name, "flip/999");
+  EXPECT_THAT(why_not(many + table("kind = 'flip'"), spec_of({8, 8, 3})),
+              HasSubstr("expected at most 1,000 transforms"));
+}
+
 TEST(MakeTransforms, ComeInOrderAndSecondsOfAKindHaveNumbers) {
   const Transforms made =
       make_transforms(tables_of(table("kind = 'flip'") + table("kind = 'random_crop'\nsize = [6, 5]") +

@@ -5,12 +5,14 @@
 
 #include <nlohmann/json.hpp>
 
+#include "io/checkpoint/saved_state.h"
 #include "runtime/error.h"
 
 namespace tutti {
 namespace {
 
 using testing::HasSubstr;
+using testing::StartsWith;
 using testing::ThrowsMessage;
 
 // As written before checkpoints had the whole time before the last step.
@@ -105,6 +107,24 @@ TEST(RunStateTest, WithoutAStepOrOfAnotherKindIsRefused) {
     EXPECT_THAT([&] { RunState::from_json(text); },
                 ThrowsMessage<OperatingError>(HasSubstr("the checkpoint's state cannot be read")))
         << text;
+}
+
+TEST(RunStateTest, OfACheckpointIsRefusedWithItsFolder) {
+  nlohmann::json torn = earlier();
+  torn["seed"] = "seven";
+  Checkpoint checkpoint{"run/checkpoints/ep1-ba4", {}};
+  checkpoint.manifest.state = torn.dump();
+  EXPECT_THAT([&] { state_of(checkpoint); },
+              ThrowsMessage<OperatingError>(
+                  StartsWith("run/checkpoints/ep1-ba4: the checkpoint's state cannot be read: ")));
+  checkpoint.manifest.state = earlier().dump();
+  EXPECT_EQ(state_of(checkpoint).seed, RunState::from_json(earlier().dump()).seed);
+  EXPECT_THAT([&] { use_state(checkpoint.folder, [] { throw UserError("'due' is no number"); }); },
+              ThrowsMessage<RunError>("run/checkpoints/ep1-ba4: the checkpoint's state: 'due' is no number"));
+  EXPECT_THAT([&] { use_state(checkpoint.folder, [] {
+                      throw UserError({"r.toml", 3}, "no");
+                    }); },
+              ThrowsMessage<RunError>("r.toml:3: no"));
 }
 
 }  // namespace

@@ -4,11 +4,16 @@
 #include <caffe2/serialize/inline_container.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
+#include <cstdio>
 #include <filesystem>
 #include <functional>
 
 #include "models/script/script_model.h"
+#include "runtime/process/process_watch.h"
 #include "tests/recipe/section.h"
 #include "tests/runtime/scratch.h"
 
@@ -190,6 +195,28 @@ TEST_F(RefusedScript, LoopsWithoutEndAreEnded) {
         << line;
 }
 
+// Each of the methods calls the next.
+TEST_F(RefusedScript, CallsWithinEachOtherAreBounded) {
+  const std::string
+      self = "(self: __torch__.torch.nn.modules.linear.___torch_mangle_28.Linear,\n    input: Tensor)",
+      end = ") -> Tensor:\n    return ";
+  const auto chain = [&](int methods) {
+    std::string code = "(self).m1(input, )\n";
+    for (int i = 1; i <= methods; ++i) {
+      code += "  def m" + std::to_string(i) + self.substr(0, self.size() - 1) + end;
+      code += i < methods ? "(self).m" + std::to_string(i + 1) + "(input, )\n"
+                          : "torch.linear(input, self.weight, self.bias)\n";
+    }
+    ScriptModel model({.path = file(kLinear, kCall, code)});
+    materialise(model, 1);
+    Batch batch;
+    batch.set("input", at::ones({2, 4}));
+    return message_of<UserError>([&] { model.forward(batch); });
+  };
+  EXPECT_THAT(chain(900), HasSubstr("writes the buffer")) << "it came to its end";
+  EXPECT_THAT(chain(1100), HasSubstr(": more than 1,000 calls within each other"));
+}
+
 TEST_F(RefusedScript, ListsAndTextsOfAnyLengthAreRefused) {
   const std::string many = "1000000000000", none = "torch.expand(torch.zeros([1]), [" + many + "])";
   for (const std::string& call :
@@ -207,6 +234,90 @@ TEST_F(RefusedScript, TextsOfAnyLengthAreRefusedBeforeTheFileIsLoaded) {
     EXPECT_THAT(refusal_of_line(uses("torch.len(torch." + std::string(call) + ")")), HasSubstr("is refused"))
         << call;
   EXPECT_THAT(refusal_of_line(uses("torch.factorial(1000000000000)")), HasSubstr("is refused"));
+}
+
+// Which libtorch would join as it reads them: 128 MB of constants.
+[[noreturn]] void load_small(const std::string& path) {
+  const auto peak_kb = [] {
+    rusage used{};
+    getrusage(RUSAGE_SELF, &used);
+    return used.ru_maxrss;
+  };
+  const long before = peak_kb();
+  ScriptModel({.path = path});
+  std::fprintf(stderr, "took %ld kB", peak_kb() - before);
+  _exit(peak_kb() - before < 64 * 1024 ? 4 : 5);
+}
+
+TEST_F(RefusedScript, TextsThatDoubleLineByLineAreNotJoinedAhead) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  for (const std::string join : {"s = torch.add(s, s)", "s = s + s"}) {
+    std::string lines = "s = \"a\"";
+    for (int i = 0; i < 26; ++i) lines += "\n    " + join;
+    lines += "\n    " + uses("torch.len(s)");
+    EXPECT_EXIT(load_small(file(kLinear, "    return torch", "    " + lines + "\n    return torch")),
+                testing::ExitedWithCode(4), "took")
+        << join;
+    EXPECT_THAT(error_of(lines), HasSubstr("the program does not end within 10,000,000 steps")) << join;
+  }
+}
+
+TEST_F(RefusedScript, TextsThatAreJoinedWhenItRunsMayBeLong) {
+  const std::string text(3000, 'a');
+  EXPECT_THAT(error_of("s = torch.add(\"" + text +
+                       "\", \"b\")\n    if torch.ne(torch.len(s), 3001):\n      "
+                       "ops.prim.RaiseException(\"short\")\n    else:\n      pass"),
+              HasSubstr("writes the buffer"));
+}
+
+// libtorch writes their types out as it loads the code.
+TEST_F(RefusedScript, TuplesThatDoubleLineByLineAreRefused) {
+  const auto lines = [](const std::string& first, const std::string& next) {
+    std::string all = "t = " + first;
+    for (int i = 0; i < 60; ++i) all += "\n    " + next;
+    return all;
+  };
+  for (const auto& [first, next] : {std::pair{"(1, 2)", "t = (t, t)"},
+                                    {"(input, input)", "t = (t, 1, t)"},
+                                    {"((1, 2), 3)", "a, b, = t\n    t = ((a, a), b)"},
+                                    {"(1, (2, 2))", "t = (1, (t[1], t[1]))"},
+                                    {"(1, 2)", "t = ([t], [t])"},
+                                    {"(1, 2)", "if True:\n      t = (t, t)\n    else:\n      t = (1, 2)"}})
+    EXPECT_THAT(refusal_of_line(lines(first, next)),
+                AllOf(HasSubstr("'a tuple' (code/"), HasSubstr("has more than 10,000 items")))
+        << next;
+  EXPECT_THAT(error_of(lines("(1, 2)", "a, b, = t\n    t = (b, a)")), HasSubstr("writes the buffer"));
+  EXPECT_THAT(error_of(lines("(1, 2)", "a = t[0]\n    t = (a, a)")), HasSubstr("writes the buffer"));
+  EXPECT_THAT(error_of(lines("(input, 2)", "t = (torch.add(t[0], t[0]), t[1])")),
+              HasSubstr("writes the buffer"));
+}
+
+// As one of types that differ in a list, with lines of the file.
+TEST_F(RefusedScript, WarningsAboutAFileReachNoTerminal) {
+  testing::internal::CaptureStderr();
+  EXPECT_THAT(error_of("x = [1, \"a\"]"), HasSubstr("writes the buffer"));
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+// In a trial on zeros, before there is a training that would end by itself.
+[[noreturn]] void try_endless(const std::string& path) {
+  hold_stop_signals();
+  kill(getpid(), SIGTERM);
+  try {
+    const SampleSpec samples{.shapes = {{"input", {4}}}};
+    ScriptModel({.path = path}).fit(section_with({{"path", path}}), samples);
+  } catch (const OperatingError& error) {
+    std::fprintf(stderr, "%s", error.what());
+    _exit(error.kind() == EndKind::kInterrupted ? 4 : 3);
+  }
+  _exit(5);
+}
+
+TEST_F(RefusedScript, ATrialHearsARequestToStop) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const std::string path =
+      file(kLinear, "    return torch", "    _0 = True\n    while _0:\n      _0 = True\n    return torch");
+  EXPECT_EXIT(try_endless(path), testing::ExitedWithCode(4), "stopped while a program was tried");
 }
 
 TEST_F(RefusedScript, TextsThatTheProgramRaisesAreShown) {

@@ -22,6 +22,8 @@ class DiskBelow : public Disk {
   }
   uint64_t size(const std::string& path) const override { return below_->size(path); }
   bool exists(const std::string& path) const override { return below_->exists(path); }
+  bool replaceable(const std::string& path) const override { return below_->replaceable(path); }
+  bool is_link(const std::string& path) const override { return below_->is_link(path); }
   std::vector<std::string> list(const std::string& folder) const override { return below_->list(folder); }
   void make_folders(const std::string& path) override { below_->make_folders(path); }
   void rename(const std::string& from, const std::string& to) override { below_->rename(from, to); }

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <set>
 
+#include "io/replaced_file.h"
 #include "runtime/error.h"
 #include "tests/io/checkpoint/sample_checkpoint.h"
 #include "tests/io/checkpoint/whole_checkpoint.h"
@@ -112,6 +113,37 @@ TEST_F(SimDiskTest, PathsGoThroughLinks) {
   EXPECT_FALSE(view->exists(path("latest/manifest")));
   view->remove_all(path("latest"));
   EXPECT_TRUE(view->exists(path("ep2")));
+}
+
+// As the real disk's do (io/replaced_file).
+TEST_F(SimDiskTest, LinksAndFoldersAreNotReplacedByFiles) {
+  write("victim", "kept", true);
+  view->symlink("victim", path("link"));
+  view->make_folders(path("a.new/inner"));
+  for (const char* name : {"link", "a"})
+    EXPECT_THROW(replace_file(*view, path(name), "new"), OperatingError) << name;
+  EXPECT_EQ(text(view->read(path("victim"))), "kept");
+  EXPECT_TRUE(view->is_link(path("link")));
+  EXPECT_TRUE(view->exists(path("a.new/inner"))) << "a folder of somebody else's";
+  view->symlink("victim", path("b.new"));
+  EXPECT_THROW(replace_file(*view, path("b"), "new"), OperatingError);
+  EXPECT_TRUE(view->is_link(path("b.new")));
+  replace_file(*view, path("victim"), "new");
+  EXPECT_EQ(text(view->read(path("victim"))), "new");
+}
+
+// The real disk has folders of these names.
+TEST_F(SimDiskTest, WhetherAFileCanBeReplacedIsAskedOfTheSimulatedDisk) {
+  Scratch real;
+  std::filesystem::create_directories(real.path("run/a"));
+  std::filesystem::create_directories(real.path("run/b.new"));
+  disk.mirror(real.path("run"));
+  view->remove_all(real.path("run/a"));
+  view->remove_all(real.path("run/b.new"));
+  for (const char* name : {"run/a", "run/b"}) {
+    replace_file(*view, real.path(name), "new");
+    EXPECT_EQ(text(view->read(real.path(name))), "new");
+  }
 }
 
 TEST_F(SimDiskTest, AFolderMovesWithItsFiles) {

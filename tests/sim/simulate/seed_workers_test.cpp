@@ -35,7 +35,12 @@ TEST(SeedWireTest, ReadsBackWhatItWrote) {
   EXPECT_EQ(read->rank_steps, 5);
   EXPECT_THAT(read->findings, ElementsAre("one", "two faults happened"));
   EXPECT_EQ(parse_begin_line(begin_line(9)), 9u);
-  EXPECT_EQ(parse_refusal_line(refusal_line("a.toml:3: there\tis none")), "a.toml:3: there is none");
+  for (const EndKind kind : {EndKind::kUserError, EndKind::kOutOfMemoryElsewhere}) {
+    const auto why = parse_refusal_line(refusal_line(RunError(kind, "a.toml:3: there\tis none")));
+    ASSERT_TRUE(why);
+    EXPECT_EQ(why->kind(), kind);
+    EXPECT_STREQ(why->what(), "a.toml:3: there is none");
+  }
 }
 
 TEST(SeedWireTest, OtherLinesAreOtherLines) {
@@ -140,9 +145,20 @@ TEST(SeedWorkersTest, ASeedMayTakeLongAsLongAsItSaysThatItContinues) {
 }
 
 TEST(SeedWorkersTest, AJobThatCannotStartIsRefusedOnce) {
-  const std::string refuses = "printf '%s\\n' '" + refusal_line("a.toml:3: there is none") + "'; exit 2";
-  for (const int jobs : {1, 3})
-    EXPECT_EQ(message_of<UserError>([&] { farmed({.before = refuses}, jobs); }), "a.toml:3: there is none");
+  const auto refuses = [](const RunError& why) {
+    return "printf '%s\\n' '" + refusal_line(why) + "'; exit 2";
+  };
+  const UserError wrong("a.toml:3: there is none");
+  const RunError lacking(EndKind::kOutOfMemoryElsewhere, "out of memory");
+  for (const int jobs : {1, 3}) {
+    EXPECT_EQ(message_of<UserError>([&] { farmed({.before = refuses(wrong)}, jobs); }), wrong.what());
+    try {
+      farmed({.before = refuses(lacking)}, jobs);
+      ADD_FAILURE() << "it was farmed";
+    } catch (const RunError& error) {
+      EXPECT_EQ(error.kind(), lacking.kind());
+    }
+  }
 }
 
 TEST(SeedWorkersTest, AProcessThatCannotStartIsAnError) {

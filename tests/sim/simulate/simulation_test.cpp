@@ -49,6 +49,20 @@ TEST(SimulationTest, ARunWithoutFaultsKeepsEveryInvariant) {
   EXPECT_EQ(orders.size(), 20u);
 }
 
+// All that they do is to write the initial checkpoint, which a rank may do before rank 0 has made the folder.
+TEST(SimulationTest, RunsWithoutStepsKeepEveryInvariant) {
+  Setting recipe = small_job();
+  recipe.find("train")->find("max_duration")->value = std::string("0ba");
+  for (const int ranks : {1, 2, 5}) {
+    const Simulation simulation(recipe, ranks, {});
+    for (uint64_t seed = 0; seed < 10; ++seed) {
+      const SeedResult result = simulation.run(seed);
+      EXPECT_THAT(result.findings, IsEmpty()) << ranks << " ranks, seed " << seed;
+      EXPECT_NE(result.weights, 0u) << "the initial checkpoint";
+    }
+  }
+}
+
 TEST(SimulationTest, TheWatcherHearsOfEveryAction) {
   int64_t events = 0;
   SimSeams seams;
@@ -212,6 +226,23 @@ TEST(SimulationTest, AJobThatCannotStartIsRefused) {
 }
 
 class EachFault : public testing::TestWithParam<std::string> {};
+
+// No mistake of the user's, whose exit code it would have.
+TEST(SimulationTest, AJobThatCannotStartForLackOfMemoryIsNoMistakeOfTheUsers) {
+  SimSeams seams;
+  seams.job = [](Job& job, int) {
+    job.make_model = [](const Setting&, const SampleSpec&) -> std::shared_ptr<Model> {
+      throw std::bad_alloc();
+    };
+  };
+  try {
+    Simulation(small_job(), 2, {}, seams, seams);
+    ADD_FAILURE() << "it started";
+  } catch (const RunError& error) {
+    EXPECT_EQ(error.kind(), EndKind::kOutOfMemoryElsewhere);
+    EXPECT_THAT(error.what(), HasSubstr("out of memory"));
+  }
+}
 
 TEST_P(EachFault, HappensAndBreaksNothing) {
   constexpr int kRanks = 3;
