@@ -7,7 +7,8 @@
 
 namespace tutti {
 
-// What a file of weights may lack of the model's: what weights_strict and weights_ignore allow, or nothing.
+// What of the model may be missing in a file of weights: what weights_strict and weights_ignore allow, or
+// nothing.
 enum class Lacking { kAsAllowed, kNothing };
 
 // Reads a file of weights (io/weights/weights.h) into a trainee's model, as a [model] section says
