@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "data/label_range.h"
 #include "data/transforms/transform.h"
 #include "recipe/setting.h"
 #include "tensors/tree.h"
@@ -53,8 +54,8 @@ class Dataset {
   // What made tokens of texts; null: the data is no text, or each byte is a token.
   virtual std::shared_ptr<const Tokenizer> tokenizer() const { return nullptr; }
 
-  // The smallest label, where integer labels that are no tokens are classes; 0 also if it is not known.
-  virtual int64_t first_class() const { return 0; }
+  // The labels, where integers that are no tokens are classes.
+  virtual LabelRange labels() const { return {}; }
 
   // What training data determine for those of evaluations and predictions, which a checkpoint keeps: means,
   // categories and classes of tables (data/tables/fitted_table.h), as JSON. "" = nothing.

@@ -384,11 +384,7 @@ std::vector<std::string> Job::advice() const {
   };
   const Setting& data = recipe.at("data").at("train");
   add(data, *train);
-  const int64_t first = train->first_class();
-  if (first > 0 && !data.has("first_class") && !has_loss_of_values(*this))
-    advice.push_back(data.path + ": its smallest label is " + std::to_string(first) +
-                     ", so class 0 has no samples; first_class = " + std::to_string(first) +
-                     ", here and in evaluations, numbers classes from 0");
+  for (const std::string& text : label_advice(*this)) advice.push_back(data.path + ": " + text);
   for (const auto& evaluator : evaluators) add(evaluator.section, *evaluator.data);
   for (const std::string& text : {accumulation_advice(*this), deepspeed_advice(recipe)})
     if (!text.empty()) advice.push_back(text);

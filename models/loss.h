@@ -13,7 +13,7 @@ namespace tutti {
 // What a loss compares a model's outputs [N, C, ...] with.
 enum class LossTargets {
   kClasses,  // class indices [N, ...], or a probability for each class [N, C, ...]
-  kLabels,   // the same, where several classes, or none, may be 1
+  kLabels,   // the same, where several classes, or none, may be 1; numbers in [0, 1]
   kValues    // of the outputs' shape
 };
 

@@ -56,6 +56,21 @@ void require_counted(const at::Tensor& target) {
                   ", and only losses of class indices leave targets out; values below zero need floats");
 }
 
+// dense_target of a loss in which each class is a label of its own: 0, 1, or a probability, as torch does not
+// check. The host waits for no device.
+at::Tensor label_target(const at::Tensor& scores, const at::Tensor& target) {
+  at::Tensor labels = dense_target(scores, target);
+  if (!labels.is_cpu() || labels.numel() == 0) return labels;
+  const auto [least, most] = at::aminmax(labels);
+  for (const double label : {least.item<double>(), most.item<double>()}) {
+    if (label >= -kRounding && label <= 1.0 + kRounding) continue;
+    std::ostringstream message;
+    message << "a label is " << label << "; expected 0 or 1, or a number between them";
+    throw UserError(message.str());
+  }
+  return labels;
+}
+
 at::Tensor predicted(const at::Tensor& scores, const DiceLossOptions& options) {
   if (options.sigmoid && options.softmax) throw UserError("dice loss: either sigmoid or softmax, not both");
   if (options.sigmoid) return scores.sigmoid();
@@ -163,13 +178,13 @@ at::Tensor soft_cross_entropy(const at::Tensor& scores, const at::Tensor& target
 at::Tensor binary_cross_entropy_with_logits(const at::Tensor& scores, const at::Tensor& target,
                                             const BinaryCrossEntropyOptions& options) {
   const at::Tensor loss =
-      at::binary_cross_entropy_with_logits(scores, dense_target(scores, target), options.weight,
+      at::binary_cross_entropy_with_logits(scores, label_target(scores, target), options.weight,
                                            options.pos_weight, static_cast<int64_t>(options.reduction));
   return options.scale_by_batch_size ? loss / scores.size(0) : loss;
 }
 
 at::Tensor dice_loss(const at::Tensor& scores, const at::Tensor& target, const DiceLossOptions& options) {
-  at::Tensor truth = dense_target(scores, target);
+  at::Tensor truth = label_target(scores, target);
   const bool may_be_ignored = target.dim() < scores.dim() && !target.is_floating_point();
   at::Tensor prediction = predicted(scores, options);
   const std::vector<int64_t> dims = summed_dims(scores, options.batch);
@@ -188,7 +203,7 @@ at::Tensor dice_loss(const at::Tensor& scores, const at::Tensor& target, const D
 
 at::Tensor sigmoid_focal_loss(const at::Tensor& scores, const at::Tensor& target,
                               const FocalLossOptions& options) {
-  const at::Tensor truth = dense_target(scores, target);
+  const at::Tensor truth = label_target(scores, target);
   const at::Tensor wide = scores.to(at::toOpMathType(scores.scalar_type()));
   const at::Tensor probability = wide.sigmoid();
   const at::Tensor error = probability + truth - 2.0 * probability * truth;  // 1 - p of the truth

@@ -63,7 +63,8 @@ struct BinaryCrossEntropyOptions {
 };
 
 // Binary cross entropy of each score [N, C, ...]; targets as for soft_cross_entropy, a negative index
-// belongs to no class. composer.loss.binary_cross_entropy_with_logits.
+// belongs to no class. Throws UserError for labels outside of [0, 1]; a device's are not looked at, as in the
+// losses below. composer.loss.binary_cross_entropy_with_logits.
 at::Tensor binary_cross_entropy_with_logits(const at::Tensor& scores, const at::Tensor& target,
                                             const BinaryCrossEntropyOptions& options = {});
 

@@ -67,7 +67,7 @@ class InitialWeights {
         before_surgery_(std::ranges::none_of(
             weights_, [this](const auto& one) { return added(one) && tensors_.contains(one.name); })) {}
 
-  std::string load() {
+  std::string load(Lacking lacking) {
     turned_ = std::ranges::any_of(weights_, [this](const auto& one) {
       const std::string name = names_.find(tensors_, one, path_);
       return projections_.contains(one.name) && !name.empty() &&
@@ -83,6 +83,7 @@ class InitialWeights {
       if (!used_.count(name) && !(before_surgery_ && trainee_.removed.count(name)))
         unused_.push_back(tensors_.name_in_file(name));
     compare_tied();
+    if (lacking == Lacking::kNothing) require_learned();
     if (options_.strict) require_all();
     if (used_.empty())
       throw UserError({path_}, "none of its " + std::to_string(tensors_.file().entries().size()) +
@@ -163,6 +164,13 @@ class InitialWeights {
     return at::equal(one.tensor, other);
   }
 
+  // Of a model that is not trained.
+  void require_learned() const {
+    if (const auto fresh = fresh_texts(); !fresh.empty())
+      throw UserError({path_}, "not all is read that the model has learned: " + listed(fresh) +
+                                   " would be as initialised");
+  }
+
   void require_all() const {
     if (!missing_.empty())
       throw UserError({path_},
@@ -176,6 +184,12 @@ class InitialWeights {
   std::vector<std::string> missing_texts() const {
     std::vector<std::string> texts;
     for (const SavedTensor& one : missing_) texts.push_back(one.text());
+    return texts;
+  }
+
+  std::vector<std::string> fresh_texts() const {
+    std::vector<std::string> texts = missing_texts();
+    texts.insert(texts.end(), fresh_.begin(), fresh_.end());
     return texts;
   }
 
@@ -196,8 +210,8 @@ class InitialWeights {
   }
 
   std::string note() const {
-    std::vector<std::string> fresh = missing_texts(), parts;
-    fresh.insert(fresh.end(), fresh_.begin(), fresh_.end());
+    std::vector<std::string> parts;
+    const std::vector<std::string> fresh = fresh_texts();
     if (!fresh.empty()) parts.push_back("not read, so as initialised: " + listed(fresh));
     if (!untrained_.empty())
       parts.push_back("neither read nor trained (freeze, or modules_to_save of lora): " + listed(untrained_));
@@ -230,9 +244,10 @@ class InitialWeights {
 
 }  // namespace
 
-std::string load_initial_weights(Trainee& trainee, const Setting& model, const Setting& weights) try {
+std::string load_initial_weights(Trainee& trainee, const Setting& model, const Setting& weights,
+                                 Lacking lacking) try {
   const WeightsOptions options = WeightsOptions::read(model);
-  return InitialWeights(trainee, weights.text(), options).load();
+  return InitialWeights(trainee, weights.text(), options).load(lacking);
 } catch (const std::exception& error) {
   weights.fail(run_error(error));
 }

@@ -9,6 +9,7 @@
 
 #include "io/checkpoint/saved_state.h"
 #include "job/resume.h"
+#include "models/model.h"
 #include "recipe/toml_reader.h"
 #include "runtime/error.h"
 #include "runtime/text.h"
@@ -318,6 +319,8 @@ RunState TrainingLoop::saved_state() {
   saved.global_batch = state.global_batch;
   saved.data_digest = with_.job.data_digest;
   saved.fitted = with_.job.fitted;
+  const auto* classifier = dynamic_cast<const Classifier*>(state.model.get());
+  saved.several_labels = classifier && classifier->has_several_labels();
   saved.required_algorithms = state.required_algorithms;
   saved.recipe = with_.job.recipe_text;
   saved.names_before_surgery = names_before_surgery(state);

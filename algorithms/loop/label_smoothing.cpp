@@ -12,17 +12,18 @@
 namespace tutti {
 namespace {
 
-// The key of the original targets during the loss. They stay in the batch, because an algorithm must not hold
-// memory of an aborted attempt.
+// The keys of the original targets, and of the smoothed ones, during the loss. They stay in the batch,
+// because an algorithm must not hold memory of an aborted attempt.
 constexpr const char* kOriginal = "LabelSmoothing";
+constexpr const char* kSmoothed = "LabelSmoothing/smoothed";
 
-Batch without(const Batch& batch, const std::string& name) {
+Batch without_own(const Batch& batch) {
   Batch::Children kept = batch.children();
-  std::erase_if(kept, [&](const auto& child) { return child.first == name; });
+  std::erase_if(kept, [](const auto& child) { return child.first == kOriginal || child.first == kSmoothed; });
   return kept;
 }
 
-// A mean over class indices is over their classes' weights, that over smoothed ones over their number. As in
+// A mean over class indices is over their classes' weights, that over probabilities over their number. As in
 // PyTorch's cross_entropy, smoothing does not change what the mean is over. `smoothed`: the loss's weight.
 void mean_over_batch(State& state, const at::Tensor& target, double smoothed) {
   state.loss_weight = state.model->loss_weight(state.batch);
@@ -63,14 +64,20 @@ void LabelSmoothing::apply(Event event, State& state, Logger&) {
   Batch& batch = state.batch;
   if (event == Event::kBeforeLoss) {
     const at::Tensor target = target_key_.get(batch);
-    target_key_.set(batch, smooth_labels(state.outputs.tensor(), target, smoothing_));
+    const at::Tensor smooth = smooth_labels(state.outputs.tensor(), target, smoothing_);
     batch.set(kOriginal, target);
+    batch.set(kSmoothed, smooth);
+    target_key_.set(batch, smooth);
   } else {
     const double known = state.loss_weight, smoothed = known > 0 ? known : state.model->loss_weight(batch);
     const at::Tensor original = batch[kOriginal];
+    const bool are_mixed = !target_key_.get(batch).is_same(batch[kSmoothed]);  // by MixUp or CutMix
     target_key_.set(batch, original);
-    batch = without(batch, kOriginal);
-    if (!state.composer) mean_over_batch(state, original, smoothed);
+    batch = without_own(batch);
+    if (are_mixed)
+      state.loss_weight = smoothed;  // of probabilities, wherever smoothing stands
+    else if (!state.composer)
+      mean_over_batch(state, original, smoothed);
   }
 }
 

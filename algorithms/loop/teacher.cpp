@@ -83,7 +83,7 @@ void Teacher::load(const State& run) {
     const CheckpointTensors tensors(disk, source_.checkpoint);
     restore_model(model_, EvaluatedTensors(tensors), source_.checkpoint.folder);
   } else if (const Setting& section = source_.section; section.has("weights")) {
-    const std::string note = load_initial_weights(model_, section, section.at("weights"));
+    const std::string note = load_initial_weights(model_, section, section.at("weights"), Lacking::kNothing);
     if (!note.empty()) run.warn_on_rank_zero("the teacher's weights: " + note);
   }
 }

@@ -21,7 +21,8 @@ class Teacher {
   const Model& model() const { return *model_.model; }
   // The outputs for a batch, before `load`: only their shapes count. Throws UserError.
   Outputs try_forward(const Batch& batch) const { return model_.try_forward(batch); }
-  // Reads the weights. Warns of those that are not in the model or not in their file.
+  // Reads the weights. Warns of those that are not in the model. Throws UserError if the file lacks some of
+  // the model's.
   void load(const State& run);
   Outputs forward(const Batch& batch) const;
 

@@ -11,6 +11,7 @@
 #include "io/formats/zip_file.h"
 #include "io/weights/weights.h"
 #include "models/hub/section.h"
+#include "models/loss.h"
 #include "models/zoo/catalog.h"
 #include "recipe/resolve.h"
 #include "recipe/toml_reader.h"
@@ -102,6 +103,19 @@ void require_kind_of_tutti(const Setting& kind) {
     kind.fail("its model is that of a " + kind.text() + ", and cannot be a teacher");
 }
 
+// What its run was trained on; without a run its loss says it.
+void require_scores_of_a_class(const Setting& teacher, const TeacherModel& found) {
+  const std::string refused = "its outputs are no scores of one class among all: ";
+  if (found.saved.several_labels) teacher.fail(refused + "it was trained on several labels a sample");
+  if (!found.section.has("loss")) return;
+  const Setting& loss = found.section.at("loss");
+  const LossTargets targets = make_loss(loss)->targets();
+  const std::string is = "its loss, " + (loss.is_text() ? loss : loss.at("kind")).text() + ", is of ";
+  if (targets == LossTargets::kValues) teacher.fail(refused + is + "values");
+  if (targets == LossTargets::kLabels && found.checkpoint.folder.empty())
+    teacher.fail(refused + is + "several labels; loss = \"cross_entropy\" in its table takes them for that");
+}
+
 TeacherModel model_of_run(const std::string& path, const State& run) {
   TeacherModel found;
   found.checkpoint = find_checkpoint(
@@ -117,12 +131,16 @@ TeacherModel model_of_run(const std::string& path, const State& run) {
 }  // namespace
 
 TeacherModel find_teacher(const Setting& teacher, const State& run) {
-  if (teacher.is_text() && is_run(teacher.text())) return model_of_run(teacher.text(), run);
-  const Setting section = without_absent(teacher.is_text() ? section_at(teacher) : teacher);
   TeacherModel found;
-  found.section = resolve_section(model_catalog(), zoo_model(section, {}), {});
-  require_kind_of_tutti(found.section.at("kind"));
-  require_weights(found.section);
+  if (teacher.is_text() && is_run(teacher.text())) {
+    found = model_of_run(teacher.text(), run);
+  } else {
+    const Setting section = without_absent(teacher.is_text() ? section_at(teacher) : teacher);
+    found.section = resolve_section(model_catalog(), zoo_model(section, {}), {});
+    require_kind_of_tutti(found.section.at("kind"));
+    require_weights(found.section);
+  }
+  require_scores_of_a_class(teacher, found);
   return found;
 }
 

@@ -17,7 +17,8 @@ struct TeacherModel {
 
 // `teacher`: a table of [model]; or a path, of which it is said by what lies there, not by its name: a
 // checkpoint's or a run's folder, a folder of Hugging Face's, a program of torch.export or TorchScript.
-// Throws UserError, which says what was found in place of these, and OperatingError.
+// Throws UserError, which says what was found in place of these, also for a teacher of several labels or of
+// values; and OperatingError.
 TeacherModel find_teacher(const Setting& teacher, const State& run);
 
 }  // namespace tutti

@@ -101,7 +101,7 @@ std::optional<SniffedTable> sniff_table(const std::string& file) {
     throw UserError(
         {file},
         "looks like a table whose cells blanks separate; write one with commas: tr -s ' ' ',' makes "
-        "some");
+        "some; if it is a text, --tokenizer tokenizer.json takes it for one");
   return std::nullopt;
 }
 

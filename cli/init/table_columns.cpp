@@ -306,9 +306,10 @@ FoundData look_into_table(const std::string& file, const std::string& recipe_fol
   data.classes = static_cast<int64_t>(target.classes());
   data.regression = data.classes == 0;
   const std::string mixed = is_mixed(target.column) ? ": " + no_input_reason(target.column) : "";
-  if (target.column.with_commas > 0 && target.column.with_commas == target.column.cells)
-    throw UserError({file}, "column '" + shown(name) + "', the target: " + no_input_reason(target.column) +
-                                ": write numbers with points");
+  const TableColumn& looked_at = target.column;
+  if (looked_at.other_numbers > 0 && looked_at.other_numbers + looked_at.numbers == looked_at.cells)
+    throw UserError({file}, "column '" + shown(name) + "', the target: " + no_input_reason(looked_at) +
+                                ": write numbers as 1234.5");
   if (target.column.is_text && target.texts.size() > kMostClasses)
     throw UserError({file}, "column '" + shown(name) + "', the target, has more than " +
                                 std::to_string(kMostClasses) + " different texts: no classes" + mixed);

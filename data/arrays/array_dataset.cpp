@@ -15,7 +15,6 @@ namespace {
 
 constexpr const char* kTarget = "target";
 constexpr const char* kInput = "input";
-constexpr int64_t kMaxInferredClasses = int64_t{1} << 24;
 constexpr int64_t kRowsAtOnce = 4096;
 constexpr int64_t kRowsInDigest = 16;
 
@@ -106,23 +105,17 @@ void check_labels(const Array& labels, int64_t classes, int64_t ignore_index) {
   });
 }
 
-struct LabelRange {
-  int64_t smallest = kMaxInferredClasses, largest = -1;
-};
-
 template <class Array>
 LabelRange range_of(const Array& labels, int64_t ignore_index) {
-  LabelRange range;
+  LabelCounter counter;
   const bool may_ignore = labels.name() == kTarget;
-  labels.for_all([&](const at::Tensor& values, int64_t) {
+  labels.for_all([&](const at::Tensor& values, int64_t first_row) {
     const int64_t* value = values.const_data_ptr<int64_t>();
-    for (int64_t i = 0; i < values.numel(); ++i) {
-      if (value[i] < 0 || (may_ignore && value[i] == ignore_index)) continue;
-      range.smallest = std::min(range.smallest, value[i]);
-      range.largest = std::max(range.largest, value[i]);
-    }
+    for (int64_t i = 0; i < values.numel(); ++i)
+      if (value[i] >= 0 && !(may_ignore && value[i] == ignore_index))
+        counter.add(value[i], labels.row_of(first_row, i));
   });
-  return range;
+  return counter.range();
 }
 
 template <class Array>
@@ -180,8 +173,9 @@ void ArrayDataset::find_classes() {
     check_labels(*array, spec_.classes > 0 ? spec_.classes : kMaxInferredClasses, options_.ignore_index);
     const LabelRange range = range_of(*array, options_.ignore_index);
     found = std::max(found, range.largest + 1);
-    if (arrays.size() == 1 && range.largest >= 0) first_class_ = range.smallest;
+    if (arrays.size() == 1) labels_ = range;
   }
+  if (spec_.classes > 0) labels_.present = 0;
   if (spec_.classes == 0) spec_.classes = found;
 }
 

@@ -59,7 +59,7 @@ class ArrayDataset : public Dataset {
   void scan() const override;  // checks labels, and that floats are finite
   uint64_t digest() const override;
   std::string advice() const override { return options_.advice; }
-  int64_t first_class() const override { return first_class_; }
+  LabelRange labels() const override { return labels_; }
 
  private:
   class Array;
@@ -68,7 +68,8 @@ class ArrayDataset : public Dataset {
 
   std::vector<std::unique_ptr<const Array>> arrays_;
   Options options_;
-  int64_t size_ = 0, first_class_ = 0;
+  int64_t size_ = 0;
+  LabelRange labels_;
   SampleSpec spec_;
 };
 

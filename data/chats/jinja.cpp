@@ -106,7 +106,7 @@ class Renderer {
     const Flow flow = run(node.parts[0]);
     out_.marks.resize(out_.chars.size(), kTemplates);
     const std::string_view words = std::string_view(out_.marks).substr(begin);
-    if (words.find(kOthers) == words.npos || words.find(kAssistants) != words.npos)
+    if (!is_silent_ && (words.find(kOthers) == words.npos || words.find(kAssistants) != words.npos))
       std::ranges::fill(out_.marks.begin() + static_cast<std::ptrdiff_t>(begin), out_.marks.end(),
                         kGenerated);
     return flow;
@@ -185,14 +185,21 @@ class Renderer {
       set_names(node.names, all[i]);
       const std::size_t begin = out_.chars.size();
       const int64_t before = turns_of_messages_;
+      const bool is_message = all[i].member("role"), was_silent = is_silent_;
+      if (is_message) is_silent_ = has_weight_0(all[i]);
       flow = run(node.parts[2]);
-      const bool is_message = all[i].member("role");
+      is_silent_ = was_silent;
       if (is_message) ++turns_of_messages_;
       if (is_message || (loops_ == 1 && turns_of_messages_ == before)) mark_behind_words(begin);
       scopes_.pop_back();
     }
     --loops_;
     return Flow::kNext;
+  }
+
+  static bool has_weight_0(const Value& message) {
+    const Value* weight = message.member("weight");
+    return weight && !weight->is_none() && !weight->is_true();
   }
 
   // What stands behind an assistant's words belongs to them.
@@ -389,6 +396,7 @@ class Renderer {
   std::map<std::string, const Node*> macros_;
   int loops_ = 0, calls_ = 0;
   int64_t turns_of_messages_ = 0;
+  bool is_silent_ = false;  // in the turn of a message that does not count, whether it has words or not
 };
 
 }  // namespace

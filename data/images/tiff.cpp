@@ -128,7 +128,9 @@ class OpenTiff {
   void require_colors() {
     static constexpr int kRead[] = {PHOTOMETRIC_MINISWHITE, PHOTOMETRIC_MINISBLACK, PHOTOMETRIC_RGB,
                                     PHOTOMETRIC_PALETTE,    PHOTOMETRIC_SEPARATED,  PHOTOMETRIC_YCBCR};
-    const int space = field(TIFFTAG_PHOTOMETRIC);
+    uint16_t space = 0;
+    if (!TIFFGetField(tiff_.get(), TIFFTAG_PHOTOMETRIC, &space))
+      fail("it has no PhotometricInterpretation, so whether 0 is black or white is not known: write it anew");
     if (std::ranges::find(kRead, space) == std::end(kRead))
       fail("its color space is number " + std::to_string(space) +
            (space == PHOTOMETRIC_CIELAB ? ", CIELAB" : "") +

@@ -58,14 +58,14 @@ Batch ImageDataset::get(std::span<const int64_t> indices, const Epoch&) const {
   return TensorTree::Children{{"input", input}, {"target", targets}};
 }
 
-int64_t ImageDataset::first_class() const {
-  int64_t first = layout_.classes;
-  for (const Part& part : parts_)
-    for (int64_t i = 0; i < part.samples && first > 0; ++i) {
-      const auto label = std::to_integer<int64_t>(*part.labels.at(i));
-      if (label != layout_.ignore_index) first = std::min(first, label);
+LabelRange ImageDataset::labels() const {
+  LabelCounter counter;
+  for (std::size_t part = 0; part < parts_.size(); ++part)
+    for (int64_t i = 0; i < parts_[part].samples; ++i) {
+      const auto label = std::to_integer<int64_t>(*parts_[part].labels.at(i));
+      if (label != layout_.ignore_index) counter.add(label, starts_[part] + i);
     }
-  return first;
+  return counter.range();
 }
 
 uint64_t ImageDataset::digest() const { return digest_of_samples(*this); }

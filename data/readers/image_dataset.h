@@ -43,7 +43,7 @@ class ImageDataset final : public Dataset {
   SampleSpec spec() const override;
   Batch get(std::span<const int64_t> indices, const Epoch& epoch) const override;
   uint64_t digest() const override;
-  int64_t first_class() const override;
+  LabelRange labels() const override;
 
  private:
   Layout layout_;

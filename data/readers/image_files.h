@@ -22,7 +22,7 @@ class ImageSource {
   virtual int64_t size() const = 0;
   virtual int64_t target(int64_t index) const = 0;
   virtual int64_t classes() const = 0;                     // targets are below
-  virtual int64_t first_class() const { return 0; }        // of targets that are numbers in the data
+  virtual LabelRange labels() const { return {}; }         // of targets that are numbers in the data
   virtual std::string name(int64_t index) const = 0;       // its file, for errors
   virtual std::string place(int64_t) const { return ""; }  // within the file
   // The image's file. `buffer`: may hold the bytes. Throws UserError without the file's name.
@@ -75,7 +75,7 @@ class ImageFiles final : public Dataset {
   uint64_t digest() const override { return source_->digest(); }
   std::string advice() const override { return source_->advice(); }
   std::string replaced() const override;
-  int64_t first_class() const override { return source_->first_class(); }
+  LabelRange labels() const override { return source_->labels(); }
   int64_t order(uint64_t seed, int64_t epoch, int64_t position, bool shuffle) const override;
 
   std::string describe(int64_t index) const;  // "train/cat/1.jpg: sample 17"

@@ -49,7 +49,11 @@ class FolderSource final : public ImageSource {
   int64_t size() const override { return paths_.size(); }
   int64_t target(int64_t index) const override { return targets_[static_cast<std::size_t>(index)]; }
   int64_t classes() const override { return count_; }
-  int64_t first_class() const override { return are_numbers_ ? *std::ranges::min_element(targets_) : 0; }
+  LabelRange labels() const override {
+    LabelCounter counter;
+    for (int64_t i = 0; are_numbers_ && i < size(); ++i) counter.add(target(i), i);
+    return counter.range();
+  }
   std::string name(int64_t index) const override {
     const std::string path = paths_[index];
     return path.starts_with('/') ? path : folder_ + '/' + path;
@@ -238,6 +242,7 @@ int64_t ClassTable::number(const std::string& name) const {
   if (!number || numbers_.contains(name)) return number_of_name(name);
   if (!names_.empty() && *number >= std::ssize(names_))
     throw UserError("class " + name + " is not in [0, " + std::to_string(names_.size()) + ")");
+  if (*number >= kMaxInferredClasses) throw UserError(name + " is not a class");
   return *number;
 }
 

@@ -64,27 +64,25 @@ std::vector<std::string> texts_of(const MdsSamples& samples, std::size_t column)
   return {texts.begin(), texts.end()};
 }
 
-struct ClassRange {
-  int64_t smallest = INT64_MAX, largest = -1;
-};
-
-ClassRange class_range_of(const MdsSamples& samples, const MdsDataset::Column& column, int64_t ignore_index) {
+LabelRange class_range_of(const MdsSamples& samples, const MdsDataset::Column& column, int64_t ignore_index) {
   const auto count = static_cast<int64_t>(column.numbers.row_bytes() / sizeof(int64_t));
   if (samples.is_remote()) fail_unknown_classes(samples, "num_classes", "are fetched one by one");
   if (count * samples.size() > kMostScanned) fail_unknown_classes(samples, "num_classes", "takes long");
   std::vector<int64_t> row(static_cast<std::size_t>(count));
-  ClassRange range;
+  LabelCounter counter;
+  int64_t sample = 0;
   on_values(samples, column.place, [&](MdsBytes value) {
     column.numbers.write(value, reinterpret_cast<std::byte*>(row.data()));
     for (const int64_t number : row) {
       if (number < 0 && number != kIgnoredTarget && number != ignore_index)
         throw UserError("has " + std::to_string(number) + ", which is no class");
-      if (number < 0 || number == ignore_index) continue;
-      range.smallest = std::min(range.smallest, number);
-      range.largest = std::max(range.largest, number);
+      if (number >= kMaxInferredClasses)
+        throw UserError("has " + std::to_string(number) + ", which is not a class");
+      if (number >= 0 && number != ignore_index) counter.add(number, sample);
     }
+    ++sample;
   });
-  return range;
+  return counter.range();
 }
 
 void require_class(int64_t number, int64_t classes, int64_t ignore_index) {
@@ -154,9 +152,9 @@ void count_classes(const MdsSamples& samples, const MdsOptions& options, MdsData
   const bool are_tokens = std::ranges::count_if(layout.columns, has_classes) > 1;
   for (const MdsDataset::Column& column : layout.columns) {
     if (!column.has_classes) continue;
-    const ClassRange range = class_range_of(samples, column, layout.ignore_index);
+    const LabelRange range = class_range_of(samples, column, layout.ignore_index);
     layout.classes = std::max(layout.classes, range.largest + 1);
-    if (!are_tokens && range.largest >= 0) layout.first_class = range.smallest;
+    if (!are_tokens) layout.labels = range;
   }
 }
 
@@ -171,7 +169,7 @@ class MdsImages final : public ImageSource {
 
   int64_t size() const override { return samples_->size(); }
   int64_t classes() const override { return layout_.classes; }
-  int64_t first_class() const override { return layout_.first_class; }
+  LabelRange labels() const override { return layout_.labels; }
   std::string name(int64_t index) const override { return samples_->path(index); }
   std::string place(int64_t index) const override { return samples_->place(index); }
   uint64_t digest() const override { return samples_->digest(); }

@@ -40,7 +40,7 @@ class MdsDataset final : public Dataset {
     std::optional<std::size_t> text_target = {};  // the place of a column of class names
     ClassTable names{{}};                         // of these
     int64_t classes = 0;
-    int64_t first_class = 0;                // as of Dataset
+    LabelRange labels = {};                 // as of Dataset
     int64_t ignore_index = kIgnoredTarget;  // a legal target, whatever `classes` is
     OnBadSample on_bad_sample = OnBadSample::kError;
   };
@@ -56,7 +56,7 @@ class MdsDataset final : public Dataset {
   void scan() const override;
   uint64_t digest() const override { return samples_->digest(); }
   std::string advice() const override { return samples_->advice(); }
-  int64_t first_class() const override { return layout_.first_class; }
+  LabelRange labels() const override { return layout_.labels; }
   std::string replaced() const override { return replaced_.text(); }
 
  private:

@@ -28,7 +28,7 @@ class TransformedDataset final : public Dataset {
   uint64_t digest() const override;
   std::string advice() const override { return below_->advice(); }
   std::string replaced() const override { return below_->replaced(); }
-  int64_t first_class() const override { return below_->first_class(); }
+  LabelRange labels() const override { return below_->labels(); }
   std::shared_ptr<const Tokenizer> tokenizer() const override { return below_->tokenizer(); }
   std::string fitted() const override { return below_->fitted(); }
   int64_t memory_bytes() const override { return below_->memory_bytes(); }

@@ -52,10 +52,11 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BestState, measured, value, best)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TasksState, done, after, until)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RequiredAlgorithm, name, settings)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(RunState, run_name, seed, world, last_step, rest, tasks,
-                                                max_duration, global_batch, data_digest, fitted, accumulation,
-                                                grad_scaler, plateau, best, lagging_rate, next_lr, listeners,
-                                                metrics, required_algorithms, weights_only, saved_without,
-                                                recipe, names_before_surgery)
+                                                max_duration, global_batch, data_digest, fitted,
+                                                several_labels, accumulation, grad_scaler, plateau, best,
+                                                lagging_rate, next_lr, listeners, metrics,
+                                                required_algorithms, weights_only, saved_without, recipe,
+                                                names_before_surgery)
 
 // Adds values that older checkpoints lack, where a default would be wrong.
 static void add_missing(nlohmann::json& state) {
@@ -76,6 +77,7 @@ std::string RunState::to_json() const {
   tutti::to_json(json, time);
   if (names_before_surgery.empty()) json.erase("names_before_surgery");
   if (fitted.empty()) json.erase("fitted");
+  if (!several_labels) json.erase("several_labels");
   return json.dump(1);
 }
 

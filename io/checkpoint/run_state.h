@@ -105,7 +105,8 @@ struct RunState {
   std::string max_duration;  // if changed after FIT_START, else ""
   int64_t global_batch = 0;
   uint64_t data_digest = 0;
-  std::string fitted;  // Dataset::fitted of the training data
+  std::string fitted;           // Dataset::fitted of the training data
+  bool several_labels = false;  // an item may belong to several classes; older checkpoints do not say so
   AccumulationState accumulation;
   GradScalerState grad_scaler;
   PlateauState plateau;

@@ -29,7 +29,10 @@ herr_t find_too_many_links(unsigned, const H5E_error2_t* error, void* found) {
   return 0;
 }
 
-// True if the call that failed last followed links in a circle.
+constexpr const char* kTooManyLinks =
+    ", and more than 16 links in a row are not followed: they are circular, or too many";
+
+// True if the call that failed last met more links in a row than libhdf5 follows, as those in a circle are.
 bool met_too_many_links() {
   bool found = false;
   H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, find_too_many_links, &found);
@@ -108,13 +111,13 @@ void visit_group(hid_t group, const std::string& prefix, int depth, int& groups,
     const std::string name = link_name(group, i);
     H5L_info_t link{};
     if (H5Lget_info(group, name.c_str(), &link, H5P_DEFAULT) < 0) continue;
-    const bool is_soft = link.type == H5L_TYPE_SOFT;
-    if (is_soft && links == SoftLinks::kIgnored) continue;
+    const bool is_hard = link.type == H5L_TYPE_HARD;
+    if (!is_hard && links == SoftLinks::kIgnored) continue;
     const Hdf5Handle object(H5Oopen(group, name.c_str(), H5P_DEFAULT), H5Oclose);
     const H5I_type_t kind = object.good() ? H5Iget_type(object) : H5I_BADID;
     if (kind == H5I_BADID || kind == H5I_DATASET) visit(prefix + name, object);
     if (kind == H5I_GROUP && link.type != H5L_TYPE_EXTERNAL)
-      visit_group(object, prefix + name + '/', depth + 1, groups, is_soft ? SoftLinks::kIgnored : links,
+      visit_group(object, prefix + name + '/', depth + 1, groups, is_hard ? links : SoftLinks::kIgnored,
                   visit);
   }
 }
@@ -209,17 +212,17 @@ std::string dead_link_text(hid_t file, const std::string& path) {
   if (H5Lget_info(file, path.c_str(), &link, H5P_DEFAULT) < 0) return "";
   if (link.type != H5L_TYPE_SOFT && link.type != H5L_TYPE_EXTERNAL) return "";
   if (const Hdf5Handle object(H5Oopen(file, path.c_str(), H5P_DEFAULT), H5Oclose); object.good()) return "";
-  const bool is_circular = met_too_many_links();
+  const bool is_too_long = met_too_many_links();
   std::string value(link.u.val_size + 1, '\0');
   if (H5Lget_val(file, path.c_str(), value.data(), link.u.val_size, H5P_DEFAULT) < 0) return "a damaged link";
   if (link.type == H5L_TYPE_SOFT)
     return "a link to " + on_one_line(value.c_str()) +
-           (is_circular ? ", which leads back to it: the links are circular" : ", which is not in the file");
+           (is_too_long ? kTooManyLinks : ", which is not in the file");
   const char *of_file = nullptr, *object = nullptr;
   if (H5Lunpack_elink_val(value.data(), link.u.val_size, nullptr, &of_file, &object) < 0)
     return "a damaged link";
   return "a link to " + on_one_line(object) + " in " + on_one_line(of_file) +
-         (is_circular ? ", which leads back to it: the links are circular" : ", which is not there");
+         (is_too_long ? kTooManyLinks : ", which is not there");
 }
 
 }  // namespace tutti

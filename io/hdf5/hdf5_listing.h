@@ -7,7 +7,8 @@
 
 namespace tutti {
 
-// Checkpoints have soft links as further names of their own datasets, which need not be read twice.
+// Checkpoints have soft links as further names of their own datasets, which need not be read twice. Links to
+// other files are followed where soft links are.
 enum class SoftLinks { kIgnored, kFollowed };
 
 // The layout of a dataset in its file.

@@ -13,7 +13,6 @@
 #include "io/hdf5/hdf5_chunks.h"
 #include "runtime/error.h"
 #include "runtime/printable.h"
-#include "runtime/regular_file.h"
 #include "runtime/text.h"
 
 namespace tutti {
@@ -80,7 +79,7 @@ class Claims {
     const H5D_layout_t layout = H5Pget_layout(list_);
     if (layout == H5D_CHUNKED) return require_chunks();
     if (layout == H5D_VIRTUAL) return require_sources();
-    if (H5Pget_external_count(list_) > 0) return require_external();
+    if (H5Pget_external_count(list_) > 0) refuse_external();
     const uint64_t stored = H5Dget_storage_size(dataset_);
     const bool is_unwritten = layout == H5D_CONTIGUOUS && stored == 0 && bytes_ <= kSmallBytes;
     if (const uint64_t held = std::min(stored, file_bytes(dataset_)); bytes_ > held && !is_unwritten)
@@ -146,9 +145,10 @@ class Claims {
     return count;
   }
 
-  void require_external() const;
+  [[noreturn]] void refuse_external() const;
   void require_sources() const;
   void require_source(const std::string& file, const std::string& name, const Shape& end) const;
+  void require_sources_by(const std::string& file, const std::string& name) const;
   uint64_t unmapped_numbers(const std::vector<Hdf5Handle>& mappings) const;
   using Block = std::pair<uint64_t, uint64_t>;  // its first row, and the row behind it
   std::optional<Block> rows_of(hid_t mapping) const;
@@ -174,13 +174,20 @@ std::string virtual_name(VirtualName get, hid_t list, std::size_t mapping) {
   return name;
 }
 
-// Names with %b are those of any number of sources, as many as there are.
-bool is_pattern(const std::string& name) { return name.find("%b") != std::string::npos; }
-
-std::string without_escapes(std::string name) {
-  for (std::size_t at = 0; (at = name.find("%%", at)) != std::string::npos; ++at) name.erase(at, 1);
-  return name;
+// The name of a source: %% is %, and %b the number of one of any number of sources, as many as there are.
+std::string name_of_source(const std::string& name, int64_t number) {
+  std::string text;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    const bool is_escape = name[i] == '%' && i + 1 < name.size();
+    if (is_escape && name[i + 1] == 'b')
+      text += std::to_string(number), ++i;
+    else
+      text += name[i], i += is_escape && name[i + 1] == '%' ? 1 : 0;
+  }
+  return text;
 }
+
+bool is_pattern(const std::string& name) { return name_of_source(name, 0) != name_of_source(name, 1); }
 
 // The path where libhdf5 finds the source file of a virtual dataset; "" if it does not.
 std::string source_path(const std::string& path, const std::string& source) {
@@ -195,22 +202,15 @@ std::string source_path(const std::string& path, const std::string& source) {
   return "";
 }
 
-// libhdf5 looks for external files in the working folder and reads zeros where they end.
-void Claims::require_external() const {
-  if (std::getenv("HDF5_EXTFILE_PREFIX")) return;
-  uint64_t held = 0;
-  for (int i = 0; i < H5Pget_external_count(list_); ++i) {
-    char name[4096] = {};
-    off_t offset = 0;
-    hsize_t size = 0;
-    if (H5Pget_external(list_, static_cast<unsigned>(i), sizeof name - 1, name, &offset, &size) < 0)
-      fail("cannot be read: " + hdf5_error());
-    const RegularFile file(name);
-    if (!file.problem().empty()) fail("needs the file '" + on_one_line(name) + "': " + file.problem());
-    const uint64_t begin = std::min(file.size(), static_cast<uint64_t>(std::max<off_t>(offset, 0)));
-    held += std::min<uint64_t>(size, file.size() - begin);
-  }
-  if (bytes_ > held) fail_unheld(held);
+// Raw bytes of any file that the user may read would be taken for numbers.
+void Claims::refuse_external() const {
+  char name[4096] = {};
+  off_t offset = 0;
+  hsize_t size = 0;
+  if (H5Pget_external(list_, 0, sizeof name - 1, name, &offset, &size) < 0)
+    fail("cannot be read: " + hdf5_error());
+  fail("has its numbers outside of the file, as raw bytes of '" + on_one_line(name) +
+       "', which are not read: copy them into the file");
 }
 
 // Removes the numbers of one mapping from the numbers that are not mapped yet.
@@ -295,13 +295,16 @@ void Claims::require_sources() const {
     is_known = is_known && H5Sget_select_npoints(mappings.back()) >= 0;  // else it grows with its source
     const std::string file = virtual_name(H5Pget_virtual_filename, list_, i);
     const std::string name = virtual_name(H5Pget_virtual_dsetname, list_, i);
-    if (is_pattern(file) || is_pattern(name)) continue;
+    if (is_pattern(file) || is_pattern(name)) {
+      require_sources_by(file, name);
+      continue;
+    }
     Shape &most = sources[{file, name}], end = end_of(from);
     most.resize(std::max(most.size(), end.size()));
     for (std::size_t dim = 0; dim < end.size(); ++dim) most[dim] = std::max(most[dim], end[dim]);
   }
   for (const auto& [source, end] : sources)
-    require_source(without_escapes(source.first), without_escapes(source.second), end);
+    require_source(name_of_source(source.first, 0), name_of_source(source.second, 0), end);
   if (!is_known) return;
   const uint64_t left = count <= kMostUnited ? unmapped_numbers(mappings) : unmapped_rows(mappings);
   if (left > 0)
@@ -334,6 +337,22 @@ void Claims::require_source(const std::string& file, const std::string& name, co
   require_shape(claims.shape_);
   claims.require_sound();
   sound_[{path, name}] = {claims.shape_, layer};
+}
+
+// libhdf5 reads as many sources of a pattern as there are.
+void Claims::require_sources_by(const std::string& file, const std::string& name) const {
+  for (int64_t number = 0;; ++number) {
+    const std::string source = name_of_source(file, number), dataset = name_of_source(name, number);
+    const std::string path = source_path(path_, source);
+    if (path.empty()) return;
+    {
+      const Hdf5Handle opened = open_hdf5(path);
+      const DivisionGuard guard(path);
+      if (!opened.good() || !Hdf5Handle(H5Dopen2(opened, dataset.c_str(), H5P_DEFAULT), H5Dclose).good())
+        return;
+    }
+    require_source(source, dataset, {});
+  }
 }
 
 // Never closed: closing them would clear the error of opening a dataset.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "io/tables/csv_file.h"
 #include "runtime/printable.h"
@@ -27,23 +28,36 @@ bool is_unnamed(std::string_view name) {
          (dot == name.size() || is_numbered(name.substr(dot), ".", ""));
 }
 
-// "3,14", "1,234,567": no number here, but one to who wrote it.
-bool is_number_with_commas(std::string_view text) {
+// Digits in groups of three behind the first, of at most three.
+bool are_grouped(std::string_view digits, char separator) {
+  std::size_t end = digits.find(separator);
+  if (end == digits.npos || end == 0 || end > 3) return false;
+  for (std::size_t at = end; at < digits.size(); at = end) {
+    end = std::min(digits.find(separator, at + 1), digits.size());
+    if (end - at != 4) return false;
+  }
+  return digits.find_first_not_of(std::string("0123456789") + separator) == digits.npos;
+}
+
+// "3,14", "1,234,567", "1.100,00", "1 100,5", "1'100.5": no number here, but one to who wrote it.
+bool is_number_in_other_notation(std::string_view text) {
   constexpr std::size_t kLongestNumber = 64;
-  const std::size_t comma = text.find(',');
-  if (comma == 0 || comma == text.npos || text.size() > kLongestNumber) return false;
-  std::string plain(text);
-  if (text.find(',', comma + 1) == text.npos) {
-    plain[comma] = '.';
-    return table_number(plain).has_value();
+  if (text.size() > kLongestNumber) return false;
+  std::string number(text.substr(text.find_first_of("+-") == 0 ? 1 : 0));
+  for (const char* blank : {"\xc2\xa0", "\xe2\x80\xaf"})  // which does not break the line, and a thin one
+    for (std::size_t at = 0; (at = number.find(blank)) != number.npos;)
+      number.replace(at, std::string_view(blank).size(), " ");
+  for (const auto& [decimal, separators] : {std::pair(',', ". '"), {'.', ", '"}}) {
+    const std::size_t end = std::min(number.find(decimal), number.size());
+    const std::string whole = number.substr(0, end),
+                      rest = end < number.size() ? '.' + number.substr(end + 1) : "";
+    const bool is_whole = !whole.empty() && whole.find_first_not_of("0123456789") == whole.npos;
+    const bool is_grouped =
+        std::ranges::any_of(std::string_view(separators), [&](char one) { return are_grouped(whole, one); });
+    if ((is_grouped || (is_whole && decimal == ',' && !rest.empty())) && table_number('0' + rest))
+      return true;
   }
-  for (std::size_t at = comma; at < text.size() && text[at] == ',';) {
-    const std::size_t group = at + 1;
-    at = std::min(text.find_first_not_of("0123456789", group), text.size());
-    if (at != group + 3) return false;
-  }
-  std::erase(plain, ',');
-  return table_number(plain).has_value();
+  return false;
 }
 
 }  // namespace
@@ -53,7 +67,7 @@ void look_at_cell(TableColumn& column, std::optional<double> number, std::string
   if (number && std::isnan(*number)) return;
   ++column.cells;
   if (number) ++column.numbers;
-  if (!number && is_number_with_commas(written)) ++column.with_commas;
+  if (!number && is_number_in_other_notation(written)) ++column.other_numbers;
   if (!number && column.reason.empty()) column.reason = place + " is '" + shown(written) + "'";
   column.is_text = column.is_text || !number;
 }
@@ -64,16 +78,16 @@ bool is_row_number(const TableColumn& column) {
 }
 
 bool is_mixed(const TableColumn& column) {
-  return column.is_text && (column.numbers > 0 || column.with_commas > 0);
+  return column.is_text && (column.numbers > 0 || column.other_numbers > 0);
 }
 
 std::string no_input_reason(const TableColumn& column) {
   if (is_row_number(column)) return "pandas' index";
   if (!is_mixed(column)) return column.reason;
   const bool has_numbers = column.numbers > 0;
-  return column.reason + "; " + grouped(has_numbers ? column.numbers : column.with_commas) +
+  return column.reason + "; " + grouped(has_numbers ? column.numbers : column.other_numbers) +
          " of its first " + grouped(column.cells) + " cells are numbers" +
-         (has_numbers ? "" : " with commas, and points are read");
+         (has_numbers ? "" : " in another notation than 1234.5, which is read");
 }
 
 std::string reasons_text(const std::vector<const TableColumn*>& columns) {

@@ -18,7 +18,7 @@ void look_at_cell(TableColumn& column, std::optional<double> number, std::string
 // that the file's metadata name.
 bool is_row_number(const TableColumn& column);
 
-// True if some of the cells looked at are not numbers, and others are, or would be but for their commas.
+// True if some of the cells looked at are not numbers, and others are, or would be in another notation.
 bool is_mixed(const TableColumn& column);
 
 // The reason why a column is no input unless the recipe names it: "line 9 is '1,007'; 198 of its first 199

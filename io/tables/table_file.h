@@ -18,7 +18,7 @@ struct TableColumn {
   // If it is not of numbers: the file's type, or the first cell that is none: "line 9 is '1,007'".
   std::string reason = {};
   int64_t numbers = 0, cells = 0;  // among the rows looked at; missing cells do not count
-  int64_t with_commas = 0;         // cells among them as "3,14" and "1,007"
+  int64_t other_numbers = 0;       // cells among them as "3,14", "1,007" and "1.100,00"
 };
 
 enum class CellType { kNumber, kText };

@@ -137,7 +137,7 @@ TEST_F(InitTablesTest, ATableIsATableWhateverItIsCalled) {
   for (const char* last : {"", "9\t\"a car\""}) {
     write_text(scratch_.path("a.txt"), rows("", "   ", last));
     EXPECT_THAT(message_of<UserError>([&] { found("a.txt"); }),
-                HasSubstr("a table whose cells blanks separate"));
+                AllOf(HasSubstr("a table whose cells blanks separate"), HasSubstr("--tokenizer")));
   }
 }
 
@@ -163,7 +163,18 @@ TEST_F(InitTablesTest, LinesOfJsonOrOfCodeAreNoTable) {
   EXPECT_THAT(found("code.txt").found, HasSubstr("every byte is a token"));
 }
 
-TEST_F(InitTablesTest, NumbersWithCommasAreNoTextsOfAFewValues) {
+TEST_F(InitTablesTest, ATargetOfNumbersInAnotherNotationIsNoClass) {
+  for (const std::string cell : {"1.100,00", "3,5", "1'250.5"}) {
+    std::string rows = "x;price\n";
+    for (int i = 0; i < 30; ++i) rows += std::to_string(i) + ";" + (i % 3 ? cell : std::string("7")) + "\n";
+    write_text(scratch_.path("t.csv"), rows);
+    EXPECT_THAT(message_of<UserError>([&] { found("t.csv"); }),
+                AllOf(HasSubstr("column 'price', the target: line 3 is '" + cell + "'"),
+                      HasSubstr("write numbers as 1234.5")));
+  }
+}
+
+TEST_F(InitTablesTest, NumbersInAnotherNotationAreNoTextsOfAFewValues) {
   std::string rows = "x;price;label\n";
   for (int i = 0; i < 30; ++i)
     rows += std::to_string(i % 7) + ";3," + std::to_string(i % 5) + ";" + std::to_string(i % 2) + "\n";
@@ -171,8 +182,8 @@ TEST_F(InitTablesTest, NumbersWithCommasAreNoTextsOfAFewValues) {
   const FoundData data = found("t.csv");
   EXPECT_EQ(line(data.train, "one_hot"), "");
   EXPECT_THAT(data.notes,
-              testing::Contains("not read: price (line 2 is '3,0'; 30 of its first 30 cells are numbers with "
-                                "commas, and points are read)"));
+              testing::Contains("not read: price (line 2 is '3,0'; 30 of its first 30 cells are numbers in "
+                                "another notation than 1234.5, which is read)"));
 }
 
 TEST_F(InitTablesTest, InputsThatCountTheRowsAreSaid) {

@@ -257,5 +257,20 @@ TEST_F(Distilled, SaysWhatDoesNotFit) {
   EXPECT_THAT(refused(labels), HasSubstr("may have several labels"));
 }
 
+// Its scores are no logarithms of one distribution over the classes.
+TEST_F(Distilled, ByNoTeacherOfSeveralLabelsOrOfValues) {
+  std::string labels = recipe(mlp("[8]") + "loss = 'bce_with_logits'\n", 1);
+  labels.replace(labels.find(kDigits), kDigits.size(), TUTTI_SOURCE_DIR "/examples/data/targets.h5");
+  labels.replace(labels.find("'train'"), 7, "'labels/train'");
+  train(labels, "labels");
+  train(recipe(mlp("[8]") + "loss = 'mse'\n", 1), "values");
+  train(recipe(mlp("[8]") + "loss = 'bce_with_logits'\n", 1), "classes");
+  EXPECT_THAT(refused(recipe(mlp("[8]"), 2, by_teacher("labels"))),
+              AllOf(HasSubstr("test.toml:"), HasSubstr("it was trained on several labels a sample")));
+  EXPECT_THAT(refused(recipe(mlp("[8]"), 2, by_teacher("values"))),
+              AllOf(HasSubstr("test.toml:"), HasSubstr("its loss, mse, is of values")));
+  EXPECT_NO_THROW(check_text(recipe_of(recipe(mlp("[8]"), 2, by_teacher("classes"))), {}));
+}
+
 }  // namespace
 }  // namespace tutti

@@ -107,6 +107,26 @@ TEST(GoldenTeachers, AreFoldersOfHuggingFace) {
                 "labels");
 }
 
+// A student may miss a head, which it learns; a teacher may not.
+TEST(GoldenTeachers, LackNothingThatTheyHaveLearned) {
+  const Taught wanted = taught_by_weights("resnet");
+  const TensorDataset data(Batch(TensorTree::Children{
+      {"input", wanted.input}, {"target", at::zeros({wanted.input.size(0)}, at::kLong)}}));
+  State run;
+  run.dataset = &data;
+  const auto refused = [&](const std::string& more) {
+    Teacher teacher(teacher_of("{ kind = 'resnet', width = 2, num_classes = 5, weights = " +
+                               weights("resnet_ddp.pt") + ", " + more + " }"),
+                    run);
+    return message_of<UserError>([&] { teacher.load(run); });
+  };
+  const std::string rest = " would be as initialised";
+  EXPECT_THAT(refused("depth = 18, weights_ignore = ['fc.*']"),
+              AllOf(HasSubstr("resnet_ddp.pt"), HasSubstr("'fc.weight', 'fc.bias'" + rest)));
+  EXPECT_THAT(refused("depth = 34, weights_strict = false"),
+              AllOf(HasSubstr("'layer1.2.conv1.weight', "), HasSubstr(rest)));
+}
+
 // A student of a program with batch norms: (1 - w) cross entropy + w T^2 KL, in plain tensors, of what
 // PyTorch's model gives in evaluation.
 class TaughtByProgram : public testing::Test {
@@ -200,6 +220,10 @@ TEST_F(TaughtByProgram, SayWhatIsNoTeacher) {
   is_refused("{ kind = 'mlp', weights = 'nowhere.pt' }", "nowhere.pt");
   is_refused(program("modes"), "its input");
   is_refused(weights("gpt2"), "int64 tokens");
+  is_refused("{ kind = 'mlp', loss = 'bce_with_logits', weights = " + weights("resnet.pth") + " }",
+             "its loss, bce_with_logits, is of several labels");
+  is_refused("{ kind = 'mlp', loss = { kind = 'mse' }, weights = " + weights("resnet.pth") + " }",
+             "its loss, mse, is of values");
   is_refused("{ kind = 'mlp', num_classes = 7, weights = " + weights("resnet.pth") + " }",
              "the teacher's outputs are [1, 7] for a sample, the model's [1, 5]");
 }

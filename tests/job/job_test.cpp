@@ -257,6 +257,27 @@ TEST_F(JobTest, LabelsFrom1OnAreSaid) {
               HasSubstr("data.eval.first_class = 1: expected first_class = 0"));
 }
 
+TEST_F(JobTest, MostClassesWithoutSamplesAreSaid) {
+  const auto file = [&](const at::Tensor& target) {
+    return hdf5("a.h5", {hdf5_array("input", at::rand({target.size(0), 2})), hdf5_array("target", target)});
+  };
+  const auto said = [&](const std::string& data, const std::string& model = kMlp) {
+    JobOptions options;
+    options.run_dir = folder_.path("run");
+    return make_job(recipe_of(with_data(model, data, data)), options).advice();
+  };
+  const std::string damaged = file(at::tensor({0, 1, 16'000, 1, 2}, at::kLong));
+  EXPECT_THAT(
+      said(damaged),
+      ElementsAre("data.train: its largest label is 16000, of sample 2, so 15,997 of 16,001 classes have "
+                  "no samples; num_classes, here or in [model], makes an error of labels beyond it"));
+  EXPECT_THAT(said(damaged, std::string(kMlp) + "\nnum_classes = 20000"), IsEmpty());
+  EXPECT_THAT(said(damaged + "\nnum_classes = 20000"), IsEmpty());
+  EXPECT_THAT(why_refused(with_data(std::string(kMlp) + "\nnum_classes = 3", damaged, damaged)),
+              HasSubstr("the data has targets up to 16000"));
+  EXPECT_THAT(said(file(at::tensor({0, 3, 3, 0, 3}, at::kLong))), IsEmpty()) << "half of them";
+}
+
 TEST_F(JobTest, ValuesFrom1OnAreNoClasses) {
   const std::string data = hdf5("a.h5", {hdf5_array("input", at::rand({4, 2})),
                                          hdf5_array("target", at::tensor({3, 1, 2, 1}, at::kLong))});

@@ -91,6 +91,24 @@ TEST(ChosenLoss, OfLabelsOrValuesRefusesIntegersBelowZero) {
     }
 }
 
+// torch computes with any number.
+TEST(ChosenLoss, OfLabelsRefusesOtherNumbersThanThoseFrom0To1) {
+  const at::Tensor outputs = at::linspace(0.1, 0.9, 6).view({2, 3});
+  for (const std::string kind : kLabelLosses) {
+    const LossPtr loss = loss_named(kind);
+    for (const auto& [wrong, text] : {std::pair(7.0, "a label is 7"), {-0.5, "a label is -0.5"}}) {
+      at::Tensor labels = at::tensor({0.0, 1.0, 0.5, 0.0, 0.0, wrong}).to(at::kFloat).view({2, 3});
+      for (const at::Tensor& target : {labels, labels.to(at::kLong)}) {
+        if (wrong < 0 && !target.is_floating_point()) continue;
+        EXPECT_THAT(message_of<UserError>([&] { loss->mean(outputs, target); }), HasSubstr(text)) << kind;
+        EXPECT_THAT(message_of<UserError>([&] { loss->of_samples(outputs, target); }), HasSubstr(text));
+      }
+    }
+    const at::Tensor one = at::tensor({3, 1}, at::kLong), score = outputs.narrow(1, 0, 1);
+    EXPECT_THAT(message_of<UserError>([&] { loss->mean(score, one); }), HasSubstr("a label is 3")) << kind;
+  }
+}
+
 TEST(ChosenLoss, OfValuesDoesNotBroadcast) {
   const at::Tensor outputs = at::linspace(0, 1, 5).view({5, 1}), target = at::linspace(1, 0, 5);
   for (const char* kind : kValueLosses) {

@@ -13,7 +13,7 @@
 namespace tutti {
 namespace {
 
-constexpr int64_t kMostNamed = 10;                                 // labels in a note
+constexpr std::size_t kMostNamed = 10;                             // labels in a note
 constexpr int kFinestBins = 16, kCoarsestBins = 8, kAllBins = 20;  // powers of 2
 
 double rate(double part, double whole) { return whole == 0.0 ? 0.0 : part / whole; }
@@ -135,30 +135,46 @@ std::string AreaUnderCurve::note() const {
          (undefined.empty() ? "" : "; ") + undefined;
 }
 
+namespace {
+
+// "counts 0 for labels 1, 4 and 3 others"
+std::string labels_text(const char* what, const std::vector<std::size_t>& labels) {
+  std::string text = std::string(what) + (labels.size() == 1 ? " label" : " labels");
+  for (std::size_t i = 0; i < std::min(labels.size(), kMostNamed); ++i)
+    text += (i == 0 ? " " : ", ") + std::to_string(labels[i]);
+  return labels.size() <= kMostNamed
+             ? text
+             : text + " and " + std::to_string(labels.size() - kMostNamed) + " others";
+}
+
+}  // namespace
+
 // Without positives a label has no curve, and that of rates needs negatives too.
 std::string AreaUnderCurve::undefined_note() const {
   const bool needs_both = options_.area == Area::kRoc;
   const std::vector<Curve> all = curves();
-  std::string labels;
-  int64_t undefined = 0;
+  std::vector<std::size_t> left_out, zeros;
   for (std::size_t label = 0; label < all.size(); ++label) {
     const Point& targets = all[label].all;
-    const bool is_defined = targets.positive > 0.0 && (!needs_both || targets.negative > 0.0);
-    if (is_defined || (options_.average != Average::kNone && weight_of(all[label]) == 0.0 && !leaves_out()))
-      continue;
-    if (++undefined <= kMostNamed) labels += (labels.empty() ? " " : ", ") + std::to_string(label);
+    if (targets.positive > 0.0 && (!needs_both || targets.negative > 0.0)) continue;
+    (is_in_mean(all[label]) ? zeros : left_out).push_back(label);
   }
-  if (undefined == 0) return "";
+  if (left_out.empty() && zeros.empty()) return "";
   const std::string why = needs_both ? "the targets are all alike" : "no target is positive";
   if (all.size() == 1) return measured_name() + " is 0: " + why;
-  if (undefined > kMostNamed) labels += " and " + std::to_string(undefined - kMostNamed) + " others";
-  return measured_name() + (leaves_out() ? " leaves out" : " counts 0 for") +
-         (undefined == 1 ? " label" : " labels") + labels + ", of which " + why;
+  std::string text;
+  if (!left_out.empty()) text = labels_text(" leaves out", left_out);
+  if (!zeros.empty()) text += (text.empty() ? "" : ", and") + labels_text(" counts 0 for", zeros);
+  return measured_name() + text + ", of which " + why;
 }
 
 // torchmetrics' mean leaves out labels without positives if the curve goes through all scores.
 bool AreaUnderCurve::leaves_out() const {
   return by_rank() && options_.area == Area::kPrecisionRecall && options_.average != Average::kNone;
+}
+
+bool AreaUnderCurve::is_in_mean(const Curve& curve) const {
+  return options_.average == Average::kNone || weight_of(curve) > 0.0;
 }
 
 double AreaUnderCurve::weight_of(const Curve& curve) const {

@@ -22,8 +22,8 @@ struct AreaOptions {
 
 // The area under the curve of each label: of true against false positive rates, or of precision against
 // recall (average precision). torchmetrics' areas. A label without positive targets has an area of 0, and
-// that of rates one without negative ones; the macro mean of average precision leaves such labels out. `note`
-// names them.
+// that of rates one without negative ones; the macro mean of average precision and weighted means leave out
+// labels without positive targets. `note` names these and those that count 0.
 //
 // Without thresholds the curve goes through all scores, which `gather` collects; equal scores are one point.
 // Where there are more than kMostScores, each label's scores are counted in bins of floating-point numbers,
@@ -75,6 +75,7 @@ class AreaUnderCurve : public Metric {
   double area_of(const Curve& curve) const;
   bool leaves_out() const;
   double weight_of(const Curve& curve) const;  // in the mean
+  bool is_in_mean(const Curve& curve) const;
   std::string undefined_note() const;
 
   std::string name_;

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include "algorithms/augmentation/mixup.h"
 #include "models/loss.h"
 #include "models/model.h"
 #include "runtime/error.h"
@@ -59,6 +60,36 @@ TEST(LabelSmoothingTest, ClassWeightsDivideAsInPyTorchsCrossEntropy) {
               at::cross_entropy_loss(scores, target, weight, at::Reduction::Mean, -100, 0.3).item<double>(),
               1e-6);
   EXPECT_NEAR(state.loss_weight, 3 * 0.2 + 3.0 + 1.0, 1e-6) << "what the mean is over";
+}
+
+// As PyTorch's cross_entropy of probabilities, which divides by their number.
+TEST(LabelSmoothingTest, ClassWeightsDivideAlikeBeforeAndBehindMixUp) {
+  const at::Tensor scores = at::arange(18, at::kFloat).sin().view({6, 3});
+  const at::Tensor target = at::tensor({0, 1, 2, 0, 0, 1}, at::kLong),
+                   weight = at::tensor({0.2F, 3.0F, 1.0F});
+  std::vector<at::Tensor> losses;
+  for (const bool is_first : {true, false}) {
+    State state = image_state();
+    state.batch.set("target", target);
+    state.outputs = scores;
+    state.model = std::make_shared<WeightedClassifier>();
+    LabelSmoothing smoothing(0.3);
+    MixUp mixup(1.0);
+    run(mixup, state, {kBeforeForward});
+    if (is_first) run(smoothing, state, {kBeforeLoss});
+    run(mixup, state, {kBeforeLoss});
+    const at::Tensor mixed = state.batch["target"];
+    if (!is_first) run(smoothing, state, {kBeforeLoss});
+    const at::Tensor probabilities = is_first ? mixed : mixed * 0.7 + 0.1;
+    state.loss = state.model->loss(state.outputs, state.batch);
+    run(smoothing, state, {kAfterLoss});
+    EXPECT_NEAR(state.loss.item<double>(),
+                at::cross_entropy_loss(scores, probabilities, weight, at::Reduction::Mean).item<double>(),
+                1e-6);
+    EXPECT_NEAR(state.loss_weight, 6.0, 1e-6);
+    losses.push_back(state.loss);
+  }
+  EXPECT_NEAR(losses[0].item<double>(), losses[1].item<double>(), 1e-6);
 }
 
 TEST(LabelSmoothingTest, LabelsOfASingleScoreAreAUserError) {

@@ -154,15 +154,23 @@ TEST_F(Hdf5DatasetTest, ArraysThatAreNotReadAreSaid) {
   EXPECT_THAT(error_of({.path = path_}), HasSubstr("array 'input' is a link to /nothing, which is not in"));
 }
 
-TEST_F(Hdf5DatasetTest, CircularLinksAreSaid) {
+TEST_F(Hdf5DatasetTest, MoreLinksInARowThanAreFollowedAreSaid) {
   const std::string name = std::filesystem::path(write({hdf5_array("target", labels_)})).filename();
   const hid_t file = H5Fopen(path_.c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
   H5Lcreate_soft("/input", file, "input", H5P_DEFAULT, H5P_DEFAULT);
   H5Lcreate_soft("/b", file, "a", H5P_DEFAULT, H5P_DEFAULT);
   H5Lcreate_soft("/a", file, "b", H5P_DEFAULT, H5P_DEFAULT);
   H5Lcreate_external(name.c_str(), "/far", file, "far", H5P_DEFAULT, H5P_DEFAULT);
+  for (int i = 1; i <= 17; ++i) {
+    const std::string before = i == 1 ? "/target" : "/l" + std::to_string(i - 1);
+    H5Lcreate_soft(before.c_str(), file, ("l" + std::to_string(i)).c_str(), H5P_DEFAULT, H5P_DEFAULT);
+  }
   H5Fclose(file);
-  const std::string circular = ", which leads back to it: the links are circular";
+  const std::string circular =
+      ", and more than 16 links in a row are not followed: they are circular, or too many";
+  EXPECT_EQ(Hdf5Dataset({.path = path_, .arrays = {"l16"}}).size(), 100);
+  EXPECT_THAT(error_of({.path = path_, .arrays = {"l17"}}),
+              HasSubstr("array 'l17' is a link to /l16" + circular));
   EXPECT_THAT(error_of({.path = path_}), HasSubstr("array 'input' is a link to /input" + circular));
   EXPECT_THAT(error_of({.path = path_, .arrays = {"a"}}), HasSubstr("array 'a' is a link to /b" + circular));
   EXPECT_THAT(error_of({.path = path_, .arrays = {"far"}}),

@@ -214,6 +214,16 @@ TEST_F(ChatTemplateTest, AMessageOfWeight0DoesNotCountInGeneration) {
                     "{% endgeneration %}{% else %}{{ m.content }}{% endif %}{% endfor %}",
                     four),
             "a<b>c[<d>]");
+  four[1]["content"] = "";
+  EXPECT_EQ(written("{% for m in messages %}{% if m.role == 'assistant' %}{% generation %}<{{ m.content }}>"
+                    "{% endgeneration %}{% else %}{{ m.content }}{% endif %}{% endfor %}",
+                    four),
+            "a<>c[<d>]");
+  four[1]["weight"] = nullptr;
+  EXPECT_EQ(written("{% for m in messages %}{% if m.role == 'assistant' %}{% generation %}<{{ m.content }}>"
+                    "{% endgeneration %}{% else %}{{ m.content }}{% endif %}{% endfor %}",
+                    four),
+            "a[<>]c[<d>]");
 }
 
 TEST_F(ChatTemplateTest, JsonIsWrittenInAsciiOnDemand) {

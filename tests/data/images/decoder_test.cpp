@@ -113,6 +113,15 @@ TEST(Decoder, ColorSpacesOfTiffThatAreNotReadAreNamed) {
   EXPECT_THAT(error_of(file), HasSubstr("its color space is number 32803; read are"));
 }
 
+// Of gray Pillow would take 0 for white, libtiff for black.
+TEST(Decoder, ATiffThatDoesNotSayWhatItsNumbersAreIsRefused) {
+  std::string file = encoded_sample("tiff_lzw_19x37.tif");
+  const std::size_t space = file.find(std::string("\x06\x01\x03\0\x01\0\0\0\x02\0", 10));
+  ASSERT_NE(space, file.npos);
+  file[space] = '\x07';  // another tag
+  EXPECT_THAT(error_of(file), HasSubstr("no readable TIFF file: it has no PhotometricInterpretation, so"));
+}
+
 // As Pillow, which needs the mark at the end.
 TEST(Decoder, SaysThatAJpegLacksItsEnd) {
   for (const char* name : {"420_19x37.jpg", "progressive_19x37.jpg"}) {

@@ -52,7 +52,7 @@ TEST_F(IdxTest, ImagesHaveOneChannel) {
   EXPECT_EQ(data->spec().describe("input"), "uint8 [2, 4, 1]");
   EXPECT_EQ(data->spec().classes, 8) << "the largest label, and 0";
   EXPECT_EQ(opened(10)->spec().classes, 10);
-  EXPECT_EQ(data->first_class(), 1) << "the smallest label";
+  EXPECT_EQ(data->labels().smallest, 1) << "the smallest label";
   const Batch batch = data->get(std::vector<int64_t>{2, 0}, {});
   EXPECT_TRUE(at::equal(batch["input"][0].flatten(), at::arange(16, 24).to(at::kByte)));
   EXPECT_TRUE(at::equal(batch["input"][1].flatten(), at::arange(8).to(at::kByte)));

@@ -126,7 +126,7 @@ TEST(MdsDataset, TokensOfBytesHaveTheGivenDtype) {
   MdsOptions options = mds_at(kGolden + "all", {{"input", text("tokens")}, {"target", text("tokens")}});
   const DatasetPtr tokens = open_mds(options, kIgnoredTarget);
   EXPECT_EQ(tokens->spec().classes, 8);
-  EXPECT_EQ(tokens->first_class(), 0) << "tokens are no classes";
+  EXPECT_EQ(tokens->labels().largest, -1) << "tokens are no classes";
   EXPECT_TRUE(at::equal(all_samples(*tokens)["target"][2], at::arange(2, 8)));
   options.num_classes = 7;
   EXPECT_THAT(mds_error(options), HasSubstr("column 'tokens' has 7, which is not in [0, 7)"));
@@ -142,8 +142,8 @@ TEST(MdsDataset, IntegersBesideAClassAreNoTokens) {
   MdsOptions options = mds_at(kGolden + "all", {{"input", text("tokens")}, {"target", text("int32")}});
   EXPECT_EQ(open_mds(options, kIgnoredTarget)->spec().classes, 7);
   EXPECT_EQ(open_mds(options, 6)->spec().classes, 4) << "6 does not count";
-  EXPECT_EQ(open_mds(options, kIgnoredTarget)->first_class(), 0);
-  EXPECT_EQ(open_mds(options, 0)->first_class(), 3) << "0 does not count";
+  EXPECT_EQ(open_mds(options, kIgnoredTarget)->labels().smallest, 0);
+  EXPECT_EQ(open_mds(options, 0)->labels().smallest, 3) << "0 does not count";
   options.num_classes = 7;
   EXPECT_EQ(all_samples(*open_mds(options, kIgnoredTarget))["input"].max().item<int64_t>(), 7);
 }

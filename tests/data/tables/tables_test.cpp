@@ -161,12 +161,14 @@ TEST_F(TablesTest, InputsThatCountTheRowsAreSaid) {
   EXPECT_EQ(advice(0, 30, "inputs = ['id', 'x']\n"), "") << "as the recipe says";
 }
 
-TEST_F(TablesTest, NumbersWithCommasAreNoNamesOfClassesInSilence) {
-  for (const std::string cell : {"3,14", "-0,5e3", "1,007", "1,234,567"})
+TEST_F(TablesTest, NumbersInOtherNotationsAreNoNamesOfClassesInSilence) {
+  for (const std::string cell : {"3,14", "-0,5e3", "1,007", "1,234,567", "1.100,00", "1,100.5", "1 100,5",
+                                 "+1'100.5", "-1.100.000", "1\u00a0100\u202f000,5", "1234,5"})
     EXPECT_THAT(table(csv("x;y\n1;" + cell + "\n2;2,7\n") + "target = 'y'\ndelimiter = ';'\n")->advice(),
                 HasSubstr("the target 'y' is taken for names of classes: line 2 is '" + cell +
-                          "'; 2 of its first 2 cells are numbers with commas"));
-  for (const std::string cell : {"a,b", ",5", "1,2,3", "1,234,56", "1,2345,678"})
+                          "'; 2 of its first 2 cells are numbers in another notation"));
+  for (const std::string cell : {"a,b", ",5", "1,2,3", "1,234,56", "1,2345,678", "1.2.2024", "1234.567,5",
+                                 "1.100,0,0", "192.168.1.1", "12 34", "1.100,00 EUR", "1.234 567,0"})
     EXPECT_EQ(table(csv("x;y\n1;" + cell + "\n2;no\n") + "target = 'y'\ndelimiter = ';'\n")->advice(), "")
         << cell;
 }

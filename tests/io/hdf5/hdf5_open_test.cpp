@@ -306,21 +306,40 @@ TEST_F(Hdf5OpenTest, GroupsThatHoldThemselvesAreListedInTime) {
   EXPECT_TRUE(list_hdf5(path_).empty());
 }
 
-TEST_F(Hdf5OpenTest, ExternalFilesHoldWhatIsClaimed) {
-  const std::string raw = scratch_.path("raw");
-  const hid_t file = H5Fcreate(path_.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
-  const hsize_t four = 4;
-  const hid_t space = H5Screate_simple(1, &four, nullptr), list = H5Pcreate(H5P_DATASET_CREATE);
-  H5Pset_external(list, raw.c_str(), 0, 16);
-  H5Dclose(H5Dcreate2(file, "x", H5T_IEEE_F32LE, space, H5P_DEFAULT, list, H5P_DEFAULT));
-  H5Pclose(list);
-  H5Sclose(space);
-  H5Fclose(file);
-  expect_refused("needs the file '" + raw + "': No such file");
-  write_text(raw, std::string(15, '\0'));
-  expect_refused("16 bytes, but the file has only 15 bytes of it");
+// A dataset of a data file could show any file that its reader may read.
+TEST_F(Hdf5OpenTest, NumbersInRawFilesAreNotRead) {
+  const std::string raw = scratch_.path("raw"), why = "as raw bytes of '" + raw + "', which are not read";
   write_text(raw, std::string(16, '\0'));
-  EXPECT_TRUE(at::equal(Hdf5File(path_).read("x"), at::zeros({4})));
+  const auto write_external = [&](const std::string& path, const char* dataset) {
+    const hid_t file = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+    const hsize_t four = 4;
+    const hid_t space = H5Screate_simple(1, &four, nullptr), list = H5Pcreate(H5P_DATASET_CREATE);
+    H5Pset_external(list, raw.c_str(), 0, 16);
+    H5Dclose(H5Dcreate2(file, dataset, H5T_IEEE_F32LE, space, H5P_DEFAULT, list, H5P_DEFAULT));
+    H5Pclose(list);
+    H5Sclose(space);
+    H5Fclose(file);
+  };
+  write_external(path_, "x");
+  expect_refused(why);
+  write_external(scratch_.path("s0.h5"), "y0");
+  write_virtual("s0.h5", "y0");
+  EXPECT_THAT(why_not_sound(), HasSubstr(why));
+  for (const auto& [file, dataset] : {std::pair("s%b.h5", "y0"), {"s0.h5", "y%b"}, {"s%b.h5", "y%b"}}) {
+    write_virtual({{.file = file, .dataset = dataset, .is_pattern = true}}, 4);
+    EXPECT_THAT(why_not_sound(), HasSubstr(why)) << file << ' ' << dataset;
+    EXPECT_THAT(message_of<UserError>([&] { Hdf5File(path_).read("x"); }), HasSubstr(why));
+  }
+}
+
+// A file of weights is whole; that of data may be in parts.
+TEST_F(Hdf5OpenTest, LinksToOtherFilesAreFollowedWhereSoftLinksAre) {
+  write_chunked(scratch_.path("other.h5"), "y", values_, {.chunk = {5, 64}});
+  const hid_t file = H5Fcreate(path_.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+  H5Lcreate_external("other.h5", "y", file, "linked", H5P_DEFAULT, H5P_DEFAULT);
+  H5Fclose(file);
+  EXPECT_TRUE(Hdf5File(path_).datasets().empty());
+  EXPECT_TRUE(at::equal(Hdf5File(path_, SoftLinks::kFollowed).read("linked"), values_));
 }
 
 TEST_F(Hdf5OpenTest, NamesWithControlCharactersAreNotListed) {

@@ -8,11 +8,13 @@
 
 #include "runtime/error.h"
 #include "tests/recipe/section.h"
+#include "tests/runtime/scratch.h"
 
 namespace tutti {
 namespace {
 
 using testing::ElementsAre;
+using testing::HasSubstr;
 
 const BertOptions kSmallBert{.vocab_size = 19,
                              .hidden_size = 8,
@@ -174,6 +176,22 @@ TEST(BertForSequences, HasTorchsLossOfSeveralLabels) {
   const LossKeys keys{{"kind", std::string("bce_with_logits")}, {"pos_weight", list_value({1.0, 3.0, 0.5})}};
   for (const at::ScalarType dtype : {at::kFloat, at::kLong, at::kByte})
     expect_loss(keys, scores, labels.to(dtype), losses.mean());
+}
+
+TEST(BertForSequences, HasAScoreForEachOfSeveralLabels) {
+  const auto refused = [](const Shape& labels, at::ScalarType dtype, const char* loss) {
+    const SampleSpec samples{
+        {{"input_ids", {6}}, {"labels", labels}}, 0, {{"input_ids", at::kLong}, {"labels", dtype}}};
+    const Setting section = section_with({{"kind", std::string("bert_classification")},
+                                          {"num_classes", int64_t{3}},
+                                          {"loss", std::string(loss)}});
+    return message_of<UserError>([&] { BertClassificationOptions().make(section, samples); });
+  };
+  for (const char* loss : {"bce_with_logits", "focal", "mse", "l1"})
+    for (const at::ScalarType dtype : {at::kLong, at::kFloat, at::kByte})
+      EXPECT_THAT(refused({5}, dtype, loss),
+                  HasSubstr("num_classes = 3: expected 5: the data has 5 targets a sample"))
+          << loss << dtype;
 }
 
 TEST(BertForSequences, HasTorchsLossesOfValues) {

@@ -167,8 +167,12 @@ TEST(AreaUnderCurve, OfALabelWithoutACurveIsNoted) {
   EXPECT_EQ(note("MulticlassAUROC", "macro", one), "MulticlassAUROC counts 0 for labels 0, 1, 2, 3" + alike);
   EXPECT_EQ(note("MulticlassAUROC", "macro", one, 50),
             "MulticlassAUROC counts 0 for labels 0, 1, 2, 3" + alike);
-  EXPECT_EQ(note("MulticlassAUROC", "weighted", two), "");
-  EXPECT_EQ(note("MulticlassAUROC", "weighted", one), "MulticlassAUROC counts 0 for label 0" + alike);
+  EXPECT_EQ(note("MulticlassAUROC", "weighted", two), "MulticlassAUROC leaves out labels 2, 3" + alike);
+  EXPECT_EQ(note("MulticlassAUROC", "weighted", two, 50), "MulticlassAUROC leaves out labels 2, 3" + alike);
+  EXPECT_EQ(note("MulticlassAUROC", "weighted", one),
+            "MulticlassAUROC leaves out labels 1, 2, 3, and counts 0 for label 0" + alike);
+  EXPECT_EQ(note("MulticlassAveragePrecision", "weighted", two, 50),
+            "MulticlassAveragePrecision leaves out labels 2, 3" + none);
   EXPECT_EQ(note("MulticlassAUROC", "macro", at::arange(100).remainder(4)), "");
   EXPECT_EQ(note("MulticlassAveragePrecision", "macro", two),
             "MulticlassAveragePrecision leaves out labels 2, 3" + none);
