@@ -112,7 +112,8 @@ class Pending {
 
   explicit operator bool() const { return slot_ != nullptr; }
   bool ready() const;
-  // Blocks until the reply arrives or the time is `until`. True if the reply has arrived. Throws Aborted.
+  // Blocks until the reply arrives or the time is `until`. True if the reply has arrived; false also if the
+  // asked actor has stopped. Throws Aborted.
   bool ready_by(TimePoint until) const;
   // Blocks until the reply arrives. May be called once. Throws Aborted. The reply must be of type Reply.
   Reply wait();

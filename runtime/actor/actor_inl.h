@@ -42,7 +42,7 @@ bool Pending<Reply>::ready() const {
 
 template <class Reply>
 bool Pending<Reply>::ready_by(TimePoint until) const {
-  return ready() || (slot_ && context_->wait_until(slot_, until));
+  return slot_ && context_->wait_until(slot_, until);
 }
 
 template <class Reply>

@@ -319,7 +319,9 @@ bool Scheduler::await_until(ControlBlock& self, ReplySlot& slot, TimePoint until
     throw_if_aborted(self);
     block(self, why, until, ready);
   }
-  return ready();
+  const ReplySlot::State state = slot.state.load(std::memory_order_acquire);
+  if (state == ReplySlot::kBroken) throw_if_aborted(self);
+  return state == ReplySlot::kAnswered;
 }
 
 void Scheduler::answer(ReplySlot& slot, Message message, ReplySlot::State state) {

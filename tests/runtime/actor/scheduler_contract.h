@@ -206,6 +206,23 @@ TYPED_TEST_P(SchedulerTest, AnAnswerMayBeWaitedForUpToATime) {
   EXPECT_EQ(got, 7);
 }
 
+// A checkpoint would be published without the lines of its logs.
+TYPED_TEST_P(SchedulerTest, AnActorThatStoppedIsNotTakenForOneThatAnswered) {
+  const ActorId gone = this->add("gone", {.start = [](Context& context) {
+                                   context.sleep(std::chrono::milliseconds(10));
+                                   context.stop();
+                                 }});
+  std::vector<bool> ready;
+  this->add("asker", {.start = [&](Context& context) {
+              const auto pending = context.template request<Answer>(gone, Question{1});
+              ready.push_back(pending.ready_by(context.now() + std::chrono::minutes(5)));
+              ready.push_back(pending.ready_by(context.now() + std::chrono::minutes(5)));
+              context.stop();
+            }});
+  this->scheduler.run();
+  EXPECT_THAT(ready, testing::ElementsAre(false, false));
+}
+
 TYPED_TEST_P(SchedulerTest, ADroppedPendingDropsItsAnswer) {
   const ActorId sage = this->add("sage", oracle());
   this->add("asker", {.start = [&](Context& context) {
@@ -439,13 +456,14 @@ REGISTER_TYPED_TEST_SUITE_P(SchedulerTest, MessagesArriveInOrderThroughASmallMai
                             FullMailboxHoldsTheSenderBack, SenderIsLetGoOnceTheReaderBlocks,
                             SendersToAnActorThatStopsAreLetGo, ReservedMessagesOvertakeRequests,
                             PostFailsWhenTheMailboxIsFull, AskReturnsTheReply, ReplyMayComeLaterAndOutOfOrder,
-                            AnAnswerMayBeWaitedForUpToATime, ADroppedPendingDropsItsAnswer,
-                            AskingAnActorThatHasStoppedFails, AskingAnActorThatStopsLaterFails,
-                            MessagesToAnActorThatHasStoppedAreDropped, AbortEndsEveryBlockingCall,
-                            AnExceptionNamesItsActor, UserAndOperatingErrorsKeepTheirType,
-                            SeparateRanksEndAlone, StopEndsTheActorAfterTheMessageInHand,
-                            IdlePollsWhileItsTimeHasPassed, IdleIsCalledAgainAtTheTimeItAskedFor,
-                            AMessageEndsIdlenessEarly, PollersLetOthersRun, AnAbortBeforeTheRunEndsItAtOnce,
-                            ReservedOverflowIsABug, AnUnansweredQuestionIsABug, AnAnswerOfTheWrongTypeIsABug);
+                            AnAnswerMayBeWaitedForUpToATime, AnActorThatStoppedIsNotTakenForOneThatAnswered,
+                            ADroppedPendingDropsItsAnswer, AskingAnActorThatHasStoppedFails,
+                            AskingAnActorThatStopsLaterFails, MessagesToAnActorThatHasStoppedAreDropped,
+                            AbortEndsEveryBlockingCall, AnExceptionNamesItsActor,
+                            UserAndOperatingErrorsKeepTheirType, SeparateRanksEndAlone,
+                            StopEndsTheActorAfterTheMessageInHand, IdlePollsWhileItsTimeHasPassed,
+                            IdleIsCalledAgainAtTheTimeItAskedFor, AMessageEndsIdlenessEarly,
+                            PollersLetOthersRun, AnAbortBeforeTheRunEndsItAtOnce, ReservedOverflowIsABug,
+                            AnUnansweredQuestionIsABug, AnAnswerOfTheWrongTypeIsABug);
 
 }  // namespace tutti
