@@ -6,7 +6,7 @@
 
 namespace tutti {
 
-// Labels beyond are damaged, unless somebody says how many classes there are.
+// A larger label is damaged, unless the recipe or the data say how many classes there are.
 inline constexpr int64_t kMaxInferredClasses = int64_t{1} << 24;
 
 // Labels that are classes, and no tokens, as data have them.
@@ -20,16 +20,19 @@ struct LabelRange {
 class LabelCounter {
  public:
   void add(int64_t label, int64_t sample) {
-    const auto place = static_cast<std::size_t>(label);
-    if (place >= is_present_.size()) is_present_.resize(place + 1);
-    if (is_present_[place]) return;
-    is_present_[place] = true;
-    range_.smallest = range_.present++ == 0 ? label : std::min(range_.smallest, label);
+    range_.smallest = range_.largest < 0 ? label : std::min(range_.smallest, label);
     if (label > range_.largest) range_.largest = label, range_.sample = sample;
+    if (label < kMaxInferredClasses) count(static_cast<std::size_t>(label));
   }
   const LabelRange& range() const { return range_; }
 
  private:
+  void count(std::size_t label) {
+    if (label >= is_present_.size()) is_present_.resize(label + 1);
+    if (!is_present_[label]) ++range_.present;
+    is_present_[label] = true;
+  }
+
   LabelRange range_;
   std::vector<bool> is_present_;
 };

@@ -167,8 +167,7 @@ class InitialWeights {
   // Of a model that is not trained.
   void require_learned() const {
     if (const auto fresh = fresh_texts(); !fresh.empty())
-      throw UserError({path_}, "not all is read that the model has learned: " + listed(fresh) +
-                                   " would be as initialised");
+      throw UserError({path_}, "it lacks " + listed(fresh) + ", which a teacher must have" + beside());
   }
 
   void require_all() const {

@@ -309,7 +309,7 @@ FoundData look_into_table(const std::string& file, const std::string& recipe_fol
   const TableColumn& looked_at = target.column;
   if (looked_at.other_numbers > 0 && looked_at.other_numbers + looked_at.numbers == looked_at.cells)
     throw UserError({file}, "column '" + shown(name) + "', the target: " + no_input_reason(looked_at) +
-                                ": write numbers as 1234.5");
+                                ": write numbers as 1234.5, or classes with a letter");
   if (target.column.is_text && target.texts.size() > kMostClasses)
     throw UserError({file}, "column '" + shown(name) + "', the target, has more than " +
                                 std::to_string(kMostClasses) + " different texts: no classes" + mixed);

@@ -70,13 +70,13 @@ void require_fetch_command(const std::string& command) {
   }
 }
 
-void fetch_file(const std::string& command, const std::string& source, const std::string& target) {
+void fetch_file(const std::string& command, const std::string& source, const std::string& target,
+                const std::string& log) {
   if (is_command_name(command))
     throw OperatingError(on_one_line(source) +
                          " must be fetched, and of the command that fetches, which may have secrets in "
                          "it, a run keeps its first word; give the whole, like --set data.train.fetch='...'");
   const std::string did = command_name(command) + ", which fetches " + on_one_line(source) + ',';
-  const std::string log = target + ".log";
   std::error_code ignored;
   std::filesystem::remove(log, ignored);
   const auto child = start_child(command_line(command, source, target), log);

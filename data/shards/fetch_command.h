@@ -10,8 +10,9 @@ void require_fetch_command(const std::string& command);
 
 // Copies the file `source` to the local file `target` by a command line of the user, in which {source} and
 // {target} stand for them, as words that sh does not look into. Waits for its end. Throws OperatingError with
-// the command's name, the source, the exit code and the file that keeps its standard error, in which secrets
-// may be: `target`.log. `target` is made by the command.
-void fetch_file(const std::string& command, const std::string& source, const std::string& target);
+// the command's name, the source, the exit code and `log`, a file of what it printed, in which secrets may
+// be. `target` is made by the command.
+void fetch_file(const std::string& command, const std::string& source, const std::string& target,
+                const std::string& log);
 
 }  // namespace tutti

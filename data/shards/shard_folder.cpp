@@ -24,6 +24,7 @@ constexpr std::size_t kMostOpen = 2048;   // mapped at once
 constexpr std::size_t kMostLocked = 256;  // the same where each has a lock, and so a descriptor
 constexpr int64_t kIndexByte = int64_t{1} << 40;
 constexpr const char* kPart = ".part";
+constexpr const char* kFetchLog = ".fetch.log";  // beside the file, until it is fetched
 
 // The bytes of the lock file.
 int64_t byte_of_making(int64_t shard) { return 2 * shard; }
@@ -121,7 +122,7 @@ void ShardFolder::fetch_index() const {
   if (exists(path)) return;
   remove_parts(path);
   const PartFile part{part_name(path)};
-  fetch_file(options_.fetch, options_.remote + '/' + kMdsIndexName, part.path);
+  fetch_file(options_.fetch, options_.remote + '/' + kMdsIndexName, part.path, path + kFetchLog);
   read_mds_index(part.path);
   rename_file(part.path, path);
 }
@@ -224,7 +225,7 @@ void ShardFolder::fetch(const MdsFile& file) const {
   const std::string path = below(file.name);
   remove_parts(path);
   const PartFile part{part_name(path)};
-  fetch_file(options_.fetch, options_.remote + '/' + file.name, part.path);
+  fetch_file(options_.fetch, options_.remote + '/' + file.name, part.path, path + kFetchLog);
   try {
     require_whole(file, part.path);
   } catch (const UserError& error) {

@@ -170,7 +170,7 @@ struct Hdf5File::Opened {
 
   Hdf5Handle dataset(const std::string& path, const std::string& name) {
     Hdf5Handle handle = open_dataset(file, path, name);
-    if (!sound.contains(name)) tutti::require_sound(handle, path, name);
+    if (!sound.contains(name)) tutti::require_sound(handle, name);
     sound.insert(name);
     return handle;
   }

@@ -133,14 +133,14 @@ void end_by_division(int) {
   _exit(2);
 }
 
-std::string name_of_file(hid_t file) {
-  std::string name(static_cast<size_t>(std::max<ssize_t>(H5Fget_name(file, nullptr, 0), 0)) + 1, '\0');
-  H5Fget_name(file, name.data(), name.size());
+}  // namespace
+
+std::string name_of_file(hid_t object) {
+  std::string name(static_cast<size_t>(std::max<ssize_t>(H5Fget_name(object, nullptr, 0), 0)) + 1, '\0');
+  H5Fget_name(object, name.data(), name.size());
   name.pop_back();
   return name;
 }
-
-}  // namespace
 
 DivisionGuard::DivisionGuard(const std::string& path)
     : text_("error: " + on_one_line(path) + ": a dataset in it has chunks of size 0: damaged\n") {

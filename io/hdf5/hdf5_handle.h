@@ -66,6 +66,9 @@ class DivisionGuard {
 // The innermost message on libhdf5's error stack: "unable to open file".
 std::string hdf5_error();
 
+// The path of the file that has this object, which links may have led to.
+std::string name_of_file(hid_t object);
+
 // Asserts the success of a call that cannot fail on valid arguments.
 void hdf5_check(bool good, const char* what);
 

@@ -149,7 +149,7 @@ std::vector<ListedArray> list_hdf5(const std::string& path) {
 std::vector<double> first_rows(const std::string& path, const ListedArray& array, int64_t rows) {
   const Hdf5Session session;
   const Hdf5Handle file = open_file(path), dataset = open_dataset(file, path, array.path);
-  require_sound(dataset, path, array.path);
+  require_sound(dataset, array.path);
   const Hdf5Handle type(H5Dget_type(dataset), H5Tclose);
   const Hdf5Storage storage = storage_of(dataset, array.shape, H5Tget_size(type));
   rows = std::min(rows, array.rows());

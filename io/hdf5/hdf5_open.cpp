@@ -333,7 +333,7 @@ void Claims::require_source(const std::string& file, const std::string& name, co
   const DivisionGuard guard(path);
   const Hdf5Handle source(H5Dopen2(opened, name.c_str(), H5P_DEFAULT), H5Dclose);
   if (!source.good()) fail(whole + "does not exist");
-  const Claims claims(source, path, name, sound_, layer);
+  const Claims claims(source, name_of_file(source), name, sound_, layer);
   require_shape(claims.shape_);
   claims.require_sound();
   sound_[{path, name}] = {claims.shape_, layer};
@@ -394,15 +394,15 @@ Hdf5Handle open_dataset(hid_t file, const std::string& path, const std::string& 
   dataset = open(H5D_VDS_LAST_AVAILABLE);
   const Shape longest = shape_of_dataset(dataset);  // libhdf5 only now sees how far the sources have grown
   if (longest == shortest) return dataset;
-  require_sound(dataset, path, name);
+  require_sound(dataset, name);
   throw UserError({path}, "dataset '" + on_one_line(name) + "' is virtual, of sources that have " +
                               list_text(longest) + " at most and " + list_text(shortest) +
                               " at least: between them fill values would be read");
 }
 
-void require_sound(hid_t dataset, const std::string& path, const std::string& name) {
+void require_sound(hid_t dataset, const std::string& name) {
   SoundSources sound;
-  Claims(dataset, path, name, sound, 0).require_sound();
+  Claims(dataset, name_of_file(dataset), name, sound, 0).require_sound();
 }
 
 }  // namespace tutti

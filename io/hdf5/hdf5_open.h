@@ -14,6 +14,6 @@ Hdf5Handle open_dataset(hid_t file, const std::string& path, const std::string& 
 // Throws UserError unless the file is large enough for the dataset's claims at a good compression, so that a
 // small file cannot use much memory. Also throws if a source of a virtual dataset is missing: libhdf5 would
 // read fill values instead.
-void require_sound(hid_t dataset, const std::string& path, const std::string& name);
+void require_sound(hid_t dataset, const std::string& name);
 
 }  // namespace tutti

@@ -28,6 +28,11 @@ bool is_unnamed(std::string_view name) {
          (dot == name.size() || is_numbered(name.substr(dot), ".", ""));
 }
 
+std::string_view without_blanks(std::string_view text) {
+  const std::size_t begin = std::min(text.find_first_not_of(" \t"), text.size());
+  return text.substr(begin, text.find_last_not_of(" \t") + 1 - begin);
+}
+
 // Digits in groups of three behind the first, of at most three.
 bool are_grouped(std::string_view digits, char separator) {
   std::size_t end = digits.find(separator);
@@ -43,10 +48,12 @@ bool are_grouped(std::string_view digits, char separator) {
 bool is_number_in_other_notation(std::string_view text) {
   constexpr std::size_t kLongestNumber = 64;
   if (text.size() > kLongestNumber) return false;
-  std::string number(text.substr(text.find_first_of("+-") == 0 ? 1 : 0));
+  std::string number(text);
   for (const char* blank : {"\xc2\xa0", "\xe2\x80\xaf"})  // which does not break the line, and a thin one
     for (std::size_t at = 0; (at = number.find(blank)) != number.npos;)
       number.replace(at, std::string_view(blank).size(), " ");
+  number = std::string(without_blanks(number));
+  if (number.find_first_of("+-") == 0) number.erase(0, 1);
   for (const auto& [decimal, separators] : {std::pair(',', ". '"), {'.', ", '"}}) {
     const std::size_t end = std::min(number.find(decimal), number.size());
     const std::string whole = number.substr(0, end),

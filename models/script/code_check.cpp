@@ -10,10 +10,8 @@
 #include <string>
 #include <string_view>
 
-#include "models/script/nested_tuples.h"
 #include "models/torch/known_operators.h"
 #include "runtime/error.h"
-#include "runtime/text.h"
 
 namespace tutti::script {
 namespace {
@@ -60,12 +58,10 @@ class Check {
     for (;;) {
       while (lexer.cur().kind == jit::TK_IMPORT) skip_line(lexer);
       if (lexer.cur().kind == jit::TK_EOF) return;
-      const bool is_class = lexer.cur().kind == jit::TK_CLASS_DEF;
-      const jit::TreeRef code = is_class ? parser.parseClass() : parser.parseFunction(/*is_method=*/false);
-      is_class ? look_at_class(jit::ClassDef(code)) : look_at(code);
-      if (const jit::TreeRef excess = tuples_.excess_in(code))
-        throw UserError(at("a tuple", excess) + " has more than " + grouped(NestedTuples::kMost) +
-                        " items, with those of the tuples in it and before it");
+      if (lexer.cur().kind == jit::TK_CLASS_DEF)
+        look_at_class(jit::ClassDef(parser.parseClass()));
+      else
+        look_at(parser.parseFunction(/*is_method=*/false));
     }
   }
 
@@ -117,7 +113,6 @@ class Check {
   }
 
   std::string record_;
-  NestedTuples tuples_;
 };
 
 void require_shallow(const ScriptCode& code) {

@@ -6,44 +6,44 @@
 #include <stdexcept>
 #include <utility>
 
+#include "runtime/error.h"
+
 namespace tutti::script {
 namespace {
 
 namespace jit = torch::jit;
 
-constexpr std::size_t kMostJoinedBytes = 1024;
+constexpr std::size_t kMostBytes = 1024;  // of a text that is made ahead
 
 thread_local int loads_script = 0;
 
-// libtorch leaves an operator that fails to the run.
-void require_short(const jit::Stack& stack) {
-  if (loads_script == 0 || stack.size() < 2) return;
-  const std::size_t bytes = stack.end()[-2].toStringRef().size() + stack.end()[-1].toStringRef().size();
-  if (bytes > kMostJoinedBytes) throw std::length_error("a text is too long to be joined ahead");
-}
-
-// `a + b` of texts, in the whole process.
-bool replace_join() {
-  const std::shared_ptr<jit::Operator> usual = jit::findOperatorFor({"aten::add", "str"});
-  if (!usual || usual->isC10Op()) return false;
-  jit::Operation join = usual->getOperation();
+// An operator that gives a text, in the whole process. libtorch leaves one that fails to the run.
+void bound(const char* name, const char* overload) {
+  const std::shared_ptr<jit::Operator> usual = jit::findOperatorFor({name, overload});
+  TUTTI_ASSERT(usual && !usual->isC10Op(), std::string("libtorch has another operator ") + name);
+  jit::Operation make = usual->getOperation();
   const c10::FunctionSchema schema = usual->schema();
   jit::deregisterOperator(schema);
   jit::registerOperator(jit::Operator(
       schema.name(), schema.overload_name(), schema.arguments(), schema.returns(),
-      [join](jit::Stack& stack) mutable {
-        require_short(stack);
-        join(stack);
+      [make](jit::Stack& stack) mutable {
+        make(stack);
+        if (loads_script > 0 && stack.back().toStringRef().size() > kMostBytes)
+          throw std::length_error("a text is too long to be made ahead");
       },
       schema.aliasAnalysis()));
+}
+
+bool bound_texts() {
+  bound("aten::add", "str");
+  bound("aten::str", "");
   return true;
 }
 
 }  // namespace
 
 LoadScope::LoadScope() : guard_(&silence_) {
-  static const bool replaced = replace_join();
-  static_cast<void>(replaced);
+  [[maybe_unused]] static const bool are_bounded = bound_texts();
   ++loads_script;
 }
 

@@ -4,9 +4,8 @@
 
 namespace tutti::script {
 
-// While it lives, what libtorch does on this thread as it loads a script is bounded: texts that it joins
-// ahead, since they are constants, are short (others are joined when the script runs), and its warnings, in
-// which is text of the file, are dropped.
+// Bounds libtorch on this thread while a script is loaded. libtorch computes ahead with constants: longer
+// texts than 1 kB are made when the script runs. Warnings of libtorch, which quote the file, are dropped.
 class LoadScope {
  public:
   LoadScope();

@@ -46,10 +46,11 @@ struct Pipe {
 std::string kept(const std::string& text) {
   std::error_code unknown;
   std::string path = std::filesystem::temp_directory_path(unknown) / "tutti-command-XXXXXX";
-  const int file = mkostemp(path.data(), O_CLOEXEC);
+  const int file = unknown ? -1 : mkostemp(path.data(), O_CLOEXEC);
   if (file < 0) return "";
   const bool whole = ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
   close(file);
+  if (!whole) std::filesystem::remove(path, unknown);
   return whole ? path : "";
 }
 

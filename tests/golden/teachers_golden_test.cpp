@@ -120,7 +120,7 @@ TEST(GoldenTeachers, LackNothingThatTheyHaveLearned) {
                     run);
     return message_of<UserError>([&] { teacher.load(run); });
   };
-  const std::string rest = " would be as initialised";
+  const std::string rest = ", which a teacher must have; ";
   EXPECT_THAT(refused("depth = 18, weights_ignore = ['fc.*']"),
               AllOf(HasSubstr("resnet_ddp.pt"), HasSubstr("'fc.weight', 'fc.bias'" + rest)));
   EXPECT_THAT(refused("depth = 34, weights_strict = false"),

@@ -238,8 +238,10 @@ class RunFolder(tutti_run.RunTest):
         run, elsewhere = self.folder / "run", self.folder / "elsewhere"
         for ranks in (2, 1):
             self.ends_when(lambda: run.rename(elsewhere), run, ranks)
-            self.assertFalse(run.exists())
+            # A checkpoint that began just then may have made its own folder again.
+            self.assertEqual([path.name for path in run.glob("*")], ["checkpoints"] if run.exists() else [])
             shutil.rmtree(elsewhere)
+            shutil.rmtree(run, ignore_errors=True)
 
     def test_a_folder_that_is_emptied_under_way_ends_the_run(self):
         run = self.folder / "run"

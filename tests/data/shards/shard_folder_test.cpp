@@ -187,15 +187,17 @@ TEST_F(RemoteShards, ErrorsOfTheCommandAreNamed) {
   const ShardFolder folder(bad);
   fs::remove(remote_ + '/' + name(0));
   const std::string error = message_of<OperatingError>([&] { folder.open(0); });
-  EXPECT_THAT(error,
-              AllOf(HasSubstr("failed with exit code 1; what it printed is in " + local_ + "/shard.0.mds."),
-                    EndsWith(".part.log"), Not(HasSubstr("cannot stat"))));
+  EXPECT_THAT(error, AllOf(HasSubstr("failed with exit code 1; what it printed is in " + local_ +
+                                     "/shard.0.mds.fetch.log"),
+                           Not(HasSubstr("cannot stat"))));
   EXPECT_THAT(error,
               HasSubstr("echo ..., which fetches " + on_one_line(remote_ + "/shard.0.mds") + ", failed"));
-  EXPECT_THAT(message_of<OperatingError>([&] { fetch_file("true {source}", "a", local_ + "/b"); }),
-              HasSubstr("has not made its {target}"));
-  EXPECT_THAT(message_of<OperatingError>([&] { fetch_file("exit 7", "a", local_ + "/b"); }),
-              EndsWith("failed with exit code 7"));
+  EXPECT_THAT(
+      message_of<OperatingError>([&] { fetch_file("true {source}", "a", local_ + "/b", local_ + "/b.log"); }),
+      HasSubstr("has not made its {target}"));
+  EXPECT_THAT(
+      message_of<OperatingError>([&] { fetch_file("exit 7", "a", local_ + "/b", local_ + "/b.log"); }),
+      EndsWith("failed with exit code 7"));
 }
 
 // As a signed address.
@@ -204,13 +206,13 @@ TEST_F(RemoteShards, TheOutputOfAFailedCommandIsForItsUserAlone) {
   for (int attempt = 0; attempt < 2; ++attempt) {
     EXPECT_THAT(message_of<OperatingError>([&] {
                   fetch_file("echo first >&2; echo '?sig=secret' >&2; echo out; exit 7", "a",
-                             scratch_.path("b"));
+                             scratch_.path("b"), log);
                 }),
                 EndsWith("failed with exit code 7; what it printed is in " + log));
     EXPECT_EQ(read_text(log), "first\n?sig=secret\n");
     EXPECT_EQ(fs::status(log).permissions(), fs::perms::owner_read | fs::perms::owner_write);
   }
-  fetch_file("echo done >&2; cp {source} {target}", log, scratch_.path("b"));
+  fetch_file("echo done >&2; cp {source} {target}", log, scratch_.path("b"), log);
   EXPECT_FALSE(fs::exists(log)) << "nothing failed";
 }
 
@@ -251,7 +253,7 @@ TEST_F(RemoteShards, NamesAreArgumentsOfTheCommand) {
        {"cp {source} {target}", "cat < {source} > {target}", "cp \\\n {source}  {target}; true",
         "sh -c 'cp \"$0\" \"$1\"' {source} {target}", "(cat {source}) >{target}"}) {
     EXPECT_NO_THROW(require_fetch_command(command)) << command;
-    fetch_file(command, odd, to);
+    fetch_file(command, odd, to, to + ".log");
     EXPECT_EQ(read_text(to), "bytes") << command;
     fs::remove(to);
   }

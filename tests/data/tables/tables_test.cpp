@@ -162,8 +162,9 @@ TEST_F(TablesTest, InputsThatCountTheRowsAreSaid) {
 }
 
 TEST_F(TablesTest, NumbersInOtherNotationsAreNoNamesOfClassesInSilence) {
-  for (const std::string cell : {"3,14", "-0,5e3", "1,007", "1,234,567", "1.100,00", "1,100.5", "1 100,5",
-                                 "+1'100.5", "-1.100.000", "1\u00a0100\u202f000,5", "1234,5"})
+  for (const std::string cell :
+       {"3,14", "-0,5e3", "1,007", "1,234,567", "1.100,00", "1,100.5", "1 100,5", "+1'100.5", "-1.100.000",
+        "1\u00a0100\u202f000,5", "1234,5", " 3,14", "3,14\u00a0"})
     EXPECT_THAT(table(csv("x;y\n1;" + cell + "\n2;2,7\n") + "target = 'y'\ndelimiter = ';'\n")->advice(),
                 HasSubstr("the target 'y' is taken for names of classes: line 2 is '" + cell +
                           "'; 2 of its first 2 cells are numbers in another notation"));

@@ -330,6 +330,17 @@ TEST_F(Hdf5OpenTest, NumbersInRawFilesAreNotRead) {
     EXPECT_THAT(why_not_sound(), HasSubstr(why)) << file << ' ' << dataset;
     EXPECT_THAT(message_of<UserError>([&] { Hdf5File(path_).read("x"); }), HasSubstr(why));
   }
+  // libhdf5 looks for sources beside the file that a link leads to.
+  std::filesystem::create_directory(scratch_.path("sub"));
+  write_virtual("s0.h5", "y0");
+  std::filesystem::rename(path_, scratch_.path("sub/v.h5"));
+  std::filesystem::rename(scratch_.path("s0.h5"), scratch_.path("sub/s0.h5"));
+  write_chunked(scratch_.path("s0.h5"), "y0", values_, {.chunk = {5, 64}});
+  const hid_t file = H5Fcreate(path_.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+  H5Lcreate_external("sub/v.h5", "x", file, "linked", H5P_DEFAULT, H5P_DEFAULT);
+  H5Fclose(file);
+  EXPECT_THAT(message_of<UserError>([&] { Hdf5File(path_, SoftLinks::kFollowed).read("linked"); }),
+              HasSubstr(why));
 }
 
 // A file of weights is whole; that of data may be in parts.

@@ -251,7 +251,7 @@ TEST_F(RefusedScript, TextsOfAnyLengthAreRefusedBeforeTheFileIsLoaded) {
 
 TEST_F(RefusedScript, TextsThatDoubleLineByLineAreNotJoinedAhead) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  for (const std::string join : {"s = torch.add(s, s)", "s = s + s"}) {
+  for (const std::string join : {"s = torch.add(s, s)", "s = s + s", "s = torch.str((s, s))"}) {
     std::string lines = "s = \"a\"";
     for (int i = 0; i < 26; ++i) lines += "\n    " + join;
     lines += "\n    " + uses("torch.len(s)");
@@ -270,25 +270,8 @@ TEST_F(RefusedScript, TextsThatAreJoinedWhenItRunsMayBeLong) {
               HasSubstr("writes the buffer"));
 }
 
-// libtorch writes their types out as it loads the code.
-TEST_F(RefusedScript, TuplesThatDoubleLineByLineAreRefused) {
-  const auto lines = [](const std::string& first, const std::string& next) {
-    std::string all = "t = " + first;
-    for (int i = 0; i < 60; ++i) all += "\n    " + next;
-    return all;
-  };
-  for (const auto& [first, next] : {std::pair{"(1, 2)", "t = (t, t)"},
-                                    {"(input, input)", "t = (t, 1, t)"},
-                                    {"((1, 2), 3)", "a, b, = t\n    t = ((a, a), b)"},
-                                    {"(1, (2, 2))", "t = (1, (t[1], t[1]))"},
-                                    {"(1, 2)", "t = ([t], [t])"},
-                                    {"(1, 2)", "if True:\n      t = (t, t)\n    else:\n      t = (1, 2)"}})
-    EXPECT_THAT(refusal_of_line(lines(first, next)),
-                AllOf(HasSubstr("'a tuple' (code/"), HasSubstr("has more than 10,000 items")))
-        << next;
-  EXPECT_THAT(error_of(lines("(1, 2)", "a, b, = t\n    t = (b, a)")), HasSubstr("writes the buffer"));
-  EXPECT_THAT(error_of(lines("(1, 2)", "a = t[0]\n    t = (a, a)")), HasSubstr("writes the buffer"));
-  EXPECT_THAT(error_of(lines("(input, 2)", "t = (torch.add(t[0], t[0]), t[1])")),
+TEST_F(RefusedScript, PlacesInTuplesMayCountFromTheEnd) {
+  EXPECT_THAT(error_of("t = (input, input)\n    x = (t)[-1]\n    y = (t)[-2]"),
               HasSubstr("writes the buffer"));
 }
 
