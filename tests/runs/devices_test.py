@@ -38,8 +38,8 @@ class Devices(tutti_run.RunTest):
     @unittest.skipUnless(TEST_DEVICE.exists() and NIGHTLY, "nightly")
     def test_each_wait_that_is_left_out_where_communicators_join_ranks_is_found(self):
         for strategy in ("none", "optimizer", "gradients", "full", "hybrid"):
-            # The three of the test above, and two questions whether the last sum of a group is over, when it is
-            # left: only a group that is not through is aborted, and each of these is.
+            # The three of the test above, and two questions at the end of a group: whether its last sum is over. It
+            # is in each of these runs; else the group would be aborted.
             self.leave_out_each_wait(strategy, missed=5, collectives__backend="nccl")
 
     def leave_out_each_wait(self, strategy, missed, **more):

@@ -34,8 +34,7 @@ std::string shortened(const std::string& recipe) {
 bool sums_otherwise(const AlgorithmRow& row) { return name_of(row) == "channels_last_OfUnet"; }
 
 std::string with_equal_sums(const AlgorithmRow& row, const std::string& recipe) {
-  if (row.kind != "channels_last" || sums_otherwise(row)) return recipe;
-  return replaced(recipe, "'GroupNorm(4, 16)', ", "");
+  return name_of(row) == "channels_last" ? replaced(recipe, "'GroupNorm(4, 16)', ", "") : recipe;
 }
 
 DeviceRun run_of(const AlgorithmRow& row, int ranks) {
