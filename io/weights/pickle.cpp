@@ -227,7 +227,9 @@ class Machine {
     }
   }
 
+  // libtorch, which reads a script's pickle once more, makes places up to the index.
   bool keep(uint32_t index) {
+    if (index >= bytes_.size()) fail("value " + std::to_string(index) + " is one of more than it can have");
     PickledValue* value = pop();
     stack_.push_back(value);
     memo_[index] = value;

@@ -153,6 +153,12 @@ TEST_F(TorchFileTest, EveryShorterFileIsRefusedByName) {
   }
 }
 
+// libtorch would make room for all places up to this one.
+TEST_F(TorchFileTest, ValuesHaveNoMorePlacesThanThePickleHasBytes) {
+  EXPECT_THAT(refused(Pickled::number(3) + "r\xff\xff\xff\x5f"),
+              HasSubstr("value 1610612735 is one of more than it can have"));
+}
+
 TEST_F(TorchFileTest, EveryShorterPickleIsRefusedByName) {
   const std::string whole = Pickled::whole(dict_with(matrix()));
   for (std::size_t bytes = 0; bytes < whole.size(); ++bytes) {
