@@ -7,11 +7,19 @@
 #include "runtime/error.h"
 
 namespace tutti {
+namespace {
+
+// A file that is no link, or nothing.
+bool may_be_replaced(const Disk& disk, const std::string& path) {
+  return disk.replaceable(path) && !disk.is_link(path);
+}
+
+}  // namespace
 
 FreshFile::FreshFile(Disk& disk, std::string path) : disk_(disk), path_(std::move(path)), name_(path_) {
-  if (!disk.replaceable(path_) || disk.is_link(path_)) return;
+  if (!may_be_replaced(disk, path_)) return;
   name_ += ".new";
-  if (!disk.replaceable(name_) || disk.is_link(name_))
+  if (!may_be_replaced(disk, name_))
     throw OperatingError(name_ + ": cannot create: something else than a file has this name");
 }
 
