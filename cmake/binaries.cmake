@@ -2,6 +2,8 @@
 # plugins and libtutti_cuda.so link it.
 include(GNUInstallDirs)
 get_property(libraries GLOBAL PROPERTY TUTTI_LIBRARIES)
+get_property(cold GLOBAL PROPERTY TUTTI_COLD_LIBRARIES)
+list(APPEND libraries ${cold})  # last: of an inline function that several have, the linker takes the first
 
 if(libraries)
   add_library(tutti_shared SHARED)

@@ -1,6 +1,6 @@
 # Precompiles libtorch's headers, and GoogleTest's for tests, once for all targets that link tutti_torch.
 # Sources still include all headers they use, so that -DTUTTI_PCH=OFF builds too.
-set(TUTTI_TEST_OPTIONS $<$<CONFIG:Release>:-O1>)
+set(TUTTI_COLD_OPTIONS $<$<CONFIG:Release>:-Og>)
 
 function(tutti_add_precompiled name)
   cmake_parse_arguments(arg "" "" "HEADERS;OPTIONS;DEPENDS" ${ARGN})
@@ -14,10 +14,11 @@ endfunction()
 if(TUTTI_PCH)
   set(headers <ATen/ATen.h> <torch/csrc/autograd/variable.h>)
   tutti_add_precompiled(tutti_precompiled HEADERS ${headers})
+  tutti_add_precompiled(tutti_precompiled_cold HEADERS ${headers} OPTIONS ${TUTTI_COLD_OPTIONS})
   if(TUTTI_TESTS)
     tutti_add_precompiled(tutti_precompiled_for_tests
       HEADERS ${headers} <gmock/gmock.h> <gtest/gtest.h>
-      OPTIONS ${TUTTI_TEST_OPTIONS}
+      OPTIONS ${TUTTI_COLD_OPTIONS}
       DEPENDS GTest::gtest GTest::gmock)
   endif()
 endif()

@@ -1,13 +1,19 @@
-# tutti_library(folder SOURCES ... DEPENDS ...): the static library tutti_<folder>. All of them are linked
-# into libtutti.so (binaries.cmake).
+# tutti_library(folder [COLD] SOURCES ... DEPENDS ...): the static library tutti_<folder>. All of them are
+# linked into libtutti.so (binaries.cmake). COLD: the library has no loop that the speed of training hangs on,
+# so it is compiled with -Og, in half the time.
 function(tutti_library folder)
-  cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(arg "COLD" "" "SOURCES;DEPENDS" ${ARGN})
   add_library(tutti_${folder} STATIC ${arg_SOURCES})
   target_include_directories(tutti_${folder} PUBLIC ${CMAKE_SOURCE_DIR})
   target_link_libraries(tutti_${folder} PUBLIC ${arg_DEPENDS})
-  tutti_precompile(tutti_${folder} tutti_precompiled)
-  set_target_properties(tutti_${folder} PROPERTIES UNITY_BUILD ${TUTTI_UNITY} UNITY_BUILD_BATCH_SIZE 6)
-  set_property(GLOBAL APPEND PROPERTY TUTTI_LIBRARIES tutti_${folder})
+  if(arg_COLD)
+    tutti_compile_cold(tutti_${folder})
+    set_property(GLOBAL APPEND PROPERTY TUTTI_COLD_LIBRARIES tutti_${folder})
+  else()
+    tutti_precompile(tutti_${folder} tutti_precompiled)
+    tutti_unite(tutti_${folder} 16)
+    set_property(GLOBAL APPEND PROPERTY TUTTI_LIBRARIES tutti_${folder})
+  endif()
 endfunction()
 
 # tutti_test(name [ALL_BELOW] SOURCES ... DEPENDS ... [EXCEPT ...] [LABELS ...] [SLOTS n] [RANKS n ...]
@@ -64,10 +70,22 @@ function(tutti_test name)
   endif()
 endfunction()
 
+function(tutti_compile_cold target)
+  target_compile_options(${target} PRIVATE ${TUTTI_COLD_OPTIONS})
+  tutti_precompile(${target} tutti_precompiled_cold)
+  tutti_unite(${target} 16)
+endfunction()
+
 function(tutti_compile_as_test target)
-  target_compile_options(${target} PRIVATE ${TUTTI_TEST_OPTIONS})
+  target_compile_options(${target} PRIVATE ${TUTTI_COLD_OPTIONS})
   tutti_precompile(${target} tutti_precompiled_for_tests)
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ${TUTTI_UNITY} UNITY_BUILD_BATCH_SIZE 5)
+  tutti_unite(${target} 5)
+endfunction()
+
+# Compiles so many sources of `target` at once: what each instantiates of the standard library and of libtorch
+# is then compiled once for all of them.
+function(tutti_unite target sources)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${TUTTI_UNITY} UNITY_BUILD_BATCH_SIZE ${sources})
 endfunction()
 
 # tutti_register(name labels command...): a test for ctest; exit code 77 means skipped. `make test` gives

@@ -29,12 +29,12 @@ bool sets_plain_variable(std::string_view word) {
          word.find_first_of("'\"\\`$(") == std::string_view::npos;
 }
 
-bool is_of_key(char c) { return std::string_view("=[]{},#\n").find(c) == std::string_view::npos; }
+bool may_be_in_key(char c) { return std::string_view("=[]{},#\n").find(c) == std::string_view::npos; }
 
 // What stands before an equals sign.
 std::string key_before(std::string_view text) {
   std::size_t begin = text.size();
-  while (begin > 0 && is_of_key(text[begin - 1])) --begin;
+  while (begin > 0 && may_be_in_key(text[begin - 1])) --begin;
   return std::string(text.substr(begin));
 }
 

@@ -50,8 +50,6 @@ Setting checked_path(const Setting& given) {
   return path;
 }
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
 // The number of a time, in Python's syntax, with underscores between digits; not negative.
 std::optional<double> time_number(std::string_view text) {
   std::string digits;

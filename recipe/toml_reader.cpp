@@ -97,7 +97,7 @@ class Reader {
 
 constexpr int kMaxKeyDepth = 64;  // TOML++ and functions over recipes are recursive
 
-bool is_of_key(char c) {
+bool is_in_key(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || c == '"' || c == '\'';
 }
 
@@ -112,7 +112,7 @@ class KeyDepth {
       blank_ = true;
       return dots_;
     }
-    const bool continues = c == '.' ? is_of_key(last_) : is_of_key(c) && (last_ == '.' || !blank_);
+    const bool continues = c == '.' ? is_in_key(last_) : is_in_key(c) && (last_ == '.' || !blank_);
     dots_ = continues ? dots_ + (c == '.') : 0;
     last_ = c;
     blank_ = false;

@@ -15,6 +15,8 @@ std::string grouped(int64_t number);
 // Which printf and streams write as "nan", never "-nan".
 inline double without_nan_sign(double value) { return value == value ? value : __builtin_nan(""); }
 
+inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
 // Converts A-Z to a-z; other characters are unchanged.
 std::string lower_case(std::string_view text);
 

@@ -5,6 +5,7 @@
 
 #include "data/chats/jinja_syntax.h"
 #include "data/tokenizers/unicode/code_points.h"
+#include "runtime/text.h"
 
 namespace tutti::jinja {
 namespace {
@@ -13,7 +14,6 @@ constexpr std::string_view kBlanks = " \t\n\r\f\v";
 constexpr std::string_view kDigits = "0123456789";
 
 bool is_name_start(char c) { return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 class TemplateLexer {
  public:

@@ -14,7 +14,7 @@
 namespace tutti {
 namespace {
 
-constexpr std::size_t kMostMessage = 200;
+constexpr std::size_t kMostTiffMessage = 200;
 constexpr tmsize_t kMostAllocated = tmsize_t{1} << 29;  // at once, of a strip, tile or directory
 
 // A file in memory, as libtiff reads it, and its first error.
@@ -50,7 +50,7 @@ int close_nothing(thandle_t) { return 0; }
 toff_t tiff_bytes(thandle_t handle) { return bytes_of(handle).file.size(); }
 
 int keep_error(TIFF*, void* handle, const char*, const char* format, va_list arguments) {
-  char text[kMostMessage];
+  char text[kMostTiffMessage];
   std::vsnprintf(text, sizeof text, format, arguments);
   const char* const message = text + std::strspn(text, ": ");  // behind a name, which is empty
   if (std::string& error = bytes_of(handle).error; error.empty()) error = message;

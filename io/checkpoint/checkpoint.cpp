@@ -196,7 +196,7 @@ std::vector<std::string> published_checkpoints(const Disk& disk, const std::stri
 
 namespace {
 
-using Json = nlohmann::ordered_json;  // keeps the state's keys in their order
+using StateJson = nlohmann::ordered_json;  // keeps the keys of the state in their order
 
 constexpr int kFormat = 1;
 
@@ -220,7 +220,7 @@ constexpr std::size_t kBodyAt = kBeforeHash.size() + 16 + kBeforeBody.size();
 
 std::string hash_of(std::string_view body) { return hex(XXH3_64bits(body.data(), body.size())); }
 
-Json to_json(const CheckpointPiece& piece) {
+StateJson to_json(const CheckpointPiece& piece) {
   return {{"name", piece.name},     {"dtype", dtype_name(piece.dtype)}, {"shape", piece.shape},
           {"offset", piece.offset}, {"extent", piece.extent},           {"at", piece.at}};
 }
@@ -231,7 +231,7 @@ std::string name_today(const std::string& name) {
   return name.starts_with(kBefore) ? std::string(kOptimizersPrefix) + name.substr(kBefore.size()) : name;
 }
 
-CheckpointPiece piece_from(const Json& json) {
+CheckpointPiece piece_from(const StateJson& json) {
   CheckpointPiece piece;
   piece.name = name_today(json.at("name"));
   const auto dtype = dtype_of_name(json.at("dtype"));
@@ -244,23 +244,23 @@ CheckpointPiece piece_from(const Json& json) {
   return piece;
 }
 
-Json to_json(const RankFile& file) {
-  Json pieces = Json::array();
+StateJson to_json(const RankFile& file) {
+  StateJson pieces = StateJson::array();
   for (const CheckpointPiece& piece : file.pieces) pieces.push_back(to_json(piece));
   return {{"file", file.file}, {"bytes", file.bytes}, {"hash", hex(file.hash)}, {"pieces", pieces}};
 }
 
-RankFile file_from(const Json& json) {
+RankFile file_from(const StateJson& json) {
   RankFile file{json.at("file"), json.at("bytes"), from_hex(json.at("hash")), {}};
-  for (const Json& piece : json.at("pieces")) file.pieces.push_back(piece_from(piece));
+  for (const StateJson& piece : json.at("pieces")) file.pieces.push_back(piece_from(piece));
   return file;
 }
 
-CheckpointManifest manifest_from(const Json& body) {
+CheckpointManifest manifest_from(const StateJson& body) {
   if (body.at("format") != kFormat)
     throw OperatingError("format " + body.at("format").dump() + ", expected 1");
   CheckpointManifest manifest;
-  for (const Json& file : body.at("files")) manifest.files.push_back(file_from(file));
+  for (const StateJson& file : body.at("files")) manifest.files.push_back(file_from(file));
   if (!body.at("state").is_null()) manifest.state = body.at("state").dump();
   return manifest;
 }
@@ -268,19 +268,19 @@ CheckpointManifest manifest_from(const Json& body) {
 }  // namespace
 
 std::string CheckpointManifest::to_json() const {
-  Json lines = Json::array();
+  StateJson lines = StateJson::array();
   for (const RankFile& file : files) lines.push_back(tutti::to_json(file));
-  const Json manifest = {{"format", kFormat},
+  const StateJson manifest = {{"format", kFormat},
                          {"files", std::move(lines)},
-                         {"state", state.empty() ? Json() : parse_json<Json>(state)}};
+                         {"state", state.empty() ? StateJson() : parse_json<StateJson>(state)}};
   const std::string body = without_raw_controls(manifest.dump());
   std::string text(kBeforeHash);
   return text.append(hash_of(body)).append(kBeforeBody).append(body).append(kBehindBody);
 }
 
 CheckpointManifest CheckpointManifest::from_json(const std::string& text) try {
-  const Json json = parse_json<Json>(text);
-  const Json& body = json.at("manifest");
+  const StateJson json = parse_json<StateJson>(text);
+  const StateJson& body = json.at("manifest");
   const std::string_view as_written = std::string_view(text).substr(std::min(kBodyAt, text.size()));
   const auto& hash = json.at("hash");
   const std::string again = body.dump();  // older ones have controls as they are
@@ -288,7 +288,7 @@ CheckpointManifest CheckpointManifest::from_json(const std::string& text) try {
       hash != hash_of(without_raw_controls(again)))
     throw OperatingError("its hash does not match its content");
   return manifest_from(body);
-} catch (const Json::exception& error) {
+} catch (const StateJson::exception& error) {
   throw OperatingError("it is torn: " + json_problem(error));
 }
 

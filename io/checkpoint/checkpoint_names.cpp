@@ -6,6 +6,7 @@
 
 #include "recipe/placeholders.h"
 #include "runtime/error.h"
+#include "runtime/text.h"
 
 namespace tutti {
 namespace {
@@ -76,8 +77,6 @@ std::string escaped(const std::string& text) {
 bool grows(const std::string& placeholder) {
   return !placeholder.ends_with("_in_epoch") && placeholder != "epoch_wct" && placeholder != "world_size";
 }
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 std::string number_text(const std::string& placeholder, double value) {
   const bool is_seconds = placeholder.ends_with("_wct");

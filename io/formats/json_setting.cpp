@@ -10,7 +10,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr uint64_t kMostBytes = uint64_t{64} << 20;
+constexpr uint64_t kMostJsonBytes = uint64_t{64} << 20;
 
 Setting setting_of(const Json& json, const std::string& path, const Position& position) {
   Setting setting({}, path, position);
@@ -54,7 +54,7 @@ Json json_of(const Setting& value) {
 }
 
 Setting read_json_object(const std::string& path) try {
-  const Json json = parse_json<Json>(PosixDisk().read_text(path, kMostBytes));
+  const Json json = parse_json<Json>(PosixDisk().read_text(path, kMostJsonBytes));
   if (!json.is_object()) throw UserError({path}, "expected a JSON object");
   return setting_of(json, "", {path});
 } catch (const Json::parse_error& error) {

@@ -28,7 +28,7 @@ std::optional<TokenFormat> format_of(uint8_t code) {
   return std::nullopt;
 }
 
-std::string bytes_of(uint64_t number) { return {reinterpret_cast<const char*>(&number), sizeof number}; }
+std::string raw_bytes(uint64_t number) { return {reinterpret_cast<const char*>(&number), sizeof number}; }
 
 }  // namespace
 
@@ -75,8 +75,8 @@ int64_t MegatronIndex::begin(int64_t document) const {
 std::string megatron_header(TokenFormat format, uint64_t documents) {
   for (const auto& [code, known] : kCodes)
     if (known == format)
-      return std::string(kIndexMagic) + bytes_of(1) + static_cast<char>(code) + bytes_of(documents) +
-             bytes_of(documents + 1);
+      return std::string(kIndexMagic) + raw_bytes(1) + static_cast<char>(code) + raw_bytes(documents) +
+             raw_bytes(documents + 1);
   TUTTI_ASSERT(false, token_type_name(format));
 }
 

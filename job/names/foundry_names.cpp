@@ -38,7 +38,7 @@ std::vector<ForeignName> of_models() {
       .all();
 }
 
-std::vector<ForeignName> of_data() {
+std::vector<ForeignName> data_names() {
   return NameList(kFoundry)
       .add({"global_train_batch_size"}, "[data.train] batch_size")
       .add({"device_eval_batch_size"}, "[data.eval] device_batch_size")
@@ -97,7 +97,7 @@ std::vector<ForeignName> of_streaming() {
 const std::vector<ForeignName>& foundry_names() {
   static const std::vector<ForeignName> all = [] {
     std::vector<ForeignName> joined;
-    for (const auto& part : {of_models(), of_data(), of_runs(), of_streaming()})
+    for (const auto& part : {of_models(), data_names(), of_runs(), of_streaming()})
       joined.insert(joined.end(), part.begin(), part.end());
     return joined;
   }();

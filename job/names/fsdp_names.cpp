@@ -5,7 +5,7 @@
 namespace tutti {
 namespace {
 
-constexpr const char* kActivations =
+constexpr const char* kActivationText =
     "true: of every unit; also every n-th unit, or layers by kind or name, under any strategy";
 constexpr const char* kTransformerEngine =
     "not carried over: of NVIDIA's Transformer Engine, which needs a GPU";
@@ -25,7 +25,7 @@ constexpr const char* kMesh = "ranks that share a copy; there are as many copies
 // Keys that FSDPConfig and FSDP2Config have in common.
 std::vector<ComposerName> of_both(const std::string& config) {
   return {
-      {config + ".activation_checkpointing", "[sharding] activation_checkpointing", kActivations},
+      {config + ".activation_checkpointing", "[sharding] activation_checkpointing", kActivationText},
       {config + ".activation_cpu_offload", "[sharding] offload",
        "\"activations\", with activation_checkpointing"},
       {config + ".device_mesh", "[sharding] shard_size", kMesh},

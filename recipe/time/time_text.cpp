@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "runtime/error.h"
+#include "runtime/text.h"
 
 namespace tutti {
 namespace {
@@ -22,7 +23,7 @@ constexpr std::array<char32_t, 36> kZeros = {
     0xde6,  0xe50,  0xed0,  0xf20,  0x1040, 0x1090, 0x17e0, 0x1810, 0x1946, 0x19d0, 0x1a80, 0x1a90,
     0x1b50, 0x1bb0, 0x1c40, 0x1c50, 0xa620, 0xa8d0, 0xa900, 0xa9d0, 0xa9f0, 0xaa50, 0xabf0, 0xff10};
 
-constexpr const char* kBlanks = " \t\n\r\f\v";
+constexpr const char* kAsciiBlanks = " \t\n\r\f\v";
 
 // Python's other blanks, first and last of each run.
 constexpr std::array<std::pair<char32_t, char32_t>, 9> kOtherBlanks = {{{0x1c, 0x1f},
@@ -34,8 +35,6 @@ constexpr std::array<std::pair<char32_t, char32_t>, 9> kOtherBlanks = {{{0x1c, 0
                                                                         {0x202f, 0x202f},
                                                                         {0x205f, 0x205f},
                                                                         {0x3000, 0x3000}}};
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // Removes "<digits><letter>" from the front; -1 if absent.
 int remove_part(std::string_view& text, char letter) {
@@ -49,9 +48,9 @@ int remove_part(std::string_view& text, char letter) {
 }
 
 std::string_view without_blanks(std::string_view text) {
-  const auto first = text.find_first_not_of(kBlanks);
+  const auto first = text.find_first_not_of(kAsciiBlanks);
   if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kBlanks) + 1 - first);
+  return text.substr(first, text.find_last_not_of(kAsciiBlanks) + 1 - first);
 }
 
 std::string without_underscores(std::string_view text) {

@@ -18,7 +18,7 @@
 namespace tutti {
 namespace {
 
-constexpr Nanoseconds kPollInterval = std::chrono::milliseconds(1);
+constexpr Nanoseconds kStragglerInterval = std::chrono::milliseconds(1);
 constexpr Nanoseconds kAbortTimeout = std::chrono::seconds(1);
 
 }  // namespace
@@ -133,7 +133,7 @@ void Scheduler::join() {
   const TimePoint since = now();
   while (!stragglers.empty()) {
     std::erase_if(stragglers, [&](ControlBlock* one) { return join_or_abandon(*one, since); });
-    if (!stragglers.empty()) std::this_thread::sleep_for(kPollInterval);
+    if (!stragglers.empty()) std::this_thread::sleep_for(kStragglerInterval);
   }
 }
 
