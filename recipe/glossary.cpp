@@ -31,7 +31,8 @@ class GlossaryReader {
   }
 
   void read_line(std::string_view line) {
-    check(line.find_first_of("\t\r") == line.npos && !line.ends_with(' '), "a tab, or a blank at the end");
+    check(line.find('\t') == line.npos, "a tab");
+    check(!line.ends_with(' ') && !line.ends_with('\r'), "a blank at the end");
     if (head_.empty() && (line.empty() || line.starts_with('#'))) return;
     if (line.starts_with("== ")) return read_heading(line);
     line.starts_with("  ") ? read_below(line.substr(2)) : read_names(line);
@@ -53,6 +54,8 @@ class GlossaryReader {
     std::vector<std::string> places = parts(std::exchange(head_, ""), " > ");
     entries_.push_back({heading_, parts(places[0], ", ")});
     entries_.back().places.assign(places.begin() + 1, places.end());
+    for (const std::string& name : entries_.back().names)
+      check(name.find(',') == name.npos, "a comma without a blank, or two commas");
     above_ = Above::kNames;
   }
 

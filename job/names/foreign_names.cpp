@@ -16,15 +16,13 @@ namespace {
 using ForeignNames = std::vector<ForeignName>;
 
 // The headings of a table are the origins of its names.
-ForeignNames names_in(const std::string& file, const char* table) {
-  ForeignNames names;
+void add_table(ForeignNames& names, const std::string& file, const char* table) {
   for (const GlossaryEntry& entry : read_glossary(file, table)) {
     TUTTI_ASSERT(!entry.heading.empty() && entry.places.size() < 2,
                  file + ": " + entry.names[0] + " has no origin, or two places");
     const std::string target = entry.places.empty() ? "" : entry.places[0];
     for (const std::string& name : entry.names) names.push_back({name, target, entry.text, entry.heading});
   }
-  return names;
 }
 
 // Composer's classes and functions, as the entries of the algorithms name them.
@@ -37,32 +35,40 @@ void add_algorithms(ForeignNames& names) {
   }
 }
 
-void append(ForeignNames& names, const ForeignNames& more) {
-  names.insert(names.end(), more.begin(), more.end());
+void add_composer(ForeignNames& names) {
+  add_table(names, "job/names/composer.txt", kComposerNames);
+  add_algorithms(names);
 }
+
+void add_foundry(ForeignNames& names) { add_table(names, "job/names/llm_foundry.txt", kFoundryNames); }
 
 }  // namespace
 
 const std::vector<ForeignName>& composer_names() {
   static const ForeignNames names = [] {
-    ForeignNames all = names_in("job/names/composer.txt", kComposerNames);
-    add_algorithms(all);
-    return all;
+    ForeignNames composer;
+    add_composer(composer);
+    return composer;
   }();
   return names;
 }
 
 const std::vector<ForeignName>& foundry_names() {
-  static const ForeignNames names = names_in("job/names/llm_foundry.txt", kFoundryNames);
+  static const ForeignNames names = [] {
+    ForeignNames foundry;
+    add_foundry(foundry);
+    return foundry;
+  }();
   return names;
 }
 
 const std::vector<ForeignName>& foreign_names() {
   static const ForeignNames names = [] {
-    ForeignNames all = composer_names();
-    append(all, names_in("job/names/pytorch.txt", kPyTorchNames));
-    append(all, foundry_names());
-    append(all, names_in("job/names/huggingface.txt", kHuggingFaceNames));
+    ForeignNames all;
+    add_composer(all);
+    add_table(all, "job/names/pytorch.txt", kPyTorchNames);
+    add_foundry(all);
+    add_table(all, "job/names/huggingface.txt", kHuggingFaceNames);
     return all;
   }();
   return names;

@@ -56,8 +56,8 @@ TEST(Glossary, HeadingIsThatOfAllEntriesBelow) {
 TEST(Glossary, CommentsAndEmptyLinesAreIgnored) { EXPECT_THAT(read("# A comment.\n\n#\n"), IsEmpty()); }
 
 TEST(Glossary, FaultsAreNamedWithTheirLine) {
-  EXPECT_DEATH(read("a > x\n\tb\n"), "a.txt:2: a tab, or a blank at the end");
-  EXPECT_DEATH(read("a > x \n"), "a.txt:1: a tab, or a blank at the end");
+  EXPECT_DEATH(read("a > x\n\tb\n"), "a.txt:2: a tab");
+  EXPECT_DEATH(read("a > x \n"), "a.txt:1: a blank at the end");
   EXPECT_DEATH(read("  a text\n"), "a.txt:1: an indented line without names above");
   EXPECT_DEATH(read("a > x\n== Heading ==\n  a text\n"), "a.txt:3: an indented line without names above");
   EXPECT_DEATH(read("a\n   a text\n"), "a.txt:2: two blanks indent a line");
@@ -65,11 +65,13 @@ TEST(Glossary, FaultsAreNamedWithTheirLine) {
   EXPECT_DEATH(read("a\n  > x\n  a text\n"), "a.txt:3: text stands above the places");
   EXPECT_DEATH(read("a\nb > x\n"), "a.txt:2: the names above have neither a text nor a place");
   EXPECT_DEATH(read("b > x\na\n"), "a.txt:3: the names above have neither a text nor a place");
-  EXPECT_DEATH(read("a,, b > x\n"), "a.txt:1: an empty name or place");
+  EXPECT_DEATH(read("a,b > x\n"), "a.txt:1: a comma without a blank, or two commas");
+  EXPECT_DEATH(read("a,, b > x\n"), "a.txt:1: a comma without a blank, or two commas");
+  EXPECT_DEATH(read("a, , b > x\n"), "a.txt:1: an empty name or place");
   EXPECT_DEATH(read("a,\n\nb > x\n"), "a.txt:2: an empty name or place");
   EXPECT_DEATH(read("a, b,\n"), "a.txt:2: names end with a comma");
   EXPECT_DEATH(read("a > x\n== Heading\n"), "a.txt:2: a heading is == WORDS ==");
-  EXPECT_DEATH(read("a\n  > \n"), "a.txt:2: a tab, or a blank at the end");
+  EXPECT_DEATH(read("a\n  > \n"), "a.txt:2: a blank at the end");
 }
 
 }  // namespace
