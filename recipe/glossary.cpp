@@ -39,6 +39,7 @@ class GlossaryReader {
   }
 
   void read_heading(std::string_view line) {
+    check(head_.empty(), "a heading among names");
     check(line.size() > 6 && line.ends_with(" =="), "a heading is == WORDS ==");
     heading_ = line.substr(3, line.size() - 6);
     above_ = Above::kNoNames;

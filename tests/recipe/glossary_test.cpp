@@ -70,6 +70,7 @@ TEST(Glossary, FaultsAreNamedWithTheirLine) {
   EXPECT_DEATH(read("a, , b > x\n"), "a.txt:1: an empty name or place");
   EXPECT_DEATH(read("a,\n\nb > x\n"), "a.txt:2: an empty name or place");
   EXPECT_DEATH(read("a, b,\n"), "a.txt:2: names end with a comma");
+  EXPECT_DEATH(read("a,\n== Heading ==\nb > x\n"), "a.txt:2: a heading among names");
   EXPECT_DEATH(read("a > x\n== Heading\n"), "a.txt:2: a heading is == WORDS ==");
   EXPECT_DEATH(read("a\n  > \n"), "a.txt:2: a blank at the end");
 }
