@@ -103,6 +103,16 @@ bool is_a_test(const std::string& name) {
   });
 }
 
+// "[model] kind", and tables of a key: "[[data.eval.metrics]]".
+bool is_kind_or_tables(const std::string& target) {
+  return std::ranges::any_of(all_catalogs(), [&](const Catalog& catalog) {
+    if (target == '[' + catalog.section + "] kind") return !catalog.entries.empty();
+    return std::ranges::any_of(catalog.keys, [&](const Key& key) {
+      return key.type == KeyType::kTables && target == "[[" + catalog.section + '.' + key.name + "]]";
+    });
+  });
+}
+
 // The kind of a target, by its first words.
 bool is_there(const std::string& target) {
   const auto after = [&](const std::string& words) {
@@ -115,8 +125,8 @@ bool is_there(const std::string& target) {
     const std::string text{std::istreambuf_iterator<char>(header), {}};
     return text.find("void add_" + command + "(") != std::string::npos;
   }
-  return target.ends_with(".h") ? fs::exists(kSource + '/' + target)
-                                : !place_text(all_catalogs(), target).empty();
+  if (target.ends_with(".h")) return fs::exists(kSource + '/' + target);
+  return is_kind_or_tables(target) || !place_text(all_catalogs(), target).empty();
 }
 
 TEST(ComposerSurface, EveryNameIsExplained) {
