@@ -150,7 +150,7 @@ void add_keys(Findings& findings, const Catalog& catalog, const std::string& nam
   });
 }
 
-Names every_name(std::span<const Catalog> catalogs, std::span<const ComposerName> composer) {
+Names every_name(std::span<const Catalog> catalogs, std::span<const ForeignName> foreign) {
   Names names;
   const auto add_keys = [&names](const Catalog& catalog, const std::vector<Key>& keys) {
     for (const auto& key : keys) {
@@ -167,15 +167,15 @@ Names every_name(std::span<const Catalog> catalogs, std::span<const ComposerName
       add_keys(catalog, entry.keys);
     }
   }
-  for (const auto& one : composer) names.push_back(one.name);
+  for (const ForeignName& other : foreign) names.push_back(other.name);
   for (auto& word : topic_words(catalogs)) names.push_back(std::move(word));
   return names;
 }
 
 // "Composer's SpeedMonitor is [[callbacks]] kind = "speed_monitor"", then the catalog text of that place.
-std::string translation(std::span<const Catalog> catalogs, const ComposerName& one) {
-  if (one.target.empty()) return one.origin + ' ' + one.name + '\n' + one.note + '\n';
-  return one.translation() + '\n' + place_text(catalogs, one.target);
+std::string translation(std::span<const Catalog> catalogs, const ForeignName& foreign) {
+  if (foreign.target.empty()) return foreign.origin + ' ' + foreign.name + '\n' + foreign.note + '\n';
+  return foreign.translation() + '\n' + place_text(catalogs, foreign.target);
 }
 
 // Of kinds that have the name in another spelling.
@@ -226,10 +226,10 @@ std::string place_text(std::span<const Catalog> catalogs, const std::string& pla
 }
 
 std::string explain_text(std::span<const Catalog> catalogs, const std::string& name) {
-  return explain_text(catalogs, std::span<const ComposerName>{}, name);
+  return explain_text(catalogs, std::span<const ForeignName>{}, name);
 }
 
-std::string explain_text(std::span<const Catalog> catalogs, std::span<const ComposerName> composer,
+std::string explain_text(std::span<const Catalog> catalogs, std::span<const ForeignName> foreign,
                          const std::string& name, std::span<const Guide> guides) {
   Findings findings;
   for (const auto& catalog : catalogs) {
@@ -239,15 +239,15 @@ std::string explain_text(std::span<const Catalog> catalogs, std::span<const Comp
     add_keys(findings, catalog, name);
   }
   std::string text = findings.text();
-  for (const auto& one : composer)
-    if (one.is_called(name)) text = with_paragraph(text, translation(catalogs, one));
+  for (const ForeignName& other : foreign)
+    if (other.is_called(name)) text = with_paragraph(text, translation(catalogs, other));
   const Guide* guide = guide_for(guides, name);
   const std::string guidance = guide ? guide_text(*guide) : "";
   if (text.empty()) text = spelled_kinds_text(catalogs, name);
   if (!text.empty()) return with_paragraph(with_paragraph(guidance, text), see_also(catalogs, name));
   text = with_paragraph(guidance, topic_text(catalogs, name, WordMatch::kWhole));
   if (!text.empty()) return text;
-  const std::string nearest = nearest_name(name, every_name(catalogs, composer));
+  const std::string nearest = nearest_name(name, every_name(catalogs, foreign));
   // A name that is only a little alike would be an absurd answer: "progressive" for "regression".
   const std::string near = similar_name(nearest, name) ? nearest : "";
   if (near.empty() || edit_distance(near, name) > kTypos)

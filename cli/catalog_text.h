@@ -4,8 +4,8 @@
 #include <string>
 
 #include "cli/guides.h"
-#include "job/names/composer_names.h"
 #include "recipe/catalog.h"
+#include "recipe/foreign_name.h"
 
 namespace tutti {
 
@@ -17,8 +17,8 @@ std::string list_text(std::span<const Catalog> catalogs, const std::string& what
 // topic. Throws UserError that suggests the nearest name.
 std::string explain_text(std::span<const Catalog> catalogs, const std::string& name);
 
-// The same, followed by the matching Composer names; with the guide for the word, if there is one.
-std::string explain_text(std::span<const Catalog> catalogs, std::span<const ComposerName> composer,
+// The same, followed by the matching names of other programs; with the guide for the word, if there is one.
+std::string explain_text(std::span<const Catalog> catalogs, std::span<const ForeignName> foreign,
                          const std::string& name, std::span<const Guide> guides = {});
 
 // The text of a place: "[train]", "[train] grad_accum", "[optimizer] kind = \"sgd\"", "metric MIoU", or

@@ -4,21 +4,21 @@
 #include <string>
 #include <vector>
 
+#include "recipe/glossary.h"
+
 namespace tutti {
 
-// An answer to a word that users bring from elsewhere, and that names nothing in a recipe.
-struct Guide {
-  std::vector<std::string> words;  // lower case: "fine-tuning" is "fine tuning"
-  std::string text;                // what tutti has for it: a line
-  std::vector<std::string> see;    // places of the catalogs, as place_text takes them, commands, documents
-};
+// An answer to words that users bring from elsewhere, and that name nothing in a recipe: what tutti has for
+// them. Its places are those of the catalogs, as place_text takes them, commands and documents.
+using Guide = GlossaryEntry;
 
+// The guides of guides.txt.
 const std::vector<Guide>& guides();
 
 // The guide for a word, in any case and with any signs between its parts; null if there is none.
 const Guide* guide_for(std::span<const Guide> guides, const std::string& word);
 
-// Its text, and where to read on.
+// The text of a guide, and where to read on.
 std::string guide_text(const Guide& guide);
 
 }  // namespace tutti

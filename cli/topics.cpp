@@ -2,65 +2,23 @@
 
 #include <algorithm>
 #include <cctype>
-#include <map>
 #include <set>
 
 #include "recipe/dotted_path.h"
+#include "recipe/glossary.h"
+#include "runtime/error.h"
 #include "runtime/text.h"
 
 namespace tutti {
+
+extern const char kSynonyms[];
+
 namespace {
 
 using Words = std::vector<std::string>;
 
 constexpr std::size_t kShown = 14, kWordOfATopic = 5;
 constexpr int kOfName = 8, kOfSynonym = 7, kOfText = 3, kOfWholeName = 6, kOfSection = 2;
-
-// Other words for a topic: words of names in the catalogs.
-const std::map<std::string, Words>& synonyms() {
-  static const std::map<std::string, Words> words = {
-      {"accumulation", {"grad_accum"}},
-      {"activation", {"activation_checkpointing"}},
-      {"amp", {"precision"}},
-      {"average", {"ema", "swa"}},
-      {"bf16", {"precision", "param_dtype"}},
-      {"clip", {"gradient_clipping"}},
-      {"clipping", {"gradient_clipping"}},
-      {"cuda", {"device"}},
-      {"dataloader", {"data.train", "num_workers"}},
-      {"dataset", {"data.train", "data.eval"}},
-      {"ddp", {"collectives", "sharding"}},
-      {"duration", {"max_duration"}},
-      {"epoch", {"max_duration"}},
-      {"fp16", {"precision", "init_scale"}},
-      {"fsdp", {"sharding"}},
-      {"gpu", {"device"}},
-      {"half", {"precision"}},
-      {"iteration", {"max_duration"}},
-      {"logging", {"loggers", "progress_bar"}},
-      {"loader", {"data.train", "num_workers"}},
-      {"memory", {"grad_accum", "activation_checkpointing", "memory_budget_mb", "cache_mb"}},
-      {"microbatch", {"grad_accum"}},
-      {"mixed", {"precision"}},
-      {"oom", {"grad_accum", "activation_checkpointing", "memory_budget_mb"}},
-      {"overfitting", {"early_stopper", "weight_decay", "label_smoothing"}},
-      {"patience", {"early_stopper"}},
-      {"rate", {"lr"}},
-      {"recompute", {"activation_checkpointing"}},
-      {"regularization", {"weight_decay", "label_smoothing", "stochastic_depth"}},
-      {"reproducible", {"seed", "deterministic_mode"}},
-      {"resume", {"autoresume", "load_path", "checkpoint"}},
-      {"save", {"checkpoint"}},
-      {"schedule", {"scheduler"}},
-      {"steps", {"max_duration"}},
-      {"stopping", {"early_stopper", "threshold_stopper"}},
-      {"test", {"eval"}},
-      {"thread", {"threads", "num_workers"}},
-      {"validation", {"eval", "eval_interval"}},
-      {"worker", {"num_workers"}},
-      {"zero", {"sharding"}}};
-  return words;
-}
 
 // "[data.train]" -> data, train; "MulticlassAccuracy" -> multiclass, accuracy
 Words split_words(const std::string& text) {
@@ -90,9 +48,9 @@ bool begins_alike(const std::string& a, const std::string& b) {
   return same >= 4 && 5 * same >= 3 * std::max(a.size(), b.size());
 }
 
-bool has_word(const Words& words, const std::string& wanted, WordMatch match) {
+bool has_word(const Words& words, const std::string& asked, WordMatch match) {
   return std::ranges::any_of(words, [&](const std::string& word) {
-    return singular(word) == singular(wanted) || (match == WordMatch::kBegun && begins_alike(word, wanted));
+    return singular(word) == singular(asked) || (match == WordMatch::kBegun && begins_alike(word, asked));
   });
 }
 
@@ -106,7 +64,7 @@ struct Subject {
 };
 
 std::vector<Subject> subjects(std::span<const Catalog> catalogs) {
-  std::vector<Subject> found;
+  std::vector<Subject> all;
   std::set<std::string> names;
   const auto add = [&](const std::string& section, const std::string& own, const std::string& doc,
                        const Words& aliases, int bonus) {
@@ -115,7 +73,7 @@ std::vector<Subject> subjects(std::span<const Catalog> catalogs) {
     Words words = split_words(own);
     for (const auto& alias : aliases)
       for (auto& word : split_words(alias)) words.push_back(std::move(word));
-    found.push_back({name, own, doc, std::move(words), split_words(doc), bonus});
+    all.push_back({name, own, doc, std::move(words), split_words(doc), bonus});
   };
   const auto add_keys = [&](const Catalog& catalog, const std::vector<Key>& keys) {
     for (const auto& key : keys)
@@ -129,7 +87,7 @@ std::vector<Subject> subjects(std::span<const Catalog> catalogs) {
     }
     add_keys(catalog, catalog.keys);
   }
-  return found;
+  return all;
 }
 
 // "eval" stands for the section data.eval, too.
@@ -148,7 +106,7 @@ int score_of(const Subject& subject, const std::string& word, WordMatch match) {
   return score;
 }
 
-// The sum over the topic's words, each of which must be found; 0 if not.
+// The sum over the topic's words; 0 if a word scores 0.
 int score_of(const Subject& subject, const Words& topic, WordMatch match) {
   int sum = subject.bonus;
   for (const auto& word : topic) {
@@ -159,20 +117,28 @@ int score_of(const Subject& subject, const Words& topic, WordMatch match) {
   return sum + (subject.name_words == topic ? kOfWholeName : 0);
 }
 
-std::string line_of(const Subject& subject, std::size_t width) {
+std::string subject_line(const Subject& subject, std::size_t width) {
   return subject.name + std::string(width - subject.name.size() + 2, ' ') + subject.doc + '\n';
 }
 
 }  // namespace
 
-std::vector<std::string> synonym_words() {
-  std::vector<std::string> words;
-  for (const auto& [word, names] : synonyms()) words.push_back(word);
-  return words;
+const std::map<std::string, Words>& synonyms() {
+  static const std::map<std::string, Words> all = [] {
+    std::map<std::string, Words> words;
+    for (const GlossaryEntry& entry : read_glossary("cli/synonyms.txt", kSynonyms))
+      for (const std::string& word : entry.names) {
+        const bool is_new = words.emplace(word, entry.places).second;
+        TUTTI_ASSERT(is_new, "cli/synonyms.txt has " + word + " twice");
+      }
+    return words;
+  }();
+  return all;
 }
 
 std::vector<std::string> topic_words(std::span<const Catalog> catalogs) {
-  std::vector<std::string> words = synonym_words();
+  Words words;
+  for (const auto& [word, names] : synonyms()) words.push_back(word);
   for (const auto& subject : subjects(catalogs))
     for (const auto& word : subject.name_words)
       if (word.size() >= kWordOfATopic) words.push_back(word);
@@ -193,16 +159,16 @@ std::string topic_text(std::span<const Catalog> catalogs, const std::string& top
   Words words = split_words(lower_case(topic));
   std::erase_if(words, [](const std::string& word) { return std::ranges::count(ignored, word) > 0; });
   if (words.empty()) return "";
-  std::vector<std::pair<int, Subject>> found;
+  std::vector<std::pair<int, Subject>> scored;
   for (auto& subject : subjects(catalogs))
-    if (const int score = score_of(subject, words, match)) found.emplace_back(score, std::move(subject));
-  std::ranges::stable_sort(found, [](const auto& a, const auto& b) { return a.first > b.first; });
-  const std::size_t left_out = found.size() - std::min(found.size(), kShown);
-  found.resize(found.size() - left_out);
+    if (const int score = score_of(subject, words, match)) scored.emplace_back(score, std::move(subject));
+  std::ranges::stable_sort(scored, [](const auto& a, const auto& b) { return a.first > b.first; });
+  const std::size_t left_out = scored.size() - std::min(scored.size(), kShown);
+  scored.resize(scored.size() - left_out);
   std::size_t width = 0;
-  for (const auto& [score, subject] : found) width = std::max(width, subject.name.size());
+  for (const auto& [score, subject] : scored) width = std::max(width, subject.name.size());
   std::string out;
-  for (const auto& [score, subject] : found) out += line_of(subject, width);
+  for (const auto& [score, subject] : scored) out += subject_line(subject, width);
   if (left_out > 0) out += "... and " + std::to_string(left_out) + " more\n";
   return out.empty() ? "" : out + "\n`tutti explain NAME` says more of each.\n";
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,8 +16,8 @@ enum class WordMatch { kWhole, kBegun };  // kBegun: "stopping" is found in "sto
 // nothing.
 std::string topic_text(std::span<const Catalog> catalogs, const std::string& topic, WordMatch match);
 
-// The words of the list of synonyms.
-std::vector<std::string> synonym_words();
+// Other words for topics, each with names of sections, kinds and keys (synonyms.txt).
+const std::map<std::string, std::vector<std::string>>& synonyms();
 
 // The synonyms, and the words of all names, for suggestions.
 std::vector<std::string> topic_words(std::span<const Catalog> catalogs);

@@ -99,11 +99,11 @@ std::vector<Catalog> with_class_names(std::vector<Catalog> catalogs) {
   for (Catalog& catalog : catalogs) {
     const std::string place =
         (catalog.repeated ? "[[" + catalog.section + "]]" : '[' + catalog.section + ']') + " kind = \"";
-    for (const ForeignName& one : foreign_names()) {
-      if (!one.target.starts_with(place) || !std::isupper(static_cast<unsigned char>(one.name[0]))) continue;
-      const std::string kind = one.target.substr(place.size(), one.target.size() - place.size() - 1);
+    for (const auto& [name, target, note, origin] : foreign_names()) {
+      if (!target.starts_with(place) || !std::isupper(static_cast<unsigned char>(name[0]))) continue;
+      const std::string kind = target.substr(place.size(), target.size() - place.size() - 1);
       const auto entry = std::ranges::find(catalog.entries, kind, &Entry::name);
-      if (entry != catalog.entries.end() && entry->origin.composer.empty()) entry->origin.composer = one.name;
+      if (entry != catalog.entries.end() && entry->origin.composer.empty()) entry->origin.composer = name;
     }
   }
   return catalogs;

@@ -27,9 +27,9 @@ std::string comments(const RecipeDraft& draft, const std::string& yaml) {
   if (!draft.advice.empty()) out += "#\n# Needed before it trains:\n";
   for (const auto& line : draft.advice) out += "# - " + on_one_line(line) + '\n';
   if (!draft.left_out().empty()) out += "#\n# Left out:\n";
-  for (const auto& one : draft.left_out())
-    out += "# - " + on_one_line(one.name) + (one.line > 0 ? " (line " + std::to_string(one.line) + ')' : "") +
-           ": " + on_one_line(one.why) + '\n';
+  for (const auto& [name, line, why] : draft.left_out())
+    out += "# - " + on_one_line(name) + (line > 0 ? " (line " + std::to_string(line) + ')' : "") + ": " +
+           on_one_line(why) + '\n';
   return out + '\n';
 }
 

@@ -13,8 +13,8 @@ namespace {
 
 const Catalog* catalog_of(const std::string& section) {
   const auto catalogs = recipe_catalogs();
-  const auto found = std::ranges::find(catalogs, section, &Catalog::section);
-  return found == catalogs.end() ? nullptr : &*found;
+  const auto catalog = std::ranges::find(catalogs, section, &Catalog::section);
+  return catalog == catalogs.end() ? nullptr : &*catalog;
 }
 
 bool has_name(const Key& key, const std::string& name) {
@@ -28,10 +28,11 @@ std::string without(const std::string& text, const std::string& beginning) {
 }  // namespace
 
 std::string why_left_out(const std::string& name) {
-  for (const ForeignName& one : foreign_names()) {
-    if (!one.is_called(name)) continue;
-    if (!one.target.empty()) return "see " + one.target + (one.note.empty() ? "" : ": " + one.note);
-    return without(without(one.note, "not carried over: "), "not needed: ");
+  for (const ForeignName& foreign : foreign_names()) {
+    if (!foreign.is_called(name)) continue;
+    if (!foreign.target.empty())
+      return "see " + foreign.target + (foreign.note.empty() ? "" : ": " + foreign.note);
+    return without(without(foreign.note, "not carried over: "), "not needed: ");
   }
   return "tutti has no such setting";
 }
@@ -44,7 +45,7 @@ void RecipeDraft::leave_out(const Setting& given) { leave_out(given, why_left_ou
 
 bool RecipeDraft::has_key(const std::string& section, const std::string& key) {
   const Catalog* catalog = catalog_of(section);
-  return catalog && std::ranges::any_of(catalog->keys, [&](const Key& one) { return has_name(one, key); });
+  return catalog && std::ranges::any_of(catalog->keys, [&](const Key& own) { return has_name(own, key); });
 }
 
 bool RecipeDraft::has_kind(const std::string& section, const std::string& kind) {
@@ -88,21 +89,21 @@ bool RecipeDraft::has(const std::string& section, const std::string& key) const 
 Setting RecipeDraft::accepted(const Catalog& catalog, const std::string& kind, const std::string& key,
                               const Setting& value) {
   const std::vector<Key> keys = catalog.keys_of(kind.empty() ? nullptr : catalog.find_entry(kind));
-  const auto found = std::ranges::find_if(keys, [&](const Key& one) { return has_name(one, key); });
+  const auto own = std::ranges::find_if(keys, [&](const Key& known) { return has_name(known, key); });
   if (value.is_none()) return {};
-  if (found == keys.end()) return leave_out(value), Setting();
-  if (found->refused()) return leave_out(value, without(found->refusal, "not carried over: ")), Setting();
-  if (found->type == KeyType::kPath && value.is_text() && value.text().find("://") != std::string::npos)
+  if (own == keys.end()) return leave_out(value), Setting();
+  if (own->refused()) return leave_out(value, without(own->refusal, "not carried over: ")), Setting();
+  if (own->type == KeyType::kPath && value.is_text() && value.text().find("://") != std::string::npos)
     return leave_out(value, "tutti reads and writes file systems; copy it with a program of yours"),
            Setting();
-  const bool is_seconds = found->units == std::vector<std::string>{"sec"} && value.is_integer();
+  const bool is_seconds = own->units == std::vector<std::string>{"sec"} && value.is_integer();
   try {
     Setting good =
-        checked(*found, is_seconds ? Setting(value.toml() + "sec", value.path, value.position) : value);
-    good.path = path_below(catalog.section, found->name);
+        checked(*own, is_seconds ? Setting(value.toml() + "sec", value.path, value.position) : value);
+    good.path = path_below(catalog.section, own->name);
     return good;
   } catch (const UserError& error) {
-    return leave_out(value, "tutti's " + found->name + " is " + found->expects()), Setting();
+    return leave_out(value, "tutti's " + own->name + " is " + own->expects()), Setting();
   }
 }
 
@@ -141,7 +142,8 @@ void RecipeDraft::add_table(const std::string& section, const std::string& kind,
       if (Setting good = accepted(catalog, kind, name, value); !good.is_none())
         table.emplace_back(last_part(good.path), std::move(good));
   for (const Key& key : entry->keys) {
-    const bool given = std::ranges::any_of(table, [&](const auto& one) { return one.first == key.name; });
+    const bool given =
+        std::ranges::any_of(table, [&](const auto& member) { return member.first == key.name; });
     if (key.required() && !key.refused() && !given)
       return leave_out(options, "its " + key.name + " is missing (" + key.doc + ')');
   }

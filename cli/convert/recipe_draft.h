@@ -28,7 +28,7 @@ class RecipeDraft {
   // Adds a table to [[section]]. The kind must be one of the catalog, and each key that it needs be given.
   void add_table(const std::string& section, const std::string& kind, const Setting& options);
   void leave_out(const Setting& given, const std::string& why);
-  // The same with the reason that job/names/composer_names.h has for the name.
+  // The same with the reason that job/names/foreign_names.h has for the name.
   void leave_out(const Setting& given);
 
   bool has(const std::string& section, const std::string& key) const;

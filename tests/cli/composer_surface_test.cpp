@@ -9,7 +9,6 @@
 #include <sstream>
 
 #include "cli/catalog_text.h"
-#include "job/names/composer_names.h"
 #include "job/names/foreign_names.h"
 #include "job/recipe_catalogs.h"
 #include "recipe/key_check.h"
@@ -27,6 +26,7 @@ using testing::AnyOf;
 using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::StartsWith;
+using testing::UnorderedElementsAre;
 
 const std::string kSource = TUTTI_SOURCE_DIR;
 const std::string kNoTest = "-";
@@ -103,6 +103,16 @@ bool is_a_test(const std::string& name) {
   });
 }
 
+// "[model] kind", and tables of a key: "[[data.eval.metrics]]".
+bool is_kind_or_tables(const std::string& target) {
+  return std::ranges::any_of(all_catalogs(), [&](const Catalog& catalog) {
+    if (target == '[' + catalog.section + "] kind") return !catalog.entries.empty();
+    return std::ranges::any_of(catalog.keys, [&](const Key& key) {
+      return key.type == KeyType::kTables && target == "[[" + catalog.section + '.' + key.name + "]]";
+    });
+  });
+}
+
 // The kind of a target, by its first words.
 bool is_there(const std::string& target) {
   const auto after = [&](const std::string& words) {
@@ -115,8 +125,8 @@ bool is_there(const std::string& target) {
     const std::string text{std::istreambuf_iterator<char>(header), {}};
     return text.find("void add_" + command + "(") != std::string::npos;
   }
-  return target.ends_with(".h") ? fs::exists(kSource + '/' + target)
-                                : !place_text(all_catalogs(), target).empty();
+  if (target.ends_with(".h")) return fs::exists(kSource + '/' + target);
+  return is_kind_or_tables(target) || !place_text(all_catalogs(), target).empty();
 }
 
 TEST(ComposerSurface, EveryNameIsExplained) {
@@ -174,7 +184,7 @@ bool is_listed(const Catalog& catalog, const Entry& entry) {
   const std::string target =
       (catalog.repeated ? '[' + section + ']' : section) + " kind = \"" + entry.name + '"';
   return listed_names().contains(entry.name) ||
-         std::ranges::any_of(composer_names(), [&](const ComposerName& one) {
+         std::ranges::any_of(composer_names(), [&](const ForeignName& one) {
            return one.target == target && listed_names().contains(one.name);
          });
 }
@@ -241,13 +251,29 @@ TEST(ComposerNames, AKindHasNoOthersSpelling) {
             << one.name << " and " << other.name;
 }
 
-TEST(ComposerNames, AreNamesThatExist) {
-  for (const auto& one : composer_names()) {
-    if (one.target.empty())
-      EXPECT_THAT(one.note, AnyOf(StartsWith("not carried over: "), StartsWith("not yet: "))) << one.name;
+TEST(ForeignNames, AreNamesThatExist) {
+  for (const ForeignName& foreign : foreign_names()) {
+    if (foreign.target.empty())
+      EXPECT_THAT(foreign.note, AnyOf(StartsWith("not carried over: "), StartsWith("not yet: ")))
+          << foreign.name;
     else
-      EXPECT_TRUE(is_there(one.target)) << one.name << " is " << one.target;
+      EXPECT_TRUE(is_there(foreign.target)) << foreign.name << " is " << foreign.target;
   }
+  EXPECT_GT(foreign_names().size(), 600u);
+}
+
+TEST(ForeignNames, AreNamedOnceByAProgram) {
+  std::set<std::pair<std::string, std::string>> names;
+  for (const ForeignName& foreign : foreign_names())
+    EXPECT_TRUE(names.emplace(foreign.origin, foreign.name).second) << foreign.origin << ' ' << foreign.name;
+}
+
+TEST(ForeignNames, AreOfTheseOrigins) {
+  std::set<std::string> origins;
+  for (const ForeignName& foreign : foreign_names()) origins.insert(foreign.origin);
+  EXPECT_THAT(origins,
+              UnorderedElementsAre("Composer's", "Lightning's", "PyTorch's", "Streaming's", "diffusers'",
+                                   "llm-foundry's", "segmentation_models_pytorch's", "transformers'"));
 }
 
 TEST(ComposerNames, AreExplainedByTheCatalogsOwnText) {

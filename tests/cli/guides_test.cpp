@@ -63,12 +63,19 @@ bool exists(const std::string& place) {
 
 TEST(Guides, LeadToPlacesThatExist) {
   for (const Guide& guide : guides())
-    for (const std::string& place : guide.see) EXPECT_TRUE(exists(place)) << guide.words[0] << ": " << place;
+    for (const std::string& place : guide.places)
+      EXPECT_TRUE(exists(place)) << guide.names[0] << ": " << place;
+}
+
+TEST(Guides, HaveATextAndPlaces) {
+  for (const Guide& guide : guides())
+    EXPECT_TRUE(!guide.text.empty() && !guide.places.empty()) << guide.names[0];
+  EXPECT_GT(guides().size(), 100u);
 }
 
 TEST(Guides, AWordHasOneGuide) {
   std::vector<std::string> all;
-  for (const Guide& guide : guides()) all.insert(all.end(), guide.words.begin(), guide.words.end());
+  for (const Guide& guide : guides()) all.insert(all.end(), guide.names.begin(), guide.names.end());
   for (std::size_t i = 0; i < all.size(); ++i)
     for (std::size_t k = 0; k < i; ++k) EXPECT_FALSE(same_name(all[i], all[k])) << all[i];
 }

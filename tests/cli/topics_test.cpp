@@ -3,8 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "cli/catalog_text.h"
 #include "job/recipe_catalogs.h"
+#include "recipe/dotted_path.h"
 #include "runtime/error.h"
 
 namespace tutti {
@@ -57,8 +60,24 @@ TEST(Topics, EveryLineBeginsWithANameThatIsExplained) {
   }
 }
 
+// By its last part, as "eval" names data.eval.
+bool names_a_subject(const std::string& name) {
+  const auto has = [&](const auto& keys) {
+    return std::ranges::any_of(keys, [&](const Key& key) { return key.name == name && !key.refused(); });
+  };
+  return std::ranges::any_of(all_catalogs(), [&](const Catalog& catalog) {
+    return catalog.section == name || last_part(catalog.section) == name || has(catalog.keys) ||
+           std::ranges::any_of(catalog.entries,
+                               [&](const Entry& entry) { return entry.name == name || has(entry.keys); });
+  });
+}
+
 TEST(Topics, SynonymsNameWhatThereIs) {
-  for (const auto& word : synonym_words()) EXPECT_NE(see_also(all_catalogs(), word), "") << word;
+  EXPECT_GT(synonyms().size(), 30u);
+  for (const auto& [word, names] : synonyms()) {
+    EXPECT_NE(see_also(all_catalogs(), word), "") << word;
+    for (const std::string& name : names) EXPECT_TRUE(names_a_subject(name)) << word << " > " << name;
+  }
 }
 
 TEST(Topics, ATypoIsNoTopic) {

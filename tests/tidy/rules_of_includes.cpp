@@ -47,9 +47,7 @@ const std::map<std::string, Folders>& may_include() {
 // `init`, and the way into libtutti.so.
 bool is_for_cli(const std::string& include) {
   static const Folders headers{"\"commands/entry.h\"",
-                               "\"job/names/composer_names.h\"",
                                "\"job/names/foreign_names.h\"",
-                               "\"job/names/foundry_names.h\"",
                                "\"job/recipe_catalogs.h\"",
                                "\"io/run_paths.h\"",
                                "\"io/replaced_file.h\"",
