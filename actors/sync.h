@@ -15,10 +15,10 @@
 
 namespace tutti {
 
-// Runs every collective of its rank, those of a pass by Compute's plan, and carries control packets between
-// Supervisors. The only actor that uses the groups and the transport, and so MPI.
+// Runs every collective of its rank, the collectives of a pass by Compute's plan, and carries control packets
+// between Supervisors. The only actor that uses the groups and the transport, and so MPI.
 //
-// Entries of groups on a device (Group::runs_on_stream) are posted in one order, by PlanEntry::place; those
+// Entries of groups on a device (Group::runs_on_stream) are posted in one order, by PlanEntry::place; entries
 // of other groups in an order of the group.
 //
 // Polls outstanding collectives: while Compute waits, with a yield between polls for the first kYieldFor;

@@ -12,8 +12,8 @@ namespace tutti {
 // The seed, which is `fresh` if no run is resumed.
 void choose_seed(Job& job, uint64_t fresh);
 
-// The checkpoint that a teacher is, where the recipe has the folder of a run: that of the run that is
-// resumed, or else the newest. What is no run's stays as it is.
+// The teacher's checkpoint, where the recipe has the folder of a run: the checkpoint that the resumed run
+// used, else the newest. Other teachers stay unchanged.
 void choose_teachers(Job& job);
 
 }  // namespace tutti

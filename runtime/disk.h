@@ -55,8 +55,8 @@ class Disk {
   // Replaces `link` atomically. A folder of this name (from a copy that followed links) becomes `link`-aside.
   virtual void symlink(const std::string& target, const std::string& link) = 0;
   virtual void sync_folder(const std::string& path) = 0;
-  // Locks the file at `path` and creates it if needed, not through a link. Null if the lock is held, by
-  // another process or by this one. The text `holder` is written into the file.
+  // Locks the file at `path` and creates it if needed, not through a link. Null if this or another process
+  // holds the lock. The text `holder` is written into the file.
   virtual std::unique_ptr<DiskLock> lock(const std::string& path, const std::string& holder) = 0;
   // The state of the lock; a file that does not exist is free. Writes nothing.
   virtual LockState lock_state(const std::string&) const { return LockState::kUnknown; }

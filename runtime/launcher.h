@@ -12,13 +12,14 @@ std::optional<int> launched_rank();
 // The number of ranks that mpirun started; 0 without mpirun.
 int launched_world();
 
-// The number of ranks that mpirun or srun started on this machine; 1 without them.
+// The number of ranks that mpirun or srun started on this machine; 1 without a launcher.
 int launched_neighbours();
 
-// Advice after Ctrl-C: mpirun turns it into SIGTERM, and kills its ranks soon.
+// Advice after Ctrl-C, which mpirun turns into SIGTERM, and soon into SIGKILL of its ranks.
 std::string after_interrupt();
 
-// The number of this process among those that mpirun or srun started on this machine; 0 without them.
+// The number of this process among the ranks that mpirun or srun started on this machine; 0 without a
+// launcher.
 int launched_local_rank();
 
 // True if Slurm started several tasks, and no mpirun this process: a world of one rank is then a mistake.

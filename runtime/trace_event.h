@@ -9,7 +9,7 @@ namespace tutti {
 // The actors that record trace events.
 enum class ActorKind : uint8_t { kLoader, kCompute, kSync, kCheckpointer, kSupervisor };
 
-// Trace events, sorted by the actor that records them. Brackets name the meaning of `TraceEvent::detail`.
+// Trace events, sorted by the recording actor. Brackets name the meaning of `TraceEvent::detail`.
 enum class TraceKind : uint8_t {
   // Compute
   kStarts,  // never recorded: stands for the time before Compute's first event

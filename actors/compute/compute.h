@@ -18,8 +18,8 @@
 
 namespace tutti {
 
-// Owns the model, the optimizer, the engine and the state. Builds and restores them on Prepare, and trains on
-// Start.
+// Owns the model, the optimizer, the engine and the state. Builds and restores the state on Prepare, and
+// trains on Start.
 class Compute final : public Actor {
  public:
   struct Place {

@@ -28,7 +28,7 @@ ArrayNames array_names(const Setting& key);
 
 // Keys that name files, or the command that writes samples.
 inline constexpr const char* kFileKeys[] = {"path", "command", "images", "labels", "list"};
-// The first of these keys that the section has, else that of `sampling`.
+// The section's first key of kFileKeys, else of its `sampling`.
 const Setting& key_of_data(const Setting& section);
 
 // Throws UserError unless the section has either path or command.

@@ -63,7 +63,7 @@ class AddedTokenFinder {
 class AddedTokens {
  public:
   AddedTokens() = default;
-  // Throws UserError with the place of what is wrong.
+  // Throws UserError with the position of the error.
   AddedTokens(const JsonPlace& place, const Vocabulary& vocabulary, const Normalizers& normalizers);
 
   const AddedTokenFinder& in_text() const { return in_text_; }              // not normalized

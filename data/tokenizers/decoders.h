@@ -20,7 +20,7 @@ class TokenDecoder {
 using TokenDecoders = std::vector<std::unique_ptr<const TokenDecoder>>;
 
 // BPEDecoder, ByteFallback, ByteLevel, CTC, Fuse, Metaspace, Replace, Strip, WordPiece, and Sequence of them.
-// Throws UserError with the place of what is wrong.
+// Throws UserError with the position of the error.
 void read_decoders(const JsonPlace& place, TokenDecoders& to);
 
 }  // namespace tutti

@@ -30,7 +30,7 @@ class Normalizer {
 using Normalizers = std::vector<std::unique_ptr<const Normalizer>>;
 
 // BertNormalizer, ByteLevel, Lowercase, NFC, NFD, NFKC, NFKD, Nmt, Precompiled, Prepend, Replace, Strip and
-// StripAccents, and Sequence of them. Throws UserError with the place of what is wrong.
+// StripAccents, and Sequence of them. Throws UserError with the position of the error.
 void read_normalizers(const JsonPlace& place, Normalizers& to);
 
 // A normalized text; it lies in the original one or in a buffer.

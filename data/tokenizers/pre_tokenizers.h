@@ -40,7 +40,7 @@ struct PreTokenizers {
 };
 
 // BertPreTokenizer, ByteLevel, CharDelimiterSplit, Digits, FixedLength, Metaspace, Punctuation, Split,
-// Whitespace and WhitespaceSplit, and Sequence of them. Throws UserError with the place of what is wrong.
+// Whitespace and WhitespaceSplit, and Sequence of them. Throws UserError with the position of the error.
 PreTokenizers read_pre_tokenizers(const JsonPlace& place);
 
 // Cuts before each `marker` that stands behind another character: pieces that a BPE model which joins nothing

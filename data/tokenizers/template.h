@@ -19,7 +19,7 @@ struct EncodedPair {
 class TokenTemplate {
  public:
   TokenTemplate();  // none: a text as it is, of a pair one behind the other
-  // Throws UserError with the place of what is wrong.
+  // Throws UserError with the position of the error.
   explicit TokenTemplate(const JsonPlace& place);
 
   // Special tokens before and behind a text, if the template has the text once.

@@ -33,8 +33,8 @@ struct Geometry {
 // The image (see image_transforms.h) by this geometry; maybe a view.
 at::Tensor placed(const at::Tensor& image, const Geometry& geometry);
 
-// What of an image of this size the geometry needs. The result is that of `placed` if the image is decoded at
-// its own size: placed_part(decoded part) == placed(image).
+// The part of the image that the geometry reads. For an image decoded at full size, both ways have equal
+// results: placed_part(decoded part) == placed(image).
 NeededPart needed_part(const Geometry& geometry, const ImageSize& image);
 at::Tensor placed_part(const at::Tensor& part, const Geometry& geometry);
 

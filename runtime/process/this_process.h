@@ -15,8 +15,8 @@ std::string build_and_commit(const std::string& elsewhere);
 
 std::string host_name();
 
-// The command that started this process, as a shell would read it: "tutti train 'my recipe.toml'". `shown`:
-// what is to be seen of each word.
+// The command that started this process, as text for a shell: "tutti train 'my recipe.toml'". `shown`: the
+// text to show for a word.
 std::string command_line(const std::function<std::string(const std::string& word)>& shown);
 // The executable or library that has this code, however it was found.
 std::string path_of_code(const void* code);

@@ -10,7 +10,7 @@
 
 namespace tutti {
 
-// Remembers the samples of each batch that it returned. Not thread-safe: used by the holder of the run token.
+// Remembers the samples of each returned batch. Not thread-safe: used by the holder of the run token.
 class TrackingDataset final : public Dataset {
  public:
   explicit TrackingDataset(DatasetPtr below)

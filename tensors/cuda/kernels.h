@@ -6,8 +6,8 @@
 
 #include "runtime/random.h"
 
-// Launchers of kernels whose numbers are those of the functions for CPUs of the same name. Pointers are to
-// memory of the device; the host does not wait.
+// Launchers of kernels with the numbers of the functions for CPUs of the same name. Pointers are to memory of
+// the device; the host does not wait.
 
 namespace tutti {
 

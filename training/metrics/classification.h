@@ -18,7 +18,7 @@ at::Tensor class_counts(const at::Tensor& labels, const at::Tensor& counted, int
 // the same number of rows, and would be compared with the wrong targets.
 void require_scores_of(const std::string& metric, const at::Tensor& target, const at::Tensor& outputs);
 
-// The scores as [..., classes] of targets [...]. They come so from models of tokens; other models have
+// The scores as [..., classes] of targets [...]. Models of tokens return this shape; other models have
 // classes in dim 1, which counts where the last dimension does not fit. Throws UserError for other shapes.
 at::Tensor scores_of_tokens(const std::string& metric, const at::Tensor& target, const at::Tensor& outputs);
 
