@@ -178,9 +178,9 @@ TEST(English, OfPagesIsReadWithoutCode) {
   const auto texts = [](const std::string& page) {
     return sentences_of_page(parse_source("docs/a.md", page));
   };
-  EXPECT_THAT(texts("A file.\nIt ends.\n"), SizeIs(3));
+  EXPECT_THAT(texts("A file.\nIt ends.\n"), SizeIs(2));
   EXPECT_THAT(texts("```\nA file.\n```\n    indented\n"), IsEmpty());
-  EXPECT_THAT(texts("| a | b |\n"), SizeIs(4));
+  EXPECT_THAT(texts("| a | b |\n"), SizeIs(2));
 }
 
 TEST(English, NamesWithoutNounAreFound) {

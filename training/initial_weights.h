@@ -7,8 +7,8 @@
 
 namespace tutti {
 
-// Tensors of the model that a file of weights may lack: those named by weights_strict and weights_ignore, or
-// none.
+// Tensors of the model that may be missing in a file of weights: those named by weights_strict and
+// weights_ignore, or none.
 enum class Lacking { kAsAllowed, kNothing };
 
 // Reads a file of weights (io/weights/weights.h) into a trainee's model, as a [model] section says

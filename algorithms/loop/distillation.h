@@ -19,7 +19,7 @@ at::Tensor distillation_loss(const at::Tensor& scores, const at::Tensor& of_teac
                              const at::Tensor& counted, double temperature);
 
 // Trains the model on (1 - weight) its own loss + weight the divergence from a teacher's scores for the same
-// batch, as other algorithms have changed it. Targets that are ignored do not count in either.
+// batch, with other algorithms' changes. Targets that are ignored do not count in either.
 class Distillation final : public Algorithm {
  public:
   explicit Distillation(DistillationOptions options) : options_(std::move(options)) {}

@@ -9,8 +9,8 @@
 
 namespace tutti {
 
-// Samples for a language model of the documents that a command writes, a line each. With `first_fit` they are
-// as PackedTexts' (but see FirstFitPacking), else as TokenDataset's. All documents become tokens on each
+// Samples for a language model of the documents that a command writes, a line each. With `first_fit`, samples
+// are as PackedTexts' (but see FirstFitPacking), else as TokenDataset's. All documents become tokens on each
 // rank.
 class TextStream final : public Dataset {
  public:

@@ -18,7 +18,7 @@
 
 namespace tutti {
 
-// A mistake in the recipe's choice of columns, or of what becomes of them. `option` is the key.
+// A mistake in the recipe's choice of columns, or of their use. `option` is the key.
 class WrongColumns final : public UserError {
  public:
   WrongColumns(std::string option, const std::string& message)
@@ -28,7 +28,7 @@ class WrongColumns final : public UserError {
 
 using TableFiles = std::vector<std::unique_ptr<TableFile>>;  // one behind the other
 
-// What a recipe says of the targets of a training table.
+// A recipe's options for the targets of a training table.
 struct TableTargets {
   std::vector<std::string> columns = {};
   bool is_list = false;  // a sample's is [columns]

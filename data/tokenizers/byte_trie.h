@@ -8,8 +8,8 @@
 
 namespace tutti {
 
-// A set of texts, each with a number, by which all that a text begins with are found in one walk over its
-// bytes. Immutable.
+// A set of numbered texts. One walk over a text's bytes finds all texts of the set with which that text
+// begins. Immutable.
 class ByteTrie {
  public:
   using Entry = std::pair<std::string, uint32_t>;
@@ -40,7 +40,7 @@ class ByteTrie {
   }
 
  private:
-  // The children of a node stand one behind another, by their bytes.
+  // The children of a node stand side by side, by their bytes.
   struct Node {
     uint32_t first_child = 0;
     uint16_t children = 0;

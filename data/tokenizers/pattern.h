@@ -9,9 +9,9 @@ struct re_pattern_buffer;  // of Oniguruma
 namespace tutti {
 
 // A regular expression in Oniguruma's syntax. `tokenizers` uses the same library, so that classes, flags and
-// backtracking are the same, which those of PCRE2 and ICU are not (\h, (?m), ^, X{n,m}+). Code points that
-// Unicode got after the version of the library here are of no class. Common patterns do without the library:
-// scanners.h. Immutable; threads may share it.
+// backtracking are the same; PCRE2 and ICU differ (\h, (?m), ^, X{n,m}+). Code points that Unicode got after
+// the version of the library here are of no class. Common patterns do without the library: scanners.h.
+// Immutable; threads may share it.
 class Pattern {
  public:
   struct Match {
@@ -24,7 +24,7 @@ class Pattern {
   static Pattern of_text(const std::string& text);
 
   // Calls use(Match) for the matches in a text, from left to right. Empty matches count, but not directly
-  // behind another match. Throws UserError if the library gives up (it backtracks too often).
+  // behind another match. Throws UserError if the library gives up after too much backtracking.
   template <class Use>
   void for_each_match(std::string_view text, Use use) const {
     Search search;

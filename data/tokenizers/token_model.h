@@ -14,7 +14,7 @@ namespace tutti {
 // The `model` of a tokenizer.json: makes ids of a word. Immutable.
 class TokenModel {
  public:
-  // What an encoder keeps from word to word, so that a word needs no allocation.
+  // An encoder's memory from word to word, so that a word needs no allocation.
   struct Workspace {
     virtual ~Workspace() = default;
   };

@@ -20,7 +20,7 @@ inline constexpr int kJsonTooDeep = 1000;  // the number of that error; the libr
 // Offset of the byte that exceeds kMaxJsonDepth, or nullopt.
 std::optional<std::size_t> byte_too_deep(std::string_view text);
 
-// Json::parse with a limit on depth, for all JSON that others may have written. Throws Json::parse_error,
+// Json::parse with a limit on depth, for JSON that other programs may have written. Throws Json::parse_error,
 // also for a text that is nested too deeply, or has a number beyond a double. Without exceptions an invalid
 // value is "discarded".
 template <class Json = nlohmann::json>
@@ -37,7 +37,7 @@ Json parse_json(std::string_view text, typename Json::parser_callback_t callback
   }
 }
 
-// Escapes the controls (runtime/printable.h) from DEL on, which JSON may have as they are.
+// Escapes the controls (runtime/printable.h) from DEL on, which JSON may have unescaped.
 std::string without_raw_controls(const std::string& json);
 
 // Describes, in plain words, an error in a JSON text or in one of its values.

@@ -29,7 +29,7 @@ struct MdsShard {
 struct MdsColumn {
   std::string name;
   std::string encoding;               // "jpeg", "ndarray:int32:2049", ...
-  std::optional<uint32_t> size = {};  // in bytes, if it is the same in all samples
+  std::optional<uint32_t> size = {};  // in bytes, if the same in all samples
 };
 
 struct MdsIndex {

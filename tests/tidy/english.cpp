@@ -51,11 +51,11 @@ class Paragraphs {
   }
 
   void end() {
-    const std::string text = without_code(text_);
     size_t begin = 0;
-    for (size_t i = 0; i < text.size(); ++i) {
-      if (!ends_at(text, i) && i + 1 < text.size()) continue;
-      sentences.push_back({line_, text.substr(begin, i + 1 - begin)});
+    for (size_t i = 0; i < text_.size(); ++i) {
+      if (!ends_at(text_, i) && i + 1 < text_.size()) continue;
+      const std::string sentence = text_.substr(begin, i + 1 - begin);
+      if (std::any_of(sentence.begin(), sentence.end(), is_letter)) sentences.push_back({line_, sentence});
       begin = i + 1;
     }
     text_.clear();
@@ -73,7 +73,8 @@ struct Word {
   bool ends = false;  // no word follows, or punctuation comes first
 };
 
-std::vector<Word> words_of(const std::string& text) {
+std::vector<Word> words_of(const std::string& sentence) {
+  const std::string text = without_code(sentence);
   std::vector<Word> words;
   for (size_t i = 0; i < text.size();) {
     std::string word;
@@ -206,9 +207,8 @@ std::string bare_pronoun(const Sentence& sentence) {
 }
 
 std::vector<EmptyName> names_without_noun(const SourceFile& file) {
-  static const std::regex declared(
-      R"((?:(\w+)[>*&]*\s+[*&]*|auto&{0,2} \[(?:\w+, )*)(one|found|wanted|of_\w+)\b(?=\s*(?:[=;,({:\[\])]|$)))");
-  static const std::regex stem(R"(\b(one|found|wanted|of_\w))");
+  static const std::regex declared(R"((?:(\w+)[>*&]*\s+[*&]*|auto&{0,2} \[(?:\w+, )*))"
+                                   R"((one|found|wanted|of_\w+)\b(?=\s*(?:[=;,({:\[\])]|$)))");
   static const Words no_types{"return", "else", "case", "throw", "delete", "new", "not", "and", "or"};
   std::vector<EmptyName> names;
   for (size_t i = 0; i < file.code.size(); ++i) {
