@@ -6,8 +6,8 @@
 
 namespace tutti {
 
-// What a job takes from the run that it resumes, where the recipe leaves it open. Written into job.recipe, so
-// that the run keeps it, and a replay has it.
+// Choices that a recipe leaves open, which a job takes from the resumed run. Written into job.recipe, for the
+// run and its replay.
 
 // The seed, which is `fresh` if no run is resumed.
 void choose_seed(Job& job, uint64_t fresh);

@@ -27,8 +27,8 @@ at::Tensor denoised(const NoiseSchedule& schedule, const SamplingOptions& option
                     const Predict& predict,
                     const std::function<at::Tensor(const NoiseSchedule::Step&)>& of_step);
 
-// New images [samples, C, H, W] on the host, about [-1, 1]; `shape`: of one. The noise of each depends on the
-// seed and its number alone. Some are made at once, as many as suit their size.
+// New images [samples, C, H, W] on the host, about [-1, 1]; `shape`: of an image. An image's noise depends on
+// the seed and the image's number alone. Several images are made at once, as many as suit their size.
 at::Tensor sampled(const NoiseSchedule& schedule, const SamplingOptions& options, const Shape& shape,
                    c10::Device where, const Predict& predict);
 

@@ -21,7 +21,6 @@ std::string command_line(const std::function<std::string(const std::string& word
 // The executable or library that has this code, however it was found.
 std::string path_of_code(const void* code);
 
-
 // The ranks of a run that fail agree by locks on a shared file who reports it, so that no message is needed
 // and a signal handler can report too. Called once a run by rank `rank`; `attempt` is the run's nonce.
 // Without a call this process reports all its errors.
