@@ -69,7 +69,7 @@ class Sync final : public Actor {
 
   void set_plan(SetPlan& plan);
   void run_entry(Context& context, const RunEntry& run);
-  void await_entry(Context& context, Envelope& envelope, const AwaitEntry& wanted);
+  void await_entry(Context& context, Envelope& envelope, const AwaitEntry& request);
   void finish_step(Context& context, Envelope& envelope, const FinishStep& finish);
   bool connected();
   void post_ready(Context& context);
@@ -85,7 +85,7 @@ class Sync final : public Actor {
   void mark_done(Context& context, Entry& entry, bool finite);
   void end_pass_if_done(Context& context);
   void agree(Context& context, const Agree& mine);
-  void allocate(Context& context, Envelope& envelope, const AllocateMemory& wanted);
+  void allocate(Context& context, Envelope& envelope, const AllocateMemory& request);
 
   Group& group(GroupRole role) const { return *groups_[static_cast<std::size_t>(role)]; }
   void post(Context& context, GroupRole role, WorkPtr work, Then then = {});

@@ -196,7 +196,7 @@ std::string told(const Setting& setting, const std::string& message) {
 void Setting::fail(const std::string& message) const { throw UserError(position, told(*this, message)); }
 
 void Setting::fail_key(const std::string& message) const {
-  throw UserError(position.of_key(), told(*this, message));
+  throw UserError(position.key_position(), told(*this, message));
 }
 
 void Setting::fail(const std::exception& cause) const {

@@ -25,7 +25,7 @@ struct Position {
   std::string text() const;  // "digits.toml:12"
   // The line and a caret below, each on a line that begins with a line break; "" if they are not known.
   std::string excerpt() const;
-  Position of_key() const;
+  Position key_position() const;
 };
 
 // An error that may end a run, and the way in which the run ends.

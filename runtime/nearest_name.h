@@ -7,11 +7,11 @@ namespace tutti {
 
 // True for names that differ in upper and lower case, blanks, '-' and '_' alone: "SpeedMonitor",
 // "speed_monitor".
-bool same_name(const std::string& one, const std::string& other);
+bool same_name(const std::string& first, const std::string& second);
 
 // True for names that a typing error turns into each other: at most one letter in three added, missing,
 // replaced or exchanged with the next letter.
-bool similar_name(const std::string& one, const std::string& other);
+bool similar_name(const std::string& first, const std::string& second);
 
 // The candidate that the user most likely means by `name`, or "". In this order: the same but for case, '-'
 // and '_'; a typing error; the beginning of the candidate ("cosine"); a word of the candidate ("bf16" of

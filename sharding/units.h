@@ -35,6 +35,6 @@ std::vector<NamedSlot> find_checkpointed(Layer& root, const ShardingSettings& se
 
 // The entries of `wanted` (ShardingSettings::units, checkpoint_layers) that match no kind or name of a layer
 // below the root.
-std::vector<std::string> unmatched_units(Layer& root, const std::vector<std::string>& wanted);
+std::vector<std::string> unmatched_units(Layer& root, const std::vector<std::string>& patterns);
 
 }  // namespace tutti

@@ -53,8 +53,9 @@ std::unique_ptr<Draws> make_draws(uint64_t seed, const DrawKey& key);
 
 // Draws for samples on the device that uses the draws, with the same bits on all devices: bool [sizes], each
 // true with `probability`. Dim 0 is the samples, of which the first has place `first_place` in the global
-// batch; a sample's depend on `of_batch` (Draws::key_of_batch) and its place. 32 bits decide on each.
-at::Tensor bernoullis(const RandomKey& of_batch, int64_t first_place, at::IntArrayRef sizes,
+// batch; a sample's numbers depend on `batch_key` (Draws::key_of_batch) and its place. 32 bits decide on
+// each.
+at::Tensor bernoullis(const RandomKey& batch_key, int64_t first_place, at::IntArrayRef sizes,
                       double probability, c10::Device where);
 // The same for a key that the device knows at the draw: int64 [2], RandomKey::state and first_place.
 at::Tensor bernoullis(const at::Tensor& key, at::IntArrayRef sizes, double probability);

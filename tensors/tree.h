@@ -65,7 +65,7 @@ class FactsOfArrays : public std::map<std::string, Fact> {
  public:
   using std::map<std::string, Fact>::map;
   const Fact& at(const std::string& array) const {
-    if (const auto found = this->find(array); found != this->end()) return found->second;
+    if (const auto fact = this->find(array); fact != this->end()) return fact->second;
     std::vector<std::string> names;
     for (const auto& [name, fact] : *this) names.push_back(name);
     fail_without_array(array, names);

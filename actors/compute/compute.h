@@ -36,7 +36,7 @@ class Compute final : public Actor {
 
  private:
   void train(Context& context);
-  Verified verify(const Verify& wanted);
+  Verified verify(const Verify& request);
   Prepared prepare(const Prepare& start);
   void complete_algorithms(const Prepare& start);
   void add_listeners();

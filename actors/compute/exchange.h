@@ -96,7 +96,7 @@ class Exchange {
   // Between passes of training: allows running the model until `reshard_model`. Collective if parameters are
   // sharded; ranks with `wanted` false only serve. `forwards`: the most forward passes on a rank without
   // memory for the whole model.
-  void unshard_model(bool wanted, int64_t forwards);
+  void unshard_model(bool computes, int64_t forwards);
   void reshard_model();
   // Between the two: serves the forwards that are left, before ranks wait for each other.
   void end_held_forwards();

@@ -88,7 +88,7 @@ class Microbatches {
   int64_t sums() const { return engine_.reductions() + std::ssize(metrics_.sums()); }
 
   // `sums`: Verdict::sums over all ranks. Sets state.metric_values, then calls listeners.
-  void use_sums(std::span<const double> sums, bool of_listeners_too);
+  void use_sums(std::span<const double> sums, bool with_listeners);
 
   // Applies the statistics of all ranks, [world, statistics_size], to the layers in rank and microbatch
   // order.

@@ -37,7 +37,7 @@ class PartGraph {
   using Work = std::function<void(const Factor& factor)>;
 
   // All references must outlive this. `found`: where the context's layers put statistics.
-  PartGraph(State& state, ForwardContext& context, std::vector<RunningStatistics>& found,
+  PartGraph(State& state, ForwardContext& context, std::vector<RunningStatistics>& statistics,
             AutogradSweep& sweep, Log& log);
 
   // Does the work on state.batch, by the graph; false if the caller must do the work. Results lie in the

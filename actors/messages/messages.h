@@ -55,7 +55,7 @@ enum class FilesFound : uint8_t { kGood, kDamaged, kHidden };
 struct Verified {
   static constexpr const char* kName = "Verified";
   static constexpr bool kReserved = true;
-  FilesFound found = FilesFound::kGood;
+  FilesFound files = FilesFound::kGood;
   std::string problem;
 };
 // To Compute: build the model, restore the checkpoint, reply with Prepared.

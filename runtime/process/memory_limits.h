@@ -27,7 +27,7 @@ class MemoryLimits {
 
   bool any() const { return !limits_.empty(); }
   // True if the address space is limited, which memory uses up that is reserved and never written.
-  bool of_addresses() const;
+  bool limit_addresses() const;
   // True if there is a limit that the kernel enforces by killing.
   bool kills() const;
 

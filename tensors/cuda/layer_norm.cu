@@ -35,13 +35,13 @@ class BlockSums {
       own.first += __shfl_xor_sync(0xffffffff, own.first, half);
       own.second += __shfl_xor_sync(0xffffffff, own.second, half);
     }
-    float2* const of_warps = memory_[calls_++ % 2];
-    if (threadIdx.x % 32 == 0) of_warps[threadIdx.x / 32] = make_float2(own.first, own.second);
+    float2* const warp_sums = memory_[calls_++ % 2];
+    if (threadIdx.x % 32 == 0) warp_sums[threadIdx.x / 32] = make_float2(own.first, own.second);
     __syncthreads();
     Sums all;
     for (int warp = 0; warp < static_cast<int>(blockDim.x) / 32; ++warp) {
-      all.first += of_warps[warp].x;
-      all.second += of_warps[warp].y;
+      all.first += warp_sums[warp].x;
+      all.second += warp_sums[warp].y;
     }
     return all;
   }

@@ -49,10 +49,10 @@ TUTTI_VECTORS void normalise_rows(const NormedRows& rows, int64_t first, int64_t
   }
 }
 
-// Adds to `of_weight`, [columns].
+// Adds to `weight_gradient`, [columns].
 TUTTI_VECTORS void differentiate_rows(const NormedRows& rows, int64_t first, int64_t last,
                                       const float* gradients, const float* scales, float* dx,
-                                      float* of_weight) {
+                                      float* weight_gradient) {
   for (int64_t r = first; r < last; ++r) {
     const float* const x = rows.x + r * rows.columns;
     const float* const g = gradients + r * rows.columns;
@@ -65,7 +65,7 @@ TUTTI_VECTORS void differentiate_rows(const NormedRows& rows, int64_t first, int
     for (int64_t l = 0; c + l < rows.columns; ++l) lanes[l] += g[c + l] * rows.weight[c + l] * x[c + l];
     const float along = sum_of(lanes) * scale * scale / static_cast<float>(rows.columns);
     for (int64_t i = 0; i < rows.columns; ++i) {
-      of_weight[i] += g[i] * x[i] * scale;
+      weight_gradient[i] += g[i] * x[i] * scale;
       to[i] = scale * (g[i] * rows.weight[i] - x[i] * along);
     }
   }

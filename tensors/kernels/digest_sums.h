@@ -47,9 +47,9 @@ constexpr DigestPair digest_pair(int64_t pair, int64_t bytes) {
 }
 
 constexpr uint32_t digest_word(const uint8_t* bytes, int64_t word, int64_t count) {
-  uint32_t found = 0;
-  for (int64_t i = 0; i < 4 && 4 * word + i < count; ++i) found |= uint32_t{bytes[4 * word + i]} << (8 * i);
-  return found;
+  uint32_t number = 0;
+  for (int64_t i = 0; i < 4 && 4 * word + i < count; ++i) number |= uint32_t{bytes[4 * word + i]} << (8 * i);
+  return number;
 }
 
 constexpr uint64_t digest_of(const DigestSums& sums, int64_t bytes) {
