@@ -189,14 +189,14 @@ struct Kind {
   Kind(std::string name, std::string doc, std::vector<Bound<Options>> bound = {}, Origin origin = {})
       : entry{.name = std::move(name), .doc = std::move(doc), .origin = std::move(origin)},
         keys(std::move(bound)) {
-    for (const auto& one : keys) entry.keys.push_back(one.key);
+    for (const auto& bound : keys) entry.keys.push_back(bound.key);
   }
 
   // The options of a resolved section.
   Options read(const Setting& section) const {
     Options options;
-    for (const auto& one : keys)
-      if (one.read && section.has(one.key.name)) one.read(options, section.at(one.key.name));
+    for (const auto& bound : keys)
+      if (bound.read && section.has(bound.key.name)) bound.read(options, section.at(bound.key.name));
     return options;
   }
 };
@@ -219,12 +219,12 @@ struct Kinds {
   // The object made for the section's kind; null if this list does not have the kind.
   template <class Made, class... Args>
   static Made made(const Setting& section, const Args&... args) {
-    return of_options<Made>(section, [&](const auto& options) { return options.make(section, args...); });
+    return with_options<Made>(section, [&](const auto& options) { return options.make(section, args...); });
   }
 
   // The file that the section's kind writes, or none.
   static std::optional<WrittenFile> written(const Setting& section) {
-    return of_options<std::optional<WrittenFile>>(section, [](const auto& options) {
+    return with_options<std::optional<WrittenFile>>(section, [](const auto& options) {
       if constexpr (requires { options.written(); })
         return options.written();
       else
@@ -235,7 +235,7 @@ struct Kinds {
  private:
   // The result of `work` for the options of the section; an empty result for a kind of another list.
   template <class Result, class Work>
-  static Result of_options(const Setting& section, const Work& work) {
+  static Result with_options(const Setting& section, const Work& work) {
     Result result{};
     const auto is_kind = [&]<class One>(const Kind<One>& kind) {
       if (kind.entry.name != section.at("kind").text()) return false;

@@ -51,7 +51,7 @@ class NamedWeights final : public TensorSource {
   };
 
   void add(const std::string& file_name, const std::string& renamed, const std::set<std::string>& known);
-  void resolve(const std::string& name, const Home& one, const Home& other);
+  void resolve(const std::string& name, const Home& first, const Home& second);
 
   std::unique_ptr<TensorSource> file_;
   const std::string& path_;

@@ -47,7 +47,7 @@ class SavedNames {
 
   // The tensor's name in the file: its name, or else its name before surgery, unless another tensor now has
   // that name. "" if the file has neither. Throws UserError if the file has both.
-  std::string find(const TensorSource& tensors, const SavedTensor& wanted, const std::string& file) const;
+  std::string find(const TensorSource& tensors, const SavedTensor& saved, const std::string& file) const;
 
  private:
   std::set<std::string> names_;

@@ -46,7 +46,7 @@ std::vector<Bound<Options>> memory_file(const std::vector<Bound<Options>>& more 
       more);
 }
 
-std::vector<Entry> of_checkpoint() {
+std::vector<Entry> checkpoint_entries() {
   return {refused_entry("checkpoint_saver",
                         "Not a callback: [checkpoint] says when a run is saved and where (interval, "
                         "save_folder, save_filename, keep; docs/checkpoints.md)"),

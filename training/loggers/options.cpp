@@ -23,7 +23,7 @@ Bound<Options> traces() {
 }
 
 template <class Options>
-std::vector<Bound<Options>> of_file() {
+std::vector<Bound<Options>> file_options() {
   return {option<Options>("filename", &Options::filename,
                           "the file, in the run's folder or absolute; {run_name} and {rank} are replaced"),
           flushes<Options>(), on_rank_zero<Options>()};

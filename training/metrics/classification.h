@@ -40,7 +40,7 @@ class MulticlassAccuracy : public Metric {
  private:
   void count_rows(const at::Tensor& outputs, const at::Tensor& target);
   void count(const at::Tensor& outputs, const at::Tensor& target);
-  bool occurs(size_t of_class) const;
+  bool occurs(size_t index) const;
 
   Options options_;
   size_t cells_;  // 1, or the number of classes; sums: correct, targets, predictions, of this size each

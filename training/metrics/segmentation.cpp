@@ -12,16 +12,16 @@ struct Areas {
 };
 
 // Layout: intersections of all classes, then predicted areas, then wanted areas.
-Areas areas_of(std::span<const double> sums, size_t of_class) {
+Areas areas_of(std::span<const double> sums, size_t index) {
   const size_t classes = sums.size() / 3;
-  return {sums[of_class], sums[classes + of_class], sums[2 * classes + of_class]};
+  return {sums[index], sums[classes + index], sums[2 * classes + index]};
 }
 
 // In that layout, of the pixels that count.
-at::Tensor areas(const at::Tensor& predicted, const at::Tensor& wanted, const at::Tensor& counted,
+at::Tensor areas(const at::Tensor& predicted, const at::Tensor& targets, const at::Tensor& counted,
                  int64_t classes) {
-  return at::cat({class_counts(wanted, predicted.eq(wanted).logical_and(counted), classes),
-                  class_counts(predicted, counted, classes), class_counts(wanted, counted, classes)});
+  return at::cat({class_counts(targets, predicted.eq(targets).logical_and(counted), classes),
+                  class_counts(predicted, counted, classes), class_counts(targets, counted, classes)});
 }
 
 double dice_of(const Areas& area) {

@@ -32,7 +32,7 @@ class Adafactor final : public Optimizer {
     at::Tensor summed;  // float64, of a matrix: its column sums of squares, then the sum of row_var
   };
   static SizesOf without_dimension(size_t from_end);
-  static SizesOf of_vectors();
+  static SizesOf vector_sizes();
   template <class Work>
   int64_t for_members(const Call& call, const Work& work);
   void follow_gradient(const Member& member);

@@ -23,8 +23,8 @@ class Muon final : public PartwiseOptimizer {
   void update(Call call, const at::Tensor& grad_scale) override;
   void update_part(const InParts::Part& part, const Call& call, size_t view) override;
   void views_changed() override;
-  static SizesOf of_matrices(const MuonOptions& options, bool of_them);
-  void update_matrix(const Call& one, const at::Tensor& grad_scale);
+  static SizesOf matrix_sizes(const MuonOptions& options, bool only_matrices);
+  void update_matrix(const Call& call, const at::Tensor& grad_scale);
   void gather(const ParamView& view, const at::Tensor& own);
   void orthogonalise(int64_t rows, int64_t columns);
   void round(const at::Tensor& product);

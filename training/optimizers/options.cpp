@@ -24,7 +24,7 @@ std::vector<Bound<Options>> maximizes() {
 }
 
 template <class Options>
-std::vector<Bound<Options>> of_sgd(Bound<Options> lr, const char* decay_doc) {
+std::vector<Bound<Options>> sgd_options(Bound<Options> lr, const char* decay_doc) {
   return {
       std::move(lr),
       option<Options>("momentum", &Options::momentum, "factor of the running sum of gradients").at_least(0),
@@ -45,14 +45,14 @@ Bound<Options> epsilon() {
 }
 
 template <class Options>
-std::vector<Bound<Options>> of_adam(const char* decay_doc) {
+std::vector<Bound<Options>> adam_options(const char* decay_doc) {
   return {
       learning_rate<Options>(), two_betas<Options>(), epsilon<Options>(), decay<Options>(decay_doc),
       option<Options>("amsgrad", &Options::amsgrad, "divide by the largest running mean of squares so far")};
 }
 
 template <class Options>
-std::vector<Bound<Options>> of_lion(const char* decay_doc) {
+std::vector<Bound<Options>> lion_options(const char* decay_doc) {
   return {learning_rate<Options>(), two_betas<Options>("of the mean whose sign is stepped by, of exp_avg"),
           decay<Options>(decay_doc)};
 }

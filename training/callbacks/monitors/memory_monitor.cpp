@@ -50,15 +50,15 @@ const std::vector<Figure>& figures() {
 }
 
 const Figure* find_figure(const std::string& key) {
-  const auto found = std::ranges::find(figures(), key, &Figure::key);
-  return found == figures().end() ? nullptr : &*found;
+  const auto figure = std::ranges::find(figures(), key, &Figure::key);
+  return figure == figures().end() ? nullptr : &*figure;
 }
 
 }  // namespace
 
 MemoryMonitor::Keys MemoryMonitor::composers_keys() {
   Keys keys;
-  for (const Figure& one : figures()) keys.emplace_back(one.key, one.name);
+  for (const Figure& figure : figures()) keys.emplace_back(figure.key, figure.name);
   return keys;
 }
 
@@ -69,7 +69,7 @@ MemoryMonitor::Keys MemoryMonitor::keys_of(const Setting& table) {
   for (const auto& [key, name] : table.table()) {
     if (!find_figure(key)) {
       std::vector<std::string> known;
-      for (const Figure& one : figures()) known.emplace_back(one.key);
+      for (const Figure& figure : figures()) known.emplace_back(figure.key);
       name.fail("unknown figure; expected one of " + joined(known));
     }
     keys.emplace_back(key, name.text());

@@ -48,7 +48,7 @@ class Generate final : public PeriodicCallback {
  private:
   void interval_passed(const State&) override { due_ = true; }
   void log_if_due(State& state, Logger& logger);
-  void log(const State& state, const std::vector<Tokens>& found, Logger& logger) const;
+  void log(const State& state, const std::vector<Tokens>& texts, Logger& logger) const;
   int64_t batch_size(int64_t prompts) const {
     return options_.batch_size > 0 ? options_.batch_size : prompts;
   }
