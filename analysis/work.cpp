@@ -169,7 +169,7 @@ MessageWork work_of_message(std::string_view actor, std::string_view message) {
 }
 
 EventWork work_of_event(TraceKind kind) {
-  return actor_of(kind) == ActorKind::kCompute ? of_compute(kind) : of_others(kind);
+  return actor_of(kind) == ActorKind::kCompute ? compute_work(kind) : other_work(kind);
 }
 
 int64_t step_of_event(TraceKind kind, int64_t step) {

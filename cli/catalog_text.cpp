@@ -167,15 +167,15 @@ Names every_name(std::span<const Catalog> catalogs, std::span<const ComposerName
       add_keys(catalog, entry.keys);
     }
   }
-  for (const auto& one : composer) names.push_back(one.name);
+  for (const auto& name : composer) names.push_back(name.name);
   for (auto& word : topic_words(catalogs)) names.push_back(std::move(word));
   return names;
 }
 
 // "Composer's SpeedMonitor is [[callbacks]] kind = "speed_monitor"", then the catalog text of that place.
-std::string translation(std::span<const Catalog> catalogs, const ComposerName& one) {
-  if (one.target.empty()) return one.origin + ' ' + one.name + '\n' + one.note + '\n';
-  return one.translation() + '\n' + place_text(catalogs, one.target);
+std::string translation(std::span<const Catalog> catalogs, const ComposerName& name) {
+  if (name.target.empty()) return name.origin + ' ' + name.name + '\n' + name.note + '\n';
+  return name.translation() + '\n' + place_text(catalogs, name.target);
 }
 
 // Of kinds that have the name in another spelling.
@@ -239,8 +239,8 @@ std::string explain_text(std::span<const Catalog> catalogs, std::span<const Comp
     add_keys(findings, catalog, name);
   }
   std::string text = findings.text();
-  for (const auto& one : composer)
-    if (one.is_called(name)) text = with_paragraph(text, translation(catalogs, one));
+  for (const auto& composers : composer)
+    if (composers.is_called(name)) text = with_paragraph(text, translation(catalogs, composers));
   const Guide* guide = guide_for(guides, name);
   const std::string guidance = guide ? guide_text(*guide) : "";
   if (text.empty()) text = spelled_kinds_text(catalogs, name);

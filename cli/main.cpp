@@ -44,9 +44,9 @@ std::string key_hint(std::string option) {
   const NameHints hints(recipe_catalogs(), foreign_names());
   const std::string key = hints.for_key({}, nullptr, "", option, {}).meant;
   if (!key.empty()) return "; did you mean --set " + key + "=...?";
-  const auto one =
+  const auto foreign =
       std::ranges::find_if(foreign_names(), [&](const auto& name) { return name.is_called(option); });
-  return one == foreign_names().end() ? "" : "; " + one->translation();
+  return foreign == foreign_names().end() ? "" : "; " + foreign->translation();
 }
 
 // A guess at the meaning of an unknown word of a command.
@@ -54,9 +54,9 @@ std::string option_hint(const CLI::App& command, const std::string& word) {
   if (!word.starts_with("--")) return "";
   const std::string option = word.substr(0, word.find('='));
   std::vector<std::string> known;
-  for (const CLI::Option* one : command.get_options()) {
-    if (one->get_group().empty()) continue;
-    for (const std::string& name : one->get_lnames()) known.push_back("--" + name);
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->get_group().empty()) continue;
+    for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
   }
   const std::string near = nearest_name(option, known);
   if (!near.empty() && similar_name(near, option)) return "; did you mean " + near + "?";

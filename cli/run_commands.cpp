@@ -147,23 +147,23 @@ void add_generate(CLI::App& app, Action& action) {
   command->add_option("PATH", options->path, "the checkpoint's or the run's folder")->required();
   auto* prompt = command->add_option(
       "PROMPT", options->prompt, "the text; tokens, as in \"17 4 2\", if those of the model are no bytes");
-  std::vector<CLI::Option*> of_text = {prompt};
-  of_text.push_back(command->add_option("--length", options->length, "tokens to add (default: 200)")
-                        ->type_name("N")
-                        ->check(CLI::Range(1, 1'000'000)));
-  of_text.push_back(command
-                        ->add_option("--temperature", options->temperature,
-                                     "of the softmax; 0: always the likeliest token (default: 0.8)")
-                        ->type_name("R")
-                        ->check(CLI::Range(0.0, 1e6)));
-  of_text.push_back(
+  std::vector<CLI::Option*> text_options = {prompt};
+  text_options.push_back(command->add_option("--length", options->length, "tokens to add (default: 200)")
+                             ->type_name("N")
+                             ->check(CLI::Range(1, 1'000'000)));
+  text_options.push_back(command
+                             ->add_option("--temperature", options->temperature,
+                                          "of the softmax; 0: always the likeliest token (default: 0.8)")
+                             ->type_name("R")
+                             ->check(CLI::Range(0.0, 1e6)));
+  text_options.push_back(
       command->add_option("--top-k", options->top_k, "only the N likeliest tokens (default: all)")
           ->type_name("N")
           ->check(CLI::Range(1, 1'000'000'000)));
   command->add_option("--seed", options->seed, "the same seed gives the same text or images (default: 0)")
       ->type_name("N");
   auto* output = add_image_options(*command, *images);
-  for (CLI::Option* one : of_text) output->excludes(one);
+  for (CLI::Option* option : text_options) output->excludes(option);
   command->callback([&action, options, images, prompt, output] {
     if (output->count() == 0 && prompt->count() == 0)
       throw CLI::RequiredError("PROMPT, or --output FILE for images,");

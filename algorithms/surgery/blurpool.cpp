@@ -59,7 +59,7 @@ TensorTree BlurMaxPool2d::forward(const TensorTree& input) {
 BlurConv2d::BlurConv2d(std::shared_ptr<Conv2d> conv, bool blur_first)
     : blur_first_(blur_first),
       blur_stride_(blur_first ? 1 : conv->options().stride),
-      conv_(add_slot("conv", blur_first ? conv : of_stride_one(*conv))),
+      conv_(add_slot("conv", blur_first ? conv : without_stride(*conv))),
       blur_filter_(add_buffer(
           "blur_filter", {blur_first ? conv->options().in_channels : conv->options().out_channels, 1, 3, 3},
           filter_init())) {

@@ -27,9 +27,10 @@ std::string comments(const RecipeDraft& draft, const std::string& yaml) {
   if (!draft.advice.empty()) out += "#\n# Needed before it trains:\n";
   for (const auto& line : draft.advice) out += "# - " + on_one_line(line) + '\n';
   if (!draft.left_out().empty()) out += "#\n# Left out:\n";
-  for (const auto& one : draft.left_out())
-    out += "# - " + on_one_line(one.name) + (one.line > 0 ? " (line " + std::to_string(one.line) + ')' : "") +
-           ": " + on_one_line(one.why) + '\n';
+  for (const auto& setting : draft.left_out())
+    out += "# - " + on_one_line(setting.name) +
+           (setting.line > 0 ? " (line " + std::to_string(setting.line) + ')' : "") + ": " +
+           on_one_line(setting.why) + '\n';
   return out + '\n';
 }
 

@@ -15,8 +15,8 @@ constexpr const char* kGptHas = "the kind gpt is GPT-2's network";
 
 const ForeignName* name_of_foundry(const std::string& name) {
   const auto& names = foundry_names();
-  const auto found = std::ranges::find_if(names, [&](const ForeignName& one) { return one.is_called(name); });
-  return found == names.end() ? nullptr : &*found;
+  const auto known = std::ranges::find_if(names, [&](const ForeignName& one) { return one.is_called(name); });
+  return known == names.end() ? nullptr : &*known;
 }
 
 bool is_without_counterpart(const std::string& name) {
@@ -121,11 +121,11 @@ class Foundry {
       else if (name.ends_with("_pdrop"))
         dropout(value);
       else if (name != "name" && !value.is_none())
-        of_mpt(name, value);
+        read_mpt(name, value);
     }
   }
 
-  void of_mpt(const std::string& name, const Setting& value) {
+  void read_mpt(const std::string& name, const Setting& value) {
     const bool as_gpt = (name == "expansion_ratio" && value.is_integer() && value.integer() == 4) ||
                         (name == "no_bias" && is(&value, false)) ||
                         (name == "tie_word_embeddings" && is(&value, true));
@@ -363,7 +363,7 @@ class Foundry {
   }
 
   void finish() {
-    for (const auto& one : later_) one();
+    for (const auto& action : later_) action();
     for (const auto& [name, value] : loads_)
       draft.has("checkpoint", "resume") ? draft.put("checkpoint", name, value)
                                         : draft.leave_out(value, "there is no load_path");

@@ -13,8 +13,8 @@ namespace {
 
 const Catalog* catalog_of(const std::string& section) {
   const auto catalogs = recipe_catalogs();
-  const auto found = std::ranges::find(catalogs, section, &Catalog::section);
-  return found == catalogs.end() ? nullptr : &*found;
+  const auto catalog = std::ranges::find(catalogs, section, &Catalog::section);
+  return catalog == catalogs.end() ? nullptr : &*catalog;
 }
 
 bool has_name(const Key& key, const std::string& name) {
@@ -28,10 +28,11 @@ std::string without(const std::string& text, const std::string& beginning) {
 }  // namespace
 
 std::string why_left_out(const std::string& name) {
-  for (const ForeignName& one : foreign_names()) {
-    if (!one.is_called(name)) continue;
-    if (!one.target.empty()) return "see " + one.target + (one.note.empty() ? "" : ": " + one.note);
-    return without(without(one.note, "not carried over: "), "not needed: ");
+  for (const ForeignName& foreign : foreign_names()) {
+    if (!foreign.is_called(name)) continue;
+    if (!foreign.target.empty())
+      return "see " + foreign.target + (foreign.note.empty() ? "" : ": " + foreign.note);
+    return without(without(foreign.note, "not carried over: "), "not needed: ");
   }
   return "tutti has no such setting";
 }
@@ -88,21 +89,22 @@ bool RecipeDraft::has(const std::string& section, const std::string& key) const 
 Setting RecipeDraft::accepted(const Catalog& catalog, const std::string& kind, const std::string& key,
                               const Setting& value) {
   const std::vector<Key> keys = catalog.keys_of(kind.empty() ? nullptr : catalog.find_entry(kind));
-  const auto found = std::ranges::find_if(keys, [&](const Key& one) { return has_name(one, key); });
+  const auto known_key = std::ranges::find_if(keys, [&](const Key& one) { return has_name(one, key); });
   if (value.is_none()) return {};
-  if (found == keys.end()) return leave_out(value), Setting();
-  if (found->refused()) return leave_out(value, without(found->refusal, "not carried over: ")), Setting();
-  if (found->type == KeyType::kPath && value.is_text() && value.text().find("://") != std::string::npos)
+  if (known_key == keys.end()) return leave_out(value), Setting();
+  if (known_key->refused())
+    return leave_out(value, without(known_key->refusal, "not carried over: ")), Setting();
+  if (known_key->type == KeyType::kPath && value.is_text() && value.text().find("://") != std::string::npos)
     return leave_out(value, "tutti reads and writes file systems; copy it with a program of yours"),
            Setting();
-  const bool is_seconds = found->units == std::vector<std::string>{"sec"} && value.is_integer();
+  const bool is_seconds = known_key->units == std::vector<std::string>{"sec"} && value.is_integer();
   try {
     Setting good =
-        checked(*found, is_seconds ? Setting(value.toml() + "sec", value.path, value.position) : value);
-    good.path = path_below(catalog.section, found->name);
+        checked(*known_key, is_seconds ? Setting(value.toml() + "sec", value.path, value.position) : value);
+    good.path = path_below(catalog.section, known_key->name);
     return good;
   } catch (const UserError& error) {
-    return leave_out(value, "tutti's " + found->name + " is " + found->expects()), Setting();
+    return leave_out(value, "tutti's " + known_key->name + " is " + known_key->expects()), Setting();
   }
 }
 

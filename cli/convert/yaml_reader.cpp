@@ -86,14 +86,14 @@ class Reader {
       else
         members.emplace_back(name, read(member.second, path_below(path, name), depth + 1));
     }
-    for (const YAML::Node& one : merged) merge(members, one, path, depth + 1);
+    for (const YAML::Node& node : merged) merge(members, node, path, depth + 1);
     return members;
   }
 
   // YAML's <<: the members of another map, or of several, that the map does not have itself.
   void merge(Setting::Table& members, const YAML::Node& other, const std::string& path, int depth) const {
     if (other.IsSequence())
-      for (const auto& one : other) merge(members, one, path, depth);
+      for (const auto& node : other) merge(members, node, path, depth);
     if (!other.IsMap()) return;
     Setting more = read(other, path, depth);
     for (auto& member : more.table())
@@ -134,7 +134,7 @@ class References {
   Setting replaced(const Setting& setting, int depth = 0) const {
     if (++values_ > kMostValues) setting.fail(too_many_values("references"));
     Setting out = setting;
-    if (out.is_text()) out.value = of_text(setting, depth);
+    if (out.is_text()) out.value = value_of_text(setting, depth);
     if (out.is_array())
       for (auto& item : std::get<Setting::Array>(out.value)) item = replaced(item, depth);
     if (out.is_table())
@@ -144,29 +144,31 @@ class References {
 
  private:
   // A text that is one reference becomes the value; within a text, references become texts.
-  Setting::Value of_text(const Setting& setting, int depth) const {
+  Setting::Value value_of_text(const Setting& setting, int depth) const {
     const std::string& text = setting.text();
     if (depth > kMostDepth) setting.fail("the references go in a circle");
     std::string out;
     std::size_t rest = 0;
-    for (auto one = Reference::next(text, 0); one; one = Reference::next(text, rest)) {
-      const Setting* there = named(std::string(one->name));
-      if (there && one->begin == 0 && one->end == text.size()) return replaced(*there, depth + 1).value;
-      out.append(text, rest, one->begin - rest);
-      const Setting value = there ? replaced(*there, depth + 1)
-                                  : Setting(text.substr(one->begin, one->end - one->begin), "", {});
+    for (auto reference = Reference::next(text, 0); reference; reference = Reference::next(text, rest)) {
+      const Setting* there = named(std::string(reference->name));
+      if (there && reference->begin == 0 && reference->end == text.size())
+        return replaced(*there, depth + 1).value;
+      out.append(text, rest, reference->begin - rest);
+      const Setting value =
+          there ? replaced(*there, depth + 1)
+                : Setting(text.substr(reference->begin, reference->end - reference->begin), "", {});
       if (!value.is_none()) out += value.is_text() ? value.text() : value.toml();
       if (out.size() > kMostTextBytes) setting.fail("the references in it stand for too long a text");
-      rest = one->end;
+      rest = reference->end;
     }
     return out.append(text, rest);
   }
 
   // The value in the file, or below `parameters` as MosaicML's platform has them; null if there is none.
   const Setting* named(const std::string& path) const {
-    const Setting* found = setting_at(root_, path);
+    const Setting* setting = setting_at(root_, path);
     const Setting* parameters = root_.find("parameters");
-    return found || !parameters ? found : setting_at(*parameters, path);
+    return setting || !parameters ? setting : setting_at(*parameters, path);
   }
 
   const Setting& root_;

@@ -117,7 +117,7 @@ SortedWords explained_names() {
     }
     for (const auto& key : catalog.keys) words.emplace(key.name, short_doc(key.doc));
   }
-  for (const auto& one : composer_names()) words.emplace(one.name, "");
+  for (const auto& name : composer_names()) words.emplace(name.name, "");
   return words;
 }
 
@@ -216,11 +216,11 @@ std::string placeholder_at(const DescribedCommand& command, std::size_t place) {
 
 int print_script(const std::string& shell) {
   const std::map<std::string, const char*> scripts{{"bash", kBash}, {"zsh", kZsh}, {"fish", kFish}};
-  const auto found = scripts.find(shell);
-  if (found == scripts.end())
+  const auto script = scripts.find(shell);
+  if (script == scripts.end())
     throw UserError(shell.empty() ? "expected a shell: bash, zsh or fish"
                                   : shell + ": unknown shell; expected bash, zsh or fish");
-  std::fputs(found->second, stdout);
+  std::fputs(script->second, stdout);
   return 0;
 }
 

@@ -75,10 +75,10 @@ const std::map<std::string, Lines>& examples() {
 
 void add_examples(CLI::App& app) {
   for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    const auto found = examples().find(command->get_name());
-    if (found == examples().end()) continue;
+    const auto example = examples().find(command->get_name());
+    if (example == examples().end()) continue;
     std::string footer = "Examples:";
-    for (const char* line : found->second) footer += std::string("\n  ") + line;
+    for (const char* line : example->second) footer += std::string("\n  ") + line;
     command->footer(footer);
   }
   app.footer(

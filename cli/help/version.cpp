@@ -16,8 +16,8 @@ namespace {
 
 // The vector instructions that ATen chooses, by the rule of ATen's DispatchStub.
 std::string cpu_capability() {
-  const char* wanted = std::getenv("ATEN_CPU_CAPABILITY");
-  const std::string name = wanted ? lower_case(wanted) : "";
+  const char* variable = std::getenv("ATEN_CPU_CAPABILITY");
+  const std::string name = variable ? lower_case(variable) : "";
   if (name == "avx512" || name == "avx2" || name == "default")
     return name == "default" ? "DEFAULT" : name == "avx2" ? "AVX2" : "AVX512";
 #if defined(__x86_64__)

@@ -81,7 +81,7 @@ class ImageFiles final : public Dataset {
   std::string describe(int64_t index) const;  // "train/cat/1.jpg: sample 17"
   // The same images as a dataset of the first image's size. Throws UserError that names two images of
   // differing sizes, if the function, which looks at some images, sees any.
-  std::shared_ptr<const ImageFiles> of_one_size() const;
+  std::shared_ptr<const ImageFiles> with_one_size() const;
 
  private:
   // True if sample `index` could be read and has been replaced by none.

@@ -232,7 +232,7 @@ ClassTable::ClassTable(std::vector<std::string> names) : names_(std::move(names)
 }
 
 int64_t ClassTable::number_of_name(const std::string& name) const {
-  if (const auto found = numbers_.find(name); found != numbers_.end()) return found->second;
+  if (const auto number = numbers_.find(name); number != numbers_.end()) return number->second;
   const std::string nearest = nearest_name(name, names_);
   throw UserError("'" + name + "' is no class" + (nearest.empty() ? "" : "; did you mean " + nearest + "?"));
 }

@@ -40,7 +40,8 @@ class TransformedDataset final : public Dataset {
   Transforms transforms_;
   std::string text_;
   // Of one sample, the row of `index`.
-  RowDraws draws_of(const NamedTransform& one, std::span<const int64_t> indices, const Epoch& epoch) const;
+  RowDraws draws_of(const NamedTransform& transform, std::span<const int64_t> indices,
+                    const Epoch& epoch) const;
   // Sample `index` after the first `one_by_one_` transforms.
   Batch one_sample(int64_t index, const Epoch& epoch) const;
   Batch decoded(int64_t index, const Epoch& epoch) const;

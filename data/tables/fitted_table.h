@@ -35,7 +35,7 @@ struct FittedTable {
   int64_t inputs() const;
   SampleSpec spec() const;  // "input", if there are inputs, and "target"
 
-  uint64_t digest(uint64_t of_rows) const;  // with the digest of the samples
+  uint64_t digest(uint64_t rows_digest) const;  // with the digest of the samples
   std::string to_json() const;
   static FittedTable from_json(const std::string& text);  // throws OperatingError
 };

@@ -39,7 +39,7 @@ struct TableTargets {
   // Throws WrongColumns.
   FittedTable::Target found_in(const TableFile& file) const;
   // If cells that are no numbers make classes of a column of numbers: a line. "" = none.
-  std::string advice(const TableFile& file, FittedTable::Target found) const;
+  std::string advice(const TableFile& file, FittedTable::Target target) const;
 };
 
 // Null if there is none.
@@ -67,12 +67,12 @@ class ColumnChoice {
   // Throws UserError if the file lacks it.
   void add(const std::string& name, CellType type);
   void add_targets(const FittedTable& fitted);
-  const std::vector<WantedColumn>& wanted() const { return wanted_; }
+  const std::vector<WantedColumn>& cells() const { return cells_; }
 
  private:
   const TableFile& file_;
   std::unordered_map<std::string_view, std::size_t> places_;
-  std::vector<WantedColumn> wanted_;
+  std::vector<WantedColumn> cells_;
 };
 
 // Rows [shape[0], ...] in memory.

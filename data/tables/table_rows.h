@@ -75,7 +75,7 @@ class TableRows {
 
   // Columns in the order of the fitted table: numbers, texts, targets. Throws UserError with file, place,
   // column and value. `also`: sees each row first; its texts may stand before the fitted table's.
-  void read(TableFile& file, const std::vector<WantedColumn>& wanted, const VisitRow& also = {});
+  void read(TableFile& file, const std::vector<WantedColumn>& columns, const VisitRow& also = {});
   void finish();
   // The array "target"; nullopt if the rows have none. `file`: for errors.
   std::optional<StoredArray> take_target(const std::string& file);

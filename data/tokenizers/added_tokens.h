@@ -33,11 +33,11 @@ class AddedTokenFinder {
 
   // Calls between(part) and found(token) for the parts of the text, none of which is empty, and its tokens.
   template <class Between, class Found>
-  void split(std::string_view text, Between between, Found found) const {
+  void split(std::string_view text, Between between, Found at_token) const {
     std::size_t done = 0;
     for (Place place; find_next(text, done, place);) {
       if (place.begin > done) between(text.substr(done, place.begin - done));
-      found(tokens_[place.token].second);
+      at_token(tokens_[place.token].second);
       done = place.end;
     }
     if (done < text.size()) between(text.substr(done));

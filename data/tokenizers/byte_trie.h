@@ -34,9 +34,9 @@ class ByteTrie {
 
   // Bytes and number of the longest text of the set with which `text` begins; 0 bytes if there is none.
   std::pair<std::size_t, uint32_t> longest(std::string_view text) const {
-    std::pair<std::size_t, uint32_t> found{0, kNone};
-    for_each_prefix(text, [&](std::size_t bytes, uint32_t number) { found = {bytes, number}; });
-    return found;
+    std::pair<std::size_t, uint32_t> longest{0, kNone};
+    for_each_prefix(text, [&](std::size_t bytes, uint32_t number) { longest = {bytes, number}; });
+    return longest;
   }
 
  private:
@@ -59,8 +59,8 @@ class ByteTrie {
       else
         high = middle;
     }
-    const bool found = low < parent.first_child + parent.children && nodes_[low].byte == byte;
-    return found ? low : kNone;
+    const bool is_child = low < parent.first_child + parent.children && nodes_[low].byte == byte;
+    return is_child ? low : kNone;
   }
 
   std::vector<Node> nodes_;

@@ -211,17 +211,17 @@ ReadNormalizer adding_normalizer(
 }
 
 const std::vector<std::pair<std::string, ReadNormalizer>>& known_normalizers() {
-  const auto of_form = [](NormalForm which) {
+  const auto normalizer_of_form = [](NormalForm which) {
     return adding_normalizer([which](const auto&) { return form(which); });
   };
   static const std::vector<std::pair<std::string, ReadNormalizer>> all{
       {"BertNormalizer", read_bert},
       {"ByteLevel", adding_normalizer([](const auto&) { return bytes_as_characters(); })},
       {"Lowercase", adding_normalizer([](const auto&) { return lower_case_characters(); })},
-      {"NFC", of_form(NormalForm::kNfc)},
-      {"NFD", of_form(NormalForm::kNfd)},
-      {"NFKC", of_form(NormalForm::kNfkc)},
-      {"NFKD", of_form(NormalForm::kNfkd)},
+      {"NFC", normalizer_of_form(NormalForm::kNfc)},
+      {"NFD", normalizer_of_form(NormalForm::kNfd)},
+      {"NFKC", normalizer_of_form(NormalForm::kNfkc)},
+      {"NFKD", normalizer_of_form(NormalForm::kNfkd)},
       {"Nmt", adding_normalizer([](const auto&) { return nmt(); })},
       {"Precompiled", adding_normalizer([](const JsonPlace& place) {
          return std::make_unique<Charsmap>(place.at("precompiled_charsmap"));
@@ -232,7 +232,8 @@ const std::vector<std::pair<std::string, ReadNormalizer>>& known_normalizers() {
       {"Replace", adding_normalizer([](const JsonPlace& place) { return std::make_unique<Replace>(place); })},
       {"Sequence",
        [](const JsonPlace& place, Normalizers& to) {
-         for (const JsonPlace& one : place.at("normalizers").elements()) read_normalizers(one, to);
+         for (const JsonPlace& normalizer : place.at("normalizers").elements())
+           read_normalizers(normalizer, to);
        }},
       {"Strip", adding_normalizer([](const JsonPlace& place) {
          return std::make_unique<Strip>(place.at("strip_left").boolean(), place.at("strip_right").boolean());

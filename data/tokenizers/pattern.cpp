@@ -81,7 +81,7 @@ Pattern::Pattern(const std::string& expression) {
   regex_ = {regex, library().free};
 }
 
-Pattern Pattern::of_text(const std::string& text) {
+Pattern Pattern::literal(const std::string& text) {
   static constexpr std::string_view kMeaning = "\\.+*?()|[]{}^$#&-~";
   std::string expression;
   for (const char c : text) {

@@ -21,7 +21,7 @@ class Pattern {
   // Throws UserError without a place, if the expression is wrong.
   explicit Pattern(const std::string& expression);
   // The pattern of this very text.
-  static Pattern of_text(const std::string& text);
+  static Pattern literal(const std::string& text);
 
   // Calls use(Match) for the matches in a text, from left to right. Empty matches count, but not directly
   // behind another match. Throws UserError if the library gives up after too much backtracking.
@@ -33,7 +33,7 @@ class Pattern {
 
  private:
   struct Search {
-    Match found;
+    Match match;
     std::size_t at = 0;
     bool has_found = false;
   };

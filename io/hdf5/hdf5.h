@@ -62,8 +62,8 @@ class Hdf5File {
 
  private:
   struct Opened;
-  void decode_rows(const Hdf5Entry& found, int64_t first, int64_t count, std::byte* to) const;
-  void convert(const Hdf5Entry& found, size_t numbers, std::byte* to) const;
+  void decode_rows(const Hdf5Entry& entry, int64_t first, int64_t count, std::byte* to) const;
+  void convert(const Hdf5Entry& entry, size_t numbers, std::byte* to) const;
   std::string path_;
   std::unique_ptr<Opened> opened_;
   std::vector<Hdf5Entry> datasets_;

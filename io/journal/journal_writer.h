@@ -45,10 +45,10 @@ class JournalNames {
     return (reinterpret_cast<uintptr_t>(address) * 0x9E3779B97F4A7C15) >> 56;
   }
   std::optional<uint32_t> find_by_content(std::string_view text, Cached& cached) {
-    const auto found = numbers_.find(text);
-    if (found == numbers_.end()) return std::nullopt;
-    cached = {found->first, found->second};
-    return found->second;
+    const auto number = numbers_.find(text);
+    if (number == numbers_.end()) return std::nullopt;
+    cached = {number->first, number->second};
+    return number->second;
   }
 
   std::array<Cached, 256> cached_;

@@ -33,7 +33,7 @@ class CsvFile final : public TableFile {
 
   const std::vector<TableColumn>& columns() const override { return columns_; }
   int64_t most_rows() const override;
-  void read(const std::vector<WantedColumn>& wanted, const VisitRow& visit) override;
+  void read(const std::vector<WantedColumn>& columns, const VisitRow& visit) override;
   const std::string& path() const override { return file_.path(); }
   std::string place() const override;
   std::string advice() const override { return advice_; }

@@ -44,7 +44,7 @@ class TableFile {
   virtual int64_t most_rows() const = 0;  // the file has no more; an estimate, for reserving memory
   // Calls visit for each row, in order. Throws an error that names file, row, column and value for a cell
   // that is no number; infinite numbers are none.
-  virtual void read(const std::vector<WantedColumn>& wanted, const VisitRow& visit) = 0;
+  virtual void read(const std::vector<WantedColumn>& columns, const VisitRow& visit) = 0;
   virtual const std::string& path() const = 0;
   // The row being visited, for errors: "line 17", "row 16".
   virtual std::string place() const = 0;

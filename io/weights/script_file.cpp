@@ -59,10 +59,10 @@ class ScriptFile {
   }
 
   std::vector<ScriptCode> code() {
-    std::vector<ScriptCode> found;
+    std::vector<ScriptCode> codes;
     for (const std::string& record : reader_.getAllRecords())
-      if (record.starts_with("code/") && record.ends_with(".py")) found.push_back({record, text(record)});
-    return found;
+      if (record.starts_with("code/") && record.ends_with(".py")) codes.push_back({record, text(record)});
+    return codes;
   }
 
  private:
@@ -77,8 +77,8 @@ class ScriptFile {
   void look_at_objects(const std::string& archive) {
     const std::string bytes = text(archive + ".pkl");
     const Pickle pickle(std::as_bytes(std::span(bytes)), path_, kObjectsOfScripts);
-    for (const PickledValue& one : pickle.values())
-      if (const auto* storage = std::get_if<PickledStorage>(&one.value)) require_stored(archive, *storage);
+    for (const PickledValue& value : pickle.values())
+      if (const auto* storage = std::get_if<PickledStorage>(&value.value)) require_stored(archive, *storage);
   }
 
   void require_stored(const std::string& archive, const PickledStorage& storage) {

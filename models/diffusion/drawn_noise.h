@@ -22,7 +22,7 @@ void draw_normal(const RandomKey& key, const at::Tensor& into);
 
 // Keys of samples of a batch: by their places in the global batch, or by their bytes, which gives an image
 // the same noise in every evaluation, in any batch and on any rank.
-std::vector<RandomKey> keys_of_places(const RandomKey& of_batch, int64_t first_place, int64_t samples);
+std::vector<RandomKey> keys_of_places(const RandomKey& batch_key, int64_t first_place, int64_t samples);
 std::vector<RandomKey> keys_of_contents(const at::Tensor& images);
 
 }  // namespace tutti

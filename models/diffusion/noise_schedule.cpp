@@ -103,9 +103,9 @@ at::Tensor NoiseSchedule::ddpm_step(const Step& step, const at::Tensor& predicti
                                     const at::Tensor& noise) const {
   const float now = alpha(step.t), then = alpha(step.to);
   const float alpha_of_step = now / then, beta = 1 - alpha_of_step;
-  const float of_image = std::sqrt(then) * beta / (1 - now);
-  const float of_now = std::sqrt(alpha_of_step) * (1 - then) / (1 - now);
-  const at::Tensor mean = predicted_image(step, prediction, images) * of_image + images * of_now;
+  const float image_factor = std::sqrt(then) * beta / (1 - now);
+  const float now_factor = std::sqrt(alpha_of_step) * (1 - then) / (1 - now);
+  const at::Tensor mean = predicted_image(step, prediction, images) * image_factor + images * now_factor;
   if (step.t == 0) return mean;
   constexpr float kSmallest = 1e-20F;
   const float small = std::max((1 - then) / (1 - now) * beta, kSmallest);

@@ -65,11 +65,11 @@ at::Tensor sampled(const NoiseSchedule& schedule, const SamplingOptions& options
   std::vector<at::Tensor> images;
   for (int64_t first = 0; first < options.samples; first += at_once) {
     const NumberedNoise noise(options.seed, first, std::min(at_once, options.samples - first), shape, where);
-    const auto of_step = [&](const NoiseSchedule::Step& step) {
+    const auto step_noise = [&](const NoiseSchedule::Step& step) {
       return noise.draw(static_cast<uint64_t>(step.t));
     };
     const auto beginning = static_cast<uint64_t>(schedule.timesteps());
-    images.push_back(denoised(schedule, options, noise.draw(beginning), predict, of_step).cpu());
+    images.push_back(denoised(schedule, options, noise.draw(beginning), predict, step_noise).cpu());
   }
   return at::cat(images);
 }

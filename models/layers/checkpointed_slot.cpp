@@ -67,7 +67,7 @@ class RepeatableCall : public std::enable_shared_from_this<RepeatableCall> {
     at::ScalarType dtype;
     int64_t numel = 0;
     at::Tensor tensor;   // between the second call and its use
-    bool wanted = true;  // by a node that backward has not left
+    bool needed = true;  // by a node that backward has not left
   };
 
   void call_again();
@@ -139,12 +139,12 @@ TensorTree RepeatableCall::input_on_device() const {
   const at::NoGradGuard no_grad;
   auto leaf = offloaded_.begin();
   return input_.map([&](const at::Tensor& host) {
-    const Offloaded& one = *leaf++;
-    if (!one.moved) return host;
+    const Offloaded& offloaded = *leaf++;
+    if (!offloaded.moved) return host;
     const auto options = device_.options(host.scalar_type());
     return at::empty_strided(host.sizes(), host.strides(), options)
         .copy_(host, /*non_blocking=*/true)
-        .set_requires_grad(one.requires_grad);
+        .set_requires_grad(offloaded.requires_grad);
   });
 }
 

@@ -12,7 +12,7 @@ namespace tutti {
 // Height and width; a single number is both.
 struct Extent2d {
   constexpr Extent2d(int64_t both) : Extent2d(both, both) {}
-  constexpr Extent2d(int64_t of_height, int64_t of_width) : height(of_height), width(of_width) {}
+  constexpr Extent2d(int64_t rows, int64_t columns) : height(rows), width(columns) {}
   std::array<int64_t, 2> dims() const { return {height, width}; }
   int64_t area() const { return height * width; }
   friend bool operator==(const Extent2d&, const Extent2d&) = default;

@@ -269,7 +269,7 @@ class InitialValues {
   // unchanged.
   at::Tensor of(const at::Tensor& tensor, const Init& init, const std::string& name,
                 const std::string& origin) const;
-  at::Tensor of(const NamedParameter& one) const;
+  at::Tensor of(const NamedParameter& named) const;
 
  private:
   uint64_t seed_;

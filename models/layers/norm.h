@@ -27,7 +27,7 @@ class BatchNorm : public Layer {
   // Mean and unbiased variance of each channel, then their weight in the update of the buffers.
   int64_t statistics_size() const override { return 2 * options_.channels + 1; }
   void join_statistics(RunningStatistics& so_far, const RunningStatistics& next) const override;
-  void apply_statistics(const RunningStatistics& found, BufferUpdates& updates) override;
+  void apply_statistics(const RunningStatistics& statistics, BufferUpdates& updates) override;
 
  protected:
   explicit BatchNorm(const BatchNormOptions& options);

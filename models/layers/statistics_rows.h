@@ -26,10 +26,10 @@ class StatisticsRows {
   // Adds the layers' numbers, in the order of their calls, to row `index` of `rows`, float32 [any number *
   // size], initially zeros. Calls of one layer are joined. Asserts that each layer has a place, so that no
   // numbers are lost. `rows` is the host's; numbers.read() adds a device's numbers.
-  void add(const std::vector<RunningStatistics>& found, const at::Tensor& rows, int64_t index,
+  void add(const std::vector<RunningStatistics>& statistics, const at::Tensor& rows, int64_t index,
            LateNumbers& numbers) const;
   // The same without a device.
-  void add(const std::vector<RunningStatistics>& found, const at::Tensor& rows, int64_t index) const;
+  void add(const std::vector<RunningStatistics>& statistics, const at::Tensor& rows, int64_t index) const;
 
   // Applies rows of the host in order, a row layer by layer in model order, to buffers that are on the
   // device: rows in pinned memory need no wait of the host. Allocates one row at a time on the device, and
@@ -44,8 +44,8 @@ class StatisticsRows {
     int64_t size = 0;  // of the numbers
   };
 
-  const Place& place_of(const RunningStatistics& found) const;
-  void add(const RunningStatistics& found, const at::Tensor& rows, int64_t index,
+  const Place& place_of(const RunningStatistics& statistics) const;
+  void add(const RunningStatistics& statistics, const at::Tensor& rows, int64_t index,
            std::span<const double> numbers) const;
 
   std::vector<Place> places_;
@@ -54,6 +54,6 @@ class StatisticsRows {
 };
 
 // The numbers of one call, for layers that are used outside of training.
-void apply(const RunningStatistics& found);
+void apply(const RunningStatistics& statistics);
 
 }  // namespace tutti

@@ -80,9 +80,9 @@ TensorTree BertForContrast::forward(const Batch& batch) {
   const auto texts = texts_of(batch);
   const auto count = std::ssize(texts);
   const Batch all = stacked(batch, texts, options().pad_token_id);
-  ForwardContext of_rows = context();
-  of_rows.rows_of_sample = count;
-  const ContextScope scope(*this, of_rows);
+  ForwardContext row_context = context();
+  row_context.rows_of_sample = count;
+  const ContextScope scope(*this, row_context);
   const at::Tensor states = bert_(all).tensor();
   const AutocastScope off(std::nullopt, Device{states.device()});
   const at::Tensor wide = states.to(at::kFloat);

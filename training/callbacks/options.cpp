@@ -315,7 +315,7 @@ Catalog profiler_catalog() {
 
 Catalog callback_catalog() {
   std::vector<Entry> entries = CallbackKinds::entries();
-  for (Entry& entry : of_checkpoint()) entries.push_back(std::move(entry));
+  for (Entry& entry : checkpoint_entries()) entries.push_back(std::move(entry));
   entries.push_back(plugin_entry("callback"));
   return {.section = "callbacks",
           .noun = "callback",
