@@ -21,7 +21,7 @@ struct BestSettings {
 
   // Reads a resolved table.
   static BestSettings read(const Setting& table);
-  bool better(double one, double other) const { return less_is_better ? one < other : one > other; }
+  bool better(double value, double other) const { return less_is_better ? value < other : value > other; }
 };
 
 // The best values of a run so far, at most BestSettings::keep.

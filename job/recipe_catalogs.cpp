@@ -99,11 +99,13 @@ std::vector<Catalog> with_class_names(std::vector<Catalog> catalogs) {
   for (Catalog& catalog : catalogs) {
     const std::string place =
         (catalog.repeated ? "[[" + catalog.section + "]]" : '[' + catalog.section + ']') + " kind = \"";
-    for (const ForeignName& one : foreign_names()) {
-      if (!one.target.starts_with(place) || !std::isupper(static_cast<unsigned char>(one.name[0]))) continue;
-      const std::string kind = one.target.substr(place.size(), one.target.size() - place.size() - 1);
+    for (const ForeignName& name : foreign_names()) {
+      if (!name.target.starts_with(place) || !std::isupper(static_cast<unsigned char>(name.name[0])))
+        continue;
+      const std::string kind = name.target.substr(place.size(), name.target.size() - place.size() - 1);
       const auto entry = std::ranges::find(catalog.entries, kind, &Entry::name);
-      if (entry != catalog.entries.end() && entry->origin.composer.empty()) entry->origin.composer = one.name;
+      if (entry != catalog.entries.end() && entry->origin.composer.empty())
+        entry->origin.composer = name.name;
     }
   }
   return catalogs;

@@ -29,10 +29,10 @@ Tokenization tokenization_of(const Setting& section);
 
 // The data of a section with sampling = "own": a dataset for each rank. Empty if the ranks share a dataset.
 struct PerRankData {
-  std::vector<DatasetPtr> of_rank;  // null for ranks of other processes
-  int64_t samples = 0;              // of each rank in an epoch
-  int64_t classes = 0;              // the maximum over ranks
-  uint64_t digest = 0;              // of all datasets, in the order of ranks
+  std::vector<DatasetPtr> datasets;  // null for ranks of other processes
+  int64_t samples = 0;               // of each rank in an epoch
+  int64_t classes = 0;               // the maximum over ranks
+  uint64_t digest = 0;               // of all datasets, in the order of ranks
 
   bool empty() const { return of_rank.empty(); }
   // The rank's dataset; samples of all ranks; layout of samples. Of `shared` if the ranks share a dataset.

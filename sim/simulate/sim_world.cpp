@@ -188,7 +188,7 @@ void SimWorld::track_samples() {
   for (int rank = 0; rank < job_.world; ++rank) {
     datasets.push_back(own || rank == 0 ? std::make_shared<TrackingDataset>(job_.train_of(rank))
                                         : datasets[0]);
-    if (own) job_.per_rank_train.of_rank[rank] = datasets[rank];
+    if (own) job_.per_rank_train.datasets[rank] = datasets[rank];
   }
   if (!own) job_.train = datasets[0];
   job_.before_step = [this, datasets, own](int rank, int64_t step, const Trainee& trainee,
