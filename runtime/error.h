@@ -23,7 +23,7 @@ struct Position {
   std::shared_ptr<const std::string> source = nullptr;  // the file's text, or the option; null = not known
 
   std::string text() const;  // "digits.toml:12"
-  // The line and a caret below, each on a line that begins with a line break; "" if they are not known.
+  // The line and a caret below, each on a line that begins with a line break; "" if unknown.
   std::string excerpt() const;
   Position key_position() const;
 };

@@ -24,7 +24,7 @@ int launched_local_rank();
 
 // True if Slurm started several tasks, and no mpirun this process: a world of one rank is then a mistake.
 bool is_one_of_slurms_tasks();
-// The number of this task among them, from 0; 0 without Slurm.
+// The number of this task in the job step, from 0; 0 without Slurm.
 int slurm_task();
 
 }  // namespace tutti

@@ -10,7 +10,7 @@ namespace tutti {
 // text runs in another direction (U+061C, U+200E, U+202A to U+202E, ...).
 struct Control {
   uint32_t code = 0;
-  std::size_t bytes = 0;  // of UTF-8; 0 if the character is no such one
+  std::size_t bytes = 0;  // of UTF-8; 0 if the character is no control
 };
 Control control_at(std::string_view text, std::size_t at);
 

@@ -32,12 +32,12 @@ struct Digest {
 
 // Inputs that the seed does not decide: of a clock, a disk. A replay returns the recorded ones.
 enum class RecordedInput : uint8_t {
-  kCheckpoint,         // a folder that the run may start from; the last one is it, or ""
+  kCheckpoint,         // a folder that the run may start from; the last folder counts; or ""
   kCheckpointOwner,    // "own" if this run saved it; asked only where another run could have
   kTrainingSeconds,    //
   kEvaluationSeconds,  //
   kPredictionSeconds,  //
-  kFailedAllocation,   // its number within an attempt at a step; 0 = none, -1 = one that is not metered
+  kFailedAllocation,   // its number within an attempt at a step; 0 = none, -1 = not metered
   kRankFileError,      // of writing this rank's part of a checkpoint; "" = none
   kPublishError,       // of publishing a checkpoint; "" = none
   kMlperfResult,       // 1 if the file exists

@@ -54,7 +54,7 @@ enum class TraceKind : uint8_t {
 
 ActorKind actor_of(TraceKind kind);
 
-// The names in journals, timelines and reports. Static texts, so signal handlers may use them.
+// The names in journals, timelines and reports. Static texts, also for signal handlers.
 const char* name(ActorKind actor);
 const char* name(TraceKind kind);
 

@@ -37,7 +37,7 @@ class Workers {
   void do_next(std::unique_lock<std::mutex>& lock);
   void end();
 
-  std::mutex mutex_;  // guards what follows, but not the pieces that run
+  std::mutex mutex_;  // guards the members below, but not running pieces
   std::condition_variable added_, ended_;
   std::deque<std::function<void()>> pieces_;  // that no thread has taken
   bool ends_ = false;

@@ -208,10 +208,10 @@ TEST(English, MayOnlyGetBetter) {
   EXPECT_THAT(off(100, 2), SizeIs(1));
   EXPECT_THAT(off(100, 5), IsEmpty());
   EXPECT_THAT(off(100, 6), ElementsAre(testing::HasSubstr("write 3")));
-  EXPECT_THAT(english_off_its_bounds({header_of("Closes the file of the rank when the file is full.")},
-                                     {{"io", 2, 0}}),
-              ElementsAre(testing::HasSubstr("write 0")));
-  EXPECT_THAT(english_off_its_bounds({}, {{"io", 2, 0}}), SizeIs(1));
+  EXPECT_THAT(english_off_its_bounds({}, {{"io", 12, 0}}), ElementsAre(testing::HasSubstr("write 10")));
+  EXPECT_THAT(english_off_its_bounds({}, {{"io", 11, 0}}), IsEmpty());
+  EXPECT_THAT(english_off_its_bounds({}, {{"io", 10, 1}}), ElementsAre(testing::HasSubstr("write 0")));
+  EXPECT_THAT(english_off_its_bounds(tree, {}), SizeIs(2));
   EXPECT_THAT(english_off_its_bounds({header_of("Closes the file of the rank when it is full.", "docs/a.md")},
                                      {{"docs", 99, 0}}),
               SizeIs(1));

@@ -18,8 +18,8 @@ struct ByteRecords {
   const std::byte* at(int64_t record) const { return file->bytes().data() + first + record * stride; }
 };
 
-// Labelled images of bytes: "input" uint8 [height, width, channels], "target" int64. Image transforms apply;
-// models need to_tensor.
+// Labelled images of bytes: "input" uint8 [height, width, channels], "target" int64. Image transforms apply.
+// Models need to_tensor.
 class ImageDataset final : public Dataset {
  public:
   // Samples of one file, or of one of images and one of labels.

@@ -18,7 +18,7 @@ std::string host_name();
 // The command that started this process, as text for a shell: "tutti train 'my recipe.toml'". `shown`: the
 // text to show for a word.
 std::string command_line(const std::function<std::string(const std::string& word)>& shown);
-// The executable or library that has this code, however it was found.
+// The executable or library that has this code.
 std::string path_of_code(const void* code);
 
 // The ranks of a run that fail agree by locks on a shared file who reports it, so that no message is needed
@@ -38,7 +38,7 @@ bool take_name(const std::string& name);
 // each lingers: the first is known by a name that ends with its process.
 void report_unshared(const std::string& error);
 
-// Sleeps for half a second, while another rank reports: mpirun ends all ranks once one has ended.
+// Sleeps for half a second, while another rank reports: mpirun ends all ranks after a rank's end.
 void linger();
 
 }  // namespace tutti

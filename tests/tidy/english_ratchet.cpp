@@ -1,5 +1,6 @@
 #include "tests/tidy/english_ratchet.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -10,6 +11,7 @@ namespace {
 
 constexpr int kSlackPercent = 1;
 constexpr int kSlackNames = 2;
+constexpr int kGoodPercent = 10;  // leveldb's headers have 15; a bound need not fall further
 
 struct Count {
   int sentences = 0;
@@ -70,9 +72,10 @@ void compare(const std::string& folder, const Count& count, const EnglishBound& 
     findings.push_back(in_table(folder, "percent", bound.percent) + ", but of " +
                        std::to_string(count.sentences) + " sentences " + std::to_string(count.bare.size()) +
                        " have a bare pronoun: name the noun" + lines_of(count.bare));
-  if (count.percent() < bound.percent - kSlackPercent)
+  const int enough = std::max(count.percent(), kGoodPercent);
+  if (enough < bound.percent - kSlackPercent)
     findings.push_back(in_table(folder, "percent", bound.percent) + " is too much now; write " +
-                       std::to_string(count.percent()));
+                       std::to_string(enough));
   if (names > bound.names)
     findings.push_back(in_table(folder, "names", bound.names) + ", but there are " + std::to_string(names) +
                        lines_of(count.names));
@@ -85,7 +88,11 @@ void compare(const std::string& folder, const Count& count, const EnglishBound& 
 
 const std::vector<EnglishBound>& english_bounds() {
   static const std::vector<EnglishBound> bounds{
-      {"actors", 0, 0},
+      {"actors", 10, 0},      {"algorithms", 10, 0}, {"analysis", 10, 0}, {"cli", 21, 50},
+      {"collectives", 10, 0}, {"commands", 10, 0},   {"data", 10, 0},     {"docs", 42, 0},
+      {"io", 10, 0},          {"job", 10, 31},       {"models", 11, 185}, {"recipe", 10, 0},
+      {"runtime", 17, 0},     {"sharding", 10, 0},   {"sim", 10, 0},      {"tensors", 10, 0},
+      {"training", 10, 0},
   };
   return bounds;
 }

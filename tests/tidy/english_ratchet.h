@@ -17,8 +17,9 @@ struct EnglishBound {
 // The bounds of this tree. A bound may only fall.
 const std::vector<EnglishBound>& english_bounds();
 
-// A finding for each number that is above its bound, or so far below (a percentage point, three names) that
-// the bound must fall: the message has the number to write. Folders without a bound have the bound 0.
+// A finding for each number that is above its bound, or so far below (two percentage points, three names)
+// that the bound must fall: the message has the number to write. A bound of 10 percent is low enough. Folders
+// without a bound have the bound 0.
 Findings english_off_its_bounds(const SourceTree& tree, const std::vector<EnglishBound>& bounds);
 
 }  // namespace tutti
