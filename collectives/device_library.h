@@ -33,7 +33,7 @@ class DeviceLibrary {
   int device_count() const;
   bool is_gpu() const;  // false: the tests' own device
 
-  // Rank `rank` of this process or machine, counted from 0: more ranks than devices share devices.
+  // Rank `rank` of this process or machine, counted from 0: ranks share devices if ranks outnumber devices.
   // `memory_slot`: of the meter (Device). Throws UserError without devices.
   Device device(int rank, int memory_slot) const;
 

@@ -31,7 +31,7 @@ class RankServices : public AllRanks {
   // True if ranks evaluate every batch together, around at most so many forwards on each.
   virtual bool evaluates_together() const { return false; }
   // Between the two the model may be run, `forwards` times at most, by the ranks for which `works`; 0: by
-  // every rank, at any number of times. Sharded parameters are gathered.
+  // every rank, any number of times. Sharded parameters are gathered.
   virtual void hold_model(bool /*works*/, int64_t /*forwards*/) {}
   virtual void free_model() {}
   // Between the two, before ranks wait for each other: this rank runs the model no more, and serves the

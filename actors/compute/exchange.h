@@ -62,8 +62,8 @@ class Exchange {
   void begin_pass() { gradients_->begin_pass(); }
   // Call when this rank's share of the parameters has its values for the pass.
   void unshard();
-  // Ends the forwards before the microbatches (PassShape::forwards), call before the wait of ranks for each
-  // other. Also after an exception, even an exception before `unshard`.
+  // Ends the forwards before the microbatches (PassShape::forwards). Call before ranks wait for each other.
+  // Also after an exception, even an exception before `unshard`.
   void end_forwards();
   // `last`: of the pass.
   void begin_microbatch(int64_t microbatch, bool last);

@@ -61,8 +61,8 @@ class Engine {
   std::vector<Trace> run_event(std::string_view event_name);
 
   // Calls Listener::require of every listener. Then one sample of the training data, if any, goes through all
-  // algorithms, in the order of their acts (Algorithm::try_on), and the model must accept each result. An
-  // error names the last algorithm.
+  // algorithms, in their order of action (Algorithm::try_on), and the model must accept each result. An error
+  // names the last algorithm.
   void require() const;
 
   // Calls Callback::out_of_memory of every callback and destination.
