@@ -76,7 +76,7 @@ DatasetPtr make_dataset(const Setting& section, uint64_t seed, const std::string
 
 const DatasetPtr& PerRankData::of(int rank, const DatasetPtr& shared) const {
   const auto r = static_cast<std::size_t>(rank);
-  return empty() || !of_rank[r] ? shared : of_rank[r];
+  return empty() || !datasets[r] ? shared : datasets[r];
 }
 
 int64_t PerRankData::samples_of_all(int data_world, const DatasetPtr& shared) const {

@@ -34,7 +34,7 @@ struct PerRankData {
   int64_t classes = 0;               // the maximum over ranks
   uint64_t digest = 0;               // of all datasets, in the order of ranks
 
-  bool empty() const { return of_rank.empty(); }
+  bool empty() const { return datasets.empty(); }
   // The rank's dataset; samples of all ranks; layout of samples. Of `shared` if the ranks share a dataset.
   const DatasetPtr& of(int rank, const DatasetPtr& shared) const;
   int64_t samples_of_all(int data_world, const DatasetPtr& shared) const;

@@ -72,7 +72,7 @@ struct TextTable::Read {
       ColumnChoice choice(*file);
       for (const Use& use : uses_of(options)) choice.add(use.column, CellType::kText);
       if (with_target) choice.add_targets(fitted);
-      rows.read(*file, choice.cells(), [&](auto, auto of_row) { texts.add(*file, of_row); });
+      rows.read(*file, choice.cells(), [&](auto, auto row_texts) { texts.add(*file, row_texts); });
     }
     rows.finish();
     texts.finish();

@@ -108,9 +108,9 @@ class Replace final : public Normalizer {
 
   Change apply(std::string_view text, std::string& out) const override {
     std::size_t at = 0;
-    bool start_gone = false, found = false;
+    bool start_gone = false, changed = false;
     pattern_.for_each_match(text, [&](TextSpan match) {
-      found = true;
+      changed = true;
       if (match.begin == 0 && match.end > 0)
         start_gone = content_.empty() || code_point_at(text.data()).bytes != match.end;
       out += text.substr(at, match.begin - at);
@@ -118,7 +118,7 @@ class Replace final : public Normalizer {
       at = match.end;
       require_growth(text.size(), out.size());
     });
-    if (!found) return Change::kNone;
+    if (!changed) return Change::kNone;
     out += text.substr(at);
     return start_gone ? Change::kStart : Change::kText;
   }

@@ -28,14 +28,14 @@ class Pattern {
   template <class Use>
   void for_each_match(std::string_view text, Use use) const {
     Search search;
-    while (next_match(text, search)) use(search.found);
+    while (next_match(text, search)) use(search.match);
   }
 
  private:
   struct Search {
     Match match;
     std::size_t at = 0;
-    bool has_found = false;
+    bool has_match = false;
   };
   bool next_match(std::string_view text, Search& search) const;
   bool match_from(std::string_view text, std::size_t at, Match& match) const;

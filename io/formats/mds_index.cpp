@@ -109,7 +109,7 @@ MdsIndex index_of(const IndexJson& json) {
         refuse_index("has other columns than the shards before it");
       if (!names.insert(index.shards.back().raw.name).second) refuse_index("has the file of another shard");
     } catch (const UserError& error) {
-      refuse_index("shard " + std::to_string(&one - &shards.front()) + ": " + error.message());
+      refuse_index("shard " + std::to_string(&shard - &shards.front()) + ": " + error.message());
     }
   return index;
 }

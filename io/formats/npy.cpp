@@ -124,18 +124,18 @@ NpyHeader header_of(std::span<const std::byte> head, uint64_t bytes, const std::
   if (!shape || !order || !(order->starts_with("True") || order->starts_with("False")))
     fail("the header of this array of numpy is damaged");
   if (!type) fail("an array of records, which is not read; save its fields as arrays");
-  NpyHeader header{*type, *shape, number_bytes(*type), place->end};
-  if (header.item_bytes == 0)
+  NpyHeader array{*type, *shape, number_bytes(*type), place->end};
+  if (array.item_bytes == 0)
     fail("numbers of numpy's type '" + printable(*type) + "' are not read; " +
          (type->starts_with('>') ? "they are big-endian: a.astype(a.dtype.newbyteorder('<'))"
                                  : "integers, floats and booleans are"));
   if (order->starts_with("True") && shape->size() > 1)
     fail("the array is stored column by column; save numpy.ascontiguousarray(a)");
-  if (header.bytes() > bytes - header.at)
+  if (array.bytes() > bytes - array.at)
     fail("truncated: the array has " +
-         (header.bytes() == SIZE_MAX ? "more bytes than fit" : std::to_string(header.bytes()) + " bytes") +
-         ", the file " + std::to_string(bytes - header.at) + " behind its header");
-  return header;
+         (array.bytes() == SIZE_MAX ? "more bytes than fit" : std::to_string(array.bytes()) + " bytes") +
+         ", the file " + std::to_string(bytes - array.at) + " behind its header");
+  return array;
 }
 
 }  // namespace

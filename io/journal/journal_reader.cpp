@@ -88,8 +88,8 @@ JournalCursor::JournalCursor(const std::string& path) : path_(path), file_(path)
 bool JournalCursor::skip_preamble() {
   if (position_ > 0) return true;
   const auto expected = journal_preamble();
-  std::array<uint8_t, expected.size()> found{};
-  const Bytes bytes(found.data(), read_at(0, found));
+  std::array<uint8_t, expected.size()> magic{};
+  const Bytes bytes(magic.data(), read_at(0, magic));
   if (std::equal(bytes.begin(), bytes.end(), expected.begin(), expected.end())) {
     position_ = expected.size();
     return true;

@@ -85,10 +85,10 @@ class ScriptFile {
     if (storage.numbers == 0) return;
     const std::string record = archive + "/" + storage.key;
     const uint64_t expected = static_cast<uint64_t>(storage.numbers) * c10::elementSize(storage.dtype),
-                   found = reader_.hasRecord(record) ? reader_.getRecordSize(record) : 0;
-    if (found > bytes_) fail("its record '" + record + "' is too large");
-    if (found < expected)
-      fail("its record '" + record + "' has " + std::to_string(found) + " bytes, " +
+                   stored = reader_.hasRecord(record) ? reader_.getRecordSize(record) : 0;
+    if (stored > bytes_) fail("its record '" + record + "' is too large");
+    if (stored < expected)
+      fail("its record '" + record + "' has " + std::to_string(stored) + " bytes, " +
            std::to_string(expected) + " are expected");
   }
 

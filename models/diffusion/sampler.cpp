@@ -44,7 +44,7 @@ class NumberedNoise {
 
 at::Tensor denoised(const NoiseSchedule& schedule, const SamplingOptions& options, const at::Tensor& noise,
                     const Predict& predict,
-                    const std::function<at::Tensor(const NoiseSchedule::Step&)>& of_step) {
+                    const std::function<at::Tensor(const NoiseSchedule::Step&)>& step_noise) {
   at::Tensor images = noise;
   for (const NoiseSchedule::Step& step : schedule.steps(options.steps)) {
     const at::Tensor timesteps = at::full({images.size(0)}, step.t, images.options().dtype(at::kLong));
@@ -52,7 +52,7 @@ at::Tensor denoised(const NoiseSchedule& schedule, const SamplingOptions& option
     if (options.sampler == SamplerKind::kDdim)
       images = schedule.ddim_step(step, prediction, images);
     else
-      images = schedule.ddpm_step(step, prediction, images, step.to < 0 ? at::Tensor() : of_step(step));
+      images = schedule.ddpm_step(step, prediction, images, step.to < 0 ? at::Tensor() : step_noise(step));
   }
   return images;
 }

@@ -54,7 +54,7 @@ class RepeatableCall : public std::enable_shared_from_this<RepeatableCall> {
   }
   void forget(std::size_t index) {
     saved_[index].tensor = at::Tensor();
-    saved_[index].wanted = false;
+    saved_[index].needed = false;
   }
   void keep(const at::Tensor& tensor);
 
@@ -152,7 +152,7 @@ void RepeatableCall::keep(const at::Tensor& tensor) {
   Saved& saved = saved_[again_++];
   if (tensor.scalar_type() != saved.dtype || tensor.numel() != saved.numel)
     fail("computes something else when it is called again in backward; leave it out");
-  if (saved.wanted) saved.tensor = tensor.detach();
+  if (saved.needed) saved.tensor = tensor.detach();
   if (again_ == saved_.size()) throw AllAreThere{};
 }
 

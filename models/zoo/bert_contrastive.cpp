@@ -108,9 +108,9 @@ at::Tensor BertForContrast::scores_of(const at::Tensor& mine, const at::Tensor& 
 at::Tensor BertForContrast::loss(const Outputs& outputs, const Batch& batch) {
   const AutocastScope off(std::nullopt, Device{outputs.tensor().device()});
   const at::Tensor all = rows_of_step(batch, rows(outputs)), scores = scores_of(all, all);
-  const at::Tensor places = places_in_step({}, all), found = index_cross_entropy(scores, places);
-  if (!symmetric_) return found;
-  return (found + index_cross_entropy(scores.narrow(1, 0, scores.size(0)).t(), places)) / 2;
+  const at::Tensor places = places_in_step({}, all), losses = index_cross_entropy(scores, places);
+  if (!symmetric_) return losses;
+  return (losses + index_cross_entropy(scores.narrow(1, 0, scores.size(0)).t(), places)) / 2;
 }
 
 std::vector<std::string> BertForContrast::get_metrics(bool is_train) const {

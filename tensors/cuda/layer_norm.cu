@@ -116,7 +116,7 @@ __global__ void write_gradients(float* dx, float* partial, const Number* gradien
   __shared__ float2 memory[2][kMostWarps];
   BlockSums sum_of_block(memory);
   const int quads = columns / 4;
-  float weights[Quads][4], of_weight[Quads][4] = {}, of_bias[Quads][4] = {};
+  float weights[Quads][4], weight_sums[Quads][4] = {}, bias_sums[Quads][4] = {};
   load_columns(weights, weight, quads);
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
     const float mean = means[row], scale = scales[row];
@@ -133,8 +133,8 @@ __global__ void write_gradients(float* dx, float* partial, const Number* gradien
         weighted[q][i] = gradient * weights[q][i];
         own.first += weighted[q][i];
         own.second += weighted[q][i] * normal[q][i];
-        of_weight[q][i] += gradient * normal[q][i];
-        of_bias[q][i] += gradient;
+        weight_sums[q][i] += gradient * normal[q][i];
+        bias_sums[q][i] += gradient;
       }
     }
     const Sums all = sum_of_block(own);
@@ -155,8 +155,8 @@ __global__ void write_gradients(float* dx, float* partial, const Number* gradien
     const int quad = quad_of(q);
     if (quad >= quads) continue;
     for (int i = 0; i < 4; ++i) {
-      to_weight[4 * quad + i] = of_weight[q][i];
-      to_bias[4 * quad + i] = of_bias[q][i];
+      to_weight[4 * quad + i] = weight_sums[q][i];
+      to_bias[4 * quad + i] = bias_sums[q][i];
     }
   }
 }

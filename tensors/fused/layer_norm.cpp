@@ -71,9 +71,10 @@ class NarrowLayerNorm : public torch::autograd::Function<NarrowLayerNorm> {
                                                const torch::autograd::tensor_list& gradients) {
     const auto saved = context->get_saved_variables();
     const at::Tensor &x = saved[0], &weight = saved[3];
-    at::Tensor dx = at::empty_like(x), of_columns = at::empty({2, weight.numel()}, weight.options());
-    norm_gradients_operator().call(dx, of_columns, gradients[0].contiguous(), x, saved[1], saved[2], weight);
-    return {dx, of_columns[0], of_columns[1], at::Tensor(), at::Tensor()};
+    at::Tensor dx = at::empty_like(x), column_gradients = at::empty({2, weight.numel()}, weight.options());
+    norm_gradients_operator().call(dx, column_gradients, gradients[0].contiguous(), x, saved[1], saved[2],
+                                   weight);
+    return {dx, column_gradients[0], column_gradients[1], at::Tensor(), at::Tensor()};
   }
 };
 

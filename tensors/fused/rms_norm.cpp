@@ -98,16 +98,16 @@ class RowNorm : public torch::autograd::Function<RowNorm> {
     const int64_t count = x.size(0),
                   each = std::max(kLeastRows, (count + kMostRowBlocks - 1) / kMostRowBlocks);
     const int64_t blocks = (count + each - 1) / each;
-    at::Tensor dx = at::empty_like(x), of_weight = at::zeros({blocks, x.size(1)}, x.options());
+    at::Tensor dx = at::empty_like(x), weight_sums = at::zeros({blocks, x.size(1)}, x.options());
     const NormedRows rows = rows_of(x, weight);
     const float *from = given.const_data_ptr<float>(), *scales = saved[2].const_data_ptr<float>();
-    float *to = dx.data_ptr<float>(), *sums = of_weight.data_ptr<float>();
+    float *to = dx.data_ptr<float>(), *sums = weight_sums.data_ptr<float>();
     at::parallel_for(0, blocks, 1, [&](int64_t first, int64_t last) {
       for (int64_t b = first; b < last; ++b)
         differentiate_rows(rows, b * each, std::min(count, (b + 1) * each), from, scales, to,
                            sums + b * rows.columns);
     });
-    return {dx, of_weight.sum(0), at::Tensor()};
+    return {dx, weight_sums.sum(0), at::Tensor()};
   }
 };
 
