@@ -13,11 +13,12 @@
 
 namespace tutti {
 
-// Copies of this rank's pieces of a checkpoint in memory of the host, from which they are written while the
-// training continues. The memory is allocated before the first step and kept.
+// Copies of this rank's pieces of a checkpoint in memory of the host, written to the disk while the training
+// continues. The memory is allocated before the first step and kept.
 //
-// From a device they come on this thread's current stream, through a ring of pinned memory, of which a system
-// has little: what fits into the ring is read from the device without the host, the rest as the ring empties.
+// From a device, copies come on this thread's current stream, through a ring of pinned memory, of which a
+// system has little: pieces that fit into the ring are read from the device without the host, the other
+// pieces as the ring empties.
 class CheckpointCopies {
  public:
   // `ring_bytes`: at most, of pinned memory.
@@ -26,7 +27,8 @@ class CheckpointCopies {
 
   // Allocates memory for copies of these pieces. Returns its bytes.
   int64_t reserve(const std::vector<CheckpointPiece>& pieces);
-  // Writes the memory once: the system gives it then, which would take a step's time at the first copy.
+  // Writes the memory once, so that the system gives the pages now: at the first copy that would cost a
+  // step's time.
   void touch();
 
   // Gives the pieces copies of their tensors. Once the result is over, the tensors may change; once finish()
@@ -35,7 +37,7 @@ class CheckpointCopies {
   void finish();
 
  private:
-  // A block of pinned memory, and the parts of copies that have been read into it.
+  // A block of pinned memory, and the parts of copies that the block holds.
   struct Slot {
     struct Part {
       at::Tensor from, to;  // in the slot, in the copy; flat

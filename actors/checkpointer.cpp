@@ -27,9 +27,10 @@ void Checkpointer::receive(Context& context, Envelope& envelope) {
     in_flight_ = false;
     if (auto next = std::exchange(next_, std::nullopt))
       guard_memory("a checkpoint", [&] { save(context, *next); });
-  } else if (auto* wanted = envelope.message.get_if<ReserveCopies>()) {
+  } else if (auto* reservation = envelope.message.get_if<ReserveCopies>()) {
     CopiesReserved reserved;
-    guard_memory("the copies for checkpoints", [&] { reserved.bytes = copies_.reserve(wanted->pieces); });
+    guard_memory("the copies for checkpoints",
+                 [&] { reserved.bytes = copies_.reserve(reservation->pieces); });
     context.reply(envelope, reserved);
     copies_.touch();
   } else if (auto* start = envelope.message.get_if<Start>()) {

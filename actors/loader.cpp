@@ -109,10 +109,10 @@ void Loader::receive(Context& context, Envelope& envelope) {
   } else if (auto* start = envelope.message.get_if<Start>()) {
     next_ = start->position;
     started_ = true;
-  } else if (auto* wanted = envelope.message.get_if<LoadBatch>()) {
+  } else if (auto* request = envelope.message.get_if<LoadBatch>()) {
     BatchReady ready;
     ready.stopped = stop_requested_;
-    context.reply(envelope, stop_requested_ ? std::move(ready) : finish(*begin(wanted->position)));
+    context.reply(envelope, stop_requested_ ? std::move(ready) : finish(*begin(request->position)));
   } else if (envelope.message.get_if<StopRequested>()) {
     stop_requested_ = true;
   } else if (envelope.message.get_if<Stop>()) {

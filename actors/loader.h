@@ -17,8 +17,7 @@ namespace tutti {
 class Loader final : public Actor {
  public:
   // `compute` receives the batches. `workers` read the batches of all credits at the same time, in parts;
-  // null: the Loader's thread reads one after the other. The bits are the same. Batches are copied to
-  // `device`.
+  // null: the Loader's thread reads batch after batch. The bits are the same. Batches are copied to `device`.
   Loader(DatasetPtr dataset, Sampler sampler, ActorId compute, Recorder& recorder,
          std::unique_ptr<Workers> workers = nullptr, const Device& device = {});
 

@@ -38,7 +38,7 @@ LocalRanks::LocalRanks(const Job& job, TokenScheduler::Options scheduling)
 }
 
 LocalRanks::~LocalRanks() {
-  for (const RankEnvironment& one : environments_) abandon(one.groups);
+  for (const RankEnvironment& environment : environments_) abandon(environment.groups);
   for (const Device& device : devices_) device.settle();
 }
 

@@ -10,7 +10,7 @@
 namespace tutti {
 
 // The environments of several ranks in this process, under the simulator's scheduler: with collectives,
-// control network and slot of the memory meter. The owner sets the other fields before it adds a rank.
+// control network and slot of the memory meter. The owner sets the other fields before adding a rank.
 class LocalRanks {
  public:
   // `scheduling.on_switch` is overwritten.

@@ -66,13 +66,13 @@ Destinations built_in_destinations(const Job& job, const RankEnvironment& enviro
 
 // Log destinations of the recipe and of the program.
 Destinations destinations_of(const Job& job, const RankEnvironment& environment,
-                             const Callbacks& of_program) {
+                             const Callbacks& program_callbacks) {
   Destinations all =
       make_loggers(job.recipe, {*environment.disk, *environment.clock, *environment.log,
                                 environment.quiet ? nullptr : stdout, environment.quiet ? nullptr : stderr,
                                 environment.start_child});
-  for (const auto& one : of_program)
-    if (auto destination = std::dynamic_pointer_cast<LoggerDestination>(one))
+  for (const auto& callback : program_callbacks)
+    if (auto destination = std::dynamic_pointer_cast<LoggerDestination>(callback))
       all.push_back(std::move(destination));
   if (environment.rank() > 0) std::erase_if(all, [](const auto& one) { return one->rank_zero_only(); });
   return all;
@@ -97,7 +97,7 @@ RankActors reserve_actors(Scheduler& scheduler, const Job& job, int rank, const 
                            log.numbers_only(), log.report_interval()});
     scheduler.abandon_after(writer, name, LogWriter::time_to_finish(log) + kAbandonDelay);
   };
-  for (const auto& one : built_in) add_log(one->name(), one->name(), *one);
+  for (const auto& destination : built_in) add_log(destination->name(), destination->name(), *destination);
   for (std::size_t i = 0; i < destinations.size(); ++i)
     add_log("logger_" + std::to_string(i), "logger " + destinations[i]->name(), *destinations[i]);
   return actors;

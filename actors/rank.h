@@ -22,7 +22,7 @@ namespace tutti {
 constexpr Nanoseconds kLogsEndWithin = std::chrono::seconds(13);
 
 // A rank's access to the outside, and the end of its run. Must outlive the scheduler's run. Ranks of one
-// process may share disk and clock. The defaults use this machine; nothing is printed or logged.
+// process may share disk and clock. The defaults use this machine, without output or logs.
 struct RankEnvironment {
   Groups groups;
   std::shared_ptr<Transport> transport;
@@ -39,10 +39,10 @@ struct RankEnvironment {
   bool quiet = true;                     // print no progress and no table
   bool json = false;                     // print only the result, as JSON
   double process_started_s = 0.0;        // unix time
-  StartChild start_child = nullptr;      // for loggers that are programs; null: do not start them
-  StartWorkers start_workers = nullptr;  // for Loaders with num_workers; null: a Loader's own thread does all
+  StartChild start_child = nullptr;      // for loggers that are programs; null: such loggers do not start
+  StartWorkers start_workers = nullptr;  // for Loaders with num_workers; null: a Loader works alone
 
-  EndKind end = EndKind::kDone;  // of the run, if no error ended it; set while the scheduler runs
+  EndKind end = EndKind::kDone;  // of a run that no error ended; set while the scheduler runs
 
   int rank() const { return groups.front()->rank(); }
 };

@@ -52,8 +52,8 @@ void Sync::handle(Context& context, Envelope& envelope) {
          });
   } else if (auto* mine = message.get_if<Agree>()) {
     agree(context, *mine);
-  } else if (auto* wanted = message.get_if<AllocateMemory>()) {
-    allocate(context, envelope, *wanted);
+  } else if (auto* request = message.get_if<AllocateMemory>()) {
+    allocate(context, envelope, *request);
   } else if (auto* control = message.get_if<SendControl>()) {
     recorder_.record({context.now(), TraceKind::kControlSent, step_, control->to});
     transport_.send(control->to, control->text);
@@ -67,8 +67,8 @@ void Sync::handle(Context& context, Envelope& envelope) {
 }
 
 TimePoint Sync::poll(Context& context) {
-  for (const auto& one : groups_)
-    if (one) one->check();
+  for (const auto& group : groups_)
+    if (group) group->check();
   if (!connected_) post_ready(context);
   receive_control(context);
   send_heartbeat(context);
@@ -80,8 +80,8 @@ TimePoint Sync::poll(Context& context) {
 
 int64_t Sync::moves() const {
   int64_t moves = 0;
-  for (const auto& one : groups_)
-    if (one) moves += one->moves();
+  for (const auto& group : groups_)
+    if (group) moves += group->moves();
   return moves;
 }
 
@@ -96,11 +96,12 @@ void Sync::set_plan(SetPlan& plan) {
   TUTTI_ASSERT(running_ == 0, "a new plan within a pass");
   entries_.clear();
   queues_.fill({});
-  for (PlanEntry& one : plan.entries) {
-    Group& summing = group(one.group);
-    const std::size_t queue = summing.runs_on_stream() ? kOnDevice : static_cast<std::size_t>(one.group);
+  for (PlanEntry& planned_entry : plan.entries) {
+    Group& summing = group(planned_entry.group);
+    const std::size_t queue =
+        summing.runs_on_stream() ? kOnDevice : static_cast<std::size_t>(planned_entry.group);
     queues_[queue].entries.push_back(entries_.size());
-    Entry& entry = entries_.emplace_back(Entry{.plan = std::move(one), .queue = queue});
+    Entry& entry = entries_.emplace_back(Entry{.plan = std::move(planned_entry), .queue = queue});
     const PlanEntry& planned = entry.plan;
     entry.whole = planned.whole;
     if (planned.cut) summing.reserve(*planned.cut, planned.part.element_size());
@@ -132,8 +133,8 @@ void Sync::run_entry(Context& context, const RunEntry& run) {
   post_ready(context);
 }
 
-void Sync::await_entry(Context& context, Envelope& envelope, const AwaitEntry& wanted) {
-  Entry& entry = entries_.at(static_cast<std::size_t>(wanted.index));
+void Sync::await_entry(Context& context, Envelope& envelope, const AwaitEntry& request) {
+  Entry& entry = entries_.at(static_cast<std::size_t>(request.index));
   TUTTI_ASSERT(entry.ready && !entry.awaited, entry.plan.label + " cannot be waited for");
   if (entry.done) return context.reply(envelope, EntryDone{entry.finite, entry.order});
   ++awaited_;
@@ -276,9 +277,9 @@ void Sync::agree(Context& context, const Agree& mine) {
   });
 }
 
-void Sync::allocate(Context& context, Envelope& envelope, const AllocateMemory& wanted) {
+void Sync::allocate(Context& context, Envelope& envelope, const AllocateMemory& request) {
   MemoryAllocated given;
-  for (const int64_t bytes : wanted.bytes) given.memory.push_back(group(wanted.group).allocate(bytes));
+  for (const int64_t bytes : request.bytes) given.memory.push_back(group(request.group).allocate(bytes));
   context.reply(envelope, std::move(given));
 }
 
@@ -290,10 +291,10 @@ void Sync::post(Context& context, GroupRole role, WorkPtr work, Then then) {
 // Completions are reported in the order of posting within a group, each as it comes.
 bool Sync::drive(Context& context) {
   std::array<bool, kGroupRoles> waits{};
-  for (auto& one : outstanding_) {
-    bool& behind = waits[static_cast<std::size_t>(one.group)];
-    behind = !is_over(context, *one.work) || behind;
-    one.over = !behind;
+  for (auto& collective : outstanding_) {
+    bool& behind = waits[static_cast<std::size_t>(collective.group)];
+    behind = !is_over(context, *collective.work) || behind;
+    collective.over = !behind;
   }
   const auto first =
       std::ranges::stable_partition(outstanding_, std::logical_not(), &Outstanding::over).begin();
@@ -301,8 +302,8 @@ bool Sync::drive(Context& context) {
   const std::vector<Outstanding> over(std::make_move_iterator(first),
                                       std::make_move_iterator(outstanding_.end()));
   outstanding_.erase(first, outstanding_.end());
-  for (const auto& one : over)
-    if (one.then) one.then(context);
+  for (const auto& collective : over)
+    if (collective.then) collective.then(context);
   return true;
 }
 

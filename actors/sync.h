@@ -15,10 +15,10 @@
 
 namespace tutti {
 
-// Runs every collective of its rank, those of a pass by Compute's plan, and carries control packets between
-// Supervisors. The only actor that uses the groups and the transport, and so MPI.
+// Runs every collective of its rank, the collectives of a pass by Compute's plan, and carries control packets
+// between Supervisors. The only actor that uses the groups and the transport, and so MPI.
 //
-// Entries of groups on a device (Group::runs_on_stream) are posted in one order, by PlanEntry::place; those
+// Entries of groups on a device (Group::runs_on_stream) are posted in one order, by PlanEntry::place; entries
 // of other groups in an order of the group.
 //
 // Polls outstanding collectives: while Compute waits, with a yield between polls for the first kYieldFor;
@@ -69,7 +69,7 @@ class Sync final : public Actor {
 
   void set_plan(SetPlan& plan);
   void run_entry(Context& context, const RunEntry& run);
-  void await_entry(Context& context, Envelope& envelope, const AwaitEntry& wanted);
+  void await_entry(Context& context, Envelope& envelope, const AwaitEntry& request);
   void finish_step(Context& context, Envelope& envelope, const FinishStep& finish);
   bool connected();
   void post_ready(Context& context);
@@ -85,7 +85,7 @@ class Sync final : public Actor {
   void mark_done(Context& context, Entry& entry, bool finite);
   void end_pass_if_done(Context& context);
   void agree(Context& context, const Agree& mine);
-  void allocate(Context& context, Envelope& envelope, const AllocateMemory& wanted);
+  void allocate(Context& context, Envelope& envelope, const AllocateMemory& request);
 
   Group& group(GroupRole role) const { return *groups_[static_cast<std::size_t>(role)]; }
   void post(Context& context, GroupRole role, WorkPtr work, Then then = {});

@@ -46,9 +46,9 @@ void ControlArrows::count(int rank, const JournalEvent& event, TimePoint zero) {
 // A journal may have grown since the constructor counted: packets beyond the count have no arrows.
 std::optional<ControlArrows::End> ControlArrows::next(int rank, const JournalEvent& event) {
   const auto ends = route_of(rank, event);
-  const auto found = ends ? routes_.find(*ends) : routes_.end();
-  if (found == routes_.end()) return std::nullopt;
-  Route& route = found->second;
+  const auto known = ends ? routes_.find(*ends) : routes_.end();
+  if (known == routes_.end()) return std::nullopt;
+  Route& route = known->second;
   const bool leaves = is_sent(event);
   std::size_t& used = leaves ? route.left : route.arrived;
   if (used == route.sent.size()) return std::nullopt;

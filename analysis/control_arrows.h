@@ -12,9 +12,8 @@
 
 namespace tutti {
 
-// Arrows of a timeline between ranks: the control packets found in both the sender's and the receiver's
-// journal. (One of the two may be torn or still growing.) Reads all journals of an attempt once; uses eight
-// bytes per packet.
+// Arrows of a timeline between ranks: the control packets in the journals of sender and receiver. (A journal
+// may be torn or still growing.) Reads all journals of an attempt once; uses eight bytes per packet.
 class ControlArrows {
  public:
   // One end of an arrow.

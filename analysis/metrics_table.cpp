@@ -48,8 +48,8 @@ class MetricsReader {
 }  // namespace
 
 const MetricsColumn* MetricsTable::find(std::string_view name) const {
-  const auto found = std::ranges::find(columns, name, &MetricsColumn::name);
-  return found == columns.end() ? nullptr : &*found;
+  const auto column = std::ranges::find(columns, name, &MetricsColumn::name);
+  return column == columns.end() ? nullptr : &*column;
 }
 
 double MetricsTable::last(std::string_view name, double otherwise) const {

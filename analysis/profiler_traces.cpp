@@ -29,10 +29,10 @@ struct ProfilerTrace {
 };
 
 std::string row_of(const Json& event) {
-  static const std::set<std::string> of_streams{"kernel", "gpu_memcpy", "gpu_memset"};
+  static const std::set<std::string> stream_categories{"kernel", "gpu_memcpy", "gpu_memset"};
   const std::string tid = event.at("tid").dump();
-  return of_streams.contains(event.at("cat").get<std::string>()) ? "stream " + tid
-                                                                 : "operators, thread " + tid;
+  return stream_categories.contains(event.at("cat").get<std::string>()) ? "stream " + tid
+                                                                        : "operators, thread " + tid;
 }
 
 bool is_operation(const Json& event) {
@@ -78,18 +78,20 @@ int64_t draw(const ProfilerTrace& from, TimePoint zero, const ProfilerTrack& tra
   const int64_t zero_ns = std::chrono::duration_cast<Nanoseconds>(zero.time_since_epoch()).count();
   int64_t offset_ns = 0, drawn = 0;
   if (__builtin_sub_overflow(from.zero_ns, zero_ns, &offset_ns)) return 0;
-  for (const Operation& one : from.operations) {
-    const bool is_time = std::abs(one.begin_us) < kLongestUs && one.us >= 0 && one.us < kLongestUs;
+  for (const Operation& operation : from.operations) {
+    const bool is_time =
+        std::abs(operation.begin_us) < kLongestUs && operation.us >= 0 && operation.us < kLongestUs;
     int64_t begin_ns = 0;
-    if (!is_time || __builtin_add_overflow(offset_ns, std::llround(1e3 * one.begin_us), &begin_ns)) continue;
+    if (!is_time || __builtin_add_overflow(offset_ns, std::llround(1e3 * operation.begin_us), &begin_ns))
+      continue;
     const Nanoseconds begin(begin_ns);
     if (begin < Nanoseconds(0)) continue;
-    const auto [row, is_new] = rows.try_emplace({from.rank, one.row});
+    const auto [row, is_new] = rows.try_emplace({from.rank, operation.row});
     if (is_new) {
       row->second = track(from.rank, static_cast<int64_t>(rows.size()) - 1);
-      trace.name_thread(row->second, one.row);
+      trace.name_thread(row->second, operation.row);
     }
-    trace.slice(row->second, one.name, begin, Nanoseconds(std::llround(1e3 * one.us)));
+    trace.slice(row->second, operation.name, begin, Nanoseconds(std::llround(1e3 * operation.us)));
     ++drawn;
   }
   return drawn;
@@ -105,9 +107,9 @@ int64_t draw_profiler_traces(const Disk& disk, const std::string& run_dir,
   std::map<std::pair<int, std::string>, TraceFile::Track> rows;
   int64_t drawn = 0;
   for (const std::string& name : disk.list(folder)) try {
-      const ProfilerTrace one = read_trace(disk.read(folder + "/" + name));
-      if (one.rank >= 0 && one.rank < static_cast<int>(zeros.size()))
-        drawn += draw(one, zeros[static_cast<std::size_t>(one.rank)], track, rows, trace);
+      const ProfilerTrace recorded = read_trace(disk.read(folder + "/" + name));
+      if (recorded.rank >= 0 && recorded.rank < static_cast<int>(zeros.size()))
+        drawn += draw(recorded, zeros[static_cast<std::size_t>(recorded.rank)], track, rows, trace);
     } catch (const Json::exception&) {
       continue;  // of another program, or cut off
     }

@@ -64,7 +64,7 @@ RankWork::Place RankWork::read(const JournalEvent& event) {
 
 void RankWork::finish() {
   for (auto& [actor, track] : tracks_) end_all(track, track.last);
-  if (const Track* one = compute()) end_step_slice(one->last);
+  if (const Track* track = compute()) end_step_slice(track->last);
 }
 
 Nanoseconds RankWork::last_time() const {
@@ -132,9 +132,9 @@ void RankWork::follow(TraceKind kind, const JournalEvent& event, Nanoseconds tim
 // Compute asks Sync to wait for an entry of the plan. If no gather is under way, the entry is done.
 void RankWork::follow(const JournalDelivery& delivery, Nanoseconds time) {
   if (!is_actor(delivery.to, ActorKind::kSync) || delivery.message != "AwaitEntry" || gathers_ <= 0) return;
-  Track* one = compute();
-  if (one && one->part && (one->work == Activity::kForward || one->work == Activity::kBackward))
-    wait_for_gather(*one, std::max(one->last, time));
+  Track* track = compute();
+  if (track && track->part && (track->work == Activity::kForward || track->work == Activity::kBackward))
+    wait_for_gather(*track, std::max(track->last, time));
 }
 
 // The ranks then sum their votes; a single rank, and evaluations without memory, do not wait.
@@ -154,10 +154,10 @@ void RankWork::wait_for_gather(Track& compute, Nanoseconds time) {
 
 // Ends a wait of Compute for Sync.
 void RankWork::continue_with(Activity from, Activity next, const std::string& name, Nanoseconds time) {
-  Track* one = compute();
-  if (!one || !one->part || one->work != from) return;
-  one->last = std::max(one->last, time);
-  begin_part(*one, next, std::string(name), one->last, step_args());
+  Track* track = compute();
+  if (!track || !track->part || track->work != from) return;
+  track->last = std::max(track->last, time);
+  begin_part(*track, next, std::string(name), track->last, step_args());
 }
 
 // The end of the step before lasts until the batch is taken, or Compute waits for it.
@@ -193,13 +193,13 @@ void RankWork::end_step_slice(Nanoseconds time) {
 }
 
 RankWork::Track* RankWork::compute() {
-  const auto found = tracks_.find(name(ActorKind::kCompute));
-  return found == tracks_.end() ? nullptr : &found->second;
+  const auto track = tracks_.find(name(ActorKind::kCompute));
+  return track == tracks_.end() ? nullptr : &track->second;
 }
 
 RankWork::Track& RankWork::track_of(std::string_view actor) {
-  const auto found = tracks_.find(actor);
-  if (found != tracks_.end()) return found->second;
+  const auto track = tracks_.find(actor);
+  if (track != tracks_.end()) return track->second;
   Track& made = tracks_[std::string(actor)];
   made.id = kSteps + static_cast<int>(tracks_.size());
   sink_.add_track(made.id, actor);
@@ -268,15 +268,15 @@ void WorkTimer::add_track(int track, std::string_view actor) {
 }
 
 void WorkTimer::begin(int track, Activity work, std::string_view, Nanoseconds time, const Args&) {
-  Track& one = tracks_[track];
-  count(one, time);
-  one.open.push_back(work);
+  Track& timed = tracks_[track];
+  count(timed, time);
+  timed.open.push_back(work);
 }
 
 void WorkTimer::end(int track, Nanoseconds time) {
-  Track& one = tracks_[track];
-  count(one, time);
-  one.open.pop_back();
+  Track& timed = tracks_[track];
+  count(timed, time);
+  timed.open.pop_back();
 }
 
 void WorkTimer::count(Track& track, Nanoseconds time) {

@@ -14,8 +14,8 @@
 
 namespace tutti {
 
-// Receives a rank's work as slices of tracks, one for each actor and one for the steps. Slices of a track
-// nest, at most two deep; times on a track never decrease.
+// Receives a rank's work as slices of tracks, a track for each actor and a track for the steps. Slices of a
+// track nest, at most two deep; times on a track never decrease.
 class WorkSink {
  public:
   using Args = TraceFile::Args;
@@ -25,17 +25,17 @@ class WorkSink {
   virtual void begin(int track, Activity work, std::string_view name, Nanoseconds time, const Args& args) = 0;
   virtual void end(int track, Nanoseconds time) = 0;
   virtual void mark(int, std::string_view, Nanoseconds, const Args&) {}
-  // The two ends of a message, both at the time of its delivery, within slices.
+  // The two ends of a message, at the time of its delivery, within slices.
   virtual void leave(int, const JournalDelivery&, Nanoseconds) {}
   virtual void arrive(int, const JournalDelivery&, Nanoseconds) {}
   virtual void step_done(int64_t, Nanoseconds) {}
 };
 
-// Finds what the actors of a rank work on, record by record of the rank's journal. A message begins a slice
-// of the actor that takes it, up to the actor's last record before the next message; events are slices
-// within. Compute has no slices of messages in a step, but of its work, waiting included:
-// - it waits for data, if the batch was not ready at Compute's last sign of the step before;
-// - it waits for the all-reduce from the end of backward to Sync's verdict, and then updates.
+// Finds the work of a rank's actors, record by record of the rank's journal. A message begins a slice of its
+// receiver, up to the actor's last record before the next message; events are slices within. Compute has no
+// slices of messages in a step, but of its work, waiting included:
+// - the wait for data, if the batch was not ready at Compute's last sign of the step before;
+// - the wait for the all-reduce, from the end of backward to Sync's verdict, and then the update.
 class RankWork {
  public:
   static constexpr int kSteps = 1;  // the track of the steps
@@ -102,8 +102,7 @@ class RankWork {
   int64_t messages_ = 0;
 };
 
-// The seconds that actors of a rank spent on each kind of work; slices within others count for themselves
-// alone.
+// The seconds that actors of a rank spent on each kind of work; an inner slice counts for its own kind alone.
 struct WorkTimes {
   using Seconds = std::array<double, kActivities>;  // by Activity
 

@@ -222,8 +222,8 @@ RunDiff Diff::run() {
   results_.resize(static_cast<std::size_t>(a_.world()));
   for (int r = 0; r < a_.world(); ++r) {
     const int64_t last = first ? first->step : std::numeric_limits<int64_t>::max();
-    auto found = RankDiff(r, has_same_digests(), a_.path(r), b_.path(r), results_[r]).first(last);
-    if (found && (!first || *found < *first)) first = std::move(found);
+    auto difference = RankDiff(r, has_same_digests(), a_.path(r), b_.path(r), results_[r]).first(last);
+    if (difference && (!first || *difference < *first)) first = std::move(difference);
   }
   const std::string recipes =
       recipe_text(a_, b_) +

@@ -7,11 +7,11 @@
 
 namespace tutti {
 
-// True if the folder is a run's, as training leaves it: it has a recipe, and a lock, metrics, checkpoints,
-// ... Throws UserError if the folder cannot be read.
+// True for a folder of a run, with a recipe, and a lock, metrics, checkpoints, ... Throws UserError if the
+// folder cannot be read.
 bool is_run_folder(const std::string& folder);
 
-// Throws UserError if there is no such folder, or it is not a run's.
+// Throws UserError unless the folder exists and is a run's.
 void require_run_folder(const std::string& run_dir);
 
 // "" if the recipe has no such text.
@@ -25,7 +25,7 @@ enum class RunCondition {
   kEnded,    // well; why is in the result
   kFailed,   // by an error, which is in the result
   kKilled,   // ended without a result
-  kDamaged,  // its recipe cannot be read; nothing else is known
+  kDamaged,  // its recipe cannot be read; the rest is unknown
 };
 
 const char* name(RunCondition condition);  // "running"
@@ -33,12 +33,12 @@ const char* name(RunCondition condition);  // "running"
 // The end of a run, and its reason.
 struct RunEnding {
   RunCondition condition = RunCondition::kKilled;
-  std::string reason = {};    // why it ended; the host of a run under way; what is damaged
+  std::string reason = {};    // why the run ended; the host of a run under way; the damaged part
   std::string result = "{}";  // result.json
 };
 
-// By the folder's lock, which a run under way holds, and its result. Throws UserError if one of these is no
-// file that can be read.
+// By the folder's lock, which a run under way holds, and its result. Throws UserError if lock or result
+// cannot be read.
 RunEnding ending_of(const Disk& disk, const std::string& run_dir);
 
 }  // namespace tutti

@@ -43,7 +43,7 @@ uint64_t bytes_below(const fs::path& folder) {
 
 uint64_t bytes_of(const std::vector<CheckpointSummary>& checkpoints) {
   uint64_t bytes = 0;
-  for (const auto& one : checkpoints) bytes += static_cast<uint64_t>(one.bytes);
+  for (const auto& checkpoint : checkpoints) bytes += static_cast<uint64_t>(checkpoint.bytes);
   return bytes;
 }
 
@@ -131,11 +131,12 @@ RunStatus status_of(const std::string& run_dir) try {
 
 std::string RunStatus::json() const {
   Json metrics_of = Json::object();
-  for (const auto& one : metrics.evaluated)
-    metrics_of[one.name] = {{"last", one.last}, {"best", one.best}, {"best_step", one.best_step}};
+  for (const auto& metric : metrics.evaluated)
+    metrics_of[metric.name] = {{"last", metric.last}, {"best", metric.best}, {"best_step", metric.best_step}};
   Json checkpoints_of = Json::array();
-  for (const auto& one : checkpoints)
-    checkpoints_of.push_back({{"name", one.name}, {"step", one.step}, {"bytes", one.bytes}});
+  for (const auto& checkpoint : checkpoints)
+    checkpoints_of.push_back(
+        {{"name", checkpoint.name}, {"step", checkpoint.step}, {"bytes", checkpoint.bytes}});
   Json figures = Json::object();
   for (const auto& [figure, value] : metrics.figures) figures[figure] = value;
   const Json all{{"run_dir", run_dir},
@@ -163,10 +164,10 @@ std::string status_text(const RunStatus& status, int64_t now_unix_s) {
   for (const char* figure : {"loss", "lr", "samples_per_s"})
     if (const double value = status.metrics.figure(figure); !std::isnan(value))
       add_row(text, figure, number_text(value));
-  for (const auto& one : status.metrics.evaluated)
-    add_row(text, one.name,
-            number_text(one.last) + "  (best " + number_text(one.best) + ", step " +
-                std::to_string(one.best_step) + ")");
+  for (const auto& metric : status.metrics.evaluated)
+    add_row(text, metric.name,
+            number_text(metric.last) + "  (best " + number_text(metric.best) + ", step " +
+                std::to_string(metric.best_step) + ")");
   add_row(text, "checkpoints", checkpoints_text(status));
   if (status.journal_bytes > 0) add_row(text, "journal", size_text(status.journal_bytes));
   add_row(text, "all files", size_text(status.bytes));

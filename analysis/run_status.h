@@ -10,7 +10,7 @@
 
 namespace tutti {
 
-// A run as its folder shows it, under way or not.
+// A run, under way or not, as of its folder.
 struct RunStatus {
   std::string run_dir;
   RunEnding ending;
@@ -31,7 +31,7 @@ RunStatus status_of(const std::string& run_dir);
 // Lines for people. `now_unix_s`: for "3 minutes ago".
 std::string status_text(const RunStatus& status, int64_t now_unix_s);
 
-// All runs directly below a folder, by name, also unreadable ones (RunCondition::kDamaged): a line each,
+// All runs directly below a folder, by name, also unreadable runs (RunCondition::kDamaged): a line each,
 // under a line of headings.
 std::vector<RunStatus> runs_below(const std::string& folder);
 std::string table_of_runs(const std::vector<RunStatus>& runs, int64_t now_unix_s);

@@ -137,8 +137,8 @@ void RankTimeline::arrive(int track, const JournalDelivery& delivery, Nanosecond
 
 void RankTimeline::step_done(int64_t step, Nanoseconds time) {
   for (const StepCounter& counter : counters_)
-    if (const auto found = counter.values.find(step); found != counter.values.end())
-      trace_.count(track_of(RankWork::kSteps), counter.name, time, found->second);
+    if (const auto value = counter.values.find(step); value != counter.values.end())
+      trace_.count(track_of(RankWork::kSteps), counter.name, time, value->second);
 }
 
 TraceFile::Track RankTimeline::track_of(int track) const { return {pid_, pid_ * kMaxActors + track}; }
@@ -285,10 +285,10 @@ int64_t first_repeated_step(const std::string& run_dir, const RecordedRun& run) 
 
 StepCounter counter(const MetricsTable& metrics, const char* column, const char* name, int64_t end) {
   StepCounter counter{name, {}};
-  const MetricsColumn* found = metrics.find(column);
-  for (std::size_t i = 0; found && i < found->steps.size(); ++i)
-    if (found->steps[i] < end && std::isfinite(found->values[i]))
-      counter.values.emplace(found->steps[i], found->values[i]);
+  const MetricsColumn* values = metrics.find(column);
+  for (std::size_t i = 0; values && i < values->steps.size(); ++i)
+    if (values->steps[i] < end && std::isfinite(values->values[i]))
+      counter.values.emplace(values->steps[i], values->values[i]);
   return counter;
 }
 

@@ -54,7 +54,7 @@ EventWork waits(Activity work, const char* name, const char* detail) {
   return {Role::kBegins, work, name, detail, true, true};
 }
 
-EventWork of_compute(TraceKind kind) {
+EventWork compute_work(TraceKind kind) {
   switch (kind) {
     case TraceKind::kVerifies:
       return begins(Activity::kSetUp, "verify checkpoint");
@@ -106,7 +106,7 @@ EventWork of_compute(TraceKind kind) {
   }
 }
 
-EventWork of_others(TraceKind kind) {
+EventWork other_work(TraceKind kind) {
   switch (kind) {
     case TraceKind::kBatchReady:
       return {Role::kEnds, Activity::kLoad, "load a batch", "batch"};
@@ -159,17 +159,17 @@ const char* name(Activity work) {
 
 MessageWork work_of_message(std::string_view actor, std::string_view message) {
   if (is(actor, ActorKind::kSync))
-    if (const auto found = messages_of_sync().find(message); found != messages_of_sync().end())
-      return found->second;
+    if (const auto sync_work = messages_of_sync().find(message); sync_work != messages_of_sync().end())
+      return sync_work->second;
   constexpr std::string_view kControl = "ControlReceived";  // from rank N
   if (message.starts_with(kControl))
     return {Activity::kCoordinate, "control" + std::string(message.substr(kControl.size()))};
-  const auto found = messages().find(message);
-  return found == messages().end() ? MessageWork{Activity::kCoordinate, std::string(message)} : found->second;
+  const auto work = messages().find(message);
+  return work == messages().end() ? MessageWork{Activity::kCoordinate, std::string(message)} : work->second;
 }
 
 EventWork work_of_event(TraceKind kind) {
-  return actor_of(kind) == ActorKind::kCompute ? of_compute(kind) : of_others(kind);
+  return actor_of(kind) == ActorKind::kCompute ? compute_work(kind) : other_work(kind);
 }
 
 int64_t step_of_event(TraceKind kind, int64_t step) {
@@ -202,8 +202,8 @@ const TraceKind* trace_kind(std::string_view text) {
       kinds.emplace(name(static_cast<TraceKind>(kind)), static_cast<TraceKind>(kind));
     return kinds;
   }();
-  const auto found = table.find(text);
-  return found == table.end() ? nullptr : &found->second;
+  const auto kind = table.find(text);
+  return kind == table.end() ? nullptr : &kind->second;
 }
 
 }  // namespace tutti

@@ -36,7 +36,7 @@ inline constexpr int kActivities = static_cast<int>(Activity::kCoordinate) + 1;
 
 const char* name(Activity work);
 
-// The work that a message starts in its receiver, and the name shown for it; other messages keep their names.
+// The work that a message starts in its receiver, and its shown name; other messages keep their names.
 struct MessageWork {
   Activity work = Activity::kCoordinate;
   std::string name;
@@ -53,9 +53,9 @@ struct EventWork {
   Role role = Role::kBegins;
   Activity work = Activity::kCoordinate;
   const char* name = nullptr;
-  const char* detail = nullptr;  // what the event's `detail` is, or null: it says nothing
+  const char* detail = nullptr;  // the meaning of the event's `detail`; null: none
   bool numbered = false;         // the slice's name ends with the detail: "all-reduce of bucket 2"
-  bool waits_for_next = false;   // lasts until the actor's next record, whatever it is
+  bool waits_for_next = false;   // lasts until the actor's next record of any kind
 };
 EventWork work_of_event(TraceKind kind);
 
@@ -64,7 +64,7 @@ int64_t step_of_event(TraceKind kind, int64_t step);
 // The detail of an event; batches and microbatches count from 1.
 int64_t detail_of_event(TraceKind kind, int64_t detail);
 
-// The kind of the event with this name, from any version; nothing for an unknown name.
+// The kind of the event with this name, from any version; nullopt for an unknown name.
 const TraceKind* trace_kind(std::string_view name);
 
 }  // namespace tutti

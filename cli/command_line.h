@@ -7,7 +7,7 @@
 
 namespace tutti {
 
-// Adds the options of `tutti` itself and every subcommand, with the examples of their --help.
+// Adds the options of `tutti` and every subcommand, with the examples of their --help.
 void add_commands(CLI::App& app, Action& action);
 
 // Throws UserError that suggests the nearest name.

@@ -11,7 +11,7 @@ namespace tutti {
 using Action = std::function<int()>;
 
 // Each adds a subcommand, which sets `action` when parsed. Its examples stand in help/examples.cpp, and
-// help/described.cpp says what shells offer for its placeholders.
+// help/described.cpp has the shell's offers for its placeholders.
 void add_init(CLI::App& app, Action& action);
 void add_convert(CLI::App& app, Action& action);
 void add_train(CLI::App& app, Action& action);
@@ -38,9 +38,10 @@ void add_man(CLI::App& app, Action& action);
 // Gives every subcommand the examples that end its --help.
 void add_examples(CLI::App& app);
 
-// Candidates for the last of `words`, which follow `tutti` on a command line. The first line says what files
-// the shell adds: files, folders, recipes, or none ("words"). Each other line is a candidate, a tab and its
-// description; a candidate ends with "=" if a value follows. For --option=value, candidates for the value.
+// Candidates for the last of `words`, which follow `tutti` on a command line. The first line names the kind
+// of files that the shell adds: files, folders, recipes, or none ("words"). Each other line is a candidate, a
+// tab and its description; a candidate ends with "=" if a value follows. For --option=value, candidates for
+// the value.
 std::string completions(const CLI::App& app, const std::vector<std::string>& words);
 
 // The output of --version: "tutti X.Y.Z", then a line each for the commit, the libraries and the processor.

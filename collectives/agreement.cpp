@@ -34,9 +34,7 @@ Statement unpacked(const std::string& received) {
 }  // namespace
 
 AgreementRound::AgreementRound(Group& group, const Statement& mine)
-    : group_(group),
-      mine_(packed(mine)),
-      received_(group.size()) {
+    : group_(group), mine_(packed(mine)), received_(group.size()) {
   post_part();
 }
 
@@ -75,14 +73,14 @@ std::vector<Statement> AgreementRound::statements() const {
 
 std::vector<std::string> agreed_texts(const std::vector<Statement>& statements) {
   std::vector<std::string> texts;
-  for (const Statement& one : statements) {
-    if (!one.trouble.empty()) {
-      const bool own = statements[0].trouble != one.trouble;
+  for (const Statement& statement : statements) {
+    if (!statement.trouble.empty()) {
+      const bool own = statements[0].trouble != statement.trouble;
       const int rank = static_cast<int>(texts.size());
-      throw UserError(own ? rank_message(rank, one.trouble) : one.trouble,
-                      one.lacks_memory ? EndKind::kOutOfMemoryElsewhere : EndKind::kRefused);
+      throw UserError(own ? rank_message(rank, statement.trouble) : statement.trouble,
+                      statement.lacks_memory ? EndKind::kOutOfMemoryElsewhere : EndKind::kRefused);
     }
-    texts.push_back(one.text);
+    texts.push_back(statement.text);
   }
   return texts;
 }

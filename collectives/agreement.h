@@ -18,7 +18,7 @@ struct Statement {
   bool lacks_memory = false;  // the trouble
 };
 
-// One exchange between all ranks before they train: every rank sends a statement, of any length and without
+// One exchange between all ranks before training: every rank sends a statement, of any length and without
 // zero bytes, and receives all statements. Runs an all_gather of kPartBytes a rank until all statements are
 // sent.
 class AgreementRound final : public Work {
@@ -45,12 +45,12 @@ class AgreementRound final : public Work {
   WorkPtr part_;
 };
 
-// The texts of all statements, by rank. If a rank states trouble, throws it as a UserError of kRefused, the
-// same on all ranks: the lowest rank's. The error names that rank unless it is rank 0 or all ranks have the
-// same trouble.
+// The texts of all statements, by rank. If ranks state trouble, throws the lowest rank's trouble as a
+// UserError of kRefused, the same on all ranks. The error names that rank, except rank 0 and a trouble that
+// all ranks share.
 std::vector<std::string> agreed_texts(const std::vector<Statement>& statements);
 
-// Runs one round and blocks until it is done. Call before the actors run. Returns all statements, by rank.
+// Runs one round and blocks until its end. Call before the actors run. Returns all statements, by rank.
 // Throws CollectiveError after `timeout`, naming the missing ranks.
 std::vector<Statement> agree(Group& group, const Statement& mine,
                              Nanoseconds timeout = std::chrono::seconds(60));

@@ -75,15 +75,15 @@ std::span<const CutRun> Cut::runs(int rank) const {
 std::vector<CutRun> Cut::runs(int rank, int64_t first, int64_t count) const {
   const auto all = runs(rank);
   const int64_t end = first + count;
-  std::vector<CutRun> found;
+  std::vector<CutRun> parts;
   auto run = std::ranges::upper_bound(all, first, {}, &CutRun::part);
   if (run != all.begin()) --run;
   for (; run != all.end() && run->part < end; ++run) {
     const int64_t begin = std::max(run->part, first);
     const int64_t until = std::min(run->part + run->count, end);
-    if (begin < until) found.push_back({run->whole + begin - run->part, begin - first, until - begin});
+    if (begin < until) parts.push_back({run->whole + begin - run->part, begin - first, until - begin});
   }
-  return found;
+  return parts;
 }
 
 }  // namespace tutti

@@ -28,7 +28,7 @@ using CutPtr = std::shared_ptr<const Cut>;
 class Cut {
  public:
   // Rank r's part has the elements of parts[r], range by range. An element belongs to at most one rank.
-  // Ranges need no alignment; copies and sums are fastest if they begin at multiples of 64 bytes.
+  // Ranges need no alignment; copies and sums of ranges at multiples of 64 bytes are fastest.
   explicit Cut(const std::vector<std::vector<ElementRange>>& parts);
 
   // Equal parts, one behind the other in rank order.
@@ -49,7 +49,7 @@ class Cut {
 
   // A rank's part, in its order, in as few runs as possible.
   std::span<const CutRun> runs(int rank) const;
-  // Elements [first, first + count) of it; CutRun::part counts from `first`.
+  // Elements [first, first + count) of the rank's part; CutRun::part counts from `first`.
   std::vector<CutRun> runs(int rank, int64_t first, int64_t count) const;
 
  private:

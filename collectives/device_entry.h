@@ -30,14 +30,14 @@ void tutti_device_start(const char* options);
 // The most bytes of memory that this process may have of a device; 0 = no limit but the device's own.
 void tutti_device_limit_memory(int device, int64_t bytes);
 
-// `before` is called before each allocation of device memory, on the thread that asks for it, and may throw
-// c10::OutOfMemoryError in its place. Null: no more. False if the library cannot: then only the limit holds.
+// `before` is called before each allocation of device memory, on the allocating thread, and may throw
+// c10::OutOfMemoryError instead. Null: no more calls. False if the library cannot: then only the limit holds.
 bool tutti_device_watch_memory(void (*before)(int device, std::size_t bytes));
 
 // For work of the current device (tensors/kernels/graph.h). The caller owns it.
 tutti::DeviceGraph* tutti_device_make_graph(int device);
 
-// Writes the id of a new communicator. One rank calls this, and shares the id with the others.
+// Writes the id of a new communicator. One rank calls this function, and shares the id with the other ranks.
 void tutti_device_make_id(tutti::CommunicatorId* id);
 
 // Begins to connect the ranks that have the id. `ranks`: of the communicator, by their numbers in the world;

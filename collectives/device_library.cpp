@@ -106,9 +106,9 @@ std::unique_ptr<Communicator> DeviceLibrary::connect(const CommunicatorId& id, c
 
 template <class Function>
 Function* DeviceLibrary::symbol(const char* name) const {
-  void* found = dlsym(handle_, name);
-  if (found == nullptr) throw UserError(path_ + " has no " + name + ": it is of another build");
-  return reinterpret_cast<Function*>(found);
+  void* symbol = dlsym(handle_, name);
+  if (symbol == nullptr) throw UserError(path_ + " has no " + name + ": it is of another build");
+  return reinterpret_cast<Function*>(symbol);
 }
 
 }  // namespace tutti

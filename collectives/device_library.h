@@ -10,8 +10,8 @@
 
 namespace tutti {
 
-// A library with all code for one kind of device (collectives/device_entry.h), which is loaded only if a
-// recipe wants such a device. It stays loaded, since libtorch cannot unregister kernels.
+// A library with all code for one kind of device (collectives/device_entry.h), which is loaded only for a
+// recipe with that device. The library stays loaded, since libtorch cannot unregister kernels.
 class DeviceLibrary {
  public:
   // True if this machine has NVIDIA's driver. Cheap.
@@ -19,12 +19,12 @@ class DeviceLibrary {
 
   // "cuda": libtutti_cuda.so beside libtutti.so or the executable; "test": libtutti_test_device.so there, or
   // where the loader finds it. CUDA's allocator is made to keep memory in segments that grow
-  // (PYTORCH_ALLOC_CONF), unless the environment says otherwise: then there are fewer gaps. Throws UserError
-  // if the library cannot be loaded: not built, no driver, of another build.
+  // (PYTORCH_ALLOC_CONF), which leaves fewer gaps, unless the environment says otherwise. Throws UserError if
+  // the library cannot be loaded: not built, no driver, of another build.
   static std::shared_ptr<const DeviceLibrary> load(const std::string& kind);
 
-  // The library for a [device] section; null: the CPU. "auto" takes the CPU where anything lacks: a driver, a
-  // GPU, this build's part for GPUs. Throws UserError with the section's key.
+  // The library for a [device] section; null: the CPU. "auto" takes the CPU without a driver, a GPU or this
+  // build's part for GPUs. Throws UserError with the section's key.
   static std::shared_ptr<const DeviceLibrary> of(const Setting& section);
 
   // Throws UserError as `load`.
@@ -33,7 +33,7 @@ class DeviceLibrary {
   int device_count() const;
   bool is_gpu() const;  // false: the tests' own device
 
-  // Rank `rank` of this process or machine, counted from 0: ranks share devices if there are more of them.
+  // Rank `rank` of this process or machine, counted from 0: ranks share devices if ranks outnumber devices.
   // `memory_slot`: of the meter (Device). Throws UserError without devices.
   Device device(int rank, int memory_slot) const;
 

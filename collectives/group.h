@@ -46,12 +46,12 @@ class LostRankError : public CollectiveError {
 };
 
 // A collective in progress. Until `done()` its tensors must keep their memory, also on a rank that only
-// serves its part; nobody may write them, or read what the collective writes.
+// serves its part; nobody may write the tensors, or read the collective's outputs.
 class Work {
  public:
   virtual ~Work() = default;
-  // Makes progress and returns true if the collective has finished, or, on a device, if nothing but the
-  // device's work is left: `results` says when that is over. Never blocks. Throws CollectiveError.
+  // Makes progress and returns true if the collective has finished, or, on a device, if only the device's
+  // work is left: `results` says when that work is over. Never blocks. Throws CollectiveError.
   virtual bool done() = 0;
   // Valid once done.
   virtual StreamOrder results() const { return {}; }
@@ -89,7 +89,7 @@ class Group {
   // `input` itself: then the part lies at its places in the whole.
   virtual WorkPtr reduce_scatter(at::Tensor input, at::Tensor out, CutPtr cut, const std::string& label) = 0;
   // out = the whole, of which rank r's input is part r. Without `out` (undefined) this rank serves its part,
-  // and receives nothing. Input and out may share memory if each element of the part lies at its place in the
+  // and receives no data. Input and out may share memory if each element of the part lies at its place in the
   // whole; if the input is `out` itself, all do.
   virtual WorkPtr all_gather(at::Tensor input, at::Tensor out, CutPtr cut, const std::string& label) = 0;
   // The same with an even cut: the whole is as large as size() parts.
@@ -109,17 +109,17 @@ class Group {
   // The last posted collectives, newest last, for error reports.
   virtual std::vector<CollectiveHeader> posted(int count) const = 0;
 
-  // A rank of the world on this host whose process has ended, if any is known.
+  // A rank of the world on this host whose process is known to have ended.
   virtual std::optional<int> lost_rank() const { return std::nullopt; }
 
   // -- Groups whose collectives a device runs (collectives/device/group.h).
 
-  // False while ranks still connect; nothing may be posted then. Makes progress; never blocks.
+  // False while ranks still connect; collectives may not be posted then. Makes progress; never blocks.
   virtual bool ready() { return true; }
   // True if collectives run on the caller's current stream, in the order of posting. Over all such groups of
   // a rank there must be one order of posting, the same on all ranks.
   virtual bool runs_on_stream() const { return false; }
-  // Takes the memory that the group itself needs for collectives with this cut and elements of `item` bytes.
+  // Takes the group's own memory for collectives with this cut and elements of `item` bytes.
   virtual void reserve(const Cut& /*cut*/, std::size_t /*item*/) {}
   // Throws CollectiveError if the device's work of a collective that is done cannot end. Never blocks.
   virtual void check() {}

@@ -15,7 +15,7 @@ bool matches(const CollectiveHeader& a, const CollectiveHeader& b);
 // A number that differs, in practice, if kind, bytes or cut differ. Never negative.
 int64_t shape_of(const CollectiveHeader& header);
 
-// The error message if they differ: "rank 0 posted #7 ..., rank 1 posted #7 ...".
+// The error message for headers that differ: "rank 0 posted #7 ..., rank 1 posted #7 ...".
 std::string mismatch_text(int rank_a, const CollectiveHeader& a, int rank_b, const CollectiveHeader& b);
 
 // Numbers the collectives that a rank posts to a group, and keeps the last kKept headers.

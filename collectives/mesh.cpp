@@ -22,10 +22,10 @@ int Mesh::size() const {
 }
 
 std::size_t Mesh::index(const std::string& axis) const {
-  const auto found =
+  const auto place =
       std::find_if(axes_.begin(), axes_.end(), [&](const MeshAxis& a) { return a.name == axis; });
-  TUTTI_ASSERT(found != axes_.end(), "the mesh has no axis " + axis);
-  return found - axes_.begin();
+  TUTTI_ASSERT(place != axes_.end(), "the mesh has no axis " + axis);
+  return place - axes_.begin();
 }
 
 int Mesh::axis_size(const std::string& axis) const { return axes_[index(axis)].size; }
@@ -52,14 +52,14 @@ std::vector<int> Mesh::peers(int rank, const std::vector<std::string>& axes) con
   std::vector<bool> varies(axes_.size(), false);
   for (const std::string& axis : axes) varies[index(axis)] = true;
   const std::vector<int> mine = coordinates(rank);
-  std::vector<int> found;
+  std::vector<int> peers;
   for (int other = 0; other < size(); ++other) {
     const std::vector<int> theirs = coordinates(other);
     bool same_elsewhere = true;
     for (std::size_t i = 0; i < axes_.size(); ++i) same_elsewhere &= varies[i] || theirs[i] == mine[i];
-    if (same_elsewhere) found.push_back(other);
+    if (same_elsewhere) peers.push_back(other);
   }
-  return found;
+  return peers;
 }
 
 Groups make_groups(std::shared_ptr<Group> world, const Mesh& mesh, int rank, const MakeGroup& make) {

@@ -44,17 +44,17 @@ class Mesh {
 
 // The work of a group. Groups of the host do not wait for each other.
 enum class GroupRole : uint8_t {
-  kWorld,       // all ranks: what is the same on all of them
+  kWorld,       // all ranks: values that are the same everywhere
   kGathers,     // ranks that share parameters: parameters
   kReductions,  // the same ranks: gradients
   kReplicas,    // ranks with the same part of the parameters: sums of gradients
 };
 inline constexpr int kGroupRoles = 4;
 
-// The groups of a rank, by role; null where nothing runs.
+// The groups of a rank, by role; null for a role without collectives.
 using Groups = std::array<std::shared_ptr<Group>, kGroupRoles>;
 
-// The mesh axes of ranks that share parameters, and of ranks with the same part of them.
+// The mesh axes of ranks that share parameters, and of ranks with the same part of the parameters.
 inline constexpr const char* kShardAxis = "shard";
 inline constexpr const char* kReplicateAxis = "replicate";
 

@@ -35,9 +35,9 @@ struct Summand {
 bool can_sum(c10::ScalarType dtype);
 
 // Writes the ordered sum (collectives/group.h) of `summands`, `count` elements each, to every output. True if
-// all elements of the sum are finite. The summands are in rank order, each is a subtree, and together they
-// tile a subtree. An output may be the memory of a summand, but not overlap one in part. 16-bit floats are
-// added in float32 and rounded at every node; integers wrap.
+// all elements of the sum are finite. The summands are in rank order, each is a subtree, and all summands
+// tile a subtree. An output may be the memory of a summand, but not overlap a summand in part. 16-bit floats
+// are added in float32 and rounded at every node; integers wrap.
 bool ordered_sum(c10::ScalarType dtype, std::span<const Summand> summands, std::span<void* const> outputs,
                  int64_t count);
 

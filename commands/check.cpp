@@ -252,8 +252,8 @@ std::string checked(const Job& job, const CheckOptions& options) {
   for (const auto& callback : make_callbacks(job.recipe, {disk, recorder})) callback->require(trainee);
   if (starts)
     blame(start.key, [&] { resume(trainee, disk, start.checkpoint, job, start.options, print_warning); });
-  const std::string found = summary(job, trainee, options);
-  return (options.all ? job.recipe_text + "\n" : "") + "ok: " + job.recipe.position.file + "\n" + found;
+  const std::string text = summary(job, trainee, options);
+  return (options.all ? job.recipe_text + "\n" : "") + "ok: " + job.recipe.position.file + "\n" + text;
 }
 
 std::string evaluated(const Job& job, const std::string& checkpoint) {

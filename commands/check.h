@@ -12,9 +12,9 @@ namespace tutti {
 struct TriedStep {
   int64_t steps = 0;       // tried; fewer than asked for if the run has fewer
   double loss = 0;         // mean over all ranks
-  double ms = 0;           // of a rank; all ranks computed one after the other
+  double ms = 0;           // of a rank; ranks computed in turn
   double memory_mb = 0;    // at the peak, of the largest rank
-  int64_t grad_accum = 1;  // microbatches, if it is automatic: those that memory allowed
+  int64_t grad_accum = 1;  // microbatches; if automatic: as many as memory allowed
 };
 
 // Trains `steps` steps of a new model, with all ranks in this process, in a temporary folder: without
@@ -30,7 +30,7 @@ struct CheckOptions {
   int steps = 0;           // to try (try_steps)
 };
 
-// The output of `tutti check`: "ok", with model, batches, and what a step takes, if some are tried. Finds
+// The output of `tutti check`: "ok", with model, batches, and the cost of a step, if steps are tried. Finds
 // errors before a training: opens the data, builds the model, reads initial weights and the checkpoint to
 // resume from. Throws UserError.
 std::string check_text(const Setting& recipe, const CheckOptions& options = {});

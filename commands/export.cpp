@@ -23,9 +23,9 @@ Setting key_of(const char* name, const std::string& value) { return {value, name
 
 // Surgery changes what the model computes, also where names and shapes stay.
 void require_plain(const Setting& key, const ExportedWeights& weights, const Setting& section) {
-  for (const RequiredAlgorithm& one : weights.state().required_algorithms)
-    if (one.name != kLora)
-      key.fail("the model was changed by " + one.name +
+  for (const RequiredAlgorithm& algorithm : weights.state().required_algorithms)
+    if (algorithm.name != kLora)
+      key.fail("the model was changed by " + algorithm.name +
                ", which the hub's models do not have; --to writes its weights alone");
   require_hub_model(key, section, weights.shapes());
 }

@@ -12,10 +12,10 @@ struct ExportOptions {
   bool trained = false;  // the weights that are trained, also if evaluations use an average of EMA's
 };
 
-// `tutti export`: writes a checkpoint's parameters and buffers, those that evaluations use, under the names
-// that they had before surgery; LoRA's adapters are merged, or for PEFT written alone. Needs no data, and
-// memory for one tensor. For a folder of Hugging Face's, the model must be one of transformers'
-// (models/hub/config.h), without other surgery. Returns the text to print. Throws UserError.
+// `tutti export`: writes a checkpoint's parameters and buffers of evaluations, under their names before
+// surgery; LoRA's adapters are merged, or for PEFT written alone. Needs no data, and memory for one tensor.
+// For a folder of Hugging Face's, the model must be one of transformers' (models/hub/config.h), without other
+// surgery. Returns the text to print. Throws UserError.
 std::string export_text(const ExportOptions& options);
 
 }  // namespace tutti

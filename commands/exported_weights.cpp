@@ -29,11 +29,11 @@ ExportedWeights::ExportedWeights(const Disk& disk, const Checkpoint& checkpoint,
 }
 
 void ExportedWeights::read_lora(const Checkpoint& checkpoint) {
-  for (const RequiredAlgorithm& one : state_.required_algorithms) {
-    if (one.name != kLora) continue;
-    if (one.settings.empty())
+  for (const RequiredAlgorithm& algorithm : state_.required_algorithms) {
+    if (algorithm.name != kLora) continue;
+    if (algorithm.settings.empty())
       throw UserError({checkpoint.folder}, "LoRA is of a program; its r and alpha are not known");
-    lora_table_ = one.section(checkpoint.folder);
+    lora_table_ = algorithm.section(checkpoint.folder);
     lora_ = LoraOptions::kind().read(lora_table_);
   }
 }
@@ -75,8 +75,8 @@ std::map<std::string, Shape> ExportedWeights::shapes() const {
 }
 
 void ExportedWeights::repeat(const std::string& name, const std::string& other) {
-  const auto found = sources_.find(name);
-  if (found != sources_.end()) sources_.emplace(other, found->second);
+  const auto source = sources_.find(name);
+  if (source != sources_.end()) sources_.emplace(other, source->second);
 }
 
 at::Tensor ExportedWeights::read(const std::string& source) const {
@@ -87,9 +87,9 @@ at::Tensor ExportedWeights::read(const std::string& source) const {
 }
 
 at::Tensor ExportedWeights::merged(const std::string& name, const at::Tensor& weight) const {
-  const auto found = adapters_.find(name);
-  if (found == adapters_.end()) return weight;
-  const at::Tensor a = read(found->second.a).to(at::kFloat), b = read(found->second.b).to(at::kFloat);
+  const auto adapter = adapters_.find(name);
+  if (adapter == adapters_.end()) return weight;
+  const at::Tensor a = read(adapter->second.a).to(at::kFloat), b = read(adapter->second.b).to(at::kFloat);
   const at::Tensor change = at::matmul(b, a) * lora_->scaling();
   return (weight.to(at::kFloat) + (fan_in_fan_out_ ? change.t() : change)).to(weight.scalar_type());
 }

@@ -32,8 +32,8 @@ class ExportedWeights {
   // Needs memory for one tensor, and for adapters of one layer. Throws OperatingError.
   void write(Disk& disk, const std::string& path) const;
 
-  // Writes PEFT's folder (models/hub/adapter.h): adapters, and what else LoRA trains as a whole.
-  // Returns the number of tensors. Throws UserError if there is no LoRA.
+  // Writes PEFT's folder (models/hub/adapter.h): adapters, and other layers that LoRA trains as a whole.
+  // Returns the number of tensors. Throws UserError without LoRA.
   std::size_t write_adapter(Disk& disk, const std::string& folder) const;
 
  private:

@@ -16,8 +16,8 @@ struct ContinueOptions {
 
 // `tutti generate`: continues the prompt with a checkpoint's language model, on one rank, by the weights that
 // evaluations use; "" stands for a line break. Needs neither the recipe nor its data, but for the tokenizer:
-// the checkpoint has the recipe. Returns the prompt and the tokens added to it; bytes that are no UTF-8 are
-// shown as U+FFFD. Throws UserError.
+// the checkpoint has the recipe. Returns the prompt and the added tokens; invalid UTF-8 is shown as U+FFFD.
+// Throws UserError.
 std::string generate_text(const ContinueOptions& options);
 
 }  // namespace tutti

@@ -49,12 +49,12 @@ Engine::Options algorithms_of(const Job& job, const Checkpoint& checkpoint, cons
 
 void restore(LoadedModel& model) {
   const Checkpoint& checkpoint = model.checkpoint;
-  RestoreFilter of_training;
-  of_training.ignored = [](const std::string& name) {
+  RestoreFilter filter;
+  filter.ignored = [](const std::string& name) {
     return name.starts_with(kOptimizersPrefix) || name.starts_with("callbacks/");
   };
   const PosixDisk disk;
-  restore_tensors(model.state, CheckpointTensors(disk, checkpoint), checkpoint.folder, of_training);
+  restore_tensors(model.state, CheckpointTensors(disk, checkpoint), checkpoint.folder, filter);
   if (checkpoint.manifest.state.empty()) return;
   const RunState saved = state_of(checkpoint);
   use_state(checkpoint.folder, [&] {
@@ -84,15 +84,15 @@ SavedRun find_saved_run(const std::string& path) {
 
 void warn_ignored(const std::string& what) { std::fprintf(stderr, "ignored: %s\n", printable(what).c_str()); }
 
-LoadedModel::LoadedModel(const Job& of_job, const std::string& path)
-    : LoadedModel(of_job, blaming(key_of(path), [&] { return checkpoint_at(of_job, path); }), {},
+LoadedModel::LoadedModel(const Job& given_job, const std::string& path)
+    : LoadedModel(given_job, blaming(key_of(path), [&] { return checkpoint_at(given_job, path); }), {},
                   key_of(path)) {}
 
-LoadedModel::LoadedModel(const Job& of_job, Checkpoint of_weights, const LoadOptions& options,
-                         Setting of_user)
-    : job(of_job),
-      key(std::move(of_user)),
-      checkpoint(std::move(of_weights)),
+LoadedModel::LoadedModel(const Job& given_job, Checkpoint weights, const LoadOptions& options,
+                         Setting user_key)
+    : job(given_job),
+      key(std::move(user_key)),
+      checkpoint(std::move(weights)),
       engine(state, logger, blaming(key, [&] { return algorithms_of(job, checkpoint, options, state); })) {
   state.device = job.device(0);
   state.device.use();

@@ -16,7 +16,7 @@ namespace tutti {
 Job single_process_job(const Setting& recipe, int ranks, const std::string& fitted = "");
 
 // A job's model for commands that do not train, on the job's device. Its only listeners are the recipe's
-// algorithms and those that the checkpoint's weights need. The job must outlive the model.
+// algorithms and the algorithms that the checkpoint's weights need. The job must outlive the model.
 struct LoadedModel {
   // Finds the checkpoint and builds the model, with initial weights; runs INIT. `path`: a checkpoint's or a
   // run's folder; "" or "auto" = the newest good checkpoint of the run, if any. Throws UserError with the key

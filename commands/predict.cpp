@@ -52,8 +52,8 @@ std::vector<std::string> names_of_classes(const Setting& recipe, const Job& job,
   auto names = class_names(data.at("train"));
   if (names.empty() && data.has("eval") && data.at("eval").at("label").text() == options.evaluator)
     names = class_names(data.at("eval"));
-  for (const Setting& one : recipe.at("evaluators").array())
-    if (names.empty() && one.at("label").text() == options.evaluator) names = class_names(one);
+  for (const Setting& section : recipe.at("evaluators").array())
+    if (names.empty() && section.at("label").text() == options.evaluator) names = class_names(section);
   return names;
 }
 
@@ -91,12 +91,12 @@ void require_other_file(const Setting& recipe, const PredictOptions& options) {
   const Setting& data = recipe.at("data");
   std::vector<const Setting*> sections{&data.at("train")};
   if (data.has("eval")) sections.push_back(&data.at("eval"));
-  for (const Setting& one : recipe.at("evaluators").array()) sections.push_back(&one);
-  for (const Setting* one : sections) {
+  for (const Setting& section : recipe.at("evaluators").array()) sections.push_back(&section);
+  for (const Setting* section : sections) {
     std::error_code missing;
-    if (one->has("path") && one->at("path").is_text() &&
-        std::filesystem::equivalent(one->at("path").text(), options.out, missing))
-      Setting(options.out, "--out", {"command line"}).fail("it is the file of " + one->at("path").path);
+    if (section->has("path") && section->at("path").is_text() &&
+        std::filesystem::equivalent(section->at("path").text(), options.out, missing))
+      Setting(options.out, "--out", {"command line"}).fail("it is the file of " + section->at("path").path);
   }
 }
 

@@ -80,7 +80,7 @@ using Shapes = std::map<std::string, Shape>;
 std::optional<Shapes> shapes_for(const Setting& model, const SampleSpec& samples) try {
   const auto built = build_model(model, samples, make_model);
   Shapes shapes;
-  for (const auto& one : parameters(*built)) shapes[one.name] = one.parameter->tensor.sizes().vec();
+  for (const auto& named : parameters(*built)) shapes[named.name] = named.parameter->tensor.sizes().vec();
   return shapes;
 } catch (const UserError&) {
   return std::nullopt;
@@ -108,19 +108,19 @@ class TargetGuess {
 
   std::optional<SampleSpec> spec() const {
     if (model_.has("losses")) return samples_;  // of a program, whose outputs are what they are
-    if (samples_.shapes.contains(kTarget)) return fitting([this](int64_t n) { return of_classes(n); });
-    const auto with_class = [this](int64_t n) { return with(of_classes(n), {}, at::kLong); };
+    if (samples_.shapes.contains(kTarget)) return fitting([this](int64_t n) { return with_classes(n); });
+    const auto with_class = [this](int64_t n) { return with(with_classes(n), {}, at::kLong); };
     const auto with_numbers = [this](int64_t n) { return with(samples_, {n}, at::kFloat); };
     const auto with_tokens = [this](int64_t n) {
-      return with(of_classes(n), samples_.shapes.at("input"), at::kLong);
+      return with(with_classes(n), samples_.shapes.at("input"), at::kLong);
     };
-    if (auto found = fitting(with_class)) return found;
-    if (auto found = fitting(with_numbers)) return found;
+    if (auto data = fitting(with_class)) return data;
+    if (auto data = fitting(with_numbers)) return data;
     return samples_.shapes.contains("input") ? fitting(with_tokens) : std::nullopt;
   }
 
  private:
-  SampleSpec of_classes(int64_t classes) const {
+  SampleSpec with_classes(int64_t classes) const {
     SampleSpec spec = samples_;
     spec.classes = std::max(spec.classes, classes);
     return spec;
@@ -134,8 +134,8 @@ class TargetGuess {
 
   // True if the weights have no other shape of a name.
   bool fit(const Shapes& shapes) const {
-    return std::ranges::all_of(shapes, [this](const auto& one) {
-      return !weights_.contains(one.first) || weights_.at(one.first).shape == one.second;
+    return std::ranges::all_of(shapes, [this](const auto& shape) {
+      return !weights_.contains(shape.first) || weights_.at(shape.first).shape == shape.second;
     });
   }
 
@@ -171,9 +171,9 @@ Checkpoint checkpoint_of(const Setting& recipe, const std::string& path) try {
 
 std::optional<SampleSpec> spec_of_weights(const Setting& recipe, const SampleSpec& samples,
                                           const std::string& path) try {
-  const Checkpoint found = checkpoint_of(recipe, path);
-  if (found.folder.empty()) return std::nullopt;
-  const CheckpointTensors weights(PosixDisk(), found, kModelPrefix);
+  const Checkpoint checkpoint = checkpoint_of(recipe, path);
+  if (checkpoint.folder.empty()) return std::nullopt;
+  const CheckpointTensors weights(PosixDisk(), checkpoint, kModelPrefix);
   return TargetGuess(recipe.at("model"), samples, weights).spec();
 } catch (const OperatingError&) {
   return std::nullopt;
@@ -208,7 +208,7 @@ void give_data(Setting& section, const DatasetPtr& data, UserComponents& compone
   section.find("kind")->value = std::string("program");
   section.find("sampling")->value = std::string("global");
   for (const char* key : {"layout", "scale", "mean", "std", "transforms"})
-    if (Setting* found = section.find(key)) found->value = std::monostate();
+    if (Setting* setting = section.find(key)) setting->value = std::monostate();
   section.find("drop_last")->value = false;
   section.find("subset_num_batches")->value = int64_t{-1};
 }
@@ -216,7 +216,8 @@ void give_data(Setting& section, const DatasetPtr& data, UserComponents& compone
 std::vector<Setting*> evaluator_sections(Setting& recipe) {
   std::vector<Setting*> sections;
   if (recipe.at("data").has("eval")) sections.push_back(recipe.find("data")->find("eval"));
-  for (Setting& one : std::get<Setting::Array>(recipe.find("evaluators")->value)) sections.push_back(&one);
+  for (Setting& section : std::get<Setting::Array>(recipe.find("evaluators")->value))
+    sections.push_back(&section);
   return sections;
 }
 
@@ -235,8 +236,8 @@ void give_data_to_predict(Setting& recipe, const PredictOptions& options, const 
   if (kind == kPluginKind || kind == "program" || train.at("sampling").text() == "own") return;
   const SampleSpec trained = trained_spec(recipe, samples, options.checkpoint, fitted);
   const auto like_training = std::make_shared<LikeTraining>(data, with_missing(samples, trained));
-  for (Setting* one : sections)
-    if (is_in_files(*one)) give_data(*one, like_training, components);
+  for (Setting* section : sections)
+    if (is_in_files(*section)) give_data(*section, like_training, components);
   if (is_in_files(train)) give_data(train, std::make_shared<LikeTraining>(data, trained), components);
 }
 
@@ -253,9 +254,9 @@ std::string fitted_to_predict(const Setting& recipe, const std::string& checkpoi
 }  // namespace
 
 std::string saved_fitted(const Setting& recipe, const std::string& checkpoint) try {
-  const Checkpoint found = checkpoint_of(recipe, checkpoint);
-  if (found.folder.empty() || found.manifest.state.empty()) return "";
-  return RunState::from_json(found.manifest.state).fitted;
+  const Checkpoint named = checkpoint_of(recipe, checkpoint);
+  if (named.folder.empty() || named.manifest.state.empty()) return "";
+  return RunState::from_json(named.manifest.state).fitted;
 } catch (const OperatingError&) {
   return "";  // as the weights will say
 }
@@ -276,7 +277,7 @@ Job job_with_data(Setting recipe, const DatasetPtr& data) {
   JobOptions job;
   job.makes_folders = false;
   give_data(*recipe.find("data")->find("train"), data, job.components);
-  for (Setting* one : evaluator_sections(recipe)) give_data(*one, data, job.components);
+  for (Setting* section : evaluator_sections(recipe)) give_data(*section, data, job.components);
   return make_job(std::move(recipe), job);
 }
 

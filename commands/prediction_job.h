@@ -5,14 +5,14 @@
 
 namespace tutti {
 
-// The job of a prediction. Of the recipe's data files only those of the evaluator must exist, and they may
-// have no array "target". If the training data are missing, their number of classes and the kind of targets
-// are those that make the model fit the checkpoint's weights. Throws UserError: the error of the training
-// data, if the weights do not show them either.
+// The job of a prediction. Of the recipe's data files only the evaluator's must exist, also without an array
+// "target". If the training data are missing, the number of classes and the kind of targets follow from the
+// checkpoint's weights. Throws UserError: the error of the training data, if the weights do not show classes
+// and targets either.
 Job prediction_job(const Setting& recipe, const PredictOptions& options);
 
-// RunState::fitted of a checkpoint (as PredictOptions name one) of the run of a resolved recipe; "" if there
-// is none that can be read.
+// RunState::fitted of a checkpoint (as named by PredictOptions) of the run of a resolved recipe; "" without a
+// readable checkpoint.
 std::string saved_fitted(const Setting& recipe, const std::string& checkpoint);
 
 // The job of a resolved recipe with this dataset in place of all of its data; no folders are created. Throws

@@ -15,9 +15,9 @@ struct SampleImagesOptions {
 };
 
 // `tutti generate --output`: draws new images from a checkpoint's diffusion model, with the weights that
-// evaluations use, on one rank, and writes them: as a grid, small images enlarged; or as "images", float32
-// [samples, channels, height, width] of [-1, 1]. Needs neither the recipe nor its data. Returns the text to
-// print. Throws UserError.
+// evaluations use, on one rank, and writes the images: as a grid, small images enlarged; or as "images",
+// float32 [samples, channels, height, width] of [-1, 1]. Needs neither the recipe nor its data. Returns the
+// text to print. Throws UserError.
 std::string sample_images(const SampleImagesOptions& options);
 
 }  // namespace tutti

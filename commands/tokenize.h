@@ -8,7 +8,7 @@ namespace tutti {
 
 struct TokenizeOptions {
   std::string texts;      // files, as [data.train] path of kind "text"
-  std::string tokenizer;  // a tokenizer.json, or the folder that has it
+  std::string tokenizer;  // a tokenizer.json, or its folder
   std::string to;         // the names of the files to write, without their endings
   std::vector<std::pair<std::string, std::string>> keys = {};  // other keys of kind "text" with their values
   bool add_bos_token = false, add_eos_token = true, skip_bad = false;

@@ -64,7 +64,7 @@ struct Exit {
 // With timeouts: the log and the journal may be on the same stuck disk.
 void warn_of_abandoned(LiveRank& rank, EndKind end) {
   std::string who;
-  for (const std::string& one : rank.scheduler.abandoned()) who += (who.empty() ? "" : ", ") + one;
+  for (const std::string& title : rank.scheduler.abandoned()) who += (who.empty() ? "" : ", ") + title;
   const std::string what =
       who + " hangs or is slow: the run ends without it, and what it has not written is lost";
   const auto log = rank.environment.log;

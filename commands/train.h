@@ -36,7 +36,7 @@ class Launcher {
   // with all objects that the thread uses. If `ends_process`, the process then ends here with the exit code,
   // before static objects are destroyed.
   //
-  // Collective: ranks that cannot start must call this too, since the others wait for them.
+  // Collective: ranks that cannot start must call too, since the other ranks wait.
   int train(const RecipeSource& recipe, const LaunchOptions& options);
 
   // Copies the newest checkpoint of the run that was trained last to `folder`, which must not exist.

@@ -43,20 +43,20 @@ class Trainer {
   //
   // A log destination that hangs is abandoned with its thread, some seconds after all other actors have ended
   // (LoggerDestination::finishes_within), with a warning. Objects that the destination uses must then live as
-  // long as the process; such a program should end by _exit.
+  // long as the process; the program should then end by _exit.
   //
-  // A second call resumes from the last checkpoint of the first and does the tasks that it is given: the
-  // weights are those of one call with all tasks. So the recipe must save whole checkpoints (not
-  // save_weights_only), and name in load_path what the first call starts from if it limits loading. After a
-  // run that was stopped on request (SIGTERM, `tutti stop`) further calls return 0 and do nothing.
+  // A second call resumes from the last checkpoint of the first and does its own tasks: the weights are as
+  // after one call with all tasks. So the recipe must save whole checkpoints (not save_weights_only), and a
+  // recipe that limits loading must name in load_path the start of the first call. After a run that was
+  // stopped on request (SIGTERM, `tutti stop`) further calls return 0 at once.
   //
-  // Under mpirun, MPI ends with the Trainer: a process has one, and ranks that destroy it wait for the others
-  // for hang_timeout and 20 s.
+  // Under mpirun, MPI ends with the Trainer: a process has one Trainer, whose destructor waits for the other
+  // ranks for hang_timeout and 20 s.
   int fit(const std::vector<Task>& then = {});
 
-  // Copies the last checkpoint of the last `fit` to `folder`, which must not exist. All ranks call;
-  // rank 0 copies, and all throw its error: UserError if nothing was trained, OperatingError if the copy
-  // fails. A callback can request a checkpoint of a step by State::checkpoint_requested.
+  // Copies the last checkpoint of the last `fit` to `folder`, which must not exist. All ranks call; rank 0
+  // copies, and all throw its error: UserError if no step was trained, OperatingError if the copy fails. A
+  // callback can request a checkpoint of a step by State::checkpoint_requested.
   void save_checkpoint(const std::string& folder) const;
 
  private:

@@ -17,8 +17,8 @@ std::string BatchKey::name_in(const Batch& batch) const {
     if (name_.empty() ? i == number_ : name == name_) return name;
     names += (names.empty() ? "" : ", ") + name;
   }
-  const std::string wanted = name_.empty() ? "array number " + std::to_string(number_) : "'" + name_ + "'";
-  throw UserError("no " + wanted + " in the batch; there is " + (names.empty() ? "nothing" : names));
+  const std::string array = name_.empty() ? "array number " + std::to_string(number_) : "'" + name_ + "'";
+  throw UserError("no " + array + " in the batch; there is " + (names.empty() ? "nothing" : names));
 }
 
 }  // namespace tutti

@@ -22,8 +22,8 @@ struct Epoch {
   int64_t number = 0;  // from 0; 0 in evaluations and predictions
 };
 
-// Random access to samples. Thread-safe and stateless: any rank, and any thread of it, may read any sample at
-// any time.
+// Random access to samples. Thread-safe and stateless: any thread of any rank may read any sample at any
+// time.
 class Dataset {
  public:
   virtual ~Dataset() = default;
@@ -31,14 +31,14 @@ class Dataset {
   virtual SampleSpec spec() const = 0;
 
   // Stacks the samples at `indices`: every leaf is [indices.size(), ...]. Duplicates are allowed. A sample
-  // depends on its index and the epoch, and not on the samples beside it: threads share a batch.
+  // depends on its index and the epoch alone, not on neighbouring samples: threads share a batch.
   virtual Batch get(std::span<const int64_t> indices, const Epoch& epoch) const = 0;
 
   // The index of the sample at `position` of epoch `epoch`. Default: a counter-based permutation of all
   // samples keyed by (seed, epoch) if `shuffle`, else `position`.
   virtual int64_t order(uint64_t seed, int64_t epoch, int64_t position, bool shuffle) const;
 
-  // Reads all samples and throws UserError (file, array, row, value) on the first bad one.
+  // Reads all samples and throws UserError (file, array, row, value) on the first bad sample.
   virtual void scan() const {}
 
   // A cheap hash of the content (sizes, names, a few samples), which identifies the dataset in a checkpoint.
@@ -47,25 +47,24 @@ class Dataset {
   // Advice to the user, if storage costs time, or data may be meant otherwise: lines. "" = none.
   virtual std::string advice() const { return {}; }
 
-  // How many samples have been replaced or left out so far since they could not be read, and why the first: a
-  // line.
-  // "" = none.
+  // The number of unreadable samples that have been replaced or left out so far, and the first reason: a
+  // line. "" = none.
   virtual std::string replaced() const { return {}; }
-  // What made tokens of texts; null: the data is no text, or each byte is a token.
+  // The tokenizer of the texts; null: the data is no text, or each byte is a token.
   virtual std::shared_ptr<const Tokenizer> tokenizer() const { return nullptr; }
 
   // The labels, where integers that are no tokens are classes.
   virtual LabelRange labels() const { return {}; }
 
-  // What training data determine for those of evaluations and predictions, which a checkpoint keeps: means,
-  // categories and classes of tables (data/tables/fitted_table.h), as JSON. "" = nothing.
+  // The facts of training data that evaluations and predictions use, and a checkpoint keeps: means,
+  // categories and classes of tables (data/tables/fitted_table.h), as JSON. "" = none.
   virtual std::string fitted() const { return {}; }
 
   // Of samples that each process holds, beside files that are mapped; 0 = few, or unknown.
   virtual int64_t memory_bytes() const { return 0; }
 
-  // This dataset with the transforms that algorithms add, at their place among its own. Null if it has no
-  // transforms: see with_transforms (data/readers/transformed_dataset.h).
+  // This dataset with the transforms that algorithms add, at their place among its own. Null for a dataset
+  // without transforms: see with_transforms (data/readers/transformed_dataset.h).
   virtual std::shared_ptr<const Dataset> with(const Transforms&) const { return nullptr; }
 };
 using DatasetPtr = std::shared_ptr<const Dataset>;
@@ -73,7 +72,7 @@ using DatasetPtr = std::shared_ptr<const Dataset>;
 // A digest of the dataset's size and of 16 samples.
 uint64_t digest_of_samples(const Dataset& data);
 
-// How [data.train], [data.eval] or one of [[evaluators]] goes through its samples, whatever its kind.
+// How [data.train], [data.eval] or one of [[evaluators]] goes through its samples, for all kinds.
 struct DataSettings {
   bool shuffle = false;
   bool drop_last = false;

@@ -9,14 +9,14 @@ namespace tutti {
 // A larger label is damaged, unless the recipe or the data say how many classes there are.
 inline constexpr int64_t kMaxInferredClasses = int64_t{1} << 24;
 
-// Labels that are classes, and no tokens, as data have them.
+// Labels of data that are classes, and no tokens.
 struct LabelRange {
   int64_t smallest = 0, largest = -1;  // -1: not known
   int64_t sample = 0;                  // the first one with the largest
   int64_t present = 0;                 // different labels; 0: the data say how many classes there are
 };
 
-// Looks at labels one by one, which are at least 0.
+// Looks at single labels, which are at least 0.
 class LabelCounter {
  public:
   void add(int64_t label, int64_t sample) {

@@ -14,17 +14,17 @@ namespace tutti {
 namespace {
 
 void require_alike(const Mixture::Source& first, const Mixture::Source& other) {
-  const SampleSpec one = first.data->spec(), two = other.data->spec();
+  const SampleSpec spec = first.data->spec(), other_spec = other.data->spec();
   const auto fail = [&](const std::string& what) {
     throw UserError(other.name + ": " + what + " than " + first.name + ", with which it is mixed");
   };
-  for (const auto& [array, shape] : one.shapes) {
-    if (two.shapes.count(array) == 0) fail("its samples have other arrays");
-    if (one.describe(array) != two.describe(array))
-      fail("'" + array + "' is " + two.describe(array) + ", and " + one.describe(array) +
+  for (const auto& [array, shape] : spec.shapes) {
+    if (other_spec.shapes.count(array) == 0) fail("its samples have other arrays");
+    if (spec.describe(array) != other_spec.describe(array))
+      fail("'" + array + "' is " + other_spec.describe(array) + ", and " + spec.describe(array) +
            " elsewhere: another");
   }
-  if (one.shapes.size() != two.shapes.size()) fail("its samples have other arrays");
+  if (spec.shapes.size() != other_spec.shapes.size()) fail("its samples have other arrays");
   const auto tokenizers = {first.data->tokenizer(), other.data->tokenizer()};
   const auto digest = [](const auto& tokenizer) { return tokenizer ? tokenizer->digest() : 0; };
   if (digest(*tokenizers.begin()) != digest(*(tokenizers.end() - 1))) fail("it has another tokenizer");
@@ -53,17 +53,17 @@ std::size_t Mixture::source_of(int64_t index) const {
 }
 
 Batch Mixture::get(std::span<const int64_t> indices, const Epoch& epoch) const {
-  std::vector<std::vector<int64_t>> wanted(sources_.size()), rows(sources_.size());
+  std::vector<std::vector<int64_t>> indices_of_sources(sources_.size()), rows(sources_.size());
   for (std::size_t row = 0; row < indices.size(); ++row) {
     const std::size_t source = source_of(indices[row]);
-    wanted[source].push_back(indices[row] - begin_[source]);
+    indices_of_sources[source].push_back(indices[row] - begin_[source]);
     rows[source].push_back(static_cast<int64_t>(row));
   }
   std::vector<Batch> parts;
   std::vector<int64_t> order;  // of the rows of all parts
   for (std::size_t source = 0; source < sources_.size(); ++source) {
-    if (wanted[source].empty() && (source > 0 || !indices.empty())) continue;
-    parts.push_back(sources_[source].data->get(wanted[source], epoch));
+    if (indices_of_sources[source].empty() && (source > 0 || !indices.empty())) continue;
+    parts.push_back(sources_[source].data->get(indices_of_sources[source], epoch));
     order.insert(order.end(), rows[source].begin(), rows[source].end());
   }
   if (parts.size() == 1) return parts.front();
@@ -94,8 +94,8 @@ void Mixture::scan() const {
 uint64_t Mixture::digest() const {
   uint64_t digest = sources_.size();
   for (const Source& source : sources_) {
-    const uint64_t of_source[] = {source.data->digest(), static_cast<uint64_t>(source.samples)};
-    digest = XXH3_64bits_withSeed(of_source, sizeof of_source, digest);
+    const uint64_t source_digest[] = {source.data->digest(), static_cast<uint64_t>(source.samples)};
+    digest = XXH3_64bits_withSeed(source_digest, sizeof source_digest, digest);
   }
   return digest;
 }

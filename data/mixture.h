@@ -7,9 +7,9 @@
 
 namespace tutti {
 
-// Samples of several datasets, a fixed number of each in an epoch. A dataset that gives more than it has is
-// gone through again, in another order; of one that gives fewer, an epoch continues where the one before it
-// ended. So an epoch's order is a function of seed and epoch, as of any dataset.
+// Samples of several datasets, a fixed number of each in an epoch. A dataset that gives more than its size is
+// gone through again, in another order; in a dataset that gives fewer samples, an epoch continues where the
+// epoch before ended. So an epoch's order is a function of seed and epoch, as of any dataset.
 class Mixture final : public Dataset {
  public:
   struct Source {
@@ -18,8 +18,8 @@ class Mixture final : public Dataset {
     int64_t samples = 0;  // in an epoch
   };
 
-  // Throws UserError if the sources' samples have other arrays, shapes or dtypes than those of the first, or
-  // tokens of another tokenizer.
+  // Throws UserError if a source's samples differ from the first source's in arrays, shapes, dtypes or
+  // tokenizer.
   explicit Mixture(std::vector<Source> sources);
 
   int64_t size() const override { return first_.back(); }  // samples of an epoch

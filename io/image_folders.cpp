@@ -31,11 +31,11 @@ LeftOutFiles visit_images(const std::string& root, const std::string& below,
                           const std::function<void(const std::string& path)>& use, int depth, int& folders) {
   if (depth > kMostDepth || ++folders > kMostFolders)
     throw UserError({root + '/' + below}, "is too deep: does a link lead back?");
-  FolderEntries found = entries_of_folder(root + '/' + below);
-  for (const std::string& image : found.images) use(below + '/' + image);
-  for (const std::string& folder : found.folders)
-    found.others.add(visit_images(root, below + '/' + folder, use, depth + 1, folders));
-  return found.others;
+  FolderEntries entries = entries_of_folder(root + '/' + below);
+  for (const std::string& image : entries.images) use(below + '/' + image);
+  for (const std::string& folder : entries.folders)
+    entries.others.add(visit_images(root, below + '/' + folder, use, depth + 1, folders));
+  return entries.others;
 }
 
 }  // namespace
@@ -83,7 +83,7 @@ std::string no_image_text(const LeftOutFiles& others) {
 FolderEntries entries_of_folder(const std::string& path) {
   const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir(path.c_str()), closedir);
   if (!folder) throw UserError({path}, std::string("cannot be opened as a folder: ") + std::strerror(errno));
-  FolderEntries found;
+  FolderEntries entries;
   while (const dirent* entry = readdir(folder.get())) {
     const std::string name = entry->d_name;
     if (name.starts_with('.')) continue;
@@ -94,15 +94,15 @@ FolderEntries entries_of_folder(const std::string& path) {
       is_folder = S_ISDIR(facts.st_mode);
     }
     if (is_folder)
-      found.folders.push_back(name);
+      entries.folders.push_back(name);
     else if (is_image_name(name))
-      found.images.push_back(name);
+      entries.images.push_back(name);
     else
-      found.others.add(name);
+      entries.others.add(name);
   }
-  std::ranges::sort(found.folders);
-  std::ranges::sort(found.images);
-  return found;
+  std::ranges::sort(entries.folders);
+  std::ranges::sort(entries.images);
+  return entries;
 }
 
 LeftOutFiles for_each_image(const std::string& root, const std::string& below,

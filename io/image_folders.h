@@ -9,7 +9,7 @@
 
 namespace tutti {
 
-// The endings of names of image files that are read: those of torchvision's ImageFolder, and more.
+// The endings of names of readable image files: torchvision's ImageFolder's, and more.
 inline constexpr std::string_view kImageEndings[] = {".jpg", ".jpeg", ".jfif", ".png", ".webp", ".bmp",
                                                      ".gif", ".tif",  ".tiff", ".ppm", ".pgm",  ".pbm"};
 
@@ -33,13 +33,13 @@ class LeftOutFiles {
 std::string no_image_text(const LeftOutFiles& others = {});
 
 struct FolderEntries {
-  std::vector<std::string> folders, images;  // names, sorted; without hidden ones and links to nowhere
+  std::vector<std::string> folders, images;  // names, sorted; without hidden files and broken links
   LeftOutFiles others;
 };
 // What is in a folder. Throws UserError.
 FolderEntries entries_of_folder(const std::string& path);
 
-// Calls use(path) for the images of root/below and of the folders in it, sorted within each. `path` is
+// Calls use(path) for the images of root/below and of its folders, sorted within each folder. `path` is
 // relative to `root`. Returns the other files. Throws UserError.
 LeftOutFiles for_each_image(const std::string& root, const std::string& below,
                             const std::function<void(const std::string& path)>& use);

@@ -10,8 +10,8 @@ namespace tutti {
 // By the ending: .jsonl, .ndjson, .json.
 bool has_json_rows(const std::string& path);
 
-// The rows of a file of JSON: its lines but those of blanks or, if it begins with "[", the elements of an
-// array, which may be spread over lines. They are cut, not read: at most one is looked at.
+// The rows of a file of JSON: its lines except blank lines or, after a first "[", the elements of an array,
+// which may be spread over lines. Rows are cut, not read: at most one row is looked at.
 class JsonRows {
  public:
   // `path`: for errors.

@@ -13,8 +13,8 @@
 namespace tutti {
 
 // A text file with a line or more for each step. If the process is killed, at most the last line is torn. A
-// resumed run removes the lines of steps that it repeats. After opening, disk errors do not throw: up to 1
-// MiB is buffered and written later; more lines are dropped and counted.
+// resumed run removes the lines of repeated steps. After opening, disk errors do not throw: up to 1 MiB is
+// buffered and written later; more lines are dropped and counted.
 class LineFile {
  public:
   using StepOf = std::function<int64_t(const std::string& line)>;  // -1: torn, or another kind of line
@@ -22,9 +22,9 @@ class LineFile {
   LineFile(Disk& disk, std::string path, StepOf step_of, Warn warn);
 
   // Opens the file, and keeps and returns its lines up to `last_step`. Warns of unreadable lines other than a
-  // torn last one. Throws OperatingError if the path is no regular file.
+  // torn last line. Throws OperatingError if the path is no regular file.
   std::vector<std::string> resume(int64_t last_step);
-  // Begins a new file and renames an earlier one: "metrics.earlier.jsonl". Throws as `resume`.
+  // Begins a new file and renames an earlier file: "metrics.earlier.jsonl". Throws as `resume`.
   void begin();
 
   // `line` has no line break at its end.

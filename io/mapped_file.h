@@ -9,8 +9,8 @@ namespace tutti {
 
 struct MappedRange;
 
-// A whole file, mapped for reading. Throws UserError with the file if it cannot be opened. If the file is
-// truncated while it is read, the process ends with exit code 1 and an error, printed once for all ranks.
+// A whole file, mapped for reading. Throws UserError with the file if opening fails. If the file is truncated
+// during a read, the process ends with exit code 1 and an error, printed once for all ranks.
 class MappedFile {
  public:
   explicit MappedFile(const std::string& path);
@@ -35,7 +35,7 @@ class MappedFile {
 class WritableMapping {
  public:
   WritableMapping(int descriptor, uint64_t offset,
-                  size_t size);  // data() is null, and errno set, if it fails
+                  size_t size);  // data() is null, and errno set, after a failure
   ~WritableMapping();
   WritableMapping(const WritableMapping&) = delete;
   WritableMapping& operator=(const WritableMapping&) = delete;

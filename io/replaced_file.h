@@ -7,9 +7,9 @@
 
 namespace tutti {
 
-// A file that is written under a name of its own, and gets its path when all is written: what is cut off
-// never has the path. What is not committed is removed. A path that cannot be replaced, such as a device's,
-// is written in place; a link is refused.
+// A file that is written under a name of its own, and gets its path once complete: a partial file never has
+// the path. A file without commit is removed. A path that cannot be replaced, as of a device, is written in
+// place; a link is refused.
 class FreshFile {
  public:
   FreshFile(Disk& disk, std::string path);
@@ -27,7 +27,7 @@ class FreshFile {
   bool committed_ = false;
 };
 
-// Replaces a file by these bytes, as FreshFile: readers never see a part of it, also if the process is
+// Replaces a file by these bytes, as FreshFile: readers never see a partial file, also if the process is
 // killed. Throws OperatingError.
 void replace_file(Disk& disk, const std::string& path, std::string_view bytes);
 

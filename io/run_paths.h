@@ -17,11 +17,11 @@ inline constexpr const char* kStopFile = "stop";
 // The file in the run folder that rank 0 locks during the run.
 inline constexpr const char* kRunLock = ".lock";
 
-// RUN_DIR/NAME, for commands that show a run, which others may have made. Throws UserError if links lead from
-// there to what is outside of the run's folder.
+// RUN_DIR/NAME, for commands that show a run, which other people may have made. Throws UserError if links
+// lead out of the run's folder.
 std::string path_in_run(const std::string& run_dir, const std::string& name);
 
-// A path named by a recipe. As path_in_run if it is below the run's folder; any other path is accepted.
+// A path named by a recipe. As path_in_run for paths below the run's folder; any other path is accepted.
 std::string require_no_link_out(const std::string& run_dir, const std::string& path);
 
 // The path of a logger's file or folder: `pattern` with {run_name} and {rank} replaced, relative to the run

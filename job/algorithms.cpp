@@ -32,12 +32,12 @@ std::string settings_text(const Setting& section) {
 
 std::vector<Known> known_algorithms(const Algorithms& algorithms, const Setting& recipe) {
   std::vector<Known> known;
-  for (const auto& one : algorithms) known.push_back({.algorithm = one, .settings = ""});
+  for (const auto& algorithm : algorithms) known.push_back({.algorithm = algorithm, .settings = ""});
   const Setting::Array& sections = recipe.at(kSection).array();
   TUTTI_ASSERT(sections.size() <= known.size(), "the recipe has algorithms that were not made");
-  const std::size_t of_program = known.size() - sections.size();
+  const std::size_t program_count = known.size() - sections.size();
   for (std::size_t i = 0; i < sections.size(); ++i)
-    known[of_program + i].settings = settings_text(sections[i]);
+    known[program_count + i].settings = settings_text(sections[i]);
   return known;
 }
 
@@ -96,29 +96,30 @@ std::vector<RequiredAlgorithm> add_required_algorithms(Algorithms& algorithms, c
   if (!from.manifest.state.empty()) recorded = state_of(from).required_algorithms;
   auto next = known.size();  // the place of the algorithm that comes after
   std::vector<std::string> warnings;
-  for (auto one = recorded.rbegin(); one != recorded.rend(); ++one) {
+  for (auto required = recorded.rbegin(); required != recorded.rend(); ++required) {
     const auto same = [&](const Known& other) {
-      return !other.is_recorded && other.algorithm->name() == one->name;
+      return !other.is_recorded && other.algorithm->name() == required->name;
     };
     const auto present = std::find_if(known.rbegin(), known.rend(), same);
     if (present != known.rend()) {
       next = static_cast<std::size_t>(known.rend() - present) - 1;
       present->is_recorded = true;
-      if (present->settings != one->settings && !present->settings.empty())
-        warnings.push_back(from.folder + ": it was trained with other settings of " + one->name +
+      if (present->settings != required->settings && !present->settings.empty())
+        warnings.push_back(from.folder + ": it was trained with other settings of " + required->name +
                            " than the recipe's, which are used");
-    } else if (!load.ignores(std::string(kSection) + '/' + one->name)) {
+    } else if (!load.ignores(std::string(kSection) + '/' + required->name)) {
       known.insert(known.begin() + static_cast<std::ptrdiff_t>(next),
-                   {make_required(*one, job, from.folder), one->settings, true});
-      warnings.push_back(added_text(*one, from.folder));
+                   {make_required(*required, job, from.folder), required->settings, true});
+      warnings.push_back(added_text(*required, from.folder));
     }
   }
   if (warn) std::for_each(warnings.rbegin(), warnings.rend(), warn);
   algorithms.clear();
   std::vector<RequiredAlgorithm> required;
-  for (const Known& one : known) {
-    algorithms.push_back(one.algorithm);
-    if (one.algorithm->needs().required_on_load) required.push_back({one.algorithm->name(), one.settings});
+  for (const Known& entry : known) {
+    algorithms.push_back(entry.algorithm);
+    if (entry.algorithm->needs().required_on_load)
+      required.push_back({entry.algorithm->name(), entry.settings});
   }
   return required;
 }

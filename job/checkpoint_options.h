@@ -21,7 +21,7 @@ struct BestSettings {
 
   // Reads a resolved table.
   static BestSettings read(const Setting& table);
-  bool better(double one, double other) const { return less_is_better ? one < other : one > other; }
+  bool better(double value, double other) const { return less_is_better ? value < other : value > other; }
 };
 
 // The best values of a run so far, at most BestSettings::keep.
@@ -31,7 +31,7 @@ class BestValues {
 
   // A new step: nothing is measured.
   void begin_step() { state_.measured = false; }
-  // The metric after this step. True if it is one of the best.
+  // The metric after this step. True if among the best.
   bool observe(double value);
 
   const BestState& state() const { return state_; }
@@ -42,8 +42,8 @@ class BestValues {
   BestState state_;
 };
 
-// The names of the best checkpoints, best first; the earlier of equal ones first. `values`: the metric after
-// the step of each checkpoint, by name, in the order of time.
+// The names of the best checkpoints, best first; the earlier of equals first. `values`: the metric after the
+// step of each checkpoint, by name, in the order of time.
 std::vector<std::string> best_checkpoints(const BestSettings& settings,
                                           const std::vector<std::pair<std::string, double>>& values);
 
@@ -66,10 +66,10 @@ struct StartFrom {
 };
 
 // `resume`: of the command line, or "". A path replaces the recipe's load_path, "auto" takes precedence over
-// it. Throws UserError with both keys if two keys contradict each other.
+// load_path. Throws UserError with both keys if two keys contradict each other.
 StartFrom start_from(const Setting& recipe, const std::string& resume);
 
-// Resets the named parts of a state to those of a fresh run: see StatePatterns.
+// Resets the named parts of a state to the parts of a fresh run: see StatePatterns.
 void forget(RunState& state, const std::function<bool(const std::string& name)>& is_forgotten);
 // The names of all parts of a state but its listeners.
 std::vector<std::string> names_in_state();
@@ -91,7 +91,7 @@ struct CheckpointSettings {
   SaveOptions save;
   std::optional<BestSettings> best;
   int keep = -1;      // number of published checkpoints to keep, at least the newest; negative = all
-  Setting overwrite;  // false: checkpoints of another run are an error; true or none: they are moved aside
+  Setting overwrite;  // false: checkpoints of another run are an error; true or none: moved aside
 
   // Throws UserError for invalid names of checkpoints.
   static CheckpointSettings read(const Setting& recipe, const TrainSettings& train);

@@ -150,8 +150,8 @@ Catalog activations_catalog() {
 // The main name of a choice: "amp_fp16" for "amp".
 std::string choice_named(const std::string& section, const std::string& key, const std::string& text) {
   for (const Catalog& catalog : {train_catalog(), sharding_catalog()})
-    for (const Key& one : catalog.keys)
-      if (catalog.section == section && one.name == key) return one.choice_named(text);
+    for (const Key& known : catalog.keys)
+      if (catalog.section == section && known.name == key) return known.choice_named(text);
   return text;
 }
 
@@ -186,12 +186,12 @@ class Translation {
     return at && !at->is_none() ? at : nullptr;
   }
 
-  static bool same(const Setting& one, const Setting& other) {
+  static bool same(const Setting& first, const Setting& second) {
     const auto is_number = [](const Setting& setting) {
       return setting.is_integer() || std::holds_alternative<double>(setting.value);
     };
-    if (is_number(one) && is_number(other)) return one.number() == other.number();
-    return one.toml() == other.toml();
+    if (is_number(first) && is_number(second)) return first.number() == second.number();
+    return first.toml() == second.toml();
   }
 
   [[noreturn]] static void contradiction(const Setting& cause, const Setting& other) {
@@ -213,10 +213,10 @@ class Translation {
 
   // Adds the value that `cause` asks for.
   void put(const std::string& section, const std::string& key, const Setting& cause, Setting::Value value) {
-    Setting wanted(std::move(value), section + "." + key, cause.position);
+    Setting translated(std::move(value), section + "." + key, cause.position);
     const Setting* other = own_value(section, key);
-    if (other && !same(with_choice(section, key, *other), wanted)) contradiction(cause, *other);
-    if (!other) table(section, cause.position).table().emplace_back(key, std::move(wanted));
+    if (other && !same(with_choice(section, key, *other), translated)) contradiction(cause, *other);
+    if (!other) table(section, cause.position).table().emplace_back(key, std::move(translated));
   }
 
   static Setting with_choice(const std::string& section, const std::string& key, Setting value) {
@@ -228,10 +228,10 @@ class Translation {
     const Setting* whole = given("train_batch_size");
     const Setting* micro = given("train_micro_batch_size_per_gpu");
     const Setting* steps = given("gradient_accumulation_steps");
-    const bool of_device = own_value("data.train", "device_batch_size");
-    if (whole && !of_device) put("data.train", "batch_size", *whole, whole->integer());
+    const bool device_holds = own_value("data.train", "device_batch_size");
+    if (whole && !device_holds) put("data.train", "batch_size", *whole, whole->integer());
     if (whole || !micro || own_value("data.train", "batch_size")) return;
-    if (!steps && of_device) return;
+    if (!steps && device_holds) return;
     const Setting* count = steps ? steps : own_value("train", "grad_accum");
     const int64_t parts = count && count->is_integer() ? count->integer() : 1;
     put("data.train", "device_batch_size", *micro, micro->integer() * parts);
@@ -363,35 +363,35 @@ class Translation {
     auto* algorithms = std::get_if<Setting::Array>(&recipe_.find(kAlgorithms)->value);
     if (!algorithms) return;  // resolving the recipe gives the error
     const std::string path = std::string(kAlgorithms) + "." + std::to_string(algorithms->size());
-    Setting wanted(Setting::Table{}, path, most->position);
+    Setting translated(Setting::Table{}, path, most->position);
     const auto add = [&](const char* key, Setting::Value value) {
-      wanted.table().emplace_back(key, Setting(std::move(value), path + "." + key, most->position));
+      translated.table().emplace_back(key, Setting(std::move(value), path + "." + key, most->position));
     };
     add("kind", std::string("gradient_clipping"));
     add("clipping_type", std::string("norm"));
     add("clipping_threshold", most->number());
-    for (const Setting& one : *algorithms)
-      if (is_like(one, wanted, "kind")) return require_same(*most, one, wanted);
-    algorithms->push_back(std::move(wanted));
+    for (const Setting& algorithm : *algorithms)
+      if (is_like(algorithm, translated, "kind")) return require_same(*most, algorithm, translated);
+    algorithms->push_back(std::move(translated));
   }
 
   // `0` contradicts the algorithm gradient_clipping.
   void require_no_clipping(const Setting& none) const {
     const Setting* algorithms = recipe_.find(kAlgorithms);
     if (!algorithms || !algorithms->is_array()) return;
-    for (const Setting& one : algorithms->array())
-      if (const Setting* kind = one.is_table() ? one.find("kind") : nullptr)
+    for (const Setting& algorithm : algorithms->array())
+      if (const Setting* kind = algorithm.is_table() ? algorithm.find("kind") : nullptr)
         if (kind->toml() == "\"gradient_clipping\"") contradiction(none, *kind);
   }
 
-  static bool is_like(const Setting& one, const Setting& other, const char* key) {
-    const Setting* value = one.is_table() ? one.find(key) : nullptr;
-    return value && same(*value, other.at(key));
+  static bool is_like(const Setting& first, const Setting& second, const char* key) {
+    const Setting* value = first.is_table() ? first.find(key) : nullptr;
+    return value && same(*value, second.at(key));
   }
 
-  static void require_same(const Setting& cause, const Setting& one, const Setting& wanted) {
+  static void require_same(const Setting& cause, const Setting& given, const Setting& translated) {
     for (const char* key : {"clipping_type", "clipping_threshold"})
-      if (one.find(key) && !is_like(one, wanted, key)) contradiction(cause, one.at(key));
+      if (given.find(key) && !is_like(given, translated, key)) contradiction(cause, given.at(key));
   }
 
   Setting recipe_, section_;
@@ -450,8 +450,8 @@ void require_deepspeed_rule(const Setting& recipe, int64_t global_batch, int wor
   const Setting& parts = recipe.at("train").at("grad_accum");
   if (section.has("train_micro_batch_size_per_gpu")) {
     const Setting& micro = section.at("train_micro_batch_size_per_gpu");
-    const int64_t of_step = micro.integer() * (parts.is_integer() ? parts.integer() : 1);
-    if (parts.is_integer() ? of_step != device_batch : device_batch % of_step != 0)
+    const int64_t step_samples = micro.integer() * (parts.is_integer() ? parts.integer() : 1);
+    if (parts.is_integer() ? step_samples != device_batch : device_batch % step_samples != 0)
       micro.fail("micro batch x accumulation x ranks must be the batch, which is " + device +
                  (parts.is_integer() ? "; accumulation is train.grad_accum = " + parts.toml() : ""));
   } else if (section.has("gradient_accumulation_steps")) {

@@ -41,8 +41,9 @@ std::optional<RunState> loaded_state(const Job& job) {
 // Calls visit(the setting `teacher`) for each distillation of a resolved recipe whose teacher is a path.
 template <class Visit>
 void for_each_teacher(Setting& recipe, const Visit& visit) {
-  for (Setting& one : std::get<Setting::Array>(recipe.find("algorithms")->value))
-    if (Setting* teacher = one.find("teacher"); one.at("kind").text() == "distillation" && teacher->is_text())
+  for (Setting& section : std::get<Setting::Array>(recipe.find("algorithms")->value))
+    if (Setting* teacher = section.find("teacher");
+        section.at("kind").text() == "distillation" && teacher->is_text())
       visit(*teacher);
 }
 
@@ -69,16 +70,16 @@ void choose_seed(Job& job, uint64_t fresh) {
 
 void choose_teachers(Job& job) {
   for_each_teacher(job.recipe, [&job](Setting& teacher) {
-    std::vector<std::string> found;
+    std::vector<std::string> checkpoints;
     try {
-      found = checkpoints_at(PosixDisk(), teacher.text());
+      checkpoints = checkpoints_at(PosixDisk(), teacher.text());
     } catch (const OperatingError&) {
     }
-    if (found.empty()) return;
+    if (checkpoints.empty()) return;
     const auto own = own_state(job);
     const std::vector<std::string> earlier = teachers_of(own ? own : loaded_state(job));
-    const auto kept = std::ranges::find_first_of(found, earlier);
-    teacher.value = kept == found.end() ? found.front() : *kept;
+    const auto kept = std::ranges::find_first_of(checkpoints, earlier);
+    teacher.value = kept == checkpoints.end() ? checkpoints.front() : *kept;
   });
 }
 

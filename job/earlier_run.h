@@ -6,14 +6,14 @@
 
 namespace tutti {
 
-// What a job takes from the run that it resumes, where the recipe leaves it open. Written into job.recipe, so
-// that the run keeps it, and a replay has it.
+// Choices that a recipe leaves open, which a job takes from the resumed run. Written into job.recipe, for the
+// run and its replay.
 
 // The seed, which is `fresh` if no run is resumed.
 void choose_seed(Job& job, uint64_t fresh);
 
-// The checkpoint that a teacher is, where the recipe has the folder of a run: that of the run that is
-// resumed, or else the newest. What is no run's stays as it is.
+// The teacher's checkpoint, where the recipe has the folder of a run: the checkpoint that the resumed run
+// used, else the newest. Other teachers stay unchanged.
 void choose_teachers(Job& job);
 
 }  // namespace tutti

@@ -44,8 +44,8 @@ void require_classes_of_training(const Setting& train, const Setting& section) {
 }
 
 void require_first_class_of_training(const Setting& train, const Setting& section) {
-  const auto first = [](const Setting& one) {
-    return one.has("first_class") ? one.at("first_class").integer() : 0;
+  const auto first = [](const Setting& section) {
+    return section.has("first_class") ? section.at("first_class").integer() : 0;
   };
   if (first(train) == first(section)) return;
   section.at(section.has("first_class") ? "first_class" : "kind")
@@ -63,9 +63,10 @@ std::string unlike_training(const SampleSpec& trained, const SampleSpec& evaluat
          "; here it is " + evaluated.describe(array);
 }
 
-bool same_dtype(const SampleSpec& one, const SampleSpec& other, const std::string& array) {
-  const auto a = one.dtypes.find(array), b = other.dtypes.find(array);
-  return a == one.dtypes.end() ? b == other.dtypes.end() : b != other.dtypes.end() && a->second == b->second;
+bool same_dtype(const SampleSpec& first, const SampleSpec& second, const std::string& array) {
+  const auto a = first.dtypes.find(array), b = second.dtypes.find(array);
+  return a == first.dtypes.end() ? b == second.dtypes.end()
+                                 : b != second.dtypes.end() && a->second == b->second;
 }
 
 // The model judges other shapes.
@@ -123,7 +124,7 @@ void require_known_classes(const Job& job, const Evaluator& evaluator, int piece
 // Reads data that ranks share once.
 void scan(const DatasetPtr& shared, const PerRankData& own, const Setting& section) try {
   if (own.empty()) shared->scan();
-  for (const auto& dataset : own.of_rank) dataset->scan();
+  for (const auto& dataset : own.datasets) dataset->scan();
 } catch (const UserError& error) {
   key_of_data(section).fail(error);
 }
@@ -158,7 +159,7 @@ void Job::scan_data() const {
 std::vector<std::string> Job::replaced() const {
   std::vector<std::string> lines;
   const auto add = [&](const Setting& section, const DatasetPtr& shared, const PerRankData& own) {
-    for (const DatasetPtr& data : own.empty() ? std::vector{shared} : own.of_rank)
+    for (const DatasetPtr& data : own.empty() ? std::vector{shared} : own.datasets)
       if (const std::string text = data ? data->replaced() : ""; !text.empty())
         lines.push_back(section.path + ": " + text);
   };

@@ -11,8 +11,8 @@ int64_t ignore_index(const Job& job);
 // model and the metrics. `pieces`: into how many the model is cut. Throws UserError with the section's key.
 void require_suits_training(const Job& job, const Evaluator& evaluator, int pieces);
 
-// Tries the model, as built and operated on, on a sample of the evaluator's data, if it has another shape
-// than the training data. Throws UserError with the section's key if the model does not take it.
+// Tries the model, after surgery, on a sample of the evaluator's data, if its shape differs from the training
+// data's. Throws UserError with the section's key if the model does not take the sample.
 void require_takes_samples(const State& state, const Job& job, const Evaluator& evaluator);
 
 }  // namespace tutti

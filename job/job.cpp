@@ -146,13 +146,13 @@ Setting with_global_batch(const Job& job, Setting section) {
 DatasetPtr open_per_rank(const Job& job, const JobOptions& options, const Setting& section,
                          PerRankData& own) {
   DatasetPtr first;
-  own.of_rank.resize(static_cast<std::size_t>(job.world));
+  own.datasets.resize(static_cast<std::size_t>(job.world));
   for (int rank = 0; rank < job.world; ++rank) {
     if (options.rank >= 0 && rank != options.rank) continue;
     const auto r = static_cast<std::size_t>(rank);
     const std::string host = r < options.hosts.size() ? options.hosts[r] : host_name();
-    own.of_rank[r] = make_per_rank_dataset(section, job.seed, {rank, host}, ignore_index(job));
-    if (!first) first = own.of_rank[r];
+    own.datasets[r] = make_per_rank_dataset(section, job.seed, {rank, host}, ignore_index(job));
+    if (!first) first = own.datasets[r];
   }
   if (first && !first->fitted().empty())
     section.at("sampling")
@@ -165,13 +165,13 @@ DatasetPtr open_per_rank(const Job& job, const JobOptions& options, const Settin
 DatasetPtr open_data(const Job& job, const JobOptions& options, const Setting& section,
                      const std::string& label, PerRankData& own) {
   const auto& data = options.components.data;
-  const auto found = data.find(label);
-  const bool is_given = is_from_program(section, found != data.end());
+  const auto dataset = data.find(label);
+  const bool is_given = is_from_program(section, dataset != data.end());
   const bool is_plugged = is_of_plugin(section);
   if ((is_given || is_plugged) && section.at("sampling").text() == "own")
     section.at("sampling").fail("per-rank datasets are files that path names by {rank} or {host}");
   const int64_t ignored = ignore_index(job);
-  if (is_given) return with_recipe_transforms(section, found->second, "", ignored);
+  if (is_given) return with_recipe_transforms(section, dataset->second, "", ignored);
   if (is_plugged) return with_recipe_transforms(section, job.plugin->dataset(section), "", ignored);
   if (has_per_rank_data(section)) return open_per_rank(job, options, section, own);
   const auto fitted = label == "train" ? std::nullopt : std::optional(job.fitted);
@@ -184,8 +184,8 @@ std::vector<std::string> facts_of_all(const std::vector<const PerRankData*>& own
                                       const JobOptions& options) {
   const auto facts = [&](int rank) {
     std::string lines;
-    for (const PerRankData* one : own)
-      lines += facts_text(*one->of_rank[static_cast<std::size_t>(rank)]) + '\n';
+    for (const PerRankData* per_rank : own)
+      lines += facts_text(*per_rank->datasets[static_cast<std::size_t>(rank)]) + '\n';
     return lines;
   };
   // With several processes all ranks take part in this round, even if their recipes differ.
@@ -199,14 +199,14 @@ void settle_data(Job& job, const JobOptions& options) {
   std::vector<std::pair<PerRankData*, const Setting*>> sections;
   if (!job.per_rank_train.empty())
     sections.emplace_back(&job.per_rank_train, &job.recipe.at("data").at("train"));
-  for (auto& one : job.evaluators)
-    if (!one.own.empty()) sections.emplace_back(&one.own, &one.section);
+  for (auto& evaluator : job.evaluators)
+    if (!evaluator.own.empty()) sections.emplace_back(&evaluator.own, &evaluator.section);
   std::vector<const PerRankData*> own;
   for (const auto& [data, section] : sections) own.push_back(data);
   std::vector<std::vector<std::string>> facts(own.size());
-  for (const std::string& of_rank : facts_of_all(own, job.world, options)) {
-    std::istringstream lines(of_rank);
-    for (auto& of_one : facts) std::getline(lines, of_one.emplace_back());
+  for (const std::string& rank_facts : facts_of_all(own, job.world, options)) {
+    std::istringstream lines(rank_facts);
+    for (auto& dataset_facts : facts) std::getline(lines, dataset_facts.emplace_back());
   }
   for (std::size_t i = 0; i < sections.size(); ++i)
     merge_facts(*sections[i].first, *sections[i].second, facts[i]);
@@ -372,8 +372,8 @@ void Job::describe_to(State& state, int rank) const {
 
 std::string Job::model_name() const {
   const Setting& model = recipe.at("model");
-  const bool of_plugin = model.has("name") && is_of_plugin(model);
-  return model.at(of_plugin ? "name" : "kind").text();
+  const bool plugin_made = model.has("name") && is_of_plugin(model);
+  return model.at(plugin_made ? "name" : "kind").text();
 }
 
 std::vector<std::string> Job::advice() const {

@@ -27,13 +27,13 @@ using Listeners = std::function<Engine::Options(int rank)>;
 // The components of a program: for sections with kind = "program" in its recipe, and listeners.
 struct UserComponents {
   ModelFactory make_model;                 // empty: the recipe's
-  std::map<std::string, DatasetPtr> data;  // by "train" or an evaluator's label; others are the recipe's
+  std::map<std::string, DatasetPtr> data;  // by "train" or an evaluator's label; other data are the recipe's
   Listeners listeners;                     // may be empty
   std::vector<Task> tasks;                 // after the training
   int64_t tasks_done = 0;                  // tasks that earlier runs of this program did
 };
 
-// A run, as defined by the recipe and the command line; nothing is built yet. The same on every rank.
+// A run, as defined by the recipe and the command line, before building. The same on every rank.
 struct Job {
   Setting recipe;  // resolved
   std::string recipe_text;

@@ -29,7 +29,7 @@ namespace tutti {
 // The library links tutti::tutti (find_package) and defines two C functions: tutti_plugin_build_stamp returns
 // TUTTI_BUILD_STAMP, tutti_plugin fills a Plugin. An example: examples/cpp/plugin.cpp. Every rank, and every
 // process that checks, resumes or replays the run, loads the library. tutti ends without destroying static
-// objects, the library's too: what has to be written at the end is written in Callback::close.
+// objects, the library's too: write the last data in Callback::close.
 struct Plugin {
   template <class Made, class... Arguments>
   using MakersOf = std::map<std::string, std::function<Made(const Setting& options, Arguments...)>>;
@@ -50,8 +50,8 @@ struct Plugin {
   // key of the options.
   MakersOf<TransformPtr, const SampleSpec&> transforms;
   // Of [optimizer]. Views and no_decay are the first and part of the second argument of Optimizer's
-  // constructor; `lr` is an option like any other, which it gets as Common::lr. State is saved and restored
-  // by the names that it was added by (add_state).
+  // constructor; `lr` is an option like any other, available as Common::lr. State is saved and restored by
+  // the names of add_state.
   MakersOf<OptimizerPtr, const std::vector<ParamView>& /*views*/,
            const std::vector<std::string>& /*no_decay*/>
       optimizers;
@@ -59,10 +59,10 @@ struct Plugin {
   MakersOf<Schedule, const Horizon&> schedules;
 
   // The keys of the options of a component, by its name. Options are then checked and completed as other keys
-  // of a recipe are, those of `--set` too. Without: as written.
+  // of a recipe, options of `--set` too. Without: as written.
   //
-  // A path needs a key of KeyType::kPath: it is then relative to the recipe, and absolute in the recipe.toml
-  // of the run, which `tutti replay` reads from another folder.
+  // A path needs a key of KeyType::kPath: the path is then relative to the recipe, and absolute in the
+  // recipe.toml of the run, which `tutti replay` reads from another folder.
   using Keys = std::map<std::string, std::vector<Key>>;
   struct {
     Keys models, datasets, algorithms, callbacks, loggers;

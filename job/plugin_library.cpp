@@ -23,9 +23,9 @@ namespace {
 
 template <class Function>
 Function* symbol(void* library, const char* name, const Setting& path) {
-  auto* found = reinterpret_cast<Function*>(dlsym(library, name));
-  if (!found) path.fail(std::string("is no plugin of tutti: it does not define ") + name);
-  return found;
+  auto* function = reinterpret_cast<Function*>(dlsym(library, name));
+  if (!function) path.fail(std::string("is no plugin of tutti: it does not define ") + name);
+  return function;
 }
 
 void require_this_build(const std::string& theirs, const Setting& path) {
@@ -37,8 +37,8 @@ const std::string& name_of(const Setting& section) { return section.at("name").t
 
 template <class Makers>
 const auto& maker(const Makers& makers, const Setting& section, const char* what) {
-  const auto found = makers.find(name_of(section));
-  if (found != makers.end()) return found->second;
+  const auto maker = makers.find(name_of(section));
+  if (maker != makers.end()) return maker->second;
   std::vector<std::string> names;
   for (const auto& [name, make] : makers) names.push_back(name);
   const std::string near = nearest_name(name_of(section), names);
@@ -51,12 +51,12 @@ const auto& maker(const Makers& makers, const Setting& section, const char* what
 const Setting* needs_library(const Setting& setting) {
   if (setting.is_array()) {
     for (const auto& item : setting.array())
-      if (const Setting* found = needs_library(item)) return found;
+      if (const Setting* needing = needs_library(item)) return needing;
   } else if (setting.is_table()) {
     const Setting* kind = setting.find("kind");
     if (kind && kind->is_text() && kind->text() == kPluginKind) return kind;
     for (const auto& [name, member] : setting.table())
-      if (const Setting* found = needs_library(member)) return found;
+      if (const Setting* needing = needs_library(member)) return needing;
   }
   return nullptr;
 }
@@ -91,8 +91,8 @@ std::shared_ptr<const PluginMaker> plugin_maker(
 std::vector<Setting*> tables_in(Setting* list) {
   std::vector<Setting*> tables;
   if (list && list->is_array())
-    for (Setting& one : std::get<Setting::Array>(list->value))
-      if (one.is_table()) tables.push_back(&one);
+    for (Setting& item : std::get<Setting::Array>(list->value))
+      if (item.is_table()) tables.push_back(&item);
   return tables;
 }
 

@@ -28,7 +28,7 @@ class PluginLibrary {
   DatasetPtr dataset(const Setting& section) const;
   std::shared_ptr<Algorithm> algorithm(const Setting& section) const;
   // Appends the plugin's [[callbacks]] and [[loggers]]. If the run is replayed or simulated (not `live`),
-  // loggers are replaced by ones that write nothing.
+  // loggers are replaced by silent loggers.
   void add_listeners(const Setting& recipe, bool live, Engine::Options& listeners) const;
 
  private:

@@ -13,7 +13,7 @@ std::span<const Catalog> recipe_catalogs();
 // Resolves all keys, after translating [deepspeed] into tutti's own keys. Throws UserError.
 Setting resolve_recipe(const Setting& written);
 
-// The catalogs of `list` and `explain`, also those that are not sections.
+// The catalogs of `list` and `explain`, also catalogs that are not sections.
 std::span<const Catalog> all_catalogs();
 
 }  // namespace tutti

@@ -79,9 +79,9 @@ class Resumption {
       : trainee_(trainee), checkpoint_(checkpoint), tensors_(disk, checkpoint), load_(load), warn_(warn) {}
 
   RunState weights() const {
-    RunState of_model;
-    of_model.required_algorithms = state_of(checkpoint_).required_algorithms;
-    warn_of_unused_patterns(of_model);
+    RunState model_state;
+    model_state.required_algorithms = state_of(checkpoint_).required_algorithms;
+    warn_of_unused_patterns(model_state);
     restore_model(trainee_, tensors_, checkpoint_.folder, restore_filter());
     return RunState();
   }
@@ -120,8 +120,8 @@ class Resumption {
   }
 
   bool restores_whole_model() const {
-    const auto is_ignored = [this](const auto& one) {
-      return one.first.starts_with(kModelPrefix) && load_.ignores(one.first);
+    const auto is_ignored = [this](const auto& algorithm) {
+      return algorithm.first.starts_with(kModelPrefix) && load_.ignores(algorithm.first);
     };
     return load_.strict_model_weights && std::ranges::none_of(tensors_.entries(), is_ignored);
   }
@@ -150,7 +150,7 @@ class Resumption {
     for (const auto& [name, text] : state.listeners) names.push_back(name);
     for (const std::string& pattern : load_.ignored.idle(names))
       warn(checkpoint_.folder + ": load_ignore_keys names '" + pattern + "', which fits nothing in it");
-    for (const auto& one : state.required_algorithms) names.push_back("algorithms/" + one.name);
+    for (const auto& algorithm : state.required_algorithms) names.push_back("algorithms/" + algorithm.name);
     for (const std::string& algorithm : load_.without_algorithms) {
       const std::string path = "algorithms/" + algorithm;
       if (std::ranges::none_of(names, [&](const auto& one) { return (one + '/').starts_with(path + '/'); }))

@@ -9,12 +9,12 @@
 
 namespace tutti {
 
-// A name for an attempt: the time in UTC to the millisecond, and a random number. Names sort by time. The
-// seed of a recipe without one is made from the nonce.
+// A name for an attempt: the time in UTC to the millisecond, and a random number. Names sort by time. A
+// recipe without a seed gets a seed from the nonce.
 std::string fresh_nonce();
 
-// A rank's recorder, by [journal] level: one with a journal, or one that keeps the last trace events in
-// memory.
+// A rank's recorder, by [journal] level: a recorder with a journal, or a recorder that keeps the last trace
+// events in memory.
 std::unique_ptr<Recorder> make_recorder(const Job& job, int rank, const std::string& host);
 
 // Removes the journals of a refused start. Errors are ignored: the reason for the refusal counts.

@@ -44,11 +44,11 @@ void log_trouble(Log& log, const Recorder& recorder) {
 
 void log_last_events(Log& log, const Recorder& recorder, TimePoint now) {
   log.info("the last that was done:");
-  for (const auto& one : recorder.last(kLastEvents)) {
+  for (const auto& event : recorder.last(kLastEvents)) {
     char line[200];
-    std::snprintf(line, sizeof line, "%9.3f s ago  %-12s %s (after step %lld, %lld)", seconds(now - one.time),
-                  name(actor_of(one.kind)), name(one.kind), static_cast<long long>(one.step),
-                  static_cast<long long>(one.detail));
+    std::snprintf(line, sizeof line, "%9.3f s ago  %-12s %s (after step %lld, %lld)",
+                  seconds(now - event.time), name(actor_of(event.kind)), name(event.kind),
+                  static_cast<long long>(event.step), static_cast<long long>(event.detail));
     log.info(line);
   }
   log.flush();

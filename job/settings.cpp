@@ -19,7 +19,7 @@ DeviceSettings DeviceSettings::read(const Setting& section) {
   DeviceSettings settings{static_cast<int>(section.at("threads").integer()), section.at("tf32").boolean()};
   const Setting& budget = section.at("memory_budget_mb");
   if (budget.is_array())
-    for (const Setting& one : budget.array()) settings.memory_budget_bytes.push_back(bytes_of(one));
+    for (const Setting& bytes : budget.array()) settings.memory_budget_bytes.push_back(bytes_of(bytes));
   else if (!budget.is_none())
     settings.memory_budget_bytes = {bytes_of(budget)};
   return settings;

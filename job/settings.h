@@ -18,7 +18,7 @@ namespace tutti {
 struct DeviceSettings {
   int threads = 1;
   bool tf32 = false;
-  std::vector<int64_t> memory_budget_bytes;  // of each rank, or one for all; empty = none
+  std::vector<int64_t> memory_budget_bytes;  // of each rank, or of all ranks alike; empty = none
 
   static DeviceSettings read(const Setting& section);
   int64_t memory_budget(int rank) const;  // bytes; 0 = none

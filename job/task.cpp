@@ -32,7 +32,7 @@ Task predict_on(const std::string& label, OutputsCallback on_outputs) {
 void check_tasks(const std::vector<Task>& tasks, const std::vector<Evaluator>& evaluators,
                  bool counts_tokens) {
   std::vector<std::string> labels;
-  for (const auto& one : evaluators) labels.push_back(one.label);
+  for (const auto& evaluator : evaluators) labels.push_back(evaluator.label);
   for (const Task& task : tasks) {
     const bool trains = task.kind == Task::Kind::kFit;
     if (trains) check_duration(task.duration, counts_tokens);

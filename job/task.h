@@ -10,7 +10,7 @@ namespace tutti {
 
 // A task after the end of training, on the weights at that time. Tasks run one after the other. A checkpoint
 // is written before a task trains on, and after the last task. Checkpoints have the number of tasks done, so
-// a resumed run does not repeat them.
+// a resumed run does not repeat tasks.
 struct Task {
   enum class Kind { kFit, kEvaluate, kPredict };
   Kind kind = Kind::kEvaluate;

@@ -13,10 +13,10 @@ const Setting* first_in_tokens(const Setting& setting) {
     return time_unit(setting.text()) == "tok" && Time::parse(setting).value() > 0 ? &setting : nullptr;
   if (setting.is_array()) {
     for (const auto& item : setting.array())
-      if (const Setting* found = first_in_tokens(item)) return found;
+      if (const Setting* setting = first_in_tokens(item)) return setting;
   } else if (setting.is_table()) {
     for (const auto& [name, member] : setting.table())
-      if (const Setting* found = first_in_tokens(member)) return found;
+      if (const Setting* setting = first_in_tokens(member)) return setting;
   }
   return nullptr;
 }
@@ -26,10 +26,11 @@ const Setting* first_in_tokens(const Setting& setting) {
 bool counts_tokens(const Model& model, const SampleSpec& samples) {
   TensorTree::Children arrays;
   for (const auto& [name, shape] : samples.shapes) {
-    Shape one = shape;
-    one.insert(one.begin(), 1);
+    Shape name_shape = shape;
+    name_shape.insert(name_shape.begin(), 1);
     const auto dtype = samples.dtypes.find(name);
-    arrays.emplace_back(name, at::zeros(one, dtype == samples.dtypes.end() ? at::kFloat : dtype->second));
+    arrays.emplace_back(name,
+                        at::zeros(name_shape, dtype == samples.dtypes.end() ? at::kFloat : dtype->second));
   }
   return model.tokens(Batch(std::move(arrays))) > 0;
 }

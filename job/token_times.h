@@ -14,7 +14,7 @@ bool counts_tokens(const Model& model, const SampleSpec& samples);
 void require_tokens(const Setting& recipe, const Model& model, const SampleSpec& samples);
 
 // Throws UserError with [checkpoint] save_filename if steps may have the same name, and the best checkpoints
-// are kept: one of the same name would replace the best one. `settings`: of the recipe.
+// are kept: a later checkpoint would replace the best of the same name. `settings`: of the recipe.
 void require_names_of_steps(const Setting& recipe, const CheckpointSettings& settings, const Model& model,
                             const SampleSpec& samples);
 

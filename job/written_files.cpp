@@ -27,22 +27,22 @@ struct Written {
 // Like plain_path, but with links resolved.
 std::string true_path(const std::string& path) {
   std::error_code unknown;
-  const fs::path found = fs::weakly_canonical(plain_path(path), unknown);
-  return plain_path(unknown ? path : found.string());
+  const fs::path canonical = fs::weakly_canonical(plain_path(path), unknown);
+  return plain_path(unknown ? path : canonical.string());
 }
 
 bool lies_below(const std::string& path, const std::string& folder) { return path.starts_with(folder + "/"); }
 
-bool clash(const Written& one, const Written& other) {
-  if (one.path == other.path) return true;
-  const bool is_named_folder = other.is_folder && other.key;
-  return (lies_below(one.path, other.path) && !is_named_folder) ||
-         (lies_below(other.path, one.path) && !one.is_folder);
+bool clash(const Written& first, const Written& second) {
+  if (first.path == second.path) return true;
+  const bool is_named_folder = second.is_folder && second.key;
+  return (lies_below(first.path, second.path) && !is_named_folder) ||
+         (lies_below(second.path, first.path) && !first.is_folder);
 }
 
 void add_inputs(const Setting& data, std::vector<Written>& all) {
   if (data.is_array())
-    for (const Setting& one : data.array()) add_inputs(one, all);
+    for (const Setting& section : data.array()) add_inputs(section, all);
   if (!data.is_table()) return;
   if (const Setting* path = data.find("path"); path && path->is_text() && !path->text().empty())
     all.push_back({true_path(path->text()), path, /*is_folder=*/true, /*is_input=*/true});
@@ -79,7 +79,7 @@ class WrittenFiles {
       fresh.push_back({path, &key, file.is_folder});
       if (!file.is_folder) fresh.push_back({path + ".new", &key});  // while it is replaced
     }
-    for (const auto& one : fresh) require_free(one);
+    for (const auto& file : fresh) require_free(file);
     all_.insert(all_.end(), fresh.begin(), fresh.end());
   }
 
@@ -99,22 +99,23 @@ class WrittenFiles {
       key.fail("expected a folder, and " + path + " is none");
   }
 
-  void require_free(const Written& one) const {
+  void require_free(const Written& file) const {
     for (const char* own : {"/metrics.jsonl", "/metrics.earlier"})
-      if (one.path.starts_with(run_dir_ + own)) refuse(one, {run_dir_ + "/metrics.jsonl"});
-    if (!one.is_folder && (one.path == run_dir_ || lies_below(run_dir_, one.path))) refuse(one, {run_dir_});
+      if (file.path.starts_with(run_dir_ + own)) refuse(file, {run_dir_ + "/metrics.jsonl"});
+    if (!file.is_folder && (file.path == run_dir_ || lies_below(run_dir_, file.path)))
+      refuse(file, {run_dir_});
     for (const auto& other : all_)
-      if (clash(one, other)) refuse(one, other);
+      if (clash(file, other)) refuse(file, other);
   }
 
-  [[noreturn]] static void refuse(const Written& one, const Written& other) {
-    if (other.is_input)
-      one.key->fail("expected another name: " + other.key->path_as_written() + " is read from there");
-    if (other.key)
-      one.key->fail(other.key->path_as_written() + " = \"" + other.key->as_written() + "\" (" +
-                    other.key->position.text() + ") writes there too; each needs a name of its own");
-    one.key->fail("expected another name: " + std::filesystem::path(other.path).filename().string() +
-                  " is the run's own");
+  [[noreturn]] static void refuse(const Written& first, const Written& second) {
+    if (second.is_input)
+      first.key->fail("expected another name: " + second.key->path_as_written() + " is read from there");
+    if (second.key)
+      first.key->fail(second.key->path_as_written() + " = \"" + second.key->as_written() + "\" (" +
+                      second.key->position.text() + ") writes there too; each needs a name of its own");
+    first.key->fail("expected another name: " + std::filesystem::path(second.path).filename().string() +
+                    " is the run's own");
   }
 
   std::string run_name_, run_dir_;

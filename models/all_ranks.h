@@ -17,17 +17,17 @@ class AllRanks {
   virtual void sum_over_ranks(const at::Tensor& /*numbers*/) {}
 };
 
-// All ranks call these alike, in one order, with tensors of one dtype, float or integer. Gradients pass: what
-// a rank gets is the gradient of the losses of all ranks together, by its own tensor. For that backward sums
-// over ranks too, so the result must have a part in the loss of every rank. Deterministic, since sums over
-// ranks have a fixed order. On a device numbers pass through the host, which waits.
+// All ranks call these alike, in one order, with tensors of one dtype, float or integer. Gradients pass: a
+// rank gets the gradient of the losses of all ranks together, by its own tensor. Backward sums over ranks
+// too, so the result must have a part in the loss of every rank. Deterministic, since sums over ranks have a
+// fixed order. On a device numbers pass through the host, which waits.
 
 // The sum over ranks of tensors of one shape.
 at::Tensor sum_of_all(AllRanks& ranks, const at::Tensor& mine);
 
 struct RowsOfAll {
   at::Tensor rows;    // of all ranks, in the order of ranks
-  int64_t first = 0;  // the place of this rank's first row among them
+  int64_t first = 0;  // the place of this rank's first row among all rows
 };
 
 // Gathers rows [n, ...]; n may differ between ranks. Costs as much as a sum of all rows.

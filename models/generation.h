@@ -20,7 +20,7 @@ struct Prompt {
   RandomKey draws;  // draws.uniform(i) chooses the i-th new token
 };
 
-// Names and defaults are those of transformers' generate.
+// Names and defaults as of transformers' generate.
 struct GenerationOptions {
   int64_t max_new_tokens = 20;            // number of tokens to add
   bool do_sample = false;                 // true: sample; false: take the likeliest token
@@ -47,7 +47,7 @@ TokenTextPtr bytes_as_text();
 
 // The tokens that a causal model sees.
 struct CausalSight {
-  int64_t window = 0;  // the last tokens of a text; at least one
+  int64_t window = 0;  // the last tokens of a text; at least 1
   // Texts of so many tokens, at most, may run with a KeyCache (models/layers/key_cache.h), which as many
   // layers of attention have to use. 0: none.
   int64_t cached = 0;
@@ -55,10 +55,10 @@ struct CausalSight {
 };
 
 // Returns the tokens that a causal model adds to each prompt: forward({"input": [N, T]}) returns the scores
-// [N, T, vocabulary] of the next tokens; with a cache in the context, those of each row's last token,
+// [N, T, vocabulary] of the next tokens; with a cache in the context, the scores of each row's last token,
 // [N, 1, vocabulary]. All prompts run as one batch, one token at a time. With a cache, a pass runs over the
 // new tokens; else, and if layers do not use the cache, over the whole texts. There are never more passes
-// than tokens. Runs without gradients, in evaluation mode, and draws nothing from the default generator.
+// than tokens. Runs without gradients, in evaluation mode, and draws no number from the default generator.
 std::vector<Tokens> generate_causally(Model& model, const CausalSight& sight,
                                       const std::vector<Prompt>& prompts, const GenerationOptions& options);
 // The same, without a cache.

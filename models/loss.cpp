@@ -170,26 +170,26 @@ class ValueLoss : public ElementwiseLoss {
   LossTargets targets() const override { return LossTargets::kValues; }
 
  protected:
-  virtual at::Tensor of_values(const at::Tensor& outputs, const at::Tensor& values,
-                               int64_t reduction) const = 0;
+  virtual at::Tensor value_losses(const at::Tensor& outputs, const at::Tensor& values,
+                                  int64_t reduction) const = 0;
 
  private:
   at::Tensor elements(const at::Tensor& outputs, const at::Tensor& target,
                       LossReduction reduction) const override {
-    return of_values(outputs, value_target(outputs, target), static_cast<int64_t>(reduction));
+    return value_losses(outputs, value_target(outputs, target), static_cast<int64_t>(reduction));
   }
 };
 
 class MseLoss final : public ValueLoss {
-  at::Tensor of_values(const at::Tensor& outputs, const at::Tensor& values,
-                       int64_t reduction) const override {
+  at::Tensor value_losses(const at::Tensor& outputs, const at::Tensor& values,
+                          int64_t reduction) const override {
     return at::mse_loss(outputs, values, reduction);
   }
 };
 
 class L1Loss final : public ValueLoss {
-  at::Tensor of_values(const at::Tensor& outputs, const at::Tensor& values,
-                       int64_t reduction) const override {
+  at::Tensor value_losses(const at::Tensor& outputs, const at::Tensor& values,
+                          int64_t reduction) const override {
     return at::l1_loss(outputs, values, reduction);
   }
 };
@@ -199,8 +199,8 @@ class SmoothL1Loss final : public ValueLoss {
   explicit SmoothL1Loss(double beta) : beta_(beta) {}
 
  private:
-  at::Tensor of_values(const at::Tensor& outputs, const at::Tensor& values,
-                       int64_t reduction) const override {
+  at::Tensor value_losses(const at::Tensor& outputs, const at::Tensor& values,
+                          int64_t reduction) const override {
     return at::smooth_l1_loss(outputs, values, reduction, beta_);
   }
 

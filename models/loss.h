@@ -10,7 +10,7 @@
 
 namespace tutti {
 
-// What a loss compares a model's outputs [N, C, ...] with.
+// The targets that a loss compares with a model's outputs [N, C, ...].
 enum class LossTargets {
   kClasses,  // class indices [N, ...], or a probability for each class [N, C, ...]
   kLabels,   // the same, where several classes, or none, may be 1; numbers in [0, 1]
@@ -48,7 +48,7 @@ class Loss {
   virtual bool needs_probabilities() const { return false; }
   // The number of classes that the loss has weights of; 0 = any number.
   virtual int64_t classes() const { return 0; }
-  // The weights of the classes in `items`, [classes()]; undefined: all are 1.
+  // The weights of the classes in `items`, [classes()]; undefined: all weights are 1.
   virtual at::Tensor class_weights(c10::Device) const { return {}; }
 
  protected:

@@ -24,7 +24,7 @@ struct CrossEntropyLossOptions {
 
 // Composer's, summed over the classes.
 struct BinaryCrossEntropyLossOptions {
-  std::vector<double> pos_weight = {};  // of each class, or one of all; empty = 1
+  std::vector<double> pos_weight = {};  // of each class, or of all classes alike; empty = 1
 
   static Kind<BinaryCrossEntropyLossOptions> kind();
   LossPtr make(const Setting& keys) const;
@@ -60,7 +60,7 @@ struct DiceLossOptions {
   bool softmax = false;  // apply softmax over the classes first; excludes sigmoid
   bool squared_pred = false;
   bool jaccard = false;  // intersection over union instead of Dice
-  // Not in recipes: such a loss is no mean over samples, and microbatches would change its gradients.
+  // Not in recipes: the loss is then no mean over samples, and microbatches would change its gradients.
   bool batch = false;                  // sum areas over the samples too
   bool ignore_absent_classes = false;  // skip classes without a target
   LossReduction reduction = LossReduction::kMean;
@@ -70,7 +70,7 @@ struct DiceLossOptions {
 };
 
 struct FocalLossOptions {
-  double alpha = 0.25;  // weight of positive elements, 1 - alpha that of negative ones; negative = neither
+  double alpha = 0.25;  // weight of positive elements, 1 - alpha of negative elements; below 0 = no weights
   double gamma = 2.0;
   LossReduction reduction = LossReduction::kMean;
 

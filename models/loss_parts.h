@@ -9,7 +9,7 @@
 
 namespace tutti {
 
-// What a model may be beside Model: one with named outputs, and with a loss that is a weighted sum of parts.
+// Further interfaces of a model: named outputs, and a loss that is a weighted sum of parts.
 class LossParts {
  public:
   struct Part {
@@ -26,9 +26,9 @@ class LossParts {
   // The mean of each part over the batch, a scalar, without its weight. Model::loss_weight says how many
   // items the means are over.
   virtual std::vector<at::Tensor> part_means(const Outputs& outputs, const Batch& batch) const = 0;
-  // What a metric compares: the output of this name with the batch's array `target`. An empty target is that
-  // of the first loss of the output, an empty output that of the first loss, with this target if it is given.
-  // Throws UserError with the names that there are.
+  // A metric's comparison: the output of this name with the batch's array `target`. An empty target means the
+  // target of the output's first loss, an empty output the output of the first loss (with the given target,
+  // if any). Throws UserError with the existing names.
   virtual Compared compared(const Outputs& outputs, const Batch& batch, const std::string& output,
                             const std::string& target) const = 0;
 };

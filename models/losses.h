@@ -12,17 +12,17 @@ at::Tensor reduced(const at::Tensor& losses, LossReduction reduction);
 // Class indices of bytes as int64, which losses and metrics take; other targets unchanged.
 at::Tensor wide_indices(const at::Tensor& target);
 
-// True if the target [N, ...] of scores [N, C, ...] holds class indices; false if it has the scores' shape.
-// Throws UserError for any other shape.
+// True if the target [N, ...] of scores [N, C, ...] holds class indices; false for a target of the scores'
+// shape. Throws UserError for any other shape.
 bool holds_indices(const at::Tensor& scores, const at::Tensor& target);
 
 // The target as values of the outputs' shape: [N, ...] stands for [N, 1, ...]. Integers become float32.
 // Throws UserError for other shapes, which torch would broadcast, and for integers below 0.
 at::Tensor value_target(const at::Tensor& outputs, const at::Tensor& target);
 
-// A float32 value per class: one-hot for indices (a negative index gives zeros), else the target itself.
-// With a single score [N, 1, ...] a target [N, ...] is the value of its class. Throws UserError for an index
-// beyond the classes; on a device, where the host would wait for it, such an index is the device's error.
+// A float32 value per class: one-hot for indices (a negative index gives zeros), else the given target. With
+// a single score [N, 1, ...] a target [N, ...] is the value of its class. Throws UserError for an index
+// beyond the classes; on a device, where the host would wait for the check, the device reports the error.
 at::Tensor dense_target(const at::Tensor& scores, const at::Tensor& target);
 
 // torch's cross_entropy of scores [N, C, ...] against class indices [N, ...]. Throws UserError with the first
@@ -34,7 +34,7 @@ at::Tensor index_cross_entropy(const at::Tensor& scores, const at::Tensor& targe
 // Throws UserError with the first index that is neither in [0, classes) nor `ignore_index`.
 void require_known(const at::Tensor& target, int64_t classes, int64_t ignore_index);
 
-// The sums over classes [N, ...] of probabilities [N, C, ...]: 1, exactly, where they are but for rounding.
+// The sums over classes [N, ...] of probabilities [N, C, ...]: exactly 1 where the sum is 1 but for rounding.
 at::Tensor target_masses(const at::Tensor& target);
 
 // The divisor of the mean in soft_cross_entropy: the number of indices other than kIgnoredTarget, or the sum
@@ -48,10 +48,10 @@ struct SoftCrossEntropyOptions {
 };
 
 // Cross entropy in nats of scores [N, C, ...] against class indices [N, ...] or probabilities [N, C, ...]:
-// composer.loss.soft_cross_entropy. With indices this is torch's, a mean over the weights of counted
-// targets. With probabilities the mean is over the sum of all probabilities; an item with a sum below one
-// counts less. Throws UserError if that sum is zero; on a device, where the host would wait for it, the loss
-// is then not finite.
+// composer.loss.soft_cross_entropy. With indices torch's mean over the weights of counted targets. With
+// probabilities the mean is over the sum of all probabilities; an item with a sum below 1 counts less. Throws
+// UserError if that sum is zero; on a device, where the host would wait for the check, the loss is then not
+// finite.
 at::Tensor soft_cross_entropy(const at::Tensor& scores, const at::Tensor& target,
                               const SoftCrossEntropyOptions& options = {});
 

@@ -47,9 +47,9 @@ void Metric::begin_batch(int64_t index, int64_t batches) {
 double Metric::compute() const {
   double sum = 0.0, batches = 0.0;
   for (std::size_t first = 0; first < sums_.size(); first += size_) {
-    const auto one = std::span(sums_).subspan(first, size_);
-    if (std::ranges::all_of(one, [](double number) { return number == 0.0; })) continue;
-    sum += value_of(one);
+    const auto batch_sums = std::span(sums_).subspan(first, size_);
+    if (std::ranges::all_of(batch_sums, [](double number) { return number == 0.0; })) continue;
+    sum += value_of(batch_sums);
     batches += 1.0;
   }
   return sum / batches;

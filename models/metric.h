@@ -54,20 +54,20 @@ class Metric {
     std::fill(sums_.begin(), sums_.end(), 0.0);
     pending_.clear();
   }
-  // From now on the number of sums stays as it is, without `gather`: for sums of every step.
+  // From now on the number of sums is fixed, without `gather`: for sums of every step.
   virtual void fix_size() {}
-  // For a metric that keeps what it has measured: brings the sums of all `world` ranks to one size, each
-  // rank's numbers at places of their own. Called by all ranks alike; `sum` sums over them, and is empty for
-  // one.
+  // For a metric that keeps its measurements: brings the sums of all `world` ranks to one size, each rank's
+  // numbers at places of their own. Called by all ranks alike; `sum` sums over ranks, and is empty for one
+  // rank.
   virtual void gather(const SumOverRanks& /*sum*/, int /*rank*/, int /*world*/) {}
-  // What is to be known of the value; "" mostly.
+  // A remark about the value; "" mostly.
   virtual std::string note() const { return ""; }
 
  protected:
   explicit Metric(std::size_t sums = 2, bool batch_means = false)
       : sums_(sums, 0.0), size_(sums), batch_means_(batch_means) {}
   // Adds a scalar, or a flat tensor to as many sums from `sum` on, to the sums of the current update; of a
-  // device without waiting for it. Throws UserError if there are fewer sums.
+  // device without a wait. Throws UserError if there are fewer sums.
   void add(std::size_t sum, const at::Tensor& numbers);
   // Hands flat numbers to `take`, of a device later on.
   void add_late(std::size_t sum, const at::Tensor& numbers);
@@ -81,9 +81,9 @@ class Metric {
   std::vector<double> sums_;
 
  private:
-  std::vector<std::pair<std::size_t, at::Tensor>> pending_;  // what a device has added, and from which sum on
+  std::vector<std::pair<std::size_t, at::Tensor>> pending_;  // numbers added by a device, and their first sum
   std::string measured_name_;
-  std::size_t size_;  // of the sums, or of those of one batch
+  std::size_t size_;  // of the sums, or of one batch's sums
   std::size_t first_ = 0;
   bool batch_means_;
 };

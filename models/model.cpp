@@ -30,8 +30,8 @@ at::Tensor Classifier::losses(const Outputs& outputs, const Batch& batch) {
 at::Tensor mean_loss(Model& model, const Outputs& outputs, const Batch& batch) {
   at::Tensor loss = model.loss(outputs, batch);
   if (loss.defined() && loss.numel() == 1) return loss;
-  const std::string found = loss.defined() ? "has the shape " + shape_text(loss.sizes()) : "is undefined";
-  throw UserError(std::string("the loss of ") + model.kind() + ' ' + found +
+  const std::string shape = loss.defined() ? "has the shape " + shape_text(loss.sizes()) : "is undefined";
+  throw UserError(std::string("the loss of ") + model.kind() + ' ' + shape +
                   "; expected one number, the mean over the batch");
 }
 

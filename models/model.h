@@ -21,8 +21,8 @@ class Model : public Layer {
   // Mean loss over the batch, a scalar. `loss_weight` says how many items the mean is over.
   virtual at::Tensor loss(const Outputs& outputs, const Batch& batch) = 0;
 
-  // The loss of each sample, [N]: what selects samples (SelectiveBackprop) asks for. Default: an empty
-  // tensor, the model gives none.
+  // The loss of each sample, [N], for algorithms that select samples (SelectiveBackprop). Default: an empty
+  // tensor, no such losses.
   virtual at::Tensor losses(const Outputs&, const Batch&) { return {}; }
 
   // True if `loss` takes batch["target"] as a weight for each class too, with the shape of the outputs, in
@@ -42,7 +42,7 @@ class Model : public Layer {
   // Default: metric.update(outputs as one tensor, batch["target"]).
   virtual void update_metric(const Batch& batch, const Outputs& outputs, Metric& metric);
 
-  // Called before training: copies to the device what the loss needs there beside parameters and buffers.
+  // Called before training: copies the loss's tensors beside parameters and buffers to the device.
   virtual void prepare_loss(c10::Device) {}
 
   // True if `forward` or `loss` computes with the samples that all ranks have in one microbatch: by
@@ -54,10 +54,10 @@ class Model : public Layer {
   // predictions, where ranks do not wait for each other. Called by the trainer.
   virtual void set_ranks(AllRanks* ranks) { ranks_.set(ranks); }
 
-  // True if `loss` compares the samples of a whole step, those of all microbatches and ranks (contrastive
-  // losses), by their rows: models/step_rows.h. Then the step does not depend on ranks and microbatches.
+  // True if `loss` compares the samples of a whole step, of all microbatches and ranks (contrastive losses),
+  // by their rows: models/step_rows.h. Then the step does not depend on ranks and microbatches.
   virtual bool compares_step() const { return false; }
-  // What samples are compared by: float32 [N, numbers] of the outputs.
+  // The rows by which samples are compared: float32 [N, numbers] of the outputs.
   virtual at::Tensor rows(const Outputs&) { return {}; }
 
   // Tokens of a batch, for time in tokens.
@@ -109,8 +109,8 @@ class Classifier : public Model {
   bool has_labels_ = false;
 };
 
-// Model::loss. Throws UserError unless it is one number: backward would take the sum of others, and logs the
-// first.
+// Model::loss. Throws UserError unless the loss is one number: of several, backward would take the sum, and
+// logs the first.
 at::Tensor mean_loss(Model& model, const Outputs& outputs, const Batch& batch);
 
 // Chooses a classifier's loss by make_loss. Throws UserError for other models, names and keys.

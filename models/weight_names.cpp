@@ -36,12 +36,12 @@ std::string without_wrappers(std::string name) {
         name.erase(at, wrapper.size());
       else
         at += wrapper.size();
-  for (bool found = true; found;) {
-    found = false;
+  for (bool removed = true; removed;) {
+    removed = false;
     for (const std::string_view wrapper : kOuterWrappers)
       if (name.starts_with(wrapper)) {
         name.erase(0, wrapper.size());
-        found = true;
+        removed = true;
       }
   }
   return name;
@@ -110,10 +110,10 @@ std::string NamePattern::renamed(const std::string& name) const {
   std::size_t at = parts_[0].size();
   for (std::size_t i = 1; i < parts_.size(); ++i) {
     const bool is_last = i + 1 == parts_.size();
-    const std::size_t found = is_last ? name.size() - last.size() : name.find(parts_[i], at);
-    if (found > name.size() || found < at || (is_last && !name.ends_with(last))) return "";
-    if (i < renamed_.size()) result += name.substr(at, found - at) + renamed_[i];
-    at = found + parts_[i].size();
+    const std::size_t place = is_last ? name.size() - last.size() : name.find(parts_[i], at);
+    if (place > name.size() || place < at || (is_last && !name.ends_with(last))) return "";
+    if (i < renamed_.size()) result += name.substr(at, place - at) + renamed_[i];
+    at = place + parts_[i].size();
   }
   return result;
 }

@@ -5,7 +5,7 @@
 
 namespace tutti {
 
-// The names under which a model may have a tensor that a file calls `name`, the likeliest first: as it is;
+// The names under which a model may have a tensor that a file calls `name`, the likeliest first: unchanged;
 // without the wrappers of DDP, FSDP, torch.compile and Lightning ("module.", "_orig_mod.", "model.");
 // LayerNorm's weight and bias as "gamma" and "beta"; with and without "transformer.", "bert." and "model.",
 // which transformers' models without a head do not have; tied weights under the name of the other.
@@ -15,8 +15,8 @@ std::vector<std::string> names_in_models(const std::string& name);
 // "cls.predictions.decoder.bias". Files may hold it, twice then.
 bool is_tied_weight(const std::string& name);
 
-// The tensor that `name` is a copy of in a model that has both, where a file has one: the token embeddings,
-// of the weights of BERT's decoder; else "".
+// The tensor that `name` is a copy of in a model with original and copy, where a file has one of the two: the
+// token embeddings, of the weights of BERT's decoder; else "".
 std::string copied_from(const std::string& name);
 
 // True for a constant that some models save: masks of attention, positions.

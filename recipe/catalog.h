@@ -89,7 +89,7 @@ struct Key {
 // The origin of a kind, for `tutti explain`, readers who know Composer's names, and docs/algorithms.md.
 struct Origin {
   std::string composer = "";                // Composer's class: "MixUp"; a name of the kind in recipes too
-  std::vector<std::string> functions = {};  // Composer's, for a loop of one's own: "mixup_batch"
+  std::vector<std::string> functions = {};  // Composer's, for a custom loop: "mixup_batch"
   std::string header = "";                  // of class and function: "algorithms/augmentation/mixup.h"
   std::string call = "";                    // a call of the function in C++; "" = none
   std::string paper = "";                   // "Zhang et al. 2018, arXiv:1710.09412"; "" = none
@@ -110,7 +110,7 @@ struct Entry {
 // A kind of Composer's that tutti refuses. `why` is also the doc.
 Entry refused_entry(const std::string &name, const std::string &why);
 
-// Keys of which at most one may be given; with `required`, exactly one.
+// Keys of which at most one key may be given; with `required`, exactly one key.
 struct Alternatives {
   std::vector<std::string> keys;
   bool required = false;
@@ -131,8 +131,8 @@ struct Catalog {
   // By its name or Composer's, also in another spelling, and with the noun behind: "AdamW", "SpeedMonitor",
   // "CosineAnnealingScheduler". Null if there is none.
   const Entry *find_entry(const std::string &kind) const;
-  std::vector<std::string> kinds() const;                  // that recipes may have
-  std::vector<std::string> refused_kinds() const;          // see Entry::refusal
+  std::vector<std::string> kinds() const;          // that recipes may have
+  std::vector<std::string> refused_kinds() const;  // see Entry::refusal
   bool may_be_absent() const { return default_kind == "none"; }
   // The section's keys, then the kind's. `entry`: null = no kind.
   std::vector<Key> keys_of(const Entry *entry) const;
@@ -143,7 +143,7 @@ std::string joined(const std::vector<std::string> &names);
 
 inline constexpr const char *kPluginKind = "plugin";
 
-// The kind of what the library of [plugins] brings; see job/plugin.h.
+// The kind of components of the library of [plugins]; see job/plugin.h.
 inline Entry plugin_entry(const std::string &noun) {
   return {kPluginKind,
           "What the library of [plugins] brings.",

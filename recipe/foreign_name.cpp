@@ -6,8 +6,8 @@ namespace tutti {
 
 // "Trainer.fit.duration" also matches "fit.duration" and "duration".
 bool ForeignName::is_called(const std::string& other) const {
-  const std::string own = lower_case(name), wanted = lower_case(other);
-  return own == wanted || own.ends_with('.' + wanted);
+  const std::string own = lower_case(name), searched = lower_case(other);
+  return own == searched || own.ends_with('.' + searched);
 }
 
 std::string ForeignName::translation() const {

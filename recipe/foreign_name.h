@@ -4,7 +4,7 @@
 
 namespace tutti {
 
-// A name of Composer's, PyTorch's or Lightning's that the catalogs have under another name, or not at all.
+// A name of Composer's, PyTorch's or Lightning's that the catalogs have under another name, or lack.
 struct ForeignName {
   std::string
       name;  // "SpeedMonitor", "Trainer.fit"; a lookup may omit the part before the dot and ignores case

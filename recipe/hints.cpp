@@ -52,8 +52,8 @@ bool is_called(const Key& key, const std::string& name) {
 }
 
 const Key* key_called(const std::vector<Key>& keys, const std::string& name) {
-  const auto found = std::ranges::find_if(keys, [&](const Key& key) { return is_called(key, name); });
-  return found == keys.end() ? nullptr : &*found;
+  const auto called = std::ranges::find_if(keys, [&](const Key& key) { return is_called(key, name); });
+  return called == keys.end() ? nullptr : &*called;
 }
 
 // The kinds with such a key.
@@ -86,16 +86,17 @@ std::string similar_in(const Names& names, const std::string& name) {
   return !near.empty() && (same_name(near, name) || similar_name(near, name)) ? near : "";
 }
 
-bool is_of_recipe(const ForeignName& one) { return one.target.empty() || one.target.starts_with('['); }
+bool is_of_recipe(const ForeignName& name) { return name.target.empty() || name.target.starts_with('['); }
 
 }  // namespace
 
 // A whole name may stand for anything; a part of one only for what a recipe may have.
 const ForeignName* NameHints::foreign(const std::string& name) const {
-  const auto found = std::ranges::find_if(foreign_, [&](const ForeignName& one) {
-    return one.is_called(name) && (one.name.size() == name.size() || is_of_recipe(one));
+  const auto foreign_place = std::ranges::find_if(foreign_, [&](const ForeignName& foreign_name) {
+    return foreign_name.is_called(name) &&
+           (foreign_name.name.size() == name.size() || is_of_recipe(foreign_name));
   });
-  return found == foreign_.end() ? nullptr : &*found;
+  return foreign_place == foreign_.end() ? nullptr : &*foreign_place;
 }
 
 // The path of the key that a place names: "train.max_duration" of "[train] max_duration".
@@ -147,9 +148,10 @@ NameHint NameHints::for_key(const Catalog& catalog, const Entry* entry, const st
     return {"; " + here->translation(), meant_by(here->target)};
   const Names kinds = entry ? kinds_with(catalog, name) : Names();
   if (!kinds.empty()) return {"; it is a key of " + either(kinds)};
-  const ForeignName* one = foreign(name);
+  const ForeignName* foreign_name = foreign(name);
   const bool is_similar = !near.empty() && similar_name(near, name);
-  if (one && (is_of_recipe(*one) || near.empty())) return {"; " + one->translation(), meant_by(one->target)};
+  if (foreign_name && (is_of_recipe(*foreign_name) || near.empty()))
+    return {"; " + foreign_name->translation(), meant_by(foreign_name->target)};
   if (is_similar) return own(near);
   if (NameHint other = elsewhere(catalog.section, name); !other.text.empty()) return other;
   if (NameHint other = nearly_elsewhere(name); !other.text.empty()) return other;
@@ -166,10 +168,10 @@ NameHints::KindHint NameHints::for_kind(const Catalog& catalog, const std::strin
   };
   for (const Entry& entry : catalog.entries)
     if (same_name(entry.name, base) || same_name(entry.origin.composer, base)) return told(entry);
-  if (const ForeignName* one = foreign(base)) {
+  if (const ForeignName* foreign_name = foreign(base)) {
     for (const Entry& entry : catalog.entries)
-      if (place_of(catalog, entry) == one->target) return told(entry);
-    return {"; " + one->translation()};
+      if (place_of(catalog, entry) == foreign_name->target) return told(entry);
+    return {"; " + foreign_name->translation()};
   }
   Names kinds = catalog.kinds(), all = catalog.refused_kinds();
   all.insert(all.end(), kinds.begin(), kinds.end());
@@ -335,9 +337,9 @@ std::string without_blanks(const std::string& text) {
 
 std::string line_of(const std::string& text, int line) {
   std::istringstream in(text);
-  std::string found;
-  for (int i = 0; i < line; ++i) std::getline(in, found);
-  return without_blanks(found.substr(0, found.find('#')));
+  std::string guess;
+  for (int i = 0; i < line; ++i) std::getline(in, guess);
+  return without_blanks(guess.substr(0, guess.find('#')));
 }
 
 // A text without quotes, a number with a unit.

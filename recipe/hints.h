@@ -29,12 +29,12 @@ class NameHints {
   NameHint for_key(const Catalog& catalog, const Entry* entry, const std::string& path,
                    const std::string& name, const std::vector<std::string>& known) const;
 
-  // The sections other than this one that have the key.
+  // The other sections that have the key.
   NameHint elsewhere(const std::string& section, const std::string& name) const;
 
   struct KindHint {
     std::string text;
-    const Entry* entry = nullptr;  // the kind, if it is meant without doubt
+    const Entry* entry = nullptr;  // the kind, if certain
   };
   // For a kind that the catalog does not have.
   KindHint for_kind(const Catalog& catalog, const std::string& name) const;
@@ -48,8 +48,8 @@ class NameHints {
   std::span<const ForeignName> foreign_;
 };
 
-// The value, as TOML, that is probably meant by one that the key does not accept: 1e-3 for "1e-3", "5ep" for
-// "5 epochs", [128] for 128, "amp_bf16" for "bf16"; "" if there is no guess that `accepts` accepts.
+// The value, as TOML, that is probably meant by a refused value: 1e-3 for "1e-3", "5ep" for "5 epochs", [128]
+// for 128, "amp_bf16" for "bf16"; "" without a guess that `accepts` accepts.
 std::string value_hint(const Key& key, const Setting& given,
                        const std::function<bool(const Setting&)>& accepts);
 

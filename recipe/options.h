@@ -13,13 +13,13 @@
 #include "recipe/catalog.h"
 #include "recipe/setting.h"
 
-// The options of a kind, declared once: a struct with a member for each key, and beside it a function kind()
-// that binds the keys to the members, as in algorithms/loop/options.cpp. The declaration gives the catalog's
-// entry with names, types, defaults and bounds, and reads a section of a resolved recipe. Free of libtorch,
-// as catalogs are: options and their declarations are linked into the thin executable.
+// The options of a kind, declared once: a struct with a member for each key, and a function kind() that binds
+// the keys to the members, as in algorithms/loop/options.cpp. The declaration gives the catalog's entry with
+// names, types, defaults and bounds, and reads a section of a resolved recipe. Free of libtorch, as catalogs
+// are: options and their declarations are linked into the thin executable.
 namespace tutti {
 
-// The form of a member of type T in a recipe. Specialise it beside your own type (Time, BatchKey).
+// The form of a member of type T in a recipe. Specialise the form beside your own type (Time, BatchKey).
 template <class T>
 struct OptionType;
 
@@ -67,7 +67,7 @@ struct OptionType<std::vector<std::string>> {
   static std::string text(const std::vector<std::string>& values);
   static std::vector<std::string> read(const Setting& key) { return key.texts(); }
 };
-// A value that the kind reads by itself.
+// A value that the kind reads without a binding.
 template <>
 struct OptionType<Setting> {
   static constexpr KeyType type = KeyType::kAny;
@@ -84,7 +84,7 @@ struct OptionType<std::optional<T>> {
   static std::optional<T> read(const Setting& key) { return OptionType<T>::read(key); }
 };
 
-// A key of a kind, and how it gets into the kind's options.
+// A key of a kind, and its way into the kind's options.
 template <class Options>
 struct Bound {
   using Read = std::function<void(Options&, const Setting&)>;
@@ -113,7 +113,7 @@ struct Bound {
   // Like the builders of Key.
   Bound also_named(std::vector<std::string> names) && { return with(&Key::also_named, std::move(names)); }
   Bound one_of(std::vector<std::string> values) && { return with(&Key::one_of, std::move(values)); }
-  // The name of a kind of this catalog, or a table of it.
+  // The name of a kind of this catalog, or a table of that kind.
   Bound each(std::shared_ptr<const Catalog> table) && {
     return with([&](Key& k) {
       k.type = KeyType::kKindOrTable;
@@ -189,14 +189,14 @@ struct Kind {
   Kind(std::string name, std::string doc, std::vector<Bound<Options>> bound = {}, Origin origin = {})
       : entry{.name = std::move(name), .doc = std::move(doc), .origin = std::move(origin)},
         keys(std::move(bound)) {
-    for (const auto& one : keys) entry.keys.push_back(one.key);
+    for (const auto& bound : keys) entry.keys.push_back(bound.key);
   }
 
   // The options of a resolved section.
   Options read(const Setting& section) const {
     Options options;
-    for (const auto& one : keys)
-      if (one.read && section.has(one.key.name)) one.read(options, section.at(one.key.name));
+    for (const auto& bound : keys)
+      if (bound.read && section.has(bound.key.name)) bound.read(options, section.at(bound.key.name));
     return options;
   }
 };
@@ -210,8 +210,8 @@ struct WrittenFile {
 };
 
 // A list of kinds, each named by its options, from which catalog and factory are made. Options have a static
-// kind(), and make(section, ...), which gets what the factory passes on; written(), if they name a file to
-// write.
+// kind(), and make(section, ...), which gets the factory's further arguments; written(), if an option names a
+// file to write.
 template <class... Options>
 struct Kinds {
   static std::vector<Entry> entries() { return {Options::kind().entry...}; }
@@ -219,12 +219,12 @@ struct Kinds {
   // The object made for the section's kind; null if this list does not have the kind.
   template <class Made, class... Args>
   static Made made(const Setting& section, const Args&... args) {
-    return of_options<Made>(section, [&](const auto& options) { return options.make(section, args...); });
+    return with_options<Made>(section, [&](const auto& options) { return options.make(section, args...); });
   }
 
-  // The file that the section's kind writes, if any.
+  // The file that the section's kind writes, or none.
   static std::optional<WrittenFile> written(const Setting& section) {
-    return of_options<std::optional<WrittenFile>>(section, [](const auto& options) {
+    return with_options<std::optional<WrittenFile>>(section, [](const auto& options) {
       if constexpr (requires { options.written(); })
         return options.written();
       else
@@ -233,9 +233,9 @@ struct Kinds {
   }
 
  private:
-  // The result of `work` for the options of the section; an empty one for a kind of another list.
+  // The result of `work` for the options of the section; an empty result for a kind of another list.
   template <class Result, class Work>
-  static Result of_options(const Setting& section, const Work& work) {
+  static Result with_options(const Setting& section, const Work& work) {
     Result result{};
     const auto is_kind = [&]<class One>(const Kind<One>& kind) {
       if (kind.entry.name != section.at("kind").text()) return false;

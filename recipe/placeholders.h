@@ -11,7 +11,7 @@ namespace tutti {
 // Replaces every `field` in the text by `value`: "{rank}" by "3".
 void replace_all(std::string& text, const std::string& field, const std::string& value);
 
-// A placeholder and the text before it; the last part of a pattern has no placeholder.
+// A placeholder and the text before; the last part of a pattern has no placeholder.
 struct PatternPart {
   std::string text;
   std::optional<std::string> placeholder = {};
@@ -23,7 +23,7 @@ std::vector<PatternPart> parts_of_pattern(const std::string& pattern);
 // Throws UserError for an unknown placeholder; suggests the nearest of `known`.
 [[noreturn]] void refuse_placeholder(const std::string& placeholder, const std::vector<std::string>& known);
 
-// True for a text that means itself wherever it stands in a command line: letters, digits and . _ + / @ = -.
+// True for a text without special meaning anywhere in a command line: letters, digits and . _ + / @ = -.
 // Whoever wrote a name in a data set is not to write a program.
 bool is_plain_word(const std::string& text);
 inline constexpr const char* kPlainCharacters = "only letters, digits and . _ + / @ = - are taken";

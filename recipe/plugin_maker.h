@@ -8,9 +8,9 @@
 
 namespace tutti {
 
-// Makes the component of a section with kind = "plugin". load_plugin (job/plugin_library.h) gives one to the
-// section's `kind`, which keeps it where the section is copied or resolved again. So the factories of losses,
-// metrics, transforms, optimizers and schedules make those of a plugin too.
+// Makes the component of a section with kind = "plugin". load_plugin (job/plugin_library.h) gives a maker to
+// the section's `kind`, which keeps the maker in copies and further resolutions of the section. So the
+// factories of losses, metrics, transforms, optimizers and schedules make a plugin's too.
 class PluginMaker {
  public:
   virtual ~PluginMaker() = default;
@@ -33,7 +33,7 @@ class PluginMakerOf final : public PluginMaker {
 
 inline bool is_of_plugin(const Setting& section) { return section.at("kind").text() == kPluginKind; }
 
-// The component of a section with kind = "plugin". Throws UserError if it cannot be made, or if no library is
+// The component of a section with kind = "plugin". Throws UserError if making fails, or if no library is
 // loaded.
 template <class Made, class... Arguments>
 Made made_by_plugin(const Setting& section, const Arguments&... arguments) {

@@ -168,9 +168,9 @@ class SectionResolver {
     return value;
   }
 
-  [[noreturn]] static void fail_both(const Setting& one, const Setting& other,
+  [[noreturn]] static void fail_both(const Setting& first, const Setting& second,
                                      const std::string& other_name) {
-    one.fail_key("given as " + other_name + " too (" + other.position.text() + "); keep one of the two");
+    first.fail_key("given as " + other_name + " too (" + second.position.text() + "); keep one of the two");
   }
 
   Setting default_of(const Key& key) const {

@@ -27,7 +27,7 @@ Setting resolve_section(const Catalog& catalog, const Setting& given, const Sect
 //
 // Throws UserErrors with all unknown sections, kinds and keys (says which name is nearest, or where the key
 // belongs), wrong types, keys given under two names, and missing required keys. `foreign`: names of other
-// libraries that users may write. A value from `--set` removes values of the file that it excludes.
+// libraries that users may write. A value from `--set` removes excluded values of the file.
 Setting resolve(const Setting& recipe, std::span<const Catalog> catalogs,
                 std::span<const ForeignName> foreign = {});
 

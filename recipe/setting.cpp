@@ -105,16 +105,16 @@ std::vector<Value> values_of(const Setting& recipe) {
 }
 
 std::string value_at(const std::vector<Value>& values, const std::string& path) {
-  const auto found = std::ranges::find(values, path, &Value::path);
-  return found == values.end() ? "nothing" : found->toml;
+  const auto value = std::ranges::find(values, path, &Value::path);
+  return value == values.end() ? "nothing" : value->toml;
 }
 
 template <class Text>
 std::vector<std::string> differences(const Setting& a, const Setting& b, Text text) {
   const auto ours = values_of(with_command_names(a)), theirs = values_of(with_command_names(b));
   std::vector<std::string> different;
-  const auto note = [&](const std::string& path, const std::string& one, const std::string& other) {
-    if (one != other) different.push_back(text(path, one, other));
+  const auto note = [&](const std::string& path, const std::string& before, const std::string& after) {
+    if (before != after) different.push_back(text(path, before, after));
   };
   for (const auto& [path, toml] : ours) note(path, toml, value_at(theirs, path));
   for (const auto& [path, toml] : theirs)
@@ -196,7 +196,7 @@ std::string told(const Setting& setting, const std::string& message) {
 void Setting::fail(const std::string& message) const { throw UserError(position, told(*this, message)); }
 
 void Setting::fail_key(const std::string& message) const {
-  throw UserError(position.of_key(), told(*this, message));
+  throw UserError(position.key_position(), told(*this, message));
 }
 
 void Setting::fail(const std::exception& cause) const {
@@ -226,15 +226,15 @@ std::string path_below(const std::string& section, const std::string& key) {
 }
 
 std::vector<std::string> recipe_difference(const Setting& a, const Setting& b) {
-  return differences(a, b, [](const std::string& path, const std::string& one, const std::string& other) {
-    return path + " (" + one + " against " + other + ")";
+  return differences(a, b, [](const std::string& path, const std::string& before, const std::string& after) {
+    return path + " (" + before + " against " + after + ")";
   });
 }
 
 std::vector<std::string> recipe_changes(const Setting& now, const Setting& then) {
   return differences(now, then,
-                     [](const std::string& path, const std::string& one, const std::string& other) {
-                       return path + " = " + one + " (was " + other + ")";
+                     [](const std::string& path, const std::string& before, const std::string& after) {
+                       return path + " = " + before + " (was " + after + ")";
                      });
 }
 

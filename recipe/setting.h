@@ -70,8 +70,8 @@ class Setting {
   Value value;
   std::string path;
   Position position;
-  std::string written = "";       // a path as it was written, where `value` is what it means; else ""
-  std::string written_path = "";  // with another name of the key, if the user gave that; else ""
+  std::string written = "";       // a path as written, where `value` is the meaning; else ""
+  std::string written_path = "";  // with the user's other name of the key; else ""
   // Of kind = "plugin", once the library of [plugins] is loaded: see recipe/plugin_maker.h. Else null.
   std::shared_ptr<const PluginMaker> maker = nullptr;
 };
@@ -85,7 +85,7 @@ std::string path_below(const std::string& section, const std::string& key);
 // All keys with different values in the two recipes: "optimizer.lr (0.1 against 0.05)". An absent value is
 // "nothing".
 std::vector<std::string> recipe_difference(const Setting& a, const Setting& b);
-// The same for a recipe and an earlier form of it: "optimizer.lr = 0.05 (was 0.1)".
+// The same for a recipe and its earlier form: "optimizer.lr = 0.05 (was 0.1)".
 std::vector<std::string> recipe_changes(const Setting& now, const Setting& then);
 
 }  // namespace tutti

@@ -112,11 +112,11 @@ class PosixFile final : public WritableFile {
     return can_bypass_ && bytes.size() >= kLeastBypassing && (offset | from | bytes.size()) % kPage == 0;
   }
 
-  void bypass_cache(bool wanted) {
-    if (wanted == bypasses_) return;
-    if (::fcntl(file_.get(), F_SETFL, wanted ? O_DIRECT : 0) == 0)
-      bypasses_ = wanted;
-    else if (wanted)
+  void bypass_cache(bool bypass) {
+    if (bypass == bypasses_) return;
+    if (::fcntl(file_.get(), F_SETFL, bypass ? O_DIRECT : 0) == 0)
+      bypasses_ = bypass;
+    else if (bypass)
       can_bypass_ = false;
     else
       fail(path_, "write", errno);

@@ -49,18 +49,18 @@ class Disk {
   // Sorted names; empty if the folder does not exist.
   virtual std::vector<std::string> list(const std::string& folder) const = 0;
   virtual void make_folders(const std::string& path) = 0;  // durable, with all parents
-  // A file takes the mode of the file that it replaces.
+  // A file takes the mode of the replaced file.
   virtual void rename(const std::string& from, const std::string& to) = 0;
   virtual void remove_all(const std::string& path) = 0;
   // Replaces `link` atomically. A folder of this name (from a copy that followed links) becomes `link`-aside.
   virtual void symlink(const std::string& target, const std::string& link) = 0;
   virtual void sync_folder(const std::string& path) = 0;
-  // Locks the file at `path` and creates it if needed, not through a link. Null if the lock is held, by
-  // another process or by this one. The text `holder` is written into the file.
+  // Locks the file at `path` and creates it if needed, not through a link. Null if this or another process
+  // holds the lock. The text `holder` is written into the file.
   virtual std::unique_ptr<DiskLock> lock(const std::string& path, const std::string& holder) = 0;
   // The state of the lock; a file that does not exist is free. Writes nothing.
   virtual LockState lock_state(const std::string&) const { return LockState::kUnknown; }
-  // Distinguishes a file or folder from a later one at the same path; 0 if the path does not exist.
+  // Distinguishes a file or folder from a later file at the same path; 0 if the path does not exist.
   virtual uint64_t identity(const std::string&) const { return 1; }
 };
 

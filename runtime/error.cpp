@@ -67,7 +67,7 @@ Excerpt cut(std::string_view line, Columns columns) {
 
 std::string Position::text() const { return line > 0 ? file + ":" + std::to_string(line) : file; }
 
-Position Position::of_key() const {
+Position Position::key_position() const {
   Position key = *this;
   if (key_columns.first > 0) key.columns = key_columns;
   return key;

@@ -23,12 +23,12 @@ struct Position {
   std::shared_ptr<const std::string> source = nullptr;  // the file's text, or the option; null = not known
 
   std::string text() const;  // "digits.toml:12"
-  // The line and a caret below, each on a line that begins with a line break; "" if they are not known.
+  // The line and a caret below, each on a line that begins with a line break; "" if unknown.
   std::string excerpt() const;
-  Position of_key() const;
+  Position key_position() const;
 };
 
-// An error that may end a run, and how the run ends by it.
+// An error that may end a run, and the way in which the run ends.
 class RunError : public std::runtime_error {
  public:
   RunError(EndKind kind, const std::string& message) : RunError(kind, {}, message) {}
@@ -46,9 +46,8 @@ class RunError : public std::runtime_error {
   std::string message_;
 };
 
-// A mistake of the user. `what()` is the whole message: file:line, key and value, and the expected value, and
-// below the line with a caret, if it is known. Caught once, in cli: prints the message on rank 0 and exits
-// with 2.
+// A mistake of the user. `what()` is the whole message: file:line, key and value, the expected value, and if
+// known, the line with a caret. Caught once, in cli: prints the message on rank 0 and exits with 2.
 class UserError : public RunError {
  public:
   explicit UserError(const std::string& message, EndKind kind = EndKind::kUserError)

@@ -7,7 +7,7 @@
 #include <span>
 #include <string_view>
 
-// XXH3. On x86 xxHash chooses the widest vector instructions at run time; the hashes do not depend on them.
+// XXH3. On x86 xxHash chooses the widest vector instructions at run time, which changes no hash.
 #if defined(__x86_64__) && __has_include(<xxh_x86dispatch.h>)
 #include <xxh_x86dispatch.h>
 #else

@@ -14,8 +14,8 @@ bool found_no_memory(const std::exception& error);
 // True if a run that ends so lacked memory.
 bool lacks_memory(EndKind end);
 
-// The error's message: "out of memory" for std::bad_alloc. Errors of the standard library say what they mean:
-// its own words, such as "map::at", name no cause.
+// The error's message: "out of memory" for std::bad_alloc. Errors of the standard library get a cause: words
+// such as "map::at" name none.
 std::string error_message(const std::exception& error);
 
 }  // namespace tutti

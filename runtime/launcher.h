@@ -12,18 +12,19 @@ std::optional<int> launched_rank();
 // The number of ranks that mpirun started; 0 without mpirun.
 int launched_world();
 
-// The number of ranks that mpirun or srun started on this machine; 1 without them.
+// The number of ranks that mpirun or srun started on this machine; 1 without a launcher.
 int launched_neighbours();
 
-// Advice after Ctrl-C: mpirun turns it into SIGTERM, and kills its ranks soon.
+// Advice after Ctrl-C, which mpirun turns into SIGTERM, and soon into SIGKILL of its ranks.
 std::string after_interrupt();
 
-// The number of this process among those that mpirun or srun started on this machine; 0 without them.
+// The number of this process among the ranks that mpirun or srun started on this machine; 0 without a
+// launcher.
 int launched_local_rank();
 
 // True if Slurm started several tasks, and no mpirun this process: a world of one rank is then a mistake.
 bool is_one_of_slurms_tasks();
-// The number of this task among them, from 0; 0 without Slurm.
+// The number of this task in the job step, from 0; 0 without Slurm.
 int slurm_task();
 
 }  // namespace tutti

@@ -8,7 +8,7 @@ namespace tutti {
 
 enum class LogLevel { kDebug, kInfo, kWarning, kError };
 
-// Takes a warning; may be empty where it says so.
+// Takes a warning; empty only where a function's comment allows it.
 using Warn = std::function<void(const std::string& what)>;
 
 // A rank's log, written by spdlog: to a file (log/rank-N.log), warnings and errors also to standard error.

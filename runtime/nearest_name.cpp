@@ -42,20 +42,20 @@ std::string initials(std::string_view name) {
   return out;
 }
 
-bool begins_with(const std::string& one, const std::string& other) {
-  return (other.size() >= kLeastPart && one.starts_with(other)) ||
-         (one.size() >= kLeastPart && other.starts_with(one));
+bool begins_with(const std::string& name, const std::string& other) {
+  return (other.size() >= kLeastPart && name.starts_with(other)) ||
+         (name.size() >= kLeastPart && other.starts_with(name));
 }
 
-bool shares_word(std::string_view one, std::string_view other) {
+bool shares_word(std::string_view name, std::string_view other) {
   const auto theirs = words_of(other);
-  return std::ranges::any_of(words_of(one), [&](const std::string& word) {
+  return std::ranges::any_of(words_of(name), [&](const std::string& word) {
     return word.size() >= kLeastPart && std::ranges::count(theirs, word) > 0;
   });
 }
 
-int slips(const std::string& one, const std::string& other) {
-  return static_cast<int>(std::max(std::min(one.size(), other.size()), kLeastPart)) / 3;
+int slips(const std::string& name, const std::string& other) {
+  return static_cast<int>(std::max(std::min(name.size(), other.size()), kLeastPart)) / 3;
 }
 
 // The candidate of the least cost that is at most `limit`, the first of equals.
@@ -93,39 +93,39 @@ int edit_distance(const std::string& a, const std::string& b) {
   return rows[a.size()][b.size()];
 }
 
-bool same_name(const std::string& one, const std::string& other) {
-  const std::string name = plain(one);
-  return !name.empty() && name == plain(other);
+bool same_name(const std::string& first, const std::string& second) {
+  const std::string name = plain(first);
+  return !name.empty() && name == plain(second);
 }
 
-bool similar_name(const std::string& one, const std::string& other) {
-  const std::string a = plain(one), b = plain(other);
+bool similar_name(const std::string& first, const std::string& second) {
+  const std::string a = plain(first), b = plain(second);
   return edit_distance(a, b) <= slips(a, b);
 }
 
 std::string nearest_name(const std::string& name, const std::vector<std::string>& candidates) {
   constexpr std::size_t kMaxName = 100;  // a longer one is no name
-  const std::string wanted = plain(name);
-  if (wanted.empty() || name.size() > kMaxName) return "";
+  const std::string plain_name = plain(name);
+  if (plain_name.empty() || name.size() > kMaxName) return "";
   constexpr int kNever = kMaxName * kMaxName;
-  const auto edits = [&](const std::string& other) { return edit_distance(wanted, plain(other)); };
-  std::string found = cheapest(candidates, kNever - 1, [&](const std::string& other) {
+  const auto edits = [&](const std::string& other) { return edit_distance(plain_name, plain(other)); };
+  std::string nearest = cheapest(candidates, kNever - 1, [&](const std::string& other) {
     const int count = edits(other);  // of equals the one that looks most alike
     const int written = std::min<int>(edit_distance(name, other), kMaxName - 1);
-    return count <= slips(wanted, plain(other)) ? count * static_cast<int>(kMaxName) + written : kNever;
+    return count <= slips(plain_name, plain(other)) ? count * static_cast<int>(kMaxName) + written : kNever;
   });
   const auto shortest = [&](auto fits) {
-    if (found.empty())
-      found = cheapest(candidates, kNever - 1, [&](const std::string& other) {
+    if (nearest.empty())
+      nearest = cheapest(candidates, kNever - 1, [&](const std::string& other) {
         return fits(other) ? static_cast<int>(std::min(other.size(), kMaxName)) : kNever;
       });
   };
-  shortest([&](const std::string& other) { return begins_with(plain(other), wanted); });
+  shortest([&](const std::string& other) { return begins_with(plain(other), plain_name); });
   shortest([&](const std::string& other) { return shares_word(name, other); });
   shortest([&](const std::string& other) {
-    return initials(name) == plain(other) || (wanted.size() > 1 && initials(other) == wanted);
+    return initials(name) == plain(other) || (plain_name.size() > 1 && initials(other) == plain_name);
   });
-  return found.empty() ? cheapest(candidates, static_cast<int>(wanted.size()) / 2, edits) : found;
+  return nearest.empty() ? cheapest(candidates, static_cast<int>(plain_name.size()) / 2, edits) : nearest;
 }
 
 }  // namespace tutti

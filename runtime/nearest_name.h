@@ -7,18 +7,18 @@ namespace tutti {
 
 // True for names that differ in upper and lower case, blanks, '-' and '_' alone: "SpeedMonitor",
 // "speed_monitor".
-bool same_name(const std::string& one, const std::string& other);
+bool same_name(const std::string& first, const std::string& second);
 
-// True for names that a slip of the finger makes of each other: a letter in three more, fewer, other or
-// exchanged with the next.
-bool similar_name(const std::string& one, const std::string& other);
+// True for names that a typing error turns into each other: at most one letter in three added, missing,
+// replaced or exchanged with the next letter.
+bool similar_name(const std::string& first, const std::string& second);
 
-// The candidate that `name` stands for most likely, or "" if none does. In this order: the same but for case,
-// '-' and '_'; a slip of the finger; the beginning of the other ("cosine"); a word of the other ("bf16" of
-// "amp_bf16"); its initials ("learning_rate", "lr"); half of the letters.
+// The candidate that the user most likely means by `name`, or "". In this order: the same but for case, '-'
+// and '_'; a typing error; the beginning of the candidate ("cosine"); a word of the candidate ("bf16" of
+// "amp_bf16"); the candidate's initials ("learning_rate", "lr"); half of the letters.
 std::string nearest_name(const std::string& name, const std::vector<std::string>& candidates);
 
-// Letters more, fewer, other, or exchanged with the next.
+// The number of letters that are added, missing, replaced or exchanged with the next letter.
 int edit_distance(const std::string& a, const std::string& b);
 
 }  // namespace tutti

@@ -13,7 +13,7 @@ constexpr uint64_t mix_bits(uint64_t z) {
 }
 
 // A counter-based generator: the same key and counter give the same number on every rank, in any order, so
-// there is no state to save. Words of the key are mixed by mix_bits. What is constexpr is for kernels of all
+// there is no state to save. Words of the key are mixed by mix_bits. Constexpr functions serve kernels of all
 // devices too.
 class RandomKey {
  public:

@@ -33,9 +33,9 @@ void RingRecorder::record(const TraceEvent& event) {
 std::vector<TraceEvent> RingRecorder::last(int count) const {
   const std::lock_guard lock(mutex_);
   const uint64_t kept = std::min<uint64_t>(count_, events_.size());
-  const uint64_t wanted = std::min<uint64_t>(kept, std::max(count, 0));
+  const uint64_t number = std::min<uint64_t>(kept, std::max(count, 0));
   std::vector<TraceEvent> out;
-  for (uint64_t i = count_ - wanted; i < count_; ++i) {
+  for (uint64_t i = count_ - number; i < count_; ++i) {
     out.push_back(events_[i % events_.size()]);
   }
   return out;
@@ -47,10 +47,10 @@ std::size_t RingRecorder::peek(std::span<TraceEvent> out) const {
   for (int attempt = 0; attempt < kLockAttempts && !locked; ++attempt) locked = mutex_.try_lock();
   const uint64_t size = events_.size();
   const uint64_t end = count_ - (!locked && count_ > 0 ? 1 : 0);
-  const uint64_t wanted = std::min<uint64_t>({end, size - 1, out.size()});
-  for (uint64_t i = 0; i < wanted; ++i) out[i] = events_[(end - wanted + i) % size];
+  const uint64_t number = std::min<uint64_t>({end, size - 1, out.size()});
+  for (uint64_t i = 0; i < number; ++i) out[i] = events_[(end - number + i) % size];
   if (locked) mutex_.unlock();
-  return wanted;
+  return number;
 }
 
 }  // namespace tutti

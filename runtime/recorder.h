@@ -14,7 +14,7 @@
 
 namespace tutti {
 
-// A message at the moment its receiver takes it. Texts are static or owned by the scheduler.
+// A message at the moment of its receipt. Texts are static or owned by the scheduler.
 struct Delivery {
   TimePoint time;
   std::string_view to, from;  // actors of the rank; `from` is "" for messages from outside
@@ -32,12 +32,12 @@ struct Digest {
 
 // Inputs that the seed does not decide: of a clock, a disk. A replay returns the recorded ones.
 enum class RecordedInput : uint8_t {
-  kCheckpoint,         // a folder that the run may start from; the last one is it, or ""
+  kCheckpoint,         // a folder that the run may start from; the last folder counts; or ""
   kCheckpointOwner,    // "own" if this run saved it; asked only where another run could have
   kTrainingSeconds,    //
   kEvaluationSeconds,  //
   kPredictionSeconds,  //
-  kFailedAllocation,   // its number within an attempt at a step; 0 = none, -1 = one that is not metered
+  kFailedAllocation,   // its number within an attempt at a step; 0 = none, -1 = not metered
   kRankFileError,      // of writing this rank's part of a checkpoint; "" = none
   kPublishError,       // of publishing a checkpoint; "" = none
   kMlperfResult,       // 1 if the file exists
@@ -58,20 +58,20 @@ class Recorder {
   virtual std::size_t peek(std::span<TraceEvent>) const { return 0; }
 
   virtual void delivered(const Delivery&) {}
-  // True if digests are recorded or compared; else callers need not compute any.
+  // True if digests are recorded or compared; else callers need not compute digests.
   virtual bool digests() const { return false; }
   virtual void digest(const Digest&) {}
   // Names the parts of all later digests with this key.
   virtual void name_parts(std::string_view, const std::vector<std::string>&) {}
 
-  // Records the measured value and returns it; a replay returns the recorded one.
+  // Records and returns the measured value; a replay returns the recorded value.
   virtual double input(RecordedInput, double measured) { return measured; }
   virtual std::string input(RecordedInput, std::string measured) { return measured; }
 
-  // In a replay, the value that `input` returns next, for callers that need it earlier; else nothing.
+  // In a replay, the next value of `input`, for callers that need the value earlier; else nullopt.
   virtual std::optional<double> next_input(RecordedInput) { return std::nullopt; }
 
-  // Why the record is incomplete; "" while nothing is missing.
+  // Why the record is incomplete; "" while the record is complete.
   virtual std::string incomplete() const { return ""; }
 
   // The end of the run on this rank; the last call.

@@ -8,8 +8,8 @@
 
 namespace tutti {
 
-// A regular file, open for reading: how every file is opened that others may have put there. Never waits: a
-// pipe, a device or a folder in its place is a problem.
+// A regular file, open for reading: the only way to open a file that other programs may have written. Never
+// waits: a pipe, a device or a folder in its place is a problem.
 class RegularFile {
  public:
   // A file of more than `most_bytes` is a problem too.
@@ -41,7 +41,7 @@ inline constexpr uint64_t kMostTextBytes = uint64_t{1} << 24;
 std::string text_of_file(const std::string& path, uint64_t most_bytes = UINT64_MAX);
 
 // Calls visit(line) for each line of at most so many bytes, without its line break, in little memory. Longer
-// lines and one without an end are left out; holes in the file are not read. Throws as text_of_file.
+// lines and a last line without an end are left out; holes in the file are not read. Throws as text_of_file.
 void for_each_line(const std::string& path, std::size_t most_bytes,
                    const std::function<void(std::string& line)>& visit);
 

@@ -118,8 +118,8 @@ void TerminalOutput::flush() {
 }
 
 bool TerminalOutput::writable() const {
-  pollfd one{descriptor_, POLLOUT, 0};
-  return ::poll(&one, 1, 0) > 0;
+  pollfd request{descriptor_, POLLOUT, 0};
+  return ::poll(&request, 1, 0) > 0;
 }
 
 std::string TerminalOutput::trouble() const {

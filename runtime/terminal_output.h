@@ -7,8 +7,8 @@
 
 namespace tutti {
 
-// Columns of the terminal behind a descriptor, as it is now; 0: there is none, or TERM is "dumb". A launched
-// rank's standard output and error are what its mpirun makes of them.
+// Columns of the terminal behind a descriptor, now; 0: no terminal, or TERM is "dumb". mpirun decides about a
+// launched rank's standard output and error.
 int terminal_columns(int descriptor);
 
 // Erases a line without end, such as a display of progress, where `descriptor` is a terminal; else "".

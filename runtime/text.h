@@ -24,8 +24,8 @@ std::string lower_case(std::string_view text);
 // forms.
 bool is_utf8(std::string_view text);
 
-// Replaces what is not valid UTF-8 by U+FFFD, as Python's errors="replace": once for each beginning of a
-// character that does not continue, and for each other byte.
+// Replaces invalid UTF-8 by U+FFFD, as Python's errors="replace": once for each beginning of a character that
+// does not continue, and for each other byte.
 std::string as_utf8(std::string_view text);
 
 // The normal form of a path: absolute, without ".", ".." and a final slash. Links are not followed.

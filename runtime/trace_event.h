@@ -9,7 +9,7 @@ namespace tutti {
 // The actors that record trace events.
 enum class ActorKind : uint8_t { kLoader, kCompute, kSync, kCheckpointer, kSupervisor };
 
-// Trace events, sorted by the actor that records them. Brackets name the meaning of `TraceEvent::detail`.
+// Trace events, sorted by the recording actor. Brackets name the meaning of `TraceEvent::detail`.
 enum class TraceKind : uint8_t {
   // Compute
   kStarts,  // never recorded: stands for the time before Compute's first event
@@ -54,7 +54,7 @@ enum class TraceKind : uint8_t {
 
 ActorKind actor_of(TraceKind kind);
 
-// The names in journals, timelines and reports. Static texts, so signal handlers may use them.
+// The names in journals, timelines and reports. Static texts, also for signal handlers.
 const char* name(ActorKind actor);
 const char* name(TraceKind kind);
 

@@ -43,7 +43,7 @@ UserErrors::UserErrors(std::vector<UserError> errors)
 
 void MistakeCollector::add(const UserError& error) {
   if (const auto* several = dynamic_cast<const UserErrors*>(&error)) {
-    for (const UserError& one : several->each()) add(one);
+    for (const UserError& mistake : several->each()) add(mistake);
     return;
   }
   const auto same = [&](const UserError& other) { return std::string(other.what()) == error.what(); };

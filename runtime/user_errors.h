@@ -6,7 +6,7 @@
 
 namespace tutti {
 
-// Several mistakes of the user. what() has the message of each, in the order of lines, and their number.
+// Several mistakes of the user. `what()` has all messages, in the order of lines, and their number.
 class UserErrors final : public UserError {
  public:
   explicit UserErrors(std::vector<UserError> errors);
@@ -16,11 +16,11 @@ class UserErrors final : public UserError {
   std::vector<UserError> errors_;
 };
 
-// Collects the mistakes of independent parts, so that the user learns of all at once.
+// Collects the mistakes of independent parts, so that the user learns of all mistakes at once.
 class MistakeCollector {
  public:
-  // Runs `work` and keeps its UserErrors; other exceptions pass, and what all ranks have agreed on. True if
-  // there was none.
+  // Runs `work` and keeps its UserErrors; other exceptions pass, and errors that all ranks have agreed on.
+  // True without an error.
   template <class Work>
   bool collect(const Work& work) {
     try {

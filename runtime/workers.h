@@ -12,8 +12,8 @@
 namespace tutti {
 
 // Threads that take pieces of work in the order in which they are added: the thread that calls help_until,
-// and `threads` - 1 more. Those end with the object, once the pieces that they have begun are done; pieces
-// that nobody has begun are dropped.
+// and `threads` - 1 more. The object's destructor waits for begun pieces, drops the other pieces, and ends
+// the threads.
 class Workers {
  public:
   // Throws std::system_error if there are too few threads.
@@ -25,11 +25,11 @@ class Workers {
   // Some thread calls `piece`, once. It must not throw.
   void add(std::function<void()> piece);
 
-  // Takes pieces, too, until done() is true, which only the end of a piece makes it.
+  // Takes pieces, too, until done() is true. Only the end of a piece may make done() true.
   void help_until(const std::function<bool()>& done);
 
-  // Calls work(i), which must not throw, for each i below `count`, on all threads; returns when all are done.
-  // If work(i) is false, some of those behind i are left out, and none before.
+  // Calls work(i), which must not throw, for each i below `count`, on all threads; returns when all calls are
+  // done. If work(i) is false, some calls behind i are left out, and none before.
   void for_each(std::size_t count, const std::function<bool(std::size_t)>& work);
 
  private:
@@ -37,7 +37,7 @@ class Workers {
   void do_next(std::unique_lock<std::mutex>& lock);
   void end();
 
-  std::mutex mutex_;  // guards what follows, but not the pieces that run
+  std::mutex mutex_;  // guards the members below, but not running pieces
   std::condition_variable added_, ended_;
   std::deque<std::function<void()>> pieces_;  // that no thread has taken
   bool ends_ = false;

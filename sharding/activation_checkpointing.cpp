@@ -14,11 +14,11 @@ bool is_below(const std::string& name, const std::string& above) { return name.s
 void require_whole_units(Layer& root, const ShardingSettings& settings, const Setting& key) {
   if (settings.strategy < ShardingStrategy::kFull) return;
   const auto units = find_units(root, settings);
-  for (const NamedSlot& one : find_checkpointed(root, settings)) {
+  for (const NamedSlot& named : find_checkpointed(root, settings)) {
     const auto within =
-        std::ranges::find_if(units, [&](const Unit& unit) { return is_below(unit.name, one.name); });
+        std::ranges::find_if(units, [&](const Unit& unit) { return is_below(unit.name, named.name); });
     if (within != units.end())
-      key.fail("'" + one.name + "' contains '" + within->name +
+      key.fail("'" + named.name + "' contains '" + within->name +
                "', which is gathered alone; expected layers at or below one of sharding.units");
   }
 }
@@ -36,8 +36,8 @@ void require_checkpointed(Layer& root, const ShardingSettings& settings, const S
 
 std::vector<Slot::Hook> checkpoint_activations(Layer& root, const ShardingSettings& settings) {
   std::vector<Slot::Hook> hooks;
-  for (const NamedSlot& one : find_checkpointed(root, settings))
-    hooks.push_back(checkpoint_activations(*one.slot, one.name, settings.offloads_activations));
+  for (const NamedSlot& named : find_checkpointed(root, settings))
+    hooks.push_back(checkpoint_activations(*named.slot, named.name, settings.offloads_activations));
   return hooks;
 }
 

@@ -17,8 +17,8 @@ bool is_cast(const Layer& layer) {
 
 std::vector<bool> cast_by_autocast(Layer& root) {
   std::unordered_map<const Layer*, int> uses;
-  for (const NamedSlot& one : slots(root))
-    if (!one.slot->empty()) ++uses[&one.slot->layer()];
+  for (const NamedSlot& named : slots(root))
+    if (!named.slot->empty()) ++uses[&named.slot->layer()];
   for (const auto& [name, layer] : layers(root))
     for (const Layer* read : layer->reads()) ++uses[read];
   std::unordered_map<const Parameter*, int> owners, casting;
@@ -28,8 +28,8 @@ std::vector<bool> cast_by_autocast(Layer& root) {
       casting[own.get()] += uses[layer] == 1 && is_cast(*layer) ? 1 : 0;
     }
   std::vector<bool> cast;
-  for (const NamedParameter& one : parameters(root)) {
-    const Parameter* parameter = one.parameter.get();
+  for (const NamedParameter& named : parameters(root)) {
+    const Parameter* parameter = named.parameter.get();
     cast.push_back(owners[parameter] == 1 && casting[parameter] == 1 &&
                    parameter->tensor.scalar_type() == at::kFloat);
   }

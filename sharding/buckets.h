@@ -30,7 +30,7 @@ struct BucketPlan {
 
 // Packs parameters, the last first, into buckets of at most `bucket_bytes`. A larger parameter gets a bucket
 // alone. `dtype`: of the buckets; nullopt: of their parameters. The plan depends only on sizes and dtypes, so
-// it is the same on every rank.
+// all ranks have the same plan.
 BucketPlan plan_buckets(const std::vector<at::Tensor>& parameters, int64_t bucket_bytes,
                         std::optional<at::ScalarType> dtype = std::nullopt);
 // The same for the parameters `members` only (ascending indices).

@@ -11,7 +11,7 @@
 namespace tutti {
 namespace {
 
-bool requires_grad(const NamedParameter& one) { return one.parameter->tensor.requires_grad(); }
+bool requires_grad(const NamedParameter& named) { return named.parameter->tensor.requires_grad(); }
 
 // A plan for the parameters that require gradients.
 BucketPlan plan_for(const std::vector<NamedParameter>& parameters, int64_t bucket_bytes,
@@ -81,10 +81,10 @@ std::vector<std::vector<DigestPart>> GradientBuckets::parts() const {
     auto& named = parts.emplace_back();
     for (const auto& slot : bucket.slots) {
       if (!states_[slot.parameter].live) continue;
-      const NamedParameter& one = parameters_[slot.parameter];
+      const NamedParameter& owner = parameters_[slot.parameter];
       const auto item = static_cast<int64_t>(c10::elementSize(bucket.dtype));
       const int64_t begin = slot.offset * item;
-      named.push_back({one.name, begin, begin + one.parameter->tensor.numel() * item});
+      named.push_back({owner.name, begin, begin + owner.parameter->tensor.numel() * item});
     }
   }
   return parts;

@@ -13,9 +13,9 @@ namespace tutti {
 
 // Gradients as views of flat buckets, which backward fills.
 //
-// The first microbatch's gradients are autograd's own tensors and are copied into the bucket when they
-// appear, which is cheaper than zeroing the bucket and adding. Further microbatches add to the views in
-// place. During the last microbatch a bucket is reported as soon as it has all its gradients.
+// The first microbatch's gradients are autograd's own tensors and are copied into the bucket on arrival,
+// which is cheaper than zeroing the bucket and adding. Further microbatches add to the views in place. During
+// the last microbatch a bucket is reported as soon as all its gradients exist.
 //
 // If bucket and parameter differ in dtype, autograd sums over microbatches in the parameter's dtype. The sum
 // is cast once into the bucket, and the reduced gradient is cast back.
@@ -24,7 +24,7 @@ class GradientBuckets {
   using Full = std::function<void(int bucket)>;
 
   // Sets a hook on every parameter that requires a gradient; other parameters have no place in the buckets,
-  // even if they require a gradient later. `dtype`: see plan_buckets.
+  // even after a later thaw. `dtype`: see plan_buckets.
   GradientBuckets(std::vector<NamedParameter> parameters, int64_t bucket_bytes, Full full,
                   std::optional<at::ScalarType> dtype = std::nullopt);
   ~GradientBuckets();

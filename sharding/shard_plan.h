@@ -15,7 +15,7 @@ namespace tutti {
 
 // Cuts the parameters of a bucket over ranks, each by rows of dim 0 (rows_of_piece); scalars belong to the
 // first rank. A rank's part has its rows of each slot, in the order of the slots. The cut depends only on
-// sizes and dtypes, so it is the same on every rank. Asserts that rows are outermost in memory (can_cut).
+// sizes and dtypes, so all ranks have the same cut. Asserts that rows are outermost in memory (can_cut).
 CutPtr cut_by_rows(const Bucket& bucket, const std::vector<at::Tensor>& parameters, int pieces);
 
 // Finds a rank's rows of a bucket in memory (flat, of the bucket's dtype).

@@ -14,9 +14,9 @@ namespace tutti {
 namespace {
 
 void require_rows(const Trainee& trainee) {
-  for (const auto& one : trainee.parameters)
-    if (!can_cut(one.parameter->tensor))
-      throw UserError("the parameter '" + one.name +
+  for (const auto& named : trainee.parameters)
+    if (!can_cut(named.parameter->tensor))
+      throw UserError("the parameter '" + named.name +
                       "' cannot be cut by rows: its first dimension is not the outermost in memory");
 }
 
@@ -91,10 +91,10 @@ void ShardedParameters::give_storage(std::size_t block, const std::vector<at::Te
   storage_.emplace_back(c10::Storage::use_byte_size_t(), static_cast<std::size_t>(layout.bytes),
                         at::DataPtr(nullptr, trainee_.device.where));
   for (const BucketSlot& slot : layout.slots) {
-    const at::Tensor& wanted = like[slot.parameter];
+    const at::Tensor& model_tensor = like[slot.parameter];
     at::Tensor& tensor = trainee_.parameters[slot.parameter].parameter->tensor;
     at::Tensor fresh = at::empty({0}, trainee_.device.options(layout.dtype));
-    fresh.set_(storage_.back(), slot.offset, wanted.sizes(), wanted.strides());
+    fresh.set_(storage_.back(), slot.offset, model_tensor.sizes(), model_tensor.strides());
     fresh.set_requires_grad(tensor.requires_grad());
     tensor = std::move(fresh);
     hidden_[slot.parameter] =
@@ -124,9 +124,9 @@ at::ScalarType ShardedParameters::exact_dtype(const Block& block) const {
 std::vector<int64_t> ShardedParameters::shared_bytes() const {
   std::vector<int64_t> bytes;
   for (const Block& block : blocks_) {
-    const int64_t of_part = block.cut->largest_part() * block.layout.item();
+    const int64_t part_bytes = block.cut->largest_part() * block.layout.item();
     const bool on_host = offloads() && exact_dtype(block) == block.layout.dtype;
-    bytes.push_back(stays_ ? block.layout.bytes : on_host ? 0 : of_part);
+    bytes.push_back(stays_ ? block.layout.bytes : on_host ? 0 : part_bytes);
   }
   return bytes;
 }

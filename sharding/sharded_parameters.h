@@ -12,12 +12,11 @@
 
 namespace tutti {
 
-// The parameters of a trainee that holds a share of them (Trainee::share), which other ranks read. The model
-// computes with whole parameters, in one flat tensor per block. Either whole parameters stay in memory and
-// the share is a view of them; or the share is dense, and whole parameters have memory only while they are
-// held. Freeing and refilling changes no tensor, view or version counter, so tensors saved by autograd stay
-// valid. Whole parameters can be read and written only while they are shown; otherwise access throws
-// c10::Error, whose text says what to do instead.
+// The parameters of a trainee that holds a share (Trainee::share), which other ranks read. The model computes
+// with whole parameters, in one flat tensor per block. Either whole parameters stay in memory and the share
+// is a view; or the share is dense, and whole parameters have memory only while held. Freeing and refilling
+// changes no tensor, view or version counter, so tensors saved by autograd stay valid. Whole parameters can
+// be read and written only while shown; otherwise access throws c10::Error, whose text names the right call.
 class ShardedParameters {
  public:
   // The parameters of a unit with one dtype.
@@ -31,9 +30,9 @@ class ShardedParameters {
   };
 
   // `units`: of the trainee's model (find_units). `stays`: whole parameters stay in memory. `cast`: for each
-  // parameter, true if it is gathered in the trainee's autocast dtype (cast_by_autocast); empty: none. The
-  // trainee must outlive this object, and its parameters must not be replaced. Throws UserError if a
-  // parameter cannot be cut by rows.
+  // parameter, true if gathered in the trainee's autocast dtype (cast_by_autocast); empty: none. The trainee
+  // must outlive this object, and its parameters must not be replaced. Throws UserError if a parameter cannot
+  // be cut by rows.
   ShardedParameters(Trainee& trainee, const std::vector<Unit>& units, bool stays,
                     const std::vector<bool>& cast = {});
   ~ShardedParameters();
@@ -46,18 +45,18 @@ class ShardedParameters {
 
   // For each block the bytes that other ranks read, equal on all ranks.
   std::vector<int64_t> shared_bytes() const;
-  // Sets this memory (flat uint8, shared_bytes), and moves the trainee's views into it, or, where parts have
-  // fewer bits, into memory of their own.
+  // Sets the memory (flat uint8, shared_bytes) into which the trainee's views move; parts with fewer bits
+  // move into memory of their own.
   void bind(const std::vector<at::Tensor>& memory);
   // Casts views into the parts that have fewer bits. Call before gathering, when views have changed.
   void cast_parts();
 
-  // Allocates memory for the whole parameters of a block. Returns it to be written by a gather: flat, in the
+  // Allocates memory for the whole parameters of a block. Returns the memory for a gather: flat, in the
   // layout's dtype, not owning. Undefined if the memory stays.
   at::Tensor hold(std::size_t block);
   // The same to gather `exact`, in its dtype: the parameters are other tensors until `free`.
   at::Tensor hold_exact(std::size_t block);
-  // Call once a held block is gathered: it can be read until `free`.
+  // Call once a held block is gathered; the block can be read until `free`.
   void show(std::size_t block);
   void free(std::size_t block);
   bool is_held(std::size_t block) const { return held_[block].defined(); }

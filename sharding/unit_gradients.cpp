@@ -12,7 +12,7 @@
 namespace tutti {
 namespace {
 
-bool wants_gradient(const NamedParameter& one) { return one.parameter->tensor.requires_grad(); }
+bool wants_gradient(const NamedParameter& named) { return named.parameter->tensor.requires_grad(); }
 
 }  // namespace
 
@@ -110,7 +110,7 @@ void UnitGradients::fill(std::size_t bucket) {
 }
 
 void UnitGradients::abandon_step() {
-  for (const NamedParameter& one : parameters_) one.parameter->tensor.mutable_grad() = at::Tensor();
+  for (const NamedParameter& named : parameters_) named.parameter->tensor.mutable_grad() = at::Tensor();
 }
 
 int64_t UnitGradients::unused() const {

@@ -14,9 +14,9 @@ namespace tutti {
 // Gradients of which a rank keeps only its share. A microbatch's gradients stay autograd's own tensors until
 // all gradients of a unit exist; then they are copied into the unit's bucket, to be reduced over ranks, and
 // dropped. Buckets are filled in the same order on all ranks: the last unit first, the root unit at the end.
-// If gradients of a unit do not appear, the unit is complete when backward has left it, with zeros for them.
-// Parameters that no longer require a gradient are left out: their places in a bucket are not written, and a
-// bucket of only such parameters is not filled.
+// If gradients of a unit do not appear, the unit is complete when backward has left the unit, with zeros in
+// their place. Parameters that no longer require a gradient are left out: their places in a bucket are not
+// written, and a bucket of only such parameters is not filled.
 class UnitGradients {
  public:
   // Of the buckets' memory.
@@ -30,9 +30,8 @@ class UnitGradients {
     ~Owner() = default;
   };
 
-  // Sets a hook on every parameter that requires a gradient; other parameters have no place, even if they
-  // require a gradient later. `dtype`: of the buckets; nullopt: of `like`, tensors with the parameters' sizes
-  // and strides.
+  // Sets a hook on every parameter that requires a gradient; other parameters have no place, even after a
+  // later thaw. `dtype`: of the buckets; nullopt: of `like`, tensors with the parameters' sizes and strides.
   UnitGradients(std::vector<NamedParameter> parameters, const std::vector<at::Tensor>& like,
                 const std::vector<Unit>& units, std::optional<at::ScalarType> dtype, Owner& owner);
   ~UnitGradients();

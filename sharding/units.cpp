@@ -16,33 +16,33 @@ constexpr const char* kRootUnit = "model";
 constexpr double kMib = 1 << 20;
 constexpr std::string_view kContainer = "Sequential";
 
-bool is_wanted(const std::string& wanted, const Slot& slot, const std::string& name) {
-  return wanted == slot.layer().kind() || matches_pattern(wanted, name);
+bool is_wanted(const std::string& pattern, const Slot& slot, const std::string& name) {
+  return pattern == slot.layer().kind() || matches_pattern(pattern, name);
 }
 
-bool is_any(const std::vector<std::string>& wanted, const Slot& slot, const std::string& name) {
-  return std::ranges::any_of(wanted, [&](const std::string& one) { return is_wanted(one, slot, name); });
+bool is_any(const std::vector<std::string>& patterns, const Slot& slot, const std::string& name) {
+  return std::ranges::any_of(patterns, [&](const std::string& one) { return is_wanted(one, slot, name); });
 }
 
 std::string name_below(const std::string& path, const Slot& slot) {
   return path.empty() ? slot.name() : path + "." + slot.name();
 }
 
-void add_outermost(const Layer& layer, const std::string& path, const std::vector<std::string>& wanted,
-                   std::vector<NamedSlot>& found) {
+void add_outermost(const Layer& layer, const std::string& path, const std::vector<std::string>& patterns,
+                   std::vector<NamedSlot>& chosen) {
   for (const auto& slot : layer.slots()) {
     if (slot->empty()) continue;
     const std::string name = name_below(path, *slot);
-    if (is_any(wanted, *slot, name))
-      found.push_back({name, slot.get()});
+    if (is_any(patterns, *slot, name))
+      chosen.push_back({name, slot.get()});
     else
-      add_outermost(slot->layer(), name, wanted, found);
+      add_outermost(slot->layer(), name, patterns, chosen);
   }
 }
 
 double parameter_bytes(Layer& root) {
   double bytes = 0;
-  for (const auto& one : parameters(root)) bytes += static_cast<double>(one.parameter->tensor.nbytes());
+  for (const auto& named : parameters(root)) bytes += static_cast<double>(named.parameter->tensor.nbytes());
   return bytes;
 }
 
@@ -133,15 +133,15 @@ std::vector<Unit> find_units(Layer& root, const ShardingSettings& settings,
   chooser.look_into(root, "");
   if (run) chooser.chosen = in_order_of_calls(std::move(chooser.chosen), run);
   std::vector<Unit> units{{kRootUnit, nullptr, {}}};
-  for (const NamedSlot& one : chooser.chosen) units.push_back({one.name, one.slot, {}});
+  for (const NamedSlot& named : chooser.chosen) units.push_back({named.name, named.slot, {}});
 
   UnitOfLayer unit_of_layer = units_of_layers(root, chooser.chosen);
   std::unordered_map<const Parameter*, std::size_t> unit_of;
   for (const auto& [name, layer] : layers(root))
     for (const auto& own : layer->own_parameters()) {
       const std::size_t unit = unit_of_layer[layer];
-      const auto [found, fresh] = unit_of.emplace(own.get(), unit);
-      if (!fresh && found->second != unit) found->second = 0;
+      const auto [unit_place, fresh] = unit_of.emplace(own.get(), unit);
+      if (!fresh && unit_place->second != unit) unit_place->second = 0;
     }
   const auto all = parameters(root);
   for (std::size_t p = 0; p < all.size(); ++p)
@@ -151,26 +151,27 @@ std::vector<Unit> find_units(Layer& root, const ShardingSettings& settings,
 }
 
 std::vector<NamedSlot> find_checkpointed(Layer& root, const ShardingSettings& settings) {
-  std::vector<NamedSlot> found;
+  std::vector<NamedSlot> chosen;
   if (!settings.checkpoint_layers.empty()) {
-    add_outermost(root, "", settings.checkpoint_layers, found);
+    add_outermost(root, "", settings.checkpoint_layers, chosen);
   } else if (settings.checkpoint_every > 0) {
     Chooser chooser(settings);
     chooser.look_into(root, "");
     const auto every = static_cast<std::size_t>(settings.checkpoint_every);
-    for (std::size_t s = every - 1; s < chooser.chosen.size(); s += every) found.push_back(chooser.chosen[s]);
+    for (std::size_t s = every - 1; s < chooser.chosen.size(); s += every)
+      chosen.push_back(chooser.chosen[s]);
   }
-  return found;
+  return chosen;
 }
 
-std::vector<std::string> unmatched_units(Layer& root, const std::vector<std::string>& wanted) {
+std::vector<std::string> unmatched_units(Layer& root, const std::vector<std::string>& patterns) {
   std::vector<std::string> unmatched;
   const auto all = slots(root);
-  for (const std::string& one : wanted)
+  for (const std::string& pattern : patterns)
     if (std::ranges::none_of(all, [&](const NamedSlot& named) {
-          return !named.slot->empty() && is_wanted(one, *named.slot, named.name);
+          return !named.slot->empty() && is_wanted(pattern, *named.slot, named.name);
         }))
-      unmatched.push_back(one);
+      unmatched.push_back(pattern);
   return unmatched;
 }
 

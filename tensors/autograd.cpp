@@ -54,12 +54,12 @@ at::Tensor in_float32(const at::Tensor& x) {
 }
 
 void turn_to_float32(torch::jit::Stack& stack) {
-  for (c10::IValue& one : stack) {
-    if (one.isTensor()) one = in_float32(one.toTensor());
-    if (!one.isTensorList()) continue;
+  for (c10::IValue& value : stack) {
+    if (value.isTensor()) value = in_float32(value.toTensor());
+    if (!value.isTensorList()) continue;
     c10::List<at::Tensor> list;
-    for (const at::Tensor& x : one.toTensorVector()) list.push_back(in_float32(x));
-    one = std::move(list);
+    for (const at::Tensor& x : value.toTensorVector()) list.push_back(in_float32(x));
+    value = std::move(list);
   }
 }
 

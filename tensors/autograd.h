@@ -13,7 +13,7 @@ namespace tutti {
 // Enables libtorch's autocast of a kind of device to `dtype` (bfloat16 or float16) on this thread during the
 // object's lifetime; nullopt disables autocast.
 //
-// Autocast's cache of cast weights is disabled: it is shared by the process, and so by ranks of one process.
+// Autocast's cache of cast weights is disabled, since all ranks of a process would share that cache.
 //
 // On CPUs an LSTM without kernels of that dtype computes in float32, whoever calls aten::lstm.
 class AutocastScope {
@@ -44,7 +44,7 @@ void set_gradient_hook(const at::Tensor& leaf, std::function<void()> on_gradient
 // two nodes that the constructor made.
 class AutogradSweep {
  public:
-  // Construct on the thread that runs the backwards, before the first of them.
+  // Construct on the thread that runs backward, before the first backward.
   AutogradSweep();
   void run();
 

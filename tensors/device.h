@@ -15,9 +15,8 @@ struct Event;
 namespace tutti {
 
 // Where a rank's tensors live and its kernels run: the CPU, or a device of an accelerator. Beyond a tensor's
-// own device, the only place that knows kinds of devices: all else uses libtorch's interfaces that are alike
-// for all of them (c10::Stream, c10::Event, at::accelerator), so what runs on CUDA is what runs on the tests'
-// device.
+// own device, the only place that knows kinds of devices: all other code uses libtorch's interfaces for every
+// kind (c10::Stream, c10::Event, at::accelerator), so CUDA and the tests' device run the same code.
 struct Device {
   c10::Device where{c10::kCPU};
   int memory_slot = 0;  // of the meter, which counts the rank's memory
@@ -25,12 +24,12 @@ struct Device {
   // The CPU in the place of a device, where its run is replayed.
   bool stands_in = false;
 
-  // Of the arrays of a batch, without slot and name; the CPU if it has none.
+  // Of the arrays of a batch, without slot and name; the CPU for a batch without arrays.
   static Device of(const Batch& batch);
 
   bool is_cpu() const { return where.is_cpu(); }
-  // True if ranks work as on a device: work is launched before the host knows the results of earlier work,
-  // and what ranks exchange follows from that.
+  // True if ranks work as on a device: work is launched before the host knows the results of earlier work;
+  // the exchanges between ranks follow from this order.
   bool runs_ahead() const { return !is_cpu() || stands_in; }
 
   // Of new tensors on this device.
@@ -38,24 +37,24 @@ struct Device {
     return at::TensorOptions(where).dtype(dtype);
   }
 
-  // The same numbers on this device: the tensor itself if it is there.
+  // The same numbers on this device: the tensor itself if already there.
   at::Tensor take(const at::Tensor& tensor) const { return tensor.to(where); }
   Batch take(const Batch& batch) const;
 
   // Makes this the device of new work of this thread, on a stream of the thread's own, for good. Called by
-  // every actor that uses tensors, with each message: a second call does nothing. Backward runs on the thread
-  // that calls it: autograd's own threads for devices are shared by all ranks of a process, have other
+  // every actor that uses tensors, with each message: a second call has no effect. Backward runs on the
+  // calling thread: autograd's own threads for devices are shared by all ranks of a process, have other
   // streams, and limits of memory are a thread's.
   void use() const;
 
-  // Blocks the host until the device's work is over, however it ends: before memory is freed that work of
-  // several streams may still use. The CPU's work is always over.
+  // Blocks the host until the device's work is over, well or not: before freeing memory that several streams'
+  // work may still use. The CPU's work is always over.
   void settle() const noexcept;
 };
 
-// A place in the work of a device's stream: everything that was launched before `record`. Travels in messages
-// between actors, whose streams wait for each other's work where their threads do not. On the CPU, and if
-// default-made, it is always over, and nothing waits.
+// A place in the work of a device's stream: all work launched before `record`. Travels in messages between
+// actors, whose streams wait for each other's work where their threads do not. On the CPU, and if
+// default-made, the work is always over, and no stream waits.
 class StreamOrder {
  public:
   StreamOrder() = default;
@@ -64,7 +63,7 @@ class StreamOrder {
 
   // Later work of this thread's current stream begins when that work is over. The host does not wait.
   void wait() const;
-  // False if there is nothing that anybody could wait for.
+  // False if there is no work to wait for.
   explicit operator bool() const { return event_ != nullptr; }
   // True if that work is over. Never blocks.
   bool over() const;
@@ -76,7 +75,7 @@ class StreamOrder {
 };
 
 // The same numbers on a device, whose current stream copies them from pinned memory while the host continues;
-// the tensor itself if it is there, or on the CPU.
+// the tensor itself if already there, or on the CPU.
 at::Tensor copy_to_device(const at::Tensor& tensor, c10::Device where);
 
 // A batch on its way to a device.
@@ -90,7 +89,7 @@ struct BatchCopy {
 BatchCopy copy_to_device(const Batch& batch, const Device& device);
 
 // The batch for this thread's current stream, which waits for the copy. The batch's memory stays until that
-// stream's work on it is over.
+// stream's work on the batch is over.
 Batch arrived(const BatchCopy& copy);
 
 // Memory of the host, without values, that a device reads and writes while the host continues; for the CPU

@@ -15,7 +15,7 @@
 
 namespace tutti {
 
-// How digests are computed, for journals: those of another kind cannot be compared.
+// How digests are computed, for journals: digests of different kinds cannot be compared.
 inline constexpr const char* kDigestKind = "sums";
 
 // A named part of a flat tensor: bytes [begin, end).
@@ -30,10 +30,10 @@ struct DigestPart {
 std::vector<DigestPart> parts_of_chunk(const std::vector<DigestPart>& parts, int64_t bytes, int world,
                                        int rank);
 
-// Records a digest of a flat tensor in the journal, every step. Of a tensor larger than kWindow bytes it is
-// of a window that moves with the step, so that each byte has its turn every (bytes / kWindow) steps. The
-// same on all devices, whose kernels compute it where the tensor is (tensors/kernels/digest_sums.h); the host
-// gets 16 bytes for each part.
+// Records a digest of a flat tensor in the journal, every step. For a tensor larger than kWindow bytes, the
+// digest covers a window that moves with the step, so that each byte has its turn every (bytes / kWindow)
+// steps. The same on all devices, whose kernels compute the digest where the tensor is
+// (tensors/kernels/digest_sums.h); the host gets 16 bytes for each part.
 class WindowedDigest {
  public:
   static constexpr int64_t kWindow = int64_t{1} << 20;

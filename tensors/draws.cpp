@@ -27,8 +27,8 @@ constexpr int64_t kNumbersAThread = 16384;  // fewer are quicker drawn than shar
 
 class KeyedDraws final : public Draws {
  public:
-  KeyedDraws(const RandomKey& of_batch, int64_t place)
-      : of_batch_(of_batch), key_(of_batch.fold_in(static_cast<uint64_t>(place))) {}
+  KeyedDraws(const RandomKey& batch_key, int64_t place)
+      : batch_key_(batch_key), key_(batch_key.fold_in(static_cast<uint64_t>(place))) {}
 
   double uniform(double low, double high) override { return low + (high - low) * key_.uniform(counter_++); }
 
@@ -54,7 +54,7 @@ class KeyedDraws final : public Draws {
     return {chosen.data_ptr<int64_t>(), chosen.data_ptr<int64_t>() + count};
   }
 
-  RandomKey key_of_batch() const override { return of_batch_; }
+  RandomKey key_of_batch() const override { return batch_key_; }
 
  private:
   static at::Tensor doubles(std::span<const double> numbers) {
@@ -67,7 +67,7 @@ class KeyedDraws final : public Draws {
   // A new one for each call: its setup costs microseconds, which most callers do not need.
   at::Generator generator() { return at::detail::createCPUGenerator(key_.bits(counter_++)); }
 
-  RandomKey of_batch_, key_;
+  RandomKey batch_key_, key_;
   uint64_t counter_ = 0;
 };
 
@@ -81,26 +81,26 @@ void draw_bernoullis(const RandomKey& sample, uint64_t below, bool* drawn, int64
   if (2 * pair < count) drawn[2 * pair] = bernoulli_pair(sample, pair, below).first;
 }
 
-at::Tensor& draw_bernoullis_on_cpus(at::Tensor& drawn, const std::optional<at::Tensor>& key, int64_t of_batch,
-                                    int64_t first_place, int64_t below) {
+at::Tensor& draw_bernoullis_on_cpus(at::Tensor& drawn, const std::optional<at::Tensor>& key,
+                                    int64_t batch_state, int64_t first_place, int64_t below) {
   if (key) {
-    of_batch = key->const_data_ptr<int64_t>()[0];
+    batch_state = key->const_data_ptr<int64_t>()[0];
     first_place = key->const_data_ptr<int64_t>()[1];
   }
   const int64_t size = drawn.numel() / drawn.size(0);
   bool* const to = drawn.mutable_data_ptr<bool>();
-  const RandomKey of_all(static_cast<uint64_t>(of_batch));
+  const RandomKey batch_key(static_cast<uint64_t>(batch_state));
   at::parallel_for(0, drawn.size(0), std::max<int64_t>(1, kNumbersAThread / size),
                    [&](int64_t begin, int64_t end) {
                      for (int64_t i = begin; i < end; ++i)
-                       draw_bernoullis(of_all.fold_in(static_cast<uint64_t>(first_place + i)),
+                       draw_bernoullis(batch_key.fold_in(static_cast<uint64_t>(first_place + i)),
                                        static_cast<uint64_t>(below), to + i * size, size);
                    });
   return drawn;
 }
 
-// With a key of the device, `of_batch` and `first_place` do not count.
-at::Tensor draw_bernoullis(const std::optional<at::Tensor>& key, uint64_t of_batch, int64_t first_place,
+// With a key of the device, `batch_state` and `first_place` do not count.
+at::Tensor draw_bernoullis(const std::optional<at::Tensor>& key, uint64_t batch_state, int64_t first_place,
                            at::IntArrayRef sizes, double probability, c10::Device where) {
   static const auto draw = device_operator(
       "bernoullis_",
@@ -108,15 +108,15 @@ at::Tensor draw_bernoullis(const std::optional<at::Tensor>& key, uint64_t of_bat
       draw_bernoullis_on_cpus);
   at::Tensor drawn = at::empty(sizes, at::TensorOptions(where).dtype(at::kBool));
   if (drawn.numel() == 0) return drawn;
-  return draw.call(drawn, key, static_cast<int64_t>(of_batch), first_place,
+  return draw.call(drawn, key, static_cast<int64_t>(batch_state), first_place,
                    std::llround(probability * 0x1p32));
 }
 
 }  // namespace
 
-at::Tensor bernoullis(const RandomKey& of_batch, int64_t first_place, at::IntArrayRef sizes,
+at::Tensor bernoullis(const RandomKey& batch_key, int64_t first_place, at::IntArrayRef sizes,
                       double probability, c10::Device where) {
-  return draw_bernoullis({}, of_batch.state(), first_place, sizes, probability, where);
+  return draw_bernoullis({}, batch_key.state(), first_place, sizes, probability, where);
 }
 
 at::Tensor bernoullis(const at::Tensor& key, at::IntArrayRef sizes, double probability) {

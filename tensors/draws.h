@@ -19,8 +19,8 @@ namespace tutti {
 // order and in every attempt at a step.
 struct DrawKey {
   std::string_view name;  // who draws: "MixUp", or a layer's dotted path
-  int64_t step = 0;       // or the epoch, for what is drawn once a sample
-  int64_t place = 0;      // of the (first) sample in the global batch; 0 for what is drawn once a batch
+  int64_t step = 0;       // or the epoch, for values drawn once a sample
+  int64_t place = 0;      // of the (first) sample in the global batch; 0 for values drawn once a batch
 };
 
 // The random numbers of one key, in the order of the calls.
@@ -35,8 +35,8 @@ class Draws {
   virtual std::vector<double> dirichlet(std::span<const double> concentrations) = 0;  // sums to 1
   virtual at::Tensor permutation(int64_t size) = 0;     // of 0 to size - 1; int64 [size]
   virtual at::Tensor uniforms(const Shape& shape) = 0;  // float32 in [0, 1)
-  // `count` different indices, each drawn from those that remain in proportion to its probability. At least
-  // `count` probabilities are above 0.
+  // `count` different indices, each drawn from the remaining indices in proportion to its probability. At
+  // least `count` probabilities are above 0.
   virtual std::vector<int64_t> choose(int64_t count, std::span<const double> probabilities) = 0;
   // Their key without the place, for kernels that draw for many samples: bernoullis.
   virtual RandomKey key_of_batch() const = 0;
@@ -51,12 +51,13 @@ std::unique_ptr<Draws> random_draws();
 // The numbers of a run: a function of (seed, key) alone.
 std::unique_ptr<Draws> make_draws(uint64_t seed, const DrawKey& key);
 
-// Draws for samples on the device that is to use them, with the same bits on all devices: bool [sizes], each
+// Draws for samples on the device that uses the draws, with the same bits on all devices: bool [sizes], each
 // true with `probability`. Dim 0 is the samples, of which the first has place `first_place` in the global
-// batch; a sample's depend on `of_batch` (Draws::key_of_batch) and its place. 32 bits decide on each.
-at::Tensor bernoullis(const RandomKey& of_batch, int64_t first_place, at::IntArrayRef sizes,
+// batch; a sample's numbers depend on `batch_key` (Draws::key_of_batch) and its place. 32 bits decide on
+// each.
+at::Tensor bernoullis(const RandomKey& batch_key, int64_t first_place, at::IntArrayRef sizes,
                       double probability, c10::Device where);
-// The same for a key that the device knows when it draws: int64 [2], RandomKey::state and first_place.
+// The same for a key that the device knows at the draw: int64 [2], RandomKey::state and first_place.
 at::Tensor bernoullis(const at::Tensor& key, at::IntArrayRef sizes, double probability);
 
 }  // namespace tutti

@@ -143,8 +143,8 @@ void Elementwise::pack(const Lists& lists, size_t place, const Alike& alike) {
 }
 
 const std::vector<at::Tensor>& Elementwise::tensors_of(const Segment& segment) {
-  const auto found = std::ranges::find(made_, segment, [](const auto& made) { return made.first; });
-  if (found != made_.end()) return found->second;
+  const auto known = std::ranges::find(made_, segment, [](const auto& made) { return made.first; });
+  if (known != made_.end()) return known->second;
   if (made_.size() == kMostMade) made_.clear();
   std::vector<at::Tensor>& tensors = made_.emplace_back(segment, std::vector<at::Tensor>()).second;
   const auto begin = static_cast<int64_t>(segment.begin), end = static_cast<int64_t>(segment.end);

@@ -12,7 +12,7 @@ namespace tutti {
 // arXiv:1505.05571).
 class ExactSum {
  public:
-  // A sum as float64 numbers. Element by element, an all-reduce adds those of up to 2^20 ranks exactly.
+  // A sum as float64 numbers. Element by element, an all-reduce adds the sums of up to 2^20 ranks exactly.
   static constexpr int kBins = 68;
 
   ExactSum() = default;

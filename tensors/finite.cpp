@@ -14,21 +14,21 @@ namespace {
 
 // Without the sign, the bits of floats are in the order of the floats; infinities and NaNs are largest.
 TUTTI_VECTORS uint16_t largest(const uint16_t* bits, int64_t count) {
-  uint16_t found = 0;
-  for (int64_t i = 0; i < count; ++i) found = std::max<uint16_t>(found, bits[i] & 0x7FFF);
-  return found;
+  uint16_t most = 0;
+  for (int64_t i = 0; i < count; ++i) most = std::max<uint16_t>(most, bits[i] & 0x7FFF);
+  return most;
 }
 
 TUTTI_VECTORS uint32_t largest(const uint32_t* bits, int64_t count) {
-  uint32_t found = 0;
-  for (int64_t i = 0; i < count; ++i) found = std::max(found, bits[i] & 0x7FFF'FFFF);
-  return found;
+  uint32_t most = 0;
+  for (int64_t i = 0; i < count; ++i) most = std::max(most, bits[i] & 0x7FFF'FFFF);
+  return most;
 }
 
 TUTTI_VECTORS uint64_t largest(const uint64_t* bits, int64_t count) {
-  uint64_t found = 0;
-  for (int64_t i = 0; i < count; ++i) found = std::max(found, bits[i] & 0x7FFF'FFFF'FFFF'FFFF);
-  return found;
+  uint64_t most = 0;
+  for (int64_t i = 0; i < count; ++i) most = std::max(most, bits[i] & 0x7FFF'FFFF'FFFF'FFFF);
+  return most;
 }
 
 template <class Bits>
@@ -61,10 +61,10 @@ bool all_finite(const at::Tensor& tensor) {
 
 // The kernel also multiplies by a factor; here by 1, which changes no bits of finite numbers.
 at::Tensor any_not_finite(const std::vector<at::Tensor>& tensors, const Device& device) {
-  at::Tensor found = at::zeros({}, device.options());
+  at::Tensor flag = at::zeros({}, device.options());
   if (!tensors.empty())
-    at::_amp_foreach_non_finite_check_and_unscale_(tensors, found, at::ones({}, device.options()));
-  return found;
+    at::_amp_foreach_non_finite_check_and_unscale_(tensors, flag, at::ones({}, device.options()));
+  return flag;
 }
 
 bool gradient_is_finite(const at::Tensor& gradient) {

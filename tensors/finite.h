@@ -19,8 +19,8 @@ bool all_finite(at::ScalarType dtype, const void* data, int64_t count);
 // elements in a product of finite factors, which are common in 16 bits.
 bool gradient_is_finite(const at::Tensor& gradient);
 
-// For tensors of a device: a float32 scalar there, 1 if any element of them is not finite, else 0. The host
-// does not wait. Writes each tensor with its own numbers.
+// For tensors of a device: a float32 scalar there, 1 if any element is not finite, else 0. The host does not
+// wait. Writes each tensor with its own numbers.
 at::Tensor any_not_finite(const std::vector<at::Tensor>& tensors, const Device& device);
 
 inline constexpr int64_t kReadWhole = int64_t{1} << 18;

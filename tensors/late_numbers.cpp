@@ -37,7 +37,7 @@ void LateNumbers::launch() {
   if (waiting_.empty()) return;
   TUTTI_ASSERT(!copied_, "the numbers before are not read");
   std::vector<at::Tensor> parts;
-  for (const Waiting& one : waiting_) parts.push_back(one.numbers);
+  for (const Waiting& waiting : waiting_) parts.push_back(waiting.numbers);
   const at::Tensor all = at::cat(parts);
   const Device device{all.device()};
   host_ = staging_memory(all.sizes(), at::kDouble, device);
@@ -51,9 +51,9 @@ void LateNumbers::read() {
   const LateNumbers late = std::exchange(*this, {});
   late.copied_.synchronize();
   std::span<const double> values = values_of(late.host_);
-  for (const Waiting& one : late.waiting_) {
-    const auto count = static_cast<std::size_t>(one.numbers.numel());
-    one.use(values.first(count));
+  for (const Waiting& waiting : late.waiting_) {
+    const auto count = static_cast<std::size_t>(waiting.numbers.numel());
+    waiting.use(values.first(count));
     values = values.subspan(count);
   }
 }
@@ -68,14 +68,14 @@ HostCopies::HostCopies(const Batch& on_device, const Batch& on_host) {
 Batch HostCopies::of(const Batch& batch) const {
   if (copies_.empty()) return batch;
   bool all = true;
-  const Batch found = batch.map([&](const at::Tensor& leaf) {
+  const Batch copies = batch.map([&](const at::Tensor& leaf) {
     const auto copy =
         std::ranges::find_if(copies_, [&](const auto& one) { return one.first.is_alias_of(leaf); });
     all = all && copy != copies_.end();
     if (!all) return leaf;
     return copy->second.as_strided(leaf.sizes(), leaf.strides(), leaf.storage_offset());
   });
-  return all ? found : batch;
+  return all ? copies : batch;
 }
 
 }  // namespace tutti

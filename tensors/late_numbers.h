@@ -17,12 +17,12 @@ class LateNumbers {
  public:
   using Use = std::function<void(std::span<const double> numbers)>;
 
-  // `use` gets the tensor's numbers as float64: now, if it is the CPU's, else by `read`.
+  // `use` gets the tensor's numbers as float64: now for a CPU tensor, else by `read`.
   void add(const at::Tensor& numbers, Use use);
   // Launches the copy of all numbers to the host. Allocates memory of the device.
   void launch();
-  // Waits for the copy that was launched, else launches it, and calls what uses the numbers in the order of
-  // `add`. Does not wait for what was launched after the copy.
+  // Waits for the launched copy, else launches the copy, and calls each `use` in the order of `add`. Does not
+  // wait for work launched after the copy.
   void read();
   // Forgets them.
   void drop() { *this = {}; }
@@ -37,8 +37,8 @@ class LateNumbers {
   StreamOrder copied_;
 };
 
-// The tensors of the host from which a batch was copied to a device. What the host asks of a batch (how many
-// targets count) it asks of these, and waits for no kernel.
+// The tensors of the host from which a batch was copied to a device. The host asks these tensors about the
+// batch (how many targets count), and waits for no kernel.
 class HostCopies {
  public:
   HostCopies() = default;
@@ -46,7 +46,7 @@ class HostCopies {
   HostCopies(const Batch& on_device, const Batch& on_host);
 
   // `batch` with the host's numbers, if all its arrays are arrays of the batch on the device, or parts of
-  // them; else `batch` itself.
+  // such arrays; else the given `batch`.
   Batch of(const Batch& batch) const;
 
  private:

@@ -20,7 +20,7 @@ class MemoryAttempt {
   // `failure`: the failed allocation, if any. Records and returns the failure that aborts the attempt.
   std::optional<FailedAllocation> end(std::optional<FailedAllocation> failure);
 
-  // Runs the work in a MemoryScope and ends the attempt. Returns the error on one line, if any.
+  // Runs the work in a MemoryScope and ends the attempt. Returns the error on one line, or nullopt.
   std::optional<std::string> run(const std::function<void()>& work);
 
  private:

@@ -138,10 +138,10 @@ class BlockCache {
   // A block of exactly this capacity, or null.
   Block pop(std::size_t capacity) {
     const std::lock_guard lock(mutex_);
-    const auto found = blocks_.find(capacity);
-    if (found == blocks_.end() || found->second.empty()) return {};
-    const Block block = found->second.back();
-    found->second.pop_back();
+    const auto blocks = blocks_.find(capacity);
+    if (blocks == blocks_.end() || blocks->second.empty()) return {};
+    const Block block = blocks->second.back();
+    blocks->second.pop_back();
     bytes_ -= capacity;
     ASAN_UNPOISON_MEMORY_REGION(block.data, capacity);
     return block;
@@ -307,7 +307,7 @@ void Meter::install() {
 void Meter::set_limits(std::unique_ptr<const MemoryLimits> limits) {
   if (limits && !limits->any()) limits = nullptr;
   // glibc reserves 64 MB of addresses for each thread otherwise.
-  if (limits && limits->of_addresses()) ::mallopt(M_ARENA_MAX, 1);
+  if (limits && limits->limit_addresses()) ::mallopt(M_ARENA_MAX, 1);
   MeteredAllocator::instance().limits_ = std::move(limits);
 }
 
@@ -391,7 +391,8 @@ int64_t Meter::scoped_allocations(int rank) { return account(rank).asked; }
 void Meter::fail_at(int rank, const std::vector<int64_t>& ordinals) {
   const int64_t now = account(rank).asked;
   std::vector<int64_t> absolute;
-  for (auto one = ordinals.rbegin(); one != ordinals.rend(); ++one) absolute.push_back(now + *one);
+  for (auto ordinal = ordinals.rbegin(); ordinal != ordinals.rend(); ++ordinal)
+    absolute.push_back(now + *ordinal);
   account(rank).set_failures(std::move(absolute));
 }
 

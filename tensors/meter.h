@@ -23,8 +23,8 @@ inline constexpr double kBytesPerMb = 1e6;
 // Counts the bytes of CPU tensors per rank. Installed once per process as libtorch's CPU allocator. A 64-byte
 // header before each block holds its size and owner, so that any thread may free it.
 //
-// Freed blocks of kCachedBytes and more are cached (up to 1 GiB) and reused: otherwise the system unmaps
-// them, and every step pays for new pages. The cache is emptied when any request runs out of memory.
+// Freed blocks of kCachedBytes and more are cached (up to 1 GiB) and reused: otherwise the system unmaps the
+// blocks, and every step pays for new pages. The cache is emptied when any request runs out of memory.
 //
 // Where the system limits memory (MemoryLimits), tensors run out of memory kReserveBytes before the limit,
 // and within a MemoryScope twice as much: libraries without memory end the process by a signal, and so does
@@ -44,17 +44,17 @@ class Meter {
   // "`ulimit -v` of 800.0 MB, of which 2.1 MB are left"; "" = the system has no limit.
   static std::string limit();
 
-  // True if as many bytes may be allocated, by others than the meter, within the limits of the system.
+  // True if other code than the meter may allocate as many bytes within the limits of the system.
   static bool fits(int64_t bytes);
 
   // Returns free memory of the cache and of the heap to the system.
   static void give_back();
-  // Returns free memory of the rank's device to its driver, if it has one: the next blocks may be larger.
-  // Waits for the device, so no collective may be in progress that a rank has yet to launch.
+  // Returns free memory of the rank's device, if any, to the driver: the next blocks may be larger. Waits for
+  // the device, so no collective may be in progress that a rank has yet to launch.
   static void empty_device_cache(int rank);
 
   // Sets the owner of new blocks: the process's rank, or in the simulator the rank with the run token. A
-  // slot, not a global rank: a process with one rank may leave it at 0.
+  // slot, not a global rank: a process with one rank may leave the slot at 0.
   static void set_owner(int rank);
 
   static int64_t used_bytes(int rank);
@@ -72,7 +72,7 @@ class Meter {
   // For devices whose allocator does not ask before_device_allocation: called with a device and the budget of
   // its slot, 0 = none. Scopes, ordinals and failures do not hold there.
   static void limit_devices_by(void (*limit)(int device, int64_t bytes));
-  // For the device's allocator, before it allocates: throws if a MemoryScope of this thread says so.
+  // For the device's allocator, before an allocation: throws if a MemoryScope of this thread says so.
   static void before_device_allocation(int device, std::size_t bytes);
 
   // True if the meter allocated the tensor's memory. Other memory (shared memory) may be counted by `charge`,
@@ -84,8 +84,8 @@ class Meter {
   // allocations in such scopes.
   static int64_t scoped_bytes(int rank);
   static int64_t scoped_allocations(int rank);
-  // A level for comparison with later ones: bytes that work within scopes holds. Of a device it sinks by all
-  // that is allocated outside of scopes (batches read ahead), and is 0 if the device's allocator does not ask
+  // A level for comparison with later levels: bytes that work within scopes holds. A device's level sinks by
+  // allocations outside of scopes (batches read ahead), and is 0 if the device's allocator does not ask
   // before_device_allocation.
   static int64_t held_by_scopes(int rank);
 
@@ -121,9 +121,9 @@ class MemoryScope {
   MemoryScope(const MemoryScope&) = delete;
   MemoryScope& operator=(const MemoryScope&) = delete;
 
-  // Marks a place that work within the current scope passes, if there is one: where it begins, at the begin
-  // of a microbatch and of its backward, after each message about a collective. Other kinds of devices ask
-  // for memory in another order and number, but pass the same places.
+  // Marks a place that work within the current scope passes, if any: the begin of the scope, of a microbatch
+  // and of its backward, and each message about a collective. Other kinds of devices ask for memory in
+  // another order and number, but pass the same places.
   static void pass_place();
 
   // The last failure within the scope.

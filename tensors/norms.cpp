@@ -103,9 +103,9 @@ ExactSum square_sum_of(const Number* numbers, int64_t rows, int64_t columns) {
     }
     return sum;
   };
-  const auto together = [](ExactSum one, const ExactSum& other) {
-    one.add(other);
-    return one;
+  const auto together = [](ExactSum sum, const ExactSum& other) {
+    sum.add(other);
+    return sum;
   };
   const int64_t grain = std::max<int64_t>(1, kGrain / size);
   return at::parallel_reduce(0, parts, grain, ExactSum(), add_parts, together);
@@ -183,7 +183,7 @@ void add_squares(std::span<const at::Tensor> tensors, const std::function<ExactS
   }
   if (sums.empty()) return;
   std::vector<at::Tensor> bins;
-  for (const auto& of_sum : parts) bins.push_back(exact_bins_of(at::cat(of_sum)));
+  for (const auto& square_sums : parts) bins.push_back(exact_bins_of(at::cat(square_sums)));
   const at::Tensor on_host = at::stack(bins).cpu();
   const auto* row = on_host.const_data_ptr<double>();
   for (std::size_t i = 0; i < sums.size(); ++i) sums[i]->add(ExactSum(row + i * ExactSum::kBins));

@@ -13,7 +13,7 @@ namespace tutti {
 // Norms (L2) that do not depend on how tensors are cut by rows over ranks, nor on threads. A row is a slice
 // of dim 0. Its squares are summed in float64, in an order that only its own size decides; the sums of rows,
 // and of rows of less than 16 numbers the squares of the numbers, are added exactly. On CPUs; other tensors
-// are copied. One pass over memory; allocate only for tensors in 16 bits (4 MB) and those whose rows have
+// are copied. One pass over memory; allocate only for tensors in 16 bits (4 MB) and tensors whose rows have
 // gaps or are not one behind the other.
 
 // Sum of the squares of each row: float64 [rows]; a scalar is a row.

@@ -66,10 +66,10 @@ std::string mb(double bytes) {
 }
 
 const OutOfMemoryReport& first(const std::vector<OutOfMemoryReport>& all) {
-  const auto found =
+  const auto report =
       std::find_if(all.begin(), all.end(), [](const OutOfMemoryReport& one) { return one.ranks > 0; });
-  TUTTI_ASSERT(found != all.end(), "no rank ran out of memory");
-  return *found;
+  TUTTI_ASSERT(report != all.end(), "no rank ran out of memory");
+  return *report;
 }
 
 std::string because_of(const std::exception& error) {
@@ -82,8 +82,9 @@ std::string because_of(const std::exception& error) {
 bool is_lack_of_memory(const std::exception& error) {
   if (dynamic_cast<const RunError*>(&error)) return false;
   if (dynamic_cast<const c10::OutOfMemoryError*>(&error) || found_no_memory(error)) return true;
-  if (const auto* one = dynamic_cast<const dnnl::error*>(&error))
-    return one->status == dnnl_out_of_memory || one->status == dnnl_runtime_error;  // no memory for its code
+  if (const auto* onednn_error = dynamic_cast<const dnnl::error*>(&error))
+    return onednn_error->status == dnnl_out_of_memory ||
+           onednn_error->status == dnnl_runtime_error;  // no memory for its code
   const std::string text = lower_case(own_words(error));
   return std::ranges::any_of(kWords, [&](std::string_view one) { return text.find(one) != text.npos; }) ||
          std::ranges::any_of(kWordsOfOneDnn, [&](std::string_view one) { return text.ends_with(one); });
@@ -104,35 +105,36 @@ at::Tensor report_row(const OutOfMemoryReport& mine, int rank, int world) {
 std::vector<OutOfMemoryReport> reports_of(const at::Tensor& table) {
   std::vector<OutOfMemoryReport> all(table.numel() / kRow);
   const double* at = table.const_data_ptr<double>();
-  for (auto& one : all) {
-    for (const auto field : kFields) one.*field = *at++;
-    one.words = unpack(at);
+  for (auto& report : all) {
+    for (const auto field : kFields) report.*field = *at++;
+    report.words = unpack(at);
     at += kWordNumbers;
   }
   return all;
 }
 
 std::string out_of_memory_text(const std::vector<OutOfMemoryReport>& all) {
-  const OutOfMemoryReport& one = first(all);
+  const OutOfMemoryReport& report = first(all);
   const auto others =
       std::count_if(all.begin(), all.end(), [](const OutOfMemoryReport& s) { return s.ranks > 0; }) - 1;
-  std::string text = "rank " + std::to_string(&one - all.data());
+  std::string text = "rank " + std::to_string(&report - all.data());
   if (others > 0) text += " and " + std::to_string(others) + (others > 1 ? " others" : " other");
   text += " ran out of memory";
   std::string why;
-  if (one.asked > 0)
-    why = "asked " + mb(one.asked) + " MB, " + mb(one.used) +
-          (one.budget > 0 ? " of " + mb(one.budget) : "") + " MB in use";
-  if (!one.words.empty()) why += (why.empty() ? "" : "; ") + one.words;
+  if (report.asked > 0)
+    why = "asked " + mb(report.asked) + " MB, " + mb(report.used) +
+          (report.budget > 0 ? " of " + mb(report.budget) : "") + " MB in use";
+  if (!report.words.empty()) why += (why.empty() ? "" : "; ") + report.words;
   return why.empty() ? text : text + " (" + why + ")";
 }
 
 std::string what_held_memory(const std::vector<OutOfMemoryReport>& all) {
-  const OutOfMemoryReport& one = first(all);
-  const double rest = one.used - one.parameters - one.gradients - one.optimizer - one.batch - one.copies;
-  std::string text = "parameters " + mb(one.parameters) + " MB, gradients " + mb(one.gradients) +
-                     " MB, optimizer state " + mb(one.optimizer) + " MB, the batch " + mb(one.batch) +
-                     " MB, checkpoint copy " + mb(one.copies) + " MB";
+  const OutOfMemoryReport& report = first(all);
+  const double rest =
+      report.used - report.parameters - report.gradients - report.optimizer - report.batch - report.copies;
+  std::string text = "parameters " + mb(report.parameters) + " MB, gradients " + mb(report.gradients) +
+                     " MB, optimizer state " + mb(report.optimizer) + " MB, the batch " + mb(report.batch) +
+                     " MB, checkpoint copy " + mb(report.copies) + " MB";
   if (rest > 0) text += ", the rest (activations, batches read ahead) " + mb(rest) + " MB";
   return text;
 }

@@ -17,7 +17,7 @@ namespace tutti {
 // for tutti's own errors, which have been reported already.
 bool is_lack_of_memory(const std::exception& error);
 
-// The same, and true for tutti's own errors that report one: no mistake of the user's.
+// The same, and true for tutti's own errors that report a lack of memory: no mistake of the user's.
 bool tells_lack_of_memory(const std::exception& error);
 
 // A rank's lack of memory, and the use of its memory; in bytes.
@@ -38,8 +38,8 @@ struct OutOfMemoryReport {
 at::Tensor report_row(const OutOfMemoryReport& mine, int rank, int world);
 std::vector<OutOfMemoryReport> reports_of(const at::Tensor& table);  // by rank
 
-// "rank 1 ran out of memory (asked 3.2 MB, 14.9 of 16.0 MB in use)", then words, if any: the lowest such
-// rank, and how many others.
+// "rank 1 ran out of memory (asked 3.2 MB, 14.9 of 16.0 MB in use)", then advice, if any. Names the lowest
+// such rank, and how many other ranks.
 std::string out_of_memory_text(const std::vector<OutOfMemoryReport>& all);
 
 // "parameters 0.2 MB, ..., checkpoint copy 0.3 MB, the rest (activations, batches read ahead) 9.1 MB".

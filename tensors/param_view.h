@@ -19,11 +19,11 @@ struct ParamView {
   Shape shape;        // of the whole tensor
   Shape offset;       // of this piece in the whole tensor; zeros if unsharded
   Shape extent;       // of this piece
-  at::Tensor tensor;  // the piece, sizes = extent; a leaf, which requires grad if it is trained
+  at::Tensor tensor;  // the piece, sizes = extent; a leaf, which requires grad if trained
   at::Tensor grad;    // the reduced gradient of the piece, strides equal to `tensor`'s; undefined before the
-                      // first step, on all ranks alike, also on those without rows
+                      // first step, on all ranks alike, also on ranks without rows
   bool trained = true;  // false: never; optimizers have no state for it
-  // Where optimizers update it, if pinned memory of the host has their state, and maybe `tensor` too.
+  // Where optimizers update the piece, if pinned memory of the host has their state, and maybe `tensor` too.
   std::optional<c10::Device> offloaded_from;
   bool owned = true;  // false: a copy of a scalar of another rank, which sums over ranks leave out
 
@@ -46,7 +46,7 @@ Rows rows_of_piece(int64_t rows, int pieces, int index);
 Rows rows_of_piece(const at::Tensor& tensor, int pieces, int index);
 
 // The view of a rank that has a share of the parameter: a copy of its rows, dense and with the order of
-// dimensions in memory of `tensor`. A scalar is copied by all ranks; it belongs to the first.
+// dimensions in memory of `tensor`. All ranks copy a scalar; the first rank owns it.
 ParamView shared_view(std::string name, const at::Tensor& tensor, const Share& share);
 
 }  // namespace tutti

@@ -28,7 +28,7 @@ void set_tf32(bool on);
 // depends on history.
 void seed_default_generators(uint64_t seed, c10::Device device = c10::kCPU);
 
-// Composer's name for the same, for a program that draws random numbers before it trains.
+// Composer's name for the same, for a program that draws random numbers before training.
 inline void seed_all(uint64_t seed) { seed_default_generators(seed); }
 
 // States of the default generators of the CPU and of a device.
@@ -43,7 +43,7 @@ class DefaultGenerators {
   std::vector<std::pair<at::Generator, at::Tensor>> states_;
 };
 
-// The default generators in other states for the lifetime of this object, then in the states before it.
+// The default generators in other states for the lifetime of this object, then in the earlier states.
 class DefaultGeneratorScope {
  public:
   DefaultGeneratorScope(const DefaultGenerators& states, c10::Device device) : before_(device) {

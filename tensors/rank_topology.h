@@ -10,9 +10,9 @@ struct Share {
   int replica = 0;
 };
 
-// The place of a rank among the ranks of a run. Ranks whose batches differ are counted by data_rank:
-// samplers, accumulation, loss weights and draws ask for it. Today these are all ranks; ranks that share a
-// batch (tensor and pipeline parallelism) would have one data_rank.
+// The place of a rank among the ranks of a run. `data_rank` counts ranks whose batches differ; samplers,
+// accumulation, loss weights and draws ask for it. Today all ranks differ; ranks that share a batch (tensor
+// and pipeline parallelism) would have one data_rank.
 struct RankTopology {
   int rank = 0;  // of all ranks
   int world = 1;

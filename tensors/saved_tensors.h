@@ -7,9 +7,9 @@
 
 namespace tutti {
 
-// What becomes of the tensors that autograd saves for backward on this thread while the object lives: `make`
-// gives the hooks of each, one to keep the tensor, one that backward gets it from. libtorch has such hooks
-// for Python alone; the first object gives the process an autograd engine that asks for them. The innermost
+// Hooks for the tensors that autograd saves for backward on this thread while the object lives: `make` gives
+// two hooks a tensor, which keep the tensor and return the tensor to backward. libtorch has such hooks for
+// Python alone; the first object gives the process an autograd engine that asks for hooks. The innermost
 // object acts.
 class SavedTensorsScope {
  public:

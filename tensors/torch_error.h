@@ -13,7 +13,8 @@ std::string own_words(const std::exception& error);
 // The same, and "out of memory" before the words of a library that mean a lack of memory and do not say so.
 std::string one_line(const std::exception& error);
 
-// The same without a leading "out of memory", for a message that says so itself; "" if nothing else is left.
+// The same without a leading "out of memory", for a message that says so already; "" if no other text is
+// left.
 std::string reason_of_lack(const std::string& line);
 
 // The error as one of tutti's, for Setting::fail: one_line behind `before`, or an error of tutti's unchanged

@@ -47,16 +47,16 @@ const TensorTree* TensorTree::find(std::string_view path) const {
   for (const auto& [name, child] : children_) {
     if (path == name) return &child;
     if (path.size() > name.size() && path.starts_with(name) && path[name.size()] == '.')
-      if (const TensorTree* found = child.find(path.substr(name.size() + 1))) return found;
+      if (const TensorTree* tensors = child.find(path.substr(name.size() + 1))) return tensors;
   }
   return nullptr;
 }
 
 const TensorTree& TensorTree::at(std::string_view path) const {
-  const TensorTree* found = find(path);
-  if (!found)
+  const TensorTree* tensors = find(path);
+  if (!tensors)
     throw UserError("no '" + std::string(path) + "' among the tensors; there is " + names_of(children_));
-  return *found;
+  return *tensors;
 }
 
 void TensorTree::set(const std::string& name, TensorTree child) {
@@ -78,9 +78,9 @@ TensorTree TensorTree::map(const LeafFunction& function) const {
 }
 
 std::vector<std::pair<std::string, at::Tensor>> TensorTree::leaves() const {
-  std::vector<std::pair<std::string, at::Tensor>> found;
-  collect(*this, "", found);
-  return found;
+  std::vector<std::pair<std::string, at::Tensor>> leaves;
+  collect(*this, "", leaves);
+  return leaves;
 }
 
 int64_t TensorTree::samples() const {

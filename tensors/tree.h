@@ -56,7 +56,7 @@ class TensorTree {
 using Batch = TensorTree;
 using Outputs = TensorTree;
 
-// Throws UserError: the samples lack an array; `names`: the arrays that they have.
+// Throws UserError: the samples lack an array; `names`: the arrays of the samples.
 [[noreturn]] void fail_without_array(const std::string& array, const std::vector<std::string>& names);
 
 // A fact about each array of a sample, by name. If absent, `at` throws UserError with the existing names.
@@ -65,7 +65,7 @@ class FactsOfArrays : public std::map<std::string, Fact> {
  public:
   using std::map<std::string, Fact>::map;
   const Fact& at(const std::string& array) const {
-    if (const auto found = this->find(array); found != this->end()) return found->second;
+    if (const auto fact = this->find(array); fact != this->end()) return fact->second;
     std::vector<std::string> names;
     for (const auto& [name, fact] : *this) names.push_back(name);
     fail_without_array(array, names);
@@ -88,7 +88,7 @@ struct SampleSpec {
 std::string shape_text(at::IntArrayRef shape);
 
 // For the error that samples lack `array`: "; it has ...", and how a recipe would give the arrays of an HDF5
-// file the names that models read. Of two arrays, the one with a number a sample is the target.
+// file the names that models read. Of two arrays, the array with a number a sample is the target.
 std::string naming_hint(const SampleSpec& samples, const std::string& array);
 
 }  // namespace tutti

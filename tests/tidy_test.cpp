@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/tidy/english.h"
+#include "tests/tidy/english_ratchet.h"
 #include "tests/tidy/function_length.h"
 #include "tests/tidy/rules.h"
 
@@ -135,6 +137,84 @@ TEST(Subjects, OfTestsAreNouns) {
                            "TheMixIsOneForTheStep", "EndsWithOne"})
     EXPECT_EQ(pronoun(name), 0u) << name;
   EXPECT_THAT(pronouns_as_subjects({parse_source("tests/a.py", "  def test_it_ends(self):")}), SizeIs(1));
+}
+
+TEST(English, KeepsItsBounds) {
+  const Findings findings = english_off_its_bounds(whole_tree(), english_bounds());
+  EXPECT_TRUE(findings.empty()) << joined(findings);
+}
+
+SourceFile header_of(const std::string& comment, const std::string& path = "io/a.h") {
+  return parse_source(path, "#pragma once\n// " + comment + "\nint a;\n");
+}
+
+std::string pronoun_of(const std::string& sentence) { return bare_pronoun({1, sentence}); }
+
+TEST(English, PronounsWithoutTheirNounAreBare) {
+  for (const char* bare : {"Closes the file when it is full.", "Keeps those that fit.", "Reads what is left.",
+                           "Is larger than that of the rank.", "Takes one, then waits.", "This is shared.",
+                           "Holds the `sum` of them", "Waits for others.", "Before that, waits."})
+    EXPECT_NE(pronoun_of(bare), "") << bare;
+  for (const char* named :
+       {"Keeps those ranks that fit.", "Takes one message, then waits.", "Waits for others' parts",
+        "The messages that fit are kept.", "This rank is shared.", "Reads a one-line text.",
+        "Calls `it()` of one of the ranks.", "So that one rank alone writes."})
+    EXPECT_EQ(pronoun_of(named), "") << named;
+}
+
+TEST(English, IsReadBySentencesOfEightWords) {
+  const auto counted = [](const std::string& comment) {
+    int count = 0;
+    for (const Sentence& sentence : sentences_of_comments(header_of(comment))) count += is_counted(sentence);
+    return count;
+  };
+  EXPECT_EQ(counted("Reads the one file of a.b and closes it."), 1);
+  EXPECT_EQ(counted("Reads the file. Then closes it, e.g. at end."), 0);
+  EXPECT_EQ(counted("Reads all lines of the file\n// and then closes the file"), 1);
+  EXPECT_EQ(counted("Reads all lines of the file\nint b;  // and then closes the file"), 0);
+}
+
+TEST(English, OfPagesIsReadWithoutCode) {
+  const auto texts = [](const std::string& page) {
+    return sentences_of_page(parse_source("docs/a.md", page));
+  };
+  EXPECT_THAT(texts("A file.\nIt ends.\n"), SizeIs(2));
+  EXPECT_THAT(texts("```\nA file.\n```\n    indented\n"), IsEmpty());
+  EXPECT_THAT(texts("| a | b |\n"), SizeIs(2));
+}
+
+TEST(English, NamesWithoutNounAreFound) {
+  const auto names = [](const std::string& line) {
+    return names_without_noun(parse_source("io/a.cpp", line));
+  };
+  for (const char* empty :
+       {"for (const Rank& one : ranks) stop(one);", "const auto found = map.find(key);",
+        "Rank of_all(int n);", "void f(int wanted, int b) {", "const auto& [one, rest] = pair;",
+        "std::find_if(a, b, [](int one) {", "std::vector<int> one;"})
+    EXPECT_THAT(names(empty), SizeIs(1)) << empty;
+  for (const char* good : {"sort([](int one) { return one > 1; });", "return one;", "f(a, one);",
+                           "one.stop();", "int number_of_ranks;", "return a > one;"})
+    EXPECT_THAT(names(good), IsEmpty()) << good;
+}
+
+TEST(English, MayOnlyGetBetter) {
+  const SourceTree tree{header_of("Closes the file of the rank when it is full.\n"),
+                        parse_source("io/a.cpp", "int one;\nint found;\nint wanted;\n")};
+  const auto off = [&](int percent, int names) {
+    return english_off_its_bounds(tree, {{"io", percent, names}});
+  };
+  EXPECT_THAT(off(100, 3), IsEmpty());
+  EXPECT_THAT(off(99, 3), SizeIs(1));
+  EXPECT_THAT(off(100, 2), SizeIs(1));
+  EXPECT_THAT(off(100, 5), IsEmpty());
+  EXPECT_THAT(off(100, 6), ElementsAre(testing::HasSubstr("write 3")));
+  EXPECT_THAT(english_off_its_bounds({}, {{"io", 12, 0}}), ElementsAre(testing::HasSubstr("write 10")));
+  EXPECT_THAT(english_off_its_bounds({}, {{"io", 11, 0}}), IsEmpty());
+  EXPECT_THAT(english_off_its_bounds({}, {{"io", 10, 1}}), ElementsAre(testing::HasSubstr("write 0")));
+  EXPECT_THAT(english_off_its_bounds(tree, {}), SizeIs(2));
+  EXPECT_THAT(english_off_its_bounds({header_of("Closes the file of the rank when it is full.", "docs/a.md")},
+                                     {{"docs", 99, 0}}),
+              SizeIs(1));
 }
 
 TEST(AbsolutePaths, AreDistinguishedFromRelativeOnes) {

@@ -34,9 +34,9 @@ std::string in_quotes(const std::string& name) { return "'" + name + "'"; }
 
 std::set<std::string> names_of_all(const std::vector<SavedTensor>& weights) {
   std::set<std::string> names;
-  for (const SavedTensor& one : weights) {
-    names.insert(one.name);
-    if (!one.before.empty()) names.insert(one.before);
+  for (const SavedTensor& saved : weights) {
+    names.insert(saved.name);
+    if (!saved.before.empty()) names.insert(saved.before);
   }
   return names;
 }
@@ -68,10 +68,10 @@ class InitialWeights {
             weights_, [this](const auto& one) { return added(one) && tensors_.contains(one.name); })) {}
 
   std::string load(Lacking lacking) {
-    turned_ = std::ranges::any_of(weights_, [this](const auto& one) {
-      const std::string name = names_.find(tensors_, one, path_);
-      return projections_.contains(one.name) && !name.empty() &&
-             is_turned(one.shape(), tensors_.at(name).shape);
+    turned_ = std::ranges::any_of(weights_, [this](const auto& saved) {
+      const std::string name = names_.find(tensors_, saved, path_);
+      return projections_.contains(saved.name) && !name.empty() &&
+             is_turned(saved.shape(), tensors_.at(name).shape);
     });
     for (std::size_t i = 0; i < weights_.size(); ++i) {
       const bool is_parameter = i < trainee_.parameters.size();
@@ -99,69 +99,72 @@ class InitialWeights {
   }
 
   // A new tensor with the name of a removed one says nothing about the file.
-  bool added(const SavedTensor& one) const {
-    return one.before.empty() && trainee_.removed.count(one.name) == 0;
+  bool added(const SavedTensor& saved) const {
+    return saved.before.empty() && trainee_.removed.count(saved.name) == 0;
   }
 
   // False if the file should have it, and it stays as initialised.
-  bool load(const SavedTensor& one, bool is_parameter) {
-    const std::string name = names_.find(tensors_, one, path_);
-    const bool is_new = before_surgery_ && one.before.empty();
-    const bool is_ignored = options_.ignored.fit(one.name) || options_.ignored.fit(one.before);
+  bool load(const SavedTensor& saved, bool is_parameter) {
+    const std::string name = names_.find(tensors_, saved, path_);
+    const bool is_new = before_surgery_ && saved.before.empty();
+    const bool is_ignored = options_.ignored.fit(saved.name) || options_.ignored.fit(saved.before);
     if (name.empty() || is_ignored) {
       if (is_ignored)
-        fresh_.push_back(in_quotes(one.name));
-      else if (!is_new && !one.constant && (is_parameter || !is_batch_count(one.name)))
-        missing_.push_back(one);
-      return is_new || one.constant;
+        fresh_.push_back(in_quotes(saved.name));
+      else if (!is_new && !saved.constant && (is_parameter || !is_batch_count(saved.name)))
+        missing_.push_back(saved);
+      return is_new || saved.constant;
     }
     used_.insert(name);
-    if (one.constant) return true;
-    if (is_new && one.shape() != at::IntArrayRef(tensors_.at(name).shape)) return true;  // the removed one's
-    read(one, name);
+    if (saved.constant) return true;
+    if (is_new && saved.shape() != at::IntArrayRef(tensors_.at(name).shape))
+      return true;  // the removed one's
+    read(saved, name);
     return true;
   }
 
-  void read(const SavedTensor& one, const std::string& name) const {
+  void read(const SavedTensor& saved, const std::string& name) const {
     const TensorSource::Entry& entry = tensors_.at(name);
-    const bool is_turned = turned_ && projections_.contains(one.name);
+    const bool is_turned = turned_ && projections_.contains(saved.name);
     Shape shape = entry.shape;
     if (is_turned) std::ranges::reverse(shape);
-    if (one.shape() != at::IntArrayRef(shape)) refuse(one, name, shape_text(shape), shape_text(one.shape()));
-    if (c10::isFloatingType(entry.dtype) != c10::isFloatingType(one.tensor.scalar_type()))
-      refuse(one, name, dtype_name(entry.dtype), dtype_name(one.tensor.scalar_type()));
-    if (!is_turned) return tensors_.read(name, one.rows(), one.tensor);
-    const at::Tensor whole = at::empty(entry.shape, one.tensor.scalar_type());
+    if (saved.shape() != at::IntArrayRef(shape))
+      refuse(saved, name, shape_text(shape), shape_text(saved.shape()));
+    if (c10::isFloatingType(entry.dtype) != c10::isFloatingType(saved.tensor.scalar_type()))
+      refuse(saved, name, dtype_name(entry.dtype), dtype_name(saved.tensor.scalar_type()));
+    if (!is_turned) return tensors_.read(name, saved.rows(), saved.tensor);
+    const at::Tensor whole = at::empty(entry.shape, saved.tensor.scalar_type());
     tensors_.read(name, {0, entry.shape[0]}, whole);
     const at::NoGradGuard no_grad;
-    const Rows rows = one.rows();
-    at::Tensor(one.tensor).copy_(whole.t().narrow(0, rows.begin, rows.count()));
+    const Rows rows = saved.rows();
+    at::Tensor(saved.tensor).copy_(whole.t().narrow(0, rows.begin, rows.count()));
   }
 
-  [[noreturn]] void refuse(const SavedTensor& one, const std::string& name, const std::string& theirs,
+  [[noreturn]] void refuse(const SavedTensor& saved, const std::string& name, const std::string& theirs,
                            const std::string& own) const {
     const std::string& file_name = tensors_.name_in_file(name);
     throw UserError({path_}, in_quotes(file_name) + " is " + theirs + ", the model's " +
-                                 (file_name == name ? "" : in_quotes(one.name) + " ") + "is " + own +
-                                 "; weights_ignore = [\"" + one.name + "\"] leaves it as it is initialised");
+                                 (file_name == name ? "" : in_quotes(saved.name) + " ") + "is " + own +
+                                 "; weights_ignore = [\"" + saved.name +
+                                 "\"] leaves it as it is initialised");
   }
 
   // Of what the file holds twice, the two are one in the model.
   void compare_tied() {
     for (const NamedWeights::Tied& tied : tensors_.tied())
-      for (const SavedTensor& one : weights_)
-        if (used_.contains(tied.name) && (one.name == tied.name || one.before == tied.name) &&
-            !holds(one, tied.file_name))
+      for (const SavedTensor& saved : weights_)
+        if (used_.contains(tied.name) && (saved.name == tied.name || saved.before == tied.name) &&
+            !holds(saved, tied.file_name))
           differing_.push_back(in_quotes(tied.file_name) + " is not '" + tensors_.name_in_file(tied.name) +
                                "', to which the model ties it");
   }
 
-  bool holds(const SavedTensor& one, const std::string& file_name) const {
+  bool holds(const SavedTensor& saved, const std::string& file_name) const {
     const TensorSource& file = tensors_.file();
-    if (one.shape() != at::IntArrayRef(file.at(file_name).shape)) return false;
-    const at::Tensor other = at::empty_like(one.tensor);
-    file.read(file_name, one.rows(), other);
-    return at::equal(one.tensor, other);
+    if (saved.shape() != at::IntArrayRef(file.at(file_name).shape)) return false;
+    const at::Tensor other = at::empty_like(saved.tensor);
+    file.read(file_name, saved.rows(), other);
+    return at::equal(saved.tensor, other);
   }
 
   // Of a model that is not trained.
@@ -182,7 +185,7 @@ class InitialWeights {
 
   std::vector<std::string> missing_texts() const {
     std::vector<std::string> texts;
-    for (const SavedTensor& one : missing_) texts.push_back(one.text());
+    for (const SavedTensor& saved : missing_) texts.push_back(saved.text());
     return texts;
   }
 

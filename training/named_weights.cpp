@@ -56,10 +56,11 @@ NamedWeights::NamedWeights(std::unique_ptr<TensorSource> file, const std::string
 void NamedWeights::add(const std::string& file_name, const std::string& renamed,
                        const std::set<std::string>& known) {
   const std::vector<std::string> names = names_in_models(renamed);
-  const auto found = std::ranges::find_if(names, [&](const auto& name) { return known.contains(name); });
-  if (found == names.end() && is_saved_constant(renamed)) return;
-  const std::string& name = found == names.end() ? renamed : *found;
-  const Home home{file_name, static_cast<std::size_t>(found - names.begin())};
+  const auto name_in_model =
+      std::ranges::find_if(names, [&](const auto& name) { return known.contains(name); });
+  if (name_in_model == names.end() && is_saved_constant(renamed)) return;
+  const std::string& name = name_in_model == names.end() ? renamed : *name_in_model;
+  const Home home{file_name, static_cast<std::size_t>(name_in_model - names.begin())};
   const auto [there, is_new] = homes_.emplace(name, home);
   if (is_new) return;
   const Home other = there->second;
@@ -67,12 +68,12 @@ void NamedWeights::add(const std::string& file_name, const std::string& renamed,
   resolve(name, there->second, home.likelihood < other.likelihood ? other : home);
 }
 
-void NamedWeights::resolve(const std::string& name, const Home& one, const Home& other) {
-  if (!is_tied_weight(other.file_name))
-    throw UserError({path_}, "it holds both '" + one.file_name + "' and '" + other.file_name +
+void NamedWeights::resolve(const std::string& name, const Home& first, const Home& second) {
+  if (!is_tied_weight(second.file_name))
+    throw UserError({path_}, "it holds both '" + first.file_name + "' and '" + second.file_name +
                                  "', which are names of one tensor, '" + name +
                                  "'; weights_ignore leaves one out");
-  tied_.push_back({other.file_name, name});
+  tied_.push_back({second.file_name, name});
 }
 
 void NamedWeights::read_numbers(const std::string& name, int64_t first, std::span<std::byte> to) const {

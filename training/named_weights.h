@@ -22,17 +22,17 @@ struct WeightsOptions {
   static WeightsOptions read(const Setting& model);  // throws UserError with the key
 };
 
-// Weights of a file under the names that a model has for them. Ignored tensors are not there, nor constants
-// that the model does not save.
+// Weights of a file under the model's names. Ignored tensors are left out, and constants that the model does
+// not save.
 class NamedWeights final : public TensorSource {
  public:
-  // A tensor that the file holds twice, of which the model has one.
+  // A tensor that the file holds twice and the model once.
   struct Tied {
     std::string file_name;
     std::string name;
   };
 
-  // `known`: the model's names. Throws UserError with `path` if the file has two tensors for one.
+  // `known`: the model's names. Throws UserError with `path` if the file has two tensors for a name.
   NamedWeights(std::unique_ptr<TensorSource> file, const std::string& path,
                const std::set<std::string>& known, const WeightsOptions& options);
 
@@ -41,7 +41,7 @@ class NamedWeights final : public TensorSource {
   const TensorSource& file() const { return *file_; }
   const std::string& name_in_file(const std::string& name) const { return homes_.at(name).file_name; }
   const std::vector<Tied>& tied() const { return tied_; }
-  // Patterns that fit no name of the file; of those to ignore, nor of the model.
+  // Patterns that fit no name of the file; patterns to ignore, nor of the model.
   std::vector<std::string> idle_patterns() const { return idle_; }
 
  private:
@@ -51,7 +51,7 @@ class NamedWeights final : public TensorSource {
   };
 
   void add(const std::string& file_name, const std::string& renamed, const std::set<std::string>& known);
-  void resolve(const std::string& name, const Home& one, const Home& other);
+  void resolve(const std::string& name, const Home& first, const Home& second);
 
   std::unique_ptr<TensorSource> file_;
   const std::string& path_;

@@ -58,8 +58,8 @@ void cast_parameter(at::Tensor& parameter, const Precision& precision) {
 }
 
 void cast(Layer& model, const Precision& precision) {
-  for (const auto& one : parameters(model)) cast_parameter(one.parameter->tensor, precision);
-  for (const auto& one : buffers(model)) use(one.buffer->tensor, precision.buffer_dtype);
+  for (const auto& named : parameters(model)) cast_parameter(named.parameter->tensor, precision);
+  for (const auto& named : buffers(model)) use(named.buffer->tensor, precision.buffer_dtype);
 }
 
 GradScaler::GradScaler(const LossScaling& options) : options_(options) {

@@ -14,7 +14,7 @@
 namespace tutti {
 
 // The services of a run for a rank's algorithms, callbacks and evaluations. This base serves a single rank
-// with all parameters, for a loop of your own; in a run, ComputeServices implements them.
+// with all parameters, for a loop of your own; in a run, ComputeServices implements the services.
 //
 // Where not said otherwise, all ranks call alike: the ranks that share parameters wait for each other.
 class RankServices : public AllRanks {
@@ -31,26 +31,26 @@ class RankServices : public AllRanks {
   // True if ranks evaluate every batch together, around at most so many forwards on each.
   virtual bool evaluates_together() const { return false; }
   // Between the two the model may be run, `forwards` times at most, by the ranks for which `works`; 0: by
-  // all, as often as they like. Sharded parameters are gathered for it.
+  // every rank, any number of times. Sharded parameters are gathered.
   virtual void hold_model(bool /*works*/, int64_t /*forwards*/) {}
   virtual void free_model() {}
-  // Between the two, where ranks then wait for each other: this rank runs the model no more, and serves the
-  // forwards that others still have. Parameters held for all forwards stay.
+  // Between the two, before ranks wait for each other: this rank runs the model no more, and serves the
+  // forwards of other ranks. Parameters held for all forwards stay.
   virtual void end_forwards() {}
   // Holds the model while `work` runs, on the ranks for which `works`.
   void with_model(bool works, const Work& work, int64_t forwards);
 
-  // Calls `visit` for every parameter while it is whole, in an order of its own, on ranks for which `works`.
+  // Calls `visit` for every parameter, then whole, in an order of its own, on ranks for which `works`.
   virtual void visit_parameters(std::size_t parameters, bool works, const Visit& visit);
 
-  // Runs work that may run out of memory, within the memory budget. Returns the error then; a replay repeats
-  // it. May be called by one rank alone.
+  // Runs work that may run out of memory, within the memory budget. Returns the error then, which a replay
+  // repeats. May be called by one rank alone.
   virtual std::optional<std::string> attempt(const Work& work);
 
   // To be called by listeners that take long: a rank silent for [train] hang_timeout counts as hanging.
   virtual void still_at_work() {}
 
-  // Prints a warning, by the engine's Options::warn; nobody reads it where there is none.
+  // Prints a warning, by the engine's Options::warn, if set.
   void warn(const std::string& what) const {
     if (on_warning) on_warning(what);
   }

@@ -29,9 +29,9 @@ PartsByName parts_of(const Trainee& trainee) {
 
 // "algorithms/EMA/fc.weight" with the sizes of the view fc.weight; null for what all ranks have whole.
 const ParamView* part_named(const PartsByName& parts, std::string_view name, const at::Tensor& tensor) {
-  const auto found = parts.find(name.substr(name.rfind('/') + 1));
-  return found != parts.end() && tensor.sizes() == at::IntArrayRef(found->second->extent) ? found->second
-                                                                                          : nullptr;
+  const auto part = parts.find(name.substr(name.rfind('/') + 1));
+  return part != parts.end() && tensor.sizes() == at::IntArrayRef(part->second->extent) ? part->second
+                                                                                        : nullptr;
 }
 
 }  // namespace
@@ -49,33 +49,35 @@ Rows SavedTensor::rows() const {
 std::vector<SavedTensor> weights_of(const Trainee& trainee) {
   std::vector<SavedTensor> weights;
   for (std::size_t p = 0; p < trainee.parameters.size(); ++p) {
-    const NamedParameter& one = trainee.parameters[p];
+    const NamedParameter& named = trainee.parameters[p];
     SavedTensor& saved =
-        weights.emplace_back(one.name, one.parameter->origin, one.parameter->tensor.detach());
+        weights.emplace_back(named.name, named.parameter->origin, named.parameter->tensor.detach());
     if (trainee.topology.share.pieces == 1) continue;
     saved.tensor = trainee.views[p].tensor.detach();
     saved.view = part_of(trainee, trainee.views[p]);
   }
-  for (const auto& one : trainee.buffers)
-    weights.push_back({one.name, one.buffer->origin, one.buffer->tensor, one.buffer->constant});
+  for (const auto& named : trainee.buffers)
+    weights.push_back({named.name, named.buffer->origin, named.buffer->tensor, named.buffer->constant});
   return weights;
 }
 
 std::vector<SavedTensor> saved_tensors(const Trainee& trainee) {
   std::vector<SavedTensor> saved = weights_of(trainee);
-  for (SavedTensor& one : saved) {
-    one.name = below(kModelPrefix, one.name);
-    one.before = below(kModelPrefix, one.before);
+  for (SavedTensor& tensor : saved) {
+    tensor.name = below(kModelPrefix, tensor.name);
+    tensor.before = below(kModelPrefix, tensor.before);
   }
-  const auto of_optimizer = trainee.optimizer ? trainee.optimizer->state() : std::vector<OptimizerState>();
-  for (const auto& one : of_optimizer) {
-    const std::string& origin = trainee.parameters.at(one.view - trainee.views.data()).parameter->origin;
-    const std::string state = "/" + one.name;
-    saved.push_back({.name = below(kOptimizersPrefix, one.view->name + state),
+  const auto optimizer_states =
+      trainee.optimizer ? trainee.optimizer->state() : std::vector<OptimizerState>();
+  for (const auto& saved_state : optimizer_states) {
+    const std::string& origin =
+        trainee.parameters.at(saved_state.view - trainee.views.data()).parameter->origin;
+    const std::string state = "/" + saved_state.name;
+    saved.push_back({.name = below(kOptimizersPrefix, saved_state.view->name + state),
                      .before = below(kOptimizersPrefix, origin.empty() ? "" : origin + state),
-                     .tensor = one.tensor,
-                     .view = one.cut ? part_of(trainee, *one.view) : nullptr,
-                     .whole = one.shape});
+                     .tensor = saved_state.tensor,
+                     .view = saved_state.cut ? part_of(trainee, *saved_state.view) : nullptr,
+                     .whole = saved_state.shape});
   }
   const PartsByName parts = parts_of(trainee);
   for (const auto& [name, tensor] : trainee.listeners)
@@ -86,23 +88,23 @@ std::vector<SavedTensor> saved_tensors(const Trainee& trainee) {
 
 std::map<std::string, std::string> names_before_surgery(const Trainee& trainee) {
   std::map<std::string, std::string> names;
-  for (const SavedTensor& one : weights_of(trainee))
-    if (!one.before.empty() && one.before != one.name) names[one.name] = one.before;
+  for (const SavedTensor& tensor : weights_of(trainee))
+    if (!tensor.before.empty() && tensor.before != tensor.name) names[tensor.name] = tensor.before;
   return names;
 }
 
 SavedNames::SavedNames(const std::vector<SavedTensor>& all) {
-  for (const SavedTensor& one : all) names_.insert(one.name);
+  for (const SavedTensor& tensor : all) names_.insert(tensor.name);
 }
 
-std::string SavedNames::find(const TensorSource& tensors, const SavedTensor& wanted,
+std::string SavedNames::find(const TensorSource& tensors, const SavedTensor& saved,
                              const std::string& file) const {
-  const bool own = tensors.contains(wanted.name);
-  const bool earlier = names_.count(wanted.before) == 0 && tensors.contains(wanted.before);
+  const bool own = tensors.contains(saved.name);
+  const bool earlier = names_.count(saved.before) == 0 && tensors.contains(saved.before);
   if (own && earlier)
-    throw UserError({file}, "it holds both '" + wanted.name + "' and '" + wanted.before +
+    throw UserError({file}, "it holds both '" + saved.name + "' and '" + saved.before +
                                 "', which are names of one tensor after and before surgery");
-  return own ? wanted.name : earlier ? wanted.before : "";
+  return own ? saved.name : earlier ? saved.before : "";
 }
 
 }  // namespace tutti

@@ -14,15 +14,15 @@ namespace tutti {
 
 struct Trainee;
 
-// A tensor of a trainee, under the name that it has in checkpoints.
+// A tensor of a trainee, under its name in checkpoints.
 struct SavedTensor {
   std::string name;       // "model/3.conv.weight"
   std::string before;     // its name before surgery: "model/3.weight"; "" if surgery added it
   at::Tensor tensor;      // the part of this rank
   bool constant = false;  // not read: the layer computes this buffer's values
-  // The view of a part that only this rank has, under sharding; null: every rank has all.
+  // The view of a part that only this rank has, under sharding; null: every rank has the whole.
   const ParamView* view = nullptr;
-  Shape whole = {};  // with a view, where its shape is another
+  Shape whole = {};  // with a view, where its shape differs
 
   at::IntArrayRef shape() const {
     return !view ? tensor.sizes() : at::IntArrayRef(whole.empty() ? view->shape : whole);
@@ -32,7 +32,7 @@ struct SavedTensor {
   std::string text() const;  // with both names, for messages
 };
 
-// Everything that a checkpoint saves: parameters, buffers, optimizer state, tensors of listeners.
+// All tensors that a checkpoint saves: parameters, buffers, optimizer state, tensors of listeners.
 std::vector<SavedTensor> saved_tensors(const Trainee& trainee);
 // Parameters and buffers, without "model/".
 std::vector<SavedTensor> weights_of(const Trainee& trainee);
@@ -47,7 +47,7 @@ class SavedNames {
 
   // The tensor's name in the file: its name, or else its name before surgery, unless another tensor now has
   // that name. "" if the file has neither. Throws UserError if the file has both.
-  std::string find(const TensorSource& tensors, const SavedTensor& wanted, const std::string& file) const;
+  std::string find(const TensorSource& tensors, const SavedTensor& saved, const std::string& file) const;
 
  private:
   std::set<std::string> names_;

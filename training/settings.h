@@ -37,12 +37,12 @@ struct TrainSettings {
   bool auto_log_hparams = false;
   bool composer = false;  // where Composer and tutti differ, do as Composer
 
-  // Throws UserError if max_duration is in iterations without a length, or the ratio makes it 0.
+  // Throws UserError if max_duration is in iterations without a length, or 0 by the ratio.
   static TrainSettings read(const Setting& recipe);
 
   Time planned_duration() const { return max_duration * scale_schedule_ratio; }
   // An interval of the recipe, with iterations converted to epochs. If iterations have no length, the whole
-  // training is one iteration, and such an interval never fires before the end, as in Composer.
+  // training is one iteration, and an interval in iterations never fires before the end, as in Composer.
   Time interval(const Setting& setting) const;
   // The horizon of schedules for a training of length `duration`.
   Horizon horizon(const Time& duration, int64_t batches_per_epoch, double base_lr) const;

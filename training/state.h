@@ -49,7 +49,7 @@ struct State : Trainee {
   Batch batch;                // this rank's batch; from BEFORE_FORWARD to AFTER_BACKWARD the microbatch
   Outputs outputs;            // of the microbatch
   at::Tensor loss;            // mean loss of the microbatch, a scalar
-  double loss_weight = 0.0;   // of `loss` among the microbatches': what the mean is over; 0: not known yet
+  double loss_weight = 0.0;   // of `loss` among the microbatches': the mean's count; 0: not known yet
   double loss_scale = 1.0;    // factor of the losses before backward
   int grad_accum = 1;         // before FIT_START the largest in the recipe
   bool composer = false;      // [compat]: Composer's behaviour where tutti's differs
@@ -60,7 +60,7 @@ struct State : Trainee {
   double grad_scale = 1.0;
 
   // Sums float64 numbers, flat, over the ranks that share the parameters, in place. Empty where every rank
-  // has all of them. Called by all ranks alike, also by those without rows: from AFTER_TRAIN_BATCH to the
+  // has all parameters. Called by all ranks alike, also by ranks without rows: from AFTER_TRAIN_BATCH to the
   // next BATCH_START, and in closure_step, but not in the `move` of a pass, where memory may run out on one
   // rank alone. For norms see tensors/norms.h and ParamView::part_of_sum.
   SumOverRanks sum_over_shards() const {
@@ -108,16 +108,17 @@ struct State : Trainee {
   }
   DrawSource draw_source;  // replaces the run's random numbers; for tests
 
-  // Adds a transform of the training samples, before the data's to_tensor, or last if there is none, and
+  // Adds a transform of the training samples, before the data's to_tensor, or last without to_tensor, and
   // after transforms added earlier. Called at FIT_START, by all ranks alike. `name` is the key of its random
   // numbers; a name that was added before is ignored, as a program may train several times. Unfit samples are
-  // an error when they are read; spec_with (data/readers/transformed_dataset.h) finds it earlier. A custom
+  // an error of their read; spec_with (data/readers/transformed_dataset.h) finds the error earlier. A custom
   // loop reads from with_transforms(dataset, added_transforms).
   void add_transform(const std::string& name, TransformPtr transform) {
     append_once(added_transforms, name, std::move(transform));
   }
 
-  // Replaces the batch by one with several samples for each old one, and scales first_sample accordingly.
+  // Replaces the batch by a batch with several samples for each old sample, and scales first_sample
+  // accordingly.
   void set_batch(Batch samples) {
     if (batch.samples() > 0) first_sample = first_sample * samples.samples() / batch.samples();
     batch = std::move(samples);
@@ -127,13 +128,13 @@ struct State : Trainee {
   std::shared_ptr<RankServices> services = std::make_shared<RankServices>();
 
   // Runs `work`, which runs the model outside of training and evaluation, `forwards` times at most. Called by
-  // all ranks alike, since sharded parameters are gathered for it, a unit at a time; only those that say so
-  // do the work.
+  // all ranks alike, since sharded parameters are gathered, a unit at a time; only ranks that say so do the
+  // work.
   void with_model(bool works, const RankServices::Work& work, int64_t forwards) const {
     services->with_model(works, work, forwards);
   }
-  // Calls `visit` for every parameter, by its index, while it is whole, with all its bits; in an order of its
-  // own. Called by all ranks alike, as with_model.
+  // Calls `visit` for every parameter, by its index, while whole, with all its bits; in an order of its own.
+  // Called by all ranks alike, as with_model.
   void visit_parameters(bool works, const RankServices::Visit& visit) const {
     services->visit_parameters(parameters.size(), works, visit);
   }

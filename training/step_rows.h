@@ -27,7 +27,7 @@ class StepRows {
 
   // Of all ranks.
   double loss_weight() const { return loss_weight_; }
-  // For rows_of_step. `first`: the place of its first sample among those of this rank.
+  // For rows_of_step. `first`: the place of its first sample among this rank's samples.
   Batch add_to(const Batch& microbatch, int64_t first) const;
 
  private:

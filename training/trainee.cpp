@@ -27,7 +27,7 @@ namespace {
 
 constexpr double kBytesPerGb = 1e9;
 
-bool of_listener(const std::string& name) {
+bool belongs_to_listener(const std::string& name) {
   return name.starts_with("algorithms/") || name.starts_with("callbacks/");
 }
 
@@ -56,22 +56,23 @@ void restore(Trainee& trainee, const TensorSource& tensors, const std::string& f
              const RestoreFilter& filter) {
   const std::vector<SavedTensor> all = saved_tensors(trainee);
   const SavedNames names(all);
-  const auto either = [](const auto& rule, const SavedTensor& one) {
-    return holds(rule, one.name) || (!one.before.empty() && holds(rule, one.before));
+  const auto either = [](const auto& rule, const SavedTensor& saved) {
+    return holds(rule, saved.name) || (!saved.before.empty() && holds(rule, saved.before));
   };
   std::set<std::string> used;
-  for (const SavedTensor& one : all) {
-    if (!one.name.starts_with(part) || either(filter.ignored, one)) continue;
-    const std::string name = names.find(tensors, one, from);
+  for (const SavedTensor& saved : all) {
+    if (!saved.name.starts_with(part) || either(filter.ignored, saved)) continue;
+    const std::string name = names.find(tensors, saved, from);
     if (!name.empty()) {
-      if (!one.constant) read_in(one, tensors, name, from);
+      if (!saved.constant) read_in(saved, tensors, name, from);
       used.insert(name);
-    } else if (!one.constant && !of_listener(one.name) && !either(filter.optional, one)) {
-      mismatch(filter, from, "there is no " + one.text() + ", which the recipe needs");
+    } else if (!saved.constant && !belongs_to_listener(saved.name) && !either(filter.optional, saved)) {
+      mismatch(filter, from, "there is no " + saved.text() + ", which the recipe needs");
     }
   }
   for (const auto& [name, entry] : tensors.entries())
-    if (name.starts_with(part) && !used.count(name) && !of_listener(name) && !holds(filter.ignored, name))
+    if (name.starts_with(part) && !used.count(name) && !belongs_to_listener(name) &&
+        !holds(filter.ignored, name))
       mismatch(filter, from, "it holds '" + name + "', which the recipe does not have");
 }
 
@@ -79,8 +80,9 @@ void restore(Trainee& trainee, const TensorSource& tensors, const std::string& f
 // later.
 void require_memory(const Setting& section, Model& model, int pieces) {
   double bytes = 0;
-  for (const auto& one : parameters(model))
-    bytes += 2.0 * static_cast<double>(one.parameter->tensor.numel() * one.parameter->tensor.element_size());
+  for (const auto& named : parameters(model))
+    bytes +=
+        2.0 * static_cast<double>(named.parameter->tensor.numel() * named.parameter->tensor.element_size());
   bytes /= pieces;
   const double available =
       static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
@@ -105,9 +107,9 @@ void freeze(Model& model, const Setting& patterns) {
   const auto all = parameters(model);
   for (const Setting& pattern : patterns.array()) {
     bool matches = false;
-    for (const auto& one : all) {
-      if (!matches_pattern(pattern.text(), one.name)) continue;
-      one.parameter->trained = false;
+    for (const auto& saved : all) {
+      if (!matches_pattern(pattern.text(), saved.name)) continue;
+      saved.parameter->trained = false;
       matches = true;
     }
     if (!matches) patterns.fail("no parameter matches " + pattern.text());
@@ -122,27 +124,28 @@ void require_trained(Model& model, const Setting& patterns) {
 // Names before surgery of the tensors that are in the model.
 std::set<std::string> names_before_surgery(Model& model) {
   std::set<std::string> names;
-  for (const auto& one : parameters(model)) names.insert(one.parameter->origin);
-  for (const auto& one : buffers(model)) names.insert(one.buffer->origin);
+  for (const auto& named : parameters(model)) names.insert(named.parameter->origin);
+  for (const auto& named : buffers(model)) names.insert(named.buffer->origin);
   return names;
 }
 
 // The index of the view of this parameter, if it is of the same shape.
 std::optional<size_t> find_view(const std::vector<NamedParameter>& parameters,
-                                const std::vector<ParamView>& views, const Parameter& wanted) {
+                                const std::vector<ParamView>& views, const Parameter& parameter) {
   for (size_t i = 0; i < parameters.size(); ++i) {
-    const bool same = parameters[i].parameter.get() == &wanted || views[i].tensor.is_same(wanted.tensor);
-    if (same && views[i].shape == wanted.tensor.sizes()) return i;
+    const bool same =
+        parameters[i].parameter.get() == &parameter || views[i].tensor.is_same(parameter.tensor);
+    if (same && views[i].shape == parameter.tensor.sizes()) return i;
   }
   return std::nullopt;
 }
 
 // The rows of a new parameter; the whole has memory for a moment, and stays on the meta device.
-ParamView rows_of_new(const NamedParameter& one, const Trainee& trainee, const InitialValues& values) {
-  at::Tensor whole = values.of(one);
+ParamView rows_of_new(const NamedParameter& named, const Trainee& trainee, const InitialValues& values) {
+  at::Tensor whole = values.of(named);
   cast_parameter(whole, trainee.precision);
-  whole.set_requires_grad(one.parameter->trained && at::isFloatingType(whole.scalar_type()));
-  ParamView view = shared_view(one.name, whole, trainee.topology.share);
+  whole.set_requires_grad(named.parameter->trained && at::isFloatingType(whole.scalar_type()));
+  ParamView view = shared_view(named.name, whole, trainee.topology.share);
   if (!trainee.device.is_cpu() && !trainee.offloads_parameters) {
     const at::NoGradGuard no_grad;
     view.tensor = trainee.device.take(view.tensor).set_requires_grad(view.tensor.requires_grad());
@@ -151,11 +154,11 @@ ParamView rows_of_new(const NamedParameter& one, const Trainee& trainee, const I
 }
 
 // The view of a rank that has a share: `before` if the parameter had one.
-ParamView shared_view_of(const NamedParameter& one, const Trainee& trainee, const ParamView* before,
+ParamView shared_view_of(const NamedParameter& named, const Trainee& trainee, const ParamView* before,
                          const InitialValues& values) {
-  ParamView view = before ? *before : rows_of_new(one, trainee, values);
-  view.name = one.name;
-  one.parameter->tensor.set_requires_grad(view.tensor.requires_grad());
+  ParamView view = before ? *before : rows_of_new(named, trainee, values);
+  view.name = named.name;
+  named.parameter->tensor.set_requires_grad(view.tensor.requires_grad());
   return view;
 }
 
@@ -174,20 +177,20 @@ Optimizer::Kept list_tensors(Trainee& trainee, uint64_t seed) {
   const auto views = std::exchange(trainee.views, {});
   TUTTI_ASSERT(earlier.size() == views.size(), "a trainee needs a view of each parameter");
   Optimizer::Kept kept;
-  for (const auto& one : trainee.parameters) {
-    kept.push_back(find_view(earlier, views, *one.parameter));
+  for (const auto& named : trainee.parameters) {
+    kept.push_back(find_view(earlier, views, *named.parameter));
     const ParamView* before = kept.back() ? &views[*kept.back()] : nullptr;
-    ParamView& view = trainee.views.emplace_back(shared ? shared_view_of(one, trainee, before, values)
-                                                        : whole_view(one.name, one.parameter->tensor));
-    view.trained = one.parameter->trained;
+    ParamView& view = trainee.views.emplace_back(shared ? shared_view_of(named, trainee, before, values)
+                                                        : whole_view(named.name, named.parameter->tensor));
+    view.trained = named.parameter->trained;
     if (trainee.offloads_optimizer && !trainee.device.is_cpu()) view.offloaded_from = trainee.device.where;
     if (before) view.grad = before->grad;
   }
   if (shared) cast(*trainee.model, trainee.precision);
   trainee.model->prepare_loss(trainee.device.where);
   trainee.buffers.clear();
-  for (const auto& one : buffers(*trainee.model))
-    if (one.buffer->persistent) trainee.buffers.push_back(one);
+  for (const auto& named : buffers(*trainee.model))
+    if (named.buffer->persistent) trainee.buffers.push_back(named);
   return kept;
 }
 
@@ -261,13 +264,13 @@ std::string Trainee::closing_text(const TokenText& text, uint64_t seed) const {
 
 std::vector<at::Tensor> tensors_of(const Trainee& trainee) {
   std::vector<at::Tensor> tensors;
-  for (const auto& one : trainee.parameters) tensors.push_back(one.parameter->tensor);
+  for (const auto& named : trainee.parameters) tensors.push_back(named.parameter->tensor);
   return tensors;
 }
 
 std::vector<std::string> names_of(const Trainee& trainee) {
   std::vector<std::string> names;
-  for (const auto& one : trainee.parameters) names.push_back(one.name);
+  for (const auto& named : trainee.parameters) names.push_back(named.name);
   return names;
 }
 
@@ -303,8 +306,8 @@ void build(Trainee& trainee, const Setting& recipe, const SampleSpec& spec, uint
 
 void follow_surgery(Trainee& trainee, uint64_t seed) {
   std::vector<at::Tensor> frozen;  // since training began
-  for (const auto& one : trainee.parameters)
-    if (!one.parameter->tensor.requires_grad()) frozen.push_back(one.parameter->tensor);
+  for (const auto& named : trainee.parameters)
+    if (!named.parameter->tensor.requires_grad()) frozen.push_back(named.parameter->tensor);
   const auto names = [&trainee] {
     std::vector<std::pair<std::string, const void*>> all;
     for (const auto& view : trainee.views) all.emplace_back(view.name, view.tensor.unsafeGetTensorImpl());
@@ -319,18 +322,17 @@ void follow_surgery(Trainee& trainee, uint64_t seed) {
 
 std::vector<CheckpointPiece> checkpoint_pieces(const Trainee& trainee, int world, int rank) {
   std::vector<CheckpointPiece> pieces;
-  for (const SavedTensor& one : saved_tensors(trainee)) {
-    const at::Tensor& tensor = one.tensor;
-    CheckpointPiece piece{
-        one.name, tensor.sizes().vec(), Shape(tensor.dim(), 0), tensor.sizes().vec(), tensor.scalar_type(),
-        tensor};
-    if (one.view) {
-      piece.shape = one.shape().vec();
-      piece.offset[0] = one.view->offset[0];
+  for (const SavedTensor& saved : saved_tensors(trainee)) {
+    const at::Tensor& tensor = saved.tensor;
+    CheckpointPiece piece{saved.name,           tensor.sizes().vec(), Shape(tensor.dim(), 0),
+                          tensor.sizes().vec(), tensor.scalar_type(), tensor};
+    if (saved.view) {
+      piece.shape = saved.shape().vec();
+      piece.offset[0] = saved.view->offset[0];
     }
     const Share& share = trainee.topology.share;  // replicas save a part each of what they have in common
     const Rows rows =
-        rows_of_piece(tensor, one.view ? share.replicas : world, one.view ? share.replica : rank);
+        rows_of_piece(tensor, saved.view ? share.replicas : world, saved.view ? share.replica : rank);
     const bool is_empty = !piece.shape.empty() && piece.shape[0] == 0;  // one rank has it
     if (rows.count() == 0 && !(is_empty && rank == 0)) continue;
     if (tensor.dim() > 0) {

@@ -51,7 +51,7 @@ struct Trainee {
   std::vector<ParamView> views;      // of the share, by parameter; gradients are set before each update
   std::unique_ptr<Optimizer> optimizer;
   std::set<std::string> removed;  // parameters and buffers that surgery in `build` took out of the model
-  std::string weights_note;       // what [model] weights had not or too much (load_initial_weights)
+  std::string weights_note;       // missing and unused tensors of [model] weights (load_initial_weights)
   std::string precision_note;     // which layers compute in another precision than autocast's
   int64_t surgeries = 0;          // how often follow_surgery found new parameters
   std::vector<RequiredAlgorithm> required_algorithms;  // of the run, for its checkpoints
@@ -77,9 +77,9 @@ void build(Trainee& trainee, const Setting& recipe, const SampleSpec& spec, uint
 
 // Follows surgery on a model that is in training: initialises new tensors as `materialise`, in the trainee's
 // precision, and lists parameters, buffers and views anew. Parameters that stay keep gradients, optimizer
-// state and weight decay; adopted parameters stay; new parameters have new state. A custom loop may call it
-// at any time outside a step. A run calls it by itself: parameters may change until AFTER_LOAD, with the same
-// names there, and not later.
+// state and weight decay; adopted parameters stay; new parameters have new state. A custom loop may call the
+// function at any time outside a step. A run needs no call: parameters may change until AFTER_LOAD, with the
+// same names there, and not later.
 void follow_surgery(Trainee& trainee, uint64_t seed);
 
 // Called before each step, counted from 1; for debugging.
@@ -92,7 +92,7 @@ std::vector<CheckpointPiece> checkpoint_pieces(const Trainee& trainee, int world
 struct RestoreFilter {
   std::function<bool(const std::string& name)> ignored = {};   // tensors that are not restored
   std::function<bool(const std::string& name)> optional = {};  // may be missing in the checkpoint
-  // Called for each name that only the checkpoint or only the trainee has; if empty, such a name is an error.
+  // Called for each name that only the checkpoint or only the trainee has; if empty, the name is an error.
   Warn warn = {};
 };
 
@@ -100,7 +100,7 @@ struct RestoreFilter {
 // (Parameter::origin). If the trainee has a share, only its rows are read, into the views; whole parameters
 // beside their views do not change. Throws UserError with the name of a tensor that is missing, unknown,
 // present under both names, or of another shape. The tensors of algorithms and callbacks may be missing or
-// unknown; missing ones keep their values. `from`: names the source in errors.
+// unknown; missing tensors keep their values. `from`: names the source in errors.
 void restore_tensors(Trainee& trainee, const TensorSource& tensors, const std::string& from,
                      const RestoreFilter& filter = {});
 // As restore_tensors, but only parameters and buffers.

@@ -15,7 +15,7 @@ struct PartedWork {
   std::function<void(int64_t first, int64_t count)> work;
 };
 
-// All ranks must call it; ranks with `works` do the work. If memory runs out, all ranks continue from the
+// All ranks must call run; ranks with `works` do the work. If memory runs out, all ranks continue from the
 // failed part with parts half as large. Throws c10::OutOfMemoryError if one item is too large.
 void work_in_parts(const State& state, bool works, const PartedWork& job);
 

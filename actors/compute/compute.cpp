@@ -47,9 +47,9 @@ Compute::~Compute() = default;
 void Compute::receive(Context& context, Envelope& envelope) try {
   state_.device.use();
   Message& message = envelope.message;
-  if (auto* wanted = message.get_if<Verify>()) {
+  if (auto* request = message.get_if<Verify>()) {
     recorder_.record({context.now(), TraceKind::kVerifies, state_.timestamp.batch});
-    context.send(actors_.supervisor, verify(*wanted));
+    context.send(actors_.supervisor, verify(*request));
   } else if (auto* start = message.get_if<Prepare>()) {
     recorder_.record({context.now(), TraceKind::kPrepares, state_.timestamp.batch});
     context.send(actors_.supervisor, prepare(*start));
@@ -80,16 +80,16 @@ void Compute::train(Context& context) try { loop_->run(context); } catch (const 
   throw OperatingError(loop_->place() + one_line(error), end_by(error).kind);
 }
 
-Verified Compute::verify(const Verify& wanted) {
+Verified Compute::verify(const Verify& request) {
   Verified result;
   try {
-    verify_files(disk_, open_checkpoint(disk_, wanted.checkpoint), {job_.world, state_.topology.rank});
+    verify_files(disk_, open_checkpoint(disk_, request.checkpoint), {job_.world, state_.topology.rank});
   } catch (const OperatingError& error) {
-    const bool hidden = !disk_.exists(wanted.checkpoint + "/manifest.json");
+    const bool hidden = !disk_.exists(request.checkpoint + "/manifest.json");
     result = {hidden ? FilesFound::kHidden : FilesFound::kDamaged, error.what()};
   }
-  const auto found = static_cast<double>(result.found);
-  result.found = static_cast<FilesFound>(recorder_.input(RecordedInput::kVerification, found));
+  const auto files = static_cast<double>(result.files);
+  result.files = static_cast<FilesFound>(recorder_.input(RecordedInput::kVerification, files));
   return result;
 }
 

@@ -18,8 +18,8 @@
 
 namespace tutti {
 
-// Owns the model, the optimizer, the engine and the state. Builds and restores them on Prepare, and trains on
-// Start.
+// Owns the model, the optimizer, the engine and the state. Builds and restores the state on Prepare, and
+// trains on Start.
 class Compute final : public Actor {
  public:
   struct Place {
@@ -36,7 +36,7 @@ class Compute final : public Actor {
 
  private:
   void train(Context& context);
-  Verified verify(const Verify& wanted);
+  Verified verify(const Verify& request);
   Prepared prepare(const Prepare& start);
   void complete_algorithms(const Prepare& start);
   void add_listeners();

@@ -17,7 +17,7 @@ class ComputeServices final : public RankServices {
   // All references must outlive this.
   ComputeServices(const State& state, Recorder& recorder) : state_(state), recorder_(recorder) {}
 
-  // Before training, once the train step is set up. Until then the services are those of a single rank.
+  // Before training, once the train step is set up. Until then the services serve a single rank.
   void begin(Context& context, TrainStep& train_step);
 
   int rank() const override { return context_ ? state_.topology.rank : 0; }

@@ -20,8 +20,9 @@ Evaluations::Evaluations(State& state, const std::vector<Evaluator>& evaluators,
   const auto digest = [&](std::string_view what, const std::string& label) {
     return TensorsDigest(std::string(what) + label, recorder, TensorsDigest::kWhole);
   };
-  for (const auto& one : evaluators)
-    digests_.push_back({digest(kEvaluationBatch, one.label), digest(kEvaluationMetrics, one.label)});
+  for (const auto& evaluator : evaluators)
+    digests_.push_back(
+        {digest(kEvaluationBatch, evaluator.label), digest(kEvaluationMetrics, evaluator.label)});
 }
 
 void Evaluations::plan(const Time& whole) {
@@ -47,16 +48,16 @@ Evaluations::Labels Evaluations::due_at_epoch_end(const Timestamp& before) const
 
 Evaluations::Labels Evaluations::labels_of(const std::string& label) const {
   Labels labels;
-  for (const auto& one : evaluators_)
-    if (label.empty() || label == one.label) labels.push_back(one.label);
+  for (const auto& evaluator : evaluators_)
+    if (label.empty() || label == evaluator.label) labels.push_back(evaluator.label);
   return labels;
 }
 
 Evaluations::Labels Evaluations::due_at_the_end() const {
   Labels labels = due([](const Interval& every) { return every.fires(); });
   std::erase_if(labels, [&](const std::string& label) {
-    const auto found = done_at_.find(label);
-    return found != done_at_.end() && found->second == state_.timestamp.batch;
+    const auto done = done_at_.find(label);
+    return done != done_at_.end() && done->second == state_.timestamp.batch;
   });
   return labels;
 }
@@ -67,17 +68,17 @@ std::optional<LoggedMetrics> Evaluations::run(Context& context, Engine& engine, 
   const Event end = standalone ? Event::kEvalStandaloneEnd : Event::kEvalAfterAll;
   state_.evaluation_cut = false;
   run_event_(context, begin);
-  std::optional<LoggedMetrics> found;
+  std::optional<LoggedMetrics> metrics;
   try {
-    found = run_all(context, engine, labels);
+    metrics = run_all(context, engine, labels);
   } catch (const AgreedOutOfMemory&) {
     run_event_(context, end);
     throw;
   }
   run_event_(context, end);
-  if (!found) return found;
+  if (!metrics) return metrics;
   for (const auto& label : labels) done_at_[label] = state_.timestamp.batch;
-  return found;
+  return metrics;
 }
 
 std::optional<LoggedMetrics> Evaluations::run_all(Context& context, Engine& engine, const Labels& labels) {

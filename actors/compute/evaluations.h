@@ -34,7 +34,7 @@ class Evaluations {
   // `before`: the time before the batch, or before the end of the epoch; the state has the time after.
   Labels due_at_batch_end(const Timestamp& before) const;
   Labels due_at_epoch_end(const Timestamp& before) const;
-  // The label, if there is such an evaluator; "": all labels.
+  // The label, if an evaluator has that label; "": all labels.
   Labels labels_of(const std::string& label) const;
   // Evaluators with an interval that have not measured the final weights.
   Labels due_at_the_end() const;

@@ -68,8 +68,8 @@ void Exchange::set_training_plan() {
   has_other_plan_ = false;
   std::vector<PlanEntry> entries;
   if (unsharding_) entries = unsharding_->plan(shape_->forwards, shape_->microbatches, trained_);
-  for (PlanEntry& one : gradients_->plan(static_cast<int>(entries.size()), shape_->microbatches))
-    entries.push_back(std::move(one));
+  for (PlanEntry& entry : gradients_->plan(static_cast<int>(entries.size()), shape_->microbatches))
+    entries.push_back(std::move(entry));
   if (state_.device.runs_ahead()) plan_check(entries);
   if (statistics_.defined())
     entries.push_back({.kind = CollectiveKind::kAllGather,
@@ -144,11 +144,11 @@ at::Tensor Exchange::check(const std::vector<at::Tensor>& losses, LateNumbers& n
   std::vector<at::Tensor> gradients;
   for (const ParamView& view : state_.views)
     if (view.grad.defined() && view.grad.numel() > 0) gradients.push_back(view.grad);
-  const at::Tensor found = any_not_finite(gradients, state_.device);
-  numbers.add(found, [overflow = std::move(overflow)](std::span<const double> flag) {
+  const at::Tensor overflow_flag = any_not_finite(gradients, state_.device);
+  numbers.add(overflow_flag, [overflow = std::move(overflow)](std::span<const double> flag) {
     if (flag[0] > 0) overflow();
   });
-  const at::Tensor mine = found.add(any_not_finite(losses, state_.device));
+  const at::Tensor mine = overflow_flag.add(any_not_finite(losses, state_.device));
   if (!sync_) return mine.clamp_max(1);
   flag_.copy_(mine);
   for (int entry = flag_at_; entry < facts_at_; ++entry) {
@@ -190,11 +190,11 @@ void Exchange::take_gradients(double unused) {
 }
 
 // Sync has another plan until the next pass.
-void Exchange::unshard_model(bool wanted, int64_t forwards) {
+void Exchange::unshard_model(bool computes, int64_t forwards) {
   if (!unsharding_) return;
   has_other_plan_ = true;
   sync_->set_plan(unsharding_->plan_of_forwards(forwards));
-  if (wanted)
+  if (computes)
     unsharding_->begin_pass();
   else
     unsharding_->serve_pass();

@@ -159,7 +159,7 @@ std::unique_ptr<GradientSync> make_bucket_sync(SyncClient& sync, State& state, i
 
 std::vector<bool> trained_of(const State& state) {
   std::vector<bool> trained;
-  for (const auto& one : state.parameters) trained.push_back(one.parameter->tensor.requires_grad());
+  for (const auto& named : state.parameters) trained.push_back(named.parameter->tensor.requires_grad());
   return trained;
 }
 

@@ -26,18 +26,18 @@ class GradientSync {
   // Backward has left all units after `unit`, and their parameters are requested or served.
   virtual void leave_after(std::size_t /*unit*/) {}
 
-  // `trained`: for each parameter, true if it requires a gradient from the next plan on.
+  // `trained`: for each parameter, true if a gradient is required from the next plan on.
   virtual void follow_frozen(const std::vector<bool>& /*trained*/) {}
-  // The entries that reduce gradients, behind `first` others in the plan of a pass.
+  // The entries that reduce gradients, behind `first` other entries in the plan of a pass.
   virtual std::vector<PlanEntry> plan(int /*first*/, int64_t /*microbatches*/) { return {}; }
 
-  // Waits until this rank's share of the gradients is reduced. True if it is finite, or on a device, which
-  // checks for itself (Exchange::check).
+  // Waits until this rank's share of the gradients is reduced. True if the share is finite; always on a
+  // device, which checks later (Exchange::check).
   virtual bool wait() = 0;
   // The reduced gradient of each view; undefined without a place.
   virtual std::vector<at::Tensor> gradients() = 0;
-  // The number of trained parameters without a gradient in the pass, and for each parameter 1 if it has one,
-  // else 0 (float64).
+  // The number of trained parameters without a gradient in the pass, and for each parameter 1 with a
+  // gradient, else 0 (float64).
   virtual int64_t unused() const { return 0; }
   virtual at::Tensor used() const { return {}; }
 
@@ -49,17 +49,17 @@ class GradientSync {
 // For one rank: gradients are autograd's own. `scaled`: losses are scaled, so every element is checked.
 std::unique_ptr<GradientSync> make_local_gradients(State& state, bool scaled);
 
-// In buckets of so many bytes, each as soon as backward has filled it: DDP. `shards`: a rank needs the sums
-// of its rows alone.
+// In buckets of so many bytes, each as soon as filled by backward: DDP. `shards`: a rank needs the sums of
+// its rows alone.
 std::unique_ptr<GradientSync> make_bucket_sync(SyncClient& sync, State& state, int64_t bucket_bytes,
                                                bool shards);
 
-// Unit by unit and microbatch by microbatch; a rank keeps the sums of its rows: ZeRO-2, FSDP. `replicas`:
-// these are summed again over the replicas of the shard.
+// Unit by unit and microbatch by microbatch; a rank keeps the sums of its rows: ZeRO-2, FSDP. `replicas`: the
+// sums are summed again over the replicas of the shard.
 std::unique_ptr<GradientSync> make_unit_sync(SyncClient& sync, State& state, const std::vector<Unit>& units,
                                              bool replicas);
 
-// For each parameter, true if it requires a gradient now.
+// For each parameter, true if a gradient is required now.
 std::vector<bool> trained_of(const State& state);
 
 }  // namespace tutti

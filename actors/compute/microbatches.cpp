@@ -93,8 +93,8 @@ MicrobatchResult& Microbatches::run(const Closure::Move& move) {
       }
       exchange_.end_pass();
       metrics_.add_to(numbers_);
-      const auto of_listeners = static_cast<std::size_t>(engine_.reductions());
-      if (first_pass) engine_.contribute(std::span(result_.verdict.sums).first(of_listeners));
+      const auto listener_sums = static_cast<std::size_t>(engine_.reductions());
+      if (first_pass) engine_.contribute(std::span(result_.verdict.sums).first(listener_sums));
     } catch (const std::exception& error) {
       if (!is_lack_of_memory(error)) throw;
       // Smaller microbatches would compare fewer samples, and other ranks wait in sums of the model.
@@ -188,8 +188,8 @@ void Microbatches::abandon() {
   losses_.clear();
   metrics_.reset();
   sweep_.run();
-  for (const auto& one : state_.parameters)
-    if (const at::Tensor& grad = one.parameter->tensor.grad(); grad.defined())
+  for (const auto& named : state_.parameters)
+    if (const at::Tensor& grad = named.parameter->tensor.grad(); grad.defined())
       result_.gradient_bytes += static_cast<int64_t>(grad.nbytes());
   if (rows_of_step_ && !rows_of_step_->gathered()) {  // other ranks wait
     exchange_.end_forwards();
@@ -210,7 +210,7 @@ void Microbatches::end_step() {
 
 // Backward would add to old gradients.
 void Microbatches::drop_gradients() {
-  for (auto& one : state_.parameters) one.parameter->tensor.mutable_grad() = at::Tensor();
+  for (auto& named : state_.parameters) named.parameter->tensor.mutable_grad() = at::Tensor();
 }
 
 // False if memory has run out on another rank.
@@ -285,10 +285,10 @@ std::string Microbatches::listener() const {
        {kBeforeForward, kAfterForward, kBeforeLoss, kAfterLoss, kBeforeBackward, kAfterBackward}) {
     if (!engine_.acts(event)) continue;
     std::string who = "a listener";
-    for (const auto& one : engine_.callbacks())
-      if (one->acts(event)) who = one->name();
-    for (const auto& one : engine_.algorithms())
-      if (one->match(event, state_)) who = one->name();
+    for (const auto& callback : engine_.callbacks())
+      if (callback->acts(event)) who = callback->name();
+    for (const auto& algorithm : engine_.algorithms())
+      if (algorithm->match(event, state_)) who = algorithm->name();
     return who + " acts at " + name(event);
   }
   return "";
@@ -347,10 +347,10 @@ void Microbatches::read_numbers() {
   std::ranges::copy(metrics_.sums(), result_.verdict.sums.begin() + engine_.reductions());
 }
 
-void Microbatches::use_sums(std::span<const double> sums, bool of_listeners_too) {
-  const auto of_listeners = static_cast<std::size_t>(engine_.reductions());
-  metrics_.store_values(sums.subspan(of_listeners), state_);
-  if (of_listeners_too) engine_.reduced(sums.first(of_listeners));
+void Microbatches::use_sums(std::span<const double> sums, bool with_listeners) {
+  const auto listener_sums = static_cast<std::size_t>(engine_.reductions());
+  metrics_.store_values(sums.subspan(listener_sums), state_);
+  if (with_listeners) engine_.reduced(sums.first(listener_sums));
 }
 
 void Microbatches::apply_statistics(const at::Tensor& gathered) {

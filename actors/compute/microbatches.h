@@ -23,8 +23,8 @@ namespace tutti {
 
 // The results of a pass on this rank, before any reduction.
 struct MicrobatchResult {
-  // Samples and tokens are those of the batch before listeners change it. The rest is not set: what is known
-  // once all microbatches are over.
+  // Samples and tokens are counted before listeners change the batch. Fields that need all microbatches are
+  // not set.
   Verdict verdict;
   // [statistics_size] float32: a row of StatisticsRows for each microbatch. Overwritten in the next pass.
   at::Tensor statistics;
@@ -35,12 +35,11 @@ struct MicrobatchResult {
 
 // Forward and backward of a rank's batch in `count` parts, with the events from AFTER_DATALOADER to
 // AFTER_BACKWARD. Gradients are sums: the mean loss of a part is weighted by its number of samples or tokens.
-// The optimizer divides them by the weight of the global batch. Where each part has the loss of the whole
-// step (Model::compares_step), its gradients are weighted as those of the whole.
+// The optimizer divides the sums by the weight of the global batch. Where each part has the loss of the whole
+// step (Model::compares_step), its gradients have the weight of the whole.
 class Microbatches {
  public:
-  // Called at the start of a microbatch (kMicrobatch), also of those of find_rows, and of its backward
-  // (kBackward).
+  // Called at the start of a microbatch (kMicrobatch), also in find_rows, and of its backward (kBackward).
   using Mark = std::function<void(TraceKind, int64_t microbatch)>;
 
   // Memory is limited by the budget of the state's memory slot. All references must outlive this.
@@ -54,17 +53,16 @@ class Microbatches {
   // `on_host`: the same batch, where `batch` is on a device.
   void begin_attempt(const Batch& batch, int64_t first_sample, const Batch& on_host = {});
 
-  // A pass of the attempt. Parts are those of torch.split: ceil(n / count) samples each, the last ones fewer
-  // or none. Random draws are keyed by the seed and step of the state, and in a microbatch by the place of
-  // its first sample in the global batch.
+  // A pass of the attempt. Parts as of torch.split: ceil(n / count) samples each, the last parts fewer or
+  // none. Random draws are keyed by the seed and step of the state, and in a microbatch by the place of its
+  // first sample in the global batch.
   //
   // An extra pass calls `move`, which changes the weights and may read the gradients of the pass before, then
   // runs from BEFORE_TRAIN_BATCH on with the same batch. The caller restores the weights.
   //
   // If memory runs out (c10::OutOfMemoryError), the attempt is aborted: its memory is freed, its buckets are
-  // reported as zeros, and another one may begin.
-  // On a device nothing is waited for: the loss, whether it is finite, train metrics and statistics are set
-  // by read_numbers. The result is valid until the next pass.
+  // reported as zeros, and another attempt may begin. On a device the host does not wait: read_numbers sets
+  // the loss, its finiteness, train metrics and statistics. The result is valid until the next pass.
   MicrobatchResult& run(const Closure::Move& move = {});
 
   // Numbers of the pass that a device computes.
@@ -84,13 +82,13 @@ class Microbatches {
   // The number of parts that have samples, of a batch of so many.
   int64_t parts_of(int64_t samples) const;
   int64_t statistics_size() const { return count_ * rows_.size(); }
-  // Numbers of Verdict::sums.
-  // The weight of the mean loss of a batch: what counts in it; in Composer its samples.
+  // Numbers of Verdict::sums. The weight of the mean loss of a batch: its counted samples or tokens; in
+  // Composer its samples.
   double loss_weight_of(const Batch& on_host) const;
   int64_t sums() const { return engine_.reductions() + std::ssize(metrics_.sums()); }
 
   // `sums`: Verdict::sums over all ranks. Sets state.metric_values, then calls listeners.
-  void use_sums(std::span<const double> sums, bool of_listeners_too);
+  void use_sums(std::span<const double> sums, bool with_listeners);
 
   // Applies the statistics of all ranks, [world, statistics_size], to the layers in rank and microbatch
   // order.
@@ -128,7 +126,7 @@ class Microbatches {
   Mark mark_;
   int count_;
   int64_t size_ = 0;
-  Batch batch_;      // of the attempt; from BEFORE_TRAIN_BATCH on as events have made it
+  Batch batch_;      // of the attempt; from BEFORE_TRAIN_BATCH on as changed by events
   HostCopies host_;  // of the batch as it came
   int64_t first_sample_ = 0;
   int passes_ = 0;  // begun in the attempt

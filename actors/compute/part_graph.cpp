@@ -16,19 +16,19 @@
 namespace tutti {
 namespace {
 
-void add_layers(const Layer& layer, std::vector<const void*>& found) {
+void add_layers(const Layer& layer, std::vector<const void*>& all) {
   for (const auto& slot : layer.slots()) {
     if (slot->empty()) continue;
-    found.push_back(&slot->layer());
-    add_layers(slot->layer(), found);
+    all.push_back(&slot->layer());
+    add_layers(slot->layer(), all);
   }
 }
 
 }  // namespace
 
-PartGraph::PartGraph(State& state, ForwardContext& context, std::vector<RunningStatistics>& found,
+PartGraph::PartGraph(State& state, ForwardContext& context, std::vector<RunningStatistics>& statistics,
                      AutogradSweep& sweep, Log& log)
-    : state_(state), context_(context), found_(found), sweep_(sweep), log_(log) {}
+    : state_(state), context_(context), found_(statistics), sweep_(sweep), log_(log) {}
 
 bool PartGraph::run(double factor, bool alone, const Work& work) {
   Likeness now = likeness();
@@ -48,11 +48,11 @@ PartGraph::Likeness PartGraph::likeness() const {
   Likeness now;
   for (const auto& [name, leaf] : state_.batch.leaves())
     now.batch.push_back({name, leaf.sizes().vec(), leaf.strides().vec(), leaf.scalar_type()});
-  for (const auto& one : state_.parameters) {
-    now.addresses.push_back(one.parameter->tensor.const_data_ptr());
-    now.trained.push_back(one.parameter->tensor.requires_grad());
+  for (const auto& named : state_.parameters) {
+    now.addresses.push_back(named.parameter->tensor.const_data_ptr());
+    now.trained.push_back(named.parameter->tensor.requires_grad());
   }
-  for (const auto& one : state_.buffers) now.addresses.push_back(one.buffer->tensor.const_data_ptr());
+  for (const auto& named : state_.buffers) now.addresses.push_back(named.buffer->tensor.const_data_ptr());
   add_layers(*state_.model, now.addresses);
   return now;
 }
@@ -68,8 +68,8 @@ bool PartGraph::record(const Work& work) {
   const Batch given = state_.batch;
   const DefaultGenerators generators(state_.device.where);
   std::vector<at::Tensor> before;
-  for (auto& one : state_.parameters)
-    before.push_back(std::exchange(one.parameter->tensor.mutable_grad(), at::Tensor()));
+  for (auto& named : state_.parameters)
+    before.push_back(std::exchange(named.parameter->tensor.mutable_grad(), at::Tensor()));
   std::exception_ptr error;
   try {
     record_work(work);
@@ -118,8 +118,8 @@ void PartGraph::record_work(const Work& work) {
   outputs_ = std::exchange(state_.outputs, {}).map([](const at::Tensor& leaf) { return leaf.detach(); });
   loss_ = std::exchange(state_.loss, at::Tensor()).detach();
   statistics_ = std::exchange(found_, {});
-  for (auto& one : state_.parameters)
-    gradients_.push_back(std::exchange(one.parameter->tensor.mutable_grad(), at::Tensor()));
+  for (auto& named : state_.parameters)
+    gradients_.push_back(std::exchange(named.parameter->tensor.mutable_grad(), at::Tensor()));
 }
 
 at::Tensor PartGraph::key_of_mask(const std::string& name) {

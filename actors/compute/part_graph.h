@@ -18,13 +18,14 @@
 
 namespace tutti {
 
-// Forward, loss and backward of a microbatch as a graph of the device: the host launches them with one call
-// ([train] cuda_graphs). Nobody may listen to the events between. Results have the bits of the work itself.
+// Forward, loss and backward of a microbatch as a graph of the device: the host launches the graph with one
+// call ([train] cuda_graphs). No listener may act on the events between. Results have the bits of the work
+// without a graph.
 //
 // The work is recorded once kWarmUps microbatches in a row were alike: libraries choose their kernels in the
-// first ones. What changes from step to step, the device reads when it computes: the batch, the factor of the
+// first microbatches. The device reads the inputs that change from step to step: the batch, the factor of the
 // loss, the keys of dropout's masks. Work that needs other numbers of the host is refused, once, with a
-// warning, and done by itself from then on.
+// warning, and done without a graph from then on.
 class PartGraph {
  public:
   static constexpr int kWarmUps = 3;
@@ -36,19 +37,19 @@ class PartGraph {
   using Work = std::function<void(const Factor& factor)>;
 
   // All references must outlive this. `found`: where the context's layers put statistics.
-  PartGraph(State& state, ForwardContext& context, std::vector<RunningStatistics>& found,
+  PartGraph(State& state, ForwardContext& context, std::vector<RunningStatistics>& statistics,
             AutogradSweep& sweep, Log& log);
 
-  // Does the work on state.batch, by the graph; false if the caller must do it. What it computes is the
-  // graph's memory, and valid until the next call; gradients are added to those that there are. `alone`: no
-  // other microbatch of the step adds to these. Throws c10::OutOfMemoryError where recording does.
+  // Does the work on state.batch, by the graph; false if the caller must do the work. Results lie in the
+  // graph's memory, and are valid until the next call; gradients are added to existing gradients. `alone`: no
+  // other microbatch of the step adds to the gradients. Throws c10::OutOfMemoryError where recording does.
   bool run(double factor, bool alone, const Work& work);
 
   // The work was refused: not to be called again.
   bool refuses() const { return refused_; }
 
-  // In place of `run`, where somebody acts between: "LabelSmoothing acts at before_loss". Warns once of those
-  // that have a graph wait for long.
+  // In place of `run`, where somebody acts between: "LabelSmoothing acts at before_loss". Warns once of
+  // listeners that delay a graph for long.
   void wait_for(const std::string& who);
 
   // Frees the graph's memory. Its work is over.

@@ -37,9 +37,9 @@ void ProgramTasks::predict_alone(Context& context, const Task& task) {
   if (training_.topology.rank != 0 && training_.topology.share.pieces == 1) return;
   recorder_.record({context.now(), TraceKind::kPredicts, training_.timestamp.batch});
   const TimePoint began = context.now();
-  for (const auto& one : evaluations_.evaluators())
-    if (one.label == task.label)
-      guard_memory("prediction", [&] { predict(training_, engine_, one, task.on_outputs); });
+  for (const auto& evaluator : evaluations_.evaluators())
+    if (evaluator.label == task.label)
+      guard_memory("prediction", [&] { predict(training_, engine_, evaluator, task.on_outputs); });
   times_.exclude(recorder_.input(RecordedInput::kPredictionSeconds, seconds(context.now() - began)));
 }
 

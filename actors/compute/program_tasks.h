@@ -13,7 +13,7 @@
 
 namespace tutti {
 
-// A program's tasks after the training (job/task.h), and how many of them are done.
+// A program's tasks after the training (job/task.h), and how many tasks are done.
 class ProgramTasks {
  public:
   enum class Result { kAllDone, kTrainsOn, kStopped };
@@ -24,8 +24,8 @@ class ProgramTasks {
   ProgramTasks(const Job& job, State& state, Engine& engine, const Evaluations& evaluations, Timetable& times,
                Recorder& recorder);
 
-  // Runs tasks until all are done, or an evaluation is stopped, or a task trains on, for which
-  // State::max_duration is then longer.
+  // Runs tasks until the last, or until an evaluation is stopped, or a task trains on with a longer
+  // State::max_duration.
   Result run(Context& context, const Evaluate& evaluate);
 
   bool done() const { return state_.done == std::ssize(job_.tasks); }

@@ -18,8 +18,8 @@ std::vector<at::Tensor> SyncClient::allocate(GroupRole group, std::vector<int64_
   if (state_.device.runs_ahead() && group != GroupRole::kWorld) return on_device(bytes);
   auto memory = context_.ask<MemoryAllocated>(sync_, AllocateMemory{group, std::move(bytes)}).memory;
   int64_t charged = 0;
-  for (const at::Tensor& one : memory)
-    if (!Meter::counts(one)) charged += static_cast<int64_t>(one.nbytes());
+  for (const at::Tensor& tensor : memory)
+    if (!Meter::counts(tensor)) charged += static_cast<int64_t>(tensor.nbytes());
   charged_bytes_ += charged;
   Meter::charge(state_.device.memory_slot, charged);
   return memory;

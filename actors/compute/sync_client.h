@@ -27,7 +27,7 @@ class SyncClient {
   void run(int entry, const at::Tensor& whole = {});
   // Waits for an entry; on a device, this thread's stream waits for its work. True if its result is finite.
   bool wait(int entry);
-  // Runs the entries that are left, and waits for all. True if all results are finite.
+  // Runs the entries that are left, and waits for all entries. True if all results are finite.
   bool finish_pass();
 
   // The sum over the ranks of a group of `values`, in their memory: of kWorld, or outside of a pass of

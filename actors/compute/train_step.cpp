@@ -23,7 +23,7 @@ namespace {
 template <class Tensors, class TensorOf>
 double bytes_of(const Tensors& tensors, TensorOf tensor_of) {
   double bytes = 0;
-  for (const auto& one : tensors) bytes += static_cast<double>(tensor_of(one).nbytes());
+  for (const auto& entry : tensors) bytes += static_cast<double>(tensor_of(entry).nbytes());
   return bytes;
 }
 
@@ -71,8 +71,8 @@ void TrainStep::use_graphs() {
 }
 
 void TrainStep::plan() {
-  const int64_t of_rows = state_.model->compares_step() ? microbatches_->count() : 0;
-  exchange_->plan({with_.engine.forwards() + of_rows, microbatches_->count(),
+  const int64_t row_forwards = state_.model->compares_step() ? microbatches_->count() : 0;
+  exchange_->plan({with_.engine.forwards() + row_forwards, microbatches_->count(),
                    microbatches_->statistics_size(), microbatches_->sums()});
 }
 
@@ -298,22 +298,22 @@ void TrainStep::shrink_microbatches(const BatchReady& ready) {
 
 OutOfMemoryReport TrainStep::memory_report(const MicrobatchResult& mine, const Batch& batch) const {
   if (!mine.failed_allocation) return {};
-  OutOfMemoryReport found;
-  found.ranks = 1;
-  found.asked = static_cast<double>(mine.failed_allocation->asked_bytes);
-  found.used = static_cast<double>(mine.failed_allocation->used_bytes);
-  found.budget = static_cast<double>(mine.failed_allocation->budget_bytes);
-  found.words = mine.failed_allocation->words;
-  found.parameters = bytes_of(state_.views, [](const ParamView& view) { return view.tensor; }) +
-                     bytes_of(kept_, [](const at::Tensor& tensor) { return tensor; });
-  found.gradients = exchange_->gradients().bucket_bytes();
-  if (exchange_->gradients().owns_gradients()) found.gradients += static_cast<double>(mine.gradient_bytes);
+  OutOfMemoryReport report;
+  report.ranks = 1;
+  report.asked = static_cast<double>(mine.failed_allocation->asked_bytes);
+  report.used = static_cast<double>(mine.failed_allocation->used_bytes);
+  report.budget = static_cast<double>(mine.failed_allocation->budget_bytes);
+  report.words = mine.failed_allocation->words;
+  report.parameters = bytes_of(state_.views, [](const ParamView& view) { return view.tensor; }) +
+                      bytes_of(kept_, [](const at::Tensor& tensor) { return tensor; });
+  report.gradients = exchange_->gradients().bucket_bytes();
+  if (exchange_->gradients().owns_gradients()) report.gradients += static_cast<double>(mine.gradient_bytes);
   if (state_.device.is_cpu() || !state_.offloads_optimizer)
-    found.optimizer =
+    report.optimizer =
         bytes_of(state_.optimizer->state(), [](const OptimizerState& one) { return one.tensor; });
-  found.batch = bytes_of(batch.leaves(), [](const auto& leaf) { return leaf.second; });
-  found.copies = static_cast<double>(copies_bytes_);
-  return found;
+  report.batch = bytes_of(batch.leaves(), [](const auto& leaf) { return leaf.second; });
+  report.copies = static_cast<double>(copies_bytes_);
+  return report;
 }
 
 void TrainStep::use_accumulation() {
@@ -342,7 +342,7 @@ bool TrainStep::commit() try {
   }
   if (state_.offloads_parameters) state_.optimizer->wait_for_host();
   update_scale(/*overflowed=*/false);
-  for (const at::Tensor& of_pass : sum_.statistics) microbatches_->apply_statistics(of_pass);
+  for (const at::Tensor& pass_statistics : sum_.statistics) microbatches_->apply_statistics(pass_statistics);
   skipped_in_a_row_ = 0;
   record(TraceKind::kCommitted);
   return true;

@@ -133,8 +133,8 @@ class TrainStep {
   bool unseen_ = false;               // the update is launched before the host knows the verdict
   Verdict last_;                      // of all ranks on the last pass
   Sum sum_;                           // of the step
-  at::Tensor grad_scale_;             // allocated beforehand, so that the update allocates nothing
-  std::vector<at::Tensor> kept_;      // copies of the weights during extra passes; empty before the first one
+  at::Tensor grad_scale_;             // allocated beforehand, so that the update needs no allocation
+  std::vector<at::Tensor> kept_;      // copies of the weights during extra passes; empty before
   int64_t skipped_ = 0, skipped_in_a_row_ = 0;
   int64_t copies_bytes_ = 0;
   bool stop_requested_ = false;

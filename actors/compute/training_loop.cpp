@@ -165,7 +165,8 @@ BatchReady TrainingLoop::next_batch(Context& context) {
 void TrainingLoop::add_transforms(Context& context) const {
   AddTransforms message{with_.state.added_transforms};
   if (!with_.job.per_rank_train.empty())
-    for (auto& one : message.added) one.name = owner_of(with_.state.topology.rank) + one.name;
+    for (auto& transform : message.added)
+      transform.name = owner_of(with_.state.topology.rank) + transform.name;
   if (!message.added.empty()) context.send(with_.actors.loader, std::move(message));
 }
 
@@ -240,8 +241,8 @@ std::optional<LoggedMetrics> TrainingLoop::evaluate(Context& context, const Labe
 // All ranks see the same metrics, and so request the same checkpoints.
 void TrainingLoop::watch_best(const LoggedMetrics& metrics) {
   if (!best_) return;
-  const auto found = std::ranges::find(metrics, with_.times.best_metric(), &LoggedMetrics::value_type::first);
-  if (found != metrics.end() && best_->observe(found->second)) with_.state.checkpoint_requested = true;
+  const auto best = std::ranges::find(metrics, with_.times.best_metric(), &LoggedMetrics::value_type::first);
+  if (best != metrics.end() && best_->observe(best->second)) with_.state.checkpoint_requested = true;
 }
 
 void TrainingLoop::run_event(Context& context, Event event) try {

@@ -37,7 +37,7 @@ class TrainingLoop {
   // Before `run`: resumes where the saved run stood. `folder`: of the checkpoint. Throws UserError if an
   // epoch has too few batches.
   void restore(RunState saved, const std::string& folder);
-  // Before `run`: the weights are those of this checkpoint; all other state is new.
+  // Before `run`: takes the weights of this checkpoint; all other state is new.
   void take_weights_of(const std::string& folder) { resumed_.folder = folder; }
   // Before `run`: a request to stop.
   void request_stop() { with_.train_step.request_stop(); }

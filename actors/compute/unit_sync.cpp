@@ -78,7 +78,7 @@ class UnitSync final : public GradientSync, private UnitGradients::Owner {
   }
 
   bool wait() override {
-    for (auto& one : under_way_) complete(one);
+    for (auto& unit : under_way_) complete(unit);
     if (microbatch_ > 0 && !state_.device.runs_ahead())
       finite_ = finite_ &&
                 std::ranges::all_of(live_, [this](std::size_t b) { return all_finite(buckets_[b].sums); });
@@ -177,7 +177,7 @@ class UnitSync final : public GradientSync, private UnitGradients::Owner {
   }
 
   void count_bytes(const std::vector<at::Tensor>& memory) {
-    for (const at::Tensor& one : memory) bucket_bytes_ += static_cast<double>(one.nbytes());
+    for (const at::Tensor& tensor : memory) bucket_bytes_ += static_cast<double>(tensor.nbytes());
   }
 
   static at::ScalarType sum_dtype(const Place& place, const Bucket& bucket) {
@@ -239,9 +239,9 @@ class UnitSync final : public GradientSync, private UnitGradients::Owner {
     under_way_[buckets_[bucket].turn] = UnderWay{bucket, microbatch_};
   }
 
-  void complete(std::optional<UnderWay>& one) {
-    if (!one) return;
-    const auto [bucket, microbatch] = *std::exchange(one, std::nullopt);
+  void complete(std::optional<UnderWay>& sum) {
+    if (!sum) return;
+    const auto [bucket, microbatch] = *std::exchange(sum, std::nullopt);
     finite_ = sync_.wait(entry_of(microbatch, bucket) + (replicas_ ? 1 : 0)) && finite_;
     const Place& place = buckets_[bucket];
     if (into_sums(place, microbatch)) return;

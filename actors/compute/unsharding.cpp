@@ -306,8 +306,8 @@ class UnshardByUnit final : public Unsharding {
   // Backward ends behind the first trained parameter. A unit for which this is wrong, because the model calls
   // the root unit's parameters in another order, stays until its backward.
   std::vector<bool> find_gathers_again(const std::vector<bool>& trained) const {
-    std::vector<bool> found(units_.size(), true);
-    if (trained.empty()) return found;
+    std::vector<bool> gathers(units_.size(), true);
+    if (trained.empty()) return gathers;
     bool before = false;
     for (std::size_t u = 1; u < units_.size(); ++u) {
       const auto is_trained = [&](std::size_t p) { return trained[p]; };
@@ -315,9 +315,9 @@ class UnshardByUnit final : public Unsharding {
         return trained[p] && p < units_[u].parameters.back();
       };
       before = before || std::ranges::any_of(units_[u].parameters, is_trained);
-      found[u] = before || std::ranges::any_of(units_[0].parameters, is_root_before);
+      gathers[u] = before || std::ranges::any_of(units_[0].parameters, is_root_before);
     }
-    return found;
+    return gathers;
   }
 
   void unshard(std::size_t unit, Phase phase) override {

@@ -15,12 +15,12 @@
 namespace tutti {
 
 // Unshards the parameters of a sharded model for its passes: gathers units by entries of the plan that Sync
-// runs. The order of the gathers is fixed before the pass; this rank serves its part of a unit even if it
-// does not call the unit. This thread allocates a unit's memory before it requests the gather, and frees the
+// runs. The order of the gathers is fixed before the pass; this rank serves its part of a unit even without
+// calling the unit. This thread allocates a unit's memory before it requests the gather, and frees the
 // memory: the use of memory does not depend on timing.
 //
 // Hooks on the slots of all units but the root unit say when the model computes with a unit. Backward runs in
-// the reverse order of forward: when the backward of a unit begins, that of all units called after it is
+// the reverse order of forward: when the backward of a unit begins, the backward of all units called later is
 // over.
 class Unsharding {
  public:
@@ -30,12 +30,12 @@ class Unsharding {
   // Calls GradientSync::leave_after from now on.
   void notify(GradientSync& gradients) { gradients_ = &gradients; }
 
-  // True if a unit is whole only while the model computes with it.
+  // True if a unit is whole only while the model computes with the unit.
   virtual bool reshards() const = 0;
 
   // The gathers of a pass of training, the first entries of its plan: for `forwards` passes without backward,
-  // then for microbatches. A pass may skip any of them. `trained`: for each parameter, true if it requires a
-  // gradient.
+  // then for microbatches. A pass may skip any gather. `trained`: for each parameter, true if a gradient is
+  // required.
   virtual std::vector<PlanEntry> plan(int64_t forwards, int64_t microbatches,
                                       const std::vector<bool>& trained) = 0;
   // The gathers of passes without backward only.
@@ -47,7 +47,7 @@ class Unsharding {
   virtual void begin_pass() = 0;
   // In place of begin_pass, on a rank that only serves.
   virtual void serve_pass() = 0;
-  // Serves what is left of the forwards before the microbatches, of a pass that may not have begun.
+  // Serves the forwards that are left before the microbatches, of a pass that may not have begun.
   virtual void end_forwards() {
     if (!active_) serve_pass();
   }
@@ -57,7 +57,7 @@ class Unsharding {
   // After the last use, also after an exception: frees held memory.
   void end_pass();
 
-  // Gathers unit after unit, with all bits, and calls `visit` for each parameter while it is whole.
+  // Gathers unit after unit, with all bits, and calls `visit` for each whole parameter.
   void visit_all(const RankServices::Visit& visit);
 
  protected:

@@ -18,16 +18,16 @@ bool has_step(const std::vector<LogEntry>& entries) {
 
 // Evaluations and tables are shown, each of them.
 bool is_step_report(const std::vector<LogEntry>& entries) {
-  return has_step(entries) && std::ranges::none_of(entries, [](const LogEntry& one) {
-           return std::holds_alternative<EvaluationLogged>(one.what) ||
-                  std::holds_alternative<LoggedTable>(one.what);
+  return has_step(entries) && std::ranges::none_of(entries, [](const LogEntry& entry) {
+           return std::holds_alternative<EvaluationLogged>(entry.what) ||
+                  std::holds_alternative<LoggedTable>(entry.what);
          });
 }
 
 // Images and texts are large.
 LogEntries numbers_in(const LogEntries& entries) {
-  const auto is_large = [](const LogEntry& one) {
-    return std::holds_alternative<LoggedImages>(one.what) || std::holds_alternative<LoggedText>(one.what);
+  const auto is_large = [](const LogEntry& entry) {
+    return std::holds_alternative<LoggedImages>(entry.what) || std::holds_alternative<LoggedText>(entry.what);
   };
   if (std::ranges::none_of(*entries, is_large)) return entries;
   auto numbers = std::make_shared<std::vector<LogEntry>>();

@@ -14,8 +14,8 @@
 namespace tutti {
 
 // The sender's side of the queue to a LogWriter. Never waits for the LogWriter, which may never return: while
-// the queue is full, entries are dropped and counted. No result depends on what is dropped, so the messages
-// are not recorded, and a replay may drop others.
+// the queue is full, entries are dropped and counted. No result depends on dropped entries, so the messages
+// are not recorded, and a replay may drop other entries.
 class LogQueue {
  public:
   // Of the entries that wait; a message counts at least kLeastBytes.
@@ -27,7 +27,7 @@ class LogQueue {
   LogQueue(const LogActor& to, Log& log) : to_(to), log_(log) {}
 
   void start(Context& context, const LogStart& start) const;
-  // Skips a step report that comes within LogActor::report_interval of training time, unless it is the last.
+  // Skips a step report that comes within LogActor::report_interval of training time, except the last report.
   void send(Context& context, const LogEntries& entries);
   // After the run's last entries. Warns with the number of lost records.
   void end(Context& context);

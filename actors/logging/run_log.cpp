@@ -40,7 +40,7 @@ StepReport step_report(const State& state, const Verdict& verdict, double lr, co
 
 int64_t parameter_count(const Trainee& trainee) {
   int64_t numbers = 0;
-  for (const auto& one : trainee.parameters) numbers += one.parameter->tensor.numel();
+  for (const auto& named : trainee.parameters) numbers += named.parameter->tensor.numel();
   return numbers;
 }
 
@@ -52,7 +52,7 @@ StepLog::Readers readers_of(const std::vector<LogActor>& logs) {
 
 RunLog::RunLog(const State& state, const RankActors& actors, Log& log)
     : state_(state), logger_(readers_of(actors.logs), state.timestamp), trainer_(logger_, state) {
-  for (const LogActor& one : actors.logs) queues_.emplace_back(one, log);
+  for (const LogActor& log_actor : actors.logs) queues_.emplace_back(log_actor, log);
 }
 
 void RunLog::start(Context& context, const Resumed& from) {

@@ -7,8 +7,8 @@
 
 namespace tutti {
 
-// A rank's report about itself, twice a second: the last event of its Compute, the event's age, and whether
-// the rank waits for other ranks. The blame for a hang falls on a rank that does not wait.
+// A rank's report on its own state, twice a second: the last event of its Compute, the event's age, and
+// whether the rank waits for other ranks. The blame for a hang falls on a rank that does not wait.
 struct Heartbeat {
   TraceKind last = TraceKind::kStarts;
   int64_t step = -1;

@@ -55,7 +55,7 @@ enum class FilesFound : uint8_t { kGood, kDamaged, kHidden };
 struct Verified {
   static constexpr const char* kName = "Verified";
   static constexpr bool kReserved = true;
-  FilesFound found = FilesFound::kGood;
+  FilesFound files = FilesFound::kGood;
   std::string problem;
 };
 // To Compute: build the model, restore the checkpoint, reply with Prepared.
@@ -133,7 +133,7 @@ struct MemoryAllocated {
   std::vector<at::Tensor> memory;
 };
 // The collectives of every later pass. A step has one pass, or more with closures. The entries of a group run
-// in this order, on all its ranks; groups do not wait for each other, but on a device (PassPlace).
+// in this order, on each rank of the group; groups do not wait for each other, but on a device (PassPlace).
 struct SetPlan {
   static constexpr const char* kName = "SetPlan";
   std::vector<PlanEntry> entries;
@@ -241,7 +241,7 @@ struct CopiesReserved {
   static constexpr const char* kName = "CopiesReserved";
   int64_t bytes = 0;
 };
-// Asked -> SnapshotCopied, once the tensors are copied and before they are written. They are copied after the
+// Asked -> SnapshotCopied, once the tensors are copied and before the write. The copy begins after the
 // previous checkpoint is concluded.
 struct Snapshot {
   static constexpr const char* kName = "Snapshot";
@@ -287,7 +287,7 @@ struct Logged {
   static constexpr bool kIncidental = true;
   LogEntries entries;
   int64_t bytes = 0;
-  std::shared_ptr<std::atomic<int64_t>> waiting;  // in the queue; less `bytes` once these are written
+  std::shared_ptr<std::atomic<int64_t>> waiting;  // in the queue; less `bytes` once the records are written
 };
 // Asked -> LogSynced: all earlier entries are on the disk, or cannot be written. A checkpoint is published
 // after the records of its steps, for runs that resume from the checkpoint, unless writing takes too long

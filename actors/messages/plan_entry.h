@@ -15,9 +15,9 @@
 
 namespace tutti {
 
-// The place of a collective in the one order of a rank's collectives on a device (Group::runs_on_stream),
-// the same on all ranks: whoever waits for one has asked for all that come earlier, or serves them. Gathers
-// for the forward of a microbatch come before the order of its backward.
+// The place of a collective in the one order of a rank's collectives on a device (Group::runs_on_stream), the
+// same on all ranks: a rank that waits for a collective has asked for all earlier collectives, or serves
+// them. Gathers for the forward of a microbatch come before the order of its backward.
 struct PassPlace {
   int64_t microbatch = -1;  // -1: before all
   int64_t in_backward = 0;  // 0: not in backward
@@ -25,7 +25,7 @@ struct PassPlace {
   static PassPlace gather(int64_t microbatch, std::size_t unit, std::size_t units) {
     return {microbatch, 2 * static_cast<int64_t>(units - unit)};
   }
-  // The sums of a unit's gradients come after the gather of the unit before, if there is one.
+  // The sums of a unit's gradients come after the gather of the unit before, if any.
   static PassPlace sum(int64_t microbatch, std::size_t unit, std::size_t units) {
     return {microbatch, 2 * static_cast<int64_t>(units - unit) + 3};
   }
@@ -33,7 +33,7 @@ struct PassPlace {
   friend auto operator<=>(const PassPlace&, const PassPlace&) = default;
 };
 
-// A collective of every pass. Compute and Sync share its tensors: Compute does not use them from RunEntry
+// A collective of every pass. Compute and Sync share its tensors, which Compute does not use from RunEntry
 // until the entry is done.
 struct PlanEntry {
   CollectiveKind kind = CollectiveKind::kAllReduce;  // kAllReduce, kReduceScatter or kAllGather
@@ -42,11 +42,11 @@ struct PlanEntry {
   at::Tensor part;
   CutPtr cut;
   PassPlace place = {};  // entries of one place keep the order of the plan
-  int after = -1;        // index of an earlier entry: this one begins when that is done, as they share memory
+  int after = -1;        // index of the earlier entry with the same memory, which must be done first
   bool if_any = false;   // skipped if the result of `after`, known to all ranks of the group, is zero
   std::string label;     // in errors and digests: "bucket 3"
 
-  // Trace events, with `number`, that Sync records when the entry begins and when it is done.
+  // Trace events, with `number`, that Sync records at the entry's begin and end.
   std::optional<TraceKind> begins, ends;
   int64_t number = 0;
   // Names the bytes of the result (kReduceScatter: of `part`). A digest is recorded of the bytes that this

@@ -21,7 +21,7 @@ struct Verdict {
   double loss_weight = 0;           // the divisor of gradients and loss
   double unused = 0;                // trained parameters without a gradient, summed over ranks
   double seconds = 0;               // of training, on rank 0
-  std::vector<double> memory_peak;  // bytes: this rank's before the sum, every rank's after it
+  std::vector<double> memory_peak;  // bytes: this rank's before the sum, then every rank's
   std::vector<double> sums;         // of listeners and train metrics; the same number on every rank
 
   // As a float64 vector. The sum of the vectors of all ranks is decoded into the verdict.

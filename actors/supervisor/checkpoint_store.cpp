@@ -55,8 +55,8 @@ CheckpointSearch CheckpointStore::search() {
               },
           .verify =
               [this](const Checkpoint& checkpoint) {
-                const auto found = rejected_.find(checkpoint.folder);
-                if (found != rejected_.end()) throw OperatingError(found->second);
+                const auto rejected = rejected_.find(checkpoint.folder);
+                if (rejected != rejected_.end()) throw OperatingError(rejected->second);
               }};
 }
 
@@ -112,9 +112,9 @@ std::size_t CheckpointStore::own_steps(const std::vector<std::string>& names,
     const std::string path = folder + "/manifest.json";
     return disk_.exists(path) ? disk_.read_text(path, kMostManifestBytes) : std::string();
   };
-  const auto wanted = manifest(resumed);
+  const auto resumed_manifest = manifest(resumed);
   for (std::size_t i = 0; i < names.size(); ++i)
-    if (manifest(folder_ + '/' + names[i]) == wanted) return i + 1;
+    if (manifest(folder_ + '/' + names[i]) == resumed_manifest) return i + 1;
   return 0;
 }
 

@@ -22,16 +22,16 @@ class CheckpointStore {
     std::string folder;  // "" = no checkpoint: a fresh start
     bool own = false;    // the checkpoint is of this run
   };
-  // The checkpoint to start from, except rejected ones: with autoresume the newest good one in this folder,
-  // if any; else the one at load_path. Reads only manifests. The log names damaged checkpoints. Throws
-  // UserError, also if the folder has checkpoints of another run.
+  // The checkpoint to start from, except rejected ones: with autoresume the newest good checkpoint in this
+  // folder, if any; else the checkpoint at load_path. Reads only manifests. The log names damaged
+  // checkpoints. Throws UserError, also if the folder has checkpoints of another run.
   Choice choose(const StartFrom& from);
   // Call when a rank found the chosen checkpoint damaged.
   void reject(const std::string& folder, const std::string& problem) { rejected_[folder] = problem; }
 
   // Removes unfinished checkpoints of killed attempts. Moves published checkpoints that do not lead up to
   // `resumed` (a folder; "" = a fresh start) into `earlier`, `earlier-2`, ...: all if `resumed` lies in
-  // another folder, else those of later steps. Throws OperatingError.
+  // another folder, else the checkpoints of later steps. Throws OperatingError.
   void begin(const std::string& resumed);
 
   // Publishes the folder `unfinished`, then removes checkpoints beyond the number to keep. Returns the error,

@@ -11,7 +11,7 @@
 
 namespace tutti {
 
-// Finds ranks that are silent or hang, by their heartbeats. Rank 0 watches all ranks, the others watch rank
+// Finds ranks that are silent or hang, by their heartbeats. Rank 0 watches all ranks, other ranks watch rank
 // 0.
 class FailureDetector {
  public:
@@ -27,7 +27,7 @@ class FailureDetector {
   void start(TimePoint now);
   void add(const std::map<int, Heartbeats::Peer>& heartbeats);  // the newest ones, by rank
 
-  // Returns a rank that has been silent for hang_timeout, or has recorded nothing for that long without
+  // Returns a rank that has been silent for hang_timeout, or has recorded no event for that long without
   // waiting for other ranks; or a collective in which all ranks have waited for that long. Work without a
   // time limit (Heartbeat::unhurried) only causes a warning.
   std::optional<Failure> check(TimePoint now);
@@ -44,7 +44,7 @@ class FailureDetector {
   int rank_, world_;
   Nanoseconds hang_timeout_;
   Log& log_;
-  std::map<int, Heartbeats::Peer> peers_;  // on rank 0 also rank 0 itself, after its first heartbeat
+  std::map<int, Heartbeats::Peer> peers_;  // on rank 0 also of rank 0, after its first heartbeat
   std::map<int, TimePoint> next_warning_;
   TimePoint last_check_;
   std::string all_wait_;  // the last event of every rank, while all ranks wait for each other; else ""

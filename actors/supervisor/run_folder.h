@@ -15,9 +15,9 @@ class RunFolder {
  public:
   RunFolder(Disk& disk, std::string path, std::string checkpoints);
 
-  // Rank 0: creates and locks the folders of the run and its checkpoints. If another run uses them, warns,
-  // and waits some seconds for its end. Throws UserError if the other run continues, OperatingError if the
-  // folders cannot be created.
+  // Rank 0: creates and locks the folders of the run and its checkpoints. If another run uses the folders,
+  // warns, and waits some seconds for that run's end. Throws UserError if the other run continues,
+  // OperatingError if the folders cannot be created.
   void open(Context& context, const std::string& host, Log& log);
 
   // Rank 0 writes a nonce. A rank that does not find the nonce does not share the folder.
@@ -25,10 +25,10 @@ class RunFolder {
   bool has_nonce(const std::string& nonce) const;
   void remove_nonce();
 
-  // Writes recipe.toml, once all ranks agree to start: a refused start changes nothing of an earlier run.
+  // Writes recipe.toml, once all ranks agree to start: a refused start leaves an earlier run unchanged.
   void write_recipe(const std::string& recipe);
 
-  // Removes the journals of all but the newest `keep` attempts.
+  // Removes the journals of attempts before the newest `keep`.
   void prune_journals(int keep);
 
   // Names the folder that was moved, removed or emptied since `open`; "" if none.

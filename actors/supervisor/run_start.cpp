@@ -72,10 +72,10 @@ Verify RunStart::named(const std::vector<Statement>& statements) {
 
 Statement RunStart::verification(const Verified& verified) const {
   if (!trouble_.empty()) return {.trouble = trouble_};
-  if (verified.found == FilesFound::kHidden)
+  if (verified.files == FilesFound::kHidden)
     return {.trouble = "host " + host_ +
                        " does not see the checkpoint that rank 0 starts from: " + verified.problem};
-  if (verified.found == FilesFound::kDamaged)
+  if (verified.files == FilesFound::kDamaged)
     return {.text = ControlText({kDamaged, verified.problem}).text()};
   return {};
 }

@@ -14,8 +14,8 @@ namespace tutti {
 
 // The agreement of the Supervisors before training, in rounds of statements. First rank 0 opens the run
 // folder and names a checkpoint to start from. Then each rank reports the state of its part of the files; if
-// a file is damaged, rank 0 names the previous checkpoint, and so on. Then every rank reports whether it
-// could build and restore its model. At last rank 0 has made the folders, in which any rank may write then.
+// a file is damaged, rank 0 names the previous checkpoint, and so on. Then every rank reports whether its
+// model could be built and restored. At last rank 0 has made the folders, in which any rank may write then.
 class RunStart {
  public:
   // All references must outlive this object.

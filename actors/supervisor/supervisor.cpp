@@ -43,25 +43,25 @@ std::string Publisher::publish(const std::string& name, const std::string& unfin
 }
 
 DurableLogs::DurableLogs(const std::vector<LogActor>& logs, Log& log) : log_(log) {
-  for (const LogActor& one : logs)
-    if (one.sync_timeout > Nanoseconds(0)) logs_.push_back({one});
+  for (const LogActor& log : logs)
+    if (log.sync_timeout > Nanoseconds(0)) logs_.push_back({log});
 }
 
 // A log that has not answered yet gets no second request, which would fill its mailbox.
 void DurableLogs::sync(Context& context, const std::string& checkpoint) {
-  for (DurableLog& one : logs_) {
-    if (one.syncing && !one.syncing.ready()) continue;
-    one.syncing = context.request<LogSynced>(one.to.writer, SyncLog{});
-    one.until =
-        context.now() + (one.late ? std::min(kLateTimeout, one.to.sync_timeout) : one.to.sync_timeout);
+  for (DurableLog& log : logs_) {
+    if (log.syncing && !log.syncing.ready()) continue;
+    log.syncing = context.request<LogSynced>(log.to.writer, SyncLog{});
+    log.until =
+        context.now() + (log.late ? std::min(kLateTimeout, log.to.sync_timeout) : log.to.sync_timeout);
   }
-  for (DurableLog& one : logs_) {
-    const bool late = !one.syncing.ready_by(one.until);
-    if (late && !std::exchange(one.late, late))
-      log_.warning("checkpoint " + checkpoint + " does not wait for " + one.to.name +
+  for (DurableLog& log : logs_) {
+    const bool late = !log.syncing.ready_by(log.until);
+    if (late && !std::exchange(log.late, late))
+      log_.warning("checkpoint " + checkpoint + " does not wait for " + log.to.name +
                    ", which is slow to write, nor do later checkpoints until it keeps up; a run that "
                    "resumes from them may miss its records");
-    one.late = late;
+    log.late = late;
   }
 }
 
@@ -273,8 +273,8 @@ void Supervisor::send_others_and_wait(Context& context, std::optional<int> excep
     if (r != rank_ && r != except)
       sent.push_back(context.request<ControlSent>(actors_.sync, SendControl{r, order}));
   const TimePoint until = context.now() + kSendTimeout;
-  for (const auto& one : sent)
-    while (!one.ready() && context.now() < until) context.sleep(std::chrono::milliseconds(1));
+  for (const auto& reply : sent)
+    while (!reply.ready() && context.now() < until) context.sleep(std::chrono::milliseconds(1));
 }
 
 }  // namespace tutti

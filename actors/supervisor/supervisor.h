@@ -29,8 +29,8 @@ class Publisher {
     bool published = false;
     bool last = false;  // of the run
   };
-  // Adds a rank's part. The last part concludes the checkpoint: it is published, or discarded with a warning
-  // in the log, and the Checkpointer gets Concluded.
+  // Adds a rank's part. The last part concludes the checkpoint, which is published, or discarded with a
+  // warning in the log, and the Checkpointer gets Concluded.
   std::optional<Conclusion> add(Context& context, int rank, Durable part);
 
   int64_t concluded() const { return concluded_; }  // checkpoints of this attempt
@@ -50,16 +50,16 @@ class Publisher {
 };
 
 // Writes a rank's durable logs to the disk before the rank's part of a checkpoint counts. Only the time of
-// publishing depends on them, so nothing of it is recorded.
+// publishing depends on these logs, so the waits are not recorded.
 class DurableLogs {
  public:
-  // The wait for a log that was late the last time; while it has not answered then, there is none.
+  // The wait for a log that was late the last time; no wait if the log has not answered yet.
   static constexpr Nanoseconds kLateTimeout = std::chrono::milliseconds(50);
 
   DurableLogs(const std::vector<LogActor>& logs, Log& log);
 
   // Returns once the records of the checkpoint's steps are on the disk, or after LogActor::sync_timeout. A
-  // warning names a log that is late, once until it is in time.
+  // warning names a late log, once until the log is in time.
   void sync(Context& context, const std::string& checkpoint);
 
  private:
@@ -75,8 +75,7 @@ class DurableLogs {
 };
 
 // Starts, watches and ends a rank. Starts the other actors once all ranks agree (RunStart), passes on
-// requests to stop, ends the run if another rank fails (FailureDetector), and ends it after the last
-// checkpoint.
+// requests to stop, and ends the run after the last checkpoint, or if another rank fails (FailureDetector).
 class Supervisor final : public Actor {
  public:
   struct Place {
@@ -85,7 +84,7 @@ class Supervisor final : public Actor {
     std::string after_interrupt = {};  // printed after Ctrl-C
   };
 
-  // All references must outlive the Supervisor. `end`: receives the end of the run, unless an error ended it.
+  // All references must outlive the Supervisor. `end`: receives the end of a run that no error ended.
   Supervisor(const Job& job, const Place& place, const RankActors& actors, Disk& disk, Log& log,
              Recorder& recorder, EndKind& end);
 

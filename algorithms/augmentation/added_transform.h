@@ -8,8 +8,9 @@
 
 namespace tutti {
 
-// An algorithm that is a transform of the training data: at FIT_START it joins the data's own transforms,
-// before to_tensor. Samples draw by (seed, name of the algorithm, epoch, sample), in a resumed run too.
+// An algorithm that is a transform of the training data: at FIT_START the transform joins the data's own
+// transforms, before to_tensor. Samples draw by (seed, name of the algorithm, epoch, sample), in a resumed
+// run too.
 class AddedTransform : public Algorithm {
  public:
   std::string name() const final { return name_; }

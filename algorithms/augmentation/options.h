@@ -64,7 +64,7 @@ struct MixUpOptions : SampleMixingOptions {
 };
 
 enum class ResizeMode {
-  kResize,  // the nearest pixels, as torch's interpolate(mode = "nearest") picks them
+  kResize,  // the nearest pixels, as of torch's interpolate(mode = "nearest")
   kCrop     // a crop at a random place: a view
 };
 

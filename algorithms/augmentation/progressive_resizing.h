@@ -14,7 +14,7 @@ namespace tutti {
 
 // Images [N, C, H, W] at height int(scale_factor * H) and width int(scale_factor * W), and their targets.
 // With `resize_targets` targets [N, H', W'] or [N, C', H', W'] are resized alike, or cropped at the same
-// place. If scale_factor >= 1, both are returned unchanged. composer.functional.resize_batch.
+// place. If scale_factor >= 1, images and targets are returned unchanged. composer.functional.resize_batch.
 std::pair<at::Tensor, at::Tensor> resize_batch(const at::Tensor& input, const at::Tensor& target,
                                                double scale_factor, ResizeMode mode, bool resize_targets,
                                                Draws& draws);

@@ -13,9 +13,8 @@ namespace tutti {
 
 // The common part of MixUp and CutMix. At BEFORE_FORWARD every sample of a microbatch is mixed with a
 // partner, another sample of the microbatch. Then either targets are mixed at BEFORE_LOSS (one-hot or dense),
-// or losses at BEFORE_BACKWARD: the loss against the sample's target and the loss against the partner's.
-// The partner's target is what other algorithms have made of it by then; Composer's is that of
-// BEFORE_FORWARD.
+// or losses at BEFORE_BACKWARD: the loss against the sample's target and the loss against the partner's. The
+// partner's target includes other algorithms' changes so far; Composer takes the target of BEFORE_FORWARD.
 class SampleMixing : public Algorithm {
  public:
   explicit SampleMixing(SampleMixingOptions options) : options_(std::move(options)) {}
@@ -30,7 +29,7 @@ class SampleMixing : public Algorithm {
     at::Tensor input;
     double share = 0.0;  // of the partners, in targets and losses
   };
-  // Mixes the inputs with those of the partners [N].
+  // Mixes the inputs with the inputs of the partners [N].
   virtual Mixed mix(const State& state, const at::Tensor& input, const at::Tensor& partners) = 0;
   // Mixes the targets of the batch for BEFORE_LOSS.
   virtual at::Tensor mix_targets(const State& state, const at::Tensor& target,

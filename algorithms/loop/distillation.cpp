@@ -23,10 +23,10 @@ at::Tensor classes_last(const Model& model, const at::Tensor& outputs) {
 at::Tensor counted_items(const Model& model, const Batch& batch, const at::Tensor& outputs,
                          const at::Tensor& scores) {
   const auto items = scores.sizes().slice(0, scores.dim() - 1);
-  const TensorTree* found = batch.find("labels");
-  if (!found) found = batch.find("target");
-  if (!found) return at::ones(items, scores.options().dtype(at::kFloat));
-  const at::Tensor& target = found->tensor();
+  const TensorTree* input = batch.find("labels");
+  if (!input) input = batch.find("target");
+  if (!input) return at::ones(items, scores.options().dtype(at::kFloat));
+  const at::Tensor& target = input->tensor();
   if (target.sizes() == outputs.sizes()) return target_masses(target.to(at::kFloat)).to(at::kFloat);
   const at::Tensor counted = target.ne(kIgnoredTarget).view(items).to(at::kFloat);
   const auto* classifier = dynamic_cast<const Classifier*>(&model);
@@ -38,11 +38,11 @@ at::Tensor counted_items(const Model& model, const Batch& batch, const at::Tenso
 
 }  // namespace
 
-at::Tensor distillation_loss(const at::Tensor& scores, const at::Tensor& of_teacher,
+at::Tensor distillation_loss(const at::Tensor& scores, const at::Tensor& teacher_scores,
                              const at::Tensor& counted, double temperature) {
   const at::Tensor mine = at::log_softmax(scores.to(at::kFloat) / temperature, -1),
-                   wanted = at::softmax(of_teacher.to(at::kFloat) / temperature, -1);
-  const at::Tensor divergences = at::kl_div(mine, wanted, at::Reduction::None).sum(-1);
+                   expected = at::softmax(teacher_scores.to(at::kFloat) / temperature, -1);
+  const at::Tensor divergences = at::kl_div(mine, expected, at::Reduction::None).sum(-1);
   return (divergences * counted).sum() / counted.sum() * (temperature * temperature);
 }
 
@@ -72,10 +72,10 @@ void Distillation::require(const State& state) const {
 }
 
 bool Distillation::try_on(const State& state, Batch& sample) const {
-  const at::Tensor wanted = teacher(state).try_forward(sample).tensor(),
+  const at::Tensor teacher_scores = teacher(state).try_forward(sample).tensor(),
                    mine = state.try_forward(sample).tensor();
-  if (mine.sizes() != wanted.sizes())
-    throw UserError("the teacher's outputs are " + shape_text(wanted.sizes()) +
+  if (mine.sizes() != teacher_scores.sizes())
+    throw UserError("the teacher's outputs are " + shape_text(teacher_scores.sizes()) +
                     " for a sample, the model's " + shape_text(mine.sizes()) +
                     "; expected the same classes or tokens");
   return false;
@@ -92,8 +92,8 @@ void Distillation::apply(Event event, State& state, Logger&) {
   }
   const at::Tensor outputs = state.outputs.tensor(), scores = classes_last(*state.model, outputs);
   const at::Tensor counted = counted_items(*state.model, state.batch, outputs, scores);
-  const at::Tensor of_teacher = classes_last(*state.model, teacher_->forward(state.batch).tensor());
-  const at::Tensor divergence = distillation_loss(scores, of_teacher, counted, options_.temperature);
+  const at::Tensor teacher_scores = classes_last(*state.model, teacher_->forward(state.batch).tensor());
+  const at::Tensor divergence = distillation_loss(scores, teacher_scores, counted, options_.temperature);
   state.loss = state.loss * (1.0 - options_.weight) + divergence * options_.weight;
 }
 

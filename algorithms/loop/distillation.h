@@ -15,11 +15,11 @@ namespace tutti {
 // Hinton et al. 2015, arXiv:1503.02531: temperature^2 times the Kullback-Leibler divergence of the softmax of
 // scores / temperature from the teacher's, in nats, the mean over items weighted by `counted`. Scores [...,
 // classes], counted [...]; a scalar, with gradients by `scores`. As torch's kl_div.
-at::Tensor distillation_loss(const at::Tensor& scores, const at::Tensor& of_teacher,
+at::Tensor distillation_loss(const at::Tensor& scores, const at::Tensor& teacher_scores,
                              const at::Tensor& counted, double temperature);
 
 // Trains the model on (1 - weight) its own loss + weight the divergence from a teacher's scores for the same
-// batch, as other algorithms have changed it. Targets that are ignored do not count in either.
+// batch, with other algorithms' changes. Targets that are ignored do not count in either.
 class Distillation final : public Algorithm {
  public:
   explicit Distillation(DistillationOptions options) : options_(std::move(options)) {}

@@ -19,12 +19,12 @@ void compute_ema(const std::vector<at::Tensor>& weights, const std::vector<at::T
 // In checkpoints: of EMA's state, and before the names of averages.
 inline constexpr const char* kSavedEma = "algorithms/EMA";
 
-// The name in a checkpoint of what evaluations of its run use for the model's tensor `name`: the average, if
-// there is one, else the tensor.
+// The checkpoint's name of the tensor that evaluations of its run use for the model's tensor `name`: the
+// average, if any, else the tensor.
 std::string evaluated_name(const TensorSource& saved, const std::string& name);
 
 // Keeps an exponential moving average of parameters and buffers. Evaluations, predictions and exports use the
-// averages; checkpoints hold both. composer.algorithms.EMA.
+// averages; checkpoints hold averages and originals. composer.algorithms.EMA.
 class EMA final : public Algorithm {
  public:
   using Options = EMAOptions;

@@ -47,19 +47,19 @@ void clip_adaptively(const std::vector<ParamView>& views, double threshold, doub
     if (!view.grad.defined()) continue;
     const at::Tensor weight = view.tensor.detach().to(view.grad.device());
     if (view.shape.size() <= 1)
-      for (const at::Tensor& one : {view.grad, weight}) {
-        units.push_back(one);
-        summed.push_back(view.part_of_sum(one));
+      for (const at::Tensor& tensor : {view.grad, weight}) {
+        units.push_back(tensor);
+        summed.push_back(view.part_of_sum(tensor));
       }
     else
       scale_down(view.grad, slice_norms(weight) * (threshold * grad_scale), slice_norms(view.grad));
   }
   if (units.empty()) return;
-  const at::Tensor of_units =
+  const at::Tensor unit_norms =
       at::tensor(norms(summed, sum_over_ranks), at::kDouble).to(units.front().device());
   for (std::size_t i = 0; i < units.size(); i += 2) {
     const auto place = static_cast<int64_t>(i);
-    scale_down(units[i], of_units[place + 1] * (threshold * grad_scale), of_units[place]);
+    scale_down(units[i], unit_norms[place + 1] * (threshold * grad_scale), unit_norms[place]);
   }
 }
 

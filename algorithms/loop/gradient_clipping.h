@@ -17,8 +17,8 @@ namespace tutti {
 void apply_gradient_clipping(const std::vector<ParamView>& views, ClippingType type, double threshold,
                              double grad_scale = 1.0, const SumOverRanks& sum_over_ranks = {});
 
-// Clips the gradients of the global batch at every step. In Composer's mode it matches INIT too, but does
-// nothing there: Composer passes the threshold to its sharding engines at INIT.
+// Clips the gradients of the global batch at every step. In Composer's mode the algorithm matches INIT too,
+// without effect: Composer passes the threshold to its sharding engines at INIT.
 // composer.algorithms.GradientClipping.
 class GradientClipping final : public Algorithm {
  public:

@@ -20,7 +20,7 @@ at::Tensor smooth_labels(const at::Tensor& logits, const at::Tensor& target, dou
 
 // Smooths the targets for the loss only: metrics and other algorithms see the original targets. With class
 // weights the loss is divided by the weights of the targets' classes, as PyTorch's cross_entropy does with
-// label_smoothing, and by the number of targets that MixUp or CutMix mix before or behind it, as
+// label_smoothing, and by the number of targets that MixUp or CutMix mix before or behind the smoothing, as
 // cross_entropy does with probabilities; Composer always divides by their number.
 // composer.algorithms.LabelSmoothing.
 class LabelSmoothing final : public Algorithm {

@@ -15,10 +15,10 @@ bool has_passed(const Time& moment, const Timestamp& now, const Time& whole) {
 }  // namespace
 
 NamedTensors lasting_tensors(const State& state) {
-  NamedTensors found;
-  for (const auto& view : state.views) found.emplace_back(view.name, view.tensor.detach());
-  for (const auto& one : state.buffers) found.emplace_back(one.name, one.buffer->tensor);
-  return found;
+  NamedTensors tensors;
+  for (const auto& view : state.views) tensors.emplace_back(view.name, view.tensor.detach());
+  for (const auto& named : state.buffers) tensors.emplace_back(named.name, named.buffer->tensor);
+  return tensors;
 }
 
 NamedTensors copies_of(const NamedTensors& named) {

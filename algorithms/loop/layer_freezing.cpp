@@ -13,18 +13,18 @@ namespace tutti {
 namespace {
 
 // A layer that stands in two layers counts twice, as in Composer.
-void add_leaves(const Layer& layer, std::vector<const Layer*>& found) {
+void add_leaves(const Layer& layer, std::vector<const Layer*>& leaves) {
   std::unordered_set<const Layer*> inner;
   for (const auto& slot : layer.slots())
-    if (!slot->empty() && inner.insert(&slot->layer()).second) add_leaves(slot->layer(), found);
-  if (inner.empty() && !layer.own_parameters().empty()) found.push_back(&layer);
+    if (!slot->empty() && inner.insert(&slot->layer()).second) add_leaves(slot->layer(), leaves);
+  if (inner.empty() && !layer.own_parameters().empty()) leaves.push_back(&layer);
 }
 
 std::vector<const Layer*> freezable_layers(const Layer& model) {
-  std::vector<const Layer*> found;
-  add_leaves(model, found);
-  if (!found.empty()) found.pop_back();
-  return found;
+  std::vector<const Layer*> leaves;
+  add_leaves(model, leaves);
+  if (!leaves.empty()) leaves.pop_back();
+  return leaves;
 }
 
 void freeze(const Layer& layer) {

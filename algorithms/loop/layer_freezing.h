@@ -16,8 +16,9 @@ struct FrozenLayers {
 // Freezes the first layers of a model: none until `freeze_start`, then in proportion to the time, up to
 // `freeze_level` of the layers at the end. Times are fractions of the training in [0, 1]. Counted, depth
 // first, are layers that have parameters and no layers inside; the last is never frozen. Parameters of frozen
-// layers require no gradient and lose their gradient: backward stops there, and optimizers do not change them
-// (no momentum, no weight decay). Running statistics are still updated. composer.functional.freeze_layers.
+// layers require no gradient and lose their gradient: backward stops there, and optimizers leave frozen
+// parameters unchanged (no momentum, no weight decay). Running statistics are still updated.
+// composer.functional.freeze_layers.
 FrozenLayers freeze_layers(Layer& model, double current_duration, double freeze_start = 0.5,
                            double freeze_level = 1.0);
 

@@ -20,7 +20,7 @@ using AlgorithmPtr = std::shared_ptr<Algorithm>;
 struct DistillationOptions {
   Setting teacher = {};  // a path, or a table of [model]: algorithms/loop/teacher_model.h
   double temperature = 2.0;
-  double weight = 0.5;  // of the divergence; that of the model's own loss is the rest
+  double weight = 0.5;  // of the divergence; the model's own loss has the rest
 
   static Kind<DistillationOptions> kind();
   AlgorithmPtr make(const Setting& section) const;

@@ -6,8 +6,8 @@
 namespace tutti {
 
 // Sharpness-aware minimisation: every `interval`th step uses the gradients at w + rho g / (|g| + epsilon),
-// with the L2 norm of all gradients together. This needs a second pass over the batch. Foret et al. 2021,
-// arXiv:2010.01412. composer.algorithms.SAM.
+// with the L2 norm of all gradients together. The second gradient needs a second pass over the batch. Foret
+// et al. 2021, arXiv:2010.01412. composer.algorithms.SAM.
 class SAM final : public Algorithm {
  public:
   explicit SAM(const SAMOptions& options) : options_(options) {}

@@ -15,13 +15,13 @@
 
 namespace tutti {
 
-// True from `start` up to `end` of the training, both in [0, 1], but not in every `interrupt`-th batch of an
-// epoch; 0 = no exceptions. composer.functional.should_selective_backprop.
+// True from fraction `start` up to fraction `end` of the training, but not in every `interrupt`-th batch of
+// an epoch; 0 = no exceptions. composer.functional.should_selective_backprop.
 bool should_selective_backprop(double current_duration, int64_t batch_idx, double start = 0.5,
                                double end = 0.9, int64_t interrupt = 2);
 
-// Keeps int(keep * N) samples of a batch, at least one, preferably samples of high loss; 0 < keep <= 1.
-// `model` gives the outputs for an input, `loss_fun` the losses [N] of outputs and targets; neither is
+// Keeps int(keep * N) samples of a batch, at least 1, preferably samples of high loss; 0 < keep <= 1. `model`
+// gives the outputs for an input, `loss_fun` the losses [N] of outputs and targets; neither is
 // differentiated. With a scale_factor below 1 the model sees a smaller input, [N, C, L], [N, C, H, W] or [N,
 // C, D, H, W], while the returned input keeps its size. Source: Jiang et al. 2019, arXiv:1910.00762.
 // composer.functional.select_using_loss.
@@ -31,8 +31,7 @@ std::pair<at::Tensor, at::Tensor> select_using_loss(
     const std::function<at::Tensor(const at::Tensor& outputs, const at::Tensor& target)>& loss_fun,
     Draws& draws, double keep = 0.5, double scale_factor = 1.0);
 
-// The steps of select_using_loss. The input as the model sees it: (bi-, tri-)linearly interpolated, corners
-// not aligned.
+// The steps of select_using_loss. The model's input: (bi-, tri-)linearly interpolated, corners not aligned.
 at::Tensor scaled_input(const at::Tensor& input, double scale_factor);
 // The probability of drawing the sample with the r-th lowest loss (r from 0), proportional to ((r + 0.5) /
 // samples)^(1 / keep - 1); all sum to 1.

@@ -38,7 +38,8 @@ void operate(Trainee& teacher, const RunState& saved, const std::string& folder)
   State state;
   static_cast<Trainee&>(state) = std::move(teacher);
   Engine::Options options;
-  for (const auto& one : saved.required_algorithms) options.algorithms.push_back(make_required(one, folder));
+  for (const auto& algorithm : saved.required_algorithms)
+    options.algorithms.push_back(make_required(algorithm, folder));
   Logger logger;
   Engine(state, logger, options).run_event(Event::kInit);
   teacher = std::move(static_cast<Trainee&>(state));
@@ -73,7 +74,7 @@ Teacher::Teacher(const Setting& teacher, const State& run) : source_(find_teache
     if (folder.empty()) throw;
     throw_run_error(error, folder + ": ");
   }
-  for (const auto& one : parameters(*model_.model)) one.parameter->trained = false;
+  for (const auto& named : parameters(*model_.model)) named.parameter->trained = false;
 }
 
 void Teacher::load(const State& run) {

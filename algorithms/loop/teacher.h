@@ -10,8 +10,8 @@ namespace tutti {
 
 struct State;
 
-// A model that a run asks and does not train: in evaluation mode, with the averages of EMA if it is that of
-// another run with some, without gradients, whole on this rank, in the run's precision.
+// A model that a run asks and does not train: in evaluation mode, with the averages of EMA if another run
+// saved averages, without gradients, whole on this rank, in the run's precision.
 class Teacher {
  public:
   // `teacher`: as of find_teacher (algorithms/loop/teacher_model.h). Builds the model for the samples of
@@ -21,8 +21,8 @@ class Teacher {
   const Model& model() const { return *model_.model; }
   // The outputs for a batch, before `load`: only their shapes count. Throws UserError.
   Outputs try_forward(const Batch& batch) const { return model_.try_forward(batch); }
-  // Reads the weights. Warns of those that are not in the model. Throws UserError if the file lacks some of
-  // the model's.
+  // Reads the weights. Warns of weights that are not in the model. Throws UserError if the file lacks weights
+  // of the model.
   void load(const State& run);
   Outputs forward(const Batch& batch) const;
 

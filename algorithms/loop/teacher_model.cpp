@@ -44,25 +44,25 @@ std::string kind_of_program(const std::string& path) {
   if (head != std::vector<uint8_t>{'P', 'K'}) return "";
   const ZipFile archive(path);
   const auto holds = [&](const std::string& record) {
-    return std::ranges::any_of(archive.members(), [&](const auto& one) {
-      const auto slash = one.name.find('/');
-      return slash != std::string::npos && one.name.substr(slash + 1) == record;
+    return std::ranges::any_of(archive.members(), [&](const auto& member) {
+      const auto slash = member.name.find('/');
+      return slash != std::string::npos && member.name.substr(slash + 1) == record;
     });
   };
   return holds("models/model.json") ? kExported : holds("constants.pkl") ? kScript : "";
 }
 
 [[noreturn]] void refuse_what_is_at(const Setting& path, bool is_folder) {
-  std::string found =
+  std::string kind =
       is_folder ? "this folder has no checkpoint and no config.json" : "this file is none of them";
   if (are_weights(path.text()))
-    found =
+    kind =
         "there are weights alone, and a table with the keys of [model] says of which model: { kind = "
         "\"resnet\", weights = \"...\" }";
   path.fail(
       "expected a run's or a checkpoint's folder, a folder of Hugging Face's, or a program of torch.export "
       "or TorchScript; " +
-      found);
+      kind);
 }
 
 // The section of [model] for a path that is no run's.
@@ -104,44 +104,44 @@ void require_kind_of_tutti(const Setting& kind) {
 }
 
 // What its run was trained on; without a run its loss says it.
-void require_scores_of_a_class(const Setting& teacher, const TeacherModel& found) {
+void require_scores_of_a_class(const Setting& teacher, const TeacherModel& model) {
   const std::string refused = "its outputs are no scores of one class among all: ";
-  if (found.saved.several_labels) teacher.fail(refused + "it was trained on several labels a sample");
-  if (!found.section.has("loss")) return;
-  const Setting& loss = found.section.at("loss");
+  if (model.saved.several_labels) teacher.fail(refused + "it was trained on several labels a sample");
+  if (!model.section.has("loss")) return;
+  const Setting& loss = model.section.at("loss");
   const LossTargets targets = make_loss(loss)->targets();
   const std::string is = "its loss, " + (loss.is_text() ? loss : loss.at("kind")).text() + ", is of ";
   if (targets == LossTargets::kValues) teacher.fail(refused + is + "values");
-  if (targets == LossTargets::kLabels && found.checkpoint.folder.empty())
+  if (targets == LossTargets::kLabels && model.checkpoint.folder.empty())
     teacher.fail(refused + is + "several labels; loss = \"cross_entropy\" in its table takes them for that");
 }
 
 TeacherModel model_of_run(const std::string& path, const State& run) {
-  TeacherModel found;
-  found.checkpoint = find_checkpoint(
+  TeacherModel model;
+  model.checkpoint = find_checkpoint(
       PosixDisk(), path, {[&run](const std::string& bad) { run.warn_on_rank_zero("ignored: " + bad); }});
-  found.saved = state_of(found.checkpoint);
-  const std::string& folder = found.checkpoint.folder;
-  const Setting recipe = parse_recipe(found.saved.recipe, folder);
-  found.section = resolve_section(model_catalog(), recipe.at("model"), {.folder = folder});
-  require_kind_of_tutti(found.section.at("kind"));
-  return found;
+  model.saved = state_of(model.checkpoint);
+  const std::string& folder = model.checkpoint.folder;
+  const Setting recipe = parse_recipe(model.saved.recipe, folder);
+  model.section = resolve_section(model_catalog(), recipe.at("model"), {.folder = folder});
+  require_kind_of_tutti(model.section.at("kind"));
+  return model;
 }
 
 }  // namespace
 
 TeacherModel find_teacher(const Setting& teacher, const State& run) {
-  TeacherModel found;
+  TeacherModel model;
   if (teacher.is_text() && is_run(teacher.text())) {
-    found = model_of_run(teacher.text(), run);
+    model = model_of_run(teacher.text(), run);
   } else {
     const Setting section = without_absent(teacher.is_text() ? section_at(teacher) : teacher);
-    found.section = resolve_section(model_catalog(), zoo_model(section, {}), {});
-    require_kind_of_tutti(found.section.at("kind"));
-    require_weights(found.section);
+    model.section = resolve_section(model_catalog(), zoo_model(section, {}), {});
+    require_kind_of_tutti(model.section.at("kind"));
+    require_weights(model.section);
   }
-  require_scores_of_a_class(teacher, found);
-  return found;
+  require_scores_of_a_class(teacher, model);
+  return model;
 }
 
 }  // namespace tutti

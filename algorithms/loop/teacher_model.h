@@ -8,17 +8,16 @@ namespace tutti {
 
 struct State;
 
-// The model that a teacher is: that of a run, or one with weights of its own.
+// The teacher's model: a run's model, or a model with weights of its own.
 struct TeacherModel {
   Checkpoint checkpoint;  // of the run; else without a folder
   RunState saved;         // likewise
   Setting section;        // [model], resolved
 };
 
-// `teacher`: a table of [model]; or a path, of which it is said by what lies there, not by its name: a
-// checkpoint's or a run's folder, a folder of Hugging Face's, a program of torch.export or TorchScript.
-// Throws UserError, which says what was found in place of these, also for a teacher of several labels or of
-// values; and OperatingError.
+// `teacher`: a table of [model]; or a path, judged by its content, not by its name: a checkpoint's or a run's
+// folder, a folder of Hugging Face's, a program of torch.export or TorchScript. Throws UserError, which says
+// what the path is, also for a teacher of several labels or of values; and OperatingError.
 TeacherModel find_teacher(const Setting& teacher, const State& run);
 
 }  // namespace tutti

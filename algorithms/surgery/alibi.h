@@ -13,32 +13,32 @@ namespace tutti {
 // et al. 2022, arXiv:2108.12409, section 3; for other numbers, as in the authors' code.
 std::vector<double> alibi_slopes(int64_t heads);
 
-// The bias of attention scores, float32 on `device`. If a token sees only itself and earlier tokens: slope x
-// position of the key, [heads, 1, length] (the softmax of a row ignores a constant offset). Else: -slope x
-// distance, [1, heads, length, length].
+// The bias of attention scores, float32 on `device`. If a token sees no later tokens: slope x position of the
+// key, [heads, 1, length] (the softmax of a row ignores a constant offset). Else: -slope x distance, [1,
+// heads, length, length].
 at::Tensor alibi_bias(int64_t heads, int64_t length, bool causal, at::Device device);
 
 // Replaces a model's position embeddings by ALiBi. Every SelfAttention (models/layers/attention.h, which also
 // explains custom attention layers) gets a bias for at most `max_sequence_length` tokens. Every PositionTable
 // (models/layers/embedding.h) becomes an untrained table of zeros with that many rows; LlamaAttention no
-// longer rotates. Sequences may then have max_sequence_length tokens, whatever length the model was built
-// for. Returns the number of attention layers; if there is none, the model is left as it is. Call materialise
-// afterwards. composer.functional.apply_alibi.
+// longer rotates. Sequences may then have max_sequence_length tokens, for models of any built length. Returns
+// the number of attention layers; a model without attention stays unchanged. Call materialise afterwards.
+// composer.functional.apply_alibi.
 int apply_alibi(Layer& model, int64_t max_sequence_length);
 
 // Gives BERT's decoder weights of its own, which start as the token embeddings do and are not trained.
-// Composer's surgery does so: it copies the embeddings, and its optimizer gets the copies. Call materialise
+// Composer's surgery does so by copying the embeddings, and its optimizer gets the copies. Call materialise
 // afterwards.
 void untie_outputs(Layer& model);
 
-// Cuts each sequence of a batch into shorter ones: tensors [N, T] become [N T / t, t], t = T x scaling
+// Cuts each sequence of a batch into shorter sequences: tensors [N, T] become [N T / t, t], t = T x scaling
 // rounded down, row by row, as views where possible. Throws UserError if a tensor is no [N, T], or t does not
 // divide N T.
 Batch cut_sequences(const Batch& batch, double scaling);
 
 // composer.algorithms.Alibi. INIT: apply_alibi, and untie_outputs in Composer's mode. AFTER_DATALOADER:
-// cut_sequences of the training batches, so that training sequences are shorter than those of evaluations; a
-// scaling of 1 changes nothing.
+// cut_sequences of the training batches, so that training sequences are shorter than evaluation sequences; a
+// scaling of 1 leaves lengths unchanged.
 class Alibi final : public Algorithm {
  public:
   explicit Alibi(int64_t max_sequence_length, double train_sequence_length_scaling = 0.25)

@@ -23,7 +23,7 @@ Init filter_init() {
   return [](at::Tensor& filter, const at::Generator&) { filter.copy_(default_filter()); };
 }
 
-std::shared_ptr<Conv2d> of_stride_one(const Conv2d& conv) {
+std::shared_ptr<Conv2d> without_stride(const Conv2d& conv) {
   Conv2dOptions options = conv.options();
   options.stride = 1;
   return std::make_shared<Conv2d>(options, conv);
@@ -32,12 +32,12 @@ std::shared_ptr<Conv2d> of_stride_one(const Conv2d& conv) {
 }  // namespace
 
 at::Tensor blur_2d(const at::Tensor& input, Extent2d stride, const at::Tensor& filter) {
-  const at::Tensor one = (filter.defined() ? filter : default_filter()).to(input.options());
-  const int64_t channels = input.size(1), height = one.size(2), width = one.size(3);
+  const at::Tensor kernel = (filter.defined() ? filter : default_filter()).to(input.options());
+  const int64_t channels = input.size(1), height = kernel.size(2), width = kernel.size(3);
   TUTTI_ASSERT(height % 2 == 1 && width % 2 == 1, "a filter of even height or width");
   const Extent2d padding(height / 2, width / 2);
   if (input.size(2) + 2 * padding.height < height || input.size(3) + 2 * padding.width < width) return input;
-  const at::Tensor all = one.size(0) == 1 ? one.repeat({channels, 1, 1, 1}) : one;
+  const at::Tensor all = kernel.size(0) == 1 ? kernel.repeat({channels, 1, 1, 1}) : kernel;
   return at::conv2d(input, all, {}, stride.dims(), padding.dims(), /*dilation=*/1, /*groups=*/channels);
 }
 
@@ -59,7 +59,7 @@ TensorTree BlurMaxPool2d::forward(const TensorTree& input) {
 BlurConv2d::BlurConv2d(std::shared_ptr<Conv2d> conv, bool blur_first)
     : blur_first_(blur_first),
       blur_stride_(blur_first ? 1 : conv->options().stride),
-      conv_(add_slot("conv", blur_first ? conv : of_stride_one(*conv))),
+      conv_(add_slot("conv", blur_first ? conv : without_stride(*conv))),
       blur_filter_(add_buffer(
           "blur_filter", {blur_first ? conv->options().in_channels : conv->options().out_channels, 1, 3, 3},
           filter_init())) {
@@ -79,9 +79,9 @@ int apply_blurpool(Layer& model, const BlurPoolOptions& options) {
     if (pool && options.replace_maxpools) return std::make_shared<BlurMaxPool2d>(pool->options());
     const auto conv = std::dynamic_pointer_cast<Conv2d>(layer);
     if (!conv || !options.replace_convs || blurred.count(layer.get())) return nullptr;
-    const Conv2dOptions& of_conv = conv->options();
-    const bool is_strided = std::max(of_conv.stride.height, of_conv.stride.width) > 1;
-    if (!is_strided || of_conv.in_channels < options.min_channels) return nullptr;
+    const Conv2dOptions& conv_options = conv->options();
+    const bool is_strided = std::max(conv_options.stride.height, conv_options.stride.width) > 1;
+    if (!is_strided || conv_options.in_channels < options.min_channels) return nullptr;
     return std::make_shared<BlurConv2d>(conv, options.blur_first);
   });
   return static_cast<int>(replaced.size());

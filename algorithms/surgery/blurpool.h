@@ -11,14 +11,14 @@ namespace tutti {
 
 // Blurs each channel of [N, C, H, W] with zeros around the image, and keeps every `stride`-th pixel. `filter`
 // [1 or C, 1, height, width] of odd height and width; default: [1 2 1; 2 4 2; 1 2 1] / 16. An image that is
-// smaller than the filter is returned as it is. Zhang 2019, arXiv:1904.11486; composer's blur_2d.
+// smaller than the filter is returned unchanged. Zhang 2019, arXiv:1904.11486; composer's blur_2d.
 at::Tensor blur_2d(const at::Tensor& input, Extent2d stride = 1, const at::Tensor& filter = {});
 
 // The maxima of all windows (stride 1), blurred with the stride of the options; composer's blurmax_pool2d.
 at::Tensor blurmax_pool2d(const at::Tensor& input, const MaxPool2dOptions& options = {},
                           const at::Tensor& filter = {});
 
-// A MaxPool2d that blurs before it drops pixels: blurmax_pool2d. composer's BlurMaxPool2d.
+// A MaxPool2d that blurs before dropping pixels: blurmax_pool2d. composer's BlurMaxPool2d.
 class BlurMaxPool2d final : public Layer {
  public:
   explicit BlurMaxPool2d(const MaxPool2dOptions& options);
@@ -46,8 +46,8 @@ class BlurConv2d final : public Layer {
   Buffer& blur_filter_;
 };
 
-// Replaces strided convolutions and max pools by their blurring versions, unless they blur already. Returns
-// the number of replaced layers. Call materialise afterwards. composer.functional.apply_blurpool.
+// Replaces strided convolutions and max pools by their blurring versions, except blurring layers. Returns the
+// number of replaced layers. Call materialise afterwards. composer.functional.apply_blurpool.
 int apply_blurpool(Layer& model, const BlurPoolOptions& options = {});
 
 // apply_blurpool at INIT. composer.algorithms.BlurPool.

@@ -22,8 +22,8 @@ bool lay_out(at::Tensor& tensor) {
 int apply_channels_last(Layer& model) {
   const at::NoGradGuard no_grad;
   int changed = 0;
-  for (const auto& one : parameters(model)) changed += lay_out(one.parameter->tensor);
-  for (const auto& one : buffers(model)) changed += lay_out(one.buffer->tensor);
+  for (const auto& named : parameters(model)) changed += lay_out(named.parameter->tensor);
+  for (const auto& named : buffers(model)) changed += lay_out(named.buffer->tensor);
   return changed;
 }
 

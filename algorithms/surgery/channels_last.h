@@ -8,7 +8,7 @@ namespace tutti {
 
 // Lays every parameter and buffer of 4 dimensions out as [N, H, W, C] in memory (torch's channels_last), with
 // or without values; shapes and values stay. Outputs of convolutions then have this layout too, and so have
-// those of most layers behind them. Returns the number of tensors that have changed.
+// outputs of most later layers. Returns the number of tensors that have changed.
 // composer.functional.apply_channels_last.
 int apply_channels_last(Layer& model);
 

@@ -9,7 +9,7 @@ namespace tutti {
 
 struct State;
 
-// Effects of surgery: finds layers that are wrapped already, and warns if nothing was changed.
+// Effects of surgery: finds layers that are wrapped already, and warns if no layer was changed.
 
 // The layers inside wrappers of a kind, at any depth. Surgery that wraps layers skips them.
 template <class Wrapper>

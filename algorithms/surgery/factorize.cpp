@@ -120,7 +120,7 @@ bool lowers(int64_t rank, int64_t latent) {
 template <class L>
 const L& layer_as(const Slot& slot) {
   for (const auto& [name, layer] : layers(slot.layer()))
-    if (const auto* found = dynamic_cast<const L*>(layer)) return *found;
+    if (const auto* typed = dynamic_cast<const L*>(layer)) return *typed;
   throw UserError(std::string("factorized layers: expected a Linear or a Conv2d, found ") +
                   slot.layer().kind());
 }
@@ -172,14 +172,14 @@ void FactorizedLinear::set_rank(const at::Tensor& input, int64_t rank) {
   if (!lowers(rank, latent_features())) return;
   const at::NoGradGuard no_grad;
   const Linear &first = layer_as<Linear>(module0_), &second = layer_as<Linear>(module1_);
-  const LowRankSolution found =
+  const LowRankSolution solution =
       factorize_matrix(input, module1_(module0_(input)), first.weight().tensor.t(),
                        second.weight().tensor.t(), bias_of(second.bias()), static_cast<double>(rank));
   const auto lower = std::make_shared<Linear>(first.in_features(), rank, false);
   const auto upper = std::make_shared<Linear>(rank, second.out_features());
-  give(lower->weight(), found.Wa.t());
-  give(upper->weight(), found.Wb.t());
-  give(*upper->bias(), found.bias);
+  give(lower->weight(), solution.Wa.t());
+  give(upper->weight(), solution.Wb.t());
+  give(*upper->bias(), solution.bias);
   module0_.fill(lower);
   module1_.fill(upper);
 }
@@ -202,14 +202,14 @@ void FactorizedConv2d::set_rank(const at::Tensor& input, int64_t rank) {
   const Conv2d &first = layer_as<Conv2d>(module0_), &second = layer_as<Conv2d>(module1_);
   if (&first != &module0_.layer() || first.options().stride != 1 || first.options().dilation != 1)
     throw UserError("set_rank: the convolution has a stride or a dilation other than 1");
-  const LowRankSolution found =
+  const LowRankSolution solution =
       factorize_conv2d(input, {first.kernel(), second.kernel(), {}, second.bias()->tensor},
                        static_cast<double>(rank), 3, first.options().padding);
   const auto lower = fresh_conv(first_of(first.options(), rank));
   const auto upper = fresh_conv(second_of(rank, second.options().out_channels));
-  give(lower->weight(), found.Wa);
-  give(upper->weight(), found.Wb);
-  give(*upper->bias(), found.bias);
+  give(lower->weight(), solution.Wa);
+  give(upper->weight(), solution.Wb);
+  give(*upper->bias(), solution.bias);
   module0_.fill(lower);
   module1_.fill(upper);
 }

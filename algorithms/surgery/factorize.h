@@ -14,7 +14,7 @@ namespace tutti {
 // Two linear maps in place of one. Unused tensors are undefined.
 struct LowRankSolution {
   at::Tensor Wa;      // [in, rank]; of a convolution [rank, in, kernel]
-  at::Tensor Wb;      // [rank, out], or [out, rank, 1, 1]; undefined: Wa does all
+  at::Tensor Wb;      // [rank, out], or [out, rank, 1, 1]; undefined: Wa is the whole weight
   at::Tensor bias;    // [out]
   int64_t rank = -1;  // -1: not factorized
   double nmse = 0;    // mean squared error of the outputs, over their variance
@@ -28,7 +28,7 @@ LowRankSolution factorize_matrix(const at::Tensor& x, const at::Tensor& y, const
                                  const at::Tensor& Wb = {}, const at::Tensor& bias = {}, double rank = 0.25,
                                  int64_t n_iters = 3);
 
-// The weights of one convolution, or of two successive ones, the second 1 x 1.
+// The weights of one convolution, or of two successive convolutions, the second 1 x 1.
 struct ConvFactors {
   at::Tensor Wa;     // [out, in, kernel], or [latent, in, kernel]
   at::Tensor Wb;     // [out, latent, 1, 1], or undefined
@@ -42,12 +42,12 @@ struct ConvFactors {
 LowRankSolution factorize_conv2d(const at::Tensor& x, const ConvFactors& factors, double rank = 0.25,
                                  int64_t n_iters = 3, Extent2d padding = 0);
 
-// The size that `latent` stands for: itself if >= 1, else that fraction of min(in, out), at least 1.
+// The size that `latent` stands for: `latent` if >= 1, else that fraction of min(in, out), at least 1.
 int64_t latent_size(double latent, int64_t in, int64_t out);
 // The largest latent size that needs fewer multiplications than the plain layer.
 int64_t max_rank_with_possible_speedup(int64_t in, int64_t out, const Extent2d& kernel_size = 1);
-// True if a Linear, a Conv2d of one group, or one that is factorized already, would have fewer
-// multiplications with such a latent size. False for other layers.
+// True if a Linear, a Conv2d of one group, or a factorized layer would have fewer multiplications with the
+// latent size. False for other layers.
 bool factorizing_could_speedup(const Layer& layer, double latent);
 
 // Two Linears in turn, "module0" [latent, in] without a bias and "module1" [out, latent], with the initial
@@ -92,7 +92,7 @@ struct Factorized {
   int linears = 0;
 };
 
-// Replaces each Conv2d and Linear of a model by a factorized one, if it is wide enough and could be faster.
+// Replaces each Conv2d and Linear of a model that is wide enough and could be faster by a factorized layer.
 // The new layers have new weights: call materialise afterwards. composer.functional.apply_factorization.
 Factorized apply_factorization(Layer& model, const FactorizeOptions& options = {});
 

@@ -10,8 +10,8 @@ namespace tutti {
 
 // A gated feed-forward block (Dauphin et al. 2016, arXiv:1612.08083; Shazeer 2020, arXiv:2002.05202), over a
 // Residual (models/layers/bert_blocks.h): layernorm(wo(dropout(act(gated_layer(output)) *
-// non_gated_layer(output))) + residual). composer's BERTGatedFFOutput, with its names; initial values are
-// those of Linear and LayerNorm.
+// non_gated_layer(output))) + residual). composer's BERTGatedFFOutput, with its names; initial values as of
+// Linear and LayerNorm.
 class BertGatedFfOutput final : public Layer {
  public:
   struct Options {

@@ -16,10 +16,10 @@ namespace {
 
 // The layers within ghost batch normalisations.
 std::set<const Layer*> already_ghosts(Layer& model) {
-  std::set<const Layer*> found;
+  std::set<const Layer*> norms;
   for (const auto& [name, layer] : layers(model))
-    if (dynamic_cast<const GhostBatchNormLayer*>(layer)) found.insert(&layer->slots()[0]->layer());
-  return found;
+    if (dynamic_cast<const GhostBatchNormLayer*>(layer)) norms.insert(&layer->slots()[0]->layer());
+  return norms;
 }
 
 // The samples of the smallest microbatch.

@@ -6,11 +6,11 @@
 
 namespace tutti {
 
-// What a ghost batch normalisation does in training with fewer samples than a ghost batch.
+// The action of a ghost batch normalisation in training with fewer samples than a ghost batch.
 enum class SmallBatch { kNormalise, kRefuse };
 
 // A BatchNorm over ghost batches. In training n samples are cut into k = ceil(n / ghost_batch_size) parts of
-// ceil(n / k); the last may be smaller. Each part is normalised by itself, and updates the running statistics
+// ceil(n / k); the last may be smaller. Each part is normalised apart, and updates the running statistics
 // with 1 / k of the momentum. In evaluation the layer is the BatchNorm in its slot "batchnorm". Hoffer et al.
 // 2017, arXiv:1705.08741; composer's GhostBatchNorm1d, 2d and 3d.
 class GhostBatchNormLayer final : public Layer {
@@ -27,9 +27,9 @@ class GhostBatchNormLayer final : public Layer {
   SmallBatch small_;
 };
 
-// Replaces every BatchNorm of a model by one over ghost batches, which keeps its weights and running
-// statistics: "bn1.weight" becomes "bn1.batchnorm.weight". Existing ghost batch normalisations stay. Returns
-// the number of replaced layers. composer.functional.apply_ghost_batchnorm, which refuses small batches.
+// Replaces every BatchNorm of a model by a GhostBatchNorm, which keeps its weights and running statistics:
+// "bn1.weight" becomes "bn1.batchnorm.weight". Existing ghost batch normalisations stay. Returns the number
+// of replaced layers. composer.functional.apply_ghost_batchnorm, which refuses small batches.
 int apply_ghost_batchnorm(Layer& model, int64_t ghost_batch_size = 32,
                           SmallBatch small = SmallBatch::kNormalise);
 

@@ -88,15 +88,15 @@ std::unique_ptr<Draws> GyroDropoutLayer::draws(const std::string& what, int64_t 
 // [rows, features]. The texts of a pair have masks of neighbouring parts: alike, they would have no noise of
 // their own.
 at::Tensor GyroDropoutLayer::masks_of(int64_t rows) const {
-  const int64_t of_sample = run_ ? context().rows_of_sample : 1, samples = rows / of_sample;
+  const int64_t sample_rows = run_ ? context().rows_of_sample : 1, samples = rows / sample_rows;
   const int64_t first = run_ ? context().first_sample : 0, all = batch_samples(samples);
-  const int64_t of_rank = run_ ? first_place(all, run_->topology.data_rank, run_->topology.data_world) : 0;
+  const int64_t rank_place = run_ ? first_place(all, run_->topology.data_rank, run_->topology.data_world) : 0;
   const double kept = run_ ? run_->kept_samples : 1.0;
   std::vector<int64_t> chosen;
   for (int64_t i = 0; i < rows; ++i) {
-    const int64_t sample = first - of_rank + i / of_sample;
-    const int64_t place = of_rank + static_cast<int64_t>(static_cast<double>(sample) / kept);
-    const int64_t part = place * options_.tau / all + i % of_sample;
+    const int64_t sample = first - rank_place + i / sample_rows;
+    const int64_t place = rank_place + static_cast<int64_t>(static_cast<double>(sample) / kept);
+    const int64_t part = place * options_.tau / all + i % sample_rows;
     chosen.push_back(picks_[static_cast<std::size_t>(part % options_.tau)]);
   }
   const at::Tensor masks =

@@ -11,16 +11,16 @@
 
 namespace tutti {
 
-// Dropout with few masks: `sigma` masks are drawn once, and `tau` of these, with replacement, every
-// `iter_num` steps. Each of the tau masks applies to one of tau consecutive parts of the batch, whose sizes
-// differ by at most one sample. In training y = x mask / (1 - p), over features: the last dimension of x [N,
-// ..., F], the channels of images [N, C, H, W]. Lee, Park et al. 2022, MLSys.
+// Dropout with few masks: `sigma` masks are drawn once, and `tau` masks among the `sigma`, with replacement,
+// every `iter_num` steps. Each of the tau masks applies to one of tau consecutive parts of the batch, whose
+// sizes differ by at most one sample. In training y = x mask / (1 - p), over features: the last dimension of
+// x [N, ..., F], the channels of images [N, C, H, W]. Lee, Park et al. 2022, MLSys.
 class GyroDropoutLayer final : public Layer {
  public:
   // `run`: the training; must outlive the layer's forward passes. Masks are then a function of the run's
   // seed, its step and `name`, and a sample's mask depends on its place in the global batch: the same for any
   // number of ranks and microbatches, and in a resumed run. Null: the layer counts its own calls in training,
-  // one per batch.
+  // a call per batch.
   GyroDropoutLayer(std::string name, int64_t iter_num, const GyroDropoutOptions& options, const State* run);
 
   TensorTree forward(const TensorTree& input) override;
@@ -43,7 +43,7 @@ class GyroDropoutLayer final : public Layer {
   std::vector<int64_t> picks_;  // [tau] of the masks
 };
 
-// Replaces every Dropout of a model by a GyroDropoutLayer, with one p for all. Masks are chosen anew every
+// Replaces every Dropout of a model by a GyroDropoutLayer, with the same p. Masks are chosen anew every
 // int(iters_per_epoch * max_epoch / sigma) * tau steps. Returns the number of replaced layers. Throws
 // UserError if there are fewer steps than sigma. composer.functional.apply_gyro_dropout.
 int apply_gyro_dropout(Layer& model, int64_t iters_per_epoch, int64_t max_epoch,

@@ -57,9 +57,10 @@ bool is_target(const LoraOptions& options, const Names& targets, const std::stri
 Names candidates_of(Layer& model) {
   const auto wrapped = wrapped_in<LoraLayer>(model);
   Names names;
-  for (const NamedSlot& one : slots(model))
-    if (!one.slot->empty() && widths_of(one.slot->layer()).in > 0 && !wrapped.contains(&one.slot->layer()))
-      names.push_back(one.name);
+  for (const NamedSlot& named : slots(model))
+    if (!named.slot->empty() && widths_of(named.slot->layer()).in > 0 &&
+        !wrapped.contains(&named.slot->layer()))
+      names.push_back(named.name);
   return names;
 }
 
@@ -93,17 +94,17 @@ void require_targets(const Names& targets, const Names& candidates) {
 void require_saved_modules(Layer& model, const LoraOptions& options) {
   const auto all = parameters(model);
   for (const std::string& pattern : options.modules_to_save)
-    if (std::ranges::none_of(all, [&](const NamedParameter& one) {
-          return is_of_saved_module({.modules_to_save = {pattern}}, one.name);
+    if (std::ranges::none_of(all, [&](const NamedParameter& named) {
+          return is_of_saved_module({.modules_to_save = {pattern}}, named.name);
         }))
       throw UserError("modules_to_save: no layer with parameters is called '" + pattern + "'");
 }
 
 void freeze_others(Layer& model, const LoraOptions& options) {
-  for (const NamedParameter& one : parameters(model)) {
-    if (is_of_adapter(one.name)) continue;
-    one.parameter->trained = is_of_saved_module(options, one.name);  // also if [model] freeze names it
-    if (!one.parameter->trained) one.parameter->tensor.set_requires_grad(false);
+  for (const NamedParameter& named : parameters(model)) {
+    if (is_of_adapter(named.name)) continue;
+    named.parameter->trained = is_of_saved_module(options, named.name);  // also if [model] freeze names it
+    if (!named.parameter->trained) named.parameter->tensor.set_requires_grad(false);
   }
 }
 

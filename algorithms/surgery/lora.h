@@ -13,7 +13,7 @@
 namespace tutti {
 
 // A Linear or Conv1D and its adapter: y = base(x) + scaling * B A dropout(x), with A [r, in] and B [out, r]
-// (Hu et al. 2021, arXiv:2106.09685). The weights of the base keep their names; beside them stand
+// (Hu et al. 2021, arXiv:2106.09685). The weights of the base keep their names; the adapter's are
 // "lora_A.weight" and "lora_B.weight". A starts as nn.Linear's weights do, B is zero, as in PEFT.
 class LoraLayer final : public Layer {
  public:
@@ -32,11 +32,11 @@ class LoraLayer final : public Layer {
 // True if a parameter is of a layer that `modules_to_save` names.
 bool is_of_saved_module(const LoraOptions& options, const std::string& parameter);
 
-// Gives each target an adapter, and freezes all other parameters but those of modules_to_save. Returns the
-// names of the targets. Call materialise afterwards. Throws UserError if nothing is called as options say.
+// Gives each target an adapter, and freezes all other parameters outside modules_to_save. Returns the names
+// of the targets. Call materialise afterwards. Throws UserError if no layer has a name of the options.
 std::vector<std::string> apply_lora(Layer& model, const LoraOptions& options = {});
 
-// apply_lora at INIT. Before a checkpoint is loaded, the adapter of a folder is read, if one is given
+// apply_lora at INIT. Before a checkpoint is loaded, the adapter of the options' folder, if any, is read
 // (algorithms/surgery/peft_adapter.h). As peft.LoraConfig with bias = "none".
 class Lora final : public Algorithm {
  public:

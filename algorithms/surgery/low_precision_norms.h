@@ -7,9 +7,9 @@
 
 namespace tutti {
 
-// A LayerNorm that computes in autocast's dtype: input, weight and bias are cast to it, and so is the result;
-// sums are float32. Without autocast it is an ordinary LayerNorm. Adopts the parameters of its predecessor.
-// composer's LPLayerNorm.
+// A LayerNorm that computes in autocast's dtype: input, weight, bias and result are cast to that dtype; sums
+// are float32. Without autocast, an ordinary LayerNorm. Adopts the parameters of its predecessor. composer's
+// LPLayerNorm.
 class LPLayerNorm final : public Layer {
  public:
   LPLayerNorm(const LayerNorm& old, bool on_cpus);
@@ -37,8 +37,8 @@ class LPGroupNorm final : public Layer {
   Parameter* bias_;
 };
 
-// Replaces every LayerNorm (GroupNorm) of a model by one in low precision, with the parameters of the old
-// one, before or after `materialise`. Returns the number of replaced layers; 0 if the precision is neither
+// Replaces every LayerNorm (GroupNorm) of a model by a low-precision norm with the old norm's parameters,
+// before or after `materialise`. Returns the number of replaced layers; 0 if the precision is neither
 // amp_fp16 nor amp_bf16. With `on_cpus` = false, as in Composer, the layers compute as before on a CPU.
 // composer.functional.apply_low_precision_layernorm and apply_low_precision_groupnorm.
 int apply_low_precision_layernorm(Layer& model, const Precision& precision, bool on_cpus = true);

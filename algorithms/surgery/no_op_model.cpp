@@ -13,7 +13,7 @@ constexpr double kFirstWeight = 1.5;
 
 at::Tensor targets_of(const Batch& batch) {
   for (const char* name : {"target", "labels"})
-    if (const TensorTree* found = batch.find(name)) return found->tensor();
+    if (const TensorTree* tensors = batch.find(name)) return tensors->tensor();
   return batch.leaves().back().second;
 }
 

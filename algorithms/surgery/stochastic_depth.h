@@ -13,13 +13,13 @@ namespace tutti {
 
 // Makes the blocks of this name (models/layers/residual_block.h, which also explains custom blocks) skip
 // their main branches at random in training: for all samples, or sample by sample. Block i of n, from 0, has
-// the rate drop_rate, or (i + 1) / n of it (linear). Weights and their names stay. Returns the blocks.
+// the rate drop_rate, or drop_rate (i + 1) / n (linear). Weights and their names stay. Returns the blocks.
 // composer.functional.apply_stochastic_depth.
 std::vector<std::shared_ptr<ResidualBlock>> apply_stochastic_depth(Layer& model,
                                                                    const StochasticDepthOptions& options);
 
 // apply_stochastic_depth at INIT. BATCH_START: over the first `drop_warmup` of the training the rates grow
-// from 0; then they become the full rates, except in Composer's mode, where they stay at the last value. Logs
+// from 0; then the full rates hold, except in Composer's mode, where the last rates stay. Logs
 // "stochastic_depth/num_stochastic_layers", and with a warm-up "stochastic_depth/drop_rate".
 // composer.algorithms.StochasticDepth.
 class StochasticDepth final : public Algorithm {

@@ -21,10 +21,10 @@ namespace {
 constexpr double kEpsilon = 1e-10;  // added to the variance
 
 std::vector<Convolution*> registered(Layer& model) {
-  std::vector<Convolution*> found;
+  std::vector<Convolution*> convolutions;
   for (const auto& [name, layer] : layers(model))
-    if (auto* convolution = dynamic_cast<Convolution*>(layer)) found.push_back(convolution);
-  return found;
+    if (auto* convolution = dynamic_cast<Convolution*>(layer)) convolutions.push_back(convolution);
+  return convolutions;
 }
 
 // A model in which nothing is computed but which layer follows on which: convolutions note that they are
@@ -32,10 +32,10 @@ std::vector<Convolution*> registered(Layer& model) {
 class Traced {
  public:
   Traced(Layer& model, const Device& device) : model_(model), zeros_(model, device) {
-    for (Convolution* one : registered(model)) {
-      rules_.emplace_back(one, one->weight_rule());
-      one->set_weight_rule([this, one](const at::Tensor& weight) {
-        if (std::ranges::find(called_, one) == called_.end()) called_.push_back(one);
+    for (Convolution* convolution : registered(model)) {
+      rules_.emplace_back(convolution, convolution->weight_rule());
+      convolution->set_weight_rule([this, convolution](const at::Tensor& weight) {
+        if (std::ranges::find(called_, convolution) == called_.end()) called_.push_back(convolution);
         return weight;
       });
     }
@@ -82,10 +82,10 @@ int apply_weight_standardization(Layer& model, int64_t n_last_layers_ignore, con
       example.empty() ? registered(model) : Traced(model, Device::of(example)).called_by(example);
   const auto kept = std::min(n_last_layers_ignore, static_cast<int64_t>(order.size()));
   int changed = 0;
-  for (Convolution* one : std::vector(order.begin(), order.end() - kept)) {
-    if (one->weight_rule()) continue;
-    one->set_weight_rule(standardized);
-    one->weight().name = "parametrizations.weight.original";
+  for (Convolution* convolution : std::vector(order.begin(), order.end() - kept)) {
+    if (convolution->weight_rule()) continue;
+    convolution->set_weight_rule(standardized);
+    convolution->weight().name = "parametrizations.weight.original";
     ++changed;
   }
   return changed;

@@ -11,8 +11,8 @@ namespace tutti {
 at::Tensor standardized(const at::Tensor& weight);
 
 // Makes every Convolution (models/layers/conv.h) use its standardized weight, except the last
-// `n_last_layers_ignore` and those that do so already. The original weight is trained and saved, and now
-// called "parametrizations.weight.original", as in torch. Returns the number of changed convolutions.
+// `n_last_layers_ignore` and convolutions that do so already. The original weight is trained and saved, and
+// now called "parametrizations.weight.original", as in torch. Returns the number of changed convolutions.
 //
 // The last layers are the last in the order of calls when the model runs once on the input `example`. Without
 // an example the order of registration counts. composer.functional.apply_weight_standardization.

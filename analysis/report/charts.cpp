@@ -60,11 +60,11 @@ void add_metric(const std::string& column, std::vector<Chart>& charts) {
   const auto slash = rest.find('/');
   const std::string label = slash == rest.npos ? "" : rest.substr(0, slash);
   const std::string title = slash == rest.npos ? rest : rest.substr(slash + 1);
-  auto found = std::ranges::find(charts, title, &Chart::title);
-  if (found == charts.end())
-    found = charts.insert(charts.end(),
+  auto chart = std::ranges::find(charts, title, &Chart::title);
+  if (chart == charts.end())
+    chart = charts.insert(charts.end(),
                           {.group = "Metrics", .title = title, .less_is_better = less_is_better(title)});
-  found->lines.push_back({column, label});
+  chart->lines.push_back({column, label});
 }
 
 std::vector<Chart> metric_charts(const std::vector<std::string>& columns) {
@@ -141,11 +141,11 @@ class Buckets {
       open_ = bucket;
       out_.push_back({step, step, 0, value, value});
     }
-    ChartPoint& one = out_.back();
-    one.last = step;
-    one.low = std::min(one.low, value);
-    one.high = std::max(one.high, value);
-    one.mean += (value - one.mean) / static_cast<double>(++count_);
+    ChartPoint& point = out_.back();
+    point.last = step;
+    point.low = std::min(point.low, value);
+    point.high = std::max(point.high, value);
+    point.mean += (value - point.mean) / static_cast<double>(++count_);
   }
   void close() { count_ = 0; }
 

@@ -21,7 +21,7 @@ struct Chart {
   std::vector<Line> lines;
   bool stairs = false;          // a value holds until the next
   bool less_is_better = false;  // a loss
-  bool monitor = false;         // no column of every run: the page shows it last
+  bool monitor = false;         // no column of every run: last on the page
 };
 
 // The charts that show every column of the runs: known columns in their groups, metrics of the same name
@@ -42,7 +42,7 @@ struct Series {
   int64_t not_finite_count = 0;                        // of all
 };
 
-// At most `most` buckets of as many steps each; a column of at most `most` values keeps every one of them.
+// At most `most` buckets of as many steps each; a column of at most `most` values keeps every value.
 Series thin(const MetricsColumn& column, int64_t most);
 
 }  // namespace tutti

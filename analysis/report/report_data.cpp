@@ -64,9 +64,9 @@ JsonText steps(const Series& series, int64_t ChartPoint::*of) {
   return list(series.buckets, [of](const ChartPoint& one) { return std::to_string(one.*of); });
 }
 
-std::string not_finite(const std::pair<int64_t, double>& one) {
-  const char* text = std::isnan(one.second) ? "NaN" : one.second > 0 ? "inf" : "-inf";
-  return "[" + std::to_string(one.first) + ",\"" + text + "\"]";
+std::string not_finite(const std::pair<int64_t, double>& point) {
+  const char* text = std::isnan(point.second) ? "NaN" : point.second > 0 ? "inf" : "-inf";
+  return "[" + std::to_string(point.first) + ",\"" + text + "\"]";
 }
 
 // x: the first step of each point; to, low and high: its last step and its range, if a point has several.
@@ -116,10 +116,10 @@ double median(const MetricsColumn* column) {
 }
 
 double largest(const MetricsColumn* column) {
-  double found = std::nan("");
+  double value = std::nan("");
   for (std::size_t i = 0; column && i < column->values.size(); ++i)
-    found = std::fmax(found, column->values[i]);
-  return found;
+    value = std::fmax(value, column->values[i]);
+  return value;
 }
 
 const char* text_of(TraceKind fault) {
@@ -150,13 +150,13 @@ std::string start_json(const StartSummary& start) {
                     {"faults", list(start.faults, fault_json)}});
 }
 
-std::string checkpoint_json(const CheckpointSummary& one) {
-  return json_line({{"name", one.name},
-                    {"step", one.step},
-                    {"epoch", one.epoch},
-                    {"files", one.files},
-                    {"bytes", one.bytes},
-                    {"problem", one.problem}});
+std::string checkpoint_json(const CheckpointSummary& checkpoint) {
+  return json_line({{"name", checkpoint.name},
+                    {"step", checkpoint.step},
+                    {"epoch", checkpoint.epoch},
+                    {"files", checkpoint.files},
+                    {"bytes", checkpoint.bytes},
+                    {"problem", checkpoint.problem}});
 }
 
 std::string log_json(const LogFault& fault) {
@@ -291,8 +291,8 @@ JsonText recipe_json(const std::vector<ReportedRun>& runs) {
     for (const auto& [key, value] : values.back()) all.insert(key);
   }
   const auto value = [](const auto& of, const std::string& key) {
-    const auto found = of.find(key);
-    return found == of.end() ? std::string() : found->second;
+    const auto entry = of.find(key);
+    return entry == of.end() ? std::string() : entry->second;
   };
   const auto differs = [&](const std::string& key) {
     return std::ranges::any_of(values,

@@ -148,21 +148,21 @@ class ItemReader {
     std::vector<std::string> paths;
     for (const std::string& name : disk_.list(folder))
       if (name.starts_with(kEventFile)) paths.push_back(require_no_link_out(folder, folder + "/" + name));
-    for (ShownRecord& one : images_and_texts(disk_, paths)) {
-      std::string name = one.tag;
-      if (!one.is_image && name.ends_with(kTextTag)) name.resize(name.size() - kTextTag.size());
-      if (one.is_image)
-        images_[name].insert_or_assign(one.step, std::move(one));
-      else if (name != "hyperparameters" && !texts_[name].contains(one.step))
-        texts_[name][one.step] = {.name = name, .batches = one.step, .markdown = text_at(one)};
+    for (ShownRecord& record : images_and_texts(disk_, paths)) {
+      std::string name = record.tag;
+      if (!record.is_image && name.ends_with(kTextTag)) name.resize(name.size() - kTextTag.size());
+      if (record.is_image)
+        images_[name].insert_or_assign(record.step, std::move(record));
+      else if (name != "hyperparameters" && !texts_[name].contains(record.step))
+        texts_[name][record.step] = {.name = name, .batches = record.step, .markdown = text_at(record)};
     }
   }
 
   LoggedItems chosen() {
-    LoggedItems found;
-    for (auto& [name, by_time] : images_) choose_images(by_time, found);
-    for (auto& [name, by_time] : texts_) choose_texts(by_time, found);
-    return found;
+    LoggedItems items;
+    for (auto& [name, by_time] : images_) choose_images(by_time, items);
+    for (auto& [name, by_time] : texts_) choose_texts(by_time, items);
+    return items;
   }
 
  private:
@@ -186,34 +186,34 @@ class ItemReader {
   } catch (const nlohmann::json::exception&) {  // torn, or not tutti's
   }
 
-  std::string text_at(const ShownRecord& one) const {
-    const uint64_t bytes = std::min<uint64_t>(one.bytes, kMostMarkdown + 1);
-    return cut(text_of(disk_.read_range(one.path, one.offset, bytes)), kMostMarkdown);
+  std::string text_at(const ShownRecord& record) const {
+    const uint64_t bytes = std::min<uint64_t>(record.bytes, kMostMarkdown + 1);
+    return cut(text_of(disk_.read_range(record.path, record.offset, bytes)), kMostMarkdown);
   }
 
-  static void choose_texts(std::map<int64_t, LoggedItem>& by_time, LoggedItems& found) {
+  static void choose_texts(std::map<int64_t, LoggedItem>& by_time, LoggedItems& items) {
     std::vector<LoggedItem> all;
     for (auto& [batches, item] : by_time) all.push_back(std::move(item));
     const auto places = evenly(all.size(), kMostOfAName);
-    for (const std::size_t place : places) found.items.push_back(std::move(all[place]));
-    found.left_out += std::ssize(all) - std::ssize(places);
+    for (const std::size_t place : places) items.items.push_back(std::move(all[place]));
+    items.left_out += std::ssize(all) - std::ssize(places);
   }
 
-  void choose_images(const std::map<int64_t, ShownRecord>& by_time, LoggedItems& found) {
+  void choose_images(const std::map<int64_t, ShownRecord>& by_time, LoggedItems& items) {
     std::vector<const ShownRecord*> all;
     for (const auto& [batches, record] : by_time) all.push_back(&record);
     std::vector<LoggedItem> chosen;
     const auto places = evenly(all.size(), kMostOfAName);
     for (auto place = places.rbegin(); place != places.rend(); ++place) {
-      const ShownRecord& one = *all[*place];
-      if (one.bytes > left_) continue;
-      left_ -= one.bytes;
-      chosen.push_back({.name = one.tag,
-                        .batches = one.step,
-                        .png = text_of(disk_.read_range(one.path, one.offset, one.bytes))});
+      const ShownRecord& record = *all[*place];
+      if (record.bytes > left_) continue;
+      left_ -= record.bytes;
+      chosen.push_back({.name = record.tag,
+                        .batches = record.step,
+                        .png = text_of(disk_.read_range(record.path, record.offset, record.bytes))});
     }
-    found.left_out += std::ssize(all) - std::ssize(chosen);
-    found.items.insert(found.items.end(), std::make_move_iterator(chosen.rbegin()),
+    items.left_out += std::ssize(all) - std::ssize(chosen);
+    items.items.insert(items.items.end(), std::make_move_iterator(chosen.rbegin()),
                        std::make_move_iterator(chosen.rend()));
   }
 
@@ -304,14 +304,14 @@ class Collector {
 }  // namespace
 
 LogFaults log_faults(const Disk& disk, const std::string& run_dir, int world) {
-  Collector found;
+  Collector collector;
   for (int rank = 0; rank < world; ++rank) {
     const std::string path = path_in_run(run_dir, "log/rank-" + std::to_string(rank) + ".log");
     if (!disk.exists(path)) continue;
     const auto bytes = disk.read(path);
-    found.read({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, rank);
+    collector.read({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, rank);
   }
-  return found.newest();
+  return collector.newest();
 }
 
 namespace {

@@ -25,7 +25,7 @@ struct RankSummary {
   std::string incomplete;  // why the journal ends before the rank, or cannot be read; ""
 };
 
-// Something that went wrong in a step, and was survived.
+// A failure in a step that the run survived.
 struct StepFault {
   int64_t step = 0;
   int rank = 0;
@@ -64,9 +64,9 @@ struct LoggedItems {
 LoggedItems logged_items(const Disk& disk, const std::string& run_dir, const Setting& recipe,
                          uint64_t image_bytes);
 
-// A warning or an error of the logs in a run's folder; the same text of several ranks is one.
+// A warning or an error of the logs in a run's folder; the same text of several ranks is one message.
 struct LogFault {
-  std::string when;  // "2026-11-23 19:24:26.254", local time of the rank that wrote it first
+  std::string when;  // "2026-11-23 19:24:26.254", local time of the first rank with the message
   bool is_error = false;
   std::vector<int> ranks;
   std::string text;
@@ -80,7 +80,7 @@ struct LogFaults {
 // Reads log/rank-N.log of ranks 0 to world - 1.
 LogFaults log_faults(const Disk& disk, const std::string& run_dir, int world);
 
-// All that a report says of one run.
+// A report's data of one run.
 struct ReportedRun {
   std::string path;  // as the user gave it
   std::string name;  // the folder's
@@ -92,13 +92,13 @@ struct ReportedRun {
   LogFaults faults;
   LoggedItems logged;
 
-  // The times of the newest fresh attempt and of those that resumed it, by rank.
+  // The times of the newest fresh attempt and of its resumed attempts, by rank.
   std::vector<WorkTimes> times() const;
-  int world() const;  // of the newest attempt; 0 if it is unknown
+  int world() const;  // of the newest attempt; 0 if unknown
 };
 
-// Reads a run's folder, and of images that it logged as many bytes. Throws UserError if there is no such
-// folder, it is no run's, or no step is done.
+// Reads a run's folder, and as many bytes of logged images. Throws UserError for a missing folder, a folder
+// that is no run's, or a run without a step.
 ReportedRun read_run(const Disk& disk, const std::string& run_dir, uint64_t image_bytes);
 
 // The values of a resolved recipe by dotted key, as TOML.

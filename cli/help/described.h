@@ -48,7 +48,7 @@ struct DescribedCommand {
   std::vector<DescribedOption> named() const;  // options that are not positional
 };
 
-// tutti itself, then its subcommands, as declared; without hidden options.
+// tutti, then its subcommands, as declared; without hidden options.
 std::vector<DescribedCommand> describe(const CLI::App& app);
 
 // The man page tutti(1), in roff.

@@ -11,8 +11,8 @@
 namespace tutti {
 
 // The parts of a cut, each padded to the size of the largest or a little more, side by side in rank order:
-// NCCL has no others. The size depends on the cut alone.
-// `equal` tensors are flat, with size() elements. Copies run on the current stream.
+// NCCL takes equal parts only. The size depends on the cut alone. `equal` tensors are flat, with size()
+// elements. Copies run on the current stream.
 class EqualParts {
  public:
   // Elements of `item` bytes. `cut` must outlive this.
@@ -22,7 +22,7 @@ class EqualParts {
   int64_t size() const { return part_size_ * cut_.ranks(); }
   at::Tensor part(const at::Tensor& equal, int rank) const;
 
-  // Copies the parts of some ranks from their places in the whole, or to them.
+  // Copies the parts of some ranks from or to their places in the whole.
   using Ranks = std::function<bool(int rank)>;
   void take(const at::Tensor& whole, const Ranks& ranks, const at::Tensor& equal) const;
   void put(const at::Tensor& equal, const Ranks& ranks, const at::Tensor& whole) const;

@@ -76,7 +76,7 @@ DeviceGroup::DeviceGroup(std::shared_ptr<Group> control, const Device& device,
       device_(device),
       library_(std::move(library)),
       launched_(std::move(launched)) {
-  for (int one = 0; one < size(); ++one) ranks_.push_back(world_rank(one));
+  for (int member = 0; member < size(); ++member) ranks_.push_back(world_rank(member));
 }
 
 DeviceGroup::~DeviceGroup() { abandon(); }

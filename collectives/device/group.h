@@ -18,24 +18,24 @@
 
 namespace tutti {
 
-// Collectives of tensors on a device, by the device's own library: NCCL, or that of the tests' device. Sums
-// are the library's: of two ranks they have the ordered sum's bits, of more NCCL's may differ.
+// Collectives of tensors on a device, by the device's own library: NCCL, or the library of the tests' device.
+// The library sums: of two ranks with the ordered sum's bits; of more ranks NCCL's bits may differ.
 //
-// A collective is launched when it is posted, on the current stream of the calling thread, which is the same
-// for all: it starts after the work that this stream waits for, and the collectives posted before. It is done
-// when all ranks have posted the same, which they compare over a group of the host; `results` are then still
-// to come, and depend on devices alone: also what devices have to do before was launched by all ranks. Parts
-// of one size that lie side by side are gathered and summed where they lie; others by way of memory of the
-// group (`reserve`), which also receives what a rank without destination gets.
+// A collective is launched when posted, on the current stream of the calling thread, which is the same for
+// all collectives: the work starts after the work that this stream waits for, and the collectives posted
+// before. A collective is done when all ranks have posted the same header, compared over a group of the host.
+// `results` then still come, and depend on devices alone: all ranks have launched the earlier work of the
+// devices too. Parts of one size that lie side by side are gathered and summed in place; other parts by way
+// of memory of the group (`reserve`), which also receives the data of a rank without destination.
 //
 // Tensors of the host are passed on to the group of the host; so are barriers.
 //
-// A device would wait for ever for a rank that is lost or posts something else. Then collectives in progress
-// are aborted, and the error is thrown; the group cannot be used afterwards.
+// A device would wait for ever for a lost rank, or a rank that posts another collective. Then collectives in
+// progress are aborted, and the error is thrown; the group cannot be used afterwards.
 class DeviceGroup final : public Group {
  public:
   // `control`: a group of the host of its own, with the same ranks. `launched`: of all groups of the rank.
-  // Ranks are connected when all have called `ready` until it returns true.
+  // Ranks are connected when all ranks have called `ready` until true.
   DeviceGroup(std::shared_ptr<Group> control, const Device& device,
               std::shared_ptr<const DeviceLibrary> library, std::shared_ptr<Launched> launched);
   ~DeviceGroup() override;

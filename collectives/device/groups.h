@@ -10,15 +10,15 @@
 namespace tutti {
 
 // The library whose communicators join devices; null: groups of the host do. kAuto takes NCCL where each rank
-// has a GPU of its own, since NCCL refuses others. `neighbours`: the most ranks on a machine. `devices`: null
-// for the CPU.
+// has a GPU of its own, since NCCL refuses shared GPUs. `neighbours`: the most ranks on a machine. `devices`:
+// null for the CPU.
 std::shared_ptr<const DeviceLibrary> communicators_of(const std::shared_ptr<const DeviceLibrary>& devices,
                                                       Backend backend, int neighbours);
 
-// The groups of a rank on a device: what is summed and gathered there goes through the communicators of
-// `library`, or, without it, through the memory of the host; kWorld stays the host's, for what ranks report
-// to each other. `make`: see make_groups. Groups of the CPU are returned as they are; if it stands in for a
-// device there are as many.
+// The groups of a rank on a device: sums and gathers of the device's tensors go through the communicators of
+// `library`, or, without a library, through the memory of the host; kWorld stays the host's, for reports
+// between ranks. `make`: see make_groups. Groups of the CPU are returned unchanged; a CPU that stands in for
+// a device has as many groups.
 Groups groups_on_device(Groups groups, const Device& device, const MakeGroup& make,
                         const std::shared_ptr<const DeviceLibrary>& library);
 

@@ -13,8 +13,8 @@ class HeaderCheck {
   // `control` must outlive this.
   HeaderCheck(Group& control, const CollectiveHeader& header);
 
-  // True once all ranks have posted the same header. Never blocks. Throws CollectiveError with both, or if
-  // a rank is lost.
+  // True once all ranks have posted the same header. Never blocks. Throws CollectiveError with two differing
+  // headers, or if a rank is lost.
   bool done();
 
  private:

@@ -18,8 +18,8 @@ class Launched {
   // All its ranks have launched it.
   void remove(Place place) { all_.erase(place); }
 
-  // True if an earlier collective is left that other ranks take part in. All ranks launch in one order: who
-  // has launched a collective has launched all earlier ones of the same ranks.
+  // True if an earlier collective with other ranks is left. All ranks launch in one order: who has launched a
+  // collective has launched all earlier ones of the same ranks.
   bool waits_for_others(Place place) {
     return std::any_of(all_.begin(), place, [&](const Collective& one) { return one.ranks != place->ranks; });
   }

@@ -11,7 +11,8 @@
 namespace tutti {
 
 // The shared state of a group with all ranks in this process (simulator, tests, single rank). The last rank
-// to post a collective runs it for all. With one rank sums and broadcasts copy nothing. Thread-safe.
+// to post a collective runs the collective for all ranks. With one rank, sums and broadcasts copy no data.
+// Thread-safe.
 class LocalFabric : public std::enable_shared_from_this<LocalFabric> {
  public:
   // `ranks`: the global numbers of the group's ranks, for errors.

@@ -131,10 +131,10 @@ MpiComm make_host_comm(const MpiWorld& world, const HostLayout& layout, const st
 HostLayout::HostLayout(std::vector<int> host_of, int rank) : rank_(rank) {
   std::map<int, int> numbers;
   for (std::size_t member = 0; member < host_of.size(); ++member) {
-    const auto [found, is_new] = numbers.try_emplace(host_of[member], static_cast<int>(numbers.size()));
+    const auto [number, is_new] = numbers.try_emplace(host_of[member], static_cast<int>(numbers.size()));
     if (is_new) hosts_.emplace_back();
-    std::vector<int>& neighbours = hosts_[found->second];
-    host_of_.push_back(found->second);
+    std::vector<int>& neighbours = hosts_[number->second];
+    host_of_.push_back(number->second);
     local_of_.push_back(static_cast<int>(neighbours.size()));
     neighbours.push_back(static_cast<int>(member));
   }

@@ -17,9 +17,9 @@
 
 namespace tutti {
 
-// Memory shared by the ranks of one host: a segment per rank, mapped by all. Segments are memfds: they vanish
-// with their processes, the size of /dev/shm does not limit them, and a rank can unmap them alone (all ranks
-// together would have to free an MPI window).
+// Memory shared by the ranks of one host: a segment per rank, mapped by all. Segments are memfds, which
+// vanish with their processes, are not limited by the size of /dev/shm, and can be unmapped by a rank alone
+// (all ranks together would have to free an MPI window).
 class SharedWindow {
  public:
   // `bytes`: size of this rank's segment, zeroed and backed by real memory. Collective over `host`; blocks.
@@ -74,7 +74,7 @@ struct ControlSlot {
 };
 
 // The control slots of one host: kSlots per rank, collective s in slot s % kSlots. So at most kSlots
-// collectives are in progress; more wait in the rank that posts them.
+// collectives are in progress; further collectives wait in the posting rank.
 class ControlWindow {
  public:
   static constexpr int kSlots = 64;
@@ -156,7 +156,7 @@ class MpiEndpoint {
   std::optional<uint64_t> window_of(const void* data, int64_t bytes) const;
 
   // One collective at a time uses the scratch memory, in the order posted. A large collective joins the queue
-  // when it is made, and leaves when it has finished or does not need scratch.
+  // at its construction, and leaves when finished or when scratch is no longer needed.
   void queue_for_scratch(uint64_t sequence) { scratch_queue_.push_back(sequence); }
   bool may_use_scratch(uint64_t sequence) const;
   void release_scratch(uint64_t sequence, bool used);

@@ -32,13 +32,13 @@ HeaderExchange::HeaderExchange(const MpiComm& comm, std::vector<int> ranks)
 
 std::vector<int> HeaderExchange::neighbours() const {
   const int size = static_cast<int>(ranks_.size());
-  std::set<int> found;
+  std::set<int> ranks;
   for (int distance = 1; distance < size; distance *= 2) {
-    found.insert((rank_ + distance) % size);
-    found.insert((rank_ + size - distance) % size);
+    ranks.insert((rank_ + distance) % size);
+    ranks.insert((rank_ + size - distance) % size);
   }
-  found.erase(rank_);
-  return {found.begin(), found.end()};
+  ranks.erase(rank_);
+  return {ranks.begin(), ranks.end()};
 }
 
 void HeaderExchange::send(const std::string& packet) {

@@ -31,7 +31,7 @@ class HeaderExchange {
   // Sends the last posted headers to the neighbours.
   void send_headers(const HeaderLog& log);
 
-  // Receives headers and compares all received ones with `log`. Throws CollectiveError.
+  // Receives headers and compares all received headers with `log`. Throws CollectiveError.
   void check_received(const HeaderLog& log);
 
   // Sends `text`, the reason to stop, to the neighbours.
@@ -56,7 +56,7 @@ class HeaderExchange {
 // A group of MPI ranks, for CPU tensors. With Reduction::kOrdered the ranks of a host work in shared memory
 // and only sums of subtrees cross hosts; with kNative MPI runs all collectives.
 //
-// Neighbours read inputs where they lie, if all ranks of a host have theirs in the memory of one `allocate`
+// Neighbours read inputs in place, if all ranks of a host have their inputs in the memory of one `allocate`
 // (an empty tensor is in the memory of its storage) and, for all_gather and broadcast, the group is on one
 // host. Else, and if all the data is small, inputs are first copied to memory that the host shares. Outputs
 // may lie anywhere.
@@ -64,9 +64,10 @@ class HeaderExchange {
 // Posting, or Work::done() of any work of the group, advances all collectives. At most ControlWindow::kSlots
 // ordered collectives are in progress at once; more may be posted, and wait.
 //
-// Errors: a collective that differs from a neighbour's on the same host, as soon as both are posted; one that
-// differs across hosts or under kNative, at most a second after it was posted; a dead process on this host, a
-// member's or not, half a second after a collective began to wait. After an error the group cannot be used.
+// Errors: a collective that differs from a neighbour's on the same host, as soon as both collectives are
+// posted; a collective that differs across hosts or under kNative, at most a second after its post; a dead
+// process on this host, a member's or not, half a second after a collective began to wait. After an error the
+// group cannot be used.
 class MpiGroup final : public Group {
  public:
   static constexpr Nanoseconds kTimeout = std::chrono::milliseconds(500);

@@ -29,8 +29,8 @@ class NativeSums {
 };
 
 // A collective that MPI runs. If ranks call different collectives, MPI may end the process or corrupt memory.
-// So a small all-reduce first compares (kind, bytes, cut) of all ranks, and the collective starts only if
-// they agree. The comparison also serves as the barrier.
+// So a small all-reduce first compares (kind, bytes, cut) of all ranks, and the collective starts only if all
+// agree. The comparison also serves as the barrier.
 class NativeOperation final : public Operation {
  public:
   NativeOperation(MpiEndpoint& endpoint, const NativeSums& sums, CollectiveJob job);

@@ -38,10 +38,10 @@ class Operation {
 
   // Where bytes [first, first + bytes) of a rank's part lie in the whole. Without a cut: the whole.
   std::vector<CutRun> runs(int rank, int64_t first, int64_t bytes) const;
-  // Copies them from the whole to dense memory, or back.
+  // Copies the bytes from the whole to dense memory, or back.
   void pack(int rank, int64_t first, int64_t bytes, std::byte* to) const;
   void unpack(int rank, int64_t first, int64_t bytes, const std::byte* from) const;
-  // Where the bytes lie in part(), if the rank is this one.
+  // Where the bytes of this rank lie in part().
   std::vector<CutRun> own_runs(int rank, int64_t first, int64_t bytes) const;
 
  private:
@@ -60,8 +60,8 @@ class SlotOperation : public Operation {
   std::vector<int> late() const override;
 
  protected:
-  // Posts this rank's header as soon as the slot is free, and compares it with the headers of other ranks.
-  // True if every rank of this host has posted the collective.
+  // Posts this rank's header as soon as the slot is free, and compares the headers of all ranks. True if
+  // every rank of this host has posted the collective.
   bool everyone_posted();
 
   // Fills the slot; called right before posting.

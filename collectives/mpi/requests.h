@@ -38,7 +38,7 @@ class Requests {
 class Outgoing {
  public:
   void send(MPI_Comm comm, std::string bytes, int to, int tag);
-  // Drops completed sends, oldest first, and stops at the first pending one: testing a pending send may cost
+  // Drops completed sends, oldest first, and stops at the first pending send: testing a pending send may cost
   // a time slice. Never blocks.
   void forget_sent();
   bool empty() const { return messages_.empty(); }

@@ -31,7 +31,7 @@ class MpiComm {
 // at a time (MPI_THREAD_SERIALIZED). Constructor and destructor are collective.
 class MpiWorld {
  public:
-  // Ranks share a host if they can share memory. `pretended_host` (tests) separates them further.
+  // Ranks that can share memory share a host. `pretended_host` (tests) separates ranks further.
   MpiWorld(int* argc, char*** argv, const std::string& pretended_host = "");
   ~MpiWorld();
   MpiWorld(const MpiWorld&) = delete;

@@ -39,10 +39,10 @@ ncclDataType_t type_of(const at::Tensor& tensor) {
   static const std::map<at::ScalarType, ncclDataType_t> types{
       {at::kFloat, ncclFloat32}, {at::kDouble, ncclFloat64}, {at::kBFloat16, ncclBfloat16},
       {at::kHalf, ncclFloat16},  {at::kInt, ncclInt32},      {at::kLong, ncclInt64}};
-  const auto found = types.find(tensor.scalar_type());
-  TUTTI_ASSERT(found != types.end(),
+  const auto type = types.find(tensor.scalar_type());
+  TUTTI_ASSERT(type != types.end(),
                std::string("NCCL has no sums of ") + c10::toString(tensor.scalar_type()));
-  return found->second;
+  return type->second;
 }
 
 cudaStream_t stream_of(const at::Tensor& tensor) {

@@ -15,7 +15,7 @@ namespace tutti {
 // needs neither NCCL nor an MPI that knows devices.
 //
 // Copies run on the current stream of the thread that uses the group, and start after the work that this
-// stream waits for; the host waits for none of them. Tensors of the host are passed on as they are.
+// stream waits for; the host waits for no copy. Tensors of the host are passed on unchanged.
 class StagedGroup final : public Group {
  public:
   // `host`: a group of its own, with the same ranks.
@@ -39,7 +39,7 @@ class StagedGroup final : public Group {
  private:
   class Staged;
   WorkPtr stage(std::shared_ptr<Staged> work);
-  // Posts, in the order of staging, what has been copied to the host.
+  // Posts the collectives whose tensors are copied to the host, in the order of staging.
   void post_copied();
 
   std::shared_ptr<Group> host_;

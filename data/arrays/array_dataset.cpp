@@ -164,7 +164,7 @@ std::vector<const ArrayDataset::Array*> ArrayDataset::class_arrays() const {
 }
 
 void ArrayDataset::find_classes() {
-  int64_t found = 0;
+  int64_t classes = 0;
   const auto arrays = class_arrays();
   for (const Array* array : arrays) {
     if (array->name() == kTarget)
@@ -172,11 +172,11 @@ void ArrayDataset::find_classes() {
     if (array->elements() > kMaxCheckedLabels) continue;
     check_labels(*array, spec_.classes > 0 ? spec_.classes : kMaxInferredClasses, options_.ignore_index);
     const LabelRange range = range_of(*array, options_.ignore_index);
-    found = std::max(found, range.largest + 1);
+    classes = std::max(classes, range.largest + 1);
     if (arrays.size() == 1) labels_ = range;
   }
   if (spec_.classes > 0) labels_.present = 0;
-  if (spec_.classes == 0) spec_.classes = found;
+  if (spec_.classes == 0) spec_.classes = classes;
 }
 
 Batch ArrayDataset::get(std::span<const int64_t> indices, const Epoch&) const {

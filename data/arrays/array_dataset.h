@@ -12,7 +12,7 @@
 namespace tutti {
 
 // The file lacks a group or array that an option names. `option` is "group" or "arrays"; `array`: the missing
-// one's name in batches.
+// array's name in batches.
 class MissingArrays final : public UserError {
  public:
   MissingArrays(std::string option, const std::string& path, const std::string& message,
@@ -38,10 +38,11 @@ struct StoredArray {
 class ArrayDataset : public Dataset {
  public:
   struct Options {
-    // Of "target"; 0: what its array declares, else 1 + the largest of "target" and "input" (tokens).
+    // Of "target"; 0: the number that its array declares, else 1 + the largest of "target" and "input"
+    // (tokens).
     int64_t num_classes = 0;
-    int64_t ignore_index = kIgnoredTarget;  // a legal target, whatever num_classes is; kIgnoredTarget is, too
-    bool keeps_float64 = false;             // in "input", for what makes float32 of it
+    int64_t ignore_index = kIgnoredTarget;  // a legal target for any num_classes; so is kIgnoredTarget
+    bool keeps_float64 = false;             // in "input", for transforms that make float32
     std::string advice = {};
   };
 
@@ -73,7 +74,7 @@ class ArrayDataset : public Dataset {
   SampleSpec spec_;
 };
 
-// Bytes of a row. The largest size_t if it is larger: headers may promise any size.
+// Bytes of a row, at most the largest size_t: headers may promise any size.
 size_t row_bytes(const Shape& shape, at::ScalarType dtype);
 
 // Throws UserError if `array` is a single number, or has empty rows.

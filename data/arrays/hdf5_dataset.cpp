@@ -71,8 +71,8 @@ std::vector<std::string> arrays_of(const Hdf5File& file, const std::string& pref
 // The path of the array that batches have by this name.
 std::string stored_path(const Hdf5Dataset::Options& options, const std::string& prefix,
                         const std::string& name) {
-  const auto found = options.stored_as.find(name);
-  const std::string& stored = found == options.stored_as.end() ? name : found->second;
+  const auto stored_name = options.stored_as.find(name);
+  const std::string& stored = stored_name == options.stored_as.end() ? name : stored_name->second;
   return stored.starts_with('/') ? stored.substr(stored.find_first_not_of('/')) : prefix + stored;
 }
 
@@ -84,7 +84,7 @@ std::string nearest_path(const Hdf5File& file, const std::string& path) {
 
 const Hdf5Entry& array_at(const Hdf5File& file, const std::string& prefix, const std::string& path,
                           const std::string& name) {
-  if (const Hdf5Entry* found = file.find(path)) return *found;
+  if (const Hdf5Entry* entry = file.find(path)) return *entry;
   if (const std::string why = file.why_not_listed(path); !why.empty())
     throw UserError({file.path()}, "array '" + path + "' " + why);
   const auto is_in_group = [&](const Hdf5Entry& entry) { return entry.path.starts_with(prefix); };
@@ -113,7 +113,7 @@ struct Found {
 Found found_array(const Hdf5File& file, const std::string& prefix, const std::string& path,
                   const std::string& name) {
   const Hdf5Entry& entry = array_at(file, prefix, path, name);
-  Found found{{.name = name,
+  Found array{{.name = name,
                .file = file.path(),
                .where = "array '" + entry.path + "'",
                .dtype = entry.dtype,
@@ -121,11 +121,11 @@ Found found_array(const Hdf5File& file, const std::string& prefix, const std::st
                .num_classes = declared_classes(entry.attributes)},
               entry};
   if (const std::string& filter = entry.storage.missing_filter; !filter.empty())
-    throw UserError({file.path()}, found.stored.where + " is compressed with " + filter +
+    throw UserError({file.path()}, array.stored.where + " is compressed with " + filter +
                                        ", which this HDF5 does not read; write it with gzip, or set " +
                                        "HDF5_PLUGIN_PATH to a plugin's folder");
-  require_rows(found.stored);
-  return found;
+  require_rows(array.stored);
+  return array;
 }
 
 // Chooses how each array of a file is read.
@@ -137,9 +137,9 @@ class Cache {
   // The smallest arrays come first, so that labels are kept.
   void serve(std::vector<Found>& arrays) {
     std::vector<Found*> by_size;
-    for (Found& one : arrays) by_size.push_back(&one);
+    for (Found& array : arrays) by_size.push_back(&array);
     std::ranges::stable_sort(by_size, {}, [](const Found* one) { return all_bytes(one->entry); });
-    for (Found* one : by_size) one->stored.rows = source_of(*one);
+    for (Found* array : by_size) array->stored.rows = source_of(*array);
   }
 
   const std::string& advice() const { return advice_; }
@@ -205,14 +205,14 @@ struct Hdf5Dataset::Opened {
     const auto file = std::make_shared<const Hdf5File>(from.path, SoftLinks::kFollowed);
     const std::string prefix = prefix_of(from.group);
     const std::string left_out = from.arrays.empty() ? left_out_text(*file, prefix) : "";
-    std::vector<Found> found;
+    std::vector<Found> found_arrays;
     for (const std::string& name : from.arrays.empty() ? arrays_of(*file, prefix) : from.arrays)
-      found.push_back(found_array(*file, prefix, stored_path(from, prefix, name), name));
+      found_arrays.push_back(found_array(*file, prefix, stored_path(from, prefix, name), name));
     Cache cache(file, from.cache_bytes);
-    cache.serve(found);
+    cache.serve(found_arrays);
     options.advice = cache.advice();
     if (options.advice.empty()) options.advice = left_out;
-    for (Found& one : found) arrays.push_back(std::move(one.stored));
+    for (Found& array : found_arrays) arrays.push_back(std::move(array.stored));
   }
 };
 

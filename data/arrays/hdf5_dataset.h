@@ -10,8 +10,8 @@
 
 namespace tutti {
 
-// Arrays of an HDF5 file. Contiguous arrays are read from the mapped file. Others, in chunks, are decoded on
-// the reading thread; as many as fit in `cache_bytes` are kept in memory.
+// Arrays of an HDF5 file. Contiguous arrays are read from the mapped file. Arrays in chunks are decoded on
+// the reading thread; up to `cache_bytes` of chunks are kept in memory.
 class Hdf5Dataset final : public ArrayDataset {
  public:
   struct Options {
@@ -20,7 +20,7 @@ class Hdf5Dataset final : public ArrayDataset {
     std::vector<std::string> arrays = {};  // empty: all arrays of the group
     // Names in the file of arrays that batches have by another name; from "/" on, or within the group.
     std::map<std::string, std::string> stored_as = {};
-    int64_t num_classes = 0;  // as in ArrayDataset; "target" declares it by an attribute num_classes
+    int64_t num_classes = 0;  // as in ArrayDataset; "target" may have an attribute num_classes
     int64_t ignore_index = kIgnoredTarget;
     bool keeps_float64 = false;  // as in ArrayDataset
     size_t cache_bytes = size_t{1} << 30;

@@ -94,8 +94,8 @@ class KeptRows final : public ArrayRows {
   }
 
   void read(int64_t block, std::atomic<int>& state) const {
-    const auto publish = [&](State found) {
-      state.store(found, std::memory_order_release);
+    const auto publish = [&](State reached) {
+      state.store(reached, std::memory_order_release);
       state.notify_all();
     };
     try {
@@ -125,9 +125,9 @@ class RecentRows final : public ArrayRows {
     int64_t held = -1;
     for (const size_t i : by_block) {
       require_row(blocks_.entry, rows[i]);
-      const int64_t wanted = rows[i] / blocks_.block_rows;
-      if (std::exchange(held, wanted) != wanted) block = block_at(wanted);
-      copy_row(static_cast<const std::byte*>(block.const_data_ptr()), rows[i] - blocks_.first(wanted),
+      const int64_t number = rows[i] / blocks_.block_rows;
+      if (std::exchange(held, number) != number) block = block_at(number);
+      copy_row(static_cast<const std::byte*>(block.const_data_ptr()), rows[i] - blocks_.first(number),
                blocks_.row_bytes, to + i * blocks_.row_bytes);
     }
   }
@@ -146,10 +146,10 @@ class RecentRows final : public ArrayRows {
 
   at::Tensor find(int64_t block) const {
     const std::scoped_lock lock(mutex_);
-    const auto found = places_.find(block);
-    if (found == places_.end()) return {};
-    recent_.splice(recent_.begin(), recent_, found->second);
-    return found->second->second;
+    const auto place = places_.find(block);
+    if (place == places_.end()) return {};
+    recent_.splice(recent_.begin(), recent_, place->second);
+    return place->second->second;
   }
 
   void keep(int64_t block, const at::Tensor& read) const {

@@ -53,17 +53,17 @@ class ArrayFiles {
       const auto file = std::make_shared<const MappedFile>(file_of(name));
       return {file, file->bytes()};
     }
-    const auto found =
+    const auto array =
         std::ranges::find(archive_->members(), name + std::string(kEnding), &ZipFile::Member::name);
-    read_npy_header(*archive_, *found, path_ + ": array '" + name + "'");
-    return archive_->read(*found);
+    read_npy_header(*archive_, *array, path_ + ": array '" + name + "'");
+    return archive_->read(*array);
   }
 
   void require(const std::string& stored, const std::string& name) const {
     if (std::ranges::count(names_, stored) > 0) return;
     const std::string near = nearest_name(stored, names_);
     std::string all;
-    for (const std::string& one : names_) all += (all.empty() ? "" : ", ") + one;
+    for (const std::string& name : names_) all += (all.empty() ? "" : ", ") + name;
     throw MissingArrays("arrays", path_,
                         "no array '" + stored + "'" +
                             (near.empty() ? "; it has " : "; did you mean '" + near + "'? It has ") + all,
@@ -91,9 +91,9 @@ std::optional<at::ScalarType> dtype_of_numpy(std::string_view type) {
                                                                                 {"f2", at::kHalf},
                                                                                 {"f4", at::kFloat},
                                                                                 {"f8", at::kDouble}}};
-  const auto found =
+  const auto known =
       std::ranges::find(kTypes, type.substr(1), &std::pair<std::string_view, at::ScalarType>::first);
-  return found == kTypes.end() ? std::nullopt : std::optional(found->second);
+  return known == kTypes.end() ? std::nullopt : std::optional(known->second);
 }
 
 StoredArray stored_array(const ArrayFiles& files, const std::string& stored, const std::string& name) {

@@ -8,9 +8,9 @@
 
 namespace tutti {
 
-// Arrays of an .npz archive, or of the .npy files in a folder: those of `names`, pairs of the name in batches
-// and the one that is stored; all if it is empty. Arrays are mapped, but for deflated ones. Throws UserError,
-// MissingArrays.
+// Arrays of an .npz archive, or of the .npy files in a folder: the arrays of `names`, pairs of the name in
+// batches and the stored name; empty: all arrays. Arrays are mapped, except deflated arrays. Throws
+// UserError, MissingArrays.
 std::vector<StoredArray> open_numpy(const std::string& path,
                                     const std::vector<std::pair<std::string, std::string>>& names);
 

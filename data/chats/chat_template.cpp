@@ -42,12 +42,12 @@ jinja::Value value_of(const Json& json, char mark) {
       return json.get<double>();
     case Json::value_t::array: {
       jinja::List list;
-      for (const Json& one : json) list.push_back(value_of(one, mark));
+      for (const Json& element : json) list.push_back(value_of(element, mark));
       return list;
     }
     case Json::value_t::object: {
       jinja::Map map;
-      for (const auto& [key, one] : json.items()) map.emplace_back(key, value_of(one, mark));
+      for (const auto& [key, value] : json.items()) map.emplace_back(key, value_of(value, mark));
       return map;
     }
     default:
@@ -86,12 +86,12 @@ Message message_of(const std::string& json) {
 jinja::Value copy_of(const jinja::Value& value) {
   if (const jinja::List* list = value.list()) {
     jinja::List copy;
-    for (const jinja::Value& one : *list) copy.push_back(copy_of(one));
+    for (const jinja::Value& element : *list) copy.push_back(copy_of(element));
     return copy;
   }
   if (const jinja::Map* map = value.map()) {
     jinja::Map copy;
-    for (const auto& [key, one] : *map) copy.emplace_back(key, copy_of(one));
+    for (const auto& [key, value] : *map) copy.emplace_back(key, copy_of(value));
     return copy;
   }
   return value;
@@ -116,9 +116,9 @@ class Chat {
        const std::string& tools)
       : program_(program), variables_(std::move(variables)) {
     std::size_t bytes = tools.size();
-    for (const std::string& one : messages) {
-      messages_.push_back(message_of(one));
-      bytes += one.size();
+    for (const std::string& message : messages) {
+      messages_.push_back(message_of(message));
+      bytes += message.size();
     }
     work_ = kMostWork + kWorkOfByte * static_cast<int64_t>(bytes);
     variables_.emplace_back(
@@ -205,16 +205,16 @@ class Chat {
 
 // The template of a tokenizer_config.json: a text, or the one called "default" of several.
 std::optional<std::string> template_in(const JsonPlace& config) {
-  const auto found = config.find("chat_template");
-  if (!found) return std::nullopt;
-  if (!found->json().is_array()) return found->text();
+  const auto templates = config.find("chat_template");
+  if (!templates) return std::nullopt;
+  if (!templates->json().is_array()) return templates->text();
   std::string names;
-  for (const JsonPlace& one : found->elements()) {
-    const std::string name = one.at("name").text();
-    if (name == "default") return one.at("template").text();
+  for (const JsonPlace& named_template : templates->elements()) {
+    const std::string name = named_template.at("name").text();
+    if (name == "default") return named_template.at("template").text();
     names += (names.empty() ? "" : ", ") + shown(name);
   }
-  found->fail(
+  templates->fail(
       "of its templates (" + names +
       ") none is called default, so none is that of chats; call one so, or give turn, which says how a "
       "message is written");

@@ -53,8 +53,8 @@ class Renderer {
 
   Flow run(const Node& node) {
     if (node.op == Op::kBlock) {
-      for (const Node& one : node.parts)
-        if (const Flow flow = run(one); flow != Flow::kNext) return flow;
+      for (const Node& part : node.parts)
+        if (const Flow flow = run(part); flow != Flow::kNext) return flow;
       return Flow::kNext;
     }
     return placed(node, [&] { return statement(node); });
@@ -138,24 +138,24 @@ class Renderer {
     }
   }
 
-  void set_names(const std::vector<std::string>& names, const Value& one) {
+  void set_names(const std::vector<std::string>& names, const Value& item) {
     if (names.size() == 1) {
-      scopes_.back()[names[0]] = one;
+      scopes_.back()[names[0]] = item;
       return;
     }
-    if (!one.list() || one.list()->size() != names.size())
-      refuse(std::to_string(names.size()) + " values a turn of the loop", one);
-    for (std::size_t i = 0; i < names.size(); ++i) scopes_.back()[names[i]] = (*one.list())[i];
+    if (!item.list() || item.list()->size() != names.size())
+      refuse(std::to_string(names.size()) + " values a turn of the loop", item);
+    for (std::size_t i = 0; i < names.size(); ++i) scopes_.back()[names[i]] = (*item.list())[i];
   }
 
   List filtered(const Node& node) {
     List all = elements(value(node.parts[0])), kept;
     work_.use(all.size());
     if (node.parts[1].op == Op::kConstant) return all;
-    for (const Value& one : all) {
+    for (const Value& item : all) {
       scopes_.emplace_back();
-      set_names(node.names, one);
-      if (value(node.parts[1]).is_true()) kept.push_back(one);
+      set_names(node.names, item);
+      if (value(node.parts[1]).is_true()) kept.push_back(item);
       scopes_.pop_back();
     }
     return kept;
@@ -217,7 +217,7 @@ class Renderer {
 
   Value variable(const std::string& name) const {
     for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope)
-      if (const auto found = scope->find(name); found != scope->end()) return found->second;
+      if (const auto variable = scope->find(name); variable != scope->end()) return variable->second;
     return Undefined{name};
   }
 
@@ -267,8 +267,8 @@ class Renderer {
 
   List list(const Node& node) {
     List all;
-    for (const Node& one : node.parts) {
-      all.push_back(value(one));
+    for (const Node& part : node.parts) {
+      all.push_back(value(part));
       require_shallow(all.back(), work_, /*depth=*/1);
     }
     return all;
@@ -288,7 +288,7 @@ class Renderer {
   Value member(const Node& node) {
     const Value subject = value(node.parts[0]);
     if (subject.is_undefined()) refuse("a value", subject);
-    if (const Value* found = subject.member(node.name)) return *found;
+    if (const Value* member = subject.member(node.name)) return *member;
     if (node.parts[0].op == Op::kName && node.parts[0].name == "loop")
       throw UserError("loop." + shown(node.name) + " is not known here");
     return Undefined{node.name};
@@ -301,11 +301,11 @@ class Renderer {
     List arguments;
     Map keywords;
     for (std::size_t i = 0; i < node.names.size(); ++i) {
-      Value one = value(node.parts[first + i]);
+      Value argument = value(node.parts[first + i]);
       if (node.names[i].empty())
-        arguments.push_back(std::move(one));
+        arguments.push_back(std::move(argument));
       else
-        keywords.emplace_back(node.names[i], std::move(one));
+        keywords.emplace_back(node.names[i], std::move(argument));
     }
     const Call call{node.name, subject, arguments, keywords, work_};
     work_.use(size_of(subject) / kBytesOfStep);

@@ -10,9 +10,9 @@ inline constexpr char kGenerated = 3;
 
 struct Work;
 
-// Renders a template with these variables. What a turn of a loop over messages, or of the outermost loop
-// where there is none, writes behind an assistant's words is marked as the assistant's, up to words of
-// others. Throws UserError with the line.
+// Renders a template with these variables. Text that a turn of a loop over messages, or else of the outermost
+// loop, writes behind an assistant's words is marked as the assistant's, up to the words of other roles.
+// Throws UserError with the line.
 MarkedText render(const Node& program, const Map& variables, Work& work);
 
 }  // namespace tutti::jinja

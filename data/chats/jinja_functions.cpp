@@ -77,9 +77,9 @@ Value joined(const Call& call) {
   if (call.find(1, "attribute")) throw UserError("join by an attribute is not known here");
   MarkedText out;
   bool is_first = true;
-  for (const Value& one : elements(call.subject)) {
+  for (const Value& element : elements(call.subject)) {
     if (between && !is_first) out.add(written(*between));
-    out.add(written(one));
+    out.add(written(element));
     is_first = false;
     call.work.use(out.chars.size() / 64);
   }
@@ -141,17 +141,17 @@ Value attribute_of(const Value& value, std::string_view path) {
 }
 
 // select, reject, selectattr and rejectattr: by a test, or by what is true.
-Value chosen(const Call& call, bool by_attribute, bool wanted) {
+Value chosen(const Call& call, bool by_attribute, bool keeps) {
   const std::size_t test = by_attribute ? 1 : 0;
   List kept;
-  for (const Value& one : elements(call.subject)) {
-    const Value value = by_attribute ? attribute_of(one, call.text(0).chars) : one;
+  for (const Value& element : elements(call.subject)) {
+    const Value value = by_attribute ? attribute_of(element, call.text(0).chars) : element;
     bool holds = value.is_true();
     if (call.find(test, "")) {
       const List rest(call.arguments.begin() + static_cast<std::ptrdiff_t>(test) + 1, call.arguments.end());
       holds = call_test({call.text(test).chars, value, rest, {}, call.work});
     }
-    if (holds == wanted) kept.push_back(one);
+    if (holds == keeps) kept.push_back(element);
     call.work.use(1);
   }
   return kept;
@@ -160,14 +160,14 @@ Value chosen(const Call& call, bool by_attribute, bool wanted) {
 Value mapped(const Call& call) {
   List all;
   const Value* attribute = call.find(SIZE_MAX, "attribute");
-  for (const Value& one : elements(call.subject)) {
+  for (const Value& element : elements(call.subject)) {
     call.work.use(1);
     if (attribute) {
       if (!attribute->text()) refuse("a text", *attribute);
-      all.push_back(attribute_of(one, attribute->text()->chars));
+      all.push_back(attribute_of(element, attribute->text()->chars));
     } else {
       const List rest(call.arguments.begin() + (call.arguments.empty() ? 0 : 1), call.arguments.end());
-      all.push_back(call_filter({call.text(0).chars, one, rest, {}, call.work}));
+      all.push_back(call_filter({call.text(0).chars, element, rest, {}, call.work}));
     }
   }
   return all;
@@ -265,9 +265,9 @@ const std::map<std::string, Test, std::less<>>& tests() {
 
 template <class All>
 auto known(const All& all, const char* what, const std::string& name) {
-  const auto found = all.find(name);
-  if (found == all.end()) throw UserError(std::string(what) + " '" + shown(name) + "' is not known here");
-  return found->second;
+  const auto function = all.find(name);
+  if (function == all.end()) throw UserError(std::string(what) + " '" + shown(name) + "' is not known here");
+  return function->second;
 }
 
 }  // namespace
@@ -281,9 +281,9 @@ void require_shallow(const Value& value, Work& work, int depth) {
   if (depth > kMostNesting) throw UserError("lists and maps that lie too deep in each other");
   work.use(1);
   if (const List* list = value.list())
-    for (const Value& one : *list) require_shallow(one, work, depth + 1);
+    for (const Value& element : *list) require_shallow(element, work, depth + 1);
   if (const Map* map = value.map())
-    for (const auto& [key, one] : *map) require_shallow(one, work, depth + 1);
+    for (const auto& [key, member] : *map) require_shallow(member, work, depth + 1);
 }
 
 const Value* Call::find(std::size_t place, std::string_view keyword) const {
@@ -360,7 +360,7 @@ Value slice(const Value& value, const Value& from, const Value& to, const Value&
     kept.push_back(all[static_cast<std::size_t>(i)]);
   if (!value.text()) return kept;
   MarkedText out;
-  for (const Value& one : kept) out.add(*one.text());
+  for (const Value& part : kept) out.add(*part.text());
   return out;
 }
 
@@ -375,8 +375,8 @@ Value item(const Value& value, const Value& index) {
     if (place >= 0 && place < std::ssize(*list)) return (*list)[static_cast<std::size_t>(place)];
   } else if (value.text() && index.integer()) {
     const int64_t place = *index.integer();
-    const Value one = slice(value, place, place == -1 ? Value(nullptr) : Value(place + 1), nullptr);
-    if (!one.text()->chars.empty()) return one;
+    const Value element = slice(value, place, place == -1 ? Value(nullptr) : Value(place + 1), nullptr);
+    if (!element.text()->chars.empty()) return element;
   }
   return Undefined{"an index"};
 }

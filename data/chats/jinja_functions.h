@@ -6,7 +6,7 @@
 
 namespace tutti::jinja {
 
-// What a rendering may still do: steps, and bytes of texts that it makes.
+// The rest of a rendering's allowance: steps, and bytes of new texts.
 struct Work {
   int64_t left = 0;
   void use(std::size_t amount);  // throws UserError when nothing is left
@@ -25,18 +25,17 @@ struct Call {
   const MarkedText& text(std::size_t place) const;  // of a text
 };
 
-// Each throws UserError for a name that is not known, and for values that it has no meaning for.
+// Each function throws UserError for an unknown name, and for values without meaning there.
 Value call_function(const Call& call);
 Value call_filter(const Call& call);
 Value call_method(const Call& call);
 bool call_test(const Call& call);
 bool is_function(const std::string& name);
 
-// Throws UserError if lists and maps lie too deep in each other: what reads them, or frees them, is
-// recursive.
+// Throws UserError if lists and maps lie too deep in each other: their readers and destructors are recursive.
 void require_shallow(const Value& value, Work& work, int depth = 0);
 
-// The subject of `in`: true if the container has it.
+// The operator `in`: true if the container has the value.
 bool contains(const Value& container, const Value& value);
 
 // A part of a text or list by Python's indices; none: the beginning or end.
@@ -44,7 +43,7 @@ Value slice(const Value& value, const Value& from, const Value& to, const Value&
 // value[index]; undefined where there is none.
 Value item(const Value& value, const Value& index);
 
-// What a loop goes through: elements, a map's keys, a text's characters. Throws UserError for other values.
+// The items of a loop: elements, a map's keys, a text's characters. Throws UserError for other values.
 List elements(const Value& value);
 
 [[noreturn]] void refuse(const std::string& what, const Value& value);  // UserError

@@ -8,7 +8,7 @@ namespace tutti::jinja {
 
 enum class Part { kText, kOutput, kStatement };
 
-// A word of what stands in a tag: a name, a number, a text without its quotes and escapes, or an operator.
+// A word of a tag: a name, a number, a text without its quotes and escapes, or an operator.
 struct Word {
   enum class Kind { kName, kInteger, kFloat, kText, kOperator, kEnd } kind = Kind::kEnd;
   std::string text = "";

@@ -99,9 +99,9 @@ class ExpressionParser : public WordReader {
   Node binary(const std::array<std::string_view, kCount>& operators, Node (ExpressionParser::*below)()) {
     Node left = (this->*below)();
     for (;;) {
-      const auto found = std::ranges::find_if(operators, [this](auto one) { return is(one); });
-      if (found == operators.end()) return left;
-      Node both = node(Op::kBinary, std::string(*found));
+      const auto operator_place = std::ranges::find_if(operators, [this](auto one) { return is(one); });
+      if (operator_place == operators.end()) return left;
+      Node both = node(Op::kBinary, std::string(*operator_place));
       ++at_;
       both.parts.push_back(std::move(left));
       both.parts.push_back((this->*below)());
@@ -128,9 +128,9 @@ class ExpressionParser : public WordReader {
     for (;;) {
       const bool is_not_in = is("not") && words_[at_ + 1].text == "in";
       constexpr std::array<std::string_view, 7> kAll = {"==", "!=", "<", "<=", ">", ">=", "in"};
-      const auto found = std::ranges::find_if(kAll, [this](auto one) { return is(one); });
-      if (found == kAll.end() && !is_not_in) return left;
-      Node compared = node(Op::kBinary, is_not_in ? "not in" : std::string(*found));
+      const auto operator_place = std::ranges::find_if(kAll, [this](auto one) { return is(one); });
+      if (operator_place == kAll.end() && !is_not_in) return left;
+      Node compared = node(Op::kBinary, is_not_in ? "not in" : std::string(*operator_place));
       at_ += is_not_in ? 2 : 1;
       compared.parts.push_back(std::move(left));
       compared.parts.push_back(sum());

@@ -51,8 +51,8 @@ struct Node {
                                         // or their keywords; kSet: the variable, and the member if any
 };
 
-// The template as transformers reads it: trim_blocks and lstrip_blocks of jinja2, `break` and `continue`, and
-// the tag `generation`. Throws UserError with the line, and what is not known there.
+// The template with transformers' settings: trim_blocks and lstrip_blocks of jinja2, `break` and `continue`,
+// and the tag `generation`. Throws UserError with the line and the unknown construct.
 Node parse_template(std::string_view text);
 
 [[noreturn]] void fail_at(int line, const std::string& what);

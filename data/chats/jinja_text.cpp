@@ -91,10 +91,10 @@ MarkedText replaced(const Call& call) {
 bool begins_or_ends(const Call& call) {
   const std::string& chars = call.subject.text()->chars;
   const Value& given = call.at(0);
-  const auto holds = [&](const Value& one) {
-    if (!one.text()) refuse("a text", one);
-    return call.name == "startswith" ? chars.starts_with(one.text()->chars)
-                                     : chars.ends_with(one.text()->chars);
+  const auto holds = [&](const Value& element) {
+    if (!element.text()) refuse("a text", element);
+    return call.name == "startswith" ? chars.starts_with(element.text()->chars)
+                                     : chars.ends_with(element.text()->chars);
   };
   return given.list() ? std::ranges::any_of(*given.list(), holds) : holds(given);
 }

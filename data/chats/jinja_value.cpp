@@ -31,9 +31,9 @@ class JsonWriter {
     } else if (const List* list = value.list()) {
       write_all(*list, "[]", depth, [&](const Value& one) { write(one, depth + 1); });
     } else if (const Map* map = value.map()) {
-      write_all(*map, "{}", depth, [&](const auto& one) {
-        out_ += quoted(one.first) + ": ";
-        write(one.second, depth + 1);
+      write_all(*map, "{}", depth, [&](const auto& member) {
+        out_ += quoted(member.first) + ": ";
+        write(member.second, depth + 1);
       });
     } else if (value.is_none()) {
       out_ += "null";

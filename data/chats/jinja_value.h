@@ -14,7 +14,7 @@ namespace tutti::jinja {
 // Whose words a byte of a text is: the template's, an assistant's, or of any other message.
 inline constexpr char kTemplates = 0, kAssistants = 1, kOthers = 2;
 
-// A text whose bytes know where they come from, also in parts of it.
+// A text whose bytes know their origin, also in parts of the text.
 struct MarkedText {
   std::string chars;
   std::string marks = "";  // of each byte; "": all are the template's
@@ -34,7 +34,7 @@ using Text = std::shared_ptr<const MarkedText>;
 using ListPtr = std::shared_ptr<const List>;
 using MapPtr = std::shared_ptr<Map>;  // namespaces change
 
-// A value of Jinja, with Python's meaning of it.
+// A value of Jinja, with Python's meaning.
 class Value : public std::variant<Undefined, std::nullptr_t, bool, int64_t, double, Text, ListPtr, MapPtr> {
  public:
   using variant::variant;

@@ -56,15 +56,15 @@ constexpr ImageFormat kFormats[] = {
     {"PPM", begins_as_pnm, pnm_size, decode_pnm}};
 
 const ImageFormat* find_format(FileBytes file) {
-  const auto* found =
+  const auto* format =
       std::ranges::find_if(kFormats, [&](const ImageFormat& one) { return one.begins(file); });
-  return found == std::end(kFormats) ? nullptr : found;
+  return format == std::end(kFormats) ? nullptr : format;
 }
 
 const ImageFormat& format_of(FileBytes file) {
-  if (const ImageFormat* found = find_format(file)) return *found;
+  if (const ImageFormat* format = find_format(file)) return *format;
   std::string names;
-  for (const ImageFormat& one : kFormats) names += (names.empty() ? "" : ", ") + std::string(one.name);
+  for (const ImageFormat& format : kFormats) names += (names.empty() ? "" : ", ") + std::string(format.name);
   throw UserError(file.empty() ? "the file is empty; expected an image"
                                : "no image of a kind that is read: it begins as none of " + names);
 }

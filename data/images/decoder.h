@@ -8,14 +8,14 @@
 
 #include "data/images/image_size.h"
 
-// Images in files, as Pillow's Image.open(file).convert("RGB") has them: alpha is dropped, EXIF's orientation
-// is ignored, 16 bits become 8, gray, palettes and CMYK become RGB.
+// Images in files, as by Pillow's Image.open(file).convert("RGB"): alpha is dropped, EXIF's orientation is
+// ignored, 16 bits become 8, gray, palettes and CMYK become RGB.
 namespace tutti {
 
 // By default; Pillow warns of more.
 inline constexpr int64_t kMostPixelsOfAnImage = 89'478'485;
 
-// A part of an image, and the least size in pixels at which it is needed.
+// A part of an image, and the least size in pixels that is needed.
 struct NeededPart {
   Region part;
   ImageSize least;
@@ -28,8 +28,7 @@ struct Decoding {
   int64_t most_pixels = kMostPixelsOfAnImage;
 };
 
-// True if the bytes begin as those of an image file that is read, other than PPM, PGM and PBM, which begin as
-// texts may.
+// True if the bytes begin as a readable image file, other than PPM, PGM and PBM, which begin as texts may.
 bool begins_as_image(std::span<const std::byte> file);
 
 // The size in the header. Throws UserError without the file's name: another format, a damaged header, too

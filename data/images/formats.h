@@ -11,7 +11,7 @@ namespace tutti {
 
 using FileBytes = std::span<const std::byte>;
 
-// A part of an image at 1 / `shrink` of its size. Its edges are those of the part, divided and rounded.
+// A part of an image at 1 / `shrink` of its size. Its edges are the part's edges, divided and rounded.
 struct ScaledPart {
   Region part;         // of the whole image
   int64_t shrink = 1;  // 1, 2, 4 or 8

@@ -27,9 +27,9 @@ std::vector<std::string> cifar_files(const CifarOptions& options) {
   std::error_code ignored;
   if (!std::filesystem::is_directory(options.path, ignored)) return {options.path};
   std::string folder = options.path;
-  const std::string of_archive =
+  const std::string archive_folder =
       folder + (options.labels == CifarLabels::kTen ? "/cifar-10-batches-bin" : "/cifar-100-binary");
-  if (std::filesystem::is_directory(of_archive, ignored)) folder = of_archive;
+  if (std::filesystem::is_directory(archive_folder, ignored)) folder = archive_folder;
   std::vector<std::string> files;
   for (const std::string& name : cifar_names(options)) files.push_back(plain_or_gzip(folder + "/" + name));
   return files;

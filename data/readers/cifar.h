@@ -12,7 +12,7 @@ struct CifarOptions {
 
   std::string path;  // a file; or a folder with the archive's files, or with the archive's folder
   Labels labels = Labels::kTen;
-  bool test = false;  // of a folder: the files to test on, not those to train on
+  bool test = false;  // of a folder: the files to test on, not the files to train on
 };
 
 // The binary version of CIFAR-10 or CIFAR-100 (https://www.cs.toronto.edu/~kriz/cifar.html), plain or gzip:

@@ -27,8 +27,8 @@ std::vector<std::string> cifar_names(const std::string& path, const std::string&
   namespace fs = std::filesystem;
   std::error_code ignored;
   const fs::path folder = fs::is_directory(path, ignored) ? fs::path(path) : fs::path(path).parent_path();
-  for (const fs::path& one : {folder / archive / file, folder / file})
-    if (const RegularFile file(one, kMostTextBytes); file.problem().empty()) {
+  for (const fs::path& path : {folder / archive / file, folder / file})
+    if (const RegularFile file(path, kMostTextBytes); file.problem().empty()) {
       std::istringstream text(file.text());
       return lines_of(text);
     }

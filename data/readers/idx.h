@@ -12,8 +12,8 @@ namespace tutti {
 // channels], labels "target". Throws UserError with file and byte.
 DatasetPtr open_idx(const IdxOptions& options);
 
-// MNIST's files, or those of a dataset with the same names, in a folder or in its "raw" or "MNIST/raw".
-// Throws UserError if they are not there.
+// MNIST's files, or a dataset's files of the same names, in a folder or in its "raw" or "MNIST/raw". Throws
+// UserError without these files.
 IdxOptions mnist_files(const std::string& folder, bool test);
 
 }  // namespace tutti

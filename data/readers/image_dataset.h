@@ -18,8 +18,8 @@ struct ByteRecords {
   const std::byte* at(int64_t record) const { return file->bytes().data() + first + record * stride; }
 };
 
-// Labelled images of bytes: "input" uint8 [height, width, channels], "target" int64. Image transforms apply
-// to them; models need to_tensor.
+// Labelled images of bytes: "input" uint8 [height, width, channels], "target" int64. Image transforms apply.
+// Models need to_tensor.
 class ImageDataset final : public Dataset {
  public:
   // Samples of one file, or of one of images and one of labels.
@@ -48,7 +48,7 @@ class ImageDataset final : public Dataset {
  private:
   Layout layout_;
   std::vector<Part> parts_;
-  std::vector<int64_t> starts_;  // the first sample of each part, and the number of all
+  std::vector<int64_t> starts_;  // the first sample of each part, and the number of samples
 };
 
 }  // namespace tutti

@@ -13,7 +13,7 @@
 namespace tutti {
 namespace {
 
-constexpr int64_t kComparedSizes = 64;  // images that of_one_size looks at
+constexpr int64_t kComparedSizes = 64;  // images that with_one_size looks at
 constexpr int64_t kChannels = 3;
 
 NeededPart whole_image(const ImageSize& size) { return {{0, 0, size}, size}; }
@@ -99,13 +99,13 @@ Batch ImageFiles::get_part(int64_t index, const ChoosePart& choose) const {
 }
 
 std::string ImageFiles::replaced() const {
-  const std::string of_source = source_->replaced(), mine = replaced_.text();
-  return of_source + (of_source.empty() || mine.empty() ? "" : "; ") + mine;
+  const std::string source_text = source_->replaced(), mine = replaced_.text();
+  return source_text + (source_text.empty() || mine.empty() ? "" : "; ") + mine;
 }
 
 int64_t ImageFiles::order(uint64_t seed, int64_t epoch, int64_t position, bool shuffle) const {
-  const auto of_source = source_->order(seed, epoch, position, shuffle);
-  return of_source ? *of_source : Dataset::order(seed, epoch, position, shuffle);
+  const auto source_order = source_->order(seed, epoch, position, shuffle);
+  return source_order ? *source_order : Dataset::order(seed, epoch, position, shuffle);
 }
 
 Batch ImageFiles::get(std::span<const int64_t> indices, const Epoch&) const {
@@ -137,7 +137,7 @@ void ImageFiles::scan() const {
   for (int64_t index = 0; index < size(); ++index) try_part(index, whole_image, sample);
 }
 
-std::shared_ptr<const ImageFiles> ImageFiles::of_one_size() const {
+std::shared_ptr<const ImageFiles> ImageFiles::with_one_size() const {
   const int64_t first = 0;
   const ImageSize size = size_of(get(std::span(&first, 1), {}));
   const auto same = std::make_shared<const ImageFiles>(source_, options_, size);

@@ -28,7 +28,7 @@ class ImageSource {
   // The image's file. `buffer`: may hold the bytes. Throws UserError without the file's name.
   virtual std::span<const std::byte> read(int64_t index, std::vector<std::byte>& buffer) const = 0;
   virtual uint64_t digest() const = 0;
-  // The image, as decode_part and encoded_size have it of the file. Throw UserError without the file's name.
+  // The image, as by decode_part and encoded_size of the file. Throw UserError without the file's name.
   virtual at::Tensor image(int64_t index, const ChoosePart& choose, const Decoding& decoding) const;
   virtual ImageSize image_size(int64_t index, int64_t most_pixels) const;
   // As of a Dataset: the order of an epoch, a check of all files, advice.
@@ -59,7 +59,7 @@ class ReplacedSamples {
 };
 
 // Images in files of their own sizes: "input" uint8 [-1, -1, 3] RGB, "target" int64. An image that cannot be
-// read is an error with its file and index; or it is replaced by the next one that can, so that batches keep
+// read is an error with its file and index; or is replaced by the next readable image, so that batches keep
 // their number of samples.
 class ImageFiles final : public Dataset {
  public:
@@ -79,9 +79,9 @@ class ImageFiles final : public Dataset {
   int64_t order(uint64_t seed, int64_t epoch, int64_t position, bool shuffle) const override;
 
   std::string describe(int64_t index) const;  // "train/cat/1.jpg: sample 17"
-  // The same images as a dataset of the first one's size. Throws UserError that names two images of which the
-  // sizes differ, if some of those it looks at do.
-  std::shared_ptr<const ImageFiles> of_one_size() const;
+  // The same images as a dataset of the first image's size. Throws UserError that names two images of
+  // differing sizes, if the function, which looks at some images, sees any.
+  std::shared_ptr<const ImageFiles> with_one_size() const;
 
  private:
   // True if sample `index` could be read and has been replaced by none.
@@ -99,7 +99,7 @@ inline void require_classes_once(const Setting& section, const ImageFileOptions&
     section.at("classes_from").fail("the names are given by classes, too");
 }
 
-// The dataset of what `open_source` opens, for a kind's section; errors have the recipe's line.
+// The dataset of the images that `open_source` opens, for a kind's section; errors have the recipe's line.
 template <class Options>
 DatasetPtr open_image_files(const Setting& section, const Options& options,
                             ImageSourcePtr (*open_source)(const Options&)) {

@@ -131,7 +131,7 @@ void on_lines(const std::string& path, const Use& use) {
 }
 
 struct ListedImage {
-  std::string path, of_class;
+  std::string path, class_name;
 };
 
 std::optional<int64_t> number_in(const std::string& text) {
@@ -148,8 +148,9 @@ ListedImage listed(const std::string& list, int number, const std::string& line)
   if (end == std::string::npos || trimmed(line.substr(0, end)).empty())
     throw UserError({list, number}, "expected a path, a tab or a space, and a class; found '" + line + "'");
   ListedImage image{trimmed(line.substr(0, end)), line.substr(end + 1)};
-  if (image.of_class.starts_with('-') && number_in(image.of_class.substr(1)))
-    throw UserError({list, number}, "class " + image.of_class + "; classes are names, or numbers from 0 on");
+  if (image.class_name.starts_with('-') && number_in(image.class_name.substr(1)))
+    throw UserError({list, number},
+                    "class " + image.class_name + "; classes are names, or numbers from 0 on");
   return image;
 }
 
@@ -165,7 +166,7 @@ std::vector<std::string> classes_in(const std::string& list) {
   bool are_numbers = true, are_decimals = true;
   std::pair<int, std::string> decimal;  // the first, with its line
   on_lines(list, [&](int number, const std::string& line) {
-    const std::string name = listed(list, number, line).of_class;
+    const std::string name = listed(list, number, line).class_name;
     const bool is_number = number_in(name).has_value();
     are_numbers = are_numbers && is_number;
     are_decimals = are_decimals && is_decimal(name);
@@ -232,7 +233,7 @@ ClassTable::ClassTable(std::vector<std::string> names) : names_(std::move(names)
 }
 
 int64_t ClassTable::number_of_name(const std::string& name) const {
-  if (const auto found = numbers_.find(name); found != numbers_.end()) return found->second;
+  if (const auto number = numbers_.find(name); number != numbers_.end()) return number->second;
   const std::string nearest = nearest_name(name, names_);
   throw UserError("'" + name + "' is no class" + (nearest.empty() ? "" : "; did you mean " + nearest + "?"));
 }

@@ -10,8 +10,8 @@
 
 namespace tutti {
 
-// The names of the classes that the options give: `classes`, or what is in `classes_from`. Empty: none are
-// given. Throws UserError with the file.
+// The names of the classes that the options give: `classes`, or the content of `classes_from`. Empty: no
+// names are given. Throws UserError with the file.
 std::vector<std::string> given_classes(const ImageFileOptions& options);
 
 // Finds classes by their names, or by their numbers.
@@ -30,18 +30,18 @@ class ClassTable {
   std::unordered_map<std::string, int64_t> numbers_;
 };
 
-// Classes that the data have beside those of the images: as many as have names, or num_classes. Throws
+// Classes that the data have beside the images' classes: as many as have names, or num_classes. Throws
 // UserError if a class of the images is not below num_classes.
 int64_t least_classes(const ImageSource& images, const ClassTable& classes, const ImageFileOptions& options);
 
-// The folders in a folder, sorted by name; without hidden ones. Throws UserError.
+// The folders in a folder, sorted by name; without hidden folders. Throws UserError.
 std::vector<std::string> class_folders(const std::string& path);
 
-// The names of the classes of an image folder, in the order of their numbers; empty if they are numbers.
+// The names of the classes of an image folder, in the order of their numbers; empty for numbers as names.
 std::vector<std::string> image_folder_classes(const ImageFolderOptions& options);
 
 // The image files of a folder of class folders, or of a list; sorted, or in the order of the list. Files are
-// not opened before they are read. Throws UserError with the file.
+// opened only to be read. Throws UserError with the file.
 ImageSourcePtr open_image_folder(const ImageFolderOptions& options);
 
 }  // namespace tutti

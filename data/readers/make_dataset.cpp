@@ -49,7 +49,7 @@ void require_even(const Setting& section, const std::vector<Facts>& ranks) {
   if (section.at("on_uneven").text() == "shortest" || std::none_of(ranks.begin(), ranks.end(), differs))
     return;
   std::string counts;
-  for (const Facts& one : ranks) counts += (counts.empty() ? "" : ", ") + std::to_string(one.samples);
+  for (const Facts& facts : ranks) counts += (counts.empty() ? "" : ", ") + std::to_string(facts.samples);
   key_of_data(section).fail("the ranks have " + counts +
                             " samples; on_uneven = \"shortest\" makes an epoch as long as the shortest");
 }
@@ -76,7 +76,7 @@ DatasetPtr make_dataset(const Setting& section, uint64_t seed, const std::string
 
 const DatasetPtr& PerRankData::of(int rank, const DatasetPtr& shared) const {
   const auto r = static_cast<std::size_t>(rank);
-  return empty() || !of_rank[r] ? shared : of_rank[r];
+  return empty() || !datasets[r] ? shared : datasets[r];
 }
 
 int64_t PerRankData::samples_of_all(int data_world, const DatasetPtr& shared) const {
@@ -145,10 +145,10 @@ void merge_facts(PerRankData& data, const Setting& section, const std::vector<st
   require_even(section, ranks);
   data.samples = ranks[0].samples;
   RandomKey all(ranks.size(), "own data");
-  for (const Facts& one : ranks) {
-    data.samples = std::min(data.samples, one.samples);
-    data.classes = std::max(data.classes, one.classes);
-    all = all.fold_in(one.digest);
+  for (const Facts& facts : ranks) {
+    data.samples = std::min(data.samples, facts.samples);
+    data.classes = std::max(data.classes, facts.classes);
+    all = all.fold_in(facts.digest);
   }
   data.digest = all.bits();
 }

@@ -178,8 +178,8 @@ std::size_t MdsArrayColumn::row_bytes() const {
 
 MdsArrayColumn::Numbers MdsArrayColumn::images(MdsBytes value) const {
   std::vector<at::Tensor> images;
-  for (const MdsBytes one : mds_list(encoding_, value)) {
-    images.push_back(mds_image(encoding_, one, use_.most_pixels));
+  for (const MdsBytes element : mds_list(encoding_, value)) {
+    images.push_back(mds_image(encoding_, element, use_.most_pixels));
     if (!images[0].sizes().equals(images.back().sizes()))
       throw UserError("its images differ in size, which lists of images must not");
   }

@@ -38,7 +38,7 @@ class MdsArrayColumn {
   at::ScalarType dtype() const { return dtype_; }
   std::size_t row_bytes() const;
 
-  // Writes a sample's row_bytes(). Throws UserError, without a file's name, for damaged values and those of
+  // Writes a sample's row_bytes(). Throws UserError, without a file's name, for damaged values and values of
   // another shape.
   void write(MdsBytes value, std::byte* row) const;
 

@@ -220,13 +220,14 @@ std::optional<std::size_t> image_of_pair(const MdsSamples& samples, const MdsOpt
     if (array == kTargetArray) target = samples.column(name);
   }
   if (names.size() != 2 || !image || !target) return std::nullopt;
-  const MdsEncoding of_target = encoding_of(samples, *target), of_image = encoding_of(samples, *image);
-  const bool is_class = of_target.form == Form::kText || of_target.form == Form::kTextInteger ||
-                        (of_target.form == Form::kNumber && !is_float(*of_target.type));
+  const MdsEncoding target_encoding = encoding_of(samples, *target),
+                    image_encoding = encoding_of(samples, *image);
+  const bool is_class = target_encoding.form == Form::kText || target_encoding.form == Form::kTextInteger ||
+                        (target_encoding.form == Form::kNumber && !is_float(*target_encoding.type));
   if (!is_class) return std::nullopt;
-  if (of_image.form == Form::kBytes && !is_image(of_image, samples.sample(0).value(*image)))
+  if (image_encoding.form == Form::kBytes && !is_image(image_encoding, samples.sample(0).value(*image)))
     return std::nullopt;
-  return is_image(of_image, {}) || of_image.form == Form::kBytes ? image : std::nullopt;
+  return is_image(image_encoding, {}) || image_encoding.form == Form::kBytes ? image : std::nullopt;
 }
 
 }  // namespace
@@ -234,13 +235,13 @@ std::optional<std::size_t> image_of_pair(const MdsSamples& samples, const MdsOpt
 DatasetPtr open_mds(const MdsOptions& options, int64_t ignore_index) {
   const SamplesPtr samples = samples_of(options);
   const std::optional<std::size_t> image = image_of_pair(*samples, options);
-  MdsOptions of_layout = options;
+  MdsOptions layout_options = options;
   if (image) {  // which is not tried: the first may be damaged
-    of_layout.columns = Setting(Setting::Table{}, "", {});
+    layout_options.columns = Setting(Setting::Table{}, "", {});
     for (const auto& [array, name] : names_of(*samples, options))
-      if (array == kTargetArray) of_layout.columns->table().emplace_back(array, Setting(name, "", {}));
+      if (array == kTargetArray) layout_options.columns->table().emplace_back(array, Setting(name, "", {}));
   }
-  MdsDataset::Layout layout = layout_of(*samples, of_layout);
+  MdsDataset::Layout layout = layout_of(*samples, layout_options);
   layout.ignore_index = ignore_index;
   count_classes(*samples, options, layout);
   if (!image) return std::make_shared<const MdsDataset>(samples, std::move(layout));

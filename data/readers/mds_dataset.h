@@ -17,7 +17,7 @@
 namespace tutti {
 
 // Opens a dataset of MosaicML Streaming. An "input" that is an image of one file, and a "target" that is a
-// class, and no more, are ImageFiles; everything else is an MdsDataset. Throws UserError and OperatingError
+// class, and no more, are ImageFiles; all other data are an MdsDataset. Throws UserError and OperatingError
 // with the file.
 DatasetPtr open_mds(const MdsOptions& options, int64_t ignore_index);
 

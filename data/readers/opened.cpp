@@ -18,10 +18,10 @@ constexpr int64_t kMoreBatches = 2;
 
 std::vector<std::string> globbed(const std::string& pattern) {
   std::vector<std::string> files;
-  glob_t found{};
-  if (glob(pattern.c_str(), 0, nullptr, &found) == 0)
-    files.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
-  globfree(&found);
+  glob_t matches{};
+  if (glob(pattern.c_str(), 0, nullptr, &matches) == 0)
+    files.assign(matches.gl_pathv, matches.gl_pathv + matches.gl_pathc);
+  globfree(&matches);
   return files;
 }
 

@@ -17,24 +17,23 @@ namespace tutti {
 // The files that exist by a pattern of glob(3), *, ? and [...], in order of their names.
 std::vector<std::string> globbed(const std::string& pattern);
 
-// The files that a path names, in order of their names; it may have *, ? and [...]. Throws UserError if there
-// is none.
+// The files that a path with *, ? and [...] names, in order of their names. Throws UserError if no file fits.
 std::vector<std::string> files_of(const Setting& path);
 
 // Names that batches have for arrays or columns, and those names of theirs.
 using ArrayNames = std::vector<std::pair<std::string, std::string>>;
-// Reads a list of names, or a table with batches' names for those of the data.
+// Reads a list of names, or a table with batches' names for the data's names.
 ArrayNames array_names(const Setting& key);
 
 // Keys that name files, or the command that writes samples.
 inline constexpr const char* kFileKeys[] = {"path", "command", "images", "labels", "list"};
-// The first of these keys that the section has, else that of `sampling`.
+// The section's first key of kFileKeys, else of its `sampling`.
 const Setting& key_of_data(const Setting& section);
 
 // Throws UserError unless the section has either path or command.
 void require_one_source(const Setting& section);
 
-// How a section reads what a command writes. Its batch_size is that of all ranks together.
+// How a section reads a command's output. Its batch_size is for all ranks together.
 SampleStream::Options stream_of(const Setting& section, const StreamOptions& options);
 
 // Runs `open`, and adds the recipe's line that names the file, or the missing group, arrays or columns, to

@@ -15,7 +15,7 @@ Bound<Options> path_option(const char* doc) {
 }
 
 template <class Options>
-std::vector<Bound<Options>> of_streams(const char* what) {
+std::vector<Bound<Options>> stream_keys(const char* what) {
   return {option<Options>("command", &Options::command,
                           std::string("in place of path: the command line that writes ") + what +
                               ", run by sh on each rank, and again when it has ended")
@@ -57,7 +57,7 @@ Bound<Options> train_or_test() {
 }
 
 template <class Options>
-std::vector<Bound<Options>> of_sequences() {
+std::vector<Bound<Options>> sequence_keys() {
   return {option<Options>("sequence_length", &Options::sequence_length, "tokens of a sample")
               .also_named({"max_sequence_length", "max_seq_len"})
               .at_least(1)
@@ -71,7 +71,7 @@ std::vector<Bound<Options>> of_sequences() {
 }
 
 template <class Options>
-std::vector<Bound<Options>> of_image_files() {
+std::vector<Bound<Options>> image_file_keys() {
   return {
       option<Options>("classes", &Options::classes, "names of the classes, in the order of their numbers")
           .may_be_absent(),
@@ -96,7 +96,7 @@ std::vector<Bound<Options>> of_image_files() {
 }
 
 template <class Options>
-std::vector<Bound<Options>> of_targets() {
+std::vector<Bound<Options>> target_keys() {
   return {
       option<Options>("target", &Options::target,
                       "the column to predict; or a list of columns of numbers: several values, or labels of "
@@ -113,7 +113,7 @@ std::vector<Bound<Options>> of_targets() {
 }
 
 template <class Options>
-std::vector<Bound<Options>> of_text_files() {
+std::vector<Bound<Options>> text_file_keys() {
   return {option<Options>("delimiter", &Options::delimiter,
                           "the character between cells; default: a tab if the name ends in .tsv or .tab, "
                           "else a comma")
@@ -125,7 +125,7 @@ std::vector<Bound<Options>> of_text_files() {
 }
 
 template <class Options>
-std::vector<Bound<Options>> of_tables() {
+std::vector<Bound<Options>> table_keys() {
   return {option<Options>("inputs", &Options::inputs,
                           "the columns of numbers to train on, by name; default: all but target and one_hot")
               .may_be_absent(),
@@ -168,7 +168,7 @@ Kind<NumpyOptions> NumpyOptions::kind() {
 Kind<BytesOptions> BytesOptions::kind() {
   return {"bytes",
           "A text file as tokens of one byte, for a language model; a sample's target is the next byte.",
-          with_keys<BytesOptions>({path_option<BytesOptions>("the file")}, of_sequences<BytesOptions>())};
+          with_keys<BytesOptions>({path_option<BytesOptions>("the file")}, sequence_keys<BytesOptions>())};
 }
 
 Kind<TextOptions> TextOptions::kind() {
@@ -218,7 +218,7 @@ Kind<TextOptions> TextOptions::kind() {
                   "the folder that keeps tokens; default: $XDG_CACHE_HOME/tutti/tokens, or in ~/.cache")
                .as(KeyType::kPath)
                .may_be_absent()},
-          with_keys<Options>(of_streams<Options>("the texts"), of_sequences<Options>()))};
+          with_keys<Options>(stream_keys<Options>("the texts"), sequence_keys<Options>()))};
 }
 
 Kind<TokensOptions> TokensOptions::kind() {
@@ -240,7 +240,7 @@ Kind<TokensOptions> TokensOptions::kind() {
                .may_be_absent()
                .at_least(1)
                .at_most(kMaxSampleSize)},
-          of_sequences<Options>())};
+          sequence_keys<Options>())};
 }
 
 Kind<SyntheticOptions> SyntheticOptions::kind() {
@@ -311,7 +311,7 @@ Kind<ImageFolderOptions> ImageFolderOptions::kind() {
                   "number")
                .as(KeyType::kPath)
                .may_be_absent()},
-          of_image_files<Options>())};
+          image_file_keys<Options>())};
 }
 
 Kind<WebDatasetOptions> WebDatasetOptions::kind() {
@@ -324,8 +324,8 @@ Kind<WebDatasetOptions> WebDatasetOptions::kind() {
                    "the tar file, or several: train-{000..012}.tar, train-*.tar, a folder; or give command")
                    .may_be_absent(),
                option("label_key", &Options::label_key, "the field of .json that is the class")},
-              with_keys<Options>(of_streams<Options>("a tar file, or several one behind the other"),
-                                 of_image_files<Options>()))};
+              with_keys<Options>(stream_keys<Options>("a tar file, or several one behind the other"),
+                                 image_file_keys<Options>()))};
 }
 
 Kind<MdsOptions> MdsOptions::kind() {
@@ -370,7 +370,7 @@ Kind<MdsOptions> MdsOptions::kind() {
                   "epoch; so few shards are needed at a time")
                .at_least(1)
                .at_most(kMostSamples)},
-          of_image_files<Options>())};
+          image_file_keys<Options>())};
 }
 
 Kind<CsvOptions> CsvOptions::kind() {
@@ -381,8 +381,8 @@ Kind<CsvOptions> CsvOptions::kind() {
       "Evaluations have the columns, numbers and classes of [data.train].",
       with_keys<Options>(
           {path_option<Options>("a file, or several, one behind the other: \"table-*.csv\"")},
-          with_keys<Options>(of_text_files<Options>(),
-                             with_keys<Options>(of_targets<Options>(), of_tables<Options>())))};
+          with_keys<Options>(text_file_keys<Options>(),
+                             with_keys<Options>(target_keys<Options>(), table_keys<Options>())))};
 }
 
 Kind<ParquetOptions> ParquetOptions::kind() {
@@ -390,7 +390,7 @@ Kind<ParquetOptions> ParquetOptions::kind() {
   return {"parquet", "A table in Parquet, a sample a row; as csv.",
           with_keys<Options>(
               {path_option<Options>("a file, or several, one behind the other: \"table-*.parquet\"")},
-              with_keys<Options>(of_targets<Options>(), of_tables<Options>()))};
+              with_keys<Options>(target_keys<Options>(), table_keys<Options>()))};
 }
 
 Kind<TextTableOptions> TextTableOptions::kind() {
@@ -421,7 +421,7 @@ Kind<TextTableOptions> TextTableOptions::kind() {
            column("negative", &Options::negative, "for bert_contrastive: texts that do not"),
            option("array", &Options::array, "the batch's name for the tokens of text",
                   {{"input_ids", "input_ids"}, {"input", "input"}})},
-          with_keys<Options>(of_text_files<Options>(), of_targets<Options>()))};
+          with_keys<Options>(text_file_keys<Options>(), target_keys<Options>()))};
 }
 
 Catalog source_catalog() {

@@ -23,11 +23,11 @@ using DatasetPtr = std::shared_ptr<const Dataset>;
 struct DataEnvironment {
   uint64_t seed = 0;         // of the recipe, for synthetic data
   int64_t ignore_index = 0;  // a legal target, whatever num_classes is
-  // Dataset::fitted of the training data, for those to evaluate on; nullopt: these are the training's.
+  // Dataset::fitted of the training data, for evaluation data; nullopt: for the training data.
   std::optional<std::string> fitted = {};
 };
 
-// Of kinds that read what a command writes to a pipe.
+// Of kinds that read a command's output from a pipe.
 struct StreamOptions {
   std::string command = "";   // "": files
   int64_t epoch_samples = 0;  // 0: as many as the command writes
@@ -37,7 +37,7 @@ struct StreamOptions {
 struct Hdf5Options {
   std::string path = "";
   std::string group = "/";
-  std::optional<Setting> arrays = {};  // names, or a table with batches' names for the file's; default: all
+  std::optional<Setting> arrays = {};  // names, or a table with batches' names for the file's
   double cache_mb = 1024;
   int64_t num_classes = 0;  // 0: from the data
 
@@ -69,7 +69,7 @@ struct BytesOptions : SequenceOptions {
 };
 
 struct TokensOptions : SequenceOptions {
-  std::optional<TokenFormat> dtype = {};  // of a file without a header; nullopt: as it looks
+  std::optional<TokenFormat> dtype = {};  // of a file without a header; nullopt: by its look
   int64_t vocab_size = 0;                 // tokens are below; 0: the largest token + 1
 
   static Kind<TokensOptions> kind();
@@ -111,7 +111,7 @@ struct SyntheticOptions {
 
 struct Cifar10Options {
   std::string path = "";  // a file; or a folder with the archive's files, or with the archive's folder
-  bool test = false;      // of a folder: the files to test on, not those to train on
+  bool test = false;      // of a folder: the files to test on, not the files to train on
 
   static Kind<Cifar10Options> kind();
   DatasetPtr make(const Setting& section, const DataEnvironment& environment) const;
@@ -152,7 +152,7 @@ struct ImageFileOptions {
   int64_t num_classes = 0;        // 0: from the data
   OnBadSample on_bad_sample = OnBadSample::kError;
   int64_t max_image_pixels = 89'478'485;  // kMostPixelsOfAnImage (data/images/decoder.h)
-  bool scaled_decoding = true;  // JPEGs are decoded at 1/2, 1/4 or 1/8 where a transform makes them smaller
+  bool scaled_decoding = true;  // JPEGs are decoded at 1/2, 1/4 or 1/8 where a transform makes images smaller
 };
 
 struct ImageFolderOptions : ImageFileOptions {
@@ -188,7 +188,7 @@ struct TargetOptions {
   std::vector<std::string> classes = {};
 };
 
-// Of tables. All but `path` are those of the training data, where an evaluation does not say them.
+// Of tables. All keys but `path` default to the training data's in an evaluation.
 struct TableOptions : TargetOptions {
   std::string path = "";
   std::vector<std::string> inputs = {};
@@ -224,7 +224,7 @@ struct ParquetOptions : TableOptions {
   DatasetPtr make(const Setting& section, const DataEnvironment& environment) const;
 };
 
-// Those of a mixture, each with the key "weight" or "tokens".
+// The datasets of a mixture, each with the key "weight" or "tokens".
 Catalog source_catalog();
 
 using SourceKinds = Kinds<Hdf5Options, NumpyOptions, BytesOptions, TextOptions, TokensOptions,
@@ -234,7 +234,7 @@ using SourceKinds = Kinds<Hdf5Options, NumpyOptions, BytesOptions, TextOptions, 
 // A mixture of the others.
 struct MixtureOptions {
   std::vector<Setting> sources = {};
-  int64_t samples = 0;  // of an epoch, where sources have weights; 0: as many as they have together
+  int64_t samples = 0;  // of an epoch, where sources have weights; 0: as many as all sources have
 
   static Kind<MixtureOptions> kind();
   DatasetPtr make(const Setting& section, const DataEnvironment& environment) const;

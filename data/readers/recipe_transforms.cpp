@@ -50,17 +50,17 @@ Setting with_special_tokens(Setting tables, const Tokenizer* tokenizer) {
   if (!tokenizer) return tables;
   const SpecialIds& ids = tokenizer->special_ids();
   const auto number = [](uint32_t id) { return static_cast<int64_t>(id); };
-  for (Setting& one : std::get<Setting::Array>(tables.value)) {
-    if (!one.is_table() || !one.has("kind") || one.at("kind").text() != "mask_tokens") continue;
+  for (Setting& table : std::get<Setting::Array>(tables.value)) {
+    if (!table.is_table() || !table.has("kind") || table.at("kind").text() != "mask_tokens") continue;
     const auto fill = [&](const char* key, const Setting::Value& value) {
-      if (one.has(key)) return;
-      std::erase_if(one.table(), [&](const auto& member) { return member.first == key; });
-      one.table().emplace_back(key, Setting(value, path_below(one.path, key), one.position));
+      if (table.has(key)) return;
+      std::erase_if(table.table(), [&](const auto& member) { return member.first == key; });
+      table.table().emplace_back(key, Setting(value, path_below(table.path, key), table.position));
     };
     if (ids.mask) fill("mask_token_id", number(*ids.mask));
     Setting::Array special;
     for (const uint32_t id : ids.all)
-      special.emplace_back(number(id), path_below(one.path, "special_token_ids"), one.position);
+      special.emplace_back(number(id), path_below(table.path, "special_token_ids"), table.position);
     if (!special.empty()) fill("special_token_ids", special);
   }
   return tables;
@@ -103,7 +103,7 @@ class SectionTransforms {
 
   Transforms owned_by(const std::string& owner) const {
     Transforms owned = transforms_;
-    for (auto& one : owned) one.name = owner + one.name;
+    for (auto& transform : owned) transform.name = owner + transform.name;
     return owned;
   }
 
@@ -225,12 +225,12 @@ Transforms make_transforms(const Setting& tables, SampleSpec samples) {
 namespace {
 
 // The dataset if its images have one size; throws UserError for the section's transforms or kind.
-DatasetPtr of_one_size(const Setting& section, const DatasetPtr& dataset) {
+DatasetPtr with_one_size(const Setting& section, const DatasetPtr& dataset) {
   const Setting& key = section.has("transforms") ? section.at("transforms") : section.at("kind");
   const auto images = std::dynamic_pointer_cast<const ImageFiles>(dataset);
   if (!images) key.fail("the samples have no one size, which a batch needs, after all transforms");
   try {
-    return images->of_one_size();
+    return images->with_one_size();
   } catch (const UserError& error) {
     key.fail(error);
   }
@@ -242,7 +242,7 @@ DatasetPtr with_recipe_transforms(const Setting& section, DatasetPtr dataset, co
                                   int64_t ignore_index) {
   auto transforms = std::make_unique<const SectionTransforms>(section, *dataset, ignore_index);
   if (!has_one_size(transforms->samples())) {
-    dataset = of_one_size(section, dataset);
+    dataset = with_one_size(section, dataset);
     transforms = std::make_unique<const SectionTransforms>(section, *dataset, ignore_index);
   }
   if (transforms->empty()) return dataset;

@@ -58,7 +58,7 @@ void require_targets_of_training(const TargetOptions& options, const Setting& se
 void require_like_training(const TableOptions& options, const Setting& section, const FittedTable& fitted) {
   const auto require = [&](const char* key, bool is_same) { require_same(section, key, is_same); };
   std::vector<std::string> one_hot;
-  for (const auto& one : fitted.texts) one_hot.push_back(one.column);
+  for (const auto& text : fitted.texts) one_hot.push_back(text.column);
   require("inputs", options.inputs.empty() || options.inputs == fitted.numbers);
   require("one_hot", options.one_hot.empty() || options.one_hot == one_hot);
   require_targets_of_training(options, section, fitted);

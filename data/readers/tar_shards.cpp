@@ -203,9 +203,9 @@ std::vector<std::string> shard_paths(const std::string& path) {
     pattern += "/*.tar";
   }
   std::vector<std::string> paths;
-  for (const std::string& one : without_braces(pattern)) {
-    const bool is_pattern = one.find_first_of("*?[") != std::string::npos;
-    for (const std::string& file : is_pattern ? globbed(one) : std::vector{one}) paths.push_back(file);
+  for (const std::string& path : without_braces(pattern)) {
+    const bool is_pattern = path.find_first_of("*?[") != std::string::npos;
+    for (const std::string& file : is_pattern ? globbed(path) : std::vector{path}) paths.push_back(file);
   }
   if (paths.empty()) throw UserError({path}, "there is no such tar file");
   return paths;

@@ -68,10 +68,10 @@ TransformedDataset::TransformedDataset(DatasetPtr below, Transforms transforms, 
   if (decoding_ < one_by_one_) images_ = dynamic_cast<const ImageFiles*>(below_.get());
 }
 
-RowDraws TransformedDataset::draws_of(const NamedTransform& one, std::span<const int64_t> indices,
+RowDraws TransformedDataset::draws_of(const NamedTransform& transform, std::span<const int64_t> indices,
                                       const Epoch& epoch) const {
-  return [&one, indices, epoch](int64_t row) {
-    return make_draws(epoch.seed, {one.name, epoch.number, indices[static_cast<std::size_t>(row)]});
+  return [&transform, indices, epoch](int64_t row) {
+    return make_draws(epoch.seed, {transform.name, epoch.number, indices[static_cast<std::size_t>(row)]});
   };
 }
 
@@ -90,11 +90,11 @@ Batch TransformedDataset::decoded(int64_t index, const Epoch& epoch) const {
 }
 
 Batch TransformedDataset::one_sample(int64_t index, const Epoch& epoch) const {
-  const std::span one(&index, 1);
-  Batch sample = images_ ? decoded(index, epoch) : below_->get(one, epoch);
+  const std::span index_alone(&index, 1);
+  Batch sample = images_ ? decoded(index, epoch) : below_->get(index_alone, epoch);
   for (std::size_t i = 0; i < one_by_one_; ++i) {
     if (images_ && i == decoding_) continue;
-    transforms_[i].transform->apply(sample, draws_of(transforms_[i], one, epoch));
+    transforms_[i].transform->apply(sample, draws_of(transforms_[i], index_alone, epoch));
   }
   return sample;
 }

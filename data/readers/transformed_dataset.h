@@ -10,12 +10,13 @@ namespace tutti {
 // True if each array has the same size in all samples.
 bool has_one_size(const SampleSpec& samples);
 
-// The samples of another dataset, transformed. Those of differing sizes go one by one through the transforms
-// that lead to one size; only then they are a batch. If the first transform of the images takes a part of
+// The samples of another dataset, transformed. Samples of differing sizes go singly through the transforms
+// that lead to one size, and form a batch only then. If the first transform of the images takes a part of
 // each, ImageFiles decode that part alone.
 class TransformedDataset final : public Dataset {
  public:
-  // `text`: what the transforms are, for the digest. Throws UserError if the samples do not suit a transform.
+  // `text`: describes the transforms, for the digest. Throws UserError if the samples do not suit a
+  // transform.
   TransformedDataset(DatasetPtr below, Transforms transforms, std::string text);
 
   int64_t size() const override { return below_->size(); }
@@ -39,14 +40,15 @@ class TransformedDataset final : public Dataset {
   Transforms transforms_;
   std::string text_;
   // Of one sample, the row of `index`.
-  RowDraws draws_of(const NamedTransform& one, std::span<const int64_t> indices, const Epoch& epoch) const;
+  RowDraws draws_of(const NamedTransform& transform, std::span<const int64_t> indices,
+                    const Epoch& epoch) const;
   // Sample `index` after the first `one_by_one_` transforms.
   Batch one_sample(int64_t index, const Epoch& epoch) const;
   Batch decoded(int64_t index, const Epoch& epoch) const;
 
   SampleSpec spec_;
   std::size_t one_by_one_ = 0;          // transforms of samples of differing sizes
-  const ImageFiles* images_ = nullptr;  // `below_`, if it decodes what transform `decoding_` needs
+  const ImageFiles* images_ = nullptr;  // `below_`, if decoding the part for transform `decoding_`
   std::size_t decoding_ = 0;
 };
 

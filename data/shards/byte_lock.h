@@ -13,7 +13,7 @@ class ByteLock {
 
   // Waits for the lock. Throws OperatingError if the file cannot be opened, or cannot be locked.
   ByteLock(const std::string& path, int64_t byte, Mode mode);
-  // Does not wait: holds() is false if another holds the lock.
+  // Does not wait: holds() is false if another process holds the lock.
   static ByteLock attempt(const std::string& path, int64_t byte);
   ~ByteLock();
   ByteLock(ByteLock&& other) noexcept;

@@ -56,7 +56,7 @@ std::size_t MdsSamples::column(const std::string& name) const {
     names.push_back(column.name);
   }
   std::string all;
-  for (const std::string& one : names) all += (all.empty() ? "" : ", ") + one;
+  for (const std::string& name : names) all += (all.empty() ? "" : ", ") + name;
   const std::string nearest = nearest_name(name, names);
   throw UserError({folder_.options().path + '/' + kMdsIndexName},
                   "there is no column '" + name + "'; it has " + all +

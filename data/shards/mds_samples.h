@@ -53,7 +53,7 @@ class MdsSamples {
   int64_t shard_of(int64_t index) const;
 
   ShardFolder folder_;
-  std::vector<int64_t> firsts_;  // the first sample of each shard, and the number of all
+  std::vector<int64_t> firsts_;  // the first sample of each shard, and the number of samples
   ShardOrder order_;
   uint64_t digest_ = 0;
 };

@@ -143,27 +143,27 @@ OpenShardPtr ShardFolder::keep(int64_t number, OpenShardPtr open) const {
   places_[number] = open_.begin();
   const std::size_t most = options_.most_bytes > 0 ? kMostLocked : kMostOpen;
   uint64_t bytes = 0;
-  for (auto one = open_.begin(); one != open_.end();) {
-    bytes += one->second->file.bytes().size();
+  for (auto shard = open_.begin(); shard != open_.end();) {
+    bytes += shard->second->file.bytes().size();
     const bool is_too_much = options_.most_bytes > 0 && bytes > options_.most_bytes;
-    if (one == open_.begin() || (!is_too_much && places_.size() <= most)) {
-      ++one;
+    if (shard == open_.begin() || (!is_too_much && places_.size() <= most)) {
+      ++shard;
       continue;
     }
-    if (!is_too_much) one = std::prev(open_.end());
-    places_.erase(one->first);
-    one = open_.erase(one);
+    if (!is_too_much) shard = std::prev(open_.end());
+    places_.erase(shard->first);
+    shard = open_.erase(shard);
   }
   return open;
 }
 
 OpenShardPtr ShardFolder::open(int64_t number) const {
-  if (OpenShardPtr found = kept(number)) return found;
+  if (OpenShardPtr shard = kept(number)) return shard;
   const MdsShard& shard = this->shard(number);
   if (!has_remote() && !shard.compressed) return keep(number, mapped(number, {}));
   make_folders(below(".tutti"));
   const ByteLock lock(lock_path(), byte_of_making(number), ByteLock::Mode::kExclusive);
-  if (OpenShardPtr found = kept(number)) return found;  // by another thread, meanwhile
+  if (OpenShardPtr shard = kept(number)) return shard;  // by another thread, meanwhile
   return keep(number, made_and_mapped(number));
 }
 
@@ -268,9 +268,9 @@ void ShardFolder::make_room(uint64_t bytes) const {
     all += size;
   }
   std::ranges::sort(present, {}, &Present::used);
-  for (const Present& one : present) {
+  for (const Present& file : present) {
     if (all <= options_.most_bytes) return;
-    if (evict(one.shard)) all -= one.bytes;
+    if (evict(file.shard)) all -= file.bytes;
   }
 }
 

@@ -25,27 +25,27 @@ struct OpenShard {
 using OpenShardPtr = std::shared_ptr<const OpenShard>;
 
 // The shards of an MDS dataset in a local folder. Shards that are compressed are uncompressed there, once.
-// With a remote source, they are fetched when they are first read, and the ranks of a host share them: what
-// is fetched gets its name once it is whole. Locks are in the folder's .tutti/. Thread-safe.
+// With a remote source, shards are fetched at their first read, and shared by the ranks of a host: a fetched
+// file gets its name once whole. Locks are in the folder's .tutti/. Thread-safe.
 class ShardFolder {
  public:
   struct Options {
     std::string path;
     std::string remote = "";  // "": all files are in the folder
     std::string fetch = "";   // of fetch_file
-    uint64_t most_bytes = 0;  // of shards in the folder, without those in use; 0: no limit
+    uint64_t most_bytes = 0;  // of shards in the folder, without shards in use; 0: no limit
   };
 
-  // Reads index.json, and fetches it before if it is not there. Throws UserError with the file, and
-  // OperatingError if the command fails.
+  // Reads index.json, after fetching a missing index.json. Throws UserError with the file, and OperatingError
+  // if the command fails.
   explicit ShardFolder(const Options& options);
 
   const MdsIndex& index() const { return index_; }
   const Options& options() const { return options_; }
   std::string path(int64_t shard) const;  // of its uncompressed file
 
-  // Fetches and uncompresses the shard if needed, and maps it. A shard that is damaged is fetched anew, once.
-  // Throws UserError with the file if it is damaged still, OperatingError if the command fails.
+  // Fetches and uncompresses the shard if needed, then maps the file. A damaged shard is fetched anew, once.
+  // Throws UserError with a file that is still damaged, OperatingError if the command fails.
   OpenShardPtr open(int64_t shard) const;
   // Throws UserError if the shard's bytes have another hash than that in index.json.
   void verify(int64_t shard) const;
@@ -64,7 +64,7 @@ class ShardFolder {
   void fetch_index() const;
   OpenShardPtr made_and_mapped(int64_t shard) const;
   OpenShardPtr mapped(int64_t shard, std::optional<ByteLock> use) const;
-  // Makes the uncompressed file if it is not there. Throws UserError if something is damaged.
+  // Makes a missing uncompressed file. Throws UserError for a damaged file.
   void make(int64_t shard) const;
   void fetch(const MdsFile& file) const;
   void uncompress(const MdsShard& shard) const;

@@ -37,8 +37,8 @@ ShardOrder::ShardOrder(std::vector<int64_t> samples_of_shards, int64_t block)
 
 std::shared_ptr<const ShardOrder::Plan> ShardOrder::plan(uint64_t seed, int64_t epoch) const {
   const std::lock_guard lock(mutex_);
-  for (const auto& one : plans_)
-    if (one->seed == seed && one->epoch == epoch) return one;
+  for (const auto& plan : plans_)
+    if (plan->seed == seed && plan->epoch == epoch) return plan;
   const RandomKey key = RandomKey(seed, "shard order").fold_in(static_cast<uint64_t>(epoch));
   Plan made{seed, epoch, key, {}, {}, {}};
   const Permutation permutation(samples_.size(), key);

@@ -7,9 +7,9 @@
 
 namespace tutti {
 
-// An order of samples in shards that needs few shards at a time, as Streaming's py1br: an epoch draws an
-// order of the shards, cuts it into windows of whole shards, of about `block` samples each, and shuffles the
-// samples of each window. Thread-safe; a lookup takes O(log shards), a new epoch O(shards).
+// An order of samples that needs few shards at a time, as Streaming's py1br: an epoch draws an order of the
+// shards, cuts it into windows of whole shards, of about `block` samples each, and shuffles the samples of
+// each window. Thread-safe; a lookup takes O(log shards), a new epoch O(shards).
 class ShardOrder {
  public:
   ShardOrder(std::vector<int64_t> samples_of_shards, int64_t block);

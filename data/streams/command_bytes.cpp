@@ -42,20 +42,20 @@ std::optional<std::string_view> CommandBytes::line() {
     if (end == std::string_view::npos && unread().size() > kMostLine)
       throw UserError({name_}, "wrote a line of more than 256 MiB");
   }
-  std::string_view found = unread().substr(0, end);
-  if (end == std::string_view::npos && found.empty()) return std::nullopt;
-  begin_ += found.size() + (end == std::string_view::npos ? 0 : 1);
+  std::string_view line = unread().substr(0, end);
+  if (end == std::string_view::npos && line.empty()) return std::nullopt;
+  begin_ += line.size() + (end == std::string_view::npos ? 0 : 1);
   searched_ = 0;
-  if (found.ends_with('\r')) found.remove_suffix(1);
-  return found;
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  return line;
 }
 
 std::span<const std::byte> CommandBytes::take(uint64_t count) {
   while (unread().size() < count && fill()) {
   }
-  const std::string_view found = unread().substr(0, count);
-  begin_ += found.size();
-  return std::as_bytes(std::span(found));
+  const std::string_view bytes = unread().substr(0, count);
+  begin_ += bytes.size();
+  return std::as_bytes(std::span(bytes));
 }
 
 }  // namespace tutti

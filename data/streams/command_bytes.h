@@ -12,15 +12,15 @@
 
 namespace tutti {
 
-// What a command writes, from its start to its end, as lines or as bytes. Errors are UserErrors with the
-// command's name: it failed, or a line is too long.
+// The output of a command, from its start to its end, as lines or as bytes. Errors are UserErrors with the
+// command's name: a failure, or a line that is too long.
 class CommandBytes {
  public:
   static constexpr std::size_t kMostLine = std::size_t{256} << 20;
 
   explicit CommandBytes(const std::string& command);
 
-  // The next line, without its line break; nothing at the end. Lasts until the next call.
+  // The next line, without its line break; nullopt at the end. Lasts until the next call.
   std::optional<std::string_view> line();
   // True if line() need not wait.
   bool has_line() const { return line_end() != std::string_view::npos; }

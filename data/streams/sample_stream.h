@@ -14,7 +14,7 @@
 
 namespace tutti {
 
-// A sample as it comes from a command, before what its readers do in parallel.
+// A sample of a command, before its readers' parallel work.
 class StreamSample {
  public:
   virtual ~StreamSample() = default;
@@ -31,13 +31,12 @@ class SamplePass {
 };
 using StartPass = std::function<std::unique_ptr<SamplePass>()>;
 
-// The command failed, or wrote what cannot be read: no sample follows.
+// The command failed, or its output cannot be read: no sample follows.
 struct StreamError : UserError {
   using UserError::UserError;
 };
 
-// A command may never end: more records in a row that are part of no sample, such as blank lines, are an
-// error.
+// A command may never end: more records in a row without a sample, such as blank lines, are an error.
 inline constexpr int64_t kMostFruitless = 1'000'000;
 
 // Counts records that are left out, each once however often the command is started. Thread-safe.
@@ -58,9 +57,9 @@ class LeftOutRecords {
   std::string first_;
 };
 
-// Random access to samples that a command writes one after the other. The command is started again when its
-// output has ended: sample i is the i-th of that endless sequence. The newest samples are kept; an older one
-// is found by starting the command anew. It must write the same each time. Thread-safe.
+// Random access to samples that a command writes in order. The command is started again when its output has
+// ended: sample i is the i-th of that endless sequence. The newest samples are kept; an older sample is found
+// by starting the command anew, which must write the same each time. Thread-safe.
 class SampleStream {
  public:
   struct Options {
@@ -71,13 +70,13 @@ class SampleStream {
     uint64_t identity = 0;  // a hash of all else that the samples depend on
   };
 
-  // Starts the command and reads the first samples, all of them to count them. Throws UserError.
+  // Starts the command and reads the first samples, or all samples to count. Throws UserError.
   SampleStream(const Options& options, StartPass start);
 
   int64_t size() const { return size_; }  // of an epoch
   // Epoch e has the samples from e * size() on, in blocks of shuffle_buffer samples that are shuffled.
   int64_t order(uint64_t seed, int64_t epoch, int64_t position, bool shuffle) const;
-  // Throws StreamError if the command fails, writes what cannot be read, or other samples than before; then
+  // Throws StreamError if the command fails, writes unreadable samples, or other samples than before; then
   // and from then on, but for samples that are still kept.
   StreamSamplePtr get(int64_t index) const;
   uint64_t digest() const;
@@ -105,10 +104,10 @@ class SampleStream {
   mutable int64_t pass_first_ = 0;              // its first sample
   mutable int64_t pass_size_ = -1;              // -1: not known yet
   mutable int64_t starts_ = 0;
-  mutable bool resumed_ = false;  // the samples before those of a resumed run are read
+  mutable bool resumed_ = false;  // the samples before a resumed run's are read
   mutable int64_t first_ = 0;     // sample of the window
   mutable std::deque<StreamSamplePtr> window_;
-  // Hashes after 1, 2, 4, 8, ... samples of the passes so far, and of a whole one.
+  // Hashes after 1, 2, 4, 8, ... samples of the passes so far, and of a whole pass.
   mutable std::vector<uint64_t> hashes_;
   mutable uint64_t hash_of_all_ = 0;
   mutable std::exception_ptr error_;

@@ -11,7 +11,7 @@
 
 namespace tutti {
 
-// Rows of arrays, each as long as the others; `segments` and `positions` are empty without first fit.
+// Rows of arrays, of equal lengths; `segments` and `positions` are empty without first fit.
 struct TextSample final : StreamSample {
   std::vector<int32_t> input, target, segments, positions;
 
@@ -19,8 +19,7 @@ struct TextSample final : StreamSample {
 };
 using TextSamplePtr = std::shared_ptr<TextSample>;
 
-// Makes samples of `length` tokens of documents as they come. The arrays are those of TokenDataset or
-// PackedTexts.
+// Makes samples of `length` tokens of documents on arrival. Arrays as of TokenDataset or PackedTexts.
 class TextPacking {
  public:
   virtual ~TextPacking() = default;
@@ -31,7 +30,7 @@ class TextPacking {
   virtual TextSamplePtr pop() = 0;
 };
 
-// One document behind the other, cut into samples; an incomplete one at the end is left out.
+// Joined documents, cut into samples; an incomplete sample at the end is left out.
 class CutPacking final : public TextPacking {
  public:
   explicit CutPacking(int64_t length) : length_(length) {}
@@ -46,8 +45,8 @@ class CutPacking final : public TextPacking {
   std::size_t begin_ = 0;
 };
 
-// Whole documents beside each other, each in the first sample with room for it among the kOpenSamples begun
-// last; longer ones are cut.
+// Whole documents beside each other, each in the first sample with room among the kOpenSamples begun last;
+// longer documents are cut.
 class FirstFitPacking final : public TextPacking {
  public:
   static constexpr std::size_t kOpenSamples = 256;

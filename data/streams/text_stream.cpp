@@ -176,9 +176,9 @@ Batch TextStream::get(std::span<const int64_t> indices, const Epoch&) const {
   }
   for (const int64_t index : indices) {
     const auto sample = std::static_pointer_cast<const TextSample>(stream_.get(index));
-    const std::vector<int32_t>* of_sample[] = {&sample->input, &sample->target, &sample->segments,
-                                               &sample->positions};
-    for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = std::ranges::copy(*of_sample[i], rows[i]).out;
+    const std::vector<int32_t>* arrays[] = {&sample->input, &sample->target, &sample->segments,
+                                            &sample->positions};
+    for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = std::ranges::copy(*arrays[i], rows[i]).out;
   }
   return children;
 }

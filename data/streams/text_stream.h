@@ -9,8 +9,8 @@
 
 namespace tutti {
 
-// Samples for a language model of the documents that a command writes, a line each. With `first_fit` they are
-// as PackedTexts' (but see FirstFitPacking), else as TokenDataset's. All documents become tokens on each
+// Samples for a language model of the documents that a command writes, a line each. With `first_fit`, samples
+// are as PackedTexts' (but see FirstFitPacking), else as TokenDataset's. All documents become tokens on each
 // rank.
 class TextStream final : public Dataset {
  public:
@@ -34,8 +34,8 @@ class TextStream final : public Dataset {
   void scan() const override;
   uint64_t digest() const override { return stream_.digest(); }
   std::string advice() const override {
-    const std::string of_chats = options_.how.advice();
-    return of_chats.empty() ? stream_.advice() : of_chats;
+    const std::string chat_advice = options_.how.advice();
+    return chat_advice.empty() ? stream_.advice() : chat_advice;
   }
   std::string replaced() const override { return left_out_->text(); }
   std::shared_ptr<const Tokenizer> tokenizer() const override { return options_.how.tokenizer; }

@@ -17,7 +17,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FittedTable, numbers, texts, missing, mean, s
 
 int64_t FittedTable::inputs() const {
   int64_t inputs = std::ssize(numbers);
-  for (const Texts& one : texts) inputs += std::ssize(one.categories);
+  for (const Texts& column : texts) inputs += std::ssize(column.categories);
   return inputs;
 }
 
@@ -34,9 +34,9 @@ SampleSpec FittedTable::spec() const {
   return spec;
 }
 
-uint64_t FittedTable::digest(uint64_t of_rows) const {
+uint64_t FittedTable::digest(uint64_t rows_digest) const {
   const std::string text = to_json();
-  return XXH3_64bits_withSeed(text.data(), text.size(), of_rows);
+  return XXH3_64bits_withSeed(text.data(), text.size(), rows_digest);
 }
 
 std::string FittedTable::to_json() const { return nlohmann::json(*this).dump(); }
@@ -44,8 +44,9 @@ std::string FittedTable::to_json() const { return nlohmann::json(*this).dump(); 
 FittedTable FittedTable::from_json(const std::string& text) try {
   auto table = parse_json(text).get<FittedTable>();
   const std::size_t numbers = table.numbers.size();
-  for (const auto* one : {&table.missing, &table.mean, &table.std})
-    if (!one->empty() && one->size() != numbers) throw OperatingError("the checkpoint's table is damaged");
+  for (const auto* facts : {&table.missing, &table.mean, &table.std})
+    if (!facts->empty() && facts->size() != numbers)
+      throw OperatingError("the checkpoint's table is damaged");
   return table;
 } catch (const nlohmann::json::exception& error) {
   throw OperatingError("the checkpoint's table cannot be read: " + json_problem(error));

@@ -8,7 +8,7 @@
 
 namespace tutti {
 
-// What the table of the training determines for those of evaluations and predictions: columns, numbers,
+// The facts of the training table that tables of evaluations and predictions use: columns, numbers,
 // categories and classes. A checkpoint keeps the text.
 struct FittedTable {
   struct Texts {
@@ -25,7 +25,7 @@ struct FittedTable {
 
   std::vector<std::string> numbers;  // columns of numbers, the first inputs
   std::vector<Texts> texts;          // the inputs behind
-  std::vector<double> missing;       // a number for each of `numbers` where one is missing; empty: an error
+  std::vector<double> missing;       // for each of `numbers`, the number for missing cells; empty: an error
   std::vector<double> mean, std;     // of each of `numbers`; empty: not normalized
   std::vector<std::string> target;   // columns
   Target target_is = Target::kNone;
@@ -35,7 +35,7 @@ struct FittedTable {
   int64_t inputs() const;
   SampleSpec spec() const;  // "input", if there are inputs, and "target"
 
-  uint64_t digest(uint64_t of_rows) const;  // with the digest of the samples
+  uint64_t digest(uint64_t rows_digest) const;  // with the digest of the samples
   std::string to_json() const;
   static FittedTable from_json(const std::string& text);  // throws OperatingError
 };

@@ -15,17 +15,17 @@ std::string quoted(const std::string& name) { return "'" + shown(name) + "'"; }
 }  // namespace
 
 const TableColumn* column_named(const TableFile& file, const std::string& name) {
-  const auto found = std::ranges::find(file.columns(), name, &TableColumn::name);
-  return found == file.columns().end() || name.empty() ? nullptr : &*found;
+  const auto column = std::ranges::find(file.columns(), name, &TableColumn::name);
+  return column == file.columns().end() || name.empty() ? nullptr : &*column;
 }
 
 const TableColumn& require_column(const TableFile& file, const std::string& name, const char* option) {
   if (const TableColumn* column = column_named(file, name)) return *column;
   std::vector<std::string> names;
   std::string all;
-  for (const auto& one : file.columns()) {
-    names.push_back(one.name);
-    if (names.size() <= 20) all += (all.empty() ? "" : ", ") + shown(one.name);
+  for (const auto& column : file.columns()) {
+    names.push_back(column.name);
+    if (names.size() <= 20) all += (all.empty() ? "" : ", ") + shown(column.name);
   }
   const std::string near = nearest_name(name, names);
   throw WrongColumns(
@@ -46,8 +46,8 @@ FittedTable::Target TableTargets::found_in(const TableFile& file) const {
   return is_list ? FittedTable::Target::kNumbers : FittedTable::Target::kNumber;
 }
 
-std::string TableTargets::advice(const TableFile& file, FittedTable::Target found) const {
-  if (found != FittedTable::Target::kName || type != TableTarget::kAuto || !classes.empty()) return "";
+std::string TableTargets::advice(const TableFile& file, FittedTable::Target target) const {
+  if (target != FittedTable::Target::kName || type != TableTarget::kAuto || !classes.empty()) return "";
   const TableColumn& column = require_column(file, columns[0], "target");
   if (!is_mixed(column)) return "";
   return "the target " + quoted(column.name) + " is taken for names of classes: " + no_input_reason(column) +
@@ -83,9 +83,9 @@ ColumnChoice::ColumnChoice(const TableFile& file) : file_(file) {
 }
 
 void ColumnChoice::add(const std::string& name, CellType type) {
-  const auto found = places_.find(name);
-  if (found == places_.end()) throw UserError({file_.path()}, "it has no column " + quoted(name));
-  wanted_.push_back({found->second, type});
+  const auto place = places_.find(name);
+  if (place == places_.end()) throw UserError({file_.path()}, "it has no column " + quoted(name));
+  cells_.push_back({place->second, type});
 }
 
 void ColumnChoice::add_targets(const FittedTable& fitted) {

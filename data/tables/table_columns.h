@@ -18,7 +18,7 @@
 
 namespace tutti {
 
-// A mistake in the recipe's choice of columns, or of what becomes of them. `option` is the key.
+// A mistake in the recipe's choice of columns, or of their use. `option` is the key.
 class WrongColumns final : public UserError {
  public:
   WrongColumns(std::string option, const std::string& message)
@@ -28,7 +28,7 @@ class WrongColumns final : public UserError {
 
 using TableFiles = std::vector<std::unique_ptr<TableFile>>;  // one behind the other
 
-// What a recipe says of the targets of a training table.
+// A recipe's options for the targets of a training table.
 struct TableTargets {
   std::vector<std::string> columns = {};
   bool is_list = false;  // a sample's is [columns]
@@ -39,7 +39,7 @@ struct TableTargets {
   // Throws WrongColumns.
   FittedTable::Target found_in(const TableFile& file) const;
   // If cells that are no numbers make classes of a column of numbers: a line. "" = none.
-  std::string advice(const TableFile& file, FittedTable::Target found) const;
+  std::string advice(const TableFile& file, FittedTable::Target target) const;
 };
 
 // Null if there is none.
@@ -67,12 +67,12 @@ class ColumnChoice {
   // Throws UserError if the file lacks it.
   void add(const std::string& name, CellType type);
   void add_targets(const FittedTable& fitted);
-  const std::vector<WantedColumn>& wanted() const { return wanted_; }
+  const std::vector<WantedColumn>& cells() const { return cells_; }
 
  private:
   const TableFile& file_;
   std::unordered_map<std::string_view, std::size_t> places_;
-  std::vector<WantedColumn> wanted_;
+  std::vector<WantedColumn> cells_;
 };
 
 // Rows [shape[0], ...] in memory.

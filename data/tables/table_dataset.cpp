@@ -74,9 +74,9 @@ FittedTable chosen_columns(const TableFiles& files, const TableDataset::Options&
 std::vector<WantedColumn> wanted_columns(const TableFile& file, const FittedTable& fitted, bool with_target) {
   ColumnChoice choice(file);
   for (const std::string& name : fitted.numbers) choice.add(name, CellType::kNumber);
-  for (const auto& one : fitted.texts) choice.add(one.column, CellType::kText);
+  for (const auto& text : fitted.texts) choice.add(text.column, CellType::kText);
   if (with_target) choice.add_targets(fitted);
-  return choice.wanted();
+  return choice.cells();
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ namespace tutti {
 // All numbers are in memory.
 class TableDataset final : public ArrayDataset {
  public:
-  // What a recipe says of a training table.
+  // A recipe's options for a training table.
   struct Options {
     std::vector<std::string> inputs = {};   // empty: all columns of numbers but the targets
     std::vector<std::string> one_hot = {};  // columns of texts

@@ -21,8 +21,8 @@ namespace {
 using Target = FittedTable::Target;
 
 // Sorts by value if all names are numbers.
-bool less_name(const std::string& one, const std::string& other, bool are_numbers) {
-  return are_numbers ? *table_number(one) < *table_number(other) : one < other;
+bool less_name(const std::string& first, const std::string& second, bool are_numbers) {
+  return are_numbers ? *table_number(first) < *table_number(second) : first < second;
 }
 
 }  // namespace
@@ -42,7 +42,7 @@ TextNumbers::TextNumbers(const std::vector<std::string>& names) : names_(names),
 }
 
 int64_t TextNumbers::number(std::string_view text, std::size_t most) {
-  if (const auto found = numbers_.find(text); found != numbers_.end()) return found->second;
+  if (const auto number = numbers_.find(text); number != numbers_.end()) return number->second;
   if (is_given_ || names_.size() == most) return -1;
   names_.emplace_back(text);
   numbers_.emplace(text, std::ssize(names_) - 1);
@@ -76,14 +76,14 @@ TableRows::TableRows(FittedTable fitted, const Options& options)
       waits_(options.fits && (options.normalizes || options.fills_missing) && width_ > 0),
       rounding_(width_ + fitted_.target.size()),
       names_(fitted_.classes) {
-  for (const auto& one : fitted_.texts) texts_.emplace_back(one.categories);
+  for (const auto& text : fitted_.texts) texts_.emplace_back(text.categories);
 }
 
-void TableRows::read(TableFile& file, const std::vector<WantedColumn>& wanted, const VisitRow& also) {
+void TableRows::read(TableFile& file, const std::vector<WantedColumn>& columns, const VisitRow& also) {
   file_ = &file;
   row_numbers.begin_file();
   reserve(file);
-  file.read(wanted, [&](auto numbers, auto texts) {
+  file.read(columns, [&](auto numbers, auto texts) {
     if (also) also(numbers, texts);
     visit(numbers, texts);
   });

@@ -35,17 +35,17 @@ class Rounding {
   double least_ = std::numeric_limits<double>::infinity(), most_ = -least_, largest_ = 0;
 };
 
-// Numbers of texts, by their order of appearance until they are sorted, or as given.
+// Numbers of texts, by their order of appearance until `sort`, or as given.
 class TextNumbers {
  public:
   // With names, no others are known.
   explicit TextNumbers(const std::vector<std::string>& names);
 
-  // -1: an unknown one, and no more are taken.
+  // -1: an unknown text, and no more texts are taken.
   int64_t number(std::string_view text, std::size_t most);
   const std::vector<std::string>& names() const { return names_; }
   bool is_given() const { return is_given_; }
-  // Sorts the names, as numbers if all are. Returns the new number of each.
+  // Sorts the names, as numbers if all names are numbers. Returns the new number of each.
   std::vector<int64_t> sort();
 
  private:
@@ -63,7 +63,7 @@ class TextNumbers {
 class TableRows {
  public:
   struct Options {
-    bool fits = false;               // the table of the training: it determines what `fitted` lacks
+    bool fits = false;               // the training table, which determines missing parts of `fitted`
     bool normalizes = false;         // if it fits
     bool fills_missing = false;      // if it fits
     bool may_guess_classes = false;  // whole numbers from 0 without a gap are classes
@@ -74,9 +74,8 @@ class TableRows {
   TableRows(FittedTable fitted, const Options& options);
 
   // Columns in the order of the fitted table: numbers, texts, targets. Throws UserError with file, place,
-  // column and value.
-  // `also`: sees each row first; its texts may stand before those of the fitted table.
-  void read(TableFile& file, const std::vector<WantedColumn>& wanted, const VisitRow& also = {});
+  // column and value. `also`: sees each row first; its texts may stand before the fitted table's.
+  void read(TableFile& file, const std::vector<WantedColumn>& columns, const VisitRow& also = {});
   void finish();
   // The array "target"; nullopt if the rows have none. `file`: for errors.
   std::optional<StoredArray> take_target(const std::string& file);
@@ -87,7 +86,7 @@ class TableRows {
   // On columns of which float32 keeps too little; lines, "" = none.
   std::string advice() const;
 
-  RowNumbers row_numbers;        // among the columns of numbers, if it fits
+  RowNumbers row_numbers;        // among the columns of numbers, if `fits`
   std::vector<float> inputs;     // [rows, columns]
   std::vector<float> targets;    // [rows, columns] of kNumber and kNumbers
   std::vector<int64_t> classes;  // [rows] of kClass and kName

@@ -2,7 +2,7 @@
 
 namespace tutti {
 
-// What the targets of a table are: as they look, classes, or numbers. Free of libtorch.
+// The meaning of a table's targets: by their look, classes, or numbers. Free of libtorch.
 enum class TableTarget { kAuto, kClass, kNumber };
 
 }  // namespace tutti

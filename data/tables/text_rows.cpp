@@ -38,12 +38,12 @@ TextRows::TextRows(std::shared_ptr<const Tokenizer> tokenizer, int64_t sequence_
       sequence_length_(sequence_length),
       filling_(static_cast<int32_t>(tokenizer_->special_ids().pad.value_or(0))),
       workers_(start_workers(usable_cores())) {
-  for (TextColumns& one : arrays) {
-    const int64_t special = special_tokens(*tokenizer_, one.columns.size() > 1);
+  for (TextColumns& columns : arrays) {
+    const int64_t special = special_tokens(*tokenizer_, columns.columns.size() > 1);
     if (special >= sequence_length)
       throw WrongColumns("sequence_length", "expected more than the " + std::to_string(special) +
                                                 " special tokens around a text");
-    arrays_.push_back({.of = std::move(one), .special = special, .tokens = {}, .mask = {}, .types = {}});
+    arrays_.push_back({.of = std::move(columns), .special = special, .tokens = {}, .mask = {}, .types = {}});
   }
 }
 
@@ -78,10 +78,10 @@ void TextRows::encode_waiting() {
   rows_ += std::ssize(waiting_);
   require_memory(*file_, rows_, sequence_length_ * std::ssize(arrays_));
   const auto numbers = static_cast<std::size_t>(rows_ * sequence_length_);
-  for (Sequences& one : arrays_) {
-    one.tokens.resize(numbers, filling_);
-    one.mask.resize(numbers);
-    if (one.of.columns.size() > 1) one.types.resize(numbers);
+  for (Sequences& sequences : arrays_) {
+    sequences.tokens.resize(numbers, filling_);
+    sequences.mask.resize(numbers);
+    if (sequences.of.columns.size() > 1) sequences.types.resize(numbers);
   }
   std::vector<std::exception_ptr> errors(waiting_.size());
   std::vector<int64_t> lengths(waiting_.size() * arrays_.size());
@@ -142,19 +142,20 @@ EncodedPair TextRows::encode(std::span<const std::string> texts, std::size_t roo
 
 int64_t TextRows::bytes() const {
   int64_t bytes = 0;
-  for (const Sequences& one : arrays_)
-    bytes += static_cast<int64_t>(one.tokens.size() * sizeof(int32_t) + one.mask.size() + one.types.size());
+  for (const Sequences& sequences : arrays_)
+    bytes += static_cast<int64_t>(sequences.tokens.size() * sizeof(int32_t) + sequences.mask.size() +
+                                  sequences.types.size());
   return bytes;
 }
 
 std::vector<StoredArray> TextRows::take_arrays(const std::string& file) {
   std::vector<StoredArray> arrays;
   const Shape shape = {rows_, sequence_length_};
-  for (Sequences& one : arrays_) {
-    arrays.push_back(array_in_memory(one.of.tokens, file, std::move(one.tokens), shape));
-    arrays.push_back(array_in_memory(one.of.mask, file, std::move(one.mask), shape));
-    if (!one.types.empty())
-      arrays.push_back(array_in_memory("token_type_ids", file, std::move(one.types), shape));
+  for (Sequences& sequences : arrays_) {
+    arrays.push_back(array_in_memory(sequences.of.tokens, file, std::move(sequences.tokens), shape));
+    arrays.push_back(array_in_memory(sequences.of.mask, file, std::move(sequences.mask), shape));
+    if (!sequences.types.empty())
+      arrays.push_back(array_in_memory("token_type_ids", file, std::move(sequences.types), shape));
   }
   return arrays;
 }

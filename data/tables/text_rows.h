@@ -14,8 +14,8 @@
 
 namespace tutti {
 
-// The tokens of a column of texts, or of two columns, a row a sample, as transformers' tokenizer(text,
-// text_pair, truncation=True, max_length=..., padding="max_length") gives them.
+// The tokens of a column of texts, or of two columns, a row a sample, as by transformers' tokenizer(text,
+// text_pair, truncation=True, max_length=..., padding="max_length").
 struct TextColumns {
   std::vector<std::string> columns;  // one or two
   std::string tokens, mask;          // names of arrays; of pairs there is "token_type_ids"
@@ -28,7 +28,7 @@ class TextRows {
   TextRows(std::shared_ptr<const Tokenizer> tokenizer, int64_t sequence_length,
            std::vector<TextColumns> arrays);
 
-  // The texts of a row, of all columns in order; they are copied. Throws UserError with the file's place.
+  // The texts of a row, of all columns in order, which are copied. Throws UserError with the file's place.
   void add(const TableFile& file, std::span<const std::string_view> texts);
   // Encodes what was added. Throws UserError with a row that cannot be encoded.
   void finish();
@@ -49,7 +49,7 @@ class TextRows {
   void encode_waiting();
   // Returns the length before it was cut.
   int64_t encode(std::span<const std::string> texts, int64_t row, Sequences& to) const;
-  // `room`: of texts without special tokens; adds their length before they were cut.
+  // `room`: of texts without special tokens; adds their length before the cut.
   EncodedPair encode(std::span<const std::string> texts, std::size_t room, int64_t& length) const;
 
   std::shared_ptr<const Tokenizer> tokenizer_;

@@ -18,9 +18,9 @@ struct Use {
 
 std::vector<Use> uses_of(const TextTable::Options& options) {
   std::vector<Use> uses = {{"text", options.text}};
-  for (const Use& one :
+  for (const Use& use :
        {Use{"text_pair", options.text_pair}, {"positive", options.positive}, {"negative", options.negative}})
-    if (!one.column.empty()) uses.push_back(one);
+    if (!use.column.empty()) uses.push_back(use);
   return uses;
 }
 
@@ -72,7 +72,7 @@ struct TextTable::Read {
       ColumnChoice choice(*file);
       for (const Use& use : uses_of(options)) choice.add(use.column, CellType::kText);
       if (with_target) choice.add_targets(fitted);
-      rows.read(*file, choice.wanted(), [&](auto, auto of_row) { texts.add(*file, of_row); });
+      rows.read(*file, choice.cells(), [&](auto, auto row_texts) { texts.add(*file, row_texts); });
     }
     rows.finish();
     texts.finish();

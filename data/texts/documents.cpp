@@ -43,8 +43,8 @@ TextDocument DocumentFormat::read(std::string_view line) const {
       append(document, words + with_role(behind, speaker.role), speaker.is_learned);
     }
   } else if (!prompt.empty()) {
-    for (const std::string& one : prompt) {
-      const std::string text = json.text(one);
+    for (const std::string& member : prompt) {
+      const std::string text = json.text(member);
       append(document, prompt.size() > 1 && !text.empty() ? text + '\n' : text, false);
     }
     append(document, json.text(response), true);

@@ -5,17 +5,17 @@
 namespace tutti {
 
 FirstFit::Place FirstFit::place(int64_t length) {
-  auto found = std::ranges::find_if(used_, [&](int64_t used) { return length_ - used >= length; });
-  if (found == used_.end()) {
+  auto sample = std::ranges::find_if(used_, [&](int64_t used) { return length_ - used >= length; });
+  if (sample == used_.end()) {
     if (used_.size() == most_open_) {
       used_.pop_front();
       ++first_;
     }
     used_.push_back(0);
-    found = used_.end() - 1;
+    sample = used_.end() - 1;
   }
-  const Place place{first_ + (found - used_.begin()), *found};
-  *found += length;
+  const Place place{first_ + (sample - used_.begin()), *sample};
+  *sample += length;
   return place;
 }
 

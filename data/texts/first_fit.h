@@ -6,8 +6,8 @@
 
 namespace tutti {
 
-// Places pieces in samples: each in the first sample with room for it, among the `most_open` samples that
-// were begun last, or else in a new one. Samples are numbered from 0.
+// Places pieces in samples: each in the first sample with room, among the `most_open` samples that were begun
+// last, or else in a new sample. Samples are numbered from 0.
 class FirstFit {
  public:
   FirstFit(int64_t sample_length, std::size_t most_open) : length_(sample_length), most_open_(most_open) {}

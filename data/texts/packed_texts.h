@@ -10,12 +10,11 @@
 namespace tutti {
 
 // Whole documents beside each other in samples of `sequence_length` tokens L: each in the first sample with
-// room for it, among the kOpenSamples that were begun last (first fit); longer ones are cut. A sample is
-//   "input"     int64 [L]: documents without their last tokens, and at the end `filling`
-//   "target"    int64 [L]: the next token of the document; -100 for one that does not count in the loss, and
-//               for the filling
-//   "segments"  int64 [L]: which document of the sample, from 1; 0: filling. Attention stays in a document
-//   "positions" int64 [L]: the place in the document, or in its part, from 0; 0 in the filling
+// room, among the kOpenSamples that were begun last (first fit); longer documents are cut. A sample is
+// "input" int64 [L]: documents without their last tokens, and at the end `filling` "target" int64 [L]: the
+// next token of the document; -100 for one that does not count in the loss, and for the filling "segments"
+// int64 [L]: which document of the sample, from 1; 0: filling. Attention stays in a document "positions"
+// int64 [L]: the place in the document, or in its part, from 0; 0 in the filling
 class PackedTexts final : public Dataset {
  public:
   static constexpr std::size_t kOpenSamples = 1024;
@@ -40,7 +39,7 @@ class PackedTexts final : public Dataset {
   std::shared_ptr<const Tokenizer> tokenizer() const override { return options_.tokenizer; }
 
  private:
-  // Tokens of a document that are inputs; the token behind each of them is its target.
+  // Tokens of a document that are inputs; the token behind an input is its target.
   struct Piece {
     int64_t begin = 0;
     int64_t length = 0;
@@ -55,7 +54,7 @@ class PackedTexts final : public Dataset {
   TokenizedTexts texts_;
   Options options_;
   std::vector<Piece> pieces_;    // sample by sample
-  std::vector<int64_t> starts_;  // the first piece of each sample, and the number of all
+  std::vector<int64_t> starts_;  // the first piece of each sample, and the number of pieces
 };
 
 }  // namespace tutti

@@ -20,15 +20,15 @@ struct Tokenization {
   DocumentFormat format;
   std::shared_ptr<const Tokenizer> tokenizer;
   std::optional<uint32_t> begin, end;  // tokens before and behind each document
-  bool skip_bad = false;               // leave out lines that are no such JSON; else they are errors
+  bool skip_bad = false;               // leave out lines that are no such JSON; else an error
   int threads = 1;
 
   // About markers of `turn` that are no tokens of their own; "": there are none.
   std::string advice() const;
 };
 
-// The tokens of a document; `counts` has a byte for each if the format has prompts: 1 if it counts in the
-// loss.
+// The tokens of a document; for formats with prompts, `counts` has a byte for each token: 1 for a token that
+// counts in the loss.
 struct EncodedDocument {
   std::vector<uint32_t> ids;
   std::vector<uint8_t> counts;
@@ -38,8 +38,8 @@ struct EncodedDocument {
 };
 inline constexpr const char* kTeachesNothing = "no answer: nothing in it counts in the loss";
 
-// The token behind the document counts if what it ends does. Throws UserError that says what is wrong with a
-// line of JSON, without the place.
+// The token behind the document counts if the document's last token counts. Throws UserError with the error
+// of a line of JSON, without the place.
 EncodedDocument encode_document(const Tokenization& how, std::string_view text, bool is_json);
 
 // The tokens of texts, in files that begin alike:
@@ -48,8 +48,8 @@ EncodedDocument encode_document(const Tokenization& how, std::string_view text, 
 //   .left_out    what was left out, and why the first of it: a line; only if there is some
 class TokenizedTexts {
  public:
-  // Reads those in the folder `folder`/DIGEST, which is written first if it is not there: by one process of a
-  // host, while others wait. Throws UserError with file and line of a text that cannot be read,
+  // Reads the files in the folder `folder`/DIGEST, which is written first if missing: by one process of a
+  // host, while other processes wait. Throws UserError with file and line of a text that cannot be read,
   // OperatingError if the folder cannot be written.
   static TokenizedTexts open(const Tokenization& how, const std::string& folder);
   // Reads `stem`.bin and the others. Throws UserError.

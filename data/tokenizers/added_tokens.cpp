@@ -91,14 +91,14 @@ AddedTokens::AddedTokens(const JsonPlace& place, const Vocabulary& vocabulary,
                          const Normalizers& normalizers) {
   std::vector<AddedToken> special, others;
   auto next_id = static_cast<uint32_t>(vocabulary.size());
-  for (const JsonPlace& one : place.elements()) {
-    AddedToken token = read_added_token(one);
+  for (const JsonPlace& entry : place.elements()) {
+    AddedToken token = read_added_token(entry);
     if (token.content.empty()) continue;
     if (token.special && special_.insert(token.content).second) special.push_back(token);
     const auto added = vocabulary_.id_of(token.content);
     const auto known = added ? added : vocabulary.id_of(token.content);
     token.id = known ? *known : next_id++;
-    if (token.id > kMostTokenId) one.fail("its id would be too large");
+    if (token.id > kMostTokenId) entry.fail("its id would be too large");
     vocabulary_.add(token.content, token.id);
     if (!special_.contains(token.content)) others.push_back(token);
   }

@@ -13,7 +13,7 @@
 
 namespace tutti {
 
-// An entry of `added_tokens` in a tokenizer.json: a text that is one token wherever it stands.
+// An entry of `added_tokens` in a tokenizer.json: a text that is one token everywhere.
 struct AddedToken {
   std::string content;
   uint32_t id = 0;
@@ -24,20 +24,20 @@ struct AddedToken {
   bool normalized = false;   // looked for in the normalized text
 };
 
-// Added tokens to look for in a text, the leftmost first, of those the longest.
+// Added tokens to look for in a text, the leftmost first, at one place the longest.
 class AddedTokenFinder {
  public:
   AddedTokenFinder() = default;
-  // Of each token, the text that stands for it.
+  // Of each token, its text.
   explicit AddedTokenFinder(std::vector<std::pair<std::string, AddedToken>> tokens);
 
   // Calls between(part) and found(token) for the parts of the text, none of which is empty, and its tokens.
   template <class Between, class Found>
-  void split(std::string_view text, Between between, Found found) const {
+  void split(std::string_view text, Between between, Found at_token) const {
     std::size_t done = 0;
     for (Place place; find_next(text, done, place);) {
       if (place.begin > done) between(text.substr(done, place.begin - done));
-      found(tokens_[place.token].second);
+      at_token(tokens_[place.token].second);
       done = place.end;
     }
     if (done < text.size()) between(text.substr(done));
@@ -58,12 +58,12 @@ class AddedTokenFinder {
   bool is_first_byte_[256] = {};
 };
 
-// All added tokens of a file. Their ids are those that `tokenizers` gives: the model's if it has the text,
-// else the next after the model's. (The file's own ids are the same in files that `tokenizers` wrote.)
+// All added tokens of a file. Their ids are as in `tokenizers`: the model's id of the text, else the next
+// after the model's ids. (The file's own ids are the same in files that `tokenizers` wrote.)
 class AddedTokens {
  public:
   AddedTokens() = default;
-  // Throws UserError with the place of what is wrong.
+  // Throws UserError with the position of the error.
   AddedTokens(const JsonPlace& place, const Vocabulary& vocabulary, const Normalizers& normalizers);
 
   const AddedTokenFinder& in_text() const { return in_text_; }              // not normalized

@@ -44,8 +44,8 @@ class MergeTable {
   std::vector<Entry> entries_;
 };
 
-// Byte pair encoding as `tokenizers` has it: a word's characters become tokens (with `byte_fallback`, those
-// of their bytes), and of all pairs the one of the lowest rank is merged, the leftmost first, until none is
+// Byte pair encoding as in `tokenizers`: a word's characters become tokens (with `byte_fallback`, tokens of
+// their bytes), and of all pairs the pair of the lowest rank is merged, the leftmost first, until no pair is
 // left. `dropout` other than 0, which makes ids random, is refused.
 class Bpe final : public TokenModel {
  public:
@@ -69,7 +69,7 @@ class Bpe final : public TokenModel {
   bool writes_bytes_;
   bool fuse_unknown_, byte_fallback_, ignore_merges_;
   std::string unknown_name_;     // "": unknown characters are left out
-  std::string prefix_, suffix_;  // of characters that continue a word, and of its last one
+  std::string prefix_, suffix_;  // of characters that continue a word, and of its last character
   MergeTable merges_;
   std::array<uint32_t, 256> byte_tokens_;    // of "<0x00>" to "<0xFF>"
   std::array<uint32_t, 256> written_bytes_;  // of bytes as characters, if words come as bytes

@@ -8,8 +8,8 @@
 
 namespace tutti {
 
-// A set of texts, each with a number, by which all that a text begins with are found in one walk over its
-// bytes. Immutable.
+// A set of numbered texts. One walk over a text's bytes finds all texts of the set with which that text
+// begins. Immutable.
 class ByteTrie {
  public:
   using Entry = std::pair<std::string, uint32_t>;
@@ -34,13 +34,13 @@ class ByteTrie {
 
   // Bytes and number of the longest text of the set with which `text` begins; 0 bytes if there is none.
   std::pair<std::size_t, uint32_t> longest(std::string_view text) const {
-    std::pair<std::size_t, uint32_t> found{0, kNone};
-    for_each_prefix(text, [&](std::size_t bytes, uint32_t number) { found = {bytes, number}; });
-    return found;
+    std::pair<std::size_t, uint32_t> longest{0, kNone};
+    for_each_prefix(text, [&](std::size_t bytes, uint32_t number) { longest = {bytes, number}; });
+    return longest;
   }
 
  private:
-  // The children of a node stand one behind another, by their bytes.
+  // The children of a node stand side by side, by their bytes.
   struct Node {
     uint32_t first_child = 0;
     uint16_t children = 0;
@@ -59,8 +59,8 @@ class ByteTrie {
       else
         high = middle;
     }
-    const bool found = low < parent.first_child + parent.children && nodes_[low].byte == byte;
-    return found ? low : kNone;
+    const bool is_child = low < parent.first_child + parent.children && nodes_[low].byte == byte;
+    return is_child ? low : kNone;
   }
 
   std::vector<Node> nodes_;

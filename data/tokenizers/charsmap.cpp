@@ -80,8 +80,8 @@ std::optional<std::string_view> Charsmap::replacement(std::string_view part) con
     const uint32_t begin = units_[at] & 0x7fffffffU;
     if (begin > replacements_.size()) return std::nullopt;
     const std::string_view all = replacements_;
-    const std::string_view found = all.substr(begin, all.find('\0', begin) - begin);
-    return is_utf8(found) ? std::optional(found) : std::nullopt;
+    const std::string_view replacement = all.substr(begin, all.find('\0', begin) - begin);
+    return is_utf8(replacement) ? std::optional(replacement) : std::nullopt;
   }
   return std::nullopt;
 }
@@ -96,9 +96,9 @@ void Charsmap::add_grapheme(std::string_view grapheme, std::string& out) const {
     }
   }
   while (!grapheme.empty()) {
-    const std::string_view one = grapheme.substr(0, code_point_at(grapheme.data()).bytes);
-    out += replacement(one).value_or(one);
-    grapheme.remove_prefix(one.size());
+    const std::string_view character = grapheme.substr(0, code_point_at(grapheme.data()).bytes);
+    out += replacement(character).value_or(character);
+    grapheme.remove_prefix(character.size());
   }
 }
 

@@ -55,9 +55,9 @@ class ByteLevelDecoder final : public TokenDecoder {
     std::string bytes;
     for (std::size_t at = 0; at < token.size();) {
       const CodePoint point = code_point_at(token.data() + at);
-      const auto found = bytes_.find(point.value);
-      if (found == bytes_.end()) return std::nullopt;
-      bytes += found->second;
+      const auto byte = bytes_.find(point.value);
+      if (byte == bytes_.end()) return std::nullopt;
+      bytes += byte->second;
       at += point.bytes;
     }
     return bytes;
@@ -262,7 +262,7 @@ void read_decoders(const JsonPlace& place, TokenDecoders& to) {
     to.push_back(kind.second(place));
     return;
   }
-  for (const JsonPlace& one : place.at("decoders").elements()) read_decoders(one, to);
+  for (const JsonPlace& decoder : place.at("decoders").elements()) read_decoders(decoder, to);
 }
 
 }  // namespace tutti

@@ -19,8 +19,8 @@ class TokenDecoder {
 
 using TokenDecoders = std::vector<std::unique_ptr<const TokenDecoder>>;
 
-// BPEDecoder, ByteFallback, ByteLevel, CTC, Fuse, Metaspace, Replace, Strip, WordPiece, and Sequence of them.
-// Throws UserError with the place of what is wrong.
+// BPEDecoder, ByteFallback, ByteLevel, CTC, Fuse, Metaspace, Replace, Strip, WordPiece, and Sequence of
+// decoders. Throws UserError with the position of the error.
 void read_decoders(const JsonPlace& place, TokenDecoders& to);
 
 }  // namespace tutti

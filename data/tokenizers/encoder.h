@@ -15,7 +15,7 @@
 
 namespace tutti {
 
-// What makes ids of a text, in this order.
+// The parts that make ids of a text, in this order.
 struct TokenizerSteps {
   AddedTokens added;
   Normalizers normalizers;
@@ -23,7 +23,7 @@ struct TokenizerSteps {
   std::unique_ptr<const TokenModel> model;
 };
 
-// Ids of words that were seen lately: a table of 1 MiB in which a word replaces another that has its place.
+// Ids of recent words: a table of 1 MiB in which a word replaces the older word at its place.
 class WordCache {
  public:
   static constexpr std::size_t kMostBytes = 24, kMostIds = 9;  // of a word that is kept
@@ -80,7 +80,7 @@ class TokenEncoder {
   explicit TokenEncoder(const TokenizerSteps& steps);
   ~TokenEncoder();
 
-  // Appends the ids of a valid UTF-8 text, without special tokens around it.
+  // Appends the ids of a valid UTF-8 text, without special tokens.
   void encode(std::string_view text, std::vector<uint32_t>& ids);
 
  private:

@@ -38,15 +38,15 @@ const JsonPlace::Json& JsonPlace::object() const {
 }
 
 std::optional<JsonPlace> JsonPlace::find(const std::string& key) const {
-  const auto found = object().find(key);
-  if (found == value_->end() || found->is_null()) return std::nullopt;
-  return JsonPlace(*found, file_, place_.empty() ? key : place_ + "." + key);
+  const auto member = object().find(key);
+  if (member == value_->end() || member->is_null()) return std::nullopt;
+  return JsonPlace(*member, file_, place_.empty() ? key : place_ + "." + key);
 }
 
 JsonPlace JsonPlace::at(const std::string& key) const {
-  const auto found = find(key);
-  if (!found) fail("\"" + key + "\" is missing");
-  return *found;
+  const auto member = find(key);
+  if (!member) fail("\"" + key + "\" is missing");
+  return *member;
 }
 
 std::vector<JsonPlace> JsonPlace::elements() const {
@@ -86,22 +86,22 @@ uint32_t JsonPlace::character() const {
 }
 
 std::string JsonPlace::text(const std::string& key, const std::string& fallback) const {
-  const auto found = find(key);
-  return found ? found->text() : fallback;
+  const auto member = find(key);
+  return member ? member->text() : fallback;
 }
 
 bool JsonPlace::boolean(const std::string& key, bool fallback) const {
-  const auto found = find(key);
-  return found ? found->boolean() : fallback;
+  const auto member = find(key);
+  return member ? member->boolean() : fallback;
 }
 
 std::string JsonPlace::type(const std::vector<std::string>& known) const {
   const JsonPlace place = at("type");
   const std::string name = place.text();
   std::string list;
-  for (const std::string& one : known) {
-    if (one == name) return name;
-    list += (list.empty() ? "" : ", ") + one;
+  for (const std::string& type : known) {
+    if (type == name) return name;
+    list += (list.empty() ? "" : ", ") + type;
   }
   const std::string nearest = nearest_name(name, known);
   place.fail("'" + shown(name) + "' is not known; " +

@@ -11,8 +11,8 @@
 
 namespace tutti {
 
-// A value of a JSON file and the way to it, as "normalizer.normalizers[2].type", for errors: all functions
-// throw UserError with file, place and what was expected there. Refers to the value, which must outlive it.
+// A value of a JSON file and its path, as "normalizer.normalizers[2].type", for errors: all functions throw
+// UserError with file, place and the expected value. Refers to the value, which must outlive this object.
 class JsonPlace {
  public:
   using Json = nlohmann::json;
@@ -28,13 +28,13 @@ class JsonPlace {
   bool boolean() const;
   uint32_t number(uint32_t most) const;  // 0 to `most`
   double real() const;
-  uint32_t character() const;  // the code point of a text of one
+  uint32_t character() const;  // the code point of a text of one character
 
-  // Of a member, or the fallback where it is absent or null.
+  // Of a member, or the fallback for an absent or null member.
   std::string text(const std::string& key, const std::string& fallback) const;
   bool boolean(const std::string& key, bool fallback) const;
 
-  // The text of member "type". Unless `known` has it, the error names the nearest one.
+  // The text of member "type". For a text outside `known`, the error names the nearest known text.
   std::string type(const std::vector<std::string>& known) const;
 
   [[noreturn]] void fail(const std::string& problem) const;
@@ -44,7 +44,8 @@ class JsonPlace {
   std::string file_, place_;
 };
 
-// A JSON file of a tokenizer. Throws UserError if it cannot be read, is larger than 128 MiB or no JSON.
+// A JSON file of a tokenizer. Throws UserError for a file that cannot be read, is larger than 128 MiB or no
+// JSON.
 class JsonFile {
  public:
   explicit JsonFile(const std::string& path);
@@ -57,7 +58,7 @@ class JsonFile {
   JsonPlace::Json json_;
 };
 
-// The entry of a table of kinds, each with its name first, that "type" names.
+// The entry of a table of kinds that "type" names; a kind's name is its first member.
 template <class Kinds>
 const auto& kind_at(const JsonPlace& place, const Kinds& kinds) {
   std::vector<std::string> names;

@@ -108,9 +108,9 @@ class Replace final : public Normalizer {
 
   Change apply(std::string_view text, std::string& out) const override {
     std::size_t at = 0;
-    bool start_gone = false, found = false;
+    bool start_gone = false, changed = false;
     pattern_.for_each_match(text, [&](TextSpan match) {
-      found = true;
+      changed = true;
       if (match.begin == 0 && match.end > 0)
         start_gone = content_.empty() || code_point_at(text.data()).bytes != match.end;
       out += text.substr(at, match.begin - at);
@@ -118,7 +118,7 @@ class Replace final : public Normalizer {
       at = match.end;
       require_growth(text.size(), out.size());
     });
-    if (!found) return Change::kNone;
+    if (!changed) return Change::kNone;
     out += text.substr(at);
     return start_gone ? Change::kStart : Change::kText;
   }
@@ -211,17 +211,17 @@ ReadNormalizer adding_normalizer(
 }
 
 const std::vector<std::pair<std::string, ReadNormalizer>>& known_normalizers() {
-  const auto of_form = [](NormalForm which) {
+  const auto normalizer_of_form = [](NormalForm which) {
     return adding_normalizer([which](const auto&) { return form(which); });
   };
   static const std::vector<std::pair<std::string, ReadNormalizer>> all{
       {"BertNormalizer", read_bert},
       {"ByteLevel", adding_normalizer([](const auto&) { return bytes_as_characters(); })},
       {"Lowercase", adding_normalizer([](const auto&) { return lower_case_characters(); })},
-      {"NFC", of_form(NormalForm::kNfc)},
-      {"NFD", of_form(NormalForm::kNfd)},
-      {"NFKC", of_form(NormalForm::kNfkc)},
-      {"NFKD", of_form(NormalForm::kNfkd)},
+      {"NFC", normalizer_of_form(NormalForm::kNfc)},
+      {"NFD", normalizer_of_form(NormalForm::kNfd)},
+      {"NFKC", normalizer_of_form(NormalForm::kNfkc)},
+      {"NFKD", normalizer_of_form(NormalForm::kNfkd)},
       {"Nmt", adding_normalizer([](const auto&) { return nmt(); })},
       {"Precompiled", adding_normalizer([](const JsonPlace& place) {
          return std::make_unique<Charsmap>(place.at("precompiled_charsmap"));
@@ -232,7 +232,8 @@ const std::vector<std::pair<std::string, ReadNormalizer>>& known_normalizers() {
       {"Replace", adding_normalizer([](const JsonPlace& place) { return std::make_unique<Replace>(place); })},
       {"Sequence",
        [](const JsonPlace& place, Normalizers& to) {
-         for (const JsonPlace& one : place.at("normalizers").elements()) read_normalizers(one, to);
+         for (const JsonPlace& normalizer : place.at("normalizers").elements())
+           read_normalizers(normalizer, to);
        }},
       {"Strip", adding_normalizer([](const JsonPlace& place) {
          return std::make_unique<Strip>(place.at("strip_left").boolean(), place.at("strip_right").boolean());

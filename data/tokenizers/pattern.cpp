@@ -81,7 +81,7 @@ Pattern::Pattern(const std::string& expression) {
   regex_ = {regex, library().free};
 }
 
-Pattern Pattern::of_text(const std::string& text) {
+Pattern Pattern::literal(const std::string& text) {
   static constexpr std::string_view kMeaning = "\\.+*?()|[]{}^$#&-~";
   std::string expression;
   for (const char c : text) {
@@ -108,7 +108,7 @@ bool Pattern::next_match(std::string_view text, Search& search) const {
   Match match;
   while (search.at <= text.size() && match_from(text, search.at, match)) {
     const bool empty_behind_match =
-        match.begin == match.end && search.has_found && match.end == search.found.end;
+        match.begin == match.end && search.has_match && match.end == search.match.end;
     if (!empty_behind_match) {
       search = {match, match.end, true};
       return true;

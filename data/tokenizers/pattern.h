@@ -9,9 +9,9 @@ struct re_pattern_buffer;  // of Oniguruma
 namespace tutti {
 
 // A regular expression in Oniguruma's syntax. `tokenizers` uses the same library, so that classes, flags and
-// backtracking are the same, which those of PCRE2 and ICU are not (\h, (?m), ^, X{n,m}+). Code points that
-// Unicode got after the version of the library here are of no class. Common patterns do without the library:
-// scanners.h. Immutable; threads may share it.
+// backtracking are the same; PCRE2 and ICU differ (\h, (?m), ^, X{n,m}+). Code points that Unicode got after
+// the version of the library here are of no class. Common patterns do without the library: scanners.h.
+// Immutable; threads may share it.
 class Pattern {
  public:
   struct Match {
@@ -21,21 +21,21 @@ class Pattern {
   // Throws UserError without a place, if the expression is wrong.
   explicit Pattern(const std::string& expression);
   // The pattern of this very text.
-  static Pattern of_text(const std::string& text);
+  static Pattern literal(const std::string& text);
 
   // Calls use(Match) for the matches in a text, from left to right. Empty matches count, but not directly
-  // behind another match. Throws UserError if the library gives up (it backtracks too often).
+  // behind another match. Throws UserError if the library gives up after too much backtracking.
   template <class Use>
   void for_each_match(std::string_view text, Use use) const {
     Search search;
-    while (next_match(text, search)) use(search.found);
+    while (next_match(text, search)) use(search.match);
   }
 
  private:
   struct Search {
-    Match found;
+    Match match;
     std::size_t at = 0;
-    bool has_found = false;
+    bool has_match = false;
   };
   bool next_match(std::string_view text, Search& search) const;
   bool match_from(std::string_view text, std::size_t at, Match& match) const;

@@ -314,7 +314,7 @@ const std::vector<std::pair<std::string, ReadStep>>& known_pre_tokenizers() {
       {"Punctuation", read_punctuation},
       {"Sequence",
        [](const JsonPlace& place, Steps& to) {
-         for (const JsonPlace& one : place.at("pretokenizers").elements()) read_steps(one, to);
+         for (const JsonPlace& step : place.at("pretokenizers").elements()) read_steps(step, to);
        }},
       {"Split", [](const JsonPlace& place, Steps& to) { to.push_back(std::make_unique<Split>(place)); }},
       {"Whitespace", [](const JsonPlace&, Steps& to) { to.push_back(std::make_unique<Whitespace>()); }},

@@ -9,7 +9,7 @@
 
 namespace tutti {
 
-// A part of a normalized text. `first`: it begins where the original text begins.
+// A part of a normalized text. `first`: the part begins where the original text begins.
 struct Piece {
   std::string_view text;
   bool first = false;
@@ -24,7 +24,7 @@ class PieceSink {
   ~PieceSink() = default;
 };
 
-// One step of `pre_tokenizer` in a tokenizer.json: cuts a piece into smaller ones. Immutable.
+// One step of `pre_tokenizer` in a tokenizer.json: cuts a piece into smaller pieces. Immutable.
 class PreTokenizer {
  public:
   virtual ~PreTokenizer() = default;
@@ -34,17 +34,18 @@ class PreTokenizer {
 
 struct PreTokenizers {
   std::vector<std::unique_ptr<const PreTokenizer>> steps;
-  // The last step is to write bytes as the characters that stand for them (append_byte_character). The model
-  // does this for words that it does not know yet.
+  // The last step is to write bytes as their characters (append_byte_character). The model does so for new
+  // words.
   bool writes_bytes = false;
 };
 
 // BertPreTokenizer, ByteLevel, CharDelimiterSplit, Digits, FixedLength, Metaspace, Punctuation, Split,
-// Whitespace and WhitespaceSplit, and Sequence of them. Throws UserError with the place of what is wrong.
+// Whitespace and WhitespaceSplit, and Sequence of pre-tokenizers. Throws UserError with the position of the
+// error.
 PreTokenizers read_pre_tokenizers(const JsonPlace& place);
 
-// Cuts before each `marker` that stands behind another character: pieces that a BPE model which joins nothing
-// there may take one by one.
+// Cuts before each `marker` that stands behind another character: separate pieces for a BPE model without
+// merges there.
 std::unique_ptr<const PreTokenizer> splitter_before(std::string marker);
 
 }  // namespace tutti

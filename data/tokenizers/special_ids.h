@@ -12,7 +12,7 @@ namespace tutti {
 // Ids of tokens that training and generation ask for by their part in a text.
 struct SpecialIds {
   std::optional<uint32_t> begin, end, pad, unknown, mask, classify, separate;
-  std::vector<uint32_t> all;  // those, and all others that are no text, in order
+  std::vector<uint32_t> all;  // all ids that are no text, in order
 };
 
 // Reads the members bos_token, eos_token, pad_token, unk_token, mask_token, cls_token and sep_token of

@@ -5,8 +5,8 @@
 
 namespace tutti {
 
-// What becomes of the places at which a text is split: they go, stand alone, join the part before or behind
-// them, or join each other, as `tokenizers` has it.
+// The use of the matches at which a text is split: dropped, kept alone, joined to the part before or behind,
+// or joined to each other, as in `tokenizers`.
 enum class SplitBehavior { kRemoved, kIsolated, kMergedWithPrevious, kMergedWithNext, kContiguous };
 
 // A part of a text.
@@ -54,7 +54,7 @@ class Splitting {
     }
   }
 
-  // Whether the next part joins the last one.
+  // True if the next part joins the last part.
   bool joins(bool is_match) const {
     if (behavior_ == SplitBehavior::kContiguous) return is_match == last_is_match_;
     if (behavior_ == SplitBehavior::kMergedWithPrevious) return is_match && !last_is_match_;

@@ -35,7 +35,7 @@ void TokenTemplate::read(const JsonPlace& place) {
       place.type({"BertProcessing", "ByteLevel", "RobertaProcessing", "Sequence", "TemplateProcessing"});
   if (type == "ByteLevel") return;
   if (type == "Sequence") {
-    for (const JsonPlace& one : place.at("processors").elements()) read(one);
+    for (const JsonPlace& processor : place.at("processors").elements()) read(processor);
     return;
   }
   if (adds_tokens_) place.fail("a second post-processor that adds tokens");
@@ -48,7 +48,7 @@ void TokenTemplate::read_template(const JsonPlace& place) {
   const JsonPlace special = place.at("special_tokens");
   SpecialTokens tokens;
   for (const auto& [name, token] : special.object().items())
-    if (const auto found = special.find(name)) tokens.emplace(name, read_ids(*found));
+    if (const auto entry = special.find(name)) tokens.emplace(name, read_ids(*entry));
   single_ = read_parts(place.at("single"), tokens);
   pair_ = read_parts(place.at("pair"), tokens);
 }

@@ -15,11 +15,11 @@ struct EncodedPair {
 };
 
 // The `post_processor` of a tokenizer.json: BertProcessing, ByteLevel (which changes no ids),
-// RobertaProcessing, TemplateProcessing, and Sequence with at most one that adds tokens. Immutable.
+// RobertaProcessing, TemplateProcessing, and Sequence with at most one member that adds tokens. Immutable.
 class TokenTemplate {
  public:
-  TokenTemplate();  // none: a text as it is, of a pair one behind the other
-  // Throws UserError with the place of what is wrong.
+  TokenTemplate();  // none: a text unchanged, a pair joined
+  // Throws UserError with the position of the error.
   explicit TokenTemplate(const JsonPlace& place);
 
   // Special tokens before and behind a text, if the template has the text once.

@@ -15,7 +15,7 @@ namespace tutti {
 // library, and so are the words of known expressions.
 class TextPattern {
  public:
-  // Throws UserError with the place of what is wrong.
+  // Throws UserError with the position of the error.
   explicit TextPattern(const JsonPlace& place);
 
   // Calls use(TextSpan) for the matches in a text, from left to right.

@@ -14,7 +14,7 @@ namespace tutti {
 // The `model` of a tokenizer.json: makes ids of a word. Immutable.
 class TokenModel {
  public:
-  // What an encoder keeps from word to word, so that a word needs no allocation.
+  // An encoder's memory from word to word, so that a word needs no allocation.
   struct Workspace {
     virtual ~Workspace() = default;
   };
@@ -40,7 +40,7 @@ class TokenModel {
 inline constexpr uint32_t kNoToken = 0xffffffff;
 std::array<uint32_t, 256> byte_tokens(const Vocabulary& vocabulary);
 
-// BPE, Unigram, WordPiece or WordLevel. Throws UserError with the place of what is wrong. `writes_bytes`:
+// BPE, Unigram, WordPiece or WordLevel. Throws UserError with the position of the error. `writes_bytes`:
 // words come as bytes, each of which the vocabulary knows as a character (append_byte_character).
 std::unique_ptr<const TokenModel> read_token_model(const JsonPlace& place, bool writes_bytes);
 

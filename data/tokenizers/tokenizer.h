@@ -16,30 +16,30 @@ namespace tutti {
 class TokenEncoder;
 struct TokenizerSteps;
 
-// A tokenizer of Hugging Face's `tokenizers`, as its file tokenizer.json describes it, with equal ids and
-// equal decoded texts (of version 0.22.2; its handling of characters is in unicode/unicode.txt). All models,
-// normalizers, pre-tokenizers, post-processors and decoders of that version are known, but for pre-tokenizer
+// A tokenizer of Hugging Face's `tokenizers`, as of its file tokenizer.json, with equal ids and equal decoded
+// texts (of version 0.22.2; its handling of characters is in unicode/unicode.txt). All models, normalizers,
+// pre-tokenizers, post-processors and decoders of that version are known, but for pre-tokenizer
 // UnicodeScripts and BPE's dropout. `truncation` and `padding` of the file are ignored: data is cut and
 // filled elsewhere. Immutable; threads may share it.
 class Tokenizer {
  public:
-  // Throws UserError with file and place ("normalizer.normalizers[1].type") of what is wrong or not known.
+  // Throws UserError with file and place ("normalizer.normalizers[1].type") of the error or the unknown
+  // value.
   static std::shared_ptr<const Tokenizer> read(const std::string& path);
   ~Tokenizer();
   Tokenizer(const Tokenizer&) = delete;
   Tokenizer& operator=(const Tokenizer&) = delete;
 
-  // Appends the ids of a text of any length. With `special`, also the special tokens that the file has for a
-  // single text around it. What is not UTF-8 counts as U+FFFD (runtime/text.h, as_utf8). A text with which
-  // the model cannot do anything, for want of a token for unknown texts, is a UserError. Needs memory for two
-  // copies of the text at most if the file has normalizers, none beside the ids if it has none; for a text
-  // that the pre-tokenizers do not cut, some 30 bytes a byte. A word that was met lately costs a look into a
-  // table of 1 MiB, of which each thread that encodes has one.
+  // Appends the ids of a text of any length. With `special`, also the file's special tokens for a single
+  // text. Invalid UTF-8 counts as U+FFFD (runtime/text.h, as_utf8). A text that the model cannot encode, for
+  // want of a token for unknown texts, is a UserError. Needs memory for at most two copies of the text with
+  // normalizers, only for the ids without normalizers; for a text that the pre-tokenizers do not cut, some 30
+  // bytes a byte. A recent word costs a look into a table of 1 MiB, a table for each thread that encodes.
   void encode(std::string_view text, std::vector<uint32_t>& ids, bool special = true) const;
   std::vector<uint32_t> encode(std::string_view text, bool special = true) const;
   EncodedPair encode_pair(std::string_view first, std::string_view second, bool special = true) const;
 
-  // What the file has around the ids of texts.
+  // The file's special tokens around the ids of texts.
   const TokenTemplate& around() const;
 
   // The text of ids; ids without a token are left out. With `skip_special`, so are special tokens.
@@ -64,16 +64,16 @@ class Tokenizer {
   uint64_t digest_ = 0;
 };
 
-// Decodes ids as they come, for texts that are shown while they are generated. A character whose bytes are
+// Decodes ids on arrival, for texts that are shown during their generation. A character whose bytes are
 // spread over several tokens comes whole. As `tokenizers`' DecodeStream.
 class TokenStream {
  public:
   explicit TokenStream(std::shared_ptr<const Tokenizer> tokenizer, bool skip_special = true)
       : tokenizer_(std::move(tokenizer)), skip_special_(skip_special) {}
 
-  // What the text gets by this id; "" while a character is incomplete.
+  // The text that this id adds; "" while a character is incomplete.
   std::string add(uint32_t id);
-  // What is still held back: an incomplete character, as U+FFFD.
+  // The text still held back: an incomplete character, as U+FFFD.
   std::string finish();
 
  private:
@@ -81,7 +81,7 @@ class TokenStream {
 
   std::shared_ptr<const Tokenizer> tokenizer_;
   bool skip_special_;
-  std::vector<uint32_t> ids_;  // of the last part that was given out, and behind it
+  std::vector<uint32_t> ids_;  // of the last returned part, and later ids
   std::string prefix_;         // the text of that part
   std::size_t prefix_ids_ = 0;
 };

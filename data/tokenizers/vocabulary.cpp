@@ -20,8 +20,8 @@ void Vocabulary::add(const std::string& token, uint32_t id) {
 }
 
 std::optional<uint32_t> Vocabulary::id_of(std::string_view token) const {
-  const auto found = ids_.find(token);
-  return found == ids_.end() ? std::nullopt : std::optional(found->second);
+  const auto id = ids_.find(token);
+  return id == ids_.end() ? std::nullopt : std::optional(id->second);
 }
 
 const std::string* Vocabulary::token_of(uint32_t id) const {

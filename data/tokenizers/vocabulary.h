@@ -18,7 +18,7 @@ inline constexpr uint32_t kMostTokenId = (1U << 24) - 1;
 class Vocabulary {
  public:
   Vocabulary() = default;
-  // An object of ids by token. Throws UserError with the place of what is wrong.
+  // An object of ids by token. Throws UserError with the position of the error.
   explicit Vocabulary(const JsonPlace& place);
 
   void add(const std::string& token, uint32_t id);

@@ -24,14 +24,14 @@ struct Box {
   at::Tensor of(const at::Tensor& images) const;
 };
 
-// Draws the row and then the column of a centre, and places a box of height x width around it: half the size
-// (rounded down) to either side, cut off at the edges. Centres lie within the image, or with
+// Draws the row and then the column of a centre, and places a box of height x width around the centre: half
+// the size (rounded down) to either side, cut off at the edges. Centres lie within the image, or with
 // `uniform_sampling` far enough beyond its edges to cover every pixel alike.
 Box draw_box(const at::Tensor& images, int64_t height, int64_t width, bool uniform_sampling, Draws& draws);
 
 // Draws a rectangle of an image's pixels, no larger than `most`: its area, as a part of the image's, from the
-// range `scale`; the logarithm of width to height from that of `ratio`; up to ten times until it fits; then
-// its row and column. As torchvision's RandomResizedCrop and RandomErasing.
+// range `scale`; the logarithm of width to height from the logarithms of `ratio`; up to ten times until the
+// rectangle fits; then its row and column. As torchvision's RandomResizedCrop and RandomErasing.
 std::optional<Region> draw_rectangle(const ImageSize& image, const ImageSize& most,
                                      const std::vector<double>& scale, const std::vector<double>& ratio,
                                      Draws& draws);

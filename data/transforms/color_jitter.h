@@ -9,7 +9,7 @@
 namespace tutti {
 
 // Changes brightness, contrast, saturation and hue of an image by factors from these ranges, in an order that
-// is drawn: first the order, then the factors in this order, of those that have a range.
+// is drawn: first the order, then the factors with a range, in this order.
 // torchvision.transforms.ColorJitter. Images: data/transforms/pixels.h.
 at::Tensor color_jitter(const at::Tensor& pixels, const ColorJitterOptions& ranges, Draws& draws);
 

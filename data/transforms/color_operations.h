@@ -7,12 +7,12 @@
 namespace tutti {
 
 // Pillow 11.3's operations on the values of pixels, equal to the byte. An image is uint8 [H, W, C], C = 3
-// (RGB) or 1 (gray), on the CPU (else UserError); the result is a new one.
+// (RGB) or 1 (gray), on the CPU (else UserError); the result is a new image.
 
 // Stretches each channel, so that its darkest value becomes 0 and its brightest 255. ImageOps.autocontrast.
 at::Tensor autocontrast(const at::Tensor& image);
 
-// Maps the values of each channel so that all are about as frequent. ImageOps.equalize.
+// Maps the values of each channel so that all values are about as frequent. ImageOps.equalize.
 at::Tensor equalize(const at::Tensor& image);
 
 // Keeps the highest `bits` (0 to 8) bits of each value. ImageOps.posterize.

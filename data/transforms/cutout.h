@@ -22,8 +22,8 @@ at::Tensor cutout_batch(const at::Tensor& input, Draws& draws, const CutOutOptio
 TransformPtr cutout_transform(const CutOutOptions& options);
 
 // With probability p sets a rectangle of the image (see image_transforms.h) to `value`, in a new tensor.
-// Draws the outcome; area, logarithm of the ratio, row and column of the rectangle, up to ten times until it
-// fits. torchvision.transforms.RandomErasing.
+// Draws the outcome; area, logarithm of the ratio, row and column of the rectangle, up to ten times until the
+// rectangle fits. torchvision.transforms.RandomErasing.
 at::Tensor random_erasing(const at::Tensor& image, const RandomErasingOptions& options, Draws& draws);
 
 // random_erasing of each image.

@@ -13,7 +13,7 @@
 
 namespace tutti {
 
-// What a transform does to the places of an image's pixels, in this order.
+// A transform's changes of the places of an image's pixels, in this order.
 struct Geometry {
   struct Border {
     Padding padding = {};
@@ -33,17 +33,17 @@ struct Geometry {
 // The image (see image_transforms.h) by this geometry; maybe a view.
 at::Tensor placed(const at::Tensor& image, const Geometry& geometry);
 
-// What of an image of this size the geometry needs. The result is that of `placed` if the image is decoded at
-// its own size: placed_part(decoded part) == placed(image).
+// The part of the image that the geometry reads. For an image decoded at full size, both ways have equal
+// results: placed_part(decoded part) == placed(image).
 NeededPart needed_part(const Geometry& geometry, const ImageSize& image);
 at::Tensor placed_part(const at::Tensor& part, const Geometry& geometry);
 
 // A mask whose dimensions `height_dim` and height_dim + 1 are the image's: the nearest pixels, as
-// torchvision.tv_tensors.Mask. Added pixels are kIgnoredTarget in int64, else 0, whatever the fill is.
+// torchvision.tv_tensors.Mask. Added pixels are kIgnoredTarget in int64, else 0, for every fill.
 at::Tensor placed_mask(const at::Tensor& mask, int64_t height_dim, const Geometry& geometry);
 
-// Boxes float [n, 4], x1, y1, x2, y2 in pixels. They are clamped to the result, as
-// torchvision.tv_tensors.BoundingBoxes: a box outside of it has no area.
+// Boxes float [n, 4], x1, y1, x2, y2 in pixels. Boxes are clamped to the result, as
+// torchvision.tv_tensors.BoundingBoxes: a box outside has no area.
 at::Tensor placed_boxes(const at::Tensor& boxes, const Geometry& geometry);
 
 // The arrays of samples besides "input" that belong to the image's pixels.
@@ -54,7 +54,7 @@ struct PixelArrays {
   static PixelArrays of(const SampleSpec& samples);
 };
 
-// A transform that moves, adds or leaves out pixels of each "input", with those of masks and boxes.
+// A transform that moves, adds or leaves out pixels of each "input", and changes masks and boxes alike.
 class GeometricTransform : public Transform {
  public:
   explicit GeometricTransform(PixelArrays arrays) : arrays_(std::move(arrays)) {}
@@ -62,7 +62,7 @@ class GeometricTransform : public Transform {
   SampleSpec spec(const SampleSpec& before) const final;
   void apply(Batch& batch, const RowDraws& draws) const final;
 
-  // What is done to an image of this size. Throws TransformError if the size does not suit.
+  // The geometry for an image of this size. Throws TransformError if the size does not suit.
   virtual Geometry geometry(const ImageSize& before, Draws& draws) const = 0;
 
  protected:

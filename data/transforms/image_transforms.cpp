@@ -45,9 +45,9 @@ void require_mirror(const ImageSize& image, const Padding& padding, const std::s
 // The size with all borders. Throws TransformError if it is less than that of the crop.
 ImageSize size_to_crop(const ImageSize& image, const RandomCropOptions& options) {
   ImageSize all = image;
-  for (const Geometry::Border& one : borders(image, options)) {
-    require_mirror(all, one.padding, options.padding_mode);
-    all = added(all, one.padding);
+  for (const Geometry::Border& border : borders(image, options)) {
+    require_mirror(all, border.padding, options.padding_mode);
+    all = added(all, border.padding);
   }
   if (all.height < options.size.height || all.width < options.size.width)
     throw TransformError("size", "the images are " + size_text(image) +
@@ -142,11 +142,11 @@ class RandomResizedCrop final : public GeometricTransform {
 // Left to right, or upside down.
 class Flip final : public GeometricTransform {
  public:
-  Flip(double p, bool of_rows, PixelArrays arrays)
-      : GeometricTransform(std::move(arrays)), p_(p), of_rows_(of_rows) {}
+  Flip(double p, bool flips_rows, PixelArrays arrays)
+      : GeometricTransform(std::move(arrays)), p_(p), flips_rows_(flips_rows) {}
   Geometry geometry(const ImageSize& before, Draws& draws) const override {
     Geometry same = Geometry::same(before);
-    (of_rows_ ? same.mirrors_rows : same.mirrors_columns) = draws.bernoulli(p_);
+    (flips_rows_ ? same.mirrors_rows : same.mirrors_columns) = draws.bernoulli(p_);
     return same;
   }
 
@@ -155,7 +155,7 @@ class Flip final : public GeometricTransform {
 
  private:
   double p_;
-  bool of_rows_;
+  bool flips_rows_;
 };
 
 class Resize final : public GeometricTransform {

@@ -18,7 +18,7 @@ namespace tutti {
 // torchvision.transforms.RandomCrop. The image may not be smaller than the crop.
 at::Tensor random_crop(const at::Tensor& image, const RandomCropOptions& options, Draws& draws);
 
-// The middle of the image; half pixels are rounded to even ones. A smaller image is padded with zeros.
+// The middle of the image; half pixels are rounded to even numbers. A smaller image is padded with zeros.
 // torchvision.transforms.CenterCrop.
 at::Tensor center_crop(const at::Tensor& image, const ImageSize& size);
 
@@ -26,7 +26,7 @@ at::Tensor center_crop(const at::Tensor& image, const ImageSize& size);
 at::Tensor flip(const at::Tensor& image, double p, Draws& draws);
 
 // Interpolation with antialiasing: bilinear is a triangle filter as wide as the scale. As
-// torchvision.transforms.Resize on tensors; bytes may differ by 1 from those on PIL images.
+// torchvision.transforms.Resize on tensors; bytes may differ by 1 from results on PIL images.
 at::Tensor resize(const at::Tensor& image, const ResizeOptions& options);
 ImageSize resized(const ImageSize& image, const ResizeOptions& options);
 

@@ -22,7 +22,7 @@ using Padding = std::array<int64_t, 4>;  // pixels added left, top, right, botto
 
 struct RandAugmentOptions {
   int64_t severity = 9;                  // the level of every operation: 0 (weak) to 10 (strong)
-  int64_t depth = 2;                     // operations applied one after the other; at least 0
+  int64_t depth = 2;                     // operations applied in sequence; at least 0
   std::string augmentation_set = "all";  // all, safe or original: data/transforms/image_operations.h
 
   static Kind<RandAugmentOptions> kind();
@@ -120,7 +120,7 @@ struct ColorJitterOptions {
   std::vector<double> brightness = {};
   std::vector<double> contrast = {};
   std::vector<double> saturation = {};
-  std::vector<double> hue = {};  // parts of the circle of colors: at most half of it to either side
+  std::vector<double> hue = {};  // parts of the circle of colors: at most half the circle to either side
 
   static Kind<ColorJitterOptions> kind();
   TransformPtr make(const Setting& section, const SampleSpec& samples) const;
@@ -138,7 +138,7 @@ struct RandomErasingOptions {
   double p = 0.5;
   std::vector<double> scale = {0.02, 0.33};  // area of the rectangle, of the image's
   std::vector<double> ratio = {0.3, 3.3};    // height to width of the rectangle
-  std::vector<double> value = {0};           // of its pixels: one number, or one for each channel
+  std::vector<double> value = {0};           // of its pixels: a number, or a number for each channel
 
   static Kind<RandomErasingOptions> kind();
   TransformPtr make(const Setting& section, const SampleSpec& samples) const;
@@ -150,7 +150,7 @@ struct ToTensorOptions {
 };
 
 struct NormalizeOptions {
-  std::vector<double> mean = {};  // of each channel, or one number for all
+  std::vector<double> mean = {};  // of each channel, or a number for all channels
   std::vector<double> std = {};
 
   static Kind<NormalizeOptions> kind();
@@ -209,7 +209,7 @@ Bound<Options> augmentation_set_key() {
              "original: color, contrast, brightness and sharpness as in the code of the AugMix paper")
       .one_of({"all", "safe", "original"});
 }
-inline constexpr double kMostOperations = 100;  // of an image, one after the other or side by side
+inline constexpr double kMostOperations = 100;  // of an image, in sequence or side by side
 
 template <class Options>
 std::vector<Bound<Options>> randaugment_keys() {

@@ -10,7 +10,7 @@ namespace tutti {
 
 // An image's pixels are uint8 [H, W, C], C = 3 (RGB) or 1 (gray), as Pillow's images are.
 
-// The pixels themselves, contiguous. UserError for any other tensor, an empty one, or one on a GPU.
+// The pixels themselves, contiguous. UserError for any other tensor, an empty tensor, or a tensor on a GPU.
 at::Tensor require_pixels(const at::Tensor& image);
 
 // Pixels of a float image [C, H, W] in [0, 1]: value * 255, truncated. torchvision's to_pil_image.
@@ -20,8 +20,8 @@ at::Tensor to_pixels(const at::Tensor& image);
 at::Tensor from_pixels(const at::Tensor& pixels);
 
 // Applies a function of pixels to an image or to each image of a batch: pixels give pixels, a float tensor
-// [C, H, W] or [N, C, H, W] in [0, 1] gives a float32 one. Composer's map_pillow_function. UserError for any
-// other tensor.
+// [C, H, W] or [N, C, H, W] in [0, 1] gives a float32 tensor. Composer's map_pillow_function. UserError for
+// any other tensor.
 using PixelFunction = std::function<at::Tensor(const at::Tensor& pixels)>;
 at::Tensor map_pixels(const at::Tensor& images, const PixelFunction& function);
 

@@ -91,16 +91,16 @@ class PixelsToFloats final : public Transform {
 
 // (values * scale - mean) / std in place, for floats [..., channels, height, width], or any with one number.
 void scale_floats(at::Tensor& floats, const PixelNumbers& numbers, bool are_bytes) {
-  const auto of_channels = [&](const std::vector<double>& one) {
-    const at::Tensor values = at::tensor(one, floats.scalar_type());
-    return one.size() == 1 ? values : values.view({-1, 1, 1});
+  const auto channel_tensor = [&](const std::vector<double>& numbers) {
+    const at::Tensor values = at::tensor(numbers, floats.scalar_type());
+    return numbers.size() == 1 ? values : values.view({-1, 1, 1});
   };
   if (!numbers.scale.empty())
-    floats.mul_(of_channels(numbers.scale));
+    floats.mul_(channel_tensor(numbers.scale));
   else if (are_bytes)
     floats.div_(kByteRange);
-  if (!numbers.mean.empty()) floats.sub_(of_channels(numbers.mean));
-  if (!numbers.std.empty()) floats.div_(of_channels(numbers.std));
+  if (!numbers.mean.empty()) floats.sub_(channel_tensor(numbers.mean));
+  if (!numbers.std.empty()) floats.div_(channel_tensor(numbers.std));
 }
 
 // The float of each byte in each channel: [channels, 256].

@@ -61,10 +61,10 @@ at::Tensor to_tensor(const at::Tensor& image) { return pixels_to_floats(image, i
 
 at::Tensor normalize(const at::Tensor& tensor, const std::vector<double>& mean,
                      const std::vector<double>& std) {
-  const auto of_channels = [&](const std::vector<double>& numbers) {
+  const auto channel_tensor = [&](const std::vector<double>& numbers) {
     return at::tensor(numbers, tensor.scalar_type()).view({-1, 1, 1});
   };
-  return tensor.sub(of_channels(mean)).div_(of_channels(std));
+  return tensor.sub(channel_tensor(mean)).div_(channel_tensor(std));
 }
 
 TransformPtr to_tensor_transform() { return std::make_shared<ToTensor>(); }

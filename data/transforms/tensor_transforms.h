@@ -11,7 +11,7 @@ namespace tutti {
 // torchvision.transforms.ToTensor.
 at::Tensor to_tensor(const at::Tensor& image);
 
-// (tensor - mean) / std of each channel; float [..., channels, height, width]; one number, or one for each
+// (tensor - mean) / std of each channel; float [..., channels, height, width]; a number, or a number for each
 // channel. torchvision.transforms.Normalize.
 at::Tensor normalize(const at::Tensor& tensor, const std::vector<double>& mean,
                      const std::vector<double>& std);

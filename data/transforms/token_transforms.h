@@ -8,14 +8,14 @@
 namespace tutti {
 
 struct MaskedTokens {
-  at::Tensor input;   // of the chosen tokens 80 % are mask_token_id, 10 % random, 10 % as they were
+  at::Tensor input;   // of the chosen tokens 80 % are mask_token_id, 10 % random, 10 % unchanged
   at::Tensor target;  // the tokens that were chosen, and kIgnoredTarget elsewhere
 };
 
 // Masks tokens, int64 of any shape, for masked language modelling (Devlin et al. 2018, section 3.1); as
-// transformers.DataCollatorForLanguageModeling. Draws four uniform numbers a token: whether it is chosen, is
-// masked, is random, and which random token. `filled`: false for tokens that are never chosen; undefined: all
-// are true.
+// transformers.DataCollatorForLanguageModeling. Draws four uniform numbers a token: chosen or not, masked or
+// not, random or not, and which random token. `filled`: false for tokens that are never chosen; undefined:
+// true for all tokens.
 MaskedTokens mask_tokens(const at::Tensor& tokens, const MaskTokensOptions& options, Draws& draws,
                          const at::Tensor& filled = {});
 

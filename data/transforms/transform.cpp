@@ -29,7 +29,7 @@ bool is_image(const Shape& shape, at::ScalarType dtype, bool needs_bytes) {
 
 void append(Transforms& transforms, const std::string& name, TransformPtr transform) {
   std::unordered_set<std::string_view> taken;
-  for (const NamedTransform& one : transforms) taken.insert(one.name);
+  for (const NamedTransform& transform : transforms) taken.insert(transform.name);
   std::string unique = name;
   for (int i = 1; taken.contains(unique); ++i) unique = name + "/" + std::to_string(i);
   transforms.push_back({unique, std::move(transform)});

@@ -38,14 +38,15 @@ class Transform {
   // The layout of samples after the transform. Throws TransformError if samples of this layout do not suit.
   virtual SampleSpec spec(const SampleSpec& before) const = 0;
 
-  // Changes a batch of at least one row. A row depends on itself and its draws alone. Does not write into the
-  // tensors given, which may be the dataset's own.
+  // Changes a batch of at least one row. A row depends on its own values and draws alone. Does not write into
+  // the tensors given, which may be the dataset's own.
   virtual void apply(Batch& batch, const RowDraws& draws) const = 0;
 
   // True if "input" may be another one afterwards.
   virtual bool changes_input() const { return true; }
 
-  // True if uint8 images become tensors here: algorithms add their transforms of images before it.
+  // True if uint8 images become tensors here: algorithms add their transforms of images before this
+  // transform.
   virtual bool makes_tensors() const { return false; }
 };
 
@@ -68,8 +69,8 @@ Transforms merged(const Transforms& own, const Transforms& added);
 // The layout of samples after all transforms. Throws UserError that names the transform that does not suit.
 SampleSpec spec_after(const Transforms& transforms, SampleSpec samples);
 
-// The dimension of an image that is its height; the next one is its width. Images are uint8 [height, width]
-// or [height, width, channels], as in files and in PIL, or else tensors [..., height, width].
+// The dimension of an image that is its height; the next dimension is its width. Images are uint8 [height,
+// width] or [height, width, channels], as in files and in PIL, or else tensors [..., height, width].
 int64_t height_dim(at::ScalarType dtype, int64_t dims);
 inline int64_t height_dim(const at::Tensor& image) { return height_dim(image.scalar_type(), image.dim()); }
 ImageSize image_size(const at::Tensor& image);
@@ -82,17 +83,17 @@ bool is_of_pixels(at::IntArrayRef shape, const ImageSize& image);
 // The images "input" of samples: uint8 [height, width] or [height, width, channels] with at most 4 channels,
 // or floating-point [channels, height, width].
 struct ImagesOfSamples {
-  std::size_t height;  // the dimension that is the height; the next one is the width
+  std::size_t height;  // the dimension that is the height; the next is the width
   ImageSize size;      // kUnknownImageSize if images differ
 };
 // Throws TransformError for other samples.
 ImagesOfSamples image_of(const SampleSpec& samples, bool needs_bytes);
 
-// Throws TransformError if the samples have masks or boxes, which would no longer be those of the images.
+// Throws TransformError if the samples have masks or boxes, which would no longer fit the images.
 void require_no_other_pixels(const SampleSpec& samples, const ImageSize& image);
 
-// A transform of each image "input" by itself. Other arrays stay unchanged, so `spec` refuses arrays of
-// pixels, such as masks, if the transform moves pixels.
+// A transform of single images "input". Other arrays stay unchanged, so a transform that moves pixels refuses
+// arrays of pixels, such as masks, in `spec`.
 class ImageTransform : public Transform {
  public:
   SampleSpec spec(const SampleSpec& before) const final;

@@ -66,7 +66,7 @@ RankFile write_viewer(Disk& disk, const std::string& folder, const CheckpointMan
                       Hdf5Layout* last = nullptr);
 
 // Publishes the checkpoint in the folder `unfinished`, where every rank's file must be durable. Writes
-// checkpoint.h5 and the manifest, renames the folder to `folder` (replacing an older one), then moves the
+// checkpoint.h5 and the manifest, renames the folder to `folder` (replacing an older folder), then moves the
 // link `latest` (in the parent; "" = none); each step is synced. Removes files that the manifest does not
 // name. `last`: layout of the previous checkpoint.h5; may be null. Rank 0 only.
 void publish_checkpoint(Disk& disk, const std::string& unfinished, const std::string& folder,
@@ -77,8 +77,8 @@ void publish_checkpoint(Disk& disk, const std::string& unfinished, const std::st
 std::vector<std::string> published_checkpoints(const Disk& disk, const std::string& checkpoints,
                                                const CheckpointNames& names = CheckpointNames());
 
-// Folders of the checkpoints at a path, best first: the path itself if it is a checkpoint, else all
-// checkpoints of a run's folder or of a folder of checkpoints, with any names.
+// Folders of the checkpoints at a path, best first: the path, if a checkpoint, else all checkpoints of a
+// run's folder or of a folder of checkpoints, with any names.
 std::vector<std::string> checkpoints_at(const Disk& disk, const std::string& path);
 
 // A published checkpoint. CheckpointTensors (checkpoint_tensors.h) reads its tensors.
@@ -103,13 +103,13 @@ struct CheckpointSet {
   std::string latest = kLatest;  // "" = none
 };
 
-// Names of the published checkpoints of a set in the order in which they are tried: the target of `latest`
-// first, then the newest first.
+// Names of the published checkpoints of a set in the order of trial: the target of `latest` first, then the
+// newest first.
 std::vector<std::string> checkpoints_to_try(const Disk& disk, const std::string& checkpoints,
                                             const CheckpointSet& set = {});
 
-// Options of the search for a good checkpoint. `verify` throws OperatingError for a bad one; empty:
-// verify_files on all files. `on_bad` is called for each bad one.
+// Options of the search for a good checkpoint. `verify` throws OperatingError for a bad checkpoint; empty:
+// verify_files on all files. `on_bad` is called for each bad checkpoint.
 struct CheckpointSearch {
   Warn on_bad;
   std::function<void(const Checkpoint&)> verify = {};

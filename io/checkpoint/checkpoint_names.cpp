@@ -35,13 +35,13 @@ const std::vector<Placeholder>& times_of_a_name() {
 
 std::vector<std::string> names_of_placeholders() {
   std::vector<std::string> names = {"run_name"};
-  for (const auto& one : times_of_a_name()) names.push_back(one.name);
+  for (const auto& time : times_of_a_name()) names.push_back(time.name);
   return names;
 }
 
 [[noreturn]] void refuse(const std::string& placeholder) {
-  for (const char* of_a_rank : {"rank", "local_rank", "node_rank"})
-    if (placeholder == of_a_rank)
+  for (const char* rank_name : {"rank", "local_rank", "node_rank"})
+    if (placeholder == rank_name)
       throw UserError("a checkpoint is one folder for all ranks, with a file of each rank in it; leave {" +
                       placeholder + "} out, as in " + CheckpointNames::kDefault);
   refuse_placeholder(placeholder, names_of_placeholders());
@@ -125,8 +125,8 @@ std::string CheckpointNames::at(const RunState& state) const {
   std::string name;
   for (const auto& [text, placeholder] : parts_of_pattern(pattern_)) {
     name += text;
-    for (const auto& one : times_of_a_name())
-      if (placeholder == one.name) name += number_text(one.name, one.value(state));
+    for (const auto& time : times_of_a_name())
+      if (placeholder == time.name) name += number_text(time.name, time.value(state));
   }
   return name;
 }
@@ -141,12 +141,12 @@ bool CheckpointNames::name_each_step(bool counts_tokens) const {
 }
 
 std::vector<double> CheckpointNames::times(const std::string& name) const {
-  std::smatch found;
+  std::smatch match;
   std::vector<double> values;
-  if (!std::regex_match(name, found, fitting_)) return values;
-  for (const auto& one : times_of_a_name())
+  if (!std::regex_match(name, match, fitting_)) return values;
+  for (const auto& time : times_of_a_name())
     for (std::size_t i = 0; i < placeholders_.size(); ++i)
-      if (placeholders_[i] == one.name) values.push_back(std::strtod(found[i + 1].str().c_str(), nullptr));
+      if (placeholders_[i] == time.name) values.push_back(std::strtod(match[i + 1].str().c_str(), nullptr));
   return values;
 }
 

@@ -45,10 +45,10 @@ std::string manifest_text(const Disk& disk, const std::string& folder) {
 // Moves the target of `latest` to the front.
 void prefer_latest(const Disk& disk, const std::string& checkpoints, const std::string& latest,
                    std::vector<std::string>& names) {
-  const std::string wanted = latest.empty() ? "" : manifest_text(disk, checkpoints + "/" + latest);
-  if (wanted.empty()) return;
+  const std::string latest_manifest = latest.empty() ? "" : manifest_text(disk, checkpoints + "/" + latest);
+  if (latest_manifest.empty()) return;
   std::stable_partition(names.begin(), names.end(), [&](const std::string& name) {
-    return manifest_text(disk, checkpoints + "/" + name) == wanted;
+    return manifest_text(disk, checkpoints + "/" + name) == latest_manifest;
   });
 }
 
@@ -162,9 +162,9 @@ Checkpoint find_checkpoint(const Disk& disk, const std::string& path, const Chec
   if (folders == std::vector<std::string>{path}) return open_good(disk, path, search);
   if (!disk.exists(path))
     throw OperatingError({path}, "there is no such folder; expected that of a checkpoint or of a run");
-  Checkpoint found = first_good(disk, folders, search);
-  if (found.folder.empty()) throw OperatingError({path}, "there is no good checkpoint");
-  return found;
+  Checkpoint checkpoint = first_good(disk, folders, search);
+  if (checkpoint.folder.empty()) throw OperatingError({path}, "there is no good checkpoint");
+  return checkpoint;
 }
 
 }  // namespace tutti

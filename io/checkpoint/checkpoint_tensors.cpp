@@ -33,10 +33,10 @@ void check_piece(const std::string& path, const RankFile& file, const Checkpoint
 }
 
 // Both pieces must have elements.
-bool overlap(const CheckpointPiece& one, const CheckpointPiece& other) {
-  for (std::size_t i = 0; i < one.shape.size(); ++i)
-    if (one.offset[i] >= other.offset[i] + other.extent[i] ||
-        other.offset[i] >= one.offset[i] + one.extent[i])
+bool overlap(const CheckpointPiece& first, const CheckpointPiece& second) {
+  for (std::size_t i = 0; i < first.shape.size(); ++i)
+    if (first.offset[i] >= second.offset[i] + second.extent[i] ||
+        second.offset[i] >= first.offset[i] + first.extent[i])
       return false;
   return true;
 }
@@ -113,16 +113,16 @@ void CheckpointTensors::add(const RankFile& file, std::string_view prefix) {
 
 void CheckpointTensors::require_whole() const {
   for (const auto& [name, parts] : parts_) {
-    int64_t found = 0;
+    int64_t covered = 0;
     std::vector<const CheckpointPiece*> pieces;
     for (const Part& part : parts) {
-      found += c10::multiply_integers(part.piece->extent);
+      covered += c10::multiply_integers(part.piece->extent);
       pieces.push_back(part.piece);
     }
-    const int64_t wanted = c10::multiply_integers(at(name).shape);
+    const int64_t numbers = c10::multiply_integers(at(name).shape);
     const std::string whose = checkpoint_.folder + ": " + pieces[0]->name + ": its pieces ";
-    if (found != wanted)
-      throw OperatingError(whose + "hold " + std::to_string(found) + " of " + std::to_string(wanted) +
+    if (covered != numbers)
+      throw OperatingError(whose + "hold " + std::to_string(covered) + " of " + std::to_string(numbers) +
                            " elements");
     if (any_overlap(pieces)) throw OperatingError(whose + "overlap");
   }

@@ -16,7 +16,7 @@ namespace tutti {
 // verify_files must have accepted.
 class CheckpointTensors final : public TensorSource {
  public:
-  // The tensors whose names begin with `prefix`, under their names without it. Throws OperatingError if
+  // The tensors whose names begin with `prefix`, under the rest of their names. Throws OperatingError if
   // pieces lie outside of their files or tensors, or do not make up whole tensors. `disk` must outlive this.
   CheckpointTensors(const Disk& disk, Checkpoint checkpoint, std::string_view prefix = "");
   CheckpointTensors(const CheckpointTensors&) = delete;

@@ -52,8 +52,8 @@ struct ResumePoint {
   friend bool operator==(const ResumePoint&, const ResumePoint&) = default;
 };
 
-// The last step's results and the time before it, for listeners that see the step's end in the resumed run.
-// Older checkpoints have only totals before the step, or after it.
+// The last step's results and the time before the step, for listeners that see the step's end in the resumed
+// run. Older checkpoints have only totals, before or after the step.
 struct LastStep {
   double loss = 0;
   double flops = 0;
@@ -75,7 +75,7 @@ struct BestState {
 // Progress of a program's tasks.
 struct TasksState {
   int64_t done = 0;
-  std::string after;  // the recipe's max_duration; if it has changed, the tasks begin anew
+  std::string after;  // the recipe's max_duration; after a change the tasks begin anew
   std::string until;  // max_duration set by a task, or ""
 
   friend bool operator==(const TasksState&, const TasksState&) = default;

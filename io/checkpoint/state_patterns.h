@@ -15,7 +15,7 @@ namespace tutti {
 class StatePatterns {
  public:
   StatePatterns() = default;
-  // `separator`: what stands between a name and the names below it.
+  // `separator`: the text between a name and the names below.
   explicit StatePatterns(std::vector<std::string> patterns, char separator = '/');
 
   bool empty() const { return patterns_.empty(); }

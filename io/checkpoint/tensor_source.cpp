@@ -42,9 +42,9 @@ uint64_t hash_of(const TensorSource& tensors, const std::string& name, std::span
 }  // namespace
 
 const TensorSource::Entry& TensorSource::at(const std::string& name) const {
-  const auto found = entries_.find(name);
-  TUTTI_ASSERT(found != entries_.end(), "there is no tensor " + name);
-  return found->second;
+  const auto entry = entries_.find(name);
+  TUTTI_ASSERT(entry != entries_.end(), "there is no tensor " + name);
+  return entry->second;
 }
 
 void TensorSource::read(const std::string& name, const Rows& rows, const at::Tensor& to) const {

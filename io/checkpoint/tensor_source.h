@@ -13,8 +13,7 @@
 
 namespace tutti {
 
-// Tensors by name, of a checkpoint, of a file with weights, or in memory. Values are read when they are asked
-// for, and no others.
+// Tensors by name, of a checkpoint, of a file with weights, or in memory. Only requested values are read.
 class TensorSource {
  public:
   struct Entry {

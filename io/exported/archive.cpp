@@ -32,17 +32,17 @@ struct Stored {
 
 std::vector<int64_t> numbers_of(const Json& list) {
   std::vector<int64_t> numbers;
-  for (const Json& one : list) numbers.push_back(whole_number(one.at("as_int")));
+  for (const Json& number : list) numbers.push_back(whole_number(number.at("as_int")));
   return numbers;
 }
 
 // The numbers of a storage up to the tensor's last one; nullopt if they cannot be counted.
-std::optional<uint64_t> numbers_needed(const Stored& one) {
-  int64_t last = one.offset, way = 0;
-  bool fits = one.offset >= 0 && one.sizes.size() == one.strides.size();
-  for (std::size_t d = 0; fits && d < one.sizes.size(); ++d)
-    fits = one.sizes[d] > 0 && one.strides[d] >= 0 &&
-           !__builtin_mul_overflow(one.sizes[d] - 1, one.strides[d], &way) &&
+std::optional<uint64_t> numbers_needed(const Stored& stored) {
+  int64_t last = stored.offset, way = 0;
+  bool fits = stored.offset >= 0 && stored.sizes.size() == stored.strides.size();
+  for (std::size_t d = 0; fits && d < stored.sizes.size(); ++d)
+    fits = stored.sizes[d] > 0 && stored.strides[d] >= 0 &&
+           !__builtin_mul_overflow(stored.sizes[d] - 1, stored.strides[d], &way) &&
            !__builtin_add_overflow(last, way, &last);
   return fits ? std::optional(static_cast<uint64_t>(last) + 1) : std::nullopt;
 }
@@ -56,7 +56,7 @@ class Archive::Contents {
       const std::string folder = "data/" + what + "/", config = folder + "model_" + what + "_config.json";
       if (!reader_.hasRecord(config)) continue;
       const Json all = parse_json<Json>(text(config));
-      for (const auto& [name, one] : all.at("config").items()) add(folder, name, one);
+      for (const auto& [name, tensor] : all.at("config").items()) add(folder, name, tensor);
     }
   }
 
@@ -66,16 +66,16 @@ class Archive::Contents {
   }
 
   void read(const std::string& name, at::Tensor& to) {
-    const Stored& one = stored_.at(name);
-    if (at::IntArrayRef(one.sizes) != to.sizes()) throw UserError("'" + name + "' has another shape");
+    const Stored& stored = stored_.at(name);
+    if (at::IntArrayRef(stored.sizes) != to.sizes()) throw UserError("'" + name + "' has another shape");
     if (to.numel() == 0) return;
-    const auto [data, bytes] = record_of(one.record);
-    const std::size_t elements = bytes / c10::elementSize(one.dtype);
-    const auto needed = numbers_needed(one);
+    const auto [data, bytes] = record_of(stored.record);
+    const std::size_t elements = bytes / c10::elementSize(stored.dtype);
+    const auto needed = numbers_needed(stored);
     if (!needed || *needed > elements) throw UserError("'" + name + "' is cut off");
     const at::NoGradGuard no_grad;
-    to.copy_(at::from_blob(data.get(), {static_cast<int64_t>(elements)}, one.dtype)
-                 .as_strided(one.sizes, one.strides, one.offset));
+    to.copy_(at::from_blob(data.get(), {static_cast<int64_t>(elements)}, stored.dtype)
+                 .as_strided(stored.sizes, stored.strides, stored.offset));
   }
 
   bool has_program() { return reader_.hasRecord(kProgram); }
@@ -84,12 +84,12 @@ class Archive::Contents {
   bool has(const std::string& name) const { return stored_.contains(name); }
 
   std::string place(const std::string& name) const {
-    const auto found = stored_.find(name);
-    if (found == stored_.end()) return "";
-    const Stored& one = found->second;
-    std::string place = one.record + " " + std::to_string(one.offset);
-    for (const int64_t size : one.sizes) place += " " + std::to_string(size);
-    for (const int64_t stride : one.strides) place += " " + std::to_string(stride);
+    const auto known = stored_.find(name);
+    if (known == stored_.end()) return "";
+    const Stored& stored = known->second;
+    std::string place = stored.record + " " + std::to_string(stored.offset);
+    for (const int64_t size : stored.sizes) place += " " + std::to_string(size);
+    for (const int64_t stride : stored.strides) place += " " + std::to_string(stride);
     return place;
   }
 
@@ -100,10 +100,10 @@ class Archive::Contents {
     return reader_.getRecord(name);
   }
 
-  void add(const std::string& folder, const std::string& name, const Json& one) {
-    if (one.value("use_pickle", false)) return;  // a tensor of a Python class
-    const Json& meta = one.at("tensor_meta");
-    stored_[name] = {folder + one.at("path_name").get<std::string>(),
+  void add(const std::string& folder, const std::string& name, const Json& tensor) {
+    if (tensor.value("use_pickle", false)) return;  // a tensor of a Python class
+    const Json& meta = tensor.at("tensor_meta");
+    stored_[name] = {folder + tensor.at("path_name").get<std::string>(),
                      dtype_of(whole_number(meta.at("dtype"))), numbers_of(meta.at("sizes")),
                      numbers_of(meta.at("strides")), whole_number(meta.at("storage_offset").at("as_int"))};
   }

@@ -17,7 +17,7 @@ class Archive {
 
   const std::string& path() const { return path_; }
   std::string program() const;  // JSON
-  // Where the values are in the file: equal for tensors that share them. "" if there are none.
+  // Where the values are in the file: equal for tensors that share values. "" without values.
   std::string place(const std::string& name) const;
   // Reads the values of a parameter, buffer or constant into a tensor of the host. Thread-safe. Throws
   // UserError.

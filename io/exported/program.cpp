@@ -62,9 +62,9 @@ Operand symbol(const Json& json) {
 
 template <class Item>
 Operand list(const Json& items, Item item) {
-  Operand found{.kind = Operand::Kind::kList};
-  for (const Json& one : items) found.items.push_back(item(one));
-  return found;
+  Operand list{.kind = Operand::Kind::kList};
+  for (const Json& element : items) list.items.push_back(item(element));
+  return list;
 }
 
 Operand tensor(const Json& json) { return value(json.at("name").get<std::string>()); }
@@ -113,12 +113,12 @@ std::vector<std::string> split(const std::string& text, char at) {
 
 // "L__self__,,Net;L__self__conv,conv,torch.nn.modules.conv.Conv2d"; a second call of a module has "conv@1".
 std::vector<Frame> frames_of(const Json& metadata) {
-  const auto found = metadata.find("nn_module_stack");
-  if (found == metadata.end() || found->get<std::string>().empty()) return {};
+  const auto stack = metadata.find("nn_module_stack");
+  if (stack == metadata.end() || stack->get<std::string>().empty()) return {};
   std::vector<Frame> frames;
-  for (const std::string& one : split(found->get<std::string>(), ';')) {
+  for (const std::string& part : split(stack->get<std::string>(), ';')) {
     if (frames.size() == kMostFrames) throw UserError("it has modules that are nested too deeply");
-    const auto parts = split(one, ',');
+    const auto parts = split(part, ',');
     if (parts.size() < 3) return {};
     frames.push_back({parts[0], parts[1].substr(0, parts[1].find('@')), last_part(parts[2])});
   }
@@ -129,8 +129,8 @@ void add_outputs(const Json& json, Node& node) {
   const auto [kind, item] = chosen(json);
   if (kind == "as_tensors" || kind == "as_optional_tensors") {
     node.makes_list = true;
-    for (const Json& one : *item) {
-      const Json& named = one.contains("name") ? one : *chosen(one).second;
+    for (const Json& output : *item) {
+      const Json& named = output.contains("name") ? output : *chosen(output).second;
       node.outputs.push_back(named.contains("name") ? named.at("name").get<std::string>() : "");
     }
   } else if (kind == "as_none") {
@@ -147,18 +147,18 @@ Node node_of(const Json& json) {
   Node node;
   node.target = json.at("target").get<std::string>();
   if (node.target.starts_with(kPrefix)) node.target.erase(0, kPrefix.size());
-  for (const Json& one : json.at("inputs"))
-    node.inputs.emplace_back(one.at("name").get<std::string>(), operand(one.at("arg")));
-  for (const Json& one : json.at("outputs")) add_outputs(one, node);
+  for (const Json& input : json.at("inputs"))
+    node.inputs.emplace_back(input.at("name").get<std::string>(), operand(input.at("arg")));
+  for (const Json& output : json.at("outputs")) add_outputs(output, node);
   node.frames = frames_of(json.at("metadata"));
   return node;
 }
 
 Graph graph_of(const Json& json) {
   Graph graph;
-  for (const Json& one : json.at("inputs")) graph.inputs.push_back(operand(one).value);
-  for (const Json& one : json.at("nodes")) graph.nodes.push_back(node_of(one));
-  for (const Json& one : json.at("outputs")) graph.outputs.push_back(operand(one));
+  for (const Json& input : json.at("inputs")) graph.inputs.push_back(operand(input).value);
+  for (const Json& node : json.at("nodes")) graph.nodes.push_back(node_of(node));
+  for (const Json& output : json.at("outputs")) graph.outputs.push_back(operand(output));
   return graph;
 }
 
@@ -171,15 +171,15 @@ int64_t size_of(const Operand& size) {
 }
 
 StoredTensor stored(StoredTensor::Kind kind, std::string name, const Json& meta, bool persistent = true) {
-  StoredTensor found{.kind = kind, .name = std::move(name), .persistent = persistent};
+  StoredTensor tensor{.kind = kind, .name = std::move(name), .persistent = persistent};
   for (const Json& size : meta.at("sizes")) {
-    found.shape.push_back(size_of(symbol(size)));
-    if (found.shape.back() < 0) throw UserError(found.name + " has a size that is not fixed");
+    tensor.shape.push_back(size_of(symbol(size)));
+    if (tensor.shape.back() < 0) throw UserError(tensor.name + " has a size that is not fixed");
   }
-  found.dtype = dtype_of(whole_number(meta.at("dtype")));
-  if (!contiguous_bytes(found.shape, found.dtype)) throw UserError(found.name + " is too large");
-  found.trained = meta.at("requires_grad").get<bool>();
-  return found;
+  tensor.dtype = dtype_of(whole_number(meta.at("dtype")));
+  if (!contiguous_bytes(tensor.shape, tensor.dtype)) throw UserError(tensor.name + " is too large");
+  tensor.trained = meta.at("requires_grad").get<bool>();
+  return tensor;
 }
 
 void add_input(const Json& spec, const Json& metas, Program& program) {
@@ -215,13 +215,13 @@ int64_t most_of(const std::string& symbol, const Json& ranges) {
 }
 
 void add_meta(const std::string& value, const Json& metas, const Json& ranges, Program& program) {
-  const auto found = metas.find(value);
-  if (found == metas.end()) return;
-  Program::Meta meta{.dtype = dtype_of(whole_number(found->at("dtype")))};
-  for (const Json& size : found->at("sizes")) {
-    const Operand one = symbol(size);
-    const int64_t one_size = size_of(one);
-    if (one_size < 0 && meta.sizes.empty()) meta.most = most_of(one.value, ranges);
+  const auto written = metas.find(value);
+  if (written == metas.end()) return;
+  Program::Meta meta{.dtype = dtype_of(whole_number(written->at("dtype")))};
+  for (const Json& size : written->at("sizes")) {
+    const Operand length = symbol(size);
+    const int64_t one_size = size_of(length);
+    if (one_size < 0 && meta.sizes.empty()) meta.most = most_of(length.value, ranges);
     meta.sizes.push_back(one_size);
   }
   program.metas[value] = std::move(meta);
@@ -272,10 +272,10 @@ at::ScalarType dtype_of(int64_t number) {
       {1, Byte},           {2, Char},  {3, Short},    {4, Int},         {5, Long},
       {6, Half},           {7, Float}, {8, Double},   {9, ComplexHalf}, {10, ComplexFloat},
       {11, ComplexDouble}, {12, Bool}, {13, BFloat16}};
-  const auto found = all.find(number);
-  if (found == all.end())
+  const auto dtype = all.find(number);
+  if (dtype == all.end())
     throw UserError("it has tensors of a type that tutti does not know: " + std::to_string(number));
-  return found->second;
+  return dtype->second;
 }
 
 Program parse_program(const std::string& text) try {
@@ -287,8 +287,8 @@ Program parse_program(const std::string& text) try {
   for (const Json& spec : graph_module.at("signature").at("input_specs")) add_input(spec, metas, program);
   read_outputs(graph_module, program);
   const Json ranges = json.value("range_constraints", Json::object());
-  for (const std::string& one : program.user_inputs) add_meta(one, metas, ranges, program);
-  for (const Operand& one : program.graph.outputs) add_meta(one.value, metas, ranges, program);
+  for (const std::string& input : program.user_inputs) add_meta(input, metas, ranges, program);
+  for (const Operand& output : program.graph.outputs) add_meta(output.value, metas, ranges, program);
   return program;
 } catch (const Json::exception& error) {
   throw UserError(

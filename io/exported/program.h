@@ -11,8 +11,7 @@
 
 #include "tensors/param_view.h"
 
-// A program of torch.export (PyTorch 2.9 to 2.15), as its file describes it: models/model.json in the
-// archive.
+// A program of torch.export (PyTorch 2.9 to 2.15), as of models/model.json in the archive.
 namespace tutti::exported {
 
 struct Graph;
@@ -27,7 +26,7 @@ struct Operand {
   std::shared_ptr<const Graph> graph = {};  // kGraph
 };
 
-// The module whose forward makes a call, with those around it, outermost first.
+// The module whose forward makes a call, with the modules around, outermost first.
 struct Frame {
   std::string call;  // unlike for two calls of a module
   std::string path;  // "layer1.0.conv1"; "" is the whole
@@ -38,7 +37,7 @@ struct Node {
   std::string target;  // "aten.conv2d.default", "_operator.mul", "higher_order.wrap_with_autocast"
   std::vector<std::pair<std::string, Operand>>
       inputs;                        // by the name of the argument; "" for Python's functions
-  std::vector<std::string> outputs;  // names of the results; "" for one that nobody uses
+  std::vector<std::string> outputs;  // names of the results; "" for an unused result
   bool makes_list = false;           // the outputs are the items of one list
   bool makes_number = false;         // and no tensors
   std::vector<Frame> frames;
@@ -69,11 +68,11 @@ struct Program {
   struct Meta {
     Shape sizes = {};
     at::ScalarType dtype = at::kFloat;
-    int64_t most = 0;  // of the first size, if it is free: torch.export.Dim's max; 0: any
+    int64_t most = 0;  // of a free first size: torch.export.Dim's max; 0: any
   };
   std::map<std::string, Meta> metas;       // of tensors that go in or come out, by value
   std::vector<std::string> user_inputs;    // names of values, in the order of forward's arguments
-  std::vector<std::string> output_names;   // of what forward returns: "logits", "0"; "" if it is one tensor
+  std::vector<std::string> output_names;   // of forward's results: "logits", "0"; "" for one tensor
   std::vector<std::size_t> output_places;  // in graph.outputs
 };
 

@@ -239,10 +239,10 @@ class ProtobufFields {
 
 // The bytes of the last field of this number; empty without one.
 std::string_view bytes_of(std::string_view message, uint32_t number) {
-  std::string_view found;
+  std::string_view field;
   for (ProtobufFields fields(message); fields.next();)
-    if (fields.number() == number) found = fields.bytes();
-  return found;
+    if (fields.number() == number) field = fields.bytes();
+  return field;
 }
 
 struct EventHead {
@@ -263,7 +263,7 @@ EventHead event_head(std::string_view event) {
 
 // Reads the last file first, since it may make the others irrelevant.
 std::set<std::string> records_of_step(const Disk& disk, const std::vector<std::string>& paths, int64_t step) {
-  std::set<std::string> found;
+  std::set<std::string> tags;
   bool voids_earlier = false;
   for (auto path = paths.rbegin(); path != paths.rend() && !voids_earlier; ++path) {
     std::set<std::string> in_file;
@@ -275,26 +275,27 @@ std::set<std::string> records_of_step(const Disk& disk, const std::vector<std::s
       }
       if (!head.restarts && head.step == step) in_file.emplace(event.substr(kTimeBytes));
     });
-    found.merge(in_file);
+    tags.merge(in_file);
   }
-  return found;
+  return tags;
 }
 
 std::vector<ShownRecord> images_and_texts(const Disk& disk, const std::vector<std::string>& paths) {
-  std::vector<ShownRecord> found;
+  std::vector<ShownRecord> records;
   for (const std::string& path : paths)
     for_each_event(disk, path, [&](std::string_view event, uint64_t offset) {
       const EventHead head = event_head(event);
-      if (head.restarts) std::erase_if(found, [&](const ShownRecord& one) { return one.step >= head.step; });
+      if (head.restarts)
+        std::erase_if(records, [&](const ShownRecord& one) { return one.step >= head.step; });
       const std::string_view value = bytes_of(bytes_of(event, proto::kSummary), proto::kValue);
       const std::string_view png = bytes_of(bytes_of(value, proto::kImage), proto::kEncoded);
       const std::string_view bytes =
           png.empty() ? bytes_of(bytes_of(value, proto::kTensor), proto::kStrings) : png;
       if (bytes.empty()) return;
-      found.push_back({std::string(bytes_of(value, proto::kTag)), head.step, !png.empty(), path,
-                       offset + static_cast<uint64_t>(bytes.data() - event.data()), bytes.size()});
+      records.push_back({std::string(bytes_of(value, proto::kTag)), head.step, !png.empty(), path,
+                         offset + static_cast<uint64_t>(bytes.data() - event.data()), bytes.size()});
     });
-  return found;
+  return records;
 }
 
 }  // namespace tutti

@@ -66,7 +66,7 @@ struct ShownRecord {
   std::string tag;
   int64_t step = 0;
   bool is_image = false;  // a PNG; else Markdown
-  std::string path;       // the file with its bytes, and where they are
+  std::string path;       // the file with its bytes, and their place
   uint64_t offset = 0, bytes = 0;
 };
 std::vector<ShownRecord> images_and_texts(const Disk& disk, const std::vector<std::string>& paths);

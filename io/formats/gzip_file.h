@@ -12,8 +12,8 @@
 
 namespace tutti {
 
-// A whole file for reading: what gzip compressed is uncompressed into memory, any other file is mapped.
-// Throws UserError with file and byte if the file cannot be read, or is a damaged or truncated gzip file.
+// A whole file for reading: a gzip file is uncompressed into memory, any other file is mapped. Throws
+// UserError with file and byte if the file cannot be read, or is a damaged or truncated gzip file.
 class GzipFile {
  public:
   static constexpr std::size_t kHeadBytes = std::size_t{1} << 16;

@@ -33,9 +33,9 @@ const std::string& text_of(const Json& value, const std::string& what) {
 }
 
 const Json& content_of(const Json& message) {
-  const auto found = message.find(message.contains("content") ? "content" : "value");
-  if (found == message.end()) throw UserError("a message lacks 'content'");
-  return *found;
+  const auto text = message.find(message.contains("content") ? "content" : "value");
+  if (text == message.end()) throw UserError("a message lacks 'content'");
+  return *text;
 }
 
 }  // namespace
@@ -78,13 +78,13 @@ std::vector<std::string> JsonDocument::elements(const std::string& member) const
   const Json& list = member_of(parsed_->object, member);
   if (!list.is_array()) throw UserError("member '" + printable(member) + "' is no list");
   std::vector<std::string> all;
-  for (const Json& one : list) all.push_back(one.dump());
+  for (const Json& element : list) all.push_back(element.dump());
   return all;
 }
 
 std::string JsonDocument::written(const std::string& member) const {
-  const auto found = parsed_->object.find(member);
-  return found == parsed_->object.end() || found->is_null() ? "" : found->dump();
+  const auto value = parsed_->object.find(member);
+  return value == parsed_->object.end() || value->is_null() ? "" : value->dump();
 }
 
 template <class Is>
@@ -108,9 +108,9 @@ std::vector<JsonDocument::Message> JsonDocument::messages(const std::string& mem
   const Json& list = member_of(parsed_->object, member);
   if (!list.is_array()) throw UserError("member '" + printable(member) + "' is no list of messages");
   std::vector<Message> messages;
-  for (const Json& one : list) {
-    if (!one.is_object()) throw UserError("member '" + printable(member) + "' is no list of messages");
-    messages.push_back({speaker_of(one), text_of(content_of(one), "the content of a message")});
+  for (const Json& message : list) {
+    if (!message.is_object()) throw UserError("member '" + printable(member) + "' is no list of messages");
+    messages.push_back({speaker_of(message), text_of(content_of(message), "the content of a message")});
   }
   return messages;
 }

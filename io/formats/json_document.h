@@ -9,18 +9,18 @@
 
 namespace tutti {
 
-// Who says a message of a chat, and if a model is to learn it: an assistant's, unless OpenAI's member
+// Who says a message of a chat, and if a model learns the message: an assistant's, unless OpenAI's member
 // `weight` is 0.
 struct ChatSpeaker {
-  std::string role;  // as it stands under "role", or ShareGPT's "from"
+  std::string role;  // the text under "role", or ShareGPT's "from"
   bool is_learned = false;
 };
 
-// Throws UserError that says what is wrong, without the place.
+// Throws UserError with the reason, without the place.
 ChatSpeaker speaker_of(const nlohmann::ordered_json& message);
 
-// A JSON object with texts, such as a line of a JSON lines file. Throws UserError that says what is wrong,
-// without the file.
+// A JSON object with texts, such as a line of a JSON lines file. Throws UserError with the reason, without
+// the file.
 class JsonDocument {
  public:
   explicit JsonDocument(std::string_view json);
@@ -36,7 +36,7 @@ class JsonDocument {
   // The member as JSON; "" if there is none, or null.
   std::string written(const std::string& member) const;
 
-  // The names of members that are texts, and of those that are lists, in alphabetical order.
+  // The names of members that are texts, and of members that are lists, in alphabetical order.
   std::vector<std::string> texts() const;
   std::vector<std::string> lists() const;
 

@@ -108,7 +108,7 @@ std::vector<double> json_numbers(const std::string& line, const std::string& key
   const auto list = member_of(line, key);
   if (!list.is_array()) throw UserError("'" + key + "' is no list: " + list.dump());
   std::vector<double> numbers;
-  for (const auto& one : list) numbers.push_back(number_of(one, key));
+  for (const auto& element : list) numbers.push_back(number_of(element, key));
   return numbers;
 }
 

@@ -24,10 +24,10 @@ using JsonValue = std::variant<int64_t, float, double, bool, std::string, std::v
 using JsonFields = std::vector<std::pair<std::string, JsonValue>>;
 std::string json_line(const JsonFields& fields);
 
-// The integer member `key` of a JSON object, or `fallback` if the text is no object with such a member.
+// The integer member `key` of a JSON object, or `fallback` if the text is no object with that member.
 int64_t json_integer(const std::string& line, const std::string& key, int64_t fallback);
 
-// The member `key` of a JSON object if it is a text or an integer, as text.
+// The member `key`, a text or an integer, of a JSON object, as text.
 std::optional<std::string> json_text_or_integer(const std::string& text, const std::string& key);
 
 // Removes the members for which `left_out` is true. A text that is no JSON object is returned unchanged.
@@ -35,13 +35,13 @@ std::string json_without(const std::string& line,
                          const std::function<bool(const std::string& key)>& left_out);
 
 // Read a line of json_line: the names of members in alphabetical order, a number, a list of numbers. Throw
-// UserError if the text is no object with such a member.
+// UserError if the text is no object with that member.
 std::vector<std::string> json_keys(const std::string& line);
 double json_number(const std::string& line, const std::string& key);
 std::vector<double> json_numbers(const std::string& line, const std::string& key);
 
-// The members of a JSON object that are numbers, in the order written; "nan", "inf" and "-inf", as json_line
-// writes them, are numbers too. `valid` is false for a text that is no JSON object.
+// The members of a JSON object that are numbers, in the order written; json_line's "nan", "inf" and "-inf"
+// are numbers too. `valid` is false for a text that is no JSON object.
 struct JsonNumbers {
   bool valid = false;
   std::vector<std::pair<std::string, double>> members;

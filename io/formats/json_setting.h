@@ -18,7 +18,7 @@ Setting read_json_object(const std::string& path);
 // A table as JSON, indented by two.
 std::string json_object_text(const Setting& table);
 
-// Replaces a file by that text: readers never see a part of it. Throws OperatingError.
+// Replaces a file by that text: readers never see a partial file. Throws OperatingError.
 void write_json_object(Disk& disk, const std::string& path, const Setting& table);
 
 }  // namespace tutti

@@ -20,7 +20,7 @@ inline constexpr int kJsonTooDeep = 1000;  // the number of that error; the libr
 // Offset of the byte that exceeds kMaxJsonDepth, or nullopt.
 std::optional<std::size_t> byte_too_deep(std::string_view text);
 
-// Json::parse with a limit on depth, for all JSON that others may have written. Throws Json::parse_error,
+// Json::parse with a limit on depth, for JSON that other programs may have written. Throws Json::parse_error,
 // also for a text that is nested too deeply, or has a number beyond a double. Without exceptions an invalid
 // value is "discarded".
 template <class Json = nlohmann::json>
@@ -37,7 +37,7 @@ Json parse_json(std::string_view text, typename Json::parser_callback_t callback
   }
 }
 
-// Escapes the controls (runtime/printable.h) from DEL on, which JSON may have as they are.
+// Escapes the controls (runtime/printable.h) from DEL on, which JSON may have unescaped.
 std::string without_raw_controls(const std::string& json);
 
 // Describes, in plain words, an error in a JSON text or in one of its values.
@@ -53,16 +53,16 @@ int64_t whole_number(const Json& json) {
 // The member of an object; the fallback if `object` is no object, or the member is absent or of another type.
 template <class Json>
 std::string text_member(const Json& object, const char* key, const std::string& fallback = "") {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->template get<std::string>() : fallback;
+  const auto member = object.find(key);
+  return member != object.end() && member->is_string() ? member->template get<std::string>() : fallback;
 }
 template <class Json>
 int64_t integer_member(const Json& object, const char* key, int64_t fallback = 0) {
-  const auto found = object.find(key);
-  if (found == object.end() || !found->is_number()) return fallback;
-  const double value = found->template get<double>();
+  const auto member = object.find(key);
+  if (member == object.end() || !member->is_number()) return fallback;
+  const double value = member->template get<double>();
   if (!(std::abs(value) < 9e18)) return fallback;
-  return found->is_number_float() ? static_cast<int64_t>(value) : found->template get<int64_t>();
+  return member->is_number_float() ? static_cast<int64_t>(value) : member->template get<int64_t>();
 }
 
 }  // namespace tutti

@@ -23,8 +23,8 @@ constexpr int64_t kBytesOfPlace = 4;
 
 const IndexJson& member(const IndexJson& object, const char* key) {
   static const IndexJson kNone;
-  const auto found = object.find(key);
-  return found == object.end() ? kNone : *found;
+  const auto member = object.find(key);
+  return member == object.end() ? kNone : *member;
 }
 
 bool is_safe(const std::string& name) {
@@ -100,16 +100,16 @@ MdsIndex index_of(const IndexJson& json) {
   if (!shards.is_array() || shards.empty()) refuse_index("names no shards");
   MdsIndex index;
   std::set<std::string> names;
-  for (const IndexJson& one : shards) try {
-      index.shards.push_back(shard_of(one));
-      std::vector<MdsColumn> columns = columns_of(one);
+  for (const IndexJson& shard : shards) try {
+      index.shards.push_back(shard_of(shard));
+      std::vector<MdsColumn> columns = columns_of(shard);
       if (index.columns.empty())
         index.columns = std::move(columns);
       else if (!are_equal(index.columns, columns))
         refuse_index("has other columns than the shards before it");
       if (!names.insert(index.shards.back().raw.name).second) refuse_index("has the file of another shard");
     } catch (const UserError& error) {
-      refuse_index("shard " + std::to_string(&one - &shards.front()) + ": " + error.message());
+      refuse_index("shard " + std::to_string(&shard - &shards.front()) + ": " + error.message());
     }
   return index;
 }
@@ -152,10 +152,10 @@ MdsIndex read_mds_index(const std::string& path) try {
 
 std::string wrong_mds_hash(const MdsFile& file, std::span<const std::byte> bytes) {
   for (const auto& [algorithm, expected] : file.hashes) {
-    const std::string found = hash_of(algorithm, bytes);
-    if (found.empty()) continue;
-    if (found == lower_case(expected)) return "";
-    return "its " + algorithm + " is " + found + ", and that in index.json " + printable(expected);
+    const std::string hash = hash_of(algorithm, bytes);
+    if (hash.empty()) continue;
+    if (hash == lower_case(expected)) return "";
+    return "its " + algorithm + " is " + hash + ", and that in index.json " + printable(expected);
   }
   return "";
 }

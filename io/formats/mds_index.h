@@ -29,7 +29,7 @@ struct MdsShard {
 struct MdsColumn {
   std::string name;
   std::string encoding;               // "jpeg", "ndarray:int32:2049", ...
-  std::optional<uint32_t> size = {};  // in bytes, if it is the same in all samples
+  std::optional<uint32_t> size = {};  // in bytes, if the same in all samples
 };
 
 struct MdsIndex {
@@ -43,8 +43,8 @@ struct MdsIndex {
 // columns, names that lead out of the folder.
 MdsIndex read_mds_index(const std::string& path);
 
-// The first hash of the file that can be computed here (xxHash's) and is another one than that of `bytes`, as
-// a text for an error; "" if there is none.
+// The first hash of the file that can be computed here (xxHash's) and differs from the hash of `bytes`, as a
+// text for an error; "" if no hash differs.
 std::string wrong_mds_hash(const MdsFile& file, std::span<const std::byte> bytes);
 
 }  // namespace tutti

@@ -54,10 +54,10 @@ MdsNumber number_of_code(int code) {
       {17, MdsNumber::kInt16}, {18, MdsNumber::kFloat16}, {32, MdsNumber::kUint32},
       {33, MdsNumber::kInt32}, {34, MdsNumber::kFloat32}, {64, MdsNumber::kUint64},
       {65, MdsNumber::kInt64}, {66, MdsNumber::kFloat64}};
-  const auto found = kCodes.find(code);
-  if (found == kCodes.end())
+  const auto type = kCodes.find(code);
+  if (type == kCodes.end())
     refuse_value("is damaged: an array's dtype has the number " + std::to_string(code));
-  return found->second;
+  return type->second;
 }
 
 std::vector<int64_t> shape_of(const std::string& text, const std::string& encoding) {
@@ -93,10 +93,10 @@ MdsEncoding array_encoding(const std::string& text) {
   const std::string rest = text.substr(text.find(':') + 1);
   const std::size_t colon = rest.find(':');
   const std::string type = rest.substr(0, colon);
-  const auto found = numbers().find(type);
-  if (!type.empty() && (found == numbers().end() || type == "int"))
+  const auto number = numbers().find(type);
+  if (!type.empty() && (number == numbers().end() || type == "int"))
     refuse_value("there is no encoding '" + shown(text) + "'");
-  if (!type.empty()) encoding.type = found->second;
+  if (!type.empty()) encoding.type = number->second;
   if (colon != std::string::npos) encoding.shape = shape_of(rest.substr(colon + 1), text);
   return encoding;
 }
@@ -126,9 +126,10 @@ void add_numbers(MdsJsonNumbers& out, const nlohmann::json& json, std::size_t de
 void require_mds_shard(MdsBytes shard, int64_t samples) {
   const uint64_t head = kPlaceBytes * (static_cast<uint64_t>(samples) + 2);
   if (shard.size() < head) refuse_value("is truncated within its head");
-  const auto found = at<uint32_t>(shard, 0);
-  if (found != samples)
-    refuse_value("has " + std::to_string(found) + " samples, and by index.json " + std::to_string(samples));
+  const auto samples_in_head = at<uint32_t>(shard, 0);
+  if (samples_in_head != samples)
+    refuse_value("has " + std::to_string(samples_in_head) + " samples, and by index.json " +
+                 std::to_string(samples));
   const auto first = at<uint32_t>(shard, kPlaceBytes), end = at<uint32_t>(shard, head - kPlaceBytes);
   if (first < head || end != shard.size()) refuse_value("is damaged: its samples do not fill it");
 }
@@ -192,7 +193,7 @@ MdsEncoding MdsEncoding::parse(const std::string& text) {
     refuse_value(
         "is pickled (pkl): its values are programs, which are not run; write it as another encoding");
   if (text == "ndarray" || text.starts_with("ndarray:")) return array_encoding(text);
-  if (const auto found = kPlain.find(text); found != kPlain.end()) return found->second;
+  if (const auto encoding = kPlain.find(text); encoding != kPlain.end()) return encoding->second;
   const auto number = numbers().find(text);
   if (number == numbers().end()) refuse_value("there is no encoding '" + shown(text) + "'");
   return {.form = Form::kNumber, .type = number->second};

@@ -15,7 +15,7 @@ namespace tutti {
 
 using MdsBytes = std::span<const std::byte>;
 
-// Throws if the head of a shard is not that of so many samples.
+// Throws if the shard's head names another number of samples.
 void require_mds_shard(MdsBytes shard, int64_t samples);
 // The bytes of a column of a sample.
 MdsBytes mds_value(MdsBytes shard, const std::vector<MdsColumn>& columns, int64_t sample, std::size_t column);

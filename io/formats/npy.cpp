@@ -37,19 +37,19 @@ class Dictionary {
   }
 
   std::optional<std::string> text(std::string_view key) const {
-    const auto found = value(key);
-    if (!found || (found->front() != '\'' && found->front() != '"')) return std::nullopt;
-    const std::size_t end = found->find(found->front(), 1);
+    const auto place = value(key);
+    if (!place || (place->front() != '\'' && place->front() != '"')) return std::nullopt;
+    const std::size_t end = place->find(place->front(), 1);
     if (end == std::string_view::npos) return std::nullopt;
-    return std::string(found->substr(1, end - 1));
+    return std::string(place->substr(1, end - 1));
   }
 
   std::optional<std::vector<int64_t>> sizes(std::string_view key) const {
-    const auto found = value(key);
-    if (!found || found->front() != '(') return std::nullopt;
-    const std::size_t end = found->find(')');
+    const auto place = value(key);
+    if (!place || place->front() != '(') return std::nullopt;
+    const std::size_t end = place->find(')');
     if (end == std::string_view::npos) return std::nullopt;
-    std::string_view left = found->substr(1, end - 1);
+    std::string_view left = place->substr(1, end - 1);
     std::vector<int64_t> sizes;
     for (;;) {
       left.remove_prefix(std::min(left.find_first_not_of(", "), left.size()));
@@ -124,18 +124,18 @@ NpyHeader header_of(std::span<const std::byte> head, uint64_t bytes, const std::
   if (!shape || !order || !(order->starts_with("True") || order->starts_with("False")))
     fail("the header of this array of numpy is damaged");
   if (!type) fail("an array of records, which is not read; save its fields as arrays");
-  NpyHeader found{*type, *shape, number_bytes(*type), place->end};
-  if (found.item_bytes == 0)
+  NpyHeader array{*type, *shape, number_bytes(*type), place->end};
+  if (array.item_bytes == 0)
     fail("numbers of numpy's type '" + printable(*type) + "' are not read; " +
          (type->starts_with('>') ? "they are big-endian: a.astype(a.dtype.newbyteorder('<'))"
                                  : "integers, floats and booleans are"));
   if (order->starts_with("True") && shape->size() > 1)
     fail("the array is stored column by column; save numpy.ascontiguousarray(a)");
-  if (found.bytes() > bytes - found.at)
+  if (array.bytes() > bytes - array.at)
     fail("truncated: the array has " +
-         (found.bytes() == SIZE_MAX ? "more bytes than fit" : std::to_string(found.bytes()) + " bytes") +
-         ", the file " + std::to_string(bytes - found.at) + " behind its header");
-  return found;
+         (array.bytes() == SIZE_MAX ? "more bytes than fit" : std::to_string(array.bytes()) + " bytes") +
+         ", the file " + std::to_string(bytes - array.at) + " behind its header");
+  return array;
 }
 
 }  // namespace

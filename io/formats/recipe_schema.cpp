@@ -45,7 +45,7 @@ Json time_schema(const Key& key) {
 
 Json list_of(Json items) { return {{"type", "array"}, {"items", std::move(items)}}; }
 
-Json one_or_list(const Json& one) { return {{"anyOf", {one, list_of(one)}}}; }
+Json one_or_list(const Json& schema) { return {{"anyOf", {schema, list_of(schema)}}}; }
 
 Json named_texts() {
   return {{"type", "object"}, {"minProperties", 1}, {"additionalProperties", {{"type", "string"}}}};
@@ -177,10 +177,10 @@ Json presence_named(const Catalog& catalog, const std::string& name) {
 }
 
 Json alternatives_schema(const Catalog& catalog, const Alternatives& alternatives) {
-  Json one = Json::array();
-  for (const auto& name : alternatives.keys) one.push_back(presence_named(catalog, name));
-  if (alternatives.required) return {{"oneOf", one}};
-  return {{"not", {{"allOf", one}}}};
+  Json schemas = Json::array();
+  for (const auto& name : alternatives.keys) schemas.push_back(presence_named(catalog, name));
+  if (alternatives.required) return {{"oneOf", schemas}};
+  return {{"not", {{"allOf", schemas}}}};
 }
 
 // Properties of all kinds, for completion: of keys that differ between kinds only the description.

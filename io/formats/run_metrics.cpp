@@ -76,16 +76,16 @@ std::string display_name(const std::string& metric, const std::vector<std::strin
 }
 
 void RunMetrics::add_evaluation(std::string name, double value, int64_t step) {
-  const auto found = std::ranges::find(evaluated, name, &EvaluatedMetric::name);
-  if (found == evaluated.end()) {
+  const auto metric = std::ranges::find(evaluated, name, &EvaluatedMetric::name);
+  if (metric == evaluated.end()) {
     evaluated.push_back({std::move(name), value, value, step});
     return;
   }
-  found->last = value;
-  const bool better = less_is_better(name) ? value < found->best : value > found->best;
-  if (!better && !(std::isnan(found->best) && !std::isnan(value))) return;
-  found->best = value;
-  found->best_step = step;
+  metric->last = value;
+  const bool better = less_is_better(name) ? value < metric->best : value > metric->best;
+  if (!better && !(std::isnan(metric->best) && !std::isnan(value))) return;
+  metric->best = value;
+  metric->best_step = step;
 }
 
 double RunMetrics::figure(const std::string& name) const {

@@ -8,16 +8,15 @@
 
 namespace tutti {
 
-// True if a metric of this name is the better the less it is: a loss, an error (also "mse", "rmse", "mae"),
-// perplexity, cross entropy.
-// Composer takes cross entropy for a metric to maximize.
+// True for names of metrics of which less is better: a loss, an error (also "mse", "rmse", "mae"),
+// perplexity, cross entropy. Composer takes cross entropy for a metric to maximize.
 bool less_is_better(const std::string& metric, bool composer = false);
 
 // "eval/CrossEntropy" of "metrics/eval/CrossEntropy", as evaluations are logged.
 std::string evaluated_name(const std::string& logged);
 
-// "CrossEntropy" of "eval/CrossEntropy" if all of these have the same label, else the whole; "eval/loss" in
-// any case, since "loss" is the training's.
+// "CrossEntropy" of "eval/CrossEntropy" if all names have the same label, else the whole; "eval/loss" in any
+// case, since "loss" is the training's.
 std::string display_name(const std::string& metric, const std::vector<std::string>& all);
 
 // A metric over the evaluations of a run.
@@ -32,7 +31,7 @@ struct EvaluatedMetric {
 class RunMetrics {
  public:
   // Reads metrics.jsonl, its evaluations up to `last_step`. Lines that are torn or no JSON objects are left
-  // out; without a file there is nothing.
+  // out; without a file there are no evaluations.
   static RunMetrics read(const std::string& path, int64_t last_step = std::numeric_limits<int64_t>::max());
 
   void add_evaluation(std::string name, double value, int64_t step);

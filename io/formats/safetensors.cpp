@@ -152,8 +152,9 @@ class HeaderReader {
   // The format's tensors lie one behind the other, from the first byte of the data to the last.
   void require_all_bytes(const SafetensorsHeader& header) const {
     std::vector<std::tuple<uint64_t, uint64_t, std::string>> places;
-    for (const auto& [name, one] : header.tensors)
-      places.emplace_back(one.at, one.at + contiguous_bytes(one.shape, one.dtype).value_or(0), name);
+    for (const auto& [name, tensor] : header.tensors)
+      places.emplace_back(tensor.at, tensor.at + contiguous_bytes(tensor.shape, tensor.dtype).value_or(0),
+                          name);
     std::ranges::sort(places);
     uint64_t end = data_;
     for (const auto& [from, to, name] : places) {

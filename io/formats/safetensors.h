@@ -33,11 +33,11 @@ struct SafetensorsHeader {
 // Throws UserError with the file, the tensor and the offset of the error.
 SafetensorsHeader read_safetensors_header(const std::string& path);
 
-// Writes tensors one by one, in any order; in the file they are contiguous and in name order. All members
+// Writes tensors one by one, in any order; in the file, tensors are contiguous and in name order. All members
 // throw OperatingError (disk full, ...).
 class SafetensorsFile {
  public:
-  // `layout`: what the file is to have; of its tensors only names, sizes and dtypes are used.
+  // `layout`: the file's tensors, of which only names, sizes and dtypes are used.
   SafetensorsFile(Disk& disk, const std::string& path, const Safetensors& layout);
 
   // Writes a tensor of the layout.

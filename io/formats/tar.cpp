@@ -111,9 +111,9 @@ void TarReader::read_pax(std::string_view records, uint64_t at, Overrides& next)
 }
 
 TarBytes TarReader::read(uint64_t bytes) {
-  const TarBytes found = read_(bytes);
-  at_ += found.size();
-  return found;
+  const TarBytes block = read_(bytes);
+  at_ += block.size();
+  return block;
 }
 
 std::optional<TarMember> TarReader::next() {
@@ -151,9 +151,9 @@ std::optional<TarMember> TarReader::next() {
 bool read_tar(TarBytes tar, const std::function<void(const TarMember&)>& use) {
   uint64_t at = 0;
   TarReader reader([&](uint64_t bytes) {
-    const TarBytes found = tar.subspan(at, std::min<uint64_t>(bytes, tar.size() - at));
-    at += found.size();
-    return found;
+    const TarBytes block = tar.subspan(at, std::min<uint64_t>(bytes, tar.size() - at));
+    at += block.size();
+    return block;
   });
   while (const auto member = reader.next()) use(*member);
   return reader.has_end();

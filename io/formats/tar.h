@@ -17,25 +17,25 @@ struct TarMember {
   uint64_t first = 0, bytes = 0;
 };
 
-// Reads the files of a tar file (ustar, with GNU's and pax's long names and sizes) one after the other.
-// Errors are UserErrors without the file's name, which name the byte at which the tar file is damaged or cut.
+// Reads the files of a tar file (ustar, with GNU's and pax's long names and sizes) file by file. Errors are
+// UserErrors without the file's name, which name the byte at which the tar file is damaged or cut.
 class TarReader {
  public:
   // Returns the next bytes of the tar file, fewer at its end. They last until the next call.
   using Read = std::function<std::span<const std::byte>(uint64_t bytes)>;
 
-  // `joined`: tar files one behind the other, which blocks of zeros part; else such a block is the end.
+  // `joined`: tar files one behind the other, parted by blocks of zeros; else a block of zeros is the end.
   explicit TarReader(Read read, bool joined = false) : read_(std::move(read)), joined_(joined) {}
 
   // The next file, nothing at the end.
   std::optional<TarMember> next();
-  // False behind the end of a tar file without the blocks of zeros that mark it.
+  // False behind the end of a tar file that lacks its last blocks of zeros.
   bool has_end() const { return has_end_; }
   // Of that file; last until next() is called.
   std::span<const std::byte> data() const { return data_; }
 
  private:
-  // What a pax header or GNU's long name says of the next file.
+  // The fields of a pax header or GNU's long name for the next file.
   struct Overrides {
     std::optional<std::string> name;
     std::optional<uint64_t> size;

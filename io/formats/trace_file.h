@@ -15,7 +15,7 @@
 namespace tutti {
 
 // Writes Chrome's Trace Event Format (a JSON object with "traceEvents"), which Perfetto opens. Times are
-// since the beginning of the trace; on each track they must not decrease.
+// since the beginning of the trace, and must not decrease on a track.
 class TraceFile {
  public:
   // A thread of a process. Every tid is unique in the file.
@@ -24,7 +24,7 @@ class TraceFile {
   };
   using Args = std::vector<std::pair<std::string_view, std::variant<int64_t, std::string_view>>>;
 
-  // Replaces the file at `path` when it is closed. All methods that write throw OperatingError.
+  // Replaces the file at `path` when closed. All methods that write throw OperatingError.
   TraceFile(Disk& disk, const std::string& path);
 
   void name_process(int64_t pid, const std::string& name);
@@ -33,7 +33,7 @@ class TraceFile {
   // A slice of a track. Slices nest: `end` ends the last one begun.
   void begin(Track track, std::string_view name, Nanoseconds time, const Args& args);
   void end(Track track, Nanoseconds time);
-  // A whole slice, of a track that has only such; in any order.
+  // A whole slice, of a track of whole slices alone; in any order.
   void slice(Track track, std::string_view name, Nanoseconds time, Nanoseconds duration);
   // The value of a curve of the process `track.pid` from `time` on; must be finite.
   void count(Track track, std::string_view name, Nanoseconds time, double value);

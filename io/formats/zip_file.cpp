@@ -37,10 +37,10 @@ std::optional<Directory> directory_of(Bytes file) {
   const std::size_t last = file.size() - kEndBytes;
   for (std::size_t end = last + 1; end-- > last - std::min(last, kMostComment);) {
     if (number_at<uint32_t>(file, end) != kEndMark) continue;
-    const Directory found{number_at<uint32_t>(file, end + 16), number_at<uint32_t>(file, end + 12),
-                          number_at<uint16_t>(file, end + 10)};
+    const Directory directory{number_at<uint32_t>(file, end + 16), number_at<uint32_t>(file, end + 12),
+                              number_at<uint16_t>(file, end + 10)};
     if (end < kLocator64Bytes || number_at<uint32_t>(file, end - kLocator64Bytes) != kLocator64Mark)
-      return found;
+      return directory;
     const auto end64 = part(file, number_at<uint64_t>(file, end - kLocator64Bytes + 8), kEnd64Bytes);
     if (!end64 || number_at<uint32_t>(*end64, 0) != kEnd64Mark) return std::nullopt;
     return Directory{number_at<uint64_t>(*end64, 48), number_at<uint64_t>(*end64, 40),

@@ -11,8 +11,8 @@
 
 namespace tutti {
 
-// The members of a zip archive, as numpy.savez writes one: stored or deflated, also of more than 4 GiB.
-// PKWARE's APPNOTE.TXT describes the format.
+// The members of a zip archive, as of numpy.savez: stored or deflated, also of more than 4 GiB. PKWARE's
+// APPNOTE.TXT describes the format.
 class ZipFile {
  public:
   struct Member {
@@ -30,8 +30,8 @@ class ZipFile {
 
   const std::vector<Member>& members() const { return members_; }
 
-  // A member's bytes, and what keeps them: the mapped file, or memory if they were deflated. Checks the crc
-  // of deflated ones. Throws UserError with archive and member.
+  // A member's bytes, and their owner: the mapped file, or memory for deflated bytes. Checks the crc of
+  // deflated members. Throws UserError with archive and member.
   struct Content {
     std::shared_ptr<const void> owner;
     std::span<const std::byte> bytes;

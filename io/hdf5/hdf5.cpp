@@ -103,13 +103,13 @@ bool add_dataset(hid_t dataset, const std::string& path, unsigned long file,
   const auto dtype = dtype_of_hdf5(type);
   if (!dtype) return false;
   const bool same_bytes = has_same_bytes(type, *dtype);
-  Hdf5Entry found{path, shape_of_hdf5(space), *dtype,
+  Hdf5Entry entry{path, shape_of_hdf5(space), *dtype,
                   same_bytes ? plain_offset(dataset, file) : std::nullopt};
-  found.storage = storage_of(dataset, found.shape, c10::elementSize(*dtype));
-  found.same_bytes = same_bytes;
-  H5Aiterate2(dataset, H5_INDEX_NAME, H5_ITER_INC, nullptr, add_attribute, &found.attributes);
-  name_values(type, found.attributes);
-  datasets.push_back(std::move(found));
+  entry.storage = storage_of(dataset, entry.shape, c10::elementSize(*dtype));
+  entry.same_bytes = same_bytes;
+  H5Aiterate2(dataset, H5_INDEX_NAME, H5_ITER_INC, nullptr, add_attribute, &entry.attributes);
+  name_values(type, entry.attributes);
+  datasets.push_back(std::move(entry));
   return true;
 }
 
@@ -195,13 +195,13 @@ Hdf5File::~Hdf5File() {
 }
 
 const Hdf5Entry* Hdf5File::find(const std::string& dataset) const {
-  const auto found =
+  const auto entry =
       std::find_if(datasets_.begin(), datasets_.end(), [&](const auto& d) { return d.path == dataset; });
-  return found == datasets_.end() ? nullptr : &*found;
+  return entry == datasets_.end() ? nullptr : &*entry;
 }
 
 const Hdf5Entry& Hdf5File::at(const std::string& dataset) const {
-  if (const Hdf5Entry* found = find(dataset)) return *found;
+  if (const Hdf5Entry* entry = find(dataset)) return *entry;
   throw UserError({path_}, "no dataset '" + dataset + "'; there is " + names());
 }
 
@@ -216,17 +216,17 @@ std::string Hdf5File::names() const {
 
 std::string Hdf5File::why_not_listed(const std::string& dataset) const {
   const auto arrays = list_hdf5(path_);
-  const auto found = std::ranges::find(arrays, dataset, &ListedArray::path);
-  if (found == arrays.end()) return "";
+  const auto array = std::ranges::find(arrays, dataset, &ListedArray::path);
+  if (array == arrays.end()) return "";
   {
     const Hdf5Session session;
     if (const std::string link = dead_link_text(opened_->file, dataset); !link.empty()) return "is " + link;
   }
-  if (found->dtype == ListedArray::kUnreadable)
+  if (array->dtype == ListedArray::kUnreadable)
     return "cannot be opened by HDF5 " + hdf5_version() +
            ": a link that leads nowhere, or written for newer releases (h5py's libver = \"latest\")";
-  return "is " + found->description() + ", and only integers, floats and booleans are read" +
-         (found->dtype == "text" ? ": write classes as integers, or as an enumeration" : "");
+  return "is " + array->description() + ", and only integers, floats and booleans are read" +
+         (array->dtype == "text" ? ": write classes as integers, or as an enumeration" : "");
 }
 
 void Hdf5File::require_sound(const std::string& dataset) const {
@@ -235,15 +235,15 @@ void Hdf5File::require_sound(const std::string& dataset) const {
 }
 
 at::Tensor Hdf5File::read(const std::string& dataset) const {
-  const Hdf5Entry& found = at(dataset);
+  const Hdf5Entry& entry = at(dataset);
   require_sound(dataset);
-  at::Tensor tensor = empty_tensor(path_, found, found.shape);
-  if (found.storage.decodable) {
-    decode_rows(found, 0, found.shape[0], static_cast<std::byte*>(tensor.mutable_data_ptr()));
+  at::Tensor tensor = empty_tensor(path_, entry, entry.shape);
+  if (entry.storage.decodable) {
+    decode_rows(entry, 0, entry.shape[0], static_cast<std::byte*>(tensor.mutable_data_ptr()));
     return tensor;
   }
   const Hdf5Session session;
-  const Hdf5Handle handle = opened_->dataset(path_, dataset), type = hdf5_type(found.dtype);
+  const Hdf5Handle handle = opened_->dataset(path_, dataset), type = hdf5_type(entry.dtype);
   if (H5Dread(handle, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, tensor.mutable_data_ptr()) < 0) {
     throw UserError({path_}, "dataset '" + dataset + "' cannot be read: " + hdf5_error());
   }
@@ -257,50 +257,50 @@ at::Tensor Hdf5File::read_range(const std::string& dataset, int64_t first, int64
 }
 
 void Hdf5File::read_rows_into(const std::string& dataset, int64_t first, int64_t count, std::byte* to) const {
-  const Hdf5Entry& found = at(dataset);
-  check_rows(found, first, count);
-  if (found.storage.decodable) return decode_rows(found, first, count, to);
+  const Hdf5Entry& entry = at(dataset);
+  check_rows(entry, first, count);
+  if (entry.storage.decodable) return decode_rows(entry, first, count, to);
   const Hdf5Session session;
-  const Hdf5Handle handle = opened_->dataset(path_, dataset), type = hdf5_type(found.dtype),
-                   space = hdf5_space(found.shape);
-  Shape shape = found.shape;
+  const Hdf5Handle handle = opened_->dataset(path_, dataset), type = hdf5_type(entry.dtype),
+                   space = hdf5_space(entry.shape);
+  Shape shape = entry.shape;
   shape[0] = count;
   const Hdf5Handle memory = hdf5_space(shape);
-  select_rows(space, found.shape, first, count);
+  select_rows(space, entry.shape, first, count);
   if (H5Dread(handle, type, memory, space, H5P_DEFAULT, to) < 0)
     throw UserError({path_}, "dataset '" + dataset + "', row " + std::to_string(first) +
                                  " cannot be read: " + hdf5_error());
 }
 
-void Hdf5File::decode_rows(const Hdf5Entry& found, int64_t first, int64_t count, std::byte* to) const {
-  const ChunkedArray array{found.shape, found.storage};
+void Hdf5File::decode_rows(const Hdf5Entry& entry, int64_t first, int64_t count, std::byte* to) const {
+  const ChunkedArray array{entry.shape, entry.storage};
   std::vector<EncodedChunk> chunks;
   {
     const Hdf5Session session;
-    chunks = read_encoded(opened_->dataset(path_, found.path), array, first, count);
+    chunks = read_encoded(opened_->dataset(path_, entry.path), array, first, count);
   }
   for (const EncodedChunk& chunk : chunks)
     if (!decode_chunk(array, chunk, first, count, to))
-      throw UserError({path_}, "dataset '" + found.path + "', row " + std::to_string(chunk.offset[0]) +
+      throw UserError({path_}, "dataset '" + entry.path + "', row " + std::to_string(chunk.offset[0]) +
                                    " cannot be read: damaged data");
-  if (!found.same_bytes) convert(found, static_cast<size_t>(count) * row_numbers(found.shape), to);
+  if (!entry.same_bytes) convert(entry, static_cast<size_t>(count) * row_numbers(entry.shape), to);
 }
 
-void Hdf5File::convert(const Hdf5Entry& found, size_t numbers, std::byte* to) const {
+void Hdf5File::convert(const Hdf5Entry& entry, size_t numbers, std::byte* to) const {
   const Hdf5Session session;
-  const Hdf5Handle handle = opened_->dataset(path_, found.path), type(H5Dget_type(handle), H5Tclose),
-                   memory_type = hdf5_type(found.dtype);
+  const Hdf5Handle handle = opened_->dataset(path_, entry.path), type(H5Dget_type(handle), H5Tclose),
+                   memory_type = hdf5_type(entry.dtype);
   if (H5Tconvert(type, memory_type, numbers, to, nullptr, H5P_DEFAULT) < 0)
-    throw UserError({path_}, "dataset '" + found.path + "' cannot be converted: " + hdf5_error());
+    throw UserError({path_}, "dataset '" + entry.path + "' cannot be converted: " + hdf5_error());
 }
 
 at::Tensor Hdf5File::read_rows(const std::string& dataset, std::span<const int64_t> rows) const {
-  const Hdf5Entry& found = at(dataset);
-  Shape shape = found.shape;
-  check_rows(found, 0, 0);
+  const Hdf5Entry& entry = at(dataset);
+  Shape shape = entry.shape;
+  check_rows(entry, 0, 0);
   require_sound(dataset);
   shape[0] = static_cast<int64_t>(rows.size());
-  at::Tensor tensor = empty_tensor(path_, found, shape);
+  at::Tensor tensor = empty_tensor(path_, entry, shape);
   auto* to = static_cast<std::byte*>(tensor.mutable_data_ptr());
   const size_t row_bytes = rows.empty() ? 0 : tensor.nbytes() / rows.size();
   for (size_t i = 0; i < rows.size();) {  // one call for each run of neighbours

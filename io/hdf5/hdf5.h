@@ -15,8 +15,8 @@
 namespace tutti {
 
 // A numeric dataset of an HDF5 file. An enumeration is its integers, with the attributes num_classes and
-// class_names. Other datasets (text, compounds) are not listed, nor are those with names that are not UTF-8
-// or have control characters.
+// class_names. Other datasets (text, compounds) are not listed, nor are datasets with names that are not
+// UTF-8 or have control characters.
 struct Hdf5Entry {
   std::string path;  // "train/input"
   Shape shape;
@@ -25,7 +25,7 @@ struct Hdf5Entry {
   std::optional<uint64_t> file_offset;
   Hdf5Attributes attributes;  // integers, numbers and texts only
   Hdf5Storage storage = {};
-  bool same_bytes = true;  // numbers in the file are those in memory: no other byte order, for example
+  bool same_bytes = true;  // numbers in the file are as in memory: no other byte order, for example
 };
 
 // An HDF5 file, open for reading. Thread-safe: a lock serialises all calls to libhdf5 in the process. Every
@@ -43,7 +43,7 @@ class Hdf5File {
   const Hdf5Entry* find(const std::string& dataset) const;
   const Hdf5Entry& at(const std::string& dataset) const;  // the error lists the existing datasets
 
-  // Throws if the file cannot hold what the dataset claims to be, or a virtual dataset lacks a source.
+  // Throws if the file is too small for the dataset's claimed size, or a virtual dataset lacks a source.
   // Checked before a dataset is first read, too.
   void require_sound(const std::string& dataset) const;
 
@@ -62,8 +62,8 @@ class Hdf5File {
 
  private:
   struct Opened;
-  void decode_rows(const Hdf5Entry& found, int64_t first, int64_t count, std::byte* to) const;
-  void convert(const Hdf5Entry& found, size_t numbers, std::byte* to) const;
+  void decode_rows(const Hdf5Entry& entry, int64_t first, int64_t count, std::byte* to) const;
+  void convert(const Hdf5Entry& entry, size_t numbers, std::byte* to) const;
   std::string path_;
   std::unique_ptr<Opened> opened_;
   std::vector<Hdf5Entry> datasets_;

@@ -146,13 +146,13 @@ class ChunkCopy {
 // sum of 0xffff is not 0.
 uint32_t fletcher32(std::span<const std::byte> bytes) {
   const auto folded = [](uint32_t sum) { return (sum & 0xffff) + (sum >> 16); };
-  uint32_t one = 0, two = 0;
+  uint32_t sum = 0, sum_of_sums = 0;
   for (std::size_t i = 0; i < bytes.size(); i += 2) {
     const auto low = i + 1 < bytes.size() ? std::to_integer<uint32_t>(bytes[i + 1]) : 0;
-    one = folded(one + (std::to_integer<uint32_t>(bytes[i]) << 8 | low));
-    two = folded(two + one);
+    sum = folded(sum + (std::to_integer<uint32_t>(bytes[i]) << 8 | low));
+    sum_of_sums = folded(sum_of_sums + sum);
   }
-  return two << 16 | one;
+  return sum_of_sums << 16 | sum;
 }
 
 bool inflate_to(std::span<const std::byte> from, std::span<std::byte> to) {

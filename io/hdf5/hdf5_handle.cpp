@@ -24,8 +24,8 @@ herr_t keep_first(unsigned n, const H5E_error2_t* error, void* text) {
   return 0;
 }
 
-herr_t find_too_many_links(unsigned, const H5E_error2_t* error, void* found) {
-  if (error->min_num == H5E_NLINKS) *static_cast<bool*>(found) = true;
+herr_t find_too_many_links(unsigned, const H5E_error2_t* error, void* too_many) {
+  if (error->min_num == H5E_NLINKS) *static_cast<bool*>(too_many) = true;
   return 0;
 }
 
@@ -34,9 +34,9 @@ constexpr const char* kTooManyLinks =
 
 // True if the call that failed last met more links in a row than libhdf5 follows, as those in a circle are.
 bool met_too_many_links() {
-  bool found = false;
-  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, find_too_many_links, &found);
-  return found;
+  bool too_many = false;
+  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, find_too_many_links, &too_many);
+  return too_many;
 }
 
 // Hard links can make cycles of groups, and any number of paths to one group.
@@ -218,10 +218,10 @@ std::string dead_link_text(hid_t file, const std::string& path) {
   if (link.type == H5L_TYPE_SOFT)
     return "a link to " + on_one_line(value.c_str()) +
            (is_too_long ? kTooManyLinks : ", which is not in the file");
-  const char *of_file = nullptr, *object = nullptr;
-  if (H5Lunpack_elink_val(value.data(), link.u.val_size, nullptr, &of_file, &object) < 0)
+  const char *file_name = nullptr, *object = nullptr;
+  if (H5Lunpack_elink_val(value.data(), link.u.val_size, nullptr, &file_name, &object) < 0)
     return "a damaged link";
-  return "a link to " + on_one_line(object) + " in " + on_one_line(of_file) +
+  return "a link to " + on_one_line(object) + " in " + on_one_line(file_name) +
          (is_too_long ? kTooManyLinks : ", which is not there");
 }
 

@@ -79,13 +79,13 @@ std::vector<int64_t> shape_of_hdf5(hid_t space);
 // fails.
 Hdf5Handle open_hdf5(const std::string& path);
 
-// Calls visit(path, object) for the datasets of a file by name; if soft links are followed, also for those
-// behind them, and in groups behind them. The object is not good() if libhdf5 cannot open it.
+// Calls visit(path, object) for the datasets of a file by name; if soft links are followed, also for datasets
+// and groups behind links. An object that libhdf5 cannot open is not good().
 using Hdf5Visit = std::function<void(const std::string& path, hid_t object)>;
 void visit_datasets(hid_t file, SoftLinks links, const Hdf5Visit& visit);
 
-// Where a link leads: "a link to x.h5, which cannot be opened", "a link to /y, which leads nowhere". "" if it
-// leads to an object, or there is none.
+// Where a link leads: "a link to x.h5, which cannot be opened", "a link to /y, which leads nowhere". "" for a
+// link to an object, or without a link.
 std::string dead_link_text(hid_t file, const std::string& path);
 
 }  // namespace tutti

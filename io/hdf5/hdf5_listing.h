@@ -14,7 +14,7 @@ enum class SoftLinks { kIgnored, kFollowed };
 // The layout of a dataset in its file.
 struct Hdf5Storage {
   std::vector<int64_t> chunk = {};        // empty: not in chunks
-  std::vector<std::string> filters = {};  // of chunks, as they were applied: "shuffle", "gzip"
+  std::vector<std::string> filters = {};  // of chunks, in the order applied: "shuffle", "gzip"
   std::string missing_filter = {};        // one that this libhdf5 cannot undo; "" = none
   bool decodable = false;                 // chunks, of filters that are undone without libhdf5's lock
   std::size_t item = 1;                   // bytes of a number
@@ -23,10 +23,10 @@ struct Hdf5Storage {
 // A dataset of an HDF5 file, as seen without libtorch.
 struct ListedArray {
   enum class Numbers { kIntegers, kFloats, kBooleans, kOther };
-  static constexpr const char* kUnreadable = "unreadable";  // by this libhdf5, or a link to nothing
+  static constexpr const char* kUnreadable = "unreadable";  // by this libhdf5, or a broken link
   static constexpr const char* kUnnamable = "not listed for the characters of its name";
   std::string path;   // "train/images"; of a name with control characters, or not of UTF-8, as shown
-  std::string dtype;  // "uint8", "float32", "bool"; "text", the two above and others have no numbers
+  std::string dtype;  // "uint8", "float32", "bool"; "text", the two above and other types have no numbers
   Numbers numbers = Numbers::kOther;
   std::vector<int64_t> shape;
   int64_t num_classes = 0;  // the attribute of that name; 0 = none
@@ -42,8 +42,8 @@ bool is_hdf5(const std::string& path);
 // All datasets by name, with those behind soft links. Throws UserError if the file cannot be read.
 std::vector<ListedArray> list_hdf5(const std::string& path);
 
-// The first rows of an array of numbers, flattened. Throws UserError if they cannot be read, or if the array
-// claims to be larger than its file can hold.
+// The first rows of an array of numbers, flattened. Throws UserError if reading fails, or if the array claims
+// to be larger than its file can hold.
 std::vector<double> first_rows(const std::string& path, const ListedArray& array, int64_t rows);
 
 // The release of the loaded libhdf5: "1.10.8".

@@ -229,7 +229,7 @@ Shape end_of(hid_t mapping) {
       H5Sget_select_bounds(mapping, first.data(), last.data()) < 0)
     return {};
   Shape end;
-  for (const hsize_t one : last) end.push_back(static_cast<int64_t>(one) + 1);
+  for (const hsize_t index : last) end.push_back(static_cast<int64_t>(index) + 1);
   return end;
 }
 

@@ -8,7 +8,7 @@
 namespace tutti {
 
 // Opens a dataset to read. `path` names the file in errors. Without libhdf5's cache of chunks, which trusts
-// the sizes of chunks without filters in the file's index, and would keep what is read once.
+// the sizes of chunks without filters in the file's index, and would keep data that is read once.
 Hdf5Handle open_dataset(hid_t file, const std::string& path, const std::string& name);
 
 // Throws UserError unless the file is large enough for the dataset's claims at a good compression, so that a

@@ -132,9 +132,9 @@ std::string names_of_values(hid_t type) {
   }
   std::string lines;
   for (int64_t i = 0; i < count; ++i) {
-    const auto found = names.find(i);
-    if (found == names.end() || !is_printable(found->second) || found->second.empty()) return "";
-    lines += (i == 0 ? "" : "\n") + found->second;
+    const auto name = names.find(i);
+    if (name == names.end() || !is_printable(name->second) || name->second.empty()) return "";
+    lines += (i == 0 ? "" : "\n") + name->second;
   }
   return lines;
 }

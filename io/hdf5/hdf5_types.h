@@ -15,8 +15,8 @@ namespace tutti {
 Hdf5Handle hdf5_type(at::ScalarType dtype);
 std::optional<at::ScalarType> dtype_of_hdf5(hid_t type);
 
-// The names of an enumeration's values, a line each, if the values are 0, 1, ... in some order and it is not
-// bool; else "".
+// The names of an enumeration's values, a line each, if the values are 0, 1, ... in some order, and not bool;
+// else "".
 std::string names_of_values(hid_t type);
 
 }  // namespace tutti

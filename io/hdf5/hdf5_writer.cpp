@@ -153,8 +153,8 @@ std::string declared(const Hdf5View& view) {
   std::string all = declared(view.scalars) + ";";
   for (const Hdf5VirtualArray& array : view.arrays) {
     all += declared(array.path) + declared(array.dtype) + declared(array.shape);
-    for (const auto& one : array.sources)
-      all += declared(one.file) + declared(one.offset) + declared(one.extent);
+    for (const auto& source : array.sources)
+      all += declared(source.file) + declared(source.offset) + declared(source.extent);
     all += ";";
   }
   for (const auto& [from, to] : view.links) all += declared(from) + declared(to);

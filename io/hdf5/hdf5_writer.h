@@ -43,8 +43,8 @@ struct Hdf5Layout {
   std::vector<uint64_t> offsets;
 };
 
-// Writes and hashes the file front to back, and syncs it. The same arrays give the same bytes. `last`: the
-// cached layout, updated; may be null. Throws OperatingError (disk full, ...).
+// Writes and hashes the file front to back, then syncs the file. The same arrays give the same bytes. `last`:
+// the cached layout, updated; may be null. Throws OperatingError (disk full, ...).
 Hdf5Written write_hdf5(Disk& disk, const std::string& path, const std::vector<Hdf5Array>& arrays,
                        Hdf5Layout* last = nullptr);
 

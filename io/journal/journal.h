@@ -14,12 +14,12 @@
 
 namespace tutti {
 
-// All that is needed to start the run (RecordedJob), as JSON; the first record of every journal.
+// The inputs for starting the run (RecordedJob), as JSON; the first record of every journal.
 struct JournalHead {
   std::string json;
 };
 
-// An actor took a message; `from` is "" if no actor of the rank sent it.
+// An actor took a message; `from` is "" for a message from outside the rank's actors.
 struct JournalDelivery {
   std::string_view to;
   std::string_view from;
@@ -36,8 +36,8 @@ struct JournalEvent {
   int64_t detail = 0;
 };
 
-// A hash that is equal in every run of the job. The parts, one for each name in the last JournalParts of the
-// same key, show where two digests differ.
+// A hash that is equal in every run of the job. The parts, a part for each name in the last JournalParts of
+// the same key, show where two digests differ.
 struct JournalDigest {
   std::string_view key;
   int64_t step = -1;

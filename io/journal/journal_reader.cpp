@@ -71,8 +71,8 @@ bool may_become_journal(Bytes bytes) {
   const auto preamble = journal_preamble();
   const bool cut = bytes.size() < preamble.size() && std::equal(bytes.begin(), bytes.end(), preamble.begin());
   const bool being_written = bytes[0] == 0 && std::equal(bytes.begin(), bytes.end(), preamble.begin(),
-                                                         [](uint8_t found, uint8_t wanted) {
-                                                           return found == 0 || found == wanted;
+                                                         [](uint8_t type, uint8_t expected) {
+                                                           return type == 0 || type == expected;
                                                          });
   return cut || being_written;
 }
@@ -88,8 +88,8 @@ JournalCursor::JournalCursor(const std::string& path) : path_(path), file_(path)
 bool JournalCursor::skip_preamble() {
   if (position_ > 0) return true;
   const auto expected = journal_preamble();
-  std::array<uint8_t, expected.size()> found{};
-  const Bytes bytes(found.data(), read_at(0, found));
+  std::array<uint8_t, expected.size()> magic{};
+  const Bytes bytes(magic.data(), read_at(0, magic));
   if (std::equal(bytes.begin(), bytes.end(), expected.begin(), expected.end())) {
     position_ = expected.size();
     return true;
@@ -104,18 +104,18 @@ bool JournalCursor::skip_preamble() {
 
 std::optional<JournalRecord> JournalCursor::next() {
   if (!skip_preamble()) return std::nullopt;
-  while (const std::optional<Frame> found = frame()) {
+  while (const std::optional<Frame> next_frame = frame()) {
     std::optional<JournalRecord> record;
-    if (found->kind == JournalKind::kName) {
-      PayloadReader payload(found->payload);
+    if (next_frame->kind == JournalKind::kName) {
+      PayloadReader payload(next_frame->payload);
       const std::string_view text = payload.text();
       if (!payload.finished()) break;
       names_.emplace_back(text);
     } else {
-      record = decode(*found);
+      record = decode(*next_frame);
       if (!record) break;
     }
-    position_ += found->bytes;
+    position_ += next_frame->bytes;
     if (record) return record;
   }
   return std::nullopt;
@@ -130,7 +130,7 @@ std::optional<JournalCursor::Frame> JournalCursor::frame() {
     return Frame{static_cast<JournalKind>(bytes[0]),
                  bytes.subspan(outline->payload_begin, outline->payload_bytes), outline->bytes()};
   };
-  if (const auto found = whole()) return found;
+  if (const auto payload = whole()) return payload;
   fill(kChunkBytes);
   const auto outline = outline_of(buffered());
   if (outline && outline->bytes() > buffered().size()) fill(outline->bytes());

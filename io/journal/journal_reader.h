@@ -23,18 +23,18 @@ class JournalCursor {
   JournalCursor(const JournalCursor&) = delete;
   JournalCursor& operator=(const JournalCursor&) = delete;
 
-  // The next record, or nothing after the last valid one; a later call returns records written since. Throws
-  // OperatingError naming path and offset if the file cannot be read.
+  // The next record, or nullopt after the last valid record; a later call returns records written since.
+  // Throws OperatingError naming path and offset if the file cannot be read.
   std::optional<JournalRecord> next();
 
   // The offset of the next record in the file.
   uint64_t position() const { return position_; }
 
-  // The number of bytes from position() to the last nonzero byte: after next() returned nothing, the size of
-  // the torn or damaged part. In a journal that is being written this may be a record in progress.
+  // The number of bytes from position() to the last nonzero byte: after next() returned nullopt, the size of
+  // the torn or damaged part. In a journal that is being written, that part may be a record in progress.
   uint64_t torn_bytes() const;
 
-  // After next() returned nothing: true if more follows than the one torn record that a killed writer leaves.
+  // After next() returned nullopt: true if more follows than the one torn record that a killed writer leaves.
   // Then records are lost that the writer wrote.
   bool damaged() const;
 

@@ -22,7 +22,7 @@ inline constexpr std::string_view kEvaluationMetrics = "compute/metrics of ";
 // to the last step that is done, all other digests to the next.
 int64_t counted_step(std::string_view key, int64_t done);
 
-// The order of a step's digests: batch, loss, buckets, any others, weights, evaluations.
+// The order of a step's digests: batch, loss, buckets, any other digests, weights, evaluations.
 struct DigestOrder {
   static std::tuple<int, std::size_t, std::string_view> place(std::string_view key);
   using is_transparent = void;
@@ -35,19 +35,19 @@ class JournalSteps {
   struct Hash {
     uint64_t value = 0;
     std::vector<uint16_t> parts;
-    std::shared_ptr<const std::vector<std::string>> names;  // of the parts; null if it has none
-    int count = 1;  // of the key's digests in the step so far: one a pass or attempt
+    std::shared_ptr<const std::vector<std::string>> names;  // of the parts; null for a digest without parts
+    int count = 1;  // of the key's digests in the step so far: one per pass or attempt
   };
   struct Step {
     int64_t number = 0;  // counted as in metrics.jsonl; 0: before the first
-    bool whole = true;   // false: the record breaks off in it, maybe between two passes
+    bool whole = true;   // false: the record breaks off in the step, maybe between two passes
     // The last digest of each key; of evaluations all digests, numbered: "compute/batch of eval #2".
     std::map<std::string, Hash, DigestOrder> hashes;
   };
 
   explicit JournalSteps(const std::string& path) : cursor_(path) {}
 
-  // The next step, or nothing after the last.
+  // The next step, or nullopt after the last.
   std::optional<Step> next();
 
   // After the last step: true if the journal says how the rank ended; and the damage of the file ("torn at

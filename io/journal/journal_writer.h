@@ -23,7 +23,7 @@
 namespace tutti {
 
 // Numbers names in the order of their first use, from 0. A cache by address finds static texts without
-// hashing them; it compares the text, since an address may be reused.
+// hashing; the texts are compared, since an address may be reused.
 class JournalNames {
  public:
   std::optional<uint32_t> find(std::string_view text) {
@@ -45,10 +45,10 @@ class JournalNames {
     return (reinterpret_cast<uintptr_t>(address) * 0x9E3779B97F4A7C15) >> 56;
   }
   std::optional<uint32_t> find_by_content(std::string_view text, Cached& cached) {
-    const auto found = numbers_.find(text);
-    if (found == numbers_.end()) return std::nullopt;
-    cached = {found->first, found->second};
-    return found->second;
+    const auto number = numbers_.find(text);
+    if (number == numbers_.end()) return std::nullopt;
+    cached = {number->first, number->second};
+    return number->second;
   }
 
   std::array<Cached, 256> cached_;
@@ -56,21 +56,21 @@ class JournalNames {
   std::unordered_map<std::string_view, uint32_t> numbers_;
 };
 
-// A new file that grows at its end; appended bytes survive a kill -9. It is mapped, so to append is to copy.
-// Disk space is reserved in advance, so a last record still fits on a full disk. Nothing throws, since no
-// error may end a run. Not thread-safe.
+// A new file that grows at its end; appended bytes survive a kill -9. The file is mapped, so to append is to
+// copy. Disk space is reserved in advance, so a last record still fits on a full disk. No function throws,
+// since no error may end a run. Not thread-safe.
 class GrowingFile {
  public:
   static constexpr uint64_t kReservedBytes = uint64_t{1} << 20;
 
-  // Unlinks an older file at the path; processes that have it open keep its contents.
+  // Unlinks an older file at the path; processes that have that file open keep its contents.
   explicit GrowingFile(const std::string& path);
   ~GrowingFile();  // cuts off the reserved space
   GrowingFile(const GrowingFile&) = delete;
   GrowingFile& operator=(const GrowingFile&) = delete;
 
-  // Writes at size() if `spare` more bytes fit after `bytes`. False if they do not; later calls then succeed
-  // only within the space that is already reserved.
+  // Writes at size() if `spare` more bytes fit after `bytes`. False without that space; later calls then
+  // succeed only within the reserved space.
   bool append(std::span<const uint8_t> bytes, uint64_t spare);
 
   uint64_t size() const { return size_; }
@@ -96,7 +96,8 @@ class GrowingFile {
 // minute. Thread-safe.
 //
 // A full or failing disk, or a file truncated by another process, ends the journal but not the run:
-// incomplete() then gives the reason, as does a last record if it fits, and all methods do nothing.
+// incomplete() then gives the reason, as does a last record if there is space, and all methods have no
+// effect.
 class JournalWriter {
  public:
   // Replaces a file at `path`.

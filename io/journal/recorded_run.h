@@ -10,7 +10,7 @@ namespace tutti {
 
 // The text of a journal's last record: "exit code 0", or the error that ended the rank.
 std::string end_text(const RankEnd& end);
-// True if such a text is of a rank that ended without an error.
+// True for the end_text of a rank that ended without an error.
 bool ended_without_error(const std::string& end_text);
 
 // The host of ranks that share one process.
@@ -28,7 +28,7 @@ struct RecordedJob {
   std::string recipe;  // resolved, as TOML
   std::string run_dir;
   std::string resume;  // where the job was to resume from: "" = nowhere, "auto", a folder
-  std::string nonce;   // identifies the attempt; the same in the journals of all its ranks
+  std::string nonce;   // identifies the attempt; the same in the journals of each rank
   JournalLevel level = JournalLevel::kControl;
   int world = 1;
   int rank = 0;
@@ -40,13 +40,14 @@ struct RecordedJob {
   int64_t unix_ms = 0;         // when the attempt began
   bool own_listeners = false;  // trained by a program with algorithms or callbacks of its own
   std::string command;         // that started the rank; "" in older journals
-  std::string digests;         // how they are computed; "" in older journals: by XXH3
+  std::string digests;         // the kind of digests; "" in older journals: XXH3
 
   std::string to_json() const;
   static RecordedJob from_json(const std::string& text);  // throws OperatingError
 };
 
-// The folder of all journals of a run; an attempt's subfolder, named by its nonce; a rank's file in it.
+// The folder of all journals of a run; an attempt's subfolder, named by its nonce; a rank's file in the
+// subfolder.
 std::string journals_folder(const std::string& run_dir);
 std::string journal_folder(const std::string& run_dir, const std::string& nonce);
 std::string journal_path(const std::string& folder, int rank);
@@ -59,8 +60,8 @@ std::string recorded_start(const std::string& run_dir, int64_t start = 0);
 // The folders of all attempts that trained and have journals, in the order of time.
 std::vector<std::string> recorded_starts(const std::string& run_dir);
 
-// "\nignored: ...", a line to append, that names the attempts since the newest one that trained, whose
-// journals are lost or break off before the training; "" if there are none, or no attempt trained.
+// "\nignored: ...", a line to append, that names the attempts after the newest trained attempt: their
+// journals are lost or break off before the training. "" without such attempts, or if no attempt trained.
 std::string ignored_attempts(const std::string& run_dir);
 
 // The first and last step that began, counted as in metrics.jsonl; 0 and 0 if none did.
@@ -78,8 +79,8 @@ struct RecordedRun {
   std::string path(int rank) const { return journal_path(folder, rank); }
 };
 
-// Throws UserError if there is no such attempt, or a rank's journal is missing; OperatingError if one is no
-// journal that can be read, or its head is damaged.
+// Throws UserError if there is no such attempt, or a rank's journal is missing; OperatingError if a journal
+// cannot be read, or its head is damaged.
 RecordedRun recorded_run(const std::string& run_dir, int64_t start = 0);
 
 }  // namespace tutti

@@ -9,20 +9,19 @@
 
 namespace tutti {
 
-// Adds a cell of the first rows to what is known of a column: a number (NaN: missing) or, without one, a
-// text.
+// Adds a cell of the first rows to a column's findings: a number (NaN: missing) or, without a number, a text.
 void look_at_cell(TableColumn& column, std::optional<double> number, std::string_view written,
                   const std::string& place);
 
-// True for pandas' numbers of the rows: columns without a name, "Unnamed: 0", "__index_level_0__", and those
-// that the file's metadata name.
+// True for pandas' numbers of the rows: columns without a name, "Unnamed: 0", "__index_level_0__", and
+// columns that the file's metadata name.
 bool is_row_number(const TableColumn& column);
 
-// True if some of the cells looked at are not numbers, and others are, or would be in another notation.
+// True if some of the first cells are not numbers, and other cells are numbers, also in another notation.
 bool is_mixed(const TableColumn& column);
 
-// The reason why a column is no input unless the recipe names it: "line 9 is '1,007'; 198 of its first 199
-// cells are numbers", "decimal128(3, 0)". "": it is of numbers.
+// The reason why a column is no input by default: "line 9 is '1,007'; 198 of its first 199 cells are
+// numbers", "decimal128(3, 0)". "": a column of numbers.
 std::string no_input_reason(const TableColumn& column);
 
 // "price (line 9 is '1,007'; ...), when (timestamp[us])": those columns and their reasons, mixed columns

@@ -133,10 +133,10 @@ class CsvFile::Row {
   std::string_view text(const char*& at, std::size_t column, std::string& scratch) const {
     const char* begin = at;
     at = end_of_cell(at);
-    const std::string_view found = content(begin, at, scratch);
-    if (!is_utf8(found)) file_.fail(begin, file_.column_text(column) + ": " + kNotUtf8);
+    const std::string_view text = content(begin, at, scratch);
+    if (!is_utf8(text)) file_.fail(begin, file_.column_text(column) + ": " + kNotUtf8);
     const bool is_quoted = begin < at && *begin == '"';
-    return !is_quoted && is_missing(trimmed(found)) ? std::string_view() : found;
+    return !is_quoted && is_missing(trimmed(text)) ? std::string_view() : text;
   }
 
   // The cells of a row; `at` is the next row afterwards. For names and a first look.
@@ -291,14 +291,14 @@ int64_t CsvFile::most_rows() const {
   return std::min<int64_t>(ends, std::ssize(text_) / std::ssize(columns_)) + 1;
 }
 
-void CsvFile::read(const std::vector<WantedColumn>& wanted, const VisitRow& visit) {
+void CsvFile::read(const std::vector<WantedColumn>& columns, const VisitRow& visit) {
   constexpr int kSkipped = -1;
   struct Use {
     int number = kSkipped, text = kSkipped;
   };
   std::vector<Use> uses(columns_.size());
   int texts_wanted = 0, numbers_wanted = 0;
-  for (const auto& [column, type] : wanted)
+  for (const auto& [column, type] : columns)
     (type == CellType::kText ? uses[column].text : uses[column].number) =
         type == CellType::kText ? texts_wanted++ : numbers_wanted++;
   std::vector<double> numbers(static_cast<std::size_t>(numbers_wanted));

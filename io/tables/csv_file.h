@@ -10,18 +10,19 @@
 
 namespace tutti {
 
-// A number as tables have it: decimal, True and False are 1 and 0, blanks around it do not count. nullopt if
-// it is not one; NaN for the words that pandas takes for missing: an empty text, NA, #N/A, None, null, ...
+// A number as tables have it: decimal, True and False are 1 and 0, blanks around the number do not count.
+// nullopt for other texts; NaN for the words that pandas takes for missing: an empty text, NA, #N/A, None,
+// null, ...
 std::optional<double> table_number(std::string_view text);
 
 // Comma-separated values by RFC 4180: quoted cells hold delimiters, line breaks and doubled quotes. Rows end
-// by LF, CRLF or CR; blank lines count for nothing; a byte order mark is skipped. Mapped.
+// by LF, CRLF or CR; blank lines are ignored; a byte order mark is skipped. Mapped.
 class CsvFile final : public TableFile {
  public:
   struct Format {
     char delimiter = ',';
-    // Whether the first row has names; else columns are named "0", "1", ... nullopt: unless all its cells are
-    // numbers, and others than pandas' names 0, 1, ...
+    // Whether the first row has names; else columns are named "0", "1", ... nullopt: names, unless all cells
+    // of the row are numbers other than pandas' names 0, 1, ...
     std::optional<bool> header = {};
   };
 
@@ -32,12 +33,13 @@ class CsvFile final : public TableFile {
 
   const std::vector<TableColumn>& columns() const override { return columns_; }
   int64_t most_rows() const override;
-  void read(const std::vector<WantedColumn>& wanted, const VisitRow& visit) override;
+  void read(const std::vector<WantedColumn>& columns, const VisitRow& visit) override;
   const std::string& path() const override { return file_.path(); }
   std::string place() const override;
   std::string advice() const override { return advice_; }
   bool has_header() const { return has_header_; }
-  // The character between cells, if it is another: there is one column, whose name has it.
+  // The character between cells, if not the comma: then the file has one column, whose name has that
+  // character.
   std::optional<char> other_delimiter() const;
 
  private:

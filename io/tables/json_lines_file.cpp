@@ -17,8 +17,8 @@ constexpr double kMissingNumber = std::numeric_limits<double>::quiet_NaN();
 const nlohmann::json kNull;
 
 const nlohmann::json& member(const nlohmann::json& object, const std::string& name) {
-  const auto found = object.find(name);
-  return found == object.end() ? kNull : *found;
+  const auto member = object.find(name);
+  return member == object.end() ? kNull : *member;
 }
 
 void look_at(TableColumn& column, const nlohmann::json& value, const std::string& place) {
@@ -32,7 +32,7 @@ void look_at(TableColumn& column, const nlohmann::json& value, const std::string
   }
 }
 
-std::string of_column(const std::string& column) { return ", column '" + shown(column) + "': "; }
+std::string column_text(const std::string& column) { return ", column '" + shown(column) + "': "; }
 
 }  // namespace
 
@@ -71,17 +71,17 @@ int64_t JsonLinesFile::most_rows() const {
   return std::ranges::count(text_, JsonRows(path(), text_).is_array() ? ',' : '\n') + 1;
 }
 
-void JsonLinesFile::read(const std::vector<WantedColumn>& wanted, const VisitRow& visit) {
+void JsonLinesFile::read(const std::vector<WantedColumn>& columns, const VisitRow& visit) {
   std::vector<double> numbers;
   std::vector<std::string_view> texts;
-  std::vector<std::string> scratch(wanted.size());
+  std::vector<std::string> scratch(columns.size());
   for_each_object([&](const nlohmann::json& object) {
     numbers.clear();
     texts.clear();
-    for (std::size_t i = 0; i < wanted.size(); ++i) {
-      const std::string& column = columns_[wanted[i].column].name;
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      const std::string& column = columns_[columns[i].column].name;
       const nlohmann::json& value = member(object, column);
-      if (wanted[i].type == CellType::kText)
+      if (columns[i].type == CellType::kText)
         texts.push_back(text_of(value, column, scratch[i]));
       else
         numbers.push_back(number_of(value, column));
@@ -98,7 +98,7 @@ double JsonLinesFile::number_of(const Json& value, const std::string& column) co
   if (value.is_number()) return value.template get<double>();
   const auto number =
       value.is_string() ? table_number(value.template get_ref<const std::string&>()) : std::nullopt;
-  if (!number) fail(of_column(column) + "'" + shown(value.dump()) + "' is not a number");
+  if (!number) fail(column_text(column) + "'" + shown(value.dump()) + "' is not a number");
   return *number;
 }
 
@@ -106,7 +106,7 @@ template <class Json>
 std::string_view JsonLinesFile::text_of(const Json& value, const std::string& column,
                                         std::string& scratch) const {
   if (value.is_null()) return {};
-  if (value.is_structured()) fail(of_column(column) + "a list or an object; expected a text");
+  if (value.is_structured()) fail(column_text(column) + "a list or an object; expected a text");
   if (value.is_string()) return value.template get_ref<const std::string&>();
   return scratch = value.dump();
 }

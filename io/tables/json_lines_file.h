@@ -11,8 +11,8 @@
 namespace tutti {
 
 // JSON: an object in each line, or an array of objects, whose members are cells; columns are named as the
-// members of the first
-// kInspectedRows. True and false are 1 and 0, null and what an object lacks are missing. Mapped.
+// members of the first kInspectedRows. True and false are 1 and 0, null and absent members are missing.
+// Mapped.
 class JsonLinesFile final : public TableFile {
  public:
   // Throws UserError with file, line, column and value, also of read.
@@ -20,12 +20,12 @@ class JsonLinesFile final : public TableFile {
 
   const std::vector<TableColumn>& columns() const override { return columns_; }
   int64_t most_rows() const override;
-  void read(const std::vector<WantedColumn>& wanted, const VisitRow& visit) override;
+  void read(const std::vector<WantedColumn>& columns, const VisitRow& visit) override;
   const std::string& path() const override { return file_.path(); }
   std::string place() const override { return place_; }
 
  private:
-  // Calls visit with each object, until it returns false.
+  // Calls visit with each object, until visit returns false.
   template <class Visit>
   void for_each_object(const Visit& visit);
   template <class Json>

@@ -63,8 +63,8 @@ class ParquetFile final : public TableFile {
   int64_t most_rows() const override { return table_->most_rows(); }
   const std::string& path() const override { return path_; }
   std::string place() const override { return table_->place(); }
-  void read(const std::vector<WantedColumn>& wanted, const VisitRow& visit) override {
-    blaming(path_, [&] { table_->read(wanted, visit); });
+  void read(const std::vector<WantedColumn>& columns, const VisitRow& visit) override {
+    blaming(path_, [&] { table_->read(columns, visit); });
   }
 
  private:

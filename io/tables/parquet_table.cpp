@@ -45,8 +45,8 @@ std::set<std::string> index_columns(const arrow::Schema& schema) {
   const auto text = schema.metadata() ? schema.metadata()->Get("pandas") : arrow::Result<std::string>("");
   const auto pandas = nlohmann::json::parse(text.ValueOr(""), nullptr, /*allow_exceptions=*/false);
   if (!pandas.is_object() || !pandas.contains("index_columns")) return names;
-  for (const auto& one : pandas["index_columns"])
-    if (one.is_string()) names.insert(one.get<std::string>());
+  for (const auto& index_column : pandas["index_columns"])
+    if (index_column.is_string()) names.insert(index_column.get<std::string>());
   return names;
 }
 
@@ -182,11 +182,11 @@ class ParquetTable final : public TableFile {
   const std::string& path() const override { return path_; }
   std::string place() const override { return "row " + std::to_string(row_); }
 
-  void read(const std::vector<WantedColumn>& wanted, const VisitRow& visit) override {
-    require_types(wanted);
-    auto batches = required(reader_->GetRecordBatchReader(all_groups(), leaves(wanted)));
+  void read(const std::vector<WantedColumn>& columns, const VisitRow& visit) override {
+    require_types(columns);
+    auto batches = required(reader_->GetRecordBatchReader(all_groups(), leaves(columns)));
     row_ = 0;
-    while (const auto batch = required(batches->Next())) visit_rows(*batch, wanted, visit);
+    while (const auto batch = required(batches->Next())) visit_rows(*batch, columns, visit);
   }
 
  private:
@@ -194,8 +194,8 @@ class ParquetTable final : public TableFile {
     throw std::runtime_error("column '" + columns_[column].name + "': " + message);
   }
 
-  void require_types(const std::vector<WantedColumn>& wanted) const {
-    for (const auto& [column, type] : wanted) {
+  void require_types(const std::vector<WantedColumn>& columns) const {
+    for (const auto& [column, type] : columns) {
       const auto& stored = *schema_->field(static_cast<int>(column))->type();
       if (type == CellType::kNumber && !is_number(stored))
         fail(column, (is_text(stored) ? "texts" : stored.ToString()) + " are not numbers");
@@ -210,20 +210,20 @@ class ParquetTable final : public TableFile {
   }
 
   // Columns of the file; a nested one, of several leaves, is not wanted.
-  std::vector<int> leaves(const std::vector<WantedColumn>& wanted) const {
-    std::vector<int> found;
-    for (const auto& one : wanted) {
+  std::vector<int> leaves(const std::vector<WantedColumn>& columns) const {
+    std::vector<int> numbers;
+    for (const auto& column : columns) {
       const auto& manifest = reader_->manifest();
-      found.push_back(manifest.schema_fields.at(one.column).column_index);
+      numbers.push_back(manifest.schema_fields.at(column.column).column_index);
     }
-    return found;
+    return numbers;
   }
 
-  void visit_rows(const arrow::RecordBatch& batch, const std::vector<WantedColumn>& wanted,
+  void visit_rows(const arrow::RecordBatch& batch, const std::vector<WantedColumn>& columns,
                   const VisitRow& visit) {
     std::vector<std::unique_ptr<Cells>> numbers, texts;
     std::vector<std::size_t> number_columns;
-    for (const auto& [column, type] : wanted) {
+    for (const auto& [column, type] : columns) {
       auto cells = cells_of(batch.GetColumnByName(columns_[column].name));
       if (type == CellType::kNumber) number_columns.push_back(column);
       (type == CellType::kNumber ? numbers : texts).push_back(std::move(cells));

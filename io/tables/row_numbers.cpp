@@ -19,10 +19,10 @@ void RowNumbers::add(std::span<const double> cells) {
 
 std::vector<std::string> RowNumbers::among(const std::vector<std::string>& names) const {
   constexpr int64_t kLeastRows = 20;
-  std::vector<std::string> found;
+  std::vector<std::string> counting;
   for (const std::size_t c : columns_)
-    if (rows_ >= kLeastRows) found.push_back(names[c]);
-  return found;
+    if (rows_ >= kLeastRows) counting.push_back(names[c]);
+  return counting;
 }
 
 std::string row_numbers_text(const std::vector<std::string>& inputs) {

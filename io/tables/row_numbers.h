@@ -16,7 +16,7 @@ class RowNumbers {
   void begin_file() { row_ = 0; }
   // The numbers of the next row.
   void add(std::span<const double> cells);
-  // Those of `names`, the columns' in order, that count all rows. None of a few rows, which are no proof.
+  // The columns among `names`, in order, that count all rows. No columns for a few rows, which are no proof.
   std::vector<std::string> among(const std::vector<std::string>& names) const;
 
  private:

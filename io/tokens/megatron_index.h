@@ -33,7 +33,7 @@ class MegatronIndex {
   int64_t tokens_ = 0;
 };
 
-// What the index has before the lengths, and how it codes a type of tokens (not kUint32).
+// The bytes of the index before the lengths, and its code for a type of tokens (not kUint32).
 std::string megatron_header(TokenFormat format, uint64_t documents);
 
 }  // namespace tutti

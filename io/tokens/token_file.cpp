@@ -32,8 +32,8 @@ std::optional<TokenFormat> format_of_numpy(std::string_view type) {
                                                                             {"<u4", TokenFormat::kUint32},
                                                                             {"<i8", TokenFormat::kInt64},
                                                                             {"<u8", TokenFormat::kInt64}}};
-  const auto found = std::ranges::find(kTypes, type, &std::pair<std::string_view, TokenFormat>::first);
-  return found == kTypes.end() ? std::nullopt : std::optional(found->second);
+  const auto format = std::ranges::find(kTypes, type, &std::pair<std::string_view, TokenFormat>::first);
+  return format == kTypes.end() ? std::nullopt : std::optional(format->second);
 }
 
 std::string require_index(const std::string& path) {
@@ -107,13 +107,13 @@ void TokenFile::read_npy() {
 
 void TokenFile::read_llm_c(uint32_t magic) {
   const auto version = number_at<uint32_t>(file_->bytes(), 4);
-  const auto found = std::ranges::find(kLlmC, magic, &LlmC::magic);
-  if (found == kLlmC.end()) return;
-  if (found->version != version)
+  const auto header = std::ranges::find(kLlmC, magic, &LlmC::magic);
+  if (header == kLlmC.end()) return;
+  if (header->version != version)
     throw UserError({path()}, "a file of llm.c of version " + std::to_string(version) + "; expected " +
-                                  std::to_string(found->version));
-  set(found->format, LlmC::kHeader,
-      uint64_t{number_at<uint32_t>(file_->bytes(), 8)} * token_bytes(found->format));
+                                  std::to_string(header->version));
+  set(header->format, LlmC::kHeader,
+      uint64_t{number_at<uint32_t>(file_->bytes(), 8)} * token_bytes(header->format));
 }
 
 void TokenFile::set(TokenFormat format, std::size_t at, uint64_t bytes) {

@@ -14,7 +14,7 @@
 
 namespace tutti {
 
-// The tokens of a file are of another type than the one they are read as.
+// The tokens of a file have another type than the requested type.
 class WrongTokenType final : public UserError {
  public:
   using UserError::UserError;
@@ -32,7 +32,8 @@ class WrongTokenType final : public UserError {
 class TokenFile {
  public:
   // `format`: of tokens that have no header, or the header must say the same; nullopt: the header's, else
-  // likely_token_type. Throws WrongTokenType if the header says another; UserError if the file is damaged.
+  // likely_token_type. Throws WrongTokenType if the header says another type; UserError if the file is
+  // damaged.
   TokenFile(const std::string& path, std::optional<TokenFormat> format);
 
   const std::string& path() const { return file_->path(); }

@@ -108,8 +108,8 @@ bool are_spread(std::span<const uint8_t> head) {
 // How often each value of the first or the second of two bytes is there.
 std::array<double, 256> histogram(std::span<const uint8_t> head, std::size_t first) {
   std::array<double, 256> counts{};
-  const double one = 2.0 / static_cast<double>(head.size());
-  for (std::size_t i = first; i < head.size(); i += 2) counts[head[i]] += one;
+  const double share = 2.0 / static_cast<double>(head.size());
+  for (std::size_t i = first; i < head.size(); i += 2) counts[head[i]] += share;
   return counts;
 }
 
@@ -140,12 +140,12 @@ std::size_t token_bytes(TokenFormat format) {
 
 TokenFormat likely_token_type(std::span<const uint8_t> head) {
   if (head.size() < kFewestBytes) return TokenFormat::kUint16;
-  const Halves of_int64 = halves_of<4>(head), of_int32 = halves_of<2>(head);
-  if (are_numbers(of_int64, of_int64.beyond)) return TokenFormat::kInt64;
-  const bool exceeds_uint16 =
-      are_numbers(of_int32, of_int32.far) && kFew * kFew * of_int32.large >= of_int32.all;
-  return are_numbers(of_int32, of_int32.beyond) || exceeds_uint16 ? TokenFormat::kInt32
-                                                                  : TokenFormat::kUint16;
+  const Halves halves_of_int64 = halves_of<4>(head), halves_of_int32 = halves_of<2>(head);
+  if (are_numbers(halves_of_int64, halves_of_int64.beyond)) return TokenFormat::kInt64;
+  const bool exceeds_uint16 = are_numbers(halves_of_int32, halves_of_int32.far) &&
+                              kFew * kFew * halves_of_int32.large >= halves_of_int32.all;
+  return are_numbers(halves_of_int32, halves_of_int32.beyond) || exceeds_uint16 ? TokenFormat::kInt32
+                                                                                : TokenFormat::kUint16;
 }
 
 std::string other_numbers(std::span<const uint8_t> head) {

@@ -16,8 +16,8 @@ std::size_t token_bytes(TokenFormat format);
 // upper halves of nearly all such numbers fit tokens, else kUint16.
 TokenFormat likely_token_type(std::span<const uint8_t> head);
 
-// Says what the numbers of such a file look like, and what to do, if they are of no type that is guessed:
-// floating point, big-endian, uint8, or bytes that are no numbers. "" otherwise.
+// Describes the numbers of a file without a likely type, with advice: floating point, big-endian, uint8, or
+// bytes that are no numbers. "" otherwise.
 std::string other_numbers(std::span<const uint8_t> head);
 
 }  // namespace tutti

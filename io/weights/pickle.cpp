@@ -237,9 +237,9 @@ class Machine {
   }
 
   bool recall(uint32_t index) {
-    const auto found = memo_.find(index);
-    if (found == memo_.end()) fail("value " + std::to_string(index) + " is used before it is there");
-    stack_.push_back(found->second);
+    const auto value = memo_.find(index);
+    if (value == memo_.end()) fail("value " + std::to_string(index) + " is used before it is there");
+    stack_.push_back(value->second);
     return true;
   }
 
@@ -319,12 +319,12 @@ class Machine {
 }  // namespace
 
 const PickledValue* PickledDict::find(std::string_view key) const {
-  const PickledValue* found = nullptr;
+  const PickledValue* last = nullptr;
   for (const auto& [name, value] : entries) {
     const auto* text = std::get_if<std::string>(&name->value);
-    if (text && *text == key) found = value;
+    if (text && *text == key) last = value;
   }
-  return found;
+  return last;
 }
 
 Pickle::Pickle(std::span<const std::byte> bytes, const std::string& path, const PickledObjects& objects)

@@ -59,18 +59,18 @@ struct PickledValue {
 // The Python objects that pickles of a kind name.
 struct PickledObjects {
   bool (*has)(const std::string& global);
-  // What calling the global with these arguments gives. Throws std::invalid_argument, with what is wrong, if
-  // it takes no such arguments or cannot be called.
+  // The result of calling the global with these arguments. Throws std::invalid_argument, with the reason, for
+  // other arguments or a global that cannot be called.
   PickledValue (*called)(const std::string& global, const std::vector<PickledValue*>& arguments);
-  const char* others;  // what is said of others, behind the name
+  const char* others;  // the remark about other values, behind the name
 };
 extern const PickledObjects kObjectsOfStateDicts;
 
-// A pickle as torch.save and torch.jit.save write it. Runs no code: only the Python objects that these use
-// are known, each by a function that makes plain values. Sizes are checked: a tensor lies within its storage.
+// A pickle of torch.save or torch.jit.save. Runs no code: only the Python objects of these two are known,
+// each by a function that makes plain values. Sizes are checked: a tensor lies within its storage.
 class Pickle {
  public:
-  // Throws UserError with the file, the offset in the pickle, and the Python object if one is not known.
+  // Throws UserError with the file, the offset in the pickle, and the Python object, if unknown.
   Pickle(std::span<const std::byte> bytes, const std::string& path,
          const PickledObjects& objects = kObjectsOfStateDicts);
 

@@ -17,9 +17,9 @@ using Arguments = std::vector<PickledValue*>;
 
 template <class Kind>
 const Kind& argument(const Arguments& arguments, std::size_t index, const char* what) {
-  const Kind* found = index < arguments.size() ? std::get_if<Kind>(&arguments[index]->value) : nullptr;
-  if (!found) refuse("expected " + std::string(what) + " as argument " + std::to_string(index + 1));
-  return *found;
+  const Kind* value = index < arguments.size() ? std::get_if<Kind>(&arguments[index]->value) : nullptr;
+  if (!value) refuse("expected " + std::string(what) + " as argument " + std::to_string(index + 1));
+  return *value;
 }
 
 std::optional<at::ScalarType> dtype_of_storage(const std::string& global) {
@@ -36,8 +36,8 @@ std::optional<at::ScalarType> dtype_of_storage(const std::string& global) {
                                                            {"torch.ByteStorage", at::kByte},
                                                            {"torch.BoolStorage", at::kBool},
                                                            {"torch.storage.UntypedStorage", at::kByte}};
-  const auto found = types.find(global);
-  return found == types.end() ? std::nullopt : std::optional(found->second);
+  const auto type = types.find(global);
+  return type == types.end() ? std::nullopt : std::optional(type->second);
 }
 
 std::optional<at::ScalarType> dtype_of_global(const std::string& global) {
@@ -47,8 +47,8 @@ std::optional<at::ScalarType> dtype_of_global(const std::string& global) {
 
 Shape integers(const Arguments& arguments, std::size_t index, const char* what) {
   Shape numbers;
-  for (const PickledValue* one : argument<PickledList>(arguments, index, what).values) {
-    const auto* number = std::get_if<int64_t>(&one->value);
+  for (const PickledValue* value : argument<PickledList>(arguments, index, what).values) {
+    const auto* number = std::get_if<int64_t>(&value->value);
     if (!number || *number < 0) refuse(std::string(what) + " of a tensor are not whole numbers");
     numbers.push_back(*number);
   }
@@ -147,9 +147,9 @@ bool is_of_state_dict(const std::string& global) {
 }
 
 PickledValue called_by_state_dict(const std::string& global, const Arguments& arguments) {
-  const auto found = functions().find(global);
-  if (found == functions().end()) refuse("it cannot be called");
-  return found->second(arguments);
+  const auto function = functions().find(global);
+  if (function == functions().end()) refuse("it cannot be called");
+  return function->second(arguments);
 }
 
 }  // namespace

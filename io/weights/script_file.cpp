@@ -59,10 +59,10 @@ class ScriptFile {
   }
 
   std::vector<ScriptCode> code() {
-    std::vector<ScriptCode> found;
+    std::vector<ScriptCode> codes;
     for (const std::string& record : reader_.getAllRecords())
-      if (record.starts_with("code/") && record.ends_with(".py")) found.push_back({record, text(record)});
-    return found;
+      if (record.starts_with("code/") && record.ends_with(".py")) codes.push_back({record, text(record)});
+    return codes;
   }
 
  private:
@@ -77,18 +77,18 @@ class ScriptFile {
   void look_at_objects(const std::string& archive) {
     const std::string bytes = text(archive + ".pkl");
     const Pickle pickle(std::as_bytes(std::span(bytes)), path_, kObjectsOfScripts);
-    for (const PickledValue& one : pickle.values())
-      if (const auto* storage = std::get_if<PickledStorage>(&one.value)) require_stored(archive, *storage);
+    for (const PickledValue& value : pickle.values())
+      if (const auto* storage = std::get_if<PickledStorage>(&value.value)) require_stored(archive, *storage);
   }
 
   void require_stored(const std::string& archive, const PickledStorage& storage) {
     if (storage.numbers == 0) return;
     const std::string record = archive + "/" + storage.key;
     const uint64_t expected = static_cast<uint64_t>(storage.numbers) * c10::elementSize(storage.dtype),
-                   found = reader_.hasRecord(record) ? reader_.getRecordSize(record) : 0;
-    if (found > bytes_) fail("its record '" + record + "' is too large");
-    if (found < expected)
-      fail("its record '" + record + "' has " + std::to_string(found) + " bytes, " +
+                   stored = reader_.hasRecord(record) ? reader_.getRecordSize(record) : 0;
+    if (stored > bytes_) fail("its record '" + record + "' is too large");
+    if (stored < expected)
+      fail("its record '" + record + "' has " + std::to_string(stored) + " bytes, " +
            std::to_string(expected) + " are expected");
   }
 

@@ -119,8 +119,8 @@ const PickledDict* state_dict_in(const PickledValue& saved) {
   for (int depth = 0; dict && !has_tensors(*dict) && depth < kMostWrappers; ++depth) {
     const PickledDict* inner = nullptr;
     for (const char* key : {"state_dict", "model_state_dict", "model", "module", "state"})
-      if (const PickledValue* found = dict->find(key); found && !inner)
-        inner = std::get_if<PickledDict>(&found->value);
+      if (const PickledValue* member = dict->find(key); member && !inner)
+        inner = std::get_if<PickledDict>(&member->value);
     dict = inner;
   }
   return dict && (has_tensors(*dict) || dict->entries.empty()) ? dict : nullptr;

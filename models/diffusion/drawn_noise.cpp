@@ -31,10 +31,10 @@ DrawnNoise drawn_noise(const std::vector<RandomKey>& keys, at::IntArrayRef shape
   return drawn;
 }
 
-std::vector<RandomKey> keys_of_places(const RandomKey& of_batch, int64_t first_place, int64_t samples) {
+std::vector<RandomKey> keys_of_places(const RandomKey& batch_key, int64_t first_place, int64_t samples) {
   std::vector<RandomKey> keys;
   for (int64_t i = 0; i < samples; ++i)
-    keys.push_back(of_batch.fold_in(static_cast<uint64_t>(first_place + i)));
+    keys.push_back(batch_key.fold_in(static_cast<uint64_t>(first_place + i)));
   return keys;
 }
 

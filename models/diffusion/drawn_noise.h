@@ -9,7 +9,7 @@
 
 namespace tutti {
 
-// What is drawn for images: a timestep and normal noise each.
+// The draws for images: a timestep and normal noise each.
 struct DrawnNoise {
   at::Tensor timesteps;  // int64 [N], on the host
   at::Tensor noise;      // float32, of the images' shape, on the host
@@ -20,9 +20,9 @@ DrawnNoise drawn_noise(const std::vector<RandomKey>& keys, at::IntArrayRef shape
 // Fills a contiguous tensor of the host with normal noise.
 void draw_normal(const RandomKey& key, const at::Tensor& into);
 
-// Keys of samples of a batch: by the places that they have in the global batch, or by their bytes, which
-// gives an image the same noise in every evaluation, whatever its batch and rank.
-std::vector<RandomKey> keys_of_places(const RandomKey& of_batch, int64_t first_place, int64_t samples);
+// Keys of samples of a batch: by their places in the global batch, or by their bytes, which gives an image
+// the same noise in every evaluation, in any batch and on any rank.
+std::vector<RandomKey> keys_of_places(const RandomKey& batch_key, int64_t first_place, int64_t samples);
 std::vector<RandomKey> keys_of_contents(const at::Tensor& images);
 
 }  // namespace tutti

@@ -81,10 +81,12 @@ float NoiseSchedule::alpha(int64_t t) const { return t < 0 ? 1.0F : alphas_.cons
 
 at::Tensor NoiseSchedule::predicted_image(const Step& step, const at::Tensor& prediction,
                                           const at::Tensor& images) const {
-  const float root = std::sqrt(alpha(step.t)), of_noise = std::sqrt(1 - alpha(step.t));
+  const float root = std::sqrt(alpha(step.t)), noise_factor = std::sqrt(1 - alpha(step.t));
   at::Tensor image = prediction;
-  if (options_.prediction_type == PredictionType::kEpsilon) image = (images - prediction * of_noise) / root;
-  if (options_.prediction_type == PredictionType::kVelocity) image = images * root - prediction * of_noise;
+  if (options_.prediction_type == PredictionType::kEpsilon)
+    image = (images - prediction * noise_factor) / root;
+  if (options_.prediction_type == PredictionType::kVelocity)
+    image = images * root - prediction * noise_factor;
   if (!options_.clip_sample) return image;
   return image.clamp(-options_.clip_sample_range, options_.clip_sample_range);
 }
@@ -92,10 +94,10 @@ at::Tensor NoiseSchedule::predicted_image(const Step& step, const at::Tensor& pr
 // Of the prediction before it is clipped, as diffusers does.
 at::Tensor NoiseSchedule::predicted_noise(const Step& step, const at::Tensor& prediction,
                                           const at::Tensor& images) const {
-  const float root = std::sqrt(alpha(step.t)), of_noise = std::sqrt(1 - alpha(step.t));
+  const float root = std::sqrt(alpha(step.t)), noise_factor = std::sqrt(1 - alpha(step.t));
   if (options_.prediction_type == PredictionType::kEpsilon) return prediction;
-  if (options_.prediction_type == PredictionType::kSample) return (images - prediction * root) / of_noise;
-  return prediction * root + images * of_noise;
+  if (options_.prediction_type == PredictionType::kSample) return (images - prediction * root) / noise_factor;
+  return prediction * root + images * noise_factor;
 }
 
 // Equation 7 of Ho et al.
@@ -103,9 +105,9 @@ at::Tensor NoiseSchedule::ddpm_step(const Step& step, const at::Tensor& predicti
                                     const at::Tensor& noise) const {
   const float now = alpha(step.t), then = alpha(step.to);
   const float alpha_of_step = now / then, beta = 1 - alpha_of_step;
-  const float of_image = std::sqrt(then) * beta / (1 - now);
-  const float of_now = std::sqrt(alpha_of_step) * (1 - then) / (1 - now);
-  const at::Tensor mean = predicted_image(step, prediction, images) * of_image + images * of_now;
+  const float image_factor = std::sqrt(then) * beta / (1 - now);
+  const float now_factor = std::sqrt(alpha_of_step) * (1 - then) / (1 - now);
+  const at::Tensor mean = predicted_image(step, prediction, images) * image_factor + images * now_factor;
   if (step.t == 0) return mean;
   constexpr float kSmallest = 1e-20F;
   const float small = std::max((1 - then) / (1 - now) * beta, kSmallest);

@@ -44,7 +44,7 @@ class NumberedNoise {
 
 at::Tensor denoised(const NoiseSchedule& schedule, const SamplingOptions& options, const at::Tensor& noise,
                     const Predict& predict,
-                    const std::function<at::Tensor(const NoiseSchedule::Step&)>& of_step) {
+                    const std::function<at::Tensor(const NoiseSchedule::Step&)>& step_noise) {
   at::Tensor images = noise;
   for (const NoiseSchedule::Step& step : schedule.steps(options.steps)) {
     const at::Tensor timesteps = at::full({images.size(0)}, step.t, images.options().dtype(at::kLong));
@@ -52,7 +52,7 @@ at::Tensor denoised(const NoiseSchedule& schedule, const SamplingOptions& option
     if (options.sampler == SamplerKind::kDdim)
       images = schedule.ddim_step(step, prediction, images);
     else
-      images = schedule.ddpm_step(step, prediction, images, step.to < 0 ? at::Tensor() : of_step(step));
+      images = schedule.ddpm_step(step, prediction, images, step.to < 0 ? at::Tensor() : step_noise(step));
   }
   return images;
 }
@@ -65,11 +65,11 @@ at::Tensor sampled(const NoiseSchedule& schedule, const SamplingOptions& options
   std::vector<at::Tensor> images;
   for (int64_t first = 0; first < options.samples; first += at_once) {
     const NumberedNoise noise(options.seed, first, std::min(at_once, options.samples - first), shape, where);
-    const auto of_step = [&](const NoiseSchedule::Step& step) {
+    const auto step_noise = [&](const NoiseSchedule::Step& step) {
       return noise.draw(static_cast<uint64_t>(step.t));
     };
     const auto beginning = static_cast<uint64_t>(schedule.timesteps());
-    images.push_back(denoised(schedule, options, noise.draw(beginning), predict, of_step).cpu());
+    images.push_back(denoised(schedule, options, noise.draw(beginning), predict, step_noise).cpu());
   }
   return at::cat(images);
 }

@@ -25,9 +25,9 @@ Names target_modules(const NamedShapes& tensors) {
   const Names modules = adapted_modules(tensors);
   Names ends;
   for (const std::string& module : modules) ends.insert(last_part(module));
-  const bool has_others = std::ranges::any_of(tensors, [&](const auto& one) {
-    if (!one.first.ends_with(kWeightEnd) || is_of_adapter(one.first)) return false;
-    const std::string module = without_end(one.first, kWeightEnd);
+  const bool has_others = std::ranges::any_of(tensors, [&](const auto& tensor) {
+    if (!tensor.first.ends_with(kWeightEnd) || is_of_adapter(tensor.first)) return false;
+    const std::string module = without_end(tensor.first, kWeightEnd);
     return !modules.contains(module) && ends.contains(last_part(module));
   });
   return has_others ? modules : ends;

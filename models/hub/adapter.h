@@ -16,7 +16,7 @@ inline constexpr const char* kAdapterPrefix = "base_model.model.";
 inline constexpr const char* kAdapterConfig = "adapter_config.json";
 inline constexpr const char* kAdapterWeights = "adapter_model.safetensors";
 
-// Ends of the names of a layer's parameters: its own, and those of its adapter.
+// Ends of the names of a layer's parameters: its own, and its adapter's.
 inline constexpr const char* kWeightEnd = ".weight";
 inline constexpr const char *kLoraAEnd = ".lora_A.weight", *kLoraBEnd = ".lora_B.weight";
 
@@ -25,8 +25,8 @@ std::string without_end(const std::string& name, std::string_view end);  // whic
 // True for the name of an adapter's parameter: "model.layers.0.self_attn.q_proj.lora_A.weight".
 bool is_of_adapter(const std::string& name);
 
-// True if the layers with adapters have weights [in, out], as those of Conv1D. Square ones do not show this:
-// where all are square, `model`, the resolved section, has it if its kind is gpt.
+// True if the layers with adapters have weights [in, out], as of Conv1D. Square weights do not show the
+// order: where all are square, a `model` (the resolved section) of kind gpt has such weights.
 bool has_fan_in_fan_out(const NamedShapes& tensors, const Setting& model);
 
 // An adapter_config.json of a model with these `tensors`, of which `saved` are trained as a whole. `lora` is

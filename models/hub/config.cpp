@@ -76,8 +76,8 @@ int64_t classes_of(const Setting& config) {
 std::string loss_of_problem(const Setting& config, int64_t classes) {
   if (!config.has("problem_type")) return classes == 1 ? "mse" : "";
   const Setting& type = config.at("problem_type");
-  for (const Problem& one : kProblems)
-    if (type.text() == one.type) return one.loss;
+  for (const Problem& problem : kProblems)
+    if (type.text() == problem.type) return problem.loss;
   type.fail("expected single_label_classification, multi_label_classification or regression");
 }
 
@@ -86,8 +86,8 @@ std::string problem_of_loss(const Setting& model) {
   if (!model.has("loss")) return "";
   const Setting& loss = model.at("loss");
   const std::string& kind = (loss.is_text() ? loss : loss.at("kind")).text();
-  for (const Problem& one : kProblems)
-    if (kind == one.loss) return one.type;
+  for (const Problem& problem : kProblems)
+    if (kind == problem.loss) return problem.type;
   return "";
 }
 
@@ -191,13 +191,13 @@ void require_taken(const Setting& asked, const std::string& kind) {
 
 HubFolder hub_folder(const Setting& model, int64_t width) {
   const Setting& kind = model.at("kind");
-  const auto of_transformers = [](Table config) {
+  const auto transformers_config = [](Table config) {
     return HubFolder{{{"config.json", Setting(std::move(config), "", {})}}, "model.safetensors"};
   };
-  if (kind.text() == "gpt") return of_transformers(gpt_config(model));
+  if (kind.text() == "gpt") return transformers_config(gpt_config(model));
   for (const char* bert : {"bert_mlm", "bert_classification", "bert_contrastive"})
-    if (kind.text() == bert) return of_transformers(bert_config(model, width));
-  if (kind.text() == "llama") return of_transformers(llama_config(model));
+    if (kind.text() == bert) return transformers_config(bert_config(model, width));
+  if (kind.text() == "llama") return transformers_config(llama_config(model));
   if (kind.text() == "diffusion_unet")
     return {{{"model_index.json", Setting(pipeline_config(), "", {})},
              {"scheduler/scheduler_config.json", Setting(scheduler_config(model), "", {})},

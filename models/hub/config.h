@@ -8,23 +8,21 @@
 #include "recipe/setting.h"
 
 // Configurations of Hugging Face's transformers and diffusers, and the zoo's models: a config.json of "gpt2"
-// is a gpt, one of "bert" is a bert_mlm, bert_classification or bert_contrastive, those of "llama",
-// "mistral", "qwen2" and "qwen3" are a llama, and one of diffusers' UNet2DModel is a diffusion_unet. Free of
-// libtorch.
+// is a gpt; of "bert" a bert_mlm, bert_classification or bert_contrastive; of "llama", "mistral", "qwen2" and
+// "qwen3" a llama; of diffusers' UNet2DModel a diffusion_unet. Free of libtorch.
 namespace tutti {
 
 class Disk;
 
 // Kind and sizes of [model] for a config.json (io/formats/json_setting.h). `asked`: the section with kind =
-// "hf", of which `head`, `num_classes`, `loss`, `dropout` and what a contrastive head has count before the
-// file.
-// Throws UserError for other models, and for options that the zoo's model does not have.
+// "hf", of which `head`, `num_classes`, `loss`, `dropout` and a contrastive head's keys count before the
+// file. Throws UserError for other models, and for options that the zoo's model does not have.
 Setting::Table zoo_section(const Setting& config, const Setting& asked);
 // Throws UserError for a key of the recipe's section that the zoo's model of this kind does not take.
 void require_taken(const Setting& asked, const std::string& kind);
 
-// What a folder of transformers', or of diffusers' pipeline, has: configurations and a file of weights, with
-// paths in the folder.
+// The contents of a folder of transformers', or of diffusers' pipeline: configurations and a file of weights,
+// with paths in the folder.
 struct HubFolder {
   std::vector<std::pair<std::string, Setting>> configs;
   std::string weights;

@@ -17,7 +17,7 @@ Setting::Table unet_section(const Setting& config, const Setting& asked);
 Setting::Table noise_section(const Setting& scheduler);
 
 // The configurations of a resolved [model] section: of the network, the scheduler, and the model_index.json
-// of a DDPMPipeline of both. `channels`: of the images.
+// of a DDPMPipeline of network and scheduler. `channels`: of the images.
 Setting::Table unet_config(const Setting& model, int64_t channels);
 Setting::Table scheduler_config(const Setting& model);
 Setting::Table pipeline_config();

@@ -44,8 +44,8 @@ constexpr int64_t kWindow = 4096;
 constexpr int64_t kMaxWindowLayers = 28;
 
 const TypeDefaults* defaults_of(const std::string& model_type) {
-  const auto* found = std::ranges::find(kDefaults, model_type, &TypeDefaults::model_type);
-  return found == std::end(kDefaults) ? nullptr : found;
+  const auto* defaults = std::ranges::find(kDefaults, model_type, &TypeDefaults::model_type);
+  return defaults == std::end(kDefaults) ? nullptr : defaults;
 }
 
 void add_default(Table& section, const Setting& config, const char* key, int64_t value) {

@@ -33,9 +33,9 @@ std::shared_ptr<Model> hub_model(const Setting& section, int64_t width) {
 
 NamedShapes shapes_of(Model& model) {
   NamedShapes shapes;
-  for (const auto& one : parameters(model)) shapes[one.name] = one.parameter->tensor.sizes().vec();
-  for (const auto& one : buffers(model))
-    if (one.buffer->persistent) shapes[one.name] = one.buffer->tensor.sizes().vec();
+  for (const auto& named : parameters(model)) shapes[named.name] = named.parameter->tensor.sizes().vec();
+  for (const auto& named : buffers(model))
+    if (named.buffer->persistent) shapes[named.name] = named.buffer->tensor.sizes().vec();
   return shapes;
 }
 
@@ -43,18 +43,18 @@ NamedShapes shapes_of(Model& model) {
 
 int64_t hub_width(const NamedShapes& tensors) {
   for (const char* head : {"classifier.weight", "conv_out.weight"})
-    if (const auto found = tensors.find(head); found != tensors.end()) return found->second.at(0);
+    if (const auto shape = tensors.find(head); shape != tensors.end()) return shape->second.at(0);
   return 0;
 }
 
 void require_hub_model(const Setting& key, const Setting& section, const NamedShapes& tensors) {
   const NamedShapes expected = shapes_of(*hub_model(section, hub_width(tensors)));
   for (const auto& [name, shape] : tensors) {
-    const auto found = expected.find(name);
-    if (found == expected.end()) key.fail("the hub's model has no tensor '" + name + "', the run's has");
-    if (found->second != shape)
+    const auto hubs = expected.find(name);
+    if (hubs == expected.end()) key.fail("the hub's model has no tensor '" + name + "', the run's has");
+    if (hubs->second != shape)
       key.fail("'" + name + "' is " + shape_text(shape) + ", that of the hub's model " +
-               shape_text(found->second));
+               shape_text(hubs->second));
   }
   for (const auto& [name, shape] : expected)
     if (!tensors.contains(name)) key.fail("the run's model has no tensor '" + name + "', the hub's has");

@@ -24,7 +24,7 @@ Setting::Table read_hub_section(const std::string& folder, const Setting& asked)
   Setting::Table section = zoo_section(read_json_object(folder + "/config.json"), asked);
   for (const char* scheduler : {"/scheduler_config.json", "/../scheduler/scheduler_config.json"})
     if (const std::string file = folder + scheduler; std::filesystem::exists(file))
-      for (auto& one : noise_section(read_json_object(file))) section.push_back(std::move(one));
+      for (auto& key : noise_section(read_json_object(file))) section.push_back(std::move(key));
   return section;
 } catch (const UserError& error) {
   asked.at("path").fail(error);
@@ -53,9 +53,9 @@ Setting zoo_model(Setting given, const std::filesystem::path& base) {
     path.fail("it has no config.json, as folders of Hugging Face's transformers and diffusers have");
   Setting::Table section = read_hub_section(folder, asked);
   require_taken(asked, Setting(section, given.path, {}).at("kind").text());
-  const Position of_config{folder + "/config.json"};
-  place(section, given.path, *kind, of_config);
-  given.position = of_config;  // and of the defaults
+  const Position config_position{folder + "/config.json"};
+  place(section, given.path, *kind, config_position);
+  given.position = config_position;  // and of the defaults
   if (!given.find("weights")) {
     section.emplace_back("weights", path);
     section.back().second.value = folder;

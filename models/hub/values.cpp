@@ -39,14 +39,14 @@ void count_pad_token(Setting::Table& section) {
 void require_value(const Setting& config, const char* key, const Setting::Value& value) {
   if (!config.has(key)) return;
   const Setting& given = config.at(key);
-  Setting wanted = given;
-  wanted.value = value;
+  Setting dropout = given;
+  dropout.value = value;
   const bool is_number = !given.is_text() && !given.is_table() && !given.is_array() &&
                          !std::holds_alternative<bool>(given.value);
-  const bool same = is_number && !std::holds_alternative<bool>(value) && !wanted.is_text()
-                        ? given.number() == wanted.number()
-                        : given.toml() == wanted.toml();
-  if (!same) given.fail("tutti's model has " + wanted.toml() + " alone");
+  const bool same = is_number && !std::holds_alternative<bool>(value) && !dropout.is_text()
+                        ? given.number() == dropout.number()
+                        : given.toml() == dropout.toml();
+  if (!same) given.fail("tutti's model has " + dropout.toml() + " alone");
 }
 
 void copy_activation(Setting::Table& to, const Setting& config) {

@@ -9,11 +9,11 @@ namespace tutti {
 
 void add_value(Setting::Table& table, const std::string& key, Setting::Value value);
 
-// Adds the file's value under the zoo's key, if there is one.
+// Adds the file's value, if any, under the zoo's key.
 void copy_value(Setting::Table& to, const Setting& config, const std::string& key,
                 const std::string& zoo_key);
 
-// The section's dropout `key`: what the recipe asks, or else the config's, if it has one.
+// The section's dropout `key`: the recipe's, or else the config's, if any.
 void copy_dropout(Setting::Table& section, const Setting& config, const Setting& asked, const char* key);
 
 // Counts a negative pad_token_id from the end of the vocabulary, as padding_idx of torch.nn.Embedding.

@@ -76,11 +76,12 @@ class Identity final : public Layer {
   const char* kind() const override { return "Identity"; }
 };
 
-// Makes one of activation_names() (models/zoo/activation_names.h); null for any other name. "gelu" is exact,
-// "gelu_tanh" and transformers' "gelu_new" its tanh approximation; "silu" and "swish" are one.
+// Makes a layer of activation_names() (models/zoo/activation_names.h); null for any other name. "gelu" is
+// exact, "gelu_tanh" and transformers' "gelu_new" its tanh approximation; "silu" and "swish" are the same.
 std::shared_ptr<Layer> make_activation(const std::string& name);
 
-// In training, zeroes values with probability p and scales the others by 1 / (1 - p): ForwardContext::kept.
+// In training, zeroes values with probability p and scales the other values by 1 / (1 - p):
+// ForwardContext::kept.
 class Dropout final : public Layer {
  public:
   explicit Dropout(double p) : p_(p) {}

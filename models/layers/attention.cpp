@@ -80,8 +80,8 @@ at::Tensor SelfAttention::attend(const at::Tensor& queries, const at::Tensor& ke
   const AutocastScope off(std::nullopt, Device{queries.device()});
   const double root = std::pow(static_cast<double>(queries.size(-1)), -0.25);
   const auto wide = [&](const at::Tensor& x) {
-    const at::Tensor of_query = x.size(1) == queries.size(1) ? x : repeated_heads(x, queries.size(1));
-    return of_query.to(x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat);
+    const at::Tensor query_heads = x.size(1) == queries.size(1) ? x : repeated_heads(x, queries.size(1));
+    return query_heads.to(x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat);
   };
   at::Tensor scores = at::matmul(wide(queries) * root, (wide(keys) * root).transpose(-2, -1));
   if (added_to_scores) scores = scores + *added_to_scores;

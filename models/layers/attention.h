@@ -16,12 +16,12 @@ using PositionBias = std::function<at::Tensor(int64_t length, at::Device device)
 // and no other.
 //
 // For an attention of your own: derive from this class, give `heads` and `causal`, and in `forward` add
-// `position_bias`, where it is defined, to the scores [N, heads, T, T], once they are divided by the root of
-// a head's features and before any mask and the softmax. CausalSelfAttention and BertSelfAttention do.
+// `position_bias`, where defined, to the scores [N, heads, T, T], after the division by the root of a head's
+// features and before any mask and the softmax. CausalSelfAttention and BertSelfAttention do.
 class SelfAttention : public Layer {
  public:
   virtual int64_t heads() const = 0;
-  virtual bool causal() const = 0;  // a token sees itself and the tokens before it
+  virtual bool causal() const = 0;  // a token sees no later tokens
 
   // The bias of all following passes, over sequences of at most `longest` tokens.
   void set_position_bias(PositionBias bias, int64_t longest);
@@ -35,12 +35,12 @@ class SelfAttention : public Layer {
 
   // Scaled dot-product attention over [N, heads, T, features]; of keys and values there may be fewer heads,
   // each for as many neighbouring heads of queries. In training a probability is zeroed with probability
-  // `dropout`, and the others are scaled (ForwardContext::kept).
+  // `dropout`, and the other probabilities are scaled (ForwardContext::kept).
   at::Tensor attend(const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
                     const std::optional<at::Tensor>& added_to_scores, bool causal, double dropout) const;
   // Causal attention, with the position bias. `mask`: MaskedStates', without keys behind their query;
-  // undefined: all before. In a pass of generation with a cache, tokens see those of earlier passes too, the
-  // last `window` of them (0: all).
+  // undefined: all earlier keys. In a pass of generation with a cache, tokens see the tokens of earlier
+  // passes too, the last `window` tokens (0: all).
   at::Tensor attend_causally(const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
                              const at::Tensor& mask, double dropout, int64_t window = 0) const;
 
@@ -52,8 +52,9 @@ class SelfAttention : public Layer {
   int64_t longest_ = 0;
 };
 
-// Hidden states [N, T, features] and, if some keys do not count, a mask of the others: bool [N, 1, 1, T], or
-// [N, 1, T, T] for each query. The input of transformers' layers: a leaf, or a tree of "states" and "mask".
+// Hidden states [N, T, features] and, if some keys do not count, a mask of the counted keys: bool [N, 1, 1,
+// T], or [N, 1, T, T] for each query. The input of transformers' layers: a leaf, or a tree of "states" and
+// "mask".
 struct MaskedStates {
   at::Tensor states;
   at::Tensor mask;  // undefined: all keys count
@@ -113,10 +114,11 @@ class BertSelfAttention final : public SelfAttention {
   Slot& value_;
 };
 
-// A Linear that starts as those of transformers do: weights normal with `standard_deviation`, biases zero.
+// A Linear with transformers' initial values: weights normal with `standard_deviation`, biases zero.
 std::shared_ptr<Layer> normal_linear(int64_t in, int64_t out, double standard_deviation, bool bias = true);
 
-// The length of the longest sequence that all position tables and position biases of a model allow; 0 = any.
+// The length of the longest sequence that all position tables and position biases of a model allow; 0 = no
+// limit.
 int64_t longest_sequence(Layer& root);
 
 }  // namespace tutti

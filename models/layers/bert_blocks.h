@@ -17,7 +17,7 @@ struct BertBlockOptions {
   double deviation = 0.02;  // of initial weights
 };
 
-// A block's output [N, T, features], and the block's input that is added to it.
+// A block's output [N, T, features], and the block's input, to be added.
 struct Residual {
   at::Tensor output;
   at::Tensor residual;
@@ -46,7 +46,8 @@ class BertSelfOutput final : public BertResidualOutput {
   const char* kind() const override { return "BertSelfOutput"; }
 };
 
-// The second half of the feed-forward block; GatedLinearUnits replaces it together with BertIntermediate.
+// The second half of the feed-forward block; GatedLinearUnits replaces this half together with
+// BertIntermediate.
 class BertOutput final : public BertResidualOutput {
  public:
   explicit BertOutput(const BertBlockOptions& options)
@@ -97,7 +98,7 @@ class BertLayer final : public Layer {
   Slot& output_;
 };
 
-// BertLayers "0", "1", ... one after another, with one mask: MaskedStates to states.
+// BertLayers "0", "1", ... in a row, with one mask: MaskedStates to states.
 class BertLayers final : public Layer {
  public:
   BertLayers(int64_t count, const BertBlockOptions& options);

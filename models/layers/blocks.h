@@ -12,7 +12,7 @@ namespace tutti {
 
 class LayerNorm;
 
-// Layers one after another in slots "0", "1", ..., behind a prefix; torch.nn.Sequential.
+// Layers in a row, in slots "0", "1", ..., behind a prefix; torch.nn.Sequential.
 class Sequential final : public Layer {
  public:
   explicit Sequential(std::vector<std::shared_ptr<Layer>> layers, const std::string& slot_prefix = "");

@@ -8,11 +8,11 @@
 
 namespace tutti {
 
-// Updates of buffers by what ranks have gathered on the host. The CPU's are made at once; those of a device
-// are kept, and made by `run` with a few launches for all layers together.
+// Updates of buffers by numbers that ranks have gathered on the host. The CPU's buffers are updated at once;
+// updates of a device's buffers are kept, and made by `run` with a few launches for all layers together.
 class BufferUpdates {
  public:
-  // `numbers`: of the host, with one dimension; `on_device`: a copy of them, where the buffers are.
+  // `numbers`: of the host, with one dimension; `on_device`: a copy of the numbers, where the buffers are.
   BufferUpdates(const at::Tensor& numbers, const at::Tensor& on_device)
       : numbers_(numbers), on_device_(on_device) {}
 

@@ -54,7 +54,7 @@ class RepeatableCall : public std::enable_shared_from_this<RepeatableCall> {
   }
   void forget(std::size_t index) {
     saved_[index].tensor = at::Tensor();
-    saved_[index].wanted = false;
+    saved_[index].needed = false;
   }
   void keep(const at::Tensor& tensor);
 
@@ -67,7 +67,7 @@ class RepeatableCall : public std::enable_shared_from_this<RepeatableCall> {
     at::ScalarType dtype;
     int64_t numel = 0;
     at::Tensor tensor;   // between the second call and its use
-    bool wanted = true;  // by a node that backward has not left
+    bool needed = true;  // by a node that backward has not left
   };
 
   void call_again();
@@ -139,12 +139,12 @@ TensorTree RepeatableCall::input_on_device() const {
   const at::NoGradGuard no_grad;
   auto leaf = offloaded_.begin();
   return input_.map([&](const at::Tensor& host) {
-    const Offloaded& one = *leaf++;
-    if (!one.moved) return host;
+    const Offloaded& offloaded = *leaf++;
+    if (!offloaded.moved) return host;
     const auto options = device_.options(host.scalar_type());
     return at::empty_strided(host.sizes(), host.strides(), options)
         .copy_(host, /*non_blocking=*/true)
-        .set_requires_grad(one.requires_grad);
+        .set_requires_grad(offloaded.requires_grad);
   });
 }
 
@@ -152,7 +152,7 @@ void RepeatableCall::keep(const at::Tensor& tensor) {
   Saved& saved = saved_[again_++];
   if (tensor.scalar_type() != saved.dtype || tensor.numel() != saved.numel)
     fail("computes something else when it is called again in backward; leave it out");
-  if (saved.wanted) saved.tensor = tensor.detach();
+  if (saved.needed) saved.tensor = tensor.detach();
   if (again_ == saved_.size()) throw AllAreThere{};
 }
 

@@ -9,10 +9,10 @@
 
 namespace tutti {
 
-// Height and width; one number stands for both.
+// Height and width; a single number is both.
 struct Extent2d {
   constexpr Extent2d(int64_t both) : Extent2d(both, both) {}
-  constexpr Extent2d(int64_t of_height, int64_t of_width) : height(of_height), width(of_width) {}
+  constexpr Extent2d(int64_t rows, int64_t columns) : height(rows), width(columns) {}
   std::array<int64_t, 2> dims() const { return {height, width}; }
   int64_t area() const { return height * width; }
   friend bool operator==(const Extent2d&, const Extent2d&) = default;
@@ -21,7 +21,8 @@ struct Extent2d {
 };
 
 // The common part of convolutions: W [out, in / groups, kernel] and b [out]. A convolution of your own that
-// derives from this, and convolves with `kernel()`, takes part in surgery on weights (WeightStandardization).
+// derives from this class, and convolves with `kernel()`, takes part in surgery on weights
+// (WeightStandardization).
 class Convolution : public Layer {
  public:
   // Shaped as the weight, of which the gradient flows through the rule.
@@ -29,7 +30,7 @@ class Convolution : public Layer {
 
   Parameter& weight() const { return weight_; }
   Parameter* bias() const { return bias_; }  // null if there is none
-  // Computes the convolution's kernel from the weight; empty = the weight itself.
+  // Computes the convolution's kernel from the weight; empty = the weight is the kernel.
   const WeightRule& weight_rule() const { return rule_; }
   void set_weight_rule(WeightRule rule) { rule_ = std::move(rule); }
   at::Tensor kernel() const { return rule_ ? rule_(weight_.tensor) : weight_.tensor; }
@@ -37,7 +38,7 @@ class Convolution : public Layer {
  protected:
   // `init`: of the weight; the default is torch's, as of the bias.
   Convolution(const Shape& weight, bool bias, Init init = nullptr);
-  // With the parameters and the rule of another, which must have the shapes that are asked for.
+  // With the parameters and the rule of `other`, which must have the requested shapes.
   Convolution(const Shape& weight, bool bias, const Convolution& adopted);
   at::Tensor bias_or_none() const { return bias_ ? bias_->tensor : at::Tensor(); }
 
@@ -64,7 +65,7 @@ struct Conv2dOptions {
 class Conv2d final : public Convolution {
  public:
   explicit Conv2d(const Conv2dOptions& options);
-  // With the parameters and the rule of another, which must have the shapes that the options ask for.
+  // With the parameters and the rule of `other`, which must have the options' shapes.
   Conv2d(const Conv2dOptions& options, const Conv2d& adopted);
   TensorTree forward(const TensorTree& input) override;
   const char* kind() const override { return "Conv2d"; }

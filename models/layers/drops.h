@@ -8,8 +8,8 @@
 
 namespace tutti {
 
-// x without the numbers that dropout takes, which depend on the places of samples (dim 0); the others times
-// 1 / (1 - p). `whole_channels`: of [N, C, ...] a channel drops as a whole. Outside of training x.
+// x without the numbers that dropout takes, which depend on the places of samples (dim 0); the other numbers
+// times 1 / (1 - p). `whole_channels`: of [N, C, ...] a channel drops as a whole. Outside of training x.
 at::Tensor dropped(const ForwardContext& context, const at::Tensor& x, double p, bool whole_channels = false);
 
 // 1 with probability p for each number, by the places of samples, else 0; written into x. Outside of training

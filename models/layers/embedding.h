@@ -4,8 +4,8 @@
 
 namespace tutti {
 
-// A table of token embeddings, [tokens, features], with a token for padding: its row starts at zero, and
-// looking it up gives no gradient. torch.nn.Embedding with padding_idx; starts normal.
+// A table of token embeddings, [tokens, features], with a token for padding: its row starts at zero, and gets
+// no gradient. torch.nn.Embedding with padding_idx; starts normal.
 class TokenEmbedding final : public Layer {
  public:
   TokenEmbedding(int64_t tokens, int64_t features, int64_t padding, double standard_deviation = 0.02);
@@ -17,8 +17,8 @@ class TokenEmbedding final : public Layer {
   int64_t padding_;
 };
 
-// A table "weight" [positions, features] of position embeddings, looked up by integer index. It limits the
-// length of a model's sequences (`longest_sequence`); algorithms that replace positions (Alibi) find the
+// A table "weight" [positions, features] of position embeddings, looked up by integer index. A table limits
+// the length of a model's sequences (`longest_sequence`); algorithms that replace positions (Alibi) find the
 // tables of any model by this class.
 class PositionTable : public Layer {
  public:
@@ -42,8 +42,8 @@ class LearnedPositions final : public PositionTable {
   Parameter& weight_;
 };
 
-// An untrained table of zeros in place of positions. The table is saved, for programs that expect it; the
-// layer returns zeros even if other values are loaded.
+// An untrained table of zeros in place of positions. The table is saved, for programs that expect a table;
+// the layer returns zeros even if other values are loaded.
 class ZeroPositions final : public PositionTable {
  public:
   ZeroPositions(int64_t positions, int64_t features);

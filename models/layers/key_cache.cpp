@@ -59,13 +59,13 @@ void KeyCache::write(const at::Tensor& to, const at::Tensor& numbers) const {
 
 at::Tensor KeyCache::mask(int64_t first, int64_t window, at::Device device) {
   if (!rows_differ_) return {};
-  at::Tensor& found = masks_[window];
-  if (found.defined()) return found;
+  at::Tensor& mask = masks_[window];
+  if (mask.defined()) return mask;
   const at::Tensor places = at::arange(first, longest_, integers_on(device)).unsqueeze(0);
   const at::Tensor ends = column_of(lengths_, device);
-  found = places < ends;
-  if (window > 0) found = found.logical_and_(places >= ends - window);
-  return found = found.unsqueeze(1).unsqueeze(1);
+  mask = places < ends;
+  if (window > 0) mask = mask.logical_and_(places >= ends - window);
+  return mask = mask.unsqueeze(1).unsqueeze(1);
 }
 
 KeyCache::Seen KeyCache::keep(const at::Tensor& keys, const at::Tensor& values, int64_t window) {

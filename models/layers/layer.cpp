@@ -80,11 +80,11 @@ class Surgeon {
 
 // Adds layers depth first. A layer in several slots is added once, under its first name.
 void add_layers(Layer& layer, const std::string& path, std::unordered_set<const Layer*>& visited,
-                std::vector<std::pair<std::string, Layer*>>& found) {
+                std::vector<std::pair<std::string, Layer*>>& all) {
   if (!visited.insert(&layer).second) return;
-  found.emplace_back(path, &layer);
+  all.emplace_back(path, &layer);
   for (const auto& slot : layer.slots())
-    if (!slot->empty()) add_layers(slot->layer(), dotted(path, slot->name()), visited, found);
+    if (!slot->empty()) add_layers(slot->layer(), dotted(path, slot->name()), visited, all);
 }
 
 }  // namespace
@@ -183,35 +183,35 @@ Slot& Layer::add_slot(std::string name, std::shared_ptr<Layer> layer) {
 }
 
 std::vector<std::pair<std::string, Layer*>> layers(Layer& root) {
-  std::vector<std::pair<std::string, Layer*>> found;
+  std::vector<std::pair<std::string, Layer*>> all;
   std::unordered_set<const Layer*> visited;
-  add_layers(root, "", visited, found);
-  return found;
+  add_layers(root, "", visited, all);
+  return all;
 }
 
 std::vector<NamedParameter> parameters(Layer& root) {
-  std::vector<NamedParameter> found;
+  std::vector<NamedParameter> all;
   std::unordered_set<const Parameter*> listed;
   for (const auto& [path, layer] : layers(root))
     for (const auto& own : layer->own_parameters())
-      if (listed.insert(own.get()).second) found.push_back({dotted(path, own->name), own});
-  return found;
+      if (listed.insert(own.get()).second) all.push_back({dotted(path, own->name), own});
+  return all;
 }
 
 std::vector<NamedBuffer> buffers(Layer& root) {
-  std::vector<NamedBuffer> found;
+  std::vector<NamedBuffer> all;
   std::unordered_set<const Buffer*> listed;
   for (const auto& [path, layer] : layers(root))
     for (const auto& own : layer->own_buffers())
-      if (listed.insert(own.get()).second) found.push_back({dotted(path, own->name), own});
-  return found;
+      if (listed.insert(own.get()).second) all.push_back({dotted(path, own->name), own});
+  return all;
 }
 
 std::vector<NamedSlot> slots(Layer& root) {
-  std::vector<NamedSlot> found;
+  std::vector<NamedSlot> all;
   for (const auto& [path, layer] : layers(root))
-    for (const auto& slot : layer->slots()) found.push_back({dotted(path, slot->name()), slot.get()});
-  return found;
+    for (const auto& slot : layer->slots()) all.push_back({dotted(path, slot->name()), slot.get()});
+  return all;
 }
 
 void set_context(Layer& root, const ForwardContext* context) {
@@ -230,9 +230,10 @@ void note_names(Layer& root) {
 void materialise(Layer& root, uint64_t seed, const Device& device) {
   const InitialValues values(root, seed);
   for (const NamedParameter& named : parameters(root)) {
-    Parameter& one = *named.parameter;
-    one.tensor = device.take(values.of(named));
-    one.tensor.set_requires_grad(one.trained && at::isFloatingType(one.tensor.scalar_type()));
+    Parameter& parameter = *named.parameter;
+    parameter.tensor = device.take(values.of(named));
+    parameter.tensor.set_requires_grad(parameter.trained &&
+                                       at::isFloatingType(parameter.tensor.scalar_type()));
   }
   materialise_buffers(root, seed, device);
 }
@@ -240,8 +241,8 @@ void materialise(Layer& root, uint64_t seed, const Device& device) {
 void materialise_buffers(Layer& root, uint64_t seed, const Device& device) {
   const InitialValues values(root, seed);
   for (const NamedBuffer& named : buffers(root)) {
-    Buffer& one = *named.buffer;
-    one.tensor = device.take(values.of(one.tensor, one.init, named.name, one.origin));
+    Buffer& buffer = *named.buffer;
+    buffer.tensor = device.take(values.of(buffer.tensor, buffer.init, named.name, buffer.origin));
   }
 }
 
@@ -258,8 +259,8 @@ at::Tensor InitialValues::of(const at::Tensor& tensor, const Init& init, const s
   return filled(tensor, init, seed_, origin.empty() ? fresh : origin);
 }
 
-at::Tensor InitialValues::of(const NamedParameter& one) const {
-  return of(one.parameter->tensor, one.parameter->init, one.name, one.parameter->origin);
+at::Tensor InitialValues::of(const NamedParameter& named) const {
+  return of(named.parameter->tensor, named.parameter->init, named.name, named.parameter->origin);
 }
 
 std::vector<Replaced> replace_layers(Layer& root, const Replacement& make) {

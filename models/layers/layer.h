@@ -25,13 +25,13 @@ class Layer;
 // Fills a new tensor with initial values; draws only from the generator.
 using Init = std::function<void(at::Tensor&, at::Generator)>;
 
-// A tensor of a model. Layers own it together: see Layer::adopt. `tensor` is on the meta device until
-// `materialise`; surgery and sharding replace the tensor instead of writing into it.
+// A tensor of a model. Several layers may own a parameter: see Layer::adopt. `tensor` is on the meta device
+// until `materialise`; surgery and sharding replace the tensor instead of writing into it.
 struct Parameter : std::enable_shared_from_this<Parameter> {
   std::string name;  // within the layer: "weight"
   at::Tensor tensor;
   Init init;
-  bool trained = true;  // false: requires no gradient, and optimizers keep no state for it; it is saved
+  bool trained = true;  // false: without gradient and optimizer state, but saved
   std::string origin;   // dotted name before surgery: see note_names; "" if surgery added it
 };
 
@@ -57,8 +57,8 @@ struct ForwardContext {
   bool training = true;
   std::vector<RunningStatistics>* statistics = nullptr;  // null: discarded
   int64_t first_sample = 0;                              // place of the first sample in the global batch
-  // Random numbers of the current batch for a layer's name. Drawn once a batch (place 0) they are equal on
-  // all ranks. Empty: new numbers at each call, from the default generator.
+  // Random numbers of the current batch for a layer's name. Drawn once a batch (place 0), equal on all ranks.
+  // Empty: new numbers at each call, from the default generator.
   std::function<std::unique_ptr<Draws>(std::string_view name, int64_t place)> source = {};
 
   std::unique_ptr<Draws> draws(std::string_view name, int64_t place = 0) const;
@@ -69,8 +69,8 @@ struct ForwardContext {
   at::Tensor kept(const at::Tensor& x, double probability) const;
   mutable int64_t masks = 0;   // drawn in this pass
   int64_t rows_of_sample = 1;  // of `x`, one behind the other: the texts of a pair
-  // Set while a graph is recorded: where the device finds the key of a mask, as bernoullis takes it; it is
-  // another in each step.
+  // Set while a graph is recorded: where the device finds the key of a mask, for bernoullis, which changes
+  // with each step.
   std::function<at::Tensor(const std::string& name)> key_on_device = {};
   KeyCache* cache =
       nullptr;  // of a pass of generation that keeps keys and values (models/layers/key_cache.h)
@@ -106,7 +106,7 @@ class Slot {
   Layer& layer() const { return *layer_; }
   std::shared_ptr<Layer> share() const { return layer_; }  // for a wrapper, which keeps the layer
   bool empty() const { return layer_ == nullptr; }
-  // Puts a layer into the slot, in the context of the slot's owner, and returns the old one. Hooks stay.
+  // Puts a layer into the slot, in the context of the slot's owner, and returns the old layer. Hooks stay.
   std::shared_ptr<Layer> fill(std::shared_ptr<Layer> layer);
 
   // Goes around calls: `hook` gives the output, mostly by calling `next`. Those that were added first are
@@ -138,11 +138,12 @@ class Slot {
   std::vector<std::weak_ptr<const Around>> hooks_;
 };
 
-// A part of a model: parameters, buffers and slots for further layers. All are registered in the constructor
-// and named by dotted path as in torchvision and transformers: "layer1.0.conv1.weight".
+// A part of a model: parameters, buffers and slots for further layers. All parts are registered in the
+// constructor and named by dotted path as in torchvision and transformers: "layer1.0.conv1.weight".
 //
-// Surgery replaces layers by others (replace_layers, Slot::fill), before or after `materialise`, in a model
-// that is being trained too (follow_surgery in training/trainee.h). Weights stay as they are if the new layer
+// Surgery replaces layers by other layers (replace_layers, Slot::fill), before or after `materialise`, in a
+// model that is being trained too (follow_surgery in training/trainee.h). Weights stay as they are if the new
+// layer
 // - holds the old one in a slot of its own (Slot::share): the weight "3.weight" becomes "3.conv.weight"; or
 // - adopts the parameters and buffers of the old one, in its constructor:
 //     LowPrecisionLayerNorm(LayerNorm& old) : weight_(old.weight() ? &adopt(*old.weight()) : nullptr) ...
@@ -166,15 +167,15 @@ class Layer : public std::enable_shared_from_this<Layer> {
   // Running statistics. A call in training adds `statistics_size` numbers of the layer's own to the context's
   // statistics and changes no buffer; 0 for layers without statistics.
   virtual int64_t statistics_size() const { return 0; }
-  // Joins the numbers of the next calls to those so far, so that applying them has the effect of applying
-  // both in turn. Called before the commit, if the layer is called more than once in a microbatch. Default:
-  // an assertion fails, since numbers would be lost.
+  // Joins the numbers of the next calls to those so far, so that one application has the effect of two in
+  // turn. Called before the commit, if the layer is called more than once in a microbatch. Default: an
+  // assertion fails, since numbers would be lost.
   virtual void join_statistics(RunningStatistics& so_far, const RunningStatistics& next) const;
   // Says how these change the buffers (models/layers/buffer_updates.h). Called after the commit, in rank and
   // microbatch order; must make no tensors of its own, because a committed step cannot be aborted.
   virtual void apply_statistics(const RunningStatistics&, BufferUpdates&) {}
 
-  // The context of the current pass; `set_context` sets it on every layer of a model.
+  // The context of the current pass; `set_context` sets the context of every layer of a model.
   const ForwardContext& context() const { return *context_; }
 
  protected:
@@ -183,11 +184,11 @@ class Layer : public std::enable_shared_from_this<Layer> {
   Parameter& add_parameter(std::string name, Shape shape, Init init, at::ScalarType dtype = at::kFloat);
   Buffer& add_buffer(std::string name, Shape shape, Init init, at::ScalarType dtype = at::kFloat,
                      bool persistent = true);
-  // Takes over a parameter or buffer of another layer: both then have the same object, whose tensor, gradient
-  // and optimizer state stay as they are. `name`: its new name within its layers; "" = as it is.
+  // Takes over a parameter or buffer of another layer: both layers then have the same object, whose tensor,
+  // gradient and optimizer state stay unchanged. `name`: its new name within its layers; "" = unchanged.
   Parameter& adopt(Parameter& parameter, std::string name = "");
   Buffer& adopt(Buffer& buffer, std::string name = "");
-  // `name`: "" gives the layer below the names of this one.
+  // `name`: "" gives the layer below this layer's names.
   Slot& add_slot(std::string name, std::shared_ptr<Layer> layer);
 
  private:
@@ -224,7 +225,7 @@ std::vector<std::pair<std::string, Layer*>> layers(Layer& root);
 // must outlive its use. Allocates no memory, since destructors call it.
 void set_context(Layer& root, const ForwardContext* context);
 
-// A context of all layers for the lifetime of this object, then the context before it.
+// A context of all layers for the lifetime of this object, then the earlier context.
 class ContextScope {
  public:
   ContextScope(Layer& root, const ForwardContext& context) : root_(root), before_(root.context()) {
@@ -238,7 +239,7 @@ class ContextScope {
   const ForwardContext& before_;
 };
 
-// Evaluation for the lifetime of this object, then the context before it.
+// Evaluation for the lifetime of this object, then the earlier context.
 class EvaluationMode {
  public:
   explicit EvaluationMode(Layer& root) : scope_(root, context_) {}
@@ -248,15 +249,15 @@ class EvaluationMode {
   const ContextScope scope_;
 };
 
-// Notes the current names of parameters and buffers as their names before surgery (Parameter::origin), unless
-// they have one. `build` of training/trainee.h calls this before the first surgery.
+// Notes the current names of parameters and buffers as their names before surgery (Parameter::origin), except
+// tensors with an origin. `build` of training/trainee.h calls note_names before the first surgery.
 void note_names(Layer& root);
 
-// Allocates every meta tensor on the device, with the same strides, and initialises it, on the CPU, with a
-// generator keyed by (seed, name before surgery, or else the dotted name): the values do not depend on the
-// rest of the model. Trained parameters get requires_grad.
+// Allocates every meta tensor on the device, with the same strides, and sets its initial values, on the CPU,
+// with a generator keyed by (seed, name before surgery, or else the dotted name): the values do not depend on
+// the rest of the model. Trained parameters get requires_grad.
 void materialise(Layer& root, uint64_t seed, const Device& device = {});
-// The same, but parameters stay on the meta device: InitialValues gives them one at a time.
+// The same, but parameters stay on the meta device: InitialValues gives single parameters.
 void materialise_buffers(Layer& root, uint64_t seed, const Device& device = {});
 
 // The initial values of a model's tensors.
@@ -264,11 +265,11 @@ class InitialValues {
  public:
   InitialValues(Layer& root, uint64_t seed);
 
-  // On the CPU. `tensor`: of the model, under this name. If it is not on the meta device, it is returned
+  // On the CPU. `tensor`: of the model, under this name. A tensor that is not on the meta device is returned
   // unchanged.
   at::Tensor of(const at::Tensor& tensor, const Init& init, const std::string& name,
                 const std::string& origin) const;
-  at::Tensor of(const NamedParameter& one) const;
+  at::Tensor of(const NamedParameter& named) const;
 
  private:
   uint64_t seed_;
@@ -282,8 +283,8 @@ struct Replaced {
 };
 
 // Replaces every layer below the root for which `make`, called with its first slot, returns another layer;
-// null leaves the layer as it is. A layer that stands in several slots is replaced in all of them, and new
-// layers are not looked into. The caller materialises new layers.
+// null leaves the layer unchanged. A layer in several slots is replaced in each slot, and new layers are not
+// looked into. The caller materialises new layers.
 using Replacement = std::function<std::shared_ptr<Layer>(const NamedSlot&)>;
 std::vector<Replaced> replace_layers(Layer& root, const Replacement& make);
 

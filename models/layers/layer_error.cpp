@@ -33,10 +33,10 @@ std::string from_to(int64_t in, int64_t out) {
 }
 
 std::string sizes_of(const Layer& layer) {
-  if (const auto* one = dynamic_cast<const Linear*>(&layer))
-    return from_to(one->in_features(), one->out_features());
-  if (const auto* one = dynamic_cast<const Conv1D*>(&layer))
-    return from_to(one->in_features(), one->out_features());
+  if (const auto* linear = dynamic_cast<const Linear*>(&layer))
+    return from_to(linear->in_features(), linear->out_features());
+  if (const auto* linear = dynamic_cast<const Conv1D*>(&layer))
+    return from_to(linear->in_features(), linear->out_features());
   for (const auto& own : layer.own_parameters())
     if (own->name == "weight") return " with weight " + shape_text(own->tensor.sizes());
   return "";

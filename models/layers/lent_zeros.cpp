@@ -5,8 +5,8 @@
 namespace tutti {
 
 LentZeros::LentZeros(Layer& model, const Device& device) {
-  for (const auto& one : parameters(model)) lend(one.parameter->tensor, device);
-  for (const auto& one : buffers(model)) lend(one.buffer->tensor, device);
+  for (const auto& named : parameters(model)) lend(named.parameter->tensor, device);
+  for (const auto& named : buffers(model)) lend(named.buffer->tensor, device);
 }
 
 LentZeros::~LentZeros() {

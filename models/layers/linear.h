@@ -4,7 +4,7 @@
 
 namespace tutti {
 
-// Initial values, drawn from the given generator as torch.nn.init draws them.
+// Initial values, drawn from the given generator as by torch.nn.init.
 Init constant_init(double value);
 Init normal_init(double standard_deviation);
 Init uniform_init(double bound);  // in [-bound, bound)

@@ -49,9 +49,10 @@ at::Tensor BatchNorm::normalise_and_measure(const at::Tensor& x, at::ScalarType 
   // The last number stays; the others could be any that are finite.
   const at::Tensor numbers = at::full({statistics_size()}, options_.momentum, x.options().dtype(at::kFloat));
   const at::Tensor measured = numbers.narrow(0, 0, 2 * channels);
-  const at::Tensor found = dtype == at::kFloat ? measured : measured.to(dtype);
-  at::Tensor normal = normalise(x, found.narrow(0, 0, channels), found.narrow(0, channels, channels), true);
-  if (dtype != at::kFloat) measured.copy_(found);
+  const at::Tensor moments = dtype == at::kFloat ? measured : measured.to(dtype);
+  at::Tensor normal =
+      normalise(x, moments.narrow(0, 0, channels), moments.narrow(0, channels, channels), true);
+  if (dtype != at::kFloat) measured.copy_(moments);
   context().statistics->push_back({this, numbers});
   return normal;
 }
@@ -69,13 +70,13 @@ void BatchNorm::join_statistics(RunningStatistics& so_far, const RunningStatisti
   weight = static_cast<float>(both);
 }
 
-void BatchNorm::apply_statistics(const RunningStatistics& found, BufferUpdates& updates) {
+void BatchNorm::apply_statistics(const RunningStatistics& statistics, BufferUpdates& updates) {
   const int64_t channels = options_.channels;
-  const float rounded = found.numbers.const_data_ptr<float>()[2 * channels];
+  const float rounded = statistics.numbers.const_data_ptr<float>()[2 * channels];
   const double weight = rounded == static_cast<float>(options_.momentum) ? options_.momentum : rounded;
-  updates.average(running_mean_.tensor, found.numbers, 0, weight);
-  updates.average(running_var_.tensor, found.numbers, channels, weight);
-  updates.add(batches_tracked_.tensor, found.calls);
+  updates.average(running_mean_.tensor, statistics.numbers, 0, weight);
+  updates.average(running_var_.tensor, statistics.numbers, channels, weight);
+  updates.add(batches_tracked_.tensor, statistics.calls);
 }
 
 LayerNorm::LayerNorm(const LayerNormOptions& options)

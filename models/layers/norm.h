@@ -24,10 +24,10 @@ class BatchNorm : public Layer {
   // The weight of statistics that later calls find.
   void set_momentum(double momentum) { options_.momentum = momentum; }
 
-  // Mean and unbiased variance of each channel, then the weight of both in the update of the buffers.
+  // Mean and unbiased variance of each channel, then their weight in the update of the buffers.
   int64_t statistics_size() const override { return 2 * options_.channels + 1; }
   void join_statistics(RunningStatistics& so_far, const RunningStatistics& next) const override;
-  void apply_statistics(const RunningStatistics& found, BufferUpdates& updates) override;
+  void apply_statistics(const RunningStatistics& statistics, BufferUpdates& updates) override;
 
  protected:
   explicit BatchNorm(const BatchNormOptions& options);
@@ -78,7 +78,8 @@ struct LayerNormOptions {
   double eps = 1e-5;
   bool affine = true;  // false: no weight and bias
   bool bias = true;    // false: no bias
-  // The output goes to linear layers alone, for which autocast casts it: devices write it with 16 bits then.
+  // The output goes to linear layers alone, for which autocast casts: devices then write an output with 16
+  // bits.
   bool before_linear = false;
 };
 
@@ -116,7 +117,8 @@ class RMSNorm final : public Layer {
 };
 
 // x, for libtorch's group norm. Its backward on CPUs (2.11) writes a gradient for an input in channels-last
-// order though the input wants none, and ends the process: such an input is copied to the usual order.
+// order though the input wants none, and ends the process: an input in that order is copied to the usual
+// order.
 at::Tensor for_group_norm(const at::Tensor& x);
 
 // torch.nn.GroupNorm's arguments.

@@ -9,12 +9,12 @@ namespace tutti {
 
 // A block with a shortcut past its main branch: join(main(x), shortcut(x)). Stochastic depth may leave out
 // the main branch (algorithms/surgery/stochastic_depth.h), also of blocks of your own that derive from this
-// class and say what their branches are.
+// class and name their branches.
 class ResidualBlock : public Layer {
  public:
   // The way to skip the main branch in training, with probability `rate`: for the whole batch on all ranks
-  // (the output is then `skip`), or for each sample by itself (its branch is zeros; no draws if the rate is
-  // 0). In evaluation it counts 1 - rate. Huang et al. 2016, arXiv:1603.09382.
+  // (the output is then `skip`), or for single samples (a sample's branch is zeros; no draws if the rate is
+  // 0). In evaluation the branch counts 1 - rate. Huang et al. 2016, arXiv:1603.09382.
   struct Drop {
     double rate = 0.0;
     bool each_sample = false;

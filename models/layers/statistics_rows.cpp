@@ -22,54 +22,55 @@ StatisticsRows::StatisticsRows(Layer& model) {
   }
 }
 
-const StatisticsRows::Place& StatisticsRows::place_of(const RunningStatistics& found) const {
-  const auto known = index_.find(found.layer);
+const StatisticsRows::Place& StatisticsRows::place_of(const RunningStatistics& statistics) const {
+  const auto known = index_.find(statistics.layer);
   TUTTI_ASSERT(known != index_.end(),
-               std::string(found.layer->kind()) +
+               std::string(statistics.layer->kind()) +
                    " found running statistics, but was not in the model, or had none, when training began");
   const Place& place = places_[known->second];
-  TUTTI_ASSERT(found.numbers.numel() == place.size,
-               std::string(found.layer->kind()) + " found " + std::to_string(found.numbers.numel()) +
+  TUTTI_ASSERT(statistics.numbers.numel() == place.size,
+               std::string(statistics.layer->kind()) + " found " +
+                   std::to_string(statistics.numbers.numel()) +
                    " running statistics, but its statistics_size is " + std::to_string(place.size));
   return place;
 }
 
 // `numbers`: of what the layer found, if it is not on the host.
-void StatisticsRows::add(const RunningStatistics& found, const at::Tensor& rows, int64_t index,
+void StatisticsRows::add(const RunningStatistics& statistics, const at::Tensor& rows, int64_t index,
                          std::span<const double> numbers) const {
   const at::NoGradGuard no_grad;  // rows that kept the pass's graph would be part of it, and never be freed
-  const Place& place = place_of(found);
+  const Place& place = place_of(statistics);
   const int64_t first = index * size_ + place.first;
   float* const row = rows.data_ptr<float>() + first;
   if (row[0] == 0 && !numbers.empty()) {  // without tensor operations: a net has many layers
     std::ranges::transform(numbers, row + 1, [](double number) { return static_cast<float>(number); });
   } else {
-    RunningStatistics one = found, so_far{place.layer, rows.narrow(0, first + 1, place.size),
-                                          static_cast<int64_t>(row[0])};
+    RunningStatistics joined = statistics, so_far{place.layer, rows.narrow(0, first + 1, place.size),
+                                                  static_cast<int64_t>(row[0])};
     if (!numbers.empty())
-      one.numbers = at::tensor(at::ArrayRef<double>(numbers.data(), numbers.size()), at::kFloat);
+      joined.numbers = at::tensor(at::ArrayRef<double>(numbers.data(), numbers.size()), at::kFloat);
     if (so_far.calls == 0)
-      so_far.numbers.copy_(one.numbers);
+      so_far.numbers.copy_(joined.numbers);
     else
-      place.layer->join_statistics(so_far, one);
+      place.layer->join_statistics(so_far, joined);
   }
-  row[0] += static_cast<float>(found.calls);
+  row[0] += static_cast<float>(statistics.calls);
 }
 
-void StatisticsRows::add(const std::vector<RunningStatistics>& found, const at::Tensor& rows,
+void StatisticsRows::add(const std::vector<RunningStatistics>& statistics, const at::Tensor& rows,
                          int64_t index) const {
-  for (const RunningStatistics& one : found) add(one, rows, index, {});
+  for (const RunningStatistics& layer_statistics : statistics) add(layer_statistics, rows, index, {});
 }
 
-void StatisticsRows::add(const std::vector<RunningStatistics>& found, const at::Tensor& rows, int64_t index,
-                         LateNumbers& numbers) const {
-  if (found.empty() || found.front().numbers.is_cpu()) return add(found, rows, index);
+void StatisticsRows::add(const std::vector<RunningStatistics>& statistics, const at::Tensor& rows,
+                         int64_t index, LateNumbers& numbers) const {
+  if (statistics.empty() || statistics.front().numbers.is_cpu()) return add(statistics, rows, index);
   std::vector<at::Tensor> all;
-  for (const RunningStatistics& one : found) all.push_back(one.numbers);
-  numbers.add(at::cat(all), [this, found, rows, index](std::span<const double> values) {
-    for (const RunningStatistics& one : found) {
-      const auto count = static_cast<std::size_t>(place_of(one).size);
-      add(one, rows, index, values.first(count));
+  for (const RunningStatistics& layer_statistics : statistics) all.push_back(layer_statistics.numbers);
+  numbers.add(at::cat(all), [this, statistics, rows, index](std::span<const double> values) {
+    for (const RunningStatistics& layer_statistics : statistics) {
+      const auto count = static_cast<std::size_t>(place_of(layer_statistics).size);
+      add(layer_statistics, rows, index, values.first(count));
       values = values.subspan(count);
     }
   });
@@ -90,9 +91,9 @@ void StatisticsRows::apply(const at::Tensor& rows, const Device& device) const {
   }
 }
 
-void apply(const RunningStatistics& found) {
-  BufferUpdates updates(found.numbers, found.numbers);
-  found.layer->apply_statistics(found, updates);
+void apply(const RunningStatistics& statistics) {
+  BufferUpdates updates(statistics.numbers, statistics.numbers);
+  statistics.layer->apply_statistics(statistics, updates);
   updates.run();
 }
 

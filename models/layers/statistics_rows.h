@@ -23,30 +23,29 @@ class StatisticsRows {
 
   int64_t size() const { return size_; }  // of a row; 0: no layer has statistics
 
-  // Adds what layers found, in the order of their calls, to row `index` of `rows`, float32 [any number *
+  // Adds the layers' numbers, in the order of their calls, to row `index` of `rows`, float32 [any number *
   // size], initially zeros. Calls of one layer are joined. Asserts that each layer has a place, so that no
-  // numbers are lost.
-  // `rows` is the host's; what a device found is added by numbers.read().
-  void add(const std::vector<RunningStatistics>& found, const at::Tensor& rows, int64_t index,
+  // numbers are lost. `rows` is the host's; numbers.read() adds a device's numbers.
+  void add(const std::vector<RunningStatistics>& statistics, const at::Tensor& rows, int64_t index,
            LateNumbers& numbers) const;
   // The same without a device.
-  void add(const std::vector<RunningStatistics>& found, const at::Tensor& rows, int64_t index) const;
+  void add(const std::vector<RunningStatistics>& statistics, const at::Tensor& rows, int64_t index) const;
 
-  // Applies rows of the host in order, each of them layer by layer in model order, to buffers that are on the
-  // device: in pinned memory the host does not wait for them. Allocates one row at a time on the device, and
-  // nothing but views on the CPU.
+  // Applies rows of the host in order, a row layer by layer in model order, to buffers that are on the
+  // device: rows in pinned memory need no wait of the host. Allocates one row at a time on the device, and
+  // only views on the CPU.
   void apply(const at::Tensor& rows, const Device& device = {}) const;
 
  private:
   struct Place {
     Layer* layer = nullptr;
-    std::shared_ptr<Layer> kept;  // the layer, if it is shared: surgery may throw it away
+    std::shared_ptr<Layer> kept;  // a shared layer, which surgery may throw away
     int64_t first = 0;
     int64_t size = 0;  // of the numbers
   };
 
-  const Place& place_of(const RunningStatistics& found) const;
-  void add(const RunningStatistics& found, const at::Tensor& rows, int64_t index,
+  const Place& place_of(const RunningStatistics& statistics) const;
+  void add(const RunningStatistics& statistics, const at::Tensor& rows, int64_t index,
            std::span<const double> numbers) const;
 
   std::vector<Place> places_;
@@ -54,7 +53,7 @@ class StatisticsRows {
   int64_t size_ = 0;
 };
 
-// What one call found, for layers that are used outside of training.
-void apply(const RunningStatistics& found);
+// The numbers of one call, for layers that are used outside of training.
+void apply(const RunningStatistics& statistics);
 
 }  // namespace tutti

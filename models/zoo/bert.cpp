@@ -24,8 +24,8 @@ constexpr int64_t kFewestClasses = 2;  // where nobody says how many
 
 // The array by its name in transformers, or else in tutti.
 const at::Tensor& array_of(const Batch& batch, const char* name, const char* other) {
-  const TensorTree* found = batch.find(name);
-  return found ? found->tensor() : batch[other];
+  const TensorTree* tensors = batch.find(name);
+  return tensors ? tensors->tensor() : batch[other];
 }
 
 const at::Tensor& tokens_of(const Batch& batch) { return array_of(batch, "input_ids", "input"); }
@@ -192,8 +192,8 @@ std::shared_ptr<Layer> bert_trunk(const BertOptions& options, bool has_pooler) {
 
 template <class Base>
 void Bert<Base>::count_parameters() {
-  for (const auto& one : tutti::parameters(*this))
-    parameters_ += static_cast<double>(one.parameter->tensor.numel());
+  for (const auto& named : tutti::parameters(*this))
+    parameters_ += static_cast<double>(named.parameter->tensor.numel());
 }
 
 template <class Base>
@@ -285,8 +285,8 @@ void BertForSequenceClassification::update_metric(const Batch& batch, const Outp
 
 // Of classes Composer's.
 std::vector<std::string> BertForSequenceClassification::get_metrics(bool is_train) const {
-  const std::vector<std::string> of_loss = Classifier::get_metrics(is_train);
-  if (of_loss.empty() || of_loss[0] != kAccuracy) return of_loss;
+  const std::vector<std::string> loss_metrics = Classifier::get_metrics(is_train);
+  if (loss_metrics.empty() || loss_metrics[0] != kAccuracy) return loss_metrics;
   std::vector<std::string> names = {kAccuracy};
   if (num_labels_ == 2) names.emplace_back("BinaryF1Score");
   return names;

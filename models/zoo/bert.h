@@ -59,8 +59,8 @@ class BertForMaskedLm final : public Bert<Model> {
   Slot* cls_;
 };
 
-// Outputs [N, num_labels] of whole sequences: scores of classes or labels, or values, as the loss has them.
-// Targets: a class index [N], or a number for each output.
+// Outputs [N, num_labels] of whole sequences: scores of classes or labels, or values, by the loss. Targets: a
+// class index [N], or a number for each output.
 class BertForSequenceClassification final : public Bert<Classifier> {
  public:
   // `classifier_dropout` of the summary; transformers' default is hidden_dropout_prob.
@@ -81,8 +81,8 @@ class BertForSequenceClassification final : public Bert<Classifier> {
   Slot& classifier_;
 };
 
-// Checks for `make`. They throw UserErrors with the recipe's line.
-// Requires an int64 mask of the shape of `tokens`, if the samples have it.
+// Checks for `make`. They throw UserErrors with the recipe's line. Requires an int64 mask, if any, of the
+// shape of `tokens`.
 void require_mask(const Setting& section, const SampleSpec& samples, const std::string& mask,
                   const std::string& tokens);
 void require_sizes(const Setting& section, const BertOptions& options);

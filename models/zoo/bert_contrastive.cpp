@@ -80,9 +80,9 @@ TensorTree BertForContrast::forward(const Batch& batch) {
   const auto texts = texts_of(batch);
   const auto count = std::ssize(texts);
   const Batch all = stacked(batch, texts, options().pad_token_id);
-  ForwardContext of_rows = context();
-  of_rows.rows_of_sample = count;
-  const ContextScope scope(*this, of_rows);
+  ForwardContext row_context = context();
+  row_context.rows_of_sample = count;
+  const ContextScope scope(*this, row_context);
   const at::Tensor states = bert_(all).tensor();
   const AutocastScope off(std::nullopt, Device{states.device()});
   const at::Tensor wide = states.to(at::kFloat);
@@ -108,9 +108,9 @@ at::Tensor BertForContrast::scores_of(const at::Tensor& mine, const at::Tensor& 
 at::Tensor BertForContrast::loss(const Outputs& outputs, const Batch& batch) {
   const AutocastScope off(std::nullopt, Device{outputs.tensor().device()});
   const at::Tensor all = rows_of_step(batch, rows(outputs)), scores = scores_of(all, all);
-  const at::Tensor places = places_in_step({}, all), found = index_cross_entropy(scores, places);
-  if (!symmetric_) return found;
-  return (found + index_cross_entropy(scores.narrow(1, 0, scores.size(0)).t(), places)) / 2;
+  const at::Tensor places = places_in_step({}, all), losses = index_cross_entropy(scores, places);
+  if (!symmetric_) return losses;
+  return (losses + index_cross_entropy(scores.narrow(1, 0, scores.size(0)).t(), places)) / 2;
 }
 
 std::vector<std::string> BertForContrast::get_metrics(bool is_train) const {

@@ -10,11 +10,11 @@ namespace tutti {
 
 // An encoder of texts, trained by InfoNCE (van den Oord et al., 2018): sentence-transformers'
 // MultipleNegativesRankingLoss with cosines and scale 1 / temperature, or its symmetric variant; with
-// `simcse` the unsupervised SimCSE of Gao et al., 2021. Names of parameters are those of transformers'
-// BertModel behind "bert."; there is no pooler.
+// `simcse` the unsupervised SimCSE of Gao et al., 2021. Names of parameters as of transformers' BertModel
+// behind "bert."; there is no pooler.
 //
-// A sample is a text "input_ids" (or "input"), a text "positive_ids", and maybe one "negative_ids", all int64
-// [N, T] with lengths of their own, and "attention_mask", "positive_attention_mask" and
+// A sample is a text "input_ids" (or "input"), a text "positive_ids", and maybe a text "negative_ids", all
+// int64 [N, T] with lengths of their own, and "attention_mask", "positive_attention_mask" and
 // "negative_attention_mask" of their shapes, 0 for padding; types of tokens are zeros. Outputs: embeddings of
 // length 1, float32 [N, texts, hidden_size], of a single text [N, hidden_size].
 //
@@ -30,7 +30,7 @@ class BertForContrast final : public Bert<Model> {
   bool compares_step() const override { return true; }
   at::Tensor rows(const Outputs& outputs) override { return outputs.tensor().flatten(1); }
 
-  // Of each text of the batch, found among those of the step: MulticlassAccuracy is recall@1.
+  // Of each text of the batch, found among the step's texts: MulticlassAccuracy is recall@1.
   std::vector<std::string> get_metrics(bool is_train) const override;
   void update_metric(const Batch& batch, const Outputs& outputs, Metric& metric) override;
 

@@ -20,12 +20,12 @@ class CausalLm : public Model {
   int64_t tokens(const Batch& batch) const override;
 
  protected:
-  // The batch's input, a leaf; with its "segments" and "positions", a tree, if it has them.
+  // The batch's input, a leaf; or, for a batch with "segments" and "positions", a tree of the three.
   static TensorTree tokens_of(const Batch& batch);
 };
 
 // The places of CausalLm::tokens_of in their rows or documents, int64 [T] or [N, T]; in a pass of generation
-// those that the cache says.
+// the cache's places.
 at::Tensor positions_of(const TensorTree& tokens, const KeyCache* cache);
 
 }  // namespace tutti

@@ -57,7 +57,7 @@ class Unet2D final : public Layer {
     std::vector<TensorTree> skips{x.states};
     for (Slot* block : down_blocks_) {
       const TensorTree states = (*block)(x.tree());
-      for (const auto& [name, one] : states.children()) skips.push_back(one);
+      for (const auto& [name, state] : states.children()) skips.push_back(state);
       x.states = skips.back().tensor();
     }
     x.states = (*mid_block_)(x.tree()).tensor();
@@ -133,12 +133,12 @@ void require_channels(const Setting& section, const DiffusionUnetOptions& o) {
            (o.add_attention && i + 1 == o.block_out_channels.size());
   };
   for (std::size_t i = 0; i < o.block_out_channels.size(); ++i) {
-    const int64_t of_size = o.block_out_channels[i];
-    if (of_size % o.norm_num_groups != 0)
+    const int64_t width = o.block_out_channels[i];
+    if (width % o.norm_num_groups != 0)
       section.at("norm_num_groups").fail("expected a divisor of block_out_channels, " + channels.toml());
-    if (o.attention_head_dim > 0 && attends(i) && of_size % o.attention_head_dim != 0)
+    if (o.attention_head_dim > 0 && attends(i) && width % o.attention_head_dim != 0)
       section.at("attention_head_dim")
-          .fail("expected a divisor of the " + std::to_string(of_size) +
+          .fail("expected a divisor of the " + std::to_string(width) +
                 " channels that an attention has; 0: one head");
   }
   const double frequencies = static_cast<double>(o.block_out_channels.front() / 2);

@@ -12,11 +12,11 @@
 
 namespace tutti {
 
-// A diffusion model: diffusers' UNet2DModel, with its names and initial values, trained to predict what noise
-// was added to an image. Input: images batch["input"] [N, in_channels, sample_size, sample_size], scaled to
-// [-1, 1]; nothing else. Outputs: a tree of the "prediction" and its "target".
+// A diffusion model: diffusers' UNet2DModel, with its names and initial values, trained to predict the noise
+// added to an image. Input: images batch["input"] [N, in_channels, sample_size, sample_size], scaled to [-1,
+// 1]; no other arrays. Outputs: a tree of the "prediction" and its "target".
 //
-// Each sample has a timestep and noise of its own. In training they depend on the seed, the step and the
+// Each sample has a timestep and noise of its own. In training, both depend on the seed, the step and the
 // sample's place in the global batch; in evaluations and predictions on the image alone.
 class DiffusionUnet final : public Model {
  public:

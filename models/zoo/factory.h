@@ -13,9 +13,8 @@ namespace tutti {
 // UserError names the key and both values if recipe and data disagree, but for the length of sequences.
 std::shared_ptr<Model> make_model(const Setting& section, const SampleSpec& samples);
 
-// The length of the samples' token sequences ("input_ids", "input", "positive_ids" or "negative_ids") if it
-// is more than the model's positions allow, else 0. Asked once algorithms have changed the model: they may
-// lift the limit.
+// The length of the samples' token sequences ("input_ids", "input", "positive_ids" or "negative_ids") if more
+// than the model's positions allow, else 0. Asked after algorithms' surgery, which may lift the limit.
 int64_t overlong_sequences(Layer& model, const SampleSpec& samples);
 // Throws UserError if there are any in the training data.
 void require_positions(const Setting& section, Layer& model, const SampleSpec& samples);

@@ -74,8 +74,8 @@ class Transformer final : public Layer {
 
 Gpt::Gpt(const GptOptions& options)
     : options_(options), transformer_(add_slot("transformer", std::make_shared<Transformer>(options))) {
-  for (const auto& one : tutti::parameters(*this))
-    parameters_ += static_cast<double>(one.parameter->tensor.numel());
+  for (const auto& named : tutti::parameters(*this))
+    parameters_ += static_cast<double>(named.parameter->tensor.numel());
 }
 
 TensorTree Gpt::forward(const Batch& batch) { return transformer_(tokens_of(batch)); }

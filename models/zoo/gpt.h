@@ -13,7 +13,7 @@ namespace tutti {
 // tied lm_head has no entry. Input: integers batch["input"] [N, T <= n_positions]; surgery may change that
 // limit (`longest_sequence`). Outputs: scores [N, T, vocab_size]. Target: batch["target"] [N, T], the next
 // token or kIgnoredTarget. With batch["segments"] and batch["positions"] [N, T] (data/texts/packed_texts.h) a
-// token sees those of its own document alone.
+// token sees the tokens of its own document alone.
 class Gpt final : public CausalLm {
  public:
   explicit Gpt(const GptOptions& options);

@@ -91,11 +91,11 @@ Shape LayerArguments::shape(const std::string& name) const {
 }
 
 double LayerArguments::number(const std::string& name, double fallback) const {
-  const auto found = given_.find(name);
-  if (found == given_.end()) return fallback;
+  const auto argument = given_.find(name);
+  if (argument == given_.end()) return fallback;
   double value = 0;
-  const char* const end = found->second.data() + found->second.size();
-  const auto [rest, error] = std::from_chars(found->second.data(), end, value);
+  const char* const end = argument->second.data() + argument->second.size();
+  const auto [rest, error] = std::from_chars(argument->second.data(), end, value);
   if (error != std::errc() || rest != end) fail(name, "a number");
   return value;
 }
@@ -114,15 +114,15 @@ std::array<double, 2> LayerArguments::factors(const std::string& name) const {
 }
 
 bool LayerArguments::flag(const std::string& name, bool fallback) const {
-  const auto found = given_.find(name);
-  if (found == given_.end()) return fallback;
-  if (found->second != "True" && found->second != "False") fail(name, "True or False");
-  return found->second == "True";
+  const auto argument = given_.find(name);
+  if (argument == given_.end()) return fallback;
+  if (argument->second != "True" && argument->second != "False") fail(name, "True or False");
+  return argument->second == "True";
 }
 
 std::string LayerArguments::text(const std::string& name, const std::string& fallback) const {
-  const auto found = given_.find(name);
-  return found == given_.end() ? fallback : found->second;
+  const auto argument = given_.find(name);
+  return argument == given_.end() ? fallback : argument->second;
 }
 
 // Throws if the argument is missing.
@@ -137,8 +137,8 @@ Shape LayerArguments::tuple(const std::string& name) const {
   const bool is_tuple = text.size() > 1 && text.front() == '(' && text.back() == ')';
   if (!is_tuple) return {to_integer(name, text)};
   Shape values;
-  for (const std::string& one : split_arguments(text.substr(1, text.size() - 2)))
-    values.push_back(to_integer(name, one));
+  for (const std::string& element : split_arguments(text.substr(1, text.size() - 2)))
+    values.push_back(to_integer(name, element));
   if (values.empty()) fail(name, "at least one integer");
   return values;
 }

@@ -243,10 +243,11 @@ std::shared_ptr<Layer> upsample(const LayerArguments& args) {
       {"nearest", Mode::kNearest}, {"bilinear", Mode::kBilinear}, {"bicubic", Mode::kBicubic}};
   UpsampleOptions options;
   const std::string mode = args.text("mode", "'nearest'");
-  const auto found = std::ranges::find_if(modes, [&](const auto& one) { return is_word(mode, one.first); });
-  if (found == modes.end())
+  const auto named_mode =
+      std::ranges::find_if(modes, [&](const auto& one) { return is_word(mode, one.first); });
+  if (named_mode == modes.end())
     throw UserError("argument mode: expected 'nearest', 'bilinear' or 'bicubic', found " + mode);
-  options.mode = found->second;
+  options.mode = named_mode->second;
   options.align_corners = args.holds("align_corners") && args.flag("align_corners", false);
   require_value("align_corners", "None of 'nearest'",
                 options.mode != Mode::kNearest || !args.holds("align_corners"));
@@ -416,16 +417,16 @@ std::shared_ptr<Layer> make_layer(const std::string& text) {
   if (open != std::string::npos && call.back() != ')')
     throw UserError(kind + ": a ')' is missing at the end");
   const std::string list = open == std::string::npos ? "" : call.substr(open + 1, call.size() - open - 2);
-  const auto found = layer_kinds().find(kind);
+  const auto maker = layer_kinds().find(kind);
   const bool is_nest = std::ranges::count(kNests, kind) > 0;
-  if (found == layer_kinds().end() && !is_nest) {
+  if (maker == layer_kinds().end() && !is_nest) {
     std::vector<std::string> kinds(std::begin(kNests), std::end(kNests));
     for (const auto& [name, ignored] : layer_kinds()) kinds.push_back(name);
     throw UserError("there is no layer '" + kind + "'; expected one of " + joined(kinds));
   }
   try {
     if (is_nest) return made_of_layers(kind, list);
-    return found->second.make(LayerArguments(list, found->second.arguments));
+    return maker->second.make(LayerArguments(list, maker->second.arguments));
   } catch (const UserError& error) {
     throw UserError(kind + ": " + error.what());
   }

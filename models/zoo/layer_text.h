@@ -14,7 +14,7 @@ namespace tutti {
 // GRU with batch_first=True, which give the outputs alone. A size may be a product: 28*28.
 //
 // Made of other layers: Sequential(A, B), Residual(A, B), which is x + B(A(x)), or shortcut(x) in place of x
-// with shortcut=C, and Concat(A, B, dim=1), the outputs of both. Select(dim, index) is torch.select:
+// with shortcut=C, and Concat(A, B, dim=1), the outputs of A and B. Select(dim, index) is torch.select:
 // Select(1, -1) is a sequence's last step. Throws UserError for any other layer, argument or value.
 std::shared_ptr<Layer> make_layer(const std::string& text);
 

@@ -124,7 +124,7 @@ class Decoder final : public Layer {
 
 double numbers_in(Layer& root) {
   double numbers = 0;
-  for (const auto& one : parameters(root)) numbers += static_cast<double>(one.parameter->tensor.numel());
+  for (const auto& named : parameters(root)) numbers += static_cast<double>(named.parameter->tensor.numel());
   return numbers;
 }
 
@@ -140,8 +140,8 @@ Llama::Llama(const LlamaOptions& options)
 }
 
 TensorTree Llama::forward(const Batch& batch) {
-  const TensorTree found = model_(tokens_of(batch));
-  return lm_head_ ? (*lm_head_)(found) : found;
+  const TensorTree outputs = model_(tokens_of(batch));
+  return lm_head_ ? (*lm_head_)(outputs) : outputs;
 }
 
 double Llama::flops_per_batch(const Batch& batch) const {
@@ -187,9 +187,9 @@ void require_layer_types(const Setting& section, const LlamaOptions& o) {
   const Setting& key = section.at("layer_types");
   if (std::ssize(o.layer_types) != o.num_hidden_layers)
     key.fail("expected one for each of the " + std::to_string(o.num_hidden_layers) + " blocks");
-  for (const Setting& one : key.array())
-    if (one.text() != "full_attention" && one.text() != "sliding_attention")
-      one.fail("expected full_attention or sliding_attention");
+  for (const Setting& element : key.array())
+    if (element.text() != "full_attention" && element.text() != "sliding_attention")
+      element.fail("expected full_attention or sliding_attention");
   if (!o.sliding_window && std::ranges::count(o.layer_types, "sliding_attention") > 0)
     key.fail("expected model.sliding_window, the tokens that those blocks see");
 }

@@ -75,8 +75,8 @@ Shape SequentialNet::output_shape(const std::vector<std::string>& layers, const 
   SequentialNet net(layers);
   if (parameters(net).empty()) throw UserError("there is nothing to train: no layer has parameters");
   const auto allocate = [](at::Tensor& tensor) { tensor = at::empty(tensor.sizes(), tensor.scalar_type()); };
-  for (const auto& one : parameters(net)) allocate(one.parameter->tensor);
-  for (const auto& one : buffers(net)) allocate(one.buffer->tensor);
+  for (const auto& named : parameters(net)) allocate(named.parameter->tensor);
+  for (const auto& named : buffers(net)) allocate(named.buffer->tensor);
   const EvaluationMode evaluating(net);
   Shape sizes{1};
   sizes.insert(sizes.end(), sample.begin(), sample.end());

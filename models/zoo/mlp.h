@@ -8,8 +8,8 @@
 
 namespace tutti {
 
-// Linear layers with an activation between them, over inputs flattened from dimension 1. Parameters are
-// named as in an nn.Sequential of the same layers: "0.weight", "2.weight", ...
+// Linear layers with activations in between, over inputs flattened from dimension 1. Parameters are named as
+// in an nn.Sequential of the same layers: "0.weight", "2.weight", ...
 class Mlp final : public Classifier {
  public:
   explicit Mlp(const MlpOptions& options);

@@ -37,7 +37,7 @@ Bound<Options> classes_option() {
 }
 
 template <class Options>
-std::vector<Bound<Options>> of_bert() {
+std::vector<Bound<Options>> bert_options() {
   return {
       size_option<Options>("vocab_size", &Options::vocab_size, "tokens in the vocabulary"),
       size_option<Options>("hidden_size", &Options::hidden_size, "width of the model"),
@@ -90,7 +90,7 @@ Catalog output_losses() {
 }
 
 template <class Options>
-std::vector<Bound<Options>> of_program(const char* file) {
+std::vector<Bound<Options>> program_options(const char* file) {
   return {
       option<Options>("path", &Options::path, file).as(KeyType::kPath).required(),
       option<Options>("inputs", &Options::inputs,
@@ -318,7 +318,7 @@ Kind<BertMlmOptions> BertMlmOptions::kind() {
   return {"bert_mlm",
           "BERT for masked language modelling: of tokens with the transform mask_tokens, or of arrays "
           "'input_ids' and 'labels'; 'attention_mask' and 'token_type_ids' may be there too.",
-          of_bert<BertMlmOptions>()};
+          bert_options<BertMlmOptions>()};
 }
 
 Kind<BertClassificationOptions> BertClassificationOptions::kind() {
@@ -326,7 +326,7 @@ Kind<BertClassificationOptions> BertClassificationOptions::kind() {
   return {"bert_classification",
           "BERT for whole sequences: reads the arrays of bert_mlm, and as labels a class, or what the loss "
           "takes, several labels or values.",
-          with_keys<Options>(of_bert<Options>(),
+          with_keys<Options>(bert_options<Options>(),
                              {size_option<Options>("num_classes", &Options::num_classes,
                                                    "number of classes, or of targets a sample; when absent "
                                                    "from the data, or 2")
@@ -346,7 +346,7 @@ Kind<BertContrastiveOptions> BertContrastiveOptions::kind() {
       "the whole batch, of all ranks and microbatches; arrays 'negative_ids', 'attention_mask', "
       "'positive_attention_mask' and 'negative_attention_mask' may be there too.",
       with_keys<Options>(
-          of_bert<Options>(),
+          bert_options<Options>(),
           {option("pooling", &Options::pooling,
                   "the embedding of a text, whose length is 1: of the mean of its tokens' states, or of that "
                   "of the first token",
@@ -415,7 +415,7 @@ Kind<ExportedOptions> ExportedOptions::kind() {
   return {"exported",
           "A model written in Python: a program of torch.export (PyTorch 2.9 to 2.15), with its weights; "
           "for classification, or with losses of its own.",
-          of_program<Options>("a .pt2 file of torch.export.save")};
+          program_options<Options>("a .pt2 file of torch.export.save")};
 }
 
 Kind<ScriptOptions> ScriptOptions::kind() {
@@ -424,7 +424,7 @@ Kind<ScriptOptions> ScriptOptions::kind() {
       "torchscript",
       "A model written in Python: a module of TorchScript (torch.jit.script or torch.jit.trace), with its "
       "weights; for classification, or with losses of its own.",
-      of_program<Options>("a file of torch.jit.save")};
+      program_options<Options>("a file of torch.jit.save")};
 }
 
 Kind<SequentialOptions> SequentialOptions::kind() {

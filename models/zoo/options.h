@@ -89,8 +89,7 @@ struct GptOptions {
   ModelPtr make(const Setting& section, const SampleSpec& samples) const;
 };
 
-// Names and defaults of transformers' LlamaConfig, and of those of MistralConfig, Qwen2Config and
-// Qwen3Config.
+// Names and defaults of transformers' LlamaConfig, MistralConfig, Qwen2Config and Qwen3Config.
 struct LlamaOptions {
   std::string model_type = "llama";  // or "mistral", "qwen2", "qwen3"
   int64_t vocab_size = 32000;
@@ -165,7 +164,7 @@ struct BertContrastiveOptions : BertOptions {
   ModelPtr make(const Setting& section, const SampleSpec& samples) const;
 };
 
-// Names and defaults of diffusers' UNet2DModel, and those of the noise that it is trained to take away.
+// Names and defaults of diffusers' UNet2DModel, and of its noise.
 struct DiffusionUnetOptions : NoiseOptions {
   int64_t sample_size = 0;
   int64_t in_channels = 3;
@@ -203,7 +202,7 @@ struct ExportedOptions {
   std::string path;                      // a file of torch.export.save
   std::vector<std::string> inputs = {};  // arrays of a batch, in the order of forward's arguments
   std::string prediction = {};           // the output with scores, by its name
-  std::string loss_output = {};          // the output that is the mean loss; "": [model] loss computes it
+  std::string loss_output = {};          // the output that is the mean loss; "": as [model] loss
   Setting losses = {};                   // of several outputs, in place of the two and of [model] loss
 
   static Kind<ExportedOptions> kind();
@@ -211,7 +210,7 @@ struct ExportedOptions {
 };
 
 struct ScriptOptions {
-  std::string path;  // a file of torch.jit.save; the others as for ExportedOptions
+  std::string path;  // a file of torch.jit.save; the other keys as for ExportedOptions
   std::vector<std::string> inputs = {};
   std::string prediction = {};
   std::string loss_output = {};

@@ -5,7 +5,7 @@
 
 namespace tutti {
 
-// ResNet of He et al. 2015, table 1, as torchvision has it: a strided 7x7 convolution and a max pooling, four
+// ResNet of He et al. 2015, table 1, as in torchvision: a strided 7x7 convolution and a max pooling, four
 // stages of BasicBlocks (18 and 34 layers) or Bottlenecks (50, 101 and 152, strided at the 3x3 convolution),
 // mean pooling, a linear layer. Parameters have torchvision's names and initial values. Input: images [N,
 // in_channels, H, W]. For small images the stem is a 3x3 convolution without stride and pooling (Chen et al.

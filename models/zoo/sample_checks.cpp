@@ -28,11 +28,11 @@ std::string bytes_hint(const Shape& shape) {
 }  // namespace
 
 const Shape& shape_of(const Setting& section, const SampleSpec& samples, const std::string& array) {
-  const auto found = samples.shapes.find(array);
-  if (found == samples.shapes.end())
+  const auto shape = samples.shapes.find(array);
+  if (shape == samples.shapes.end())
     section.at("kind").fail("the data has no array '" + array + "', which this model reads" +
                             naming_hint(samples, array));
-  return found->second;
+  return shape->second;
 }
 
 [[noreturn]] void refuse(const Setting& section, const SampleSpec& samples, const std::string& array,
@@ -42,8 +42,8 @@ const Shape& shape_of(const Setting& section, const SampleSpec& samples, const s
 }
 
 bool has_dtype(const SampleSpec& samples, const std::string& array, at::ScalarType dtype) {
-  const auto found = samples.dtypes.find(array);
-  return found == samples.dtypes.end() || found->second == dtype;
+  const auto own = samples.dtypes.find(array);
+  return own == samples.dtypes.end() || own->second == dtype;
 }
 
 const Shape& value_input(const Setting& section, const SampleSpec& samples) {

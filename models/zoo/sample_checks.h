@@ -16,7 +16,7 @@ namespace tutti {
 const Shape& shape_of(const Setting& section, const SampleSpec& samples, const std::string& array);
 // True if the array has the dtype, or the dataset does not say which.
 bool has_dtype(const SampleSpec& samples, const std::string& array, at::ScalarType dtype);
-// Refuses the array, as it is not what was `expected`.
+// Refuses the array, which is not as `expected`.
 [[noreturn]] void refuse(const Setting& section, const SampleSpec& samples, const std::string& array,
                          const std::string& expected, const std::string& hint = "");
 

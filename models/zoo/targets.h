@@ -9,7 +9,7 @@
 
 namespace tutti {
 
-// What a classifier of the recipe needs for the samples' "target" and the loss of [model].
+// A classifier's needs for the samples' "target" and the loss of [model].
 struct TargetPlan {
   int64_t outputs = 0;      // a sample: classes, labels or values
   bool has_labels = false;  // see Classifier::set_labels

@@ -91,8 +91,8 @@ Vit::Vit(const VitOptions& options)
       conv_proj_(add_slot("conv_proj", patches(options))),
       encoder_(add_slot("encoder", std::make_shared<Encoder>(options))),
       heads_(add_slot("heads", std::make_shared<Heads>(options.hidden_dim, options.num_classes))) {
-  for (const auto& one : tutti::parameters(*this))
-    parameters_ += static_cast<double>(one.parameter->tensor.numel());
+  for (const auto& named : tutti::parameters(*this))
+    parameters_ += static_cast<double>(named.parameter->tensor.numel());
 }
 
 TensorTree Vit::forward(const Batch& batch) {

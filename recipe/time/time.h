@@ -38,7 +38,7 @@ class Time {
   Time operator+(const Time& other) const;
   Time operator-(const Time& other) const;
   // Whole units truncate toward zero. One factor of a product of times must be a kDuration; the quotient of
-  // two times is one.
+  // two times is a kDuration.
   Time operator*(double factor) const;
   Time operator*(const Time& other) const;
   Time operator/(double divisor) const;

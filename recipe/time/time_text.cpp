@@ -117,11 +117,11 @@ bool has_leading_foreign_digit(std::string_view text) {
 std::optional<std::pair<std::string_view, TimeUnit>> split_unit(std::string_view text) {
   const auto same = [](char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == b; };
   for (const TimeUnit unit : kTimeUnits) {
-    const std::string_view wanted = suffix(unit);
-    if (text.size() <= wanted.size()) continue;
-    const std::string_view tail = text.substr(text.size() - wanted.size());
-    if (std::equal(tail.begin(), tail.end(), wanted.begin(), same))
-      return std::pair{text.substr(0, text.size() - wanted.size()), unit};
+    const std::string_view ending = suffix(unit);
+    if (text.size() <= ending.size()) continue;
+    const std::string_view tail = text.substr(text.size() - ending.size());
+    if (std::equal(tail.begin(), tail.end(), ending.begin(), same))
+      return std::pair{text.substr(0, text.size() - ending.size()), unit};
   }
   return std::nullopt;
 }

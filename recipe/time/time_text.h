@@ -9,7 +9,7 @@
 
 namespace tutti {
 
-// "20EP" is {"20", kEpoch}; nullopt if the text does not end in a unit, or has nothing before the unit.
+// "20EP" is {"20", kEpoch}; nullopt if the text does not end in a unit, or has no number before the unit.
 std::optional<std::pair<std::string_view, TimeUnit>> split_unit(std::string_view text);
 
 // Seconds of "1h20m40s", where parts are optional; nullopt for other texts.
@@ -30,8 +30,8 @@ std::string whole_text(double value);  // "100000000000000000000", all digits
 // Converts digits of any script (in UTF-8) to ASCII, and blanks to spaces, as Python's float() does first.
 std::string ascii_number(std::string_view text);
 
-// Seconds in one "seconds", "minutes", "hours" or "days", units of logged wall-clock times. Throws UserError
-// for other texts.
+// Seconds of a unit "seconds", "minutes", "hours" or "days", units of logged wall-clock times. Throws
+// UserError for other texts.
 double seconds_in(const std::string& time_unit);
 
 }  // namespace tutti

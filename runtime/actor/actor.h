@@ -82,8 +82,8 @@ class Context {
 
   void sleep(Nanoseconds duration);
 
-  // Waits for the actor's next message and returns it, for an actor that is written as a loop. Requests must
-  // be replied to, as in Actor::receive. Throws Aborted if the run ends first.
+  // Waits for and returns the actor's next message, for an actor that is written as a loop. Requests must be
+  // replied to, as in Actor::receive. Throws Aborted if the run ends first.
   Envelope receive();
 
   // Ends the actor after the current message.

@@ -63,11 +63,11 @@ class Mailbox {
   Ring reserved_;
 };
 
-// Lets one thread sleep until another wakes it. Before it sleeps, the thread spins (yielding the core) for up
+// Lets one thread sleep until another wakes it. Before sleeping, the thread spins (yielding the core) for up
 // to `spin`, if its recent waits were short. An idle thread always sleeps.
 class Parker {
  public:
-  // Returns after an unpark (also one before this call), at `until`, or early.
+  // Returns after an unpark (also before this call), at `until`, or early.
   void park(TimePoint until, Nanoseconds spin);
   void unpark();
 

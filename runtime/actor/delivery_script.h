@@ -19,7 +19,7 @@ class DeliveryScript {
   // The rank's next delivery; null at the end of the record.
   virtual const Line* next(int rank) = 0;
   virtual void advance(int rank) = 0;
-  // The next message if it came from outside, so that no actor will send it. Called once for each line.
+  // The next message if from outside, so that no actor will send this message. Called once for each line.
   virtual std::optional<Message> from_outside(int rank) = 0;
 };
 

@@ -15,8 +15,8 @@ enum class Wait : uint8_t;
 class StopToken;
 
 // Runs actors, each on its own thread. ThreadScheduler (production) and TokenScheduler (simulation) differ
-// only in how a blocked actor waits (`park`), how it is woken (`unpark`) and which clock they read (`now`).
-// All blocking calls (receive, send to a full mailbox, ask, sleep) are built on these three.
+// only in how a blocked actor waits (`park`), is woken (`unpark`) and reads the clock (`now`). All blocking
+// calls (receive, send to a full mailbox, ask, sleep) are built on these three.
 class Scheduler {
  public:
   static constexpr int kDefaultCapacity = 256;
@@ -129,7 +129,7 @@ class Scheduler {
 // The scheduler for production: actors run concurrently, idle actors sleep.
 class ThreadScheduler final : public Scheduler {
  public:
-  // `spin`: how long an actor spins before it sleeps, if there is a core for each actor and waits are short.
+  // `spin`: how long an actor spins before sleeping, if there is a core for each actor and waits are short.
   explicit ThreadScheduler(Nanoseconds spin = kDefaultSpin) : spin_(spin) {}
   static constexpr Nanoseconds kDefaultSpin = std::chrono::microseconds(50);
 

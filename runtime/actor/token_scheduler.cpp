@@ -119,12 +119,12 @@ bool TokenScheduler::take(ControlBlock& self, Envelope& envelope) {
   if (!options_.script) return Scheduler::take(self, envelope);
   auto& waiting = held_back_[self.id.index];
   for (Envelope incoming; Scheduler::take(self, incoming);) waiting.push_back(std::move(incoming));
-  const auto found = std::find_if(waiting.begin(), waiting.end(), [&](const Envelope& candidate) {
+  const auto next = std::find_if(waiting.begin(), waiting.end(), [&](const Envelope& candidate) {
     return candidate.message.incidental() || is_next(self, candidate);
   });
-  if (found == waiting.end()) return false;
-  envelope = std::move(*found);
-  waiting.erase(found);
+  if (next == waiting.end()) return false;
+  envelope = std::move(*next);
+  waiting.erase(next);
   if (envelope.message.incidental()) return true;
   last_scripted_ = now();
   options_.script->advance(self.rank);

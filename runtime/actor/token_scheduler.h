@@ -70,7 +70,7 @@ class TokenScheduler final : public Scheduler {
   uint64_t next_draw() const { return draw_.bits(passes_); }
   // A hash of all deliveries so far, in order: receiver, sender and message.
   uint64_t delivery_digest() const { return deliveries_.bits(); }
-  // The cycle of full mailboxes for which the run was aborted: actors, and what each waits for; else "".
+  // The cycle of full mailboxes for which the run was aborted: actors and their waits; else "".
   const std::string& blocked_senders() const { return blocked_senders_; }
 
  protected:

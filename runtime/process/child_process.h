@@ -12,8 +12,8 @@ class ChildProcess {
  public:
   virtual ~ChildProcess() = default;  // closes the input; does not end the program
 
-  // Writes to the program's standard input. Returns the bytes written, 0 if the pipe is full, -1 if it is
-  // closed.
+  // Writes to the program's standard input. Returns the bytes written, 0 if the pipe is full, -1 if the pipe
+  // is closed.
   virtual int64_t write(std::span<const char> bytes) = 0;
   virtual void end_input() = 0;
   virtual bool ended() = 0;

@@ -14,7 +14,7 @@ class CommandOutput {
  public:
   // Throws OperatingError if it cannot be started.
   explicit CommandOutput(const std::string& command);
-  // Kills the command's process group, if it runs, and waits for its end.
+  // Kills the command's process group, if running, and waits for its end.
   ~CommandOutput();
   CommandOutput(const CommandOutput&) = delete;
   CommandOutput& operator=(const CommandOutput&) = delete;

@@ -105,8 +105,8 @@ TimePoint steady_now() {
 }
 
 std::string_view name_of_signal(int signal) {
-  for (const FatalSignal& one : fatal_watch().signals)
-    if (one.number == signal) return one.name;
+  for (const FatalSignal& watched : fatal_watch().signals)
+    if (watched.number == signal) return watched.name;
   return "";
 }
 
@@ -123,7 +123,7 @@ void report_once(int signal) {
     return;
   }
   for (const auto& report : watch.reports)
-    if (const CrashReport* one = report.load()) one->write(signal);
+    if (const CrashReport* crash_report = report.load()) crash_report->write(signal);
   watch.done = true;
 }
 
@@ -135,10 +135,10 @@ void on_fatal_signal(int signal, siginfo_t* info, void*) {
   if (signal == SIGBUS && handles != nullptr && handles(*info)) return;
   report_once(signal);
   bool repeats = false;
-  for (const FatalSignal& one : fatal_watch().signals) {
-    if (one.number != signal) continue;
-    ::sigaction(signal, &one.before, nullptr);
-    repeats = one.cause == Cause::kInstruction && info->si_code > 0;
+  for (const FatalSignal& watched : fatal_watch().signals) {
+    if (watched.number != signal) continue;
+    ::sigaction(signal, &watched.before, nullptr);
+    repeats = watched.cause == Cause::kInstruction && info->si_code > 0;
   }
   if (!repeats) ::raise(signal);
   errno = error;
@@ -154,9 +154,10 @@ void watch_fatal_signals() {
     action.sa_sigaction = on_fatal_signal;
     action.sa_flags = SA_SIGINFO | SA_ONSTACK;
     ::sigfillset(&action.sa_mask);
-    for (FatalSignal& one : fatal_watch().signals) {
-      ::sigaction(one.number, nullptr, &one.before);
-      if (one.cause != Cause::kOther || is_default(one.before)) ::sigaction(one.number, &action, nullptr);
+    for (FatalSignal& watched : fatal_watch().signals) {
+      ::sigaction(watched.number, nullptr, &watched.before);
+      if (watched.cause != Cause::kOther || is_default(watched.before))
+        ::sigaction(watched.number, &action, nullptr);
     }
     return true;
   }();
@@ -198,14 +199,14 @@ void CrashReport::write(int signal) const {
   head.put("rank ").put(rank_).put(" is ended by signal ").put(signal).put(" (").put(name_of_signal(signal));
   head.put("); the last that was done:").write_to(file);
   for (std::size_t i = 0; i < count; ++i) {
-    const TraceEvent& one = events[i];
-    const int64_t ago_ms = std::chrono::duration_cast<std::chrono::milliseconds>(now - one.time).count();
+    const TraceEvent& event = events[i];
+    const int64_t ago_ms = std::chrono::duration_cast<std::chrono::milliseconds>(now - event.time).count();
     SignalLine age, line;
     age.put(ago_ms / 1000).put(".").put(ago_ms % 1000, 3);
     line.pad_to(kSecondsWidth - std::min(kSecondsWidth, age.size())).put(age.text()).put(" s ago  ");
     const std::size_t actor_at = line.size();
-    line.put(name(actor_of(one.kind))).pad_to(actor_at + kActorWidth).put(" ").put(name(one.kind));
-    line.put(" (after step ").put(one.step).put(", ").put(one.detail).put(")").write_to(file);
+    line.put(name(actor_of(event.kind))).pad_to(actor_at + kActorWidth).put(" ").put(name(event.kind));
+    line.put(" (after step ").put(event.step).put(", ").put(event.detail).put(")").write_to(file);
   }
 }
 

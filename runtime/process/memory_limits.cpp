@@ -82,7 +82,7 @@ class MemoryLimits::Limit {
   Limit(std::string name, int64_t bytes, int sharers)
       : name_(std::move(name)), bytes_(bytes), sharers_(sharers) {}
   virtual ~Limit() = default;
-  virtual bool of_addresses() const { return false; }
+  virtual bool limit_addresses() const { return false; }
   virtual bool kills() const { return false; }
   // The least and the most memory that counts towards the limit; the least is quick to compute.
   virtual int64_t used_at_most() const = 0;
@@ -110,7 +110,7 @@ class MemoryLimits::OfProcess final : public Limit {
   // `column`: of /proc/self/statm, in pages.
   OfProcess(const std::string& name, int64_t bytes, const std::string& statm, int column)
       : Limit(name, bytes, 1), statm_(statm), column_(column) {}
-  bool of_addresses() const override { return column_ == 0; }
+  bool limit_addresses() const override { return column_ == 0; }
   int64_t used_at_most() const override {
     std::array<char, 128> buffer;
     const char* at = statm_.read(buffer).data();
@@ -195,8 +195,8 @@ void MemoryLimits::add_group(const std::string& folder, bool second_version, int
     limits_.push_back(std::make_unique<OfGroup>(bytes, folder, second_version, sharers));
 }
 
-bool MemoryLimits::of_addresses() const {
-  return std::ranges::any_of(limits_, [](const auto& one) { return one->of_addresses(); });
+bool MemoryLimits::limit_addresses() const {
+  return std::ranges::any_of(limits_, [](const auto& one) { return one->limit_addresses(); });
 }
 
 bool MemoryLimits::kills() const {

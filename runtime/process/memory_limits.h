@@ -7,9 +7,9 @@
 
 namespace tutti {
 
-// The limits of the system on the memory of this process: `ulimit -v` and `ulimit -d`, and those of its
+// The limits of the system on the memory of this process: `ulimit -v` and `ulimit -d`, and the limits of its
 // control group (cgroup v1 or v2) and the groups above. Beyond the former an allocation fails; beyond the
-// latter the kernel kills the process. The limits are read once; what is used of them is read at each call.
+// latter the kernel kills the process. The limits are read once, the used memory at each call.
 class MemoryLimits {
  public:
   // The kind of a new block of memory.
@@ -27,7 +27,7 @@ class MemoryLimits {
 
   bool any() const { return !limits_.empty(); }
   // True if the address space is limited, which memory uses up that is reserved and never written.
-  bool of_addresses() const;
+  bool limit_addresses() const;
   // True if there is a limit that the kernel enforces by killing.
   bool kills() const;
 
@@ -35,9 +35,8 @@ class MemoryLimits {
   // allocates no memory.
   bool fit(int64_t bytes, int64_t reserve, Place place) const;
 
-  // Throws OperatingError if a rank cannot start: beyond what the process has, MPI, threads and libtorch take
-  // about 60 MB, and of addresses two stacks a thread of `threads`. Ranks that started already are counted as
-  // used memory.
+  // Throws OperatingError if a rank cannot start: MPI, threads and libtorch need about 60 MB more, and
+  // addresses for two stacks for each of `threads`. Ranks that started already are counted as used memory.
   void require_start(int threads) const;
 
   // "`ulimit -v` of 800.0 MB, of which 2.1 MB are left": the limit with the least left.

@@ -16,8 +16,8 @@ namespace tutti {
 // finished within `limit`. Else the thread continues: objects that `work` uses must outlive the process.
 bool run_with_timeout(Nanoseconds limit, std::function<void()> work);
 
-// Ends the process with an error if it is not destroyed within `limit`. For calls that cannot be interrupted,
-// such as MPI_Init, which waits for every rank.
+// Ends the process with an error unless destroyed within `limit`. For calls that cannot be interrupted, such
+// as MPI_Init, which waits for every rank.
 class StartWatchdog {
  public:
   // `doing`: "connecting to the other ranks (MPI_Init)".
@@ -38,11 +38,12 @@ class StartWatchdog {
 // starts, also Open MPI's: the signal mask is inherited.
 void hold_stop_signals();
 
-// True if a run that has not begun holds such a signal back, or a ProcessWatch has received one. Thread-safe.
+// True if a run that has not begun holds a stop signal back, or a ProcessWatch has received a stop signal.
+// Thread-safe.
 bool stop_asked();
 
-// Throws OperatingError of kInterrupted if a run that has not begun holds such a signal back: "stopped while
-// " + what was done. For work before the first step that may take long; a run that has begun ends by itself.
+// Throws OperatingError of kInterrupted if a run that has not begun holds a stop signal back: "stopped while
+// " + `doing`. For long work before the first step; a begun run ends without this call.
 void require_no_held_stop(const std::string& doing);
 
 // Handles signals and hangs while the actors of a process run, on its own thread:

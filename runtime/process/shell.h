@@ -7,8 +7,8 @@
 
 namespace tutti {
 
-// Starts a command line with /bin/sh, in a new process group, so that Ctrl-C does not reach it; with signals
-// unblocked and at their defaults, and no files but its standard streams.
+// Starts a command line with /bin/sh, in a new process group, out of reach of Ctrl-C; with signals unblocked
+// and at their defaults, and no files but its standard streams.
 class ShellStart {
  public:
   ShellStart();
@@ -16,8 +16,8 @@ class ShellStart {
   ShellStart(const ShellStart&) = delete;
   ShellStart& operator=(const ShellStart&) = delete;
 
-  // A standard stream of the command is a file of this process, or one that the command opens. In order 0, 1,
-  // 2.
+  // A standard stream of the command is a file of this process, or a file that the command opens. In order 0,
+  // 1, 2.
   void use(int stream, int file);
   void open(int stream, const std::string& path, int flags);
 

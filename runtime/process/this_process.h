@@ -15,12 +15,11 @@ std::string build_and_commit(const std::string& elsewhere);
 
 std::string host_name();
 
-// The command that started this process, as a shell would read it: "tutti train 'my recipe.toml'". `shown`:
-// what is to be seen of each word.
+// The command that started this process, as text for a shell: "tutti train 'my recipe.toml'". `shown`: the
+// text to show for a word.
 std::string command_line(const std::function<std::string(const std::string& word)>& shown);
-// The executable or library that has this code, however it was found.
+// The executable or library that has this code.
 std::string path_of_code(const void* code);
-
 
 // The ranks of a run that fail agree by locks on a shared file who reports it, so that no message is needed
 // and a signal handler can report too. Called once a run by rank `rank`; `attempt` is the run's nonce.
@@ -39,7 +38,7 @@ bool take_name(const std::string& name);
 // each lingers: the first is known by a name that ends with its process.
 void report_unshared(const std::string& error);
 
-// Sleeps for half a second, while another rank reports: mpirun ends all ranks once one has ended.
+// Sleeps for half a second, while another rank reports: mpirun ends all ranks after a rank's end.
 void linger();
 
 }  // namespace tutti

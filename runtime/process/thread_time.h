@@ -10,14 +10,14 @@ namespace tutti {
 struct ThreadTime {
   Nanoseconds all{0};      // by the wall clock
   Nanoseconds running{0};  // on a core
-  Nanoseconds ready{0};    // waited for a core; 0 if the kernel does not count it
-  // Waited for something else: for reads, the disk.
+  Nanoseconds ready{0};    // waited for a core; 0 if not counted by the kernel
+  // Waited for other resources: for reads, the disk.
   Nanoseconds blocked() const { return std::max(Nanoseconds(0), all - running - ready); }
 
   ThreadTime& operator+=(const ThreadTime& other);
 };
 
-// Measures the thread that makes it, from then on.
+// Measures the constructing thread, from then on.
 class ThreadTimer {
  public:
   ThreadTimer();

@@ -66,9 +66,9 @@ DiskTree::Found DiskTree::walk(const std::string& path, bool follow) const {
     const fs::path names = target.relative_path();
     for (auto name = names.begin(); name != names.end() && !restarted; ++name) {
       if (name->empty()) continue;
-      const auto found = at->children.find(name->string());
-      if (found == at->children.end()) return {nullptr, target};
-      at = found->second;
+      const auto child = at->children.find(name->string());
+      if (child == at->children.end()) return {nullptr, target};
+      at = child->second;
       const bool last = std::next(name) == names.end();
       if (at->kind != DiskNode::Kind::kLink || (last && !follow)) {
         walked /= *name;

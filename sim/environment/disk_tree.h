@@ -49,17 +49,17 @@ struct DiskNode {
 using DiskNodePtr = std::shared_ptr<DiskNode>;
 
 // Files and folders in memory that simulate power losses. Synced bytes of a file and synced names of a folder
-// survive. Of the rest, each write to a file may survive, be torn or be lost; the changes to the names of a
-// folder survive up to one of them.
+// survive. An unsynced write to a file may survive, be torn or be lost; unsynced changes to the names of a
+// folder survive up to a drawn change.
 class DiskTree {
  public:
   DiskTree();
   DiskTree(DiskTree&&) = default;
   DiskTree& operator=(DiskTree&&) = default;
 
-  // Null if the path does not exist. Follows links, the last one only if `follow`.
+  // Null if the path does not exist. Follows links, the last link only if `follow`.
   DiskNodePtr find(const std::string& path, bool follow = true) const;
-  // The path behind the links of `path` that are in the tree, also if it does not exist.
+  // The path behind the links of `path` that are in the tree, also of a missing file.
   std::string behind_links(const std::string& path) const { return walk(path, /*follow=*/true).path; }
   // The folder that holds the name, or null.
   DiskNodePtr parent_of(const std::string& path) const;

@@ -34,8 +34,8 @@ class SimDisk::Lock final : public DiskLock {
   Lock(SimDisk& disk, DiskNodePtr file, uint64_t number)
       : disk_(disk), file_(std::move(file)), number_(number) {}
   ~Lock() override {
-    const auto found = disk_.locks_.find(file_.get());
-    if (found != disk_.locks_.end() && found->second.second == number_) disk_.locks_.erase(found);
+    const auto lock = disk_.locks_.find(file_.get());
+    if (lock != disk_.locks_.end() && lock->second.second == number_) disk_.locks_.erase(lock);
   }
   bool excludes() const override { return true; }
 

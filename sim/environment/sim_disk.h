@@ -13,14 +13,13 @@
 
 namespace tutti {
 
-// A file system in memory, shared by ranks. Paths that it lacks are read from the real disk, which is never
-// written.
+// A file system in memory, shared by ranks. Other paths are read from the real disk, which is never written.
 //
-// The end of a process loses nothing; a power loss loses what was not synced (DiskTree). Not thread-safe:
-// used by the holder of the run token.
+// The end of a process loses no data; a power loss loses unsynced data (DiskTree). Not thread-safe: used by
+// the holder of the run token.
 class SimDisk {
  public:
-  // kFull and kFails throw; kLost and kTorn report success and store nothing or the first half.
+  // kFull and kFails throw; kLost and kTorn report success, and store no byte or the first half.
   enum class WriteOutcome { kDone, kFull, kFails, kLost, kTorn };
   struct Call {
     int rank = 0;
@@ -35,13 +34,13 @@ class SimDisk {
   // True if the outcome changes the result of this write. Bytes that are not stored read as zeros.
   static bool changes_write(WriteOutcome outcome, std::span<const std::byte> bytes);
 
-  // Adds the real folder and all below it. From then on only the bytes of files are read from the real
+  // Adds the real folder with all files below. From then on only the bytes of files are read from the real
   // folder.
   void mirror(const std::string& folder);
   // True if the file at `path` was written here.
   bool wrote(const std::string& path) const;
 
-  // The disk of a rank's process; must not outlive this.
+  // The disk of a rank's process; must not outlive this disk.
   std::unique_ptr<Disk> view(int rank, Hook hook = {});
 
   // Frees the locks of a rank whose process ended.

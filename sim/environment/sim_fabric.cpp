@@ -120,8 +120,8 @@ std::unique_ptr<GroupFactory> SimFabric::factory(int rank) {
 
 // The first group of all ranks draws by the fabric's own key.
 SimFabric::Channel& SimFabric::channel(const std::vector<int>& ranks, std::size_t index) {
-  const auto found = channels_.find({ranks, index});
-  if (found != channels_.end()) return found->second;
+  const auto known = channels_.find({ranks, index});
+  if (known != channels_.end()) return known->second;
   RandomKey draw = draw_;
   if (index > 0 || std::ssize(ranks) < world_->size()) {
     draw = draw.fold_in(index);
@@ -136,8 +136,8 @@ void SimFabric::set_reader(int rank, ActorId reader) { readers_.at(rank) = reade
 void SimFabric::hang_next(const Hang& hang) {
   std::vector<int> all(static_cast<std::size_t>(world_->size()));
   std::iota(all.begin(), all.end(), 0);
-  Channel& of_all = channel(all, 0);
-  of_all.hangs[of_all.next] = hang;
+  Channel& world_channel = channel(all, 0);
+  world_channel.hangs[world_channel.next] = hang;
 }
 
 void SimFabric::complete(Channel& channel, uint64_t sequence) {

@@ -15,7 +15,7 @@ namespace tutti {
 
 // Simulated collectives: LocalFabrics, with a drawn time of completion on each rank and the failures of MPI.
 // A collective that waits while the process of any rank has ended throws LostRankError kLostRankTimeout after
-// it was posted, and a collective may hang.
+// its post, and a collective may hang.
 class SimFabric {
  public:
   static constexpr Nanoseconds kLostRankTimeout = std::chrono::milliseconds(500);
@@ -40,9 +40,9 @@ class SimFabric {
   // `processes` must outlive this.
   SimFabric(TokenScheduler& scheduler, int size, const RandomKey& draw, Processes& processes);
 
-  // Makes one rank's groups, which must not outlive this.
+  // Makes one rank's groups, which must not outlive the fabric.
   std::unique_ptr<GroupFactory> factory(int rank);
-  // The actor that polls the rank's collectives; it is woken when one completes.
+  // The actor that polls the rank's collectives, woken when a collective completes.
   void set_reader(int rank, ActorId reader);
 
   // The next new collective of all ranks hangs.

@@ -15,7 +15,7 @@ namespace tutti {
 // order; packets of different senders may overtake each other.
 class SimNetwork {
  public:
-  // Time added to a packet, and a counter (or null) to increment if a later packet overtakes it.
+  // Time added to a packet, and a counter (or null) to increment if a later packet overtakes the packet.
   struct ExtraDelay {
     Nanoseconds more{0};
     int64_t* overtaken = nullptr;
@@ -28,7 +28,7 @@ class SimNetwork {
 
   // One rank's endpoint; must not outlive this object.
   std::unique_ptr<Transport> transport(int rank);
-  // The actor that polls the rank's endpoint; it is woken for each packet.
+  // The actor that polls the rank's endpoint, woken for each packet.
   void set_reader(int rank, ActorId reader);
 
   // Drops the packets in flight of a rank whose process has ended.

@@ -10,7 +10,7 @@
 
 namespace tutti {
 
-// Remembers the samples of each batch that it returned. Not thread-safe: used by the holder of the run token.
+// Remembers the samples of each returned batch. Not thread-safe: used by the holder of the run token.
 class TrackingDataset final : public Dataset {
  public:
   explicit TrackingDataset(DatasetPtr below)
@@ -36,8 +36,8 @@ class TrackingDataset final : public Dataset {
   // The samples of a batch that is still alive; -1 for each sample of an unknown batch.
   std::vector<int64_t> indices_of(const Batch& batch) const {
     if (batch.samples() == 0) return {};
-    const auto found = batches_->find(memory_of(batch));
-    return found == batches_->end() ? std::vector<int64_t>(batch.samples(), -1) : found->second;
+    const auto samples = batches_->find(memory_of(batch));
+    return samples == batches_->end() ? std::vector<int64_t>(batch.samples(), -1) : samples->second;
   }
 
  private:

@@ -27,10 +27,10 @@ std::vector<std::string> FailingMemory::failed() {
 void FailingMemory::update() {
   const int64_t total = Meter::scoped_allocations(slot_);
   const int64_t passed = total - std::exchange(allocations_, total);
-  for (Failure& one : failures_)
-    if (one.phase == phase_) one.ordinal -= passed;
-  for (const Failure& one : failures_)
-    if (one.ordinal <= 0) failed_.push_back(one.label);
+  for (Failure& failure : failures_)
+    if (failure.phase == phase_) failure.ordinal -= passed;
+  for (const Failure& failure : failures_)
+    if (failure.ordinal <= 0) failed_.push_back(failure.label);
   std::erase_if(failures_, [](const Failure& one) { return one.ordinal <= 0; });
 }
 
@@ -38,10 +38,10 @@ void FailingMemory::schedule() {
   std::sort(failures_.begin(), failures_.end(),
             [](const Failure& a, const Failure& b) { return a.ordinal < b.ordinal; });
   std::vector<int64_t> ordinals;
-  for (Failure& one : failures_) {
-    if (one.phase != phase_) continue;
-    if (!ordinals.empty()) one.ordinal = std::max(one.ordinal, ordinals.back() + 1);
-    ordinals.push_back(one.ordinal);
+  for (Failure& failure : failures_) {
+    if (failure.phase != phase_) continue;
+    if (!ordinals.empty()) failure.ordinal = std::max(failure.ordinal, ordinals.back() + 1);
+    ordinals.push_back(failure.ordinal);
   }
   Meter::fail_at(slot_, ordinals);
 }

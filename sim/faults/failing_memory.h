@@ -18,7 +18,7 @@ class FailingMemory {
   void enter(FaultPhase phase);
   FaultPhase phase() const { return phase_; }
   // Fails the phase's allocation of this ordinal, counted from 1 from now on; if another failure has that
-  // ordinal, the next free one. `label` names the fault.
+  // ordinal, the next free ordinal. `label` names the fault.
   void fail(FaultPhase phase, int64_t ordinal, const std::string& label = "");
   // The labels of the failures since the last call.
   std::vector<std::string> failed();

@@ -112,9 +112,9 @@ Catalog fault_catalog() {
 std::optional<FaultPhase> phase_of(const Setting& written, const FaultRule& rule) {
   if (written.text() == kAnyPhase) return std::nullopt;
   std::string names;
-  for (const FaultPhase one : fault_phases(rule.kind)) {
-    if (written.text() == name(one)) return one;
-    names += (names.empty() ? "" : ", ") + std::string(name(one));
+  for (const FaultPhase phase : fault_phases(rule.kind)) {
+    if (written.text() == name(phase)) return phase;
+    names += (names.empty() ? "" : ", ") + std::string(name(phase));
   }
   written.fail(rule.name + " cannot happen in this phase: expected " + names + " or any");
 }
@@ -122,8 +122,8 @@ std::optional<FaultPhase> phase_of(const Setting& written, const FaultRule& rule
 FaultRule rule_of(const Setting& fault, int ranks) {
   FaultRule rule;
   rule.name = fault.at("kind").text();
-  for (const auto& one : kKinds)
-    if (rule.name == one.name) rule.kind = one.kind;
+  for (const auto& entry : kKinds)
+    if (rule.name == entry.name) rule.kind = entry.kind;
   rule.probability = fault.at("probability").number();
   const Setting& rank = fault.at("rank");
   if (rank.is_integer()) {

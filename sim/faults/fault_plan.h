@@ -44,7 +44,7 @@ enum class FaultPhase {
   kDisk
 };
 
-// One [[fault]] of a plan; absent values are drawn from the seed.
+// A [[fault]] of a plan; absent values are drawn from the seed.
 struct FaultRule {
   FaultKind kind = FaultKind::kDeath;
   std::string name;   // of the kind in the plan
@@ -54,7 +54,7 @@ struct FaultRule {
   std::optional<int64_t> step;
   std::optional<FaultPhase> phase;  // one of fault_phases(kind)
   double seconds = 0;  // by which a step or message is late, or for which a hang lasts; 0: endless
-  int64_t count = 1;   // of affected steps, messages or writes; of allocations from which one is drawn
+  int64_t count = 1;   // of affected steps, messages or writes; of allocations to draw from
   std::string file;    // affects writes to paths that contain this
 
   bool affects_writes() const;
@@ -66,7 +66,7 @@ struct FaultPlan {
   std::vector<FaultRule> rules;
 };
 
-// The phases in which the kind can happen: "any" in a plan draws one of them.
+// The phases in which the kind can happen: "any" in a plan draws a phase.
 std::span<const FaultPhase> fault_phases(FaultKind kind);
 
 std::span<const Catalog> fault_catalogs();

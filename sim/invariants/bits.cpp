@@ -27,9 +27,9 @@ std::optional<uint64_t> expected_weights(const SimAttempt& expected, int64_t ste
   if (saved != expected.published.end()) return saved->second.weights;
   if (expected.pieces > 1) return std::nullopt;  // no rank holds what a checkpoint does
   const auto& steps = expected.steps.front();
-  const auto is_as_committed = [&](const auto& one) {
-    const auto committed = steps.find(one.first);
-    return committed == steps.end() || committed->second.weights == one.second.weights;
+  const auto is_as_committed = [&](const auto& published) {
+    const auto committed = steps.find(published.first);
+    return committed == steps.end() || committed->second.weights == published.second.weights;
   };
   if (!std::ranges::all_of(expected.published, is_as_committed)) return std::nullopt;
   const auto committed = steps.find(step);
@@ -82,7 +82,7 @@ void update_microbatches(const SimAttempt& attempt, std::vector<int>& microbatch
 
 void check_ranks_agree(const SimRun& run, Findings& findings) {
   for (const SimAttempt& attempt : run.attempts) {
-    using Piece = std::pair<int64_t, std::size_t>;                    // of a step
+    using Piece = std::pair<int64_t, std::size_t>;            // of a step
     std::map<Piece, std::pair<std::size_t, uint64_t>> first;  // a rank and the hash of its weights
     for (std::size_t rank = 0; rank < attempt.steps.size(); ++rank) {
       for (const auto& [step, seen] : attempt.steps[rank]) {

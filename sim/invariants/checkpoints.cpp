@@ -6,8 +6,8 @@ namespace {
 
 int64_t newest_good_step(const Disk& disk, const Job& job, KnownCheckpoints& known) {
   for (const std::string& name : checkpoints_to_try(disk, job.checkpoints, job.settings.checkpoint.set)) {
-    const KnownCheckpoint& one = known.read(disk, job.checkpoints + "/" + name);
-    if (one.error.empty()) return one.step;
+    const KnownCheckpoint& checkpoint = known.read(disk, job.checkpoints + "/" + name);
+    if (checkpoint.error.empty()) return checkpoint.step;
   }
   return -1;
 }

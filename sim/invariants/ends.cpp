@@ -72,10 +72,10 @@ bool is_any_end_excused(const SimAttempt& attempt) {
 // False if lack of memory ended the ranks: all then end by themselves, unless a fault delays one.
 bool may_be_killed(const Reference& reference, const SimAttempt& attempt) {
   using enum FaultKind;
-  const bool of_memory = std::all_of(attempt.ends.begin(), attempt.ends.end(), [](const RankEnd& end) {
+  const bool lacked_memory = std::all_of(attempt.ends.begin(), attempt.ends.end(), [](const RankEnd& end) {
     return end.kind == EndKind::kKilled || end.well() || gave_up_for_memory(end);
   });
-  return !of_memory || lateness_s(reference, attempt, {kSlow, kDelay, kReorder, kHang}) > 0;
+  return !lacked_memory || lateness_s(reference, attempt, {kSlow, kDelay, kReorder, kHang}) > 0;
 }
 
 bool are_ends_explained(const Reference& reference, const SimAttempt& attempt) {

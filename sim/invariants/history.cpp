@@ -35,8 +35,8 @@ bool SimAttempt::had_fault(FaultKind kind) const {
 }
 
 bool SimAttempt::had_fault(const FaultRule& rule) const {
-  const auto found = faults.find(rule.label);
-  return found != faults.end() && found->second.count > 0;
+  const auto fault = faults.find(rule.label);
+  return fault != faults.end() && fault->second.count > 0;
 }
 
 bool SimAttempt::damages_files() const {

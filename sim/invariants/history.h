@@ -26,7 +26,7 @@ struct SimStop {
   int64_t step = 0;
 };
 
-// A collective that hung after all ranks had posted it.
+// A collective that hung after the posts of all ranks.
 struct SimHang {
   TimePoint began, until;
 };
@@ -37,8 +37,7 @@ struct HeldMemory {
   int64_t step = 0, bytes = 0;
 };
 
-// One attempt of the job: all its processes, from their start to their end. A fault plan calls attempts
-// `starts`.
+// One attempt of the job: its processes, from start to end. A fault plan calls attempts `starts`.
 struct SimAttempt {
   int number = 1;                                 // in the run, from 1
   int64_t resumed_at = -1;                        // steps done before this attempt; -1: no training began
@@ -75,9 +74,9 @@ bool gave_up_for_memory(const RankEnd& end);
 // A run: successive attempts of the job on one disk.
 struct SimRun {
   std::vector<SimAttempt> attempts;
-  uint64_t weights = 0;     // a hash of those in the newest checkpoint at the end; 0: no checkpoint
+  uint64_t weights = 0;     // a hash of the newest checkpoint's weights at the end; 0: no checkpoint
   int64_t saved_step = 0;   // the step of that checkpoint
-  bool saved_whole = true;  // that checkpoint has no pending work, and nothing of the next step
+  bool saved_whole = true;  // that checkpoint has no pending work, and no work of the next step
   std::map<std::string, std::vector<std::string>> logged;  // lines by file, without measured values
 };
 

@@ -29,7 +29,7 @@ struct Reference {
 
 // The longest delay, in seconds, that faults of these kinds can have caused in one step, message or
 // collective of the attempt; infinity for an endless hang. Rules add up, but not the messages of a rule: many
-// late messages make a rank no more silent than one.
+// late messages make a rank no more silent than one late message.
 double lateness_s(const Reference& reference, const SimAttempt& attempt,
                   std::initializer_list<FaultKind> kinds);
 
@@ -43,7 +43,7 @@ void check_ranks_agree(const SimRun& run, Findings& findings);
 // checkpoints, which also have its state of optimizer, listeners and gradient scaler.
 void check_bits(const Reference& reference, const SimRun& run, Findings& findings);
 
-// metrics.jsonl and CSV files of a run that trained to its end equal those of the fault-free run, line by
+// metrics.jsonl and CSV files of a run that trained to its end equal the fault-free run's files, line by
 // line. Not checked if memory ran out or writes to the files failed. `logged_lines` returns SimRun::logged.
 std::map<std::string, std::vector<std::string>> logged_lines(const Disk& disk, const std::string& run_dir);
 void check_logs(const Reference& reference, const SimRun& run, Findings& findings);
@@ -66,14 +66,14 @@ void check_hangs(const Reference& reference, const SimRun& run, Findings& findin
 // No attempt begins before the newest published checkpoint, and without faults the run trains to its end.
 void check_progress(const SimRun& run, Findings& findings);
 
-// A step that ran out of memory has freed all its memory before it is retried.
+// A step that ran out of memory has freed all its memory before the retry.
 void check_memory(const SimRun& run, Findings& findings);
 
 // An attempt that gives up for lack of memory has saved every committed step.
 void check_nothing_lost(const SimRun& run, Findings& findings);
 
 // No actor waits for a reply or a message that nobody can send, no senders block each other with full
-// mailboxes, and the time without a new step is within what the plan explains.
+// mailboxes, and the time without a new step is within the plan's delays.
 void check_waiting(const SimRun& run, Findings& findings);
 
 }  // namespace tutti

@@ -67,9 +67,9 @@ KnownCheckpoint parsed(const Disk& disk, const std::string& folder) try {
 }  // namespace
 
 const KnownCheckpoint& KnownCheckpoints::read(const Disk& disk, const std::string& folder) {
-  const auto [found, fresh] = known_.try_emplace(hash_of_folder(disk, folder));
-  if (fresh) found->second = parsed(disk, folder);
-  return found->second;
+  const auto [known, fresh] = known_.try_emplace(hash_of_folder(disk, folder));
+  if (fresh) known->second = parsed(disk, folder);
+  return known->second;
 }
 
 }  // namespace tutti

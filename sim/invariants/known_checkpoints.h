@@ -11,8 +11,8 @@ namespace tutti {
 // Hashes of the contents of a checkpoint.
 struct SavedBits {
   uint64_t weights = 0;
-  // A hash of the tensors and the state that are equal in every checkpoint of the step: all that no clock,
-  // disk or lack of memory decides. 0 if work of the step is pending or algorithms may have begun the next.
+  // A hash of the tensors and the state that are equal in every checkpoint of the step, whatever clock, disk
+  // and memory do. 0 if work of the step is pending or algorithms may have begun the next.
   uint64_t all = 0;
 };
 
@@ -22,8 +22,8 @@ struct KnownCheckpoint {
   SavedBits bits = {};
 };
 
-// A cache of read checkpoints, by the contents of their files: a simulation checks the same ones many times,
-// and parsing takes most of the time.
+// A cache of read checkpoints, by the contents of their files: a simulation checks the same checkpoint many
+// times, and parsing takes most of the time.
 class KnownCheckpoints {
  public:
   const KnownCheckpoint& read(const Disk& disk, const std::string& folder);

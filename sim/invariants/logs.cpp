@@ -68,8 +68,8 @@ void check_logs(const Reference& reference, const SimRun& run, Findings& finding
   for (const SimAttempt& attempt : run.attempts)
     if (ran_out_of_memory(attempt) || log_writes_failed(reference, attempt)) return;
   for (const auto& [name, expected] : reference.fault_free.logged) {
-    const auto found = run.logged.find(name);
-    const auto lines = found == run.logged.end() ? std::vector<std::string>() : found->second;
+    const auto logged = run.logged.find(name);
+    const auto lines = logged == run.logged.end() ? std::vector<std::string>() : logged->second;
     const auto [line, other] = std::ranges::mismatch(lines, expected);
     if (line == lines.end() && other == expected.end()) continue;
     const auto text = [](auto at, auto end) { return at == end ? "nothing" : at->substr(0, 200); };

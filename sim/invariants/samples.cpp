@@ -11,29 +11,29 @@ namespace {
 std::map<int64_t, std::vector<int64_t>> samples_by_step(const SimRun& run) {
   std::map<int64_t, std::vector<int64_t>> steps;
   for (const SimAttempt& attempt : run.attempts) {
-    std::map<int64_t, std::vector<int64_t>> of_start;
+    std::map<int64_t, std::vector<int64_t>> attempt_steps;
     for (const auto& rank : attempt.steps)
       for (const auto& [step, seen] : rank)
         if (seen.weights != 0)
-          of_start[step].insert(of_start[step].end(), seen.samples.begin(), seen.samples.end());
-    for (auto& [step, samples] : of_start) steps[step] = std::move(samples);
+          attempt_steps[step].insert(attempt_steps[step].end(), seen.samples.begin(), seen.samples.end());
+    for (auto& [step, samples] : attempt_steps) steps[step] = std::move(samples);
   }
   return steps;
 }
 
-std::string of_epoch(int64_t epoch) { return " in epoch " + std::to_string(epoch); }
+std::string in_epoch(int64_t epoch) { return " in epoch " + std::to_string(epoch); }
 
 void check_epoch(int64_t epoch, std::vector<int64_t> samples, int64_t expected, Findings& findings) {
   std::sort(samples.begin(), samples.end());
   const auto twice = std::adjacent_find(samples.begin(), samples.end());
   if (twice != samples.end())
-    findings.push_back("sample " + std::to_string(*twice) + " was trained on twice" + of_epoch(epoch));
+    findings.push_back("sample " + std::to_string(*twice) + " was trained on twice" + in_epoch(epoch));
   const auto seen = static_cast<int64_t>(std::set<int64_t>(samples.begin(), samples.end()).size());
   if (seen != expected)
     findings.push_back(std::to_string(seen) + " of " + std::to_string(expected) + " samples were trained on" +
-                       of_epoch(epoch));
+                       in_epoch(epoch));
   if (!samples.empty() && samples.front() < 0)
-    findings.push_back("a batch that no loader made was trained on" + of_epoch(epoch));
+    findings.push_back("a batch that no loader made was trained on" + in_epoch(epoch));
 }
 
 }  // namespace

@@ -23,9 +23,9 @@ struct ReplayResult {
 
 // Runs all ranks of a recorded run again in this process, with the recorded order of messages and the
 // recorded inputs, and compares every digest. Writes stay in memory. A run that was recorded on a device
-// which this machine lacks is replayed on the CPU: what ranks say to each other must be the same, losses are
-// compared to a tolerance, and memory runs out at the recorded place. Throws UserError if there is no such
-// record or it cannot be replayed on this machine.
+// which this machine lacks is replayed on the CPU: messages between ranks must be the same, losses are
+// compared to a tolerance, and memory runs out at the recorded place. Throws UserError if no such record can
+// be replayed on this machine.
 ReplayResult replay(const ReplayOptions& options);
 
 }  // namespace tutti

@@ -33,7 +33,7 @@ class RecordedRank {
   void advance();
   int64_t deliveries() const { return deliveries_read_; }
 
-  // Removes and returns the key's next digest; nothing at the end of the record.
+  // Removes and returns the key's next digest; nullopt at the end of the record.
   std::optional<Hash> next_hash(const std::string& key);
   std::optional<std::string> pop_input(RecordedInput what);
   std::optional<std::string> next_input(RecordedInput what);     // does not remove it
@@ -57,7 +57,7 @@ class RecordedRank {
   std::string end_description() const;  // "in step 50, where it was killed or could not be written on"
   RecordedSteps begun() const { return begun_; }
   bool is_damaged() const { return cursor_.damaged(); }
-  // True if nothing says why the record ends: the rank was killed, or the file was cut.
+  // True if the record ends without a reason: the rank was killed, or the file was cut.
   bool breaks_off() const { return end_.empty() && incomplete_.empty(); }
 
  private:
@@ -105,7 +105,7 @@ class ReplayRecorder final : public Recorder {
     bool exact = true;             // compare bits; else only losses, to `tolerance` times the largest so far
     std::optional<int64_t> until;  // the last step to compare
     MovedFolder moved;
-    bool other_device = false;  // allocations are others: memory runs out at the recorded places
+    bool other_device = false;  // allocations differ: memory runs out at the recorded places
     double tolerance = kTolerance;
   };
 

@@ -23,8 +23,8 @@ std::string newest_replayed(SimDisk& replayed, const std::string& checkpoints, c
 }
 
 // Training seconds are measured by the attempt that saves, and its replay has them from the record.
-bool is_of_one_start(const CheckpointManifest& one, const CheckpointManifest& other) {
-  const RunState a = RunState::from_json(one.state), b = RunState::from_json(other.state);
+bool is_of_one_start(const CheckpointManifest& first, const CheckpointManifest& second) {
+  const RunState a = RunState::from_json(first.state), b = RunState::from_json(second.state);
   return std::tie(a.run_name, a.time.batch, a.time.total_wct) ==
          std::tie(b.run_name, b.time.batch, b.time.total_wct);
 }
@@ -42,14 +42,14 @@ struct OpenFile {
 };
 
 // The first tensor in which two files differ; "" = none.
-std::string differing_tensor(const OpenFile& one, const OpenFile& other) {
+std::string differing_tensor(const OpenFile& first, const OpenFile& second) {
   const auto layout = [](const CheckpointPiece& piece) {
     return std::tie(piece.name, piece.shape, piece.offset, piece.extent, piece.dtype);
   };
-  const auto &a = one.file.pieces, &b = other.file.pieces;
+  const auto &a = first.file.pieces, &b = second.file.pieces;
   for (std::size_t i = 0; i < std::max(a.size(), b.size()); ++i) {
     if (i >= a.size() || i >= b.size()) return (i < a.size() ? a : b)[i].name;
-    if (layout(a[i]) != layout(b[i]) || one.read(a[i]) != other.read(b[i])) return a[i].name;
+    if (layout(a[i]) != layout(b[i]) || first.read(a[i]) != second.read(b[i])) return a[i].name;
   }
   return "";
 }

@@ -8,18 +8,18 @@
 
 namespace tutti {
 
-// The step of the newest checkpoint in the folder `checkpoints` of the real disk; 0 if none can be read, or
-// if it is the one that the attempt resumed from, whose folder is `resumed` ("" = none).
+// The step of the newest checkpoint in the folder `checkpoints` of the real disk; 0 without a readable
+// checkpoint, or if the attempt resumed from the newest, whose folder is `resumed` ("" = none).
 int64_t newest_saved_step(const std::string& checkpoints, const CheckpointNames& names,
                           const std::string& resumed);
 
 struct CheckpointComparison {
   bool same = true;
-  std::string text;  // a sentence; "" if there is nothing to say
+  std::string text;  // a sentence; "" without a remark
 };
 
-// Compares the newest checkpoint that a replay has published on `replayed` with the run's own of that name,
-// if there is one on the real disk: damaged files are a difference, so are other tensors if `exact`. A
+// Compares the newest checkpoint that a replay has published on `replayed` with the run's own checkpoint of
+// that name, if any, on the real disk: damaged files are a difference, so are other tensors if `exact`. A
 // checkpoint of another attempt is named and not compared.
 CheckpointComparison compare_checkpoint(SimDisk& replayed, const std::string& checkpoints,
                                         const CheckpointNames& names, bool exact);

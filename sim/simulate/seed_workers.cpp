@@ -127,10 +127,10 @@ class PinnedToCore {
  public:
   explicit PinnedToCore(int core) {
     sched_getaffinity(0, sizeof before_, &before_);
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(core, &one);
-    sched_setaffinity(0, sizeof one, &one);
+    cpu_set_t cores;
+    CPU_ZERO(&cores);
+    CPU_SET(core, &cores);
+    sched_setaffinity(0, sizeof cores, &cores);
   }
   ~PinnedToCore() { sched_setaffinity(0, sizeof before_, &before_); }
   PinnedToCore(const PinnedToCore&) = delete;

@@ -13,13 +13,13 @@
 
 namespace tutti {
 
-// The lines that a worker prints for the process that started it. Parsers return nothing for other lines.
+// The lines that a worker prints for its parent process. Parsers return nullopt for other lines.
 
 // The result of a seed.
 std::string result_line(const SeedResult& result);
 std::optional<SeedResult> parse_result_line(const std::string& line);
 
-// Printed before a seed, to name it if the worker crashes.
+// Printed before a seed, to name the seed of a crash.
 std::string begin_line(uint64_t seed);
 std::optional<uint64_t> parse_begin_line(const std::string& line);
 
@@ -47,10 +47,10 @@ std::vector<int> allowed_cores();
 // command line of a worker for a share; the worker prints begin_line and result_line for each seed, and
 // heartbeat_line in between. `on_result` is called once for every seed, in any order.
 //
-// A worker that crashes, or is killed because it printed nothing for `timeout`, is a finding of the seed that
-// it simulated; else of its next seed, or of its last one if all were done. Another worker continues after
-// that seed. Throws OperatingError if a worker cannot be started, or if two workers in a row end before a
-// seed begins; UserError, or RunError of a lack of memory, if a worker prints a refusal_line.
+// A worker that crashes, or is killed after no output for `timeout`, is a finding of the simulated seed;
+// between seeds, of its next seed, or after all seeds, of its last. Another worker continues after that seed.
+// Throws OperatingError if a worker cannot be started, or if two workers in a row end before a seed begins;
+// UserError, or RunError of a lack of memory, if a worker prints a refusal_line.
 void simulate_seeds(uint64_t first, uint64_t last, int jobs,
                     const std::function<std::vector<std::string>(const SeedShare&)>& command,
                     const std::function<void(const SeedResult&)>& on_result,

@@ -30,14 +30,14 @@ std::optional<FaultPhase> phase_of(TraceKind kind) {
       {TraceKind::kVerdict, FaultPhase::kVerdict},   {TraceKind::kCommitted, FaultPhase::kCommit},
       {TraceKind::kSkipped, FaultPhase::kCommit},    {TraceKind::kEvaluation, FaultPhase::kEvaluation},
       {TraceKind::kDurable, FaultPhase::kDurable},   {TraceKind::kPublished, FaultPhase::kPublish}};
-  const auto found = kPhases.find(kind);
-  return found == kPhases.end() ? std::nullopt : std::optional(found->second);
+  const auto phase = kPhases.find(kind);
+  return phase == kPhases.end() ? std::nullopt : std::optional(phase->second);
 }
 
 uint64_t digest_of(const Trainee& trainee) {
   std::map<std::string, at::Tensor> tensors;
-  for (const auto& one : trainee.views) tensors["model/" + one.name] = one.tensor;
-  for (const auto& one : trainee.buffers) tensors["model/" + one.name] = one.buffer->tensor;
+  for (const auto& view : trainee.views) tensors["model/" + view.name] = view.tensor;
+  for (const auto& named : trainee.buffers) tensors["model/" + named.name] = named.buffer->tensor;
   return tensors_digest(MemoryTensors(tensors));
 }
 
@@ -183,17 +183,18 @@ SimWorld::~SimWorld() {
 
 // If each rank has a dataset of its own, sample i of rank r counts as i * world + r.
 void SimWorld::track_samples() {
-  std::vector<std::shared_ptr<TrackingDataset>> of_rank;
+  std::vector<std::shared_ptr<TrackingDataset>> datasets;
   const bool own = !job_.per_rank_train.empty();
   for (int rank = 0; rank < job_.world; ++rank) {
-    of_rank.push_back(own || rank == 0 ? std::make_shared<TrackingDataset>(job_.train_of(rank)) : of_rank[0]);
-    if (own) job_.per_rank_train.of_rank[rank] = of_rank[rank];
+    datasets.push_back(own || rank == 0 ? std::make_shared<TrackingDataset>(job_.train_of(rank))
+                                        : datasets[0]);
+    if (own) job_.per_rank_train.datasets[rank] = datasets[rank];
   }
-  if (!own) job_.train = of_rank[0];
-  job_.before_step = [this, of_rank, own](int rank, int64_t step, const Trainee& trainee,
-                                          const Batch& batch) {
+  if (!own) job_.train = datasets[0];
+  job_.before_step = [this, datasets, own](int rank, int64_t step, const Trainee& trainee,
+                                           const Batch& batch) {
     ranks_[rank]->trainee = &trainee;
-    auto samples = of_rank[rank]->indices_of(batch);
+    auto samples = datasets[rank]->indices_of(batch);
     for (int64_t& sample : samples)
       if (own && sample >= 0) sample = sample * job_.world + rank;
     attempt_.steps[rank][step].samples = std::move(samples);

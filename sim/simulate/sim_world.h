@@ -26,19 +26,19 @@ struct SimSeams {
   std::function<std::unique_ptr<Transport>(std::unique_ptr<Transport>, int rank)> transport;
   std::function<std::unique_ptr<Disk>(std::unique_ptr<Disk>, int rank)> disk;
   std::function<void(Job&, int attempt)> job;
-  // Called when a rank's actors are installed; may replace one.
+  // Called when a rank's actors are installed; may replace an actor.
   std::function<void(TokenScheduler&, const RankActors&, const Job&, int rank)> actors;
   // Called for each trace event, on the actor's thread.
   std::function<void()> on_event;
 };
 
-// Runs one attempt of the job: all its ranks, in this process and in simulated time.
+// Runs all ranks of one attempt of the job, in this process and in simulated time.
 class SimWorld final : SimFabric::Processes {
  public:
   struct Options {
     int attempt = 0;  // number of the attempt, from 0
     uint64_t seed = 0;
-    int64_t steps = 0;  // of a whole run; faults are drawn among these; 0: unknown
+    int64_t steps = 0;  // of a whole run, for the draws of faults; 0: unknown
     // The attempt is aborted as stuck if no further step is committed for this long.
     Nanoseconds timeout = std::chrono::minutes(20);
     std::string journals;  // the run folder for the journals of all ranks; "" = none

@@ -87,7 +87,8 @@ std::string quoted(const std::string& word) {
 std::vector<std::string> arguments_of(const SimulateOptions& options, const std::string& seeds) {
   std::vector<std::string> words = {
       "simulate", options.recipe.path, "--ranks", std::to_string(options.ranks), "--seeds", seeds};
-  for (const std::string& one : options.recipe.overrides) words.insert(words.end(), {"--set", one});
+  for (const std::string& override_text : options.recipe.overrides)
+    words.insert(words.end(), {"--set", override_text});
   if (!options.faults.empty()) words.insert(words.end(), {"--faults", options.faults});
   return words;
 }
@@ -137,8 +138,8 @@ class Tally {
   }
   std::string weights_text() const;
   int64_t count_of(const FaultRule& rule) const {
-    const auto found = faults_.find(rule.label);
-    return found == faults_.end() ? 0 : found->second;
+    const auto count = faults_.find(rule.label);
+    return count == faults_.end() ? 0 : count->second;
   }
   std::string why_impossible(const FaultRule& rule) const;
   bool all_faults_happened() const {
@@ -165,9 +166,9 @@ std::string Tally::weights_text() const {
 // Why the fault cannot happen on so few ranks, or "".
 std::string Tally::why_impossible(const FaultRule& rule) const {
   using enum FaultKind;
-  const bool of_several = rule.kind == kDelay || rule.kind == kHang || rule.phase == FaultPhase::kReduce ||
-                          rule.phase == FaultPhase::kVerdict;
-  if (of_several && options_.ranks == 1) return "cannot happen on one rank";
+  const bool needs_several = rule.kind == kDelay || rule.kind == kHang || rule.phase == FaultPhase::kReduce ||
+                             rule.phase == FaultPhase::kVerdict;
+  if (needs_several && options_.ranks == 1) return "cannot happen on one rank";
   // Overtaking needs two senders and a receiver.
   if (rule.kind == kReorder && options_.ranks < 3) return "cannot happen on fewer than three ranks";
   return "";

@@ -171,13 +171,13 @@ const SimAttempt& Simulation::with_microbatches(const std::vector<int>& counts) 
   auto& steps = job.settings.train.accumulation.steps;
   auto& budget = job.settings.device.memory_budget_bytes;
   if ((plain && budget.empty()) || !steps.empty()) return fault_free_.attempts.front();
-  const auto [found, fresh] = by_microbatches_.try_emplace(counts);
-  if (!fresh) return found->second;
+  const auto [known, fresh] = by_microbatches_.try_emplace(counts);
+  if (!fresh) return known->second;
   for (std::size_t i = 0; i < counts.size(); ++i)
     if (i == 0 || counts[i] != counts[i - 1]) steps.emplace_back(i, counts[i]);
   budget.clear();
   Findings none;
-  return found->second = run_to_end({.job = job, .seams = reference_seams_}, none).attempts.front();
+  return known->second = run_to_end({.job = job, .seams = reference_seams_}, none).attempts.front();
 }
 
 void Simulation::check(const SimRun& run, Findings& findings) const {

@@ -32,12 +32,12 @@ struct SeedResult {
 Job simulated_job(const Setting& recipe, int ranks);
 
 // Simulates a recipe on several ranks under a fault plan, seed by seed. A job that ends early is started
-// again on the same disk and resumes; after the attempts with faults it must train to its end. Then the
+// again on the same disk and resumes; after the attempts with faults the job must train to its end. Then the
 // invariants are checked.
 class Simulation {
  public:
-  // First runs the job without faults. This run, and others without faults that the checks need, use the
-  // seams `reference`. Throws UserError if the job is invalid or cannot begin to train.
+  // First runs the job without faults. This run, and the other runs without faults that the checks need, use
+  // the seams `reference`. Throws UserError if the job is invalid or cannot begin to train.
   Simulation(const Setting& recipe, int ranks, FaultPlan plan, SimSeams seams = {}, SimSeams reference = {});
 
   // Later runs write the journals of their attempts to this run folder.

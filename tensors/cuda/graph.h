@@ -4,7 +4,7 @@
 
 namespace tutti {
 
-// For work of the current device, on a stream other than the default one. The caller owns it.
+// For work of the current device, on a stream other than the default stream. The caller owns it.
 DeviceGraph* make_cuda_graph();
 
 }  // namespace tutti

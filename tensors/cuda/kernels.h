@@ -6,8 +6,8 @@
 
 #include "runtime/random.h"
 
-// Launchers of kernels whose numbers are those of the functions for CPUs of the same name. Pointers are to
-// memory of the device; the host does not wait.
+// Launchers of kernels with the numbers of the functions for CPUs of the same name. Pointers are to memory of
+// the device; the host does not wait.
 
 namespace tutti {
 
@@ -27,7 +27,7 @@ void add_digest_sums(uint64_t* sums, const uint8_t* bytes, const int64_t* begins
 
 // `size` numbers for each of the samples, of which the first has place `first_place`: as bernoullis
 // (tensors/draws.h), each true with the probability `below` / 2^32. `key`: of the device, or null.
-void draw_bernoullis(bool* drawn, int64_t samples, int64_t size, const int64_t* key, int64_t of_batch,
+void draw_bernoullis(bool* drawn, int64_t samples, int64_t size, const int64_t* key, int64_t batch_state,
                      int64_t first_place, uint64_t below, cudaStream_t stream);
 
 // Of scores [rows, classes], float, __half or __nv_bfloat16: as cross_entropy_of_rows

@@ -35,13 +35,13 @@ class BlockSums {
       own.first += __shfl_xor_sync(0xffffffff, own.first, half);
       own.second += __shfl_xor_sync(0xffffffff, own.second, half);
     }
-    float2* const of_warps = memory_[calls_++ % 2];
-    if (threadIdx.x % 32 == 0) of_warps[threadIdx.x / 32] = make_float2(own.first, own.second);
+    float2* const warp_sums = memory_[calls_++ % 2];
+    if (threadIdx.x % 32 == 0) warp_sums[threadIdx.x / 32] = make_float2(own.first, own.second);
     __syncthreads();
     Sums all;
     for (int warp = 0; warp < static_cast<int>(blockDim.x) / 32; ++warp) {
-      all.first += of_warps[warp].x;
-      all.second += of_warps[warp].y;
+      all.first += warp_sums[warp].x;
+      all.second += warp_sums[warp].y;
     }
     return all;
   }
@@ -116,7 +116,7 @@ __global__ void write_gradients(float* dx, float* partial, const Number* gradien
   __shared__ float2 memory[2][kMostWarps];
   BlockSums sum_of_block(memory);
   const int quads = columns / 4;
-  float weights[Quads][4], of_weight[Quads][4] = {}, of_bias[Quads][4] = {};
+  float weights[Quads][4], weight_sums[Quads][4] = {}, bias_sums[Quads][4] = {};
   load_columns(weights, weight, quads);
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
     const float mean = means[row], scale = scales[row];
@@ -133,8 +133,8 @@ __global__ void write_gradients(float* dx, float* partial, const Number* gradien
         weighted[q][i] = gradient * weights[q][i];
         own.first += weighted[q][i];
         own.second += weighted[q][i] * normal[q][i];
-        of_weight[q][i] += gradient * normal[q][i];
-        of_bias[q][i] += gradient;
+        weight_sums[q][i] += gradient * normal[q][i];
+        bias_sums[q][i] += gradient;
       }
     }
     const Sums all = sum_of_block(own);
@@ -155,8 +155,8 @@ __global__ void write_gradients(float* dx, float* partial, const Number* gradien
     const int quad = quad_of(q);
     if (quad >= quads) continue;
     for (int i = 0; i < 4; ++i) {
-      to_weight[4 * quad + i] = of_weight[q][i];
-      to_bias[4 * quad + i] = of_bias[q][i];
+      to_weight[4 * quad + i] = weight_sums[q][i];
+      to_bias[4 * quad + i] = bias_sums[q][i];
     }
   }
 }

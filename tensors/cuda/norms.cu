@@ -44,23 +44,23 @@ __device__ void add_to(int64_t* digit, int64_t value) {
 }
 
 __global__ void add_digits(const double* numbers, int64_t count, int64_t* digits) {
-  __shared__ int64_t of_block[kExactDigits + 1];
-  for (int d = threadIdx.x; d < kExactDigits + 1; d += kThreads) of_block[d] = 0;
+  __shared__ int64_t block_digits[kExactDigits + 1];
+  for (int d = threadIdx.x; d < kExactDigits + 1; d += kThreads) block_digits[d] = 0;
   __syncthreads();
   for (int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x; i < count;
        i += int64_t{gridDim.x} * kThreads) {
     const auto bits = static_cast<uint64_t>(__double_as_longlong(numbers[i]));
     if (power_of(bits) == kInfinitePower) {
-      add_to(&of_block[kSpecial], isinf(numbers[i]) && numbers[i] > 0 ? 1 : kNotANumber);
+      add_to(&block_digits[kSpecial], isinf(numbers[i]) && numbers[i] > 0 ? 1 : kNotANumber);
       continue;
     }
     const ExactDigits own = exact_digits(bits);
-    add_to(&of_block[own.first], own.low);
-    add_to(&of_block[own.first + 1], own.middle);
-    add_to(&of_block[own.first + 2], own.high);
+    add_to(&block_digits[own.first], own.low);
+    add_to(&block_digits[own.first + 1], own.middle);
+    add_to(&block_digits[own.first + 2], own.high);
   }
   __syncthreads();
-  for (int d = threadIdx.x; d < kExactDigits + 1; d += kThreads) add_to(&digits[d], of_block[d]);
+  for (int d = threadIdx.x; d < kExactDigits + 1; d += kThreads) add_to(&digits[d], block_digits[d]);
 }
 
 __global__ void add_to_all(double* bins, const int64_t* digits) {

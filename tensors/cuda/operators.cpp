@@ -43,11 +43,11 @@ at::Tensor& add_exactly_on_cuda(at::Tensor& bins, const at::Tensor& numbers) {
   return bins;
 }
 
-at::Tensor& draw_bernoullis_on_cuda(at::Tensor& drawn, const std::optional<at::Tensor>& key, int64_t of_batch,
-                                    int64_t first_place, int64_t below) {
+at::Tensor& draw_bernoullis_on_cuda(at::Tensor& drawn, const std::optional<at::Tensor>& key,
+                                    int64_t batch_state, int64_t first_place, int64_t below) {
   const c10::cuda::CUDAGuard guard(drawn.device());
   draw_bernoullis(drawn.mutable_data_ptr<bool>(), drawn.size(0), drawn.numel() / drawn.size(0),
-                  key ? key->const_data_ptr<int64_t>() : nullptr, of_batch, first_place,
+                  key ? key->const_data_ptr<int64_t>() : nullptr, batch_state, first_place,
                   static_cast<uint64_t>(below), stream());
   C10_CUDA_CHECK(cudaGetLastError());
   return drawn;
@@ -124,9 +124,10 @@ at::Tensor& layer_norm_on_cuda(at::Tensor& out, at::Tensor& means, at::Tensor& s
 
 constexpr int64_t kMostBlocks = 1024;  // about as many as a large GPU runs at once
 
-at::Tensor& layer_norm_gradients_on_cuda(at::Tensor& dx, at::Tensor& of_columns, const at::Tensor& gradients,
-                                         const at::Tensor& x, const at::Tensor& means,
-                                         const at::Tensor& scales, const at::Tensor& weight) {
+at::Tensor& layer_norm_gradients_on_cuda(at::Tensor& dx, at::Tensor& column_gradients,
+                                         const at::Tensor& gradients, const at::Tensor& x,
+                                         const at::Tensor& means, const at::Tensor& scales,
+                                         const at::Tensor& weight) {
   const c10::cuda::CUDAGuard guard(x.device());
   const int64_t blocks = std::min(kMostBlocks, x.size(0));
   const at::Tensor partial = at::empty({2, blocks, x.size(1)}, x.options());
@@ -139,7 +140,7 @@ at::Tensor& layer_norm_gradients_on_cuda(at::Tensor& dx, at::Tensor& of_columns,
                            x.size(1), stream());
   });
   C10_CUDA_CHECK(cudaGetLastError());
-  at::sum_out(of_columns, partial, 1);
+  at::sum_out(column_gradients, partial, 1);
   return dx;
 }
 

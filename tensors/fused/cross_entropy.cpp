@@ -67,20 +67,20 @@ at::Tensor& gradients_on_cpus(at::Tensor& gradients, const at::Tensor& scores, c
 }
 
 const auto& losses_operator() {
-  static const auto found = device_operator("cross_entropy_",
-                                            "(Tensor(a!) losses, Tensor(b!) log_sums, Tensor scores, Tensor "
-                                            "target, int ignore_index) -> Tensor(a!)",
-                                            losses_on_cpus);
-  return found;
+  static const auto losses = device_operator("cross_entropy_",
+                                             "(Tensor(a!) losses, Tensor(b!) log_sums, Tensor scores, Tensor "
+                                             "target, int ignore_index) -> Tensor(a!)",
+                                             losses_on_cpus);
+  return losses;
 }
 
 const auto& loss_gradients_operator() {
-  static const auto found = device_operator("cross_entropy_gradients_",
-                                            "(Tensor(a!) gradients, Tensor scores, Tensor target, Tensor "
-                                            "log_sums, Tensor factors, int ignore_index) "
-                                            "-> Tensor(a!)",
-                                            gradients_on_cpus);
-  return found;
+  static const auto gradients = device_operator("cross_entropy_gradients_",
+                                                "(Tensor(a!) gradients, Tensor scores, Tensor target, Tensor "
+                                                "log_sums, Tensor factors, int ignore_index) "
+                                                "-> Tensor(a!)",
+                                                gradients_on_cpus);
+  return gradients;
 }
 
 class CrossEntropy : public torch::autograd::Function<CrossEntropy> {

@@ -25,33 +25,33 @@ at::Tensor& norm_on_cpus(at::Tensor& out, at::Tensor& means, at::Tensor& scales,
   return out.copy_(normal);
 }
 
-at::Tensor& norm_gradients_on_cpus(at::Tensor& dx, at::Tensor& of_columns, const at::Tensor& gradients,
+at::Tensor& norm_gradients_on_cpus(at::Tensor& dx, at::Tensor& column_gradients, const at::Tensor& gradients,
                                    const at::Tensor& x, const at::Tensor& means, const at::Tensor& scales,
                                    const at::Tensor& weight) {
-  const auto [of_x, of_weight, of_bias] =
+  const auto [x_gradient, weight_gradient, bias_gradient] =
       at::native_layer_norm_backward(gradients.to(at::kFloat), x, weight.sizes(), means.unsqueeze(1),
                                      scales.unsqueeze(1), weight, at::empty_like(weight), {true, true, true});
-  of_columns[0].copy_(of_weight);
-  of_columns[1].copy_(of_bias);
-  return dx.copy_(of_x);
+  column_gradients[0].copy_(weight_gradient);
+  column_gradients[1].copy_(bias_gradient);
+  return dx.copy_(x_gradient);
 }
 
 const auto& norm_operator() {
-  static const auto found = device_operator(
+  static const auto norm = device_operator(
       "layer_norm_",
       "(Tensor(a!) out, Tensor(b!) means, Tensor(c!) scales, Tensor x, Tensor weight, Tensor bias, float "
       "eps) -> Tensor(a!)",
       norm_on_cpus);
-  return found;
+  return norm;
 }
 
 const auto& norm_gradients_operator() {
-  static const auto found = device_operator(
+  static const auto gradients = device_operator(
       "layer_norm_gradients_",
       "(Tensor(a!) dx, Tensor(b!) of_columns, Tensor gradients, Tensor x, Tensor means, Tensor scales, "
       "Tensor weight) -> Tensor(a!)",
       norm_gradients_on_cpus);
-  return found;
+  return gradients;
 }
 
 // `x`: [rows, C].
@@ -71,9 +71,10 @@ class NarrowLayerNorm : public torch::autograd::Function<NarrowLayerNorm> {
                                                const torch::autograd::tensor_list& gradients) {
     const auto saved = context->get_saved_variables();
     const at::Tensor &x = saved[0], &weight = saved[3];
-    at::Tensor dx = at::empty_like(x), of_columns = at::empty({2, weight.numel()}, weight.options());
-    norm_gradients_operator().call(dx, of_columns, gradients[0].contiguous(), x, saved[1], saved[2], weight);
-    return {dx, of_columns[0], of_columns[1], at::Tensor(), at::Tensor()};
+    at::Tensor dx = at::empty_like(x), column_gradients = at::empty({2, weight.numel()}, weight.options());
+    norm_gradients_operator().call(dx, column_gradients, gradients[0].contiguous(), x, saved[1], saved[2],
+                                   weight);
+    return {dx, column_gradients[0], column_gradients[1], at::Tensor(), at::Tensor()};
   }
 };
 

@@ -49,10 +49,10 @@ TUTTI_VECTORS void normalise_rows(const NormedRows& rows, int64_t first, int64_t
   }
 }
 
-// Adds to `of_weight`, [columns].
+// Adds to `weight_gradient`, [columns].
 TUTTI_VECTORS void differentiate_rows(const NormedRows& rows, int64_t first, int64_t last,
                                       const float* gradients, const float* scales, float* dx,
-                                      float* of_weight) {
+                                      float* weight_gradient) {
   for (int64_t r = first; r < last; ++r) {
     const float* const x = rows.x + r * rows.columns;
     const float* const g = gradients + r * rows.columns;
@@ -65,7 +65,7 @@ TUTTI_VECTORS void differentiate_rows(const NormedRows& rows, int64_t first, int
     for (int64_t l = 0; c + l < rows.columns; ++l) lanes[l] += g[c + l] * rows.weight[c + l] * x[c + l];
     const float along = sum_of(lanes) * scale * scale / static_cast<float>(rows.columns);
     for (int64_t i = 0; i < rows.columns; ++i) {
-      of_weight[i] += g[i] * x[i] * scale;
+      weight_gradient[i] += g[i] * x[i] * scale;
       to[i] = scale * (g[i] * rows.weight[i] - x[i] * along);
     }
   }
@@ -98,16 +98,16 @@ class RowNorm : public torch::autograd::Function<RowNorm> {
     const int64_t count = x.size(0),
                   each = std::max(kLeastRows, (count + kMostRowBlocks - 1) / kMostRowBlocks);
     const int64_t blocks = (count + each - 1) / each;
-    at::Tensor dx = at::empty_like(x), of_weight = at::zeros({blocks, x.size(1)}, x.options());
+    at::Tensor dx = at::empty_like(x), weight_sums = at::zeros({blocks, x.size(1)}, x.options());
     const NormedRows rows = rows_of(x, weight);
     const float *from = given.const_data_ptr<float>(), *scales = saved[2].const_data_ptr<float>();
-    float *to = dx.data_ptr<float>(), *sums = of_weight.data_ptr<float>();
+    float *to = dx.data_ptr<float>(), *sums = weight_sums.data_ptr<float>();
     at::parallel_for(0, blocks, 1, [&](int64_t first, int64_t last) {
       for (int64_t b = first; b < last; ++b)
         differentiate_rows(rows, b * each, std::min(count, (b + 1) * each), from, scales, to,
                            sums + b * rows.columns);
     });
-    return {dx, of_weight.sum(0), at::Tensor()};
+    return {dx, weight_sums.sum(0), at::Tensor()};
   }
 };
 

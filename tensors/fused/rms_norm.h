@@ -5,8 +5,8 @@
 namespace tutti {
 
 // x / sqrt(mean(x^2) + eps) * weight, over the last dimension (Zhang and Sennrich, 2019, arXiv:1910.07467).
-// Computed in float32, or float64 for such x; the result has that dtype, as transformers' has with weights of
-// it.
+// Computed in float32, or float64 for such x; the result has that dtype, as transformers' result has for
+// weights of that dtype.
 at::Tensor rms_normalised(const at::Tensor& x, const at::Tensor& weight, double eps);
 
 }  // namespace tutti

@@ -5,8 +5,8 @@
 
 namespace tutti {
 
-// The sum of exp(x) over numbers of a row, as exp(largest) * sum, in one pass over them; parts of a row are
-// summed apart and joined. Milakov and Gimelshein 2018, arXiv:1805.02867.
+// The sum of exp(x) over numbers of a row, as exp(largest) * sum, in one pass over the numbers; parts of a
+// row are summed apart and joined. Milakov and Gimelshein 2018, arXiv:1805.02867.
 struct ExpSum {
   float largest = -INFINITY;
   float sum = 0;
@@ -18,7 +18,7 @@ struct ExpSum {
     largest = both;
   }
   constexpr void add(float x) { join({x, 1.0F}); }
-  // Each of them, with one exp a number and one more. What is not a number makes the sum none.
+  // Adds several numbers, with one exp a number and one more. A NaN makes the sum NaN.
   template <int kCount>
   constexpr void add(const float (&numbers)[kCount]) {
     ExpSum own;

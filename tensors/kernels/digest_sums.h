@@ -8,9 +8,9 @@ namespace tutti {
 
 // A digest of bytes from sums, so that neither order nor parts matter: any grid of threads gives the same.
 // Bytes are taken as little-endian words of 32 bits, filled up with zeros, in blocks of 4096 bytes. A word of
-// a block's first half and the one at its place in the second half are a pair. Each is combined with a key of
-// the pair's number, which depends on the place, and the two are multiplied; a single changed word, also one
-// whose partner is 0, changes the sum of the words. For kernels of all devices.
+// a block's first half and the word at the same place of the second half are a pair. Both words are combined
+// with a key of the pair's number, which depends on the place, then multiplied. A single changed word changes
+// the sum, even if the partner is 0. For kernels of all devices.
 struct DigestSums {
   uint64_t products = 0;
   uint64_t words = 0;  // modulo 2^32
@@ -36,7 +36,7 @@ constexpr int64_t digest_pairs(int64_t bytes) {
   return bytes / kDigestBlock * kDigestPairs + (bytes % kDigestBlock + 7) / 8;
 }
 
-// The words of a pair, by number. The second may be behind the last: it is 0.
+// The words of a pair, by number. A second word behind the last word is 0.
 struct DigestPair {
   int64_t first, second;
 };
@@ -47,9 +47,9 @@ constexpr DigestPair digest_pair(int64_t pair, int64_t bytes) {
 }
 
 constexpr uint32_t digest_word(const uint8_t* bytes, int64_t word, int64_t count) {
-  uint32_t found = 0;
-  for (int64_t i = 0; i < 4 && 4 * word + i < count; ++i) found |= uint32_t{bytes[4 * word + i]} << (8 * i);
-  return found;
+  uint32_t number = 0;
+  for (int64_t i = 0; i < 4 && 4 * word + i < count; ++i) number |= uint32_t{bytes[4 * word + i]} << (8 * i);
+  return number;
 }
 
 constexpr uint64_t digest_of(const DigestSums& sums, int64_t bytes) {

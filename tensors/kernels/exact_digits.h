@@ -11,8 +11,8 @@ constexpr int kExactDigits = 67;  // in base 2^32; the last one has the sign
 constexpr int kInfinitePower = 0x7ff;  // of infinities and NaN
 constexpr int power_of(uint64_t bits) { return static_cast<int>(bits >> 52 & 0x7ff); }
 
-// What a finite float64, given by its bits, adds to a sum: to digits `first` and the next two. Of less than
-// 2^32 each.
+// The summands of a finite float64, given by its bits, to digits `first` and the next two: less than 2^32
+// each.
 struct ExactDigits {
   int first;
   int64_t low, middle, high;

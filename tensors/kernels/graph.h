@@ -14,10 +14,10 @@ class DeviceGraph {
 
   virtual ~DeviceGraph() = default;  // no launch is under way
 
-  // Between `begin` and `end`, what this thread launches on its current stream is recorded, and not done. It
-  // will use the same addresses at each launch: memory that is allocated meanwhile belongs to the graph for
-  // the graph's lifetime, also what is freed. Scalars of the host keep their values. Whatever would wait for
-  // the device throws c10::Error.
+  // Between `begin` and `end`, work that this thread launches on its current stream is recorded, and not
+  // done. The work uses the same addresses at each launch: memory that is allocated meanwhile belongs to the
+  // graph for the graph's lifetime, also freed memory. Scalars of the host keep their values. A call that
+  // would wait for the device throws c10::Error.
   virtual void begin() = 0;
   virtual void end() = 0;
   // Launches the recorded work on this thread's current stream.
@@ -30,7 +30,7 @@ void make_graphs_by(DeviceGraph::Make make);
 // Null if the kind of device has none.
 std::unique_ptr<DeviceGraph> make_graph(int device);
 
-// Records `work`. Throws what it throws; nothing is recorded then.
+// Records `work`. Errors of `work` pass through, and leave no record.
 void record_graph(DeviceGraph& graph, const std::function<void()>& work);
 
 // True if this thread records a graph.

@@ -42,9 +42,9 @@ TEST(ErrorTest, TheLineIsShownWithACaretBelow) {
 
 TEST(ErrorTest, TheKeyMayBeMarkedInstead) {
   Position position = in_source("lr = 1", 1, {6, 1});
-  EXPECT_EQ(position.of_key().excerpt(), position.excerpt());
+  EXPECT_EQ(position.key_position().excerpt(), position.excerpt());
   position.key_columns = {1, 2};
-  EXPECT_EQ(position.of_key().excerpt(), "\n    1 | lr = 1\n      | ^^");
+  EXPECT_EQ(position.key_position().excerpt(), "\n    1 | lr = 1\n      | ^^");
 }
 
 TEST(ErrorTest, AnOptionHasNoNumberOfALine) {

@@ -57,7 +57,7 @@ TEST_F(GroupsTest, FilesThatWereReadAreNotUsed) {
         "anon 1\nfile 800000\nworkingset_inactive_file 7\ninactive_file 300000\nactive_file 50000");
   const MemoryLimits limits(process());
   EXPECT_TRUE(limits.kills());
-  EXPECT_FALSE(limits.of_addresses());
+  EXPECT_FALSE(limits.limit_addresses());
   EXPECT_TRUE(limits.fit(450000, 0, kMapped));
   EXPECT_FALSE(limits.fit(450001, 0, kMapped));
   EXPECT_EQ(limits.text(), "memory limit of the control group of 1.0 MB, of which 0.5 MB are left");
@@ -124,7 +124,7 @@ TEST_F(GroupsTest, AddressesAreThoseOfTheProcess) {
   write_text(process_ + "statm", "1000 200 100 50 0 300 0\n");
   const MemoryLimits limits(process());
   setrlimit(RLIMIT_AS, &before);
-  EXPECT_TRUE(limits.of_addresses());
+  EXPECT_TRUE(limits.limit_addresses());
   EXPECT_FALSE(limits.kills());
   const int64_t left = (int64_t{1} << 50) - 1000 * sysconf(_SC_PAGESIZE);
   EXPECT_TRUE(limits.fit(left, 0, kMapped));

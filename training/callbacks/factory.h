@@ -11,10 +11,10 @@ namespace tutti {
 struct CallbackEnvironment {
   Disk& disk;          // for callbacks that write files
   Recorder& recorder;  // records what callbacks read from the disk
-  Setting model = {};  // the resolved [model]; make_callbacks adds that of its recipe
+  Setting model = {};  // the resolved [model]; make_callbacks adds its recipe's section
 };
 
-// Makes the profiler and the [[callbacks]] of a resolved recipe in order, without those of plugins. Throws
+// Makes the profiler and the [[callbacks]] of a resolved recipe in order, without plugins' callbacks. Throws
 // UserError.
 Callbacks make_callbacks(const Setting& recipe, const CallbackEnvironment& environment);
 

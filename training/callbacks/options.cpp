@@ -46,7 +46,7 @@ std::vector<Bound<Options>> memory_file(const std::vector<Bound<Options>>& more 
       more);
 }
 
-std::vector<Entry> of_checkpoint() {
+std::vector<Entry> checkpoint_entries() {
   return {refused_entry("checkpoint_saver",
                         "Not a callback: [checkpoint] says when a run is saved and where (interval, "
                         "save_folder, save_filename, keep; docs/checkpoints.md)"),
@@ -315,7 +315,7 @@ Catalog profiler_catalog() {
 
 Catalog callback_catalog() {
   std::vector<Entry> entries = CallbackKinds::entries();
-  for (Entry& entry : of_checkpoint()) entries.push_back(std::move(entry));
+  for (Entry& entry : checkpoint_entries()) entries.push_back(std::move(entry));
   entries.push_back(plugin_entry("callback"));
   return {.section = "callbacks",
           .noun = "callback",

@@ -203,7 +203,7 @@ struct MLPerfOptions {
   CallbackPtr make(const Setting& section, const CallbackEnvironment& environment) const;
 };
 
-// [profiler]: composer.profiler.cyclic_schedule, and what torch.profiler records.
+// [profiler]: composer.profiler.cyclic_schedule, and the records of torch.profiler.
 struct ProfilerOptions {
   int64_t skip_first = 0, wait = 0, warmup = 1, active = 4, repeat = 1;  // see action_at
   std::string folder = "torch_traces";                                   // see file_name

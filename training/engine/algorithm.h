@@ -14,24 +14,24 @@ namespace tutti {
 
 // Requirements of an algorithm; the engine knows no algorithm by name.
 struct Needs {
-  bool first = false;                   // run before all others, except at reversed events
+  bool first = false;                   // run before all other algorithms, except at reversed events
   bool last = false;                    // run after all others
   bool interpolates_loss = false;       // a warning if several algorithms do
   bool closure = false;                 // sets State::closure_step (SAM); an error if several algorithms do
-  std::vector<std::string> after = {};  // names of algorithms that act before this one at the same event
-  // Algorithms that this one cannot be combined with, and the reason: an error.
+  std::vector<std::string> after = {};  // names of algorithms that act first at the same event
+  // Algorithms that cannot be combined with this algorithm, and the reason: an error.
   std::map<std::string, std::string> excludes = {};
-  // True if the algorithm changes names, shapes or meaning of weights, so that its checkpoints do not fit a
-  // model without it. A run that loads such a checkpoint applies the algorithm, with a warning.
+  // True if the algorithm changes names, shapes or meaning of weights, so that its checkpoints do not fit the
+  // unchanged model. A run that loads a changed checkpoint applies the algorithm, with a warning.
   bool required_on_load = false;
 };
 
-// A two-way callback: sees the state and changes it in place. composer.core.Algorithm.
+// A two-way callback: sees the state and may change the state in place. composer.core.Algorithm.
 //
 // Before the step's verdict (AFTER_DATALOADER to AFTER_BACKWARD, and AFTER_TRAIN_BATCH if a later pass may
 // fail) an algorithm may change only the batch, the outputs, the loss and the gradients, because a step that
-// runs out of memory is retried. At all other events everything may change; running out of memory there ends
-// the run, which can be resumed from its last checkpoint. An evaluation that is cut short still runs the
+// runs out of memory is retried. At all other events the whole state may change; running out of memory there
+// ends the run, which can be resumed from its last checkpoint. An evaluation that is cut short still runs the
 // events at its end (State::evaluation_cut).
 class Algorithm : public Listener {
  public:
@@ -41,7 +41,7 @@ class Algorithm : public Listener {
 
   virtual Needs needs() const { return {}; }
 
-  // Shrinks a one-sample batch as far as the algorithm ever does, after the algorithms before it. True if the
+  // Shrinks a one-sample batch as far as the algorithm ever does, after the earlier algorithms. True if the
   // model must be tried on the result. Throws UserError if the samples do not fit. Called by Engine::require.
   virtual bool try_on(const State&, Batch& /*sample*/) const { return false; }
   // INIT for surgery, FIT_START for transforms of the data, else AFTER_DATALOADER: the order of try_on.

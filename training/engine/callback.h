@@ -14,12 +14,12 @@ namespace tutti {
 // after the verdict (BATCH_END and later), because until then the step may be retried.
 class Callback : public Listener {
  public:
-  // Called at every event; calls the function of the event. Who overrides this and calls it for other events
-  // overrides `acts` too.
+  // Called at every event; calls the function of the event. A subclass that overrides this function for other
+  // events overrides `acts` too.
   virtual void run_event(Event event, State& state, Logger& logger);
 
-  // False if the callback has had the event, and has no function for it: nobody needs to wait for what the
-  // event shows. Functions of events below are not to be called by those that override them.
+  // False if the callback has had the event, and has no function for the event: nobody needs to wait for the
+  // event's data. An override of a function below must not call the function of Callback.
   virtual bool acts(Event event) const { return !ignored_[static_cast<std::size_t>(event)]; }
 
   virtual void init(State&, Logger&) { acts_ = false; }

@@ -20,9 +20,10 @@ template <class Listeners>
 void name_all(const std::string& group, const Listeners& listeners,
               std::vector<std::pair<std::string, Stateful*>>& named) {
   std::map<std::string, int> known;
-  for (const auto& one : listeners) {
-    const int before = known[one->name()]++;
-    named.emplace_back(group + one->name() + (before ? "/" + std::to_string(before) : ""), one.get());
+  for (const auto& listener : listeners) {
+    const int before = known[listener->name()]++;
+    named.emplace_back(group + listener->name() + (before ? "/" + std::to_string(before) : ""),
+                       listener.get());
   }
 }
 
@@ -103,12 +104,13 @@ Algorithms Engine::matching(Event event) const {
 
 std::vector<Trace> Engine::run(const Algorithms& acting, Event event) {
   std::vector<Trace> traces;
-  for (const auto& one : options_.algorithms) {
-    const auto position = std::ranges::find(acting, one);
+  for (const auto& algorithm : options_.algorithms) {
+    const auto position = std::ranges::find(acting, algorithm);
     const bool ran = position != acting.end();
-    traces.push_back({one->name(), event, ran, ran ? static_cast<int>(position - acting.begin()) : -1});
+    traces.push_back({algorithm->name(), event, ran, ran ? static_cast<int>(position - acting.begin()) : -1});
   }
-  for (const auto& one : acting) act(one->name(), event, [&] { one->apply(event, state_, logger_); });
+  for (const auto& algorithm : acting)
+    act(algorithm->name(), event, [&] { algorithm->apply(event, state_, logger_); });
   if (options_.log_traces) log_traces(traces);
   return traces;
 }
@@ -152,30 +154,31 @@ void Engine::notify_destinations(const std::function<void(Callback&)>& notify) {
 
 void Engine::warn_of_interpolations() const {
   std::vector<std::string> names;
-  for (const auto& one : options_.algorithms)
-    if (one->needs().interpolates_loss) names.push_back(one->name());
+  for (const auto& algorithm : options_.algorithms)
+    if (algorithm->needs().interpolates_loss) names.push_back(algorithm->name());
   if (names.size() > 1 && options_.warn)
     options_.warn("several algorithms interpolate the loss, which is probably a mistake: " + joined(names));
 }
 
 void Engine::refuse_several_closures() const {
   const Algorithm* first = nullptr;
-  for (const auto& one : options_.algorithms) {
-    if (!one->needs().closure) continue;
+  for (const auto& algorithm : options_.algorithms) {
+    if (!algorithm->needs().closure) continue;
     if (first)
-      one->fail(one->name() + " cannot be combined with " + first->name() +
-                ": only one algorithm of a run can make additional passes in a step");
-    first = one.get();
+      algorithm->fail(algorithm->name() + " cannot be combined with " + first->name() +
+                      ": only one algorithm of a run can make additional passes in a step");
+    first = algorithm.get();
   }
 }
 
 void Engine::refuse_excluded() const {
-  for (const auto& one : options_.algorithms) {
-    const Needs needs = one->needs();
+  for (const auto& algorithm : options_.algorithms) {
+    const Needs needs = algorithm->needs();
     for (const auto& other : options_.algorithms)
-      if (const auto found = needs.excludes.find(other->name());
-          found != needs.excludes.end() && other != one)
-        one->fail(one->name() + " cannot be combined with " + other->name() + ": " + found->second);
+      if (const auto exclusion = needs.excludes.find(other->name());
+          exclusion != needs.excludes.end() && other != algorithm)
+        algorithm->fail(algorithm->name() + " cannot be combined with " + other->name() + ": " +
+                        exclusion->second);
   }
 }
 
@@ -183,10 +186,10 @@ void Engine::plan_reductions() {
   reducing_.clear();
   reductions_ = 0;
   const auto ask = [this](const auto& listeners) {
-    for (const auto& one : listeners) {
-      const int64_t count = one->reductions(state_);
-      TUTTI_ASSERT(count >= 0, one->name() + " declares a negative number of reductions");
-      if (count > 0) reducing_.emplace_back(one.get(), static_cast<std::size_t>(count));
+    for (const auto& listener : listeners) {
+      const int64_t count = listener->reductions(state_);
+      TUTTI_ASSERT(count >= 0, listener->name() + " declares a negative number of reductions");
+      if (count > 0) reducing_.emplace_back(listener.get(), static_cast<std::size_t>(count));
       reductions_ += count;
     }
   };
@@ -220,15 +223,15 @@ void Engine::try_sample() const {
   const int64_t first = 0;
   Batch sample = state_.dataset->get({&first, 1}, {state_.seed});  // on the host until transforms are over
   std::vector<std::string> tried;
-  for (const auto& one : in_order_of_action()) {
+  for (const auto& algorithm : in_order_of_action()) {
     try {
-      if (one->tried_at() == Event::kAfterDataloader) sample = state_.device.take(sample);
-      if (!one->try_on(state_, sample)) continue;
+      if (algorithm->tried_at() == Event::kAfterDataloader) sample = state_.device.take(sample);
+      if (!algorithm->try_on(state_, sample)) continue;
       state_.try_forward(state_.device.take(sample));
     } catch (const std::exception& error) {
-      one->fail((tried.empty() ? "" : "after " + joined(tried) + ": ") + one_line(error));
+      algorithm->fail((tried.empty() ? "" : "after " + joined(tried) + ": ") + one_line(error));
     }
-    tried.push_back(one->name());
+    tried.push_back(algorithm->name());
   }
 }
 
@@ -281,7 +284,7 @@ std::map<std::string, std::string> Engine::state() const {
 
 void Engine::restore(const std::map<std::string, std::string>& saved) const {
   for (const auto& [name, listener] : stateful())
-    if (const auto found = saved.find(name); found != saved.end()) listener->restore(found->second);
+    if (const auto state = saved.find(name); state != saved.end()) listener->restore(state->second);
 }
 
 void Engine::close() {

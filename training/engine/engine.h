@@ -32,12 +32,12 @@ struct Trace {
 };
 
 // Runs algorithms, callbacks and log destinations (which are callbacks) at events: composer.core.Engine. At
-// each event all algorithms are asked for a match; the matching ones run in the order of the passes, then
+// each event all algorithms are asked for a match; matching algorithms run in the order of the passes, then
 // callbacks, then destinations. At INIT destinations come first and algorithms last.
 //
 // Passes, in order: algorithms that need to be first go to the front, algorithms that need to be last to the
-// back, algorithms that act after others behind these, AFTER_X events reverse the order, then the user's
-// passes.
+// back, algorithms that act after other algorithms behind those, AFTER_X events reverse the order, then the
+// user's passes.
 class Engine {
  public:
   struct Options {
@@ -60,9 +60,9 @@ class Engine {
   std::vector<Trace> run_event(Event event, const std::function<void()>& before_acting = {});
   std::vector<Trace> run_event(std::string_view event_name);
 
-  // Calls Listener::require of every listener. Then one sample of the training data, if there are any, goes
-  // through all algorithms, in the order in which they act (Algorithm::try_on), and the model must accept
-  // each result. An error names the last algorithm.
+  // Calls Listener::require of every listener. Then one sample of the training data, if any, goes through all
+  // algorithms, in their order of action (Algorithm::try_on), and the model must accept each result. An error
+  // names the last algorithm.
   void require() const;
 
   // Calls Callback::out_of_memory of every callback and destination.

@@ -61,15 +61,15 @@ constexpr std::pair<const char*, Event> kAliases[] = {{"training_start", Event::
 const char* name(Event event) { return kNames[static_cast<std::size_t>(event)]; }
 
 Event event_named(std::string_view text) {
-  const std::string wanted = lower_case(text);
-  const auto found = std::find(kNames.begin(), kNames.end(), wanted);
-  if (found != kNames.end()) return static_cast<Event>(found - kNames.begin());
+  const std::string event_name = lower_case(text);
+  const auto place = std::find(kNames.begin(), kNames.end(), event_name);
+  if (place != kNames.end()) return static_cast<Event>(place - kNames.begin());
   std::vector<std::string> known(kNames.begin(), kNames.end());
   for (const auto& [alias, event] : kAliases) {
-    if (wanted == alias) return event;
+    if (event_name == alias) return event;
     known.emplace_back(alias);
   }
-  const std::string nearest = nearest_name(wanted, known);
+  const std::string nearest = nearest_name(event_name, known);
   throw UserError("there is no event '" + std::string(text) + "'" +
                   (nearest.empty() ? "" : "; did you mean " + nearest + "?"));
 }

@@ -21,8 +21,8 @@ class Stateful {
   virtual std::string state() const { return ""; }
   virtual void restore(const std::string&) {}
 
-  // Tensors that keep their addresses: a checkpoint reads them, a restore writes into them. Equal on all
-  // ranks, except tensors with the name and sizes of a view (State::views): these have the rows of this rank.
+  // Tensors that keep their addresses, which a checkpoint reads and a restore writes. Equal on all ranks,
+  // except tensors with the name and sizes of a view (State::views), which have the rows of this rank.
   virtual NamedTensors state_tensors() { return {}; }
 };
 
@@ -32,12 +32,12 @@ struct State;
 //
 // A listener may have numbers summed over all ranks in every step. The numbers travel in the step's verdict,
 // 8 bytes each, without a message of their own. Their count is declared beforehand, so that ranks always
-// agree. With one rank the sums are the numbers themselves.
+// agree. With one rank the sums are the rank's numbers.
 class Listener : public Stateful {
  public:
   virtual std::string name() const = 0;  // Composer's: "LabelSmoothing", "SpeedMonitor"
 
-  // Throws UserError if the run lacks something that the listener needs at any time. The model is built, and
+  // Throws UserError if the run lacks a part that the listener needs at any time. The model is built, and
   // surgery is done. Called before AFTER_LOAD, and by `tutti check`.
   virtual void require(const State&) const {}
 

@@ -52,7 +52,7 @@ class Logger {
   virtual void log_table(const LoggedTable&) {}
   virtual void log_images(const LoggedImages&) {}  // see training/loggers/logged_images.h
 
-  // False if everything but metrics and tables is dropped: expensive records need not be made.
+  // False if all records but metrics and tables are dropped: expensive records need not be made.
   virtual bool has_destinations() const { return true; }
 };
 

@@ -4,7 +4,7 @@
 
 namespace tutti {
 
-// [data.eval], the evaluator "eval", and [[evaluators]], any number of others.
+// [data.eval], the evaluator "eval", and [[evaluators]], any number of further evaluators.
 Catalog eval_catalog();
 Catalog evaluators_catalog();
 

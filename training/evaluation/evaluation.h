@@ -12,7 +12,7 @@
 
 namespace tutti {
 
-// Sets the state's data loader to data other than the training's; restores it at the end.
+// Sets the state's data loader to data other than the training's; restores the loader at the end.
 class DataScope {
  public:
   DataScope(State& state, const std::string& label, const Dataset* dataset)
@@ -31,7 +31,7 @@ class DataScope {
   const Dataset* dataset_;
 };
 
-// What an evaluation asks of its run, beside State::services.
+// The services that an evaluation asks of its run, beside State::services.
 class EvaluationRun {
  public:
   virtual ~EvaluationRun() = default;

@@ -21,8 +21,8 @@ std::vector<MetricPtr> metrics_named(const std::vector<std::string>& names, bool
 DataCounts counts_of(const SampleSpec& samples, const std::string& target) {
   DataCounts counts{.classes = samples.classes};
   for (const std::string& name : {target, std::string("target"), std::string("labels")})
-    if (const auto found = samples.shapes.find(name); found != samples.shapes.end()) {
-      if (!found->second.empty()) counts.labels = std::max<int64_t>(found->second[0], 0);
+    if (const auto shape = samples.shapes.find(name); shape != samples.shapes.end()) {
+      if (!shape->second.empty()) counts.labels = std::max<int64_t>(shape->second[0], 0);
       return counts;
     }
   return counts;
@@ -30,8 +30,8 @@ DataCounts counts_of(const SampleSpec& samples, const std::string& target) {
 
 std::vector<std::string> names_of(const std::vector<MetricPtr>& metrics) {
   std::vector<std::string> names;
-  for (const auto& one : metrics)
-    for (const std::string& part : one->parts()) names.push_back(one->measured_name() + part);
+  for (const auto& metric : metrics)
+    for (const std::string& part : metric->parts()) names.push_back(metric->measured_name() + part);
   return names;
 }
 
@@ -40,8 +40,8 @@ bool is_of_loss(const MetricPtr& metric) { return metric->measured_name() == Mod
 // True if the pattern matches a part of the metric's name, in any case, as in
 // composer.trainer._filter_metrics.
 bool matches(const Setting& text, const std::string& name) try {
-  const std::regex wanted(".*" + text.text() + ".*", std::regex::icase);
-  return std::regex_search(name, wanted, std::regex_constants::match_continuous);
+  const std::regex pattern(".*" + text.text() + ".*", std::regex::icase);
+  return std::regex_search(name, pattern, std::regex_constants::match_continuous);
 } catch (const std::regex_error& error) {
   text.fail(std::string("it is no regular expression: ") + error.what());
 }
@@ -64,9 +64,9 @@ std::vector<MetricPtr> chosen_metrics(const Model& model, const Setting::Array& 
 void add_metrics(std::vector<MetricPtr>& made, const Setting::Array& tables, bool composer,
                  const SampleSpec& samples) {
   std::vector<MetricPtr> added;
-  for (const Setting& one : tables) {
-    const std::string target = one.is_table() && one.has("target") ? one.at("target").text() : "";
-    added.push_back(make_metric(one, composer, counts_of(samples, target)));
+  for (const Setting& table : tables) {
+    const std::string target = table.is_table() && table.has("target") ? table.at("target").text() : "";
+    added.push_back(make_metric(table, composer, counts_of(samples, target)));
   }
   std::erase_if(made, [&](const MetricPtr& old) {
     return std::ranges::any_of(added,

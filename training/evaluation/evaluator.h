@@ -36,11 +36,11 @@ struct Evaluator {
 
   bool names_metrics() const;  // false: the metrics are the model's own
   std::vector<std::string> metric_names(const Model& model) const;
-  // The metrics, with empty sums: the model's, or those of metric_names; the section's tables, in place of
-  // others of their names; and the model's loss, unless the section says `loss = false` or another metric is
-  // named "loss". A text in metric_names is a regular expression for names of the model's metrics; if none
-  // matches, it is the name of another metric. `composer`: where Composer and tutti differ, do as Composer.
-  // Throws UserError for an unknown metric.
+  // The metrics, with empty sums: the model's, or those named by metric_names; the section's tables, which
+  // replace metrics of equal names; and the model's loss, unless the section says `loss = false` or another
+  // metric is named "loss". A text in metric_names is a regular expression for names of the model's metrics,
+  // or else the name of another metric. `composer`: where Composer and tutti differ, do as Composer. Throws
+  // UserError for an unknown metric.
   std::vector<MetricPtr> metrics(const Model& model, bool composer) const;
 };
 

@@ -9,18 +9,18 @@
 namespace tutti {
 
 // The metrics of a model in training (Model::get_metrics) and the parts of its loss, of each step's batch,
-// from the outputs of the training pass. As in Composer, they are reset every batch. Their sums over ranks
-// are part of the verdict.
+// from the outputs of the training pass. As in Composer, reset every batch. Their sums over ranks are part of
+// the verdict.
 class TrainMetrics {
  public:
   explicit TrainMetrics(const State& state);
 
   bool any() const { return !metrics_.empty(); }
   void reset();
-  // `batch`: a microbatch, before algorithms changed it for the forward pass; `outputs`: of that pass.
+  // `batch`: a microbatch, before algorithms' changes for the forward pass; `outputs`: of that pass.
   void update(const Trainee& trainee, const Batch& batch, const Outputs& outputs);
 
-  // What devices have added is in the sums from numbers.read() on.
+  // The sums have the devices' numbers from numbers.read() on.
   void add_to(LateNumbers& numbers);
   std::vector<double> sums() const;
   // Sets state.metric_values ("train/MulticlassAccuracy", "train/loss/boxes") from the sums over ranks.

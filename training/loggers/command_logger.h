@@ -9,11 +9,11 @@
 
 namespace tutti {
 
-// Writes everything as JSON lines to the standard input of a user's program: docs/loggers.md. Lines are lost
-// if the program does not read, or ends early; both are reported.
+// Writes all records as JSON lines to the standard input of a user's program: docs/loggers.md. Lines are lost
+// if the program does not read, or ends early; both cases are reported.
 class CommandLogger final : public JsonLines {
  public:
-  // `start` may be null: then no program is started and nothing is written.
+  // `start` may be null: then no program is started.
   CommandLogger(std::string command, bool rank_zero_only, StartChild start, Warn warn);
 
   std::string name() const override { return "CommandLogger"; }

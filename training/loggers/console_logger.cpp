@@ -58,8 +58,8 @@ void ConsoleLogger::log_step(const StepReport& report, const LogTime& time) {
 }
 
 void ConsoleLogger::log_hyperparameters(const LoggedHyperparameters& all, const LogTime&) {
-  for (const auto& one : all) {
-    const std::string json = json_of(LoggedHyperparameters{one});
+  for (const auto& evaluator_metric : all) {
+    const std::string json = json_of(LoggedHyperparameters{evaluator_metric});
     out_.print(terminal_text(json.substr(1, json.size() - 2) + "\n"));
   }
 }

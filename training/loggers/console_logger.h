@@ -15,7 +15,7 @@ namespace tutti {
 // Prints the latest metrics and tables at an interval: composer.loggers.ConsoleLogger.
 class ConsoleLogger final : public LoggerDestination {
  public:
-  // `log_interval` in any unit; a null `out` prints nothing. `warn` receives problems of the output.
+  // `log_interval` in any unit; a null `out` prints no line. `warn` receives problems of the output.
   ConsoleLogger(const Time& log_interval, std::FILE* out, bool log_traces, Warn warn = nullptr);
 
   std::string name() const override { return "ConsoleLogger"; }

@@ -6,13 +6,13 @@
 
 namespace tutti {
 
-// What rank 0 waited for data, and what would read its batches faster.
+// Rank 0's waits for data, and advice for reading its batches faster.
 class DataWait {
  public:
   void add(const StepReport& step);
 
-  // "38% waiting for data (num_workers = 3 would save 30%, a faster disk 5%)". "" if the wait is not felt.
-  // An estimate: reading never pauses, on `threads` threads; more than `cores` bring nothing.
+  // "38% waiting for data (num_workers = 3 would save 30%, a faster disk 5%)". "" if the wait is not felt. An
+  // estimate: reading never pauses, on `threads` threads; more threads than `cores` bring no gain.
   std::string text(int threads, int cores) const;
 
  private:

@@ -15,7 +15,7 @@ namespace tutti {
 
 using Destinations = std::vector<std::shared_ptr<LoggerDestination>>;
 
-// Outside objects that destinations use; all must outlive the destinations.
+// Outside objects that destinations use, and that outlive the destinations.
 struct LoggerSeams {
   Disk& disk;
   Clock& clock;
@@ -25,7 +25,7 @@ struct LoggerSeams {
   StartChild start_child = nullptr;  // null: no program is started
 };
 
-// Makes the [[loggers]] of a resolved recipe in order, without those of plugins, preceded by the console of
+// Makes the [[loggers]] of a resolved recipe in order, without plugins' loggers, preceded by the console of
 // [train] log_to_console.
 Destinations make_loggers(const Setting& recipe, const LoggerSeams& seams);
 

@@ -20,9 +20,9 @@ struct LineKind {
   std::string (*without_epoch)(std::string line) = nullptr;  // null: lines have no epoch
 };
 
-// Common part of file loggers. Lines survive a kill. A resumed run removes lines of later steps, and does
-// not repeat lines of the step it resumes from: an evaluation may be repeated there. The repeated lines may
-// differ in their epoch.
+// Common part of file loggers. Lines survive a kill. A resumed run removes lines of later steps, and does not
+// repeat lines of the last saved step, whose evaluation may be repeated. The repeated lines may differ in
+// their epoch.
 class FileLines {
  public:
   // `warn` receives write failures; default: standard error.
@@ -70,7 +70,7 @@ class LineLogger : public Destination {
   FileLines lines_;
 };
 
-// Writes everything as lines of text: composer.loggers.FileLogger, plus [step=] in each line.
+// Writes all records as lines of text: composer.loggers.FileLogger, plus [step=] in each line.
 class FileLogger final : public LineLogger<LoggerDestination> {
  public:
   FileLogger(Disk& disk, LoggedFile file, bool log_traces, Warn warn = {});

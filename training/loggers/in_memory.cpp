@@ -46,20 +46,20 @@ std::vector<InMemoryLogger::Point> InMemoryLogger::get_timeseries(const std::str
 
 std::vector<std::string> InMemoryLogger::names() const {
   const std::lock_guard lock(mutex_);
-  std::vector<std::string> found;
+  std::vector<std::string> names;
   for (const auto& entry : entries_)
     for (const auto& [key, value] : numbers_of(entry))
-      if (std::find(found.begin(), found.end(), key) == found.end()) found.push_back(key);
-  return found;
+      if (std::find(names.begin(), names.end(), key) == names.end()) names.push_back(key);
+  return names;
 }
 
 template <class Kind>
 std::vector<Kind> InMemoryLogger::all_of() const {
   const std::lock_guard lock(mutex_);
-  std::vector<Kind> found;
+  std::vector<Kind> records;
   for (const auto& entry : entries_)
-    if (const auto* one = std::get_if<Kind>(&entry.what)) found.push_back(*one);
-  return found;
+    if (const auto* record = std::get_if<Kind>(&entry.what)) records.push_back(*record);
+  return records;
 }
 
 std::vector<LoggedTable> InMemoryLogger::tables() const { return all_of<LoggedTable>(); }
@@ -67,11 +67,11 @@ std::vector<LoggedImages> InMemoryLogger::images() const { return all_of<LoggedI
 
 LoggedHyperparameters InMemoryLogger::hyperparameters() const {
   const std::lock_guard lock(mutex_);
-  LoggedHyperparameters found;
+  LoggedHyperparameters hyperparameters;
   for (const auto& entry : entries_)
     if (const auto* all = std::get_if<LoggedHyperparameters>(&entry.what))
-      found.insert(found.end(), all->begin(), all->end());
-  return found;
+      hyperparameters.insert(hyperparameters.end(), all->begin(), all->end());
+  return hyperparameters;
 }
 
 }  // namespace tutti

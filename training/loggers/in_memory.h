@@ -8,7 +8,7 @@
 
 namespace tutti {
 
-// Keeps everything for the program, which may read from any thread at any time:
+// Keeps all records for the program, which may read from any thread at any time:
 // composer.loggers.InMemoryLogger.
 class InMemoryLogger final : public LoggerDestination {
  public:

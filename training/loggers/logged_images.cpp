@@ -56,16 +56,17 @@ std::optional<LoggedImages> images_of(const std::string& name, const at::Tensor&
                                       bool channels_last) {
   if (batch.dim() != 3 && batch.dim() != 4) return std::nullopt;
   const at::Tensor images = with_channels_last(batch, channels_last);
-  LoggedImages found{name, std::min(max_images, images.size(0)), images.size(1), images.size(2),
-                     images.size(3)};
-  const int64_t numbers = found.height * found.width * found.channels;
-  if ((found.channels != 1 && found.channels != 3) || numbers < 2 || images.is_complex()) return std::nullopt;
+  LoggedImages logged{name, std::min(max_images, images.size(0)), images.size(1), images.size(2),
+                      images.size(3)};
+  const int64_t numbers = logged.height * logged.width * logged.channels;
+  if ((logged.channels != 1 && logged.channels != 3) || numbers < 2 || images.is_complex())
+    return std::nullopt;
   const bool whole_numbers = at::isIntegralType(batch.scalar_type(), /*includeBool=*/false);
   const auto values = first_of<float>(images, max_images, at::kFloat);
-  found.pixels.resize(values.size());
-  for (int64_t i = 0; i < found.count; ++i)
-    paint(values.data() + i * numbers, found.pixels.data() + i * numbers, numbers, whole_numbers);
-  return found;
+  logged.pixels.resize(values.size());
+  for (int64_t i = 0; i < logged.count; ++i)
+    paint(values.data() + i * numbers, logged.pixels.data() + i * numbers, numbers, whole_numbers);
+  return logged;
 }
 
 std::optional<LoggedMask> mask_of_scores(const std::string& name, const at::Tensor& scores,
@@ -85,8 +86,8 @@ std::optional<LoggedMask> mask_of_classes(const std::string& name, const at::Ten
   const bool whole_numbers = at::isIntegralType(classes.scalar_type(), /*includeBool=*/true);
   if (classes.dim() != 3 || classes.numel() == 0 || !whole_numbers) return std::nullopt;
   LoggedMask mask{name, classes.size(1), classes.size(2), first_of<int32_t>(classes, max_images, at::kInt)};
-  for (int32_t& one : mask.classes)
-    if (one < 0) one = ignored;
+  for (int32_t& index : mask.classes)
+    if (index < 0) index = ignored;
   return mask;
 }
 

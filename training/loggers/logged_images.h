@@ -23,8 +23,8 @@ std::optional<LoggedImages> images_of(const std::string& name, const at::Tensor&
 // with `channels_last`, [N, H, W, C]. Empty for other shapes.
 std::optional<LoggedMask> mask_of_scores(const std::string& name, const at::Tensor& scores,
                                          int64_t max_images, bool channels_last);
-// The given classes, integers [N, H, W], with `ignored` in place of negative ones. Empty for other shapes or
-// dtypes.
+// The given classes, integers [N, H, W], with `ignored` in place of negative classes. Empty for other shapes
+// or dtypes.
 std::optional<LoggedMask> mask_of_classes(const std::string& name, const at::Tensor& classes,
                                           int64_t max_images, int32_t ignored);
 

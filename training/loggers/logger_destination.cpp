@@ -70,8 +70,8 @@ int64_t records_in(const std::vector<LogEntry>& entries) {
 }
 
 int64_t bytes_in(const std::vector<LogEntry>& entries) {
-  return std::accumulate(entries.begin(), entries.end(), int64_t{0}, [](int64_t sum, const LogEntry& one) {
-    return sum + std::visit([](const auto& what) { return bytes_of(what); }, one.what);
+  return std::accumulate(entries.begin(), entries.end(), int64_t{0}, [](int64_t sum, const LogEntry& entry) {
+    return sum + std::visit([](const auto& what) { return bytes_of(what); }, entry.what);
   });
 }
 

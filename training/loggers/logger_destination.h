@@ -21,7 +21,7 @@ struct LogTime {
   // at.batch is Composer's step: the number of finished batches.
   Timestamp at;
 
-  // The epoch of the step, from 1. After the last batch of an epoch `at` may be in the next one.
+  // The epoch of the step, from 1. After the last batch of an epoch `at` may be in the next epoch.
   int64_t epoch() const {
     const bool ended = at.batch >= step && at.batch_in_epoch == 0 && at.epoch > 0;
     return ended ? at.epoch : at.epoch + 1;
@@ -58,7 +58,7 @@ struct TrainingEnded {
   std::string stop_reason;     // of kStopTraining; "" = not said
   int64_t skipped_steps = 0;   // in this process, for lack of finite losses or gradients
   Time max_duration;           // at the end
-  int64_t skipped_at_end = 0;  // in a row, if the run ends in nothing but skipped steps (EndKind::kSkipping)
+  int64_t skipped_at_end = 0;  // in a row, if the run ends with skipped steps alone (EndKind::kSkipping)
 };
 
 // Figures of a step over all ranks.
@@ -67,7 +67,7 @@ struct StepReport {
   double lr = 0;
   double step_ms = 0;
   double data_wait_ms = 0;  // of step_ms, rank 0's wait for its batch
-  double data_read_ms = 0;  // threads of rank 0 took for the batch, one after the other
+  double data_read_ms = 0;  // threads of rank 0 took for the batch, added up
   double data_disk_ms = 0;  // of data_read_ms, they were blocked: the disk
   double samples = 0;
   double samples_per_s = 0;
@@ -79,10 +79,10 @@ struct StepReport {
   LoggedMetrics metrics;      // "metrics/train/MulticlassAccuracy"
 };
 
-// Receives records: composer.loggers.LoggerDestination. The calls below are in the order of a run and come
-// one at a time on a thread of the destination, behind a queue. A slow destination loses records, which are
-// counted, but delays nothing. A destination that throws is reported in the log and gets no more calls. A
-// destination that does not finish in time is named at the end, and the process ends without it. Events
+// Receives records: composer.loggers.LoggerDestination. The calls below are in the order of a run and never
+// overlap, on a thread of the destination, behind a queue. A slow destination loses records, which are
+// counted, but never delays the run. A destination that throws is reported in the log and gets no more calls.
+// A destination that does not finish in time is named at the end, and the process ends without it. Events
 // (functions of Callback) come on the training thread: data used by both needs a lock.
 class LoggerDestination : public Callback {
  public:
@@ -97,10 +97,10 @@ class LoggerDestination : public Callback {
   // Longest wait of a checkpoint for `flush(sync)`. A destination that was late is hardly waited for again.
   virtual Nanoseconds sync_timeout() const { return std::chrono::seconds(1); }
   // Least training time between step reports. Reports in between are skipped, but the run's last is not: for
-  // a display, whose thread would be woken at every step for nothing.
+  // a display, whose thread would be woken at every step in vain.
   virtual Nanoseconds report_interval() const { return Nanoseconds(0); }
-  // True if the destination ignores hyperparameters, texts, images and the Trainer's own metrics; these are
-  // not made if all destinations ignore them.
+  // True if the destination ignores hyperparameters, texts, images and the Trainer's own metrics; records
+  // that all destinations ignore are not made.
   virtual bool numbers_only() const { return false; }
 
   virtual void open(const LogStart&) {}
@@ -129,7 +129,7 @@ class LoggerDestination : public Callback {
   virtual void step_end(const LogTime&) {}
   // Called when the queue is empty. `sync`: write to the device.
   virtual void flush(bool sync) { static_cast<void>(sync); }
-  // True if `flush` could not write everything; `flush` is called again soon.
+  // True if `flush` could not write all lines; `flush` is called again soon.
   virtual bool busy() const { return false; }
   // The end of a successful run. Called repeatedly until true, at most for `finishes_within`; `late` marks
   // the last call.

@@ -23,7 +23,7 @@ Bound<Options> traces() {
 }
 
 template <class Options>
-std::vector<Bound<Options>> of_file() {
+std::vector<Bound<Options>> file_options() {
   return {option<Options>("filename", &Options::filename,
                           "the file, in the run's folder or absolute; {run_name} and {rank} are replaced"),
           flushes<Options>(), on_rank_zero<Options>()};
@@ -48,17 +48,17 @@ Kind<ConsoleLoggerOptions> ConsoleLoggerOptions::kind() {
 Kind<FileLoggerOptions> FileLoggerOptions::kind() {
   using Options = FileLoggerOptions;
   return {"file", "Everything as lines of text; Composer's FileLogger.",
-          with_keys<Options>(of_file<Options>(), {traces<Options>()})};
+          with_keys<Options>(file_options<Options>(), {traces<Options>()})};
 }
 
 Kind<CsvLoggerOptions> CsvLoggerOptions::kind() {
   return {"csv", "Metrics as comma-separated values: step, batch, epoch, name, value.",
-          of_file<CsvLoggerOptions>()};
+          file_options<CsvLoggerOptions>()};
 }
 
 Kind<JsonlLoggerOptions> JsonlLoggerOptions::kind() {
   return {"jsonl", "Everything as JSON lines; metrics.jsonl is written anyway.",
-          of_file<JsonlLoggerOptions>()};
+          file_options<JsonlLoggerOptions>()};
 }
 
 Kind<TensorboardLoggerOptions> TensorboardLoggerOptions::kind() {

@@ -34,10 +34,10 @@ std::string metric_text(const EvaluatedMetric& metric) {
 
 std::string metrics_json(const std::vector<EvaluatedMetric>& metrics) {
   JsonFields fields;
-  for (const auto& one : metrics)
+  for (const auto& metric : metrics)
     fields.emplace_back(
-        one.name,
-        JsonText{json_line({{"last", one.last}, {"best", one.best}, {"best_step", one.best_step}})});
+        metric.name,
+        JsonText{json_line({{"last", metric.last}, {"best", metric.best}, {"best_step", metric.best_step}})});
   return json_line(fields);
 }
 
@@ -116,8 +116,8 @@ std::vector<std::pair<std::string, std::string>> RunResult::rows() const {
   add("time", wall_s < 60 ? formatted("%.1f s", wall_s) : duration_text(wall_s));
   if (last) add("loss", formatted("%.6g", static_cast<float>(without_nan_sign(last->loss))));
   std::vector<std::string> names;
-  for (const auto& one : metrics.evaluated) names.push_back(one.name);
-  for (const auto& one : metrics.evaluated) add(display_name(one.name, names), metric_text(one));
+  for (const auto& metric : metrics.evaluated) names.push_back(metric.name);
+  for (const auto& metric : metrics.evaluated) add(display_name(metric.name, names), metric_text(metric));
   if (samples_per_s > 0) add("samples/s", rate_text(samples_per_s));
   add("checkpoint", checkpoint.empty() ? "none" : checkpoint);
   add("metrics", start.run_dir + "/" + kMetricsFile);

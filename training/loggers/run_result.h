@@ -36,7 +36,7 @@ struct RunResult {
   std::string ending() const;
 };
 
-// Replaces result.json in the run folder; removes it if `json` is "". Trouble is a warning.
+// Replaces result.json in the run folder; removes the file if `json` is "". Trouble is a warning.
 void write_result(Disk& disk, const std::string& run_dir, const std::string& json, const Warn& warn);
 // Writes the result of a run that ended with an error: "ended" is "error". `print`: also on standard output.
 void leave_error(Disk& disk, const std::string& run_dir, const std::string& reason, bool print,

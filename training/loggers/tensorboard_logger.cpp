@@ -22,7 +22,7 @@ std::string cell(const std::string& text) {
 
 std::string markdown_row(const std::vector<std::string>& cells) {
   std::string row = "|";
-  for (const auto& one : cells) row += " " + cell(one) + " |";
+  for (const auto& text : cells) row += " " + cell(text) + " |";
   return row + "\n";
 }
 
@@ -66,10 +66,10 @@ std::string TensorboardLogger::new_path(const std::string& folder) const {
 
 void TensorboardLogger::log_hyperparameters(const LoggedHyperparameters& all, const LogTime& time) {
   std::vector<std::vector<std::string>> rows;
-  for (const auto& one : all) {
-    const std::string json = json_of(LoggedHyperparameters{one});  // {"name": value}
+  for (const auto& value : all) {
+    const std::string json = json_of(LoggedHyperparameters{value});  // {"name": value}
     const auto colon = json.find("\": ");
-    rows.push_back({one.first, json.substr(colon + 3, json.size() - colon - 4)});
+    rows.push_back({value.first, json.substr(colon + 3, json.size() - colon - 4)});
   }
   file_->text("hyperparameters" + std::string(kTextTag), markdown_table({"name", "value"}, rows),
               time.at.batch, now_s());

@@ -37,7 +37,7 @@ class TensorboardLogger final : public LoggerDestination {
   void log_metrics(const LoggedMetrics& metrics, const LogTime& time) override;
   void log_text(const LoggedText& text, const LogTime& time) override;
   void log_table(const LoggedTable& table, const LogTime& time) override;
-  // Images as one grid, each mask as another ("Images/Train/prediction"). Written to the disk at once.
+  // Images as one grid, each mask as a further grid ("Images/Train/prediction"). Written to the disk at once.
   void log_images(const LoggedImages& images, const LogTime& time) override;
   void step_end(const LogTime&) override { ++unflushed_; }
   void flush(bool sync) override;

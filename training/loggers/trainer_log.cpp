@@ -82,13 +82,13 @@ void TrainerLog::epoch_trained() {
 
 LoggedMetrics TrainerLog::train_metrics() const {
   static const std::string kTrain = "train/", kParts = "train/loss/";
-  LoggedMetrics found;
+  LoggedMetrics metrics;
   for (const auto& [name, value] : state_.metric_values)
     if (name.starts_with(kParts))  // beside loss/train/total, as Composer's losses with names
-      found.emplace_back("loss/train/" + name.substr(kParts.size()), value);
+      metrics.emplace_back("loss/train/" + name.substr(kParts.size()), value);
     else if (name.starts_with(kTrain))
-      found.emplace_back("metrics/" + name, value);
-  return found;
+      metrics.emplace_back("metrics/" + name, value);
+  return metrics;
 }
 
 }  // namespace tutti

@@ -109,8 +109,8 @@ void MulticlassAccuracy::count(const at::Tensor& outputs, const at::Tensor& targ
   add(2, guess, counted);
 }
 
-bool MulticlassAccuracy::occurs(size_t of_class) const {
-  return sums_[cells_ + of_class] > 0 || (options_.top_k == 1 && sums_[2 * cells_ + of_class] > 0);
+bool MulticlassAccuracy::occurs(size_t index) const {
+  return sums_[cells_ + index] > 0 || (options_.top_k == 1 && sums_[2 * cells_ + index] > 0);
 }
 
 double MulticlassAccuracy::compute() const {

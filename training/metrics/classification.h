@@ -18,7 +18,7 @@ at::Tensor class_counts(const at::Tensor& labels, const at::Tensor& counted, int
 // the same number of rows, and would be compared with the wrong targets.
 void require_scores_of(const std::string& metric, const at::Tensor& target, const at::Tensor& outputs);
 
-// The scores as [..., classes] of targets [...]. They come so from models of tokens; other models have
+// The scores as [..., classes] of targets [...]. Models of tokens return this shape; other models have
 // classes in dim 1, which counts where the last dimension does not fit. Throws UserError for other shapes.
 at::Tensor scores_of_tokens(const std::string& metric, const at::Tensor& target, const at::Tensor& outputs);
 
@@ -40,7 +40,7 @@ class MulticlassAccuracy : public Metric {
  private:
   void count_rows(const at::Tensor& outputs, const at::Tensor& target);
   void count(const at::Tensor& outputs, const at::Tensor& target);
-  bool occurs(size_t of_class) const;
+  bool occurs(size_t index) const;
 
   Options options_;
   size_t cells_;  // 1, or the number of classes; sums: correct, targets, predictions, of this size each

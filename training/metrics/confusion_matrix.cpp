@@ -32,8 +32,8 @@ double ConfusionMatrix::compute() const {
 std::vector<std::string> ConfusionMatrix::parts() const {
   std::vector<std::string> names;
   const std::vector<std::string> classes = numbered_parts(static_cast<size_t>(options_.num_classes));
-  for (const std::string& wanted : classes)
-    for (const std::string& predicted : classes) names.push_back(wanted + predicted);
+  for (const std::string& target : classes)
+    for (const std::string& predicted : classes) names.push_back(target + predicted);
   return names;
 }
 
@@ -41,14 +41,14 @@ std::vector<double> ConfusionMatrix::values() const {
   const auto classes = static_cast<size_t>(options_.num_classes);
   std::vector<double> divisors(sums_.size(), 1.0);
   const double all = std::accumulate(sums_.begin(), sums_.end(), 0.0);
-  std::vector<double> wanted(classes), predicted(classes);
+  std::vector<double> targets(classes), predicted(classes);
   for (size_t i = 0; i < sums_.size(); ++i) {
-    wanted[i / classes] += sums_[i];
+    targets[i / classes] += sums_[i];
     predicted[i % classes] += sums_[i];
   }
   std::vector<double> cells = sums_;
   for (size_t i = 0; i < cells.size(); ++i) {
-    if (options_.normalize == Normalize::kTrue) divisors[i] = wanted[i / classes];
+    if (options_.normalize == Normalize::kTrue) divisors[i] = targets[i / classes];
     if (options_.normalize == Normalize::kPred) divisors[i] = predicted[i % classes];
     if (options_.normalize == Normalize::kAll) divisors[i] = all;
     cells[i] = divisors[i] == 0.0 ? 0.0 : cells[i] / divisors[i];
@@ -65,9 +65,9 @@ void RetrievalRecall::update(const at::Tensor& outputs, const at::Tensor& target
   }
   const at::Tensor truth = target.gt(0);
   const at::Tensor highest = std::get<1>(outputs.topk(std::min(options_.top_k, outputs.size(1)), 1));
-  const at::Tensor wanted = truth.sum(1), found = truth.gather(1, highest).sum(1);
-  const at::Tensor counted = options_.skips_empty ? wanted.gt(0) : at::ones_like(wanted, at::kBool);
-  add(0, found.to(at::kDouble).div(wanted.clamp_min(1)).sum());
+  const at::Tensor targets = truth.sum(1), hits = truth.gather(1, highest).sum(1);
+  const at::Tensor counted = options_.skips_empty ? targets.gt(0) : at::ones_like(targets, at::kBool);
+  add(0, hits.to(at::kDouble).div(targets.clamp_min(1)).sum());
   add(1, counted.sum());
 }
 

@@ -10,7 +10,7 @@ namespace tutti {
 
 // How often class p, of the highest score, is predicted for targets of class t: the number "/t/p". Scores [N,
 // classes, ...], class indices [N, ...]. Normalised over the predictions of a target, over the targets of a
-// prediction, or over all. torchmetrics.classification.MulticlassConfusionMatrix.
+// prediction, or over all samples. torchmetrics.classification.MulticlassConfusionMatrix.
 class ConfusionMatrix : public Metric {
  public:
   explicit ConfusionMatrix(const ConfusionMatrixOptions& options);

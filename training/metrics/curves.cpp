@@ -80,11 +80,11 @@ void AreaUnderCurve::add_score(std::size_t label, bool truth, double score) {
     sums_.insert(sums_.end(), {static_cast<double>(1 + 2 * label + (truth ? 1 : 0)), score});
     return;
   }
-  const std::size_t of_label = bins(), labels = (sums_.size() - 1) / (2 * of_label);
+  const std::size_t label_size = bins(), labels = (sums_.size() - 1) / (2 * label_size);
   const auto number = static_cast<float>(score);
   const std::size_t bin =
       std::isnan(number) ? 0 : 1 + (ordered_bits(number) >> (32 - bits_of_bin(options_.labels)));
-  sums_[1 + ((truth ? 0 : labels) + label) * of_label + bin] += 1.0;
+  sums_[1 + ((truth ? 0 : labels) + label) * label_size + bin] += 1.0;
 }
 
 // The first is for scores above no threshold.
@@ -225,13 +225,14 @@ std::vector<AreaUnderCurve::Curve> AreaUnderCurve::curves_of_scores(bool togethe
   });
   std::vector<Curve> curves(together ? 1 : static_cast<std::size_t>(options_.labels));
   const Scored* before = nullptr;
-  for (const Scored& one : scores) {
-    Curve& curve = curves[one.label];
-    (one.truth ? curve.all.positive : curve.all.negative) += 1.0;
-    if (std::isnan(one.score)) continue;  // above no threshold
-    if (!before || before->label != one.label || before->score != one.score) curve.points.emplace_back();
-    (one.truth ? curve.points.back().positive : curve.points.back().negative) += 1.0;
-    before = &one;
+  for (const Scored& scored : scores) {
+    Curve& curve = curves[scored.label];
+    (scored.truth ? curve.all.positive : curve.all.negative) += 1.0;
+    if (std::isnan(scored.score)) continue;  // above no threshold
+    if (!before || before->label != scored.label || before->score != scored.score)
+      curve.points.emplace_back();
+    (scored.truth ? curve.points.back().positive : curve.points.back().negative) += 1.0;
+    before = &scored;
   }
   return curves;
 }

@@ -12,7 +12,7 @@
 
 namespace tutti {
 
-// What is counted for an area under curves.
+// The counts for an area under curves.
 struct AreaOptions {
   Area area = Area::kRoc;
   Average average = Average::kMicro;
@@ -21,18 +21,18 @@ struct AreaOptions {
 };
 
 // The area under the curve of each label: of true against false positive rates, or of precision against
-// recall (average precision). torchmetrics' areas. A label without positive targets has an area of 0, and
-// that of rates one without negative ones; the macro mean of average precision and weighted means leave out
-// labels without positive targets. `note` names these and those that count 0.
+// recall (average precision). torchmetrics' areas. A label without positive targets has an area of 0, and, of
+// rates, a label without negative targets; the macro mean of average precision and weighted means leave out
+// labels without positive targets. `note` names labels that are left out or count 0.
 //
 // Without thresholds the curve goes through all scores, which `gather` collects; equal scores are one point.
-// Where there are more than kMostScores, each label's scores are counted in bins of floating-point numbers,
-// 256 to 65,536 of them, which are the points then. Sums: 0, and for each score a code (1 + truth + 2 label,
+// Where there are more than kMostScores, each label's scores are counted in 256 to 65,536 bins of
+// floating-point numbers, which are the points then. Sums: 0, and for each score a code (1 + truth + 2 label,
 // or 0) and the score; or a number above 0, and for each bin the number of positive, then of negative
 // targets.
 //
-// With thresholds the points are those of equally spaced probabilities. Sums: for each label the number of
-// positive targets between two thresholds, then of negative ones.
+// With thresholds the points are at equally spaced probabilities. Sums: for each label the number of positive
+// targets between two thresholds, then of negative targets.
 class AreaUnderCurve : public Metric {
  public:
   static constexpr int64_t kMostScores = 1 << 20;  // of all labels and ranks
@@ -48,7 +48,7 @@ class AreaUnderCurve : public Metric {
 
  protected:
   AreaUnderCurve(std::string name, const AreaOptions& options);
-  // `scores`, of which the higher are likelier true, and the others: [..., labels].
+  // `scores`, of which the higher are likelier true, and the other tensors: [..., labels].
   void count(const at::Tensor& scores, const at::Tensor& truth, const at::Tensor& counted);
   void take(std::size_t sum, std::span<const double> all) override;
 
@@ -95,7 +95,8 @@ class BinaryArea : public AreaUnderCurve {
   int64_t ignore_index_;
 };
 
-// For scores [N, classes, ...] and classes [N, ...]: each class against all others, by its probability.
+// For scores [N, classes, ...] and classes [N, ...]: each class against all other classes, by its
+// probability.
 class MulticlassArea : public AreaUnderCurve {
  public:
   MulticlassArea(std::string name, const AreaOptions& options, int64_t ignore_index)

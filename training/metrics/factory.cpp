@@ -48,11 +48,11 @@ bool needs_counts(const Setting& keys) {
 
 void fill_in(Setting& keys, const char* key, int64_t number) {
   if (number == 0 || keys.has(key) || !declares(keys, key)) return;
-  const Setting of_data(number, keys.path + "." + key, keys.position);
+  const Setting data_number(number, keys.path + "." + key, keys.position);
   if (Setting* none = keys.find(key))
-    *none = of_data;
+    *none = data_number;
   else
-    keys.table().emplace_back(key, of_data);
+    keys.table().emplace_back(key, data_number);
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 
 namespace tutti {
 
-// What the data say of metrics' num_classes and num_labels; 0 = nothing.
+// Metrics' num_classes and num_labels as the data have them; 0 = unknown.
 struct DataCounts {
   int64_t classes = 0, labels = 0;
 };

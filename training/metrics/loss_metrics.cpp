@@ -55,7 +55,7 @@ double PartLosses::compute() const {
 std::vector<std::string> PartLosses::parts() const {
   std::vector<std::string> names;
   if (has_sum_) names.emplace_back();
-  for (const LossParts::Part& one : parts_) names.push_back("/" + one.name);
+  for (const LossParts::Part& part : parts_) names.push_back("/" + part.name);
   return names;
 }
 

@@ -32,8 +32,8 @@ class ModelLoss final : public Metric {
   void measure(Model& model, const Batch& batch, const Outputs& outputs) override;
 };
 
-// The mean of each part of a model's loss (models/loss_parts.h): "/boxes", ...; with `has_sum` first that of
-// their weighted sum. Needs the whole batch.
+// The mean of each part of a model's loss (models/loss_parts.h): "/boxes", ...; with `has_sum` first the mean
+// of their weighted sum. Needs the whole batch.
 class PartLosses final : public Metric {
  public:
   PartLosses(const std::vector<LossParts::Part>& parts, bool has_sum)

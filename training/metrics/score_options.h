@@ -19,7 +19,7 @@ enum class Score { kF1, kPrecision, kRecall };
 enum class Area { kRoc, kPrecisionRecall };               // under a curve
 enum class Average { kMacro, kMicro, kWeighted, kNone };  // over classes or labels
 
-// "/0", "/1", ...: names of a metric's numbers, one a class or label.
+// "/0", "/1", ...: names of a metric's numbers, a name for each class or label.
 std::vector<std::string> numbered_parts(std::size_t count);
 
 template <Score kScore>

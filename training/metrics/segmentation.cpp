@@ -8,25 +8,25 @@ namespace tutti {
 namespace {
 
 struct Areas {
-  double both, predicted, wanted;
+  double both, predicted, targets;
 };
 
-// Layout: intersections of all classes, then predicted areas, then wanted areas.
-Areas areas_of(std::span<const double> sums, size_t of_class) {
+// Layout: intersections of all classes, then predicted areas, then areas of targets.
+Areas areas_of(std::span<const double> sums, size_t index) {
   const size_t classes = sums.size() / 3;
-  return {sums[of_class], sums[classes + of_class], sums[2 * classes + of_class]};
+  return {sums[index], sums[classes + index], sums[2 * classes + index]};
 }
 
 // In that layout, of the pixels that count.
-at::Tensor areas(const at::Tensor& predicted, const at::Tensor& wanted, const at::Tensor& counted,
+at::Tensor areas(const at::Tensor& predicted, const at::Tensor& targets, const at::Tensor& counted,
                  int64_t classes) {
-  return at::cat({class_counts(wanted, predicted.eq(wanted).logical_and(counted), classes),
-                  class_counts(predicted, counted, classes), class_counts(wanted, counted, classes)});
+  return at::cat({class_counts(targets, predicted.eq(targets).logical_and(counted), classes),
+                  class_counts(predicted, counted, classes), class_counts(targets, counted, classes)});
 }
 
 double dice_of(const Areas& area) {
-  if (area.wanted == 0.0) return area.predicted == 0.0 ? 1.0 : 0.0;
-  return 2.0 * area.both / (area.predicted + area.wanted);
+  if (area.targets == 0.0) return area.predicted == 0.0 ? 1.0 : 0.0;
+  return 2.0 * area.both / (area.predicted + area.targets);
 }
 
 size_t area_count(int64_t classes) { return static_cast<size_t>(3 * classes); }
@@ -47,7 +47,7 @@ double MIoU::compute() const {
   double classes = 0.0;
   for (size_t i = 0; i < static_cast<size_t>(num_classes_); ++i) {
     const Areas area = areas_of(sums_, i);
-    const double union_area = area.predicted + area.wanted - area.both;
+    const double union_area = area.predicted + area.targets - area.both;
     if (union_area == 0.0) continue;
     sum += area.both / union_area;
     classes += 1.0;

@@ -20,8 +20,8 @@ class MIoU : public Metric {
 };
 
 // Dice coefficient in percent: the mean over all classes but 0, the background. A class without targets
-// counts 1 if it is not predicted, else 0. Over all samples; with `batch_means` the mean over batches of
-// each batch's value, as in composer.metrics.Dice. Sums: as MIoU.
+// counts 1 if never predicted, else 0. Over all samples; with `batch_means` the mean over batches of each
+// batch's value, as in composer.metrics.Dice. Sums: as MIoU.
 class Dice : public Metric {
  public:
   Dice(int64_t num_classes, bool batch_means);  // num_classes includes the background

@@ -86,14 +86,14 @@ double StatScores::compute() const {
   Counts all;
   double sum = 0.0, weights = 0.0;
   for (size_t cell = 0; cell < cells_; ++cell) {
-    const Counts one = counts(cell);
-    all.true_positives += one.true_positives;
-    all.false_positives += one.false_positives;
-    all.false_negatives += one.false_negatives;
-    const double wanted = one.true_positives + one.false_negatives;
-    const bool is_absent = skips_absent_ && wanted + one.false_positives == 0.0;
-    const double weight = average_ == Average::kWeighted ? wanted : is_absent ? 0.0 : 1.0;
-    sum += weight * score_of(one);
+    const Counts cell_counts = counts(cell);
+    all.true_positives += cell_counts.true_positives;
+    all.false_positives += cell_counts.false_positives;
+    all.false_negatives += cell_counts.false_negatives;
+    const double positives = cell_counts.true_positives + cell_counts.false_negatives;
+    const bool is_absent = skips_absent_ && positives + cell_counts.false_positives == 0.0;
+    const double weight = average_ == Average::kWeighted ? positives : is_absent ? 0.0 : 1.0;
+    sum += weight * score_of(cell_counts);
     weights += weight;
   }
   return average_ == Average::kMicro ? score_of(all) : safe_quotient(sum, weights);

@@ -18,7 +18,7 @@ at::Tensor label_scores(const std::string& metric, const at::Tensor& outputs, co
                         int64_t labels);
 
 // F1, precision or recall from counts of true positives, false positives and false negatives, the sums, for
-// each class or label. A quotient of zeros is 0. torchmetrics', where an average over classes skips those
+// each class or label. A quotient of zeros is 0. torchmetrics', where an average over classes skips classes
 // that neither occur nor are predicted; an average over labels does not.
 class StatScores : public Metric {
  public:

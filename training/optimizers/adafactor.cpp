@@ -47,7 +47,7 @@ Adafactor::Adafactor(const std::vector<ParamView>& views, Common common, const A
       options_(options),
       row_var_(add_state("row_var", 0.0, without_dimension(1))),
       col_var_(add_state("col_var", 0.0, without_dimension(2))),
-      variance_(add_state("variance", 0.0, of_vectors())) {
+      variance_(add_state("variance", 0.0, vector_sizes())) {
   Adafactor::views_changed();
 }
 
@@ -61,7 +61,7 @@ Optimizer::SizesOf Adafactor::without_dimension(size_t from_end) {
   };
 }
 
-Optimizer::SizesOf Adafactor::of_vectors() {
+Optimizer::SizesOf Adafactor::vector_sizes() {
   return [](const ParamView& view) -> std::optional<StateSizes> {
     if (is_factored(view)) return std::nullopt;
     return StateSizes();
@@ -73,15 +73,15 @@ void Adafactor::views_changed() {
   int64_t largest = 0, largest_state = 1, sums = 0;
   bool narrow = false;
   for (size_t i = 0; i < view_count(); ++i) {
-    const ParamView& one = view(i);
-    options = one.tensor.options().requires_grad(false);
-    if (one.offloaded_from) options = options.device(*one.offloaded_from);
-    if (one.tensor.scalar_type() == at::kDouble) dtype_ = at::kDouble;
-    narrow = narrow || one.tensor.element_size() < 4;
-    largest = std::max(largest, one.tensor.numel());
+    const ParamView& matrix = view(i);
+    options = matrix.tensor.options().requires_grad(false);
+    if (matrix.offloaded_from) options = options.device(*matrix.offloaded_from);
+    if (matrix.tensor.scalar_type() == at::kDouble) dtype_ = at::kDouble;
+    narrow = narrow || matrix.tensor.element_size() < 4;
+    largest = std::max(largest, matrix.tensor.numel());
     for (const StateTensors* state : {&row_var_, &col_var_, &variance_})
       if ((*state)[i].defined()) largest_state = std::max(largest_state, (*state)[i].numel());
-    if (is_matrix(one)) sums += one.shape[1] + 1;
+    if (is_matrix(matrix)) sums += matrix.shape[1] + 1;
   }
   const auto room = [&](int64_t numbers, at::ScalarType dtype) {
     return at::empty({numbers}, options.dtype(dtype));
@@ -151,25 +151,25 @@ void Adafactor::follow_gradient(const Member& member) {
 
 // Of a matrix, whose columns are summed.
 void Adafactor::follow_columns(const Member& member) {
-  const ParamView& one = view(member.index);
+  const ParamView& matrix = view(member.index);
   at::Tensor& col_var = col_var_[member.index];
   at::Tensor columns = shaped(sums_of_one_, col_var.sizes());
-  columns.view({-1}).copy_(member.summed.narrow(0, 0, one.shape[1]));
-  blend(col_var, columns.div_(one.shape[0]), member.newest);
+  columns.view({-1}).copy_(member.summed.narrow(0, 0, matrix.shape[1]));
+  blend(col_var, columns.div_(matrix.shape[0]), member.newest);
 }
 
 at::Tensor Adafactor::update_of(const Member& member) {
-  const ParamView& one = view(member.index);
-  const double eps = options_.eps1.value_or(machine_epsilon(one.tensor.scalar_type()));
+  const ParamView& matrix = view(member.index);
+  const double eps = options_.eps1.value_or(machine_epsilon(matrix.tensor.scalar_type()));
   at::Tensor update = like(update_, member.weight);
-  if (!is_factored(one)) {
+  if (!is_factored(matrix)) {
     update.copy_(variance_[member.index]);
   } else if (update.numel() > 0) {
     const at::Tensor rows = wide(row_var_[member.index], few_[0]);
     at::mul_out(update, rows, wide(col_var_[member.index], few_[1]));
-    if (is_matrix(one)) {
-      const double sum = member.summed[one.shape[1]].item<double>();
-      update.div_(std::max(eps, sum / static_cast<double>(one.shape[0])));
+    if (is_matrix(matrix)) {
+      const double sum = member.summed[matrix.shape[1]].item<double>();
+      update.div_(std::max(eps, sum / static_cast<double>(matrix.shape[0])));
     } else {
       Shape sizes = rows.sizes().vec();
       sizes[sizes.size() - 2] = 1;

@@ -8,11 +8,11 @@
 
 namespace tutti {
 
-// torch.optim.Adafactor (Shazeer and Stern 2018, arXiv:1804.04235): running squares of a matrix are kept as
-// those of its rows and columns, over its last two dimensions.
+// torch.optim.Adafactor (Shazeer and Stern 2018, arXiv:1804.04235): running squares of a matrix are kept for
+// its rows and columns, over its last two dimensions.
 //
-// Means and norms are those of whole parameters. For shards, sums over ranks are in float64: their result is
-// that of one rank but for roundings of float64.
+// Means and norms are over whole parameters. For shards, sums over ranks are in float64: the result equals
+// one rank's but for roundings of float64.
 class Adafactor final : public Optimizer {
  public:
   Adafactor(const std::vector<ParamView>& views, Common common, const AdafactorOptions& options);
@@ -28,11 +28,11 @@ class Adafactor final : public Optimizer {
   struct Member {
     size_t index;
     at::Tensor weight, grad;
-    double newest;      // share of the newest squares in running ones
+    double newest;      // share of the newest squares in running squares
     at::Tensor summed;  // float64, of a matrix: its column sums of squares, then the sum of row_var
   };
   static SizesOf without_dimension(size_t from_end);
-  static SizesOf of_vectors();
+  static SizesOf vector_sizes();
   template <class Work>
   int64_t for_members(const Call& call, const Work& work);
   void follow_gradient(const Member& member);

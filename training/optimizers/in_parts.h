@@ -14,10 +14,10 @@ namespace tutti {
 // Runs updates written with ATen's operators over parts of tensors that fit a processor's cache, with scratch
 // of the same size, in float32 (float64 if any tensor is). Tensors in 16 bits are converted part by part.
 //
-// A number's result is a function of the numbers at its position in each list: it does not depend on where a
-// tensor begins and ends, nor on threads. So kernels use operators that round numbers behind the last whole
-// vector as ATen's CPU kernels round those of vectors: arithmetic, square roots, lerp, addcmul and addcdiv,
-// but not pow, exp or log.
+// A number's result is a function of the numbers at its position in each list alone, not of where a tensor
+// begins and ends, nor of threads. So kernels use operators that round numbers behind the last whole vector
+// as ATen's CPU kernels round vectors: arithmetic, square roots, lerp, addcmul and addcdiv, but not pow, exp
+// or log.
 //
 // All memory is allocated in the constructor. Not thread-safe; calls the kernel from several threads.
 class InParts {
@@ -25,20 +25,20 @@ class InParts {
   // Lists of equal length. Tensors at the same place have the same sizes and order in memory, without gaps.
   using Lists = std::vector<std::vector<at::Tensor>>;
   struct Part {
-    std::vector<at::Tensor> lists;    // of each list, flat; what the kernel writes goes to the tensors
+    std::vector<at::Tensor> lists;    // of each list, flat; the kernel's results go to the tensors
     std::vector<at::Tensor> scratch;  // of the same size
     size_t place = 0;                 // of the tensors in the lists
     int64_t begin = 0;                // of the part in the tensors, in numbers
     int64_t count = 0;                // of numbers
     int64_t columns = 1;              // whole rows of so many numbers, or a piece of a row
-    // What counts of a tensor of the part: [rows, columns].
+    // The counted part of a tensor: [rows, columns].
     at::Tensor rows(const at::Tensor& of) const;
   };
   using Kernel = std::function<void(const Part& part)>;
 
   // `lists` and `scratch`: their numbers. `tensors`: all of a list. `by_rows`: parts are whole rows (slices
   // of dim 0), or pieces of a row that its size decides; rows with gaps count as rows of one number. `where`:
-  // the device of the runs, if not that of `tensors`.
+  // the device of the runs, if not the device of `tensors`.
   InParts(size_t lists, size_t scratch, const std::vector<at::Tensor>& tensors, bool by_rows,
           std::optional<c10::Device> where);
 

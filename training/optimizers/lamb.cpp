@@ -45,9 +45,9 @@ at::Tensor Lamb::step_of(const InParts::Part& part, const Call& call, size_t vie
 }
 
 double Lamb::trust(size_t place) const {
-  const double of_weights = std::sqrt(squares_->value(2 * place));
-  const double of_step = std::sqrt(squares_->value(2 * place + 1));
-  const double ratio = of_weights > 0.0 && of_step > 0.0 ? of_weights / of_step : 1.0;
+  const double weight_norm = std::sqrt(squares_->value(2 * place));
+  const double step_norm = std::sqrt(squares_->value(2 * place + 1));
+  const double ratio = weight_norm > 0.0 && step_norm > 0.0 ? weight_norm / step_norm : 1.0;
   return options_.trust_clip ? std::min(1.0, ratio) : ratio;
 }
 

@@ -10,9 +10,9 @@ namespace tutti {
 
 // LAMB (You et al. 2019, arXiv:1904.00962) with the formula of timm's Lamb, which is NVIDIA's: Adam's step
 // plus weight_decay * weight, times norm(weight) / norm(step) of each parameter. Gradients are not clipped
-// (timm's max_grad_norm = None); the algorithm gradient_clipping does it.
+// (timm's max_grad_norm = None); the algorithm gradient_clipping clips.
 //
-// Norms are those of whole parameters, with the same bits for shards. The step is computed twice, instead of
+// Norms are over whole parameters, with the same bits for shards. The step is computed twice, instead of
 // kept, as a parameter's norms come before its update.
 class Lamb final : public PartwiseOptimizer {
  public:

@@ -44,18 +44,18 @@ OptimizerCommon with_adamw(OptimizerCommon common, const MuonOptions& options) {
 
 }  // namespace
 
-Optimizer::SizesOf Muon::of_matrices(const MuonOptions& options, bool of_them) {
-  return [is_matrix = matrices_of(options), of_them](const ParamView& view) {
-    return is_matrix(view) == of_them ? std::optional(StateSizes()) : std::nullopt;
+Optimizer::SizesOf Muon::matrix_sizes(const MuonOptions& options, bool only_matrices) {
+  return [is_matrix = matrices_of(options), only_matrices](const ParamView& view) {
+    return is_matrix(view) == only_matrices ? std::optional(StateSizes()) : std::nullopt;
   };
 }
 
 Muon::Muon(const std::vector<ParamView>& views, Common common, const MuonOptions& options)
     : PartwiseOptimizer(views, with_adamw(std::move(common), options)),
       options_(options),
-      momentum_(add_state("momentum_buffer", 0.0, of_matrices(options, true))),
-      exp_avg_(add_state("exp_avg", 0.0, of_matrices(options, false))),
-      exp_avg_sq_(add_state("exp_avg_sq", 0.0, of_matrices(options, false))) {
+      momentum_(add_state("momentum_buffer", 0.0, matrix_sizes(options, true))),
+      exp_avg_(add_state("exp_avg", 0.0, matrix_sizes(options, false))),
+      exp_avg_sq_(add_state("exp_avg_sq", 0.0, matrix_sizes(options, false))) {
   Muon::views_changed();
 }
 
@@ -64,15 +64,15 @@ void Muon::views_changed() {
   int64_t largest = 0, matrix = 0, shorter = 0;
   bool narrow = false;
   for (size_t i = 0; i < view_count(); ++i) {
-    const ParamView& one = view(i);
-    options = one.tensor.options().requires_grad(false);
-    if (one.offloaded_from) options = options.device(*one.offloaded_from);
+    const ParamView& piece = view(i);
+    options = piece.tensor.options().requires_grad(false);
+    if (piece.offloaded_from) options = options.device(*piece.offloaded_from);
     if (!momentum_[i].defined()) continue;
-    const int64_t numbers = c10::multiply_integers(one.shape);
-    narrow = narrow || one.tensor.scalar_type() != at::kFloat;
-    largest = std::max(largest, one.tensor.numel());
+    const int64_t numbers = c10::multiply_integers(piece.shape);
+    narrow = narrow || piece.tensor.scalar_type() != at::kFloat;
+    largest = std::max(largest, piece.tensor.numel());
     matrix = std::max(matrix, numbers);
-    if (numbers > 0) shorter = std::max(shorter, std::min(one.shape[0], numbers / one.shape[0]));
+    if (numbers > 0) shorter = std::max(shorter, std::min(piece.shape[0], numbers / piece.shape[0]));
   }
   const auto room = [&](int64_t numbers, at::ScalarType dtype) {
     return at::empty({numbers}, options.dtype(dtype));
@@ -106,12 +106,12 @@ void Muon::update(Call call, const at::Tensor& grad_scale) {
   Call others{call.weight_decay, {}, {}, {}, {}, call.lr_scale};
   for (size_t i = 0; i < call.members.size(); ++i) {
     const bool is_matrix = momentum_[call.members[i]].defined();
-    Call one{call.weight_decay, {}, {}, {}, {}, call.lr_scale};
-    Call& part = is_matrix ? one : others;
+    Call matrix_call{call.weight_decay, {}, {}, {}, {}, call.lr_scale};
+    Call& part = is_matrix ? matrix_call : others;
     part.members.push_back(call.members[i]);
     part.tensors.push_back(call.tensors[i]);
     part.grads.push_back(call.grads[i]);
-    if (is_matrix) update_matrix(one, grad_scale);
+    if (is_matrix) update_matrix(matrix_call, grad_scale);
   }
   if (others.members.empty()) return;
   run(others, {&exp_avg_, &exp_avg_sq_}, [&](const InParts::Part& part) {
@@ -120,10 +120,10 @@ void Muon::update(Call call, const at::Tensor& grad_scale) {
   });
 }
 
-void Muon::update_matrix(const Call& one, const at::Tensor& grad_scale) {
-  const ParamView& matrix = view(one.members[0]);
-  const at::Tensor& tensor = one.tensors[0];
-  run(one, {&momentum_}, [&](const InParts::Part& part) {
+void Muon::update_matrix(const Call& call, const at::Tensor& grad_scale) {
+  const ParamView& matrix = view(call.members[0]);
+  const at::Tensor& tensor = call.tensors[0];
+  run(call, {&momentum_}, [&](const InParts::Part& part) {
     divide(part.lists[1], grad_scale);
     at::Tensor momentum = part.lists[2], step = part.scratch[0];
     momentum.lerp_(part.lists[1], 1.0 - options_.momentum);
@@ -146,7 +146,7 @@ void Muon::update_matrix(const Call& one, const at::Tensor& grad_scale) {
                               : 0.2 * std::sqrt(static_cast<double>(std::max(rows, columns)));
   const bool narrow = tensor.scalar_type() != at::kFloat;
   at::Tensor weight = narrow ? weight_.as_strided(tensor.sizes(), tensor.strides()).copy_(tensor) : tensor;
-  weight.mul_(1.0 - lr_of(one) * one.weight_decay).sub_(at::Tensor(own).mul_(lr_of(one) * adjusted));
+  weight.mul_(1.0 - lr_of(call) * call.weight_decay).sub_(at::Tensor(own).mul_(lr_of(call) * adjusted));
   if (narrow) at::Tensor(tensor).copy_(weight);
 }
 

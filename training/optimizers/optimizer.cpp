@@ -22,10 +22,10 @@ constexpr int64_t kStagedAlignment = 256;  // of CUDA's allocations; kernels loa
 bool is_set(const at::Tensor& flag) { return flag.defined() && flag.item<float>() != 0.0F; }
 
 // Strides of dimensions of size 1 are ignored: the gradient of a 1x1 convolution may differ there.
-bool same_strides(const at::Tensor& one, const at::Tensor& other) {
-  if (one.sizes() != other.sizes()) return false;
-  for (int64_t d = 0; d < one.dim(); ++d)
-    if (one.size(d) > 1 && one.stride(d) != other.stride(d)) return false;
+bool same_strides(const at::Tensor& first, const at::Tensor& second) {
+  if (first.sizes() != second.sizes()) return false;
+  for (int64_t d = 0; d < first.dim(); ++d)
+    if (first.size(d) > 1 && first.stride(d) != second.stride(d)) return false;
   return true;
 }
 
@@ -60,8 +60,8 @@ void Optimizer::make_groups() {
   std::map<std::pair<size_t, double>, double> scales;  // by the order of group_lrs
   for (size_t i = 0; i < views_.size(); ++i) {
     const ParameterRates& rates = rates_[i];
-    auto group = std::ranges::find_if(groups_, [&](const Group& one) {
-      return one.weight_decay == rates.weight_decay && one.lr_scale == rates.lr_scale;
+    auto group = std::ranges::find_if(groups_, [&](const Group& candidate) {
+      return candidate.weight_decay == rates.weight_decay && candidate.lr_scale == rates.lr_scale;
     });
     if (group == groups_.end())
       group = groups_.insert(groups_.end(), {rates.weight_decay, {}, rates.lr_scale});
@@ -194,11 +194,11 @@ void Optimizer::update_staged(const Call& all, const at::Tensor& grad_scale) {
     }
     const auto members = part.members;
     update(std::move(part), grad_scale);
-    auto one = staged.begin();
+    auto copy = staged.begin();
     for (const auto& [host, device] : staged) at::Tensor(host).copy_(device, /*non_blocking=*/true);
     for (const NamedState& state : states_)
       for (const size_t i : members)
-        if ((*state.tensors)[i].defined()) (*state.tensors)[i] = (one++)->first;
+        if ((*state.tensors)[i].defined()) (*state.tensors)[i] = (copy++)->first;
   }
   staged_ = StreamOrder::record({staging_.front().device()});
 }
@@ -215,8 +215,8 @@ void Optimizer::make_staging() {
   }
   if (all == 0) return;
   const int64_t bytes = std::max(largest, std::min(all, kStagedBytes));
-  const std::size_t of_parameters = views_.front().tensor.is_cpu() ? 1 : 0;
-  while (staging_.size() < states_.size() + of_parameters)
+  const std::size_t parameter_states = views_.front().tensor.is_cpu() ? 1 : 0;
+  while (staging_.size() < states_.size() + parameter_states)
     staging_.push_back(at::empty({bytes}, Device{*views_.front().offloaded_from}.options(at::kByte)));
 }
 

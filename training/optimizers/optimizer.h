@@ -19,18 +19,18 @@
 
 namespace tutti {
 
-// A state tensor at a fixed address: a checkpoint reads it, a restore writes into it.
+// A state tensor at a fixed address, which a checkpoint reads and a restore writes.
 struct OptimizerState {
   const ParamView* view = nullptr;  // the parameter of the state
   std::string name;                 // torch.optim's: "momentum_buffer", "exp_avg", "step"
   at::Tensor tensor;                // "step" is an int64 scalar
   Shape shape;                      // of the state of the whole parameter
-  bool cut = false;                 // the tensor has the rows of the view; false: all of it
+  bool cut = false;                 // the tensor has the rows of the view; false: all rows
 };
 
-// Updates parameters with libtorch's fused kernels. What views keep on the host is copied to the
-// device for each update, kStagedBytes of parameters at a time, and back, in the order of the device's work.
-// All memory is allocated in the constructor; an update allocates only scalars, because it cannot be undone.
+// Updates parameters with libtorch's fused kernels. State that views keep on the host is copied to the device
+// for each update, kStagedBytes of parameters at a time, and back, in the order of the device's work. All
+// memory is allocated in the constructor; an update allocates only scalars, because updates cannot be undone.
 // Not thread-safe.
 class Optimizer {
  public:
@@ -44,14 +44,14 @@ class Optimizer {
   virtual const char* name() const = 0;  // torch's or Composer's: "DecoupledAdamW"
 
   // Updates every parameter that has a gradient. The kernel divides gradients by `grad_scale` (float32
-  // scalar; undefined = 1) in place. Does nothing if `found_inf` (float32 scalar, 0 or 1) is not zero.
-  // Asserts that gradients have the strides of their parameters.
+  // scalar; undefined = 1) in place. No parameter changes if `found_inf` (float32 scalar, 0 or 1) is not
+  // zero. Asserts that gradients have the strides of their parameters.
   //
-  // The host waits for a `found_inf` of a device, unless skips_on_device(): then kernels look at it, and
-  // whoever learns later that it is not zero calls take_back().
+  // The host waits for a `found_inf` of a device, unless skips_on_device(): then kernels look at `found_inf`,
+  // and the caller that later reads a value other than zero calls take_back().
   void step(const at::Tensor& grad_scale = {}, const at::Tensor& found_inf = {});
   virtual bool skips_on_device() const { return false; }
-  // The last step has done nothing but count itself: takes its counts back. Gradients are still those of it.
+  // The last step has only been counted: takes its counts back. Gradients are still the step's.
   void take_back();
 
   // For optimizers that need additional passes. Default: Closure::step.
@@ -61,8 +61,8 @@ class Optimizer {
   double lr() const { return lr_; }
   double base_lr() const { return common_.lr; }
   void set_lr(double lr) { lr_ = lr; }
-  // The learning rate of each group of parameters, as of torch's param_groups: first that of parameters in no
-  // [[optimizer.groups]], then of these; with layer_decay one for each layer, from the last.
+  // The learning rate of each group of parameters, as of torch's param_groups: first of parameters in no
+  // [[optimizer.groups]], then of the groups; with layer_decay a rate for each layer, from the last.
   std::vector<double> group_lrs() const;
 
   // Sums over the ranks that have rows of the same parameters; empty: every view is whole. Needed before the
@@ -77,7 +77,7 @@ class Optimizer {
   // Number of updates of a view; without argument the maximum over all views.
   int64_t steps(size_t view) const { return steps_.const_data_ptr<int64_t>()[view]; }
   int64_t steps() const;
-  // The host waits for what is on its way to it after an update.
+  // The host waits for the copies to the host after an update.
   void wait_for_host() const { staged_.synchronize(); }
   // Of the trained parameters. Waits for the host.
   std::vector<OptimizerState> state() const;
@@ -101,14 +101,14 @@ class Optimizer {
     std::vector<size_t> members;
     std::vector<at::Tensor> tensors;
     std::vector<at::Tensor> grads;
-    // On the device: if not zero, the kernel must change nothing. May be undefined.
+    // On the device: if not zero, the kernel must not change any number. May be undefined.
     at::Tensor found_inf = {};
     double lr_scale = 1.0;  // of the members, by lr() and by base_lr()
   };
   using StateTensors = std::vector<at::Tensor>;  // one per view
   struct StateSizes {
     std::optional<Shape> sizes;  // on this rank; nullopt: the view's, in its order in memory
-    bool cut = true;             // as the view's rows; false: all ranks have all of it
+    bool cut = true;             // as the view's rows; false: all ranks have all rows
   };
   // nullopt: the view has no such state.
   using SizesOf = std::function<std::optional<StateSizes>(const ParamView& view)>;
@@ -168,7 +168,7 @@ class Optimizer {
   std::vector<double> group_scales_;  // of group_lrs
   std::vector<NamedState> states_;
   SumOverRanks sum_over_shards_;
-  // On the device, of each state, last of parameters: uint8; empty if nothing is on the host.
+  // On the device, of each state, last of parameters: uint8; empty if no state is on the host.
   std::vector<at::Tensor> staging_;
   StreamOrder staged_;  // the last update's state is on the host
 };

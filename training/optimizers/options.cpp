@@ -24,7 +24,7 @@ std::vector<Bound<Options>> maximizes() {
 }
 
 template <class Options>
-std::vector<Bound<Options>> of_sgd(Bound<Options> lr, const char* decay_doc) {
+std::vector<Bound<Options>> sgd_options(Bound<Options> lr, const char* decay_doc) {
   return {
       std::move(lr),
       option<Options>("momentum", &Options::momentum, "factor of the running sum of gradients").at_least(0),
@@ -45,14 +45,14 @@ Bound<Options> epsilon() {
 }
 
 template <class Options>
-std::vector<Bound<Options>> of_adam(const char* decay_doc) {
+std::vector<Bound<Options>> adam_options(const char* decay_doc) {
   return {
       learning_rate<Options>(), two_betas<Options>(), epsilon<Options>(), decay<Options>(decay_doc),
       option<Options>("amsgrad", &Options::amsgrad, "divide by the largest running mean of squares so far")};
 }
 
 template <class Options>
-std::vector<Bound<Options>> of_lion(const char* decay_doc) {
+std::vector<Bound<Options>> lion_options(const char* decay_doc) {
   return {learning_rate<Options>(), two_betas<Options>("of the mean whose sign is stepped by, of exp_avg"),
           decay<Options>(decay_doc)};
 }
@@ -74,27 +74,27 @@ std::shared_ptr<const Catalog> group_catalog() {
 
 Kind<SgdOptions> SgdOptions::kind() {
   return {"sgd", "Stochastic gradient descent with optional momentum; as torch.optim.SGD.",
-          with_keys(of_sgd(learning_rate<SgdOptions>(), kCoupled), maximizes<SgdOptions>())};
+          with_keys(sgd_options(learning_rate<SgdOptions>(), kCoupled), maximizes<SgdOptions>())};
 }
 
 Kind<DecoupledSgdwOptions> DecoupledSgdwOptions::kind() {
   return {"decoupled_sgdw", "SGD with decoupled weight decay; as Composer's DecoupledSGDW.",
-          of_sgd(learning_rate<DecoupledSgdwOptions>().required(), kDecoupled)};
+          sgd_options(learning_rate<DecoupledSgdwOptions>().required(), kDecoupled)};
 }
 
 Kind<AdamOptions> AdamOptions::kind() {
   return {"adam", "Adam (Kingma and Ba, 2014); as torch.optim.Adam.",
-          with_keys(of_adam<AdamOptions>(kCoupled), maximizes<AdamOptions>())};
+          with_keys(adam_options<AdamOptions>(kCoupled), maximizes<AdamOptions>())};
 }
 
 Kind<AdamWOptions> AdamWOptions::kind() {
   return {"adamw", "Adam with decoupled weight decay (Loshchilov and Hutter, 2017); as torch.optim.AdamW.",
-          with_keys(of_adam<AdamWOptions>(kShrinking), maximizes<AdamWOptions>())};
+          with_keys(adam_options<AdamWOptions>(kShrinking), maximizes<AdamWOptions>())};
 }
 
 Kind<DecoupledAdamWOptions> DecoupledAdamWOptions::kind() {
   return {"decoupled_adamw", "Adam with decoupled weight decay; as Composer's DecoupledAdamW.",
-          of_adam<DecoupledAdamWOptions>(kDecoupled)};
+          adam_options<DecoupledAdamWOptions>(kDecoupled)};
 }
 
 Kind<NAdamOptions> NAdamOptions::kind() {
@@ -159,12 +159,12 @@ Kind<AdafactorOptions> AdafactorOptions::kind() {
 
 Kind<LionOptions> LionOptions::kind() {
   return {"lion", "Steps by the sign of the momentum (Chen et al., 2023); as lion_pytorch's Lion.",
-          of_lion<LionOptions>(kShrinking)};
+          lion_options<LionOptions>(kShrinking)};
 }
 
 Kind<DecoupledLionWOptions> DecoupledLionWOptions::kind() {
   return {"decoupled_lionw", "Lion with decoupled weight decay; as llm-foundry's DecoupledLionW.",
-          of_lion<DecoupledLionWOptions>(kDecoupled)};
+          lion_options<DecoupledLionWOptions>(kDecoupled)};
 }
 
 Kind<LambOptions> LambOptions::kind() {

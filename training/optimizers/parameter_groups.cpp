@@ -116,10 +116,10 @@ std::vector<ParameterRates> rates_of(const OptimizerCommon& common, const std::v
     const ParameterGroup given = group == common.groups.end() ? ParameterGroup() : *group;
     const double lr = given.lr.value_or(own.lr.value_or(common.lr));
     const double decay = given.weight_decay.value_or(own.weight_decay.value_or(common.weight_decay));
-    ParameterRates& one = rates.emplace_back();
-    one.lr_scale = lr == common.lr || common.lr == 0.0 ? 1.0 : lr / common.lr;
-    one.weight_decay = matches_any(common.no_decay, view.name) ? 0.0 : decay;
-    one.group = group == common.groups.end() ? 0 : group - common.groups.begin() + 1;
+    ParameterRates& parameter_rates = rates.emplace_back();
+    parameter_rates.lr_scale = lr == common.lr || common.lr == 0.0 ? 1.0 : lr / common.lr;
+    parameter_rates.weight_decay = matches_any(common.no_decay, view.name) ? 0.0 : decay;
+    parameter_rates.group = group == common.groups.end() ? 0 : group - common.groups.begin() + 1;
   }
   if (common.layer_decay == 1.0) return rates;
   const std::vector<std::size_t> layers = layers_of(views);
@@ -146,9 +146,9 @@ std::vector<std::size_t> layers_of(const std::vector<ParamView>& views) {
           block.empty() && blocks_of.at(without_number(name)).size() > 1)
         block = name;
     if (!block.empty() && std::ranges::count(blocks, block) == 0) blocks.push_back(block);
-    const auto found = std::ranges::find(blocks, block);
+    const auto place = std::ranges::find(blocks, block);
     const std::size_t between = blocks.empty() ? 0 : blocks.size() + 1;
-    layers.push_back(block.empty() ? between : found - blocks.begin() + 1);
+    layers.push_back(block.empty() ? between : place - blocks.begin() + 1);
   }
   if (blocks.empty()) return {};
   return layers;

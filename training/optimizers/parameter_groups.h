@@ -24,9 +24,9 @@ struct OptimizerCommon {
   double weight_decay = 0.0;
   std::vector<std::string> no_decay = {};   // name patterns ("*.bias") of parameters without weight decay
   std::vector<ParameterGroup> groups = {};  // the first that matches counts
-  // Factor of the learning rate from a layer to the one before it, as in BEiT and timm: see layers_of.
+  // Factor of the learning rate from a layer to the layer before, as in BEiT and timm: see layers_of.
   double layer_decay = 1.0;
-  // Learning rate and weight decay of the optimizer's own for some parameters, where no group has them.
+  // The optimizer's own learning rate and weight decay for some parameters, where no group sets them.
   std::function<std::optional<ParameterGroup>(const ParamView& view)> own = {};
 };
 
@@ -46,7 +46,7 @@ void require_betas(const Setting& section);
 struct ParameterRates {
   double lr_scale = 1.0;  // its learning rate by the optimizer's
   double weight_decay = 0.0;
-  std::size_t group = 0;  // its place in OptimizerCommon::groups, from 1; 0: none of them
+  std::size_t group = 0;  // its place in OptimizerCommon::groups, from 1; 0: no group
 };
 std::vector<ParameterRates> rates_of(const OptimizerCommon& common, const std::vector<ParamView>& views);
 

@@ -15,7 +15,7 @@ class PartwiseOptimizer : public Optimizer {
   using Optimizer::Optimizer;
 
   // In the constructor of a subclass: its state, then its scratch. `by_rows`: as InParts. `states`: the most
-  // states of a run; by default those of add_list.
+  // states of a run; by default the states of add_list.
   StateTensors& add_list(const std::string& name, double value = 0.0, const SizesOf& sizes_of = {});
   void add_scratch(size_t count, bool by_rows = false, size_t states = 0);
 

@@ -55,16 +55,16 @@ void Sgd::apply(Call call, const at::Tensor& grad_scale, bool is_first_step) {
 // For 16 bits libtorch's kernel updates only the last few numbers of a tensor (2.7 to 2.11, on CPUs).
 void Sgd::apply_in_fp32(const Call& call, const at::Tensor& grad_scale, bool is_first_step) {
   for (std::size_t i = 0; i < call.members.size(); ++i) {
-    const auto wide = [](const at::Tensor& one, const at::Tensor& room) {
-      return is_narrow(one) ? room.as_strided(one.sizes(), one.strides()).copy_(one) : one;
+    const auto wide = [](const at::Tensor& narrow, const at::Tensor& room) {
+      return is_narrow(narrow) ? room.as_strided(narrow.sizes(), narrow.strides()).copy_(narrow) : narrow;
     };
     const at::Tensor tensor = wide(call.tensors[i], wide_[0]), grad = wide(call.grads[i], wide_[1]);
-    const Call one{call.weight_decay, {call.members[i]}, {tensor}, {grad}, {}, call.lr_scale};
+    const Call wide_call{call.weight_decay, {call.members[i]}, {tensor}, {grad}, {}, call.lr_scale};
     std::vector<at::Tensor> buffers;
     if (momentum_buffers_) buffers.push_back(wide((*momentum_buffers_)[call.members[i]], wide_[2]));
-    run_kernel(one, buffers, grad_scale, is_first_step);
-    call.tensors[i].copy_(one.tensors[0]);
-    call.grads[i].copy_(one.grads[0]);
+    run_kernel(wide_call, buffers, grad_scale, is_first_step);
+    call.tensors[i].copy_(wide_call.tensors[0]);
+    call.grads[i].copy_(wide_call.grads[0]);
     if (momentum_buffers_) (*momentum_buffers_)[call.members[i]].copy_(buffers[0]);
   }
 }

@@ -11,7 +11,7 @@
 
 namespace tutti {
 
-// Sums of squares over parts of parameters and over ranks: the same bits however they are cut. All memory is
+// Sums of squares over parts of parameters and over ranks: the same bits for every cut. All memory is
 // allocated by the constructor.
 class SquareSums {
  public:

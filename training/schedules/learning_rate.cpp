@@ -102,8 +102,8 @@ void LearningRate::advance_epoch(const Timestamp& before, const Schedule& schedu
 
 bool LearningRate::observe(const LoggedMetrics& metrics) {
   if (!plateau_) return false;
-  const auto found = std::ranges::find(metrics, monitor_, &LoggedMetrics::value_type::first);
-  return found != metrics.end() && plateau_->observe(found->second);
+  const auto metric = std::ranges::find(metrics, monitor_, &LoggedMetrics::value_type::first);
+  return metric != metrics.end() && plateau_->observe(metric->second);
 }
 
 void LearningRate::restore(const PlateauState& state) {

@@ -52,7 +52,7 @@ class LearningRate {
 
   // The rate of the batch that begins at `now`, by `schedule`, which may replace schedule().
   double at(const Timestamp& now, const Schedule& schedule) const;
-  // Call after a batch that began at `before`, and after an epoch before it is counted. Has an effect only in
+  // Call after a batch that began at `before`, and after an epoch before its count. Has an effect only in
   // Composer's mode, where the next rate is the schedule's value at `before`.
   void advance(const Timestamp& before, const Schedule& schedule);
   void advance_epoch(const Timestamp& before, const Schedule& schedule);
@@ -72,7 +72,7 @@ class LearningRate {
   bool by_epoch_ = false;
   double lagging_ = 1.0;
   std::optional<Plateau> plateau_;
-  std::string monitor_;  // the logged name of the metric that it observes
+  std::string monitor_;  // the logged name of the observed metric
 };
 
 }  // namespace tutti

@@ -39,14 +39,14 @@ Curve step(const Setting& section, const CurveOptions& run) {
 
 // Throws UserError at the first milestone out of order.
 std::vector<int64_t> ascending(const Setting& milestones, bool may_repeat) {
-  std::vector<int64_t> found;
+  std::vector<int64_t> numbers;
   for (const Setting& item : milestones.array()) {
-    const int64_t least = found.empty() ? 0 : found.back() + (may_repeat ? 0 : 1);
+    const int64_t least = numbers.empty() ? 0 : numbers.back() + (may_repeat ? 0 : 1);
     if (item.integer() < least)
       item.fail("milestones must ascend; expected at least " + std::to_string(least));
-    found.push_back(item.integer());
+    numbers.push_back(item.integer());
   }
-  return found;
+  return numbers;
 }
 
 Curve multistep(const Setting& section, const CurveOptions& run) {

@@ -49,15 +49,15 @@ Time ScheduleReader::parsed(const Setting& setting) {
 }
 
 Time ScheduleReader::positive_time(const char* key) const {
-  const Time found = time(key);
-  if (found.value() <= 0.0) fail(key, "expected a time longer than " + found.text());
-  return found;
+  const Time value = time(key);
+  if (value.value() <= 0.0) fail(key, "expected a time longer than " + value.text());
+  return value;
 }
 
 std::vector<Time> ScheduleReader::times(const char* key) const {
-  std::vector<Time> found;
-  for (const Setting& item : section_.at(key).array()) found.push_back(converted(item));
-  return found;
+  std::vector<Time> times;
+  for (const Setting& item : section_.at(key).array()) times.push_back(converted(item));
+  return times;
 }
 
 Time ScheduleReader::end_after(const Time& warmup) const {

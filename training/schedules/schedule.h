@@ -19,7 +19,7 @@ struct Horizon {
   double scale_schedule_ratio = 1.0;  // Composer's: scales all times of a schedule except its warm-up
   bool composer = false;              // [compat]: a scaled warm-up ends at its unscaled end
   bool unchecked = false;             // report errors of later times only when reached
-  double base_lr = 1.0;               // the optimizer's; max_lr and eta_min are relative to it
+  double base_lr = 1.0;               // the optimizer's; the scale of max_lr and eta_min
   Time unscaled_duration = {};        // max_duration before the ratio
 };
 
@@ -47,7 +47,7 @@ class ScheduleReader {
   }
   Time positive_time(const char* key) const;
   std::vector<Time> times(const char* key) const;
-  // t_max of a schedule with a warm-up. Throws UserError unless its unit is the warm-up's and it covers the
+  // t_max of a schedule with a warm-up. Throws UserError unless t_max has the warm-up's unit and covers the
   // whole training.
   Time end_after(const Time& warmup) const;
   Time max_duration() const { return convert_time({1.0, TimeUnit::kDuration}, horizon_, 1.0); }

@@ -68,8 +68,8 @@ uint32_t flag_of(std::string_view name) {
       {"combining", kCombining},     {"break.extend", kExtend}, {"break.spacing", kSpacing},
       {"break.prepend", kPrepend},   {"break.alone", kAlone},   {"pictographic", kPictographic},
       {"excluded", kComposes}};
-  const auto found = flags.find(name);
-  return found == flags.end() ? 0 : found->second;
+  const auto flag = flags.find(name);
+  return flag == flags.end() ? 0 : flag->second;
 }
 
 uint64_t pair_of(uint32_t first, uint32_t second) { return uint64_t{first} << 32 | second; }
@@ -121,9 +121,9 @@ void UnicodeTables::add_compositions(const std::vector<bool>& excluded) {
     if (!excluded[c]) whole.emplace(image, c);
   for (const auto& [image, c] : whole) {
     const std::u32string_view rest = image.substr(0, image.size() - 1);
-    const auto found = whole.find(rest);
-    if (rest.size() > 1 && found == whole.end()) continue;
-    compositions_.emplace(pair_of(rest.size() == 1 ? rest[0] : found->second, image.back()), c);
+    const auto mapping = whole.find(rest);
+    if (rest.size() > 1 && mapping == whole.end()) continue;
+    compositions_.emplace(pair_of(rest.size() == 1 ? rest[0] : mapping->second, image.back()), c);
     set(image.back(), kComposes);
   }
 }
@@ -145,8 +145,8 @@ UnicodeTables::UnicodeTables() : blocks_(1) {
 }
 
 uint32_t UnicodeTables::composed(uint32_t first, uint32_t second) const {
-  const auto found = compositions_.find(pair_of(first, second));
-  return found == compositions_.end() ? 0 : found->second;
+  const auto composition = compositions_.find(pair_of(first, second));
+  return composition == compositions_.end() ? 0 : composition->second;
 }
 
 const UnicodeTables& unicode() {

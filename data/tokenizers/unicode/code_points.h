@@ -35,8 +35,9 @@ inline CodePoint code_point_before(std::string_view text, std::size_t at) {
 
 void append_utf8(std::string& text, uint32_t code_point);
 
-// What the parts of the `tokenizers` package know of a code point, as data/tokenizers/unicode/unicode.txt
-// lists it (tools/tokenizer_unicode.py asked the package, 0.22.2). They are of different versions of Unicode.
+// Properties of a code point in the parts of the `tokenizers` package, from
+// data/tokenizers/unicode/unicode.txt (tools/tokenizer_unicode.py asked the package, 0.22.2). The parts have
+// different versions of Unicode.
 enum CharFlag : uint32_t {
   kLetter = 1U << 0,         // \p{L} of Oniguruma
   kNumber = 1U << 1,         // \p{N} of Oniguruma
@@ -49,7 +50,7 @@ enum CharFlag : uint32_t {
   kNonspacing = 1U << 8,     // class Mn in unicode_categories
   kCombining = 1U << 9,      // class M in unicode-normalization-alignments
   kExtend = 1U << 10,        // in a grapheme, joins what is before
-  kSpacing = 1U << 11,       // likewise, but no pictograph after U+200D is joined over it
+  kSpacing = 1U << 11,       // likewise, but never between a pictograph and U+200D
   kPrepend = 1U << 12,       // in a grapheme, joins what is behind
   kAlone = 1U << 13,         // a grapheme of its own
   kPictographic = 1U << 14,  // Extended_Pictographic

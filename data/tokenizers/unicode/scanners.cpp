@@ -40,15 +40,15 @@ class Cursor {
   const char* at() const { return at_; }
   Class next() const { return class_; }  // kOther at the end of the text
   char byte() const { return *at_; }
-  bool is(Class wanted) const { return !done() && class_ == wanted; }
+  bool is(Class expected) const { return !done() && class_ == expected; }
   bool is_space() const { return class_ == kS || class_ == kBreak; }
 
   void step() {
     at_ += bytes_;
     look();
   }
-  void skip(Class wanted) {
-    while (is(wanted)) step();
+  void skip(Class skipped) {
+    while (is(skipped)) step();
   }
 
  private:

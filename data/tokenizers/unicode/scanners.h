@@ -21,8 +21,8 @@ struct WordScanner {
 inline constexpr char kGpt2Pattern[] =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
-// The scanner of an expression: GPT-2's, Llama 3's (cl100k's), Qwen 2's and those that differ from the latter
-// in the number of digits alone. Nullopt for any other.
+// The scanner of an expression: GPT-2's, Llama 3's (cl100k's), Qwen 2's and expressions that differ from Qwen
+// 2's in the number of digits alone. Nullopt for any other expression.
 std::optional<WordScanner> scanner_of(const std::string& expression);
 
 }  // namespace tutti

@@ -7,8 +7,8 @@
 
 namespace tutti {
 
-// diffusers' Attention as its UNets have it: each pixel of [N, C, H, W] of all, behind a norm, added to the
-// input. "to_q", "to_k" and "to_v" project to heads, "to_out.0" back.
+// diffusers' Attention as in its UNets: each pixel of [N, C, H, W] attends to all pixels, behind a norm, and
+// the result is added to the input. "to_q", "to_k" and "to_v" project to heads, "to_out.0" back.
 class ImageAttention final : public Layer {
  public:
   ImageAttention(int64_t channels, const UnetBlockOptions& options);

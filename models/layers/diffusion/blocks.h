@@ -43,7 +43,7 @@ struct UnetBlockSize {
 };
 
 // diffusers' DownBlock2D and AttnDownBlock2D over TimedStates. Returns the states behind each layer, as a
-// list; the last one continues, and all are for the up block of the same size.
+// list; the last states continue, and all states are for the up block of the same size.
 class DownBlock2D final : public Layer {
  public:
   DownBlock2D(const UnetBlockSize& size, const UnetBlockOptions& options);

@@ -40,9 +40,9 @@ ResnetBlock2D::ResnetBlock2D(int64_t in, int64_t out, const UnetBlockOptions& o)
       conv_shortcut_(in == out ? nullptr : &add_slot("conv_shortcut", unet_convolution(in, out, 1))) {}
 
 at::Tensor ResnetBlock2D::with_time(const at::Tensor& x, const at::Tensor& time) const {
-  const at::Tensor of_time = time_emb_proj_(nonlinearity_(time)).unsqueeze(-1).unsqueeze(-1);
-  if (!scale_shift_) return norm2_(x + of_time);
-  const auto parts = of_time.chunk(2, 1);
+  const at::Tensor time_bias = time_emb_proj_(nonlinearity_(time)).unsqueeze(-1).unsqueeze(-1);
+  if (!scale_shift_) return norm2_(x + time_bias);
+  const auto parts = time_bias.chunk(2, 1);
   return norm2_(x) * (parts[0] + 1) + parts[1];
 }
 

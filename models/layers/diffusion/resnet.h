@@ -9,17 +9,17 @@
 
 namespace tutti {
 
-// What the blocks of a UNet have in common; names are diffusers'.
+// The common options of the blocks of a UNet; names are diffusers'.
 struct UnetBlockOptions {
   int64_t time_features = 0;  // of the timestep's embedding
   int64_t groups = 32;        // of all norms; divides their channels
   double eps = 1e-5;
   double dropout = 0.0;
   std::string act_fn = "silu";  // or "swish", "gelu", "relu"
-  bool scale_shift = false;   // the time scales and shifts the second norm's output, else is added before it
-  int64_t head_features = 8;  // of an attention's heads; 0: a single head
+  bool scale_shift = false;     // the time scales and shifts the second norm's output, else adds
+  int64_t head_features = 8;    // of an attention's heads; 0: a single head
   int64_t downsample_padding = 1;
-  double output_scale = 1.0;  // outputs of residual blocks and attention are divided by this
+  double output_scale = 1.0;  // divisor of the outputs of residual blocks and attention
   bool attention_norm = true;
 };
 
@@ -35,7 +35,8 @@ struct TimedStates {
 
 std::shared_ptr<Layer> unet_norm(int64_t channels, const UnetBlockOptions& options);
 
-// A convolution that keeps the size, or halves it with stride 2, with a bias and torch.nn's initial values.
+// A convolution that keeps the size, or with stride 2 halves the size, with a bias and torch.nn's initial
+// values.
 std::shared_ptr<Conv2d> unet_convolution(int64_t in, int64_t out, int64_t kernel, int64_t stride = 1,
                                          int64_t padding = -1);
 

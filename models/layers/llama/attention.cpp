@@ -12,11 +12,11 @@
 namespace tutti {
 
 DecoderStates DecoderStates::of(const TensorTree& input) {
-  const auto found = [&](const char* name) {
-    const TensorTree* one = input.find(name);
-    return one ? one->tensor() : at::Tensor();
+  const auto mask_named = [&](const char* name) {
+    const TensorTree* tensors = input.find(name);
+    return tensors ? tensors->tensor() : at::Tensor();
   };
-  return {input["states"], found("mask"), found("near"), input["cos"], input["sin"]};
+  return {input["states"], mask_named("mask"), mask_named("near"), input["cos"], input["sin"]};
 }
 
 TensorTree DecoderStates::tree() const {

@@ -6,10 +6,10 @@
 
 namespace tutti {
 
-// What goes through the blocks of a decoder with rotary positions: states [N, T, features] with the angles of
+// The inputs of the blocks of a decoder with rotary positions: states [N, T, features] with the angles of
 // their positions (RotaryEmbedding), and masks of the keys that each query sees, bool [N or 1, 1, T, T]:
-// `mask` for attention to all tokens before, `near` for attention within a window. An undefined one says no
-// more than that.
+// `mask` for attention to all tokens before, `near` for attention within a window. An undefined mask means
+// all those tokens.
 struct DecoderStates {
   at::Tensor states, mask, near, cos, sin;
 
@@ -18,14 +18,15 @@ struct DecoderStates {
   DecoderStates with(at::Tensor other) const;  // states
 };
 
-// Keys that a query sees: those of its own document (`segments` [N, T]; undefined: one a row), up to itself,
-// and only the last `window` of them (0: all). bool [N or 1, 1, T, T]; undefined if causality says all.
+// Keys that a query sees: of its own document (`segments` [N, T]; undefined: a row is a document), up to the
+// query's place, and only the last `window` keys (0: all). bool [N or 1, 1, T, T]; undefined if causality is
+// the only rule.
 at::Tensor seen_keys(const at::Tensor& segments, int64_t length, int64_t window, at::Device device);
 
 // Causal self-attention of transformers' LlamaAttention, MistralAttention, Qwen2Attention and Qwen3Attention,
 // over DecoderStates: "q_proj", "k_proj", "v_proj" and "o_proj", with fewer heads of keys and values than of
 // queries, and "q_norm" and "k_norm" over the features of a head, where asked for. With a position bias
-// (Alibi) nothing is rotated. Returns [N, T, features].
+// (Alibi) queries and keys are not rotated. Returns [N, T, features].
 class LlamaAttention final : public SelfAttention {
  public:
   struct Options {
@@ -38,7 +39,7 @@ class LlamaAttention final : public SelfAttention {
     bool has_norms = false;    // q_norm and k_norm
     double norm_eps = 1e-6;
     double dropout = 0.0;     // of attention probabilities
-    int64_t window = 0;       // tokens that a token sees, itself included; 0: all before
+    int64_t window = 0;       // tokens that a token sees, its own included; 0: all earlier
     double deviation = 0.02;  // of initial weights
   };
 

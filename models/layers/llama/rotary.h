@@ -23,8 +23,8 @@ struct RotaryOptions {
 };
 
 // The angles of positions: int64 [T] or [N, T] to a tree of "cos" and "sin", float32 [..., features / 2],
-// times the attention factor. The frequencies of "dynamic" are those of the pass's longest sequence.
-// transformers' LlamaRotaryEmbedding; "inv_freq" is not saved, as there.
+// times the attention factor. The frequencies of "dynamic" follow the pass's longest sequence. transformers'
+// LlamaRotaryEmbedding; "inv_freq" is not saved, as there.
 class RotaryEmbedding final : public Layer {
  public:
   explicit RotaryEmbedding(RotaryOptions options);

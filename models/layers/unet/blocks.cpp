@@ -50,7 +50,7 @@ std::shared_ptr<Layer> stem(const UnetEncoderOptions& o) {
 }
 
 void leave_untrained(Layer& layer) {
-  for (const NamedParameter& one : parameters(layer)) one.parameter->trained = false;
+  for (const NamedParameter& named : parameters(layer)) named.parameter->trained = false;
 }
 
 class DecoderBlocks final : public Layer {

@@ -20,8 +20,8 @@ struct UnetEncoderOptions {
 };
 
 // A ResNet without its head: images [N, C, H, W] to a list of features, of which "0" is the images and each
-// next one has half the height and width, rounded up. Stages past `depth` have tensors, as those of
-// segmentation_models_pytorch; they are neither called nor trained.
+// next element has half the height and width, rounded up. Stages past `depth` have tensors, as in
+// segmentation_models_pytorch, but are neither called nor trained.
 class UnetEncoder final : public Layer {
  public:
   explicit UnetEncoder(const UnetEncoderOptions& options);

@@ -17,8 +17,8 @@ struct VitBlockOptions {
   double attention_dropout = 0.0;  // of attention probabilities
 };
 
-// torch.nn.MultiheadAttention over [N, T, features], each token of all: "in_proj_weight" [3 features,
-// features] to queries, keys and values, "out_proj" back.
+// torch.nn.MultiheadAttention over [N, T, features], each token attends to all tokens: "in_proj_weight" [3
+// features, features] to queries, keys and values, "out_proj" back.
 class MultiheadAttention final : public SelfAttention {
  public:
   explicit MultiheadAttention(const VitBlockOptions& options);

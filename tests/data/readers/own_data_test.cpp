@@ -40,8 +40,8 @@ class OwnDataTest : public testing::Test {
     PerRankData data;
     std::vector<std::string> facts;
     for (int rank = 0; rank < world; ++rank) {
-      data.of_rank.push_back(make_per_rank_dataset(parts, 1, {rank, "here"}));
-      facts.push_back(facts_text(*data.of_rank.back()));
+      data.datasets.push_back(make_per_rank_dataset(parts, 1, {rank, "here"}));
+      facts.push_back(facts_text(*data.datasets.back()));
     }
     merge_facts(data, parts, facts);
     return data;
@@ -53,7 +53,7 @@ class OwnDataTest : public testing::Test {
 TEST_F(OwnDataTest, EachRankOpensItsFile) {
   const PerRankData data = settled(2);
   EXPECT_EQ(data.samples, 3);
-  EXPECT_NE(data.of_rank[0]->digest(), data.of_rank[1]->digest());
+  EXPECT_NE(data.datasets[0]->digest(), data.datasets[1]->digest());
 }
 
 TEST_F(OwnDataTest, DigestIsOfAllRanksInTheirOrder) {

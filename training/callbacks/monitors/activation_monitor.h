@@ -7,9 +7,9 @@
 namespace tutti {
 
 // Logs statistics of each layer's inputs and outputs in the first microbatch of the first batch, and of the
-// batch after each `interval`: L2 norm, mean, kurtosis and maximum over the last dimension, averaged over
-// the others. Names: "activations/l2_norm/fc1_input.0", "activations/max/fc1_output.0", one per tensor;
-// Composer's ActivationMonitor logs one per sample.
+// batch after each `interval`: L2 norm, mean, kurtosis and maximum over the last dimension, averaged over the
+// other dimensions. Names: "activations/l2_norm/fc1_input.0", "activations/max/fc1_output.0", a number per
+// tensor; Composer's ActivationMonitor logs a number per sample.
 class ActivationMonitor final : public PeriodicCallback {
  public:
   // Skips layers with names that contain one of `ignored`.

@@ -20,9 +20,9 @@ using c10::CachingDeviceAllocator::DeviceStats;
 // A figure by PyTorch's name.
 struct Figure {
   const char* key;
-  const char* name;                         // Composer's
-  int64_t (*of_meter)(int slot) = nullptr;  // null: a device's alone
-  int64_t (*of_device)(const DeviceStats& stats) = nullptr;
+  const char* name;                            // Composer's
+  int64_t (*meter_value)(int slot) = nullptr;  // null: a device's alone
+  int64_t (*device_value)(const DeviceStats& stats) = nullptr;
 };
 
 constexpr auto kAll = static_cast<std::size_t>(StatType::AGGREGATE);
@@ -50,15 +50,15 @@ const std::vector<Figure>& figures() {
 }
 
 const Figure* find_figure(const std::string& key) {
-  const auto found = std::ranges::find(figures(), key, &Figure::key);
-  return found == figures().end() ? nullptr : &*found;
+  const auto figure = std::ranges::find(figures(), key, &Figure::key);
+  return figure == figures().end() ? nullptr : &*figure;
 }
 
 }  // namespace
 
 MemoryMonitor::Keys MemoryMonitor::composers_keys() {
   Keys keys;
-  for (const Figure& one : figures()) keys.emplace_back(one.key, one.name);
+  for (const Figure& figure : figures()) keys.emplace_back(figure.key, figure.name);
   return keys;
 }
 
@@ -69,7 +69,7 @@ MemoryMonitor::Keys MemoryMonitor::keys_of(const Setting& table) {
   for (const auto& [key, name] : table.table()) {
     if (!find_figure(key)) {
       std::vector<std::string> known;
-      for (const Figure& one : figures()) known.emplace_back(one.key);
+      for (const Figure& figure : figures()) known.emplace_back(figure.key);
       name.fail("unknown figure; expected one of " + joined(known));
     }
     keys.emplace_back(key, name.text());
@@ -85,9 +85,9 @@ void MemoryMonitor::after_train_batch(State& state, Logger& logger) {
   LoggedMetrics metrics;
   for (const auto& [key, name] : keys_) {
     const Figure& figure = *find_figure(key);
-    if (!figure.of_meter && !stats) continue;
-    const auto value = static_cast<double>(figure.of_meter ? figure.of_meter(state.device.memory_slot)
-                                                           : figure.of_device(*stats));
+    if (!figure.meter_value && !stats) continue;
+    const auto value = static_cast<double>(figure.meter_value ? figure.meter_value(state.device.memory_slot)
+                                                              : figure.device_value(*stats));
     metrics.emplace_back("memory/" + name, key.ends_with("retries") ? value : value / kBytesPerGigabyte);
   }
   logger.log_metrics(metrics);

@@ -11,9 +11,9 @@
 namespace tutti {
 
 // Logs after each batch the current and peak memory of this rank's tensors in GB, as counted by the meter:
-// "memory/current_allocated_mem", "memory/peak_allocated_mem"; on a device also what its allocator has:
-// active, inactive and reserved bytes, and "memory/alloc_retries". composer.callbacks.MemoryMonitor, which
-// logs nothing on a CPU.
+// "memory/current_allocated_mem", "memory/peak_allocated_mem"; on a device also its allocator's active,
+// inactive and reserved bytes, and "memory/alloc_retries". composer.callbacks.MemoryMonitor, which logs
+// nothing on a CPU.
 class MemoryMonitor final : public Callback {
  public:
   // Figures and their logged names: {"allocated_bytes.all.peak", "peak_allocated_mem"}. As in Composer,

@@ -15,8 +15,8 @@ class LrMonitor final : public Callback {
   void batch_end(State& state, Logger& logger) override;
 };
 
-// Logs, every batch_log_interval batches, the L2 norm of each parameter's gradient as the optimizer receives
-// it, and of all gradients together ("l2_norm/grad/fc.weight", "l2_norm/grad/global"). With
+// Logs, every batch_log_interval batches, the L2 norm of each parameter's gradient as received by the
+// optimizer, and of all gradients together ("l2_norm/grad/fc.weight", "l2_norm/grad/global"). With
 // log_optimizer_metrics also Optimizer::norms: "l2_norm/moment/...", "param", "update".
 // composer.callbacks.OptimizerMonitor.
 class OptimizerMonitor final : public Callback {

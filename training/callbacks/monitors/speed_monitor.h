@@ -13,9 +13,8 @@ namespace tutti {
 double peak_flops(const std::string& device_name, const std::string& precision);
 
 // Logs after each batch the throughput over the last window_size batches ("throughput/samples_per_sec";
-// batches; tokens and floating-point operations if the model counts them; also per "device"), and the
-// seconds of training and evaluation ("time/train", "time/val", "time/total").
-// composer.callbacks.SpeedMonitor.
+// batches; the model's counted tokens and floating-point operations; also per "device"), and the seconds of
+// training and evaluation ("time/train", "time/val", "time/total"). composer.callbacks.SpeedMonitor.
 class SpeedMonitor final : public Callback {
  public:
   using Options = SpeedMonitorOptions;

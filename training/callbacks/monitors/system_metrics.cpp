@@ -29,13 +29,13 @@ std::map<std::string, double> read_memory(const std::string& path) {
 }
 
 void add_disk(LoggedMetrics& metrics) {
-  struct statvfs found {};
-  if (statvfs("/", &found) != 0) return;
+  struct statvfs filesystem {};
+  if (statvfs("/", &filesystem) != 0) return;
   const auto bytes = [&](auto blocks) {
-    return static_cast<double>(blocks) * static_cast<double>(found.f_frsize);
+    return static_cast<double>(blocks) * static_cast<double>(filesystem.f_frsize);
   };
-  const double used = bytes(found.f_blocks - found.f_bfree), free = bytes(found.f_bavail);
-  metrics.emplace_back("disk_memory_total", bytes(found.f_blocks));
+  const double used = bytes(filesystem.f_blocks - filesystem.f_bfree), free = bytes(filesystem.f_bavail);
+  metrics.emplace_back("disk_memory_total", bytes(filesystem.f_blocks));
   metrics.emplace_back("disk_memory_used", used);
   metrics.emplace_back("disk_memory_free", free);
   metrics.emplace_back("disk_memory_percent", percent(used, used + free));
@@ -69,9 +69,9 @@ void SystemMetrics::add_cpu(LoggedMetrics& metrics) {
   file >> name;
   std::array<double, 8> ticks{};
   double all = 0;
-  for (double& one : ticks) {
-    if (!(file >> one)) return;
-    all += one;
+  for (double& tick : ticks) {
+    if (!(file >> tick)) return;
+    all += tick;
   }
   const double busy = all - ticks[3] - ticks[4];
   metrics.emplace_back("cpu_percentage", busy_ < 0 ? 0.0 : percent(busy - busy_, all - all_));
@@ -104,17 +104,17 @@ void SystemMetrics::add_memory(LoggedMetrics& metrics) const {
 void SystemMetrics::add_network(LoggedMetrics& metrics) const {
   std::ifstream file(proc_ + "/net/dev");
   std::array<double, 16> sums{};
-  bool found = false;
+  bool has_device = false;
   for (std::string line; std::getline(file, line);) {
     const auto colon = line.find(':');
     if (colon == std::string::npos) continue;  // the header
-    found = true;
+    has_device = true;
     std::istringstream columns(line.substr(colon + 1));
     double value = 0;
     for (double& sum : sums)
       if (columns >> value) sum += value;
   }
-  if (!found) return;
+  if (!has_device) return;
   for (const auto& [column, name] : kNetwork)
     metrics.emplace_back(std::string("network_") + name, sums[column]);
 }

@@ -61,27 +61,27 @@ void Generate::log_if_due(State& state, Logger& logger) {
   if (!std::exchange(due_, false)) return;
   if (std::exchange(last_batch_, state.timestamp.batch) == state.timestamp.batch) return;
   const std::vector<Prompt> all = prompts(state);
-  std::vector<Tokens> found;
+  std::vector<Tokens> texts;
   const auto generate = [&](int64_t first, int64_t count) {
     const auto begin = all.begin() + first;
-    for (Tokens& one : state.generate(std::vector<Prompt>(begin, begin + count), generation(state)))
-      found.push_back(std::move(one));
+    for (Tokens& tokens : state.generate(std::vector<Prompt>(begin, begin + count), generation(state)))
+      texts.push_back(std::move(tokens));
   };
   work_in_parts(state, state.topology.rank == 0,
                 {.items = std::ssize(all),
                  .part = batch_size(std::ssize(all)),
                  .forwards = options_.generation.max_new_tokens,
                  .work = generate});
-  if (!found.empty()) log(state, found, logger);
+  if (!texts.empty()) log(state, texts, logger);
 }
 
-void Generate::log(const State& state, const std::vector<Tokens>& found, Logger& logger) const {
+void Generate::log(const State& state, const std::vector<Tokens>& texts, Logger& logger) const {
   const TokenTextPtr text = token_text_of(state.dataset, state.model->vocabulary());
   LoggedTable table{"generations", {"prompt", "generation"}, {}};
-  for (std::size_t p = 0; p < found.size(); ++p) {
+  for (std::size_t p = 0; p < texts.size(); ++p) {
     const Setting& prompt = options_.prompts.array()[p];
     const std::string given = prompt.is_text() ? prompt.text() : shown_tokens(prompt.integers(), nullptr);
-    table.rows.push_back({given, shown_tokens(found[p], prompt.is_text() ? text : nullptr)});
+    table.rows.push_back({given, shown_tokens(texts[p], prompt.is_text() ? text : nullptr)});
   }
   logger.log_table(table);
 }

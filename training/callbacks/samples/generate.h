@@ -12,7 +12,7 @@ namespace tutti {
 // Refuses a prompt with a token that is not below `vocabulary`.
 void require_tokens(const Setting& prompt, const Tokens& tokens, int64_t vocabulary);
 
-// Tokens as text, with U+FFFD for what is no UTF-8; without `text` as "17 4 2".
+// Tokens as text, with U+FFFD for invalid UTF-8; without `text` as "17 4 2".
 std::string shown_tokens(const Tokens& tokens, const TokenTextPtr& text);
 
 // Logs the model's continuations of the prompts every `interval` and at the end of training, as a table
@@ -48,7 +48,7 @@ class Generate final : public PeriodicCallback {
  private:
   void interval_passed(const State&) override { due_ = true; }
   void log_if_due(State& state, Logger& logger);
-  void log(const State& state, const std::vector<Tokens>& found, Logger& logger) const;
+  void log(const State& state, const std::vector<Tokens>& texts, Logger& logger) const;
   int64_t batch_size(int64_t prompts) const {
     return options_.batch_size > 0 ? options_.batch_size : prompts;
   }

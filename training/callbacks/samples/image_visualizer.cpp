@@ -21,8 +21,8 @@ std::string describe(const TensorTree& tree) {
 }
 
 const at::Tensor* tensor_in(const Batch& batch, const Setting& key) {
-  const TensorTree* found = batch.find(key.text());
-  return found && found->is_leaf() ? &found->tensor() : nullptr;
+  const TensorTree* tensors = batch.find(key.text());
+  return tensors && tensors->is_leaf() ? &tensors->tensor() : nullptr;
 }
 
 }  // namespace
@@ -39,14 +39,14 @@ std::vector<LoggedMask> ImageVisualizer::masks_in(const State& state) const {
   const at::Tensor* target = tensor_in(state.batch, options_.target_key);
   if (!target || !state.outputs.is_leaf()) return {};
   const at::Tensor& scores = state.outputs.tensor();
-  const auto of_scores = [this](const char* name, const at::Tensor& what) {
+  const auto classes_of_scores = [this](const char* name, const at::Tensor& what) {
     return mask_of_scores(name, what, options_.num_images, options_.channels_last);
   };
-  const auto prediction = of_scores("prediction", scores);
+  const auto prediction = classes_of_scores("prediction", scores);
   if (!prediction) return {};
   const auto classes = static_cast<int32_t>(scores.size(options_.channels_last ? -1 : 1));
   const auto truth = target->sizes() == scores.sizes()
-                         ? of_scores("ground_truth", *target)
+                         ? classes_of_scores("ground_truth", *target)
                          : mask_of_classes("ground_truth", *target, options_.num_images, classes);
   return truth ? std::vector{*prediction, *truth} : std::vector<LoggedMask>();
 }
@@ -54,22 +54,22 @@ std::vector<LoggedMask> ImageVisualizer::masks_in(const State& state) const {
 // Runs on every rank, with or without a logger, so that all ranks fail alike.
 void ImageVisualizer::log_training(State& state, Logger& logger) {
   if (!std::exchange(first_, false)) return;
-  const auto found = images_in(state, "Images/Train");
-  if (!found)
+  const auto images = images_in(state, "Images/Train");
+  if (!images)
     options_.input_key.fail(std::string("expected images of 1 or 3 channels, ") +
                             (options_.channels_last ? "[N, H, W, C]" : "[N, C, H, W]") +
                             " or [N, H, W], in the batch, which is: " + describe(state.batch));
-  if (options_.segmentation && found->masks.empty())
+  if (options_.segmentation && images->masks.empty())
     options_.target_key.fail(
         "expected classes [N, H, W] in the batch, and scores of each as the model's outputs; the batch is: " +
         describe(state.batch) + "; the outputs are: " + describe(state.outputs));
-  logger.log_images(*found);
+  logger.log_images(*images);
 }
 
 void ImageVisualizer::log_evaluation(State& state, Logger& logger) {
   if (!std::exchange(first_of_evaluation_, false)) return;
-  const auto found = images_in(state, "Images/Eval");
-  if (found && (!options_.segmentation || !found->masks.empty())) logger.log_images(*found);
+  const auto images = images_in(state, "Images/Eval");
+  if (images && (!options_.segmentation || !images->masks.empty())) logger.log_images(*images);
 }
 
 void ImageVisualizer::before_forward(State& state, Logger& logger) {

@@ -40,8 +40,8 @@ WatchedMetric::WatchedMetric(Options options)
       greater_(is_greater(options_, /*composer=*/false)),
       composers_greater_(is_greater(options_, /*composer=*/true)) {}
 
-bool WatchedMetric::better(double one, double other, const State& state) const {
-  return (state.composer ? composers_greater_ : greater_) ? one > other : one < other;
+bool WatchedMetric::better(double value, double other, const State& state) const {
+  return (state.composer ? composers_greater_ : greater_) ? value > other : value < other;
 }
 
 void WatchedMetric::require(const State& state) const {
@@ -62,10 +62,10 @@ void WatchedMetric::require(const State& state) const {
 }
 
 double WatchedMetric::value(const State& state) const {
-  const auto found = state.metric_values.find(options_.dataloader_label + "/" + name_);
-  if (found == state.metric_values.end())
+  const auto metric = state.metric_values.find(options_.dataloader_label + "/" + name_);
+  if (metric == state.metric_values.end())
     options_.monitor.fail("there is no such metric of \"" + options_.dataloader_label + "\"");
-  return found->second;
+  return metric->second;
 }
 
 std::string WatchedMetric::text(double value) const {

@@ -23,7 +23,7 @@ class WatchedMetric {
   // True if the current events belong to the metric's data.
   bool is_of(const State& state) const { return state.dataloader_label == options_.dataloader_label; }
   double value(const State& state) const;  // throws UserError if unknown
-  bool better(double one, double other, const State& state) const;
+  bool better(double value, double other, const State& state) const;
   std::string text(double value) const;  // "CrossEntropy of eval is 0.3"
 
  private:

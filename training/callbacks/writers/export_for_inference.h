@@ -7,8 +7,8 @@
 
 namespace tutti {
 
-// Writes weights and buffers, those that evaluations use, as a safetensors file at the end of training and,
-// with an `interval` above 0, also in between. Rank 0 only. composer.callbacks.ExportForInferenceCallback.
+// Writes the weights and buffers of evaluations as a safetensors file at the end of training and, with an
+// `interval` above 0, also in between. Rank 0 only. composer.callbacks.ExportForInferenceCallback.
 class ExportForInference final : public PeriodicCallback {
  public:
   // `save_path`: see file_name.

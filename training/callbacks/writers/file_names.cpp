@@ -25,11 +25,11 @@ std::string file_name(const State& state, const std::string& pattern) {
 
 void write_beside(Disk& disk, const std::string& path, const std::string& text, bool overwrite) {
   warn_if_unwritten([&] {
-    const std::filesystem::path wanted(path);
-    disk.make_folders(wanted.parent_path());
-    const std::string stem = wanted.parent_path() / wanted.stem();
+    const std::filesystem::path pattern(path);
+    disk.make_folders(pattern.parent_path());
+    const std::string stem = pattern.parent_path() / pattern.stem();
     const auto file =
-        disk.open(overwrite ? path : unused_path(disk, stem, wanted.extension()), /*truncate=*/true);
+        disk.open(overwrite ? path : unused_path(disk, stem, pattern.extension()), /*truncate=*/true);
     file->append(std::as_bytes(std::span(text)));
     file->close();
   });

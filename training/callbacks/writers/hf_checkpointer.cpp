@@ -22,8 +22,8 @@ namespace {
 
 NamedShapes shapes_in(const State& state) {
   NamedShapes shapes;
-  for (const auto& one : state.parameters) shapes[one.name] = one.parameter->tensor.sizes().vec();
-  for (const auto& one : state.buffers) shapes[one.name] = one.buffer->tensor.sizes().vec();
+  for (const auto& named : state.parameters) shapes[named.name] = named.parameter->tensor.sizes().vec();
+  for (const auto& named : state.buffers) shapes[named.name] = named.buffer->tensor.sizes().vec();
   return shapes;
 }
 
@@ -34,15 +34,15 @@ NamedShapes without_adapters(NamedShapes shapes) {
 
 const RequiredAlgorithm* lora_of(const State& state) {
   const auto& all = state.required_algorithms;
-  const auto found = std::ranges::find(all, kLora, &RequiredAlgorithm::name);
-  return found == all.end() ? nullptr : &*found;
+  const auto lora = std::ranges::find(all, kLora, &RequiredAlgorithm::name);
+  return lora == all.end() ? nullptr : &*lora;
 }
 
 // Those that are trained beside the adapters.
 std::set<std::string> saved_parameters(const State& state) {
   std::set<std::string> names;
-  for (const auto& one : state.parameters)
-    if (one.parameter->trained && !is_of_adapter(one.name)) names.insert(one.name);
+  for (const auto& named : state.parameters)
+    if (named.parameter->trained && !is_of_adapter(named.name)) names.insert(named.name);
   return names;
 }
 
@@ -66,10 +66,12 @@ void HfCheckpointer::require(const State& state) const {
   } catch (const UserError& error) {
     key_.at("kind").fail(error);
   }
-  for (const RequiredAlgorithm& one : state.required_algorithms) {
-    if (one.name != kLora)
-      key_.at("kind").fail("the model is changed by " + one.name + ", which the hub's models do not have");
-    if (one.settings.empty()) key_.at("kind").fail("LoRA is of a program; its r and alpha are not known");
+  for (const RequiredAlgorithm& algorithm : state.required_algorithms) {
+    if (algorithm.name != kLora)
+      key_.at("kind").fail("the model is changed by " + algorithm.name +
+                           ", which the hub's models do not have");
+    if (algorithm.settings.empty())
+      key_.at("kind").fail("LoRA is of a program; its r and alpha are not known");
   }
   require_hub_model(key_.at("kind"), model_, without_adapters(shapes_in(state)));
 }
@@ -84,8 +86,8 @@ void HfCheckpointer::interval_passed(const State& state) {
       return is_of_adapter(name) || saved.contains(name) ? kAdapterPrefix + name : "";
     });
   } else {
-    const HubFolder of_hub = hub_folder(model_, hub_width(shapes_in(state)));
-    write_weights_file(state, disk_, folder + '/' + of_hub.weights, dtype);
+    const HubFolder hub = hub_folder(model_, hub_width(shapes_in(state)));
+    write_weights_file(state, disk_, folder + '/' + hub.weights, dtype);
   }
   if (state.topology.rank == 0) warn_if_unwritten([&] { write_configs(state, folder); });
 }
@@ -97,11 +99,11 @@ void HfCheckpointer::write_configs(const State& state, const std::string& folder
     write_json_object(disk_, folder + '/' + kAdapterConfig,
                       adapter_config(lora->section(kLora), model_, shapes, saved_parameters(state)));
   } else {
-    HubFolder of_hub = hub_folder(model_, hub_width(shapes));
-    for (auto& [path, config] : of_hub.configs)
+    HubFolder hub = hub_folder(model_, hub_width(shapes));
+    for (auto& [path, config] : hub.configs)
       if (options_.precision != "float32" && path.ends_with("config.json"))
         config.table().emplace_back("torch_dtype", Setting(options_.precision, "torch_dtype", {}));
-    of_hub.write_configs(disk_, folder);
+    hub.write_configs(disk_, folder);
   }
   if (const auto tokenizer = state.dataset ? state.dataset->tokenizer() : nullptr)
     copy_tokenizer_files(disk_, tokenizer->path(), folder);

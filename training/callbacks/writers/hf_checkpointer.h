@@ -10,10 +10,10 @@
 
 namespace tutti {
 
-// Writes config.json and model.safetensors, as from_pretrained of transformers reads them, into a folder at
-// every interval and at the end of training: the weights that evaluations use. Rank 0 only. For models of
-// hub_folder (models/hub/config.h) without surgery. With LoRA, the adapters alone, as
-// PeftModel.from_pretrained reads them (models/hub/adapter.h). llmfoundry.callbacks.HuggingFaceCheckpointer.
+// Writes config.json and model.safetensors, for from_pretrained of transformers, into a folder at every
+// interval and at the end of training: the weights that evaluations use. Rank 0 only. For models of
+// hub_folder (models/hub/config.h) without surgery. With LoRA, the adapters alone, for
+// PeftModel.from_pretrained (models/hub/adapter.h). llmfoundry.callbacks.HuggingFaceCheckpointer.
 class HfCheckpointer final : public PeriodicCallback {
  public:
   // `key`: the callback's section, for errors; `model`: the resolved [model] section.

@@ -16,9 +16,9 @@ std::string memory_account(const State& state) {
     parameters += bytes(view.tensor);
     if (view.grad.defined()) gradients += bytes(view.grad);
   }
-  for (const auto& one : state.buffers) buffers += bytes(one.buffer->tensor);
+  for (const auto& named : state.buffers) buffers += bytes(named.buffer->tensor);
   if (state.optimizer)
-    for (const auto& one : state.optimizer->state()) optimizer += bytes(one.tensor);
+    for (const auto& optimizer_state : state.optimizer->state()) optimizer += bytes(optimizer_state.tensor);
   const int64_t used = Meter::used_bytes(state.device.memory_slot);
   std::ostringstream text;
   text << "rank " << state.topology.rank << ", after batch " << state.timestamp.batch << ", bytes\n"

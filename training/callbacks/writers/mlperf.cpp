@@ -30,8 +30,8 @@ std::string processor() {
 }
 
 std::string operating_system() {
-  utsname found{};
-  return uname(&found) == 0 ? std::string(found.sysname) + " " + found.release : "";
+  utsname system{};
+  return uname(&system) == 0 ? std::string(system.sysname) + " " + system.release : "";
 }
 
 }  // namespace
@@ -60,9 +60,9 @@ bool MLPerfCallback::exists(const std::string& path) {
 
 // Removes lines written after the checkpoint of a resumed run.
 void MLPerfCallback::open_file(const std::string& path) {
-  const bool found = exists(path);
-  running_ = running_ && found;
-  if (!running_ && found) {
+  const bool existed = exists(path);
+  running_ = running_ && existed;
+  if (!running_ && existed) {
     if (!options_.exist_ok)
       throw UserError("mlperf_callback: " + path + " already exists; set exist_ok = true to overwrite");
     disk_.remove_all(path);

@@ -73,7 +73,7 @@ class MLPerfCallback final : public Callback {
   std::optional<LineFile> file_;  // on rank 0
   int64_t lines_ = 0;             // in the file
   bool running_ = false;          // run_start is written
-  bool succeeded_ = false;        // the timed run is over; nothing more is written
+  bool succeeded_ = false;        // the timed run is over; no more lines are written
 };
 
 }  // namespace tutti

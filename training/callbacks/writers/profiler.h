@@ -16,13 +16,14 @@ namespace tutti {
 
 enum class ProfilerAction { kSkip, kWarmUp, kRecord, kRecordAndSave };
 
-// What to do with a batch, counted from 0 in its epoch: composer.profiler.cyclic_schedule. After `skip_first`
+// The action for a batch, counted from 0 in its epoch: composer.profiler.cyclic_schedule. After `skip_first`
 // batches of each epoch, `repeat` times (0: to the end of the epoch): wait, warm up, record.
 ProfilerAction action_at(const ProfilerOptions& schedule, int64_t batch);
 
 // Records libtorch's operators, and the kernels of a device, by Kineto, and writes each window of active
-// batches as a Chrome trace. `tutti timeline` puts them beside what the actors do. Each step is a range named
-// ProfilerStep#<batch>. Of several ranks in a process, one is recorded: Kineto is the process's own.
+// batches as a Chrome trace. `tutti timeline` puts the windows beside the actors' events. Each step is a
+// range named ProfilerStep#<batch>. Of several ranks in a process, one rank is recorded: Kineto is the
+// process's own.
 class Profiler final : public Callback {
  public:
   Profiler(Disk& disk, ProfilerOptions options);

@@ -20,10 +20,11 @@ namespace {
 void exchange_views(const State& state) {
   const at::NoGradGuard no_grad;
   for (const ParamView& view : state.views)
-    if (const auto found = state.inference_tensors.find(view.name); found != state.inference_tensors.end()) {
+    if (const auto inference_tensor = state.inference_tensors.find(view.name);
+        inference_tensor != state.inference_tensors.end()) {
       const at::Tensor trained = view.tensor.clone();
-      at::Tensor(view.tensor).copy_(found->second);
-      at::Tensor(found->second).copy_(trained);
+      at::Tensor(view.tensor).copy_(inference_tensor->second);
+      at::Tensor(inference_tensor->second).copy_(trained);
     }
 }
 
@@ -34,21 +35,21 @@ void write_whole(const State& state, Disk& disk, const std::string& name,
   const bool sharded = state.topology.share.pieces > 1;
   const auto in_file = [&](const std::string& one) { return name_in_file ? name_in_file(one) : one; };
   std::map<std::string, at::Tensor> others = state.inference_tensors;
-  for (const auto& one : state.buffers) others.emplace(one.name, one.buffer->tensor);
+  for (const auto& named : state.buffers) others.emplace(named.name, named.buffer->tensor);
   std::erase_if(others, [&](const auto& one) { return in_file(one.first).empty(); });
   const auto stored = [&](const at::Tensor& tensor) {
     const bool is_cast = precision && tensor.is_floating_point();
     return is_cast ? tensor.to(*precision) : tensor;
   };
   Safetensors layout{{}, {{"format", "pt"}}};
-  for (auto& [one, tensor] : others) layout.tensors[in_file(one)] = tensor = stored(tensor);
+  for (auto& [tensor_name, tensor] : others) layout.tensors[in_file(tensor_name)] = tensor = stored(tensor);
   for (std::size_t p = 0; p < state.parameters.size(); ++p) {
-    const NamedParameter& one = state.parameters[p];
-    if ((!sharded && others.count(one.name) > 0) || in_file(one.name).empty()) continue;
-    others.erase(one.name);
-    const at::Tensor& like = sharded ? state.views[p].tensor : one.parameter->tensor;
-    layout.tensors[in_file(one.name)] =
-        at::empty(one.parameter->tensor.sizes(),
+    const NamedParameter& named = state.parameters[p];
+    if ((!sharded && others.count(named.name) > 0) || in_file(named.name).empty()) continue;
+    others.erase(named.name);
+    const at::Tensor& like = sharded ? state.views[p].tensor : named.parameter->tensor;
+    layout.tensors[in_file(named.name)] =
+        at::empty(named.parameter->tensor.sizes(),
                   at::TensorOptions(at::kMeta).dtype(precision ? *precision : like.scalar_type()));
   }
 
@@ -71,9 +72,9 @@ void write_whole(const State& state, Disk& disk, const std::string& name,
       for (const auto& [name, tensor] : others) file->put(in_file(name), tensor);
     });
   state.visit_parameters(state.topology.rank == 0, [&](std::size_t p) {
-    const NamedParameter& one = state.parameters[p];
-    if (file && others.count(one.name) == 0 && !in_file(one.name).empty())
-      attempt([&] { file->put(in_file(one.name), stored(one.parameter->tensor)); });
+    const NamedParameter& named = state.parameters[p];
+    if (file && others.count(named.name) == 0 && !in_file(named.name).empty())
+      attempt([&] { file->put(in_file(named.name), stored(named.parameter->tensor)); });
   });
   if (!file) return;
   attempt([&] {

@@ -11,10 +11,10 @@
 
 namespace tutti {
 
-// Writes weights and buffers, those that evaluations use, as a safetensors file, by rank 0; every rank must
-// call. Readers never see a partial file. `precision`: of the floats in the file, if not their own. A failure
-// is a warning on stderr and does not end the training. `name_in_file`: of a tensor by its name in the model;
-// "" = it is left out; absent: the same name.
+// Writes the weights and buffers of evaluations as a safetensors file, by rank 0; every rank must call.
+// Readers never see a partial file. `precision`: of the floats in the file, if not their own. A failure is a
+// warning on stderr and does not end the training. `name_in_file`: of a tensor by its name in the model; "" =
+// left out; absent: the same name.
 using NameInFile = std::function<std::string(const std::string& name)>;
 void write_weights_file(const State& state, Disk& disk, const std::string& path,
                         std::optional<at::ScalarType> precision = std::nullopt,
