@@ -17,7 +17,7 @@ std::string list_text(std::span<const Catalog> catalogs, const std::string& what
 // topic. Throws UserError that suggests the nearest name.
 std::string explain_text(std::span<const Catalog> catalogs, const std::string& name);
 
-// The same, followed by the matching names of other programs; with the guide for the word, if there is one.
+// The same, followed by the matching names of other programs and the guide for the word.
 std::string explain_text(std::span<const Catalog> catalogs, std::span<const ForeignName> foreign,
                          const std::string& name, std::span<const Guide> guides = {});
 

@@ -8,8 +8,8 @@
 
 namespace tutti {
 
-// An answer to words that users bring from elsewhere, and that name nothing in a recipe: what tutti has for
-// them. Its places are those of the catalogs, as place_text takes them, commands and documents.
+// An answer to words of other programs that name no key, kind or section of a recipe: what tutti has instead.
+// Places are places of the catalogs, as place_text takes them, commands and documents.
 using Guide = GlossaryEntry;
 
 // The guides of guides.txt.

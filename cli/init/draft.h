@@ -6,8 +6,8 @@
 
 namespace tutti {
 
-// A commented recipe that trains on the data. `command` is the command line that asks for it; `schema` the
-// JSON Schema of recipes for editors, "" = none.
+// A commented recipe that trains on the data. `command`: the command line that asked for the recipe; `schema`:
+// the JSON Schema of recipes for editors, "" = none.
 std::string draft_recipe(const FoundData& data, const std::string& command, const std::string& schema);
 
 }  // namespace tutti

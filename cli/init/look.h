@@ -26,12 +26,12 @@ enum class SampleKind {
   kTextClasses    // of Hugging Face's names: a class for each sequence
 };
 
-// The contents of a data file or folder, and the recipe's keys for it.
+// The contents of a data file or folder, and the keys of a recipe on this data.
 struct FoundData {
   std::string name;   // of the run
   std::string found;  // a line for the reader: "images: uint8 [60000, 28, 28], labels: 10 classes"
   std::vector<std::string> notes = {};  // warnings: files that are left out, ...
-  RecipeLines train, eval;  // which data, without batch sizes; no `eval`: there is nothing to evaluate on
+  RecipeLines train, eval;  // which data, without batch sizes; no `eval`: no evaluation data
   SampleKind samples = SampleKind::kVectors;
   int64_t count = 0;               // samples to train on
   int64_t classes = 0;             // 0 = not known
@@ -49,21 +49,20 @@ struct FoundData {
   std::string program;            // a model that a program in Python wrote, as TOML; "": one of tutti's own
   bool regression = false;        // targets are numbers, not classes
   bool may_flip = false;          // a mirrored image is of the same class
-  bool files = false;  // images are files of sizes of their own; height and width are the wanted ones
+  bool files = false;  // images are files of sizes of their own; the recipe scales to height and width
 };
 
-// Looks into a file or folder; paths in the lines are relative to `recipe_folder`. Throws UserError if it is
-// of no kind that recipes know, or lacks what a model needs.
-// `tokenizer`: a tokenizer.json, or the folder that has it, for texts; "": the one beside them, if there is
-// one.
+// Looks into a file or folder; paths in the lines are relative to `recipe_folder`. Throws UserError if
+// recipes know no data of this kind, or the data lack what a model needs.
+// `tokenizer`: a tokenizer.json or its folder, for texts; "": a tokenizer.json beside the texts, if any.
 FoundData look_into(const std::string& data, const std::string& recipe_folder,
                     const std::string& tokenizer = "");
 
 // The built-in random data.
 FoundData random_data();
 
-// The parts of look_into: a folder (or none of a known kind), folders of image files or tar files of them (or
-// none), a dataset of MosaicML Streaming (or none), a file or folder of arrays, a table, and texts.
+// The parts of look_into: a folder, folders of image files or tar files of images, and a dataset of MosaicML
+// Streaming (nullopt for other data); a file or folder of arrays, a table, and texts.
 std::optional<FoundData> look_into_folder(const std::string& folder, const std::string& recipe_folder);
 std::optional<FoundData> look_into_images(const std::string& path, const std::string& recipe_folder);
 std::optional<FoundData> look_into_mds(const std::string& path, const std::string& recipe_folder);
@@ -73,7 +72,7 @@ FoundData look_into_table(const std::string& file, const std::string& recipe_fol
 FoundData look_into_texts(const std::string& file, const std::string& recipe_folder,
                           const std::string& tokenizer);
 
-// True if the file's name is that of a table.
+// True if the file is named as a table is.
 bool is_table(const std::string& file);
 
 // A text of any name as a table: most of its lines have as many cells, which are mostly numbers.
@@ -89,7 +88,7 @@ bool is_numpy(const std::string& path);
 std::vector<ListedArray> list_numpy(const std::string& path);
 std::vector<double> first_numpy_rows(const std::string& path, const ListedArray& array, int64_t rows);
 
-// A length of samples that leaves enough of them in a tenth of the tokens. Throws UserError if there is none.
+// A length of samples that leaves enough samples in a tenth of the tokens. Throws UserError if there is none.
 int64_t sequence_for(int64_t tokens, const std::string& file);
 
 // A vocabulary for tokens below `end`: in steps of 64, for fast matrix products.
@@ -98,7 +97,7 @@ inline int64_t vocabulary_for(int64_t end) { return (end + 63) / 64 * 64; }
 // A text as TOML.
 std::string toml_text(const std::string& text);
 
-// The path as a recipe in that folder writes it, as TOML. Throws UserError if it is not UTF-8.
+// The path, as TOML, in a recipe in that folder. Throws UserError if it is not UTF-8.
 std::string recipe_path(const std::string& path, const std::string& recipe_folder);
 
 // Photographs of many sizes: with ImageNet's mean and standard deviation, which photographs' are near. Their

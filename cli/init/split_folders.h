@@ -9,10 +9,10 @@ namespace tutti {
 // Names of the data to evaluate on, in lower case; of several, the first is taken.
 std::span<const std::string_view> evaluated_names();
 
-// True if the name, in any case, is that of a part of data, to train or to evaluate on: "Training", "val".
+// True for the name, in any case, of a part of the data, to train or to evaluate on: "Training", "val".
 bool is_split_name(const std::string& name);
 
-// The folders below one that are called so, in any case; "" where there is none.
+// The folders of training and evaluation data below a folder; "" where a folder is missing.
 struct SplitFolders {
   std::string train, eval;
 
