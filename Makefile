@@ -16,8 +16,10 @@ configure: setup
 setup:
 	@tools/setup.sh
 
-# Trains on 1,797 handwritten digits, on two ranks. Builds what that needs, and no tests.
-demo: configure
+# Trains on 1,797 handwritten digits, on two ranks. Installs and builds what that needs: no tests, no Parquet.
+demo:
+	@tools/setup.sh --without-parquet
+	cmake -S . -B $(BUILD) $(CMAKE_ARGS)
 	cmake --build $(BUILD) --parallel $(JOBS) --target tutti
 	tools/mpirun.sh -np 2 $(BUILD)/tutti train examples/digits.toml
 

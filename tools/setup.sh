@@ -2,12 +2,12 @@
 # tools/setup.sh [VERSION]: installs what building and testing tutti need: the packages of packages.txt,
 # and libtorch from the wheel of that version on PyPI, in a virtual environment that all clones share.
 # Installs only missing packages. tools/setup.sh --fuzz: only those of packages_fuzz.txt, which tests/fuzz.sh
-# needs.
+# needs. tools/setup.sh --without-parquet: no pyarrow.
 #   TUTTI_TORCH_DIR   an existing libtorch (the folder with include/ and lib/): no wheel is installed
 #   XDG_CACHE_HOME    where the virtual environment goes, under tutti/; ~/.cache by default
 set -euo pipefail
 case ${1:-} in
-  ''|--fuzz) readonly torch=2.11.0 ;;
+  ''|--fuzz|--without-parquet) readonly torch=2.11.0 ;;
   *) readonly torch=$1 ;;
 esac
 readonly wanted="torch==$torch numpy h5py tensorboard pyte jsonschema"
@@ -107,4 +107,4 @@ if [ "${1:-}" = --fuzz ]; then
 fi
 install_packages packages.txt
 provide_torch
-[ -n "${TUTTI_TORCH_DIR:-}" ] || provide_pyarrow
+[ -n "${TUTTI_TORCH_DIR:-}" ] || [ "${1:-}" = --without-parquet ] || provide_pyarrow
