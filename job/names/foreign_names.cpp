@@ -1,5 +1,7 @@
 #include "job/names/foreign_names.h"
 
+#include <initializer_list>
+
 #include "algorithms/catalog.h"
 #include "recipe/glossary.h"
 #include "runtime/error.h"
@@ -40,37 +42,34 @@ void add_composer(ForeignNames& names) {
   add_algorithms(names);
 }
 
+void add_pytorch(ForeignNames& names) { add_table(names, "job/names/pytorch.txt", kPyTorchNames); }
+
 void add_foundry(ForeignNames& names) { add_table(names, "job/names/llm_foundry.txt", kFoundryNames); }
+
+void add_hugging_face(ForeignNames& names) {
+  add_table(names, "job/names/huggingface.txt", kHuggingFaceNames);
+}
+
+ForeignNames names_from(std::initializer_list<void (*)(ForeignNames&)> programs) {
+  ForeignNames names;
+  for (const auto& add_program : programs) add_program(names);
+  return names;
+}
 
 }  // namespace
 
 const std::vector<ForeignName>& composer_names() {
-  static const ForeignNames names = [] {
-    ForeignNames composer;
-    add_composer(composer);
-    return composer;
-  }();
+  static const ForeignNames names = names_from({add_composer});
   return names;
 }
 
 const std::vector<ForeignName>& foundry_names() {
-  static const ForeignNames names = [] {
-    ForeignNames foundry;
-    add_foundry(foundry);
-    return foundry;
-  }();
+  static const ForeignNames names = names_from({add_foundry});
   return names;
 }
 
 const std::vector<ForeignName>& foreign_names() {
-  static const ForeignNames names = [] {
-    ForeignNames all;
-    add_composer(all);
-    add_table(all, "job/names/pytorch.txt", kPyTorchNames);
-    add_foundry(all);
-    add_table(all, "job/names/huggingface.txt", kHuggingFaceNames);
-    return all;
-  }();
+  static const ForeignNames names = names_from({add_composer, add_pytorch, add_foundry, add_hugging_face});
   return names;
 }
 

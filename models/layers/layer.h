@@ -142,8 +142,8 @@ class Slot {
 // constructor and named by dotted path as in torchvision and transformers: "layer1.0.conv1.weight".
 //
 // Surgery replaces layers by other layers (replace_layers, Slot::fill), before or after `materialise`, in a
-// model that is being trained too (follow_surgery in training/trainee.h). Weights stay as they are if the new
-// layer
+// model that is being trained too (follow_surgery in training/trainee.h). Weights stay as they are if
+// the new layer
 // - holds the old one in a slot of its own (Slot::share): the weight "3.weight" becomes "3.conv.weight"; or
 // - adopts the parameters and buffers of the old one, in its constructor:
 //     LowPrecisionLayerNorm(LayerNorm& old) : weight_(old.weight() ? &adopt(*old.weight()) : nullptr) ...
