@@ -16,7 +16,7 @@ const char* name(RecordedInput input) {
   static constexpr const char* kNames[] = {
       "checkpoint",         "whose checkpoint",  "seconds",     "evaluation seconds",
       "prediction seconds", "failed allocation", "disk",        "publish",
-      "mlperf result",      "verification",      "failed place"};
+      "verification",       "failed place"};
   static_assert(std::size(kNames) == static_cast<int>(RecordedInput::kFailedPlace) + 1);
   return kNames[static_cast<int>(input)];
 }

@@ -40,7 +40,6 @@ enum class RecordedInput : uint8_t {
   kFailedAllocation,   // its number within an attempt at a step; 0 = none, -1 = not metered
   kRankFileError,      // of writing this rank's part of a checkpoint; "" = none
   kPublishError,       // of publishing a checkpoint; "" = none
-  kMlperfResult,       // 1 if the file exists
   kVerification,       // of this rank's part of a checkpoint's files: a FilesFound
   kFailedPlace,        // FailedAllocation::place, after a kFailedAllocation that is not 0
 };

@@ -31,8 +31,8 @@ uint64_t hash_of_folder(const Disk& disk, const std::string& folder) {
 
 // Listeners with state that a clock or a disk decides, or with the best value of a metric, whose last bits
 // differ if an evaluation is split for lack of memory.
-constexpr std::array<std::string_view, 4> kUncomparedListeners = {
-    "callbacks/EarlyStopper", "callbacks/MLPerfCallback", "callbacks/RuntimeEstimator",
+constexpr std::array<std::string_view, 3> kUncomparedListeners = {
+    "callbacks/EarlyStopper", "callbacks/RuntimeEstimator",
     "callbacks/SpeedMonitor"};
 
 bool is_uncompared(const std::string& listener) {

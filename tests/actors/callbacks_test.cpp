@@ -56,9 +56,6 @@ TEST(CallbacksTest, ComposersArgumentsAreTaken) {
        "input_key = 'a.0'\ntarget_key = 'b'"},
       {"system_metrics_monitor", "log_all_data = true"},
       {"memory_monitor", "memory_keys = {\"allocated_bytes.all.peak\" = 'peak'}"},
-      {"mlperf_callback",
-       "root_folder = 'a'\nindex = 0\nexit_at_target = true\nbenchmark = 'bert'\n"
-       "host_processors_per_node = 2"},
   };
   for (const auto& [kind, keys] : taken) EXPECT_NO_THROW(recipe_of(with_callback(kind, keys))) << kind;
 }
@@ -71,7 +68,6 @@ TEST(CallbacksTest, ArgumentsThatAreNotCarriedOverSayWhy) {
       {"memory_snapshot", "remote_file_name = 's3://a'"},
       {"oom_observer", "max_entries = 5"},
       {"oom_observer", "remote_file_name = 's3://a'"},
-      {"mlperf_callback", "root_folder = 'a'\nindex = 0\ncache_clear_cmd = 'sync'"},
       {"export_for_inference", "save_path = 'a'\nsave_format = 'onnx'"},
       {"export_for_inference", "save_path = 'a'\nsave_object_store = 's3'"},
       {"export_for_inference", "save_path = 'a'\nsample_input = 1"},

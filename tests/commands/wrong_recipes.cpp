@@ -164,12 +164,6 @@ std::vector<Mistake> mistakes_of_metrics() {
        "\"far\"\nkind = \"hdf5\"\npath = \"data/digits.h5\"\ngroup = \"test\"\n[checkpoint]",
        "monitor",
        {"callbacks.0.monitor = \"metrics/far/loss\"", "set dataloader_label = \"far\""}},
-      {"MetricOfMlperfsThatThereIsNot",
-       "[checkpoint]",
-       "[[callbacks]]\nkind = \"mlperf_callback\"\nroot_folder = \"mlperf\"\nindex = 0\nmetric_name = "
-       "\"Acuracy\"\n\n[checkpoint]",
-       "metric_name",
-       {"callbacks.0.metric_name = \"Acuracy\"", "there is no such metric"}},
       {"MetricThatCannotMeasureTheModel",
        "[data.eval]",
        "[data.eval]\nmetric_names = [\"MeanSquaredError\"]",

@@ -370,10 +370,6 @@ TEST_F(JobTest, NoTwoLoggersOrCallbacksMayWriteTheSameFile) {
   const std::string save = "[[callbacks]]\nkind = 'export_for_inference'\nsave_path = 'out/{batch}'\n";
   EXPECT_THAT(why_refused(recipe + save + save), HasSubstr("callbacks.0.save_path = "));
   EXPECT_EQ(why_refused(recipe + save + csv), "it was taken");
-  const std::string mlperf = "[[callbacks]]\nkind = 'mlperf_callback'\nroot_folder = 'results'\nindex = ";
-  EXPECT_THAT(why_refused(recipe + mlperf + "1\n" + mlperf + "1\n"),
-              HasSubstr("callbacks.1.root_folder = \"results\": callbacks.0.root_folder = "));
-  EXPECT_EQ(why_refused(recipe + mlperf + "1\n" + mlperf + "2\n"), "it was taken");
 }
 
 TEST_F(JobTest, ALoggersFileHasNoOtherPlaceholders) {

@@ -1,4 +1,5 @@
 """What `cmake --install` puts down is enough for a program of one's own, built outside the tree."""
+import json
 import os
 import re
 import shutil
@@ -110,6 +111,32 @@ class Install(tutti_run.RunTest):
         bare = self.sources / "bare.toml"
         bare.write_text(recipe.read_text().replace("library =", "# library ="))
         self.assertIn("the recipe names no [plugins] library", self.refused(command, "check", bare))
+
+    def test_an_mlperf_result_is_written_once_and_not_by_replays(self):
+        recipe, command = self.sources / "mlperf.toml", self.installed / "bin/tutti"
+        result, run = self.sources / "result_0.txt", self.folder / "run"
+        self.on_two_ranks(command, "train", recipe, "--run-dir", run)
+        written = result.read_text()
+        self.assertRegex(written, r'^:::MLLOG {"namespace": "", "time_ms": \d+, "event_type": "INTERVAL_START", '
+                         r'"key": "init_start", "value": null, "metadata": {}}\n')
+        lines = [json.loads(line.removeprefix(":::MLLOG ")) for line in written.splitlines()]
+        epoch = ["epoch_start", "block_start", "epoch_stop", "eval_start", "eval_stop", "eval_accuracy", "block_stop"]
+        begin = ["init_start", "submission_benchmark", "submission_division", "submission_org",
+                 "submission_platform", "seed", "global_batch_size", "gradient_accumulation_steps",
+                 "train_samples", "eval_samples", "init_stop", "run_start"]
+        keys = [line["key"] for line in lines]
+        self.assertEqual(keys[:len(begin)], begin)
+        self.assertEqual(keys[len(begin):-1], epoch * ((len(keys) - len(begin)) // len(epoch)))
+        self.assertEqual(keys[-1], "run_stop")
+        values = [line["value"] for line in lines if line["key"] == "eval_accuracy"]
+        self.assertTrue(values[-1] > 0.8 >= max(values[:-1], default=0), values)
+        values = {line["key"]: line["value"] for line in lines}
+        self.assertEqual([values[key] for key in ("global_batch_size", "submission_org")], [96, "us"])
+        call(command, "replay", run)
+        self.assertEqual(result.read_text(), written)
+        again = tutti_run.Running([str(command), "train", str(recipe), "--run-dir", str(self.folder / "again")]).wait()
+        self.assertNotEqual(again.code, 0)
+        self.assertIn(f"{result} already exists", again.text)
 
     def test_a_plugin_brings_what_a_training_is_made_of(self):
         """Loss, metric, transform, optimizer and schedule: on one rank and two, resumed, replayed."""

@@ -59,7 +59,6 @@ TEST(RecordedInputTest, EveryInputHasItsName) {
   EXPECT_STREQ(name(RecordedInput::kFailedAllocation), "failed allocation");
   EXPECT_STREQ(name(RecordedInput::kRankFileError), "disk");
   EXPECT_STREQ(name(RecordedInput::kPublishError), "publish");
-  EXPECT_STREQ(name(RecordedInput::kMlperfResult), "mlperf result");
   EXPECT_STREQ(name(RecordedInput::kVerification), "verification");
 }
 

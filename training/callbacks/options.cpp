@@ -241,40 +241,6 @@ Kind<OomObserverOptions> OomObserverOptions::kind() {
           memory_file<OomObserverOptions>()};
 }
 
-Kind<MLPerfOptions> MLPerfOptions::kind() {
-  using Options = MLPerfOptions;
-  return {
-      "mlperf_callback",
-      "Writes the result file of an MLPerf Training submission; Composer's MLPerfCallback.",
-      {option("root_folder", &Options::root_folder, "folder of the submission, relative to the run's folder")
-           .required(),
-       option("index", &Options::index, "the repetition of the run: result_[index].txt")
-           .required()
-           .at_least(0),
-       option("benchmark", &Options::benchmark, "name of the benchmark; bert counts time in samples")
-           .one_of({"resnet", "bert"}),
-       option("target", &Options::target, "the timed run ends when the metric surpasses this"),
-       option("division", &Options::division, "of the submission").one_of({"open"}),
-       option("metric_name", &Options::metric_name, "the metric")
-           .as(KeyType::kText)
-           .written("MulticlassAccuracy"),
-       option("metric_label", &Options::metric_label, "label of the metric's evaluator"),
-       option("submitter", &Options::submitter, "the organisation"),
-       option("system_name", &Options::system_name, "when absent, like 8xCPU_tutti").may_be_absent(),
-       option("status", &Options::status, "of the system").one_of({"onprem", "cloud", "preview"}),
-       option("host_processors_per_node", &Options::host_processors_per_node,
-              "part of the description of the system")
-           .may_be_absent()
-           .at_least(1),
-       option("exit_at_target", &Options::exit_at_target, "end the training at the target"),
-       option("exist_ok", &Options::exist_ok, "overwrite an older result file instead of failing"),
-       left_out("cache_clear_cmd", "callbacks start no programs; run it before `tutti train`")}};
-}
-
-std::string MLPerfOptions::result_path(const std::string& system) const {
-  return root_folder + "/results/" + system + "/" + benchmark + "/result_" + std::to_string(index) + ".txt";
-}
-
 Kind<ProfilerOptions> ProfilerOptions::kind() {
   using Options = ProfilerOptions;
   return {

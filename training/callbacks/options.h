@@ -180,29 +180,6 @@ struct OomObserverOptions : MemoryFile {
   CallbackPtr make(const Setting& section, const CallbackEnvironment& environment) const;
 };
 
-struct MLPerfOptions {
-  std::string root_folder = "";      // see file_name
-  int64_t index = 0;                 // the repetition of the run
-  std::string benchmark = "resnet";  // "bert" counts time in samples
-  double target = 0.759;
-  std::string division = "open";
-  Setting metric_name = {std::string("MulticlassAccuracy"), "metric_name", {}};
-  std::string metric_label = "eval";
-  std::string submitter = "MosaicML";
-  std::string system_name = "";  // "": "8xCPU_tutti"
-  std::string status = "onprem";
-  int64_t host_processors_per_node = 0;  // 0 = not known
-  bool exit_at_target = false;           // also end the training there
-  bool exist_ok = false;                 // overwrite an older result file
-
-  static Kind<MLPerfOptions> kind();
-  std::string result_path(const std::string& system) const;
-  WrittenFile written() const {
-    return {"root_folder", result_path(system_name.empty() ? "{system}" : system_name)};
-  }
-  CallbackPtr make(const Setting& section, const CallbackEnvironment& environment) const;
-};
-
 // [profiler]: composer.profiler.cyclic_schedule, and the records of torch.profiler.
 struct ProfilerOptions {
   int64_t skip_first = 0, wait = 0, warmup = 1, active = 4, repeat = 1;  // see action_at
@@ -223,7 +200,7 @@ using CallbackKinds =
           RuntimeEstimatorOptions, SpeedMonitorOptions, SystemMetricsMonitorOptions, GenerateOptions,
           ImageVisualizerOptions, EarlyStopperOptions, NaNMonitorOptions, ThresholdStopperOptions,
           ExportForInferenceOptions, HfCheckpointerOptions, FreeOutputsOptions, MemorySnapshotOptions,
-          OomObserverOptions, MLPerfOptions>;
+          OomObserverOptions>;
 
 // The catalog of [[callbacks]].
 Catalog callback_catalog();

@@ -197,8 +197,7 @@ TEST_F(DeviceRuns, CallbacksLogWhatTheyLogOnTheCpu) {
        "kind = 'memory_snapshot'\ninterval = '1ba'", "kind = 'oom_observer'",
        "kind = 'export_for_inference'\nsave_path = 'model.safetensors'\ninterval = '2ba'",
        "kind = 'early_stopper'\nmonitor = 'MulticlassAccuracy'\npatience = '9ba'",
-       "kind = 'threshold_stopper'\nmonitor = 'MulticlassAccuracy'\nthreshold = 2",
-       "kind = 'mlperf_callback'\nroot_folder = 'mlperf'\nindex = 0"});
+       "kind = 'threshold_stopper'\nmonitor = 'MulticlassAccuracy'\nthreshold = 2"});
   expect_logs_of_the_cpu(kSmallResnet + steps(3) + all, 2,
                          {"activations/kurtosis", "l2_norm/", "Images/Train", "Images/Eval"});
 }

@@ -430,28 +430,6 @@ TEST_F(ChangedRecordTest, AStateThatCannotBeWrittenIsADifference) {
               StartsWith("the state before step 3 cannot be written: " + run_ + "/replay-step-3"));
 }
 
-// The result file on the disk is of the recorded run itself, or of the attempt that came before.
-TEST(ReplayTest, ACallbackFindsTheFilesThatTheRecordedRunFound) {
-  const Scratch folder;
-  Setting recipe = small_job(
-      "[data.eval]\nkind = 'synthetic'\nsamples = 24\nshape = [6]\n"
-      "[[callbacks]]\nkind = 'mlperf_callback'\nroot_folder = 'mlperf'\nindex = 0\n");
-  LocalRunOptions options;
-  options.run_dir = folder.path("run");
-  options.quiet = options.live = true;
-  train_in_one_process(recipe, options);
-  options.resume = "auto";
-  recipe.find("train")->find("max_duration")->value = std::string("4ep");
-  train_in_one_process(recipe, options);
-  for (const int64_t attempt : {1, 2}) {
-    ReplayOptions which;
-    which.run_dir = options.run_dir;
-    which.start = attempt;
-    const ReplayResult result = replay(which);
-    EXPECT_TRUE(result.same) << result.text;
-  }
-}
-
 // True if it was put aside, or is there again and good.
 TEST(ReplayTest, ADamagedCheckpointIsRejectedAgain) {
   const Scratch folder;
