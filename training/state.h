@@ -76,6 +76,9 @@ struct State : Trainee {
   // over (from BATCH_END on); saved in checkpoints.
   std::optional<double> next_lr;
 
+  // How often algorithms acted where they may change parameters (Algorithm::writes_parameters).
+  int64_t acts_on_parameters = 0;
+
   // Replaces the optimizer's update. Set, not after FIT_START, by an algorithm that needs additional passes;
   // must end by calling Closure::step.
   std::function<void(Closure& closure)> closure_step;

@@ -205,7 +205,16 @@ class UnshardOnce final : public Unsharding {
     }
   }
 
+  // Frozen rows change only where an algorithm has acted, or between the passes of a closure.
   void look_for_changes() {
+    const bool acted = std::exchange(acts_seen_, state_.acts_on_parameters) != state_.acts_on_parameters;
+    const bool looks = !frozen_rows_ || acted || state_.closure_step;
+    changed_.fill_(looks && hash_frozen_rows() ? 1 : 0);
+    sync_.run(0);
+  }
+
+  // True if the hash is another one than before.
+  bool hash_frozen_rows() {
     StreamedHash rows;
     for (std::size_t p = 0; p < trained_.size(); ++p) {
       const at::Tensor& own = state_.views[p].tensor;
@@ -214,13 +223,13 @@ class UnshardOnce final : public Unsharding {
       rows.add({static_cast<const std::byte*>(host.const_data_ptr()), host.nbytes()});
     }
     const uint64_t now = rows.value();
-    changed_.fill_(std::exchange(frozen_rows_, now) == now ? 0 : 1);
-    sync_.run(0);
+    return std::exchange(frozen_rows_, now) != now;
   }
 
   std::vector<bool> trained_;  // of the plan; empty: no backward
   at::Tensor changed_;         // [1] float64: not 0 if this rank's rows of frozen parameters changed
   std::optional<uint64_t> frozen_rows_;  // hash of those rows at their last gather
+  int64_t acts_seen_ = 0;                // State::acts_on_parameters, then
 };
 
 // Each unit has memory only while the model computes with it. A frozen one is gathered for backward only if

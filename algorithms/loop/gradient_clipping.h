@@ -25,6 +25,7 @@ class GradientClipping final : public Algorithm {
   GradientClipping(ClippingType type, double threshold) : type_(type), threshold_(threshold) {}
 
   std::string name() const override { return "GradientClipping"; }
+  bool writes_parameters() const override { return false; }
   bool match(Event event, const State& state) const override;
   void apply(Event event, State& state, Logger& logger) override;
 

@@ -109,8 +109,10 @@ std::vector<Trace> Engine::run(const Algorithms& acting, Event event) {
     const bool ran = position != acting.end();
     traces.push_back({algorithm->name(), event, ran, ran ? static_cast<int>(position - acting.begin()) : -1});
   }
-  for (const auto& algorithm : acting)
+  for (const auto& algorithm : acting) {
     act(algorithm->name(), event, [&] { algorithm->apply(event, state_, logger_); });
+    state_.acts_on_parameters += may_change_parameters(event) && algorithm->writes_parameters();
+  }
   if (options_.log_traces) log_traces(traces);
   return traces;
 }

@@ -122,4 +122,9 @@ Event event_named(std::string_view name);
 // EVAL_AFTER_FORWARD and the like are not reversed.
 bool is_after(Event event);
 
+// False from AFTER_DATALOADER to AFTER_BACKWARD: such a step may be retried.
+inline bool may_change_parameters(Event event) {
+  return event < Event::kAfterDataloader || event > Event::kAfterBackward;
+}
+
 }  // namespace tutti

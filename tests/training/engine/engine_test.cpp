@@ -26,6 +26,7 @@ class Sayer final : public Algorithm {
 
   std::string name() const override { return name_; }
   Needs needs() const override { return needs_; }
+  bool writes_parameters() const override { return writes; }
   bool match(Event event, const State& state) const override { return wants(event, state); }
   void apply(Event, State& state, Logger&) override {
     said_.push_back(name_);
@@ -42,6 +43,7 @@ class Sayer final : public Algorithm {
   Event tried_at() const override { return tries; }
 
   Event tries = Event::kAfterDataloader;
+  bool writes = true;
   std::function<bool(Event, const State&)> wants = [](Event, const State&) { return true; };
   std::function<void(State&)> acts;
 
@@ -147,6 +149,22 @@ TEST_F(EngineTest, AlgorithmsThatExcludeEachOtherAreAnErrorAtTheRecipesLine) {
   EXPECT_THAT(make, ThrowsMessage<UserError>("B: B cannot be combined with A: both swap the weights"));
   options_.algorithms[1]->set_section({Setting::Table(), "algorithms.1", {"r.toml", 7}});
   EXPECT_THAT(make, ThrowsMessage<UserError>(HasSubstr("r.toml:7: [algorithms.1]: B cannot")));
+}
+
+TEST_F(EngineTest, ActsThatMayChangeParametersAreCounted) {
+  sayer("Clips")->writes = false;
+  sayer("Averages")->wants = [](Event event, const State&) { return event != Event::kBatchEnd; };
+  Engine engine(state_, logger_, options_);
+  const auto counted = [&](Event event) {
+    const int64_t before = state_.acts_on_parameters;
+    engine.run_event(event);
+    return state_.acts_on_parameters - before;
+  };
+  for (const Event event : {Event::kBeforeDataloader, Event::kAfterTrainBatch, Event::kEvalStart})
+    EXPECT_EQ(counted(event), 1) << name(event);
+  for (const Event event : {Event::kAfterDataloader, Event::kBatchStart, Event::kAfterBackward})
+    EXPECT_EQ(counted(event), 0) << name(event) << ": the step may be retried";
+  EXPECT_EQ(counted(Event::kBatchEnd), 0) << "only the one that writes none has acted";
 }
 
 TEST_F(EngineTest, EveryListenersNeedsAreAskedFor) {
