@@ -76,14 +76,13 @@ void measure(const MpiWorld& world, const std::string& title, int repeats,
   std::printf("\n");
 }
 
-void compare_sums(const MpiWorld& world, MpiGroup& ordered, MpiGroup& native, int64_t bytes) {
+void compare_sums(const MpiWorld& world, MpiGroup& ordered, int64_t bytes) {
   const at::Tensor in_window = ordered.allocate(bytes).view(at::kFloat);
   const at::Tensor elsewhere = at::zeros({bytes / 4}, at::kFloat);
   measure(world, std::to_string(bytes) + " bytes", std::clamp<int>((4 << 20) / bytes, 1, 200),
           {{"writing alone", [&] { in_window.fill_(1); }, {}},
            {"ordered, window", [&] { wait(ordered.all_reduce(in_window.fill_(1), "bench")); }, {}},
            {"ordered, staged", [&] { wait(ordered.all_reduce(elsewhere.fill_(1), "bench")); }, {}},
-           {"native", [&] { wait(native.all_reduce(elsewhere.fill_(1), "bench")); }, {}},
            {"MPI_Iallreduce", [&] { mpi_all_reduce(world.comm(), elsewhere.fill_(1)); }, {}}});
 }
 
@@ -120,11 +119,9 @@ void compare_cuts(const MpiWorld& world, MpiGroup& group, const std::string& nam
 int main(int argc, char** argv) {
   MpiWorld world(&argc, &argv);
   const SystemClock clock;
-  MpiGroup ordered(world, clock, world.all_ranks(), Reduction::kOrdered);
-  MpiGroup native(world, clock, world.all_ranks(), Reduction::kNative);
+  MpiGroup ordered(world, clock, world.all_ranks());
   for (const int64_t bytes : {64L, 4096L, 65536L, 1L << 20, 25L << 20, 80L << 20})
-    compare_sums(world, ordered, native, bytes);
+    compare_sums(world, ordered, bytes);
   compare_cuts(world, ordered, "24 tensors, window", true);
   compare_cuts(world, ordered, "24 tensors, staged", false);
-  compare_cuts(world, native, "24 tensors, native", false);
 }

@@ -21,10 +21,6 @@ Catalog collectives_catalog() {
                   "auto: nccl where each rank has a GPU of its own, else mpi under mpirun, else local, which "
                   "sum in the memory of the host"}
                   .one_of({"auto", "local", "mpi", "nccl"}),
-              Key{"reduction", kText, "ordered",
-                  "ordered: the same bits on every run and backend, but for nccl with more than two ranks; "
-                  "native: the backend's own sums"}
-                  .one_of({"ordered", "native"}),
               Key{"bucket_mb", kNumber, "25",
                   "gradients reduced at once, in MiB; under [sharding] gradients, full and hybrid they go by "
                   "units"}
@@ -35,7 +31,6 @@ Catalog collectives_catalog() {
 
 CollectiveSettings CollectiveSettings::read(const Setting& section) {
   return {backend_of(section.at("backend").text()),
-          section.at("reduction").text() == "native" ? Reduction::kNative : Reduction::kOrdered,
           static_cast<int64_t>(section.at("bucket_mb").number() * (int64_t{1} << 20))};
 }
 

@@ -195,19 +195,17 @@ void connect(const Groups& groups, int rank, Nanoseconds timeout) {
 using RunJob = std::function<Exit(const Job&, RankEnvironment)>;
 
 Exit train_under_mpi(MpiWorld& world, const Clock& clock, StartRequest request, const RunJob& run) {
-  const auto group = std::make_shared<MpiGroup>(world, clock, world.all_ranks(), Reduction::kOrdered);
+  const auto group = std::make_shared<MpiGroup>(world, clock, world.all_ranks());
   const auto transport = std::make_shared<MpiTransport>(world);
   request.host = world.host_name(world.rank());
   if (world.size() == 1 && is_lone_task(request)) return refuse_lone_task();
   return run_agreed(request, *group, [&](const Job& job) {
     const auto make = [&](const std::vector<int>& ranks) {
-      return std::make_shared<MpiGroup>(world, clock, ranks, job.settings.collectives.reduction);
+      return std::make_shared<MpiGroup>(world, clock, ranks);
     };
-    const bool ordered = job.settings.collectives.reduction == Reduction::kOrdered;
     RankEnvironment connected{.transport = transport, .host = request.host, .hosts = hosts_of(world)};
-    connected.groups = groups_on_device(
-        make_groups(ordered ? group : make(world.all_ranks()), job.mesh(), world.rank(), make), job.device(0),
-        make, agreed_communicators(job, most_neighbours(world), *group));
+    connected.groups = groups_on_device(make_groups(group, job.mesh(), world.rank(), make), job.device(0),
+                                        make, agreed_communicators(job, most_neighbours(world), *group));
     connect(connected.groups, world.rank(), request.timeout());
     return run(job, std::move(connected));
   });
@@ -289,7 +287,7 @@ void Launcher::save_checkpoint(const std::string& folder) const {
   }
   if (mpi_) {
     const auto ranks = mpi_->world->all_ranks();
-    MpiGroup group(*mpi_->world, mpi_->clock, ranks, Reduction::kOrdered);
+    MpiGroup group(*mpi_->world, mpi_->clock, ranks);
     copied = agree(group, copied, mpi_->timeout)[0];
   }
   if (!copied.text.empty()) throw UserError(folder + ": there is no checkpoint to copy");

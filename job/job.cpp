@@ -106,15 +106,6 @@ void open_devices(Job& job) {
     backend.fail("it joins GPUs, and this run computes on the CPU; expected auto, or device.kind = \"gpu\"");
 }
 
-void require_deterministic_reduction(const Job& job) {
-  const RunSettings& settings = job.settings;
-  if (!settings.train.deterministic_mode || settings.collectives.reduction != Reduction::kNative) return;
-  const Setting& mode = job.recipe.at("train").at("deterministic_mode");
-  const Setting& reduction = job.recipe.at("collectives").at("reduction");
-  mode.fail("contradicts " + reduction.path + " = " + reduction.toml() + " (" + reduction.position.text() +
-            "), whose sums may differ between runs; expected false, or reduction = \"ordered\"");
-}
-
 // Hybrid sharding cuts the ranks into several groups of one size.
 void require_whole_shard_groups(const Job& job) {
   if (job.settings.sharding.strategy != ShardingStrategy::kHybrid || job.world == 1) return;
@@ -397,7 +388,6 @@ void require_consistent_recipe(Job& job) {
   MistakeCollector mistakes;
   mistakes.collect([&] { job.from = start_from(job.recipe, job.resume); });
   mistakes.collect([&] { open_devices(job); });
-  mistakes.collect([&] { require_deterministic_reduction(job); });
   mistakes.collect([&] { require_whole_shard_groups(job); });
   mistakes.collect([&] { check_loggers(job.recipe); });
   mistakes.collect([&] { check_written_files(job); });

@@ -51,9 +51,7 @@ Catalog train_catalog() {
                   "how often progress is printed without a terminal; every 2 seconds when absent"}
                   .in_units({"ba"})
                   .at_least(1),
-              {"deterministic_mode", kBoolean, "false",
-               "fail if a libtorch kernel is not deterministic; excludes [collectives] reduction = "
-               "\"native\""},
+              {"deterministic_mode", kBoolean, "false", "fail if a libtorch kernel is not deterministic"},
               {"cuda_graphs", kBoolean, "false",
                "launch forward and backward of a microbatch with one call: for small models, on one rank "
                "with a "

@@ -152,7 +152,6 @@ MpiEndpoint::MpiEndpoint(const MpiWorld& world, std::vector<int> ranks)
     : ranks_(std::move(ranks)),
       layout_(make_layout(world, ranks_)),
       messages_(world.make_comm(ranks_)),
-      guards_(messages_.duplicate()),
       host_comm_(make_host_comm(world, layout_, ranks_)),
       chunk_bytes_(choose_chunk_bytes(layout_.size())),
       control_(host_comm_.get()),

@@ -136,7 +136,6 @@ class MpiEndpoint {
   int world_rank(int rank) const { return ranks_[rank]; }
   const MpiComm& comm() const { return messages_; }
   MPI_Comm messages() const { return messages_.get(); }
-  MPI_Comm guards() const { return guards_.get(); }
   MPI_Comm host_comm() const { return host_comm_.get(); }
 
   // The control slots of this host's ranks.
@@ -161,15 +160,10 @@ class MpiEndpoint {
   bool may_use_scratch(uint64_t sequence) const;
   void release_scratch(uint64_t sequence, bool used);
 
-  // Number of MPI collectives that this rank has started on `messages`.
-  uint64_t native_started() const { return native_started_; }
-  void note_native_start() { ++native_started_; }
-
  private:
   std::vector<int> ranks_;
   HostLayout layout_;
   MpiComm messages_;
-  MpiComm guards_;
   MpiComm host_comm_;
   int64_t chunk_bytes_;
   ControlWindow control_;
@@ -177,7 +171,6 @@ class MpiEndpoint {
   std::vector<std::weak_ptr<SharedWindow>> windows_;
   std::deque<uint64_t> scratch_queue_;
   std::optional<uint64_t> last_in_scratch_;
-  uint64_t native_started_ = 0;
 };
 
 }  // namespace tutti

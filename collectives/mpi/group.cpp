@@ -199,11 +199,9 @@ class MpiWork final : public Work {
 
 }  // namespace
 
-MpiGroup::MpiGroup(const MpiWorld& world, const Clock& clock, const std::vector<int>& ranks,
-                   Reduction reduction)
-    : world_(world), clock_(clock), reduction_(reduction), ranks_(ranks), endpoint_(world, ranks) {
-  const bool slots_show_all = reduction == Reduction::kOrdered && endpoint_.layout().hosts() == 1;
-  if (!slots_show_all) exchange_.emplace(endpoint_.comm(), ranks_);
+MpiGroup::MpiGroup(const MpiWorld& world, const Clock& clock, const std::vector<int>& ranks)
+    : world_(world), clock_(clock), ranks_(ranks), endpoint_(world, ranks) {
+  if (endpoint_.layout().hosts() > 1) exchange_.emplace(endpoint_.comm(), ranks_);
 }
 
 MpiGroup::~MpiGroup() = default;
@@ -247,8 +245,6 @@ WorkPtr MpiGroup::post(CollectiveKind kind, CollectiveJob job, const std::string
 }
 
 std::shared_ptr<Operation> MpiGroup::make_operation(CollectiveJob job) {
-  if (reduction_ == Reduction::kNative)
-    return std::make_shared<NativeOperation>(endpoint_, native_sums_, std::move(job));
   const CollectiveKind kind = job.header.kind;
   const bool is_small = job.header.bytes <= static_cast<uint64_t>(ControlSlot::kInlineBytes);
   if (is_small && endpoint_.layout().hosts() == 1)
@@ -307,7 +303,7 @@ void MpiGroup::check_for_lost_peer() const {
 
 std::unique_ptr<Group> MpiGroupFactory::make(const std::vector<int>& ranks) {
   if (ranks.size() == 1) return LocalFabric::make(ranks)->group(0);
-  return std::make_unique<MpiGroup>(world_, clock_, ranks, reduction_);
+  return std::make_unique<MpiGroup>(world_, clock_, ranks);
 }
 
 }  // namespace tutti

@@ -11,7 +11,6 @@
 #include "collectives/group.h"
 #include "collectives/header_log.h"
 #include "collectives/mpi/endpoint.h"
-#include "collectives/mpi/native_operation.h"
 #include "collectives/mpi/operation.h"
 #include "collectives/mpi/requests.h"
 #include "collectives/mpi/world.h"
@@ -53,8 +52,9 @@ class HeaderExchange {
   Outgoing outgoing_;
 };
 
-// A group of MPI ranks, for CPU tensors. With Reduction::kOrdered the ranks of a host work in shared memory
-// and only sums of subtrees cross hosts; with kNative MPI runs all collectives.
+// A group of MPI ranks, for CPU tensors. Sums are a balanced binary tree over rank order: the same bits on
+// every backend, run and host layout. The ranks of a host work in shared memory, and only sums of subtrees
+// cross hosts.
 //
 // Neighbours read inputs in place, if all ranks of a host have their inputs in the memory of one `allocate`
 // (an empty tensor is in the memory of its storage) and, for all_gather and broadcast, the group is on one
@@ -62,10 +62,10 @@ class HeaderExchange {
 // may lie anywhere.
 //
 // Posting, or Work::done() of any work of the group, advances all collectives. At most ControlWindow::kSlots
-// ordered collectives are in progress at once; more may be posted, and wait.
+// collectives are in progress at once; more may be posted, and wait.
 //
 // Errors: a collective that differs from a neighbour's on the same host, as soon as both collectives are
-// posted; a collective that differs across hosts or under kNative, at most a second after its post; a dead
+// posted; a collective that differs across hosts, at most a second after its post; a dead
 // process on this host, a member's or not, half a second after a collective began to wait. After an error the
 // group cannot be used.
 class MpiGroup final : public Group {
@@ -73,7 +73,7 @@ class MpiGroup final : public Group {
   static constexpr Nanoseconds kTimeout = std::chrono::milliseconds(500);
 
   // Collective over `ranks` (global, ascending, with this rank). World and clock must outlive the group.
-  MpiGroup(const MpiWorld& world, const Clock& clock, const std::vector<int>& ranks, Reduction reduction);
+  MpiGroup(const MpiWorld& world, const Clock& clock, const std::vector<int>& ranks);
   ~MpiGroup() override;
 
   int rank() const override { return endpoint_.layout().rank(); }
@@ -103,10 +103,8 @@ class MpiGroup final : public Group {
 
   const MpiWorld& world_;
   const Clock& clock_;
-  Reduction reduction_;
   std::vector<int> ranks_;
   MpiEndpoint endpoint_;
-  NativeSums native_sums_;
   HeaderLog log_;
   std::optional<HeaderExchange> exchange_;  // if not all ranks share control slots
 
@@ -124,8 +122,7 @@ class MpiGroup final : public Group {
 // The mpi backend. Groups of one rank are LocalGroups. World and clock must outlive all groups.
 class MpiGroupFactory final : public GroupFactory {
  public:
-  MpiGroupFactory(const MpiWorld& world, const Clock& clock, Reduction reduction)
-      : world_(world), clock_(clock), reduction_(reduction) {}
+  MpiGroupFactory(const MpiWorld& world, const Clock& clock) : world_(world), clock_(clock) {}
 
   int rank() const override { return world_.rank(); }
   int size() const override { return world_.size(); }
@@ -134,7 +131,6 @@ class MpiGroupFactory final : public GroupFactory {
  private:
   const MpiWorld& world_;
   const Clock& clock_;
-  Reduction reduction_;
 };
 
 }  // namespace tutti

@@ -10,9 +10,8 @@ Requests::~Requests() {
   for (std::size_t i = 0; i < requests_.size() && !finalized; ++i) release(requests_[i], kinds_[i]);
 }
 
-// MPI cannot cancel a collective.
 void Requests::release(MPI_Request request, Kind kind) {
-  if (request == MPI_REQUEST_NULL || kind == Kind::kCollective) return;
+  if (request == MPI_REQUEST_NULL) return;
   if (kind == Kind::kReceive) MPI_Cancel(&request);
   MPI_Request_free(&request);
 }

@@ -20,13 +20,12 @@ class Requests {
 
   void send(MPI_Comm comm, const void* data, int64_t bytes, int to, int tag);
   void receive(MPI_Comm comm, void* data, int64_t bytes, int from, int tag);
-  void add_collective(MPI_Request request) { add(request, Kind::kCollective); }
 
   // True if all have completed; never blocks.
   bool done();
 
  private:
-  enum class Kind { kSend, kReceive, kCollective };
+  enum class Kind { kSend, kReceive };
   void add(MPI_Request request, Kind kind);
   static void release(MPI_Request request, Kind kind);
 

@@ -196,10 +196,7 @@ void Replay::before_step(int rank, int64_t step, const Trainee& trainee, const B
 }
 
 // True if the replay must reproduce the bits of the record.
-bool Replay::exact() const {
-  return job_.settings.collectives.reduction == Reduction::kOrdered && other_processors().empty() &&
-         other_device().empty() && !sums_differ();
-}
+bool Replay::exact() const { return other_processors().empty() && other_device().empty() && !sums_differ(); }
 
 // False: losses only, to a tolerance.
 bool Replay::compares_digests() const { return exact() && record_.head().digests == kDigestKind; }
@@ -459,8 +456,6 @@ std::string Replay::warnings() const {
     text +=
         "\nthe record has digests of another kind than this tutti, so only losses were compared, to a "
         "tolerance";
-  if (job_.settings.collectives.reduction == Reduction::kNative)
-    text += "\nnative reduction promises no bits, so only losses were compared, to a tolerance";
   return text;
 }
 

@@ -50,7 +50,7 @@ TEST(FirstBucketTest, LeavesBeforeBackwardEnds) {
   MpiWorld world(nullptr, nullptr);
   const SystemClock clock;
   RankEnvironment environment;
-  environment.groups = {std::make_shared<MpiGroup>(world, clock, std::vector{0, 1}, Reduction::kOrdered)};
+  environment.groups = {std::make_shared<MpiGroup>(world, clock, std::vector{0, 1})};
   environment.transport = std::make_shared<MpiTransport>(world);
   environment.recorder = std::make_shared<RingRecorder>(100000);
   const Scratch folder;

@@ -84,17 +84,6 @@ TEST(WorldTest, DeterministicModeChangesNoBits) {
   EXPECT_EQ(inspect_digest(folder.path("true")), inspect_digest(folder.path("false")));
 }
 
-TEST(WorldTest, DeterministicModeContradictsNativeReduction) {
-  const Scratch folder;
-  const auto recipe = recipe_of(world_recipe(
-      "[train]\nmax_duration = '1ep'\ndeterministic_mode = true\n[collectives]\nreduction = 'native'\n"));
-  EXPECT_EQ(message_of<UserError>([&] { train_in_one_process(recipe, quietly(2, folder.path("run"))); }),
-            "test.toml:17: train.deterministic_mode = true: contradicts collectives.reduction = \"native\" "
-            "(test.toml:19), whose sums may differ between runs; expected false, or reduction = \"ordered\"\n"
-            "   17 | deterministic_mode = true\n"
-            "      |                      ^^^^");
-}
-
 TEST(WorldTest, RealTimeGivesTheSameBits) {
   const Scratch folder;
   const Setting recipe = recipe_of(world_recipe("[train]\nmax_duration = '2ep'\n"));

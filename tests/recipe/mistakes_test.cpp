@@ -62,7 +62,7 @@ TEST(RecipeMistakes, AreAllSaidAtOnceWithTheirLines) {
       "[data.train]\nkind = \"synthetic\"\nbatch_size = 9.5\nshufle = true\n"
       "[optimizer]\nkind = \"torch.optim.SGD\"\nlr = \"1e-3\"\nmomentun = 0.9\n"
       "[train]\nmax_duration = 3\nlr = 0.1\n";
-  EXPECT_EQ(message_of(recipe, {"collectives.reduction=orderd"}),
+  EXPECT_EQ(message_of(recipe, {"collectives.backend=mpii"}),
             R"(r.toml:3: model.hidden = 8: expected a list of integers in [1, 1e+09]; did you mean [8]?
     3 | hidden = 8
       |          ^
@@ -91,9 +91,9 @@ error: r.toml:14: train.lr = 0.1: unknown key; it belongs in [optimizer]
    14 | lr = 0.1
       | ^^
 
-error: --set: collectives.reduction = "orderd": expected one of ordered, native; did you mean "ordered"?
-      | --set collectives.reduction=orderd
-      |                             ^^^^^^
+error: --set: collectives.backend = "mpii": expected one of auto, local, mpi, nccl; did you mean "mpi"?
+      | --set collectives.backend=mpii
+      |                           ^^^^
 
 8 errors in r.toml)");
 }

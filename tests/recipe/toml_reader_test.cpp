@@ -232,9 +232,9 @@ const BadInput kBadInputs[] = {
     {"BothNames", with_more("[checkpoint]\nsave_interval = 1\ninterval = 2\n"),
      "digits.toml:22: checkpoint.save_interval = 1: given as interval too (digits.toml:23); keep one of the "
      "two"},
-    {"UnknownChoice", with_more("[collectives]\nreduction = \"orderd\"\n"),
-     "digits.toml:22: collectives.reduction = \"orderd\": expected one of ordered, native; did you mean "
-     "\"ordered\"?"},
+    {"UnknownChoice", with_more("[collectives]\nbackend = \"mpii\"\n"),
+     "digits.toml:22: collectives.backend = \"mpii\": expected one of auto, local, mpi, nccl; did you mean "
+     "\"mpi\"?"},
     {"SecondsAsEpochs", with_more("hang_timeout = 60\n"),
      "digits.toml:21: train.hang_timeout = 60: expected a time in seconds like 60sec or 1m30s in [1, 1e+06]; "
      "did "

@@ -195,8 +195,12 @@ class Replay(tutti_run.RunTest):
 
     def test_losses_that_are_no_numbers(self):
         run = self.folder / "run"
-        start(run, train__max_duration="1ep", collectives__reduction="native", optimizer__lr="1e30").wait()
-        self.assertRegex(self.replay(run), r"30 losses, all equal to a tolerance\nnative reduction promises no bits")
+        start(run, train__max_duration="1ep", optimizer__lr="1e30").wait()
+        self.replay(run)
+        elsewhere = self.replay_elsewhere(run)
+        if "the run computed with" not in elsewhere.text:
+            self.skipTest("needs a processor with vector instructions")
+        self.assertRegex(elsewhere.text, r"30 losses, all equal to a tolerance")
 
     def test_a_language_model_on_four_ranks(self):
         run = self.folder / "run"

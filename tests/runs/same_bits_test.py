@@ -46,10 +46,6 @@ class SameBits(tutti_run.RunTest):
         train(self.folder / "local", "--local-ranks", "2", data__train__num_workers=3, **{**options, "ranks": 1})
         self.assert_learnt_the_same(self.folder / "alone", self.folder / "local")
 
-    def test_native_reduction_learns_too(self):
-        train(self.folder / "run", ranks=3, collectives__reduction="native")
-        self.assertGreaterEqual(self.accuracy("run"), 0.95)
-
     def test_one_and_three_ranks_learn_the_same_but_for_rounding(self):
         train(self.folder / "one", ranks=1)
         train(self.folder / "three", ranks=3)

@@ -48,10 +48,8 @@ class MpiCutTest : public MpiTest {
     return static_cast<int>((one.salt + one.count) % (size() + 1)) != rank();
   }
 
-  // Numbers that any order of summation adds to the same bits, where MPI may choose the order.
-  static at::Tensor summable(Reduction reduction, const CutCase& one, int rank) {
-    if (reduction == Reduction::kOrdered) return numbers(one.dtype, one.count, rank, one.salt);
-    return numbers(at::kDouble, one.count, rank, one.salt).clamp(-8, 8).round().to(one.dtype);
+  static at::Tensor summable(const CutCase& one, int rank) {
+    return numbers(one.dtype, one.count, rank, one.salt);
   }
 
   void gather(MpiGroup& group, const CutCase& one) const {
@@ -64,9 +62,9 @@ class MpiCutTest : public MpiTest {
     EXPECT_TRUE(same_bits(input, own));
   }
 
-  void scatter(MpiGroup& group, Reduction reduction, const CutCase& one) const {
+  void scatter(MpiGroup& group, const CutCase& one) const {
     std::vector<at::Tensor> all;
-    for (int other = 0; other < size(); ++other) all.push_back(summable(reduction, one, other));
+    for (int other = 0; other < size(); ++other) all.push_back(summable(one, other));
     const at::Tensor input = placed(group, all[rank()], one.in_window);
     const at::Tensor memory = at::zeros({one.cut->part_size(rank())}, one.dtype);
     const at::Tensor out = has_destination(one) ? memory : at::Tensor();
@@ -90,9 +88,9 @@ class MpiCutTest : public MpiTest {
     EXPECT_TRUE(same_bits(out, outside_of(one.parts, before, whole))) << one.text();
   }
 
-  void scatter_in_place(MpiGroup& group, Reduction reduction, const CutCase& one) const {
+  void scatter_in_place(MpiGroup& group, const CutCase& one) const {
     std::vector<at::Tensor> all;
-    for (int other = 0; other < size(); ++other) all.push_back(summable(reduction, one, other));
+    for (int other = 0; other < size(); ++other) all.push_back(summable(one, other));
     const at::Tensor input = placed(group, all[rank()], one.in_window);
     const at::Tensor part = at::zeros({one.cut->part_size(rank())}, one.dtype), sum = reference_sum(all);
     wait(group.reduce_scatter(input, is_in_place(one) ? input : part, one.cut, "scatter"));
@@ -114,22 +112,18 @@ class MpiCutTest : public MpiTest {
 };
 
 TEST_F(MpiCutTest, GathersPartsIntoTheirRanges) {
-  for (const Reduction reduction : {Reduction::kOrdered, Reduction::kNative}) {
-    const auto group = make_group(reduction);
-    for (const CutCase& one : cases()) {
-      gather(*group, one);
-      gather_in_place(*group, one);
-    }
+  const auto group = make_group();
+  for (const CutCase& one : cases()) {
+    gather(*group, one);
+    gather_in_place(*group, one);
   }
 }
 
 TEST_F(MpiCutTest, PartsOfASumHaveTheBitsOfTheTree) {
-  for (const Reduction reduction : {Reduction::kOrdered, Reduction::kNative}) {
-    const auto group = make_group(reduction);
-    for (const CutCase& one : cases()) {
-      scatter(*group, reduction, one);
-      scatter_in_place(*group, reduction, one);
-    }
+  const auto group = make_group();
+  for (const CutCase& one : cases()) {
+    scatter(*group, one);
+    scatter_in_place(*group, one);
   }
 }
 
@@ -182,55 +176,51 @@ TEST_F(MpiCutTest, DataInAWindowIsReadWithoutItsOwnersHelp) {
 
 TEST_F(MpiCutTest, OnlyTheOwnerKnowsOfAnOverflow) {
   if (size() == 1) return;
-  for (const Reduction reduction : {Reduction::kOrdered, Reduction::kNative}) {
-    const auto group = make_group(reduction);
-    for (const int64_t count : {10, 100000}) {
-      Parts parts;
-      for (int64_t r = 0; r < size(); ++r)
-        parts.push_back({{(2 * r + 1) * count, (2 * r + 2) * count}, {2 * r * count, (2 * r + 1) * count}});
-      const at::Tensor input = numbers(at::kFloat, 2 * count * size(), rank());
-      input[2 * count + 3] = 3e38;
-      const at::Tensor out = at::zeros({2 * count}, at::kFloat);
-      const WorkPtr work = group->reduce_scatter(input, out, std::make_shared<const Cut>(parts), "scatter");
-      wait(work);
-      EXPECT_EQ(work->finite(), rank() != 1);
-    }
+  const auto group = make_group();
+  for (const int64_t count : {10, 100000}) {
+    Parts parts;
+    for (int64_t r = 0; r < size(); ++r)
+      parts.push_back({{(2 * r + 1) * count, (2 * r + 2) * count}, {2 * r * count, (2 * r + 1) * count}});
+    const at::Tensor input = numbers(at::kFloat, 2 * count * size(), rank());
+    input[2 * count + 3] = 3e38;
+    const at::Tensor out = at::zeros({2 * count}, at::kFloat);
+    const WorkPtr work = group->reduce_scatter(input, out, std::make_shared<const Cut>(parts), "scatter");
+    wait(work);
+    EXPECT_EQ(work->finite(), rank() != 1);
   }
 }
 
 TEST_F(MpiCutTest, GathersAndReductionsOverlapOnTwoGroups) {
-  for (const Reduction reduction : {Reduction::kOrdered, Reduction::kNative}) {
-    const auto gathers = make_group(reduction), reductions = make_group(reduction);
-    constexpr int kMany = 12;
-    std::vector<CutCase> used;
-    std::vector<at::Tensor> wholes, outs, parts;
-    std::vector<WorkPtr> works;
-    for (int i = 0; i < kMany; ++i) {
-      const int64_t count = i % 3 == 0 ? 500 : 90001 * (i % 4 + 1);
-      const Parts cut_parts = random_parts(size(), count, i);
-      used.push_back({at::kFloat, count, static_cast<uint64_t>(i), i % 2 == 0, cut_parts,
-                      std::make_shared<const Cut>(cut_parts)});
-      const CutCase& one = used.back();
-      const at::Tensor own = part_of(summable(reduction, one, 0), one.parts[rank()]);
-      wholes.push_back(placed(*reductions, summable(reduction, one, rank()), one.in_window));
-      parts.push_back(at::zeros({one.cut->part_size(rank())}, at::kFloat));
-      outs.push_back(at::zeros({count}, at::kFloat));
-      works.push_back(
-          gathers->all_gather(placed(*gathers, own, one.in_window), outs.back(), one.cut, "gather"));
-      works.push_back(reductions->reduce_scatter(wholes.back(), parts.back(), one.cut, "scatter"));
-    }
-    const auto all_done = [&] {
-      return std::ranges::count_if(works, [](const WorkPtr& work) { return work->done(); }) ==
-             std::ssize(works);
-    };
-    EXPECT_TRUE(soon(all_done));
-    for (int i = 0; i < kMany; ++i) {
-      const CutCase& one = used[i];
-      std::vector<at::Tensor> all;
-      for (int other = 0; other < size(); ++other) all.push_back(summable(reduction, one, other));
-      EXPECT_TRUE(same_bits(outs[i], outside_of(one.parts, at::zeros({one.count}, at::kFloat), all[0]))) << i;
-      EXPECT_TRUE(same_bits(parts[i], part_of(reference_sum(all), one.parts[rank()]))) << i;
-    }
+  const auto gathers = make_group(), reductions = make_group();
+  constexpr int kMany = 12;
+  std::vector<CutCase> used;
+  std::vector<at::Tensor> wholes, outs, parts;
+  std::vector<WorkPtr> works;
+  for (int i = 0; i < kMany; ++i) {
+    const int64_t count = i % 3 == 0 ? 500 : 90001 * (i % 4 + 1);
+    const Parts cut_parts = random_parts(size(), count, i);
+    used.push_back({at::kFloat, count, static_cast<uint64_t>(i), i % 2 == 0, cut_parts,
+                    std::make_shared<const Cut>(cut_parts)});
+    const CutCase& one = used.back();
+    const at::Tensor own = part_of(summable(one, 0), one.parts[rank()]);
+    wholes.push_back(placed(*reductions, summable(one, rank()), one.in_window));
+    parts.push_back(at::zeros({one.cut->part_size(rank())}, at::kFloat));
+    outs.push_back(at::zeros({count}, at::kFloat));
+    works.push_back(
+        gathers->all_gather(placed(*gathers, own, one.in_window), outs.back(), one.cut, "gather"));
+    works.push_back(reductions->reduce_scatter(wholes.back(), parts.back(), one.cut, "scatter"));
+  }
+  const auto all_done = [&] {
+    return std::ranges::count_if(works, [](const WorkPtr& work) { return work->done(); }) ==
+           std::ssize(works);
+  };
+  EXPECT_TRUE(soon(all_done));
+  for (int i = 0; i < kMany; ++i) {
+    const CutCase& one = used[i];
+    std::vector<at::Tensor> all;
+    for (int other = 0; other < size(); ++other) all.push_back(summable(one, other));
+    EXPECT_TRUE(same_bits(outs[i], outside_of(one.parts, at::zeros({one.count}, at::kFloat), all[0]))) << i;
+    EXPECT_TRUE(same_bits(parts[i], part_of(reference_sum(all), one.parts[rank()]))) << i;
   }
 }
 

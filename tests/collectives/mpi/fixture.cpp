@@ -15,8 +15,8 @@ std::vector<int> MpiTest::everyone() const {
   return ranks;
 }
 
-std::unique_ptr<MpiGroup> MpiTest::make_group(Reduction reduction) const {
-  return std::make_unique<MpiGroup>(*world, clock_, everyone(), reduction);
+std::unique_ptr<MpiGroup> MpiTest::make_group() const {
+  return std::make_unique<MpiGroup>(*world, clock_, everyone());
 }
 
 void MpiTest::wait(const WorkPtr& work) {

@@ -20,7 +20,7 @@ class MpiTest : public testing::Test {
   int rank() const { return world->rank(); }
   int size() const { return world->size(); }
   std::vector<int> everyone() const;
-  std::unique_ptr<MpiGroup> make_group(Reduction reduction = Reduction::kOrdered) const;
+  std::unique_ptr<MpiGroup> make_group() const;
 
   // Polls until it is done, and gives up after a minute.
   static void wait(const WorkPtr& work);

@@ -46,17 +46,15 @@ TEST_F(MpiGroupTest, AllReduceHasTheBitsOfTheTree) {
 // Each rank's numbers are finite, and only one of them has looked at the part of the sum that is not.
 TEST_F(MpiGroupTest, ASumThatOverflowsAnywhereIsNotFiniteToAll) {
   if (size() == 1) return;
-  for (const Reduction reduction : {Reduction::kOrdered, Reduction::kNative}) {
-    const auto group = make_group(reduction);
-    for (const int64_t count : {7, 5000, 1000003}) {
-      for (const int64_t at : {int64_t{-1}, int64_t{0}, count / 2, count - 1}) {
-        for (const bool in_window : {false, true}) {
-          const at::Tensor own = numbers(at::kFloat, count, rank());
-          if (at >= 0) own[at] = 3e38;
-          const WorkPtr work = group->all_reduce(placed(*group, own, in_window), "sum");
-          wait(work);
-          EXPECT_EQ(work->finite(), at < 0) << at << " of " << count << " window " << in_window;
-        }
+  const auto group = make_group();
+  for (const int64_t count : {7, 5000, 1000003}) {
+    for (const int64_t at : {int64_t{-1}, int64_t{0}, count / 2, count - 1}) {
+      for (const bool in_window : {false, true}) {
+        const at::Tensor own = numbers(at::kFloat, count, rank());
+        if (at >= 0) own[at] = 3e38;
+        const WorkPtr work = group->all_reduce(placed(*group, own, in_window), "sum");
+        wait(work);
+        EXPECT_EQ(work->finite(), at < 0) << at << " of " << count << " window " << in_window;
       }
     }
   }
@@ -126,19 +124,17 @@ TEST_F(MpiGroupTest, BroadcastCopiesTheRoot) {
 }
 
 TEST_F(MpiGroupTest, ABarrierHoldsUntilTheLastRankArrives) {
-  for (const Reduction reduction : {Reduction::kOrdered, Reduction::kNative}) {
-    const auto group = make_group(reduction);
-    for (int late = 0; late < size(); ++late) {
-      const TimePoint start = clock_.now();
-      while (rank() == late && clock_.now() < start + std::chrono::milliseconds(20)) continue;
-      const at::Tensor came = at::zeros({1}, at::kLong);
-      const at::Tensor all_came = at::zeros({size()}, at::kLong);
-      came.fill_(clock_.now().time_since_epoch().count());
-      wait(group->barrier("barrier"));
-      const int64_t left = clock_.now().time_since_epoch().count();
-      wait(group->all_gather(came, all_came, "times"));
-      for (int other = 0; other < size(); ++other) EXPECT_GE(left, all_came.const_data_ptr<int64_t>()[other]);
-    }
+  const auto group = make_group();
+  for (int late = 0; late < size(); ++late) {
+    const TimePoint start = clock_.now();
+    while (rank() == late && clock_.now() < start + std::chrono::milliseconds(20)) continue;
+    const at::Tensor came = at::zeros({1}, at::kLong);
+    const at::Tensor all_came = at::zeros({size()}, at::kLong);
+    came.fill_(clock_.now().time_since_epoch().count());
+    wait(group->barrier("barrier"));
+    const int64_t left = clock_.now().time_since_epoch().count();
+    wait(group->all_gather(came, all_came, "times"));
+    for (int other = 0; other < size(); ++other) EXPECT_GE(left, all_came.const_data_ptr<int64_t>()[other]);
   }
 }
 
@@ -204,7 +200,7 @@ TEST_F(MpiGroupTest, RanksMayDifferInWhereTheirDataLies) {
 TEST_F(MpiGroupTest, GroupsOfSomeRanksRunBesideEachOther) {
   std::vector<int> mine;
   for (int other = rank() % 2; other < size(); other += 2) mine.push_back(other);
-  MpiGroup half(*world, clock_, mine, Reduction::kOrdered);
+  MpiGroup half(*world, clock_, mine);
   const auto group = make_group();
   std::vector<at::Tensor> of_mine;
   for (const int other : mine) of_mine.push_back(numbers(at::kFloat, 70001, other));
@@ -242,7 +238,7 @@ TEST_F(MpiGroupTest, MemoryThatOneRankCannotHaveIsAnErrorOnItsWholeHost) {
 TEST_F(MpiGroupTest, AMeshHasAGroupForEachAxis) {
   const int columns = size() % 2 == 0 ? 2 : 1;
   const Mesh mesh({{"replicate", size() / columns}, {"shard", columns}});
-  MpiGroupFactory factory(*world, clock_, Reduction::kOrdered);
+  MpiGroupFactory factory(*world, clock_);
   for (const std::string axis : {"replicate", "shard"}) {
     const auto peers = mesh.peers(rank(), {axis});
     const auto group = factory.make(peers);

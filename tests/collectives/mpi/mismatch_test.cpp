@@ -42,81 +42,72 @@ class MpiMismatchTest : public MpiTest {
 };
 
 TEST_F(MpiMismatchTest, DifferentKindsAreNamedOnEveryRankWithinTwoSeconds) {
-  for (const Reduction reduction : {Reduction::kOrdered, Reduction::kNative}) {
-    const auto group = make_group(reduction);
-    const int odd = size() - 1;
-    const auto tensor = at::zeros({1000}, at::kFloat);
-    const Outcome outcome = outcome_of(*group, [&] {
-      wait(group->barrier("start"));  // in which the others' alarm may find this rank
-      return rank() == odd ? group->barrier("end") : group->all_reduce(tensor, "bucket 3");
-    });
-    EXPECT_THAT(outcome.error,
-                AllOf(HasSubstr("posted #1 all_reduce of 4000 bytes (bucket 3)"),
-                      HasSubstr("rank " + std::to_string(odd) + " posted #1 barrier of 0 bytes (end)")));
-    EXPECT_LT(outcome.took, std::chrono::seconds(2));
-    meet();
-  }
+  const auto group = make_group();
+  const int odd = size() - 1;
+  const auto tensor = at::zeros({1000}, at::kFloat);
+  const Outcome outcome = outcome_of(*group, [&] {
+    wait(group->barrier("start"));  // in which the others' alarm may find this rank
+    return rank() == odd ? group->barrier("end") : group->all_reduce(tensor, "bucket 3");
+  });
+  EXPECT_THAT(outcome.error,
+              AllOf(HasSubstr("posted #1 all_reduce of 4000 bytes (bucket 3)"),
+                    HasSubstr("rank " + std::to_string(odd) + " posted #1 barrier of 0 bytes (end)")));
+  EXPECT_LT(outcome.took, std::chrono::seconds(2));
+  meet();
 }
 
 TEST_F(MpiMismatchTest, DifferentSizesAreNamedOnEveryRankWithinTwoSeconds) {
-  for (const Reduction reduction : {Reduction::kOrdered, Reduction::kNative}) {
-    const auto group = make_group(reduction);
-    const int64_t count = rank() == 0 ? 100000 : 200000;
-    const auto tensor = at::zeros({count}, at::kFloat);
-    const Outcome outcome = outcome_of(*group, [&] { return group->broadcast(tensor, 0, "weights"); });
-    EXPECT_THAT(outcome.error, AllOf(HasSubstr("rank 0 posted #0 broadcast of 400000 bytes (weights)"),
-                                     HasSubstr("posted #0 broadcast of 800000 bytes (weights)")));
-    EXPECT_LT(outcome.took, std::chrono::seconds(2));
-    meet();
-  }
+  const auto group = make_group();
+  const int64_t count = rank() == 0 ? 100000 : 200000;
+  const auto tensor = at::zeros({count}, at::kFloat);
+  const Outcome outcome = outcome_of(*group, [&] { return group->broadcast(tensor, 0, "weights"); });
+  EXPECT_THAT(outcome.error, AllOf(HasSubstr("rank 0 posted #0 broadcast of 400000 bytes (weights)"),
+                                   HasSubstr("posted #0 broadcast of 800000 bytes (weights)")));
+  EXPECT_LT(outcome.took, std::chrono::seconds(2));
+  meet();
 }
 
 TEST_F(MpiMismatchTest, DifferentCutsAreNamedOnEveryRankWithinTwoSeconds) {
-  for (const Reduction reduction : {Reduction::kOrdered, Reduction::kNative}) {
-    for (const int64_t count : {100, 100000}) {
-      const auto group = make_group(reduction);
-      Parts parts;
-      for (int64_t r = 0; r < size(); ++r) parts.push_back({{r * count, (r + 1) * count}});
-      if (rank() == 0) std::reverse(parts.begin(), parts.end());
-      const auto cut = std::make_shared<const Cut>(parts);
-      const auto part = at::zeros({count}, at::kFloat), whole = at::zeros({count * size()}, at::kFloat);
-      const Outcome outcome = outcome_of(*group, [&] {
-        return count == 100 ? group->all_gather(part, whole, cut, "unit")
-                            : group->reduce_scatter(whole, part, cut, "unit");
-      });
-      EXPECT_THAT(outcome.error, AllOf(HasSubstr("rank 0 posted #0 "), HasSubstr("(unit), cut otherwise")));
-      EXPECT_LT(outcome.took, std::chrono::seconds(2));
-      meet();
-    }
+  for (const int64_t count : {100, 100000}) {
+    const auto group = make_group();
+    Parts parts;
+    for (int64_t r = 0; r < size(); ++r) parts.push_back({{r * count, (r + 1) * count}});
+    if (rank() == 0) std::reverse(parts.begin(), parts.end());
+    const auto cut = std::make_shared<const Cut>(parts);
+    const auto part = at::zeros({count}, at::kFloat), whole = at::zeros({count * size()}, at::kFloat);
+    const Outcome outcome = outcome_of(*group, [&] {
+      return count == 100 ? group->all_gather(part, whole, cut, "unit")
+                          : group->reduce_scatter(whole, part, cut, "unit");
+    });
+    EXPECT_THAT(outcome.error, AllOf(HasSubstr("rank 0 posted #0 "), HasSubstr("(unit), cut otherwise")));
+    EXPECT_LT(outcome.took, std::chrono::seconds(2));
+    meet();
   }
 }
 
 TEST_F(MpiMismatchTest, AGroupOfSomeRanksNamesRanksOfTheWorld) {
   if (size() < 3) return;
   const int last = size() - 1;
-  for (const Reduction reduction : {Reduction::kOrdered, Reduction::kNative}) {
-    MpiGroupFactory factory(*world, clock_, reduction);
-    std::unique_ptr<Group> group;
-    if (rank() >= last - 1) {
-      group = factory.make({last - 1, last});
-      EXPECT_EQ(group->world_rank(1), last);
-      const Outcome outcome = outcome_of(static_cast<MpiGroup&>(*group), [&] {
-        return rank() == last ? group->barrier("end")
-                              : group->broadcast(at::zeros({4}, at::kFloat), 0, "copy");
-      });
-      EXPECT_THAT(
-          outcome.error,
-          AllOf(HasSubstr("rank " + std::to_string(last - 1) + " posted #0 broadcast of 16 bytes (copy)"),
-                HasSubstr("rank " + std::to_string(last) + " posted #0 barrier of 0 bytes (end)")));
-    }
-    meet();
+  MpiGroupFactory factory(*world, clock_);
+  std::unique_ptr<Group> group;
+  if (rank() >= last - 1) {
+    group = factory.make({last - 1, last});
+    EXPECT_EQ(group->world_rank(1), last);
+    const Outcome outcome = outcome_of(static_cast<MpiGroup&>(*group), [&] {
+      return rank() == last ? group->barrier("end") : group->broadcast(at::zeros({4}, at::kFloat), 0, "copy");
+    });
+    EXPECT_THAT(
+        outcome.error,
+        AllOf(HasSubstr("rank " + std::to_string(last - 1) + " posted #0 broadcast of 16 bytes (copy)"),
+              HasSubstr("rank " + std::to_string(last) + " posted #0 barrier of 0 bytes (end)")));
   }
+  meet();
 }
 
 TEST_F(MpiMismatchTest, RanksThatAreLateAreRanksOfTheWorld) {
   const int last = size() - 1;
   if (size() >= 3 && rank() >= last - 1 && world->host_of()[last] == world->host_of()[last - 1]) {
-    MpiGroup group(*world, clock_, {last - 1, last}, Reduction::kOrdered);
+    MpiGroup group(*world, clock_, {last - 1, last});
     const MpiComm both = world->make_comm({last - 1, last});
     WorkPtr work;
     if (rank() != last) {
@@ -141,15 +132,13 @@ TEST_F(MpiMismatchTest, AGroupThatFailedStaysFailed) {
 }
 
 TEST_F(MpiMismatchTest, ARankThatIsLateIsNoError) {
-  for (const Reduction reduction : {Reduction::kOrdered, Reduction::kNative}) {
-    const auto group = make_group(reduction);
-    const TimePoint start = clock_.now();
-    while (rank() == 0 && clock_.now() < start + std::chrono::milliseconds(700)) sched_yield();
-    const at::Tensor inout = numbers(at::kFloat, 5000, 0);
-    wait(group->broadcast(inout, 0, "late"));
-    wait(group->barrier("end"));
-    EXPECT_TRUE(same_bits(inout, numbers(at::kFloat, 5000, 0)));
-  }
+  const auto group = make_group();
+  const TimePoint start = clock_.now();
+  while (rank() == 0 && clock_.now() < start + std::chrono::milliseconds(700)) sched_yield();
+  const at::Tensor inout = numbers(at::kFloat, 5000, 0);
+  wait(group->broadcast(inout, 0, "late"));
+  wait(group->barrier("end"));
+  EXPECT_TRUE(same_bits(inout, numbers(at::kFloat, 5000, 0)));
 }
 
 TEST_F(MpiMismatchTest, AllRanksAreAlive) { EXPECT_EQ(world->lost_peer(), std::nullopt); }
