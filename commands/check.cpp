@@ -18,6 +18,7 @@
 #include "io/run_paths.h"
 #include "job/evaluation_data.h"
 #include "job/job.h"
+#include "job/make_job.h"
 #include "job/recipe_catalogs.h"
 #include "job/resume.h"
 #include "runtime/error.h"
@@ -233,7 +234,7 @@ std::string summary(const Job& job, const State& trainee, const CheckOptions& op
 }
 
 std::string checked(const Job& job, const CheckOptions& options) {
-  for (const std::string& advice : job.advice()) print_warning(advice);
+  for (const std::string& advice : job_advice(job)) print_warning(advice);
   if (options.scan_data) job.scan_data();
   for (const std::string& replaced : job.replaced()) print_warning(replaced);
   const StartingPoint start = start_of(job);

@@ -8,6 +8,7 @@
 #include "io/checkpoint/run_state.h"
 #include "io/checkpoint/saved_state.h"
 #include "job/algorithms.h"
+#include "job/make_job.h"
 #include "job/recipe_catalogs.h"
 #include "job/resume.h"
 #include "recipe/toml_reader.h"

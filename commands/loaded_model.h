@@ -6,6 +6,7 @@
 #include "io/checkpoint/checkpoint.h"
 #include "job/checkpoint_options.h"
 #include "job/job.h"
+#include "job/make_job.h"
 #include "training/engine/engine.h"
 #include "training/state.h"
 

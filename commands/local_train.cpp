@@ -6,6 +6,7 @@
 
 #include "actors/local_ranks.h"
 #include "commands/live_environment.h"
+#include "job/make_job.h"
 #include "job/run_journal.h"
 #include "job/run_report.h"
 #include "runtime/printable.h"
@@ -46,7 +47,7 @@ LocalRunResult train_in_one_process(const Setting& recipe, const LocalRunOptions
       make_live(rank, job, options.quiet);
       rank.json = options.json;
       if (rank.rank() == 0 && !options.quiet)
-        for (const std::string& advice : job.advice()) rank.log->warning(advice);
+        for (const std::string& advice : job_advice(job)) rank.log->warning(advice);
       crashes.emplace_back(*rank.recorder, rank.rank(), rank_log_path(job.run_dir, rank.rank()));
     }
     supervisors.push_back(add_rank(scheduler, job, rank).supervisor);

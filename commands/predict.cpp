@@ -122,7 +122,7 @@ std::string predicted(const Job& job, const PredictOptions& options,
 std::string predict_text(const Setting& recipe, const PredictOptions& options) {
   return blame_recipe(recipe, [&] {
     require_other_file(recipe, options);
-    const Job job = prediction_job(recipe, options);
+    const Job job = prediction_job(recipe, options.checkpoint, options.evaluator);
     return predicted(job, options, names_of_classes(recipe, job, options));
   });
 }

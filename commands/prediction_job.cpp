@@ -11,6 +11,7 @@
 #include "data/tables/fitted_table.h"
 #include "io/checkpoint/checkpoint_tensors.h"
 #include "io/checkpoint/run_state.h"
+#include "job/make_job.h"
 #include "job/plugin_library.h"
 #include "job/recipe_catalogs.h"
 #include "recipe/catalog.h"
@@ -222,11 +223,11 @@ std::vector<Setting*> evaluator_sections(Setting& recipe) {
 }
 
 // Gives the job the data to predict in place of all other data in files.
-void give_data_to_predict(Setting& recipe, const PredictOptions& options, const std::string& fitted,
-                          UserComponents& components) {
+void give_data_to_predict(Setting& recipe, const std::string& checkpoint, const std::string& evaluator,
+                          const std::string& fitted, UserComponents& components) {
   const auto sections = evaluator_sections(recipe);
   const auto named = std::ranges::find_if(
-      sections, [&](const Setting* one) { return one->at("label").text() == options.evaluator; });
+      sections, [&](const Setting* one) { return one->at("label").text() == evaluator; });
   if (named == sections.end() || !is_in_files(**named)) return;
   Setting& train = *recipe.find("data")->find("train");
   const DatasetPtr data =
@@ -234,7 +235,7 @@ void give_data_to_predict(Setting& recipe, const PredictOptions& options, const 
   const SampleSpec samples = data->spec();
   const std::string& kind = train.at("kind").text();
   if (kind == kPluginKind || kind == "program" || train.at("sampling").text() == "own") return;
-  const SampleSpec trained = trained_spec(recipe, samples, options.checkpoint, fitted);
+  const SampleSpec trained = trained_spec(recipe, samples, checkpoint, fitted);
   const auto like_training = std::make_shared<LikeTraining>(data, with_missing(samples, trained));
   for (Setting* section : sections)
     if (is_in_files(*section)) give_data(*section, like_training, components);
@@ -261,14 +262,14 @@ std::string saved_fitted(const Setting& recipe, const std::string& checkpoint) t
   return "";  // as the weights will say
 }
 
-Job prediction_job(const Setting& written, const PredictOptions& options) {
+Job prediction_job(const Setting& written, const std::string& checkpoint, const std::string& evaluator) {
   Setting recipe = resolve_recipe(written);
   begin_process(RunSettings::read(recipe));
   load_plugin(recipe);  // for transforms of data that are opened here
   JobOptions job;
   job.makes_folders = false;
-  job.fitted = fitted_to_predict(recipe, options.checkpoint);
-  give_data_to_predict(recipe, options, job.fitted, job.components);
+  job.fitted = fitted_to_predict(recipe, checkpoint);
+  give_data_to_predict(recipe, checkpoint, evaluator, job.fitted, job.components);
   return make_job(std::move(recipe), job);
 }
 

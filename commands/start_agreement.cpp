@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "collectives/agreement.h"
+#include "job/make_job.h"
 #include "job/run_journal.h"
 #include "recipe/setting.h"
 #include "recipe/toml_reader.h"

@@ -1,13 +1,25 @@
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "collectives/group.h"
-#include "commands/train.h"
 #include "job/job.h"
 #include "runtime/clock.h"
 
 namespace tutti {
+
+// Options of `tutti train` besides the recipe.
+struct LaunchOptions {
+  std::string run_dir;  // "" = runs/<run_name>
+  std::string resume;   // overrides the recipe, or ""
+  UserComponents components = {};
+  bool ends_process = true;  // if a logger hangs
+  bool json = false;         // print only the result, as JSON
+};
+
+// Returns the resolved recipe, or throws UserError.
+using RecipeSource = std::function<Setting()>;
 
 // A rank's request to start: a recipe, or an error.
 struct StartRequest {

@@ -20,6 +20,7 @@
 #include "commands/live_environment.h"
 #include "commands/start_agreement.h"
 #include "io/checkpoint/checkpoint.h"
+#include "job/make_job.h"
 #include "job/run_journal.h"
 #include "job/run_report.h"
 #include "runtime/actor/scheduler.h"
@@ -112,7 +113,7 @@ Exit run_rank(const Job& job, RankEnvironment connected) {
   const CrashReport crash(*environment.recorder, rank, rank_log_path(job.run_dir, rank));
   if (rank == 0) environment.log->info("seed " + std::to_string(job.seed) + ", " + batch_identity(job));
   if (rank == 0)
-    for (const std::string& advice : job.advice()) environment.log->warning(advice);
+    for (const std::string& advice : job_advice(job)) environment.log->warning(advice);
   const RankActors actors = add_rank(scheduler, job, environment);
   const ProcessWatch watch(
       scheduler, rank,

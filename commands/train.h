@@ -4,22 +4,10 @@
 #include <memory>
 #include <string>
 
+#include "commands/start_agreement.h"
 #include "job/job.h"
-#include "recipe/setting.h"
 
 namespace tutti {
-
-// Options of `tutti train` besides the recipe.
-struct LaunchOptions {
-  std::string run_dir;  // "" = runs/<run_name>
-  std::string resume;   // overrides the recipe, or ""
-  UserComponents components = {};
-  bool ends_process = true;  // if a logger hangs
-  bool json = false;         // print only the result, as JSON
-};
-
-// Returns the resolved recipe, or throws UserError.
-using RecipeSource = std::function<Setting()>;
 
 // Runs this process as a rank of one run after the other: under mpirun one of several ranks, else the only
 // rank. The first run starts MPI; the destructor, which is collective, ends MPI.

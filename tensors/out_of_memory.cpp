@@ -1,19 +1,15 @@
 #include "tensors/out_of_memory.h"
 
 #include <ATen/ops/zeros.h>
-#include <c10/util/Exception.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstring>
-#include <oneapi/dnnl/dnnl_common.hpp>
 #include <string_view>
 
-#include "runtime/lack_of_memory.h"
 #include "runtime/text.h"
 #include "tensors/meter.h"
-#include "tensors/torch_error.h"
 
 namespace tutti {
 namespace {
@@ -22,16 +18,6 @@ constexpr std::array kFields = {
     &OutOfMemoryReport::ranks,     &OutOfMemoryReport::asked,      &OutOfMemoryReport::used,
     &OutOfMemoryReport::budget,    &OutOfMemoryReport::parameters, &OutOfMemoryReport::gradients,
     &OutOfMemoryReport::optimizer, &OutOfMemoryReport::batch,      &OutOfMemoryReport::copies};
-
-// In small letters: a text that has one of the former, or ends in one of the latter, means a lack of memory.
-constexpr std::array<std::string_view, 5> kWords = {
-    "allocate memory",    // ENOMEM; DefaultCPUAllocator: can't ...; Could not ... for Tensor SizesAndStrides!
-    "out of memory",      // C10 Out of Memory. Trying to allocate 4; NNPACK
-    "not enough memory",  // Intel oneMKL DFTI ERROR: Not enough memory to allocate
-    "memory allocation error",  // Intel oneMKL FATAL ERROR: memory allocation error.
-    "std::bad_alloc"};
-constexpr std::array<std::string_view, 3> kWordsOfOneDnn = {
-    "could not create a primitive", "could not create a memory object", "could not execute a primitive"};
 
 constexpr std::size_t kWordBytes = 96;
 constexpr std::size_t kPacked = 6;  // bytes that a double holds exactly, as a whole number
@@ -78,21 +64,6 @@ std::string because_of(const std::exception& error) {
 }
 
 }  // namespace
-
-bool is_lack_of_memory(const std::exception& error) {
-  if (dynamic_cast<const RunError*>(&error)) return false;
-  if (dynamic_cast<const c10::OutOfMemoryError*>(&error) || found_no_memory(error)) return true;
-  if (const auto* onednn_error = dynamic_cast<const dnnl::error*>(&error))
-    return onednn_error->status == dnnl_out_of_memory ||
-           onednn_error->status == dnnl_runtime_error;  // no memory for its code
-  const std::string text = lower_case(own_words(error));
-  return std::ranges::any_of(kWords, [&](std::string_view one) { return text.find(one) != text.npos; }) ||
-         std::ranges::any_of(kWordsOfOneDnn, [&](std::string_view one) { return text.ends_with(one); });
-}
-
-bool tells_lack_of_memory(const std::exception& error) {
-  return is_lack_of_memory(error) || lacks_memory(end_by(error).kind);
-}
 
 at::Tensor report_row(const OutOfMemoryReport& mine, int rank, int world) {
   at::Tensor table = at::zeros({world * kRow}, at::kDouble);

@@ -8,17 +8,9 @@
 #include <vector>
 
 #include "runtime/error.h"
+#include "tensors/torch_error.h"
 
 namespace tutti {
-
-// True if the error is a lack of memory, by its type or its text: of libtorch and the meter, operator new,
-// threads, oneDNN, MKL, and libraries that quote the system. oneDNN also says "could not create a primitive"
-// for other reasons: work is then retried in smaller parts in vain, and the error has oneDNN's text. False
-// for tutti's own errors, which have been reported already.
-bool is_lack_of_memory(const std::exception& error);
-
-// The same, and true for tutti's own errors that report a lack of memory: no mistake of the user's.
-bool tells_lack_of_memory(const std::exception& error);
 
 // A rank's lack of memory, and the use of its memory; in bytes.
 struct OutOfMemoryReport {

@@ -1,7 +1,5 @@
 #include "algorithms/augmentation/added_transform.h"
 
-#include "algorithms/augmentation/augmix.h"
-#include "algorithms/augmentation/randaugment.h"
 #include "data/readers/transformed_dataset.h"
 #include "training/state.h"
 

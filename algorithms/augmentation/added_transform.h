@@ -3,6 +3,9 @@
 #include <string>
 #include <utility>
 
+#include "algorithms/augmentation/options.h"
+#include "data/transforms/augmix.h"
+#include "data/transforms/randaugment.h"
 #include "data/transforms/transform.h"
 #include "training/engine/algorithm.h"
 
@@ -26,6 +29,23 @@ class AddedTransform : public Algorithm {
  private:
   std::string name_;
   TransformPtr transform_;
+};
+
+// Applies augmix_image (data/transforms/augmix.h) to each image of the training data.
+// composer.algorithms.AugMix.
+class AugMix final : public AddedTransform {
+ public:
+  // Throws UserError for options out of range.
+  explicit AugMix(const AugMixOptions& options = {}) : AddedTransform("AugMix", augmix_transform(options)) {}
+};
+
+// Applies randaugment_image (data/transforms/randaugment.h) to each image of the training data.
+// composer.algorithms.RandAugment.
+class RandAugment final : public AddedTransform {
+ public:
+  // Throws UserError for options out of range.
+  explicit RandAugment(const RandAugmentOptions& options = {})
+      : AddedTransform("RandAugment", randaugment_transform(options)) {}
 };
 
 }  // namespace tutti

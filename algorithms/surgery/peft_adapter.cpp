@@ -3,7 +3,6 @@
 #include <filesystem>
 #include <set>
 
-#include "algorithms/surgery/lora.h"
 #include "io/formats/json_setting.h"
 #include "io/weights/weights.h"
 #include "models/hub/adapter.h"

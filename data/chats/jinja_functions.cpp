@@ -272,11 +272,6 @@ auto known(const All& all, const char* what, const std::string& name) {
 
 }  // namespace
 
-void Work::use(std::size_t amount) {
-  left -= static_cast<int64_t>(amount);
-  if (left < 0) throw UserError("the chat template takes too many steps, or writes too much");
-}
-
 void require_shallow(const Value& value, Work& work, int depth) {
   if (depth > kMostNesting) throw UserError("lists and maps that lie too deep in each other");
   work.use(1);
@@ -284,30 +279,6 @@ void require_shallow(const Value& value, Work& work, int depth) {
     for (const Value& element : *list) require_shallow(element, work, depth + 1);
   if (const Map* map = value.map())
     for (const auto& [key, member] : *map) require_shallow(member, work, depth + 1);
-}
-
-const Value* Call::find(std::size_t place, std::string_view keyword) const {
-  if (place < arguments.size()) return &arguments[place];
-  for (const auto& [name_of, value] : keywords)
-    if (name_of == keyword) return &value;
-  return nullptr;
-}
-
-const Value& Call::at(std::size_t place, std::string_view keyword) const {
-  if (const Value* value = find(place, keyword)) return *value;
-  throw UserError("'" + shown(name) + "' lacks an argument");
-}
-
-const MarkedText& Call::text(std::size_t place) const {
-  const Value& value = at(place);
-  if (!value.text()) refuse("a text", value);
-  return *value.text();
-}
-
-void refuse(const std::string& what, const Value& value) {
-  const auto* undefined = std::get_if<Undefined>(&value);
-  if (undefined) throw UserError("'" + shown(undefined->name) + "' is undefined; expected " + what);
-  throw UserError(std::string("expected ") + what + ", not " + value.type());
 }
 
 Value call_function(const Call& call) { return known(functions(), "the function", call.name)(call); }

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "data/chats/jinja_functions.h"
+#include "data/chats/jinja_value.h"
 
 namespace tutti::jinja {
 

@@ -167,4 +167,33 @@ MarkedText as_json(const Value& value, int indent, bool is_ascii) {
   return writer.finish();
 }
 
+void Work::use(std::size_t amount) {
+  left -= static_cast<int64_t>(amount);
+  if (left < 0) throw UserError("the chat template takes too many steps, or writes too much");
+}
+
+const Value* Call::find(std::size_t place, std::string_view keyword) const {
+  if (place < arguments.size()) return &arguments[place];
+  for (const auto& [name_of, value] : keywords)
+    if (name_of == keyword) return &value;
+  return nullptr;
+}
+
+const Value& Call::at(std::size_t place, std::string_view keyword) const {
+  if (const Value* value = find(place, keyword)) return *value;
+  throw UserError("'" + shown(name) + "' lacks an argument");
+}
+
+const MarkedText& Call::text(std::size_t place) const {
+  const Value& value = at(place);
+  if (!value.text()) refuse("a text", value);
+  return *value.text();
+}
+
+void refuse(const std::string& what, const Value& value) {
+  const auto* undefined = std::get_if<Undefined>(&value);
+  if (undefined) throw UserError("'" + shown(undefined->name) + "' is undefined; expected " + what);
+  throw UserError(std::string("expected ") + what + ", not " + value.type());
+}
+
 }  // namespace tutti::jinja

@@ -65,4 +65,25 @@ MarkedText written(const Value& value);
 // lacks.
 MarkedText as_json(const Value& value, int indent = -1, bool is_ascii = false);
 
+// The rest of a rendering's allowance: steps, and bytes of new texts.
+struct Work {
+  int64_t left = 0;
+  void use(std::size_t amount);  // throws UserError when nothing is left
+};
+
+// A value that a function, filter, test or method is asked about, and its arguments.
+struct Call {
+  const std::string& name;
+  const Value& subject;  // of a function: undefined
+  const List& arguments;
+  const Map& keywords;
+  Work& work;
+
+  const Value* find(std::size_t place, std::string_view keyword) const;  // null: not given
+  const Value& at(std::size_t place, std::string_view keyword = "") const;
+  const MarkedText& text(std::size_t place) const;  // of a text
+};
+
+[[noreturn]] void refuse(const std::string& what, const Value& value);  // UserError
+
 }  // namespace tutti::jinja

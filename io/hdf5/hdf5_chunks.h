@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "io/hdf5/hdf5_handle.h"
-#include "io/hdf5/hdf5_listing.h"
+#include "io/hdf5/hdf5_storage.h"
 
 // For the sources in io/hdf5 only. Without libtorch.
 namespace tutti {

@@ -18,6 +18,14 @@ namespace {
 
 const ForwardContext kDefaultContext;
 
+// "Linear 24 -> 3", "Conv2d with weight [8, 3, 3, 3]"
+std::string layer_text(const Layer& layer) try {
+  const std::string sizes = layer.sizes_text();
+  return layer.kind() + (sizes.empty() ? "" : " " + sizes);
+} catch (const std::exception&) {
+  return layer.kind();  // the error may be that a weight has no sizes
+}
+
 // Of a tensor that checkpoints have.
 void require_real(const std::string& name, at::ScalarType dtype) {
   if (at::isComplexType(dtype))
@@ -104,6 +112,12 @@ at::Tensor ForwardContext::kept(const at::Tensor& x, double probability) const {
   return kept.view(x.sizes());
 }
 
+std::string Layer::sizes_text() const {
+  for (const auto& own : own_parameters())
+    if (own->name == "weight") return "with weight " + shape_text(own->tensor.sizes());
+  return "";
+}
+
 TensorTree Slot::operator()(const TensorTree& input) const { return call(input, 0); }
 
 TensorTree Slot::call(const TensorTree& input, std::size_t first_hook) const {
@@ -112,7 +126,8 @@ TensorTree Slot::call(const TensorTree& input, std::size_t first_hook) const {
   try {
     return layer_->forward(input);
   } catch (const std::exception& error) {
-    throw_from_slot(*this, error);
+    throw_from_slot(
+        name_, [this] { return layer_text(*layer_); }, error);
   }
 }
 

@@ -156,6 +156,8 @@ class Layer : public std::enable_shared_from_this<Layer> {
 
   virtual TensorTree forward(const TensorTree& input) = 0;
   virtual const char* kind() const = 0;  // "Conv2d"; for surgery, `inspect` and logs
+  // Sizes for errors, behind kind(): "24 -> 3". Default: "with weight [8, 3, 3, 3]", or "".
+  virtual std::string sizes_text() const;
 
   const std::vector<std::shared_ptr<Parameter>>& own_parameters() const { return parameters_; }
   const std::vector<std::shared_ptr<Buffer>>& own_buffers() const { return buffers_; }

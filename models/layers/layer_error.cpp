@@ -7,7 +7,6 @@
 #include <typeinfo>
 #include <utility>
 
-#include "models/layers/linear.h"
 #include "tensors/out_of_memory.h"
 #include "tensors/torch_error.h"
 
@@ -28,29 +27,6 @@ bool is_mistake(const std::exception& error) {
   return (!torch || is_mistake_by_libtorch(*torch)) && !is_lack_of_memory(error);
 }
 
-std::string from_to(int64_t in, int64_t out) {
-  return " " + std::to_string(in) + " -> " + std::to_string(out);
-}
-
-std::string sizes_of(const Layer& layer) {
-  if (const auto* linear = dynamic_cast<const Linear*>(&layer))
-    return from_to(linear->in_features(), linear->out_features());
-  if (const auto* linear = dynamic_cast<const Conv1D*>(&layer))
-    return from_to(linear->in_features(), linear->out_features());
-  for (const auto& own : layer.own_parameters())
-    if (own->name == "weight") return " with weight " + shape_text(own->tensor.sizes());
-  return "";
-}
-
-// "Linear 24 -> 3", "Conv2d with weight [8, 3, 3, 3]"
-std::string layer_text(const Layer& layer) {
-  try {
-    return layer.kind() + sizes_of(layer);
-  } catch (const std::exception&) {
-    return layer.kind();  // the error may be that a weight has no sizes
-  }
-}
-
 std::string joined_path(const std::string& path, const std::string& below) {
   return path.empty() || below.empty() ? path + below : path + "." + below;
 }
@@ -64,17 +40,18 @@ std::string place_text(const std::string& path, const std::string& layer) {
 LayerError::LayerError(const Place& place)
     : UserError(place.position, place_text(place.path, place.layer) + place.words), place_(place) {}
 
-void throw_from_slot(const Slot& slot, const std::exception& error) {
+void throw_from_slot(const std::string& slot, const std::function<std::string()>& layer,
+                     const std::exception& error) {
   if (const auto* inner = dynamic_cast<const LayerError*>(&error)) {
     if (!inner->place()) throw;
     LayerError::Place place = *inner->place();
-    place.path = joined_path(slot.name(), place.path);
+    place.path = joined_path(slot, place.path);
     throw LayerError(place);
   }
   if (!is_mistake(error)) throw;
   const auto* known = dynamic_cast<const RunError*>(&error);
-  throw LayerError(LayerError::Place{.path = slot.name(),
-                                     .layer = layer_text(slot.layer()),
+  throw LayerError(LayerError::Place{.path = slot,
+                                     .layer = layer(),
                                      .position = known ? known->position() : Position{},
                                      .words = known ? known->message() : own_words(error)});
 }

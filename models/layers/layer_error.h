@@ -1,10 +1,10 @@
 #pragma once
 
 #include <exception>
+#include <functional>
 #include <optional>
 #include <string>
 
-#include "models/layers/layer.h"
 #include "runtime/error.h"
 
 namespace tutti {
@@ -29,10 +29,11 @@ class LayerError final : public UserError {
   std::optional<Place> place_;
 };
 
-// Throws the error of a slot's layer, as a LayerError for a mistake: libtorch's, a UserError, or an exception
-// of the standard library. Call within the catch block: a lack of memory, failures of the environment and of
-// devices, and exceptions that end or repeat a step are thrown on unchanged.
-[[noreturn]] void throw_from_slot(const Slot& slot, const std::exception& error);
+// Throws the error of the layer in the slot of this name, as a LayerError for a mistake: libtorch's, a
+// UserError, or an exception of the standard library. Call within the catch block: a lack of memory, failures
+// of the environment and of devices, and exceptions that end or repeat a step are thrown on unchanged.
+[[noreturn]] void throw_from_slot(const std::string& slot, const std::function<std::string()>& layer,
+                                  const std::exception& error);
 
 // The same for a model's own functions: "in `place`: ...". RunErrors are thrown on unchanged.
 [[noreturn]] void throw_from_model(const std::string& place, const std::exception& error);

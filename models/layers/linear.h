@@ -4,6 +4,10 @@
 
 namespace tutti {
 
+inline std::string from_to(int64_t in, int64_t out) {
+  return std::to_string(in) + " -> " + std::to_string(out);
+}
+
 // Initial values, drawn from the given generator as by torch.nn.init.
 Init constant_init(double value);
 Init normal_init(double standard_deviation);
@@ -22,6 +26,7 @@ class Linear final : public Layer {
   Linear(int64_t in, int64_t out, bool bias = true);
   TensorTree forward(const TensorTree& input) override;
   const char* kind() const override { return "Linear"; }
+  std::string sizes_text() const override { return from_to(in_features(), out_features()); }
   int64_t in_features() const { return weight_.tensor.size(1); }
   int64_t out_features() const { return weight_.tensor.size(0); }
   Parameter& weight() const { return weight_; }
@@ -39,6 +44,7 @@ class Conv1D final : public Layer {
   Conv1D(int64_t in, int64_t out, double standard_deviation = 0.02);
   TensorTree forward(const TensorTree& input) override;
   const char* kind() const override { return "Conv1D"; }
+  std::string sizes_text() const override { return from_to(in_features(), out_features()); }
   int64_t in_features() const { return weight_.tensor.size(0); }
   int64_t out_features() const { return weight_.tensor.size(1); }
   Parameter& weight() const { return weight_; }

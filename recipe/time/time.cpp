@@ -1,7 +1,12 @@
 #include "recipe/time/time.h"
 
+#include <algorithm>
 #include <array>
+#include <cctype>
 #include <cmath>
+#include <optional>
+#include <string_view>
+#include <utility>
 
 #include "recipe/time/time_text.h"
 
@@ -17,6 +22,19 @@ constexpr std::array<std::pair<const char*, TimeUnit>, 7> kSuffixes = {{{"iter",
                                                                         {"sec", TimeUnit::kSecond}}};
 
 constexpr const char* kExpected = "expected a time such as \"20ep\", \"500ba\", \"0.5dur\" or \"1h20m40s\"";
+
+// "20EP" is {"20", kEpoch}; nullopt if the text does not end in a unit, or has no number before the unit.
+std::optional<std::pair<std::string_view, TimeUnit>> split_unit(std::string_view text) {
+  const auto same = [](char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == b; };
+  for (const auto& [suffix, unit] : kSuffixes) {
+    const std::string_view ending = suffix;
+    if (text.size() <= ending.size()) continue;
+    const std::string_view tail = text.substr(text.size() - ending.size());
+    if (std::equal(tail.begin(), tail.end(), ending.begin(), same))
+      return std::pair{text.substr(0, text.size() - ending.size()), unit};
+  }
+  return std::nullopt;
+}
 
 [[noreturn]] void fail_unlike(const char* verb, const Time& a, const Time& b) {
   throw UserError(std::string("cannot ") + verb + " " + a.text() + " and " + b.text() + ": unlike units");

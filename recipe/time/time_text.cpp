@@ -13,10 +13,6 @@
 namespace tutti {
 namespace {
 
-constexpr std::array kTimeUnits = {TimeUnit::kIteration, TimeUnit::kEpoch, TimeUnit::kBatch,
-                                   TimeUnit::kSample,    TimeUnit::kToken, TimeUnit::kDuration,
-                                   TimeUnit::kSecond};
-
 // The zeros of the scripts of Unicode's first plane. The other digits follow each zero.
 constexpr std::array<char32_t, 36> kZeros = {
     0x660,  0x6f0,  0x7c0,  0x966,  0x9e6,  0xa66,  0xae6,  0xb66,  0xbe6,  0xc66,  0xce6,  0xd66,
@@ -113,18 +109,6 @@ bool has_leading_foreign_digit(std::string_view text) {
 }
 
 }  // namespace
-
-std::optional<std::pair<std::string_view, TimeUnit>> split_unit(std::string_view text) {
-  const auto same = [](char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == b; };
-  for (const TimeUnit unit : kTimeUnits) {
-    const std::string_view ending = suffix(unit);
-    if (text.size() <= ending.size()) continue;
-    const std::string_view tail = text.substr(text.size() - ending.size());
-    if (std::equal(tail.begin(), tail.end(), ending.begin(), same))
-      return std::pair{text.substr(0, text.size() - ending.size()), unit};
-  }
-  return std::nullopt;
-}
 
 std::optional<int> clock_seconds(std::string_view text) {
   if (text.empty()) return std::nullopt;

@@ -3,14 +3,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
-
-#include "recipe/time/time.h"
 
 namespace tutti {
-
-// "20EP" is {"20", kEpoch}; nullopt if the text does not end in a unit, or has no number before the unit.
-std::optional<std::pair<std::string_view, TimeUnit>> split_unit(std::string_view text);
 
 // Seconds of "1h20m40s", where parts are optional; nullopt for other texts.
 std::optional<int> clock_seconds(std::string_view text);

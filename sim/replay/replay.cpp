@@ -12,6 +12,7 @@
 #include "actors/local_ranks.h"
 #include "io/checkpoint/checkpoint.h"
 #include "io/journal/recorded_run.h"
+#include "job/make_job.h"
 #include "job/recipe_catalogs.h"
 #include "job/run_journal.h"
 #include "recipe/options.h"

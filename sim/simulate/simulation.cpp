@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "io/checkpoint/checkpoint.h"
+#include "job/make_job.h"
 #include "runtime/error.h"
 #include "runtime/lack_of_memory.h"
 #include "tensors/torch_error.h"

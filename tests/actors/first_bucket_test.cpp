@@ -7,6 +7,7 @@
 #include "collectives/mpi/group.h"
 #include "collectives/mpi/transport.h"
 #include "collectives/mpi/world.h"
+#include "job/make_job.h"
 #include "job/recipe_catalogs.h"
 #include "recipe/resolve.h"
 #include "recipe/toml_reader.h"

@@ -19,6 +19,7 @@
 #include "data/readers/synthetic_dataset.h"
 #include "data/readers/transformed_dataset.h"
 #include "data/transforms/image_transforms.h"
+#include "job/make_job.h"
 #include "runtime/actor/scheduler.h"
 #include "runtime/error.h"
 #include "tests/actors/sleeping_world.h"

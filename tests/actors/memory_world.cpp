@@ -7,6 +7,7 @@
 
 #include "actors/local_ranks.h"
 #include "io/formats/json_line.h"
+#include "job/make_job.h"
 #include "tensors/meter.h"
 #include "tests/actors/sleeping_world.h"
 

@@ -3,13 +3,12 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "algorithms/augmentation/augmix.h"
+#include "algorithms/augmentation/added_transform.h"
 #include "algorithms/augmentation/colout.h"
 #include "algorithms/augmentation/cutmix.h"
 #include "algorithms/augmentation/cutout.h"
 #include "algorithms/augmentation/mixup.h"
 #include "algorithms/augmentation/progressive_resizing.h"
-#include "algorithms/augmentation/randaugment.h"
 #include "algorithms/catalog.h"
 #include "algorithms/loop/distillation.h"
 #include "algorithms/loop/ema.h"

@@ -7,6 +7,7 @@
 
 #include "data/transforms/token_transforms.h"
 #include "io/hdf5/hdf5_writer.h"
+#include "job/make_job.h"
 #include "models/zoo/gpt.h"
 #include "tests/actors/sleeping_world.h"
 

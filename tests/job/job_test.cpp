@@ -1,5 +1,3 @@
-#include "job/job.h"
-
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,6 +8,7 @@
 
 #include "data/readers/synthetic_dataset.h"
 #include "io/hdf5/hdf5_writer.h"
+#include "job/make_job.h"
 #include "tests/actors/sleeping_world.h"
 
 namespace tutti {
@@ -211,7 +210,7 @@ TEST_F(JobTest, MicrobatchesWithoutSamplesAreSaid) {
     options.world = world;
     std::string text = recipe + "grad_accum = " + grad_accum + "\n";
     text.replace(text.find("batch_size = 2"), 14, "batch_size = " + std::to_string(batch));
-    return make_job(recipe_of(text), options).advice();
+    return job_advice(make_job(recipe_of(text), options));
   };
   EXPECT_THAT(said(1, "24"), IsEmpty());
   EXPECT_THAT(said(5, "5"), IsEmpty()) << "a rank has 4 samples, and others have 5";
@@ -241,7 +240,7 @@ TEST_F(JobTest, LabelsFrom1OnAreSaid) {
   const auto said = [&](const std::string& train, const std::string& eval) {
     JobOptions options;
     options.run_dir = folder_.path("run");
-    return make_job(recipe_of(with_data(kMlp, train, eval)), options).advice();
+    return job_advice(make_job(recipe_of(with_data(kMlp, train, eval)), options));
   };
   EXPECT_THAT(said(from_1, from_1),
               ElementsAre("data.train: its smallest label is 1, so class 0 has no samples; "
@@ -264,7 +263,7 @@ TEST_F(JobTest, MostClassesWithoutSamplesAreSaid) {
   const auto said = [&](const std::string& data, const std::string& model = kMlp) {
     JobOptions options;
     options.run_dir = folder_.path("run");
-    return make_job(recipe_of(with_data(model, data, data)), options).advice();
+    return job_advice(make_job(recipe_of(with_data(model, data, data)), options));
   };
   const std::string damaged = file(at::tensor({0, 1, 16'000, 1, 2}, at::kLong));
   EXPECT_THAT(
@@ -284,7 +283,7 @@ TEST_F(JobTest, ValuesFrom1OnAreNoClasses) {
   JobOptions options;
   options.run_dir = folder_.path("run");
   const std::string model = std::string(kMlp) + "\nloss = 'mse'";
-  EXPECT_THAT(make_job(recipe_of(with_data(model, data, data)), options).advice(), IsEmpty());
+  EXPECT_THAT(job_advice(make_job(recipe_of(with_data(model, data, data)), options)), IsEmpty());
 }
 
 TEST_F(JobTest, FoldersThatNumberClassesOtherwiseThanTrainingAreRefused) {

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 
+#include "job/make_job.h"
 #include "tests/actors/sleeping_world.h"
 #include "tests/data/readers/image_samples.h"
 

@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "job/job.h"
+#include "job/make_job.h"
 #include "runtime/error.h"
 #include "tests/actors/sleeping_world.h"
 

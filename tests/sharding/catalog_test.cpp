@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "job/job.h"
+#include "job/make_job.h"
 #include "job/recipe_catalogs.h"
 #include "recipe/toml_reader.h"
 #include "tests/runtime/scratch.h"

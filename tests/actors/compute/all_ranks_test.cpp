@@ -6,6 +6,7 @@
 
 #include "commands/inspect.h"
 #include "commands/local_train.h"
+#include "job/make_job.h"
 #include "models/model.h"
 #include "tests/actors/sleeping_world.h"
 #include "tests/io/checkpoint/whole_checkpoint.h"

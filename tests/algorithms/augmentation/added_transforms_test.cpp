@@ -2,8 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "algorithms/augmentation/augmix.h"
-#include "algorithms/augmentation/randaugment.h"
+#include "algorithms/augmentation/added_transform.h"
 #include "data/readers/synthetic_dataset.h"
 #include "data/readers/transformed_dataset.h"
 #include "data/transforms/tensor_transforms.h"
