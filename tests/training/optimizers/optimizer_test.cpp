@@ -25,13 +25,13 @@ const std::vector<const char*> kAllKinds = {
     "sgd",  "decoupled_sgdw", "adam",      "adamw", "decoupled_adamw", "nadam", "adagrad", "rmsprop",
     "lion", "lamb",           "adafactor", "muon",  "decoupled_lionw"};
 
-struct Keys {
+struct OptimizerKeys {
   double lr, weight_decay, momentum, dampening;
   bool maximize = false;
 };
 
 // With the keys of all kinds.
-Setting any_kind(const char* kind, const Keys& keys) {
+Setting any_kind(const char* kind, const OptimizerKeys& keys) {
   return section_with({{"kind", std::string(kind)},
                        {"lr", keys.lr},
                        {"weight_decay", keys.weight_decay},
@@ -104,17 +104,17 @@ TEST(Optimizer, MaximizingIsDescendingTheOppositeGradient) {
 
 // What a recipe's catalog refuses, torch.optim's constructors do too.
 TEST(Optimizer, RefusesWhatTorchsConstructorsDo) {
-  using Keys = std::vector<std::pair<std::string, Setting::Value>>;
+  using OptimizerKeys = std::vector<std::pair<std::string, Setting::Value>>;
   const auto make_with = [](const char* kind, const std::string& key, const Setting::Value& value) {
-    Keys keys = {{"kind", std::string(kind)},
-                 {"lr", 0.1},
-                 {"weight_decay", 0.0},
-                 {"momentum", 0.9},
-                 {"dampening", 0.0},
-                 {"nesterov", false},
-                 {"betas", list_value({0.9, 0.99})},
-                 {"eps", 1e-8},
-                 {"amsgrad", false}};
+    OptimizerKeys keys = {{"kind", std::string(kind)},
+                          {"lr", 0.1},
+                          {"weight_decay", 0.0},
+                          {"momentum", 0.9},
+                          {"dampening", 0.0},
+                          {"nesterov", false},
+                          {"betas", list_value({0.9, 0.99})},
+                          {"eps", 1e-8},
+                          {"amsgrad", false}};
     for (auto& [name, given] : keys)
       if (name == key) given = value;
     make_optimizer(section_with(keys), pair_of_ones());
