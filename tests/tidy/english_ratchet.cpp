@@ -28,11 +28,6 @@ bool is_page(const SourceFile& file) {
   return file.folder() == "docs" || file.path == "README.md" || file.path == "CONTRIBUTING.md";
 }
 
-bool is_product(const SourceFile& file) {
-  static const std::set<std::string> others{"", "tests", "bench", "examples", "tools", "cmake", ".ci"};
-  return file.is_cpp() && others.count(file.folder()) == 0;
-}
-
 void add_sentences(const SourceFile& file, const std::vector<Sentence>& sentences, Count& count) {
   for (const Sentence& sentence : sentences) {
     if (!is_counted(sentence)) continue;
@@ -95,6 +90,11 @@ const std::vector<EnglishBound>& english_bounds() {
       {"training", 10, 0},
   };
   return bounds;
+}
+
+bool is_product(const SourceFile& file) {
+  static const std::set<std::string> others{"", "tests", "bench", "examples", "tools", "cmake", ".ci"};
+  return file.is_cpp() && others.count(file.folder()) == 0;
 }
 
 Findings english_off_its_bounds(const SourceTree& tree, const std::vector<EnglishBound>& bounds) {
