@@ -46,7 +46,7 @@ Tokens numbers_in(const std::string& text) {
   for (int64_t token = 0; words >> token;) tokens.push_back(token);
   if (tokens.empty() || !words.eof())
     word(text).fail(
-        "expected tokens, as in \"17 4 2\": those of this model are no bytes, and its recipe names no "
+        "expected tokens, as in \"17 4 2\": the tokens of this model are no bytes, and its recipe names no "
         "tokenizer");
   return tokens;
 }

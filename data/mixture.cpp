@@ -27,7 +27,8 @@ void require_alike(const Mixture::Source& first, const Mixture::Source& other) {
   if (spec.shapes.size() != other_spec.shapes.size()) fail("its samples have other arrays");
   const auto tokenizers = {first.data->tokenizer(), other.data->tokenizer()};
   const auto digest = [](const auto& tokenizer) { return tokenizer ? tokenizer->digest() : 0; };
-  if (digest(*tokenizers.begin()) != digest(*(tokenizers.end() - 1))) fail("it has another tokenizer");
+  if (digest(*tokenizers.begin()) != digest(*(tokenizers.end() - 1)))
+    fail("its texts have another tokenizer");
 }
 
 }  // namespace

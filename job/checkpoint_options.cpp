@@ -97,8 +97,7 @@ CheckpointSet checkpoint_set(const Setting& section, const std::string& run_name
   CheckpointSet set;
   blame_key(names, [&] { set.names = CheckpointNames(names.text(), run_name); });
   blame_key(latest, [&] { set.latest = latest_name(latest.text(), run_name); });
-  if (set.names.fits(set.latest))
-    latest.fail("it is a name that checkpoints have: save_filename = " + names.toml());
+  if (set.names.fits(set.latest)) latest.fail("checkpoints have such names: save_filename = " + names.toml());
   return set;
 }
 

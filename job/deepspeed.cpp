@@ -341,7 +341,7 @@ class Translation {
     const Setting* device = offload.is_table() ? offload.find("device") : nullptr;
     if (!device || !device->is_text()) offload.fail("expected {device = \"cpu\"}");
     if (device->text() != "cpu" && device->text() != "none")
-      device->fail("what is offloaded goes to the memory of the host only: expected \"cpu\" or \"none\"");
+      device->fail("tutti offloads to the memory of the host only: expected \"cpu\" or \"none\"");
     for (const auto& [key, value] : offload.table())
       if (key == "ratio" || key == "max_in_cpu") value.fail("not carried over: all of it is offloaded");
     return device->text() == "cpu";

@@ -3,6 +3,7 @@
 
 #include "tests/tidy/english.h"
 #include "tests/tidy/english_ratchet.h"
+#include "tests/tidy/error_texts.h"
 #include "tests/tidy/function_length.h"
 #include "tests/tidy/rules.h"
 
@@ -215,6 +216,51 @@ TEST(English, MayOnlyGetBetter) {
   EXPECT_THAT(english_off_its_bounds({header_of("Closes the file of the rank when it is full.", "docs/a.md")},
                                      {{"docs", 99, 0}}),
               SizeIs(1));
+}
+
+std::vector<std::string> texts_of_errors(const std::string& code) {
+  std::vector<std::string> texts;
+  for (const ErrorText& text : error_texts(parse_source("io/a.cpp", code))) texts.push_back(text.text);
+  return texts;
+}
+
+TEST(Errors, AreTheTextsOfFailuresAlone) {
+  EXPECT_THAT(texts_of_errors("f(\"a\"); key.fail(\"b\" + name(\"c\") + \"d\"); g(\"e\");\n"),
+              ElementsAre("b", "c", "d"));
+  EXPECT_THAT(texts_of_errors("throw UserError({path}, \"a \"\n    \"b, 'c'\",\n  d);\nf(\"e\");\n"),
+              ElementsAre("a b, 'c'"));
+  EXPECT_THAT(texts_of_errors("throw OperatingError(c == '\"' ? \"a\" : \"b\");\n"), testing::Contains("b"));
+  EXPECT_THAT(texts_of_errors("failed(\"a\"); // fail(\"b\")\n"), IsEmpty());
+}
+
+Findings errors_beyond(const std::string& code, int bound, const std::string& path = "io/a.cpp") {
+  return errors_off_their_bound({parse_source(path, code)}, bound);
+}
+
+TEST(Errors, PronounsThatBeginAClauseAreBare) {
+  for (const char* bare :
+       {"key.fail(\"it is full\");", "throw UserError(path + \": it has no \" + name);",
+        "key.fail(\"'\" + name + \"'; this is wrong\");", "key.fail(full ? \"is full\" : \"they are full\");",
+        "throw OperatingError({path},\n    \"damaged: it \"\n \"ends early\");"})
+    EXPECT_THAT(errors_beyond(bare, 0), SizeIs(2)) << bare;
+  for (const char* named :
+       {"key.fail(\"the file is full\");", "throw UserError(\"the file \" + path + \": full, as it was\");",
+        "key.fail(\"this file is full\");", "key.fail(\"the file is torn; it ends early\");",
+        "key.fail(name + \"it is full\");", "warn(\"it is full\");"})
+    EXPECT_THAT(errors_beyond(named, 0), IsEmpty()) << named;
+}
+
+TEST(Errors, MayOnlyGetBetter) {
+  const std::string code = "key.fail(\"it is full\");\n";
+  EXPECT_THAT(errors_beyond(code, 1), IsEmpty());
+  EXPECT_THAT(errors_beyond(code, 5), IsEmpty());
+  EXPECT_THAT(errors_beyond(code, 6), ElementsAre(testing::HasSubstr("write 1")));
+  EXPECT_THAT(errors_beyond(code, 0, "tests/a.cpp"), IsEmpty());
+}
+
+TEST(Errors, KeepTheirBound) {
+  const Findings findings = errors_off_their_bound(whole_tree(), kMostBareErrors);
+  EXPECT_TRUE(findings.empty()) << joined(findings);
 }
 
 TEST(AbsolutePaths, AreDistinguishedFromRelativeOnes) {

@@ -37,13 +37,13 @@ void read_in(const SavedTensor& to, const TensorSource& from, const std::string&
   const Shape& shape = from.at(name).shape;
   if (to.shape() != at::IntArrayRef(shape))
     throw UserError({source}, "'" + name + "' is " + shape_text(shape) + ", the model's is " +
-                                  shape_text(to.shape()) + "; this is another model's");
+                                  shape_text(to.shape()) + "; the tensor is another model's");
   from.read(name, to.rows(), to.tensor);
 }
 
 // A name that only the checkpoint or only the trainee has.
 void mismatch(const RestoreFilter& filter, const std::string& from, const std::string& what) {
-  if (!filter.warn) throw UserError({from}, what + "; this is another model's or optimizer's");
+  if (!filter.warn) throw UserError({from}, what + "; the file is of another model or optimizer");
   filter.warn(from + ": " + what);
 }
 

@@ -124,7 +124,8 @@ void PartGraph::record_work(const Work& work) {
 
 at::Tensor PartGraph::key_of_mask(const std::string& name) {
   const auto place = std::ssize(masks_);
-  if (place == kMostMasks) throw UserError("it has more than " + std::to_string(kMostMasks) + " masks");
+  if (place == kMostMasks)
+    throw UserError("a microbatch has more than " + std::to_string(kMostMasks) + " masks");
   masks_.push_back(name);
   return numbers_.narrow(0, 1 + 2 * place, 2);
 }

@@ -336,7 +336,7 @@ void TrainingLoop::restore(RunState saved, const std::string& folder) {
   const Timestamp& time = saved.time;
   const int64_t batches = with_.state.dataloader_len;
   if (time.batch_in_epoch > batches)
-    throw UserError("it was saved after batch " + std::to_string(time.batch_in_epoch) +
+    throw UserError("the checkpoint was saved after batch " + std::to_string(time.batch_in_epoch) +
                     " of an epoch, which has " + std::to_string(batches) +
                     " of this data; load_ignore_keys = [\"timestamp\"] begins anew");
   const bool own = lies_in(folder, with_.job.checkpoints),

@@ -208,7 +208,7 @@ void OutputLosses::require_ignoring(const Setting& ignore_index) const {
     if (!one.loss->leaves_targets_out())
       ignore_index.fail(kind_of(one.table) + " leaves no target out: an ignored one belongs to no class");
     if (one.target != kTarget && one.target != "labels")
-      ignore_index.fail("it is of the arrays 'target' and 'labels'; in '" + one.target +
+      ignore_index.fail("ignore_index marks targets of 'target' and 'labels'; in '" + one.target +
                         "' the targets that do not count must be -100 in the data");
   }
 }

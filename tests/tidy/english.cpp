@@ -217,6 +217,11 @@ std::string bare_pronoun(const Sentence& sentence) {
   return "";
 }
 
+bool opens_with_pronoun(const std::string& text) {
+  const std::vector<Word> words = words_of(text);
+  return words.size() > 1 && is_bare(words[0], words[1].text);
+}
+
 std::vector<EmptyName> names_without_noun(const SourceFile& file) {
   static const std::regex declared(R"((?:(\w+)[>*&]*\s+[*&]*|auto&{0,2} \[(?:\w+, )*))"
                                    R"((one|found|wanted|of_\w+)\b(?=\s*(?:[=;,({:\[\])]|$)))");

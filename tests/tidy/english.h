@@ -25,6 +25,9 @@ bool is_counted(const Sentence& sentence);
 // The first pronoun that stands without its noun ("it", "what", "those that fit"), or "".
 std::string bare_pronoun(const Sentence& sentence);
 
+// True if the first of several words is a pronoun without its noun: "it is full", "those that fit".
+bool opens_with_pronoun(const std::string& text);
+
 // A declared variable, parameter or function whose name is no noun: `one`, `found`, `wanted`, `of_...`.
 // Parameters and variables of a lambda that fits on one line are left out.
 struct EmptyName {

@@ -28,11 +28,6 @@ bool is_page(const SourceFile& file) {
   return file.folder() == "docs" || file.path == "README.md" || file.path == "CONTRIBUTING.md";
 }
 
-bool is_product(const SourceFile& file) {
-  static const std::set<std::string> others{"", "tests", "bench", "examples", "tools", "cmake", ".ci"};
-  return file.is_cpp() && others.count(file.folder()) == 0;
-}
-
 void add_sentences(const SourceFile& file, const std::vector<Sentence>& sentences, Count& count) {
   for (const Sentence& sentence : sentences) {
     if (!is_counted(sentence)) continue;
@@ -89,12 +84,17 @@ void compare(const std::string& folder, const Count& count, const EnglishBound& 
 const std::vector<EnglishBound>& english_bounds() {
   static const std::vector<EnglishBound> bounds{
       {"actors", 10, 0},      {"algorithms", 10, 0}, {"analysis", 10, 0}, {"cli", 10, 37},
-      {"collectives", 10, 0}, {"commands", 10, 0},   {"data", 10, 0},     {"docs", 42, 0},
+      {"collectives", 10, 0}, {"commands", 10, 0},   {"data", 10, 0},     {"docs", 12, 0},
       {"io", 10, 0},          {"job", 10, 0},        {"models", 10, 185}, {"recipe", 10, 0},
       {"runtime", 10, 0},     {"sharding", 10, 0},   {"sim", 10, 0},      {"tensors", 10, 0},
       {"training", 10, 0},
   };
   return bounds;
+}
+
+bool is_product(const SourceFile& file) {
+  static const std::set<std::string> others{"", "tests", "bench", "examples", "tools", "cmake", ".ci"};
+  return file.is_cpp() && others.count(file.folder()) == 0;
 }
 
 Findings english_off_its_bounds(const SourceTree& tree, const std::vector<EnglishBound>& bounds) {

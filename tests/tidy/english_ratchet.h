@@ -17,6 +17,9 @@ struct EnglishBound {
 // The bounds of this tree. A bound may only fall.
 const std::vector<EnglishBound>& english_bounds();
 
+// Code that a user runs: not tests, benches, examples and tools.
+bool is_product(const SourceFile& file);
+
 // A finding for each number that is above its bound, or so far below (two percentage points, three names)
 // that the bound must fall: the message has the number to write. A bound of 10 percent is low enough. Folders
 // without a bound have the bound 0.

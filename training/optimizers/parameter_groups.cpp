@@ -27,7 +27,8 @@ std::vector<ParameterGroup> groups_of(const Setting& section) {
   for (const Setting& group : section.at("groups").array()) {
     groups.push_back({group.at("match").texts(), number_of(group, "lr"), number_of(group, "weight_decay")});
     if (lr == 0.0 && groups.back().lr.value_or(0.0) != 0.0)
-      group.at("lr").fail("it is scheduled by the part that is left of optimizer.lr, which is 0");
+      group.at("lr").fail(
+          "the schedule multiplies this rate by the part of optimizer.lr that is left, which is 0");
   }
   return groups;
 }
