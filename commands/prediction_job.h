@@ -4,11 +4,11 @@
 
 namespace tutti {
 
-// The job of a prediction on the data of an evaluator. `checkpoint`: a checkpoint's or a run's folder; "": the
-// run's newest. Of the recipe's data files only the evaluator's must exist, also without an array "target". If
-// the training data are missing, the number of classes and the kind of targets follow from the checkpoint's
-// weights. Throws UserError: the error of the training data, if the weights do not show classes and targets
-// either.
+// The job of a prediction on the data of an evaluator. `checkpoint`: a checkpoint's or a run's folder; "":
+// the run's newest. Of the recipe's data files only the evaluator's must exist, also without an array
+// "target". If the training data are missing, the number of classes and the kind of targets follow from the
+// checkpoint's weights. Throws UserError: the error of the training data, if the weights do not show classes
+// and targets either.
 Job prediction_job(const Setting& recipe, const std::string& checkpoint, const std::string& evaluator);
 
 // RunState::fitted of a checkpoint (as of prediction_job) of the run of a resolved recipe; "" without a
