@@ -51,8 +51,8 @@ class Algorithm : public Listener {
   // ranks. Sharded parameters are gathered for that many passes.
   virtual int64_t forwards(const State&) const { return 0; }
 
-  // False if `apply` leaves all parameters as they are, but for INIT. Else frozen parameters are looked through
-  // after each act that may have changed the state.
+  // False if `apply` leaves all parameters as they are, but for INIT. Else frozen parameters are looked
+  // through after each act that may have changed the state.
   virtual bool writes_parameters() const { return true; }
 
   // True if the algorithm acts at the event. All algorithms are asked before any acts.
