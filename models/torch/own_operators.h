@@ -9,11 +9,12 @@
 
 namespace tutti {
 
-// A pass through code that calls libtorch's operators, a script's or that of a torch::nn::Module. While the
-// object lives, some operators that this thread calls are tutti's:
-// - dropout, feature dropout, bernoulli_ and attention with dropout draw by the places of samples, and do so
-//   in training alone;
-// - batch norm with buffers of `norms` leaves its statistics to `finish` and writes no buffer.
+// A pass through the code of an exported program, a script or a torch::nn::Module. While the object lives,
+// some of libtorch's operators are tutti's on this thread:
+// - dropout, feature dropout, alpha dropout, bernoulli_ and attention with dropout draw by the places of
+//   samples, and do so in training alone;
+// - batch norm with buffers of `norms` leaves its statistics to `finish` and writes no buffer;
+// - LSTM, GRU, RNN and RReLU are in training with the layer.
 // Within LSTM, GRU and RNN all is libtorch's. Passes nest: of another layer, or of the same.
 class OwnOperators {
  public:
@@ -31,7 +32,7 @@ class OwnOperators {
   Layer& layer_;
   const Norms& norms_;
   bool always_;
-  std::vector<at::Tensor> found_;  // a norm's
+  std::vector<at::Tensor> statistics_;  // of a norm each
   OwnOperators* outer_;
 };
 

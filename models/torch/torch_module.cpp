@@ -44,12 +44,12 @@ struct TorchModule::Lent {
 class TorchModule::Lending {
  public:
   explicit Lending(TorchModule& layer) : layer_(layer) {
-    for (const Lent& one : layer.parameters_) lend(one.handle, one.parameter->tensor);
+    for (const Lent& lent : layer.parameters_) lend(lent.handle, lent.parameter->tensor);
     const bool training = layer.context().training;
-    for (const Lent& one : layer.buffers_) {
-      const bool counts = last_part(one.buffer->name) == Norms::kTracked && layer.norms_.has(*one.buffer);
-      show(one.handle, counts && training ? one.buffer->tensor.clone() : one.buffer->tensor);
-      versions_.push_back(counts ? -1 : static_cast<int64_t>(one.handle._version()));
+    for (const auto& [handle, parameter, buffer] : layer.buffers_) {
+      const bool counts = last_part(buffer->name) == Norms::kTracked && layer.norms_.has(*buffer);
+      show(handle, counts && training ? buffer->tensor.clone() : buffer->tensor);
+      versions_.push_back(counts ? -1 : static_cast<int64_t>(handle._version()));
     }
   }
 
@@ -76,8 +76,8 @@ TorchModule::TorchModule(std::shared_ptr<torch::nn::Module> module, Forward forw
     : module_(std::move(module)), forward_(std::move(forward)), kind_(module_->name()) {
   if (const auto scope = kind_.rfind("::"); scope != std::string::npos) kind_ = kind_.substr(scope + 2);
   own(module_);
-  for (const auto& one : module_->modules())
-    if (!one->is_training()) in_evaluation_.push_back(one.get());
+  for (const auto& part : module_->modules())
+    if (!part->is_training()) in_evaluation_.push_back(part.get());
   if (in_evaluation_.size() == module_->modules().size()) in_evaluation_.clear();
 }
 
@@ -86,24 +86,25 @@ TorchModule::~TorchModule() = default;
 // A parameter that has several names has the first.
 void TorchModule::own(const std::shared_ptr<torch::nn::Module>& module) {
   std::map<at::TensorImpl*, bool> seen;
-  for (const auto& one : module->named_parameters()) {
-    at::Tensor handle = one.value();
+  for (const auto& parameter : module->named_parameters()) {
+    at::Tensor handle = parameter.value();
     if (!seen.emplace(handle.unsafeGetTensorImpl(), true).second) continue;
     const at::Tensor value = handle.detach().clone();
-    Parameter& mine = add_parameter(one.key(), handle.sizes().vec(), copy_of(value), handle.scalar_type());
+    Parameter& mine =
+        add_parameter(parameter.key(), handle.sizes().vec(), copy_of(value), handle.scalar_type());
     mine.trained = handle.requires_grad();
     parameters_.push_back({handle, &mine, nullptr});
   }
   std::map<std::string, const Lent*> by_name;
   const auto all = module->named_buffers();
   buffers_.reserve(all.size());
-  for (const auto& one : all) {
-    at::Tensor handle = one.value();
+  for (const auto& buffer : all) {
+    at::Tensor handle = buffer.value();
     if (!handle.defined()) continue;
     const at::Tensor value = handle.detach().clone();
-    Buffer& mine = add_buffer(one.key(), handle.sizes().vec(), copy_of(value), handle.scalar_type());
+    Buffer& mine = add_buffer(buffer.key(), handle.sizes().vec(), copy_of(value), handle.scalar_type());
     buffers_.push_back({handle, nullptr, &mine});
-    by_name[one.key()] = &buffers_.back();
+    by_name[buffer.key()] = &buffers_.back();
   }
   for (const auto& [name, mean] : by_name) {
     if (last_part(name) != Norms::kMean) continue;
@@ -117,7 +118,7 @@ void TorchModule::own(const std::shared_ptr<torch::nn::Module>& module) {
 
 TensorTree TorchModule::forward(const TensorTree& input) {
   module_->train(context().training);
-  for (torch::nn::Module* one : in_evaluation_) one->eval();
+  for (torch::nn::Module* part : in_evaluation_) part->eval();
   const Lending lent(*this);
   OwnOperators operators(*this, norms_);
   TensorTree output = forward_(input);

@@ -5,20 +5,20 @@
 namespace tutti {
 
 WrittenTensors::WrittenTensors(const Layer& layer) : layers_{&layer} {
-  for (const Layer* const one : layer.reads()) layers_.push_back(one);
+  for (const Layer* const owner : layer.reads()) layers_.push_back(owner);
   before_ = versions();
 }
 
 std::vector<int64_t> WrittenTensors::versions() const {
-  std::vector<int64_t> found;
+  std::vector<int64_t> versions;
   const auto add = [&](const at::Tensor& tensor) {
-    found.push_back(tensor.is_inference() ? 0 : static_cast<int64_t>(tensor._version()));
+    versions.push_back(tensor.is_inference() ? 0 : static_cast<int64_t>(tensor._version()));
   };
   for (const Layer* const layer : layers_) {
-    for (const auto& one : layer->own_buffers()) add(one->tensor);
-    for (const auto& one : layer->own_parameters()) add(one->tensor);
+    for (const auto& buffer : layer->own_buffers()) add(buffer->tensor);
+    for (const auto& parameter : layer->own_parameters()) add(parameter->tensor);
   }
-  return found;
+  return versions;
 }
 
 void WrittenTensors::require_none() const {
@@ -29,11 +29,12 @@ void WrittenTensors::require_none() const {
     return after[place] != before_[place];
   };
   for (const Layer* const layer : layers_) {
-    for (const auto& one : layer->own_buffers())
-      if (is_written()) refuse_written_buffer(one->name);
-    for (const auto& one : layer->own_parameters())
+    for (const auto& buffer : layer->own_buffers())
+      if (is_written()) refuse_written_buffer(buffer->name);
+    for (const auto& parameter : layer->own_parameters())
       if (is_written())
-        throw UserError("forward writes the parameter '" + one->name + "', which only the optimizer may");
+        throw UserError("forward writes the parameter '" + parameter->name +
+                        "', which only the optimizer may");
   }
 }
 
