@@ -43,21 +43,17 @@ struct TorchModule::Lent {
 // replace them; after the pass the module keeps them, for autograd has saved the module's own tensors.
 class TorchModule::Lending {
  public:
-  explicit Lending(TorchModule& layer) : layer_(layer) {
+  explicit Lending(const TorchModule& layer) {
     for (const Lent& lent : layer.parameters_) lend(lent.handle, lent.parameter->tensor);
     const bool training = layer.context().training;
     for (const auto& [handle, parameter, buffer] : layer.buffers_) {
       const bool counts = last_part(buffer->name) == Norms::kTracked && layer.norms_.has(*buffer);
       show(handle, counts && training ? buffer->tensor.clone() : buffer->tensor);
-      versions_.push_back(counts ? -1 : static_cast<int64_t>(handle._version()));
+      if (!counts) written_.watch_buffer(buffer->name, handle);
     }
   }
 
-  void require_unchanged() const {
-    for (std::size_t i = 0; i < versions_.size(); ++i)
-      if (versions_[i] >= 0 && static_cast<int64_t>(layer_.buffers_[i].handle._version()) != versions_[i])
-        refuse_written_buffer(layer_.buffers_[i].buffer->name);
-  }
+  const WrittenTensors& written() const { return written_; }
 
  private:
   // Gradients go to the layer's parameter by way of a view of it.
@@ -68,8 +64,7 @@ class TorchModule::Lending {
     torch::autograd::impl::set_gradient_edge(handle, torch::autograd::impl::gradient_edge(view));
   }
 
-  TorchModule& layer_;
-  std::vector<int64_t> versions_;  // -1: may be written
+  WrittenTensors written_;
 };
 
 TorchModule::TorchModule(std::shared_ptr<torch::nn::Module> module, Forward forward)
@@ -122,7 +117,7 @@ TensorTree TorchModule::forward(const TensorTree& input) {
   const Lending lent(*this);
   OwnOperators operators(*this, norms_);
   TensorTree output = forward_(input);
-  lent.require_unchanged();
+  lent.written().require_none();
   operators.finish();
   return output;
 }
