@@ -404,7 +404,7 @@ Values run_part(const Part& part, Layer& layer, Values inputs) {
   for (std::size_t i = 0; i < inputs.size(); ++i) run.values[part.inputs[i]] = std::move(inputs[i]);
   const WrittenTensors written(layer);
   const Norms none;  // those of programs are layers
-  const OwnOperators operators(layer, none, part.always);
+  const OwnOperators operators(layer, none, part.always, /*direct=*/true);
   run_steps(part.steps, run);
   written.require_none();
   Values outputs;

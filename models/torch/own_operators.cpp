@@ -101,6 +101,7 @@ class OwnOperators::Pass {
   }
   // Operators that call bernoulli_ in training.
   static void by_others(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+    if (current->direct_) return as_it_is(op, stack);
     set_mode(op, *stack);
     op.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kMode), stack);
   }
@@ -144,8 +145,8 @@ void register_operators() {
     for (const char* name : {"lstm.input", "lstm.data", "gru.input", "gru.data", "rnn_tanh.input",
                              "rnn_tanh.data", "rnn_relu.input", "rnn_relu.data", "rrelu", "rrelu_"})
       own->impl(name, torch::CppFunction::makeFromBoxedFunction<&Pass::as_it_is>());
-    for (const char* name :
-         {"alpha_dropout", "alpha_dropout_", "feature_alpha_dropout", "feature_alpha_dropout_"})
+    for (const char* name : {"alpha_dropout", "alpha_dropout_", "feature_alpha_dropout",
+                             "feature_alpha_dropout_", "bernoulli.p"})
       own->impl(name, torch::CppFunction::makeFromBoxedFunction<&Pass::by_others>());
     return std::pair{std::move(fallthrough), std::move(own)};
   }();
@@ -153,8 +154,13 @@ void register_operators() {
 
 }  // namespace
 
-OwnOperators::OwnOperators(Layer& layer, const Norms& norms, bool always)
-    : layer_(layer), norms_(norms), always_(always), statistics_(norms.count()), outer_(current) {
+OwnOperators::OwnOperators(Layer& layer, const Norms& norms, bool always, bool direct)
+    : layer_(layer),
+      norms_(norms),
+      always_(always),
+      direct_(direct),
+      statistics_(norms.count()),
+      outer_(current) {
   register_operators();
   current = this;
   c10::impl::tls_set_dispatch_key_included(kMode, true);

@@ -11,15 +11,17 @@ namespace tutti {
 
 // A pass through the code of an exported program, a script or a torch::nn::Module. While the object lives,
 // some of libtorch's operators are tutti's on this thread:
-// - dropout, feature dropout, alpha dropout, bernoulli_ and attention with dropout draw by the places of
-//   samples, and do so in training alone;
+// - dropout, feature dropout, bernoulli_ and attention with dropout draw by the places of samples, and do so
+// in
+//   training alone; so do alpha dropout and bernoulli, which call bernoulli_;
 // - batch norm with buffers of `norms` leaves its statistics to `finish` and writes no buffer;
 // - LSTM, GRU, RNN and RReLU are in training with the layer.
 // Within LSTM, GRU and RNN all is libtorch's. Passes nest: of another layer, or of the same.
 class OwnOperators {
  public:
-  // `always`: operators that say that they are in evaluation are in training too, with the layer.
-  OwnOperators(Layer& layer, const Norms& norms, bool always = false);
+  // `always`: operators that say that they are in evaluation are in training too, with the layer. `direct`:
+  // numbers of operators that call bernoulli_ are of libtorch's generator, as programs have had them so far.
+  OwnOperators(Layer& layer, const Norms& norms, bool always = false, bool direct = false);
   ~OwnOperators();
   OwnOperators(const OwnOperators&) = delete;
 
@@ -31,7 +33,7 @@ class OwnOperators {
  private:
   Layer& layer_;
   const Norms& norms_;
-  bool always_;
+  bool always_, direct_;
   std::vector<at::Tensor> statistics_;  // of a norm each
   OwnOperators* outer_;
 };

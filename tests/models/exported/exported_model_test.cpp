@@ -127,8 +127,8 @@ TEST(ExportedModel, DrawsDropoutByThePlacesOfSamples) {
   EXPECT_TRUE(at::allclose(whole.narrow(0, 4, 4), outputs(4, 4), 1e-4, 1e-5));
 }
 
-// Attention, stochastic depth, dropout in place and of channels, AlphaDropout.
-TEST(ExportedModel, DrawsInAllItsOperatorsByThePlacesOfSamples) {
+// Attention, stochastic depth, dropout in place and of channels.
+TEST(ExportedModel, DrawsInItsOperatorsByThePlacesOfSamples) {
   ExportedModel model({.path = program("drops")});
   materialise(model, 1);
   const Batch batch(TensorTree::Children{{"input", at::ones({8, 5, 6})}});

@@ -1,6 +1,9 @@
 #include "models/torch/own_operators.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/alpha_dropout.h>
+#include <ATen/ops/bernoulli.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/dropout.h>
 #include <ATen/ops/ones.h>
 #include <gtest/gtest.h>
@@ -8,6 +11,7 @@
 #include <algorithm>
 
 #include "models/torch/known_operators.h"
+#include "tensors/process_state.h"
 
 namespace tutti {
 namespace {
@@ -49,6 +53,25 @@ TEST(OwnOperators, DropInPlaceIntoTheirInput) {
   const int64_t dropped = x.eq(0).sum().item<int64_t>();
   EXPECT_GT(dropped, 0);
   EXPECT_EQ(x.eq(2).sum().item<int64_t>() + dropped, 128);
+}
+
+// Numbers of operators that call bernoulli_, after the same seed: within a pass, and without.
+bool are_libtorchs_numbers(bool direct) {
+  Code code;
+  const Norms none;
+  const auto numbers = [] {
+    seed_default_generators(3);
+    const at::Tensor x = at::ones({8, 16});
+    return at::cat({at::alpha_dropout(x, 0.5, /*train=*/true), at::bernoulli(x, 0.5)});
+  };
+  const at::Tensor plain = numbers();
+  const OwnOperators operators(code, none, /*always=*/false, direct);
+  return numbers().equal(plain);
+}
+
+TEST(OwnOperators, LeaveOperatorsThatCallThemToLibtorchIfDirect) {
+  EXPECT_TRUE(are_libtorchs_numbers(true));
+  EXPECT_FALSE(are_libtorchs_numbers(false));
 }
 
 }  // namespace
