@@ -11,9 +11,8 @@ namespace tutti {
 
 // A pass through the code of an exported program, a script or a torch::nn::Module. While the object lives,
 // some of libtorch's operators are tutti's on this thread:
-// - dropout, feature dropout, bernoulli_ and attention with dropout draw by the places of samples, and do so
-// in
-//   training alone; so do alpha dropout and bernoulli, which call bernoulli_;
+// - dropout, feature dropout, bernoulli_ and attention with dropout draw by the places of samples, and in
+//   training alone, as do alpha dropout and bernoulli by their call of bernoulli_ (unless `direct`);
 // - batch norm with buffers of `norms` leaves its statistics to `finish` and writes no buffer;
 // - LSTM, GRU, RNN and RReLU are in training with the layer.
 // Within LSTM, GRU and RNN all is libtorch's. Passes nest: of another layer, or of the same.
