@@ -278,6 +278,12 @@ at::ScalarType dtype_of(int64_t number) {
   return dtype->second;
 }
 
+const Operand* Node::input(const std::string& name) const {
+  for (const auto& [argument, operand] : inputs)
+    if (argument == name) return &operand;
+  return nullptr;
+}
+
 Program parse_program(const std::string& text) try {
   const Json json = parse_json(text);
   const Json& graph_module = json.at("graph_module");

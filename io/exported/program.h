@@ -24,6 +24,8 @@ struct Operand {
   std::string value;                        // kValue: its name
   std::vector<Operand> items;               // kList
   std::shared_ptr<const Graph> graph = {};  // kGraph
+
+  bool is_none() const { return kind == Kind::kConstant && constant.isNone(); }
 };
 
 // The module whose forward makes a call, with the modules around, outermost first.
@@ -41,6 +43,8 @@ struct Node {
   bool makes_list = false;           // the outputs are the items of one list
   bool makes_number = false;         // and no tensors
   std::vector<Frame> frames;
+
+  const Operand* input(const std::string& name) const;  // null: the call has no such argument
 };
 
 struct Graph {

@@ -8,14 +8,7 @@
 namespace tutti {
 namespace {
 
-std::vector<std::string> arrays_of(const ExportedOptions& options, const exported::Program& program) {
-  if (options.inputs.empty())
-    return program.user_inputs.size() == 1 ? std::vector<std::string>{"input"} : program.user_inputs;
-  if (options.inputs.size() != program.user_inputs.size())
-    throw UserError("inputs: the program takes " + exported::quoted_list(program.user_inputs) + "; found " +
-                    std::to_string(options.inputs.size()) + " arrays");
-  return options.inputs;
-}
+constexpr const char* kOwner = "program";  // in errors
 
 exported::Program joined_program(const exported::Archive& archive) {
   exported::Program program = exported::parse_program(archive.program());
@@ -23,39 +16,18 @@ exported::Program joined_program(const exported::Archive& archive) {
   return program;
 }
 
-std::size_t output_of(const std::string& wanted, const char* key, const exported::Program& program) {
-  const auto& names = program.output_names;
-  const auto found = std::ranges::find(names, wanted);
-  if (found == names.end())
-    throw UserError(std::string(key) + ": the program has no output '" + wanted + "'; it has " +
-                    exported::quoted_list(names));
-  return static_cast<std::size_t>(found - names.begin());
-}
+Shape sample_shape(const Shape& sizes) { return {sizes.begin() + (sizes.empty() ? 0 : 1), sizes.end()}; }
 
-std::size_t prediction_of(const ExportedOptions& options, const exported::Program& program) {
-  const bool is_single = program.output_names.size() == 1;
-  if (options.prediction.empty() && (is_single || !options.losses.is_none())) return 0;
-  return output_of(options.prediction.empty() ? "logits" : options.prediction, "prediction", program);
-}
-
-Shape of_sample(const Shape& sizes) { return {sizes.begin() + (sizes.empty() ? 0 : 1), sizes.end()}; }
-
-bool fits(const Shape& wanted, const Shape& found) {
-  return std::ranges::equal(wanted, found,
-                            [](int64_t one, int64_t other) { return one == -1 || one == other; });
+// Sizes of -1 are free.
+bool fits(const Shape& sizes, const Shape& array) {
+  return std::ranges::equal(sizes, array,
+                            [](int64_t size, int64_t given) { return size == -1 || size == given; });
 }
 
 }  // namespace
 
 ModelPtr ExportedOptions::make(const Setting& section, const SampleSpec& samples) const {
-  std::shared_ptr<ExportedModel> model;
-  try {
-    model = std::make_shared<ExportedModel>(*this);
-  } catch (const UserError& error) {
-    section.at("path").fail(error);
-  }
-  model->fit(section, samples);
-  return model;
+  return make_program<ExportedModel>(*this, section, samples);
 }
 
 ExportedModel::ExportedModel(const ExportedOptions& options)
@@ -68,12 +40,13 @@ ExportedModel::ExportedModel(const ExportedOptions& options,
 ExportedModel::ExportedModel(const ExportedOptions& options, const exported::Program& program,
                              const std::shared_ptr<const exported::Archive>& archive)
     : PartLayer(exported::make_part(program, archive), archive),
-      prediction_(prediction_of(options, program)) {
+      prediction_(
+          prediction_place(program.output_names, options.prediction, !options.losses.is_none(), kOwner)) {
   const auto meta_of = [&](const std::string& value) {
     const auto meta = program.metas.find(value);
     return meta == program.metas.end() ? Meta() : meta->second;
   };
-  const auto arrays = arrays_of(options, program);
+  const auto arrays = input_arrays(options.inputs, program.user_inputs, program.user_inputs, "the program");
   for (std::size_t i = 0; i < arrays.size(); ++i)
     inputs_.push_back({program.user_inputs[i], arrays[i], meta_of(program.user_inputs[i])});
   for (std::size_t i = 0; i < program.output_names.size(); ++i) {
@@ -81,7 +54,7 @@ ExportedModel::ExportedModel(const ExportedOptions& options, const exported::Pro
     outputs_.push_back({program.output_names[i], place, meta_of(program.graph.outputs.at(place).value)});
   }
   if (!options.loss_output.empty()) {
-    loss_ = output_of(options.loss_output, "loss_output", program);
+    loss_ = output_place(program.output_names, options.loss_output, "loss_output", kOwner);
     set_has_loss();
   }
 }
@@ -89,46 +62,46 @@ ExportedModel::ExportedModel(const ExportedOptions& options, const exported::Pro
 void ExportedModel::fit(const Setting& section, const SampleSpec& samples) {
   const Setting& path = section.at("path");
   try {
-    for (const Input& one : inputs_) require(one, samples);
+    for (const Input& input : inputs_) require(input, samples);
   } catch (const UserError& error) {
     path.fail(error);
   }
   exported::OutputLosses::Shapes shapes;
-  for (const Output& one : outputs_) shapes.emplace_back(one.name, of_sample(one.meta.sizes));
+  for (const Output& output : outputs_) shapes.emplace_back(output.name, sample_shape(output.meta.sizes));
   plan(section, samples, shapes, prediction_);
 }
 
 void ExportedModel::require(const Input& input, const SampleSpec& samples) const {
-  const Shape& found = samples.shapes.at(input.array);
+  const Shape& given = samples.shapes.at(input.array);
   if (!input.meta.sizes.empty() && input.meta.sizes[0] != -1)
     throw UserError("it was exported for batches of " + std::to_string(input.meta.sizes[0]) +
                     " samples alone; torch.export.export makes the batch free by dynamic_shapes");
-  const Shape wanted = of_sample(input.meta.sizes);
+  const Shape expected = sample_shape(input.meta.sizes);
   const auto dtype = samples.dtypes.find(input.array);
   const bool has_dtype = dtype == samples.dtypes.end() || dtype->second == input.meta.dtype;
-  if (fits(wanted, found) && has_dtype) return;
+  if (fits(expected, given) && has_dtype) return;
   throw UserError("its input '" + input.name + "' is " + std::string(c10::toString(input.meta.dtype)) + " " +
-                  shape_text(wanted) + " a sample; '" + input.array + "' of the data is " +
+                  shape_text(expected) + " a sample; '" + input.array + "' of the data is " +
                   samples.describe(input.array));
 }
 
 TensorTree ExportedModel::forward(const Batch& batch) {
-  exported::Values given;
-  for (const Input& one : inputs_) {
-    const at::Tensor& array = batch[one.array];
-    if (one.meta.most > 0 && array.size(0) > one.meta.most)
-      throw UserError("the program was exported for at most " + std::to_string(one.meta.most) +
+  exported::Values arrays;
+  for (const Input& input : inputs_) {
+    const at::Tensor& array = batch[input.array];
+    if (input.meta.most > 0 && array.size(0) > input.meta.most)
+      throw UserError("the program was exported for at most " + std::to_string(input.meta.most) +
                       " samples at once, and gets " + std::to_string(array.size(0)) +
                       "; microbatches may be smaller (train.grad_accum), or torch.export.Dim's max larger");
-    given.emplace_back(array);
+    arrays.emplace_back(array);
   }
-  const exported::Values found = run_part(std::move(given));
-  const auto tensor = [&](std::size_t output) { return found.at(outputs_.at(output).place).toTensor(); };
+  const exported::Values values = run(std::move(arrays));
+  const auto tensor = [&](std::size_t output) { return values.at(outputs_.at(output).place).toTensor(); };
   if (!has_losses()) return outputs_of(tensor(prediction_), loss_ ? tensor(*loss_) : at::Tensor());
   std::vector<std::pair<std::string, at::Tensor>> all;
-  for (const Output& one : outputs_)
-    if (const c10::IValue& value = found.at(one.place); value.isTensor())
-      all.emplace_back(one.name, value.toTensor());
+  for (const Output& output : outputs_)
+    if (const c10::IValue& value = values.at(output.place); value.isTensor())
+      all.emplace_back(output.name, value.toTensor());
   return named(std::move(all));
 }
 

@@ -14,10 +14,10 @@ namespace tutti {
 // A program of torch.export, run node by node by libtorch's operators, in training by autograd. Its layers
 // have the names of the program's modules. Initial values are the file's.
 //
-// Dropout, attention's too, and stochastic depth draw by the places of samples, and do so in training alone;
-// batch norm's statistics are tutti's own. A program exported in evaluation mode drops in training too, if it
-// has its dropout; one exported in training mode leaves batch norms alone that were in evaluation mode. All
-// other random numbers come from libtorch's generator. Forward may write no other buffer.
+// Dropout and other random numbers are as in models/torch/own_operators.h, those of alpha dropout and
+// bernoulli from libtorch's generator; batch norms are layers. A program exported in evaluation mode drops in
+// training too, if the program has its dropout; of a program exported in training mode, batch norms that were
+// in evaluation mode stay so. Forward may write no other buffer.
 class ExportedModel final : public exported::PartLayer<ProgramModel> {
  public:
   // Throws UserError.

@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "models/layers/activation.h"
 #include "models/layers/conv.h"
@@ -23,17 +24,17 @@ class Call {
 
   const std::string& target() const { return node_.target; }
   // Null if the module has none of this name.
-  const StoredTensor* weight(const char* name) const {
+  const StoredTensor* weight(const std::string& name) const {
     const Operand* const given = find(name);
     return given && given->kind == Operand::Kind::kValue ? &program_.stored.at(given->value) : nullptr;
   }
   // Throws UserError if the shape of the weight has another number of sizes.
   const Shape& shape_of_weight(std::size_t sizes) const {
-    const StoredTensor* const found = weight("weight");
-    if (!found || found->shape.size() != sizes)
+    const StoredTensor* const stored = weight("weight");
+    if (!stored || stored->shape.size() != sizes)
       throw UserError("'" + target() + "' in '" + module_.path + "' has no weight of " +
                       std::to_string(sizes) + " dimensions");
-    return found->shape;
+    return stored->shape;
   }
   bool flag(const char* name, bool otherwise = false) const {
     const Operand* const given = find(name);
@@ -48,10 +49,10 @@ class Call {
     return given ? given->constant.toInt() : otherwise;
   }
   Shape integers(const char* name) const {
-    Shape found;
+    Shape numbers;
     if (const Operand* const given = find(name))
-      for (const Operand& one : given->items) found.push_back(one.constant.toInt());
-    return found;
+      for (const Operand& item : given->items) numbers.push_back(item.constant.toInt());
+    return numbers;
   }
   Extent2d extent(const char* name, Extent2d otherwise) const {
     const Shape given = integers(name);
@@ -80,10 +81,8 @@ class Call {
 
  private:
   const Operand* find(const std::string& name) const {
-    for (const auto& [input, operand] : node_.inputs)
-      if (input == name && !(operand.kind == Operand::Kind::kConstant && operand.constant.isNone()))
-        return &operand;
-    return nullptr;
+    const Operand* const operand = node_.input(name);
+    return operand && operand->is_none() ? nullptr : operand;
   }
   bool is_own(const std::string& name, const std::string& value) const {
     const auto stored = program_.stored.find(value);
@@ -159,6 +158,12 @@ std::shared_ptr<Layer> layer_of(const Call& call, bool always) {
 
 }  // namespace
 
+Init init_from(std::shared_ptr<const Archive> archive, std::string name) {
+  return [archive = std::move(archive), name = std::move(name)](at::Tensor& to, at::Generator) {
+    archive->read(name, to);
+  };
+}
+
 std::shared_ptr<Layer> make_leaf(const Module& module, const std::vector<std::string>& inputs,
                                  const Program& program, const std::shared_ptr<const Archive>& archive,
                                  bool always) {
@@ -168,10 +173,10 @@ std::shared_ptr<Layer> make_leaf(const Module& module, const std::vector<std::st
   if (!call.is_plain(inputs[0])) return nullptr;
   const auto layer = layer_of(call, always);
   if (!layer) return nullptr;
-  for (const auto& one : layer->own_parameters()) {
-    const StoredTensor& stored = *call.weight(one->name.c_str());
-    one->trained = stored.trained;
-    one->init = [archive, name = stored.name](at::Tensor& to, at::Generator) { archive->read(name, to); };
+  for (const auto& parameter : layer->own_parameters()) {
+    const StoredTensor& stored = *call.weight(parameter->name);
+    parameter->trained = stored.trained;
+    parameter->init = init_from(archive, stored.name);
   }
   return layer;
 }

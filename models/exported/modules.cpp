@@ -62,20 +62,20 @@ class Finder {
     std::vector<Segment> parts = split(whole);
     for (bool changed = true; std::exchange(changed, false);) {
       std::map<std::string, int> calls;
-      for (const Segment& one : parts)
-        if (one.is_module) ++calls[path(one)];
+      for (const Segment& part : parts)
+        if (part.is_module) ++calls[path(part)];
       std::vector<Segment> next;
-      for (const Segment& one : parts) {
-        if (!one.is_module || (calls[path(one)] == 1 && is_below(path(one), module.path))) {
-          next.push_back(one);
+      for (const Segment& part : parts) {
+        if (!part.is_module || (calls[path(part)] == 1 && is_below(path(part), module.path))) {
+          next.push_back(part);
           continue;
         }
         changed = true;
-        for (const Segment& part : split(one)) next.push_back(part);
+        for (const Segment& inner : split(part)) next.push_back(inner);
       }
       parts = std::move(next);
     }
-    for (const Segment& one : parts) add(module, one);
+    for (const Segment& part : parts) add(module, part);
   }
 
   static bool is_below(const std::string& path, const std::string& above) {
@@ -142,25 +142,25 @@ Module* owner(Module& whole, const std::vector<Module*>& users, const std::strin
 }
 
 void add_needed(const Module& module, const std::set<std::string>& defined,
-                const std::set<std::string>& stored, std::vector<std::string>& found) {
+                const std::set<std::string>& stored, std::vector<std::string>& needed) {
   std::set<std::string> has = stored;
   has.insert(module.stored.begin(), module.stored.end());
   for (const auto& item : module.items) {
     if (item.module) {
-      add_needed(*item.module, defined, has, found);
+      add_needed(*item.module, defined, has, needed);
       continue;
     }
     std::vector<std::string> used;
     add_used(*item.node, used);
     for (const std::string& name : used)
-      if (!defined.contains(name) && !has.contains(name) && std::ranges::find(found, name) == found.end())
-        found.push_back(name);
+      if (!defined.contains(name) && !has.contains(name) && std::ranges::find(needed, name) == needed.end())
+        needed.push_back(name);
   }
 }
 
 void add_used(const Operand& operand, std::vector<std::string>& names) {
   if (operand.kind == Operand::Kind::kValue) names.push_back(operand.value);
-  for (const Operand& one : operand.items) add_used(one, names);
+  for (const Operand& item : operand.items) add_used(item, names);
 }
 
 }  // namespace
@@ -170,10 +170,10 @@ void add_used(const Node& node, std::vector<std::string>& names) {
 }
 
 std::vector<std::string> Module::needed(const std::set<std::string>& numbers) const {
-  std::vector<std::string> found;
-  add_needed(*this, defined, {}, found);
-  std::ranges::stable_partition(found, [&](const std::string& name) { return !numbers.contains(name); });
-  return found;
+  std::vector<std::string> names;
+  add_needed(*this, defined, {}, names);
+  std::ranges::stable_partition(names, [&](const std::string& name) { return !numbers.contains(name); });
+  return names;
 }
 
 std::unique_ptr<Module> find_modules(const Program& program) {
@@ -181,8 +181,8 @@ std::unique_ptr<Module> find_modules(const Program& program) {
   define(*whole);
   std::map<std::string, std::vector<Module*>> users;
   find_users(*whole, users);
-  for (const Operand& one : program.graph.outputs)
-    if (one.kind == Operand::Kind::kValue) users[one.value].push_back(whole.get());
+  for (const Operand& output : program.graph.outputs)
+    if (output.kind == Operand::Kind::kValue) users[output.value].push_back(whole.get());
   for (const auto& [value, stored] : program.stored)
     owner(*whole, users[value], stored.name)->stored.insert(value);
   return whole;

@@ -16,6 +16,13 @@ namespace tutti::exported {
 // "'a', 'b'"
 std::string quoted_list(const std::vector<std::string>& names);
 
+// Of pairs, or of a map: the first items.
+std::vector<std::string> names_of(const auto& all) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : all) names.push_back(name);
+  return names;
+}
+
 // True if only the last dimension of outputs, of these sizes a sample, may be that of classes: else it is 1.
 bool has_classes_last(const Shape& outputs, const Shape& target);
 
@@ -37,7 +44,7 @@ class OutputLosses {
   // See Model, and LossParts. Outputs: a tensor, or children by name.
   at::Tensor sum(const Outputs& outputs, const Batch& batch) const;
   std::vector<at::Tensor> means(const Outputs& outputs, const Batch& batch) const;
-  at::Tensor of_samples(const Outputs& outputs, const Batch& batch) const;
+  at::Tensor sample_losses(const Outputs& outputs, const Batch& batch) const;
   double weight(const Batch& batch) const;
   bool takes_dense_targets() const;
   // Throws UserError if a loss has targets that `ignore_index` of [model] does not leave out.
@@ -53,7 +60,7 @@ class OutputLosses {
   bool first_has_labels() const { return losses_.front().has_labels; }
 
  private:
-  struct One {
+  struct Term {
     Setting table;  // for errors
     std::string name, output, target;
     double weight = 1.0;
@@ -62,13 +69,13 @@ class OutputLosses {
   };
 
   void name_parts();
-  void plan(One& one, const Shapes& outputs, const SampleSpec& samples);
+  void plan(Term& term, const Shapes& outputs, const SampleSpec& samples);
   at::Tensor output_of(const Outputs& outputs, const std::string& name) const;
-  LossParts::Compared compared(const One& one, const Outputs& outputs, const Batch& batch) const;
-  at::Tensor mean(const One& one, const Outputs& outputs, const Batch& batch) const;
-  at::Tensor of_samples(const One& one, const Outputs& outputs, const Batch& batch) const;
+  LossParts::Compared compared(const Term& term, const Outputs& outputs, const Batch& batch) const;
+  at::Tensor mean(const Term& term, const Outputs& outputs, const Batch& batch) const;
+  at::Tensor sample_losses(const Term& term, const Outputs& outputs, const Batch& batch) const;
 
-  std::vector<One> losses_;
+  std::vector<Term> losses_;
   std::map<std::string, bool> classes_are_last_;  // by output
 };
 

@@ -9,6 +9,8 @@
 #include "models/exported/leaves.h"
 #include "models/exported/modules.h"
 #include "models/layers/norm.h"
+#include "models/torch/own_operators.h"
+#include "models/torch/written_tensors.h"
 #include "runtime/error.h"
 #include "tensors/out_of_memory.h"
 #include "tensors/torch_error.h"
@@ -16,34 +18,27 @@
 namespace tutti::exported {
 namespace {
 
-constexpr const char* kTracked = "num_batches_tracked";
-
-const Operand* find_input(const Node& node, const std::string& name) {
-  for (const auto& [input, operand] : node.inputs)
-    if (input == name) return &operand;
-  return nullptr;
-}
-
 bool is_true(const Node& node, const std::string& name) {
-  const Operand* const found = find_input(node, name);
-  return found && found->constant.isBool() && found->constant.toBool();
+  const Operand* const flag = node.input(name);
+  return flag && flag->constant.isBool() && flag->constant.toBool();
 }
 
 const Operand& required_input(const Node& node, const std::string& name) {
-  const Operand* const found = find_input(node, name);
-  if (!found) throw UserError("'" + node.target + "' has no argument '" + name + "'");
-  return *found;
+  const Operand* const operand = node.input(name);
+  if (!operand) throw UserError("'" + node.target + "' has no argument '" + name + "'");
+  return *operand;
 }
 
 double number(const Node& node, const std::string& name) {
-  const Operand* const found = find_input(node, name);
-  if (!found || found->constant.isNone()) throw UserError("batch norm without '" + name + "' is not known");
-  return found->constant.toScalar().toDouble();
+  const Operand* const operand = node.input(name);
+  if (!operand || operand->constant.isNone())
+    throw UserError("batch norm without '" + name + "' is not known");
+  return operand->constant.toScalar().toDouble();
 }
 
 std::string value_of(const Node& node, const std::string& name) {
-  const Operand* const found = find_input(node, name);
-  return found ? found->value : "";
+  const Operand* const operand = node.input(name);
+  return operand ? operand->value : "";
 }
 
 bool is_batch_norm(const Node& node) { return node.target == "aten.batch_norm.default"; }
@@ -62,8 +57,8 @@ class Builder {
       : program_(program), archive_(std::move(archive)) {
     find_numbers(program.graph);
     find_counters();
-    always_ = std::ranges::none_of(program.graph.nodes, [](const Node& one) {
-      return is_true(one, "training") || is_true(one, "train");
+    always_ = std::ranges::none_of(program.graph.nodes, [](const Node& node) {
+      return is_true(node, "training") || is_true(node, "train");
     });
   }
 
@@ -89,23 +84,23 @@ class Builder {
       if (operand.kind == Operand::Kind::kValue) return named(operand.value);
       if (operand.kind != Operand::Kind::kList) return {.constant = operand.constant};
       Source list{.kind = Source::Kind::kList};
-      for (const Operand& one : operand.items) list.items.push_back(source(one));
+      for (const Operand& item : operand.items) list.items.push_back(source(item));
       return list;
     }
     std::vector<Source> sources(const std::vector<std::string>& names) const {
-      std::vector<Source> found;
-      for (const std::string& name : names) found.push_back(named(name));
-      return found;
+      std::vector<Source> sources;
+      for (const std::string& name : names) sources.push_back(named(name));
+      return sources;
     }
     const Source& named(const std::string& name) const {
-      const auto found = known.find(prefix + name);
-      if (found == known.end()) throw UserError("nothing in it computes the value '" + name + "'");
-      return found->second;
+      const auto source = known.find(prefix + name);
+      if (source == known.end()) throw UserError("nothing in it computes the value '" + name + "'");
+      return source->second;
     }
     std::vector<std::size_t> places(const std::vector<std::string>& names) {
-      std::vector<std::size_t> found;
-      for (const std::string& name : names) found.push_back(place(name));
-      return found;
+      std::vector<std::size_t> places;
+      for (const std::string& name : names) places.push_back(place(name));
+      return places;
     }
   };
 
@@ -130,6 +125,7 @@ class Builder {
             const std::vector<Operand>& outputs) {
     Part part;
     part.kind = module.type;
+    part.always = always_;
     Names names{part};
     own(module, names);
     for (const std::string& name : inputs) {
@@ -144,19 +140,19 @@ class Builder {
       if (step) part.steps.push_back(std::move(step));
       free_after(uses, i, names);
     }
-    for (const Operand& one : outputs) part.outputs.push_back(names.source(one));
+    for (const Operand& output : outputs) part.outputs.push_back(names.source(output));
     return part;
   }
 
   // Tensors of batch norms that are layers of their own are not the part's.
   void own(const Module& module, Names& names) {
-    std::set<std::string> of_norms;
+    std::set<std::string> norms_own;
     for (const auto& item : module.items)
       if (item.node && is_layer(*item.node))
-        for (const std::string& one : stored_of_norm(*item.node)) of_norms.insert(one);
+        for (const std::string& value : stored_of_norm(*item.node)) norms_own.insert(value);
     for (const std::string& value : module.stored) {
       const StoredTensor& stored = program_.stored.at(value);
-      if (of_norms.contains(value) || is_tracked(stored)) continue;
+      if (norms_own.contains(value) || is_tracked(stored)) continue;
       const bool is_parameter = stored.kind == StoredTensor::Kind::kParameter;
       auto& all = is_parameter ? names.part.parameters : names.part.buffers;
       names.known[value] = {.kind = is_parameter ? Source::Kind::kParameter : Source::Kind::kBuffer,
@@ -178,17 +174,17 @@ class Builder {
         used = item.module->needed(numbers_);
       for (const std::string& name : used) uses[name] = i;
     }
-    for (const Operand& one : outputs)
-      if (one.kind == Operand::Kind::kValue) uses[one.value] = module.items.size();
+    for (const Operand& output : outputs)
+      if (output.kind == Operand::Kind::kValue) uses[output.value] = module.items.size();
     return uses;
   }
 
   void free_after(const Uses& uses, std::size_t item, const Names& names) const {
     if (names.part.steps.empty()) return;
     for (const auto& [name, last] : uses) {
-      const auto found = names.known.find(name);
-      if (last == item && found != names.known.end() && found->second.kind == Source::Kind::kValue)
-        names.part.steps.back()->last_uses.push_back(found->second.place);
+      const auto source = names.known.find(name);
+      if (last == item && source != names.known.end() && source->second.kind == Source::Kind::kValue)
+        names.part.steps.back()->last_uses.push_back(source->second.place);
     }
   }
 
@@ -235,33 +231,37 @@ class Builder {
     if (is_layer(node)) return norm_call(node, module, names);
     refuse_writes(node);
     if (is_wrap(node)) return wrapped(node, names);
+    return operator_of(node, names);
+  }
+
+  static std::unique_ptr<Step> operator_of(const Node& node, Names& names) {
     std::vector<Source> inputs;
     for (const auto& [name, operand] : node.inputs) inputs.push_back(names.source(operand));
-    return make_step(node, inputs, names.places(node.outputs), always_);
+    return make_step(node, inputs, names.places(node.outputs));
   }
 
   // -- Batch norm: its statistics follow the verdict.
 
   bool is_layer(const Node& node) const {
-    return is_batch_norm(node) && program_.stored.contains(value_of(node, "running_mean")) &&
+    return is_batch_norm(node) && program_.stored.contains(value_of(node, Norms::kMean)) &&
            (always_ || is_true(node, "training"));
   }
 
   static std::vector<std::string> stored_of_norm(const Node& node) {
-    std::vector<std::string> found;
-    for (const char* name : {"weight", "bias", "running_mean", "running_var"})
-      if (const std::string value = value_of(node, name); !value.empty()) found.push_back(value);
-    return found;
+    std::vector<std::string> values;
+    for (const char* name : {"weight", "bias", Norms::kMean, Norms::kVariance})
+      if (const std::string value = value_of(node, name); !value.empty()) values.push_back(value);
+    return values;
   }
 
-  static bool is_tracked(const StoredTensor& stored) { return stored.name.ends_with(kTracked); }
+  static bool is_tracked(const StoredTensor& stored) { return stored.name.ends_with(Norms::kTracked); }
 
   bool counts_batches(const Node& node) const {
     return adds(node) && counters_.contains(value_of(node, "self"));
   }
 
   std::string norm_path(const Node& node) const {
-    const std::string& name = program_.stored.at(value_of(node, "running_mean")).name;
+    const std::string& name = program_.stored.at(value_of(node, Norms::kMean)).name;
     const std::size_t dot = name.rfind('.');
     return dot == std::string::npos ? "" : name.substr(0, dot);
   }
@@ -278,7 +278,7 @@ class Builder {
   }
 
   std::shared_ptr<Layer> batch_norm(const Node& node) const {
-    const StoredTensor& mean = own_of_norm(node, "running_mean");
+    const StoredTensor& mean = own_of_norm(node, Norms::kMean);
     const BatchNormOptions options{.channels = mean.shape.at(0),
                                    .eps = number(node, "eps"),
                                    .momentum = number(node, "momentum"),
@@ -292,14 +292,13 @@ class Builder {
     else
       layer = std::make_shared<BatchNorm2d>(options);
     const auto init = [&](const std::string& name) {
-      return [archive = archive_, full = path.empty() ? name : path + "." + name](
-                 at::Tensor& to, at::Generator) { archive->read(full, to); };
+      return init_from(archive_, path.empty() ? name : path + "." + name);
     };
-    for (const auto& one : layer->own_parameters()) {
-      one->init = init(one->name);
-      one->trained = own_of_norm(node, one->name).trained;
+    for (const auto& parameter : layer->own_parameters()) {
+      parameter->init = init(parameter->name);
+      parameter->trained = own_of_norm(node, parameter->name).trained;
     }
-    for (const auto& one : layer->own_buffers()) one->init = init(one->name);
+    for (const auto& buffer : layer->own_buffers()) buffer->init = init(buffer->name);
     return layer;
   }
 
@@ -307,13 +306,10 @@ class Builder {
   std::unique_ptr<Step> norm_call(const Node& node, const Module& module, Names& names) {
     const std::string path = norm_path(node);
     auto& slots = names.part.slots;
-    auto found =
-        std::ranges::find_if(slots, [&](const auto& one) { return one.first == below(path, module.path); });
-    if (found == slots.end()) {
-      slots.emplace_back(below(path, module.path), batch_norm(node));
-      found = slots.end() - 1;
-    }
-    const auto slot = static_cast<std::size_t>(found - slots.begin());
+    const std::string name = below(path, module.path);
+    const auto known = std::ranges::find_if(slots, [&](const auto& one) { return one.first == name; });
+    const auto slot = static_cast<std::size_t>(known - slots.begin());
+    if (known == slots.end()) slots.emplace_back(name, batch_norm(node));
     std::vector<Source> input{names.source(required_input(node, "input"))};
     return make_call(slot, std::move(input), names.places(node.outputs), {false});
   }
@@ -341,17 +337,14 @@ class Builder {
       given.push_back(names.source(node.inputs[i].second));
     Steps steps;
     steps.push_back(make_copies(std::move(given), inner.places(graph.inputs)));
-    for (const Node& one : graph.nodes) {
-      if (is_batch_norm(one) && is_true(one, "training"))
+    for (const Node& call : graph.nodes) {
+      if (is_batch_norm(call) && is_true(call, "training"))
         throw UserError("it has a batch norm within '" + node.target + "', which is not known");
-      std::vector<Source> inputs;
-      for (const auto& [name, operand] : one.inputs) inputs.push_back(inner.source(operand));
-      auto step =
-          is_wrap(one) ? wrapped(one, inner) : make_step(one, inputs, inner.places(one.outputs), always_);
+      auto step = is_wrap(call) ? wrapped(call, inner) : operator_of(call, inner);
       if (step) steps.push_back(std::move(step));
     }
     std::vector<Source> made;
-    for (const Operand& one : graph.outputs) made.push_back(inner.source(one));
+    for (const Operand& output : graph.outputs) made.push_back(inner.source(output));
     steps.push_back(make_copies(std::move(made), names.places(node.outputs)));
     return make_modal(mode, std::move(steps));
   }
@@ -373,6 +366,14 @@ class Builder {
   int wraps_ = 0;
 };
 
+Device device_of(const Values& inputs, const Layer& layer) {
+  for (const c10::IValue& input : inputs)
+    if (input.isTensor()) return {input.toTensor().device()};
+  for (const auto& parameter : layer.own_parameters()) return {parameter->tensor.device()};
+  for (const auto& buffer : layer.own_buffers()) return {buffer->tensor.device()};
+  return {};
+}
+
 }  // namespace
 
 std::vector<TiedNames> join_tied(Program& program, const Archive& archive) {
@@ -388,14 +389,27 @@ std::vector<TiedNames> join_tied(Program& program, const Archive& archive) {
     tied.push_back({stored.name, program.stored.at(first->second).name});
   }
   const std::function<void(Operand&)> rename = [&](Operand& operand) {
-    if (const auto found = joined.find(operand.value); found != joined.end()) operand.value = found->second;
-    for (Operand& one : operand.items) rename(one);
+    if (const auto first = joined.find(operand.value); first != joined.end()) operand.value = first->second;
+    for (Operand& item : operand.items) rename(item);
   };
   for (Node& node : program.graph.nodes)
     for (auto& [name, operand] : node.inputs) rename(operand);
-  for (Operand& one : program.graph.outputs) rename(one);
+  for (Operand& output : program.graph.outputs) rename(output);
   for (const auto& [value, first] : joined) program.stored.erase(value);
   return tied;
+}
+
+Values run_part(const Part& part, Layer& layer, Values inputs) {
+  Run run{layer, Values(part.values), device_of(inputs, layer)};
+  for (std::size_t i = 0; i < inputs.size(); ++i) run.values[part.inputs[i]] = std::move(inputs[i]);
+  const WrittenTensors written(layer);
+  const Norms none;  // those of programs are layers
+  const OwnOperators operators(layer, none, part.always, /*direct=*/true);
+  run_steps(part.steps, run);
+  written.require_none();
+  Values outputs;
+  for (const Source& output : part.outputs) outputs.push_back(output.in(run));
+  return outputs;
 }
 
 Part make_part(const Program& program, const std::shared_ptr<const Archive>& archive) try {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "io/exported/archive.h"
+#include "models/exported/leaves.h"
 #include "models/exported/steps.h"
-#include "models/torch/written_tensors.h"
 
 namespace tutti::exported {
 
@@ -27,51 +27,32 @@ struct Part {
   std::vector<std::size_t> inputs;  // places of what it gets
   std::vector<bool> numbers;        // which inputs are numbers of the host
   std::vector<Source> outputs;
+  bool always = false;  // operators that were exported in evaluation mode are in training with the layer
 };
+
+// Runs the part of a layer. `inputs`: in the order of the part's.
+Values run_part(const Part& part, Layer& layer, Values inputs);
 
 // A layer, or a model, with a part.
 template <class Base>
 class PartLayer : public Base {
  public:
-  TensorTree forward(const TensorTree& input) override {
-    return packed(run_part(unpacked(input, part_.numbers)));
-  }
+  TensorTree forward(const TensorTree& input) override { return packed(run(unpacked(input, part_.numbers))); }
   const char* kind() const override { return part_.kind.c_str(); }
 
   PartLayer(Part part, const std::shared_ptr<const Archive>& archive) : part_(std::move(part)) {
-    for (const Part::Owned& one : part_.parameters)
-      this->add_parameter(one.name, one.stored.shape, init_of(one, archive), one.stored.dtype).trained =
-          one.stored.trained;
-    for (const Part::Owned& one : part_.buffers)
-      this->add_buffer(one.name, one.stored.shape, init_of(one, archive), one.stored.dtype,
-                       one.stored.persistent);
+    for (const auto& [stored, name] : part_.parameters)
+      this->add_parameter(name, stored.shape, init_from(archive, stored.name), stored.dtype).trained =
+          stored.trained;
+    for (const auto& [stored, name] : part_.buffers)
+      this->add_buffer(name, stored.shape, init_from(archive, stored.name), stored.dtype, stored.persistent);
     for (auto& [name, layer] : part_.slots) this->add_slot(name, std::move(layer));
   }
 
  protected:
-  Values run_part(Values given) const {
-    Run run{*this, Values(part_.values), device_of(given)};
-    for (std::size_t i = 0; i < given.size(); ++i) run.values[part_.inputs[i]] = std::move(given[i]);
-    const WrittenTensors written(*this);
-    run_steps(part_.steps, run);
-    written.require_none();
-    Values found;
-    for (const Source& one : part_.outputs) found.push_back(one.in(run));
-    return found;
-  }
+  Values run(Values inputs) { return run_part(part_, *this, std::move(inputs)); }
 
  private:
-  static Init init_of(const Part::Owned& one, const std::shared_ptr<const Archive>& archive) {
-    return [archive, name = one.stored.name](at::Tensor& to, at::Generator) { archive->read(name, to); };
-  }
-  Device device_of(const Values& given) const {
-    for (const c10::IValue& one : given)
-      if (one.isTensor()) return {one.toTensor().device()};
-    for (const auto& one : this->own_parameters()) return {one->tensor.device()};
-    for (const auto& one : this->own_buffers()) return {one->tensor.device()};
-    return {};
-  }
-
   Part part_;
 };
 

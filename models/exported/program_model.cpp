@@ -4,7 +4,6 @@
 
 #include "models/losses.h"
 #include "models/zoo/targets.h"
-#include "runtime/error.h"
 #include "tensors/ignored_target.h"
 
 namespace tutti {
@@ -37,6 +36,33 @@ void ProgramModel::plan_prediction(const Setting& section, const SampleSpec& sam
   set_labels(plan_targets(section, samples, outputs).has_labels);
 }
 
+std::vector<std::string> ProgramModel::input_arrays(const std::vector<std::string>& given,
+                                                    const std::vector<std::string>& needed,
+                                                    const std::vector<std::string>& all,
+                                                    const std::string& taker) {
+  if (given.empty()) return needed.size() == 1 ? std::vector<std::string>{"input"} : needed;
+  if (given.size() < needed.size() || given.size() > all.size())
+    throw UserError("inputs: " + taker + " takes " + exported::quoted_list(all) + "; found " +
+                    std::to_string(given.size()) + " arrays");
+  return given;
+}
+
+std::size_t ProgramModel::output_place(const std::vector<std::string>& names, const std::string& name,
+                                       const char* key, const char* owner) {
+  const auto place = std::ranges::find(names, name);
+  if (place == names.end())
+    throw UserError(std::string(key) + ": the " + owner + " has no output '" + name + "'; it has " +
+                    exported::quoted_list(names));
+  return static_cast<std::size_t>(place - names.begin());
+}
+
+std::size_t ProgramModel::prediction_place(const std::vector<std::string>& names,
+                                           const std::string& prediction, bool losses_are_given,
+                                           const char* owner) {
+  if (prediction.empty() && !names.empty() && (names.size() == 1 || losses_are_given)) return 0;
+  return output_place(names, prediction.empty() ? "logits" : prediction, "prediction", owner);
+}
+
 TensorTree ProgramModel::outputs_of(at::Tensor prediction, at::Tensor loss) const {
   if (classes_are_last_) prediction = prediction.movedim(-1, 1);
   if (!has_loss_) return prediction;
@@ -56,7 +82,7 @@ at::Tensor ProgramModel::loss(const Outputs& outputs, const Batch& batch) {
 }
 
 at::Tensor ProgramModel::losses(const Outputs& outputs, const Batch& batch) {
-  if (losses_) return losses_->of_samples(outputs, batch);
+  if (losses_) return losses_->sample_losses(outputs, batch);
   return has_loss_ ? at::Tensor() : Classifier::losses(outputs, batch);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -8,6 +9,7 @@
 #include "models/exported/output_losses.h"
 #include "models/loss_parts.h"
 #include "models/model.h"
+#include "runtime/error.h"
 
 namespace tutti {
 
@@ -41,6 +43,17 @@ class ProgramModel : public Classifier, public LossParts {
   // is unknown; `prediction`: which has the scores. Throws UserError.
   void plan(const Setting& section, const SampleSpec& samples, const exported::OutputLosses::Shapes& outputs,
             std::size_t prediction);
+  // The arrays of a batch that a program takes: `given` of the recipe, else all that are `needed`. `all`:
+  // names of its arguments; `taker`: its name in errors. Throws UserError.
+  static std::vector<std::string> input_arrays(const std::vector<std::string>& given,
+                                               const std::vector<std::string>& needed,
+                                               const std::vector<std::string>& all, const std::string& taker);
+  // Places among the outputs `names`: of the output that `key` names, and of the prediction. `owner`: the
+  // program's name in errors. Throws UserError.
+  static std::size_t output_place(const std::vector<std::string>& names, const std::string& name,
+                                  const char* key, const char* owner);
+  static std::size_t prediction_place(const std::vector<std::string>& names, const std::string& prediction,
+                                      bool losses_are_given, const char* owner);
   // `loss`: if the program computes it.
   TensorTree outputs_of(at::Tensor prediction, at::Tensor loss) const;
   // With [[model.losses]].
@@ -57,5 +70,19 @@ class ProgramModel : public Classifier, public LossParts {
   std::string prediction_;  // its name
   std::optional<exported::OutputLosses> losses_;
 };
+
+// A model of the file that `path` names, for samples like these. Throws UserError.
+template <class Program>
+std::shared_ptr<Program> make_program(const auto& options, const Setting& section,
+                                      const SampleSpec& samples) {
+  std::shared_ptr<Program> model;
+  try {
+    model = std::make_shared<Program>(options);
+  } catch (const UserError& error) {
+    section.at("path").fail(error);
+  }
+  model->fit(section, samples);
+  return model;
+}
 
 }  // namespace tutti

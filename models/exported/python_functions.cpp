@@ -27,7 +27,7 @@ int64_t floor_divided(int64_t a, int64_t b) {
 }
 
 template <class OfIntegers, class OfReals>
-PythonFunction of_two(OfIntegers integers, OfReals reals) {
+PythonFunction two_numbers(OfIntegers integers, OfReals reals) {
   return [=](const Arguments& given) -> c10::IValue {
     if (are_whole(given)) return integers(whole(given.at(0)), whole(given.at(1)));
     return reals(real(given.at(0)), real(given.at(1)));
@@ -35,8 +35,8 @@ PythonFunction of_two(OfIntegers integers, OfReals reals) {
 }
 
 template <class Same>
-PythonFunction of_two(Same same) {
-  return of_two(same, same);
+PythonFunction two_numbers(Same same) {
+  return two_numbers(same, same);
 }
 
 template <class Function>
@@ -47,55 +47,56 @@ PythonFunction to_integer(Function function) {
 }
 
 std::map<std::string, PythonFunction> all() {
-  std::map<std::string, PythonFunction> found;
-  found["_operator.add"] = of_two([](auto a, auto b) { return a + b; });
-  found["_operator.sub"] = of_two([](auto a, auto b) { return a - b; });
-  found["_operator.mul"] = of_two([](auto a, auto b) { return a * b; });
-  found["_operator.truediv"] = [](const Arguments& given) -> c10::IValue {
+  std::map<std::string, PythonFunction> by_name;
+  by_name["_operator.add"] = two_numbers([](auto a, auto b) { return a + b; });
+  by_name["_operator.sub"] = two_numbers([](auto a, auto b) { return a - b; });
+  by_name["_operator.mul"] = two_numbers([](auto a, auto b) { return a * b; });
+  by_name["_operator.truediv"] = [](const Arguments& given) -> c10::IValue {
     return real(given.at(0)) / real(given.at(1));
   };
-  found["_operator.floordiv"] = of_two(floor_divided, [](double a, double b) { return std::floor(a / b); });
-  found["_operator.mod"] = of_two([](int64_t a, int64_t b) { return a - b * floor_divided(a, b); },
-                                  [](double a, double b) { return a - b * std::floor(a / b); });
-  found["_operator.pow"] =
-      of_two([](int64_t a, int64_t b) { return static_cast<int64_t>(std::llround(std::pow(a, b))); },
-             [](double a, double b) { return std::pow(a, b); });
-  found["_operator.neg"] = [](const Arguments& given) -> c10::IValue {
+  by_name["_operator.floordiv"] =
+      two_numbers(floor_divided, [](double a, double b) { return std::floor(a / b); });
+  by_name["_operator.mod"] = two_numbers([](int64_t a, int64_t b) { return a - b * floor_divided(a, b); },
+                                         [](double a, double b) { return a - b * std::floor(a / b); });
+  by_name["_operator.pow"] =
+      two_numbers([](int64_t a, int64_t b) { return static_cast<int64_t>(std::llround(std::pow(a, b))); },
+                  [](double a, double b) { return std::pow(a, b); });
+  by_name["_operator.neg"] = [](const Arguments& given) -> c10::IValue {
     if (are_whole(given)) return -whole(given.at(0));
     return -real(given.at(0));
   };
-  found["_operator.pos"] = [](const Arguments& given) { return given.at(0); };
-  found["_operator.eq"] = of_two([](auto a, auto b) { return a == b; });
-  found["_operator.ne"] = of_two([](auto a, auto b) { return a != b; });
-  found["_operator.lt"] = of_two([](auto a, auto b) { return a < b; });
-  found["_operator.le"] = of_two([](auto a, auto b) { return a <= b; });
-  found["_operator.gt"] = of_two([](auto a, auto b) { return a > b; });
-  found["_operator.ge"] = of_two([](auto a, auto b) { return a >= b; });
-  found["_operator.and_"] =
-      of_two([](int64_t a, int64_t b) { return a & b; }, [](double, double) { return 0.0; });
-  found["_operator.or_"] =
-      of_two([](int64_t a, int64_t b) { return a | b; }, [](double, double) { return 0.0; });
-  found["torch.sym_max"] = of_two([](auto a, auto b) { return std::max(a, b); });
-  found["torch.sym_min"] = of_two([](auto a, auto b) { return std::min(a, b); });
-  found["torch.sym_float"] = [](const Arguments& given) -> c10::IValue { return real(given.at(0)); };
-  found["torch.sym_int"] = to_integer([](double x) { return std::trunc(x); });
-  found["torch.sym_not"] = [](const Arguments& given) -> c10::IValue { return whole(given.at(0)) == 0; };
-  found["math.ceil"] = to_integer([](double x) { return std::ceil(x); });
-  found["math.floor"] = to_integer([](double x) { return std::floor(x); });
-  found["math.trunc"] = to_integer([](double x) { return std::trunc(x); });
-  found["builtins.round"] = found["round"] = to_integer([](double x) { return std::nearbyint(x); });
-  found["math.sqrt"] = found["torch._sym_sqrt"] = [](const Arguments& given) -> c10::IValue {
+  by_name["_operator.pos"] = [](const Arguments& given) { return given.at(0); };
+  by_name["_operator.eq"] = two_numbers([](auto a, auto b) { return a == b; });
+  by_name["_operator.ne"] = two_numbers([](auto a, auto b) { return a != b; });
+  by_name["_operator.lt"] = two_numbers([](auto a, auto b) { return a < b; });
+  by_name["_operator.le"] = two_numbers([](auto a, auto b) { return a <= b; });
+  by_name["_operator.gt"] = two_numbers([](auto a, auto b) { return a > b; });
+  by_name["_operator.ge"] = two_numbers([](auto a, auto b) { return a >= b; });
+  by_name["_operator.and_"] =
+      two_numbers([](int64_t a, int64_t b) { return a & b; }, [](double, double) { return 0.0; });
+  by_name["_operator.or_"] =
+      two_numbers([](int64_t a, int64_t b) { return a | b; }, [](double, double) { return 0.0; });
+  by_name["torch.sym_max"] = two_numbers([](auto a, auto b) { return std::max(a, b); });
+  by_name["torch.sym_min"] = two_numbers([](auto a, auto b) { return std::min(a, b); });
+  by_name["torch.sym_float"] = [](const Arguments& given) -> c10::IValue { return real(given.at(0)); };
+  by_name["torch.sym_int"] = to_integer([](double x) { return std::trunc(x); });
+  by_name["torch.sym_not"] = [](const Arguments& given) -> c10::IValue { return whole(given.at(0)) == 0; };
+  by_name["math.ceil"] = to_integer([](double x) { return std::ceil(x); });
+  by_name["math.floor"] = to_integer([](double x) { return std::floor(x); });
+  by_name["math.trunc"] = to_integer([](double x) { return std::trunc(x); });
+  by_name["builtins.round"] = by_name["round"] = to_integer([](double x) { return std::nearbyint(x); });
+  by_name["math.sqrt"] = by_name["torch._sym_sqrt"] = [](const Arguments& given) -> c10::IValue {
     return std::sqrt(real(given.at(0)));
   };
-  return found;
+  return by_name;
 }
 
 }  // namespace
 
 PythonFunction python_function(const std::string& name) {
   static const std::map<std::string, PythonFunction> functions = all();
-  const auto found = functions.find(name);
-  return found == functions.end() ? PythonFunction() : found->second;
+  const auto function = functions.find(name);
+  return function == functions.end() ? PythonFunction() : function->second;
 }
 
 }  // namespace tutti::exported

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "models/exported/python_functions.h"
-#include "models/layers/drops.h"
 #include "models/layers/layer_error.h"
 #include "models/torch/known_operators.h"
 #include "runtime/error.h"
@@ -35,41 +34,39 @@ c10::IValue as_type(c10::IValue value, const c10::TypePtr& type) {
   if (type->kind() == c10::TypeKind::FloatType && value.isInt()) return static_cast<double>(value.toInt());
   const auto list = type->cast<c10::ListType>();
   if (!list || !value.isList()) return value;
-  const c10::TypePtr& item = list->getElementType();
+  const c10::TypePtr& element = list->getElementType();
   const auto& given = value.toListRef();
-  if (item->kind() == c10::TypeKind::TensorType) {
+  if (element->kind() == c10::TypeKind::TensorType) {
     c10::List<at::Tensor> tensors;
-    for (const c10::IValue& one : given) tensors.push_back(one.toTensor());
+    for (const c10::IValue& item : given) tensors.push_back(item.toTensor());
     return tensors;
   }
-  if (const auto optional = item->cast<c10::OptionalType>();
+  if (const auto optional = element->cast<c10::OptionalType>();
       optional && optional->getElementType()->kind() == c10::TypeKind::TensorType) {
     c10::List<std::optional<at::Tensor>> tensors;
-    for (const c10::IValue& one : given)
-      tensors.push_back(one.isNone() ? std::nullopt : std::optional(one.toTensor()));
+    for (const c10::IValue& item : given)
+      tensors.push_back(item.isNone() ? std::nullopt : std::optional(item.toTensor()));
     return tensors;
   }
-  if (item->kind() == c10::TypeKind::FloatType) {
+  if (element->kind() == c10::TypeKind::FloatType) {
     c10::List<double> numbers;
-    for (const c10::IValue& one : given) numbers.push_back(one.toScalar().toDouble());
+    for (const c10::IValue& item : given) numbers.push_back(item.toScalar().toDouble());
     return numbers;
   }
-  if (item->kind() == c10::TypeKind::BoolType) {
+  if (element->kind() == c10::TypeKind::BoolType) {
     c10::List<bool> flags;
-    for (const c10::IValue& one : given) flags.push_back(one.toBool());
+    for (const c10::IValue& item : given) flags.push_back(item.toBool());
     return flags;
   }
-  if (item->kind() == c10::TypeKind::NumberType) return value;
+  if (element->kind() == c10::TypeKind::NumberType) return value;
   c10::List<int64_t> numbers;
-  for (const c10::IValue& one : given) numbers.push_back(one.toInt());
+  for (const c10::IValue& item : given) numbers.push_back(item.toInt());
   return numbers;
 }
 
 class OperatorStep final : public Step {
  public:
-  // `always`: the operator is in training with the layer, also if it was exported in evaluation mode.
-  OperatorStep(const Node& node, const std::vector<Source>& inputs, std::vector<std::size_t> results,
-               bool always)
+  OperatorStep(const Node& node, const std::vector<Source>& inputs, std::vector<std::size_t> results)
       : place_(node.target + module_of(node)),
         op_(operator_of(node, place_)),
         checked_(op_.schema()),
@@ -77,14 +74,12 @@ class OperatorStep final : public Step {
         makes_list_(node.makes_list) {
     for (const c10::Argument& argument : op_.schema().arguments()) {
       const auto given =
-          std::ranges::find_if(node.inputs, [&](const auto& one) { return one.first == argument.name(); });
+          std::ranges::find(node.inputs, argument.name(), &std::pair<std::string, Operand>::first);
       const bool is_given = given != node.inputs.end();
       Source source = is_given ? inputs[static_cast<std::size_t>(given - node.inputs.begin())] : Source{};
       if (!is_given) source.constant = argument.default_value().value_or(c10::IValue());
       if (argument.type()->isSubtypeOf(*c10::getTypePtr<std::optional<c10::Device>>()) && !is_none(source))
         source = {.kind = Source::Kind::kDevice};
-      if (says_mode(node, argument.name()) && (always || is_true(source)))
-        source = {.kind = Source::Kind::kTraining};
       arguments_.push_back(prepared(std::move(source), argument.type()));
     }
   }
@@ -118,13 +113,6 @@ class OperatorStep final : public Step {
   static bool is_none(const Source& source) {
     return source.kind == Source::Kind::kConstant && source.constant.isNone();
   }
-  static bool is_true(const Source& source) {
-    return source.kind == Source::Kind::kConstant && source.constant.isBool() && source.constant.toBool();
-  }
-  // Not of a batch norm: one without running statistics is in training in evaluation too.
-  static bool says_mode(const Node& node, const std::string& argument) {
-    return (argument == "train" || argument == "training") && !node.target.starts_with("aten.batch_norm");
-  }
 
   static c10::OperatorHandle operator_of(const Node& node, const std::string& place) {
     const std::size_t first = node.target.find('.'), last = node.target.rfind('.');
@@ -133,9 +121,9 @@ class OperatorStep final : public Step {
       if (overload == "default") overload = "";
       const std::string name =
           node.target.substr(0, first) + "::" + node.target.substr(first + 1, last - first - 1);
-      if (const auto found = c10::Dispatcher::singleton().findSchema({name, overload})) {
-        require_known(found->schema(), place);
-        return *found;
+      if (const auto op = c10::Dispatcher::singleton().findSchema({name, overload})) {
+        require_known(op->schema(), place);
+        return *op;
       }
     }
     throw UserError("it calls '" + node.target + "'" + module_of(node) +
@@ -155,7 +143,7 @@ class OperatorStep final : public Step {
   static c10::IValue constant_of(const Source& source) {
     if (source.kind == Source::Kind::kConstant) return source.constant;
     c10::impl::GenericList list(c10::AnyType::get());
-    for (const Source& one : source.items) list.push_back(constant_of(one));
+    for (const Source& item : source.items) list.push_back(constant_of(item));
     return list;
   }
   static Argument prepared(Source source, const c10::TypePtr& type) {
@@ -171,94 +159,21 @@ class OperatorStep final : public Step {
   bool makes_list_;
 };
 
+Values values_of(const std::vector<Source>& sources, const Run& run) {
+  Values values;
+  for (const Source& source : sources) values.push_back(source.in(run));
+  return values;
+}
+
 class PythonStep final : public Step {
  public:
   PythonStep(PythonFunction function, std::vector<Source> inputs, std::size_t result)
       : function_(std::move(function)), inputs_(std::move(inputs)), result_(result) {}
-  void run(Run& run) const override {
-    Values given;
-    for (const Source& one : inputs_) given.push_back(one.in(run));
-    run.values[result_] = function_(given);
-  }
+  void run(Run& run) const override { run.values[result_] = function_(values_of(inputs_, run)); }
 
  private:
   PythonFunction function_;
   std::vector<Source> inputs_;
-  std::size_t result_;
-};
-
-// aten.dropout, and with `whole_channels` aten.feature_dropout.
-class DropoutStep final : public Step {
- public:
-  DropoutStep(Source input, double p, bool whole_channels, std::size_t result)
-      : input_(std::move(input)), p_(p), whole_channels_(whole_channels), result_(result) {}
-  void run(Run& run) const override {
-    run.values[result_] = dropped(run.layer.context(), input_.in(run).toTensor(), p_, whole_channels_);
-  }
-
- private:
-  Source input_;
-  double p_;
-  bool whole_channels_;
-  std::size_t result_;
-};
-
-// aten.bernoulli_: of stochastic depth, whose numbers are a sample's. Outside of training the mean.
-class BernoulliStep final : public Step {
- public:
-  BernoulliStep(Source input, double p, std::size_t result)
-      : input_(std::move(input)), p_(p), result_(result) {}
-  void run(Run& run) const override {
-    const at::Tensor x = input_.in(run).toTensor();
-    fill_bernoulli(run.layer.context(), x, p_);
-    run.values[result_] = x;
-  }
-
- private:
-  Source input_;
-  double p_;
-  std::size_t result_;
-};
-
-// aten.scaled_dot_product_attention with dropout: in training by its formula, with masks by sample.
-class AttentionStep final : public Step {
- public:
-  AttentionStep(const Node& node, const std::vector<Source>& inputs, std::vector<std::size_t> results)
-      : whole_(without_dropout(node), inputs, results, false), result_(results.at(0)) {
-    for (std::size_t i = 0; i < node.inputs.size(); ++i) named_[node.inputs[i].first] = inputs[i];
-  }
-  void run(Run& run) const override {
-    const c10::IValue given = in(run, "dropout_p");
-    const double p = given.isNone() ? 0.0 : given.toScalar().toDouble();
-    if (p == 0.0 || !run.layer.context().training) return whole_.run(run);
-    AttentionArguments arguments{.query = in(run, "query").toTensor(),
-                                 .key = in(run, "key").toTensor(),
-                                 .value = in(run, "value").toTensor(),
-                                 .dropout = p};
-    if (const auto mask = in(run, "attn_mask"); mask.isTensor()) arguments.mask = mask.toTensor();
-    if (const auto scale = in(run, "scale"); !scale.isNone()) arguments.scale = scale.toDouble();
-    arguments.causal = is_true(run, "is_causal");
-    arguments.grouped_query = is_true(run, "enable_gqa");
-    run.values[result_] = attention_that_drops(run.layer.context(), arguments);
-  }
-
- private:
-  static Node without_dropout(Node node) {
-    for (auto& [name, operand] : node.inputs)
-      if (name == "dropout_p") operand = {.constant = 0.0};
-    return node;
-  }
-  c10::IValue in(const Run& run, const std::string& name) const {
-    const auto found = named_.find(name);
-    return found == named_.end() ? c10::IValue() : found->second.in(run);
-  }
-  bool is_true(const Run& run, const std::string& name) const {
-    const auto found = in(run, name);
-    return found.isBool() && found.toBool();
-  }
-
-  OperatorStep whole_;
-  std::map<std::string, Source> named_;
   std::size_t result_;
 };
 
@@ -268,10 +183,9 @@ class CallStep final : public Step {
            std::vector<bool> numbers)
       : slot_(slot), inputs_(std::move(inputs)), results_(std::move(results)), numbers_(std::move(numbers)) {}
   void run(Run& run) const override {
-    Values given;
-    for (const Source& one : inputs_) given.push_back(one.in(run));
-    Values found = unpacked((*run.layer.slots()[slot_])(packed(given)), numbers_);
-    for (std::size_t i = 0; i < results_.size(); ++i) run.values[results_[i]] = std::move(found.at(i));
+    const TensorTree output = (*run.layer.slots()[slot_])(packed(values_of(inputs_, run)));
+    Values results = unpacked(output, numbers_);
+    for (std::size_t i = 0; i < results_.size(); ++i) run.values[results_[i]] = std::move(results.at(i));
   }
 
  private:
@@ -312,12 +226,6 @@ class CopiesStep final : public Step {
   std::vector<std::size_t> to_;
 };
 
-double number_of(const Node& node, const std::string& name, double otherwise) {
-  for (const auto& [argument, operand] : node.inputs)
-    if (argument == name) return operand.constant.toScalar().toDouble();
-  return otherwise;
-}
-
 bool only_checks(const std::string& target) {
   return target.starts_with("aten._assert") || target.starts_with("aten.sym_constrain");
 }
@@ -342,13 +250,11 @@ c10::IValue Source::in(const Run& run) const {
       return run.layer.own_buffers()[place]->tensor;
     case kDevice:
       return run.device.where;
-    case kTraining:
-      return run.layer.context().training;
     case kList:
       break;
   }
   c10::impl::GenericList list(c10::AnyType::get());
-  for (const Source& one : items) list.push_back(one.in(run));
+  for (const Source& item : items) list.push_back(item.in(run));
   return list;
 }
 
@@ -360,23 +266,11 @@ void run_steps(const Steps& steps, Run& run) {
 }
 
 std::unique_ptr<Step> make_step(const Node& node, const std::vector<Source>& inputs,
-                                std::vector<std::size_t> results, bool always) {
-  const std::string& target = node.target;
-  if (only_checks(target)) return nullptr;
-  const bool drops = target == "aten.dropout.default" || target == "aten.dropout_.default";
-  const bool drops_channels =
-      target == "aten.feature_dropout.default" || target == "aten.feature_dropout_.default";
-  if (drops || drops_channels) {
-    const double p = always || number_of(node, "train", 1) != 0 ? number_of(node, "p", 0.5) : 0.0;
-    return std::make_unique<DropoutStep>(inputs.at(0), p, drops_channels, results.at(0));
-  }
-  if (target == "aten.bernoulli_.float")
-    return std::make_unique<BernoulliStep>(inputs.at(0), number_of(node, "p", 0.5), results.at(0));
-  if (target == "aten.scaled_dot_product_attention.default")
-    return std::make_unique<AttentionStep>(node, inputs, std::move(results));
-  if (auto function = python_function(target))
+                                std::vector<std::size_t> results) {
+  if (only_checks(node.target)) return nullptr;
+  if (auto function = python_function(node.target))
     return std::make_unique<PythonStep>(std::move(function), inputs, results.at(0));
-  return std::make_unique<OperatorStep>(node, inputs, std::move(results), always);
+  return std::make_unique<OperatorStep>(node, inputs, std::move(results));
 }
 
 std::unique_ptr<Step> make_call(std::size_t slot, std::vector<Source> inputs,
@@ -401,7 +295,7 @@ TensorTree packed(const Values& values) {
   };
   if (values.size() == 1) return tensor(values.front());
   std::vector<TensorTree> items;
-  for (const c10::IValue& one : values) items.emplace_back(tensor(one));
+  for (const c10::IValue& value : values) items.emplace_back(tensor(value));
   return TensorTree::list(std::move(items));
 }
 

@@ -24,7 +24,7 @@ struct Run {
 
 // Where a step finds an argument.
 struct Source {
-  enum class Kind { kConstant, kValue, kParameter, kBuffer, kList, kDevice, kTraining };
+  enum class Kind { kConstant, kValue, kParameter, kBuffer, kList, kDevice };
   Kind kind = Kind::kConstant;
   c10::IValue constant = {};
   std::size_t place = 0;  // of the value, or among the layer's own parameters or buffers
@@ -48,11 +48,10 @@ void run_steps(const Steps& steps, Run& run);
 std::string module_of(const Node& node);
 
 // Makes the step of a node: an operator of libtorch's, or a function of Python's on numbers. Null: the node
-// only checks numbers. `results`: places of the node's outputs. Dropout draws by the places of samples, and
-// is off outside of training; `always`: also nodes that were exported in evaluation mode drop in training.
-// Throws UserError with the names of the operator and its module.
+// only checks numbers. `results`: places of the node's outputs. Throws UserError with the names of the
+// operator and its module.
 std::unique_ptr<Step> make_step(const Node& node, const std::vector<Source>& inputs,
-                                std::vector<std::size_t> results, bool always);
+                                std::vector<std::size_t> results);
 
 // Calls a slot of the layer.
 std::unique_ptr<Step> make_call(std::size_t slot, std::vector<Source> inputs,

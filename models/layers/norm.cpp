@@ -28,33 +28,38 @@ BatchNorm::BatchNorm(const BatchNormOptions& options)
       batches_tracked_(add_buffer("num_batches_tracked", {}, constant_init(0.0), at::kLong)) {}
 
 // With momentum 1 the kernel writes the mean and the unbiased variance of this input.
-at::Tensor BatchNorm::normalise(const at::Tensor& x, const at::Tensor& mean, const at::Tensor& variance,
-                                bool training) const {
-  return std::get<0>(at::native_batch_norm(x, tensor_of(weight_), tensor_of(bias_), mean, variance, training,
-                                           /*momentum=*/1.0, options_.eps));
+at::Tensor batch_normalised(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, double eps,
+                            const at::Tensor& moments) {
+  const auto normal = [&](const at::Tensor& mean, const at::Tensor& variance) {
+    return std::get<0>(
+        at::native_batch_norm(x, weight, bias, mean, variance, /*training=*/true, /*momentum=*/1.0, eps));
+  };
+  if (!moments.defined()) return normal({}, {});
+  const int64_t channels = x.size(1);
+  const auto dtype = weight.defined() ? weight.scalar_type() : at::kFloat;  // the kernel's, of statistics
+  const at::Tensor written = dtype == at::kFloat ? moments : moments.to(dtype);
+  at::Tensor output = normal(written.narrow(0, 0, channels), written.narrow(0, channels, channels));
+  const at::NoGradGuard no_gradients;
+  if (dtype != at::kFloat) moments.copy_(written);
+  return output;
 }
 
 TensorTree BatchNorm::forward(const TensorTree& input) {
-  const at::Tensor& x = input.tensor();
-  const auto dtype = weight_ ? weight_->tensor.scalar_type() : at::kFloat;  // the kernel's, of statistics
-  if (!context().training)
-    return normalise(x, running_mean_.tensor.to(dtype), running_var_.tensor.to(dtype), false);
+  const at::Tensor &x = input.tensor(), weight = tensor_of(weight_), bias = tensor_of(bias_);
+  if (!context().training) {
+    const auto dtype = weight.defined() ? weight.scalar_type() : at::kFloat;
+    return std::get<0>(at::native_batch_norm(x, weight, bias, running_mean_.tensor.to(dtype),
+                                             running_var_.tensor.to(dtype), /*training=*/false,
+                                             /*momentum=*/1.0, options_.eps));
+  }
   const bool has_variance = x.numel() > x.size(1);
-  if (!context().statistics || !has_variance) return normalise(x, {}, {}, true);
-  return normalise_and_measure(x, dtype);
-}
-
-at::Tensor BatchNorm::normalise_and_measure(const at::Tensor& x, at::ScalarType dtype) {
-  const int64_t channels = options_.channels;
+  if (!context().statistics || !has_variance) return batch_normalised(x, weight, bias, options_.eps);
+  const int64_t values = 2 * options_.channels;
   // The last number stays; the others could be any that are finite.
-  const at::Tensor numbers = at::full({statistics_size()}, options_.momentum, x.options().dtype(at::kFloat));
-  const at::Tensor measured = numbers.narrow(0, 0, 2 * channels);
-  const at::Tensor moments = dtype == at::kFloat ? measured : measured.to(dtype);
-  at::Tensor normal =
-      normalise(x, moments.narrow(0, 0, channels), moments.narrow(0, channels, channels), true);
-  if (dtype != at::kFloat) measured.copy_(moments);
+  const at::Tensor numbers = at::full({values + 1}, options_.momentum, x.options().dtype(at::kFloat));
+  at::Tensor output = batch_normalised(x, weight, bias, options_.eps, numbers.narrow(0, 0, values));
   context().statistics->push_back({this, numbers});
-  return normal;
+  return output;
 }
 
 // The two updates r -> (1 - w) r + w x in turn are one such update.

@@ -33,10 +33,6 @@ class BatchNorm : public Layer {
   explicit BatchNorm(const BatchNormOptions& options);
 
  private:
-  at::Tensor normalise(const at::Tensor& x, const at::Tensor& mean, const at::Tensor& variance,
-                       bool training) const;
-  at::Tensor normalise_and_measure(const at::Tensor& x, at::ScalarType dtype);
-
   BatchNormOptions options_;
   Parameter* weight_;
   Parameter* bias_;
@@ -44,6 +40,11 @@ class BatchNorm : public Layer {
   Buffer& running_var_;
   Buffer& batches_tracked_;
 };
+
+// Normalises each channel of [N, channels, ...] by its own mean and variance in `x`. `moments`, if defined:
+// float32 [2 * channels], gets the means and unbiased variances.
+at::Tensor batch_normalised(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, double eps,
+                            const at::Tensor& moments = {});
 
 // [N, channels] and [N, channels, L]; torch.nn.BatchNorm1d.
 class BatchNorm1d final : public BatchNorm {

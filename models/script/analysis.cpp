@@ -85,9 +85,9 @@ class Analysis::Walk {
   }
 
   void get(ScriptLayer& layer, const jit::Node& node, Known& known) {
-    const auto found = known.find(node.input(0));
-    if (found == known.end() || !found->second->type()->is_module()) return;
-    const Object object = found->second;  // the map may move
+    const auto input = known.find(node.input(0));
+    if (input == known.end() || !input->second->type()->is_module()) return;
+    const Object object = input->second;  // the map may move
     const c10::IValue& value = object->getSlot(object->type()->getAttributeSlot(node.s(c10::attr::name)));
     if (value.isObject()) known[node.output()] = value.toObject();
     const auto owner = script_.layers.find(object.get());
@@ -97,13 +97,13 @@ class Analysis::Walk {
 
   void call(ScriptLayer& layer, const jit::Node& node, Known& known) {
     const std::string& name = node.s(c10::attr::name);
-    const auto found = known.find(node.input(0));
-    if (found == known.end()) {
+    const auto self = known.find(node.input(0));
+    if (self == known.end()) {
       const auto type = node.input(0)->type()->cast<c10::ClassType>();
       if (type && !type->is_module()) function(layer, {}, type->getMethod(name));
       return;
     }
-    const Object object = found->second;
+    const Object object = self->second;
     const auto callee = script_.layers.find(object.get());
     const bool is_layer = name == "forward" && callee != script_.layers.end();
     function(is_layer ? *callee->second : layer, object, object->type()->getMethod(name));

@@ -56,12 +56,12 @@ struct Step {
 class Preparer {
  public:
   Steps block(const jit::Block& block) {
-    Steps found;
-    for (const jit::Value* one : block.inputs()) found.inputs.push_back(place(one));
-    for (const jit::Node* node : block.nodes()) found.steps.push_back(step(*node));
-    for (const jit::Value* one : block.outputs()) found.outputs.push_back(place(one));
-    free_values(block, found);
-    return found;
+    Steps steps;
+    for (const jit::Value* input : block.inputs()) steps.inputs.push_back(place(input));
+    for (const jit::Node* node : block.nodes()) steps.steps.push_back(step(*node));
+    for (const jit::Value* output : block.outputs()) steps.outputs.push_back(place(output));
+    free_values(block, steps);
+    return steps;
   }
   std::size_t values() const { return places_.size(); }
 
@@ -69,14 +69,14 @@ class Preparer {
   Place place(const jit::Value* value) { return places_.emplace(value, places_.size()).first->second; }
 
   Step step(const jit::Node& node) {
-    Step found;
-    found.node = &node;
-    found.kind = node.kind();
-    for (const jit::Value* one : node.inputs()) found.inputs.push_back(place(one));
-    for (const jit::Value* one : node.outputs()) found.outputs.push_back(place(one));
-    for (const jit::Block* one : node.blocks()) found.blocks.push_back(block(*one));
-    fill(found, node);
-    return found;
+    Step step;
+    step.node = &node;
+    step.kind = node.kind();
+    for (const jit::Value* input : node.inputs()) step.inputs.push_back(place(input));
+    for (const jit::Value* output : node.outputs()) step.outputs.push_back(place(output));
+    for (const jit::Block* inner : node.blocks()) step.blocks.push_back(block(*inner));
+    fill(step, node);
+    return step;
   }
 
   static void fill(Step& step, const jit::Node& node) {
@@ -106,7 +106,7 @@ class Preparer {
   static void add_used(const jit::Node& node, std::vector<const jit::Value*>& used) {
     used.insert(used.end(), node.inputs().begin(), node.inputs().end());
     for (const jit::Block* block : node.blocks()) {
-      for (const jit::Node* one : block->nodes()) add_used(*one, used);
+      for (const jit::Node* inner : block->nodes()) add_used(*inner, used);
       used.insert(used.end(), block->outputs().begin(), block->outputs().end());
     }
   }
@@ -120,8 +120,9 @@ class Preparer {
     for (std::size_t i = nodes.size(); i-- > 0;) {
       std::vector<const jit::Value*> used(nodes[i]->outputs().begin(), nodes[i]->outputs().end());
       add_used(*nodes[i], used);
-      for (const jit::Value* one : used)
-        if (own.contains(one) && later.insert(one).second) steps.steps[i].last_uses.push_back(place(one));
+      for (const jit::Value* value : used)
+        if (own.contains(value) && later.insert(value).second)
+          steps.steps[i].last_uses.push_back(place(value));
     }
   }
 
@@ -181,22 +182,22 @@ class Runner {
     for (std::size_t i = 0; i < inputs.size(); ++i) values_[block.inputs[i]] = std::move(inputs[i]);
     for (const Step& step : block.steps) {
       run(step);
-      for (const Place one : step.last_uses) values_[one] = {};
+      for (const Place place : step.last_uses) values_[place] = {};
     }
-    return of(block.outputs);
+    return values_at(block.outputs);
   }
 
  private:
-  Values of(const std::vector<Place>& places) const {
-    Values found;
-    found.reserve(places.size());
-    for (const Place one : places) found.push_back(values_[one]);
-    return found;
+  Values values_at(const std::vector<Place>& places) const {
+    Values values;
+    values.reserve(places.size());
+    for (const Place place : places) values.push_back(values_[place]);
+    return values;
   }
   const c10::IValue& in(const Step& step, std::size_t index) const { return values_[step.inputs[index]]; }
   void set(const Step& step, c10::IValue value) { values_[step.outputs.at(0)] = std::move(value); }
-  void set_all(const Step& step, Values found) {
-    for (std::size_t i = 0; i < step.outputs.size(); ++i) values_[step.outputs[i]] = std::move(found.at(i));
+  void set_all(const Step& step, Values results) {
+    for (std::size_t i = 0; i < step.outputs.size(); ++i) values_[step.outputs[i]] = std::move(results.at(i));
   }
 
   void run(const Step& step) try {
@@ -220,9 +221,9 @@ class Runner {
   }
 
   void operate(const Step& step) {
-    jit::Stack stack = of(step.inputs);
-    for (const Place one : step.last_uses)
-      if (std::ranges::find(step.inputs, one) != step.inputs.end()) values_[one] = {};
+    jit::Stack stack = values_at(step.inputs);
+    for (const Place place : step.last_uses)
+      if (std::ranges::find(step.inputs, place) != step.inputs.end()) values_[place] = {};
     const c10::IValue self = stack.empty() || !stack.front().isList() ? c10::IValue() : stack.front();
     for (std::size_t i = passes_over_first(step.node->kind()) ? 0 : 1; i < stack.size(); ++i)
       codes_.count(*step.node, items_of(stack[i]));
@@ -238,7 +239,7 @@ class Runner {
       throw UserError(place_of(*step.node) + ": " + own_words(error));
     }
     int64_t items = 0;
-    for (const c10::IValue& one : stack) items += one.is(self) ? 0 : items_of(one);
+    for (const c10::IValue& result : stack) items += result.is(self) ? 0 : items_of(result);
     codes_.count(*step.node, items);
     set_all(step, std::move(stack));
   }
@@ -250,8 +251,8 @@ class Runner {
     const auto list = value.toListRef();
     if (list.empty() || !(list.front().isList() || list.front().isString())) return std::ssize(list);
     int64_t items = 0;  // a list may be an item of another many times
-    for (auto one = list.begin(); one != list.end() && items <= Codes::kMostSteps; ++one)
-      items += 1 + items_of(*one);
+    for (auto item = list.begin(); item != list.end() && items <= Codes::kMostSteps; ++item)
+      items += 1 + items_of(*item);
     return items;
   }
 
@@ -288,15 +289,15 @@ class Runner {
   void call_method(const Step& step) {
     const Object object = in(step, 0).toObject();
     if (object->type()->is_module() && step.name == "forward") {
-      Values arguments = of(step.inputs);
+      Values arguments = values_at(step.inputs);
       arguments.erase(arguments.begin());
-      if (auto found = host_.call(object, arguments)) return set(step, std::move(*found));
+      if (auto result = host_.call(object, arguments)) return set(step, std::move(*result));
     }
-    set(step, codes_.run(object->type()->getMethod(step.name), of(step.inputs), host_));
+    set(step, codes_.run(object->type()->getMethod(step.name), values_at(step.inputs), host_));
   }
 
   void call_function(const Step& step) {
-    Values arguments = of(step.inputs);
+    Values arguments = values_at(step.inputs);
     arguments.erase(arguments.begin());
     set(step, codes_.run(*step.function, std::move(arguments), host_));
   }
@@ -353,7 +354,7 @@ class Runner {
     if (value.isTuple())
       items.assign(value.toTupleRef().elements().begin(), value.toTupleRef().elements().end());
     else
-      for (const c10::IValue& one : value.toList()) items.push_back(one);
+      for (const c10::IValue& item : value.toList()) items.push_back(item);
     if (items.size() != step.outputs.size())
       throw UserError(place_of(*step.node) + ": expected " + std::to_string(step.outputs.size()) +
                       " items; found " + std::to_string(items.size()));
@@ -362,12 +363,12 @@ class Runner {
 
   void make_tuple(const Step& step) {
     const auto type = step.node->output()->type()->expect<c10::TupleType>();
-    set(step, type->name() ? c10::ivalue::Tuple::createNamed(of(step.inputs), type)
-                           : c10::ivalue::Tuple::create(of(step.inputs)));
+    set(step, type->name() ? c10::ivalue::Tuple::createNamed(values_at(step.inputs), type)
+                           : c10::ivalue::Tuple::create(values_at(step.inputs)));
   }
   void make_list(const Step& step) {
     c10::impl::GenericList list(step.node->output()->type()->expect<c10::ListType>()->getElementType());
-    for (const Place one : step.inputs) list.push_back(values_[one]);
+    for (const Place place : step.inputs) list.push_back(values_[place]);
     set(step, std::move(list));
   }
   void make_dict(const Step& step) {

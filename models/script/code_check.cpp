@@ -40,10 +40,11 @@ bool is_plain_type(const c10::TypePtr& type) {
 
 // True for an operator that libtorch may call as it reads the code: all arguments may be constants.
 bool may_run_early(const std::string& name) {
-  return std::ranges::any_of(jit::getAllOperatorsFor(c10::Symbol::fromQualString(name)), [](const auto& one) {
-    return std::ranges::all_of(one->schema().arguments(),
-                               [](const c10::Argument& given) { return is_plain_type(given.type()); });
-  });
+  return std::ranges::any_of(
+      jit::getAllOperatorsFor(c10::Symbol::fromQualString(name)), [](const auto& overload) {
+        return std::ranges::all_of(overload->schema().arguments(),
+                                   [](const c10::Argument& given) { return is_plain_type(given.type()); });
+      });
 }
 
 class Check {
@@ -77,13 +78,13 @@ class Check {
   }
 
   void look_at_class(const jit::ClassDef& type) const {
-    for (const jit::Stmt& one : type.body()) {
-      if (one.kind() != jit::TK_DEF)
-        require_no_call(one.tree(), "a constant of a class");
-      else if (jit::Def(one.tree()).name().name() == "__setstate__")
-        throw UserError(at("__setstate__", one.tree()) +
+    for (const jit::Stmt& statement : type.body()) {
+      if (statement.kind() != jit::TK_DEF)
+        require_no_call(statement.tree(), "a constant of a class");
+      else if (jit::Def(statement.tree()).name().name() == "__setstate__")
+        throw UserError(at("__setstate__", statement.tree()) +
                         " is code that runs when the file is loaded; tutti loads no file that has such code");
-      look_at(one.tree());
+      look_at(statement.tree());
     }
   }
 
@@ -91,14 +92,14 @@ class Check {
   void require_no_call(const jit::TreeRef& tree, const char* where) const {
     if (tree->kind() == jit::TK_APPLY && dotted(jit::Apply(tree).callee().tree()) != "torch.device")
       throw UserError(at(where, tree) + " is computed by a call, which runs when the file is loaded");
-    for (const jit::TreeRef& one : tree->trees()) require_no_call(one, where);
+    for (const jit::TreeRef& branch : tree->trees()) require_no_call(branch, where);
   }
 
   void look_at(const jit::TreeRef& tree, std::size_t depth = 0) const {
     if (depth > kMostDepth) throw UserError("its code '" + record_ + "' is nested too deeply");
     if (tree->kind() == jit::TK_PARAM) require_no_call(tree, "the default of an argument");
     if (tree->kind() == '.') look_at_name(tree);
-    for (const jit::TreeRef& one : tree->trees()) look_at(one, depth + 1);
+    for (const jit::TreeRef& branch : tree->trees()) look_at(branch, depth + 1);
   }
 
   // `torch.NAME`, `ops.SPACE.NAME`, or a value's method: operators beside those that the file defines.
@@ -117,9 +118,9 @@ class Check {
 
 void require_shallow(const ScriptCode& code) {
   std::size_t depth = 0;
-  for (const char one : code.text) {
-    if (one == '(' || one == '[' || one == '{') ++depth;
-    if ((one == ')' || one == ']' || one == '}') && depth > 0) --depth;
+  for (const char letter : code.text) {
+    if (letter == '(' || letter == '[' || letter == '{') ++depth;
+    if ((letter == ')' || letter == ']' || letter == '}') && depth > 0) --depth;
     if (depth > kMostBrackets)
       throw UserError("its code '" + code.record + "' has brackets nested too deeply");
   }

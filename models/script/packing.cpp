@@ -31,26 +31,26 @@ Packing::Structure Packing::structure_of(const c10::IValue& value, Tensors& tens
     return {.is_tensor = true};
   }
   if (!value.isTuple() && !value.isList() && !value.isGenericDict()) return {.plain = value};
-  Structure found{.type = type_of(value)};
-  const auto add = [&](const c10::IValue& one) { found.items.push_back(structure_of(one, tensors)); };
+  Structure structure{.type = type_of(value)};
+  const auto add = [&](const c10::IValue& item) { structure.items.push_back(structure_of(item, tensors)); };
   if (value.isTuple()) {
-    for (const c10::IValue& one : value.toTupleRef().elements()) add(one);
+    for (const c10::IValue& item : value.toTupleRef().elements()) add(item);
   } else if (value.isList()) {
-    for (const c10::IValue& one : value.toListRef()) add(one);
+    for (const c10::IValue& item : value.toListRef()) add(item);
   } else {
-    for (const auto& one : value.toGenericDict()) {
-      add(one.key());
-      add(one.value());
+    for (const auto& entry : value.toGenericDict()) {
+      add(entry.key());
+      add(entry.value());
     }
   }
-  return found;
+  return structure;
 }
 
 c10::IValue Packing::value_of(const Structure& structure, Tensors::const_iterator& next) {
   if (structure.is_tensor) return *next++;
   if (!structure.type) return structure.plain;
   std::vector<c10::IValue> items;
-  for (const Structure& one : structure.items) items.push_back(value_of(one, next));
+  for (const Structure& item : structure.items) items.push_back(value_of(item, next));
   if (const auto tuple = structure.type->cast<c10::TupleType>())
     return tuple->name() ? c10::ivalue::Tuple::createNamed(std::move(items), tuple)
                          : c10::ivalue::Tuple::create(std::move(items));
@@ -60,7 +60,7 @@ c10::IValue Packing::value_of(const Structure& structure, Tensors::const_iterato
     return dict;
   }
   c10::impl::GenericList list(structure.type->expectRef<c10::ListType>().getElementType());
-  for (c10::IValue& one : items) list.push_back(std::move(one));
+  for (c10::IValue& item : items) list.push_back(std::move(item));
   return list;
 }
 
@@ -69,7 +69,7 @@ TensorTree Packing::pack(const std::vector<c10::IValue>& values) {
     return values.front().toTensor();
   Tensors tensors;
   std::vector<Structure> structures;
-  for (const c10::IValue& one : values) structures.push_back(structure_of(one, tensors));
+  for (const c10::IValue& value : values) structures.push_back(structure_of(value, tensors));
   std::vector<TensorTree> items(tensors.begin(), tensors.end());
   TensorTree tree = TensorTree::list(std::move(items));
   const std::lock_guard lock(mutex_);
@@ -88,8 +88,8 @@ std::vector<c10::IValue> Packing::unpack(const TensorTree& tree) const {
   const std::lock_guard lock(mutex_);
   auto next = tensors.cbegin();
   std::vector<c10::IValue> values;
-  for (const Structure& one : structures_.at(static_cast<std::size_t>(tree[kStructure].item<int64_t>())))
-    values.push_back(value_of(one, next));
+  const auto number = static_cast<std::size_t>(tree[kStructure].item<int64_t>());
+  for (const Structure& structure : structures_.at(number)) values.push_back(value_of(structure, next));
   return values;
 }
 

@@ -150,8 +150,8 @@ void ScriptLayer::add_lists(Building& building) {
   for (std::size_t i = 0; i < attributes_.size(); ++i) {
     const c10::IValue& value = object_->getSlot(i);
     if (!value.isTensorList()) continue;
-    for (const at::Tensor& one : value.toTensorVector()) {
-      const auto known = building.tied.find(numbers_of(one));
+    for (const at::Tensor& tensor : value.toTensorVector()) {
+      const auto known = building.tied.find(numbers_of(tensor));
       attributes_[i].list.push_back(known == building.tied.end() ? nullptr : known->second.parameter);
     }
   }
@@ -181,9 +181,8 @@ void ScriptLayer::add_tensor(Building& building, std::size_t slot, const std::st
 
 void ScriptLayer::add_norm() {
   const auto named = [&](const char* name) -> Buffer* {
-    const auto found =
-        std::ranges::find_if(own_buffers(), [&](const auto& one) { return one->name == name; });
-    return found == own_buffers().end() ? nullptr : found->get();
+    const auto buffer = std::ranges::find(own_buffers(), name, [](const auto& one) { return one->name; });
+    return buffer == own_buffers().end() ? nullptr : buffer->get();
   };
   Buffer *const mean = named(Norms::kMean), *const variance = named(Norms::kVariance);
   if (!mean || !variance) return;
@@ -192,22 +191,22 @@ void ScriptLayer::add_norm() {
 }
 
 c10::IValue ScriptLayer::attribute(std::size_t slot) const {
-  const Attribute& one = attributes_[slot];
-  if (one.is_mode) return context().training && !stays_in_evaluation_;
-  if (one.buffer && one.buffer == tracked_ && counted_.defined()) return counted_;
-  if (one.parameter && !one.parameter->tensor.is_meta()) return one.parameter->tensor;
-  if (one.buffer && !one.buffer->tensor.is_meta()) return one.buffer->tensor;
+  const Attribute& known = attributes_[slot];
+  if (known.is_mode) return context().training && !stays_in_evaluation_;
+  if (known.buffer && known.buffer == tracked_ && counted_.defined()) return counted_;
+  if (known.parameter && !known.parameter->tensor.is_meta()) return known.parameter->tensor;
+  if (known.buffer && !known.buffer->tensor.is_meta()) return known.buffer->tensor;
   const c10::IValue& stored = object_->getSlot(slot);
-  if (one.buffer)
+  if (known.buffer)
     return stored.toTensor().clone();  // code that runs before the model has tensors may write it
-  return one.list.empty() ? stored : list_of(one, stored);
+  return known.list.empty() ? stored : list_of(known, stored);
 }
 
 c10::IValue ScriptLayer::list_of(const Attribute& attribute, const c10::IValue& stored) {
   c10::List<at::Tensor> list = stored.toTensorList().copy();
   for (std::size_t i = 0; i < attribute.list.size(); ++i)
-    if (const Parameter* const one = attribute.list[i]; one && !one->tensor.is_meta())
-      list.set(i, one->tensor);
+    if (const Parameter* const parameter = attribute.list[i]; parameter && !parameter->tensor.is_meta())
+      list.set(i, parameter->tensor);
   return list;
 }
 
@@ -219,16 +218,16 @@ TensorTree ScriptLayer::forward(const TensorTree& input) {
   const WrittenTensors written(*this);
   const Counting counting(*this);
   OwnOperators operators(*this, norms_, script_->always);
-  const c10::IValue found =
+  const c10::IValue result =
       script_->codes.run(object_->type()->getMethod("forward"), std::move(arguments), calls);
   written.require_none();
   operators.finish();
-  return script_->packing.pack({found});
+  return script_->packing.pack({result});
 }
 
 c10::Device ScriptLayer::device_of(const Values& arguments) const {
-  for (const c10::IValue& one : arguments)
-    if (one.isTensor() && one.toTensor().defined()) return one.toTensor().device();
+  for (const c10::IValue& argument : arguments)
+    if (argument.isTensor() && argument.toTensor().defined()) return argument.toTensor().device();
   for (const auto& [name, parameter] : parameters(*script_->layers.at(script_->module.toObject().get())))
     return parameter->tensor.device();
   return Device().where;

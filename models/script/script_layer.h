@@ -33,7 +33,7 @@ struct Script {
 };
 
 // A module of a TorchScript file. Calls of `forward` go through slots.
-class ScriptLayer final : public Layer {
+class ScriptLayer final : public LayerWithNorms {
  public:
   // The root, with all layers below. Throws UserError for what cannot be run.
   static std::shared_ptr<ScriptLayer> root(const std::shared_ptr<Script>& script);
@@ -41,13 +41,6 @@ class ScriptLayer final : public Layer {
   TensorTree forward(const TensorTree& input) override;
   const char* kind() const override { return kind_.c_str(); }
   std::vector<Layer*> reads() const override { return reads_; }
-  int64_t statistics_size() const override { return norms_.size(); }
-  void join_statistics(RunningStatistics& so_far, const RunningStatistics& next) const override {
-    norms_.join(so_far, next);
-  }
-  void apply_statistics(const RunningStatistics& found, BufferUpdates& updates) override {
-    norms_.apply(found, updates);
-  }
 
   struct Building;
   // `prefix`: of its names in the file.
@@ -75,7 +68,6 @@ class ScriptLayer final : public Layer {
   std::string kind_;
   std::vector<Attribute> attributes_;
   bool stays_in_evaluation_ = false;
-  Norms norms_;
   Buffer* tracked_ = nullptr;  // of the norm
   at::Tensor counted_;         // in a pass
   std::vector<Layer*> reads_;

@@ -14,20 +14,7 @@
 namespace tutti {
 namespace {
 
-// Arguments of forward, without self; those that have a default may be left out.
-std::vector<std::string> arrays_of(const ScriptOptions& options, const script::Script& script) {
-  const auto& schema = script.module.toObjectRef().type()->getMethod("forward").getSchema();
-  std::vector<std::string> all, needed;
-  for (std::size_t i = 1; i < schema.arguments().size(); ++i) {
-    all.push_back(schema.arguments()[i].name());
-    if (!schema.arguments()[i].default_value()) needed.push_back(all.back());
-  }
-  if (options.inputs.empty()) return needed.size() == 1 ? std::vector<std::string>{"input"} : needed;
-  if (options.inputs.size() < needed.size() || options.inputs.size() > all.size())
-    throw UserError("inputs: forward takes " + exported::quoted_list(all) + "; found " +
-                    std::to_string(options.inputs.size()) + " arrays");
-  return options.inputs;
-}
+constexpr const char* kOwner = "script";  // in errors
 
 class TrialScope {
  public:
@@ -42,14 +29,7 @@ class TrialScope {
 }  // namespace
 
 ModelPtr ScriptOptions::make(const Setting& section, const SampleSpec& samples) const {
-  std::shared_ptr<ScriptModel> model;
-  try {
-    model = std::make_shared<ScriptModel>(*this);
-  } catch (const UserError& error) {
-    section.at("path").fail(error);
-  }
-  model->fit(section, samples);
-  return model;
+  return make_program<ScriptModel>(*this, section, samples);
 }
 
 ScriptModel::ScriptModel(const ScriptOptions& options)
@@ -65,6 +45,17 @@ ScriptModel::ScriptModel(const ScriptOptions& options, const std::shared_ptr<scr
   if (!loss_output_.empty()) set_has_loss();
 }
 
+// Arguments of forward, without self. Arguments that have a default may be left out.
+std::vector<std::string> ScriptModel::arrays_of(const ScriptOptions& options, const script::Script& script) {
+  const auto& schema = script.module.toObjectRef().type()->getMethod("forward").getSchema();
+  std::vector<std::string> all, needed;
+  for (std::size_t i = 1; i < schema.arguments().size(); ++i) {
+    all.push_back(schema.arguments()[i].name());
+    if (!schema.arguments()[i].default_value()) needed.push_back(all.back());
+  }
+  return input_arrays(options.inputs, needed, all, "forward");
+}
+
 void ScriptModel::fit(const Setting& section, const SampleSpec& samples) {
   const Setting& given = section.has("inputs") ? section.at("inputs") : section.at("path");
   Batch zeros;
@@ -73,35 +64,35 @@ void ScriptModel::fit(const Setting& section, const SampleSpec& samples) {
   } catch (const UserError& error) {
     given.fail(error);
   }
-  std::optional<c10::IValue> found;
+  std::optional<c10::IValue> result;
   try {
     const at::NoGradGuard no_gradients;
     const EvaluationMode evaluation(*this);
     const TrialScope trial(script_->codes);
-    found = run(zeros);
+    result = run(zeros);
   } catch (const OperatingError&) {
     throw;
   } catch (const std::exception& error) {  // zeros may be no sample; a real one fails with all words
     if (is_lack_of_memory(error)) throw;
   }
   script_->leave_tensors();
-  if (!found && losses_are_given_)
+  if (!result && losses_are_given_)
     section.at("path").fail(
         "it fails on samples of zeros, so the shapes of its outputs, for losses, are not known");
-  if (found) plan_for(section, samples, outputs_in(*found));
+  if (result) plan_for(section, samples, outputs_in(*result));
 }
 
 // `outputs`: of two samples.
 void ScriptModel::plan_for(const Setting& section, const SampleSpec& samples, const NamedOutputs& outputs) {
   exported::OutputLosses::Shapes shapes;
   for (const auto& [name, tensor] : outputs) {
-    const bool of_samples = tensor.dim() > 0 && tensor.size(0) == 2;
-    shapes.emplace_back(name, of_samples ? tensor.sizes().slice(1).vec() : Shape());
+    const bool has_samples = tensor.dim() > 0 && tensor.size(0) == 2;
+    shapes.emplace_back(name, has_samples ? tensor.sizes().slice(1).vec() : Shape());
   }
   std::size_t prediction = 0;
   try {
     prediction = prediction_in(outputs);
-    if (has_loss()) place_of(outputs, loss_output_, "loss_output");
+    if (has_loss()) loss_in(outputs);
   } catch (const UserError& error) {
     section.at("path").fail(error);
   }
@@ -128,21 +119,20 @@ c10::IValue ScriptModel::run(const Batch& batch) {
 }
 
 TensorTree ScriptModel::forward(const Batch& batch) {
-  NamedOutputs found = outputs_in(run(batch));
-  if (has_losses()) return named(std::move(found));
-  const std::size_t prediction = prediction_in(found);
-  return outputs_of(found[prediction].second,
-                    has_loss() ? found[place_of(found, loss_output_, "loss_output")].second : at::Tensor());
+  NamedOutputs outputs = outputs_in(run(batch));
+  if (has_losses()) return named(std::move(outputs));
+  const at::Tensor& prediction = outputs[prediction_in(outputs)].second;
+  return outputs_of(prediction, has_loss() ? outputs[loss_in(outputs)].second : at::Tensor());
 }
 
 ScriptModel::NamedOutputs ScriptModel::outputs_in(const c10::IValue& value) {
-  NamedOutputs found;
-  const auto add = [&](const std::string& name, const c10::IValue& one) {
-    if (one.isTensor() && one.toTensor().defined()) found.emplace_back(name, one.toTensor());
+  NamedOutputs outputs;
+  const auto add = [&](const std::string& name, const c10::IValue& item) {
+    if (item.isTensor() && item.toTensor().defined()) outputs.emplace_back(name, item.toTensor());
   };
   if (value.isGenericDict()) {
-    for (const auto& one : value.toGenericDict())
-      if (one.key().isString()) add(one.key().toStringRef(), one.value());
+    for (const auto& entry : value.toGenericDict())
+      if (entry.key().isString()) add(entry.key().toStringRef(), entry.value());
   } else if (value.isTuple()) {
     const auto type = value.type()->expect<c10::TupleType>();
     const auto& items = value.toTupleRef().elements();
@@ -154,23 +144,15 @@ ScriptModel::NamedOutputs ScriptModel::outputs_in(const c10::IValue& value) {
   } else {
     add("0", value);
   }
-  return found;
+  return outputs;
 }
 
-std::size_t ScriptModel::place_of(const NamedOutputs& outputs, const std::string& wanted,
-                                  const char* key) const {
-  std::vector<std::string> names;
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    if (outputs[i].first == wanted) return i;
-    names.push_back(outputs[i].first);
-  }
-  throw UserError(std::string(key) + ": the script has no output '" + wanted + "'; it has " +
-                  exported::quoted_list(names));
+std::size_t ScriptModel::loss_in(const NamedOutputs& outputs) const {
+  return output_place(exported::names_of(outputs), loss_output_, "loss_output", kOwner);
 }
 
 std::size_t ScriptModel::prediction_in(const NamedOutputs& outputs) const {
-  if (prediction_.empty() && !outputs.empty() && (outputs.size() == 1 || losses_are_given_)) return 0;
-  return place_of(outputs, prediction_.empty() ? "logits" : prediction_, "prediction");
+  return prediction_place(exported::names_of(outputs), prediction_, losses_are_given_, kOwner);
 }
 
 }  // namespace tutti

@@ -34,11 +34,12 @@ class ScriptModel final : public ProgramModel {
  private:
   using NamedOutputs = std::vector<std::pair<std::string, at::Tensor>>;
   explicit ScriptModel(const ScriptOptions& options, const std::shared_ptr<script::Script>& script);
+  static std::vector<std::string> arrays_of(const ScriptOptions& options, const script::Script& script);
   void plan_for(const Setting& section, const SampleSpec& samples, const NamedOutputs& outputs);
   Batch zero_samples(const SampleSpec& samples) const;
   c10::IValue run(const Batch& batch);
   static NamedOutputs outputs_in(const c10::IValue& value);
-  std::size_t place_of(const NamedOutputs& outputs, const std::string& wanted, const char* key) const;
+  std::size_t loss_in(const NamedOutputs& outputs) const;
   std::size_t prediction_in(const NamedOutputs& outputs) const;
 
   std::shared_ptr<script::Script> script_;

@@ -31,7 +31,7 @@ c10::IValue load(const std::string& path) {
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(path, ignored)) throw UserError("there is no file '" + path + "'");
   try {
-    for (const ScriptCode& one : read_script_code(path)) require_plain(one);
+    for (const ScriptCode& code : read_script_code(path)) require_plain(code);
     const LoadScope bounded;
     return torch::jit::load(path, Device().where)._ivalue();
   } catch (const UserError& error) {
@@ -57,12 +57,12 @@ void Stored::collect(const c10::IValue& module, const std::string& prefix) {
 void Stored::read(const std::string& name, at::Tensor& to) {
   const std::lock_guard lock(mutex_);
   if (!tensors_.contains(name)) collect(load(path_), "");
-  const auto found = tensors_.find(name);
-  if (found == tensors_.end() || found->second.sizes() != to.sizes())
+  const auto stored = tensors_.find(name);
+  if (stored == tensors_.end() || stored->second.sizes() != to.sizes())
     throw UserError(path_ + " has changed: it has no '" + name + "' " + shape_text(to.sizes()));
   const at::NoGradGuard no_gradients;
-  to.copy_(found->second);
-  tensors_.erase(found);
+  to.copy_(stored->second);
+  tensors_.erase(stored);
 }
 
 }  // namespace tutti::script

@@ -72,14 +72,14 @@ std::string lstm(const Arguments& given, std::size_t first, int64_t inputs, int6
   if (states.size() != 2 || states[0].dim() != 3 || states[1].dim() != 3 || layers < 1) return kWrong;
   const int64_t hidden = states[0].size(2);
   if (states[1].size(2) != hidden) return "";  // projections, of which libtorch looks at sizes
-  const std::size_t in_one = has_biases ? 4 : 2;
+  const std::size_t in_layer = has_biases ? 4 : 2;
   if (states[0].sizes() != states[1].sizes() || states[0].size(0) != layers * directions ||
       (samples >= 0 && states[0].size(1) != samples) ||
-      weights.size() != in_one * static_cast<std::size_t>(layers * directions))
+      weights.size() != in_layer * static_cast<std::size_t>(layers * directions))
     return kWrong;
-  for (std::size_t one = 0; one < weights.size() / in_one; ++one) {
-    const bool is_first = one < static_cast<std::size_t>(directions);
-    if (!are_weights_of_lstm(weights, one * in_one, has_biases, is_first ? inputs : hidden * directions,
+  for (std::size_t layer = 0; layer < weights.size() / in_layer; ++layer) {
+    const bool is_first = layer < static_cast<std::size_t>(directions);
+    if (!are_weights_of_lstm(weights, layer * in_layer, has_biases, is_first ? inputs : hidden * directions,
                              hidden))
       return kWrong;
   }
@@ -126,7 +126,7 @@ std::string pattern(const Arguments& given) {
 
 constexpr double kMostItems = 1e7, kMostTensors = 1e6;
 
-std::string of_items(double items) {
+std::string bounded_items(double items) {
   return items > kMostItems ? "it makes a list or a text of more than 10,000,000 items" : "";
 }
 
@@ -142,22 +142,23 @@ double number_of(const Arguments& given, std::size_t index) {
 // A list, or a text, so many times.
 std::string product(const Arguments& given) {
   if (given.size() < 2) return "";
-  return of_items(std::max(size_of(given[0]) * number_of(given, 1), size_of(given[1]) * number_of(given, 0)));
+  return bounded_items(
+      std::max(size_of(given[0]) * number_of(given, 1), size_of(given[1]) * number_of(given, 0)));
 }
 
-std::string length(const Arguments& given) { return of_items(number_of(given, 0)); }
+std::string length(const Arguments& given) { return bounded_items(number_of(given, 0)); }
 
 // join(self, values)
 std::string join(const Arguments& given) {
   double items = 0.0;
   if (given.size() > 1 && given[1].isList())
-    for (const c10::IValue& one : given[1].toListRef()) items += size_of(one) + size_of(given[0]);
-  return of_items(items);
+    for (const c10::IValue& text : given[1].toListRef()) items += size_of(text) + size_of(given[0]);
+  return bounded_items(items);
 }
 
 // A tensor without memory may have any number of items.
 std::string items_of_tensor(const Arguments& given) {
-  return given.at(0).isTensor() ? of_items(static_cast<double>(given[0].toTensor().numel())) : "";
+  return given.at(0).isTensor() ? bounded_items(static_cast<double>(given[0].toTensor().numel())) : "";
 }
 
 // The parts of a list, however deep, and the numbers of its tensors; beyond the bound it is not counted on.
@@ -165,21 +166,21 @@ double printed_size(const c10::IValue& value) {
   if (value.isTensor()) return static_cast<double>(value.toTensor().numel());
   double size = std::max(size_of(value), 1.0);
   if (value.isList())
-    for (const c10::IValue& one : value.toListRef())
-      if (size <= kMostItems) size += printed_size(one);
+    for (const c10::IValue& item : value.toListRef())
+      if (size <= kMostItems) size += printed_size(item);
   return size;
 }
 
 // str(self), format(self, ...), percentFormat(self, ...)
 std::string printed(const Arguments& given) {
   double size = 0.0;
-  for (const c10::IValue& one : given)
-    if (size <= kMostItems) size += printed_size(one);
-  return of_items(size);
+  for (const c10::IValue& argument : given)
+    if (size <= kMostItems) size += printed_size(argument);
+  return bounded_items(size);
 }
 
 // A tensor takes some hundreds of bytes, however few numbers it has.
-std::string of_tensors(double count) {
+std::string bounded_tensors(double count) {
   return count > kMostTensors ? "it makes more than 1,000,000 tensors" : "";
 }
 
@@ -191,20 +192,20 @@ double size_along(const Arguments& given, std::size_t argument) {
 }
 
 // unbind(self, dim)
-std::string unbind(const Arguments& given) { return of_tensors(size_along(given, 1)); }
+std::string unbind(const Arguments& given) { return bounded_tensors(size_along(given, 1)); }
 
 // split(self, split_size, dim)
 std::string split(const Arguments& given) {
-  return of_tensors(size_along(given, 2) / std::max(number_of(given, 1), 1.0));
+  return bounded_tensors(size_along(given, 2) / std::max(number_of(given, 1), 1.0));
 }
 
 // chunk(self, chunks, dim)
 std::string chunk(const Arguments& given) {
-  return of_tensors(std::min(size_along(given, 2), number_of(given, 1)));
+  return bounded_tensors(std::min(size_along(given, 2), number_of(given, 1)));
 }
 
 // tensor_split(self, sections, dim), of which some are empty; hsplit(self, sections) and its kin
-std::string tensor_split(const Arguments& given) { return of_tensors(number_of(given, 1)); }
+std::string tensor_split(const Arguments& given) { return bounded_tensors(number_of(given, 1)); }
 
 }  // namespace
 
@@ -236,8 +237,8 @@ ArgumentRule argument_rule(const std::string& name) {
       {"aten::format", printed},
       {"aten::percentFormat", printed}};
   const bool in_place = name.ends_with('_') && !name.ends_with("__");
-  const auto found = rules.find(in_place ? name.substr(0, name.size() - 1) : name);
-  return found == rules.end() ? nullptr : found->second;
+  const auto rule = rules.find(in_place ? name.substr(0, name.size() - 1) : name);
+  return rule == rules.end() ? nullptr : rule->second;
 }
 
 }  // namespace tutti

@@ -6,6 +6,7 @@
 #include <c10/core/ScalarType.h>
 
 #include <algorithm>
+#include <array>
 #include <sstream>
 #include <unordered_set>
 
@@ -150,10 +151,9 @@ std::unordered_set<std::string> all_names() {
 
 bool is_dtype(int64_t number) {
   using enum c10::ScalarType;
-  for (const c10::ScalarType one : {Byte, Char, Short, Int, Long, Half, Float, Double, ComplexHalf,
-                                    ComplexFloat, ComplexDouble, Bool, BFloat16})
-    if (number == static_cast<int64_t>(one)) return true;
-  return false;
+  constexpr std::array kTypes{Byte,   Char,        Short,        Int,           Long, Half,    Float,
+                              Double, ComplexHalf, ComplexFloat, ComplexDouble, Bool, BFloat16};
+  return std::ranges::count(kTypes, number, [](auto type) { return static_cast<int64_t>(type); }) > 0;
 }
 
 // Null for a type of which values need no look.

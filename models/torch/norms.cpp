@@ -17,15 +17,15 @@ void Norms::add(Buffer& mean, Buffer& variance, Buffer* tracked, at::Tensor hand
 }
 
 int Norms::find(const at::Tensor& running_mean) const {
-  const auto found = std::ranges::find_if(norms_, [&](const Norm& one) {
-    return running_mean.is_same(one.handle.defined() ? one.handle : one.mean->tensor);
+  const auto match = std::ranges::find_if(norms_, [&](const Norm& norm) {
+    return running_mean.is_same(norm.handle.defined() ? norm.handle : norm.mean->tensor);
   });
-  return found == norms_.end() ? -1 : static_cast<int>(found - norms_.begin());
+  return match == norms_.end() ? -1 : static_cast<int>(match - norms_.begin());
 }
 
 bool Norms::has(const Buffer& buffer) const {
-  return std::ranges::any_of(norms_, [&](const Norm& one) {
-    return &buffer == one.mean || &buffer == one.variance || &buffer == one.tracked;
+  return std::ranges::any_of(norms_, [&](const Norm& norm) {
+    return &buffer == norm.mean || &buffer == norm.variance || &buffer == norm.tracked;
   });
 }
 
@@ -40,31 +40,31 @@ at::Tensor Norms::joined(const at::Tensor& so_far, const at::Tensor& next) const
   return at::cat({mean, both, so_far.narrow(0, values + 1, 1) + next.narrow(0, values + 1, 1)});
 }
 
-at::Tensor Norms::row(const std::vector<at::Tensor>& found) const {
+at::Tensor Norms::row(const std::vector<at::Tensor>& statistics) const {
   std::vector<at::Tensor> parts;
-  const auto known = std::ranges::find_if(found, [](const at::Tensor& one) { return one.defined(); });
+  const auto known = std::ranges::find_if(statistics, &at::Tensor::defined);
   for (std::size_t i = 0; i < norms_.size(); ++i)
-    parts.push_back(found[i].defined() ? found[i]
-                                       : at::zeros({2 * norms_[i].channels + 2}, known->options()));
+    parts.push_back(statistics[i].defined() ? statistics[i]
+                                            : at::zeros({2 * norms_[i].channels + 2}, known->options()));
   return parts.size() == 1 ? parts.front() : at::cat(parts);
 }
 
 void Norms::join(RunningStatistics& so_far, const RunningStatistics& next) const {
-  for (const Norm& one : norms_) {
-    const int64_t size = 2 * one.channels + 2;
-    const at::Tensor mine = so_far.numbers.narrow(0, one.first, size);
-    mine.copy_(joined(mine, next.numbers.narrow(0, one.first, size)));
+  for (const Norm& norm : norms_) {
+    const int64_t size = 2 * norm.channels + 2;
+    const at::Tensor mine = so_far.numbers.narrow(0, norm.first, size);
+    mine.copy_(joined(mine, next.numbers.narrow(0, norm.first, size)));
   }
 }
 
-void Norms::apply(const RunningStatistics& found, BufferUpdates& updates) const {
-  const float* const numbers = found.numbers.const_data_ptr<float>();
-  for (const Norm& one : norms_) {
-    const int64_t weight = one.first + 2 * one.channels;
+void Norms::apply(const RunningStatistics& statistics, BufferUpdates& updates) const {
+  const float* const numbers = statistics.numbers.const_data_ptr<float>();
+  for (const Norm& norm : norms_) {
+    const int64_t weight = norm.first + 2 * norm.channels;
     if (numbers[weight + 1] == 0) continue;
-    updates.average(one.mean->tensor, found.numbers, one.first, numbers[weight]);
-    updates.average(one.variance->tensor, found.numbers, one.first + one.channels, numbers[weight]);
-    if (one.tracked) updates.add(one.tracked->tensor, static_cast<int64_t>(numbers[weight + 1]));
+    updates.average(norm.mean->tensor, statistics.numbers, norm.first, numbers[weight]);
+    updates.average(norm.variance->tensor, statistics.numbers, norm.first + norm.channels, numbers[weight]);
+    if (norm.tracked) updates.add(norm.tracked->tensor, static_cast<int64_t>(numbers[weight + 1]));
   }
 }
 

@@ -30,12 +30,12 @@ class Norms {
   // Numbers a pass of the layer: of each norm mean, unbiased variance, their weight in the update, and the
   // number of calls; zeros if it was not called.
   int64_t size() const { return size_; }
-  // What calls of a norm found, on their device: an empty tensor for the first.
+  // Statistics of two calls of a norm, on their device; `so_far` is undefined before the first call.
   at::Tensor joined(const at::Tensor& so_far, const at::Tensor& next) const;
-  // All numbers of a pass; those that are undefined were not called.
-  at::Tensor row(const std::vector<at::Tensor>& found) const;
+  // All numbers of a pass. Statistics of norms that were not called are undefined.
+  at::Tensor row(const std::vector<at::Tensor>& statistics) const;
   void join(RunningStatistics& so_far, const RunningStatistics& next) const;
-  void apply(const RunningStatistics& found, BufferUpdates& updates) const;
+  void apply(const RunningStatistics& statistics, BufferUpdates& updates) const;
 
   std::size_t count() const { return norms_.size(); }
 
@@ -50,6 +50,21 @@ class Norms {
   };
   std::vector<Norm> norms_;
   int64_t size_ = 0;
+};
+
+// A layer whose code calls batch norms by libtorch's operator.
+class LayerWithNorms : public Layer {
+ public:
+  int64_t statistics_size() const override { return norms_.size(); }
+  void join_statistics(RunningStatistics& so_far, const RunningStatistics& next) const override {
+    norms_.join(so_far, next);
+  }
+  void apply_statistics(const RunningStatistics& statistics, BufferUpdates& updates) override {
+    norms_.apply(statistics, updates);
+  }
+
+ protected:
+  Norms norms_;
 };
 
 }  // namespace tutti

@@ -4,14 +4,15 @@
 #include <ATen/ops/batch_norm.h>
 #include <ATen/ops/bernoulli.h>
 #include <ATen/ops/full.h>
-#include <ATen/ops/native_batch_norm.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/library.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "models/layers/drops.h"
+#include "models/layers/norm.h"
 #include "runtime/error.h"
 
 namespace tutti {
@@ -81,9 +82,16 @@ class OwnOperators::Pass {
                             cudnn);
     }
     const bool has_variance = x.numel() > x.size(1);
-    if (!context().statistics || !has_variance)
-      return std::get<0>(at::native_batch_norm(x, weight, bias, {}, {}, true, 1.0, eps));
-    return measured(x, weight, bias, momentum, eps, current->found_[static_cast<std::size_t>(norm)]);
+    const at::Tensor scale = weight.value_or(at::Tensor()), shift = bias.value_or(at::Tensor());
+    if (!context().statistics || !has_variance) return batch_normalised(x, scale, shift, eps);
+    const int64_t values = 2 * x.size(1);
+    const at::Tensor numbers = at::full({values + 2}, momentum, x.options().dtype(at::kFloat));
+    numbers.narrow(0, values + 1, 1).fill_(1);
+    at::Tensor output = batch_normalised(x, scale, shift, eps, numbers.narrow(0, 0, values));
+    const at::NoGradGuard no_gradients;
+    at::Tensor& statistics = current->statistics_[static_cast<std::size_t>(norm)];
+    statistics = current->norms_.joined(statistics, numbers);
+    return output;
   }
   // Layers with a dropout of their own, between times and not samples.
   static void as_it_is(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
@@ -93,6 +101,7 @@ class OwnOperators::Pass {
   }
   // Operators that call bernoulli_ in training.
   static void by_others(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+    if (current->direct_) return as_it_is(op, stack);
     set_mode(op, *stack);
     op.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kMode), stack);
   }
@@ -115,25 +124,6 @@ class OwnOperators::Pass {
     return false;
   }
   static bool drops(bool training) { return context().training && (training || current->always_); }
-
-  // With momentum 1 the kernel writes the mean and the unbiased variance of this input.
-  static at::Tensor measured(const at::Tensor& x, const std::optional<at::Tensor>& weight,
-                             const std::optional<at::Tensor>& bias, double momentum, double eps,
-                             at::Tensor& found) {
-    const int64_t channels = x.size(1);
-    const at::Tensor numbers = at::full({2 * channels + 2}, momentum, x.options().dtype(at::kFloat));
-    numbers.narrow(0, 2 * channels + 1, 1).fill_(1);
-    const at::Tensor measured = numbers.narrow(0, 0, 2 * channels);
-    const auto dtype = weight && weight->defined() ? weight->scalar_type() : at::kFloat;
-    const at::Tensor written = dtype == at::kFloat ? measured : measured.to(dtype);
-    at::Tensor normal =
-        std::get<0>(at::native_batch_norm(x, weight, bias, written.narrow(0, 0, channels),
-                                          written.narrow(0, channels, channels), true, 1.0, eps));
-    const at::NoGradGuard no_gradients;
-    if (dtype != at::kFloat) measured.copy_(written);
-    found = current->norms_.joined(found, numbers);
-    return normal;
-  }
 };
 
 namespace {
@@ -155,8 +145,8 @@ void register_operators() {
     for (const char* name : {"lstm.input", "lstm.data", "gru.input", "gru.data", "rnn_tanh.input",
                              "rnn_tanh.data", "rnn_relu.input", "rnn_relu.data", "rrelu", "rrelu_"})
       own->impl(name, torch::CppFunction::makeFromBoxedFunction<&Pass::as_it_is>());
-    for (const char* name :
-         {"alpha_dropout", "alpha_dropout_", "feature_alpha_dropout", "feature_alpha_dropout_"})
+    for (const char* name : {"alpha_dropout", "alpha_dropout_", "feature_alpha_dropout",
+                             "feature_alpha_dropout_", "bernoulli.p"})
       own->impl(name, torch::CppFunction::makeFromBoxedFunction<&Pass::by_others>());
     return std::pair{std::move(fallthrough), std::move(own)};
   }();
@@ -164,8 +154,13 @@ void register_operators() {
 
 }  // namespace
 
-OwnOperators::OwnOperators(Layer& layer, const Norms& norms, bool always)
-    : layer_(layer), norms_(norms), always_(always), found_(norms.count()), outer_(current) {
+OwnOperators::OwnOperators(Layer& layer, const Norms& norms, bool always, bool direct)
+    : layer_(layer),
+      norms_(norms),
+      always_(always),
+      direct_(direct),
+      statistics_(norms.count()),
+      outer_(current) {
   register_operators();
   current = this;
   c10::impl::tls_set_dispatch_key_included(kMode, true);
@@ -177,9 +172,8 @@ OwnOperators::~OwnOperators() {
 }
 
 void OwnOperators::finish() {
-  bool any = false;
-  for (const at::Tensor& one : found_) any = any || one.defined();
-  if (any) layer_.context().statistics->push_back({&layer_, norms_.row(found_)});
+  const bool is_any_called = std::ranges::any_of(statistics_, &at::Tensor::defined);
+  if (is_any_called) layer_.context().statistics->push_back({&layer_, norms_.row(statistics_)});
 }
 
 }  // namespace tutti

@@ -43,21 +43,17 @@ struct TorchModule::Lent {
 // replace them; after the pass the module keeps them, for autograd has saved the module's own tensors.
 class TorchModule::Lending {
  public:
-  explicit Lending(TorchModule& layer) : layer_(layer) {
-    for (const Lent& one : layer.parameters_) lend(one.handle, one.parameter->tensor);
+  explicit Lending(const TorchModule& layer) {
+    for (const Lent& lent : layer.parameters_) lend(lent.handle, lent.parameter->tensor);
     const bool training = layer.context().training;
-    for (const Lent& one : layer.buffers_) {
-      const bool counts = last_part(one.buffer->name) == Norms::kTracked && layer.norms_.has(*one.buffer);
-      show(one.handle, counts && training ? one.buffer->tensor.clone() : one.buffer->tensor);
-      versions_.push_back(counts ? -1 : static_cast<int64_t>(one.handle._version()));
+    for (const auto& [handle, parameter, buffer] : layer.buffers_) {
+      const bool counts = last_part(buffer->name) == Norms::kTracked && layer.norms_.has(*buffer);
+      show(handle, counts && training ? buffer->tensor.clone() : buffer->tensor);
+      if (!counts) written_.watch_buffer(buffer->name, handle);
     }
   }
 
-  void require_unchanged() const {
-    for (std::size_t i = 0; i < versions_.size(); ++i)
-      if (versions_[i] >= 0 && static_cast<int64_t>(layer_.buffers_[i].handle._version()) != versions_[i])
-        refuse_written_buffer(layer_.buffers_[i].buffer->name);
-  }
+  const WrittenTensors& written() const { return written_; }
 
  private:
   // Gradients go to the layer's parameter by way of a view of it.
@@ -68,16 +64,15 @@ class TorchModule::Lending {
     torch::autograd::impl::set_gradient_edge(handle, torch::autograd::impl::gradient_edge(view));
   }
 
-  TorchModule& layer_;
-  std::vector<int64_t> versions_;  // -1: may be written
+  WrittenTensors written_;
 };
 
 TorchModule::TorchModule(std::shared_ptr<torch::nn::Module> module, Forward forward)
     : module_(std::move(module)), forward_(std::move(forward)), kind_(module_->name()) {
   if (const auto scope = kind_.rfind("::"); scope != std::string::npos) kind_ = kind_.substr(scope + 2);
   own(module_);
-  for (const auto& one : module_->modules())
-    if (!one->is_training()) in_evaluation_.push_back(one.get());
+  for (const auto& part : module_->modules())
+    if (!part->is_training()) in_evaluation_.push_back(part.get());
   if (in_evaluation_.size() == module_->modules().size()) in_evaluation_.clear();
 }
 
@@ -86,24 +81,25 @@ TorchModule::~TorchModule() = default;
 // A parameter that has several names has the first.
 void TorchModule::own(const std::shared_ptr<torch::nn::Module>& module) {
   std::map<at::TensorImpl*, bool> seen;
-  for (const auto& one : module->named_parameters()) {
-    at::Tensor handle = one.value();
+  for (const auto& parameter : module->named_parameters()) {
+    at::Tensor handle = parameter.value();
     if (!seen.emplace(handle.unsafeGetTensorImpl(), true).second) continue;
     const at::Tensor value = handle.detach().clone();
-    Parameter& mine = add_parameter(one.key(), handle.sizes().vec(), copy_of(value), handle.scalar_type());
+    Parameter& mine =
+        add_parameter(parameter.key(), handle.sizes().vec(), copy_of(value), handle.scalar_type());
     mine.trained = handle.requires_grad();
     parameters_.push_back({handle, &mine, nullptr});
   }
   std::map<std::string, const Lent*> by_name;
   const auto all = module->named_buffers();
   buffers_.reserve(all.size());
-  for (const auto& one : all) {
-    at::Tensor handle = one.value();
+  for (const auto& buffer : all) {
+    at::Tensor handle = buffer.value();
     if (!handle.defined()) continue;
     const at::Tensor value = handle.detach().clone();
-    Buffer& mine = add_buffer(one.key(), handle.sizes().vec(), copy_of(value), handle.scalar_type());
+    Buffer& mine = add_buffer(buffer.key(), handle.sizes().vec(), copy_of(value), handle.scalar_type());
     buffers_.push_back({handle, nullptr, &mine});
-    by_name[one.key()] = &buffers_.back();
+    by_name[buffer.key()] = &buffers_.back();
   }
   for (const auto& [name, mean] : by_name) {
     if (last_part(name) != Norms::kMean) continue;
@@ -117,11 +113,11 @@ void TorchModule::own(const std::shared_ptr<torch::nn::Module>& module) {
 
 TensorTree TorchModule::forward(const TensorTree& input) {
   module_->train(context().training);
-  for (torch::nn::Module* one : in_evaluation_) one->eval();
+  for (torch::nn::Module* part : in_evaluation_) part->eval();
   const Lending lent(*this);
   OwnOperators operators(*this, norms_);
   TensorTree output = forward_(input);
-  lent.require_unchanged();
+  lent.written().require_none();
   operators.finish();
   return output;
 }

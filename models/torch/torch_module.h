@@ -27,7 +27,7 @@ namespace tutti {
 //   come from libtorch's generator, and depend on the number of ranks and microbatches.
 // - train() and eval() are the layer's; a module that is in evaluation when it is adapted stays so.
 // - `forward` may write no other buffer (UserError), and keeps no tensor for a later call.
-class TorchModule final : public Layer {
+class TorchModule final : public LayerWithNorms {
  public:
   using Forward = std::function<TensorTree(const TensorTree& input)>;
 
@@ -37,13 +37,6 @@ class TorchModule final : public Layer {
 
   TensorTree forward(const TensorTree& input) override;
   const char* kind() const override { return kind_.c_str(); }
-  int64_t statistics_size() const override { return norms_.size(); }
-  void join_statistics(RunningStatistics& so_far, const RunningStatistics& next) const override {
-    norms_.join(so_far, next);
-  }
-  void apply_statistics(const RunningStatistics& found, BufferUpdates& updates) override {
-    norms_.apply(found, updates);
-  }
 
  private:
   struct Lent;
@@ -55,7 +48,6 @@ class TorchModule final : public Layer {
   std::string kind_;
   std::vector<Lent> parameters_, buffers_;
   std::vector<torch::nn::Module*> in_evaluation_;  // those that stay so
-  Norms norms_;
 };
 
 // What a module's constructor draws comes from this seed, on all ranks alike; the default generators stay as

@@ -3,37 +3,32 @@
 #include "runtime/error.h"
 
 namespace tutti {
+namespace {
 
-WrittenTensors::WrittenTensors(const Layer& layer) : layers_{&layer} {
-  for (const Layer* const one : layer.reads()) layers_.push_back(one);
-  before_ = versions();
+int64_t version_of(const at::Tensor& tensor) {
+  return tensor.is_inference() ? 0 : static_cast<int64_t>(tensor._version());
 }
 
-std::vector<int64_t> WrittenTensors::versions() const {
-  std::vector<int64_t> found;
-  const auto add = [&](const at::Tensor& tensor) {
-    found.push_back(tensor.is_inference() ? 0 : static_cast<int64_t>(tensor._version()));
+}  // namespace
+
+WrittenTensors::WrittenTensors(const Layer& layer) {
+  const auto watch_all = [this](const Layer& owner) {
+    for (const auto& buffer : owner.own_buffers()) watch(buffer->name, buffer->tensor, false);
+    for (const auto& parameter : owner.own_parameters()) watch(parameter->name, parameter->tensor, true);
   };
-  for (const Layer* const layer : layers_) {
-    for (const auto& one : layer->own_buffers()) add(one->tensor);
-    for (const auto& one : layer->own_parameters()) add(one->tensor);
-  }
-  return found;
+  watch_all(layer);
+  for (const Layer* const owner : layer.reads()) watch_all(*owner);
+}
+
+void WrittenTensors::watch(const std::string& name, const at::Tensor& tensor, bool is_parameter) {
+  watched_.push_back({&name, &tensor, is_parameter, version_of(tensor)});
 }
 
 void WrittenTensors::require_none() const {
-  const auto after = versions();
-  std::size_t i = 0;
-  const auto is_written = [&] {
-    const std::size_t place = i++;
-    return after[place] != before_[place];
-  };
-  for (const Layer* const layer : layers_) {
-    for (const auto& one : layer->own_buffers())
-      if (is_written()) refuse_written_buffer(one->name);
-    for (const auto& one : layer->own_parameters())
-      if (is_written())
-        throw UserError("forward writes the parameter '" + one->name + "', which only the optimizer may");
+  for (const auto& [name, tensor, is_parameter, version] : watched_) {
+    if (version_of(*tensor) == version) continue;
+    if (!is_parameter) refuse_written_buffer(*name);
+    throw UserError("forward writes the parameter '" + *name + "', which only the optimizer may");
   }
 }
 

@@ -8,20 +8,28 @@
 
 namespace tutti {
 
-// Watches the parameters and buffers of a layer, and of those whose tensors it reads, while its code runs.
-// Code may write none but the statistics of batch norm, which leave it in another way, since a step may be
-// made again.
+// Watches parameters and buffers while a layer's code runs. Code may write none but the statistics of batch
+// norm, which leave it in another way, since a step may be made again.
 class WrittenTensors {
  public:
+  WrittenTensors() = default;
+  // Watches the tensors of a layer, and of the layers whose tensors it reads.
   explicit WrittenTensors(const Layer& layer);
-  // Throws UserError for what has been written since.
+  // The name and the tensor must outlive the object.
+  void watch_buffer(const std::string& name, const at::Tensor& tensor) { watch(name, tensor, false); }
+  // Throws UserError for the first tensor that has been written since.
   void require_none() const;
 
  private:
-  std::vector<int64_t> versions() const;
+  struct Watched {
+    const std::string* name;
+    const at::Tensor* tensor;
+    bool is_parameter;
+    int64_t version;
+  };
+  void watch(const std::string& name, const at::Tensor& tensor, bool is_parameter);
 
-  std::vector<const Layer*> layers_;
-  std::vector<int64_t> before_;
+  std::vector<Watched> watched_;
 };
 
 // Throws UserError.

@@ -159,6 +159,23 @@ class Modes(nn.Module):
         return self.head(self.leak(self.drop(x)))
 
 
+class Drops(nn.Module):
+    """All kinds of random numbers that tutti draws by sample."""
+
+    def __init__(self):
+        super().__init__()
+        self.qkv = nn.Linear(6, 18)
+        self.channels = nn.Dropout2d(0.3)
+        self.drop = nn.Dropout(0.4, inplace=True)
+
+    def forward(self, x: torch.Tensor):
+        q, k, v = self.qkv(x).chunk(3, -1)
+        y = F.scaled_dot_product_attention(q, k, v, dropout_p=0.2 if self.training else 0.0)
+        if self.training:
+            y = y * torch.empty([y.size(0), 1, 1]).bernoulli_(0.5)
+        return self.channels(self.drop(y).unsqueeze(-1)).flatten(1)
+
+
 class Refused(nn.Module):
     """What tutti does not run, of a kind."""
 
@@ -192,6 +209,7 @@ def programs_without_numbers():
     for kind in ("complex", "writes_unseen", "foreign_norm", "branches", "decomposed"):
         program = export(Refused(kind).train(), (torch.randn(4, 4),))
         yield kind, program.run_decompositions() if kind == "decomposed" else program
+    yield "drops", export(Drops().train(), (torch.randn(4, 5, 6),))
 
 
 def own_models():

@@ -14,7 +14,7 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-from make_exported import ConvNet, Language, Modes, Shared, shake, write_numbers
+from make_exported import ConvNet, Drops, Language, Modes, Shared, shake, write_numbers
 
 
 class Cell(nn.Module):
@@ -73,23 +73,6 @@ class ControlFlow(nn.Module):
             y = y * mask
         y = self.average(self.drop(self.frozen(y) + y))
         return {"logits": self.head(y), "features": y}
-
-
-class Drops(nn.Module):
-    """All kinds of random numbers that tutti draws by sample."""
-
-    def __init__(self):
-        super().__init__()
-        self.qkv = nn.Linear(6, 18)
-        self.channels = nn.Dropout2d(0.3)
-        self.drop = nn.Dropout(0.4, inplace=True)
-
-    def forward(self, x: torch.Tensor):
-        q, k, v = self.qkv(x).chunk(3, -1)
-        y = F.scaled_dot_product_attention(q, k, v, dropout_p=0.2 if self.training else 0.0)
-        if self.training:
-            y = y * torch.empty([y.size(0), 1, 1]).bernoulli_(0.5)
-        return self.channels(self.drop(y).unsqueeze(-1)).flatten(1)
 
 
 class Recurrent(nn.Module):

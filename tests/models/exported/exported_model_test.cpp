@@ -127,6 +127,26 @@ TEST(ExportedModel, DrawsDropoutByThePlacesOfSamples) {
   EXPECT_TRUE(at::allclose(whole.narrow(0, 4, 4), outputs(4, 4), 1e-4, 1e-5));
 }
 
+// Attention, stochastic depth, dropout in place and of channels.
+TEST(ExportedModel, DrawsInItsOperatorsByThePlacesOfSamples) {
+  ExportedModel model({.path = program("drops")});
+  materialise(model, 1);
+  const Batch batch(TensorTree::Children{{"input", at::ones({8, 5, 6})}});
+  ForwardContext context;
+  context.source = [](std::string_view name, int64_t place) { return make_draws(5, {name, 0, place}); };
+  const ContextScope scope(model, context);
+  const auto outputs = [&](int64_t first, int64_t count) {
+    context.begin_pass(first);
+    return model.forward(batch.narrow(first, count)).tensor().detach();
+  };
+  const at::Tensor whole = outputs(0, 8);
+  EXPECT_FALSE(whole[0].equal(whole[1])) << "samples alike have the same masks";
+  EXPECT_TRUE(at::allclose(whole.narrow(0, 4, 4), outputs(4, 4), 1e-4, 1e-5));
+  const EvaluationMode evaluation(model);
+  const at::Tensor plain = outputs(0, 8);
+  EXPECT_TRUE(plain[0].equal(plain[1]));
+}
+
 TEST(ExportedModel, RefusesDataThatTheProgramDoesNotTake) {
   EXPECT_THAT(
       refusal(convnet(), images({1, 6, 6})),
