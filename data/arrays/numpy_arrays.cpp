@@ -8,6 +8,7 @@
 
 #include "io/formats/npy.h"
 #include "io/formats/zip_file.h"
+#include "recipe/wrong_key.h"
 #include "runtime/error.h"
 #include "runtime/nearest_name.h"
 
@@ -64,10 +65,10 @@ class ArrayFiles {
     const std::string near = nearest_name(stored, names_);
     std::string all;
     for (const std::string& name : names_) all += (all.empty() ? "" : ", ") + name;
-    throw MissingArrays("arrays", path_,
-                        "no array '" + stored + "'" +
-                            (near.empty() ? "; it has " : "; did you mean '" + near + "'? It has ") + all,
-                        name);
+    throw WrongKey("arrays", {path_},
+                   "no array '" + stored + "'" +
+                       (near.empty() ? "; it has " : "; did you mean '" + near + "'? It has ") + all,
+                   name);
   }
 
  private:
