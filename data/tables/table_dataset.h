@@ -26,7 +26,6 @@ class TableDataset final : public ArrayDataset {
 
   static constexpr std::size_t kMostCategories = 4096, kMostClasses = 65536;
   static constexpr std::size_t kLongestName = 256;
-  static constexpr int64_t kMostGuessedClasses = 1000;
 
   // The training's table. Means and deviations (of the population; 1 for a constant column) are sums in
   // float64 over all rows. Throws UserError with place and column, WrongKey.

@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "cli/init/look.h"
 #include "data/arrays/hdf5_dataset.h"
 #include "data/dataset.h"
+#include "data/proposals/look.h"
 #include "data/readers/catalog.h"
 #include "data/readers/make_dataset.h"
 #include "recipe/resolve.h"
@@ -50,7 +50,7 @@ void read_dataset(const Setting& section) {
 
 // As `tutti init` does.
 void look_at(const std::string& path) {
-  read_or_refuse([&] { look_into(path, folder()); });
+  read_or_refuse([&] { look_at(path); });
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "cli/init/split_folders.h"
+#include "data/proposals/split_folders.h"
 
 #include <algorithm>
 #include <array>
@@ -32,7 +32,7 @@ SplitFolders SplitFolders::of(const std::string& folder) {
       paths.emplace(lower_case(entry.path().filename().string()), entry.path().string());
   const auto first_of = [&](std::span<const std::string_view> names) {
     for (const std::string_view name : names)
-      if (const auto found = paths.find(name); found != paths.end()) return found->second;
+      if (const auto path = paths.find(name); path != paths.end()) return path->second;
     return std::string();
   };
   return {first_of(kTrained), first_of(kEvaluated)};
