@@ -1,20 +1,23 @@
 #include <algorithm>
 #include <cctype>
-#include <cstring>
 #include <filesystem>
 #include <initializer_list>
 #include <map>
 #include <optional>
 #include <set>
 #include <span>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "data/arrays/numpy_files.h"
 #include "data/proposals/look.h"
+#include "data/proposals/parts.h"
 #include "io/hdf5/hdf5_listing.h"
+#include "io/number_at.h"
 #include "runtime/error.h"
+#include "runtime/text.h"
 
 namespace tutti {
 namespace {
@@ -55,20 +58,18 @@ ListedArray listed_array(const std::string& name, const NpyHeader& header) {
 }
 
 template <class Number>
-double as_double(const std::byte* at) {
-  Number number;
-  std::memcpy(&number, at, sizeof number);
-  return static_cast<double>(number);
+double as_double(std::span<const std::byte> bytes, std::size_t place) {
+  return static_cast<double>(number_at<Number>(bytes, place));
 }
 
-double number_of(const std::string& type, const std::byte* at) {
-  static const std::map<std::string, double (*)(const std::byte*)> readers = {
+double number_of(const std::string& type, std::span<const std::byte> bytes, std::size_t place) {
+  static const std::map<std::string, double (*)(std::span<const std::byte>, std::size_t)> readers = {
       {"b1", as_double<uint8_t>},  {"u1", as_double<uint8_t>},  {"i1", as_double<int8_t>},
       {"u2", as_double<uint16_t>}, {"i2", as_double<int16_t>},  {"u4", as_double<uint32_t>},
       {"i4", as_double<int32_t>},  {"u8", as_double<uint64_t>}, {"i8", as_double<int64_t>},
       {"f4", as_double<float>},    {"f8", as_double<double>}};
   const auto reader = readers.find(type.substr(1));
-  return reader == readers.end() ? 0 : reader->second(at);
+  return reader == readers.end() ? 0 : reader->second(bytes, place);
 }
 
 std::vector<double> first_numpy_numbers(const NumpyFiles& files, const ListedArray& array, int64_t rows) {
@@ -77,7 +78,7 @@ std::vector<double> first_numpy_numbers(const NumpyFiles& files, const ListedArr
   const auto count = static_cast<std::size_t>(std::min(rows, array.rows()) * array.row_size());
   std::vector<double> numbers;
   for (std::size_t i = 0; i < count; ++i)
-    numbers.push_back(number_of(header.type, &content.bytes[header.at + i * header.item_bytes]));
+    numbers.push_back(number_of(header.type, content.bytes, header.at + i * header.item_bytes));
   return numbers;
 }
 
@@ -95,34 +96,26 @@ std::vector<double> first_numbers(const std::string& path, const ListedArray& ar
 }
 
 Part part_of(const std::string& word) {
-  static const WordSet train = {"train", "training"}, test = {"test", "testing"};
-  static const WordSet eval = {"val", "valid", "validation", "eval", "evaluation", "dev"};
-  return train.contains(word)  ? Part::kTrain
-         : eval.contains(word) ? Part::kEval
-         : test.contains(word) ? Part::kTest
-                               : Part::kWhole;
+  if (is_trained_name(word)) return Part::kTrain;
+  if (!is_evaluated_name(word)) return Part::kWhole;
+  return word.starts_with("test") ? Part::kTest : Part::kEval;
 }
 
 NamedArray named(const ListedArray& array) {
   NamedArray out{array};
-  std::string word;
-  const auto finish = [&] {
-    if (word.empty()) return;
+  std::string words = lower_case(array.path);
+  std::ranges::replace_if(
+      words, [](unsigned char c) { return !std::isalnum(c); }, ' ');
+  std::istringstream stream(words);
+  for (std::string word; stream >> word;) {
     const Part part = part_of(word);
-    if (part == Part::kWhole) {
-      out.stem += word + ' ';
-      out.words.insert(word);
-    } else {
+    if (part != Part::kWhole) {
       out.part = part;
+      continue;
     }
-    word.clear();
-  };
-  for (const char c : array.path) {
-    if (!std::isalnum(static_cast<unsigned char>(c))) finish();
-    if (std::isalnum(static_cast<unsigned char>(c)))
-      word += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    out.stem += word + ' ';
+    out.words.insert(word);
   }
-  finish();
   return out;
 }
 

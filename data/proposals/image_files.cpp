@@ -7,7 +7,7 @@
 #include <span>
 
 #include "data/proposals/look.h"
-#include "data/proposals/split_folders.h"
+#include "data/proposals/parts.h"
 #include "io/formats/tar.h"
 #include "io/image_folders.h"
 #include "io/mapped_file.h"
@@ -61,7 +61,7 @@ void add_class_folder(ClassFolders& folders, const fs::path& path, const std::st
   if (folders.names.empty()) folders.stems = stems;
   folders.are_alike = folders.are_alike && folders.stems == stems;
   folders.names.push_back(folder);
-  folders.are_splits = folders.are_splits && is_split_name(folder);
+  folders.are_splits = folders.are_splits && (is_trained_name(folder) || is_evaluated_name(folder));
 }
 
 ClassFolders class_folders_of(const fs::path& path) {

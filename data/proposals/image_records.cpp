@@ -6,6 +6,7 @@
 
 #include "data/proposals/look.h"
 #include "io/formats/file_head.h"
+#include "io/formats/gzip_file.h"
 #include "runtime/error.h"
 
 namespace tutti {
@@ -17,7 +18,7 @@ constexpr std::size_t kPixelBytes = 1 << 20;  // of images that are looked at
 constexpr std::size_t kMostLabelBytes = 1 << 22;
 constexpr int64_t kMostChannels = 1024;
 
-bool is_there(const fs::path& file) { return fs::exists(file) || fs::exists(file.string() + ".gz"); }
+bool is_there(const fs::path& file) { return fs::exists(plain_or_gzip(file)); }
 
 RecipeLines split_lines(const std::string& kind, const std::string& folder, const std::string& split,
                         const std::string& comment = "") {
@@ -95,10 +96,6 @@ Proposal idx_images(const std::string& folder, const std::string& images, const 
           .samples = ImageSamples{.height = sizes[1], .width = sizes[2], .have_channels = true}};
 }
 
-std::string plain_or_compressed(const fs::path& file) {
-  return fs::exists(file) ? file.string() : file.string() + ".gz";
-}
-
 }  // namespace
 
 std::optional<Proposal> look_at_cifar(const std::string& folder) {
@@ -117,7 +114,7 @@ std::optional<Proposal> look_at_mnist(const std::string& folder) {
       const fs::path images = raw / ("train-images" + dot + "idx3-ubyte");
       const fs::path labels = raw / ("train-labels" + dot + "idx1-ubyte");
       if (!is_there(images) || !is_there(labels)) continue;
-      Proposal proposal = idx_images(folder, plain_or_compressed(images), plain_or_compressed(labels));
+      Proposal proposal = idx_images(folder, plain_or_gzip(images), plain_or_gzip(labels));
       proposal.train = split_lines("mnist", folder, "train", proposal.summary);
       if (is_there(raw / ("t10k-images" + dot + "idx3-ubyte")))
         proposal.eval = split_lines("mnist", folder, "test");

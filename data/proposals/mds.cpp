@@ -6,7 +6,7 @@
 #include <set>
 
 #include "data/proposals/look.h"
-#include "data/proposals/split_folders.h"
+#include "data/proposals/parts.h"
 #include "io/formats/compressed_file.h"
 #include "io/formats/mds_values.h"
 #include "io/mapped_file.h"

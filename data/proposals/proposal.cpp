@@ -43,19 +43,6 @@ std::string last_name(const std::string& path) {
   return (whole.has_filename() ? whole : whole.parent_path()).filename();
 }
 
-std::string file_to_evaluate(const std::string& file, const std::function<bool(const std::string&)>& suits) {
-  const std::string name = fs::path(file).filename();
-  const std::size_t at = name.rfind("train");
-  if (at == std::string::npos) return "";
-  const std::size_t end = at + (name.compare(at, 8, "training") == 0 ? 8 : 5);
-  for (const char* word : {"val", "valid", "validation", "eval", "dev", "test"}) {
-    const fs::path other = fs::path(file).parent_path() / (name.substr(0, at) + word + name.substr(end));
-    std::error_code ignored;
-    if (fs::exists(other, ignored) && suits(other)) return other;
-  }
-  return "";
-}
-
 int64_t sequence_for(int64_t tokens, const std::string& file) {
   int64_t length = kLongestSequence;
   while (length > kShortestSequence && tokens / 10 < kSamplesWanted * length) length /= 2;

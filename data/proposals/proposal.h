@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <string>
 #include <variant>
@@ -64,9 +63,6 @@ std::string toml_numbers(const std::vector<double>& values);
 
 // The name of a folder or file, also of "." and of one that ends in a slash.
 std::string last_name(const std::string& path);
-
-// The file beside the file to train on that `suits` takes: val.csv beside train.csv. "" = none.
-std::string file_to_evaluate(const std::string& file, const std::function<bool(const std::string&)>& suits);
 
 // A vocabulary for tokens below `end`: in steps of 64, for fast matrix products.
 inline int64_t vocabulary_for(int64_t end) { return (end + 63) / 64 * 64; }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "data/proposals/look.h"
+#include "data/proposals/parts.h"
 #include "data/proposals/sniffed_table.h"
 #include "data/tables/class_guess.h"
 #include "data/tokenizers/tokenizer.h"
