@@ -215,9 +215,7 @@ RecipeLines array_lines(const std::vector<NamedArray>& arrays, const Pair& pair,
   RecipeLines lines;
   if (cut > 0) lines.push_back({"group", toml_text(group)});
   if (const auto names = names_of_bert(arrays, pair); !names.empty()) {
-    std::string list;
-    for (const auto& name : names) list += (list.empty() ? "" : ", ") + toml_text(name);
-    lines.push_back({"arrays", '[' + list + ']', "BERT reads them by these names"});
+    lines.push_back({"arrays", toml_texts(names), "BERT reads them by these names"});
   } else if (input != "input" || target != "target") {
     lines.push_back({"arrays", "{ input = " + toml_text(input) + ", target = " + toml_text(target) + " }",
                      "models call them input and target"});

@@ -25,6 +25,12 @@ RecipeLine path_line(const std::string& path, const std::string& comment, const 
 
 std::string toml_text(const std::string& text) { return Setting(text, "", {}).toml(); }
 
+std::string toml_texts(const std::vector<std::string>& texts) {
+  std::string list;
+  for (const std::string& text : texts) list += (list.empty() ? "" : ", ") + toml_text(text);
+  return '[' + list + ']';
+}
+
 std::string toml_number(double value) {
   std::ostringstream out;
   out << value;

@@ -58,6 +58,7 @@ RecipeLine path_line(const std::string& path, const std::string& comment = "rela
 
 // Texts, numbers and lists as TOML; of a single number, the number.
 std::string toml_text(const std::string& text);
+std::string toml_texts(const std::vector<std::string>& texts);
 std::string toml_number(double value);
 std::string toml_numbers(const std::vector<double>& values);
 

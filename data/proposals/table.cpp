@@ -182,12 +182,6 @@ TableColumns columns_of(TableFile& file) {
   return columns;
 }
 
-std::string list_text(const std::vector<std::string>& names) {
-  std::string text;
-  for (const auto& name : names) text += (text.empty() ? "" : ", ") + toml_text(name);
-  return '[' + text + ']';
-}
-
 // The file beside this one that has the target, too; "" = none.
 std::string table_beside(const std::string& file, const std::string& target) {
   return file_to_evaluate(file, [&](const std::string& other) {
@@ -294,7 +288,7 @@ void add_input_lines(Proposal& proposal, const TableColumns& columns) {
   add_target_lines(proposal, columns, "; every other column of numbers is an input");
   RecipeLines& train = proposal.train;
   if (!inputs.one_hot.empty())
-    train.push_back({"one_hot", list_text(inputs.one_hot), "texts: an input for each"});
+    train.push_back({"one_hot", toml_texts(inputs.one_hot), "texts: an input for each"});
   if (!inputs.left_out.empty()) {
     const std::string unread = "not read: " + reasons_text(inputs.left_out);
     train.back().comment += (train.back().comment.empty() ? "" : "; ") + unread;

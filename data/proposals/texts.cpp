@@ -61,13 +61,11 @@ struct ReadMembers {
 
 ReadMembers read_pair(const std::vector<std::string>& prompts, const std::string& response) {
   ReadMembers read;
-  std::string list;
-  for (const std::string& prompt : prompts) list += (list.empty() ? "" : ", ") + toml_text(prompt);
   if (prompts.size() == 1)
-    read.lines.push_back({"prompt_field", list, "does not count in the loss"});
+    read.lines.push_back({"prompt_field", toml_text(prompts[0]), "does not count in the loss"});
   else
     read.lines.push_back(
-        {"prompt_field", '[' + list + ']', "a line each, if not empty; does not count in the loss"});
+        {"prompt_field", toml_texts(prompts), "a line each, if not empty; does not count in the loss"});
   read.lines.push_back({"response_field", toml_text(response)});
   read.lines.push_back({"packing", "\"first_fit\"", "whole documents beside each other"});
   read.names = prompts;

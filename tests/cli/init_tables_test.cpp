@@ -194,6 +194,20 @@ TEST_F(InitTablesTest, InputsThatCountTheRowsAreSaid) {
               testing::ElementsAre(HasSubstr("inputs that count the rows (0, 1, 2, ...), as an index does")));
 }
 
+TEST_F(InitTablesTest, TheTableToEvaluateOnIsKnownByItsName) {
+  for (const auto& [train, eval] : {std::pair("train.csv", "val.csv"),
+                                    {"my_train.csv", "my_test.csv"},
+                                    {"training.csv", "testing.csv"},
+                                    {"set/training_1.csv", "set/evaluation_1.csv"}}) {
+    std::filesystem::create_directories(scratch_.path("set"));
+    write_text(scratch_.path(train), "x,label\n0.5,1\n0.5,0\n");
+    write_text(scratch_.path(eval), "x,label\n0.5,1\n");
+    EXPECT_EQ(line(proposed(train).eval, "path"), '"' + std::string(eval) + '"');
+    write_text(scratch_.path(eval), "x,other\n0.5,1\n");
+    EXPECT_THAT(proposed(train).eval, testing::IsEmpty());
+  }
+}
+
 TEST_F(InitTablesTest, AFirstRowOfNumbersIsARow) {
   write_text(scratch_.path("t.csv"), "1.5,2,0\n2.5,3,1\n3.5,3,1\n");
   const Proposal data = proposed("t.csv");
