@@ -5,7 +5,7 @@
 #include <optional>
 #include <string_view>
 
-#include "data/arrays/numpy_files.h"
+#include "io/numpy/numpy_files.h"
 #include "recipe/wrong_key.h"
 #include "runtime/error.h"
 #include "runtime/nearest_name.h"

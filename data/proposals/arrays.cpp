@@ -11,11 +11,11 @@
 #include <utility>
 #include <vector>
 
-#include "data/arrays/numpy_files.h"
 #include "data/proposals/look.h"
 #include "data/proposals/parts.h"
 #include "io/hdf5/hdf5_listing.h"
 #include "io/number_at.h"
+#include "io/numpy/numpy_files.h"
 #include "runtime/error.h"
 #include "runtime/text.h"
 

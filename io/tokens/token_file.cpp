@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <string_view>
 
-#include "io/formats/npy.h"
 #include "io/number_at.h"
+#include "io/numpy/npy.h"
 #include "recipe/wrong_key.h"
 #include "runtime/error.h"
 

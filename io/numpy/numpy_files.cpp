@@ -1,4 +1,4 @@
-#include "data/arrays/numpy_files.h"
+#include "io/numpy/numpy_files.h"
 
 #include <algorithm>
 #include <filesystem>

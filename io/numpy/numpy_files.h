@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "io/formats/npy.h"
 #include "io/formats/zip_file.h"
+#include "io/numpy/npy.h"
 
 namespace tutti {
 
