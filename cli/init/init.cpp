@@ -4,8 +4,8 @@
 
 #include "cli/commands.h"
 #include "cli/init/draft.h"
-#include "cli/init/look.h"
 #include "cli/new_file.h"
+#include "data/proposals/look.h"
 #include "io/exported/input_sizes.h"
 #include "runtime/error.h"
 #include "runtime/printable.h"
@@ -42,21 +42,25 @@ std::string program_path(const std::string& path, const std::string& recipe_fold
 }
 
 // Pictures get the size that the program takes.
-void use_program(FoundData& data, const std::string& path, const std::string& recipe_folder) {
-  data.program = program_path(path, recipe_folder);
+void scale_to_program(Proposal& data, const std::string& path) {
   const std::vector<int64_t> sizes = exported::input_sizes(path);
-  if (!data.files || sizes.size() != 4) return;
-  if (sizes[2] > 0) data.height = sizes[2];
-  if (sizes[3] > 0) data.width = sizes[3];
+  auto* images = std::get_if<ImageSamples>(&data.samples);
+  if (!images || !images->are_files || sizes.size() != 4) return;
+  if (sizes[2] > 0) images->height = sizes[2];
+  if (sizes[3] > 0) images->width = sizes[3];
 }
 
 int init(const InitArguments& arguments) {
   const std::string folder = fs::absolute(arguments.out).parent_path();
-  FoundData data =
-      arguments.data.empty() ? random_data() : look_into(arguments.data, folder, arguments.tokenizer);
-  for (const std::string& note : data.notes) print_warning(note);
-  if (!arguments.program.empty()) use_program(data, arguments.program, folder);
-  const std::string recipe = draft_recipe(data, command_line(arguments), installed_schema());
+  Proposal data =
+      placed(arguments.data.empty() ? random_data() : look_at(arguments.data, arguments.tokenizer), folder);
+  for (const std::string& remark : data.remarks) print_warning(remark);
+  std::string program;
+  if (!arguments.program.empty()) {
+    program = program_path(arguments.program, folder);
+    scale_to_program(data, arguments.program);
+  }
+  const std::string recipe = draft_recipe(data, program, command_line(arguments), installed_schema());
   if (arguments.out == "-") {
     std::fputs(recipe.c_str(), stdout);
     return 0;
@@ -64,7 +68,7 @@ int init(const InitArguments& arguments) {
   write_new(arguments.out, recipe, arguments.force);
   const std::string out = on_one_line(arguments.out);
   std::printf("%s: a recipe for %s.\nNext: tutti check %s, then tutti train %s\n", out.c_str(),
-              on_one_line(data.found).c_str(), out.c_str(), out.c_str());
+              on_one_line(data.summary).c_str(), out.c_str(), out.c_str());
   return 0;
 }
 

@@ -11,17 +11,6 @@
 
 namespace tutti {
 
-// The file lacks a group or array that an option names. `option` is "group" or "arrays"; `array`: the missing
-// array's name in batches.
-class MissingArrays final : public UserError {
- public:
-  MissingArrays(std::string option, const std::string& path, const std::string& message,
-                std::string array = "")
-      : UserError({path}, message), option(std::move(option)), array(std::move(array)) {}
-  std::string option;
-  std::string array;
-};
-
 // An array of a file, whose first dimension is the samples.
 struct StoredArray {
   std::string name;   // in batches

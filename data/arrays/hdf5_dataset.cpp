@@ -7,6 +7,7 @@
 #include "io/formats/dtypes.h"
 #include "io/hdf5/hdf5.h"
 #include "io/mapped_file.h"
+#include "recipe/wrong_key.h"
 #include "runtime/error.h"
 #include "runtime/nearest_name.h"
 
@@ -62,8 +63,8 @@ std::vector<std::string> arrays_of(const Hdf5File& file, const std::string& pref
     if (name.find('/') == std::string::npos) names.push_back(name);
   }
   if (names.empty()) {
-    throw MissingArrays("group", file.path(),
-                        "no arrays in the group '/" + prefix + "'; the file has " + contents(file));
+    throw WrongKey("group", {file.path()},
+                   "no arrays in the group '/" + prefix + "'; the file has " + contents(file));
   }
   return names;
 }
@@ -91,12 +92,11 @@ const Hdf5Entry& array_at(const Hdf5File& file, const std::string& prefix, const
   if (path.starts_with(prefix) && std::ranges::none_of(file.datasets(), is_in_group))
     arrays_of(file, prefix);  // throws
   const std::string near = nearest_path(file, path);
-  throw MissingArrays(
-      "arrays", file.path(),
-      "no array '" + path + "'" +
-          (near.empty() ? "; the file has " : "; did you mean '" + near + "'? The file has ") +
-          contents(file),
-      name);
+  throw WrongKey("arrays", {file.path()},
+                 "no array '" + path + "'" +
+                     (near.empty() ? "; the file has " : "; did you mean '" + near + "'? The file has ") +
+                     contents(file),
+                 name);
 }
 
 int64_t declared_classes(const Hdf5Attributes& attributes) {

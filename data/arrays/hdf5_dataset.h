@@ -26,7 +26,7 @@ class Hdf5Dataset final : public ArrayDataset {
     size_t cache_bytes = size_t{1} << 30;
   };
 
-  // Throws UserError, MissingArrays, and as ArrayDataset.
+  // Throws UserError, WrongKey, and as ArrayDataset.
   explicit Hdf5Dataset(const Options& options);
 
  private:

@@ -55,6 +55,18 @@ SampleStream::Options stream_of(const Setting& section, const StreamOptions& opt
           .kept = blocks + (loading.prefetch + kMoreBatches) * batch};
 }
 
+void fail_at(const Setting& section, const WrongKey& error) {
+  const Setting& key = section.at(section.has(error.key) ? error.key : "path");
+  const Setting* entry = key.is_table() ? key.find(error.entry) : nullptr;
+  const bool names_file = !error.position().file.empty();
+  (entry ? *entry : key)
+      .fail(names_file ? section.at("path").as_written() + ": " + error.message() : error.message());
+}
+
+void fail_at(const Setting& section, const UserError& error) {
+  section.at(section.has("command") ? "command" : "path").fail(error);
+}
+
 ArrayNames array_names(const Setting& key) {
   ArrayNames names;
   if (!key.is_table())

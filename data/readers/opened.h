@@ -4,13 +4,11 @@
 #include <utility>
 #include <vector>
 
-#include "data/arrays/hdf5_dataset.h"
 #include "data/dataset.h"
 #include "data/readers/options.h"
-#include "data/readers/token_dataset.h"
 #include "data/streams/sample_stream.h"
-#include "data/tables/table_dataset.h"
 #include "recipe/setting.h"
+#include "recipe/wrong_key.h"
 
 namespace tutti {
 
@@ -36,21 +34,18 @@ void require_one_source(const Setting& section);
 // How a section reads a command's output. Its batch_size is for all ranks together.
 SampleStream::Options stream_of(const Setting& section, const StreamOptions& options);
 
-// Runs `open`, and adds the recipe's line that names the file, or the missing group, arrays or columns, to
-// its errors.
+// Throws the error with the line of its key, or of the key that names the file.
+[[noreturn]] void fail_at(const Setting& section, const WrongKey& error);
+[[noreturn]] void fail_at(const Setting& section, const UserError& error);
+
+// Runs `open`, and adds the recipe's line to its errors.
 template <class Open>
 DatasetPtr opened(const Setting& section, const Open& open) try {
   return open();
-} catch (const MissingArrays& error) {
-  const Setting& key = section.at(error.option);
-  const Setting* named = key.is_table() ? key.find(error.array) : nullptr;
-  (named ? *named : key).fail(section.at("path").as_written() + ": " + error.message());
-} catch (const WrongColumns& error) {
-  section.at(section.has(error.option) ? error.option : "path").fail(error.message());
-} catch (const WrongTokenType& error) {
-  section.at("dtype").fail(error);
+} catch (const WrongKey& error) {
+  fail_at(section, error);
 } catch (const UserError& error) {
-  section.at(section.has("command") ? "command" : "path").fail(error);
+  fail_at(section, error);
 }
 
 }  // namespace tutti

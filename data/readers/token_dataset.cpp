@@ -9,6 +9,7 @@
 #include "data/readers/opened.h"
 #include "data/transforms/ignore_index.h"
 #include "io/tokens/token_type.h"
+#include "recipe/wrong_key.h"
 #include "runtime/error.h"
 #include "runtime/hashes.h"
 
@@ -135,8 +136,9 @@ void TokenDataset::require_format() const {
   const bool wider = likely == Format::kInt64 || file_->format() == Format::kUint16;
   if (!wider && !is_beyond_vocabulary()) return;
   const std::string name = token_type_name(likely);
-  throw WrongTokenType({options_.path}, "the tokens are read as " + token_type_name(file_->format()) +
-                                            " and look like " + name + "; expected dtype = \"" + name + '"');
+  throw WrongKey("dtype", {},
+                 options_.path + ": the tokens are read as " + token_type_name(file_->format()) +
+                     " and look like " + name + "; expected dtype = \"" + name + '"');
 }
 
 bool TokenDataset::is_beyond_vocabulary() const {

@@ -31,7 +31,7 @@ class TokenDataset final : public Dataset {
     std::string advice = "";
   };
 
-  // Throws WrongTokenType if a file without a header seems to be of another format, UserError if the split
+  // Throws WrongKey if a file without a header seems to be of another format, UserError if the split
   // has no sample or a token is out of range. Tokens are checked if there are at most kMaxCheckedTokens.
   explicit TokenDataset(const Options& options);
 

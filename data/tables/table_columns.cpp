@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "io/tables/column_reasons.h"
+#include "recipe/wrong_key.h"
 #include "runtime/error.h"
 #include "runtime/nearest_name.h"
 #include "runtime/printable.h"
@@ -28,10 +29,11 @@ const TableColumn& require_column(const TableFile& file, const std::string& name
     if (names.size() <= 20) all += (all.empty() ? "" : ", ") + shown(column.name);
   }
   const std::string near = nearest_name(name, names);
-  throw WrongColumns(
-      option, file.path() + " has no column " + quoted(name) +
-                  (near.empty() ? "; it has " : "; did you mean " + quoted(near) + "? It has ") + all +
-                  (names.size() > 20 ? ", ..." : "") + (file.advice().empty() ? "" : "; " + file.advice()));
+  throw WrongKey(option, {},
+                 file.path() + " has no column " + quoted(name) +
+                     (near.empty() ? "; it has " : "; did you mean " + quoted(near) + "? It has ") + all +
+                     (names.size() > 20 ? ", ..." : "") +
+                     (file.advice().empty() ? "" : "; " + file.advice()));
 }
 
 FittedTable::Target TableTargets::found_in(const TableFile& file) const {
@@ -42,7 +44,7 @@ FittedTable::Target TableTargets::found_in(const TableFile& file) const {
       type == TableTarget::kClass || !classes.empty() || (type == TableTarget::kAuto && is_text);
   if (!is_list && are_names) return FittedTable::Target::kName;
   if (is_list && type == TableTarget::kClass)
-    throw WrongColumns("target_type", "a list of targets are numbers; a class is one column");
+    throw WrongKey("target_type", {}, "a list of targets are numbers; a class is one column");
   return is_list ? FittedTable::Target::kNumbers : FittedTable::Target::kNumber;
 }
 
@@ -74,7 +76,7 @@ bool has_targets(const TableFiles& files, const FittedTable& fitted) {
 void ColumnUses::add(const char* option, const std::vector<std::string>& names) {
   for (const std::string& name : names)
     if (!seen_.insert(name).second)
-      throw WrongColumns(option, quoted(name) + " is named twice, or has another use");
+      throw WrongKey(option, {}, quoted(name) + " is named twice, or has another use");
 }
 
 ColumnChoice::ColumnChoice(const TableFile& file) : file_(file) {

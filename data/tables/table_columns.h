@@ -18,14 +18,6 @@
 
 namespace tutti {
 
-// A mistake in the recipe's choice of columns, or of their use. `option` is the key.
-class WrongColumns final : public UserError {
- public:
-  WrongColumns(std::string option, const std::string& message)
-      : UserError(message), option(std::move(option)) {}
-  std::string option;
-};
-
 using TableFiles = std::vector<std::unique_ptr<TableFile>>;  // one behind the other
 
 // A recipe's options for the targets of a training table.
@@ -36,7 +28,7 @@ struct TableTargets {
   std::vector<std::string> classes = {};  // names; empty: from the data, sorted
   int64_t ignore_index = kIgnoredTarget;
 
-  // Throws WrongColumns.
+  // Throws WrongKey.
   FittedTable::Target found_in(const TableFile& file) const;
   // If cells that are no numbers make classes of a column of numbers: a line. "" = none.
   std::string advice(const TableFile& file, FittedTable::Target target) const;
@@ -44,7 +36,7 @@ struct TableTargets {
 
 // Null if there is none.
 const TableColumn* column_named(const TableFile& file, const std::string& name);
-// Throws WrongColumns.
+// Throws WrongKey.
 const TableColumn& require_column(const TableFile& file, const std::string& name, const char* option);
 bool has_targets(const TableFiles& files, const FittedTable& fitted);
 // The files' own advice, and those texts that are not empty, as lines.
@@ -53,7 +45,7 @@ std::string advice_lines(const TableFiles& files, const std::vector<std::string>
 // Names that have one use each.
 class ColumnUses {
  public:
-  void add(const char* option, const std::vector<std::string>& names);  // throws WrongColumns
+  void add(const char* option, const std::vector<std::string>& names);  // throws WrongKey
 
  private:
   std::set<std::string> seen_;

@@ -7,6 +7,7 @@
 
 #include "data/tables/table_rows.h"
 #include "io/tables/column_reasons.h"
+#include "recipe/wrong_key.h"
 #include "runtime/error.h"
 #include "runtime/printable.h"
 
@@ -65,9 +66,9 @@ FittedTable chosen_columns(const TableFiles& files, const TableDataset::Options&
   const DefaultInputs inputs(files, options);
   fitted.numbers = inputs.names;
   if (fitted.numbers.empty() && fitted.texts.empty())
-    throw WrongColumns("inputs", file.path() +
-                                     " has no columns of numbers but the targets; one_hot takes texts: " +
-                                     reasons_text(inputs.left_out));
+    throw WrongKey("inputs", {},
+                   file.path() + " has no columns of numbers but the targets; one_hot takes texts: " +
+                       reasons_text(inputs.left_out));
   return fitted;
 }
 

@@ -26,10 +26,9 @@ class TableDataset final : public ArrayDataset {
 
   static constexpr std::size_t kMostCategories = 4096, kMostClasses = 65536;
   static constexpr std::size_t kLongestName = 256;
-  static constexpr int64_t kMostGuessedClasses = 1000;
 
   // The training's table. Means and deviations (of the population; 1 for a constant column) are sums in
-  // float64 over all rows. Throws UserError with place and column, WrongColumns.
+  // float64 over all rows. Throws UserError with place and column, WrongKey.
   TableDataset(const TableFiles& files, const Options& options);
   // A table to evaluate or to predict, where the targets may be missing.
   TableDataset(const TableFiles& files, const FittedTable& fitted, int64_t ignore_index);

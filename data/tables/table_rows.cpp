@@ -7,6 +7,7 @@
 #include <limits>
 #include <numeric>
 
+#include "data/tables/class_guess.h"
 #include "data/tables/table_columns.h"
 #include "data/tables/table_dataset.h"
 #include "io/tables/csv_file.h"
@@ -213,18 +214,13 @@ void TableRows::sort_names() {
 
 // Whole numbers from 0 on without a gap are classes.
 void TableRows::guess_classes() {
-  std::vector<bool> seen;
-  for (const float value : targets) {
-    if (!(value >= 0 && value < TableDataset::kMostGuessedClasses) || value != std::floor(value)) return;
-    const auto number = static_cast<std::size_t>(value);
-    if (number >= seen.size()) seen.resize(number + 1);
-    seen[number] = true;
-  }
-  if (seen.size() < 2 || std::ranges::count(seen, false) > 0) return;
+  ClassGuess guess;
+  for (const float value : targets) guess.add(value);
+  if (guess.classes() == 0) return;
   classes.assign(targets.begin(), targets.end());
   targets.clear();
   fitted_.target_is = Target::kClass;
-  fitted_.num_classes = std::ssize(seen);
+  fitted_.num_classes = guess.classes();
 }
 
 // Calls visit with each number and its column.

@@ -6,6 +6,7 @@
 
 #include "data/tables/table_columns.h"
 #include "data/tables/table_rows.h"
+#include "recipe/wrong_key.h"
 #include "runtime/error.h"
 #include "runtime/printable.h"
 #include "runtime/text.h"
@@ -41,8 +42,8 @@ TextRows::TextRows(std::shared_ptr<const Tokenizer> tokenizer, int64_t sequence_
   for (TextColumns& columns : arrays) {
     const int64_t special = special_tokens(*tokenizer_, columns.columns.size() > 1);
     if (special >= sequence_length)
-      throw WrongColumns("sequence_length", "expected more than the " + std::to_string(special) +
-                                                " special tokens around a text");
+      throw WrongKey("sequence_length", {},
+                     "expected more than the " + std::to_string(special) + " special tokens around a text");
     arrays_.push_back({.of = std::move(columns), .special = special, .tokens = {}, .mask = {}, .types = {}});
   }
 }

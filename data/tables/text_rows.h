@@ -24,7 +24,7 @@ struct TextColumns {
 // Rows of tables as arrays of tokens, in memory.
 class TextRows {
  public:
-  // Throws WrongColumns if special tokens leave no room in `sequence_length`.
+  // Throws WrongKey if special tokens leave no room in `sequence_length`.
   TextRows(std::shared_ptr<const Tokenizer> tokenizer, int64_t sequence_length,
            std::vector<TextColumns> arrays);
 

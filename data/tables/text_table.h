@@ -28,7 +28,7 @@ class TextTable final : public ArrayDataset {
     TableTargets targets = {};
   };
 
-  // The training's table. Throws UserError with place and column, WrongColumns.
+  // The training's table. Throws UserError with place and column, WrongKey.
   TextTable(const TableFiles& files, const Options& options);
   // A table to evaluate or to predict, where the targets may be missing.
   TextTable(const TableFiles& files, const Options& options, const FittedTable& fitted);

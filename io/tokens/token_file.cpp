@@ -6,8 +6,9 @@
 #include <filesystem>
 #include <string_view>
 
-#include "io/formats/npy.h"
 #include "io/number_at.h"
+#include "io/numpy/npy.h"
+#include "recipe/wrong_key.h"
 #include "runtime/error.h"
 
 namespace tutti {
@@ -62,7 +63,8 @@ TokenFormat likely_type(const MappedFile& file) {
   const std::span head(reinterpret_cast<const uint8_t*>(file.bytes().data()),
                        std::min(file.bytes().size(), kHeadBytes));
   if (const std::string other = other_numbers(head); !other.empty())
-    throw WrongTokenType({file.path()}, "looks like " + other + "; dtype says if it is something else");
+    throw WrongKey("dtype", {},
+                   file.path() + ": looks like " + other + "; dtype says if it is something else");
   return likely_token_type(head);
 }
 
@@ -89,8 +91,9 @@ TokenFile::TokenFile(const std::string& path, std::optional<TokenFormat> format)
     bytes_ = all;
   }
   if (has_header_ && format && *format != format_)
-    throw WrongTokenType({path}, "its header says that tokens are " + token_type_name(format_) + ", not " +
-                                     token_type_name(*format) + "; leave dtype out");
+    throw WrongKey("dtype", {},
+                   path + ": its header says that tokens are " + token_type_name(format_) + ", not " +
+                       token_type_name(*format) + "; leave dtype out");
 }
 
 void TokenFile::read_npy() {

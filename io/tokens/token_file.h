@@ -10,15 +10,8 @@
 #include "io/mapped_file.h"
 #include "io/tokens/megatron_index.h"
 #include "io/tokens/token_type.h"
-#include "runtime/error.h"
 
 namespace tutti {
-
-// The tokens of a file have another type than the requested type.
-class WrongTokenType final : public UserError {
- public:
-  using UserError::UserError;
-};
 
 // A file of tokens, one behind the other. Its format is seen from its first bytes:
 //   no header           little-endian integers, as nanoGPT's prepare.py writes them
@@ -32,7 +25,7 @@ class WrongTokenType final : public UserError {
 class TokenFile {
  public:
   // `format`: of tokens that have no header, or the header must say the same; nullopt: the header's, else
-  // likely_token_type. Throws WrongTokenType if the header says another type; UserError if the file is
+  // likely_token_type. Throws WrongKey if the header says another type; UserError if the file is
   // damaged.
   TokenFile(const std::string& path, std::optional<TokenFormat> format);
 

@@ -4,7 +4,8 @@
 
 #include <string>
 
-#include "cli/init/look.h"
+#include "cli/init/draft.h"
+#include "data/proposals/look.h"
 #include "tests/runtime/scratch.h"
 
 namespace tutti {
@@ -12,11 +13,13 @@ namespace tutti {
 // A folder with data that `tutti init` looks into.
 class InitCase : public testing::Test {
  protected:
-  FoundData found(const std::string& name) const { return look_into(scratch_.path(name), scratch_.path()); }
+  Proposal proposed(const std::string& name, const std::string& tokenizer = "") const {
+    return placed(look_at(scratch_.path(name), tokenizer), scratch_.path());
+  }
   // The value of a key; "" = none.
   static std::string line(const RecipeLines& lines, const std::string& key) {
-    for (const RecipeLine& one : lines)
-      if (one.key == key) return one.value;
+    for (const RecipeLine& line : lines)
+      if (line.key == key) return line.value;
     return "";
   }
 

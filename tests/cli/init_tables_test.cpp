@@ -6,7 +6,7 @@
 #include <string>
 
 #include "cli/init/draft.h"
-#include "cli/init/look.h"
+#include "data/proposals/look.h"
 #include "runtime/error.h"
 #include "tests/cli/init_case.h"
 #include "tests/io/reads_parquet.h"
@@ -21,13 +21,12 @@ class InitTablesTest : public InitCase {};
 
 TEST_F(InitTablesTest, OtherCharactersMaySeparateCells) {
   write_text(scratch_.path("a.csv"), "age;price\n1;2.5\n2;3.5\n");
-  EXPECT_EQ(line(found("a.csv").train, "delimiter"), "\";\"");
-  EXPECT_EQ(found("a.csv").values, 1);
+  EXPECT_EQ(line(proposed("a.csv").train, "delimiter"), "\";\"");
   write_text(scratch_.path("tab.csv"), "a\tb\tlabel\n1\t2\t0\n3\t4\t1\n");
-  EXPECT_EQ(line(found("tab.csv").train, "delimiter"), "\"\\t\"");
-  EXPECT_EQ(line(found("tab.csv").train, "target"), "\"label\"");
+  EXPECT_EQ(line(proposed("tab.csv").train, "delimiter"), "\"\\t\"");
+  EXPECT_EQ(line(proposed("tab.csv").train, "target"), "\"label\"");
   write_text(scratch_.path("b.csv"), "age,\"x;y\"\n1,2.5\n");
-  EXPECT_EQ(line(found("b.csv").train, "delimiter"), "");
+  EXPECT_EQ(line(proposed("b.csv").train, "delimiter"), "");
 }
 
 TEST_F(InitTablesTest, AColumnOfTextsIsClassifiedWhereThereIsATokenizer) {
@@ -36,18 +35,18 @@ TEST_F(InitTablesTest, AColumnOfTextsIsClassifiedWhereThereIsATokenizer) {
     rows += std::to_string(i) + ",he said it " + std::to_string(i) + (i % 2 ? ",yes\n" : ",no\n");
   write_text(scratch_.path("train.csv"), rows);
   write_text(scratch_.path("dev.csv"), rows);
-  EXPECT_EQ(line(found("train.csv").train, "kind"), "\"csv\"");
+  EXPECT_EQ(line(proposed("train.csv").train, "kind"), "\"csv\"");
   std::filesystem::copy(TUTTI_SOURCE_DIR "/tests/golden/tokenizers/bert.json",
                         scratch_.path("tokenizer.json"));
-  const FoundData data = found("train.csv");
+  const Proposal data = proposed("train.csv");
   for (const RecipeLines* lines : {&data.train, &data.eval}) {
     EXPECT_EQ(line(*lines, "kind"), "\"text_table\"");
     EXPECT_EQ(line(*lines, "tokenizer"), "\"tokenizer.json\"");
     EXPECT_EQ(line(*lines, "text"), "\"sentence\"");
   }
   EXPECT_EQ(line(data.train, "target"), "\"label\"");
-  EXPECT_EQ(data.classes, 2);
-  EXPECT_THAT(draft_recipe(data, "", ""), HasSubstr("bert_classification"));
+  EXPECT_EQ(std::get<TextSamples>(data.samples).classes, 2);
+  EXPECT_THAT(draft_recipe(data, "", "", ""), HasSubstr("bert_classification"));
 }
 
 TEST_F(InitTablesTest, TextsWithANumberAreGivenItWhereThereIsATokenizer) {
@@ -56,10 +55,10 @@ TEST_F(InitTablesTest, TextsWithANumberAreGivenItWhereThereIsATokenizer) {
   write_text(scratch_.path("train.csv"), rows);
   std::filesystem::copy(TUTTI_SOURCE_DIR "/tests/golden/tokenizers/bert.json",
                         scratch_.path("tokenizer.json"));
-  const FoundData data = found("train.csv");
+  const Proposal data = proposed("train.csv");
   EXPECT_EQ(line(data.train, "kind"), "\"text_table\"");
   EXPECT_EQ(line(data.train, "target_type"), "\"number\"");
-  const std::string recipe = draft_recipe(data, "", "");
+  const std::string recipe = draft_recipe(data, "", "", "");
   EXPECT_THAT(recipe, AllOf(HasSubstr("bert_classification"), HasSubstr("loss = \"mse\"")));
   EXPECT_THAT(recipe, testing::Not(HasSubstr("num_classes")));
 }
@@ -75,8 +74,8 @@ TEST_F(InitTablesTest, TheOnlyInputIsClassifiedIfItIsAColumnOfTextsOfAnyName) {
   write_text(scratch_.path("numbered.csv"), numbered);
   std::filesystem::copy(TUTTI_SOURCE_DIR "/tests/golden/tokenizers/bert.json",
                         scratch_.path("tokenizer.json"));
-  EXPECT_EQ(line(found("train.csv").train, "text"), "\"utterance\"");
-  EXPECT_EQ(line(found("numbered.csv").train, "kind"), "\"csv\"");
+  EXPECT_EQ(line(proposed("train.csv").train, "text"), "\"utterance\"");
+  EXPECT_EQ(line(proposed("numbered.csv").train, "kind"), "\"csv\"");
 }
 
 TEST_F(InitTablesTest, ColumnsThatAreNotReadAreNamedWithTheirCell) {
@@ -84,18 +83,17 @@ TEST_F(InitTablesTest, ColumnsThatAreNotReadAreNamedWithTheirCell) {
   for (int i = 0; i < 60; ++i)
     rows += "0.5," + (i == 7 ? "\"1,007\"" : std::to_string(i)) + "," + std::to_string(i % 2) + "\n";
   write_text(scratch_.path("t.csv"), rows);
-  const FoundData data = found("t.csv");
+  const Proposal data = proposed("t.csv");
   const std::string said = "not read: price (line 9 is '1,007'; 59 of its first 60 cells are numbers)";
-  EXPECT_THAT(data.notes, testing::ElementsAre(said));
-  EXPECT_THAT(draft_recipe(data, "", ""), HasSubstr(said));
-  EXPECT_EQ(data.values, 1);
+  EXPECT_THAT(data.remarks, testing::ElementsAre(said));
+  EXPECT_THAT(draft_recipe(data, "", "", ""), HasSubstr(said));
   EXPECT_EQ(line(data.train, "one_hot"), "");
 }
 
 TEST_F(InitTablesTest, ErrorsOfTablesNameLineColumnAndType) {
   const auto error_of = [&](const std::string& text) {
     write_text(scratch_.path("t.csv"), text);
-    return message_of<UserError>([&] { found("t.csv"); });
+    return message_of<UserError>([&] { proposed("t.csv"); });
   };
   EXPECT_THAT(error_of("a,b,label\n1,2,0\n3,4,\n5,6,1\n"),
               HasSubstr("line 3, column 'label', the target: a missing value"));
@@ -114,14 +112,14 @@ TEST_F(InitTablesTest, ATableIsATableWhateverItIsCalled) {
     return text;
   };
   write_text(scratch_.path("iris.data"), rows("", ",", "Iris-") + "\n");
-  FoundData data = found("iris.data");
+  Proposal data = proposed("iris.data");
   EXPECT_EQ(data.count, 30);
-  EXPECT_EQ(data.classes, 3);
+  EXPECT_THAT(data.summary, HasSubstr(", 3 classes: "));
   EXPECT_EQ(line(data.train, "header"), "false");
   EXPECT_EQ(line(data.train, "delimiter"), "");
   for (const std::string name : {"a.tsv.txt", "a.dat", "a"}) {
     write_text(scratch_.path(name), rows("x\tz\tkind\n", "\t", "k"));
-    data = found(name);
+    data = proposed(name);
     EXPECT_EQ(data.count, 30);
     EXPECT_EQ(line(data.train, "kind"), "\"csv\"");
     EXPECT_EQ(line(data.train, "delimiter"), "\"\\t\"");
@@ -129,14 +127,15 @@ TEST_F(InitTablesTest, ATableIsATableWhateverItIsCalled) {
     EXPECT_EQ(line(data.train, "target"), "\"kind\"");
   }
   write_text(scratch_.path("a.txt"), rows("x;z;y\n", ";", "0,"));
-  EXPECT_THAT(message_of<UserError>([&] { found("a.txt"); }), HasSubstr("column 'y', the target: line 2 is"));
+  EXPECT_THAT(message_of<UserError>([&] { proposed("a.txt"); }),
+              HasSubstr("column 'y', the target: line 2 is"));
   std::string letters;
   for (int i = 0; i < 30; ++i) letters += i % 2 ? "p,x,s,n\n" : "e,x,y,w\n";
   write_text(scratch_.path("mushroom.data"), letters);
-  EXPECT_EQ(found("mushroom.data").count, 29) << "the first line may have names";
+  EXPECT_EQ(proposed("mushroom.data").count, 29) << "the first line may have names";
   for (const char* last : {"", "9\t\"a car\""}) {
     write_text(scratch_.path("a.txt"), rows("", "   ", last));
-    EXPECT_THAT(message_of<UserError>([&] { found("a.txt"); }),
+    EXPECT_THAT(message_of<UserError>([&] { proposed("a.txt"); }),
                 AllOf(HasSubstr("a table whose cells blanks separate"), HasSubstr("--tokenizer")));
   }
 }
@@ -147,7 +146,7 @@ TEST_F(InitTablesTest, AProseOfManyCommasIsAText) {
     text += i % 3 ? "And in the year " + std::to_string(i) + ", it came to pass;\n"
                   : "so it was, he said, and 7.\n";
   write_text(scratch_.path("a.txt"), text);
-  EXPECT_THAT(found("a.txt").found, HasSubstr("every byte is a token"));
+  EXPECT_THAT(proposed("a.txt").summary, HasSubstr("every byte is a token"));
 }
 
 TEST_F(InitTablesTest, LinesOfJsonOrOfCodeAreNoTable) {
@@ -158,9 +157,9 @@ TEST_F(InitTablesTest, LinesOfJsonOrOfCodeAreNoTable) {
     code += "  call(a, b, c, d);\n";
   }
   write_text(scratch_.path("chats.txt"), chats);
-  EXPECT_THAT(message_of<UserError>([&] { found("chats.txt"); }), HasSubstr("JSON lines; call it .jsonl"));
+  EXPECT_THAT(message_of<UserError>([&] { proposed("chats.txt"); }), HasSubstr("JSON lines; call it .jsonl"));
   write_text(scratch_.path("code.txt"), code);
-  EXPECT_THAT(found("code.txt").found, HasSubstr("every byte is a token"));
+  EXPECT_THAT(proposed("code.txt").summary, HasSubstr("every byte is a token"));
 }
 
 TEST_F(InitTablesTest, ATargetOfNumbersInAnotherNotationIsNoClass) {
@@ -168,7 +167,7 @@ TEST_F(InitTablesTest, ATargetOfNumbersInAnotherNotationIsNoClass) {
     std::string rows = "x;price\n";
     for (int i = 0; i < 30; ++i) rows += std::to_string(i) + ";" + (i % 3 ? cell : std::string("7")) + "\n";
     write_text(scratch_.path("t.csv"), rows);
-    EXPECT_THAT(message_of<UserError>([&] { found("t.csv"); }),
+    EXPECT_THAT(message_of<UserError>([&] { proposed("t.csv"); }),
                 AllOf(HasSubstr("column 'price', the target: line 3 is '" + cell + "'"),
                       HasSubstr("write numbers as 1234.5")));
   }
@@ -179,9 +178,9 @@ TEST_F(InitTablesTest, NumbersInAnotherNotationAreNoTextsOfAFewValues) {
   for (int i = 0; i < 30; ++i)
     rows += std::to_string(i % 7) + ";3," + std::to_string(i % 5) + ";" + std::to_string(i % 2) + "\n";
   write_text(scratch_.path("t.csv"), rows);
-  const FoundData data = found("t.csv");
+  const Proposal data = proposed("t.csv");
   EXPECT_EQ(line(data.train, "one_hot"), "");
-  EXPECT_THAT(data.notes,
+  EXPECT_THAT(data.remarks,
               testing::Contains("not read: price (line 2 is '3,0'; 30 of its first 30 cells are numbers in "
                                 "another notation than 1234.5, which is read)"));
 }
@@ -191,40 +190,53 @@ TEST_F(InitTablesTest, InputsThatCountTheRowsAreSaid) {
   for (int i = 0; i < 30; ++i)
     rows += std::to_string(i) + "," + std::to_string(i % 7) + "," + std::to_string(i % 2) + "\n";
   write_text(scratch_.path("t.csv"), rows);
-  EXPECT_THAT(found("t.csv").notes,
+  EXPECT_THAT(proposed("t.csv").remarks,
               testing::ElementsAre(HasSubstr("inputs that count the rows (0, 1, 2, ...), as an index does")));
+}
+
+TEST_F(InitTablesTest, TheTableToEvaluateOnIsKnownByItsName) {
+  for (const auto& [train, eval] : {std::pair("train.csv", "val.csv"),
+                                    {"my_train.csv", "my_test.csv"},
+                                    {"training.csv", "testing.csv"},
+                                    {"set/training_1.csv", "set/evaluation_1.csv"}}) {
+    std::filesystem::create_directories(scratch_.path("set"));
+    write_text(scratch_.path(train), "x,label\n0.5,1\n0.5,0\n");
+    write_text(scratch_.path(eval), "x,label\n0.5,1\n");
+    EXPECT_EQ(line(proposed(train).eval, "path"), '"' + std::string(eval) + '"');
+    write_text(scratch_.path(eval), "x,other\n0.5,1\n");
+    EXPECT_THAT(proposed(train).eval, testing::IsEmpty());
+  }
 }
 
 TEST_F(InitTablesTest, AFirstRowOfNumbersIsARow) {
   write_text(scratch_.path("t.csv"), "1.5,2,0\n2.5,3,1\n3.5,3,1\n");
-  const FoundData data = found("t.csv");
+  const Proposal data = proposed("t.csv");
   EXPECT_EQ(data.count, 3);
   EXPECT_EQ(line(data.train, "header"), "false");
   EXPECT_EQ(line(data.train, "target"), "\"2\"");
-  EXPECT_THAT(data.notes, testing::ElementsAre(HasSubstr("t.csv: its first line has nothing but numbers")));
+  EXPECT_THAT(data.remarks, testing::ElementsAre(HasSubstr("t.csv: its first line has nothing but numbers")));
 }
 
 TEST_F(InitTablesTest, TargetsFrom1OnAreSaid) {
   write_text(scratch_.path("t.csv"), "x,label\n0.5,1\n0.5,3\n0.5,2\n");
-  EXPECT_THAT(found("t.csv").notes, testing::ElementsAre(HasSubstr("'label' has the whole numbers 1 to 3")));
+  EXPECT_THAT(proposed("t.csv").remarks,
+              testing::ElementsAre(HasSubstr("'label' has the whole numbers 1 to 3")));
   write_text(scratch_.path("t.csv"), "x,label\n0.5,1\n0.5,4\n0.5,2\n");
-  EXPECT_THAT(found("t.csv").notes, testing::IsEmpty());
+  EXPECT_THAT(proposed("t.csv").remarks, testing::IsEmpty());
 }
 
 TEST_F(InitTablesTest, IndexOfPandasIsNeitherInputNorTarget) {
   if (!reads_parquet()) GTEST_SKIP() << "built without pyarrow";
-  const FoundData data = look_into(TUTTI_SOURCE_DIR "/tests/golden/tables/index.parquet", scratch_.path());
+  const Proposal data = look_at(TUTTI_SOURCE_DIR "/tests/golden/tables/index.parquet");
   EXPECT_EQ(line(data.train, "target"), "\"price\"");
-  EXPECT_EQ(data.values, 1);
-  EXPECT_THAT(data.notes, testing::ElementsAre("not read: __index_level_0__ (pandas' index)"));
+  EXPECT_THAT(data.remarks, testing::ElementsAre("not read: __index_level_0__ (pandas' index)"));
 }
 
 TEST_F(InitTablesTest, ColumnsOfDatesAreLeftOut) {
   if (!reads_parquet()) GTEST_SKIP() << "built without pyarrow";
-  const FoundData data = look_into(TUTTI_SOURCE_DIR "/tests/golden/tables/dates.parquet", scratch_.path());
+  const Proposal data = look_at(TUTTI_SOURCE_DIR "/tests/golden/tables/dates.parquet");
   EXPECT_EQ(line(data.train, "target"), "\"price\"");
-  EXPECT_EQ(data.values, 2);
-  EXPECT_THAT(draft_recipe(data, "", ""), HasSubstr("not read: bought (timestamp["));
+  EXPECT_THAT(draft_recipe(data, "", "", ""), HasSubstr("not read: bought (timestamp["));
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cli/init/draft.h"
-#include "cli/init/look.h"
+#include "data/proposals/look.h"
 #include "job/recipe_catalogs.h"
 #include "recipe/toml_reader.h"
 #include "runtime/error.h"
@@ -52,7 +52,7 @@ class InitTest : public InitCase {
   }
 
   std::string drafted(const std::string& data) const {
-    return draft_recipe(look_into(data, scratch_.path()), "tutti init " + data, "file://" + data);
+    return draft_recipe(placed(look_at(data), scratch_.path()), "", "tutti init " + data, "file://" + data);
   }
 
   // The recipe is one that a reader sees as it is, and that names the data.
@@ -86,7 +86,7 @@ TEST_F(InitTest, NamesOfArraysAddNothingToTheRecipe) {
 TEST_F(InitTest, AFileThatIsNotReadIsNamed) {
   const auto error = [&](const std::string& name, const std::string& bytes) {
     write_text(scratch_.path(name), bytes + std::string(5000, 'x'));
-    return message_of<UserError>([&] { look_into(scratch_.path(name), scratch_.path()); });
+    return message_of<UserError>([&] { proposed(name); });
   };
   EXPECT_THAT(error("a.dat", "%PDF-1.7"), HasSubstr("looks like a PDF file"));
   EXPECT_THAT(error("a.gz", "\x1f\x8b"), HasSubstr("looks like a file compressed by gzip"));
@@ -106,21 +106,21 @@ TEST_F(InitTest, AFileThatIsNotReadIsNamed) {
   std::string text = "in the beginning";
   for (int i = 0; i < 13; ++i) text += text;
   write_text(scratch_.path("t.txt"), text + "\xc3");
-  EXPECT_THAT(look_into(scratch_.path("t.txt"), scratch_.path()).found, HasSubstr("every byte is a token"));
+  EXPECT_THAT(proposed("t.txt").summary, HasSubstr("every byte is a token"));
 }
 
 TEST_F(InitTest, FilesOfGzipAreNamedWhateverTheyAreCalled) {
   for (const char* name : {"a.csv.gz", "a.gz", "a.jsonl.gz", "a.bin", "a.jsonl", "a.csv"}) {
     std::filesystem::copy(TUTTI_SOURCE_DIR "/tests/golden/mds/gz/shard.00000.mds.gz", scratch_.path(name));
     for (const char* tokenizer : {"", TUTTI_SOURCE_DIR "/tests/golden/tokenizers/gpt2.json"})
-      EXPECT_THAT(message_of<UserError>([&] { look_into(scratch_.path(name), scratch_.path(), tokenizer); }),
+      EXPECT_THAT(message_of<UserError>([&] { proposed(name, tokenizer); }),
                   HasSubstr(std::string(name) + ": looks like a file compressed by gzip: unpack it"));
   }
 }
 
 TEST_F(InitTest, RandomBytesAreNoTokens) {
   write_text(scratch_.path("a.dat"), random_bytes(80'000));
-  EXPECT_THAT(message_of<UserError>([&] { look_into(scratch_.path("a.dat"), scratch_.path()); }),
+  EXPECT_THAT(message_of<UserError>([&] { proposed("a.dat"); }),
               AllOf(HasSubstr("a.dat: looks like no tokens"), HasSubstr("dtype says if")));
 }
 
@@ -130,10 +130,9 @@ TEST_F(InitTest, AnArrayOfInstructionsIsRead) {
     array += (i == 0 ? "[" : ",\n") +
              std::string(R"({"instruction": "Say this:", "input": "word", "output": "word"})");
   write_text(scratch_.path("alpaca.json"), array + "]");
-  const FoundData found = look_into(scratch_.path("alpaca.json"), scratch_.path(),
-                                    TUTTI_SOURCE_DIR "/tests/golden/tokenizers/gpt2.json");
+  const Proposal alpaca = proposed("alpaca.json", TUTTI_SOURCE_DIR "/tests/golden/tokenizers/gpt2.json");
   const auto value = [&](const std::string& key) {
-    for (const RecipeLine& line : found.train)
+    for (const RecipeLine& line : alpaca.train)
       if (line.key == key) return line.value;
     return std::string();
   };
@@ -192,12 +191,11 @@ class InitFoldersTest : public InitTest {
 
 class InitTextsTest : public InitFoldersTest {
  protected:
-  FoundData of_objects(const std::string& object) const {
+  Proposal of_objects(const std::string& object) const {
     std::string rows;
     for (int i = 0; i < 400; ++i) rows += object + '\n';
     write_text(scratch_.path("t.jsonl"), rows);
-    return look_into(scratch_.path("t.jsonl"), scratch_.path(),
-                     TUTTI_SOURCE_DIR "/tests/golden/tokenizers/gpt2.json");
+    return proposed("t.jsonl", TUTTI_SOURCE_DIR "/tests/golden/tokenizers/gpt2.json");
   }
 };
 
@@ -207,23 +205,23 @@ TEST_F(InitTextsTest, PromptsAndResponsesAreKnownByTheirNames) {
                                          {"question", "answer"},
                                          {"query", "response"},
                                          {"input", "output"}}) {
-    const FoundData data = of_objects("{\"" + std::string(prompt) + "\": \"Say a word, please\", \"" +
-                                      response + "\": \"a word, and another word\"}");
+    const Proposal data = of_objects("{\"" + std::string(prompt) + "\": \"Say a word, please\", \"" +
+                                     response + "\": \"a word, and another word\"}");
     EXPECT_EQ(line(data.train, "prompt_field"), '"' + std::string(prompt) + '"');
     EXPECT_EQ(line(data.train, "response_field"), '"' + std::string(response) + '"');
-    EXPECT_THAT(data.notes, IsEmpty());
+    EXPECT_THAT(data.remarks, IsEmpty());
   }
 }
 
 TEST_F(InitTextsTest, MembersThatAreNotReadAreNamed) {
-  const FoundData with_context = of_objects(
+  const Proposal with_context = of_objects(
       R"({"instruction": "Say this:", "context": "a word", "response": "a word", "category": "words"})");
   EXPECT_EQ(line(with_context.train, "prompt_field"), "[\"instruction\", \"context\"]");
-  EXPECT_THAT(with_context.notes, ElementsAre(HasSubstr("t.jsonl: members that are not read: 'category'")));
-  const FoundData chat = of_objects(
+  EXPECT_THAT(with_context.remarks, ElementsAre(HasSubstr("t.jsonl: members that are not read: 'category'")));
+  const Proposal chat = of_objects(
       R"({"system": "Be brief.", "conversations": [{"from": "human", "value": "Hello"}], "history": []})");
   EXPECT_EQ(line(chat.train, "messages_field"), "\"conversations\"");
-  EXPECT_THAT(chat.notes, ElementsAre(HasSubstr("not read: 'system', 'history'")));
+  EXPECT_THAT(chat.remarks, ElementsAre(HasSubstr("not read: 'system', 'history'")));
 }
 
 TEST_F(InitTextsTest, TextsOfNoKnownNameAreAskedAbout) {
@@ -242,7 +240,7 @@ TEST_F(InitFoldersTest, PartsOfDataAreKnownByTheirNamesInAnyCase) {
     const std::string folder = std::string("of_") + train;
     for (const std::string part : {train, eval})
       for (const char* name : {"/cat/1.jpg", "/dog/1.jpg"}) add(folder + '/' + part + name);
-    const FoundData data = found(folder);
+    const Proposal data = proposed(folder);
     EXPECT_EQ(line(data.train, "path"), '"' + folder + '/' + train + '"');
     EXPECT_EQ(line(data.eval, "path"), '"' + folder + '/' + eval + '"');
     EXPECT_EQ(data.count, 2);
@@ -251,10 +249,10 @@ TEST_F(InitFoldersTest, PartsOfDataAreKnownByTheirNamesInAnyCase) {
 
 TEST_F(InitFoldersTest, ATrainMayBeAClassAndPartsMayNot) {
   for (const char* name : {"car/1.jpg", "train/1.jpg", "train/2.jpg"}) add(std::string("vehicles/") + name);
-  EXPECT_EQ(found("vehicles").classes, 2);
-  EXPECT_EQ(line(found("vehicles").train, "path"), "\"vehicles\"");
+  EXPECT_THAT(proposed("vehicles").summary, HasSubstr("in folders of 2 classes"));
+  EXPECT_EQ(line(proposed("vehicles").train, "path"), "\"vehicles\"");
   for (const char* name : {"Train/1.jpg", "Test/1.jpg"}) add(std::string("unsorted/") + name);
-  EXPECT_THAT(message_of<UserError>([&] { found("unsorted"); }), HasSubstr("a folder without data"));
+  EXPECT_THAT(message_of<UserError>([&] { proposed("unsorted"); }), HasSubstr("a folder without data"));
 }
 
 TEST_F(InitFoldersTest, PicturesBesideTheirMasksAreNoClasses) {
@@ -267,34 +265,34 @@ TEST_F(InitFoldersTest, PicturesBesideTheirMasksAreNoClasses) {
       add(folder + '/' + pictures + name);
       add(folder + '/' + masks + (masks == std::string("labels") ? "/1.txt" : name));
     }
-    EXPECT_THAT(message_of<UserError>([&] { found(folder); }),
+    EXPECT_THAT(message_of<UserError>([&] { proposed(folder); }),
                 AllOf(HasSubstr("look like pictures and their masks or labels"),
                       HasSubstr(std::filesystem::path(masks).filename())))
         << masks;
   }
   for (const char* name : {"with_mask/a.png", "without_mask/b.png"}) add(std::string("faces/") + name);
-  EXPECT_EQ(found("faces").classes, 2);
+  EXPECT_THAT(proposed("faces").summary, HasSubstr("in folders of 2 classes"));
 }
 
 TEST_F(InitFoldersTest, FoldersOfFilesOfTheSameNamesAreAskedAbout) {
   for (const char* folder : {"high", "low"})
     for (const char* name : {"/sea.png", "/town.png"}) add(std::string("light/") + folder + name);
-  EXPECT_THAT(found("light").notes,
+  EXPECT_THAT(proposed("light").remarks,
               ElementsAre(HasSubstr("files of the same names, such as 'sea': are they classes")));
   for (const char* folder : {"high", "low"})
     for (const char* name : {"/a_01.png", "/a_02.png"}) add(std::string("counted/") + folder + name);
-  EXPECT_THAT(found("counted").notes, IsEmpty());
+  EXPECT_THAT(proposed("counted").remarks, IsEmpty());
 }
 
 TEST_F(InitFoldersTest, AClassWithoutImagesIsRefusedAndFilesLeftOutAreCounted) {
   for (const char* name : {"cat/1.bmp", "dog/1.jfif", "dog/2.xml", "dog/3.xml", "cow/1.TIF"})
     add(std::string("pets/") + name);
-  EXPECT_EQ(found("pets").classes, 3);
-  EXPECT_EQ(found("pets").count, 3);
-  EXPECT_THAT(found("pets").notes, ElementsAre(HasSubstr("pets: 2 files are left out: 2 .xml")));
+  EXPECT_THAT(proposed("pets").summary, HasSubstr("in folders of 3 classes"));
+  EXPECT_EQ(proposed("pets").count, 3);
+  EXPECT_THAT(proposed("pets").remarks, ElementsAre(HasSubstr("pets: 2 files are left out: 2 .xml")));
   add("pets/eel/1.heic");
   EXPECT_THAT(
-      message_of<UserError>([&] { found("pets"); }),
+      message_of<UserError>([&] { proposed("pets"); }),
       AllOf(HasSubstr("pets/eel: holds no .jpg"), HasSubstr("1 .heic"), HasSubstr("move the others away")));
 }
 
@@ -305,20 +303,19 @@ TEST_F(InitFoldersTest, TarFilesMayLieInPartsOfTheirOwn) {
                           scratch_.path(std::string("tars/") + part + "/000.tar"),
                           std::filesystem::copy_options::overwrite_existing);
   }
-  EXPECT_EQ(line(found("tars").train, "path"), "\"tars/train/000.tar\"");
-  EXPECT_EQ(line(found("tars").eval, "path"), "\"tars/val/000.tar\"");
+  EXPECT_EQ(line(proposed("tars").train, "path"), "\"tars/train/000.tar\"");
+  EXPECT_EQ(line(proposed("tars").eval, "path"), "\"tars/val/000.tar\"");
 }
 
 TEST_F(InitFoldersTest, TokensOfCompressedShardsAreLookedAt) {
   const std::string golden = TUTTI_SOURCE_DIR "/tests/golden/mds/";
   std::filesystem::copy(golden + "gz", scratch_.path("gz"));
-  const FoundData data = found("gz");
-  EXPECT_EQ(data.samples, SampleKind::kTokens);
-  EXPECT_GT(data.sequence_length, 0);
-  EXPECT_GT(data.vocabulary, 0);
+  const Proposal data = proposed("gz");
+  EXPECT_GT(std::get<TokenSamples>(data.samples).sequence_length, 0);
+  EXPECT_GT(std::get<TokenSamples>(data.samples).vocabulary, 0);
   EXPECT_FALSE(std::filesystem::exists(scratch_.path("gz/shard.00000.mds"))) << "the folder is as it was";
   write_text(scratch_.path("gz/shard.00000.mds.gz"), "no gzip");
-  EXPECT_THAT(message_of<UserError>([&] { found("gz"); }), HasSubstr("shard.00000.mds.gz"));
+  EXPECT_THAT(message_of<UserError>([&] { proposed("gz"); }), HasSubstr("shard.00000.mds.gz"));
 }
 
 TEST_F(InitFoldersTest, LabelsFrom1OnAreNumberedFrom0) {
@@ -331,11 +328,11 @@ TEST_F(InitFoldersTest, LabelsFrom1OnAreNumberedFrom0) {
   };
   npy("images.npy", "(4, 8, 8)", std::string(256, 'x'));
   npy("labels.npy", "(4,)", "\x01\x03\x02\x01");
-  const FoundData data = found("");
+  const Proposal data = proposed("");
   EXPECT_EQ(line(data.train, "first_class"), "1");
-  EXPECT_EQ(data.classes, 3);
+  EXPECT_THAT(data.summary, testing::EndsWith(", 3 classes"));
   npy("labels.npy", "(4,)", std::string("\x01\x03\x02\x00", 4));
-  EXPECT_EQ(line(found("").train, "first_class"), "");
+  EXPECT_EQ(line(proposed("").train, "first_class"), "");
 }
 
 }  // namespace

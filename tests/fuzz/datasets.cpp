@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "cli/init/look.h"
 #include "data/arrays/hdf5_dataset.h"
 #include "data/dataset.h"
+#include "data/proposals/look.h"
 #include "data/readers/catalog.h"
 #include "data/readers/make_dataset.h"
 #include "recipe/resolve.h"
@@ -49,8 +49,8 @@ void read_dataset(const Setting& section) {
 }
 
 // As `tutti init` does.
-void look_at(const std::string& path) {
-  read_or_refuse([&] { look_into(path, folder()); });
+void propose(const std::string& path) {
+  read_or_refuse([&] { look_at(path); });
 }
 
 }  // namespace
@@ -61,7 +61,7 @@ void idx_images(const std::string& bytes) {
   write_file("idx/images-idx3-ubyte", bytes);
   write_file("idx/labels-idx1-ubyte", std::string("\0\0\10\1\0\0\0\5\1\2\3\0\1", 13));
   read_dataset(section);
-  look_at(folder() + "/idx");
+  propose(folder() + "/idx");
 }
 
 void idx_labels(const std::string& bytes) {
@@ -87,7 +87,7 @@ void numpy(const std::string& bytes) {
   const bool is_archive = bytes.starts_with("PK");
   const std::string path = write_file(is_archive ? "a.npz" : "arrays/input.npy", bytes);
   read_dataset(is_archive ? archive : array);
-  look_at(is_archive ? path : folder() + "/arrays");
+  propose(is_archive ? path : folder() + "/arrays");
 }
 
 void csv(const std::string& bytes) {
@@ -98,7 +98,7 @@ void csv(const std::string& bytes) {
   static const Setting bare = train_section("kind = 'csv'\npath = 'a.csv'\ntarget = '0'\nheader = false\n");
   const std::string path = write_file("a.csv", bytes);
   for (const Setting* section : {&plain, &all, &bare}) read_dataset(*section);
-  look_at(path);
+  propose(path);
 }
 
 void text_table(const std::string& bytes) {
@@ -123,7 +123,7 @@ void hdf5_data(const std::string& bytes) {
       data.get(some, {});
     });
   }
-  look_at(path);
+  propose(path);
 }
 
 void tokens(const std::string& bytes) {
@@ -133,7 +133,7 @@ void tokens(const std::string& bytes) {
   const std::string path = write_file("tokens.bin", bytes);
   read_dataset(section);
   read_dataset(wide);
-  look_at(path);
+  propose(path);
 }
 
 void megatron(const std::string& bytes) {
@@ -147,7 +147,7 @@ void tar(const std::string& bytes) {
   static const Setting section = train_section("kind = 'webdataset'\npath = 'a.tar'\n");
   const std::string path = write_file("a.tar", with_checksums(bytes));
   read_dataset(section);
-  look_at(path);
+  propose(path);
 }
 
 }  // namespace tutti::fuzz

@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "cli/init/look.h"
 #include "data/chats/chat_template.h"
+#include "data/proposals/look.h"
 #include "data/texts/documents.h"
 #include "data/texts/tokenized_texts.h"
 #include "data/tokenizers/tokenizer.h"
@@ -45,7 +45,7 @@ void json_array(const std::string& bytes) {
     for (std::size_t i = 0; i < table.columns().size(); ++i) wanted.push_back({i, CellType::kText});
     table.read(wanted, [](auto, auto) {});
   });
-  read_or_refuse([&] { look_into(path, folder(), folder() + "/gpt2.json"); });
+  read_or_refuse([&] { look_at(path, folder() + "/gpt2.json"); });
 }
 
 void chat_template(const std::string& bytes) {

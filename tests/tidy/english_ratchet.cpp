@@ -83,7 +83,7 @@ void compare(const std::string& folder, const Count& count, const EnglishBound& 
 
 const std::vector<EnglishBound>& english_bounds() {
   static const std::vector<EnglishBound> bounds{
-      {"actors", 10, 0},      {"algorithms", 10, 0}, {"analysis", 10, 0}, {"cli", 10, 37},
+      {"actors", 10, 0},      {"algorithms", 10, 0}, {"analysis", 10, 0}, {"cli", 10, 0},
       {"collectives", 10, 0}, {"commands", 10, 0},   {"data", 10, 0},     {"docs", 12, 0},
       {"io", 10, 0},          {"job", 10, 0},        {"models", 10, 4},   {"recipe", 10, 0},
       {"runtime", 10, 0},     {"sharding", 10, 0},   {"sim", 10, 0},      {"tensors", 10, 0},

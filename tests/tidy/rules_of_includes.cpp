@@ -43,34 +43,14 @@ const std::map<std::string, Folders>& may_include() {
   return table;
 }
 
-// Includes of the thin executable beyond its folders, none of which needs libtorch: catalogs, the readers of
-// `init`, and the way into libtutti.so.
+// Includes of the thin executable beyond its folders, none of which needs libtorch: catalogs, the proposals
+// of `init`, and the way into libtutti.so.
 bool is_for_cli(const std::string& include) {
-  static const Folders headers{"\"commands/entry.h\"",
-                               "\"job/names/foreign_names.h\"",
-                               "\"job/recipe_catalogs.h\"",
-                               "\"io/run_paths.h\"",
-                               "\"io/replaced_file.h\"",
-                               "\"io/formats/file_head.h\"",
-                               "\"io/formats/recipe_schema.h\"",
-                               "\"io/tokens/token_file.h\"",
-                               "\"io/hdf5/hdf5_listing.h\"",
-                               "\"io/formats/json_document.h\"",
-                               "\"io/json_rows.h\"",
-                               "\"data/tokenizers/tokenizer.h\"",
-                               "\"data/tokenizers/tokenizer_files.h\"",
-                               "\"io/formats/tar.h\"",
-                               "\"io/formats/mds_values.h\"",
-                               "\"io/mapped_file.h\"",
-                               "\"io/exported/input_sizes.h\"",
-                               "\"io/formats/compressed_file.h\"",
-                               "\"io/image_folders.h\"",
-                               "\"io/formats/npy.h\"",
-                               "\"io/formats/zip_file.h\"",
-                               "\"io/tables/column_reasons.h\"",
-                               "\"io/tables/csv_file.h\"",
-                               "\"io/tables/row_numbers.h\"",
-                               "\"io/tables/parquet_file.h\""};
+  static const Folders headers{"\"commands/entry.h\"",       "\"job/names/foreign_names.h\"",
+                               "\"job/recipe_catalogs.h\"",  "\"io/run_paths.h\"",
+                               "\"io/replaced_file.h\"",     "\"io/formats/recipe_schema.h\"",
+                               "\"io/hdf5/hdf5_listing.h\"", "\"io/exported/input_sizes.h\"",
+                               "\"data/proposals/look.h\"",  "\"data/proposals/proposal.h\""};
   return headers.count(include) > 0 || include.ends_with("catalog.h\"");
 }
 

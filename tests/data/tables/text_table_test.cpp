@@ -9,6 +9,7 @@
 #include "data/readers/catalog.h"
 #include "data/readers/make_dataset.h"
 #include "data/tables/fitted_table.h"
+#include "data/tokenizers/tokenizer.h"
 #include "recipe/resolve.h"
 #include "recipe/toml_reader.h"
 #include "runtime/error.h"

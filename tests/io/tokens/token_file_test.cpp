@@ -10,7 +10,7 @@
 #include <fstream>
 #include <vector>
 
-#include "io/formats/npy.h"
+#include "io/numpy/npy.h"
 #include "runtime/error.h"
 #include "tests/io/tokens/random_bytes.h"
 #include "tests/runtime/scratch.h"

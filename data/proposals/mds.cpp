@@ -5,8 +5,8 @@
 #include <memory>
 #include <set>
 
-#include "cli/init/look.h"
-#include "cli/init/split_folders.h"
+#include "data/proposals/look.h"
+#include "data/proposals/parts.h"
 #include "io/formats/compressed_file.h"
 #include "io/formats/mds_values.h"
 #include "io/mapped_file.h"
@@ -42,13 +42,13 @@ std::vector<Usable> usable_columns(const MdsIndex& index) {
 template <class Suits>
 const Usable* best(const std::vector<Usable>& columns, const std::set<std::string>& names,
                    const Suits& suits) {
-  const Usable* found = nullptr;
+  const Usable* first = nullptr;
   for (const Usable& column : columns) {
     if (!suits(column)) continue;
     if (names.contains(lower_case(column.name))) return &column;
-    if (!found) found = &column;
+    if (!first) first = &column;
   }
-  return found;
+  return first;
 }
 
 bool is_whole_number(const Usable& column) {
@@ -56,14 +56,12 @@ bool is_whole_number(const Usable& column) {
   return encoding.form == Form::kTextInteger || (encoding.form == Form::kNumber && !is_float(*encoding.type));
 }
 
-std::string columns_line(const std::string& input, const std::string& target) {
-  return "{ input = " + toml_text(input) + ", target = " + toml_text(target) + " }";
-}
-
-RecipeLines mds_lines(const fs::path& folder, const std::string& columns, const std::string& recipe_folder) {
-  return {{"kind", "\"mds\""},
-          {"path", recipe_path(folder, recipe_folder), "relative to this file"},
-          {"columns", columns, "a model's names for those of the dataset"}};
+RecipeLines mds_lines(const fs::path& folder, const std::string& input, const std::string& target,
+                      const std::string& comment) {
+  return {{"kind", "\"mds\"", comment},
+          path_line(folder),
+          {"columns", "{ input = " + toml_text(input) + ", target = " + toml_text(target) + " }",
+           "a model's names for those of the dataset"}};
 }
 
 // The first shard; if it is there compressed only, uncompressed in a folder of the system's, which is
@@ -111,66 +109,66 @@ Tokens tokens_of(const MdsEncoding& encoding, MdsBytes value) {
 }
 
 int64_t largest(const Tokens& tokens) {
-  int64_t found = 0;
+  int64_t most = 0;
   const auto bytes = static_cast<std::size_t>(bytes_of(tokens.type));
   for (std::size_t at = 0; at + bytes <= tokens.bytes.size(); at += bytes) {
     int64_t token = 0;  // little-endian; those below 0 do not count
     std::memcpy(&token, tokens.bytes.data() + at, bytes);
-    if (bytes < sizeof token || token >= 0) found = std::max(found, token);
+    if (bytes < sizeof token || token >= 0) most = std::max(most, token);
   }
-  return found;
+  return most;
 }
 
-FoundData mds_tokens(const fs::path& folder, const MdsIndex& index, const Usable& column,
-                     const std::string& recipe_folder) {
-  FoundData data{.samples = SampleKind::kTokens, .copied = true};
+Proposal mds_tokens(const fs::path& folder, const MdsIndex& index, const Usable& column) {
+  TokenSamples samples{.are_copied = true};
   int64_t end = 0;
   const MappedFile shard = first_shard(folder, index.shards[0]);
   try {
     for (const MdsBytes value : first_values(shard, index, column.place)) {
       const Tokens tokens = tokens_of(column.encoding, value);
-      data.sequence_length = tokens.count();
+      samples.sequence_length = tokens.count();
       end = std::max(end, largest(tokens) + 1);
     }
   } catch (const UserError& error) {
     throw UserError({(folder / index.shards[0].raw.name).string()}, error.message());
   }
-  data.vocabulary = vocabulary_for(end);
-  data.found = std::to_string(index.samples()) + " samples of " + std::to_string(data.sequence_length) +
-               " tokens, column " + column.name;
-  data.train = mds_lines(folder, columns_line(column.name, column.name), recipe_folder);
-  data.train.push_back({"num_classes", std::to_string(data.vocabulary),
-                        "tokens are below, in the first shard; better the tokenizer's size"});
-  return data;
+  samples.vocabulary = vocabulary_for(end);
+  const std::string text = std::to_string(index.samples()) + " samples of " +
+                           std::to_string(samples.sequence_length) + " tokens, column " + column.name;
+  Proposal proposal{
+      .summary = text, .train = mds_lines(folder, column.name, column.name, text), .samples = samples};
+  proposal.train.push_back({"num_classes", std::to_string(samples.vocabulary),
+                            "tokens are below, in the first shard; better the tokenizer's size"});
+  return proposal;
 }
 
-FoundData mds_images(const fs::path& folder, const MdsIndex& index, const Usable& image, const Usable& label,
-                     const std::string& recipe_folder) {
-  FoundData data = photographs_in(
+Proposal mds_images(const fs::path& folder, const MdsIndex& index, const Usable& image, const Usable& label) {
+  Proposal proposal = photographs_in(
       folder, std::to_string(index.samples()) + " images, column " + image.name + ", and " + label.name);
-  data.train = mds_lines(folder, columns_line(image.name, label.name), recipe_folder);
-  return data;
+  proposal.train = mds_lines(folder, image.name, label.name, proposal.summary);
+  return proposal;
 }
 
-FoundData look_into_columns(const fs::path& folder, const MdsIndex& index, const std::string& recipe_folder) {
+Proposal look_at_columns(const fs::path& folder, const MdsIndex& index) {
   static const std::set<std::string> kLabels = {"label", "labels", "class", "target", "y", "cls"};
   static const std::set<std::string> kImages = {"image", "images", "img", "x", "input", "jpg", "png"};
   static const std::set<std::string> kTokens = {"tokens", "input_ids", "ids"};
   const std::vector<Usable> columns = usable_columns(index);
-  const Usable* image = best(columns, kImages, [](const Usable& one) {
-    const bool is_named = one.encoding.form == Form::kBytes && kImages.contains(lower_case(one.name));
-    return is_named || one.encoding.form == Form::kImageFile || one.encoding.form == Form::kPixels;
+  const Usable* image = best(columns, kImages, [](const Usable& column) {
+    const bool is_named = column.encoding.form == Form::kBytes && kImages.contains(lower_case(column.name));
+    return is_named || column.encoding.form == Form::kImageFile || column.encoding.form == Form::kPixels;
   });
-  const Usable* label = best(columns, kLabels, [](const Usable& one) {
-    return is_whole_number(one) ||
-           (one.encoding.form == Form::kText && kLabels.contains(lower_case(one.name)));
+  const Usable* label = best(columns, kLabels, [](const Usable& column) {
+    return is_whole_number(column) ||
+           (column.encoding.form == Form::kText && kLabels.contains(lower_case(column.name)));
   });
-  if (image && label) return mds_images(folder, index, *image, *label, recipe_folder);
-  const Usable* tokens = best(columns, kTokens, [](const Usable& one) {
-    return one.encoding.form == Form::kBytes ||
-           (one.encoding.form == Form::kArray && !is_float(one.encoding.type.value_or(MdsNumber::kInt64)));
+  if (image && label) return mds_images(folder, index, *image, *label);
+  const Usable* tokens = best(columns, kTokens, [](const Usable& column) {
+    return column.encoding.form == Form::kBytes ||
+           (column.encoding.form == Form::kArray &&
+            !is_float(column.encoding.type.value_or(MdsNumber::kInt64)));
   });
-  if (tokens) return mds_tokens(folder, index, *tokens, recipe_folder);
+  if (tokens) return mds_tokens(folder, index, *tokens);
   std::string names;
   for (const MdsColumn& column : index.columns)
     names += (names.empty() ? "" : ", ") + column.name + " (" + column.encoding + ')';
@@ -186,23 +184,21 @@ bool has_index(const fs::path& folder) {
 
 }  // namespace
 
-std::optional<FoundData> look_into_mds(const std::string& path, const std::string& recipe_folder) {
-  const fs::path whole = fs::absolute(path).lexically_normal();
+std::optional<Proposal> look_at_mds(const std::string& path) {
   const SplitFolders split = SplitFolders::of(path);
   const bool is_split = !has_index(path) && !split.train.empty();
   const fs::path train = is_split ? split.train : path;
   if (!has_index(train)) return std::nullopt;
   const MdsIndex index = read_mds_index(train / kMdsIndexName);
-  FoundData data = look_into_columns(train, index, recipe_folder);
-  data.name = (whole.has_filename() ? whole : whole.parent_path()).stem();
-  data.count = index.samples();
-  data.train[0].comment = data.found;
+  Proposal proposal = look_at_columns(train, index);
+  proposal.name = fs::path(last_name(path)).stem();
+  proposal.count = index.samples();
   if (is_split && !split.eval.empty() && has_index(split.eval)) {
-    data.eval = data.train;
-    data.eval[0].comment.clear();
-    data.eval[1].value = recipe_path(split.eval, recipe_folder);
+    proposal.eval = proposal.train;
+    proposal.eval[0].comment.clear();
+    proposal.eval[1].value = split.eval;
   }
-  return data;
+  return proposal;
 }
 
 }  // namespace tutti

@@ -2,7 +2,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "cli/init/look.h"
+#include "data/proposals/look.h"
 #include "data/tokenizers/tokenizer.h"
 #include "data/tokenizers/tokenizer_files.h"
 #include "io/formats/file_head.h"
@@ -61,13 +61,11 @@ struct ReadMembers {
 
 ReadMembers read_pair(const std::vector<std::string>& prompts, const std::string& response) {
   ReadMembers read;
-  std::string list;
-  for (const std::string& prompt : prompts) list += (list.empty() ? "" : ", ") + toml_text(prompt);
   if (prompts.size() == 1)
-    read.lines.push_back({"prompt_field", list, "does not count in the loss"});
+    read.lines.push_back({"prompt_field", toml_text(prompts[0]), "does not count in the loss"});
   else
     read.lines.push_back(
-        {"prompt_field", '[' + list + ']', "a line each, if not empty; does not count in the loss"});
+        {"prompt_field", toml_texts(prompts), "a line each, if not empty; does not count in the loss"});
   read.lines.push_back({"response_field", toml_text(response)});
   read.lines.push_back({"packing", "\"first_fit\"", "whole documents beside each other"});
   read.names = prompts;
@@ -142,40 +140,38 @@ int64_t tokens_in(const std::string& file, const Tokenizer& tokenizer) {
 
 }  // namespace
 
-FoundData look_into_texts(const std::string& file, const std::string& recipe_folder,
-                          const std::string& tokenizer) {
+Proposal look_at_texts(const std::string& file, const std::string& tokenizer) {
   if (tokenizer.empty())
     throw UserError({file}, "texts in JSON need a tokenizer: --tokenizer tokenizer.json");
-  const std::string reads = tokenizer_file(tokenizer);
-  const auto reader = Tokenizer::read(reads);
+  const std::string tokenizer_path = tokenizer_file(tokenizer);
+  const auto reader = Tokenizer::read(tokenizer_path);
   const int64_t tokens = tokens_in(file, *reader);
   const std::string first = first_object(file);
-  const bool has_lines = !first.empty();
-  FoundData data{.name = fs::path(file).stem(),
-                 .found = std::string(has_lines ? "JSON objects" : "a text") + " of about " +
-                          grouped(tokens) + " tokens",
-                 .samples = SampleKind::kTokens};
-  data.sequence_length = sequence_for(tokens, file);
-  data.count = tokens * 9 / 10 / data.sequence_length;
-  data.vocabulary = vocabulary_for(reader->vocab_size());
+  const int64_t length = sequence_for(tokens, file);
+  Proposal proposal{
+      .name = fs::path(file).stem(),
+      .summary =
+          (first.empty() ? "a text of about " : "JSON objects of about ") + grouped(tokens) + " tokens",
+      .count = tokens * 9 / 10 / length,
+      .samples = TokenSamples{.sequence_length = length, .vocabulary = vocabulary_for(reader->vocab_size())}};
   RecipeLines lines = {
-      {"kind", "\"text\"", data.found},
-      {"path", recipe_path(file, recipe_folder), "relative to this file"},
-      {"tokenizer", recipe_path(reads, recipe_folder), std::to_string(reader->vocab_size()) + " tokens"}};
-  if (has_lines) {
+      {"kind", "\"text\"", proposal.summary},
+      path_line(file),
+      path_line(tokenizer_path, std::to_string(reader->vocab_size()) + " tokens", "tokenizer")};
+  if (!first.empty()) {
     const MemberNames members = member_names(file, first);
     const ReadMembers read = members_to_read(file, members);
     lines.insert(lines.end(), read.lines.begin(), read.lines.end());
     if (const std::string unread = unread_members(members, read); !unread.empty())
-      data.notes.push_back(file + ": " + unread);
+      proposal.remarks.push_back(file + ": " + unread);
   }
   if (!reader->special_ids().end)
     lines.push_back({"add_eos_token", "false", "the tokenizer does not say which token ends a document"});
-  lines.push_back({"sequence_length", std::to_string(data.sequence_length), "tokens of a sample"});
-  data.train = data.eval = lines;
-  data.train.push_back({"split", "\"train\"", "all but the last tenth of the file"});
-  data.eval.push_back({"split", "\"eval\"", "the last tenth"});
-  return data;
+  lines.push_back({"sequence_length", std::to_string(length), "tokens of a sample"});
+  proposal.train = proposal.eval = lines;
+  proposal.train.push_back({"split", "\"train\"", "all but the last tenth of the file"});
+  proposal.eval.push_back({"split", "\"eval\"", "the last tenth"});
+  return proposal;
 }
 
 }  // namespace tutti

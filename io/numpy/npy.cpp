@@ -1,4 +1,4 @@
-#include "io/formats/npy.h"
+#include "io/numpy/npy.h"
 
 #include <cctype>
 #include <charconv>

@@ -1,7 +1,10 @@
+#include "data/proposals/sniffed_table.h"
+
 #include <algorithm>
 #include <map>
+#include <string_view>
+#include <vector>
 
-#include "cli/init/look.h"
 #include "io/formats/file_head.h"
 #include "runtime/error.h"
 
