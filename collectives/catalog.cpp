@@ -1,42 +1,26 @@
 #include "collectives/catalog.h"
 
 namespace tutti {
-namespace {
 
-Backend backend_of(const std::string& name) {
-  if (name == "local") return Backend::kLocal;
-  if (name == "mpi") return Backend::kMpi;
-  return name == "nccl" ? Backend::kNccl : Backend::kAuto;
-}
-
-}  // namespace
-
-Catalog collectives_catalog() {
-  using enum KeyType;
-  return {.section = "collectives",
-          .noun = "",
-          .doc = "How ranks exchange gradients.",
-          .keys = {
-              Key{"backend", kText, "auto",
+Kind<CollectiveSettings> CollectiveSettings::kind() {
+  return {"collectives",
+          "How ranks exchange gradients.",
+          {option("backend", &CollectiveSettings::backend,
                   "auto: nccl where each rank has a GPU of its own, else mpi under mpirun, else local, which "
-                  "sum in the memory of the host"}
-                  .one_of({"auto", "local", "mpi", "nccl"}),
-              Key{"reduction", kText, "ordered",
+                  "sum in the memory of the host",
+                  {{"auto", Backend::kAuto},
+                   {"local", Backend::kLocal},
+                   {"mpi", Backend::kMpi},
+                   {"nccl", Backend::kNccl}}),
+           option("reduction", &CollectiveSettings::reduction,
                   "ordered: the same bits on every run and backend, but for nccl with more than two ranks; "
-                  "native: the backend's own sums"}
-                  .one_of({"ordered", "native"}),
-              Key{"bucket_mb", kNumber, "25",
+                  "native: the backend's own sums",
+                  {{"ordered", Reduction::kOrdered}, {"native", Reduction::kNative}}),
+           option("bucket_mb", &CollectiveSettings::bucket_mb,
                   "gradients reduced at once, in MiB; under [sharding] gradients, full and hybrid they go by "
-                  "units"}
-                  .more_than(0)
-                  .at_most(1e6),
-          }};
-}
-
-CollectiveSettings CollectiveSettings::read(const Setting& section) {
-  return {backend_of(section.at("backend").text()),
-          section.at("reduction").text() == "native" ? Reduction::kNative : Reduction::kOrdered,
-          static_cast<int64_t>(section.at("bucket_mb").number() * (int64_t{1} << 20))};
+                  "units")
+               .more_than(0)
+               .at_most(1e6)}};
 }
 
 }  // namespace tutti

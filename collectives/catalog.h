@@ -2,13 +2,9 @@
 
 #include <cstdint>
 
-#include "recipe/catalog.h"
-#include "recipe/setting.h"
+#include "recipe/section.h"
 
 namespace tutti {
-
-// [collectives]
-Catalog collectives_catalog();
 
 enum class Backend { kAuto, kLocal, kMpi, kNccl };
 
@@ -17,12 +13,14 @@ enum class Reduction {
   kNative,   // the backend's own (MPI_Iallreduce, NCCL): fastest across hosts, bits may vary
 };
 
+// [collectives]
 struct CollectiveSettings {
-  Backend backend = Backend::kAuto;
-  Reduction reduction = Reduction::kOrdered;
-  int64_t bucket_bytes = int64_t{25} << 20;
+  Given<Backend> backend = Backend::kAuto;
+  Given<Reduction> reduction = Reduction::kOrdered;
+  double bucket_mb = 25;  // MiB
 
-  static CollectiveSettings read(const Setting& section);
+  static Kind<CollectiveSettings> kind();
+  int64_t bucket_bytes() const { return static_cast<int64_t>(bucket_mb * (int64_t{1} << 20)); }
 };
 
 }  // namespace tutti

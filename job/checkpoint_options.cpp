@@ -175,7 +175,7 @@ void SaveOptions::remove_unsaved(RunState& state) const {
 CheckpointSettings CheckpointSettings::read(const Setting& recipe, const TrainSettings& train) {
   const Setting& section = recipe.at("checkpoint");
   CheckpointSettings settings;
-  settings.interval = train.interval(section.at("interval"));
+  settings.interval = train.interval(Time::parse(section.at("interval")));
   if (section.has("save_folder")) settings.folder = section.at("save_folder").text();
   settings.set = checkpoint_set(section, recipe.at("run_name").text());
   settings.save = {section.at("save_weights_only").boolean(), patterns_of(section.at("save_ignore_keys"))};

@@ -7,7 +7,7 @@
 #include "data/readers/catalog.h"
 #include "recipe/resolve.h"
 #include "sharding/catalog.h"
-#include "training/catalog.h"
+#include "training/settings.h"
 
 namespace tutti {
 namespace {

@@ -89,7 +89,7 @@ Setting option(const std::string& name, const std::string& value) {
 void require_folder(const Setting& recipe, const JobOptions& options) {
   for (const auto& path : {option("--run-dir", options.run_dir), option("--resume", options.resume)})
     if (!is_utf8(path.text())) path.fail("expected a path in UTF-8");
-  const Setting& name = recipe.at("run_name");
+  const Setting name = RunKeys::kind().read(recipe).run_name.key;
   const auto below =
       std::filesystem::path("runs/" + name.text()).lexically_normal().lexically_relative("runs");
   if (options.run_dir.empty() && (below.empty() || below == "." || *below.begin() == ".."))
@@ -101,28 +101,30 @@ void require_folder(const Setting& recipe, const JobOptions& options) {
 
 void open_devices(Job& job) {
   job.devices = DeviceLibrary::of(job.recipe.at("device"));
-  const Setting& backend = job.recipe.at("collectives").at("backend");
-  if (backend.text() == "nccl" && !job.devices)
-    backend.fail("it joins GPUs, and this run computes on the CPU; expected auto, or device.kind = \"gpu\"");
+  const auto& backend = job.settings.collectives.backend;
+  if (backend == Backend::kNccl && !job.devices)
+    backend.key.fail(
+        "it joins GPUs, and this run computes on the CPU; expected auto, or device.kind = \"gpu\"");
 }
 
 void require_deterministic_reduction(const Job& job) {
   const RunSettings& settings = job.settings;
   if (!settings.train.deterministic_mode || settings.collectives.reduction != Reduction::kNative) return;
-  const Setting& mode = job.recipe.at("train").at("deterministic_mode");
-  const Setting& reduction = job.recipe.at("collectives").at("reduction");
-  mode.fail("contradicts " + reduction.path + " = " + reduction.toml() + " (" + reduction.position.text() +
-            "), whose sums may differ between runs; expected false, or reduction = \"ordered\"");
+  const Setting& reduction = settings.collectives.reduction.key;
+  settings.train.deterministic_mode.key.fail(
+      "contradicts " + reduction.path + " = " + reduction.toml() + " (" + reduction.position.text() +
+      "), whose sums may differ between runs; expected false, or reduction = \"ordered\"");
 }
 
 // Hybrid sharding cuts the ranks into several groups of one size.
 void require_whole_shard_groups(const Job& job) {
   if (job.settings.sharding.strategy != ShardingStrategy::kHybrid || job.world == 1) return;
-  const Setting& size = job.recipe.at("sharding").at("shard_size");
+  const auto& size = job.settings.sharding.shard_size;
   const std::string ranks = "the number of ranks, " + std::to_string(job.world);
-  if (size.integer() >= job.world)
-    size.fail("expected fewer than " + ranks + "; sharding.strategy = \"full\" shares one copy among all");
-  if (job.world % size.integer() != 0) size.fail("expected a divisor of " + ranks);
+  if (size >= job.world)
+    size.key.fail("expected fewer than " + ranks +
+                  "; sharding.strategy = \"full\" shares one copy among all");
+  if (job.world % size != 0) size.key.fail("expected a divisor of " + ranks);
 }
 
 // True if the program has the component. Throws UserError if the recipe names another.
@@ -268,7 +270,7 @@ std::shared_ptr<Model> open_training_data(Job& job, const UserComponents& compon
 }
 
 void require_budget_of_each_rank(const Job& job) {
-  const Setting& budget = job.recipe.at("device").at("memory_budget_mb");
+  const Setting& budget = job.settings.device.memory_budget_mb.key;
   if (budget.is_array() && static_cast<int>(budget.array().size()) != job.world)
     budget.fail("expected one number for each of the " + std::to_string(job.world) +
                 " ranks, or one for all");
@@ -306,12 +308,13 @@ void make_folder(const Setting& named, const std::string& folder) {
 }
 
 void make_folders(const Job& job, const JobOptions& options) {
-  make_folder(options.run_dir.empty() ? job.recipe.at("run_name") : option("--run-dir", options.run_dir),
+  make_folder(options.run_dir.empty() ? RunKeys::kind().read(job.recipe).run_name.key
+                                      : option("--run-dir", options.run_dir),
               job.run_dir);
   if (job.settings.checkpoint.folder)
     make_folder(job.recipe.at("checkpoint").at("save_folder"), job.checkpoints);
   if (job.settings.journal.level != JournalLevel::kOff)
-    make_folder(job.recipe.at("journal").at("level"), journals_folder(job.run_dir));
+    make_folder(job.settings.journal.level.key, journals_folder(job.run_dir));
 }
 
 }  // namespace
@@ -335,7 +338,7 @@ RankTopology Job::topology(int rank) const {
   const ShardingSettings& sharding = settings.sharding;
   RankTopology place{.rank = rank, .world = world, .data_rank = rank, .data_world = world};
   if (sharding.strategy == kNone || world == 1) return place;
-  const int pieces = sharding.strategy == kHybrid ? sharding.shard_size : world;
+  const int pieces = sharding.strategy == kHybrid ? sharding.shard_size.value : world;
   place.share = {pieces, rank % pieces, world / pieces, rank / pieces};
   return place;
 }
@@ -450,7 +453,7 @@ void begin_process(const RunSettings& settings) {
 }
 
 std::string batch_identity(const Job& job) {
-  const Setting& grad_accum = job.recipe.at("train").at("grad_accum");
+  const Setting& grad_accum = job.settings.train.accumulation.key;
   const int64_t parts = grad_accum.is_integer() ? grad_accum.integer() : 1;
   const int64_t device = largest_part(job.global_batch, job.data_world());
   const bool uneven = job.global_batch % job.data_world() != 0;

@@ -46,7 +46,7 @@ void TrainStep::set_up(Context& context) {
   const RunSettings& settings = with_.job.settings;
   context_ = &context;
   if (state_.topology.world > 1)
-    exchange_.emplace(context, state_, ExchangeOptions{settings.collectives.bucket_bytes, settings.sharding},
+    exchange_.emplace(context, state_, ExchangeOptions{settings.collectives.bucket_bytes(), settings.sharding},
                       with_.actors, recorder_);
   else
     exchange_.emplace(state_, scaler_.has_value());

@@ -9,7 +9,7 @@
 
 #include "algorithms/catalog.h"
 #include "tests/golden/composer_names.h"
-#include "training/catalog.h"
+#include "training/settings.h"
 #include "training/optimizers/options.h"
 #include "training/schedules/schedule.h"
 

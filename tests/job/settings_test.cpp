@@ -136,7 +136,7 @@ TEST_F(SettingsTest, OfTheRun) {
   EXPECT_TRUE(settings.checkpoint.save.ignored.fit("optimizers/SGD/x"));
   EXPECT_EQ(settings.checkpoint.keep, 4);
   EXPECT_EQ(settings.collectives.backend, Backend::kLocal);
-  EXPECT_EQ(settings.collectives.bucket_bytes, 1 << 19);
+  EXPECT_EQ(settings.collectives.bucket_bytes(), 1 << 19);
   EXPECT_EQ(settings.sharding.units, std::vector<std::string>{"Linear"});
   EXPECT_FALSE(settings.sharding.prefetch);
   EXPECT_EQ(settings.device.threads, 2);

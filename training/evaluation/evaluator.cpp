@@ -79,7 +79,7 @@ void add_metrics(std::vector<MetricPtr>& made, const Setting::Array& tables, boo
 
 Evaluator Evaluator::read(const Setting& section, const TrainSettings& train) {
   Evaluator evaluator{section.at("label").text(), section, DataSettings::read(section), train.eval_interval};
-  if (section.has("eval_interval")) evaluator.interval = train.interval(section.at("eval_interval"));
+  if (section.has("eval_interval")) evaluator.interval = train.interval(Time::parse(section.at("eval_interval")));
   const Setting& size = section.at("device_eval_microbatch_size");
   if (size.is_integer()) evaluator.microbatch = size.integer();  // "auto": as large as fits
   return evaluator;
