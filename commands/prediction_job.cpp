@@ -11,9 +11,11 @@
 #include "data/tables/fitted_table.h"
 #include "io/checkpoint/checkpoint_tensors.h"
 #include "io/checkpoint/run_state.h"
+#include "job/evaluation_data.h"
 #include "job/plugin_library.h"
 #include "job/recipe_catalogs.h"
 #include "recipe/catalog.h"
+#include "training/evaluation/catalog.h"
 #include "training/trainee.h"
 
 namespace tutti {
@@ -27,7 +29,8 @@ bool is_in_files(const Setting& section) {
   const std::string& kind = section.at("kind").text();
   const auto entries = DataKinds::entries();
   const bool is_reader = std::ranges::any_of(entries, [&](const Entry& one) { return one.name == kind; });
-  return is_reader && kind != "synthetic" && section.at("sampling").text() != "own";
+  return is_reader && kind != "synthetic" &&
+         DataSettings::read(section).sampling != DataSettings::Sampling::kOwn;
 }
 
 bool names_target(const Setting& section) {
@@ -156,7 +159,7 @@ class TargetGuess {
 };
 
 std::string checkpoints_folder(const RunSettings& settings) {
-  return settings.checkpoint.folder.value_or("runs/" + settings.run_name + "/checkpoints");
+  return settings.checkpoint.save_folder->value_or("runs/" + settings.run_name + "/checkpoints");
 }
 
 // Without a folder if there is none that can be read.
@@ -195,7 +198,7 @@ SampleSpec trained_spec(const Setting& recipe, const SampleSpec& samples, const 
                         const std::string& fitted) try {
   const Setting& train = recipe.at("data").at("train");
   if (!fitted.empty()) return with_missing(samples, FittedTable::from_json(fitted).spec());
-  return make_dataset(train, 0, "", recipe.at("model").at("ignore_index").integer())->spec();
+  return make_dataset(train, 0, "", ignore_index(recipe))->spec();
 } catch (const UserError&) {
   if (const auto spec = spec_of_weights(recipe, samples, checkpoint)) return *spec;
   throw;
@@ -225,12 +228,12 @@ std::vector<Setting*> evaluator_sections(Setting& recipe) {
 void give_data_to_predict(Setting& recipe, const PredictOptions& options, const std::string& fitted,
                           UserComponents& components) {
   const auto sections = evaluator_sections(recipe);
-  const auto named = std::ranges::find_if(
-      sections, [&](const Setting* one) { return one->at("label").text() == options.evaluator; });
+  const auto named = std::ranges::find_if(sections, [&](const Setting* one) {
+    return EvaluatorKeys::kind().read(*one).label == options.evaluator;
+  });
   if (named == sections.end() || !is_in_files(**named)) return;
   Setting& train = *recipe.find("data")->find("train");
-  const DatasetPtr data =
-      open_without_labels(**named, recipe.at("model").at("ignore_index").integer(), fitted);
+  const DatasetPtr data = open_without_labels(**named, ignore_index(recipe), fitted);
   const SampleSpec samples = data->spec();
   const std::string& kind = train.at("kind").text();
   if (kind == kPluginKind || kind == "program" || train.at("sampling").text() == "own") return;
@@ -248,7 +251,7 @@ std::string fitted_to_predict(const Setting& recipe, const std::string& checkpoi
   const std::string& kind = train.at("kind").text();
   const bool is_table = kind == "csv" || kind == "parquet" || kind == "text_table";
   if (!fitted.empty() || !is_table) return fitted;
-  return make_dataset(train, 0, "", recipe.at("model").at("ignore_index").integer())->fitted();
+  return make_dataset(train, 0, "", ignore_index(recipe))->fitted();
 }
 
 }  // namespace

@@ -84,7 +84,7 @@ StartRequest make_request(const RecipeSource& source, const LaunchOptions& optio
     request.recipe = source();
     request.settings = RunSettings::read(request.recipe);
     if (request.settings.collectives.backend == Backend::kLocal && launched_rank())
-      request.settings.collectives.backend.key.fail(
+      request.settings.collectives.backend.fail(
           "expected mpi or auto: local joins the ranks of one process, and mpirun started this one");
   } catch (const UserError& error) {
     request.trouble = error.what();

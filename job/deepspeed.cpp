@@ -4,7 +4,7 @@
 #include <cmath>
 #include <sstream>
 
-#include "data/readers/catalog.h"
+#include "data/data_settings.h"
 #include "recipe/resolve.h"
 #include "sharding/catalog.h"
 #include "training/settings.h"

@@ -50,15 +50,15 @@ std::vector<std::string> label_advice(const Job& job) {
   if (labels.largest < 0 || has_loss_of_values(job)) return {};
   const Setting& data = job.recipe.at("data").at("train");
   std::vector<std::string> advice;
-  if (labels.smallest > 0 && !data.has("first_class"))
+  const auto& first_class = job.settings.train_data.first_class;
+  if (labels.smallest > 0 && first_class.is_absent())
     advice.push_back("its smallest label is " + std::to_string(labels.smallest) +
                      ", so class 0 has no samples; first_class = " + std::to_string(labels.smallest) +
                      ", here and in evaluations, numbers classes from 0");
   const Setting& model = job.recipe.at("model");
   const bool are_counted = model.has("num_classes") || model.has("classes") ||
                            (data.has("num_classes") && data.at("num_classes").integer() > 0);
-  const int64_t first = data.has("first_class") ? data.at("first_class").integer() : 0;
-  const int64_t classes = labels.largest + 1 - first, empty = classes - labels.present;
+  const int64_t classes = labels.largest + 1 - first_class, empty = classes - labels.present;
   if (!are_counted && empty > labels.present && labels.present > 0)
     advice.push_back("its largest label is " + std::to_string(labels.largest) + ", of sample " +
                      std::to_string(labels.sample) + ", so " + grouped(empty) + " of " + grouped(classes) +

@@ -79,7 +79,7 @@ std::span<const Catalog> all_catalogs() {
                                                                  device_catalog(),
                                                                  section_catalog<CollectiveSettings>(),
                                                                  sharding_catalog(),
-                                                                 checkpoint_catalog(),
+                                                                 section_catalog<CheckpointKeys>(),
                                                                  section_catalog<JournalSettings>(),
                                                                  profiler_catalog(),
                                                                  section_catalog<CompatSettings>(),
@@ -101,13 +101,12 @@ std::span<const Catalog> recipe_catalogs() {
 Setting resolve_recipe(const Setting& written) {
   Setting recipe = resolve(with_deepspeed(with_automatic_accumulation(with_hub_model(written))),
                            recipe_catalogs(), foreign_names());
-  const Setting& checkpoint = recipe.at("checkpoint");
-  const Setting& autoresume = checkpoint.at("autoresume");
+  const CheckpointKeys checkpoint = CheckpointKeys::kind().read(recipe.at("checkpoint"));
   // A run finds its own checkpoints by its name and folder, so must not have default ones.
-  if (autoresume.boolean() && !written.find("run_name"))
-    autoresume.fail("it needs run_name, which is missing");
-  if (autoresume.boolean() && !checkpoint.has("save_folder"))
-    autoresume.fail("it needs checkpoint.save_folder, which is missing");
+  if (checkpoint.autoresume && !written.find("run_name"))
+    checkpoint.autoresume.fail("it needs run_name, which is missing");
+  if (checkpoint.autoresume && !checkpoint.save_folder->has_value())
+    checkpoint.autoresume.fail("it needs checkpoint.save_folder, which is missing");
   return recipe;
 }
 

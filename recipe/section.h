@@ -22,12 +22,16 @@ struct Given {
   requires std::convertible_to<U, T> &&(!std::same_as<std::remove_cvref_t<U>, Given>)Given(U&& value)
       : value(std::forward<U>(value)) {}  // NOLINT: the default of an option
   operator const T&() const { return value; }
+  const T& operator*() const { return value; }
   const T* operator->() const { return &value; }
   template <class U>
   bool operator==(const U& other) const {
     return value == other;
   }
   bool operator==(const Given& other) const { return value == other.value; }
+
+  bool is_absent() const { return key.is_none(); }
+  [[noreturn]] void fail(const std::string& message) const { key.fail(message); }
 };
 
 template <class T>
@@ -44,6 +48,7 @@ struct OptionType<Given<T>> {
 // A list that may be written as one number.
 struct Numbers {
   std::vector<double> values = {};
+  bool empty() const { return values.empty(); }
 };
 
 template <>

@@ -14,7 +14,7 @@ void require_shard_size(const ShardingSettings& settings) {
   const Setting& size = settings.shard_size.key;
   const bool is_hybrid = settings.strategy == ShardingStrategy::kHybrid;
   if (is_hybrid && size.is_none())
-    settings.strategy.key.fail(
+    settings.strategy.fail(
         "it needs sharding.shard_size, the number of ranks that share a copy, which is missing");
   if (!is_hybrid && !size.is_none())
     contradiction(size, settings.strategy.key, "strategy = \"hybrid\", or no shard_size");
@@ -122,7 +122,7 @@ Catalog sharding_catalog() {
 ShardingSettings ShardingSettings::read(const Setting& section) {
   ShardingSettings settings = kind().read(section);
   require_shard_size(settings);
-  if (!settings.units.key.is_none()) require_layers(settings.units.key);
+  if (!settings.units.is_absent()) require_layers(settings.units.key);
   read_checkpointing(settings);
   read_offload(settings);
   if (!settings.reshard_after_forward && settings.strategy < ShardingStrategy::kFull)

@@ -33,7 +33,7 @@ void use(at::Tensor& tensor, std::optional<at::ScalarType> dtype) {
 Precision Precision::read(const Setting& recipe) {
   const auto name = TrainSettings::kind().read(recipe.at("train")).precision;
   if (name == "amp_fp8")
-    name.key.fail(
+    name.fail(
         "8-bit numbers need a GPU of NVIDIA's and its Transformer Engine; here amp_bf16 is the fastest");
   const PrecisionSettings settings = PrecisionSettings::kind().read(recipe.at("precision"));
   const Precision precision{.name = name,
@@ -43,7 +43,7 @@ Precision Precision::read(const Setting& recipe) {
                             .reduce_dtype = scalar_type(settings.reduce_dtype),
                             .loss_scaling = settings};
   if (precision.param_dtype == at::kBFloat16 && precision.autocast != at::kBFloat16)
-    settings.param_dtype.key.fail(
+    settings.param_dtype.fail(
         "bf16 parameters compute in bf16: they need [train] precision = \"amp_bf16\", not \"" + name.value +
         "\"");
   return precision;

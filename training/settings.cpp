@@ -95,11 +95,11 @@ void plan_duration(TrainSettings& settings) {
   const Time whole = settings.interval(settings.max_duration);
   const bool endless = whole.unit() == TimeUnit::kIteration;
   if (endless && whole.count() != 0)
-    settings.max_duration.key.fail("[train] iteration_length does not say how long one is");
+    settings.max_duration.fail("[train] iteration_length does not say how long one is");
   settings.max_duration.value = endless ? Time() : whole;
   if (settings.planned_duration().value() == 0 && whole.value() > 0)
-    settings.scale_schedule_ratio.key.fail("expected a larger ratio: this leaves nothing of max_duration, " +
-                                           whole.text());
+    settings.scale_schedule_ratio.fail("expected a larger ratio: this leaves nothing of max_duration, " +
+                                       whole.text());
 }
 
 // A run of 0ba trains no step; its schedules are those of a run of one. (0ep is the length of a run without

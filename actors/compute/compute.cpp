@@ -145,7 +145,7 @@ void Compute::build_model() {
         [this] { engine_->run_event(Event::kInit); });
   const ShardingSettings& sharding = job_.settings.sharding;
   for (const std::string& unit : unmatched_units(*state_.model, sharding.units))
-    sharding.units.key.fail("the model has no layer of the kind or name '" + unit + "'");
+    sharding.units.fail("the model has no layer of the kind or name '" + unit + "'");
   require_checkpointed(*state_.model, sharding);
   times_.plan();
   for (const auto& evaluator : job_.evaluators) {

@@ -117,7 +117,7 @@ TEST_F(SettingsTest, OfData) {
   const DataSettings& data = made.settings.train_data;
   EXPECT_TRUE(data.shuffle && data.drop_last);
   EXPECT_EQ(data.prefetch, 5);
-  EXPECT_EQ(data.max_batches, 6);
+  EXPECT_EQ(data.subset_num_batches, 6);
   EXPECT_EQ(made.train_sampler(0).batches(), 6);
   const Evaluator& evaluator = made.evaluators.at(0);
   EXPECT_EQ(evaluator.label, "other");
