@@ -228,8 +228,8 @@ std::vector<Setting*> evaluator_sections(Setting& recipe) {
 void give_data_to_predict(Setting& recipe, const PredictOptions& options, const std::string& fitted,
                           UserComponents& components) {
   const auto sections = evaluator_sections(recipe);
-  const auto named = std::ranges::find_if(sections, [&](const Setting* one) {
-    return EvaluatorKeys::kind().read(*one).label == options.evaluator;
+  const auto named = std::ranges::find_if(sections, [&](const Setting* section) {
+    return EvaluatorKeys::kind().read(*section).label == options.evaluator;
   });
   if (named == sections.end() || !is_in_files(**named)) return;
   Setting& train = *recipe.find("data")->find("train");

@@ -37,7 +37,8 @@ Sampler::Sampler(const Plan& plan)
 int64_t Sampler::batches() const {
   const bool short_batch = plan_.samples % stride_ != 0 && !plan_.loading.drop_last;
   const int64_t all = plan_.samples / stride_ + (short_batch ? 1 : 0);
-  return plan_.loading.subset_num_batches < 0 ? all : std::min(all, plan_.loading.subset_num_batches);
+  const int64_t most = plan_.loading.subset_num_batches;
+  return most < 0 ? all : std::min(all, most);
 }
 
 // Samples of a batch in this rank's order.
