@@ -24,13 +24,16 @@ namespace {
 constexpr const char* kTarget = "target";
 constexpr int64_t kSomeClasses = 2;
 
+bool shares_samples(const Setting& section) {
+  return DataSettings::read(section).sampling == DataSettings::Sampling::kGlobal;
+}
+
 // Data in files that all ranks share, as a section's `kind` says; other data are made, or a program's.
 bool is_in_files(const Setting& section) {
   const std::string& kind = section.at("kind").text();
   const auto entries = DataKinds::entries();
   const bool is_reader = std::ranges::any_of(entries, [&](const Entry& one) { return one.name == kind; });
-  return is_reader && kind != "synthetic" &&
-         DataSettings::read(section).sampling != DataSettings::Sampling::kOwn;
+  return is_reader && kind != "synthetic" && shares_samples(section);
 }
 
 bool names_target(const Setting& section) {
@@ -206,8 +209,8 @@ SampleSpec trained_spec(const Setting& recipe, const SampleSpec& samples, const 
 
 // The data of a section are given, and transformed already.
 void give_data(Setting& section, const DatasetPtr& data, UserComponents& components) {
-  const bool is_training = !section.has("label");
-  components.data[is_training ? "train" : section.at("label").text()] = data;
+  const auto label = EvaluatorKeys::kind().read(section).label;
+  components.data[label.is_absent() ? "train" : label.value] = data;
   section.find("kind")->value = std::string("program");
   section.find("sampling")->value = std::string("global");
   for (const char* key : {"layout", "scale", "mean", "std", "transforms"})
@@ -236,7 +239,7 @@ void give_data_to_predict(Setting& recipe, const PredictOptions& options, const 
   const DatasetPtr data = open_without_labels(**named, ignore_index(recipe), fitted);
   const SampleSpec samples = data->spec();
   const std::string& kind = train.at("kind").text();
-  if (kind == kPluginKind || kind == "program" || train.at("sampling").text() == "own") return;
+  if (kind == kPluginKind || kind == "program" || !shares_samples(train)) return;
   const SampleSpec trained = trained_spec(recipe, samples, options.checkpoint, fitted);
   const auto like_training = std::make_shared<LikeTraining>(data, with_missing(samples, trained));
   for (Setting* section : sections)

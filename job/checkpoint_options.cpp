@@ -7,6 +7,7 @@
 #include "io/checkpoint/checkpoint.h"
 #include "io/formats/run_metrics.h"
 #include "job/sections.h"
+#include "models/zoo/catalog.h"
 #include "runtime/error.h"
 
 namespace tutti {
@@ -117,7 +118,7 @@ StartFrom start_from(const Setting& recipe, const std::string& resume) {
     from.load_path = asked;
   }
   require_no_contradiction(keys, from);
-  const Setting& weights = recipe.at("model").at("weights");
+  const Setting weights = ModelKeys::kind().read(recipe.at("model")).weights;
   if (from.options.weights_only && !weights.is_none())
     weights.fail("the weights are those of " + from.load_path.path_as_written() +
                  " (load_weights_only = true); keep one of the two");
