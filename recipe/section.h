@@ -18,9 +18,8 @@ struct Given {
   Setting key = {};  // none where the recipe has no value
 
   Given() = default;
-  template <class U = T>
-  requires std::convertible_to<U, T> &&(!std::same_as<std::remove_cvref_t<U>, Given>)Given(U&& value)
-      : value(std::forward<U>(value)) {}  // NOLINT: the default of an option
+  template <std::convertible_to<T> U = T>
+  Given(const U& value) : value(value) {}  // NOLINT: the default of an option
   operator const T&() const { return value; }
   const T& operator*() const { return value; }
   const T* operator->() const { return &value; }
