@@ -8,6 +8,7 @@ namespace tutti {
 
 Kind<DataSettings> DataSettings::kind() {
   using Settings = DataSettings;
+  static const auto transform_tables = std::make_shared<const Catalog>(transform_catalog());
   const auto samples = [](const char* name, auto member, const char* doc) {
     return option(name, member, doc).at_least(1).at_most(kMaxBatchSamples);
   };
@@ -62,7 +63,7 @@ Kind<DataSettings> DataSettings::kind() {
               "move them with the images, and arrays as large as the images, masks, in any case")
            .may_be_absent(),
        option("transforms", &Settings::transforms, "what happens to each sample, in this order")
-           .each(std::make_shared<const Catalog>(transform_catalog()))
+           .each(transform_tables)
            .as(KeyType::kTables),
        option("subset_num_batches", &Settings::subset_num_batches, "; -1 = all").at_least(-1)}};
 }

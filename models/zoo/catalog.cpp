@@ -43,6 +43,7 @@ Catalog model_catalog() {
 
 Kind<ModelKeys> ModelKeys::kind() {
   using Keys = ModelKeys;
+  static const auto losses = std::make_shared<const Catalog>(loss_catalog());
   return {
       "model",
       "The model to train.",
@@ -64,7 +65,7 @@ Kind<ModelKeys> ModelKeys::kind() {
               "change")
            .as(kTexts),
        option("loss", &Keys::loss, "of a model that is trained against 'target'; cross_entropy when absent")
-           .each(std::make_shared<const Catalog>(loss_catalog())),
+           .each(losses),
        option("ignore_index", &Keys::ignore_index,
               "a target that counts in no loss and no metric; other numbers become -100 as the data are "
               "read")}};

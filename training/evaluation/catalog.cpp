@@ -23,6 +23,7 @@ Catalog with_evaluator_keys(Catalog catalog) {
 
 Kind<EvaluatorKeys> EvaluatorKeys::kind() {
   using Keys = EvaluatorKeys;
+  static const auto metric_tables = std::make_shared<const Catalog>(metric_catalog());
   Key size{"device_eval_microbatch_size", KeyType::kInteger, "none",
            "samples of a forward pass on each rank; the whole of a batch when absent or auto, and smaller "
            "where memory runs out"};
@@ -36,7 +37,7 @@ Kind<EvaluatorKeys> EvaluatorKeys::kind() {
            .as(KeyType::kTexts),
        option("metrics", &Keys::metrics,
               "what to measure beside the model's metrics, or those of metric_names; each with its own keys")
-           .each(std::make_shared<const Catalog>(metric_catalog()))
+           .each(metric_tables)
            .as(KeyType::kTables),
        option("loss", &Keys::loss,
               "measures the model's loss too; false where its loss does not take what its eval_forward "
