@@ -2,21 +2,19 @@
 
 #include <cstdint>
 
-#include "recipe/catalog.h"
-#include "recipe/setting.h"
+#include "recipe/section.h"
 
 namespace tutti {
 
-// [collectives]
-Catalog collectives_catalog();
-
 enum class Backend { kAuto, kLocal, kMpi, kNccl };
 
+// [collectives]
 struct CollectiveSettings {
-  Backend backend = Backend::kAuto;
-  int64_t bucket_bytes = int64_t{25} << 20;
+  Given<Backend> backend = Backend::kAuto;
+  double bucket_mb = 25;  // MiB
 
-  static CollectiveSettings read(const Setting& section);
+  static Kind<CollectiveSettings> kind();
+  int64_t bucket_bytes() const { return static_cast<int64_t>(bucket_mb * (int64_t{1} << 20)); }
 };
 
 }  // namespace tutti

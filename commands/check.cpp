@@ -221,7 +221,7 @@ std::string summary(const Job& job, const State& trainee, const CheckOptions& op
   text += row("batches", batch_identity(job)) +
           row("epoch", std::to_string(job.train_sampler(0).batches()) + " steps over " +
                            std::to_string(job.train_samples()) + " samples");
-  text += memory_text(job) + row("run", job.settings.train.max_duration.text() +
+  text += memory_text(job) + row("run", job.settings.train.max_duration->text() +
                                             (steps > 0 ? ", " + std::to_string(steps) + " steps" : ""));
   if (options.steps == 0) return text;
   const TriedStep step = try_steps(job.recipe, options.ranks, options.steps);

@@ -15,6 +15,7 @@
 #include "io/replaced_file.h"
 #include "recipe/catalog.h"
 #include "tensors/torch_error.h"
+#include "training/evaluation/catalog.h"
 #include "training/evaluation/evaluation.h"
 
 namespace tutti {
@@ -48,12 +49,14 @@ Parts predictions(State& state, Engine& engine, const Evaluator& evaluator) {
 std::vector<std::string> names_of_classes(const Setting& recipe, const Job& job,
                                           const PredictOptions& options) {
   if (!job.fitted.empty()) return FittedTable::from_json(job.fitted).classes;
+  const auto is_named = [&](const Setting& section) {
+    return EvaluatorKeys::kind().read(section).label == options.evaluator;
+  };
   const Setting& data = recipe.at("data");
   auto names = class_names(data.at("train"));
-  if (names.empty() && data.has("eval") && data.at("eval").at("label").text() == options.evaluator)
-    names = class_names(data.at("eval"));
+  if (names.empty() && data.has("eval") && is_named(data.at("eval"))) names = class_names(data.at("eval"));
   for (const Setting& section : recipe.at("evaluators").array())
-    if (names.empty() && section.at("label").text() == options.evaluator) names = class_names(section);
+    if (names.empty() && is_named(section)) names = class_names(section);
   return names;
 }
 

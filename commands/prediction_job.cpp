@@ -11,10 +11,12 @@
 #include "data/tables/fitted_table.h"
 #include "io/checkpoint/checkpoint_tensors.h"
 #include "io/checkpoint/run_state.h"
+#include "job/evaluation_data.h"
 #include "job/make_job.h"
 #include "job/plugin_library.h"
 #include "job/recipe_catalogs.h"
 #include "recipe/catalog.h"
+#include "training/evaluation/catalog.h"
 #include "training/trainee.h"
 
 namespace tutti {
@@ -23,12 +25,16 @@ namespace {
 constexpr const char* kTarget = "target";
 constexpr int64_t kSomeClasses = 2;
 
+bool shares_samples(const Setting& section) {
+  return DataSettings::read(section).sampling == DataSettings::Sampling::kGlobal;
+}
+
 // Data in files that all ranks share, as a section's `kind` says; other data are made, or a program's.
 bool is_in_files(const Setting& section) {
   const std::string& kind = section.at("kind").text();
   const auto entries = DataKinds::entries();
   const bool is_reader = std::ranges::any_of(entries, [&](const Entry& one) { return one.name == kind; });
-  return is_reader && kind != "synthetic" && section.at("sampling").text() != "own";
+  return is_reader && kind != "synthetic" && shares_samples(section);
 }
 
 bool names_target(const Setting& section) {
@@ -157,7 +163,7 @@ class TargetGuess {
 };
 
 std::string checkpoints_folder(const RunSettings& settings) {
-  return settings.checkpoint.folder.value_or("runs/" + settings.run_name + "/checkpoints");
+  return settings.checkpoint.save_folder->value_or("runs/" + settings.run_name + "/checkpoints");
 }
 
 // Without a folder if there is none that can be read.
@@ -196,7 +202,7 @@ SampleSpec trained_spec(const Setting& recipe, const SampleSpec& samples, const 
                         const std::string& fitted) try {
   const Setting& train = recipe.at("data").at("train");
   if (!fitted.empty()) return with_missing(samples, FittedTable::from_json(fitted).spec());
-  return make_dataset(train, 0, "", recipe.at("model").at("ignore_index").integer())->spec();
+  return make_dataset(train, 0, "", ignore_index(recipe))->spec();
 } catch (const UserError&) {
   if (const auto spec = spec_of_weights(recipe, samples, checkpoint)) return *spec;
   throw;
@@ -204,8 +210,8 @@ SampleSpec trained_spec(const Setting& recipe, const SampleSpec& samples, const 
 
 // The data of a section are given, and transformed already.
 void give_data(Setting& section, const DatasetPtr& data, UserComponents& components) {
-  const bool is_training = !section.has("label");
-  components.data[is_training ? "train" : section.at("label").text()] = data;
+  const auto label = EvaluatorKeys::kind().read(section).label;
+  components.data[label.is_absent() ? "train" : label.value] = data;
   section.find("kind")->value = std::string("program");
   section.find("sampling")->value = std::string("global");
   for (const char* key : {"layout", "scale", "mean", "std", "transforms"})
@@ -226,15 +232,15 @@ std::vector<Setting*> evaluator_sections(Setting& recipe) {
 void give_data_to_predict(Setting& recipe, const std::string& checkpoint, const std::string& evaluator,
                           const std::string& fitted, UserComponents& components) {
   const auto sections = evaluator_sections(recipe);
-  const auto named = std::ranges::find_if(
-      sections, [&](const Setting* one) { return one->at("label").text() == evaluator; });
+  const auto named = std::ranges::find_if(sections, [&](const Setting* section) {
+    return EvaluatorKeys::kind().read(*section).label == evaluator;
+  });
   if (named == sections.end() || !is_in_files(**named)) return;
   Setting& train = *recipe.find("data")->find("train");
-  const DatasetPtr data =
-      open_without_labels(**named, recipe.at("model").at("ignore_index").integer(), fitted);
+  const DatasetPtr data = open_without_labels(**named, ignore_index(recipe), fitted);
   const SampleSpec samples = data->spec();
   const std::string& kind = train.at("kind").text();
-  if (kind == kPluginKind || kind == "program" || train.at("sampling").text() == "own") return;
+  if (kind == kPluginKind || kind == "program" || !shares_samples(train)) return;
   const SampleSpec trained = trained_spec(recipe, samples, checkpoint, fitted);
   const auto like_training = std::make_shared<LikeTraining>(data, with_missing(samples, trained));
   for (Setting* section : sections)
@@ -249,7 +255,7 @@ std::string fitted_to_predict(const Setting& recipe, const std::string& checkpoi
   const std::string& kind = train.at("kind").text();
   const bool is_table = kind == "csv" || kind == "parquet" || kind == "text_table";
   if (!fitted.empty() || !is_table) return fitted;
-  return make_dataset(train, 0, "", recipe.at("model").at("ignore_index").integer())->fitted();
+  return make_dataset(train, 0, "", ignore_index(recipe))->fitted();
 }
 
 }  // namespace

@@ -85,9 +85,8 @@ StartRequest make_request(const RecipeSource& source, const LaunchOptions& optio
     request.recipe = source();
     request.settings = RunSettings::read(request.recipe);
     if (request.settings.collectives.backend == Backend::kLocal && launched_rank())
-      request.recipe.at("collectives")
-          .at("backend")
-          .fail("expected mpi or auto: local joins the ranks of one process, and mpirun started this one");
+      request.settings.collectives.backend.fail(
+          "expected mpi or auto: local joins the ranks of one process, and mpirun started this one");
   } catch (const UserError& error) {
     request.trouble = error.what();
   }

@@ -25,12 +25,6 @@ uint64_t digest_of_samples(const Dataset& data) {
   return digest;
 }
 
-DataSettings DataSettings::read(const Setting& section) {
-  return {section.at("shuffle").boolean(), section.at("drop_last").boolean(),
-          section.at("subset_num_batches").integer(), static_cast<int>(section.at("prefetch").integer()),
-          static_cast<int>(section.at("num_workers").integer())};
-}
-
 Sampler::Sampler(const Plan& plan)
     : plan_(plan), stride_(plan.per_rank_data ? plan.global_batch / plan.data_world : plan.global_batch) {
   TUTTI_ASSERT(plan.samples >= 0 && plan.global_batch > 0 && plan.data_world > 0, "an empty plan");
@@ -43,7 +37,8 @@ Sampler::Sampler(const Plan& plan)
 int64_t Sampler::batches() const {
   const bool short_batch = plan_.samples % stride_ != 0 && !plan_.loading.drop_last;
   const int64_t all = plan_.samples / stride_ + (short_batch ? 1 : 0);
-  return plan_.loading.max_batches < 0 ? all : std::min(all, plan_.loading.max_batches);
+  const int64_t most = plan_.loading.subset_num_batches;
+  return most < 0 ? all : std::min(all, most);
 }
 
 // Samples of a batch in this rank's order.

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "data/data_settings.h"
 #include "data/label_range.h"
 #include "data/transforms/transform.h"
-#include "recipe/setting.h"
 #include "tensors/tree.h"
 
 namespace tutti {
@@ -71,17 +71,6 @@ using DatasetPtr = std::shared_ptr<const Dataset>;
 
 // A digest of the dataset's size and of 16 samples.
 uint64_t digest_of_samples(const Dataset& data);
-
-// How [data.train], [data.eval] or one of [[evaluators]] goes through its samples, for all kinds.
-struct DataSettings {
-  bool shuffle = false;
-  bool drop_last = false;
-  int64_t max_batches = -1;  // of an epoch or an evaluation; -1 = all
-  int prefetch = 2;          // batches loaded ahead
-  int num_workers = 0;       // threads that read batches; 0 = the Loader's own
-
-  static DataSettings read(const Setting& section);
-};
 
 // Chooses a rank's samples in a step: a pure function of (seed, epoch, batch, data_rank, data_world: see
 // tensors/rank_topology.h). The epoch's order is cut into global batches, and each global batch into

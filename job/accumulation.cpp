@@ -6,11 +6,9 @@ namespace tutti {
 
 void require_accumulation(const Job& job, const Model& model) {
   if (!model.uses_all_ranks() || !job.settings.train.accumulation.automatic()) return;
-  job.recipe.at("train")
-      .at("grad_accum")
-      .fail(
-          "the model computes with the samples of all ranks, so that no rank can try a step again in smaller "
-          "microbatches; expected a number");
+  job.settings.train.accumulation.key.fail(
+      "the model computes with the samples of all ranks, so that no rank can try a step again in smaller "
+      "microbatches; expected a number");
 }
 
 // Microbatches beyond the samples of a rank's full batch are empty, unless algorithms make more samples.
@@ -18,7 +16,7 @@ std::string accumulation_advice(const Job& job) {
   const int64_t samples = largest_part(std::min(job.global_batch, job.train_samples()), job.data_world());
   const auto exceeds = [&](const auto& step) { return step.second > samples; };
   if (std::ranges::none_of(job.settings.train.accumulation.steps, exceeds)) return {};
-  const Setting& key = job.recipe.at("train").at("grad_accum");
+  const Setting& key = job.settings.train.accumulation.key;
   return key.position.text() + ": " + key.path + " = " + key.toml() + ": a rank has at most " +
          std::to_string(samples) + " samples of a batch, and further microbatches are empty";
 }

@@ -67,11 +67,10 @@ namespace {
 void require_parameters_on_device(const Job& job, const Setting& section) {
   const bool offloads = job.devices && job.world > 1 && job.settings.sharding.offloads_parameters;
   if (!offloads || section.at("kind").text() != "sam") return;
-  job.recipe.at("sharding")
-      .at("offload")
-      .fail(section.path + " (" + section.position.text() +
-            ") is SAM, which changes parameters on the device; expected \"optimizer\" in place of "
-            "\"parameters\"");
+  job.settings.sharding.offload.fail(
+      section.path + " (" + section.position.text() +
+      ") is SAM, which changes parameters on the device; expected \"optimizer\" in place of "
+      "\"parameters\"");
 }
 
 }  // namespace

@@ -6,17 +6,16 @@
 
 #include "io/checkpoint/checkpoint.h"
 #include "io/formats/run_metrics.h"
+#include "job/sections.h"
+#include "models/zoo/catalog.h"
 #include "runtime/error.h"
 
 namespace tutti {
 
 BestSettings BestSettings::read(const Setting& table) {
-  BestSettings settings;
-  settings.metric = table.at("metric");
-  const std::string& mode = table.at("mode").text();
-  settings.less_is_better = mode == "auto" ? tutti::less_is_better(settings.metric.text()) : mode == "min";
-  settings.keep = static_cast<int>(table.at("keep").integer());
-  return settings;
+  BestSettings best{BestKeys::kind().read(table)};
+  best.less_is_better = best.mode == "auto" ? tutti::less_is_better(best.metric.text()) : best.mode == "min";
+  return best;
 }
 
 bool BestValues::observe(double value) {
@@ -47,42 +46,28 @@ namespace {
 constexpr const char* kTimestamp = "timestamp";
 constexpr std::string_view kAlgorithms = "algorithms/";
 
-StatePatterns patterns_of(const Setting& setting) { return StatePatterns(setting.texts()); }
-
-LoadOptions load_options(const Setting& checkpoint) {
-  return {checkpoint.at("load_weights_only").boolean(), checkpoint.at("load_strict_model_weights").boolean(),
-          patterns_of(checkpoint.at("load_ignore_keys")), checkpoint.at("load_exclude_algorithms").texts()};
+// The first key that limits loading; none if there is no such key.
+Setting key_of_options(const CheckpointKeys& keys) {
+  if (keys.load_weights_only) return keys.load_weights_only.key;
+  if (!keys.load_strict_model_weights) return keys.load_strict_model_weights.key;
+  if (!keys.load_ignore_keys->empty()) return keys.load_ignore_keys.key;
+  if (!keys.load_exclude_algorithms->empty()) return keys.load_exclude_algorithms.key;
+  return {};
 }
 
-// The first key of `checkpoint` that limits loading; null if none.
-const Setting* key_of_options(const Setting& checkpoint, const LoadOptions& options) {
-  if (options.weights_only) return &checkpoint.at("load_weights_only");
-  if (!options.strict_model_weights) return &checkpoint.at("load_strict_model_weights");
-  if (!options.ignored.empty()) return &checkpoint.at("load_ignore_keys");
-  if (!options.without_algorithms.empty()) return &checkpoint.at("load_exclude_algorithms");
-  return nullptr;
-}
-
-void require_no_contradiction(const Setting& recipe, const StartFrom& from) {
-  const Setting& checkpoint = recipe.at("checkpoint");
-  const Setting* options = key_of_options(checkpoint, from.options);
-  if (options && from.load_path.is_none())
-    options->fail(from.autoresume.is_none()
-                      ? "it needs load_path, which says what to load"
-                      : "it needs load_path, which says what to load: " + from.autoresume.path_as_written() +
-                            " = " + from.autoresume.toml() +
-                            " resumes with all that the run itself has saved");
-  const Setting& saves_weights = checkpoint.at("save_weights_only");
-  if (saves_weights.boolean() && !from.autoresume.is_none())
-    saves_weights.fail("a run cannot resume from weights alone, which " + from.autoresume.path_as_written() +
-                       " = " + from.autoresume.toml() + " asks for; keep one of the two");
-  const Setting& saves_metrics = checkpoint.at("save_metrics");
-  if (!saves_metrics.boolean())
-    saves_metrics.fail("every checkpoint has them, since a run that resumes needs them; leave the key out");
-  const Setting& weights = recipe.at("model").at("weights");
-  if (from.options.weights_only && !weights.is_none())
-    weights.fail("the weights are those of " + from.load_path.path_as_written() +
-                 " (load_weights_only = true); keep one of the two");
+void require_no_contradiction(const CheckpointKeys& keys, const StartFrom& from) {
+  const Setting options = key_of_options(keys);
+  const std::string asked = from.autoresume.path_as_written() + " = " + from.autoresume.toml();
+  if (!options.is_none() && from.load_path.is_none())
+    options.fail(
+        "it needs load_path, which says what to load" +
+        (from.autoresume.is_none() ? "" : ": " + asked + " resumes with all that the run itself has saved"));
+  if (keys.save_weights_only && !from.autoresume.is_none())
+    keys.save_weights_only.fail("a run cannot resume from weights alone, which " + asked +
+                                " asks for; keep one of the two");
+  if (!keys.save_metrics)
+    keys.save_metrics.fail(
+        "every checkpoint has them, since a run that resumes needs them; leave the key out");
 }
 
 void blame_key(const Setting& key, const std::function<void()>& read) try {
@@ -91,20 +76,21 @@ void blame_key(const Setting& key, const std::function<void()>& read) try {
   key.fail(error);
 }
 
-CheckpointSet checkpoint_set(const Setting& section, const std::string& run_name) {
-  const Setting& names = section.at("save_filename");
-  const Setting& latest = section.at("save_latest_filename");
+CheckpointSet checkpoint_set(const CheckpointKeys& keys, const std::string& run_name) {
+  const auto& names = keys.save_filename;
+  const auto& latest = keys.save_latest_filename;
   CheckpointSet set;
-  blame_key(names, [&] { set.names = CheckpointNames(names.text(), run_name); });
-  blame_key(latest, [&] { set.latest = latest_name(latest.text(), run_name); });
-  if (set.names.fits(set.latest)) latest.fail("checkpoints have such names: save_filename = " + names.toml());
+  blame_key(names.key, [&] { set.names = CheckpointNames(names, run_name); });
+  blame_key(latest.key, [&] { set.latest = latest_name(latest, run_name); });
+  if (set.names.fits(set.latest))
+    latest.fail("checkpoints have such names: save_filename = " + names.key.toml());
   return set;
 }
 
-void require_names_unlike_best(const Setting& section, const CheckpointSet& set) {
+void require_names_unlike_best(const CheckpointSettings& settings) {
   const std::string is_the_link = "it is the name of the link to the best checkpoint";
-  if (set.latest == kBest) section.at("save_latest_filename").fail(is_the_link);
-  if (set.names.fits(kBest)) section.at("save_filename").fail(is_the_link);
+  if (settings.set.latest == kBest) settings.save_latest_filename.fail(is_the_link);
+  if (settings.set.names.fits(kBest)) settings.save_filename.fail(is_the_link);
 }
 
 }  // namespace
@@ -117,21 +103,25 @@ bool LoadOptions::ignores(const std::string& name) const {
 }
 
 StartFrom start_from(const Setting& recipe, const std::string& resume) {
-  const Setting& checkpoint = recipe.at("checkpoint");
-  const Setting& path = checkpoint.at("resume");
-  const bool is_auto = !path.is_none() && path.text() == "auto";
+  const CheckpointKeys keys = CheckpointKeys::kind().read(recipe.at("checkpoint"));
+  const bool is_auto = keys.resume.is_text() && keys.resume.text() == "auto";
   StartFrom from;
-  from.options = load_options(checkpoint);
-  if (checkpoint.at("autoresume").boolean()) from.autoresume = checkpoint.at("autoresume");
-  if (is_auto) from.autoresume = path;
-  if (!path.is_none() && !is_auto) from.load_path = path;
+  from.options = {keys.load_weights_only, keys.load_strict_model_weights,
+                  StatePatterns(keys.load_ignore_keys), keys.load_exclude_algorithms};
+  if (keys.autoresume) from.autoresume = keys.autoresume.key;
+  if (is_auto) from.autoresume = keys.resume;
+  if (!is_auto) from.load_path = keys.resume;
   const Setting asked(resume, "--resume", {"command line"});
   if (resume == "auto") from.autoresume = asked;
   if (!resume.empty() && resume != "auto") {
     from.autoresume = Setting();
     from.load_path = asked;
   }
-  require_no_contradiction(recipe, from);
+  require_no_contradiction(keys, from);
+  const Setting weights = ModelKeys::kind().read(recipe.at("model")).weights;
+  if (from.options.weights_only && !weights.is_none())
+    weights.fail("the weights are those of " + from.load_path.path_as_written() +
+                 " (load_weights_only = true); keep one of the two");
   return from;
 }
 
@@ -172,16 +162,14 @@ void SaveOptions::remove_unsaved(RunState& state) const {
 }
 
 CheckpointSettings CheckpointSettings::read(const Setting& recipe, const TrainSettings& train) {
-  const Setting& section = recipe.at("checkpoint");
-  CheckpointSettings settings;
-  settings.interval = train.interval(section.at("interval"));
-  if (section.has("save_folder")) settings.folder = section.at("save_folder").text();
-  settings.set = checkpoint_set(section, recipe.at("run_name").text());
-  settings.save = {section.at("save_weights_only").boolean(), patterns_of(section.at("save_ignore_keys"))};
-  settings.keep = static_cast<int>(section.at("keep").integer());
-  settings.overwrite = section.at("save_overwrite");
-  if (section.has("best")) settings.best = BestSettings::read(section.at("best"));
-  if (settings.best) require_names_unlike_best(section, settings.set);
+  CheckpointSettings settings{CheckpointKeys::kind().read(recipe.at("checkpoint"))};
+  settings.interval = train.interval(settings.interval);
+  settings.set = checkpoint_set(settings, RunKeys::kind().read(recipe).run_name);
+  settings.save = {settings.save_weights_only, StatePatterns(settings.save_ignore_keys)};
+  if (!settings.best_table.is_none()) {
+    settings.best = BestSettings::read(settings.best_table);
+    require_names_unlike_best(settings);
+  }
   return settings;
 }
 

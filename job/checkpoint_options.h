@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "io/checkpoint/checkpoint.h"
+#include "io/checkpoint/checkpoint_catalog.h"
 #include "io/checkpoint/run_state.h"
 #include "io/checkpoint/state_patterns.h"
 #include "recipe/setting.h"
@@ -13,11 +14,8 @@
 
 namespace tutti {
 
-// [checkpoint] best: which checkpoints are kept for their metric.
-struct BestSettings {
-  Setting metric;  // see logged_name (training/metrics/logged_metrics.h)
+struct BestSettings : BestKeys {
   bool less_is_better = false;
-  int keep = 1;
 
   // Reads a resolved table.
   static BestSettings read(const Setting& table);
@@ -83,15 +81,11 @@ struct SaveOptions {
   void remove_unsaved(RunState& state) const;  // and records the removal in the state
 };
 
-// [checkpoint], without StartFrom.
-struct CheckpointSettings {
-  Time interval = {1, TimeUnit::kEpoch};
-  std::optional<std::string> folder;  // nullopt: checkpoints/ in the run folder
+// [checkpoint], with its interval in epochs if it is in iterations; see StartFrom for where a run begins.
+struct CheckpointSettings : CheckpointKeys {
   CheckpointSet set;
   SaveOptions save;
   std::optional<BestSettings> best;
-  int keep = -1;      // number of published checkpoints to keep, at least the newest; negative = all
-  Setting overwrite;  // false: checkpoints of another run are an error; true or none: moved aside
 
   // Throws UserError for invalid names of checkpoints.
   static CheckpointSettings read(const Setting& recipe, const TrainSettings& train);

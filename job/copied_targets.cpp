@@ -47,18 +47,19 @@ bool are_copies(const Tokens& tokens, double least_counted) {
   return counted > least_counted && are_ahead(tokens, 0) && !are_ahead(tokens, 1);
 }
 
-const Setting* next_token_of(const Setting& section) {
-  if (!section.has("transforms")) return nullptr;
-  for (const Setting& transform : section.at("transforms").array())
-    if (transform.at("kind").text() == "next_token") return &transform.at("kind");
-  return nullptr;
+Setting next_token_of(const Setting& section) {
+  const Setting transforms = DataSettings::read(section).transforms;
+  if (transforms.is_none()) return {};
+  for (const Setting& transform : transforms.array())
+    if (transform.at("kind").text() == "next_token") return transform.at("kind");
+  return {};
 }
 
 // If the target is already the next token, next_token would shift it once more.
 void require_none_skipped(const Setting& section, const Tokens& tokens) {
-  const Setting* next_token = next_token_of(section);
-  if (next_token && are_ahead(tokens, 2) && !are_ahead(tokens, 1))
-    next_token->fail(
+  const Setting next_token = next_token_of(section);
+  if (!next_token.is_none() && are_ahead(tokens, 2) && !are_ahead(tokens, 1))
+    next_token.fail(
         "each target would be the token two places on, so that the model learns to skip one; "
         "the targets of this data are the next tokens already: leave next_token out");
 }

@@ -4,10 +4,10 @@
 #include <cmath>
 #include <sstream>
 
-#include "data/readers/catalog.h"
+#include "data/data_settings.h"
 #include "recipe/resolve.h"
 #include "sharding/catalog.h"
-#include "training/catalog.h"
+#include "training/settings.h"
 
 namespace tutti {
 namespace {
@@ -447,7 +447,7 @@ void require_deepspeed_rule(const Setting& recipe, int64_t global_batch, int wor
   const std::string device = text(device_batch) + " samples on each of " + text(world) + " ranks";
   if (section.has("train_batch_size") && section.at("train_batch_size").integer() != device_batch * world)
     section.at("train_batch_size").fail("data.train.device_batch_size says " + device);
-  const Setting& parts = recipe.at("train").at("grad_accum");
+  const Setting parts = TrainSettings::kind().read(recipe.at("train")).accumulation.key;
   if (section.has("train_micro_batch_size_per_gpu")) {
     const Setting& micro = section.at("train_micro_batch_size_per_gpu");
     const int64_t step_samples = micro.integer() * (parts.is_integer() ? parts.integer() : 1);
@@ -469,7 +469,7 @@ std::string deepspeed_advice(const Setting& recipe) {
   const Setting& section = recipe.at(kSection);
   const Setting* zero = section.is_none() ? nullptr : section.find(kZero);
   const Setting* size = zero && zero->is_table() ? zero->find("reduce_bucket_size") : nullptr;
-  const std::string& strategy = recipe.at("sharding").at("strategy").text();
+  const std::string strategy = ShardingSettings::kind().read(recipe.at("sharding")).strategy.key.text();
   if (!size || strategy == "none" || strategy == "optimizer") return {};
   return size->position.text() + ": " + size->path + " = " + size->toml() +
          ": has no effect with sharding.strategy = \"" + strategy +

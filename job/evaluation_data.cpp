@@ -6,8 +6,10 @@
 #include "data/readers/class_names.h"
 #include "data/readers/opened.h"
 #include "models/layers/attention.h"
+#include "models/zoo/catalog.h"
 #include "models/zoo/factory.h"
 #include "tensors/torch_error.h"
+#include "training/evaluation/catalog.h"
 #include "training/state.h"
 
 namespace tutti {
@@ -44,12 +46,11 @@ void require_classes_of_training(const Setting& train, const Setting& section) {
 }
 
 void require_first_class_of_training(const Setting& train, const Setting& section) {
-  const auto first = [](const Setting& section) {
-    return section.has("first_class") ? section.at("first_class").integer() : 0;
-  };
-  if (first(train) == first(section)) return;
-  section.at(section.has("first_class") ? "first_class" : "kind")
-      .fail("expected first_class = " + std::to_string(first(train)) + ", as [data.train] has it");
+  const auto trained = DataSettings::read(train).first_class,
+             evaluated = DataSettings::read(section).first_class;
+  if (trained == evaluated) return;
+  (evaluated.is_absent() ? section.at("kind") : evaluated.key)
+      .fail("expected first_class = " + std::to_string(trained) + ", as [data.train] has it");
 }
 
 // The key to name where the samples are not those of the training.
@@ -81,8 +82,9 @@ void require_like_training(const Setting& section, const SampleSpec& trained, co
 
 // With an ignore_index of their own, metrics would look for what the data no longer have.
 void require_no_ignore_index(const Job& job, const Evaluator& evaluator) {
-  if (ignore_index(job) == kIgnoredTarget || !evaluator.section.has("metrics")) return;
-  for (const Setting& metric : evaluator.section.at("metrics").array())
+  const Setting metrics = EvaluatorKeys::kind().read(evaluator.section).metrics;
+  if (ignore_index(job.recipe) == kIgnoredTarget || metrics.is_none()) return;
+  for (const Setting& metric : metrics.array())
     if (metric.is_table() && metric.has("ignore_index") &&
         metric.at("ignore_index").integer() != kIgnoredTarget)
       metric.at("ignore_index")
@@ -131,7 +133,9 @@ void scan(const DatasetPtr& shared, const PerRankData& own, const Setting& secti
 
 }  // namespace
 
-int64_t ignore_index(const Job& job) { return job.recipe.at("model").at("ignore_index").integer(); }
+int64_t ignore_index(const Setting& recipe) {
+  return ModelKeys::kind().read(recipe.at("model")).ignore_index;
+}
 
 void require_suits_training(const Job& job, const Evaluator& evaluator, int pieces) {
   require_classes_of_training(job.recipe.at("data").at("train"), evaluator.section);

@@ -5,7 +5,7 @@
 namespace tutti {
 
 // The recipe's mark of targets that do not count; the data have kIgnoredTarget in its place.
-int64_t ignore_index(const Job& job);
+int64_t ignore_index(const Setting& recipe);
 
 // Checks that the evaluator's data have the arrays, dtypes and classes of the training data, and suit the
 // model and the metrics. `pieces`: into how many the model is cut. Throws UserError with the section's key.

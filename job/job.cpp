@@ -45,7 +45,7 @@ RankTopology Job::topology(int rank) const {
   const ShardingSettings& sharding = settings.sharding;
   RankTopology place{.rank = rank, .world = world, .data_rank = rank, .data_world = world};
   if (sharding.strategy == kNone || world == 1) return place;
-  const int pieces = sharding.strategy == kHybrid ? sharding.shard_size : world;
+  const int pieces = sharding.strategy == kHybrid ? sharding.shard_size.value : world;
   place.share = {pieces, rank % pieces, world / pieces, rank / pieces};
   return place;
 }
@@ -94,7 +94,7 @@ void begin_process(const RunSettings& settings) {
 }
 
 std::string batch_identity(const Job& job) {
-  const Setting& grad_accum = job.recipe.at("train").at("grad_accum");
+  const Setting& grad_accum = job.settings.train.accumulation.key;
   const int64_t parts = grad_accum.is_integer() ? grad_accum.integer() : 1;
   const int64_t device = largest_part(job.global_batch, job.data_world());
   const bool uneven = job.global_batch % job.data_world() != 0;

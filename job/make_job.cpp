@@ -35,6 +35,7 @@
 #include "runtime/user_errors.h"
 #include "tensors/meter.h"
 #include "tensors/process_state.h"
+#include "training/evaluation/catalog.h"
 #include "training/loggers/factory.h"
 
 namespace tutti {
@@ -42,29 +43,27 @@ namespace {
 
 // Samples of a step over all ranks; 0 if neither key is given. `own`: each rank reads a per-rank dataset, the
 // same number of samples on all.
-int64_t global_batch(const Setting& data, int world, bool own) {
-  if (data.has("device_batch_size")) {
-    const Setting& size = data.at("device_batch_size");
+int64_t global_batch(const DataSettings& data, int world, bool own) {
+  if (const auto& size = data.device_batch_size; size->has_value()) {
     const int64_t most = std::numeric_limits<int64_t>::max() / world;
-    if (size.integer() > most) size.fail("expected at most " + std::to_string(most) + " samples");
-    return size.integer() * world;
+    if (**size > most) size.fail("expected at most " + std::to_string(most) + " samples");
+    return **size * world;
   }
-  if (!data.has("batch_size")) return 0;
-  const Setting& size = data.at("batch_size");
-  if (size.integer() < world)
-    size.fail("expected a sample for each of " + std::to_string(world) + " ranks at least");
-  if (own && size.integer() % world != 0)
-    size.fail("expected a multiple of the number of ranks, " + std::to_string(world) +
-              ": each rank has its own dataset, and all get the same number of samples");
-  return size.integer();
+  const Setting& key = data.batch_size.key;
+  const int64_t size = data.batch_size->value_or(0);
+  if (size == 0) return 0;
+  if (size < world) key.fail("expected a sample for each of " + std::to_string(world) + " ranks at least");
+  if (own && size % world != 0)
+    key.fail("expected a multiple of the number of ranks, " + std::to_string(world) +
+             ": each rank has its own dataset, and all get the same number of samples");
+  return size;
 }
 
-void require_batches(const Setting& data, const Sampler& sampler) {
-  if (data.at("subset_num_batches").integer() == 0)
-    data.at("subset_num_batches").fail("expected at least one batch, or -1 for all");
+void require_batches(const DataSettings& data, const Sampler& sampler) {
+  if (data.subset_num_batches == 0)
+    data.subset_num_batches.fail("expected at least one batch, or -1 for all");
   if (sampler.batches() == 0)
-    data.at("drop_last")
-        .fail("an epoch has no batch: the data is shorter than one, and short ones are dropped");
+    data.drop_last.fail("an epoch has no batch: the data is shorter than one, and short ones are dropped");
 }
 
 Setting option(const std::string& name, const std::string& value) {
@@ -75,7 +74,7 @@ Setting option(const std::string& name, const std::string& value) {
 void require_folder(const Setting& recipe, const JobOptions& options) {
   for (const auto& path : {option("--run-dir", options.run_dir), option("--resume", options.resume)})
     if (!is_utf8(path.text())) path.fail("expected a path in UTF-8");
-  const Setting& name = recipe.at("run_name");
+  const Setting name = RunKeys::kind().read(recipe).run_name.key;
   const auto below =
       std::filesystem::path("runs/" + name.text()).lexically_normal().lexically_relative("runs");
   if (options.run_dir.empty() && (below.empty() || below == "." || *below.begin() == ".."))
@@ -87,19 +86,19 @@ void require_folder(const Setting& recipe, const JobOptions& options) {
 
 void open_devices(Job& job) {
   job.devices = DeviceLibrary::of(job.recipe.at("device"));
-  const Setting& backend = job.recipe.at("collectives").at("backend");
-  if (backend.text() == "nccl" && !job.devices)
+  const auto& backend = job.settings.collectives.backend;
+  if (backend == Backend::kNccl && !job.devices)
     backend.fail("it joins GPUs, and this run computes on the CPU; expected auto, or device.kind = \"gpu\"");
 }
 
 // Hybrid sharding cuts the ranks into several groups of one size.
 void require_whole_shard_groups(const Job& job) {
   if (job.settings.sharding.strategy != ShardingStrategy::kHybrid || job.world == 1) return;
-  const Setting& size = job.recipe.at("sharding").at("shard_size");
+  const auto& size = job.settings.sharding.shard_size;
   const std::string ranks = "the number of ranks, " + std::to_string(job.world);
-  if (size.integer() >= job.world)
+  if (size >= job.world)
     size.fail("expected fewer than " + ranks + "; sharding.strategy = \"full\" shares one copy among all");
-  if (job.world % size.integer() != 0) size.fail("expected a divisor of " + ranks);
+  if (job.world % size != 0) size.fail("expected a divisor of " + ranks);
 }
 
 // True if the program has the component. Throws UserError if the recipe names another.
@@ -113,8 +112,8 @@ bool is_from_program(const Setting& section, bool has) {
 
 // What a command writes is kept for the batches that are read at a time.
 Setting with_global_batch(const Job& job, Setting section) {
-  int64_t batch = global_batch(section, job.data_world(), false);
-  if (batch == 0) batch = global_batch(job.recipe.at("data").at("train"), job.data_world(), false);
+  int64_t batch = global_batch(DataSettings::read(section), job.data_world(), false);
+  if (batch == 0) batch = global_batch(job.settings.train_data, job.data_world(), false);
   if (Setting* size = section.find("batch_size")) size->value = batch;
   return section;
 }
@@ -128,14 +127,13 @@ DatasetPtr open_per_rank(const Job& job, const JobOptions& options, const Settin
     if (options.rank >= 0 && rank != options.rank) continue;
     const auto r = static_cast<std::size_t>(rank);
     const std::string host = r < options.hosts.size() ? options.hosts[r] : host_name();
-    own.datasets[r] = make_per_rank_dataset(section, job.seed, {rank, host}, ignore_index(job));
+    own.datasets[r] = make_per_rank_dataset(section, job.seed, {rank, host}, ignore_index(job.recipe));
     if (!first) first = own.datasets[r];
   }
   if (first && !first->fitted().empty())
-    section.at("sampling")
-        .fail(
-            "tables are of all ranks: the numbers of each would differ; path may name "
-            "several files");
+    DataSettings::read(section).sampling.fail(
+        "tables are of all ranks: the numbers of each would differ; path may name "
+        "several files");
   return first;
 }
 
@@ -145,9 +143,10 @@ DatasetPtr open_data(const Job& job, const JobOptions& options, const Setting& s
   const auto dataset = data.find(label);
   const bool is_given = is_from_program(section, dataset != data.end());
   const bool is_plugged = is_of_plugin(section);
-  if ((is_given || is_plugged) && section.at("sampling").text() == "own")
-    section.at("sampling").fail("per-rank datasets are files that path names by {rank} or {host}");
-  const int64_t ignored = ignore_index(job);
+  const auto sampling = DataSettings::read(section).sampling;
+  if ((is_given || is_plugged) && sampling == DataSettings::Sampling::kOwn)
+    sampling.fail("per-rank datasets are files that path names by {rank} or {host}");
+  const int64_t ignored = ignore_index(job.recipe);
   if (is_given) return with_recipe_transforms(section, dataset->second, "", ignored);
   if (is_plugged) return with_recipe_transforms(section, job.plugin->dataset(section), "", ignored);
   if (has_per_rank_data(section)) return open_per_rank(job, options, section, own);
@@ -189,15 +188,15 @@ void settle_data(Job& job, const JobOptions& options) {
     merge_facts(*sections[i].first, *sections[i].second, facts[i]);
 }
 
-void require_own_label(const Job& job, const Setting& label) {
-  if (label.text().empty() || label.text() == "train")
+void require_own_label(const Job& job, const Given<std::string>& label) {
+  if (label->empty() || label == "train")
     label.fail("expected a name for the evaluated data, other than \"train\"");
   for (const auto& other : job.evaluators)
-    if (other.label == label.text()) label.fail("another evaluator has this label; each needs its own");
+    if (label == other.label) label.fail("another evaluator has this label; each needs its own");
 }
 
 void add_evaluator(Job& job, const JobOptions& options, const Setting& section) {
-  require_own_label(job, section.at("label"));
+  require_own_label(job, EvaluatorKeys::kind().read(section).label);
   Evaluator evaluator = Evaluator::read(section, job.settings.train);
   evaluator.data = open_data(job, options, section, evaluator.label, evaluator.own);
   job.evaluators.push_back(std::move(evaluator));
@@ -233,19 +232,19 @@ std::shared_ptr<Model> open_training_data(Job& job, const UserComponents& compon
     job.make_model = [plugin = job.plugin](const Setting& model, const SampleSpec& samples) {
       return plugin->model(model, samples);
     };
-  const Setting& section = job.recipe.at("data").at("train");
-  job.global_batch = global_batch(section, job.data_world(), !job.per_rank_train.empty());
+  const DataSettings& data = job.settings.train_data;
+  job.global_batch = global_batch(data, job.data_world(), !job.per_rank_train.empty());
   require_deepspeed_rule(job.recipe, job.global_batch, job.data_world());
-  require_batches(section, job.train_sampler(0));
+  require_batches(data, job.train_sampler(0));
   auto model = build_model(job.recipe.at("model"), job.spec(), job.make_model, pieces_of_memory(job));
   require_tokens(job.recipe, *model, job.spec());
   require_accumulation(job, *model);
-  require_names_of_steps(job.recipe, job.settings.checkpoint, *model, job.spec());
+  require_names_of_steps(job.settings.checkpoint, *model, job.spec());
   return model;
 }
 
 void require_budget_of_each_rank(const Job& job) {
-  const Setting& budget = job.recipe.at("device").at("memory_budget_mb");
+  const Setting& budget = job.settings.device.memory_budget_mb.key;
   if (budget.is_array() && static_cast<int>(budget.array().size()) != job.world)
     budget.fail("expected one number for each of the " + std::to_string(job.world) +
                 " ranks, or one for all");
@@ -256,16 +255,15 @@ void require_different_names(const Evaluator& evaluator, const Model& model) {
   std::sort(names.begin(), names.end());
   const auto twice = std::adjacent_find(names.begin(), names.end());
   if (twice == names.end()) return;
-  const Setting& section = evaluator.section;
-  section.at(section.has("metrics") ? "metrics" : "metric_names").fail(*twice + " is in it twice");
+  const EvaluatorKeys keys = EvaluatorKeys::kind().read(evaluator.section);
+  (keys.metrics.is_none() ? keys.metric_names : keys.metrics).fail(*twice + " is in it twice");
 }
 
 void complete(const Job& job, const Model& model, Evaluator& evaluator) {
-  const Setting& section = evaluator.section;
-  evaluator.global_batch = global_batch(section, job.data_world(), !evaluator.own.empty());
+  evaluator.global_batch = global_batch(evaluator.loading, job.data_world(), !evaluator.own.empty());
   if (evaluator.global_batch == 0) evaluator.global_batch = job.global_batch;
   const Sampler sampler = job.eval_sampler(evaluator, 0);
-  require_batches(section, sampler);
+  require_batches(evaluator.loading, sampler);
   evaluator.batches = sampler.batches();
   require_suits_training(job, evaluator, pieces_of_memory(job));
   require_different_names(evaluator, model);
@@ -283,12 +281,13 @@ void make_folder(const Setting& named, const std::string& folder) {
 }
 
 void make_folders(const Job& job, const JobOptions& options) {
-  make_folder(options.run_dir.empty() ? job.recipe.at("run_name") : option("--run-dir", options.run_dir),
+  make_folder(options.run_dir.empty() ? RunKeys::kind().read(job.recipe).run_name.key
+                                      : option("--run-dir", options.run_dir),
               job.run_dir);
-  if (job.settings.checkpoint.folder)
-    make_folder(job.recipe.at("checkpoint").at("save_folder"), job.checkpoints);
+  const auto& save_folder = job.settings.checkpoint.save_folder;
+  if (save_folder->has_value()) make_folder(save_folder.key, job.checkpoints);
   if (job.settings.journal.level != JournalLevel::kOff)
-    make_folder(job.recipe.at("journal").at("level"), journals_folder(job.run_dir));
+    make_folder(job.settings.journal.level.key, journals_folder(job.run_dir));
 }
 
 void require_consistent_recipe(Job& job) {
@@ -328,7 +327,7 @@ Job make_job(Setting recipe, const JobOptions& options) {
   job.nonce = options.nonce;
   job.cpu_stands_in = options.cpu_stands_in;
   job.run_dir = options.run_dir.empty() ? "runs/" + job.settings.run_name : options.run_dir;
-  job.checkpoints = job.settings.checkpoint.folder.value_or(job.run_dir + "/checkpoints");
+  job.checkpoints = job.settings.checkpoint.save_folder->value_or(job.run_dir + "/checkpoints");
   job.resume = options.resume;
   require_consistent_recipe(job);
   choose_seed(job, options.fresh_seed);

@@ -3,6 +3,7 @@
 #include "data/readers/class_names.h"
 #include "data/tables/fitted_table.h"
 #include "models/loss.h"
+#include "models/zoo/catalog.h"
 #include "runtime/printable.h"
 #include "runtime/text.h"
 
@@ -29,14 +30,15 @@ bool is_of_values(const Setting& loss) {
 }
 
 // The keys of losses of the data's "target" that take values.
-std::vector<const Setting*> losses_of_values(const Setting& model) {
-  std::vector<const Setting*> losses;
-  if (model.has("loss") && is_of_values(model.at("loss"))) losses.push_back(&model.at("loss"));
+std::vector<Setting> losses_of_values(const Setting& model) {
+  std::vector<Setting> losses;
+  const Setting loss = ModelKeys::kind().read(model).loss;
+  if (!loss.is_none() && is_of_values(loss)) losses.push_back(loss);
   if (!model.has("losses")) return losses;
   for (const Setting& table : model.at("losses").array()) {
     const bool is_of_target = !table.has("target") || table.at("target").text() == kTargetArray;
     if (is_of_target && table.has("loss") && is_of_values(table.at("loss")))
-      losses.push_back(&table.at("loss"));
+      losses.push_back(table.at("loss"));
   }
   return losses;
 }
@@ -50,15 +52,15 @@ std::vector<std::string> label_advice(const Job& job) {
   if (labels.largest < 0 || has_loss_of_values(job)) return {};
   const Setting& data = job.recipe.at("data").at("train");
   std::vector<std::string> advice;
-  if (labels.smallest > 0 && !data.has("first_class"))
+  const auto& first_class = job.settings.train_data.first_class;
+  if (labels.smallest > 0 && first_class.is_absent())
     advice.push_back("its smallest label is " + std::to_string(labels.smallest) +
                      ", so class 0 has no samples; first_class = " + std::to_string(labels.smallest) +
                      ", here and in evaluations, numbers classes from 0");
   const Setting& model = job.recipe.at("model");
   const bool are_counted = model.has("num_classes") || model.has("classes") ||
                            (data.has("num_classes") && data.at("num_classes").integer() > 0);
-  const int64_t first = data.has("first_class") ? data.at("first_class").integer() : 0;
-  const int64_t classes = labels.largest + 1 - first, empty = classes - labels.present;
+  const int64_t classes = labels.largest + 1 - first_class, empty = classes - labels.present;
   if (!are_counted && empty > labels.present && labels.present > 0)
     advice.push_back("its largest label is " + std::to_string(labels.largest) + ", of sample " +
                      std::to_string(labels.sample) + ", so " + grouped(empty) + " of " + grouped(classes) +
@@ -68,12 +70,12 @@ std::vector<std::string> label_advice(const Job& job) {
 }
 
 void require_no_names_as_values(const Job& job) {
-  for (const Setting* loss : losses_of_values(job.recipe.at("model")))
+  for (const Setting& loss : losses_of_values(job.recipe.at("model")))
     if (const auto names = names_of_targets(job); !names.empty())
-      loss->fail("takes numbers, and the targets of data.train are classes with names, such as '" +
-                 shown(names.back()) + "', of which it would see the place, " +
-                 std::to_string(names.size() - 1) +
-                 ": numbers to predict are read from arrays, tables and MDS (docs/data.md)");
+      loss.fail("takes numbers, and the targets of data.train are classes with names, such as '" +
+                shown(names.back()) + "', of which it would see the place, " +
+                std::to_string(names.size() - 1) +
+                ": numbers to predict are read from arrays, tables and MDS (docs/data.md)");
 }
 
 }  // namespace tutti

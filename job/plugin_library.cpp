@@ -204,7 +204,7 @@ void PluginLibrary::add_listeners(const Setting& recipe, bool live, Engine::Opti
 }
 
 PluginLibraryPtr load_plugin(Setting& recipe) {
-  const Setting& library = recipe.at("plugins").at("library");
+  const Setting& library = PluginSettings::kind().read(recipe.at("plugins")).library;
   if (!library.is_none()) {
     const auto folder = std::filesystem::absolute(recipe.position.file).parent_path();
     auto plugin = std::make_shared<const PluginLibrary>(library, folder.string());

@@ -11,69 +11,24 @@
 #include "io/checkpoint/checkpoint_catalog.h"
 #include "job/deepspeed.h"
 #include "job/names/foreign_names.h"
+#include "job/sections.h"
 #include "models/hub/section.h"
 #include "models/loss_options.h"
 #include "models/zoo/catalog.h"
 #include "recipe/resolve.h"
 #include "sharding/catalog.h"
 #include "training/callbacks/options.h"
-#include "training/catalog.h"
 #include "training/evaluation/catalog.h"
 #include "training/loggers/options.h"
 #include "training/metrics/options.h"
 #include "training/optimizers/options.h"
 #include "training/schedules/schedule.h"
+#include "training/settings.h"
 
 namespace tutti {
 namespace {
 
 constexpr std::size_t kCatalogsOfTables = 3;  // at the end of all_catalogs: of tables within sections
-
-Catalog device_catalog() {
-  return {.section = "device",
-          .noun = "device",
-          .doc = "What computes.",
-          .keys = {Key{"threads", KeyType::kInteger, "1",
-                       "CPU threads of a rank; another number gives other bits"}
-                       .at_least(1)
-                       .less_than(1025),
-                   Key{"tf32", KeyType::kBoolean, "false",
-                       "float32 products and convolutions on GPUs may use TF32: faster, less precise"},
-                   Key{"memory_budget_mb", KeyType::kNumberOrNumbers, "none",
-                       "MB of tensors with which a rank runs out of memory; a list: one a rank"}
-                       .more_than(0)},
-          .entries = {{"auto", "A GPU for each rank if this machine and this build have GPUs, else the CPU."},
-                      {"cpu", "The CPU."},
-                      {"gpu", "A GPU for each rank: NVIDIA's, by CUDA."},
-                      {"cuda", "The same as gpu."},
-                      {"test", "The device of tutti's own tests, slow and strict, in a build with tests."}},
-          .default_kind = "auto"};
-}
-
-Catalog journal_catalog() {
-  return {
-      .section = "journal",
-      .noun = "",
-      .doc =
-          "What every rank writes down, beside the checkpoints: for replay, for a timeline, and for after a "
-          "crash.",
-      .keys = {Key{"level", KeyType::kText, "full",
-                   "control: every message and what the outside answered; full: also hashes of batches, "
-                   "losses, gradients and weights"}
-                   .one_of({"off", "control", "full"}),
-               Key{"keep", KeyType::kInteger, "none",
-                   "newest starts whose journals stay, this one among them; all when absent"}
-                   .at_least(1)}};
-}
-
-Catalog plugins_catalog() {
-  return {.section = "plugins",
-          .noun = "",
-          .doc =
-              "A shared library of your own, which brings what the recipe calls by kind = \"plugin\". "
-              "`tutti check` opens it too, and so runs its code: to check a recipe is to trust its library.",
-          .keys = {{"library", KeyType::kPath, "none", "the library; examples/cpp/plugin.cpp is one"}}};
-}
 
 // device_train_microbatch_size = "auto" (Composer) means grad_accum = "auto".
 Setting with_automatic_accumulation(Setting written) {
@@ -112,13 +67,30 @@ std::vector<Catalog> with_class_names(std::vector<Catalog> catalogs) {
 }  // namespace
 
 std::span<const Catalog> all_catalogs() {
-  static const std::vector<Catalog> catalogs =
-      with_class_names({run_catalog(),        model_catalog(),     train_data_catalog(),  eval_catalog(),
-                        evaluators_catalog(), optimizer_catalog(), scheduler_catalog(),   train_catalog(),
-                        precision_catalog(),  device_catalog(),    collectives_catalog(), sharding_catalog(),
-                        checkpoint_catalog(), journal_catalog(),   profiler_catalog(),    compat_catalog(),
-                        deepspeed_catalog(),  plugins_catalog(),   algorithm_catalog(),   callback_catalog(),
-                        logger_catalog(),     transform_catalog(), metric_catalog(),      loss_catalog()});
+  static const std::vector<Catalog> catalogs = with_class_names({section_catalog<RunKeys>(),
+                                                                 model_catalog(),
+                                                                 train_data_catalog(),
+                                                                 eval_catalog(),
+                                                                 evaluators_catalog(),
+                                                                 optimizer_catalog(),
+                                                                 scheduler_catalog(),
+                                                                 train_catalog(),
+                                                                 section_catalog<PrecisionSettings>(),
+                                                                 device_catalog(),
+                                                                 section_catalog<CollectiveSettings>(),
+                                                                 sharding_catalog(),
+                                                                 section_catalog<CheckpointKeys>(),
+                                                                 section_catalog<JournalSettings>(),
+                                                                 profiler_catalog(),
+                                                                 section_catalog<CompatSettings>(),
+                                                                 deepspeed_catalog(),
+                                                                 section_catalog<PluginSettings>(),
+                                                                 algorithm_catalog(),
+                                                                 callback_catalog(),
+                                                                 logger_catalog(),
+                                                                 transform_catalog(),
+                                                                 metric_catalog(),
+                                                                 loss_catalog()});
   return catalogs;
 }
 
@@ -129,13 +101,12 @@ std::span<const Catalog> recipe_catalogs() {
 Setting resolve_recipe(const Setting& written) {
   Setting recipe = resolve(with_deepspeed(with_automatic_accumulation(with_hub_model(written))),
                            recipe_catalogs(), foreign_names());
-  const Setting& checkpoint = recipe.at("checkpoint");
-  const Setting& autoresume = checkpoint.at("autoresume");
+  const CheckpointKeys checkpoint = CheckpointKeys::kind().read(recipe.at("checkpoint"));
   // A run finds its own checkpoints by its name and folder, so must not have default ones.
-  if (autoresume.boolean() && !written.find("run_name"))
-    autoresume.fail("it needs run_name, which is missing");
-  if (autoresume.boolean() && !checkpoint.has("save_folder"))
-    autoresume.fail("it needs checkpoint.save_folder, which is missing");
+  if (checkpoint.autoresume && !written.find("run_name"))
+    checkpoint.autoresume.fail("it needs run_name, which is missing");
+  if (checkpoint.autoresume && !checkpoint.save_folder->has_value())
+    checkpoint.autoresume.fail("it needs checkpoint.save_folder, which is missing");
   return recipe;
 }
 

@@ -46,16 +46,14 @@ void require_tokens(const Setting& recipe, const Model& model, const SampleSpec&
   }
 }
 
-void require_names_of_steps(const Setting& recipe, const CheckpointSettings& settings, const Model& model,
+void require_names_of_steps(const CheckpointSettings& settings, const Model& model,
                             const SampleSpec& samples) {
   const CheckpointNames& names = settings.set.names;
   if (!settings.best || names.name_each_step(/*counts_tokens=*/false)) return;
   if (names.name_each_step(/*counts_tokens=*/true) && counts_tokens(model, samples)) return;
-  const Setting& section = recipe.at("checkpoint");
-  section.at("save_filename")
-      .fail("checkpoint.best (" + section.at("best").position.text() +
-            ") keeps checkpoints of several steps, and two of them can have the same name; "
-            "add {batch}, apart from other numbers");
+  settings.save_filename.fail("checkpoint.best (" + settings.best_table.position.text() +
+                              ") keeps checkpoints of several steps, and two of them can have the same name; "
+                              "add {batch}, apart from other numbers");
 }
 
 }  // namespace tutti

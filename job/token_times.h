@@ -15,7 +15,7 @@ void require_tokens(const Setting& recipe, const Model& model, const SampleSpec&
 
 // Throws UserError with [checkpoint] save_filename if steps may have the same name, and the best checkpoints
 // are kept: a later checkpoint would replace the best of the same name. `settings`: of the recipe.
-void require_names_of_steps(const Setting& recipe, const CheckpointSettings& settings, const Model& model,
+void require_names_of_steps(const CheckpointSettings& settings, const Model& model,
                             const SampleSpec& samples);
 
 }  // namespace tutti

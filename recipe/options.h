@@ -113,6 +113,9 @@ struct Bound {
   // Like the builders of Key.
   Bound also_named(std::vector<std::string> names) && { return with(&Key::also_named, std::move(names)); }
   Bound one_of(std::vector<std::string> values) && { return with(&Key::one_of, std::move(values)); }
+  Bound also_written(std::vector<std::pair<std::string, std::string>> names) && {
+    return with(&Key::also_written, std::move(names));
+  }
   // The name of a kind of this catalog, or a table of that kind.
   Bound each(std::shared_ptr<const Catalog> table) && {
     return with([&](Key& k) {

@@ -5,27 +5,20 @@
 namespace tutti {
 namespace {
 
-ShardingStrategy strategy_of(const std::string& name) {
-  using enum ShardingStrategy;
-  if (name == "optimizer") return kOptimizer;
-  if (name == "gradients") return kGradients;
-  if (name == "full") return kFull;
-  return name == "hybrid" ? kHybrid : kNone;
-}
-
 [[noreturn]] void contradiction(const Setting& key, const Setting& strategy, const std::string& expected) {
   key.fail("contradicts " + strategy.path + " = " + strategy.toml() + " (" + strategy.position.text() +
            "); expected " + expected);
 }
 
-void require_shard_size(const Setting& section, ShardingStrategy strategy) {
-  const Setting& named = section.at("strategy");
-  const Setting& size = section.at("shard_size");
-  const bool is_hybrid = strategy == ShardingStrategy::kHybrid;
+void require_shard_size(const ShardingSettings& settings) {
+  const Setting& size = settings.shard_size.key;
+  const bool is_hybrid = settings.strategy == ShardingStrategy::kHybrid;
   if (is_hybrid && size.is_none())
-    named.fail("it needs sharding.shard_size, the number of ranks that share a copy, which is missing");
-  if (!is_hybrid && !size.is_none()) contradiction(size, named, "strategy = \"hybrid\", or no shard_size");
-  if (is_hybrid && !std::has_single_bit(static_cast<uint64_t>(size.integer())))
+    settings.strategy.fail(
+        "it needs sharding.shard_size, the number of ranks that share a copy, which is missing");
+  if (!is_hybrid && !size.is_none())
+    contradiction(size, settings.strategy.key, "strategy = \"hybrid\", or no shard_size");
+  if (is_hybrid && !std::has_single_bit(static_cast<uint64_t>(settings.shard_size)))
     size.fail("expected a power of two: 2, 4, 8, ...");
 }
 
@@ -34,7 +27,8 @@ void require_layers(const Setting& layers) {
     if (layer.text().empty()) layer.fail("expected a kind of layer, or a pattern of names");
 }
 
-void read_checkpointing(const Setting& key, ShardingSettings& settings) {
+void read_checkpointing(ShardingSettings& settings) {
+  const Setting& key = settings.activation_checkpointing;
   if (key.is_integer()) {
     settings.checkpoint_every = key.integer();
   } else if (!key.is_array()) {
@@ -46,9 +40,9 @@ void read_checkpointing(const Setting& key, ShardingSettings& settings) {
   }
 }
 
-void read_offload(const Setting& key, ShardingSettings& settings) {
-  if (key.is_none()) return;
-  for (const Setting& what : key.array()) {
+void read_offload(ShardingSettings& settings) {
+  if (settings.offload.is_none()) return;
+  for (const Setting& what : settings.offload.array()) {
     if (what.text() == "optimizer")
       settings.offloads_optimizer = true;
     else if (what.text() == "activations")
@@ -66,69 +60,74 @@ void read_offload(const Setting& key, ShardingSettings& settings) {
 
 }  // namespace
 
-Catalog sharding_catalog() {
-  using enum KeyType;
+Kind<ShardingSettings> ShardingSettings::kind() {
+  using Settings = ShardingSettings;
+  using enum ShardingStrategy;
   return {
-      .section = "sharding",
-      .noun = "",
-      .doc = "What ranks share out among them: each has some rows of every parameter.",
-      .keys =
-          {Key{"strategy", kText, "none",
-               "optimizer (ZeRO-1): a rank updates its rows, and has their optimizer state only; gradients "
-               "(ZeRO-2): also their gradients only; full (ZeRO-3, FSDP): also their parameters only, "
-               "gathered unit by unit; hybrid: full within groups of shard_size ranks, a copy in each group"}
-               .one_of({"none", "optimizer", "gradients", "full", "hybrid"})
-               .also_written({{"NO_SHARD", "none"},
-                              {"SHARD_GRAD_OP", "gradients"},
-                              {"FULL_SHARD", "full"},
-                              {"HYBRID_SHARD", "hybrid"}}),
-           Key{"shard_size", kInteger, "none",
-               "ranks that share a copy under hybrid: a power of two that divides the number of ranks"}
-               .at_least(2)
-               .at_most(65536),
-           {"units", kTexts, "none",
-            "layers that are each gathered at once: their kinds, or patterns of their names with *; when "
-            "absent, the blocks that repeat"},
-           Key{"unit_mb", kNumber, "none",
-               "instead of units: the smallest layers, with all below them, that have at least so many MiB "
-               "of "
-               "parameters"}
-               .more_than(0)
-               .at_most(1e6),
-           {"prefetch", kBoolean, "true", "gather a unit while the one before it computes"},
-           {"reshard_after_forward", kBoolean, "true",
-            "free gathered parameters after forward and gather them again for backward; false needs strategy "
-            "full or hybrid"},
-           Key{"activation_checkpointing", kBooleanIntegerOrTexts, "false",
-               "keep the input alone of a layer until backward, which computes its activations again; true: "
-               "of every unit (see units), under any strategy; n: of every n-th unit; a list: of these "
-               "kinds of layers, or patterns of their names with *"}
-               .at_least(1),
-           {"offload", kTexts, "none",
-            "what a GPU's memory does not keep, but the host's, pinned: optimizer (its state, copied there "
-            "and back for each update), parameters (the rank's rows under full and hybrid, copied to be "
-            "gathered, and the optimizer's state), activations (the inputs of layers with "
-            "activation_checkpointing); no effect on CPUs"}},
-      .alternatives = {{.keys = {"units", "unit_mb"}}}};
+      "sharding",
+      "What ranks share out among them: each has some rows of every parameter.",
+      {option("strategy", &Settings::strategy,
+              "optimizer (ZeRO-1): a rank updates its rows, and has their optimizer state only; gradients "
+              "(ZeRO-2): also their gradients only; full (ZeRO-3, FSDP): also their parameters only, "
+              "gathered unit by unit; hybrid: full within groups of shard_size ranks, a copy in each group",
+              {{"none", kNone},
+               {"optimizer", kOptimizer},
+               {"gradients", kGradients},
+               {"full", kFull},
+               {"hybrid", kHybrid}})
+           .also_written({{"NO_SHARD", "none"},
+                          {"SHARD_GRAD_OP", "gradients"},
+                          {"FULL_SHARD", "full"},
+                          {"HYBRID_SHARD", "hybrid"}}),
+       option("shard_size", &Settings::shard_size,
+              "ranks that share a copy under hybrid: a power of two that divides the number of ranks")
+           .may_be_absent()
+           .at_least(2)
+           .at_most(65536),
+       option("units", &Settings::units,
+              "layers that are each gathered at once: their kinds, or patterns of their names with *; when "
+              "absent, the blocks that repeat")
+           .may_be_absent(),
+       option("unit_mb", &Settings::unit_mb,
+              "instead of units: the smallest layers, with all below them, that have at least so many MiB of "
+              "parameters")
+           .may_be_absent()
+           .more_than(0)
+           .at_most(1e6),
+       option("prefetch", &Settings::prefetch, "gather a unit while the one before it computes"),
+       option("reshard_after_forward", &Settings::reshard_after_forward,
+              "free gathered parameters after forward and gather them again for backward; false needs "
+              "strategy full or hybrid"),
+       option("activation_checkpointing", &Settings::activation_checkpointing,
+              "keep the input alone of a layer until backward, which computes its activations again; true: "
+              "of every unit (see units), under any strategy; n: of every n-th unit; a list: of these "
+              "kinds of layers, or patterns of their names with *")
+           .as(KeyType::kBooleanIntegerOrTexts)
+           .written("false")
+           .at_least(1),
+       option("offload", &Settings::offload,
+              "what a GPU's memory does not keep, but the host's, pinned: optimizer (its state, copied there "
+              "and back for each update), parameters (the rank's rows under full and hybrid, copied to be "
+              "gathered, and the optimizer's state), activations (the inputs of layers with "
+              "activation_checkpointing); no effect on CPUs")
+           .as(KeyType::kTexts)}};
+}
+
+Catalog sharding_catalog() {
+  Catalog catalog = section_catalog<ShardingSettings>();
+  catalog.alternatives = {{.keys = {"units", "unit_mb"}}};
+  return catalog;
 }
 
 ShardingSettings ShardingSettings::read(const Setting& section) {
-  ShardingSettings settings;
-  const Setting& strategy = section.at("strategy");
-  settings.strategy = strategy_of(strategy.text());
-  require_shard_size(section, settings.strategy);
-  if (section.has("units")) require_layers(section.at("units"));
-  if (section.has("shard_size")) settings.shard_size = static_cast<int>(section.at("shard_size").integer());
-  if (section.has("units")) settings.units = section.at("units").texts();
-  if (section.has("unit_mb")) settings.unit_mb = section.at("unit_mb").number();
-  read_checkpointing(section.at("activation_checkpointing"), settings);
-  read_offload(section.at("offload"), settings);
-  settings.prefetch = section.at("prefetch").boolean();
-  const Setting& reshard = section.at("reshard_after_forward");
-  settings.reshard_after_forward = reshard.boolean();
-  const bool gathers = settings.strategy >= ShardingStrategy::kFull;
-  if (!settings.reshard_after_forward && !gathers)
-    contradiction(reshard, strategy, "true, or strategy = \"full\" or \"hybrid\"");
+  ShardingSettings settings = kind().read(section);
+  require_shard_size(settings);
+  if (!settings.units.is_absent()) require_layers(settings.units.key);
+  read_checkpointing(settings);
+  read_offload(settings);
+  if (!settings.reshard_after_forward && settings.strategy < ShardingStrategy::kFull)
+    contradiction(settings.reshard_after_forward.key, settings.strategy.key,
+                  "true, or strategy = \"full\" or \"hybrid\"");
   return settings;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "models/zoo/catalog.h"
 #include "runtime/error.h"
 
 namespace tutti {
@@ -9,6 +10,7 @@ namespace {
 
 std::vector<NamePattern> renames_of(const Setting& table) {
   std::vector<NamePattern> renames;
+  if (table.is_none()) return renames;
   for (const auto& [pattern, name] : table.table()) try {
       renames.emplace_back(pattern, name.text());
     } catch (const UserError& error) {
@@ -20,11 +22,8 @@ std::vector<NamePattern> renames_of(const Setting& table) {
 }  // namespace
 
 WeightsOptions WeightsOptions::read(const Setting& model) {
-  WeightsOptions options;
-  if (model.has("weights_strict")) options.strict = model.at("weights_strict").boolean();
-  if (model.has("weights_ignore")) options.ignored = StatePatterns(model.at("weights_ignore").texts(), '.');
-  if (model.has("weights_rename")) options.renames = renames_of(model.at("weights_rename"));
-  return options;
+  const ModelKeys keys = ModelKeys::kind().read(model);
+  return {keys.weights_strict, StatePatterns(keys.weights_ignore, '.'), renames_of(keys.weights_rename)};
 }
 
 NamedWeights::NamedWeights(std::unique_ptr<TensorSource> file, const std::string& path,

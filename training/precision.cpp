@@ -8,9 +8,11 @@
 namespace tutti {
 namespace {
 
-std::optional<at::ScalarType> dtype_of(const Setting& section, const std::string& key) {
-  if (!section.has(key)) return std::nullopt;
-  return section.at(key).text() == "bf16" ? at::kBFloat16 : at::kFloat;
+using Dtype = PrecisionSettings::Dtype;
+
+std::optional<at::ScalarType> scalar_type(std::optional<Dtype> dtype) {
+  if (!dtype) return std::nullopt;
+  return dtype == Dtype::kBf16 ? at::kBFloat16 : at::kFloat;
 }
 
 std::optional<at::ScalarType> autocast_of(const std::string& name) {
@@ -26,30 +28,24 @@ void use(at::Tensor& tensor, std::optional<at::ScalarType> dtype) {
   tensor.set_requires_grad(trained);
 }
 
-LossScaling loss_scaling_of(const Setting& section) {
-  return {section.at("init_scale").number(), section.at("growth_factor").number(),
-          section.at("backoff_factor").number(), section.at("growth_interval").integer()};
-}
-
 }  // namespace
 
 Precision Precision::read(const Setting& recipe) {
-  const Setting& asked = recipe.at("train").at("precision");
-  if (asked.text() == "amp_fp8")
-    asked.fail(
+  const auto name = TrainSettings::kind().read(recipe.at("train")).precision;
+  if (name == "amp_fp8")
+    name.fail(
         "8-bit numbers need a GPU of NVIDIA's and its Transformer Engine; here amp_bf16 is the fastest");
-  Precision precision;
-  precision.name = asked.text();
-  precision.autocast = autocast_of(precision.name);
-  const Setting& section = recipe.at("precision");
-  precision.param_dtype = dtype_of(section, "param_dtype");
-  precision.reduce_dtype = dtype_of(section, "reduce_dtype");
-  precision.buffer_dtype = dtype_of(section, "buffer_dtype");
-  precision.loss_scaling = loss_scaling_of(section);
+  const PrecisionSettings settings = PrecisionSettings::kind().read(recipe.at("precision"));
+  const Precision precision{.name = name,
+                            .autocast = autocast_of(name),
+                            .param_dtype = scalar_type(settings.param_dtype),
+                            .buffer_dtype = scalar_type(settings.buffer_dtype),
+                            .reduce_dtype = scalar_type(settings.reduce_dtype),
+                            .loss_scaling = settings};
   if (precision.param_dtype == at::kBFloat16 && precision.autocast != at::kBFloat16)
-    section.at("param_dtype")
-        .fail("bf16 parameters compute in bf16: they need [train] precision = \"amp_bf16\", not \"" +
-              asked.text() + "\"");
+    settings.param_dtype.fail(
+        "bf16 parameters compute in bf16: they need [train] precision = \"amp_bf16\", not \"" + name.value +
+        "\"");
   return precision;
 }
 

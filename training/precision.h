@@ -8,16 +8,9 @@
 #include "io/checkpoint/run_state.h"
 #include "models/layers/layer.h"
 #include "recipe/setting.h"
+#include "training/settings.h"
 
 namespace tutti {
-
-// [precision]: how losses are scaled under amp_fp16.
-struct LossScaling {
-  double init_scale = 65536;
-  double growth_factor = 2;
-  double backoff_factor = 0.5;
-  int64_t growth_interval = 2000;  // steps
-};
 
 // The dtypes of a run, by [train] precision and [precision].
 struct Precision {

@@ -16,6 +16,7 @@
 #include "models/layers/layer_error.h"
 #include "models/layers/lent_zeros.h"
 #include "models/losses.h"
+#include "models/zoo/catalog.h"
 #include "runtime/error.h"
 #include "tensors/autograd.h"
 #include "tensors/torch_error.h"
@@ -94,12 +95,11 @@ void require_memory(const Setting& section, Model& model, int pieces) {
 }
 
 void require_loss_that_ignores(const Setting& section) {
-  const bool ignores = section.has("ignore_index") && section.at("ignore_index").integer() != kIgnoredTarget;
-  if (!ignores || !section.has("loss") || make_loss(section.at("loss"))->leaves_targets_out()) return;
-  const Setting& loss = section.at("loss");
-  section.at("ignore_index")
-      .fail((loss.is_text() ? loss : loss.at("kind")).text() +
-            " leaves no target out: an ignored one belongs to no class; cross_entropy does");
+  const ModelKeys keys = ModelKeys::kind().read(section);
+  const Setting& loss = keys.loss;
+  if (keys.ignore_index == kIgnoredTarget || loss.is_none() || make_loss(loss)->leaves_targets_out()) return;
+  keys.ignore_index.fail((loss.is_text() ? loss : loss.at("kind")).text() +
+                         " leaves no target out: an ignored one belongs to no class; cross_entropy does");
 }
 
 // New parameters of surgery are trained.
@@ -277,7 +277,7 @@ std::vector<std::string> names_of(const Trainee& trainee) {
 std::shared_ptr<Model> build_model(const Setting& section, const SampleSpec& spec,
                                    const ModelFactory& make_model, int pieces) try {
   auto model = make_model(section, spec);
-  if (section.has("loss")) choose_loss(*model, section.at("loss"));
+  if (const Setting loss = ModelKeys::kind().read(section).loss; !loss.is_none()) choose_loss(*model, loss);
   require_loss_that_ignores(section);
   require_memory(section, *model, pieces);
   return model;
@@ -292,15 +292,16 @@ void build(Trainee& trainee, const Setting& recipe, const SampleSpec& spec, uint
   const Setting& model = recipe.at("model");
   trainee.model = build_model(model, spec, make_model, trainee.topology.share.pieces);
   note_names(*trainee.model);
-  if (model.has("freeze")) freeze(*trainee.model, model.at("freeze"));
+  const ModelKeys keys = ModelKeys::kind().read(model);
+  if (!keys.freeze.is_none()) freeze(*trainee.model, keys.freeze);
   trainee.removed = names_before_surgery(*trainee.model);
   if (operate) operate();
-  if (model.has("freeze")) require_trained(*trainee.model, model.at("freeze"));
+  if (!keys.freeze.is_none()) require_trained(*trainee.model, keys.freeze);
   for (const std::string& name : names_before_surgery(*trainee.model)) trainee.removed.erase(name);
   require_positions(model, *trainee.model, spec);
   list_tensors(trainee, seed);
   trainee.precision_note = precision_note_of(trainee);
-  if (model.has("weights")) trainee.weights_note = load_initial_weights(trainee, model, model.at("weights"));
+  if (!keys.weights.is_none()) trainee.weights_note = load_initial_weights(trainee, model, keys.weights);
   trainee.optimizer = make_optimizer(recipe.at("optimizer"), trainee.views);
 }
 

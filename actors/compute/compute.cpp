@@ -143,10 +143,10 @@ void Compute::build_model() {
                                        snapshots_, times_});
   build(state_, job_.recipe, job_.spec(), job_.seed, job_.make_model,
         [this] { engine_->run_event(Event::kInit); });
-  for (const std::string& unit : unmatched_units(*state_.model, job_.settings.sharding.units))
-    job_.recipe.at("sharding").at("units").fail("the model has no layer of the kind or name '" + unit + "'");
-  require_checkpointed(*state_.model, job_.settings.sharding,
-                       job_.recipe.at("sharding").at("activation_checkpointing"));
+  const ShardingSettings& sharding = job_.settings.sharding;
+  for (const std::string& unit : unmatched_units(*state_.model, sharding.units))
+    sharding.units.fail("the model has no layer of the kind or name '" + unit + "'");
+  require_checkpointed(*state_.model, sharding);
   times_.plan();
   for (const auto& evaluator : job_.evaluators) {
     require_takes_samples(state_, job_, evaluator);

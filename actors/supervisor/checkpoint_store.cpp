@@ -86,7 +86,7 @@ void CheckpointStore::require_no_others() const {
 }
 
 void CheckpointStore::refuse_run(const std::string& checkpoint, const std::string& run_name) const {
-  const Setting& overwrite = settings_.overwrite;
+  const Setting& overwrite = settings_.save_overwrite;
   if (overwrite.is_none() || overwrite.boolean()) return;
   overwrite.fail(checkpoint + " is of the run \"" + run_name + "\", and this one is \"" + run_name_ +
                  "\"; true puts it aside, and another save_folder or run folder leaves it alone");

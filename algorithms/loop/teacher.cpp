@@ -9,6 +9,7 @@
 #include "algorithms/surgery/options.h"
 #include "data/dataset.h"
 #include "io/checkpoint/checkpoint_tensors.h"
+#include "models/zoo/catalog.h"
 #include "recipe/resolve.h"
 #include "runtime/error.h"
 #include "tensors/torch_error.h"
@@ -83,8 +84,8 @@ void Teacher::load(const State& run) {
     const PosixDisk disk;
     const CheckpointTensors tensors(disk, source_.checkpoint);
     restore_model(model_, EvaluatedTensors(tensors), source_.checkpoint.folder);
-  } else if (const Setting& section = source_.section; section.has("weights")) {
-    const std::string note = load_initial_weights(model_, section, section.at("weights"), Lacking::kNothing);
+  } else if (const Setting weights = ModelKeys::kind().read(source_.section).weights; !weights.is_none()) {
+    const std::string note = load_initial_weights(model_, source_.section, weights, Lacking::kNothing);
     if (!note.empty()) run.warn_on_rank_zero("the teacher's weights: " + note);
   }
 }

@@ -86,10 +86,9 @@ Setting without_absent(Setting section) {
 void require_weights(const Setting& section) {
   const std::string& kind = section.at("kind").text();
   const bool is_program = kind == kExported || kind == kScript;
-  if (!is_program && !section.has("weights"))
-    section.fail("weights is missing: a teacher has learned already");
-  if (!section.has("weights")) return;
-  const Setting& weights = section.at("weights");
+  const Setting weights = ModelKeys::kind().read(section).weights;
+  if (!is_program && weights.is_none()) section.fail("weights is missing: a teacher has learned already");
+  if (weights.is_none()) return;
   try {
     const PosixDisk disk;
     open_weights(disk, weights.text());
@@ -107,8 +106,8 @@ void require_kind_of_tutti(const Setting& kind) {
 void require_scores_of_a_class(const Setting& teacher, const TeacherModel& model) {
   const std::string refused = "its outputs are no scores of one class among all: ";
   if (model.saved.several_labels) teacher.fail(refused + "it was trained on several labels a sample");
-  if (!model.section.has("loss")) return;
-  const Setting& loss = model.section.at("loss");
+  const Setting loss = ModelKeys::kind().read(model.section).loss;
+  if (loss.is_none()) return;
   const LossTargets targets = make_loss(loss)->targets();
   const std::string is = "its loss, " + (loss.is_text() ? loss : loss.at("kind")).text() + ", is of ";
   if (targets == LossTargets::kValues) teacher.fail(refused + is + "values");

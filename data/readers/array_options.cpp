@@ -23,7 +23,9 @@ ArrayNames stored_names(const std::optional<Setting>& arrays) {
 
 // True if the section normalizes "input", and nothing stands between.
 bool normalizes(const Setting& section) {
-  return !section.has("transforms") && (section.has("mean") || section.has("std") || section.has("scale"));
+  const DataSettings data = DataSettings::read(section);
+  const bool has_numbers = !data.mean->empty() || !data.std->empty() || !data.scale->empty();
+  return data.transforms.is_none() && has_numbers;
 }
 
 }  // namespace

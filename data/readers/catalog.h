@@ -4,8 +4,6 @@
 
 namespace tutti {
 
-inline constexpr double kMaxBatchSamples = 1e9;
-
 // [data.train] and [data.eval]
 Catalog train_data_catalog();
 Catalog eval_data_catalog();

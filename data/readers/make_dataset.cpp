@@ -46,7 +46,8 @@ void require_same_layout(const Setting& section, const std::vector<Facts>& ranks
 
 void require_even(const Setting& section, const std::vector<Facts>& ranks) {
   const auto differs = [&](const Facts& one) { return one.samples != ranks[0].samples; };
-  if (section.at("on_uneven").text() == "shortest" || std::none_of(ranks.begin(), ranks.end(), differs))
+  if (DataSettings::read(section).on_uneven == "shortest" ||
+      std::none_of(ranks.begin(), ranks.end(), differs))
     return;
   std::string counts;
   for (const Facts& facts : ranks) counts += (counts.empty() ? "" : ", ") + std::to_string(facts.samples);
@@ -90,7 +91,8 @@ SampleSpec PerRankData::spec(const DatasetPtr& shared) const {
 }
 
 bool has_per_rank_data(const Setting& section) {
-  const bool is_own = section.at("sampling").text() == "own";
+  const auto sampling = DataSettings::read(section).sampling;
+  const bool is_own = sampling == DataSettings::Sampling::kOwn;
   for (const char* key : kFileKeys) {
     if (!section.has(key)) continue;
     const Setting& path = section.at(key);
@@ -98,8 +100,8 @@ bool has_per_rank_data(const Setting& section) {
     if (is_own && !has_braces) require_placeholders(path, kPlaceholders);
     for (const auto& name : kPlaceholders)
       if (!is_own && path.text().find('{' + name + '}') != std::string::npos)
-        path.fail('{' + name + "} stands for a file of each rank's own; that is " +
-                  section.at("sampling").path + " = \"own\"");
+        path.fail('{' + name + "} stands for a file of each rank's own; that is " + sampling.key.path +
+                  " = \"own\"");
   }
   return is_own;
 }

@@ -46,7 +46,7 @@ const Setting& key_of_data(const Setting& section) {
 SampleStream::Options stream_of(const Setting& section, const StreamOptions& options) {
   require_whole_command(section.at("command"));
   const DataSettings loading = DataSettings::read(section);
-  const int64_t batch = section.has("batch_size") ? section.at("batch_size").integer() : kUsualBatch;
+  const int64_t batch = loading.batch_size->value_or(kUsualBatch);
   // Of a block, any sample may be the next; a batch may begin in one and end in the next.
   const int64_t blocks = loading.shuffle ? 2 * options.shuffle_buffer : 0;
   return {.command = options.command,

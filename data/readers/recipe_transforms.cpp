@@ -17,14 +17,11 @@ namespace {
 
 constexpr int64_t kMostPlanes = 4;
 constexpr std::size_t kMostTransforms = 1000;
-constexpr const char* kNumberKeys[] = {"scale", "mean", "std"};
 
-std::vector<double> one_or_more(const Setting& section, const char* name) {
-  if (!section.has(name)) return {};
-  const Setting& key = section.at(name);
-  if (!key.is_array()) return {key.number()};
-  if (key.array().empty()) key.fail("expected a number for each channel, or one for all");
-  return key.numbers();
+const std::vector<double>& one_or_more(const Given<Numbers>& numbers) {
+  if (numbers.key.is_array() && numbers->empty())
+    numbers.fail("expected a number for each channel, or one for all");
+  return numbers->values;
 }
 
 // The name of the transform's random numbers.
@@ -70,15 +67,18 @@ Setting with_special_tokens(Setting tables, const Tokenizer* tokenizer) {
 class SectionTransforms {
  public:
   SectionTransforms(const Setting& section, const Dataset& dataset, int64_t ignore_index)
-      : section_(section), dataset_(dataset), samples_(dataset.spec()) {
+      : section_(section),
+        settings_(DataSettings::read(section)),
+        dataset_(dataset),
+        samples_(dataset.spec()) {
     add_boxes();
     if (ignore_index != kIgnoredTarget) add_ignore_index(ignore_index);
-    if (section.has("first_class")) add_first_class(section.at("first_class"));
-    if (section.has("layout"))
-      add_layout(section.at("layout").text(), section.at("layout"));
+    if (!settings_.first_class.is_absent()) add_first_class(settings_.first_class.key);
+    if (!settings_.layout->empty())
+      add_layout(settings_.layout, settings_.layout.key);
     else if (converts() && are_planes())
       add_layout("NCHW", section.at("kind"));
-    if (section.has("transforms")) add_tables(section.at("transforms"));
+    if (!settings_.transforms.is_none()) add_tables(settings_.transforms);
     add_numbers();
   }
 
@@ -110,9 +110,8 @@ class SectionTransforms {
  private:
   // What the recipe says of arrays, for the transforms.
   void add_boxes() {
-    if (!section_.has("boxes")) return;
-    const Setting& key = section_.at("boxes");
-    for (const std::string& name : key.texts()) {
+    const Setting& key = settings_.boxes.key;
+    for (const std::string& name : settings_.boxes.value) {
       const auto shape = samples_.shapes.find(name);
       if (shape == samples_.shapes.end()) key.fail("the data has no array '" + name + "'");
       const auto dtype = samples_.dtypes.find(name);
@@ -140,9 +139,13 @@ class SectionTransforms {
   }
 
   // True if the section says more of images than their layout.
-  bool converts() const {
-    const auto is_given = [this](const char* key) { return section_.has(key); };
-    return is_given("transforms") || std::ranges::any_of(kNumberKeys, is_given);
+  bool converts() const { return !settings_.transforms.is_none() || first_number(); }
+
+  // The first key of numbers for "input"; null if there is none.
+  const Setting* first_number() const {
+    for (const auto* numbers : {&settings_.scale, &settings_.mean, &settings_.std})
+      if (!numbers->key.is_none()) return &numbers->key;
+    return nullptr;
   }
 
   // True if the first dimension of images of bytes, and not the last, can be their channels.
@@ -166,23 +169,22 @@ class SectionTransforms {
   }
 
   void add_numbers() {
-    const Setting* given = nullptr;
-    for (const char* key : kNumberKeys)
-      if (!given && section_.has(key)) given = &section_.at(key);
+    const Setting* given = first_number();
     const auto dtype = samples_.dtypes.find(kInputArray);
     const bool bytes = dtype != samples_.dtypes.end() && dtype->second == at::kByte;
-    if (!given && bytes && section_.has("layout")) given = &section_.at("layout");
+    if (!given && bytes && !settings_.layout->empty()) given = &settings_.layout.key;
     if (!given) return;
     for (const auto& [name, transform] : transforms_)
       if (transform->makes_tensors())
         given->fail("the transform " + name +
                     " has made float32 of the images; scale, mean and std come after all transforms, and do "
                     "that: keep one of the two");
-    for (const char* key : kNumberKeys)
-      if (section_.has(key)) text_ += std::string(key) + ' ' + section_.at(key).toml() + '\n';
+    for (const auto* numbers : {&settings_.scale, &settings_.mean, &settings_.std})
+      if (const Setting& key = numbers->key; !key.is_none())
+        text_ += key.path.substr(key.path.rfind('.') + 1) + ' ' + key.toml() + '\n';
     add("pixels_to_floats",
         pixels_to_floats_transform(
-            {one_or_more(section_, "scale"), one_or_more(section_, "mean"), one_or_more(section_, "std")}),
+            {one_or_more(settings_.scale), one_or_more(settings_.mean), one_or_more(settings_.std)}),
         *given);
   }
 
@@ -198,6 +200,7 @@ class SectionTransforms {
   }
 
   const Setting& section_;
+  const DataSettings settings_;
   const Dataset& dataset_;
   SampleSpec samples_;
   Transforms transforms_;
@@ -226,7 +229,8 @@ namespace {
 
 // The dataset if its images have one size; throws UserError for the section's transforms or kind.
 DatasetPtr with_one_size(const Setting& section, const DatasetPtr& dataset) {
-  const Setting& key = section.has("transforms") ? section.at("transforms") : section.at("kind");
+  const Setting transforms = DataSettings::read(section).transforms;
+  const Setting& key = transforms.is_none() ? section.at("kind") : transforms;
   const auto images = std::dynamic_pointer_cast<const ImageFiles>(dataset);
   if (!images) key.fail("the samples have no one size, which a batch needs, after all transforms");
   try {

@@ -105,7 +105,7 @@ uint32_t filling_of(const Tokenizer& tokenizer) {
 }
 
 DatasetPtr open_text_stream(const Setting& section, const TextOptions& options, Tokenization how) {
-  how.threads = std::max(1, static_cast<int>(section.at("num_workers").integer()));
+  how.threads = std::max(1, DataSettings::read(section).num_workers);
   return opened(section, [&] {
     return std::make_shared<const TextStream>(
         TextStream::Options{.how = how,

@@ -7,7 +7,6 @@
 #include "models/loss_options.h"
 #include "models/zoo/options.h"
 #include "recipe/catalog.h"
-#include "tensors/ignored_target.h"
 
 namespace tutti {
 
@@ -36,32 +35,40 @@ Catalog model_catalog() {
         Key{"dropout", kNumber, "none", "of all layers; as in config.json when absent"}.at_least(0).less_than(
             1)}});
   entries.push_back({"program", "The model that a C++ program passes to Trainer (commands/trainer.h)."});
+  Catalog catalog = section_catalog<ModelKeys>();
+  catalog.noun = "model";
+  catalog.entries = std::move(entries);
+  return catalog;
+}
+
+Kind<ModelKeys> ModelKeys::kind() {
+  using Keys = ModelKeys;
+  static const auto losses = std::make_shared<const Catalog>(loss_catalog());
   return {
-      .section = "model",
-      .noun = "model",
-      .doc = "The model to train.",
-      .keys =
-          {{"weights", kPath, "none",
-            "initial weights by parameter name, drawn from the seed when absent: a file (.safetensors, .h5, "
-            ".pt, .pth, .bin, .ckpt), an .index.json of such files, or a folder of Hugging Face's"},
-           {"weights_strict", kBoolean, "true",
-            "false: tensors that only the file or only the model has are ignored, with a warning"},
-           {"weights_ignore", kTexts, "[]",
-            "patterns of tensors that are not read, by their name in the file or in the model: "
-            "[\"fc\", \"*.bias\"]"},
-           {"weights_rename", kNamedTexts, "none",
-            "names in the file, and those of the model in their place; a * is the same text in both: "
-            "{ \"encoder.*\" = \"bert.encoder.*\" }"},
-           {"freeze", kTexts, "none",
-            "patterns of parameters that are not trained: [\"embeddings.*\"]; running statistics still "
-            "change"},
-           Key{"loss", kKindOrTable, "none",
-               "of a model that is trained against 'target'; cross_entropy when absent"}
-               .each(std::make_shared<const Catalog>(loss_catalog())),
-           {"ignore_index", kInteger, std::to_string(kIgnoredTarget),
-            "a target that counts in no loss and no metric; other numbers become -100 as the data are "
-            "read"}},
-      .entries = std::move(entries)};
+      "model",
+      "The model to train.",
+      {option("weights", &Keys::weights,
+              "initial weights by parameter name, drawn from the seed when absent: a file (.safetensors, "
+              ".h5, .pt, .pth, .bin, .ckpt), an .index.json of such files, or a folder of Hugging Face's")
+           .as(kPath),
+       option("weights_strict", &Keys::weights_strict,
+              "false: tensors that only the file or only the model has are ignored, with a warning"),
+       option("weights_ignore", &Keys::weights_ignore,
+              "patterns of tensors that are not read, by their name in the file or in the model: "
+              "[\"fc\", \"*.bias\"]"),
+       option("weights_rename", &Keys::weights_rename,
+              "names in the file, and those of the model in their place; a * is the same text in both: "
+              "{ \"encoder.*\" = \"bert.encoder.*\" }")
+           .as(kNamedTexts),
+       option("freeze", &Keys::freeze,
+              "patterns of parameters that are not trained: [\"embeddings.*\"]; running statistics still "
+              "change")
+           .as(kTexts),
+       option("loss", &Keys::loss, "of a model that is trained against 'target'; cross_entropy when absent")
+           .each(losses),
+       option("ignore_index", &Keys::ignore_index,
+              "a target that counts in no loss and no metric; other numbers become -100 as the data are "
+              "read")}};
 }
 
 }  // namespace tutti

@@ -425,8 +425,8 @@ std::string Replay::other_device() const {
 // NCCL sums in an order of its own; of two numbers there is one order.
 bool Replay::sums_differ() const {
   const Setting recorded = parse_recipe(record_.head().recipe, "recipe");
-  const std::string& backend = recorded.at("collectives").at("backend").text();
-  const bool maybe_nccl = backend == "nccl" || backend == "auto";
+  const auto backend = CollectiveSettings::kind().read(recorded.at("collectives")).backend;
+  const bool maybe_nccl = backend == Backend::kNccl || backend == Backend::kAuto;
   return maybe_nccl && job_.world > 2 && !record_.head().device.empty() &&
          recorded.at("device").at("kind").text() != "test";
 }

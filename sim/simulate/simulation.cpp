@@ -170,7 +170,7 @@ const SimAttempt& Simulation::with_microbatches(const std::vector<int>& counts) 
   const bool plain = std::all_of(counts.begin(), counts.end(), [](int count) { return count == 1; });
   Job job = job_;
   auto& steps = job.settings.train.accumulation.steps;
-  auto& budget = job.settings.device.memory_budget_bytes;
+  auto& budget = job.settings.device.memory_budget_mb.value.values;
   if ((plain && budget.empty()) || !steps.empty()) return fault_free_.attempts.front();
   const auto [known, fresh] = by_microbatches_.try_emplace(counts);
   if (!fresh) return known->second;

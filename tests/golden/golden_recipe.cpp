@@ -9,9 +9,9 @@
 
 #include "algorithms/catalog.h"
 #include "tests/golden/composer_names.h"
-#include "training/catalog.h"
 #include "training/optimizers/options.h"
 #include "training/schedules/schedule.h"
+#include "training/settings.h"
 
 namespace tutti {
 namespace {

@@ -17,9 +17,7 @@ using testing::HasSubstr;
 
 BestSettings settings_of(const std::string& table) {
   const Setting recipe = parse_recipe("best = " + table, "r.toml");
-  for (const Key& key : checkpoint_catalog().keys)
-    if (key.name == "best") return BestSettings::read(resolve_section(*key.tables, *recipe.find("best"), {}));
-  return {};
+  return BestSettings::read(resolve_section(section_catalog<BestKeys>(), *recipe.find("best"), {}));
 }
 
 std::string error_of(const std::function<void()>& work) {

@@ -118,7 +118,7 @@ TEST_F(SettingsTest, OfData) {
   const DataSettings& data = made.settings.train_data;
   EXPECT_TRUE(data.shuffle && data.drop_last);
   EXPECT_EQ(data.prefetch, 5);
-  EXPECT_EQ(data.max_batches, 6);
+  EXPECT_EQ(data.subset_num_batches, 6);
   EXPECT_EQ(made.train_sampler(0).batches(), 6);
   const Evaluator& evaluator = made.evaluators.at(0);
   EXPECT_EQ(evaluator.label, "other");
@@ -137,7 +137,7 @@ TEST_F(SettingsTest, OfTheRun) {
   EXPECT_TRUE(settings.checkpoint.save.ignored.fit("optimizers/SGD/x"));
   EXPECT_EQ(settings.checkpoint.keep, 4);
   EXPECT_EQ(settings.collectives.backend, Backend::kLocal);
-  EXPECT_EQ(settings.collectives.bucket_bytes, 1 << 19);
+  EXPECT_EQ(settings.collectives.bucket_bytes(), 1 << 19);
   EXPECT_EQ(settings.sharding.units, std::vector<std::string>{"Linear"});
   EXPECT_FALSE(settings.sharding.prefetch);
   EXPECT_EQ(settings.device.threads, 2);

@@ -35,7 +35,7 @@ TEST(CheckpointedLayers, AreEveryNthUnitOrThoseNamed) {
                           "transformer.h.4"));
   EXPECT_THAT(checkpointed_in(gpt, {.checkpoint_every = 2}),
               ElementsAre("transformer.h.1", "transformer.h.3"));
-  EXPECT_THAT(checkpointed_in(gpt, {.units = {"GptMlp"}, .checkpoint_every = 3}),
+  EXPECT_THAT(checkpointed_in(gpt, {.units = {{"GptMlp"}}, .checkpoint_every = 3}),
               ElementsAre("transformer.h.2.mlp"));
   EXPECT_THAT(checkpointed_in(gpt, {.checkpoint_layers = {"*.3.mlp", "GptBlock", "*.ln_f"}}),
               testing::SizeIs(6));
@@ -45,10 +45,10 @@ TEST(CheckpointedLayers, AreEveryNthUnitOrThoseNamed) {
 
 class CheckpointedLayersTest : public testing::Test {
  protected:
-  std::string why_not(const ShardingSettings& settings) {
-    const Setting key(true, "sharding.activation_checkpointing", {"a.toml", 3, 1});
+  std::string why_not(ShardingSettings settings) {
+    settings.activation_checkpointing = {true, "sharding.activation_checkpointing", {"a.toml", 3, 1}};
     try {
-      require_checkpointed(gpt_, settings, key);
+      require_checkpointed(gpt_, settings);
     } catch (const UserError& error) {
       return error.what();
     }
@@ -70,7 +70,7 @@ TEST_F(CheckpointedLayersTest, UnitsWithinThemAreAnError) {
   using enum ShardingStrategy;
   EXPECT_THAT(why_not({.strategy = kFull, .checkpoint_layers = {"transformer"}}),
               AllOf(HasSubstr("'transformer' contains 'transformer.h.0'"), HasSubstr("gathered alone")));
-  EXPECT_THAT(why_not({.strategy = kHybrid, .units = {"GptMlp"}, .checkpoint_layers = {"GptBlock"}}),
+  EXPECT_THAT(why_not({.strategy = kHybrid, .units = {{"GptMlp"}}, .checkpoint_layers = {"GptBlock"}}),
               HasSubstr("contains 'transformer.h.0.mlp'"));
   EXPECT_EQ(why_not({.strategy = kGradients, .checkpoint_layers = {"transformer"}}), kNothing);
   EXPECT_EQ(why_not({.strategy = kFull, .checkpoint_layers = {"GptBlock", "*.ln_f"}}), kNothing);

@@ -66,7 +66,7 @@ TEST_F(ShardingSettingsTest, HaveADefaultForEveryKey) {
   const ShardingSettings none = settings("");
   EXPECT_EQ(none.strategy, kNone);
   EXPECT_EQ(none.shard_size, 0);
-  EXPECT_THAT(none.units, IsEmpty());
+  EXPECT_THAT(none.units.value, IsEmpty());
   EXPECT_EQ(none.unit_mb, 0);
   EXPECT_TRUE(none.prefetch && none.reshard_after_forward);
   EXPECT_EQ(recipe("").at("sharding").at("strategy").text(), "none");
@@ -107,14 +107,14 @@ TEST_F(ShardingSettingsTest, ASharedCopyIsThatOfAPowerOfTwoRanks) {
 }
 
 TEST_F(ShardingSettingsTest, UnitsAreNamedOrSized) {
-  EXPECT_THAT(settings("strategy = 'full'\nunits = ['Linear', 'blocks.*']").units,
+  EXPECT_THAT(settings("strategy = 'full'\nunits = ['Linear', 'blocks.*']").units.value,
               ElementsAre("Linear", "blocks.*"));
   EXPECT_EQ(settings("strategy = 'full'\nunit_mb = 1.5").unit_mb, 1.5);
   EXPECT_THAT(why("unit_mb = 4\nunits = ['Linear']"),
               AllOf(StartsWith("test.toml:2: sharding.unit_mb = 4"),
                     HasSubstr("excludes sharding.units (test.toml:3)")));
   EXPECT_EQ(settings("units = ['Linear']", {"sharding.unit_mb=4"}).unit_mb, 4);
-  EXPECT_THAT(settings("units = ['Linear']", {"sharding.unit_mb=4"}).units, IsEmpty());
+  EXPECT_THAT(settings("units = ['Linear']", {"sharding.unit_mb=4"}).units.value, IsEmpty());
   EXPECT_THAT(why("units = ['Linear', '']"),
               AllOf(StartsWith("test.toml:2: sharding.units"), HasSubstr("expected a kind of layer")));
   EXPECT_THAT(why("unit_mb = 0"), StartsWith("test.toml:2: sharding.unit_mb = 0"));

@@ -79,9 +79,9 @@ TEST(Units, AreChosenByKindByPatternOrBySize) {
     expect_partition(gpt, units);
     return names_of(units);
   };
-  EXPECT_THAT(chosen({.units = {"GptMlp"}}),
+  EXPECT_THAT(chosen({.units = {{"GptMlp"}}}),
               ElementsAre("model", "transformer.h.0.mlp", "transformer.h.1.mlp"));
-  EXPECT_THAT(chosen({.units = {"*.1.attn", "GptMlp"}}),
+  EXPECT_THAT(chosen({.units = {{"*.1.attn", "GptMlp"}}}),
               ElementsAre("model", "transformer.h.0.mlp", "transformer.h.1.attn", "transformer.h.1.mlp"));
   EXPECT_THAT(chosen({.unit_mb = 0.003}),  // a block has 0.0033 MiB, its parts less than 0.0022
               ElementsAre("model", "transformer.h.0", "transformer.h.1"));
@@ -89,9 +89,9 @@ TEST(Units, AreChosenByKindByPatternOrBySize) {
 
 TEST(Units, LeaveATiedTableToTheRoot) {
   Gpt gpt({.n_positions = 8, .n_embd = 8, .n_layer = 2, .n_head = 2});
-  const auto units = find_units(gpt, {.units = {"transformer.wte", "transformer.wpe"}});
+  const auto units = find_units(gpt, {.units = {{"transformer.wte", "transformer.wpe"}}});
   EXPECT_THAT(names_of(units), ElementsAre("model", "transformer.wpe"));
-  const auto whole = find_units(gpt, {.units = {"Transformer"}});
+  const auto whole = find_units(gpt, {.units = {{"Transformer"}}});
   EXPECT_THAT(names_of(whole), ElementsAre("model", "transformer"));
   EXPECT_TRUE(whole[0].parameters.empty()) << "the table is read within the unit";
 }

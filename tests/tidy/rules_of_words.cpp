@@ -86,7 +86,7 @@ bool is_fixed(const SourceFile& file, const std::string& text) {
   };
   static const std::vector<Fixed> all{
       {"algorithms/loop/options.cpp", "as time goes on"},
-      {"job/recipe_catalogs.cpp", "newest starts whose journals stay"},
+      {"job/sections.cpp", "newest starts whose journals stay"},
       {"data/readers/make_dataset.cpp", "own data"},
       {"runtime/actor/token_scheduler.cpp", "baton"},
   };

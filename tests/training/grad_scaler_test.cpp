@@ -4,14 +4,14 @@
 
 #include "recipe/resolve.h"
 #include "recipe/toml_reader.h"
-#include "training/catalog.h"
 #include "training/precision.h"
+#include "training/settings.h"
 
 namespace tutti {
 namespace {
 
 LossScaling scaling(const std::string& keys) {
-  const std::vector<Catalog> catalogs = {train_catalog(), precision_catalog()};
+  const std::vector<Catalog> catalogs = {train_catalog(), section_catalog<PrecisionSettings>()};
   const std::string recipe = "[train]\nmax_duration = '1ep'\n[precision]\n" + keys;
   return Precision::read(resolve(parse_recipe(recipe, "test.toml"), catalogs)).loss_scaling;
 }

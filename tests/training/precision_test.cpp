@@ -9,13 +9,13 @@
 #include "recipe/toml_reader.h"
 #include "runtime/error.h"
 #include "tensors/autograd.h"
-#include "training/catalog.h"
+#include "training/settings.h"
 
 namespace tutti {
 namespace {
 
 Precision precision(const std::string& name, const std::string& apart = "") {
-  const std::vector<Catalog> catalogs = {train_catalog(), precision_catalog()};
+  const std::vector<Catalog> catalogs = {train_catalog(), section_catalog<PrecisionSettings>()};
   return Precision::read(
       resolve(parse_recipe("[train]\nmax_duration = '1ep'\nprecision = '" + name + "'\n[precision]\n" + apart,
                            "test.toml"),

@@ -1,6 +1,7 @@
 #include "training/callbacks/options.h"
 
 #include "recipe/catalog.h"
+#include "recipe/section.h"
 
 namespace tutti {
 namespace {
@@ -245,7 +246,9 @@ Kind<ProfilerOptions> ProfilerOptions::kind() {
   using Options = ProfilerOptions;
   return {
       "profiler",
-      "",
+      "Records libtorch's operators and a GPU's kernels, by Kineto, in some steps of each epoch, as "
+      "Composer's "
+      "profiler with cyclic_schedule; the section may be empty. `tutti timeline` shows them beside the rest.",
       {option("skip_first", &Options::skip_first, "batches of each epoch before the first cycle").at_least(0),
        option("wait", &Options::wait, "batches of a cycle that are not recorded").at_least(0),
        option("warmup", &Options::warmup, "batches then, with the profiler on and nothing kept").at_least(0),
@@ -269,14 +272,9 @@ Kind<ProfilerOptions> ProfilerOptions::kind() {
 }
 
 Catalog profiler_catalog() {
-  return {.section = "profiler",
-          .noun = "",
-          .doc =
-              "Records libtorch's operators and a GPU's kernels, by Kineto, in some steps of each epoch, as "
-              "Composer's profiler with cyclic_schedule; the section may be empty. `tutti timeline` shows "
-              "them beside the rest.",
-          .keys = ProfilerOptions::kind().entry.keys,
-          .default_kind = "none"};
+  Catalog catalog = section_catalog<ProfilerOptions>();
+  catalog.default_kind = "none";
+  return catalog;
 }
 
 Catalog callback_catalog() {

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <regex>
 
+#include "training/evaluation/catalog.h"
 #include "training/metrics/factory.h"
 #include "training/metrics/loss_metrics.h"
 
@@ -78,14 +79,16 @@ void add_metrics(std::vector<MetricPtr>& made, const Setting::Array& tables, boo
 }  // namespace
 
 Evaluator Evaluator::read(const Setting& section, const TrainSettings& train) {
-  Evaluator evaluator{section.at("label").text(), section, DataSettings::read(section), train.eval_interval};
-  if (section.has("eval_interval")) evaluator.interval = train.interval(section.at("eval_interval"));
-  const Setting& size = section.at("device_eval_microbatch_size");
-  if (size.is_integer()) evaluator.microbatch = size.integer();  // "auto": as large as fits
-  return evaluator;
+  const EvaluatorKeys keys = EvaluatorKeys::kind().read(section);
+  return {keys.label, section, DataSettings::read(section),
+          keys.eval_interval ? train.interval(*keys.eval_interval) : train.eval_interval,
+          keys.device_eval_microbatch_size};
 }
 
-bool Evaluator::names_metrics() const { return section.has("metric_names") || section.has("metrics"); }
+bool Evaluator::names_metrics() const {
+  const EvaluatorKeys keys = EvaluatorKeys::kind().read(section);
+  return !keys.metric_names.is_none() || !keys.metrics.is_none();
+}
 
 std::vector<std::string> Evaluator::metric_names(const Model& model) const {
   return names_of(metrics(model, /*composer=*/false));
@@ -94,16 +97,16 @@ std::vector<std::string> Evaluator::metric_names(const Model& model) const {
 std::vector<MetricPtr> Evaluator::metrics(const Model& model, bool composer) const {
   const SampleSpec samples = data ? data->spec() : SampleSpec();
   const std::vector<std::string> own = model.get_metrics(/*is_train=*/false);
-  const bool has_loss = !section.has("loss") || section.at("loss").boolean();
+  const EvaluatorKeys keys = EvaluatorKeys::kind().read(section);
   std::vector<MetricPtr> made;
-  if (section.has("metric_names")) {
+  if (!keys.metric_names.is_none()) {
     auto known = own;
-    if (has_loss) known.emplace_back(ModelLoss::kName);
-    made = chosen_metrics(model, section.at("metric_names").array(), known, composer, counts_of(samples, ""));
+    if (keys.loss) known.emplace_back(ModelLoss::kName);
+    made = chosen_metrics(model, keys.metric_names.array(), known, composer, counts_of(samples, ""));
   }
   if (made.empty()) made = metrics_named(own, composer, counts_of(samples, ""));
-  if (section.has("metrics")) add_metrics(made, section.at("metrics").array(), composer, samples);
-  if (has_loss && std::ranges::none_of(made, is_of_loss)) made.push_back(loss_metric(model));
+  if (!keys.metrics.is_none()) add_metrics(made, keys.metrics.array(), composer, samples);
+  if (keys.loss && std::ranges::none_of(made, is_of_loss)) made.push_back(loss_metric(model));
   return made;
 }
 

@@ -6,6 +6,7 @@
 #include "training/loggers/console_logger.h"
 #include "training/loggers/file_logger.h"
 #include "training/loggers/tensorboard_logger.h"
+#include "training/settings.h"
 
 namespace tutti {
 namespace {
@@ -57,11 +58,10 @@ DestinationPtr CommandLoggerOptions::make(const Setting& section, const LoggerSe
 
 Destinations make_loggers(const Setting& recipe, const LoggerSeams& seams) {
   Destinations destinations;
-  const Setting& train = recipe.at("train");
-  if (train.at("log_to_console").boolean())
-    destinations.push_back(std::make_shared<ConsoleLogger>(Time::parse(train.at("console_log_interval")),
-                                                           stream(train.at("console_stream").text(), seams),
-                                                           train.at("log_traces").boolean(), warn_to(seams)));
+  const TrainSettings train = TrainSettings::kind().read(recipe.at("train"));
+  if (train.log_to_console)
+    destinations.push_back(std::make_shared<ConsoleLogger>(
+        train.console_log_interval, stream(train.console_stream, seams), train.log_traces, warn_to(seams)));
   if (!recipe.has("loggers")) return destinations;
   for (const Setting& section : recipe.at("loggers").array()) {
     if (auto made = LoggerKinds::made<DestinationPtr>(section, seams))

@@ -36,11 +36,10 @@ OptimizerPtr make_adam(const AdamOptions& options, const Setting& section,
 // Its library makes what groups it has of options of its own.
 OptimizerPtr made_by_library(const Setting& section, const std::vector<ParamView>& views) {
   const char* why = "the optimizer of a plugin has no groups but those of its own options";
-  if (section.has("groups")) section.at("groups").fail(why);
-  if (section.has("layer_decay") && section.at("layer_decay").number() != 1.0)
-    section.at("layer_decay").fail(why);
-  const auto no_decay = section.has("no_decay") ? section.at("no_decay").texts() : std::vector<std::string>();
-  return made_by_plugin<OptimizerPtr>(section, views, no_decay);
+  const OptimizerKeys keys = OptimizerKeys::kind().read(section);
+  if (!keys.groups.is_none()) keys.groups.fail(why);
+  if (keys.layer_decay != 1.0) keys.layer_decay.fail(why);
+  return made_by_plugin<OptimizerPtr>(section, views, keys.no_decay.value);
 }
 
 }  // namespace

@@ -57,19 +57,6 @@ std::vector<Bound<Options>> lion_options(const char* decay_doc) {
           decay<Options>(decay_doc)};
 }
 
-std::shared_ptr<const Catalog> group_catalog() {
-  const auto own = [](const char* name, const char* doc) {
-    return Key{name, KeyType::kNumber, "none", doc}.at_least(0);
-  };
-  return std::make_shared<const Catalog>(
-      Catalog{.section = "optimizer.groups",
-              .noun = "",
-              .doc = "Parameters with hyperparameters of their own; the first group that matches counts.",
-              .keys = {{"match", KeyType::kTexts, "", "name patterns like *.bias"},
-                       own("lr", "learning rate, which follows [scheduler]; the optimizer's when absent"),
-                       own("weight_decay", "the optimizer's when absent")}});
-}
-
 }  // namespace
 
 Kind<SgdOptions> SgdOptions::kind() {
@@ -206,20 +193,35 @@ Kind<MuonOptions> MuonOptions::kind() {
 Catalog optimizer_catalog() {
   std::vector<Entry> entries = OptimizerKinds::entries();
   entries.push_back(plugin_entry("optimizer"));
-  return {.section = "optimizer",
-          .noun = "optimizer",
-          .doc = "The optimizer.",
-          .keys = {{"no_decay", KeyType::kTexts, "[]",
-                    "parameters without weight decay: name patterns like *.bias"},
-                   Key{"layer_decay", KeyType::kNumber, "1",
-                       "factor of the learning rate from a block of the model to the one before it; 1 at the "
-                       "head"}
-                       .more_than(0)
-                       .at_most(1),
-                   Key{"groups", KeyType::kTables, "none",
-                       "[[optimizer.groups]], parameters with a learning rate or weight decay of their own"}
-                       .each(group_catalog())},
-          .entries = std::move(entries)};
+  Catalog catalog = section_catalog<OptimizerKeys>();
+  catalog.noun = "optimizer";
+  catalog.entries = std::move(entries);
+  return catalog;
+}
+
+Kind<OptimizerKeys> OptimizerKeys::kind() {
+  return {"optimizer",
+          "The optimizer.",
+          {option("no_decay", &OptimizerKeys::no_decay,
+                  "parameters without weight decay: name patterns like *.bias"),
+           option("layer_decay", &OptimizerKeys::layer_decay,
+                  "factor of the learning rate from a block of the model to the one before it; 1 at the head")
+               .more_than(0)
+               .at_most(1),
+           option("groups", &OptimizerKeys::groups,
+                  "[[optimizer.groups]], parameters with a learning rate or weight decay of their own")
+               .each(std::make_shared<const Catalog>(section_catalog<ParameterGroup>()))
+               .as(KeyType::kTables)}};
+}
+
+Kind<ParameterGroup> ParameterGroup::kind() {
+  return {"optimizer.groups",
+          "Parameters with hyperparameters of their own; the first group that matches counts.",
+          {option("match", &ParameterGroup::match, "name patterns like *.bias").required(),
+           option("lr", &ParameterGroup::lr,
+                  "learning rate, which follows [scheduler]; the optimizer's when absent")
+               .at_least(0),
+           option("weight_decay", &ParameterGroup::weight_decay, "the optimizer's when absent").at_least(0)}};
 }
 
 }  // namespace tutti

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "recipe/options.h"
+#include "recipe/section.h"
 
 // The kinds of [optimizer], with torch.optim's and Composer's names and defaults. Free of libtorch.
 namespace tutti {
@@ -14,6 +14,24 @@ namespace tutti {
 class Optimizer;
 using OptimizerPtr = std::unique_ptr<Optimizer>;
 struct ParamView;
+
+// Hyperparameters of the parameters with these names, as a param group of torch.optim. The learning rate
+// follows the same schedule as the optimizer's.
+struct ParameterGroup {
+  Given<std::vector<std::string>> match;          // name patterns
+  Given<std::optional<double>> lr, weight_decay;  // absent: the optimizer's
+
+  static Kind<ParameterGroup> kind();
+};
+
+// The keys of every kind of optimizer.
+struct OptimizerKeys {
+  Given<std::vector<std::string>> no_decay;  // name patterns of parameters without weight decay
+  Given<double> layer_decay = 1.0;
+  Setting groups;  // tables of ParameterGroup, or none
+
+  static Kind<OptimizerKeys> kind();
+};
 
 struct SgdOptions {
   double lr = 0.001;

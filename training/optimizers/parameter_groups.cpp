@@ -16,20 +16,10 @@ void require_not_negative(const Setting& section, std::initializer_list<const ch
     if (!(section.at(key).number() >= 0.0)) section.at(key).fail("expected a number >= 0");
 }
 
-std::optional<double> number_of(const Setting& section, const char* key) {
-  return section.has(key) ? std::optional(section.at(key).number()) : std::nullopt;
-}
-
-std::vector<ParameterGroup> groups_of(const Setting& section) {
+std::vector<ParameterGroup> groups_of(const OptimizerKeys& keys) {
   std::vector<ParameterGroup> groups;
-  if (!section.has("groups")) return groups;
-  const double lr = section.at("lr").number();
-  for (const Setting& group : section.at("groups").array()) {
-    groups.push_back({group.at("match").texts(), number_of(group, "lr"), number_of(group, "weight_decay")});
-    if (lr == 0.0 && groups.back().lr.value_or(0.0) != 0.0)
-      group.at("lr").fail(
-          "the schedule multiplies this rate by the part of optimizer.lr that is left, which is 0");
-  }
+  if (keys.groups.is_none()) return groups;
+  for (const Setting& group : keys.groups.array()) groups.push_back(ParameterGroup::kind().read(group));
   return groups;
 }
 
@@ -76,10 +66,12 @@ bool matches_any(const std::vector<std::string>& patterns, const std::string& na
 
 OptimizerCommon common_of(const Setting& section) {
   require_not_negative(section, {"lr", "weight_decay"});
-  OptimizerCommon common{section.at("lr").number(), section.at("weight_decay").number()};
-  if (section.has("no_decay")) common.no_decay = section.at("no_decay").texts();
-  common.groups = groups_of(section);
-  common.layer_decay = number_of(section, "layer_decay").value_or(1.0);
+  const OptimizerKeys keys = OptimizerKeys::kind().read(section);
+  OptimizerCommon common{section.at("lr").number(), section.at("weight_decay").number(), keys.no_decay,
+                         groups_of(keys), keys.layer_decay};
+  for (const ParameterGroup& group : common.groups)
+    if (common.lr == 0.0 && group.lr->value_or(0.0) != 0.0)
+      group.lr.fail("the schedule multiplies this rate by the part of optimizer.lr that is left, which is 0");
   return common;
 }
 
@@ -100,12 +92,12 @@ void require_betas(const Setting& section) {
 }
 
 void require_matching_patterns(const Setting& section, const std::vector<ParamView>& views) {
-  if (section.has("no_decay")) require_matches(section.at("no_decay"), views);
-  if (section.has("groups"))
-    for (const Setting& group : section.at("groups").array())
-      require_matches(group.at("match"), views, /*trained=*/true);
-  if (number_of(section, "layer_decay").value_or(1.0) != 1.0 && layers_of(views).empty())
-    section.at("layer_decay").fail("no blocks of the model repeat by number, as \"h.0\" and \"h.1\" would");
+  const OptimizerKeys keys = OptimizerKeys::kind().read(section);
+  if (!keys.no_decay->empty()) require_matches(keys.no_decay.key, views);
+  for (const ParameterGroup& group : groups_of(keys))
+    require_matches(group.match.key, views, /*trained=*/true);
+  if (keys.layer_decay != 1.0 && layers_of(views).empty())
+    keys.layer_decay.fail("no blocks of the model repeat by number, as \"h.0\" and \"h.1\" would");
 }
 
 std::vector<ParameterRates> rates_of(const OptimizerCommon& common, const std::vector<ParamView>& views) {
@@ -115,8 +107,8 @@ std::vector<ParameterRates> rates_of(const OptimizerCommon& common, const std::v
         common.groups, [&](const ParameterGroup& one) { return matches_any(one.match, view.name); });
     const ParameterGroup own = (common.own ? common.own(view) : std::nullopt).value_or(ParameterGroup());
     const ParameterGroup given = group == common.groups.end() ? ParameterGroup() : *group;
-    const double lr = given.lr.value_or(own.lr.value_or(common.lr));
-    const double decay = given.weight_decay.value_or(own.weight_decay.value_or(common.weight_decay));
+    const double lr = given.lr->value_or(own.lr->value_or(common.lr));
+    const double decay = given.weight_decay->value_or(own.weight_decay->value_or(common.weight_decay));
     ParameterRates& parameter_rates = rates.emplace_back();
     parameter_rates.lr_scale = lr == common.lr || common.lr == 0.0 ? 1.0 : lr / common.lr;
     parameter_rates.weight_decay = matches_any(common.no_decay, view.name) ? 0.0 : decay;

@@ -8,15 +8,9 @@
 
 #include "recipe/setting.h"
 #include "tensors/param_view.h"
+#include "training/optimizers/options.h"
 
 namespace tutti {
-
-// Hyperparameters of the parameters with these names, as a param group of torch.optim. The learning rate
-// follows the same schedule as the optimizer's.
-struct ParameterGroup {
-  std::vector<std::string> match;          // name patterns
-  std::optional<double> lr, weight_decay;  // absent: the optimizer's
-};
 
 // What every optimizer has.
 struct OptimizerCommon {

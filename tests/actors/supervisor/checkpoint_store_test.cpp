@@ -103,7 +103,7 @@ TEST_F(CheckpointStoreTest, ARunsOwnComesBeforeTheOneToLoadFrom) {
 
 TEST_F(CheckpointStoreTest, AnotherRunsAreAnErrorUntilTheUserSaysOverwrite) {
   job_.settings.run_name = "mine";
-  settings_.overwrite = Setting(false, "checkpoint.save_overwrite", {"digits.toml", 8});
+  settings_.save_overwrite = Setting(false, "checkpoint.save_overwrite", {"digits.toml", 8});
   run_name_ = "theirs";
   publish_all({"ep1-ba10"});
   for (const Setting& from : {Setting(), resume("auto"), resume(folder_)}) {
@@ -112,7 +112,7 @@ TEST_F(CheckpointStoreTest, AnotherRunsAreAnErrorUntilTheUserSaysOverwrite) {
                 StartsWith("digits.toml:8: checkpoint.save_overwrite = false: " + folder_ + "/ep1-ba10"));
     EXPECT_THAT(why, HasSubstr("is of the run \"theirs\", and this one is \"mine\""));
   }
-  settings_.overwrite.value = true;
+  settings_.save_overwrite.value = true;
   EXPECT_EQ(chosen(Setting()), "");
   EXPECT_EQ(chosen(resume("auto")), "");
   store().begin("");
@@ -125,7 +125,7 @@ TEST_F(CheckpointStoreTest, RunsOfDifferentNamesShareAFolder) {
   publish_all({"theirs-ba50"});
   job_.settings.run_name = "mine";
   settings_.set = {CheckpointNames("{run_name}-ba{batch}", "mine"), "newest-mine"};
-  settings_.overwrite = Setting(false, "checkpoint.save_overwrite", {});
+  settings_.save_overwrite = Setting(false, "checkpoint.save_overwrite", {});
   EXPECT_EQ(chosen(resume("auto")), "");
   disk_.make_folders(folder_ + "/.theirs-ba60-77");
   store(1).begin("");
