@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "tensors/out_of_memory.h"
+#include "tensors/memory/out_of_memory.h"
 
 namespace tutti {
 

@@ -11,8 +11,8 @@
 
 #include "data/readers/transformed_dataset.h"
 #include "runtime/error.h"
-#include "tensors/out_of_memory.h"
-#include "tensors/torch_error.h"
+#include "tensors/memory/out_of_memory.h"
+#include "tensors/memory/torch_error.h"
 
 namespace tutti {
 namespace {

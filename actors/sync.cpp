@@ -9,7 +9,7 @@
 #include "actors/messages/heartbeat.h"
 #include "collectives/agreement.h"
 #include "collectives/device/groups.h"
-#include "tensors/out_of_memory.h"
+#include "tensors/memory/out_of_memory.h"
 
 namespace tutti {
 

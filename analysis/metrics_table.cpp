@@ -4,7 +4,7 @@
 #include <cmath>
 #include <unordered_map>
 
-#include "io/formats/json_line.h"
+#include "io/json/json_line.h"
 #include "io/run_paths.h"
 
 namespace tutti {

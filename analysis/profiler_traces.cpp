@@ -7,7 +7,7 @@
 #include <set>
 
 #include "analysis/run_folder.h"
-#include "io/formats/json_text.h"
+#include "io/json/json_text.h"
 #include "io/run_paths.h"
 #include "recipe/toml_reader.h"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "io/formats/json_text.h"
 #include "io/journal/recorded_run.h"
+#include "io/json/json_text.h"
 #include "io/run_paths.h"
 #include "runtime/error.h"
 #include "runtime/regular_file.h"

@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "analysis/run_folder.h"
-#include "io/formats/json_text.h"
+#include "io/json/json_text.h"
 #include "io/run_paths.h"
 #include "recipe/toml_reader.h"
 #include "runtime/disk.h"

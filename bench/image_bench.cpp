@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "data/transforms/image_operations.h"
+#include "data/transforms/augmentations/image_operations.h"
 
 namespace tutti {
 namespace {

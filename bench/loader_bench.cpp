@@ -21,7 +21,7 @@
 #include "data/transforms/stored_images.h"
 #include "data/transforms/tensor_transforms.h"
 #include "runtime/actor/scheduler.h"
-#include "tensors/meter.h"
+#include "tensors/memory/meter.h"
 #include "tensors/process_state.h"
 
 namespace tutti {

@@ -10,7 +10,7 @@
 #include "runtime/error.h"
 #include "runtime/process/this_process.h"
 #include "tensors/kernels/graph.h"
-#include "tensors/meter.h"
+#include "tensors/memory/meter.h"
 
 namespace tutti {
 namespace {

@@ -10,8 +10,8 @@
 #include "algorithms/loop/ema.h"
 #include "algorithms/surgery/lora.h"
 #include "io/checkpoint/saved_state.h"
-#include "io/formats/json_setting.h"
 #include "io/formats/safetensors.h"
+#include "io/json/json_setting.h"
 #include "recipe/toml_reader.h"
 #include "runtime/error.h"
 

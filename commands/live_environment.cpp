@@ -1,7 +1,7 @@
 #include "commands/live_environment.h"
 
-#include "job/run_journal.h"
-#include "job/run_report.h"
+#include "job/records/run_journal.h"
+#include "job/records/run_report.h"
 #include "runtime/launcher.h"
 
 namespace tutti {

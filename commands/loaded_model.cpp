@@ -13,7 +13,7 @@
 #include "job/resume.h"
 #include "recipe/toml_reader.h"
 #include "runtime/printable.h"
-#include "tensors/torch_error.h"
+#include "tensors/memory/torch_error.h"
 
 namespace tutti {
 namespace {

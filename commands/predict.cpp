@@ -14,7 +14,7 @@
 #include "io/hdf5/hdf5_writer.h"
 #include "io/replaced_file.h"
 #include "recipe/catalog.h"
-#include "tensors/torch_error.h"
+#include "tensors/memory/torch_error.h"
 #include "training/evaluation/catalog.h"
 #include "training/evaluation/evaluation.h"
 

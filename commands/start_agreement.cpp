@@ -4,14 +4,14 @@
 
 #include "collectives/agreement.h"
 #include "job/make_job.h"
-#include "job/run_journal.h"
+#include "job/records/run_journal.h"
 #include "recipe/setting.h"
 #include "recipe/toml_reader.h"
 #include "runtime/launcher.h"
 #include "runtime/process/this_process.h"
 #include "runtime/random.h"
-#include "tensors/out_of_memory.h"
-#include "tensors/torch_error.h"
+#include "tensors/memory/out_of_memory.h"
+#include "tensors/memory/torch_error.h"
 
 namespace tutti {
 namespace {

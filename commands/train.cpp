@@ -21,8 +21,8 @@
 #include "commands/start_agreement.h"
 #include "io/checkpoint/checkpoint.h"
 #include "job/make_job.h"
-#include "job/run_journal.h"
-#include "job/run_report.h"
+#include "job/records/run_journal.h"
+#include "job/records/run_report.h"
 #include "runtime/actor/scheduler.h"
 #include "runtime/disk.h"
 #include "runtime/launcher.h"
@@ -32,8 +32,8 @@
 #include "runtime/process/process_watch.h"
 #include "runtime/process/this_process.h"
 #include "runtime/transport.h"
-#include "tensors/meter.h"
-#include "tensors/torch_error.h"
+#include "tensors/memory/meter.h"
+#include "tensors/memory/torch_error.h"
 #include "training/loggers/run_result.h"
 
 namespace tutti {

@@ -10,7 +10,7 @@
 #include "recipe/toml_reader.h"
 #include "runtime/error.h"
 #include "runtime/user_errors.h"
-#include "tensors/torch_error.h"
+#include "tensors/memory/torch_error.h"
 
 namespace tutti {
 namespace {

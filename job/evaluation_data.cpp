@@ -8,7 +8,7 @@
 #include "models/layers/attention.h"
 #include "models/zoo/catalog.h"
 #include "models/zoo/factory.h"
-#include "tensors/torch_error.h"
+#include "tensors/memory/torch_error.h"
 #include "training/evaluation/catalog.h"
 #include "training/state.h"
 

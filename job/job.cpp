@@ -4,7 +4,7 @@
 
 #include "recipe/plugin_maker.h"
 #include "runtime/launcher.h"
-#include "tensors/meter.h"
+#include "tensors/memory/meter.h"
 #include "tensors/process_state.h"
 
 namespace tutti {

@@ -15,8 +15,8 @@
 #include "runtime/nearest_name.h"
 #include "runtime/process/this_process.h"
 #include "runtime/user_errors.h"
-#include "tensors/out_of_memory.h"
-#include "tensors/torch_error.h"
+#include "tensors/memory/out_of_memory.h"
+#include "tensors/memory/torch_error.h"
 
 namespace tutti {
 namespace {

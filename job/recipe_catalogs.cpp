@@ -9,7 +9,7 @@
 #include "data/readers/catalog.h"
 #include "data/transforms/options.h"
 #include "io/checkpoint/checkpoint_catalog.h"
-#include "job/deepspeed.h"
+#include "job/names/deepspeed.h"
 #include "job/names/foreign_names.h"
 #include "job/sections.h"
 #include "models/hub/section.h"

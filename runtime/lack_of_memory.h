@@ -7,8 +7,8 @@
 
 namespace tutti {
 
-// True if operator new found no memory, or a thread could not be started. tensors/out_of_memory.h knows the
-// words of libraries too.
+// True if operator new found no memory, or a thread could not be started. tensors/memory/out_of_memory.h
+// knows the words of libraries too.
 bool found_no_memory(const std::exception& error);
 
 // True if a run that ends so lacked memory.

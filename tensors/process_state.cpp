@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <mutex>
 
-#include "tensors/meter.h"
+#include "tensors/memory/meter.h"
 
 namespace tutti {
 namespace {

@@ -74,7 +74,7 @@ TEST(ThirdParties, MpiAndNcclLiveInCollectives) {
   EXPECT_THAT(away(including("collectives/nccl/nccl_group.cpp", "<nccl.h>")), IsEmpty());
   EXPECT_THAT(away(including("collectives/mpi/world.cpp", "<nccl.h>")), SizeIs(1));
   EXPECT_THAT(away(including("tensors/cuda/device.cu", "<cuda_runtime.h>")), IsEmpty());
-  EXPECT_THAT(away(including("tensors/meter.cpp", "<cuda_runtime.h>")), SizeIs(1));
+  EXPECT_THAT(away(including("tensors/memory/meter.cpp", "<cuda_runtime.h>")), SizeIs(1));
 }
 
 TEST(ThirdParties, LibtorchIsNotInRuntimeAndCli) {

@@ -14,7 +14,7 @@
 #include "models/weight_names.h"
 #include "runtime/error.h"
 #include "runtime/nearest_name.h"
-#include "tensors/torch_error.h"
+#include "tensors/memory/torch_error.h"
 #include "training/named_weights.h"
 #include "training/saved_tensors.h"
 

@@ -2,8 +2,8 @@
 
 #include <exception>
 
-#include "tensors/out_of_memory.h"
-#include "tensors/torch_error.h"
+#include "tensors/memory/out_of_memory.h"
+#include "tensors/memory/torch_error.h"
 
 namespace tutti {
 

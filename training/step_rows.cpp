@@ -6,7 +6,7 @@
 
 #include "models/step_rows.h"
 #include "runtime/error.h"
-#include "tensors/meter.h"
+#include "tensors/memory/meter.h"
 
 namespace tutti {
 

@@ -19,7 +19,7 @@
 #include "models/zoo/catalog.h"
 #include "runtime/error.h"
 #include "tensors/autograd.h"
-#include "tensors/torch_error.h"
+#include "tensors/memory/torch_error.h"
 #include "training/initial_weights.h"
 #include "training/saved_tensors.h"
 

@@ -14,8 +14,8 @@
 #include "runtime/text.h"
 #include "sharding/activation_checkpointing.h"
 #include "sharding/units.h"
-#include "tensors/out_of_memory.h"
-#include "tensors/torch_error.h"
+#include "tensors/memory/out_of_memory.h"
+#include "tensors/memory/torch_error.h"
 #include "training/callbacks/factory.h"
 #include "training/evaluation/evaluation.h"
 

@@ -1,6 +1,6 @@
 #include "actors/compute/compute_services.h"
 
-#include "tensors/memory_attempt.h"
+#include "tensors/memory/memory_attempt.h"
 
 namespace tutti {
 

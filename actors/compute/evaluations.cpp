@@ -6,7 +6,7 @@
 
 #include "actors/messages/messages.h"
 #include "io/journal/journal_steps.h"
-#include "tensors/out_of_memory.h"
+#include "tensors/memory/out_of_memory.h"
 
 namespace tutti {
 

@@ -10,10 +10,10 @@
 #include "runtime/error.h"
 #include "runtime/random.h"
 #include "tensors/autograd.h"
-#include "tensors/memory_attempt.h"
-#include "tensors/out_of_memory.h"
+#include "tensors/memory/memory_attempt.h"
+#include "tensors/memory/out_of_memory.h"
+#include "tensors/memory/torch_error.h"
 #include "tensors/process_state.h"
-#include "tensors/torch_error.h"
 
 namespace tutti {
 

@@ -11,7 +11,7 @@
 #include "models/layers/statistics_rows.h"
 #include "tensors/autograd.h"
 #include "tensors/late_numbers.h"
-#include "tensors/meter.h"
+#include "tensors/memory/meter.h"
 #include "tensors/tree.h"
 #include "training/engine/engine.h"
 #include "training/evaluation/train_metrics.h"

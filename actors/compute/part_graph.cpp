@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "runtime/error.h"
-#include "tensors/meter.h"
-#include "tensors/out_of_memory.h"
+#include "tensors/memory/meter.h"
+#include "tensors/memory/out_of_memory.h"
+#include "tensors/memory/torch_error.h"
 #include "tensors/process_state.h"
-#include "tensors/torch_error.h"
 
 namespace tutti {
 namespace {

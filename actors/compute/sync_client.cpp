@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "actors/messages/messages.h"
-#include "tensors/meter.h"
+#include "tensors/memory/meter.h"
 
 namespace tutti {
 

@@ -14,8 +14,8 @@
 #include "data/dataset.h"
 #include "sharding/activation_checkpointing.h"
 #include "tensors/finite.h"
-#include "tensors/memory_attempt.h"
-#include "tensors/meter.h"
+#include "tensors/memory/memory_attempt.h"
+#include "tensors/memory/meter.h"
 
 namespace tutti {
 namespace {

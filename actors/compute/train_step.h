@@ -18,7 +18,7 @@
 #include "runtime/error.h"
 #include "runtime/log.h"
 #include "runtime/recorder.h"
-#include "tensors/out_of_memory.h"
+#include "tensors/memory/out_of_memory.h"
 #include "training/engine/engine.h"
 #include "training/loggers/step_log.h"
 #include "training/precision.h"

@@ -13,7 +13,7 @@
 #include "recipe/toml_reader.h"
 #include "runtime/error.h"
 #include "runtime/text.h"
-#include "tensors/torch_error.h"
+#include "tensors/memory/torch_error.h"
 #include "training/saved_tensors.h"
 #include "training/token_text.h"
 

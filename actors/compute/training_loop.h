@@ -14,7 +14,7 @@
 #include "io/checkpoint/run_state.h"
 #include "job/job.h"
 #include "runtime/actor/actor.h"
-#include "tensors/out_of_memory.h"
+#include "tensors/memory/out_of_memory.h"
 #include "training/engine/engine.h"
 #include "training/state.h"
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "actors/messages/rank_actors.h"
-#include "tensors/meter.h"
+#include "tensors/memory/meter.h"
 
 namespace tutti {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "actors/messages/control_text.h"
 #include "runtime/error.h"
-#include "tensors/out_of_memory.h"
+#include "tensors/memory/out_of_memory.h"
 
 namespace tutti {
 namespace {

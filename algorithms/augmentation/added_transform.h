@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "algorithms/augmentation/options.h"
-#include "data/transforms/augmix.h"
-#include "data/transforms/randaugment.h"
+#include "data/transforms/augmentations/augmix.h"
+#include "data/transforms/augmentations/randaugment.h"
 #include "data/transforms/transform.h"
 #include "training/engine/algorithm.h"
 
@@ -31,7 +31,7 @@ class AddedTransform : public Algorithm {
   TransformPtr transform_;
 };
 
-// Applies augmix_image (data/transforms/augmix.h) to each image of the training data.
+// Applies augmix_image (data/transforms/augmentations/augmix.h) to each image of the training data.
 // composer.algorithms.AugMix.
 class AugMix final : public AddedTransform {
  public:
@@ -39,7 +39,7 @@ class AugMix final : public AddedTransform {
   explicit AugMix(const AugMixOptions& options = {}) : AddedTransform("AugMix", augmix_transform(options)) {}
 };
 
-// Applies randaugment_image (data/transforms/randaugment.h) to each image of the training data.
+// Applies randaugment_image (data/transforms/augmentations/randaugment.h) to each image of the training data.
 // composer.algorithms.RandAugment.
 class RandAugment final : public AddedTransform {
  public:

@@ -4,14 +4,14 @@
 #include <utility>
 
 #include "algorithms/augmentation/options.h"
-#include "data/transforms/colout.h"
+#include "data/transforms/augmentations/colout.h"
 #include "training/engine/algorithm.h"
 
 namespace tutti {
 
 // With `batch`, drops the same rows and columns, drawn once a batch, from all images of all ranks. Else a
 // transform draws rows and columns for each image of the training data. colout_batch is in
-// data/transforms/colout.h. composer.algorithms.ColOut.
+// data/transforms/augmentations/colout.h. composer.algorithms.ColOut.
 class ColOut final : public Algorithm {
  public:
   using Options = ColOutAlgorithm;

@@ -4,13 +4,13 @@
 #include <utility>
 
 #include "algorithms/augmentation/options.h"
-#include "data/transforms/cutout.h"
+#include "data/transforms/augmentations/cutout.h"
 #include "training/engine/algorithm.h"
 
 namespace tutti {
 
 // Cuts the same holes, drawn once a batch, out of all images of all ranks. cutout_batch is in
-// data/transforms/cutout.h. composer.algorithms.CutOut.
+// data/transforms/augmentations/cutout.h. composer.algorithms.CutOut.
 class CutOut final : public Algorithm {
  public:
   explicit CutOut(const CutOutOptions& options, BatchKey input_key = "input")

@@ -7,7 +7,7 @@
 #include "models/losses.h"
 #include "models/model.h"
 #include "runtime/error.h"
-#include "tensors/torch_error.h"
+#include "tensors/memory/torch_error.h"
 #include "training/state.h"
 
 namespace tutti {

@@ -7,7 +7,7 @@
 #include <numbers>
 
 #include "algorithms/loop/lasting_tensors.h"
-#include "io/formats/json_line.h"
+#include "io/json/json_line.h"
 #include "runtime/error.h"
 #include "training/state.h"
 

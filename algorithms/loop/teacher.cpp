@@ -12,7 +12,7 @@
 #include "models/zoo/catalog.h"
 #include "recipe/resolve.h"
 #include "runtime/error.h"
-#include "tensors/torch_error.h"
+#include "tensors/memory/torch_error.h"
 #include "training/engine/engine.h"
 #include "training/initial_weights.h"
 #include "training/state.h"

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <set>
 
-#include "io/formats/json_setting.h"
+#include "io/json/json_setting.h"
 #include "io/weights/weights.h"
 #include "models/hub/adapter.h"
 #include "runtime/error.h"

@@ -3,7 +3,7 @@
 #include <set>
 
 #include "algorithms/surgery/effect.h"
-#include "io/formats/json_line.h"
+#include "io/json/json_line.h"
 #include "runtime/error.h"
 #include "training/state.h"
 

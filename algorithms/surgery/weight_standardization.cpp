@@ -12,7 +12,7 @@
 #include "data/dataset.h"
 #include "models/layers/conv.h"
 #include "models/layers/lent_zeros.h"
-#include "tensors/torch_error.h"
+#include "tensors/memory/torch_error.h"
 #include "training/state.h"
 
 namespace tutti {

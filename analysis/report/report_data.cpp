@@ -7,8 +7,8 @@
 
 #include "analysis/report/charts.h"
 #include "io/formats/base64.h"
-#include "io/formats/json_line.h"
 #include "io/formats/run_metrics.h"
+#include "io/json/json_line.h"
 
 namespace tutti {
 namespace {

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "io/formats/event_file.h"
-#include "io/formats/json_text.h"
 #include "io/journal/journal_reader.h"
+#include "io/json/json_text.h"
 #include "io/run_paths.h"
 #include "recipe/command_keys.h"
 #include "recipe/toml_reader.h"

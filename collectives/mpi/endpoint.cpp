@@ -12,7 +12,7 @@
 
 #include "collectives/mpi/world.h"
 #include "runtime/error.h"
-#include "tensors/meter.h"
+#include "tensors/memory/meter.h"
 
 namespace tutti {
 

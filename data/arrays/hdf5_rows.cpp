@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "runtime/error.h"
-#include "tensors/torch_error.h"
+#include "tensors/memory/torch_error.h"
 
 namespace tutti {
 namespace {

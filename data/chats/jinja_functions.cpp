@@ -10,7 +10,7 @@
 namespace tutti::jinja {
 namespace {
 
-constexpr int kMostNesting = 100;  // more than JSON has (io/formats/json_text.h)
+constexpr int kMostNesting = 100;  // more than JSON has (io/json/json_text.h)
 constexpr int64_t kLongestRange = 100'000, kMostIndent = 16;
 
 using Function = Value (*)(const Call& call);

@@ -3,7 +3,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "io/formats/json_text.h"
+#include "io/json/json_text.h"
 #include "runtime/error.h"
 #include "runtime/text.h"
 

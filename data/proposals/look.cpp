@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "io/formats/json_document.h"
+#include "io/json/json_document.h"
 #include "io/json_rows.h"
 #include "runtime/error.h"
 #include "runtime/regular_file.h"

@@ -6,7 +6,7 @@
 #include "data/tokenizers/tokenizer.h"
 #include "data/tokenizers/tokenizer_files.h"
 #include "io/formats/file_head.h"
-#include "io/formats/json_document.h"
+#include "io/json/json_document.h"
 #include "io/json_rows.h"
 #include "runtime/error.h"
 #include "runtime/printable.h"

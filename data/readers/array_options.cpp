@@ -6,7 +6,7 @@
 #include "data/arrays/numpy_arrays.h"
 #include "data/readers/opened.h"
 #include "data/readers/options.h"
-#include "tensors/meter.h"
+#include "tensors/memory/meter.h"
 
 namespace tutti {
 namespace {

@@ -10,7 +10,7 @@
 #include "data/transforms/stored_images.h"
 #include "recipe/plugin_maker.h"
 #include "runtime/text.h"
-#include "tensors/torch_error.h"
+#include "tensors/memory/torch_error.h"
 
 namespace tutti {
 namespace {

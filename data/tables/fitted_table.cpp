@@ -1,6 +1,6 @@
 #include "data/tables/fitted_table.h"
 
-#include "io/formats/json_text.h"
+#include "io/json/json_text.h"
 #include "runtime/error.h"
 #include "runtime/hashes.h"
 

@@ -14,7 +14,7 @@
 #include "runtime/error.h"
 #include "runtime/printable.h"
 #include "runtime/text.h"
-#include "tensors/meter.h"
+#include "tensors/memory/meter.h"
 
 namespace tutti {
 namespace {

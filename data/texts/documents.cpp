@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "io/formats/json_document.h"
+#include "io/json/json_document.h"
 #include "io/json_rows.h"
 #include "runtime/error.h"
 

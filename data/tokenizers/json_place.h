@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "io/formats/json_text.h"
+#include "io/json/json_text.h"
 #include "io/mapped_file.h"
 
 namespace tutti {

@@ -21,20 +21,22 @@ using TransformPtr = std::shared_ptr<const Transform>;
 using Padding = std::array<int64_t, 4>;  // pixels added left, top, right, bottom
 
 struct RandAugmentOptions {
-  int64_t severity = 9;                  // the level of every operation: 0 (weak) to 10 (strong)
-  int64_t depth = 2;                     // operations applied in sequence; at least 0
-  std::string augmentation_set = "all";  // all, safe or original: data/transforms/image_operations.h
+  int64_t severity = 9;  // the level of every operation: 0 (weak) to 10 (strong)
+  int64_t depth = 2;     // operations applied in sequence; at least 0
+  std::string augmentation_set =
+      "all";  // all, safe or original: data/transforms/augmentations/image_operations.h
 
   static Kind<RandAugmentOptions> kind();
   TransformPtr make(const Setting& section, const SampleSpec& samples) const;
 };
 
 struct AugMixOptions {
-  int64_t severity = 3;                  // the level of every operation: 0 (weak) to 10 (strong)
-  int64_t depth = -1;                    // operations of a chain; below 1: each chain draws 1, 2 or 3
-  int64_t width = 3;                     // chains; at least 1
-  double alpha = 1.0;                    // of the Dirichlet and Beta distributions of the weights; above 0
-  std::string augmentation_set = "all";  // all, safe or original: data/transforms/image_operations.h
+  int64_t severity = 3;  // the level of every operation: 0 (weak) to 10 (strong)
+  int64_t depth = -1;    // operations of a chain; below 1: each chain draws 1, 2 or 3
+  int64_t width = 3;     // chains; at least 1
+  double alpha = 1.0;    // of the Dirichlet and Beta distributions of the weights; above 0
+  std::string augmentation_set =
+      "all";  // all, safe or original: data/transforms/augmentations/image_operations.h
 
   static Kind<AugMixOptions> kind();
   TransformPtr make(const Setting& section, const SampleSpec& samples) const;

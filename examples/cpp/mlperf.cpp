@@ -1,6 +1,6 @@
 // A plugin with a logger that writes the result file of an MLPerf Training submission, as Composer's
 // MLPerfCallback does; used by examples/cpp/mlperf.toml. Lines are those of github.com/mlcommons/logging.
-#include <tutti/io/formats/json_line.h>
+#include <tutti/io/json/json_line.h>
 #include <tutti/job/plugin.h>
 #include <tutti/runtime/clock.h>
 #include <tutti/training/state.h>

@@ -7,7 +7,7 @@
 #include <map>
 
 #include "io/formats/dtypes.h"
-#include "io/formats/json_text.h"
+#include "io/json/json_text.h"
 #include "runtime/error.h"
 #include "runtime/hashes.h"
 
@@ -271,8 +271,8 @@ std::string CheckpointManifest::to_json() const {
   StateJson lines = StateJson::array();
   for (const RankFile& file : files) lines.push_back(tutti::to_json(file));
   const StateJson manifest = {{"format", kFormat},
-                         {"files", std::move(lines)},
-                         {"state", state.empty() ? StateJson() : parse_json<StateJson>(state)}};
+                              {"files", std::move(lines)},
+                              {"state", state.empty() ? StateJson() : parse_json<StateJson>(state)}};
   const std::string body = without_raw_controls(manifest.dump());
   std::string text(kBeforeHash);
   return text.append(hash_of(body)).append(kBeforeBody).append(body).append(kBehindBody);

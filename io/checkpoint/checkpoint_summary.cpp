@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "io/formats/json_text.h"
+#include "io/json/json_text.h"
 #include "runtime/error.h"
 
 namespace tutti {

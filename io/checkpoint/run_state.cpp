@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "io/formats/json_text.h"
+#include "io/json/json_text.h"
 #include "recipe/toml_reader.h"
 #include "runtime/error.h"
 

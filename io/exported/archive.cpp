@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "io/exported/program.h"
-#include "io/formats/json_text.h"
+#include "io/json/json_text.h"
 #include "runtime/error.h"
-#include "tensors/out_of_memory.h"
+#include "tensors/memory/out_of_memory.h"
 
 namespace tutti::exported {
 namespace {

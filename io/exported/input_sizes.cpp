@@ -1,7 +1,7 @@
 #include "io/exported/input_sizes.h"
 
-#include "io/formats/json_text.h"
 #include "io/formats/zip_file.h"
+#include "io/json/json_text.h"
 #include "runtime/error.h"
 
 namespace tutti::exported {

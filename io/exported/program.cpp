@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "io/formats/dtypes.h"
-#include "io/formats/json_text.h"
+#include "io/json/json_text.h"
 #include "recipe/dotted_path.h"
 #include "runtime/error.h"
 

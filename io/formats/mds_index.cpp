@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "io/formats/json_text.h"
+#include "io/json/json_text.h"
 #include "runtime/disk.h"
 #include "runtime/error.h"
 #include "runtime/hashes.h"

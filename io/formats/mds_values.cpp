@@ -6,7 +6,7 @@
 #include <cstring>
 #include <map>
 
-#include "io/formats/json_text.h"
+#include "io/json/json_text.h"
 #include "runtime/error.h"
 #include "runtime/printable.h"
 

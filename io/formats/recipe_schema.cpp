@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <type_traits>
 
-#include "io/formats/json_setting.h"
+#include "io/json/json_setting.h"
 #include "recipe/key_check.h"
 
 namespace tutti {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <filesystem>
 
-#include "io/formats/json_text.h"
+#include "io/json/json_text.h"
 #include "runtime/regular_file.h"
 #include "runtime/text.h"
 

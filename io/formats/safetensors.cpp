@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "io/formats/dtypes.h"
-#include "io/formats/json_text.h"
+#include "io/json/json_text.h"
 #include "io/mapped_file.h"
 #include "runtime/error.h"
 

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
-#include "io/formats/json_text.h"
+#include "io/json/json_text.h"
 
 namespace tutti {
 namespace {

@@ -16,7 +16,7 @@
 #include "runtime/nearest_name.h"
 #include "runtime/printable.h"
 #include "runtime/regular_file.h"
-#include "tensors/torch_error.h"
+#include "tensors/memory/torch_error.h"
 
 namespace tutti {
 namespace {

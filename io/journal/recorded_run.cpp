@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "io/formats/json_text.h"
 #include "io/journal/journal_reader.h"
+#include "io/json/json_text.h"
 #include "runtime/disk.h"
 #include "runtime/error.h"
 #include "runtime/trace_event.h"

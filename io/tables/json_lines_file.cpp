@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "io/formats/json_text.h"
+#include "io/json/json_text.h"
 #include "io/json_rows.h"
 #include "io/tables/column_reasons.h"
 #include "io/tables/csv_file.h"

@@ -13,7 +13,7 @@
 
 #include "io/weights/pickle.h"
 #include "runtime/error.h"
-#include "tensors/out_of_memory.h"
+#include "tensors/memory/out_of_memory.h"
 
 namespace tutti {
 namespace {

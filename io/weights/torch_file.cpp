@@ -16,8 +16,8 @@
 #include "io/mapped_file.h"
 #include "io/weights/pickle.h"
 #include "runtime/error.h"
-#include "tensors/out_of_memory.h"
-#include "tensors/torch_error.h"
+#include "tensors/memory/out_of_memory.h"
+#include "tensors/memory/torch_error.h"
 
 namespace tutti {
 namespace {

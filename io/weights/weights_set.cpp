@@ -2,7 +2,7 @@
 
 #include <set>
 
-#include "io/formats/json_text.h"
+#include "io/json/json_text.h"
 #include "runtime/error.h"
 
 namespace tutti {

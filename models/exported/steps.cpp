@@ -13,8 +13,8 @@
 #include "models/torch/known_operators.h"
 #include "runtime/error.h"
 #include "tensors/autograd.h"
-#include "tensors/out_of_memory.h"
-#include "tensors/torch_error.h"
+#include "tensors/memory/out_of_memory.h"
+#include "tensors/memory/torch_error.h"
 
 namespace tutti::exported {
 namespace {

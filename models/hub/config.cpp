@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "io/formats/json_setting.h"
+#include "io/json/json_setting.h"
 #include "models/hub/diffusers.h"
 #include "models/hub/llama.h"
 #include "models/hub/values.h"

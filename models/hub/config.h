@@ -14,7 +14,7 @@ namespace tutti {
 
 class Disk;
 
-// Kind and sizes of [model] for a config.json (io/formats/json_setting.h). `asked`: the section with kind =
+// Kind and sizes of [model] for a config.json (io/json/json_setting.h). `asked`: the section with kind =
 // "hf", of which `head`, `num_classes`, `loss`, `dropout` and a contrastive head's keys count before the
 // file. Throws UserError for other models, and for options that the zoo's model does not have.
 Setting::Table zoo_section(const Setting& config, const Setting& asked);

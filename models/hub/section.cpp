@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "io/formats/json_setting.h"
+#include "io/json/json_setting.h"
 #include "models/hub/config.h"
 #include "models/hub/diffusers.h"
 #include "models/zoo/catalog.h"

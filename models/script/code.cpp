@@ -18,8 +18,8 @@
 #include "runtime/printable.h"
 #include "runtime/process/process_watch.h"
 #include "runtime/text.h"
-#include "tensors/out_of_memory.h"
-#include "tensors/torch_error.h"
+#include "tensors/memory/out_of_memory.h"
+#include "tensors/memory/torch_error.h"
 
 namespace tutti::script {
 namespace {

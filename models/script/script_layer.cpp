@@ -14,8 +14,8 @@
 #include "models/torch/written_tensors.h"
 #include "runtime/error.h"
 #include "tensors/device.h"
-#include "tensors/out_of_memory.h"
-#include "tensors/torch_error.h"
+#include "tensors/memory/out_of_memory.h"
+#include "tensors/memory/torch_error.h"
 
 namespace tutti::script {
 namespace {

@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "runtime/error.h"
-#include "tensors/out_of_memory.h"
+#include "tensors/memory/out_of_memory.h"
 
 namespace tutti {
 namespace {

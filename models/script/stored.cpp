@@ -12,8 +12,8 @@
 #include "models/script/load_scope.h"
 #include "runtime/error.h"
 #include "tensors/device.h"
-#include "tensors/out_of_memory.h"
-#include "tensors/torch_error.h"
+#include "tensors/memory/out_of_memory.h"
+#include "tensors/memory/torch_error.h"
 #include "tensors/tree.h"
 
 namespace tutti::script {

@@ -10,7 +10,7 @@
 #include "models/zoo/sample_checks.h"
 #include "models/zoo/targets.h"
 #include "runtime/error.h"
-#include "tensors/torch_error.h"
+#include "tensors/memory/torch_error.h"
 
 namespace tutti {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "tensors/meter.h"
+#include "tensors/memory/meter.h"
 
 namespace tutti {
 

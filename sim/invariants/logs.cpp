@@ -4,7 +4,7 @@
 #include <sstream>
 #include <string_view>
 
-#include "io/formats/json_line.h"
+#include "io/json/json_line.h"
 #include "sim/invariants/invariants.h"
 
 namespace tutti {

@@ -14,7 +14,7 @@
 #include "io/journal/recorded_run.h"
 #include "job/make_job.h"
 #include "job/recipe_catalogs.h"
-#include "job/run_journal.h"
+#include "job/records/run_journal.h"
 #include "recipe/options.h"
 #include "recipe/toml_reader.h"
 #include "runtime/process/this_process.h"

@@ -8,7 +8,7 @@
 
 #include "actors/messages/messages.h"
 #include "io/journal/journal_steps.h"
-#include "tensors/meter.h"
+#include "tensors/memory/meter.h"
 
 namespace tutti {
 

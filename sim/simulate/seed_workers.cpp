@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "runtime/lack_of_memory.h"
-#include "tensors/torch_error.h"
+#include "tensors/memory/torch_error.h"
 
 namespace tutti {
 namespace {

@@ -5,11 +5,11 @@
 
 #include "collectives/device/groups.h"
 #include "io/checkpoint/tensor_source.h"
-#include "job/run_journal.h"
+#include "job/records/run_journal.h"
 #include "runtime/actor/stop_token.h"
 #include "runtime/error.h"
 #include "sim/faults/failing_memory.h"
-#include "tensors/meter.h"
+#include "tensors/memory/meter.h"
 
 namespace tutti {
 namespace {

@@ -8,7 +8,7 @@
 #include "job/make_job.h"
 #include "runtime/error.h"
 #include "runtime/lack_of_memory.h"
-#include "tensors/torch_error.h"
+#include "tensors/memory/torch_error.h"
 
 namespace tutti {
 namespace {

@@ -6,9 +6,9 @@
 #include <sstream>
 
 #include "actors/local_ranks.h"
-#include "io/formats/json_line.h"
+#include "io/json/json_line.h"
 #include "job/make_job.h"
-#include "tensors/meter.h"
+#include "tensors/memory/meter.h"
 #include "tests/actors/sleeping_world.h"
 
 namespace tutti {

@@ -12,7 +12,7 @@
 #include "algorithms/factory.h"
 #include "commands/inspect.h"
 #include "commands/local_train.h"
-#include "io/formats/json_line.h"
+#include "io/json/json_line.h"
 #include "job/recipe_catalogs.h"
 #include "recipe/toml_reader.h"
 #include "runtime/error.h"

@@ -1,7 +1,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "data/transforms/image_operations.h"
+#include "data/transforms/augmentations/image_operations.h"
 #include "tests/golden/golden_file.h"
 #include "tests/golden/golden_images.h"
 #include "tests/golden/scripted_draws.h"

@@ -5,7 +5,7 @@
 
 #include <fstream>
 
-#include "io/formats/json_setting.h"
+#include "io/json/json_setting.h"
 #include "models/diffusion/noise_schedule.h"
 #include "models/hub/config.h"
 #include "models/hub/diffusers.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "data/transforms/image_operations.h"
+#include "data/transforms/augmentations/image_operations.h"
 #include "tests/golden/golden_file.h"
 
 namespace tutti {

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "data/images/decoder.h"
-#include "data/transforms/color_operations.h"
-#include "data/transforms/gaussian_blur.h"
+#include "data/transforms/augmentations/color_operations.h"
+#include "data/transforms/augmentations/gaussian_blur.h"
 #include "data/transforms/geometry.h"
 #include "io/mapped_file.h"
 #include "tests/golden/golden_file.h"

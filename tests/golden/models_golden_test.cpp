@@ -6,7 +6,7 @@
 
 #include <fstream>
 
-#include "io/formats/json_setting.h"
+#include "io/json/json_setting.h"
 #include "models/hub/config.h"
 #include "models/layers/statistics_rows.h"
 #include "models/zoo/bert.h"

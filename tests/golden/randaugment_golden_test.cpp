@@ -1,7 +1,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "data/transforms/randaugment.h"
+#include "data/transforms/augmentations/randaugment.h"
 #include "runtime/error.h"
 #include "tests/golden/golden_file.h"
 #include "tests/golden/golden_images.h"

@@ -7,7 +7,7 @@
 
 #include "commands/inspect.h"
 #include "commands/local_train.h"
-#include "io/formats/json_line.h"
+#include "io/json/json_line.h"
 #include "runtime/disk.h"
 #include "sim/invariants/invariants.h"
 #include "tests/actors/everything.h"

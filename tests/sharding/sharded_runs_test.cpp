@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/error.h"
-#include "tensors/meter.h"
+#include "tensors/memory/meter.h"
 #include "tests/runtime/nightly.h"
 #include "tests/runtime/scratch.h"
 #include "tests/sharding/sharded_run.h"

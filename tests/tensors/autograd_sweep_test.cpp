@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tensors/autograd.h"
-#include "tensors/meter.h"
+#include "tensors/memory/meter.h"
 
 namespace tutti {
 namespace {

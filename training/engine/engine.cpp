@@ -9,8 +9,8 @@
 #include "data/dataset.h"
 #include "recipe/catalog.h"
 #include "runtime/error.h"
-#include "tensors/out_of_memory.h"
-#include "tensors/torch_error.h"
+#include "tensors/memory/out_of_memory.h"
+#include "tensors/memory/torch_error.h"
 #include "training/state.h"
 
 namespace tutti {

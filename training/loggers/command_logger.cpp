@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "io/formats/json_line.h"
+#include "io/json/json_line.h"
 #include "recipe/command_keys.h"
 
 namespace tutti {

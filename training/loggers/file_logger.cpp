@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "io/formats/json_line.h"
+#include "io/json/json_line.h"
 #include "io/run_paths.h"
 #include "recipe/placeholders.h"
 #include "runtime/printable.h"

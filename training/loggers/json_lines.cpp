@@ -1,6 +1,6 @@
 #include "training/loggers/json_lines.h"
 
-#include "io/formats/json_line.h"
+#include "io/json/json_line.h"
 
 namespace tutti {
 namespace {

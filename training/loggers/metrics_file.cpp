@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "io/formats/json_line.h"
+#include "io/json/json_line.h"
 #include "runtime/text.h"
 
 namespace tutti {

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <span>
 
-#include "io/formats/json_line.h"
+#include "io/json/json_line.h"
 #include "io/run_paths.h"
 #include "runtime/text.h"
 

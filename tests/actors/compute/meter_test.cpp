@@ -1,4 +1,4 @@
-#include "tensors/meter.h"
+#include "tensors/memory/meter.h"
 
 #include <ATen/ATen.h>
 #include <c10/util/Exception.h>

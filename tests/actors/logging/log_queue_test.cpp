@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "actors/logging/log_writer.h"
-#include "io/formats/json_line.h"
+#include "io/json/json_line.h"
 #include "runtime/actor/token_scheduler.h"
 #include "tests/runtime/actor/scripted_actor.h"
 #include "tests/runtime/scratch.h"

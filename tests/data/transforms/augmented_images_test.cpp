@@ -1,9 +1,9 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "data/transforms/augmix.h"
+#include "data/transforms/augmentations/augmix.h"
+#include "data/transforms/augmentations/randaugment.h"
 #include "data/transforms/pixels.h"
-#include "data/transforms/randaugment.h"
 #include "runtime/error.h"
 #include "tests/data/transforms/test_images.h"
 

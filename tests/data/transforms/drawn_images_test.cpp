@@ -5,9 +5,9 @@
 
 #include <cmath>
 
-#include "data/transforms/color_jitter.h"
-#include "data/transforms/color_operations.h"
-#include "data/transforms/cutout.h"
+#include "data/transforms/augmentations/color_jitter.h"
+#include "data/transforms/augmentations/color_operations.h"
+#include "data/transforms/augmentations/cutout.h"
 #include "data/transforms/image_transforms.h"
 #include "tests/runtime/scratch.h"
 

@@ -1,8 +1,8 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "data/transforms/colout.h"
-#include "data/transforms/cutout.h"
+#include "data/transforms/augmentations/colout.h"
+#include "data/transforms/augmentations/cutout.h"
 
 namespace tutti {
 namespace {

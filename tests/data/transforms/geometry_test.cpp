@@ -4,12 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "data/transforms/color_jitter.h"
-#include "data/transforms/cutout.h"
-#include "data/transforms/gaussian_blur.h"
-#include "data/transforms/image_transforms.h"
+#include "data/transforms/augmentations/color_jitter.h"
+#include "data/transforms/augmentations/cutout.h"
+#include "data/transforms/augmentations/gaussian_blur.h"
+#include "data/transforms/augmentations/randaugment.h"
 #include "data/transforms/ignore_index.h"
-#include "data/transforms/randaugment.h"
+#include "data/transforms/image_transforms.h"
 #include "tests/runtime/scratch.h"
 
 namespace tutti {

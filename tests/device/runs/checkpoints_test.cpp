@@ -8,7 +8,7 @@
 #include "analysis/run_diff.h"
 #include "commands/local_train.h"
 #include "sim/replay/replay.h"
-#include "tensors/meter.h"
+#include "tensors/memory/meter.h"
 #include "tests/actors/sleeping_world.h"
 #include "tests/device/runs/device_run.h"
 #include "tests/device/test_device.h"

@@ -7,7 +7,7 @@
 #include <regex>
 
 #include "models/loss_options.h"
-#include "tensors/meter.h"
+#include "tensors/memory/meter.h"
 #include "tests/device/test_device.h"
 #include "tests/runtime/scratch.h"
 

@@ -6,7 +6,7 @@
 
 #include "recipe/toml_reader.h"
 #include "sim/simulate/simulation.h"
-#include "tensors/meter.h"
+#include "tensors/memory/meter.h"
 #include "tests/actors/compute/hungry_model.h"
 #include "tests/actors/memory_world.h"
 #include "tests/device/runs/device_run.h"

@@ -21,7 +21,7 @@
 #include "runtime/error.h"
 #include "tensors/autograd.h"
 #include "tensors/draws.h"
-#include "tensors/meter.h"
+#include "tensors/memory/meter.h"
 #include "tensors/process_state.h"
 #include "tests/runtime/scratch.h"
 

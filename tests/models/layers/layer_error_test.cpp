@@ -14,7 +14,7 @@
 #include "models/layers/conv.h"
 #include "models/layers/linear.h"
 #include "models/layers/norm.h"
-#include "tensors/out_of_memory.h"
+#include "tensors/memory/out_of_memory.h"
 
 namespace tutti {
 namespace {

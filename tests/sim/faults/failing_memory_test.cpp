@@ -4,7 +4,7 @@
 #include <c10/util/Exception.h>
 #include <gtest/gtest.h>
 
-#include "tensors/meter.h"
+#include "tensors/memory/meter.h"
 
 namespace tutti {
 namespace {

@@ -12,7 +12,7 @@
 #include "recipe/resolve.h"
 #include "recipe/toml_reader.h"
 #include "runtime/error.h"
-#include "tensors/meter.h"
+#include "tensors/memory/meter.h"
 #include "tests/runtime/nightly.h"
 #include "tests/runtime/scratch.h"
 #include "tests/sim/planted_bugs/broken_group.h"

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/error.h"
-#include "tensors/meter.h"
+#include "tensors/memory/meter.h"
 #include "tests/training/callbacks/by_hand.h"
 #include "training/callbacks/monitors/memory_monitor.h"
 #include "training/callbacks/monitors/runtime_estimator.h"

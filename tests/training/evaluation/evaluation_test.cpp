@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "data/readers/synthetic_dataset.h"
-#include "tensors/out_of_memory.h"
+#include "tensors/memory/out_of_memory.h"
 #include "tests/actors/sleeping_world.h"
 #include "tests/recipe/section.h"
 #include "tests/training/scripted_services.h"

@@ -9,7 +9,7 @@
 #include <numeric>
 #include <sstream>
 
-#include "io/formats/json_line.h"
+#include "io/json/json_line.h"
 #include "runtime/error.h"
 #include "tests/runtime/scratch.h"
 #include "tests/runtime/small_disk.h"

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/error.h"
-#include "tensors/meter.h"
+#include "tensors/memory/meter.h"
 #include "tests/recipe/section.h"
 
 namespace tutti {

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "io/formats/json_line.h"
+#include "io/json/json_line.h"
 #include "training/callbacks/options.h"
 #include "training/state.h"
 

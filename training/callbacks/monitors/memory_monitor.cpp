@@ -7,7 +7,7 @@
 
 #include "recipe/catalog.h"
 #include "recipe/placeholders.h"
-#include "tensors/meter.h"
+#include "tensors/memory/meter.h"
 #include "training/callbacks/options.h"
 #include "training/state.h"
 

@@ -1,6 +1,6 @@
 #include "training/callbacks/monitors/runtime_estimator.h"
 
-#include "io/formats/json_line.h"
+#include "io/json/json_line.h"
 #include "recipe/time/time_text.h"
 #include "runtime/error.h"
 #include "training/callbacks/options.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "io/formats/json_line.h"
+#include "io/json/json_line.h"
 #include "recipe/time/time_text.h"
 #include "runtime/error.h"
 #include "runtime/text.h"

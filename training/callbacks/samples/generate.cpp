@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "io/formats/json_line.h"
+#include "io/json/json_line.h"
 #include "runtime/text.h"
 #include "training/callbacks/options.h"
 #include "training/state.h"

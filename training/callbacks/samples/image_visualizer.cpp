@@ -3,7 +3,7 @@
 #include <sstream>
 #include <utility>
 
-#include "io/formats/json_line.h"
+#include "io/json/json_line.h"
 #include "training/callbacks/options.h"
 #include "training/loggers/logged_images.h"
 #include "training/state.h"

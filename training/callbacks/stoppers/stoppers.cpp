@@ -4,8 +4,8 @@
 #include <cmath>
 #include <sstream>
 
-#include "io/formats/json_line.h"
 #include "io/formats/run_metrics.h"
+#include "io/json/json_line.h"
 #include "recipe/catalog.h"
 #include "runtime/error.h"
 #include "runtime/nearest_name.h"

@@ -8,7 +8,7 @@
 #include "data/dataset.h"
 #include "data/tokenizers/tokenizer.h"
 #include "data/tokenizers/tokenizer_files.h"
-#include "io/formats/json_setting.h"
+#include "io/json/json_setting.h"
 #include "models/hub/adapter.h"
 #include "models/hub/config.h"
 #include "models/hub/model.h"

@@ -2,7 +2,7 @@
 
 #include <sstream>
 
-#include "tensors/meter.h"
+#include "tensors/memory/meter.h"
 #include "training/callbacks/factory.h"
 #include "training/callbacks/writers/file_names.h"
 #include "training/state.h"
