@@ -9,9 +9,9 @@ namespace tutti {
 namespace {
 
 // `size` samples that are never read.
-class Numbers final : public Dataset {
+class NumberedSamples final : public Dataset {
  public:
-  explicit Numbers(int64_t size) : size_(size) {}
+  explicit NumberedSamples(int64_t size) : size_(size) {}
   int64_t size() const override { return size_; }
   SampleSpec spec() const override { return {}; }
   Batch get(std::span<const int64_t>, const Epoch&) const override { return {}; }
@@ -43,7 +43,7 @@ std::vector<int64_t> global_batch_of(const Dataset& data, int64_t global_batch, 
 }
 
 TEST(Sampler, AnyWorldSeesTheSameGlobalBatches) {
-  const Numbers data(1437);
+  const NumberedSamples data(1437);
   const Sampler alone = sampler_of(1437, 96, 0, 1);
   for (int64_t epoch = 0; epoch < 2; ++epoch) {
     for (int64_t batch = 0; batch < alone.batches(); ++batch) {
@@ -55,7 +55,7 @@ TEST(Sampler, AnyWorldSeesTheSameGlobalBatches) {
 }
 
 TEST(Sampler, EverySampleIsSeenOnceAnEpoch) {
-  const Numbers data(1437);
+  const NumberedSamples data(1437);
   for (const int world : {1, 2, 3, 4, 5, 8}) {
     std::vector<int64_t> seen;
     for (int64_t batch = 0; batch < sampler_of(1437, 96, 0, world).batches(); ++batch) {
@@ -70,7 +70,7 @@ TEST(Sampler, EverySampleIsSeenOnceAnEpoch) {
 }
 
 TEST(Sampler, ShortLastBatchIsSpreadOverTheLowerRanks) {
-  const Numbers data(10);
+  const NumberedSamples data(10);
   EXPECT_EQ(sampler_of(10, 8, 0, 4).batches(), 2);
   EXPECT_EQ(sampler_of(10, 8, 0, 4).global_samples(0), 8);
   EXPECT_EQ(sampler_of(10, 8, 0, 4).global_samples(1), 2);
@@ -81,7 +81,7 @@ TEST(Sampler, ShortLastBatchIsSpreadOverTheLowerRanks) {
 }
 
 TEST(Sampler, BatchThatTheRanksDoNotDivideIsSpreadOverTheLowerOnes) {
-  const Numbers data(10);
+  const NumberedSamples data(10);
   const std::vector<std::vector<int64_t>> want = {{5, 6}, {7, 8}, {9}};
   for (int rank = 0; rank < 3; ++rank)
     EXPECT_EQ(sampler_of(10, 5, rank, 3, false).indices(data, 0, 1), want[static_cast<size_t>(rank)]) << rank;
@@ -89,7 +89,7 @@ TEST(Sampler, BatchThatTheRanksDoNotDivideIsSpreadOverTheLowerOnes) {
 }
 
 TEST(Sampler, ARanksSamplesFollowThoseOfLowerRanks) {
-  const Numbers data(10);
+  const NumberedSamples data(10);
   for (const bool per_rank : {false, true}) {
     int64_t place = 0;
     for (int rank = 0; rank < 3; ++rank) {
@@ -113,7 +113,7 @@ TEST(Sampler, DropLastLeavesTheShortBatchOut) {
 }
 
 TEST(Sampler, UnshuffledIsInOrder) {
-  const Numbers data(12);
+  const NumberedSamples data(12);
   EXPECT_EQ(sampler_of(12, 4, 1, 2, false).indices(data, 5, 2), (std::vector<int64_t>{10, 11}));
 }
 
@@ -128,7 +128,7 @@ Sampler own_sampler(int64_t samples, int64_t global_batch, int rank, int world, 
 }
 
 TEST(Sampler, WithDataOfItsOwnARankGoesThroughAllOfIt) {
-  const Numbers data(10);
+  const NumberedSamples data(10);
   for (int rank = 0; rank < 3; ++rank) {
     const Sampler sampler = own_sampler(10, 12, rank, 3);  // 4 at a time
     ASSERT_EQ(sampler.batches(), 3);
@@ -146,7 +146,7 @@ TEST(Sampler, WithDataOfItsOwnARankGoesThroughAllOfIt) {
 
 // The shortest dataset decides the length of an epoch; ranks with longer data see all of it in time.
 TEST(Sampler, AnEpochMayBeShorterThanTheData) {
-  const Numbers data(10);
+  const NumberedSamples data(10);
   std::set<int64_t> seen;
   for (int64_t epoch = 0; epoch < 40; ++epoch)
     for (const int64_t index : own_sampler(4, 4, 0, 2).indices(data, epoch, 0)) seen.insert(index);
@@ -154,7 +154,7 @@ TEST(Sampler, AnEpochMayBeShorterThanTheData) {
 }
 
 TEST(Sampler, OrderDiffersByEpochAndSeed) {
-  const Numbers data(1000);
+  const NumberedSamples data(1000);
   const auto first = sampler_of(1000, 100, 0, 1).indices(data, 0, 0);
   EXPECT_EQ(sampler_of(1000, 100, 0, 1).indices(data, 0, 0), first);
   EXPECT_NE(sampler_of(1000, 100, 0, 1).indices(data, 1, 0), first);
@@ -164,7 +164,7 @@ TEST(Sampler, OrderDiffersByEpochAndSeed) {
 // A sampler has no state: the last batch of a trillion samples costs what the first one does.
 TEST(Sampler, StartsAnywhereAtOnce) {
   const int64_t samples = int64_t{1} << 40;
-  const Numbers data(samples);
+  const NumberedSamples data(samples);
   const Sampler sampler = sampler_of(samples, 64, 3, 4);
   const auto indices = sampler.indices(data, 1'000'000, sampler.batches() - 1);
   EXPECT_EQ(indices.size(), 16u);
@@ -173,7 +173,7 @@ TEST(Sampler, StartsAnywhereAtOnce) {
 
 // Far from any order: the mean distance of neighbours in a random permutation of n is (n + 1) / 3.
 TEST(Sampler, ShuffleMixesFarAndWide) {
-  const Numbers data(10'000);
+  const NumberedSamples data(10'000);
   const auto order = sampler_of(10'000, 10'000, 0, 1).indices(data, 0, 0);
   double distance = 0;
   for (size_t i = 1; i < order.size(); ++i)

@@ -19,7 +19,7 @@ namespace {
 using Arguments = std::vector<PythonValue>;  // None for one that is left out before another
 
 // An argument, and its name where it has been given one.
-struct Given {
+struct GivenArgument {
   std::string name;
   PythonValue value;
 };
@@ -38,7 +38,7 @@ const std::map<std::string, std::vector<std::string>> kArgumentNames = {
     {"TimeUnit", {"value"}},
     {"get", {"unit"}}};
 
-Arguments arranged(const std::string& function, const std::vector<Given>& given) {
+Arguments arranged(const std::string& function, const std::vector<GivenArgument>& given) {
   const auto known = kArgumentNames.find(function);
   const auto names = known == kArgumentNames.end() ? std::vector<std::string>() : known->second;
   Arguments in;
@@ -124,7 +124,7 @@ const std::map<std::string, Function>& functions() {
   return all;
 }
 
-PythonValue call(const std::string& name, const std::vector<Given>& given) {
+PythonValue call(const std::string& name, const std::vector<GivenArgument>& given) {
   const auto unit = kFromUnit.find(name);
   const auto found = functions().find(name);
   if (unit == kFromUnit.end() && found == functions().end())
@@ -137,7 +137,8 @@ PythonValue call(const std::string& name, const std::vector<Given>& given) {
   }
 }
 
-PythonValue call_method(const PythonValue& self, const std::string& name, const std::vector<Given>& given) {
+PythonValue call_method(const PythonValue& self, const std::string& name,
+                        const std::vector<GivenArgument>& given) {
   const Arguments in = arranged(name, given);
   if (name == "to_timestring" && in.empty()) return str(self);
   if (name == "copy" && in.empty() && std::holds_alternative<Timestamp>(self)) return self;
@@ -368,12 +369,12 @@ class Parser {
   }
 
   // A list stands for its items: it is only ever the one argument of sum, max or min.
-  std::vector<Given> arguments(const char* end = ")") {
-    std::vector<Given> found;
+  std::vector<GivenArgument> arguments(const char* end = ")") {
+    std::vector<GivenArgument> found;
     while (!took(end)) {
       const std::string name = argument_name();
       if (name.empty() && took("["))
-        for (Given& item : arguments("]")) found.push_back(std::move(item));
+        for (GivenArgument& item : arguments("]")) found.push_back(std::move(item));
       else
         found.push_back({name, condition()});
       if (!took(",") && peek() != end) fail();

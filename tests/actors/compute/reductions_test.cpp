@@ -107,10 +107,10 @@ TEST(ReductionsTest, HowManyThereAreIsAskedOnce) {
 
 // Sums `first`, `first` + 1 and so on.
 template <class Kind>
-class Numbers : public Kind {
+class NumberKind : public Kind {
  public:
-  Numbers(int count, double first, Heard& heard) : count_(count), first_(first), heard_(heard) {}
-  std::string name() const override { return "Numbers"; }
+  NumberKind(int count, double first, Heard& heard) : count_(count), first_(first), heard_(heard) {}
+  std::string name() const override { return "NumberKind"; }
   int64_t reductions(const State&) const override { return count_; }
   void contribute(const State&, std::span<double> mine) override {
     ++heard_.contributed;
@@ -126,9 +126,9 @@ class Numbers : public Kind {
   Heard& heard_;
 };
 
-class NumbersOfAlgorithm final : public Numbers<Algorithm> {
+class NumbersOfAlgorithm final : public NumberKind<Algorithm> {
  public:
-  using Numbers::Numbers;
+  using NumberKind::NumberKind;
   bool match(Event, const State&) const override { return false; }
   void apply(Event, State&, Logger&) override {}
 };
@@ -142,8 +142,8 @@ TEST(ReductionsTest, EachListenerGetsItsOwn) {
   world.listeners = [&](int rank) {
     Engine::Options options;
     options.algorithms = {std::make_shared<NumbersOfAlgorithm>(2, 10, heard[rank].algorithm)};
-    options.callbacks = {std::make_shared<Numbers<Callback>>(0, 20, heard[rank].none),
-                         std::make_shared<Numbers<Callback>>(3, 30, heard[rank].callback)};
+    options.callbacks = {std::make_shared<NumberKind<Callback>>(0, 20, heard[rank].none),
+                         std::make_shared<NumberKind<Callback>>(3, 30, heard[rank].callback)};
     return options;
   };
   EXPECT_EQ(world.run("1").error, "");
@@ -159,7 +159,7 @@ TEST(ReductionsTest, RanksThatDeclareOtherNumbersAreReported) {
   std::vector<Heard> heard(2);
   MemoryWorld world{.recipe = mlp_recipe(1)};
   world.listeners = [&](int rank) {
-    return Engine::Options{.callbacks = {std::make_shared<Numbers<Callback>>(1 + rank, 0, heard[rank])}};
+    return Engine::Options{.callbacks = {std::make_shared<NumberKind<Callback>>(1 + rank, 0, heard[rank])}};
   };
   EXPECT_THAT(world.run("1").error, HasSubstr("ranks posted different collectives"));
 }

@@ -27,9 +27,9 @@ struct Number final : StreamSample {
   int64_t value;
 };
 
-class Numbers final : public SamplePass {
+class NumberPass final : public SamplePass {
  public:
-  explicit Numbers(std::vector<int64_t> values) : values_(std::move(values)) {}
+  explicit NumberPass(std::vector<int64_t> values) : values_(std::move(values)) {}
   StreamSamplePtr next() override {
     return next_ < values_.size() ? std::make_shared<Number>(values_[next_++]) : nullptr;
   }
@@ -46,7 +46,7 @@ std::vector<int64_t> first_numbers(int64_t count) {
 }
 
 StartPass numbers_below(int64_t count) {
-  return [count] { return std::make_unique<Numbers>(first_numbers(count)); };
+  return [count] { return std::make_unique<NumberPass>(first_numbers(count)); };
 }
 
 int64_t value_of(const SampleStream& stream, int64_t index) {
@@ -79,7 +79,7 @@ TEST(SampleStream, ASampleFarAheadIsNotReadThroughAllPasses) {
   int64_t read = 0;
   const SampleStream stream({.command = "numbers", .epoch_samples = 30}, [&] {
     read += 100;
-    return std::make_unique<Numbers>(first_numbers(100));
+    return std::make_unique<NumberPass>(first_numbers(100));
   });
   EXPECT_EQ(value_of(stream, 1'000'000'007), 7);
   EXPECT_EQ(read, 200);
@@ -126,8 +126,9 @@ TEST(SampleStream, EpochsAreShuffledInBlocks) {
 TEST(SampleStream, OtherOutputThanBeforeIsAnError) {
   const auto why = [](std::vector<int64_t> first, std::vector<int64_t> second, int64_t index) {
     auto started = std::make_shared<int>(0);
-    const SampleStream stream({.command = "numbers", .epoch_samples = 5, .kept = 20},
-                              [=] { return std::make_unique<Numbers>((*started)++ == 0 ? first : second); });
+    const SampleStream stream({.command = "numbers", .epoch_samples = 5, .kept = 20}, [=] {
+      return std::make_unique<NumberPass>((*started)++ == 0 ? first : second);
+    });
     return message_of<StreamError>([&] {
       for (int64_t i = 0; i <= index; ++i) value_of(stream, i);
     });
@@ -145,7 +146,7 @@ TEST(SampleStream, OtherOutputThanBeforeIsAnError) {
 
 TEST(SampleStream, IdentityIsOfTheFirstSamples) {
   const auto digest = [](std::vector<int64_t> values, SampleStream::Options options = {.epoch_samples = 5}) {
-    return SampleStream(options, [=] { return std::make_unique<Numbers>(values); }).digest();
+    return SampleStream(options, [=] { return std::make_unique<NumberPass>(values); }).digest();
   };
   EXPECT_EQ(digest(first_numbers(20)), digest(first_numbers(30)));
   EXPECT_NE(digest(first_numbers(14)), digest(first_numbers(15)));

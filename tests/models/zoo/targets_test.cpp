@@ -11,10 +11,10 @@ namespace tutti {
 namespace {
 
 using testing::HasSubstr;
-using Given = std::vector<std::pair<std::string, Setting::Value>>;
+using GivenKeys = std::vector<std::pair<std::string, Setting::Value>>;
 
-Setting model_with(const std::string& loss, Given more = {}) {
-  Given keys{{"kind", std::string("any")}, {"layers", std::string("any")}};
+Setting model_with(const std::string& loss, GivenKeys more = {}) {
+  GivenKeys keys{{"kind", std::string("any")}, {"layers", std::string("any")}};
   if (loss == "dice")
     keys.emplace_back("loss", section_with({{"kind", loss}, {"sigmoid", true}}).value);
   else if (!loss.empty())

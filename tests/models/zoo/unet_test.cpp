@@ -18,7 +18,7 @@ namespace tutti {
 namespace {
 
 using testing::HasSubstr;
-using Given = std::vector<std::pair<std::string, Setting::Value>>;
+using GivenKeys = std::vector<std::pair<std::string, Setting::Value>>;
 
 const UnetOptions kSmallUnet{.encoder_name = "resnet18",
                              .encoder_width = 2,
@@ -32,17 +32,17 @@ SampleSpec masks(const Shape& image, const Shape& mask, at::ScalarType dtype, in
 }
 
 // [model] kind = "unet" with these keys, at a depth of 3.
-std::shared_ptr<Model> made(Given keys, const SampleSpec& samples) {
+std::shared_ptr<Model> made(GivenKeys keys, const SampleSpec& samples) {
   keys.insert(keys.begin(), {{"kind", std::string("unet")},
                              {"encoder_name", std::string("resnet18")},
                              {"encoder_width", int64_t{1}},
                              {"encoder_depth", int64_t{3}}});
-  if (std::ranges::find(keys, "decoder_channels", &Given::value_type::first) == keys.end())
+  if (std::ranges::find(keys, "decoder_channels", &GivenKeys::value_type::first) == keys.end())
     keys.emplace_back("decoder_channels", list_value({int64_t{4}, int64_t{3}, int64_t{2}}));
   return make_model(resolve_section(model_catalog(), section_with(std::move(keys)), {}), samples);
 }
 
-std::string unet_refusal(const Given& keys, const SampleSpec& samples) {
+std::string unet_refusal(const GivenKeys& keys, const SampleSpec& samples) {
   return message_of<UserError>([&] { made(keys, samples); });
 }
 
@@ -108,8 +108,8 @@ TEST(UnetTest, ScoresTheClassesOfTheDataOrOfTheRecipe) {
 }
 
 TEST(UnetTest, ScoresMasksOfOneLabelOrSeveral) {
-  const Given bce = {{"loss", std::string("bce_with_logits")}};
-  const Given one = {{"loss", std::string("bce_with_logits")}, {"classes", int64_t{1}}};
+  const GivenKeys bce = {{"loss", std::string("bce_with_logits")}};
+  const GivenKeys one = {{"loss", std::string("bce_with_logits")}, {"classes", int64_t{1}}};
   EXPECT_EQ(classes_of(made(one, masks({1, 16, 8}, {16, 8}, at::kLong, 2))), 1);
   EXPECT_EQ(classes_of(made(bce, masks({1, 16, 8}, {16, 8}, at::kLong, 2))), 2);
   EXPECT_EQ(classes_of(made(bce, masks({1, 16, 8}, {16, 8}, at::kFloat))), 1);
