@@ -12,7 +12,6 @@ namespace tutti {
 namespace {
 
 using std::chrono::milliseconds;
-using std::chrono::seconds;
 using testing::HasSubstr;
 
 // Two senders to rank 2, which reads until it has everything.
@@ -37,10 +36,10 @@ Traffic traffic(uint64_t seed, const SimNetwork::Delay& delay = {}) {
   play(scheduler, reader, {.idle = [&](Context& context) -> std::optional<TimePoint> {
          while (const auto packet = network.transport(2)->poll()) traffic.got.push_back(packet->bytes);
          if (traffic.got.size() == 2 * kEach) context.stop();
-         return context.now() + seconds(1000);
+         return context.now() + std::chrono::seconds(1000);
        }});
   network.set_reader(2, reader);
-  scheduler.set_poll_interval(reader, seconds(1000));
+  scheduler.set_poll_interval(reader, std::chrono::seconds(1000));
   scheduler.run();
   traffic.ended = scheduler.now();
   return traffic;
@@ -55,7 +54,7 @@ TEST(SimNetworkTest, EachSendersPacketsKeepTheirOrderAndTheReaderIsWoken) {
     EXPECT_EQ(own.size(), 20u);
     EXPECT_TRUE(std::is_sorted(own.begin(), own.end()));
   }
-  EXPECT_LT(seen.ended, TimePoint(seconds(1))) << "it was not woken";
+  EXPECT_LT(seen.ended, TimePoint(std::chrono::seconds(1))) << "it was not woken";
 }
 
 TEST(SimNetworkTest, SendersOvertakeEachOtherAsTheSeedHasIt) {
@@ -68,22 +67,22 @@ TEST(SimNetworkTest, OnlyPacketsThatCountAreCountedWhenTheyAreOvertaken) {
   int64_t late = 0, usual = 0;
   traffic(1, [&, sent = 0](int, int) mutable {
     const bool first = sent++ < 20;
-    return SimNetwork::ExtraDelay{seconds(first ? 3 : 0), first ? &late : nullptr};
+    return SimNetwork::ExtraDelay{std::chrono::seconds(first ? 3 : 0), first ? &late : nullptr};
   });
   EXPECT_GT(late, 0);
   traffic(1, [&, sent = 0](int, int) mutable {
     const bool first = sent++ < 20;
-    return SimNetwork::ExtraDelay{seconds(first ? 3 : 0), first ? nullptr : &usual};
+    return SimNetwork::ExtraDelay{std::chrono::seconds(first ? 3 : 0), first ? nullptr : &usual};
   });
   EXPECT_EQ(usual, 0) << "those that are not late overtake";
 }
 
 TEST(SimNetworkTest, ALateSenderIsLate) {
-  const Traffic seen =
-      traffic(1, [](int from, int) { return SimNetwork::ExtraDelay{seconds(from == 0 ? 3 : 0)}; });
+  const Traffic seen = traffic(
+      1, [](int from, int) { return SimNetwork::ExtraDelay{std::chrono::seconds(from == 0 ? 3 : 0)}; });
   EXPECT_TRUE(seen.got.front().starts_with("1."));
   EXPECT_TRUE(seen.got.back().starts_with("0."));
-  EXPECT_GE(seen.ended, TimePoint(seconds(3)));
+  EXPECT_GE(seen.ended, TimePoint(std::chrono::seconds(3)));
 }
 
 TEST(SimNetworkTest, UndeliveredPacketsOfADeadRankAreLost) {
@@ -122,7 +121,8 @@ std::string barrier(bool joins, bool dies, Nanoseconds hang, Nanoseconds* took, 
          const auto group = fabric.factory(0)->make({0, 1});
          const WorkPtr work = group->barrier("all");
          try {
-           while (!work->done() && context.now() < TimePoint(seconds(60))) context.sleep(milliseconds(1));
+           while (!work->done() && context.now() < TimePoint(std::chrono::seconds(60)))
+             context.sleep(milliseconds(1));
            outcome = work->done() ? "done" : "waits";
          } catch (const CollectiveError& error) {
            outcome = error.what();
@@ -158,8 +158,8 @@ TEST(SimFabricTest, ACollectiveThatWaitsForADeadRankFailsAfterHalfASecond) {
 TEST(SimFabricTest, ACollectiveThatHangsEndsWhenItIsAskedTo) {
   Nanoseconds took{};
   int hung = 0;
-  EXPECT_EQ(barrier(true, false, seconds(5), &took, &hung), "done");
-  EXPECT_GE(took, seconds(5));
+  EXPECT_EQ(barrier(true, false, std::chrono::seconds(5), &took, &hung), "done");
+  EXPECT_GE(took, std::chrono::seconds(5));
   EXPECT_EQ(barrier(true, false, std::chrono::hours(1), &took, &hung), "waits");
   EXPECT_EQ(hung, 2);
 }
@@ -168,7 +168,7 @@ TEST(SimFabricTest, ACollectiveThatHangsEndsWhenItIsAskedTo) {
 TEST(SimFabricTest, AHangCountsOnceAllHavePosted) {
   Nanoseconds took{};
   int hung = 0;
-  EXPECT_THAT(barrier(false, true, seconds(5), &took, &hung), HasSubstr("rank 1 is gone"));
+  EXPECT_THAT(barrier(false, true, std::chrono::seconds(5), &took, &hung), HasSubstr("rank 1 is gone"));
   EXPECT_EQ(hung, 0);
 }
 
