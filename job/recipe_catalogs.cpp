@@ -42,6 +42,20 @@ Setting with_automatic_accumulation(Setting written) {
   return written;
 }
 
+// Runs of earlier versions have the default in their recipes.
+Setting without_reduction(Setting written) {
+  Setting* collectives = written.is_table() ? written.find("collectives") : nullptr;
+  if (!collectives || !collectives->is_table()) return written;
+  const Setting* reduction = collectives->find("reduction");
+  if (reduction && reduction->is_text() && reduction->text() == "native")
+    reduction->fail(
+        "sums are always in the order of the ranks now, with the same bits in every run; leave the key out");
+  std::erase_if(collectives->table(), [](const auto& entry) {
+    return entry.first == "reduction" && entry.second.is_text() && entry.second.text() == "ordered";
+  });
+  return written;
+}
+
 // The zoo's model for one of kind = "hf".
 Setting with_hub_model(Setting written) {
   Setting* model = written.is_table() ? written.find("model") : nullptr;
@@ -99,8 +113,9 @@ std::span<const Catalog> recipe_catalogs() {
 }
 
 Setting resolve_recipe(const Setting& written) {
-  Setting recipe = resolve(with_deepspeed(with_automatic_accumulation(with_hub_model(written))),
-                           recipe_catalogs(), foreign_names());
+  Setting recipe =
+      resolve(with_deepspeed(with_automatic_accumulation(with_hub_model(without_reduction(written)))),
+              recipe_catalogs(), foreign_names());
   const CheckpointKeys checkpoint = CheckpointKeys::kind().read(recipe.at("checkpoint"));
   // A run finds its own checkpoints by its name and folder, so must not have default ones.
   if (checkpoint.autoresume && !written.find("run_name"))

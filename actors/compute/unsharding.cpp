@@ -159,6 +159,7 @@ class UnshardOnce final : public Unsharding {
   std::vector<PlanEntry> plan(int64_t, int64_t, const std::vector<bool>& trained) override {
     std::vector<PlanEntry> entries;
     uses_.clear();
+    if (trained != trained_) frozen_rows_.reset();
     trained_ = trained;
     if (some_are_frozen())
       entries.push_back(
@@ -207,9 +208,10 @@ class UnshardOnce final : public Unsharding {
 
   // Frozen rows change only where an algorithm has acted, or between the passes of a closure.
   void look_for_changes() {
-    const bool acted = std::exchange(acts_seen_, state_.acts_on_parameters) != state_.acts_on_parameters;
+    const bool acted = acts_seen_ != state_.acts_on_parameters;
     const bool looks = !frozen_rows_ || acted || state_.closure_step;
     changed_.fill_(looks && hash_frozen_rows() ? 1 : 0);
+    acts_seen_ = state_.acts_on_parameters;
     sync_.run(0);
   }
 

@@ -283,7 +283,7 @@ struct TableInputs {
   }
 };
 
-void add_input_lines(Proposal& proposal, const TableColumns& columns) {
+void add_input_lines(Proposal& proposal, const TableColumns& columns, const std::string& file) {
   const TableInputs inputs(columns);
   add_target_lines(proposal, columns, "; every other column of numbers is an input");
   RecipeLines& train = proposal.train;
@@ -301,7 +301,7 @@ void add_input_lines(Proposal& proposal, const TableColumns& columns) {
   if (inputs.has_missing)
     train.push_back({"missing", "\"mean\"", "some inputs are missing; their column's mean"});
   if (!inputs.has_numbers && inputs.one_hot.empty())
-    throw UserError({proposal.name},
+    throw UserError({file},
                     "found no inputs: columns of numbers, or of a few texts; long texts need a tokenizer: "
                     "--tokenizer tokenizer.json; not read: " +
                         reasons_text(inputs.left_out));

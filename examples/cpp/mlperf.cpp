@@ -5,6 +5,7 @@
 #include <tutti/runtime/clock.h>
 #include <tutti/training/state.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
@@ -24,7 +25,8 @@ class MLPerf final : public tutti::LoggerDestination {
 
   std::string name() const override { return "MLPerf"; }
 
-  // A result is of one run from its beginning to its end.
+  // A result is of one run from its beginning to its end. An error of a logger is a warning, and the logger
+  // gets no more events: the file that exists stays as it is.
   void init(tutti::State& state, tutti::Logger&) override {
     if (state.topology.rank != 0) return;
     if (std::filesystem::exists(options_.path)) throw std::runtime_error(options_.path + " already exists");
@@ -39,6 +41,9 @@ class MLPerf final : public tutti::LoggerDestination {
   }
 
   void fit_start(tutti::State& state, tutti::Logger&) override {
+    const auto eval = state.measured.find("eval");
+    if (eval == state.measured.end() || !std::ranges::count(eval->second, options_.metric))
+      throw std::runtime_error("no evaluator 'eval' measures " + options_.metric);
     write_fact("seed", static_cast<int64_t>(state.seed));
     write_fact("global_batch_size", state.global_batch);
     write_fact("gradient_accumulation_steps", int64_t{state.grad_accum});
@@ -68,7 +73,7 @@ class MLPerf final : public tutti::LoggerDestination {
     write("INTERVAL_END", "eval_stop", {{"epoch_num", now(state)}});
     write_fact("eval_accuracy", measured->second, {{"epoch_num", now(state)}});
     write("INTERVAL_END", "block_stop", {{"first_epoch_num", now(state)}});
-    if (measured->second <= options_.target) return;
+    if (!(measured->second > options_.target)) return;  // nor NaN
     write("INTERVAL_END", "run_stop", {{"status", std::string("success")}});
     file_.close();
   }
@@ -88,6 +93,7 @@ class MLPerf final : public tutti::LoggerDestination {
     const std::string fact = value.empty() ? R"({"value": null})" : tutti::json_line(value);
     file_ << ":::MLLOG " << head.substr(0, head.size() - 1) << ", " << fact.substr(1, fact.size() - 2)
           << ", \"metadata\": " << tutti::json_line(metadata) << "}" << std::endl;
+    if (!file_) throw std::runtime_error(options_.path + " cannot be written");
   }
 
   // Epochs, or samples.

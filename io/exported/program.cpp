@@ -284,6 +284,19 @@ const Operand* Node::input(const std::string& name) const {
   return nullptr;
 }
 
+bool is_in_place(const std::string& target) {
+  const std::size_t dot = target.find('.', target.find('.') + 1);
+  return dot != std::string::npos && target[dot - 1] == '_' && !target.starts_with("_operator");
+}
+
+bool writes_in_place(const Graph& graph) {
+  return std::ranges::any_of(graph.nodes, [](const Node& node) {
+    return is_in_place(node.target) || std::ranges::any_of(node.inputs, [](const auto& input) {
+             return input.second.graph && writes_in_place(*input.second.graph);
+           });
+  });
+}
+
 Program parse_program(const std::string& text) try {
   const Json json = parse_json(text);
   const Json& graph_module = json.at("graph_module");

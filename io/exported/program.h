@@ -53,6 +53,11 @@ struct Graph {
   std::vector<Operand> outputs;
 };
 
+// True for an operator of libtorch's that writes into its first argument: "aten.relu_.default".
+bool is_in_place(const std::string& target);
+// True if an operator of the graph, or of a graph within, is in place.
+bool writes_in_place(const Graph& graph);
+
 // A parameter, buffer or constant: an input of the graph that the file holds.
 struct StoredTensor {
   enum class Kind { kParameter, kBuffer, kConstant };

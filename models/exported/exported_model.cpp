@@ -41,7 +41,8 @@ ExportedModel::ExportedModel(const ExportedOptions& options, const exported::Pro
                              const std::shared_ptr<const exported::Archive>& archive)
     : PartLayer(exported::make_part(program, archive), archive),
       prediction_(
-          prediction_place(program.output_names, options.prediction, !options.losses.is_none(), kOwner)) {
+          prediction_place(program.output_names, options.prediction, !options.losses.is_none(), kOwner)),
+      writes_in_place_(exported::writes_in_place(program.graph)) {
   const auto meta_of = [&](const std::string& value) {
     const auto meta = program.metas.find(value);
     return meta == program.metas.end() ? Meta() : meta->second;
@@ -93,7 +94,7 @@ TensorTree ExportedModel::forward(const Batch& batch) {
       throw UserError("the program was exported for at most " + std::to_string(input.meta.most) +
                       " samples at once, and gets " + std::to_string(array.size(0)) +
                       "; microbatches may be smaller (train.grad_accum), or torch.export.Dim's max larger");
-    arrays.emplace_back(array);
+    arrays.emplace_back(writes_in_place_ ? array.clone() : array);  // a batch may be used again
   }
   const exported::Values values = run(std::move(arrays));
   const auto tensor = [&](std::size_t output) { return values.at(outputs_.at(output).place).toTensor(); };

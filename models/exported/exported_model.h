@@ -50,6 +50,7 @@ class ExportedModel final : public exported::PartLayer<ProgramModel> {
   std::vector<Input> inputs_;
   std::vector<Output> outputs_;
   std::size_t prediction_ = 0;       // which output
+  bool writes_in_place_ = false;     // into some tensor, which may be an input
   std::optional<std::size_t> loss_;  // likewise
 };
 

@@ -351,9 +351,7 @@ class Builder {
 
   // A pass may be made again, so it must not change what the model keeps.
   void refuse_writes(const Node& node) const {
-    const std::size_t dot = node.target.find('.', node.target.find('.') + 1);
-    if (dot == std::string::npos || node.target[dot - 1] != '_' || node.target.starts_with("_operator"))
-      return;
+    if (!is_in_place(node.target)) return;
     const auto stored = program_.stored.find(value_of(node, "self"));
     if (stored != program_.stored.end()) refuse_written_buffer(stored->second.name);
   }
@@ -413,6 +411,7 @@ Values run_part(const Part& part, Layer& layer, Values inputs) {
 }
 
 Part make_part(const Program& program, const std::shared_ptr<const Archive>& archive) try {
+  OwnOperators::prepare();
   return Builder(program, archive).whole();
 } catch (const RunError&) {
   throw;

@@ -15,6 +15,14 @@
 namespace tutti {
 namespace {
 
+// The kernel checks no sizes.
+void require_channels(const at::Tensor& x, const at::Tensor& values, int64_t of_channel, const char* name) {
+  if (values.defined() && values.numel() != of_channel * x.size(1))
+    throw UserError(std::string("the ") + name + " of a batch norm has " +
+                    std::to_string(values.numel() / of_channel) + " channels, and its input " +
+                    std::to_string(x.size(1)));
+}
+
 at::Tensor tensor_of(const Parameter* parameter) { return parameter ? parameter->tensor : at::Tensor(); }
 
 }  // namespace
@@ -30,6 +38,9 @@ BatchNorm::BatchNorm(const BatchNormOptions& options)
 // With momentum 1 the kernel writes the mean and the unbiased variance of this input.
 at::Tensor batch_normalised(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, double eps,
                             const at::Tensor& moments) {
+  require_channels(x, weight, 1, "weight");
+  require_channels(x, bias, 1, "bias");
+  require_channels(x, moments, 2, "statistics");
   const auto normal = [&](const at::Tensor& mean, const at::Tensor& variance) {
     return std::get<0>(
         at::native_batch_norm(x, weight, bias, mean, variance, /*training=*/true, /*momentum=*/1.0, eps));
@@ -47,6 +58,7 @@ at::Tensor batch_normalised(const at::Tensor& x, const at::Tensor& weight, const
 TensorTree BatchNorm::forward(const TensorTree& input) {
   const at::Tensor &x = input.tensor(), weight = tensor_of(weight_), bias = tensor_of(bias_);
   if (!context().training) {
+    require_channels(x, running_mean_.tensor, 1, "mean");
     const auto dtype = weight.defined() ? weight.scalar_type() : at::kFloat;
     return std::get<0>(at::native_batch_norm(x, weight, bias, running_mean_.tensor.to(dtype),
                                              running_var_.tensor.to(dtype), /*training=*/false,

@@ -107,6 +107,7 @@ class ScriptLayer::Calls final : public Host {
 };
 
 std::shared_ptr<ScriptLayer> ScriptLayer::root(const std::shared_ptr<Script>& script) try {
+  OwnOperators::prepare();
   const Object object = script->module.toObject();
   Building building{script, has_training(object)};
   auto root = std::make_shared<ScriptLayer>(building, object, "");

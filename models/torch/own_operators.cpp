@@ -128,7 +128,7 @@ class OwnOperators::Pass {
 
 namespace {
 
-// Once a process, for the mode has one kernel an operator.
+// The mode has one kernel an operator.
 void register_operators() {
   using Pass = OwnOperators::Pass;
   static const auto library = [] {
@@ -161,10 +161,12 @@ OwnOperators::OwnOperators(Layer& layer, const Norms& norms, bool always, bool d
       direct_(direct),
       statistics_(norms.count()),
       outer_(current) {
-  register_operators();
+  prepare();
   current = this;
   c10::impl::tls_set_dispatch_key_included(kMode, true);
 }
+
+void OwnOperators::prepare() { register_operators(); }
 
 OwnOperators::~OwnOperators() {
   current = outer_;

@@ -27,6 +27,10 @@ class OwnOperators {
   // Puts the statistics of the pass into the layer's context.
   void finish();
 
+  // To be called where a layer is made: operators are registered once a process, before other threads run
+  // any.
+  static void prepare();
+
   class Pass;
 
  private:

@@ -69,6 +69,7 @@ class TorchModule::Lending {
 
 TorchModule::TorchModule(std::shared_ptr<torch::nn::Module> module, Forward forward)
     : module_(std::move(module)), forward_(std::move(forward)), kind_(module_->name()) {
+  OwnOperators::prepare();
   if (const auto scope = kind_.rfind("::"); scope != std::string::npos) kind_ = kind_.substr(scope + 2);
   own(module_);
   for (const auto& part : module_->modules())

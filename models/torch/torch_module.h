@@ -23,8 +23,8 @@ namespace tutti {
 // sharding and activation checkpointing are whole adapted modules, so adapt each block of a large model.
 //
 // - Batch norm follows the step: its statistics leave the module as tutti's own (models/layers/norm.h).
-// - Dropout, feature dropout, attention and bernoulli_ draw by the places of samples. Other random numbers
-//   come from libtorch's generator, and depend on the number of ranks and microbatches.
+// - Dropout (alpha and feature dropout, too), attention and bernoulli draw by the places of samples. Other
+//   random numbers come from libtorch's generator, and depend on the number of ranks and microbatches.
 // - train() and eval() are the layer's; a module that is in evaluation when it is adapted stays so.
 // - `forward` may write no other buffer (UserError), and keeps no tensor for a later call.
 class TorchModule final : public LayerWithNorms {

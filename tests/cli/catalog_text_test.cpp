@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -164,6 +165,7 @@ TEST(AlgorithmsMarkdown, EveryAlgorithmSaysWhatItSuitsAndDoes) {
     for (const std::string* said : {&origin.header, &origin.models, &origin.effect})
       EXPECT_FALSE(said->empty()) << entry.name;
     EXPECT_EQ(origin.functions.empty(), origin.call.empty()) << entry.name;
+    EXPECT_TRUE(std::filesystem::exists(TUTTI_SOURCE_DIR "/" + std::string(origin.header))) << entry.name;
   }
 }
 

@@ -167,9 +167,10 @@ class Drops(nn.Module):
         self.qkv = nn.Linear(6, 18)
         self.channels = nn.Dropout2d(0.3)
         self.drop = nn.Dropout(0.4, inplace=True)
+        self.drop_inputs = nn.Dropout(0.1, inplace=True)
 
     def forward(self, x: torch.Tensor):
-        q, k, v = self.qkv(x).chunk(3, -1)
+        q, k, v = self.qkv(self.drop_inputs(x)).chunk(3, -1)
         y = F.scaled_dot_product_attention(q, k, v, dropout_p=0.2 if self.training else 0.0)
         if self.training:
             y = y * torch.empty([y.size(0), 1, 1]).bernoulli_(0.5)

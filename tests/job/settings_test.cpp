@@ -208,6 +208,20 @@ TEST_F(SettingsTest, OfKernelsAreThoseOfLibtorch) {
   at::set_num_threads(threads);
 }
 
+// Recipes of earlier runs have all defaults of their version.
+TEST_F(SettingsTest, TheReductionOfEarlierVersionsMayStandInARecipe) {
+  std::string recipe = kRecipe;
+  if (recipe.find("[collectives]") == recipe.npos) recipe += "[collectives]\n";
+  const auto with = [&](const std::string& reduction) {
+    std::string written = recipe;
+    return written.insert(written.find("[collectives]\n") + 14, "reduction = '" + reduction + "'\n");
+  };
+  EXPECT_FALSE(job(with("ordered")).recipe.at("collectives").find("reduction"));
+  EXPECT_THAT(message_of<UserError>([&] { job(with("native")); }),
+              HasSubstr("collectives.reduction = \"native\": sums are always in the order of the ranks now"));
+  EXPECT_THAT(message_of<UserError>([&] { job(with("any")); }), HasSubstr("unknown key"));
+}
+
 TEST_F(SettingsTest, AutomaticAccumulationHasNoNumbers) {
   std::string recipe = kRecipe;
   const std::string numbers = "[[0, 1], [7, 2]]";

@@ -135,8 +135,8 @@ class Install(tutti_run.RunTest):
         call(command, "replay", run)
         self.assertEqual(result.read_text(), written)
         again = tutti_run.Running([str(command), "train", str(recipe), "--run-dir", str(self.folder / "again")]).wait()
-        self.assertNotEqual(again.code, 0)
         self.assertIn(f"{result} already exists", again.text)
+        self.assertEqual(result.read_text(), written)
 
     def test_a_plugin_brings_what_a_training_is_made_of(self):
         """Loss, metric, transform, optimizer and schedule: on one rank and two, resumed, replayed."""

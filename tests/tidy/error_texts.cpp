@@ -74,7 +74,7 @@ class CallReader {
 }  // namespace
 
 std::vector<ErrorText> error_texts(const SourceFile& file) {
-  static const std::regex call(R"(\b(?:fail|fail_key|UserError|OperatingError)(?=[({]))");
+  static const std::regex call(R"(\b(?:fail|fail_key|WrongKey|[A-Za-z]*Error)(?=[({]))");
   std::vector<ErrorText> texts;
   for (size_t i = 0; i < file.code.size(); ++i) {
     const std::string& line = file.code[i];

@@ -127,6 +127,15 @@ TEST(ExportedModel, DrawsDropoutByThePlacesOfSamples) {
   EXPECT_TRUE(at::allclose(whole.narrow(0, 4, 4), outputs(4, 4), 1e-4, 1e-5));
 }
 
+TEST(ExportedModel, ThatWritesIntoItsInputLeavesTheBatchAsItIs) {
+  ExportedModel model({.path = program("drops")});
+  materialise(model, 1);
+  const at::Tensor input = at::ones({8, 5, 6});
+  model.forward(Batch(TensorTree::Children{{"input", input}}));
+  EXPECT_TRUE(input.equal(at::ones({8, 5, 6})))
+      << "a closure, or a step that is retried, reads the batch again";
+}
+
 // Attention, stochastic depth, dropout in place and of channels.
 TEST(ExportedModel, DrawsInItsOperatorsByThePlacesOfSamples) {
   ExportedModel model({.path = program("drops")});

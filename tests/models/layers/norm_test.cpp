@@ -2,14 +2,19 @@
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "models/layers/statistics_rows.h"
+#include "runtime/error.h"
+#include "tests/runtime/scratch.h"
 
 namespace tutti {
 namespace {
+
+using testing::HasSubstr;
 
 constexpr double kEps = 0.5;
 
@@ -50,6 +55,15 @@ TEST(BatchNorm2d, TrainingLeavesItsStatisticsAndTouchesNoBuffer) {
   EXPECT_TRUE(close(training.found[0].numbers.narrow(0, 3, 3), x.var({0, 2, 3}, true)));
   EXPECT_TRUE(training.mean().equal(at::zeros({3})));
   EXPECT_TRUE(training.variance().equal(at::ones({3})));
+}
+
+// libtorch's kernel would read beyond the weights.
+TEST(BatchNorm2d, RefusesInputsOfOtherChannels) {
+  Training<BatchNorm2d> training({.channels = 2});
+  EXPECT_THAT(message_of<UserError>([&] {
+                training.norm.forward(at::ones({2, 4, 3, 3}));
+              }),
+              HasSubstr("the weight of a batch norm has 2 channels, and its input 4"));
 }
 
 TEST(BatchNorm2d, OfOneValueAChannelKeepsItsBuffers) {
