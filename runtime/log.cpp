@@ -12,7 +12,7 @@
 
 #include "runtime/printable.h"
 #include "runtime/regular_file.h"
-#include "runtime/terminal/terminal_output.h"
+#include "runtime/terminal_output.h"
 
 namespace tutti {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "runtime/terminal/terminal_output.h"
+#include "runtime/terminal_output.h"
 #include "runtime/text.h"
 
 namespace tutti {

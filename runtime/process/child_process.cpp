@@ -10,9 +10,9 @@
 #include <filesystem>
 #include <optional>
 
+#include "runtime/broken_pipe.h"
 #include "runtime/error.h"
 #include "runtime/process/shell.h"
-#include "runtime/terminal/broken_pipe.h"
 
 namespace tutti {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "runtime/log.h"
-#include "runtime/terminal/terminal_output.h"
+#include "runtime/terminal_output.h"
 #include "training/loggers/logger_destination.h"
 
 namespace tutti {

@@ -8,7 +8,7 @@
 #include "runtime/clock.h"
 #include "runtime/disk.h"
 #include "runtime/log.h"
-#include "runtime/terminal/terminal_output.h"
+#include "runtime/terminal_output.h"
 #include "training/loggers/data_wait.h"
 #include "training/loggers/logger_destination.h"
 #include "training/loggers/run_result.h"

@@ -1,4 +1,4 @@
-#include "runtime/terminal/terminal_output.h"
+#include "runtime/terminal_output.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "runtime/terminal/terminal_output.h"
+#include "runtime/terminal_output.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -11,8 +11,8 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "runtime/broken_pipe.h"
 #include "runtime/launcher.h"
-#include "runtime/terminal/broken_pipe.h"
 
 namespace tutti {
 namespace {
