@@ -347,7 +347,7 @@ Proposal look_at_rows(const std::string& file, const OpenTable& table, const std
   if (texts)
     add_target_lines(proposal, columns);
   else
-    add_input_lines(proposal, columns);
+    add_input_lines(proposal, columns, file);
   if (const std::string other = table_beside(file, target.column.name); !other.empty())
     proposal.eval =
         lines_of(other, open_table(other), "columns, numbers and classes are those of [data.train]");
