@@ -15,11 +15,11 @@
 namespace tutti {
 namespace {
 
-// The kernel checks no sizes.
-void require_channels(const at::Tensor& x, const at::Tensor& values, int64_t of_channel, const char* name) {
-  if (values.defined() && values.numel() != of_channel * x.size(1))
+// `size`: numbers of a channel. The kernel checks none.
+void require_channels(const at::Tensor& x, const at::Tensor& values, int64_t size, const char* name) {
+  if (values.defined() && values.numel() != size * x.size(1))
     throw UserError(std::string("the ") + name + " of a batch norm has " +
-                    std::to_string(values.numel() / of_channel) + " channels, and its input " +
+                    std::to_string(values.numel() / size) + " channels, and its input " +
                     std::to_string(x.size(1)));
 }
 

@@ -127,7 +127,7 @@ TEST(ExportedModel, DrawsDropoutByThePlacesOfSamples) {
   EXPECT_TRUE(at::allclose(whole.narrow(0, 4, 4), outputs(4, 4), 1e-4, 1e-5));
 }
 
-TEST(ExportedModel, ThatWritesIntoItsInputLeavesTheBatchAsItIs) {
+TEST(ExportedModel, ABatchOutlivesAProgramThatWritesIntoIt) {
   ExportedModel model({.path = program("drops")});
   materialise(model, 1);
   const at::Tensor input = at::ones({8, 5, 6});
@@ -149,7 +149,7 @@ TEST(ExportedModel, DrawsInItsOperatorsByThePlacesOfSamples) {
     return model.forward(batch.narrow(first, count)).tensor().detach();
   };
   const at::Tensor whole = outputs(0, 8);
-  EXPECT_FALSE(whole[0].equal(whole[1])) << "samples alike have the same masks";
+  EXPECT_FALSE(whole.equal(whole[0].expand_as(whole))) << "samples alike have the same masks";
   EXPECT_TRUE(at::allclose(whole.narrow(0, 4, 4), outputs(4, 4), 1e-4, 1e-5));
   const EvaluationMode evaluation(model);
   const at::Tensor plain = outputs(0, 8);
