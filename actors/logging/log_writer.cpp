@@ -24,7 +24,7 @@ void LogWriter::attempt(const Work& work) try {
   throw;
 } catch (...) {
   failed_ = true;
-  log_.warning(name_ + " failed, and is used no more: " + handled_error());
+  log_.warning(name_ + " failed, and gets no more records: " + handled_error());
 }
 
 void LogWriter::receive(Context& context, Envelope& envelope) {

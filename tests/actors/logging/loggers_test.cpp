@@ -246,7 +246,7 @@ TEST(LoggersTest, AFailingLoggerIsReportedAndNotCalledAgain) {
   const auto outcome = world.run("1");
   EXPECT_EQ(outcome.error, "");
   EXPECT_THAT(outcome.losses, SizeIs(12));
-  EXPECT_TRUE(outcome.has_warning("logger Broken failed, and is used no more: no such server"));
+  EXPECT_TRUE(outcome.has_warning("logger Broken failed, and gets no more records: no such server"));
   EXPECT_EQ(broken->calls, 1);
   const auto all = memory->entries();
   const auto failed = std::ranges::find_if(
