@@ -249,8 +249,7 @@ std::string checked(const Job& job, const CheckOptions& options) {
   trainee.measured = measured_metrics(job.evaluators, *trainee.model);
   model.engine.require();
   PosixDisk disk;
-  RingRecorder recorder;
-  for (const auto& callback : make_callbacks(job.recipe, {disk, recorder})) callback->require(trainee);
+  for (const auto& callback : make_callbacks(job.recipe, {disk})) callback->require(trainee);
   if (starts)
     blame(start.key, [&] { resume(trainee, disk, start.checkpoint, job, start.options, print_warning); });
   const std::string text = summary(job, trainee, options);

@@ -29,12 +29,9 @@
 #include "recipe/plugin_maker.h"
 #include "recipe/toml_reader.h"
 #include "runtime/disk.h"
-#include "runtime/launcher.h"
 #include "runtime/process/this_process.h"
 #include "runtime/text.h"
 #include "runtime/user_errors.h"
-#include "tensors/memory/meter.h"
-#include "tensors/process_state.h"
 #include "training/evaluation/catalog.h"
 #include "training/loggers/factory.h"
 

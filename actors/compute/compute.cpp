@@ -130,7 +130,7 @@ void Compute::complete_algorithms(const Prepare& start) try {
 }
 
 void Compute::add_listeners() {
-  for (auto& callback : make_callbacks(job_.recipe, {disk_, recorder_}))
+  for (auto& callback : make_callbacks(job_.recipe, {disk_}))
     listeners_.callbacks.push_back(std::move(callback));
   listeners_.log_traces |= job_.settings.train.log_traces;
   if (!listeners_.warn) listeners_.warn = [this](const std::string& what) { log_.warning(what); };

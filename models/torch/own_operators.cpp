@@ -126,11 +126,8 @@ class OwnOperators::Pass {
   static bool drops(bool training) { return context().training && (training || current->always_); }
 };
 
-namespace {
-
 // The mode has one kernel an operator.
-void register_operators() {
-  using Pass = OwnOperators::Pass;
+void OwnOperators::prepare() {
   static const auto library = [] {
     auto fallthrough = std::make_unique<torch::Library>(torch::Library::IMPL, "_", kMode, __FILE__, __LINE__);
     fallthrough->fallback(torch::CppFunction::makeFallthrough());
@@ -152,8 +149,6 @@ void register_operators() {
   }();
 }
 
-}  // namespace
-
 OwnOperators::OwnOperators(Layer& layer, const Norms& norms, bool always, bool direct)
     : layer_(layer),
       norms_(norms),
@@ -165,8 +160,6 @@ OwnOperators::OwnOperators(Layer& layer, const Norms& norms, bool always, bool d
   current = this;
   c10::impl::tls_set_dispatch_key_included(kMode, true);
 }
-
-void OwnOperators::prepare() { register_operators(); }
 
 OwnOperators::~OwnOperators() {
   current = outer_;

@@ -162,11 +162,10 @@ void expect_golden(const std::string& call, const json& golden) {
   const std::string recipe = recipe_with(section_of(call));
   Overheard::Heard heard;
   PosixDisk disk;
-  RingRecorder recorder;
   MemoryWorld world{.recipe = recipe, .ranks = 1};
   world.listeners = [&](int) {
     Engine::Options options;
-    const auto own = make_callbacks(recipe_of(recipe), {disk, recorder});
+    const auto own = make_callbacks(recipe_of(recipe), {disk});
     options.callbacks = {std::make_shared<Overheard>(own.front(), heard)};
     return options;
   };

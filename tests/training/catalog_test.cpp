@@ -60,8 +60,7 @@ class CatalogCallback : public testing::TestWithParam<std::string> {};
 
 TEST_P(CatalogCallback, IsMadeWithItsDefaults) {
   PosixDisk disk;
-  RingRecorder recorder;
-  const auto made = make_callback(smallest_section(callback_catalog(), GetParam()), {disk, recorder});
+  const auto made = make_callback(smallest_section(callback_catalog(), GetParam()), {disk});
   std::string plain;  // "OOMObserver" of "oom_observer"
   for (const char c : GetParam())
     if (c != '_') plain += c;

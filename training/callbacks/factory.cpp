@@ -13,7 +13,7 @@ Callbacks make_callbacks(const Setting& recipe, const CallbackEnvironment& envir
   if (recipe.has("profiler"))
     callbacks.push_back(ProfilerOptions::kind().read(recipe.at("profiler")).make(environment));
   if (!recipe.has("callbacks")) return callbacks;
-  const CallbackEnvironment with_model{environment.disk, environment.recorder, recipe.at("model")};
+  const CallbackEnvironment with_model{environment.disk, recipe.at("model")};
   for (const Setting& section : recipe.at("callbacks").array())
     if (auto made = make_callback(section, with_model)) callbacks.push_back(std::move(made));
   return callbacks;

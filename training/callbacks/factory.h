@@ -2,7 +2,6 @@
 
 #include "recipe/setting.h"
 #include "runtime/disk.h"
-#include "runtime/recorder.h"
 #include "training/engine/engine.h"
 
 namespace tutti {
@@ -10,7 +9,6 @@ namespace tutti {
 // Outside objects that callbacks use; must outlive the callbacks.
 struct CallbackEnvironment {
   Disk& disk;          // for callbacks that write files
-  Recorder& recorder;  // records what callbacks read from the disk
   Setting model = {};  // the resolved [model]; make_callbacks adds its recipe's section
 };
 

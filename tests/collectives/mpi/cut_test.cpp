@@ -48,7 +48,7 @@ class MpiCutTest : public MpiTest {
     return static_cast<int>((one.salt + one.count) % (size() + 1)) != rank();
   }
 
-  static at::Tensor summable(const CutCase& one, int rank) {
+  static at::Tensor numbers_of(const CutCase& one, int rank) {
     return numbers(one.dtype, one.count, rank, one.salt);
   }
 
@@ -64,7 +64,7 @@ class MpiCutTest : public MpiTest {
 
   void scatter(MpiGroup& group, const CutCase& one) const {
     std::vector<at::Tensor> all;
-    for (int other = 0; other < size(); ++other) all.push_back(summable(one, other));
+    for (int other = 0; other < size(); ++other) all.push_back(numbers_of(one, other));
     const at::Tensor input = placed(group, all[rank()], one.in_window);
     const at::Tensor memory = at::zeros({one.cut->part_size(rank())}, one.dtype);
     const at::Tensor out = has_destination(one) ? memory : at::Tensor();
@@ -90,7 +90,7 @@ class MpiCutTest : public MpiTest {
 
   void scatter_in_place(MpiGroup& group, const CutCase& one) const {
     std::vector<at::Tensor> all;
-    for (int other = 0; other < size(); ++other) all.push_back(summable(one, other));
+    for (int other = 0; other < size(); ++other) all.push_back(numbers_of(one, other));
     const at::Tensor input = placed(group, all[rank()], one.in_window);
     const at::Tensor part = at::zeros({one.cut->part_size(rank())}, one.dtype), sum = reference_sum(all);
     wait(group.reduce_scatter(input, is_in_place(one) ? input : part, one.cut, "scatter"));
@@ -202,8 +202,8 @@ TEST_F(MpiCutTest, GathersAndReductionsOverlapOnTwoGroups) {
     used.push_back({at::kFloat, count, static_cast<uint64_t>(i), i % 2 == 0, cut_parts,
                     std::make_shared<const Cut>(cut_parts)});
     const CutCase& one = used.back();
-    const at::Tensor own = part_of(summable(one, 0), one.parts[rank()]);
-    wholes.push_back(placed(*reductions, summable(one, rank()), one.in_window));
+    const at::Tensor own = part_of(numbers_of(one, 0), one.parts[rank()]);
+    wholes.push_back(placed(*reductions, numbers_of(one, rank()), one.in_window));
     parts.push_back(at::zeros({one.cut->part_size(rank())}, at::kFloat));
     outs.push_back(at::zeros({count}, at::kFloat));
     works.push_back(
@@ -218,7 +218,7 @@ TEST_F(MpiCutTest, GathersAndReductionsOverlapOnTwoGroups) {
   for (int i = 0; i < kMany; ++i) {
     const CutCase& one = used[i];
     std::vector<at::Tensor> all;
-    for (int other = 0; other < size(); ++other) all.push_back(summable(one, other));
+    for (int other = 0; other < size(); ++other) all.push_back(numbers_of(one, other));
     EXPECT_TRUE(same_bits(outs[i], outside_of(one.parts, at::zeros({one.count}, at::kFloat), all[0]))) << i;
     EXPECT_TRUE(same_bits(parts[i], part_of(reference_sum(all), one.parts[rank()]))) << i;
   }

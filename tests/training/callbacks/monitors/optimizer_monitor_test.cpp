@@ -39,9 +39,7 @@ TEST_F(WithOptimizer, OptimizerMonitorKeepsItsInterval) {
 TEST_F(WithOptimizer, OptimizerMonitorLogsEveryTenthBatchUnlessAsked) {
   optimizer("sgd");
   PosixDisk disk;
-  RingRecorder recorder;
-  const auto monitor =
-      make_callback(smallest_section(callback_catalog(), "optimizer_monitor"), {disk, recorder});
+  const auto monitor = make_callback(smallest_section(callback_catalog(), "optimizer_monitor"), {disk});
   std::vector<int64_t> logged_at;
   for (int i = 0; i < 21; ++i) {
     step(*monitor);
