@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "algorithms/catalog.h"
+#include "algorithms/loop/unfreezing.h"
 #include "io/checkpoint/saved_state.h"
 #include "recipe/plugin_maker.h"
 #include "recipe/resolve.h"
@@ -78,6 +79,8 @@ void require_parameters_on_device(const Job& job, const Setting& section) {
 Algorithms make_algorithms(const Job& job) {
   Algorithms algorithms;
   MistakeCollector mistakes;
+  if (const Setting unfreeze = ModelKeys::kind().read(job.recipe.at("model")).unfreeze; !unfreeze.is_none())
+    algorithms.push_back(std::make_shared<Unfreezing>(unfreeze));
   for (const auto& section : job.recipe.at(kSection).array())
     mistakes.collect([&] {
       require_parameters_on_device(job, section);

@@ -9,6 +9,7 @@
 #include "data/readers/catalog.h"
 #include "data/transforms/options.h"
 #include "io/checkpoint/checkpoint_catalog.h"
+#include "io/weights/model_cache.h"
 #include "job/names/deepspeed.h"
 #include "job/names/foreign_names.h"
 #include "job/sections.h"
@@ -16,6 +17,7 @@
 #include "models/loss_options.h"
 #include "models/zoo/catalog.h"
 #include "recipe/resolve.h"
+#include "runtime/nearest_name.h"
 #include "sharding/catalog.h"
 #include "training/callbacks/options.h"
 #include "training/evaluation/catalog.h"
@@ -56,10 +58,28 @@ Setting without_reduction(Setting written) {
   return written;
 }
 
-// The zoo's model for one of kind = "hf".
-Setting with_hub_model(Setting written) {
-  Setting* model = written.is_table() ? written.find("model") : nullptr;
-  if (model) *model = zoo_model(*model, std::filesystem::absolute(written.position.file).parent_path());
+void find_cached(Setting* section, const char* key, const std::filesystem::path& folder, ModelCache cache) {
+  Setting* name = section && section->is_table() ? section->find(key) : nullptr;
+  if (name) *name = cached_model(*name, folder, cache);
+}
+
+// Paths in place of the names of models in this machine's caches; the zoo's model for one of kind = "hf".
+Setting with_pretrained_models(Setting written) {
+  if (!written.is_table()) return written;
+  const auto folder = std::filesystem::absolute(written.position.file).parent_path();
+  if (Setting* data = written.find("data"); data && data->is_table())
+    for (const char* part : {"train", "eval"})
+      find_cached(data->find(part), "tokenizer", folder, ModelCache::kHuggingFace);
+  if (Setting* algorithms = written.find("algorithms"); algorithms && algorithms->is_array())
+    for (Setting& algorithm : algorithms->array())
+      find_cached(&algorithm, "teacher", folder, ModelCache::kHuggingFace);
+  Setting* model = written.find("model");
+  if (!model) return written;
+  const Setting* kind = model->is_table() ? model->find("kind") : nullptr;
+  if (kind && kind->is_text() && same_name(kind->text(), "hf"))
+    find_cached(model, "path", folder, ModelCache::kHuggingFace);
+  find_cached(model, "weights", folder, ModelCache::kAny);
+  *model = zoo_model(*model, folder);
   return written;
 }
 
@@ -114,7 +134,7 @@ std::span<const Catalog> recipe_catalogs() {
 
 Setting resolve_recipe(const Setting& written) {
   Setting recipe =
-      resolve(with_deepspeed(with_automatic_accumulation(with_hub_model(without_reduction(written)))),
+      resolve(with_deepspeed(with_automatic_accumulation(with_pretrained_models(without_reduction(written)))),
               recipe_catalogs(), foreign_names());
   const CheckpointKeys checkpoint = CheckpointKeys::kind().read(recipe.at("checkpoint"));
   // A run finds its own checkpoints by its name and folder, so must not have default ones.

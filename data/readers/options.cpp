@@ -180,7 +180,8 @@ Kind<TextOptions> TextOptions::kind() {
       with_keys<Options>(
           {path_option<Options>("a file, or several: \"texts/*.jsonl\"; or give command").may_be_absent(),
            option("tokenizer", &Options::tokenizer,
-                  "Hugging Face's tokenizer.json, or the folder that has it")
+                  "Hugging Face's tokenizer.json, the folder that has it, or its name in the cache on this "
+                  "machine")
                .as(KeyType::kPath)
                .required(),
            option("lines", &Options::json_lines, "with command: each line is a JSON object, or a text",
@@ -406,7 +407,8 @@ Kind<TextTableOptions> TextTableOptions::kind() {
           {path_option<Options>("CSV or TSV, .parquet, or JSON lines (.jsonl); or several, one behind the "
                                 "other: \"texts-*.csv\""),
            option("tokenizer", &Options::tokenizer,
-                  "Hugging Face's tokenizer.json, or the folder that has it")
+                  "Hugging Face's tokenizer.json, the folder that has it, or its name in the cache on this "
+                  "machine")
                .as(KeyType::kPath)
                .required(),
            option("sequence_length", &Options::sequence_length,

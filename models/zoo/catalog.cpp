@@ -21,7 +21,8 @@ Catalog model_catalog() {
        "llama, mistral, qwen2 and qwen3: llama; bert: bert_mlm, bert_classification or bert_contrastive), "
        "and its weights are read; or of diffusers: a UNet2DModel or the pipeline with one. The recipe of the "
        "run has that kind.",
-       {Key{"path", kPath, "", "the folder"}.also_named({"pretrained_model_name_or_path"}),
+       {Key{"path", kPath, "", "the folder, or its name in Hugging Face's cache on this machine"}.also_named(
+            {"pretrained_model_name_or_path"}),
         Key{"head", kText, "none", "of a bert; as in config.json when absent"}.one_of(
             {"mlm", "classification", "contrastive"}),
         Key{"num_classes", kInteger, "none",
@@ -41,6 +42,14 @@ Catalog model_catalog() {
   return catalog;
 }
 
+Kind<LaterTrained> LaterTrained::kind() {
+  return {"model.unfreeze",
+          "Parameters that are frozen at first, and trained from a time on; where several match, the first "
+          "counts. Learning rates go on as scheduled; the optimizer's state begins at that time.",
+          {option("match", &LaterTrained::match, "name patterns: [\"layer4.*\"]").required(),
+           option("at", &LaterTrained::at, "\"2ep\", \"500ba\", \"0.3dur\"").required()}};
+}
+
 Kind<ModelKeys> ModelKeys::kind() {
   using Keys = ModelKeys;
   static const auto losses = std::make_shared<const Catalog>(loss_catalog());
@@ -49,7 +58,8 @@ Kind<ModelKeys> ModelKeys::kind() {
       "The model to train.",
       {option("weights", &Keys::weights,
               "initial weights by parameter name, drawn from the seed when absent: a file (.safetensors, "
-              ".h5, .pt, .pth, .bin, .ckpt), an .index.json of such files, or a folder of Hugging Face's")
+              ".h5, .pt, .pth, .bin, .ckpt), an .index.json of such files, a folder of Hugging Face's, or "
+              "the name of a model in this machine's caches of torch hub and Hugging Face: \"resnet18\"")
            .as(kPath),
        option("weights_strict", &Keys::weights_strict,
               "false: tensors that only the file or only the model has are ignored, with a warning"),
@@ -64,6 +74,11 @@ Kind<ModelKeys> ModelKeys::kind() {
               "patterns of parameters that are not trained: [\"embeddings.*\"]; running statistics still "
               "change")
            .as(kTexts),
+       option("unfreeze", &Keys::unfreeze,
+              "[[model.unfreeze]]: parameters that are not trained at first, and the times from which they "
+              "are trained")
+           .each(std::make_shared<const Catalog>(section_catalog<LaterTrained>()))
+           .as(KeyType::kTables),
        option("loss", &Keys::loss, "of a model that is trained against 'target'; cross_entropy when absent")
            .each(losses),
        option("ignore_index", &Keys::ignore_index,

@@ -203,5 +203,60 @@ TEST(FrozenLayers, StandStill) {
   EXPECT_EQ(still, 6) << "weight and bias, with step and momentum";
 }
 
+// The first layer from the third epoch on, the second from step 12 on.
+const std::string kUnfreezing =
+    "[[model.unfreeze]]\nmatch = ['0.*']\nat = '2ep'\n[[model.unfreeze]]\nmatch = ['2.*']\nat = '12ba'\n";
+
+TEST(UnfrozenLayers, AreReducedFromTheirTimeOn) {
+  for (const char* parts : {"1", "2"}) {
+    std::vector<Posted> posted(2);
+    MemoryWorld world{.recipe = freezing(kUnfreezing)};
+    world.recorder = [&](int rank) { return std::make_unique<CountsBuckets>(posted.at(rank)); };
+    EXPECT_EQ(world.run(parts).error, "");
+    Posted expected;
+    for (int64_t step = 0; step < 20; ++step) expected[step] = step < 10 ? 2 : step < 12 ? 4 : 6;
+    EXPECT_EQ(posted, std::vector(2, expected)) << parts;
+  }
+}
+
+TEST(UnfrozenLayers, AreFrozenUntilThenInAResumedRun) {
+  const Scratch folder;
+  const std::string parts = folder.path("parts"), whole = folder.path("whole");
+  for (const int64_t step : {7, 10, 11, 12, 15})
+    EXPECT_THROW(train_freezing(kUnfreezing, parts, step), OperatingError) << step;
+  train_freezing(kUnfreezing, parts);
+  train_freezing(kUnfreezing, whole);
+  EXPECT_EQ(inspect_digest(parts), inspect_digest(whole));
+}
+
+// As of [model] freeze before, and with the momentum of a parameter that has just begun afterwards: torch's
+// first step of SGD has buf = grad + weight_decay * weight, as with a momentum of 0.
+TEST(UnfrozenLayers, StandStillAndThenMove) {
+  const Scratch folder;
+  const auto tensors_after = [&](int64_t step) {
+    EXPECT_THROW(train_freezing(kUnfreezing, folder.path("run"), step), OperatingError);
+    return newest_checkpoint(folder.path("run")).tensors;
+  };
+  const auto at_8 = tensors_after(9), at_9 = tensors_after(10), at_10 = tensors_after(11);
+  EXPECT_TRUE(at_8.at("model/0.weight").equal(at_9.at("model/0.weight")));
+  EXPECT_FALSE(at_9.at("model/0.weight").equal(at_10.at("model/0.weight")));
+  EXPECT_TRUE(at_9.at("model/2.weight").equal(at_10.at("model/2.weight")));
+  EXPECT_FALSE(at_8.at("model/4.weight").equal(at_9.at("model/4.weight")));
+}
+
+std::string refusal_of_unfreezing(const std::string& sections) {
+  const Scratch folder;
+  return message_of<UserError>([&] { train_freezing(sections, folder.path("run")); });
+}
+
+TEST(UnfrozenLayers, MustBeSomeAndNotAll) {
+  const std::string unknown = refusal_of_unfreezing("[[model.unfreeze]]\nmatch = ['9.*']\nat = '2ep'\n");
+  EXPECT_NE(unknown.find("no parameter that is trained matches 9.*"), unknown.npos) << unknown;
+  const std::string all = refusal_of_unfreezing("[[model.unfreeze]]\nmatch = ['*']\nat = '2ep'\n");
+  EXPECT_NE(all.find("no parameter is left to train at first"), all.npos) << all;
+  const std::string both = refusal_of_unfreezing(kUnfreezing + kFreezing);
+  EXPECT_NE(both.find("LayerFreezing"), both.npos) << both;
+}
+
 }  // namespace
 }  // namespace tutti

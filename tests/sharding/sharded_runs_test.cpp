@@ -132,6 +132,12 @@ TEST(ShardedRuns, HaveThemWhileLayersAreFrozen) {
   expect_bits_of_none(recipe + steps(30) + averaged + frozen, strategies(4));
 }
 
+TEST(ShardedRuns, HaveThemWhileLayersAreUnfrozen) {
+  const std::string later = "[[model.unfreeze]]\nmatch = ['0.*']\nat = '8ba'\n";
+  expect_bits_of_none(kEvaluatedMlp + steps(20) + later, strategies(3));
+  expect_bits_of_none(kEvaluatedMlp + steps(20) + "grad_accum = 2\n" + later, {{"optimizer", 4}});
+}
+
 TEST(ShardedRuns, HaveThemWithAverages) {
   expect_bits_of_none(kEvaluatedMlp + steps(30) + "[[algorithms]]\nkind = 'ema'\nhalf_life = '4ba'\n",
                       strategies(3));
