@@ -76,6 +76,16 @@ void require_parameters_on_device(const Job& job, const Setting& section) {
 
 }  // namespace
 
+// A reference that is absent is the model that the run starts from.
+Setting with_reference(Setting section, const Job& job) {
+  Setting* reference = section.at("kind").text() == "dpo" ? section.find("reference") : nullptr;
+  if (!reference || !reference->is_none()) return section;
+  const bool starts_from_run = !job.from.load_path.is_none() && job.from.options.weights_only;
+  const Setting& start = starts_from_run ? job.from.load_path : job.recipe.at("model");
+  reference->value = start.value;
+  return section;
+}
+
 Algorithms make_algorithms(const Job& job) {
   Algorithms algorithms;
   MistakeCollector mistakes;
@@ -84,7 +94,7 @@ Algorithms make_algorithms(const Job& job) {
   for (const auto& section : job.recipe.at(kSection).array())
     mistakes.collect([&] {
       require_parameters_on_device(job, section);
-      algorithms.push_back(job.make_algorithm(section));
+      algorithms.push_back(job.make_algorithm(with_reference(section, job)));
     });
   mistakes.throw_all();
   return algorithms;

@@ -38,13 +38,14 @@ std::optional<RunState> loaded_state(const Job& job) {
   return first_state(checkpoints_at(PosixDisk(), job.from.load_path.text()));
 }
 
-// Calls visit(the setting `teacher`) for each distillation of a resolved recipe whose teacher is a path.
+// Calls visit(the setting) for each teacher or reference of a resolved recipe that is a path.
 template <class Visit>
 void for_each_teacher(Setting& recipe, const Visit& visit) {
-  for (Setting& section : std::get<Setting::Array>(recipe.find("algorithms")->value))
-    if (Setting* teacher = section.find("teacher");
-        section.at("kind").text() == "distillation" && teacher->is_text())
-      visit(*teacher);
+  for (Setting& section : std::get<Setting::Array>(recipe.find("algorithms")->value)) {
+    const std::string& kind = section.at("kind").text();
+    Setting* teacher = section.find(kind == "dpo" ? "reference" : "teacher");
+    if ((kind == "dpo" || kind == "distillation") && teacher->is_text()) visit(*teacher);
+  }
 }
 
 std::vector<std::string> teachers_of(const std::optional<RunState>& state) {

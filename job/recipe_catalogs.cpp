@@ -71,8 +71,9 @@ Setting with_pretrained_models(Setting written) {
     for (const char* part : {"train", "eval"})
       find_cached(data->find(part), "tokenizer", folder, ModelCache::kHuggingFace);
   if (Setting* algorithms = written.find("algorithms"); algorithms && algorithms->is_array())
-    for (Setting& algorithm : algorithms->array())
-      find_cached(&algorithm, "teacher", folder, ModelCache::kHuggingFace);
+    for (Setting& algorithm : std::get<Setting::Array>(algorithms->value))
+      for (const char* key : {"teacher", "reference"})
+        find_cached(&algorithm, key, folder, ModelCache::kHuggingFace);
   Setting* model = written.find("model");
   if (!model) return written;
   const Setting* kind = model->is_table() ? model->find("kind") : nullptr;

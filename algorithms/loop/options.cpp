@@ -31,6 +31,28 @@ Kind<DistillationOptions> DistillationOptions::kind() {
            .example = "teacher = \"runs/large\"\ntemperature = 2.0\nweight = 0.5"}};
 }
 
+Kind<DPOOptions> DPOOptions::kind() {
+  using Options = DPOOptions;
+  return {"dpo",
+          "Trains a language model on pairs of answers to a prompt, the chosen and the rejected one, beside "
+          "a reference that is not trained: direct preference optimisation. Each rank holds all of the "
+          "reference.",
+          {option("reference", &Options::reference,
+                  "as teacher of distillation; when absent the weights that the run starts from: those of "
+                  "[model], or of checkpoint.load_path with load_weights_only")
+               .each(std::make_shared<const Catalog>(model_catalog()))
+               .as(KeyType::kPath),
+           option("beta", &Options::beta, "how close the model stays to the reference; less is freer")
+               .more_than(0)},
+          {.functions = {"dpo_loss"},
+           .header = "algorithms/loop/dpo.h",
+           .call = "const at::Tensor loss = dpo_loss(policy, reference, 0.1);",
+           .paper = "Rafailov et al. 2023, arXiv:2305.18290",
+           .models = "language models",
+           .effect = "answers that people prefer, without a reward model",
+           .example = "beta = 0.1"}};
+}
+
 Kind<EMAOptions> EMAOptions::kind() {
   using Options = EMAOptions;
   return {

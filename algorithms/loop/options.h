@@ -26,6 +26,14 @@ struct DistillationOptions {
   AlgorithmPtr make(const Setting& section) const;
 };
 
+struct DPOOptions {
+  Setting reference = {};  // as DistillationOptions::teacher; none: the weights that the run starts from
+  double beta = 0.1;
+
+  static Kind<DPOOptions> kind();
+  AlgorithmPtr make(const Setting& section) const;
+};
+
 struct EMAOptions {
   std::optional<Time> half_life = {};    // in batches or epochs; either this or smoothing
   std::optional<double> smoothing = {};  // of one update; else 2^(-update_interval / half_life)
@@ -121,7 +129,7 @@ struct SWAOptions {
 };
 
 using LoopKinds =
-    Kinds<DistillationOptions, EMAOptions, GradientClippingOptions, LabelSmoothingOptions,
+    Kinds<DistillationOptions, DPOOptions, EMAOptions, GradientClippingOptions, LabelSmoothingOptions,
           LayerFreezingOptions, SAMOptions, SelectiveBackpropOptions, SeqLengthWarmupOptions, SWAOptions>;
 
 }  // namespace tutti

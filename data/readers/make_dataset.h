@@ -24,8 +24,8 @@ DatasetPtr make_dataset(const Setting& section, uint64_t seed = 0, const std::st
 std::shared_ptr<const Tokenizer> read_tokenizer(const Setting& key);
 
 // How a section of kind "text" makes tokens: as options.h says, but keys other than path and tokenizer may be
-// missing. Throws UserError.
-Tokenization tokenization_of(const Setting& section);
+// missing. `answers`: the field of the answers, of pairs. Throws UserError.
+Tokenization tokenization_of(const Setting& section, const std::string& answers = "");
 
 // The data of a section with sampling = "own": a dataset for each rank. Empty if the ranks share a dataset.
 struct PerRankData {

@@ -197,6 +197,13 @@ Kind<TextOptions> TextOptions::kind() {
            option("messages_field", &Options::messages_field,
                   "a list of messages with role and content; only those of the assistant count in the loss")
                .may_be_absent(),
+           option("chosen_field", &Options::chosen_field,
+                  "for [[algorithms]] dpo, with rejected_field: the better of two answers to prompt_field, or "
+                  "without prompt_field two lists of messages; a sample has both answers, each with its "
+                  "prompt, and pairs that do not fit into sequence_length are left out")
+               .may_be_absent(),
+           option("rejected_field", &Options::rejected_field, "the worse answer: see chosen_field")
+               .may_be_absent(),
            option("turn", &Options::turn,
                   "how a message is written, with {role} and {content}; default: as the tokenizer's chat "
                   "template says, and without one \"<|im_start|>{role}\\n{content}<|im_end|>\\n\"")

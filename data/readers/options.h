@@ -85,6 +85,7 @@ struct TextOptions : SequenceOptions, StreamOptions {
   std::optional<Setting> prompt_field = {};  // a member, or several
   std::string response_field = "";
   std::string messages_field = "";
+  std::string chosen_field = "", rejected_field = "";  // "": samples are no pairs
   std::string turn = "";  // "": as the tokenizer's chat template says, else as ChatML
   TextPackingKind packing = TextPackingKind::kCut;
   bool add_bos_token = false, add_eos_token = true;  // before and behind each document, but see kind()

@@ -9,6 +9,7 @@
 #include "data/readers/token_dataset.h"
 #include "data/streams/text_stream.h"
 #include "data/texts/packed_texts.h"
+#include "data/texts/preference_pairs.h"
 #include "data/texts/tokenized_texts.h"
 #include "data/tokenizers/tokenizer_files.h"
 #include "runtime/error.h"
@@ -39,8 +40,18 @@ std::pair<int64_t, int64_t> documents_of(const TextOptions& options, int64_t all
   return {0, options.split == TokenSplit::kTrain ? training : all};
 }
 
+void require_pairs(const Setting& section, const TextOptions& options) {
+  if (options.chosen_field.empty() != options.rejected_field.empty())
+    section.at(options.chosen_field.empty() ? "rejected_field" : "chosen_field")
+        .fail("chosen_field and rejected_field are given together");
+  for (const char* key : {"response_field", "messages_field", "command"})
+    if (!options.chosen_field.empty() && section.has(key))
+      section.at(key).fail("chosen_field and rejected_field are in its place");
+}
+
 void require_fields(const Setting& section, const TextOptions& options) {
-  if (options.prompt_field.has_value() == options.response_field.empty())
+  require_pairs(section, options);
+  if (options.chosen_field.empty() && options.prompt_field.has_value() == options.response_field.empty())
     section.at(options.prompt_field ? "prompt_field" : "response_field")
         .fail("prompt_field and response_field are given together");
   if (!options.command.empty())
@@ -80,9 +91,10 @@ std::shared_ptr<const Tokenizer> read_tokenizer(const Setting& key) try {
   key.fail(error);
 }
 
-Tokenization tokenization_of(const Setting& section) {
-  const TextOptions options = TextOptions::kind().read(section);
+Tokenization tokenization_of(const Setting& section, const std::string& answers) {
+  TextOptions options = TextOptions::kind().read(section);
   require_fields(section, options);
+  if (!answers.empty()) (options.prompt_field ? options.response_field : options.messages_field) = answers;
   const auto reader = read_tokenizer(section.at("tokenizer"));
   const SpecialIds& special = reader->special_ids();
   const DocumentFormat format = document_format(section, options, *reader);
@@ -117,10 +129,29 @@ DatasetPtr open_text_stream(const Setting& section, const TextOptions& options, 
   });
 }
 
+DatasetPtr open_pairs(const Setting& section, const TextOptions& options) {
+  const Tokenization chosen = tokenization_of(section, options.chosen_field),
+                     rejected = tokenization_of(section, options.rejected_field);
+  const std::string folder = options.cache.empty() ? default_token_folder() : options.cache;
+  return opened(section, [&] {
+    const TokenizedTexts texts = TokenizedTexts::open(chosen, folder);
+    const auto [first, documents] = documents_of(options, texts.documents().size());
+    return std::make_shared<const PreferencePairs>(
+        texts, TokenizedTexts::open(rejected, folder),
+        PreferencePairs::Options{.sequence_length = options.sequence_length,
+                                 .first_document = first,
+                                 .documents = documents,
+                                 .filling = filling_of(*chosen.tokenizer),
+                                 .tokenizer = chosen.tokenizer,
+                                 .advice = chosen.advice()});
+  });
+}
+
 }  // namespace
 
 DatasetPtr TextOptions::make(const Setting& section, const DataEnvironment&) const {
   require_one_source(section);
+  if (!chosen_field.empty()) return open_pairs(section, *this);
   const Tokenization how = tokenization_of(section);
   if (!command.empty()) return open_text_stream(section, *this, how);
   const auto& reader = how.tokenizer;

@@ -117,11 +117,11 @@ std::vector<CachedModel> hugging_face_models() {
   std::vector<std::string> names;
   for (const CachedModel& model : models) names.push_back(model.name);
   const std::string nearest = nearest_name(name.text(), names);
-  const bool of_torch = cache == ModelCache::kAny && name.text().find('/') == std::string::npos;
+  const bool may_be_torch = cache == ModelCache::kAny && name.text().find('/') == std::string::npos;
   name.fail("there is no such file, and no model of this name in " + places +
             (nearest.empty() ? "" : "; did you mean \"" + nearest + "\"?") +
             "; where there is a network, `hf download " + name.text() + "`" +
-            (of_torch ? ", or torchvision.models with weights=\"DEFAULT\" in Python," : "") +
+            (may_be_torch ? ", or torchvision.models with weights=\"DEFAULT\" in Python," : "") +
             " fetches a model; then give its name again, or the path of its file");
 }
 

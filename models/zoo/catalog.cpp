@@ -45,7 +45,7 @@ Catalog model_catalog() {
 Kind<LaterTrained> LaterTrained::kind() {
   return {"model.unfreeze",
           "Parameters that are frozen at first, and trained from a time on; where several match, the first "
-          "counts. Learning rates go on as scheduled; the optimizer's state begins at that time.",
+          "counts. Learning rates follow the schedule; the optimizer's state begins at that time.",
           {option("match", &LaterTrained::match, "name patterns: [\"layer4.*\"]").required(),
            option("at", &LaterTrained::at, "\"2ep\", \"500ba\", \"0.3dur\"").required()}};
 }

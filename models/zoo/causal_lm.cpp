@@ -21,6 +21,7 @@ at::Tensor CausalLm::losses(const Outputs& outputs, const Batch& batch) {
 }
 
 double CausalLm::loss_weight(const Batch& batch) const {
+  if (const TensorTree* pairs = batch.find("pairs")) return static_cast<double>(pairs->tensor().numel());
   return batch["target"].ne(kIgnoredTarget).sum().item<double>();
 }
 

@@ -15,7 +15,7 @@ class CausalLm : public Model {
   // Mean cross entropy per token in nats, without ignored tokens.
   at::Tensor loss(const Outputs& outputs, const Batch& batch) override;
   at::Tensor losses(const Outputs& outputs, const Batch& batch) override;  // means over a sample's tokens
-  double loss_weight(const Batch& batch) const override;
+  double loss_weight(const Batch& batch) const override;  // tokens; of a batch with "pairs", the pairs
   std::vector<std::string> get_metrics(bool is_train) const override;
   int64_t tokens(const Batch& batch) const override;
 

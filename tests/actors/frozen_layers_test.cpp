@@ -229,19 +229,18 @@ TEST(UnfrozenLayers, AreFrozenUntilThenInAResumedRun) {
   EXPECT_EQ(inspect_digest(parts), inspect_digest(whole));
 }
 
-// As of [model] freeze before, and with the momentum of a parameter that has just begun afterwards: torch's
-// first step of SGD has buf = grad + weight_decay * weight, as with a momentum of 0.
+// A run that ends at the end of a step has the checkpoint of the step before.
 TEST(UnfrozenLayers, StandStillAndThenMove) {
   const Scratch folder;
   const auto tensors_after = [&](int64_t step) {
     EXPECT_THROW(train_freezing(kUnfreezing, folder.path("run"), step), OperatingError);
     return newest_checkpoint(folder.path("run")).tensors;
   };
-  const auto at_8 = tensors_after(9), at_9 = tensors_after(10), at_10 = tensors_after(11);
-  EXPECT_TRUE(at_8.at("model/0.weight").equal(at_9.at("model/0.weight")));
-  EXPECT_FALSE(at_9.at("model/0.weight").equal(at_10.at("model/0.weight")));
-  EXPECT_TRUE(at_9.at("model/2.weight").equal(at_10.at("model/2.weight")));
-  EXPECT_FALSE(at_8.at("model/4.weight").equal(at_9.at("model/4.weight")));
+  const auto at_9 = tensors_after(10), at_10 = tensors_after(11), at_11 = tensors_after(12);
+  EXPECT_TRUE(at_9.at("model/0.weight").equal(at_10.at("model/0.weight")));
+  EXPECT_FALSE(at_10.at("model/0.weight").equal(at_11.at("model/0.weight")));
+  EXPECT_TRUE(at_10.at("model/2.weight").equal(at_11.at("model/2.weight")));
+  EXPECT_FALSE(at_9.at("model/4.weight").equal(at_10.at("model/4.weight")));
 }
 
 std::string refusal_of_unfreezing(const std::string& sections) {

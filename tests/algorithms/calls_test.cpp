@@ -11,6 +11,7 @@
 #include "algorithms/augmentation/progressive_resizing.h"
 #include "algorithms/catalog.h"
 #include "algorithms/loop/distillation.h"
+#include "algorithms/loop/dpo.h"
 #include "algorithms/loop/ema.h"
 #include "algorithms/loop/gradient_clipping.h"
 #include "algorithms/loop/label_smoothing.h"
@@ -86,6 +87,11 @@ TEST(CallsOfTheDocs, CompileForTheLoop) {
   {
     const at::Tensor divergence = distillation_loss(scores, of_teacher, counted, 2.0);
     EXPECT_GT(divergence.item<double>(), 0);
+  }
+  {
+    const at::Tensor policy = at::rand({4, 2}), reference = at::rand({4, 2});
+    const at::Tensor loss = dpo_loss(policy, reference, 0.1);
+    EXPECT_GT(loss.item<double>(), 0);
   }
   {
     const at::Tensor smoothed = smooth_labels(logits, targets, 0.1);

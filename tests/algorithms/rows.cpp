@@ -5,6 +5,7 @@
 #include "models/layers/norm.h"
 #include "models/zoo/resnet_cifar.h"
 #include "recipe/toml_reader.h"
+#include "tests/data/texts/letters_tokenizer.h"
 #include "tests/runtime/scratch.h"
 
 namespace tutti {
@@ -140,14 +141,60 @@ std::vector<AlgorithmRow> surgery_rows() {
   };
 }
 
-constexpr const char* kTeacher = "TEACHER";  // in options: the folder of a run, trained when it is needed
+// In options: folders of runs, trained when they are needed.
+constexpr const char *kTeacher = "TEACHER", *kReference = "REFERENCE";
+
+void train_for_rows(const std::string& training, const std::string& folder) {
+  const std::string recipe = "seed = 5\n" + training + "[train]\nmax_duration = '25ba'\n";
+  train_in_one_process(resolve_recipe(parse_recipe(recipe, "teacher.toml")),
+                       {.ranks = 1, .run_dir = folder, .quiet = true});
+}
+
 std::string teacher_run() {
   static const Scratch folder;
-  [[maybe_unused]] static const bool trained = [] {
-    const std::string recipe =
-        "seed = 5\n" + replaced(kImages, "[16]", "[32]") + "[train]\nmax_duration = '25ba'\n";
-    train_in_one_process(resolve_recipe(parse_recipe(recipe, "teacher.toml")),
-                         {.ranks = 1, .run_dir = folder.path(), .quiet = true});
+  [[maybe_unused]] static const bool trained =
+      (train_for_rows(replaced(kImages, "[16]", "[32]"), folder.path()), true);
+  return folder.path();
+}
+
+// 200 pairs of answers of letters.
+const std::string& preference_folder() {
+  static const Scratch folder;
+  [[maybe_unused]] static const bool written = [] {
+    std::string lines;
+    for (int i = 0; i < 200; ++i) {
+      const auto word = [i](int from, int letters) {
+        std::string text;
+        for (int k = 0; k < letters; ++k) text += static_cast<char>('a' + (i * from + k * k + 3 * from) % 26);
+        return text;
+      };
+      lines +=
+          R"({"p": ")" + word(3, 6) + R"(", "c": ")" + word(5, 3) + R"(", "r": ")" + word(7, 5) + "\"}\n";
+    }
+    write_text(folder.path("pairs.jsonl"), lines);
+    write_text(folder.path("tokenizer.json"), letters_tokenizer());
+    return true;
+  }();
+  return folder.path();
+}
+
+std::string preferences() {
+  const std::string gpt =
+      "[model]\nkind = 'gpt'\nvocab_size = 29\nn_layer = 1\nn_head = 2\nn_embd = 32\nn_positions = 32\n";
+  return gpt + "[data.train]\nkind = 'text'\npath = '" + preference_folder() +
+         "/pairs.jsonl'\ntokenizer = '" + preference_folder() + "/tokenizer.json'\ncache = '" +
+         preference_folder() +
+         "/cache'\nprompt_field = 'p'\nchosen_field = 'c'\nrejected_field = 'r'\nadd_eos_token = false\n"
+         "sequence_length = 32\nbatch_size = 8\nsubset_num_batches = 25\nshuffle = true\n"
+         "[optimizer]\nkind = 'adamw'\nlr = 5e-3\neps = 1e-5\n";
+}
+
+std::string reference_run(std::string training) {
+  static const Scratch folder;
+  [[maybe_unused]] static const bool trained = [&] {
+    training = replaced(training, "chosen_field = 'c'\nrejected_field = 'r'", "response_field = 'c'");
+    train_for_rows(replaced(training, "sequence_length", "packing = 'first_fit'\nsequence_length"),
+                   folder.path());
     return true;
   }();
   return folder.path();
@@ -155,6 +202,10 @@ std::string teacher_run() {
 
 std::vector<AlgorithmRow> loop_rows() {
   return {
+      {"dpo",
+       std::string("reference = '") + kReference + "'\n",
+       preferences(),
+       {once(kFitStart), {kBeforeTrainBatch, 0, 49}, {kBeforeBackward, 0, 49}, {kBatchEnd, 1, 50}}},
       {"distillation",
        std::string("teacher = '") + kTeacher + "'\n",
        kImages,
@@ -217,6 +268,8 @@ std::string recipe_text(const AlgorithmRow& row, bool with_algorithm, const std:
                      "ba'\n" + row.train + more;
   if (!with_algorithm) return text;
   text += "[[algorithms]]\nkind = '" + row.kind + "'\n" + row.options;
+  if (row.options.find(kReference) != std::string::npos)
+    return replaced(text, kReference, reference_run(row.training));
   return row.options.find(kTeacher) == std::string::npos ? text : replaced(text, kTeacher, teacher_run());
 }
 

@@ -14,6 +14,7 @@
 #include "recipe/resolve.h"
 #include "recipe/toml_reader.h"
 #include "runtime/error.h"
+#include "tests/data/texts/letters_tokenizer.h"
 #include "tests/runtime/scratch.h"
 
 namespace tutti {
@@ -22,24 +23,6 @@ namespace {
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-// Each byte is a word: "a" is 0, "b" is 1, ..., " " is 26; "<s>" and "</s>" are 27 and 28.
-std::string letters_tokenizer() {
-  std::string vocabulary;
-  for (int i = 0; i < 26; ++i)
-    vocabulary += std::string("\"") + static_cast<char>('a' + i) + "\": " + std::to_string(i) + ", ";
-  return R"({"added_tokens": [
-      {"id": 27, "content": "<s>", "single_word": false, "lstrip": false, "rstrip": false,
-       "normalized": false, "special": true},
-      {"id": 28, "content": "</s>", "single_word": false, "lstrip": false, "rstrip": false,
-       "normalized": false, "special": true}],
-    "normalizer": null, "pre_tokenizer": {"type": "Split", "pattern": {"String": ""}, "behavior": "Isolated",
-    "invert": false}, "post_processor": null, "decoder": {"type": "Fuse"},
-    "model": {"type": "BPE", "dropout": null, "unk_token": null, "continuing_subword_prefix": null,
-    "end_of_word_suffix": null, "fuse_unk": false, "byte_fallback": false, "ignore_merges": false,
-    "vocab": {)" +
-         vocabulary + R"(" ": 26}, "merges": []}})";
-}
 
 class TextsTest : public testing::Test {
  protected:
@@ -131,6 +114,21 @@ TEST_F(TextsTest, PromptsDoNotCountInTheLoss) {
   EXPECT_THAT(shown(data(fields), "input"), ElementsAre("abcde"));
   EXPECT_THAT(shown(data(fields), "target"), ElementsAre("--de."));
   EXPECT_THAT(shown(data(fields + "packing = 'first_fit'\n"), "target"), ElementsAre("--de."));
+}
+
+TEST_F(TextsTest, PairsOfAnswersAreASampleEach) {
+  lines("{\"p\": \"abc\", \"c\": \"de\", \"r\": \"f\"}\n{\"p\": \"abcdefgh\", \"c\": \"x\", \"r\": \"y\"}\n");
+  const std::string fields = "prompt_field = 'p'\nchosen_field = 'c'\nrejected_field = 'r'\n";
+  const DatasetPtr pairs = data(fields + "sequence_length = 10\n");
+  EXPECT_THAT(shown(pairs, "input"), ElementsAre("abcdeabcf."));
+  EXPECT_THAT(shown(pairs, "target"), ElementsAre("--de.--f.-"));
+  EXPECT_THAT(shown(pairs, "segments"), ElementsAre("1111122220"));
+  EXPECT_THAT(shown(pairs, "positions"), ElementsAre("0123401230"));
+  EXPECT_EQ(pairs->replaced(), "1 of 2 pairs do not fit into sequence_length and are left out");
+  EXPECT_THAT(error_of(fields + "sequence_length = 4\n"), HasSubstr("no pair of answers fits"));
+  lines("{\"p\": \"abc\", \"c\": \"\", \"r\": \"f\"}\n{\"p\": \"a\", \"c\": \"b\", \"r\": \"c\"}\n");
+  EXPECT_THAT(error_of(fields + "add_eos_token = false\nsequence_length = 10\n"),
+              HasSubstr("a pair needs both of its answers"));
 }
 
 // A blank at the begin of a text belongs to SentencePiece's first word, and is none of the response.
