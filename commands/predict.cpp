@@ -256,6 +256,8 @@ std::string write_rows(LoadedModel& model, const PredictionJob& prediction, cons
 std::string predicted(const PredictionJob& prediction, const PredictOptions& options,
                       const std::vector<std::string>& classes) {
   const Evaluator& evaluator = evaluator_of(prediction.job, options.evaluator);
+  std::istringstream advice(options.data.empty() ? "" : evaluator.data->advice());
+  for (std::string line; std::getline(advice, line);) print_warning(line);
   LoadedModel model(prediction.job, options.checkpoint);
   std::string text = model.load() + '\n';
   text += prediction_format(options.out) == PredictionFormat::kHdf5

@@ -1,6 +1,7 @@
 #include "commands/prediction_job.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
@@ -15,6 +16,7 @@
 #include "data/tables/fitted_table.h"
 #include "io/checkpoint/checkpoint_tensors.h"
 #include "io/checkpoint/run_state.h"
+#include "io/image_folders.h"
 #include "job/evaluation_data.h"
 #include "job/make_job.h"
 #include "job/plugin_library.h"
@@ -70,14 +72,24 @@ DatasetPtr open_without_labels(const Setting& section, int64_t ignore_index, con
 struct OpenedPictures {
   DatasetPtr data;  // null: the section is no image folder
   ImageSourcePtr source;
+  bool has_no_classes = false;
 };
+
+// True for a folder of pictures alone.
+bool has_pictures_alone(const ImageFolderOptions& options) {
+  std::error_code error;
+  if (!options.list.empty() || !std::filesystem::is_directory(options.path, error)) return false;
+  const FolderEntries entries = entries_of_folder(options.path);
+  return entries.folders.empty() && !entries.images.empty();
+}
 
 OpenedPictures open_image_section(const Setting& section, bool has_no_classes, int64_t ignore_index) {
   if (section.at("kind").text() != "image_folder") return {};
   const auto options = ImageFolderOptions::kind().read(section);
   OpenedPictures pictures;
   const DatasetPtr files = opened(section, [&] {
-    pictures.source = has_no_classes ? open_pictures(options) : open_image_folder(options);
+    pictures.has_no_classes = has_no_classes || has_pictures_alone(options);
+    pictures.source = pictures.has_no_classes ? open_pictures(options) : open_image_folder(options);
     return std::make_shared<const ImageFiles>(pictures.source, options);
   });
   pictures.data = with_recipe_transforms(section, files, "", ignore_index);
@@ -268,7 +280,7 @@ ImageSourcePtr give_data_to_predict(Setting& recipe, const std::string& checkpoi
   const std::string& kind = train.at("kind").text();
   if (kind == kPluginKind || kind == "program" || !shares_samples(train)) return pictures.source;
   const SampleSpec trained = trained_spec(recipe, samples, checkpoint, fitted);
-  if (predicted.has_no_classes && pictures.data) samples.classes = trained.classes;
+  if (pictures.has_no_classes) samples.classes = trained.classes;
   const auto like_training = std::make_shared<LikeTraining>(data, with_missing(samples, trained));
   for (Setting* section : sections)
     if (is_in_files(*section)) give_data(*section, like_training, components);

@@ -16,7 +16,8 @@ struct PredictionJob {
 // The data that a prediction is made for.
 struct PredictedData {
   std::string evaluator;  // its label
-  // True: of an image folder, all pictures below the path, or the picture that it is, without classes.
+  // True: of an image folder, all pictures below the path, or the picture at the path, without classes, as if
+  // the folder had pictures alone.
   bool has_no_classes = false;
 };
 

@@ -81,7 +81,8 @@ class OutputColumns {
       probabilities = probabilities.softmax(1);
     }
     const int64_t count = probabilities.size(1), shown = std::clamp<int64_t>(options_.top_k, 1, count);
-    const auto [best, places] = probabilities.topk(shown, 1);
+    const auto [best, places] =
+        shown == 1 ? probabilities.max(1, /*keepdim=*/true) : probabilities.topk(shown, 1);
     const auto add_place = [&](int64_t k, const std::string& suffix) {
       add("class" + suffix, class_cells(places.select(1, k), count));
       add("score" + suffix, values_of(best.select(1, k)));

@@ -303,6 +303,9 @@ TEST_F(PredictPicturesTest, NeedNoClasses) {
   EXPECT_THAT(predicted(folder_.path("new")), rows);
   EXPECT_THAT(predicted(folder_.path("new/b.png")), testing::ElementsAre("b.png,light"));
   std::filesystem::remove_all(folder_.path("eval"));
+  picture("eval/d.png", true);
+  EXPECT_THAT(predicted(""), testing::ElementsAre("d.png,light")) << "the evaluator's folder";
+  std::filesystem::remove_all(folder_.path("eval"));
   EXPECT_THAT(predicted(folder_.path("new")), rows) << "without the evaluator's folder";
   std::filesystem::remove_all(folder_.path("train"));
   recipe_ = read_recipe(run_ + "/recipe.toml");
