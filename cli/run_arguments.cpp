@@ -99,13 +99,23 @@ std::string chosen(const RunPlace& place, const std::string& name) {
   refuse_checkpoint(place, name);
 }
 
-// A checkpoint's own run, two folders above.
+// The run that has the checkpoint in its folder, or in the folder of its checkpoints.
 std::string run_of_checkpoint(const std::string& folder) {
-  const std::string run_dir = (fs::path(folder) / ".." / "..").lexically_normal().string();
-  if (!has_recipe(run_dir))
-    throw UserError({folder}, "is a checkpoint without its run's " + std::string(kRecipeFile) +
-                                  " two folders above; name the recipe, and this folder by --checkpoint");
-  return without_slashes(run_dir);
+  for (const char* above : {"..", "../.."}) {
+    const std::string run_dir = (fs::path(folder) / above).lexically_normal().string();
+    if (has_recipe(run_dir)) return without_slashes(run_dir);
+  }
+  throw UserError({folder}, "is a checkpoint, and its run's " + std::string(kRecipeFile) +
+                                " is not above it; name the recipe, and this folder by --checkpoint");
+}
+
+// The run of a path that is the recipe in a run's folder; else "".
+std::string run_of_own_recipe(const std::string& path) {
+  std::error_code error;
+  if (fs::path(path).filename() != kRecipeFile || !fs::is_regular_file(path, error)) return "";
+  const std::string folder = fs::path(path).parent_path().string();
+  const std::string run_dir = folder.empty() ? "." : folder;
+  return is_run_folder(run_dir) ? run_dir : "";
 }
 
 }  // namespace
@@ -129,8 +139,7 @@ std::string run_folder(const std::string& run) {
     throw UserError({run},
                     "is a file; expected the folder of a run or a checkpoint, or a recipe (a run reads "
                     "the weights of other programs by [model] weights)");
-  if (fs::path(run).filename() == kRecipeFile && is_folder(fs::path(run).replace_filename("log")))
-    return without_slashes(fs::path(run).parent_path().string());
+  if (const std::string own = run_of_own_recipe(run); !own.empty()) return own;
   return RunPlace::from_recipe({run, {}}).run_dir;
 }
 
@@ -144,6 +153,7 @@ std::string checkpoint_folder(const std::string& path, const std::string& checkp
 
 void complete(RecipeFile& recipe, std::string& checkpoint) {
   if (recipe.path.empty()) recipe.path = newest();
+  if (const std::string own = run_of_own_recipe(recipe.path); !own.empty()) recipe.path = own;
   if (!is_there(recipe.path) && !recipe.path.ends_with(".toml"))
     throw UserError({recipe.path}, "there is no such run or recipe");
   if (!is_folder(recipe.path)) {

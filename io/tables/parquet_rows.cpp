@@ -42,8 +42,8 @@ std::shared_ptr<arrow::Array> array_of(const std::vector<double>& cells) {
   return built<arrow::DoubleBuilder>(cells);
 }
 
-// Rows are gathered in groups of this size, which readers read whole.
-constexpr int64_t kGroupRows = 1 << 16;
+// Cells of a group of rows, which is in memory, and which readers read whole.
+constexpr int64_t kGroupCells = int64_t{1} << 22;
 
 class ParquetRows final : public TableWriter {
  public:
@@ -60,11 +60,11 @@ class ParquetRows final : public TableWriter {
     if (!writer_)
       writer_ =
           required(parquet::arrow::FileWriter::Open(*batch->schema(), arrow::default_memory_pool(), file_));
-    rows_in_group_ += batch->num_rows();
+    cells_in_group_ += batch->num_rows() * batch->num_columns();
     require(writer_->WriteRecordBatch(*batch));
-    if (rows_in_group_ < kGroupRows) return;
+    if (cells_in_group_ < kGroupCells) return;
     require(writer_->NewBufferedRowGroup());
-    rows_in_group_ = 0;
+    cells_in_group_ = 0;
   }
 
   void finish() override {
@@ -75,7 +75,7 @@ class ParquetRows final : public TableWriter {
  private:
   std::shared_ptr<arrow::io::FileOutputStream> file_;
   std::unique_ptr<parquet::arrow::FileWriter> writer_;
-  int64_t rows_in_group_ = 0;
+  int64_t cells_in_group_ = 0;
 };
 
 }  // namespace

@@ -203,6 +203,7 @@ TEST_F(NamedRuns, TakeThePlaceOfRecipes) {
   EXPECT_EQ(here("eval runs/new/ --checkpoint latest").out, newest + "runs/new\n");
   EXPECT_EQ(here("eval runs/new --checkpoint ep3").out, newest + "runs/new/checkpoints/ep3-ba90\n");
   EXPECT_EQ(here("eval runs/new/checkpoints/ep3-ba90").out, newest + "runs/new/checkpoints/ep3-ba90\n");
+  EXPECT_EQ(here("eval runs/new/recipe.toml").out, newest + "runs/new\n");
   EXPECT_EQ(here("eval runs/new --checkpoint runs/old").out, newest + "runs/old\n");
   EXPECT_EQ(here("predict runs/new --out o --data d --top-k 3").out,
             "predict path=runs/new/recipe.toml checkpoint=runs/new evaluator=eval data=d out=o top_k=3\n");
