@@ -83,7 +83,8 @@ struct RunPlace {
   Setting(name, "--checkpoint", {"command line"})
       .fail(names.empty()    ? place.run_dir + " has no checkpoint"
             : name == "best" ? place.run_dir + " keeps no best one ([checkpoint] best); there are " + known
-                             : "not one checkpoint of " + place.run_dir + "; there are " + known);
+                             : "expected the name of a checkpoint of " + place.run_dir +
+                                   ", or the beginning of one name; there are " + known);
 }
 
 // The path of a checkpoint of this run.

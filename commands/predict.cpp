@@ -148,10 +148,14 @@ class Meanings {
 
   OutputMeaning meaning_of(const std::string& output) const {
     const Setting& model = job_.recipe.at("model");
-    if (model.has("losses"))
+    if (model.has("losses")) {
       for (const Setting& loss : model.at("losses").array())
         if (output.empty() || !loss.has("output") || loss.at("output").text() == output)
           return loss_meaning(loss);
+      return OutputMeaning::kValues;
+    }
+    const bool has_loss_of_its_own = model.has("loss_output");
+    if (has_loss_of_its_own && job_.spec().classes == 0) return OutputMeaning::kValues;
     if (!classifier_) return are_tokens_ ? OutputMeaning::kClasses : OutputMeaning::kValues;
     return meaning(classifier_->chosen_loss().targets(), has_several_labels_);
   }
@@ -225,6 +229,15 @@ void require_different(const WrittenRows& rows) {
                       "'; --out FILE.h5 has a place for each output");
 }
 
+// "row, class, score"; of many columns the first.
+std::string columns_text(const WrittenRows& rows) {
+  constexpr std::size_t kMostNames = 12;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(rows.size(), kMostNames); ++i)
+    text += (i == 0 ? "" : ", ") + on_one_line(rows[i].name);
+  return rows.size() > kMostNames ? text + ", ... (" + grouped(std::ssize(rows)) + " columns)" : text;
+}
+
 std::string write_rows(LoadedModel& model, const PredictionJob& prediction, const Evaluator& evaluator,
                        const PredictOptions& options, const std::vector<std::string>& classes) {
   const Meanings meanings(prediction.job, model);
@@ -244,7 +257,7 @@ std::string write_rows(LoadedModel& model, const PredictionJob& prediction, cons
     rows.insert(rows.begin(), names_of_rows(prediction, done, count));
     if (done == 0) {
       require_different(rows);
-      for (const WrittenColumn& column : rows) columns += (columns.empty() ? "" : ", ") + column.name;
+      columns = columns_text(rows);
     }
     file.add(rows);
     done += count;

@@ -231,10 +231,10 @@ TEST_F(NamedRuns, NeedNoNameIfTheyAreTheNewest) {
 TEST_F(NamedRuns, AreRefusedWhereTheyAreNot) {
   EXPECT_EQ(here("eval runs/old").err, "error: runs/old: there is no checkpoint in runs/old/checkpoints\n");
   EXPECT_EQ(here("eval runs").err, "error: runs: not a run folder: it has no recipe.toml\n");
-  EXPECT_EQ(
-      here("eval runs/new --checkpoint ep4").err,
-      "error: command line: --checkpoint = \"ep4\": not one checkpoint of runs/new; there are ep3-ba90, "
-      "ep30-ba900\n");
+  EXPECT_EQ(here("eval runs/new --checkpoint ep4").err,
+            "error: command line: --checkpoint = \"ep4\": expected the name of a checkpoint of runs/new, or "
+            "the beginning of one name; there are ep3-ba90, "
+            "ep30-ba900\n");
   EXPECT_EQ(
       here("eval runs/new --checkpoint best").err,
       "error: command line: --checkpoint = \"best\": runs/new keeps no best one ([checkpoint] best); there "

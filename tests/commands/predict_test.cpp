@@ -9,9 +9,11 @@
 
 #include "commands/check.h"
 #include "commands/local_train.h"
+#include "commands/predictions/eval_section.h"
 #include "data/readers/synthetic_dataset.h"
 #include "io/formats/png.h"
 #include "io/hdf5/hdf5.h"
+#include "job/recipe_catalogs.h"
 #include "tests/actors/sleeping_world.h"
 
 namespace tutti {
@@ -255,17 +257,19 @@ class PredictPicturesTest : public testing::Test {
       picture(std::string("train/") + (i % 2 ? "light/" : "dark/") + name(i), i % 2);
     std::filesystem::copy(folder_.path("train"), folder_.path("eval"),
                           std::filesystem::copy_options::recursive);
-    const auto section = [this](const std::string& part) {
-      return "[data." + part + "]\nkind = \"image_folder\"\nmean = 0.5\nstd = 0.5\npath = \"" +
-             folder_.path(part) + "\"\n";
-    };
-    recipe_ = recipe_of("seed = 5\n[model]\n" + std::string(kPredictingMlp) + section("train") +
-                        "batch_size = 6\n" + section("eval") +
-                        "[optimizer]\nkind = \"adam\"\nlr = 0.01\n[train]\nmax_duration = \"40ep\"\n");
+    recipe_ = recipe_of(recipe("", section("eval")));
     LocalRunOptions options;
     options.quiet = true;
     options.run_dir = run_;
     EXPECT_EQ(train_in_one_process(recipe_, options).exit_code, 0);
+  }
+  std::string section(const std::string& part) const {
+    return "[data." + part + "]\nkind = \"image_folder\"\nmean = 0.5\nstd = 0.5\npath = \"" +
+           folder_.path(part) + "\"\n";
+  }
+  std::string recipe(const std::string& train_keys, const std::string& eval) const {
+    return "seed = 5\n[model]\n" + std::string(kPredictingMlp) + section("train") + "batch_size = 6\n" +
+           train_keys + eval + "[optimizer]\nkind = \"adam\"\nlr = 0.01\n[train]\nmax_duration = \"40ep\"\n";
   }
   static std::string name(int number) { return std::to_string(number) + ".png"; }
   void picture(const std::string& file, bool is_light) const {
@@ -312,6 +316,22 @@ TEST_F(PredictPicturesTest, NeedNoClasses) {
   EXPECT_THAT(predicted(folder_.path("new")), rows) << "by the run's recipe";
   EXPECT_THAT([&] { predicted(folder_.path("nowhere")); },
               testing::ThrowsMessage<UserError>(HasSubstr("there is no such folder or picture")));
+}
+
+TEST_F(PredictPicturesTest, ArePreparedAsForTrainingWithoutChance) {
+  const std::string transforms =
+      "transforms = [{kind = \"random_crop\", size = 8, padding = 3}, {kind = \"color_jitter\", brightness = "
+      "0.9}, "
+      "{kind = \"to_tensor\"}]\n";
+  const Setting drawn = resolve_recipe(recipe_of(recipe(transforms, ""))).at("data").at("train");
+  const EvalSection eval = eval_section_like(drawn);
+  EXPECT_EQ(eval.note, "random_crop becomes center_crop, color_jitter is left out");
+  EXPECT_EQ(eval.section.at("transforms").toml(),
+            "[{kind = \"center_crop\", size = 8}, {kind = \"to_tensor\"}]");
+  EXPECT_EQ(eval_section_like(resolve_recipe(recipe_of(recipe("", ""))).at("data").at("train")).note, "");
+  const auto rows = predicted("");
+  recipe_ = recipe_of(recipe("transforms = [{kind = \"flip\"}]\n", ""));
+  EXPECT_EQ(predicted(folder_.path("eval")), rows);
 }
 
 }  // namespace
