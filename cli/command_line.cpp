@@ -4,6 +4,8 @@
 #include <CLI/Formatter.hpp>
 #include <cstdio>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/error.h"
@@ -28,6 +30,18 @@ void add_help(CLI::App& app, Action& action) {
   });
 }
 
+// What other programs call a command.
+std::string other_name(const std::string& name) {
+  constexpr std::pair<const char*, const char*> kNames[] = {
+      {"tail", "logs"},       {"log", "logs"},       {"follow", "logs"},       {"fit", "train"},
+      {"continue", "resume"}, {"restart", "resume"}, {"evaluate", "eval"},     {"test", "eval"},
+      {"validate", "eval"},   {"infer", "predict"},  {"inference", "predict"}, {"sample", "generate"},
+      {"kill", "stop"},       {"runs", "ls"},        {"list-runs", "ls"}};
+  for (const auto& [theirs, ours] : kNames)
+    if (name == theirs) return ours;
+  return "";
+}
+
 }  // namespace
 
 CLI::App& command_named(CLI::App& app, const std::string& name) {
@@ -36,7 +50,7 @@ CLI::App& command_named(CLI::App& app, const std::string& name) {
     if (command->get_name() == name) return *command;
     names.push_back(command->get_name());
   }
-  const std::string near = nearest_name(name, names);
+  const std::string other = other_name(name), near = other.empty() ? nearest_name(name, names) : other;
   throw UserError("there is no command " + name + (near.empty() ? "" : "; did you mean " + near + "?"));
 }
 
@@ -44,10 +58,11 @@ void add_commands(CLI::App& app, Action& action) {
   app.set_version_flag("-V,--version", version_text,
                        "Print the versions of tutti and of what it runs on, and exit");
   app.require_subcommand(0, 1);
-  for (const auto add : {add_init,     add_convert, add_train,      add_eval,     add_predict, add_check,
-                         add_inspect,  add_export,  add_generate,   add_tokenize, add_replay,  add_diff,
-                         add_timeline, add_report,  add_simulate,   add_status,   add_ls,      add_stop,
-                         add_list,     add_explain, add_completion, add_man,      add_help}) {
+  for (const auto add :
+       {add_init,    add_convert,    add_train,    add_resume,   add_eval,   add_predict, add_check,
+        add_inspect, add_export,     add_generate, add_tokenize, add_replay, add_diff,    add_timeline,
+        add_report,  add_simulate,   add_status,   add_logs,     add_ls,     add_stop,    add_list,
+        add_explain, add_completion, add_man,      add_help}) {
     add(app, action);
   }
   add_examples(app);

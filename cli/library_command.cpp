@@ -36,8 +36,13 @@ void* open_library() {
 
 }  // namespace
 
-void add_recipe_options(CLI::App& command, RecipeFile& recipe) {
-  command.add_option("RECIPE", recipe.path, "the recipe, a TOML file")->required();
+CLI::Option* add_recipe_options(CLI::App& command, RecipeFile& recipe) {
+  auto* path = command.add_option("RECIPE", recipe.path, "the recipe, a TOML file")->required();
+  add_set_option(command, recipe);
+  return path;
+}
+
+void add_set_option(CLI::App& command, RecipeFile& recipe) {
   command.add_option("--set", recipe.overrides, "set a key of the recipe; VALUE is TOML, else a bare text")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);

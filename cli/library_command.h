@@ -8,8 +8,9 @@
 
 namespace tutti {
 
-// Adds RECIPE and --set.
-void add_recipe_options(CLI::App& command, RecipeFile& recipe);
+// Adds RECIPE, and returns that option, and --set. The second function adds --set alone.
+CLI::Option* add_recipe_options(CLI::App& command, RecipeFile& recipe);
+void add_set_option(CLI::App& command, RecipeFile& recipe);
 
 // Adds --attempt: the number of a recorded attempt, from 1; 0 (default) = the newest. `suffix` ends the
 // option's name. The hidden old name, --start, is accepted.

@@ -109,7 +109,8 @@ int run(int argc, char** argv) {
     if (!launched_rank()) throw;
     return run_in_library(Refusal{error.what()});  // a rank that cannot start informs the other ranks
   }
-  if (rank() > 0 && !app.got_subcommand("train")) return 0;  // other commands run in one process
+  const bool has_ranks = app.got_subcommand("train") || app.got_subcommand("resume");
+  if (rank() > 0 && !has_ranks) return 0;  // other commands run in one process
   return action();
 }
 

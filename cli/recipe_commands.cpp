@@ -1,15 +1,19 @@
 // Subcommands that take a recipe.
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 
+#include "analysis/run_folder.h"
 #include "cli/commands.h"
 #include "cli/library_command.h"
+#include "cli/run_arguments.h"
+#include "runtime/error.h"
 #include "runtime/launcher.h"
 
 namespace tutti {
 namespace {
 
-// Adds a subcommand that takes a recipe and runs in libtutti.so.
+// Adds a subcommand that takes a recipe, or a run in its place, and runs in libtutti.so.
 template <class Options>
 CLI::App* add_recipe_command(CLI::App& app, Action& action, const char* name, const char* doc,
                              const std::shared_ptr<Options>& options) {
@@ -17,6 +21,7 @@ CLI::App* add_recipe_command(CLI::App& app, Action& action, const char* name, co
   add_recipe_options(*command, options->recipe);
   command->callback([&action, options] {
     action = [options] {
+      complete(options->recipe);
       require_valid(options->recipe);
       return run_in_library(*options);
     };
@@ -24,9 +29,61 @@ CLI::App* add_recipe_command(CLI::App& app, Action& action, const char* name, co
   return command;
 }
 
-void add_checkpoint_option(CLI::App& command, std::string& checkpoint) {
-  command.add_option("--checkpoint", checkpoint, "the checkpoint or run folder (default: the run's newest)")
-      ->type_name("PATH");
+// The same for commands that use the weights of a run, of the newest run unless another is named.
+template <class Options>
+CLI::App* add_weights_command(CLI::App& app, Action& action, const char* name, const char* doc,
+                              const std::shared_ptr<Options>& options) {
+  auto* command = app.add_subcommand(name, doc);
+  command->add_option("RUN|RECIPE", options->recipe.path,
+                      "the run's folder, or its recipe (default: the newest run in runs/)");
+  add_set_option(*command, options->recipe);
+  add_checkpoint_option(*command, options->checkpoint);
+  command->callback([&action, options] {
+    action = [options] {
+      complete(options->recipe, options->checkpoint);
+      require_valid(options->recipe);
+      return run_in_library(*options);
+    };
+  });
+  return command;
+}
+
+// Trains with the options that `prepare` completes; all ranks hear of its error.
+template <class Prepare>
+int train_prepared(TrainOptions& options, const Prepare& prepare) {
+  try {
+    prepare();
+    require_valid(options.recipe);
+  } catch (const UserError& error) {
+    if (!launched_rank()) throw;
+    return run_in_library(Refusal{error.what()});
+  }
+  return run_in_library(options);
+}
+
+void add_train_options(CLI::App& command, TrainOptions& options) {
+  command.add_option("--local-ranks", options.local_ranks, "ranks in this one process, without mpirun")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024));
+  command.add_flag("--json", options.json, "print nothing but the result, as JSON, at the end");
+}
+
+// `--resume recipe.toml` has no checkpoint, and the recipe is the command's.
+void settle_recipe(TrainOptions& options) {
+  std::error_code error;
+  const std::string& resume = options.resume;
+  if (options.recipe.path.empty() && std::filesystem::is_regular_file(resume, error)) {
+    options.recipe.path = resume;
+    options.resume = "auto";
+  }
+  if (options.recipe.path.empty()) throw CLI::RequiredError("RECIPE");
+}
+
+void refuse_run(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error) && is_run_folder(path))
+    throw UserError({path}, "is a run; `tutti resume " + path + "` continues it, `tutti train " + path +
+                                "/recipe.toml --run-dir OTHER` trains its recipe anew");
 }
 
 // Turns "17" into "17..17"; accepts "1..1000". Returns an error message or "".
@@ -47,7 +104,8 @@ std::string seed_range(std::string& text) {
 
 void add_train(CLI::App& app, Action& action) {
   auto options = std::make_shared<TrainOptions>();
-  auto* command = add_recipe_command(app, action, "train", "Train a model", options);
+  auto* command = app.add_subcommand("train", "Train a model");
+  add_recipe_options(*command, options->recipe)->required(false);
   command
       ->add_option("--run-dir", options->run_dir,
                    "the run's folder (default: runs/ and the recipe's run_name)")
@@ -56,25 +114,59 @@ void add_train(CLI::App& app, Action& action) {
       ->add_option(
           "--resume", options->resume,
           "resume from a checkpoint; auto: the run's newest good one if any, else as the recipe says")
-      ->type_name("auto|PATH");
-  command->add_option("--local-ranks", options->local_ranks, "ranks in this one process, without mpirun")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1024));
-  command->add_flag("--json", options->json, "print nothing but the result, as JSON, at the end");
+      ->type_name("auto|PATH")
+      ->expected(0, 1)
+      ->default_str("auto");
+  add_train_options(*command, *options);
+  command->callback([&action, options] {
+    settle_recipe(*options);
+    action = [options] { return train_prepared(*options, [&] { refuse_run(options->recipe.path); }); };
+  });
+}
+
+void add_resume(CLI::App& app, Action& action) {
+  auto options = std::make_shared<TrainOptions>();
+  auto run = std::make_shared<std::string>();
+  auto* command = app.add_subcommand("resume", "Continue a run from its newest good checkpoint");
+  add_run_argument(*command, *run);
+  add_set_option(*command, options->recipe);
+  add_train_options(*command, *options);
+  command->callback([&action, options, run] {
+    action = [options, run] {
+      return train_prepared(*options, [&] {
+        options->run_dir = options->recipe.path = run_folder(*run);
+        options->resume = "auto";
+        require_run_folder(options->run_dir);
+        complete(options->recipe);
+      });
+    };
+  });
 }
 
 void add_eval(CLI::App& app, Action& action) {
   auto options = std::make_shared<EvalOptions>();
-  auto* command = add_recipe_command(app, action, "eval", "Evaluate a checkpoint on [data.eval]", options);
-  add_checkpoint_option(*command, options->checkpoint);
+  add_weights_command(app, action, "eval", "Evaluate a checkpoint on [data.eval]", options);
 }
 
 void add_predict(CLI::App& app, Action& action) {
   auto options = std::make_shared<PredictOptions>();
-  auto* command = add_recipe_command(app, action, "predict",
-                                     "Write a checkpoint's outputs for evaluation data to a file", options);
-  command->add_option("--out", options->out, "the HDF5 file to write")->type_name("FILE")->required();
-  add_checkpoint_option(*command, options->checkpoint);
+  auto* command = add_weights_command(
+      app, action, "predict", "Write a checkpoint's outputs for evaluation data, or new data, to a file",
+      options);
+  command
+      ->add_option("--out", options->out,
+                   "the file to write: .csv, .jsonl, .parquet, .h5 or .hdf5; -: CSV on standard output")
+      ->type_name("FILE")
+      ->required();
+  command
+      ->add_option(
+          "--data", options->data,
+          "data in place of the evaluator's path, also without labels: a file, a folder of pictures, a "
+          "picture; -: texts on standard input, a line each")
+      ->type_name("PATH");
+  command->add_option("--top-k", options->top_k, "also the N likeliest classes of each row (default: one)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1'000'000));
   command
       ->add_option("--evaluator", options->evaluator,
                    "the label of the data (default: eval, the label of [data.eval])")

@@ -10,6 +10,7 @@
 #include "analysis/timeline.h"
 #include "cli/commands.h"
 #include "cli/library_command.h"
+#include "cli/run_arguments.h"
 #include "io/run_paths.h"
 #include "runtime/disk.h"
 #include "runtime/error.h"
@@ -27,14 +28,24 @@ std::string step_number(std::string& text) {
 
 CLI::Validator step() { return {step_number, "step=N"}; }
 
+// Adds PATH and --checkpoint, which is returned.
+std::shared_ptr<std::string> add_path_argument(CLI::App& command, std::string& path) {
+  command.add_option(
+      "PATH", path,
+      "the run's folder, its recipe, or a checkpoint's folder (default: the newest run in runs/)");
+  auto checkpoint = std::make_shared<std::string>();
+  add_checkpoint_option(command, *checkpoint);
+  return checkpoint;
+}
+
 struct DiffArguments {
   std::string run_a, run_b;
   int64_t attempt_a = 0, attempt_b = 0;
 };
 
 int diff(const DiffArguments& arguments) {
-  const RunDiff result =
-      diff_runs(arguments.run_a, arguments.run_b, arguments.attempt_a, arguments.attempt_b);
+  const RunDiff result = diff_runs(run_folder(arguments.run_a), run_folder(arguments.run_b),
+                                   arguments.attempt_a, arguments.attempt_b);
   print_text(result.text + '\n');
   return result.same ? 0 : 1;
 }
@@ -46,13 +57,15 @@ struct TimelineArguments {
 
 int timeline(const TimelineArguments& arguments) {
   PosixDisk disk;
-  const std::string out = arguments.out.empty() ? arguments.run_dir + "/timeline.json" : arguments.out;
-  print_text(write_timeline(disk, arguments.run_dir, out, arguments.attempt) + '\n');
+  const std::string run_dir = run_folder(arguments.run_dir);
+  const std::string out = arguments.out.empty() ? run_dir + "/timeline.json" : arguments.out;
+  print_text(write_timeline(disk, run_dir, out, arguments.attempt) + '\n');
   return 0;
 }
 
-int stop_run(const std::string& run_dir) {
+int stop_run(const std::string& run) {
   PosixDisk disk;
+  const std::string run_dir = run_folder(run);
   require_run_folder(run_dir);
   if (disk.lock_state(run_dir + '/' + kRunLock) == LockState::kFree)
     throw UserError(run_dir + ": no run is under way");
@@ -66,7 +79,7 @@ int stop_run(const std::string& run_dir) {
 void add_replay(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("replay", "Run a recorded run again in one process and compare it");
   auto options = std::make_shared<ReplayOptions>();
-  command->add_option("RUN", options->run_dir, "the run's folder")->required();
+  add_run_argument(*command, options->run_dir);
   add_attempt_option(*command, options->start);
   command->add_option("--until", options->until, "the last step to replay")->transform(step());
   command
@@ -81,22 +94,32 @@ void add_replay(CLI::App& app, Action& action) {
   command->add_option("--rank", options->rank, "compare this rank only")->type_name("R");
   command->add_flag("--on-cpu", options->on_cpu,
                     "on the CPU, also if this machine has the device of the run");
-  command->callback([&action, options] { action = [=] { return run_in_library(*options); }; });
+  command->callback([&action, options] {
+    action = [=] {
+      options->run_dir = run_folder(options->run_dir);
+      return run_in_library(*options);
+    };
+  });
 }
 
 void add_inspect(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("inspect", "Show the contents of a checkpoint or a run folder");
   auto options = std::make_shared<InspectOptions>();
-  command->add_option("PATH", options->path, "the checkpoint's or the run's folder")->required();
+  const auto checkpoint = add_path_argument(*command, options->path);
   command->add_flag("--digest", options->digest,
                     "print only one hash of all weights, the same for any number of ranks");
-  command->callback([&action, options] { action = [=] { return run_in_library(*options); }; });
+  command->callback([&action, options, checkpoint] {
+    action = [=] {
+      options->path = checkpoint_folder(options->path, *checkpoint);
+      return run_in_library(*options);
+    };
+  });
 }
 
 void add_export(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("export", "Write a checkpoint's weights as other programs read them");
   auto options = std::make_shared<ExportOptions>();
-  command->add_option("PATH", options->path, "the checkpoint's or the run's folder")->required();
+  const auto checkpoint = add_path_argument(*command, options->path);
   auto* file = command->add_option("--to", options->to, "a .safetensors file to write")->type_name("FILE");
   auto* folder = command
                      ->add_option("--to-hf", options->to_hf,
@@ -112,7 +135,12 @@ void add_export(CLI::App& app, Action& action) {
       ->excludes(folder);
   command->add_flag("--trained", options->trained,
                     "the weights that are trained, not the average that EMA keeps of them");
-  command->callback([&action, options] { action = [=] { return run_in_library(*options); }; });
+  command->callback([&action, options, checkpoint] {
+    action = [=] {
+      options->path = checkpoint_folder(options->path, *checkpoint);
+      return run_in_library(*options);
+    };
+  });
 }
 
 namespace {
@@ -144,7 +172,10 @@ void add_generate(CLI::App& app, Action& action) {
       "generate", "Continue a text with a run's language model, or draw images with its diffusion model");
   auto options = std::make_shared<ContinueOptions>();
   auto images = std::make_shared<SampleImagesOptions>();
-  command->add_option("PATH", options->path, "the checkpoint's or the run's folder")->required();
+  command->add_option("PATH", options->path, "the run's folder, its recipe, or a checkpoint's folder")
+      ->required();
+  const auto checkpoint = std::make_shared<std::string>();
+  add_checkpoint_option(*command, *checkpoint);
   auto* prompt = command->add_option(
       "PROMPT", options->prompt, "the text; tokens, as in \"17 4 2\", if those of the model are no bytes");
   std::vector<CLI::Option*> text_options = {prompt};
@@ -164,12 +195,14 @@ void add_generate(CLI::App& app, Action& action) {
       ->type_name("N");
   auto* output = add_image_options(*command, *images);
   for (CLI::Option* option : text_options) output->excludes(option);
-  command->callback([&action, options, images, prompt, output] {
+  command->callback([&action, options, images, checkpoint, prompt, output] {
     if (output->count() == 0 && prompt->count() == 0)
       throw CLI::RequiredError("PROMPT, or --output FILE for images,");
-    images->path = options->path;
     images->seed = options->seed;
-    action = [=] { return output->count() > 0 ? run_in_library(*images) : run_in_library(*options); };
+    action = [=] {
+      images->path = options->path = checkpoint_folder(options->path, *checkpoint);
+      return output->count() > 0 ? run_in_library(*images) : run_in_library(*options);
+    };
   });
 }
 
@@ -205,8 +238,8 @@ void add_diff(CLI::App& app, Action& action) {
   auto* command =
       app.add_subcommand("diff", "Name the first step, rank and tensor where two recorded runs differ");
   auto arguments = std::make_shared<DiffArguments>();
-  command->add_option("RUN_A", arguments->run_a, "a run's folder")->required();
-  command->add_option("RUN_B", arguments->run_b, "another run's folder, or the same")->required();
+  command->add_option("RUN_A", arguments->run_a, "a run's folder, or its recipe")->required();
+  command->add_option("RUN_B", arguments->run_b, "another run, or the same")->required();
   add_attempt_option(*command, arguments->attempt_a, "-a");
   add_attempt_option(*command, arguments->attempt_b, "-b");
   command->callback([&action, arguments] { action = [=] { return diff(*arguments); }; });
@@ -216,7 +249,7 @@ void add_timeline(CLI::App& app, Action& action) {
   auto* command =
       app.add_subcommand("timeline", "Write a recorded run, finished or not, as a trace for Perfetto");
   auto arguments = std::make_shared<TimelineArguments>();
-  command->add_option("RUN", arguments->run_dir, "the run's folder")->required();
+  add_run_argument(*command, arguments->run_dir);
   command->add_option("--out", arguments->out, "the trace file (default: RUN/timeline.json)")
       ->type_name("FILE");
   add_attempt_option(*command, arguments->attempt);
@@ -226,7 +259,7 @@ void add_timeline(CLI::App& app, Action& action) {
 void add_stop(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("stop", "Ask a run to write a checkpoint and end");
   auto run_dir = std::make_shared<std::string>();
-  command->add_option("RUN_DIR", *run_dir, "the run's folder")->required();
+  command->add_option("RUN", *run_dir, "the run's folder, or its recipe")->required();
   command->callback([&action, run_dir] { action = [=] { return stop_run(*run_dir); }; });
 }
 
@@ -237,8 +270,10 @@ struct ReportArguments {
   std::string out;
 };
 
-int report(const ReportArguments& arguments) {
+int report(ReportArguments arguments) {
   PosixDisk disk;
+  if (arguments.runs.empty()) arguments.runs.emplace_back();
+  for (std::string& run : arguments.runs) run = run_folder(run);
   const std::string out = arguments.out.empty() ? arguments.runs[0] + "/report.html" : arguments.out;
   print_text(write_report(disk, arguments.runs, out) + '\n');
   return 0;
@@ -250,7 +285,8 @@ void add_report(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand(
       "report", "Write a page about runs, finished or not: curves, time by activity, faults");
   auto arguments = std::make_shared<ReportArguments>();
-  command->add_option("RUN", arguments->runs, "the runs' folders, to be shown side by side")->required();
+  command->add_option("RUN", arguments->runs,
+                      "the runs' folders or recipes, to be shown side by side (default: the newest run)");
   command->add_option("--out", arguments->out, "the HTML file (default: report.html in the first folder)")
       ->type_name("FILE");
   command->callback([&action, arguments] { action = [=] { return report(*arguments); }; });
@@ -259,14 +295,14 @@ void add_report(CLI::App& app, Action& action) {
 namespace {
 
 struct ShownRuns {
-  std::string folder = "runs";
+  std::string folder;
   bool json = false;
 };
 
 void print_json(const RunStatus& status) { std::printf("%s\n", status.json().c_str()); }
 
 int show_status(const ShownRuns& shown) {
-  const RunStatus status = status_of(shown.folder);
+  const RunStatus status = status_of(run_folder(shown.folder));
   if (shown.json)
     print_json(status);
   else
@@ -288,14 +324,14 @@ int show_runs(const ShownRuns& shown) {
 void add_status(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("status", "Show how far a run is, its metrics and its checkpoints");
   auto shown = std::make_shared<ShownRuns>();
-  command->add_option("RUN", shown->folder, "the run's folder")->required();
+  add_run_argument(*command, shown->folder);
   command->add_flag("--json", shown->json, "as a JSON object");
   command->callback([&action, shown] { action = [=] { return show_status(*shown); }; });
 }
 
 void add_ls(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("ls", "List the runs in a folder");
-  auto shown = std::make_shared<ShownRuns>();
+  auto shown = std::make_shared<ShownRuns>(ShownRuns{.folder = "runs"});
   command->add_option("FOLDER", shown->folder, "the folder of run folders (default: runs)");
   command->add_flag("--json", shown->json, "a JSON object a line, as of tutti status --json");
   command->callback([&action, shown] { action = [=] { return show_runs(*shown); }; });

@@ -1,19 +1,37 @@
 #include "commands/predict.h"
 
 #include <ATen/ops/cat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <iostream>
 #include <map>
+#include <optional>
+#include <set>
 #include <sstream>
+#include <utility>
 
 #include "commands/loaded_model.h"
 #include "commands/prediction_job.h"
+#include "commands/predictions/eval_section.h"
+#include "commands/predictions/output_table.h"
+#include "commands/predictions/prediction_file.h"
 #include "data/readers/class_names.h"
 #include "data/tables/fitted_table.h"
+#include "io/checkpoint/saved_state.h"
 #include "io/hdf5/hdf5_writer.h"
+#include "io/json/json_line.h"
 #include "io/replaced_file.h"
+#include "job/recipe_catalogs.h"
+#include "models/loss.h"
+#include "models/model.h"
 #include "recipe/catalog.h"
+#include "runtime/printable.h"
+#include "runtime/text.h"
 #include "tensors/memory/torch_error.h"
 #include "training/evaluation/catalog.h"
 #include "training/evaluation/evaluation.h"
@@ -54,6 +72,7 @@ std::vector<std::string> names_of_classes(const Setting& recipe, const Job& job,
   };
   const Setting& data = recipe.at("data");
   auto names = class_names(data.at("train"));
+  if (!options.data.empty()) return names;  // which may have folders that are no classes
   if (names.empty() && data.has("eval") && is_named(data.at("eval"))) names = class_names(data.at("eval"));
   for (const Setting& section : recipe.at("evaluators").array())
     if (names.empty() && is_named(section)) names = class_names(section);
@@ -103,30 +122,246 @@ void require_other_file(const Setting& recipe, const PredictOptions& options) {
   }
 }
 
-std::string predicted(const Job& job, const PredictOptions& options,
-                      const std::vector<std::string>& classes) {
-  const Evaluator& evaluator = evaluator_of(job, options.evaluator);
-  LoadedModel model(job, options.checkpoint);
-  const std::string weights = model.load();
+std::string write_arrays(LoadedModel& model, const Evaluator& evaluator, const PredictOptions& options,
+                         const std::vector<std::string>& classes) {
   auto arrays = arrays_of(predictions(model.state, model.engine, evaluator));
   name_classes(arrays, classes);
   write(options, arrays);
   std::ostringstream out;
-  out << weights << '\n';
   for (const auto& array : arrays)
     out << array.path << ' ' << shape_text(array.shape)
         << (array.attributes.empty() ? "" : ", with the names of the classes") << '\n';
-  out << "written to " << options.out << '\n';
   return out.str();
+}
+
+// The outputs of a model as its loss takes them.
+class Meanings {
+ public:
+  Meanings(const Job& job, const LoadedModel& model)
+      : job_(job),
+        classifier_(dynamic_cast<const Classifier*>(model.state.model.get())),
+        has_several_labels_(has_saved_labels(model.checkpoint) ||
+                            (classifier_ && classifier_->has_several_labels())),
+        are_tokens_(model.state.model->vocabulary() > 0 || measures_tokens(*model.state.model)) {}
+
+  bool has_several_labels() const { return has_several_labels_; }
+
+  OutputMeaning meaning_of(const std::string& output) const {
+    const Setting& model = job_.recipe.at("model");
+    if (model.has("losses")) {
+      for (const Setting& loss : model.at("losses").array())
+        if (output.empty() || !loss.has("output") || loss.at("output").text() == output)
+          return loss_meaning(loss);
+      return OutputMeaning::kValues;
+    }
+    const bool has_loss_of_its_own = model.has("loss_output");
+    if (has_loss_of_its_own && job_.spec().classes == 0) return OutputMeaning::kValues;
+    if (!classifier_) return are_tokens_ ? OutputMeaning::kClasses : OutputMeaning::kValues;
+    return meaning(classifier_->chosen_loss().targets(), has_several_labels_);
+  }
+
+ private:
+  static bool has_saved_labels(const Checkpoint& checkpoint) {
+    return !checkpoint.folder.empty() && !checkpoint.manifest.state.empty() &&
+           state_of(checkpoint).several_labels;
+  }
+  static bool measures_tokens(const Model& model) {
+    const auto names = model.get_metrics(/*is_train=*/false);
+    return std::ranges::any_of(names, [](const std::string& name) { return name.starts_with("Language"); });
+  }
+  static OutputMeaning meaning(LossTargets targets, bool has_labels) {
+    if (targets == LossTargets::kValues) return OutputMeaning::kValues;
+    return targets == LossTargets::kLabels && has_labels ? OutputMeaning::kLabels : OutputMeaning::kClasses;
+  }
+  // Of a table of [[model.losses]].
+  OutputMeaning loss_meaning(const Setting& table) const {
+    if (!table.has("loss")) return OutputMeaning::kClasses;
+    const Setting& loss = table.at("loss");
+    if (loss.is_text() && loss.text() == "own") return OutputMeaning::kValues;
+    const auto& shapes = job_.spec().shapes;
+    const auto target = shapes.find(table.has("target") ? table.at("target").text() : kTargetArray);
+    return meaning(make_loss(loss)->targets(), target != shapes.end() && !target->second.empty());
+  }
+
+  const Job& job_;
+  const Classifier* classifier_;
+  bool has_several_labels_, are_tokens_;
+};
+
+// Of outputs other than a loss of the program's own.
+std::vector<NamedOutput> tensors_of(const Outputs& outputs, const Meanings& meanings) {
+  std::vector<NamedOutput> tensors;
+  for (const auto& [name, tensor] : outputs.leaves()) {
+    if (tensor.dim() == 0) continue;
+    const bool narrow = tensor.is_floating_point() && tensor.element_size() < 4;
+    tensors.push_back(
+        {name, tensor.to(narrow ? at::kFloat : tensor.scalar_type()).cpu(), meanings.meaning_of(name)});
+  }
+  if (tensors.size() == 1) tensors[0].name.clear();
+  return tensors;
+}
+
+WrittenColumn names_of_rows(const PredictionJob& prediction, int64_t first, int64_t count) {
+  std::vector<std::string> files;
+  std::vector<int64_t> rows;
+  for (int64_t index = first; index < first + count; ++index)
+    if (prediction.file_of)
+      files.push_back(prediction.file_of(index));
+    else
+      rows.push_back(index + 1);
+  if (prediction.file_of) return {"file", std::move(files)};
+  return {"row", std::move(rows)};
+}
+
+OutputNames names_of_outputs(const Job& job, const Meanings& meanings, std::vector<std::string> classes) {
+  OutputNames names{.classes = std::move(classes)};
+  if (!job.fitted.empty()) names.values = FittedTable::from_json(job.fitted).target;
+  if (meanings.has_several_labels() && names.classes.empty()) names.classes = names.values;
+  return names;
+}
+
+// A name is that of one column.
+void require_different(const WrittenRows& rows) {
+  std::set<std::string> names;
+  for (const WrittenColumn& column : rows)
+    if (!names.insert(column.name).second)
+      throw UserError("two columns of the table would be named '" + shown(column.name) +
+                      "'; --out FILE.h5 has a place for each output");
+}
+
+// "row, class, score"; of many columns the first.
+std::string columns_text(const WrittenRows& rows) {
+  constexpr std::size_t kMostNames = 12;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(rows.size(), kMostNames); ++i)
+    text += (i == 0 ? "" : ", ") + on_one_line(rows[i].name);
+  return rows.size() > kMostNames ? text + ", ... (" + grouped(std::ssize(rows)) + " columns)" : text;
+}
+
+std::string write_rows(LoadedModel& model, const PredictionJob& prediction, const Evaluator& evaluator,
+                       const PredictOptions& options, const std::vector<std::string>& classes) {
+  const Meanings meanings(prediction.job, model);
+  PredictionFile file(options.out);
+  const OutputTableOptions table{
+      .names = names_of_outputs(prediction.job, meanings, classes),
+      .top_k = options.top_k,
+      .write_mask = [&file](const at::Tensor& mask, const std::string& output, int64_t row) {
+        return file.write_mask(mask, output, row);
+      }};
+  int64_t done = 0;
+  std::string columns;
+  predict(model.state, model.engine, evaluator, [&](const Outputs& outputs) {
+    WrittenRows rows = output_columns(tensors_of(outputs, meanings), table, done);
+    if (rows.empty()) throw UserError("the model has no outputs but its loss");
+    const auto count = static_cast<int64_t>(rows[0].rows());
+    rows.insert(rows.begin(), names_of_rows(prediction, done, count));
+    if (done == 0) {
+      require_different(rows);
+      columns = columns_text(rows);
+    }
+    file.add(rows);
+    done += count;
+  });
+  file.finish();
+  return grouped(done) + " rows: " + columns + '\n';
+}
+
+std::string predicted(const PredictionJob& prediction, const PredictOptions& options,
+                      const std::vector<std::string>& classes) {
+  const Evaluator& evaluator = evaluator_of(prediction.job, options.evaluator);
+  std::istringstream advice(options.data.empty() ? "" : evaluator.data->advice());
+  for (std::string line; std::getline(advice, line);) print_warning(line);
+  LoadedModel model(prediction.job, options.checkpoint);
+  std::string text = model.load() + '\n';
+  text += prediction_format(options.out) == PredictionFormat::kHdf5
+              ? write_arrays(model, evaluator, options, classes)
+              : write_rows(model, prediction, evaluator, options, classes);
+  if (const std::string replaced = evaluator.data->replaced(); !replaced.empty()) print_warning(replaced);
+  if (options.out != "-") return text + "written to " + options.out + '\n';
+  std::fputs(printable(text).c_str(), stderr);
+  return "";
+}
+
+// A file of the texts on standard input, a line each, in the form of JSON lines.
+class TextsOfInput {
+ public:
+  explicit TextsOfInput(const Setting& section) {
+    if (section.at("kind").text() != "text_table" || section.has("text_pair"))
+      Setting("-", "--data", {"command line"})
+          .fail("texts are taken by models of kind = \"text_table\" with one text a sample");
+    const int descriptor = mkstemps(path_.data(), 6);
+    if (descriptor < 0) throw OperatingError(path_ + ": cannot be created");
+    ::close(descriptor);
+    std::ofstream file(path_);
+    const std::string key = section.at("text").text();
+    for (std::string line; std::getline(std::cin, line);) {
+      if (line.ends_with('\r')) line.pop_back();
+      file << json_line({{key, as_utf8(line)}}) << '\n';
+    }
+    file.close();
+    if (!file) throw OperatingError(path_ + ": cannot be written");
+  }
+  ~TextsOfInput() { std::remove(path_.c_str()); }
+  TextsOfInput(const TextsOfInput&) = delete;
+
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_ = (std::filesystem::temp_directory_path() / "tutti-texts-XXXXXX.jsonl").string();
+};
+
+Setting* section_of(Setting& recipe, const std::string& label) {
+  const auto has_label = [&](const Setting& section) {
+    return EvaluatorKeys::kind().read(section).label == label;
+  };
+  Setting* data = recipe.find("data");
+  if (data->has("eval") && has_label(data->at("eval"))) return data->find("eval");
+  for (Setting& section : std::get<Setting::Array>(recipe.find("evaluators")->value))
+    if (has_label(section)) return &section;
+  return nullptr;
+}
+
+// Resolved.
+Setting with_eval(Setting recipe, Setting section) {
+  Setting::Table& data = recipe.find("data")->table();
+  std::erase_if(data, [](const auto& member) { return member.first == "eval"; });
+  data.emplace_back("eval", std::move(section));
+  return resolve_recipe(recipe);
+}
+
+// The recipe with --data as the path of the evaluator's data.
+Setting with_data(Setting recipe, const PredictOptions& options, std::optional<TextsOfInput>& texts) {
+  const Setting key(options.data, "--data", {"command line"});
+  if (options.evaluator == PredictOptions().evaluator && !section_of(recipe, options.evaluator)) {
+    EvalSection eval = eval_section_like(recipe.at("data").at("train"));
+    if (!eval.note.empty())
+      print_warning("there is no [data.eval], so data are prepared as for training; " + eval.note);
+    recipe = with_eval(std::move(recipe), std::move(eval.section));
+  }
+  Setting* section = section_of(recipe, options.evaluator);
+  if (!section)
+    key.fail("the recipe has no evaluator " + options.evaluator +
+             ", whose kind, arrays and transforms the data would have; give [data.eval]");
+  Setting* path = section->find("path");
+  if (!path) key.fail("data of kind = \"" + section->at("kind").text() + "\" have no path");
+  if (options.data == "-") texts.emplace(*section);
+  const std::string given = texts ? texts->path() : options.data;
+  *path = Setting(std::filesystem::absolute(given).lexically_normal().string(), path->path, key.position);
+  return recipe;
 }
 
 }  // namespace
 
-std::string predict_text(const Setting& recipe, const PredictOptions& options) {
-  return blame_recipe(recipe, [&] {
+std::string predict_text(const Setting& written, const PredictOptions& options) {
+  prediction_format(options.out);
+  return blame_recipe(written, [&] {
+    std::optional<TextsOfInput> texts;
+    Setting recipe = resolve_recipe(written);
+    if (!options.data.empty()) recipe = with_data(std::move(recipe), options, texts);
     require_other_file(recipe, options);
-    const Job job = prediction_job(recipe, options.checkpoint, options.evaluator);
-    return predicted(job, options, names_of_classes(recipe, job, options));
+    const PredictionJob prediction =
+        prediction_job(recipe, options.checkpoint, {options.evaluator, !options.data.empty()});
+    return predicted(prediction, options, names_of_classes(recipe, prediction.job, options));
   });
 }
 

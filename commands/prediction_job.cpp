@@ -1,16 +1,22 @@
 #include "commands/prediction_job.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
 #include <utility>
 
 #include "commands/loaded_model.h"
+#include "data/readers/image_files.h"
+#include "data/readers/image_folder.h"
+#include "data/readers/opened.h"
 #include "data/readers/options.h"
+#include "data/readers/recipe_transforms.h"
 #include "data/tables/fitted_table.h"
 #include "io/checkpoint/checkpoint_tensors.h"
 #include "io/checkpoint/run_state.h"
+#include "io/image_folders.h"
 #include "job/evaluation_data.h"
 #include "job/make_job.h"
 #include "job/plugin_library.h"
@@ -63,6 +69,33 @@ DatasetPtr open_without_labels(const Setting& section, int64_t ignore_index, con
   return make_dataset(without_target(section), 0, "", ignore_index, fitted);
 }
 
+struct OpenedPictures {
+  DatasetPtr data;  // null: the section is no image folder
+  ImageSourcePtr source;
+  bool has_no_classes = false;
+};
+
+// True for a folder of pictures alone.
+bool has_pictures_alone(const ImageFolderOptions& options) {
+  std::error_code error;
+  if (!options.list.empty() || !std::filesystem::is_directory(options.path, error)) return false;
+  const FolderEntries entries = entries_of_folder(options.path);
+  return entries.folders.empty() && !entries.images.empty();
+}
+
+OpenedPictures open_image_section(const Setting& section, bool has_no_classes, int64_t ignore_index) {
+  if (section.at("kind").text() != "image_folder") return {};
+  const auto options = ImageFolderOptions::kind().read(section);
+  OpenedPictures pictures;
+  const DatasetPtr files = opened(section, [&] {
+    pictures.has_no_classes = has_no_classes || has_pictures_alone(options);
+    pictures.source = pictures.has_no_classes ? open_pictures(options) : open_image_folder(options);
+    return std::make_shared<const ImageFiles>(pictures.source, options);
+  });
+  pictures.data = with_recipe_transforms(section, files, "", ignore_index);
+  return pictures;
+}
+
 // Samples that are said to be those of the training.
 class LikeTraining final : public Dataset {
  public:
@@ -75,6 +108,8 @@ class LikeTraining final : public Dataset {
   }
   uint64_t digest() const override { return data_->digest(); }
   int64_t memory_bytes() const override { return data_->memory_bytes(); }
+  std::string advice() const override { return data_->advice(); }
+  std::string replaced() const override { return data_->replaced(); }
 
  private:
   DatasetPtr data_;
@@ -228,24 +263,29 @@ std::vector<Setting*> evaluator_sections(Setting& recipe) {
   return sections;
 }
 
-// Gives the job the data to predict in place of all other data in files.
-void give_data_to_predict(Setting& recipe, const std::string& checkpoint, const std::string& evaluator,
-                          const std::string& fitted, UserComponents& components) {
+// Gives the job the data to predict in place of all other data in files. Returns their pictures, or null.
+ImageSourcePtr give_data_to_predict(Setting& recipe, const std::string& checkpoint,
+                                    const PredictedData& predicted, const std::string& fitted,
+                                    UserComponents& components) {
   const auto sections = evaluator_sections(recipe);
   const auto named = std::ranges::find_if(sections, [&](const Setting* section) {
-    return EvaluatorKeys::kind().read(*section).label == evaluator;
+    return EvaluatorKeys::kind().read(*section).label == predicted.evaluator;
   });
-  if (named == sections.end() || !is_in_files(**named)) return;
+  if (named == sections.end() || !is_in_files(**named)) return nullptr;
   Setting& train = *recipe.find("data")->find("train");
-  const DatasetPtr data = open_without_labels(**named, ignore_index(recipe), fitted);
-  const SampleSpec samples = data->spec();
+  const int64_t ignored = ignore_index(recipe);
+  const OpenedPictures pictures = open_image_section(**named, predicted.has_no_classes, ignored);
+  const DatasetPtr data = pictures.data ? pictures.data : open_without_labels(**named, ignored, fitted);
+  SampleSpec samples = data->spec();
   const std::string& kind = train.at("kind").text();
-  if (kind == kPluginKind || kind == "program" || !shares_samples(train)) return;
+  if (kind == kPluginKind || kind == "program" || !shares_samples(train)) return pictures.source;
   const SampleSpec trained = trained_spec(recipe, samples, checkpoint, fitted);
+  if (pictures.has_no_classes) samples.classes = trained.classes;
   const auto like_training = std::make_shared<LikeTraining>(data, with_missing(samples, trained));
   for (Setting* section : sections)
     if (is_in_files(*section)) give_data(*section, like_training, components);
   if (is_in_files(train)) give_data(train, std::make_shared<LikeTraining>(data, trained), components);
+  return pictures.source;
 }
 
 // Of the checkpoint; without one, of the training data if they are a table.
@@ -268,15 +308,18 @@ std::string saved_fitted(const Setting& recipe, const std::string& checkpoint) t
   return "";  // as the weights will say
 }
 
-Job prediction_job(const Setting& written, const std::string& checkpoint, const std::string& evaluator) {
+PredictionJob prediction_job(const Setting& written, const std::string& checkpoint,
+                             const PredictedData& data) {
   Setting recipe = resolve_recipe(written);
   begin_process(RunSettings::read(recipe));
   load_plugin(recipe);  // for transforms of data that are opened here
   JobOptions job;
   job.makes_folders = false;
   job.fitted = fitted_to_predict(recipe, checkpoint);
-  give_data_to_predict(recipe, checkpoint, evaluator, job.fitted, job.components);
-  return make_job(std::move(recipe), job);
+  const ImageSourcePtr pictures = give_data_to_predict(recipe, checkpoint, data, job.fitted, job.components);
+  PredictionJob prediction{.job = make_job(std::move(recipe), job)};
+  if (pictures) prediction.file_of = [pictures](int64_t index) { return pictures->short_name(index); };
+  return prediction;
 }
 
 Job job_with_data(Setting recipe, const DatasetPtr& data) {

@@ -1,15 +1,32 @@
 #pragma once
 
+#include <functional>
+#include <string>
+
 #include "job/job.h"
 
 namespace tutti {
+
+struct PredictionJob {
+  Job job;
+  // The file of a sample, within the folder of the data; empty where samples are no files.
+  std::function<std::string(int64_t index)> file_of = {};
+};
+
+// The data that a prediction is made for.
+struct PredictedData {
+  std::string evaluator;  // its label
+  // True: of an image folder, all pictures below the path, or the picture at the path, without classes, as if
+  // the folder had pictures alone.
+  bool has_no_classes = false;
+};
 
 // The job of a prediction on the data of an evaluator. `checkpoint`: a checkpoint's or a run's folder; "":
 // the run's newest. Of the recipe's data files only the evaluator's must exist, also without an array
 // "target". If the training data are missing, the number of classes and the kind of targets follow from the
 // checkpoint's weights. Throws UserError: the error of the training data, if the weights do not show classes
 // and targets either.
-Job prediction_job(const Setting& recipe, const std::string& checkpoint, const std::string& evaluator);
+PredictionJob prediction_job(const Setting& recipe, const std::string& checkpoint, const PredictedData& data);
 
 // RunState::fitted of a checkpoint (as of prediction_job) of the run of a resolved recipe; "" without a
 // readable checkpoint.

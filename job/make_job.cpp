@@ -329,6 +329,7 @@ Job make_job(Setting recipe, const JobOptions& options) {
   require_consistent_recipe(job);
   choose_seed(job, options.fresh_seed);
   choose_teachers(job);
+  keep_class_names(job.recipe);
   job.plugin = load_plugin(job.recipe);
   job.recipe_text = write_recipe(with_command_names(job.recipe));
   job.make_algorithm = [plugin = job.plugin](const Setting& section) {

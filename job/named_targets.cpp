@@ -1,5 +1,8 @@
 #include "job/named_targets.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "data/readers/class_names.h"
 #include "data/tables/fitted_table.h"
 #include "models/loss.h"
@@ -44,6 +47,20 @@ std::vector<Setting> losses_of_values(const Setting& model) {
 }
 
 }  // namespace
+
+void keep_class_names(Setting& recipe) {
+  constexpr std::size_t kMostNames = 1 << 14;  // each checkpoint has the recipe
+  Setting& data = *recipe.find("data")->find("train");
+  if (data.at("kind").text() != "image_folder" || data.has("classes_from")) return;
+  Setting& classes = *data.find("classes");
+  const std::vector<std::string> names = class_names(data);
+  const bool can_be_written = std::ranges::all_of(names, is_utf8);
+  const bool are_given = !classes.is_none() && !classes.array().empty();
+  if (are_given || names.empty() || names.size() > kMostNames || !can_be_written) return;
+  Setting::Array texts;
+  for (const std::string& name : names) texts.emplace_back(name, classes.path, classes.position);
+  classes.value = std::move(texts);
+}
 
 bool has_loss_of_values(const Job& job) { return !losses_of_values(job.recipe.at("model")).empty(); }
 

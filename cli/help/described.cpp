@@ -13,14 +13,14 @@ using Kind = Offer::Kind;
 
 const std::map<std::string, Kind>& placeholders() {
   static const std::map<std::string, Kind> kinds = {
-      {"RECIPE", Kind::kRecipes},   {"PLAN", Kind::kRecipes},   {"RUN", Kind::kFolders},
-      {"RUN_A", Kind::kFolders},    {"RUN_B", Kind::kFolders},  {"RUN_DIR", Kind::kFolders},
-      {"DIR", Kind::kFolders},      {"FOLDER", Kind::kFolders}, {"D", Kind::kFolders},
-      {"PATH", Kind::kPaths},       {"DATA", Kind::kPaths},     {"FILE", Kind::kFiles},
-      {"COMMAND", Kind::kCommands}, {"KEY=VALUE", Kind::kKeys}, {"NAME", Kind::kNames},
-      {"WHAT", Kind::kNouns},       {"N", Kind::kNothing},      {"R", Kind::kNothing},
-      {"LABEL", Kind::kNothing},    {"step=N", Kind::kNothing}, {"FIRST..LAST", Kind::kNothing},
-      {"PROMPT", Kind::kNothing},   {"TEXTS", Kind::kFiles},    {"VALUE", Kind::kNothing}};
+      {"RECIPE", Kind::kRecipes}, {"PLAN", Kind::kRecipes},        {"RUN", Kind::kFolders},
+      {"RUN_A", Kind::kFolders},  {"RUN_B", Kind::kFolders},       {"DIR", Kind::kFolders},
+      {"FOLDER", Kind::kFolders}, {"D", Kind::kFolders},           {"PATH", Kind::kPaths},
+      {"DATA", Kind::kPaths},     {"FILE", Kind::kFiles},          {"COMMAND", Kind::kCommands},
+      {"KEY=VALUE", Kind::kKeys}, {"NAME", Kind::kNames},          {"WHAT", Kind::kNouns},
+      {"N", Kind::kNothing},      {"R", Kind::kNothing},           {"LABEL", Kind::kNothing},
+      {"step=N", Kind::kNothing}, {"FIRST..LAST", Kind::kNothing}, {"PROMPT", Kind::kNothing},
+      {"TEXTS", Kind::kFiles},    {"VALUE", Kind::kNothing}};
   return kinds;
 }
 

@@ -9,8 +9,8 @@ namespace {
 
 using Lines = std::vector<const char*>;
 
-// Text behind two spaces and # is a comment for the reader.
-const std::map<std::string, Lines>& examples() {
+// Of commands that do the work. Text behind two spaces and # is a comment for the reader.
+const std::map<std::string, Lines>& examples_of_work() {
   static const std::map<std::string, Lines> lines = {
       {"init",
        {"tutti init                                 # trains on random data at once", "tutti init digits.h5",
@@ -20,15 +20,25 @@ const std::map<std::string, Lines>& examples() {
        {"tutti train recipe.toml", "mpirun -np 4 tutti train recipe.toml       # four ranks",
         "tutti train recipe.toml --local-ranks 2    # two ranks in one process",
         "tutti train recipe.toml --set optimizer.lr=0.05 --set 'model.hidden=[256, 128]'",
-        "tutti train recipe.toml --run-dir runs/one --resume auto"}},
-      {"eval", {"tutti eval recipe.toml", "tutti eval recipe.toml --checkpoint runs/one/checkpoints/latest"}},
-      {"predict", {"tutti predict recipe.toml --checkpoint runs/one --out predictions.h5"}},
+        "tutti train recipe.toml --run-dir runs/one --resume"}},
+      {"resume",
+       {"tutti resume                               # the newest run", "tutti resume runs/one",
+        "mpirun -np 4 tutti resume runs/one --set train.max_duration=40ep"}},
+      {"eval",
+       {"tutti eval                                 # the newest run",
+        "tutti eval runs/one --checkpoint best",
+        "tutti eval recipe.toml --checkpoint runs/one/checkpoints/latest"}},
+      {"predict",
+       {"tutti predict runs/one --out predictions.csv",
+        "tutti predict runs/photos --data new-photos --top-k 3 --out new.csv",
+        "tutti predict --data - --out - < reviews.txt             # texts, a line each",
+        "tutti predict runs/one --checkpoint best --out predictions.h5"}},
       {"check",
        {"tutti check recipe.toml", "tutti check recipe.toml --ranks 8",
         "tutti check recipe.toml --data             # reads every sample"}},
       {"inspect",
        {"tutti inspect runs/one", "tutti inspect runs/one/checkpoints/latest",
-        "tutti inspect runs/one --digest            # one hash of all weights"}},
+        "tutti inspect runs/one --checkpoint best --digest   # one hash of all weights"}},
       {"export",
        {"tutti export runs/one --to model.safetensors",
         "tutti export runs/one/checkpoints/latest --to-hf my-gpt   # for transformers",
@@ -40,6 +50,13 @@ const std::map<std::string, Lines>& examples() {
       {"tokenize",
        {"tutti tokenize 'texts/*.jsonl' --tokenizer tokenizer.json --to corpus",
         "tutti tokenize book.txt --tokenizer gpt2 --to book --no-eos-token"}},
+  };
+  return lines;
+}
+
+// Of commands that look at runs, and of the words of tutti.
+const std::map<std::string, Lines>& examples_of_looks() {
+  static const std::map<std::string, Lines> lines = {
       {"replay",
        {"tutti replay runs/one", "tutti replay runs/one --until step=100 --rank 1",
         "tutti replay runs/one --break-at step=12   # every rank's state before step 12"}},
@@ -51,7 +68,10 @@ const std::map<std::string, Lines>& examples() {
        {"tutti simulate recipe.toml --ranks 4 --seeds 1..100",
         "tutti simulate recipe.toml --seeds 17 --faults faults.toml --run-dir seed-17"}},
       {"report", {"tutti report runs/one", "tutti report runs/one runs/two --out report.html"}},
-      {"status", {"tutti status runs/one", "tutti status runs/one --json"}},
+      {"status", {"tutti status", "tutti status runs/one --json"}},
+      {"logs",
+       {"tutti logs                                 # of the newest run", "tutti logs runs/one -f",
+        "tutti logs runs/one --rank 1 -n 20"}},
       {"ls", {"tutti ls", "tutti ls runs --json"}},
       {"stop", {"tutti stop runs/one"}},
       {"list", {"tutti list", "tutti list models"}},
@@ -71,14 +91,20 @@ const std::map<std::string, Lines>& examples() {
   return lines;
 }
 
+Lines lines_of(const std::string& command) {
+  for (const auto* examples : {&examples_of_work(), &examples_of_looks()})
+    if (const auto lines = examples->find(command); lines != examples->end()) return lines->second;
+  return {};
+}
+
 }  // namespace
 
 void add_examples(CLI::App& app) {
   for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    const auto lines = examples().find(command->get_name());
-    if (lines == examples().end()) continue;
+    const Lines lines = lines_of(command->get_name());
+    if (lines.empty()) continue;
     std::string footer = "Examples:";
-    for (const char* line : lines->second) footer += std::string("\n  ") + line;
+    for (const char* line : lines) footer += std::string("\n  ") + line;
     command->footer(footer);
   }
   app.footer(

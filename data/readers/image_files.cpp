@@ -29,6 +29,11 @@ std::string size_text(const ImageSize& size) {
 
 }  // namespace
 
+std::string ImageSource::short_name(int64_t index) const {
+  const std::string place_text = place(index);
+  return name(index) + (place_text.empty() ? "" : ": " + place_text);
+}
+
 at::Tensor ImageSource::image(int64_t index, const ChoosePart& choose, const Decoding& decoding) const {
   std::vector<std::byte> buffer;
   return decode_part(read(index, buffer), choose, decoding);
@@ -62,8 +67,7 @@ SampleSpec ImageFiles::spec() const {
 }
 
 std::string ImageFiles::describe(int64_t index) const {
-  const std::string place = source_->place(index);
-  return source_->name(index) + (place.empty() ? "" : ": " + place) + ": sample " + std::to_string(index);
+  return source_->ImageSource::short_name(index) + ": sample " + std::to_string(index);
 }
 
 bool ImageFiles::try_part(int64_t index, const ChoosePart& choose, Batch& sample) const {

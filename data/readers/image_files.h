@@ -25,6 +25,7 @@ class ImageSource {
   virtual LabelRange labels() const { return {}; }         // of targets that are numbers in the data
   virtual std::string name(int64_t index) const = 0;       // its file, for errors
   virtual std::string place(int64_t) const { return ""; }  // within the file
+  virtual std::string short_name(int64_t index) const;     // for a person: within the folder of the data
   // The image's file. `buffer`: may hold the bytes. Throws UserError without the file's name.
   virtual std::span<const std::byte> read(int64_t index, std::vector<std::byte>& buffer) const = 0;
   virtual uint64_t digest() const = 0;

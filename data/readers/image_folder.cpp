@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <set>
@@ -58,6 +59,7 @@ class FolderSource final : public ImageSource {
     const std::string path = paths_[index];
     return path.starts_with('/') ? path : folder_ + '/' + path;
   }
+  std::string short_name(int64_t index) const override { return paths_[index]; }
 
   std::span<const std::byte> read(int64_t index, std::vector<std::byte>& buffer) const override {
     const RegularFile file(name(index), kMostFileBytes);
@@ -275,6 +277,25 @@ ImageSourcePtr open_image_folder(const ImageFolderOptions& options) {
     add_list(*source, options, classes);
   if (source->size() == 0) throw UserError({options.list}, "names no image");
   source->set_classes(least_classes(*source, classes, options), classes.names().empty());
+  return source;
+}
+
+ImageSourcePtr open_pictures(const ImageFolderOptions& options) {
+  const std::filesystem::path path(options.path);
+  if (!std::filesystem::is_directory(path)) {
+    if (!is_image_name(options.path) || !std::filesystem::exists(path))
+      throw UserError({options.path}, std::filesystem::exists(path)
+                                          ? "expected a folder of pictures, or a picture"
+                                          : "there is no such folder or picture");
+    const auto picture = std::make_shared<FolderSource>(path.parent_path());
+    picture->add(path.filename(), kIgnoredTarget);
+    return picture;
+  }
+  const auto source = std::make_shared<FolderSource>(options.path);
+  const LeftOutFiles others = for_each_image(
+      options.path, "", [&](const std::string& name) { source->add(name.substr(1), kIgnoredTarget); });
+  if (source->size() == 0) throw UserError({options.path}, no_image_text(others));
+  if (!others.empty()) source->set_advice(options.path + ": " + others.text());
   return source;
 }
 

@@ -12,6 +12,7 @@
 #include "runtime/printable.h"
 #include "runtime/process/this_process.h"
 #include "runtime/regular_file.h"
+#include "runtime/text.h"
 
 namespace tutti {
 namespace {
@@ -27,14 +28,14 @@ std::string library_path() {
   return folder / "../lib" / kLibrary;
 }
 
-using Open = decltype(tutti_open_parquet);
-
-Open* parquet_library() {
+// A function of the library.
+template <class Function>
+Function* from_library(const char* name) {
   void* library = dlopen(library_path().c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (!library)
-    throw UserError(std::string("this tutti reads no Parquet: ") + dlerror() +
+    throw UserError(std::string("this tutti has no Parquet: ") + dlerror() +
                     "; built without pyarrow (make setup)? docs/data.md says how to convert");
-  return reinterpret_cast<Open*>(dlsym(library, "tutti_open_parquet"));
+  return reinterpret_cast<Function*>(dlsym(library, name));
 }
 
 // Adds the path to the errors of the library.
@@ -52,7 +53,7 @@ auto blaming(const std::string& path, const Work& work) try {
 class ParquetFile final : public TableFile {
  public:
   explicit ParquetFile(const std::string& path)
-      : path_(path), table_(blaming(path, [&] { return parquet_library()(path.c_str()); })) {
+      : path_(path), table_(blaming(path, [&] { return opened(path); })) {
     std::set<std::string> names;
     for (const TableColumn& column : columns())
       if (!names.insert(column.name).second)
@@ -68,8 +69,37 @@ class ParquetFile final : public TableFile {
   }
 
  private:
+  static TableFile* opened(const std::string& path) {
+    return from_library<decltype(tutti_open_parquet)>("tutti_open_parquet")(path.c_str());
+  }
+
   std::string path_;
   std::unique_ptr<TableFile> table_;
+};
+
+class ParquetWriter final : public TableWriter {
+ public:
+  explicit ParquetWriter(const std::string& path)
+      : path_(path), rows_(blaming(path, [&] {
+          return from_library<decltype(tutti_write_parquet)>("tutti_write_parquet")(path.c_str());
+        })) {}
+
+  void add(const WrittenRows& rows) override {
+    WrittenRows valid = rows;
+    for (WrittenColumn& column : valid) {
+      column.name = as_utf8(column.name);
+      if (auto* texts = std::get_if<std::vector<std::string>>(&column.cells))
+        for (std::string& text : *texts) text = as_utf8(text);
+    }
+    blaming(path_, [&] { rows_->add(valid); });
+  }
+  void finish() override {
+    blaming(path_, [&] { rows_->finish(); });
+  }
+
+ private:
+  std::string path_;
+  std::unique_ptr<TableWriter> rows_;
 };
 
 }  // namespace
@@ -78,6 +108,10 @@ std::unique_ptr<TableFile> open_parquet(const std::string& path) {
   const RegularFile file(path);
   if (!file.problem().empty()) throw UserError({path}, file.problem());
   return std::make_unique<ParquetFile>(path);
+}
+
+std::unique_ptr<TableWriter> parquet_writer(const std::string& path) {
+  return std::make_unique<ParquetWriter>(path);
 }
 
 }  // namespace tutti

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <thread>
 
 #include "runtime/disk.h"
 
@@ -66,9 +67,10 @@ TEST_F(Executable, TrainHandsEverythingToTheLibrary) {
 }
 
 TEST_F(Executable, OtherCommandsHandOverTheirOwn) {
-  EXPECT_EQ(tutti("eval " + recipe() + " --checkpoint c").out, "eval path=" + recipe() + " checkpoint=c\n");
+  EXPECT_EQ(tutti("eval " + recipe() + " --checkpoint ./c").out,
+            "eval path=" + recipe() + " checkpoint=./c\n");
   EXPECT_EQ(tutti("predict " + recipe() + " --out o").out,
-            "predict path=" + recipe() + " checkpoint= evaluator=eval out=o\n");
+            "predict path=" + recipe() + " checkpoint= evaluator=eval data= out=o top_k=0\n");
   EXPECT_EQ(tutti("check --data --ranks 4 " + recipe()).out,
             "check path=" + recipe() + " ranks=4 steps=2 data=1\n");
   EXPECT_EQ(tutti("check " + recipe(), "OMPI_COMM_WORLD_SIZE=3").out,
@@ -165,10 +167,130 @@ TEST_F(Executable, WrongCommandLinesAreUsersErrors) {
     EXPECT_EQ(tutti(arguments).code, 2) << arguments;
   EXPECT_EQ(tutti("train x --resume \"\"").err,
             "error: --resume: expected a value, not an empty text (see --help)\n");
-  EXPECT_EQ(tutti("stop \"\"").err, "error: RUN_DIR: expected a value, not an empty text (see --help)\n");
+  EXPECT_EQ(tutti("stop \"\"").err, "error: RUN: expected a value, not an empty text (see --help)\n");
   const Outcome nothing = tutti("");
   EXPECT_EQ(nothing.code, 2);
   EXPECT_NE(nothing.err.find("Usage: tutti"), std::string::npos);
+}
+
+// Runs in the folder's runs/, the current folder of the commands.
+class NamedRuns : public Executable {
+ protected:
+  NamedRuns() {
+    for (const char* run : {"old", "new"}) {
+      fs::create_directories(folder_ / "runs" / run / "log");
+      fs::copy_file(recipe(), folder_ / "runs" / run / "recipe.toml");
+      std::ofstream(folder_ / "runs" / run / "metrics.jsonl") << "";
+    }
+    for (const char* file : {"recipe.toml", "metrics.jsonl"})
+      fs::last_write_time(folder_ / "runs/old" / file,
+                          fs::file_time_type::clock::now() - std::chrono::hours(1));
+    for (const char* name : {"ep3-ba90", "ep30-ba900"}) add_checkpoint("runs/new/checkpoints", name);
+  }
+  void add_checkpoint(const std::string& folder, const std::string& name) const {
+    fs::create_directories(folder_ / folder / name);
+    std::ofstream(folder_ / folder / name / "manifest.json")
+        << R"({"manifest": {"files": [], "state": {"step": 1, "epoch": 1}}})";
+  }
+  Outcome here(const std::string& arguments, const std::string& environment = "") const {
+    return tutti(arguments, "cd " + folder_.string() + " && " + environment);
+  }
+};
+
+TEST_F(NamedRuns, TakeThePlaceOfRecipes) {
+  const std::string newest = "eval path=runs/new/recipe.toml checkpoint=";
+  EXPECT_EQ(here("eval runs/new").out, newest + "runs/new\n");
+  EXPECT_EQ(here("eval runs/new/ --checkpoint latest").out, newest + "runs/new\n");
+  EXPECT_EQ(here("eval runs/new --checkpoint ep3").out, newest + "runs/new/checkpoints/ep3-ba90\n");
+  EXPECT_EQ(here("eval runs/new/checkpoints/ep3-ba90").out, newest + "runs/new/checkpoints/ep3-ba90\n");
+  EXPECT_EQ(here("eval runs/new/recipe.toml").out, newest + "runs/new\n");
+  EXPECT_EQ(here("eval runs/new --checkpoint runs/old").out, newest + "runs/old\n");
+  EXPECT_EQ(here("predict runs/new --out o --data d --top-k 3").out,
+            "predict path=runs/new/recipe.toml checkpoint=runs/new evaluator=eval data=d out=o top_k=3\n");
+  EXPECT_EQ(here("check runs/new").out, "check path=runs/new/recipe.toml ranks=1 steps=2 data=0\n");
+  EXPECT_EQ(here("inspect runs/new --checkpoint ep30").out,
+            "inspect path=runs/new/checkpoints/ep30-ba900 digest=0\n");
+  EXPECT_EQ(
+      here("generate runs/new 'In the' --checkpoint ep3").out.find("generate path=runs/new/checkpoints/ep3"),
+      0u);
+  EXPECT_EQ(here("eval good.toml --set run_name=new --checkpoint ep3").out,
+            "eval path=good.toml checkpoint=runs/new/checkpoints/ep3-ba90\n");
+}
+
+TEST_F(NamedRuns, NeedNoNameIfTheyAreTheNewest) {
+  const Outcome eval = here("eval");
+  EXPECT_EQ(eval.out, "eval path=runs/new/recipe.toml checkpoint=runs/new\n");
+  EXPECT_EQ(eval.err, "run: runs/new, the newest in runs/\n");
+  EXPECT_EQ(here("export --to a.safetensors").out.find("export path=runs/new to=a.safetensors"), 0u);
+  EXPECT_EQ(here("replay").out.find("replay path=runs/new "), 0u);
+  EXPECT_EQ(here("status").out.find("runs/new: killed"), 0u);
+  EXPECT_EQ(here("status good.toml --json").code, 2) << "runs/run is not there";
+  EXPECT_EQ(tutti("eval", "cd /dev/shm &&").err, "error: there is no run in runs/; name a run's folder\n");
+}
+
+TEST_F(NamedRuns, AreRefusedWhereTheyAreNot) {
+  EXPECT_EQ(here("eval runs/old").err, "error: runs/old: there is no checkpoint in runs/old/checkpoints\n");
+  EXPECT_EQ(here("eval runs").err, "error: runs: not a run folder: it has no recipe.toml\n");
+  EXPECT_EQ(here("eval runs/new --checkpoint ep4").err,
+            "error: command line: --checkpoint = \"ep4\": expected the name of a checkpoint of runs/new, or "
+            "the beginning of one name; there are ep3-ba90, "
+            "ep30-ba900\n");
+  EXPECT_EQ(
+      here("eval runs/new --checkpoint best").err,
+      "error: command line: --checkpoint = \"best\": runs/new keeps no best one ([checkpoint] best); there "
+      "are ep3-ba90, ep30-ba900\n");
+  EXPECT_EQ(
+      here("train runs/new").err.find("error: runs/new: is a run; `tutti resume runs/new` continues it"), 0u);
+}
+
+TEST_F(NamedRuns, AreResumedWithTheirRecipe) {
+  EXPECT_EQ(here("resume runs/new --set train.max_duration=9ep").out,
+            "train path=runs/new/recipe.toml run_dir=runs/new resume=auto local_ranks=0\n"
+            "set train.max_duration=9ep\n");
+  EXPECT_EQ(here("resume", "OMPI_COMM_WORLD_RANK=1").out,
+            "train path=runs/new/recipe.toml run_dir=runs/new resume=auto local_ranks=0\n");
+  EXPECT_EQ(here("resume runs/none", "OMPI_COMM_WORLD_RANK=1").out,
+            "refuse why=runs/none: there is no such folder\n");
+  for (const char* arguments : {"train good.toml --resume", "train --resume good.toml",
+                                "train --resume good.toml --set seed=3", "train --resume auto good.toml"})
+    EXPECT_EQ(here(arguments).out.find("train path=good.toml run_dir= resume=auto"), 0u) << arguments;
+  EXPECT_EQ(here("train --resume x good.toml").out.find("train path=good.toml run_dir= resume=x"), 0u);
+  EXPECT_EQ(here("train --resume").err, "error: RECIPE is required (see --help)\n");
+}
+
+TEST_F(NamedRuns, ShowTheirLogs) {
+  std::ofstream(folder_ / "runs/new/log/rank-0.log") << "training starts\n\x1b[2J\n";
+  std::ofstream(folder_ / "runs/new/metrics.jsonl")
+      << R"({"step": 1, "epoch": 1, "loss": 0.5, "lr": 0.1, "step_ms": 3, "samples_per_s": 7})"
+      << "\n";
+  const std::string all =
+      "training starts\n\\x1b[2J\nstep 1  epoch 1  loss 0.5  lr 0.1  samples_per_s 7\nruns/new: killed, it "
+      "left no "
+      "result; log/ has the last that each rank did\n";
+  EXPECT_EQ(here("logs runs/new").out, all);
+  EXPECT_EQ(here("logs -f").out, all) << "a run that is over is not waited for";
+  EXPECT_EQ(here("logs -n 1").out, all.substr(all.find("step 1")));
+  EXPECT_EQ(here("tail").err, "error: there is no command tail; did you mean logs?\n");
+}
+
+TEST_F(NamedRuns, AreFollowedToTheirEnd) {
+  auto run_itself = PosixDisk().lock((folder_ / "runs/new/.lock").string(), "a test");
+  std::ofstream log(folder_ / "runs/new/log/rank-0.log");
+  log << "first\n" << std::flush;
+  Outcome followed;
+  std::thread follower([&] { followed = here("logs runs/new --follow"); });
+  const auto is_shown = [&](const char* line) {
+    return text_of((folder_ / "out").string()).find(line) != std::string::npos;
+  };
+  for (int i = 0; i < 1000 && !is_shown("first"); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  log << "second\n" << std::flush;
+  for (int i = 0; i < 1000 && !is_shown("second"); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  log << "third\n" << std::flush;
+  run_itself.reset();
+  follower.join();
+  EXPECT_EQ(followed.out.find("first\nsecond\nthird\nruns/new: killed"), 0u) << followed.out;
 }
 
 TEST_F(Executable, HelpIsACommandToo) {

@@ -82,7 +82,8 @@ int echo(const SimulateOptions& options) {
 
 int echo(const PredictOptions& options) {
   print("predict path=" + options.recipe.path + " checkpoint=" + options.checkpoint +
-        " evaluator=" + options.evaluator + " out=" + options.out);
+        " evaluator=" + options.evaluator + " data=" + options.data + " out=" + options.out +
+        " top_k=" + std::to_string(options.top_k));
   return 0;
 }
 

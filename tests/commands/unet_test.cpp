@@ -8,6 +8,9 @@
 #include "commands/export.h"
 #include "commands/inspect.h"
 #include "commands/local_train.h"
+#include "commands/predict.h"
+#include "io/formats/png.h"
+#include "io/hdf5/hdf5.h"
 #include "tests/actors/sleeping_world.h"
 #include "tests/io/checkpoint/whole_checkpoint.h"
 
@@ -78,6 +81,22 @@ TEST_F(UnetRun, TakesAResNetsWeightsIntoItsEncoder) {
     ++read;
   }
   EXPECT_EQ(read, 20 + 20) << "convolutions and norms";
+}
+
+TEST_F(UnetRun, PredictsMasksOfClasses) {
+  const std::string recipe = unet("unet", "") + "[data.eval]\nkind = 'hdf5'\npath = '" TUTTI_SOURCE_DIR
+                                                "/examples/data/targets.h5'\ngroup = 'masks/train'\n";
+  trained(recipe);
+  const std::string h5 = folder_.path("out.h5"), csv = folder_.path("out.csv");
+  predict_text(recipe_of(recipe), {.checkpoint = run_, .out = h5});
+  predict_text(recipe_of(recipe), {.checkpoint = run_, .out = csv});
+  EXPECT_THAT(read_text(csv), testing::StartsWith("row,mask\n1,out_masks/1.png\n2,out_masks/2.png\n"));
+  const at::Tensor mask = Hdf5File(h5).read("output")[1].argmax(0).to(at::kByte).contiguous();
+  EXPECT_GT(mask.max().item<int>(), 0) << "all are background: this proves nothing";
+  const std::span pixels(mask.const_data_ptr<uint8_t>(), static_cast<std::size_t>(mask.numel()));
+  EXPECT_EQ(read_text(folder_.path("out_masks/2.png")), png(pixels, mask.size(0), mask.size(1), 1));
+  EXPECT_THAT([&] { predict_text(recipe_of(recipe), {.checkpoint = run_, .out = csv}); },
+              testing::ThrowsMessage<UserError>(testing::HasSubstr("out_masks, exists already")));
 }
 
 }  // namespace

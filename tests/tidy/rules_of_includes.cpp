@@ -149,6 +149,8 @@ bool may_touch_memory(const SourceFile& file) {
       "actors/messages/verdict.cpp",
       "algorithms/augmentation/sample_mixing.cpp",
       "algorithms/surgery/gyro_dropout.cpp",
+      "commands/predictions/output_table.cpp",
+      "commands/predictions/prediction_file.cpp",
       "commands/sample_images.cpp",
       "models/diffusion/drawn_noise.cpp",
       "models/diffusion/noise_schedule.cpp",
