@@ -8,9 +8,11 @@
 
 #include "commands/loaded_model.h"
 #include "data/readers/options.h"
+#include "data/split/open_split.h"
 #include "data/tables/fitted_table.h"
 #include "io/checkpoint/checkpoint_tensors.h"
 #include "io/checkpoint/run_state.h"
+#include "job/class_weights.h"
 #include "job/evaluation_data.h"
 #include "job/make_job.h"
 #include "job/plugin_library.h"
@@ -214,7 +216,7 @@ void give_data(Setting& section, const DatasetPtr& data, UserComponents& compone
   components.data[label.is_absent() ? "train" : label.value] = data;
   section.find("kind")->value = std::string("program");
   section.find("sampling")->value = std::string("global");
-  for (const char* key : {"layout", "scale", "mean", "std", "transforms"})
+  for (const char* key : {"layout", "scale", "mean", "std", "transforms", "sampler"})
     if (Setting* setting = section.find(key)) setting->value = std::monostate();
   section.find("drop_last")->value = false;
   section.find("subset_num_batches")->value = int64_t{-1};
@@ -235,7 +237,7 @@ void give_data_to_predict(Setting& recipe, const std::string& checkpoint, const 
   const auto named = std::ranges::find_if(sections, [&](const Setting* section) {
     return EvaluatorKeys::kind().read(*section).label == evaluator;
   });
-  if (named == sections.end() || !is_in_files(**named)) return;
+  if (named == sections.end() || !is_in_files(**named)) return;  // a split needs the training data
   Setting& train = *recipe.find("data")->find("train");
   const DatasetPtr data = open_without_labels(**named, ignore_index(recipe), fitted);
   const SampleSpec samples = data->spec();
@@ -244,17 +246,20 @@ void give_data_to_predict(Setting& recipe, const std::string& checkpoint, const 
   const SampleSpec trained = trained_spec(recipe, samples, checkpoint, fitted);
   const auto like_training = std::make_shared<LikeTraining>(data, with_missing(samples, trained));
   for (Setting* section : sections)
-    if (is_in_files(*section)) give_data(*section, like_training, components);
+    if (is_in_files(*section) || is_split(*section)) give_data(*section, like_training, components);
   if (is_in_files(train)) give_data(train, std::make_shared<LikeTraining>(data, trained), components);
 }
 
-// Of the checkpoint; without one, of the training data if they are a table.
-std::string fitted_to_predict(const Setting& recipe, const std::string& checkpoint) {
+// Of the checkpoint; without one, of the training data if they are a table. "": as the job will find.
+std::string fitted_to_predict(const Setting& recipe, const std::string& checkpoint,
+                              const std::string& evaluator) {
+  const Setting& eval = recipe.at("data").at("eval");
+  const bool is_held_out = is_split(eval) && EvaluatorKeys::kind().read(eval).label == evaluator;
   const Setting& train = recipe.at("data").at("train");
   std::string fitted = saved_fitted(recipe, checkpoint);
   const std::string& kind = train.at("kind").text();
   const bool is_table = kind == "csv" || kind == "parquet" || kind == "text_table";
-  if (!fitted.empty() || !is_table) return fitted;
+  if (!fitted.empty() || !is_table || is_held_out) return fitted;
   return make_dataset(train, 0, "", ignore_index(recipe))->fitted();
 }
 
@@ -271,15 +276,17 @@ std::string saved_fitted(const Setting& recipe, const std::string& checkpoint) t
 Job prediction_job(const Setting& written, const std::string& checkpoint, const std::string& evaluator) {
   Setting recipe = resolve_recipe(written);
   begin_process(RunSettings::read(recipe));
+  leave_out_balanced_weights(recipe);
   load_plugin(recipe);  // for transforms of data that are opened here
   JobOptions job;
   job.makes_folders = false;
-  job.fitted = fitted_to_predict(recipe, checkpoint);
+  job.fitted = fitted_to_predict(recipe, checkpoint, evaluator);
   give_data_to_predict(recipe, checkpoint, evaluator, job.fitted, job.components);
   return make_job(std::move(recipe), job);
 }
 
 Job job_with_data(Setting recipe, const DatasetPtr& data) {
+  leave_out_balanced_weights(recipe);
   begin_process(RunSettings::read(recipe));
   JobOptions job;
   job.makes_folders = false;
