@@ -361,7 +361,6 @@ Job make_job(Setting recipe, const JobOptions& options) {
   choose_seed(job, options.fresh_seed);
   choose_teachers(job);
   job.plugin = load_plugin(job.recipe);
-  job.recipe_text = write_recipe(with_command_names(job.recipe));
   job.make_algorithm = [plugin = job.plugin](const Setting& section) {
     const bool is_plugin = is_of_plugin(section);
     auto made = is_plugin ? plugin->algorithm(section) : make_algorithm(section);
@@ -373,6 +372,7 @@ Job make_job(Setting recipe, const JobOptions& options) {
   job.tasks_done = options.components.tasks_done;
   open_all_data(job, options);
   settle_class_weights(job);
+  job.recipe_text = write_recipe(with_command_names(job.recipe));
   const auto model = open_training_data(job, options.components);
   for (auto& evaluator : job.evaluators) complete(job, *model, evaluator);
   require_no_copied_targets(job);

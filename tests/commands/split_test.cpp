@@ -110,6 +110,21 @@ TEST_F(SplitRuns, BalancedWeightsAreOfTheTrainingPart) {
   EXPECT_THAT(weight_of("weight = [1, 2]"), ElementsAre(1, 2));
 }
 
+TEST_F(SplitRuns, RunWithBalancedWeightsIsResumed) {
+  const Setting whole =
+      recipe("hidden = [4]", "hidden = [4]\nloss = { kind = 'cross_entropy', weight = 'balanced' }");
+  const RunMetrics at_once = trained(whole, 1);
+  const LocalRunOptions options{
+      .ranks = 1, .run_dir = folder_.path("parts"), .resume = "auto", .quiet = true};
+  for (const char* duration : {"2ep", "4ep"}) {
+    Setting part = whole;
+    part.find("train")->find("max_duration")->value = std::string(duration);
+    train_in_one_process(part, options);
+  }
+  const RunMetrics in_parts = RunMetrics::read(folder_.path("parts") + "/metrics.jsonl");
+  EXPECT_EQ(metrics_text(in_parts), metrics_text(at_once));
+}
+
 TEST_F(SplitRuns, PathOfTheCommandLineTakesTheSharesPlace) {
   write_text(folder_.path("new.csv"), "y,x\na,1000000\nb,1000040\n");
   std::string written = kSplitRecipe;

@@ -204,6 +204,17 @@ TEST(OpenSplit, ColumnsAndArraysKeepTheirGroupsOnOneSide) {
               HasSubstr("have no columns"));
 }
 
+TEST(OpenSplit, ShardsAreDividedByAColumnOfTexts) {
+  const std::string mds =
+      "kind = 'mds'\npath = '" + kGoldenData +
+      "mds/all'\ncolumns = { input = 'array_float16', target = 'int' }\nnum_classes = 100\n";
+  const int64_t all = make_dataset(split_recipe(mds, "split = 2").at("data").at("train"))->size();
+  const SplitData split = opened_split(mds, "split = 2\nsplit_by = 'label'");
+  EXPECT_EQ(split.train->size() + split.held_out->size(), all);
+  EXPECT_GT(split.held_out->size(), 0);
+  EXPECT_THAT(split_error(mds, "split = 2\nsplit_by = 'lable'"), HasSubstr("data.eval.split_by = \"lable\""));
+}
+
 TEST(OpenSplit, TablesAreFittedOnTheTrainingPart) {
   const DrawnFiles files;
   const SplitData split = opened_split(files.csv(40, 2, true) + "normalize = true\n", "split = 0.5");
