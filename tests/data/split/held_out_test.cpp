@@ -51,6 +51,16 @@ TEST(HeldOut, ClassesKeepTheirShares) {
   }
 }
 
+TEST(HeldOut, LastSampleOfAClassIsTrainedOn) {
+  std::vector<int64_t> classes(20, 1);
+  classes[7] = 2;
+  for (const uint64_t seed : {1, 2, 3}) {
+    const auto marks = held_out_samples({.samples = 20, .held_out = 0.6, .seed = seed, .classes = classes});
+    EXPECT_EQ(count_of(marks), 12);
+    EXPECT_FALSE(marks[7]);
+  }
+}
+
 // A fifth of 2 is none for each class, and of all 20 samples 4.
 TEST(HeldOut, SmallClassesFillTheNumber) {
   std::vector<int64_t> classes;
