@@ -1,5 +1,8 @@
 #include "data/readers/options.h"
 
+#include <algorithm>
+#include <iterator>
+
 namespace tutti {
 namespace {
 
@@ -454,6 +457,13 @@ Kind<SplitOptions> SplitOptions::kind() {
               "a column of a table or of mds, or an array: samples with an equal value stay together, in one "
               "of the two parts")
            .may_be_absent()}};
+}
+
+bool suits_held_out(const Setting& transform) {
+  constexpr const char* kSuiting[] = {"resize",    "center_crop", "to_tensor",
+                                      "normalize", "mask_tokens", "next_token"};
+  const Setting* kind = transform.is_table() ? transform.find("kind") : nullptr;
+  return kind && kind->is_text() && std::ranges::find(kSuiting, kind->text()) != std::end(kSuiting);
 }
 
 Kind<SamplerOptions> SamplerOptions::kind() {

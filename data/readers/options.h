@@ -254,6 +254,9 @@ struct SplitOptions {
   static Kind<SplitOptions> kind();
 };
 
+// True for transforms of training that held-out samples have too: those that draw nothing, and mask_tokens.
+bool suits_held_out(const Setting& transform);
+
 // How [data.train] draws samples with replacement (data/balance/sampler.h).
 struct SamplerOptions {
   std::string sampler = "";                  // "": each sample once

@@ -21,15 +21,9 @@
 namespace tutti {
 namespace {
 
-constexpr std::array<std::string_view, 6> kDrawless = {"resize",    "center_crop", "to_tensor",
-                                                       "normalize", "mask_tokens", "next_token"};
 // How a section goes through its samples, in which it follows no other.
 constexpr std::array<std::string_view, 6> kOwnKeys = {"batch_size", "device_batch_size", "transforms",
                                                       "sampler",    "sampler_weights",   "sampler_column"};
-
-bool is_drawless(const Setting& transform) {
-  return std::ranges::find(kDrawless, transform.at("kind").text()) != kDrawless.end();
-}
 
 // The transforms of training for held-out samples, without those that draw.
 Setting drawless_transforms(const Setting& transforms) {
@@ -39,7 +33,7 @@ Setting drawless_transforms(const Setting& transforms) {
       transform.fail(
           "a plugin's transform may draw or not: [[data.eval.transforms]] must say what the held-out "
           "samples get");
-    if (is_drawless(transform)) kept.push_back(transform);
+    if (suits_held_out(transform)) kept.push_back(transform);
   }
   return kept.empty() ? Setting({}, transforms.path, transforms.position)
                       : Setting(std::move(kept), transforms.path, transforms.position);
@@ -48,7 +42,7 @@ Setting drawless_transforms(const Setting& transforms) {
 std::string left_out_transforms(const Setting& transforms) {
   std::string names;
   for (const Setting& transform : transforms.array())
-    if (!is_drawless(transform)) names += (names.empty() ? "" : ", ") + transform.at("kind").text();
+    if (!suits_held_out(transform)) names += (names.empty() ? "" : ", ") + transform.at("kind").text();
   return names;
 }
 

@@ -137,5 +137,20 @@ TEST_F(SplitRuns, PathOfTheCommandLineTakesTheSharesPlace) {
   EXPECT_EQ(job.evaluators.at(0).data->size(), 2);
 }
 
+// Of two transforms of training, the file has the one that draws nothing.
+TEST(OtherFileThanTheShare, HasTheTransformsThatDrawNothing) {
+  Setting written = recipe_of(
+      "[model]\nkind = 'mlp'\n[optimizer]\nkind = 'sgd'\n[train]\nmax_duration = '1ep'\n[data.train]\nkind = "
+      "'image_folder'\npath = 'a'\nbatch_size = 1\nscale = 0.5\n[[data.train.transforms]]\nkind = 'flip'\n"
+      "[[data.train.transforms]]\nkind = 'resize'\nsize = [8, 8]\n[data.eval]\nsplit = 0.25\n");
+  written.find("data")->find("eval")->table().emplace_back(
+      "path", Setting(std::string("b"), "data.eval.path", {kOverrideFile}));
+  const Setting eval = resolve_recipe(written).at("data").at("eval");
+  EXPECT_EQ(eval.at("kind").text(), "image_folder");
+  EXPECT_EQ(eval.at("scale").number(), 0.5);
+  ASSERT_EQ(eval.at("transforms").array().size(), 1U);
+  EXPECT_EQ(eval.at("transforms").array()[0].at("kind").text(), "resize");
+}
+
 }  // namespace
 }  // namespace tutti
