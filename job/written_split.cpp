@@ -60,7 +60,7 @@ Setting suiting_transforms(const Setting& transforms, const std::string& path) {
 // Data in another file, of the same kind as [data.train].
 void take_kind_of_training(Setting& eval, const Setting& train) {
   std::erase_if(eval.table(), [](const auto& member) {
-    return member.first.starts_with("split") ||
+    return member.second.is_none() || member.first.starts_with("split") ||
            (member.first == "kind" && member.second.is_text() && member.second.text() == kSplitKind);
   });
   for (const auto& [key, value] : train.table()) {

@@ -1,8 +1,5 @@
 #include "data/readers/options.h"
 
-#include <algorithm>
-#include <iterator>
-
 namespace tutti {
 namespace {
 
@@ -200,10 +197,11 @@ Kind<TextOptions> TextOptions::kind() {
            option("messages_field", &Options::messages_field,
                   "a list of messages with role and content; only those of the assistant count in the loss")
                .may_be_absent(),
-           option("chosen_field", &Options::chosen_field,
-                  "for [[algorithms]] dpo, with rejected_field: the better of two answers to prompt_field, or "
-                  "without prompt_field two lists of messages; a sample has both answers, each with its "
-                  "prompt, and pairs that do not fit into sequence_length are left out")
+           option(
+               "chosen_field", &Options::chosen_field,
+               "for [[algorithms]] dpo, with rejected_field: the better of two answers to prompt_field, or "
+               "without prompt_field two lists of messages; a sample has both answers, each with its "
+               "prompt, and pairs that do not fit into sequence_length are left out")
                .may_be_absent(),
            option("rejected_field", &Options::rejected_field, "the worse answer: see chosen_field")
                .may_be_absent(),
@@ -434,56 +432,6 @@ Kind<TextTableOptions> TextTableOptions::kind() {
            option("array", &Options::array, "the batch's name for the tokens of text",
                   {{"input_ids", "input_ids"}, {"input", "input"}})},
           with_keys<Options>(text_file_keys<Options>(), target_keys<Options>()))};
-}
-
-Kind<SplitOptions> SplitOptions::kind() {
-  using Options = SplitOptions;
-  return {
-      kSplitKind,
-      "A share of [data.train]'s samples, which training never sees, for all kinds of data that can count "
-      "their "
-      "samples. [data.eval] with split = 0.1 needs no kind.",
-      {option("split", &Options::split,
-              "the share of the samples, 0.1, or their number, 500; classes keep their shares")
-           .required()
-           .more_than(0)
-           .at_most(kMostSamples),
-       option("split_seed", &Options::split_seed,
-              "draws the samples: the same seed and data, the same samples; when absent the recipe's seed, "
-              "or 0")
-           .may_be_absent()
-           .at_least(0),
-       option("split_by", &Options::split_by,
-              "a column of a table or of mds, or an array: samples with an equal value stay together, in one "
-              "of the two parts")
-           .may_be_absent()}};
-}
-
-bool suits_held_out(const Setting& transform) {
-  constexpr const char* kSuiting[] = {"resize",    "center_crop", "to_tensor",
-                                      "normalize", "mask_tokens", "next_token"};
-  const Setting* kind = transform.is_table() ? transform.find("kind") : nullptr;
-  return kind && kind->is_text() && std::ranges::find(kSuiting, kind->text()) != std::end(kSuiting);
-}
-
-Kind<SamplerOptions> SamplerOptions::kind() {
-  using Options = SamplerOptions;
-  return {"",
-          "",
-          {option("sampler", &Options::sampler,
-                  "draws samples with replacement, as many as there are in an epoch; balanced: each class is "
-                  "equally likely; weighted: by sampler_weights or sampler_column; when absent, each sample "
-                  "comes once an epoch")
-               .may_be_absent()
-               .one_of({"balanced", "weighted"}),
-           option("sampler_weights", &Options::sampler_weights,
-                  "for sampler = \"weighted\": the weight of a sample of each class")
-               .may_be_absent()
-               .at_least(0),
-           option("sampler_column", &Options::sampler_column,
-                  "for sampler = \"weighted\": a column of a table or of mds, or an array, with a weight for "
-                  "each sample")
-               .may_be_absent()}};
 }
 
 Catalog source_catalog() {
