@@ -72,9 +72,11 @@ const Catalog& first_with_noun(std::span<const Catalog> catalogs, const Catalog&
   return catalog;
 }
 
-std::string kinds(const Catalog& catalog) {
+// The kinds that `other` has not; of the same catalog, all.
+std::string kinds(const Catalog& catalog, const Catalog& other) {
   std::string out;
   for (const auto& entry : catalog.entries) {
+    if (&catalog != &other && other.find_entry(entry.name)) continue;
     out += "\n### " + code("kind = \"" + entry.name + '"') + "\n" + entry.doc + '\n' + key_table(entry.keys);
   }
   return out;
@@ -109,7 +111,7 @@ std::string tables_of(const Catalog& section, const Key& key) {
   const Catalog& tables = *key.tables;
   const std::string path = '[' + section.section + '.' + key.name + ']';
   return "\n## " + code(key.type == KeyType::kTables ? '[' + path + ']' : path) + '\n' + tables.doc +
-         absence(tables) + '\n' + key_table(tables.keys) + kinds(tables);
+         absence(tables) + '\n' + key_table(tables.keys) + kinds(tables, tables);
 }
 
 }  // namespace
@@ -122,8 +124,8 @@ std::string recipe_markdown(std::span<const Catalog> catalogs) {
     out +=
         "\n## " + heading(catalog) + '\n' + catalog.doc + absence(catalog) + '\n' + key_table(catalog.keys);
     const Catalog& first = first_with_noun(catalogs, catalog);
-    out += &first == &catalog ? kinds(catalog)
-                              : "\nThe kinds and their keys are those of " + heading(first) + ".\n";
+    if (&first != &catalog) out += "\nThe kinds and their keys are those of " + heading(first) + ".\n";
+    out += kinds(catalog, first);
     const auto add_tables_of = [&](const std::vector<Key>& keys) {
       for (const auto& key : keys)
         if (key.tables && nouns.insert(key.tables->noun).second) out += tables_of(catalog, key);

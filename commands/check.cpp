@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/util/accumulate.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -14,6 +15,10 @@
 #include "commands/loaded_model.h"
 #include "commands/local_train.h"
 #include "commands/prediction_job.h"
+#include "data/balance/class_counts.h"
+#include "data/readers/class_names.h"
+#include "data/split/open_split.h"
+#include "data/tables/fitted_table.h"
 #include "io/formats/run_metrics.h"
 #include "io/run_paths.h"
 #include "job/evaluation_data.h"
@@ -29,6 +34,7 @@
 #include "training/callbacks/factory.h"
 #include "training/engine/callback.h"
 #include "training/engine/engine.h"
+#include "training/evaluation/catalog.h"
 #include "training/evaluation/evaluation.h"
 #include "training/loggers/run_result.h"
 #include "training/schedules/learning_rate.h"
@@ -214,6 +220,45 @@ std::string memory_text(const Job& job) {
              formatted("%.4g MB in the memory of each process", static_cast<double>(bytes) / kBytesPerMb));
 }
 
+std::string split_text(const Job& job) {
+  const Setting& eval = job.recipe.at("data").at("eval");
+  if (!is_split(eval)) return "";
+  const std::string label = EvaluatorKeys::kind().read(eval).label;
+  const auto held_out = std::ranges::find(job.evaluators, label, &Evaluator::label);
+  const int64_t samples = held_out->data->size(), all = job.train_samples() + samples;
+  return row("split", grouped(job.train_samples()) + " of " + grouped(all) + " samples to train on, " +
+                          grouped(samples) + " held out for " + label);
+}
+
+std::vector<std::string> names_of_classes(const Job& job) {
+  if (!job.fitted.empty()) return FittedTable::from_json(job.fitted).classes;
+  return class_names(job.recipe.at("data").at("train"));
+}
+
+// How many training samples each class has, or the least and the most; "" if that is not known.
+std::string classes_text(const Job& job) {
+  constexpr std::size_t kListed = 10;
+  const auto known = trained_classes(*job.train, job.recipe.at("data").at("train"), ignore_index(job.recipe),
+                                     /*reads=*/false);
+  const std::vector<int64_t> counts = class_counts(known.classes, job.spec().classes);
+  if (counts.size() < 2 || !job.per_rank_train.empty()) return "";
+  const std::vector<std::string> names = names_of_classes(job);
+  const auto one_text = [&](std::size_t number) {
+    return (number < names.size() ? shown(names[number]) : std::to_string(number)) + ": " +
+           grouped(counts[number]);
+  };
+  std::string text;
+  if (counts.size() <= kListed) {
+    for (std::size_t i = 0; i < counts.size(); ++i) text += (i == 0 ? "" : ", ") + one_text(i);
+  } else {
+    const auto [least, most] = std::ranges::minmax_element(counts);
+    text = std::to_string(counts.size()) + ", from " +
+           one_text(static_cast<std::size_t>(least - counts.begin())) + " to " +
+           one_text(static_cast<std::size_t>(most - counts.begin()));
+  }
+  return row("classes", text + " training samples");
+}
+
 // A summary of the checks.
 std::string summary(const Job& job, const State& trainee, const CheckOptions& options) {
   const int64_t steps = planned_steps(job);
@@ -221,8 +266,9 @@ std::string summary(const Job& job, const State& trainee, const CheckOptions& op
   text += row("batches", batch_identity(job)) +
           row("epoch", std::to_string(job.train_sampler(0).batches()) + " steps over " +
                            std::to_string(job.train_samples()) + " samples");
-  text += memory_text(job) + row("run", job.settings.train.max_duration->text() +
-                                            (steps > 0 ? ", " + std::to_string(steps) + " steps" : ""));
+  text += split_text(job) + classes_text(job) + memory_text(job) +
+          row("run", job.settings.train.max_duration->text() +
+                         (steps > 0 ? ", " + std::to_string(steps) + " steps" : ""));
   if (options.steps == 0) return text;
   const TriedStep step = try_steps(job.recipe, options.ranks, options.steps);
   if (step.steps > 0 && !std::isfinite(step.loss)) print_warning("the loss of the tried steps is not finite");

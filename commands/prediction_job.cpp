@@ -13,10 +13,12 @@
 #include "data/readers/opened.h"
 #include "data/readers/options.h"
 #include "data/readers/recipe_transforms.h"
+#include "data/split/open_split.h"
 #include "data/tables/fitted_table.h"
 #include "io/checkpoint/checkpoint_tensors.h"
 #include "io/checkpoint/run_state.h"
 #include "io/image_folders.h"
+#include "job/class_weights.h"
 #include "job/evaluation_data.h"
 #include "job/make_job.h"
 #include "job/plugin_library.h"
@@ -249,7 +251,7 @@ void give_data(Setting& section, const DatasetPtr& data, UserComponents& compone
   components.data[label.is_absent() ? "train" : label.value] = data;
   section.find("kind")->value = std::string("program");
   section.find("sampling")->value = std::string("global");
-  for (const char* key : {"layout", "scale", "mean", "std", "transforms"})
+  for (const char* key : {"layout", "scale", "mean", "std", "transforms", "sampler"})
     if (Setting* setting = section.find(key)) setting->value = std::monostate();
   section.find("drop_last")->value = false;
   section.find("subset_num_batches")->value = int64_t{-1};
@@ -271,7 +273,7 @@ ImageSourcePtr give_data_to_predict(Setting& recipe, const std::string& checkpoi
   const auto named = std::ranges::find_if(sections, [&](const Setting* section) {
     return EvaluatorKeys::kind().read(*section).label == predicted.evaluator;
   });
-  if (named == sections.end() || !is_in_files(**named)) return nullptr;
+  if (named == sections.end() || !is_in_files(**named)) return nullptr;  // a split needs the training data
   Setting& train = *recipe.find("data")->find("train");
   const int64_t ignored = ignore_index(recipe);
   const OpenedPictures pictures = open_image_section(**named, predicted.has_no_classes, ignored);
@@ -283,18 +285,21 @@ ImageSourcePtr give_data_to_predict(Setting& recipe, const std::string& checkpoi
   if (pictures.has_no_classes) samples.classes = trained.classes;
   const auto like_training = std::make_shared<LikeTraining>(data, with_missing(samples, trained));
   for (Setting* section : sections)
-    if (is_in_files(*section)) give_data(*section, like_training, components);
+    if (is_in_files(*section) || is_split(*section)) give_data(*section, like_training, components);
   if (is_in_files(train)) give_data(train, std::make_shared<LikeTraining>(data, trained), components);
   return pictures.source;
 }
 
-// Of the checkpoint; without one, of the training data if they are a table.
-std::string fitted_to_predict(const Setting& recipe, const std::string& checkpoint) {
+// Of the checkpoint; without one, of the training data if they are a table. "": as the job will find.
+std::string fitted_to_predict(const Setting& recipe, const std::string& checkpoint,
+                              const std::string& evaluator) {
+  const Setting& eval = recipe.at("data").at("eval");
+  const bool is_held_out = is_split(eval) && EvaluatorKeys::kind().read(eval).label == evaluator;
   const Setting& train = recipe.at("data").at("train");
   std::string fitted = saved_fitted(recipe, checkpoint);
   const std::string& kind = train.at("kind").text();
   const bool is_table = kind == "csv" || kind == "parquet" || kind == "text_table";
-  if (!fitted.empty() || !is_table) return fitted;
+  if (!fitted.empty() || !is_table || is_held_out) return fitted;
   return make_dataset(train, 0, "", ignore_index(recipe))->fitted();
 }
 
@@ -312,10 +317,11 @@ PredictionJob prediction_job(const Setting& written, const std::string& checkpoi
                              const PredictedData& data) {
   Setting recipe = resolve_recipe(written);
   begin_process(RunSettings::read(recipe));
+  leave_out_balanced_weights(recipe);
   load_plugin(recipe);  // for transforms of data that are opened here
   JobOptions job;
   job.makes_folders = false;
-  job.fitted = fitted_to_predict(recipe, checkpoint);
+  job.fitted = fitted_to_predict(recipe, checkpoint, data.evaluator);
   const ImageSourcePtr pictures = give_data_to_predict(recipe, checkpoint, data, job.fitted, job.components);
   PredictionJob prediction{.job = make_job(std::move(recipe), job)};
   if (pictures) prediction.file_of = [pictures](int64_t index) { return pictures->short_name(index); };
@@ -323,6 +329,7 @@ PredictionJob prediction_job(const Setting& written, const std::string& checkpoi
 }
 
 Job job_with_data(Setting recipe, const DatasetPtr& data) {
+  leave_out_balanced_weights(recipe);
   begin_process(RunSettings::read(recipe));
   JobOptions job;
   job.makes_folders = false;

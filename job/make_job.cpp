@@ -12,12 +12,15 @@
 #include <sstream>
 
 #include "algorithms/factory.h"
+#include "data/balance/sampler.h"
 #include "data/readers/make_dataset.h"
 #include "data/readers/opened.h"
 #include "data/readers/recipe_transforms.h"
+#include "data/split/open_split.h"
 #include "io/checkpoint/checkpoint.h"
 #include "io/journal/recorded_run.h"
 #include "job/accumulation.h"
+#include "job/class_weights.h"
 #include "job/copied_targets.h"
 #include "job/earlier_run.h"
 #include "job/evaluation_data.h"
@@ -134,8 +137,9 @@ DatasetPtr open_per_rank(const Job& job, const JobOptions& options, const Settin
   return first;
 }
 
-DatasetPtr open_data(const Job& job, const JobOptions& options, const Setting& section,
-                     const std::string& label, PerRankData& own) {
+// The samples that a program or a plugin brings for the section; null: none.
+DatasetPtr given_data(const Job& job, const JobOptions& options, const Setting& section,
+                      const std::string& label) {
   const auto& data = options.components.data;
   const auto dataset = data.find(label);
   const bool is_given = is_from_program(section, dataset != data.end());
@@ -143,9 +147,15 @@ DatasetPtr open_data(const Job& job, const JobOptions& options, const Setting& s
   const auto sampling = DataSettings::read(section).sampling;
   if ((is_given || is_plugged) && sampling == DataSettings::Sampling::kOwn)
     sampling.fail("per-rank datasets are files that path names by {rank} or {host}");
+  if (is_given) return dataset->second;
+  return is_plugged ? job.plugin->dataset(section) : nullptr;
+}
+
+DatasetPtr open_data(const Job& job, const JobOptions& options, const Setting& section,
+                     const std::string& label, PerRankData& own) {
   const int64_t ignored = ignore_index(job.recipe);
-  if (is_given) return with_recipe_transforms(section, dataset->second, "", ignored);
-  if (is_plugged) return with_recipe_transforms(section, job.plugin->dataset(section), "", ignored);
+  if (const DatasetPtr given = given_data(job, options, section, label))
+    return with_recipe_transforms(section, given, "", ignored);
   if (has_per_rank_data(section)) return open_per_rank(job, options, section, own);
   const auto fitted = label == "train" ? std::nullopt : std::optional(job.fitted);
   return make_dataset(section.has("command") ? with_global_batch(job, section) : section, job.seed, "",
@@ -192,21 +202,42 @@ void require_own_label(const Job& job, const Given<std::string>& label) {
     if (label == other.label) label.fail("another evaluator has this label; each needs its own");
 }
 
-void add_evaluator(Job& job, const JobOptions& options, const Setting& section) {
+// `held_out`: the evaluator's data, if they are open.
+void add_evaluator(Job& job, const JobOptions& options, const Setting& section,
+                   const DatasetPtr& held_out = nullptr) {
   require_own_label(job, EvaluatorKeys::kind().read(section).label);
   Evaluator evaluator = Evaluator::read(section, job.settings.train);
-  evaluator.data = open_data(job, options, section, evaluator.label, evaluator.own);
+  evaluator.data = held_out ? held_out : open_data(job, options, section, evaluator.label, evaluator.own);
   job.evaluators.push_back(std::move(evaluator));
+}
+
+void open_training(Job& job, const JobOptions& options) {
+  const Setting& data = job.recipe.at("data");
+  job.train = open_data(job, options, data.at("train"), "train", job.per_rank_train);
+  job.train = with_sampler(job.train, data.at("train"), data.at("eval"), ignore_index(job.recipe));
+  job.fitted = options.fitted.empty() ? job.train->fitted() : options.fitted;
+}
+
+// Opens the training data and divides them.
+void open_split_training(Job& job, const JobOptions& options) {
+  const Setting &train = job.recipe.at("data").at("train"), &eval = job.recipe.at("data").at("eval");
+  is_from_program(eval, options.components.data.contains(EvaluatorKeys::kind().read(eval).label));
+  const SplitData split =
+      open_split(train, eval, given_data(job, options, train, "train"),
+                 {.seed = job.seed,
+                  .ignore_index = ignore_index(job.recipe),
+                  .fitted = options.fitted.empty() ? std::nullopt : std::optional(options.fitted)});
+  job.train = with_sampler(split.train, train, eval, ignore_index(job.recipe));
+  job.fitted = options.fitted.empty() ? job.train->fitted() : options.fitted;
+  add_evaluator(job, options, split.eval, split.held_out);
 }
 
 void open_all_data(Job& job, const JobOptions& options) {
   const Setting& data = job.recipe.at("data");
   MistakeCollector mistakes;
-  mistakes.collect([&] {
-    job.train = open_data(job, options, data.at("train"), "train", job.per_rank_train);
-    job.fitted = options.fitted.empty() ? job.train->fitted() : options.fitted;
-  });
-  if (data.has("eval")) mistakes.collect([&] { add_evaluator(job, options, data.at("eval")); });
+  const bool splits = is_split(data.at("eval"));
+  mistakes.collect([&] { splits ? open_split_training(job, options) : open_training(job, options); });
+  if (data.has("eval") && !splits) mistakes.collect([&] { add_evaluator(job, options, data.at("eval")); });
   for (const auto& section : job.recipe.at("evaluators").array())
     mistakes.collect([&] { add_evaluator(job, options, section); });
   mistakes.throw_all();
@@ -331,7 +362,6 @@ Job make_job(Setting recipe, const JobOptions& options) {
   choose_teachers(job);
   keep_class_names(job.recipe);
   job.plugin = load_plugin(job.recipe);
-  job.recipe_text = write_recipe(with_command_names(job.recipe));
   job.make_algorithm = [plugin = job.plugin](const Setting& section) {
     const bool is_plugin = is_of_plugin(section);
     auto made = is_plugin ? plugin->algorithm(section) : make_algorithm(section);
@@ -342,6 +372,8 @@ Job make_job(Setting recipe, const JobOptions& options) {
   job.tasks = options.components.tasks;
   job.tasks_done = options.components.tasks_done;
   open_all_data(job, options);
+  settle_class_weights(job);
+  job.recipe_text = write_recipe(with_command_names(job.recipe));
   const auto model = open_training_data(job, options.components);
   for (auto& evaluator : job.evaluators) complete(job, *model, evaluator);
   require_no_copied_targets(job);

@@ -13,6 +13,7 @@
 #include "job/names/deepspeed.h"
 #include "job/names/foreign_names.h"
 #include "job/sections.h"
+#include "job/written_split.h"
 #include "models/hub/section.h"
 #include "models/loss_options.h"
 #include "models/zoo/catalog.h"
@@ -134,9 +135,9 @@ std::span<const Catalog> recipe_catalogs() {
 }
 
 Setting resolve_recipe(const Setting& written) {
-  Setting recipe =
-      resolve(with_deepspeed(with_automatic_accumulation(with_pretrained_models(without_reduction(written)))),
-              recipe_catalogs(), foreign_names());
+  const Setting whole = with_split(without_reduction(written));
+  Setting recipe = resolve(with_deepspeed(with_automatic_accumulation(with_pretrained_models(whole))),
+                           recipe_catalogs(), foreign_names());
   const CheckpointKeys checkpoint = CheckpointKeys::kind().read(recipe.at("checkpoint"));
   // A run finds its own checkpoints by its name and folder, so must not have default ones.
   if (checkpoint.autoresume && !written.find("run_name"))

@@ -211,15 +211,28 @@ class SmoothL1Loss final : public ValueLoss {
 
 double Loss::items(const at::Tensor& target) const { return static_cast<double>(target.size(0)); }
 
-LossPtr CrossEntropyLossOptions::make(const Setting&) const {
+namespace {
+
+// A job puts numbers in place of "balanced" where training targets are counted.
+void require_counted(const Setting& keys, const char* weight) {
+  if (keys.has(weight) && keys.at(weight).is_text())
+    keys.at(weight).fail("counts the training targets of losses in [model]; expected numbers here");
+}
+
+}  // namespace
+
+LossPtr CrossEntropyLossOptions::make(const Setting& keys) const {
+  require_counted(keys, "weight");
   return std::make_shared<CrossEntropyLoss>(*this);
 }
 
-LossPtr BinaryCrossEntropyLossOptions::make(const Setting&) const {
+LossPtr BinaryCrossEntropyLossOptions::make(const Setting& keys) const {
+  require_counted(keys, "pos_weight");
   return std::make_shared<BinaryCrossEntropyLoss>(pos_weight);
 }
 
-LossPtr BceWithLogitsLossOptions::make(const Setting&) const {
+LossPtr BceWithLogitsLossOptions::make(const Setting& keys) const {
+  require_counted(keys, "pos_weight");
   return std::make_shared<BceWithLogitsLoss>(pos_weight);
 }
 

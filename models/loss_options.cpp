@@ -3,13 +3,18 @@
 namespace tutti {
 namespace {
 
+constexpr const char* kBalanced = "balanced";
+
 template <class Options>
 Bound<Options> positive_weight() {
   const auto read = [](Options& options, const Setting& key) {
+    if (key.is_text()) return;  // balanced: numbers take its place (job/class_weights.h)
     options.pos_weight = key.is_array() ? key.numbers() : std::vector<double>{key.number()};
   };
   return {Key{"pos_weight", KeyType::kNumberOrNumbers, "none",
-              "weight of the targets' ones: of each class, or one for all; 1 when absent"}
+              "weight of the targets' ones: of each class, or one for all; 1 when absent; balanced: "
+              "zeros / ones of each class among the training targets"}
+              .or_word(kBalanced)
               .at_least(0),
           read};
 }
@@ -23,14 +28,21 @@ Bound<Options> refused(const char* key) {
 }  // namespace
 
 Kind<CrossEntropyLossOptions> CrossEntropyLossOptions::kind() {
-  return {"cross_entropy",
-          "Cross entropy, of class indices or of a probability for each class; torch's, and Composer's "
-          "soft_cross_entropy. The mean over indices is weighted, as torch's; model.ignore_index leaves some "
-          "out.",
-          {option("weight", &CrossEntropyLossOptions::weight, "of each class; 1 when absent")
-               .may_be_absent()
-               .at_least(0)},
-          {.composer = "soft_cross_entropy"}};
+  return {
+      "cross_entropy",
+      "Cross entropy, of class indices or of a probability for each class; torch's, and Composer's "
+      "soft_cross_entropy. The mean over indices is weighted, as torch's; model.ignore_index leaves some "
+      "out.",
+      {{Key{"weight", KeyType::kNumbers, "none",
+            "of each class; 1 when absent; balanced: N / (C n) of the training samples, with n of the class "
+            "and C classes, as sklearn's"}
+            .also_named({"class_weights", "class_weight"})
+            .or_word(kBalanced)
+            .at_least(0),
+        [](CrossEntropyLossOptions& options, const Setting& key) {
+          if (!key.is_text()) options.weight = key.numbers();
+        }}},
+      {.composer = "soft_cross_entropy"}};
 }
 
 Kind<BinaryCrossEntropyLossOptions> BinaryCrossEntropyLossOptions::kind() {

@@ -15,6 +15,7 @@ constexpr int64_t kLargestBatch = 128, kLargestTokenBatch = 16, kLargestPictureB
 constexpr int64_t kStepsAnEpoch = 20;  // at least, if there are samples for it
 constexpr int64_t kSteps = 3000;       // of the whole training, about
 constexpr int64_t kSmallestImage = 16, kLargestSmallImage = 96;
+constexpr int64_t kFewestToSplit = 10;
 constexpr std::size_t kWidestColumn = 56;
 
 template <class Kind>
@@ -39,16 +40,25 @@ bool are_pictures(const Proposal& data) {
   return is_resnet(data) && std::max(images->height, images->width) > kLargestSmallImage;
 }
 
+// Without other data a tenth of the samples is held out, if there are enough.
+bool has_split(const Proposal& data) { return data.eval.empty() && data.count >= kFewestToSplit; }
+
+bool has_evaluation(const Proposal& data) { return !data.eval.empty() || has_split(data); }
+
+int64_t trained_samples(const Proposal& data) {
+  return has_split(data) ? data.count - (data.count + 5) / 10 : data.count;
+}
+
 int64_t batch_size(const Proposal& data) {
   int64_t batch = is_gpt(data)                          ? kLargestTokenBatch
                   : are_pictures(data) || is_bert(data) ? kLargestPictureBatch
                                                         : kLargestBatch;
-  while (batch > kLeastBatch && data.count / batch < kStepsAnEpoch) batch /= 2;
+  while (batch > kLeastBatch && trained_samples(data) / batch < kStepsAnEpoch) batch /= 2;
   return batch;
 }
 
 int64_t steps_an_epoch(const Proposal& data) {
-  return std::max<int64_t>(1, (data.count + batch_size(data) - 1) / batch_size(data));
+  return std::max<int64_t>(1, (trained_samples(data) + batch_size(data) - 1) / batch_size(data));
 }
 
 // Names and paths in a comment stay on its line.
@@ -191,15 +201,19 @@ std::string train_transforms(const Proposal& data) {
 }
 
 std::string eval_text(const Proposal& data) {
-  if (data.eval.empty())
+  if (!has_evaluation(data))
     return "\n# There was nothing to evaluate on. A [data.eval] with a file or group of its own goes here:\n"
            "# then the loss and accuracy on it are reported after every epoch.\n";
   RecipeLines lines = data.eval;
-  for (const auto& line : data.numbers) lines.push_back({line.key, line.value, "as in training"});
+  if (has_split(data))
+    lines = {{"split", "0.1", "of the samples, which are not trained on; or kind and path of others"}};
+  else
+    for (const auto& line : data.numbers) lines.push_back({line.key, line.value, "as in training"});
   if (is_gpt(data)) lines.push_back({"subset_num_batches", "50", "an evaluation is at most so long"});
   const auto* images = samples_of<ImageSamples>(data);
-  return section("[data.eval]", lines) +
-         (images && images->are_files ? eval_transforms_of_files(*images) : next_token(data, "eval"));
+  return section("[data.eval]", lines) + (images && images->are_files ? eval_transforms_of_files(*images)
+                                          : has_split(data)           ? ""
+                                                                      : next_token(data, "eval"));
 }
 
 RecipeLines optimizer_lines(const Proposal& data, bool has_program) {
@@ -271,10 +285,11 @@ std::string draft_recipe(const Proposal& data, const std::string& program, const
                  {{"kind", "\"cosine_annealing_with_warmup\"", "the learning rate rises, then falls"},
                   {"t_warmup", "\"0.05dur\"", "the first twentieth of the training"}});
   out += section("[train]", train_section(data));
-  out +=
-      section("[checkpoint]", {{"interval", is_counted_in_steps(data) ? "\"250ba\"" : "\"1ep\"", "how often"},
-                               {"keep", "2", "the newest; older ones are removed"}});
-  return out;
+  RecipeLines checkpoint = {{"interval", is_counted_in_steps(data) ? "\"250ba\"" : "\"1ep\"", "how often"},
+                            {"keep", "2", "the newest; older ones are removed"}};
+  if (has_evaluation(data))
+    checkpoint.push_back({"best", "{ metric = \"eval/loss\" }", "stays too: checkpoints/best leads to it"});
+  return out + section("[checkpoint]", checkpoint);
 }
 
 }  // namespace tutti

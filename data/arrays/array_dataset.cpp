@@ -186,6 +186,16 @@ Batch ArrayDataset::get(std::span<const int64_t> indices, const Epoch&) const {
   return Batch(std::move(children));
 }
 
+at::Tensor ArrayDataset::targets() const {
+  for (const auto& array : arrays_) {
+    if (array->name() != kTarget || array->elements() > kMaxCheckedLabels) continue;
+    std::vector<at::Tensor> parts;
+    array->for_all([&](const at::Tensor& values, int64_t) { parts.push_back(values); });
+    return at::cat(parts);
+  }
+  return {};
+}
+
 void ArrayDataset::scan() const {
   for (const auto& array : arrays_)
     if (at::isFloatingType(array->dtype())) check_finite(*array);

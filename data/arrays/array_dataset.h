@@ -51,6 +51,10 @@ class ArrayDataset : public Dataset {
   std::string advice() const override { return options_.advice; }
   LabelRange labels() const override { return labels_; }
 
+  // "target" of all samples, without reading other arrays; undefined if there is none, or more than
+  // kMaxCheckedLabels numbers of it.
+  at::Tensor targets() const;
+
  private:
   class Array;
   std::vector<const Array*> class_arrays() const;

@@ -36,6 +36,7 @@ struct ClassFolders {
   int64_t images = 0;
   bool are_splits = true;           // all are called as parts of data are: "train", "val"
   std::vector<std::string> names;   // of folders with images
+  ClassSizes counts;                // of their images
   std::vector<std::string> others;  // of other folders
   std::string no_image;             // in the first of those
   bool are_alike = true;            // each has files of the same names, but for their endings
@@ -61,6 +62,7 @@ void add_class_folder(ClassFolders& folders, const fs::path& path, const std::st
   if (folders.names.empty()) folders.stems = stems;
   folders.are_alike = folders.are_alike && folders.stems == stems;
   folders.names.push_back(folder);
+  folders.counts.emplace_back(folder, folders.images - before);
   folders.are_splits = folders.are_splits && (is_trained_name(folder) || is_evaluated_name(folder));
 }
 
@@ -110,6 +112,8 @@ void require_all_classes(const fs::path& path, const ClassFolders& folders) {
 
 std::vector<std::string> remarks_on(const fs::path& path, const ClassFolders& folders) {
   std::vector<std::string> remarks;
+  if (const std::string text = imbalance_text(folders.counts, "images"); !text.empty())
+    remarks.push_back(path.string() + ": " + text);
   if (!folders.left_out.empty()) remarks.push_back(path.string() + ": " + folders.left_out.text());
   if (folders.are_alike && !are_counted(folders.stems))
     remarks.push_back(path.string() + ": its folders have files of the same names, such as '" +

@@ -7,6 +7,7 @@
 
 #include "recipe/setting.h"
 #include "runtime/error.h"
+#include "runtime/printable.h"
 
 namespace tutti {
 namespace {
@@ -47,6 +48,17 @@ std::string toml_numbers(const std::vector<double>& values) {
 std::string last_name(const std::string& path) {
   const fs::path whole = fs::absolute(path).lexically_normal();
   return (whole.has_filename() ? whole : whole.parent_path()).filename();
+}
+
+std::string imbalance_text(const ClassSizes& sizes, const std::string& samples) {
+  constexpr int64_t kManyTimes = 3;
+  if (sizes.empty()) return "";
+  const auto [least, most] =
+      std::ranges::minmax_element(sizes, {}, [](const auto& size) { return size.second; });
+  if (most->second < kManyTimes * least->second) return "";
+  return "class '" + shown(least->first) + "' has " + std::to_string(least->second) + ' ' + samples +
+         ", and '" + shown(most->first) + "' has " + std::to_string(most->second) +
+         "; sampler = \"balanced\" in [data.train] draws all classes alike (docs/data.md)";
 }
 
 int64_t sequence_for(int64_t tokens, const std::string& file) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -67,6 +68,12 @@ std::string last_name(const std::string& path);
 
 // A vocabulary for tokens below `end`: in steps of 64, for fast matrix products.
 inline int64_t vocabulary_for(int64_t end) { return (end + 63) / 64 * 64; }
+
+// How many samples each class has.
+using ClassSizes = std::vector<std::pair<std::string, int64_t>>;
+
+// A line if a class has several times as many samples as another, which are called `samples`; "" = none.
+std::string imbalance_text(const ClassSizes& sizes, const std::string& samples);
 
 // A length of samples that leaves enough samples in a tenth of the tokens. Throws UserError if there is none.
 int64_t sequence_for(int64_t tokens, const std::string& file);

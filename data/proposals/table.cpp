@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -79,8 +81,9 @@ OpenTable open_table(const std::string& path) {
 // What all rows of a column hold.
 struct ColumnCells {
   TableColumn column;
-  std::string missing = {};          // the place of the first missing cell
-  std::set<std::string> texts = {};  // at most kMostClasses + 1
+  std::string missing = {};  // the place of the first missing cell
+  // How often each comes; at most kMostClasses + 1.
+  std::map<std::string, int64_t, std::less<>> texts = {};
   ClassGuess numbers = {};
 
   // As a target.
@@ -92,8 +95,10 @@ struct ColumnCells {
   void add(std::string_view text, const Place& place) {
     if (!text.data())
       add_missing(place);
+    else if (const auto known = texts.find(text); known != texts.end())
+      ++known->second;
     else if (texts.size() <= kMostClasses)
-      texts.emplace(text);
+      texts.emplace(text, 1);
   }
   template <class Place>
   void add(double number, const Place& place) {
@@ -224,7 +229,8 @@ const ColumnCells* texts_in(const TableColumns& columns) {
 // The tokens of the longest text that was looked at, in steps of 8.
 int64_t longest_of(const ColumnCells& cells, const Tokenizer& tokenizer) {
   int64_t longest = 1;
-  for (const std::string& text : cells.texts) longest = std::max(longest, std::ssize(tokenizer.encode(text)));
+  for (const auto& [text, count] : cells.texts)
+    longest = std::max(longest, std::ssize(tokenizer.encode(text)));
   return std::min((longest + 7) / 8 * 8, kLongestText);
 }
 
@@ -249,6 +255,8 @@ std::vector<std::string> remarks_on_target(const ColumnCells& target) {
                       ", taken for values; target_type = \"class\" if they are classes");
   if (is_mixed(target.column))
     remarks.push_back(quoted + "is taken for names of classes: " + no_input_reason(target.column));
+  if (std::string text = imbalance_text({target.texts.begin(), target.texts.end()}, "rows"); !text.empty())
+    remarks.push_back(std::move(text));
   return remarks;
 }
 

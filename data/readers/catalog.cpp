@@ -33,15 +33,20 @@ Catalog train_data_catalog() {
       data_catalog("data.train", "The training data. Give exactly one of batch_size and device_batch_size.",
                    "", "batches of an epoch");
   catalog.keys.back().aliases = {"train_subset_num_batches"};
+  const std::vector<Key> sampler = SamplerOptions::kind().entry.keys;
+  catalog.keys.insert(catalog.keys.end() - 1, sampler.begin(), sampler.end());
   catalog.alternatives = {{{"batch_size", "device_batch_size"}, true}};
   return catalog;
 }
 
 Catalog eval_data_catalog() {
-  Catalog catalog =
-      data_catalog("data.eval", "The evaluation data. Only the batch size defaults to that of [data.train].",
-                   "; default: as in training", "batches of an evaluation");
+  Catalog catalog = data_catalog(
+      "data.eval",
+      "The evaluation data, or split = 0.1 in place of kind: a share of [data.train]. Of other data only the "
+      "batch size defaults to that of [data.train].",
+      "; default: as in training", "batches of an evaluation");
   catalog.keys.back().aliases = {"eval_subset_num_batches"};
+  catalog.entries.push_back(SplitOptions::kind().entry);
   catalog.default_kind = "none";
   catalog.alternatives = {{{"batch_size", "device_batch_size"}}};
   return catalog;

@@ -112,6 +112,13 @@ int64_t ImageFiles::order(uint64_t seed, int64_t epoch, int64_t position, bool s
   return source_order ? *source_order : Dataset::order(seed, epoch, position, shuffle);
 }
 
+std::vector<int64_t> ImageFiles::targets() const {
+  std::vector<int64_t> targets;
+  if (!source_->knows_targets()) return targets;
+  for (int64_t i = 0; i < size(); ++i) targets.push_back(source_->target(i));
+  return targets;
+}
+
 Batch ImageFiles::get(std::span<const int64_t> indices, const Epoch&) const {
   const ImageSize known = size_.value_or(ImageSize{0, 0});
   if (indices.empty())

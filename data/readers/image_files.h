@@ -21,6 +21,8 @@ class ImageSource {
   virtual ~ImageSource() = default;
   virtual int64_t size() const = 0;
   virtual int64_t target(int64_t index) const = 0;
+  // False if samples are fetched one by one, to see their targets.
+  virtual bool knows_targets() const { return true; }
   virtual int64_t classes() const = 0;                     // targets are below
   virtual LabelRange labels() const { return {}; }         // of targets that are numbers in the data
   virtual std::string name(int64_t index) const = 0;       // its file, for errors
@@ -79,6 +81,8 @@ class ImageFiles final : public Dataset {
   LabelRange labels() const override { return source_->labels(); }
   int64_t order(uint64_t seed, int64_t epoch, int64_t position, bool shuffle) const override;
 
+  // The class of each image; empty if samples are fetched one by one.
+  std::vector<int64_t> targets() const;
   std::string describe(int64_t index) const;  // "train/cat/1.jpg: sample 17"
   // The same images as a dataset of the first image's size. Throws UserError that names two images of
   // differing sizes, if the function, which looks at some images, sees any.

@@ -169,6 +169,7 @@ class MdsImages final : public ImageSource {
 
   int64_t size() const override { return samples_->size(); }
   int64_t classes() const override { return layout_.classes; }
+  bool knows_targets() const override { return !samples_->is_remote(); }
   LabelRange labels() const override { return layout_.labels; }
   std::string name(int64_t index) const override { return samples_->path(index); }
   std::string place(int64_t index) const override { return samples_->place(index); }

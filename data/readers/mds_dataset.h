@@ -58,6 +58,7 @@ class MdsDataset final : public Dataset {
   std::string advice() const override { return samples_->advice(); }
   LabelRange labels() const override { return layout_.labels; }
   std::string replaced() const override { return replaced_.text(); }
+  bool is_remote() const { return samples_->is_remote(); }
 
  private:
   struct Row;

@@ -197,10 +197,11 @@ Kind<TextOptions> TextOptions::kind() {
            option("messages_field", &Options::messages_field,
                   "a list of messages with role and content; only those of the assistant count in the loss")
                .may_be_absent(),
-           option("chosen_field", &Options::chosen_field,
-                  "for [[algorithms]] dpo, with rejected_field: the better of two answers to prompt_field, or "
-                  "without prompt_field two lists of messages; a sample has both answers, each with its "
-                  "prompt, and pairs that do not fit into sequence_length are left out")
+           option(
+               "chosen_field", &Options::chosen_field,
+               "for [[algorithms]] dpo, with rejected_field: the better of two answers to prompt_field, or "
+               "without prompt_field two lists of messages; a sample has both answers, each with its "
+               "prompt, and pairs that do not fit into sequence_length are left out")
                .may_be_absent(),
            option("rejected_field", &Options::rejected_field, "the worse answer: see chosen_field")
                .may_be_absent(),

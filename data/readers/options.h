@@ -25,6 +25,8 @@ struct DataEnvironment {
   int64_t ignore_index = 0;  // a legal target, whatever num_classes is
   // Dataset::fitted of the training data, for evaluation data; nullopt: for the training data.
   std::optional<std::string> fitted = {};
+  // Of tables: true for each row that is read. Null: all rows.
+  const std::vector<bool>* rows = nullptr;
 };
 
 // Of kinds that read a command's output from a pipe.
@@ -239,6 +241,29 @@ struct MixtureOptions {
 
   static Kind<MixtureOptions> kind();
   DatasetPtr make(const Setting& section, const DataEnvironment& environment) const;
+};
+
+inline constexpr const char* kSplitKind = "split";
+
+// A share of [data.train], which is not trained on; for [data.eval] alone (data/split/open_split.h).
+struct SplitOptions {
+  double split = 0;  // below 1: the share, else the number of samples
+  int64_t split_seed = 0;
+  std::string split_by = "";  // a column or an array; "": none
+
+  static Kind<SplitOptions> kind();
+};
+
+// True for transforms of training that held-out samples have too: those that draw nothing, and mask_tokens.
+bool suits_held_out(const Setting& transform);
+
+// How [data.train] draws samples with replacement (data/balance/sampler.h).
+struct SamplerOptions {
+  std::string sampler = "";                  // "": each sample once
+  std::vector<double> sampler_weights = {};  // of each class
+  std::string sampler_column = "";           // with a weight for each sample
+
+  static Kind<SamplerOptions> kind();
 };
 
 using DataKinds =

@@ -7,6 +7,7 @@
 #include "data/readers/make_dataset.h"
 #include "data/readers/opened.h"
 #include "data/readers/options.h"
+#include "data/readers/table_files.h"
 #include "data/tables/table_dataset.h"
 #include "data/tables/text_table.h"
 #include "io/json_rows.h"
@@ -31,14 +32,15 @@ TableTargets targets_of(const TargetOptions& options, int64_t ignore_index) {
 }
 
 TableDataset::Options table_options(const TableOptions& options, const Setting& section,
-                                    int64_t ignore_index) {
+                                    const DataEnvironment& environment) {
   if (!options.target)
     section.fail_key("expected target: the name of the column to predict, or a list of names");
   TableDataset::Options table{.inputs = options.inputs,
                               .one_hot = options.one_hot,
-                              .targets = targets_of(options, ignore_index),
+                              .targets = targets_of(options, environment.ignore_index),
                               .normalize = options.normalize,
-                              .fills_missing = options.fills_missing};
+                              .fills_missing = options.fills_missing,
+                              .rows = environment.rows};
   if (table.targets.columns.empty()) options.target->fail("expected the name of a column");
   return table;
 }
@@ -103,9 +105,9 @@ DatasetPtr opened_table(const TableOptions& options, const Setting& section,
       return std::make_shared<const TableDataset>(files, how...);
     });
   };
-  const int64_t ignore_index = environment.ignore_index;
-  if (!environment.fitted) return open(table_options(options, section, ignore_index));
-  return open(fitted_table(options, section, *environment.fitted), ignore_index);
+  if (!environment.fitted) return open(table_options(options, section, environment));
+  return open(fitted_table(options, section, *environment.fitted), environment.ignore_index,
+              environment.rows);
 }
 
 }  // namespace
@@ -159,7 +161,8 @@ DatasetPtr TextTableOptions::make(const Setting& section, const DataEnvironment&
                                  .positive = positive,
                                  .negative = negative,
                                  .array = array,
-                                 .targets = targets_of(*this, environment.ignore_index)};
+                                 .targets = targets_of(*this, environment.ignore_index),
+                                 .rows = environment.rows};
   const auto paths = files_of(section.at("path"));
   const auto fitted = fitted_targets(*this, section, environment.fitted);
   DatasetPtr data = opened(section, [&] {
@@ -170,6 +173,40 @@ DatasetPtr TextTableOptions::make(const Setting& section, const DataEnvironment&
   });
   if (environment.fitted && !fitted) require_numbered(*data, *this, section);
   return data;
+}
+
+namespace {
+
+template <class Options, class OpenFile>
+OpenTable opened_files(const Setting& section, int64_t ignore_index, const OpenFile& open_file) try {
+  const Options options = Options::kind().read(section);
+  OpenTable table{.files = {}, .targets = targets_of(options, ignore_index)};
+  for (const std::string& path : files_of(section.at("path")))
+    table.files.push_back(open_file(path, options));
+  return table;
+} catch (const WrongKey& error) {
+  fail_at(section, error);
+} catch (const UserError& error) {
+  fail_at(section, error);
+}
+
+}  // namespace
+
+bool is_table(const Setting& section) {
+  const std::string& kind = section.at("kind").text();
+  return kind == "csv" || kind == "parquet" || kind == "text_table";
+}
+
+OpenTable open_table(const Setting& section, int64_t ignore_index) {
+  const std::string& kind = section.at("kind").text();
+  if (kind == "text_table") return opened_files<TextTableOptions>(section, ignore_index, open_by_ending);
+  if (kind == "parquet")
+    return opened_files<ParquetOptions>(section, ignore_index,
+                                        [](const auto& path, const auto&) { return open_parquet(path); });
+  return opened_files<CsvOptions>(section, ignore_index, [&](const auto& path, const auto& options) {
+    require_delimiter(options.delimiter, section);
+    return open_csv(path, options.delimiter, options.header);
+  });
 }
 
 }  // namespace tutti

@@ -35,6 +35,8 @@ class TransformedDataset final : public Dataset {
   int64_t memory_bytes() const override { return below_->memory_bytes(); }
   DatasetPtr with(const Transforms& added) const override;
 
+  const DatasetPtr& below() const { return below_; }
+
  private:
   DatasetPtr below_;
   Transforms transforms_;

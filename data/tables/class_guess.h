@@ -23,6 +23,8 @@ class ClassGuess {
     seen_[place] = true;
   }
 
+  // False once a number is no class.
+  bool may_be() const { return may_be_; }
   // 0: the numbers are values.
   int64_t classes() const { return may_be_ && seen_.size() > 1 && gaps() == 0 ? std::ssize(seen_) : 0; }
   // Of whole numbers from 1 on without a gap, which may be classes or values; else 0.

@@ -89,14 +89,16 @@ struct TableDataset::Read {
   std::string advice;
 
   // `options` only for the table of the training.
-  static Read all(const TableFiles& files, FittedTable fitted, const Options* options, int64_t ignore_index) {
+  static Read all(const TableFiles& files, FittedTable fitted, const Options* options, int64_t ignore_index,
+                  const std::vector<bool>* kept) {
     const bool with_target = options || has_targets(files, fitted);
     TableRows rows(fitted, {.fits = options != nullptr,
                             .normalizes = options && options->normalize,
                             .fills_missing = options && options->fills_missing,
                             .may_guess_classes = options && options->targets.type == TableTarget::kAuto,
                             .with_target = with_target,
-                            .ignore_index = ignore_index});
+                            .ignore_index = ignore_index,
+                            .rows = kept});
     for (const auto& file : files) rows.read(*file, wanted_columns(*file, fitted, with_target));
     rows.finish();
     Read read{.fitted = rows.fitted()};
@@ -106,7 +108,7 @@ struct TableDataset::Read {
                   options->inputs.empty() ? row_numbers_text(rows.row_numbers.among(fitted.numbers)) : "",
                   options->targets.advice(*files[0], fitted.target_is), rows.advice()});
     else
-      read.advice = advice_lines(files, {});
+      read.advice = advice_lines(files, {rows.advice()});
     read.add(rows, files[0]->path());
     return read;
   }
@@ -120,11 +122,13 @@ struct TableDataset::Read {
 };
 
 TableDataset::TableDataset(const TableFiles& files, const Options& options)
-    : TableDataset(Read::all(files, chosen_columns(files, options), &options, options.targets.ignore_index),
+    : TableDataset(Read::all(files, chosen_columns(files, options), &options, options.targets.ignore_index,
+                             options.rows),
                    options.targets.ignore_index) {}
 
-TableDataset::TableDataset(const TableFiles& files, const FittedTable& fitted, int64_t ignore_index)
-    : TableDataset(Read::all(files, fitted, nullptr, ignore_index), ignore_index) {}
+TableDataset::TableDataset(const TableFiles& files, const FittedTable& fitted, int64_t ignore_index,
+                           const std::vector<bool>* rows)
+    : TableDataset(Read::all(files, fitted, nullptr, ignore_index, rows), ignore_index) {}
 
 TableDataset::TableDataset(Read read, int64_t ignore_index)
     : ArrayDataset(std::move(read.arrays), {.ignore_index = ignore_index, .advice = std::move(read.advice)}),

@@ -21,7 +21,8 @@ class TableDataset final : public ArrayDataset {
     std::vector<std::string> one_hot = {};  // columns of texts
     TableTargets targets = {};
     bool normalize = false;
-    bool fills_missing = false;  // with the column's mean
+    bool fills_missing = false;               // with the column's mean
+    const std::vector<bool>* rows = nullptr;  // true for each row to keep; null: all
   };
 
   static constexpr std::size_t kMostCategories = 4096, kMostClasses = 65536;
@@ -31,7 +32,8 @@ class TableDataset final : public ArrayDataset {
   // float64 over all rows. Throws UserError with place and column, WrongKey.
   TableDataset(const TableFiles& files, const Options& options);
   // A table to evaluate or to predict, where the targets may be missing.
-  TableDataset(const TableFiles& files, const FittedTable& fitted, int64_t ignore_index);
+  TableDataset(const TableFiles& files, const FittedTable& fitted, int64_t ignore_index,
+               const std::vector<bool>* rows = nullptr);
 
   uint64_t digest() const override;
   std::string fitted() const override { return fitted_.to_json(); }

@@ -78,16 +78,25 @@ TableRows::TableRows(FittedTable fitted, const Options& options)
       rounding_(width_ + fitted_.target.size()),
       names_(fitted_.classes) {
   for (const auto& text : fitted_.texts) texts_.emplace_back(text.categories);
+  unknown_.resize(texts_.size());
 }
 
 void TableRows::read(TableFile& file, const std::vector<WantedColumn>& columns, const VisitRow& also) {
   file_ = &file;
+  first_seen_ = seen_;
   row_numbers.begin_file();
   reserve(file);
   file.read(columns, [&](auto numbers, auto texts) {
+    row_numbers.add(numbers.first(width_));
+    if (!keeps_next()) return;
     if (also) also(numbers, texts);
     visit(numbers, texts);
   });
+}
+
+bool TableRows::keeps_next() {
+  const std::size_t row = seen_++;
+  return !options_.rows || (row < options_.rows->size() && (*options_.rows)[row]);
 }
 
 // Memory that is reserved is not used until it is written.
@@ -100,7 +109,6 @@ void TableRows::visit(std::span<const double> numbers, std::span<const std::stri
   const auto cells = numbers.first(width_);
   for (std::size_t c = 0; c < width_; ++c)
     if (!std::isfinite(static_cast<float>(cells[c]))) require_number(cells[c], fitted_.numbers[c]);
-  row_numbers.add(cells);
   if (waits_) {
     auto& block = block_with_room();
     block.insert(block.end(), cells.begin(), cells.end());
@@ -110,8 +118,7 @@ void TableRows::visit(std::span<const double> numbers, std::span<const std::stri
   if (options_.fits && !options_.normalizes)
     for (std::size_t c = 0; c < width_; ++c) rounding_[c].add(cells[c]);
   for (std::size_t c = 0; c < texts_.size(); ++c)
-    text_numbers_.push_back(static_cast<int32_t>(
-        name_number(texts_[c], texts[c], fitted_.texts[c].column, TableDataset::kMostCategories)));
+    text_numbers_.push_back(static_cast<int32_t>(category(texts[c], c)));
   ++rows_;
   if (options_.with_target) add_target(numbers.subspan(width_), texts);
 }
@@ -173,6 +180,16 @@ int64_t TableRows::name_number(TextNumbers& names, std::string_view text, const 
   if (number < 0) fail(column, "more than " + std::to_string(most) + " different values");
   if (names.names().size() > known) require_name(text, column, &names == &names_);
   return number;
+}
+
+// -1 in held-out rows for a text that no training row has.
+int64_t TableRows::category(std::string_view text, std::size_t column) {
+  TextNumbers& names = texts_[column];
+  if (options_.rows && !options_.fits && text.data() && names.number(text, 0) < 0) {
+    ++unknown_[column];
+    return -1;
+  }
+  return name_number(names, text, fitted_.texts[column].column, TableDataset::kMostCategories);
 }
 
 // The names of classes are kept as lines.
@@ -278,6 +295,11 @@ std::string Rounding::text() const {
 
 std::string TableRows::advice() const {
   std::string lines;
+  for (std::size_t c = 0; c < unknown_.size(); ++c)
+    if (unknown_[c] > 0)
+      lines += (lines.empty() ? "" : "\n") + std::to_string(unknown_[c]) + " of " + std::to_string(rows_) +
+               " held-out rows have a value in column '" + shown(fitted_.texts[c].column) +
+               "' that no row has in training; their inputs of the column are 0";
   for (std::size_t c = 0; c < rounding_.size(); ++c) {
     const bool is_input = c < width_;
     const std::string& column = is_input ? fitted_.numbers[c] : fitted_.target[c - width_];
@@ -298,7 +320,7 @@ void TableRows::add_texts() {
   for (std::size_t row = 0; row < rows; ++row) {
     float* to = std::copy_n(inputs.data() + row * width_, width_, wide.data() + row * all);
     for (std::size_t c = 0; c < texts_.size(); ++c) {
-      to[text_numbers_[row * texts_.size() + c]] = 1;
+      if (const int32_t number = text_numbers_[row * texts_.size() + c]; number >= 0) to[number] = 1;
       to += fitted_.texts[c].categories.size();
     }
   }

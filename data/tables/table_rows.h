@@ -69,19 +69,22 @@ class TableRows {
     bool may_guess_classes = false;  // whole numbers from 0 without a gap are classes
     bool with_target = true;
     int64_t ignore_index = 0;
+    const std::vector<bool>* rows = nullptr;  // true for each row to keep; null: all
   };
 
   TableRows(FittedTable fitted, const Options& options);
 
   // Columns in the order of the fitted table: numbers, texts, targets. Throws UserError with file, place,
-  // column and value. `also`: sees each row first; its texts may stand before the fitted table's.
+  // column and value. `also`: sees each kept row first; its texts may stand before the fitted table's.
   void read(TableFile& file, const std::vector<WantedColumn>& columns, const VisitRow& also = {});
   void finish();
   // The array "target"; nullopt if the rows have none. `file`: for errors.
   std::optional<StoredArray> take_target(const std::string& file);
 
   const FittedTable& fitted() const { return fitted_; }
-  int64_t rows() const { return rows_; }
+  int64_t rows() const { return rows_; }  // those kept
+  // The row of the file that is visited, from 1.
+  int64_t row_of_file() const { return static_cast<int64_t>(seen_ - first_seen_); }
   int64_t bytes() const;
   // On columns of which float32 keeps too little; lines, "" = none.
   std::string advice() const;
@@ -92,7 +95,9 @@ class TableRows {
   std::vector<int64_t> classes;  // [rows] of kClass and kName
 
  private:
+  bool keeps_next();
   void visit(std::span<const double> numbers, std::span<const std::string_view> texts);
+  int64_t category(std::string_view text, std::size_t column);
   void add_target(std::span<const double> numbers, std::span<const std::string_view> texts);
   void require_number(double value, const std::string& column) const;
   float input_of(double value, std::size_t column) const;
@@ -113,10 +118,12 @@ class TableRows {
 
   FittedTable fitted_;
   Options options_;
-  const TableFile* file_ = nullptr;  // being read
+  const TableFile* file_ = nullptr;        // being read
+  std::size_t seen_ = 0, first_seen_ = 0;  // rows, also those not kept; before the file
   int64_t rows_ = 0;
-  std::size_t width_;                         // numbers of a row
-  bool waits_;                                // for all rows, since means are not known before
+  std::vector<int64_t> unknown_;  // rows of each column of texts with a category that no training row has
+  std::size_t width_;             // numbers of a row
+  bool waits_;                    // for all rows, since means are not known before
   std::vector<std::vector<double>> waiting_;  // numbers of whole rows, which are no inputs yet
   std::vector<Rounding> rounding_;            // of each column of numbers, then of each target
   std::vector<TextNumbers> texts_;            // of each column of texts

@@ -48,11 +48,10 @@ TextRows::TextRows(std::shared_ptr<const Tokenizer> tokenizer, int64_t sequence_
   }
 }
 
-void TextRows::add(const TableFile& file, std::span<const std::string_view> texts) {
+void TextRows::add(const TableFile& file, int64_t number, std::span<const std::string_view> texts) {
   if (file_ != &file) {
     encode_waiting();
     file_ = &file;
-    rows_of_file_ = 0;
   }
   std::vector<std::string> row;
   for (const auto& array : arrays_)
@@ -68,6 +67,7 @@ void TextRows::add(const TableFile& file, std::span<const std::string_view> text
       waiting_bytes_ += text.size();
     }
   waiting_.push_back(std::move(row));
+  waiting_rows_.push_back(number);
   if (waiting_bytes_ >= kBytesAtOnce) encode_waiting();
 }
 
@@ -103,15 +103,14 @@ void TextRows::encode_waiting() {
   for (std::size_t i = 0; i < waiting_.size(); ++i) try {
       if (errors[i]) std::rethrow_exception(errors[i]);
     } catch (const UserError& error) {
-      throw UserError({file_->path()}, "row " + std::to_string(rows_of_file_ + static_cast<int64_t>(i) + 1) +
-                                           ": " + error.message());
+      throw UserError({file_->path()}, "row " + std::to_string(waiting_rows_[i]) + ": " + error.message());
     }
   for (const int64_t length : lengths) {
     longest_ = std::max(longest_, length);
     cut_ += length > sequence_length_;
   }
-  rows_of_file_ += std::ssize(waiting_);
   waiting_.clear();
+  waiting_rows_.clear();
   waiting_bytes_ = 0;
 }
 

@@ -28,8 +28,9 @@ class TextRows {
   TextRows(std::shared_ptr<const Tokenizer> tokenizer, int64_t sequence_length,
            std::vector<TextColumns> arrays);
 
-  // The texts of a row, of all columns in order, which are copied. Throws UserError with the file's place.
-  void add(const TableFile& file, std::span<const std::string_view> texts);
+  // The texts of a row, of all columns in order, which are copied. `row`: in the file, from 1. Throws
+  // UserError with the file's place.
+  void add(const TableFile& file, int64_t row, std::span<const std::string_view> texts);
   // Encodes what was added. Throws UserError with a row that cannot be encoded.
   void finish();
 
@@ -57,10 +58,11 @@ class TextRows {
   int32_t filling_;
   std::vector<Sequences> arrays_;
   std::vector<std::vector<std::string>> waiting_;  // texts of rows of one file
+  std::vector<int64_t> waiting_rows_;              // their numbers in the file
   std::size_t waiting_bytes_ = 0;
   const TableFile* file_ = nullptr;
-  int64_t rows_ = 0, rows_of_file_ = 0;  // encoded
-  int64_t longest_ = 0, cut_ = 0;        // tokens; texts
+  int64_t rows_ = 0;               // encoded
+  int64_t longest_ = 0, cut_ = 0;  // tokens; texts
   std::unique_ptr<Workers> workers_;
 };
 

@@ -65,14 +65,16 @@ struct TextTable::Read {
     TableRows rows(fitted, {.fits = fits,
                             .may_guess_classes = fits && options.targets.type == TableTarget::kAuto,
                             .with_target = with_target,
-                            .ignore_index = options.targets.ignore_index});
+                            .ignore_index = options.targets.ignore_index,
+                            .rows = options.rows});
     TextRows texts(options.tokenizer, options.sequence_length, arrays_of(options));
     for (const auto& file : files) {
       require_columns(*file, options);
       ColumnChoice choice(*file);
       for (const Use& use : uses_of(options)) choice.add(use.column, CellType::kText);
       if (with_target) choice.add_targets(fitted);
-      rows.read(*file, choice.cells(), [&](auto, auto row_texts) { texts.add(*file, row_texts); });
+      rows.read(*file, choice.cells(),
+                [&](auto, auto row_texts) { texts.add(*file, rows.row_of_file(), row_texts); });
     }
     rows.finish();
     texts.finish();

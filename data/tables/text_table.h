@@ -26,6 +26,7 @@ class TextTable final : public ArrayDataset {
     std::string text = "text", text_pair = "", positive = "", negative = "";  // columns; "": none
     std::string array = "input_ids";
     TableTargets targets = {};
+    const std::vector<bool>* rows = nullptr;  // true for each row to keep; null: all
   };
 
   // The training's table. Throws UserError with place and column, WrongKey.

@@ -205,6 +205,12 @@ Json names_in(const Json& properties) {
   return names;
 }
 
+// A kind that is named as a key that it must have may be left out beside the key.
+bool is_implied(const Entry& entry) {
+  return std::ranges::any_of(entry.keys,
+                             [&](const Key& key) { return key.name == entry.name && key.required(); });
+}
+
 // If the kind is this one: its keys and no others.
 Json kind_rule(const Catalog& catalog, const Entry& entry, const Json& shared) {
   Json properties, only, all = Json::array();
@@ -215,7 +221,7 @@ Json kind_rule(const Catalog& catalog, const Entry& entry, const Json& shared) {
   Json names = names_in(properties);
   names.push_back("kind");
   Json condition = {{"properties", {{"kind", {{"enum", names_of(entry)}}}}}};
-  if (entry.name != catalog.default_kind) condition["required"] = {"kind"};
+  if (entry.name != catalog.default_kind) condition["required"] = {is_implied(entry) ? entry.name : "kind"};
   Json then = {{"propertyNames", {{"enum", names}}}};
   if (!only.empty()) then["properties"] = only;
   if (!all.empty()) then["allOf"] = all;
@@ -244,7 +250,11 @@ Json table_schema(const Catalog& catalog) {
   if (!catalog.entries.empty()) out["properties"]["kind"] = kind_schema(catalog);
   for (auto& [name, schema] : properties.items()) out["properties"][name] = schema;
   const bool needs_kind = catalog.default_kind.empty() || catalog.may_be_absent();
-  if (!catalog.entries.empty() && needs_kind) out["required"] = {"kind"};
+  const auto implied = std::ranges::find_if(catalog.entries, is_implied);
+  if (implied != catalog.entries.end())
+    all.push_back({{"anyOf", {{{"required", {"kind"}}}, {{"required", {implied->name}}}}}});
+  else if (!catalog.entries.empty() && needs_kind)
+    out["required"] = {"kind"};
   out["additionalProperties"] = false;
   if (!all.empty()) out["allOf"] = all;
   return out;

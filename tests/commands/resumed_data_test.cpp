@@ -133,6 +133,12 @@ const DataKind kKinds[] = {
     {"image_folder", kMlp, "kind = 'image_folder'\npath = 'FOLDER/photos'\nscale = 1\n" + kOneSize},
     {"webdataset", kMlp, "kind = 'webdataset'\npath = '" + kGolden + "images'\nscale = 1\n" + kOneSize},
     {"csv", kMlp, "kind = 'csv'\npath = 'FOLDER/a.csv'\ntarget = 'y'\nnormalize = true\n"},
+    {"csv_split", kMlp,
+     "kind = 'csv'\npath = 'FOLDER/a.csv'\ntarget = 'y'\nnormalize = true\n[data.eval]\nsplit = 0.3\n"},
+    {"photos_split", kMlp,
+     "kind = 'image_folder'\npath = 'FOLDER/photos'\nscale = 1\n" + kOneSize +
+         "[data.eval]\nsplit = 0.2\n[[data.eval.transforms]]\nkind = 'resize'\nsize = [8, 8]\n"},
+    {"balanced", kMlp, "kind = 'hdf5'\npath = 'FOLDER/a.h5'\nsampler = 'balanced'\n"},
     {"mds", kMlp,
      "kind = 'mds'\npath = 'FOLDER/mds'\nshuffle_block = 2\nscale = 1\ncolumns = { input = 'png', target = "
      "'label' }\n" +
@@ -164,6 +170,7 @@ class ResumedData : public testing::TestWithParam<DataKind> {
     std::map<int64_t, std::vector<int64_t>> seen;
     options.prepare = [&](Job& job) {
       data_ = job.train = std::make_shared<const Indexed>(job.train);
+      for (auto& evaluator : job.evaluators) evaluator.data = std::make_shared<const Indexed>(evaluator.data);
       job.make_model = [](const Setting&, const SampleSpec&) { return std::make_shared<Indifferent>(); };
       job.before_step = [&](int, int64_t step, const Trainee&, const Batch& batch) {
         if (step == kill) throw Killed();

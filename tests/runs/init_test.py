@@ -61,18 +61,18 @@ rng.integers(0, 700, 40000, dtype=np.uint16).tofile("corpus.bin")
 rng.integers(0, 700, 40000, dtype=np.int32).tofile("corpus32.bin")
 rng.integers(0, 100_000, 40000, dtype=np.int64).tofile("corpus64.bin")
 """
-FOUND = {  # file: model, keys of [data.train], whether there is data to evaluate on
+FOUND = {  # file: model, keys of [data.train], whether there is data to evaluate on, or which share is held out
     "flat.h5": ("resnet_cifar", {"arrays": {"input": "x_train", "target": "y_train"}, "layout": "NHWC"}, True),
     "groups.h5": ("resnet_cifar", {"group": "train", "layout": "NCHW"}, True),
     "parts.h5": ("resnet_cifar", {"arrays": {"input": "images/train", "target": "labels/train"}, "layout": "NHWC"},
-                 False),
+                 0.1),
     "my_train.h5": ("mlp", {"path": "my_train.h5"}, True),
-    "vectors.h5": ("mlp", {"arrays": {"input": "features", "target": "class"}}, False),
-    "marked.h5": ("mlp", {"arrays": {"input": "x", "target": "y"}}, False),
-    "codes.h5": ("mlp", {"arrays": {"input": "data", "target": "target"}}, False),
-    "sequences.h5": ("gpt", {"kind": "hdf5"}, False),
-    "masked.h5": ("bert_mlm", {"arrays": ["input_ids", "labels", "attention_mask"]}, False),
-    "texts.h5": ("bert_classification", {"group": "train"}, False),
+    "vectors.h5": ("mlp", {"arrays": {"input": "features", "target": "class"}}, 0.1),
+    "marked.h5": ("mlp", {"arrays": {"input": "x", "target": "y"}}, 0.1),
+    "codes.h5": ("mlp", {"arrays": {"input": "data", "target": "target"}}, 0.1),
+    "sequences.h5": ("gpt", {"kind": "hdf5"}, 0.1),
+    "masked.h5": ("bert_mlm", {"arrays": ["input_ids", "labels", "attention_mask"]}, 0.1),
+    "texts.h5": ("bert_classification", {"group": "train"}, 0.1),
     "copied.h5": ("gpt", {"arrays": {"input": "input_ids", "target": "labels"},
                           "transforms": [{"kind": "next_token"}]}, True),
     "corpus.bin": ("gpt", {"kind": "tokens", "dtype": "uint16", "split": "train"}, True),
@@ -80,10 +80,10 @@ FOUND = {  # file: model, keys of [data.train], whether there is data to evaluat
     "corpus64.bin": ("gpt", {"kind": "tokens", "dtype": "int64"}, True),
     "story.txt": ("gpt", {"kind": "bytes"}, True),
     "mine.npz": ("resnet_cifar", {"kind": "numpy", "arrays": {"input": "x_train", "target": "y_train"}}, True),
-    "saved": ("mlp", {"kind": "numpy", "arrays": {"input": "features", "target": "labels"}}, False),
-    "houses.csv": ("mlp", {"kind": "csv", "target": "price", "target_type": "number", "one_hot": ["city"]}, False),
+    "saved": ("mlp", {"kind": "numpy", "arrays": {"input": "features", "target": "labels"}}, 0.1),
+    "houses.csv": ("mlp", {"kind": "csv", "target": "price", "target_type": "number", "one_hot": ["city"]}, 0.1),
     "flowers_train.tsv": ("mlp", {"kind": "csv", "target": "class", "missing": "mean"}, True),
-    "pair": ("mlp", {"kind": "idx"}, False),
+    "pair": ("mlp", {"kind": "idx"}, 0.1),
     "cifar": ("resnet_cifar", {"kind": "cifar10"}, True),
     "photos": ("resnet", {"kind": "image_folder", "path": "photos/train",
                           "transforms": [{"kind": "random_resized_crop", "size": 224}, {"kind": "flip"}]}, True),
@@ -159,7 +159,9 @@ class Init(tutti_run.RunTest):
                 written = tomllib.loads(recipe.read_text())
                 self.assertEqual(written["model"]["kind"], model)
                 self.assertEqual(written["data"]["train"], {**written["data"]["train"], **keys})
-                self.assertEqual("eval" in written["data"], evaluates)
+                self.assertEqual("eval" in written["data"], bool(evaluates))
+                if evaluates == 0.1:
+                    self.assertEqual(written["data"]["eval"]["split"], 0.1)
                 self.well("check", recipe.name)
         for name in TRAINED:
             with self.subTest(name):

@@ -1,6 +1,7 @@
 #include "training/evaluation/catalog.h"
 
 #include "data/readers/catalog.h"
+#include "data/readers/options.h"
 #include "training/metrics/options.h"
 
 namespace tutti {
@@ -54,6 +55,7 @@ Catalog evaluators_catalog() {
   catalog.section = "evaluators";
   catalog.doc = "What else is evaluated on: as [data.eval], each under a label of its own.";
   catalog.default_kind = "";
+  std::erase_if(catalog.entries, [](const Entry& entry) { return entry.name == kSplitKind; });
   catalog.repeated = true;
   return catalog;
 }

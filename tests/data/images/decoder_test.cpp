@@ -6,6 +6,7 @@
 #include <zlib.h>
 
 #include "runtime/error.h"
+#include "tensors/param_view.h"
 #include "tests/data/readers/image_samples.h"
 #include "tests/runtime/mutation.h"
 #include "tests/runtime/scratch.h"
