@@ -29,6 +29,7 @@ void add_tokenize(CLI::App& app, Action& action);
 void add_simulate(CLI::App& app, Action& action);
 void add_status(CLI::App& app, Action& action);
 void add_ls(CLI::App& app, Action& action);
+void add_compare(CLI::App& app, Action& action);
 void add_stop(CLI::App& app, Action& action);
 void add_list(CLI::App& app, Action& action);
 void add_explain(CLI::App& app, Action& action);
