@@ -109,7 +109,8 @@ int run(int argc, char** argv) {
     if (!launched_rank()) throw;
     return run_in_library(Refusal{error.what()});  // a rank that cannot start informs the other ranks
   }
-  if (rank() > 0 && !app.got_subcommand("train")) return 0;  // other commands run in one process
+  const bool runs_on_all = app.got_subcommand("train") || app.got_subcommand("lr-find");
+  if (rank() > 0 && !runs_on_all) return 0;  // other commands run in one process
   return action();
 }
 
