@@ -28,6 +28,8 @@ void add_generate(CLI::App& app, Action& action);
 void add_tokenize(CLI::App& app, Action& action);
 void add_simulate(CLI::App& app, Action& action);
 void add_status(CLI::App& app, Action& action);
+void add_lr_find(CLI::App& app, Action& action);
+void add_sweep(CLI::App& app, Action& action);
 void add_ls(CLI::App& app, Action& action);
 void add_compare(CLI::App& app, Action& action);
 void add_stop(CLI::App& app, Action& action);

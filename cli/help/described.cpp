@@ -24,7 +24,8 @@ const std::map<std::string, OfferKind>& placeholders() {
       {"N", OfferKind::kNothing},           {"R", OfferKind::kNothing},
       {"LABEL", OfferKind::kNothing},       {"step=N", OfferKind::kNothing},
       {"FIRST..LAST", OfferKind::kNothing}, {"PROMPT", OfferKind::kNothing},
-      {"METRIC", OfferKind::kNothing},      {"CONDITION", OfferKind::kNothing},
+      {"METRIC", OfferKind::kNothing},      {"KEY=A,B,...", OfferKind::kKeys},
+      {"KEY=RANGE", OfferKind::kKeys},      {"CONDITION", OfferKind::kNothing},
       {"TEXTS", OfferKind::kFiles},         {"VALUE", OfferKind::kNothing}};
   return kinds;
 }
