@@ -17,6 +17,7 @@ namespace tutti {
 namespace {
 
 constexpr const char* kNoCell = "-";
+constexpr std::size_t kFewestRuns = 2;  // that are shown, however wide
 
 struct ComparedRun {
   RunStatus status;
@@ -68,7 +69,8 @@ class Comparison {
   void add(const std::string& label, const Cell& cell) {
     if (columns_.empty()) {
       columns_.push_back({"", {}, 0});
-      for (const std::string& name : names_) columns_.push_back({on_one_line(name), {}, 0});
+      for (std::size_t i = 0; i < names_.size(); ++i)
+        columns_.push_back({on_one_line(names_[i]), {}, i < kFewestRuns ? 0 : static_cast<int>(i)});
     }
     columns_[0].cells.push_back(on_one_line(label));
     for (std::size_t i = 0; i < runs_.size(); ++i)

@@ -24,7 +24,7 @@ constexpr const char* kEmptyCell = "-";
 bool is_damaged(const RunStatus& run) { return run.ending.condition == RunCondition::kDamaged; }
 
 std::string short_number(double value) { return formatted("%.6g", without_nan_sign(value)); }
-std::string exact_number(double value) { return formatted("%.17g", without_nan_sign(value)); }
+std::string exact_number(double value) { return python_repr(value); }
 
 std::optional<Time> time_of(const std::string& text) try {
   return Time::parse(text);

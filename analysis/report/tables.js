@@ -1,10 +1,11 @@
 // The texts and tables of a report: headline, runs, recipes, attempts, checkpoints, faults, images and texts.
 "use strict";
 
-const MANY_METRICS = 6;     // are rows of a table of their own
+const MANY_METRICS = 6;     // with keys: metrics are then rows of a table of their own
 const MOST_FAILURES = 3;    // in the headline
 const MATRIX_PIXELS = 380;
 const MOST_CELL_TEXTS = 12; // rows of a matrix whose numbers are written
+const DARK_CELL = 0.6;      // share of its row
 const LEAST_PICTURE = 256;  // pixels: smaller images are enlarged by a whole number
 
 // A table in a card; a column is [heading, class of its cells]; a cell is a text or a node.
@@ -117,9 +118,9 @@ function placeText(hosts) {
 // The best run first. Many metrics have a table of their own, where each is a row.
 function runsTable() {
   const metrics = [...new Set(data.runs.flatMap((run) => [...run.results.keys()]))];
-  const results = metrics.length < MANY_METRICS ? metrics : [];
-  const best = results.length === 0 && metrics.length > 0 ? [[`best ${inShort(data.headline.name)}`, "number"]] : [];
   const keys = data.recipe.filter((row) => row.column);
+  const results = metrics.length + keys.length < MANY_METRICS ? metrics : [];
+  const best = results.length === 0 && metrics.length > 0 ? [[`best ${inShort(data.headline.name)}`, "number"]] : [];
   const columns = [["run", "name"], ["state"], ["steps", "number"], ["epoch", "number"], ["ranks", "number"],
                    ["training time", "number"], ["last loss", "number"], ...best,
                    ...results.map((name) => [inShort(name), "number"]),
@@ -170,7 +171,8 @@ function heatMap(matrix, colour) {
         [{ colour, name: `${((100 * value) / all).toFixed(1)}% of target ${r}`, value: numberText(value) }]));
       cell.addEventListener("pointerleave", () => tooltip.hide());
       drawn.append(cell);
-      if (rows.length <= MOST_CELL_TEXTS && value !== 0) text(x + size / 2, edge + (r + 0.5) * size + 4, numberText(value));
+      if (rows.length <= MOST_CELL_TEXTS && value !== 0) text(x + size / 2, edge + (r + 0.5) * size + 4, numberText(value),
+             value / all > DARK_CELL ? { class: "on-dark" } : {});
     });
   });
   for (let c = 0; size >= 14 && c < columns; ++c) text(edge + (c + 0.5) * size, edge - 6, String(c));

@@ -89,7 +89,7 @@ RunStatus TrialRunner::status(const Trial& trial) const {
     return status;
   }
   if (status.recipe.is_none()) status.recipe = plan_.resolved(trial);
-  if (failure != failures_.end() && status.ending.ended.empty())
+  if (failure != failures_.end() && status.ending.condition != RunCondition::kFailed)
     status.ending = {RunCondition::kFailed, failure->second, "{}", "error"};
   return status;
 }
@@ -130,14 +130,16 @@ void TrialRunner::start(std::size_t index, const Trial& trial, const std::string
   under_way_.push_back(trial);
 }
 
-void TrialRunner::finish(const Trial& trial, int exit_status) {
+void TrialRunner::finish(const Trial& trial, int exit_status, const std::string& stop_at) {
   std::erase(under_way_, trial);
-  if (exit_status != 0 && status(trial).ending.ended.empty()) {
+  if (exit_status != 0 && !pool_.stop_asked() && !is_done(trial, stop_at)) {
     const std::string error = last_error(log_path(trial));
     failures_[trial.name] = error.empty() ? outcome_text(exit_status) : error;
   }
   const RunStatus now = status(trial);
-  say(trial.name + ": " + name(now.ending.condition) + ", " + on_one_line(now.ending.reason) + '\n');
+  const bool waits = now.ending.ended == "stop_at" && !stop_at.empty();
+  say(trial.name + ": " + name(now.ending.condition) + ", " +
+      on_one_line(waits ? "at " + stop_at : now.ending.reason) + '\n');
 }
 
 // mpirun would kill ranks that are not done within a second.
@@ -163,7 +165,7 @@ bool TrialRunner::run(const std::vector<Trial>& trials, const std::string& stop_
       continue;
     }
     if (const auto ended = pool_.wait(kLookInterval))
-      finish(trials[static_cast<std::size_t>(ended->id)], ended->status);
+      finish(trials[static_cast<std::size_t>(ended->id)], ended->status, stop_at);
     if (!pool_.stop_asked()) continue;
     if (!stopping) say("stops: the trials under way write checkpoints\n");
     if (!stopping || plan_.ranks > 1) stop_all();  // a run that begins removes an earlier request

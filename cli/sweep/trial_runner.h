@@ -28,7 +28,7 @@ class TrialRunner {
   bool is_done(const Trial& trial, const std::string& stop_at) const;
   void wait_for_lock(const Trial& trial);
   void start(std::size_t index, const Trial& trial, const std::string& stop_at);
-  void finish(const Trial& trial, int status);
+  void finish(const Trial& trial, int status, const std::string& stop_at);
   void stop_all();
   std::string log_path(const Trial& trial) const { return folder_ + "/log/" + trial.name + ".log"; }
 

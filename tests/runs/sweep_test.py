@@ -93,6 +93,21 @@ class Sweeps(tutti_run.RunTest):
         self.assertEqual(again.code, 0, again.text)
         self.assertNotRegex(again.text, ": (starts|continues)\n")
 
+    def test_a_sweep_that_is_stopped_or_killed_stops_its_trials(self):
+        lines = lambda: len(tutti_run.metrics(self.sweep / "lr=0.1")) if (self.sweep / "lr=0.1" / "metrics.jsonl").exists() else 0
+        running = self.start("--grid", "lr=0.1", "--set", "train.max_duration=1000000ep")
+        running.wait_for(lambda: lines() > 9, "steps")
+        running.process.send_signal(signal.SIGTERM)
+        stopped = running.wait()
+        self.assertEqual(stopped.code, 0, stopped.text)
+        self.assertTrue(stopped.text.endswith(f"\ncontinue with: tutti sweep {self.sweep}\n"), stopped.text)
+        self.assertEqual(self.results()["lr=0.1"]["ended"], "request")
+        before = self.results()["lr=0.1"]["steps"]
+        running = tutti("sweep", self.sweep)
+        running.wait_for(lambda: lines() > before + 9, "more steps")
+        self.kill(running, trials_too=False)
+        self.assertEqual(self.results()["lr=0.1"]["ended"], "request")
+
     def test_a_halved_sweep_spends_less_than_half_and_keeps_the_schedule(self):
         finished = self.start("--grid", "lr=0.05,0.2,0.4,0.7", "--halving").wait()
         self.assertEqual(finished.code, 0, finished.text)
