@@ -170,7 +170,7 @@ std::string name_of(const Assignments& setting) {
                           std::string_view("=,._+-").find(c) != std::string_view::npos;
     if (is_plain)
       folder += c;
-    else if (!folder.empty() && folder.back() != '-' && folder.back() != '=')
+    else if (!folder.empty() && std::string_view("-=,").find(folder.back()) == std::string_view::npos)
       folder += '-';
   }
   while (!folder.empty() && folder.back() == '-') folder.pop_back();

@@ -37,8 +37,8 @@ class Sweep {
       : plan_(std::move(plan)), folder_(std::move(folder)), runner_(plan_, folder_, jobs) {}
 
   int run() {
-    print_text("sweep of " + std::to_string(plan_.trials.size()) + " trials in " + on_one_line(folder_) +
-               '\n');
+    print_text("sweep of " + std::to_string(plan_.trials.size()) +
+               (plan_.trials.size() == 1 ? " trial in " : " trials in ") + on_one_line(folder_) + '\n');
     const bool complete = plan_.halves ? halve() : runner_.run(plan_.trials, "");
     show_result();
     if (!complete) print_text("continue with: tutti sweep " + on_one_line(folder_) + '\n');

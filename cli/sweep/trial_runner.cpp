@@ -134,7 +134,8 @@ void TrialRunner::finish(const Trial& trial, int exit_status, const std::string&
   std::erase(under_way_, trial);
   if (exit_status != 0 && !pool_.stop_asked() && !is_done(trial, stop_at)) {
     const std::string error = last_error(log_path(trial));
-    failures_[trial.name] = error.empty() ? outcome_text(exit_status) : error;
+    failures_[trial.name] =
+        error.empty() ? outcome_text(exit_status) + "; its output is in " + log_path(trial) : error;
   }
   const RunStatus now = status(trial);
   const bool waits = now.ending.ended == "stop_at" && !stop_at.empty();
