@@ -57,6 +57,33 @@ double MetricsTable::last(std::string_view name, double otherwise) const {
   return column ? column->values.back() : otherwise;
 }
 
+MetricsColumn training_clock(const MetricsTable& metrics) {
+  MetricsColumn clock{"clock", {}, {}};
+  const MetricsColumn* step_ms = metrics.find("step_ms");
+  double sum = 0;
+  for (std::size_t i = 0; step_ms && i < step_ms->steps.size(); ++i) {
+    if (std::isfinite(step_ms->values[i])) sum += 1e-3 * step_ms->values[i];
+    clock.steps.push_back(step_ms->steps[i]);
+    clock.values.push_back(sum);
+  }
+  return clock;
+}
+
+double training_seconds(const MetricsTable& metrics) {
+  const MetricsColumn clock = training_clock(metrics);
+  return clock.values.empty() ? 0 : clock.values.back();
+}
+
+double median(const MetricsColumn* column) {
+  if (!column || column->values.empty()) return std::nan("");
+  std::vector<double> values = column->values;
+  std::erase_if(values, [](double value) { return !std::isfinite(value); });
+  if (values.empty()) return std::nan("");
+  const auto middle = values.begin() + std::ssize(values) / 2;
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
 MetricsTable read_metrics(const Disk& disk, const std::string& run_dir) {
   MetricsReader reader;
   const std::string path = path_in_run(run_dir, kMetricsFile);

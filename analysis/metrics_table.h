@@ -28,6 +28,13 @@ struct MetricsTable {
   double last(std::string_view name, double otherwise) const;
 };
 
+// Seconds of training at the end of each step, and in all.
+MetricsColumn training_clock(const MetricsTable& metrics);
+double training_seconds(const MetricsTable& metrics);
+
+// Of the finite values; NaN without any, and for null.
+double median(const MetricsColumn* column);
+
 // Reads the file, which may still grow: a torn last line does not count. Empty if there is no such file.
 MetricsTable read_metrics(const Disk& disk, const std::string& run_dir);
 

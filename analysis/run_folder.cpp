@@ -70,6 +70,11 @@ bool is_run_folder(const std::string& folder) {
   return is_there(folder, kRecipeFile) && has_been_trained_in(folder);
 }
 
+bool is_sweep_folder(const std::string& folder) {
+  std::error_code unknown;
+  return fs::exists(fs::path(folder) / kSweepFile, unknown);
+}
+
 void require_run_folder(const std::string& run_dir) {
   std::error_code error;
   if (!fs::is_directory(run_dir, error)) throw UserError(run_dir + ": there is no such folder");
@@ -108,7 +113,7 @@ RunEnding ending_of(const Disk& disk, const std::string& run_dir) {
     if (how.empty())
       return {RunCondition::kEnded, std::string(kResultFile) + " cannot be read, so nobody knows how"};
     return {how == "error" ? RunCondition::kFailed : RunCondition::kEnded, text_member(result, "reason"),
-            result.dump()};
+            result.dump(), how};
   });
 }
 

@@ -11,6 +11,10 @@ namespace tutti {
 // folder cannot be read.
 bool is_run_folder(const std::string& folder);
 
+// The plan of `tutti sweep`, in the folder of its runs.
+inline constexpr const char* kSweepFile = "sweep.toml";
+bool is_sweep_folder(const std::string& folder);
+
 // Throws UserError unless the folder exists and is a run's.
 void require_run_folder(const std::string& run_dir);
 
@@ -35,6 +39,7 @@ struct RunEnding {
   RunCondition condition = RunCondition::kKilled;
   std::string reason = {};    // why the run ended; the host of a run under way; the damaged part
   std::string result = "{}";  // result.json
+  std::string ended = {};     // of the result: "max_duration", "stop_at", ...; "" without one
 };
 
 // By the folder's lock, which a run under way holds, and its result. Throws UserError if lock or result

@@ -18,6 +18,17 @@
 #include "runtime/printable.h"
 
 namespace tutti {
+
+std::string size_text(uint64_t bytes) {
+  char text[32];
+  const auto size = static_cast<double>(bytes);
+  const auto [unit, of] = size >= 1e9   ? std::pair("GB", 1e9)
+                          : size >= 1e6 ? std::pair("MB", 1e6)
+                                        : std::pair("kB", 1e3);
+  std::snprintf(text, sizeof text, "%.1f %s", size / of, unit);
+  return text;
+}
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -48,19 +59,9 @@ uint64_t bytes_of(const std::vector<CheckpointSummary>& checkpoints) {
 }
 
 void read_recipe_facts(RunStatus& status) {
-  const Setting recipe = read_recipe(path_in_run(status.run_dir, kRecipeFile));
-  status.max_duration = text_at(recipe, "train", "max_duration");
-  status.checkpoints_folder = checkpoints_folder(status.run_dir, recipe);
-}
-
-std::string size_text(uint64_t bytes) {
-  char text[32];
-  const auto size = static_cast<double>(bytes);
-  const auto [unit, of] = size >= 1e9   ? std::pair("GB", 1e9)
-                          : size >= 1e6 ? std::pair("MB", 1e6)
-                                        : std::pair("kB", 1e3);
-  std::snprintf(text, sizeof text, "%.1f %s", size / of, unit);
-  return text;
+  status.recipe = read_recipe(path_in_run(status.run_dir, kRecipeFile));
+  status.max_duration = text_at(status.recipe, "train", "max_duration");
+  status.checkpoints_folder = checkpoints_folder(status.run_dir, status.recipe);
 }
 
 std::string age_text(int64_t s) {
@@ -92,19 +93,6 @@ std::string checkpoints_text(const RunStatus& status) {
   if (status.checkpoints.empty()) return "none";
   return std::to_string(status.checkpoints.size()) + " (" + size_text(bytes_of(status.checkpoints)) +
          "), the newest " + status.checkpoints.back().name;
-}
-
-// Pads all cells but the last of each row to the width of their column.
-std::string aligned(const std::vector<std::vector<std::string>>& rows) {
-  std::vector<std::size_t> widths(rows.front().size());
-  for (const auto& row : rows)
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  std::string text;
-  for (const auto& row : rows) {
-    for (std::size_t i = 0; i < row.size(); ++i)
-      text += row[i] + (i + 1 < row.size() ? std::string(widths[i] - row[i].size() + 2, ' ') : "\n");
-  }
-  return text;
 }
 
 }  // namespace
@@ -164,10 +152,11 @@ std::string status_text(const RunStatus& status, int64_t now_unix_s) {
   for (const char* figure : {"loss", "lr", "samples_per_s"})
     if (const double value = status.metrics.figure(figure); !std::isnan(value))
       add_row(text, figure, number_text(value));
-  for (const auto& metric : status.metrics.evaluated)
+  for (const auto& metric : single_metrics(status.metrics.evaluated))
     add_row(text, metric.name,
             number_text(metric.last) + "  (best " + number_text(metric.best) + ", step " +
                 std::to_string(metric.best_step) + ")");
+  for (const auto& [matrix, cells] : matrix_lines(status.metrics.evaluated)) add_row(text, matrix, cells);
   add_row(text, "checkpoints", checkpoints_text(status));
   if (status.journal_bytes > 0) add_row(text, "journal", size_text(status.journal_bytes));
   add_row(text, "all files", size_text(status.bytes));
@@ -193,39 +182,17 @@ std::vector<RunStatus> runs_below(const std::string& folder) {
   std::error_code error;
   if (!fs::is_directory(folder, error)) throw UserError(folder + ": there is no such folder");
   std::vector<RunStatus> runs;
+  if (auto run = run_at(folder)) return {std::move(*run)};
   for (const std::string& name : PosixDisk().list(folder))
     if (auto run = run_at((fs::path(folder) / name).string())) runs.push_back(std::move(*run));
   return runs;
 }
 
-namespace {
-
-// With what is wrong with a run of which only the result cannot be read.
 std::string last_step_text(const RunStatus& run, int64_t now_unix_s) {
   const std::string age = run.changed_unix_s > 0 ? age_text(now_unix_s - run.changed_unix_s) : "-";
   return run.ending.condition == RunCondition::kEnded && run.ending.result == "{}"
              ? age + "; " + run.ending.reason
              : age;
-}
-
-}  // namespace
-
-std::string table_of_runs(const std::vector<RunStatus>& runs, int64_t now_unix_s) {
-  std::vector<std::vector<std::string>> rows = {
-      {"run", "state", "step", "epoch", "loss", "size", "last step"}};
-  for (const auto& run : runs) {
-    const double loss = run.metrics.figure("loss");
-    const std::string own_name = on_one_line(fs::path(run.run_dir).filename().string());
-    if (run.ending.condition == RunCondition::kDamaged) {
-      rows.push_back(
-          {own_name, name(run.ending.condition), "-", "-", "-", "-", on_one_line(run.ending.reason)});
-      continue;
-    }
-    rows.push_back({own_name, name(run.ending.condition), std::to_string(run.metrics.step),
-                    std::to_string(run.metrics.epoch), std::isnan(loss) ? "-" : number_text(loss),
-                    size_text(run.bytes), last_step_text(run, now_unix_s)});
-  }
-  return aligned(rows);
 }
 
 }  // namespace tutti

@@ -109,8 +109,10 @@ int run(int argc, char** argv) {
     if (!launched_rank()) throw;
     return run_in_library(Refusal{error.what()});  // a rank that cannot start informs the other ranks
   }
-  const bool has_ranks = app.got_subcommand("train") || app.got_subcommand("resume");
-  if (rank() > 0 && !has_ranks) return 0;  // other commands run in one process
+  const auto runs_on_all = {"train", "resume", "lr-find"};
+  if (rank() > 0 &&
+      std::ranges::none_of(runs_on_all, [&](const char* name) { return app.got_subcommand(name); }))
+    return 0;  // other commands run in one process
   return action();
 }
 

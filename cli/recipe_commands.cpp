@@ -190,6 +190,28 @@ void add_check(CLI::App& app, Action& action) {
       ->check(CLI::Range(1, 1 << 20));
 }
 
+void add_lr_find(CLI::App& app, Action& action) {
+  auto options = std::make_shared<LrFindOptions>();
+  auto* command = add_recipe_command(
+      app, action, "lr-find", "Find a learning rate: train with rates that grow from step to step", options);
+  command->add_option("--steps", options->steps, "steps at most (default: 100)")
+      ->type_name("N")
+      ->check(CLI::Range(10, 100'000));
+  command->add_option("--first", options->first, "the rate of the first step (default: 1e-7)")
+      ->type_name("R")
+      ->check(CLI::Range(1e-30, 1e6));
+  command->add_option("--last", options->last, "the rate of the last step (default: 10)")
+      ->type_name("R")
+      ->check(CLI::Range(1e-30, 1e6));
+  command->add_option("--local-ranks", options->local_ranks, "ranks in this one process, without mpirun")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024));
+  command
+      ->add_option("--run-dir", options->run_dir,
+                   "the folder of the curves (default: runs/, the recipe's run_name and -lr-find)")
+      ->type_name("DIR");
+}
+
 void add_simulate(CLI::App& app, Action& action) {
   auto options = std::make_shared<SimulateOptions>();
   auto* command = add_recipe_command(

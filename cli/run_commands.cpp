@@ -1,8 +1,12 @@
 // Subcommands that read or control a run's folder.
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
 
+#include "analysis/comparison/compared_runs.h"
+#include "analysis/comparison/run_table.h"
 #include "analysis/report/report_page.h"
 #include "analysis/run_diff.h"
 #include "analysis/run_folder.h"
@@ -15,6 +19,7 @@
 #include "runtime/disk.h"
 #include "runtime/error.h"
 #include "runtime/printable.h"
+#include "runtime/terminal_output.h"
 
 namespace tutti {
 namespace {
@@ -235,8 +240,10 @@ void add_tokenize(CLI::App& app, Action& action) {
 }
 
 void add_diff(CLI::App& app, Action& action) {
-  auto* command =
-      app.add_subcommand("diff", "Name the first step, rank and tensor where two recorded runs differ");
+  auto* command = app.add_subcommand(
+      "diff",
+      "Name the first step, rank and tensor where two recorded runs differ (tutti compare: "
+      "their metrics and keys)");
   auto arguments = std::make_shared<DiffArguments>();
   command->add_option("RUN_A", arguments->run_a, "a run's folder, or its recipe")->required();
   command->add_option("RUN_B", arguments->run_b, "another run, or the same")->required();
@@ -294,28 +301,56 @@ void add_report(CLI::App& app, Action& action) {
 
 namespace {
 
-struct ShownRuns {
-  std::string folder;
-  bool json = false;
-};
-
 void print_json(const RunStatus& status) { std::printf("%s\n", status.json().c_str()); }
 
-int show_status(const ShownRuns& shown) {
-  const RunStatus status = status_of(run_folder(shown.folder));
-  if (shown.json)
+int show_status(const std::string& run, bool json) {
+  const RunStatus status = status_of(run_folder(run));
+  if (json)
     print_json(status);
   else
     print_text(status_text(status, std::time(nullptr)));
   return 0;
 }
 
-int show_runs(const ShownRuns& shown) {
-  const std::vector<RunStatus> runs = runs_below(shown.folder);
-  if (shown.json)
-    std::ranges::for_each(runs, print_json);
+struct ListedRuns {
+  std::vector<std::string> folders;
+  RunQuery query;
+  bool csv = false, json = false;
+};
+
+// Their runs are in folders of their own.
+std::string sweeps_below(const std::vector<std::string>& folders) {
+  std::string lines;
+  for (const std::string& folder : folders)
+    for (const std::string& name : PosixDisk().list(folder))
+      if (const std::string path = folder + '/' + name; is_sweep_folder(path))
+        lines += "a sweep: tutti ls " + on_one_line(path) + '\n';
+  return lines;
+}
+
+int show_runs(const ListedRuns& listed) {
+  std::vector<RunStatus> runs;
+  for (const std::string& folder : listed.folders)
+    for (RunStatus& run : runs_below(folder)) runs.push_back(std::move(run));
+  const RunTable table(std::move(runs), listed.query);
+  if (listed.json)
+    std::ranges::for_each(table.runs(), print_json);
+  else if (listed.csv)
+    std::fputs(table.csv().c_str(), stdout);
   else
-    print_text(table_of_runs(runs, std::time(nullptr)));
+    print_text(table.text(std::time(nullptr), terminal_columns(STDOUT_FILENO)) +
+               sweeps_below(listed.folders));
+  return 0;
+}
+
+int compare_runs(const ListedRuns& listed) {
+  if (!listed.csv) {
+    print_text(comparison_text(listed.folders, terminal_columns(STDOUT_FILENO)));
+    return 0;
+  }
+  std::vector<RunStatus> runs;
+  for (const std::string& folder : listed.folders) runs.push_back(status_of(folder));
+  std::fputs(RunTable(std::move(runs), {}).csv().c_str(), stdout);
   return 0;
 }
 
@@ -323,18 +358,42 @@ int show_runs(const ShownRuns& shown) {
 
 void add_status(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("status", "Show how far a run is, its metrics and its checkpoints");
-  auto shown = std::make_shared<ShownRuns>();
-  add_run_argument(*command, shown->folder);
-  command->add_flag("--json", shown->json, "as a JSON object");
-  command->callback([&action, shown] { action = [=] { return show_status(*shown); }; });
+  auto run = std::make_shared<std::string>();
+  auto json = std::make_shared<bool>(false);
+  add_run_argument(*command, *run);
+  command->add_flag("--json", *json, "as a JSON object");
+  command->callback([&action, run, json] { action = [=] { return show_status(*run, *json); }; });
 }
 
 void add_ls(CLI::App& app, Action& action) {
-  auto* command = app.add_subcommand("ls", "List the runs in a folder");
-  auto shown = std::make_shared<ShownRuns>(ShownRuns{.folder = "runs"});
-  command->add_option("FOLDER", shown->folder, "the folder of run folders (default: runs)");
-  command->add_flag("--json", shown->json, "a JSON object a line, as of tutti status --json");
-  command->callback([&action, shown] { action = [=] { return show_runs(*shown); }; });
+  auto* command = app.add_subcommand(
+      "ls", "List runs: state, progress, best metric, and the keys in which their recipes differ");
+  auto listed = std::make_shared<ListedRuns>();
+  listed->folders = {"runs"};
+  command->add_option("FOLDER", listed->folders, "runs, and folders of runs (default: runs)");
+  command
+      ->add_option("--sort", listed->query.sort,
+                   "a metric, best first, or a key of the recipes; the end of its name will do")
+      ->type_name("METRIC");
+  command
+      ->add_option(
+          "--where", listed->query.where,
+          "only runs with such a key or metric: 'lr>0.1' (= != < <= > >=); may be given several times")
+      ->type_name("CONDITION")
+      ->allow_extra_args(false);
+  auto* csv = command->add_flag("--csv", listed->csv, "as CSV, with all metrics");
+  command->add_flag("--json", listed->json, "a JSON object a line, as of tutti status --json")->excludes(csv);
+  command->callback([&action, listed] { action = [=] { return show_runs(*listed); }; });
+}
+
+void add_compare(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand(
+      "compare",
+      "Show runs side by side: metrics, times, differing keys (tutti diff: where their bits differ)");
+  auto listed = std::make_shared<ListedRuns>();
+  command->add_option("RUN", listed->folders, "the runs' folders")->required();
+  command->add_flag("--csv", listed->csv, "as CSV, a line a run, as of tutti ls --csv");
+  command->callback([&action, listed] { action = [=] { return compare_runs(*listed); }; });
 }
 
 }  // namespace tutti

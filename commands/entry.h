@@ -7,6 +7,7 @@
 #include "commands/export.h"
 #include "commands/generate.h"
 #include "commands/inspect.h"
+#include "commands/lr_find.h"
 #include "commands/predict.h"
 #include "commands/sample_images.h"
 #include "commands/tokenize.h"
@@ -32,7 +33,7 @@ struct Refusal {
 // A command and its options.
 using CommandOptions = std::variant<TrainOptions, EvalOptions, PredictOptions, CheckOptions, InspectOptions,
                                     ExportOptions, ContinueOptions, SampleImagesOptions, TokenizeOptions,
-                                    ReplayOptions, SimulateOptions, Refusal>;
+                                    LrFindOptions, ReplayOptions, SimulateOptions, Refusal>;
 
 }  // namespace tutti
 

@@ -49,7 +49,12 @@ std::vector<Bound<TrainSettings>> duration_options() {
               .in_units({"ep"})
               .at_least(1),
           option("eval_interval", &Settings::eval_interval,
-                 "how often to evaluate on [data.eval]; it also happens at the end")};
+                 "how often to evaluate on [data.eval]; it also happens at the end"),
+          option("stop_at", &Settings::stop_at,
+                 "ends the run early, with an evaluation and a checkpoint, while schedules stay those of "
+                 "max_duration; `--resume auto` with a later time, or 0ba, trains on. 0.25dur: a quarter; "
+                 "0ba: never")
+              .in_units({"ep", "ba", "sp", "tok", "sec", "dur"})};
 }
 
 std::vector<Bound<TrainSettings>> loop_options() {

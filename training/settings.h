@@ -39,6 +39,7 @@ struct TrainSettings {
   Given<double> scale_schedule_ratio = 1.0;
   int64_t iteration_length = 0;  // epochs; 0: the whole training is one iteration
   Time eval_interval = {1, TimeUnit::kEpoch};
+  Time stop_at = {0, TimeUnit::kBatch};  // ends this attempt early; 0 = never
   AccumulationSettings accumulation;
   Nanoseconds hang_timeout = std::chrono::seconds(60);
   Given<bool> deterministic_mode = false;

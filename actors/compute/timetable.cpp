@@ -1,8 +1,20 @@
 #include "actors/compute/timetable.h"
 
+#include <cmath>
 #include <utility>
 
 namespace tutti {
+namespace {
+
+// A fraction of the training in the unit of its duration, of epochs in batches; rounded up.
+Time without_fraction(const Time& time, const Time& whole, int64_t batches_per_epoch) {
+  if (time.unit() != TimeUnit::kDuration) return time;
+  const bool in_epochs = whole.unit() == TimeUnit::kEpoch;
+  const double length = whole.value() * (in_epochs ? static_cast<double>(batches_per_epoch) : 1.0);
+  return {std::ceil(length * time.value()), in_epochs ? TimeUnit::kBatch : whole.unit()};
+}
+
+}  // namespace
 
 Timetable::Timetable(const Job& job, State& state, Evaluations& evaluations)
     : job_(job), state_(state), evaluations_(evaluations) {}
@@ -11,6 +23,7 @@ void Timetable::plan() {
   planned_duration_ = state_.max_duration;
   const RunSettings& settings = job_.settings;
   evaluations_.plan(planned_duration_);
+  stop_at_ = without_fraction(settings.train.stop_at, planned_duration_, state_.dataloader_len);
   checkpoint_every_.emplace(settings.checkpoint.interval, planned_duration_, state_.dataloader_len);
   const auto measured = evaluation_metrics(evaluations_.evaluators(), *state_.model);
   if (settings.checkpoint.best) best_metric_ = logged_name(settings.checkpoint.best->metric, measured);

@@ -47,6 +47,8 @@ class Timetable {
   }
 
   bool over() const { return reached(state_.timestamp, state_.max_duration); }
+  // [train] stop_at has come: the run ends here, and may be resumed.
+  bool stops_here() const { return stop_at_.value() > 0 && !over() && reached(state_.timestamp, stop_at_); }
   bool epoch_is_over() const { return state_.timestamp.batch_in_epoch >= state_.dataloader_len; }
   bool iteration_is_over() const {
     const int64_t length = job_.settings.train.iteration_length;
@@ -70,6 +72,7 @@ class Timetable {
   State& state_;
   Evaluations& evaluations_;
   Time planned_duration_;  // max_duration at the last plan
+  Time stop_at_;           // never a fraction
   LearningRate rate_;
   std::optional<Interval> checkpoint_every_;
   std::string best_metric_;

@@ -75,6 +75,7 @@ bool TrainingLoop::train(Context& context) {
 bool TrainingLoop::fit(Context& context) {
   ResumePoint::Place place = resume_place();
   while (place != kAtStep || !with_.times.over()) {
+    if (place == kAtStep && with_.times.stops_here()) return false;
     switch (std::exchange(place, kAtStep)) {
       case kAtFitEnd:  // resume_place() returns kAtStep
       case kAtStep:
@@ -183,16 +184,26 @@ void TrainingLoop::end_epoch(Context& context) {
 }
 
 bool TrainingLoop::end_step(Context& context) {
+  if (!stop_agreed_ && with_.times.stops_here()) evaluate_before_stop(context);
   resume_ = {};
   with_.run_log.end_step(context);
   record(context, TraceKind::kStepDone);
   step_began_ = context.now();
   const bool requested = std::exchange(with_.state.checkpoint_requested, false);
   if (with_.times.over()) return true;
-  if (stop_agreed_) return false;
+  if (stop_agreed_ || with_.times.stops_here()) return false;
   if (requested || checkpoint_due_)
     with_.snapshots.take(context, saved_state(), Snapshots::Kind::kBesideTraining);
   return true;
+}
+
+// So that runs that stop at the same time can be compared. As at the end of training, the learning rate
+// observes no metrics.
+void TrainingLoop::evaluate_before_stop(Context& context) {
+  const auto due = with_.evaluations.due_at_the_end();
+  if (due.empty()) return;
+  with_.run_log.logger().evaluation_due();
+  evaluate(context, due);
 }
 
 // A run that is asked to stop leaves due evaluations to the run that resumes.
@@ -382,7 +393,7 @@ TrainingEnded TrainingLoop::ended(bool stopped) const {
   const State& state = with_.state;
   TrainingEnded ended{.skipped_steps = with_.train_step.skipped(), .max_duration = state.max_duration};
   if (stopped) {
-    ended.why = TrainingEnd::kRequest;
+    ended.why = !stop_agreed_ && with_.times.stops_here() ? TrainingEnd::kStopAt : TrainingEnd::kRequest;
   } else if (state.stop_reason) {
     ended.why = TrainingEnd::kStopTraining;
     ended.stop_reason = *state.stop_reason;

@@ -68,6 +68,7 @@ class TrainingLoop {
   bool end_step(Context& context);
   ResumePoint::Place resume_place();
   bool evaluate_due(Context& context);
+  void evaluate_before_stop(Context& context);
   std::optional<LoggedMetrics> evaluate(Context& context, const Labels& labels, bool standalone = false);
   void watch_best(const LoggedMetrics& metrics);
   void train_on(Context& context);

@@ -7,6 +7,7 @@
 #include <set>
 #include <string_view>
 
+#include "io/formats/matrix_metrics.h"
 #include "io/formats/run_metrics.h"
 
 namespace tutti {
@@ -70,7 +71,7 @@ void add_metric(const std::string& column, std::vector<Chart>& charts) {
 std::vector<Chart> metric_charts(const std::vector<std::string>& columns) {
   std::vector<Chart> charts;
   for (const std::string& column : columns)
-    if (column.starts_with(kMetrics)) add_metric(column, charts);
+    if (column.starts_with(kMetrics) && !matrix_cell(column)) add_metric(column, charts);
   return charts;
 }
 

@@ -26,7 +26,8 @@ struct Chart {
 
 // The charts that show every column of the runs: known columns in their groups, metrics of the same name
 // together. All other columns are monitors: many columns with one prefix form a group of that name
-// ("l2_norm/grad"), the rest are in "Other". Columns that are no curves are left out.
+// ("l2_norm/grad"), the rest are in "Other". Columns that are no curves, as the cells of matrices, are left
+// out.
 std::vector<Chart> charts_of(const std::vector<const MetricsTable*>& runs);
 
 // Values of neighbouring steps, drawn as one point.

@@ -50,9 +50,9 @@ function durationText(seconds) {
   return `${Math.floor(seconds / 3600)} h ${two((seconds % 3600) / 60)} min`;
 }
 
-// Multiples of 1, 2 or 5 times a power of ten, within a range.
-function linearTicks(low, high, count) {
-  const rough = (high - low) / count;
+// Multiples of 1, 2 or 5 times a power of ten, within a range; `whole`: whole numbers alone.
+function linearTicks(low, high, count, whole) {
+  const rough = Math.max(whole ? 1 : 0, (high - low) / count);
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((n) => n * power).find((n) => n >= rough * 0.999);
   const ticks = [];
@@ -235,7 +235,8 @@ class Chart {
                        svg("text", { x: left - 6, y: y + 4, "text-anchor": "end" }, tickText(tick)));
     }
     this.plot.append(svg("line", { class: "axis", x1: left, x2: width - 14, y1: bottom, y2: bottom }));
-    for (const tick of linearTicks(this.axis.low, this.axis.high, Math.max(3, Math.floor(width / 110)))) {
+    const most = Math.max(3, Math.floor(width / 110));
+    for (const tick of linearTicks(this.axis.low, this.axis.high, most, this.axis.whole)) {
       const text = svg("text", { x: this.x(tick), y: this.height - 22, "text-anchor": "middle" });
       text.append(tickText(tick));
       this.plot.append(text);

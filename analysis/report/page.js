@@ -100,7 +100,7 @@ function axisOf() {
     ? `steps ${numberText(curve.x[i])} to ${numberText(curve.to[i])}` : `step ${numberText(curve.x[i])}`;
   if (!timeAxis) {
     const last = Math.max(1, ...shown.map((run) => run.steps));
-    return { label: "step", low: 0, high: last, place: (curve, step) => step, text: steps };
+    return { label: "step", low: 0, high: last, whole: true, place: (curve, step) => step, text: steps };
   }
   const longest = Math.max(1e-9, ...shown.map((run) => run.seconds));
   const [unit, label] = longest < 120 ? [1, "s"] : longest < 7200 ? [60, "min"] : [3600, "h"];
@@ -293,6 +293,7 @@ page.append(contents);
 runsTable();
 if (recipesDiffer()) recipe();
 chartGroups();
+matrices();
 loggedItems();
 activity();
 checkpointsTable();

@@ -5,8 +5,11 @@
 #include <cstdio>
 #include <set>
 
+#include "analysis/comparison/run_values.h"
+#include "analysis/comparison/short_names.h"
 #include "analysis/report/charts.h"
 #include "io/formats/base64.h"
+#include "io/formats/matrix_metrics.h"
 #include "io/formats/run_metrics.h"
 #include "io/json/json_line.h"
 
@@ -17,6 +20,9 @@ constexpr int64_t kMostPoints = 600;    // of a curve: about a pixel each
 constexpr int64_t kFewestPoints = 60;   // where there are many curves
 constexpr int64_t kAllPoints = 60'000;  // of a page
 constexpr std::size_t kMostCharts = 240;
+constexpr std::size_t kMostRowsOfMatrix = 200;
+constexpr std::size_t kMostKeyColumns = 8;  // of the table of runs
+const std::string kMetricPrefix = "metrics/";
 
 // Keys that describe any run.
 constexpr const char* kMainKeys[] = {"run_name",
@@ -85,34 +91,6 @@ std::string series_json(const MetricsColumn& column, int64_t most) {
     fields.emplace_back("bad_count", series.not_finite_count);
   }
   return json_line(fields);
-}
-
-// Seconds of training at the end of a step, for a time axis.
-MetricsColumn clock_of(const MetricsTable& metrics) {
-  MetricsColumn clock{"clock", {}, {}};
-  const MetricsColumn* step_ms = metrics.find("step_ms");
-  double sum = 0;
-  for (std::size_t i = 0; step_ms && i < step_ms->steps.size(); ++i) {
-    if (std::isfinite(step_ms->values[i])) sum += 1e-3 * step_ms->values[i];
-    clock.steps.push_back(step_ms->steps[i]);
-    clock.values.push_back(sum);
-  }
-  return clock;
-}
-
-double training_seconds(const MetricsTable& metrics) {
-  const MetricsColumn clock = clock_of(metrics);
-  return clock.values.empty() ? 0 : clock.values.back();
-}
-
-double median(const MetricsColumn* column) {
-  if (!column || column->values.empty()) return std::nan("");
-  std::vector<double> values = column->values;
-  std::erase_if(values, [](double value) { return !std::isfinite(value); });
-  if (values.empty()) return std::nan("");
-  const auto middle = values.begin() + std::ssize(values) / 2;
-  std::ranges::nth_element(values, middle);
-  return *middle;
 }
 
 double largest(const MetricsColumn* column) {
@@ -187,7 +165,8 @@ JsonText columns_json(const ReportedRun& run, const std::set<std::string>& shown
 }
 
 bool is_result(const MetricsColumn& column) {
-  return column.name.starts_with("metrics/") && !column.name.starts_with("metrics/train/");
+  return column.name.starts_with(kMetricPrefix) && !column.name.starts_with("metrics/train/") &&
+         !matrix_cell(column.name);
 }
 
 // The last values of what evaluations measured.
@@ -199,36 +178,50 @@ JsonText results_json(const ReportedRun& run) {
   return {json_line(fields)};
 }
 
-// The first column of the page: the first metric of an evaluation for which more is better, else the first
-// metric, else the loss.
-std::string headline_column(const std::vector<ReportedRun>& runs) {
-  std::string first = "loss";
-  for (const ReportedRun& run : runs)
-    for (const MetricsColumn& column : run.metrics.columns) {
-      if (!is_result(column)) continue;
-      if (!less_is_better(column.name)) return column.name;
-      if (first == "loss") first = column.name;
-    }
-  return first;
+Headline headline_among(const std::vector<ReportedRun>& runs) {
+  std::vector<const Setting*> recipes;
+  std::vector<std::string> measured;
+  for (const ReportedRun& run : runs) {
+    recipes.push_back(&run.recipe);
+    for (const MetricsColumn& column : run.metrics.columns)
+      if (is_result(column)) measured.push_back(evaluated_name(column.name));
+  }
+  return headline_of(recipes, measured);
 }
 
-std::string headline_json(const std::string& column) {
-  return json_line({{"name", evaluated_name(column)}, {"less_is_better", less_is_better(column)}});
+std::string headline_json(const Headline& headline) {
+  return json_line({{"name", headline.name}, {"less_is_better", headline.less_is_better}});
 }
 
-// The best value of the column, "null" without one.
-std::string best_json(const MetricsTable& metrics, const std::string& name) {
-  const MetricsColumn* column = metrics.find(name);
+// The best value of the metric, "null" without one.
+std::string best_json(const MetricsTable& metrics, const Headline& headline) {
+  const MetricsColumn* column =
+      metrics.find(headline.name == "loss" ? "loss" : kMetricPrefix + headline.name);
   std::size_t best = column ? column->values.size() : 0;
   for (std::size_t i = 0; column && i < column->values.size(); ++i) {
     const double value = column->values[i];
     if (!std::isfinite(value)) continue;
     const bool first = best == column->values.size();
-    if (first || (less_is_better(name) ? value < column->values[best] : value > column->values[best]))
+    if (first || (headline.less_is_better ? value < column->values[best] : value > column->values[best]))
       best = i;
   }
   if (!column || best == column->values.size()) return "null";
   return json_line({{"value", JsonText{number(column->values[best])}}, {"step", column->steps[best]}});
+}
+
+// The last values; of a matrix that is too large for the page, its description alone.
+JsonText matrices_json(const ReportedRun& run) {
+  std::vector<std::pair<std::string, double>> values;
+  for (const MetricsColumn& column : run.metrics.columns)
+    if (column.name.starts_with(kMetricPrefix))
+      values.emplace_back(evaluated_name(column.name), column.values.back());
+  return list(metric_matrices(values), [](const MetricMatrix& matrix) {
+    const bool is_shown = matrix.rows.size() <= kMostRowsOfMatrix;
+    const auto row_json = [](const std::vector<double>& row) { return list(row, number).json; };
+    return json_line({{"name", matrix.name},
+                      {"text", matrix.text()},
+                      {"rows", is_shown ? list(matrix.rows, row_json) : JsonText{"[]"}}});
+  });
 }
 
 std::string item_json(const LoggedItem& item) {
@@ -241,7 +234,7 @@ std::string item_json(const LoggedItem& item) {
 }
 
 std::string run_json(const ReportedRun& run, const std::set<std::string>& shown, int64_t most,
-                     const std::string& headline) {
+                     const Headline& headline) {
   const MetricsTable& metrics = run.metrics;
   return json_line({{"name", run.name},
                     {"path", run.path},
@@ -251,6 +244,7 @@ std::string run_json(const ReportedRun& run, const std::set<std::string>& shown,
                     {"epoch", JsonText{number(metrics.last("epoch", std::nan("")))}},
                     {"loss", JsonText{number(metrics.last("loss", std::nan("")))}},
                     {"results", results_json(run)},
+                    {"matrices", matrices_json(run)},
                     {"best", JsonText{best_json(metrics, headline)}},
                     {"samples_per_s", JsonText{number(median(metrics.find("samples_per_s")))}},
                     {"step_ms", JsonText{number(median(metrics.find("step_ms")))}},
@@ -264,7 +258,7 @@ std::string run_json(const ReportedRun& run, const std::set<std::string>& shown,
                     {"logged", list(run.logged.items, item_json)},
                     {"logged_left_out", run.logged.left_out},
                     {"ranks", list(run.times(), rank_json)},
-                    {"clock", JsonText{series_json(clock_of(metrics), kMostPoints)}},
+                    {"clock", JsonText{series_json(training_clock(metrics), kMostPoints)}},
                     {"columns", columns_json(run, shown, most)}});
 }
 
@@ -282,9 +276,9 @@ std::string chart_json(const Chart& chart) {
                     {"lines", list(chart.lines, line_json)}});
 }
 
-// All keys, the main ones first.
+// All keys, the main ones first; `column`: the heading of a key in the table of runs, or "".
 JsonText recipe_json(const std::vector<ReportedRun>& runs) {
-  std::vector<std::map<std::string, std::string>> values;
+  std::vector<RecipeValues> values;
   std::set<std::string> all;
   for (const ReportedRun& run : runs) {
     values.push_back(recipe_values(run.recipe));
@@ -298,6 +292,8 @@ JsonText recipe_json(const std::vector<ReportedRun>& runs) {
     return std::ranges::any_of(values,
                                [&](const auto& of) { return value(of, key) != value(values[0], key); });
   };
+  std::vector<std::string> columns = differing_keys(values);
+  columns.resize(std::min(columns.size(), kMostKeyColumns));
   std::vector<std::string> keys;
   for (const char* key : kMainKeys)
     if (all.contains(key)) keys.push_back(key);
@@ -306,8 +302,12 @@ JsonText recipe_json(const std::vector<ReportedRun>& runs) {
   return list(keys, [&](const std::string& key) {
     JsonTexts row;
     for (const auto& of : values) row.push_back(value(of, key));
-    return json_line(
-        {{"key", key}, {"differs", differs(key)}, {"main", is_main(key)}, {"values", texts(row)}});
+    const bool is_column = std::ranges::count(columns, key) > 0;
+    return json_line({{"key", key},
+                      {"column", is_column ? short_name(key, columns) : ""},
+                      {"differs", differs(key)},
+                      {"main", is_main(key)},
+                      {"values", texts(row)}});
   });
 }
 
@@ -340,7 +340,7 @@ std::string report_json(const std::vector<ReportedRun>& runs) {
   for (const Chart& chart : charts)
     for (const Chart::Line& line : chart.lines) shown.insert(line.column);
   const int64_t most = points_of_a_curve(runs, charts.size());
-  const std::string headline = headline_column(runs);
+  const Headline headline = headline_among(runs);
   return without_less_than(json_line(
       {{"runs", list(runs, [&](const ReportedRun& run) { return run_json(run, shown, most, headline); })},
        {"headline", JsonText{headline_json(headline)}},

@@ -3,6 +3,7 @@
 #include <ctime>
 #include <string_view>
 
+#include "analysis/comparison/short_names.h"
 #include "analysis/report/report_data.h"
 #include "analysis/report/reported_run.h"
 #include "io/journal/recorded_run.h"
@@ -80,6 +81,8 @@ void write(Disk& disk, const std::string& path, const std::string& text) try {
 std::string write_report(Disk& disk, const std::vector<std::string>& runs, const std::string& out) {
   std::vector<ReportedRun> read;
   for (const std::string& run : runs) read.push_back(read_run(disk, run, kImageBytes / runs.size()));
+  const std::vector<std::string> names = distinct_names(runs);
+  for (std::size_t i = 0; i < read.size(); ++i) read[i].name = names[i];
   write(disk, out, page_of(read));
   std::string ignored;
   for (const std::string& run : runs) ignored += ignored_attempts(run);

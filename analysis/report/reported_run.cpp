@@ -11,7 +11,6 @@
 #include "io/journal/journal_reader.h"
 #include "io/json/json_text.h"
 #include "io/run_paths.h"
-#include "recipe/command_keys.h"
 #include "recipe/toml_reader.h"
 #include "runtime/error.h"
 #include "runtime/text.h"
@@ -316,14 +315,6 @@ LogFaults log_faults(const Disk& disk, const std::string& run_dir, int world) {
 
 namespace {
 
-void collect(const Setting& setting, std::map<std::string, std::string>& values) {
-  if (setting.is_table()) {
-    for (const auto& [key, member] : setting.table()) collect(member, values);
-  } else if (!setting.is_none()) {
-    values[setting.path] = setting.toml();
-  }
-}
-
 // Of its journals.
 void refuse_links_out(const Disk& disk, const std::string& run_dir) {
   const std::string journals = "journal";
@@ -370,12 +361,6 @@ ReportedRun read_run(const Disk& disk, const std::string& run_dir, uint64_t imag
   run.faults = log_faults(disk, run_dir, logs);
   run.logged = logged_items(disk, run_dir, run.recipe, image_bytes);
   return run;
-}
-
-std::map<std::string, std::string> recipe_values(const Setting& recipe) {
-  std::map<std::string, std::string> values;
-  collect(with_command_names(recipe), values);
-  return values;
 }
 
 }  // namespace tutti

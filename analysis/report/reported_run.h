@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -100,8 +99,5 @@ struct ReportedRun {
 // Reads a run's folder, and as many bytes of logged images. Throws UserError for a missing folder, a folder
 // that is no run's, or a run without a step.
 ReportedRun read_run(const Disk& disk, const std::string& run_dir, uint64_t image_bytes);
-
-// The values of a resolved recipe by dotted key, as TOML.
-std::map<std::string, std::string> recipe_values(const Setting& recipe);
 
 }  // namespace tutti

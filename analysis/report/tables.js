@@ -1,6 +1,11 @@
 // The texts and tables of a report: headline, runs, recipes, attempts, checkpoints, faults, images and texts.
 "use strict";
 
+const MANY_METRICS = 6;     // with keys: metrics are then rows of a table of their own
+const MOST_FAILURES = 3;    // in the headline
+const MATRIX_PIXELS = 380;
+const MOST_CELL_TEXTS = 12; // rows of a matrix whose numbers are written
+const DARK_CELL = 0.6;      // share of its row
 const LEAST_PICTURE = 256;  // pixels: smaller images are enlarged by a whole number
 
 // A table in a card; a column is [heading, class of its cells]; a cell is a text or a node.
@@ -23,7 +28,8 @@ function code(text) {
 
 function nameCell(run, withPath) {
   const cell = element("span", {}, swatch(colourOf(run)), data.runs[run].name);
-  if (withPath) cell.append(element("span", { className: "path", textContent: data.runs[run].path }));
+  if (withPath && data.runs[run].path !== data.runs[run].name)
+    cell.append(element("span", { className: "path", textContent: data.runs[run].path }));
   return cell;
 }
 
@@ -49,15 +55,36 @@ function timeText(unix_ms) {
   return new Date(unix_ms).toISOString().slice(0, 19).replace("T", " ");
 }
 
-// The answer first: the best value and the run that has it; then when, where and by which command runs began.
+// The runs that have a best value, the best first. A loss of a run that failed is no result.
+function rankedRuns() {
+  const sign = data.headline.less_is_better ? 1 : -1;
+  const counts = (run) => run.best && (run.state !== "failed" || data.headline.name !== "loss");
+  return data.runs.map((run, i) => ({ run, i })).filter(({ run }) => counts(run))
+    .sort((a, b) => sign * (a.run.best.value - b.run.best.value));
+}
+
+// The indices of all runs, the best first.
+function orderOfRuns() {
+  const ranked = rankedRuns().map(({ i }) => i);
+  return [...ranked, ...data.runs.map((_, i) => i).filter((i) => !ranked.includes(i))];
+}
+
+// The answer first: failures, the best value and the run that has it; then when, where and by which command runs
+// began.
 function headline() {
   const card = element("section", { className: "card", id: "headline" });
-  const sign = data.headline.less_is_better ? 1 : -1;
-  const ranking = data.runs.map((run, i) => ({ run, i })).filter(({ run }) => run.best)
-    .sort((a, b) => sign * (a.run.best.value - b.run.best.value));
+  const failed = data.runs.map((run, i) => ({ run, i })).filter(({ run }) => run.state === "failed");
+  for (const failure of failed.slice(0, MOST_FAILURES)) card.append(failureLine(failure));
+  if (failed.length > MOST_FAILURES)
+    card.append(element("p", { className: "bad" }, `${failed.length - MOST_FAILURES} more failed`));
+  const ranking = rankedRuns();
   if (ranking.length > 0) card.append(bestLine(ranking));
   data.runs.forEach((run, i) => card.append(originLine(run, i)));
   page.append(card);
+}
+
+function failureLine({ run, i }) {
+  return element("p", { className: "answer bad" }, swatch(colourOf(i)), `${run.name} failed: ${run.ending}`);
 }
 
 function bestLine(ranking) {
@@ -88,19 +115,86 @@ function placeText(hosts) {
   return together ? "in one process" : `on ${hosts.join(", ")}`;
 }
 
+// The best run first. Many metrics have a table of their own, where each is a row.
 function runsTable() {
-  const results = [...new Set(data.runs.flatMap((run) => [...run.results.keys()]))].slice(0, 5);
+  const metrics = [...new Set(data.runs.flatMap((run) => [...run.results.keys()]))];
+  const keys = data.recipe.filter((row) => row.column);
+  const results = metrics.length + keys.length < MANY_METRICS ? metrics : [];
+  const best = results.length === 0 && metrics.length > 0 ? [[`best ${inShort(data.headline.name)}`, "number"]] : [];
   const columns = [["run", "name"], ["state"], ["steps", "number"], ["epoch", "number"], ["ranks", "number"],
-                   ["training time", "number"], ["last loss", "number"],
-                   ...results.map((name) => [inShort(name), "number"]), ["median samples/s", "number"],
+                   ["training time", "number"], ["last loss", "number"], ...best,
+                   ...results.map((name) => [inShort(name), "number"]),
+                   ...keys.map((row) => [row.column, "number"]), ["median samples/s", "number"],
                    ["median step (ms)", "number"], ["peak memory (MB)", "number"]];
-  const rows = data.runs.map((run, i) => [
-    nameCell(i, true), stateCell(run), numberText(run.steps), numberText(run.epoch),
-    run.ranks.length ? String(run.ranks.length) : "–", durationText(run.seconds), numberText(run.loss),
-    ...results.map((name) => numberText(run.results.get(name))), numberText(run.samples_per_s),
-    numberText(run.step_ms), numberText(run.memory_mb)]);
+  const rows = orderOfRuns().map((i) => {
+    const run = data.runs[i];
+    return [
+      nameCell(i, true), stateCell(run), numberText(run.steps), numberText(run.epoch),
+      run.ranks.length ? String(run.ranks.length) : "\u2013", durationText(run.seconds), numberText(run.loss),
+      ...best.map(() => numberText(run.best?.value)), ...results.map((name) => numberText(run.results.get(name))),
+      ...keys.map((row) => code(row.values[i] || "\u2013")), numberText(run.samples_per_s),
+      numberText(run.step_ms), numberText(run.memory_mb)];
+  });
   heading("Runs", "runs");
   page.append(table(columns, rows, "runs-table"));
+  if (best.length > 0) metricsTable(metrics);
+}
+
+function metricsTable(metrics) {
+  const order = orderOfRuns();
+  const rows = metrics.map((name) =>
+    [inShort(name), ...order.map((i) => numberText(data.runs[i].results.get(name)))]);
+  page.append(note("Last values of the evaluations:"));
+  page.append(table([["metric", "name"], ...order.map((i) => [data.runs[i].name, "number"])], rows, "metrics-table"));
+}
+
+// A matrix of an evaluation as a heat map: the colour of a cell is its share of its row.
+function heatMap(matrix, colour) {
+  const { rows } = matrix;
+  const columns = Math.max(...rows.map((row) => row.length));
+  const size = Math.max(4, Math.floor(MATRIX_PIXELS / Math.max(rows.length, columns)));
+  const edge = 34;
+  const drawn = svg("svg", { class: "plot heat", width: edge + columns * size + 2, height: edge + rows.length * size + 2 });
+  const text = (x, y, content, more = {}) =>
+    drawn.append(svg("text", { x, y, "text-anchor": "middle", ...more }, content));
+  text(edge + (columns * size) / 2, 11, "predicted");
+  text(0, 0, "target", { transform: `translate(10 ${edge + (rows.length * size) / 2}) rotate(-90)` });
+  rows.forEach((row, r) => {
+    const all = sum(row) || 1;
+    if (size >= 14) text(edge - 9, edge + (r + 0.5) * size + 4, String(r));
+    row.forEach((value, c) => {
+      const x = edge + c * size;
+      const cell = svg("rect", { x, y: edge + r * size, width: size, height: size,
+                                 style: `fill: ${colour}; fill-opacity: ${value / all}` });
+      cell.dataset.cell = `${r}/${c}`;
+      cell.addEventListener("pointermove", (event) => tooltip.show(event, `target ${r}, predicted ${c}`,
+        [{ colour, name: `${((100 * value) / all).toFixed(1)}% of target ${r}`, value: numberText(value) }]));
+      cell.addEventListener("pointerleave", () => tooltip.hide());
+      drawn.append(cell);
+      if (rows.length <= MOST_CELL_TEXTS && value !== 0) text(x + size / 2, edge + (r + 0.5) * size + 4, numberText(value),
+             value / all > DARK_CELL ? { class: "on-dark" } : {});
+    });
+  });
+  for (let c = 0; size >= 14 && c < columns; ++c) text(edge + (c + 0.5) * size, edge - 6, String(c));
+  return drawn;
+}
+
+function matrices() {
+  if (!data.runs.some((run) => run.matrices.length > 0)) return;
+  heading("Matrices", "matrices");
+  const grid = element("div", { className: "charts" });
+  for (const i of orderOfRuns())
+    for (const matrix of data.runs[i].matrices) {
+      const card = element("section", { className: "card matrix" });
+      card.append(element("h3", { textContent: inShort(matrix.name) }));
+      const about = element("p", { className: "soft" });
+      if (data.runs.length > 1) about.append(nameCell(i), ", ");
+      about.append(`last values, ${matrix.text}`);
+      card.append(about);
+      if (matrix.rows.length > 0) card.append(heatMap(matrix, colourOf(i)));
+      grid.append(card);
+    }
+  page.append(grid);
 }
 
 function recipesDiffer() {

@@ -14,7 +14,7 @@
 namespace tutti {
 namespace {
 
-using Kind = Offer::Kind;
+using OfferKind = Offer::Kind;
 using Words = std::vector<std::pair<std::string, std::string>>;  // with their descriptions
 using SortedWords = std::map<std::string, std::string>;
 
@@ -149,18 +149,18 @@ Words words_of(const Offer& offer, const std::string& begun, const std::vector<D
   Words words;
   for (const auto& word : offer.words) words.emplace_back(word, "");
   const auto add = [&words](const auto& more) { words.insert(words.end(), more.begin(), more.end()); };
-  if (offer.kind == Kind::kCommands) add(names_of(commands));
-  if (offer.kind == Kind::kKeys && begun.find('=') == begun.npos) add(recipe_keys());
-  if (offer.kind == Kind::kNames) add(explained_names());
-  if (offer.kind == Kind::kNouns) add(nouns());
+  if (offer.kind == OfferKind::kCommands) add(names_of(commands));
+  if (offer.kind == OfferKind::kKeys && begun.find('=') == begun.npos) add(recipe_keys());
+  if (offer.kind == OfferKind::kNames) add(explained_names());
+  if (offer.kind == OfferKind::kNouns) add(nouns());
   return words;
 }
 
 // What the shell itself looks for.
-const char* files_of(Kind kind) {
-  if (kind == Kind::kFiles || kind == Kind::kPaths) return "files";
-  if (kind == Kind::kFolders) return "folders";
-  return kind == Kind::kRecipes ? "recipes" : "words";
+const char* files_of(OfferKind kind) {
+  if (kind == OfferKind::kFiles || kind == OfferKind::kPaths) return "files";
+  if (kind == OfferKind::kFolders) return "folders";
+  return kind == OfferKind::kRecipes ? "recipes" : "words";
 }
 
 std::string completion_text(const std::string& files, const Words& words) {

@@ -9,18 +9,24 @@
 namespace tutti {
 namespace {
 
-using Kind = Offer::Kind;
+using OfferKind = Offer::Kind;
 
-const std::map<std::string, Kind>& placeholders() {
-  static const std::map<std::string, Kind> kinds = {
-      {"RECIPE", Kind::kRecipes}, {"PLAN", Kind::kRecipes},        {"RUN", Kind::kFolders},
-      {"RUN_A", Kind::kFolders},  {"RUN_B", Kind::kFolders},       {"DIR", Kind::kFolders},
-      {"FOLDER", Kind::kFolders}, {"D", Kind::kFolders},           {"PATH", Kind::kPaths},
-      {"DATA", Kind::kPaths},     {"FILE", Kind::kFiles},          {"COMMAND", Kind::kCommands},
-      {"KEY=VALUE", Kind::kKeys}, {"NAME", Kind::kNames},          {"WHAT", Kind::kNouns},
-      {"N", Kind::kNothing},      {"R", Kind::kNothing},           {"LABEL", Kind::kNothing},
-      {"step=N", Kind::kNothing}, {"FIRST..LAST", Kind::kNothing}, {"PROMPT", Kind::kNothing},
-      {"TEXTS", Kind::kFiles},    {"VALUE", Kind::kNothing}};
+const std::map<std::string, OfferKind>& placeholders() {
+  static const std::map<std::string, OfferKind> kinds = {
+      {"RECIPE", OfferKind::kRecipes},      {"PLAN", OfferKind::kRecipes},
+      {"RUN", OfferKind::kFolders},         {"RUN_A", OfferKind::kFolders},
+      {"RUN_B", OfferKind::kFolders},       {"RUN_DIR", OfferKind::kFolders},
+      {"DIR", OfferKind::kFolders},         {"FOLDER", OfferKind::kFolders},
+      {"D", OfferKind::kFolders},           {"PATH", OfferKind::kPaths},
+      {"DATA", OfferKind::kPaths},          {"FILE", OfferKind::kFiles},
+      {"COMMAND", OfferKind::kCommands},    {"KEY=VALUE", OfferKind::kKeys},
+      {"NAME", OfferKind::kNames},          {"WHAT", OfferKind::kNouns},
+      {"N", OfferKind::kNothing},           {"R", OfferKind::kNothing},
+      {"LABEL", OfferKind::kNothing},       {"step=N", OfferKind::kNothing},
+      {"FIRST..LAST", OfferKind::kNothing}, {"PROMPT", OfferKind::kNothing},
+      {"METRIC", OfferKind::kNothing},      {"KEY=A,B,...", OfferKind::kKeys},
+      {"KEY=RANGE", OfferKind::kKeys},      {"CONDITION", OfferKind::kNothing},
+      {"TEXTS", OfferKind::kFiles},         {"VALUE", OfferKind::kNothing}};
   return kinds;
 }
 

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <iterator>
 
+#include "io/formats/matrix_metrics.h"
 #include "io/json/json_text.h"
 #include "runtime/regular_file.h"
 #include "runtime/text.h"
@@ -75,14 +77,32 @@ std::string display_name(const std::string& metric, const std::vector<std::strin
   return only && metric != label + "loss" ? metric.substr(label.size()) : metric;
 }
 
+std::vector<EvaluatedMetric> single_metrics(const std::vector<EvaluatedMetric>& metrics) {
+  std::vector<EvaluatedMetric> single;
+  std::ranges::copy_if(metrics, std::back_inserter(single),
+                       [](const EvaluatedMetric& metric) { return !matrix_cell(metric.name); });
+  return single;
+}
+
+std::vector<std::pair<std::string, std::string>> matrix_lines(const std::vector<EvaluatedMetric>& metrics) {
+  std::vector<std::pair<std::string, double>> values;
+  for (const EvaluatedMetric& metric : metrics) values.emplace_back(metric.name, metric.last);
+  std::vector<std::pair<std::string, std::string>> lines;
+  for (const MetricMatrix& matrix : metric_matrices(values)) lines.emplace_back(matrix.name, matrix.text());
+  return lines;
+}
+
 void RunMetrics::add_evaluation(std::string name, double value, int64_t step) {
   const auto metric = std::ranges::find(evaluated, name, &EvaluatedMetric::name);
   if (metric == evaluated.end()) {
-    evaluated.push_back({std::move(name), value, value, step});
+    evaluated.push_back({std::move(name), value, value, step, value});
     return;
   }
   metric->last = value;
-  const bool better = less_is_better(name) ? value < metric->best : value > metric->best;
+  const bool less = less_is_better(name);
+  if (std::isnan(metric->worst) || (less ? value > metric->worst : value < metric->worst))
+    metric->worst = value;
+  const bool better = less ? value < metric->best : value > metric->best;
   if (!better && !(std::isnan(metric->best) && !std::isnan(value))) return;
   metric->best = value;
   metric->best_step = step;

@@ -25,7 +25,13 @@ struct EvaluatedMetric {
   double last = 0;
   double best = 0;  // NaN is never better than a number
   int64_t best_step = 0;
+  double worst = 0;  // the best for a user to whom the other direction is better
 };
+
+// Without the cells of matrices (matrix_metrics.h).
+std::vector<EvaluatedMetric> single_metrics(const std::vector<EvaluatedMetric>& metrics);
+// Each matrix among the metrics in short: its name, and "10 x 10, 93.3% on the diagonal".
+std::vector<std::pair<std::string, std::string>> matrix_lines(const std::vector<EvaluatedMetric>& metrics);
 
 // The logged figures of a run so far: of its newest step and of all evaluations.
 class RunMetrics {

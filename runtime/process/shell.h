@@ -29,6 +29,9 @@ class ShellStart {
   posix_spawnattr_t attributes_;
 };
 
+// A word as a shell reads it back: in quotes, if it has other than plain characters.
+std::string shell_word(const std::string& word);
+
 // "exit code 1" or "signal 9", by the status of waitpid.
 std::string outcome_text(int status);
 

@@ -19,6 +19,7 @@
 #include "runtime/error.h"
 #include "runtime/launcher.h"
 #include "runtime/printable.h"
+#include "runtime/process/shell.h"
 #include "runtime/text.h"
 
 // Defined in libtutti.so.
@@ -50,19 +51,6 @@ std::string path_of_code(const void* code) {
   return is_library ? std::filesystem::absolute(object->l_name).string()
                     : std::filesystem::read_symlink("/proc/self/exe").string();
 }
-
-namespace {
-
-std::string shell_word(const std::string& word) {
-  static constexpr const char* kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
-  if (!word.empty() && word.find_first_not_of(kPlain) == word.npos) return word;
-  std::string quoted = "'";
-  for (const char c : word) quoted += c == '\'' ? "'\\''" : std::string(1, c);
-  return quoted + "'";
-}
-
-}  // namespace
 
 std::string command_line(const std::function<std::string(const std::string& word)>& shown) {
   std::ifstream file("/proc/self/cmdline", std::ios::binary);

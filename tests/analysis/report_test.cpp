@@ -181,6 +181,19 @@ TEST_F(ReportTest, TheHeadlineIsTheBestOfTheFirstMetricThatShouldGrow) {
   EXPECT_EQ(losses["headline"], Json::parse(R"({"name":"loss","less_is_better":true})"));
 }
 
+TEST_F(ReportTest, AConfusionMatrixIsOneMatrixAndNoCharts) {
+  const Json page =
+      data({run("a", kTwoSteps + std::string(R"({"step": 2, "metrics/eval/ConfusionMatrix/0/0": 3,)"
+                                             R"( "metrics/eval/ConfusionMatrix/1/0": 1})"
+                                             "\n"))});
+  EXPECT_EQ(
+      page["runs"][0]["matrices"],
+      Json::parse(
+          R"([{"name":"eval/ConfusionMatrix","text":"2 x 1, 75.0% on the diagonal","rows":[[3],[1]]}])"));
+  EXPECT_EQ(page["runs"][0]["results"], Json::parse(R"({"eval/Accuracy":0.5})"));
+  for (const Json& chart : page["charts"]) EXPECT_THAT(chart["title"], Not(HasSubstr("Confusion")));
+}
+
 // Recipe with loggers, as resolved.
 constexpr const char* kLoggers =
     "run_name = 'one'\n[[loggers]]\nkind = 'tensorboard'\nlog_dir = 'tb-{run_name}'\n"
@@ -236,10 +249,11 @@ TEST_F(ReportTest, RecipesThatDifferAreSideBySide) {
   const Json recipe =
       data({run("a", kTwoSteps, "seed = 1\n[optimizer]\nlr = 0.1\n[own]\nx = 1\ny = 2\n"),
             run("b", kTwoSteps, "seed = 1\n[optimizer]\nlr = 0.2\n[own]\nx = 3\ny = 2\n")})["recipe"];
-  EXPECT_EQ(recipe, Json::parse(R"([{"key":"seed","differs":false,"main":true,"values":["1","1"]},
-                            {"key":"optimizer.lr","differs":true,"main":true,"values":["0.1","0.2"]},
-                            {"key":"own.x","differs":true,"main":false,"values":["1","3"]},
-                            {"key":"own.y","differs":false,"main":false,"values":["2","2"]}])"));
+  EXPECT_EQ(recipe, Json::parse(R"([
+      {"key":"seed","column":"","differs":false,"main":true,"values":["1","1"]},
+      {"key":"optimizer.lr","column":"lr","differs":true,"main":true,"values":["0.1","0.2"]},
+      {"key":"own.x","column":"x","differs":true,"main":false,"values":["1","3"]},
+      {"key":"own.y","column":"","differs":false,"main":false,"values":["2","2"]}])"));
 }
 
 TEST_F(ReportTest, AResumedRunHasTheTimesOfAllItsAttempts) {

@@ -8,6 +8,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "analysis/comparison/run_table.h"
 #include "analysis/report/report_data.h"
 #include "analysis/report/report_page.h"
 #include "analysis/report/reported_run.h"
@@ -183,7 +184,8 @@ class RunFolderMutationsTest : public testing::Test {
     EXPECT_EQ(runs.back().run_dir, good_);
     EXPECT_EQ(runs.back().ending.condition, RunCondition::kEnded);
     for (const RunStatus& run : runs) valid_json(run.json());
-    return table_of_runs(runs, 0);
+    const RunTable table(runs, {.by_headline = true});
+    return table.text(0, 100) + table.csv();
   }
 
   std::string status() const {

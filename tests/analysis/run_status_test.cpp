@@ -7,6 +7,7 @@
 
 #include <filesystem>
 
+#include "analysis/comparison/run_table.h"
 #include "runtime/disk.h"
 #include "runtime/error.h"
 #include "runtime/text.h"
@@ -28,6 +29,10 @@ class Unprivileged {
   static constexpr uid_t kNobody = 65534;
   uid_t before_;
 };
+
+std::string table_of_runs(const std::vector<RunStatus>& runs, int64_t now_unix_s) {
+  return RunTable(runs, {}).text(now_unix_s, 0);
+}
 
 class RunStatusTest : public testing::Test {
  protected:
@@ -117,7 +122,8 @@ TEST_F(RunStatusTest, AFolderOfRunsIsATable) {
   const auto runs = runs_below(scratch_.path("runs"));
   ASSERT_EQ(runs.size(), 1U);
   EXPECT_THAT(table_of_runs(runs, runs[0].changed_unix_s),
-              HasSubstr("one  killed  20    2      0.5   2.2 kB  0 seconds ago\n"));
+              HasSubstr("run  state   progress   best Accuracy  size    last step\n"
+                        "one  killed  epoch 2/3  0.75           2.2 kB  0 seconds ago\n"));
 }
 
 TEST_F(RunStatusTest, ADamagedRunIsARowBesideTheOthers) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -56,8 +57,11 @@ TEST(Guides, ArgumentsOfOtherProgramsAreAnswered) {
 
 bool exists(const std::string& place) {
   if (place.starts_with("docs/")) return std::filesystem::exists(kRoot + '/' + place);
-  if (place.starts_with("tutti "))
-    return text_of_file(kRoot + "/cli/commands.h").find("void add_" + place.substr(6) + "(") != place.npos;
+  if (place.starts_with("tutti ")) {
+    std::string command = place.substr(6);
+    std::ranges::replace(command, '-', '_');
+    return text_of_file(kRoot + "/cli/commands.h").find("void add_" + command + "(") != place.npos;
+  }
   return !place_text(all_catalogs(), place).empty();
 }
 

@@ -65,6 +65,12 @@ int echo(const TokenizeOptions& options) {
   return 0;
 }
 
+int echo(const LrFindOptions& options) {
+  print("lr-find path=" + options.recipe.path + " steps=" + std::to_string(options.steps) +
+        " run_dir=" + options.run_dir);
+  return 0;
+}
+
 int echo(const ReplayOptions& options) {
   print("replay path=" + options.run_dir + " start=" + std::to_string(options.start) +
         " until=" + std::to_string(options.until.value_or(0)) +

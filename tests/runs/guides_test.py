@@ -11,7 +11,8 @@ import first_hour_test
 import tutti_run
 from tutti_run import SOURCE, TUTTI
 
-PAGES = ["from_composer.md", "large_model.md", "precision.md", "evaluation.md", "combining.md", "trouble.md"]
+PAGES = ["from_composer.md", "large_model.md", "precision.md", "evaluation.md", "combining.md", "sweeps.md",
+         "trouble.md"]
 SECTIONS = ("data", "train", "model", "optimizer", "scheduler", "evaluators", "algorithms", "callbacks",
             "loggers", "checkpoint", "sharding", "precision", "device", "collectives", "compat", "deepspeed",
             "journal", "profiler", "plugins")

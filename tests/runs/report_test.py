@@ -239,6 +239,42 @@ class Report(tutti_run.RunTest):
         self.report(*runs)
         self.assertEqual(self.text("headline").splitlines()[0], "Best CrossEntropy: 1 of b after step 2, 2 of a")
 
+    def test_a_sweep_is_sorted_with_its_keys_and_a_failure_comes_first(self):
+        metric = "metrics/eval/MulticlassAccuracy"
+        paths = [f"{sweep}/{name}" for sweep in ("x", "y") for name in ("low", "high")]
+        for name in ("x", "y"):
+            (self.folder / name).mkdir()
+        for lr, path in enumerate(paths, 1):
+            self.made_up(path, [{"step": step, "loss": 3, metric: 0.1 * lr} for step in (1, 2)],
+                         f"[optimizer]\nlr = {lr}\n[train]\nmax_duration = '2ba'\n")
+        (self.folder / paths[0] / "result.json").write_text('{"ended": "error", "reason": "step 3: NaNMonitor"}')
+        self.report(*(self.folder / path for path in paths))
+        rows = self.page.run("""[...document.querySelectorAll("#runs-table tr")].map(
+          (row) => [...row.cells].map((cell) => cell.innerText))""")
+        self.assertEqual([row[rows[0].index("lr")] for row in rows], ["lr", "4", "3", "2", "1"])
+        self.assertTrue(self.text("headline").startswith(f"{self.folder / paths[0]} failed: step 3: NaNMonitor\n"))
+        self.assertIn(f"Best MulticlassAccuracy: 0.4 of {self.folder / paths[3]} after", self.text("headline"))
+        ticks = "[...document.querySelectorAll('[data-title=loss] .plot text[text-anchor=middle]')].map(t => t.textContent)"
+        self.assertEqual(self.page.run(ticks), ["0", "1", "2", "step"])
+
+    def test_the_loss_of_a_failed_run_is_no_headline(self):
+        run = self.made_up("run", [{"step": 1, "loss": 2}])
+        (run / "result.json").write_text('{"ended": "error", "reason": "step 2: no"}')
+        self.report(run)
+        self.assertTrue(self.text("headline").startswith("run failed: step 2: no\n"))
+        self.assertNotIn("Best", self.text("headline"))
+
+    def test_many_metrics_are_rows_and_a_confusion_matrix_is_a_heat_map(self):
+        metrics = {f"metrics/eval/M{i}": i for i in range(6)}
+        cells = {f"metrics/eval/ConfusionMatrix/{r}/{c}": 10 * r + c for r in range(10) for c in range(10)}
+        self.report(self.made_up("run", [{"step": 1, "loss": 1}, {"step": 1, **metrics, **cells}]))
+        self.assertEqual(self.text("metrics-table").split("\n")[:3], ["metric\trun", "M0\t0", "M1\t1"])
+        self.assertNotIn("M1", self.text("runs-table"))
+        self.assertEqual(self.page.run("document.querySelectorAll('.heat rect').length"), 100)
+        self.assertEqual(len({key[0] for key in self.curves()}), 7)
+        shade = "Number(getComputedStyle(document.querySelector('[data-cell=\"%s\"]')).fillOpacity)"
+        self.assertAlmostEqual(self.page.run(shade % "3/7"), 37 / 345, delta=1e-3)
+
     def test_a_loss_that_spans_decades_is_logarithmic(self):
         steep = self.made_up("steep", ({"step": step, "loss": 100 / step, "lr": 1 / step} for step in range(1, 101)))
         flat = self.made_up("flat", ({"step": step, "loss": 2 + 1 / step, "lr": 1 / step} for step in range(1, 101)))
@@ -273,7 +309,7 @@ class Report(tutti_run.RunTest):
         self.assertEqual({key[1:] for key in self.curves() if key[0] != "loss"},
                          {("odd", prefix + name) for name in odd for prefix in ("", "metrics/eval/")})
         self.assertEqual([row.split("\t")[7:10] for row in self.text("runs-table").splitlines() if "\t" in row][1:],
-                         [["\u2013"] * 3, ["3"] * 3])
+                         [["3"] * 3, ["\u2013"] * 3])
 
     def test_images_that_were_logged_are_in_the_page(self):
         recipe, run = self.folder / "images.toml", self.folder / "run"

@@ -49,6 +49,7 @@ enum class TrainingEnd : uint8_t {
   kMaxDuration,
   kStopTraining,  // by an algorithm or callback
   kRequest,       // of the user
+  kStopAt,        // [train] stop_at
   kNothingLeft,   // the run resumed at its end
 };
 

@@ -5,6 +5,7 @@
 #include <sstream>
 #include <utility>
 
+#include "io/formats/matrix_metrics.h"
 #include "io/run_paths.h"
 #include "runtime/printable.h"
 #include "runtime/text.h"
@@ -105,17 +106,22 @@ void Progress::log_step(const StepReport& report, const LogTime& time) {
 
 void Progress::log_evaluation(const LoggedMetrics& metrics, const LogTime& time) {
   std::vector<std::string> names;
+  std::vector<std::pair<std::string, double>> values;
   for (const auto& [name, value] : metrics) {
     names.push_back(evaluated_name(name));
+    values.emplace_back(names.back(), value);
     result_.metrics.add_evaluation(names.back(), value, time.at.batch);
   }
   if (!options_.lines) return;
   std::vector<std::string> fields = {result_.last ? place() : "evaluation"};
   for (std::size_t i = 0; i < names.size(); ++i) {
+    if (matrix_cell(names[i])) continue;
     std::ostringstream field;
     field << printable(display_name(names[i], names)) << ' ' << without_nan_sign(metrics[i].second);
     fields.push_back(field.str());
   }
+  for (const MetricMatrix& matrix : metric_matrices(values))
+    fields.push_back(printable(display_name(matrix.name, names)) + ' ' + matrix.text());
   out_.print(styled(colors_, TextStyle::kGreen, wrapped(fields, out_.columns())) + "\n");
 }
 

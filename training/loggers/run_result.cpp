@@ -19,6 +19,8 @@ const char* name(TrainingEnd why) {
       return "stop_training";
     case TrainingEnd::kRequest:
       return "request";
+    case TrainingEnd::kStopAt:
+      return "stop_at";
     case TrainingEnd::kNothingLeft:
       return "nothing_left";
   }
@@ -86,6 +88,8 @@ std::string RunResult::ending() const {
       return ended.stop_reason.empty() ? "stopped by an algorithm or callback" : ended.stop_reason;
     case TrainingEnd::kRequest:
       return "asked to stop; continue with --resume auto";
+    case TrainingEnd::kStopAt:
+      return "train.stop_at is reached; --resume auto with a later one, or 0ba, trains on";
     case TrainingEnd::kNothingLeft:
       return "nothing left to train: the checkpoint is at the end";
   }
@@ -115,9 +119,11 @@ std::vector<std::pair<std::string, std::string>> RunResult::rows() const {
   add("steps", steps);
   add("time", wall_s < 60 ? formatted("%.1f s", wall_s) : duration_text(wall_s));
   if (last) add("loss", formatted("%.6g", static_cast<float>(without_nan_sign(last->loss))));
+  const std::vector<EvaluatedMetric> single = single_metrics(metrics.evaluated);
   std::vector<std::string> names;
-  for (const auto& metric : metrics.evaluated) names.push_back(metric.name);
-  for (const auto& metric : metrics.evaluated) add(display_name(metric.name, names), metric_text(metric));
+  for (const auto& metric : single) names.push_back(metric.name);
+  for (const auto& metric : single) add(display_name(metric.name, names), metric_text(metric));
+  for (const auto& [matrix, text] : matrix_lines(metrics.evaluated)) add(display_name(matrix, names), text);
   if (samples_per_s > 0) add("samples/s", rate_text(samples_per_s));
   add("checkpoint", checkpoint.empty() ? "none" : checkpoint);
   add("metrics", start.run_dir + "/" + kMetricsFile);
