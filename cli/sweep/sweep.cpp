@@ -95,12 +95,16 @@ class Sweep {
 
   void show_result() const {
     std::vector<RunStatus> runs;
-    for (const Trial& trial : plan_.trials) runs.push_back(runner_.status(trial));
+    for (const Trial& trial : plan_.trials)
+      if (runner_.has_begun(trial)) runs.push_back(runner_.status(trial));
+    const std::size_t waiting = plan_.trials.size() - runs.size();
     const bool is_measured = std::ranges::any_of(runs, [](const auto& run) { return run.metrics.step > 0; });
     const RunTable table = ranked(runs, is_measured ? plan_.metric : "");
     print_text('\n' + table.text(std::time(nullptr), terminal_columns(STDOUT_FILENO)));
+    if (waiting > 0) print_text("not begun: " + std::to_string(waiting) + " of the trials\n");
+    if (!is_measured) return;
     const RunStatus best = table.runs().front();
-    if (!is_measured || best.ending.condition == RunCondition::kFailed) return;
+    if (best.ending.condition == RunCondition::kFailed) return;
     for (const Trial& trial : plan_.trials)
       if (runner_.run_dir(trial) == best.run_dir)
         print_text("\nthe best: " + on_one_line(command_of(plan_, trial)) + '\n');

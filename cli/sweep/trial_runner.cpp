@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <thread>
 
 #include "io/run_paths.h"
 #include "recipe/time/time.h"
@@ -20,8 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr Nanoseconds kLookInterval = std::chrono::milliseconds(500);
-constexpr Nanoseconds kLockInterval = std::chrono::milliseconds(100);
+constexpr Nanoseconds kLookInterval = std::chrono::milliseconds(200);
 
 // At once, also into a pipe: a sweep may be killed.
 void say(const std::string& text) {
@@ -107,18 +105,18 @@ bool TrialRunner::is_done(const Trial& trial, const std::string& stop_at) const 
   return !ended.empty() && ended != "request";
 }
 
-// Of an earlier sweep that was killed: its trial finishes its step.
-void TrialRunner::wait_for_lock(const Trial& trial) {
-  const PosixDisk disk;
-  const std::string lock = run_dir(trial) + '/' + kRunLock;
-  for (bool first = true; disk.lock_state(lock) == LockState::kHeld; first = false) {
-    if (first) say(trial.name + ": an earlier process still trains it; waits for its end\n");
-    std::this_thread::sleep_for(kLockInterval);
-  }
+// By an earlier sweep that was killed: its trial finishes its step.
+bool TrialRunner::is_under_way_elsewhere(const Trial& trial) {
+  if (PosixDisk().lock_state(run_dir(trial) + '/' + kRunLock) != LockState::kHeld) return false;
+  if (awaited_.insert(trial.name).second)
+    say(trial.name + ": an earlier process still trains it; waits for its end\n");
+  return true;
 }
 
 void TrialRunner::start(std::size_t index, const Trial& trial, const std::string& stop_at) {
-  const bool continues = PosixDisk().exists(run_dir(trial));
+  PosixDisk disk;
+  const bool continues = disk.exists(run_dir(trial));
+  if (continues) disk.remove_all(run_dir(trial) + '/' + kResultFile);  // the result of an earlier rung
   std::vector<std::string> words = launcher_words(plan_.ranks);
   words.push_back(own_program());
   for (const std::string& word : words_of(plan_, trial)) words.push_back(word);
@@ -155,24 +153,20 @@ void TrialRunner::stop_all() {
 bool TrialRunner::run(const std::vector<Trial>& trials, const std::string& stop_at) {
   std::size_t next = 0;
   bool stopping = false;
-  while (next < trials.size() || pool_.running() > 0) {
-    while (!stopping && next < trials.size() && std::ssize(under_way_) < jobs_) {
-      wait_for_lock(trials[next]);
+  for (;;) {
+    while (!stopping && next < trials.size() && std::ssize(under_way_) < jobs_ &&
+           !is_under_way_elsewhere(trials[next])) {
       if (!is_done(trials[next], stop_at)) start(next, trials[next], stop_at);
       ++next;
     }
-    if (pool_.running() == 0) {
-      if (stopping) break;
-      continue;
-    }
+    if (under_way_.empty() && (stopping || next == trials.size())) return !stopping;
     if (const auto ended = pool_.wait(kLookInterval))
       finish(trials[static_cast<std::size_t>(ended->id)], ended->status, stop_at);
     if (!pool_.stop_asked()) continue;
-    if (!stopping) say("stops: the trials under way write checkpoints\n");
+    if (!stopping && !under_way_.empty()) say("stops: the trials under way write checkpoints\n");
     if (!stopping || plan_.ranks > 1) stop_all();  // a run that begins removes an earlier request
     stopping = true;
   }
-  return !stopping;
 }
 
 }  // namespace tutti

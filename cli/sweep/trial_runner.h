@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,10 +24,13 @@ class TrialRunner {
   // The status by the trial's folder; a trial that could not begin has failed with its error.
   RunStatus status(const Trial& trial) const;
   std::string run_dir(const Trial& trial) const { return folder_ + '/' + trial.name; }
+  bool has_begun(const Trial& trial) const {
+    return failures_.contains(trial.name) || PosixDisk().exists(run_dir(trial));
+  }
 
  private:
   bool is_done(const Trial& trial, const std::string& stop_at) const;
-  void wait_for_lock(const Trial& trial);
+  bool is_under_way_elsewhere(const Trial& trial);
   void start(std::size_t index, const Trial& trial, const std::string& stop_at);
   void finish(const Trial& trial, int status, const std::string& stop_at);
   void stop_all();
@@ -38,6 +42,7 @@ class TrialRunner {
   ChildPool pool_;
   std::vector<Trial> under_way_;                 // trials of the pool
   std::map<std::string, std::string> failures_;  // of trials that left no result, by name
+  std::set<std::string> awaited_;                // names of trials of an earlier process
 };
 
 // The words of `tutti train` for the trial, without its folder, for a shell.

@@ -166,7 +166,6 @@ SimWorld::SimWorld(const Job& job, SimDisk& disk, const FaultPlan* faults, const
                }),
       fabric_(scheduler_, job.world, draw_.fold_in(3), *this) {
   attempt_.steps.resize(job.world);
-  attempt_.asked_to_stop = job.settings.train.stop_at.value() > 0;
   attempt_.pieces = job.topology(0).share.pieces;
   scheduler_.separate_ranks();
   for (int rank = 0; rank < job.world; ++rank)

@@ -85,7 +85,10 @@ SeedResult result_of(uint64_t seed, const SimRun& run) {
 }  // namespace
 
 Job simulated_job(const Setting& recipe, int ranks) {
-  begin_process(RunSettings::read(recipe));
+  const RunSettings settings = RunSettings::read(recipe);
+  if (settings.train.stop_at.value() > 0)
+    recipe.at("train").at("stop_at").fail("a simulated run trains to its end; leave the key out");
+  begin_process(settings);
   JobOptions options;
   options.world = ranks;
   options.run_dir = kRunDir;
