@@ -87,7 +87,7 @@ void DPO::apply(Event event, State& state, Logger& logger) {
 void DPO::contribute(const State&, std::span<double> numbers) {
   if (!mine_.defined()) return;
   const at::Tensor mine = mine_.cpu();
-  std::copy_n(mine.const_data_ptr<double>(), numbers.size(), numbers.begin());
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = mine[static_cast<int64_t>(i)].item<double>();
 }
 
 void DPO::reduced(State&, std::span<const double> sums) { std::ranges::copy(sums, sums_.begin()); }
