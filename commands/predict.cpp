@@ -21,6 +21,7 @@
 #include "commands/predictions/output_table.h"
 #include "commands/predictions/prediction_file.h"
 #include "data/readers/class_names.h"
+#include "data/split/open_split.h"
 #include "data/tables/fitted_table.h"
 #include "io/checkpoint/saved_state.h"
 #include "io/hdf5/hdf5_writer.h"
@@ -204,11 +205,13 @@ std::vector<NamedOutput> tensors_of(const Outputs& outputs, const Meanings& mean
 WrittenColumn names_of_rows(const PredictionJob& prediction, int64_t first, int64_t count) {
   std::vector<std::string> files;
   std::vector<int64_t> rows;
-  for (int64_t index = first; index < first + count; ++index)
+  for (int64_t index = first; index < first + count; ++index) {
+    const int64_t number = prediction.number_of(index);
     if (prediction.file_of)
-      files.push_back(prediction.file_of(index));
+      files.push_back(prediction.file_of(number));
     else
-      rows.push_back(index + 1);
+      rows.push_back(number + 1);
+  }
   if (prediction.file_of) return {"file", std::move(files)};
   return {"row", std::move(rows)};
 }
@@ -332,10 +335,12 @@ Setting with_eval(Setting recipe, Setting section) {
 // The recipe with --data as the path of the evaluator's data.
 Setting with_data(Setting recipe, const PredictOptions& options, std::optional<TextsOfInput>& texts) {
   const Setting key(options.data, "--data", {"command line"});
-  if (options.evaluator == PredictOptions().evaluator && !section_of(recipe, options.evaluator)) {
-    EvalSection eval = eval_section_like(recipe.at("data").at("train"));
+  const Setting* own = section_of(recipe, options.evaluator);
+  if (own ? is_split(*own) : options.evaluator == PredictOptions().evaluator) {
+    const Setting& train = recipe.at("data").at("train");
+    EvalSection eval = own ? eval_section_like(train, *own) : eval_section_like(train);
     if (!eval.note.empty())
-      print_warning("there is no [data.eval], so data are prepared as for training; " + eval.note);
+      print_warning("[data.eval] has no transforms, so data are prepared as for training; " + eval.note);
     recipe = with_eval(std::move(recipe), std::move(eval.section));
   }
   Setting* section = section_of(recipe, options.evaluator);

@@ -13,7 +13,10 @@
 #include "data/readers/opened.h"
 #include "data/readers/options.h"
 #include "data/readers/recipe_transforms.h"
+#include "data/readers/table_files.h"
 #include "data/split/open_split.h"
+#include "data/split/sample_part.h"
+#include "data/split/split_groups.h"
 #include "data/tables/fitted_table.h"
 #include "io/checkpoint/checkpoint_tensors.h"
 #include "io/checkpoint/run_state.h"
@@ -313,6 +316,27 @@ std::string saved_fitted(const Setting& recipe, const std::string& checkpoint) t
   return "";  // as the weights will say
 }
 
+namespace {
+
+// Adds the numbers and files of the samples that the split holds out.
+void add_share(PredictionJob& prediction, const Setting& train, const Setting& split) {
+  const Evaluator& evaluator = prediction.job.evaluators.front();
+  if (is_table(train)) {
+    const std::vector<bool> held_out = held_out_rows(train, split, ignore_index(prediction.job.recipe));
+    std::vector<int64_t> rows;
+    for (std::size_t row = 0; row < held_out.size(); ++row)
+      if (held_out[row]) rows.push_back(static_cast<int64_t>(row));
+    prediction.share = std::move(rows);
+  } else if (const auto* part = dynamic_cast<const SamplePart*>(evaluator.data.get())) {
+    prediction.share = part->samples();
+  }
+  if (train.at("kind").text() != "image_folder") return;
+  const ImageSourcePtr pictures = open_image_folder(ImageFolderOptions::kind().read(train));
+  prediction.file_of = [pictures](int64_t number) { return pictures->short_name(number); };
+}
+
+}  // namespace
+
 PredictionJob prediction_job(const Setting& written, const std::string& checkpoint,
                              const PredictedData& data) {
   Setting recipe = resolve_recipe(written);
@@ -323,8 +347,12 @@ PredictionJob prediction_job(const Setting& written, const std::string& checkpoi
   job.makes_folders = false;
   job.fitted = fitted_to_predict(recipe, checkpoint, data.evaluator);
   const ImageSourcePtr pictures = give_data_to_predict(recipe, checkpoint, data, job.fitted, job.components);
+  const Setting sections = recipe.at("data");
+  const bool is_of_split = sections.has("eval") && is_split(sections.at("eval")) &&
+                           EvaluatorKeys::kind().read(sections.at("eval")).label == data.evaluator;
   PredictionJob prediction{.job = make_job(std::move(recipe), job)};
-  if (pictures) prediction.file_of = [pictures](int64_t index) { return pictures->short_name(index); };
+  if (is_of_split) add_share(prediction, sections.at("train"), sections.at("eval"));
+  if (pictures) prediction.file_of = [pictures](int64_t number) { return pictures->short_name(number); };
   return prediction;
 }
 

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "job/job.h"
 
@@ -9,8 +12,15 @@ namespace tutti {
 
 struct PredictionJob {
   Job job;
-  // The file of a sample, within the folder of the data; empty where samples are no files.
-  std::function<std::string(int64_t index)> file_of = {};
+  // The file of a sample of the data, within their folder; empty where samples are no files.
+  std::function<std::string(int64_t number)> file_of = {};
+  // Of an evaluator with a share of the training data: the numbers of its samples there.
+  std::optional<std::vector<int64_t>> share = {};
+
+  // The number of a predicted sample among those of the data.
+  int64_t number_of(int64_t index) const {
+    return share ? share->at(static_cast<std::size_t>(index)) : index;
+  }
 };
 
 // The data that a prediction is made for.

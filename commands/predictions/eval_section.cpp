@@ -88,4 +88,16 @@ EvalSection eval_section_like(const Setting& train) {
   return out;
 }
 
+EvalSection eval_section_like(const Setting& train, const Setting& split) {
+  EvalSection out = eval_section_like(train);
+  Setting::Table& keys = out.section.table();
+  for (const auto& [key, value] : split.table()) {
+    if (value.is_none() || key == "kind" || key.starts_with("split")) continue;
+    std::erase_if(keys, [&](const auto& member) { return member.first == key; });
+    keys.emplace_back(key, value);
+  }
+  if (split.has("transforms")) out.note.clear();
+  return out;
+}
+
 }  // namespace tutti

@@ -16,4 +16,7 @@ struct EvalSection {
 // a center_crop, and other random transforms are left out.
 EvalSection eval_section_like(const Setting& train);
 
+// The same for a resolved [data.eval] that is a share of [data.train], of which it keeps its own keys.
+EvalSection eval_section_like(const Setting& train, const Setting& split);
+
 }  // namespace tutti

@@ -318,6 +318,17 @@ TEST_F(PredictPicturesTest, NeedNoClasses) {
               testing::ThrowsMessage<UserError>(HasSubstr("there is no such folder or picture")));
 }
 
+TEST_F(PredictPicturesTest, MayBeAShareOfTheTraining) {
+  recipe_ = recipe_of(recipe("", "[data.eval]\nsplit = 2\nsplit_seed = 3\n"));
+  for (const std::string& row : predicted("")) {
+    const std::string name = row.substr(0, row.find('/'));
+    EXPECT_EQ(row.substr(row.find(',') + 1), name) << row;
+    EXPECT_TRUE(std::filesystem::exists(folder_.path("train/" + row.substr(0, row.find(','))))) << row;
+  }
+  picture("new/b.png", true);
+  EXPECT_THAT(predicted(folder_.path("new")), testing::ElementsAre("b.png,light"));
+}
+
 TEST_F(PredictPicturesTest, ArePreparedAsForTrainingWithoutChance) {
   const std::string transforms =
       "transforms = [{kind = \"random_crop\", size = 8, padding = 3}, {kind = \"color_jitter\", brightness = "

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <sstream>
 
 #include "commands/check.h"
@@ -87,6 +88,27 @@ TEST_F(SplitRuns, EvaluationOfAFinishedRunIsThatOfItsEnd) {
   EXPECT_THAT(check_text(recipe(), {.ranks = 1, .steps = 0}),
               testing::AllOf(HasSubstr("split    60 of 80 samples to train on, 20 held out for eval"),
                              HasSubstr("classes  a: 45, b: 15 training samples")));
+}
+
+TEST_F(SplitRuns, PredictionsNameTheRowsOfTheFile) {
+  trained(recipe(), 1);
+  const auto rows_of = [&](const std::string& data) {
+    const std::string out = folder_.path("p.csv");
+    predict_text(recipe(), {.checkpoint = folder_.path("run1"), .data = data, .out = out});
+    std::map<std::string, std::string> classes;
+    std::istringstream lines(read_text(out));
+    for (std::string line; std::getline(lines, line);) {
+      const std::size_t row_end = line.find(','), class_end = line.rfind(',');
+      classes[line.substr(0, row_end)] = line.substr(row_end, class_end - row_end);
+    }
+    return classes;
+  };
+  const auto held_out = rows_of(""), all = rows_of(folder_.path("t.csv"));
+  EXPECT_EQ(held_out.size(), 1U + 20);
+  EXPECT_EQ(all.size(), 1U + 80);
+  for (const auto& [row, name] : held_out) EXPECT_EQ(all.at(row), name) << row;
+  EXPECT_FALSE(held_out.contains("1") && held_out.contains("2") && held_out.contains("3"))
+      << "are counted anew";
 }
 
 TEST_F(SplitRuns, RanksSeeTheSameParts) {
