@@ -67,7 +67,11 @@ Json choices_schema(const Key& key) {
   return {{"enum", values}};
 }
 
-std::string definition_of(const Catalog& tables) { return "#/definitions/" + tables.noun; }
+std::string definition_name(const Catalog& tables) {
+  return tables.noun.empty() ? tables.section : tables.noun;
+}
+
+std::string definition_of(const Catalog& tables) { return "#/definitions/" + definition_name(tables); }
 
 Json names_of(const Entry& entry) {
   Json names = {entry.name};
@@ -272,8 +276,8 @@ bool must_be_there(const Catalog& catalog) {
 void add_definitions(Json& definitions, const Catalog& catalog) {
   const auto add_from = [&](const std::vector<Key>& keys) {
     for (const auto& key : keys)
-      if (key.tables && !definitions.contains(key.tables->noun))
-        definitions[key.tables->noun] = table_schema(*key.tables);
+      if (key.tables && !definitions.contains(definition_name(*key.tables)))
+        definitions[definition_name(*key.tables)] = table_schema(*key.tables);
   };
   add_from(catalog.keys);
   for (const auto& entry : catalog.entries) add_from(entry.keys);

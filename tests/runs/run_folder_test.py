@@ -185,7 +185,7 @@ class RunFolder(tutti_run.RunTest):
         self.assertIn(": running, on host ", self.said("status", run))
         running.kill()
         self.assertIn(": killed, ", self.said("status", run))
-        self.assertRegex(self.said("ls", self.folder / "runs"), r"\nkilled  killed  \d+ ")
+        self.assertRegex(self.said("ls", self.folder / "runs"), r"\nkilled  killed  epoch \d+/")
 
     def test_links_are_not_written_through(self):
         """In a folder that somebody else made."""
