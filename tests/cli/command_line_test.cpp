@@ -26,7 +26,7 @@ struct CommandLine {
   std::string parsed(std::string line) {
     line = line.substr(line.find("tutti ") + 6);
     line = line.substr(0, std::min(line.find("  #"), line.find(" # ")));
-    for (const char* end : {" > ", " | ", ")"}) line = line.substr(0, line.find(end));
+    for (const char* end : {" > ", " < ", " | ", ")"}) line = line.substr(0, line.find(end));
     app.parse(line, false);
     return app.get_subcommands().at(0)->get_name();
   }
