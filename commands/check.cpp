@@ -18,7 +18,6 @@
 #include "data/balance/class_counts.h"
 #include "data/readers/class_names.h"
 #include "data/split/open_split.h"
-#include "data/tables/fitted_table.h"
 #include "io/formats/run_metrics.h"
 #include "io/run_paths.h"
 #include "job/evaluation_data.h"
@@ -230,11 +229,6 @@ std::string split_text(const Job& job) {
                           grouped(samples) + " held out for " + label);
 }
 
-std::vector<std::string> names_of_classes(const Job& job) {
-  if (!job.fitted.empty()) return FittedTable::from_json(job.fitted).classes;
-  return class_names(job.recipe.at("data").at("train"));
-}
-
 // How many training samples each class has, or the least and the most; "" if that is not known.
 std::string classes_text(const Job& job) {
   constexpr std::size_t kListed = 10;
@@ -242,7 +236,7 @@ std::string classes_text(const Job& job) {
                                      /*reads=*/false);
   const std::vector<int64_t> counts = class_counts(known.classes, job.spec().classes);
   if (counts.size() < 2 || !job.per_rank_train.empty()) return "";
-  const std::vector<std::string> names = names_of_classes(job);
+  const std::vector<std::string> names = class_names(job.recipe.at("data").at("train"), job.fitted);
   const auto one_text = [&](std::size_t number) {
     return (number < names.size() ? shown(names[number]) : std::to_string(number)) + ": " +
            grouped(counts[number]);

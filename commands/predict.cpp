@@ -53,13 +53,18 @@ const Evaluator& evaluator_of(const Job& job, const std::string& label) {
       .fail(labels.empty() ? "the recipe has no [data.eval]" : "there are " + joined(labels));
 }
 
+// On the host; 16-bit floats become float32.
+at::Tensor on_host(const at::Tensor& output) {
+  const bool narrow = output.is_floating_point() && output.element_size() < 4;
+  return output.to(narrow ? at::kFloat : output.scalar_type()).cpu();
+}
+
 Parts predictions(State& state, Engine& engine, const Evaluator& evaluator) {
   Parts parts;
   predict(state, engine, evaluator, [&parts](const Outputs& outputs) {
     for (const auto& [name, tensor] : outputs.leaves()) {
       if (tensor.dim() == 0) continue;  // a loss of the program's own
-      const bool narrow = tensor.is_floating_point() && tensor.element_size() < 4;
-      parts[name].push_back(tensor.to(narrow ? at::kFloat : tensor.scalar_type()).contiguous().cpu());
+      parts[name].push_back(on_host(tensor.contiguous()));
     }
   });
   return parts;
@@ -67,13 +72,13 @@ Parts predictions(State& state, Engine& engine, const Evaluator& evaluator) {
 
 std::vector<std::string> names_of_classes(const Setting& recipe, const Job& job,
                                           const PredictOptions& options) {
-  if (!job.fitted.empty()) return FittedTable::from_json(job.fitted).classes;
   const auto is_named = [&](const Setting& section) {
     return EvaluatorKeys::kind().read(section).label == options.evaluator;
   };
   const Setting& data = recipe.at("data");
-  auto names = class_names(data.at("train"));
-  if (!options.data.empty()) return names;  // which may have folders that are no classes
+  auto names = class_names(data.at("train"), job.fitted);
+  if (!job.fitted.empty() || !options.data.empty())
+    return names;  // which may have folders that are no classes
   if (names.empty() && data.has("eval") && is_named(data.at("eval"))) names = class_names(data.at("eval"));
   for (const Setting& section : recipe.at("evaluators").array())
     if (names.empty() && is_named(section)) names = class_names(section);
@@ -194,9 +199,7 @@ std::vector<NamedOutput> tensors_of(const Outputs& outputs, const Meanings& mean
   std::vector<NamedOutput> tensors;
   for (const auto& [name, tensor] : outputs.leaves()) {
     if (tensor.dim() == 0) continue;
-    const bool narrow = tensor.is_floating_point() && tensor.element_size() < 4;
-    tensors.push_back(
-        {name, tensor.to(narrow ? at::kFloat : tensor.scalar_type()).cpu(), meanings.meaning_of(name)});
+    tensors.push_back({name, on_host(tensor), meanings.meaning_of(name)});
   }
   if (tensors.size() == 1) tensors[0].name.clear();
   return tensors;

@@ -14,6 +14,7 @@
 #include "data/readers/options.h"
 #include "data/readers/recipe_transforms.h"
 #include "data/readers/table_files.h"
+#include "data/split/held_out.h"
 #include "data/split/open_split.h"
 #include "data/split/sample_part.h"
 #include "data/split/split_groups.h"
@@ -293,16 +294,18 @@ ImageSourcePtr give_data_to_predict(Setting& recipe, const std::string& checkpoi
   return pictures.source;
 }
 
+// True if the evaluator's data are a share of the training data.
+bool predicts_share(const Setting& recipe, const std::string& evaluator) {
+  const Setting& eval = recipe.at("data").at("eval");
+  return is_split(eval) && EvaluatorKeys::kind().read(eval).label == evaluator;
+}
+
 // Of the checkpoint; without one, of the training data if they are a table. "": as the job will find.
 std::string fitted_to_predict(const Setting& recipe, const std::string& checkpoint,
                               const std::string& evaluator) {
-  const Setting& eval = recipe.at("data").at("eval");
-  const bool is_held_out = is_split(eval) && EvaluatorKeys::kind().read(eval).label == evaluator;
   const Setting& train = recipe.at("data").at("train");
   std::string fitted = saved_fitted(recipe, checkpoint);
-  const std::string& kind = train.at("kind").text();
-  const bool is_table = kind == "csv" || kind == "parquet" || kind == "text_table";
-  if (!fitted.empty() || !is_table || is_held_out) return fitted;
+  if (!fitted.empty() || !is_table(train) || predicts_share(recipe, evaluator)) return fitted;
   return make_dataset(train, 0, "", ignore_index(recipe))->fitted();
 }
 
@@ -322,11 +325,7 @@ namespace {
 void add_share(PredictionJob& prediction, const Setting& train, const Setting& split) {
   const Evaluator& evaluator = prediction.job.evaluators.front();
   if (is_table(train)) {
-    const std::vector<bool> held_out = held_out_rows(train, split, ignore_index(prediction.job.recipe));
-    std::vector<int64_t> rows;
-    for (std::size_t row = 0; row < held_out.size(); ++row)
-      if (held_out[row]) rows.push_back(static_cast<int64_t>(row));
-    prediction.share = std::move(rows);
+    prediction.share = samples_marked(held_out_rows(train, split, ignore_index(prediction.job.recipe)), true);
   } else if (const auto* part = dynamic_cast<const SamplePart*>(evaluator.data.get())) {
     prediction.share = part->samples();
   }
@@ -348,10 +347,9 @@ PredictionJob prediction_job(const Setting& written, const std::string& checkpoi
   job.fitted = fitted_to_predict(recipe, checkpoint, data.evaluator);
   const ImageSourcePtr pictures = give_data_to_predict(recipe, checkpoint, data, job.fitted, job.components);
   const Setting sections = recipe.at("data");
-  const bool is_of_split = sections.has("eval") && is_split(sections.at("eval")) &&
-                           EvaluatorKeys::kind().read(sections.at("eval")).label == data.evaluator;
+  const bool is_of_share = predicts_share(recipe, data.evaluator);
   PredictionJob prediction{.job = make_job(std::move(recipe), job)};
-  if (is_of_split) add_share(prediction, sections.at("train"), sections.at("eval"));
+  if (is_of_share) add_share(prediction, sections.at("train"), sections.at("eval"));
   if (pictures) prediction.file_of = [pictures](int64_t number) { return pictures->short_name(number); };
   return prediction;
 }

@@ -49,14 +49,6 @@ const Setting* own_data(const Setting& eval) {
   return nullptr;
 }
 
-// The transforms of training that evaluations have too.
-Setting suiting_transforms(const Setting& transforms, const std::string& path) {
-  Setting::Array kept;
-  for (const Setting& transform : transforms.array())
-    if (suits_held_out(transform)) kept.push_back(transform);
-  return Setting(std::move(kept), path, transforms.position);
-}
-
 // Data in another file, of the same kind as [data.train].
 void take_kind_of_training(Setting& eval, const Setting& train) {
   std::erase_if(eval.table(), [](const auto& member) {
@@ -72,7 +64,7 @@ void take_kind_of_training(Setting& eval, const Setting& train) {
   const Setting* transforms = train.find("transforms");
   if (!transforms || !transforms->is_array() || eval.find("transforms")) return;
   const std::string path = path_below(eval.path, "transforms");
-  Setting suiting = suiting_transforms(*transforms, path);
+  Setting suiting = held_out_transforms(*transforms, path);
   if (!suiting.array().empty()) eval.table().emplace_back("transforms", std::move(suiting));
 }
 

@@ -47,7 +47,7 @@ at::Tensor distillation_loss(const at::Tensor& scores, const at::Tensor& teacher
 }
 
 Teacher& Distillation::teacher(const State& state) const {
-  if (!teacher_) teacher_ = std::make_shared<Teacher>(options_.teacher, state);
+  if (!teacher_) teacher_ = make_teacher(options_.teacher, state);
   return *teacher_;
 }
 
@@ -57,15 +57,6 @@ void Distillation::require(const State& state) const {
     fail("the model has no scores of classes, which a teacher could have too");
   if (classifier && classifier->has_several_labels())
     fail("an item of the model may have several labels; a teacher's scores are of one class among all");
-  try {
-    teacher(state);
-  } catch (const UserError& error) {
-    const Setting& key = options_.teacher;
-    if (error.position().file == key.position.file) throw;  // of a key of the teacher's own
-    key.fail(error);
-  } catch (const std::exception& error) {
-    options_.teacher.fail(run_error(error));
-  }
   const auto* taught_by = dynamic_cast<const Classifier*>(&teacher(state).model());
   if (taught_by && (!taught_by->takes_dense_targets() || taught_by->has_several_labels()))
     options_.teacher.fail("its outputs are no scores of one class among all: it has another loss");

@@ -38,14 +38,7 @@ void DPO::require(const State& state) const {
     fail(
         "the training data are no pairs of answers; [data.train] kind = \"text\" reads pairs by chosen_field "
         "and rejected_field");
-  try {
-    if (!reference_) reference_ = std::make_shared<Teacher>(options_.reference, state);
-  } catch (const UserError& error) {
-    if (error.position().file == options_.reference.position.file) throw;
-    options_.reference.fail(error);
-  } catch (const std::exception& error) {
-    options_.reference.fail(run_error(error));
-  }
+  if (!reference_) reference_ = make_teacher(options_.reference, state);
   if (!dynamic_cast<const CausalLm*>(&reference_->model()))
     options_.reference.fail("expected a language model");
 }

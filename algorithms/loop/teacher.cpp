@@ -96,4 +96,13 @@ Outputs Teacher::forward(const Batch& batch) const {
   return model_.forward(batch);
 }
 
+std::shared_ptr<Teacher> make_teacher(const Setting& key, const State& run) try {
+  return std::make_shared<Teacher>(key, run);
+} catch (const UserError& error) {
+  if (error.position().file == key.position.file) throw;
+  key.fail(error);
+} catch (const std::exception& error) {
+  key.fail(run_error(error));
+}
+
 }  // namespace tutti

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <memory>
+
 #include "algorithms/loop/teacher_model.h"
 #include "models/layers/layer.h"
 #include "recipe/setting.h"
@@ -30,5 +32,8 @@ class Teacher {
   TeacherModel source_;
   Trainee model_;
 };
+
+// The teacher that a key names. Throws UserError with the key, unless the error is of a key of the teacher's.
+std::shared_ptr<Teacher> make_teacher(const Setting& key, const State& run);
 
 }  // namespace tutti

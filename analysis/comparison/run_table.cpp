@@ -9,6 +9,7 @@
 #include "analysis/comparison/short_names.h"
 #include "analysis/comparison/text_table.h"
 #include "io/formats/matrix_metrics.h"
+#include "io/tables/table_writer.h"
 #include "recipe/time/time.h"
 #include "recipe/time/time_text.h"
 #include "runtime/error.h"
@@ -104,15 +105,11 @@ std::string last_cell(const RunStatus& run, int64_t now_unix_s) {
   return on_one_line(last_step_text(run, now_unix_s));
 }
 
-std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\n\r") == text.npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + '"';
-}
-
 void add_csv_line(std::string& csv, const std::vector<std::string>& fields) {
-  for (std::size_t i = 0; i < fields.size(); ++i) csv += (i == 0 ? "" : ",") + csv_field(fields[i]);
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    if (i > 0) csv += ',';
+    append_csv_field(csv, fields[i]);
+  }
   csv += '\n';
 }
 

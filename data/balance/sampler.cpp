@@ -11,6 +11,7 @@
 #include "data/data_settings.h"
 #include "data/readers/options.h"
 #include "data/readers/table_files.h"
+#include "data/split/held_out.h"
 #include "data/split/open_split.h"
 #include "data/split/sample_part.h"
 #include "data/split/split_groups.h"
@@ -87,9 +88,8 @@ class SamplerSection {
       if (std::ssize(all) == part->whole()->size())
         for (const int64_t sample : part->samples()) weights.push_back(all[static_cast<std::size_t>(sample)]);
     } else if (is_table(train_) && is_split(eval_)) {
-      const std::vector<bool> held_out = held_out_rows(train_, eval_, ignore_index_);
-      for (std::size_t i = 0; i < all.size(); ++i)
-        if (!held_out[i]) weights.push_back(all[i]);
+      for (const int64_t row : samples_marked(held_out_rows(train_, eval_, ignore_index_), false))
+        weights.push_back(all[static_cast<std::size_t>(row)]);
     } else {
       weights = std::move(all);
     }

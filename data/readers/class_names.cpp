@@ -6,6 +6,7 @@
 #include "data/readers/image_folder.h"
 #include "data/readers/mds_dataset.h"
 #include "data/readers/options.h"
+#include "data/tables/fitted_table.h"
 #include "io/hdf5/hdf5.h"
 #include "runtime/error.h"
 #include "runtime/regular_file.h"
@@ -69,6 +70,10 @@ std::vector<std::string> class_names(const Setting& section) try {
   return cifar_names(section.at("path").text(), "cifar-100-binary", labels + "_label_names.txt");
 } catch (const UserError&) {
   return {};
+}
+
+std::vector<std::string> class_names(const Setting& section, const std::string& fitted) {
+  return fitted.empty() ? class_names(section) : FittedTable::from_json(fitted).classes;
 }
 
 }  // namespace tutti

@@ -13,5 +13,7 @@ namespace tutti {
 // each. Image folders: the folders, or the names of a list or of `classes`. MDS: `classes`, or the texts of
 // the target.
 std::vector<std::string> class_names(const Setting& section);
+// Of training data with these facts (Dataset::fitted, "" = none), which tables keep their names in.
+std::vector<std::string> class_names(const Setting& section, const std::string& fitted);
 
 }  // namespace tutti

@@ -256,6 +256,8 @@ struct SplitOptions {
 
 // True for transforms of training that held-out samples have too: those that draw nothing, and mask_tokens.
 bool suits_held_out(const Setting& transform);
+// Those of a list; the list may be empty. `path`: the key's.
+Setting held_out_transforms(const Setting& transforms, const std::string& path);
 
 // How [data.train] draws samples with replacement (data/balance/sampler.h).
 struct SamplerOptions {

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "data/readers/options.h"
 
@@ -38,6 +39,13 @@ bool suits_held_out(const Setting& transform) {
                                       "normalize", "mask_tokens", "next_token"};
   const Setting* kind = transform.is_table() ? transform.find("kind") : nullptr;
   return kind && kind->is_text() && std::ranges::find(kSuiting, kind->text()) != std::end(kSuiting);
+}
+
+Setting held_out_transforms(const Setting& transforms, const std::string& path) {
+  Setting::Array kept;
+  for (const Setting& transform : transforms.array())
+    if (suits_held_out(transform)) kept.push_back(transform);
+  return Setting(std::move(kept), path, transforms.position);
 }
 
 Kind<SamplerOptions> SamplerOptions::kind() {

@@ -129,21 +129,25 @@ DatasetPtr open_text_stream(const Setting& section, const TextOptions& options, 
   });
 }
 
+// For the documents of the part of the split, of so many.
+PackedTexts::Options packed_options(const TextOptions& options, const Tokenization& how, int64_t all) {
+  const auto [first, documents] = documents_of(options, all);
+  return {.sequence_length = options.sequence_length,
+          .first_document = first,
+          .documents = documents,
+          .filling = filling_of(*how.tokenizer),
+          .tokenizer = how.tokenizer,
+          .advice = how.advice()};
+}
+
 DatasetPtr open_pairs(const Setting& section, const TextOptions& options) {
   const Tokenization chosen = tokenization_of(section, options.chosen_field),
                      rejected = tokenization_of(section, options.rejected_field);
   const std::string folder = options.cache.empty() ? default_token_folder() : options.cache;
   return opened(section, [&] {
     const TokenizedTexts texts = TokenizedTexts::open(chosen, folder);
-    const auto [first, documents] = documents_of(options, texts.documents().size());
-    return std::make_shared<const PreferencePairs>(
-        texts, TokenizedTexts::open(rejected, folder),
-        PreferencePairs::Options{.sequence_length = options.sequence_length,
-                                 .first_document = first,
-                                 .documents = documents,
-                                 .filling = filling_of(*chosen.tokenizer),
-                                 .tokenizer = chosen.tokenizer,
-                                 .advice = chosen.advice()});
+    return std::make_shared<const PreferencePairs>(texts, TokenizedTexts::open(rejected, folder),
+                                                   packed_options(options, chosen, texts.documents().size()));
   });
 }
 
@@ -167,13 +171,7 @@ DatasetPtr TextOptions::make(const Setting& section, const DataEnvironment&) con
                                                                         .texts = texts,
                                                                         .tokenizer = reader,
                                                                         .advice = how.advice()});
-    const auto [first, documents] = documents_of(*this, texts.documents().size());
-    return std::make_shared<const PackedTexts>(texts, PackedTexts::Options{.sequence_length = sequence_length,
-                                                                           .first_document = first,
-                                                                           .documents = documents,
-                                                                           .filling = filling_of(*reader),
-                                                                           .tokenizer = reader,
-                                                                           .advice = how.advice()});
+    return std::make_shared<const PackedTexts>(texts, packed_options(*this, how, texts.documents().size()));
   });
 }
 

@@ -118,6 +118,13 @@ std::vector<bool> held_out_samples(const SplitRequest& request) {
   return drawn;
 }
 
+std::vector<int64_t> samples_marked(const std::vector<bool>& marks, bool held_out) {
+  std::vector<int64_t> numbers;
+  for (std::size_t i = 0; i < marks.size(); ++i)
+    if (marks[i] == held_out) numbers.push_back(static_cast<int64_t>(i));
+  return numbers;
+}
+
 std::vector<int64_t> groups_of_neighbours(int64_t samples, double held_out) {
   const int64_t length = std::max<int64_t>(1, number_of(samples, held_out) / kBlocks);
   std::vector<int64_t> groups(static_cast<std::size_t>(samples));

@@ -20,6 +20,9 @@ struct SplitRequest {
 // of "split" and "split_by" if a part would be empty.
 std::vector<bool> held_out_samples(const SplitRequest& request);
 
+// The samples with the mark `held_out`, ascending.
+std::vector<int64_t> samples_marked(const std::vector<bool>& marks, bool held_out);
+
 // Groups for samples that are cut from one sequence: blocks of neighbours, of an eighth of what is held out.
 std::vector<int64_t> groups_of_neighbours(int64_t samples, double held_out);
 

@@ -27,16 +27,13 @@ constexpr std::array<std::string_view, 6> kOwnKeys = {"batch_size", "device_batc
 
 // The transforms of training for held-out samples, without those that draw.
 Setting drawless_transforms(const Setting& transforms) {
-  Setting::Array kept;
-  for (const Setting& transform : transforms.array()) {
+  for (const Setting& transform : transforms.array())
     if (is_of_plugin(transform))
       transform.fail(
           "a plugin's transform may draw or not: [[data.eval.transforms]] must say what the held-out "
           "samples get");
-    if (suits_held_out(transform)) kept.push_back(transform);
-  }
-  return kept.empty() ? Setting({}, transforms.path, transforms.position)
-                      : Setting(std::move(kept), transforms.path, transforms.position);
+  Setting kept = held_out_transforms(transforms, transforms.path);
+  return kept.array().empty() ? Setting({}, transforms.path, transforms.position) : kept;
 }
 
 std::string left_out_transforms(const Setting& transforms) {
@@ -109,13 +106,6 @@ std::vector<bool> held_out_of(const Dataset& data, const Setting& train, const S
   fail_at(eval, error);
 }
 
-std::vector<int64_t> numbers_of(const std::vector<bool>& marks, bool mark) {
-  std::vector<int64_t> numbers;
-  for (std::size_t i = 0; i < marks.size(); ++i)
-    if (marks[i] == mark) numbers.push_back(static_cast<int64_t>(i));
-  return numbers;
-}
-
 // Samples of held_out that lack the sizes of training are those of a transform that was left out.
 void require_sizes_of_training(const SplitData& split, const Setting& eval, const std::string& left_out) {
   if (left_out.empty()) return;
@@ -177,14 +167,14 @@ SplitData open_split(const Setting& train, const Setting& eval, const DatasetPtr
   const std::vector<bool> held_out = held_out_of(*data, train, eval, note);
   SplitData split = with_transforms({.train = data, .held_out = data, .eval = {}});
   const bool in_shards = train.at("kind").text() == "mds";
-  split.train = std::make_shared<const SamplePart>(split.train,
-                                                   SamplePart::Options{.samples = numbers_of(held_out, false),
-                                                                       .follows_order = in_shards,
-                                                                       .speaks_for_whole = true,
-                                                                       .note = note});
+  split.train = std::make_shared<const SamplePart>(
+      split.train, SamplePart::Options{.samples = samples_marked(held_out, false),
+                                       .follows_order = in_shards,
+                                       .speaks_for_whole = true,
+                                       .note = note});
   split.held_out = std::make_shared<const SamplePart>(
       split.held_out,
-      SamplePart::Options{.samples = numbers_of(held_out, true), .follows_order = in_shards, .note = ""});
+      SamplePart::Options{.samples = samples_marked(held_out, true), .follows_order = in_shards, .note = ""});
   return split;
 }
 

@@ -13,10 +13,33 @@
 #include "runtime/hashes.h"
 
 namespace tutti {
-// Rows of the four arrays; they advance by a sample.
-struct PackedTexts::Rows {
-  int64_t *input, *target, *segments, *positions;
-};
+
+PackedRows::PackedRows(const Batch& arrays)
+    : input(arrays["input"].mutable_data_ptr<int64_t>()),
+      target(arrays["target"].mutable_data_ptr<int64_t>()),
+      segments(arrays["segments"].mutable_data_ptr<int64_t>()),
+      positions(arrays["positions"].mutable_data_ptr<int64_t>()) {}
+
+void PackedRows::advance(int64_t sequence_length) {
+  for (int64_t** row : {&input, &target, &segments, &positions}) *row += sequence_length;
+}
+
+TensorTree::Children unfilled_samples(int64_t samples, const PackedTexts::Options& options) {
+  const Shape shape = {samples, options.sequence_length};
+  return {{"input", at::full(shape, options.filling, at::kLong)},
+          {"target", at::full(shape, kIgnoredTarget, at::kLong)},
+          {"segments", at::zeros(shape, at::kLong)},
+          {"positions", at::zeros(shape, at::kLong)}};
+}
+
+SampleSpec packed_spec(const PackedTexts::Options& options) {
+  SampleSpec spec{.classes = options.tokenizer->vocab_size()};
+  for (const char* name : {"input", "target", "segments", "positions"}) {
+    spec.shapes[name] = {options.sequence_length};
+    spec.dtypes[name] = at::kLong;
+  }
+  return spec;
+}
 
 PackedTexts::PackedTexts(TokenizedTexts texts, const Options& options)
     : texts_(std::move(texts)), options_(options) {
@@ -50,17 +73,10 @@ void PackedTexts::pack(const std::vector<Piece>& pieces) {
     pieces_[static_cast<std::size_t>(next[static_cast<std::size_t>(sample_of[i])]++)] = pieces[i];
 }
 
-SampleSpec PackedTexts::spec() const {
-  SampleSpec spec{.classes = options_.tokenizer->vocab_size()};
-  for (const char* name : {"input", "target", "segments", "positions"}) {
-    spec.shapes[name] = {options_.sequence_length};
-    spec.dtypes[name] = at::kLong;
-  }
-  return spec;
-}
+SampleSpec PackedTexts::spec() const { return packed_spec(options_); }
 
 template <class Token>
-void PackedTexts::fill(std::span<const int64_t> samples, const Token* tokens, Rows rows) const {
+void PackedTexts::fill(std::span<const int64_t> samples, const Token* tokens, PackedRows rows) const {
   const uint8_t* counts = texts_.counts();
   for (const int64_t sample : samples) {
     TUTTI_ASSERT(sample >= 0 && sample < size(), "sample " + std::to_string(sample));
@@ -77,25 +93,19 @@ void PackedTexts::fill(std::span<const int64_t> samples, const Token* tokens, Ro
         rows.positions[at] = i;
       }
     }
-    for (int64_t* Rows::*row : {&Rows::input, &Rows::target, &Rows::segments, &Rows::positions})
-      rows.*row += options_.sequence_length;
+    rows.advance(options_.sequence_length);
   }
 }
 
 Batch PackedTexts::get(std::span<const int64_t> indices, const Epoch&) const {
-  const Shape shape = {std::ssize(indices), options_.sequence_length};
-  const at::Tensor input = at::full(shape, options_.filling, at::kLong);
-  const at::Tensor target = at::full(shape, kIgnoredTarget, at::kLong);
-  const at::Tensor segments = at::zeros(shape, at::kLong), positions = at::zeros(shape, at::kLong);
-  const Rows rows{input.mutable_data_ptr<int64_t>(), target.mutable_data_ptr<int64_t>(),
-                  segments.mutable_data_ptr<int64_t>(), positions.mutable_data_ptr<int64_t>()};
+  Batch samples(unfilled_samples(std::ssize(indices), options_));
+  const PackedRows rows(samples);
   const std::byte* tokens = texts_.tokens().bytes().data();
   if (texts_.tokens().format() == TokenFormat::kUint16)
     fill(indices, reinterpret_cast<const uint16_t*>(tokens), rows);
   else
     fill(indices, reinterpret_cast<const int32_t*>(tokens), rows);
-  return TensorTree::Children{
-      {"input", input}, {"target", target}, {"segments", segments}, {"positions", positions}};
+  return samples;
 }
 
 uint64_t PackedTexts::digest() const { return digest_of_samples(*this); }

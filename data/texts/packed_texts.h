@@ -9,6 +9,14 @@
 
 namespace tutti {
 
+// A row of each of the four arrays of such samples (PackedTexts).
+struct PackedRows {
+  int64_t *input, *target, *segments, *positions;
+
+  explicit PackedRows(const Batch& arrays);  // the first
+  void advance(int64_t sequence_length);
+};
+
 // Whole documents beside each other in samples of `sequence_length` tokens L: each in the first sample with
 // room, among the kOpenSamples that were begun last (first fit); longer documents are cut. A sample is
 // "input" int64 [L]: documents without their last tokens, and at the end `filling` "target" int64 [L]: the
@@ -44,17 +52,19 @@ class PackedTexts final : public Dataset {
     int64_t begin = 0;
     int64_t length = 0;
   };
-  struct Rows;
-
   std::vector<Piece> all_pieces() const;
   void pack(const std::vector<Piece>& pieces);
   template <class Token>
-  void fill(std::span<const int64_t> samples, const Token* tokens, Rows rows) const;
+  void fill(std::span<const int64_t> samples, const Token* tokens, PackedRows rows) const;
 
   TokenizedTexts texts_;
   Options options_;
   std::vector<Piece> pieces_;    // sample by sample
   std::vector<int64_t> starts_;  // the first piece of each sample, and the number of pieces
 };
+
+// Of such samples, without any document: inputs of `filling`, targets that do not count, zeros.
+TensorTree::Children unfilled_samples(int64_t samples, const PackedTexts::Options& options);
+SampleSpec packed_spec(const PackedTexts::Options& options);
 
 }  // namespace tutti

@@ -1,13 +1,10 @@
 #include "data/texts/preference_pairs.h"
 
-#include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
-#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <utility>
 
-#include "data/transforms/ignore_index.h"
 #include "runtime/error.h"
 
 namespace tutti {
@@ -32,13 +29,13 @@ void require_all_texts(const TokenizedTexts& texts) {
 
 // A document's inputs and targets from place `at` of a sample on; returns the place behind.
 int64_t fill(const TokenizedTexts& texts, int64_t document, int64_t segment, int64_t at,
-             std::span<int64_t* const, 4> rows) {
+             const PackedRows& rows) {
   const int64_t begin = texts.documents().begin(document), inputs = texts.documents().length(document) - 1;
   for (int64_t i = 0; i < inputs; ++i, ++at) {
-    rows[0][at] = token_at(texts.tokens(), begin + i);
-    if (texts.counts()[begin + i + 1]) rows[1][at] = token_at(texts.tokens(), begin + i + 1);
-    rows[2][at] = segment;
-    rows[3][at] = i;
+    rows.input[at] = token_at(texts.tokens(), begin + i);
+    if (texts.counts()[begin + i + 1]) rows.target[at] = token_at(texts.tokens(), begin + i + 1);
+    rows.segments[at] = segment;
+    rows.positions[at] = i;
   }
   return at;
 }
@@ -74,34 +71,24 @@ void PreferencePairs::choose_pairs() {
 }
 
 SampleSpec PreferencePairs::spec() const {
-  SampleSpec spec{.classes = options_.tokenizer->vocab_size()};
-  for (const char* name : {"input", "target", "segments", "positions"}) {
-    spec.shapes[name] = {options_.sequence_length};
-    spec.dtypes[name] = at::kLong;
-  }
+  SampleSpec spec = packed_spec(options_);
   spec.shapes[kPairs] = {};
   spec.dtypes[kPairs] = at::kLong;
   return spec;
 }
 
 Batch PreferencePairs::get(std::span<const int64_t> indices, const Epoch&) const {
-  const Shape shape = {std::ssize(indices), options_.sequence_length};
-  const at::Tensor input = at::full(shape, options_.filling, at::kLong);
-  const at::Tensor target = at::full(shape, kIgnoredTarget, at::kLong);
-  const at::Tensor segments = at::zeros(shape, at::kLong), positions = at::zeros(shape, at::kLong);
-  int64_t* rows[] = {input.mutable_data_ptr<int64_t>(), target.mutable_data_ptr<int64_t>(),
-                     segments.mutable_data_ptr<int64_t>(), positions.mutable_data_ptr<int64_t>()};
+  auto arrays = unfilled_samples(std::ssize(indices), options_);
+  arrays.emplace_back(kPairs, at::ones({std::ssize(indices)}, at::kLong));
+  Batch samples(std::move(arrays));
+  PackedRows rows(samples);
   for (const int64_t sample : indices) {
     TUTTI_ASSERT(sample >= 0 && sample < size(), "sample " + std::to_string(sample));
     const int64_t document = pairs_[static_cast<std::size_t>(sample)];
     fill(rejected_, document, kRejectedSegment, fill(chosen_, document, kChosenSegment, 0, rows), rows);
-    for (int64_t*& row : rows) row += options_.sequence_length;
+    rows.advance(options_.sequence_length);
   }
-  return TensorTree::Children{{"input", input},
-                              {"target", target},
-                              {"segments", segments},
-                              {"positions", positions},
-                              {kPairs, at::ones({std::ssize(indices)}, at::kLong)}};
+  return samples;
 }
 
 uint64_t PreferencePairs::digest() const { return digest_of_samples(*this); }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "data/dataset.h"
+#include "data/texts/packed_texts.h"
 #include "data/texts/tokenized_texts.h"
 
 namespace tutti {
@@ -20,13 +21,7 @@ inline constexpr int64_t kChosenSegment = 1, kRejectedSegment = 2;
 // rejected one; targets of prompts are -100. Pairs that do not fit are left out.
 class PreferencePairs final : public Dataset {
  public:
-  struct Options {
-    int64_t sequence_length = 256;
-    int64_t first_document = 0, documents = 0;  // pairs that are read
-    int64_t filling = 0;
-    std::shared_ptr<const Tokenizer> tokenizer;
-    std::string advice = "";
-  };
+  using Options = PackedTexts::Options;  // documents: the pairs that are read
 
   // Document i of both is of the same line. Throws UserError: texts were left out, prompts differ, or no pair
   // fits.

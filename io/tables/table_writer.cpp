@@ -68,16 +68,10 @@ class CsvWriter final : public TextTableWriter {
   }
   void append(const std::string& text, std::size_t column) override {
     separate(column);
-    if (!text.empty() && text.find_first_of(",\"\r\n") == text.npos) {
-      buffer_ += text;
-      return;
-    }
-    buffer_ += '"';
-    for (const char c : text) {
-      if (c == '"') buffer_ += '"';
-      buffer_ += c;
-    }
-    buffer_ += '"';
+    if (text.empty())
+      buffer_ += "\"\"";  // which is not an absent value
+    else
+      append_csv_field(buffer_, text);
   }
   void append(int64_t number, std::size_t column) override { add_number(number, column); }
   void append(float number, std::size_t column) override { add_number(number, column); }
@@ -126,6 +120,19 @@ class JsonLinesWriter final : public TextTableWriter {
 };
 
 }  // namespace
+
+void append_csv_field(std::string& to, std::string_view text) {
+  if (text.find_first_of(",\"\r\n") == text.npos) {
+    to += text;
+    return;
+  }
+  to += '"';
+  for (const char c : text) {
+    if (c == '"') to += '"';
+    to += c;
+  }
+  to += '"';
+}
 
 std::unique_ptr<TableWriter> csv_writer(WriteBytes write) {
   return std::make_unique<CsvWriter>(std::move(write));

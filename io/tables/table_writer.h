@@ -47,4 +47,7 @@ std::unique_ptr<TableWriter> json_lines_writer(WriteBytes write);
 // UserError.
 std::unique_ptr<TableWriter> parquet_writer(const std::string& path);
 
+// Appends a field of CSV, in quotes if it has a comma, a quote or a line's end (RFC 4180).
+void append_csv_field(std::string& to, std::string_view text);
+
 }  // namespace tutti
