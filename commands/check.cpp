@@ -25,6 +25,7 @@
 #include "job/make_job.h"
 #include "job/recipe_catalogs.h"
 #include "job/resume.h"
+#include "runtime/clock.h"
 #include "runtime/error.h"
 #include "runtime/printable.h"
 #include "runtime/text.h"
@@ -65,14 +66,17 @@ class TemporaryFolder {
 
 class StopAfter final : public Callback {
  public:
-  explicit StopAfter(int64_t steps) : steps_(steps) {}
+  StopAfter(int64_t steps, double seconds) : steps_(steps), seconds_(seconds) {}
   std::string name() const override { return "StopAfter"; }
   void batch_end(State& state, Logger&) override {
-    if (state.timestamp.batch >= steps_) state.stop_training();
+    if (state.timestamp.batch >= steps_ || seconds(SystemClock().now() - begin_) > seconds_)
+      state.stop_training();
   }
 
  private:
-  int64_t steps_;
+  const int64_t steps_;
+  const double seconds_;
+  const TimePoint begin_ = SystemClock().now();
 };
 
 void set(Setting& section, const char* key, Setting::Value value) {
@@ -96,17 +100,17 @@ void shorten(Setting& recipe) {
 
 }  // namespace
 
-TriedStep try_steps(Setting recipe, int ranks, int steps) {
+TriedStep try_steps(Setting recipe, int ranks, int steps, double seconds) {
   const TemporaryFolder folder;
   shorten(recipe);
   LocalRunOptions options;
   options.ranks = ranks;
   options.run_dir = folder.path();
   options.live = options.quiet = true;
-  options.prepare = [steps](Job& job) {
-    job.listeners = [steps](int) {
+  options.prepare = [steps, seconds](Job& job) {
+    job.listeners = [steps, seconds](int) {
       Engine::Options listeners;
-      listeners.callbacks.push_back(std::make_shared<StopAfter>(steps));
+      listeners.callbacks.push_back(std::make_shared<StopAfter>(steps, seconds));
       return listeners;
     };
   };
@@ -115,6 +119,7 @@ TriedStep try_steps(Setting recipe, int ranks, int steps) {
   return {.steps = metrics.step,
           .loss = metrics.figure("loss"),
           .ms = metrics.figure("step_ms") / ranks,
+          .wait_ms = metrics.figure("data_wait_ms") / ranks,
           .memory_mb = metrics.figure("memory_peak_mb"),
           .grad_accum = static_cast<int64_t>(metrics.figure("grad_accum"))};
 }
@@ -183,6 +188,11 @@ int64_t planned_steps(const Job& job) {
   const Time duration = job.settings.train.planned_duration();
   if (duration.unit() == TimeUnit::kBatch) return duration.count();
   return duration.unit() == TimeUnit::kEpoch ? duration.count() * job.train_sampler(0).batches() : 0;
+}
+
+std::string time_text(double s) {
+  return s < 60 ? formatted("%.1f s", s)
+                : duration_text(s) + (s < 3600 ? " (minutes:seconds)" : " (hours:minutes:seconds)");
 }
 
 std::string step_text(const TriedStep& step, int ranks) {
@@ -268,8 +278,8 @@ std::string summary(const Job& job, const State& trainee, const CheckOptions& op
   if (step.steps > 0 && !std::isfinite(step.loss)) print_warning("the loss of the tried steps is not finite");
   text += row("step", step_text(step, options.ranks));
   if (steps > 0)
-    text += row("all", "about " + duration_text(static_cast<double>(steps) * step.ms / 1e3) +
-                           " (minutes:seconds), without evaluations and checkpoints");
+    text += row("all", "about " + time_text(static_cast<double>(steps) * step.ms / 1e3) +
+                           ", without evaluations and checkpoints");
   return text;
 }
 
@@ -296,6 +306,31 @@ std::string checked(const Job& job, const CheckOptions& options) {
   return (options.all ? job.recipe_text + "\n" : "") + "ok: " + job.recipe.position.file + "\n" + text;
 }
 
+// Reads the first batch on this thread.
+double load_ms(const Job& job) {
+  const Sampler sampler = job.train_sampler(0);
+  const TimePoint begin = SystemClock().now();
+  job.train->get(sampler.indices(*job.train, 0, 0), sampler.epoch(0));
+  return milliseconds(SystemClock().now() - begin);
+}
+
+RecipeCost measured_cost(const Job& job) {
+  constexpr int kSteps = 3;
+  constexpr double kSeconds = 2;
+  const double load = job.per_rank_train.empty() ? load_ms(job) : 0;
+  const TriedStep step = try_steps(job.recipe, 1, kSteps, kSeconds);
+  const int64_t epoch = job.train_sampler(0).batches(), steps = planned_steps(job);
+  const auto time_of = [&](int64_t count) { return static_cast<double>(count) * step.ms / 1e3; };
+  const std::string run = job.settings.train.max_duration->text();
+  if (steps > 0 && steps < epoch)
+    return {time_of(steps), step.ms - step.wait_ms, load,
+            "The training of " + run + " takes about " + time_text(time_of(steps)) + " here."};
+  std::string text =
+      "An epoch of " + std::to_string(epoch) + " steps takes about " + time_text(time_of(epoch)) + " here";
+  if (steps > 0) text += ", the training of " + run + ' ' + time_text(time_of(steps));
+  return {time_of(epoch), step.ms - step.wait_ms, load, text + "."};
+}
+
 std::string evaluated(const Job& job, const std::string& checkpoint) {
   LoadedModel model(job, checkpoint);
   for (const auto& evaluator : job.evaluators) require_takes_samples(model.state, job, evaluator);
@@ -313,6 +348,15 @@ std::string evaluated(const Job& job, const std::string& checkpoint) {
 
 std::string check_text(const Setting& recipe, const CheckOptions& options) {
   return blame_recipe(recipe, [&] { return checked(single_process_job(recipe, options.ranks), options); });
+}
+
+RecipeCost cost_of(const Setting& recipe) {
+  RecipeCost cost;
+  blame_recipe(recipe, [&] {
+    cost = measured_cost(single_process_job(recipe, 1));
+    return cost.text;
+  });
+  return cost;
 }
 
 std::string eval_text(const Setting& recipe, const std::string& checkpoint) {

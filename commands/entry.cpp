@@ -45,6 +45,11 @@ int run(const PredictOptions& options) { return print(predict_text(resolved(opti
 
 int run(const CheckOptions& options) { return print(check_text(resolved(options.recipe), options)); }
 
+int run(const CostOptions& options) {
+  *options.cost = cost_of(resolved(options.recipe));
+  return 0;
+}
+
 int run(const InspectOptions& options) {
   return print(options.digest ? inspect_digest(options.path) + "\n" : inspect_text(options.path));
 }

@@ -31,9 +31,9 @@ struct Refusal {
 };
 
 // A command and its options.
-using CommandOptions = std::variant<TrainOptions, EvalOptions, PredictOptions, CheckOptions, InspectOptions,
-                                    ExportOptions, ContinueOptions, SampleImagesOptions, TokenizeOptions,
-                                    LrFindOptions, ReplayOptions, SimulateOptions, Refusal>;
+using CommandOptions = std::variant<TrainOptions, EvalOptions, PredictOptions, CheckOptions, CostOptions,
+                                    InspectOptions, ExportOptions, ContinueOptions, SampleImagesOptions,
+                                    TokenizeOptions, LrFindOptions, ReplayOptions, SimulateOptions, Refusal>;
 
 }  // namespace tutti
 

@@ -4,6 +4,7 @@
 #include <cctype>
 #include <filesystem>
 
+#include "cli/init/network.h"
 #include "runtime/error.h"
 #include "runtime/printable.h"
 #include "runtime/text.h"
@@ -14,30 +15,13 @@ namespace {
 constexpr int64_t kLargestBatch = 128, kLargestTokenBatch = 16, kLargestPictureBatch = 32, kLeastBatch = 4;
 constexpr int64_t kStepsAnEpoch = 20;  // at least, if there are samples for it
 constexpr int64_t kSteps = 3000;       // of the whole training, about
-constexpr int64_t kSmallestImage = 16, kLargestSmallImage = 96;
 constexpr int64_t kFewestToSplit = 10;
 constexpr std::size_t kWidestColumn = 56;
-
-template <class Kind>
-const Kind* samples_of(const Proposal& data) {
-  return std::get_if<Kind>(&data.samples);
-}
 
 bool is_gpt(const Proposal& data) { return samples_of<TokenSamples>(data); }
 
 bool is_bert(const Proposal& data) {
   return samples_of<MaskedTokenSamples>(data) || samples_of<TextSamples>(data);
-}
-
-// A network of convolutions takes images with channels.
-bool is_resnet(const Proposal& data) {
-  const auto* images = samples_of<ImageSamples>(data);
-  return images && images->have_channels && std::min(images->height, images->width) >= kSmallestImage;
-}
-
-bool are_pictures(const Proposal& data) {
-  const auto* images = samples_of<ImageSamples>(data);
-  return is_resnet(data) && std::max(images->height, images->width) > kLargestSmallImage;
 }
 
 // Without other data a tenth of the samples is held out, if there are enough.
@@ -83,76 +67,26 @@ std::string section(const std::string& heading, const RecipeLines& lines) {
   return '\n' + heading + '\n' + lines_text(lines);
 }
 
-RecipeLine vocabulary_line(int64_t vocabulary) {
-  return {"vocab_size", std::to_string(vocabulary), "tokens of the data are below"};
-}
-
-RecipeLines gpt_lines(const TokenSamples& samples) {
-  RecipeLines lines = {
-      {"kind", "\"gpt\"", "a small transformer that predicts the next token"},
-      {"n_layer", "4", "blocks"},
-      {"n_embd", "128", "width"},
-      {"n_head", "4", "attention heads; they divide n_embd"},
-      {"n_positions", std::to_string(samples.sequence_length), "longest sequence: that of the data"}};
-  if (samples.vocabulary > 0) lines.push_back(vocabulary_line(samples.vocabulary));
-  return lines;
-}
-
-RecipeLines bert_lines(const char* kind, const char* comment, int64_t sequence_length, int64_t vocabulary) {
-  return {{"kind", kind, comment},
-          {"num_hidden_layers", "4", "blocks; BERT has 12"},
-          {"hidden_size", "128", "width; BERT has 768"},
-          {"num_attention_heads", "4", "attention heads; they divide hidden_size"},
-          {"intermediate_size", "512", "width of the feed-forward blocks"},
-          {"max_position_embeddings", std::to_string(sequence_length), "longest sequence: that of the data"},
-          vocabulary_line(vocabulary)};
-}
-
-RecipeLines classifier_lines(const TextSamples& samples) {
-  RecipeLines lines =
-      bert_lines("\"bert_classification\"",
-                 samples.classes == 0 ? "a number for each sequence" : "a class for each sequence",
-                 samples.sequence_length, samples.vocabulary);
-  if (samples.classes > 0)
-    lines.push_back({"num_classes", std::to_string(samples.classes), "labels of the data are below"});
-  return lines;
-}
-
 RecipeLines program_lines(const std::string& program) {
   return {{"kind", program.ends_with(".pt2\"") ? "\"exported\"" : "\"torchscript\"",
            "written by Python: docs/your_model.md"},
           {"path", program, "relative to this file"}};
 }
 
-RecipeLines network_lines(const Proposal& data) {
-  if (const auto* tokens = samples_of<TokenSamples>(data)) return gpt_lines(*tokens);
-  if (const auto* masked = samples_of<MaskedTokenSamples>(data))
-    return bert_lines("\"bert_mlm\"", "masked tokens, which labels of -100 are not", masked->sequence_length,
-                      masked->vocabulary);
-  if (const auto* texts = samples_of<TextSamples>(data)) return classifier_lines(*texts);
-  if (are_pictures(data))
-    return {{"kind", "\"resnet\"", "for large images; channels and classes come from the data"},
-            {"depth", "18", "layers: 18, 34, 50, 101 or 152"}};
-  if (is_resnet(data))
-    return {{"kind", "\"resnet_cifar\"", "for small images; channels and classes come from the data"},
-            {"depth", "20", "layers: 20, 32, 44, 56 or 110"}};
-  return {{"kind", "\"mlp\"", "fully connected layers; inputs and classes come from the data"},
-          {"hidden", "[128, 64]", "widths of the hidden layers"}};
-}
-
-RecipeLines model_lines(const Proposal& data, const std::string& program) {
-  RecipeLines lines = program.empty() ? network_lines(data) : program_lines(program);
+RecipeLines model_lines(const Proposal& data, const Network& network, const std::string& program) {
+  RecipeLines lines = program.empty() ? network.model : program_lines(program);
   lines.insert(lines.end(), data.model.begin(), data.model.end());
   return lines;
 }
 
-RecipeLines train_lines(const Proposal& data) {
+RecipeLines train_lines(const Proposal& data, int64_t num_workers) {
   RecipeLines lines = data.train;
   lines.insert(lines.end(), data.numbers.begin(), data.numbers.end());
   lines.push_back({"batch_size", std::to_string(batch_size(data)),
                    "of all ranks together: " + std::to_string(steps_an_epoch(data)) + " steps an epoch"});
   lines.push_back({"shuffle", "true", "a new order in each epoch, drawn from the seed"});
-  if (is_resnet(data)) lines.push_back({"num_workers", "2", "threads that read and transform samples"});
+  if (num_workers > 0)
+    lines.push_back({"num_workers", std::to_string(num_workers), "threads that read and transform samples"});
   return lines;
 }
 
@@ -216,8 +150,8 @@ std::string eval_text(const Proposal& data) {
                                                                       : next_token(data, "eval"));
 }
 
-RecipeLines optimizer_lines(const Proposal& data, bool has_program) {
-  if (is_resnet(data) && !has_program)
+RecipeLines optimizer_lines(const Proposal& data, const Network& network, bool has_program) {
+  if (network.has_momentum && !has_program)
     return {{"kind", "\"sgd\"", "`tutti list optimizers` shows others"},
             {"lr", toml_number(0.1 * static_cast<double>(batch_size(data)) / kLargestBatch),
              "learning rate; goes with the batch size"},
@@ -226,18 +160,18 @@ RecipeLines optimizer_lines(const Proposal& data, bool has_program) {
   RecipeLines lines = {{"kind", "\"adamw\"", "`tutti list optimizers` shows others"},
                        {"lr", "1e-3", "learning rate: try other values of this key first"},
                        {"weight_decay", is_gpt(data) ? "0.1" : "0.01"}};
-  if (is_gpt(data) && !has_program)
-    lines.push_back({"no_decay", "[\"*.bias\", \"*.ln_*\", \"*wpe*\"]", "by name"});
+  if (!network.no_decay.empty() && !has_program)
+    lines.push_back({"no_decay", toml_texts(network.no_decay), "by name"});
   return lines;
 }
 
 bool is_counted_in_steps(const Proposal& data) { return is_gpt(data) && steps_an_epoch(data) >= kSteps / 30; }
 
-RecipeLines train_section(const Proposal& data) {
+RecipeLines train_section(const Proposal& data, const Network& network) {
   if (is_counted_in_steps(data))
     return {{"max_duration", "\"1000ba\"", "steps; also ep (epochs), tok, \"1h30m\""},
             {"eval_interval", "\"250ba\"", "how often to evaluate on [data.eval]"}};
-  const int64_t most = is_resnet(data) ? 20 : 30;
+  const int64_t most = network.has_momentum ? 20 : 30;
   const int64_t epochs = std::clamp<int64_t>(kSteps / steps_an_epoch(data), 5, most);
   return {{"max_duration", '"' + std::to_string(epochs) + "ep\"",
            "epochs; also ba (steps), sp (samples), \"1h30m\""}};
@@ -271,20 +205,22 @@ Proposal placed(Proposal data, const std::string& recipe_folder) {
   return data;
 }
 
-std::string draft_recipe(const Proposal& data, const std::string& program, const std::string& command,
-                         const std::string& schema) {
-  std::string out = schema.empty() ? "" : "#:schema " + on_one_line(schema) + "\n";
-  out += comment_text("Written by `" + command + "`, which found") + '\n' + comment_text(data.summary + '.') +
+std::string draft_recipe(const Proposal& data, const DraftOptions& options) {
+  const Network chosen = network(data, options.network);
+  std::string out = options.schema.empty() ? "" : "#:schema " + on_one_line(options.schema) + "\n";
+  out += comment_text("Written by `" + options.command + "`, which found") + '\n' +
+         comment_text(data.summary + '.') +
          "\n# `tutti explain KEY` says what a key means and what else it can be.\n";
   out += lines_text({{"run_name", toml_text(run_name(data.name)), "names the folder of the run, below runs/"},
                      {"seed", "17", "of all random numbers: the same seed gives the same bits"}});
-  out += section("[model]", model_lines(data, program));
-  out += section("[data.train]", train_lines(data)) + train_transforms(data) + eval_text(data);
-  out += section("[optimizer]", optimizer_lines(data, !program.empty()));
+  out += section("[model]", model_lines(data, chosen, options.program));
+  out += section("[data.train]", train_lines(data, options.num_workers)) + train_transforms(data) +
+         eval_text(data);
+  out += section("[optimizer]", optimizer_lines(data, chosen, !options.program.empty()));
   out += section("[scheduler]",
                  {{"kind", "\"cosine_annealing_with_warmup\"", "the learning rate rises, then falls"},
                   {"t_warmup", "\"0.05dur\"", "the first twentieth of the training"}});
-  out += section("[train]", train_section(data));
+  out += section("[train]", train_section(data, chosen));
   RecipeLines checkpoint = {{"interval", is_counted_in_steps(data) ? "\"250ba\"" : "\"1ep\"", "how often"},
                             {"keep", "2", "the newest; older ones are removed"}};
   if (has_evaluation(data))

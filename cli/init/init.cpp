@@ -1,14 +1,20 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <string>
 
 #include "cli/commands.h"
 #include "cli/init/draft.h"
+#include "cli/init/fit.h"
+#include "cli/init/network.h"
+#include "cli/library_command.h"
 #include "cli/new_file.h"
 #include "data/proposals/look.h"
 #include "io/exported/input_sizes.h"
 #include "runtime/error.h"
 #include "runtime/printable.h"
+#include "runtime/text.h"
+#include "runtime/workers.h"
 
 namespace tutti {
 namespace {
@@ -20,7 +26,10 @@ struct InitArguments {
   std::string out = "recipe.toml";
   std::string tokenizer;
   std::string program;
+  std::string network;
+  int64_t size = 0;
   bool force = false;
+  bool tries = true;
 };
 
 // The schema that was installed with this executable; "" in a build tree.
@@ -50,25 +59,78 @@ void scale_to_program(Proposal& data, const std::string& path) {
   if (sizes[3] > 0) images->width = sizes[3];
 }
 
+void scale(Proposal& data, int64_t size) {
+  auto* images = std::get_if<ImageSamples>(&data.samples);
+  if (!images || !images->are_files)
+    throw UserError("--size: samples of " + data.summary + " have a size of their own");
+  images->height = images->width = size;
+}
+
+// 0 = the pictures stay as they are.
+int64_t chosen_size(const InitArguments& arguments, const Proposal& data, double epoch_s) {
+  const auto* images = std::get_if<ImageSamples>(&data.samples);
+  const bool is_chosen = arguments.size > 0 || !arguments.program.empty() || !arguments.network.empty();
+  return images && images->are_files && !is_chosen ? shorter_size(images->height, epoch_s) : 0;
+}
+
+std::string advice(const InitArguments& arguments, const Proposal& data, const RecipeCost& cost) {
+  if (!is_long(cost.epoch_s)) return "";
+  const std::string fewer = "--set train.max_duration=100ba trains 100 steps";
+  const std::string faster = arguments.program.empty() ? lightest_network(data, arguments.network) : "";
+  return "This is long: " + (faster.empty() ? "" : "--model " + faster + " is faster, and ") + fewer + ".\n";
+}
+
+// Tries the written recipe, and writes it anew if pictures of another size, or threads that read them, suit
+// this machine better. Returns what the training costs, as text.
+std::string fit_to_machine(const InitArguments& arguments, Proposal& data, DraftOptions& draft) {
+  RecipeCost cost;
+  const auto measure = [&] { run_in_library(CostOptions{.recipe = {.path = arguments.out}, .cost = &cost}); };
+  measure();
+  std::string text;
+  const int64_t size = chosen_size(arguments, data, cost.epoch_s);
+  const int64_t threads = threads_for(cost.load_ms, cost.batch_ms, usable_cores());
+  if (size > 0) {
+    const std::string old = std::to_string(std::get<ImageSamples>(data.samples).height);
+    text = "An epoch with pictures of " + old + " pixels a side would take " +
+           formatted("%.0f", cost.epoch_s / 60) + " minutes here: the recipe has " + std::to_string(size) +
+           "; --size " + old + " keeps the larger.\n";
+    scale(data, size);
+  }
+  if (size > 0 || threads > 0) {
+    draft.num_workers = threads;
+    write_new(arguments.out, draft_recipe(data, draft), /*force=*/true);
+    measure();
+  }
+  return text + cost.text + '\n' + advice(arguments, data, cost);
+}
+
 int init(const InitArguments& arguments) {
   const std::string folder = fs::absolute(arguments.out).parent_path();
   Proposal data =
       placed(arguments.data.empty() ? random_data() : look_at(arguments.data, arguments.tokenizer), folder);
   for (const std::string& remark : data.remarks) print_warning(remark);
-  std::string program;
+  DraftOptions draft = {
+      .network = arguments.network, .command = command_line(arguments), .schema = installed_schema()};
   if (!arguments.program.empty()) {
-    program = program_path(arguments.program, folder);
+    draft.program = program_path(arguments.program, folder);
     scale_to_program(data, arguments.program);
   }
-  const std::string recipe = draft_recipe(data, program, command_line(arguments), installed_schema());
+  if (arguments.size > 0) scale(data, arguments.size);
+  const std::string recipe = draft_recipe(data, draft);
   if (arguments.out == "-") {
     std::fputs(recipe.c_str(), stdout);
     return 0;
   }
   write_new(arguments.out, recipe, arguments.force);
   const std::string out = on_one_line(arguments.out);
-  std::printf("%s: a recipe for %s.\nNext: tutti check %s, then tutti train %s\n", out.c_str(),
-              on_one_line(data.summary).c_str(), out.c_str(), out.c_str());
+  std::printf("%s: a recipe for %s.\n", out.c_str(), on_one_line(data.summary).c_str());
+  std::fflush(stdout);
+  if (arguments.tries) try {
+      std::fputs(fit_to_machine(arguments, data, draft).c_str(), stdout);
+    } catch (const std::exception& error) {
+      print_warning(std::string("a try of the recipe failed: ") + error.what());
+    }
+  std::printf("Next: tutti check %s, then tutti train %s\n", out.c_str(), out.c_str());
   return 0;
 }
 
@@ -93,6 +155,22 @@ void add_init(CLI::App& app, Action& action) {
       ->add_option("--program", arguments->program,
                    "a model written by Python: torch.export's .pt2, or a file of TorchScript")
       ->type_name("FILE");
+  auto* program = command->get_option("--program");
+  command
+      ->add_option(
+          "--model", arguments->network,
+          "the network: gpt, llama, mistral, qwen3, bert, resnet50, vit, mlp, ...; a wrong name lists "
+          "those that suit the data (default: a small one)")
+      ->type_name("NAME")
+      ->excludes(program);
+  command
+      ->add_option(
+          "--size", arguments->size,
+          "of pictures, which are scaled: pixels a side (default: 224, or less where those are slow)")
+      ->type_name("N")
+      ->check(CLI::Range(8, 4096));
+  command->add_flag("!--no-try", arguments->tries,
+                    "do not try steps of the recipe, for the time that they take");
   command->add_flag("--force", arguments->force, "overwrite an existing file");
   command->callback([&action, arguments] { action = [=] { return init(*arguments); }; });
 }

@@ -46,7 +46,7 @@ TEST_F(InitTablesTest, AColumnOfTextsIsClassifiedWhereThereIsATokenizer) {
   }
   EXPECT_EQ(line(data.train, "target"), "\"label\"");
   EXPECT_EQ(std::get<TextSamples>(data.samples).classes, 2);
-  EXPECT_THAT(draft_recipe(data, "", "", ""), HasSubstr("bert_classification"));
+  EXPECT_THAT(draft_recipe(data, {}), HasSubstr("bert_classification"));
 }
 
 TEST_F(InitTablesTest, TextsWithANumberAreGivenItWhereThereIsATokenizer) {
@@ -58,7 +58,7 @@ TEST_F(InitTablesTest, TextsWithANumberAreGivenItWhereThereIsATokenizer) {
   const Proposal data = proposed("train.csv");
   EXPECT_EQ(line(data.train, "kind"), "\"text_table\"");
   EXPECT_EQ(line(data.train, "target_type"), "\"number\"");
-  const std::string recipe = draft_recipe(data, "", "", "");
+  const std::string recipe = draft_recipe(data, {});
   EXPECT_THAT(recipe, AllOf(HasSubstr("bert_classification"), HasSubstr("loss = \"mse\"")));
   EXPECT_THAT(recipe, testing::Not(HasSubstr("num_classes")));
 }
@@ -86,7 +86,7 @@ TEST_F(InitTablesTest, ColumnsThatAreNotReadAreNamedWithTheirCell) {
   const Proposal data = proposed("t.csv");
   const std::string said = "not read: price (line 9 is '1,007'; 59 of its first 60 cells are numbers)";
   EXPECT_THAT(data.remarks, testing::ElementsAre(said));
-  EXPECT_THAT(draft_recipe(data, "", "", ""), HasSubstr(said));
+  EXPECT_THAT(draft_recipe(data, {}), HasSubstr(said));
   EXPECT_EQ(line(data.train, "one_hot"), "");
 }
 
@@ -236,7 +236,7 @@ TEST_F(InitTablesTest, ColumnsOfDatesAreLeftOut) {
   if (!reads_parquet()) GTEST_SKIP() << "built without pyarrow";
   const Proposal data = look_at(TUTTI_SOURCE_DIR "/tests/golden/tables/dates.parquet");
   EXPECT_EQ(line(data.train, "target"), "\"price\"");
-  EXPECT_THAT(draft_recipe(data, "", "", ""), HasSubstr("not read: bought (timestamp["));
+  EXPECT_THAT(draft_recipe(data, {}), HasSubstr("not read: bought (timestamp["));
 }
 
 }  // namespace

@@ -52,7 +52,8 @@ class InitTest : public InitCase {
   }
 
   std::string drafted(const std::string& data) const {
-    return draft_recipe(placed(look_at(data), scratch_.path()), "", "tutti init " + data, "file://" + data);
+    return draft_recipe(placed(look_at(data), scratch_.path()),
+                        {.command = "tutti init " + data, .schema = "file://" + data});
   }
 
   // The recipe is one that a reader sees as it is, and that names the data.

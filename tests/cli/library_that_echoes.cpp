@@ -31,6 +31,11 @@ int echo(const CheckOptions& options) {
   return 0;
 }
 
+int echo(const CostOptions& options) {
+  options.cost->text = "cost path=" + options.recipe.path;
+  return 0;
+}
+
 int echo(const InspectOptions& options) {
   print("inspect path=" + options.path + " digest=" + std::to_string(options.digest));
   return 0;

@@ -155,7 +155,7 @@ class Init(tutti_run.RunTest):
         for name, (model, keys, evaluates) in FOUND.items():
             with self.subTest(name):
                 recipe = self.folder / f"{name}.toml"
-                self.well("init", name, "--out", recipe.name)
+                self.well("init", name, "--out", recipe.name, "--no-try")
                 written = tomllib.loads(recipe.read_text())
                 self.assertEqual(written["model"]["kind"], model)
                 self.assertEqual(written["data"]["train"], {**written["data"]["train"], **keys})
@@ -168,6 +168,29 @@ class Init(tutti_run.RunTest):
                 told = self.well("train", f"{name}.toml", "--set", "train.max_duration=2ba", "--set",
                                  "train.eval_interval=1ba")
                 self.assertIn("steps                  2", told)
+
+    def test_named_networks_suit_the_data_and_decay_their_own_weights(self):
+        (self.folder / "story.txt").write_text("Once upon a time there was a gradient. " * 500)
+        images = EXAMPLES / "data/mnist5k"
+        for data, networks in (("story.txt", ("gpt2", "qwen2", "qwen3")), (images, ("vit", "resnet50"))):
+            for name in networks:
+                with self.subTest(name):
+                    self.well("init", data, "--model", name, "--force", "--no-try")
+                    self.well("check", "recipe.toml", "--steps", 0)
+        code, text = run("init", "story.txt", "--model", "resnet50", "--force", folder=self.folder)
+        self.assertEqual(code, 2)
+        self.assertIn("are gpt, llama, mistral, qwen2, qwen3, gpt2", text)
+
+    def test_a_recipe_is_tried_and_its_time_said(self):
+        told = self.well("init")
+        self.assertRegex(told, r"An epoch of \d+ steps takes about \d+\.\d s here, the training of 30ep ")
+        (self.folder / "photos/cat").mkdir(parents=True)
+        (self.folder / "photos/dog").mkdir()
+        shutil.copy(GOLDEN / "420_19x37.jpg", self.folder / "photos/cat")
+        (self.folder / "photos/dog/cut.jpg").write_bytes((GOLDEN / "large_38x74.jpg").read_bytes()[:200])
+        told = self.well("init", "photos", "--force")
+        self.assertIn("warning: a try of the recipe failed: ", told)
+        self.assertIn("cut.jpg", told)
 
     def test_data_that_no_model_takes_is_an_error_that_lists_it(self):
         self.write_files()
