@@ -66,18 +66,21 @@ void scale(Proposal& data, int64_t size) {
   images->height = images->width = size;
 }
 
-// 0 = the pictures stay as they are.
-int64_t chosen_size(const InitArguments& arguments, const Proposal& data, double epoch_s) {
+// A size of pictures of many sizes with which an epoch is short; 0 = none.
+int64_t faster_size(const Proposal& data, double epoch_s) {
   const auto* images = std::get_if<ImageSamples>(&data.samples);
-  const bool is_chosen = arguments.size > 0 || !arguments.program.empty() || !arguments.network.empty();
-  return images && images->are_files && !is_chosen ? shorter_size(images->height, epoch_s) : 0;
+  return images && images->are_files ? shorter_size(images->height, epoch_s) : 0;
 }
 
 std::string advice(const InitArguments& arguments, const Proposal& data, const RecipeCost& cost) {
   if (!is_long(cost.epoch_s)) return "";
-  const std::string fewer = "--set train.max_duration=100ba trains 100 steps";
-  const std::string faster = arguments.program.empty() ? lightest_network(data, arguments.network) : "";
-  return "This is long: " + (faster.empty() ? "" : "--model " + faster + " is faster, and ") + fewer + ".\n";
+  std::string faster;
+  const std::string lightest = lightest_network(data, arguments.network);
+  if (const int64_t size = faster_size(data, cost.epoch_s); size > 0 && arguments.program.empty())
+    faster = "--size " + std::to_string(size) + " is faster, and ";
+  else if (!lightest.empty() && arguments.program.empty())
+    faster = "--model " + lightest + " is faster, and ";
+  return "This is long: " + faster + "--set train.max_duration=100ba trains 100 steps.\n";
 }
 
 // Tries the written recipe, and writes it anew if pictures of another size, or threads that read them, suit
@@ -87,7 +90,8 @@ std::string fit_to_machine(const InitArguments& arguments, Proposal& data, Draft
   const auto measure = [&] { run_in_library(CostOptions{.recipe = {.path = arguments.out}, .cost = &cost}); };
   measure();
   std::string text;
-  const int64_t size = chosen_size(arguments, data, cost.epoch_s);
+  const bool is_chosen = arguments.size > 0 || !arguments.program.empty() || !arguments.network.empty();
+  const int64_t size = is_chosen ? 0 : faster_size(data, cost.epoch_s);
   const int64_t threads = threads_for(cost.load_ms, cost.batch_ms, usable_cores());
   if (size > 0) {
     const std::string old = std::to_string(std::get<ImageSamples>(data.samples).height);

@@ -79,7 +79,8 @@ TEST(DryRunTest, TheCostOfARecipeIsMeasured) {
   const RecipeCost cost = cost_of(long_recipe(scratch.path()));
   EXPECT_GT(cost.batch_ms, 0);
   EXPECT_GT(cost.load_ms, 0);
-  EXPECT_THAT(cost.text, ContainsRegex("^An epoch of 8 steps takes about [0-9.]+ s here, the training of 10ep "));
+  EXPECT_THAT(cost.text,
+              ContainsRegex("^An epoch of 8 steps takes about [0-9.]+ s here, the training of 10ep "));
   EXPECT_EQ(try_steps(long_recipe(scratch.path()), 1, /*steps=*/3, /*seconds=*/0).steps, 1);
   EXPECT_THAT(PosixDisk().list(scratch.path()), ElementsAre());
 }
