@@ -36,7 +36,8 @@ std::string other_name(const std::string& name) {
       {"tail", "logs"},       {"log", "logs"},       {"follow", "logs"},       {"fit", "train"},
       {"continue", "resume"}, {"restart", "resume"}, {"evaluate", "eval"},     {"test", "eval"},
       {"validate", "eval"},   {"infer", "predict"},  {"inference", "predict"}, {"sample", "generate"},
-      {"kill", "stop"},       {"runs", "ls"},        {"list-runs", "ls"}};
+      {"kill", "stop"},       {"runs", "ls"},        {"list-runs", "ls"},     {"tune", "sweep"},
+      {"search", "sweep"},    {"finetune", "train"}, {"tensorboard", "report"}};
   for (const auto& [theirs, ours] : kNames)
     if (name == theirs) return ours;
   return "";

@@ -66,7 +66,9 @@ void repeat_tied(const Checkpoint& checkpoint, ExportedWeights& weights) {
 }
 
 void write_file(Disk& disk, const Setting& key, const ExportedWeights& weights) {
-  if (!key.text().ends_with(".safetensors")) key.fail("expected the name of a .safetensors file");
+  if (!key.text().ends_with(".safetensors"))
+    key.fail(
+        "expected the name of a .safetensors file; docs/hand_over.md makes a .pt, ONNX or TorchScript of it");
   if (!disk.replaceable(key.text())) key.fail("it is not a regular file");
   if (const auto folder = std::filesystem::path(key.text()).parent_path(); !folder.empty())
     disk.make_folders(folder);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <span>
 
@@ -138,8 +139,22 @@ std::string folder_of_checkpoints(const Disk& disk, const std::string& path) {
   return folder && folder->is_text() ? folder->text() : path;
 }
 
+// Other programs' checkpoints: a file, or a folder of Hugging Face's, of which runs take the weights alone.
+void refuse_checkpoint_of_others(const Disk& disk, const std::string& path) {
+  std::error_code error;
+  const char* with = std::filesystem::is_regular_file(path, error) ? "weights"
+                     : disk.exists(path + "/config.json")          ? "kind = \"hf\" and path"
+                                                                   : nullptr;
+  if (with)
+    throw OperatingError({path},
+                         "is no checkpoint of tutti; of other programs' checkpoints a new run takes the "
+                         "weights alone, without optimizer and step: [model] " +
+                             std::string(with));
+}
+
 std::vector<std::string> checkpoints_at(const Disk& disk, const std::string& path) {
   if (disk.exists(path + "/manifest.json") || disk.exists(path + "/rank-0.h5")) return {path};
+  refuse_checkpoint_of_others(disk, path);
   const std::string folder = folder_of_checkpoints(disk, path);
   std::vector<std::string> names = checkpoints_to_try(disk, folder, {});
   if (names.empty()) {

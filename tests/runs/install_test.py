@@ -1,6 +1,7 @@
 """What `cmake --install` puts down is enough for a program of one's own, built outside the tree."""
 import json
 import os
+import random
 import re
 import shutil
 import subprocess
@@ -216,6 +217,40 @@ class Install(tutti_run.RunTest):
             self.assertAlmostEqual(one, other, delta=1e-3)
         told = self.refused(command, "check", recipe, "--set", "model.options.blocks=none")
         self.assertIn("model.options.blocks", told)
+
+    def test_the_data_and_callbacks_of_the_manual_train(self):
+        """On one rank and two, resumed with the callback's state, replayed."""
+        shown = re.findall(r"```cpp\n(.*?)```", (SOURCE / "docs/plugins.md").read_text(), re.S)
+        code = (self.sources / "own_data.cpp").read_text()
+        self.assertEqual([part for part in shown if part not in code], [])
+        random.seed(1)
+        for name, count in {"train.records": 250, "eval.records": 50}.items():  # a bright row, by the class
+            rows = [random.choices(range(4), [4, 3, 2, 1])[0] for _ in range(count)]
+            pixels = [[random.randrange(200) + 55 * (at // 16 == row) for at in range(64)] for row in rows]
+            (self.sources / name).write_bytes(b"".join(bytes([row, *pixel]) for row, pixel in zip(rows, pixels)))
+        recipe, command = self.sources / "own_data.toml", self.installed / "bin/tutti"
+        alone, run, resumed = self.folder / "alone", self.folder / "run", self.folder / "resumed"
+        call(command, "train", recipe, "--run-dir", alone)
+        self.on_two_ranks(command, "train", recipe, "--run-dir", run)
+        self.on_two_ranks(command, "train", recipe, "--run-dir", resumed, "--set", "train.max_duration=2ep")
+        self.on_two_ranks(command, "train", recipe, "--run-dir", resumed, "--resume")
+        self.assert_learnt_the_same(resumed, run)
+        self.assertIn("all equal", call(command, "replay", run))
+        self.assert_close_losses(alone, run, steps=9)
+        lines = {each: tutti_run.metrics(each) for each in (alone, run, resumed)}
+        least = {each: [line["plateau/least_loss"] for line in of if "plateau/least_loss" in line]
+                 for each, of in lines.items()}
+        self.assertEqual(least[resumed], least[run])
+        self.assertEqual(least[run], sorted(least[run], reverse=True))
+        for of in (alone, run):
+            shares = [[line[f"class_share/{i}"] for i in range(4)] for line in lines[of] if "class_share/3" in line]
+            self.assertEqual(shares[0], [[line[f"class_share/{i}"] for i in range(4)] for line in lines[alone]
+                                         if "class_share/3" in line][0], "sums are over all ranks")
+            self.assertAlmostEqual(sum(shares[0]), 1)
+        (self.sources / "cut.records").write_bytes(b"cut")
+        for words, value in {"expected records of 65 bytes, found 3 bytes": "data.train.options.file=cut.records",
+                             "expected an integer >= 1": "callbacks.0.options.patience=0"}.items():
+            self.assertIn(words, self.refused(command, "check", recipe, "--set", value))
 
     def test_a_module_of_libtorch_trains(self):
         recipe, command = self.sources / "torch_module.toml", self.installed / "bin/tutti"

@@ -286,6 +286,18 @@ TEST_F(CheckpointTest, FindingNoneSaysWhatIsMissing) {
               HasSubstr("nowhere: there is no such folder; expected that of a checkpoint or of a run"));
 }
 
+TEST_F(CheckpointTest, CheckpointsOfOtherProgramsAreSaidToBeWeights) {
+  const auto why = [this](const std::string& path) {
+    return message_of<OperatingError>(
+        [&] { find_checkpoint(disk_, scratch_.path(path), {[](const std::string&) {}}); });
+  };
+  disk_.make_folders(scratch_.path("checkpoint-6"));
+  write_text(scratch_.path("checkpoint-6/config.json"), "{}");
+  write_text(scratch_.path("last.ckpt"), "PK");
+  EXPECT_THAT(why("checkpoint-6"), HasSubstr("without optimizer and step: [model] kind = \"hf\" and path"));
+  EXPECT_THAT(why("last.ckpt"), HasSubstr("without optimizer and step: [model] weights"));
+}
+
 TEST_F(CheckpointTest, RemainsOfAKilledWriterAreRemoved) {
   write("ep1-ba10");
   write_rank_file(disk_, folder(".ep2-ba20-77"), 0, pieces_of(sample_tensors(), 0, 2));
