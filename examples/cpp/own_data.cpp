@@ -101,7 +101,7 @@ struct ClassShares final : tutti::Callback {
     for (std::size_t i = 0; i < counts.size(); ++i)
       counts[i] = classes[static_cast<int64_t>(i)].item<double>();
   }
-  void reduced(const tutti::State&, std::span<const double> sums) override {
+  void reduced(tutti::State&, std::span<const double> sums) override {
     counts.assign(sums.begin(), sums.end());
   }
   void batch_end(tutti::State& state, tutti::Logger& logger) override {
