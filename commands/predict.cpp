@@ -221,7 +221,12 @@ WrittenColumn names_of_rows(const PredictionJob& prediction, int64_t first, int6
 
 OutputNames names_of_outputs(const Job& job, const Meanings& meanings, std::vector<std::string> classes) {
   OutputNames names{.classes = std::move(classes)};
-  if (!job.fitted.empty()) names.values = FittedTable::from_json(job.fitted).target;
+  if (!job.fitted.empty()) {
+    FittedTable table = FittedTable::from_json(job.fitted);
+    names.values = std::move(table.target);
+    names.mean = std::move(table.target_mean);
+    names.deviation = std::move(table.target_std);
+  }
   if (meanings.has_several_labels() && names.classes.empty()) names.classes = names.values;
   return names;
 }

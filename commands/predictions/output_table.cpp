@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "runtime/error.h"
@@ -110,6 +111,14 @@ class OutputColumns {
       add("score_" + label_name(label, count), values_of(probabilities.select(1, label)));
   }
 
+  // As the targets are in their file.
+  at::Tensor in_units_of_target(const at::Tensor& values, int64_t column, int64_t count) const {
+    const auto& [mean, deviation] = std::tie(options_.names.mean, options_.names.deviation);
+    if (std::ssize(mean) != count) return values;
+    const auto at = static_cast<std::size_t>(column);
+    return values.to(at::kDouble).mul_(deviation[at]).add_(mean[at]).to(values.scalar_type());
+  }
+
   void add_values() {
     const at::Tensor& output = output_.tensor;
     const at::Tensor values = output.dim() == 1 ? output.unsqueeze(1) : output.flatten(1);
@@ -122,7 +131,7 @@ class OutputColumns {
       const std::string name = has_name     ? named(names[static_cast<std::size_t>(column)])
                                : count == 1 ? alone
                                             : alone + '_' + std::to_string(column);
-      rows_.push_back({name, values_of(values.select(1, column))});
+      rows_.push_back({name, values_of(in_units_of_target(values.select(1, column), column, count))});
     }
   }
 

@@ -27,6 +27,8 @@ struct NamedOutput {
 struct OutputNames {
   std::vector<std::string> classes;  // of classes or labels; empty: numbers
   std::vector<std::string> values;   // of targets that are values
+  // Of each of `values`, if targets were normalized: a value becomes value * deviation + mean.
+  std::vector<double> mean, deviation;
 };
 
 // Writes a mask [height, width] of class numbers, uint8, of a row; returns the cell of its path.

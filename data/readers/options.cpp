@@ -135,6 +135,10 @@ std::vector<Bound<Options>> table_keys() {
           option<Options>("normalize", &Options::normalize,
                           "inputs that are numbers become (x - mean) / std of their column in [data.train]; "
                           "checkpoints keep both, for evaluations and predictions"),
+          option<Options>(
+              "normalize_target", &Options::normalize_target,
+              "targets that are numbers become (y - mean) / std of their column in [data.train]; "
+              "losses and metrics are those of such targets, `tutti predict` writes the column's units"),
           option<Options>("missing", &Options::fills_missing,
                           "of an input without a number; mean: its column's in [data.train]",
                           {{"error", false}, {"mean", true}})};

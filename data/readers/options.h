@@ -197,6 +197,7 @@ struct TableOptions : TargetOptions {
   std::vector<std::string> inputs = {};
   std::vector<std::string> one_hot = {};
   bool normalize = false;
+  bool normalize_target = false;
   bool fills_missing = false;
 };
 

@@ -39,6 +39,7 @@ TableDataset::Options table_options(const TableOptions& options, const Setting& 
                               .one_hot = options.one_hot,
                               .targets = targets_of(options, environment.ignore_index),
                               .normalize = options.normalize,
+                              .normalize_target = options.normalize_target,
                               .fills_missing = options.fills_missing,
                               .rows = environment.rows};
   if (table.targets.columns.empty()) options.target->fail("expected the name of a column");
@@ -65,6 +66,7 @@ void require_like_training(const TableOptions& options, const Setting& section, 
   require("one_hot", options.one_hot.empty() || options.one_hot == one_hot);
   require_targets_of_training(options, section, fitted);
   require("normalize", !options.normalize || !fitted.mean.empty());
+  require("normalize_target", !options.normalize_target || !fitted.target_mean.empty());
   require("missing", !options.fills_missing || !fitted.missing.empty());
 }
 

@@ -12,8 +12,9 @@ NLOHMANN_JSON_SERIALIZE_ENUM(FittedTable::Target, {{FittedTable::Target::kNone, 
                                                    {FittedTable::Target::kNumbers, "numbers"},
                                                    {FittedTable::Target::kClass, "class"},
                                                    {FittedTable::Target::kName, "name"}})
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FittedTable, numbers, texts, missing, mean, std, target, target_is,
-                                   classes, num_classes)
+// Checkpoints of before have no means of targets.
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(FittedTable, numbers, texts, missing, mean, std, target,
+                                                target_mean, target_std, target_is, classes, num_classes)
 
 int64_t FittedTable::inputs() const {
   int64_t inputs = std::ssize(numbers);
@@ -46,6 +47,9 @@ FittedTable FittedTable::from_json(const std::string& text) try {
   const std::size_t numbers = table.numbers.size();
   for (const auto* facts : {&table.missing, &table.mean, &table.std})
     if (!facts->empty() && facts->size() != numbers)
+      throw OperatingError("the checkpoint's table is damaged");
+  for (const auto* facts : {&table.target_mean, &table.target_std})
+    if (!facts->empty() && facts->size() != table.target.size())
       throw OperatingError("the checkpoint's table is damaged");
   return table;
 } catch (const nlohmann::json::exception& error) {

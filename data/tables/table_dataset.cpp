@@ -94,13 +94,17 @@ struct TableDataset::Read {
     const bool with_target = options || has_targets(files, fitted);
     TableRows rows(fitted, {.fits = options != nullptr,
                             .normalizes = options && options->normalize,
+                            .normalizes_target = options && options->normalize_target,
                             .fills_missing = options && options->fills_missing,
-                            .may_guess_classes = options && options->targets.type == TableTarget::kAuto,
+                            .may_guess_classes = options && !options->normalize_target &&
+                                                 options->targets.type == TableTarget::kAuto,
                             .with_target = with_target,
                             .ignore_index = ignore_index,
                             .rows = kept});
     for (const auto& file : files) rows.read(*file, wanted_columns(*file, fitted, with_target));
     rows.finish();
+    if (options && options->normalize_target && rows.fitted().target_mean.empty() && rows.rows() > 0)
+      throw WrongKey("normalize_target", {}, "expected targets that are numbers; here they are classes");
     Read read{.fitted = rows.fitted()};
     if (options)
       read.advice = advice_lines(

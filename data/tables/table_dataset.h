@@ -21,6 +21,7 @@ class TableDataset final : public ArrayDataset {
     std::vector<std::string> one_hot = {};  // columns of texts
     TableTargets targets = {};
     bool normalize = false;
+    bool normalize_target = false;            // of targets that are numbers
     bool fills_missing = false;               // with the column's mean
     const std::vector<bool>* rows = nullptr;  // true for each row to keep; null: all
   };

@@ -132,7 +132,11 @@ void TableRows::add_target(std::span<const double> numbers, std::span<const std:
     for (std::size_t c = 0; c < numbers.size(); ++c) {
       if (std::isnan(numbers[c])) fail(fitted_.target[c], "a missing value; each row needs its target");
       require_number(numbers[c], fitted_.target[c]);
-      targets.push_back(static_cast<float>(numbers[c]));
+      if (options_.fits && options_.normalizes_target) {
+        waiting_targets_.push_back(numbers[c]);
+        continue;
+      }
+      targets.push_back(target_of(numbers[c], c));
       if (options_.fits) rounding_[width_ + c].add(numbers[c]);
     }
 }
@@ -156,6 +160,12 @@ void TableRows::require_number(double value, const std::string& column) const {
 float TableRows::input_of(double value, std::size_t column) const {
   if (std::isnan(value)) value = fitted_.missing[column];
   if (!fitted_.mean.empty()) value = (value - fitted_.mean[column]) / fitted_.std[column];
+  return static_cast<float>(value);
+}
+
+float TableRows::target_of(double value, std::size_t column) const {
+  if (!fitted_.target_mean.empty())
+    value = (value - fitted_.target_mean[column]) / fitted_.target_std[column];
   return static_cast<float>(value);
 }
 
@@ -210,6 +220,7 @@ void TableRows::finish() {
     if (options_.may_guess_classes && fitted_.target_is == Target::kNumber) guess_classes();
   }
   if (waits_ && rows_ > 0) add_waiting();
+  add_waiting_targets();
   add_texts();
 }
 
@@ -274,16 +285,36 @@ void TableRows::fit_missing() {
   });
 }
 
-// Deviations are of the population, as of sklearn's StandardScaler; that of a constant column is 1.
+// Mean and deviation of `width` columns, in float64. Deviations are of the population, as of sklearn's
+// StandardScaler; that of a constant column is 1. `for_each` calls with each number and its column.
+template <class ForEach>
+void fit_columns(std::size_t width, std::span<const double> first, double count, std::vector<double>& mean,
+                 std::vector<double>& deviation, const ForEach& for_each) {
+  std::vector<double> sums(width), squares(width);
+  for_each([&](double value, std::size_t c) { sums[c] += value - first[c]; });
+  for (std::size_t c = 0; c < width; ++c) sums[c] = first[c] + sums[c] / count;
+  for_each([&](double value, std::size_t c) { squares[c] += (value - sums[c]) * (value - sums[c]); });
+  for (const double sum : squares) deviation.push_back(sum > 0 ? std::sqrt(sum / count) : 1);
+  mean = std::move(sums);
+}
+
 void TableRows::fit_mean() {
-  const auto count = static_cast<double>(rows_);
   const std::vector<double> first(waiting_[0].begin(), waiting_[0].begin() + std::ssize(fitted_.numbers));
-  std::vector<double> mean(width_), squares(width_);
-  for_each_waiting([&](double value, std::size_t c) { mean[c] += value - first[c]; });
-  for (std::size_t c = 0; c < width_; ++c) mean[c] = first[c] + mean[c] / count;
-  for_each_waiting([&](double value, std::size_t c) { squares[c] += (value - mean[c]) * (value - mean[c]); });
-  for (const double sum : squares) fitted_.std.push_back(sum > 0 ? std::sqrt(sum / count) : 1);
-  fitted_.mean = std::move(mean);
+  fit_columns(width_, first, static_cast<double>(rows_), fitted_.mean, fitted_.std,
+              [this](const auto& visit) { for_each_waiting(visit); });
+}
+
+void TableRows::add_waiting_targets() {
+  if (waiting_targets_.empty()) return;
+  const std::size_t width = fitted_.target.size();
+  const std::vector<double> first(waiting_targets_.begin(),
+                                  waiting_targets_.begin() + std::ssize(fitted_.target));
+  const auto for_each = [&](const auto& visit) {
+    for (std::size_t i = 0; i < waiting_targets_.size(); ++i) visit(waiting_targets_[i], i % width);
+  };
+  fit_columns(width, first, static_cast<double>(rows_), fitted_.target_mean, fitted_.target_std, for_each);
+  for_each([&](double value, std::size_t c) { targets.push_back(target_of(value, c)); });
+  waiting_targets_ = {};
 }
 
 std::string Rounding::text() const {
@@ -306,8 +337,8 @@ std::string TableRows::advice() const {
     const std::string text = rounding_[c].text();
     if (text.empty()) continue;
     lines += (lines.empty() ? "" : "\n") + std::string("float32 keeps the numbers of column '") +
-             shown(column) + "' " + text +
-             (is_input ? "; normalize = true subtracts the mean before" : "; subtract an offset in the file");
+             shown(column) + "' " + text + (is_input ? "; normalize = true" : "; normalize_target = true") +
+             " subtracts the mean before";
   }
   return lines;
 }

@@ -65,6 +65,7 @@ class TableRows {
   struct Options {
     bool fits = false;               // the training table, which determines missing parts of `fitted`
     bool normalizes = false;         // if it fits
+    bool normalizes_target = false;  // if it fits, and the targets are numbers
     bool fills_missing = false;      // if it fits
     bool may_guess_classes = false;  // whole numbers from 0 without a gap are classes
     bool with_target = true;
@@ -101,6 +102,7 @@ class TableRows {
   void add_target(std::span<const double> numbers, std::span<const std::string_view> texts);
   void require_number(double value, const std::string& column) const;
   float input_of(double value, std::size_t column) const;
+  float target_of(double value, std::size_t column) const;
   std::vector<double>& block_with_room();
   template <class Visit>
   void for_each_waiting(const Visit& visit);
@@ -111,6 +113,7 @@ class TableRows {
   void fit_missing();
   void fit_mean();
   void add_waiting();
+  void add_waiting_targets();
   void sort_names();
   void guess_classes();
   void add_texts();
@@ -125,6 +128,7 @@ class TableRows {
   std::size_t width_;             // numbers of a row
   bool waits_;                    // for all rows, since means are not known before
   std::vector<std::vector<double>> waiting_;  // numbers of whole rows, which are no inputs yet
+  std::vector<double> waiting_targets_;       // [rows, columns], if they are to be normalized
   std::vector<Rounding> rounding_;            // of each column of numbers, then of each target
   std::vector<TextNumbers> texts_;            // of each column of texts
   TextNumbers names_;                         // of classes

@@ -77,6 +77,11 @@ TEST(OutputTableTest, ValuesAreUnchanged) {
       table_for(values, OutputMeaning::kValues, {.names = {.values = {"width", "height"}}});
   EXPECT_THAT(names_of_columns(rows), ElementsAre("width", "height"));
   EXPECT_EQ(cells_named<FloatCells>(rows, "height"), (FloatCells{2, 4}));
+  const auto scaled =
+      table_for(values, OutputMeaning::kValues,
+                {.names = {.values = {"width", "height"}, .mean = {100, 0}, .deviation = {10, 1}}});
+  EXPECT_EQ(std::get<std::vector<float>>(scaled[0].cells)[0], values[0][0].item<float>() * 10 + 100);
+  EXPECT_EQ(std::get<std::vector<float>>(scaled[1].cells)[0], values[0][1].item<float>());
   EXPECT_THAT(names_of_columns(table_for(values, OutputMeaning::kValues)),
               ElementsAre("output_0", "output_1"));
   EXPECT_THAT(names_of_columns(table_for(values.select(1, 0), OutputMeaning::kValues)),

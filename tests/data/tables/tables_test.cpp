@@ -398,6 +398,22 @@ TEST_F(TablesTest, NumbersAreFloat64UntilTheyAreNormalized) {
   EXPECT_EQ(trained->memory_bytes(), 200 * 2 * 4);
 }
 
+TEST_F(TablesTest, TargetsAreNormalizedByTheTrainingTable) {
+  const std::string keys = "target = ['y', 'z']\nnormalize_target = true\n";
+  const DatasetPtr trained = table(csv("x,y,z\n1,1700000000,5\n2,1700000004,5\n", "t.csv") + keys);
+  EXPECT_TRUE(at::equal(trained->get(std::vector<int64_t>{0, 1}, {})["target"],
+                        at::tensor({-1.0F, 0.0F, 1.0F, 0.0F}).view({2, 2})));
+  EXPECT_EQ(trained->advice(), "");
+  const DatasetPtr evaluated = table(csv("x,y,z\n1,1700000006,7\n", "e.csv"), trained->fitted());
+  EXPECT_TRUE(at::equal(evaluated->get(std::vector<int64_t>{0}, {})["target"], at::full({1, 2}, 2.0F)));
+  const FittedTable facts = FittedTable::from_json(trained->fitted());
+  EXPECT_THAT(facts.target_mean, ElementsAre(1700000002, 5));
+  EXPECT_THAT(facts.target_std, ElementsAre(2, 1));
+  EXPECT_THAT(message_of<UserError>(
+                  [&] { table(csv("x,y\n1,a\n2,b\n") + "target = 'y'\nnormalize_target = true\n"); }),
+              HasSubstr("normalize_target = true: expected targets that are numbers; here they are classes"));
+}
+
 TEST_F(TablesTest, ColumnsThatFloat32RoundsAreNamed) {
   const std::string text = "when,x,y\n1700000000,0.1,0.5\n1700000090,0.7,0.2\n1700001000,0.3,-1e9\n";
   EXPECT_EQ(
@@ -406,7 +422,8 @@ TEST_F(TablesTest, ColumnsThatFloat32RoundsAreNamed) {
       "the mean before");
   EXPECT_EQ(table(csv(text) + "target = 'y'\nnormalize = true\n")->advice(), "");
   EXPECT_THAT(table(csv(text) + "inputs = ['x']\ntarget = ['y', 'when']\n")->advice(),
-              HasSubstr("of column 'when' within 38, of a range of 1000; subtract an offset in the file"));
+              HasSubstr("of column 'when' within 38, of a range of 1000; normalize_target = true subtracts "
+                        "the mean before"));
 }
 
 TEST_F(TablesTest, LargeTablesAreNormalizedInParts) {
