@@ -15,6 +15,7 @@
 #include "runtime/error.h"
 #include "runtime/launcher.h"
 #include "runtime/printable.h"
+#include "runtime/process/shell.h"
 #include "runtime/process/this_process.h"
 #include "runtime/regular_file.h"
 #include "runtime/terminal_output.h"
@@ -41,7 +42,7 @@ class Sweep {
                (plan_.trials.size() == 1 ? " trial in " : " trials in ") + on_one_line(folder_) + '\n');
     const bool complete = plan_.halves ? halve() : runner_.run(plan_.trials, "");
     show_result();
-    if (!complete) print_text("continue with: tutti sweep " + on_one_line(folder_) + '\n');
+    if (!complete) print_text("continue with: tutti sweep " + on_one_line(shell_word(folder_)) + '\n');
     return std::ranges::all_of(plan_.trials, [&](const Trial& trial) { return has_failed(trial); }) ? 1 : 0;
   }
 
@@ -78,11 +79,18 @@ class Sweep {
         runs.push_back(std::move(run));
     std::vector<std::string> kept;
     if (runs.empty()) return kept;
-    const RunTable table(std::move(runs), {.sort = plan_.metric, .by_headline = true, .by_last = true});
+    const RunTable table = table_by_last(std::move(runs));
     const std::size_t most = std::max<std::size_t>(1, trials.size() / static_cast<std::size_t>(plan_.eta));
     for (const RunStatus& run : table.runs())
       if (kept.size() < most) kept.push_back(std::filesystem::path(run.run_dir).filename().string());
     return kept;
+  }
+
+  RunTable table_by_last(std::vector<RunStatus> runs) const try {
+    return {std::move(runs), {.sort = plan_.metric, .by_headline = true, .by_last = true}};
+  } catch (const UserError& error) {
+    throw UserError("--metric " + plan_.metric + ": no trial has a metric or a key of this name; `tutti ls " +
+                    shell_word(folder_) + " --json` lists the names");
   }
 
   // By the headline if no run has the metric.
@@ -103,11 +111,19 @@ class Sweep {
     print_text('\n' + table.text(std::time(nullptr), terminal_columns(STDOUT_FILENO)));
     if (waiting > 0) print_text("not begun: " + std::to_string(waiting) + " of the trials\n");
     if (!is_measured) return;
-    const RunStatus best = table.runs().front();
-    if (best.ending.condition == RunCondition::kFailed) return;
-    for (const Trial& trial : plan_.trials)
-      if (runner_.run_dir(trial) == best.run_dir)
-        print_text("\nthe best: " + on_one_line(command_of(plan_, trial)) + '\n');
+    for (const RunStatus& run : table.runs()) {
+      const auto trial = std::ranges::find(plan_.trials, run.run_dir,
+                                           [this](const Trial& each) { return runner_.run_dir(each); });
+      const bool is_sound =
+          run.ending.condition != RunCondition::kFailed && run.ending.condition != RunCondition::kDamaged;
+      if (trial == plan_.trials.end() || !is_sound || !is_left(*trial)) continue;
+      return print_text("\nthe best: " + on_one_line(command_of(plan_, *trial)) + '\n');
+    }
+  }
+
+  // False for a trial that halving has stopped: its schedule is not over.
+  bool is_left(const Trial& trial) const {
+    return plan_.rungs.empty() || std::ranges::count(plan_.rungs.back().kept, trial.name) > 0;
   }
 
   SweepPlan plan_;
@@ -195,14 +211,14 @@ void add_sweep(CLI::App& app, Action& action) {
       ->check(CLI::Range(1, 1024));
   command->add_option("--ranks", plan.ranks, "ranks of a trial, by mpirun (default: 1)")
       ->type_name("N")
-      ->check(CLI::Range(1, 1024));
+      ->check(CLI::Range(1, SweepPlan::kMostRanks));
   command->add_flag("--halving", plan.halves,
                     "stop hopeless trials: only the better half trains on after a part of the training");
   command->add_option("--metric", plan.metric, "by which trials are ranked (default: as of tutti ls)")
       ->type_name("METRIC");
   command->add_option("--eta", plan.eta, "with --halving: one of N trials trains on (default: 2)")
       ->type_name("N")
-      ->check(CLI::Range(2, 100));
+      ->check(CLI::Range(2, SweepPlan::kMostEta));
   command
       ->add_option("--run-dir", arguments->run_dir,
                    "the sweep's folder (default: runs/, the recipe's run_name and -sweep)")

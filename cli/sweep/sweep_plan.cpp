@@ -12,6 +12,7 @@
 #include "recipe/command_keys.h"
 #include "runtime/error.h"
 #include "runtime/printable.h"
+#include "runtime/process/shell.h"
 #include "runtime/text.h"
 
 namespace tutti {
@@ -61,6 +62,21 @@ std::vector<std::pair<std::string, std::string>> options_of(const SweepPlan& pla
 }
 
 std::string base_text(const SweepPlan& plan) { return write_recipe(with_command_names(plan.base())); }
+
+// Trials are folders in the sweep's: names are no paths.
+std::string trial_name(const Setting& name) {
+  const std::string& text = name.text();
+  if (text.empty() || text.front() == '.' || text.find('/') != text.npos)
+    name.fail("expected the name of a trial");
+  return text;
+}
+
+int number_within(const Setting& number, int least, int most) {
+  const int64_t value = number.integer();
+  if (value < least || value > most)
+    number.fail("expected an integer from " + std::to_string(least) + " to " + std::to_string(most));
+  return static_cast<int>(value);
+}
 
 }  // namespace
 
@@ -135,8 +151,8 @@ void SweepPlan::write(Disk& disk, const std::string& folder) const {
   disk.make_folders(folder);
   if (!is_sweep_folder(folder)) replace_file(disk, folder + '/' + kBaseFile, base_text(*this));
   replace_file(disk, folder + '/' + kSweepFile,
-               "# Written by `tutti sweep`. Continue with: tutti sweep " + on_one_line(folder) + '\n' +
-                   write_recipe(file));
+               "# Written by `tutti sweep`. Continue with: tutti sweep " + on_one_line(shell_word(folder)) +
+                   '\n' + write_recipe(file));
 }
 
 SweepPlan SweepPlan::read(const std::string& folder) {
@@ -146,12 +162,12 @@ SweepPlan SweepPlan::read(const std::string& folder) {
   plan.recipe = {file.at("recipe").text(), file.at("set").texts()};
   plan.space = {file.at("grid").texts(), file.at("random").texts(), file.at("draws").integer(),
                 static_cast<uint64_t>(file.at("seed").integer())};
-  plan.ranks = static_cast<int>(file.at("ranks").integer());
+  plan.ranks = number_within(file.at("ranks"), 1, kMostRanks);
   plan.halves = file.at("halves").boolean();
   plan.metric = file.at("metric").text();
-  plan.eta = static_cast<int>(file.at("eta").integer());
+  plan.eta = number_within(file.at("eta"), 2, kMostEta);
   for (const Setting& trial : file.at("trials").array())
-    plan.trials.push_back({trial.at("name").text(), trial.at("set").texts()});
+    plan.trials.push_back({trial_name(trial.at("name")), trial.at("set").texts()});
   if (file.has("rungs"))
     for (const Setting& rung : file.at("rungs").array())
       plan.rungs.push_back({rung.at("stop_at").text(), rung.at("kept").texts()});
@@ -170,7 +186,8 @@ void SweepPlan::require_only_folder() const {
 
 void SweepPlan::require_same(const SweepPlan& other, const std::string& folder) const {
   const auto ours = options_of(*this), theirs = options_of(other);
-  const std::string ways = "; `tutti sweep " + folder + "` continues it, --run-dir gives another a folder";
+  const std::string ways =
+      "; `tutti sweep " + shell_word(folder) + "` continues it, --run-dir gives another a folder";
   for (std::size_t i = 0; i < ours.size(); ++i)
     if (ours[i].second != theirs[i].second)
       throw UserError(folder + ": its sweep was begun with " + ours[i].first + ' ' + shown(ours[i].second) +

@@ -26,6 +26,8 @@ struct Rung {
 
 // A sweep as its user asked for it, and how far the halving is: sweep.toml in the sweep's folder.
 struct SweepPlan {
+  static constexpr int kMostRanks = 1024, kMostEta = 100;
+
   RecipeFile recipe;  // the path is absolute
   SearchSpace space;
   int ranks = 1;  // of a trial
