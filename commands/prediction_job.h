@@ -12,8 +12,8 @@ namespace tutti {
 
 struct PredictionJob {
   Job job;
-  // The file of a sample of the data, within their folder; empty where samples are no files.
-  std::function<std::string(int64_t number)> file_of = {};
+  // The file of a predicted sample, within the folder of the data; empty where samples are no files.
+  std::function<std::string(int64_t index)> file_of = {};
   // Of an evaluator with a share of the training data: the numbers of its samples there.
   std::optional<std::vector<int64_t>> share = {};
 

@@ -51,7 +51,7 @@ void require_columns(const Setting& train, const Setting& column) {
   const std::string& kind = train.at("kind").text();
   if (kind != "hdf5" && kind != "numpy" && kind != "mds")
     column.fail("samples of " + kind +
-                " have no columns; csv, parquet, text_table, mds, hdf5 and numpy have");
+                " have no columns; csv, parquet, text_table, image_table, mds, hdf5 and numpy have");
 }
 
 DatasetPtr open_column(const Setting& train, const Setting& split_by, const char* array) try {
