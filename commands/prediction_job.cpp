@@ -94,7 +94,7 @@ OpenedPictures open_image_section(const Setting& section, bool has_no_classes, i
   const auto options = ImageFolderOptions::kind().read(section);
   OpenedPictures pictures;
   const DatasetPtr files = opened(section, [&] {
-    pictures.has_no_classes = has_no_classes || has_pictures_alone(options);
+    pictures.has_no_classes = has_no_classes || !options.masks.empty() || has_pictures_alone(options);
     return std::make_shared<const ImageFiles>(
         pictures.has_no_classes ? open_pictures(options) : open_image_folder(options), options);
   });
@@ -182,7 +182,13 @@ class TargetGuess {
     };
     if (auto data = fitting(with_class)) return data;
     if (auto data = fitting(with_numbers)) return data;
-    return samples_.shapes.contains("input") ? fitting(with_tokens) : std::nullopt;
+    const auto input = samples_.shapes.find("input");
+    if (input == samples_.shapes.end()) return std::nullopt;
+    const auto with_pixels = [&](int64_t n) {
+      return with(with_classes(n), {input->second.end() - 2, input->second.end()}, at::kLong);
+    };
+    if (auto data = fitting(with_tokens)) return data;
+    return input->second.size() == 3 ? fitting(with_pixels) : std::nullopt;
   }
 
  private:

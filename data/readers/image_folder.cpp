@@ -205,6 +205,7 @@ std::vector<std::string> class_folders(const std::string& path) {
 
 std::vector<std::string> image_folder_classes(const ImageFolderOptions& options) {
   if (std::vector<std::string> given = given_classes(options); !given.empty()) return given;
+  if (!options.masks.empty()) return {};
   return options.list.empty() ? class_folders(options.path) : classes_in(options.list);
 }
 
@@ -238,10 +239,6 @@ ImageSourcePtr open_pictures(const ImageFolderOptions& options) {
   const auto source = std::make_shared<PictureSource>(std::move(files));
   if (!others.empty()) source->set_advice(options.path + ": " + others.text());
   return source;
-}
-
-DatasetPtr ImageFolderOptions::make(const Setting& section, const DataEnvironment&) const {
-  return open_image_files(section, *this, open_image_folder);
 }
 
 }  // namespace tutti

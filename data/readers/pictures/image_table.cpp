@@ -29,7 +29,8 @@ std::string quoted_columns(const std::vector<std::string>& names) {
 
 std::string image_column(TableFile& file, const ImageTable::Options& options, const std::string& root) {
   if (!options.image.empty()) return require_column(file, options.image, "image").name;
-  const std::vector<std::string> columns = picture_columns(file, root);
+  std::vector<std::string> columns = picture_columns(file, root);
+  std::erase(columns, options.mask);
   if (columns.size() == 1) return columns[0];
   std::vector<std::string> texts;
   for (const TableColumn& column : file.columns())
@@ -45,11 +46,11 @@ std::string image_column(TableFile& file, const ImageTable::Options& options, co
 }
 
 // "" if all columns are read.
-std::string unread_columns(const TableFile& file, const std::string& image, const FittedTable& fitted) {
+std::string unread_columns(const TableFile& file, std::vector<std::string> read, const FittedTable& fitted) {
+  read.insert(read.end(), fitted.target.begin(), fitted.target.end());
   std::vector<std::string> names;
   for (const TableColumn& column : file.columns())
-    if (column.name != image && std::ranges::find(fitted.target, column.name) == fitted.target.end())
-      names.push_back(column.name);
+    if (std::ranges::find(read, column.name) == read.end()) names.push_back(column.name);
   return names.empty() ? "" : "columns that are not read: " + quoted_columns(names);
 }
 
@@ -71,40 +72,58 @@ struct ImageTable::Reading {
                             .with_target = with_target,
                             .ignore_index = options.targets.ignore_index,
                             .rows = options.rows});
-    PictureFiles pictures(root);
+    PictureFiles pictures(root), masks(root);
     std::string image;
+    const bool with_masks =
+        !options.mask.empty() && (!options.may_lack_masks || column_named(*files[0], options.mask));
     for (const auto& file : files) {
       if (image.empty()) image = image_column(*file, options, root);
-      ColumnUses uses;
-      uses.add("target", fitted.target);
-      uses.add("image", {image});
+      const std::vector<std::string> columns = path_columns(*file, image, with_masks);
       ColumnChoice choice(*file);
-      choice.add(image, CellType::kText);
+      for (const std::string& column : columns) choice.add(column, CellType::kText);
       if (with_target) choice.add_targets(fitted);
-      rows.read(*file, choice.cells(),
-                [&](auto, auto texts) { add_picture(pictures, root, *file, image, texts[0]); });
+      rows.read(*file, choice.cells(), [&](auto, auto texts) {
+        add_file(pictures, root, *file, image, texts[0]);
+        if (with_masks) add_file(masks, root, *file, options.mask, texts[1]);
+      });
     }
     rows.finish();
     if (rows.rows() == 0) throw UserError({first}, "names no image");
     require_classes(rows, first);
-    auto source = std::shared_ptr<ImageTable>(
-        new ImageTable(std::move(pictures), rows.fitted(), with_target ? targets_of(rows) : at::Tensor()));
-    source->set_advice(advice_lines(
-        files,
-        {fits ? unread_columns(*files[0], image, fitted) : "",
-         fits && with_target ? options.targets.advice(*files[0], fitted.target_is) : "", rows.advice()}));
+    const std::string advice =
+        advice_lines(files, {fits ? unread_columns(*files[0], {image, options.mask}, fitted) : "",
+                             fits && with_target ? options.targets.advice(*files[0], fitted.target_is) : "",
+                             rows.advice()});
+    std::shared_ptr<PictureSource> source;
+    if (with_masks)
+      source = std::make_shared<MaskedPictures>(std::move(pictures), std::move(masks), options.masks);
+    else
+      source = std::shared_ptr<ImageTable>(
+          new ImageTable(std::move(pictures), rows.fitted(), with_target ? targets_of(rows) : at::Tensor()));
+    source->set_advice(advice);
     return source;
   }
 
-  void add_picture(PictureFiles& pictures, const std::string& root, const TableFile& file,
-                   const std::string& column, std::string_view path) const {
+  // Of the picture and, with masks, of its mask.
+  std::vector<std::string> path_columns(const TableFile& file, const std::string& image,
+                                        bool with_masks) const {
+    ColumnUses uses;
+    uses.add("target", fitted.target);
+    uses.add("image", {image});
+    if (!with_masks) return {image};
+    uses.add("mask", {require_column(file, options.mask, "mask").name});
+    return {image, options.mask};
+  }
+
+  void add_file(PictureFiles& to, const std::string& root, const TableFile& file, const std::string& column,
+                std::string_view path) const {
     const auto fail = [&](const std::string& message) {
       throw UserError({file.path()}, file.place() + ", column '" + shown(column) + "': " + message);
     };
     if (path.empty()) fail("a missing path");
-    pictures.add(std::string(path));
+    to.add(std::string(path));
     std::error_code ignored;
-    if (!options.must_exist || pictures.size() > kLookedFor) return;
+    if (!options.must_exist || to.size() > kLookedFor) return;
     const std::string picture = picture_file(root, std::string(path));
     if (!std::filesystem::is_regular_file(picture, ignored))
       fail("there is no such picture: " + shown(picture));
@@ -154,10 +173,27 @@ uint64_t ImageTable::digest() const {
   return fitted_.target.empty() ? rows : fitted_.digest(rows);
 }
 
+namespace {
+
+void require_uses(const ImageTableOptions& options, const Setting& section) {
+  if (!options.mask.empty() && options.target) section.at("target").fail_key("excludes mask");
+  for (const char* key : {"mask_values", "num_classes"})
+    if (options.mask.empty() && section.has(key)) section.at(key).fail_key("is for masks");
+}
+
+}  // namespace
+
 DatasetPtr ImageTableOptions::make(const Setting& section, const DataEnvironment& environment) const {
   require_delimiter(delimiter, section);
+  require_uses(*this, section);
   const ImageTable::Options table{.image = image,
                                   .root = root,
+                                  .mask = mask,
+                                  .masks = {.values = mask_values,
+                                            .classes = num_classes > 0 ? num_classes : std::ssize(classes),
+                                            .ignore_index = environment.ignore_index,
+                                            .most_pixels = max_image_pixels},
+                                  .may_lack_masks = environment.fitted.has_value(),
                                   .must_exist = on_bad_sample == OnBadSample::kError,
                                   .targets = targets_of(*this, environment.ignore_index),
                                   .rows = environment.rows};

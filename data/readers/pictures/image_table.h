@@ -6,19 +6,24 @@
 #include <vector>
 
 #include "data/readers/image_files.h"
+#include "data/readers/pictures/masked_pictures.h"
 #include "data/tables/fitted_table.h"
 #include "data/tables/table_columns.h"
 
 namespace tutti {
 
 // Pictures that a column of tables names, a row a sample, one file behind the other, with "target" by
-// FittedTable::Target, if there are targets. Paths and targets are in memory.
+// FittedTable::Target, if there are targets. Paths and targets are in memory. Of a column of masks `open`
+// makes MaskedPictures.
 class ImageTable final : public PictureSource {
  public:
   struct Options {
     std::string image = "";  // the column; "": the only one that names pictures
     std::string root = "";   // the folder of the paths; "": that of the first table
-    bool must_exist = true;  // of the pictures that the first rows name
+    std::string mask = "";   // the column of masks; "": none
+    MaskedPictures::Options masks = {};
+    bool may_lack_masks = false;  // where the column is missing
+    bool must_exist = true;       // of the pictures that the first rows name
     TableTargets targets = {};
     const std::vector<bool>* rows = nullptr;  // true for each row to keep; null: all
   };
