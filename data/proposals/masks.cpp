@@ -87,7 +87,7 @@ std::optional<SplitPairs> split_pairs(const std::string& path) {
   return split;
 }
 
-RecipeLines lines_of(const PictureAndMaskFolders& folders) {
+RecipeLines mask_folder_lines(const PictureAndMaskFolders& folders) {
   return {{"kind", "\"image_folder\""},
           path_line(folders.pictures.string(), ""),
           path_line(folders.masks.string(), "of the same names as the pictures", "masks")};
@@ -102,8 +102,8 @@ std::optional<Proposal> look_at_masks(const std::string& path) {
   if (pairs.pictures == 0) return std::nullopt;
   Proposal proposal = photographs_in(path, grouped(pairs.pictures) + " pictures and their masks");
   proposal.count = pairs.pictures;
-  proposal.train = lines_of(split->train);
-  if (split->eval && pairs_in(*split->eval).pictures > 0) proposal.eval = lines_of(*split->eval);
+  proposal.train = mask_folder_lines(split->train);
+  if (split->eval && pairs_in(*split->eval).pictures > 0) proposal.eval = mask_folder_lines(*split->eval);
   if (pairs.alone > 0)
     proposal.remarks.push_back(split->train.pictures.string() + ": " + grouped(pairs.alone) +
                                " pictures have no mask of their name, and are left out");

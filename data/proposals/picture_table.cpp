@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string quoted_names(const std::vector<std::string>& names) {
+std::string texts_of_columns(const std::vector<std::string>& names) {
   std::string text;
   for (const std::string& name : names) text += (text.empty() ? "'" : ", '") + shown(name) + '\'';
   return text;
@@ -40,7 +40,7 @@ std::optional<PictureColumns> picture_columns_of(TableFile& file) {
     const std::string& image = columns[mask == columns.begin() ? 1 : 0];
     if (!is_name_of_masks(image)) return PictureColumns{image, *mask};
   }
-  throw UserError({file.path()}, "several columns have paths of pictures: " + quoted_names(columns) +
+  throw UserError({file.path()}, "several columns have paths of pictures: " + texts_of_columns(columns) +
                                      "; write kind = \"image_table\" and image = \"COLUMN\" in a recipe "
                                      "(docs/data.md)");
 }
@@ -52,7 +52,7 @@ Proposal picture_table(const std::string& file, const PictureColumns& pictures, 
       file, grouped(rows) + " pictures in a table, " +
                 (are_values ? (target.columns.size() > 1 ? "numbers to predict: " : "a number to predict: ")
                             : std::to_string(target.classes) + " classes: ") +
-                quoted_names(target.columns));
+                texts_of_columns(target.columns));
   proposal.count = rows;
   proposal.train = picture_lines(file, pictures, lines, proposal.summary);
   const bool is_single = target.columns.size() == 1;

@@ -202,7 +202,7 @@ struct TargetOptions {
 };
 
 // Of tables. All keys but `path` default to the training data's in an evaluation.
-struct TableOptions : TargetOptions {
+struct TableOptions : TargetOptions, SeriesOptions {
   std::string path = "";
   std::vector<std::string> inputs = {};
   std::vector<std::string> one_hot = {};

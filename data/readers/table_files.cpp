@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "data/readers/make_dataset.h"
@@ -38,11 +39,14 @@ TableDataset::Options table_options(const TableOptions& options, const Setting& 
   TableDataset::Options table{.inputs = options.inputs,
                               .one_hot = options.one_hot,
                               .targets = targets_of(options, environment.ignore_index),
+                              .series = options,
                               .normalize = options.normalize,
                               .normalize_target = options.normalize_target,
                               .fills_missing = options.fills_missing,
                               .rows = environment.rows};
   if (table.targets.columns.empty()) options.target->fail("expected the name of a column");
+  for (const char* key : {"series", "order"})
+    if (options.window == 0 && section.has(key)) section.at(key).fail_key("is for window = NUMBER");
   return table;
 }
 
@@ -68,6 +72,10 @@ void require_like_training(const TableOptions& options, const Setting& section, 
   require("normalize", !options.normalize || !fitted.mean.empty());
   require("normalize_target", !options.normalize_target || !fitted.target_mean.empty());
   require("missing", !options.fills_missing || !fitted.missing.empty());
+  require("window", options.window == 0 || options.window == fitted.series.window);
+  require("horizon", options.window == 0 || options.horizon == fitted.series.horizon);
+  require("series", options.series.empty() || options.series == fitted.series.series);
+  require("order", options.order.empty() || options.order == fitted.series.order);
 }
 
 FittedTable fitted_table(const TableOptions& options, const Setting& section, const std::string& fitted) {
@@ -188,6 +196,7 @@ template <class Options, class OpenFile>
 OpenTable opened_files(const Setting& section, int64_t ignore_index, const OpenFile& open_file) try {
   const Options options = Options::kind().read(section);
   OpenTable table{.files = {}, .targets = targets_of(options, ignore_index)};
+  if constexpr (std::is_base_of_v<SeriesOptions, Options>) table.series = options;
   for (const std::string& path : files_of(section.at("path")))
     table.files.push_back(open_file(path, options));
   return table;

@@ -34,6 +34,7 @@ bool is_table(const Setting& section);
 struct OpenTable {
   TableFiles files;
   TableTargets targets;
+  SeriesOptions series = {};
 };
 OpenTable open_table(const Setting& section, int64_t ignore_index);
 

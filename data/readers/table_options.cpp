@@ -50,7 +50,28 @@ std::vector<Bound<Options>> table_keys() {
               "losses and metrics are those of such targets, `tutti predict` writes the column's units"),
           option<Options>("missing", &Options::fills_missing,
                           "of an input without a number; mean: its column's in [data.train]",
-                          {{"error", false}, {"mean", true}})};
+                          {{"error", false}, {"mean", true}}),
+          option<Options>("window", &Options::window,
+                          "rows of a sample, which follow each other in a series; when absent, each row is a "
+                          "sample")
+              .may_be_absent()
+              .at_least(1)
+              .at_most(kMaxSampleSize),
+          option<Options>("horizon", &Options::horizon,
+                          "with window: the target is in this row behind the window; 0: in its last row")
+              .at_least(0)
+              .at_most(kMaxSampleSize),
+          option<Options>("stride", &Options::stride, "with window: rows from a window to the next")
+              .at_least(1)
+              .at_most(kMaxSampleSize),
+          option<Options>("series", &Options::series,
+                          "with window: the column that says which series a row is of, and which no window "
+                          "leaves; default: each file is a series")
+              .may_be_absent(),
+          option<Options>("order", &Options::order,
+                          "with window: the column that orders the rows of a series, of numbers, or of texts "
+                          "such as 2024-05-31; default: as they are in the file")
+              .may_be_absent()};
 }
 
 }  // namespace

@@ -12,7 +12,8 @@
 namespace tutti {
 
 // Rows of tables, one file behind the other: "input" float32 [columns], and "target" by FittedTable::Target.
-// All numbers are in memory.
+// With windows of series, "input" is [window, columns], and has the targets' numbers too. All numbers are in
+// memory.
 class TableDataset final : public ArrayDataset {
  public:
   // A recipe's options for a training table.
@@ -20,6 +21,7 @@ class TableDataset final : public ArrayDataset {
     std::vector<std::string> inputs = {};   // empty: all columns of numbers but the targets
     std::vector<std::string> one_hot = {};  // columns of texts
     TableTargets targets = {};
+    SeriesOptions series = {};
     bool normalize = false;
     bool normalize_target = false;            // of targets that are numbers
     bool fills_missing = false;               // with the column's mean
