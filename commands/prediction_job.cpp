@@ -20,6 +20,7 @@
 #include "data/split/sample_part.h"
 #include "data/split/split_groups.h"
 #include "data/tables/fitted_table.h"
+#include "data/tables/table_dataset.h"
 #include "io/checkpoint/checkpoint_tensors.h"
 #include "io/checkpoint/run_state.h"
 #include "io/image_folders.h"
@@ -133,6 +134,15 @@ std::string file_of_sample(const Dataset& data, int64_t index) {
     return file_of_sample(*like_training->data(), index);
   const auto* part = dynamic_cast<const SamplePart*>(&data);
   return part ? file_of_sample(*part->whole(), part->samples()[static_cast<std::size_t>(index)]) : "";
+}
+
+// TableDataset::target_rows of the table that the samples are from.
+std::vector<int64_t> target_rows_of(const Dataset& data) {
+  if (const auto* table = dynamic_cast<const TableDataset*>(&data)) return table->target_rows();
+  if (const auto* transformed = dynamic_cast<const TransformedDataset*>(&data))
+    return target_rows_of(*transformed->below());
+  const auto* like_training = dynamic_cast<const LikeTraining*>(&data);
+  return like_training ? target_rows_of(*like_training->data()) : std::vector<int64_t>();
 }
 
 bool has_pictures_in_files(const Setting& section) {
@@ -387,6 +397,7 @@ PredictionJob prediction_job(const Setting& written, const std::string& checkpoi
   PredictionJob prediction{.job = make_job(std::move(recipe), job)};
   if (is_of_share) add_share(prediction, sections.at("train"), sections.at("eval"));
   const Evaluator* evaluator = evaluator_with(prediction.job, data.evaluator);
+  if (evaluator) prediction.target_rows = target_rows_of(*evaluator->data);
   if (are_pictures && evaluator)
     prediction.file_of = [samples = evaluator->data](int64_t index) {
       return file_of_sample(*samples, index);

@@ -16,10 +16,13 @@ struct PredictionJob {
   std::function<std::string(int64_t index)> file_of = {};
   // Of an evaluator with a share of the training data: the numbers of its samples there.
   std::optional<std::vector<int64_t>> share = {};
+  // Of windows of a table: the row of each sample's target, among the samples of the data or of the share.
+  std::vector<int64_t> target_rows = {};
 
-  // The number of a predicted sample among those of the data.
+  // The number of a predicted sample among those of the data; of windows that of its target's row.
   int64_t number_of(int64_t index) const {
-    return share ? share->at(static_cast<std::size_t>(index)) : index;
+    const int64_t row = target_rows.empty() ? index : target_rows.at(static_cast<std::size_t>(index));
+    return share ? share->at(static_cast<std::size_t>(row)) : row;
   }
 };
 

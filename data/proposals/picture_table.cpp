@@ -62,7 +62,8 @@ Proposal picture_table(const std::string& file, const PictureColumns& pictures, 
   if (!are_values) return proposal;
   if (is_single) proposal.train.push_back({"target_type", "\"number\"", "or class, if each number is one"});
   proposal.model.push_back({"loss", "\"mse\"", "the target is a number"});
-  proposal.metrics = {"MeanSquaredError", "MeanAbsoluteError", "R2Score"};
+  proposal.metrics = {"MeanSquaredError", "MeanAbsoluteError"};
+  if (is_single) proposal.metrics.emplace_back("R2Score");
   std::get<ImageSamples>(proposal.samples).targets = ImageTargets::kValues;
   return proposal;
 }

@@ -135,6 +135,12 @@ SeriesWindows::SeriesWindows(const SeriesRows& series, const SeriesOptions& opti
               ", and have no samples";
 }
 
+std::vector<int64_t> SeriesWindows::target_rows() const {
+  std::vector<int64_t> rows;
+  for (const int64_t place : targets_) rows.push_back(rows_[static_cast<std::size_t>(place)]);
+  return rows;
+}
+
 StoredArray SeriesWindows::inputs(StoredArray rows) const {
   StoredArray array = consecutive(std::move(rows), rows_, firsts_, window_);
   array.shape.insert(array.shape.begin() + 1, window_);

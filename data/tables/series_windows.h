@@ -50,6 +50,8 @@ class SeriesWindows {
   // [rows, ...] as [samples, window, ...], or as the targets' rows [samples, ...].
   StoredArray inputs(StoredArray rows) const;
   StoredArray targets(StoredArray rows) const;
+  // Of each sample: the row of its target, among those read.
+  std::vector<int64_t> target_rows() const;
   // On series that are too short. "" = none.
   std::string advice() const { return advice_; }
 

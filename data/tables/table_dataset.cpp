@@ -53,7 +53,7 @@ struct DefaultInputs {
     for (const TableColumn& column : files[0]->columns()) {
       const bool is_target = has(options.targets.columns, column.name);
       if ((is_target && !shares) || has(options.one_hot, column.name)) continue;
-      if (column.name == options.series.series || column.name == options.series.order) continue;
+      if (has({options.series.series, options.series.order}, column.name) && !column.name.empty()) continue;
       if (no_input_reason(column).empty())
         names.push_back(column.name);
       else
@@ -144,6 +144,7 @@ struct TableDataset::Read {
   std::vector<StoredArray> arrays;
   int64_t bytes = 0;
   std::string advice;
+  std::vector<int64_t> target_rows = {};
 
   // `options` only for the table of the training.
   static Read all(const TableFiles& files, FittedTable fitted, const Options* options, int64_t ignore_index,
@@ -190,6 +191,7 @@ struct TableDataset::Read {
   void add_windows(SeriesRows& series) {
     series.finish();
     const SeriesWindows windows(series, fitted.series);
+    target_rows = windows.target_rows();
     arrays[0] = windows.inputs(std::move(arrays[0]));
     if (arrays.size() > 1) arrays[1] = windows.targets(std::move(arrays[1]));
     advice += (advice.empty() || windows.advice().empty() ? "" : "\n") + windows.advice();
@@ -215,7 +217,8 @@ TableDataset::TableDataset(const TableFiles& files, const FittedTable& fitted, i
 TableDataset::TableDataset(Read read, int64_t ignore_index)
     : ArrayDataset(std::move(read.arrays), {.ignore_index = ignore_index, .advice = std::move(read.advice)}),
       fitted_(std::move(read.fitted)),
-      bytes_(read.bytes) {}
+      bytes_(read.bytes),
+      target_rows_(std::move(read.target_rows)) {}
 
 uint64_t TableDataset::digest() const { return fitted_.digest(ArrayDataset::digest()); }
 

@@ -42,12 +42,16 @@ class TableDataset final : public ArrayDataset {
   std::string fitted() const override { return fitted_.to_json(); }
   int64_t memory_bytes() const override { return bytes_; }
 
+  // The row of each sample's target, among those kept; empty: that of the sample's number.
+  const std::vector<int64_t>& target_rows() const { return target_rows_; }
+
  private:
   struct Read;
   explicit TableDataset(Read read, int64_t ignore_index);
 
   FittedTable fitted_;
   int64_t bytes_;
+  std::vector<int64_t> target_rows_;
 };
 
 }  // namespace tutti

@@ -28,7 +28,7 @@ std::string folder_of_table(const std::string& path) {
 std::vector<std::string> picture_columns(TableFile& file, const std::string& root) {
   std::vector<WantedColumn> texts;
   for (std::size_t c = 0; c < file.columns().size(); ++c)
-    if (file.columns()[c].is_text) texts.push_back({c, CellType::kText});
+    if (file.columns()[c].is_text && !file.columns()[c].is_other) texts.push_back({c, CellType::kText});
   if (texts.empty()) return {};
   std::vector<bool> has_picture(texts.size());
   int64_t rows = 0;

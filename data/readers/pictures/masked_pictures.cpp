@@ -20,16 +20,16 @@
 namespace tutti {
 namespace {
 
-constexpr int64_t kByteValues = 256, kUsualIgnored = 255;
+constexpr int64_t kMaskValues = 256, kUsualIgnored = 255;
 constexpr int64_t kNoClass = -1;
 
 std::vector<int64_t> classes_of_values(const MaskedPictures::Options& options) {
-  std::vector<int64_t> classes(kByteValues, kNoClass);
+  std::vector<int64_t> classes(kMaskValues, kNoClass);
   const auto set = [&](int64_t value, int64_t number) { classes[static_cast<std::size_t>(value)] = number; };
-  for (int64_t value = 0; options.values.empty() && value < std::min(options.classes, kByteValues); ++value)
+  for (int64_t value = 0; options.values.empty() && value < std::min(options.classes, kMaskValues); ++value)
     set(value, value);
   for (std::size_t i = 0; i < options.values.size(); ++i) set(options.values[i], static_cast<int64_t>(i));
-  if (options.ignore_index >= 0 && options.ignore_index < kByteValues)
+  if (options.ignore_index >= 0 && options.ignore_index < kMaskValues)
     set(options.ignore_index, options.ignore_index);
   return classes;
 }
@@ -43,7 +43,7 @@ void require_counts(const MaskedPictures::Options& options) {
 }
 
 // Values that usual masks have, and that would not be meant as classes.
-void require_usual(const std::array<bool, kByteValues>& present, const std::string& file) {
+void require_usual(const std::array<bool, kMaskValues>& present, const std::string& file) {
   if (!present[kUsualIgnored]) return;
   if (present[0] && std::ranges::count(present, true) == 2)
     throw WrongKey("mask_values", {},
@@ -106,7 +106,7 @@ void MaskedPictures::find_classes() {
     throw WrongKey(
         "num_classes", {},
         "expected num_classes: to look for the classes of " + grouped(masks_.size()) + " masks takes long");
-  std::array<bool, kByteValues> present{};
+  std::array<bool, kMaskValues> present{};
   std::string unusual;  // the file of a mask with 255
   for (int64_t i = 0; i < masks_.size(); ++i) try {
       const at::Tensor values = values_of(i);
@@ -116,10 +116,10 @@ void MaskedPictures::find_classes() {
     } catch (const UserError& error) {
       throw UserError({masks_.file(i)}, error.message());
     }
-  if (options_.ignore_index >= 0 && options_.ignore_index < kByteValues)
+  if (options_.ignore_index >= 0 && options_.ignore_index < kMaskValues)
     present[static_cast<std::size_t>(options_.ignore_index)] = false;
   require_usual(present, unusual);
-  for (int64_t value = 0; value < kByteValues; ++value)
+  for (int64_t value = 0; value < kMaskValues; ++value)
     if (present[static_cast<std::size_t>(value)]) options_.classes = value + 1;
   if (options_.classes == 0) throw UserError({masks_.file(0)}, "no mask has a pixel that counts");
 }

@@ -9,6 +9,7 @@
 #include "data/readers/catalog.h"
 #include "data/readers/make_dataset.h"
 #include "data/split/split_groups.h"
+#include "data/tables/table_dataset.h"
 #include "recipe/resolve.h"
 #include "recipe/toml_reader.h"
 #include "runtime/error.h"
@@ -61,6 +62,18 @@ TEST_F(SeriesTable, WindowsAreOfOneSeriesInItsOrder) {
     EXPECT_EQ(load < 100 ? load : load - 100, hour);
     for (int64_t row = 1; row < 3; ++row) EXPECT_EQ(samples["input"][i][row][0].item<float>(), load + row);
     EXPECT_EQ(samples["target"][i].item<float>(), load + 3);
+  }
+}
+
+TEST_F(SeriesTable, RowsOfTargetsAreKnown) {
+  const DatasetPtr windows = data(kWindows);
+  const auto rows = dynamic_cast<const TableDataset&>(*windows).target_rows();
+  ASSERT_EQ(std::ssize(rows), 6);
+  const std::vector<int> hours = {2, 0, 1, 4, 3, 5};  // two rows of each, of b and a
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const int series = rows[i] % 2 == 0 ? 100 : 0;
+    EXPECT_EQ(all(windows)["target"][static_cast<int64_t>(i)].item<float>(),
+              series + hours[static_cast<std::size_t>(rows[i] / 2)]);
   }
 }
 
