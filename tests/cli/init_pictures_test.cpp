@@ -42,7 +42,7 @@ class InitPicturesTest : public InitCase {
     return message_of<UserError>([&] { proposed(name, "", targets); });
   }
   static std::string recipe_of(const Proposal& data) {
-    const std::string recipe = draft_recipe(data, "", "tutti init x", "");
+    const std::string recipe = draft_recipe(data, {.command = "tutti init x"});
     resolve_recipe(parse_recipe(recipe, "r.toml"));
     return recipe;
   }
