@@ -61,6 +61,7 @@ Proposal picture_table(const std::string& file, const PictureColumns& pictures, 
                                 (are_values ? "its numbers are values" : "its values are classes")});
   if (!are_values) return proposal;
   if (is_single) proposal.train.push_back({"target_type", "\"number\"", "or class, if each number is one"});
+  proposal.train.push_back({"normalize_target", "true", "targets become (y - mean) / std of their column"});
   proposal.model.push_back({"loss", "\"mse\"", "the target is a number"});
   proposal.metrics = {"MeanSquaredError", "MeanAbsoluteError"};
   if (is_single) proposal.metrics.emplace_back("R2Score");

@@ -237,9 +237,10 @@ struct TextTableOptions : TargetOptions, TextFileOptions {
 // A table of pictures' files, in a file of any of the three forms.
 struct ImageTableOptions : TargetOptions, TextFileOptions, ImageReadOptions, MaskOptions {
   std::string path = "";
-  std::string image = "";   // the column of paths; "": the only one that names pictures
-  std::string root = "";    // the folder that they are below; "": the table's
-  std::string mask = "";    // the column of paths of masks; "": none
+  std::string image = "";  // the column of paths; "": the only one that names pictures
+  std::string root = "";   // the folder that they are below; "": the table's
+  std::string mask = "";   // the column of paths of masks; "": none
+  bool normalize_target = false;
   int64_t num_classes = 0;  // of masks; 0: from the data
 
   static Kind<ImageTableOptions> kind();

@@ -34,6 +34,14 @@ std::vector<Bound<Options>> text_file_keys() {
 }
 
 template <class Options>
+Bound<Options> normalize_target_option() {
+  return option<Options>(
+      "normalize_target", &Options::normalize_target,
+      "targets that are numbers become (y - mean) / std of their column in [data.train]; "
+      "losses and metrics are those of such targets, `tutti predict` writes the column's units");
+}
+
+template <class Options>
 std::vector<Bound<Options>> table_keys() {
   return {option<Options>("inputs", &Options::inputs,
                           "the columns of numbers to train on, by name; default: all but target and one_hot")
@@ -44,10 +52,7 @@ std::vector<Bound<Options>> table_keys() {
           option<Options>("normalize", &Options::normalize,
                           "inputs that are numbers become (x - mean) / std of their column in [data.train]; "
                           "checkpoints keep both, for evaluations and predictions"),
-          option<Options>(
-              "normalize_target", &Options::normalize_target,
-              "targets that are numbers become (y - mean) / std of their column in [data.train]; "
-              "losses and metrics are those of such targets, `tutti predict` writes the column's units"),
+          normalize_target_option<Options>(),
           option<Options>("missing", &Options::fills_missing,
                           "of an input without a number; mean: its column's in [data.train]",
                           {{"error", false}, {"mean", true}}),
@@ -146,7 +151,7 @@ Kind<ImageTableOptions> ImageTableOptions::kind() {
            option("mask", &Options::mask,
                   "in place of target: the column of paths of masks, whose pixels' values are the targets")
                .may_be_absent(),
-           mask_values_option<Options>(),
+           normalize_target_option<Options>(), mask_values_option<Options>(),
            classes_option<Options>("of masks: values are below; default: from the data")},
           with_keys<Options>(target_keys<Options>(),
                              with_keys<Options>(text_file_keys<Options>(), image_read_keys<Options>())))};

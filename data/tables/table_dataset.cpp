@@ -122,19 +122,39 @@ class SharedTargets {
       if (std::isnan(number))
         throw UserError({file.path()}, file.place() + ", column '" + shown(fitted_.target[i]) +
                                            "': a missing value; each row needs its target");
-      values_.push_back(static_cast<float>(number));
+      values_.push_back(number);
     }
   }
-  StoredArray take(const std::string& file, int64_t rows) {
+  // Normalized by the mean and deviation that `fitted` has, or that `fits` puts there.
+  StoredArray take(const std::string& file, int64_t rows, FittedTable& fitted, bool fits) {
+    if (fits) fit(fitted);
+    std::vector<float> targets;
+    for (std::size_t i = 0; i < values_.size(); ++i) {
+      const std::size_t c = i % places_.size();
+      const bool is_normalized = !fitted.target_mean.empty();
+      targets.push_back(static_cast<float>(
+          is_normalized ? (values_[i] - fitted.target_mean[c]) / fitted.target_std[c] : values_[i]));
+    }
     const bool is_list = fitted_.target_is == FittedTable::Target::kNumbers;
-    return array_in_memory("target", file, std::move(values_),
+    return array_in_memory("target", file, std::move(targets),
                            is_list ? Shape{rows, std::ssize(fitted_.target)} : Shape{rows});
   }
 
  private:
+  void fit(FittedTable& fitted) const {
+    const std::size_t width = places_.size();
+    const auto rows = static_cast<double>(values_.size() / width);
+    std::vector<double> mean(width), squares(width);
+    for (std::size_t i = 0; i < values_.size(); ++i) mean[i % width] += values_[i] / rows;
+    for (std::size_t i = 0; i < values_.size(); ++i)
+      squares[i % width] += (values_[i] - mean[i % width]) * (values_[i] - mean[i % width]);
+    for (const double sum : squares) fitted.target_std.push_back(sum > 0 ? std::sqrt(sum / rows) : 1);
+    fitted.target_mean = std::move(mean);
+  }
+
   const FittedTable& fitted_;
   std::vector<std::size_t> places_;
-  std::vector<float> values_;
+  std::vector<double> values_;
 };
 
 }  // namespace
@@ -170,7 +190,8 @@ struct TableDataset::Read {
       });
     }
     rows.finish();
-    if (options && options->normalize_target && rows.fitted().target_mean.empty() && rows.rows() > 0)
+    if (options && options->normalize_target && !shares_targets && rows.fitted().target_mean.empty() &&
+        rows.rows() > 0)
       throw WrongKey("normalize_target", {}, "expected targets that are numbers; here they are classes");
     Read read{.fitted = rows.fitted()};
     if (options)
@@ -182,7 +203,9 @@ struct TableDataset::Read {
       read.advice = advice_lines(files, {rows.advice()});
     const std::string& path = files[0]->path();
     read.add(rows, path);
-    if (shares_targets) read.arrays.push_back(shared.take(path, rows.rows()));
+    if (shares_targets)
+      read.arrays.push_back(
+          shared.take(path, rows.rows(), read.fitted, options && options->normalize_target));
     if (fitted.series.window > 0) read.add_windows(series);
     return read;
   }

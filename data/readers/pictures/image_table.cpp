@@ -67,11 +67,14 @@ struct ImageTable::Reading {
     const std::string& first = files.at(0)->path();
     const std::string root = options.root.empty() ? folder_of_table(first) : options.root;
     const bool with_target = fits ? !fitted.target.empty() : has_targets(files, fitted);
-    TableRows rows(fitted, {.fits = fits,
-                            .may_guess_classes = fits && options.targets.type == TableTarget::kAuto,
-                            .with_target = with_target,
-                            .ignore_index = options.targets.ignore_index,
-                            .rows = options.rows});
+    const bool normalizes = fits && options.normalize_target;
+    TableRows rows(fitted,
+                   {.fits = fits,
+                    .normalizes_target = normalizes,
+                    .may_guess_classes = fits && !normalizes && options.targets.type == TableTarget::kAuto,
+                    .with_target = with_target,
+                    .ignore_index = options.targets.ignore_index,
+                    .rows = options.rows});
     PictureFiles pictures(root), masks(root);
     std::string image;
     const bool with_masks =
@@ -88,6 +91,8 @@ struct ImageTable::Reading {
       });
     }
     rows.finish();
+    if (normalizes && rows.fitted().target_mean.empty() && rows.rows() > 0)
+      throw WrongKey("normalize_target", {}, "expected targets that are numbers");
     if (rows.rows() == 0) throw UserError({first}, "names no image");
     require_classes(rows, first);
     const std::string advice =
@@ -196,6 +201,7 @@ DatasetPtr ImageTableOptions::make(const Setting& section, const DataEnvironment
                                   .may_lack_masks = environment.fitted.has_value(),
                                   .must_exist = on_bad_sample == OnBadSample::kError,
                                   .targets = targets_of(*this, environment.ignore_index),
+                                  .normalize_target = normalize_target,
                                   .rows = environment.rows};
   const auto paths = files_of(section.at("path"));
   const auto fitted = fitted_targets(*this, section, environment.fitted);

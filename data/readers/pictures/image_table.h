@@ -25,6 +25,7 @@ class ImageTable final : public PictureSource {
     bool may_lack_masks = false;  // where the column is missing
     bool must_exist = true;       // of the pictures that the first rows name
     TableTargets targets = {};
+    bool normalize_target = false;            // of targets that are numbers
     const std::vector<bool>* rows = nullptr;  // true for each row to keep; null: all
   };
 

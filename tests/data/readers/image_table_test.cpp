@@ -75,6 +75,16 @@ TEST_F(ImageTableTest, NumbersAreValues) {
   EXPECT_TRUE(at::equal(targets(*data(table(kNamed) + "target = 'area'")), at::tensor({0.5F, 2.0F})));
 }
 
+TEST_F(ImageTableTest, TargetsMayBeNormalized) {
+  const std::string keys = table(kNamed) + "target = ['area', 'count']\nnormalize_target = true";
+  const DatasetPtr images = data(keys);
+  const at::Tensor normalized = at::tensor({-1.0F, -1.0F, 1.0F, 1.0F}).view({2, 2});
+  EXPECT_TRUE(at::allclose(targets(*images), normalized));
+  EXPECT_TRUE(at::allclose(targets(*data(table(kNamed), images->fitted())), normalized));
+  EXPECT_THAT(why(table(kNamed) + "target = 'kind'\nnormalize_target = true"),
+              HasSubstr("expected targets that are numbers"));
+}
+
 TEST_F(ImageTableTest, JsonLinesAndRootsAreRead) {
   const std::string rows = R"({"p": "rgb_19x37.png", "y": "b"})"
                            "\n"

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <numeric>
 
 #include "data/readers/catalog.h"
@@ -97,6 +98,15 @@ TEST_F(SeriesTable, TargetsStayWhereInputsAreNormalized) {
   EXPECT_LT(all(windows)["input"].abs().max().item<float>(), 3);
   EXPECT_TRUE(at::equal(all(data("", windows->fitted()))["target"], targets))
       << "evaluations have the windows";
+}
+
+TEST_F(SeriesTable, TargetsThatAreInputsMayBeNormalized) {
+  const at::Tensor plain = all(data(kWindows))["target"];
+  const DatasetPtr windows = data(kWindows + "normalize_target = true");
+  // All rows have the loads 0 to 5 and 100 to 105.
+  const double mean = 52.5, deviation = std::sqrt(2500 + 35.0 / 12);
+  EXPECT_TRUE(at::allclose(all(windows)["target"], plain.sub(mean).div(deviation)));
+  EXPECT_TRUE(at::equal(all(data("", windows->fitted()))["target"], all(windows)["target"]));
 }
 
 TEST_F(SeriesTable, LastRowsOfEachSeriesAreHeldOut) {
