@@ -25,6 +25,7 @@
 #include "data/tables/fitted_table.h"
 #include "io/checkpoint/saved_state.h"
 #include "io/hdf5/hdf5_writer.h"
+#include "io/image_folders.h"
 #include "io/json/json_line.h"
 #include "io/replaced_file.h"
 #include "job/recipe_catalogs.h"
@@ -209,11 +210,10 @@ WrittenColumn names_of_rows(const PredictionJob& prediction, int64_t first, int6
   std::vector<std::string> files;
   std::vector<int64_t> rows;
   for (int64_t index = first; index < first + count; ++index) {
-    const int64_t number = prediction.number_of(index);
     if (prediction.file_of)
-      files.push_back(prediction.file_of(number));
+      files.push_back(prediction.file_of(index));
     else
-      rows.push_back(number + 1);
+      rows.push_back(prediction.number_of(index) + 1);
   }
   if (prediction.file_of) return {"file", std::move(files)};
   return {"row", std::move(rows)};
@@ -340,6 +340,12 @@ Setting with_eval(Setting recipe, Setting section) {
   return resolve_recipe(recipe);
 }
 
+// True for a folder, or a picture.
+bool is_of_pictures(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::is_directory(path, ignored) || is_image_name(path);
+}
+
 // The recipe with --data as the path of the evaluator's data.
 Setting with_data(Setting recipe, const PredictOptions& options, std::optional<TextsOfInput>& texts) {
   const Setting key(options.data, "--data", {"command line"});
@@ -355,6 +361,12 @@ Setting with_data(Setting recipe, const PredictOptions& options, std::optional<T
   if (!section)
     key.fail("the recipe has no evaluator " + options.evaluator +
              ", whose kind, arrays and transforms the data would have; give [data.eval]");
+  if (section->at("kind").text() == "image_table" && is_of_pictures(options.data)) {
+    *section = picture_section_like(*section);
+    section->table().emplace_back("path", Setting(options.data, section->path + ".path", key.position));
+    recipe = resolve_recipe(recipe);
+    section = section_of(recipe, options.evaluator);
+  }
   Setting* path = section->find("path");
   if (!path) key.fail("data of kind = \"" + section->at("kind").text() + "\" have no path");
   if (options.data == "-") texts.emplace(*section);

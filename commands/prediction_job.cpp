@@ -14,11 +14,13 @@
 #include "data/readers/options.h"
 #include "data/readers/recipe_transforms.h"
 #include "data/readers/table_files.h"
+#include "data/readers/transformed_dataset.h"
 #include "data/split/held_out.h"
 #include "data/split/open_split.h"
 #include "data/split/sample_part.h"
 #include "data/split/split_groups.h"
 #include "data/tables/fitted_table.h"
+#include "data/tables/table_dataset.h"
 #include "io/checkpoint/checkpoint_tensors.h"
 #include "io/checkpoint/run_state.h"
 #include "io/image_folders.h"
@@ -77,7 +79,6 @@ DatasetPtr open_without_labels(const Setting& section, int64_t ignore_index, con
 
 struct OpenedPictures {
   DatasetPtr data;  // null: the section is no image folder
-  ImageSourcePtr source;
   bool has_no_classes = false;
 };
 
@@ -94,9 +95,9 @@ OpenedPictures open_image_section(const Setting& section, bool has_no_classes, i
   const auto options = ImageFolderOptions::kind().read(section);
   OpenedPictures pictures;
   const DatasetPtr files = opened(section, [&] {
-    pictures.has_no_classes = has_no_classes || has_pictures_alone(options);
-    pictures.source = pictures.has_no_classes ? open_pictures(options) : open_image_folder(options);
-    return std::make_shared<const ImageFiles>(pictures.source, options);
+    pictures.has_no_classes = has_no_classes || !options.masks.empty() || has_pictures_alone(options);
+    return std::make_shared<const ImageFiles>(
+        pictures.has_no_classes ? open_pictures(options) : open_image_folder(options), options);
   });
   pictures.data = with_recipe_transforms(section, files, "", ignore_index);
   return pictures;
@@ -117,10 +118,37 @@ class LikeTraining final : public Dataset {
   std::string advice() const override { return data_->advice(); }
   std::string replaced() const override { return data_->replaced(); }
 
+  const DatasetPtr& data() const { return data_; }
+
  private:
   DatasetPtr data_;
   SampleSpec spec_;
 };
+
+// The picture that a sample was, within the folder of the data; "" of other samples.
+std::string file_of_sample(const Dataset& data, int64_t index) {
+  if (const auto* images = dynamic_cast<const ImageFiles*>(&data)) return images->short_name(index);
+  if (const auto* transformed = dynamic_cast<const TransformedDataset*>(&data))
+    return file_of_sample(*transformed->below(), index);
+  if (const auto* like_training = dynamic_cast<const LikeTraining*>(&data))
+    return file_of_sample(*like_training->data(), index);
+  const auto* part = dynamic_cast<const SamplePart*>(&data);
+  return part ? file_of_sample(*part->whole(), part->samples()[static_cast<std::size_t>(index)]) : "";
+}
+
+// TableDataset::target_rows of the table that the samples are from.
+std::vector<int64_t> target_rows_of(const Dataset& data) {
+  if (const auto* table = dynamic_cast<const TableDataset*>(&data)) return table->target_rows();
+  if (const auto* transformed = dynamic_cast<const TransformedDataset*>(&data))
+    return target_rows_of(*transformed->below());
+  const auto* like_training = dynamic_cast<const LikeTraining*>(&data);
+  return like_training ? target_rows_of(*like_training->data()) : std::vector<int64_t>();
+}
+
+bool has_pictures_in_files(const Setting& section) {
+  const std::string& kind = section.at("kind").text();
+  return kind == "image_folder" || kind == "image_table";
+}
 
 using Shapes = std::map<std::string, Shape>;
 
@@ -164,7 +192,13 @@ class TargetGuess {
     };
     if (auto data = fitting(with_class)) return data;
     if (auto data = fitting(with_numbers)) return data;
-    return samples_.shapes.contains("input") ? fitting(with_tokens) : std::nullopt;
+    const auto input = samples_.shapes.find("input");
+    if (input == samples_.shapes.end()) return std::nullopt;
+    const auto with_pixels = [&](int64_t n) {
+      return with(with_classes(n), {input->second.end() - 2, input->second.end()}, at::kLong);
+    };
+    if (auto data = fitting(with_tokens)) return data;
+    return input->second.size() == 3 ? fitting(with_pixels) : std::nullopt;
   }
 
  private:
@@ -269,29 +303,27 @@ std::vector<Setting*> evaluator_sections(Setting& recipe) {
   return sections;
 }
 
-// Gives the job the data to predict in place of all other data in files. Returns their pictures, or null.
-ImageSourcePtr give_data_to_predict(Setting& recipe, const std::string& checkpoint,
-                                    const PredictedData& predicted, const std::string& fitted,
-                                    UserComponents& components) {
+// Gives the job the data to predict in place of all other data in files.
+void give_data_to_predict(Setting& recipe, const std::string& checkpoint, const PredictedData& predicted,
+                          const std::string& fitted, UserComponents& components) {
   const auto sections = evaluator_sections(recipe);
   const auto named = std::ranges::find_if(sections, [&](const Setting* section) {
     return EvaluatorKeys::kind().read(*section).label == predicted.evaluator;
   });
-  if (named == sections.end() || !is_in_files(**named)) return nullptr;  // a split needs the training data
+  if (named == sections.end() || !is_in_files(**named)) return;  // a split needs the training data
   Setting& train = *recipe.find("data")->find("train");
   const int64_t ignored = ignore_index(recipe);
   const OpenedPictures pictures = open_image_section(**named, predicted.has_no_classes, ignored);
   const DatasetPtr data = pictures.data ? pictures.data : open_without_labels(**named, ignored, fitted);
   SampleSpec samples = data->spec();
   const std::string& kind = train.at("kind").text();
-  if (kind == kPluginKind || kind == "program" || !shares_samples(train)) return pictures.source;
+  if (kind == kPluginKind || kind == "program" || !shares_samples(train)) return;
   const SampleSpec trained = trained_spec(recipe, samples, checkpoint, fitted);
   if (pictures.has_no_classes) samples.classes = trained.classes;
   const auto like_training = std::make_shared<LikeTraining>(data, with_missing(samples, trained));
   for (Setting* section : sections)
     if (is_in_files(*section) || is_split(*section)) give_data(*section, like_training, components);
   if (is_in_files(train)) give_data(train, std::make_shared<LikeTraining>(data, trained), components);
-  return pictures.source;
 }
 
 // True if the evaluator's data are a share of the training data.
@@ -329,9 +361,22 @@ void add_share(PredictionJob& prediction, const Setting& train, const Setting& s
   } else if (const auto* part = dynamic_cast<const SamplePart*>(evaluator.data.get())) {
     prediction.share = part->samples();
   }
-  if (train.at("kind").text() != "image_folder") return;
-  const ImageSourcePtr pictures = open_image_folder(ImageFolderOptions::kind().read(train));
-  prediction.file_of = [pictures](int64_t number) { return pictures->short_name(number); };
+}
+
+// True if the evaluator's samples are pictures in files of their own.
+bool predicts_pictures(const Setting& recipe, const std::string& evaluator) {
+  if (predicts_share(recipe, evaluator)) return has_pictures_in_files(recipe.at("data").at("train"));
+  const auto has_label = [&](const Setting& section) {
+    return section.is_table() && EvaluatorKeys::kind().read(section).label == evaluator &&
+           has_pictures_in_files(section);
+  };
+  return has_label(recipe.at("data").at("eval")) ||
+         std::ranges::any_of(recipe.at("evaluators").array(), has_label);
+}
+
+const Evaluator* evaluator_with(const Job& job, const std::string& label) {
+  const auto named = std::ranges::find(job.evaluators, label, &Evaluator::label);
+  return named == job.evaluators.end() ? nullptr : &*named;
 }
 
 }  // namespace
@@ -345,12 +390,18 @@ PredictionJob prediction_job(const Setting& written, const std::string& checkpoi
   JobOptions job;
   job.makes_folders = false;
   job.fitted = fitted_to_predict(recipe, checkpoint, data.evaluator);
-  const ImageSourcePtr pictures = give_data_to_predict(recipe, checkpoint, data, job.fitted, job.components);
+  const bool are_pictures = predicts_pictures(recipe, data.evaluator);
+  give_data_to_predict(recipe, checkpoint, data, job.fitted, job.components);
   const Setting sections = recipe.at("data");
   const bool is_of_share = predicts_share(recipe, data.evaluator);
   PredictionJob prediction{.job = make_job(std::move(recipe), job)};
   if (is_of_share) add_share(prediction, sections.at("train"), sections.at("eval"));
-  if (pictures) prediction.file_of = [pictures](int64_t number) { return pictures->short_name(number); };
+  const Evaluator* evaluator = evaluator_with(prediction.job, data.evaluator);
+  if (evaluator) prediction.target_rows = target_rows_of(*evaluator->data);
+  if (are_pictures && evaluator)
+    prediction.file_of = [samples = evaluator->data](int64_t index) {
+      return file_of_sample(*samples, index);
+    };
   return prediction;
 }
 

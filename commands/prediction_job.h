@@ -12,14 +12,17 @@ namespace tutti {
 
 struct PredictionJob {
   Job job;
-  // The file of a sample of the data, within their folder; empty where samples are no files.
-  std::function<std::string(int64_t number)> file_of = {};
+  // The file of a predicted sample, within the folder of the data; empty where samples are no files.
+  std::function<std::string(int64_t index)> file_of = {};
   // Of an evaluator with a share of the training data: the numbers of its samples there.
   std::optional<std::vector<int64_t>> share = {};
+  // Of windows of a table: the row of each sample's target, among the samples of the data or of the share.
+  std::vector<int64_t> target_rows = {};
 
-  // The number of a predicted sample among those of the data.
+  // The number of a predicted sample among those of the data; of windows that of its target's row.
   int64_t number_of(int64_t index) const {
-    return share ? share->at(static_cast<std::size_t>(index)) : index;
+    const int64_t row = target_rows.empty() ? index : target_rows.at(static_cast<std::size_t>(index));
+    return share ? share->at(static_cast<std::size_t>(row)) : row;
   }
 };
 

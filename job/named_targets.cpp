@@ -92,7 +92,8 @@ void require_no_names_as_values(const Job& job) {
       loss.fail("takes numbers, and the targets of data.train are classes with names, such as '" +
                 shown(names.back()) + "', of which it would see the place, " +
                 std::to_string(names.size() - 1) +
-                ": numbers to predict are read from arrays, tables and MDS (docs/data.md)");
+                ": numbers to predict are read from arrays, MDS and tables, of pictures by image_table "
+                "(docs/data.md)");
 }
 
 }  // namespace tutti

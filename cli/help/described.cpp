@@ -26,7 +26,8 @@ const std::map<std::string, OfferKind>& placeholders() {
       {"FIRST..LAST", OfferKind::kNothing}, {"PROMPT", OfferKind::kNothing},
       {"METRIC", OfferKind::kNothing},      {"KEY=A,B,...", OfferKind::kKeys},
       {"KEY=RANGE", OfferKind::kKeys},      {"CONDITION", OfferKind::kNothing},
-      {"TEXTS", OfferKind::kFiles},         {"VALUE", OfferKind::kNothing}};
+      {"TEXTS", OfferKind::kFiles},         {"VALUE", OfferKind::kNothing},
+      {"COLUMN", OfferKind::kNothing}};
   return kinds;
 }
 

@@ -14,7 +14,7 @@ const std::map<std::string, Lines>& examples_of_work() {
   static const std::map<std::string, Lines> lines = {
       {"init",
        {"tutti init                                 # trains on random data at once", "tutti init digits.h5",
-        "tutti init cifar-10-batches-bin --out cifar.toml"}},
+        "tutti init cifar-10-batches-bin --out cifar.toml", "tutti init cells.csv --target count,area"}},
       {"convert", {"tutti convert mpt-125m.yaml                # of MosaicML's llm-foundry"}},
       {"train",
        {"tutti train recipe.toml", "mpirun -np 4 tutti train recipe.toml       # four ranks",

@@ -105,15 +105,29 @@ std::string image_size(const ImageSamples& images) {
   return images.height == images.width ? rows : '[' + rows + ", " + std::to_string(images.width) + ']';
 }
 
+std::string image_sizes(const ImageSamples& images) {
+  return '[' + std::to_string(images.height) + ", " + std::to_string(images.width) + ']';
+}
+
 // Of images of many sizes, which get one.
 std::string train_transforms_of_files(const ImageSamples& images) {
+  const std::string flip =
+      section("[[data.train.transforms]]", {{"kind", "\"flip\"", "half of the images are mirrored"}});
+  if (images.targets == ImageTargets::kValues)
+    return section("[[data.train.transforms]]",
+                   {{"kind", "\"resize\"", "the whole image: a part may have other numbers"},
+                    {"size", image_sizes(images)}}) +
+           flip;
   return section("[[data.train.transforms]]", {{"kind", "\"random_resized_crop\"",
                                                 "a drawn part of each image, resized; all get one size"},
                                                {"size", image_size(images)}}) +
-         section("[[data.train.transforms]]", {{"kind", "\"flip\"", "half of the images are mirrored"}});
+         flip;
 }
 
 std::string eval_transforms_of_files(const ImageSamples& images) {
+  if (images.targets != ImageTargets::kClass)
+    return section("[[data.eval.transforms]]",
+                   {{"kind", "\"resize\"", "the whole image"}, {"size", image_sizes(images)}});
   return section("[[data.eval.transforms]]",
                  {{"kind", "\"resize\""},
                   {"size", std::to_string(std::max(images.height, images.width) * 8 / 7),
@@ -143,6 +157,8 @@ std::string eval_text(const Proposal& data) {
     lines = {{"split", "0.1", "of the samples, which are not trained on; or kind and path of others"}};
   else
     for (const auto& line : data.numbers) lines.push_back({line.key, line.value, "as in training"});
+  if (!data.metrics.empty())
+    lines.push_back({"metric_names", toml_texts(data.metrics), "`tutti list metrics` shows others"});
   if (is_gpt(data)) lines.push_back({"subset_num_batches", "50", "an evaluation is at most so long"});
   const auto* images = samples_of<ImageSamples>(data);
   return section("[data.eval]", lines) + (images && images->are_files ? eval_transforms_of_files(*images)

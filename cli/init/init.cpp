@@ -25,6 +25,7 @@ struct InitArguments {
   std::string data;
   std::string out = "recipe.toml";
   std::string tokenizer;
+  std::vector<std::string> targets;
   std::string program;
   std::string network;
   int64_t size = 0;
@@ -111,7 +112,9 @@ std::string fit_to_machine(const InitArguments& arguments, Proposal& data, Draft
 int init(const InitArguments& arguments) {
   const std::string folder = fs::absolute(arguments.out).parent_path();
   Proposal data =
-      placed(arguments.data.empty() ? random_data() : look_at(arguments.data, arguments.tokenizer), folder);
+      placed(arguments.data.empty() ? random_data()
+                                    : look_at(arguments.data, {arguments.tokenizer, arguments.targets}),
+             folder);
   for (const std::string& remark : data.remarks) print_warning(remark);
   DraftOptions draft = {
       .network = arguments.network, .command = command_line(arguments), .schema = installed_schema()};
@@ -155,6 +158,12 @@ void add_init(CLI::App& app, Action& action) {
       ->add_option("--tokenizer", arguments->tokenizer,
                    "for texts: Hugging Face's tokenizer.json, or its folder (default: the one beside them)")
       ->type_name("FILE");
+  command
+      ->add_option(
+          "--target", arguments->targets,
+          "for tables: the column to predict; of pictures also several columns of numbers: count,area")
+      ->delimiter(',')
+      ->type_name("COLUMN");
   command
       ->add_option("--program", arguments->program,
                    "a model written by Python: torch.export's .pt2, or a file of TorchScript")

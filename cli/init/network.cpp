@@ -41,6 +41,16 @@ Network resnet_cifar(int64_t depth) {
           .has_momentum = true};
 }
 
+Network unet(const Proposal&) {
+  return {.model = {{"kind", "\"unet\"", "a class for each pixel; channels and classes come from the data"},
+                    {"encoder_name", "\"resnet18\"", "edges of images are multiples of 32"}}};
+}
+
+ImageTargets targets_of(const Proposal& data) {
+  const auto* images = samples_of<ImageSamples>(data);
+  return images ? images->targets : ImageTargets::kClass;
+}
+
 // A divisor of the images' sides that leaves some 200 patches of large images, and 50 of small ones.
 int64_t patch_size(const ImageSamples& images) {
   constexpr int64_t kUsual = 16, kPatchesASide = 8;
@@ -178,6 +188,7 @@ std::vector<Choice> choices_for(const Proposal& data) {
             {"bert-base", [](const Proposal& data) {
                return bert(data, {12, 12, 768});
              }}};
+  if (targets_of(data) == ImageTargets::kMask) return {{"unet", unet}};
   if (convolved(data)) return image_choices(data);
   return {{"mlp", mlp}};
 }
@@ -205,9 +216,12 @@ std::string lightest_network(const Proposal& data, const std::string& chosen) {
 
 Network network(const Proposal& data, const std::string& name) {
   const std::vector<Choice> choices = choices_for(data);
-  if (name.empty()) return choices[0].make(data);
-  for (const Choice& choice : choices)
-    if (same_name(choice.name, name)) return choice.make(data);
+  for (const Choice& choice : choices) {
+    if (!name.empty() && !same_name(choice.name, name)) continue;
+    Network network = choice.make(data);
+    network.has_momentum = network.has_momentum && targets_of(data) != ImageTargets::kValues;
+    return network;
+  }
   throw UserError("--model " + name + ": the networks for " + data.summary + " are " +
                   joined(networks_for(data)));
 }

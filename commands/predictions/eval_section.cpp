@@ -100,4 +100,17 @@ EvalSection eval_section_like(const Setting& train, const Setting& split) {
   return out;
 }
 
+Setting picture_section_like(const Setting& table) {
+  const std::vector<Key> folder_keys = ImageFolderOptions::kind().entry.keys,
+                         table_keys = ImageTableOptions::kind().entry.keys;
+  Setting section = without_none(table);
+  std::erase_if(section.table(), [&](const auto& member) {
+    const std::string& key = member.first;
+    const bool is_of_targets = key == "classes" || key == "path";
+    return has_named(table_keys, key) && (is_of_targets || !has_named(folder_keys, key));
+  });
+  section.find("kind")->value = std::string("image_folder");
+  return section;
+}
+
 }  // namespace tutti

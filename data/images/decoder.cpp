@@ -1,6 +1,7 @@
 #include "data/images/decoder.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/equal.h>
 
 #include <algorithm>
 #include <cctype>
@@ -115,6 +116,26 @@ at::Tensor decode_part(std::span<const std::byte> file, const ChoosePart& choose
   const at::Tensor image = empty_image(whole);
   format.decode(file, whole, image.mutable_data_ptr<uint8_t>());
   return image.narrow(0, top, size.height).narrow(1, left, size.width);
+}
+
+at::Tensor decode_mask(std::span<const std::byte> file, int64_t most_pixels) {
+  const ImageFormat& format = format_of(file);
+  const std::string name = format.name;
+  if (name == "JPEG" || name == "WebP")
+    throw UserError("a mask in " + name + ", which may change the values of pixels; expected PNG");
+  const ImageSize size = size_of(file, format, most_pixels);
+  if (name == "PNG") {
+    const at::Tensor values = at::empty({size.height, size.width}, at::kByte);
+    decode_png_values(file, values.mutable_data_ptr<uint8_t>());
+    return values;
+  }
+  const at::Tensor image = empty_image(size);
+  format.decode(file, size, image.mutable_data_ptr<uint8_t>());
+  const at::Tensor red = image.select(2, 0);
+  for (const int64_t channel : {1, 2})
+    if (!at::equal(red, image.select(2, channel)))
+      throw UserError("a mask in colors; expected gray, or a PNG with a palette, whose values are classes");
+  return red.contiguous();
 }
 
 }  // namespace tutti

@@ -43,4 +43,8 @@ at::Tensor decode_image(std::span<const std::byte> file);
 // the part may go unseen.
 at::Tensor decode_part(std::span<const std::byte> file, const ChoosePart& choose, const Decoding& decoding);
 
+// The values of a mask, uint8 [height, width]: indexes of a PNG's palette, or gray as stored. Throws
+// UserError for colors, and for JPEG and WebP, which change values.
+at::Tensor decode_mask(std::span<const std::byte> file, int64_t most_pixels = kMostPixelsOfAnImage);
+
 }  // namespace tutti

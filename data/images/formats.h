@@ -27,6 +27,9 @@ ImageSize png_size(FileBytes file);
 // This and the following write the whole image of `size`: uint8 [height, width, 3].
 void decode_png(FileBytes file, const ImageSize& size, uint8_t* pixels);
 
+// Of gray or of a palette, of at most 8 bits: the values as stored, uint8 [height, width].
+void decode_png_values(FileBytes file, uint8_t* values);
+
 ImageSize webp_size(FileBytes file);
 void decode_webp(FileBytes file, const ImageSize& size, uint8_t* pixels);
 

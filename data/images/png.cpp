@@ -82,14 +82,7 @@ void clip_gray(uint8_t* row, std::size_t width) {
   for (std::size_t x = width; x-- > 0;) std::memset(row + 3 * x, row[2 * x] > 0 ? 255 : row[2 * x + 1], 3);
 }
 
-void read_rows(PngReader& reader) {
-  if (!is_deep_gray(reader)) {
-    png_set_palette_to_rgb(reader.png);
-    png_set_expand_gray_1_2_4_to_8(reader.png);
-    png_set_strip_16(reader.png);
-    png_set_gray_to_rgb(reader.png);
-  }
-  png_set_strip_alpha(reader.png);
+void read_all_rows(PngReader& reader) {
   const int passes = png_set_interlace_handling(reader.png);
   png_read_update_info(reader.png, reader.info);
   const png_uint_32 height = png_get_image_height(reader.png, reader.info);
@@ -101,6 +94,23 @@ void read_rows(PngReader& reader) {
       png_read_row(reader.png, reader.rows[y], nullptr);
     }
   png_read_end(reader.png, nullptr);
+}
+
+void read_rows(PngReader& reader) {
+  if (!is_deep_gray(reader)) {
+    png_set_palette_to_rgb(reader.png);
+    png_set_expand_gray_1_2_4_to_8(reader.png);
+    png_set_strip_16(reader.png);
+    png_set_gray_to_rgb(reader.png);
+  }
+  png_set_strip_alpha(reader.png);
+  read_all_rows(reader);
+}
+
+// A byte a pixel, as stored.
+void read_values(PngReader& reader) {
+  png_set_packing(reader.png);
+  read_all_rows(reader);
 }
 
 bool runs(PngReader& reader, void (*step)(PngReader&)) {
@@ -137,17 +147,34 @@ class OpenPng {
             static_cast<int64_t>(png_get_image_width(reader_.png, reader_.info))};
   }
   void decode(uint8_t* pixels) {
-    std::vector<png_bytep> rows(static_cast<std::size_t>(size().height));
-    for (std::size_t y = 0; y < rows.size(); ++y)
-      rows[y] = pixels + static_cast<int64_t>(y) * size().width * 3;
-    reader_.rows = rows.data();
     const bool is_deep = is_deep_gray(reader_);
+    std::vector<png_bytep> rows = rows_in(pixels, 3);
     run(read_rows);
     for (png_bytep row : rows)
       if (is_deep) clip_gray(row, static_cast<std::size_t>(size().width));
   }
 
+  void decode_values(uint8_t* values) {
+    const int type = png_get_color_type(reader_.png, reader_.info);
+    if (type != PNG_COLOR_TYPE_GRAY && type != PNG_COLOR_TYPE_PALETTE) refuse("its pixels are colors");
+    if (png_get_bit_depth(reader_.png, reader_.info) > 8) refuse("its pixels have 16 bits");
+    const std::vector<png_bytep> rows = rows_in(values, 1);
+    run(read_values);
+  }
+
  private:
+  // Where the rows go; libpng sees them until the vector ends.
+  std::vector<png_bytep> rows_in(uint8_t* pixels, int64_t channels) {
+    std::vector<png_bytep> rows(static_cast<std::size_t>(size().height));
+    for (std::size_t y = 0; y < rows.size(); ++y)
+      rows[y] = pixels + static_cast<int64_t>(y) * size().width * channels;
+    reader_.rows = rows.data();
+    return rows;
+  }
+  [[noreturn]] void refuse(const std::string& what) {
+    close();
+    throw UserError(what + "; expected a mask of gray or of a palette, of 8 bits, whose values are classes");
+  }
   void run(void (*step)(PngReader&)) {
     if (!runs(reader_, step)) fail(reader_.message);
   }
@@ -167,5 +194,7 @@ class OpenPng {
 ImageSize png_size(FileBytes file) { return OpenPng(file).size(); }
 
 void decode_png(FileBytes file, const ImageSize&, uint8_t* pixels) { OpenPng(file).decode(pixels); }
+
+void decode_png_values(FileBytes file, uint8_t* values) { OpenPng(file).decode_values(values); }
 
 }  // namespace tutti

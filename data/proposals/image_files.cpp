@@ -74,33 +74,23 @@ ClassFolders class_folders_of(const fs::path& path) {
   return folders;
 }
 
-bool has_word(const std::string& name, std::span<const std::string_view> words) {
-  constexpr std::size_t kShort = 3;  // letters of a word that is not looked for within others
-  const std::string lower = lower_case(name);
-  return std::ranges::any_of(words, [&](std::string_view word) {
-    return word.size() > kShort ? lower.find(word) != std::string::npos : lower == word;
-  });
-}
-
 // Folders of pictures beside one of their masks or annotations are no classes, by their names.
 void require_no_masks(const fs::path& path, const ClassFolders& folders) {
-  constexpr std::string_view kPictures[] = {"image", "img", "imgs",  "picture", "photo",
-                                            "input", "rgb", "frame", "color"};
-  constexpr std::string_view kMasks[] = {"mask", "label",  "annot",  "segment", "truth", "target", "depth",
-                                         "gt",   "gtfine", "output", "matte",   "ann",   "seg",    "anns"};
+  static const std::set<std::string> kOtherPixels = {"depth", "output", "outputs", "matte", "mattes"};
   std::string pictures, masks;
   for (const auto* names : {&folders.names, &folders.others})
     for (const std::string& name : *names) {
-      if (has_word(name, kMasks))
+      if (is_name_of_masks(name) || kOtherPixels.contains(lower_case(name)))
         masks = name;
-      else if (has_word(name, kPictures))
+      else if (is_name_of_pictures(name))
         pictures = name;
     }
   if (pictures.empty() || masks.empty() || folders.images == 0) return;
   throw UserError({path.string()},
                   "folders of images are read as classes, and '" + pictures + "' and '" + masks +
-                      "' look like pictures and their masks or labels: arrays or MDS have a target for each "
-                      "picture or pixel (docs/data.md); if they are classes, give them other names");
+                      "' look like pictures and their masks or labels, of other names than the pictures: "
+                      "masks = \"FOLDER\" needs the same names, and a table, arrays or MDS have a target for "
+                      "each picture or pixel (docs/data.md); if they are classes, give them other names");
 }
 
 void require_all_classes(const fs::path& path, const ClassFolders& folders) {

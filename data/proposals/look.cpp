@@ -157,24 +157,25 @@ void require_read_ending(const std::string& file) {
     throw UserError({file}, "not an HDF5 file, whatever it is called");
 }
 
-Proposal look_at_file(const std::string& file, const std::string& tokenizer) {
+Proposal look_at_file(const std::string& file, LookOptions options) {
   const RegularFile opened(file);
   if (!opened.problem().empty()) throw UserError({file}, opened.problem());
   require_no_shard(file);
   const std::vector<uint8_t> head = raw_head(opened);
   require_no_gzip(file, head);
-  const std::string reads = tokenizer_for(file, tokenizer);
+  const bool names_tokenizer = !options.tokenizer.empty();
+  options.tokenizer = tokenizer_for(file, options.tokenizer);
   if (const auto arrays = look_at_arrays(file)) return *arrays;
-  if (const auto table = look_at_table(file, reads)) return *table;
+  if (const auto table = look_at_table(file, options)) return *table;
   if (is_any_of(ending_of(file), {".npy", ".idx"})) return look_at_tokens(file);
-  if (has_json_rows(file) || !tokenizer.empty()) return look_at_texts(file, reads);
+  if (has_json_rows(file) || names_tokenizer) return look_at_texts(file, options.tokenizer);
   require_read_ending(file);
   if (const std::string kind = unread_kind(file, head); !kind.empty())
     throw UserError({file}, "looks like " + kind);
   if (!is_text(head)) return look_at_tokens(file);
-  if (const auto table = look_at_sniffed_table(file, reads)) return *table;
-  return reads.empty() ? look_at_bytes(file, static_cast<int64_t>(opened.size()))
-                       : look_at_texts(file, reads);
+  if (const auto table = look_at_sniffed_table(file, options)) return *table;
+  return options.tokenizer.empty() ? look_at_bytes(file, static_cast<int64_t>(opened.size()))
+                                   : look_at_texts(file, options.tokenizer);
 }
 
 }  // namespace
@@ -190,13 +191,14 @@ Proposal random_data() {
       .count = 4096};
 }
 
-Proposal look_at(const std::string& path, const std::string& tokenizer) {
+Proposal look_at(const std::string& path, const LookOptions& options) {
   std::error_code ignored;
   if (!fs::exists(path, ignored)) throw UserError({path}, "no such file or folder");
   if (const auto mds = look_at_mds(path)) return *mds;
   if (const auto shards = look_at_tar_shards(path)) return *shards;
-  if (!fs::is_directory(path, ignored)) return look_at_file(path, tokenizer);
-  for (const auto look : {look_at_image_folder, look_at_cifar, look_at_mnist, look_at_idx, look_at_arrays})
+  if (!fs::is_directory(path, ignored)) return look_at_file(path, options);
+  for (const auto look :
+       {look_at_masks, look_at_image_folder, look_at_cifar, look_at_mnist, look_at_idx, look_at_arrays})
     if (const auto proposal = look(path)) return *proposal;
   throw UserError(
       {path},

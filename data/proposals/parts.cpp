@@ -16,9 +16,29 @@ constexpr std::array<std::string_view, 2> kTrained = {"train", "training"};
 constexpr std::array<std::string_view, 8> kEvaluated = {"val",        "valid", "validation", "eval",
                                                         "evaluation", "dev",   "test",       "testing"};
 
+bool has_word(const std::string& name, std::span<const std::string_view> words) {
+  constexpr std::size_t kShort = 3;  // letters of a word that is not looked for within others
+  const std::string lower = lower_case(name);
+  return std::ranges::any_of(words, [&](std::string_view word) {
+    return word.size() > kShort ? lower.find(word) != std::string::npos : lower == word;
+  });
+}
+
 }  // namespace
 
 std::span<const std::string_view> evaluated_names() { return kEvaluated; }
+
+bool is_name_of_pictures(const std::string& name) {
+  constexpr std::string_view kPictures[] = {"image", "img", "imgs",  "picture", "photo",
+                                            "input", "rgb", "frame", "color"};
+  return has_word(name, kPictures);
+}
+
+bool is_name_of_masks(const std::string& name) {
+  constexpr std::string_view kMasks[] = {"mask", "label",  "annot", "segment", "truth", "target",
+                                         "gt",   "gtfine", "ann",   "seg",     "anns"};
+  return has_word(name, kMasks);
+}
 
 bool is_trained_name(const std::string& name) {
   return std::ranges::find(kTrained, lower_case(name)) != kTrained.end();

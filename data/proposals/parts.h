@@ -15,6 +15,10 @@ std::span<const std::string_view> evaluated_names();
 bool is_trained_name(const std::string& name);
 bool is_evaluated_name(const std::string& name);
 
+// True for the name of a folder or column of pictures, or of what belongs to their pixels: masks and labels.
+bool is_name_of_pictures(const std::string& name);
+bool is_name_of_masks(const std::string& name);
+
 // The folders of training and evaluation data below a folder; "" where a folder is missing.
 struct SplitFolders {
   std::string train, eval;

@@ -20,11 +20,13 @@ using RecipeLines = std::vector<RecipeLine>;
 
 // What a sample is, as far as the choice of a model depends on it.
 struct VectorSamples {};
+enum class ImageTargets { kClass, kValues, kMask };
 struct ImageSamples {
   int64_t height = 0, width = 0;
   bool have_channels = false;  // as floats
   bool may_flip = false;       // a mirrored image is of the same class
   bool are_files = false;      // of sizes of their own, which the recipe scales
+  ImageTargets targets = ImageTargets::kClass;
 };
 struct TokenSamples {  // a next token for each
   int64_t sequence_length = 0;
@@ -50,6 +52,7 @@ struct Proposal {
   RecipeLines train = {}, eval = {};      // which data, without batch sizes; no `eval`: no evaluation data
   RecipeLines numbers = {};               // of both: how stored numbers become the floats that models take
   RecipeLines model = {};                 // keys of any model: its loss, ...
+  std::vector<std::string> metrics = {};  // of evaluations, by name; empty: the model's own
   int64_t count = 0;                      // samples to train on
   Samples samples = VectorSamples{};
 };

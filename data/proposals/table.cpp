@@ -11,15 +11,19 @@
 
 #include "data/proposals/look.h"
 #include "data/proposals/parts.h"
+#include "data/proposals/picture_table.h"
 #include "data/proposals/sniffed_table.h"
 #include "data/tables/class_guess.h"
 #include "data/tokenizers/tokenizer.h"
 #include "data/tokenizers/tokenizer_files.h"
+#include "io/json_rows.h"
 #include "io/tables/column_reasons.h"
 #include "io/tables/csv_file.h"
+#include "io/tables/json_lines_file.h"
 #include "io/tables/parquet_file.h"
 #include "io/tables/row_numbers.h"
 #include "runtime/error.h"
+#include "runtime/nearest_name.h"
 #include "runtime/printable.h"
 #include "runtime/text.h"
 
@@ -76,6 +80,13 @@ OpenTable open_table(const std::string& path) {
   if (!file->advice().empty())
     lines.push_back({"header", file->has_header() ? "true" : "false", file->advice()});
   return {std::move(file), std::move(lines)};
+}
+
+// nullopt for texts of another form.
+std::optional<OpenTable> open_json_table(const std::string& file) try {
+  return OpenTable{std::make_unique<JsonLinesFile>(file)};
+} catch (const UserError&) {
+  return std::nullopt;
 }
 
 // What all rows of a column hold.
@@ -328,8 +339,91 @@ RecipeLines add_texts(Proposal& proposal, const ColumnCells& texts, const std::s
            "tokens of a sample; longer texts are cut"}};
 }
 
-Proposal look_at_rows(const std::string& file, const OpenTable& table, const std::string& tokenizer) {
+// The place of a column that the user names.
+std::size_t place_of(const TableColumns& columns, const std::string& file, const std::string& name) {
+  std::vector<std::string> names;
+  for (const ColumnCells& cells : columns.all) names.push_back(cells.column.name);
+  const auto named = std::ranges::find(names, name);
+  if (named != names.end()) return static_cast<std::size_t>(named - names.begin());
+  const std::string near = nearest_name(name, names);
+  throw UserError({file}, "--target " + shown(name) + ": there is no such column that is read" +
+                              (near.empty() ? "" : "; did you mean '" + shown(near) + "'?"));
+}
+
+void choose_target(TableColumns& columns, const std::string& file, const std::vector<std::string>& targets) {
+  if (targets.empty()) return;
+  if (targets.size() > 1)
+    throw UserError({file},
+                    "--target: of a table without pictures name a single column; in the recipe, target "
+                    "can be a list of columns of numbers");
+  columns.target_place = place_of(columns, file, targets[0]);
+  columns.is_named = true;
+}
+
+bool is_picture_column(const PictureColumns& pictures, const std::string& name) {
+  return name == pictures.image || name == pictures.mask;
+}
+
+// Those of the user, or the column of a target's name, or the only one beside the pictures.
+PictureTarget picture_target(const TableColumns& columns, const std::string& file,
+                             const PictureColumns& pictures, const std::vector<std::string>& targets) {
+  std::vector<std::size_t> places;
+  for (const std::string& name : targets) places.push_back(place_of(columns, file, name));
+  if (places.empty() && columns.is_named) places = {columns.target_place};
+  PictureTarget target{.is_named = !places.empty()};
+  std::string others;
+  for (std::size_t c = 0; places.empty() && c < columns.all.size(); ++c)
+    if (const std::string& name = columns.all[c].column.name; !is_picture_column(pictures, name))
+      target.columns.push_back(name), others += (others.empty() ? "" : ",") + name;
+  if (target.columns.size() > 1)
+    throw UserError({file}, "a table of pictures, '" + shown(pictures.image) +
+                                "', whose target is not clear: give one by --target " +
+                                shown(target.columns[0]) + ", or several numbers by --target " +
+                                shown(others));
+  if (target.columns.size() == 1) places = {place_of(columns, file, target.columns[0])};
+  if (places.empty())
+    throw UserError({file}, "a table of pictures without a column of targets: `tutti predict` takes such");
+  target.columns.clear();
+  for (const std::size_t place : places) {
+    const ColumnCells& cells = columns.all[place];
+    require_target(file, cells);
+    target.columns.push_back(cells.column.name);
+    if (places.size() > 1 && cells.column.is_text)
+      throw UserError(
+          {file}, "--target: several targets are numbers, and '" + shown(cells.column.name) + "' has texts");
+  }
+  if (places.size() == 1) target.classes = columns.all[places[0]].classes();
+  return target;
+}
+
+Proposal look_at_pictures(const std::string& file, const OpenTable& table, const PictureColumns& pictures,
+                          const LookOptions& options) {
+  if (!pictures.mask.empty() && options.targets.empty())
+    return masked_picture_table(*table.file, pictures, table.lines);
   const TableColumns columns = columns_of(*table.file);
+  const PictureTarget target = picture_target(columns, file, pictures, options.targets);
+  Proposal proposal = picture_table(file, pictures, target, table.lines, columns.rows);
+  std::string unread;
+  for (const TableColumn& column : table.file->columns())
+    if (!is_picture_column(pictures, column.name) && std::ranges::count(target.columns, column.name) == 0)
+      unread += (unread.empty() ? "'" : ", '") + shown(column.name) + '\'';
+  if (!unread.empty()) proposal.remarks.push_back(file + ": columns that are not read: " + unread);
+  if (target.columns.size() == 1)
+    for (const std::string& remark :
+         remarks_on_target(columns.all[place_of(columns, file, target.columns[0])]))
+      proposal.remarks.push_back(remark);
+  if (const std::string other = table_beside(file, target.columns[0]); !other.empty())
+    proposal.eval = {{"kind", "\"image_table\""},
+                     path_line(other, "its target and classes are those of [data.train]")};
+  return proposal;
+}
+
+Proposal look_at_rows(const std::string& file, const OpenTable& table, const LookOptions& options) {
+  if (const auto pictures = picture_columns_of(*table.file))
+    return look_at_pictures(file, table, *pictures, options);
+  const std::string& tokenizer = options.tokenizer;
+  TableColumns columns = columns_of(*table.file);
+  choose_target(columns, file, options.targets);
   const ColumnCells& target = columns.target();
   require_target(file, target);
   const int64_t classes = target.classes();
@@ -364,15 +458,19 @@ Proposal look_at_rows(const std::string& file, const OpenTable& table, const std
 
 }  // namespace
 
-std::optional<Proposal> look_at_table(const std::string& file, const std::string& tokenizer) {
-  if (!is_table(file)) return std::nullopt;
-  return look_at_rows(file, open_table(file), tokenizer);
+std::optional<Proposal> look_at_table(const std::string& file, const LookOptions& options) {
+  if (is_table(file)) return look_at_rows(file, open_table(file), options);
+  if (!has_json_rows(file)) return std::nullopt;
+  const auto table = open_json_table(file);
+  if (!table) return std::nullopt;
+  const auto pictures = picture_columns_of(*table->file);
+  return pictures ? std::optional(look_at_pictures(file, *table, *pictures, options)) : std::nullopt;
 }
 
-std::optional<Proposal> look_at_sniffed_table(const std::string& file, const std::string& tokenizer) {
+std::optional<Proposal> look_at_sniffed_table(const std::string& file, const LookOptions& options) {
   const auto sniffed = sniff_table(file);
   if (!sniffed) return std::nullopt;
-  return look_at_rows(file, open_sniffed_table(file, *sniffed), tokenizer);
+  return look_at_rows(file, open_sniffed_table(file, *sniffed), options);
 }
 
 }  // namespace tutti

@@ -61,6 +61,7 @@ std::vector<std::string> class_names(const Setting& section) try {
   const std::string& kind = section.at("kind").text();
   if (kind == "hdf5") return hdf5_names(Hdf5Options::kind().read(section));
   if (kind == "image_folder") return image_folder_classes(ImageFolderOptions::kind().read(section));
+  if (kind == "image_table") return ImageTableOptions::kind().read(section).classes;
   if (kind == "webdataset") return given_classes(WebDatasetOptions::kind().read(section));
   if (kind == "mds") return mds_classes(MdsOptions::kind().read(section));
   if (kind == "cifar10")

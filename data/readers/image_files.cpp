@@ -3,12 +3,15 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/stack.h>
+#include <ATen/ops/tensor.h>
 
 #include <algorithm>
+#include <map>
 
 #include "data/streams/sample_stream.h"
 #include "data/transforms/transform.h"
 #include "runtime/error.h"
+#include "tensors/ignored_target.h"
 
 namespace tutti {
 namespace {
@@ -34,6 +37,18 @@ std::string ImageSource::short_name(int64_t index) const {
   return name(index) + (place_text.empty() ? "" : ": " + place_text);
 }
 
+int64_t ImageSource::target(int64_t) const { return kIgnoredTarget; }
+
+at::Tensor ImageSource::target_tensor(int64_t index) const { return at::full({}, target(index), at::kLong); }
+
+at::Tensor ImageSource::targets() const {
+  const auto form = target_form();
+  if (!knows_targets() || !form || form->is_mask()) return {};
+  std::vector<int64_t> targets;
+  for (int64_t i = 0; i < size(); ++i) targets.push_back(target(i));
+  return at::tensor(targets);
+}
+
 at::Tensor ImageSource::image(int64_t index, const ChoosePart& choose, const Decoding& decoding) const {
   std::vector<std::byte> buffer;
   return decode_part(read(index, buffer), choose, decoding);
@@ -56,18 +71,39 @@ std::string ReplacedSamples::text() const {
          " could not be read, and the next took its place; first " + first_;
 }
 
-ImageFiles::ImageFiles(ImageSourcePtr source, const ImageFileOptions& options, std::optional<ImageSize> size)
+ImageFiles::ImageFiles(ImageSourcePtr source, const ImageReadOptions& options, std::optional<ImageSize> size)
     : source_(std::move(source)), options_(options), size_(size) {}
 
 SampleSpec ImageFiles::spec() const {
   const ImageSize size = size_.value_or(kUnknownImageSize);
-  return {{{kInputArray, {size.height, size.width, kChannels}}, {kTargetArray, {}}},
-          source_->classes(),
-          {{kInputArray, at::kByte}, {kTargetArray, at::kLong}}};
+  SampleSpec spec{.shapes = {{kInputArray, {size.height, size.width, kChannels}}},
+                  .classes = source_->classes(),
+                  .dtypes = {{kInputArray, at::kByte}}};
+  if (const auto target = source_->target_form()) {
+    spec.shapes[kTargetArray] = target->is_mask() ? Shape{size.height, size.width} : target->shape;
+    spec.dtypes[kTargetArray] = target->dtype;
+  }
+  return spec;
 }
 
 std::string ImageFiles::describe(int64_t index) const {
   return source_->ImageSource::short_name(index) + ": sample " + std::to_string(index);
+}
+
+Batch ImageFiles::read_part(int64_t index, const ChoosePart& choose) const {
+  ImageSize whole;
+  const auto look_and_choose = [&](const ImageSize& size) { return choose(whole = size); };
+  const at::Tensor image =
+      source_->image(index, look_and_choose, {options_.scaled_decoding, options_.max_image_pixels});
+  TensorTree::Children sample{{kInputArray, image.unsqueeze(0)}};
+  const auto form = source_->target_form();
+  if (!form) return sample;
+  const at::Tensor target = source_->target_tensor(index);
+  if (form->is_mask() && ImageSize{target.size(0), target.size(1)} != whole)
+    throw UserError("the image is " + size_text(whole) + ", and its mask " +
+                    size_text({target.size(0), target.size(1)}));
+  sample.emplace_back(kTargetArray, target.unsqueeze(0));
+  return sample;
 }
 
 bool ImageFiles::try_part(int64_t index, const ChoosePart& choose, Batch& sample) const {
@@ -76,10 +112,7 @@ bool ImageFiles::try_part(int64_t index, const ChoosePart& choose, Batch& sample
                     describe(index).substr(source_->name(index).size() + 2) + ": " + error.message());
   };
   try {
-    const at::Tensor image =
-        source_->image(index, choose, {options_.scaled_decoding, options_.max_image_pixels});
-    sample = TensorTree::Children{{kInputArray, image.unsqueeze(0)},
-                                  {kTargetArray, at::full({1}, source_->target(index), at::kLong)}};
+    sample = read_part(index, choose);
     return true;
   } catch (const StreamError&) {
     throw;
@@ -112,20 +145,20 @@ int64_t ImageFiles::order(uint64_t seed, int64_t epoch, int64_t position, bool s
   return source_order ? *source_order : Dataset::order(seed, epoch, position, shuffle);
 }
 
-std::vector<int64_t> ImageFiles::targets() const {
-  std::vector<int64_t> targets;
-  if (!source_->knows_targets()) return targets;
-  for (int64_t i = 0; i < size(); ++i) targets.push_back(source_->target(i));
-  return targets;
+Batch ImageFiles::no_samples() const {
+  const SampleSpec samples = spec();
+  TensorTree::Children batch;
+  for (const auto& [name, shape] : samples.shapes) {
+    Shape sizes = {0};
+    for (const int64_t size : shape) sizes.push_back(std::max<int64_t>(size, 0));
+    batch.emplace_back(name, at::empty(sizes, samples.dtypes.at(name)));
+  }
+  return batch;
 }
 
 Batch ImageFiles::get(std::span<const int64_t> indices, const Epoch&) const {
-  const ImageSize known = size_.value_or(ImageSize{0, 0});
-  if (indices.empty())
-    return TensorTree::Children{
-        {kInputArray, at::empty({0, known.height, known.width, kChannels}, at::kByte)},
-        {kTargetArray, at::empty({0}, at::kLong)}};
-  std::vector<at::Tensor> images, targets;
+  if (indices.empty()) return no_samples();
+  std::map<std::string, std::vector<at::Tensor>> rows;
   std::optional<ImageSize> first = size_;
   for (const int64_t index : indices) {
     const Batch sample = get_part(index, whole_image);
@@ -136,10 +169,11 @@ Batch ImageFiles::get(std::span<const int64_t> indices, const Epoch&) const {
                       "sample " + std::to_string(index) + " is " + size_text(size) + ", and " +
                           (size_ ? describe(0) : describe(indices[0])) + " is " + size_text(*first) +
                           "; the transform resize or random_resized_crop makes them equal");
-    images.push_back(sample[kInputArray][0]);
-    targets.push_back(sample[kTargetArray][0]);
+    for (const auto& [name, array] : sample.children()) rows[name].push_back(array.tensor()[0]);
   }
-  return TensorTree::Children{{kInputArray, at::stack(images)}, {kTargetArray, at::stack(targets)}};
+  TensorTree::Children batch;
+  for (const auto& [name, arrays] : rows) batch.emplace_back(name, at::stack(arrays));
+  return batch;
 }
 
 void ImageFiles::scan() const {

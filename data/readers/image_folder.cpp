@@ -11,6 +11,7 @@
 #include <set>
 #include <sstream>
 
+#include "data/images/picture_files.h"
 #include "io/image_folders.h"
 #include "runtime/error.h"
 #include "runtime/hashes.h"
@@ -21,33 +22,12 @@ namespace tutti {
 namespace {
 
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
-constexpr std::size_t kMostFileBytes = std::size_t{1} << 31;
 
-// Paths one after the other in one text: of a million files, 45 MB.
-class Paths {
+class FolderSource final : public PictureSource {
  public:
-  void add(const std::string& path) {
-    text_ += path;
-    ends_.push_back(text_.size());
-  }
-  int64_t size() const { return std::ssize(ends_); }
-  std::string operator[](int64_t index) const {
-    const auto i = static_cast<std::size_t>(index);
-    const std::size_t first = i == 0 ? 0 : ends_[i - 1];
-    return text_.substr(first, ends_[i] - first);
-  }
-  const std::string& text() const { return text_; }
+  explicit FolderSource(std::string folder) : PictureSource(PictureFiles(std::move(folder))) {}
 
- private:
-  std::string text_;
-  std::vector<std::size_t> ends_;
-};
-
-class FolderSource final : public ImageSource {
- public:
-  explicit FolderSource(std::string folder) : folder_(std::move(folder)) {}
-
-  int64_t size() const override { return paths_.size(); }
+  std::optional<ImageTarget> target_form() const override { return ImageTarget(); }
   int64_t target(int64_t index) const override { return targets_[static_cast<std::size_t>(index)]; }
   int64_t classes() const override { return count_; }
   LabelRange labels() const override {
@@ -55,35 +35,12 @@ class FolderSource final : public ImageSource {
     for (int64_t i = 0; are_numbers_ && i < size(); ++i) counter.add(target(i), i);
     return counter.range();
   }
-  std::string name(int64_t index) const override {
-    const std::string path = paths_[index];
-    return path.starts_with('/') ? path : folder_ + '/' + path;
-  }
-  std::string short_name(int64_t index) const override { return paths_[index]; }
-
-  std::span<const std::byte> read(int64_t index, std::vector<std::byte>& buffer) const override {
-    const RegularFile file(name(index), kMostFileBytes);
-    if (!file.problem().empty()) throw UserError(file.problem());
-    buffer.resize(file.size());
-    try {
-      std::size_t done = 0, count = 1;
-      for (; done < buffer.size() && count > 0; done += count)
-        count = file.read(reinterpret_cast<char*>(buffer.data()) + done, buffer.size() - done);
-      buffer.resize(done);
-    } catch (const OperatingError& error) {
-      throw UserError(error.message());
-    }
-    return buffer;
-  }
-
-  std::string advice() const override { return advice_; }
   uint64_t digest() const override {
-    const uint64_t names = XXH3_64bits_withSeed(paths_.text().data(), paths_.text().size(), size_digest());
-    return XXH3_64bits_withSeed(targets_.data(), targets_.size() * sizeof(targets_[0]), names);
+    return XXH3_64bits_withSeed(targets_.data(), targets_.size() * sizeof(targets_[0]), files_.digest());
   }
 
   void add(const std::string& path, int64_t target) {
-    paths_.add(path);
+    files_.add(path);
     targets_.push_back(static_cast<int32_t>(target));
     count_ = std::max(count_, target + 1);
   }
@@ -91,28 +48,11 @@ class FolderSource final : public ImageSource {
     count_ = std::max(count_, count);
     are_numbers_ = are_numbers;
   }
-  void set_advice(const std::string& advice) { advice_ = advice; }
 
  private:
-  // Of a few files: to look at a million would take minutes.
-  uint64_t size_digest() const {
-    const int64_t looked_at = std::min<int64_t>(16, size());
-    auto digest = static_cast<uint64_t>(size());
-    for (int64_t i = 0; i < looked_at; ++i) {
-      struct stat facts {};
-      if (stat(name(i * size() / looked_at).c_str(), &facts) != 0) continue;
-      const auto bytes = static_cast<uint64_t>(facts.st_size);
-      digest = XXH3_64bits_withSeed(&bytes, sizeof bytes, digest);
-    }
-    return digest;
-  }
-
-  std::string folder_;
-  Paths paths_;
   std::vector<int32_t> targets_;
   int64_t count_ = 0;
   bool are_numbers_ = false;  // in the list
-  std::string advice_;
 };
 
 std::string trimmed(std::string line) {
@@ -178,8 +118,8 @@ std::vector<std::string> classes_in(const std::string& list) {
   if (are_decimals && !are_numbers)
     throw UserError({list, decimal.first},
                     "class " + decimal.second +
-                        "; classes are names, or whole numbers from 0 on: numbers to predict are read from "
-                        "arrays, tables and MDS (docs/data.md)");
+                        "; classes are names, or whole numbers from 0 on: kind = \"image_table\" reads "
+                        "numbers to predict (docs/data.md)");
   return are_numbers ? std::vector<std::string>() : std::vector(names.begin(), names.end());
 }
 
@@ -265,6 +205,7 @@ std::vector<std::string> class_folders(const std::string& path) {
 
 std::vector<std::string> image_folder_classes(const ImageFolderOptions& options) {
   if (std::vector<std::string> given = given_classes(options); !given.empty()) return given;
+  if (!options.masks.empty()) return {};
   return options.list.empty() ? class_folders(options.path) : classes_in(options.list);
 }
 
@@ -287,20 +228,17 @@ ImageSourcePtr open_pictures(const ImageFolderOptions& options) {
       throw UserError({options.path}, std::filesystem::exists(path)
                                           ? "expected a folder of pictures, or a picture"
                                           : "there is no such folder or picture");
-    const auto picture = std::make_shared<FolderSource>(path.parent_path());
-    picture->add(path.filename(), kIgnoredTarget);
-    return picture;
+    PictureFiles picture(path.parent_path());
+    picture.add(path.filename());
+    return std::make_shared<PictureSource>(std::move(picture));
   }
-  const auto source = std::make_shared<FolderSource>(options.path);
-  const LeftOutFiles others = for_each_image(
-      options.path, "", [&](const std::string& name) { source->add(name.substr(1), kIgnoredTarget); });
-  if (source->size() == 0) throw UserError({options.path}, no_image_text(others));
+  PictureFiles files(options.path);
+  const LeftOutFiles others =
+      for_each_image(options.path, "", [&](const std::string& name) { files.add(name.substr(1)); });
+  if (files.size() == 0) throw UserError({options.path}, no_image_text(others));
+  const auto source = std::make_shared<PictureSource>(std::move(files));
   if (!others.empty()) source->set_advice(options.path + ": " + others.text());
   return source;
-}
-
-DatasetPtr ImageFolderOptions::make(const Setting& section, const DataEnvironment&) const {
-  return open_image_files(section, *this, open_image_folder);
 }
 
 }  // namespace tutti

@@ -44,8 +44,8 @@ std::vector<std::string> image_folder_classes(const ImageFolderOptions& options)
 // opened only to be read. Throws UserError with the file.
 ImageSourcePtr open_image_folder(const ImageFolderOptions& options);
 
-// The image files of a folder and of all folders below, or a single file, without classes: each target is
-// kIgnoredTarget. Throws UserError with the file.
+// The image files of a folder and of all folders below, or a single file, without targets. Throws UserError
+// with the file.
 ImageSourcePtr open_pictures(const ImageFolderOptions& options);
 
 }  // namespace tutti

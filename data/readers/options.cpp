@@ -1,18 +1,13 @@
 #include "data/readers/options.h"
 
+#include "data/readers/shared_keys.h"
+
 namespace tutti {
 namespace {
 
 constexpr double kMostSamples = 1e15;
 constexpr double kMostShuffled = 1e9;
 constexpr double kMostCacheMb = 1e9;
-constexpr double kMostPixelsOfFiles = 1 << 30;
-constexpr double kMaxSampleSize = 1e9;  // numbers, tokens, classes
-
-template <class Options>
-Bound<Options> path_option(const char* doc) {
-  return option<Options>("path", &Options::path, doc).as(KeyType::kPath).required();
-}
 
 template <class Options>
 std::vector<Bound<Options>> stream_keys(const char* what) {
@@ -31,14 +26,6 @@ std::vector<Bound<Options>> stream_keys(const char* what) {
                           "kept in memory")
               .at_least(1)
               .at_most(kMostShuffled)};
-}
-
-template <class Options>
-Bound<Options> classes_option(const char* doc) {
-  return option<Options>("num_classes", &Options::num_classes, doc)
-      .may_be_absent()
-      .at_least(1)
-      .at_most(kMaxSampleSize);
 }
 
 template <class Options>
@@ -72,76 +59,16 @@ std::vector<Bound<Options>> sequence_keys() {
 
 template <class Options>
 std::vector<Bound<Options>> image_file_keys() {
-  return {
-      option<Options>("classes", &Options::classes, "names of the classes, in the order of their numbers")
-          .may_be_absent(),
-      option<Options>("classes_from", &Options::classes_from,
-                      "where these names are: a folder of class folders, such as the one trained on, or a "
-                      "file with a name a line")
-          .as(KeyType::kPath)
-          .may_be_absent(),
-      classes_option<Options>("targets are below; default: from the data"),
-      option<Options>("on_bad_sample", &Options::on_bad_sample,
-                      "what an image that cannot be read does; skip: the next one that can be read takes "
-                      "its place, and the run says how many at its end",
-                      {{"error", OnBadSample::kError}, {"skip", OnBadSample::kSkip}}),
-      option<Options>("max_image_pixels", &Options::max_image_pixels,
-                      "an image with more pixels, by its header, is one that cannot be read; each worker may "
-                      "take 8 bytes for each of them")
-          .at_least(1)
-          .at_most(kMostPixelsOfFiles),
-      option<Options>("scaled_decoding", &Options::scaled_decoding,
-                      "decode JPEGs at 1/2, 1/4 or 1/8 of their size where the first transform makes them "
-                      "smaller still: faster, and not quite the same pixels")};
-}
-
-template <class Options>
-std::vector<Bound<Options>> target_keys() {
-  return {
-      option<Options>("target", &Options::target,
-                      "the column to predict; or a list of columns of numbers: several values, or labels of "
-                      "0 and 1")
-          .as(KeyType::kTextOrTexts),
-      option<Options>(
-          "target_type", &Options::target_type,
-          "class: each value of target is a class, sorted; auto: so are texts, and whole numbers "
-          "from 0 without a gap, if they are below 1000",
-          {{"auto", TableTarget::kAuto}, {"class", TableTarget::kClass}, {"number", TableTarget::kNumber}}),
-      option<Options>("classes", &Options::classes,
-                      "the classes' names, in the order of their numbers; default: those of target, sorted")
-          .may_be_absent()};
-}
-
-template <class Options>
-std::vector<Bound<Options>> text_file_keys() {
-  return {option<Options>("delimiter", &Options::delimiter,
-                          "the character between cells; default: a tab if the name ends in .tsv or .tab, "
-                          "else a comma")
-              .may_be_absent(),
-          option<Options>("header", &Options::header,
-                          "the first row has the columns' names; without, they are \"0\", \"1\", ...; "
-                          "default: it has, unless it is of numbers alone")
-              .may_be_absent()};
-}
-
-template <class Options>
-std::vector<Bound<Options>> table_keys() {
-  return {option<Options>("inputs", &Options::inputs,
-                          "the columns of numbers to train on, by name; default: all but target and one_hot")
-              .may_be_absent(),
-          option<Options>("one_hot", &Options::one_hot,
-                          "columns of texts to train on: an input of 0 or 1 for each of the texts, sorted")
-              .may_be_absent(),
-          option<Options>("normalize", &Options::normalize,
-                          "inputs that are numbers become (x - mean) / std of their column in [data.train]; "
-                          "checkpoints keep both, for evaluations and predictions"),
-          option<Options>(
-              "normalize_target", &Options::normalize_target,
-              "targets that are numbers become (y - mean) / std of their column in [data.train]; "
-              "losses and metrics are those of such targets, `tutti predict` writes the column's units"),
-          option<Options>("missing", &Options::fills_missing,
-                          "of an input without a number; mean: its column's in [data.train]",
-                          {{"error", false}, {"mean", true}})};
+  return with_keys<Options>(
+      {option<Options>("classes", &Options::classes, "names of the classes, in the order of their numbers")
+           .may_be_absent(),
+       option<Options>("classes_from", &Options::classes_from,
+                       "where these names are: a folder of class folders, such as the one trained on, or a "
+                       "file with a name a line")
+           .as(KeyType::kPath)
+           .may_be_absent(),
+       classes_option<Options>("targets are below; default: from the data")},
+      image_read_keys<Options>());
 }
 
 }  // namespace
@@ -323,7 +250,13 @@ Kind<ImageFolderOptions> ImageFolderOptions::kind() {
                   "a file with a line for each image: its path, a tab or space, and its class, a name or a "
                   "number")
                .as(KeyType::kPath)
-               .may_be_absent()},
+               .may_be_absent(),
+           option("masks", &Options::masks,
+                  "the folder of masks of the same names, but for the ending: the values of their pixels, "
+                  "gray or of a palette, are the targets, and the folders of `path` are no classes")
+               .as(KeyType::kPath)
+               .may_be_absent(),
+           mask_values_option<Options>()},
           image_file_keys<Options>())};
 }
 
@@ -384,58 +317,6 @@ Kind<MdsOptions> MdsOptions::kind() {
                .at_least(1)
                .at_most(kMostSamples)},
           image_file_keys<Options>())};
-}
-
-Kind<CsvOptions> CsvOptions::kind() {
-  using Options = CsvOptions;
-  return {
-      "csv",
-      "A table in text (CSV, TSV), a sample a row; its numbers are float32 in the memory of each process. "
-      "Evaluations have the columns, numbers and classes of [data.train].",
-      with_keys<Options>(
-          {path_option<Options>("a file, or several, one behind the other: \"table-*.csv\"")},
-          with_keys<Options>(text_file_keys<Options>(),
-                             with_keys<Options>(target_keys<Options>(), table_keys<Options>())))};
-}
-
-Kind<ParquetOptions> ParquetOptions::kind() {
-  using Options = ParquetOptions;
-  return {"parquet", "A table in Parquet, a sample a row; as csv.",
-          with_keys<Options>(
-              {path_option<Options>("a file, or several, one behind the other: \"table-*.parquet\"")},
-              with_keys<Options>(target_keys<Options>(), table_keys<Options>()))};
-}
-
-Kind<TextTableOptions> TextTableOptions::kind() {
-  using Options = TextTableOptions;
-  const auto column = [](const char* key, std::string Options::*member, const char* doc) {
-    return option(key, member, doc).may_be_absent();
-  };
-  return {
-      "text_table",
-      "A table of texts, a sample a row, for models of whole texts such as BERT: columns of texts become "
-      "tokens, in the memory of each process. Evaluations have the target and the classes of [data.train].",
-      with_keys<Options>(
-          {path_option<Options>("CSV or TSV, .parquet, or JSON lines (.jsonl); or several, one behind the "
-                                "other: \"texts-*.csv\""),
-           option("tokenizer", &Options::tokenizer,
-                  "Hugging Face's tokenizer.json, the folder that has it, or its name in the cache on this "
-                  "machine")
-               .as(KeyType::kPath)
-               .required(),
-           option("sequence_length", &Options::sequence_length,
-                  "tokens of a sample, special ones included; longer texts are cut, shorter ones filled")
-               .also_named({"max_length", "max_sequence_length", "max_seq_len", "max_seq_length"})
-               .at_least(1)
-               .at_most(kMaxSampleSize),
-           option("text", &Options::text, "the column of texts"),
-           column("text_pair", &Options::text_pair,
-                  "a second text behind it, with token_type_ids; of both the longer one is cut first"),
-           column("positive", &Options::positive, "for bert_contrastive: texts that belong to them"),
-           column("negative", &Options::negative, "for bert_contrastive: texts that do not"),
-           option("array", &Options::array, "the batch's name for the tokens of text",
-                  {{"input_ids", "input_ids"}, {"input", "input"}})},
-          with_keys<Options>(text_file_keys<Options>(), target_keys<Options>()))};
 }
 
 Catalog source_catalog() {

@@ -147,19 +147,29 @@ struct IdxOptions {
 
 enum class OnBadSample { kError, kSkip };
 
-// Of datasets whose samples are image files.
-struct ImageFileOptions {
-  std::string path = "";
-  std::vector<std::string> classes = {};  // the names, in the order of their numbers
-  std::string classes_from = "";  // where the names are: a folder of class folders, or lines of a file
-  int64_t num_classes = 0;        // 0: from the data
+// How image files are read.
+struct ImageReadOptions {
   OnBadSample on_bad_sample = OnBadSample::kError;
   int64_t max_image_pixels = 89'478'485;  // kMostPixelsOfAnImage (data/images/decoder.h)
   bool scaled_decoding = true;  // JPEGs are decoded at 1/2, 1/4 or 1/8 where a transform makes images smaller
 };
 
-struct ImageFolderOptions : ImageFileOptions {
-  std::string list = "";  // lines of image and class; "": the folders of `path` are the classes
+// Of datasets whose samples are image files and their classes.
+struct ImageFileOptions : ImageReadOptions {
+  std::string path = "";
+  std::vector<std::string> classes = {};  // the names, in the order of their numbers
+  std::string classes_from = "";  // where the names are: a folder of class folders, or lines of a file
+  int64_t num_classes = 0;        // 0: from the data
+};
+
+// How the pixels of masks are classes.
+struct MaskOptions {
+  std::vector<int64_t> mask_values = {};  // the pixels' value of each class; empty: the class itself
+};
+
+struct ImageFolderOptions : ImageFileOptions, MaskOptions {
+  std::string list = "";   // lines of image and class; "": the folders of `path` are the classes
+  std::string masks = "";  // the folder of masks, whose pixels are classes; "": images have classes
 
   static Kind<ImageFolderOptions> kind();
   DatasetPtr make(const Setting& section, const DataEnvironment& environment) const;
@@ -192,7 +202,7 @@ struct TargetOptions {
 };
 
 // Of tables. All keys but `path` default to the training data's in an evaluation.
-struct TableOptions : TargetOptions {
+struct TableOptions : TargetOptions, SeriesOptions {
   std::string path = "";
   std::vector<std::string> inputs = {};
   std::vector<std::string> one_hot = {};
@@ -201,25 +211,39 @@ struct TableOptions : TargetOptions {
   bool fills_missing = false;
 };
 
-struct CsvOptions : TableOptions {
+// Of tables in text.
+struct TextFileOptions {
   std::string delimiter = "";       // "": by the ending
   std::optional<bool> header = {};  // as CsvFile::Format
+};
 
+struct CsvOptions : TableOptions, TextFileOptions {
   static Kind<CsvOptions> kind();
   DatasetPtr make(const Setting& section, const DataEnvironment& environment) const;
 };
 
 // A table of texts, in a file of any of the three forms.
-struct TextTableOptions : TargetOptions {
+struct TextTableOptions : TargetOptions, TextFileOptions {
   std::string path = "";
   std::string tokenizer = "";  // tokenizer.json, or a folder with it
   int64_t sequence_length = 128;
   std::string text = "text", text_pair = "", positive = "", negative = "";  // columns
   std::string array = "input_ids";
-  std::string delimiter = "";  // of a table in text, as of CsvOptions
-  std::optional<bool> header = {};
 
   static Kind<TextTableOptions> kind();
+  DatasetPtr make(const Setting& section, const DataEnvironment& environment) const;
+};
+
+// A table of pictures' files, in a file of any of the three forms.
+struct ImageTableOptions : TargetOptions, TextFileOptions, ImageReadOptions, MaskOptions {
+  std::string path = "";
+  std::string image = "";  // the column of paths; "": the only one that names pictures
+  std::string root = "";   // the folder that they are below; "": the table's
+  std::string mask = "";   // the column of paths of masks; "": none
+  bool normalize_target = false;
+  int64_t num_classes = 0;  // of masks; 0: from the data
+
+  static Kind<ImageTableOptions> kind();
   DatasetPtr make(const Setting& section, const DataEnvironment& environment) const;
 };
 
@@ -272,6 +296,6 @@ struct SamplerOptions {
 using DataKinds =
     Kinds<Hdf5Options, NumpyOptions, BytesOptions, TextOptions, TokensOptions, SyntheticOptions,
           Cifar10Options, Cifar100Options, MnistOptions, IdxOptions, ImageFolderOptions, WebDatasetOptions,
-          MdsOptions, CsvOptions, ParquetOptions, TextTableOptions, MixtureOptions>;
+          MdsOptions, CsvOptions, ParquetOptions, TextTableOptions, ImageTableOptions, MixtureOptions>;
 
 }  // namespace tutti

@@ -1,214 +1,160 @@
-#include <filesystem>
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
-
-#include "data/readers/make_dataset.h"
-#include "data/readers/opened.h"
 #include "data/readers/options.h"
-#include "data/readers/table_files.h"
-#include "data/tables/table_dataset.h"
-#include "data/tables/text_table.h"
-#include "io/json_rows.h"
-#include "io/tables/csv_file.h"
-#include "io/tables/json_lines_file.h"
-#include "io/tables/parquet_file.h"
-#include "runtime/text.h"
+#include "data/readers/shared_keys.h"
 
 namespace tutti {
 namespace {
 
-std::vector<std::string> target_names(const Setting& target) {
-  return target.is_text() ? std::vector{target.text()} : target.texts();
+template <class Options>
+std::vector<Bound<Options>> target_keys() {
+  return {
+      option<Options>("target", &Options::target,
+                      "the column to predict; or a list of columns of numbers: several values, or labels of "
+                      "0 and 1")
+          .as(KeyType::kTextOrTexts),
+      option<Options>(
+          "target_type", &Options::target_type,
+          "class: each value of target is a class, sorted; auto: so are texts, and whole numbers "
+          "from 0 without a gap, if they are below 1000",
+          {{"auto", TableTarget::kAuto}, {"class", TableTarget::kClass}, {"number", TableTarget::kNumber}}),
+      option<Options>("classes", &Options::classes,
+                      "the classes' names, in the order of their numbers; default: those of target, sorted")
+          .may_be_absent()};
 }
 
-TableTargets targets_of(const TargetOptions& options, int64_t ignore_index) {
-  TableTargets targets{.type = options.target_type, .classes = options.classes, .ignore_index = ignore_index};
-  if (!options.target) return targets;
-  targets.columns = target_names(*options.target);
-  targets.is_list = !options.target->is_text();
-  return targets;
+template <class Options>
+std::vector<Bound<Options>> text_file_keys() {
+  return {option<Options>("delimiter", &Options::delimiter,
+                          "the character between cells; default: a tab if the name ends in .tsv or .tab, "
+                          "else a comma")
+              .may_be_absent(),
+          option<Options>("header", &Options::header,
+                          "the first row has the columns' names; without, they are \"0\", \"1\", ...; "
+                          "default: it has, unless it is of numbers alone")
+              .may_be_absent()};
 }
 
-TableDataset::Options table_options(const TableOptions& options, const Setting& section,
-                                    const DataEnvironment& environment) {
-  if (!options.target)
-    section.fail_key("expected target: the name of the column to predict, or a list of names");
-  TableDataset::Options table{.inputs = options.inputs,
-                              .one_hot = options.one_hot,
-                              .targets = targets_of(options, environment.ignore_index),
-                              .normalize = options.normalize,
-                              .normalize_target = options.normalize_target,
-                              .fills_missing = options.fills_missing,
-                              .rows = environment.rows};
-  if (table.targets.columns.empty()) options.target->fail("expected the name of a column");
-  return table;
+template <class Options>
+Bound<Options> normalize_target_option() {
+  return option<Options>(
+      "normalize_target", &Options::normalize_target,
+      "targets that are numbers become (y - mean) / std of their column in [data.train]; "
+      "losses and metrics are those of such targets, `tutti predict` writes the column's units");
 }
 
-// What an evaluation says must be what the training has.
-void require_same(const Setting& section, const char* key, bool is_same) {
-  if (!is_same)
-    section.at(key).fail("[data.train] has another; evaluations have that, and may leave the key out");
+template <class Options>
+std::vector<Bound<Options>> table_keys() {
+  return {option<Options>("inputs", &Options::inputs,
+                          "the columns of numbers to train on, by name; default: all but target and one_hot")
+              .may_be_absent(),
+          option<Options>("one_hot", &Options::one_hot,
+                          "columns of texts to train on: an input of 0 or 1 for each of the texts, sorted")
+              .may_be_absent(),
+          option<Options>("normalize", &Options::normalize,
+                          "inputs that are numbers become (x - mean) / std of their column in [data.train]; "
+                          "checkpoints keep both, for evaluations and predictions"),
+          normalize_target_option<Options>(),
+          option<Options>("missing", &Options::fills_missing,
+                          "of an input without a number; mean: its column's in [data.train]",
+                          {{"error", false}, {"mean", true}}),
+          option<Options>("window", &Options::window,
+                          "rows of a sample, which follow each other in a series; when absent, each row is a "
+                          "sample")
+              .may_be_absent()
+              .at_least(1)
+              .at_most(kMaxSampleSize),
+          option<Options>("horizon", &Options::horizon,
+                          "with window: the target is in this row behind the window; 0: in its last row")
+              .at_least(0)
+              .at_most(kMaxSampleSize),
+          option<Options>("stride", &Options::stride, "with window: rows from a window to the next")
+              .at_least(1)
+              .at_most(kMaxSampleSize),
+          option<Options>("series", &Options::series,
+                          "with window: the column that says which series a row is of, and which no window "
+                          "leaves; default: each file is a series")
+              .may_be_absent(),
+          option<Options>("order", &Options::order,
+                          "with window: the column that orders the rows of a series, of numbers, or of texts "
+                          "such as 2024-05-31; default: as they are in the file")
+              .may_be_absent()};
 }
 
-void require_targets_of_training(const TargetOptions& options, const Setting& section,
-                                 const FittedTable& fitted) {
-  require_same(section, "target", !options.target || target_names(*options.target) == fitted.target);
-  require_same(section, "classes", options.classes.empty() || options.classes == fitted.classes);
+}  // namespace
+
+Kind<CsvOptions> CsvOptions::kind() {
+  using Options = CsvOptions;
+  return {
+      "csv",
+      "A table in text (CSV, TSV), a sample a row; its numbers are float32 in the memory of each process. "
+      "Evaluations have the columns, numbers and classes of [data.train].",
+      with_keys<Options>(
+          {path_option<Options>("a file, or several, one behind the other: \"table-*.csv\"")},
+          with_keys<Options>(text_file_keys<Options>(),
+                             with_keys<Options>(target_keys<Options>(), table_keys<Options>())))};
 }
 
-void require_like_training(const TableOptions& options, const Setting& section, const FittedTable& fitted) {
-  const auto require = [&](const char* key, bool is_same) { require_same(section, key, is_same); };
-  std::vector<std::string> one_hot;
-  for (const auto& text : fitted.texts) one_hot.push_back(text.column);
-  require("inputs", options.inputs.empty() || options.inputs == fitted.numbers);
-  require("one_hot", options.one_hot.empty() || options.one_hot == one_hot);
-  require_targets_of_training(options, section, fitted);
-  require("normalize", !options.normalize || !fitted.mean.empty());
-  require("normalize_target", !options.normalize_target || !fitted.target_mean.empty());
-  require("missing", !options.fills_missing || !fitted.missing.empty());
+Kind<ParquetOptions> ParquetOptions::kind() {
+  using Options = ParquetOptions;
+  return {"parquet", "A table in Parquet, a sample a row; as csv.",
+          with_keys<Options>(
+              {path_option<Options>("a file, or several, one behind the other: \"table-*.parquet\"")},
+              with_keys<Options>(target_keys<Options>(), table_keys<Options>()))};
 }
 
-FittedTable fitted_table(const TableOptions& options, const Setting& section, const std::string& fitted) {
-  if (fitted.empty())
-    section.at("kind").fail("expected [data.train] to be a table, too, whose columns these are");
-  auto table = FittedTable::from_json(fitted);
-  require_like_training(options, section, table);
-  return table;
-}
-
-void require_delimiter(const std::string& text, const Setting& section) {
-  constexpr std::string_view kPossible = ",;\t|:!#$%&*/@^~";
-  if (!text.empty() && (text.size() != 1 || kPossible.find(text) == std::string_view::npos))
-    section.at("delimiter").fail("expected one character: \",\", \";\", \"\\t\", \"|\", ...");
-}
-
-char delimiter_of(const std::string& delimiter, const std::string& file) {
-  if (!delimiter.empty()) return delimiter[0];
-  const std::string ending = lower_case(std::filesystem::path(file).extension().string());
-  return ending == ".tsv" || ending == ".tab" ? '\t' : ',';
-}
-
-std::unique_ptr<TableFile> open_csv(const std::string& path, const std::string& delimiter,
-                                    std::optional<bool> header) {
-  const CsvFile::Format format{.delimiter = delimiter_of(delimiter, path), .header = header};
-  return std::make_unique<CsvFile>(path, format);
-}
-
-template <class OpenFile>
-DatasetPtr opened_table(const TableOptions& options, const Setting& section,
-                        const DataEnvironment& environment, const OpenFile& open_file) {
-  const auto paths = files_of(section.at("path"));
-  const auto open = [&](const auto&... how) {
-    return opened(section, [&] {
-      TableFiles files;
-      for (const std::string& path : paths) files.push_back(open_file(path));
-      return std::make_shared<const TableDataset>(files, how...);
-    });
+Kind<TextTableOptions> TextTableOptions::kind() {
+  using Options = TextTableOptions;
+  const auto column = [](const char* key, std::string Options::*member, const char* doc) {
+    return option(key, member, doc).may_be_absent();
   };
-  if (!environment.fitted) return open(table_options(options, section, environment));
-  return open(fitted_table(options, section, *environment.fitted), environment.ignore_index,
-              environment.rows);
+  return {
+      "text_table",
+      "A table of texts, a sample a row, for models of whole texts such as BERT: columns of texts become "
+      "tokens, in the memory of each process. Evaluations have the target and the classes of [data.train].",
+      with_keys<Options>(
+          {path_option<Options>("CSV or TSV, .parquet, or JSON lines (.jsonl); or several, one behind the "
+                                "other: \"texts-*.csv\""),
+           option("tokenizer", &Options::tokenizer,
+                  "Hugging Face's tokenizer.json, the folder that has it, or its name in the cache on this "
+                  "machine")
+               .as(KeyType::kPath)
+               .required(),
+           option("sequence_length", &Options::sequence_length,
+                  "tokens of a sample, special ones included; longer texts are cut, shorter ones filled")
+               .also_named({"max_length", "max_sequence_length", "max_seq_len", "max_seq_length"})
+               .at_least(1)
+               .at_most(kMaxSampleSize),
+           option("text", &Options::text, "the column of texts"),
+           column("text_pair", &Options::text_pair,
+                  "a second text behind it, with token_type_ids; of both the longer one is cut first"),
+           column("positive", &Options::positive, "for bert_contrastive: texts that belong to them"),
+           column("negative", &Options::negative, "for bert_contrastive: texts that do not"),
+           option("array", &Options::array, "the batch's name for the tokens of text",
+                  {{"input_ids", "input_ids"}, {"input", "input"}})},
+          with_keys<Options>(text_file_keys<Options>(), target_keys<Options>()))};
 }
 
-}  // namespace
-
-DatasetPtr CsvOptions::make(const Setting& section, const DataEnvironment& environment) const {
-  require_delimiter(delimiter, section);
-  return opened_table(*this, section, environment,
-                      [&](const std::string& path) { return open_csv(path, delimiter, header); });
-}
-
-DatasetPtr ParquetOptions::make(const Setting& section, const DataEnvironment& environment) const {
-  return opened_table(*this, section, environment,
-                      [](const std::string& path) { return open_parquet(path); });
-}
-
-namespace {
-
-std::unique_ptr<TableFile> open_by_ending(const std::string& path, const TextTableOptions& options) {
-  if (has_json_rows(path)) return std::make_unique<JsonLinesFile>(path);
-  if (lower_case(std::filesystem::path(path).extension().string()) == ".parquet") return open_parquet(path);
-  return open_csv(path, options.delimiter, options.header);
-}
-
-// The targets of the training's table; nullopt if it has none.
-std::optional<FittedTable> fitted_targets(const TextTableOptions& options, const Setting& section,
-                                          const std::optional<std::string>& fitted) {
-  if (!fitted || fitted->empty()) return std::nullopt;
-  auto table = FittedTable::from_json(*fitted);
-  if (table.inputs() > 0)
-    section.at("kind").fail("expected a table of numbers, as [data.train] is: csv or parquet");
-  require_targets_of_training(options, section, table);
-  return table;
-}
-
-// Names of classes are numbered as those of the training, or as `classes` says.
-void require_numbered(const Dataset& data, const TextTableOptions& options, const Setting& section) {
-  if (data.fitted().empty() || !options.classes.empty()) return;
-  if (FittedTable::from_json(data.fitted()).target_is == FittedTable::Target::kName)
-    section.at("target").fail(
-        "[data.train] has no names of classes; classes = [...] lists them in its order");
-}
-
-}  // namespace
-
-DatasetPtr TextTableOptions::make(const Setting& section, const DataEnvironment& environment) const {
-  require_delimiter(delimiter, section);
-  const TextTable::Options table{.tokenizer = read_tokenizer(section.at("tokenizer")),
-                                 .sequence_length = sequence_length,
-                                 .text = text,
-                                 .text_pair = text_pair,
-                                 .positive = positive,
-                                 .negative = negative,
-                                 .array = array,
-                                 .targets = targets_of(*this, environment.ignore_index),
-                                 .rows = environment.rows};
-  const auto paths = files_of(section.at("path"));
-  const auto fitted = fitted_targets(*this, section, environment.fitted);
-  DatasetPtr data = opened(section, [&] {
-    TableFiles files;
-    for (const std::string& path : paths) files.push_back(open_by_ending(path, *this));
-    return fitted ? std::make_shared<const TextTable>(files, table, *fitted)
-                  : std::make_shared<const TextTable>(files, table);
-  });
-  if (environment.fitted && !fitted) require_numbered(*data, *this, section);
-  return data;
-}
-
-namespace {
-
-template <class Options, class OpenFile>
-OpenTable opened_files(const Setting& section, int64_t ignore_index, const OpenFile& open_file) try {
-  const Options options = Options::kind().read(section);
-  OpenTable table{.files = {}, .targets = targets_of(options, ignore_index)};
-  for (const std::string& path : files_of(section.at("path")))
-    table.files.push_back(open_file(path, options));
-  return table;
-} catch (const WrongKey& error) {
-  fail_at(section, error);
-} catch (const UserError& error) {
-  fail_at(section, error);
-}
-
-}  // namespace
-
-bool is_table(const Setting& section) {
-  const std::string& kind = section.at("kind").text();
-  return kind == "csv" || kind == "parquet" || kind == "text_table";
-}
-
-OpenTable open_table(const Setting& section, int64_t ignore_index) {
-  const std::string& kind = section.at("kind").text();
-  if (kind == "text_table") return opened_files<TextTableOptions>(section, ignore_index, open_by_ending);
-  if (kind == "parquet")
-    return opened_files<ParquetOptions>(section, ignore_index,
-                                        [](const auto& path, const auto&) { return open_parquet(path); });
-  return opened_files<CsvOptions>(section, ignore_index, [&](const auto& path, const auto& options) {
-    require_delimiter(options.delimiter, section);
-    return open_csv(path, options.delimiter, options.header);
-  });
+Kind<ImageTableOptions> ImageTableOptions::kind() {
+  using Options = ImageTableOptions;
+  return {
+      "image_table",
+      "A table with a column of pictures' paths, a sample a row: images as image_folder's, and columns of "
+      "targets: classes or numbers. Evaluations have the target and the classes of [data.train].",
+      with_keys<Options>(
+          {path_option<Options>("CSV or TSV, .parquet, or JSON lines (.jsonl); or several, one behind the "
+                                "other: \"pictures-*.csv\""),
+           option("image", &Options::image,
+                  "the column of paths; default: the only one that names existing pictures in the first rows")
+               .may_be_absent(),
+           option("root", &Options::root, "the folder that these paths are below; default: that of the table")
+               .as(KeyType::kPath)
+               .may_be_absent(),
+           option("mask", &Options::mask,
+                  "in place of target: the column of paths of masks, whose pixels' values are the targets")
+               .may_be_absent(),
+           normalize_target_option<Options>(), mask_values_option<Options>(),
+           classes_option<Options>("of masks: values are below; default: from the data")},
+          with_keys<Options>(target_keys<Options>(),
+                             with_keys<Options>(text_file_keys<Options>(), image_read_keys<Options>())))};
 }
 
 }  // namespace tutti

@@ -66,6 +66,7 @@ TransformedDataset::TransformedDataset(DatasetPtr below, Transforms transforms, 
   if (first == transforms_.end() || !geometric(first->transform)) return;
   decoding_ = static_cast<std::size_t>(first - transforms_.begin());
   if (decoding_ < one_by_one_) images_ = dynamic_cast<const ImageFiles*>(below_.get());
+  if (images_) masks_ = PixelArrays::of(images_->spec()).masks;
 }
 
 RowDraws TransformedDataset::draws_of(const NamedTransform& transform, std::span<const int64_t> indices,
@@ -86,6 +87,8 @@ Batch TransformedDataset::decoded(int64_t index, const Epoch& epoch) const {
   });
   const at::Tensor part = sample[kInputArray][0];
   sample.set(kInputArray, placed_part(part, geometry).unsqueeze(0));
+  for (const auto& [name, height] : masks_)
+    sample.set(name, placed_mask(sample[name][0], height, geometry).unsqueeze(0));
   return sample;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 
 #include "data/dataset.h"
@@ -52,6 +53,7 @@ class TransformedDataset final : public Dataset {
   std::size_t one_by_one_ = 0;          // transforms of samples of differing sizes
   const ImageFiles* images_ = nullptr;  // `below_`, if decoding the part for transform `decoding_`
   std::size_t decoding_ = 0;
+  std::map<std::string, int64_t> masks_ = {};  // of `images_`, as of PixelArrays
 };
 
 // The dataset with transforms that algorithms add (State::add_transform): before to_tensor, or at the end if

@@ -77,7 +77,7 @@ void require_countable(const Setting& train, const Setting& eval) {
   if (train.has("sources"))
     train.at("sources").fail("a share of a mixture is not held out; [data.eval] needs data of its own");
   const bool replaces = train.has("max_image_pixels") && train.at("on_bad_sample").text() == "skip";
-  if (replaces)
+  if (replaces && !is_table(train))
     train.at("on_bad_sample")
         .fail(
             "the next image takes the place of a bad one, and may be of the other part of the split; "

@@ -53,8 +53,8 @@ SampleTargets sample_targets(const Dataset& data, bool reads) {
   if (const auto* arrays = dynamic_cast<const ArrayDataset*>(&data)) return {.targets = arrays->targets()};
   const std::string fetched = "its targets are not looked at: samples are fetched one by one";
   if (const auto* images = dynamic_cast<const ImageFiles*>(&data)) {
-    const std::vector<int64_t> targets = images->targets();
-    return targets.empty() ? SampleTargets{.note = fetched} : SampleTargets{.targets = at::tensor(targets)};
+    const at::Tensor targets = images->targets();
+    return targets.defined() ? SampleTargets{.targets = targets} : SampleTargets{.note = fetched};
   }
   const auto* mds = dynamic_cast<const MdsDataset*>(&data);
   if (mds && mds->is_remote()) return {.note = fetched};

@@ -15,6 +15,7 @@
 #include "data/readers/table_files.h"
 #include "data/split/held_out.h"
 #include "data/tables/class_guess.h"
+#include "data/tables/series_windows.h"
 #include "recipe/wrong_key.h"
 
 namespace tutti {
@@ -51,7 +52,7 @@ void require_columns(const Setting& train, const Setting& column) {
   const std::string& kind = train.at("kind").text();
   if (kind != "hdf5" && kind != "numpy" && kind != "mds")
     column.fail("samples of " + kind +
-                " have no columns; csv, parquet, text_table, mds, hdf5 and numpy have");
+                " have no columns; csv, parquet, text_table, image_table, mds, hdf5 and numpy have");
 }
 
 DatasetPtr open_column(const Setting& train, const Setting& split_by, const char* array) try {
@@ -164,7 +165,22 @@ void require_all_classes(const RowValues& values, const std::vector<bool>& held_
                          " are held out with their groups; another split_seed draws other groups");
 }
 
+// The last rows of each series, since windows of other rows would have held-out rows.
+std::vector<bool> last_rows_of_series(OpenTable& table, double held_out) {
+  SeriesRows series(table.series);
+  for (const auto& file : table.files) {
+    ColumnChoice choice(*file);
+    series.choose(*file, choice);
+    if (choice.cells().empty()) choice.add(table.targets.columns.at(0), CellType::kText);
+    series.begin_file();
+    file->read(choice.cells(), [&](auto, auto texts) { series.add(*file, texts); });
+  }
+  series.finish();
+  return series.last_rows(held_out);
+}
+
 std::vector<bool> held_out_rows_of(OpenTable& table, const SplitOptions& options) {
+  if (table.series.window > 0 && options.split_by.empty()) return last_rows_of_series(table, options.split);
   const RowValues values = values_of(table, options.split_by);
   const std::vector<bool> held_out = held_out_samples({.samples = values.rows,
                                                        .held_out = options.split,

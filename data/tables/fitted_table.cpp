@@ -1,5 +1,7 @@
 #include "data/tables/fitted_table.h"
 
+#include <algorithm>
+
 #include "io/json/json_text.h"
 #include "runtime/error.h"
 #include "runtime/hashes.h"
@@ -16,6 +18,12 @@ NLOHMANN_JSON_SERIALIZE_ENUM(FittedTable::Target, {{FittedTable::Target::kNone, 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(FittedTable, numbers, texts, missing, mean, std, target,
                                                 target_mean, target_std, target_is, classes, num_classes)
 
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SeriesOptions, window, horizon, stride, series, order)
+
+bool FittedTable::has_targets_as_inputs() const {
+  return series.window > 0 && !target.empty() && std::ranges::count(numbers, target[0]) > 0;
+}
+
 int64_t FittedTable::inputs() const {
   int64_t inputs = std::ssize(numbers);
   for (const Texts& column : texts) inputs += std::ssize(column.categories);
@@ -26,7 +34,7 @@ SampleSpec FittedTable::spec() const {
   const bool are_numbers = target_is == Target::kNumber || target_is == Target::kNumbers;
   SampleSpec spec;
   if (inputs() > 0) {
-    spec.shapes["input"] = {inputs()};
+    spec.shapes["input"] = series.window > 0 ? Shape{series.window, inputs()} : Shape{inputs()};
     spec.dtypes["input"] = at::kFloat;
   }
   spec.shapes["target"] = target_is == Target::kNumbers ? Shape{std::ssize(target)} : Shape{};
@@ -40,10 +48,17 @@ uint64_t FittedTable::digest(uint64_t rows_digest) const {
   return XXH3_64bits_withSeed(text.data(), text.size(), rows_digest);
 }
 
-std::string FittedTable::to_json() const { return nlohmann::json(*this).dump(); }
+// Checkpoints of tables without windows are as they were before there were any.
+std::string FittedTable::to_json() const {
+  nlohmann::json json = *this;
+  if (series.window > 0) json["series"] = series;
+  return json.dump();
+}
 
 FittedTable FittedTable::from_json(const std::string& text) try {
-  auto table = parse_json(text).get<FittedTable>();
+  const nlohmann::json json = parse_json(text);
+  auto table = json.get<FittedTable>();
+  if (json.contains("series")) table.series = json["series"].get<SeriesOptions>();
   const std::size_t numbers = table.numbers.size();
   for (const auto* facts : {&table.missing, &table.mean, &table.std})
     if (!facts->empty() && facts->size() != numbers)

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "data/tables/table_target.h"
 #include "data/transforms/transform.h"
 
 namespace tutti {
@@ -33,8 +34,11 @@ struct FittedTable {
   Target target_is = Target::kNone;
   std::vector<std::string> classes;  // names
   int64_t num_classes = 0;           // 0: the targets are numbers
+  SeriesOptions series = {};
 
   int64_t inputs() const;
+  // True if the inputs have the targets' numbers of earlier rows.
+  bool has_targets_as_inputs() const;
   SampleSpec spec() const;  // "input", if there are inputs, and "target"
 
   uint64_t digest(uint64_t rows_digest) const;  // with the digest of the samples

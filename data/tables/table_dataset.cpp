@@ -1,10 +1,13 @@
 #include "data/tables/table_dataset.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
+#include "data/tables/series_windows.h"
 #include "data/tables/table_rows.h"
 #include "io/tables/column_reasons.h"
 #include "recipe/wrong_key.h"
@@ -18,12 +21,25 @@ bool has(const std::vector<std::string>& names, const std::string& name) {
   return std::ranges::find(names, name) != names.end();
 }
 
+// Past numbers of the target may be inputs.
+bool may_have_targets_as_inputs(const TableDataset::Options& options, FittedTable::Target target) {
+  const bool are_numbers = target == FittedTable::Target::kNumber || target == FittedTable::Target::kNumbers;
+  return options.series.window > 0 && options.series.horizon > 0 && are_numbers;
+}
+
 // Each column is an input, a text or a target, once.
-void require_once(const TableDataset::Options& options) {
+void require_once(const TableDataset::Options& options, bool may_share) {
   ColumnUses().add("classes", options.targets.classes);
   ColumnUses uses;
-  uses.add("target", options.targets.columns);
+  const auto shared = std::ranges::count_if(
+      options.targets.columns, [&](const std::string& name) { return has(options.inputs, name); });
+  if (may_share && shared > 0 && shared < std::ssize(options.targets.columns))
+    throw WrongKey("inputs", {}, "expected all columns of target among the inputs, or none");
+  if (!may_share || shared == 0) uses.add("target", options.targets.columns);
   uses.add("inputs", options.inputs);
+  for (const auto& [key, column] :
+       {std::pair("series", options.series.series), {"order", options.series.order}})
+    if (!column.empty() && options.series.window > 0) uses.add(key, {column});
   uses.add("one_hot", options.one_hot);
 }
 
@@ -33,8 +49,11 @@ struct DefaultInputs {
   std::vector<const TableColumn*> left_out;
 
   DefaultInputs(const TableFiles& files, const TableDataset::Options& options) {
+    const bool shares = may_have_targets_as_inputs(options, options.targets.found_in(*files[0]));
     for (const TableColumn& column : files[0]->columns()) {
-      if (has(options.targets.columns, column.name) || has(options.one_hot, column.name)) continue;
+      const bool is_target = has(options.targets.columns, column.name);
+      if ((is_target && !shares) || has(options.one_hot, column.name)) continue;
+      if (has({options.series.series, options.series.order}, column.name) && !column.name.empty()) continue;
       if (no_input_reason(column).empty())
         names.push_back(column.name);
       else
@@ -53,10 +72,12 @@ std::string advice_on_inputs(const TableFiles& files, const TableDataset::Option
 
 FittedTable chosen_columns(const TableFiles& files, const TableDataset::Options& options) {
   const TableFile& file = *files.at(0);
-  require_once(options);
-  FittedTable fitted{
-      .numbers = options.inputs, .target = options.targets.columns, .classes = options.targets.classes};
+  FittedTable fitted{.numbers = options.inputs,
+                     .target = options.targets.columns,
+                     .classes = options.targets.classes,
+                     .series = options.series};
   fitted.target_is = options.targets.found_in(file);
+  require_once(options, may_have_targets_as_inputs(options, fitted.target_is));
   for (const std::string& name : options.inputs) require_column(file, name, "inputs");
   for (const std::string& name : options.one_hot) {
     require_column(file, name, "one_hot");
@@ -72,13 +93,69 @@ FittedTable chosen_columns(const TableFiles& files, const TableDataset::Options&
   return fitted;
 }
 
-std::vector<WantedColumn> wanted_columns(const TableFile& file, const FittedTable& fitted, bool with_target) {
+std::vector<WantedColumn> wanted_columns(const TableFile& file, const FittedTable& fitted,
+                                         const SeriesRows& series, bool with_target) {
   ColumnChoice choice(file);
   for (const std::string& name : fitted.numbers) choice.add(name, CellType::kNumber);
   for (const auto& text : fitted.texts) choice.add(text.column, CellType::kText);
+  if (fitted.series.window > 0) series.choose(file, choice);
   if (with_target) choice.add_targets(fitted);
   return choice.cells();
 }
+
+}  // namespace
+
+namespace {
+
+// Numbers of the targets that are inputs too, as they are in the table.
+class SharedTargets {
+ public:
+  explicit SharedTargets(const FittedTable& fitted) : fitted_(fitted) {
+    for (const std::string& name : fitted.target)
+      places_.push_back(
+          static_cast<std::size_t>(std::ranges::find(fitted.numbers, name) - fitted.numbers.begin()));
+  }
+
+  void add(const TableFile& file, std::span<const double> numbers) {
+    for (std::size_t i = 0; i < places_.size(); ++i) {
+      const double number = numbers[places_[i]];
+      if (std::isnan(number))
+        throw UserError({file.path()}, file.place() + ", column '" + shown(fitted_.target[i]) +
+                                           "': a missing value; each row needs its target");
+      values_.push_back(number);
+    }
+  }
+  // Normalized by the mean and deviation that `fitted` has, or that `fits` puts there.
+  StoredArray take(const std::string& file, int64_t rows, FittedTable& fitted, bool fits) {
+    if (fits) fit(fitted);
+    std::vector<float> targets;
+    for (std::size_t i = 0; i < values_.size(); ++i) {
+      const std::size_t c = i % places_.size();
+      const bool is_normalized = !fitted.target_mean.empty();
+      targets.push_back(static_cast<float>(
+          is_normalized ? (values_[i] - fitted.target_mean[c]) / fitted.target_std[c] : values_[i]));
+    }
+    const bool is_list = fitted_.target_is == FittedTable::Target::kNumbers;
+    return array_in_memory("target", file, std::move(targets),
+                           is_list ? Shape{rows, std::ssize(fitted_.target)} : Shape{rows});
+  }
+
+ private:
+  void fit(FittedTable& fitted) const {
+    const std::size_t width = places_.size();
+    const auto rows = static_cast<double>(values_.size() / width);
+    std::vector<double> mean(width), squares(width);
+    for (std::size_t i = 0; i < values_.size(); ++i) mean[i % width] += values_[i] / rows;
+    for (std::size_t i = 0; i < values_.size(); ++i)
+      squares[i % width] += (values_[i] - mean[i % width]) * (values_[i] - mean[i % width]);
+    for (const double sum : squares) fitted.target_std.push_back(sum > 0 ? std::sqrt(sum / rows) : 1);
+    fitted.target_mean = std::move(mean);
+  }
+
+  const FittedTable& fitted_;
+  std::vector<std::size_t> places_;
+  std::vector<double> values_;
+};
 
 }  // namespace
 
@@ -87,11 +164,13 @@ struct TableDataset::Read {
   std::vector<StoredArray> arrays;
   int64_t bytes = 0;
   std::string advice;
+  std::vector<int64_t> target_rows = {};
 
   // `options` only for the table of the training.
   static Read all(const TableFiles& files, FittedTable fitted, const Options* options, int64_t ignore_index,
                   const std::vector<bool>* kept) {
-    const bool with_target = options || has_targets(files, fitted);
+    const bool shares_targets = fitted.has_targets_as_inputs();
+    const bool with_target = !shares_targets && (options || has_targets(files, fitted));
     TableRows rows(fitted, {.fits = options != nullptr,
                             .normalizes = options && options->normalize,
                             .normalizes_target = options && options->normalize_target,
@@ -101,9 +180,18 @@ struct TableDataset::Read {
                             .with_target = with_target,
                             .ignore_index = ignore_index,
                             .rows = kept});
-    for (const auto& file : files) rows.read(*file, wanted_columns(*file, fitted, with_target));
+    SeriesRows series(fitted.series);
+    SharedTargets shared(fitted);
+    for (const auto& file : files) {
+      series.begin_file();
+      rows.read(*file, wanted_columns(*file, fitted, series, with_target), [&](auto numbers, auto texts) {
+        if (fitted.series.window > 0) series.add(*file, texts.subspan(fitted.texts.size()));
+        if (shares_targets) shared.add(*file, numbers);
+      });
+    }
     rows.finish();
-    if (options && options->normalize_target && rows.fitted().target_mean.empty() && rows.rows() > 0)
+    if (options && options->normalize_target && !shares_targets && rows.fitted().target_mean.empty() &&
+        rows.rows() > 0)
       throw WrongKey("normalize_target", {}, "expected targets that are numbers; here they are classes");
     Read read{.fitted = rows.fitted()};
     if (options)
@@ -113,8 +201,23 @@ struct TableDataset::Read {
                   options->targets.advice(*files[0], fitted.target_is), rows.advice()});
     else
       read.advice = advice_lines(files, {rows.advice()});
-    read.add(rows, files[0]->path());
+    const std::string& path = files[0]->path();
+    read.add(rows, path);
+    if (shares_targets)
+      read.arrays.push_back(
+          shared.take(path, rows.rows(), read.fitted, options && options->normalize_target));
+    if (fitted.series.window > 0) read.add_windows(series);
     return read;
+  }
+
+  // Samples are windows of the rows.
+  void add_windows(SeriesRows& series) {
+    series.finish();
+    const SeriesWindows windows(series, fitted.series);
+    target_rows = windows.target_rows();
+    arrays[0] = windows.inputs(std::move(arrays[0]));
+    if (arrays.size() > 1) arrays[1] = windows.targets(std::move(arrays[1]));
+    advice += (advice.empty() || windows.advice().empty() ? "" : "\n") + windows.advice();
   }
 
   void add(TableRows& rows, const std::string& file) {
@@ -137,7 +240,8 @@ TableDataset::TableDataset(const TableFiles& files, const FittedTable& fitted, i
 TableDataset::TableDataset(Read read, int64_t ignore_index)
     : ArrayDataset(std::move(read.arrays), {.ignore_index = ignore_index, .advice = std::move(read.advice)}),
       fitted_(std::move(read.fitted)),
-      bytes_(read.bytes) {}
+      bytes_(read.bytes),
+      target_rows_(std::move(read.target_rows)) {}
 
 uint64_t TableDataset::digest() const { return fitted_.digest(ArrayDataset::digest()); }
 

@@ -12,7 +12,8 @@
 namespace tutti {
 
 // Rows of tables, one file behind the other: "input" float32 [columns], and "target" by FittedTable::Target.
-// All numbers are in memory.
+// With windows of series, "input" is [window, columns], and has the targets' numbers too. All numbers are in
+// memory.
 class TableDataset final : public ArrayDataset {
  public:
   // A recipe's options for a training table.
@@ -20,6 +21,7 @@ class TableDataset final : public ArrayDataset {
     std::vector<std::string> inputs = {};   // empty: all columns of numbers but the targets
     std::vector<std::string> one_hot = {};  // columns of texts
     TableTargets targets = {};
+    SeriesOptions series = {};
     bool normalize = false;
     bool normalize_target = false;            // of targets that are numbers
     bool fills_missing = false;               // with the column's mean
@@ -40,12 +42,16 @@ class TableDataset final : public ArrayDataset {
   std::string fitted() const override { return fitted_.to_json(); }
   int64_t memory_bytes() const override { return bytes_; }
 
+  // The row of each sample's target, among those kept; empty: that of the sample's number.
+  const std::vector<int64_t>& target_rows() const { return target_rows_; }
+
  private:
   struct Read;
   explicit TableDataset(Read read, int64_t ignore_index);
 
   FittedTable fitted_;
   int64_t bytes_;
+  std::vector<int64_t> target_rows_;
 };
 
 }  // namespace tutti

@@ -158,7 +158,6 @@ PixelArrays PixelArrays::of(const SampleSpec& samples) {
   const auto [shape, dtype] = input_of(samples, at::kByte);
   const auto height = static_cast<std::size_t>(height_dim(dtype, std::ssize(shape)));
   const ImageSize image{shape[height], shape[height + 1]};
-  if (image == kUnknownImageSize) return arrays;
   for (const auto& [name, sizes] : samples.shapes)
     if (const int64_t dim = mask_height(sizes, image); name != kInputArray && dim >= 0)
       arrays.masks[name] = dim;

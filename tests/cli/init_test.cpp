@@ -264,7 +264,7 @@ TEST_F(InitFoldersTest, PicturesBesideTheirMasksAreNoClasses) {
     const std::string folder = std::string("of_") + masks;
     for (const char* name : {"/1.png", "/2.png"}) {
       add(folder + '/' + pictures + name);
-      add(folder + '/' + masks + (masks == std::string("labels") ? "/1.txt" : name));
+      add(folder + '/' + masks + (masks == std::string("labels") ? "/1.txt" : "/other.png"));
     }
     EXPECT_THAT(message_of<UserError>([&] { proposed(folder); }),
                 AllOf(HasSubstr("look like pictures and their masks or labels"),

@@ -48,7 +48,7 @@ TEST(Topics, ANameThatIsExactIsExplainedInstead) {
 }
 
 TEST(Topics, EveryLineBeginsWithANameThatIsExplained) {
-  for (const char* topic : {"learning rate", "accuracy", "memory", "checkpoint names", "image"}) {
+  for (const char* topic : {"learning rate", "accuracy", "memory", "checkpoint names", "picture"}) {
     std::istringstream lines(about(topic));
     int count = 0;
     for (std::string line; std::getline(lines, line) && !line.empty() && !line.starts_with("..."); ++count) {

@@ -45,7 +45,7 @@ void json_array(const std::string& bytes) {
     for (std::size_t i = 0; i < table.columns().size(); ++i) wanted.push_back({i, CellType::kText});
     table.read(wanted, [](auto, auto) {});
   });
-  read_or_refuse([&] { look_at(path, folder() + "/gpt2.json"); });
+  read_or_refuse([&] { look_at(path, {.tokenizer = folder() + "/gpt2.json"}); });
 }
 
 void chat_template(const std::string& bytes) {

@@ -2,6 +2,8 @@
 import json
 import os
 import shutil
+import struct
+import zlib
 
 import first_hour_test
 import tutti_run
@@ -10,9 +12,18 @@ from tutti_run import SOURCE
 GOLDEN = SOURCE / "tests/golden"
 
 
+def gray_png(width, height, value):
+    """A PNG file of gray values."""
+    def chunk(name, data):
+        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+    rows = b"".join(b"\0" + bytes(value(x, y) for x in range(width)) for y in range(height))
+    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
 class YourData(first_hour_test.Page):
     PAGE = "your_data.md"
-    AT_LEAST = 12  # commands
+    AT_LEAST = 20  # commands
 
     def setUp(self):
         super().setUp()
@@ -21,6 +32,15 @@ class YourData(first_hour_test.Page):
             folder = self.folder / "photos" / ("cat" if i % 2 else "dog")
             folder.mkdir(parents=True, exist_ok=True)
             shutil.copy(picture, folder / picture.name)
+        rows = [f"photos/{folder.name}/{picture.name},{len(picture.name)},0.5\n" for folder in sorted(
+            (self.folder / "photos").iterdir()) for picture in sorted(folder.iterdir())]
+        (self.folder / "cells.csv").write_text("file,count,area\n" + "".join(rows))
+        (self.folder / "new-cells.csv").write_text("file\n" + "".join(row.split(",")[0] + "\n" for row in rows))
+        for part in ("images", "masks"):
+            (self.folder / "streets" / part).mkdir(parents=True)
+        for i, picture in enumerate(pictures):
+            shutil.copy(picture, self.folder / "streets/images" / f"{i}{picture.suffix}")
+            (self.folder / f"streets/masks/{i}.png").write_bytes(gray_png(37, 19, lambda x, y: x // 8 % 3))
         lines = (SOURCE / "examples/data/king_james.txt").read_text().splitlines()[:120]
         verses = [json.dumps({"text": line}) + "\n" for line in lines if len(line) > 40]  # no headings
         (self.folder / "verses.jsonl").write_text("".join(verses))
