@@ -196,6 +196,9 @@ void add_generate(CLI::App& app, Action& action) {
       command->add_option("--top-k", options->top_k, "only the N likeliest tokens (default: all)")
           ->type_name("N")
           ->check(CLI::Range(1, 1'000'000'000)));
+  text_options.push_back(command->add_flag(
+      "--logprobs", options->logprobs,
+      "instead of the text a line of JSON for each new token: token, text and logprob, in nats"));
   command->add_option("--seed", options->seed, "the same seed gives the same text or images (default: 0)")
       ->type_name("N");
   auto* output = add_image_options(*command, *images);

@@ -7,6 +7,7 @@
 #include "commands/loaded_model.h"
 #include "commands/prediction_job.h"
 #include "data/readers/make_dataset.h"
+#include "io/json/json_line.h"
 #include "recipe/catalog.h"
 #include "training/callbacks/samples/generate.h"
 #include "training/token_text.h"
@@ -58,6 +59,18 @@ TokenTextPtr text_of(const Setting& recipe, int64_t vocabulary) {
   return token_text_of(nullptr, vocabulary);
 }
 
+std::string lines_of_tokens(const Tokens& tokens, const std::vector<double>& log_probabilities,
+                            const TokenTextPtr& text) {
+  std::string lines;
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    JsonFields fields = {{"token", tokens[i]}};
+    if (text) fields.emplace_back("text", shown_tokens({tokens[i]}, text));
+    if (i < log_probabilities.size()) fields.emplace_back("logprob", log_probabilities[i]);
+    lines += json_line(fields) + '\n';
+  }
+  return lines;
+}
+
 std::string continued(LoadedModel& model, const Setting& recipe, const ContinueOptions& options) {
   const int64_t vocabulary = model.state.model->vocabulary();
   if (vocabulary == 0) refuse_model(word(options.prompt), model.state.model->kind());
@@ -69,8 +82,11 @@ std::string continued(LoadedModel& model, const Setting& recipe, const ContinueO
   if (generation.do_sample) generation.temperature = options.temperature;
   const Prompt prompt{tokens, RandomKey(options.seed, "text sample")};
   model.engine.run_event(Event::kPredictStart);
+  std::vector<std::vector<double>> log_probabilities(1);
+  if (options.logprobs) generation.log_probabilities = &log_probabilities;
   const Tokens added = model.state.generate({prompt}, generation).front();
   model.engine.run_event(Event::kPredictEnd);
+  if (options.logprobs) return lines_of_tokens(added, log_probabilities.front(), text);
   tokens.insert(tokens.end(), added.begin(), added.end());
   return shown_tokens(tokens, text) + '\n';
 }

@@ -20,6 +20,7 @@
 #include "commands/predictions/eval_section.h"
 #include "commands/predictions/output_table.h"
 #include "commands/predictions/prediction_file.h"
+#include "commands/predictions/task_columns.h"
 #include "data/readers/class_names.h"
 #include "data/split/open_split.h"
 #include "data/tables/fitted_table.h"
@@ -262,7 +263,8 @@ std::string write_rows(LoadedModel& model, const PredictionJob& prediction, cons
   int64_t done = 0;
   std::string columns;
   predict(model.state, model.engine, evaluator, [&](const Outputs& outputs) {
-    WrittenRows rows = output_columns(tensors_of(outputs, meanings), table, done);
+    WrittenRows rows = task_columns(model.state);
+    if (rows.empty()) rows = output_columns(tensors_of(outputs, meanings), table, done);
     if (rows.empty()) throw UserError("the model has no outputs but its loss");
     const auto count = static_cast<int64_t>(rows[0].rows());
     rows.insert(rows.begin(), names_of_rows(prediction, done, count));

@@ -5,6 +5,8 @@
 
 #include "data/readers/class_names.h"
 #include "data/readers/opened.h"
+#include "data/texts/task_tokens.h"
+#include "data/tokenizers/tokenizer.h"
 #include "models/layers/attention.h"
 #include "models/zoo/catalog.h"
 #include "models/zoo/factory.h"
@@ -80,6 +82,15 @@ void require_like_training(const Setting& section, const SampleSpec& trained, co
   }
 }
 
+// The tokens of a task are those that the model is trained on.
+void require_tokenizer_of_training(const Job& job, const Evaluator& evaluator) {
+  const auto trained = job.train ? job.train->tokenizer() : nullptr, evaluated = evaluator.data->tokenizer();
+  if (!trained || (evaluated && evaluated->digest() == trained->digest())) return;
+  const Setting& section = evaluator.section;
+  section.at(section.has("tokenizer") ? "tokenizer" : "kind")
+      .fail("expected the tokenizer of [data.train], " + trained->path());
+}
+
 // With an ignore_index of their own, metrics would look for what the data no longer have.
 void require_no_ignore_index(const Job& job, const Evaluator& evaluator) {
   const Setting metrics = EvaluatorKeys::kind().read(evaluator.section).metrics;
@@ -104,6 +115,17 @@ std::string why_rejected(const State& state, const Evaluator& evaluator, const S
   } catch (const std::exception& error) {
     return one_line(error);
   }
+}
+
+void require_language_model(Model& model, const Evaluator& evaluator, const SampleSpec& spec) {
+  const Setting& section = evaluator.section;
+  if (model.vocabulary() == 0)
+    section.at("kind").fail(std::string("expected a language model, like gpt or llama, and not ") +
+                            model.kind());
+  if (overlong_sequences(model, spec) > 0)
+    section.at("sequence_length")
+        .fail("the model takes at most " + std::to_string(longest_sequence(model)) +
+              " tokens; the longest text has " + std::to_string(spec.shapes.at("input")[0]));
 }
 
 // Labels may exceed those of the training data only if the recipe sets the model's number of classes.
@@ -140,13 +162,17 @@ int64_t ignore_index(const Setting& recipe) {
 void require_suits_training(const Job& job, const Evaluator& evaluator, int pieces) {
   require_classes_of_training(job.recipe.at("data").at("train"), evaluator.section);
   require_first_class_of_training(job.recipe.at("data").at("train"), evaluator.section);
-  require_like_training(evaluator.section, job.spec(), evaluator.data->spec());
+  if (is_language_task(evaluator.data->spec()))
+    require_tokenizer_of_training(job, evaluator);
+  else
+    require_like_training(evaluator.section, job.spec(), evaluator.data->spec());
   require_known_classes(job, evaluator, pieces);
   require_no_ignore_index(job, evaluator);
 }
 
 void require_takes_samples(const State& state, const Job& job, const Evaluator& evaluator) {
   const SampleSpec trained = job.spec(), evaluated = evaluator.data->spec();
+  if (is_language_task(evaluated)) return require_language_model(*state.model, evaluator, evaluated);
   const auto other = std::ranges::find_if(
       trained.shapes, [&](const auto& one) { return evaluated.shapes.at(one.first) != one.second; });
   if (other == trained.shapes.end()) return;

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "models/layers/key_cache.h"
+#include "models/losses.h"
 #include "models/model.h"
 #include "runtime/error.h"
 
@@ -35,6 +36,15 @@ int64_t draw_token(const at::Tensor& scores, const GenerationOptions& options, d
   const int64_t nucleus = (cumulative < options.top_p).sum().item<int64_t>() + 1;
   const at::Tensor kept = cumulative.narrow(0, 0, std::min(nucleus, candidates));
   return tokens[sample_index(kept, uniform * kept[-1].item<double>())].item<int64_t>();
+}
+
+// By the function of the loss.
+void add_log_probabilities(const at::Tensor& scores, const Tokens& tokens,
+                           std::vector<std::vector<double>>& all) {
+  const at::Tensor losses = index_cross_entropy(scores, at::tensor(tokens), LossReduction::kNone);
+  all.resize(tokens.size());
+  for (std::size_t r = 0; r < tokens.size(); ++r)
+    all[r].push_back(-losses[static_cast<int64_t>(r)].item<double>());
 }
 
 // A model without parameters is on the CPU.
@@ -144,12 +154,20 @@ std::vector<Tokens> generate_causally(Model& model, const CausalSight& sight,
     longest = std::max<int64_t>(longest, std::ssize(prompt.tokens));
   }
   Scorer scorer(model, sight, longest + options.max_new_tokens);
+  const auto has_ended = [&](const Tokens& row, const Prompt& prompt) {
+    return std::ranges::count(row.begin() + std::ssize(prompt.tokens), row.end(), options.end_token) > 0;
+  };
   for (int64_t i = 0; i < options.max_new_tokens && !rows.empty(); ++i) {
+    if (std::ranges::equal(rows, prompts, has_ended)) break;
     if (options.each_token) options.each_token();
     const at::Tensor scores = scorer.after(rows).cpu();
-    for (std::size_t r = 0; r < rows.size(); ++r)
-      rows[r].push_back(draw_token(scores[static_cast<int64_t>(r)], options,
-                                   prompts[r].draws.uniform(static_cast<uint64_t>(i))));
+    Tokens drawn;
+    for (std::size_t r = 0; r < rows.size(); ++r) {
+      drawn.push_back(draw_token(scores[static_cast<int64_t>(r)], options,
+                                 prompts[r].draws.uniform(static_cast<uint64_t>(i))));
+      rows[r].push_back(drawn.back());
+    }
+    if (options.log_probabilities) add_log_probabilities(scores, drawn, *options.log_probabilities);
   }
   for (std::size_t r = 0; r < rows.size(); ++r)
     rows[r].erase(rows[r].begin(), rows[r].begin() + std::ssize(prompts[r].tokens));

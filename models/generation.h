@@ -22,11 +22,15 @@ struct Prompt {
 
 // Names and defaults as of transformers' generate.
 struct GenerationOptions {
-  int64_t max_new_tokens = 20;            // number of tokens to add
-  bool do_sample = false;                 // true: sample; false: take the likeliest token
-  double temperature = 1.0;               // > 0; scores are divided by it before sampling
-  int64_t top_k = 50;                     // sample among the k likeliest tokens; 0 = all
-  double top_p = 1.0;                     // sample among the fewest tokens with this total probability
+  int64_t max_new_tokens = 20;  // number of tokens to add
+  bool do_sample = false;       // true: sample; false: take the likeliest token
+  double temperature = 1.0;     // > 0; scores are divided by it before sampling
+  int64_t top_k = 50;           // sample among the k likeliest tokens; 0 = all
+  double top_p = 1.0;           // sample among the fewest tokens with this total probability
+  int64_t end_token = -1;       // generation ends once each text has this token
+  // Gets, unless null, the log-probability of each new token of each prompt: by the softmax of the model's
+  // scores, as of a loss, whatever the temperature.
+  std::vector<std::vector<double>>* log_probabilities = nullptr;
   std::function<void()> each_token = {};  // called before each token; may be empty
 };
 
@@ -58,7 +62,8 @@ struct CausalSight {
 // [N, T, vocabulary] of the next tokens; with a cache in the context, the scores of each row's last token,
 // [N, 1, vocabulary]. All prompts run as one batch, one token at a time. With a cache, a pass runs over the
 // new tokens; else, and if layers do not use the cache, over the whole texts. There are never more passes
-// than tokens. Runs without gradients, in evaluation mode, and draws no number from the default generator.
+// than tokens. Texts that have the end token get more tokens while other texts lack that token. Runs without
+// gradients, in evaluation mode, and draws no number from the default generator.
 std::vector<Tokens> generate_causally(Model& model, const CausalSight& sight,
                                       const std::vector<Prompt>& prompts, const GenerationOptions& options);
 // The same, without a cache.

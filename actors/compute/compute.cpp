@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "data/dataset.h"
+#include "data/texts/task_tokens.h"
 #include "job/algorithms.h"
 #include "job/evaluation_data.h"
 #include "job/resume.h"
@@ -150,7 +151,8 @@ void Compute::build_model() {
   times_.plan();
   for (const auto& evaluator : job_.evaluators) {
     require_takes_samples(state_, job_, evaluator);
-    if (evaluator.names_metrics()) try_metrics(state_, evaluator, *evaluator.data_of(state_.topology.rank));
+    if (evaluator.names_metrics() || is_language_task(evaluator.data->spec()))
+      try_metrics(state_, evaluator, *evaluator.data_of(state_.topology.rank));
   }
   state_.measured = measured_metrics(job_.evaluators, *state_.model);
 }

@@ -5,6 +5,7 @@
 
 #include "data/data_settings.h"
 #include "data/readers/options.h"
+#include "data/readers/task_options.h"
 #include "recipe/catalog.h"
 
 namespace tutti {
@@ -46,6 +47,7 @@ Catalog eval_data_catalog() {
       "batch size defaults to that of [data.train].",
       "; default: as in training", "batches of an evaluation");
   catalog.keys.back().aliases = {"eval_subset_num_batches"};
+  for (const Entry& task : TaskKinds::entries()) catalog.entries.push_back(task);
   catalog.entries.push_back(SplitOptions::kind().entry);
   catalog.default_kind = "none";
   catalog.alternatives = {{{"batch_size", "device_batch_size"}}};

@@ -8,6 +8,7 @@
 #include "data/readers/opened.h"
 #include "data/readers/options.h"
 #include "data/readers/recipe_transforms.h"
+#include "data/readers/task_options.h"
 #include "recipe/command_keys.h"
 #include "recipe/placeholders.h"
 #include "runtime/printable.h"
@@ -62,6 +63,7 @@ namespace {
 DatasetPtr make_untransformed(const Setting& section, const DataEnvironment& environment) {
   const std::string& kind = section.at("kind").text();
   if (DatasetPtr made = DataKinds::made<DatasetPtr>(section, environment)) return made;
+  if (DatasetPtr made = TaskKinds::made<DatasetPtr>(section)) return made;
   if (kind == "program")
     section.at("kind").fail("the program that reads the recipe provides no data for " + section.path);
   section.at("kind").fail("there is no such dataset");

@@ -6,10 +6,13 @@
 #include "data/readers/make_dataset.h"
 #include "data/readers/opened.h"
 #include "data/readers/options.h"
+#include "data/readers/task_options.h"
 #include "data/readers/token_dataset.h"
 #include "data/streams/text_stream.h"
+#include "data/texts/choice_rows.h"
 #include "data/texts/packed_texts.h"
 #include "data/texts/preference_pairs.h"
+#include "data/texts/prompt_rows.h"
 #include "data/texts/tokenized_texts.h"
 #include "data/tokenizers/tokenizer_files.h"
 #include "runtime/error.h"
@@ -151,6 +154,12 @@ DatasetPtr open_pairs(const Setting& section, const TextOptions& options) {
   });
 }
 
+TaskTokens task_tokens(const Setting& section, const TaskOptions& options) {
+  const bool are_bytes = options.tokenizer.empty();
+  return {.tokenizer = are_bytes ? nullptr : read_tokenizer(section.at("tokenizer")),
+          .special = options.add_special_tokens};
+}
+
 }  // namespace
 
 DatasetPtr TextOptions::make(const Setting& section, const DataEnvironment&) const {
@@ -173,6 +182,31 @@ DatasetPtr TextOptions::make(const Setting& section, const DataEnvironment&) con
                                                                         .advice = how.advice()});
     return std::make_shared<const PackedTexts>(texts, packed_options(*this, how, texts.documents().size()));
   });
+}
+
+DatasetPtr ChoicesOptions::make(const Setting& section) const {
+  if (has_per_rank_data(section))
+    DataSettings::read(section).sampling.key.fail("ranks share the questions of kind = \"choices\"");
+  const ChoiceRows::Options options{.tokens = task_tokens(section, *this),
+                                    .context = context_field,
+                                    .choices = choices_field,
+                                    .answer = answer_field,
+                                    .sequence_length = sequence_length};
+  return opened(section,
+                [&] { return std::make_shared<const ChoiceRows>(files_of(section.at("path")), options); });
+}
+
+DatasetPtr PromptsOptions::make(const Setting& section) const {
+  for (const std::string& text : stop)
+    if (text.empty()) section.at("stop").fail("a text that ends an answer is not empty");
+  const PromptRows::Options options{.tokens = task_tokens(section, *this),
+                                    .prompt = prompt_field,
+                                    .reference = reference_field,
+                                    .max_new_tokens = max_new_tokens,
+                                    .stop = stop,
+                                    .sequence_length = sequence_length};
+  return opened(section,
+                [&] { return std::make_shared<const PromptRows>(files_of(section.at("path")), options); });
 }
 
 }  // namespace tutti

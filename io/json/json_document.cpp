@@ -17,14 +17,21 @@ std::string members_of(const Json& object) {
   return names.empty() ? "none" : names;
 }
 
-const Json& member_of(const Json& object, const std::string& path) {
+// Null if there is none. `in`: the innermost object that was looked at.
+const Json* find_member(const Json& object, const std::string& path, const Json*& in) {
+  in = &object;
   const auto direct = object.find(path);
-  if (direct != object.end()) return *direct;
+  if (direct != object.end()) return &*direct;
   const std::size_t dot = path.find('.');
   const auto outer = dot == std::string::npos ? object.end() : object.find(path.substr(0, dot));
-  if (outer == object.end() || !outer->is_object())
-    throw UserError("no member '" + printable(path) + "'; it has " + members_of(object));
-  return member_of(*outer, path.substr(dot + 1));
+  if (outer == object.end() || !outer->is_object()) return nullptr;
+  return find_member(*outer, path.substr(dot + 1), in);
+}
+
+const Json& member_of(const Json& object, const std::string& path) {
+  const Json* in = nullptr;
+  if (const Json* member = find_member(object, path, in)) return *member;
+  throw UserError("no member '" + printable(path) + "'; it has " + members_of(*in));
 }
 
 const std::string& text_of(const Json& value, const std::string& what) {
@@ -72,6 +79,27 @@ JsonDocument::~JsonDocument() = default;
 
 std::string JsonDocument::text(const std::string& member) const {
   return text_of(member_of(parsed_->object, member), "member '" + printable(member) + "'");
+}
+
+bool JsonDocument::has(const std::string& member) const {
+  const Json* in = nullptr;
+  return find_member(parsed_->object, member, in);
+}
+
+std::variant<int64_t, std::string> JsonDocument::integer_or_text(const std::string& member) const {
+  const Json& value = member_of(parsed_->object, member);
+  if (value.is_number_integer()) return value.get<int64_t>();
+  if (value.is_string()) return value.get<std::string>();
+  throw UserError("member '" + printable(member) + "' is neither a whole number nor a text");
+}
+
+std::vector<std::string> JsonDocument::list_of_texts(const std::string& member) const {
+  const Json& value = member_of(parsed_->object, member);
+  const std::string what = "member '" + printable(member) + "'";
+  if (!value.is_array()) return {text_of(value, what)};
+  std::vector<std::string> all;
+  for (const Json& text : value) all.push_back(text_of(text, "an element of " + what));
+  return all;
 }
 
 std::vector<std::string> JsonDocument::elements(const std::string& member) const {

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 namespace tutti {
@@ -30,6 +32,11 @@ class JsonDocument {
 
   // A member that is a text; members of objects within by dots: "meta.text".
   std::string text(const std::string& member) const;
+
+  bool has(const std::string& member) const;  // by dots, as of text()
+  // A member that is a whole number or a text; one that is a text, or a list of texts.
+  std::variant<int64_t, std::string> integer_or_text(const std::string& member) const;
+  std::vector<std::string> list_of_texts(const std::string& member) const;
 
   // The elements of a list, each as JSON.
   std::vector<std::string> elements(const std::string& member) const;

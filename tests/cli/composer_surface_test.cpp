@@ -201,7 +201,12 @@ TEST(ComposerSurface, EveryKindThatIsComposersIsInTheList) {
                                            "lamb",
                                            "muon",
                                            "decoupled_lionw",
-                                           "warmup_stable_decay"};
+                                           "warmup_stable_decay",
+                                           "ChoiceAccuracy",
+                                           "ChoiceAccuracyNorm",
+                                           "ExactMatch",
+                                           "BLEU",
+                                           "CHRF"};
   const std::set<std::string> points_elsewhere = {"progress_bar", "checkpoint_saver", "load_checkpoint"};
   int kinds = 0;
   for (const auto& catalog : all_catalogs())

@@ -33,6 +33,7 @@ std::span<const Target> targets() {
                                {"text_table", text_table},
                                {"texts", texts},
                                {"json_array", json_array},
+                               {"tasks", tasks},
                                {"chat_template", chat_template},
                                {"tokenizer", tokenizer},
                                {"tokens", tokens},

@@ -37,6 +37,7 @@ void csv(const std::string& bytes);
 void text_table(const std::string& bytes);
 void texts(const std::string& bytes);
 void json_array(const std::string& bytes);
+void tasks(const std::string& bytes);
 void chat_template(const std::string& bytes);  // and behind the first zero byte a chat
 void tokenizer(const std::string& bytes);
 void tokens(const std::string& bytes);

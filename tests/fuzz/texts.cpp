@@ -2,7 +2,9 @@
 
 #include "data/chats/chat_template.h"
 #include "data/proposals/look.h"
+#include "data/texts/choice_rows.h"
 #include "data/texts/documents.h"
+#include "data/texts/prompt_rows.h"
 #include "data/texts/tokenized_texts.h"
 #include "data/tokenizers/tokenizer.h"
 #include "io/mapped_file.h"
@@ -46,6 +48,15 @@ void json_array(const std::string& bytes) {
     table.read(wanted, [](auto, auto) {});
   });
   read_or_refuse([&] { look_at(path, {.tokenizer = folder() + "/gpt2.json"}); });
+}
+
+void tasks(const std::string& bytes) {
+  static const auto tokenizer =
+      Tokenizer::read(write_file("gpt2.json", source_file("tests/golden/tokenizers/gpt2.json")));
+  const std::vector<std::string> files = {write_file("a.jsonl", bytes)};
+  const int64_t first = 0;
+  read_or_refuse([&] { ChoiceRows(files, {.tokens = {tokenizer}}).get({&first, 1}, {}); });
+  read_or_refuse([&] { PromptRows(files, {.tokens = {tokenizer}, .stop = {"."}}).get({&first, 1}, {}); });
 }
 
 void chat_template(const std::string& bytes) {

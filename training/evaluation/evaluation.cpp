@@ -15,6 +15,7 @@
 #include "runtime/error.h"
 #include "tensors/memory/out_of_memory.h"
 #include "tensors/memory/torch_error.h"
+#include "training/evaluation/answers.h"
 #include "training/metrics/factory.h"
 #include "training/metrics/logged_metrics.h"
 #include "training/metrics/loss_metrics.h"
@@ -83,6 +84,7 @@ class BatchEvaluation {
         engine_(engine),
         metrics_(metrics),
         cut_{evaluator.microbatch, evaluator.microbatch},
+        forwards_(forwards_of_part(evaluator.section)),
         largest_(largest_part(evaluator.global_batch, state.topology.data_world)),
         together_(state.services->evaluates_together()) {
     if (state.model->compares_step()) rows_.emplace(state);
@@ -122,7 +124,7 @@ class BatchEvaluation {
     if (rows_) rows_->begin_pass();
     auto failure = state_.services->attempt([&] {
       const auto work = [&] { evaluate_batch(batch); };
-      together_ ? state_.with_model(true, work, cut_.forwards_of(largest_)) : work();
+      together_ ? state_.with_model(true, work, forwards_ * cut_.forwards_of(largest_)) : work();
     });
     if (rows_ && !rows_->gathered()) rows_->gather(/*out_of_memory=*/true);  // other ranks wait
     if (rows_) rows_->drop();
@@ -155,7 +157,7 @@ class BatchEvaluation {
     for (int64_t begin = 0; begin < planned.samples(); begin += cut_.fits) {
       state_.batch = part_of(planned, begin, cut_.fits);
       engine_.run_event(Event::kEvalBeforeForward);
-      state_.outputs = state_.eval_forward(state_.batch);
+      state_.outputs = evaluated_outputs(state_, state_.batch);
       engine_.run_event(Event::kEvalAfterForward);
       if (!rows_) {
         measure(state_.batch, state_.outputs);
@@ -189,7 +191,8 @@ class BatchEvaluation {
   Engine& engine_;
   std::vector<MetricPtr>& metrics_;
   Cut cut_;
-  const int64_t largest_;  // the most samples of a batch on any rank
+  const int64_t forwards_;  // of a part, at most
+  const int64_t largest_;   // the most samples of a batch on any rank
   const bool together_;
   std::optional<StepRows> rows_;                     // none: the model does not compare samples of a step
   std::vector<std::pair<Batch, Outputs>> compared_;  // parts that wait for the rows
@@ -238,10 +241,10 @@ void try_metrics(State& state, const Evaluator& evaluator, const Dataset& data) 
   const EvaluationMode evaluating(*state.model);
   const auto metrics = evaluator.metrics(*state.model, state.composer);
   const int64_t first = 0;
-  const Batch batch = state.device.take(data.get({&first, 1}, {state.seed}));
+  const Batch batch = state.device.take(with_short_answers(data.get({&first, 1}, {state.seed})));
   std::string what = "the model cannot evaluate the first sample: ", way_out;
   try {
-    const Outputs outputs = state.eval_forward(batch);
+    const Outputs outputs = evaluated_outputs(state, batch);
     for (const auto& metric : metrics) {
       what = metric->measured_name() + " cannot measure " +
              (outputs.is_leaf() ? "this model on this data: " : "the outputs of this model: ");
@@ -310,7 +313,7 @@ namespace {
 void predict_batch(State& state, Engine& engine, const OutputsCallback& on_outputs) {
   engine.run_event(Event::kPredictBatchStart);
   engine.run_event(Event::kPredictBeforeForward);
-  state.outputs = state.eval_forward(state.batch);
+  state.outputs = evaluated_outputs(state, state.batch);
   guard_memory("the outputs of a prediction", [&] {  // which must not be reported twice
     engine.run_event(Event::kPredictAfterForward);
     if (on_outputs) on_outputs(state.outputs);

@@ -4,9 +4,12 @@
 #include <iterator>
 #include <regex>
 
+#include "data/texts/task_tokens.h"
 #include "training/evaluation/catalog.h"
+#include "training/metrics/answers.h"
 #include "training/metrics/factory.h"
 #include "training/metrics/loss_metrics.h"
+#include "training/token_text.h"
 
 namespace tutti {
 namespace {
@@ -34,6 +37,13 @@ std::vector<std::string> names_of(const std::vector<MetricPtr>& metrics) {
   for (const auto& metric : metrics)
     for (const std::string& part : metric->parts()) names.push_back(metric->measured_name() + part);
   return names;
+}
+
+// The model's, or those of a task.
+std::vector<std::string> usual_metrics(const Model& model, const SampleSpec& samples) {
+  if (samples.shapes.contains(kReferences)) return {"ExactMatch", "BLEU", "CHRF"};
+  if (samples.shapes.contains(kChoiceTargets)) return {"ChoiceAccuracy", "ChoiceAccuracyNorm"};
+  return model.get_metrics(/*is_train=*/false);
 }
 
 bool is_of_loss(const MetricPtr& metric) { return metric->measured_name() == ModelLoss::kName; }
@@ -96,8 +106,9 @@ std::vector<std::string> Evaluator::metric_names(const Model& model) const {
 
 std::vector<MetricPtr> Evaluator::metrics(const Model& model, bool composer) const {
   const SampleSpec samples = data ? data->spec() : SampleSpec();
-  const std::vector<std::string> own = model.get_metrics(/*is_train=*/false);
-  const EvaluatorKeys keys = EvaluatorKeys::kind().read(section);
+  const std::vector<std::string> own = usual_metrics(model, samples);
+  EvaluatorKeys keys = EvaluatorKeys::kind().read(section);
+  if (samples.shapes.contains(kReferences)) keys.loss = false;  // of texts without targets
   std::vector<MetricPtr> made;
   if (!keys.metric_names.is_none()) {
     auto known = own;
@@ -107,6 +118,9 @@ std::vector<MetricPtr> Evaluator::metrics(const Model& model, bool composer) con
   if (made.empty()) made = metrics_named(own, composer, counts_of(samples, ""));
   if (!keys.metrics.is_none()) add_metrics(made, keys.metrics.array(), composer, samples);
   if (keys.loss && std::ranges::none_of(made, is_of_loss)) made.push_back(loss_metric(model));
+  for (const MetricPtr& metric : made)
+    if (auto* judge = dynamic_cast<AnswerMetric*>(metric.get()))
+      judge->set_text(token_text_of(data.get(), model.vocabulary()));
   return made;
 }
 

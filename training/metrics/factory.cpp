@@ -9,6 +9,8 @@
 #include "recipe/resolve.h"
 #include "runtime/error.h"
 #include "training/metrics/aimed.h"
+#include "training/metrics/answers.h"
+#include "training/metrics/choices.h"
 #include "training/metrics/classification.h"
 #include "training/metrics/confusion_matrix.h"
 #include "training/metrics/curves.h"
@@ -26,6 +28,14 @@ MetricPtr made(const Setting& keys, Args&&... args) {
   Aim aim(keys);
   if (!aim.given()) return std::make_unique<Made>(std::forward<Args>(args)...);
   return std::make_unique<Aimed<Made>>(std::move(aim), std::forward<Args>(args)...);
+}
+
+// A metric of a whole batch.
+template <class Made, class... Args>
+MetricPtr made_of_batch(const Setting& keys, Args&&... args) {
+  for (const char* key : {"output", "target"})
+    if (keys.has(key)) keys.at(key).fail("this metric is of all outputs and arrays of a batch");
+  return std::make_unique<Made>(std::forward<Args>(args)...);
 }
 
 // A number that the recipe may leave to the data.
@@ -143,6 +153,22 @@ MetricPtr MultilabelAreaOptions<kArea>::make(const Setting& keys, bool) const {
   const AreaOptions options{kArea, average, known(keys, "num_labels", num_labels), thresholds};
   return made<MultilabelArea>(keys, keys.at("kind").text(), options, ignore_index);
 }
+
+MetricPtr ChoiceAccuracyOptions::make(const Setting& keys, bool) const {
+  return made_of_batch<ChoiceAccuracy>(keys, kind().entry.name, ChoiceLength::kNone);
+}
+
+MetricPtr ChoiceAccuracyNormOptions::make(const Setting& keys, bool) const {
+  return made_of_batch<ChoiceAccuracy>(keys, kind().entry.name, length);
+}
+
+MetricPtr ExactMatchOptions::make(const Setting& keys, bool) const {
+  return made_of_batch<ExactMatch>(keys, *this);
+}
+
+MetricPtr BleuOptions::make(const Setting& keys, bool) const { return made_of_batch<BleuScore>(keys); }
+
+MetricPtr ChrfOptions::make(const Setting& keys, bool) const { return made_of_batch<ChrfScore>(keys); }
 
 MetricPtr LossMetricOptions::make(const Setting& keys, bool composer) const {
   return made<LossMetric>(keys, make_loss(loss), batch_means.value_or(composer));

@@ -103,6 +103,40 @@ Kind<R2ScoreOptions> R2ScoreOptions::kind() {
                   {{"uniform_average", false}, {"variance_weighted", true}})}};
 }
 
+Kind<ChoiceAccuracyOptions> ChoiceAccuracyOptions::kind() {
+  return {"ChoiceAccuracy",
+          "Fraction of questions of kind = \"choices\" whose right choice has the highest log-probability; "
+          "lm-eval's acc."};
+}
+
+Kind<ChoiceAccuracyNormOptions> ChoiceAccuracyNormOptions::kind() {
+  using Options = ChoiceAccuracyNormOptions;
+  return {"ChoiceAccuracyNorm",
+          "As ChoiceAccuracy, with each log-probability divided by the length of its choice; lm-eval's "
+          "acc_norm.",
+          {option("length", &Options::length, "of a choice; in bytes: lm-eval's acc_bytes",
+                  {{"characters", ChoiceLength::kCharacters}, {"bytes", ChoiceLength::kBytes}})}};
+}
+
+Kind<ExactMatchOptions> ExactMatchOptions::kind() {
+  using Options = ExactMatchOptions;
+  return {"ExactMatch",
+          "Fraction of the answers to kind = \"prompts\" that equal a right answer, but for blanks around.",
+          {option("ignore_case", &Options::ignore_case, "large and small letters are equal"),
+           option("ignore_punctuation", &Options::ignore_punctuation, "without ASCII punctuation")}};
+}
+
+Kind<BleuOptions> BleuOptions::kind() {
+  return {
+      "BLEU",
+      "BLEU of the answers to kind = \"prompts\", 0 to 100: sacrebleu's, with tokenizer 13a and smoothing "
+      "exp."};
+}
+
+Kind<ChrfOptions> ChrfOptions::kind() {
+  return {"CHRF", "chrF2 of the answers to kind = \"prompts\", 0 to 100: sacrebleu's chrF."};
+}
+
 Kind<LossMetricOptions> LossMetricOptions::kind() {
   using Options = LossMetricOptions;
   return {"LossMetric",

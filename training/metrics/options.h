@@ -98,6 +98,37 @@ struct LossMetricOptions {
   MetricPtr make(const Setting& keys, bool composer) const;
 };
 
+enum class ChoiceLength { kNone, kCharacters, kBytes };
+
+struct ChoiceAccuracyOptions {
+  static Kind<ChoiceAccuracyOptions> kind();
+  MetricPtr make(const Setting& keys, bool composer) const;
+};
+
+struct ChoiceAccuracyNormOptions {
+  ChoiceLength length = ChoiceLength::kCharacters;
+
+  static Kind<ChoiceAccuracyNormOptions> kind();
+  MetricPtr make(const Setting& keys, bool composer) const;
+};
+
+struct ExactMatchOptions {
+  bool ignore_case = false, ignore_punctuation = false;
+
+  static Kind<ExactMatchOptions> kind();
+  MetricPtr make(const Setting& keys, bool composer) const;
+};
+
+struct BleuOptions {
+  static Kind<BleuOptions> kind();
+  MetricPtr make(const Setting& keys, bool composer) const;
+};
+
+struct ChrfOptions {
+  static Kind<ChrfOptions> kind();
+  MetricPtr make(const Setting& keys, bool composer) const;
+};
+
 using MetricKinds =
     Kinds<MulticlassAccuracyOptions, CrossEntropyOptions, BinaryScoreOptions<Score::kF1>,
           BinaryScoreOptions<Score::kPrecision>, BinaryScoreOptions<Score::kRecall>,
@@ -109,7 +140,8 @@ using MetricKinds =
           MultilabelAreaOptions<Area::kRoc>, MultilabelAreaOptions<Area::kPrecisionRecall>,
           ConfusionMatrixOptions, RetrievalRecallOptions, MIoUOptions, DiceOptions,
           LanguageCrossEntropyOptions, LanguagePerplexityOptions, MaskedAccuracyOptions,
-          MeanSquaredErrorOptions, MeanAbsoluteErrorOptions, R2ScoreOptions, LossMetricOptions>;
+          MeanSquaredErrorOptions, MeanAbsoluteErrorOptions, R2ScoreOptions, ChoiceAccuracyOptions,
+          ChoiceAccuracyNormOptions, ExactMatchOptions, BleuOptions, ChrfOptions, LossMetricOptions>;
 
 // Not a section of the recipe. Shown by `tutti list metrics`.
 Catalog metric_catalog();
