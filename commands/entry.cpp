@@ -4,6 +4,7 @@
 #include <string>
 
 #include "commands/local_train.h"
+#include "commands/stages.h"
 #include "commands/train.h"
 #include "job/recipe_catalogs.h"
 #include "runtime/error.h"
@@ -20,7 +21,15 @@ int print(const std::string& text) {
   return 0;
 }
 
+// An error of the recipe is reported where the command reads it.
+bool are_stages(const RecipeFile& file) try {
+  return has_stages(read_recipe(file.path, file.overrides));
+} catch (const UserError&) {
+  return false;
+}
+
 int run(const TrainOptions& train) {
+  if (are_stages(train.recipe)) return train_stages(train);
   const auto recipe = [&train] {
     if (train.local_ranks > 0 && launched_rank())
       throw UserError("--local-ranks " + std::to_string(train.local_ranks) +
@@ -43,7 +52,10 @@ int run(const EvalOptions& options) { return print(eval_text(resolved(options.re
 
 int run(const PredictOptions& options) { return print(predict_text(resolved(options.recipe), options)); }
 
-int run(const CheckOptions& options) { return print(check_text(resolved(options.recipe), options)); }
+int run(const CheckOptions& options) {
+  return print(are_stages(options.recipe) ? check_stages_text(options)
+                                          : check_text(resolved(options.recipe), options));
+}
 
 int run(const CostOptions& options) {
   *options.cost = cost_of(resolved(options.recipe));
