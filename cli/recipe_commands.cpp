@@ -213,6 +213,23 @@ void add_lr_find(CLI::App& app, Action& action) {
       ->type_name("DIR");
 }
 
+void add_batch_find(CLI::App& app, Action& action) {
+  auto options = std::make_shared<BatchFindOptions>();
+  options->ranks = std::max(1, launched_world());
+  auto* command =
+      add_recipe_command(app, action, "batch-find",
+                         "Find the most samples that fit the memory: try 1, 2, 4, ... of them", options);
+  command->add_option("--steps", options->steps, "steps to try with each number (default: 3)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1000));
+  command->add_option("--most", options->most, "samples of a rank at most (default: those of the data)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1'000'000));
+  command->add_option("--ranks", options->ranks, "ranks that share this machine (default: 1)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024));
+}
+
 void add_simulate(CLI::App& app, Action& action) {
   auto options = std::make_shared<SimulateOptions>();
   auto* command = add_recipe_command(

@@ -72,14 +72,21 @@ int run(const ContinueOptions& options) { return print(generate_text(options)); 
 int run(const SampleImagesOptions& options) { return print(sample_images(options)); }
 int run(const TokenizeOptions& options) { return print(tokenize_texts(options)); }
 
-// The schedule and the length of the training are the range test's.
-int run(const LrFindOptions& options) {
-  RecipeFile file = options.recipe;
+// A recipe of so many steps, without its schedule.
+Setting short_recipe(RecipeFile file, int steps) {
   for (const std::string& own :
        {std::string("scheduler={kind = 'constant'}"), std::string("train.scale_schedule_ratio=1.0"),
-        "train.max_duration=" + std::to_string(options.steps) + "ba"})
+        "train.max_duration=" + std::to_string(steps) + "ba"})
     file.overrides.push_back(own);
-  return find_lr(resolved(file), options);
+  return resolved(file);
+}
+
+int run(const LrFindOptions& options) {
+  return find_lr(short_recipe(options.recipe, options.steps), options);
+}
+
+int run(const BatchFindOptions& options) {
+  return find_batch(short_recipe(options.recipe, options.steps), options);
 }
 
 int run(const ReplayOptions& options) {

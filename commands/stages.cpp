@@ -30,7 +30,7 @@ namespace fs = std::filesystem;
 
 bool is_first_rank() { return launched_rank().value_or(0) == 0; }
 
-void set_key(Setting& section, const char* key, Setting::Value value) {
+void set_stage_key(Setting& section, const char* key, Setting::Value value) {
   section.find(key)->value = std::move(value);
 }
 
@@ -46,17 +46,21 @@ bool is_over(const std::string& run_dir) {
 
 // A stage that can be opened before the stage before has weights.
 Setting before_its_start(Setting recipe) {
-  set_key(*recipe.find("checkpoint"), "load_weights_only", false);
+  Setting& checkpoint = *recipe.find("checkpoint");
+  set_stage_key(checkpoint, "load_weights_only", false);
+  set_stage_key(checkpoint, "load_strict_model_weights", true);
+  for (const char* names : {"load_ignore_keys", "load_exclude_algorithms"})
+    set_stage_key(checkpoint, names, Setting::Array());
   return recipe;
 }
 
 // Opening starts a command, and of per-rank files another rank may have the others.
 bool can_be_opened_early(const Setting& recipe) {
-  for (const char* part : {"train", "eval"}) {
-    const Setting& section = recipe.at("data").at(part);
-    if (section.is_table() && (section.has("command") || has_per_rank_data(section))) return false;
-  }
-  return recipe.at("evaluators").array().empty();
+  Setting::Array sections = recipe.at("evaluators").array();
+  for (const char* part : {"train", "eval"}) sections.push_back(recipe.at("data").at(part));
+  return std::ranges::none_of(sections, [](const Setting& section) {
+    return section.is_table() && (section.has("command") || has_per_rank_data(section));
+  });
 }
 
 // The recipes that are trained, in which folders, and the first that is not over.
@@ -74,6 +78,7 @@ struct StagePlan {
   std::string title(std::size_t stage) const;
   Setting recipe(std::size_t stage) const;
   void require_data(int ranks) const;
+  void warn_of_changes() const;
   void save() const;
 
  private:
@@ -119,9 +124,10 @@ std::string StagePlan::save_folder(std::size_t stage) const {
 Setting StagePlan::recipe(std::size_t stage) const {
   Setting recipe = stages[stage].recipe;
   Setting& checkpoint = *recipe.find("checkpoint");
-  set_key(recipe, "run_name", recipe.at("run_name").text() + '-' + kStageFolder + std::to_string(stage + 1));
+  set_stage_key(recipe, "run_name",
+                recipe.at("run_name").text() + '-' + kStageFolder + std::to_string(stage + 1));
   if (const std::string folder = save_folder(stage); !folder.empty())
-    set_key(checkpoint, "save_folder", folder);
+    set_stage_key(checkpoint, "save_folder", folder);
   if (stage == 0) return recipe;
   const std::string before = save_folder(stage - 1);
   Setting& path = *checkpoint.find("resume");
@@ -142,6 +148,18 @@ void StagePlan::require_data(int ranks) const {
     mistakes.collect([&] { blame_recipe(recipe, open); });
   }
   mistakes.throw_all();
+}
+
+// Of stages that are over.
+void StagePlan::warn_of_changes() const {
+  const std::string saved_in = run_dir + '/' + kRecipeFile;
+  if (first == 0 || !PosixDisk().exists(saved_in)) return;
+  const std::vector<Stage> saved = resolve_stages(read_recipe(saved_in));
+  for (std::size_t stage = 0; stage < std::min(first, saved.size()); ++stage) {
+    const auto changes = recipe_changes(with_command_names(stages[stage].recipe), saved[stage].recipe);
+    if (!changes.empty())
+      print_warning(title(stage) + " is over; changed keys have no effect there: " + joined(changes));
+  }
 }
 
 // For `tutti resume`: all keys of all stages, which read back as the same.
@@ -214,7 +232,10 @@ int train_stages(const TrainOptions& options) {
   try {
     plan.emplace(options);
     plan->require_data(std::max({1, options.local_ranks, launched_world()}));
-    if (is_first_rank()) plan->save();
+    if (is_first_rank()) {
+      plan->warn_of_changes();
+      plan->save();
+    }
   } catch (const UserError&) {
     if (!launched_rank()) throw;
     return launcher.train([error = std::current_exception()]() -> Setting { std::rethrow_exception(error); },
