@@ -65,15 +65,15 @@ class Stages(tutti_run.RunTest):
         path = self.run_dir / f"stage-{stage}" / "metrics.jsonl"
         return len([line for line in path.read_text().splitlines() if '"lr"' in line]) if path.exists() else 0
 
-    def kill_in(self, stage, *command, ranks):
-        running = tutti(*command, *settings(train__progress_bar="false"), ranks=ranks)
-        running.wait_for(lambda: self.steps(stage) >= 5, f"steps of stage {stage}")
+    def kill_in(self, stage, after, *command):
+        running = tutti(*command, ranks=2)
+        running.wait_for(lambda: self.steps(stage) >= after, f"steps of stage {stage}")
         running.signal_ranks(signal.SIGKILL)
         running.kill()
 
     def test_killed_stages_end_as_two_runs_by_hand(self):
-        self.kill_in(1, "train", self.recipe, "--run-dir", self.run_dir, ranks=2)
-        self.kill_in(2, "resume", self.run_dir, ranks=2)
+        self.kill_in(1, 18, "train", self.recipe, "--run-dir", self.run_dir)
+        self.kill_in(2, 10, "resume", self.run_dir)
         finished = tutti("train", self.recipe, "--run-dir", self.run_dir, "--resume", "auto", "--local-ranks", "2").wait()
         self.assertEqual(finished.code, 0, finished.text)
         self.assertNotIn("stage 1 of 2", finished.text)
