@@ -34,7 +34,7 @@ Change last_change(const std::string& run_dir) {
 // A folder that cannot be read is no choice of this command's user.
 bool is_readable_run(const std::string& folder) try {
   std::error_code error;
-  return fs::is_directory(folder, error) && is_run_folder(folder);
+  return fs::is_directory(folder, error) && is_run_folder(newest_stage(folder));
 } catch (const UserError&) {
   return false;
 }
@@ -57,7 +57,7 @@ std::string newest_run(const std::string& runs) {
   std::pair<Change, std::string> newest;
   for (const std::string& name : PosixDisk().list(runs)) {
     const std::string run_dir = runs + '/' + name;
-    if (is_readable_run(run_dir)) newest = std::max(newest, {last_change(run_dir), run_dir});
+    if (is_readable_run(run_dir)) newest = std::max(newest, {last_change(newest_stage(run_dir)), run_dir});
   }
   if (newest.second.empty()) throw UserError("there is no run in " + runs + "/; name a run's folder");
   return newest.second;

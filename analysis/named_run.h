@@ -5,7 +5,8 @@
 
 namespace tutti {
 
-// The run directly below a folder of runs whose files changed last. Throws UserError if there is none.
+// The run, or the training in stages, directly below a folder of runs whose files changed last. Throws
+// UserError if there is none.
 std::string newest_run(const std::string& runs);
 
 // The names of the published checkpoints in a folder of checkpoints, by step.

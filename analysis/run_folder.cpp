@@ -70,6 +70,19 @@ bool is_run_folder(const std::string& folder) {
   return is_there(folder, kRecipeFile) && has_been_trained_in(folder);
 }
 
+std::vector<std::string> stage_runs(const std::string& folder) {
+  std::vector<std::string> runs;
+  for (std::string run = folder + '/' + kStageFolder + '1'; is_run_folder(run);
+       run = folder + '/' + kStageFolder + std::to_string(runs.size() + 1))
+    runs.push_back(run);
+  return runs;
+}
+
+std::string newest_stage(const std::string& folder) {
+  const std::vector<std::string> runs = stage_runs(folder);
+  return runs.empty() ? folder : runs.back();
+}
+
 bool is_sweep_folder(const std::string& folder) {
   std::error_code unknown;
   return fs::exists(fs::path(folder) / kSweepFile, unknown);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "recipe/setting.h"
 #include "runtime/disk.h"
@@ -14,6 +15,13 @@ bool is_run_folder(const std::string& folder);
 // The plan of `tutti sweep`, in the folder of its runs.
 inline constexpr const char* kSweepFile = "sweep.toml";
 bool is_sweep_folder(const std::string& folder);
+
+// RUN/stage-1, RUN/stage-2, ...: the runs in the folder of a training in stages.
+inline constexpr const char* kStageFolder = "stage-";
+// These runs, in the order of the stages; none for other folders.
+std::vector<std::string> stage_runs(const std::string& folder);
+// The run of the newest stage, or the folder itself if it is of no such training.
+std::string newest_stage(const std::string& folder);
 
 // Throws UserError unless the folder exists and is a run's.
 void require_run_folder(const std::string& run_dir);

@@ -176,6 +176,13 @@ std::optional<RunStatus> run_at(const std::string& path) try {
   return RunStatus{.run_dir = path, .ending = {RunCondition::kDamaged, "its files are too large to read"}};
 }
 
+// None where the folder cannot be read.
+std::vector<std::string> stages_at(const std::string& path) try {
+  return stage_runs(path);
+} catch (const UserError&) {
+  return {};
+}
+
 }  // namespace
 
 std::vector<RunStatus> runs_below(const std::string& folder) {
@@ -183,8 +190,14 @@ std::vector<RunStatus> runs_below(const std::string& folder) {
   if (!fs::is_directory(folder, error)) throw UserError(folder + ": there is no such folder");
   std::vector<RunStatus> runs;
   if (auto run = run_at(folder)) return {std::move(*run)};
-  for (const std::string& name : PosixDisk().list(folder))
-    if (auto run = run_at((fs::path(folder) / name).string())) runs.push_back(std::move(*run));
+  const auto add = [&runs](const std::string& path) {
+    if (auto run = run_at(path)) runs.push_back(std::move(*run));
+  };
+  for (const std::string& name : PosixDisk().list(folder)) {
+    const std::string path = (fs::path(folder) / name).string();
+    add(path);
+    std::ranges::for_each(stages_at(path), add);
+  }
   return runs;
 }
 

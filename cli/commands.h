@@ -31,6 +31,7 @@ void add_simulate(CLI::App& app, Action& action);
 void add_status(CLI::App& app, Action& action);
 void add_logs(CLI::App& app, Action& action);
 void add_lr_find(CLI::App& app, Action& action);
+void add_batch_find(CLI::App& app, Action& action);
 void add_sweep(CLI::App& app, Action& action);
 void add_ls(CLI::App& app, Action& action);
 void add_compare(CLI::App& app, Action& action);

@@ -66,7 +66,7 @@ int run_in_library(const CommandOptions& options) {
 }
 
 void require_valid(const RecipeFile& recipe) {
-  if (!launched_rank()) resolve_recipe(read_recipe(recipe.path, recipe.overrides));
+  if (!launched_rank()) resolve_stages(read_recipe(recipe.path, recipe.overrides));
 }
 
 }  // namespace tutti

@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "cli/library_command.h"
 #include "cli/run_arguments.h"
+#include "io/run_paths.h"
 #include "runtime/error.h"
 #include "runtime/launcher.h"
 
@@ -81,7 +82,7 @@ void settle_recipe(TrainOptions& options) {
 
 void refuse_run(const std::string& path) {
   std::error_code error;
-  if (std::filesystem::is_directory(path, error) && is_run_folder(path))
+  if (std::filesystem::is_directory(path, error) && is_run_folder(newest_stage(path)))
     throw UserError({path}, "is a run; `tutti resume " + path + "` continues it, `tutti train " + path +
                                 "/recipe.toml --run-dir OTHER` trains its recipe anew");
 }
@@ -134,10 +135,10 @@ void add_resume(CLI::App& app, Action& action) {
   command->callback([&action, options, run] {
     action = [options, run] {
       return train_prepared(*options, [&] {
-        options->run_dir = options->recipe.path = run_folder(*run);
+        options->run_dir = folder_of_all_stages(*run);
         options->resume = "auto";
-        require_run_folder(options->run_dir);
-        complete(options->recipe);
+        require_run_folder(newest_stage(options->run_dir));
+        options->recipe.path = path_in_run(options->run_dir, kRecipeFile);
       });
     };
   });
@@ -210,6 +211,23 @@ void add_lr_find(CLI::App& app, Action& action) {
       ->add_option("--run-dir", options->run_dir,
                    "the folder of the curves (default: runs/, the recipe's run_name and -lr-find)")
       ->type_name("DIR");
+}
+
+void add_batch_find(CLI::App& app, Action& action) {
+  auto options = std::make_shared<BatchFindOptions>();
+  options->ranks = std::max(1, launched_world());
+  auto* command =
+      add_recipe_command(app, action, "batch-find",
+                         "Find the most samples that fit the memory: try 1, 2, 4, ... of them", options);
+  command->add_option("--steps", options->steps, "steps to try with each number (default: 3)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1000));
+  command->add_option("--most", options->most, "samples of a rank at most (default: those of the data)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1'000'000));
+  command->add_option("--ranks", options->ranks, "ranks that share this machine (default: 1)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024));
 }
 
 void add_simulate(CLI::App& app, Action& action) {

@@ -60,10 +60,14 @@ struct RunPlace {
   static RunPlace in(const std::string& run_dir) {
     return in(run_dir, read_recipe(path_in_run(run_dir, kRecipeFile)));
   }
-  // Of the run that trains the recipe without --run-dir.
+  // Of the run that trains the recipe without --run-dir, or of its newest stage.
   static RunPlace from_recipe(const RecipeFile& file) {
-    const Setting recipe = resolve_recipe(read_recipe(file.path, file.overrides));
-    return in(std::string(kRuns) + '/' + recipe.at("run_name").text(), recipe);
+    const Setting written = read_recipe(file.path, file.overrides);
+    const Setting recipe = resolve_stages(written).front().recipe;
+    const std::string run_dir = std::string(kRuns) + '/' + recipe.at("run_name").text();
+    if (!has_stages(written)) return in(run_dir, recipe);
+    if (stage_runs(run_dir).empty()) throw UserError({run_dir}, "there is no such run");
+    return in(newest_stage(run_dir));
   }
 
   // Where the newest good checkpoint is searched for. A folder of its own may be shared by several runs.
@@ -116,7 +120,15 @@ std::string run_of_own_recipe(const std::string& path) {
   if (fs::path(path).filename() != kRecipeFile || !fs::is_regular_file(path, error)) return "";
   const std::string folder = fs::path(path).parent_path().string();
   const std::string run_dir = folder.empty() ? "." : folder;
-  return is_run_folder(run_dir) ? run_dir : "";
+  return is_run_folder(newest_stage(run_dir)) ? run_dir : "";
+}
+
+// In place of a recipe with stages: the folder of the newest stage of its run.
+void settle_stages(RecipeFile& recipe) {
+  std::error_code error;
+  if (!fs::is_regular_file(recipe.path, error) || !has_stages(read_recipe(recipe.path, recipe.overrides)))
+    return;
+  recipe.path = RunPlace::from_recipe(recipe).run_dir;
 }
 
 }  // namespace
@@ -132,7 +144,9 @@ void add_checkpoint_option(CLI::App& command, std::string& checkpoint) {
       ->type_name("best|latest|PATH");
 }
 
-std::string run_folder(const std::string& run) {
+std::string run_folder(const std::string& run) { return newest_stage(folder_of_all_stages(run)); }
+
+std::string folder_of_all_stages(const std::string& run) {
   if (run.empty()) return newest();
   std::error_code error;
   if (!fs::is_regular_file(run, error)) return without_slashes(run);
@@ -141,7 +155,8 @@ std::string run_folder(const std::string& run) {
                     "is a file; expected the folder of a run or a checkpoint, or a recipe (a run reads "
                     "the weights of other programs by [model] weights)");
   if (const std::string own = run_of_own_recipe(run); !own.empty()) return own;
-  return RunPlace::from_recipe({run, {}}).run_dir;
+  const std::string run_dir = RunPlace::from_recipe({run, {}}).run_dir;
+  return has_stages(read_recipe(run)) ? fs::path(run_dir).parent_path().string() : run_dir;
 }
 
 std::string checkpoint_folder(const std::string& path, const std::string& checkpoint) {
@@ -155,6 +170,7 @@ std::string checkpoint_folder(const std::string& path, const std::string& checkp
 void complete(RecipeFile& recipe, std::string& checkpoint) {
   if (recipe.path.empty()) recipe.path = newest();
   if (const std::string own = run_of_own_recipe(recipe.path); !own.empty()) recipe.path = own;
+  settle_stages(recipe);
   if (!is_there(recipe.path) && !recipe.path.ends_with(".toml"))
     throw UserError({recipe.path}, "there is no such run or recipe");
   if (!is_folder(recipe.path)) {
@@ -163,7 +179,7 @@ void complete(RecipeFile& recipe, std::string& checkpoint) {
     checkpoint = chosen(RunPlace::from_recipe(recipe), checkpoint);
     return;
   }
-  std::string run_dir = without_slashes(recipe.path);
+  std::string run_dir = newest_stage(without_slashes(recipe.path));
   if (is_checkpoint(run_dir) && !has_recipe(run_dir)) {
     if (!checkpoint.empty())
       throw UserError({run_dir}, "is a checkpoint, and --checkpoint names another; keep one of the two");
@@ -178,8 +194,9 @@ void complete(RecipeFile& recipe, std::string& checkpoint) {
 
 void complete(RecipeFile& recipe) {
   if (!is_folder(recipe.path)) return;
-  require_run_folder(recipe.path);
-  recipe.path = path_in_run(without_slashes(recipe.path), kRecipeFile);
+  const std::string run_dir = newest_stage(without_slashes(recipe.path));
+  require_run_folder(run_dir);
+  recipe.path = path_in_run(run_dir, kRecipeFile);
 }
 
 }  // namespace tutti

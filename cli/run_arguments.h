@@ -17,8 +17,10 @@ void add_run_argument(CLI::App& command, std::string& run);
 // Adds --checkpoint.
 void add_checkpoint_option(CLI::App& command, std::string& checkpoint);
 
-// The run's folder. Other paths are returned as they are.
+// The run's folder; of a training in stages, of its newest stage. Other paths are returned as they are.
 std::string run_folder(const std::string& run);
+// The same, but the folder of all stages.
+std::string folder_of_all_stages(const std::string& run);
 
 // The folder of a checkpoint, or of a run or checkpoints of which the newest good one counts. `path` may also
 // be a checkpoint's folder, or one of checkpoints.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
+#include <iterator>
 
 #include "analysis/comparison/compared_runs.h"
 #include "analysis/comparison/run_table.h"
@@ -283,9 +284,15 @@ struct ReportArguments {
 int report(ReportArguments arguments) {
   PosixDisk disk;
   if (arguments.runs.empty()) arguments.runs.emplace_back();
-  for (std::string& run : arguments.runs) run = run_folder(run);
+  std::vector<std::string> runs;
+  for (std::string& run : arguments.runs) {
+    run = folder_of_all_stages(run);
+    std::vector<std::string> stages = stage_runs(run);
+    if (stages.empty()) stages = {run};
+    std::ranges::move(stages, std::back_inserter(runs));
+  }
   const std::string out = arguments.out.empty() ? arguments.runs[0] + "/report.html" : arguments.out;
-  print_text(write_report(disk, arguments.runs, out) + '\n');
+  print_text(write_report(disk, runs, out) + '\n');
   return 0;
 }
 

@@ -114,7 +114,8 @@ TriedStep try_steps(Setting recipe, int ranks, int steps, double seconds) {
       return listeners;
     };
   };
-  train_in_one_process(recipe, options);
+  if (train_in_one_process(recipe, options).stopped)
+    throw OperatingError("stopped while trying steps", EndKind::kInterrupted);
   const RunMetrics metrics = RunMetrics::read(folder.path() + '/' + kMetricsFile);
   return {.steps = metrics.step,
           .loss = metrics.figure("loss"),

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "commands/local_train.h"
+#include "commands/stages.h"
 #include "commands/train.h"
 #include "job/recipe_catalogs.h"
 #include "runtime/error.h"
@@ -20,7 +21,15 @@ int print(const std::string& text) {
   return 0;
 }
 
+// An error of the recipe is reported where the command reads it.
+bool are_stages(const RecipeFile& file) try {
+  return has_stages(read_recipe(file.path, file.overrides));
+} catch (const UserError&) {
+  return false;
+}
+
 int run(const TrainOptions& train) {
+  if (are_stages(train.recipe)) return train_stages(train);
   const auto recipe = [&train] {
     if (train.local_ranks > 0 && launched_rank())
       throw UserError("--local-ranks " + std::to_string(train.local_ranks) +
@@ -43,7 +52,10 @@ int run(const EvalOptions& options) { return print(eval_text(resolved(options.re
 
 int run(const PredictOptions& options) { return print(predict_text(resolved(options.recipe), options)); }
 
-int run(const CheckOptions& options) { return print(check_text(resolved(options.recipe), options)); }
+int run(const CheckOptions& options) {
+  return print(are_stages(options.recipe) ? check_stages_text(options)
+                                          : check_text(resolved(options.recipe), options));
+}
 
 int run(const CostOptions& options) {
   *options.cost = cost_of(resolved(options.recipe));
@@ -60,14 +72,21 @@ int run(const ContinueOptions& options) { return print(generate_text(options)); 
 int run(const SampleImagesOptions& options) { return print(sample_images(options)); }
 int run(const TokenizeOptions& options) { return print(tokenize_texts(options)); }
 
-// The schedule and the length of the training are the range test's.
-int run(const LrFindOptions& options) {
-  RecipeFile file = options.recipe;
+// A recipe of so many steps, without its schedule.
+Setting short_recipe(RecipeFile file, int steps) {
   for (const std::string& own :
        {std::string("scheduler={kind = 'constant'}"), std::string("train.scale_schedule_ratio=1.0"),
-        "train.max_duration=" + std::to_string(options.steps) + "ba"})
+        "train.max_duration=" + std::to_string(steps) + "ba"})
     file.overrides.push_back(own);
-  return find_lr(resolved(file), options);
+  return resolved(file);
+}
+
+int run(const LrFindOptions& options) {
+  return find_lr(short_recipe(options.recipe, options.steps), options);
+}
+
+int run(const BatchFindOptions& options) {
+  return find_batch(short_recipe(options.recipe, options.steps), options);
 }
 
 int run(const ReplayOptions& options) {

@@ -3,6 +3,7 @@
 #include <string>
 #include <variant>
 
+#include "commands/batch_find.h"
 #include "commands/check.h"
 #include "commands/export.h"
 #include "commands/generate.h"
@@ -31,9 +32,10 @@ struct Refusal {
 };
 
 // A command and its options.
-using CommandOptions = std::variant<TrainOptions, EvalOptions, PredictOptions, CheckOptions, CostOptions,
-                                    InspectOptions, ExportOptions, ContinueOptions, SampleImagesOptions,
-                                    TokenizeOptions, LrFindOptions, ReplayOptions, SimulateOptions, Refusal>;
+using CommandOptions =
+    std::variant<TrainOptions, EvalOptions, PredictOptions, CheckOptions, CostOptions, InspectOptions,
+                 ExportOptions, ContinueOptions, SampleImagesOptions, TokenizeOptions, LrFindOptions,
+                 BatchFindOptions, ReplayOptions, SimulateOptions, Refusal>;
 
 }  // namespace tutti
 

@@ -73,7 +73,8 @@ LocalRunResult train_in_one_process(const Setting& recipe, const LocalRunOptions
   for (const std::string& replaced : job.replaced()) ranks.environments()[0].log->warning(replaced);
   for (auto& rank : ranks.environments()) log_trouble(*rank.log, *rank.recorder);
   for (auto& rank : ranks.environments()) rank.recorder->end({rank.end});
-  return {exit_code(ranks.environments()[0].end), scheduler.delivery_digest()};
+  const EndKind end = ranks.environments()[0].end;
+  return {exit_code(end), end == EndKind::kStopped, scheduler.delivery_digest()};
 }
 
 }  // namespace tutti

@@ -26,6 +26,7 @@ struct LocalRunOptions {
 
 struct LocalRunResult {
   int exit_code = 0;
+  bool stopped = false;  // on request
   uint64_t delivery_digest = 0;
 };
 

@@ -260,7 +260,8 @@ int Launcher::train(const RecipeSource& recipe, const LaunchOptions& options) {
   } else {
     exit = is_lone_task(request) ? refuse_lone_task() : train_alone(request, run);
   }
-  if (exit.leaves_threads && options.ends_process) {
+  leaves_threads_ = leaves_threads_ || exit.leaves_threads;
+  if (leaves_threads_ && options.ends_process) {
     mpi_.reset();
     end_with(exit.code);
   }

@@ -42,6 +42,7 @@ class Launcher {
   std::string checkpoints_;   // folder, "" = no run was trained
   CheckpointSet set_;
   bool stopped_ = false;
+  bool leaves_threads_ = false;  // of loggers that hang, in any run
 };
 
 }  // namespace tutti

@@ -19,6 +19,7 @@
 #include "models/zoo/catalog.h"
 #include "recipe/resolve.h"
 #include "runtime/nearest_name.h"
+#include "runtime/user_errors.h"
 #include "sharding/catalog.h"
 #include "training/callbacks/options.h"
 #include "training/evaluation/catalog.h"
@@ -134,7 +135,8 @@ std::span<const Catalog> recipe_catalogs() {
   return all_catalogs().first(all_catalogs().size() - kCatalogsOfTables);
 }
 
-Setting resolve_recipe(const Setting& written) {
+Setting resolve_recipe(const Setting& given) {
+  const Setting written = chosen_stage(given);
   const Setting whole = with_split(without_reduction(written));
   Setting recipe = resolve(with_deepspeed(with_automatic_accumulation(with_pretrained_models(whole))),
                            recipe_catalogs(), foreign_names());
@@ -145,6 +147,20 @@ Setting resolve_recipe(const Setting& written) {
   if (checkpoint.autoresume && !checkpoint.save_folder->has_value())
     checkpoint.autoresume.fail("it needs checkpoint.save_folder, which is missing");
   return recipe;
+}
+
+std::vector<Stage> resolve_stages(const Setting& written) {
+  if (!has_stages(written)) return {{"", resolve_recipe(written)}};
+  std::vector<Stage> stages = written_stages(written);
+  MistakeCollector mistakes;
+  for (Stage& stage : stages)
+    mistakes.collect([&] {
+      stage.recipe = resolve_recipe(stage.recipe);
+      // Of kind = "hf", resolving finds the weights.
+      if (&stage != &stages.front()) stage.recipe.find("model")->find("weights")->value = std::monostate();
+    });
+  mistakes.throw_all();
+  return stages;
 }
 
 }  // namespace tutti

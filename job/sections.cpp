@@ -7,7 +7,12 @@ Kind<RunKeys> RunKeys::kind() {
           "The whole run; these keys stand above the first section.",
           {option("run_name", &RunKeys::run_name, "names the run folder and the logs"),
            Key{"seed", KeyType::kInteger, "none", "seed of all random numbers; from the clock when absent"}
-               .at_least(0)}};
+               .at_least(0),
+           Key{"stages", KeyType::kAny, "none",
+               "[[stages]]: trainings one after the other, a table each with the keys that change"},
+           Key{"stage", KeyType::kInteger, "none",
+               "the stage that a command takes which takes one: --set stage=2"}
+               .at_least(1)}};
 }
 
 Kind<DeviceSettings> DeviceSettings::kind() {

@@ -69,6 +69,7 @@ const std::map<std::string, Lines>& examples_of_looks() {
         "tutti simulate recipe.toml --seeds 17 --faults faults.toml --run-dir seed-17"}},
       {"report", {"tutti report runs/one", "tutti report runs/one runs/two --out report.html"}},
       {"lr-find", {"tutti lr-find recipe.toml", "tutti lr-find recipe.toml --last 1 --steps 200"}},
+      {"batch-find", {"tutti batch-find recipe.toml", "tutti batch-find recipe.toml --most 512 --ranks 2"}},
       {"sweep",
        {"tutti sweep recipe.toml --grid lr=0.1,0.03,0.01 --grid batch_size=32,64",
         "tutti sweep recipe.toml --random lr=log:1e-4..1e-1 --random t_warmup=0ba,100ba -n 20 --jobs 2",

@@ -76,6 +76,12 @@ int echo(const LrFindOptions& options) {
   return 0;
 }
 
+int echo(const BatchFindOptions& options) {
+  print("batch-find path=" + options.recipe.path + " steps=" + std::to_string(options.steps) +
+        " most=" + std::to_string(options.most) + " ranks=" + std::to_string(options.ranks));
+  return 0;
+}
+
 int echo(const ReplayOptions& options) {
   print("replay path=" + options.run_dir + " start=" + std::to_string(options.start) +
         " until=" + std::to_string(options.until.value_or(0)) +
