@@ -366,6 +366,7 @@ std::string eval_text(const Setting& recipe, const std::string& checkpoint) {
     const Job job = single_process_job(resolved, 1, saved_fitted(resolved, checkpoint));
     if (job.evaluators.empty())
       throw UserError(recipe.position.file + ": there is no [data.eval] to evaluate on");
+    warn_of_changed_split(job, checkpoint);
     return evaluated(job, checkpoint);
   });
 }

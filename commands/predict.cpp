@@ -22,6 +22,7 @@
 #include "commands/predictions/prediction_file.h"
 #include "commands/predictions/task_columns.h"
 #include "data/readers/class_names.h"
+#include "data/readers/opened.h"
 #include "data/split/open_split.h"
 #include "data/tables/fitted_table.h"
 #include "io/checkpoint/saved_state.h"
@@ -116,18 +117,33 @@ void write(const PredictOptions& options, const std::vector<Hdf5Array>& arrays) 
   Setting(options.out, "--out", {"command line"}).fail(error);
 }
 
+// True if the path names the file, by itself, as a pattern or as a folder above.
+bool names_file(const std::string& path, const std::string& file) {
+  namespace fs = std::filesystem;
+  std::error_code missing;
+  const fs::path whole = fs::canonical(file, missing);
+  if (missing) return false;
+  std::vector<std::string> named = globbed(path);
+  named.push_back(path);
+  return std::ranges::any_of(named, [&](const std::string& each) {
+    if (!fs::is_directory(each, missing)) return fs::equivalent(each, whole, missing);
+    const fs::path below = whole.lexically_relative(fs::canonical(each, missing));
+    return !below.empty() && *below.begin() != "..";
+  });
+}
+
 // Else the data that were read would be lost.
-void require_other_file(const Setting& recipe, const PredictOptions& options) {
+void require_other_file(const Setting& recipe, const std::string& out) {
   const Setting& data = recipe.at("data");
   std::vector<const Setting*> sections{&data.at("train")};
   if (data.has("eval")) sections.push_back(&data.at("eval"));
   for (const Setting& section : recipe.at("evaluators").array()) sections.push_back(&section);
-  for (const Setting* section : sections) {
-    std::error_code missing;
-    if (section->has("path") && section->at("path").is_text() &&
-        std::filesystem::equivalent(section->at("path").text(), options.out, missing))
-      Setting(options.out, "--out", {"command line"}).fail("it is the file of " + section->at("path").path);
-  }
+  for (const Setting* section : sections)
+    for (const char* key : kFileKeys) {
+      const Setting* named = section->find(key);
+      if (named && named->is_text() && std::string_view(key) != "command" && names_file(named->text(), out))
+        Setting(out, "--out", {"command line"}).fail("it is a file of " + named->path);
+    }
 }
 
 std::string write_arrays(LoadedModel& model, const Evaluator& evaluator, const PredictOptions& options,
@@ -384,8 +400,11 @@ std::string predict_text(const Setting& written, const PredictOptions& options) 
   return blame_recipe(written, [&] {
     std::optional<TextsOfInput> texts;
     Setting recipe = resolve_recipe(written);
-    if (!options.data.empty()) recipe = with_data(std::move(recipe), options, texts);
-    require_other_file(recipe, options);
+    require_other_file(recipe, options.out);
+    if (!options.data.empty()) {
+      recipe = with_data(std::move(recipe), options, texts);
+      require_other_file(recipe, options.out);
+    }
     const PredictionJob prediction =
         prediction_job(recipe, options.checkpoint, {options.evaluator, !options.data.empty()});
     return predicted(prediction, options, names_of_classes(recipe, prediction.job, options));

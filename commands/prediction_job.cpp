@@ -30,6 +30,7 @@
 #include "job/plugin_library.h"
 #include "job/recipe_catalogs.h"
 #include "recipe/catalog.h"
+#include "runtime/printable.h"
 #include "training/evaluation/catalog.h"
 #include "training/trainee.h"
 
@@ -311,6 +312,8 @@ void give_data_to_predict(Setting& recipe, const std::string& checkpoint, const 
     return EvaluatorKeys::kind().read(*section).label == predicted.evaluator;
   });
   if (named == sections.end() || !is_in_files(**named)) return;  // a split needs the training data
+  if (Setting* bad = (*named)->find("on_bad_sample"); bad && bad->is_text())
+    bad->value = std::string("error");  // another sample's prediction would have this sample's name
   Setting& train = *recipe.find("data")->find("train");
   const int64_t ignored = ignore_index(recipe);
   const OpenedPictures pictures = open_image_section(**named, predicted.has_no_classes, ignored);
@@ -332,6 +335,15 @@ bool predicts_share(const Setting& recipe, const std::string& evaluator) {
   return is_split(eval) && EvaluatorKeys::kind().read(eval).label == evaluator;
 }
 
+// nullopt without a readable checkpoint.
+std::optional<RunState> saved_state(const Setting& recipe, const std::string& checkpoint) try {
+  const Checkpoint named = checkpoint_of(recipe, checkpoint);
+  if (named.folder.empty() || named.manifest.state.empty()) return std::nullopt;
+  return RunState::from_json(named.manifest.state);
+} catch (const OperatingError&) {
+  return std::nullopt;  // as the weights will say
+}
+
 // Of the checkpoint; without one, of the training data if they are a table. "": as the job will find.
 std::string fitted_to_predict(const Setting& recipe, const std::string& checkpoint,
                               const std::string& evaluator) {
@@ -343,12 +355,19 @@ std::string fitted_to_predict(const Setting& recipe, const std::string& checkpoi
 
 }  // namespace
 
-std::string saved_fitted(const Setting& recipe, const std::string& checkpoint) try {
-  const Checkpoint named = checkpoint_of(recipe, checkpoint);
-  if (named.folder.empty() || named.manifest.state.empty()) return "";
-  return RunState::from_json(named.manifest.state).fitted;
-} catch (const OperatingError&) {
-  return "";  // as the weights will say
+std::string saved_fitted(const Setting& recipe, const std::string& checkpoint) {
+  const auto saved = saved_state(recipe, checkpoint);
+  return saved ? saved->fitted : "";
+}
+
+void warn_of_changed_split(const Job& job, const std::string& checkpoint) {
+  if (!is_split(job.recipe.at("data").at("eval"))) return;
+  const auto saved = saved_state(job.recipe, checkpoint);
+  if (saved && saved->data_digest != job.data_digest)
+    print_warning(
+        "the data, or how they are split or transformed, are not those of the training: samples that are "
+        "held "
+        "out now may have been trained on");
 }
 
 namespace {
@@ -395,6 +414,7 @@ PredictionJob prediction_job(const Setting& written, const std::string& checkpoi
   const Setting sections = recipe.at("data");
   const bool is_of_share = predicts_share(recipe, data.evaluator);
   PredictionJob prediction{.job = make_job(std::move(recipe), job)};
+  if (is_of_share) warn_of_changed_split(prediction.job, checkpoint);
   if (is_of_share) add_share(prediction, sections.at("train"), sections.at("eval"));
   const Evaluator* evaluator = evaluator_with(prediction.job, data.evaluator);
   if (evaluator) prediction.target_rows = target_rows_of(*evaluator->data);

@@ -45,6 +45,9 @@ PredictionJob prediction_job(const Setting& recipe, const std::string& checkpoin
 // readable checkpoint.
 std::string saved_fitted(const Setting& recipe, const std::string& checkpoint);
 
+// Warns if the evaluation data are a share of training data that are not those of the checkpoint.
+void warn_of_changed_split(const Job& job, const std::string& checkpoint);
+
 // The job of a resolved recipe with this dataset in place of all of its data; no folders are created. Throws
 // UserError.
 Job job_with_data(Setting recipe, const DatasetPtr& data);

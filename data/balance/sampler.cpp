@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -114,6 +115,8 @@ DatasetPtr with_sampler(const DatasetPtr& data, const Setting& train, const Sett
   std::vector<double> weights = SamplerSection(data, train, eval, ignore_index).weights();
   if (std::ranges::all_of(weights, [](double weight) { return weight == 0; }))
     train.at("sampler").fail("all samples have weight 0, so none could be drawn");
+  if (!std::isfinite(std::accumulate(weights.begin(), weights.end(), 0.0)))
+    train.at("sampler").fail("the weights of all samples are too large to be added: give smaller ones");
   return std::make_shared<const DrawnSamples>(data, std::move(weights), train.has("transforms"));
 }
 

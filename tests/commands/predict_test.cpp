@@ -201,9 +201,14 @@ TEST_F(PredictFilesTest, AreNotOverwritten) {
   for (const std::string& path : {eval_, train_}) {
     out_ = path;
     EXPECT_THAT([&] { predicted(); }, testing::ThrowsMessage<UserError>(
-                                          HasSubstr("--out = \"" + path + "\": it is the file of data.")));
+                                          HasSubstr("--out = \"" + path + "\": it is a file of data.")));
   }
   EXPECT_TRUE(Hdf5File(eval_).read("x").equal(inputs_));
+  const std::string other = folder_.path("other.h5");
+  write_hdf5(disk_, other, {hdf5_array("x", inputs_)});
+  EXPECT_THAT([&] { predict_text(recipe_, {.checkpoint = run_, .data = other, .out = eval_}); },
+              testing::ThrowsMessage<UserError>(HasSubstr("it is a file of data.eval.path")))
+      << "beside --data";
 }
 
 TEST_F(PredictFilesTest, NameTheClasses) {
@@ -232,7 +237,7 @@ TEST_F(PredictFilesTest, MayBeOthers) {
   predict_text(recipe_, {.checkpoint = run_, .data = other, .out = out_});
   EXPECT_TRUE(Hdf5File(out_).read("output").equal(labelled_.flip({0})));
   EXPECT_THAT([&] { predict_text(recipe_, {.checkpoint = run_, .data = other, .out = other}); },
-              testing::ThrowsMessage<UserError>(HasSubstr("it is the file of data.eval.path")));
+              testing::ThrowsMessage<UserError>(HasSubstr("it is a file of data.eval.path")));
   EXPECT_THAT([&] { predict_text(recipe_, {.checkpoint = run_, .data = "nowhere.h5", .out = out_}); },
               testing::ThrowsMessage<UserError>(HasSubstr("nowhere.h5")));
   EXPECT_THAT([&] { predict_text(recipe_, {.checkpoint = run_, .data = "-", .out = out_}); },

@@ -143,6 +143,21 @@ class Sweeps(tutti_run.RunTest):
         all_failed = tutti("sweep", self.recipe, "--run-dir", self.folder / "bad", "--grid", "lr=1e30", *nan).wait()
         self.assertEqual(all_failed.code, 1, all_failed.text)
 
+    def test_diverged_and_damaged_trials_are_not_the_best(self):
+        short = ("--set", "train.max_duration=1ep")
+        finished = self.start("--grid", "lr=1e10,1e-7", *short).wait()
+        self.assertEqual(finished.code, 0, finished.text)
+        self.assertRegex(finished.text, r"\nlr=1e10 +failed .*loss is not finite")
+        self.assertRegex(finished.text, r"the best: .*lr=1e-7")
+        (self.sweep / "lr=1e-7/recipe.toml").write_text("")
+        again = self.start("--grid", "lr=1e10,1e-7", *short).wait()
+        self.assertNotIn("the best: ", again.text)
+
+    def test_the_best_of_a_halved_sweep_has_trained_to_the_end(self):
+        finished = self.start("--grid", "lr=0.05,0.2,0.4,0.7", "--halving").wait()
+        best = re.search(r"the best: .*optimizer\.(lr=\S+)", finished.text).group(1)
+        self.assertEqual(self.results()[best]["ended"], "max_duration", finished.text)
+
     def test_mistakes_are_one_error_before_anything_starts(self):
         for arguments, told in (
                 (("--grid", "lr=0.1,fast"), r'optimizer\.lr = "fast": expected a number'),

@@ -92,6 +92,8 @@ TEST_F(SamplerOfArrays, KeysThatDoNotFitAreRefused) {
   EXPECT_THAT(why("sampler = 'weighted'"), HasSubstr("expected either sampler_weights"));
   EXPECT_THAT(why("sampler = 'weighted'\nsampler_weights = [1, 2, 3]"), HasSubstr("expected 2 weights"));
   EXPECT_THAT(why("sampler = 'weighted'\nsampler_weights = [0, 0]"), HasSubstr("none could be drawn"));
+  EXPECT_THAT(why("sampler = 'weighted'\nsampler_weights = [1e308, 1e308]"),
+              HasSubstr("too large to be added"));
   EXPECT_THAT(why("sampler = 'weighted'\nsampler_column = 'wieght'"), HasSubstr("data.train.sampler_column"));
   EXPECT_THAT(why("sampler = 'balanced'\nsampler_weights = [1, 2]"),
               HasSubstr("is for sampler = \"weighted\""));
