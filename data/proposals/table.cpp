@@ -450,6 +450,9 @@ Proposal look_at_rows(const std::string& file, const OpenTable& table, const Loo
     add_target_lines(proposal, columns);
   else
     add_input_lines(proposal, columns, file);
+  if (classes == 0) proposal.metrics = {"MeanSquaredError", "R2Score"};
+  if (classes == 0 && !texts)
+    proposal.train.push_back({"normalize_target", "true", "targets become (y - mean) / std of their column"});
   if (const std::string other = table_beside(file, target.column.name); !other.empty())
     proposal.eval =
         lines_of(other, open_table(other), "columns, numbers and classes are those of [data.train]");

@@ -81,7 +81,8 @@ FOUND = {  # file: model, keys of [data.train], whether there is data to evaluat
     "story.txt": ("gpt", {"kind": "bytes"}, True),
     "mine.npz": ("resnet_cifar", {"kind": "numpy", "arrays": {"input": "x_train", "target": "y_train"}}, True),
     "saved": ("mlp", {"kind": "numpy", "arrays": {"input": "features", "target": "labels"}}, 0.1),
-    "houses.csv": ("mlp", {"kind": "csv", "target": "price", "target_type": "number", "one_hot": ["city"]}, 0.1),
+    "houses.csv": ("mlp", {"kind": "csv", "target": "price", "target_type": "number", "one_hot": ["city"],
+                                     "normalize_target": True}, 0.1),
     "flowers_train.tsv": ("mlp", {"kind": "csv", "target": "class", "missing": "mean"}, True),
     "pair": ("mlp", {"kind": "idx"}, 0.1),
     "cifar": ("resnet_cifar", {"kind": "cifar10"}, True),
@@ -180,6 +181,17 @@ class Init(tutti_run.RunTest):
         code, text = run("init", "story.txt", "--model", "resnet50", "--force", folder=self.folder)
         self.assertEqual(code, 2)
         self.assertIn("are gpt, llama, mistral, qwen2, qwen3, gpt2", text)
+
+    def test_large_numbers_of_a_table_are_learnt_and_predicted_in_their_units(self):
+        rows = [(i % 17 + 10, i % 5, 1000 * (i % 17 + 10) + 5000 * (i % 5)) for i in range(400)]
+        (self.folder / "houses.csv").write_text("".join(["area,rooms,price\n", *("%d,%d,%d\n" % row for row in rows)]))
+        (self.folder / "offers.csv").write_text("area,rooms\n20,3\n12,0\n")
+        self.well("init", "houses.csv", "--no-try")
+        self.assertRegex(self.well("train", "recipe.toml"), r"R2Score +0\.9")
+        predicted = self.well("predict", "runs/houses", "--data", "offers.csv", "--out", "-")
+        prices = [float(line.split(",")[1]) for line in predicted.splitlines() if line[:2] in ("1,", "2,")]
+        for price, expected in zip(prices, (35_000, 12_000), strict=True):
+            self.assertAlmostEqual(price, expected, delta=3_000)
 
     def test_a_recipe_is_tried_and_its_time_said(self):
         told = self.well("init")
