@@ -165,7 +165,7 @@ class RunFolder(tutti_run.RunTest):
         self.assertTrue(text.startswith(f"ok: {EXAMPLES / 'digits.toml'}\n"), text)
         self.assertIn("  batches  global batch 96 = 3 ranks x 32\n", text)
         self.assertRegex(text, r"(?m)^  step     \d\S* ms, \d\S* MB at its peak, of each rank, ")
-        self.assertRegex(text, r"(?m)^  all      about \d+:\d\d ")
+        self.assertRegex(text, r"(?m)^  all      about \d+\.\d s, without ")
 
     def test_json_is_one_object(self):
         run = self.folder / "json"
