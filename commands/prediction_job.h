@@ -19,7 +19,7 @@ struct PredictionJob {
   // Of windows of a table: the row of each sample's target, among the samples of the data or of the share.
   std::vector<int64_t> target_rows = {};
 
-  // The number of a predicted sample among those of the data; of windows that of its target's row.
+  // The number of a predicted sample in the data; of a window, the number of the target's row.
   int64_t number_of(int64_t index) const {
     const int64_t row = target_rows.empty() ? index : target_rows.at(static_cast<std::size_t>(index));
     return share ? share->at(static_cast<std::size_t>(row)) : row;

@@ -19,7 +19,7 @@ EvalSection eval_section_like(const Setting& train);
 // The same for a resolved [data.eval] that is a share of [data.train], of which it keeps its own keys.
 EvalSection eval_section_like(const Setting& train, const Setting& split);
 
-// The resolved section of a table of pictures as that of a folder of pictures, without targets and `path`.
+// The resolved section of a table of pictures as a section of a folder, without targets and `path`.
 Setting picture_section_like(const Setting& table);
 
 }  // namespace tutti
