@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
+#include <filesystem>
 #include <iterator>
+#include <utility>
 
 #include "analysis/comparison/compared_runs.h"
 #include "analysis/comparison/run_table.h"
@@ -178,8 +180,9 @@ void add_generate(CLI::App& app, Action& action) {
       "generate", "Continue a text with a run's language model, or draw images with its diffusion model");
   auto options = std::make_shared<ContinueOptions>();
   auto images = std::make_shared<SampleImagesOptions>();
-  command->add_option("PATH", options->path, "the run's folder, its recipe, or a checkpoint's folder")
-      ->required();
+  command->add_option(
+      "PATH", options->path,
+      "the run's folder, its recipe, or a checkpoint's folder (default: the newest run in runs/)");
   const auto checkpoint = std::make_shared<std::string>();
   add_checkpoint_option(*command, *checkpoint);
   auto* prompt = command->add_option(
@@ -205,8 +208,13 @@ void add_generate(CLI::App& app, Action& action) {
   auto* output = add_image_options(*command, *images);
   for (CLI::Option* option : text_options) output->excludes(option);
   command->callback([&action, options, images, checkpoint, prompt, output] {
-    if (output->count() == 0 && prompt->count() == 0)
+    const bool has_prompt = prompt->count() > 0 || output->count() > 0;
+    std::error_code error;
+    const bool is_path =
+        options->path.find('/') != std::string::npos || std::filesystem::exists(options->path, error);
+    if (!has_prompt && (options->path.empty() || is_path))
       throw CLI::RequiredError("PROMPT, or --output FILE for images,");
+    if (!has_prompt) options->prompt = std::exchange(options->path, "");  // of the newest run
     images->seed = options->seed;
     action = [=] {
       images->path = options->path = checkpoint_folder(options->path, *checkpoint);

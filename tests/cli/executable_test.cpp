@@ -218,6 +218,8 @@ TEST_F(NamedRuns, TakeThePlaceOfRecipes) {
 }
 
 TEST_F(NamedRuns, NeedNoNameIfTheyAreTheNewest) {
+  EXPECT_EQ(here("generate 'In the'").out.find("generate path=runs/new prompt=In the"), 0u);
+  EXPECT_NE(here("generate runs/nwe").err.find("PROMPT"), std::string::npos);
   const Outcome eval = here("eval");
   EXPECT_EQ(eval.out, "eval path=runs/new/recipe.toml checkpoint=runs/new\n");
   EXPECT_EQ(eval.err, "run: runs/new, the newest in runs/\n");

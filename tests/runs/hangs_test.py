@@ -4,7 +4,8 @@ import signal
 import tutti_run
 from tutti_run import log, start
 
-FOREVER = {"train__max_duration": "1000000ep", "checkpoint__interval": "0ba", "train__hang_timeout": "3sec"}
+# Longer than the first step of a rank on a busy machine.
+FOREVER = {"train__max_duration": "1000000ep", "checkpoint__interval": "0ba", "train__hang_timeout": "6sec"}
 
 
 class Hangs(tutti_run.RunTest):
@@ -61,11 +62,11 @@ class Hangs(tutti_run.RunTest):
         finished = tutti_run.Running([tutti_run.MPIRUN, "-np", "1", *command, ":", "-np", "1", *stuck,
                                       *command]).wait(timeout=60)
         self.assertNotEqual(finished.code, 0)
-        self.assertRegex(finished.text, "(?m)^error: rank 0: rank 1 does not get ready to train: waited for 3 s")
+        self.assertRegex(finished.text, "(?m)^error: rank 0: rank 1 does not get ready to train: waited for 6 s")
 
     def command(self, *arguments):
         return ["train", str(tutti_run.DIGITS), "--run-dir", str(self.folder / "run"), *arguments,
-                *tutti_run.settings(train__hang_timeout="3sec")]
+                *tutti_run.settings(train__hang_timeout="6sec")]
 
 
 if __name__ == "__main__":

@@ -151,7 +151,8 @@ class Sweeps(tutti_run.RunTest):
         self.assertRegex(finished.text, r"the best: .*lr=1e-7")
         (self.sweep / "lr=1e-7/recipe.toml").write_text("")
         again = self.start("--grid", "lr=1e10,1e-7", *short).wait()
-        self.assertNotIn("the best: ", again.text)
+        self.assertIn("lr=1e-7: continues", again.text)
+        self.assertRegex(again.text, r"the best: .*lr=1e-7")
 
     def test_the_best_of_a_halved_sweep_has_trained_to_the_end(self):
         finished = self.start("--grid", "lr=0.05,0.2,0.4,0.7", "--halving").wait()
