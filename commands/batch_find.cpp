@@ -7,6 +7,7 @@
 #include "commands/check.h"
 #include "commands/loaded_model.h"
 #include "job/job.h"
+#include "recipe/set_key.h"
 #include "runtime/error.h"
 #include "runtime/printable.h"
 #include "runtime/text.h"
@@ -18,10 +19,6 @@ namespace {
 
 constexpr double kUsedShare = 0.9;  // of the free memory
 constexpr int64_t kPrecision = 16;  // the answer is at most a 16th too small
-
-void set_tried_key(Setting& section, const char* key, Setting::Value value) {
-  section.find(key)->value = std::move(value);
-}
 
 // Of the machine; 0 = not known.
 double available_mb() {
@@ -41,13 +38,13 @@ double memory_limit_mb(const Job& job, int ranks) {
 
 Setting with_batch(Setting recipe, int64_t samples, double limit_mb) {
   Setting& train = *recipe.find("train");
-  set_tried_key(train, "eval_interval", std::string("0ba"));
-  set_tried_key(train, "grad_accum", int64_t{1});
-  set_tried_key(train, "device_train_microbatch_size", std::monostate());
+  set_key(train, "eval_interval", std::string("0ba"));
+  set_key(train, "grad_accum", int64_t{1});
+  set_key(train, "device_train_microbatch_size", std::monostate());
   Setting& data = *recipe.find("data")->find("train");
-  set_tried_key(data, "batch_size", std::monostate());
-  set_tried_key(data, "device_batch_size", samples);
-  if (limit_mb > 0) set_tried_key(*recipe.find("device"), "memory_budget_mb", limit_mb);
+  set_key(data, "batch_size", std::monostate());
+  set_key(data, "device_batch_size", samples);
+  if (limit_mb > 0) set_key(*recipe.find("device"), "memory_budget_mb", limit_mb);
   return recipe;
 }
 

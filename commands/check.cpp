@@ -25,6 +25,7 @@
 #include "job/make_job.h"
 #include "job/recipe_catalogs.h"
 #include "job/resume.h"
+#include "recipe/set_key.h"
 #include "runtime/clock.h"
 #include "runtime/error.h"
 #include "runtime/printable.h"
@@ -79,23 +80,19 @@ class StopAfter final : public Callback {
   const TimePoint begin_ = SystemClock().now();
 };
 
-void set(Setting& section, const char* key, Setting::Value value) {
-  section.find(key)->value = std::move(value);
-}
-
 // Starts from nothing, writes nothing of the user's, and evaluates on one batch.
 void shorten(Setting& recipe) {
-  set(*recipe.find("journal"), "level", std::string("off"));
+  set_key(*recipe.find("journal"), "level", std::string("off"));
   Setting& checkpoint = *recipe.find("checkpoint");
-  set(checkpoint, "interval", std::string("0ba"));
-  set(checkpoint, "save_ignore_keys", Setting::Array{Setting(std::string("*"), "", {})});
-  for (const char* absent : {"save_folder", "resume", "best"}) set(checkpoint, absent, std::monostate());
-  set(checkpoint, "autoresume", false);
-  for (const char* list : {"loggers", "callbacks"}) set(recipe, list, Setting::Array());
+  set_key(checkpoint, "interval", std::string("0ba"));
+  set_key(checkpoint, "save_ignore_keys", Setting::Array{Setting(std::string("*"), "", {})});
+  for (const char* absent : {"save_folder", "resume", "best"}) set_key(checkpoint, absent, std::monostate());
+  set_key(checkpoint, "autoresume", false);
+  for (const char* list : {"loggers", "callbacks"}) set_key(recipe, list, Setting::Array());
   if (Setting& eval = *recipe.find("data")->find("eval"); eval.is_table())
-    set(eval, "subset_num_batches", int64_t{1});
+    set_key(eval, "subset_num_batches", int64_t{1});
   for (Setting& evaluator : std::get<Setting::Array>(recipe.find("evaluators")->value))
-    set(evaluator, "subset_num_batches", int64_t{1});
+    set_key(evaluator, "subset_num_batches", int64_t{1});
 }
 
 }  // namespace
@@ -363,10 +360,11 @@ RecipeCost cost_of(const Setting& recipe) {
 std::string eval_text(const Setting& recipe, const std::string& checkpoint) {
   return blame_recipe(recipe, [&] {
     const Setting resolved = resolve_recipe(recipe);
-    const Job job = single_process_job(resolved, 1, saved_fitted(resolved, checkpoint));
+    const auto saved = saved_state(resolved, checkpoint);
+    const Job job = single_process_job(resolved, 1, saved ? saved->fitted : "");
     if (job.evaluators.empty())
       throw UserError(recipe.position.file + ": there is no [data.eval] to evaluate on");
-    warn_of_changed_split(job, checkpoint);
+    warn_of_changed_split(job, saved);
     return evaluated(job, checkpoint);
   });
 }

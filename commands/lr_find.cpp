@@ -7,6 +7,7 @@
 
 #include "commands/local_train.h"
 #include "commands/train.h"
+#include "recipe/set_key.h"
 #include "runtime/disk.h"
 #include "runtime/error.h"
 #include "runtime/launcher.h"
@@ -58,10 +59,6 @@ class RangeTest final : public Callback {
   std::shared_ptr<Points> points_;
   double mean_ = 0, least_ = INFINITY;
 };
-
-void set_key(Setting& section, const char* key, Setting::Value value) {
-  section.find(key)->value = std::move(value);
-}
 
 // No evaluations, no callbacks and loggers but our own, and a checkpoint of nothing, which is removed.
 Setting shortened(Setting recipe) {

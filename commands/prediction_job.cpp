@@ -335,7 +335,17 @@ bool predicts_share(const Setting& recipe, const std::string& evaluator) {
   return is_split(eval) && EvaluatorKeys::kind().read(eval).label == evaluator;
 }
 
-// nullopt without a readable checkpoint.
+// Of the checkpoint; without one, of the training data if they are a table. "": as the job will find.
+std::string fitted_to_predict(const Setting& recipe, const std::optional<RunState>& saved,
+                              const std::string& evaluator) {
+  const Setting& train = recipe.at("data").at("train");
+  std::string fitted = saved ? saved->fitted : "";
+  if (!fitted.empty() || !is_table(train) || predicts_share(recipe, evaluator)) return fitted;
+  return make_dataset(train, 0, "", ignore_index(recipe))->fitted();
+}
+
+}  // namespace
+
 std::optional<RunState> saved_state(const Setting& recipe, const std::string& checkpoint) try {
   const Checkpoint named = checkpoint_of(recipe, checkpoint);
   if (named.folder.empty() || named.manifest.state.empty()) return std::nullopt;
@@ -344,30 +354,11 @@ std::optional<RunState> saved_state(const Setting& recipe, const std::string& ch
   return std::nullopt;  // as the weights will say
 }
 
-// Of the checkpoint; without one, of the training data if they are a table. "": as the job will find.
-std::string fitted_to_predict(const Setting& recipe, const std::string& checkpoint,
-                              const std::string& evaluator) {
-  const Setting& train = recipe.at("data").at("train");
-  std::string fitted = saved_fitted(recipe, checkpoint);
-  if (!fitted.empty() || !is_table(train) || predicts_share(recipe, evaluator)) return fitted;
-  return make_dataset(train, 0, "", ignore_index(recipe))->fitted();
-}
-
-}  // namespace
-
-std::string saved_fitted(const Setting& recipe, const std::string& checkpoint) {
-  const auto saved = saved_state(recipe, checkpoint);
-  return saved ? saved->fitted : "";
-}
-
-void warn_of_changed_split(const Job& job, const std::string& checkpoint) {
-  if (!is_split(job.recipe.at("data").at("eval"))) return;
-  const auto saved = saved_state(job.recipe, checkpoint);
-  if (saved && saved->data_digest != job.data_digest)
-    print_warning(
-        "the data, or how they are split or transformed, are not those of the training: samples that are "
-        "held "
-        "out now may have been trained on");
+void warn_of_changed_split(const Job& job, const std::optional<RunState>& saved) {
+  if (!saved || saved->data_digest == job.data_digest || !is_split(job.recipe.at("data").at("eval"))) return;
+  print_warning(
+      "the data, or how they are split or transformed, are not those of the training: samples that are held "
+      "out now may have been trained on");
 }
 
 namespace {
@@ -408,14 +399,17 @@ PredictionJob prediction_job(const Setting& written, const std::string& checkpoi
   load_plugin(recipe);  // for transforms of data that are opened here
   JobOptions job;
   job.makes_folders = false;
-  job.fitted = fitted_to_predict(recipe, checkpoint, data.evaluator);
+  const auto saved = saved_state(recipe, checkpoint);
+  job.fitted = fitted_to_predict(recipe, saved, data.evaluator);
   const bool are_pictures = predicts_pictures(recipe, data.evaluator);
   give_data_to_predict(recipe, checkpoint, data, job.fitted, job.components);
   const Setting sections = recipe.at("data");
   const bool is_of_share = predicts_share(recipe, data.evaluator);
   PredictionJob prediction{.job = make_job(std::move(recipe), job)};
-  if (is_of_share) warn_of_changed_split(prediction.job, checkpoint);
-  if (is_of_share) add_share(prediction, sections.at("train"), sections.at("eval"));
+  if (is_of_share) {
+    warn_of_changed_split(prediction.job, saved);
+    add_share(prediction, sections.at("train"), sections.at("eval"));
+  }
   const Evaluator* evaluator = evaluator_with(prediction.job, data.evaluator);
   if (evaluator) prediction.target_rows = target_rows_of(*evaluator->data);
   if (are_pictures && evaluator)

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "io/checkpoint/run_state.h"
 #include "job/job.h"
 
 namespace tutti {
@@ -41,12 +42,12 @@ struct PredictedData {
 // and targets either.
 PredictionJob prediction_job(const Setting& recipe, const std::string& checkpoint, const PredictedData& data);
 
-// RunState::fitted of a checkpoint (as of prediction_job) of the run of a resolved recipe; "" without a
-// readable checkpoint.
-std::string saved_fitted(const Setting& recipe, const std::string& checkpoint);
+// The state in a checkpoint (as of prediction_job) of the run of a resolved recipe; nullopt without a
+// readable checkpoint. Reads the checkpoint whole, to see that it is good.
+std::optional<RunState> saved_state(const Setting& recipe, const std::string& checkpoint);
 
-// Warns if the evaluation data are a share of training data that are not those of the checkpoint.
-void warn_of_changed_split(const Job& job, const std::string& checkpoint);
+// Warns if the evaluation data are a share of training data that are not those of the checkpoint, if any.
+void warn_of_changed_split(const Job& job, const std::optional<RunState>& saved);
 
 // The job of a resolved recipe with this dataset in place of all of its data; no folders are created. Throws
 // UserError.

@@ -18,6 +18,7 @@
 #include "job/recipe_catalogs.h"
 #include "job/sections.h"
 #include "recipe/command_keys.h"
+#include "recipe/set_key.h"
 #include "runtime/disk.h"
 #include "runtime/launcher.h"
 #include "runtime/printable.h"
@@ -29,10 +30,6 @@ namespace {
 namespace fs = std::filesystem;
 
 bool is_first_rank() { return launched_rank().value_or(0) == 0; }
-
-void set_stage_key(Setting& section, const char* key, Setting::Value value) {
-  section.find(key)->value = std::move(value);
-}
 
 bool resumes_by_itself(const Setting& recipe) {
   const CheckpointKeys keys = CheckpointKeys::kind().read(recipe.at("checkpoint"));
@@ -47,10 +44,10 @@ bool is_over(const std::string& run_dir) {
 // A stage that can be opened before the stage before has weights.
 Setting before_its_start(Setting recipe) {
   Setting& checkpoint = *recipe.find("checkpoint");
-  set_stage_key(checkpoint, "load_weights_only", false);
-  set_stage_key(checkpoint, "load_strict_model_weights", true);
+  set_key(checkpoint, "load_weights_only", false);
+  set_key(checkpoint, "load_strict_model_weights", true);
   for (const char* names : {"load_ignore_keys", "load_exclude_algorithms"})
-    set_stage_key(checkpoint, names, Setting::Array());
+    set_key(checkpoint, names, Setting::Array());
   return recipe;
 }
 
@@ -61,6 +58,13 @@ bool can_be_opened_early(const Setting& recipe) {
   return std::ranges::none_of(sections, [](const Setting& section) {
     return section.is_table() && (section.has("command") || has_per_rank_data(section));
   });
+}
+
+// "stage 2 of 3 (head)"
+std::string stage_title(const std::vector<Stage>& stages, std::size_t stage) {
+  const std::string& name = stages[stage].name;
+  return "stage " + std::to_string(stage + 1) + " of " + std::to_string(stages.size()) +
+         (name.empty() ? "" : " (" + on_one_line(name) + ')');
 }
 
 // The recipes that are trained, in which folders, and the first that is not over.
@@ -74,8 +78,7 @@ struct StagePlan {
   std::string folder(std::size_t stage) const {
     return run_dir + '/' + kStageFolder + std::to_string(stage + 1);
   }
-  // "stage 2 of 3 (head)"
-  std::string title(std::size_t stage) const;
+  std::string title(std::size_t stage) const { return stage_title(stages, stage); }
   Setting recipe(std::size_t stage) const;
   void require_data(int ranks) const;
   void warn_of_changes() const;
@@ -110,12 +113,6 @@ void StagePlan::find_first() {
   if (first + 1 < stages.size() && is_over(runs[first])) ++first;
 }
 
-std::string StagePlan::title(std::size_t stage) const {
-  const std::string& name = stages[stage].name;
-  return "stage " + std::to_string(stage + 1) + " of " + std::to_string(stages.size()) +
-         (name.empty() ? "" : " (" + on_one_line(name) + ')');
-}
-
 std::string StagePlan::save_folder(std::size_t stage) const {
   const Setting& folder = stages[stage].recipe.at("checkpoint").at("save_folder");
   return folder.is_none() ? "" : folder.text() + '/' + kStageFolder + std::to_string(stage + 1);
@@ -124,10 +121,9 @@ std::string StagePlan::save_folder(std::size_t stage) const {
 Setting StagePlan::recipe(std::size_t stage) const {
   Setting recipe = stages[stage].recipe;
   Setting& checkpoint = *recipe.find("checkpoint");
-  set_stage_key(recipe, "run_name",
-                recipe.at("run_name").text() + '-' + kStageFolder + std::to_string(stage + 1));
+  set_key(recipe, "run_name", recipe.at("run_name").text() + '-' + kStageFolder + std::to_string(stage + 1));
   if (const std::string folder = save_folder(stage); !folder.empty())
-    set_stage_key(checkpoint, "save_folder", folder);
+    set_key(checkpoint, "save_folder", folder);
   if (stage == 0) return recipe;
   const std::string before = save_folder(stage - 1);
   Setting& path = *checkpoint.find("resume");
@@ -249,9 +245,7 @@ std::string check_stages_text(const CheckOptions& options) {
   std::string text;
   MistakeCollector mistakes;
   for (std::size_t stage = 0; stage < stages.size(); ++stage) {
-    const std::string& name = stages[stage].name;
-    text += "stage " + std::to_string(stage + 1) + " of " + std::to_string(stages.size()) +
-            (name.empty() ? "" : " (" + on_one_line(name) + ')') + '\n';
+    text += stage_title(stages, stage) + '\n';
     mistakes.collect([&] {
       const Setting& recipe = stages[stage].recipe;
       text += check_text(stage == 0 ? recipe : before_its_start(recipe), options);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 
 #include "runtime/error.h"
@@ -109,6 +110,33 @@ LeftOutFiles for_each_image(const std::string& root, const std::string& below,
                             const std::function<void(const std::string& path)>& use) {
   int folders = 0;
   return visit_images(root, below, use, 0, folders);
+}
+
+MaskedImages masked_images(const std::string& pictures, const std::string& masks) {
+  const auto name_of = [](const std::string& path) {
+    return std::filesystem::path(path).replace_extension().string();
+  };
+  struct Mask {
+    std::string path;
+    bool is_used = false;
+  };
+  MaskedImages images;
+  std::map<std::string, Mask> by_name;
+  images.other_masks = for_each_image(masks, "", [&](const std::string& below) {
+    const std::string mask = below.substr(1);
+    const auto [known, is_new] = by_name.emplace(name_of(mask), Mask{mask});
+    if (!is_new && images.twins.empty()) images.twins = {known->second.path, mask};
+  });
+  images.other_pictures = for_each_image(pictures, "", [&](const std::string& below) {
+    const std::string picture = below.substr(1);
+    const auto mask = by_name.find(name_of(picture));
+    if (mask == by_name.end()) return images.without_mask.push_back(picture);
+    mask->second.is_used = true;
+    images.pairs.emplace_back(picture, mask->second.path);
+  });
+  for (const auto& [name, mask] : by_name)
+    if (!mask.is_used) images.without_picture.push_back(mask.path);
+  return images;
 }
 
 }  // namespace tutti

@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace tutti {
@@ -43,5 +44,16 @@ FolderEntries entries_of_folder(const std::string& path);
 // relative to `root`. Returns the other files. Throws UserError.
 LeftOutFiles for_each_image(const std::string& root, const std::string& below,
                             const std::function<void(const std::string& path)>& use);
+
+// Pictures of a folder, and masks of another with the same paths but for the ending. Paths are below the
+// folders.
+struct MaskedImages {
+  std::vector<std::pair<std::string, std::string>> pairs;  // picture, mask
+  std::vector<std::string> without_mask, without_picture;  // pictures; masks
+  std::vector<std::string> twins;                          // two masks of one name, if there are any
+  LeftOutFiles other_pictures, other_masks;                // files that are no images
+};
+// Throws UserError.
+MaskedImages masked_images(const std::string& pictures, const std::string& masks);
 
 }  // namespace tutti

@@ -1,8 +1,5 @@
-#include <algorithm>
 #include <filesystem>
-#include <map>
 #include <optional>
-#include <set>
 #include <string_view>
 
 #include "data/proposals/look.h"
@@ -39,29 +36,8 @@ std::optional<PictureAndMaskFolders> folders_by_name(const fs::path& path) {
   return folders;
 }
 
-struct PicturePairs {
-  int64_t pictures = 0;
-  std::vector<std::string> masks = {};  // files of those that have a picture
-  int64_t alone = 0;                    // pictures without a mask
-};
-
-PicturePairs pairs_in(const PictureAndMaskFolders& folders) {
-  const auto name_of = [](const std::string& path) { return fs::path(path).replace_extension().string(); };
-  std::map<std::string, std::string> masks;
-  for_each_image(folders.masks.string(), "", [&](const std::string& path) {
-    masks.emplace(name_of(path), folders.masks.string() + path);
-  });
-  PicturePairs pairs;
-  for_each_image(folders.pictures.string(), "", [&](const std::string& path) {
-    const auto mask = masks.find(name_of(path));
-    if (mask == masks.end()) {
-      ++pairs.alone;
-      return;
-    }
-    ++pairs.pictures;
-    pairs.masks.push_back(mask->second);
-  });
-  return pairs;
+MaskedImages images_in(const PictureAndMaskFolders& folders) {
+  return masked_images(folders.pictures.string(), folders.masks.string());
 }
 
 // Folders to train on and to evaluate on: train/images and val/images, images/train and images/val, or one
@@ -98,16 +74,20 @@ RecipeLines mask_folder_lines(const PictureAndMaskFolders& folders) {
 std::optional<Proposal> look_at_masks(const std::string& path) {
   const auto split = split_pairs(path);
   if (!split) return std::nullopt;
-  const PicturePairs pairs = pairs_in(split->train);
-  if (pairs.pictures == 0) return std::nullopt;
-  Proposal proposal = photographs_in(path, grouped(pairs.pictures) + " pictures and their masks");
-  proposal.count = pairs.pictures;
+  const MaskedImages images = images_in(split->train);
+  const int64_t pictures = std::ssize(images.pairs);
+  if (pictures == 0) return std::nullopt;
+  Proposal proposal = photographs_in(path, grouped(pictures) + " pictures and their masks");
+  proposal.count = pictures;
   proposal.train = mask_folder_lines(split->train);
-  if (split->eval && pairs_in(*split->eval).pictures > 0) proposal.eval = mask_folder_lines(*split->eval);
-  if (pairs.alone > 0)
-    proposal.remarks.push_back(split->train.pictures.string() + ": " + grouped(pairs.alone) +
+  if (split->eval && !images_in(*split->eval).pairs.empty()) proposal.eval = mask_folder_lines(*split->eval);
+  if (!images.without_mask.empty())
+    proposal.remarks.push_back(split->train.pictures.string() + ": " +
+                               grouped(std::ssize(images.without_mask)) +
                                " pictures have no mask of their name, and are left out");
-  add_masks(proposal, pairs.masks);
+  std::vector<std::string> masks;
+  for (const auto& [picture, mask] : images.pairs) masks.push_back((split->train.masks / mask).string());
+  add_masks(proposal, masks);
   return proposal;
 }
 

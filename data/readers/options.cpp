@@ -358,8 +358,8 @@ Kind<SplitOptions> SplitOptions::kind() {
   return {
       kSplitKind,
       "A share of [data.train]'s samples, which training never sees, for all kinds of data that can count "
-      "their "
-      "samples. [data.eval] with split = 0.1 needs no kind.",
+      "their samples. "
+      "[data.eval] with split = 0.1 needs no kind.",
       {option("split", &Options::split,
               "the share of the samples, 0.1, or their number, 500; classes keep their shares")
            .required()

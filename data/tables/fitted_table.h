@@ -29,8 +29,8 @@ struct FittedTable {
   std::vector<double> missing;       // for each of `numbers`, the number for missing cells; empty: an error
   std::vector<double> mean, std;     // of each of `numbers`; empty: not normalized
   std::vector<std::string> target;   // columns
-  std::vector<double> target_mean,
-      target_std;  // of each of `target`, if they are numbers; empty: as in the file
+  // Of each of `target`, if they are numbers; empty: as in the file.
+  std::vector<double> target_mean, target_std;
   Target target_is = Target::kNone;
   std::vector<std::string> classes;  // names
   int64_t num_classes = 0;           // 0: the targets are numbers

@@ -99,63 +99,9 @@ std::vector<WantedColumn> wanted_columns(const TableFile& file, const FittedTabl
   for (const std::string& name : fitted.numbers) choice.add(name, CellType::kNumber);
   for (const auto& text : fitted.texts) choice.add(text.column, CellType::kText);
   if (fitted.series.window > 0) series.choose(file, choice);
-  if (with_target) choice.add_targets(fitted);
+  if (with_target && !fitted.has_targets_as_inputs()) choice.add_targets(fitted);
   return choice.cells();
 }
-
-}  // namespace
-
-namespace {
-
-// Numbers of the targets that are inputs too, as they are in the table.
-class SharedTargets {
- public:
-  explicit SharedTargets(const FittedTable& fitted) : fitted_(fitted) {
-    for (const std::string& name : fitted.target)
-      places_.push_back(
-          static_cast<std::size_t>(std::ranges::find(fitted.numbers, name) - fitted.numbers.begin()));
-  }
-
-  void add(const TableFile& file, std::span<const double> numbers) {
-    for (std::size_t i = 0; i < places_.size(); ++i) {
-      const double number = numbers[places_[i]];
-      if (std::isnan(number))
-        throw UserError({file.path()}, file.place() + ", column '" + shown(fitted_.target[i]) +
-                                           "': a missing value; each row needs its target");
-      values_.push_back(number);
-    }
-  }
-  // Normalized by the mean and deviation that `fitted` has, or that `fits` puts there.
-  StoredArray take(const std::string& file, int64_t rows, FittedTable& fitted, bool fits) {
-    if (fits) fit(fitted);
-    std::vector<float> targets;
-    for (std::size_t i = 0; i < values_.size(); ++i) {
-      const std::size_t c = i % places_.size();
-      const bool is_normalized = !fitted.target_mean.empty();
-      targets.push_back(static_cast<float>(
-          is_normalized ? (values_[i] - fitted.target_mean[c]) / fitted.target_std[c] : values_[i]));
-    }
-    const bool is_list = fitted_.target_is == FittedTable::Target::kNumbers;
-    return array_in_memory("target", file, std::move(targets),
-                           is_list ? Shape{rows, std::ssize(fitted_.target)} : Shape{rows});
-  }
-
- private:
-  void fit(FittedTable& fitted) const {
-    const std::size_t width = places_.size();
-    const auto rows = static_cast<double>(values_.size() / width);
-    std::vector<double> mean(width), squares(width);
-    for (std::size_t i = 0; i < values_.size(); ++i) mean[i % width] += values_[i] / rows;
-    for (std::size_t i = 0; i < values_.size(); ++i)
-      squares[i % width] += (values_[i] - mean[i % width]) * (values_[i] - mean[i % width]);
-    for (const double sum : squares) fitted.target_std.push_back(sum > 0 ? std::sqrt(sum / rows) : 1);
-    fitted.target_mean = std::move(mean);
-  }
-
-  const FittedTable& fitted_;
-  std::vector<std::size_t> places_;
-  std::vector<double> values_;
-};
 
 }  // namespace
 
@@ -169,30 +115,23 @@ struct TableDataset::Read {
   // `options` only for the table of the training.
   static Read all(const TableFiles& files, FittedTable fitted, const Options* options, int64_t ignore_index,
                   const std::vector<bool>* kept) {
-    const bool shares_targets = fitted.has_targets_as_inputs();
-    const bool with_target = !shares_targets && (options || has_targets(files, fitted));
+    const bool with_target = options || has_targets(files, fitted);
     TableRows rows(fitted, {.fits = options != nullptr,
                             .normalizes = options && options->normalize,
                             .normalizes_target = options && options->normalize_target,
                             .fills_missing = options && options->fills_missing,
-                            .may_guess_classes = options && !options->normalize_target &&
-                                                 options->targets.type == TableTarget::kAuto,
+                            .may_guess_classes = options && options->targets.type == TableTarget::kAuto,
                             .with_target = with_target,
                             .ignore_index = ignore_index,
                             .rows = kept});
     SeriesRows series(fitted.series);
-    SharedTargets shared(fitted);
     for (const auto& file : files) {
       series.begin_file();
-      rows.read(*file, wanted_columns(*file, fitted, series, with_target), [&](auto numbers, auto texts) {
+      rows.read(*file, wanted_columns(*file, fitted, series, with_target), [&](auto, auto texts) {
         if (fitted.series.window > 0) series.add(*file, texts.subspan(fitted.texts.size()));
-        if (shares_targets) shared.add(*file, numbers);
       });
     }
     rows.finish();
-    if (options && options->normalize_target && !shares_targets && rows.fitted().target_mean.empty() &&
-        rows.rows() > 0)
-      throw WrongKey("normalize_target", {}, "expected targets that are numbers; here they are classes");
     Read read{.fitted = rows.fitted()};
     if (options)
       read.advice = advice_lines(
@@ -201,11 +140,7 @@ struct TableDataset::Read {
                   options->targets.advice(*files[0], fitted.target_is), rows.advice()});
     else
       read.advice = advice_lines(files, {rows.advice()});
-    const std::string& path = files[0]->path();
-    read.add(rows, path);
-    if (shares_targets)
-      read.arrays.push_back(
-          shared.take(path, rows.rows(), read.fitted, options && options->normalize_target));
+    read.add(rows, files[0]->path());
     if (fitted.series.window > 0) read.add_windows(series);
     return read;
   }

@@ -11,6 +11,7 @@
 #include "data/tables/table_columns.h"
 #include "data/tables/table_dataset.h"
 #include "io/tables/csv_file.h"
+#include "recipe/wrong_key.h"
 #include "runtime/error.h"
 #include "runtime/printable.h"
 #include "runtime/text.h"
@@ -78,6 +79,10 @@ TableRows::TableRows(FittedTable fitted, const Options& options)
       rounding_(width_ + fitted_.target.size()),
       names_(fitted_.classes) {
   for (const auto& text : fitted_.texts) texts_.emplace_back(text.categories);
+  if (options_.with_target && fitted_.has_targets_as_inputs())
+    for (const std::string& name : fitted_.target)
+      target_places_.push_back(
+          static_cast<std::size_t>(std::ranges::find(fitted_.numbers, name) - fitted_.numbers.begin()));
   unknown_.resize(texts_.size());
 }
 
@@ -106,6 +111,7 @@ void TableRows::reserve(const TableFile& file) {
 }
 
 void TableRows::visit(std::span<const double> numbers, std::span<const std::string_view> texts) {
+  if (!target_places_.empty()) add_shared_target(numbers);  // before the inputs, whose errors say less
   const auto cells = numbers.first(width_);
   for (std::size_t c = 0; c < width_; ++c)
     if (!std::isfinite(static_cast<float>(cells[c]))) require_number(cells[c], fitted_.numbers[c]);
@@ -120,7 +126,13 @@ void TableRows::visit(std::span<const double> numbers, std::span<const std::stri
   for (std::size_t c = 0; c < texts_.size(); ++c)
     text_numbers_.push_back(static_cast<int32_t>(category(texts[c], c)));
   ++rows_;
-  if (options_.with_target) add_target(numbers.subspan(width_), texts);
+  if (options_.with_target && target_places_.empty()) add_target(numbers.subspan(width_), texts);
+}
+
+void TableRows::add_shared_target(std::span<const double> numbers) {
+  std::vector<double> targets;
+  for (const std::size_t place : target_places_) targets.push_back(numbers[place]);
+  add_target(targets, {});
 }
 
 void TableRows::add_target(std::span<const double> numbers, std::span<const std::string_view> texts) {
@@ -137,7 +149,7 @@ void TableRows::add_target(std::span<const double> numbers, std::span<const std:
         continue;
       }
       targets.push_back(target_of(numbers[c], c));
-      if (options_.fits) rounding_[width_ + c].add(numbers[c]);
+      if (options_.fits && target_places_.empty()) rounding_[width_ + c].add(numbers[c]);
     }
 }
 
@@ -217,10 +229,13 @@ void TableRows::fail(const std::string& column, const std::string& message) cons
 void TableRows::finish() {
   if (options_.fits) {
     sort_names();
-    if (options_.may_guess_classes && fitted_.target_is == Target::kNumber) guess_classes();
+    const bool are_numbers = options_.normalizes_target || !target_places_.empty();
+    if (options_.may_guess_classes && !are_numbers && fitted_.target_is == Target::kNumber) guess_classes();
   }
   if (waits_ && rows_ > 0) add_waiting();
   add_waiting_targets();
+  if (options_.normalizes_target && fitted_.target_mean.empty() && rows_ > 0)
+    throw WrongKey("normalize_target", {}, "expected targets that are numbers; here they are classes");
   add_texts();
 }
 

@@ -100,6 +100,7 @@ class TableRows {
   void visit(std::span<const double> numbers, std::span<const std::string_view> texts);
   int64_t category(std::string_view text, std::size_t column);
   void add_target(std::span<const double> numbers, std::span<const std::string_view> texts);
+  void add_shared_target(std::span<const double> numbers);
   void require_number(double value, const std::string& column) const;
   float input_of(double value, std::size_t column) const;
   float target_of(double value, std::size_t column) const;
@@ -126,7 +127,8 @@ class TableRows {
   int64_t rows_ = 0;
   std::vector<int64_t> unknown_;  // rows of each column of texts with a category that no training row has
   std::size_t width_;             // numbers of a row
-  bool waits_;                    // for all rows, since means are not known before
+  std::vector<std::size_t> target_places_;    // among the inputs, if targets are inputs too
+  bool waits_;                                // for all rows, since means are not known before
   std::vector<std::vector<double>> waiting_;  // numbers of whole rows, which are no inputs yet
   std::vector<double> waiting_targets_;       // [rows, columns], if they are to be normalized
   std::vector<Rounding> rounding_;            // of each column of numbers, then of each target

@@ -8,7 +8,6 @@
 #include <utility>
 #include <variant>
 
-#include "data/texts/documents.h"
 #include "data/tokenizers/unicode/words.h"
 #include "data/transforms/ignore_index.h"
 #include "runtime/error.h"
@@ -76,18 +75,7 @@ ChoiceRows::ChoiceRows(const std::vector<std::string>& files, const Options& opt
   Members members{{options.context, {"question", "query", "ctx"}},
                   {options.choices, {"choices", "endings"}},
                   {options.answer, {"answer", "label", "gold"}}};
-  for (const std::string& path : files) {
-    const MappedFile file(path);
-    for_each_document(file, [&](std::string_view line, bool is_json, const std::string& place) {
-      if (!is_json) throw UserError({path}, "expected lines of JSON, in a file named .jsonl");
-      try {
-        read(line, members);
-      } catch (const UserError& error) {
-        throw UserError(place + ": " + error.message());
-      }
-    });
-  }
-  if (rows_.empty()) throw UserError({files.front()}, "there is no question in it");
+  for_each_task(files, "question", [&](const JsonDocument& line) { read(line, members); });
   add_line(advice_,
            guesses_text(
                {{"question", &members.context}, {"choices", &members.choices}, {"answer", &members.answer}}));
@@ -98,8 +86,7 @@ ChoiceRows::ChoiceRows(const std::vector<std::string>& files, const Options& opt
                           " with their question, which loses its beginning");
 }
 
-void ChoiceRows::read(std::string_view line, Members& members) {
-  const JsonDocument json(line);
+void ChoiceRows::read(const JsonDocument& json, Members& members) {
   const std::string context = json.text(members.context.in(json));
   const std::vector<std::string> choices = json.list_of_texts(members.choices.in(json));
   if (choices.size() < 2) throw UserError("expected a list of two choices or more");

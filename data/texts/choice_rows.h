@@ -44,7 +44,7 @@ class ChoiceRows final : public Dataset {
   };
   struct Members;
 
-  void read(std::string_view line, Members& members);
+  void read(const JsonDocument& json, Members& members);
   Row row_of(const std::string& context, const std::string& choice);
 
   Options options_;

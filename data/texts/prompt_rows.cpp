@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "data/texts/documents.h"
 #include "data/transforms/ignore_index.h"
 #include "runtime/error.h"
 
@@ -44,18 +43,8 @@ std::vector<std::string> texts_in_bytes(std::string_view bytes) {
 PromptRows::PromptRows(const std::vector<std::string>& files, const Options& options) : options_(options) {
   TaskMember prompt(options.prompt, {"prompt", "question", "input"}),
       reference(options.reference, {"reference", "references", "answer", "target"});
-  for (const std::string& path : files) {
-    const MappedFile file(path);
-    for_each_document(file, [&](std::string_view line, bool is_json, const std::string& place) {
-      if (!is_json) throw UserError({path}, "expected lines of JSON, in a file named .jsonl");
-      try {
-        rows_.push_back(read(line, prompt, reference));
-      } catch (const UserError& error) {
-        throw UserError(place + ": " + error.message());
-      }
-    });
-  }
-  if (rows_.empty()) throw UserError({files.front()}, "there is no prompt in it");
+  for_each_task(files, "prompt",
+                [&](const JsonDocument& line) { rows_.push_back(read(line, prompt, reference)); });
   add_line(advice_, guesses_text({{"prompt", &prompt}, {"reference", &reference}}));
   if (cut_ > 0)
     add_line(advice_, std::to_string(cut_) + " of " + std::to_string(size()) +
@@ -63,8 +52,7 @@ PromptRows::PromptRows(const std::vector<std::string>& files, const Options& opt
                           " and lose their beginning");
 }
 
-PromptRows::Row PromptRows::read(std::string_view line, TaskMember& prompt, TaskMember& reference) {
-  const JsonDocument json(line);
+PromptRows::Row PromptRows::read(const JsonDocument& json, TaskMember& prompt, TaskMember& reference) {
   const std::string text = json.text(prompt.in(json));
   std::vector<int64_t> tokens = options_.tokens.encode(text);
   if (tokens.empty()) tokens.push_back(options_.tokens.start());

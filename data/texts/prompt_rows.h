@@ -48,7 +48,7 @@ class PromptRows final : public Dataset {
     std::string references;
   };
 
-  Row read(std::string_view line, TaskMember& prompt, TaskMember& reference);
+  Row read(const JsonDocument& json, TaskMember& prompt, TaskMember& reference);
 
   Options options_;
   std::vector<Row> rows_;

@@ -1,5 +1,6 @@
 #include "data/texts/task_tokens.h"
 
+#include "data/texts/documents.h"
 #include "runtime/error.h"
 #include "runtime/printable.h"
 
@@ -57,6 +58,24 @@ std::string guesses_text(const std::vector<std::pair<const char*, const TaskMemb
       text += (text.empty() ? "as no key says otherwise, " : ", ") + std::string(what) + " is '" +
               printable(member->name()) + "'";
   return text;
+}
+
+void for_each_task(const std::vector<std::string>& files, const char* what,
+                   const std::function<void(const JsonDocument& line)>& read) {
+  bool is_empty = true;
+  for (const std::string& path : files) {
+    const MappedFile file(path);
+    for_each_document(file, [&](std::string_view line, bool is_json, const std::string& place) {
+      if (!is_json) throw UserError({path}, "expected lines of JSON, in a file named .jsonl");
+      is_empty = false;
+      try {
+        read(JsonDocument(line));
+      } catch (const UserError& error) {
+        throw UserError(place + ": " + error.message());
+      }
+    });
+  }
+  if (is_empty) throw UserError({files.front()}, std::string("there is no ") + what + " in it");
 }
 
 void add_line(std::string& lines, const std::string& line) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -53,6 +54,11 @@ class TaskMember {
 
 // The members that were guessed, for the user; "" = none.
 std::string guesses_text(const std::vector<std::pair<const char*, const TaskMember*>>& members);
+
+// Calls with each line of the files, of JSON. Throws UserError with the line, also for those that are thrown
+// there; or if there is no `what` ("question") in the files.
+void for_each_task(const std::vector<std::string>& files, const char* what,
+                   const std::function<void(const JsonDocument& line)>& read);
 
 void add_line(std::string& lines, const std::string& line);  // "" is no line
 

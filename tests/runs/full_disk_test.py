@@ -52,7 +52,7 @@ class FullDisk(tutti_run.RunTest):
             if finished.code != 0:
                 break
             for path in (self.run, *self.disk.iterdir()):
-                path.unlink() if path.is_symlink() else shutil.rmtree(path)
+                shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
         return finished
 
     def assert_goes_on_from(self, step):

@@ -67,14 +67,12 @@ struct ImageTable::Reading {
     const std::string& first = files.at(0)->path();
     const std::string root = options.root.empty() ? folder_of_table(first) : options.root;
     const bool with_target = fits ? !fitted.target.empty() : has_targets(files, fitted);
-    const bool normalizes = fits && options.normalize_target;
-    TableRows rows(fitted,
-                   {.fits = fits,
-                    .normalizes_target = normalizes,
-                    .may_guess_classes = fits && !normalizes && options.targets.type == TableTarget::kAuto,
-                    .with_target = with_target,
-                    .ignore_index = options.targets.ignore_index,
-                    .rows = options.rows});
+    TableRows rows(fitted, {.fits = fits,
+                            .normalizes_target = fits && options.normalize_target,
+                            .may_guess_classes = fits && options.targets.type == TableTarget::kAuto,
+                            .with_target = with_target,
+                            .ignore_index = options.targets.ignore_index,
+                            .rows = options.rows});
     PictureFiles pictures(root), masks(root);
     std::string image;
     const bool with_masks =
@@ -91,8 +89,6 @@ struct ImageTable::Reading {
       });
     }
     rows.finish();
-    if (normalizes && rows.fitted().target_mean.empty() && rows.rows() > 0)
-      throw WrongKey("normalize_target", {}, "expected targets that are numbers");
     if (rows.rows() == 0) throw UserError({first}, "names no image");
     require_classes(rows, first);
     const std::string advice =

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <map>
 #include <utility>
 
 #include "data/readers/image_folder.h"
@@ -53,22 +52,6 @@ void require_usual(const std::array<bool, kMaskValues>& present, const std::stri
                  "the masks have pixels of 255, such as " + file +
                      ", which mark in most data what does not count: [model] ignore_index = 255 says so; "
                      "num_classes = 256 if 255 is a class, and mask_values lists the values of classes");
-}
-
-std::string without_ending(const std::string& path) {
-  return std::filesystem::path(path).replace_extension().string();
-}
-
-// The masks of a folder, by their paths without the ending.
-std::map<std::string, std::string> masks_by_name(const std::string& folder) {
-  std::map<std::string, std::string> masks;
-  const LeftOutFiles others = for_each_image(folder, "", [&](const std::string& path) {
-    const std::string mask = path.substr(1);
-    const auto [known, is_new] = masks.emplace(without_ending(mask), mask);
-    if (!is_new) throw WrongKey("masks", {}, "two masks of one name: " + known->second + " and " + mask);
-  });
-  if (masks.empty()) throw WrongKey("masks", {}, no_image_text(others));
-  return masks;
 }
 
 // Names that have no counterpart. "" = none.
@@ -150,25 +133,22 @@ uint64_t MaskedPictures::digest() const {
 
 ImageSourcePtr open_masked_folder(const ImageFolderOptions& options, int64_t ignore_index) {
   require_masks_elsewhere(options);
-  std::map<std::string, std::string> masks = masks_by_name(options.masks);
-  PictureFiles pictures(options.path), their_masks(options.masks);
-  std::vector<std::string> without_mask, without_picture;
-  std::map<std::string, bool> used;
-  const LeftOutFiles others = for_each_image(options.path, "", [&](const std::string& path) {
-    const std::string picture = path.substr(1), name = without_ending(picture);
-    const auto mask = masks.find(name);
-    if (mask == masks.end()) return without_mask.push_back(picture);
-    used[name] = true;
-    pictures.add(picture);
-    their_masks.add(mask->second);
-  });
-  if (pictures.size() == 0)
+  const MaskedImages images = masked_images(options.path, options.masks);
+  if (!images.twins.empty())
+    throw WrongKey("masks", {}, "two masks of one name: " + images.twins[0] + " and " + images.twins[1]);
+  if (images.pairs.empty() && images.without_picture.empty())
+    throw WrongKey("masks", {}, no_image_text(images.other_masks));
+  if (images.pairs.empty())
     throw WrongKey("masks", {},
-                   without_mask.empty() ? no_image_text(others)
-                                        : "no mask has the name of a picture in " + options.path + ": " +
-                                              masks.begin()->second + ", and " + without_mask[0]);
-  for (const auto& [name, mask] : masks)
-    if (!used.contains(name)) without_picture.push_back(mask);
+                   images.without_mask.empty()
+                       ? no_image_text(images.other_pictures)
+                       : "no mask has the name of a picture in " + options.path + ": " +
+                             images.without_picture[0] + ", and " + images.without_mask[0]);
+  PictureFiles pictures(options.path), their_masks(options.masks);
+  for (const auto& [picture, mask] : images.pairs) {
+    pictures.add(picture);
+    their_masks.add(mask);
+  }
   const auto names = given_classes(options);
   auto source = std::make_shared<MaskedPictures>(
       std::move(pictures), std::move(their_masks),
@@ -178,9 +158,9 @@ ImageSourcePtr open_masked_folder(const ImageFolderOptions& options, int64_t ign
                               .most_pixels = options.max_image_pixels});
   std::string advice;
   for (const std::string& text :
-       {alone_text(without_mask, " picture without a mask is", " pictures without a mask are"),
-        alone_text(without_picture, " mask without a picture is", " masks without a picture are"),
-        others.text()})
+       {alone_text(images.without_mask, " picture without a mask is", " pictures without a mask are"),
+        alone_text(images.without_picture, " mask without a picture is", " masks without a picture are"),
+        images.other_pictures.text()})
     if (!text.empty()) advice += (advice.empty() ? "" : "; ") + text;
   if (!advice.empty()) source->set_advice(options.path + ": " + advice);
   return source;
