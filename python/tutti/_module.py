@@ -35,19 +35,18 @@ def with_loss(module: torch.nn.Module, loss: Callable[..., torch.Tensor],
     Its outputs are `loss`, of the module's output and the target, and `prediction`, that output ("logits" of
     several). A loss that is a module is trained along, as the submodule `loss_function`.
     """
-    kind, by_name = type(module), are_names(module, inputs)
-    joined = copy.copy(module)
+    by_name = are_names(module, inputs)
+    joined = copy.copy(module)  # has the same dicts of parameters and submodules
 
-    def forward(self: Any, *given: torch.Tensor) -> dict[str, torch.Tensor]:
+    def forward(_: torch.nn.Module, *given: torch.Tensor) -> dict[str, torch.Tensor]:
         *rows, target = given
-        output = kind.forward(self, **dict(zip(inputs, rows))) if by_name else kind.forward(self, *rows)
+        output = module.forward(**dict(zip(inputs, rows))) if by_name else module.forward(*rows)
         scores = output if isinstance(output, torch.Tensor) else output["logits"]
-        function = self.loss_function if isinstance(loss, torch.nn.Module) else loss
-        return {"loss": function(scores, target), "prediction": scores}
+        return {"loss": loss(scores, target), "prediction": scores}
 
     if isinstance(loss, torch.nn.Module):
         joined._modules = {**module._modules, "loss_function": loss}
-    joined.__class__ = type(kind.__name__, (kind,), {"forward": forward})
+    joined.__class__ = type(type(module).__name__, (type(module),), {"forward": forward})
     return joined
 
 

@@ -69,7 +69,7 @@ def train(recipe: str | os.PathLike[str] | Mapping[str, Any], *, model: torch.nn
     if trained is not None and result.checkpoints:
         result.load_into(trained)
     if stopped:
-        raise KeyboardInterrupt(f"the run is stopped; with resume=True it continues: {run}")
+        raise KeyboardInterrupt(f"the run has stopped; with resume=True it continues: {run}")
     return result
 
 
@@ -148,29 +148,33 @@ def _add_model(table: _recipe.Table, folder: pathlib.Path, model: torch.nn.Modul
 
 def _follow(process: subprocess.Popen[str], run: pathlib.Path, ranks: int, progress: bool) -> bool:
     """Shows the output until the program ends; True if Ctrl-C has stopped the run. Raises the run's failure."""
-    assert process.stdout and process.stderr
+    assert process.stdout
     errors: list[str] = []
     reader = threading.Thread(target=_collect, args=(process.stderr, errors), daemon=True)
     reader.start()
-    show = _shown() if progress else lambda line: None
     interrupts = 0
-    try:
-        while process.poll() is None:
-            try:
-                for line in process.stdout:
-                    show(line.rstrip("\n"))
-                process.wait()
-            except KeyboardInterrupt:
-                interrupts += 1
-                _interrupt(process, run, ranks, interrupts)
-    finally:
-        if process.poll() is None:  # the output could not be shown
-            process.terminate()
-            process.wait()
-        reader.join()
-    if process.returncode != 0 and interrupts < 2:
-        raise _program.failure(process.returncode, "".join(errors), run)
-    return interrupts > 0
+    with process:
+        try:
+            show = _shown() if progress else lambda line: None
+            while True:
+                try:
+                    for line in process.stdout:
+                        show(line.rstrip("\n"))
+                    process.wait()
+                    break
+                except KeyboardInterrupt:
+                    interrupts += 1
+                    _interrupt(process, run, ranks, interrupts)
+        finally:
+            if process.poll() is None:  # the output could not be shown
+                process.terminate()
+            reader.join()
+    if process.returncode == 0:
+        return interrupts > 0
+    error = _program.failure(process.returncode, "".join(errors), run)
+    if interrupts > 0:
+        raise KeyboardInterrupt("the run has ended without a new checkpoint") from error
+    raise error
 
 
 def _collect(stream: Any, lines: list[str]) -> None:
