@@ -43,7 +43,7 @@ def inputs(x: Any, names: Sequence[str] | None) -> dict[str, Array]:
     if not isinstance(x, tuple):
         return {"input": array(x, "input")}
     if names is None or len(names) < len(x):
-        raise RecipeError(f"data: {len(x)} inputs, and the module has {len(names or [])}; a dict may name them")
+        raise RecipeError(f"data: {len(x)} inputs, and the module has {len(names or [])}; or name them by a dict")
     return {name: array(values, name) for name, values in zip(names, x)}
 
 
@@ -55,7 +55,7 @@ def write(folder: pathlib.Path, stem: str, arrays: Mapping[str, Array]) -> pathl
     digest = hashlib.blake2b(digest_size=8)
     for name, values in arrays.items():
         digest.update(f"{name} {values.dtype.str} {values.shape} ".encode())
-        digest.update(values)
+        digest.update(values.data)
     path = folder / f"{stem}-{digest.hexdigest()}"
     if not path.exists():
         with tempfile.TemporaryDirectory(dir=folder) as unfinished:
@@ -81,7 +81,8 @@ def read_safetensors(file: pathlib.Path) -> dict[str, torch.Tensor]:
             continue
         first, last = (begin + offset for offset in entry["data_offsets"])
         dtype = dtypes[entry["dtype"]]
-        flat = torch.frombuffer(content[first:last], dtype=dtype) if last > first else torch.empty(0, dtype=dtype)
+        is_empty = first == last  # which frombuffer refuses
+        flat = torch.empty(0, dtype=dtype) if is_empty else torch.frombuffer(content[first:last], dtype=dtype)
         tensors[name] = flat.reshape(entry["shape"])
     return tensors
 
@@ -89,14 +90,16 @@ def read_safetensors(file: pathlib.Path) -> dict[str, torch.Tensor]:
 def copy_into(module: torch.nn.Module, weights: Mapping[str, torch.Tensor]) -> None:
     """Copies weights into the module's parameters and buffers of the same names.
 
-    Raises ValueError, and copies nothing, if a weight has no place or another shape, or a parameter no weight.
+    Raises ValueError, and copies nothing, if a weight has no place or another shape, or a parameter has no
+    weight.
     """
     import torch
 
-    places = dict(module.named_parameters(remove_duplicate=False))
+    places: dict[str, torch.Tensor] = {}
+    places |= module.named_parameters(remove_duplicate=False)
     given = {id(places[name]) for name in weights if name in places}  # tied parameters have one weight
     wrong = [name for name, parameter in places.items() if id(parameter) not in given]
-    places |= dict(module.named_buffers(remove_duplicate=False))
+    places |= module.named_buffers(remove_duplicate=False)
     wrong += [name for name, weight in weights.items()
               if name not in places or places[name].shape != weight.shape]
     if wrong:

@@ -67,17 +67,18 @@ def save(folder: pathlib.Path, module: torch.nn.Module, inputs: Sequence[str],
          example: Sequence[torch.Tensor]) -> pathlib.Path:
     """Exports the module for any number of samples to a file, which is named by its content.
 
-    A module in evaluation is exported in training; parts of a module in training stay as they are. Raises the
-    exceptions of torch.export, with a note.
+    A module in evaluation is exported in training; parts of a module in training stay as they are. Raises
+    the exceptions of torch.export, with a note.
     """
     if any(tensor.device.type != "cpu" for tensor in [*module.parameters(), *module.buffers()]):
         module = copy.deepcopy(module).cpu()
     modes = {part: part.training for part in module.modules()}
     try:
-        module.train() if not module.training else None
+        if not module.training:
+            module.train()
         program = _exported(module, inputs, example)
     except Exception as error:
-        error.add_note("while torch.export read the module; docs/your_model.md says what a program cannot have")
+        error.add_note("while torch.export read the module; docs/your_model.md: What cannot be")
         raise
     finally:
         for part, training in modes.items():

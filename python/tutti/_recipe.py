@@ -36,7 +36,7 @@ def read(recipe: str | os.PathLike[str] | Mapping[str, Any]) -> tuple[Table, pat
 
 
 def with_absolute_paths(table: Table, folder: pathlib.Path) -> Table:
-    """The recipe with relative paths as paths below `folder`; the program's schema says which texts are paths."""
+    """The recipe with relative paths as paths below `folder`; the schema of recipes says which are paths."""
     placed: Table = _placed(table, _schema(), folder)
     if "stages" in placed:
         placed["stages"] = [_placed(stage, _schema(), folder) for stage in placed["stages"]]
@@ -143,7 +143,8 @@ def _placed(value: Any, schema: Table, folder: pathlib.Path) -> Any:
 def _placed_text(value: str, alternatives: list[Table], folder: pathlib.Path) -> str:
     descriptions = [one.get("description", "") for one in alternatives]
     is_path = any(_PATH.search(description) for description in descriptions)
-    if not is_path or value.startswith(("$", "{")) or any(value in one.get("enum", []) for one in alternatives):
+    is_word = value.startswith(("$", "{")) or any(value in one.get("enum", []) for one in alternatives)
+    if not is_path or is_word:
         return value
     may_be_name = any(_OR_NAME.search(description) for description in descriptions)
     return value if may_be_name and not (folder / value).exists() else os.path.normpath(folder / value)

@@ -89,7 +89,8 @@ class Run:
     def weights(self, checkpoint: str | os.PathLike[str] | None = None) -> dict[str, torch.Tensor]:
         """The weights that evaluations use, by name (`tutti export`).
 
-        `checkpoint` is "best", "latest", a checkpoint's name or its beginning, or a path; the newest by default.
+        `checkpoint` is "best", "latest", a checkpoint's name or its beginning, or a path; by default the
+        newest.
         """
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder) / "weights.safetensors"
@@ -109,10 +110,9 @@ class Run:
                 checkpoint: str | os.PathLike[str] | None = None) -> dict[str, Array]:
         """The run's model over data: columns by name, as `tutti predict` writes (docs/evaluation.md).
 
-        `data`: nothing for the evaluator's own; a path to data of the evaluator's kind; or, for a run trained on
-        arrays, an array or tensor, or a tuple or dict of arrays for a module of several inputs. Columns
-        are `class` and `score`, or values. `outputs=True` gives the model's outputs instead, unchanged (h5py
-        reads them).
+        `data`: nothing for the evaluator's own; a path to data of the evaluator's kind; or, of a run on
+        arrays, x as in `train`. Columns are `class` and `score`, or values. `outputs=True` gives the model's
+        outputs instead, unchanged (which needs h5py).
         """
         options = [*(["--top-k", str(top_k)] if top_k is not None else []),
                    *(["--evaluator", evaluator] if evaluator is not None else [])]
@@ -152,7 +152,7 @@ def _read_columns(file: pathlib.Path) -> dict[str, Array]:
 
 
 def _read_outputs(file: pathlib.Path) -> dict[str, Array]:
-    import h5py  # a large library, which nothing else here needs
+    import h5py  # type: ignore[import-untyped]  # a large library, which nothing else here needs
 
     outputs: dict[str, Array] = {}
     with h5py.File(file) as content:

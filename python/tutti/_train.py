@@ -31,38 +31,39 @@ def train(recipe: str | os.PathLike[str] | Mapping[str, Any], *, model: torch.nn
     """Trains by a recipe in a child process, and returns the run.
 
     recipe     a TOML file, or the same as a nested dict, whose relative paths begin in the current folder
-    model      a module in place of the recipe's [model]: exported by torch.export, and given the trained weights
+    model      a module in place of the recipe's [model]: torch.export exports the module, which gets the
+               trained weights at the end
     loss       a name of [model] loss, its table, or a module or function of (output, target), which gives the
                mean over the samples, or a number for each
     data       (x, y) in place of the recipe's [data.train]: arrays or tensors whose first dimension is the
                samples. x may be a tuple or dict of the module's inputs; y a dict of targets, or None
     eval_data  the same for [data.eval]
-    example    two samples, a tensor or a tuple, to export the module with; needed if the data are the recipe's
-               (with a loss of Python the target is the last)
+    example    two samples, a tensor or a tuple, to export the module with; needed if the data are the
+               recipe's (with a loss of Python the target is the last)
     run_dir    the run's folder; runs/ and the recipe's run_name by default
     ranks      processes, by mpirun if more than one
     resume     continues the run from its newest checkpoint, if there is one
     settings   keys of the recipe by their dotted names: {"optimizer.lr": 0.01}
     progress   prints the program's progress: lines, or in a notebook a line that changes
 
-    The module and the data are kept in the run's folder, below python/, with a recipe that trains the same
-    from the command line. Ctrl-C stops the run as in a terminal: the run writes a checkpoint, the weights are
-    loaded, and KeyboardInterrupt is raised; a second Ctrl-C ends the run at once. Raises RecipeError and
-    RunFailed.
+    The module and the data are kept in the run's folder, below python/; RUN/recipe.toml names both, and
+    trains the same from the command line. Ctrl-C stops the run as in a terminal: the run writes a checkpoint,
+    the weights are loaded, and KeyboardInterrupt is raised; a second Ctrl-C ends the run at once. Raises
+    RecipeError and RunFailed.
     """
     table, base = _recipe.read(recipe)
     settings = _recipe.plain(settings or {})
     name = settings.get("run_name", table.get("run_name", "run"))
     run = pathlib.Path(run_dir if run_dir is not None else f"runs/{name}").absolute()
     trained = model
-    if isinstance(recipe, Mapping) or not (model is loss is data is eval_data is None):
+    if isinstance(recipe, Mapping) or any(part is not None for part in (model, loss, data, eval_data)):
         folder = run / _FOLDER
         folder.mkdir(parents=True, exist_ok=True)
         table = _recipe.with_absolute_paths(table, base)
         trained = _add_parts(table, folder, model, loss, data, eval_data, example)
         recipe = folder / "recipe.toml"
         recipe.write_text(_recipe.text(table), "utf-8")
-    keys = [word for key, value in settings.items() for word in ("--set", f"{key}={_recipe.value_text(value)}")]
+    keys = [f"--set={key}={_recipe.value_text(value)}" for key, value in settings.items()]
     stopped = _follow(_program.start(ranks, "train", os.fspath(recipe), "--run-dir", str(run), *keys,
                                      *(["--resume"] if resume else [])), run, ranks, progress)
     result = Run(run)
@@ -76,7 +77,7 @@ def train(recipe: str | os.PathLike[str] | Mapping[str, Any], *, model: torch.nn
 def _add_parts(table: _recipe.Table, folder: pathlib.Path, model: torch.nn.Module | None,
                loss: str | Mapping[str, Any] | Loss | None, data: tuple[Any, Any] | None,
                eval_data: tuple[Any, Any] | None, example: Any) -> torch.nn.Module | None:
-    """Writes what is Python's, with its sections; returns the module that the trained weights belong to."""
+    """Writes the parts of Python's, and their sections; returns the module that gets the trained weights."""
     if isinstance(loss, (str, Mapping)):
         table.setdefault("model", {})["loss"] = _recipe.plain(loss)
         loss = None
@@ -97,7 +98,7 @@ def _add_parts(table: _recipe.Table, folder: pathlib.Path, model: torch.nn.Modul
 
 def _add_data(table: _recipe.Table, folder: pathlib.Path, part: str, given: tuple[Any, Any],
               arguments: list[str] | None) -> tuple[list[str], dict[str, _arrays.Array]]:
-    """Writes the arrays of (x, y), and the section that reads them; returns the names of x's, and all arrays."""
+    """Writes (x, y), and the section that reads the arrays; returns the names of x's, and all arrays."""
     x, y = given
     arrays = _arrays.inputs(x, arguments)
     inputs = list(arrays)
@@ -142,12 +143,13 @@ def _add_model(table: _recipe.Table, folder: pathlib.Path, model: torch.nn.Modul
         for key in ("loss", "losses"):
             section.pop(key, None)
         section |= {"loss_output": "loss", "prediction": "prediction"}
-    section |= {"inputs": inputs, "path": str(_module.save(folder, model, inputs, example))}
+    path = _module.save(folder, model, inputs, example)
+    section |= {"inputs": inputs, "path": str(path)}
     return model
 
 
 def _follow(process: subprocess.Popen[str], run: pathlib.Path, ranks: int, progress: bool) -> bool:
-    """Shows the output until the program ends; True if Ctrl-C has stopped the run. Raises the run's failure."""
+    """Shows the output to the program's end; True if Ctrl-C has stopped the run. Raises the run's failure."""
     assert process.stdout
     errors: list[str] = []
     reader = threading.Thread(target=_collect, args=(process.stderr, errors), daemon=True)
@@ -205,11 +207,12 @@ def _shown() -> Callable[[str], None]:
     handles: list[Any] = []
 
     def show(line: str) -> None:
+        data = {"text/plain": line}
         if not _PROGRESS.match(line):
-            print(line, flush=True)
+            print(line)
         elif handles:
-            handles[0].update({"text/plain": line}, raw=True)
+            handles[0].update(data, raw=True)
         else:
-            handles.append(display({"text/plain": line}, raw=True, display_id=True))
+            handles.append(display(data, raw=True, display_id=True))  # type: ignore[no-untyped-call]
 
     return show
