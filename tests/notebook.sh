@@ -18,7 +18,8 @@ if [ ! -e "$notebook/complete" ]; then
   touch "$notebook/complete"
 fi
 
-export TUTTI_PROGRAM=$build/tutti PYTHONPATH=$root/python PATH=$build:$notebook/bin:$PATH TUTTI_NIGHTLY=1
+export TUTTI_PROGRAM=$build/tutti PATH=$build:$notebook/bin:$PATH TUTTI_NIGHTLY=1
+export PYTHONPATH=$root/python PYTHONDONTWRITEBYTECODE=1
 "$notebook/bin/python" -m mypy --strict "$root/python/tutti"
 "$notebook/bin/python" -m pytest -q -p no:cacheprovider "$root/tests/python/python_test.py"
 

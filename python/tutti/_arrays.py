@@ -43,7 +43,7 @@ def inputs(x: Any, names: Sequence[str] | None) -> dict[str, Array]:
     if not isinstance(x, tuple):
         return {"input": array(x, "input")}
     if names is None or len(names) < len(x):
-        raise RecipeError(f"data: {len(x)} inputs, and the module has {len(names or [])}; or name them by a dict")
+        raise RecipeError(f"data: {len(x)} inputs, and the module has {len(names or [])}; or give a dict")
     return {name: array(values, name) for name, values in zip(names, x)}
 
 

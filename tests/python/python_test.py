@@ -6,10 +6,12 @@ TUTTI_PROGRAM naming the program.
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
 import tempfile
+import textwrap
 import threading
 import time
 import tomllib
@@ -26,6 +28,7 @@ except ImportError:
 import tutti
 from tutti import _arrays, _program, _recipe
 
+PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "python.md"
 SAMPLES, FEATURES, CLASSES = 96, 12, 3
 PATIENCE_S = 60
 LONGER = bool(os.environ.get("TUTTI_NIGHTLY"))  # two ranks and more inputs, where each costs a second
@@ -103,6 +106,15 @@ class PythonTest(unittest.TestCase):
         self.run_of_net.load_into(other, checkpoint="latest")
         self.assertEqual([(a == b).all().item() for a, b in zip(other.state_dict().values(),
                                                                self.net.state_dict().values())], [True] * 7)
+
+    @unittest.skipUnless(LONGER and PAGE.exists(), "nightly")
+    def test_the_page_has_lines_that_run(self):
+        block = re.search(r"(?m)^    import torch, tutti\n(    .*\n|\n)+", PAGE.read_text())[0]
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(self.folder)
+        names = {}
+        exec(textwrap.dedent(block), names)
+        self.assertEqual(len(names["run"].metrics["loss"]), 5 * 15)
 
     def test_weights_of_other_layers_are_refused(self):
         module = Net()
@@ -212,7 +224,7 @@ class PythonTest(unittest.TestCase):
 
     def test_a_recipe_is_written_as_toml(self):
         table = {"a": 1, "b": -0.5, "c": float("inf"), "d": 1e-30, "e": True, "empty": {},
-                 "text": "\\ \"\n\x7f\u00e9\U0001f600", "list": [[1, 2], [], ["x"]], "a key": {"x.y": 1}, "none": [],
+                 "text": "\\ \"\n\x7f\u00e9\U0001f600", "list": [[1, 2], [], ["x"]], "a key": {"x.y": 1},
                  "tables": [{"kind": "a", "inner": {"x": [{"y": 1}]}}, {"kind": "b"}]}
         self.assertEqual(tomllib.loads(_recipe.text(table)), table)
         self.assertEqual(tomllib.loads(f"x = {_recipe.value_text(table)}"), {"x": table})
