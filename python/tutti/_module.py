@@ -56,7 +56,7 @@ def samples(values: npt.NDArray[Any], name: str, section: Mapping[str, Any]) -> 
     if rows.dtype == torch.uint8 and name == "input" and any(key in section for key in _IMAGE_KEYS):
         are_planes = rows.ndim == 4 and rows.shape[1] <= _MOST_PLANES < rows.shape[3]
         is_last = section.get("layout", "NCHW" if are_planes else "NHWC") == "NHWC"
-        return (rows.movedim(-1, 1) if is_last else rows).float() / 255
+        return (rows.movedim(-1, 1) if is_last else rows).float()
     if rows.dtype.is_floating_point:
         is_last = name == "input" and section.get("layout") == "NHWC"
         return (rows.movedim(-1, 1) if is_last else rows).float()

@@ -7,7 +7,8 @@ import shutil
 import subprocess
 import sys
 
-_SOURCE = pathlib.Path(__file__).resolve().parents[2]  # of a build tree
+_PACKAGE = pathlib.Path(__file__).resolve().parent
+_SOURCE = _PACKAGE.parents[1]  # if the package is the source tree's
 
 
 class Error(RuntimeError):
@@ -32,15 +33,15 @@ class RunFailed(Error):
 
 
 def program() -> str:
-    """The path of the program: $TUTTI_PROGRAM, else of the build tree around this package, else on PATH.
+    """The path of the program: $TUTTI_PROGRAM, else beside this package, installed or built, else on PATH.
 
     Raises FileNotFoundError if there is none.
     """
     if given := os.environ.get("TUTTI_PROGRAM"):
         return given
-    built = _SOURCE / "build" / "tutti"
-    if built.is_file():
-        return str(built)
+    for beside in (_PACKAGE / "bin" / "tutti", _SOURCE / "build" / "tutti"):
+        if beside.is_file():
+            return str(beside)
     if on_path := shutil.which("tutti"):
         return on_path
     raise FileNotFoundError("the program tutti is neither on PATH nor named by the variable TUTTI_PROGRAM")
@@ -57,9 +58,9 @@ def command(ranks: int, *arguments: str) -> list[str]:
     if ranks == 1:
         return [program(), *arguments]
     script = _SOURCE / "tools" / "mpirun.sh"
-    options = ["--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
-    mpirun = [str(script)] if script.is_file() else ["mpirun", *options]
-    return [*mpirun, "-np", str(ranks), program(), *arguments]
+    if script.is_file():
+        return [str(script), "-np", str(ranks), program(), *arguments]
+    return [program(), "run", "-np", str(ranks), *arguments]
 
 
 def start(ranks: int, *arguments: str) -> subprocess.Popen[str]:

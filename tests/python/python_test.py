@@ -3,6 +3,8 @@
 Run by unittest or pytest where tutti can be imported: installed, or with python/ on PYTHONPATH and
 TUTTI_PROGRAM naming the program.
 """
+import contextlib
+import io
 import json
 import os
 import pathlib
@@ -60,7 +62,7 @@ class TwoInputs(torch.nn.Module):
 
     def forward(self, left, mask=None, right=None):
         scores = self.a(left.flatten(1)) + self.b(right.flatten(1))
-        return scores if mask is None else scores * mask
+        return (scores if mask is None else scores * mask) if self.training else 0 * scores
 
 
 def recipe(**changes):
@@ -113,7 +115,9 @@ class PythonTest(unittest.TestCase):
         self.addCleanup(os.chdir, os.getcwd())
         os.chdir(self.folder)
         names = {}
-        exec(textwrap.dedent(block), names)
+        with contextlib.redirect_stdout(io.StringIO()) as shown:
+            exec(textwrap.dedent(block), names)
+        self.assertIn("epoch 5/5  step 15/15  100%", shown.getvalue())
         self.assertEqual(len(names["run"].metrics["loss"]), 5 * 15)
 
     def test_weights_of_other_layers_are_refused(self):
@@ -150,13 +154,28 @@ class PythonTest(unittest.TestCase):
         self.assertIn("<html", run.report(self.folder / "page.html").read_text()[:200])
 
     @unittest.skipUnless(LONGER, "nightly")
+    def test_bytes_become_images(self):
+        x, y = made_data()
+        images = (255 * x).astype("u1")
+        layers = torch.nn.Sequential(torch.nn.Conv2d(1, 1, 1), torch.nn.Flatten(),
+                                     torch.nn.Linear(FEATURES, CLASSES))
+        for given, keys in ((images, {"layout": "NCHW"}),
+                            (images.transpose(0, 2, 3, 1), {"mean": 0.5, "std": 0.5})):
+            scaled = (torch.tensor(images / np.float32(255)) - keys.get("mean", 0)) / keys.get("std", 1)
+            expected = torch.nn.functional.cross_entropy(layers(scaled), torch.tensor(y)).item()
+            short = recipe(data={"train": {"batch_size": SAMPLES, **keys}}, train={"max_duration": "1ba"})
+            run, _ = trained(self.folder / str(len(keys)), model=layers, data=(given, y), eval_data=None,
+                             recipe=short)
+            self.assertAlmostEqual(run.metrics["loss"][0], expected, 5)
+
+    @unittest.skipUnless(LONGER, "nightly")
     def test_a_resumed_run_has_the_bits_of_a_whole_run(self):
         written = self.run_of_net.path / "recipe.toml"
         tutti.train(written, run_dir=self.folder / "run", settings={"train.stop_at": "1ep"}, progress=False)
         run, module = trained(self.folder / "run", resume=True)
         self.assertEqual(run.digest(), self.run_of_net.digest())
         self.assertTrue(torch.equal(module.head.weight, self.net.head.weight))
-        self.assertEqual(len(list((run.path / "python").glob("train-*"))), 1)
+        self.assertFalse((run.path / "checkpoints" / "earlier").exists())
 
     def test_a_loss_may_be_a_function(self):
         one = torch.nn.functional.cross_entropy
@@ -177,14 +196,18 @@ class PythonTest(unittest.TestCase):
     def test_inputs_have_names(self):
         x, y = made_data()
         ones = np.ones((SAMPLES, 1))
+        elsewhere = {"model": {"kind": "resnet", "depth": 18, "weights_strict": False},
+                     "data": {"train": {"kind": "hdf5", "path": "none.h5", "group": "a", "batch_size": 32}}}
         for name, inputs in [("dict", {"right": x, "left": 0 * x}), ("tuple", (0 * x, ones, x))][:LONGER + 1]:
-            model = TwoInputs()
+            model = TwoInputs().eval()
             before = [model.a.weight.clone(), model.b.weight.clone()]
             run, _ = trained(self.folder / name, model=model, data=(inputs, y), eval_data=None, loss="focal",
-                             recipe=recipe(optimizer={"kind": "sgd", "lr": 0.1}))
+                             recipe=recipe(optimizer={"kind": "sgd", "lr": 0.1}, **elsewhere))
             self.assertTrue(torch.equal(model.a.weight, before[0]), name)  # its input is zero
             self.assertFalse(torch.equal(model.b.weight, before[1]), name)
-            self.assertEqual(run.config["model"]["loss"], "focal")
+            self.assertFalse(model.training or model.a.training)
+            section = run.config["model"]
+            self.assertEqual((section["loss"], section["weights_strict"]), ("focal", False))
             self.assertEqual(len(run.predict(inputs)["class"]), SAMPLES)
 
     def test_errors_have_the_words_of_the_program(self):
@@ -194,6 +217,8 @@ class PythonTest(unittest.TestCase):
         code, _, text = said("check", self.folder / "run" / "python" / "recipe.toml")
         self.assertEqual((code, text), (2, f"error: {raised.exception}"))
         self.assertIn("did you mean momentum?", text)
+        noise = f"warning: w\nerror: e\n  | e\n{'-' * 70}\nmpirun: a rank exited\n"
+        self.assertEqual(str(_program.failure(2, noise)), "e\n  | e")
         with self.assertRaisesRegex(tutti.RecipeError, "cannot read the recipe"):
             tutti.train(self.folder / "none.toml")
         with self.assertRaisesRegex(tutti.RecipeError, "input has the dtype <U1; expected numbers"):
@@ -221,6 +246,12 @@ class PythonTest(unittest.TestCase):
         self.assertEqual(run.config["data"]["train"]["path"], str(self.folder / "data.npz"))
         named = {"model": {"kind": "hf", "path": "org/model", "weights": "resnet18"}}
         self.assertEqual(_recipe.with_absolute_paths(named, self.folder), named)
+
+    def test_equal_arrays_are_written_once(self):
+        paths = [_arrays.write(self.folder, "train", {"input": np.full(3, value)}) for value in (1, 1, 2)]
+        self.assertEqual(paths[0], paths[1])
+        self.assertNotEqual(paths[0], paths[2])
+        self.assertEqual([np.load(path / "input.npy").tolist() for path in paths[1:]], [[1] * 3, [2] * 3])
 
     def test_a_recipe_is_written_as_toml(self):
         table = {"a": 1, "b": -0.5, "c": float("inf"), "d": 1e-30, "e": True, "empty": {},
@@ -254,11 +285,12 @@ class PythonTest(unittest.TestCase):
         self.assertEqual(tutti.Run(run).result["ended"], "request")
 
     def test_a_notebook_has_one_line_of_progress(self):
-        shown = []
+        shown, displays = [], []
         handle = types.SimpleNamespace(update=lambda data, raw: shown.append(data["text/plain"]))
 
         def display(data, raw, display_id):
             shown.append(data["text/plain"])
+            displays.append(handle)
             return handle
 
         shell = types.SimpleNamespace(kernel=object())
@@ -269,6 +301,7 @@ class PythonTest(unittest.TestCase):
         tutti.train(SYNTHETIC, run_dir=self.folder / "run")
         lines = [call.args[0] for call in printed.call_args_list]
         self.assertEqual([line[:9] for line in shown], ["epoch 1/1", "epoch 1/1"])
+        self.assertEqual(len(displays), 1)
         self.assertTrue(lines[0].startswith("mlp: "), lines)
         self.assertEqual([line for line in lines if line.startswith("epoch")], [])
 
