@@ -26,7 +26,8 @@ export PYTHONPATH=$root/python PYTHONDONTWRITEBYTECODE=1
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cp -r "$root/examples/notebook.ipynb" "$root/examples/data" "$folder"
-"$notebook/bin/python" -m jupyter nbconvert --to notebook --execute --output run.ipynb "$folder/notebook.ipynb"
+"$notebook/bin/python" -m jupyter nbconvert --to notebook --execute --output run.ipynb \
+  "$folder/notebook.ipynb"
 "$notebook/bin/python" - "$folder/run.ipynb" <<'END'
 import json, re, sys
 

@@ -47,6 +47,16 @@ def inputs(x: Any, names: Sequence[str] | None) -> dict[str, Array]:
     return {name: array(values, name) for name, values in zip(names, x)}
 
 
+def targets(y: Any, with_loss: bool) -> dict[str, Array]:
+    """The arrays of y by their names. For a loss of Python only classes are a "target", which has metrics."""
+    if y is None or isinstance(y, Mapping):
+        return {str(name): array(values, str(name)) for name, values in (y or {}).items()}
+    numbers = array(y, "target")
+    if not with_loss or (numbers.dtype.kind in "iu" and numbers.ndim == 1):
+        return {"target": numbers}
+    return {"loss_target": numbers if numbers.dtype.kind == "f" else numbers.astype("i8")}
+
+
 def write(folder: pathlib.Path, stem: str, arrays: Mapping[str, Array]) -> pathlib.Path:
     """Writes NAME.npy for each array into a folder named by their content; returns that folder.
 

@@ -142,13 +142,19 @@ def _of(checkpoint: str | os.PathLike[str] | None) -> list[str]:
 def _path_of(data: Any, folder: pathlib.Path, config: Mapping[str, Any]) -> str:
     if isinstance(data, (str, os.PathLike)):
         return os.fspath(data)
-    names = config["model"].get("inputs") or None
-    return str(_arrays.write(folder, "data", _arrays.inputs(data, names)))
+    names, train = config["model"].get("inputs") or ["input"], config["data"]["train"]
+    arrays = _arrays.inputs(data, names)
+    if "loss_output" in config["model"] and len(arrays) == len(names) - 1 and train["kind"] == "numpy":
+        target = np.load(f"{train['path']}/{names[-1]}.npy", mmap_mode="r")  # of the loss, which is not used
+        arrays[names[-1]] = np.zeros((len(next(iter(arrays.values()))), *target.shape[1:]), target.dtype)
+    return str(_arrays.write(folder, "data", arrays))
 
 
 def _read_columns(file: pathlib.Path) -> dict[str, Array]:
     rows = [json.loads(line) for line in file.read_text().splitlines()]
-    return {name: np.array([row[name] for row in rows]) for name in (rows[0] if rows else {})}
+    columns = {name: [row[name] for row in rows] for name in (rows[0] if rows else {})}
+    return {name: np.array([np.nan if value is None else value for value in column])
+            for name, column in columns.items()}
 
 
 def _read_outputs(file: pathlib.Path) -> dict[str, Array]:

@@ -87,23 +87,23 @@ def _add_parts(table: _recipe.Table, folder: pathlib.Path, model: torch.nn.Modul
     if model is not None:
         from tutti import _module  # with torch, which takes seconds to import
         arguments = _module.arguments(model)
-    train = _add_data(table, folder, "train", data, arguments) if data is not None else None
-    if eval_data is not None:
-        _add_data(table, folder, "eval", eval_data, arguments)
+    arrays = {}
+    for part, given in (("train", data), ("eval", eval_data)):
+        if given is not None:
+            arrays[part] = _add_data(table, folder, part, given, arguments, loss is not None)
     if model is None:
         return None
-    inputs, examples = _inputs(table, arguments or [], train, example, loss is not None)
+    inputs, examples = _inputs(table, arguments or [], arrays.get("train"), example, loss is not None)
     return _add_model(table, folder, model, loss, inputs, examples)
 
 
 def _add_data(table: _recipe.Table, folder: pathlib.Path, part: str, given: tuple[Any, Any],
-              arguments: list[str] | None) -> tuple[list[str], dict[str, _arrays.Array]]:
+              arguments: list[str] | None, with_loss: bool) -> tuple[list[str], dict[str, _arrays.Array]]:
     """Writes (x, y), and the section that reads the arrays; returns the names of x's, and all arrays."""
     x, y = given
     arrays = _arrays.inputs(x, arguments)
     inputs = list(arrays)
-    for name, values in (y if isinstance(y, Mapping) else {"target": y} if y is not None else {}).items():
-        arrays[str(name)] = _arrays.array(values, str(name))
+    arrays |= _arrays.targets(y, with_loss)
     section = table.setdefault("data", {}).setdefault(part, {})
     _recipe.set_kind(section, ("data", part), "numpy")
     section.pop("arrays", None)
@@ -113,22 +113,25 @@ def _add_data(table: _recipe.Table, folder: pathlib.Path, part: str, given: tupl
 
 def _inputs(table: _recipe.Table, arguments: list[str],
             train: tuple[list[str], dict[str, _arrays.Array]] | None, example: Any,
-            with_target: bool) -> tuple[list[str], tuple[Any, ...]]:
-    """The names of the module's inputs in the data, and two samples of each, then of the target."""
-    from tutti import _module
-
+            with_loss: bool) -> tuple[list[str], tuple[Any, ...]]:
+    """The names of the program's inputs in the data, and two samples of each; a loss reads the last."""
     if train is None and example is None:
         raise TypeError("example= is missing: two samples of the recipe's data, to export the module with")
     if example is not None and not isinstance(example, tuple):
         example = (example,)
-    if train is not None:
-        inputs, arrays = train
-        names = inputs + ["target"] * with_target
-        section = table["data"]["train"]
-        return inputs, example or tuple(_module.samples(arrays[name], name, section) for name in names)
-    count = len(example) - with_target
-    inputs = table.get("model", {}).get("inputs") or (["input"] if count == 1 else arguments[:count])
-    return inputs[:count], example
+    if train is None:
+        count = len(example) - with_loss
+        names = table.get("model", {}).get("inputs") or (["input"] if count == 1 else arguments[:count])
+        return [*names[:count], *["target"] * with_loss], example
+    inputs, arrays = train
+    if with_loss:
+        inputs = list(arrays)
+        if len(arrays) != len(train[0]) + 1:
+            raise TypeError(f"a loss of Python has one target; y has {len(arrays) - len(train[0])}")
+    from tutti import _module
+
+    section = table["data"]["train"]
+    return inputs, example or tuple(_module.samples(arrays[name], name, section) for name in inputs)
 
 
 def _add_model(table: _recipe.Table, folder: pathlib.Path, model: torch.nn.Module, loss: Loss | None,
@@ -138,8 +141,7 @@ def _add_model(table: _recipe.Table, folder: pathlib.Path, model: torch.nn.Modul
     section = table.setdefault("model", {})
     _recipe.set_kind(section, ("model",), "exported")
     if loss is not None:
-        model = _module.with_loss(model, loss, inputs)
-        inputs = [*inputs, "target"]
+        model = _module.with_loss(model, loss, inputs[:-1])
         for key in ("loss", "losses"):
             section.pop(key, None)
         section |= {"loss_output": "loss", "prediction": "prediction"}

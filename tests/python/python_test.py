@@ -182,6 +182,25 @@ class PythonTest(unittest.TestCase):
         run, module = trained(self.folder / "function", loss=lambda output, target: 2 * one(output, target))
         self.assertAlmostEqual(run.metrics["loss"][0], 2 * self.run_of_net.metrics["loss"][0], 5)
         self.assertFalse(torch.equal(module.head.weight, Net().head.weight))
+        self.assertIn("metrics/train/MulticlassAccuracy", run.metrics)
+        x, _ = made_data()
+        self.assertEqual(len(run.predict(x)["class"]), SAMPLES)
+
+    @unittest.skipUnless(LONGER, "nightly")
+    def test_a_loss_may_be_of_values(self):
+        x, _ = made_data()
+        model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(FEATURES, 2))
+        loss = torch.nn.MSELoss()
+        y = x.sum((1, 2))[:, :2]
+        expected = loss(model(torch.tensor(x)), torch.tensor(y)).item()
+        whole = recipe(data={"train": {"batch_size": SAMPLES}})
+        run, _ = trained(self.folder / "run", model=model, data=(x, y), eval_data=(x, y), loss=loss,
+                         recipe=whole)
+        self.assertAlmostEqual(run.metrics["loss"][0], expected, 5)
+        predicted = run.predict(x[:5])
+        with torch.no_grad():
+            scores = model(torch.tensor(x[:5])).numpy()
+        np.testing.assert_allclose([predicted["output_0"], predicted["output_1"]], scores.T, rtol=1e-5)
 
     @unittest.skipUnless(LONGER, "nightly")
     def test_a_loss_may_have_weights(self):
