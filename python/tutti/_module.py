@@ -33,20 +33,22 @@ def with_loss(module: torch.nn.Module, loss: Callable[..., torch.Tensor],
     """The module, with the same parameters by the same names, whose arguments are the inputs and the target.
 
     Its outputs are `loss`, of the module's output and the target, and `prediction`, that output ("logits" of
-    several). A loss that is a module is trained along, as the submodule `loss_function`.
+    several). Raises TypeError if the loss has parameters.
     """
-    by_name = are_names(module, inputs)
-    joined = copy.copy(module)  # has the same dicts of parameters and submodules
+    if isinstance(loss, torch.nn.Module):
+        if list(loss.parameters()):
+            raise TypeError("the loss has parameters, which are trained only as a part of the module")
+        loss = copy.deepcopy(loss).cpu()
+    kind, by_name = type(module), are_names(module, inputs)
 
-    def forward(_: torch.nn.Module, *given: torch.Tensor) -> dict[str, torch.Tensor]:
+    def forward(self: torch.nn.Module, *given: torch.Tensor) -> dict[str, torch.Tensor]:
         *rows, target = given
-        output = module.forward(**dict(zip(inputs, rows))) if by_name else module.forward(*rows)
+        output = kind.forward(self, **dict(zip(inputs, rows))) if by_name else kind.forward(self, *rows)
         scores = output if isinstance(output, torch.Tensor) else output["logits"]
         return {"loss": loss(scores, target), "prediction": scores}
 
-    if isinstance(loss, torch.nn.Module):
-        joined._modules = {**module._modules, "loss_function": loss}
-    joined.__class__ = type(type(module).__name__, (type(module),), {"forward": forward})
+    joined = copy.copy(module)  # has the same parameters and submodules
+    joined.__class__ = type(kind.__name__, (kind,), {"forward": forward})
     return joined
 
 

@@ -55,20 +55,19 @@ def train(recipe: str | os.PathLike[str] | Mapping[str, Any], *, model: torch.nn
     settings = _recipe.plain(settings or {})
     name = settings.get("run_name", table.get("run_name", "run"))
     run = pathlib.Path(run_dir if run_dir is not None else f"runs/{name}").absolute()
-    trained = model
     if isinstance(recipe, Mapping) or any(part is not None for part in (model, loss, data, eval_data)):
         folder = run / _FOLDER
         folder.mkdir(parents=True, exist_ok=True)
         table = _recipe.with_absolute_paths(table, base)
-        trained = _add_parts(table, folder, model, loss, data, eval_data, example)
+        _add_parts(table, folder, model, loss, data, eval_data, example)
         recipe = folder / "recipe.toml"
         recipe.write_text(_recipe.text(table), "utf-8")
     keys = [f"--set={key}={_recipe.value_text(value)}" for key, value in settings.items()]
     stopped = _follow(_program.start(ranks, "train", os.fspath(recipe), "--run-dir", str(run), *keys,
                                      *(["--resume"] if resume else [])), run, ranks, progress)
     result = Run(run)
-    if trained is not None and result.checkpoints:
-        result.load_into(trained)
+    if model is not None and result.checkpoints:
+        result.load_into(model)
     if stopped:
         raise KeyboardInterrupt(f"the run has stopped; with resume=True it continues: {run}")
     return result
@@ -76,8 +75,8 @@ def train(recipe: str | os.PathLike[str] | Mapping[str, Any], *, model: torch.nn
 
 def _add_parts(table: _recipe.Table, folder: pathlib.Path, model: torch.nn.Module | None,
                loss: str | Mapping[str, Any] | Loss | None, data: tuple[Any, Any] | None,
-               eval_data: tuple[Any, Any] | None, example: Any) -> torch.nn.Module | None:
-    """Writes the parts of Python's, and their sections; returns the module that gets the trained weights."""
+               eval_data: tuple[Any, Any] | None, example: Any) -> None:
+    """Writes the module and the data, and their sections of the recipe."""
     if isinstance(loss, (str, Mapping)):
         table.setdefault("model", {})["loss"] = _recipe.plain(loss)
         loss = None
@@ -91,10 +90,9 @@ def _add_parts(table: _recipe.Table, folder: pathlib.Path, model: torch.nn.Modul
     for part, given in (("train", data), ("eval", eval_data)):
         if given is not None:
             arrays[part] = _add_data(table, folder, part, given, arguments, loss is not None)
-    if model is None:
-        return None
-    inputs, examples = _inputs(table, arguments or [], arrays.get("train"), example, loss is not None)
-    return _add_model(table, folder, model, loss, inputs, examples)
+    if model is not None:
+        inputs, examples = _inputs(table, arguments or [], arrays.get("train"), example, loss is not None)
+        _add_model(table, folder, model, loss, inputs, examples)
 
 
 def _add_data(table: _recipe.Table, folder: pathlib.Path, part: str, given: tuple[Any, Any],
@@ -135,7 +133,7 @@ def _inputs(table: _recipe.Table, arguments: list[str],
 
 
 def _add_model(table: _recipe.Table, folder: pathlib.Path, model: torch.nn.Module, loss: Loss | None,
-               inputs: list[str], example: tuple[torch.Tensor, ...]) -> torch.nn.Module:
+               inputs: list[str], example: tuple[torch.Tensor, ...]) -> None:
     from tutti import _module
 
     section = table.setdefault("model", {})
@@ -145,9 +143,7 @@ def _add_model(table: _recipe.Table, folder: pathlib.Path, model: torch.nn.Modul
         for key in ("loss", "losses"):
             section.pop(key, None)
         section |= {"loss_output": "loss", "prediction": "prediction"}
-    path = _module.save(folder, model, inputs, example)
-    section |= {"inputs": inputs, "path": str(path)}
-    return model
+    section |= {"inputs": inputs, "path": str(_module.save(folder, model, inputs, example))}
 
 
 def _follow(process: subprocess.Popen[str], run: pathlib.Path, ranks: int, progress: bool) -> bool:

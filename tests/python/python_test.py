@@ -211,6 +211,8 @@ class PythonTest(unittest.TestCase):
         run, _ = trained(self.folder / "module", model=layers, loss=torch.nn.CrossEntropyLoss(weight),
                          recipe=recipe(data={"train": {"batch_size": SAMPLES}}))
         self.assertAlmostEqual(run.metrics["loss"][0], expected.item(), 5)
+        with self.assertRaisesRegex(TypeError, "the loss has parameters"):
+            trained(self.folder / "parameters", loss=torch.nn.Bilinear(1, 1, 1))
 
     def test_inputs_have_names(self):
         x, y = made_data()
