@@ -5,7 +5,7 @@ JOBS ?= $(shell nproc)
 CMAKE_ARGS ?=
 export CMAKE_GENERATOR ?= Ninja
 
-.PHONY: build configure setup demo test nightly sanitize bench clean
+.PHONY: build configure setup wheel demo test nightly sanitize bench clean
 
 build: configure
 	cmake --build $(BUILD) --parallel $(JOBS)
@@ -15,6 +15,12 @@ configure: setup
 
 setup:
 	@tools/setup.sh
+
+# For pip, in $(BUILD)/wheel: docs/install.md.
+wheel: configure
+	@tools/setup.sh --wheel
+	cmake --build $(BUILD) --parallel $(JOBS) --target tutti_parts
+	$${XDG_CACHE_HOME:-$$HOME/.cache}/tutti/wheel-tools/bin/python tools/wheel.py $(BUILD)
 
 # Trains on 1,797 handwritten digits, on two ranks. Installs and builds what that needs: no tests, no Parquet.
 demo:
