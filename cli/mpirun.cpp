@@ -1,5 +1,7 @@
 #include "cli/mpirun.h"
 
+#include <dlfcn.h>
+#include <link.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -27,14 +29,13 @@ bool is_executable(const fs::path& path) {
   return access(path.c_str(), X_OK) == 0 && !fs::is_directory(path);
 }
 
-// The mpirun of the Python environment PREFIX, if this program is
-// PREFIX/lib/python3.N/site-packages/tutti/bin/tutti.
-fs::path mpirun_of_python() {
-  const fs::path packages = fs::path(own_program()).parent_path().parent_path().parent_path();
-  const std::string name = packages.filename();
-  if (name != "site-packages" && name != "dist-packages") return {};
-  const fs::path found = packages.parent_path().parent_path().parent_path() / "bin" / "mpirun";
-  return is_executable(found) ? found : fs::path();
+// In bin/ beside the lib/ of the MPI library that a run would load; "" if there is none.
+fs::path mpirun_of_library() {
+  void* library = dlopen(TUTTI_MPI_LIBRARY, RTLD_LAZY | RTLD_LOCAL);
+  const link_map* loaded = nullptr;
+  if (!library || dlinfo(library, RTLD_DI_LINKMAP, &loaded) != 0) return {};
+  const fs::path path = fs::path(loaded->l_name).parent_path().parent_path() / "bin" / "mpirun";
+  return is_executable(path) ? path : fs::path();
 }
 
 fs::path mpirun_of_path() {
@@ -50,16 +51,20 @@ fs::path mpirun_of_path() {
 fs::path mpirun_of_choice(const std::string& prefix) {
   const fs::path path = fs::path(prefix) / "bin" / "mpirun";
   if (!is_executable(path)) throw UserError(std::string(kChosen) + "=" + prefix + ": there is no bin/mpirun");
-  const std::string before = environment("LD_LIBRARY_PATH");
-  const std::string folder = (fs::path(prefix) / "lib").string();
-  if (!before.starts_with(folder))
-    setenv("LD_LIBRARY_PATH", (folder + (before.empty() ? "" : ":" + before)).c_str(), /*replace=*/1);
-  return path;
+  for (const char* name : {"lib", "lib64", "lib/x86_64-linux-gnu"}) {
+    const fs::path folder = fs::path(prefix) / name;
+    if (!fs::exists(folder / TUTTI_MPI_LIBRARY)) continue;
+    const std::string before = environment("LD_LIBRARY_PATH");
+    setenv("LD_LIBRARY_PATH", (folder.string() + (before.empty() ? "" : ":" + before)).c_str(),
+           /*replace=*/1);
+    return path;
+  }
+  throw UserError(std::string(kChosen) + "=" + prefix + ": there is no lib/" TUTTI_MPI_LIBRARY);
 }
 
 std::string mpirun() {
   if (const std::string prefix = environment(kChosen); !prefix.empty()) return mpirun_of_choice(prefix);
-  const fs::path beside = mpirun_of_python();
+  const fs::path beside = mpirun_of_library();
   return beside.empty() ? mpirun_of_path() : beside;
 }
 

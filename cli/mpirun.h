@@ -10,8 +10,8 @@ std::string own_program();
 
 // mpirun with what ranks need, before `words` (its own options, then a program): as root, with more ranks
 // than cores, and on one host without an open port. mpirun is that of TUTTI_OPENMPI (the folder of an Open
-// MPI), of the Python environment that tutti is installed in, or of PATH. Sets variables of this process's
-// environment, for mpirun. Throws UserError.
+// MPI), the one beside the MPI library that a run would load, or the one on PATH. Sets variables of this
+// process's environment, for mpirun. Throws UserError.
 std::vector<std::string> mpirun_command(const std::vector<std::string>& words);
 
 }  // namespace tutti

@@ -177,7 +177,8 @@ TEST_F(Executable, WrongCommandLinesAreUsersErrors) {
 class OnRanks : public Executable {
  protected:
   OnRanks() {
-    fs::create_directories(folder_ / "mpi/bin");
+    for (const char* folder : {"mpi/bin", "mpi/lib"}) fs::create_directories(folder_ / folder);
+    std::ofstream(folder_ / "mpi/lib/libmpi.so.40");
     const fs::path mpirun = folder_ / "mpi/bin/mpirun";
     std::ofstream(mpirun)
         << "#!/bin/sh\necho \"$@\"\necho $OMPI_ALLOW_RUN_AS_ROOT $OMPI_MCA_btl $LD_LIBRARY_PATH\n";
