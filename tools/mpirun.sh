@@ -22,7 +22,7 @@ several_hosts() {
 if ! several_hosts "$@"; then
   export OMPI_MCA_pml=${OMPI_MCA_pml-ob1} OMPI_MCA_btl=${OMPI_MCA_btl-self,vader}
   export OMPI_MCA_oob_tcp_if_include=${OMPI_MCA_oob_tcp_if_include-lo}
-  export PRTE_MCA_oob_tcp_if_include=${PRTE_MCA_oob_tcp_if_include-lo}  # Open MPI 5
+  export PRTE_MCA_prte_if_include=${PRTE_MCA_prte_if_include-lo}  # Open MPI 5
 fi
 mpirun=mpirun prefix=${TUTTI_OPENMPI-${XDG_CACHE_HOME:-$HOME/.cache}/tutti/openmpi-5.0.11}
 if [ -x "$prefix/bin/mpirun" ]; then
