@@ -105,7 +105,7 @@ int run(int argc, char** argv) {
     return 0;
   }
   if (argc > 2 && std::string(argv[1]) == "run" && std::string(argv[2]) != "--help")
-    run_ranks(app, {argv + 2, argv + argc});
+    return run_ranks(app, {argv + 2, argv + argc});
   try {
     if (const auto code = parse(app, argc, argv)) return *code;
   } catch (const UserError& error) {

@@ -91,7 +91,6 @@ std::vector<std::string> mpirun_command(const std::vector<std::string>& words) {
     set_default("OMPI_MCA_pml", "ob1");
     set_default("OMPI_MCA_btl", "self,vader");  // shared memory; Open MPI 5 knows the name, too
     set_default("OMPI_MCA_oob_tcp_if_include", "lo");
-    set_default("PRTE_MCA_prte_if_include", "lo");  // Open MPI 5
   }
   std::vector<std::string> command = {mpirun(), "--oversubscribe", "--bind-to", "none"};
   command.insert(command.end(), words.begin(), words.end());

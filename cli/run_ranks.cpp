@@ -16,6 +16,7 @@
 #include "runtime/nearest_name.h"
 #include "runtime/printable.h"
 #include "runtime/process/shell.h"
+#include "runtime/process/supervised.h"
 
 namespace tutti {
 namespace {
@@ -44,17 +45,28 @@ UserError lack_of_command(const Words& words, const Words& names) {
       "program");
 }
 
-// With this program before the command, and without --.
-Words with_program(const CLI::App& app, Words words) {
+struct Launch {
+  Words words;          // for mpirun
+  bool is_own = false;  // a command of tutti, not another program
+};
+
+Launch launch_of(const CLI::App& app, Words words) {
   const Words names = names_of_commands(app);
-  auto at = std::ranges::find_if(
+  const auto at = std::ranges::find_if(
       words, [&](const std::string& word) { return word == "--" || std::ranges::count(names, word) > 0; });
   if (at == words.end() || (*at == "--" && at + 1 == words.end())) throw lack_of_command(words, names);
-  if (*at == "--")
-    words.erase(at);
-  else
+  const bool is_own = *at != "--";
+  if (is_own)
     words.insert(at, own_program());
-  return words;
+  else
+    words.erase(at);
+  return {std::move(words), is_own};
+}
+
+// mpirun kills ranks soon after it is asked to stop, ready or not; but it forwards SIGUSR1.
+int run_own(const Words& words) {
+  setenv(kGentleStop, "1", /*replace=*/1);
+  return run_supervised(mpirun_command(words));
 }
 
 [[noreturn]] void become(const Words& command) {
@@ -82,16 +94,18 @@ int demo(int ranks, const std::string& run_dir) {
   for (auto word = words.begin() + 3; word != words.end(); ++word) shown += ' ' + shell_word(*word);
   print_text(shown + '\n');
   std::fflush(stdout);
-  become(mpirun_command(words));
+  return run_own(words);
 }
 
 }  // namespace
 
-void run_ranks(CLI::App& app, Words words) {
+int run_ranks(CLI::App& app, Words words) {
   if (launched_rank()) throw UserError("run starts mpirun itself: leave out the outer mpirun or srun");
   const auto end = std::ranges::find(words, "--");
   std::replace(words.begin(), end, std::string("--hosts"), std::string("--host"));
-  become(mpirun_command(with_program(app, words)));
+  const Launch launch = launch_of(app, std::move(words));
+  if (launch.is_own) return run_own(launch.words);
+  become(mpirun_command(launch.words));
 }
 
 void add_run(CLI::App& app, Action& action) {
@@ -101,7 +115,7 @@ void add_run(CLI::App& app, Action& action) {
   command->prefix_command();
   command->set_help_flag("--help", "Print this help message and exit");
   command->callback([&app, &action, command] {
-    action = [&app, command]() -> int { run_ranks(app, command->remaining()); };
+    action = [&app, command] { return run_ranks(app, command->remaining()); };
   });
 }
 

@@ -10,6 +10,7 @@ readonly root=$(dirname "$(dirname "$(readlink -f "$0")")")
 enter_mount_namespace "$@"
 readonly wheel=$(readlink -f "${1:?the wheel is missing}")
 readonly wheels=${XDG_CACHE_HOME:-$HOME/.cache}/tutti/wheels
+readonly package="/wheels/$(basename "$wheel")[parquet]"
 shift
 [ $# != 0 ] || set -- bookworm trixie
 
@@ -25,7 +26,7 @@ provide_wheels() {
   cp -al "$wheels"/. "$machine/wheels"
   cp "$wheel" "$machine/wheels"
   [ -e "$complete" ] && return
-  in_chroot "$machine" python3 -m pip download -q -d /wheels --find-links /wheels "tutti[parquet]"
+  in_chroot "$machine" python3 -m pip download -q -d /wheels "$package"
   cp -aln "$machine/wheels"/. "$wheels"
   rm -f "$wheels"/tutti-*.whl
   touch "$complete"
@@ -46,7 +47,7 @@ try() {
   files > "$machine/before"
   touch "$machine/marker"
   began=$SECONDS
-  as_user 'env/bin/pip install -q --no-index --find-links /wheels "tutti[parquet]"; env/bin/tutti demo --run-dir run'
+  as_user "env/bin/pip install -q --no-index --find-links /wheels '$package'; env/bin/tutti demo --run-dir run"
   took=$((SECONDS - began))
   [ $took -le 60 ] || fail "pip install and demo took $took s"
   as_user 'PATH=$PWD/env/bin:$PATH

