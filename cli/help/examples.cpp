@@ -23,7 +23,6 @@ const std::map<std::string, Lines>& examples_of_work() {
         "tutti train recipe.toml --run-dir runs/one --resume"}},
       {"run",
        {"tutti run -np 4 train recipe.toml", "tutti run -np 16 --hosts node1:8,node2:8 train recipe.toml",
-        "tutti run -np 4 --with-ft ulfm train recipe.toml  # Open MPI 5: ranks outlive a lost one",
         "tutti run -np 2 -- ./train_digits          # any program"}},
       {"demo", {"tutti demo", "tutti demo --ranks 1 --run-dir runs/demo"}},
       {"resume",
