@@ -23,17 +23,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-using Words = std::vector<std::string>;
+using CommandWords = std::vector<std::string>;
 
 std::vector<std::string> names_of_commands(const CLI::App& app) {
-  Words names;
+  CommandWords names;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
     names.push_back(command->get_name());
   return names;
 }
 
 // The error for words without a command.
-UserError lack_of_command(const Words& words, const Words& names) {
+UserError lack_of_command(const CommandWords& words, const CommandWords& names) {
   for (const std::string& word : words) {
     const std::string near = nearest_name(word, names);
     if (near.empty() || !similar_name(near, word)) continue;
@@ -46,12 +46,12 @@ UserError lack_of_command(const Words& words, const Words& names) {
 }
 
 struct Launch {
-  Words words;          // for mpirun
+  CommandWords words;   // for mpirun
   bool is_own = false;  // a command of tutti, not another program
 };
 
-Launch launch_of(const CLI::App& app, Words words) {
-  const Words names = names_of_commands(app);
+Launch launch_of(const CLI::App& app, CommandWords words) {
+  const CommandWords names = names_of_commands(app);
   const auto at = std::ranges::find_if(
       words, [&](const std::string& word) { return word == "--" || std::ranges::count(names, word) > 0; });
   if (at == words.end() || (*at == "--" && at + 1 == words.end())) throw lack_of_command(words, names);
@@ -64,12 +64,12 @@ Launch launch_of(const CLI::App& app, Words words) {
 }
 
 // mpirun kills ranks soon after it is asked to stop, ready or not; but it forwards SIGUSR1.
-int run_own(const Words& words) {
+int run_own(const CommandWords& words) {
   setenv(kGentleStop, "1", /*replace=*/1);
   return run_supervised(mpirun_command(words));
 }
 
-[[noreturn]] void become(const Words& command) {
+[[noreturn]] void become(const CommandWords& command) {
   std::vector<char*> arguments;
   for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
@@ -87,9 +87,9 @@ fs::path example(const std::string& name) {
 
 int demo(int ranks, const std::string& run_dir) {
   if (launched_rank()) throw UserError("demo starts mpirun itself: give it --ranks N");
-  const Words words = {"-np",   std::to_string(ranks),           own_program(),
-                       "train", example("digits.toml").string(), "--run-dir",
-                       run_dir};
+  const CommandWords words = {"-np",   std::to_string(ranks),           own_program(),
+                              "train", example("digits.toml").string(), "--run-dir",
+                              run_dir};
   std::string shown = "tutti run -np " + words[1];
   for (auto word = words.begin() + 3; word != words.end(); ++word) shown += ' ' + shell_word(*word);
   print_text(shown + '\n');
@@ -99,7 +99,7 @@ int demo(int ranks, const std::string& run_dir) {
 
 }  // namespace
 
-int run_ranks(CLI::App& app, Words words) {
+int run_ranks(CLI::App& app, CommandWords words) {
   if (launched_rank()) throw UserError("run starts mpirun itself: leave out the outer mpirun or srun");
   const auto end = std::ranges::find(words, "--");
   std::replace(words.begin(), end, std::string("--hosts"), std::string("--host"));

