@@ -5,7 +5,7 @@ JOBS ?= $(shell nproc)
 CMAKE_ARGS ?=
 export CMAKE_GENERATOR ?= Ninja
 
-.PHONY: build configure setup demo test nightly sanitize bench clean
+.PHONY: build configure setup wheel demo test nightly sanitize bench clean
 
 build: configure
 	cmake --build $(BUILD) --parallel $(JOBS)
@@ -15,6 +15,12 @@ configure: setup
 
 setup:
 	@tools/setup.sh
+
+# For pip, in $(BUILD)/wheel: docs/install.md.
+wheel: configure
+	@tools/setup.sh --wheel
+	cmake --build $(BUILD) --parallel $(JOBS) --target tutti_parts
+	$${XDG_CACHE_HOME:-$$HOME/.cache}/tutti/wheel-tools/bin/python tools/wheel.py $(BUILD)
 
 # Trains on 1,797 handwritten digits, on two ranks. Installs and builds what that needs: no tests, no Parquet.
 demo:
@@ -34,7 +40,8 @@ NO_VECTORS = ONEDNN_MAX_CPU_ISA=SSE41 ATEN_CPU_CAPABILITY=default MKL_ENABLE_INS
 # Ten thousand seeds of everything that can go wrong, longer sweeps in the tests that have some, and
 # ten thousand damaged files of each kind that is read; then libFuzzer, a minute for each reader. Then weights
 # of other programs there and back, the Python package and its notebook, the bundle for GPUs in an empty
-# environment, the oldest and the newest libtorch, and the sanitizers.
+# environment, the oldest and the newest libtorch, Debian's Open MPI, the wheel in bare Debians and under Slurm,
+# and the sanitizers.
 nightly: LONG_RUNS = runs_(simulate|real_memory|device|first_light)
 nightly: build
 	cd $(BUILD) && TUTTI_NIGHTLY=1 ctest \
@@ -51,6 +58,11 @@ nightly: build
 	tests/notebook.sh $(BUILD)
 	tests/gpu_bundle_rehearsal.sh $(BUILD)
 	JOBS=$(JOBS) tests/libtorch_versions.sh $(BUILD)
+	cd $(BUILD) && TUTTI_OPENMPI=/usr ctest -R 'runs_(same_bits|stops|crashes|kills|hangs)|\.np[0-9]|two_hosts' \
+		--parallel $$((3 * $(JOBS) + 1)) --output-on-failure --no-tests=error
+	$(MAKE) wheel
+	tests/wheel.sh $(BUILD)/wheel/tutti-*.whl
+	tests/slurm_rehearsal.sh $(BUILD)/wheel/tutti-*.whl
 	$(MAKE) sanitize
 
 # All tests with AddressSanitizer and UndefinedBehaviorSanitizer (cmake/sanitize.cmake).

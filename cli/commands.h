@@ -15,6 +15,8 @@ using Action = std::function<int()>;
 void add_init(CLI::App& app, Action& action);
 void add_convert(CLI::App& app, Action& action);
 void add_train(CLI::App& app, Action& action);
+void add_run(CLI::App& app, Action& action);
+void add_demo(CLI::App& app, Action& action);
 void add_resume(CLI::App& app, Action& action);
 void add_eval(CLI::App& app, Action& action);
 void add_predict(CLI::App& app, Action& action);

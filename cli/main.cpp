@@ -12,6 +12,7 @@
 
 #include "cli/command_line.h"
 #include "cli/library_command.h"
+#include "cli/run_ranks.h"
 #include "job/names/foreign_names.h"
 #include "job/recipe_catalogs.h"
 #include "recipe/hints.h"
@@ -103,6 +104,8 @@ int run(int argc, char** argv) {
     std::fputs(completions(app, {argv + 2, argv + argc}).c_str(), stdout);
     return 0;
   }
+  if (argc > 2 && std::string(argv[1]) == "run" && std::string(argv[2]) != "--help")
+    return run_ranks(app, {argv + 2, argv + argc});
   try {
     if (const auto code = parse(app, argc, argv)) return *code;
   } catch (const UserError& error) {

@@ -33,6 +33,12 @@ if(TARGET tutti)
   if(TARGET tutti_shared)
     add_dependencies(tutti tutti_shared)  # opened at run time
   endif()
+  add_custom_target(tutti_parts)  # all that `cmake --install` takes
+  foreach(part tutti tutti_shared tutti_cuda tutti_parquet)
+    if(TARGET ${part})
+      add_dependencies(tutti_parts ${part})
+    endif()
+  endforeach()
   install(TARGETS tutti RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   install(CODE "set(TUTTI_COMMAND [[$<TARGET_FILE:tutti>]])")
   install(SCRIPT ${CMAKE_SOURCE_DIR}/cmake/install_help.cmake)

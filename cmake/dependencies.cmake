@@ -75,3 +75,4 @@ target_include_directories(tutti_hdf5 SYSTEM INTERFACE ${HDF5_INCLUDE_DIRS})
 target_link_libraries(tutti_hdf5 INTERFACE ${HDF5_C_LIBRARIES})
 
 include(torch)
+include(openmpi)

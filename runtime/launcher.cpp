@@ -29,7 +29,8 @@ int launched_local_rank() {
 }
 
 std::string after_interrupt() {
-  if (launched_world() == 0) return "Ctrl-C twice ends it at once, without that checkpoint";
+  if (launched_world() == 0 || std::getenv(kGentleStop))
+    return "Ctrl-C twice ends it at once, without that checkpoint";
   return "after a Ctrl-C mpirun kills the ranks a second later, ready or not; `tutti stop` gives them time";
 }
 

@@ -15,7 +15,10 @@ int launched_world();
 // The number of ranks that mpirun or srun started on this machine; 1 without a launcher.
 int launched_neighbours();
 
-// Advice after Ctrl-C, which mpirun turns into SIGTERM, and soon into SIGKILL of its ranks.
+// The variable that `tutti run` sets for ranks: it turns Ctrl-C into a signal that mpirun only forwards.
+inline constexpr const char* kGentleStop = "TUTTI_GENTLE_STOP";
+
+// Advice after Ctrl-C, which mpirun alone turns into SIGTERM, and soon into SIGKILL of its ranks.
 std::string after_interrupt();
 
 // The number of this process among the ranks that mpirun or srun started on this machine; 0 without a

