@@ -82,13 +82,20 @@ void require_like_training(const Setting& section, const SampleSpec& trained, co
   }
 }
 
-// The tokens of a task are those that the model is trained on.
+// The tokens of a task are those that the model is trained on. Of files of tokens nobody knows them, but
+// bytes have at most 256.
 void require_tokenizer_of_training(const Job& job, const Evaluator& evaluator) {
   const auto trained = job.train ? job.train->tokenizer() : nullptr, evaluated = evaluator.data->tokenizer();
-  if (!trained || (evaluated && evaluated->digest() == trained->digest())) return;
   const Setting& section = evaluator.section;
-  section.at(section.has("tokenizer") ? "tokenizer" : "kind")
-      .fail("expected the tokenizer of [data.train], " + trained->path());
+  const Setting& key = section.at(section.has("tokenizer") ? "tokenizer" : "kind");
+  if (trained && (!evaluated || evaluated->digest() != trained->digest()))
+    key.fail("expected the tokenizer of [data.train], " + trained->path());
+  if (trained) return;
+  const bool trains_on_bytes = job.recipe.at("data").at("train").at("kind").text() == "bytes";
+  if (evaluated && trains_on_bytes) key.fail("the model is trained on bytes; leave the tokenizer out");
+  if (!evaluated && !trains_on_bytes && job.spec().classes > 256)
+    key.fail("expected a tokenizer: [data.train] has " + std::to_string(job.spec().classes) +
+             " tokens, which are no bytes");
 }
 
 // With an ignore_index of their own, metrics would look for what the data no longer have.

@@ -68,8 +68,8 @@ class EvaluatedTensors final : public TensorSource {
 
 }  // namespace
 
-Teacher::Teacher(const Setting& teacher, const State& run)
-    : source_(find_teacher(teacher, run)), key_(teacher.path) {
+Teacher::Teacher(const Setting& teacher, const State& run, TeacherWeights weights)
+    : source_(find_teacher(teacher, run)), weights_(weights), key_(teacher.path) {
   const std::string& folder = source_.checkpoint.folder;
   model_.device = run.device;
   model_.precision = run.precision;
@@ -90,7 +90,11 @@ void Teacher::load(const State& run) {
   if (!source_.checkpoint.folder.empty()) {
     const PosixDisk disk;
     const CheckpointTensors tensors(disk, source_.checkpoint);
-    restore_model(model_, EvaluatedTensors(tensors), source_.checkpoint.folder);
+    const std::string& folder = source_.checkpoint.folder;
+    if (weights_ == TeacherWeights::kAsSaved)
+      restore_model(model_, tensors, folder);
+    else
+      restore_model(model_, EvaluatedTensors(tensors), folder);
   } else if (const Setting weights = ModelKeys::kind().read(source_.section).weights; !weights.is_none()) {
     const std::string note = load_initial_weights(model_, source_.section, weights, Lacking::kNothing);
     if (!note.empty()) run.warn_on_rank_zero("the teacher's weights: " + note);
@@ -120,8 +124,8 @@ Outputs Teacher::forward(const Batch& batch) const {
   return model_.forward(batch);
 }
 
-std::shared_ptr<Teacher> make_teacher(const Setting& key, const State& run) try {
-  return std::make_shared<Teacher>(key, run);
+std::shared_ptr<Teacher> make_teacher(const Setting& key, const State& run, TeacherWeights weights) try {
+  return std::make_shared<Teacher>(key, run, weights);
 } catch (const UserError& error) {
   if (error.position().file == key.position.file) throw;
   key.fail(error);

@@ -44,8 +44,8 @@ std::string mlp(const std::string& hidden) { return "kind = 'mlp'\nhidden = " + 
 
 class Distilled : public testing::Test {
  protected:
-  void train(const std::string& text, const std::string& name, int ranks = 1,
-             const std::string& resume = "", bool quiet = true) const {
+  void train(const std::string& text, const std::string& name, int ranks = 1, const std::string& resume = "",
+             bool quiet = true) const {
     LocalRunOptions options;
     options.ranks = ranks;
     options.run_dir = folder_.path(name);
