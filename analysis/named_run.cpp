@@ -31,10 +31,10 @@ Change last_change(const std::string& run_dir) {
   return last;
 }
 
-// A folder that cannot be read is no choice of this command's user.
+// A folder that cannot be read is no choice of this command's user, nor is a range test.
 bool is_readable_run(const std::string& folder) try {
   std::error_code error;
-  return fs::is_directory(folder, error) && is_run_folder(newest_stage(folder));
+  return fs::is_directory(folder, error) && is_run_folder(newest_stage(folder)) && !is_range_test(folder);
 } catch (const UserError&) {
   return false;
 }

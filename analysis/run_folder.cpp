@@ -7,6 +7,7 @@
 #include "io/json/json_text.h"
 #include "io/run_paths.h"
 #include "runtime/error.h"
+#include "runtime/printable.h"
 #include "runtime/regular_file.h"
 
 namespace tutti {
@@ -83,14 +84,36 @@ std::string newest_stage(const std::string& folder) {
   return runs.empty() ? folder : runs.back();
 }
 
+bool is_range_test(const std::string& folder) {
+  std::error_code unknown;
+  return fs::exists(fs::path(folder) / kRangeTestFile, unknown);
+}
+
 bool is_sweep_folder(const std::string& folder) {
   std::error_code unknown;
   return fs::exists(fs::path(folder) / kSweepFile, unknown);
 }
 
+void require_no_sweep(const std::string& folder) {
+  if (is_sweep_folder(folder))
+    throw UserError({folder}, "is the folder of a sweep; --run-dir OTHER trains elsewhere");
+}
+
+std::vector<std::string> trial_runs(const std::string& folder) {
+  std::vector<std::string> runs;
+  for (const std::string& name : PosixDisk().list(folder))
+    if (const std::string run = folder + '/' + name; fs::is_directory(run) && is_run_folder(run))
+      runs.push_back(run);
+  std::ranges::sort(runs);
+  return runs;
+}
+
 void require_run_folder(const std::string& run_dir) {
   std::error_code error;
   if (!fs::is_directory(run_dir, error)) throw UserError(run_dir + ": there is no such folder");
+  if (is_sweep_folder(run_dir))
+    throw UserError({run_dir}, "is the folder of a sweep, whose trials are runs: tutti ls " +
+                                   on_one_line(run_dir) + " lists them");
   if (!is_there(run_dir, kRecipeFile))
     throw UserError(run_dir + ": not a run folder: it has no " + kRecipeFile);
   if (!has_been_trained_in(run_dir))

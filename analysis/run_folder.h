@@ -15,6 +15,14 @@ bool is_run_folder(const std::string& folder);
 // The plan of `tutti sweep`, in the folder of its runs.
 inline constexpr const char* kSweepFile = "sweep.toml";
 bool is_sweep_folder(const std::string& folder);
+// Throws UserError for the folder of a sweep, which no run may use.
+void require_no_sweep(const std::string& folder);
+// The runs of the trials in a sweep's folder, by name.
+std::vector<std::string> trial_runs(const std::string& folder);
+
+// An empty file in the folder of a run of `tutti lr-find`, whose weights are of no use.
+inline constexpr const char* kRangeTestFile = "lr-find";
+bool is_range_test(const std::string& folder);
 
 // RUN/stage-1, RUN/stage-2, ...: the runs in the folder of a training in stages.
 inline constexpr const char* kStageFolder = "stage-";

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <limits>
 #include <new>
 #include <optional>
 
@@ -102,7 +103,14 @@ RunStatus status_of(const std::string& run_dir) try {
   require_run_folder(run_dir);
   RunStatus status{.run_dir = run_dir, .ending = ending_of(disk, run_dir)};
   read_recipe_facts(status);
-  status.metrics = RunMetrics::read(path_in_run(run_dir, kMetricsFile));
+  status.metrics = RunMetrics::read(
+      path_in_run(run_dir, kMetricsFile), std::numeric_limits<int64_t>::max(),
+      [recipe = status.recipe](const std::string& metric) { return less_is_better(recipe, metric); });
+  const bool diverged = status.metrics.step > 0 && !std::isfinite(status.metrics.figure("loss"));
+  if (diverged && status.ending.condition == RunCondition::kEnded) {
+    status.ending.condition = RunCondition::kFailed;
+    status.ending.reason = "its loss is not finite in the end";
+  }
   status.changed_unix_s = changed_unix_s(run_dir + '/' + kMetricsFile);
   status.checkpoints = checkpoint_summaries(disk, status.checkpoints_folder);
   if (!status.checkpoints.empty() && status.checkpoints.back().step > status.metrics.step) {  // lost lines

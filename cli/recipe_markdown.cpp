@@ -10,6 +10,8 @@ namespace {
 constexpr const char* kIntroduction =
     R"(# The recipe
 
+*For those who write recipes.*
+
 Every section, kind and key that a recipe may name, with its default. `tutti explain --markdown` writes this
 page, and `tutti check RECIPE --all` shows a recipe with all defaults filled in.
 
@@ -84,6 +86,8 @@ std::string kinds(const Catalog& catalog, const Catalog& other) {
 
 constexpr const char* kAlgorithmsIntroduction =
     R"(# The algorithms
+
+*For those who choose algorithms.*
 
 Composer's speed-up algorithms, with its names, hyperparameters and defaults: as an entry of a recipe, and
 most of them as a function for a training loop of your own. `tutti explain algorithms --markdown` writes this

@@ -295,9 +295,9 @@ int report(ReportArguments arguments) {
   std::vector<std::string> runs;
   for (std::string& run : arguments.runs) {
     run = folder_of_all_stages(run);
-    std::vector<std::string> stages = stage_runs(run);
-    if (stages.empty()) stages = {run};
-    std::ranges::move(stages, std::back_inserter(runs));
+    std::vector<std::string> several = is_sweep_folder(run) ? trial_runs(run) : stage_runs(run);
+    if (several.empty()) several = {run};
+    std::ranges::move(several, std::back_inserter(runs));
   }
   const std::string out = arguments.out.empty() ? arguments.runs[0] + "/report.html" : arguments.out;
   print_text(write_report(disk, runs, out) + '\n');
@@ -361,7 +361,8 @@ int show_runs(const ListedRuns& listed) {
   return 0;
 }
 
-int compare_runs(const ListedRuns& listed) {
+int compare_runs(ListedRuns listed) {
+  for (std::string& folder : listed.folders) folder = run_folder(folder);
   if (!listed.csv) {
     print_text(comparison_text(listed.folders, terminal_columns(STDOUT_FILENO)));
     return 0;

@@ -36,8 +36,11 @@ double memory_limit_mb(const Job& job, int ranks) {
   return job.devices ? 0 : kUsedShare * available_mb() / ranks;
 }
 
+// With all of the model that is ever trained.
 Setting with_batch(Setting recipe, int64_t samples, double limit_mb) {
   Setting& train = *recipe.find("train");
+  if (Setting& model = *recipe.find("model"); model.has("unfreeze"))
+    set_key(model, "unfreeze", std::monostate());
   set_key(train, "eval_interval", std::string("0ba"));
   set_key(train, "grad_accum", int64_t{1});
   set_key(train, "device_train_microbatch_size", std::monostate());
@@ -86,7 +89,8 @@ class BatchSearch {
       return batch;
     }
     try {
-      const TriedStep step = try_steps(with_batch(recipe_, size, limit_mb_), options_.ranks, options_.steps);
+      const TriedStep step =
+          try_steps(with_batch(recipe_, size, limit_mb_), {.ranks = options_.ranks, .steps = options_.steps});
       batch.samples_per_s = step.ms > 0 ? static_cast<double>(size) / step.ms * 1e3 : 0;
       batch.memory_mb = step.memory_mb;
     } catch (const std::exception& error) {
@@ -139,8 +143,7 @@ void print_conclusion(const std::vector<TriedBatch>& tried) {
   const std::string size = std::to_string(largest->samples);
   print_text("\nthe largest that fits  " + size + (ends_by_memory ? "" : ", and no larger size was tried") +
              "\nthe fastest            " + std::to_string(fastest->samples) +
-             "\n  --set data.train.device_batch_size=" + size +
-             "\n  --set train.device_train_microbatch_size=" + size + "   # and the recipe's batch\n");
+             "\n  --set data.train.device_batch_size=" + size + '\n');
 }
 
 }  // namespace

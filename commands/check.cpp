@@ -81,11 +81,12 @@ class StopAfter final : public Callback {
 };
 
 // Starts from nothing, writes nothing of the user's, and evaluates on one batch.
-void shorten(Setting& recipe) {
+void shorten(Setting& recipe, bool copies_checkpoints) {
   set_key(*recipe.find("journal"), "level", std::string("off"));
   Setting& checkpoint = *recipe.find("checkpoint");
   set_key(checkpoint, "interval", std::string("0ba"));
-  set_key(checkpoint, "save_ignore_keys", Setting::Array{Setting(std::string("*"), "", {})});
+  if (!copies_checkpoints)
+    set_key(checkpoint, "save_ignore_keys", Setting::Array{Setting(std::string("*"), "", {})});
   for (const char* absent : {"save_folder", "resume", "best"}) set_key(checkpoint, absent, std::monostate());
   set_key(checkpoint, "autoresume", false);
   for (const char* list : {"loggers", "callbacks"}) set_key(recipe, list, Setting::Array());
@@ -97,17 +98,17 @@ void shorten(Setting& recipe) {
 
 }  // namespace
 
-TriedStep try_steps(Setting recipe, int ranks, int steps, double seconds) {
+TriedStep try_steps(Setting recipe, const TryOptions& tried) {
   const TemporaryFolder folder;
-  shorten(recipe);
+  shorten(recipe, tried.copies_checkpoints);
   LocalRunOptions options;
-  options.ranks = ranks;
+  options.ranks = tried.ranks;
   options.run_dir = folder.path();
   options.live = options.quiet = true;
-  options.prepare = [steps, seconds](Job& job) {
-    job.listeners = [steps, seconds](int) {
+  options.prepare = [&tried](Job& job) {
+    job.listeners = [&tried](int) {
       Engine::Options listeners;
-      listeners.callbacks.push_back(std::make_shared<StopAfter>(steps, seconds));
+      listeners.callbacks.push_back(std::make_shared<StopAfter>(tried.steps, tried.seconds));
       return listeners;
     };
   };
@@ -116,8 +117,8 @@ TriedStep try_steps(Setting recipe, int ranks, int steps, double seconds) {
   const RunMetrics metrics = RunMetrics::read(folder.path() + '/' + kMetricsFile);
   return {.steps = metrics.step,
           .loss = metrics.figure("loss"),
-          .ms = metrics.figure("step_ms") / ranks,
-          .wait_ms = metrics.figure("data_wait_ms") / ranks,
+          .ms = metrics.figure("step_ms") / tried.ranks,
+          .wait_ms = metrics.figure("data_wait_ms") / tried.ranks,
           .memory_mb = metrics.figure("memory_peak_mb"),
           .grad_accum = static_cast<int64_t>(metrics.figure("grad_accum"))};
 }
@@ -272,7 +273,7 @@ std::string summary(const Job& job, const State& trainee, const CheckOptions& op
           row("run", job.settings.train.max_duration->text() +
                          (steps > 0 ? ", " + std::to_string(steps) + " steps" : ""));
   if (options.steps == 0) return text;
-  const TriedStep step = try_steps(job.recipe, options.ranks, options.steps);
+  const TriedStep step = try_steps(job.recipe, {.ranks = options.ranks, .steps = options.steps});
   if (step.steps > 0 && !std::isfinite(step.loss)) print_warning("the loss of the tried steps is not finite");
   text += row("step", step_text(step, options.ranks));
   if (steps > 0)
@@ -316,7 +317,8 @@ RecipeCost measured_cost(const Job& job) {
   constexpr int kSteps = 3;
   constexpr double kSeconds = 2;
   const double load = job.per_rank_train.empty() ? load_ms(job) : 0;
-  const TriedStep step = try_steps(job.recipe, 1, kSteps, kSeconds);
+  const TriedStep step =
+      try_steps(job.recipe, {.steps = kSteps, .seconds = kSeconds, .copies_checkpoints = false});
   const int64_t epoch = job.train_sampler(0).batches(), steps = planned_steps(job);
   const auto time_of = [&](int64_t count) { return static_cast<double>(count) * step.ms / 1e3; };
   const std::string run = job.settings.train.max_duration->text();

@@ -19,10 +19,17 @@ struct TriedStep {
   int64_t grad_accum = 1;  // microbatches; if automatic: as many as memory allowed
 };
 
-// Trains `steps` steps of a new model, or fewer if `seconds` have passed since the first began, with all
-// ranks in this process, in a temporary folder: without loggers, callbacks, evaluations and a checkpoint to
-// start from. Passes on exceptions of the training, for example if shapes of a plugin's model do not fit.
-TriedStep try_steps(Setting recipe, int ranks, int steps, double seconds = INFINITY);
+struct TryOptions {
+  int ranks = 1;
+  int steps = 1;
+  double seconds = INFINITY;       // no further step begins when so many have passed
+  bool copies_checkpoints = true;  // false: without the memory and the time of a checkpoint
+};
+
+// Trains some steps of a new model, with all ranks in this process, in a temporary folder: without loggers,
+// callbacks, evaluations and a checkpoint to start from. Passes on exceptions of the training, for example if
+// shapes of a plugin's model do not fit.
+TriedStep try_steps(Setting recipe, const TryOptions& tried);
 
 struct CheckOptions {
   RecipeFile recipe = {};

@@ -3,6 +3,7 @@
 #include <random>
 #include <string>
 
+#include "analysis/run_folder.h"
 #include "commands/local_train.h"
 #include "commands/stages.h"
 #include "commands/train.h"
@@ -28,13 +29,24 @@ bool are_stages(const RecipeFile& file) try {
   return false;
 }
 
+// Runs of stages, and trials, have the names of their folder's files for their own.
+void require_folder_of_one_run(const Setting& recipe, const std::string& run_dir) {
+  const Setting* name = recipe.find("run_name");
+  const std::string folder = run_dir.empty() && name ? "runs/" + name->text() : run_dir;
+  if (!stage_runs(folder).empty())
+    throw UserError({folder}, "has a training in stages; --run-dir OTHER trains elsewhere");
+  require_no_sweep(folder);
+}
+
 int run(const TrainOptions& train) {
   if (are_stages(train.recipe)) return train_stages(train);
   const auto recipe = [&train] {
     if (train.local_ranks > 0 && launched_rank())
       throw UserError("--local-ranks " + std::to_string(train.local_ranks) +
                       ": under mpirun the ranks are mpirun's; leave one of the two out");
-    return resolved(train.recipe);
+    Setting made = resolved(train.recipe);
+    require_folder_of_one_run(made, train.run_dir);
+    return made;
   };
   if (train.local_ranks == 0 || launched_rank())
     return Launcher().train(recipe, {.run_dir = train.run_dir, .resume = train.resume, .json = train.json});
@@ -85,9 +97,7 @@ int run(const LrFindOptions& options) {
   return find_lr(short_recipe(options.recipe, options.steps), options);
 }
 
-int run(const BatchFindOptions& options) {
-  return find_batch(short_recipe(options.recipe, options.steps), options);
-}
+int run(const BatchFindOptions& options) { return find_batch(resolved(options.recipe), options); }
 
 int run(const ReplayOptions& options) {
   const ReplayResult result = replay(options);

@@ -5,8 +5,11 @@
 #include <filesystem>
 #include <memory>
 
+#include "analysis/run_folder.h"
 #include "commands/local_train.h"
 #include "commands/train.h"
+#include "io/replaced_file.h"
+#include "io/run_paths.h"
 #include "recipe/set_key.h"
 #include "runtime/disk.h"
 #include "runtime/error.h"
@@ -145,6 +148,18 @@ std::string range_plot(const Points& points) {
          std::string(room - room / 2, ' ') + last + '\n';
 }
 
+// A range test may take the place of another, also of one that was killed.
+void take_folder(Disk& disk, const std::string& run_dir) {
+  const bool is_of_others = disk.exists(run_dir + "/checkpoints") ||
+                            disk.exists(run_dir + '/' + kRecipeFile) || is_sweep_folder(run_dir) ||
+                            !stage_runs(run_dir).empty();
+  if (is_of_others && !is_range_test(run_dir))
+    throw UserError({run_dir}, "there is a run in it; give the range test a --run-dir of its own");
+  disk.remove_all(run_dir + "/checkpoints");
+  disk.make_folders(run_dir);
+  replace_file(disk, run_dir + '/' + kRangeTestFile, "");
+}
+
 int find_lr(const Setting& recipe, const LrFindOptions& options) {
   const std::string run_dir =
       options.run_dir.empty() ? "runs/" + recipe.at("run_name").text() + "-lr-find" : options.run_dir;
@@ -154,8 +169,7 @@ int find_lr(const Setting& recipe, const LrFindOptions& options) {
   const bool leads = launched_rank().value_or(0) == 0;
   PosixDisk disk;
   const std::string checkpoints = run_dir + "/checkpoints";
-  if (leads && disk.exists(checkpoints))
-    throw UserError(run_dir + ": there are checkpoints in it; give the range test a --run-dir of its own");
+  if (leads) take_folder(disk, run_dir);
   const auto points = std::make_shared<Points>();
   const auto listeners = [&options, points](int rank) {
     Engine::Options made;

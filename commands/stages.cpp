@@ -8,11 +8,13 @@
 #include <utility>
 
 #include "analysis/run_folder.h"
+#include "commands/check.h"
 #include "commands/loaded_model.h"
 #include "commands/local_train.h"
 #include "commands/train.h"
 #include "data/readers/make_dataset.h"
 #include "io/checkpoint/checkpoint_catalog.h"
+#include "io/json/json_line.h"
 #include "io/replaced_file.h"
 #include "io/run_paths.h"
 #include "job/recipe_catalogs.h"
@@ -23,6 +25,7 @@
 #include "runtime/launcher.h"
 #include "runtime/printable.h"
 #include "runtime/user_errors.h"
+#include "sharding/catalog.h"
 
 namespace tutti {
 namespace {
@@ -36,13 +39,21 @@ bool resumes_by_itself(const Setting& recipe) {
   return keys.autoresume || (keys.resume.is_text() && keys.resume.text() == "auto");
 }
 
+// Not if it was stopped, or ended with nothing finite to train on.
 bool is_over(const std::string& run_dir) {
   const RunEnding ending = ending_of(PosixDisk(), run_dir);
-  return ending.condition == RunCondition::kEnded && !ending.ended.empty() && ending.ended != "request";
+  const bool is_stopped = ending.ended == "request" || ending.ended == "stop_at";
+  return ending.condition == RunCondition::kEnded && !ending.ended.empty() && !is_stopped &&
+         json_integer(ending.result, "skipped_at_end", 0) == 0;
 }
 
-// A stage that can be opened before the stage before has weights.
+bool is_dpo_of_its_start(const Setting& algorithm) {
+  return algorithm.at("kind").text() == "dpo" && !algorithm.has("reference");
+}
+
+// A stage that can be opened before the stage before has weights: without a reference that they are.
 Setting before_its_start(Setting recipe) {
+  std::erase_if(std::get<Setting::Array>(recipe.find("algorithms")->value), is_dpo_of_its_start);
   Setting& checkpoint = *recipe.find("checkpoint");
   set_key(checkpoint, "load_weights_only", false);
   set_key(checkpoint, "load_strict_model_weights", true);
@@ -58,6 +69,15 @@ bool can_be_opened_early(const Setting& recipe) {
   return std::ranges::none_of(sections, [](const Setting& section) {
     return section.is_table() && (section.has("command") || has_per_rank_data(section));
   });
+}
+
+// By the first rank the model too, which is whole there, unless the ranks of the run share it.
+std::string tried(const Setting& recipe, int ranks) {
+  const bool is_shared =
+      ranks > 1 && ShardingSettings::kind().read(recipe.at("sharding")).strategy != ShardingStrategy::kNone;
+  if (is_first_rank() && !is_shared) return check_text(recipe, {.ranks = ranks});
+  single_process_job(recipe, ranks);
+  return "";
 }
 
 // "stage 2 of 3 (head)"
@@ -100,6 +120,7 @@ StagePlan::StagePlan(const TrainOptions& options) : run_dir(options.run_dir), re
   if (resume.empty() && resumes_by_itself(whole)) resume = "auto";
   if (is_run_folder(run_dir))
     throw UserError({run_dir}, "is a run without stages; --run-dir OTHER trains the stages elsewhere");
+  require_no_sweep(run_dir);
   find_first();
 }
 
@@ -137,11 +158,7 @@ void StagePlan::require_data(int ranks) const {
   for (std::size_t stage = first + 1; stage < stages.size(); ++stage) {
     const Setting& recipe = stages[stage].recipe;
     if (!can_be_opened_early(recipe)) continue;
-    const auto open = [&] {
-      single_process_job(before_its_start(recipe), ranks);
-      return std::string();
-    };
-    mistakes.collect([&] { blame_recipe(recipe, open); });
+    mistakes.collect([&] { blame_recipe(recipe, [&] { return tried(before_its_start(recipe), ranks); }); });
   }
   mistakes.throw_all();
 }

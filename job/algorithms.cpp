@@ -81,8 +81,7 @@ Setting with_reference(Setting section, const Job& job) {
   Setting* reference = section.at("kind").text() == "dpo" ? section.find("reference") : nullptr;
   if (!reference || !reference->is_none()) return section;
   const bool starts_from_run = !job.from.load_path.is_none() && job.from.options.weights_only;
-  const Setting& start = starts_from_run ? job.from.load_path : job.recipe.at("model");
-  reference->value = start.value;
+  *reference = starts_from_run ? job.from.load_path : job.recipe.at("model");
   return section;
 }
 

@@ -12,9 +12,10 @@
 
 namespace tutti {
 
-BestSettings BestSettings::read(const Setting& table) {
+BestSettings BestSettings::read(const Setting& table, const Setting& recipe) {
   BestSettings best{BestKeys::kind().read(table)};
-  best.less_is_better = best.mode == "auto" ? tutti::less_is_better(best.metric.text()) : best.mode == "min";
+  best.less_is_better =
+      best.mode == "auto" ? tutti::less_is_better(recipe, best.metric.text()) : best.mode == "min";
   return best;
 }
 
@@ -167,7 +168,7 @@ CheckpointSettings CheckpointSettings::read(const Setting& recipe, const TrainSe
   settings.set = checkpoint_set(settings, RunKeys::kind().read(recipe).run_name);
   settings.save = {settings.save_weights_only, StatePatterns(settings.save_ignore_keys)};
   if (!settings.best_table.is_none()) {
-    settings.best = BestSettings::read(settings.best_table);
+    settings.best = BestSettings::read(settings.best_table, recipe);
     require_names_unlike_best(settings);
   }
   return settings;

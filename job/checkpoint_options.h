@@ -18,7 +18,7 @@ struct BestSettings : BestKeys {
   bool less_is_better = false;
 
   // Reads a resolved table.
-  static BestSettings read(const Setting& table);
+  static BestSettings read(const Setting& table, const Setting& recipe);
   bool better(double value, double other) const { return less_is_better ? value < other : value > other; }
 };
 

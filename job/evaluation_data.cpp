@@ -82,13 +82,16 @@ void require_like_training(const Setting& section, const SampleSpec& trained, co
   }
 }
 
-// The tokens of a task are those that the model is trained on.
+// The tokens of a task are those that the model is trained on. Of files of tokens nobody knows them.
 void require_tokenizer_of_training(const Job& job, const Evaluator& evaluator) {
   const auto trained = job.train ? job.train->tokenizer() : nullptr, evaluated = evaluator.data->tokenizer();
-  if (!trained || (evaluated && evaluated->digest() == trained->digest())) return;
   const Setting& section = evaluator.section;
-  section.at(section.has("tokenizer") ? "tokenizer" : "kind")
-      .fail("expected the tokenizer of [data.train], " + trained->path());
+  const Setting& key = section.at(section.has("tokenizer") ? "tokenizer" : "kind");
+  if (trained && (!evaluated || evaluated->digest() != trained->digest()))
+    key.fail("expected the tokenizer of [data.train], " + trained->path());
+  if (trained) return;
+  const bool trains_on_bytes = job.recipe.at("data").at("train").at("kind").text() == "bytes";
+  if (evaluated && trains_on_bytes) key.fail("the model is trained on bytes; leave the tokenizer out");
 }
 
 // With an ignore_index of their own, metrics would look for what the data no longer have.
@@ -117,11 +120,16 @@ std::string why_rejected(const State& state, const Evaluator& evaluator, const S
   }
 }
 
+constexpr int64_t kBytes = 256;
+
 void require_language_model(Model& model, const Evaluator& evaluator, const SampleSpec& spec) {
   const Setting& section = evaluator.section;
   if (model.vocabulary() == 0)
     section.at("kind").fail(std::string("expected a language model, like gpt or llama, and not ") +
                             model.kind());
+  if (!evaluator.data->tokenizer() && model.vocabulary() > kBytes)
+    section.at("kind").fail("expected a tokenizer: the model has " + std::to_string(model.vocabulary()) +
+                            " tokens, which are more than bytes");
   if (overlong_sequences(model, spec) > 0)
     section.at("sequence_length")
         .fail("the model takes at most " + std::to_string(longest_sequence(model)) +

@@ -32,6 +32,7 @@
 #include "recipe/plugin_maker.h"
 #include "recipe/toml_reader.h"
 #include "runtime/disk.h"
+#include "runtime/printable.h"
 #include "runtime/process/this_process.h"
 #include "runtime/text.h"
 #include "runtime/user_errors.h"
@@ -80,6 +81,7 @@ void require_folder(const Setting& recipe, const JobOptions& options) {
   if (options.run_dir.empty() && (below.empty() || below == "." || *below.begin() == ".."))
     name.fail("expected the name of a folder below runs/, or --run-dir");
   const Setting& folder = options.run_dir.empty() ? name : option("--run-dir", options.run_dir);
+  if (!is_printable(folder.text())) folder.fail("expected a name without line breaks and control characters");
   for (const auto& part : std::filesystem::path(folder.text()))
     if (part.native().size() > NAME_MAX) folder.fail("expected names of at most 255 bytes");
 }

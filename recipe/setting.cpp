@@ -201,6 +201,7 @@ void Setting::fail_key(const std::string& message) const {
 
 void Setting::fail(const std::exception& cause) const {
   const auto* known = dynamic_cast<const RunError*>(&cause);
+  if (known && known->message().starts_with(told(*this, ""))) throw UserError(position, known->message());
   const bool names_own = known && is_text() && known->position().file == with_command_names(*this).text();
   const std::string message = !known      ? error_message(cause)
                               : names_own ? known->message()

@@ -30,6 +30,10 @@ class Distillation final : public Algorithm {
   bool try_on(const State& state, Batch& sample) const override;
   bool match(Event event, const State& state) const override;
   void apply(Event event, State& state, Logger& logger) override;
+  std::string state() const override { return teacher_ ? teacher_->state() : ""; }
+  void restore(const std::string& json) override {
+    if (teacher_) teacher_->restore(json);
+  }
 
  private:
   Teacher& teacher(const State& state) const;

@@ -27,8 +27,8 @@ at::Tensor dpo_loss(const at::Tensor& policy, const at::Tensor& reference, doubl
 }
 
 Needs DPO::needs() const {
-  return {.last = true,
-          .excludes = {{"Distillation", "each of the two has a loss of its own, and DPO's is the only one"}}};
+  const std::string reason = "each of the two has a loss of its own, and DPO's is the only one";
+  return {.last = true, .excludes = {{"Distillation", reason}, {name(), reason}}};
 }
 
 void DPO::require(const State& state) const {
@@ -38,9 +38,15 @@ void DPO::require(const State& state) const {
     fail(
         "the training data are no pairs of answers; [data.train] kind = \"text\" reads pairs by chosen_field "
         "and rejected_field");
-  if (!reference_) reference_ = make_teacher(options_.reference, state);
+  const bool is_start = !options_.reference.path.starts_with("algorithms");
+  if (!reference_)
+    reference_ = make_teacher(options_.reference, state,
+                              is_start ? TeacherWeights::kAsSaved : TeacherWeights::kAsEvaluated);
   if (!dynamic_cast<const CausalLm*>(&reference_->model()))
     options_.reference.fail("expected a language model");
+  if (const int64_t tokens = reference_->model().vocabulary(); tokens != state.model->vocabulary())
+    options_.reference.fail("it has " + std::to_string(tokens) + " tokens, and the model has " +
+                            std::to_string(state.model->vocabulary()) + "; expected the same tokens");
 }
 
 bool DPO::match(Event event, const State&) const {

@@ -40,6 +40,10 @@ class DPO final : public Algorithm {
   void reduced(State& state, std::span<const double> sums) override;
   bool match(Event event, const State& state) const override;
   void apply(Event event, State& state, Logger& logger) override;
+  std::string state() const override { return reference_ ? reference_->state() : ""; }
+  void restore(const std::string& json) override {
+    if (reference_) reference_->restore(json);
+  }
 
  private:
   void train_on_preferences(State& state);

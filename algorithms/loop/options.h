@@ -27,7 +27,9 @@ struct DistillationOptions {
 };
 
 struct DPOOptions {
-  Setting reference = {};  // as DistillationOptions::teacher; none: the weights that the run starts from
+  // As DistillationOptions::teacher. With a path outside of [[algorithms]]: the start of the run, whose
+  // weights are taken as saved, without averages.
+  Setting reference = {};
   double beta = 0.1;
 
   static Kind<DPOOptions> kind();

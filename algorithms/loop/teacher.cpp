@@ -2,16 +2,22 @@
 
 #include <ATen/core/grad_mode.h>
 
+#include <cinttypes>
+#include <map>
 #include <memory>
 #include <span>
+#include <utility>
 
 #include "algorithms/loop/ema.h"
 #include "algorithms/surgery/options.h"
 #include "data/dataset.h"
 #include "io/checkpoint/checkpoint_tensors.h"
+#include "io/checkpoint/tensor_source.h"
+#include "io/json/json_line.h"
 #include "models/zoo/catalog.h"
 #include "recipe/resolve.h"
 #include "runtime/error.h"
+#include "runtime/text.h"
 #include "tensors/memory/torch_error.h"
 #include "training/engine/engine.h"
 #include "training/initial_weights.h"
@@ -62,7 +68,8 @@ class EvaluatedTensors final : public TensorSource {
 
 }  // namespace
 
-Teacher::Teacher(const Setting& teacher, const State& run) : source_(find_teacher(teacher, run)) {
+Teacher::Teacher(const Setting& teacher, const State& run, TeacherWeights weights)
+    : source_(find_teacher(teacher, run)), weights_(weights), key_(teacher.path) {
   const std::string& folder = source_.checkpoint.folder;
   model_.device = run.device;
   model_.precision = run.precision;
@@ -83,11 +90,32 @@ void Teacher::load(const State& run) {
   if (!source_.checkpoint.folder.empty()) {
     const PosixDisk disk;
     const CheckpointTensors tensors(disk, source_.checkpoint);
-    restore_model(model_, EvaluatedTensors(tensors), source_.checkpoint.folder);
+    const std::string& folder = source_.checkpoint.folder;
+    if (weights_ == TeacherWeights::kAsSaved)
+      restore_model(model_, tensors, folder);
+    else
+      restore_model(model_, EvaluatedTensors(tensors), folder);
   } else if (const Setting weights = ModelKeys::kind().read(source_.section).weights; !weights.is_none()) {
     const std::string note = load_initial_weights(model_, source_.section, weights, Lacking::kNothing);
     if (!note.empty()) run.warn_on_rank_zero("the teacher's weights: " + note);
   }
+  const std::string before = std::exchange(digest_, formatted("%016" PRIx64, weights_digest()));
+  if (!before.empty() && before != digest_)
+    run.warn_on_rank_zero(key_ + " has other weights than before the run was resumed");
+}
+
+uint64_t Teacher::weights_digest() const {
+  std::map<std::string, at::Tensor> tensors;
+  for (const auto& named : parameters(*model_.model)) tensors[named.name] = named.parameter->tensor.detach();
+  for (const auto& named : buffers(*model_.model)) tensors[named.name] = named.buffer->tensor;
+  for (auto& [name, tensor] : tensors) tensor = tensor.cpu();
+  return tensors_digest(MemoryTensors(tensors));
+}
+
+std::string Teacher::state() const { return digest_.empty() ? "" : json_line({{"weights", digest_}}); }
+
+void Teacher::restore(const std::string& json) {
+  digest_ = json_text_or_integer(json, "weights").value_or("");
 }
 
 Outputs Teacher::forward(const Batch& batch) const {
@@ -96,8 +124,8 @@ Outputs Teacher::forward(const Batch& batch) const {
   return model_.forward(batch);
 }
 
-std::shared_ptr<Teacher> make_teacher(const Setting& key, const State& run) try {
-  return std::make_shared<Teacher>(key, run);
+std::shared_ptr<Teacher> make_teacher(const Setting& key, const State& run, TeacherWeights weights) try {
+  return std::make_shared<Teacher>(key, run, weights);
 } catch (const UserError& error) {
   if (error.position().file == key.position.file) throw;
   key.fail(error);

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <string>
 
 #include "algorithms/loop/teacher_model.h"
 #include "models/layers/layer.h"
@@ -12,28 +14,41 @@ namespace tutti {
 
 struct State;
 
-// A model that a run asks and does not train: in evaluation mode, with the averages of EMA if another run
-// saved averages, without gradients, whole on this rank, in the run's precision.
+// Of a run with averages of EMA: its weights, or the averages, with which its evaluations computed.
+enum class TeacherWeights { kAsSaved, kAsEvaluated };
+
+// A model that a run asks and does not train: in evaluation mode, without gradients, whole on this rank, in
+// the run's precision.
 class Teacher {
  public:
   // `teacher`: as of find_teacher (algorithms/loop/teacher_model.h). Builds the model for the samples of
   // `run`, on the meta device, with the surgery that its weights need. Throws UserError.
-  Teacher(const Setting& teacher, const State& run);
+  Teacher(const Setting& teacher, const State& run, TeacherWeights weights);
 
   const Model& model() const { return *model_.model; }
   // The outputs for a batch, before `load`: only their shapes count. Throws UserError.
   Outputs try_forward(const Batch& batch) const { return model_.try_forward(batch); }
-  // Reads the weights. Warns of weights that are not in the model. Throws UserError if the file lacks weights
-  // of the model.
+  // Reads the weights. Warns of weights that are not in the model, and of others than those that the resumed
+  // run had. Throws UserError if the file lacks weights of the model.
   void load(const State& run);
   Outputs forward(const Batch& batch) const;
 
+  // A digest of the weights, as of Stateful; before `load` that of the resumed run.
+  std::string state() const;
+  void restore(const std::string& json);
+
  private:
+  uint64_t weights_digest() const;
+
   TeacherModel source_;
+  TeacherWeights weights_;
   Trainee model_;
+  std::string key_;     // "algorithms[0].teacher"
+  std::string digest_;  // "" before the weights are there
 };
 
 // The teacher that a key names. Throws UserError with the key, unless the error is of a key of the teacher's.
-std::shared_ptr<Teacher> make_teacher(const Setting& key, const State& run);
+std::shared_ptr<Teacher> make_teacher(const Setting& key, const State& run,
+                                      TeacherWeights weights = TeacherWeights::kAsEvaluated);
 
 }  // namespace tutti

@@ -96,7 +96,8 @@ class Comparison {
     double best = std::nan("");
     for (const ComparedRun& run : runs_)
       if (const EvaluatedMetric* metric = metric_of(run, name))
-        best = less_is_better(name) ? std::fmin(best, metric->best) : std::fmax(best, metric->best);
+        best = less_is_better(run.status.recipe, name) ? std::fmin(best, metric->best)
+                                                       : std::fmax(best, metric->best);
     return best;
   }
 

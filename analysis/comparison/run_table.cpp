@@ -170,8 +170,10 @@ void RunTable::choose_headline(const std::string& sorted_by) {
   for (const Row& row : rows_) recipes.push_back(&row.run.recipe);
   const std::vector<std::string> metrics = metric_names();
   headline_ = headline_of(recipes, metrics);
-  const bool is_metric = sorted_by == "loss" || std::ranges::count(metrics, sorted_by) > 0;
-  if (is_metric && sorted_by != headline_.name) headline_ = {sorted_by, less_is_better(sorted_by)};
+  const bool is_metric =
+      (sorted_by == "loss" && !rows_.empty()) || std::ranges::count(metrics, sorted_by) > 0;
+  if (is_metric && sorted_by != headline_.name)
+    headline_ = {sorted_by, less_is_better(*recipes.front(), sorted_by)};
 }
 
 std::optional<double> RunTable::metric(const Row& row, const std::string& name) const {
@@ -179,7 +181,8 @@ std::optional<double> RunTable::metric(const Row& row, const std::string& name) 
   const auto metric = std::ranges::find(evaluated, name, &EvaluatedMetric::name);
   if (metric != evaluated.end() && by_last_) return metric->last;
   if (metric != evaluated.end()) {
-    const bool other_way = name == headline_.name && headline_.less_is_better != less_is_better(name);
+    const bool other_way =
+        name == headline_.name && headline_.less_is_better != less_is_better(row.run.recipe, name);
     return other_way ? metric->worst : metric->best;
   }
   const double figure = row.run.metrics.figure(name);

@@ -93,12 +93,12 @@ Headline headline_of(const std::vector<const Setting*>& recipes, const std::vect
     const std::string name = evaluated_name(watched.metric);
     for (const std::string& metric : measured)
       if (!name.empty() && ends_with_name(metric, name))
-        return {metric, watched.mode == "min" || (watched.mode != "max" && less_is_better(metric))};
+        return {metric, watched.mode == "min" || (watched.mode != "max" && less_is_better(*recipe, metric))};
   }
   Headline first;
   for (const std::string& metric : measured) {
     if (!is_of_evaluation(metric)) continue;
-    if (!less_is_better(metric)) return {metric, false};
+    if (!less_is_better(*recipes[0], metric)) return {metric, false};
     if (first.name == "loss") first.name = metric;
   }
   return first;

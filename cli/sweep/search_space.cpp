@@ -94,6 +94,8 @@ class Distribution {
     const double value = is_log_ ? std::exp(std::log(low_) + share * (std::log(high_) - std::log(low_)))
                                  : low_ + share * (high_ - low_);
     std::string text = formatted("%.4g", value);
+    if (const double rounded = std::stod(text); rounded < low_ || rounded > high_)
+      text = formatted("%.17g", value);
     return text.find_first_of(".en") == text.npos ? text + ".0" : text;  // a number of the recipe, no integer
   }
 

@@ -167,6 +167,8 @@ int sweep(SweepArguments arguments) {
   std::string folder = asked.recipe.path;
   while (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();
   const bool continues = is_sweep_folder(folder);
+  if (continues && !arguments.run_dir.empty())
+    throw UserError("--run-dir " + arguments.run_dir + ": " + folder + " is the folder of a sweep already");
   if (continues)
     asked.require_only_folder();
   else
@@ -193,7 +195,9 @@ void add_space(CLI::App& command, SearchSpace& space) {
   command.add_option("-n", space.draws, "draws of the --random keys, for each combination of the grid")
       ->type_name("N")
       ->check(CLI::Range(1, 10'000));
-  command.add_option("--seed", space.seed, "of the draws (default: 0)")->type_name("N");
+  command.add_option("--seed", space.seed, "of the draws (default: 0)")
+      ->type_name("N")
+      ->check(CLI::Range(0.0, 9e18));
 }
 
 }  // namespace

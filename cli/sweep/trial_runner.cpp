@@ -3,7 +3,6 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -89,11 +88,6 @@ RunStatus TrialRunner::status(const Trial& trial) const {
     return status;
   }
   if (status.recipe.is_none()) status.recipe = plan_.resolved(trial);
-  const bool is_finite = status.metrics.step == 0 || std::isfinite(status.metrics.figure("loss"));
-  if (status.ending.condition == RunCondition::kEnded && !is_finite) {
-    status.ending.condition = RunCondition::kFailed;
-    status.ending.reason = "its loss is not finite in the end";
-  }
   if (failure != failures_.end() && status.ending.condition != RunCondition::kFailed)
     status.ending = {RunCondition::kFailed, failure->second, "{}", "error"};
   return status;

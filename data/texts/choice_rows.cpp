@@ -42,20 +42,23 @@ EncodedChoice encode_choice(const TaskTokens& tokens, std::string_view context, 
                   " choices; expected a choice's number, from 0, its letter, from A, or its text");
 }
 
-// The index of the right choice; `is_letter` is set if the answer is a letter.
+// The index of the right choice.
 int64_t right_choice(const std::variant<int64_t, std::string>& answer,
-                     const std::vector<std::string>& choices, bool& is_letter) {
+                     const std::vector<std::string>& choices, AnswersBy& by) {
   const int64_t count = std::ssize(choices);
+  by = AnswersBy::kNumber;
   if (const auto* number = std::get_if<int64_t>(&answer)) {
     if (*number < 0 || *number >= count) refuse_answer(std::to_string(*number), count);
     return *number;
   }
   const auto& text = std::get<std::string>(answer);
-  if (const auto same = std::ranges::find(choices, text); same != choices.end())
+  if (const auto same = std::ranges::find(choices, text); same != choices.end()) {
+    by = AnswersBy::kText;
     return same - choices.begin();
+  }
   int64_t number = -1;
   if (text.size() == 1 && text[0] >= 'A' && text[0] <= 'Z') {
-    is_letter = true;
+    by = AnswersBy::kLetter;
     number = text[0] - 'A';
   } else if (const auto end = text.data() + text.size();
              std::from_chars(text.data(), end, number).ptr != end) {
@@ -79,7 +82,10 @@ ChoiceRows::ChoiceRows(const std::vector<std::string>& files, const Options& opt
   add_line(advice_,
            guesses_text(
                {{"question", &members.context}, {"choices", &members.choices}, {"answer", &members.answer}}));
-  if (letters_ > 0) add_line(advice_, "answers are read as letters: \"A\" is the first choice");
+  if (answers_by_ == AnswersBy::kLetter)
+    add_line(advice_, "answers are read as letters: \"A\" is the first choice");
+  if (answers_by_ == AnswersBy::kNumber)
+    add_line(advice_, "answers are read as numbers: 0 is the first choice");
   if (cut_ > 0)
     add_line(advice_, std::to_string(cut_) + " of " + std::to_string(size()) +
                           " choices exceed sequence_length = " + std::to_string(options_.sequence_length) +
@@ -90,9 +96,13 @@ void ChoiceRows::read(const JsonDocument& json, Members& members) {
   const std::string context = json.text(members.context.in(json));
   const std::vector<std::string> choices = json.list_of_texts(members.choices.in(json));
   if (choices.size() < 2) throw UserError("expected a list of two choices or more");
-  bool is_letter = false;
-  const int64_t right = right_choice(json.integer_or_text(members.answer.in(json)), choices, is_letter);
-  letters_ += is_letter ? 1 : 0;
+  AnswersBy by = AnswersBy::kText;
+  const int64_t right = right_choice(json.integer_or_text(members.answer.in(json)), choices, by);
+  if (by != AnswersBy::kText && answers_by_ != AnswersBy::kText && by != answers_by_)
+    throw UserError(
+        "the answer is a letter here and a number elsewhere, or the other way; numbers begin with 0, so that "
+        "\"1\" and \"B\" are the same choice: expected only one of the two");
+  if (by != AnswersBy::kText) answers_by_ = by;
   for (std::size_t i = 0; i < choices.size(); ++i) {
     Row row = row_of(context, choices[i]);
     row.question = questions_;

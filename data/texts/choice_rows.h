@@ -9,6 +9,9 @@
 
 namespace tutti {
 
+// How the lines of a file name the right choice.
+enum class AnswersBy { kText, kLetter, kNumber };
+
 // Questions with choices, one of them right, from lines of JSON. A sample is a choice behind its question, as
 // lm-eval's tasks of multiple_choice write them: "QUESTION CHOICE". Of so many tokens L as the longest has:
 //   "input"          int64 [L]: question and choice without the last token, and filling
@@ -49,7 +52,8 @@ class ChoiceRows final : public Dataset {
 
   Options options_;
   std::vector<Row> rows_;
-  int64_t questions_ = 0, length_ = 0, cut_ = 0, letters_ = 0;
+  int64_t questions_ = 0, length_ = 0, cut_ = 0;
+  AnswersBy answers_by_ = AnswersBy::kText;
   std::string advice_;
 };
 

@@ -7,6 +7,7 @@
 
 #include "io/formats/matrix_metrics.h"
 #include "io/json/json_text.h"
+#include "recipe/setting.h"
 #include "runtime/regular_file.h"
 #include "runtime/text.h"
 
@@ -50,9 +51,32 @@ bool less_is_better(const std::string& metric, bool composer) {
   return !composer && (has("crossentropy") || has("mse") || has("mae"));
 }
 
+bool less_is_better(const Setting& recipe, const std::string& metric) {
+  if (!recipe.is_table()) return less_is_better(metric);
+  const std::string own = metric.substr(metric.rfind('/') + 1);
+  Setting::Array sections;
+  if (const Setting* evaluators = recipe.find("evaluators"); evaluators && evaluators->is_array())
+    sections = evaluators->array();
+  if (const Setting* data = recipe.find("data"); data && data->is_table() && data->has("eval"))
+    sections.push_back(data->at("eval"));
+  for (const Setting& section : sections) {
+    if (!section.is_table() || !section.has("metrics") || !section.at("metrics").is_array()) continue;
+    for (const Setting& each : section.at("metrics").array())
+      if (each.is_table() && each.has("name") && each.has("kind") && each.at("name").is_text() &&
+          each.at("name").text() == own)
+        return less_is_better(each.at("kind").text());
+  }
+  return less_is_better(metric);
+}
+
 // Only the last line of a step is parsed: there are many.
-RunMetrics RunMetrics::read(const std::string& path, int64_t last_step) {
+RunMetrics::LessIsBetter RunMetrics::by_name() {
+  return [](const std::string& metric) { return less_is_better(metric); };
+}
+
+RunMetrics RunMetrics::read(const std::string& path, int64_t last_step, LessIsBetter less) {
   RunMetrics metrics;
+  metrics.less_ = std::move(less);
   std::string step_line;
   std::error_code error;
   if (!std::filesystem::exists(path, error)) return metrics;
@@ -99,7 +123,7 @@ void RunMetrics::add_evaluation(std::string name, double value, int64_t step) {
     return;
   }
   metric->last = value;
-  const bool less = less_is_better(name);
+  const bool less = less_(name);
   if (std::isnan(metric->worst) || (less ? value > metric->worst : value < metric->worst))
     metric->worst = value;
   const bool better = less ? value < metric->best : value > metric->best;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <string>
 #include <utility>
@@ -8,9 +9,15 @@
 
 namespace tutti {
 
+class Setting;
+
 // True for names of metrics of which less is better: a loss, an error (also "mse", "rmse", "mae"),
 // perplexity, cross entropy. Composer takes cross entropy for a metric to maximize.
 bool less_is_better(const std::string& metric, bool composer = false);
+
+// The same for a metric that an evaluation of the resolved recipe may give a name of its own, which then says
+// nothing: by its kind.
+bool less_is_better(const Setting& recipe, const std::string& metric);
 
 // "eval/CrossEntropy" of "metrics/eval/CrossEntropy", as evaluations are logged.
 std::string evaluated_name(const std::string& logged);
@@ -38,7 +45,10 @@ class RunMetrics {
  public:
   // Reads metrics.jsonl, its evaluations up to `last_step`. Lines that are torn or no JSON objects are left
   // out; without a file there are no evaluations.
-  static RunMetrics read(const std::string& path, int64_t last_step = std::numeric_limits<int64_t>::max());
+  // `less`: of which metrics less is better.
+  using LessIsBetter = std::function<bool(const std::string&)>;
+  static RunMetrics read(const std::string& path, int64_t last_step = std::numeric_limits<int64_t>::max(),
+                         LessIsBetter less = by_name());
 
   void add_evaluation(std::string name, double value, int64_t step);
 
@@ -48,6 +58,11 @@ class RunMetrics {
   std::vector<EvaluatedMetric> evaluated;               // in the order of their first evaluation
 
   double figure(const std::string& name) const;  // NaN if there is none
+
+ private:
+  static LessIsBetter by_name();
+
+  LessIsBetter less_ = by_name();
 };
 
 }  // namespace tutti

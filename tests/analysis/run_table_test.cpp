@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <tuple>
+
 #include "analysis/comparison/compared_runs.h"
 #include "analysis/comparison/short_names.h"
 #include "analysis/run_status.h"
@@ -80,6 +83,20 @@ TEST_F(RunTableTest, SortingIsByTheDirectionOfTheMetricAndLeavesRunsWithoutItLas
   EXPECT_THAT(names({.sort = "eval/CrossEntropy"}), ElementsAre("c", "b", "a", "d"));
   EXPECT_THAT(names({.sort = "loss"}), ElementsAre("c", "b", "a", "d"));
   EXPECT_THAT(names({.sort = "lr"}), ElementsAre("c", "b", "a", "d")) << "a key, by its number";
+}
+
+TEST_F(RunTableTest, AMetricWithANameOfItsOwnHasTheDirectionOfItsKind) {
+  for (const auto& [name, first, last] : {std::tuple("e", "0.5", "0.4"), {"f", "0.9", "0.3"}}) {
+    add(name, "1", "1ba", 0.5, 0.5,
+        "[data.eval]\nmetrics = [{ kind = 'MeanSquaredError', name = 'price' }]\n");
+    std::ofstream(runs_ + '/' + name + "/metrics.jsonl", std::ios::app)
+        << "{\"step\": 10, \"epoch\": 1, \"metrics/eval/price\": " << first << "}\n"
+        << "{\"step\": 20, \"epoch\": 2, \"metrics/eval/price\": " << last << "}\n";
+  }
+  const auto sorted = names({.sort = "price", .where = {"price>0"}});
+  EXPECT_THAT(sorted, ElementsAre("f", "e"));
+  const RunTable table(runs_below(runs_), {.sort = "price"});
+  EXPECT_EQ(table.runs()[0].metrics.evaluated.back().best, 0.3);
 }
 
 TEST_F(RunTableTest, ConditionsKnowNumbersTimesAndTexts) {

@@ -6,7 +6,9 @@
 #include <algorithm>
 
 #include "commands/check.h"
+#include "commands/local_train.h"
 #include "job/recipe_catalogs.h"
+#include "tests/runtime/scratch.h"
 
 namespace tutti {
 namespace {
@@ -14,7 +16,8 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-Setting recipe_of_batches(int samples, const std::string& more = "", int batch = 12) {
+Setting recipe_of_batches(int64_t samples, const std::string& more = "", int64_t batch = 12,
+                          const std::string& grad_accum = "\"auto\"") {
   return resolve_recipe(parse_recipe(R"(
 seed = 1
 [model]
@@ -29,8 +32,7 @@ samples = )" + std::to_string(samples) +
 kind = "adam"
 [train]
 max_duration = "2ba"
-grad_accum = "auto"
-)" + more,
+grad_accum = )" + grad_accum + '\n' + more,
                                      "recipe.toml"));
 }
 
@@ -41,6 +43,15 @@ std::vector<int64_t> sizes_of(const std::vector<TriedBatch>& tried) {
 }
 
 std::string budget_mb(double mb) { return "[device]\nmemory_budget_mb = " + std::to_string(mb) + '\n'; }
+
+// A run as a user would start it, with checkpoints.
+void train_within(double limit, int64_t batch) {
+  const Scratch folder;
+  LocalRunOptions options;
+  options.run_dir = folder.path("run");
+  const Setting recipe = recipe_of_batches(512, budget_mb(limit), batch, /*grad_accum=*/"1");
+  EXPECT_EQ(train_in_one_process(recipe, options).exit_code, 0);
+}
 
 TEST(BatchFindTest, SizesEndWithTheDataOfARank) {
   const auto tried = try_batches(recipe_of_batches(100), {.ranks = 2, .steps = 2});
@@ -53,8 +64,7 @@ TEST(BatchFindTest, SizesEndWithTheDataOfARank) {
 }
 
 TEST(BatchFindTest, TheLargestSizeWithinTheBudgetIsFound) {
-  const double limit =
-      try_steps(recipe_of_batches(512, "", /*batch=*/192), /*ranks=*/1, /*steps=*/1).memory_mb;
+  const double limit = try_steps(recipe_of_batches(512, "", /*batch=*/192), {}).memory_mb;
   const auto tried = try_batches(recipe_of_batches(512, budget_mb(limit)), {.steps = 1});
   int64_t largest = 0, least_without = 512;
   for (const TriedBatch& batch : tried) {
@@ -68,6 +78,7 @@ TEST(BatchFindTest, TheLargestSizeWithinTheBudgetIsFound) {
   EXPECT_GE(largest, 128);
   EXPECT_LE(largest, 208);
   EXPECT_GT(least_without, largest);
+  train_within(limit, largest);
   EXPECT_LE(least_without - largest, largest / 16);
 }
 

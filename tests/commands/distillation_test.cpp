@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <filesystem>
 #include <functional>
 
 #include "commands/check.h"
@@ -25,6 +26,7 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 const std::string kDigits = TUTTI_SOURCE_DIR "/examples/data/digits.h5";
 constexpr double kRate = 0.1;
@@ -42,13 +44,14 @@ std::string mlp(const std::string& hidden) { return "kind = 'mlp'\nhidden = " + 
 
 class Distilled : public testing::Test {
  protected:
-  void train(const std::string& text, const std::string& name, int ranks = 1,
-             const std::string& resume = "") const {
+  void train(const std::string& text, const std::string& name, int ranks = 1, const std::string& resume = "",
+             bool quiet = true) const {
     LocalRunOptions options;
     options.ranks = ranks;
     options.run_dir = folder_.path(name);
     options.resume = resume;
-    options.quiet = true;
+    options.live = !quiet;
+    options.quiet = quiet;
     train_in_one_process(recipe_of(text), options);
   }
   std::string by_teacher(const std::string& name, const std::string& more = "") const {
@@ -223,6 +226,23 @@ TEST_F(Distilled, KeepsItsTeacherThoughTheTeachersRunContinues) {
   train(recipe(mlp("[8]"), 6, by_teacher("teacher")), "later");
   EXPECT_NE(inspect_digest(folder_.path("later")), inspect_digest(folder_.path("whole")));
   EXPECT_THAT(text_of_file(folder_.path("whole") + "/recipe.toml"), HasSubstr("/checkpoints/ep0-ba5\""));
+}
+
+TEST_F(Distilled, SaysWhereAResumedRunHasAnotherTeacher) {
+  const std::string name = folder_.path("teacher");
+  train(recipe(mlp("[32]"), 5), "teacher");
+  train(recipe(mlp("[8]"), 3, by_teacher("teacher")), "student");
+  const auto said_on_resuming = [&](int steps) {
+    testing::internal::CaptureStdout();
+    testing::internal::CaptureStderr();
+    train(recipe(mlp("[8]"), steps, by_teacher("teacher")), "student", 1, "auto", false);
+    return testing::internal::GetCapturedStdout() + testing::internal::GetCapturedStderr();
+  };
+  EXPECT_THAT(said_on_resuming(4), Not(HasSubstr("other weights")));
+  std::filesystem::remove_all(name);
+  train("seed = 6\n" + recipe(mlp("[32]"), 5).substr(9), "teacher");
+  EXPECT_THAT(said_on_resuming(5), HasSubstr("algorithms[0].teacher has other weights than before"));
+  EXPECT_THAT(said_on_resuming(6), Not(HasSubstr("other weights")));
 }
 
 TEST_F(Distilled, BySurgeryThatTheTeachersWeightsNeed) {

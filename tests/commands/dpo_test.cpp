@@ -13,6 +13,7 @@
 #include "commands/check.h"
 #include "commands/inspect.h"
 #include "commands/local_train.h"
+#include "io/formats/run_metrics.h"
 #include "models/zoo/factory.h"
 #include "tests/actors/sleeping_world.h"
 #include "tests/data/texts/letters_tokenizer.h"
@@ -161,6 +162,34 @@ TEST_F(Preferences, HaveTheSameBitsInHalves) {
   train(preferring("", 3), "halves");
   train(preferring("", 6), "halves", 1, "auto");
   EXPECT_EQ(inspect_digest(folder_.path("halves")), inspect_digest(folder_.path("whole")));
+}
+
+// Of a start with averages too: the policy begins with the weights, and so does the reference.
+TEST_F(Preferences, BeginWithoutAReward) {
+  const std::string sft =
+      recipe(model(), 5, "prompt_field = 'prompt'\nresponse_field = 'good'\n",
+             "[[algorithms]]\nkind = 'ema'\nhalf_life = '2ba'\nupdate_interval = '1ba'\n");
+  train(sft, "sft");
+  const std::string pairs = "prompt_field = 'prompt'\nchosen_field = 'good'\nrejected_field = 'bad'\n";
+  const auto first_reward = [&](const std::string& reference, const std::string& name) {
+    train(recipe(model(), 1, pairs,
+                 "[checkpoint]\nload_path = '" + folder_.path("sft") +
+                     "'\nload_weights_only = true\n[[algorithms]]\nkind = 'dpo'\n" + reference),
+          name);
+    return RunMetrics::read(folder_.path(name + "/metrics.jsonl")).figure("rewards/chosen");
+  };
+  EXPECT_EQ(first_reward("", "start"), 0);
+  EXPECT_NE(first_reward("reference = '" + folder_.path("sft") + "'\n", "averages"), 0);
+}
+
+TEST_F(Preferences, ComeFromAReferenceOfTheSameTokens) {
+  train_start();
+  std::string other = model();
+  other.replace(other.find("29"), 2, "31");
+  train(recipe(other, 1, "prompt_field = 'prompt'\nresponse_field = 'good'\n"), "other");
+  const std::string text = preferring() + "reference = '" + folder_.path("other") + "'\n";
+  EXPECT_THAT(refused(text), HasSubstr("it has 31 tokens, and the model has 29"));
+  EXPECT_THAT(refused(preferring() + "[[algorithms]]\nkind = 'dpo'\n"), HasSubstr("the only one"));
 }
 
 TEST_F(Preferences, LogRewards) {

@@ -56,7 +56,7 @@ best = { metric = "MulticlassAccuracy" }
 
 TEST(DryRunTest, StepsAreTriedAndNothingIsLeft) {
   const Scratch scratch;
-  const TriedStep step = try_steps(long_recipe(scratch.path()), /*ranks=*/2, /*steps=*/3);
+  const TriedStep step = try_steps(long_recipe(scratch.path()), {.ranks = 2, .steps = 3});
   EXPECT_EQ(step.steps, 3);
   EXPECT_GT(step.ms, 0);
   EXPECT_GT(step.memory_mb, 0);
@@ -81,7 +81,7 @@ TEST(DryRunTest, TheCostOfARecipeIsMeasured) {
   EXPECT_GT(cost.load_ms, 0);
   EXPECT_THAT(cost.text,
               ContainsRegex("^An epoch of 8 steps takes about [0-9.]+ s here, the training of 10ep "));
-  EXPECT_EQ(try_steps(long_recipe(scratch.path()), 1, /*steps=*/3, /*seconds=*/0).steps, 1);
+  EXPECT_EQ(try_steps(long_recipe(scratch.path()), {.steps = 3, .seconds = 0}).steps, 1);
   EXPECT_THAT(PosixDisk().list(scratch.path()), ElementsAre());
 }
 
@@ -132,7 +132,7 @@ TEST(DryRunTest, MemoryThatRunsOutIsAnError) {
   const Scratch scratch;
   Setting recipe = long_recipe(scratch.path());
   recipe.find("device")->find("memory_budget_mb")->value = 0.0001;
-  EXPECT_THROW(try_steps(recipe, 1, 1), std::exception);
+  EXPECT_THROW(try_steps(recipe, {}), std::exception);
 }
 
 }  // namespace

@@ -103,10 +103,10 @@ TEST_F(LanguageTask, ChoicesHaveLmEvalsLikelihoodsAndAccuracies) {
 }
 
 // Of two choices the one that the other begins with is likelier. The third answer is not the likeliest.
-const std::string kLetters = R"({"question": "ab", "choices": ["x", "x x"], "answer": 0}
+const std::string kLetters = R"({"question": "ab", "choices": ["x", "x x"], "answer": "A"}
 {"question": "b c", "choices": ["x y", "x", "x y z"], "answer": "B"}
 {"question": "abc", "choices": ["q", "q a"], "answer": "q a"}
-{"question": "", "choices": ["e", "e b"], "answer": "0"}
+{"question": "", "choices": ["e", "e b"], "answer": "A"}
 )";
 
 TEST_F(LanguageTask, QuestionsOnRanksHaveTheValuesOfOneRank) {
@@ -133,6 +133,9 @@ TEST_F(LanguageTask, MistakesInQuestionsAreNamed) {
               HasSubstr("neither a whole number nor a text"));
   EXPECT_THAT(refuses(R"({"question": "a", "choices": "b", "answer": 0})"), HasSubstr("two choices"));
   EXPECT_THAT(refuses(R"({"question": "a", "choices": ["b", ""], "answer": 0})"), HasSubstr("is empty"));
+  EXPECT_THAT(refuses(R"({"question": "a", "choices": ["b", "c"], "answer": "B"}
+{"question": "a", "choices": ["b", "c"], "answer": "1"})"),
+              AllOf(HasSubstr("choices.jsonl:2"), HasSubstr("a letter here and a number elsewhere")));
   EXPECT_THAT(refuses(R"({"text": "a", "choices": ["b", "c"], "answer": 0})"),
               HasSubstr("no member 'question', 'query', 'ctx'"));
   EXPECT_THAT(refused(task("choices", kLetters, "context_field = 'q'\n")), HasSubstr("no member 'q'"));
@@ -140,6 +143,31 @@ TEST_F(LanguageTask, MistakesInQuestionsAreNamed) {
   write_text(folder_.path("other.json"), letters_tokenizer() + " ");
   EXPECT_THAT(refused(task("choices", kLetters, "tokenizer = '" + folder_.path("other.json") + "'\n")),
               HasSubstr("expected the tokenizer of [data.train]"));
+}
+
+// Of files of tokens nobody knows the tokenizer, and bytes have none.
+TEST_F(LanguageTask, BytesAreNoOthersTokens) {
+  const std::string lines = R"({"question": "a", "choices": ["b", "c"], "answer": 0})";
+  const auto trained_on = [&](const std::string& data, const std::string& more) {
+    std::string text = recipe(task("choices", lines + "\n", more), 1);
+    text.replace(text.find("29"), 2, "301");
+    const auto begin = text.find("[data.train]"), end = text.find("[data.eval]");
+    return message_of<UserError>([&] {
+      check_text(recipe_of(text.substr(0, begin) + "[data.train]\n" + data +
+                           "sequence_length = 8\nbatch_size = 2\n" + text.substr(end)),
+                 {});
+    });
+  };
+  write_text(folder_.path("plain.txt"), std::string(100, 'a'));
+  const std::string bytes = "kind = 'bytes'\npath = '" + folder_.path("plain.txt") + "'\n";
+  EXPECT_THAT(trained_on(bytes, ""), HasSubstr("the model is trained on bytes"));
+  std::string numbers;
+  for (const uint16_t token : std::initializer_list<uint16_t>{1, 2, 300, 4, 5, 6, 7, 8, 9, 10, 11, 12})
+    numbers += std::string(1, static_cast<char>(token & 255)) + static_cast<char>(token >> 8);
+  write_text(folder_.path("tokens.bin"), numbers);
+  const std::string tokens =
+      "kind = 'tokens'\npath = '" + folder_.path("tokens.bin") + "'\ndtype = 'uint16'\n";
+  EXPECT_THAT(trained_on(tokens, "# without a tokenizer\n"), HasSubstr("expected a tokenizer"));
 }
 
 // The right answers are what `tutti generate` writes; of one prompt they are not.

@@ -17,7 +17,7 @@ using testing::HasSubstr;
 
 BestSettings settings_of(const std::string& table) {
   const Setting recipe = parse_recipe("best = " + table, "r.toml");
-  return BestSettings::read(resolve_section(section_catalog<BestKeys>(), *recipe.find("best"), {}));
+  return BestSettings::read(resolve_section(section_catalog<BestKeys>(), *recipe.find("best"), {}), recipe);
 }
 
 std::string error_of(const std::function<void()>& work) {

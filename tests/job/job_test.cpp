@@ -161,6 +161,7 @@ TEST_F(JobTest, ARunNameIsThatOfAFolderBelowRuns) {
   for (const std::string name : {"", ".", "..", "a/../..", "../other"})
     EXPECT_THAT(why_refused("run_name = '" + name + "'\n" + recipe, options),
                 HasSubstr("run_name = \"" + name + "\": expected the name of a folder below runs/"));
+  EXPECT_THAT(why_refused("run_name = \"a\\nb\"\n" + recipe, options), HasSubstr("without line breaks"));
   for (const std::string name : {"a", "a/b", "..a", "a b"})
     EXPECT_EQ(why_refused("run_name = '" + name + "'\n" + recipe, options), "it was taken") << name;
   options.run_dir = folder_.path("run");

@@ -92,6 +92,8 @@ class Stages(tutti_run.RunTest):
         for stage in ("stage-1", "stage-2"):
             self.assertRegex(listed.text, rf"(?m)^\S*{stage} +ended ")
         self.assertEqual(tutti("eval", self.run_dir).wait().text, tutti("eval", stage_2).wait().text)
+        compared = tutti("compare", self.run_dir, self.run_dir / "stage-1").wait()
+        self.assertEqual(compared.code, 0, compared.text)
         out = tutti("report", self.run_dir).wait()
         self.assertEqual(out.code, 0, out.text)
         self.assertTrue((self.run_dir / "report.html").exists(), out.text)
@@ -100,13 +102,25 @@ class Stages(tutti_run.RunTest):
         self.assertIn(f"`tutti resume {self.run_dir}` continues it", again.text)
 
     def test_mistakes_of_later_stages_come_before_the_first(self):
-        for key, message in (("data.train.group = 'none'", "none"), ("optimizer.lr = -1", "optimizer.lr = -1")):
+        for key, message in (("data.train.group = 'none'", "none"), ("optimizer.lr = -1", "optimizer.lr = -1"),
+                             ("model.freeze = ['typo*']", "typo*")):
             self.recipe.write_text(WHOLE + STAGES + f"[[stages]]\n{key}\ntrain.max_duration = '1ep'\n")
             for command in (("train", self.recipe, "--run-dir", self.run_dir), ("check", self.recipe)):
                 refused = tutti(*command).wait()
                 self.assertEqual(refused.code, 2, refused.text)
                 self.assertIn(message, refused.text)
         self.assertFalse(self.run_dir.exists())
+
+    def test_a_stage_that_was_stopped_early_is_not_over(self):
+        tutti("train", self.recipe, "--run-dir", self.run_dir, *settings(stages__0__train__stop_at="5ba")).wait()
+        plain = self.folder / "plain.toml"
+        plain.write_text(WHOLE)
+        refused = tutti("train", plain, "--run-dir", self.run_dir, *settings(train__max_duration="1ba")).wait()
+        self.assertEqual(refused.code, 2, refused.text)
+        self.assertIn("has a training in stages", refused.text)
+        resumed = tutti("resume", self.run_dir, *settings(stages__0__train__stop_at="0ba")).wait()
+        self.assertEqual(resumed.code, 0, resumed.text)
+        self.assertEqual([digest(self.run_dir / "stage-1"), digest(self.run_dir)], self.by_hand(ranks=1))
 
     def test_one_stage_is_simulated_by_its_number(self):
         refused = tutti("simulate", self.recipe, "--seeds", "1").wait()

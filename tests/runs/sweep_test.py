@@ -149,6 +149,12 @@ class Sweeps(tutti_run.RunTest):
         self.assertEqual(finished.code, 0, finished.text)
         self.assertRegex(finished.text, r"\nlr=1e10 +failed .*loss is not finite")
         self.assertRegex(finished.text, r"the best: .*lr=1e-7")
+        self.assertRegex(tutti("ls", self.sweep).wait().text, r"\nlr=1e10 +failed ")
+        page = tutti("report", self.sweep).wait()
+        self.assertEqual(page.code, 0, page.text)
+        (self.sweep / "report.html").unlink()
+        self.assertIn("is the folder of a sweep", tutti("status", self.sweep).wait().text)
+        self.assertIn("is the folder of a sweep", tutti("train", self.recipe, "--run-dir", self.sweep).wait().text)
         (self.sweep / "lr=1e-7/recipe.toml").write_text("")
         again = self.start("--grid", "lr=1e10,1e-7", *short).wait()
         self.assertIn("lr=1e-7: continues", again.text)
@@ -216,6 +222,13 @@ class Sweeps(tutti_run.RunTest):
         self.assertIn("suggestions\n  steepest descent ", finished.text)
         self.assertRegex(finished.text, r"\n +[\d.]+ \| *\*")
         self.assertFalse((run / "checkpoints").exists())
+        (run / "checkpoints").mkdir()  # as a killed one leaves it
+        again = tutti("lr-find", tutti_run.DIGITS, "--run-dir", run, "--steps", "10").wait()
+        self.assertEqual(again.code, 0, again.text)
+        (run / "lr-find").unlink()
+        refused = tutti("lr-find", tutti_run.DIGITS, "--run-dir", run).wait()
+        self.assertEqual(refused.code, 2, refused.text)
+        self.assertIn("there is a run in it", refused.text)
 
 
 if __name__ == "__main__":

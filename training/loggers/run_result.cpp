@@ -139,6 +139,7 @@ std::string RunResult::json() const {
                        {"epochs", at.epoch},
                        {"skipped_steps", ended.skipped_steps},
                        {"seconds", wall_s}};
+  if (ended.skipped_at_end > 0) fields.emplace_back("skipped_at_end", ended.skipped_at_end);
   const double loss = last ? last->loss : metrics.figure("loss");
   if (last || !std::isnan(loss)) fields.emplace_back("loss", loss);
   if (samples_per_s > 0) fields.emplace_back("samples_per_s", samples_per_s);
