@@ -152,7 +152,7 @@ void DataParallel::begin_step(int64_t microbatches) {
 
 void DataParallel::begin_microbatch(int64_t first_sample) {
   Parts& parts = *parts_;
-  TUTTI_ASSERT(parts.microbatch < parts.microbatches, "more microbatches than begin_step was told");
+  TUTTI_ASSERT(parts.microbatch < parts.microbatches, "more microbatches than begin_step announced");
   parts.exchange.begin_microbatch(parts.microbatch, parts.microbatch + 1 == parts.microbatches);
   parts.statistics.clear();
   parts.state.first_sample = first_sample;

@@ -12,9 +12,10 @@
 
 namespace tutti {
 
-// The ranks of a training loop of one's own, on CPUs: those that mpirun started, else a single rank. MPI
-// starts in the constructor, once in a process, and ends in the destructor; both are collective. If an
-// exception leaves the program on one rank, mpirun ends the other ranks (run_program prints the exception).
+// The ranks of a program's own training loop, on CPUs: the ranks of mpirun, else a single rank. MPI starts in
+// the constructor, once in a process, and ends in the destructor. Constructor and destructor are collective.
+// If an exception leaves the program on one rank, mpirun ends the other ranks (run_program prints the
+// exception).
 class Ranks {
  public:
   // `threads`: of each rank's kernels.
@@ -34,12 +35,12 @@ class Ranks {
   std::unique_ptr<GroupFactory> factory_;
 };
 
-// Trains a model on all ranks in a loop of one's own: gathers sharded parameters, sums gradients, applies
+// Trains a model on all ranks in a program's own loop: gathers sharded parameters, sums gradients, applies
 // running statistics, in the order and with the bits of the Trainer. All ranks call alike, in this order:
 //
 //   begin_step; for each microbatch begin_microbatch, forward, loss, backward; end_step; the optimizer's step
 //
-// A rank may have fewer microbatches than others, or none. examples/cpp/own_loop.cpp is an example.
+// A rank may have fewer microbatches than other ranks, or none. examples/cpp/own_loop.cpp is an example.
 class DataParallel {
  public:
   // The sums over all ranks of a step.
@@ -67,7 +68,8 @@ class DataParallel {
   // expects. Also sets state.grad_scale and state.train_loss.
   Sums end_step();
 
-  // Writes all parameters and persistent buffers on rank 0, as `tutti export --to` names them. Between steps.
+  // Writes all parameters and persistent buffers on rank 0, with the names of `tutti export --to`. Between
+  // steps.
   // Throws OperatingError.
   void save_weights(const std::string& path) const;
 

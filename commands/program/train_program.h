@@ -9,13 +9,13 @@
 
 namespace tutti {
 
-// The main of a program that trains: completes the options by the arguments, which are those of `tutti train`
-// (RECIPE, --set KEY=VALUE, --run-dir, --resume, --local-ranks, --json; --help lists them), and trains.
-// Returns the exit code of Trainer::fit. Under mpirun every rank calls; MPI starts and ends here.
+// The main of a program that trains: completes the options by the arguments, with the names of `tutti train`
+// (RECIPE, --set KEY=VALUE, --run-dir, --resume, --local-ranks, --json; --help explains), and trains. Returns
+// the exit code of Trainer::fit. Under mpirun every rank calls; MPI starts and ends here.
 int train_program(int argc, char** argv, Trainer::Options options = {});
 
-// The options with those of the arguments in place, for a program that uses a Trainer itself. Throws
-// UserError; a RECIPE among the arguments replaces `options.recipe`, one of the two is needed.
+// The options, completed by the arguments, for a program with a Trainer of its own. A RECIPE among the
+// arguments replaces `options.recipe`; at least one of the two is needed. Throws UserError.
 Trainer::Options with_arguments(Trainer::Options options, int argc, char** argv);
 
 // A classifier (LayerClassifier) that is a Net, a class derived from torch::nn::Module: made by

@@ -25,11 +25,12 @@ constexpr int64_t kLoopSteps = 4;
 constexpr int64_t kGlobalBatch = 18;  // the third batch of an epoch has 14 samples
 constexpr SyntheticDataset::Options kLoopData{.samples = 50, .classes = 4, .seed = 17};
 
-constexpr const char* kLoopRecipe = R"(
+constexpr const char* kLoopRecipe = R"toml(
 seed = 17
 [model]
 kind = "sequential"
-layers = ["Linear(8, 16)", "BatchNorm1d(16)", "ReLU()", "Dropout(0.25)", "Linear(16, 7)", "ReLU()", "Linear(7, 4)"]
+layers = ["Linear(8, 16)", "BatchNorm1d(16)", "ReLU()", "Dropout(0.25)", "Linear(16, 7)", "ReLU()",
+          "Linear(7, 4)"]
 [data.train]
 kind = "synthetic"
 samples = 50
@@ -43,7 +44,7 @@ lr = 0.1
 momentum = 0.9
 [train]
 max_duration = "4ba"
-)";
+)toml";
 
 struct LoopCase {
   int ranks;
