@@ -23,7 +23,6 @@ using Weights = std::map<std::string, at::Tensor>;
 
 constexpr int64_t kLoopSteps = 4;
 constexpr int64_t kGlobalBatch = 18;  // the third batch of an epoch has 14 samples
-constexpr SyntheticDataset::Options kLoopData{.samples = 50, .classes = 4, .seed = 17};
 
 constexpr const char* kLoopRecipe = R"toml(
 seed = 17
@@ -66,11 +65,7 @@ std::string recipe_text(const LoopCase& tried) {
 class DataParallelTest : public testing::TestWithParam<LoopCase> {
  protected:
   const Setting recipe_ = recipe_of(recipe_text(GetParam()));
-  SyntheticDataset data_ = [] {
-    auto options = kLoopData;
-    options.shape = {8};
-    return SyntheticDataset(options);
-  }();
+  const SyntheticDataset data_{{.samples = 50, .shape = {8}, .classes = 4, .seed = 17}};
   Scratch folder_;
 
   Weights of_the_recipe() {
