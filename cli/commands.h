@@ -13,6 +13,7 @@ using Action = std::function<int()>;
 // Each adds a subcommand, which sets `action` when parsed. Its examples stand in help/examples.cpp, and
 // help/described.cpp has the shell's offers for its placeholders.
 void add_init(CLI::App& app, Action& action);
+void add_new(CLI::App& app, Action& action);
 void add_convert(CLI::App& app, Action& action);
 void add_train(CLI::App& app, Action& action);
 void add_run(CLI::App& app, Action& action);

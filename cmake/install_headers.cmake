@@ -12,4 +12,7 @@ foreach(folder ${FOLDERS})
     list(APPEND CMAKE_INSTALL_MANIFEST_FILES ${CMAKE_INSTALL_PREFIX}/include/tutti/${header})
   endforeach()
 endforeach()
+# <tutti/tutti.h> is all that most programs include.
+file(RENAME ${installed}/commands/program/tutti.h ${installed}/tutti.h)
+list(APPEND CMAKE_INSTALL_MANIFEST_FILES ${CMAKE_INSTALL_PREFIX}/include/tutti/tutti.h)
 message(STATUS "Installed: ${installed}")

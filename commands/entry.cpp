@@ -1,15 +1,12 @@
 #include "commands/entry.h"
 
-#include <random>
 #include <string>
 
 #include "analysis/run_folder.h"
-#include "commands/local_train.h"
 #include "commands/stages.h"
 #include "commands/train.h"
 #include "job/recipe_catalogs.h"
 #include "runtime/error.h"
-#include "runtime/launcher.h"
 #include "runtime/printable.h"
 
 namespace tutti {
@@ -41,23 +38,14 @@ void require_folder_of_one_run(const Setting& recipe, const std::string& run_dir
 int run(const TrainOptions& train) {
   if (are_stages(train.recipe)) return train_stages(train);
   const auto recipe = [&train] {
-    if (train.local_ranks > 0 && launched_rank())
-      throw UserError("--local-ranks " + std::to_string(train.local_ranks) +
-                      ": under mpirun the ranks are mpirun's; leave one of the two out");
     Setting made = resolved(train.recipe);
     require_folder_of_one_run(made, train.run_dir);
     return made;
   };
-  if (train.local_ranks == 0 || launched_rank())
-    return Launcher().train(recipe, {.run_dir = train.run_dir, .resume = train.resume, .json = train.json});
-  LocalRunOptions options;
-  options.live = true;
-  options.json = train.json;
-  options.ranks = train.local_ranks;
-  options.fresh_seed = std::random_device()();
-  options.run_dir = train.run_dir;
-  options.resume = train.resume;
-  return train_in_one_process(recipe(), options).exit_code;
+  return Launcher().train(recipe, {.run_dir = train.run_dir,
+                                   .resume = train.resume,
+                                   .json = train.json,
+                                   .local_ranks = train.local_ranks});
 }
 
 int run(const EvalOptions& options) { return print(eval_text(resolved(options.recipe), options.checkpoint)); }

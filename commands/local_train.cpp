@@ -35,8 +35,12 @@ LocalRunResult train_in_one_process(const Setting& recipe, const LocalRunOptions
   if (options.live) hold_stop_signals();
   if (options.live) MemoryLimits().require_start(1);
   begin_process(RunSettings::read(recipe));
-  Job job = make_job(recipe, {options.ranks, options.run_dir, options.resume, options.fresh_seed,
-                              options.live ? fresh_nonce() : "local"});
+  Job job = make_job(recipe, {.world = options.ranks,
+                              .run_dir = options.run_dir,
+                              .resume = options.resume,
+                              .fresh_seed = options.fresh_seed,
+                              .nonce = options.live ? fresh_nonce() : "local",
+                              .components = options.components});
   if (options.prepare) options.prepare(job);
   LocalRanks ranks(job, scheduling_of(options));
   TokenScheduler& scheduler = ranks.scheduler();

@@ -20,7 +20,8 @@ struct LocalRunOptions {
   bool live = false;
   bool quiet = false;  // live, but without output and log
   bool json = false;   // live, and printing only the result, as JSON
-  // Changes the job of the recipe, as with a model, data or listeners of a program.
+  UserComponents components = {};
+  // Changes the job of the recipe.
   std::function<void(Job& job)> prepare = {};
 };
 

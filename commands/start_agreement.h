@@ -16,6 +16,7 @@ struct LaunchOptions {
   UserComponents components = {};
   bool ends_process = true;  // if a logger hangs
   bool json = false;         // print only the result, as JSON
+  int local_ranks = 0;       // ranks in this one process; 0 = mpirun's
 };
 
 // Returns the resolved recipe, or throws UserError.

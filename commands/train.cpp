@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <random>
 #include <ranges>
 #include <set>
 #include <thread>
@@ -18,6 +19,7 @@
 #include "collectives/mpi/transport.h"
 #include "collectives/mpi/world.h"
 #include "commands/live_environment.h"
+#include "commands/local_train.h"
 #include "commands/start_agreement.h"
 #include "io/checkpoint/checkpoint.h"
 #include "job/make_job.h"
@@ -241,7 +243,32 @@ struct Launcher::Mpi {
 Launcher::Launcher() = default;
 Launcher::~Launcher() = default;
 
-int Launcher::train(const RecipeSource& recipe, const LaunchOptions& options) {
+int Launcher::train_in_this_process(const RecipeSource& recipe, const LaunchOptions& options) {
+  LocalRunOptions local;
+  local.ranks = options.local_ranks;
+  local.fresh_seed = std::random_device()();
+  local.run_dir = options.run_dir;
+  local.resume = options.resume;
+  local.live = true;
+  local.json = options.json;
+  local.components = options.components;
+  local.prepare = [this](const Job& job) {
+    checkpoints_ = job.checkpoints;
+    set_ = job.settings.checkpoint.set;
+  };
+  const LocalRunResult result = train_in_one_process(recipe(), local);
+  stopped_ = result.stopped;
+  return result.exit_code;
+}
+
+int Launcher::train(const RecipeSource& source, const LaunchOptions& options) {
+  if (options.local_ranks > 0 && !launched_rank()) return train_in_this_process(source, options);
+  const auto recipe = [&] {
+    if (options.local_ranks > 0)
+      throw UserError("--local-ranks " + std::to_string(options.local_ranks) +
+                      ": under mpirun the ranks are mpirun's; leave one of the two out");
+    return source();
+  };
   hold_stop_signals();
   StartRequest request = make_request(recipe, options);
   Meter::install();  // before threads and libraries of MPI take addresses that are limited

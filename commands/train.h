@@ -24,6 +24,9 @@ class Launcher {
   // with all objects that the thread uses. If `ends_process`, the process then ends here with the exit code,
   // before static objects are destroyed.
   //
+  // With LaunchOptions::local_ranks all ranks are in this process, and errors are thrown: UserError,
+  // OperatingError or Aborted.
+  //
   // Collective: ranks that cannot start must call too, since the other ranks wait.
   int train(const RecipeSource& recipe, const LaunchOptions& options);
 
@@ -35,6 +38,7 @@ class Launcher {
   bool stopped() const { return stopped_; }
 
  private:
+  int train_in_this_process(const RecipeSource& recipe, const LaunchOptions& options);
   std::string newest_checkpoint() const;  // its folder, "" = none
 
   struct Mpi;

@@ -18,6 +18,14 @@ Setting written_recipe(const std::string& recipe, const std::vector<std::string>
   return text ? parse_recipe(recipe, "recipe", overrides) : read_recipe(recipe, overrides);
 }
 
+// Launcher::train throws errors of ranks in this process.
+int train_locally(Launcher& launcher, const RecipeSource& recipe, const LaunchOptions& launch) try {
+  return launcher.train(recipe, launch);
+} catch (const RunError& error) {
+  print_error(error.what());
+  return exit_code(error.kind());
+}
+
 }  // namespace
 
 Trainer::Trainer(Options options) : options_(std::move(options)), launcher_(std::make_unique<Launcher>()) {}
@@ -37,7 +45,10 @@ int Trainer::fit(const std::vector<Task>& then) {
   launch.components.tasks_done = std::ssize(tasks_);
   launch.components.tasks.insert(launch.components.tasks.end(), then.begin(), then.end());
   launch.ends_process = false;
-  const int exit_code = launcher_->train(recipe, launch);
+  launch.json = options_.json;
+  launch.local_ranks = options_.local_ranks;
+  const int exit_code =
+      launch.local_ranks > 0 ? train_locally(*launcher_, recipe, launch) : launcher_->train(recipe, launch);
   trained_ = trained_ || exit_code != kRefused;  // what was not refused may have left checkpoints
   if (exit_code != 0) return exit_code;
   tasks_ = std::move(launch.components.tasks);

@@ -26,6 +26,8 @@ class Trainer {
     std::vector<std::string> overrides;  // "train.max_duration=3ep", over the recipe
     std::string run_dir;                 // "" = runs/<run_name>
     std::string resume;                  // "" = as in the recipe, "auto", or a checkpoint's folder
+    int local_ranks = 0;                 // ranks in this one process, without mpirun; 0 = mpirun's
+    bool json = false;                   // print nothing but the result, as JSON, at the end
     // Builds the model on the meta device for such samples; the same model on every rank.
     std::function<std::shared_ptr<Model>(const SampleSpec& samples)> model;
     std::map<std::string, DatasetPtr> data;  // by "train" or an evaluator's label ("eval")

@@ -4,6 +4,7 @@
 
 #include "recipe/plugin_maker.h"
 #include "runtime/launcher.h"
+#include "sharding/rank_share.h"
 #include "tensors/memory/meter.h"
 #include "tensors/process_state.h"
 
@@ -35,20 +36,9 @@ Sampler Job::eval_sampler(const Evaluator& evaluator, int rank) const {
                  rank);
 }
 
-Mesh Job::mesh() const {
-  const int pieces = topology(0).share.pieces;
-  return Mesh({{kReplicateAxis, world / pieces}, {kShardAxis, pieces}});
-}
+Mesh Job::mesh() const { return mesh_of(settings.sharding, world); }
 
-RankTopology Job::topology(int rank) const {
-  using enum ShardingStrategy;
-  const ShardingSettings& sharding = settings.sharding;
-  RankTopology place{.rank = rank, .world = world, .data_rank = rank, .data_world = world};
-  if (sharding.strategy == kNone || world == 1) return place;
-  const int pieces = sharding.strategy == kHybrid ? sharding.shard_size.value : world;
-  place.share = {pieces, rank % pieces, world / pieces, rank / pieces};
-  return place;
-}
+RankTopology Job::topology(int rank) const { return topology_of(settings.sharding, rank, world); }
 
 Device Job::device(int memory_slot) const {
   const Device device = devices ? devices->device(launched_local_rank() + memory_slot, memory_slot)

@@ -27,15 +27,14 @@ Exchange::Exchange(State& state, bool scaled)
     : state_(state), gradients_(make_local_gradients(state, scaled)) {}
 
 // Parameters move before gradients set hooks on them.
-Exchange::Exchange(Context& context, State& state, const ExchangeOptions& options, const RankActors& actors,
-                   Recorder& recorder)
+Exchange::Exchange(State& state, const ExchangeOptions& options, std::unique_ptr<SyncClient> sync)
     : state_(state),
       replicas_(options.sharding.strategy == ShardingStrategy::kHybrid),
+      sync_(std::move(sync)),
       trained_(trained_of(state)) {
   using enum ShardingStrategy;
   const ShardingStrategy strategy = options.sharding.strategy;
   const bool shards = state.topology.share.pieces > 1;
-  sync_.emplace(context, state, actors, recorder);
   std::vector<Unit> units;
   if (shards || strategy != kNone) units = units_of(state, options.sharding);
   if (!units.empty()) unsharding_ = make_unsharding(*sync_, state, units, options.sharding);

@@ -9,10 +9,7 @@
 #include "actors/compute/gradient_sync.h"
 #include "actors/compute/sync_client.h"
 #include "actors/compute/unsharding.h"
-#include "actors/messages/rank_actors.h"
 #include "actors/messages/verdict.h"
-#include "runtime/actor/actor.h"
-#include "runtime/recorder.h"
 #include "sharding/catalog.h"
 #include "tensors/late_numbers.h"
 #include "training/state.h"
@@ -51,9 +48,8 @@ class Exchange {
  public:
   // For one rank. `scaled`: losses are scaled.
   Exchange(State& state, bool scaled);
-  // For several ranks. Collective. All references must outlive the exchange.
-  Exchange(Context& context, State& state, const ExchangeOptions& options, const RankActors& actors,
-           Recorder& recorder);
+  // For several ranks. Collective. The state must outlive the exchange.
+  Exchange(State& state, const ExchangeOptions& options, std::unique_ptr<SyncClient> sync);
 
   // Called before each step. Sets the collectives of later passes, if changed: gradients of newly frozen
   // parameters are not reduced.
@@ -113,7 +109,7 @@ class Exchange {
 
   State& state_;
   const bool replicas_ = false;
-  std::optional<SyncClient> sync_;          // none: one rank
+  std::unique_ptr<SyncClient> sync_;        // null: one rank
   std::unique_ptr<Unsharding> unsharding_;  // none: every rank has all parameters
   std::unique_ptr<GradientSync> gradients_;
   std::vector<bool> trained_;  // for each parameter, true if a gradient was required at the last plan

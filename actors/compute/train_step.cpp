@@ -46,9 +46,8 @@ void TrainStep::set_up(Context& context) {
   const RunSettings& settings = with_.job.settings;
   context_ = &context;
   if (state_.topology.world > 1)
-    exchange_.emplace(context, state_,
-                      ExchangeOptions{settings.collectives.bucket_bytes(), settings.sharding}, with_.actors,
-                      recorder_);
+    exchange_.emplace(state_, ExchangeOptions{settings.collectives.bucket_bytes(), settings.sharding},
+                      make_sync_client(context, state_, with_.actors, recorder_));
   else
     exchange_.emplace(state_, scaler_.has_value());
   checkpointed_ = checkpoint_activations(*state_.model, settings.sharding);

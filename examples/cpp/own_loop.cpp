@@ -1,6 +1,9 @@
 // A custom training loop around tutti's State and Engine, with algorithms and callbacks as in tutti's own
-// loop. One rank, synthetic data.
+// loop, on all ranks: mpirun -np 2 ./own_loop [none|full] [FILE]. "full" shards the parameters; FILE gets the
+// trained weights (.safetensors). own_loop.toml trains the same weights.
 #include <ATen/ATen.h>
+#include <tutti/commands/program/data_parallel.h>
+#include <tutti/commands/trainer.h>
 #include <tutti/data/readers/synthetic_dataset.h>
 #include <tutti/models/zoo/mlp.h>
 #include <tutti/training/engine/engine.h>
@@ -8,7 +11,7 @@
 #include <tutti/training/state.h>
 
 #include <cstdio>
-#include <numeric>
+#include <string>
 
 namespace {
 
@@ -26,22 +29,14 @@ struct Boost final : tutti::Algorithm {
 struct Printer final : tutti::Callback {
   std::string name() const override { return "Printer"; }
   void batch_end(tutti::State& state, tutti::Logger&) override {
-    std::printf("batch %ld: loss %.4f, lr %g\n", state.timestamp.batch, state.loss.item<double>(),
-                state.optimizer->lr());
+    if (state.topology.rank == 0)
+      std::printf("batch %ld: loss %.4f, lr %g\n", state.timestamp.batch, state.train_loss,
+                  state.optimizer->lr());
   }
 };
 
-void build(tutti::State& state) {
-  state.model = std::make_shared<tutti::Mlp>(tutti::MlpOptions{8, {16}, 4});
-  tutti::materialise(*state.model, /*seed=*/17);
-  state.parameters = tutti::parameters(*state.model);
-  for (const auto& one : state.parameters)
-    state.views.push_back(tutti::whole_view(one.name, one.parameter->tensor));
-  state.optimizer = std::make_unique<tutti::Sgd>(state.views, tutti::Optimizer::Common{.lr = 0.1},
-                                                 tutti::Sgd::Options{.momentum = 0.9});
-}
-
-void step(tutti::State& state, tutti::Engine& engine) {
+// Forward and backward of this rank's part of the batch. A rank without samples has neither.
+void train_part(tutti::State& state, tutti::Engine& engine, tutti::DataParallel& parallel) {
   using tutti::Event;
   engine.run_event(Event::kBeforeForward);
   state.outputs = state.model->forward(state.batch);
@@ -50,34 +45,50 @@ void step(tutti::State& state, tutti::Engine& engine) {
   state.loss = state.model->loss(state.outputs, state.batch);
   engine.run_event(Event::kAfterLoss);
   engine.run_event(Event::kBeforeBackward);
-  state.loss.backward();
+  parallel.backward(state.loss, state.model->loss_weight(state.batch));
   engine.run_event(Event::kAfterBackward);
 }
 
-}  // namespace
-
-int main() {
+int train(tutti::ShardingStrategy strategy, const std::string& weights) {
   const tutti::SyntheticDataset data({.samples = 80, .shape = {8}, .classes = 4, .seed = 17});
+  tutti::Ranks ranks;  // MPI, until the end of this function
   tutti::State state;
+  state.seed = 17;
+  state.model = std::make_shared<tutti::Mlp>(tutti::MlpOptions{8, {16}, 4});
+  tutti::DataParallel parallel(ranks, state, {.strategy = strategy});
+  state.optimizer = std::make_unique<tutti::Sgd>(state.views, tutti::Optimizer::Common{.lr = 0.1},
+                                                 tutti::Sgd::Options{.momentum = 0.9});
   tutti::Logger logger;
-  build(state);
   tutti::Engine engine(
       state, logger, {.algorithms = {std::make_shared<Boost>()}, .callbacks = {std::make_shared<Printer>()}});
+  const tutti::Sampler sampler({.samples = data.size(),
+                                .global_batch = 16,
+                                .data_rank = ranks.rank(),
+                                .data_world = ranks.size(),
+                                .seed = state.seed});
   engine.run_event(tutti::Event::kFitStart);
-  for (int64_t first = 0; first < data.size(); first += 16) {
-    std::vector<int64_t> indices(16);
-    std::iota(indices.begin(), indices.end(), first);
-    state.batch = data.get(indices, {.seed = 17, .number = 0});
+  for (int64_t batch = 0; batch < sampler.batches(); ++batch) {
+    state.batch = data.get(sampler.indices(data, /*epoch=*/0, batch), sampler.epoch(0));
     engine.run_event(tutti::Event::kBatchStart);
-    step(state, engine);
-    for (std::size_t p = 0; p < state.views.size(); ++p)
-      state.views[p].grad = state.parameters[p].parameter->tensor.grad();
+    parallel.begin_step();
+    parallel.begin_microbatch(sampler.first_sample(batch));
+    if (state.batch.samples() > 0) train_part(state, engine, parallel);
+    const tutti::DataParallel::Sums sums = parallel.end_step();
     engine.run_event(tutti::Event::kAfterTrainBatch);
-    state.optimizer->step(at::scalar_tensor(1.0, at::kFloat));
-    for (const auto& one : state.parameters) one.parameter->tensor.mutable_grad().reset();
-    state.to_next_batch(16, 0, 0.0);
+    if (sums.finite) state.optimizer->step(at::scalar_tensor(sums.weight, at::kFloat));
+    state.to_next_batch(sampler.global_samples(batch), 0, 0.0);
     engine.run_event(tutti::Event::kBatchEnd);
   }
   engine.run_event(tutti::Event::kFitEnd);
   engine.close();
+  if (!weights.empty()) parallel.save_weights(weights);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string sharding = argc > 1 ? argv[1] : "none", weights = argc > 2 ? argv[2] : "";
+  const auto strategy = sharding == "full" ? tutti::ShardingStrategy::kFull : tutti::ShardingStrategy::kNone;
+  return tutti::run_program([&] { return train(strategy, weights); });
 }

@@ -116,6 +116,7 @@ TEST(Completion, OffersCommandsAndOptionsWithTheirDescriptions) {
 TEST(Completion, OffersAnArgumentByItsPlace) {
   EXPECT_EQ(completed({"train", ""}), "recipes\n");
   EXPECT_EQ(completed({"train", "a.toml", ""}), "words\n");
+  EXPECT_EQ(completed({"new", ""}), "words\nplugin\t\nprogram\t\n");
   EXPECT_EQ(completed({"eval", ""}), "recipes\n") << "and folders, of runs";
   EXPECT_EQ(completed({"eval", "runs/a", "--checkpoint", ""}), "files\nbest\t\nlatest\t\n");
   EXPECT_EQ(completed({"logs", ""}), "folders\n");

@@ -15,6 +15,15 @@ def last_accuracy(run):
     return [line[key] for line in tutti_run.metrics(run) if key in line][-1]
 
 
+def tensors(path):
+    """Of a safetensors file: dtype, shape and bytes of each tensor."""
+    data = path.read_bytes()
+    end = 8 + int.from_bytes(data[:8], "little")
+    header = json.loads(data[8:end])
+    return {name: (at["dtype"], at["shape"], data[end:][slice(*at["data_offsets"])])
+            for name, at in header.items() if name != "__metadata__"}
+
+
 def call(*words, **options):
     done = subprocess.run([str(word) for word in words], capture_output=True, text=True, **options)
     if done.returncode != 0:
@@ -31,10 +40,15 @@ class Install(tutti_run.RunTest):
         cls.build = cls.sources / "build"
         call("cmake", "--install", BUILD, "--prefix", cls.installed)
         launcher = shutil.which("ccache") or ""
-        call("cmake", "-S", cls.sources, "-B", cls.build, f"-DCMAKE_PREFIX_PATH={cls.installed}",
-             f"-DCMAKE_CXX_COMPILER_LAUNCHER={launcher}")
         cached = {**os.environ, "CCACHE_BASEDIR": str(cls.installed.parent), "CCACHE_NOHASHDIR": "1"}
-        call("cmake", "--build", cls.build, "--parallel", 2, env=cached)
+        cls.written = cls.installed.parent / "written"  # by `tutti new`
+        cls.written.mkdir()
+        cls.told = {name: call(cls.installed / "bin/tutti", "new", kind, name, cwd=cls.written)
+                    for kind, name in {"program": "mine", "plugin": "noise"}.items()}
+        for folder in (cls.sources, cls.written / "mine", cls.written / "noise"):
+            prefix = [f"-DCMAKE_PREFIX_PATH={cls.installed}"] if folder == cls.sources else []
+            call("cmake", "-S", folder, "-B", folder / "build", f"-DCMAKE_CXX_COMPILER_LAUNCHER={launcher}", *prefix)
+            call("cmake", "--build", folder / "build", "--parallel", 2, env=cached)
 
     def test_headers_are_included_by_the_name_of_tutti(self):
         include = self.installed / "include"
@@ -76,6 +90,63 @@ class Install(tutti_run.RunTest):
             self.assertEqual(done.code, 2)
         self.assertTrue((self.installed / "bin/tutti").exists())
         self.assertGreater(len(tutti_run.metrics(alone)), 100)
+
+    def test_a_module_trains_in_a_program_of_few_lines(self):
+        code = (self.sources / "four_ranks.cpp").read_text()
+        self.assertLessEqual(len(code.splitlines()), 20)
+        self.assertIn(code, (SOURCE / "docs/your_model.md").read_text())
+        program, recipe, run = self.build / "four_ranks", self.sources / "four_ranks.toml", self.folder / "run"
+        done = tutti_run.Running([tutti_run.MPIRUN, "-np", "4", str(program), str(recipe), "--run-dir", str(run)]).wait()
+        self.assertEqual(done.code, 0, done.text)
+        self.assertIn("4 ranks x 1 thread", done.text)
+        self.assertGreater(last_accuracy(run), 0.9)
+        alike = self.folder / "alike"
+        call(program, recipe, "--run-dir", alike, "--local-ranks", 4, "--set", "sharding.strategy=none")
+        self.assert_learnt_the_same(alike, run)
+        for ranks in ([], [tutti_run.MPIRUN, "-np", "2"]):
+            done = tutti_run.Running([*ranks, str(program), str(recipe), "--set", "optimizer.lr=fast"]).wait()
+            self.assertEqual(done.code, 2, done.text)
+            self.assertEqual(done.text.count('optimizer.lr = "fast": expected a number'), 1, done.text)
+        self.assertIn("did you mean --local-ranks?", self.refused(program, recipe, "--localranks", 2))
+        self.assertIn("--set KEY=VALUE", call(program, "--help"))
+
+    def test_folders_of_tutti_new_are_built_and_train(self):
+        for name, runs in {"mine": [str(self.written / "mine/build/mine")],
+                           "noise": [str(self.installed / "bin/tutti"), "train"]}.items():
+            folder = self.written / name
+            told = call("ctest", "--test-dir", folder / "build", "--no-tests=error", "--output-on-failure")
+            self.assertIn("100% tests passed", told)
+            self.assertEqual({path.name for path in folder.iterdir()},
+                             {"CMakeLists.txt", f"{name}.cpp", "recipe.toml", "build"})
+            typed = re.findall(r"^  (.*)$", self.told[name], re.M)
+            self.assertEqual(typed[:3], [f"cd {name}", "cmake -B build && cmake --build build", "ctest --test-dir build"])
+            said = [word.replace(str(folder) + "/", "").rpartition("bin/")[2] for word in runs]
+            self.assertEqual(typed[3], " ".join(["mpirun -np 2", *said, "recipe.toml"]))
+            done = tutti_run.Running([tutti_run.MPIRUN, "-np", "2", *runs, "recipe.toml"], folder=folder).wait()
+            self.assertEqual(done.code, 0, done.text)
+            lines = tutti_run.metrics(folder / "runs" / name)
+            losses = [line["loss"] for line in lines if "lr" in line]
+            self.assertEqual(len(losses), 40)
+            self.assertLess(losses[-1], losses[0])
+        self.assertLessEqual(min(losses), [line["noise/lowest_loss"] for line in lines
+                                           if "noise/lowest_loss" in line][-1] + 1e-6)
+        again = self.refused(self.installed / "bin/tutti", "new", "plugin", self.written.name, cwd=self.written.parent)
+        self.assertIn("written: exists already", again)
+
+    def test_a_sharded_loop_of_ones_own_gives_the_bits_of_the_recipe(self):
+        recipe, command = self.sources / "own_loop.toml", self.installed / "bin/tutti"
+        for ranks, strategies in {1: ["none"], 2: ["none", "full"], 4: ["full"]}.items():
+            run, exported = self.folder / f"run{ranks}", self.folder / f"run{ranks}.safetensors"
+            call(command, "train", recipe, "--run-dir", run, "--local-ranks", ranks)
+            call(command, "export", run, "--to", exported)
+            for strategy in strategies:
+                written = self.folder / "written.safetensors"
+                launcher = [tutti_run.MPIRUN, "-np", str(ranks)] if ranks > 1 else []
+                done = tutti_run.Running([*launcher, str(self.build / "own_loop"), strategy, str(written)]).wait()
+                self.assertEqual(done.code, 0, done.text)
+                self.assertEqual(len(re.findall(r"batch \d: loss", done.text)), 5, done.text)
+                self.assertEqual(tensors(written), tensors(exported), f"{strategy} on {ranks} ranks")
+                written.unlink()
 
     def test_a_loop_of_ones_own_gives_the_bits_of_the_trainer(self):
         told = call(self.build / "functional_loop", cwd=self.folder)
@@ -280,8 +351,8 @@ class Install(tutti_run.RunTest):
                                 "--set", f"data.train.path={SOURCE / 'examples/data/digits.h5'}")
             self.assertIn(words, told)
 
-    def refused(self, *words):
-        done = subprocess.run([str(word) for word in words], capture_output=True, text=True)
+    def refused(self, *words, **options):
+        done = subprocess.run([str(word) for word in words], capture_output=True, text=True, **options)
         self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
         return done.stderr
 

@@ -1,0 +1,19 @@
+#include "sharding/rank_share.h"
+
+namespace tutti {
+
+RankTopology topology_of(const ShardingSettings& sharding, int rank, int world) {
+  using enum ShardingStrategy;
+  RankTopology place{.rank = rank, .world = world, .data_rank = rank, .data_world = world};
+  if (sharding.strategy == kNone || world == 1) return place;
+  const int pieces = sharding.strategy == kHybrid ? sharding.shard_size.value : world;
+  place.share = {pieces, rank % pieces, world / pieces, rank / pieces};
+  return place;
+}
+
+Mesh mesh_of(const ShardingSettings& sharding, int world) {
+  const int pieces = topology_of(sharding, 0, world).share.pieces;
+  return Mesh({{kReplicateAxis, world / pieces}, {kShardAxis, pieces}});
+}
+
+}  // namespace tutti
