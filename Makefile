@@ -33,8 +33,8 @@ NO_VECTORS = ONEDNN_MAX_CPU_ISA=SSE41 ATEN_CPU_CAPABILITY=default MKL_ENABLE_INS
 
 # Ten thousand seeds of everything that can go wrong, longer sweeps in the tests that have some, and
 # ten thousand damaged files of each kind that is read; then libFuzzer, a minute for each reader. Then weights
-# of other programs there and back, the bundle for GPUs in an empty environment, the oldest and the newest
-# libtorch, and the sanitizers.
+# of other programs there and back, runs as W&B and MLflow read them, the bundle for GPUs in an empty
+# environment, the oldest and the newest libtorch, and the sanitizers.
 nightly: LONG_RUNS = runs_(simulate|real_memory|device|first_light)
 nightly: build
 	cd $(BUILD) && TUTTI_NIGHTLY=1 ctest \
@@ -48,6 +48,7 @@ nightly: build
 	TUTTI_MUTATIONS=10000 $(BUILD)/tests/run_folder_mutations_test
 	JOBS=$(JOBS) tests/fuzz.sh $(BUILD)
 	tests/clients.sh $(BUILD)
+	tests/trackers.sh $(BUILD)
 	tests/gpu_bundle_rehearsal.sh $(BUILD)
 	JOBS=$(JOBS) tests/libtorch_versions.sh $(BUILD)
 	$(MAKE) sanitize

@@ -77,7 +77,7 @@ void EventFile::scalars(const std::vector<std::pair<std::string, double>>& value
 }
 
 void EventFile::text(const std::string& name, const std::string& markdown, int64_t step, double wall_time_s) {
-  const std::string shape = bytes(proto::kDim, number(proto::kSize, 1));
+  const std::string shape = bytes(proto::kDim, number(proto::kSize, int64_t{1}));
   const std::string tensor =
       number(proto::kDtype, kStringType) + bytes(proto::kShape, shape) + bytes(proto::kStrings, markdown);
   const std::string metadata = bytes(proto::kPluginData, bytes(proto::kPluginName, "text"));

@@ -21,8 +21,8 @@ constexpr uint64_t kBlock = 32768, kBeforeFragment = 7;     // bytes
 constexpr uint32_t kCrc = 0xedb88320;                       // reflected
 enum FragmentType : uint8_t { kWhole = 1, kFirst = 2, kMiddle = 3, kLast = 4 };
 
-constexpr std::size_t kMostUnwritten = 1 << 20;  // bytes
-constexpr const char* kOldestReader = "0.70.0";  // of wandb's own files: min_consumer
+constexpr std::size_t kMostUnwrittenRecords = 1 << 20;  // bytes
+constexpr const char* kOldestReader = "0.70.0";         // of wandb's own files: min_consumer
 
 // Numbers of fields of wandb_internal.proto.
 namespace wandb {
@@ -226,7 +226,7 @@ void WandbFile::exit(int64_t runtime_s) {
 
 void WandbFile::record(uint32_t field, const std::string& message) {
   const std::string record = protobuf::number(wandb::kNumber, records_ + 1) + protobuf::bytes(field, message);
-  if (!unwritten_.empty() && unwritten_.size() + record.size() > kMostUnwritten) {
+  if (!unwritten_.empty() && unwritten_.size() + record.size() > kMostUnwrittenRecords) {
     ++dropped_;
     return;
   }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "runtime/broken_pipe.h"
 #include "runtime/error.h"
 #include "runtime/text.h"
 
@@ -103,6 +104,7 @@ class CurlClient final : public HttpClient {
   }
 
   HttpAnswer send(const HttpRequest& request) override {
+    const NoBrokenPipeSignal no_signal;  // TLS may write to a closed connection
     HttpAnswer answer;
     curl_.reset(handle_.get());
     const List headers = headers_of(request);

@@ -99,6 +99,9 @@ Kind<WandbLoggerOptions> WandbLoggerOptions::kind() {
               "the folder in the run's folder; `wandb sync RUN/wandb/offline-run-*` sends the run"),
        left_out("log_artifacts", "`wandb artifact put RUN/checkpoints` sends checkpoints"),
        left_out("rank_zero_only", "rank 0 alone writes the run"),
+       left_out("mode", "the run is written offline, and `wandb sync` sends the run"),
+       left_out("id", "a run gets an id of its own, which a resumed run keeps"),
+       left_out("resume", "a resumed run always continues its run of W&B"),
        left_out("init_kwargs", "settings of wandb.init are keys of this section")}};
 }
 

@@ -14,30 +14,31 @@ constexpr std::size_t kMostShown = 300;  // characters of a server's text
 constexpr const char* kProxy = "mlflow-artifacts:";
 constexpr const char* kUnknown = "RESOURCE_DOES_NOT_EXIST";
 
-using Json = nlohmann::json;
-using Kind = MlflowReply::Kind;
+using ServerJson = nlohmann::json;
+using Outcome = MlflowReply::Kind;
 
-Json parsed(const std::string& body) {
-  Json json = parse_json(body, nullptr, /*allow_exceptions=*/false);
-  return json.is_object() ? json : Json::object();
+ServerJson parsed(const std::string& body) {
+  ServerJson json = parse_json(body, nullptr, /*allow_exceptions=*/false);
+  return json.is_object() ? json : ServerJson::object();
 }
 
 // A member within others; null if there is none.
-Json member(const Json& json, const std::vector<const char*>& keys) {
-  Json inner = json;
-  for (const char* key : keys) inner = inner.is_object() && inner.contains(key) ? Json(inner[key]) : Json();
+ServerJson member(const ServerJson& json, const std::vector<const char*>& keys) {
+  ServerJson inner = json;
+  for (const char* key : keys)
+    inner = inner.is_object() && inner.contains(key) ? ServerJson(inner[key]) : ServerJson();
   return inner;
 }
 
-std::string text_in(const Json& json, const std::vector<const char*>& keys) {
-  const Json inner = member(json, keys);
+std::string text_in(const ServerJson& json, const std::vector<const char*>& keys) {
+  const ServerJson inner = member(json, keys);
   return inner.is_string() ? inner.get<std::string>() : "";
 }
 
-Kind kind_of(int status) {
-  if (status >= 200 && status < 300) return Kind::kDone;
-  if (status == 401 || status == 403) return Kind::kLocked;
-  return status == 0 || status == 408 || status == 429 || status >= 500 ? Kind::kLater : Kind::kRefused;
+Outcome outcome_of(int status) {
+  if (status >= 200 && status < 300) return Outcome::kDone;
+  if (status == 401 || status == 403) return Outcome::kLocked;
+  return status == 0 || status == 408 || status == 429 || status >= 500 ? Outcome::kLater : Outcome::kRefused;
 }
 
 // In JSON of protobufs, numbers that are not finite are texts.
@@ -67,16 +68,16 @@ std::string proxied(std::string uri) {
   return uri.substr(std::min(uri.size(), uri.find_first_not_of('/')));
 }
 
-MlflowKnown known_of(const Json& run) {
+MlflowKnown known_of(const ServerJson& run) {
   MlflowKnown known;
   known.artifacts = proxied(text_in(run, {"info", "artifact_uri"}));
-  for (const Json& metric : member(run, {"data", "metrics"})) {
-    const Json step = member(metric, {"step"});  // a 64-bit number may be a text
+  for (const ServerJson& metric : member(run, {"data", "metrics"})) {
+    const ServerJson step = member(metric, {"step"});  // a 64-bit number may be a text
     known.last_steps[text_in(metric, {"key"})] =
         step.is_string() ? std::strtoll(step.get<std::string>().c_str(), nullptr, 10)
                          : integer_member(metric, "step");
   }
-  for (const Json& param : member(run, {"data", "params"}))
+  for (const ServerJson& param : member(run, {"data", "params"}))
     known.params[text_in(param, {"key"})] = text_in(param, {"value"});
   return known;
 }
@@ -86,9 +87,9 @@ MlflowKnown known_of(const Json& run) {
 MlflowReply MlflowApi::send(HttpRequest request) {
   request.url = uri_ + request.url;
   HttpAnswer answer = http_.send(request);
-  MlflowReply reply{kind_of(answer.status)};
+  MlflowReply reply{outcome_of(answer.status)};
   if (!reply.is_done()) {
-    const Json json = parsed(answer.body);
+    const ServerJson json = parsed(answer.body);
     reply.code = text_in(json, {"error_code"});
     const std::string message = text_in(json, {"message"});
     reply.problem = answer.status == 0
@@ -115,7 +116,7 @@ MlflowReply MlflowApi::find_experiment(const MlflowRun& run, MlflowIds& ids) {
     ids.experiment_id = text_in(parsed(reply.body), {"experiment", "experiment_id"});
   } else if (reply.code == kUnknown) {
     reply = post("experiments/create", json_line({{"name", run.experiment}}));
-    if (reply.code == "RESOURCE_ALREADY_EXISTS") reply.kind = Kind::kLater;
+    if (reply.code == "RESOURCE_ALREADY_EXISTS") reply.kind = Outcome::kLater;
     ids.experiment_id = text_in(parsed(reply.body), {"experiment_id"});
   }
   return reply;
@@ -128,7 +129,7 @@ MlflowReply MlflowApi::find_run(const MlflowRun& run, MlflowIds& ids) {
                                                      {"filter", filter},
                                                      {"max_results", int64_t{1}}}));
   if (!reply.is_done()) return reply;
-  const Json runs = member(parsed(reply.body), {"runs"});
+  const ServerJson runs = member(parsed(reply.body), {"runs"});
   if (runs.is_array() && !runs.empty()) {
     ids.run_id = text_in(runs[0], {"info", "run_id"});
     return reply;

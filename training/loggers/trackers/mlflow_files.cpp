@@ -15,14 +15,14 @@
 namespace tutti {
 namespace {
 
-constexpr int kRunning = 1, kFinished = 3;        // mlflow.entities.RunStatus
-constexpr int kLocal = 4;                         // mlflow.entities.SourceType
-constexpr std::size_t kMostUnwritten = 16 << 20;  // bytes
-constexpr uint64_t kMostMeta = 1 << 16;           // bytes
+constexpr int kRunning = 1, kFinished = 3;  // mlflow.entities.RunStatus
+constexpr int kLocal = 4;                   // mlflow.entities.SourceType
+constexpr std::size_t kFlushPointsBytes = 1 << 20, kMostUnwrittenPoints = 16 << 20;
+constexpr uint64_t kMostMeta = 1 << 16;  // bytes
 constexpr const char* kDefaultExperiment = "Default";
 
 // A text in YAML, which has JSON's texts.
-std::string quoted(const std::string& text) { return tracked_json(Hyperparameter(text)); }
+std::string yaml_text(const std::string& text) { return tracked_json(Hyperparameter(text)); }
 
 std::string uri_of(const std::string& path) {
   std::string uri = "file://";
@@ -62,10 +62,10 @@ void MlflowFiles::open(const LogStart& start) {
   const std::string now = std::to_string(ids_.start_ms);
   if (!disk_.exists(meta))
     replace_file(disk_, meta,
-                 "artifact_location: " + quoted(uri_of(experiment_folder(ids_.experiment_id))) +
-                     "\ncreation_time: " + now + "\nexperiment_id: " + quoted(ids_.experiment_id) +
+                 "artifact_location: " + yaml_text(uri_of(experiment_folder(ids_.experiment_id))) +
+                     "\ncreation_time: " + now + "\nexperiment_id: " + yaml_text(ids_.experiment_id) +
                      "\nlast_update_time: " + now +
-                     "\nlifecycle_stage: active\nname: " + quoted(run_.experiment) + "\n");
+                     "\nlifecycle_stage: active\nname: " + yaml_text(run_.experiment) + "\n");
   write_run(kRunning, 0);
   write("tags/mlflow.runName", run_.name.empty() ? start.run_name : run_.name);
   write("tags/mlflow.user", run_.user);
@@ -82,7 +82,7 @@ std::string MlflowFiles::experiment_id() const {
     const std::string meta = experiment_folder(id) + "/meta.yaml";
     if (id.find_first_not_of("0123456789") != std::string::npos || !disk_.exists(meta)) continue;
     const std::string text = "\n" + disk_.read_text(meta, kMostMeta) + "\n";
-    for (const std::string& name : {run_.experiment, quoted(run_.experiment), "'" + run_.experiment + "'"})
+    for (const std::string& name : {run_.experiment, yaml_text(run_.experiment), "'" + run_.experiment + "'"})
       if (text.find(line + name + "\n") != std::string::npos) return id;
   }
   StreamedHash hash;
@@ -92,13 +92,14 @@ std::string MlflowFiles::experiment_id() const {
 
 void MlflowFiles::write_run(int status, int64_t end_ms) {
   const std::string name = run_.name.empty() ? start_.run_name : run_.name;
-  write("meta.yaml", "artifact_uri: " + quoted(uri_of(folder_ + "/artifacts")) +
-                         "\nend_time: " + (end_ms > 0 ? std::to_string(end_ms) : "null") +
-                         "\nentry_point_name: ''\nexperiment_id: " + quoted(ids_.experiment_id) +
-                         "\nlifecycle_stage: active\nrun_id: " + ids_.run_id + "\nrun_name: " + quoted(name) +
-                         "\nsource_name: ''\nsource_type: " + std::to_string(kLocal) +
-                         "\nsource_version: ''\nstart_time: " + std::to_string(ids_.start_ms) + "\nstatus: " +
-                         std::to_string(status) + "\ntags: []\nuser_id: " + quoted(run_.user) + "\n");
+  write("meta.yaml",
+        "artifact_uri: " + yaml_text(uri_of(folder_ + "/artifacts")) +
+            "\nend_time: " + (end_ms > 0 ? std::to_string(end_ms) : "null") +
+            "\nentry_point_name: ''\nexperiment_id: " + yaml_text(ids_.experiment_id) +
+            "\nlifecycle_stage: active\nrun_id: " + ids_.run_id + "\nrun_name: " + yaml_text(name) +
+            "\nsource_name: ''\nsource_type: " + std::to_string(kLocal) +
+            "\nsource_version: ''\nstart_time: " + std::to_string(ids_.start_ms) +
+            "\nstatus: " + std::to_string(status) + "\ntags: []\nuser_id: " + yaml_text(run_.user) + "\n");
 }
 
 template <class Work>
@@ -134,13 +135,14 @@ void MlflowFiles::log_metrics(const LoggedMetrics& metrics, const LogTime& time)
     if (!metric.is_open) attempt([&] { open_metric(name, metric); });
     if (metric.last && *metric.last >= time.at.batch) continue;
     const std::string line = now + " " + tracked_number(value) + " " + std::to_string(time.at.batch) + "\n";
-    if (unwritten_ + line.size() > kMostUnwritten) {
+    if (unwritten_ + line.size() > kMostUnwrittenPoints) {
       ++dropped_;
       continue;
     }
     metric.unwritten += line;
     unwritten_ += line.size();
   }
+  if (unwritten_ >= kFlushPointsBytes) write_points(/*sync=*/false);
 }
 
 void MlflowFiles::open_metric(const std::string& name, Metric& metric) {
@@ -158,8 +160,10 @@ void MlflowFiles::open_metric(const std::string& name, Metric& metric) {
 }
 
 void MlflowFiles::flush(bool sync) {
-  const bool is_due = seconds(clock_.now() - flushed_) >= flush_seconds_;
-  if (!sync && !is_due) return;
+  if (sync || seconds(clock_.now() - flushed_) >= flush_seconds_) write_points(sync);
+}
+
+void MlflowFiles::write_points(bool sync) {
   flushed_ = clock_.now();
   attempt([&] {
     for (auto& [name, metric] : metrics_) {
@@ -175,7 +179,7 @@ void MlflowFiles::flush(bool sync) {
 }
 
 bool MlflowFiles::finish(bool) {
-  flush(/*sync=*/true);
+  write_points(/*sync=*/true);
   if (unwritten_ + dropped_ > 0) warn_(folder_ + " lacks points, for which there was no room");
   write_run(kFinished, clock_.unix_ms());
   return true;

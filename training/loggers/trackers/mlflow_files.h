@@ -43,6 +43,7 @@ class MlflowFiles final : public MlflowStore {
   std::string experiment_folder(const std::string& id) const { return root_ + "/" + id; }
   std::string experiment_id() const;
   void write_run(int status, int64_t end_ms);
+  void write_points(bool sync);
   void open_metric(const std::string& name, Metric& metric);
   void write(const std::string& path, const std::string& bytes);
   template <class Work>

@@ -24,6 +24,7 @@ class MlflowLogger final : public LoggerDestination {
   void log_images(const LoggedImages& images, const LogTime& time) override;
   void flush(bool sync) override { store_->flush(sync); }
   bool finish(bool late) override { return store_->finish(late); }
+  Nanoseconds finishes_within() const override { return std::chrono::seconds(10); }
 
  private:
   std::unique_ptr<MlflowStore> store_;

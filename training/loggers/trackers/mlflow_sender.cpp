@@ -12,9 +12,9 @@ namespace {
 
 constexpr uint64_t kChunk = 1 << 18;  // bytes of lines for a few requests
 
-using Json = nlohmann::ordered_json;
+using RecordJson = nlohmann::ordered_json;
 
-std::vector<MlflowPoint> points_of(const Json& record) {
+std::vector<MlflowPoint> points_of(const RecordJson& record) {
   std::vector<MlflowPoint> points;
   for (const auto& [name, value] : json_numbers_of(record["metrics"].dump()).members)
     points.push_back({name, value, integer_member(record, "time"), integer_member(record, "batch")});
@@ -92,7 +92,7 @@ bool MlflowSender::send_lines(const std::string& lines) {
   std::vector<MlflowPoint> points;
   std::istringstream stream(lines);
   for (std::string line; std::getline(stream, line);) {
-    const Json record = parse_json<Json>(line, nullptr, /*allow_exceptions=*/false);
+    const RecordJson record = parse_json<RecordJson>(line, nullptr, /*allow_exceptions=*/false);
     if (!record.is_object()) continue;
     if (record.contains("metrics")) {
       // Of an earlier attempt, the server may have points of steps that are repeated.
@@ -120,7 +120,7 @@ bool MlflowSender::send_points(const std::vector<MlflowPoint>& points) {
 
 bool MlflowSender::send_params(const std::string& json) {
   MlflowParams params;
-  for (const auto& [name, value] : parse_json<Json>(json, nullptr, false).items()) {
+  for (const auto& [name, value] : parse_json<RecordJson>(json, nullptr, false).items()) {
     const auto known = known_.params.find(name);
     const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
     if (known == known_.params.end()) params.emplace_back(name, text);

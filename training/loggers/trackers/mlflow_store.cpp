@@ -9,8 +9,8 @@
 namespace tutti {
 namespace {
 
-constexpr int kIdCharacters = 32, kIdBase = 16;  // as of MLflow's own ids
-constexpr uint64_t kMostIds = 1 << 16;           // bytes of the file
+constexpr int kMlflowIdCharacters = 32, kMlflowIdBase = 16;  // as of MLflow's own ids
+constexpr uint64_t kMostIds = 1 << 16;                       // bytes of the file
 
 std::string ids_path(const LogStart& start) { return start.run_dir + "/" + kMlflowFolder + "/run.json"; }
 
@@ -29,7 +29,7 @@ MlflowIds MlflowIds::of_run(Disk& disk, const LogStart& start, const std::string
               integer_member(json, "sent")};
   }
   return {.tracking_uri = tracking_uri,
-          .nonce = tracked_id(start, unix_ms, kIdCharacters, kIdBase),
+          .nonce = tracked_id(start, unix_ms, kMlflowIdCharacters, kMlflowIdBase),
           .start_ms = unix_ms};
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/disk.h"
 #include "training/loggers/logger_destination.h"
 
 namespace tutti {

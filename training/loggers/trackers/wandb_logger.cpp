@@ -20,7 +20,7 @@ namespace tutti {
 namespace {
 
 constexpr const char* kFolderBegins = "offline-run-";
-constexpr std::size_t kFlushBytes = 1 << 16;
+constexpr std::size_t kFlushRowsBytes = 1 << 16;
 constexpr int kIdCharacters = 8, kIdBase = 36;  // as of wandb's own ids
 constexpr int64_t kStatsMs = 10'000;            // between figures of the machine
 
@@ -253,7 +253,7 @@ void WandbLogger::end_row() {
   file_->row(row_, *step_);
   for (const auto& [name, json] : row_) summary_[name] = json;
   row_.clear();
-  if (file_->unwritten() >= kFlushBytes) write(/*sync=*/false);
+  if (file_->unwritten() >= kFlushRowsBytes) write(/*sync=*/false);
 }
 
 double WandbLogger::runtime_s() const {
