@@ -70,7 +70,7 @@ Destinations destinations_of(const Job& job, const RankEnvironment& environment,
   Destinations all =
       make_loggers(job.recipe, {*environment.disk, *environment.clock, *environment.log,
                                 environment.quiet ? nullptr : stdout, environment.quiet ? nullptr : stderr,
-                                environment.start_child});
+                                environment.start_child, environment.open_http});
   for (const auto& callback : program_callbacks)
     if (auto destination = std::dynamic_pointer_cast<LoggerDestination>(callback))
       all.push_back(std::move(destination));

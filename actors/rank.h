@@ -5,6 +5,7 @@
 
 #include "actors/supervisor/supervisor.h"
 #include "collectives/mesh.h"
+#include "io/http/http_client.h"
 #include "io/journal/recorded_run.h"
 #include "job/job.h"
 #include "runtime/actor/scheduler.h"
@@ -40,6 +41,7 @@ struct RankEnvironment {
   bool json = false;                     // print only the result, as JSON
   double process_started_s = 0.0;        // unix time
   StartChild start_child = nullptr;      // for loggers that are programs; null: such loggers do not start
+  OpenHttp open_http = nullptr;          // for loggers that send to a server; null: such loggers send nothing
   StartWorkers start_workers = nullptr;  // for Loaders with num_workers; null: a Loader works alone
 
   EndKind end = EndKind::kDone;  // of a run that no error ended; set while the scheduler runs

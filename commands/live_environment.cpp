@@ -15,6 +15,7 @@ void make_live(RankEnvironment& environment, const Job& job, bool quiet) {
   environment.quiet = quiet;
   environment.process_started_s = process_started_s();
   environment.start_child = start_child;
+  environment.open_http = open_http;
 }
 
 }  // namespace tutti

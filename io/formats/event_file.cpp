@@ -1,13 +1,13 @@
 #include "io/formats/event_file.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <functional>
 #include <string_view>
 
+#include "io/formats/protobuf.h"
 #include "runtime/hashes.h"
 
 namespace tutti {
@@ -18,10 +18,8 @@ namespace {
 constexpr uint64_t kBeforeEvent = 12, kAfterEvent = 4;  // bytes
 constexpr uint64_t kTimeBytes = 1 + sizeof(double);     // with which an event begins
 
-// An event is a protobuf. A field of a protobuf is its number and wire type, then its bytes.
+// An event is a protobuf (io/formats/protobuf.h).
 namespace proto {
-
-enum WireType : uint32_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
 
 // Numbers of fields: Event (tensorflow/core/util/event.proto), Summary.Value and Summary.Image
 // (framework/summary.proto), TensorProto (framework/tensor.proto).
@@ -37,41 +35,22 @@ constexpr std::size_t kMostUnwritten = 1 << 20;  // bytes
 constexpr uint32_t kCastagnoli = 0x82f63b78;     // reflected
 constexpr uint32_t kMaskDelta = 0xa282ead8;
 
-template <class Value>
-std::string little_endian(Value value) {
-  static_assert(std::endian::native == std::endian::little);
-  std::string bytes(sizeof value, '\0');
-  std::memcpy(bytes.data(), &value, sizeof value);
-  return bytes;
-}
-
-std::string varint(uint64_t value) {
-  std::string bytes;
-  for (; value >= 0x80; value >>= 7) bytes += static_cast<char>(value | 0x80);
-  return bytes + static_cast<char>(value);
-}
-
-std::string tag(uint32_t field, proto::WireType type) { return varint(field << 3 | type); }
-std::string number(uint32_t field, int64_t value) {
-  return tag(field, proto::kVarint) + varint(static_cast<uint64_t>(value));
-}
-std::string bytes(uint32_t field, const std::string& value) {
-  return tag(field, proto::kBytes) + varint(value.size()) + value;
-}
+using protobuf::bytes;
+using protobuf::little_endian;
+using protobuf::number;
 
 constexpr int64_t kStringType = 7;   // DT_STRING
 constexpr int64_t kStatusStart = 1;  // SessionLog.START
 
 std::string event(double wall_time_s, int64_t step, const std::string& what) {
-  return tag(proto::kWallTime, proto::kFixed64) + little_endian(wall_time_s) + number(proto::kStep, step) +
-         what;
+  return number(proto::kWallTime, wall_time_s) + number(proto::kStep, step) + what;
 }
 
 std::string without_time(const std::string& event) { return event.substr(kTimeBytes); }
 
 std::string scalar(const std::string& name, double value) {
-  return bytes(proto::kValue, bytes(proto::kTag, name) + tag(proto::kSimpleValue, proto::kFixed32) +
-                                  little_endian(static_cast<float>(value)));
+  return bytes(proto::kValue,
+               bytes(proto::kTag, name) + number(proto::kSimpleValue, static_cast<float>(value)));
 }
 
 }  // namespace
@@ -98,7 +77,7 @@ void EventFile::scalars(const std::vector<std::pair<std::string, double>>& value
 }
 
 void EventFile::text(const std::string& name, const std::string& markdown, int64_t step, double wall_time_s) {
-  const std::string shape = bytes(proto::kDim, number(proto::kSize, 1));
+  const std::string shape = bytes(proto::kDim, number(proto::kSize, int64_t{1}));
   const std::string tensor =
       number(proto::kDtype, kStringType) + bytes(proto::kShape, shape) + bytes(proto::kStrings, markdown);
   const std::string metadata = bytes(proto::kPluginData, bytes(proto::kPluginName, "text"));
@@ -188,62 +167,8 @@ void for_each_event(const Disk& disk, const std::string& path,
   }
 }
 
-// The fields of a protobuf, one after the other, up to the first damaged one.
-class ProtobufFields {
- public:
-  explicit ProtobufFields(std::string_view rest) : rest_(rest) {}
-
-  bool next() {
-    uint64_t head = 0;
-    if (!read_varint(head)) return false;
-    number_ = static_cast<uint32_t>(head >> 3);
-    switch (head & 7) {
-      case proto::kVarint:
-        return read_varint(value_);
-      case proto::kFixed64:
-        return read_bytes(sizeof(uint64_t));
-      case proto::kFixed32:
-        return read_bytes(sizeof(uint32_t));
-      case proto::kBytes:
-        return read_varint(value_) && read_bytes(value_);
-      default:
-        return false;
-    }
-  }
-  uint32_t number() const { return number_; }
-  uint64_t value() const { return value_; }          // of a varint
-  std::string_view bytes() const { return bytes_; }  // of any other
-
- private:
-  bool read_varint(uint64_t& value) {
-    value = 0;
-    for (int shift = 0; shift < 64 && !rest_.empty(); shift += 7) {
-      const auto byte = static_cast<unsigned char>(rest_.front());
-      rest_.remove_prefix(1);
-      value |= uint64_t{byte & 0x7fU} << shift;
-      if (byte < 0x80) return true;
-    }
-    return false;
-  }
-  bool read_bytes(uint64_t count) {
-    if (count > rest_.size()) return false;
-    bytes_ = rest_.substr(0, count);
-    rest_.remove_prefix(count);
-    return true;
-  }
-
-  std::string_view rest_, bytes_;
-  uint32_t number_ = 0;
-  uint64_t value_ = 0;
-};
-
-// The bytes of the last field of this number; empty without one.
-std::string_view bytes_of(std::string_view message, uint32_t number) {
-  std::string_view field;
-  for (ProtobufFields fields(message); fields.next();)
-    if (fields.number() == number) field = fields.bytes();
-  return field;
-}
+using protobuf::bytes_of;
+using protobuf::Fields;
 
 struct EventHead {
   int64_t step = 0;
@@ -252,7 +177,7 @@ struct EventHead {
 
 EventHead event_head(std::string_view event) {
   EventHead head;
-  for (ProtobufFields fields(event); fields.next();) {
+  for (Fields fields(event); fields.next();) {
     if (fields.number() == proto::kStep) head.step = static_cast<int64_t>(fields.value());
     if (fields.number() == proto::kSessionLog) head.restarts = true;
   }

@@ -10,7 +10,7 @@
 namespace tutti {
 namespace {
 
-constexpr std::size_t kBufferBytes = std::size_t{1} << 20;
+constexpr std::size_t kTraceBufferBytes = std::size_t{1} << 20;
 constexpr int64_t kNanosecondsPerMicrosecond = 1000;
 
 bool is_plain(char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; }
@@ -151,7 +151,7 @@ void TraceFile::text(std::string_view text) {
 
 void TraceFile::close_event() {
   buffer_ += '}';
-  if (buffer_.size() >= kBufferBytes) flush();
+  if (buffer_.size() >= kTraceBufferBytes) flush();
 }
 
 void TraceFile::flush() {

@@ -291,7 +291,7 @@ TEST(ComposerNames, AreExplainedByTheCatalogsOwnText) {
   EXPECT_THAT(explained("peft_config"),
               StartsWith("Composer's peft_config is [[algorithms]] kind = \"lora\""));
   EXPECT_THAT(explained("MAP"), StartsWith("Composer's MAP\nnot yet: "));
-  EXPECT_THAT(explained("WandBLogger"), HasSubstr("\n# Not carried over: "));
+  EXPECT_THAT(explained("CometMLLogger"), HasSubstr("\n# Not carried over: "));
 }
 
 TEST(ComposerNames, AreKnownInAnyCaseAndWithoutTheirClass) {

@@ -61,9 +61,9 @@ std::vector<Mistake> mistakes_of_keys() {
        {"callbacks.0.kind = \"checkpoint_saver\"", "[checkpoint]", "save_folder"}},
       {"LoggerOfAHostedService",
        "[checkpoint]",
-       "[[loggers]]\nkind = \"wandb\"\nproject = \"x\"\n\n[checkpoint]",
-       "\"wandb\"",
-       {"loggers.0.kind = \"wandb\"", "Not carried over", "kind = \"command\""}},
+       "[[loggers]]\nkind = \"neptune\"\nproject = \"x\"\n\n[checkpoint]",
+       "\"neptune\"",
+       {"loggers.0.kind = \"neptune\"", "Not carried over", "kind = \"command\""}},
   };
 }
 

@@ -193,7 +193,7 @@ TEST(RecipeMistakes, AKindMayBeSomebodyElsesName) {
   EXPECT_EQ(said(with_line("kind = \"sgd\"", "kind = \"RAdam\"")),
             "optimizer.kind = \"RAdam\": unknown optimizer; PyTorch's RAdam: not carried over: a plugin "
             "brings an optimizer");
-  EXPECT_THAT(kind_said("[[loggers]]", "WandBLogger"), HasSubstr("ot carried over: "));
+  EXPECT_THAT(kind_said("[[loggers]]", "CometMLLogger"), HasSubstr("ot carried over: "));
   EXPECT_EQ(kind_said("[[loggers]]", "ProgressBarLogger"),
             "Not a section: [train] progress_bar shows or hides it.");
   EXPECT_THAT(kind_said("[[callbacks]]", "CheckpointSaver"), HasSubstr("[checkpoint]"));

@@ -75,9 +75,9 @@ class Everyday(tutti_run.RunTest):
                 "export runs/high --to m.onnx": "docs/hand_over.md",
                 "export runs/high --to m.pt": "docs/hand_over.md"}.items():
             self.assertIn(words, self.refused(line), line)
-        (self.shared / "wandb.toml").write_text(
-            (self.shared / "digits.toml").read_text() + '\n[[loggers]]\nkind = "wandb"\n')
-        self.assertIn('kind = "command"', self.refused("check wandb.toml"))
+        (self.shared / "neptune.toml").write_text(
+            (self.shared / "digits.toml").read_text() + '\n[[loggers]]\nkind = "neptune"\n')
+        self.assertIn('kind = "command"', self.refused("check neptune.toml"))
         (self.shared / "checkpoint-6").mkdir()
         (self.shared / "checkpoint-6/config.json").write_text("{}")
         self.assertIn('[model] kind = "hf"', self.refused("train digits.toml --run-dir runs/hf --resume checkpoint-6"))

@@ -20,12 +20,15 @@ std::function<void(const std::string&)> warn_to(const LoggerSeams& seams) {
 }
 
 void check_logger(const Setting& section) {
+  if (section.at("kind").text() == "mlflow") check_tracking_uri(section.at("tracking_uri"));
   const auto file = LoggerKinds::written(section);
   if (!file) return;
   const Setting& named = section.at(file->key);
   require_placeholders(named, {"run_name", "rank"});
   if (file->by_rank && file->path.find("{rank}") == std::string::npos)
     named.fail("expected {rank} in the name: every rank writes a file (rank_zero_only = false)");
+  if (section.at("kind").text() == "wandb" && file->path.starts_with('/'))  // a resumed run looks for its id
+    named.fail("expected a folder in the run's folder; `wandb sync` takes folders of any place");
 }
 
 }  // namespace
@@ -72,7 +75,14 @@ Destinations make_loggers(const Setting& recipe, const LoggerSeams& seams) {
 
 void check_loggers(const Setting& recipe) {
   if (!recipe.has("loggers")) return;
-  for (const Setting& section : recipe.at("loggers").array()) check_logger(section);
+  const Setting* mlflow = nullptr;
+  for (const Setting& section : recipe.at("loggers").array()) {
+    check_logger(section);
+    if (section.at("kind").text() != "mlflow") continue;
+    if (mlflow)
+      section.at("kind").fail("expected one such logger; " + mlflow->position.text() + " has the other");
+    mlflow = &section;
+  }
 }
 
 }  // namespace tutti

@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "io/http/http_client.h"
 #include "recipe/setting.h"
 #include "runtime/clock.h"
 #include "runtime/disk.h"
@@ -23,6 +24,7 @@ struct LoggerSeams {
   std::FILE* out = nullptr;  // null: prints nothing
   std::FILE* err = nullptr;
   StartChild start_child = nullptr;  // null: no program is started
+  OpenHttp open_http = nullptr;      // null: no server is reached
 };
 
 // Makes the [[loggers]] of a resolved recipe in order, without plugins' loggers, preceded by the console of

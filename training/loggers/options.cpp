@@ -29,6 +29,10 @@ std::vector<Bound<Options>> file_options() {
           flushes<Options>(), on_rank_zero<Options>()};
 }
 
+Key left_out(const char* name, const std::string& why) {
+  return Key{name, KeyType::kAny, "none", ""}.not_carried_over(why);
+}
+
 Entry hosted(const char* name, const char* service) {
   return refused_entry(name, "Not carried over: " + std::string(service) +
                                  " is a hosted service; kind = \"command\" passes everything to a script, "
@@ -79,6 +83,75 @@ Kind<CommandLoggerOptions> CommandLoggerOptions::kind() {
            on_rank_zero<Options>()}};
 }
 
+Kind<WandbLoggerOptions> WandbLoggerOptions::kind() {
+  using Options = WandbLoggerOptions;
+  return {
+      "wandb",
+      "The folder of an offline run of Weights & Biases, which `wandb sync` sends; Composer's WandBLogger.",
+      {option("project", &Options::project, "W&B's project; \"\" = the project of `wandb sync`"),
+       option("entity", &Options::entity, "the user or team that owns the project"),
+       option("name", &Options::name, "the run's name on W&B; when absent, run_name").may_be_absent(),
+       option("group", &Options::group, "shows runs together"),
+       option("job_type", &Options::job_type, "the run's type within its group"),
+       option("tags", &Options::tags, "words to find the run by"),
+       option("notes", &Options::notes, "a text about the run"),
+       option("log_dir", &Options::log_dir,
+              "the folder in the run's folder; `wandb sync RUN/wandb/offline-run-*` sends the run"),
+       left_out("log_artifacts", "`wandb artifact put RUN/checkpoints` sends checkpoints"),
+       left_out("rank_zero_only", "rank 0 alone writes the run"),
+       left_out("mode", "the run is written offline, and `wandb sync` sends the run"),
+       left_out("id", "a run gets an id of its own, which a resumed run keeps"),
+       left_out("resume", "a resumed run always continues its run of W&B"),
+       left_out("init_kwargs", "settings of wandb.init are keys of this section")}};
+}
+
+Kind<MlflowLoggerOptions> MlflowLoggerOptions::kind() {
+  using Options = MlflowLoggerOptions;
+  const char* no_registry = "a run has no registered models; `tutti export` writes a model to register";
+  return {
+      "mlflow",
+      "A run of MLflow, in its file store or on a tracking server; Composer's MLFlowLogger.",
+      {option("experiment_name", &Options::experiment_name, "MLflow's experiment; made if it does not exist"),
+       option("run_name", &Options::run_name, "the run's name in MLflow; when absent, run_name")
+           .may_be_absent(),
+       option("tags", &Options::tags, "texts by name: { team = \"vision\" }")
+           .as(KeyType::kNamedTexts)
+           .may_be_absent(),
+       option("tracking_uri", &Options::tracking_uri,
+              "a server as in \"http://localhost:5000\", or a folder for MLflow's file store, in the run's "
+              "folder or absolute; {run_name} is replaced"),
+       option("logging_buffer_seconds", &Options::logging_buffer_seconds,
+              "seconds between writes or requests; a checkpoint writes all")
+           .at_least(0),
+       left_out("log_system_metrics", "[[callbacks]] kind = \"system_metrics_monitor\" logs the machine"),
+       left_out("rank_zero_only", "rank 0 alone writes the run"),
+       left_out("synchronous", "no step waits for a server"),
+       left_out("resume", "a resumed run always continues its run of MLflow"),
+       left_out("model_registry_prefix", no_registry), left_out("model_registry_uri", no_registry)}};
+}
+
+std::string MlflowLoggerOptions::folder() const {
+  if (tracking_uri.starts_with("file://")) return tracking_uri.substr(7);
+  return tracking_uri.starts_with("file:") ? tracking_uri.substr(5) : tracking_uri;
+}
+
+void check_tracking_uri(const Setting& tracking_uri) {
+  MlflowLoggerOptions options;
+  options.tracking_uri = tracking_uri.text();
+  if (options.is_server()) {
+    const std::string after = options.tracking_uri.substr(options.tracking_uri.find("//") + 2);
+    if (after.substr(0, after.find('/')).find('@') != std::string::npos)
+      tracking_uri.fail(
+          "expected an address without a password; the environment's MLFLOW_TRACKING_USERNAME and "
+          "MLFLOW_TRACKING_PASSWORD are the credentials");
+  } else if (options.folder().empty() || options.folder().find(':') != std::string::npos ||
+             options.folder().starts_with("databricks")) {
+    tracking_uri.fail(
+        "expected a folder, or the address of a server, as in \"http://localhost:5000\": `mlflow server "
+        "--backend-store-uri sqlite:///mlflow.db` makes a database reachable");
+  }
+}
+
 Catalog logger_catalog() {
   std::vector<Entry> entries = LoggerKinds::entries();
   entries.push_back(plugin_entry("logger"));
@@ -86,8 +159,7 @@ Catalog logger_catalog() {
       "in_memory", "Not for recipes: a C++ program passes an InMemoryLogger to the run as a listener."));
   entries.push_back(refused_entry("progress_bar", "Not a section: [train] progress_bar shows or hides it."));
   for (const auto& [name, service] :
-       {std::pair{"wandb", "Weights & Biases"}, std::pair{"mlflow", "MLflow"}, std::pair{"cometml", "Comet"},
-        std::pair{"neptune", "Neptune"}, std::pair{"slack", "Slack"},
+       {std::pair{"cometml", "Comet"}, std::pair{"neptune", "Neptune"}, std::pair{"slack", "Slack"},
         std::pair{"mosaicml", "the MosaicML platform"}})
     entries.push_back(hosted(name, service));
   entries.push_back(

@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "recipe/options.h"
 #include "recipe/time/time.h"
@@ -74,8 +76,43 @@ struct CommandLoggerOptions {
   DestinationPtr make(const Setting& section, const LoggerSeams& seams) const;
 };
 
-using LoggerKinds = Kinds<ConsoleLoggerOptions, FileLoggerOptions, CsvLoggerOptions, JsonlLoggerOptions,
-                          TensorboardLoggerOptions, CommandLoggerOptions>;
+struct WandbLoggerOptions {
+  std::string project = "";  // "" = W&B's "uncategorized"
+  std::string entity = "", group = "", job_type = "", notes = "";
+  std::optional<std::string> name;  // none: the run's
+  std::vector<std::string> tags = {};
+  std::string log_dir = "wandb";
+
+  static Kind<WandbLoggerOptions> kind();
+  WrittenFile written() const { return {"log_dir", log_dir, /*by_rank=*/false, /*is_folder=*/true}; }
+  DestinationPtr make(const Setting& section, const LoggerSeams& seams) const;
+};
+
+struct MlflowLoggerOptions {
+  std::string experiment_name = "Default";
+  std::optional<std::string> run_name;  // none: the run's
+  std::optional<Setting> tags;          // a table of texts
+  std::string tracking_uri = "mlruns";  // a folder, or a server
+  double logging_buffer_seconds = 10;
+
+  static Kind<MlflowLoggerOptions> kind();
+  bool is_server() const {
+    return tracking_uri.starts_with("http://") || tracking_uri.starts_with("https://");
+  }
+  // Of a file store: without "file://".
+  std::string folder() const;
+  WrittenFile written() const {
+    return {"tracking_uri", is_server() ? "mlflow" : folder(), /*by_rank=*/false, /*is_folder=*/true};
+  }
+  DestinationPtr make(const Setting& section, const LoggerSeams& seams) const;
+};
+
+// Throws UserError for an address that is neither a folder nor a server over HTTP, or that has a password.
+void check_tracking_uri(const Setting& tracking_uri);
+
+using LoggerKinds =
+    Kinds<ConsoleLoggerOptions, FileLoggerOptions, CsvLoggerOptions, JsonlLoggerOptions,
+          TensorboardLoggerOptions, CommandLoggerOptions, WandbLoggerOptions, MlflowLoggerOptions>;
 
 // The catalog of [[loggers]].
 Catalog logger_catalog();
