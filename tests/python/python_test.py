@@ -33,7 +33,7 @@ from tutti import _arrays, _program, _recipe
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "python.md"
 SAMPLES, FEATURES, CLASSES = 96, 12, 3
 PATIENCE_S = 60
-LONGER = bool(os.environ.get("TUTTI_NIGHTLY"))  # two ranks and more inputs, where each costs a second
+LONGER = bool(os.environ.get("TUTTI_NIGHTLY"))  # all that costs a second and is seldom broken
 SYNTHETIC = {"model": {"kind": "mlp"}, "data": {"train": {"kind": "synthetic", "batch_size": 32}},
              "optimizer": {"kind": "sgd", "lr": 0.1}, "train": {"max_duration": "1ep"}, "seed": 3}
 
@@ -128,6 +128,7 @@ class PythonTest(unittest.TestCase):
             _arrays.copy_into(module, self.net.state_dict())
         self.assertTrue(torch.equal(module.head.weight, before))
 
+    @unittest.skipUnless(LONGER, "nightly")
     def test_bits_are_those_of_the_command_line(self):
         written = self.run_of_net.path / "recipe.toml"
         self.assertEqual(said("train", written, "--run-dir", self.folder / "same")[0], 0)
@@ -214,6 +215,7 @@ class PythonTest(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "the loss has parameters"):
             trained(self.folder / "parameters", loss=torch.nn.Bilinear(1, 1, 1))
 
+    @unittest.skipUnless(LONGER, "nightly")
     def test_inputs_have_names(self):
         x, y = made_data()
         ones = np.ones((SAMPLES, 1))
@@ -247,6 +249,7 @@ class PythonTest(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "example= is missing"):
             tutti.train(SYNTHETIC, model=Net(), run_dir=self.folder / "example")
 
+    @unittest.skipUnless(LONGER, "nightly")
     def test_a_failed_run_names_its_folder(self):
         (self.folder / "run" / "checkpoints").mkdir(parents=True)
         diverging = {"optimizer.lr": 1e30, "train.max_duration": "9ep"}
