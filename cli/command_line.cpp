@@ -33,12 +33,14 @@ void add_help(CLI::App& app, Action& action) {
 // What other programs call a command.
 std::string other_name(const std::string& name) {
   constexpr std::pair<const char*, const char*> kNames[] = {
-      {"tail", "logs"},       {"log", "logs"},          {"follow", "logs"},       {"fit", "train"},
-      {"continue", "resume"}, {"restart", "resume"},    {"evaluate", "eval"},     {"test", "eval"},
-      {"validate", "eval"},   {"infer", "predict"},     {"inference", "predict"}, {"sample", "generate"},
-      {"kill", "stop"},       {"runs", "ls"},           {"list-runs", "ls"},      {"tune", "sweep"},
-      {"search", "sweep"},    {"mpirun", "run"},        {"torchrun", "run"},      {"launch", "run"},
-      {"finetune", "train"},  {"tensorboard", "report"}};
+      {"tail", "logs"},          {"log", "logs"},          {"follow", "logs"},
+      {"fit", "train"},          {"continue", "resume"},   {"restart", "resume"},
+      {"evaluate", "eval"},      {"test", "eval"},         {"validate", "eval"},
+      {"infer", "predict"},      {"inference", "predict"}, {"sample", "generate"},
+      {"kill", "stop"},          {"runs", "ls"},           {"list-runs", "ls"},
+      {"tune", "sweep"},         {"search", "sweep"},      {"mpirun", "run"},
+      {"torchrun", "run"},       {"launch", "run"},        {"finetune", "train"},
+      {"tensorboard", "report"}, {"create", "new"},        {"scaffold", "new"}};
   for (const auto& [theirs, ours] : kNames)
     if (name == theirs) return ours;
   return "";

@@ -100,7 +100,7 @@ void add_new(CLI::App& app, Action& action) {
                    "that trains a torch::nn::Module")
       ->type_name("plugin|program")
       ->required();
-  command->add_option("NEW", arguments->name, "the name, also of the new folder: letters, digits and _")
+  command->add_option("NAME", arguments->name, "the name, also of the new folder: letters, digits and _")
       ->type_name("NEW")
       ->required();
   command->callback([&action, arguments] { action = [=] { return create(*arguments); }; });
